@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: BSL-1.0
+# A 32-bit processor: cross compiler, tests run by the x86-64 kernel itself.
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR i686)
+set(CMAKE_CXX_COMPILER i686-linux-gnu-g++)
+set(CMAKE_EXE_LINKER_FLAGS_INIT -static)

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+// A trace as text, one line a packet: `0000002e tip len=3 ipc=1 payload=0x2042 ip=0x402042`.
+// pt_dump writes it, pt_asm reads it.
+
+#include <ptspec/packet/list.hpp>
+#include <ptspec/trace/reader.hpp>
+
+#include <charconv>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace listing {
+
+using namespace ptspec;
+
+inline auto error_name(packet::error why) -> std::string_view {
+    switch (why) {
+        case packet::error::truncated: return "trunc";
+        case packet::error::bad_opcode: return "bad_opc";
+        case packet::error::reserved:
+        case packet::error::bad_packet: return "bad_packet";
+        case packet::error::none: break;
+    }
+    return "none";
+}
+
+/// The name of a packet in a listing.
+inline auto name(packet::kind which) -> std::string_view {
+    using packet::kind;
+    switch (which) {
+        case kind::pad: return "pad";
+        case kind::tnt_short: return "tnt.8";
+        case kind::tnt_long: return "tnt.64";
+        case kind::tip: return "tip";
+        case kind::tip_pge: return "tip.pge";
+        case kind::tip_pgd: return "tip.pgd";
+        case kind::fup: return "fup";
+        case kind::pip: return "pip";
+        case kind::mode_exec: return "mode.exec";
+        case kind::mode_tsx: return "mode.tsx";
+        case kind::tracestop: return "stop";
+        case kind::cbr: return "cbr";
+        case kind::tsc: return "tsc";
+        case kind::mtc: return "mtc";
+        case kind::tma: return "tma";
+        case kind::cyc: return "cyc";
+        case kind::vmcs: return "vmcs";
+        case kind::ovf: return "ovf";
+        case kind::psb: return "psb";
+        case kind::psbend: return "psbend";
+        case kind::mnt: return "mnt";
+        case kind::ptw: return "ptw";
+        case kind::exstop: return "exstop";
+        case kind::mwait: return "mwait";
+        case kind::pwre: return "pwre";
+        case kind::pwrx: return "pwrx";
+        case kind::bbp: return "bbp";
+        case kind::bip: return "bip";
+        case kind::bep: return "bep";
+        case kind::cfe: return "cfe";
+        case kind::evd: return "evd";
+        case kind::trig: return "trig";
+    }
+    return "?";
+}
+
+/// The fields of a packet as name and value, for `out.number(name, value)`, `out.hex(name, value)`,
+/// `out.nothing(name)` and `out.branches(name, value)`.
+template <class Out>
+class fields_of {
+public:
+    fields_of(Out& out, std::uint64_t ip) : out_{out}, ip_{ip} {}
+
+    void operator()(packet::tnt_short const& p) const { tnt(p.taken()); }
+    void operator()(packet::tnt_long const& p) const { tnt(p.taken()); }
+    void operator()(packet::tip const& p) const { ip(p); }
+    void operator()(packet::tip_pge const& p) const { ip(p); }
+    void operator()(packet::tip_pgd const& p) const { ip(p); }
+    void operator()(packet::fup const& p) const { ip(p); }
+    void operator()(packet::pip const& p) const {
+        out_.hex("cr3", p.get<packet::pip::CR3>());
+        out_.number("nr", p.get<packet::pip::NR>());
+    }
+    void operator()(packet::mode_exec const& p) const {
+        out_.number("csl", p.get<packet::mode_exec::CS_L>());
+        out_.number("csd", p.get<packet::mode_exec::CS_D>());
+        out_.number("if", p.get<packet::mode_exec::IF>());
+    }
+    void operator()(packet::mode_tsx const& p) const {
+        out_.number("intx", p.get<packet::mode_tsx::InTX>());
+        out_.number("abrt", p.get<packet::mode_tsx::TXAbort>());
+    }
+    void operator()(packet::cbr const& p) const {
+        out_.number("ratio", p.get<packet::cbr::CoreBusRatio>());
+    }
+    void operator()(packet::tsc const& p) const { out_.hex("tsc", p.get<packet::tsc::TSC>()); }
+    void operator()(packet::mtc const& p) const { out_.hex("ctc", p.get<packet::mtc::CTC>()); }
+    void operator()(packet::tma const& p) const {
+        out_.hex("ctc", p.get<packet::tma::CTC>());
+        out_.hex("fc", p.get<packet::tma::FC>());
+    }
+    void operator()(packet::cyc const& p) const { out_.hex("value", p.value()); }
+    void operator()(packet::vmcs const& p) const { out_.hex("base", p.get<packet::vmcs::base>()); }
+    void operator()(packet::mnt const& p) const {
+        out_.hex("payload", p.get<packet::mnt::payload>());
+    }
+    void operator()(packet::ptw const& p) const {
+        auto const bytes = p.get<packet::ptw::PayloadBytes>();
+        out_.number("plc", bytes);
+        out_.number("size", bytes == 0 ? 4 : 8);
+        out_.hex("payload", p.payload());
+        out_.number("ip", p.get<packet::ptw::IP>());
+    }
+    void operator()(packet::exstop const& p) const {
+        out_.number("ip", p.get<packet::exstop::IP>());
+    }
+    void operator()(packet::mwait const& p) const {
+        out_.hex("hints", p.get<packet::mwait::hints>());
+        out_.hex("ext", p.get<packet::mwait::ext>());
+    }
+    void operator()(packet::pwre const& p) const {
+        out_.number("state", p.get<packet::pwre::state>());
+        out_.number("sub_state", p.get<packet::pwre::substate>());
+        out_.number("hw", p.get<packet::pwre::HW>());
+    }
+    void operator()(packet::pwrx const& p) const {
+        auto const reason = p.get<packet::pwrx::reason>();
+        out_.number("last", p.get<packet::pwrx::last>());
+        out_.number("deepest", p.get<packet::pwrx::deepest>());
+        out_.number("interrupt", reason & 1);
+        out_.number("store", reason >> 2 & 1);
+        out_.number("autonomous", reason >> 3 & 1);
+    }
+    void operator()(packet::bbp const& p) const {
+        out_.number("sz", underlying(p.opens()));
+        out_.number("type", p.get<packet::bbp::type>());
+    }
+    void operator()(packet::bip const& p) const {
+        out_.number("id", p.get<packet::bip::id>());
+        out_.hex("payload", p.payload());
+    }
+    void operator()(packet::bep const& p) const { out_.number("ip", p.get<packet::bep::IP>()); }
+    void operator()(packet::cfe const& p) const {
+        out_.number("type", underlying(p.get<packet::cfe::type>()));
+        out_.number("vector", p.get<packet::cfe::vector>());
+        out_.number("ip", p.get<packet::cfe::IP>());
+    }
+    void operator()(packet::evd const& p) const {
+        out_.number("type", underlying(p.get<packet::evd::type>()));
+        out_.hex("payload", p.get<packet::evd::payload>());
+    }
+    void operator()(packet::trig const& p) const {
+        out_.hex("trbv", p.get<packet::trig::TRBV>());
+        out_.number("ip", p.get<packet::trig::IP>());
+        out_.number("icntv", p.get<packet::trig::ICNTV>());
+        out_.number("mult", p.get<packet::trig::MULT>());
+        if (p.get<packet::trig::ICNTV>()) {
+            out_.hex("icnt", p.ICNT());
+        } else {
+            out_.nothing("icnt");
+        }
+    }
+    void operator()(packet::pad const&) const {}
+    void operator()(packet::psb const&) const {}
+    void operator()(packet::psbend const&) const {}
+    void operator()(packet::ovf const&) const {}
+    void operator()(packet::tracestop const&) const {}
+
+private:
+    void tnt(packet::branches which) const {
+        out_.number("n", which.count);
+        out_.branches("bits", which);
+    }
+    template <class Packet>
+    void ip(Packet const& p) const {
+        out_.number("ipc", underlying(p.template get<typename Packet::IPBytes>()));
+        if (p.has_ip()) {
+            out_.hex("payload", p.payload());
+            out_.hex("ip", ip_);
+        } else {
+            out_.nothing("payload");
+            out_.nothing("ip");
+        }
+    }
+
+    Out& out_;
+    std::uint64_t ip_;
+};
+
+/// Writes `name=value` pairs behind a string.
+class text_fields {
+public:
+    explicit text_fields(std::string& out) : out_{out} {}
+
+    template <class Number>
+    void number(std::string_view name, Number value, int base = 10) {
+        char digits[24];
+        auto const end = std::to_chars(digits, digits + sizeof digits,
+                                       static_cast<std::uint64_t>(value), base)
+                             .ptr;
+        begin(name);
+        out_.append(base == 16 ? "0x" : "");
+        out_.append(digits, end);
+    }
+    void hex(std::string_view name, std::uint64_t value) { number(name, value, 16); }
+    void nothing(std::string_view name) {
+        begin(name);
+        out_ += '-';
+    }
+    void branches(std::string_view name, packet::branches which) {
+        begin(name);
+        for (unsigned i = 0; i < which.count; ++i) { out_ += which.taken(i) ? 'T' : 'N'; }
+    }
+
+private:
+    void begin(std::string_view name) {
+        out_ += ' ';
+        out_ += name;
+        out_ += '=';
+    }
+
+    std::string& out_;
+};
+
+/// An offset: lower-case hexadecimal, at least eight digits.
+inline void append_offset(std::string& out, std::uint64_t offset) {
+    char digits[16];
+    auto const end = std::to_chars(digits, digits + sizeof digits, offset, 16).ptr;
+    auto const count = static_cast<std::size_t>(end - digits);
+    out.append(count < 8 ? 8 - count : 0, '0');
+    out.append(digits, end);
+}
+
+inline void append_number(std::string& out, std::string_view text, std::int64_t value) {
+    out += text;
+    out += std::to_string(value);
+}
+
+/// Counts what the last line of a listing tells.
+struct totals {
+    std::uint64_t packets = 0;
+    std::uint64_t errors = 0;
+    std::uint64_t resyncs = 0;
+    bool synced = false;  ///< something was read
+
+    void count(trace::item const& item) {
+        packets += item.what == trace::event::packet || item.what == trace::event::unknown;
+        errors += item.what == trace::event::damage;
+        resyncs += item.what == trace::event::resynced;
+        synced = synced || item.what == trace::event::packet || item.what == trace::event::damage;
+    }
+};
+
+/// Appends the line of one item. `sofar` counts everything up to and with it.
+inline void append_line(std::string& out, trace::item const& item, totals const& sofar) {
+    using trace::event;
+    append_offset(out, item.what == event::lost && !sofar.synced ? 0 : item.offset);
+    switch (item.what) {
+        case event::packet: {
+            out += ' ';
+            out += name(item.packet.kind());
+            append_number(out, " len=", item.length);
+            text_fields fields{out};
+            packet::visit(fields_of{fields, item.ip}, item.packet);
+            break;
+        }
+        case event::unknown: append_number(out, " unknown len=", item.length); break;
+        case event::synced: append_number(out, " !sync skipped=", item.skipped); break;
+        case event::damage:
+            out += " !error code=";
+            out += error_name(item.why);
+            if (item.why == packet::error::truncated) {
+                append_number(out, " left=", item.skipped);
+            }
+            break;
+        case event::resynced: append_number(out, " !resync skipped=", item.skipped); break;
+        case event::lost:
+            out += " !nosync";
+            if (sofar.synced) { append_number(out, " skipped=", item.skipped); }
+            break;
+        case event::end:
+        case event::more:
+            append_number(out, " !end packets=", static_cast<std::int64_t>(sofar.packets));
+            append_number(out, " errors=", static_cast<std::int64_t>(sofar.errors));
+            append_number(out, " resyncs=", static_cast<std::int64_t>(sofar.resyncs));
+            break;
+    }
+    out += '\n';
+}
+
+}  // namespace listing

@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: BSL-1.0
+
+// pt_asm: writes the bytes of a listing, the inverse of pt_dump. `pt_asm --help` says how.
+
+#include "listing.hpp"
+
+#include <ptspec/ptspec.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <iostream>
+#include <fstream>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+using namespace ptspec;
+
+constexpr std::string_view usage = R"(usage: pt_asm [-o OUTPUT] [LISTING]
+
+Reads a listing as pt_dump writes it, from LISTING or standard input, and writes the bytes to OUTPUT or
+standard output. Each line is a packet:
+
+  [OFFSET] NAME [FIELD=VALUE...]
+
+Offset and `len` may be left out, and so may fields that are 0. An offset ahead of the bytes written so
+far is reached with PADs: a listing without its PADs gives them back, and bytes that were skipped before
+the first PSB become PADs. `len` makes a CYC longer than it has to be. An IP packet takes `ipc` and
+`payload`, or `ip` alone: it is then written in the shortest form that rebuilds this IP. What follows #
+is a comment.
+
+Exit status: 0 written; 1 a line that cannot be written as bytes, such as one of damage; 2 wrong usage, or
+a file that cannot be read or written.
+)";
+
+/// Why a line is refused.
+struct refusal : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+/// The fields of one line.
+class fields {
+public:
+    explicit fields(std::string_view text) {
+        while (true) {
+            auto const begin = text.find_first_not_of(" \t\r");
+            if (begin == std::string_view::npos || text[begin] == '#') { break; }
+            text.remove_prefix(begin);
+            auto const word = text.substr(0, text.find_first_of(" \t\r"));
+            text.remove_prefix(word.size());
+            auto const equals = word.find('=');
+            if (equals == std::string_view::npos) {
+                throw refusal{"expected FIELD=VALUE, not " + std::string{word}};
+            }
+            auto const name = word.substr(0, equals);
+            for (auto const& field : all_) {
+                if (field.name == name) { throw refusal{"twice " + std::string{name}}; }
+            }
+            all_.push_back({name, word.substr(equals + 1), false});
+        }
+    }
+
+    /// The text of a field; empty when it is absent or `-`.
+    auto text(std::string_view name) -> std::string_view {
+        for (auto& field : all_) {
+            if (field.name == name) {
+                field.used = true;
+                return field.value == "-" ? std::string_view{} : field.value;
+            }
+        }
+        return {};
+    }
+
+    /// The number of a field, decimal or 0x hexadecimal.
+    auto number(std::string_view name) -> std::optional<std::uint64_t> {
+        auto digits = text(name);
+        if (digits.empty()) { return std::nullopt; }
+        int const base = digits.starts_with("0x") ? 16 : 10;
+        digits.remove_prefix(base == 16 ? 2 : 0);
+        std::uint64_t value = 0;
+        auto const end = digits.data() + digits.size();
+        auto const [stop, error] = std::from_chars(digits.data(), end, value, base);
+        if (error != std::errc{} || stop != end) {
+            throw refusal{std::string{name} + " is no number of 64 bits"};
+        }
+        return value;
+    }
+
+    /// A field of a packet, 0 when it is absent.
+    template <class Field>
+    auto as(std::string_view name) -> Field {
+        auto const value = number(name).value_or(0);
+        auto const field = checked<Field>(value);
+        if (!field) { throw refusal{std::string{name} + " does not fit its field (PKT-340)"}; }
+        return field.field;
+    }
+
+    /// Refuses what nobody asked for.
+    void all_used() const {
+        for (auto const& field : all_) {
+            if (!field.used) { throw refusal{"no such field here: " + std::string{field.name}}; }
+        }
+    }
+
+private:
+    struct one {
+        std::string_view name;
+        std::string_view value;
+        bool used;
+    };
+    std::vector<one> all_{};
+};
+
+/// Packets from the fields of their lines.
+class assembler {
+public:
+    /// Appends the bytes of one line.
+    void line(std::string_view text) {
+        text = text.substr(0, text.find('#'));
+        auto word = next_word(text);
+        if (word.empty()) { return; }
+        if (is_offset(word)) {
+            pad_up_to(offset(word));
+            word = next_word(text);
+        }
+        if (word.starts_with('!')) {
+            event(word);
+            return;
+        }
+        fields given{text};
+        auto const length = given.number("len");
+        auto const packet = this->packet(word, given, length);
+        given.all_used();
+        auto const bytes = packet::encode(packet, items_);
+        if (!bytes) {
+            throw refusal{
+                std::string{sentence_of(bytes.broken).data(), sentence_of(bytes.broken).size()}};
+        }
+        if (length && *length != bytes.size()) {
+            throw refusal{"len is " + std::to_string(*length) + ", but the packet has " +
+                          std::to_string(bytes.size()) + " bytes"};
+        }
+        out_.append(reinterpret_cast<char const*>(bytes.data()), bytes.size());
+        last_ip_ = packet::last_ip_behind(packet, last_ip_);
+        items_ = packet::block_behind(packet, items_);
+    }
+
+    [[nodiscard]] auto bytes() const -> std::string const& { return out_; }
+
+private:
+    static auto next_word(std::string_view& text) -> std::string_view {
+        auto const begin = std::min(text.find_first_not_of(" \t\r"), text.size());
+        text.remove_prefix(begin);
+        auto const word = text.substr(0, text.find_first_of(" \t\r"));
+        text.remove_prefix(word.size());
+        return word;
+    }
+    static auto is_offset(std::string_view word) -> bool {
+        return word.size() >= 8 &&
+               word.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+    }
+    static auto offset(std::string_view digits) -> std::uint64_t {
+        std::uint64_t value = 0;
+        auto const end = digits.data() + digits.size();
+        if (std::from_chars(digits.data(), end, value, 16).ptr != end) {
+            throw refusal{"the offset has more than 64 bits"};
+        }
+        return value;
+    }
+
+    void pad_up_to(std::uint64_t offset) {
+        constexpr std::uint64_t most = std::uint64_t{1} << 32;
+        if (offset < out_.size()) { throw refusal{"the packets before this offset reach over it"}; }
+        if (offset - out_.size() > most) { throw refusal{"the offset is 4 GB or more ahead"}; }
+        out_.append(static_cast<std::size_t>(offset - out_.size()), '\0');
+    }
+
+    static void event(std::string_view word) {
+        if (word == "!sync" || word == "!end") { return; }
+        throw refusal{"a listing does not hold the bytes at " + std::string{word}};
+    }
+
+    auto packet(std::string_view name, fields& given, std::optional<std::uint64_t> length)
+        -> packet::any_packet {
+        for (unsigned i = 0; i < packet::kinds; ++i) {
+            auto const kind = static_cast<packet::kind>(i);
+            if (listing::name(kind) == name) {
+                return packet::for_kind(
+                    kind, [&]<class Packet>() { return make(Packet{}, given, length); },
+                    packet::all{});
+            }
+        }
+        throw refusal{"no such packet: " + std::string{name}};
+    }
+
+    // One overload a packet. Those without fields need none of their own.
+
+    template <class Packet>
+    auto make(Packet plain, fields&, std::optional<std::uint64_t>) const -> packet::any_packet {
+        return plain;
+    }
+
+    template <class Packet>
+        requires(derived_from<Packet, packet::ip_packet<Packet>>)
+    auto make(Packet, fields& given, std::optional<std::uint64_t>) const -> packet::any_packet {
+        auto const form = given.number("ipc");
+        auto const payload = given.number("payload");
+        auto const ip = given.number("ip");
+        if (!form) { return ip ? Packet::compressed(*ip, last_ip_) : Packet{}; }
+        if (*form > 7) { throw refusal{"ipc does not fit its field (PKT-340)"}; }
+        auto const how = static_cast<packet::ip_bytes>(*form);
+        if (!payload && ip) { return Packet::of(how, *ip); }
+        return Packet{}.with(typename Packet::IPBytes{how}).with_payload(payload.value_or(0));
+    }
+
+    template <class Packet>
+        requires(one_of<Packet, packet::tnt_short, packet::tnt_long>)
+    auto make(Packet, fields& given, std::optional<std::uint64_t>) const -> packet::any_packet {
+        packet::branches which;
+        auto const text = given.text("bits");
+        if (text.size() > Packet::most_branches || text.empty()) {
+            throw refusal{"bits has to be 1 to " + std::to_string(Packet::most_branches) +
+                          " letters"};
+        }
+        for (char const letter : text) {
+            if (letter != 'T' && letter != 'N') { throw refusal{"bits is T and N only"}; }
+            which.bits = which.bits << 1 | (letter == 'T' ? 1U : 0U);
+            which.count += 1;
+        }
+        if (given.number("n").value_or(which.count) != which.count) {
+            throw refusal{"n is not the number of bits"};
+        }
+        return Packet::of(which);
+    }
+
+    auto make(packet::pip plain, fields& given, std::optional<std::uint64_t>) const
+        -> packet::any_packet {
+        using p = packet::pip;
+        return plain.with(given.as<p::CR3>("cr3"), given.as<p::NR>("nr"));
+    }
+    auto make(packet::mode_exec plain, fields& given, std::optional<std::uint64_t>) const
+        -> packet::any_packet {
+        using p = packet::mode_exec;
+        return plain.with(given.as<p::CS_L>("csl"), given.as<p::CS_D>("csd"),
+                          given.as<p::IF>("if"));
+    }
+    auto make(packet::mode_tsx plain, fields& given, std::optional<std::uint64_t>) const
+        -> packet::any_packet {
+        using p = packet::mode_tsx;
+        return plain.with(given.as<p::InTX>("intx"), given.as<p::TXAbort>("abrt"));
+    }
+    auto make(packet::cbr plain, fields& given, std::optional<std::uint64_t>) const
+        -> packet::any_packet {
+        return plain.with(given.as<packet::cbr::CoreBusRatio>("ratio"));
+    }
+    auto make(packet::tsc plain, fields& given, std::optional<std::uint64_t>) const
+        -> packet::any_packet {
+        return plain.with(given.as<packet::tsc::TSC>("tsc"));
+    }
+    auto make(packet::mtc plain, fields& given, std::optional<std::uint64_t>) const
+        -> packet::any_packet {
+        return plain.with(given.as<packet::mtc::CTC>("ctc"));
+    }
+    auto make(packet::tma plain, fields& given, std::optional<std::uint64_t>) const
+        -> packet::any_packet {
+        return plain.with(given.as<packet::tma::CTC>("ctc"), given.as<packet::tma::FC>("fc"));
+    }
+    auto make(packet::cyc, fields& given, std::optional<std::uint64_t> length) const
+        -> packet::any_packet {
+        return packet::cyc::of(
+            given.number("value").value_or(0),
+            static_cast<unsigned>(std::min<std::uint64_t>(length.value_or(1), 16)));
+    }
+    auto make(packet::vmcs plain, fields& given, std::optional<std::uint64_t>) const
+        -> packet::any_packet {
+        return plain.with(given.as<packet::vmcs::base>("base"));
+    }
+    auto make(packet::mnt plain, fields& given, std::optional<std::uint64_t>) const
+        -> packet::any_packet {
+        return plain.with(given.as<packet::mnt::payload>("payload"));
+    }
+    auto make(packet::ptw plain, fields& given, std::optional<std::uint64_t>) const
+        -> packet::any_packet {
+        using p = packet::ptw;
+        auto const size = given.number("size");
+        auto const code = given.number("plc").value_or(size.value_or(8) == 4 ? 0 : 1);
+        if (size && *size != (code == 0 ? 4U : 8U)) { throw refusal{"size does not go with plc"}; }
+        if (code > 1) { throw refusal{"PayloadBytes 2 and 3 are reserved (PKT-173)"}; }
+        return plain.with(p::PayloadBytes{wrapped{code}}, given.as<p::IP>("ip"))
+            .with_payload(given.number("payload").value_or(0));
+    }
+    auto make(packet::exstop plain, fields& given, std::optional<std::uint64_t>) const
+        -> packet::any_packet {
+        return plain.with(given.as<packet::exstop::IP>("ip"));
+    }
+    auto make(packet::mwait plain, fields& given, std::optional<std::uint64_t>) const
+        -> packet::any_packet {
+        return plain.with(given.as<packet::mwait::hints>("hints"),
+                          given.as<packet::mwait::ext>("ext"));
+    }
+    auto make(packet::pwre plain, fields& given, std::optional<std::uint64_t>) const
+        -> packet::any_packet {
+        using p = packet::pwre;
+        return plain.with(given.as<p::state>("state"), given.as<p::substate>("sub_state"),
+                          given.as<p::HW>("hw"));
+    }
+    auto make(packet::pwrx plain, fields& given, std::optional<std::uint64_t>) const
+        -> packet::any_packet {
+        using p = packet::pwrx;
+        std::uint64_t reason = 0;
+        for (auto const& [name, bit] :
+             {std::pair{"interrupt", 0}, {"store", 2}, {"autonomous", 3}}) {
+            reason |= std::uint64_t{given.as<flag<0>>(name).value} << bit;
+        }
+        return plain.with(given.as<p::last>("last"), given.as<p::deepest>("deepest"),
+                          p::reason{wrapped{reason}});
+    }
+    auto make(packet::bbp plain, fields& given, std::optional<std::uint64_t>) const
+        -> packet::any_packet {
+        using p = packet::bbp;
+        auto const size = given.number("sz").value_or(8);
+        if (size != 4 && size != 8) { throw refusal{"sz is 4 or 8"}; }
+        return plain.with(p::SZ{size == 4}, given.as<p::type>("type"));
+    }
+    auto make(packet::bip plain, fields& given, std::optional<std::uint64_t>) const
+        -> packet::any_packet {
+        return {plain.with(given.as<packet::bip::id>("id"))
+                    .with_payload(given.number("payload").value_or(0)),
+                1 + unsigned{underlying(items_)}};
+    }
+    auto make(packet::bep plain, fields& given, std::optional<std::uint64_t>) const
+        -> packet::any_packet {
+        return plain.with(given.as<packet::bep::IP>("ip"));
+    }
+    auto make(packet::cfe plain, fields& given, std::optional<std::uint64_t>) const
+        -> packet::any_packet {
+        using p = packet::cfe;
+        return plain.with(given.as<p::type>("type"), given.as<p::vector>("vector"),
+                          given.as<p::IP>("ip"));
+    }
+    auto make(packet::evd plain, fields& given, std::optional<std::uint64_t>) const
+        -> packet::any_packet {
+        using p = packet::evd;
+        return plain.with(given.as<p::type>("type"), given.as<p::payload>("payload"));
+    }
+    auto make(packet::trig plain, fields& given, std::optional<std::uint64_t>) const
+        -> packet::any_packet {
+        using p = packet::trig;
+        auto const count = given.number("icnt");
+        auto const valid = given.as<p::ICNTV>("icntv");
+        if (count && !valid.value) { throw refusal{"icnt without icntv=1"}; }
+        if (count.value_or(0) > 0xFFFF) { throw refusal{"icnt does not fit its field (PKT-340)"}; }
+        return plain
+            .with(given.as<p::TRBV>("trbv"), given.as<p::IP>("ip"), valid,
+                  given.as<p::MULT>("mult"))
+            .with_payload(count.value_or(0));
+    }
+
+    std::string out_{};
+    std::uint64_t last_ip_ = 0;
+    packet::block items_ = packet::block::none;
+};
+
+auto fail(std::string const& what) -> int {
+    std::cerr << "pt_asm: " << what << '\n';
+    return 2;
+}
+
+auto run(std::vector<std::string> const& arguments) -> int {
+    std::string input = "-";
+    std::string output = "-";
+    bool named = false;
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+        auto const& argument = arguments[i];
+        if (argument == "--help") {
+            std::cout << usage;
+            return std::cout.flush() ? 0 : 2;
+        }
+        if (argument == "-o") {
+            if (++i == arguments.size()) { return fail("-o needs a file"); }
+            output = arguments[i];
+        } else if (argument != "-" && argument.starts_with('-')) {
+            return fail(argument + ": no such option; --help lists them");
+        } else if (named) {
+            return fail("takes one listing, not also " + argument);
+        } else {
+            input = argument;
+            named = true;
+        }
+    }
+
+    std::ifstream file;
+    if (input != "-") {
+        file.open(input);
+        if (!file) { return fail(input + ": " + std::strerror(errno)); }
+    }
+    std::istream& in = input == "-" ? std::cin : file;
+
+    assembler assembler;
+    std::string line;
+    for (std::uint64_t number = 1; std::getline(in, line); ++number) {
+        try {
+            assembler.line(line);
+        } catch (refusal const& why) {
+            std::cerr << "pt_asm: " << input << ':' << number << ": " << why.what() << '\n';
+            return 1;
+        }
+    }
+    if (in.bad()) { return fail(input + ": cannot be read"); }
+
+    auto const& bytes = assembler.bytes();
+    std::FILE* const to = output == "-" ? stdout : std::fopen(output.c_str(), "wb");
+    if (to == nullptr) { return fail(output + ": " + std::strerror(errno)); }
+    bool const written = std::fwrite(bytes.data(), 1, bytes.size(), to) == bytes.size();
+    bool const closed = to == stdout ? std::fflush(to) == 0 : std::fclose(to) == 0;
+    return written && closed ? 0 : fail(output + ": cannot be written");
+}
+
+}  // namespace
+
+auto main(int count, char** arguments) -> int {
+    std::ios::sync_with_stdio(false);
+    return run({arguments + 1, arguments + count});
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: BSL-1.0
+
+// A tour of ptspec: a ToPA ring that is built and proved while compiling, the address math of its
+// regions, and a trace that is read packet by packet. `tour FILE` reads a raw trace of yours.
+
+#include "listing.hpp"
+
+#include <ptspec/ptspec.hpp>
+
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <vector>
+
+namespace {
+
+using namespace ptspec;
+
+// A table of two output regions that links back to itself. A misaligned region, an address that does
+// not fit or a forgotten link would stop the build here.
+constexpr std::uint64_t table_address = 0x1'0000'0000;
+constexpr auto ring = topa::ring(
+    table_address, topa::region{.base = 0x1'0010'0000, .size = topa::region_size::size_1M},
+    topa::region{.base = 0x1'0020'0000, .size = topa::region_size::size_64K, .interrupt = true});
+
+static_assert(ring.entries[1].raw == (0x1'0020'0000 | 4 << 6 | 1 << 2));
+static_assert(ring.entries[2] == topa::link_to(table_address));
+
+// The page that the processor will read, laid out by the compiler.
+alignas(4096) constinit auto const placed = ring;
+
+// Where the next byte of trace goes, by the two output registers: entry 1, 16 bytes into its region.
+using reg::ia32_rtit_output_base;
+using reg::ia32_rtit_output_mask_ptrs;
+constexpr auto base = ia32_rtit_output_base{}.with(
+    ia32_rtit_output_base::BasePhysAddr{table_address});
+constexpr auto pointers = topa::mask_ptrs_of({.table = table_address, .index = 1, .offset = 16});
+constexpr auto where = topa::position_in(base, pointers);
+
+static_assert(pointers.raw == 0x10'0000'00FF);
+static_assert(topa::table_pointer(where) == table_address + 8);
+static_assert(topa::trace_store_phys_addr(where, ring.entries[1]) == 0x1'0020'0010);
+static_assert(topa::bytes_left(where, ring.entries[1]) == 0x1'0000 - 16);
+static_assert(topa::behind(where) == topa::position{.table = table_address, .index = 2});
+static_assert(topa::through(ring.entries[2]) == topa::position{.table = table_address});
+
+// A small trace, written by the compiler: PSB+, then some control flow.
+constexpr auto make_trace() {
+    using namespace packet;
+    struct {
+        byte_array<64> bytes{};
+        std::size_t size = 0;
+    } trace;
+    byte_buffer out{trace.bytes.bytes};
+    auto const put = [&](auto const& packet) { return append(out, packet) == rule::none; };
+    bool const whole = put(psb{}) && put(tsc{}.with(tsc::TSC{0x924C'2FED'C03F})) &&
+                       put(cbr{}.with(cbr::CoreBusRatio{24})) &&
+                       put(mode_exec{}.with(mode_exec::CS_L{true})) &&
+                       put(fup::of(ip_bytes::sign_48, 0x40'1000)) && put(psbend{}) &&
+                       put(tnt_short::of({.count = 4, .bits = 0b1101})) &&
+                       put(tip::compressed(0x40'2042, 0x40'1000)) && put(cyc::of(398)) &&
+                       put(mtc{}.with(mtc::CTC{0x9A})) && put(tip_pgd{});
+    trace.size = whole ? out.size() : 0;
+    return trace;
+}
+constexpr auto own_trace = make_trace();
+
+// Reading works while compiling, too.
+static_assert(trace::reader{byte_view{own_trace.bytes}.first(own_trace.size)}.scan().total() == 11);
+
+void list(byte_view bytes) {
+    trace::reader reader{bytes};
+    listing::totals totals;
+    for (auto item = reader.next();; item = reader.next()) {
+        std::string line;
+        totals.count(item);
+        listing::append_line(line, item, totals);
+        std::fputs(line.c_str(), stdout);
+        if (!item) { break; }
+    }
+}
+
+void summarise(byte_view bytes) {
+    auto const sum = trace::reader{bytes}.scan();
+    std::printf("\n%zu bytes, %llu packets, %llu errors\n", bytes.size(),
+                static_cast<unsigned long long>(sum.total()),
+                static_cast<unsigned long long>(sum.errors));
+    for (unsigned i = 0; i < packet::kinds; ++i) {
+        if (sum.packets[i] == 0) { continue; }
+        auto const name = packet::name_of(static_cast<packet::kind>(i));
+        std::printf("%-10s %10llu packets %10llu bytes\n", name.data(),
+                    static_cast<unsigned long long>(sum.packets[i]),
+                    static_cast<unsigned long long>(sum.bytes[i]));
+    }
+}
+
+}  // namespace
+
+auto main(int count, char** arguments) -> int {
+    if (count > 2) {
+        std::fprintf(stderr, "usage: tour [FILE]\n");
+        return 2;
+    }
+    if (count == 2) {
+        std::ifstream file{arguments[1], std::ios::binary};
+        std::vector<char> const bytes{std::istreambuf_iterator<char>{file}, {}};
+        if (!file || bytes.empty()) {
+            std::fprintf(stderr, "tour: %s: cannot be read, or is empty\n", arguments[1]);
+            return 2;
+        }
+        byte_view const trace{reinterpret_cast<std::uint8_t const*>(bytes.data()), bytes.size()};
+        list(trace);
+        summarise(trace);
+        return 0;
+    }
+
+    std::printf("A ToPA ring of %zu entries, made while compiling:\n", ring.size());
+    for (auto const& entry : placed.entries) {
+        std::printf("  %016llx\n", static_cast<unsigned long long>(entry.raw));
+    }
+    std::printf("The next byte of trace goes to %llx.\n\nA trace of %zu bytes:\n",
+                static_cast<unsigned long long>(
+                    topa::trace_store_phys_addr(where, placed.entries[where.index])),
+                own_trace.size);
+    auto const bytes = byte_view{own_trace.bytes}.first(own_trace.size);
+    list(bytes);
+    summarise(bytes);
+    return 0;
+}

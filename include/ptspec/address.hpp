@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/bits.hpp>
+
+/// Addresses: alignment, canonical form, physical width.
+namespace ptspec {
+
+/// True when `address` is a multiple of `size`, a power of two.
+constexpr auto is_aligned(uint64_t address, uint64_t size) noexcept -> bool {
+    return (address & (size - 1)) == 0;
+}
+
+/// The highest multiple of `size`, a power of two, that is not above `address`.
+constexpr auto align_down(uint64_t address, uint64_t size) noexcept -> uint64_t {
+    return address & ~(size - 1);
+}
+
+/// True for 1, 2, 4 and so on.
+constexpr auto is_power_of_two(uint64_t value) noexcept -> bool {
+    return value != 0 && (value & (value - 1)) == 0;
+}
+
+/// Bits 63 to `width` become copies of bit `width` - 1. `width` is 1 to 64.
+constexpr auto sign_extended(uint64_t value, unsigned width) noexcept -> uint64_t {
+    uint64_t const sign = uint64_t{1} << (width - 1);
+    return ((value & low_bits(width)) ^ sign) - sign;
+}
+
+/// True when an address is canonical for linear addresses of `width` bits: 48, or 57 with LA57.
+constexpr auto is_canonical(uint64_t address, unsigned width) noexcept -> bool {
+    return sign_extended(address, width) == address;
+}
+
+/// MAXPHYADDR, the width of physical addresses in bits: CPUID.80000008H:EAX[7:0], 36 without that
+/// leaf, at most 52.
+struct max_phys_addr {
+    unsigned bits = 52;
+
+    /// True when an address has no bit at or above MAXPHYADDR.
+    [[nodiscard]] constexpr auto reaches(uint64_t address) const noexcept -> bool {
+        return (address & ~low_bits(bits)) == 0;
+    }
+    friend constexpr auto operator==(max_phys_addr, max_phys_addr) -> bool = default;
+};
+
+}  // namespace ptspec

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/lang.hpp>
+
+/// Bit ranges, and what they are in a word: fields, reserved runs, opcodes.
+///
+/// A row is a type: compilers print type names, so every mistake names the field, and a value of a
+/// field's type is "this field, this value". Bit ranges are written `msb, lsb`.
+namespace ptspec {
+
+/// Functions that are declared and never defined. Calling one in a constant expression stops the
+/// build, and the compiler names it: the name is the message.
+namespace build_error {
+void value_does_not_fit_in_the_field();
+void address_has_bits_outside_the_field();
+}  // namespace build_error
+
+/// The `count` lowest bits set. `count` is at most 64.
+constexpr auto low_bits(unsigned count) noexcept -> uint64_t {
+    return count >= 64 ? ~uint64_t{0} : (uint64_t{1} << count) - 1;
+}
+
+/// Sixteen bytes as one number, for words that are longer than a machine's.
+struct wide_bits {
+    uint64_t low = 0;
+    uint64_t high = 0;
+
+    friend constexpr auto operator==(wide_bits const&, wide_bits const&) -> bool = default;
+    friend constexpr auto operator&(wide_bits a, wide_bits b) noexcept -> wide_bits {
+        return {a.low & b.low, a.high & b.high};
+    }
+    friend constexpr auto operator|(wide_bits a, wide_bits b) noexcept -> wide_bits {
+        return {a.low | b.low, a.high | b.high};
+    }
+    friend constexpr auto operator~(wide_bits a) noexcept -> wide_bits { return {~a.low, ~a.high}; }
+};
+
+namespace detail {
+
+/// Bits `lsb` and up of a raw word, right-justified; what lies above bit 63 of the result is cut off.
+template <class Raw>
+constexpr auto from_bit(Raw raw, unsigned lsb) noexcept -> uint64_t {
+    if constexpr (same_as<Raw, wide_bits>) {
+        return lsb >= 64  ? raw.high >> (lsb - 64)
+               : lsb == 0 ? raw.low
+                          : raw.low >> lsb | raw.high << (64 - lsb);
+    } else {
+        return static_cast<uint64_t>(raw) >> lsb;
+    }
+}
+
+/// A number put at bit `lsb` of an otherwise empty word.
+template <class Raw>
+constexpr auto to_bit(uint64_t number, unsigned lsb) noexcept -> Raw {
+    if constexpr (same_as<Raw, wide_bits>) {
+        return lsb >= 64  ? wide_bits{0, number << (lsb - 64)}
+               : lsb == 0 ? wide_bits{number, 0}
+                          : wide_bits{number << lsb, number >> (64 - lsb)};
+    } else {
+        return static_cast<Raw>(number << lsb);
+    }
+}
+
+template <class Raw>
+constexpr auto run_of_bits(unsigned msb, unsigned lsb) noexcept -> Raw {
+    if constexpr (same_as<Raw, wide_bits>) {
+        return {lsb >= 64 ? 0 : low_bits(msb + 1) & ~low_bits(lsb),
+                msb < 64 ? 0 : low_bits(msb - 63) & ~(lsb < 64 ? 0 : low_bits(lsb - 64))};
+    } else {
+        return static_cast<Raw>(low_bits(msb + 1) & ~low_bits(lsb));
+    }
+}
+
+}  // namespace detail
+
+// ------------------------------------------------------------------------------------ rows
+
+/// What a row of a layout is.
+enum class row_kind : uint8_t {
+    field,     ///< software reads and writes it
+    reserved,  ///< reads 0; what writing 1 does is the word's rule
+    other,     ///< belongs to somebody else: preserved, never reserved
+    fixed,     ///< opcode bits of a packet: another value is another packet
+};
+
+/// What happens to a written bit.
+enum class row_access : uint8_t {
+    plain,          ///< it is stored
+    write_ignored,  ///< the old value stays
+    forced_1,       ///< it reads 1 whatever was written
+};
+
+/// What a fixed row that holds another value makes of a packet.
+enum class mismatch : uint8_t {
+    bad_opcode,  ///< it is not this packet
+    reserved,    ///< the value has no meaning
+    bad_packet,  ///< it is this packet, damaged
+};
+
+template <unsigned Msb, unsigned Lsb = Msb>
+struct bit_range {
+    static_assert(Msb >= Lsb, "a bit range is written msb, lsb");
+    static constexpr unsigned msb = Msb;
+    static constexpr unsigned lsb = Lsb;
+    static constexpr unsigned width = Msb - Lsb + 1;
+    static constexpr row_kind kind = row_kind::field;
+    static constexpr row_access access = row_access::plain;
+    static constexpr bool is_address = false;
+    static constexpr bool selects_the_payload = false;
+};
+
+template <unsigned Msb, unsigned Lsb = Msb>
+struct reserved : bit_range<Msb, Lsb> {
+    static constexpr row_kind kind = row_kind::reserved;
+};
+
+/// Bits of a neighbour that Intel PT does not touch.
+template <unsigned Msb, unsigned Lsb = Msb>
+struct other : bit_range<Msb, Lsb> {
+    static constexpr row_kind kind = row_kind::other;
+};
+
+/// Opcode bits. Whoever holds another value there holds another packet.
+template <unsigned Msb, unsigned Lsb, uint64_t Value>
+struct fixed : bit_range<Msb, Lsb> {
+    static_assert(Msb - Lsb < 64 && Value <= low_bits(Msb - Lsb + 1));
+    static constexpr row_kind kind = row_kind::fixed;
+    static constexpr mismatch otherwise = mismatch::bad_opcode;
+    static constexpr uint64_t value = Value;
+};
+
+/// Fixed bits that choose among packets of one opcode; a value that no packet has is reserved.
+template <unsigned Msb, unsigned Lsb, uint64_t Value>
+struct leaf : fixed<Msb, Lsb, Value> {
+    static constexpr mismatch otherwise = mismatch::reserved;
+};
+
+/// Fixed bits behind the opcode; another value means that the packet is damaged.
+template <unsigned Msb, unsigned Lsb, uint64_t Value>
+struct pattern : fixed<Msb, Lsb, Value> {
+    static constexpr mismatch otherwise = mismatch::bad_packet;
+};
+
+// ------------------------------------------------------------------------------------ fields
+
+namespace detail {
+
+template <integral Number>
+constexpr auto is_negative(Number number) noexcept -> bool {
+    if constexpr (static_cast<Number>(-1) < Number{}) {
+        return number < 0;
+    } else {
+        return false;
+    }
+}
+
+}  // namespace detail
+
+/// A run-time number of which the bits that fit are kept: `MTCFreq{wrapped{n}}`.
+struct wrapped {
+    uint64_t value;
+};
+
+/// A constant that may depend on a template parameter: `MTCFreq{constant<N>}`.
+template <uint64_t Value>
+struct constant_number {};
+template <uint64_t Value>
+inline constexpr constant_number<Value> constant{};
+
+/// A field that holds a number.
+template <unsigned Msb, unsigned Lsb = Msb>
+struct field : bit_range<Msb, Lsb> {
+    static_assert(Msb - Lsb < 64);
+    using value_type = uint64_t;
+    value_type value;
+
+    static constexpr auto fits(uint64_t number) noexcept -> bool {
+        return number <= low_bits(Msb - Lsb + 1);
+    }
+    static constexpr auto from_number(uint64_t number) noexcept -> value_type { return number; }
+    constexpr auto number() const noexcept -> uint64_t { return value; }
+
+    consteval field(integral auto literal) : value{static_cast<value_type>(literal)} {
+        if (detail::is_negative(literal) || !fits(value)) {
+            build_error::value_does_not_fit_in_the_field();
+        }
+    }
+    constexpr field(wrapped number) noexcept : value{number.value & low_bits(Msb - Lsb + 1)} {}
+    template <uint64_t Number>
+        requires(fits(Number))
+    constexpr field(constant_number<Number>) noexcept : value{Number} {}
+};
+
+/// A field of one bit.
+template <unsigned Position>
+struct flag : bit_range<Position> {
+    using value_type = bool;
+    value_type value;
+
+    static constexpr auto fits(uint64_t number) noexcept -> bool { return number <= 1; }
+    static constexpr auto from_number(uint64_t number) noexcept -> value_type {
+        return number != 0;
+    }
+    constexpr auto number() const noexcept -> uint64_t { return value ? 1 : 0; }
+
+    constexpr flag(same_as<bool> auto on) noexcept : value{on} {}
+    constexpr flag(wrapped number) noexcept : value{(number.value & 1) != 0} {}
+};
+
+/// A field whose encodings have names.
+template <unsigned Msb, unsigned Lsb, enumeration Enum>
+struct enumerated : bit_range<Msb, Lsb> {
+    using value_type = Enum;
+    value_type value;
+
+    static constexpr auto fits(uint64_t number) noexcept -> bool {
+        return number <= low_bits(Msb - Lsb + 1);
+    }
+    static constexpr auto from_number(uint64_t number) noexcept -> value_type {
+        return static_cast<value_type>(number);
+    }
+    constexpr auto number() const noexcept -> uint64_t {
+        return static_cast<uint64_t>(value) & low_bits(Msb - Lsb + 1);
+    }
+
+    constexpr enumerated(Enum encoding) noexcept : value{encoding} {}
+    constexpr enumerated(wrapped number) noexcept
+        : value{static_cast<value_type>(number.value & low_bits(Msb - Lsb + 1))} {}
+};
+
+/// A field that holds the upper bits of an address: its value is the whole address, of which the bits
+/// below `LowestAddressBit` are 0. The address bits at and above MAXPHYADDR are reserved.
+template <unsigned Msb, unsigned Lsb, unsigned LowestAddressBit = Lsb>
+struct address_field : bit_range<Msb, Lsb> {
+    using value_type = uint64_t;
+    value_type value;
+    static constexpr bool is_address = true;
+    static constexpr unsigned lowest_address_bit = LowestAddressBit;
+    static constexpr uint64_t address_mask = low_bits(Msb - Lsb + 1) << LowestAddressBit;
+
+    static constexpr auto fits(uint64_t address) noexcept -> bool {
+        return (address & ~address_mask) == 0;
+    }
+    static constexpr auto from_number(uint64_t number) noexcept -> value_type {
+        return number << LowestAddressBit;
+    }
+    constexpr auto number() const noexcept -> uint64_t { return value >> LowestAddressBit; }
+
+    consteval address_field(integral auto literal) : value{static_cast<value_type>(literal)} {
+        if (detail::is_negative(literal) || !fits(value)) {
+            build_error::address_has_bits_outside_the_field();
+        }
+    }
+    constexpr address_field(wrapped address) noexcept : value{address.value & address_mask} {}
+    template <uint64_t Address>
+        requires(fits(Address))
+    constexpr address_field(constant_number<Address>) noexcept : value{Address} {}
+};
+
+/// A field that the processor owns: writing it changes nothing.
+template <class Field>
+struct write_ignored : Field {
+    static constexpr row_access access = row_access::write_ignored;
+};
+
+/// A field that reads as all ones whatever is written.
+template <class Field>
+struct forced_1 : Field {
+    static constexpr row_access access = row_access::forced_1;
+};
+
+/// A packet field whose value tells how many payload bytes follow.
+template <class Field>
+struct selects_payload : Field {
+    static constexpr bool selects_the_payload = true;
+};
+
+/// The outcome of `checked`: a field, or nothing where the number does not fit.
+template <class Field>
+struct checked_field {
+    bool fits;
+    Field field;
+
+    constexpr explicit operator bool() const noexcept { return fits; }
+};
+
+/// A run-time number as a field's value, if it fits: `if (auto f = checked<ctl::MTCFreq>(n))`.
+template <class Field>
+[[nodiscard]] constexpr auto checked(uint64_t number) noexcept -> checked_field<Field> {
+    return {Field::fits(number), Field{wrapped{number}}};
+}
+
+}  // namespace ptspec

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/bits.hpp>
+
+/// Bytes: borrowed for reading, borrowed for writing, owned. Little-endian numbers in them.
+namespace ptspec {
+
+/// Borrowed bytes to read. The owner has to outlive the view.
+class byte_view {
+public:
+    constexpr byte_view() noexcept = default;
+    constexpr byte_view(uint8_t const* first, size_t count) noexcept
+        : first_{first}, size_{count} {}
+    template <size_t Count>
+    constexpr byte_view(uint8_t const (&array)[Count]) noexcept : first_{array}, size_{Count} {}
+    /// Anything that owns bytes in a row and says so with `data()` and `size()`.
+    template <class Owner>
+        requires(!same_as<Owner, byte_view> &&
+                 requires(Owner const& owner) {
+                     { owner.data() } -> convertible_to<uint8_t const*>;
+                     { owner.size() } -> convertible_to<size_t>;
+                 })
+    constexpr byte_view(Owner const& owner) noexcept
+        : first_{owner.data()}, size_{static_cast<size_t>(owner.size())} {}
+
+    [[nodiscard]] constexpr auto data() const noexcept -> uint8_t const* { return first_; }
+    [[nodiscard]] constexpr auto size() const noexcept -> size_t { return size_; }
+    [[nodiscard]] constexpr auto empty() const noexcept -> bool { return size_ == 0; }
+    [[nodiscard]] constexpr auto begin() const noexcept -> uint8_t const* { return first_; }
+    [[nodiscard]] constexpr auto end() const noexcept -> uint8_t const* { return first_ + size_; }
+    /// The byte at `i`, which has to be below `size()`.
+    [[nodiscard]] constexpr auto operator[](size_t i) const noexcept -> uint8_t {
+        return first_[i];
+    }
+
+    /// The bytes from `offset` on; none when `offset` lies at or behind the end.
+    [[nodiscard]] constexpr auto from(size_t offset) const noexcept -> byte_view {
+        return offset < size_ ? byte_view{first_ + offset, size_ - offset} : byte_view{};
+    }
+    /// The first `count` bytes, or all when there are fewer.
+    [[nodiscard]] constexpr auto first(size_t count) const noexcept -> byte_view {
+        return {first_, count < size_ ? count : size_};
+    }
+
+    friend constexpr auto operator==(byte_view one, byte_view two) noexcept -> bool {
+        if (one.size_ != two.size_) { return false; }
+        for (size_t i = 0; i < one.size_; ++i) {
+            if (one[i] != two[i]) { return false; }
+        }
+        return true;
+    }
+
+private:
+    uint8_t const* first_ = nullptr;
+    size_t size_ = 0;
+};
+
+/// Borrowed room to write bytes into, filled from the front.
+class byte_buffer {
+public:
+    constexpr byte_buffer() noexcept = default;
+    constexpr byte_buffer(uint8_t* first, size_t room) noexcept : first_{first}, room_{room} {}
+    template <size_t Count>
+    constexpr byte_buffer(uint8_t (&array)[Count]) noexcept : first_{array}, room_{Count} {}
+
+    /// The bytes written so far.
+    [[nodiscard]] constexpr auto written() const noexcept -> byte_view { return {first_, size_}; }
+    [[nodiscard]] constexpr auto size() const noexcept -> size_t { return size_; }
+    /// How many more bytes there is room for.
+    [[nodiscard]] constexpr auto room() const noexcept -> size_t { return room_ - size_; }
+
+    /// Writes all of `bytes`, or nothing where they do not fit. True when they were written.
+    [[nodiscard]] constexpr auto append(byte_view bytes) noexcept -> bool {
+        if (bytes.size() > room()) { return false; }
+        for (size_t i = 0; i < bytes.size(); ++i) { first_[size_ + i] = bytes[i]; }
+        size_ += bytes.size();
+        return true;
+    }
+
+private:
+    uint8_t* first_ = nullptr;
+    size_t room_ = 0;
+    size_t size_ = 0;
+};
+
+/// Owned bytes, `Count` of them.
+template <size_t Count>
+struct byte_array {
+    uint8_t bytes[Count] = {};
+
+    [[nodiscard]] constexpr auto data() const noexcept -> uint8_t const* { return bytes; }
+    [[nodiscard]] constexpr auto data() noexcept -> uint8_t* { return bytes; }
+    [[nodiscard]] static constexpr auto size() noexcept -> size_t { return Count; }
+    [[nodiscard]] constexpr auto operator[](size_t i) const noexcept -> uint8_t { return bytes[i]; }
+
+    friend constexpr auto operator==(byte_array const&, byte_array const&) -> bool = default;
+};
+
+namespace detail {
+
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+constexpr auto little_endian(uint64_t value) noexcept -> uint64_t {
+    return __builtin_bswap64(value);
+}
+#else
+constexpr auto little_endian(uint64_t value) noexcept -> uint64_t { return value; }
+#endif
+
+}  // namespace detail
+
+/// The eight bytes at `from` as a little-endian number. They have to be there.
+constexpr auto load_le64(uint8_t const* from) noexcept -> uint64_t {
+#if defined(__GNUC__) || defined(__clang__)
+    if (!__builtin_is_constant_evaluated()) {
+        uint64_t value = 0;
+        __builtin_memcpy(&value, from, sizeof value);
+        return detail::little_endian(value);
+    }
+#endif
+    return uint64_t{from[0]} | uint64_t{from[1]} << 8 | uint64_t{from[2]} << 16 |
+           uint64_t{from[3]} << 24 | uint64_t{from[4]} << 32 | uint64_t{from[5]} << 40 |
+           uint64_t{from[6]} << 48 | uint64_t{from[7]} << 56;
+}
+
+/// Up to eight bytes as a little-endian number, zero where there are fewer.
+constexpr auto load_le(byte_view from) noexcept -> uint64_t {
+    if (from.size() >= 8) { return load_le64(from.data()); }
+    uint64_t value = 0;
+    for (size_t i = 0; i < from.size(); ++i) { value |= uint64_t{from[i]} << (8 * i); }
+    return value;
+}
+
+/// Up to sixteen bytes as a little-endian number, zero where there are fewer.
+constexpr auto load_le_wide(byte_view from) noexcept -> wide_bits {
+    return from.size() >= 16 ? wide_bits{load_le64(from.data()), load_le64(from.data() + 8)}
+                             : wide_bits{load_le(from.first(8)), load_le(from.from(8))};
+}
+
+}  // namespace ptspec

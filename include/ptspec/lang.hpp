@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+/// The handful of language-support pieces that ptspec needs and that a target without a C++
+/// standard library does not have.
+namespace ptspec {
+
+namespace detail {
+
+template <class One, class Two>
+inline constexpr bool is_same = false;
+template <class Type>
+inline constexpr bool is_same<Type, Type> = true;
+
+template <bool Condition, class Yes, class No>
+struct choose {
+    using type = Yes;
+};
+template <class Yes, class No>
+struct choose<false, Yes, No> {
+    using type = No;
+};
+
+template <class Type>
+struct bare {
+    using type = Type;
+};
+template <class Type>
+struct bare<Type const> : bare<Type> {};
+template <class Type>
+struct bare<Type volatile> : bare<Type> {};
+template <class Type>
+struct bare<Type const volatile> : bare<Type> {};
+template <class Type>
+struct bare<Type&> : bare<Type> {};
+template <class Type>
+struct bare<Type&&> : bare<Type> {};
+
+template <class Type>
+auto make() noexcept -> Type&&;
+
+}  // namespace detail
+
+template <class One, class Two>
+concept same_as = detail::is_same<One, Two>;
+
+template <class Type, class... Choices>
+concept one_of = (same_as<Type, Choices> || ...);
+
+template <class Type>
+concept integral = one_of<Type, bool, char, signed char, unsigned char, wchar_t, char8_t, char16_t,
+                          char32_t, short, unsigned short, int, unsigned int, long, unsigned long,
+                          long long, unsigned long long>;
+
+template <class Type>
+concept enumeration = __is_enum(Type);
+
+template <class Derived, class Base>
+concept derived_from = __is_base_of(Base, Derived);
+
+template <class From, class To>
+concept convertible_to = requires(void (&take)(To), From&& from) {
+    take(static_cast<From&&>(from));
+};
+
+template <class Function, class... Arguments>
+concept callable = requires(Function&& function, Arguments&&... arguments) {
+    static_cast<Function&&>(function)(static_cast<Arguments&&>(arguments)...);
+};
+
+template <bool Condition, class Yes, class No>
+using choose_t = typename detail::choose<Condition, Yes, No>::type;
+
+template <class Type>
+using bare_t = typename detail::bare<Type>::type;
+
+template <class Function, class... Arguments>
+using result_t = decltype(detail::make<Function>()(detail::make<Arguments>()...));
+
+/// The integer behind an enumerator.
+template <enumeration Enum>
+constexpr auto underlying(Enum value) noexcept {
+    return static_cast<__underlying_type(Enum)>(value);
+}
+
+/// A list of types, and nothing but the list.
+template <class... Types>
+struct type_list {
+    static constexpr size_t size = sizeof...(Types);
+};
+
+/// How many bits are 1. No builtin: where there is no instruction it is a call of a library.
+constexpr auto popcount(uint64_t value) noexcept -> unsigned {
+    unsigned count = 0;
+    for (; value != 0; value &= value - 1) { ++count; }
+    return count;
+}
+
+/// The position of the highest bit that is 1. `value` must not be 0.
+constexpr auto highest_bit(uint64_t value) noexcept -> unsigned {
+#if defined(__GNUC__) || defined(__clang__)
+    return 63U ^ static_cast<unsigned>(__builtin_clzll(value));
+#else
+    unsigned position = 0;
+    for (unsigned step = 32; step != 0; step /= 2) {
+        if ((value >> step) != 0) {
+            value >>= step;
+            position += step;
+        }
+    }
+    return position;
+#endif
+}
+
+/// The position of the lowest bit that is 1. `value` must not be 0.
+constexpr auto lowest_bit(uint64_t value) noexcept -> unsigned {
+    return highest_bit(value & (0 - value));
+}
+
+/// A borrowed string that lives as long as the program: a name or a sentence.
+struct text {
+    char const* characters = "";
+    size_t length = 0;
+
+    constexpr text() noexcept = default;
+    constexpr text(char const* first, size_t count) noexcept : characters{first}, length{count} {}
+    template <size_t Size>
+    constexpr text(char const (&literal)[Size]) noexcept : characters{literal}, length{Size - 1} {}
+
+    [[nodiscard]] constexpr auto data() const noexcept -> char const* { return characters; }
+    [[nodiscard]] constexpr auto size() const noexcept -> size_t { return length; }
+    [[nodiscard]] constexpr auto begin() const noexcept -> char const* { return characters; }
+    [[nodiscard]] constexpr auto end() const noexcept -> char const* { return characters + length; }
+
+    friend constexpr auto operator==(text one, text two) noexcept -> bool {
+        if (one.length != two.length) { return false; }
+        for (size_t i = 0; i < one.length; ++i) {
+            if (one.characters[i] != two.characters[i]) { return false; }
+        }
+        return true;
+    }
+};
+
+namespace detail {
+
+template <class Type>
+constexpr auto decorated_name() noexcept -> text {
+#if defined(_MSC_VER) && !defined(__clang__)
+    return __FUNCSIG__;
+#else
+    return __PRETTY_FUNCTION__;
+#endif
+}
+
+/// Cuts the last component out of `... Type = a::b::Name]`, or out of MSVC's
+/// `...decorated_name<struct a::b::Name>(void) noexcept`.
+constexpr auto last_component(text whole, size_t behind) noexcept -> text {
+    size_t end = whole.size() - behind;
+    size_t first = end;
+    while (first != 0 && whole.characters[first - 1] != ':' && whole.characters[first - 1] != ' ' &&
+           whole.characters[first - 1] != '<') {
+        --first;
+    }
+    return {whole.characters + first, end - first};
+}
+
+struct probe_of_a_name {};
+
+}  // namespace detail
+
+/// The unqualified name of a type that is not a template, as it is spelled in the source.
+template <class Type>
+constexpr auto name_of() noexcept -> text {
+    // What stands behind the name is the same for every type: measured on a type whose name is known.
+    constexpr auto probe = detail::decorated_name<detail::probe_of_a_name>();
+    constexpr text known = "probe_of_a_name";
+    constexpr auto behind = [&] {
+        size_t at = probe.size() - known.size();
+        while (!(text{probe.data() + at, known.size()} == known)) { --at; }
+        return probe.size() - at - known.size();
+    }();
+    return detail::last_component(detail::decorated_name<Type>(), behind);
+}
+
+}  // namespace ptspec

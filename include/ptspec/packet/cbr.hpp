@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/packet/packet_word.hpp>
+
+namespace ptspec::packet {
+
+/// CBR, the core clock's ratio to the bus clock.
+///
+/// Shape:  4 bytes: 02H 03H, the ratio, one reserved byte.
+/// Units:  CoreBusRatio multiplies the bus clock; 0 is decoded but says nothing about time.
+/// Errors: truncated. A set reserved bit is ignored when read and 0 when written.
+/// Source: SDM vol. 3, "Core:Bus Ratio (CBR) Packet"; PKT-105, PKT-106.
+struct cbr : packet_word<cbr, 4> {
+    static constexpr facts about{
+        .id = kind::cbr, .name = "CBR", .in_psb_plus = true, .keeps_block = true};
+
+    struct Escape : fixed<7, 0, 0x02> {};
+    struct Opcode : fixed<15, 8, 0x03> {};
+    struct CoreBusRatio : field<23, 16> {};
+    struct layout : bit_layout<32, Escape, Opcode, CoreBusRatio, reserved<31, 24>> {};
+};
+
+}  // namespace ptspec::packet

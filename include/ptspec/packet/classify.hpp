@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/packet/list.hpp>
+
+/// Which packet some bytes begin, derived from the packets' declarations.
+namespace ptspec::packet {
+
+/// What a byte of an opcode says.
+struct opcode_byte {
+    enum class says : uint8_t {
+        nothing,   ///< no packet has this byte here: `bad_opcode`
+        a_packet,  ///< `which` begins here
+        go_on,     ///< the next byte tells
+    };
+    says what = says::nothing;
+    kind which = kind::pad;
+
+    friend constexpr auto operator==(opcode_byte const&, opcode_byte const&) -> bool = default;
+};
+
+namespace detail {
+
+/// What a packet demands of one byte of its opcode.
+struct demand {
+    uint8_t mask = 0;
+    uint8_t value = 0;
+};
+
+template <class Row>
+constexpr auto opcode_mask() noexcept -> wide_bits {
+    if constexpr (Row::kind == row_kind::fixed) {
+        if constexpr (Row::otherwise == mismatch::bad_opcode) {
+            return run_of_bits<wide_bits>(Row::msb, Row::lsb);
+        }
+    }
+    return {};
+}
+
+template <class... Rows>
+constexpr auto opcode_mask_of(type_list<Rows...>) noexcept -> uint64_t {
+    return (wide_bits{} | ... | opcode_mask<Rows>()).low;
+}
+
+/// The opcode of a packet: up to three bytes, as value and mask.
+struct opcode_shape {
+    kind which;
+    uint32_t mask;
+    uint32_t value;
+
+    [[nodiscard]] constexpr auto at(unsigned byte) const noexcept -> demand {
+        return {static_cast<uint8_t>(mask >> (8 * byte)),
+                static_cast<uint8_t>(value >> (8 * byte))};
+    }
+};
+
+template <class Packet>
+constexpr auto shape_of() noexcept -> opcode_shape {
+    constexpr uint64_t mask = opcode_mask_of(typename Packet::layout::rows{});
+    static_assert(mask >> 24 == 0, "an opcode has at most three bytes");
+    return {Packet::about.id, static_cast<uint32_t>(mask),
+            static_cast<uint32_t>(widen(opcode_bits<Packet>).low & mask)};
+}
+
+/// The opcode bits of a packet. MODE.Exec and MODE.TSX share them.
+template <class... Packets>
+constexpr auto opcode_of(kind which, type_list<Packets...>) noexcept -> uint32_t {
+    uint32_t found = 0;
+    (void)((Packets::about.id == which ? (found = shape_of<Packets>().value, true) : false) || ...);
+    return found;
+}
+
+struct opcode_table {
+    opcode_byte bytes[256];
+};
+
+/// What each value of the opcode's byte number `at` says behind the bytes `prefix`. Where the demands
+/// of several packets hold, the one that demands most bits is meant; of packets that differ only in a
+/// leaf it is the first.
+template <class... Packets>
+constexpr auto tabulate(type_list<Packets...>, unsigned at, uint32_t prefix, bool in_block) noexcept
+    -> opcode_table {
+    constexpr opcode_shape shapes[] = {shape_of<Packets>()...};
+    constexpr bool only_in_block[] = {same_as<typename Packets::payload_type, payload_of_block>...};
+    opcode_table table{};
+    unsigned bits[256] = {};
+    for (unsigned i = 0; i < sizeof...(Packets); ++i) {
+        auto const shape = shapes[i];
+        auto const here = shape.at(at);
+        if (here.mask == 0 || ((shape.value ^ prefix) & low_bits(8 * at)) != 0 ||
+            (only_in_block[i] && !in_block)) {
+            continue;
+        }
+        bool const goes_on = shape.at(at + 1).mask != 0;
+        unsigned const demanded = popcount(here.mask);
+        unsigned const free_bits = 0xFFU & ~unsigned{here.mask};
+        // Every value that agrees in the demanded bits: the subsets of the free ones.
+        for (unsigned rest = free_bits;; rest = (rest - 1) & free_bits) {
+            unsigned const byte = here.value | rest;
+            if (demanded > bits[byte]) {
+                bits[byte] = demanded;
+                table.bytes[byte] = {goes_on ? opcode_byte::says::go_on
+                                             : opcode_byte::says::a_packet,
+                                     goes_on ? kind::pad : shape.which};
+            }
+            if (rest == 0) { break; }
+        }
+    }
+    return table;
+}
+
+/// The tables, made when they are first used.
+template <class Packets>
+struct tables_of {
+    static constexpr opcode_table first = tabulate(Packets{}, 0, 0, false);
+    static constexpr opcode_table first_in_block = tabulate(Packets{}, 0, 0, true);
+    static constexpr opcode_table ext = tabulate(Packets{}, 1, 0x02, false);
+    static constexpr opcode_table ext2 = tabulate(Packets{}, 2, 0xC302, false);
+};
+
+}  // namespace detail
+
+/// What a packet's first byte says.
+///
+/// Source: PKT-010, PKT-011, PKT-014, PKT-015, PKT-203.
+template <class Packets = all>
+[[nodiscard]] constexpr auto classify_first(uint8_t byte, block items = block::none) noexcept
+    -> opcode_byte {
+    return items == block::none ? detail::tables_of<Packets>::first.bytes[byte]
+                                : detail::tables_of<Packets>::first_in_block.bytes[byte];
+}
+
+/// What the byte after 02H says.
+///
+/// Source: PKT-012, PKT-016.
+template <class Packets = all>
+[[nodiscard]] constexpr auto classify_ext(uint8_t byte) noexcept -> opcode_byte {
+    return detail::tables_of<Packets>::ext.bytes[byte];
+}
+
+/// What the byte after 02H C3H says.
+///
+/// Source: PKT-013.
+template <class Packets = all>
+[[nodiscard]] constexpr auto classify_ext2(uint8_t byte) noexcept -> opcode_byte {
+    return detail::tables_of<Packets>::ext2.bytes[byte];
+}
+
+}  // namespace ptspec::packet

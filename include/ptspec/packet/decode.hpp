@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/bytes.hpp>
+#include <ptspec/packet/any_packet.hpp>
+#include <ptspec/packet/classify.hpp>
+
+/// Bytes to packets. A pure function of the bytes and of the block's item size.
+namespace ptspec::packet {
+
+/// What reading a packet depends on beside its bytes.
+struct context {
+    block items = block::none;
+    bool strict = false;  ///< a reserved bit of TMA that is set is `bad_packet` (PKT-003, PKT-104)
+};
+
+/// What reading the bytes at hand gave.
+struct decoded {
+    any_packet packet{};  ///< when `why` is `none`
+    error why = error::none;
+    uint8_t need = 0;  ///< when truncated: the bytes known to be required so far, at most 16
+    rule broken = rule::none;  ///< the rule behind `why`
+
+    constexpr explicit operator bool() const noexcept { return why == error::none; }
+    /// How many bytes were consumed: 0 after an error.
+    [[nodiscard]] constexpr auto length() const noexcept -> unsigned {
+        return why == error::none ? packet.length() : 0;
+    }
+};
+
+/// The same for one packet type.
+template <class Packet>
+struct decoded_as {
+    Packet packet{};
+    unsigned length = 0;  ///< the bytes consumed: 0 after an error
+    error why = error::none;
+    uint8_t need = 0;
+    rule broken = rule::none;
+
+    constexpr explicit operator bool() const noexcept { return why == error::none; }
+};
+
+namespace detail {
+
+/// Why there is no packet.
+struct failure {
+    error why = error::none;
+    uint8_t need = 0;
+    rule broken = rule::none;
+};
+
+constexpr auto truncated(unsigned need) noexcept -> failure {
+    return {error::truncated, static_cast<uint8_t>(need), rule::PKT_255};
+}
+
+template <class Row>
+constexpr auto leaf_mask() noexcept -> wide_bits {
+    if constexpr (Row::kind == row_kind::fixed) {
+        if constexpr (Row::otherwise == mismatch::reserved) {
+            return run_of_bits<wide_bits>(Row::msb, Row::lsb);
+        }
+    }
+    return {};
+}
+
+template <class... Rows>
+constexpr auto leaf_mask_of(type_list<Rows...>) noexcept -> uint64_t {
+    return (wide_bits{} | ... | leaf_mask<Rows>()).low;
+}
+
+/// The bits by which a packet is told from others of the same opcode.
+template <class Packet>
+inline constexpr uint64_t leaf_bits = leaf_mask_of(typename Packet::layout::rows{});
+
+struct nobody {};
+
+template <class Packet>
+constexpr auto is_sibling(opcode_shape one) noexcept -> bool {
+    constexpr auto two = shape_of<Packet>();
+    return underlying(two.which) > underlying(one.which) && two.mask == one.mask &&
+           two.value == one.value;
+}
+
+template <class Packet, class... Rest>
+struct sibling_among {
+    using type = nobody;
+};
+template <class Packet, class First, class... Rest>
+struct sibling_among<Packet, First, Rest...> : sibling_among<Packet, Rest...> {};
+template <class Packet, class First, class... Rest>
+    requires(is_sibling<First>(shape_of<Packet>()))
+struct sibling_among<Packet, First, Rest...> {
+    using type = First;
+};
+template <class Packet, class... Packets>
+auto sibling_in(type_list<Packets...>) -> typename sibling_among<Packet, Packets...>::type;
+
+template <class Packet>
+constexpr auto broken_header(typename Packet::raw_type bits) noexcept -> rule {
+    if constexpr (requires { Packet::broken_header(bits); }) {
+        return Packet::broken_header(bits);
+    } else {
+        return rule::none;
+    }
+}
+
+template <class Packet>
+constexpr auto broken_payload(typename Packet::raw_type bits, bool strict) noexcept -> rule {
+    if constexpr (requires { Packet::broken_payload(bits); }) {
+        return Packet::broken_payload(bits);
+    } else if constexpr (requires { Packet::broken_when_strict(bits); }) {
+        return strict ? Packet::broken_when_strict(bits) : rule::none;
+    } else {
+        return rule::none;
+    }
+}
+
+/// Everything behind the opcode: header, length, payload. Bytes that are not there count as 0, which no
+/// header forbids, so that a short header shows as a length that is not reached.
+template <class Packets, class Packet, class Sink>
+constexpr auto finish(wide_bits image, size_t present, context how, Sink&& sink) -> failure {
+    using raw = typename Packet::raw_type;
+    if constexpr (leaf_bits<Packet> != 0) {
+        if ((image.low & leaf_bits<Packet>) !=
+            (widen(opcode_bits<Packet>).low & leaf_bits<Packet>)) {
+            using sibling = decltype(sibling_in<Packet>(Packets{}));
+            if constexpr (same_as<sibling, nobody>) {
+                return {error::reserved, 0, Packet::unknown_leaf};
+            } else {
+                return finish<Packets, sibling>(image, present, how, sink);
+            }
+        }
+    }
+    rule broken = broken_header<Packet>(narrow<raw>(image));
+    if (broken != rule::none) { return {error::reserved, 0, broken}; }
+    unsigned const length = Packet::length_of(narrow<raw>(image), how.items);
+    if (present < length) { return truncated(length); }
+    raw const bits = narrow<raw>(first_bytes(image, length));
+    broken = broken_payload<Packet>(bits, how.strict);
+    if (broken != rule::none) { return {error::bad_packet, 0, broken}; }
+    sink(Packet{bits}, length);
+    return {};
+}
+
+/// The opcode at the front: which packet it begins, or why none.
+struct opcode_found {
+    failure failed{};
+    kind which = kind::pad;
+};
+
+template <class Packets>
+constexpr auto find_opcode(wide_bits image, size_t present, block items) noexcept -> opcode_found {
+    if (present == 0) { return {truncated(1)}; }
+    auto says = classify_first<Packets>(static_cast<uint8_t>(image.low), items);
+    if (says.what == opcode_byte::says::a_packet) { return {{}, says.which}; }
+    rule unknown = rule::PKT_015;
+    if (says.what == opcode_byte::says::go_on) {
+        if (present < 2) { return {truncated(2)}; }
+        says = classify_ext<Packets>(static_cast<uint8_t>(image.low >> 8));
+        unknown = rule::PKT_012;
+        if (says.what == opcode_byte::says::go_on) {
+            if (present < 3) { return {truncated(3)}; }
+            says = classify_ext2<Packets>(static_cast<uint8_t>(image.low >> 16));
+            unknown = rule::PKT_013;
+        }
+    }
+    if (says.what == opcode_byte::says::nothing) { return {{error::bad_opcode, 0, unknown}}; }
+    return {{}, says.which};
+}
+
+/// Reads the packet at the front and hands it to `sink(packet, length)`, typed.
+template <class Packets, class Sink>
+constexpr auto decode_into(byte_view in, context how, Sink&& sink) -> failure {
+    wide_bits const image = load_le_wide(in);
+    auto const opcode = find_opcode<Packets>(image, in.size(), how.items);
+    return opcode.failed.why != error::none
+               ? opcode.failed
+               : for_kind(
+                     opcode.which,
+                     [&]<class Packet>() {
+                         return finish<Packets, Packet>(image, in.size(), how, sink);
+                     },
+                     Packets{});
+}
+
+}  // namespace detail
+
+/// The packet at the front of `in`. Nothing at all is `truncated`, need 1.
+///
+/// Errors: truncated, bad_opcode, reserved, bad_packet, checked in this order but that reserved comes
+///         before a payload that is short. An error consumes nothing.
+/// Source: PKT-003..006, PKT-010..016, PKT-255.
+template <class Packets = all>
+[[nodiscard]] constexpr auto decode(byte_view in, context how = {}) noexcept -> decoded {
+    decoded out;
+    auto const failure = detail::decode_into<Packets>(
+        in, how,
+        [&](auto const& packet, unsigned length) { out.packet = any_packet{packet, length}; });
+    out.why = failure.why;
+    out.need = failure.need;
+    out.broken = failure.broken;
+    return out;
+}
+
+/// The packet at the front of `in`, if it is a `Packet`; another one, whole or not, is `bad_opcode`.
+template <packet_type Packet, class Packets = all>
+[[nodiscard]] constexpr auto decode_as(byte_view in, context how = {}) noexcept
+    -> decoded_as<Packet> {
+    auto const opcode = detail::find_opcode<Packets>(load_le_wide(in), in.size(), how.items);
+    auto const any = decode<Packets>(in, how);
+    bool const other = any ? !any.packet.template is<Packet>()
+                           : opcode.failed.why == error::none &&
+                                 detail::opcode_of(opcode.which, Packets{}) !=
+                                     detail::opcode_of(Packet::about.id, Packets{});
+    if (other) { return {.why = error::bad_opcode, .broken = rule::PKT_010}; }
+    return {any ? any.packet.template as<Packet>() : Packet{}, any.length(), any.why, any.need,
+            any.broken};
+}
+
+}  // namespace ptspec::packet

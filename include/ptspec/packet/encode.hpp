@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/packet/decode.hpp>
+
+/// Packets to bytes. Whatever `decode` would not read back as the same packet is refused.
+namespace ptspec::packet {
+
+/// A packet's bytes, or the rule that forbids writing it.
+template <unsigned Most>
+struct encoded {
+    byte_array<Most> bytes{};
+    unsigned length = 0;
+    rule broken = rule::none;
+
+    constexpr explicit operator bool() const noexcept { return broken == rule::none; }
+    [[nodiscard]] constexpr auto data() const noexcept -> uint8_t const* { return bytes.data(); }
+    [[nodiscard]] constexpr auto size() const noexcept -> size_t { return length; }
+
+    friend constexpr auto operator==(encoded const& one, byte_view two) noexcept -> bool {
+        return byte_view{one} == two;
+    }
+};
+
+namespace detail {
+
+template <class... Rows>
+constexpr auto fixed_mask_of(type_list<Rows...>) noexcept -> wide_bits {
+    return (wide_bits{} | ... |
+            (Rows::kind == row_kind::fixed ? run_of_bits<wide_bits>(Rows::msb, Rows::lsb)
+                                           : wide_bits{}));
+}
+
+/// The packet's bits with opcode in place and reserved bits 0.
+template <class Packet>
+constexpr auto clean(Packet const& packet) noexcept -> wide_bits {
+    constexpr wide_bits kept = ~(widen(Packet::reserved_mask()) |
+                                 fixed_mask_of(typename Packet::layout::rows{}));
+    return (widen(packet.raw) & kept) | widen(opcode_bits<Packet>);
+}
+
+/// The rule that forbids writing these bits as a `Packet`.
+template <class Packets, class Packet>
+constexpr auto why_refused(wide_bits bits, block items) noexcept -> rule {
+    using raw = typename Packet::raw_type;
+    if (rule const broken = broken_header<Packet>(narrow<raw>(bits)); broken != rule::none) {
+        return broken;
+    }
+    if (rule const broken = broken_payload<Packet>(narrow<raw>(bits), false);
+        broken != rule::none) {
+        return broken;
+    }
+    auto const read = classify_first<Packets>(static_cast<uint8_t>(bits.low), items);
+    if (read.what == opcode_byte::says::a_packet &&
+        opcode_of(read.which, Packets{}) != opcode_of(Packet::about.id, Packets{})) {
+        return rule::PKT_344;
+    }
+    unsigned const length = Packet::length_of(narrow<raw>(bits), items);
+    return bits == first_bytes(bits, length) ? rule::none : rule::PKT_340;
+}
+
+}  // namespace detail
+
+/// The packet's bytes; reserved bits are 0.
+///
+/// Errors: the rule that the packet breaks: a value without a meaning in its header, no branch in a TNT,
+///         a payload longer than its size says (PKT-340), a TNT.short or BIP that would be read as the
+///         other one (PKT-344).
+/// Source: PKT-340..347.
+template <packet_type Packet, class Packets = all>
+[[nodiscard]] constexpr auto encode(Packet const& packet, block items = block::none) noexcept
+    -> encoded<Packet::most_bytes> {
+    encoded<Packet::most_bytes> out;
+    wide_bits const bits = detail::clean(packet);
+    out.broken = detail::why_refused<Packets, Packet>(bits, items);
+    if (out.broken == rule::none) {
+        out.length = Packet::length_of(detail::narrow<typename Packet::raw_type>(bits), items);
+        for (unsigned i = 0; i < out.length; ++i) {
+            out.bytes.bytes[i] = static_cast<uint8_t>(detail::from_bit(bits, 8 * i));
+        }
+    }
+    return out;
+}
+
+template <class Packets = all>
+[[nodiscard]] constexpr auto encode(any_packet const& packet, block items = block::none) noexcept
+    -> encoded<16> {
+    return for_kind(
+        packet.kind(),
+        [&]<class Packet>() {
+            auto const one = encode(packet.template as<Packet>(), items);
+            encoded<16> out;
+            out.length = one.length;
+            out.broken = one.broken;
+            for (unsigned i = 0; i < one.length; ++i) { out.bytes.bytes[i] = one.bytes[i]; }
+            return out;
+        },
+        Packets{});
+}
+
+/// Writes the packet behind what `out` holds, whole or not at all.
+///
+/// Errors: what `encode` refuses, and PKT-347 when there is no room. Nothing is written then.
+/// Source: PKT-347.
+template <class Packet>
+    requires(packet_type<Packet> || same_as<Packet, any_packet>)
+[[nodiscard]] constexpr auto append(byte_buffer& out, Packet const& packet,
+                                    block items = block::none) noexcept -> rule {
+    auto const bytes = encode(packet, items);
+    return !bytes ? bytes.broken : out.append(bytes) ? rule::none : rule::PKT_347;
+}
+
+}  // namespace ptspec::packet

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/packet/cbr.hpp>
+#include <ptspec/packet/cyc.hpp>
+#include <ptspec/packet/event.hpp>
+#include <ptspec/packet/ip.hpp>
+#include <ptspec/packet/mnt.hpp>
+#include <ptspec/packet/mode.hpp>
+#include <ptspec/packet/mtc.hpp>
+#include <ptspec/packet/ovf.hpp>
+#include <ptspec/packet/pad.hpp>
+#include <ptspec/packet/pebs.hpp>
+#include <ptspec/packet/pip.hpp>
+#include <ptspec/packet/power.hpp>
+#include <ptspec/packet/psb.hpp>
+#include <ptspec/packet/ptw.hpp>
+#include <ptspec/packet/tma.hpp>
+#include <ptspec/packet/tnt.hpp>
+#include <ptspec/packet/tracestop.hpp>
+#include <ptspec/packet/trig.hpp>
+#include <ptspec/packet/tsc.hpp>
+#include <ptspec/packet/vmcs.hpp>
+
+namespace ptspec::packet {
+
+/// Every packet type, in the order of `kind`.
+using all = type_list<pad, tnt_short, tnt_long, tip, tip_pge, tip_pgd, fup, pip, mode_exec,
+                      mode_tsx, tracestop, cbr, tsc, mtc, tma, cyc, vmcs, ovf, psb, psbend, mnt,
+                      ptw, exstop, mwait, pwre, pwrx, bbp, bip, bep, cfe, evd, trig>;
+
+namespace detail {
+
+template <class... Packets>
+constexpr auto facts_in(type_list<Packets...>, kind which) noexcept -> facts {
+    facts found{};
+    (void)((Packets::about.id == which ? (found = Packets::about, true) : false) || ...);
+    return found;
+}
+
+}  // namespace detail
+
+/// One of the packet types of `all`.
+template <class Packet>
+concept packet_type = ptspec::detail::is_among<Packet>(all{});
+
+// Functions that look through a list of packets are templates of it, with every packet as default: a
+// header that is only included then instantiates none of them.
+
+/// What is to be said of a packet beside its bits.
+template <class Packets = all>
+[[nodiscard]] constexpr auto facts_of(kind which) noexcept -> facts {
+    return detail::facts_in(Packets{}, which);
+}
+
+/// A packet's name as the manual spells it, `TIP.PGE`.
+template <class Packets = all>
+[[nodiscard]] constexpr auto name_of(kind which) noexcept -> text {
+    return facts_of<Packets>(which).name;
+}
+
+}  // namespace ptspec::packet

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/packet/kind.hpp>
+#include <ptspec/word.hpp>
+
+/// What all packets share: bits at their places on the wire, and how long they are.
+namespace ptspec::packet {
+
+/// The size that a payload has for values of the selecting field that are reserved.
+inline constexpr unsigned undefined_size = ~0U;
+
+/// Payload sizes in bytes, by the value of the field that is declared with `selects_payload`.
+template <unsigned... Sizes>
+struct payload_of {
+    static constexpr unsigned largest = [] {
+        unsigned most = 0;
+        ((most = Sizes != undefined_size && Sizes > most ? Sizes : most), ...);
+        return most;
+    }();
+    static constexpr auto size(uint64_t selector) noexcept -> unsigned {
+        constexpr unsigned sizes[] = {Sizes...};
+        return sizes[selector];
+    }
+};
+
+struct no_payload {
+    static constexpr unsigned largest = 0;
+};
+
+/// The payload is an item of the open block: its size is context, not content.
+struct payload_of_block {
+    static constexpr unsigned largest = 8;
+};
+
+/// Bytes follow as long as each announces another, `Most` at the most.
+template <unsigned Most>
+struct payload_continues {
+    static constexpr unsigned largest = Most;
+};
+
+namespace detail {
+
+using namespace ptspec::detail;
+
+template <class Row>
+constexpr auto fixed_bits() noexcept -> wide_bits {
+    if constexpr (Row::kind == row_kind::fixed) {
+        return to_bit<wide_bits>(Row::value, Row::lsb);
+    } else {
+        return {};
+    }
+}
+
+template <class... Rows>
+constexpr auto all_fixed_bits(type_list<Rows...>) noexcept -> wide_bits {
+    return (wide_bits{} | ... | fixed_bits<Rows>());
+}
+
+template <class Raw>
+constexpr auto widen(Raw raw) noexcept -> wide_bits {
+    if constexpr (same_as<Raw, wide_bits>) {
+        return raw;
+    } else {
+        return {raw, 0};
+    }
+}
+
+template <class Raw>
+constexpr auto narrow(wide_bits bits) noexcept -> Raw {
+    if constexpr (same_as<Raw, wide_bits>) {
+        return bits;
+    } else {
+        return bits.low;
+    }
+}
+
+/// The bits of a packet's opcode and of everything else in it that is fixed.
+template <class Packet>
+inline constexpr auto opcode_bits = [] {
+    static_assert(Packet::layout::bits == 8 * Packet::head_bytes);
+    return narrow<typename Packet::raw_type>(all_fixed_bits(typename Packet::layout::rows{}));
+}();
+
+/// The row that selects the payload's size, if a layout has one.
+template <class... Rows>
+struct selector_among {};
+template <class First, class... Rest>
+struct selector_among<First, Rest...> : selector_among<Rest...> {};
+template <class First, class... Rest>
+    requires(First::selects_the_payload)
+struct selector_among<First, Rest...> {
+    using row = First;
+};
+
+template <class... Rows>
+auto selector_in(type_list<Rows...>) -> selector_among<Rows...>;
+
+}  // namespace detail
+
+/// A packet: its bytes as one little-endian number, so that bit 8n+b is bit b of byte n.
+///
+/// `Derived` declares the fields of its first `HeadBytes` bytes and `struct layout : bit_layout<...>`
+/// that tiles them, opcode included. `Payload` says what follows them.
+template <class Derived, unsigned HeadBytes, class Payload = no_payload>
+struct packet_word
+    : bit_word<Derived, choose_t<(HeadBytes + Payload::largest > 8), wide_bits, uint64_t>> {
+    using word =
+        bit_word<Derived, choose_t<(HeadBytes + Payload::largest > 8), wide_bits, uint64_t>>;
+    using raw_type = typename word::raw_type;
+    using payload_type = Payload;
+    static constexpr unsigned head_bytes = HeadBytes;
+    static constexpr unsigned most_bytes = HeadBytes + Payload::largest;
+
+    /// The packet with every field 0.
+    constexpr packet_word() noexcept : word{detail::opcode_bits<Derived>} {}
+    constexpr packet_word(raw_type bits) noexcept : word{bits} {}
+
+    /// What follows the head, as a little-endian number. Bytes that the packet does not have are 0.
+    [[nodiscard]] constexpr auto payload() const noexcept -> uint64_t
+        requires(Payload::largest != 0)
+    {
+        return detail::from_bit(this->raw, 8 * HeadBytes) & low_bits(8 * Payload::largest);
+    }
+
+    /// The same packet with another payload. The bits that do not fit are cut off.
+    [[nodiscard]] constexpr auto with_payload(uint64_t number) const noexcept -> Derived
+        requires(Payload::largest != 0)
+    {
+        constexpr auto place = detail::run_of_bits<raw_type>(
+            8 * HeadBytes + 8 * Payload::largest - 1, 8 * HeadBytes);
+        return Derived{(this->raw & ~place) |
+                       (detail::to_bit<raw_type>(number, 8 * HeadBytes) & place)};
+    }
+
+    // A packet that can be illegal beyond its opcode says so in static functions of its raw bits:
+    //   broken_header       the rule that a field of the header breaks: it is `reserved`
+    //   broken_payload      the rule that the whole packet breaks: it is `bad_packet`
+    //   broken_when_strict  the rule that it breaks where reserved bits have to be 0
+
+    /// How many bytes the packet has, as far as the bytes at hand tell.
+    [[nodiscard]] static constexpr auto length_of(raw_type raw, block items) noexcept -> unsigned {
+        if constexpr (same_as<Payload, payload_of_block>) {
+            return HeadBytes + underlying(items);
+        } else if constexpr (Payload::largest != 0) {
+            return HeadBytes + selected_size(raw);
+        } else {
+            return HeadBytes;
+        }
+    }
+
+protected:
+    /// The payload's size by the field that selects it, or `undefined_size`.
+    [[nodiscard]] static constexpr auto selected_size(raw_type raw) noexcept -> unsigned {
+        using row = typename decltype(detail::selector_in(typename Derived::layout::rows{}))::row;
+        return Payload::size(detail::from_bit(raw, row::lsb) & low_bits(row::width));
+    }
+};
+
+}  // namespace ptspec::packet

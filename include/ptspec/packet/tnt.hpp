@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/packet/packet_word.hpp>
+
+namespace ptspec::packet {
+
+/// The branches that a TNT packet tells of.
+struct branches {
+    unsigned count = 0;
+    /// Bit count-1 is the oldest branch, bit 0 the youngest; 1 is taken.
+    uint64_t bits = 0;
+
+    /// Branch `i`, counted from the oldest. `i` has to be below `count`.
+    [[nodiscard]] constexpr auto taken(unsigned i) const noexcept -> bool {
+        return (bits >> (count - 1 - i) & 1) != 0;
+    }
+    friend constexpr auto operator==(branches const&, branches const&) -> bool = default;
+};
+
+namespace detail {
+
+/// What stands below the stop bit, the highest bit that is 1.
+constexpr auto below_stop_bit(uint64_t bits) noexcept -> branches {
+    if (bits == 0) { return {}; }
+    unsigned const stop = highest_bit(bits);
+    return {stop, bits & low_bits(stop)};
+}
+
+}  // namespace detail
+
+/// TNT.short, up to six taken or not-taken branches.
+///
+/// Shape:  1 byte: bit 0 is 0, above it the branches, above them the stop bit. 00H is PAD and 02H is
+///         the escape of the longer opcodes, so it has at least one branch.
+/// Units:  the bit directly below the stop bit is the oldest branch.
+/// Errors: none when read; PKT-033 for no branch or more than six, PKT-344 inside a block, when written.
+/// Source: SDM vol. 3, "Taken/Not-taken (TNT) Packet"; PKT-030..033, PKT-039.
+struct tnt_short : packet_word<tnt_short, 1> {
+    static constexpr facts about{.id = kind::tnt_short,
+                                 .name = "TNT.short",
+                                 .binds_to_ip = binding::yes,
+                                 .cyc_eligible = answer::yes};
+    static constexpr unsigned most_branches = 6;
+
+    struct Opcode : fixed<0, 0, 0> {};
+    struct bits : field<7, 1> {};
+    struct layout : bit_layout<8, Opcode, bits> {};
+
+    [[nodiscard]] constexpr auto taken() const noexcept -> branches {
+        return detail::below_stop_bit(raw >> 1);
+    }
+    /// The packet for 1 to 6 branches. Others give a packet that `encode` refuses.
+    [[nodiscard]] static constexpr auto of(branches which) noexcept -> tnt_short {
+        return which.count == 0 || which.count > most_branches
+                   ? tnt_short{}
+                   : tnt_short{}.with(bits{wrapped{uint64_t{1} << which.count |
+                                                   (which.bits & low_bits(which.count))}});
+    }
+    [[nodiscard]] static constexpr auto broken_payload(uint64_t raw) noexcept -> rule {
+        return raw < 4 ? rule::PKT_033 : rule::none;
+    }
+};
+
+/// TNT.long, up to 47 taken or not-taken branches.
+///
+/// Shape:  8 bytes: 02H A3H, then 48 bits that hold the branches and above them the stop bit.
+/// Units:  the bit directly below the stop bit is the oldest branch.
+/// Errors: truncated; bad_packet without a stop bit or without a branch.
+/// Source: SDM vol. 3, "Taken/Not-taken (TNT) Packet"; PKT-034..037, PKT-039, PKT-040.
+struct tnt_long : packet_word<tnt_long, 8> {
+    static constexpr facts about{.id = kind::tnt_long,
+                                 .name = "TNT.long",
+                                 .binds_to_ip = binding::yes,
+                                 .cyc_eligible = answer::yes};
+    static constexpr unsigned most_branches = 47;
+
+    struct Escape : fixed<7, 0, 0x02> {};
+    struct Opcode : fixed<15, 8, 0xA3> {};
+    struct bits : field<63, 16> {};
+    struct layout : bit_layout<64, Escape, Opcode, bits> {};
+
+    [[nodiscard]] constexpr auto taken() const noexcept -> branches {
+        return detail::below_stop_bit(raw >> 16);
+    }
+    /// The packet for 1 to 47 branches. Others give a packet that `encode` refuses.
+    [[nodiscard]] static constexpr auto of(branches which) noexcept -> tnt_long {
+        return which.count == 0 || which.count > most_branches
+                   ? tnt_long{}
+                   : tnt_long{}.with(bits{wrapped{uint64_t{1} << which.count |
+                                                  (which.bits & low_bits(which.count))}});
+    }
+    [[nodiscard]] static constexpr auto broken_payload(uint64_t raw) noexcept -> rule {
+        return raw >> 16 == 0 ? rule::PKT_036 : raw >> 16 == 1 ? rule::PKT_037 : rule::none;
+    }
+};
+
+}  // namespace ptspec::packet

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/trace/hot_loop.hpp>
+#include <ptspec/trace/pieces.hpp>
+#include <ptspec/trace/tally.hpp>
+#include <ptspec/trace/visitor.hpp>
+
+namespace ptspec::trace {
+
+/// Reads the packets of a trace, one after the other, and finds its way through damage.
+///
+/// A reader is a value: a copy goes on by itself from where the original stands. It borrows the bytes:
+/// the whole trace, or one piece after the other. Of a piece that is used up it keeps what it still
+/// needs, so that the caller can let go of it.
+///
+/// Errors: damage is an item like any other. The next item is the PSB at which reading goes on, or
+///         `lost`. Behind a trace that ends in a packet nothing is searched.
+/// Source: PKT-250..256; the last IP PKT-059..061; the block context PKT-205.
+template <opcode_hook Hook = no_hook, class Packets = packet::all>
+class reader {
+public:
+    /// Reads a whole trace.
+    constexpr explicit reader(byte_view whole, options how = {}, Hook hook = {}) noexcept
+        : bytes_{whole},
+          state_{first_state(how)},
+          strict_{how.strict},
+          synced_{!how.sync},
+          hook_{hook} {}
+
+    /// Reads a trace that comes in pieces.
+    constexpr explicit reader(options how = {}, Hook hook = {}) noexcept
+        : state_{first_state(how)}, strict_{how.strict}, synced_{!how.sync}, hook_{hook} {}
+
+    /// Gives the next piece. Only when the reader asked for it with `event::more`, and at the beginning;
+    /// at other times nothing happens and the answer is false.
+    [[nodiscard]] constexpr auto feed(byte_view piece) noexcept -> bool {
+        return bytes_.feed(piece);
+    }
+
+    /// Says that there are no more pieces.
+    constexpr void finish() noexcept { bytes_.finish(); }
+
+    /// The next thing in the trace.
+    [[nodiscard]] constexpr auto next() noexcept -> item {
+        if (reads_in_the_piece()) {
+            auto const here = bytes_.rest();
+            auto const got = packet::decode<Packets>(here, context());
+            return got ? take(got.packet) : trouble(got, here);
+        }
+        return next_with_care();
+    }
+
+    /// Reads on until the end, the end of the piece, or until the visitor returns false, and says which
+    /// of the three it was: `end`, `more`, or `packet`.
+    template <packet_visitor<Packets> Visitor>
+    constexpr auto for_each(Visitor&& visitor) -> event {
+        while (true) {
+            if (reads_in_the_piece() && !visit_in_the_piece(visitor)) { return event::packet; }
+            auto const got = next();
+            if (got.what == event::packet) {
+                bool const go_on = packet::visit<Packets>(
+                    [&](auto const& packet) {
+                        return detail::call(visitor, packet, at{got.offset, got.ip, got.length});
+                    },
+                    got.packet);
+                if (!go_on) { return event::packet; }
+            } else {
+                if constexpr (callable<Visitor&, item const&>) { visitor(got); }
+                if (!got) { return got.what; }
+            }
+        }
+    }
+
+    /// Counts what comes until the end, or the end of the piece, on top of `sofar`. Calls
+    /// `boundary(kind, offset, length)` for each packet, if it is given.
+    template <class Boundary = no_boundary>
+    constexpr auto scan(tally sofar = {}, Boundary&& boundary = {}) -> tally {
+        (void)for_each(detail::counter<Boundary>{sofar, boundary});
+        return sofar;
+    }
+
+    /// Where the next packet begins, in bytes from the begin of the trace.
+    [[nodiscard]] constexpr auto offset() const noexcept -> uint64_t {
+        return bytes_.offset() - ahead();
+    }
+    [[nodiscard]] constexpr auto last_ip() const noexcept -> uint64_t { return last_ip_; }
+    [[nodiscard]] constexpr auto items() const noexcept -> packet::block { return items_; }
+
+    /// Goes to the first PSB of what is at hand. False, and nothing happens, when there is none.
+    [[nodiscard]] constexpr auto sync_first() noexcept -> bool {
+        return go_to(find_psb(bytes_.piece()));
+    }
+    /// Goes to the next PSB of what is at hand, past the one at which the reader stands.
+    [[nodiscard]] constexpr auto sync_next() noexcept -> bool {
+        size_t const here = stands_before_the_piece() || state_ == state::searching ? 0 : 1;
+        return go_to(find_psb(bytes_.piece(), place() + here));
+    }
+    /// Goes back to the last PSB of what is at hand before the place at which the reader stands.
+    [[nodiscard]] constexpr auto sync_previous() noexcept -> bool {
+        return go_to(find_psb_before(bytes_.piece(), place()));
+    }
+
+private:
+    enum class state : uint8_t {
+        reading,
+        searching,  // for the PSB at which reading goes on
+        resuming,   // behind a PSB that was found and is the next packet
+
+    };
+
+    static constexpr auto first_state(options how) noexcept -> state {
+        return how.sync ? state::searching : state::reading;
+    }
+    [[nodiscard]] constexpr auto context() const noexcept -> packet::context {
+        return {items_, strict_};
+    }
+    [[nodiscard]] constexpr auto reads_in_the_piece() const noexcept -> bool {
+        return state_ == state::reading && !bytes_.straddles();
+    }
+    /// How many bytes behind the next packet's begin the place is.
+    [[nodiscard]] constexpr auto ahead() const noexcept -> size_t {
+        return state_ == state::resuming ? psb_bytes : 0;
+    }
+    /// The next packet begins before the piece.
+    [[nodiscard]] constexpr auto stands_before_the_piece() const noexcept -> bool {
+        return bytes_.straddles() || bytes_.at() < ahead();
+    }
+    /// Where the next packet begins in the piece; 0 when it begins before.
+    [[nodiscard]] constexpr auto place() const noexcept -> size_t {
+        return stands_before_the_piece() ? 0 : bytes_.at() - ahead();
+    }
+
+    constexpr auto go_to(size_t psb) noexcept -> bool {
+        if (psb == nowhere) { return false; }
+        bytes_.go_to(psb + psb_bytes);
+        synced_ = true;
+        state_ = state::resuming;
+        return true;
+    }
+
+    /// Steps over a packet.
+    constexpr auto take(packet::any_packet const& packet) noexcept -> item {
+        uint64_t const offset = bytes_.offset();
+        bytes_.step_over(packet.length());
+        last_ip_ = packet::last_ip_behind<Packets>(packet, last_ip_);
+        items_ = packet::block_behind<Packets>(packet, items_);
+        return {.what = event::packet,
+                .length = static_cast<uint8_t>(packet.length()),
+                .offset = offset,
+                .ip = last_ip_,
+                .packet = packet};
+    }
+
+    /// What to do about bytes that are no packet.
+    constexpr auto trouble(packet::decoded const& got, byte_view here) noexcept -> item {
+        if (got.why == packet::error::truncated) { return out_of_bytes(got.need, here.size()); }
+        uint64_t const offset = bytes_.offset();
+        if (got.why == packet::error::bad_opcode) {
+            unsigned const known = hook_(here.first(psb_bytes));
+            if (known != 0 && known <= psb_bytes) {
+                if (known > here.size()) { return out_of_bytes(known, here.size()); }
+                bytes_.step_over(known);
+                return {.what = event::unknown,
+                        .length = static_cast<uint8_t>(known),
+                        .offset = offset,
+                        .ip = last_ip_};
+            }
+        }
+        state_ = state::searching;
+        lost_at_ = offset;
+        search_ = {};
+        bytes_.go_back(offset < pieces::look_back ? static_cast<unsigned>(offset)
+                                                  : pieces::look_back);
+        return {.what = event::damage, .why = got.why, .broken = got.broken, .offset = offset};
+    }
+
+    /// A packet needs more bytes than there are: the next piece has them, or the trace ends here.
+    constexpr auto out_of_bytes(unsigned need, size_t have) noexcept -> item {
+        uint64_t const offset = bytes_.offset();
+        auto const missing = static_cast<uint8_t>(need - have);
+        if (!bytes_.is_last()) {
+            bytes_.let_go(static_cast<unsigned>(have));
+            return {.what = event::more, .need = missing, .offset = offset};
+        }
+        if (have == 0) { return {.what = event::end, .offset = offset}; }
+        bytes_.step_over(have);
+        return {.what = event::damage,
+                .why = packet::error::truncated,
+                .need = missing,
+                .broken = rule::PKT_255,
+                .offset = offset,
+                .skipped = static_cast<int64_t>(have)};
+    }
+
+    // What is seldom: between two pieces, and behind damage.
+
+    constexpr auto next_with_care() noexcept -> item {
+        switch (state_) {
+            case state::searching: return search();
+            case state::resuming: return resume();
+
+            case state::reading: break;
+        }
+        byte_array<2 * psb_bytes> room{};
+        auto const here = bytes_.joint(room.bytes);
+        auto const got = packet::decode<Packets>(here, context());
+        return got ? take(got.packet) : trouble(got, here);
+    }
+
+    constexpr auto search() noexcept -> item {
+        bool const found = bytes_.search(search_);
+        uint64_t const offset = bytes_.offset();
+        if (!found && !bytes_.is_last()) {
+            return {.what = event::more, .need = 1, .offset = offset};
+        }
+        if (!found) {
+            state_ = state::reading;
+            return {.what = event::lost,
+                    .offset = offset,
+                    .skipped = static_cast<int64_t>(offset - lost_at_)};
+        }
+        state_ = state::resuming;
+        bool const first = !synced_;
+        synced_ = true;
+        uint64_t const psb = offset - psb_bytes;
+        if (first && psb == 0) { return resume(); }
+        return {.what = first ? event::synced : event::resynced,
+                .offset = psb,
+                .skipped = static_cast<int64_t>(psb - lost_at_)};
+    }
+
+    /// The PSB that was found. Its bytes may be gone, but they are known.
+    constexpr auto resume() noexcept -> item {
+        state_ = state::reading;
+        last_ip_ = 0;
+        items_ = packet::block::none;
+        return {.what = event::packet,
+                .length = psb_bytes,
+                .offset = bytes_.offset() - psb_bytes,
+                .packet = packet::any_packet{packet::psb{}}};
+    }
+
+    /// Hands out packets until one needs more care. False when the visitor wants no more.
+    template <class Visitor>
+    constexpr auto visit_in_the_piece(Visitor& visitor) -> bool {
+        auto const behind = detail::hot_loop<Packets>(bytes_.rest(), bytes_.offset(), strict_,
+                                                      {0, last_ip_, items_, true}, visitor);
+        bytes_.step_over(behind.place);
+        last_ip_ = behind.last_ip;
+        items_ = behind.items;
+        return behind.go_on;
+    }
+
+    pieces bytes_{};
+    uint64_t last_ip_ = 0;
+    packet::block items_ = packet::block::none;
+    state state_;
+    bool strict_;
+    bool synced_;  // reading has begun: a PSB that is found is not the first
+    Hook hook_{};
+    uint64_t lost_at_ = 0;  // where the bytes that a search skips begin
+    psb_search search_{};
+};
+
+}  // namespace ptspec::trace

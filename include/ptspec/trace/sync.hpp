@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/bytes.hpp>
+#include <ptspec/packet/psb.hpp>
+
+/// Finding the places where a trace can be read from.
+///
+/// Where the pattern 02 82 stands more than eight times in a row, the PSB is the last 16 bytes of the
+/// run: payload in front of a PSB can extend the run to the left, and only another PSB to the right.
+///
+/// Source: SDM vol. 3, "Packet Stream Boundary (PSB) Packet"; PKT-250, PKT-251.
+namespace ptspec::trace {
+
+inline constexpr unsigned psb_bytes = packet::psb::most_bytes;
+
+/// Searches a stream that comes in pieces. Its state is the run of the pattern at the end of the last
+/// piece.
+class psb_search {
+public:
+    /// Searches on in the next piece. Returns true when a PSB was found; it ends before byte `end()` of
+    /// this piece. That is -1 when it ends one byte before the piece. What comes next takes a new search.
+    [[nodiscard]] constexpr auto in(byte_view piece) noexcept -> bool {
+        size_t at = 0;
+        while (at < piece.size()) {
+            if (run_ == 0) { at = likely_begin(piece, at); }
+            if (piece[at] == (run_ % 2 == 0 ? first_byte : second_byte)) {
+                ++run_;
+                ++at;
+            } else if (is_psb()) {
+                return found_before(at);
+            } else {
+                // The byte that broke a run can begin the next one.
+                at += run_ == 0 ? 1 : 0;
+                run_ = 0;
+            }
+        }
+        end_ = static_cast<int64_t>(at);
+        return false;
+    }
+
+    /// The stream ends here: true when the run at its end is a PSB, which ends before byte `end()` of
+    /// the last piece.
+    [[nodiscard]] constexpr auto at_the_end() noexcept -> bool {
+        return is_psb() && found_before(static_cast<size_t>(end_));
+    }
+
+    [[nodiscard]] constexpr auto end() const noexcept -> int64_t { return end_; }
+
+private:
+    static constexpr uint8_t first_byte = 0x02;
+    static constexpr uint8_t second_byte = 0x82;
+
+    [[nodiscard]] constexpr auto is_psb() const noexcept -> bool {
+        return run_ / 2 >= psb_bytes / 2;
+    }
+
+    constexpr auto found_before(size_t at) noexcept -> bool {
+        end_ = static_cast<int64_t>(at) - static_cast<int64_t>(run_ % 2);
+        return true;
+    }
+
+    /// Where the search byte by byte has to begin at the latest, so that it misses no PSB that begins at
+    /// `at` or later and no run that reaches the end. Fifteen bytes of the pattern hold eight that stand
+    /// at a multiple of eight from `at`, and these are one of two numbers.
+    static constexpr auto likely_begin(byte_view piece, size_t at) noexcept -> size_t {
+        constexpr uint64_t even = 0x8202'8202'8202'8202;
+        constexpr uint64_t odd = 0x0282'0282'0282'0282;
+        constexpr size_t sure = 15;
+        size_t const begin = at;
+        for (; piece.size() - at >= 8; at += 8) {
+            uint64_t const eight = load_le64(piece.data() + at);
+            // The eight bytes before were neither number, so at most seven of them belong to the run.
+            if (eight == even || eight == odd) { return at == begin ? begin : at - 7; }
+        }
+        return piece.size() - begin < sure ? begin : piece.size() - (sure - 1);
+    }
+
+    uint64_t run_ = 0;  // bytes of the pattern up to where the search is
+    int64_t end_ = 0;
+};
+
+/// Where no PSB is.
+inline constexpr size_t nowhere = ~size_t{0};
+
+/// The first PSB that begins at `from` or later, or `nowhere`.
+[[nodiscard]] constexpr auto find_psb(byte_view in, size_t from = 0) noexcept -> size_t {
+    psb_search search;
+    return search.in(in.from(from)) || search.at_the_end()
+               ? from + static_cast<size_t>(search.end()) - psb_bytes
+               : nowhere;
+}
+
+/// The last PSB that begins before `before`, or `nowhere`.
+[[nodiscard]] constexpr auto find_psb_before(byte_view in, size_t before) noexcept -> size_t {
+    constexpr size_t block = 4096;
+    while (before != 0) {
+        size_t const begin = before > block ? before - block : 0;
+        // As far as a run that begins before `before` has to be seen to tell where it does not end.
+        auto const near_bytes = in.first(before + psb_bytes + 1);
+        size_t found = nowhere;
+        for (size_t at = find_psb(near_bytes, begin); at < before;
+             at = find_psb(near_bytes, at + psb_bytes)) {
+            found = at;
+        }
+        if (found != nowhere) { return found; }
+        before = begin;
+    }
+    return nowhere;
+}
+
+}  // namespace ptspec::trace

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/bits.hpp>
+
+/// Layouts and hardware words.
+///
+/// A layout is the list of a word's rows from bit 0 to the top, and a word is its raw bits. Every
+/// mask and every table about a word is folded from its rows.
+namespace ptspec {
+
+template <class Lower, class Upper>
+concept directly_below = Lower::msb + 1 == Upper::lsb;
+
+namespace detail {
+
+template <class One, class Two>
+struct neighbours {
+    static_assert(directly_below<One, Two>, "these two rows overlap or leave a gap");
+};
+
+template <unsigned Bits, class... Rows>
+constexpr auto rows_tile() noexcept -> bool {
+    unsigned next = 0;
+    bool tile = true;
+    ((tile = tile && Rows::lsb == next, next = Rows::msb + 1), ...);
+    return tile && next == Bits;
+}
+
+template <class First, class... Rest>
+struct first_and_last {
+    using first = First;
+    using last = typename first_and_last<Rest...>::last;
+};
+template <class Only>
+struct first_and_last<Only> {
+    using first = Only;
+    using last = Only;
+};
+
+template <class First, class... Rest>
+struct explain_pairs {};
+template <class One, class Two, class... Rest>
+struct explain_pairs<One, Two, Rest...> : neighbours<One, Two>, explain_pairs<Two, Rest...> {};
+
+/// Only for layouts that do not tile: says where.
+template <bool Tile, unsigned Bits, class... Rows>
+struct explain_tiling {};
+template <unsigned Bits, class... Rows>
+struct explain_tiling<false, Bits, Rows...> : explain_pairs<Rows...> {
+    static_assert(first_and_last<Rows...>::first::lsb == 0, "the first row has to begin at bit 0");
+    static_assert(first_and_last<Rows...>::last::msb + 1 == Bits,
+                  "the last row has to end at the top of the word");
+};
+
+}  // namespace detail
+
+/// All rows of a word, from bit 0 to the top. Rows that do not tile the word stop the build.
+template <unsigned Bits, class... Rows>
+struct bit_layout : detail::explain_tiling<detail::rows_tile<Bits, Rows...>(), Bits, Rows...> {
+    static constexpr unsigned bits = Bits;
+    using rows = type_list<Rows...>;
+};
+
+namespace detail {
+
+template <class Row, class... Rows>
+constexpr auto is_among(type_list<Rows...>) noexcept -> bool {
+    return (same_as<Row, Rows> || ...);
+}
+
+/// The bits of a row from `lsb` up, or none of it.
+struct part_of_a_row {
+    bool any;
+    unsigned lsb;
+};
+
+/// The bits of all rows that `chosen` picks.
+template <class Raw, class Chosen, class... Rows>
+constexpr auto bits_of_rows(type_list<Rows...>, Chosen chosen) noexcept -> Raw {
+    auto const pick = [=]<class Row>(Row* row) -> Raw {
+        auto const part = chosen(row);
+        return part.any ? run_of_bits<Raw>(Row::msb, part.lsb) : Raw{};
+    };
+    return static_cast<Raw>((Raw{} | ... | pick(static_cast<Rows*>(nullptr))));
+}
+
+template <class... Fields>
+constexpr auto named_once() noexcept -> bool {
+    [[maybe_unused]] wide_bits seen{};
+    bool once = true;
+    ((once = once && (seen & run_of_bits<wide_bits>(Fields::msb, Fields::lsb)) == wide_bits{},
+      seen = seen | run_of_bits<wide_bits>(Fields::msb, Fields::lsb)),
+     ...);
+    return once;
+}
+
+}  // namespace detail
+
+template <class Row, class Word>
+concept row_of = detail::is_among<Row>(typename Word::layout::rows{});
+
+template <class Field, class Word>
+concept field_of = Field::kind == row_kind::field && row_of<Field, Word>;
+
+// ------------------------------------------------------------------------------------ words
+
+/// A hardware word: its raw bits and nothing else.
+///
+/// `Derived` declares the fields and `struct layout : bit_layout<...>`.
+template <class Derived, class Raw>
+struct bit_word {
+    using raw_type = Raw;
+    Raw raw{};
+
+    constexpr bit_word() noexcept = default;
+    constexpr bit_word(Raw bits) noexcept : raw{bits} {}
+
+    friend constexpr auto operator==(bit_word const&, bit_word const&) -> bool = default;
+
+    /// The value of a field.
+    template <class Field>
+        requires field_of<Field, Derived>
+    [[nodiscard]] constexpr auto get() const noexcept -> typename Field::value_type {
+        return Field::from_number(detail::from_bit(raw, Field::lsb) & low_bits(Field::width));
+    }
+
+    /// The same word with other values in the named fields; every other bit stays.
+    template <class... Fields>
+        requires(field_of<Fields, Derived> && ...)
+    [[nodiscard]] constexpr auto with(Fields... fields) const noexcept -> Derived {
+        static_assert(detail::named_once<Fields...>(), "a field is named twice");
+        constexpr Raw named = (Raw{} | ... | detail::run_of_bits<Raw>(Fields::msb, Fields::lsb));
+        return Derived{
+            static_cast<Raw>((raw & static_cast<Raw>(~named)) |
+                             (Raw{} | ... | detail::to_bit<Raw>(fields.number(), Fields::lsb)))};
+    }
+
+    /// The reserved rows, and of address fields the bits at and above `max_phys_addr`.
+    [[nodiscard]] static constexpr auto reserved_mask(unsigned max_phys_addr = 64) noexcept -> Raw {
+        return detail::bits_of_rows<Raw>(
+            typename Derived::layout::rows{}, [=]<class Row>(Row*) -> detail::part_of_a_row {
+                if constexpr (Row::kind == row_kind::reserved) {
+                    return {true, Row::lsb};
+                } else if constexpr (Row::is_address) {
+                    unsigned const first = max_phys_addr < Row::lowest_address_bit
+                                               ? Row::lsb
+                                               : max_phys_addr - Row::lowest_address_bit + Row::lsb;
+                    return {first <= Row::msb, first};
+                } else {
+                    return {false, 0};
+                }
+            });
+    }
+
+    /// The rows of which writes are ignored.
+    [[nodiscard]] static constexpr auto write_ignored_mask() noexcept -> Raw {
+        return detail::bits_of_rows<Raw>(typename Derived::layout::rows{}, []<class Row>(Row*) {
+            return detail::part_of_a_row{Row::access == row_access::write_ignored, Row::lsb};
+        });
+    }
+
+    /// The rows that read as ones whatever is written.
+    [[nodiscard]] static constexpr auto forced_1_mask() noexcept -> Raw {
+        return detail::bits_of_rows<Raw>(typename Derived::layout::rows{}, []<class Row>(Row*) {
+            return detail::part_of_a_row{Row::access == row_access::forced_1, Row::lsb};
+        });
+    }
+
+    /// The reserved bits that are 1.
+    [[nodiscard]] constexpr auto reserved_bits_set(unsigned max_phys_addr = 64) const noexcept
+        -> Raw {
+        return static_cast<Raw>(raw & reserved_mask(max_phys_addr));
+    }
+};
+
+// ------------------------------------------------------------------------------------ reflection
+
+/// One row of a word, as data.
+struct row_info {
+    text name;  ///< the field's name; `reserved` and `other` for rows that have none
+    unsigned msb;
+    unsigned lsb;
+    row_kind kind;
+    row_access access;
+    bool is_address;
+};
+
+template <size_t Count>
+struct row_table {
+    row_info rows[Count];
+
+    [[nodiscard]] constexpr auto begin() const noexcept -> row_info const* { return rows; }
+    [[nodiscard]] constexpr auto end() const noexcept -> row_info const* { return rows + Count; }
+    [[nodiscard]] static constexpr auto size() noexcept -> size_t { return Count; }
+    [[nodiscard]] constexpr auto operator[](size_t i) const noexcept -> row_info const& {
+        return rows[i];
+    }
+};
+
+namespace detail {
+
+template <class Row>
+constexpr auto describe_row() noexcept -> row_info {
+    constexpr bool is_unnamed = Row::kind == row_kind::reserved || Row::kind == row_kind::other;
+    if constexpr (is_unnamed) {
+        return {Row::kind == row_kind::reserved ? text{"reserved"} : text{"other"},
+                Row::msb,
+                Row::lsb,
+                Row::kind,
+                Row::access,
+                Row::is_address};
+    } else {
+        return {name_of<Row>(), Row::msb, Row::lsb, Row::kind, Row::access, Row::is_address};
+    }
+}
+
+template <class... Rows>
+constexpr auto describe_rows(type_list<Rows...>) noexcept -> row_table<sizeof...(Rows)> {
+    return {{describe_row<Rows>()...}};
+}
+
+}  // namespace detail
+
+/// Every row of a word from bit 0 to the top, with its name and position.
+template <class Word>
+constexpr auto rows_of() noexcept {
+    return detail::describe_rows(typename Word::layout::rows{});
+}
+
+}  // namespace ptspec

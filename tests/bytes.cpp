@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ptspec/bytes.hpp>
+
+#include <support/check_twice.hpp>
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+using namespace ptspec;
+
+namespace {
+
+constexpr uint8_t counting[20] = {0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0x19,
+                                  0x1A, 0x1B, 0x1C, 0x1D, 0x1E, 0x1F, 0xF0, 0xF1, 0xF2, 0xF3};
+
+/// Bytes that nobody else owns, made where the compiler cannot see them.
+constexpr auto copy_of_counting(auto value) {
+    return value(byte_array<20>{{0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0x19,
+                                 0x1A, 0x1B, 0x1C, 0x1D, 0x1E, 0x1F, 0xF0, 0xF1, 0xF2, 0xF3}});
+}
+
+/// An owner whose size is signed, as some libraries have it.
+struct counts_with_int {
+    uint8_t bytes[3];
+    constexpr auto data() const -> uint8_t const* { return bytes; }
+    constexpr auto size() const -> int { return 3; }
+};
+struct sizes_only {
+    auto size() const -> size_t;
+};
+struct data_only {
+    auto data() const -> uint8_t const*;
+};
+struct of_char {
+    auto data() const -> char const*;
+    auto size() const -> size_t;
+};
+struct writable {
+    auto data() -> uint8_t*;
+    auto size() -> size_t;
+};
+
+}  // namespace
+
+// ------------------------------------------------------------------------------------ byte_view
+
+TEST_CASE("a byte_view is made of everything that owns bytes in a row") {
+    CHECK_TWICE([](auto) { return byte_view{}.size() == 0 && byte_view{}.data() == nullptr; });
+    CHECK_TWICE([](auto value) {
+        byte_view const view{counting, value(size_t{3})};
+        return view.size() == 3 && view.data() == counting && view[2] == 0x12;
+    });
+    CHECK_TWICE([](auto) {
+        byte_view const view = counting;
+        return view.size() == 20 && view.data() == counting;
+    });
+    CHECK_TWICE([](auto value) {
+        auto const owner = value(byte_array<3>{{7, 8, 9}});
+        byte_view const view = owner;
+        return view.size() == 3 && view.data() == owner.data() && view[0] == 7;
+    });
+    CHECK_TWICE([](auto value) {
+        auto const owner = value(std::array<uint8_t, 2>{5, 6});
+        byte_view const view = owner;
+        return view.size() == 2 && view[1] == 6;
+    });
+    CHECK_TWICE([](auto value) {
+        auto const owner = value(counts_with_int{{4, 5, 6}});
+        byte_view const view = owner;
+        return view.size() == 3 && view[2] == 6;
+    });
+    std::vector<uint8_t> const owner{1, 2, 3, 4};
+    byte_view const view = owner;
+    CHECK(view.size() == 4);
+    CHECK(view.data() == owner.data());
+    std::basic_string_view<uint8_t> const text{counting, 5};
+    CHECK(byte_view{text}.size() == 5);
+}
+
+TEST_CASE("a byte_view is not made of letters, of larger numbers or of half an owner") {
+    static_assert(std::is_convertible_v<std::vector<uint8_t>, byte_view>);
+    static_assert(!std::is_constructible_v<byte_view, std::string_view>);
+    static_assert(!std::is_constructible_v<byte_view, std::string>);
+    static_assert(!std::is_constructible_v<byte_view, char const(&)[4]>);
+    static_assert(!std::is_constructible_v<byte_view, std::vector<uint16_t>>);
+    static_assert(!std::is_constructible_v<byte_view, std::vector<char>>);
+    static_assert(!std::is_constructible_v<byte_view, sizes_only>);
+    static_assert(!std::is_constructible_v<byte_view, data_only>);
+    static_assert(!std::is_constructible_v<byte_view, of_char>);
+    static_assert(!std::is_constructible_v<byte_view, writable>);
+    static_assert(!std::is_constructible_v<byte_view, uint8_t const*>);
+    static_assert(!std::is_constructible_v<byte_view, int>);
+    CHECK(std::is_trivially_copyable_v<byte_view>);
+}
+
+TEST_CASE("a byte_view lists its bytes") {
+    CHECK_TWICE([](auto value) {
+        auto const owner = copy_of_counting(value);
+        byte_view const view{owner.data(), 4};
+        unsigned sum = 0;
+        for (auto const byte : view) { sum += byte; }
+        return sum == 0x46 && view.end() - view.begin() == 4 && !view.empty() &&
+               byte_view{owner.data(), 0}.empty();
+    });
+}
+
+TEST_CASE("from() leaves bytes out in front, down to none") {
+    CHECK_TWICE([](auto value) {
+        auto const owner = copy_of_counting(value);
+        byte_view const view = owner;
+        return view.from(0) == view && view.from(value(size_t{3})).size() == 17 &&
+               view.from(3)[0] == 0x13 && view.from(19).size() == 1 && view.from(19)[0] == 0xF3 &&
+               view.from(value(size_t{20})).empty() && view.from(value(size_t{21})).empty() &&
+               view.from(~size_t{0}).empty() && byte_view{}.from(0).empty() &&
+               byte_view{}.from(1).empty();
+    });
+}
+
+TEST_CASE("first() leaves bytes out behind, and has never more than there are") {
+    CHECK_TWICE([](auto value) {
+        auto const owner = copy_of_counting(value);
+        byte_view const view = owner;
+        return view.first(value(size_t{0})).empty() && view.first(1).size() == 1 &&
+               view.first(1).data() == owner.data() && view.first(value(size_t{19})).size() == 19 &&
+               view.first(value(size_t{20})).size() == 20 &&
+               view.first(value(size_t{21})).size() == 20 && view.first(~size_t{0}).size() == 20 &&
+               byte_view{}.first(1).empty();
+    });
+}
+
+TEST_CASE("views are equal when their bytes are") {
+    CHECK_TWICE([](auto value) {
+        auto const one = copy_of_counting(value);
+        auto const two = copy_of_counting(value);
+        return byte_view{one} == byte_view{two} && !(byte_view{one} == byte_view{two}.first(19)) &&
+               !(byte_view{one}.first(19) == byte_view{two}.from(1)) &&
+               byte_view{one}.first(0) == byte_view{} && !(byte_view{} == byte_view{one});
+    });
+    CHECK_TWICE([](auto value) {
+        auto const one = value(byte_array<3>{{1, 2, 3}});
+        auto const two = value(byte_array<3>{{1, 2, 4}});
+        auto const three = value(byte_array<3>{{0, 2, 3}});
+        return !(byte_view{one} == byte_view{two}) && !(byte_view{one} == byte_view{three});
+    });
+}
+
+// ------------------------------------------------------------------------------------ byte_buffer
+
+TEST_CASE("a byte_buffer is filled from the front, whole or not at all") {
+    CHECK_TWICE([](auto value) {
+        uint8_t room[5] = {0xEE, 0xEE, 0xEE, 0xEE, 0xEE};
+        byte_buffer buffer = room;
+        auto const owner = copy_of_counting(value);
+        byte_view const bytes = owner;
+        bool const empty = buffer.room() == 5 && buffer.size() == 0 && buffer.written().empty();
+        bool const three = buffer.append(bytes.first(3)) && buffer.size() == 3 &&
+                           buffer.room() == 2 && buffer.written() == bytes.first(3) &&
+                           room[3] == 0xEE;
+        bool const too_many = !buffer.append(bytes.first(3)) && buffer.size() == 3 &&
+                              buffer.room() == 2 && room[3] == 0xEE && room[4] == 0xEE;
+        bool const none = buffer.append({}) && buffer.size() == 3;
+        bool const two = buffer.append(bytes.from(18)) && buffer.size() == 5 &&
+                         buffer.room() == 0 && room[3] == 0xF2 && room[4] == 0xF3 &&
+                         buffer.written().data() == room;
+        bool const full = !buffer.append(bytes.first(1)) && buffer.append({}) && buffer.size() == 5;
+        return empty && three && too_many && none && two && full;
+    });
+}
+
+TEST_CASE("a byte_buffer of part of an array leaves the rest alone") {
+    CHECK_TWICE([](auto value) {
+        uint8_t room[4] = {};
+        byte_buffer buffer{room, value(size_t{2})};
+        bool const two = buffer.append(byte_view{counting, 2}) && !buffer.append({counting, 1});
+        return two && room[1] == 0x11 && room[2] == 0;
+    });
+    CHECK_TWICE([](auto) {
+        byte_buffer nothing;
+        return nothing.room() == 0 && nothing.size() == 0 && nothing.append({}) &&
+               !nothing.append({counting, 1}) && nothing.written().empty();
+    });
+}
+
+// ------------------------------------------------------------------------------------ byte_array
+
+TEST_CASE("a byte_array owns its bytes and begins with zeros") {
+    static_assert(sizeof(byte_array<3>) == 3 && byte_array<3>::size() == 3);
+    static_assert(std::is_trivially_copyable_v<byte_array<3>>);
+    CHECK_TWICE([](auto value) {
+        auto bytes = value(byte_array<3>{});
+        bool const zeros = bytes[0] == 0 && bytes[1] == 0 && bytes[2] == 0;
+        bytes.data()[1] = 7;
+        auto const same = bytes;
+        return zeros && bytes[1] == 7 && bytes[0] == 0 && same == bytes && same.data()[1] == 7 &&
+               same != byte_array<3>{};
+    });
+}
+
+// ------------------------------------------------------------------------------------ numbers
+
+TEST_CASE("load_le64 reads the least significant byte first, wherever it begins") {
+    CHECK_TWICE([](auto value) {
+        auto const owner = copy_of_counting(value);
+        return load_le64(owner.data()) == 0x1716'1514'1312'1110 &&
+               load_le64(owner.data() + 1) == 0x1817'1615'1413'1211 &&
+               load_le64(owner.data() + 3) == 0x1A19'1817'1615'1413 &&
+               load_le64(owner.data() + 7) == 0x1E1D'1C1B'1A19'1817 &&
+               load_le64(owner.data() + 12) == 0xF3F2'F1F0'1F1E'1D1C;
+    });
+    CHECK_TWICE([](auto value) {
+        auto const last = value(byte_array<8>{{0, 0, 0, 0, 0, 0, 0, 0x80}});
+        return load_le64(last.data()) == 0x8000'0000'0000'0000;
+    });
+}
+
+TEST_CASE("load_le reads up to eight bytes, and zeros where there are fewer") {
+    CHECK_TWICE([](auto value) {
+        uint64_t const expected[] = {
+            0,
+            0x11,
+            0x1211,
+            0x13'1211,
+            0x1413'1211,
+            0x15'1413'1211,
+            0x1615'1413'1211,
+            0x17'1615'1413'1211,
+            0x1817'1615'1413'1211,
+        };
+        auto const owner = copy_of_counting(value);
+        for (size_t length = 0; length <= 17; ++length) {
+            auto const number = load_le({owner.data() + 1, length});
+            if (number != expected[length < 8 ? length : 8]) { return false; }
+        }
+        return true;
+    });
+}
+
+TEST_CASE("load_le_wide reads up to sixteen bytes, and zeros where there are fewer") {
+    CHECK_TWICE([](auto value) {
+        uint64_t const expected[] = {
+            0,
+            0x12,
+            0x1312,
+            0x14'1312,
+            0x1514'1312,
+            0x16'1514'1312,
+            0x1716'1514'1312,
+            0x18'1716'1514'1312,
+            0x1918'1716'1514'1312,
+        };
+        uint64_t const expected_high[] = {
+            0,
+            0x1A,
+            0x1B1A,
+            0x1C'1B1A,
+            0x1D1C'1B1A,
+            0x1E'1D1C'1B1A,
+            0x1F1E'1D1C'1B1A,
+            0xF0'1F1E'1D1C'1B1A,
+            0xF1F0'1F1E'1D1C'1B1A,
+        };
+        auto const owner = copy_of_counting(value);
+        for (size_t length = 0; length <= 18; ++length) {
+            auto const number = load_le_wide({owner.data() + 2, length});
+            size_t const low = length < 8 ? length : 8;
+            size_t const high = length < 8 ? 0 : length < 16 ? length - 8 : 8;
+            if (number != wide_bits{expected[low], expected_high[high]}) { return false; }
+        }
+        return true;
+    });
+}

@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSL-1.0
+"""Checks that a mistake does not compile, and that the compiler says why.
+
+    compile_fail.py FILE -- COMPILER FLAGS...         with -DSHOULD_FAIL: must fail, must say why
+    compile_fail.py --twin FILE -- COMPILER FLAGS...  without it: must compile
+    compile_fail.py --self-test
+
+What the compiler must say stands at the head of FILE, one text a line: `// expect: TEXT`.
+"""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+MARK = "// expect:"
+
+
+def expected_texts(source):
+    texts = [line[len(MARK):].strip() for line in source.splitlines() if line.startswith(MARK)]
+    return [text for text in texts if text]
+
+
+def compile_file(path, compiler):
+    """Returns whether `path` compiled, and everything that the compiler said."""
+    plain = dict(os.environ, LC_ALL="C")  # no translated messages, no curly quotes
+    done = subprocess.run([*compiler, str(path)], env=plain, text=True, errors="replace",
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    return done.returncode == 0, done.stdout
+
+
+def check(path, compiler, twin):
+    """Returns what is wrong, or None."""
+    texts = expected_texts(path.read_text(encoding="utf-8"))
+    if not texts:
+        return f"{path}: no line `{MARK} TEXT`; say what the compiler must answer"
+    built, said = compile_file(path, compiler if twin else [*compiler, "-DSHOULD_FAIL"])
+    if twin:
+        return None if built else f"{path}: the twin does not compile\n{said}"
+    if built:
+        return f"{path}: the mistake compiles"
+    missing = [text for text in texts if text not in said]
+    if missing:
+        return f"{path}: it does not compile, but the compiler does not say: {missing}\n{said}"
+    return None
+
+
+def self_test():
+    compiler = os.environ.get("CXX") or next(filter(shutil.which, ["g++", "clang++"]), None)
+    if compiler is None:
+        print("skipped: no C++ compiler")
+        return 77
+    command = [*compiler.split(), "-std=c++20", "-fsyntax-only"]
+    pair = '#ifdef SHOULD_FAIL\nstatic_assert(false, "deliberate");\n#endif\n'
+    late = ("// expect: deliberate\n"
+            "template <int N> int f() { static_assert(N == 0, \"deliberate\"); return N; }\n"
+            "#ifdef SHOULD_FAIL\nint g() { return f<1>(); }\n#endif\n")
+    cases = [  # source, twin, a part of the expected complaint (None: no complaint)
+        ("// expect: deliberate\n" + pair, False, None),
+        ("// expect: deliberate\n" + pair, True, None),
+        (late, False, None),
+        (late, True, None),
+        ("// expect: deliberate\n// expect: another\n" + pair, False, "['another']"),
+        ("// expect: deliberate\n", False, "the mistake compiles"),
+        ("// expect: deliberate\nint x = y;\n", True, "the twin does not compile"),
+        (pair, False, "no line"),
+        (pair, True, "no line"),
+        ("// expect:\n" + pair, False, "no line"),
+    ]
+    failures = 0
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "case.cpp")
+        for number, (source, twin, part) in enumerate(cases):
+            path.write_text(source, encoding="utf-8")
+            wrong = check(path, command, twin)
+            if (wrong is None) != (part is None) or (part and part not in wrong):
+                print(f"case {number}: expected {part!r}, got {wrong!r}")
+                failures += 1
+    print(f"{len(cases)} cases, {failures} failures")
+    return 1 if failures else 0
+
+
+def main(arguments):
+    if arguments == ["--self-test"]:
+        return self_test()
+    twin = arguments[:1] == ["--twin"]
+    rest = arguments[1:] if twin else arguments
+    if len(rest) < 3 or rest[1] != "--":
+        print(__doc__, file=sys.stderr)
+        return 2
+    wrong = check(pathlib.Path(rest[0]), rest[2:], twin)
+    if wrong:
+        print(wrong)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSL-1.0
+"""Checks what firmware gets: the object code of every function, built without any library.
+
+    freestanding.py COMPILER...   compile tests/firmware/all_functions.cpp with each and look at it
+    freestanding.py --self-test
+
+In an x86-64 object there must be no undefined symbol but the four that every freestanding
+implementation has to provide, no instruction that uses SSE or x87, no static initialiser and no
+variable. With tests/firmware/memory.cpp, which has those four, it must link to a whole program.
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "tests" / "firmware" / "all_functions.cpp"
+MEMORY = ROOT / "tests" / "firmware" / "memory.cpp"
+LEVELS = ["-O1", "-O2", "-Os"]
+FLAGS = ["-std=c++20", "-ffreestanding", "-fno-exceptions", "-fno-rtti", "-nostdinc++",
+         "-mgeneral-regs-only", "-fno-stack-protector", "-fno-pic", "-fno-pie"]
+PROVIDED = {"memcpy", "memmove", "memset", "memcmp"}
+
+# In AT&T syntax every register has a percent sign, and only x87 mnemonics begin with an f.
+FLOATING = re.compile(r"%[xyz]?mm\d|%st\b|^f[a-z]|mxcsr")
+INITIALISER_SECTION = re.compile(r"\s(\.(?:preinit_array|init_array|ctors)\S*)\s")
+INITIALISER_SYMBOL = re.compile(r"_GLOBAL__sub_I\S*|__cxx_global_var_init\S*")
+
+
+def output_of(*command):
+    return subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE).stdout
+
+
+def problems_in(path):
+    """Returns one line for each thing that must not be in the object file `path`."""
+    found = []
+    symbols = [line.split()[:2] for line in output_of("nm", "-P", str(path)).splitlines()]
+    undefined = sorted({name for name, kind in symbols if kind in "Uwv"} - PROVIDED)
+    found += [f"undefined symbol {name}" for name in undefined]
+    found += [f"static initialiser {name}" for name, _ in symbols
+              if INITIALISER_SYMBOL.match(name)]
+    found += [f"static initialiser in section {name}" for name in
+              INITIALISER_SECTION.findall(output_of("objdump", "-h", str(path)))]
+    found += [f"variable {name}" for name, kind in symbols if kind in "BbCDd"]
+    if not any(kind in "TtWV" for _, kind in symbols):
+        found.append("no function at all, so nothing was checked")
+
+    function = "?"
+    for line in output_of("objdump", "-d", "--no-show-raw-insn", str(path)).splitlines():
+        label = re.match(r"[0-9a-f]+ <(.*)>:$", line)
+        if label:
+            function = label[1]
+        instruction = re.match(r"\s+[0-9a-f]+:\t([^<#]*)", line)
+        if instruction and FLOATING.search(instruction[1]):
+            found.append(f"floating point in {function}: {instruction[1].strip()}")
+    return found
+
+
+def program_from(path, compiler, folder):
+    """Links the object file `path` with the four functions, and nothing else."""
+    memory, program = folder / "memory.o", folder / "program"
+    # Without -fno-builtin a compiler may make of the loop in memcpy a call of memcpy.
+    compile_to(memory, MEMORY, compiler, [*FLAGS, "-O2", "-fno-builtin"])
+    linked = subprocess.run(["ld", "-nostdlib", "--no-undefined", "-o", program, path, memory],
+                            check=False, text=True, stderr=subprocess.PIPE)
+    return linked.stderr.splitlines() if linked.returncode != 0 else []
+
+
+def compile_to(path, source, compiler, flags):
+    subprocess.run([*compiler.split(), *flags, f"-I{ROOT / 'include'}", "-c", str(source),
+                    "-o", str(path)], check=True)
+
+
+def problems_of(compiler, level, source):
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "object.o")
+        try:
+            compile_to(path, source, compiler, [*FLAGS, level])
+            return problems_in(path) or program_from(path, compiler, pathlib.Path(folder))
+        except (OSError, subprocess.CalledProcessError) as error:
+            return [str(error)]
+
+
+def check(compilers, source):
+    failed = False
+    for compiler in compilers:
+        for level in LEVELS:
+            problems = problems_of(compiler, level, source)
+            for problem in problems or ["nothing found"]:
+                print(f"{compiler} {level}: {problem}")
+            failed |= bool(problems)
+    return 1 if failed else 0
+
+
+def self_test():
+    compiler = os.environ.get("CXX") or next(filter(shutil.which, ["g++", "clang++"]), None)
+    if compiler is None or "x86_64" not in output_of(*compiler.split(), "-dumpmachine"):
+        print("skipped: no compiler for x86-64")
+        return 77
+    hosted = [flag for flag in FLAGS if flag != "-mgeneral-regs-only"]
+    x87 = [*hosted, "-mlong-double-80"]
+    cases = [  # flags, source, a part of the expected problem (None: no problem)
+        (FLAGS, 'extern "C" int f(int a) { return a + 1; }', None),
+        (FLAGS, 'struct s { char c[999]; }; extern "C" void f(s& a, s& b) { a = b; }', None),
+        (FLAGS, "int g(); int f() { return g() + 1; }", "undefined symbol _Z1gv"),
+        (FLAGS, "int f() { static int* p = new int; return *p; }", "undefined symbol _Znwm"),
+        (FLAGS, "int g(); int x = g(); ", "static initialiser"),
+        (FLAGS, "int f() { static int calls = 0; return ++calls; }", "variable _ZZ1fvE5calls"),
+        (FLAGS, "int calls = 1; int f() { return ++calls; }", "variable calls"),
+        (FLAGS, "extern int const y; int const y = 1;", "nothing was checked"),
+        (hosted, "double f(double a) { return a + 1; }", "floating point in _Z1fd"),
+        (hosted, "struct s { long a[4]; }; void f(s* a, s* b) { *a = *b; }", "floating point"),
+        (x87, "long double f(long double a) { return a + 1; }", "floating point"),
+    ]
+    failures = 0
+    with tempfile.TemporaryDirectory() as folder:
+        source, path = pathlib.Path(folder, "case.cpp"), pathlib.Path(folder, "case.o")
+        for number, (flags, text, part) in enumerate(cases):
+            source.write_text(text + "\n", encoding="utf-8")
+            compile_to(path, source, compiler, [*flags, "-O2"])
+            found = problems_in(path)
+            if bool(found) != (part is not None) or (part and not any(part in f for f in found)):
+                print(f"case {number}: expected {part!r}, got {found}")
+                failures += 1
+        source.write_text('extern "C" int f(int a) { return a; }\n', encoding="utf-8")
+        compile_to(path, source, compiler, FLAGS)
+        links = program_from(path, compiler, pathlib.Path(folder))
+        source.write_text('int g(int); extern "C" int f(int a) { return g(a); }\n',
+                          encoding="utf-8")
+        compile_to(path, source, compiler, FLAGS)
+        if links or not program_from(path, compiler, pathlib.Path(folder)):
+            print(f"linking: expected a program and none, got {links}")
+            failures += 1
+    print(f"{len(cases) + 2} cases, {failures} failures")
+    return 1 if failures else 0
+
+
+def main(arguments):
+    if arguments == ["--self-test"]:
+        return self_test()
+    if not arguments or arguments[0].startswith("-"):
+        print(__doc__, file=sys.stderr)
+        return 2
+    return check(arguments, SOURCE)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

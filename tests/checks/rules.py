@@ -1,0 +1,337 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSL-1.0
+"""Which rules of the catalogue in tests/spec/ are cited, and by which tests.
+
+    tests/checks/rules.py [ROOT]          prints the counts, and a line `path:line: what is wrong`
+                                          for each finding
+    tests/checks/rules.py --list          also every rule that nothing cites
+    tests/checks/rules.py --verbose       also the tests that cite each rule
+    tests/checks/rules.py --self-test     breaks each check in a small tree and sees it found
+
+A citation is `PKT-052` or `PKT_052`, a range `PKT-050..068` (every rule there is in between, both
+ends must exist) or a list without blanks, `PKT-036,037` or `PKT-036/037`. Tests cite anywhere in
+their text; include/ cites in doc comments with `-` and in code with `_`, as in `rule::PKT_052`.
+
+Exit status: 0 nothing found, 1 something found, 2 wrong usage.
+"""
+
+import argparse
+import collections
+import csv
+import pathlib
+import re
+import sys
+import tempfile
+
+PREFIXES = ("REG", "OUT", "PKT", "GEN", "PRG")
+
+# Where a rule that is neither cited nor excused is a finding: "PKT", or "PKT-001..256".
+COMPLETE = [
+]
+
+REASONS = ("prose", "policy", "unconfirmed", "history")
+
+# Where rule ids are declared, not cited.
+DECLARATION = "include/ptspec/rule.hpp"
+
+ANY = "|".join(PREFIXES)
+DEFINITION = re.compile(r"^- ((?:REG|OUT)-\d{3}) |\*\*((?:PKT|GEN|PRG)-\d{3})\*\*", re.M)
+COUNT = re.compile(rf"^\| ({ANY}|all) \| (\d+) \|", re.M)
+CITATION = re.compile(
+    rf"\b({ANY})(?:-(\d+)|_(\d{{3}})\b)((?:(?:\.\.|,|/)(?:\1[-_])?\d{{3}}(?!\w))*)")
+FURTHER = re.compile(r"(\.\.|,|/)\D*(\d{3})")
+
+
+class Finding(collections.namedtuple("Finding", "path line what")):
+    def __str__(self):
+        return f"{self.path}:{self.line}: {self.what}"
+
+
+Citation = collections.namedtuple("Citation", "id path line in_code")
+
+
+def matches(pattern, text):
+    """Each match with the number of its line."""
+    for match in pattern.finditer(text):
+        yield text.count("\n", 0, match.start()) + 1, match
+
+
+class Catalogue:
+    """The rules that tests/spec/ defines and those that it excuses, with where they stand."""
+
+    def __init__(self, root):
+        self.findings = []
+        self.rules = {}    # rule -> where it is defined
+        self.excused = {}  # rule -> its line in the table of excuses
+        self.spec = root / "tests" / "spec"
+        self.read_rules()
+        self.read_counts()
+        self.read_excuses()
+
+    def find(self, path, line, what):
+        self.findings.append(Finding(f"tests/spec/{path}", line, what))
+
+    def read_rules(self):
+        for page in sorted(self.spec.glob("*.md")):
+            for line, match in matches(DEFINITION, page.read_text(encoding="utf-8")):
+                rule = match[1] or match[2]
+                if rule in self.rules:
+                    self.find(page.name, line, f"{rule} is defined a second time")
+                self.rules.setdefault(rule, Finding(f"tests/spec/{page.name}", line, rule))
+
+    def read_counts(self):
+        defined = collections.Counter(rule[:3] for rule in self.rules)
+        defined["all"] = defined.total()
+        listed = dict.fromkeys((*PREFIXES, "all"))
+        for line, match in matches(COUNT, (self.spec / "README.md").read_text(encoding="utf-8")):
+            listed[match[1]] = int(match[2])
+            if int(match[2]) != defined[match[1]]:
+                self.find("README.md", line, f"the table counts {match[2]} rules of {match[1]}, "
+                                             f"defined are {defined[match[1]]}")
+        for prefix, count in listed.items():
+            if count is None:
+                self.find("README.md", 1, f"the table of counts has no row {prefix}")
+
+    def read_excuses(self):
+        table = "excused_rules.csv"
+        with open(self.spec / table, encoding="utf-8", newline="") as file:
+            rows = list(csv.reader(file))
+        for line, row in enumerate(rows[1:], 2):
+            rule, reason = (row + ["", ""])[:2]
+            if rule not in self.rules:
+                self.find(table, line, f"there is no rule {rule}")
+            if rule in self.excused:
+                self.find(table, line, f"{rule} is excused a second time")
+            if reason not in REASONS:
+                self.find(table, line, f"{reason!r} is none of {', '.join(REASONS)}")
+            self.excused.setdefault(rule, line)
+
+    def between(self, first, last):
+        return [rule for rule in sorted(self.rules) if first <= rule <= last]
+
+
+def citations_in(path, text, catalogue):
+    """The citations in a text, ranges and lists spelled out, and the findings about them."""
+    citations, findings = [], []
+    for line, match in matches(CITATION, text):
+        prefix, in_code = match[1], match[3] is not None
+        ids = [f"{prefix}-{match[2] or match[3]}"]
+        for separator, number in FURTHER.findall(match[4]):
+            ids.append(f"{prefix}-{number}")
+            if separator == "..":
+                if ids[-2] > ids[-1]:
+                    findings.append(Finding(path, line, f"the range {match[0]} runs backwards"))
+                ids[-1:-1] = catalogue.between(ids[-2], ids[-1])
+        for rule in dict.fromkeys(ids):
+            if rule in catalogue.rules:
+                citations.append(Citation(rule, path, line, in_code))
+            else:
+                findings.append(Finding(path, line, f"there is no rule {rule}"))
+    return citations, findings
+
+
+def sources(root, folder, suffixes, without=()):
+    for path in sorted((root / folder).rglob("*")):
+        name = path.relative_to(root).as_posix()
+        if path.suffix in suffixes and not name.startswith(without):
+            yield name, path.read_text(encoding="utf-8", errors="replace")
+
+
+def ids_of_area(area, catalogue):
+    """The rules of "PKT" or of "PKT-001..256"."""
+    prefix, _, numbers = area.partition("-")
+    first, _, last = (numbers or "000..999").partition("..")
+    return catalogue.between(f"{prefix}-{first}", f"{prefix}-{last or first}")
+
+
+class Report:
+    def __init__(self, root, complete=tuple(COMPLETE)):
+        self.catalogue = Catalogue(root)
+        self.findings = list(self.catalogue.findings)
+        self.tests = collections.defaultdict(dict)  # rule -> the tests that cite it
+        for path, text in sources(root, "tests", (".cpp", ".hpp", ".py"),
+                                  without=("tests/spec/", "tests/checks/")):
+            for citation in self.read(path, text):
+                self.tests[citation.id][path] = True
+        self.check_excuses()
+        for path, text in sources(root, "tests/spec", (".md", ".csv")):
+            self.read(path, text)
+        for path, text in sources(root, "include", (".hpp",)):
+            self.check_header(path, self.read(path, text))
+        self.check_areas(complete)
+
+    def read(self, path, text):
+        citations, findings = citations_in(path, text, self.catalogue)
+        self.findings += findings
+        return citations
+
+    def uncited(self):
+        return [rule for rule in sorted(self.catalogue.rules)
+                if rule not in self.tests and rule not in self.catalogue.excused]
+
+    def check_excuses(self):
+        for rule, line in self.catalogue.excused.items():
+            if rule in self.tests:
+                tests = ", ".join(self.tests[rule])
+                self.findings.append(Finding("tests/spec/excused_rules.csv", line,
+                                             f"{rule} needs no excuse: {tests} cites it"))
+
+    def check_header(self, path, citations):
+        reported = set()
+        for rule, _, line, in_code in citations:
+            if in_code and path != DECLARATION and rule not in self.tests and rule not in reported:
+                self.findings.append(Finding(path, line, f"no test cites {rule}"))
+                reported.add(rule)
+
+    def check_areas(self, complete):
+        uncited = set(self.uncited())
+        for area in complete:
+            rules = ids_of_area(area, self.catalogue)
+            if not rules:
+                self.findings.append(Finding("tests/checks/rules.py", 1,
+                                             f"there are no rules in {area}"))
+            for rule in rules:
+                if rule in uncited:
+                    self.findings.append(self.catalogue.rules[rule]._replace(
+                        what=f"no test cites {rule}, and {area} is to be complete"))
+
+    def counts(self):
+        yield "prefix", "rules", "cited", "excused", "uncited"
+        for prefix in (*PREFIXES, ""):
+            groups = (self.catalogue.rules, self.tests, self.catalogue.excused, self.uncited())
+            yield prefix or "all", *(sum(rule.startswith(prefix) for rule in group)
+                                     for group in groups)
+
+
+# ------------------------------------------------------------------------------------- self-test
+
+def small_tree():
+    """A tree in which nothing is wrong."""
+    readme = "".join(f"| {prefix} | {count} | |\n" for prefix, count in
+                     [("REG", 2), ("OUT", 1), ("PKT", 4), ("GEN", 1), ("PRG", 1), ("all", 9)])
+    return {
+        "tests/spec/README.md": readme,
+        "tests/spec/registers.md": "- REG-001 One.\n- REG-002 Two. (REG-001)\n- OUT-001 Three.\n",
+        "tests/spec/packets.md": "**PKT-001** A.\n**PKT-003** B.\n**PKT-004** C.\n**PKT-052** D.\n",
+        "tests/spec/tracing.md": "**GEN-001** E.\n",
+        "tests/spec/programming.md": "**PRG-001** F. See GEN-001.\n",
+        "tests/spec/excused_rules.csv": "id,reason\nPRG-001,policy\n",
+        "tests/checks/unread.py": "# PKT-999\n",
+        "include/ptspec/rule.hpp": "enum class rule { PKT_052, GEN_001 };\n",
+        "include/ptspec/a.hpp": "/// PKT-001..004, REG-002.\n return rule::PKT_003;\n",
+        "tests/a.cpp": 'TEST("REG-001: x") // PKT-001..004\n',
+        "tests/fail/b.cpp": "// OUT_001\n",
+    }
+
+
+COMPLETE_CASE = ("REG-001", "PKT-001..004", "PRG")
+
+# Path to change, what to replace there, by what, and the findings that have to come of it.
+TAMPERED = [
+    ("tests/spec/README.md", "REG | 2", "REG | 3",
+     ["tests/spec/README.md:1: the table counts 3 rules of REG, defined are 2"]),
+    ("tests/spec/README.md", "all | 9", "all | 8",
+     ["tests/spec/README.md:6: the table counts 8 rules of all, defined are 9"]),
+    ("tests/spec/README.md", "| GEN | 1 | |\n", "",
+     ["tests/spec/README.md:1: the table of counts has no row GEN"]),
+    ("tests/spec/tracing.md", "E.", "E. **PKT-052**",
+     ["tests/spec/tracing.md:1: PKT-052 is defined a second time"]),
+    ("tests/spec/programming.md", "See GEN-001", "See GEN-002",
+     ["tests/spec/programming.md:1: there is no rule GEN-002"]),
+    ("tests/spec/excused_rules.csv", "PRG-001", "XYZ-002",
+     ["tests/spec/excused_rules.csv:2: there is no rule XYZ-002",
+      "tests/spec/programming.md:1: no test cites PRG-001, and PRG is to be complete"]),
+    ("tests/spec/excused_rules.csv", "policy", "laziness",
+     ["tests/spec/excused_rules.csv:2: 'laziness' is none of prose, policy, unconfirmed, history"]),
+    ("tests/spec/excused_rules.csv", ",policy", "",
+     ["tests/spec/excused_rules.csv:2: '' is none of prose, policy, unconfirmed, history"]),
+    ("tests/spec/excused_rules.csv", "PRG-001,policy\n", "PRG-001,policy\nPRG-001,prose\n",
+     ["tests/spec/excused_rules.csv:3: PRG-001 is excused a second time"]),
+    ("tests/spec/excused_rules.csv", "PRG-001,policy\n", "PRG-001,policy\nOUT-001,prose\n",
+     ["tests/spec/excused_rules.csv:3: OUT-001 needs no excuse: tests/fail/b.cpp cites it"]),
+    ("tests/a.cpp", "REG-001", "REG-003",
+     ["tests/a.cpp:1: there is no rule REG-003",
+      "tests/spec/registers.md:1: no test cites REG-001, and REG-001 is to be complete"]),
+    ("tests/a.cpp", "x", "x PKT-52", ["tests/a.cpp:1: there is no rule PKT-52"]),
+    ("tests/a.cpp", "x", "x PKT_053", ["tests/a.cpp:1: there is no rule PKT-053"]),
+    ("tests/a.cpp", "x", "x PKT-003,005", ["tests/a.cpp:1: there is no rule PKT-005"]),
+    ("tests/a.cpp", "x", "x PKT-003/PKT-005", ["tests/a.cpp:1: there is no rule PKT-005"]),
+    ("tests/a.cpp", "x", "x PKT-001..053", ["tests/a.cpp:1: there is no rule PKT-053"]),
+    ("tests/a.cpp", "x", "x PKT-004..001",
+     ["tests/a.cpp:1: the range PKT-004..001 runs backwards"]),
+    ("tests/a.cpp", "PKT-001..004", "PKT-001,003",
+     ["tests/spec/packets.md:3: no test cites PKT-004, and PKT-001..004 is to be complete"]),
+    ("include/ptspec/a.hpp", "REG-002", "REG-009",
+     ["include/ptspec/a.hpp:1: there is no rule REG-009"]),
+    ("include/ptspec/a.hpp", "rule::PKT_003", "rule::PKT_002",
+     ["include/ptspec/a.hpp:2: there is no rule PKT-002"]),
+    ("include/ptspec/a.hpp", "rule::PKT_003", "rule::PKT_052",
+     ["include/ptspec/a.hpp:2: no test cites PKT-052"]),
+    ("include/ptspec/rule.hpp", "PKT_052", "PKT_051",
+     ["include/ptspec/rule.hpp:1: there is no rule PKT-051"]),
+]
+
+
+def report_of(tree, complete):
+    with tempfile.TemporaryDirectory() as folder:
+        for path, text in tree.items():
+            file = pathlib.Path(folder, path)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+        return Report(pathlib.Path(folder), complete)
+
+
+def self_test():
+    failures = []
+
+    def expect(what, found, wanted):
+        if found != wanted:
+            failures.append(f"{what}\n  wanted {wanted}\n  found  {found}")
+
+    clean = report_of(small_tree(), COMPLETE_CASE)
+    expect("the clean tree", [str(f) for f in clean.findings], [])
+    expect("its counts", list(clean.counts())[1:],
+           [("REG", 2, 1, 0, 1), ("OUT", 1, 1, 0, 0), ("PKT", 4, 3, 0, 1),
+            ("GEN", 1, 0, 0, 1), ("PRG", 1, 0, 1, 0), ("all", 9, 5, 1, 3)])
+    expect("its uncited rules", clean.uncited(), ["GEN-001", "PKT-052", "REG-002"])
+    for path, old, new, wanted in TAMPERED:
+        tree = small_tree()
+        assert old in tree[path], f"{path} has no {old!r} to replace"
+        tree[path] = tree[path].replace(old, new, 1)
+        found = sorted(str(f) for f in report_of(tree, COMPLETE_CASE).findings)
+        expect(f"{path}: {old!r} -> {new!r}", found, wanted)
+    empty = report_of(small_tree(), ["OUT-002..009"])
+    expect("an empty area", [f.what for f in empty.findings],
+           ["there are no rules in OUT-002..009"])
+    print("\n".join(failures) if failures else f"self-test: {len(TAMPERED) + 1} defects, all found")
+    return 1 if failures else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Report which rules the tests cite.")
+    parser.add_argument("root", nargs="?", default=pathlib.Path(__file__).resolve().parents[2])
+    parser.add_argument("--list", action="store_true", help="list the uncited rules")
+    parser.add_argument("--verbose", action="store_true", help="list the tests of each rule")
+    parser.add_argument("--self-test", action="store_true", help="show that every check can fail")
+    options = parser.parse_args()
+    if options.self_test:
+        return self_test()
+    root = pathlib.Path(options.root)
+    if not (root / "tests" / "spec" / "README.md").is_file():
+        parser.error(f"{root} has no tests/spec/README.md")
+    report = Report(root)
+    for row in report.counts():
+        print("{:8}{:>8}{:>8}{:>8}{:>8}".format(*row))
+    if options.verbose:
+        for rule in sorted(report.tests):
+            print(f"{rule} {' '.join(report.tests[rule])}")
+    if options.list:
+        for rule in report.uncited():
+            print(report.catalogue.rules[rule]._replace(what=f"no test cites {rule}"))
+    for finding in report.findings:
+        print(finding)
+    return 1 if report.findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,417 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSL-1.0
+"""The house rules: what holds for this source tree and what no compiler checks.
+
+    tests/checks/tree.py [ROOT]        prints a line `path:line: what is wrong` for each finding
+    tests/checks/tree.py --self-test   breaks each rule in a small tree and sees it found
+
+Exit status: 0 nothing found, 1 something found, 2 wrong usage.
+Looked at are the files that git tracks and, in the four source directories, those it could track;
+without git, all files outside build directories.
+"""
+
+import argparse
+import graphlib
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+TOP_DIRECTORIES = ("include", "tests", "examples", "single_include")
+TOP_FILES = ("CMakeLists.txt", "README.md", "LICENSE", "CHANGELOG.md")
+
+# The reading order: a header may include what stands before it here, and its own directory.
+# Everything before `ptspec` is the core, which ptspec.hpp includes.
+READING_ORDER = """
+    version lang rule bits word bytes address ports
+    reg/ cpu/ access/ topa/ packet/ print/ trace/ flow/ engine/ driver/ vmx/ file/
+    ptspec ports/ std
+""".split()
+
+CORE_MAY_INCLUDE = ("<stdint.h>", "<stddef.h>")
+
+LONGEST_HEADER = 300
+LONGER_HEADERS = frozenset()  # for example "include/ptspec/reg/x.hpp"
+
+# Every rule, under the name that the self-test knows it by.
+RULES = {
+    "top": "the top level holds only {allowed} and dot-files",
+    "place": "this file has no place in the reading order (READING_ORDER in tests/checks/tree.py)",
+    "order": "{lower} stands below this file in the reading order, so it may not be included here",
+    "cycle": "these headers include each other: {circle}",
+    "missing": "there is no include/{header}",
+    "system": "the core includes <stdint.h>, <stddef.h> and <ptspec/...>, not {name}",
+    "umbrella-missing": "ptspec.hpp does not include {header}",
+    "umbrella-twice": "ptspec.hpp includes {header} a second time",
+    "umbrella-order": "{header} has to come behind {earlier}",
+    "umbrella-own": "ptspec.hpp has nothing of its own but includes",
+    "pragma-once": "a header says `#pragma once` on one line, once",
+    "spdx": "the first line (behind `#!`) has to be `{mark} SPDX-License-Identifier: BSL-1.0`",
+    "macro": "no macros in include/: {name}",
+    "mirror": "its test {test} is missing",
+    "machine-path": "a path of somebody's machine: {name}",
+    "long": "{lines} lines: past {limit}, look for the second concept",
+    "leftover": "unfinished business: {name}",
+    "doc": "the comment above {name} has no line `{wanted}`",
+}
+
+INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]+(\S.*?)[ \t]*(?://.*)?$", re.M)
+DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.M)
+MACHINE_PATH = re.compile(r"/(?:work|root|home)[/]\S*|/tmp/[a-z]\S*")
+LEFTOVER = re.compile(r"\b(?:TOD[O]|FIXM[E]|XX[X])\b")
+
+# A register or a packet: `struct x : bit_word<x, ...>`, or by way of a base, `struct y : some<y>`.
+HARDWARE_WORD = re.compile(
+    r"^[ \t]*(?:template[ \t]*<.*>[ \t]*)?struct[ \t]+(?P<name>[^:;{}]+?)\s*:(?!:)"
+    r"[^;{}]*(?:\b(?:bit_word|packet_word)\s*<|<\s*(?P=name)\b)", re.M)
+
+
+class Finding:
+    def __init__(self, rule, path, line=1, **details):
+        self.rule, self.path, self.line = rule, path, line
+        self.text = f"{path}:{line}: {RULES[rule].format(**details)}"
+
+
+# ------------------------------------------------------------------------------------- reading
+
+def git_files(root, *options):
+    """What `git ls-files` says, or nothing where there is no git."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
+    try:
+        answer = subprocess.run(["git", "-C", str(root), "ls-files", "-z", *options],
+                                env=environment, capture_output=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return []
+    return [path for path in answer.stdout.decode().split("\0") if path]
+
+
+def all_files(root):
+    for folder, folders, names in os.walk(root):
+        folders[:] = [f for f in folders if f not in (".git", "__pycache__")
+                      and not pathlib.Path(folder, f, "CMakeCache.txt").exists()]
+        yield from (pathlib.Path(folder, name).relative_to(root).as_posix() for name in names)
+
+
+def read_tree(root):
+    """The tree's files as {path: text}, in the order of their names."""
+    tracked = git_files(root)
+    new = git_files(root, "--others", "--exclude-standard", "--", *TOP_DIRECTORIES)
+    paths = sorted(set(tracked + new if tracked else all_files(root)))
+    return {path: (root / path).read_text(encoding="utf-8", errors="replace")
+            for path in paths if (root / path).is_file()}
+
+
+def matches(pattern, text):
+    """Each match with the number of its line."""
+    for match in pattern.finditer(text):
+        yield text.count("\n", 0, match.start()) + 1, match
+
+
+def comment_mark(path):
+    """What a comment begins with in this source file; None for a file that is no source."""
+    name = path.rsplit("/", 1)[-1].removesuffix(".in")
+    if name.endswith((".hpp", ".h", ".cpp", ".c")):
+        return "//"
+    if name.endswith((".py", ".sh", ".cmake")) or name in ("CMakeLists.txt", "run"):
+        return "#"
+    return None
+
+
+def is_header(path):
+    return path.endswith((".hpp", ".h"))
+
+
+# ------------------------------------------------------------------------------------- headers
+
+class Headers:
+    """The headers under include/, what each includes, and their places in the reading order."""
+
+    def __init__(self, files):
+        self.text = {path.removeprefix("include/"): text for path, text in files.items()
+                     if path.startswith("include/")}
+        self.includes = {header: [(line, match[1]) for line, match in matches(INCLUDE, text)]
+                         for header, text in self.text.items()}
+
+    def own(self, header):
+        """The headers of this library that a header includes, as (line, name)."""
+        return [(line, name[1:-1]) for line, name in self.includes[header]
+                if name.startswith("<ptspec/")]
+
+    @staticmethod
+    def rank(header):
+        """How far down the reading order a header stands, or None when it has no place in it."""
+        library, _, name = header.partition("/")
+        place = name.split("/")[0] + "/" if "/" in name else name.removesuffix(".hpp")
+        good = library == "ptspec" and name.endswith(".hpp") and place in READING_ORDER
+        return READING_ORDER.index(place) if good else None
+
+    def is_core(self, header):
+        rank = self.rank(header)
+        return rank is None or rank <= READING_ORDER.index("ptspec")
+
+
+def check_includes(headers):
+    for header, includes in headers.includes.items():
+        path, rank = f"include/{header}", headers.rank(header)
+        if rank is None:
+            yield Finding("place", path)
+        for line, name in includes:
+            if not name.startswith("<ptspec/"):
+                if headers.is_core(header) and name not in CORE_MAY_INCLUDE:
+                    yield Finding("system", path, line, name=name)
+                continue
+            other = name[1:-1]
+            if other not in headers.text:
+                yield Finding("missing", path, line, header=other)
+            elif rank is not None and (headers.rank(other) or 0) > rank:
+                yield Finding("order", path, line, lower=name)
+
+
+def check_cycles(headers):
+    graph = {header: [other for _, other in headers.own(header)] for header in headers.text}
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        circle = error.args[1]
+        first = min(circle)
+        yield Finding("cycle", f"include/{first}", circle=", ".join(sorted(set(circle))))
+
+
+def check_umbrella(headers):
+    umbrella = "ptspec/ptspec.hpp"
+    path, seen = f"include/{umbrella}", []
+    if umbrella not in headers.text:
+        yield Finding("missing", path, header=umbrella)
+        return
+    for line, header in headers.own(umbrella):
+        if header in seen:
+            yield Finding("umbrella-twice", path, line, header=header)
+        elif header in headers.text:
+            later = [other for other in seen
+                     if (headers.rank(other) or 0) > (headers.rank(header) or 0)
+                     or header in [name for _, name in headers.own(other)]]
+            if later:
+                yield Finding("umbrella-order", path, line, header=later[0], earlier=header)
+            seen.append(header)
+    for header in headers.text:
+        placed = headers.rank(header) is not None
+        if placed and headers.is_core(header) and header not in (umbrella, *seen):
+            yield Finding("umbrella-missing", path, header=header)
+    own = re.compile(r"^(?!\s*(?://|#[ \t]*include\b|#pragma once$))[ \t]*\S", re.M)
+    for line, _ in matches(own, headers.text[umbrella]):
+        yield Finding("umbrella-own", path, line)
+
+
+def check_one_header(header, text):
+    path = f"include/{header}"
+    for line, match in matches(DEFINE, text):
+        if header != "ptspec/version.hpp" or not match[1].startswith("PTSPEC_VERSION"):
+            yield Finding("macro", path, line, name=match[1])
+    lines = text.splitlines()
+    if len(lines) > LONGEST_HEADER and path not in LONGER_HEADERS:
+        yield Finding("long", path, LONGEST_HEADER + 1, lines=len(lines), limit=LONGEST_HEADER)
+    for line, match in matches(HARDWARE_WORD, text):
+        if match["name"] in ("bit_word", "packet_word"):
+            continue
+        above = line - 2
+        while above >= 0 and re.match(r"\s*(template|requires)\b", lines[above]):
+            above -= 1
+        comment = []
+        while above >= 0 and lines[above].lstrip().startswith("///"):
+            comment.append(lines[above].lstrip())
+            above -= 1
+        for wanted in ("Shape:", "Source:"):
+            if not any(re.match(rf"///\s*{wanted}", c) for c in comment):
+                yield Finding("doc", path, line, name=match["name"], wanted=wanted)
+
+
+# ------------------------------------------------------------------------------------- the tree
+
+def check_files(files):
+    for path, text in files.items():
+        top, slash, _ = path.partition("/")
+        allowed = TOP_DIRECTORIES if slash else TOP_FILES
+        if top not in allowed and not top.startswith("."):
+            yield Finding("top", path, allowed=", ".join(TOP_DIRECTORIES + TOP_FILES))
+        if not path.startswith("tests/fuzz/corpus"):
+            for line, match in matches(MACHINE_PATH, text):
+                yield Finding("machine-path", path, line, name=match[0])
+        mark = comment_mark(path)
+        if mark:
+            lines = text.split("\n", 2)
+            first = 1 if lines[0].startswith("#!") else 0
+            if lines[first:first + 1] != [f"{mark} SPDX-License-Identifier: BSL-1.0"]:
+                yield Finding("spdx", path, first + 1, mark=mark)
+            for line, match in matches(LEFTOVER, text):
+                yield Finding("leftover", path, line, name=match[0])
+        if is_header(path) and text.splitlines().count("#pragma once") != 1:
+            yield Finding("pragma-once", path)
+
+
+def check_mirrors(files):
+    for path in files:
+        header = path.removeprefix("include/ptspec/")
+        if header != path and header != "ptspec.hpp" and is_header(header):
+            test = f"tests/{header.rsplit('.', 1)[0]}.cpp"
+            if test not in files:
+                yield Finding("mirror", path, test=test)
+
+
+def check(root):
+    files = read_tree(pathlib.Path(root))
+    headers = Headers(files)
+    findings = [*check_files(files), *check_mirrors(files), *check_includes(headers),
+                *check_cycles(headers), *check_umbrella(headers)]
+    for header, text in headers.text.items():
+        findings += check_one_header(header, text)
+    return sorted(findings, key=lambda finding: (finding.path, finding.line)), len(files)
+
+
+# ------------------------------------------------------------------------------------- self-test
+
+def small_tree():
+    """A tree in which nothing is wrong."""
+    word = ("/// A word.\n///\n/// Shape:  64 bits.\n/// Source: the manual.\n"
+            "struct {name} : bit_word<{name}, int> {{}};\n")
+    headers = {
+        "version": "#define PTSPEC_VERSION_MAJOR 1\n",
+        "bits": "#include <stdint.h>\ntemplate <class W, class R> struct bit_word {};\n",
+        "reg/base": "#include <ptspec/bits.hpp>\n" + word.format(name="base"),
+        "reg/also": "#include <ptspec/reg/base.hpp>\n" + word.format(name="also"),
+        "packet/pad": "#include <ptspec/reg/also.hpp>\n",
+        "ports/x86": "#include <ptspec/ptspec.hpp>\n#include <sys/io.h>\n",
+        "std": "#include <span>\n",
+    }
+    tree = {f"tests/{name}.cpp": "" for name in headers}
+    headers["ptspec"] = "/// All.\n" + "".join(
+        f"#include <ptspec/{name}.hpp>\n"
+        for name in ("version", "bits", "reg/base", "reg/also", "packet/pad"))
+    tree |= {f"include/ptspec/{name}.hpp": "#pragma once\n" + body
+             for name, body in headers.items()}
+    tree |= {"CMakeLists.txt": "", "tests/checks/run": "", "tests/checks/one.py": ""}
+    spdx = " SPDX-License-Identifier: BSL-1.0\n"
+    tree = {path: comment_mark(path) + spdx + body for path, body in tree.items()}
+    tree["tests/checks/run"] = "#!/bin/sh\n" + tree["tests/checks/run"]
+    return tree | {"README.md": "# TOD" "O list\n", "LICENSE": "", "CHANGELOG.md": "",
+                   ".gitignore": "", "tests/spec/table.csv": "id\n",
+                   "tests/fuzz/corpus/seed": "/ho" "me/me\n"}
+
+
+def tampered():
+    """Each case: the path to change, what to replace there (None: all, by nothing), by what,
+    and the findings that have to come of it."""
+    inc = "include/ptspec/"
+    yield "notes.txt", "", "hello\n", ["top notes.txt:1"]
+    yield "docs/a.md", "", "hello\n", ["top docs/a.md:1"]
+    yield inc + "odd/a.txt", "", "\n", [f"place {inc}odd/a.txt:1"]
+    yield inc + "odd.hpp", "", "// SPDX-License-Identifier: BSL-1.0\n#pragma once\n", [
+        f"mirror {inc}odd.hpp:1", f"place {inc}odd.hpp:1"]
+    yield inc + "bits.hpp", "<stdint.h>", "<ptspec/reg/base.hpp>", [
+        f"cycle {inc}bits.hpp:1", f"order {inc}bits.hpp:3", f"umbrella-order {inc}ptspec.hpp:6"]
+    yield inc + "version.hpp", "#pragma once", "#pragma once\n#include <ptspec/bits.hpp>", [
+        f"umbrella-order {inc}ptspec.hpp:5", f"order {inc}version.hpp:3"]
+    yield inc + "reg/base.hpp", "<ptspec/bits.hpp>", "<ptspec/reg/also.hpp>", [
+        f"umbrella-order {inc}ptspec.hpp:7", f"cycle {inc}reg/also.hpp:1"]
+    yield inc + "reg/also.hpp", "reg/base", "reg/none", [f"missing {inc}reg/also.hpp:3"]
+    yield inc + "ptspec.hpp", None, None, [
+        f"missing {inc}ports/x86.hpp:3", f"missing {inc}ptspec.hpp:1"]
+    yield inc + "bits.hpp", "<stdint.h>", "<limits>", [f"system {inc}bits.hpp:3"]
+    yield inc + "bits.hpp", "<stdint.h>", '"lang.hpp"', [f"system {inc}bits.hpp:3"]
+    yield inc + "ptspec.hpp", "#include <ptspec/bits.hpp>\n", "", [
+        f"umbrella-missing {inc}ptspec.hpp:1"]
+    yield inc + "ptspec.hpp", "packet/pad.hpp>", "packet/pad.hpp>\n#include <ptspec/bits.hpp>", [
+        f"umbrella-twice {inc}ptspec.hpp:9"]
+    yield inc + "ptspec.hpp", "pad.hpp>", "pad.hpp>\n#include <ptspec/std.hpp>", [
+        f"order {inc}ptspec.hpp:9"]
+    yield inc + "ptspec.hpp", "pad.hpp>", "pad.hpp>\n#include <stdint.h>\nint x;", [
+        f"umbrella-own {inc}ptspec.hpp:10"]
+    yield inc + "bits.hpp", "#pragma once\n", "", [f"pragma-once {inc}bits.hpp:1"]
+    yield inc + "bits.hpp", "// SPDX", "// Copyright\n// SPDX", [f"spdx {inc}bits.hpp:1"]
+    yield "tests/checks/run", "# SPDX", "\n# SPDX", ["spdx tests/checks/run:2"]
+    yield "tests/new.cmake", "", "set(x 1)\n", ["spdx tests/new.cmake:1"]
+    yield inc + "version.hpp", "PTSPEC_V", "V", [f"macro {inc}version.hpp:3"]
+    yield inc + "bits.hpp", "<stdint.h>", "<stdint.h>\n#  define PTSPEC_VERSION_X", [
+        f"macro {inc}bits.hpp:4"]
+    yield "tests/reg/also.cpp", None, None, [f"mirror {inc}reg/also.hpp:1"]
+    yield "tests/version.cpp", None, None, [f"mirror {inc}version.hpp:1"]
+    for place in ("/wo" "rk/x", "/ro" "ot/x", "/ho" "me/x", "/tm" "p/x"):
+        yield "README.md", "list", place, ["machine-path README.md:1"]
+    yield inc + "std.hpp", "<span>", "<span>" + "\n" * 300, [f"long {inc}std.hpp:301"]
+    for word in ("TOD" "O", "FIXM" "E", "XX" "X"):
+        yield "tests/bits.cpp", "\n", f"\n// {word}: later\n", ["leftover tests/bits.cpp:2"]
+    for line in ("/// Shape:  64 bits.\n", "/// Source: the manual.\n"):
+        yield inc + "reg/base.hpp", line, "///\n", [f"doc {inc}reg/base.hpp:8"]
+    yield inc + "reg/base.hpp", "struct base :", "\nstruct base\n    : public ptspec::", [
+        f"doc {inc}reg/base.hpp:9"] * 2
+    yield inc + "reg/also.hpp", "/// A word.", "struct y : some<y> {};\n/// A word.", [
+        f"doc {inc}reg/also.hpp:4"] * 2
+
+
+def write(root, tree):
+    for path, text in tree.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text, encoding="utf-8", newline="\n")
+
+
+def found_in(tree, tracked=None):
+    """What the check finds in a tree of these files; `tracked`: those that git knows, if any."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        write(root, tree)
+        if tracked:
+            environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
+            for command in (["init", "-q"], ["add", "--", *tracked]):
+                subprocess.run(["git", "-C", folder, *command], env=environment, check=True)
+        return [f"{f.rule} {f.path}:{f.line}" for f in check(root)[0]]
+
+
+def self_test():
+    failures, fired = [], set()
+
+    def expect(what, found, wanted):
+        fired.update(item.split()[0] for item in wanted if item in found)
+        if sorted(found) != sorted(wanted):
+            failures.append(f"{what}\n  wanted {sorted(wanted)}\n  found  {sorted(found)}")
+
+    expect("the clean tree", found_in(small_tree()), [])
+    for path, old, new, wanted in tampered():
+        tree = small_tree()
+        if old is None:
+            del tree[path]
+        else:
+            assert old in tree.get(path, ""), f"{path} has no {old!r} to replace"
+            tree[path] = tree.get(path, "").replace(old, new, 1) if old else new
+        expect(f"{path}: {old!r} -> {new!r}", found_in(tree), wanted)
+    if shutil.which("git"):
+        # Of what git does not track, only the source directories are looked at.
+        tree, known = small_tree() | {"notes.txt": ""}, list(small_tree())
+        expect("an untracked note", found_in(tree, known), [])
+        expect("a tracked note", found_in(tree, list(tree)), ["top notes.txt:1"])
+        tree |= {"tests/new.py": ""}
+        expect("an untracked source", found_in(tree, known), ["spdx tests/new.py:1"])
+    expect("the rules that no case breaks", sorted(set(RULES) - fired), [])
+    print("\n".join(failures) if failures else f"self-test: all {len(RULES)} rules fire")
+    return 1 if failures else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Check the house rules of the source tree.")
+    parser.add_argument("root", nargs="?", default=pathlib.Path(__file__).resolve().parents[2])
+    parser.add_argument("--self-test", action="store_true", help="show that every rule can fail")
+    options = parser.parse_args()
+    if options.self_test:
+        return self_test()
+    if not pathlib.Path(options.root, "include", "ptspec").is_dir():
+        parser.error(f"{options.root} has no include/ptspec")
+    findings, count = check(options.root)
+    for finding in findings:
+        print(finding.text)
+    print(f"{count} files, {len(findings)} findings", file=sys.stderr)
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: BSL-1.0
+// expect: field_of<
+// expect: ptspec::reg::ia32_rtit_status::Stopped
+// expect: ptspec::reg::ia32_rtit_ctl
+#include <ptspec/reg/rtit_ctl.hpp>
+#include <ptspec/reg/rtit_status.hpp>
+
+using ctl = ptspec::reg::ia32_rtit_ctl;
+using st = ptspec::reg::ia32_rtit_status;
+
+#ifndef SHOULD_FAIL
+static_assert(st{}.with(st::Stopped{true}).raw != 0);
+#else
+static_assert(ctl{}.with(st::Stopped{true}).raw != 0);
+#endif

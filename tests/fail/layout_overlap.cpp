@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSL-1.0
+// expect: these two rows overlap or leave a gap
+// expect: neighbours<small::One, small::Two>
+#include <ptspec/word.hpp>
+
+using namespace ptspec;
+
+#ifndef SHOULD_FAIL
+struct small : bit_word<small, uint8_t> {
+    struct One : field<3, 0> {};
+    struct Two : field<7, 4> {};
+    struct layout : bit_layout<8, One, Two> {};
+};
+#else
+struct small : bit_word<small, uint8_t> {
+    struct One : field<4, 0> {};
+    struct Two : field<7, 4> {};
+    struct layout : bit_layout<8, One, Two> {};
+};
+#endif

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: BSL-1.0
+// expect: sizeof...(Regions) != 0
+#include <ptspec/topa/table.hpp>
+
+using namespace ptspec;
+using topa::region_size;
+
+#ifndef SHOULD_FAIL
+constexpr auto ring = topa::ring(0x1000, topa::region{0x10'0000});
+#else
+constexpr auto ring = topa::ring(0x1000);
+#endif

@@ -1,0 +1,488 @@
+// SPDX-License-Identifier: BSL-1.0
+// Every public function of ptspec.hpp behind a C function, as firmware would call it. Nothing here
+// runs: tests/checks/freestanding.py looks at its object and links it with nothing but memory.cpp,
+// and .ci/targets compiles it for many targets.
+//
+// Functions that exist once for each row or packet are reached by number.
+
+#include <ptspec/ptspec.hpp>
+
+using namespace ptspec;
+using packet::block;
+
+namespace {
+
+/// Everything with rows.
+using words = type_list<reg::ia32_rtit_ctl, reg::ia32_rtit_status, reg::ia32_rtit_output_base,
+                        reg::ia32_rtit_output_mask_ptrs, topa::entry, topa::end_entry>;
+
+/// Calls `body.operator()<Type>()` for one type of a list.
+template <class Body, class... Types>
+void for_type(type_list<Types...> /*types*/, unsigned index, Body const& body) noexcept {
+    unsigned i = 0;
+    ((i++ == index ? body.template operator()<Types>() : void()), ...);
+}
+
+/// Calls `body.operator()<Word>()` for a register, a table entry or, behind them, a packet.
+template <class Body>
+void for_word(unsigned index, Body const& body) noexcept {
+    for_type(words{}, index, body);
+    for_type(packet::all{}, index - static_cast<unsigned>(words::size), body);
+}
+
+template <class Word>
+auto word_of(wide_bits const& bits) noexcept -> Word {
+    return Word{packet::detail::narrow<typename Word::raw_type>(bits)};
+}
+
+template <class Word>
+void write_bits(Word const& word, wide_bits& out) noexcept {
+    out = packet::detail::widen(word.raw);
+}
+
+template <class Packet, unsigned Most>
+auto write_bytes(packet::encoded<Most> const& from, uint8_t* to) noexcept -> rule {
+    for (unsigned i = 0; i < from.length; ++i) { to[i] = from.bytes[i]; }
+    return from.broken;
+}
+
+}  // namespace
+
+// -------------------------------------------------------------------------------- lang, rule, bits
+
+extern "C" {
+
+auto fw_popcount(uint64_t value) noexcept -> unsigned { return popcount(value); }
+auto fw_highest_bit(uint64_t value) noexcept -> unsigned { return highest_bit(value); }
+auto fw_lowest_bit(uint64_t value) noexcept -> unsigned { return lowest_bit(value); }
+auto fw_low_bits(unsigned count) noexcept -> uint64_t { return low_bits(count); }
+auto fw_same_text(text const& one, text const& two) noexcept -> bool { return one == two; }
+auto fw_text_sum(text const& of) noexcept -> unsigned {
+    unsigned sum = 0;
+    for (char const one : of) { sum += static_cast<unsigned char>(one); }
+    return sum + static_cast<unsigned>(of.size()) + (of.data() == nullptr ? 1U : 0U);
+}
+
+void fw_sentence(rule which, text& out) noexcept { out = sentence_of(which); }
+auto fw_rule_id(rule which, char* out) noexcept -> size_t {
+    rule_id const id{which};
+    text const view = id.view();
+    for (size_t i = 0; i < view.size(); ++i) { out[i] = view.data()[i]; }
+    return view.size();
+}
+
+auto fw_wide_same(wide_bits const& a, wide_bits const& b) noexcept -> bool { return a == b; }
+void fw_wide_mix(wide_bits& a, wide_bits const& b) noexcept { a = (a & b) | ~(a | b); }
+
+// -------------------------------------------------------------------------------- words
+
+auto fw_get(unsigned word, unsigned row, wide_bits const& bits) noexcept -> uint64_t {
+    uint64_t out = 0;
+    for_word(word, [&]<class Word>() {
+        for_type(typename Word::layout::rows{}, row, [&]<class Row>() {
+            if constexpr (Row::kind == row_kind::field) {
+                out = static_cast<uint64_t>(word_of<Word>(bits).template get<Row>());
+            }
+        });
+    });
+    return out;
+}
+
+void fw_with(unsigned word, unsigned row, uint64_t number, wide_bits& bits) noexcept {
+    for_word(word, [&]<class Word>() {
+        for_type(typename Word::layout::rows{}, row, [&]<class Row>() {
+            if constexpr (Row::kind == row_kind::field) {
+                write_bits(word_of<Word>(bits).with(Row{wrapped{number}}), bits);
+            }
+        });
+    });
+}
+
+auto fw_with_checked(unsigned word, unsigned row, uint64_t number, wide_bits& bits) noexcept
+    -> bool {
+    bool fits = false;
+    for_word(word, [&]<class Word>() {
+        for_type(typename Word::layout::rows{}, row, [&]<class Row>() {
+            if constexpr (Row::kind == row_kind::field) {
+                if (auto const value = checked<Row>(number)) {
+                    write_bits(word_of<Word>(bits).with(value.field), bits);
+                    fits = true;
+                }
+            }
+        });
+    });
+    return fits;
+}
+
+void fw_masks(unsigned word, unsigned width, wide_bits const& bits, wide_bits* out) noexcept {
+    for_word(word, [&]<class Word>() {
+        out[0] = packet::detail::widen(Word::reserved_mask(width));
+        out[1] = packet::detail::widen(Word::write_ignored_mask());
+        out[2] = packet::detail::widen(Word::forced_1_mask());
+        out[3] = packet::detail::widen(word_of<Word>(bits).reserved_bits_set(width));
+    });
+}
+
+auto fw_same_word(unsigned word, wide_bits const& one, wide_bits const& two) noexcept -> bool {
+    bool same = false;
+    for_word(word, [&]<class Word>() { same = word_of<Word>(one) == word_of<Word>(two); });
+    return same;
+}
+
+auto fw_row(unsigned word, size_t row, row_info& out) noexcept -> size_t {
+    size_t count = 0;
+    for_word(word, [&]<class Word>() {
+        auto const rows = rows_of<Word>();
+        count = rows.size();
+        if (row < count) { out = rows[row]; }
+    });
+    return count;
+}
+
+auto fw_ctl_start(uint64_t frequency) noexcept -> uint64_t {
+    using ctl = reg::ia32_rtit_ctl;
+    return ctl{}
+        .with(ctl::TraceEn{true}, ctl::OS{true}, ctl::User{true}, ctl::ToPA{true},
+              ctl::BranchEn{true}, ctl::MTCFreq{3}, ctl::PSBFreq{wrapped{frequency}},
+              ctl::ADDR0_CFG{reg::addr_cfg::filter}, ctl::CycThresh{constant<5>})
+        .raw;
+}
+
+// -------------------------------------------------------------------------------- bytes, addresses
+
+auto fw_view(uint8_t const* data, size_t size, size_t from, size_t count) noexcept -> uint64_t {
+    byte_view const whole{data, size};
+    auto const part = whole.from(from).first(count);
+    uint64_t sum = part.size() + (part.empty() ? 1U : 0U) + (part == whole ? 2U : 0U);
+    for (uint8_t const byte : part) { sum += byte; }
+    return sum + (part.data() == data ? 1U : 0U);
+}
+
+auto fw_append_bytes(uint8_t* room, size_t size, uint8_t const* data, size_t count) noexcept
+    -> size_t {
+    byte_buffer out{room, size};
+    bool const written = out.append({data, count}) && out.append({data, count});
+    return written ? out.room() : out.size() + out.written().size();
+}
+
+auto fw_same_arrays(byte_array<16> const& one, byte_array<16> const& two) noexcept -> bool {
+    return one == two && one[3] == two.data()[3] && one.size() == 16;
+}
+
+auto fw_load(uint8_t const* data, size_t size) noexcept -> uint64_t {
+    return load_le({data, size}) ^ load_le64(data);
+}
+void fw_load_wide(uint8_t const* data, size_t size, wide_bits& out) noexcept {
+    out = load_le_wide({data, size});
+}
+
+auto fw_address(uint64_t address, uint64_t size, unsigned width) noexcept -> uint64_t {
+    return (is_aligned(address, size) ? 1U : 0U) + (is_power_of_two(size) ? 2U : 0U) +
+           (is_canonical(address, width) ? 4U : 0U) +
+           (max_phys_addr{width}.reaches(address) ? 8U : 0U) + align_down(address, size) +
+           sign_extended(address, width);
+}
+auto fw_same_width(max_phys_addr const& one, max_phys_addr const& two) noexcept -> bool {
+    return one == two;
+}
+
+// -------------------------------------------------------------------------------- models of ports
+
+void fw_memory_load(memory_model<256> const& memory, uint64_t address, port_value& out) noexcept {
+    out = memory.load(address);
+}
+auto fw_memory_store(memory_model<256>& memory, uint64_t address, uint8_t const* data,
+                     size_t size) noexcept -> size_t {
+    return memory.store(address, {data, size});
+}
+auto fw_msr(msr_model<8>& msrs, uint32_t index, uint64_t value, port_value& out) noexcept -> bool {
+    out = msrs.read(index);
+    return msrs.write(index, value);
+}
+void fw_cpuid(cpuid_model<8> const& leaves, uint32_t leaf, cpuid_registers& out) noexcept {
+    out = leaves.query(leaf, 0);
+}
+auto fw_same_answers(cpuid_registers const& a, cpuid_registers const& b, port_value const& c,
+                     port_value const& d) noexcept -> bool {
+    return a == b && c == d && c;
+}
+void fw_pmi(pmi_model& interrupts) noexcept { interrupts.raise(); }
+
+// -------------------------------------------------------------------------------- ToPA
+
+auto fw_entry(uint64_t raw, size_t index, unsigned width) noexcept -> rule {
+    return topa::broken_rule(topa::entry{raw}, index, {width});
+}
+auto fw_link(uint64_t next) noexcept -> uint64_t { return topa::link_to(next).raw; }
+auto fw_entry_for(topa::region const& which) noexcept -> uint64_t {
+    return topa::entry_for(which).raw + topa::bytes_in(which.size);
+}
+auto fw_ring(unsigned width, uint64_t base, topa::region const* regions,
+             topa::table<4>& out) noexcept -> rule {
+    auto const made = topa::try_ring(max_phys_addr{width}, base, regions[0], regions[1],
+                                     regions[2]);
+    auto const wide = topa::try_ring(base, regions[0], regions[1], regions[2]);
+    if (made) { out = made.table; }
+    return made.why == wide.why && made.table == wide.table ? rule::none : made.why.broken;
+}
+void fw_constant_ring(topa::table<3>& out) noexcept {
+    out = topa::ring(0x1'0000'0000,
+                     topa::region{.base = 0x1'0010'0000, .size = topa::region_size::size_1M},
+                     topa::region{.base = 0x1'0020'0000, .interrupt = true, .stop = true});
+}
+
+auto fw_single_range(uint64_t base, uint64_t pointers, uint64_t more, uint64_t& out) noexcept
+    -> rule {
+    using namespace single_range;
+    ia32_rtit_output_base const where{base};
+    ia32_rtit_output_mask_ptrs const at{pointers};
+    out = mask_of(at) + trace_store_phys_addr(where, at) + advanced(at, more).raw;
+    return broken_rule(where, at);
+}
+
+void fw_position(uint64_t base, uint64_t pointers, topa::position& out) noexcept {
+    out = topa::position_in(topa::ia32_rtit_output_base{base},
+                            topa::ia32_rtit_output_mask_ptrs{pointers});
+}
+auto fw_position_numbers(topa::position const& at, uint64_t raw) noexcept -> uint64_t {
+    topa::entry const current{raw};
+    return topa::mask_ptrs_of(at).raw + topa::table_pointer(at) +
+           topa::trace_store_phys_addr(at, current) + topa::bytes_left(at, current);
+}
+void fw_position_behind(topa::position& at, uint64_t raw) noexcept {
+    auto const linked = topa::through(topa::entry{raw});
+    at = linked == at ? linked : topa::behind(at);
+}
+
+// -------------------------------------------------------------------------------- packets
+
+void fw_facts(packet::kind which, packet::facts& facts, text& name) noexcept {
+    facts = packet::facts_of(which);
+    name = packet::name_of(which);
+}
+
+void fw_classify(uint8_t byte, block items, packet::opcode_byte* out) noexcept {
+    out[0] = packet::classify_first(byte, items);
+    out[1] = packet::classify_ext(byte);
+    out[2] = packet::classify_ext2(byte);
+    out[3].what = out[0] == out[1] ? out[2].what : out[0].what;
+}
+
+void fw_decode(uint8_t const* data, size_t size, block items, bool strict,
+               packet::decoded& out) noexcept {
+    out = packet::decode({data, size}, {items, strict});
+}
+
+auto fw_decode_as(unsigned index, uint8_t const* data, size_t size, block items,
+                  wide_bits& out) noexcept -> unsigned {
+    unsigned length = 0;
+    for_type(packet::all{}, index, [&]<class Packet>() {
+        if (auto const got = packet::decode_as<Packet>({data, size}, {items, false})) {
+            write_bits(got.packet, out);
+            length = got.length;
+        }
+    });
+    return length;
+}
+
+auto fw_encode_any(packet::any_packet const& from, block items, uint8_t* out) noexcept -> rule {
+    auto const bytes = packet::encode(from, items);
+    return write_bytes<packet::any_packet>(bytes, out);
+}
+
+auto fw_encode(unsigned index, wide_bits const& bits, block items, uint8_t* out) noexcept -> rule {
+    rule broken = rule::none;
+    for_type(packet::all{}, index, [&]<class Packet>() {
+        broken = write_bytes<Packet>(packet::encode(word_of<Packet>(bits), items), out);
+    });
+    return broken;
+}
+
+auto fw_append(unsigned index, wide_bits const& bits, block items, byte_buffer& out) noexcept
+    -> rule {
+    rule broken = rule::none;
+    for_type(packet::all{}, index,
+             [&]<class Packet>() { broken = packet::append(out, word_of<Packet>(bits), items); });
+    return broken;
+}
+auto fw_append_any(packet::any_packet const& from, block items, byte_buffer& out) noexcept -> rule {
+    return packet::append(out, from, items);
+}
+
+void fw_any_packet(unsigned index, wide_bits const& bits, packet::any_packet& out) noexcept {
+    for_type(packet::all{}, index, [&]<class Packet>() {
+        auto const packet = word_of<Packet>(bits);
+        if constexpr (same_as<Packet, packet::bip>) {
+            out = packet::any_packet{packet, 5};
+        } else {
+            out = packet;
+        }
+    });
+}
+auto fw_is(unsigned index, packet::any_packet const& any, wide_bits& out) noexcept -> bool {
+    bool is = false;
+    for_type(packet::all{}, index, [&]<class Packet>() {
+        is = any.is<Packet>();
+        if (is) { write_bits(any.as<Packet>(), out); }
+    });
+    return is;
+}
+auto fw_any_numbers(packet::any_packet const& any, packet::any_packet const& other) noexcept
+    -> uint64_t {
+    return underlying(any.kind()) + any.length() + any.raw().low + (any == other ? 1U : 0U);
+}
+auto fw_visit(packet::any_packet const& any) noexcept -> uint64_t {
+    return packet::visit([](auto const& one) { return uint64_t{one.head_bytes}; }, any);
+}
+auto fw_behind(packet::any_packet const& any, uint64_t last_ip, block items) noexcept -> uint64_t {
+    return packet::last_ip_behind(any, last_ip) + underlying(packet::block_behind(any, items));
+}
+
+/// A payload of the packets that have one, and their length.
+auto fw_payload(unsigned index, uint64_t payload, block items, wide_bits& bits) noexcept
+    -> uint64_t {
+    uint64_t out = 0;
+    for_type(packet::all{}, index, [&]<class Packet>() {
+        auto const packet = word_of<Packet>(bits);
+        if constexpr (requires { packet.payload(); }) {
+            out = packet.payload();
+            write_bits(packet.with_payload(payload), bits);
+        }
+        out += Packet::length_of(packet.raw, items);
+    });
+    return out;
+}
+
+// -------------------------------------------------------------------------------- single packets
+
+auto fw_ip(packet::ip_bytes how, uint64_t payload, uint64_t last_ip) noexcept -> uint64_t {
+    return packet::rebuilt_ip(how, payload, last_ip) +
+           underlying(packet::shortest_form(payload, last_ip));
+}
+void fw_ip_packets(packet::ip_bytes how, uint64_t ip, uint64_t last_ip, wide_bits* out) noexcept {
+    using namespace packet;
+    for_type(type_list<tip, tip_pge, tip_pgd, fup>{}, underlying(how) % 4U, [&]<class Packet>() {
+        auto const one = Packet::of(how, ip);
+        auto const two = Packet::compressed(ip, last_ip);
+        write_bits(one, out[0]);
+        write_bits(two, out[1]);
+        out[2].low = one.has_ip() ? one.ip(last_ip) : two.ip(last_ip);
+    });
+}
+void fw_branches(packet::branches const& which, unsigned index, wide_bits* out) noexcept {
+    using namespace packet;
+    auto const one = tnt_short::of(which);
+    auto const two = tnt_long::of(which);
+    write_bits(one, out[0]);
+    write_bits(two, out[1]);
+    out[2].low = one.taken().taken(index) && two.taken() == which ? 1 : 0;
+}
+auto fw_cyc(uint64_t count, unsigned bytes, wide_bits& out) noexcept -> uint64_t {
+    auto const one = packet::cyc::of(count, bytes);
+    write_bits(one, out);
+    return one.value() + one.length();
+}
+auto fw_other_packets(uint64_t bits) noexcept -> uint64_t {
+    using namespace packet;
+    return mode_exec{bits}.code_bits() + underlying(bbp{bits}.opens()) + trig{bits}.ICNT();
+}
+
+// -------------------------------------------------------------------------------- traces
+
+auto fw_find_psb(uint8_t const* data, size_t size, size_t from) noexcept -> size_t {
+    return trace::find_psb({data, size}, from);
+}
+auto fw_find_psb_before(uint8_t const* data, size_t size, size_t before) noexcept -> size_t {
+    return trace::find_psb_before({data, size}, before);
+}
+auto fw_search(trace::psb_search& search, uint8_t const* data, size_t size) noexcept -> int64_t {
+    return search.in({data, size}) || search.at_the_end() ? search.end() : -2;
+}
+
+}  // extern "C"
+
+namespace {
+
+/// A caller's hook, and a visitor that names some packets.
+struct hook {
+    unsigned (*answer)(uint8_t const*, size_t);
+    auto operator()(byte_view bytes) const noexcept -> unsigned {
+        return answer(bytes.data(), bytes.size());
+    }
+};
+using hooked = trace::reader<hook>;
+
+struct visitor {
+    uint64_t sum = 0;
+    auto operator()(packet::tip const& packet, trace::at where) noexcept -> bool {
+        sum += packet.ip(where.ip);
+        return where.length != 3;
+    }
+    void operator()(packet::cyc const& packet, trace::at) noexcept { sum += packet.value(); }
+    void operator()(trace::item const& other) noexcept { sum += other ? other.offset : 0; }
+};
+
+/// Takes every packet.
+struct collector {
+    packet::any_packet* out;
+    template <packet::packet_type Packet>
+    void operator()(Packet const& packet, trace::at where) noexcept {
+        *out++ = packet::any_packet{packet, where.length};
+    }
+};
+
+}  // namespace
+
+extern "C" {
+
+auto fw_reader_size() noexcept -> size_t { return sizeof(trace::reader<>) + sizeof(hooked); }
+
+void fw_reader_whole(trace::reader<>& out, uint8_t const* data, size_t size, bool sync,
+                     bool strict) noexcept {
+    out = trace::reader<>{byte_view{data, size}, {.sync = sync, .strict = strict}};
+}
+void fw_reader_pieces(trace::reader<>& out, bool sync, bool strict) noexcept {
+    out = trace::reader<>{{.sync = sync, .strict = strict}};
+}
+auto fw_reader_feed(trace::reader<>& from, uint8_t const* data, size_t size) noexcept -> bool {
+    return from.feed({data, size});
+}
+void fw_reader_finish(trace::reader<>& from) noexcept { from.finish(); }
+auto fw_reader_next(trace::reader<>& from, trace::item& out) noexcept -> bool {
+    out = from.next();
+    return static_cast<bool>(out);
+}
+auto fw_reader_visit(trace::reader<>& from, uint64_t& sum) noexcept -> trace::event {
+    visitor one;
+    auto const why = from.for_each(one);
+    sum = one.sum;
+    return why;
+}
+auto fw_reader_collect(trace::reader<>& from, packet::any_packet* out) noexcept -> trace::event {
+    return from.for_each(collector{out});
+}
+void fw_reader_scan(trace::reader<>& from, trace::tally& sum) noexcept { sum = from.scan(sum); }
+void fw_reader_boundaries(trace::reader<>& from, uint64_t* out) noexcept {
+    (void)from.scan({}, [&](packet::kind which, uint64_t offset, unsigned length) {
+        *out++ = offset << 16 | length << 8 | underlying(which);
+    });
+}
+auto fw_tally(trace::tally const& one, trace::tally const& two, packet::kind which) noexcept
+    -> uint64_t {
+    return one == two ? one.total() : two.of(which);
+}
+auto fw_reader_state(trace::reader<> const& from) noexcept -> uint64_t {
+    return from.offset() + from.last_ip() + underlying(from.items());
+}
+auto fw_reader_sync(trace::reader<>& from, int way) noexcept -> bool {
+    return way < 0 ? from.sync_previous() : way > 0 ? from.sync_next() : from.sync_first();
+}
+
+void fw_hooked_whole(hooked& out, uint8_t const* data, size_t size,
+                     unsigned (*answer)(uint8_t const*, size_t)) noexcept {
+    out = hooked{byte_view{data, size}, {}, hook{answer}};
+}
+void fw_hooked_next(hooked& from, trace::item& out) noexcept { out = from.next(); }
+void fw_hooked_scan(hooked& from, trace::tally& sum) noexcept { sum = from.scan(sum); }
+
+}  // extern "C"

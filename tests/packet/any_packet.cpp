@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ptspec/packet/any_packet.hpp>
+
+#include <support/check_twice.hpp>
+#include <support/packet_samples.hpp>
+
+#include <type_traits>
+
+using namespace ptspec;
+using namespace ptspec::packet;
+using test::all_contexts;
+using test::hex;
+
+namespace {
+
+template <class... Packets>
+constexpr auto kind_of_each(type_list<Packets...>) -> bool {
+    return ((any_packet{Packets{}, 1}.kind() == Packets::about.id) && ...);
+}
+
+/// True when of all packet types only that of `packet` says that it is it.
+template <class... Packets>
+constexpr auto is_one_only(any_packet const& packet, type_list<Packets...>) -> bool {
+    return ((packet.is<Packets>() == (Packets::about.id == packet.kind())) && ...) &&
+           (unsigned{packet.is<Packets>()} + ...) == 1;
+}
+
+template <class One, class Two>
+constexpr bool same = std::is_same_v<One, Two>;
+
+/// Which type a visitor was called with, as a number: a list of its own.
+constexpr auto number_of = []<class Packet>(Packet const&) -> unsigned {
+    return same<Packet, pad>         ? 1
+           : same<Packet, tnt_short> ? 2
+           : same<Packet, tnt_long>  ? 3
+           : same<Packet, tip>       ? 4
+           : same<Packet, tip_pge>   ? 5
+           : same<Packet, tip_pgd>   ? 6
+           : same<Packet, fup>       ? 7
+           : same<Packet, pip>       ? 8
+           : same<Packet, mode_exec> ? 9
+           : same<Packet, mode_tsx>  ? 10
+           : same<Packet, tracestop> ? 11
+           : same<Packet, cbr>       ? 12
+           : same<Packet, tsc>       ? 13
+           : same<Packet, mtc>       ? 14
+           : same<Packet, tma>       ? 15
+           : same<Packet, cyc>       ? 16
+           : same<Packet, vmcs>      ? 17
+           : same<Packet, ovf>       ? 18
+           : same<Packet, psb>       ? 19
+           : same<Packet, psbend>    ? 20
+           : same<Packet, mnt>       ? 21
+           : same<Packet, ptw>       ? 22
+           : same<Packet, exstop>    ? 23
+           : same<Packet, mwait>     ? 24
+           : same<Packet, pwre>      ? 25
+           : same<Packet, pwrx>      ? 26
+           : same<Packet, bbp>       ? 27
+           : same<Packet, bip>       ? 28
+           : same<Packet, bep>       ? 29
+           : same<Packet, cfe>       ? 30
+           : same<Packet, evd>       ? 31
+           : same<Packet, trig>      ? 32
+                                     : 0;
+};
+
+/// What PKT-205 says of the context behind a packet: `keep`, `clear`, or what a BBP sets.
+constexpr auto plain_block_behind(kind id, test::hex_bytes const& bytes, block before) -> block {
+    switch (id) {
+        case kind::bbp: return bytes.bytes[2] >= 0x80 ? block::items_of_4 : block::items_of_8;
+        case kind::pad:
+        case kind::tsc:
+        case kind::tma:
+        case kind::mtc:
+        case kind::cyc:
+        case kind::cbr:
+        case kind::mnt:
+        case kind::fup:
+        case kind::exstop:
+        case kind::pwre:
+        case kind::pwrx:
+        case kind::bip: return before;
+        default: return block::none;
+    }
+}
+
+}  // namespace
+
+TEST_CASE("any_packet is 24 bytes that can be copied") {
+    static_assert(sizeof(any_packet) == 24);
+    static_assert(std::is_trivially_copyable_v<any_packet>);
+}
+
+TEST_CASE("an any_packet is a PAD unless said otherwise") {
+    CHECK_TWICE([](auto value) {
+        auto const packet = value(any_packet{});
+        return packet.kind() == kind::pad && packet.length() == 1 && packet.raw() == wide_bits{} &&
+               packet.template is<pad>() && packet == any_packet{pad{}};
+    });
+}
+
+TEST_CASE("an any_packet has the kind, the length and the bytes of its packet") {
+    static_assert(kind_of_each(all{}));
+    CHECK_TWICE([](auto value) {
+        bool good = true;
+        for (unsigned i = 0; i < test::packet_sample_count; ++i) {
+            auto const sample = value(test::packet_samples[i]);
+            for (auto const items : all_contexts) {
+                if (!sample.stands_in(items)) { continue; }
+                auto const packet = decode(sample.bytes, {.items = items}).packet;
+                good = good && packet.kind() == sample.id &&
+                       packet.length() == sample.bytes.size() &&
+                       packet.raw() == sample.bytes.number() && is_one_only(packet, all{});
+            }
+        }
+        return good;
+    });
+}
+
+TEST_CASE("a packet tells its own length, but for BIP, whose length is that of the block") {
+    static_assert(!std::is_constructible_v<any_packet, bip>);
+    static_assert(std::is_constructible_v<any_packet, tip>);
+    CHECK_TWICE([](auto value) {
+        return any_packet{value(tip::of(ip_bytes::full, 1))}.length() == 9 &&
+               any_packet{value(cyc::of(1, 4))}.length() == 4 &&
+               any_packet{value(psb{})}.length() == 16 &&
+               any_packet{value(ptw{}.with(ptw::PayloadBytes{1}))}.length() == 10 &&
+               any_packet{value(bip{}), 9}.length() == 9;
+    });
+}
+
+TEST_CASE("as() gives the packet back, wide and narrow") {
+    CHECK_TWICE([](auto value) {
+        auto const narrow = value(pip{}.with(pip::CR3{0x1000}, pip::NR{true}));
+        auto const wide = value(evd{}.with(evd::payload{~uint64_t{0}}));
+        return any_packet{narrow}.template as<pip>() == narrow &&
+               any_packet{wide}.template as<evd>() == wide &&
+               any_packet{wide}.raw() == wide_bits{0xFFFF'FFFF'FF00'5302, 0xFF'FFFF};
+    });
+}
+
+TEST_CASE("any_packets are equal when bytes, kind and length are") {
+    CHECK_TWICE([](auto value) {
+        auto const one = value(any_packet{bip{}, 5});
+        return one == any_packet{bip{}, 5} && one != any_packet{bip{}, 9} &&
+               one != any_packet{bip{}.with(bip::id{1}), 5} &&
+               any_packet{mode_exec{}} != any_packet{mode_exec{uint64_t{0x0199}}} &&
+               any_packet{tnt_short{uint64_t{0}}, 1} != any_packet{pad{}, 1};
+    });
+}
+
+TEST_CASE("visit calls with the right type and the right bits, and returns what was returned") {
+    CHECK_TWICE([](auto value) {
+        bool good = true;
+        for (unsigned i = 0; i < test::packet_sample_count; ++i) {
+            auto const sample = value(test::packet_samples[i]);
+            auto const items = sample.where == test::context_of::items_of_8   ? block::items_of_8
+                               : sample.where == test::context_of::items_of_4 ? block::items_of_4
+                                                                              : block::none;
+            auto const packet = decode(sample.bytes, {.items = items}).packet;
+            good = good && visit(number_of, packet) == underlying(sample.id) + 1U &&
+                   visit([](auto const& one) { return packet::detail::widen(one.raw); }, packet) ==
+                       sample.bytes.number();
+        }
+        return good;
+    });
+}
+
+TEST_CASE("visit calls a visitor that returns nothing exactly once") {
+    CHECK_TWICE([](auto value) {
+        bool good = true;
+        for (unsigned i = 0; i < test::packet_sample_count; ++i) {
+            auto const sample = value(test::packet_samples[i]);
+            unsigned calls = 0;
+            unsigned number = 0;
+            visit(
+                [&](auto const& one) {
+                    ++calls;
+                    number = number_of(one);
+                },
+                any_packet{decode(sample.bytes).packet});
+            good = good && calls == 1;
+            if (sample.stands_in(block::none)) {
+                good = good && number == underlying(sample.id) + 1U;
+            }
+        }
+        return good;
+    });
+    static_assert(std::is_void_v<decltype(visit([](auto const&) {}, any_packet{}))>);
+}
+
+TEST_CASE("a packet that is not in the list is not visited") {
+    CHECK_TWICE([](auto value) {
+        using few = type_list<mtc, tsc>;
+        unsigned calls = 0;
+        visit<few>([&](auto const&) { ++calls; }, value(any_packet{pad{}}));
+        visit<few>([&](auto const&) { ++calls; }, value(any_packet{tsc{}}));
+        auto const nine = [](auto const&) { return 9; };
+        return calls == 1 && visit<few>(nine, value(any_packet{pad{}})) == 0 &&
+               visit<few>(nine, value(any_packet{mtc{}})) == 9;
+    });
+}
+
+// ------------------------------------------------------------------------------------ context
+
+TEST_CASE("the block behind each packet, typed or not (PKT-205, PKT-206)") {
+    CHECK_TWICE([](auto value) {
+        bool good = true;
+        for (unsigned i = 0; i < test::packet_sample_count; ++i) {
+            auto const sample = value(test::packet_samples[i]);
+            for (auto const before : all_contexts) {
+                if (!sample.stands_in(before)) { continue; }
+                auto const packet = decode(sample.bytes, {.items = before}).packet;
+                auto const behind = plain_block_behind(sample.id, sample.bytes, before);
+                good = good && block_behind(packet, before) == behind &&
+                       visit([=](auto const& one) { return block_behind(one, before); }, packet) ==
+                           behind;
+            }
+        }
+        return good;
+    });
+}
+
+TEST_CASE("a BBP opens a block, inside another one too, and BEP closes it (PKT-205, PKT-206)") {
+    CHECK_TWICE([](auto value) {
+        // BBP of 4, an item, BBP of 8, an item, MTC, BEP, and now the same byte is a TNT.short.
+        auto const bytes = value(hex("026381 0C11223344 026304 0C11223344"));
+        auto const more = value(hex("55667788 5980 0233 0C"));
+        test::hex_bytes const parts[] = {bytes, more};
+        uint8_t all_bytes[48] = {};
+        size_t count = 0;
+        for (auto const& part : parts) {
+            for (size_t i = 0; i < part.size(); ++i) { all_bytes[count++] = part.bytes[i]; }
+        }
+        kind const expected[] = {kind::bbp, kind::bip, kind::bbp,      kind::bip,
+                                 kind::mtc, kind::bep, kind::tnt_short};
+        block now = block::none;
+        size_t at = 0;
+        bool good = true;
+        for (auto const id : expected) {
+            auto const one = decode(byte_view{all_bytes, count}.from(at), {.items = now});
+            good = good && one && one.packet.kind() == id;
+            now = block_behind(one.packet, now);
+            at += one.length();
+        }
+        return good && at == count && now == block::none;
+    });
+}
+
+TEST_CASE("only IP packets and PSB change the last IP (PKT-059..061, PKT-068)") {
+    CHECK_TWICE([](auto value) {
+        uint64_t const before = value(uint64_t{0xFFFF'FFFF'8123'4567});
+        bool good = true;
+        for (unsigned i = 0; i < test::packet_sample_count; ++i) {
+            auto const sample = value(test::packet_samples[i]);
+            auto const items = sample.where == test::context_of::items_of_8   ? block::items_of_8
+                               : sample.where == test::context_of::items_of_4 ? block::items_of_4
+                                                                              : block::none;
+            uint64_t expected = before;
+            if (sample.id == kind::psb) { expected = 0; }
+            if (sample.id == kind::tip || sample.id == kind::tip_pge ||
+                sample.id == kind::tip_pgd || sample.id == kind::fup) {
+                uint64_t const rebuilt[] = {before,
+                                            0xFFFF'FFFF'8123'3412,
+                                            0xFFFF'FFFF'1234'5678,
+                                            0xFFFF'BC9A'1234'5678,
+                                            0xFFFF'0001'1234'5678,
+                                            0,
+                                            0x0123'4567'89AB'CDEF};
+                expected = rebuilt[sample.bytes.bytes[0] >> 5];
+            }
+            auto const packet = decode(sample.bytes, {.items = items}).packet;
+            good = good && last_ip_behind(packet, before) == expected &&
+                   visit([=](auto const& one) { return last_ip_behind(one, before); }, packet) ==
+                       expected;
+        }
+        return good;
+    });
+}
+
+TEST_CASE("PSB sets the last IP to 0 and OVF keeps it (PKT-060, PKT-061)") {
+    CHECK_TWICE([](auto value) {
+        uint64_t const before = value(uint64_t{0x1234'5678'9ABC});
+        auto const after_psb = last_ip_behind(psb{}, before);
+        auto const after_ovf = last_ip_behind(ovf{}, before);
+        auto const next = tip::of(ip_bytes::update_16, 0x1000);
+        return after_psb == 0 && next.ip(after_psb) == 0x1000 && after_ovf == before &&
+               next.ip(after_ovf) == 0x1234'5678'1000;
+    });
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ptspec/packet/cyc.hpp>
+
+#include <support/check_twice.hpp>
+#include <support/wire.hpp>
+
+using namespace ptspec;
+using namespace ptspec::packet;
+using test::hex;
+
+namespace {
+
+/// A CYC of `bytes` bytes as PKT-107 and PKT-108 draw it, a bit at a time.
+constexpr auto plain_cyc(uint64_t count, unsigned bytes) -> test::hex_bytes {
+    auto out = hex("03");
+    for (unsigned bit = 0; bit < 5; ++bit) {
+        if ((count >> bit & 1) != 0) { out.bytes[0] |= static_cast<uint8_t>(1U << (3 + bit)); }
+    }
+    if (bytes > 1) { out.bytes[0] |= 4; }
+    out.count = bytes;
+    for (unsigned k = 1; k < bytes; ++k) {
+        for (unsigned bit = 0; bit < 7; ++bit) {
+            unsigned const from = 5 + 7 * (k - 1) + bit;
+            if (from < 64 && (count >> from & 1) != 0) {
+                out.bytes[k] |= static_cast<uint8_t>(1U << (1 + bit));
+            }
+        }
+        if (k + 1 < bytes) { out.bytes[k] |= 1; }
+    }
+    return out;
+}
+
+/// PKT-109, as it is written.
+constexpr auto fewest_bytes(uint64_t count) -> unsigned {
+    unsigned const powers[] = {5, 12, 19, 26, 33, 40, 47, 54, 61};
+    unsigned bytes = 1;
+    for (unsigned const power : powers) {
+        if (count >= uint64_t{1} << power) { ++bytes; }
+    }
+    return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("the first byte of CYC is 3 in two bits, Exp and five bits of the count (PKT-107)") {
+    static_assert(test::rows_are<cyc>({{"Exp", 0, 2, 0, 2}, {"value_4_0", 0, 3, 0, 7}}));
+    CHECK_TWICE([](auto value) {
+        return test::stands_for(value(hex("03")), cyc::of(0)) &&
+               test::stands_for(value(hex("0B")), cyc::of(1)) &&
+               test::stands_for(value(hex("FB")), cyc::of(31));
+    });
+}
+
+TEST_CASE("Exp moves to bit 0 in the bytes behind the first, which have seven bits (PKT-108)") {
+    CHECK_TWICE([](auto value) {
+        return test::stands_for(value(hex("07 02")), cyc::of(32)) &&
+               test::stands_for(value(hex("FF FE")), cyc::of(4095)) &&
+               test::stands_for(value(hex("DF FA")), cyc::of(4027)) &&
+               test::stands_for(value(hex("17 01 04")), cyc::of(8194)) &&
+               test::stands_for(value(hex("FF FF FF FE")), cyc::of(67'108'863));
+    });
+}
+
+TEST_CASE("counts around every power where a byte is added (PKT-108, PKT-109, PKT-342)") {
+    CHECK_TWICE([](auto value) {
+        unsigned const powers[] = {5, 12, 19, 26, 33, 40, 47, 54, 61};
+        bool good = true;
+        for (unsigned i = 0; i < 9; ++i) {
+            uint64_t const first = value(uint64_t{1}) << powers[i];
+            uint64_t const counts[] = {first - 1, first, first + 1, first | first >> 1};
+            for (uint64_t const count : counts) {
+                unsigned const bytes = count < first ? i + 1 : i + 2;
+                auto const packet = cyc::of(count);
+                good = good && packet.length() == bytes && packet.value() == count &&
+                       encode(packet) == plain_cyc(count, bytes) &&
+                       decode_as<cyc>(plain_cyc(count, bytes)).packet.value() == count;
+            }
+        }
+        return good;
+    });
+}
+
+TEST_CASE("random counts of every size, both ways (PKT-107..109, PKT-342)") {
+    CHECK_TWICE([](auto value) {
+        test::numbers random{value(uint64_t{107})};
+        bool good = true;
+        for (unsigned width = 0; width < 64; ++width) {
+            uint64_t const count = random() >> width;
+            auto const bytes = plain_cyc(count, fewest_bytes(count));
+            auto const one = decode_as<cyc>(bytes);
+            good = good && encode(cyc::of(count)) == bytes && one && one.packet.value() == count &&
+                   one.length == bytes.size() && one.packet.length() == bytes.size();
+        }
+        return good;
+    });
+}
+
+TEST_CASE(
+    "all ten lengths decode, and every part of them asks for one byte more (PKT-108, PKT-255)") {
+    CHECK_TWICE([](auto value) {
+        bool good = true;
+        for (unsigned bytes = 1; bytes <= 10; ++bytes) {
+            uint64_t const count = value(uint64_t{0x1555'5555'5555'5555}) >>
+                                   (bytes < 10 ? 66 - 7 * bytes : 0);
+            good = good && test::stands_for(plain_cyc(count, bytes), cyc::of(count, bytes));
+        }
+        return good;
+    });
+}
+
+TEST_CASE("forms that are longer than need be are legal and keep their length (PKT-111)") {
+    CHECK_TWICE([](auto value) {
+        bool good = test::stands_for(value(hex("07 00")), cyc::of(0, 2)) &&
+                    test::stands_for(value(hex("0F 01 00")), cyc::of(1, 3));
+        for (unsigned bytes = 1; bytes <= 10; ++bytes) {
+            auto const packet = cyc::of(value(uint64_t{21}), bytes);
+            good = good && packet.length() == bytes && packet.value() == 21 &&
+                   encode(packet) == plain_cyc(21, bytes) &&
+                   decode(plain_cyc(21, bytes)).length() == bytes;
+        }
+        return good;
+    });
+}
+
+TEST_CASE(
+    "a count that needs more bytes than asked for has them, and ten is the most (PKT-109,110)") {
+    CHECK_TWICE([](auto value) {
+        return cyc::of(value(uint64_t{32}), 1).length() == 2 &&
+               cyc::of(value(~uint64_t{0}), 1).length() == 10 &&
+               cyc::of(value(uint64_t{0}), 11).length() == 10 &&
+               cyc::of(value(uint64_t{0}), 0).length() == 1;
+    });
+}
+
+TEST_CASE("the tenth byte may hold three bits and no Exp: the count fits in 64 bits (PKT-110)") {
+    CHECK_TWICE([](auto value) {
+        bool good = true;
+        for (unsigned tenth = 0; tenth < 256; ++tenth) {
+            auto bytes = value(hex("FF FF FF FF FF FF FF FF FF 00"));
+            bytes.bytes[9] = static_cast<uint8_t>(tenth);
+            bool const fits = tenth % 2 == 0 && tenth / 2 <= 7;
+            auto const one = decode(bytes);
+            auto const longer = decode(bytes.and_then(0));
+            if (fits) {
+                uint64_t const count = uint64_t{tenth / 2} << 61 | 0x1FFF'FFFF'FFFF'FFFF;
+                good = good && one && one.length() == 10 &&
+                       one.packet.template as<cyc>().value() == count && longer.length() == 10 &&
+                       encode(one.packet) == bytes;
+            } else {
+                good = good && test::is_error(one, error::bad_packet, rule::PKT_110) &&
+                       test::is_error(longer, error::bad_packet, rule::PKT_110);
+            }
+        }
+        return good;
+    });
+}
+
+TEST_CASE("the nine bytes before a tenth that breaks the rule are truncated (PKT-110, PKT-255)") {
+    CHECK_TWICE([](auto value) {
+        auto const bytes = value(hex("FF FF FF FF FF FF FF FF FF"));
+        return test::is_error(decode(bytes), error::truncated, rule::PKT_255, 10);
+    });
+}
+
+TEST_CASE("a CYC beyond 64 bits is not written (PKT-110)") {
+    CHECK_TWICE([](auto value) {
+        auto const most = cyc::of(value(~uint64_t{0}));
+        bool good = encode(most) == hex("FF FF FF FF FF FF FF FF FF 0E");
+        for (unsigned bit = 4; bit < 8; ++bit) {
+            auto const more = cyc{most.raw | wide_bits{0, uint64_t{1} << (8 + bit)}};
+            good = good && encode(more).broken == rule::PKT_110;
+        }
+        return good && encode(cyc{most.raw | wide_bits{0, 0x100}}).broken == rule::PKT_110;
+    });
+}
+
+TEST_CASE("CYC binds to no IP, may stand in PSB+ and in a block, has no CYC (PKT-112, PKT-205)") {
+    static_assert(test::facts_are<cyc>(kind::cyc, "CYC", binding::no, true, answer::no, true));
+}

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ptspec/packet/ip.hpp>
+
+#include <support/check_twice.hpp>
+#include <support/wire.hpp>
+
+using namespace ptspec;
+using namespace ptspec::packet;
+using test::hex;
+
+namespace {
+
+constexpr uint64_t last = 0xFFFF'FFFF'8123'4567;
+
+/// PKT-051 byte by byte: what is not in the payload comes from the last IP or from the sign.
+constexpr auto plain_ip(unsigned ip_bytes_field, uint64_t payload, uint64_t last_ip) -> uint64_t {
+    unsigned const sizes[] = {0, 2, 4, 6, 6, 0, 8, 0};
+    unsigned const size = sizes[ip_bytes_field];
+    uint64_t ip = 0;
+    for (unsigned i = 8; i-- != 0;) {
+        unsigned byte = static_cast<unsigned>(last_ip >> (8 * i) & 0xFF);
+        if (i < size) {
+            byte = static_cast<unsigned>(payload >> (8 * i) & 0xFF);
+        } else if (ip_bytes_field == 3) {
+            byte = payload / 0x8000'0000'0000 % 2 == 1 ? 0xFF : 0;
+        }
+        ip = ip * 256 + byte;
+    }
+    return ip;
+}
+
+/// The four packets, in the order of their opcodes 0D 11 01 1D.
+template <class Check>
+constexpr auto for_all_four(Check check) -> bool {
+    return check(tip{}, 0x0D) && check(tip_pge{}, 0x11) && check(tip_pgd{}, 0x01) &&
+           check(fup{}, 0x1D);
+}
+
+}  // namespace
+
+TEST_CASE("an IP packet is five bits of opcode and IPBytes (PKT-050)") {
+    static_assert(test::rows_are<tip>({{"IPBytes", 0, 5, 0, 7}}));
+    static_assert(test::rows_are<tip_pge>({{"IPBytes", 0, 5, 0, 7}}));
+    static_assert(test::rows_are<tip_pgd>({{"IPBytes", 0, 5, 0, 7}}));
+    static_assert(test::rows_are<fup>({{"IPBytes", 0, 5, 0, 7}}));
+    CHECK_TWICE([](auto value) {
+        return test::stands_for(value(hex("0D")), tip{}) &&
+               test::stands_for(value(hex("11")), tip_pge{}) &&
+               test::stands_for(value(hex("01")), tip_pgd{}) &&
+               test::stands_for(value(hex("1D")), fup{});
+    });
+}
+
+TEST_CASE("every form of every IP packet has its length, and all its bytes (PKT-050..052)") {
+    CHECK_TWICE([](auto value) {
+        unsigned const lengths[] = {1, 3, 5, 7, 7, 0, 9, 0};
+        return for_all_four([&]<class Packet>(Packet, unsigned opcode) {
+            bool good = true;
+            for (unsigned how = 0; how < 8; ++how) {
+                auto bytes = value(hex("00 EF CD AB 89 67 45 23 81"));
+                bytes.bytes[0] = static_cast<uint8_t>(how << 5 | opcode);
+                auto const one = decode_as<Packet>(bytes);
+                if (how == 5 || how == 7) {
+                    good = good && test::is_error(decode(bytes), error::reserved, rule::PKT_052) &&
+                           test::is_error(decode(bytes.prefix(1)), error::reserved, rule::PKT_052);
+                    continue;
+                }
+                bytes.count = lengths[how];
+                uint64_t const payload = how == 0 ? 0
+                                                  : 0x8123'4567'89AB'CDEF &
+                                                        (~uint64_t{0} >> (72 - 8 * lengths[how]));
+                auto const packet = Packet{}
+                                        .with(typename Packet::IPBytes{static_cast<ip_bytes>(how)})
+                                        .with_payload(payload);
+                good = good && one.length == lengths[how] && one.packet.payload() == payload &&
+                       underlying(one.packet.template get<typename Packet::IPBytes>()) == how &&
+                       test::stands_for(bytes, packet);
+            }
+            return good;
+        });
+    });
+}
+
+TEST_CASE("the values of IPBytes (PKT-051)") {
+    static_assert(underlying(ip_bytes::suppressed) == 0 && underlying(ip_bytes::update_16) == 1 &&
+                  underlying(ip_bytes::update_32) == 2 && underlying(ip_bytes::sign_48) == 3 &&
+                  underlying(ip_bytes::update_48) == 4 && underlying(ip_bytes::full) == 6);
+}
+
+TEST_CASE("IPBytes 1 replaces bits 15:0 of the last IP (PKT-053)") {
+    CHECK_TWICE([](auto value) {
+        return rebuilt_ip(value(ip_bytes::update_16), 0x3412, last) == 0xFFFF'FFFF'8123'3412 &&
+               rebuilt_ip(value(ip_bytes::update_16), 0xFFFF, 0x1234'5678'9ABC'DEF0) ==
+                   0x1234'5678'9ABC'FFFF;
+    });
+}
+
+TEST_CASE("IPBytes 2 replaces bits 31:0 of the last IP and does not sign-extend (PKT-054)") {
+    CHECK_TWICE([](auto value) {
+        return rebuilt_ip(value(ip_bytes::update_32), 0x1234'5678, last) == 0xFFFF'FFFF'1234'5678 &&
+               rebuilt_ip(value(ip_bytes::update_32), 0xFFFF'FFFF, 0x1234'5678'9ABC'DEF0) ==
+                   0x1234'5678'FFFF'FFFF;
+    });
+}
+
+TEST_CASE("IPBytes 3 sign-extends bit 47 and does not use the last IP (PKT-055)") {
+    CHECK_TWICE([](auto value) {
+        auto const ip = [&](uint64_t payload) {
+            return rebuilt_ip(value(ip_bytes::sign_48), payload, last);
+        };
+        return ip(0xBC9A'1234'5678) == 0xFFFF'BC9A'1234'5678 &&
+               ip(0x7FFF'FFFF'FFFF) == 0x7FFF'FFFF'FFFF &&
+               ip(0x8000'0000'0000) == 0xFFFF'8000'0000'0000 && ip(0) == 0 &&
+               ip(0xFFFF'FFFF'FFFF) == 0xFFFF'FFFF'FFFF'FFFF;
+    });
+}
+
+TEST_CASE("a payload of 0 with IPBytes 3 is the IP 0, not a suppressed one (PKT-055)") {
+    CHECK_TWICE([](auto value) {
+        auto const one = decode_as<tip>(value(hex("6D 00 00 00 00 00 00")));
+        return one.packet.has_ip() && one.packet.ip(last) == 0 &&
+               last_ip_behind(one.packet, last) == 0;
+    });
+}
+
+TEST_CASE("IPBytes 4 keeps bits 63:48 and does not sign-extend (PKT-056)") {
+    CHECK_TWICE([](auto value) {
+        return rebuilt_ip(value(ip_bytes::update_48), 0x0001'1234'5678, last) ==
+                   0xFFFF'0001'1234'5678 &&
+               rebuilt_ip(value(ip_bytes::update_48), 0x8000'0000'0000, 0) == 0x8000'0000'0000 &&
+               rebuilt_ip(value(ip_bytes::update_48), 1, 0xABCD'0000'0000'0000) ==
+                   0xABCD'0000'0000'0001;
+    });
+}
+
+TEST_CASE("IPBytes 6 is all 64 bits, canonical or not (PKT-057, PKT-065)") {
+    CHECK_TWICE([](auto value) {
+        auto const one = decode_as<fup>(value(hex("DD 00 00 00 00 00 00 00 80")));
+        return rebuilt_ip(value(ip_bytes::full), 0x0123'4567'89AB'CDEF, last) ==
+                   0x0123'4567'89AB'CDEF &&
+               one.packet.ip(last) == 0x8000'0000'0000'0000;
+    });
+}
+
+TEST_CASE("a non-canonical IP can also be told against a non-canonical last IP (PKT-065)") {
+    CHECK_TWICE([](auto value) {
+        uint64_t const odd = value(uint64_t{0x0001'8000'1234'5678});
+        return fup::of(ip_bytes::update_16, 0xABCD).ip(odd) == 0x0001'8000'1234'ABCD &&
+               fup::of(ip_bytes::update_32, 0xABCD).ip(odd) == 0x0001'8000'0000'ABCD &&
+               fup::of(ip_bytes::update_48, 0xABCD).ip(odd) == 0x0001'0000'0000'ABCD &&
+               shortest_form(odd, 0) == ip_bytes::full &&
+               shortest_form(odd, 0xFFFF'FFFF'8123'4567) == ip_bytes::full;
+    });
+}
+
+TEST_CASE("IPBytes 0 carries no IP and leaves the last IP alone (PKT-058)") {
+    CHECK_TWICE([](auto value) {
+        return for_all_four([&]<class Packet>(Packet packet, unsigned) {
+            auto const other = Packet::of(ip_bytes::update_16, 0x1000);
+            return !value(packet).has_ip() && value(packet).ip(last) == last &&
+                   last_ip_behind(value(packet), last) == last && value(other).has_ip() &&
+                   rebuilt_ip(value(ip_bytes::suppressed), 0x1234, last) == last;
+        });
+    });
+}
+
+TEST_CASE("all four packets set the one last IP (PKT-059)") {
+    CHECK_TWICE([](auto value) {
+        uint64_t ip = value(uint64_t{0});
+        ip = last_ip_behind(decode_as<tip>(hex("CD 00 00 00 00 00 00 34 12")).packet, ip);
+        ip = last_ip_behind(decode_as<tip_pge>(hex("91 11 11 11 11 11 11")).packet, ip);
+        ip = last_ip_behind(decode_as<tip_pgd>(hex("41 22 22 22 22")).packet, ip);
+        ip = last_ip_behind(decode_as<fup>(hex("3D 33 33")).packet, ip);
+        return ip == 0x1234'1111'2222'3333;
+    });
+}
+
+TEST_CASE("compression against 0 is ordinary: 2D 00 10 is 1000 (PKT-062)") {
+    CHECK_TWICE([](auto value) {
+        auto const one = decode_as<tip>(value(hex("2D 00 10")));
+        return one.packet.ip(0) == 0x1000 && encode(tip::compressed(0x1000, 0)) == hex("2D 00 10");
+    });
+}
+
+TEST_CASE("rebuilding is what a table of bytes says, for random values (PKT-051, PKT-053..059)") {
+    CHECK_TWICE([](auto value) {
+        test::numbers random{value(uint64_t{51})};
+        bool good = true;
+        for (unsigned i = 0; i < 160; ++i) {
+            auto const how = i % 8;
+            if (how == 5 || how == 7) { continue; }
+            uint64_t const payload_bits = how == 6 ? 64 : how == 0 ? 0 : how >= 3 ? 48 : how * 16;
+            uint64_t const payload = random() & low_bits(static_cast<unsigned>(payload_bits));
+            uint64_t const before = random();
+            good = good && rebuilt_ip(static_cast<ip_bytes>(how), payload, before) ==
+                               plain_ip(how, payload, before);
+        }
+        return good;
+    });
+}
+
+TEST_CASE("payload bits above the form's size do not reach the IP (PKT-051)") {
+    CHECK_TWICE([](auto value) {
+        auto const ones = value(~uint64_t{0});
+        return rebuilt_ip(ip_bytes::update_16, ones, 0) == 0xFFFF &&
+               rebuilt_ip(ip_bytes::update_32, ones, 0) == 0xFFFF'FFFF &&
+               rebuilt_ip(ip_bytes::update_48, ones, 0) == 0xFFFF'FFFF'FFFF &&
+               rebuilt_ip(ip_bytes::sign_48, ones << 48, 0) == 0;
+    });
+}
+
+TEST_CASE("reserved values of IPBytes leave the last IP (PKT-052)") {
+    CHECK_TWICE([](auto value) {
+        return rebuilt_ip(static_cast<ip_bytes>(value(5)), 1, last) == last &&
+               rebuilt_ip(static_cast<ip_bytes>(value(7)), 1, last) == last;
+    });
+}
+
+TEST_CASE(
+    "the shortest form is the first of 1, 2, 3, 4, 6 that rebuilds the IP (PKT-064, PKT-343)") {
+    CHECK_TWICE([](auto value) {
+        uint64_t const addresses[] = {0,
+                                      1,
+                                      0xFFFF,
+                                      0x1'0000,
+                                      0xFFFF'FFFF,
+                                      0x1'0000'0000,
+                                      0x7FFF'FFFF'FFFF,
+                                      0x8000'0000'0000,
+                                      0xFFFF'7FFF'FFFF'FFFF,
+                                      0xFFFF'8000'0000'0000,
+                                      0xFFFF'FFFF'FFFF'FFFF,
+                                      0x0001'0000'0000'0000,
+                                      0x0001'0000'0000'0001,
+                                      0x0001'0000'0001'0000,
+                                      0x0001'8000'0000'0000};
+        unsigned const order[] = {1, 2, 3, 4, 6};
+        uint64_t const mask[] = {0, 0xFFFF,      0xFFFF'FFFF, 0xFFFF'FFFF'FFFF, 0xFFFF'FFFF'FFFF,
+                                 0, ~uint64_t{0}};
+        bool good = true;
+        for (uint64_t const ip : addresses) {
+            for (uint64_t const before : addresses) {
+                unsigned first = 0;
+                for (unsigned const how : order) {
+                    if (first == 0 && plain_ip(how, ip & mask[how], before) == ip) { first = how; }
+                }
+                auto const packet = tip::compressed(value(ip), before);
+                good = good && underlying(shortest_form(value(ip), before)) == first &&
+                       underlying(packet.template get<tip::IPBytes>()) == first &&
+                       packet.payload() == (ip & mask[first]) && packet.ip(before) == ip;
+            }
+        }
+        return good;
+    });
+}
+
+TEST_CASE("a kernel address far from the last IP takes form 3 before form 4 (PKT-064)") {
+    CHECK_TWICE([](auto value) {
+        auto const packet = tip::compressed(value(uint64_t{0xFFFF'BC9A'1234'5678}), last);
+        return encode(packet) == hex("6D 78 56 34 12 9A BC");
+    });
+}
+
+TEST_CASE("the caller may choose the form, with as many bits of the IP as it carries (PKT-064)") {
+    CHECK_TWICE([](auto value) {
+        auto const of = [&](ip_bytes how) { return encode(tip::of(how, value(last))); };
+        return of(ip_bytes::suppressed) == hex("0D") &&
+               of(ip_bytes::update_16) == hex("2D 67 45") &&
+               of(ip_bytes::update_32) == hex("4D 67 45 23 81") &&
+               of(ip_bytes::sign_48) == hex("6D 67 45 23 81 FF FF") &&
+               of(ip_bytes::update_48) == hex("8D 67 45 23 81 FF FF") &&
+               of(ip_bytes::full) == hex("CD 67 45 23 81 FF FF FF FF");
+    });
+}
+
+TEST_CASE("IPBytes 5 and 7 are not written (PKT-052)") {
+    CHECK_TWICE([](auto value) {
+        return for_all_four([&]<class Packet>(Packet, unsigned) {
+            return encode(Packet::of(static_cast<ip_bytes>(value(5)), 0)).broken == rule::PKT_052 &&
+                   encode(Packet::of(static_cast<ip_bytes>(value(7)), 0)).broken == rule::PKT_052 &&
+                   Packet::of(static_cast<ip_bytes>(value(5)), 0x1234).payload() == 0;
+        });
+    });
+}
+
+TEST_CASE("an IP payload of more bytes than IPBytes says is not written (PKT-340, PKT-343)") {
+    CHECK_TWICE([](auto value) {
+        unsigned const sizes[] = {0, 2, 4, 6, 6, 0, 8};
+        bool good = true;
+        for (unsigned how = 0; how < 5; ++how) {
+            auto const form = tip{}.with(tip::IPBytes{static_cast<ip_bytes>(value(how))});
+            uint64_t const too_much = uint64_t{1} << (8 * sizes[how]);
+            good = good && encode(form.with_payload(too_much)).broken == rule::PKT_340 &&
+                   encode(form.with_payload(too_much - 1)).length == 1 + sizes[how];
+        }
+        return good;
+    });
+}
+
+TEST_CASE("IP packets bind to an IP; FUP may stand in PSB+ and in a block and has no CYC "
+          "(PKT-112, PKT-205)") {
+    static_assert(test::facts_are<tip>(kind::tip, "TIP", binding::yes, false, answer::yes, false));
+    static_assert(test::facts_are<tip_pge>(kind::tip_pge, "TIP.PGE", binding::yes, false,
+                                           answer::yes, false));
+    static_assert(test::facts_are<tip_pgd>(kind::tip_pgd, "TIP.PGD", binding::yes, false,
+                                           answer::yes, false));
+    static_assert(test::facts_are<fup>(kind::fup, "FUP", binding::yes, true, answer::no, true));
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ptspec/packet/packet_word.hpp>
+
+#include <support/check_twice.hpp>
+
+#include <type_traits>
+
+using namespace ptspec;
+using namespace ptspec::packet;
+
+namespace {
+
+/// A head of two bytes and 1 or 5 more: 7 bytes at the most, which one machine word holds.
+struct narrow_toy : packet_word<narrow_toy, 2, payload_of<1, undefined_size, 5, undefined_size>> {
+    struct Opcode : fixed<7, 0, 0xAB> {};
+    struct Size : selects_payload<field<9, 8>> {};
+    struct Flag : flag<10> {};
+    struct Leaf : leaf<13, 11, 5> {};
+    struct layout : bit_layout<16, Opcode, Size, Flag, Leaf, reserved<15, 14>> {};
+};
+
+/// A head of one byte and up to eight more: nine, one more than a machine word holds.
+struct wide_toy : packet_word<wide_toy, 1, payload_of<8, 0>> {
+    struct Opcode : fixed<6, 0, 0x2A> {};
+    struct Size : selects_payload<flag<7>> {};
+    struct layout : bit_layout<8, Opcode, Size> {};
+};
+
+/// Nothing but its head, of exactly eight bytes.
+struct full_toy : packet_word<full_toy, 8> {
+    struct Opcode : fixed<7, 0, 0x11> {};
+    struct Rest : field<63, 8> {};
+    struct layout : bit_layout<64, Opcode, Rest> {};
+};
+
+/// A head of nine bytes with fixed bits beyond the first eight.
+struct long_toy : packet_word<long_toy, 9> {
+    struct Opcode : fixed<7, 0, 0x22> {};
+    struct Middle : field<63, 8> {};
+    struct Tail : pattern<71, 64, 0x33> {};
+    struct layout : bit_layout<72, Opcode, Middle, Tail> {};
+};
+
+struct item_toy : packet_word<item_toy, 1, payload_of_block> {
+    struct Opcode : fixed<7, 0, 0x44> {};
+    struct layout : bit_layout<8, Opcode> {};
+};
+
+template <class Packet>
+concept has_payload = requires(Packet packet) { packet.payload(); };
+template <class Packet>
+concept takes_payload = requires(Packet packet) { packet.with_payload(uint64_t{}); };
+
+}  // namespace
+
+TEST_CASE("a packet of up to eight bytes is one machine word, a longer one is wide_bits") {
+    static_assert(std::is_same_v<narrow_toy::raw_type, uint64_t>);
+    static_assert(std::is_same_v<full_toy::raw_type, uint64_t>);
+    static_assert(std::is_same_v<wide_toy::raw_type, wide_bits>);
+    static_assert(std::is_same_v<long_toy::raw_type, wide_bits>);
+    static_assert(sizeof(narrow_toy) == 8 && sizeof(wide_toy) == 16);
+    static_assert(std::is_trivially_copyable_v<wide_toy>);
+}
+
+TEST_CASE("a packet knows the bytes of its head and the most that it can have") {
+    static_assert(narrow_toy::head_bytes == 2 && narrow_toy::most_bytes == 7);
+    static_assert(wide_toy::head_bytes == 1 && wide_toy::most_bytes == 9);
+    static_assert(full_toy::head_bytes == 8 && full_toy::most_bytes == 8);
+    static_assert(item_toy::head_bytes == 1 && item_toy::most_bytes == 9);
+}
+
+TEST_CASE("a new packet has its opcode, leaf and pattern, and every field 0") {
+    CHECK_TWICE([](auto value) {
+        return value(narrow_toy{}).raw == 0x28AB && value(wide_toy{}).raw == wide_bits{0x2A, 0} &&
+               value(long_toy{}).raw == wide_bits{0x22, 0x33} && value(full_toy{}).raw == 0x11;
+    });
+}
+
+TEST_CASE("with() changes a field and neither the opcode nor the payload") {
+    CHECK_TWICE([](auto value) {
+        auto const toy = narrow_toy{}.with_payload(value(uint64_t{0x12'3456'789A}));
+        auto const other = toy.with(narrow_toy::Flag{true}, narrow_toy::Size{2});
+        return other.raw == 0x0012'3456'789A'2EAB && other.template get<narrow_toy::Size>() == 2 &&
+               other.payload() == 0x12'3456'789A;
+    });
+}
+
+TEST_CASE("the payload is what stands behind the head, and nothing above its largest size") {
+    CHECK_TWICE([](auto value) {
+        auto const ones = narrow_toy{value(~uint64_t{0})};
+        auto const wide = wide_toy{wide_bits{value(uint64_t{0x8877'6655'4433'2200}), 0xFFEE'DD99}};
+        return ones.payload() == 0xFF'FFFF'FFFF && wide.payload() == 0x9988'7766'5544'3322;
+    });
+}
+
+TEST_CASE("with_payload() changes the payload and nothing else, and cuts off what does not fit") {
+    CHECK_TWICE([](auto value) {
+        auto const ones = narrow_toy{value(~uint64_t{0})};
+        auto const zeros = narrow_toy{uint64_t{0}};
+        auto const wide_ones = wide_toy{wide_bits{~uint64_t{0}, value(~uint64_t{0})}};
+        auto const wide_zeros = wide_toy{wide_bits{}};
+        return ones.with_payload(0).raw == 0xFF00'0000'0000'FFFF &&
+               zeros.with_payload(value(~uint64_t{0})).raw == 0x00FF'FFFF'FFFF'0000 &&
+               wide_ones.with_payload(0).raw == wide_bits{0xFF, 0xFFFF'FFFF'FFFF'FF00} &&
+               wide_zeros.with_payload(value(0x9988'7766'5544'3322)).raw ==
+                   wide_bits{0x8877'6655'4433'2200, 0x99};
+    });
+}
+
+TEST_CASE("a packet without payload has no payload functions") {
+    static_assert(has_payload<narrow_toy> && takes_payload<narrow_toy>);
+    static_assert(has_payload<item_toy> && takes_payload<item_toy>);
+    static_assert(!has_payload<full_toy> && !takes_payload<full_toy>);
+}
+
+TEST_CASE("the length is the head and what the selecting field says") {
+    CHECK_TWICE([](auto value) {
+        auto const of = [&](uint64_t size) {
+            auto const toy = narrow_toy{}.with(narrow_toy::Size{wrapped{value(size)}});
+            return narrow_toy::length_of(toy.raw, block::none);
+        };
+        return of(0) == 3 && of(2) == 7 &&
+               wide_toy::length_of(wide_toy{}.raw, block::items_of_4) == 9 &&
+               wide_toy::length_of(wide_bits{value(uint64_t{0xAA}), 0}, block::none) == 1 &&
+               full_toy::length_of(value(~uint64_t{0}), block::items_of_8) == 8;
+    });
+}
+
+TEST_CASE("the length of an item is that of the block (PKT-202)") {
+    CHECK_TWICE([](auto value) {
+        return item_toy::length_of(item_toy{}.raw, value(block::items_of_4)) == 5 &&
+               item_toy::length_of(item_toy{}.raw, value(block::items_of_8)) == 9;
+    });
+}
+
+TEST_CASE("payload_of knows the size for each value and the largest that is not undefined") {
+    using sizes = payload_of<0, 6, undefined_size, 2>;
+    static_assert(sizes::largest == 6);
+    static_assert(payload_of<undefined_size, 3>::largest == 3 && payload_of<0>::largest == 0);
+    static_assert(no_payload::largest == 0 && payload_of_block::largest == 8 &&
+                  payload_continues<9>::largest == 9);
+    CHECK_TWICE([](auto value) {
+        return sizes::size(value(uint64_t{0})) == 0 && sizes::size(value(uint64_t{1})) == 6 &&
+               sizes::size(value(uint64_t{2})) == undefined_size &&
+               sizes::size(value(uint64_t{3})) == 2 && undefined_size == 0xFFFF'FFFFU;
+    });
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ptspec/packet/pad.hpp>
+
+#include <support/check_twice.hpp>
+#include <support/wire.hpp>
+
+using namespace ptspec;
+using namespace ptspec::packet;
+using test::hex;
+
+TEST_CASE("PAD is the byte 00 and has no fields (PKT-166)") {
+    static_assert(test::has_no_fields<pad>());
+    CHECK_TWICE([](auto value) {
+        return test::stands_for(value(hex("00")), pad{}) &&
+               test::stands_for(value(hex("00")), pad{}, block::items_of_4) &&
+               test::stands_for(value(hex("00")), pad{}, block::items_of_8);
+    });
+}
+
+TEST_CASE("each 00 is one PAD, however many follow (PKT-166)") {
+    CHECK_TWICE([](auto value) {
+        auto const bytes = value(hex("00 00 00 00"));
+        auto const one = decode(bytes);
+        return one && one.length() == 1 && one.packet == any_packet{pad{}};
+    });
+}
+
+TEST_CASE("PAD binds to no IP, may stand in PSB+ and in a block, has no CYC (PKT-112, PKT-205)") {
+    static_assert(test::facts_are<pad>(kind::pad, "PAD", binding::no, true, answer::no, true));
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ptspec/reg/rtit_ctl.hpp>
+
+#include <support/check_twice.hpp>
+
+using ctl = ptspec::reg::ia32_rtit_ctl;
+using ptspec::wrapped;
+using ptspec::reg::addr_cfg;
+
+namespace {
+
+/// All ones written to one field of a word of zeros: where the field is. And read back.
+template <class Field>
+constexpr auto stands_at(auto value, uint64_t bits) -> bool {
+    auto const word = ctl{}.with(Field{wrapped{value(~uint64_t{0})}});
+    return word.raw == bits && static_cast<uint64_t>(ctl{bits}.get<Field>()) != 0 &&
+           static_cast<uint64_t>(ctl{~bits}.get<Field>()) == 0;
+}
+
+}  // namespace
+
+TEST_CASE("IA32_RTIT_CTL is MSR 570H") { CHECK(ctl::address == 0x570); }
+
+TEST_CASE("every field of IA32_RTIT_CTL stands where the manual's table has it") {
+    CHECK_TWICE([](auto value) { return stands_at<ctl::TraceEn>(value, 1U << 0); });
+    CHECK_TWICE([](auto value) { return stands_at<ctl::CYCEn>(value, 1U << 1); });
+    CHECK_TWICE([](auto value) { return stands_at<ctl::OS>(value, 1U << 2); });
+    CHECK_TWICE([](auto value) { return stands_at<ctl::User>(value, 1U << 3); });
+    CHECK_TWICE([](auto value) { return stands_at<ctl::PwrEvtEn>(value, 1U << 4); });
+    CHECK_TWICE([](auto value) { return stands_at<ctl::FUPonPTW>(value, 1U << 5); });
+    CHECK_TWICE([](auto value) { return stands_at<ctl::FabricEn>(value, 1U << 6); });
+    CHECK_TWICE([](auto value) { return stands_at<ctl::CR3Filter>(value, 1U << 7); });
+    CHECK_TWICE([](auto value) { return stands_at<ctl::ToPA>(value, 1U << 8); });
+    CHECK_TWICE([](auto value) { return stands_at<ctl::MTCEn>(value, 1U << 9); });
+    CHECK_TWICE([](auto value) { return stands_at<ctl::TSCEn>(value, 1U << 10); });
+    CHECK_TWICE([](auto value) { return stands_at<ctl::DisRETC>(value, 1U << 11); });
+    CHECK_TWICE([](auto value) { return stands_at<ctl::PTWEn>(value, 1U << 12); });
+    CHECK_TWICE([](auto value) { return stands_at<ctl::BranchEn>(value, 1U << 13); });
+    CHECK_TWICE([](auto value) { return stands_at<ctl::MTCFreq>(value, 0x0003'C000); });
+    CHECK_TWICE([](auto value) { return stands_at<ctl::CycThresh>(value, 0x0078'0000); });
+    CHECK_TWICE([](auto value) { return stands_at<ctl::PSBFreq>(value, 0x0F00'0000); });
+    CHECK_TWICE([](auto value) { return stands_at<ctl::EventEn>(value, 0x8000'0000); });
+    CHECK_TWICE([](auto value) { return stands_at<ctl::ADDR0_CFG>(value, 0x000F'0000'0000); });
+    CHECK_TWICE([](auto value) { return stands_at<ctl::ADDR1_CFG>(value, 0x00F0'0000'0000); });
+    CHECK_TWICE([](auto value) { return stands_at<ctl::ADDR2_CFG>(value, 0x0F00'0000'0000); });
+    CHECK_TWICE([](auto value) { return stands_at<ctl::ADDR3_CFG>(value, 0xF000'0000'0000); });
+    CHECK_TWICE([](auto value) { return stands_at<ctl::DisTNT>(value, 0x0080'0000'0000'0000); });
+    CHECK_TWICE([](auto value) {
+        return stands_at<ctl::InjectPsbPmiOnEnable>(value, 0x0100'0000'0000'0000);
+    });
+}
+
+TEST_CASE("bits 18, 23, 30:28, 54:48 and 63:57 are reserved, and no others (REG-044)") {
+    CHECK_TWICE([](auto value) {
+        return ctl::reserved_mask(value(64U)) == 0xFE7F'0000'7084'0000 &&
+               ctl::reserved_mask(value(36U)) == 0xFE7F'0000'7084'0000 &&
+               ctl::write_ignored_mask() == 0 && ctl::forced_1_mask() == 0;
+    });
+}
+
+TEST_CASE("what an address range does has three encodings") {
+    CHECK_TWICE([](auto value) {
+        auto const word = ctl{value(uint64_t{0x0210'0000'0000 | 0x0003'0000'0000})};
+        return word.get<ctl::ADDR0_CFG>() == addr_cfg{3} &&
+               word.get<ctl::ADDR1_CFG>() == addr_cfg::filter &&
+               word.get<ctl::ADDR2_CFG>() == addr_cfg::trace_stop &&
+               word.get<ctl::ADDR3_CFG>() == addr_cfg::off;
+    });
+}
+
+TEST_CASE("a usual configuration is the number that a driver would write") {
+    CHECK_TWICE([](auto value) {
+        auto const start = ctl{}.with(ctl::TraceEn{true}, ctl::OS{value(true)}, ctl::User{true},
+                                      ctl::BranchEn{true}, ctl::ToPA{value(true)});
+        return start.raw == 0x210D;
+    });
+    CHECK_TWICE([](auto value) {
+        auto const start = ctl{value(uint64_t{0x210D})}.with(
+            ctl::MTCEn{true}, ctl::MTCFreq{3}, ctl::TSCEn{true}, ctl::CYCEn{true},
+            ctl::CycThresh{1}, ctl::PSBFreq{5}, ctl::ADDR1_CFG{addr_cfg::trace_stop});
+        return start.raw == 0x0020'0508'E70F && start.get<ctl::MTCFreq>() == 3;
+    });
+}
+
+TEST_CASE("stopping a trace keeps everything but TraceEn") {
+    CHECK_TWICE([](auto value) {
+        return ctl{value(uint64_t{0x0180'2102'0508'E70F})}.with(ctl::TraceEn{false}).raw ==
+               0x0180'2102'0508'E70E;
+    });
+}

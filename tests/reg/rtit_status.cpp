@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ptspec/reg/rtit_status.hpp>
+
+#include <support/check_twice.hpp>
+
+using st = ptspec::reg::ia32_rtit_status;
+using ptspec::wrapped;
+
+namespace {
+
+/// All ones written to one field of a word of zeros: where the field is. And read back.
+template <class Field>
+constexpr auto stands_at(auto value, uint64_t bits) -> bool {
+    auto const word = st{}.with(Field{wrapped{value(~uint64_t{0})}});
+    return word.raw == bits && static_cast<uint64_t>(st{bits}.get<Field>()) != 0 &&
+           static_cast<uint64_t>(st{~bits}.get<Field>()) == 0;
+}
+
+}  // namespace
+
+TEST_CASE("IA32_RTIT_STATUS is MSR 571H") { CHECK(st::address == 0x571); }
+
+TEST_CASE("every field of IA32_RTIT_STATUS stands where the manual's table has it") {
+    CHECK_TWICE([](auto value) { return stands_at<st::FilterEn>(value, 1U << 0); });
+    CHECK_TWICE([](auto value) { return stands_at<st::ContextEn>(value, 1U << 1); });
+    CHECK_TWICE([](auto value) { return stands_at<st::TriggerEn>(value, 1U << 2); });
+    CHECK_TWICE([](auto value) { return stands_at<st::Error>(value, 1U << 4); });
+    CHECK_TWICE([](auto value) { return stands_at<st::Stopped>(value, 1U << 5); });
+    CHECK_TWICE([](auto value) { return stands_at<st::PendPSB>(value, 1U << 6); });
+    CHECK_TWICE([](auto value) { return stands_at<st::PendToPAPMI>(value, 1U << 7); });
+    CHECK_TWICE([](auto value) { return stands_at<st::PacketByteCnt>(value, 0x1'FFFF'0000'0000); });
+}
+
+TEST_CASE("bits 3, 31:8 and 63:49 are reserved, and no others") {
+    CHECK_TWICE([](auto value) {
+        return st::reserved_mask(value(64U)) == 0xFFFE'0000'FFFF'FF08 &&
+               st::reserved_mask(value(36U)) == 0xFFFE'0000'FFFF'FF08;
+    });
+}
+
+TEST_CASE("FilterEn, ContextEn and TriggerEn belong to the processor, and nothing reads as ones") {
+    CHECK_TWICE([](auto) { return st::write_ignored_mask() == 7 && st::forced_1_mask() == 0; });
+}
+
+TEST_CASE("clearing Error leaves the byte count") {
+    CHECK_TWICE([](auto value) {
+        auto const before = st{value(uint64_t{0x0000'0123'0000'0010})};
+        return before.get<st::Error>() && before.get<st::PacketByteCnt>() == 0x123 &&
+               before.with(st::Error{false}).raw == 0x0000'0123'0000'0000;
+    });
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <support/check_twice.hpp>
+
+TEST_CASE("CHECK_TWICE runs its body as a constant and at run time") {
+    static int runs = 0;
+    CHECK_TWICE([](auto value) {
+        if (!__builtin_is_constant_evaluated()) { ++runs; }
+        return value(1) == 1;
+    });
+    CHECK(runs == 1);
+}
+
+// The other half, a body that is false as a constant, is tests/fail/check_twice.cpp.
+TEST_CASE("CHECK_TWICE fails when its body is false at run time only" * doctest::should_fail()) {
+    CHECK_TWICE([](auto) { return __builtin_is_constant_evaluated(); });
+}
+
+TEST_CASE("values that the compiler cannot see are still the same") {
+    struct pair {
+        int one;
+        long two;
+    };
+    auto const back = ptspec::test::unknown{}(pair{3, -4});
+    CHECK(back.one == 3);
+    CHECK(back.two == -4);
+}

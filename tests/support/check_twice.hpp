@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <cstring>
+
+namespace ptspec::test {
+
+/// The values of a body that runs as a constant: what they are.
+struct known {
+    template <class Type>
+    constexpr auto operator()(Type value) const noexcept -> Type {
+        return value;
+    }
+};
+
+/// The values of a body that runs at run time: the same, and the compiler cannot see them.
+struct unknown {
+    template <class Type>
+    auto operator()(Type value) const noexcept -> Type {
+        unsigned char bytes[sizeof(Type)];
+        std::memcpy(bytes, &value, sizeof(Type));
+        for (std::size_t i = 0; i < sizeof(Type); ++i) {
+            auto const volatile byte = bytes[i];
+            bytes[i] = byte;
+        }
+        std::memcpy(static_cast<void*>(&value), bytes, sizeof(Type));
+        return value;
+    }
+};
+
+}  // namespace ptspec::test
+
+/// Runs a body, `[](auto value) { ... return truth; }`, twice: while compiling, and at run time on values
+/// that the compiler cannot see. Values go through `value(...)`.
+#define CHECK_TWICE(...)                                                                           \
+    do {                                                                                           \
+        static_assert((__VA_ARGS__)(::ptspec::test::known{}));                                     \
+        CHECK((__VA_ARGS__)(::ptspec::test::unknown{}));                                           \
+    } while (false)

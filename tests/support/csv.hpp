@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+/// The tables of the rule catalogue: CSV files as RFC 4180 describes them, with a header line.
+namespace ptspec::test {
+
+/// One row, its cells by the names of the header line.
+struct csv_row {
+    std::string place;  ///< `path:line`, for messages
+    std::map<std::string, std::string, std::less<>> cells;
+
+    /// The cell below `name`. A name that the header line does not have is an error.
+    auto operator[](std::string_view name) const -> std::string const& {
+        auto const found = cells.find(name);
+        if (found == cells.end()) {
+            throw std::runtime_error{place + ": there is no column " + std::string{name}};
+        }
+        return found->second;
+    }
+};
+
+struct csv_table {
+    std::vector<std::string> names;  ///< of the columns, in the order of the header line
+    std::vector<csv_row> rows;
+};
+
+/// Cuts a text into records and cells, quotes taken off. A line ends with LF or CR LF. `place` becomes
+/// the place of what is read.
+class csv_scanner {
+public:
+    csv_scanner(std::string_view text, std::string path) : text_{text}, path_{std::move(path)} {}
+
+    std::string place;
+
+    [[nodiscard]] auto at_end() const -> bool { return at_ == text_.size(); }
+
+    [[noreturn]] void fail(std::string const& what) const {
+        throw std::runtime_error{path_ + ":" + std::to_string(line_) + ": " + what};
+    }
+
+    /// The cells of the next record. There has to be one.
+    auto record() -> std::vector<std::string> {
+        place = path_ + ":" + std::to_string(line_);
+        if (sees("\n") || sees("\r\n")) { fail("an empty line"); }
+        std::vector<std::string> cells{cell()};
+        while (takes(",")) { cells.push_back(cell()); }
+        if (takes("\n") || takes("\r\n")) {
+            ++line_;
+        } else if (!at_end()) {
+            fail("text behind a closing quote");
+        }
+        return cells;
+    }
+
+private:
+    [[nodiscard]] auto sees(std::string_view what) const -> bool {
+        return text_.substr(at_).starts_with(what);
+    }
+    auto takes(std::string_view what) -> bool {
+        if (!sees(what)) { return false; }
+        at_ += what.size();
+        return true;
+    }
+
+    auto cell() -> std::string { return takes("\"") ? quoted() : bare(); }
+
+    auto bare() -> std::string {
+        std::string value;
+        for (; !at_end() && !sees(",") && !sees("\n") && !sees("\r\n"); ++at_) {
+            if (sees("\"")) { fail("a quote inside a cell that is not quoted"); }
+            value += printable(text_[at_]);
+        }
+        return value;
+    }
+
+    auto quoted() -> std::string {
+        std::string value;
+        for (;;) {
+            if (at_end()) { fail("a quoted cell that does not end"); }
+            if (takes("\"\"")) {
+                value += '"';
+            } else if (takes("\"")) {
+                return value;
+            } else if (takes("\n")) {
+                value += '\n';
+                ++line_;
+            } else {
+                value += printable(text_[at_++]);
+            }
+        }
+    }
+
+    auto printable(char letter) const -> char {
+        if (static_cast<unsigned char>(letter) < 0x20) { fail("a control character"); }
+        return letter;
+    }
+
+    std::string_view text_;
+    std::string path_;
+    std::size_t at_ = 0;
+    std::size_t line_ = 1;
+};
+
+/// Reads a table from a text. Anything odd is a std::runtime_error that names `path` and the line: a row
+/// with more or fewer cells than the header line, a column without a name or with that of another, an empty
+/// line, misplaced quotes, control characters, a table without rows.
+inline auto parse_csv(std::string_view text, std::string const& path) -> csv_table {
+    csv_table table;
+    csv_scanner scanner{text, path};
+    if (scanner.at_end()) { scanner.fail("an empty file"); }
+    table.names = scanner.record();
+    for (auto const& name : table.names) {
+        if (name.empty()) { scanner.fail("a column without a name"); }
+        if (std::count(table.names.begin(), table.names.end(), name) != 1) {
+            scanner.fail("two columns " + name);
+        }
+    }
+    if (scanner.at_end()) { scanner.fail("a table without rows"); }
+    while (!scanner.at_end()) {
+        auto const cells = scanner.record();
+        if (cells.size() != table.names.size()) {
+            throw std::runtime_error{scanner.place + ": " + std::to_string(cells.size()) +
+                                     " cells below " + std::to_string(table.names.size()) +
+                                     " names"};
+        }
+        csv_row row{scanner.place, {}};
+        for (std::size_t i = 0; i < cells.size(); ++i) {
+            row.cells.emplace(table.names[i], cells[i]);
+        }
+        table.rows.push_back(std::move(row));
+    }
+    return table;
+}
+
+/// The text of a file below the root of the source tree.
+inline auto read_text(std::string const& path) -> std::string {
+    std::ifstream file{std::string{PTSPEC_ROOT "/"} + path, std::ios::binary};
+    if (!file) { throw std::runtime_error{path + ": cannot be read"}; }
+    std::ostringstream text;
+    text << file.rdbuf();
+    return text.str();
+}
+
+/// The table in a file below the root of the source tree: `read_csv("tests/spec/registers.csv")`.
+inline auto read_csv(std::string const& path) -> csv_table {
+    return parse_csv(read_text(path), path);
+}
+
+}  // namespace ptspec::test

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: BSL-1.0
+# shellcheck shell=bash
+# Sourced by the run scripts: installing Debian packages, or saying which ones to install.
+
+# install_packages PACKAGE...: installs them, which only root can do; anybody else is told how.
+# Ends the script when that fails. Without arguments it does nothing.
+install_packages() {
+    [ $# -gt 0 ] || return 0
+    if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
+        echo "Missing: $*" >&2
+        echo "Install, as root, with:" >&2
+        echo "    apt-get update && apt-get install --no-install-recommends $*" >&2
+        exit 1
+    fi
+    echo "Installing: $*"
+    local apt=(apt-get -q -y -o Acquire::Retries=3 -o Dpkg::Use-Pty=0)
+    if ! "${apt[@]}" update >/dev/null || ! DEBIAN_FRONTEND=noninteractive \
+        "${apt[@]}" install --no-install-recommends "$@" >/dev/null; then
+        echo "Could not install: $*" >&2
+        exit 1
+    fi
+}
+
+# packages_not_installed PACKAGE...: prints those that are not.
+packages_not_installed() {
+    local name
+    for name in "$@"; do
+        [ "$(dpkg-query -W -f '${db:Status-Status}' "$name" 2>/dev/null)" = installed ] ||
+            echo "$name"
+    done
+}

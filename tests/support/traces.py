@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: BSL-1.0
+"""Finds the traces that other people recorded, and the golden listings that belong to them.
+
+They are not part of the project: PTSPEC_TRACES names their folder, otherwise it is ../shared/traces
+beside the source tree.
+"""
+
+import csv
+import lzma
+import os
+import pathlib
+import sys
+import tarfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SKIPPED = 77
+
+
+def folder():
+    return pathlib.Path(os.environ.get("PTSPEC_TRACES") or ROOT.parent / "shared" / "traces")
+
+
+def folder_or_skip():
+    """The folder. Without it the test ends as skipped, and says so."""
+    found = folder()
+    if not (found / "README.md").is_file():
+        print(f"skipped: no traces at {found}; PTSPEC_TRACES names their folder")
+        sys.exit(SKIPPED)
+    return found
+
+
+def read(path):
+    """A file's bytes, whether it is packed or not; None when it is there in neither form."""
+    if path.is_file():
+        return path.read_bytes()
+    packed = path.with_name(path.name + ".xz")
+    return lzma.decompress(packed.read_bytes()) if packed.is_file() else None
+
+
+def all_traces():
+    """Yields (name, bytes, golden listing, sync) of every trace, libipt's own test streams included."""
+    where = folder_or_skip()
+    for listing in sorted(where.glob("*.packets.xz")):
+        name = listing.name.removesuffix(".packets.xz")
+        if not name.endswith(".chunks"):
+            yield name, read(where / f"{name}.pt"), read(where / f"{name}.packets").decode(), True
+    with tarfile.open(where / "libipt-tests.tar.xz") as tests:
+        files = {member.name: member for member in tests.getmembers() if member.isfile()}
+
+        def content(name):
+            return tests.extractfile(files[name]).read()
+
+        for name in sorted(n for n in files if n.endswith(".packets")):
+            base = name.removesuffix(".packets")
+            info = content(str(pathlib.PurePosixPath(name).parent / "info.txt")).decode()
+            yield (f"libipt-tests/{pathlib.PurePosixPath(base).name}", content(base + ".pt"),
+                   content(name).decode(), "sync: no" not in info)
+
+
+def disagreements():
+    """What the library reads otherwise than the goldens, on purpose: (trace, offset) -> row."""
+    with open(ROOT / "tests" / "trace" / "disagreements.csv", newline="") as file:
+        return {(row["trace"], row["offset"]): row for row in csv.DictReader(file)}
+
+
+def expected(name, golden, used=None):
+    """The golden listing with the lines of `disagreements` put in."""
+    lines = golden.split("\n")
+    for (trace, offset), row in disagreements().items():
+        if trace == name:
+            places = [i for i, line in enumerate(lines) if line.startswith(offset + " ")]
+            if len(places) != 1:
+                sys.exit(f"disagreements.csv: {name} has {len(places)} lines at {offset}")
+            if lines[places[0]] == row["line"]:
+                sys.exit(f"disagreements.csv: {name} agrees at {offset}")
+            lines[places[0]] = row["line"]
+            if used is not None:
+                used.add((trace, offset))
+    return "\n".join(lines)

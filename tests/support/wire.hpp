@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+// What the tests of packets say over and over: bytes in hex, rows and facts to compare with.
+
+#include <ptspec/packet/encode.hpp>
+
+#include <stddef.h>
+#include <stdint.h>
+
+namespace ptspec::test {
+
+/// Up to 24 bytes, written in the source as hex digits with blanks where one likes.
+struct hex_bytes {
+    static constexpr size_t most = 24;
+    uint8_t bytes[most] = {};
+    size_t count = 0;
+
+    [[nodiscard]] constexpr auto data() const noexcept -> uint8_t const* { return bytes; }
+    [[nodiscard]] constexpr auto size() const noexcept -> size_t { return count; }
+
+    /// The first `n` of them.
+    [[nodiscard]] constexpr auto prefix(size_t n) const noexcept -> byte_view { return {bytes, n}; }
+    /// The same bytes and one more.
+    [[nodiscard]] constexpr auto and_then(uint8_t byte) const noexcept -> hex_bytes {
+        auto longer = *this;
+        longer.bytes[longer.count++] = byte;
+        return longer;
+    }
+    /// The bytes as one number, the first of them lowest.
+    [[nodiscard]] constexpr auto number() const noexcept -> wide_bits {
+        wide_bits sum{};
+        for (size_t i = count; i-- != 0;) {
+            sum.high = sum.high * 256 + sum.low / 0x0100'0000'0000'0000;
+            sum.low = sum.low * 256 + bytes[i];
+        }
+        return sum;
+    }
+    friend constexpr auto operator==(hex_bytes const&, hex_bytes const&) -> bool = default;
+};
+
+constexpr auto hex_digit(char digit) noexcept -> unsigned {
+    return digit <= '9' ? static_cast<unsigned>(digit - '0')
+                        : static_cast<unsigned>((digit | 0x20) - 'a' + 10);
+}
+
+constexpr auto hex(text digits) noexcept -> hex_bytes {
+    hex_bytes out;
+    bool upper = true;
+    for (char const digit : digits) {
+        if (digit == ' ') { continue; }
+        auto& byte = out.bytes[out.count];
+        byte = static_cast<uint8_t>(byte * 16U + hex_digit(digit));
+        out.count += upper ? 0 : 1;
+        upper = !upper;
+    }
+    return out;
+}
+
+constexpr auto hex(char const* digits) noexcept -> hex_bytes {
+    size_t count = 0;
+    while (digits[count] != 0) { ++count; }
+    return hex(text{digits, count});
+}
+
+/// Numbers that look random and are the same in every run.
+struct numbers {
+    uint64_t state = 1;
+
+    constexpr auto operator()() noexcept -> uint64_t {
+        state += 0x9E37'79B9'7F4A'7C15;
+        uint64_t mixed = state;
+        mixed = (mixed ^ mixed >> 30) * 0xBF58'476D'1CE4'E5B9;
+        mixed = (mixed ^ mixed >> 27) * 0x94D0'49BB'1331'11EB;
+        return mixed ^ mixed >> 31;
+    }
+    /// One of 0 to `count` - 1.
+    constexpr auto below(unsigned count) noexcept -> unsigned {
+        return static_cast<unsigned>((*this)() >> 33) % count;
+    }
+};
+
+/// How many bytes PKT-255 asks for when no more than `in` is there, of a packet that has `whole`.
+constexpr auto need_of_prefix(byte_view in, unsigned whole) noexcept -> unsigned {
+    if (in.size() == 0) { return 1; }
+    bool const is_cyc = (in[0] & 3) == 3;
+    bool const is_trig = in[0] == 0xD9;
+    if (is_cyc) { return static_cast<unsigned>(in.size()) + 1; }
+    if (is_trig && in.size() == 1) { return 3; }
+    if (in[0] == 0x02 && in.size() == 1) { return 2; }
+    if (in[0] == 0x02 && in[1] == 0xC3 && in.size() == 2) { return 3; }
+    return whole;
+}
+
+/// True when nothing was consumed, nothing was decoded, and the reason is this one.
+constexpr auto is_error(packet::decoded const& got, packet::error why, rule broken,
+                        unsigned need = 0) noexcept -> bool {
+    return !got && got.why == why && got.broken == broken && got.need == need &&
+           got.length() == 0 && got.packet == packet::any_packet{};
+}
+
+template <class Packet>
+constexpr auto is_error(packet::decoded_as<Packet> const& got, packet::error why, rule broken,
+                        unsigned need = 0) noexcept -> bool {
+    return !got && got.why == why && got.broken == broken && got.need == need && got.length == 0 &&
+           got.packet == Packet{};
+}
+
+/// True when every part of `bytes` that misses the end is `truncated`, with the right need.
+constexpr auto prefixes_are_truncated(hex_bytes const& bytes,
+                                      packet::block items = packet::block::none) noexcept -> bool {
+    auto const whole = static_cast<unsigned>(bytes.size());
+    for (unsigned n = 0; n < whole; ++n) {
+        auto const in = bytes.prefix(n);
+        if (!is_error(packet::decode(in, {.items = items}), packet::error::truncated, rule::PKT_255,
+                      need_of_prefix(in, whole))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/// True when these bytes, all of them, are this packet, and this packet is these bytes.
+template <class Packet>
+constexpr auto stands_for(hex_bytes const& bytes, Packet const& packet,
+                          packet::block items = packet::block::none) noexcept -> bool {
+    auto const length = static_cast<unsigned>(bytes.size());
+    auto const typed = packet::decode_as<Packet>(bytes, {.items = items});
+    auto const any = packet::decode(bytes, {.items = items});
+    auto const written = packet::encode(packet, items);
+    return typed && typed.packet == packet && typed.length == length &&
+           typed.why == packet::error::none && typed.need == 0 && typed.broken == rule::none &&
+           any && any.packet == packet::any_packet{packet, length} && any.length() == length &&
+           any.need == 0 && any.broken == rule::none && written && written == bytes &&
+           prefixes_are_truncated(bytes, items);
+}
+
+/// True when the facts of a packet are these.
+template <class Packet>
+constexpr auto facts_are(packet::kind id, text name, packet::binding binds_to_ip, bool in_psb_plus,
+                         packet::answer cyc_eligible, bool keeps_block) noexcept -> bool {
+    auto const& about = Packet::about;
+    return about.id == id && about.name == name && about.binds_to_ip == binds_to_ip &&
+           about.in_psb_plus == in_psb_plus && about.cyc_eligible == cyc_eligible &&
+           about.keeps_block == keeps_block;
+}
+
+/// A row of a layout as the catalogue has it: its name and the positions `byte.bit` of its ends.
+struct row {
+    text name;
+    unsigned first_byte;
+    unsigned first_bit;
+    unsigned last_byte;
+    unsigned last_bit;
+};
+
+/// True when these rows, and no others but fixed ones, are the rows of a packet.
+template <class Packet, size_t Count>
+constexpr auto rows_are(row const (&expected)[Count]) noexcept -> bool {
+    size_t next = 0;
+    for (auto const& info : rows_of<Packet>()) {
+        if (info.kind == row_kind::fixed) { continue; }
+        if (next == Count || !(expected[next].name == info.name) ||
+            expected[next].first_byte * 8 + expected[next].first_bit != info.lsb ||
+            expected[next].last_byte * 8 + expected[next].last_bit != info.msb) {
+            return false;
+        }
+        ++next;
+    }
+    return next == Count;
+}
+
+/// True when a packet has fixed rows only.
+template <class Packet>
+constexpr auto has_no_fields() noexcept -> bool {
+    for (auto const& info : rows_of<Packet>()) {
+        if (info.kind != row_kind::fixed) { return false; }
+    }
+    return true;
+}
+
+}  // namespace ptspec::test

@@ -1,0 +1,303 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSL-1.0
+"""pt_dump, pt_asm and tour as a person calls them: options, exit status, JSON, sums, pipes, memory.
+
+    command_line.py PT_DUMP PT_ASM TOUR
+"""
+
+import json
+import os
+import pathlib
+import pty
+import resource
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import traces  # noqa: E402
+
+PT_DUMP, PT_ASM, TOUR = sys.argv[1:4]
+
+PSB = bytes.fromhex("0282" * 8)
+# PSB, CBR 24, PSBEND, TNT, TIP to 0x1000, PAD, PAD
+SMALL = PSB + bytes.fromhex("02031800" "0223" "16" "2d0010" "0000")
+SMALL_LISTING = """\
+00000000 psb len=16
+00000010 cbr len=4 ratio=24
+00000014 psbend len=2
+00000016 tnt.8 len=1 n=3 bits=NTT
+00000017 tip len=3 ipc=1 payload=0x1000 ip=0x1000
+0000001a pad len=1
+0000001b pad len=1
+0000001c !end packets=7 errors=0 resyncs=0
+"""
+
+
+def run(program, *arguments, data=None):
+    done = subprocess.run([program, *map(str, arguments)], input=data, capture_output=True)
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+class Tools(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.scratch = pathlib.Path(scratch.name)
+
+    def file(self, name, data):
+        path = self.scratch / name
+        path.write_bytes(data)
+        return path
+
+    # pt_dump
+
+    def test_a_clean_trace(self):
+        self.assertEqual(run(PT_DUMP, self.file("t", SMALL)), (0, SMALL_LISTING, ""))
+
+    def test_standard_input_is_read_like_a_file(self):
+        self.assertEqual(run(PT_DUMP, "-", data=SMALL), (0, SMALL_LISTING, ""))
+
+    def test_a_pipe_that_gives_byte_by_byte(self):
+        writer = subprocess.Popen([sys.executable, "-c",
+                                   "import sys\n"
+                                   f"for b in bytes.fromhex('{SMALL.hex()}'):\n"
+                                   "    sys.stdout.buffer.write(bytes([b])); sys.stdout.flush()"],
+                                  stdout=subprocess.PIPE)
+        done = subprocess.run([PT_DUMP, "-"], stdin=writer.stdout, capture_output=True, text=True)
+        writer.stdout.close()
+        writer.wait()
+        self.assertEqual((done.returncode, done.stdout), (0, SMALL_LISTING))
+
+    def test_no_pad_leaves_pads_out_and_counts_them(self):
+        status, out, _ = run(PT_DUMP, "--no-pad", self.file("t", SMALL))
+        self.assertEqual(status, 0)
+        self.assertEqual(out, "".join(line + "\n" for line in SMALL_LISTING.splitlines()
+                                      if " pad " not in line))
+
+    def test_no_sync_reads_from_the_first_byte(self):
+        path = self.file("t", bytes.fromhex("02031800"))
+        self.assertEqual(run(PT_DUMP, path)[0], 3)
+        status, out, _ = run(PT_DUMP, "--no-sync", path)
+        self.assertEqual((status, out.splitlines()[0]), (0, "00000000 cbr len=4 ratio=24"))
+
+    def test_no_psb_says_what_helps(self):
+        status, out, err = run(PT_DUMP, self.file("t", b"\0" * 40))
+        self.assertEqual((status, out), (3, "00000000 !nosync\n"
+                                            "00000028 !end packets=0 errors=0 resyncs=0\n"))
+        self.assertIn("--no-sync", err)
+
+    def test_hex(self):
+        status, out, _ = run(PT_DUMP, "--no-sync", "--hex", "02 03 18 00")
+        self.assertEqual((status, out.splitlines()[0]), (0, "00000000 cbr len=4 ratio=24"))
+        self.assertEqual(run(PT_DUMP, "--hex", SMALL.hex()), (0, SMALL_LISTING, ""))
+        for wrong in ("0", "0g", "020", "", "02 0", "2 03"):
+            self.assertEqual(run(PT_DUMP, "--hex", wrong)[0], 2, wrong)
+
+    def test_damage_is_listed_and_read_past(self):
+        status, out, _ = run(PT_DUMP, self.file("t", PSB + b"\x05" + SMALL))
+        self.assertEqual(status, 1)
+        self.assertEqual(out.splitlines()[:4],
+                         ["00000000 psb len=16", "00000010 !error code=bad_opc",
+                          "00000011 !resync skipped=1", "00000011 psb len=16"])
+        self.assertTrue(out.endswith("!end packets=8 errors=1 resyncs=1\n"))
+
+    def test_a_trace_that_ends_in_a_packet(self):
+        status, out, _ = run(PT_DUMP, self.file("t", SMALL + b"\x19\x01"))
+        self.assertEqual((status, out.splitlines()[-2]), (1, "0000001c !error code=trunc left=2"))
+
+    def test_strict_makes_reserved_bits_of_tma_damage(self):
+        path = self.file("t", PSB + bytes.fromhex("02730000010000"))
+        self.assertEqual(run(PT_DUMP, path)[0], 0)
+        status, out, _ = run(PT_DUMP, "--strict", path)
+        self.assertEqual((status, out.splitlines()[1]), (1, "00000010 !error code=bad_packet"))
+
+    def test_a_reserved_value_is_called_bad_packet(self):
+        status, out, _ = run(PT_DUMP, "--no-sync", "--hex", "ad")
+        self.assertEqual((status, out.splitlines()[0]), (1, "00000000 !error code=bad_packet"))
+
+    def test_packets_that_the_goldens_do_not_have(self):
+        status, out, _ = run(PT_DUMP, "--no-sync", "--hex", "026384" "0c44332211" "02b3" "026301")
+        self.assertEqual(out.splitlines()[:4],
+                         ["00000000 bbp len=3 sz=4 type=4", "00000003 bip len=5 id=1 payload=0x11223344",
+                          "00000008 bep len=2 ip=1", "0000000a bbp len=3 sz=8 type=1"])
+
+    def test_several_files_are_told_apart(self):
+        one, two = self.file("one", SMALL), self.file("two", SMALL)
+        status, out, _ = run(PT_DUMP, one, two)
+        self.assertEqual(out, f"# {one}\n{SMALL_LISTING}# {two}\n{SMALL_LISTING}")
+
+    def test_of_several_files_the_worst_status_counts(self):
+        clean, damaged = self.file("c", SMALL), self.file("d", SMALL + b"\x05")
+        no_psb, empty = self.file("n", b"\0"), self.file("e", b"")
+        self.assertEqual(run(PT_DUMP, clean, damaged)[0], 1)
+        self.assertEqual(run(PT_DUMP, no_psb, damaged)[0], 3)
+        self.assertEqual(run(PT_DUMP, no_psb, empty, clean)[0], 2)
+
+    def test_wrong_usage_and_unreadable_files(self):
+        for arguments in ([], ["--what"], ["--hex"], [self.scratch], [self.file("e", b"")],
+                          [self.scratch / "absent"]):
+            status, out, err = run(PT_DUMP, *arguments)
+            self.assertEqual((status, out), (2, ""), arguments)
+            self.assertTrue(err.startswith("pt_dump: "), err)
+        self.assertEqual(run(PT_DUMP, "-", data=b"")[0], 2)
+
+    def test_a_full_disk_is_an_error(self):
+        if not os.path.exists("/dev/full"):
+            self.skipTest("no /dev/full")
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([PT_DUMP, self.file("t", SMALL)], stdout=full,
+                                  stderr=subprocess.PIPE)
+        self.assertEqual(done.returncode, 2)
+
+    def test_help(self):
+        for program in (PT_DUMP, PT_ASM):
+            status, out, err = run(program, "--help")
+            self.assertEqual((status, err), (0, ""))
+            self.assertTrue(out.startswith("usage: "))
+
+    def test_json_says_what_the_listing_says(self):
+        path = self.file("t", b"\0" + SMALL + b"\x05\x02" + SMALL + b"\x19")
+        names = {"!sync": "sync", "!error": "error", "!resync": "resync", "!end": "end"}
+        listing = run(PT_DUMP, path)[1].splitlines()
+        objects = [json.loads(line) for line in run(PT_DUMP, "--json", path)[1].splitlines()]
+        self.assertEqual(len(objects), len(listing))
+        for line, found in zip(listing, objects):
+            offset, name, *fields = line.split(" ")
+            self.assertEqual(found.pop("offset"), int(offset, 16))
+            self.assertEqual(found.pop("event" if name in names else "packet"),
+                             names.get(name, name))
+            for field in fields:
+                key, value = field.split("=")
+                said = found.pop(key)
+                self.assertEqual("-" if said is None else str(said), value)
+            self.assertEqual(found, {})
+
+    def test_json_of_a_name_with_odd_characters(self):
+        path = self.file('a"b\\c\nd', SMALL)
+        objects = [json.loads(line) for line in run(PT_DUMP, "--json", path, path)[1].splitlines()]
+        self.assertEqual(objects[0], {"event": "file", "file": str(path)})
+
+    def test_summary(self):
+        path = self.file("t", b"\0" * 5 + SMALL + b"\x05" + SMALL + SMALL + b"\x19")
+        status, out, _ = run(PT_DUMP, "--summary", "--json", path)
+        found = json.loads(out)
+        self.assertEqual(status, 1)
+        self.assertEqual(found.pop("by_type"), {
+            "pad": {"packets": 6, "bytes": 6}, "tnt.8": {"packets": 3, "bytes": 3},
+            "tip": {"packets": 3, "bytes": 9}, "cbr": {"packets": 3, "bytes": 12},
+            "psb": {"packets": 3, "bytes": 48}, "psbend": {"packets": 3, "bytes": 6}})
+        self.assertEqual(found, {
+            "file": str(path), "bytes": 5 + 3 * 28 + 2, "packets": 21, "skipped": 5 + 1 + 1,
+            "errors": 2, "resyncs": 1, "errors_by_code": {"bad_opc": 1, "trunc": 1},
+            "psb_spacing": {"min": 28, "mean": 28, "max": 29},
+            "ip": {"lowest": "0x1000", "highest": "0x1000"}})
+        text = run(PT_DUMP, "--summary", path)[1]
+        for part in ("bytes                  91\n", "errors                  2\n",
+                     "psb spacing  min 28, mean 28, max 29 bytes\n",
+                     "ip           0x1000 to 0x1000\n",
+                     "tip                     3            9\n"):
+            self.assertIn(part, text)
+
+    def test_summary_of_recorded_traces(self):
+        where = traces.folder()
+        if not (where / "README.md").is_file():
+            self.skipTest(f"no traces at {where}")
+        count = 0
+        for path in sorted(where.glob("*.summary.json")):
+            golden = json.loads(path.read_text())
+            trace = self.file("t", traces.read(where / (path.name.split(".")[0] + ".pt")))
+            found = json.loads(run(PT_DUMP, "--strict", "--summary", "--json", trace)[1])
+            self.assertEqual({name: one["packets"] for name, one in found["by_type"].items()},
+                             golden["packets_by_type"], path.name)
+            for ours, theirs in (("bytes", "bytes"), ("packets", "packets"), ("errors", "errors"),
+                                 ("resyncs", "resyncs"), ("errors_by_code", "errors_by_code")):
+                self.assertEqual(found[ours], golden[theirs], path.name)
+            count += 1
+        self.assertGreaterEqual(count, 26)
+
+    def test_memory_does_not_grow_with_the_input(self):
+        block = self.file("block", SMALL * 40000)
+        command = f"for i in $(seq 100); do cat '{block}'; done | '{PT_DUMP}' --summary -"
+        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+        done = subprocess.run(["sh", "-c", command], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("packets          28000000\n", done.stdout)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+        self.assertLess(max(before, after), 64 << 10)
+
+    def test_a_progress_bar_for_a_person_only(self):
+        big = self.file("big", SMALL * 700000)
+        self.assertEqual(run(PT_DUMP, "--summary", big)[2], "")
+        for path, shown in ((big, True), (self.file("small", SMALL), False)):
+            ours, theirs = pty.openpty()
+            subprocess.run([PT_DUMP, "--summary", path], stdout=subprocess.DEVNULL, stderr=theirs)
+            os.close(theirs)
+            seen = b""
+            try:
+                while part := os.read(ours, 65536):
+                    seen += part
+            except OSError:
+                pass
+            os.close(ours)
+            self.assertEqual(b"%" in seen, shown)
+
+    # pt_asm
+
+    def test_assembling_what_was_listed(self):
+        done = subprocess.run([PT_ASM], input=SMALL_LISTING.encode(), capture_output=True)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, SMALL, b""))
+
+    def test_assembling_by_hand(self):
+        text = ("# a comment\n\ntip ip=0x401000\n  fup ip=0x401010   # shorter\n"
+                "cyc value=1 len=3\ntnt.8 bits=NTT\nptw size=4 payload=0x11\nbbp sz=4 type=4\n"
+                "bip id=1 payload=0x11223344\nbep\n")
+        done = subprocess.run([PT_ASM], input=text.encode(), capture_output=True)
+        self.assertEqual(done.stdout.hex(), "4d00104000" "3d1010" "0f0100" "16" "021211000000"
+                                            "026384" "0c44332211" "0233")
+
+    def test_a_listing_without_pads_gets_them_back(self):
+        listing = "".join(line + "\n" for line in SMALL_LISTING.splitlines() if " pad " not in line)
+        done = subprocess.run([PT_ASM], input=listing.encode(), capture_output=True)
+        self.assertEqual(done.stdout, SMALL)
+
+    def test_output_to_a_file(self):
+        target = self.scratch / "out"
+        status, out, err = run(PT_ASM, "-o", target, self.file("l", SMALL_LISTING.encode()))
+        self.assertEqual((status, out, err, target.read_bytes()), (0, "", "", SMALL))
+
+    def test_lines_that_are_no_packet(self):
+        for line, said in (("frob", "no such packet"), ("tip what=1", "no such field"),
+                           ("mtc ctc=256", "PKT-340"), ("tnt.8 bits=TTTTTTT", "1 to 6"),
+                           ("tnt.8 bits=TX", "T and N"), ("tnt.8 n=2 bits=T", "not the number"),
+                           ("00000000 !error code=bad_opc", "does not hold"),
+                           ("vmcs base=0x800", "PKT-340"), ("pip cr3=0x10", "PKT-340"),
+                           ("tip ipc=5", "reserved"), ("tip ipc=1 payload=0x10000", "fit"),
+                           ("mode.exec csl=1 csd=1", "no meaning"), ("bip id=1", "block"),
+                           ("tsc len=7", "8 bytes"), ("tsc tsc=12x", "no number"),
+                           ("psb\n00000008 pad", "reach over"), ("tsc tsc=1 tsc=1", "twice"),
+                           ("ptw plc=2", "PKT-173"), ("trig icnt=1", "icntv")):
+            done = subprocess.run([PT_ASM], input=line.encode(), capture_output=True, text=False)
+            self.assertEqual((done.returncode, done.stdout), (1, b""), line)
+            self.assertIn(said, done.stderr.decode(), line)
+            self.assertIn(f":{line.count(chr(10)) + 1}: ", done.stderr.decode(), line)
+
+    def test_wrong_usage_of_pt_asm(self):
+        for arguments in (["--what"], ["-o"], ["a", "b"], [self.scratch / "absent"]):
+            self.assertEqual(run(PT_ASM, *arguments)[0], 2)
+
+    # tour
+
+    def test_tour_on_its_own_trace_and_on_a_file(self):
+        status, out, err = run(TOUR)
+        self.assertEqual((status, err), (0, ""))
+        self.assertIn("The next byte of trace goes to 100200010.\n", out)
+        self.assertIn("48 bytes, 11 packets, 0 errors\n", out)
+        status, out, _ = run(TOUR, self.file("t", SMALL))
+        self.assertTrue(out.startswith(SMALL_LISTING))
+        self.assertEqual(run(TOUR, self.scratch / "absent")[0], 2)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0]])

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ptspec/topa/entry.hpp>
+
+#include <support/check_twice.hpp>
+
+#include <initializer_list>
+
+using ptspec::max_phys_addr;
+using ptspec::rule;
+using ptspec::wrapped;
+using namespace ptspec::topa;
+
+namespace {
+
+constexpr auto all = ~uint64_t{0};
+
+}  // namespace
+
+// ------------------------------------------------------------------------------------ sizes
+
+TEST_CASE("a region has 4096 << Size bytes (OUT-041)") {
+    CHECK_TWICE([](auto value) {
+        return bytes_in(value(region_size::size_4K)) == 0x1000 &&
+               bytes_in(value(region_size::size_8K)) == 0x2000 &&
+               bytes_in(value(region_size::size_16K)) == 0x4000 &&
+               bytes_in(value(region_size::size_32K)) == 0x8000 &&
+               bytes_in(value(region_size::size_64K)) == 0x1'0000 &&
+               bytes_in(value(region_size::size_128K)) == 0x2'0000 &&
+               bytes_in(value(region_size::size_256K)) == 0x4'0000 &&
+               bytes_in(value(region_size::size_512K)) == 0x8'0000;
+    });
+    CHECK_TWICE([](auto value) {
+        return bytes_in(value(region_size::size_1M)) == 0x10'0000 &&
+               bytes_in(value(region_size::size_2M)) == 0x20'0000 &&
+               bytes_in(value(region_size::size_4M)) == 0x40'0000 &&
+               bytes_in(value(region_size::size_8M)) == 0x80'0000 &&
+               bytes_in(value(region_size::size_16M)) == 0x100'0000 &&
+               bytes_in(value(region_size::size_32M)) == 0x200'0000 &&
+               bytes_in(value(region_size::size_64M)) == 0x400'0000 &&
+               bytes_in(value(region_size::size_128M)) == 0x800'0000;
+    });
+}
+
+TEST_CASE("a size beyond four bits cannot be shifted by") {
+    CHECK_TWICE([](auto value) {
+        return bytes_in(value(region_size{16})) == 0x1000 &&
+               bytes_in(value(region_size{0xFF})) == 0x800'0000;
+    });
+}
+
+// ------------------------------------------------------------------------------------ the word
+
+TEST_CASE("an entry's fields are END 0, INT 2, STOP 4, Size 9:6, Base 63:12 (OUT-040)") {
+    CHECK_TWICE([](auto value) {
+        auto const ones = wrapped{value(all)};
+        return entry{}.with(entry::END{ones}).raw == 1 && entry{}.with(entry::INT{ones}).raw == 4 &&
+               entry{}.with(entry::STOP{ones}).raw == 0x10 &&
+               entry{}.with(entry::Size{ones}).raw == 0x3C0 &&
+               entry{}.with(entry::Base{ones}).raw == 0xFFFF'FFFF'FFFF'F000;
+    });
+    CHECK_TWICE([](auto value) {
+        auto const every_other = entry{value(uint64_t{0xFFFF'FFFF'FFFF'FFEB})};
+        return every_other.get<entry::END>() && !every_other.get<entry::INT>() &&
+               !every_other.get<entry::STOP>() &&
+               every_other.get<entry::Size>() == region_size::size_128M;
+    });
+}
+
+TEST_CASE("bits 1, 3, 5, 11:10 and 63:M of an entry are reserved (OUT-040)") {
+    CHECK_TWICE([](auto value) {
+        return entry::reserved_mask() == 0xC2A &&
+               entry::reserved_mask(value(36U)) == 0xFFFF'FFF0'0000'0C2A &&
+               entry::reserved_mask(value(39U)) == 0xFFFF'FF80'0000'0C2A &&
+               entry::reserved_mask(value(46U)) == 0xFFFF'C000'0000'0C2A &&
+               entry::reserved_mask(value(52U)) == 0xFFF0'0000'0000'0C2A &&
+               entry::forced_1_mask() == 0 && entry::write_ignored_mask() == 0;
+    });
+}
+
+TEST_CASE("OC-46: an output entry is the word 12340104 (OUT-040,041)") {
+    CHECK_TWICE([](auto value) {
+        auto const it = entry{}.with(
+            entry::END{false}, entry::Base{wrapped{value(uint64_t{0x1234'0000})}},
+            entry::Size{region_size::size_64K}, entry::INT{value(true)}, entry::STOP{false});
+        return it.raw == 0x1234'0104;
+    });
+}
+
+TEST_CASE("OC-48: the word 7FFE000254 is a legal entry where M is 39 (OUT-040,042)") {
+    CHECK_TWICE([](auto value) {
+        auto const it = entry{value(uint64_t{0x7F'FE00'0254})};
+        return !it.get<entry::END>() && it.get<entry::INT>() && it.get<entry::STOP>() &&
+               it.get<entry::Size>() == region_size::size_2M &&
+               it.get<entry::Base>() == 0x7F'FE00'0000 &&
+               broken_rule(it, 0, max_phys_addr{39}) == rule::none &&
+               bytes_in(it.get<entry::Size>()) == 0x20'0000;
+    });
+}
+
+TEST_CASE("Base keeps address bits 51:48 (OUT-044)") {
+    CHECK_TWICE([](auto value) {
+        auto const it = entry{}.with(entry::Base{wrapped{value(uint64_t{0xF'8000'0000'1000})}});
+        return it.raw == 0xF'8000'0000'1000 && it.get<entry::Base>() == 0xF'8000'0000'1000 &&
+               broken_rule(it, 0, max_phys_addr{52}) == rule::none;
+    });
+}
+
+// ------------------------------------------------------------------------------------ END entries
+
+TEST_CASE("OC-47: the entry that links to the table at 5F000 is 5F001 (OUT-043)") {
+    CHECK_TWICE([](auto value) { return link_to(value(uint64_t{0x5'F000})).raw == 0x5'F001; });
+    CHECK_TWICE([](auto value) {
+        auto const it = end_entry{}.with(end_entry::END{value(true)},
+                                         end_entry::NextTable{0x5'F000});
+        return it.raw == 0x5'F001;
+    });
+}
+
+TEST_CASE(
+    "an END entry has END, Size and NextTable, and INT and STOP are reserved in it (OUT-043)") {
+    CHECK_TWICE([](auto value) {
+        auto const ones = wrapped{value(all)};
+        return end_entry{}.with(end_entry::END{ones}).raw == 1 &&
+               end_entry{}.with(end_entry::Size{ones}).raw == 0x3C0 &&
+               end_entry{}.with(end_entry::NextTable{ones}).raw == 0xFFFF'FFFF'FFFF'F000;
+    });
+    CHECK_TWICE([](auto value) {
+        return end_entry::reserved_mask() == 0xC3E &&
+               end_entry::reserved_mask(value(39U)) == 0xFFFF'FF80'0000'0C3E &&
+               end_entry::forced_1_mask() == 1 && end_entry::write_ignored_mask() == 0;
+    });
+}
+
+TEST_CASE("a link keeps a full address and cuts off what lies below 4 KB") {
+    CHECK_TWICE([](auto value) {
+        return link_to(value(uint64_t{0xF'FFFF'FFFF'F000})).raw == 0xF'FFFF'FFFF'F001 &&
+               link_to(value(uint64_t{0x1FFF})).raw == 0x1001 &&
+               link_to(value(uint64_t{0})).raw == 1;
+    });
+}
+
+// ------------------------------------------------------------------------------------ the rules
+
+namespace {
+
+constexpr auto verdict(uint64_t word, size_t index = 1, unsigned width = 39) -> rule {
+    return broken_rule(entry{word}, index, max_phys_addr{width});
+}
+
+}  // namespace
+
+TEST_CASE("a reserved bit is an error in either kind of entry (OUT-060)") {
+    CHECK_TWICE([](auto value) {  // OC-23, OC-24 and the other three
+        return verdict(value(uint64_t{0x40'0000})) == rule::none &&
+               verdict(value(uint64_t{0x40'0002})) == rule::OUT_060 &&
+               verdict(value(uint64_t{0x40'0008})) == rule::OUT_060 &&
+               verdict(value(uint64_t{0x40'0020})) == rule::OUT_060 &&
+               verdict(value(uint64_t{0x40'0400})) == rule::OUT_060 &&
+               verdict(value(uint64_t{0x40'0800})) == rule::OUT_060;
+    });
+    CHECK_TWICE([](auto value) {
+        return verdict(value(uint64_t{0x40'0001})) == rule::none &&
+               verdict(value(uint64_t{0x40'0003})) == rule::OUT_060 &&
+               verdict(value(uint64_t{0x40'0009})) == rule::OUT_060 &&
+               verdict(value(uint64_t{0x40'0021})) == rule::OUT_060 &&
+               verdict(value(uint64_t{0x40'0401})) == rule::OUT_060 &&
+               verdict(value(uint64_t{0x40'0801})) == rule::OUT_060;
+    });
+}
+
+TEST_CASE("a region is aligned to its own size (OUT-042,062)") {
+    CHECK_TWICE([](auto value) {
+        return verdict(value(uint64_t{0x40'1040})) == rule::OUT_062 &&  // OC-25: 8K at 4K
+               verdict(value(uint64_t{0x40'2040})) == rule::none &&
+               verdict(value(uint64_t{0x40'1000})) == rule::none;
+    });
+    CHECK_TWICE([](auto value) {  // of every size: half a region off, and right
+        for (uint64_t size = 1; size < 16; ++size) {
+            uint64_t const bytes = value(uint64_t{0x1000}) << size;
+            if (verdict(size << 6 | bytes) != rule::none ||
+                verdict(size << 6 | bytes / 2) != rule::OUT_062 ||
+                verdict(size << 6 | (bytes + 0x1000)) != rule::OUT_062) {
+                return false;
+            }
+        }
+        return true;
+    });
+}
+
+TEST_CASE("bits 20:12 of the base of a 2 MB region are 0 (OUT-140)") {
+    CHECK_TWICE([](auto value) {
+        for (unsigned bit = 12; bit <= 20; ++bit) {
+            if (verdict(value(uint64_t{0x240}) | uint64_t{1} << bit) != rule::OUT_062) {
+                return false;
+            }
+        }
+        return verdict(value(uint64_t{0x20'0240})) == rule::none;
+    });
+}
+
+TEST_CASE("the smallest region has 4 KB, the largest 128 MB (OUT-141)") {
+    CHECK_TWICE([](auto value) {
+        return bytes_in(entry{value(uint64_t{0})}.get<entry::Size>()) == 4 * 1024 &&
+               bytes_in(entry{value(uint64_t{0x3C0})}.get<entry::Size>()) == 128 * 1024 * 1024;
+    });
+}
+
+TEST_CASE("every one of the 16 sizes is legal (OUT-069)") {
+    CHECK_TWICE([](auto value) {
+        for (uint64_t size = 0; size < 16; ++size) {
+            if (verdict(value(size << 6)) != rule::none) { return false; }
+        }
+        return true;
+    });
+}
+
+TEST_CASE("an address lies below 2^MAXPHYADDR, in either kind of entry (OUT-063)") {
+    CHECK_TWICE([](auto value) {  // OC-26 and OC-28: bit 39
+        return verdict(value(uint64_t{0x80'0000'0000}), 0, 39) == rule::OUT_063 &&
+               verdict(value(uint64_t{0x80'0000'0000}), 0, 42) == rule::none &&
+               verdict(value(uint64_t{0x7F'FFFF'F000}), 0, 39) == rule::none &&
+               verdict(value(uint64_t{0x80'0000'0001}), 1, 39) == rule::OUT_063 &&
+               verdict(value(uint64_t{0x7F'FFFF'F001}), 1, 39) == rule::none;
+    });
+    CHECK_TWICE([](auto value) {
+        for (unsigned const width : {36U, 39U, 46U, 52U}) {
+            uint64_t const limit = value(uint64_t{1}) << width;
+            if (verdict(limit, 0, width) != rule::OUT_063 ||
+                verdict(limit | 1, 1, width) != rule::OUT_063 ||
+                verdict(limit - 0x1000, 0, width) != rule::none ||
+                verdict(uint64_t{1} << 63, 0, width) != rule::OUT_063) {
+                return false;
+            }
+        }
+        return true;
+    });
+}
+
+TEST_CASE("an END entry has neither INT nor STOP, and any Size (OUT-043,065)") {
+    CHECK_TWICE([](auto value) {
+        return verdict(value(uint64_t{0x1'0001})) == rule::none &&
+               verdict(value(uint64_t{0x1'0005})) == rule::OUT_065 &&  // OC-29
+               verdict(value(uint64_t{0x1'0011})) == rule::OUT_065 &&
+               verdict(value(uint64_t{0x1'0015})) == rule::OUT_065 &&
+               verdict(value(uint64_t{0x1'03C1})) == rule::none &&
+               verdict(value(uint64_t{0x1'0014})) == rule::none;
+    });
+}
+
+TEST_CASE("a table does not begin with END (OUT-066)") {
+    CHECK_TWICE([](auto value) {
+        return verdict(value(uint64_t{0x40'0001}), 0) == rule::OUT_066 &&  // OC-27
+               verdict(value(uint64_t{0x40'0001}), 1) == rule::none &&
+               verdict(value(uint64_t{0x40'0001}), 0x1FF'FFFF) == rule::none &&
+               verdict(value(uint64_t{0x40'0000}), 0) == rule::none;
+    });
+}
+
+TEST_CASE("of several broken rules the one with the lowest number is told") {
+    CHECK_TWICE([](auto value) {
+        return verdict(value(uint64_t{0x8000'0000'0000'1842}), 0) == rule::OUT_060 &&
+               verdict(value(uint64_t{0x8000'0000'0000'1040}), 0) == rule::OUT_062 &&
+               verdict(value(uint64_t{0x8000'0000'0000'1005}), 0) == rule::OUT_063 &&
+               verdict(value(uint64_t{0x1005}), 0) == rule::OUT_065;
+    });
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <support/check_twice.hpp>
+
+#include <ptspec/trace/item.hpp>
+
+using namespace ptspec;
+using trace::event;
+
+TEST_CASE("an item is true until there is nothing more to read") {
+    CHECK_TWICE([](auto value) {
+        auto const is = [&](event what) { return bool{trace::item{.what = value(what)}}; };
+        return is(event::packet) && is(event::unknown) && is(event::synced) && is(event::damage) &&
+               is(event::resynced) && is(event::lost) && !is(event::more) && !is(event::end);
+    });
+    CHECK_TWICE([](auto value) {
+        auto const nothing = value(trace::item{});
+        return nothing.what == event::end && nothing.length == 0 && nothing.need == 0 &&
+               nothing.offset == 0 && nothing.ip == 0 && nothing.skipped == 0 &&
+               nothing.broken == rule::none && nothing.why == packet::error::none;
+    });
+}
+
+TEST_CASE(
+    "reading begins at the first PSB and ignores reserved bits unless told otherwise (PKT-003)") {
+    CHECK_TWICE([](auto value) {
+        auto const how = value(trace::options{});
+        return how.sync && !how.strict;
+    });
+}
+
+TEST_CASE("a hook takes bytes and returns how many it knows (PKT-253)") {
+    static_assert(trace::opcode_hook<trace::no_hook>);
+    auto const knows = [](byte_view in) -> unsigned { return in.size() > 1 ? 2 : 0; };
+    static_assert(trace::opcode_hook<decltype(knows)>);
+    auto const other = [](int) -> unsigned { return 0; };
+    static_assert(!trace::opcode_hook<decltype(other)>);
+    CHECK_TWICE([](auto value) {
+        auto const in = value(byte_array<2>{{0x05, 0x05}});
+        return trace::no_hook{}(in) == 0;
+    });
+}

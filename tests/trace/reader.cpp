@@ -1,0 +1,577 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <support/check_twice.hpp>
+#include <support/streams.hpp>
+
+#include <ptspec/trace/reader.hpp>
+
+#include <algorithm>
+#include <vector>
+
+using namespace ptspec;
+using packet::error;
+using packet::kind;
+using test::bytes;
+using test::join;
+using test::psb;
+using trace::event;
+using trace::item;
+using trace::reader;
+
+namespace {
+
+/// Everything a whole trace holds.
+template <class Reader>
+auto items_of(Reader from) -> std::vector<item> {
+    std::vector<item> all;
+    while (all.empty() || all.back()) { all.push_back(from.next()); }
+    return all;
+}
+
+auto same(item const& one, item const& two) -> bool {
+    return one.what == two.what && one.why == two.why && one.length == two.length &&
+           one.need == two.need && one.broken == two.broken && one.offset == two.offset &&
+           one.ip == two.ip && one.skipped == two.skipped && one.packet == two.packet;
+}
+
+auto same(std::vector<item> const& one, std::vector<item> const& two) -> bool {
+    return std::equal(one.begin(), one.end(), two.begin(), two.end(),
+                      [](item const& a, item const& b) { return same(a, b); });
+}
+
+/// The same, read in pieces of one size, each of which is overwritten when it is used up.
+auto items_in_pieces(std::vector<std::uint8_t> const& in, std::size_t size, trace::options how)
+    -> std::vector<item> {
+    std::vector<item> all;
+    reader from{how};
+    auto const read = [&] {
+        while (true) {
+            auto const next = from.next();
+            if (next.what == event::more) {
+                REQUIRE(next.need >= 1);
+                REQUIRE(next.need <= 16);
+                break;
+            }
+            all.push_back(next);
+            if (!next) { break; }
+        }
+    };
+    for (std::size_t at = 0; at < in.size(); at += size) {
+        auto const begin = in.begin() + static_cast<long>(at);
+        std::vector<std::uint8_t> piece(begin,
+                                        begin + static_cast<long>(std::min(size, in.size() - at)));
+        REQUIRE(from.feed(byte_view{piece}));
+        read();
+        std::fill(piece.begin(), piece.end(), std::uint8_t{0x82});
+    }
+    from.finish();
+    read();
+    return all;
+}
+
+/// Writes down what for_each hands out.
+struct collector {
+    std::vector<item>& all;
+    template <packet::packet_type Packet>
+    void operator()(Packet const& packet, trace::at where) const {
+        all.push_back({.what = event::packet,
+                       .length = static_cast<uint8_t>(where.length),
+                       .offset = where.offset,
+                       .ip = where.ip,
+                       .packet = {packet, where.length}});
+    }
+    void operator()(item const& other) const { all.push_back(other); }
+};
+
+constexpr auto is(item const& found, event what, uint64_t offset) -> bool {
+    return found.what == what && found.offset == offset;
+}
+
+template <class Packet>
+constexpr auto is_packet(item const& found, uint64_t offset, unsigned length) -> bool {
+    return is(found, event::packet, offset) && found.packet.template is<Packet>() &&
+           found.length == length && found.packet.length() == length;
+}
+
+constexpr trace::options from_the_begin{.sync = false};
+
+}  // namespace
+
+TEST_CASE("packets come one after the other with their offsets, then the end (PKT-002,256)") {
+    CHECK_TWICE([](auto value) {
+        auto const in = value(join(psb, bytes(0x02, 0x23, 0x16, 0x00)));
+        reader r{byte_view{in}};
+        return is_packet<packet::psb>(r.next(), 0, 16) && r.offset() == 16 &&
+               is_packet<packet::psbend>(r.next(), 16, 2) &&
+               is_packet<packet::tnt_short>(r.next(), 18, 1) &&
+               is_packet<packet::pad>(r.next(), 19, 1) && is(r.next(), event::end, 20) &&
+               is(r.next(), event::end, 20) && r.offset() == 20;
+    });
+}
+
+TEST_CASE("nothing is a clean end when reading from the begin, and lost when searching (PKT-256)") {
+    CHECK_TWICE([](auto) { return is(reader{byte_view{}, from_the_begin}.next(), event::end, 0); });
+    CHECK_TWICE([](auto) {
+        reader r{byte_view{}};
+        auto const first = r.next();
+        return is(first, event::lost, 0) && first.skipped == 0 && is(r.next(), event::end, 0);
+    });
+}
+
+TEST_CASE("reading begins at the first PSB and says what it skipped (PKT-250)") {
+    CHECK_TWICE([](auto value) {
+        auto const in = value(join(bytes(0x05, 0x02), psb, bytes(0x16)));
+        reader r{byte_view{in}};
+        auto const first = r.next();
+        return is(first, event::synced, 2) && first.skipped == 2 && r.offset() == 2 &&
+               is_packet<packet::psb>(r.next(), 2, 16) &&
+               is_packet<packet::tnt_short>(r.next(), 18, 1);
+    });
+}
+
+TEST_CASE("without a PSB everything is lost (PKT-254)") {
+    CHECK_TWICE([](auto value) {
+        auto const in = value(join(bytes(0x16), byte_array<15>{psb[0]}));
+        reader r{byte_view{in}};
+        auto const first = r.next();
+        return is(first, event::lost, 16) && first.skipped == 16 && is(r.next(), event::end, 16);
+    });
+}
+
+TEST_CASE("the last IP is rebuilt along the trace, and PSB clears it (PKT-059,060)") {
+    CHECK_TWICE([](auto value) {
+        auto const in = value(join(bytes(0x6D, 0x67, 0x45, 0x23, 0x01, 0x00, 0xFF),  // TIP
+                                   bytes(0x3D, 0x11, 0x22),                          // FUP
+                                   bytes(0x01),                                      // TIP.PGD
+                                   bytes(0x16), psb, bytes(0x31, 0x00, 0x10)));      // TIP.PGE
+        reader r{byte_view{in}, from_the_begin};
+        bool ok = r.next().ip == 0xFFFF'FF00'0123'4567;
+        ok = ok && r.next().ip == 0xFFFF'FF00'0123'2211;
+        ok = ok && r.next().ip == 0xFFFF'FF00'0123'2211 && r.next().ip == 0xFFFF'FF00'0123'2211;
+        ok = ok && r.last_ip() == 0xFFFF'FF00'0123'2211;
+        ok = ok && r.next().ip == 0 && r.last_ip() == 0;
+        return ok && r.next().ip == 0x1000 && r.last_ip() == 0x1000;
+    });
+}
+
+TEST_CASE("OVF leaves the last IP alone (PKT-061)") {
+    CHECK_TWICE([](auto value) {
+        auto const in = value(bytes(0x4D, 0x67, 0x45, 0x23, 0x01, 0x02, 0xF3, 0x3D, 0x11, 0x22));
+        reader r{byte_view{in}, from_the_begin};
+        bool const before = r.next().ip == 0x0123'4567 && r.next().ip == 0x0123'4567;
+        return before && r.next().ip == 0x0123'2211;
+    });
+}
+
+TEST_CASE("a block turns bytes with low bits 100 into items until it ends (PKT-203,205)") {
+    CHECK_TWICE([](auto value) {
+        auto const in = value(join(bytes(0x0C), bytes(0x02, 0x63, 0x84),  // TNT, BBP of 4
+                                   bytes(0x0C, 0x44, 0x33, 0x22, 0x11),   // BIP
+                                   bytes(0x00, 0x02, 0x63, 0x01),         // PAD, BBP of 8
+                                   bytes(0x0C, 1, 2, 3, 4, 5, 6, 7, 8),   // BIP
+                                   bytes(0x02, 0x33, 0x0C)));             // BEP, TNT
+        reader r{byte_view{in}, from_the_begin};
+        bool ok = is_packet<packet::tnt_short>(r.next(), 0, 1) && r.items() == packet::block::none;
+        ok = ok && is_packet<packet::bbp>(r.next(), 1, 3) && r.items() == packet::block::items_of_4;
+        ok = ok && is_packet<packet::bip>(r.next(), 4, 5) && is_packet<packet::pad>(r.next(), 9, 1);
+        ok = ok && is_packet<packet::bbp>(r.next(), 10, 3) &&
+             r.items() == packet::block::items_of_8;
+        ok = ok && is_packet<packet::bip>(r.next(), 13, 9) &&
+             is_packet<packet::bep>(r.next(), 22, 2);
+        return ok && is_packet<packet::tnt_short>(r.next(), 24, 1) &&
+               r.items() == packet::block::none;
+    });
+}
+
+TEST_CASE(
+    "an error tells what, where and by which rule, and reading goes on at the next PSB (PKT-254)") {
+    CHECK_TWICE([](auto value) {
+        auto const in = value(
+            join(psb, bytes(0x02, 0x63, 0x84, 0xAD, 0x00, 0x00), psb, bytes(0x0C)));
+        reader r{byte_view{in}};
+        bool ok = r.next().what == event::packet && r.next().what == event::packet;
+        auto const damage = r.next();
+        ok = ok && is(damage, event::damage, 19) && damage.why == error::reserved &&
+             damage.broken == rule::PKT_052 && damage.length == 0;
+        auto const resync = r.next();
+        ok = ok && is(resync, event::resynced, 22) && resync.skipped == 3 && r.offset() == 22;
+        ok = ok && is_packet<packet::psb>(r.next(), 22, 16);
+        // The block that was open is not open any more (PKT-205,252).
+        return ok && is_packet<packet::tnt_short>(r.next(), 38, 1);
+    });
+}
+
+TEST_CASE("the last IP is 0 behind a PSB that was searched (PKT-252)") {
+    CHECK_TWICE([](auto value) {
+        auto const in = value(
+            join(bytes(0x4D, 0x67, 0x45, 0x23, 0x01, 0x05), psb, bytes(0x2D, 0x11, 0x22)));
+        reader r{byte_view{in}, from_the_begin};
+        bool const before = r.next().ip == 0x0123'4567 && r.next().what == event::damage &&
+                            r.next().what == event::resynced && r.next().ip == 0;
+        return before && r.next().ip == 0x2211;
+    });
+}
+
+TEST_CASE("a PSB whose head a packet swallowed is still found, before the error (PKT-250,252)") {
+    // A TSC takes the PSB's first bytes for its own; what follows it is no packet.
+    auto const check = [](auto value, std::size_t swallowed) {
+        byte_array<64> in{};
+        std::size_t size = 0;
+        auto const put = [&](auto const& part, std::size_t count) {
+            for (std::size_t i = 0; i < count; ++i) { in.bytes[size++] = part[i]; }
+        };
+        put(psb, 16);
+        put(bytes(0x19, 0, 0, 0, 0, 0, 0, 0), 8 - swallowed);
+        put(psb, 16);
+        put(byte_array<8>{}, 8);
+        auto const seen = value(in);
+        reader r{byte_view{seen}.first(size)};
+        bool ok = r.next().what == event::packet && is_packet<packet::tsc>(r.next(), 16, 8);
+        auto const damage = r.next();
+        ok = ok && is(damage, event::damage, 24);
+        auto const resync = r.next();
+        ok = ok && is(resync, event::resynced, 24 - swallowed) &&
+             resync.skipped == -static_cast<int64_t>(swallowed);
+        return ok && is_packet<packet::psb>(r.next(), 24 - swallowed, 16) &&
+               is_packet<packet::pad>(r.next(), 40 - swallowed, 1);
+    };
+    // Of an even number of bytes a whole, shorter pattern is left, and then comes something else.
+    static_assert(check(test::known{}, 2));
+    for (std::size_t const swallowed : {2U, 4U, 6U}) { CHECK(check(test::unknown{}, swallowed)); }
+}
+
+TEST_CASE("the search looks back fifteen bytes and no further (PKT-250)") {
+    // An error inside a PSB: MNT's payload takes 8 bytes of it. From 15 bytes back its begin is found.
+    CHECK_TWICE([](auto value) {
+        auto const in = value(join(bytes(0x02, 0xC3, 0x88), psb, byte_array<8>{}));
+        reader r{byte_view{in}, from_the_begin};
+        bool const ok = is_packet<packet::mnt>(r.next(), 0, 11) && is(r.next(), event::damage, 11);
+        auto const resync = r.next();
+        return ok && is(resync, event::resynced, 3) && resync.skipped == -8;
+    });
+    // The PSB that was read a moment ago lies 16 bytes back and is not found again.
+    CHECK_TWICE([](auto value) {
+        auto const in = value(join(psb, bytes(0x05)));
+        reader r{byte_view{in}};
+        bool const ok = is_packet<packet::psb>(r.next(), 0, 16) && is(r.next(), event::damage, 16);
+        auto const lost = r.next();
+        return ok && is(lost, event::lost, 17) && lost.skipped == 1 && is(r.next(), event::end, 17);
+    });
+}
+
+TEST_CASE("a trace that ends in a packet is truncated, and nothing behind is searched (PKT-255)") {
+    CHECK_TWICE([](auto value) {
+        auto const in = value(join(psb, bytes(0x19, 0x01, 0x02)));
+        reader r{byte_view{in}};
+        bool const ok = r.next().what == event::packet;
+        auto const cut = r.next();
+        return ok && is(cut, event::damage, 16) && cut.why == error::truncated && cut.need == 5 &&
+               cut.skipped == 3 && cut.broken == rule::PKT_255 && is(r.next(), event::end, 19);
+    });
+}
+
+TEST_CASE("a piece that ends in a packet asks for the bytes that are missing (PKT-255)") {
+    CHECK_TWICE([](auto value) {
+        auto const one = value(join(psb, bytes(0x19, 0x01)));
+        auto const two = value(bytes(0x02, 0x03, 0x04, 0x05, 0x06, 0x07));
+        reader r{};
+        bool ok = r.feed(one);
+        ok = ok && is_packet<packet::psb>(r.next(), 0, 16);
+        auto const more = r.next();
+        ok = ok && is(more, event::more, 16) && more.need == 6 && r.offset() == 16;
+        ok = ok && r.next().what == event::more && r.feed(two) && !r.feed(two);
+        auto const tsc = r.next();
+        ok = ok && is_packet<packet::tsc>(tsc, 16, 8) &&
+             tsc.packet.template as<packet::tsc>().template get<packet::tsc::TSC>() ==
+                 0x07'0605'0403'0201;
+        ok = ok && is(r.next(), event::more, 24);
+        r.finish();
+        return ok && !r.feed(two) && is(r.next(), event::end, 24);
+    });
+}
+
+TEST_CASE(
+    "a reader in pieces knows a PSB only when the next byte does not lengthen the run (PKT-251)") {
+    CHECK_TWICE([](auto value) {
+        auto const in = value(psb);
+        auto const more = value(bytes(0x02, 0x82, 0x00));
+        reader r{};
+        bool ok = is(r.next(), event::more, 0) && r.feed(in) && is(r.next(), event::more, 16);
+        reader ends = r;
+        ends.finish();
+        ok = ok && is_packet<packet::psb>(ends.next(), 0, 16) && is(ends.next(), event::end, 16);
+        ok = ok && r.feed(more);
+        auto const synced = r.next();
+        return ok && is(synced, event::synced, 2) && synced.skipped == 2 &&
+               is_packet<packet::psb>(r.next(), 2, 16) && is_packet<packet::pad>(r.next(), 18, 1);
+    });
+}
+
+TEST_CASE("strict reading takes reserved bits of TMA as damage (PKT-104)") {
+    CHECK_TWICE([](auto value) {
+        auto const in = value(bytes(0x02, 0x73, 0x00, 0x00, 0x01, 0x00, 0x00));
+        auto const found = reader{byte_view{in}, {.sync = false, .strict = true}}.next();
+        return is_packet<packet::tma>(reader{byte_view{in}, from_the_begin}.next(), 0, 7) &&
+               is(found, event::damage, 0) && found.why == error::bad_packet &&
+               found.broken == rule::PKT_104;
+    });
+}
+
+TEST_CASE("a hook can step over opcodes that the caller knows (PKT-253)") {
+    constexpr auto knows_05 = [](byte_view at) -> unsigned { return at[0] == 0x05 ? 3 : 0; };
+    CHECK_TWICE([=](auto value) {
+        auto const in = value(bytes(0x16, 0x05, 0xAA, 0xBB, 0x00, 0x09));
+        reader r{byte_view{in}, from_the_begin, knows_05};
+        bool ok = is_packet<packet::tnt_short>(r.next(), 0, 1);
+        auto const unknown = r.next();
+        ok = ok && is(unknown, event::unknown, 1) && unknown.length == 3;
+        ok = ok && is_packet<packet::pad>(r.next(), 4, 1);
+        auto const damage = r.next();
+        return ok && is(damage, event::damage, 5) && damage.why == error::bad_opcode &&
+               damage.broken == rule::PKT_015;
+    });
+    // What it announces may reach just to the end.
+    CHECK_TWICE([=](auto value) {
+        auto const in = value(bytes(0x05, 0xAA, 0xBB));
+        reader r{byte_view{in}, from_the_begin, knows_05};
+        return is(r.next(), event::unknown, 0) && is(r.next(), event::end, 3);
+    });
+    // What it announces may not be there yet.
+    CHECK_TWICE([=](auto value) {
+        auto const one = value(bytes(0x05));
+        auto const two = value(bytes(0xAA, 0xBB, 0x00));
+        trace::reader<decltype(knows_05)> r{from_the_begin, knows_05};
+        bool ok = r.feed(one);
+        auto const more = r.next();
+        ok = ok && is(more, event::more, 0) && more.need == 2 && r.feed(two);
+        auto const unknown = r.next();
+        return ok && is(unknown, event::unknown, 0) && unknown.length == 3 &&
+               is_packet<packet::pad>(r.next(), 3, 1);
+    });
+    // No packet is longer than sixteen bytes, whatever a hook says, and only bad_opcode is asked for.
+    CHECK_TWICE([](auto value) {
+        auto const in = value(join(bytes(0x05), psb));
+        auto const says_17 = [](byte_view) -> unsigned { return 17; };
+        auto const says_16 = [](byte_view at) -> unsigned { return at.size() == 16 ? 16 : 0; };
+        auto const reserved = value(bytes(0xAD, 0x00));
+        auto const says_1 = [](byte_view) -> unsigned { return 1; };
+        return is(reader{byte_view{in}, from_the_begin, says_17}.next(), event::damage, 0) &&
+               is(reader{byte_view{in}, from_the_begin, says_16}.next(), event::unknown, 0) &&
+               is(reader{byte_view{reserved}, from_the_begin, says_1}.next(), event::damage, 0);
+    });
+}
+
+TEST_CASE("for_each calls a visitor for what it names, until the end (PKT-256)") {
+    CHECK_TWICE([](auto value) {
+        auto const in = value(join(psb, bytes(0x16, 0x2D, 0x00, 0x10, 0x0B, 0x59, 0x07, 0x00)));
+        unsigned tips = 0;
+        uint64_t seen = 0;
+        reader r{byte_view{in}};
+        auto const why = r.for_each([&](packet::tip const& packet, trace::at where) {
+            ++tips;
+            seen = where.offset * 100 + where.length * 10 + (packet.has_ip() ? 1U : 0U);
+            return where.ip == 0x1000;
+        });
+        return why == event::end && tips == 1 && seen == 1731;
+    });
+}
+
+TEST_CASE("for_each stops behind the packet at which the visitor returns false, and can go on") {
+    CHECK_TWICE([](auto value) {
+        auto const in = value(join(bytes(0x16, 0x00, 0x0B), psb,
+                                   bytes(0x16, 0x03, 0x59, 0x01, 0x02, 0x23, 0x07, 0x02, 0x00)));
+        uint64_t offsets = 0;
+        unsigned packets = 0;
+        auto const visitor = [&](auto const&, trace::at where) {
+            offsets = offsets * 100 + where.offset;
+            ++packets;
+            return false;
+        };
+        reader r{byte_view{in}, from_the_begin};
+        for (unsigned i = 0; i < 10; ++i) {
+            if (r.for_each(visitor) != event::packet) { return false; }
+        }
+        return r.for_each(visitor) == event::end && packets == 10 && r.offset() == 28 &&
+               offsets == 1'02'03'19'20'21'23'25'27;
+    });
+}
+
+TEST_CASE("for_each gives a visitor that takes items the damage too (PKT-254)") {
+    struct visitor {
+        unsigned packets = 0;
+        unsigned others = 0;
+        constexpr void operator()(packet::tnt_short const&, trace::at) { ++packets; }
+        constexpr void operator()(item const& other) {
+            others = others * 10 + underlying(other.what);
+        }
+    };
+    CHECK_TWICE([](auto value) {
+        auto const in = value(join(bytes(0x00), psb, bytes(0x16, 0x05), psb, bytes(0x16, 0x05)));
+        visitor seen;
+        auto const why = reader{byte_view{in}}.for_each(seen);
+        // synced, damage, resynced, damage, lost, end
+        return why == event::end && seen.packets == 2 && seen.others == 234357;
+    });
+}
+
+TEST_CASE("scan counts packets and bytes by kind, and tells their boundaries") {
+    CHECK_TWICE([](auto value) {
+        auto const in = value(join(psb, bytes(0x16, 0x2D, 0x00, 0x10, 0x0B, 0x0F, 0x02, 0x05), psb,
+                                   bytes(0x00, 0x00, 0x19)));
+        auto const sum = reader{byte_view{in}}.scan();
+        uint64_t lengths = 0;
+        uint64_t kinds_seen = 0;
+        reader again{byte_view{in}};
+        auto const same_sum = again.scan({}, [&](kind which, uint64_t offset, unsigned length) {
+            lengths += length;
+            kinds_seen = kinds_seen * 32 + underlying(which) + offset;
+        });
+        return sum.of(kind::psb) == 2 && sum.bytes[underlying(kind::psb)] == 32 &&
+               sum.of(kind::tnt_short) == 1 && sum.of(kind::tip) == 1 &&
+               sum.bytes[underlying(kind::tip)] == 3 && sum.of(kind::cyc) == 2 &&
+               sum.bytes[underlying(kind::cyc)] == 3 && sum.of(kind::pad) == 2 &&
+               sum.total() == 8 && sum.errors == 2 && sum.resyncs == 1 && same_sum == sum &&
+               lengths == 41 && kinds_seen != 0;
+    });
+}
+
+TEST_CASE("sync_first, sync_next and sync_previous go from PSB to PSB (PKT-250)") {
+    CHECK_TWICE([](auto value) {
+        auto const in = value(join(bytes(0x00), psb, bytes(0x16), psb, bytes(0x16), psb));
+        reader r{byte_view{in}, from_the_begin};
+        bool ok = r.sync_next() && r.offset() == 1 && r.sync_next() && r.offset() == 18;
+        ok = ok && is_packet<packet::psb>(r.next(), 18, 16) && r.offset() == 34;
+        ok = ok && r.sync_next() && r.offset() == 35 && !r.sync_next() && r.offset() == 35;
+        ok = ok && r.sync_previous() && r.offset() == 18 && r.sync_previous() && r.offset() == 1;
+        ok = ok && !r.sync_previous() && r.offset() == 1;
+        ok = ok && is_packet<packet::psb>(r.next(), 1, 16) && r.sync_previous() && r.offset() == 1;
+        ok = ok && r.sync_next() && r.sync_next() && r.sync_first() && r.offset() == 1;
+        ok = ok && is_packet<packet::psb>(r.next(), 1, 16);
+        return ok && is_packet<packet::tnt_short>(r.next(), 17, 1) && r.sync_next() &&
+               r.offset() == 35;
+    });
+    CHECK_TWICE([](auto value) {
+        auto const in = value(bytes(0x16, 0x06));
+        reader r{byte_view{in}, from_the_begin};
+        return !r.sync_first() && !r.sync_next() && !r.sync_previous() &&
+               is_packet<packet::tnt_short>(r.next(), 0, 1);
+    });
+}
+
+TEST_CASE("sync_next of a fresh reader goes to a PSB at the very begin") {
+    CHECK_TWICE([](auto value) {
+        auto const in = value(join(psb, bytes(0x00), psb));
+        reader r{byte_view{in}};
+        return r.sync_next() && r.offset() == 0 && r.sync_next() && r.offset() == 17;
+    });
+}
+
+TEST_CASE("behind damage a PSB is a resynchronisation, also after going to one by hand (PKT-254)") {
+    CHECK_TWICE([](auto value) {
+        auto const in = value(join(psb, bytes(0x05), psb));
+        reader r{byte_view{in}};
+        return r.sync_first() && is_packet<packet::psb>(r.next(), 0, 16) &&
+               is(r.next(), event::damage, 16) && is(r.next(), event::resynced, 17);
+    });
+}
+
+TEST_CASE("the last IP is 0 at the begin (PKT-060)") {
+    CHECK_TWICE([](auto value) {
+        auto const in = value(bytes(0x2D, 0x00, 0x10));
+        reader r{byte_view{in}, from_the_begin};
+        return r.last_ip() == 0 && r.next().ip == 0x1000;
+    });
+}
+
+TEST_CASE("for_each and next share last IP and block over pieces (PKT-059,205)") {
+    CHECK_TWICE([](auto value) {
+        auto const one = value(bytes(0x4D, 0x78, 0x56, 0x34, 0x12, 0x02, 0x63, 0x84));
+        auto const two = value(bytes(0x0C, 1, 2, 3, 4, 0x3D, 0x11, 0x22));
+        auto const ignore = [](auto const&, trace::at) {};
+        reader r{from_the_begin};
+        bool ok = r.feed(one) && r.for_each(ignore) == event::more;
+        ok = ok && r.last_ip() == 0x1234'5678 && r.items() == packet::block::items_of_4;
+        ok = ok && r.feed(two) && is_packet<packet::bip>(r.next(), 8, 5);
+        return ok && r.next().ip == 0x1234'2211;
+    });
+}
+
+TEST_CASE("a search that needs the next piece asks for one byte at least (PKT-255)") {
+    CHECK_TWICE([](auto value) {
+        auto const in = value(bytes(0x00, 0x02));
+        reader r{};
+        bool const fed = r.feed(in);
+        auto const more = r.next();
+        return fed && is(more, event::more, 2) && more.need == 1;
+    });
+}
+
+TEST_CASE("going to a PSB clears last IP and block, and revives a reader at the end (PKT-252)") {
+    CHECK_TWICE([](auto value) {
+        auto const in = value(join(psb, bytes(0x2D, 0x00, 0x10, 0x02, 0x63, 0x84)));
+        reader r{byte_view{in}};
+        while (r.next()) {}
+        bool const open = r.items() == packet::block::items_of_4 && r.last_ip() == 0x1000;
+        return open && r.sync_previous() && is_packet<packet::psb>(r.next(), 0, 16) &&
+               r.items() == packet::block::none && r.last_ip() == 0 && r.next().ip == 0x1000;
+    });
+}
+
+TEST_CASE("a copy of a reader goes on by itself (PKT-255)") {
+    auto const in = test::random_stream(7, 500);
+    reader r{from_the_begin};
+    byte_view const view{in};
+    for (std::size_t at = 0; at < in.size(); at += 3) {
+        REQUIRE(r.feed(view.from(at).first(3)));
+        while (r.next()) {}
+        auto copy = r;
+        REQUIRE(copy.feed(view.from(at + 3)));
+        copy.finish();
+        auto original = r;
+        REQUIRE(original.feed(view.from(at + 3)));
+        original.finish();
+        REQUIRE(same(items_of(copy), items_of(original)));
+    }
+}
+
+TEST_CASE("pieces of every size read like the whole, through damage and runs of the pattern "
+          "(PKT-250..252)") {
+    std::size_t items_seen = 0;
+    for (std::uint32_t seed = 0; seed < 150; ++seed) {
+        auto const in = test::random_stream(seed, 100 + seed % 400);
+        for (bool const sync : {true, false}) {
+            trace::options const how{.sync = sync, .strict = seed % 2 == 0};
+            auto const whole = items_of(reader{byte_view{in}, how});
+            items_seen += whole.size();
+            for (std::size_t const size : {1U, 2U, 3U, 5U, 7U, 15U, 16U, 17U, 33U, 64U}) {
+                REQUIRE(same(items_in_pieces(in, size, how), whole));
+            }
+        }
+    }
+    CHECK(items_seen > 5000);
+}
+
+TEST_CASE(
+    "next, for_each and scan see the same packets, and every byte is accounted for (PKT-005,254)") {
+    for (std::uint32_t seed = 0; seed < 300; ++seed) {
+        auto const in = test::random_stream(seed, 100 + seed % 900);
+        trace::options const how{.sync = seed % 3 == 0, .strict = seed % 2 == 0};
+        auto const pulled = items_of(reader{byte_view{in}, how});
+        std::vector<item> visited;
+        (void)reader{byte_view{in}, how}.for_each(collector{visited});
+        REQUIRE(same(pulled, visited));
+
+        trace::tally sum;
+        int64_t accounted = 0;
+        for (auto const& one : pulled) {
+            if (one.what == event::packet) {
+                sum.add(one.packet.kind(), one.length);
+                accounted += one.length;
+            } else {
+                sum.add(one);
+                accounted += one.skipped;
+            }
+        }
+        REQUIRE(accounted == static_cast<int64_t>(in.size()));
+        REQUIRE(reader{byte_view{in}, how}.scan() == sum);
+    }
+}

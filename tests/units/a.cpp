@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: BSL-1.0
+// Two units that include everything must link into one program and see the same entities.
+#include <ptspec/ptspec.hpp>
+
+auto version_in_b() -> ptspec::version_number const*;
+
+auto main() -> int { return version_in_b() == &ptspec::version ? 0 : 1; }
