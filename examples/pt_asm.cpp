@@ -416,11 +416,14 @@ auto run(std::vector<std::string> const& arguments) -> int {
     if (in.bad()) { return fail(input + ": cannot be read"); }
 
     auto const& bytes = assembler.bytes();
-    std::FILE* const to = output == "-" ? stdout : std::fopen(output.c_str(), "wb");
-    if (to == nullptr) { return fail(output + ": " + std::strerror(errno)); }
-    bool const written = std::fwrite(bytes.data(), 1, bytes.size(), to) == bytes.size();
-    bool const closed = to == stdout ? std::fflush(to) == 0 : std::fclose(to) == 0;
-    return written && closed ? 0 : fail(output + ": cannot be written");
+    std::ofstream target;
+    if (output != "-") {
+        target.open(output, std::ios::binary);
+        if (!target) { return fail(output + ": " + std::strerror(errno)); }
+    }
+    std::ostream& out = output == "-" ? std::cout : target;
+    out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    return out.flush() ? 0 : fail(output + ": cannot be written");
 }
 
 }  // namespace

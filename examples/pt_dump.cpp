@@ -54,7 +54,7 @@ Exit status: 0 no damage; 1 damage, listed; 2 wrong usage, a file that is empty 
 output that cannot be written; 3 no PSB.
 )";
 
-enum status : int { clean = 0, damaged = 1, failed = 2, no_psb = 3 };
+enum status : std::uint8_t { clean = 0, damaged = 1, failed = 2, no_psb = 3 };
 
 /// Of several files the worst counts: failed, then no_psb, then damaged.
 auto worse(status one, status two) -> status {
@@ -290,18 +290,19 @@ private:
     };
 
     void count_psb(std::uint64_t offset) {
-        if (last_psb_) {
-            auto const spacing = offset - *last_psb_;
-            nearest_ = std::min(nearest_, spacing);
-            farthest_ = std::max(farthest_, spacing);
-        } else {
+        if (psbs() == 1) {
             first_psb_ = offset;
+        } else {
+            nearest_ = std::min(nearest_, offset - last_psb_);
+            farthest_ = std::max(farthest_, offset - last_psb_);
         }
         last_psb_ = offset;
     }
 
-    [[nodiscard]] auto psbs() const { return sum_.of(packet::kind::psb); }
-    [[nodiscard]] auto mean_spacing() const { return (*last_psb_ - first_psb_) / (psbs() - 1); }
+    [[nodiscard]] auto psbs() const -> std::uint64_t { return sum_.of(packet::kind::psb); }
+    [[nodiscard]] auto mean_spacing() const -> std::uint64_t {
+        return (last_psb_ - first_psb_) / (psbs() - 1);
+    }
 
     void print_text(std::uint64_t bytes) {
         auto& out = out_.text();
@@ -412,7 +413,7 @@ private:
     std::int64_t skipped_ = 0;
     std::uint64_t lowest_ip_ = ~std::uint64_t{0};
     std::uint64_t highest_ip_ = 0;
-    std::optional<std::uint64_t> last_psb_{};
+    std::uint64_t last_psb_ = 0;
     std::uint64_t first_psb_ = 0;
     std::uint64_t nearest_ = ~std::uint64_t{0};
     std::uint64_t farthest_ = 0;
@@ -473,8 +474,10 @@ auto dump_file(std::string const& name, settings const& how, output& out) -> sta
     progress bar{S_ISREG(about.st_mode) ? static_cast<std::uint64_t>(about.st_size) : 0};
     std::vector<std::uint8_t> piece(1 << 20);
     std::uint64_t size = 0;
-    while (auto const count = std::fread(piece.data(), 1, piece.size(), file)) {
-        if (size == 0) { way.begin(standard ? "-" : name); }
+    while (std::feof(file) == 0 && std::ferror(file) == 0) {
+        auto const count = std::fread(piece.data(), 1, piece.size(), file);
+        if (count == 0) { continue; }
+        if (size == 0) { way.begin(name); }
         size += count;
         (void)reader.feed({piece.data(), count});
         (void)way.read(reader);

@@ -31,7 +31,6 @@ alignas(4096) constinit auto const placed = ring;
 
 // Where the next byte of trace goes, by the two output registers: entry 1, 16 bytes into its region.
 using reg::ia32_rtit_output_base;
-using reg::ia32_rtit_output_mask_ptrs;
 constexpr auto base = ia32_rtit_output_base{}.with(
     ia32_rtit_output_base::BasePhysAddr{table_address});
 constexpr auto pointers = topa::mask_ptrs_of({.table = table_address, .index = 1, .offset = 16});

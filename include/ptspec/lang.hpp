@@ -158,7 +158,7 @@ constexpr auto decorated_name() noexcept -> text {
 /// Cuts the last component out of `... Type = a::b::Name]`, or out of MSVC's
 /// `...decorated_name<struct a::b::Name>(void) noexcept`.
 constexpr auto last_component(text whole, size_t behind) noexcept -> text {
-    size_t end = whole.size() - behind;
+    size_t const end = whole.size() - behind;
     size_t first = end;
     while (first != 0 && whole.characters[first - 1] != ':' && whole.characters[first - 1] != ' ' &&
            whole.characters[first - 1] != '<') {

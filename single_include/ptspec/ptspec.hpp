@@ -187,7 +187,7 @@ constexpr auto decorated_name() noexcept -> text {
 /// Cuts the last component out of `... Type = a::b::Name]`, or out of MSVC's
 /// `...decorated_name<struct a::b::Name>(void) noexcept`.
 constexpr auto last_component(text whole, size_t behind) noexcept -> text {
-    size_t end = whole.size() - behind;
+    size_t const end = whole.size() - behind;
     size_t first = end;
     while (first != 0 && whole.characters[first - 1] != ':' && whole.characters[first - 1] != ' ' &&
            whole.characters[first - 1] != '<') {
@@ -3670,7 +3670,8 @@ public:
     }
 
 private:
-    static constexpr size_t kept_room = 2 * look_back;  // a packet without its end, and before it
+    static constexpr size_t kept_room = size_t{2} *
+                                        look_back;  // a packet without its end, and before it
 
     byte_view piece_{};
     size_t at_ = 0;
@@ -4117,7 +4118,7 @@ private:
 
             case state::reading: break;
         }
-        byte_array<2 * psb_bytes> room{};
+        byte_array<size_t{2} * psb_bytes> room{};
         auto const here = bytes_.joint(room.bytes);
         auto const got = packet::decode<Packets>(here, context());
         return got ? take(got.packet) : trouble(got, here);

@@ -105,7 +105,8 @@ public:
     }
 
 private:
-    static constexpr size_t kept_room = 2 * look_back;  // a packet without its end, and before it
+    static constexpr size_t kept_room = size_t{2} *
+                                        look_back;  // a packet without its end, and before it
 
     byte_view piece_{};
     size_t at_ = 0;

@@ -202,7 +202,7 @@ private:
 
             case state::reading: break;
         }
-        byte_array<2 * psb_bytes> room{};
+        byte_array<size_t{2} * psb_bytes> room{};
         auto const here = bytes_.joint(room.bytes);
         auto const got = packet::decode<Packets>(here, context());
         return got ? take(got.packet) : trouble(got, here);
