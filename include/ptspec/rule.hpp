@@ -42,7 +42,6 @@ enum class rule : uint16_t {
     PKT_110 = detail::pkt + 110,
     PKT_131 = detail::pkt + 131,
     PKT_173 = detail::pkt + 173,
-    PKT_203 = detail::pkt + 203,
     PKT_255 = detail::pkt + 255,
     PKT_340 = detail::pkt + 340,
     PKT_344 = detail::pkt + 344,
@@ -81,8 +80,6 @@ enum class rule : uint16_t {
         case rule::PKT_110: return "the value of a CYC has to fit in 64 bits";
         case rule::PKT_131: return "a PSB is 02 82 eight times";
         case rule::PKT_173: return "PayloadBytes 2 and 3 are reserved";
-        case rule::PKT_203:
-            return "a BIP stands only inside a block, with the item size of its BBP";
         case rule::PKT_255: return "the packet needs more bytes than there are";
         case rule::PKT_340: return "the value does not fit its field";
         case rule::PKT_344:

@@ -257,7 +257,6 @@ enum class rule : uint16_t {
     PKT_110 = detail::pkt + 110,
     PKT_131 = detail::pkt + 131,
     PKT_173 = detail::pkt + 173,
-    PKT_203 = detail::pkt + 203,
     PKT_255 = detail::pkt + 255,
     PKT_340 = detail::pkt + 340,
     PKT_344 = detail::pkt + 344,
@@ -296,8 +295,6 @@ enum class rule : uint16_t {
         case rule::PKT_110: return "the value of a CYC has to fit in 64 bits";
         case rule::PKT_131: return "a PSB is 02 82 eight times";
         case rule::PKT_173: return "PayloadBytes 2 and 3 are reserved";
-        case rule::PKT_203:
-            return "a BIP stands only inside a block, with the item size of its BBP";
         case rule::PKT_255: return "the packet needs more bytes than there are";
         case rule::PKT_340: return "the value does not fit its field";
         case rule::PKT_344:
@@ -2683,7 +2680,7 @@ struct bbp : packet_word<bbp, 3> {
 ///
 /// Shape:  5 or 9 bytes: 04H with the id, then 4 or 8 bytes as the last BBP said. Outside a block the
 ///         same byte is a TNT.short.
-/// Errors: truncated; PKT-203 when written outside a block.
+/// Errors: truncated; PKT-344 when written outside a block.
 /// Source: SDM vol. 3, "Block Item Packet (BIP)"; PKT-202, PKT-203.
 struct bip : packet_word<bip, 1, payload_of_block> {
     static constexpr facts about{.id = kind::bip,
@@ -3330,6 +3327,7 @@ template <class Packets = all>
 }
 
 /// The packet at the front of `in`, if it is a `Packet`; another one, whole or not, is `bad_opcode`.
+/// What is wrong with a MODE packet is told to those who ask for either of the two.
 template <packet_type Packet, class Packets = all>
 [[nodiscard]] constexpr auto decode_as(byte_view in, context how = {}) noexcept
     -> decoded_as<Packet> {

@@ -9,6 +9,26 @@ using says = opcode_byte::says;
 
 namespace {
 
+/// Opcodes that no packet has, to see what becomes of each of their bits. Behind 82, of which seven
+/// bits are those of the escape; behind 02 C4; and with a free bit 0.
+struct behind_82 : packet_word<behind_82, 2> {
+    static constexpr facts about{.id = kind::mtc, .name = "behind 82"};
+    struct Opcode : fixed<15, 0, 0x1182> {};
+    struct layout : bit_layout<16, Opcode> {};
+};
+struct behind_02_c4 : packet_word<behind_02_c4, 3> {
+    static constexpr facts about{.id = kind::mnt, .name = "behind 02 C4"};
+    struct Opcode : fixed<23, 0, 0x22'C402> {};
+    struct layout : bit_layout<24, Opcode> {};
+};
+struct even_or_odd : packet_word<even_or_odd, 1> {
+    static constexpr facts about{.id = kind::trig, .name = "even or odd"};
+    struct Free : flag<0> {};
+    struct Opcode : fixed<7, 1, 0x33> {};
+    struct layout : bit_layout<8, Free, Opcode> {};
+};
+using toys = type_list<behind_82, behind_02_c4, even_or_odd>;
+
 constexpr opcode_byte go_on{says::go_on, kind::pad};
 constexpr opcode_byte nothing{};
 
@@ -184,5 +204,35 @@ TEST_CASE("an opcode_byte equals one that says the same of the same packet") {
         auto const one = value(packet_of(kind::tip));
         return one == packet_of(kind::tip) && one != packet_of(kind::fup) && one != go_on &&
                go_on != nothing && opcode_byte{} == nothing;
+    });
+}
+
+TEST_CASE("every bit of an opcode counts, and every value of the bits that are free") {
+    CHECK_TWICE([](auto value) {
+        bool good = true;
+        for (unsigned b = 0; b < 256; ++b) {
+            auto const byte = value(static_cast<uint8_t>(b));
+            auto const first = b == 0x82 || b == 0x02   ? go_on
+                               : b == 0x66 || b == 0x67 ? packet_of(kind::trig)
+                                                        : nothing;
+            good = good && classify_first<toys>(byte) == first &&
+                   classify_ext<toys>(byte) == (b == 0xC4 ? go_on : nothing) &&
+                   classify_ext2<toys>(byte) == nothing;
+        }
+        return good;
+    });
+}
+
+TEST_CASE("the opcode of a packet, which the two kinds of MODE share") {
+    CHECK_TWICE([](auto value) {
+        auto const opcode = [&](kind which) {
+            return packet::detail::opcode_of(value(which), all{});
+        };
+        return opcode(kind::pad) == 0x00 && opcode(kind::tip) == 0x0D &&
+               opcode(kind::mode_exec) == 0x99 && opcode(kind::mode_tsx) == 0x99 &&
+               opcode(kind::ptw) == 0x1202 && opcode(kind::exstop) == 0x6202 &&
+               opcode(kind::mnt) == 0x88'C302 && opcode(kind::psb) == 0x8202 &&
+               opcode(kind::trig) == 0xD9 &&
+               packet::detail::opcode_of(value(kind::tip), toys{}) == 0;
     });
 }

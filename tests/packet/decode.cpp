@@ -68,6 +68,13 @@ TEST_CASE("the need grows as header bytes arrive and is never above 16 (PKT-012,
     });
 }
 
+TEST_CASE("a result that nobody filled in is a PAD, without an error") {
+    static_assert(decoded{} && decoded{}.packet == any_packet{pad{}} && decoded{}.length() == 1);
+    static_assert(decoded{}.need == 0 && decoded{}.broken == rule::none);
+    static_assert(decoded_as<mtc>{} && decoded_as<mtc>{}.length == 0 &&
+                  decoded_as<mtc>{}.need == 0);
+}
+
 TEST_CASE("decoding nothing is truncated, need 1 (PKT-255)") {
     CHECK_TWICE([](auto value) {
         return is_error(decode(byte_view{}), error::truncated, rule::PKT_255, value(1U)) &&

@@ -91,7 +91,8 @@ TEST_CASE("a TNT.short of 0 or of more than 6 branches is refused (PKT-033, PKT-
             good = good && encode(tnt_short::of({value(count), 0})).length == 1;
         }
         for (unsigned count = 7; count < 70; ++count) {
-            good = good && encode(tnt_short::of({value(count), 1})).broken == rule::PKT_033;
+            good = good && encode(tnt_short::of({value(count), 1})).broken == rule::PKT_033 &&
+                   encode(tnt_short::of({value(count), ~uint64_t{0}})).broken == rule::PKT_033;
         }
         return good && encode(tnt_short::of({value(0xFFFF'FFFFU), 1})).broken == rule::PKT_033;
     });
@@ -163,7 +164,8 @@ TEST_CASE("a TNT.long of 0 or of more than 47 branches is refused (PKT-036,037, 
             good = good && encode(tnt_long::of({value(count), 0})).length == 8;
         }
         for (unsigned count = 48; count < 70; ++count) {
-            good = good && encode(tnt_long::of({value(count), 1})).broken == rule::PKT_036;
+            good = good && encode(tnt_long::of({value(count), 1})).broken == rule::PKT_036 &&
+                   encode(tnt_long::of({value(count), ~uint64_t{0}})).broken == rule::PKT_036;
         }
         return good;
     });

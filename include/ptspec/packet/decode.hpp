@@ -203,6 +203,7 @@ template <class Packets = all>
 }
 
 /// The packet at the front of `in`, if it is a `Packet`; another one, whole or not, is `bad_opcode`.
+/// What is wrong with a MODE packet is told to those who ask for either of the two.
 template <packet_type Packet, class Packets = all>
 [[nodiscard]] constexpr auto decode_as(byte_view in, context how = {}) noexcept
     -> decoded_as<Packet> {
