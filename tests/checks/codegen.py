@@ -1,0 +1,214 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSL-1.0
+"""Checks that accessors cost nothing: their instructions are those of masks and shifts by hand.
+
+    codegen.py COMPILER...   compile tests/firmware/accessors.cpp with each and compare its pairs
+    codegen.py --self-test
+
+Of each pair lib_NAME and hand_NAME the instructions have to be the same, without padding behind the
+end. What may differ is what a compiler decides by the order in which it happens to see the parts of
+an expression: which registers it takes (one renaming has to turn the one list into the other), or
+else, in functions without a jump, the order of the instructions and copies between registers.
+Whether they compute the same is left to other tests.
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "tests" / "firmware" / "accessors.cpp"
+LEVELS = ["-O1", "-O2"]
+FLAGS = ["-std=c++20", "-ffreestanding", "-fno-exceptions", "-fno-rtti", "-nostdinc++",
+         "-fno-stack-protector", "-fno-pic", "-fno-pie", "-fcf-protection=none"]
+
+LABEL = re.compile(r"[0-9a-f]+ <(.*)>:$")
+INSTRUCTION = re.compile(r"\s+([0-9a-f]+):\t([^#\n]*)")
+PADDING = re.compile(r"(?:(?:data16|cs) +)*nop|xchg +%ax,%ax")
+REGISTER = re.compile(r"%(\w+)")
+TARGET = re.compile(r"\b([0-9a-f]+) <([^>+]+)(?:\+0x[0-9a-f]+)?>")
+
+
+def output_of(*command):
+    return subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE).stdout
+
+
+def functions_in(path):
+    """The instructions of each function; a jump within it names an instruction by its number."""
+    listings, current = {}, None
+    for line in output_of("objdump", "-d", "-r", "--no-show-raw-insn", str(path)).splitlines():
+        label = LABEL.match(line)
+        if label:
+            current = listings.setdefault(label[1], [])
+            continue
+        instruction = INSTRUCTION.match(line)
+        if instruction and current is not None:
+            current.append((instruction[1], instruction[2].strip()))
+    functions = {}
+    for name, lines in listings.items():
+        while lines and PADDING.match(lines[-1][1]):
+            lines.pop()
+        number = {address: str(i) for i, (address, _) in enumerate(lines)}
+        functions[name] = [TARGET.sub(lambda target: "@" + number.get(target[1], target[2]), text)
+                           for _, text in lines]
+    return functions
+
+
+def family_of(register):
+    """The whole register, and which part of it: eax is rax, 32 bits."""
+    name = register
+    if re.fullmatch(r"r\d+[dwb]?", name):
+        number = re.match(r"r\d+", name)[0]
+        return number, name[len(number):]
+    if name in ("al", "bl", "cl", "dl"):
+        return name[0] + "x", "b"
+    if name in ("ah", "bh", "ch", "dh"):
+        return name[0] + "x", "high"
+    if name in ("sil", "dil", "spl", "bpl"):
+        return name[:2], "b"
+    if name[0] in "er" and len(name) == 3:
+        return name[1:], "d" if name[0] == "e" else ""
+    return name, "w" if len(name) == 2 else ""
+
+
+def bag_of(lines):
+    """The instructions in no order, of each register only the width, and without copies."""
+    bag = []
+    for line in lines:
+        line = REGISTER.sub(lambda one: f"%{family_of(one[1])[1]}", line)
+        if not re.fullmatch(r"mov +%,%", line):
+            bag.append(line)
+    return sorted(bag)
+
+
+def same_bag(one, two):
+    return "@" not in "".join(one + two) and bag_of(one) == bag_of(two)
+
+
+def same_instructions(one, two):
+    """True when the two lists are equal up to one renaming of registers."""
+    if [REGISTER.sub("%", line) for line in one] != [REGISTER.sub("%", line) for line in two]:
+        return False
+    there, back = {}, {}
+    for left, right in zip(REGISTER.findall("\n".join(one)), REGISTER.findall("\n".join(two))):
+        (a, part_a), (b, part_b) = family_of(left), family_of(right)
+        if part_a != part_b or there.setdefault(a, b) != b or back.setdefault(b, a) != a:
+            return False
+    return True
+
+
+def differences_in(path):
+    """Pairs of listings that differ, by name, and how many pairs there were."""
+    functions = functions_in(path)
+    pairs = [name[4:] for name in functions if name.startswith("lib_")]
+    alone = {name for name in functions if name.partition("_")[2] not in pairs} | {
+        f"lib_{name}" for name in pairs if f"hand_{name}" not in functions}
+    if alone:
+        raise ValueError(f"no pair: {', '.join(sorted(alone))}")
+    both = {name: (functions[f"lib_{name}"], functions[f"hand_{name}"]) for name in pairs}
+    return {name: pair for name, pair in both.items()
+            if not same_instructions(*pair) and not same_bag(*pair)}, len(pairs)
+
+
+def compile_to(path, source, compiler, level):
+    subprocess.run([*compiler.split(), *FLAGS, level, f"-I{ROOT / 'include'}", "-c", str(source),
+                    "-o", str(path)], check=True)
+
+
+def check(compilers):
+    failed = False
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "object.o")
+        for compiler in compilers:
+            for level in LEVELS:
+                try:
+                    compile_to(path, SOURCE, compiler, level)
+                    different, count = differences_in(path)
+                except (OSError, ValueError, subprocess.CalledProcessError) as error:
+                    print(f"{compiler} {level}: {error}")
+                    failed = True
+                    continue
+                for name, (lib, hand) in different.items():
+                    print(f"{compiler} {level}: {name}", "  through ptspec:",
+                          *(f"    {line}" for line in lib), "  by hand:",
+                          *(f"    {line}" for line in hand), sep="\n")
+                print(f"{compiler} {level}: {count} pairs, {len(different)} differ")
+                failed |= bool(different) or count == 0
+    return 1 if failed else 0
+
+
+def self_test():
+    compiler = os.environ.get("CXX") or next(filter(shutil.which, ["g++", "clang++"]), None)
+    if compiler is None or "x86_64" not in output_of(*compiler.split(), "-dumpmachine"):
+        print("skipped: no compiler for x86-64")
+        return 77
+    cases = [  # the two bodies of a function of a and b, and whether they are the same
+        ("return a >> 3 & 7;", "return a / 8 % 8;", True),
+        ("return a >> 3 & 7;", "return a >> 4 & 7;", False),
+        ("return a >> 3 & 7;", "return a >> 3 & 15;", False),
+        ("return a & 7;", "return (a & 7) + (b & 8);", False),
+        ("return a + 1;", "return b + 1 + 0 * a;", True),  # what it computes is not looked at
+        ("if (a != 7) { return b * 9; } return b / 3;", "return a != 7 ? b / 3 : b * 9;", False),
+    ]
+    failures = 0
+    with tempfile.TemporaryDirectory() as folder:
+        source, path = pathlib.Path(folder, "case.cpp"), pathlib.Path(folder, "case.o")
+        for lib, hand, same in cases:
+            source.write_text("".join(
+                f'extern "C" unsigned {name}_x(unsigned a, unsigned b) {{ {body} }}\n'
+                for name, body in (("lib", lib), ("hand", hand))), encoding="utf-8")
+            compile_to(path, source, compiler, "-O1")
+            different, count = differences_in(path)
+            if count != 1 or bool(different) == same:
+                print(f"{lib} and {hand}: expected {same}, got {different or 'no difference'}")
+                failures += 1
+        source.write_text('extern "C" int lib_x(int a) { return a; }\n', encoding="utf-8")
+        compile_to(path, source, compiler, "-O1")
+        try:
+            differences_in(path)
+            print("a function without its pair was not noticed")
+            failures += 1
+        except ValueError:
+            pass
+    renamings = [  # two listings and whether they are equal up to names of registers
+        (["mov %rdi,%rax", "and $0x7,%eax"], ["mov %rdi,%rcx", "and $0x7,%ecx"], True),
+        (["mov %rdi,%rax", "and $0x7,%eax"], ["mov %rdi,%rcx", "and $0x7,%edx"], False),
+        (["mov %rdi,%rax", "add %rsi,%rax"], ["mov %rdi,%rax", "add %rdi,%rax"], False),
+        (["mov %eax,%ecx"], ["mov %rax,%rcx"], False),
+        (["mov %r8d,%r9d"], ["mov %eax,%ecx"], True),
+        (["setne %al", "movzbl %al,%eax"], ["setne %dl", "movzbl %dl,%edx"], True),
+    ]
+    for one, two, same in renamings:
+        if same_instructions(one, two) != same:
+            print(f"{one} and {two}: expected {same}")
+            failures += 1
+    bags = [  # two listings and whether they are equal but for order and copies
+        (["mov    %rdi,%rax", "and $1,%eax", "shl $2,%rsi"], ["shl $2,%rax", "and $1,%edi"], True),
+        (["mov    %edi,%eax", "shl $2,%rsi"], ["shl $2,%rax"], False),
+        (["and $1,%eax", "and $1,%eax"], ["and $1,%eax"], False),
+        (["and $1,%eax"], ["and $1,%rax"], False),
+        (["jne @2", "ret", "inc %eax"], ["jne @2", "inc %eax", "ret"], False),
+    ]
+    for one, two, same in bags:
+        if same_bag(one, two) != same:
+            print(f"{one} and {two} without order: expected {same}")
+            failures += 1
+    print(f"{len(cases) + len(renamings) + len(bags) + 1} cases, {failures} failures")
+    return 1 if failures else 0
+
+
+def main(arguments):
+    if arguments == ["--self-test"]:
+        return self_test()
+    if not arguments or arguments[0].startswith("-"):
+        print(__doc__, file=sys.stderr)
+        return 2
+    return check(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

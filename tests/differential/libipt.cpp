@@ -1,0 +1,774 @@
+// SPDX-License-Identifier: BSL-1.0
+// Reads random streams with ptspec and with libipt 2.0.5, packet by packet, and compares offset,
+// length, kind, every field and every error; also rebuilt IPs, searches for a PSB, and the bytes that
+// both write. Where libipt is known to read otherwise (tests/spec/packets.md, section 19) the
+// difference has to be just that one, and is counted under its rule.
+//
+//   libipt [--packets N] [--seed S]     at least N packets, errors included (ten million)
+
+#include <intel-pt.h>
+
+#include <chrono>
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+#include <vector>
+
+#include <ptspec/packet/encode.hpp>
+#include <ptspec/trace/sync.hpp>
+
+#include <differential/streams.hpp>
+
+namespace {
+
+using namespace ptspec;
+using packet::error;
+using packet::kind;
+using streams::buffer;
+using streams::chance;
+
+// -------------------------------------------------------------------------------- what is known
+
+/// Where libipt 2.0.5 and the catalogue are known to differ.
+struct known_difference {
+    char const* rule;
+    char const* what;
+    uint64_t count = 0;
+};
+
+enum known : unsigned {
+    mode_without_meaning,
+    tma_reserved_bits,
+    cyc_of_ten_bytes,
+    mwait_masks,
+    pwre_hw,
+    pwrx_reason,
+    bbp_unknown,
+    bip_as_tnt,
+    bep_unknown,
+    cfe_unknown,
+    evd_unknown,
+    trig_unknown,
+    known_differences
+};
+
+known_difference differences[known_differences] = {
+    {"PKT-090", "MODE.Exec with L and D, MODE.TSX with InTX and TXAbort: libipt reads them"},
+    {"PKT-104", "TMA with a reserved bit: libipt rejects it, ptspec only in strict mode"},
+    {"PKT-110", "CYC: libipt reads up to 9 bytes, ptspec 10"},
+    {"PKT-183", "MWAIT: libipt takes reserved bits for hints and extensions"},
+    {"PKT-185", "PWRE.HW: libipt reads and writes bit 2.3, ptspec bit 2.7"},
+    {"PKT-187", "PWRX: libipt drops bit 1 of the wake reason"},
+    {"PKT-200", "BBP: unknown to libipt"},
+    {"PKT-203", "BIP in a block: libipt reads its first byte as TNT.short"},
+    {"PKT-204", "BEP: unknown to libipt"},
+    {"PKT-220", "CFE: unknown to libipt 2.0"},
+    {"PKT-225", "EVD: unknown to libipt 2.0"},
+    {"PKT-240", "TRIG: unknown to libipt 2.0"},
+};
+
+uint64_t packets_of_kind[packet::kinds];
+uint64_t errors_of_kind[5];
+uint64_t encoded = 0;
+uint64_t searches = 0;
+uint64_t rebuilt_ips = 0;
+
+void count(known which) { ++differences[which].count; }
+
+// -------------------------------------------------------------------------------- comparing
+
+[[noreturn]] void fail(byte_view in, size_t at, char const* what) {
+    std::printf("DIFFERENCE at offset %zu: %s\n  bytes:", at, what);
+    for (uint8_t const byte : in.from(at).first(24)) { std::printf(" %02x", unsigned{byte}); }
+    std::printf("\n  before:");
+    size_t const begin = at < 24 ? 0 : at - 24;
+    for (uint8_t const byte : in.from(begin).first(at - begin)) {
+        std::printf(" %02x", unsigned{byte});
+    }
+    std::printf("\n");
+    std::exit(1);
+}
+
+auto same_branches(pt_packet_tnt const& theirs, packet::branches ours) -> bool {
+    return theirs.bit_size == ours.count && theirs.payload == ours.bits;
+}
+
+template <class Packet>
+auto same_ip(pt_packet_ip const& theirs, Packet const& ours) -> bool {
+    return static_cast<unsigned>(theirs.ipc) ==
+               underlying(ours.template get<typename Packet::IPBytes>()) &&
+           theirs.ip == ours.payload();
+}
+
+/// Compares a packet that both have read: type and every field.
+struct comparison {
+    pt_packet const& theirs;
+
+    [[nodiscard]] auto is(pt_packet_type type) const -> bool { return theirs.type == type; }
+
+    auto operator()(packet::pad const&) const -> bool { return is(ppt_pad); }
+    auto operator()(packet::psb const&) const -> bool { return is(ppt_psb); }
+    auto operator()(packet::psbend const&) const -> bool { return is(ppt_psbend); }
+    auto operator()(packet::ovf const&) const -> bool { return is(ppt_ovf); }
+    auto operator()(packet::tracestop const&) const -> bool { return is(ppt_stop); }
+    auto operator()(packet::tnt_short const& ours) const -> bool {
+        return is(ppt_tnt_8) && same_branches(theirs.payload.tnt, ours.taken());
+    }
+    auto operator()(packet::tnt_long const& ours) const -> bool {
+        return is(ppt_tnt_64) && same_branches(theirs.payload.tnt, ours.taken());
+    }
+    auto operator()(packet::tip const& ours) const -> bool {
+        return is(ppt_tip) && same_ip(theirs.payload.ip, ours);
+    }
+    auto operator()(packet::tip_pge const& ours) const -> bool {
+        return is(ppt_tip_pge) && same_ip(theirs.payload.ip, ours);
+    }
+    auto operator()(packet::tip_pgd const& ours) const -> bool {
+        return is(ppt_tip_pgd) && same_ip(theirs.payload.ip, ours);
+    }
+    auto operator()(packet::fup const& ours) const -> bool {
+        return is(ppt_fup) && same_ip(theirs.payload.ip, ours);
+    }
+    auto operator()(packet::pip const& ours) const -> bool {
+        return is(ppt_pip) && theirs.payload.pip.cr3 == ours.get<packet::pip::CR3>() &&
+               (theirs.payload.pip.nr != 0) == ours.get<packet::pip::NR>();
+    }
+    auto operator()(packet::mode_exec const& ours) const -> bool {
+        return is(ppt_mode) && theirs.payload.mode.leaf == pt_mol_exec &&
+               (theirs.payload.mode.bits.exec.csl != 0) == ours.get<packet::mode_exec::CS_L>() &&
+               (theirs.payload.mode.bits.exec.csd != 0) == ours.get<packet::mode_exec::CS_D>();
+    }
+    auto operator()(packet::mode_tsx const& ours) const -> bool {
+        return is(ppt_mode) && theirs.payload.mode.leaf == pt_mol_tsx &&
+               (theirs.payload.mode.bits.tsx.intx != 0) == ours.get<packet::mode_tsx::InTX>() &&
+               (theirs.payload.mode.bits.tsx.abrt != 0) == ours.get<packet::mode_tsx::TXAbort>();
+    }
+    auto operator()(packet::cbr const& ours) const -> bool {
+        return is(ppt_cbr) && theirs.payload.cbr.ratio == ours.get<packet::cbr::CoreBusRatio>();
+    }
+    auto operator()(packet::tsc const& ours) const -> bool {
+        return is(ppt_tsc) && theirs.payload.tsc.tsc == ours.get<packet::tsc::TSC>();
+    }
+    auto operator()(packet::mtc const& ours) const -> bool {
+        return is(ppt_mtc) && theirs.payload.mtc.ctc == ours.get<packet::mtc::CTC>();
+    }
+    auto operator()(packet::tma const& ours) const -> bool {
+        return is(ppt_tma) && theirs.payload.tma.ctc == ours.get<packet::tma::CTC>() &&
+               theirs.payload.tma.fc == ours.get<packet::tma::FC>();
+    }
+    auto operator()(packet::cyc const& ours) const -> bool {
+        return is(ppt_cyc) && theirs.payload.cyc.value == ours.value();
+    }
+    auto operator()(packet::vmcs const& ours) const -> bool {
+        return is(ppt_vmcs) && theirs.payload.vmcs.base == ours.get<packet::vmcs::base>();
+    }
+    auto operator()(packet::mnt const& ours) const -> bool {
+        return is(ppt_mnt) && theirs.payload.mnt.payload == ours.get<packet::mnt::payload>();
+    }
+    auto operator()(packet::ptw const& ours) const -> bool {
+        return is(ppt_ptw) && theirs.payload.ptw.plc == ours.get<packet::ptw::PayloadBytes>() &&
+               (theirs.payload.ptw.ip != 0) == ours.get<packet::ptw::IP>() &&
+               theirs.payload.ptw.payload == ours.packet_word::payload();
+    }
+    auto operator()(packet::exstop const& ours) const -> bool {
+        return is(ppt_exstop) && (theirs.payload.exstop.ip != 0) == ours.get<packet::exstop::IP>();
+    }
+    auto operator()(packet::mwait const& ours) const -> bool {
+        uint64_t const hints = theirs.payload.mwait.hints;
+        uint64_t const ext = theirs.payload.mwait.ext;
+        if (hints > 0xFF || ext > 3) { count(mwait_masks); }
+        return is(ppt_mwait) && (hints & 0xFF) == ours.get<packet::mwait::hints>() &&
+               (ext & 3) == ours.get<packet::mwait::ext>();
+    }
+    auto operator()(packet::pwre const& ours) const -> bool {
+        uint64_t const bytes = ours.raw;
+        bool const bit_2_3 = (bytes >> 19 & 1) != 0;
+        bool const bit_2_7 = (bytes >> 23 & 1) != 0;
+        if (bit_2_3 != bit_2_7) { count(pwre_hw); }
+        return is(ppt_pwre) && theirs.payload.pwre.state == ours.get<packet::pwre::state>() &&
+               theirs.payload.pwre.sub_state == ours.get<packet::pwre::substate>() &&
+               (theirs.payload.pwre.hw != 0) == bit_2_3 && ours.get<packet::pwre::HW>() == bit_2_7;
+    }
+    auto operator()(packet::pwrx const& ours) const -> bool {
+        auto const& read = theirs.payload.pwrx;
+        uint64_t const reason = ours.get<packet::pwrx::reason>();
+        if ((reason & 2) != 0) { count(pwrx_reason); }
+        return is(ppt_pwrx) && read.last == ours.get<packet::pwrx::last>() &&
+               read.deepest == ours.get<packet::pwrx::deepest>() &&
+               (reason & ~uint64_t{2}) == (uint64_t{read.interrupt} | uint64_t{read.store} << 2 |
+                                           uint64_t{read.autonomous} << 3);
+    }
+    // libipt does not know the others.
+    template <class Packet>
+    auto operator()(Packet const&) const -> bool {
+        return false;
+    }
+};
+
+/// The packets that libipt does not know.
+auto difference_of(kind which) -> known {
+    switch (which) {
+        case kind::bbp: return bbp_unknown;
+        case kind::bep: return bep_unknown;
+        case kind::cfe: return cfe_unknown;
+        case kind::evd: return evd_unknown;
+        case kind::trig: return trig_unknown;
+        default: return known_differences;
+    }
+}
+
+/// The same for the first bytes of a packet that is cut off.
+auto difference_of_head(byte_view in) -> known {
+    if (in.size() != 0 && in[0] == 0xD9) { return trig_unknown; }
+    if (in.size() < 2 || in[0] != 0x02) { return known_differences; }
+    return in[1] == 0x63   ? bbp_unknown
+           : in[1] == 0x13 ? cfe_unknown
+           : in[1] == 0x53 ? evd_unknown
+                           : known_differences;
+}
+
+/// Compares what both made of the bytes at `at`: the status of pt_pkt_next, which is a length or an
+/// error, and the packet that it wrote.
+void compare(byte_view in, size_t at, packet::context how, packet::decoded const& ours, int status,
+             pt_packet const& theirs) {
+    auto const here = in.from(at);
+    auto const expect = [&](bool holds, char const* what) {
+        if (!holds) { fail(in, at, what); }
+    };
+    auto const fails_with = [&](pt_error_code code) { return status == -static_cast<int>(code); };
+
+    if (how.items != packet::block::none && !here.empty() && (here[0] & 7) == 4) {
+        expect(status == 1 && theirs.type == ppt_tnt_8, "libipt reads no TNT.short in a block");
+        expect(ours ? ours.packet.is<packet::bip>() : ours.why == error::truncated,
+               "no BIP in a block");
+        return count(bip_as_tnt);
+    }
+    switch (ours.why) {
+        case error::none: break;
+        case error::truncated:
+            if (known const which = difference_of_head(here); which != known_differences) {
+                expect(fails_with(pte_bad_opc), "libipt knows a packet that it should not");
+                return count(which);
+            }
+            if (ours.need == 10 && (here[0] & 3) == 3) {
+                expect(fails_with(pte_bad_packet) || fails_with(pte_eos), "a CYC that is cut off");
+                return count(cyc_of_ten_bytes);
+            }
+            return expect(fails_with(pte_eos), "ptspec: truncated");
+        case error::bad_opcode: return expect(fails_with(pte_bad_opc), "ptspec: bad_opcode");
+        case error::reserved:
+            if (ours.broken == rule::PKT_090) {
+                expect(status == 2 && theirs.type == ppt_mode, "libipt rejects a MODE");
+                return count(mode_without_meaning);
+            }
+            return expect(fails_with(pte_bad_packet), "ptspec: reserved");
+        case error::bad_packet:
+            if (ours.broken == rule::PKT_104) {
+                auto const loose = packet::decode(here, {how.items, false});
+                expect(loose && loose.packet.is<packet::tma>(), "a TMA that is not strict");
+                count(tma_reserved_bits);
+            }
+            return expect(fails_with(pte_bad_packet), "ptspec: bad_packet");
+    }
+    if (known const which = difference_of(ours.packet.kind()); which != known_differences) {
+        expect(fails_with(pte_bad_opc), "libipt knows a packet that it should not");
+        return count(which);
+    }
+    if (ours.packet.is<packet::cyc>() && ours.length() == 10) {
+        expect(fails_with(pte_bad_packet), "libipt reads a CYC of ten bytes");
+        return count(cyc_of_ten_bytes);
+    }
+    expect(status >= 0, "libipt rejects what ptspec reads");
+    expect(static_cast<unsigned>(status) == ours.length() && theirs.size == ours.length(),
+           "the lengths differ");
+    expect(packet::visit(comparison{theirs}, ours.packet), "the packet or a field differs");
+}
+
+auto configuration(buffer& in, size_t size) -> pt_config {
+    pt_config config;
+    pt_config_init(&config);
+    config.begin = in.data();
+    config.end = in.data() + size;
+    return config;
+}
+
+/// A decoder of libipt over the first `size` bytes.
+class decoder {
+public:
+    decoder(buffer& in, size_t size) {
+        auto const config = configuration(in, size);
+        decoder_ = pt_pkt_alloc_decoder(&config);
+        if (decoder_ == nullptr) { std::abort(); }
+    }
+    ~decoder() { pt_pkt_free_decoder(decoder_); }
+    decoder(decoder const&) = delete;
+    auto operator=(decoder const&) -> decoder& = delete;
+
+    void go_to(size_t at) {
+        if (pt_pkt_sync_set(decoder_, at) < 0) { std::abort(); }
+    }
+    auto next(pt_packet& packet) -> int { return pt_pkt_next(decoder_, &packet, sizeof packet); }
+    [[nodiscard]] auto offset() const -> size_t {
+        uint64_t at = 0;
+        if (pt_pkt_get_offset(decoder_, &at) < 0) { std::abort(); }
+        return static_cast<size_t>(at);
+    }
+    /// The PSB to which libipt goes, or `nowhere`.
+    auto search(int (*way)(pt_packet_decoder*)) -> size_t {
+        int const status = way(decoder_);
+        return status >= 0 ? offset() : status == -pte_eos ? trace::nowhere : (std::abort(), 0);
+    }
+
+private:
+    pt_packet_decoder* decoder_;
+};
+
+/// Where a packet, or an error, begins in a buffer, and in which context it is read.
+struct start {
+    size_t at;
+    packet::block items;
+};
+
+/// Reads a whole buffer, from each error on at the next byte. Returns where it stopped on the way.
+auto compare_all(buffer& in) -> std::vector<start> {
+    decoder theirs{in, in.size()};
+    byte_view const view{in};
+    packet::block items = packet::block::none;
+    std::vector<start> starts;
+    size_t at = 0;
+    bool in_step = false;
+    while (at < in.size()) {
+        starts.push_back({at, items});
+        if (!in_step) { theirs.go_to(at); }
+        if (theirs.offset() != at) { fail(view, at, "the offsets differ"); }
+        packet::context const how{items, true};
+        auto const ours = packet::decode(view.from(at), how);
+        pt_packet packet;
+        std::memset(&packet, 0, sizeof packet);
+        int const status = theirs.next(packet);
+        compare(view, at, how, ours, status, packet);
+        if (status < 0 && theirs.offset() != at) { fail(view, at, "libipt moved on an error"); }
+        if (ours) {
+            ++packets_of_kind[underlying(ours.packet.kind())];
+            items = packet::block_behind(ours.packet, items);
+            at += ours.length();
+        } else {
+            ++errors_of_kind[underlying(ours.why)];
+            items = packet::block::none;
+            at += 1;
+        }
+        in_step = ours && status >= 0 && static_cast<unsigned>(status) == ours.length();
+    }
+    return starts;
+}
+
+/// Reads some packets again from a buffer that ends within or right behind them.
+auto compare_ends(chance& random, buffer& in, std::vector<start> const& starts) -> uint64_t {
+    uint64_t const samples = starts.size() / 8;
+    for (uint64_t i = 0; i < samples; ++i) {
+        auto const [at, items] = starts[random.below(starts.size())];
+        size_t const left = in.size() - at;
+        size_t const size = at + random.below(left < 17 ? left + 1 : 17);
+        byte_view const view{in.data(), size};
+        packet::context const how{items, true};
+        auto const ours = packet::decode(view.from(at), how);
+        decoder theirs{in, size};
+        theirs.go_to(at);
+        pt_packet packet;
+        std::memset(&packet, 0, sizeof packet);
+        int const status = theirs.next(packet);
+        compare(view, at, how, ours, status, packet);
+        if (!ours) { ++errors_of_kind[underlying(ours.why)]; }
+    }
+    return samples;
+}
+
+/// Two bytes of the pattern 02 82 stand together at the place or in the eight bytes behind it.
+auto is_near_a_run(byte_view in, size_t at) -> bool {
+    for (size_t i = at == 0 ? 1 : at; i < in.size() && i <= at + 8; ++i) {
+        if ((in[i - 1] ^ in[i]) == 0x80 && (in[i] & 0x7F) == 0x02) { return true; }
+    }
+    return false;
+}
+
+/// Compares searches for a PSB from some places, forward and backward.
+///
+/// libipt finds one, too, that begins up to fifteen bytes before the place (PKT-250). Where it was set
+/// to a place, it takes that for a PSB and searches behind: sixteen bytes in front of the buffer make
+/// up for it. Backward it begins up to seven bytes behind the place: places in or right before a run
+/// are left out.
+void compare_searches(chance& random, buffer& in) {
+    constexpr size_t front = trace::psb_bytes;
+    constexpr size_t look_back = trace::psb_bytes - 1;
+    buffer padded(front, 0xEE);
+    padded.insert(padded.end(), in.begin(), in.end());
+    byte_view const view{in};
+    for (unsigned i = 0; i < 24; ++i) {
+        size_t const at = random.below(in.size() + 1);
+        decoder forward{padded, padded.size()};
+        forward.go_to(at);
+        size_t const found = forward.search(pt_pkt_sync_forward);
+        size_t const next = trace::find_psb(view, at < look_back ? 0 : at - look_back);
+        if (next != (found == trace::nowhere ? found : found - front)) {
+            fail(view, at, "the next PSB differs");
+        }
+        ++searches;
+        if (is_near_a_run(view, at)) { continue; }
+        decoder backward{in, in.size()};
+        backward.go_to(at);
+        if (trace::find_psb_before(view, at) != backward.search(pt_pkt_sync_backward)) {
+            fail(view, at, "the previous PSB differs");
+        }
+        ++searches;
+    }
+}
+
+// -------------------------------------------------------------------------------- libipt encodes
+
+/// Fills a packet of libipt and the same packet of ptspec. There are no reserved bits.
+template <class Packet>
+struct twin {
+    pt_packet theirs{};
+    Packet ours{};
+};
+
+/// Puts the packet that libipt's encoder makes, and compares with what ptspec makes.
+template <class Packet>
+auto put_twin(pt_encoder* encoder, uint8_t const* written, twin<Packet> const& both) -> bool {
+    uint64_t before = 0;
+    (void)pt_enc_get_offset(encoder, &before);
+    int const status = pt_enc_next(encoder, &both.theirs);
+    if (status == -pte_eos) { return false; }
+    auto const ours = packet::encode(both.ours);
+    byte_view const theirs{written + before, status < 0 ? 0 : static_cast<size_t>(status)};
+    bool same = ours && byte_view{ours} == theirs;
+    if constexpr (same_as<Packet, packet::pwre>) {
+        if (both.ours.template get<packet::pwre::HW>() && ours && theirs.size() == ours.size()) {
+            // libipt writes HW to bit 2.3.
+            same = theirs[2] == 0x08 && ours.bytes[2] == 0x80 && theirs[3] == ours.bytes[3];
+            count(pwre_hw);
+        }
+    }
+    if (!same) { fail(theirs, 0, ours ? "libipt writes other bytes" : "ptspec refuses to write"); }
+    ++encoded;
+    return true;
+}
+
+template <class Packet>
+auto ip_twin(chance& random, pt_packet_type type) -> twin<Packet> {
+    constexpr packet::ip_bytes forms[] = {packet::ip_bytes::suppressed, packet::ip_bytes::update_16,
+                                          packet::ip_bytes::update_32,  packet::ip_bytes::sign_48,
+                                          packet::ip_bytes::update_48,  packet::ip_bytes::full};
+    constexpr unsigned sizes[] = {0, 2, 4, 6, 6, 8};
+    auto const form = random.below(6);
+    twin<Packet> both;
+    both.theirs.type = type;
+    both.theirs.payload.ip.ipc = static_cast<pt_ip_compression>(underlying(forms[form]));
+    both.theirs.payload.ip.ip = random.bits() & low_bits(8 * sizes[form]);
+    both.ours = Packet::of(forms[form], both.theirs.payload.ip.ip);
+    return both;
+}
+
+template <class Packet>
+auto plain_twin(pt_packet_type type) -> twin<Packet> {
+    twin<Packet> both;
+    both.theirs.type = type;
+    return both;
+}
+
+/// Puts one packet by libipt's encoder. False when there is no room for it.
+auto put_by_libipt(pt_encoder* encoder, uint8_t const* written, chance& random) -> bool {
+    auto const put_it = [&](auto const& both) { return put_twin(encoder, written, both); };
+    uint64_t const bits = random.bits();
+    switch (random.below(25)) {
+        case 0: return put_it(plain_twin<packet::pad>(ppt_pad));
+        case 1: return put_it(plain_twin<packet::psb>(ppt_psb));
+        case 2: return put_it(plain_twin<packet::psbend>(ppt_psbend));
+        case 3: return put_it(plain_twin<packet::ovf>(ppt_ovf));
+        case 4: return put_it(plain_twin<packet::tracestop>(ppt_stop));
+        case 5: return put_it(ip_twin<packet::tip>(random, ppt_tip));
+        case 6: return put_it(ip_twin<packet::tip_pge>(random, ppt_tip_pge));
+        case 7: return put_it(ip_twin<packet::tip_pgd>(random, ppt_tip_pgd));
+        case 8: return put_it(ip_twin<packet::fup>(random, ppt_fup));
+        case 9: {
+            auto both = plain_twin<packet::tnt_short>(ppt_tnt_8);
+            auto const size = static_cast<unsigned>(1 + random.below(6));
+            both.theirs.payload.tnt = {static_cast<uint8_t>(size), bits & low_bits(size)};
+            both.ours = packet::tnt_short::of({size, bits});
+            return put_it(both);
+        }
+        case 10: {
+            auto both = plain_twin<packet::tnt_long>(ppt_tnt_64);
+            auto const size = static_cast<unsigned>(1 + random.below(47));
+            both.theirs.payload.tnt = {static_cast<uint8_t>(size), bits & low_bits(size)};
+            both.ours = packet::tnt_long::of({size, bits});
+            return put_it(both);
+        }
+        case 11: {
+            using packet::mode_exec;
+            auto both = plain_twin<mode_exec>(ppt_mode);
+            bool const l = bits % 3 == 1;
+            bool const d = bits % 3 == 2;
+            both.theirs.payload.mode.leaf = pt_mol_exec;
+            both.theirs.payload.mode.bits.exec = {l ? 1U : 0U, d ? 1U : 0U};
+            both.ours = mode_exec{}.with(mode_exec::CS_L{l}, mode_exec::CS_D{d});
+            return put_it(both);
+        }
+        case 12: {
+            using packet::mode_tsx;
+            auto both = plain_twin<mode_tsx>(ppt_mode);
+            bool const in = bits % 3 == 1;
+            bool const abort = bits % 3 == 2;
+            both.theirs.payload.mode.leaf = pt_mol_tsx;
+            both.theirs.payload.mode.bits.tsx = {in ? 1U : 0U, abort ? 1U : 0U};
+            both.ours = mode_tsx{}.with(mode_tsx::InTX{in}, mode_tsx::TXAbort{abort});
+            return put_it(both);
+        }
+        case 13: {
+            auto both = plain_twin<packet::pip>(ppt_pip);
+            both.theirs.payload.pip = {bits & 0x000F'FFFF'FFFF'FFE0,
+                                       static_cast<uint32_t>(bits & 1)};
+            both.ours = packet::pip{}.with(packet::pip::CR3{wrapped{both.theirs.payload.pip.cr3}},
+                                           packet::pip::NR{(bits & 1) != 0});
+            return put_it(both);
+        }
+        case 14: {
+            auto both = plain_twin<packet::vmcs>(ppt_vmcs);
+            both.theirs.payload.vmcs.base = bits & 0x000F'FFFF'FFFF'F000;
+            both.ours = packet::vmcs{}.with(
+                packet::vmcs::base{wrapped{both.theirs.payload.vmcs.base}});
+            return put_it(both);
+        }
+        case 15: {
+            auto both = plain_twin<packet::cbr>(ppt_cbr);
+            both.theirs.payload.cbr.ratio = static_cast<uint8_t>(bits);
+            both.ours = packet::cbr{}.with(packet::cbr::CoreBusRatio{wrapped{bits & 0xFF}});
+            return put_it(both);
+        }
+        case 16: {
+            auto both = plain_twin<packet::tsc>(ppt_tsc);
+            both.theirs.payload.tsc.tsc = bits & low_bits(56);
+            both.ours = packet::tsc{}.with(packet::tsc::TSC{wrapped{bits & low_bits(56)}});
+            return put_it(both);
+        }
+        case 17: {
+            using packet::tma;
+            auto both = plain_twin<tma>(ppt_tma);
+            both.theirs.payload.tma = {static_cast<uint16_t>(bits),
+                                       static_cast<uint16_t>(bits >> 16 & 0x1FF)};
+            both.ours = tma{}.with(tma::CTC{wrapped{bits & 0xFFFF}},
+                                   tma::FC{wrapped{bits >> 16 & 0x1FF}});
+            return put_it(both);
+        }
+        case 18: {
+            auto both = plain_twin<packet::mtc>(ppt_mtc);
+            both.theirs.payload.mtc.ctc = static_cast<uint8_t>(bits);
+            both.ours = packet::mtc{}.with(packet::mtc::CTC{wrapped{bits & 0xFF}});
+            return put_it(both);
+        }
+        case 19: {
+            auto both = plain_twin<packet::cyc>(ppt_cyc);
+            both.theirs.payload.cyc.value = random.number();
+            both.ours = packet::cyc::of(both.theirs.payload.cyc.value);
+            return put_it(both);
+        }
+        case 20: {
+            auto both = plain_twin<packet::mnt>(ppt_mnt);
+            both.theirs.payload.mnt.payload = bits;
+            both.ours = packet::mnt{}.with(packet::mnt::payload{wrapped{bits}});
+            return put_it(both);
+        }
+        case 21: {
+            using packet::exstop;
+            auto both = plain_twin<exstop>(ppt_exstop);
+            both.theirs.payload.exstop.ip = bits & 1;
+            both.ours = exstop{}.with(exstop::IP{(bits & 1) != 0});
+            return put_it(both);
+        }
+        case 22: {
+            using packet::mwait;
+            auto both = plain_twin<mwait>(ppt_mwait);
+            both.theirs.payload.mwait = {static_cast<uint32_t>(bits & 0xFF),
+                                         static_cast<uint32_t>(bits >> 8 & 3)};
+            both.ours = mwait{}.with(mwait::hints{wrapped{bits & 0xFF}},
+                                     mwait::ext{wrapped{bits >> 8 & 3}});
+            return put_it(both);
+        }
+        case 23: {
+            using packet::pwrx;
+            using packet::pwre;
+            if ((bits >> 32 & 1) != 0) {
+                auto both = plain_twin<pwre>(ppt_pwre);
+                both.theirs.payload.pwre = {static_cast<uint8_t>(bits & 15),
+                                            static_cast<uint8_t>(bits >> 4 & 15),
+                                            static_cast<uint32_t>(bits >> 8 & 1)};
+                both.ours = pwre{}.with(pwre::state{wrapped{bits & 15}},
+                                        pwre::substate{wrapped{bits >> 4 & 15}},
+                                        pwre::HW{(bits >> 8 & 1) != 0});
+                return put_it(both);
+            }
+            auto both = plain_twin<pwrx>(ppt_pwrx);
+            both.theirs.payload.pwrx = {
+                static_cast<uint8_t>(bits & 15), static_cast<uint8_t>(bits >> 4 & 15),
+                static_cast<uint32_t>(bits >> 8 & 1), static_cast<uint32_t>(bits >> 10 & 1),
+                static_cast<uint32_t>(bits >> 11 & 1)};
+            both.ours = pwrx{}.with(pwrx::last{wrapped{bits & 15}},
+                                    pwrx::deepest{wrapped{bits >> 4 & 15}},
+                                    pwrx::reason{wrapped{bits >> 8 & 13}});
+            return put_it(both);
+        }
+        default: {
+            using packet::ptw;
+            auto both = plain_twin<ptw>(ppt_ptw);
+            auto const size = static_cast<uint8_t>(bits & 1);
+            uint64_t const payload = random.bits() & low_bits(size == 0 ? 32 : 64);
+            both.theirs.payload.ptw = {payload, size, static_cast<uint32_t>(bits >> 1 & 1)};
+            both.ours = ptw{}
+                            .with(ptw::PayloadBytes{wrapped{size}}, ptw::IP{(bits >> 1 & 1) != 0})
+                            .with_payload(payload);
+            return put_it(both);
+        }
+    }
+}
+
+/// Lets libipt rebuild the IPs of a PSB's FUP and of the TIPs that follow, and compares.
+auto compare_ips(chance& random) -> uint64_t {
+    buffer in;
+    streams::put_psb(in);
+    auto const fup = ip_twin<packet::fup>(random, ppt_fup).ours;
+    auto const put_encoded = [&](auto const& packet) {
+        auto const bytes = packet::encode(packet);
+        in.insert(in.end(), bytes.data(), bytes.data() + bytes.size());
+    };
+    put_encoded(fup.has_ip() ? fup : packet::fup::of(packet::ip_bytes::sign_48, random.bits()));
+    put_encoded(packet::psbend{});
+    size_t const first_tip = in.size();
+    for (unsigned i = 0; i < 64; ++i) { put_encoded(ip_twin<packet::tip>(random, ppt_tip).ours); }
+
+    auto const config = configuration(in, in.size());
+    pt_query_decoder* const theirs = pt_qry_alloc_decoder(&config);
+    if (theirs == nullptr) { std::abort(); }
+    uint64_t ip = 0;
+    int status = pt_qry_sync_forward(theirs, &ip);
+    byte_view const view{in};
+    uint64_t last_ip = packet::decode_as<packet::fup>(view.from(16)).packet.ip(0);
+    if (status < 0 || ip != last_ip) { fail(view, 16, "the IP of a FUP differs"); }
+    uint64_t compared = 1;
+    for (size_t at = first_tip; at < in.size(); ++compared) {
+        auto const tip = packet::decode_as<packet::tip>(view.from(at));
+        last_ip = tip.packet.ip(last_ip);
+        status = pt_qry_indirect_branch(theirs, &ip);
+        bool const suppressed = (status & pts_ip_suppressed) != 0;
+        if (status < 0 || suppressed == tip.packet.has_ip() || (!suppressed && ip != last_ip)) {
+            fail(view, at, "the IP of a TIP differs");
+        }
+        at += tip.length;
+    }
+    pt_qry_free_decoder(theirs);
+    return compared;
+}
+
+void fill_by_libipt(buffer& out, chance& random, size_t size) {
+    out.assign(size, 0);
+    auto const config = configuration(out, size);
+    pt_encoder* const encoder = pt_alloc_encoder(&config);
+    if (encoder == nullptr) { std::abort(); }
+    while (put_by_libipt(encoder, out.data(), random)) {}
+    uint64_t end = 0;
+    (void)pt_enc_get_offset(encoder, &end);
+    pt_free_encoder(encoder);
+    out.resize(static_cast<size_t>(end));
+}
+
+/// One buffer of each sort in turn.
+void make(buffer& out, chance& random, uint64_t turn) {
+    size_t const size = 256 + random.below(12000);
+    out.clear();
+    switch (turn % 5) {
+        case 0: return fill_with_packets(out, random, size);
+        case 1: return fill_by_libipt(out, random, size);
+        case 2: fill_with_packets(out, random, size); return mutate(out, random);
+        case 3: fill_by_libipt(out, random, size); return mutate(out, random);
+        default: return fill_with_noise(out, random, size);
+    }
+}
+
+// -------------------------------------------------------------------------------- the report
+
+/// A difference that is listed, a kind of packet or an error that never came up was not compared.
+auto report() -> bool {
+    bool complete = true;
+    std::printf("\n%-10s %12s\n", "packet", "compared");
+    for (unsigned i = 0; i < packet::kinds; ++i) {
+        auto const name = packet::name_of(static_cast<kind>(i));
+        std::printf("%-10.*s %12" PRIu64 "\n", static_cast<int>(name.size()), name.data(),
+                    packets_of_kind[i]);
+        complete = complete && packets_of_kind[i] != 0;
+    }
+    constexpr char const* names[] = {"", "truncated", "bad_opcode", "reserved", "bad_packet"};
+    for (unsigned i = 1; i < 5; ++i) {
+        std::printf("%-10s %12" PRIu64 "\n", names[i], errors_of_kind[i]);
+        complete = complete && errors_of_kind[i] != 0;
+    }
+    std::printf("\n%-8s %10s  %s\n", "rule", "times", "known difference");
+    for (auto const& one : differences) {
+        std::printf("%-8s %10" PRIu64 "  %s\n", one.rule, one.count, one.what);
+        complete = complete && one.count != 0;
+    }
+    if (!complete) { std::printf("\nsomething above was never met\n"); }
+    return complete;
+}
+
+auto number_behind(char const* name, int count, char** arguments, uint64_t otherwise) -> uint64_t {
+    for (int i = 1; i + 1 < count; i += 2) {
+        if (std::string_view{arguments[i]} == name) {
+            return std::strtoull(arguments[i + 1], nullptr, 0);
+        }
+    }
+    return otherwise;
+}
+
+}  // namespace
+
+auto main(int count, char** arguments) -> int {
+    for (int i = 1; i < count; i += 2) {
+        std::string_view const name{arguments[i]};
+        if ((name != "--packets" && name != "--seed") || i + 1 == count) {
+            std::fprintf(stderr, "usage: libipt [--packets N] [--seed S]\n");
+            return 2;
+        }
+    }
+    uint64_t const wanted = number_behind("--packets", count, arguments, 10'000'000);
+    uint64_t const seed = number_behind("--seed", count, arguments, 1);
+    auto const version = pt_library_version();
+    std::printf("libipt %u.%u.%u, seed %" PRIu64 "\n", unsigned{version.major},
+                unsigned{version.minor}, unsigned{version.build}, seed);
+    std::fflush(stdout);
+    if (version.major != 2 || version.minor != 0) {
+        std::printf("the known differences are those of libipt 2.0\n");
+        return 1;
+    }
+
+    auto const start = std::chrono::steady_clock::now();
+    chance random{seed};
+    buffer bytes;
+    uint64_t compared = 0;
+    uint64_t size = 0;
+    uint64_t turn = 0;
+    for (; compared < wanted; ++turn) {
+        make(bytes, random, turn);
+        auto const starts = compare_all(bytes);
+        compared += starts.size() + compare_ends(random, bytes, starts);
+        compare_searches(random, bytes);
+        rebuilt_ips += compare_ips(random);
+        size += bytes.size();
+    }
+    std::chrono::duration<double> const took = std::chrono::steady_clock::now() - start;
+    std::printf("%" PRIu64 " packets in %" PRIu64 " streams of %" PRIu64 " bytes, %" PRIu64
+                " searches for a PSB, %" PRIu64 " IPs rebuilt, %" PRIu64
+                " packets encoded, %.1f s\n",
+                compared, turn, size, searches, rebuilt_ips, encoded, took.count());
+    return report() ? 0 : 1;
+}

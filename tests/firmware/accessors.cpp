@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: BSL-1.0
+// Pairs of functions that do the same: lib_NAME through ptspec, hand_NAME with masks and shifts
+// written by hand. tests/checks/codegen.py compiles them and compares each pair's instructions.
+
+#include <ptspec/ptspec.hpp>
+
+using namespace ptspec;
+using ctl = reg::ia32_rtit_ctl;
+using status = reg::ia32_rtit_status;
+using base = reg::ia32_rtit_output_base;
+using pointers = reg::ia32_rtit_output_mask_ptrs;
+
+extern "C" {
+
+// ------------------------------------------------------------------------------------ get
+
+auto lib_get_flag(uint64_t raw) noexcept -> bool { return ctl{raw}.get<ctl::BranchEn>(); }
+auto hand_get_flag(uint64_t raw) noexcept -> bool { return (raw >> 13 & 1) != 0; }
+
+auto lib_get_lowest_flag(uint64_t raw) noexcept -> bool { return ctl{raw}.get<ctl::TraceEn>(); }
+auto hand_get_lowest_flag(uint64_t raw) noexcept -> bool { return (raw & 1) != 0; }
+
+auto lib_get_field(uint64_t raw) noexcept -> uint64_t { return ctl{raw}.get<ctl::MTCFreq>(); }
+auto hand_get_field(uint64_t raw) noexcept -> uint64_t { return raw >> 14 & 0xF; }
+
+auto lib_get_wide_field(uint64_t raw) noexcept -> uint64_t {
+    return status{raw}.get<status::PacketByteCnt>();
+}
+auto hand_get_wide_field(uint64_t raw) noexcept -> uint64_t { return raw >> 32 & 0x1FFFF; }
+
+auto lib_get_top_field(uint64_t raw) noexcept -> uint64_t {
+    return pointers{raw}.get<pointers::OutputOffset>();
+}
+auto hand_get_top_field(uint64_t raw) noexcept -> uint64_t { return raw >> 32; }
+
+auto lib_get_encoding(uint64_t raw) noexcept -> reg::addr_cfg {
+    return ctl{raw}.get<ctl::ADDR1_CFG>();
+}
+auto hand_get_encoding(uint64_t raw) noexcept -> reg::addr_cfg {
+    return static_cast<reg::addr_cfg>(raw >> 36 & 0xF);
+}
+
+auto lib_get_address(uint64_t raw) noexcept -> uint64_t {
+    return base{raw}.get<base::BasePhysAddr>();
+}
+auto hand_get_address(uint64_t raw) noexcept -> uint64_t { return raw & ~uint64_t{0x7F}; }
+
+auto lib_get_region_base(uint64_t raw) noexcept -> uint64_t {
+    return topa::entry{raw}.get<topa::entry::Base>();
+}
+auto hand_get_region_base(uint64_t raw) noexcept -> uint64_t { return raw & ~uint64_t{0xFFF}; }
+
+auto lib_get_from_memory(ctl const* word) noexcept -> uint64_t { return word->get<ctl::MTCFreq>(); }
+auto hand_get_from_memory(uint64_t const* word) noexcept -> uint64_t { return *word >> 14 & 0xF; }
+
+// ------------------------------------------------------------------------------------ with
+
+auto lib_set_flag(uint64_t raw) noexcept -> uint64_t {
+    return ctl{raw}.with(ctl::TraceEn{true}).raw;
+}
+auto hand_set_flag(uint64_t raw) noexcept -> uint64_t { return raw | 1; }
+
+auto lib_clear_flag(uint64_t raw) noexcept -> uint64_t {
+    return ctl{raw}.with(ctl::TraceEn{false}).raw;
+}
+auto hand_clear_flag(uint64_t raw) noexcept -> uint64_t { return raw & ~uint64_t{1}; }
+
+auto lib_with_flag(uint64_t raw, bool on) noexcept -> uint64_t {
+    return ctl{raw}.with(ctl::BranchEn{on}).raw;
+}
+auto hand_with_flag(uint64_t raw, bool on) noexcept -> uint64_t {
+    return (raw & ~(uint64_t{1} << 13)) | uint64_t{on} << 13;
+}
+
+auto lib_with_constants(uint64_t raw) noexcept -> uint64_t {
+    return ctl{raw}
+        .with(ctl::TraceEn{true}, ctl::FabricEn{false}, ctl::MTCFreq{3}, ctl::CycThresh{5},
+              ctl::ADDR0_CFG{reg::addr_cfg::trace_stop})
+        .raw;
+}
+auto hand_with_constants(uint64_t raw) noexcept -> uint64_t {
+    return (raw & 0xFFFF'FFF0'FF84'3FBE) | 0x2'0028'C001;
+}
+
+auto lib_from_nothing() noexcept -> uint64_t {
+    return ctl{}
+        .with(ctl::TraceEn{true}, ctl::User{true}, ctl::BranchEn{true}, ctl::ToPA{true})
+        .raw;
+}
+auto hand_from_nothing() noexcept -> uint64_t { return 0x2109; }
+
+auto lib_with_wrapped(uint64_t raw, uint64_t number) noexcept -> uint64_t {
+    return ctl{raw}.with(ctl::MTCFreq{wrapped{number}}).raw;
+}
+auto hand_with_wrapped(uint64_t raw, uint64_t number) noexcept -> uint64_t {
+    return (raw & ~(uint64_t{0xF} << 14)) | (number & 0xF) << 14;
+}
+
+auto lib_with_two_wrapped(uint64_t raw, uint64_t one, uint64_t two) noexcept -> uint64_t {
+    return ctl{raw}.with(ctl::MTCFreq{wrapped{one}}, ctl::PSBFreq{wrapped{two}}).raw;
+}
+auto hand_with_two_wrapped(uint64_t raw, uint64_t one, uint64_t two) noexcept -> uint64_t {
+    uint64_t const mtc = one & 0xF;
+    uint64_t const psb = two & 0xF;
+    return (raw & ~uint64_t{0xF03'C000}) | (mtc << 14 | psb << 24);
+}
+
+auto lib_with_encoding(uint64_t raw, reg::addr_cfg encoding) noexcept -> uint64_t {
+    return ctl{raw}.with(ctl::ADDR1_CFG{encoding}).raw;
+}
+auto hand_with_encoding(uint64_t raw, reg::addr_cfg encoding) noexcept -> uint64_t {
+    uint64_t const number = static_cast<uint64_t>(encoding) & 0xF;
+    return (raw & ~(uint64_t{0xF} << 36)) | number << 36;
+}
+
+auto lib_with_address(uint64_t raw, uint64_t address) noexcept -> uint64_t {
+    return topa::entry{raw}.with(topa::entry::Base{wrapped{address}}).raw;
+}
+auto hand_with_address(uint64_t raw, uint64_t address) noexcept -> uint64_t {
+    uint64_t const bits = address & ~uint64_t{0xFFF};
+    return (raw & 0xFFF) | bits;
+}
+
+auto lib_with_top_field(uint64_t raw, uint64_t number) noexcept -> uint64_t {
+    return pointers{raw}.with(pointers::OutputOffset{wrapped{number}}).raw;
+}
+auto hand_with_top_field(uint64_t raw, uint64_t number) noexcept -> uint64_t {
+    uint64_t const bits = number & 0xFFFF'FFFF;
+    return (raw & 0xFFFF'FFFF) | bits << 32;
+}
+
+void lib_with_in_memory(ctl* word, uint64_t number) noexcept {
+    *word = word->with(ctl::MTCFreq{wrapped{number}});
+}
+void hand_with_in_memory(uint64_t* word, uint64_t number) noexcept {
+    *word = (*word & ~(uint64_t{0xF} << 14)) | (number & 0xF) << 14;
+}
+
+// ------------------------------------------------------------------------------------ masks
+
+auto lib_reserved_bits(uint64_t raw) noexcept -> uint64_t { return ctl{raw}.reserved_bits_set(); }
+auto hand_reserved_bits(uint64_t raw) noexcept -> uint64_t { return raw & 0xFE7F'0000'7084'0000; }
+
+auto lib_has_reserved_bits(uint64_t raw) noexcept -> bool {
+    return topa::entry{raw}.reserved_bits_set() != 0;
+}
+auto hand_has_reserved_bits(uint64_t raw) noexcept -> bool { return (raw & 0xC2A) != 0; }
+
+auto lib_reserved_bits_of_39(uint64_t raw) noexcept -> uint64_t {
+    return base{raw}.reserved_bits_set(39);
+}
+auto hand_reserved_bits_of_39(uint64_t raw) noexcept -> uint64_t {
+    return raw & 0xFFFF'FF80'0000'007F;
+}
+
+// ------------------------------------------------------------------------------------ packets
+
+auto lib_cbr(uint64_t raw) noexcept -> uint64_t {
+    return packet::cbr{raw}.get<packet::cbr::CoreBusRatio>();
+}
+auto hand_cbr(uint64_t raw) noexcept -> uint64_t { return raw >> 16 & 0xFF; }
+
+auto lib_make_cbr(uint64_t ratio) noexcept -> uint64_t {
+    return packet::cbr{}.with(packet::cbr::CoreBusRatio{wrapped{ratio}}).raw;
+}
+auto hand_make_cbr(uint64_t ratio) noexcept -> uint64_t { return 0x0302 | (ratio & 0xFF) << 16; }
+
+auto lib_tsc(uint64_t raw) noexcept -> uint64_t { return packet::tsc{raw}.get<packet::tsc::TSC>(); }
+auto hand_tsc(uint64_t raw) noexcept -> uint64_t { return raw >> 8; }
+
+auto lib_cr3(uint64_t raw) noexcept -> uint64_t { return packet::pip{raw}.get<packet::pip::CR3>(); }
+auto hand_cr3(uint64_t raw) noexcept -> uint64_t { return raw >> 17 << 5; }
+
+auto lib_make_pip(uint64_t cr3, bool nr) noexcept -> uint64_t {
+    return packet::pip{}.with(packet::pip::NR{nr}, packet::pip::CR3{wrapped{cr3}}).raw;
+}
+auto hand_make_pip(uint64_t cr3, bool nr) noexcept -> uint64_t {
+    uint64_t const address = cr3 & 0x000F'FFFF'FFFF'FFE0;
+    return 0x4302 | (uint64_t{nr} << 16 | address >> 5 << 17);
+}
+
+auto lib_fc(uint64_t raw) noexcept -> uint64_t { return packet::tma{raw}.get<packet::tma::FC>(); }
+auto hand_fc(uint64_t raw) noexcept -> uint64_t { return raw >> 40 & 0x1FF; }
+
+auto lib_vmcs(uint64_t raw) noexcept -> uint64_t {
+    return packet::vmcs{raw}.get<packet::vmcs::base>();
+}
+auto hand_vmcs(uint64_t raw) noexcept -> uint64_t { return (raw >> 16 & 0xFF'FFFF'FFFF) << 12; }
+
+auto lib_mnt(wide_bits raw) noexcept -> uint64_t {
+    return packet::mnt{raw}.get<packet::mnt::payload>();
+}
+auto hand_mnt(wide_bits raw) noexcept -> uint64_t { return raw.low >> 24 | raw.high << 40; }
+
+auto lib_ptw(wide_bits raw) noexcept -> uint64_t { return packet::ptw{raw}.payload(); }
+auto hand_ptw(wide_bits raw) noexcept -> uint64_t { return raw.low >> 16 | raw.high << 48; }
+
+auto lib_ip_bytes(wide_bits raw) noexcept -> packet::ip_bytes {
+    return packet::tip{raw}.get<packet::tip::IPBytes>();
+}
+auto hand_ip_bytes(wide_bits raw) noexcept -> packet::ip_bytes {
+    return static_cast<packet::ip_bytes>(raw.low >> 5 & 7);
+}
+
+auto lib_is_tip(packet::any_packet const& any) noexcept -> bool { return any.is<packet::tip>(); }
+auto hand_is_tip(packet::any_packet const& any) noexcept -> bool {
+    return any.kind() == packet::kind::tip;
+}
+
+}  // extern "C"

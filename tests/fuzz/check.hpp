@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+
+#include <ptspec/bytes.hpp>
+
+/// What every fuzz target is called with.
+extern "C" auto LLVMFuzzerTestOneInput(uint8_t const* data, size_t size) -> int;
+
+namespace fuzz {
+
+/// Ends the program and says what does not hold.
+inline void require(bool condition, char const* what) {
+    if (!condition) {
+        std::fprintf(stderr, "does not hold: %s\n", what);
+        std::abort();
+    }
+}
+
+/// A fuzzer's bytes, taken one after the other. Behind their end come zeros.
+class input {
+public:
+    input(uint8_t const* data, size_t size) : rest_{data, size} {}
+
+    auto byte() -> uint8_t {
+        uint8_t const first = rest_.empty() ? uint8_t{0} : rest_[0];
+        rest_ = rest_.from(1);
+        return first;
+    }
+    /// The next eight bytes as a little-endian number.
+    auto number() -> uint64_t {
+        uint64_t const value = ptspec::load_le(rest_.first(8));
+        rest_ = rest_.from(8);
+        return value;
+    }
+    [[nodiscard]] auto is_empty() const -> bool { return rest_.empty(); }
+    [[nodiscard]] auto rest() const -> ptspec::byte_view { return rest_; }
+
+private:
+    ptspec::byte_view rest_;
+};
+
+/// A copy of bytes in an allocation of just their size: a sanitizer sees every step beyond it.
+class copy {
+public:
+    explicit copy(ptspec::byte_view from)
+        : bytes_{std::make_unique<uint8_t[]>(from.size())}, size_{from.size()} {
+        for (size_t i = 0; i < size_; ++i) { bytes_[i] = from[i]; }
+    }
+    [[nodiscard]] auto data() const -> uint8_t const* { return bytes_.get(); }
+    [[nodiscard]] auto size() const -> size_t { return size_; }
+
+private:
+    std::unique_ptr<uint8_t[]> bytes_;
+    size_t size_;
+};
+
+}  // namespace fuzz

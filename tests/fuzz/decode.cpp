@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: BSL-1.0
+// Fuzzes decoding: any bytes in any context.
+//
+//   byte 0    bits 1:0 the block (2 and 3: items of 4 and 8 bytes), bit 2 strict
+//   byte 1..  what is decoded, and every prefix of it
+
+#include <ptspec/packet/encode.hpp>
+
+#include <fuzz/check.hpp>
+#include <fuzz/naive.hpp>
+
+namespace {
+
+using fuzz::require;
+using namespace ptspec;
+using packet::kind;
+
+/// The reserved bits of each packet, from the catalogue's layouts.
+struct reserved_byte {
+    kind which;
+    unsigned byte;
+    uint8_t mask;
+};
+constexpr reserved_byte reserved_bytes[] = {
+    {kind::mode_exec, 1, 0x18}, {kind::mode_tsx, 1, 0x1C}, {kind::cbr, 3, 0xFF},
+    {kind::tma, 4, 0xFF},       {kind::tma, 6, 0xFE},      {kind::mwait, 3, 0xFF},
+    {kind::mwait, 4, 0xFF},     {kind::mwait, 5, 0xFF},    {kind::mwait, 6, 0xFC},
+    {kind::mwait, 7, 0xFF},     {kind::mwait, 8, 0xFF},    {kind::mwait, 9, 0xFF},
+    {kind::pwre, 2, 0x7F},      {kind::pwrx, 3, 0xF0},     {kind::pwrx, 4, 0xFF},
+    {kind::pwrx, 5, 0xFF},      {kind::pwrx, 6, 0xFF},     {kind::bbp, 2, 0x60},
+    {kind::cfe, 2, 0x60},       {kind::evd, 2, 0xC0},      {kind::trig, 1, 0x1F},
+};
+
+auto reserved_in(kind which, unsigned byte) -> uint8_t {
+    for (auto const& one : reserved_bytes) {
+        if (one.which == which && one.byte == byte) { return one.mask; }
+    }
+    return 0;
+}
+
+auto is_same(packet::decoded const& one, packet::decoded const& two) -> bool {
+    return one.packet == two.packet && one.why == two.why && one.need == two.need &&
+           one.broken == two.broken;
+}
+
+/// One result by itself.
+void check_result(byte_view in, packet::context how, packet::decoded const& got) {
+    require((got.why == packet::error::none) == (got.broken == rule::none),
+            "an error names its rule, a packet none");
+    if (got.why == packet::error::truncated) {
+        require(got.need > in.size() && got.need <= 16, "truncated needs more, at most 16 bytes");
+        require(got.broken == rule::PKT_255, "truncated is PKT-255");
+    } else {
+        require(got.need == 0, "only truncated needs bytes");
+    }
+    if (!got) {
+        require(got.length() == 0, "an error consumes nothing");
+        require(got.packet == packet::any_packet{}, "an error comes without a packet");
+        return;
+    }
+    require(got.length() >= 1 && got.length() <= in.size(), "a packet lies within the bytes");
+    for (unsigned i = 0; i < 16; ++i) {
+        auto const byte = static_cast<uint8_t>(i < 8 ? got.packet.raw().low >> (8 * i)
+                                                     : got.packet.raw().high >> (8 * (i - 8)));
+        require(byte == (i < got.length() ? in[i] : 0), "a packet's bits are its bytes");
+    }
+
+    auto const out = packet::encode(got.packet, how.items);
+    require(static_cast<bool>(out), "what was decoded can be encoded");
+    require(out.size() == got.length(), "it is as long as it was");
+    bool reserved_bits = false;
+    for (unsigned i = 0; i < out.size(); ++i) {
+        uint8_t const reserved = reserved_in(got.packet.kind(), i);
+        require(out.bytes[i] == (in[i] & ~reserved), "encoding clears reserved bits, only them");
+        reserved_bits = reserved_bits || (in[i] & reserved) != 0;
+    }
+    require(!(how.strict && reserved_bits && got.packet.is<packet::tma>()),
+            "in strict mode a reserved bit of TMA is damage");
+    fuzz::copy const bytes{out};
+    auto const back = packet::decode(bytes, how);
+    require(back && back.packet.kind() == got.packet.kind() && back.length() == got.length(),
+            "what was encoded is decoded");
+    require(reserved_bits || back.packet == got.packet, "it is the same packet");
+}
+
+/// The same bytes read as one type of packet.
+template <class Packet>
+void check_as(byte_view in, packet::context how, packet::decoded const& any) {
+    auto const got = packet::decode_as<Packet>(in, how);
+    bool const is_it = any && any.packet.is<Packet>();
+    require(static_cast<bool>(got) == is_it, "decode_as takes this packet and no other");
+    require(got.length == (is_it ? any.length() : 0), "decode_as consumes what decode does");
+    require(!is_it || got.packet == any.packet.as<Packet>(), "decode_as gives the same packet");
+    require(is_it || (got.why == any.why && got.need == any.need && got.broken == any.broken) ||
+                (got.why == packet::error::bad_opcode && got.broken == rule::PKT_010),
+            "decode_as fails as decode does, or because it is another packet");
+}
+
+template <class... Packets>
+void check_as_each(type_list<Packets...>, byte_view in, packet::context how,
+                   packet::decoded const& any) {
+    (check_as<Packets>(in, how, any), ...);
+}
+
+}  // namespace
+
+extern "C" auto LLVMFuzzerTestOneInput(uint8_t const* data, size_t size) -> int {
+    fuzz::input from{data, size};
+    unsigned const choice = from.byte();
+    packet::context const how{(choice & 2) == 0   ? packet::block::none
+                              : (choice & 1) == 0 ? packet::block::items_of_4
+                                                  : packet::block::items_of_8,
+                              (choice & 4) != 0};
+    byte_view const bytes = from.rest().first(24);
+
+    packet::decoded before{};
+    for (size_t length = 0; length <= bytes.size(); ++length) {
+        fuzz::copy const prefix{bytes.first(length)};
+        auto const got = packet::decode(prefix, how);
+        check_result(prefix, how, got);
+        check_as_each(packet::all{}, prefix, how, got);
+
+        auto expected = naive::decode(prefix, underlying(how.items));
+        if (how.strict && expected.why == packet::error::none &&
+            expected.which == packet::kind::tma &&
+            (prefix.data()[4] != 0 || prefix.data()[6] > 1)) {
+            expected = naive::failed(packet::error::bad_packet);
+        }
+        require(got.why == expected.why && got.need == expected.need &&
+                    got.length() == expected.length && got.packet.kind() == expected.which,
+                "decode follows the catalogue's grammar");
+
+        if (length != 0) {
+            if (before.why != packet::error::truncated) {
+                require(is_same(got, before), "more bytes change nothing behind the first answer");
+            } else if (length < before.need) {
+                require(got.why == packet::error::truncated && got.need >= before.need,
+                        "fewer bytes than needed are still too few");
+            } else {
+                require(got.why != packet::error::truncated || got.need > before.need,
+                        "the need that was told is met");
+            }
+        }
+        before = got;
+    }
+    return 0;
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: BSL-1.0
+// Fuzzes the search for PSBs against a search that looks at every place.
+//
+//   byte 0..5    where searches begin: three numbers of two bytes, modulo the size and a bit more
+//   byte 6..13   the sizes of pieces, one byte each; FFH stands for 4096
+//   byte 14..    what the bytes to search are made of: see `build`
+
+#include <vector>
+
+#include <ptspec/trace/sync.hpp>
+
+#include <fuzz/check.hpp>
+#include <fuzz/naive.hpp>
+
+namespace {
+
+using fuzz::require;
+using namespace ptspec;
+
+/// Bytes from a short description: 00 to 0F so many pairs 02 82, 10 to 1F the same behind one 82,
+/// 20 to 2F so many times 02, 30 to 3F so many times 82, 40 to 4F so many zeros times 256; any
+/// other byte is itself.
+auto build(fuzz::input from) -> std::vector<uint8_t> {
+    std::vector<uint8_t> out;
+    auto const repeat = [&](unsigned count, uint8_t byte) { out.insert(out.end(), count, byte); };
+    while (!from.is_empty() && out.size() < 12000) {
+        uint8_t const what = from.byte();
+        unsigned const count = what % 16U;
+        switch (what / 16) {
+            case 1: out.push_back(0x82); [[fallthrough]];
+            case 0:
+                for (unsigned i = 0; i < count; ++i) {
+                    out.push_back(0x02);
+                    out.push_back(0x82);
+                }
+                break;
+            case 2: repeat(count, 0x02); break;
+            case 3: repeat(count, 0x82); break;
+            case 4: repeat(count * 256, 0x00); break;
+            default: out.push_back(what); break;
+        }
+    }
+    return out;
+}
+
+/// Every PSB that a search in pieces finds.
+auto found_in_pieces(byte_view in, std::vector<size_t> const& sizes) -> std::vector<size_t> {
+    std::vector<size_t> found;
+    trace::psb_search search;
+    size_t begin = 0;
+    for (size_t const size : sizes) {
+        fuzz::copy const piece{in.from(begin).first(size)};
+        size_t at = 0;
+        while (search.in(byte_view{piece}.from(at))) {
+            require(search.end() >= -1, "a PSB ends one byte before the piece at the earliest");
+            auto const end = static_cast<size_t>(static_cast<int64_t>(begin + at) + search.end());
+            found.push_back(end - trace::psb_bytes);
+            search = {};
+            at = end > begin ? end - begin : 0;
+        }
+        if (begin + piece.size() == in.size()) {
+            if (search.at_the_end()) {
+                auto const end = static_cast<int64_t>(begin + at) + search.end();
+                found.push_back(static_cast<size_t>(end) - trace::psb_bytes);
+            }
+            return found;
+        }
+        begin += piece.size();
+    }
+    require(false, "the pieces are the whole");
+    return found;
+}
+
+}  // namespace
+
+extern "C" auto LLVMFuzzerTestOneInput(uint8_t const* data, size_t size) -> int {
+    fuzz::input from{data, size};
+    size_t places[3];
+    for (size_t& place : places) { place = from.byte() * size_t{256} + from.byte(); }
+    std::vector<size_t> sizes;
+    for (unsigned i = 0; i < 8; ++i) {
+        size_t const one = from.byte();
+        sizes.push_back(one == 255 ? 4096 : one);
+    }
+    fuzz::copy const bytes{build(from)};
+    byte_view const in = bytes;
+    auto const psbs = naive::psbs(in);
+
+    std::vector<size_t> walked;
+    for (size_t at = trace::find_psb(in); at != trace::nowhere; at = trace::find_psb(in, at + 1)) {
+        walked.push_back(at);
+    }
+    require(walked == psbs, "find_psb finds every PSB, one after the other");
+
+    walked.clear();
+    for (size_t at = trace::find_psb_before(in, in.size()); at != trace::nowhere;
+         at = trace::find_psb_before(in, at)) {
+        walked.insert(walked.begin(), at);
+    }
+    require(walked == psbs, "find_psb_before finds every PSB, one before the other");
+
+    for (size_t place : places) {
+        place %= in.size() + 20;
+        size_t next = trace::nowhere;
+        size_t previous = trace::nowhere;
+        for (size_t const psb : psbs) {
+            if (psb >= place && next == trace::nowhere) { next = psb; }
+            if (psb < place) { previous = psb; }
+        }
+        require(trace::find_psb(in, place) == next, "the first PSB that begins here or later");
+        require(trace::find_psb_before(in, place) == previous, "the last PSB that begins before");
+    }
+
+    sizes.push_back(in.size());
+    require(found_in_pieces(in, sizes) == psbs, "a search in pieces finds every PSB");
+    return 0;
+}

@@ -1,0 +1,500 @@
+// SPDX-License-Identifier: BSL-1.0
+// Fuzzes reading: a trace in one piece, in pieces, by `next`, `for_each` and `scan`, from copies,
+// and after moves from PSB to PSB, against a reader written down here as the catalogue tells it.
+//
+//   byte 0       bit 0 sync, bit 1 strict, bits 3:2 the hook, bits 7:4 how many pieces have a size
+//   byte 1       after how many items a copy is taken, a visitor stops or a move is made
+//   8 bytes      what the hook answers, 4 bits for each of 16 classes of opcodes
+//   a byte each  the sizes of the pieces; the last piece is what is left
+//   the rest     the trace
+
+#include <memory>
+#include <vector>
+
+#include <ptspec/trace/reader.hpp>
+
+#include <fuzz/check.hpp>
+#include <fuzz/naive.hpp>
+
+namespace {
+
+using fuzz::require;
+using namespace ptspec;
+using packet::error;
+using packet::kind;
+using trace::event;
+
+// ------------------------------------------------------------------------------------ the input
+
+/// Knows opcodes by chance. Its answer depends on the opcode, in one mode on the byte behind it.
+struct hook {
+    unsigned mode = 0;
+    uint64_t answers = 0;
+
+    auto operator()(byte_view bytes) const -> unsigned {
+        require(!bytes.empty() && bytes.size() <= 16, "a hook sees 1 to 16 bytes");
+        require(naive::decode(bytes, 0).why == error::bad_opcode, "a hook sees unknown opcodes");
+        unsigned const opcode = bytes[0] != 0x02   ? bytes[0]
+                                : bytes[1] != 0xC3 ? bytes[1] * 3U
+                                                   : bytes[2] * 7U;
+        unsigned const answer = (answers >> (opcode % 16 * 4)) & 15;
+        switch (mode) {
+            case 1: return answer;
+            case 2: return answer % 4 == 0 ? 0 : bytes.size() < 3 ? 3 : 3 + bytes[2] % 14U;
+            case 3: return answer + 3;  // 17 and 18 are no lengths
+            default: return 0;
+        }
+    }
+};
+
+struct setting {
+    trace::options how;
+    ::hook hook;
+    unsigned moment;
+    std::vector<size_t> sizes;
+    byte_view bytes;
+};
+
+auto setting_of(fuzz::input from) -> setting {
+    setting all;
+    unsigned const choice = from.byte();
+    all.how = {.sync = (choice & 1) != 0, .strict = (choice & 2) != 0};
+    all.moment = from.byte();
+    all.hook = {(choice >> 2) & 3, from.number()};
+    for (unsigned i = 0; i < choice >> 4; ++i) { all.sizes.push_back(from.byte()); }
+    all.bytes = from.rest().first(4096);
+    return all;
+}
+
+// ------------------------------------------------------------------------------------ steps
+
+/// An item in a form that can be compared.
+struct step {
+    event what = event::end;
+    error why = error::none;
+    unsigned length = 0;
+    unsigned need = 0;
+    uint64_t offset = 0;
+    uint64_t ip = 0;
+    int64_t skipped = 0;
+    kind which = kind::pad;
+    wide_bits bits{};
+
+    friend auto operator==(step const&, step const&) -> bool = default;
+};
+using steps = std::vector<step>;
+
+auto step_of(trace::item const& from) -> step {
+    require(from.what == event::damage || from.broken == rule::none, "damage alone breaks a rule");
+    require(from.what != event::damage || from.broken != rule::none, "damage names its rule");
+    if (from.what == event::packet) {
+        require(from.length == from.packet.length(), "an item is as long as its packet");
+    } else {
+        require(from.packet == packet::any_packet{}, "there is a packet or there is none");
+    }
+    return {from.what, from.why,     from.length,        from.need,        from.offset,
+            from.ip,   from.skipped, from.packet.kind(), from.packet.raw()};
+}
+
+/// Bytes of the trace from which a packet's bits are read.
+auto bits_at(byte_view bytes, size_t at, unsigned length) -> wide_bits {
+    return load_le_wide(bytes.from(at).first(length));
+}
+
+/// Reads a trace as PKT-250..256 say. Begins at the PSB at `at` where `at_psb` is set.
+struct expectation {
+    steps all;
+    std::vector<unsigned> items;  // behind each step
+};
+
+auto expect(setting const& what, bool at_psb = false, size_t at = 0) -> expectation {
+    expectation out;
+    auto const bytes = what.bytes;
+    auto const psbs = naive::psbs(bytes);
+    unsigned items = 0;
+    uint64_t ip = 0;
+    auto const add = [&](step one) {
+        out.all.push_back(one);
+        out.items.push_back(items);
+    };
+    bool searching = what.how.sync && !at_psb;
+    event found = event::synced;
+    size_t search_from = 0;
+    size_t lost_at = 0;
+    while (true) {
+        if (searching) {
+            size_t psb = bytes.size();
+            for (size_t const one : psbs) {
+                if (one >= search_from && one < psb) { psb = one; }
+            }
+            if (psb == bytes.size()) {
+                add({.what = event::lost,
+                     .offset = bytes.size(),
+                     .skipped = static_cast<int64_t>(bytes.size() - lost_at)});
+                break;
+            }
+            if (found != event::synced || psb != 0) {
+                add({.what = found,
+                     .offset = psb,
+                     .skipped = static_cast<int64_t>(psb) - static_cast<int64_t>(lost_at)});
+            }
+            searching = false;
+            at = psb;
+            items = 0;
+            ip = 0;
+        }
+        auto const here = bytes.from(at);
+        if (here.empty()) { break; }
+        auto got = naive::decode(here, items);
+        if (what.how.strict && got.why == error::none && got.which == kind::tma &&
+            (here[4] != 0 || here[6] > 1)) {
+            got = naive::failed(error::bad_packet);
+        }
+        if (got.why == error::bad_opcode) {
+            unsigned const known = what.hook(here.first(16));
+            if (known != 0 && known <= 16) {
+                if (known <= here.size()) {
+                    add({.what = event::unknown, .length = known, .offset = at, .ip = ip});
+                    at += known;
+                    continue;
+                }
+                got = naive::truncated(known);
+            }
+        }
+        if (got.why == error::none) {
+            items = naive::items_behind(got.which, here, items);
+            ip = naive::last_ip_behind(got.which, here, ip);
+            add({.what = event::packet,
+                 .length = got.length,
+                 .offset = at,
+                 .ip = ip,
+                 .which = got.which,
+                 .bits = bits_at(bytes, at, got.length)});
+            at += got.length;
+        } else if (got.why == error::truncated) {
+            add({.what = event::damage,
+                 .why = got.why,
+                 .need = got.need - static_cast<unsigned>(here.size()),
+                 .offset = at,
+                 .skipped = static_cast<int64_t>(here.size())});
+            break;
+        } else {
+            add({.what = event::damage, .why = got.why, .offset = at});
+            searching = true;
+            found = event::resynced;
+            search_from = at < 15 ? 0 : at - 15;
+            lost_at = at;
+        }
+    }
+    items = out.items.empty() ? 0 : out.items.back();
+    add({.what = event::end, .offset = bytes.size()});
+    return out;
+}
+
+/// Every byte belongs to one step, but for those of a PSB that begins before the damage.
+void account(steps const& all, size_t size) {
+    require(all.size() <= 2 * size + 16, "there are no more items than bytes allow");
+    uint64_t place = 0;
+    for (step const& one : all) {
+        switch (one.what) {
+            case event::packet:
+            case event::unknown:
+                require(one.length >= 1 && one.offset == place, "packets follow each other");
+                place += one.length;
+                break;
+            case event::synced:
+                require(place == 0 && one.skipped == static_cast<int64_t>(one.offset),
+                        "what stands before the first PSB is skipped");
+                place = one.offset;
+                break;
+            case event::resynced:
+                require(one.offset + 15 >= place && one.offset + 16 > place,
+                        "reading goes on behind the damage");
+                require(one.skipped == static_cast<int64_t>(one.offset - place),
+                        "skipped bytes are counted from the damage");
+                place = one.offset;
+                break;
+            case event::damage:
+                require(one.offset == place, "damage stands where the next packet should");
+                if (one.why == error::truncated) {
+                    place += static_cast<uint64_t>(one.skipped);
+                    require(place == size, "only the last packet can be cut off");
+                }
+                break;
+            case event::lost:
+                require(place + static_cast<uint64_t>(one.skipped) == size, "the rest is lost");
+                place = size;
+                break;
+            case event::more: require(false, "a reader of the whole trace asks for no more"); break;
+            case event::end:
+                require(place == size && &one == &all.back(), "the end is the end");
+                break;
+        }
+    }
+}
+
+// ------------------------------------------------------------------------------------ reading
+
+/// Gives a reader the trace, in one piece or in several. Copies go on by themselves.
+class feeder {
+public:
+    feeder(setting const& what, bool in_pieces)
+        : bytes_{what.bytes},
+          sizes_{in_pieces ? what.sizes : std::vector<size_t>{}},
+          in_pieces_{in_pieces} {
+        if (!in_pieces) {
+            piece_ = std::make_shared<fuzz::copy>(bytes_);
+            given_ = bytes_.size();
+        }
+    }
+
+    [[nodiscard]] auto reader(setting const& what) const -> trace::reader<hook> {
+        return in_pieces_ ? trace::reader<hook>{what.how, what.hook}
+                          : trace::reader<hook>{*piece_, what.how, what.hook};
+    }
+    /// The piece at hand, and where it begins. A reader that asks for more has let go of it.
+    [[nodiscard]] auto piece() const -> byte_view { return piece_ ? *piece_ : byte_view{}; }
+    [[nodiscard]] auto begin() const -> uint64_t { return given_ - piece().size(); }
+
+    /// What a reader that asked for more gets. Returns how many bytes, or `nothing_left`.
+    template <class Reader>
+    auto give(Reader& reader) -> size_t {
+        if (next_ > sizes_.size()) {
+            reader.finish();
+            require(!reader.feed(bytes_), "nothing comes behind the last piece");
+            piece_.reset();
+            return nothing_left;
+        }
+        auto const rest = bytes_.from(static_cast<size_t>(given_));
+        auto const piece = next_ < sizes_.size() ? rest.first(sizes_[next_]) : rest;
+        ++next_;
+        given_ += piece.size();
+        piece_ = std::make_shared<fuzz::copy>(piece);
+        require(reader.feed(*piece_), "a reader that asked for a piece takes it");
+        require(piece_->size() == 0 || !reader.feed(*piece_), "it takes one piece");
+        return piece_->size();
+    }
+    static constexpr size_t nothing_left = ~size_t{0};
+
+private:
+    byte_view bytes_;
+    std::vector<size_t> sizes_;
+    bool in_pieces_;
+    size_t next_ = 0;
+    uint64_t given_ = 0;
+    std::shared_ptr<fuzz::copy> piece_;
+};
+
+/// A reader with what feeds it.
+struct reading {
+    feeder from;
+    trace::reader<hook> reader;
+    bool searching;  // for a PSB: the place is where the search goes on
+
+    reading(setting const& what, bool in_pieces)
+        : from{what, in_pieces}, reader{from.reader(what)}, searching{what.how.sync} {}
+
+    /// The next item but `more`.
+    auto next() -> trace::item {
+        size_t missing = 0;
+        uint64_t asked_at = 0;
+        while (true) {
+            uint64_t const offset = reader.offset();
+            auto const got = reader.next();
+            require(searching || got.offset == offset,
+                    "outside of a search offset() is where the next packet begins");
+            if (got.what != event::more) {
+                require(missing == 0, "without the bytes it asked for a reader asks again");
+                searching = got.what == event::damage && got.why != error::truncated;
+                return got;
+            }
+            require(got.need >= 1 && got.need <= 16, "a reader asks for 1 to 16 bytes");
+            require(missing == 0 || (got.need >= missing && got.offset == asked_at),
+                    "it asks for what is missing still");
+            size_t const given = from.give(reader);
+            missing = given < got.need ? got.need - given : 0;
+            asked_at = got.offset;
+            if (given == feeder::nothing_left) { missing = 0; }
+        }
+    }
+
+    auto rest() -> steps {
+        steps all;
+        do { all.push_back(step_of(next())); } while (all.back().what != event::end);
+        return all;
+    }
+};
+
+/// Takes every packet and every item.
+struct collector {
+    steps& all;
+    unsigned stop_after = ~0U;
+
+    template <packet::packet_type Packet>
+    auto operator()(Packet const& packet, trace::at where) -> bool {
+        all.push_back({.what = event::packet,
+                       .length = where.length,
+                       .offset = where.offset,
+                       .ip = where.ip,
+                       .which = Packet::about.id,
+                       .bits = packet::any_packet{packet, where.length}.raw()});
+        return stop_after == ~0U || --stop_after != 0;
+    }
+    void operator()(trace::item const& other) const {
+        if (other.what != event::more) { all.push_back(step_of(other)); }
+    }
+};
+
+/// Takes two types of packets and nothing else.
+struct chooser {
+    steps& all;
+    void operator()(packet::tip const& packet, trace::at where) const {
+        collector{all}(packet, where);
+    }
+    void operator()(packet::tnt_short const& packet, trace::at where) const {
+        collector{all}(packet, where);
+    }
+};
+
+template <class Visitor>
+void visit_all(reading one, Visitor visitor) {
+    while (true) {
+        auto const ended = one.reader.for_each(visitor);
+        if (ended == event::end) { return; }
+        if (ended == event::more) { (void)one.from.give(one.reader); }
+    }
+}
+
+auto visited(reading const& one) -> steps {
+    steps all;
+    visit_all(one, collector{all});
+    return all;
+}
+
+auto sum_of(steps const& all) -> trace::tally {
+    trace::tally sum;
+    for (step const& one : all) {
+        if (one.what == event::packet) {
+            sum.packets[underlying(one.which)] += 1;
+            sum.bytes[underlying(one.which)] += one.length;
+        }
+        if (one.what == event::unknown) {
+            sum.unknown += 1;
+            sum.unknown_bytes += one.length;
+        }
+        sum.errors += one.what == event::damage ? 1U : 0U;
+        sum.resyncs += one.what == event::resynced ? 1U : 0U;
+    }
+    return sum;
+}
+
+void check_bulk(setting const& what, bool in_pieces, steps const& expected) {
+    reading const fresh{what, in_pieces};
+    require(visited(fresh) == expected, "for_each tells what next does");
+
+    // A visitor that stops, and whoever goes on behind it.
+    reading stopped = fresh;
+    steps all;
+    event ended = event::more;
+    while (ended == event::more) {
+        ended = stopped.reader.for_each(collector{all, what.moment + 1U});
+        if (ended == event::more) { (void)stopped.from.give(stopped.reader); }
+    }
+    if (ended == event::packet) {
+        for (step const& one : stopped.rest()) { all.push_back(one); }
+    }
+    require(all == expected, "next goes on where for_each stopped");
+
+    steps chosen;
+    visit_all(fresh, chooser{chosen});
+    steps wanted;
+    for (step const& one : expected) {
+        if (one.what == event::packet && (one.which == kind::tip || one.which == kind::tnt_short)) {
+            wanted.push_back(one);
+        }
+    }
+    require(chosen == wanted, "a visitor gets what it takes");
+
+    reading scanned = fresh;
+    trace::tally sum;
+    size_t boundaries = 0;
+    bool more = true;
+    while (more) {
+        sum = scanned.reader.scan(sum, [&](kind which, uint64_t offset, unsigned length) {
+            while (boundaries < expected.size() && expected[boundaries].what != event::packet) {
+                ++boundaries;
+            }
+            require(boundaries < expected.size() && expected[boundaries].which == which &&
+                        expected[boundaries].offset == offset &&
+                        expected[boundaries].length == length,
+                    "scan tells the packets' boundaries");
+            ++boundaries;
+        });
+        more = in_pieces && scanned.from.give(scanned.reader) != feeder::nothing_left;
+    }
+    if (in_pieces) { sum = scanned.reader.scan(sum); }
+    require(sum == sum_of(expected), "scan counts what next tells");
+}
+
+// ------------------------------------------------------------------------------------ moving
+
+/// Goes to a PSB of the piece at hand, if there is one, and reads on.
+void check_move(setting const& what, reading moved, steps const& rest, unsigned way) {
+    auto const psbs = naive::psbs(moved.from.piece());
+    auto const place = static_cast<int64_t>(moved.reader.offset()) -
+                       static_cast<int64_t>(moved.from.begin());
+    int64_t wanted = -1;
+    for (size_t const psb : psbs) {
+        auto const at = static_cast<int64_t>(psb);
+        if (way == 0 && wanted < 0) { wanted = at; }
+        if (way == 1 && wanted < 0 && (at > place || (at == place && moved.searching))) {
+            wanted = at;
+        }
+        if (way == 2 && at < place) { wanted = at; }
+    }
+    bool const found = way == 0   ? moved.reader.sync_first()
+                       : way == 1 ? moved.reader.sync_next()
+                                  : moved.reader.sync_previous();
+    require(found == (wanted >= 0), "a move finds a PSB where there is one");
+    if (!found) {
+        require(moved.rest() == rest, "a move that finds nothing changes nothing");
+        return;
+    }
+    uint64_t const psb = moved.from.begin() + static_cast<uint64_t>(wanted);
+    moved.searching = false;
+    require(moved.reader.offset() == psb, "a move leads to the PSB that was asked for");
+    require(moved.rest() == expect(what, true, static_cast<size_t>(psb)).all,
+            "reading goes on at the PSB as at any other");
+}
+
+void check(setting const& what, bool in_pieces) {
+    auto const expected = expect(what);
+    reading one{what, in_pieces};
+    unsigned const moment = what.moment % 64;
+    for (size_t i = 0; i < expected.all.size(); ++i) {
+        if (i == moment) {
+            steps const rest{expected.all.begin() + static_cast<std::ptrdiff_t>(i),
+                             expected.all.end()};
+            require(reading{one}.rest() == rest, "a copy goes on as the original does");
+            require(visited(one) == rest, "for_each goes on where next stopped");
+            for (unsigned way = 0; way < 3; ++way) { check_move(what, one, rest, way); }
+        }
+        auto const got = one.next();
+        require(step_of(got) == expected.all[i], "reading follows the catalogue");
+        require(got.what != event::packet || (one.reader.last_ip() == got.ip &&
+                                              underlying(one.reader.items()) == expected.items[i]),
+                "the reader's state is that behind the packet");
+    }
+    require(one.next().what == event::end, "the end stays the end");
+    check_bulk(what, in_pieces, expected.all);
+}
+
+}  // namespace
+
+extern "C" auto LLVMFuzzerTestOneInput(uint8_t const* data, size_t size) -> int {
+    setting const what = setting_of({data, size});
+    account(expect(what).all, what.bytes.size());
+    check(what, false);
+    check(what, true);
+    return 0;
+}
