@@ -25,19 +25,19 @@ using namespace ptspec;
 
 constexpr std::string_view usage = R"(usage: pt_asm [-o OUTPUT] [LISTING]
 
-Reads a listing as pt_dump writes it, from LISTING or standard input, and writes the bytes to OUTPUT or
-standard output. Each line is a packet:
+Reads a listing as pt_dump writes it, from LISTING or standard input, and writes the bytes to
+OUTPUT or standard output. Each line is a packet:
 
   [OFFSET] NAME [FIELD=VALUE...]
 
-Offset and `len` may be left out, and so may fields that are 0. An offset ahead of the bytes written so
-far is reached with PADs: a listing without its PADs gives them back, and bytes that were skipped before
-the first PSB become PADs. `len` makes a CYC longer than it has to be. An IP packet takes `ipc` and
-`payload`, or `ip` alone: it is then written in the shortest form that rebuilds this IP. What follows #
-is a comment.
+Offset and `len` may be left out, and so may fields that are 0. An offset ahead of the bytes
+written so far is reached with PADs: a listing without its PADs gives them back, and bytes that
+were skipped before the first PSB become PADs. `len` makes a CYC longer than it has to be. An IP
+packet takes `ipc` and `payload`, or `ip` alone: it is then written in the shortest form that
+rebuilds this IP. What follows # is a comment.
 
-Exit status: 0 written; 1 a line that cannot be written as bytes, such as one of damage; 2 wrong usage, or
-a file that cannot be read or written.
+Exit status: 0 written; 1 a line that cannot be written as bytes, such as one of damage; 2 wrong
+usage, or a file that cannot be read or written.
 )";
 
 /// Why a line is refused.

@@ -36,22 +36,24 @@ Lists the packets of raw Intel PT traces, one line each. FILE may be - for stand
   --json        one JSON object a line
   --help        this text
 
-A line of the listing is `OFFSET name len=N field=value...`, the offset in hexadecimal. Behind damage
-reading goes on at the next PSB: `OFFSET !error code=...`, then `OFFSET !resync skipped=N`.
+A line of the listing is `OFFSET name len=N field=value...`, the offset in hexadecimal. Behind
+damage reading goes on at the next PSB: `OFFSET !error code=...`, then `OFFSET !resync
+skipped=N`.
 
-JSON: every object has "offset" (a number, in bytes). A packet has "packet" (its name in the listing),
-"len", and its fields by the names of the listing: numbers, but addresses, payloads and counters as
-strings "0x...", branches as a string of T and N, and null where the listing has `-`. What is no packet
-has "event" in place of "packet": "sync", "resync" and "nosync" with "skipped"; "error" with "code", and
-"left" when the trace ends in a packet; "unknown" with "len"; "end" with "packets", "errors" and
-"resyncs". With several files, {"event":"file","file":NAME} comes before the objects of each.
-With --summary there is one object a file: "file", "bytes", "packets", "skipped", "errors" and "resyncs"
-(numbers), "errors_by_code" and "by_type" (an object a name; of a packet "packets" and "bytes"),
-"psb_spacing" ("min", "mean", "max" in bytes) and "ip" ("lowest", "highest"), which are null when there
-is nothing to tell.
+JSON: every object has "offset" (a number, in bytes). A packet has "packet" (its name in the
+listing), "len", and its fields by the names of the listing: numbers, but addresses, payloads
+and counters as strings "0x...", branches as a string of T and N, and null where the listing has
+`-`. What is no packet has "event" in place of "packet": "sync", "resync" and "nosync" with
+"skipped"; "error" with "code", and "left" when the trace ends in a packet; "unknown" with
+"len"; "end" with "packets", "errors" and "resyncs". With several files,
+{"event":"file","file":NAME} comes before the objects of each. With --summary there is one
+object a file: "file", "bytes", "packets", "skipped", "errors" and "resyncs" (numbers),
+"errors_by_code" and "by_type" (an object a name; of a packet "packets" and "bytes"),
+"psb_spacing" ("min", "mean", "max" in bytes) and "ip" ("lowest", "highest"), which are null
+when there is nothing to tell.
 
-Exit status: 0 no damage; 1 damage, listed; 2 wrong usage, a file that is empty or cannot be read, or
-output that cannot be written; 3 no PSB.
+Exit status: 0 no damage; 1 damage, listed; 2 wrong usage, a file that is empty or cannot be
+read, or output that cannot be written; 3 no PSB.
 )";
 
 enum status : std::uint8_t { clean = 0, damaged = 1, failed = 2, no_psb = 3 };
@@ -201,7 +203,8 @@ void append_json(std::string& out, trace::item const& item, listing::totals cons
     out += "}\n";
 }
 
-// ------------------------------------------------------------------------------------- the two ways
+// ------------------------------------------------------------------------------------- the two
+// ways
 
 /// Prints every item as a line.
 class lister {

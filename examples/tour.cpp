@@ -16,8 +16,8 @@ namespace {
 
 using namespace ptspec;
 
-// A table of two output regions that links back to itself. A misaligned region, an address that does
-// not fit or a forgotten link would stop the build here.
+// A table of two output regions that links back to itself. A misaligned region, an address that
+// does not fit or a forgotten link would stop the build here.
 constexpr std::uint64_t table_address = 0x1'0000'0000;
 constexpr auto ring = topa::ring(
     table_address, topa::region{.base = 0x1'0010'0000, .size = topa::region_size::size_1M},
@@ -29,7 +29,8 @@ static_assert(ring.entries[2] == topa::link_to(table_address));
 // The page that the processor will read, laid out by the compiler.
 alignas(4096) constinit auto const placed = ring;
 
-// Where the next byte of trace goes, by the two output registers: entry 1, 16 bytes into its region.
+// Where the next byte of trace goes, by the two output registers: entry 1, 16 bytes into its
+// region.
 using reg::ia32_rtit_output_base;
 constexpr auto base = ia32_rtit_output_base{}.with(
     ia32_rtit_output_base::BasePhysAddr{table_address});

@@ -52,7 +52,8 @@ void for_each_field(Function check) {
 
 // ------------------------------------------------------------------------------------ values
 
-/// The 64-bit patterns that every field of every word is tried with: the edges, and some of no kind.
+/// The 64-bit patterns that every field of every word is tried with: the edges, and some of no
+/// kind.
 constexpr std::uint64_t patterns[] = {
     0,
     1,
@@ -285,7 +286,8 @@ TEST_CASE("a word is its raw bits and nothing else, and may be a template argume
     });
 }
 
-// ------------------------------------------------------------------------------------ the catalogue
+// ------------------------------------------------------------------------------------ the
+// catalogue
 
 namespace {
 

@@ -5,8 +5,8 @@
 
 #include <type_traits>
 
-// What holds for all words of the library is in laws_words.cpp. Here are words that nobody owns, with the
-// bits written out.
+// What holds for all words of the library is in laws_words.cpp. Here are words that nobody owns,
+// with the bits written out.
 
 using namespace ptspec;
 
@@ -258,7 +258,8 @@ TEST_CASE("reserved_bits_set() has only what is both reserved and set") {
     });
 }
 
-// ------------------------------------------------------------------------------------ the word itself
+// ------------------------------------------------------------------------------------ the word
+// itself
 
 TEST_CASE("a word is its raw bits") {
     static_assert(sizeof(small) == 1 && sizeof(only_one) == 4 && sizeof(mixed) == 8 &&

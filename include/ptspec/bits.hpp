@@ -38,7 +38,8 @@ struct wide_bits {
 
 namespace detail {
 
-/// Bits `lsb` and up of a raw word, right-justified; what lies above bit 63 of the result is cut off.
+/// Bits `lsb` and up of a raw word, right-justified; what lies above bit 63 of the result is cut
+/// off.
 template <class Raw>
 constexpr auto from_bit(Raw raw, unsigned lsb) noexcept -> uint64_t {
     if constexpr (same_as<Raw, wide_bits>) {
@@ -124,7 +125,7 @@ struct other : bit_range<Msb, Lsb> {
 /// Opcode bits. Whoever holds another value there holds another packet.
 template <unsigned Msb, unsigned Lsb, uint64_t Value>
 struct fixed : bit_range<Msb, Lsb> {
-    static_assert(Msb - Lsb < 64 && Value <= low_bits(Msb - Lsb + 1));
+    static_assert(Msb < Lsb + 64 && Value <= low_bits(Msb - Lsb + 1));
     static constexpr row_kind kind = row_kind::fixed;
     static constexpr mismatch otherwise = mismatch::bad_opcode;
     static constexpr uint64_t value = Value;
@@ -171,7 +172,7 @@ inline constexpr constant_number<Value> constant{};
 /// A field that holds a number.
 template <unsigned Msb, unsigned Lsb = Msb>
 struct field : bit_range<Msb, Lsb> {
-    static_assert(Msb - Lsb < 64);
+    static_assert(Msb < Lsb + 64);
     using value_type = uint64_t;
     value_type value;
 
@@ -229,8 +230,8 @@ struct enumerated : bit_range<Msb, Lsb> {
         : value{static_cast<value_type>(number.value & low_bits(Msb - Lsb + 1))} {}
 };
 
-/// A field that holds the upper bits of an address: its value is the whole address, of which the bits
-/// below `LowestAddressBit` are 0. The address bits at and above MAXPHYADDR are reserved.
+/// A field that holds the upper bits of an address: its value is the whole address, of which the
+/// bits below `LowestAddressBit` are 0. The address bits at and above MAXPHYADDR are reserved.
 template <unsigned Msb, unsigned Lsb, unsigned LowestAddressBit = Lsb>
 struct address_field : bit_range<Msb, Lsb> {
     using value_type = uint64_t;

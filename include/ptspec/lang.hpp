@@ -15,6 +15,9 @@ inline constexpr bool is_same = false;
 template <class Type>
 inline constexpr bool is_same<Type, Type> = true;
 
+template <class Type, class... Choices>
+inline constexpr bool is_one_of = (is_same<Type, Choices> || ...);
+
 template <bool Condition, class Yes, class No>
 struct choose {
     using type = Yes;
@@ -48,7 +51,7 @@ template <class One, class Two>
 concept same_as = detail::is_same<One, Two>;
 
 template <class Type, class... Choices>
-concept one_of = (same_as<Type, Choices> || ...);
+concept one_of = detail::is_one_of<Type, Choices...>;
 
 template <class Type>
 concept integral = one_of<Type, bool, char, signed char, unsigned char, wchar_t, char8_t, char16_t,
@@ -91,6 +94,25 @@ template <class... Types>
 struct type_list {
     static constexpr size_t size = sizeof...(Types);
 };
+
+/// A list of numbers, and nothing but the list.
+template <size_t... Index>
+struct index_list {};
+
+namespace detail {
+
+template <size_t Count, size_t... Index>
+struct count_up : count_up<Count - 1, Count - 1, Index...> {};
+template <size_t... Index>
+struct count_up<0, Index...> {
+    using type = index_list<Index...>;
+};
+
+}  // namespace detail
+
+/// 0 to `Count` - 1.
+template <size_t Count>
+using make_index_list = typename detail::count_up<Count>::type;
 
 /// How many bits are 1. No builtin: where there is no instruction it is a call of a library.
 constexpr auto popcount(uint64_t value) noexcept -> unsigned {
@@ -174,7 +196,8 @@ struct probe_of_a_name {};
 /// The unqualified name of a type that is not a template, as it is spelled in the source.
 template <class Type>
 constexpr auto name_of() noexcept -> text {
-    // What stands behind the name is the same for every type: measured on a type whose name is known.
+    // What stands behind the name is the same for every type: measured on a type whose name is
+    // known.
     constexpr auto probe = detail::decorated_name<detail::probe_of_a_name>();
     constexpr text known = "probe_of_a_name";
     constexpr auto behind = [&] {

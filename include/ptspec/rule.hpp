@@ -20,12 +20,10 @@ enum class rule : uint16_t {
     OUT_022 = detail::out + 22,
     OUT_023 = detail::out + 23,
     OUT_024 = detail::out + 24,
-    OUT_046 = detail::out + 46,
     OUT_060 = detail::out + 60,
     OUT_061 = detail::out + 61,
     OUT_062 = detail::out + 62,
     OUT_063 = detail::out + 63,
-    OUT_064 = detail::out + 64,
     OUT_065 = detail::out + 65,
     OUT_066 = detail::out + 66,
     PKT_010 = detail::pkt + 10,
@@ -57,13 +55,11 @@ enum class rule : uint16_t {
         case rule::OUT_023:
             return "the base of a single-range output has to be aligned to its size";
         case rule::OUT_024: return "the output offset has to lie inside the single-range region";
-        case rule::OUT_046: return "a ToPA table holds at most 2^25 entries";
         case rule::OUT_060: return "bits 1, 3, 5, 10 and 11 of a ToPA entry are reserved";
         case rule::OUT_061: return "a ToPA table has to begin at a multiple of 4 KB";
         case rule::OUT_062:
             return "the base of an output region has to be aligned to the region's size";
         case rule::OUT_063: return "an address in a ToPA entry has to lie below 2^MAXPHYADDR";
-        case rule::OUT_064: return "the output offset has to lie inside the current region";
         case rule::OUT_065: return "a ToPA entry with END may have neither INT nor STOP";
         case rule::OUT_066: return "entry 0 of a ToPA table has to be an output region, not END";
         case rule::PKT_010: return "these bytes begin another packet";

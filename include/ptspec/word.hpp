@@ -122,7 +122,12 @@ struct bit_word {
     template <class Field>
         requires field_of<Field, Derived>
     [[nodiscard]] constexpr auto get() const noexcept -> typename Field::value_type {
-        return Field::from_number(detail::from_bit(raw, Field::lsb) & low_bits(Field::width));
+        if constexpr (same_as<typename Field::value_type, bool>) {
+            // Tested in place, so that compilers merge the tests of several flags.
+            return (raw & detail::run_of_bits<Raw>(Field::msb, Field::lsb)) != Raw{};
+        } else {
+            return Field::from_number(detail::from_bit(raw, Field::lsb) & low_bits(Field::width));
+        }
     }
 
     /// The same word with other values in the named fields; every other bit stays.

@@ -44,6 +44,9 @@ inline constexpr bool is_same = false;
 template <class Type>
 inline constexpr bool is_same<Type, Type> = true;
 
+template <class Type, class... Choices>
+inline constexpr bool is_one_of = (is_same<Type, Choices> || ...);
+
 template <bool Condition, class Yes, class No>
 struct choose {
     using type = Yes;
@@ -77,7 +80,7 @@ template <class One, class Two>
 concept same_as = detail::is_same<One, Two>;
 
 template <class Type, class... Choices>
-concept one_of = (same_as<Type, Choices> || ...);
+concept one_of = detail::is_one_of<Type, Choices...>;
 
 template <class Type>
 concept integral = one_of<Type, bool, char, signed char, unsigned char, wchar_t, char8_t, char16_t,
@@ -120,6 +123,25 @@ template <class... Types>
 struct type_list {
     static constexpr size_t size = sizeof...(Types);
 };
+
+/// A list of numbers, and nothing but the list.
+template <size_t... Index>
+struct index_list {};
+
+namespace detail {
+
+template <size_t Count, size_t... Index>
+struct count_up : count_up<Count - 1, Count - 1, Index...> {};
+template <size_t... Index>
+struct count_up<0, Index...> {
+    using type = index_list<Index...>;
+};
+
+}  // namespace detail
+
+/// 0 to `Count` - 1.
+template <size_t Count>
+using make_index_list = typename detail::count_up<Count>::type;
 
 /// How many bits are 1. No builtin: where there is no instruction it is a call of a library.
 constexpr auto popcount(uint64_t value) noexcept -> unsigned {
@@ -203,7 +225,8 @@ struct probe_of_a_name {};
 /// The unqualified name of a type that is not a template, as it is spelled in the source.
 template <class Type>
 constexpr auto name_of() noexcept -> text {
-    // What stands behind the name is the same for every type: measured on a type whose name is known.
+    // What stands behind the name is the same for every type: measured on a type whose name is
+    // known.
     constexpr auto probe = detail::decorated_name<detail::probe_of_a_name>();
     constexpr text known = "probe_of_a_name";
     constexpr auto behind = [&] {
@@ -235,12 +258,10 @@ enum class rule : uint16_t {
     OUT_022 = detail::out + 22,
     OUT_023 = detail::out + 23,
     OUT_024 = detail::out + 24,
-    OUT_046 = detail::out + 46,
     OUT_060 = detail::out + 60,
     OUT_061 = detail::out + 61,
     OUT_062 = detail::out + 62,
     OUT_063 = detail::out + 63,
-    OUT_064 = detail::out + 64,
     OUT_065 = detail::out + 65,
     OUT_066 = detail::out + 66,
     PKT_010 = detail::pkt + 10,
@@ -272,13 +293,11 @@ enum class rule : uint16_t {
         case rule::OUT_023:
             return "the base of a single-range output has to be aligned to its size";
         case rule::OUT_024: return "the output offset has to lie inside the single-range region";
-        case rule::OUT_046: return "a ToPA table holds at most 2^25 entries";
         case rule::OUT_060: return "bits 1, 3, 5, 10 and 11 of a ToPA entry are reserved";
         case rule::OUT_061: return "a ToPA table has to begin at a multiple of 4 KB";
         case rule::OUT_062:
             return "the base of an output region has to be aligned to the region's size";
         case rule::OUT_063: return "an address in a ToPA entry has to lie below 2^MAXPHYADDR";
-        case rule::OUT_064: return "the output offset has to lie inside the current region";
         case rule::OUT_065: return "a ToPA entry with END may have neither INT nor STOP";
         case rule::OUT_066: return "entry 0 of a ToPA table has to be an output region, not END";
         case rule::PKT_010: return "these bytes begin another packet";
@@ -363,7 +382,8 @@ struct wide_bits {
 
 namespace detail {
 
-/// Bits `lsb` and up of a raw word, right-justified; what lies above bit 63 of the result is cut off.
+/// Bits `lsb` and up of a raw word, right-justified; what lies above bit 63 of the result is cut
+/// off.
 template <class Raw>
 constexpr auto from_bit(Raw raw, unsigned lsb) noexcept -> uint64_t {
     if constexpr (same_as<Raw, wide_bits>) {
@@ -449,7 +469,7 @@ struct other : bit_range<Msb, Lsb> {
 /// Opcode bits. Whoever holds another value there holds another packet.
 template <unsigned Msb, unsigned Lsb, uint64_t Value>
 struct fixed : bit_range<Msb, Lsb> {
-    static_assert(Msb - Lsb < 64 && Value <= low_bits(Msb - Lsb + 1));
+    static_assert(Msb < Lsb + 64 && Value <= low_bits(Msb - Lsb + 1));
     static constexpr row_kind kind = row_kind::fixed;
     static constexpr mismatch otherwise = mismatch::bad_opcode;
     static constexpr uint64_t value = Value;
@@ -496,7 +516,7 @@ inline constexpr constant_number<Value> constant{};
 /// A field that holds a number.
 template <unsigned Msb, unsigned Lsb = Msb>
 struct field : bit_range<Msb, Lsb> {
-    static_assert(Msb - Lsb < 64);
+    static_assert(Msb < Lsb + 64);
     using value_type = uint64_t;
     value_type value;
 
@@ -554,8 +574,8 @@ struct enumerated : bit_range<Msb, Lsb> {
         : value{static_cast<value_type>(number.value & low_bits(Msb - Lsb + 1))} {}
 };
 
-/// A field that holds the upper bits of an address: its value is the whole address, of which the bits
-/// below `LowestAddressBit` are 0. The address bits at and above MAXPHYADDR are reserved.
+/// A field that holds the upper bits of an address: its value is the whole address, of which the
+/// bits below `LowestAddressBit` are 0. The address bits at and above MAXPHYADDR are reserved.
 template <unsigned Msb, unsigned Lsb, unsigned LowestAddressBit = Lsb>
 struct address_field : bit_range<Msb, Lsb> {
     using value_type = uint64_t;
@@ -739,7 +759,12 @@ struct bit_word {
     template <class Field>
         requires field_of<Field, Derived>
     [[nodiscard]] constexpr auto get() const noexcept -> typename Field::value_type {
-        return Field::from_number(detail::from_bit(raw, Field::lsb) & low_bits(Field::width));
+        if constexpr (same_as<typename Field::value_type, bool>) {
+            // Tested in place, so that compilers merge the tests of several flags.
+            return (raw & detail::run_of_bits<Raw>(Field::msb, Field::lsb)) != Raw{};
+        } else {
+            return Field::from_number(detail::from_bit(raw, Field::lsb) & low_bits(Field::width));
+        }
     }
 
     /// The same word with other values in the named fields; every other bit stays.
@@ -1182,8 +1207,8 @@ enum class addr_cfg : uint8_t {
 /// Shape:  64-bit MSR 570H.
 /// Units:  an MTC every 2^MTCFreq crystal cycles; a CYC at most every 2^(CycThresh-1) core cycles
 ///         where CycThresh is not 0; a PSB every 2^(PSBFreq+11) bytes of trace.
-/// Errors: WRMSR raises #GP(0) for a reserved bit, for a field or an encoding that the processor does
-///         not enumerate, and for any change while TraceEn stays 1.
+/// Errors: WRMSR raises #GP(0) for a reserved bit, for a field or an encoding that the processor
+///         does not enumerate, and for any change while TraceEn stays 1.
 /// Source: SDM vol. 3, "IA32_RTIT_CTL MSR"; REG-020..048.
 struct ia32_rtit_ctl : bit_word<ia32_rtit_ctl, uint64_t> {
     static constexpr uint32_t address = 0x570;
@@ -1279,8 +1304,8 @@ struct ia32_rtit_output_base : bit_word<ia32_rtit_output_base, uint64_t> {
 ///
 /// Shape:  64-bit MSR 561H. Its low seven bits read as ones, so a single range's mask can be taken
 ///         from bits 31:0 as they are.
-/// Units:  MaskOrTableOffset is the mask's bits 31:7 of a single range, or the number of the current
-///         ToPA entry (8 bytes each). OutputOffset is in bytes from the region's begin.
+/// Units:  MaskOrTableOffset is the mask's bits 31:7 of a single range, or the number of the
+///         current ToPA entry (8 bytes each). OutputOffset is in bytes from the region's begin.
 /// Errors: WRMSR raises #GP(0) while TraceEn is 1. What it holds is checked when TraceEn rises.
 /// Source: SDM vol. 3, "IA32_RTIT_OUTPUT_MASK_PTRS MSR"; REG-071, OUT-020, OUT-050.
 struct ia32_rtit_output_mask_ptrs : bit_word<ia32_rtit_output_mask_ptrs, uint64_t> {
@@ -1331,8 +1356,8 @@ enum class region_size : uint8_t {
 ///
 /// Shape:  8 bytes in memory, little-endian.
 /// Units:  Base is a physical address, aligned to the region's size.
-/// Errors: a reserved bit, a misaligned Base or one beyond MAXPHYADDR is an operational error when the
-///         trace unit comes to the entry.
+/// Errors: a reserved bit, a misaligned Base or one beyond MAXPHYADDR is an operational error when
+///         the trace unit comes to the entry.
 /// Source: SDM vol. 3, "ToPA Table Entry"; OUT-040..044.
 struct entry : bit_word<entry, uint64_t> {
     struct END : flag<0> {};
@@ -1373,8 +1398,8 @@ struct end_entry : bit_word<end_entry, uint64_t> {
 
 /// The first rule, by number, that an entry breaks at its place in a table.
 ///
-/// Errors: OUT-060 reserved bit; OUT-062 Base not aligned to the region's size; OUT-063 address beyond
-///         MAXPHYADDR; OUT-065 END with INT or STOP; OUT-066 END in entry 0.
+/// Errors: OUT-060 reserved bit; OUT-062 Base not aligned to the region's size; OUT-063 address
+///         beyond MAXPHYADDR; OUT-065 END with INT or STOP; OUT-066 END in entry 0.
 /// Source: OUT-060..066.
 [[nodiscard]] constexpr auto broken_rule(entry which, size_t index, max_phys_addr width) noexcept
     -> rule {
@@ -1418,8 +1443,8 @@ struct region {
                         entry::Size{which.size}, entry::Base{wrapped{which.base}});
 }
 
-/// A table as it stands in memory. It has to be placed at a multiple of 4096, at the physical address
-/// it was built for.
+/// A table as it stands in memory. It has to be placed at a multiple of 4096, at the physical
+/// address it was built for.
 template <size_t Entries>
 struct table {
     entry entries[Entries];
@@ -1459,8 +1484,8 @@ constexpr auto check_table_base(uint64_t base, max_phys_addr width) noexcept -> 
                                    : rule::none;
 }
 
-/// Stops the build with the mistake's name. The index is a parameter so that compilers show it.
-constexpr void stop_the_build([[maybe_unused]] size_t index, rule broken) {
+/// Stops the build with the mistake's name.
+constexpr void check_entry([[maybe_unused]] size_t index, rule broken) {
     switch (broken) {
         case rule::none: return;
         case rule::OUT_061: return build_error::a_table_must_begin_at_a_multiple_of_4_KB();
@@ -1470,30 +1495,37 @@ constexpr void stop_the_build([[maybe_unused]] size_t index, rule broken) {
     }
 }
 
+/// One call an entry, so that compilers show which: g++ shows an argument as it is written, and
+/// clang 14 and 16 show no template arguments.
+template <size_t... Index>
+constexpr void check_entries(index_list<Index...>, finding why) {
+    (check_entry(Index, why.index == Index ? why.broken : rule::none), ...);
+}
+
 }  // namespace detail
 
-/// A ring: the regions in order, then a link back to the table itself. This is the form for run time
-/// and for templates; `ring` is the one that stops the build.
+/// A ring: the regions in order, then a link back to the table itself. This is the form for run
+/// time and for templates; `ring` is the one that stops the build.
 ///
 /// Units:  `base` is the physical address at which the table will stand.
 /// Errors: OUT-061 base not a multiple of 4 KB; OUT-062 region not aligned to its size; OUT-063 an
 ///         address beyond `width`. The table is then all zero.
 /// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; OUT-043, OUT-045, OUT-047, OUT-056.
 template <same_as<region>... Regions>
-    requires(sizeof...(Regions) != 0)
 [[nodiscard]] constexpr auto try_ring(max_phys_addr width, uint64_t base,
                                       Regions... regions) noexcept
     -> built<sizeof...(Regions) + 1> {
     constexpr size_t count = sizeof...(Regions);
-    region const wanted[] = {regions...};
     if (rule const broken = detail::check_table_base(base, width); broken != rule::none) {
         return {.why = {broken, count}};
     }
+    region const wanted[count + 1] = {regions...};
     for (size_t i = 0; i < count; ++i) {
         if (rule const broken = detail::check_region(i, wanted[i], width); broken != rule::none) {
             return {.why = {broken, i}};
         }
     }
+    if (count == 0) { return {.why = {rule::OUT_066, 0}}; }
     return {.table = {{entry_for(regions)..., link_to(base)}}};
 }
 
@@ -1505,13 +1537,13 @@ template <same_as<region>... Regions>
 
 /// A ring, proved while compiling. A mistake stops the build with its name and the entry's index.
 ///
-/// Units:  `base` is the physical address at which the table will stand; `width` is the MAXPHYADDR that
-///         the processor has at least, 52 unless said otherwise.
+/// Units:  `base` is the physical address at which the table will stand; `width` is the MAXPHYADDR
+///         that the processor has at least, 52 unless said otherwise.
 /// Source: as `try_ring`.
 template <same_as<region>... Regions>
 [[nodiscard]] consteval auto ring(max_phys_addr width, uint64_t base, Regions... regions) {
     auto const made = try_ring(width, base, regions...);
-    detail::stop_the_build(made.why.index, made.why.broken);
+    detail::check_entries(make_index_list<sizeof...(Regions) + 1>{}, made.why);
     return made.table;
 }
 
@@ -1562,7 +1594,8 @@ using reg::ia32_rtit_output_mask_ptrs;
 
 /// The rule that a single range breaks when tracing is enabled.
 ///
-/// Errors: OUT-022 mask not contiguous; OUT-023 base not aligned to the size; OUT-024 offset outside.
+/// Errors: OUT-022 mask not contiguous; OUT-023 base not aligned to the size; OUT-024 offset
+///         outside.
 /// Source: OUT-022..024.
 [[nodiscard]] constexpr auto broken_rule(ia32_rtit_output_base base,
                                          ia32_rtit_output_mask_ptrs pointers) noexcept -> rule {
@@ -1585,8 +1618,8 @@ inline constexpr uint32_t last_index = 0x1FF'FFFF;
 
 /// A place in a chain of tables, as the two output MSRs hold it.
 ///
-/// Units:  `table` is a physical address; `index` counts entries of 8 bytes; `offset` counts bytes from
-///         the begin of the entry's region.
+/// Units:  `table` is a physical address; `index` counts entries of 8 bytes; `offset` counts bytes
+///         from the begin of the entry's region.
 /// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; OUT-046, OUT-050, OUT-053.
 struct position {
     uint64_t table = 0;
@@ -1619,7 +1652,8 @@ struct position {
     return where.table + uint64_t{where.index} * sizeof(entry);
 }
 
-/// The physical address at which the next byte of trace is stored. `current` is the entry at `where`.
+/// The physical address at which the next byte of trace is stored. `current` is the entry at
+/// `where`.
 ///
 /// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; OUT-051.
 [[nodiscard]] constexpr auto trace_store_phys_addr(position where, entry current) noexcept
@@ -1635,8 +1669,8 @@ struct position {
     return where.offset < size ? size - where.offset : 0;
 }
 
-/// The position behind a region that is full: the next entry, and behind the last possible one the first
-/// of the same table.
+/// The position behind a region that is full: the next entry, and behind the last possible one the
+/// first of the same table.
 ///
 /// Source: OUT-053, OUT-055.
 [[nodiscard]] constexpr auto behind(position full) noexcept -> position {
@@ -1834,8 +1868,8 @@ auto selector_in(type_list<Rows...>) -> selector_among<Rows...>;
 
 /// A packet: its bytes as one little-endian number, so that bit 8n+b is bit b of byte n.
 ///
-/// `Derived` declares the fields of its first `HeadBytes` bytes and `struct layout : bit_layout<...>`
-/// that tiles them, opcode included. `Payload` says what follows them.
+/// `Derived` declares the fields of its first `HeadBytes` bytes and `struct layout :
+/// bit_layout<...>` that tiles them, opcode included. `Payload` says what follows them.
 template <class Derived, unsigned HeadBytes, class Payload = no_payload>
 struct packet_word
     : bit_word<Derived, choose_t<(HeadBytes + Payload::largest > 8), wide_bits, uint64_t>> {
@@ -1942,10 +1976,11 @@ constexpr auto below_stop_bit(uint64_t bits) noexcept -> branches {
 
 /// TNT.short, up to six taken or not-taken branches.
 ///
-/// Shape:  1 byte: bit 0 is 0, above it the branches, above them the stop bit. 00H is PAD and 02H is
-///         the escape of the longer opcodes, so it has at least one branch.
+/// Shape:  1 byte: bit 0 is 0, above it the branches, above them the stop bit. 00H is PAD and 02H
+///         is the escape of the longer opcodes, so it has at least one branch.
 /// Units:  the bit directly below the stop bit is the oldest branch.
-/// Errors: none when read; PKT-033 for no branch or more than six, PKT-344 inside a block, when written.
+/// Errors: none when read; PKT-033 for no branch or more than six, PKT-344 inside a block, when
+///         written.
 /// Source: SDM vol. 3, "Taken/Not-taken (TNT) Packet"; PKT-030..033, PKT-039.
 struct tnt_short : packet_word<tnt_short, 1> {
     static constexpr facts about{.id = kind::tnt_short,
@@ -2053,7 +2088,8 @@ constexpr auto shortest_form(uint64_t ip, uint64_t last_ip) noexcept -> ip_bytes
 
 /// What TIP, TIP.PGE, TIP.PGD and FUP share.
 ///
-/// Shape:  1 byte: the opcode in bits 4:0 and IPBytes in bits 7:5; then 0, 2, 4, 6 or 8 bytes of IP.
+/// Shape:  1 byte: the opcode in bits 4:0 and IPBytes in bits 7:5; then 0, 2, 4, 6 or 8 bytes of
+///         IP.
 /// Errors: truncated; reserved when IPBytes is 5 or 7.
 /// Source: SDM vol. 3, "IP Compression"; PKT-050..062.
 template <class Derived>
@@ -2382,8 +2418,9 @@ constexpr auto gather_sevens(uint64_t bytes) noexcept -> uint64_t {
 
 /// CYC, core clocks since the CYC before it.
 ///
-/// Shape:  1 to 10 bytes: 03H in bits 1:0 of the first, Exp in bit 2 and five bits of the count above;
-///         while Exp is 1 another byte follows, with its Exp in bit 0 and seven bits of the count.
+/// Shape:  1 to 10 bytes: 03H in bits 1:0 of the first, Exp in bit 2 and five bits of the count
+///         above; while Exp is 1 another byte follows, with its Exp in bit 0 and seven bits of the
+///         count.
 /// Units:  core clock cycles.
 /// Errors: truncated; bad_packet for a count beyond 64 bits.
 /// Source: SDM vol. 3, "Cycle Count Packet (CYC)"; PKT-107..111.
@@ -2589,7 +2626,8 @@ struct exstop : packet_word<exstop, 2> {
 
 /// MWAIT, which idle state an MWAIT asked for.
 ///
-/// Shape:  10 bytes: 02H C2H, the hints, three reserved bytes, the extensions, three reserved bytes.
+/// Shape:  10 bytes: 02H C2H, the hints, three reserved bytes, the extensions, three reserved
+///         bytes.
 /// Units:  hints and ext as MWAIT takes them in EAX and ECX.
 /// Errors: truncated.
 /// Source: SDM vol. 3, "MWAIT Packet"; PKT-182, PKT-183.
@@ -2678,8 +2716,8 @@ struct bbp : packet_word<bbp, 3> {
 
 /// BIP, one item of a block.
 ///
-/// Shape:  5 or 9 bytes: 04H with the id, then 4 or 8 bytes as the last BBP said. Outside a block the
-///         same byte is a TNT.short.
+/// Shape:  5 or 9 bytes: 04H with the id, then 4 or 8 bytes as the last BBP said. Outside a block
+///         the same byte is a TNT.short.
 /// Errors: truncated; PKT-344 when written outside a block.
 /// Source: SDM vol. 3, "Block Item Packet (BIP)"; PKT-202, PKT-203.
 struct bip : packet_word<bip, 1, payload_of_block> {
@@ -2769,7 +2807,8 @@ struct cfe : packet_word<cfe, 4> {
 ///
 /// Shape:  11 bytes: 02H 53H, the type, then 8 bytes.
 /// Errors: truncated.
-/// Source: SDM vol. 3, "Event Data (EVD) Packet"; PKT-225, PKT-226 (six bits of type are UNCONFIRMED).
+/// Source: SDM vol. 3, "Event Data (EVD) Packet"; PKT-225, PKT-226 (six bits of type are
+///         UNCONFIRMED).
 struct evd : packet_word<evd, 11> {
     static constexpr facts about{.id = kind::evd,
                                  .name = "EVD",
@@ -2838,8 +2877,8 @@ constexpr auto facts_in(type_list<Packets...>, kind which) noexcept -> facts {
 template <class Packet>
 concept packet_type = ptspec::detail::is_among<Packet>(all{});
 
-// Functions that look through a list of packets are templates of it, with every packet as default: a
-// header that is only included then instantiates none of them.
+// Functions that look through a list of packets are templates of it, with every packet as default:
+// a header that is only included then instantiates none of them.
 
 /// What is to be said of a packet beside its bits.
 template <class Packets = all>
@@ -2859,8 +2898,8 @@ template <class Packets = all>
 
 namespace ptspec::packet {
 
-/// Calls `body.operator()<Packet>()` for the packet type of one kind. Where the body returns something,
-/// a value-initialised result has to exist.
+/// Calls `body.operator()<Packet>()` for the packet type of one kind. Where the body returns
+/// something, a value-initialised result has to exist.
 template <class Body, class First, class... Rest>
 constexpr auto for_kind(kind which, Body&& body, type_list<First, Rest...> /*packets*/) {
     using result = decltype(body.template operator()<First>());
@@ -3053,9 +3092,9 @@ struct opcode_table {
     opcode_byte bytes[256];
 };
 
-/// What each value of the opcode's byte number `at` says behind the bytes `prefix`. Where the demands
-/// of several packets hold, the one that demands most bits is meant; of packets that differ only in a
-/// leaf it is the first.
+/// What each value of the opcode's byte number `at` says behind the bytes `prefix`. Where the
+/// demands of several packets hold, the one that demands most bits is meant; of packets that differ
+/// only in a leaf it is the first.
 template <class... Packets>
 constexpr auto tabulate(type_list<Packets...>, unsigned at, uint32_t prefix, bool in_block) noexcept
     -> opcode_table {
@@ -3239,8 +3278,8 @@ constexpr auto broken_payload(typename Packet::raw_type bits, bool strict) noexc
     }
 }
 
-/// Everything behind the opcode: header, length, payload. Bytes that are not there count as 0, which no
-/// header forbids, so that a short header shows as a length that is not reached.
+/// Everything behind the opcode: header, length, payload. Bytes that are not there count as 0,
+/// which no header forbids, so that a short header shows as a length that is not reached.
 template <class Packets, class Packet, class Sink>
 constexpr auto finish(wide_bits image, size_t present, context how, Sink&& sink) -> failure {
     using raw = typename Packet::raw_type;
@@ -3311,8 +3350,8 @@ constexpr auto decode_into(byte_view in, context how, Sink&& sink) -> failure {
 
 /// The packet at the front of `in`. Nothing at all is `truncated`, need 1.
 ///
-/// Errors: truncated, bad_opcode, reserved, bad_packet, checked in this order but that reserved comes
-///         before a payload that is short. An error consumes nothing.
+/// Errors: truncated, bad_opcode, reserved, bad_packet, checked in this order but that reserved
+///         comes before a payload that is short. An error consumes nothing.
 /// Source: PKT-003..006, PKT-010..016, PKT-255.
 template <class Packets = all>
 [[nodiscard]] constexpr auto decode(byte_view in, context how = {}) noexcept -> decoded {
@@ -3326,8 +3365,8 @@ template <class Packets = all>
     return out;
 }
 
-/// The packet at the front of `in`, if it is a `Packet`; another one, whole or not, is `bad_opcode`.
-/// What is wrong with a MODE packet is told to those who ask for either of the two.
+/// The packet at the front of `in`, if it is a `Packet`; another one, whole or not, is
+/// `bad_opcode`. What is wrong with a MODE packet is told to those who ask for either of the two.
 template <packet_type Packet, class Packets = all>
 [[nodiscard]] constexpr auto decode_as(byte_view in, context how = {}) noexcept
     -> decoded_as<Packet> {
@@ -3406,9 +3445,9 @@ constexpr auto why_refused(wide_bits bits, block items) noexcept -> rule {
 
 /// The packet's bytes; reserved bits are 0.
 ///
-/// Errors: the rule that the packet breaks: a value without a meaning in its header, no branch in a TNT,
-///         a payload longer than its size says (PKT-340), a TNT.short or BIP that would be read as the
-///         other one (PKT-344).
+/// Errors: the rule that the packet breaks: a value without a meaning in its header, no branch in a
+///         TNT, a payload longer than its size says (PKT-340), a TNT.short or BIP that would be
+///         read as the other one (PKT-344).
 /// Source: PKT-340..347.
 template <packet_type Packet, class Packets = all>
 [[nodiscard]] constexpr auto encode(Packet const& packet, block items = block::none) noexcept
@@ -3459,20 +3498,22 @@ template <class Packet>
 
 /// Finding the places where a trace can be read from.
 ///
-/// Where the pattern 02 82 stands more than eight times in a row, the PSB is the last 16 bytes of the
-/// run: payload in front of a PSB can extend the run to the left, and only another PSB to the right.
+/// Where the pattern 02 82 stands more than eight times in a row, the PSB is the last 16 bytes of
+/// the run: payload in front of a PSB can extend the run to the left, and only another PSB to the
+/// right.
 ///
 /// Source: SDM vol. 3, "Packet Stream Boundary (PSB) Packet"; PKT-250, PKT-251.
 namespace ptspec::trace {
 
 inline constexpr unsigned psb_bytes = packet::psb::most_bytes;
 
-/// Searches a stream that comes in pieces. Its state is the run of the pattern at the end of the last
-/// piece.
+/// Searches a stream that comes in pieces. Its state is the run of the pattern at the end of the
+/// last piece.
 class psb_search {
 public:
-    /// Searches on in the next piece. Returns true when a PSB was found; it ends before byte `end()` of
-    /// this piece. That is -1 when it ends one byte before the piece. What comes next takes a new search.
+    /// Searches on in the next piece. Returns true when a PSB was found; it ends before byte
+    /// `end()` of this piece. That is -1 when it ends one byte before the piece. What comes next
+    /// takes a new search.
     [[nodiscard]] constexpr auto in(byte_view piece) noexcept -> bool {
         size_t at = 0;
         while (at < piece.size()) {
@@ -3492,8 +3533,8 @@ public:
         return false;
     }
 
-    /// The stream ends here: true when the run at its end is a PSB, which ends before byte `end()` of
-    /// the last piece.
+    /// The stream ends here: true when the run at its end is a PSB, which ends before byte `end()`
+    /// of the last piece.
     [[nodiscard]] constexpr auto at_the_end() noexcept -> bool {
         return is_psb() && found_before(static_cast<size_t>(end_));
     }
@@ -3513,9 +3554,9 @@ private:
         return true;
     }
 
-    /// Where the search byte by byte has to begin at the latest, so that it misses no PSB that begins at
-    /// `at` or later and no run that reaches the end. Fifteen bytes of the pattern hold eight that stand
-    /// at a multiple of eight from `at`, and these are one of two numbers.
+    /// Where the search byte by byte has to begin at the latest, so that it misses no PSB that
+    /// begins at `at` or later and no run that reaches the end. Fifteen bytes of the pattern hold
+    /// eight that stand at a multiple of eight from `at`, and these are one of two numbers.
     static constexpr auto likely_begin(byte_view piece, size_t at) noexcept -> size_t {
         constexpr uint64_t even = 0x8202'8202'8202'8202;
         constexpr uint64_t odd = 0x0282'0282'0282'0282;
@@ -3523,7 +3564,8 @@ private:
         size_t const begin = at;
         for (; piece.size() - at >= 8; at += 8) {
             uint64_t const eight = load_le64(piece.data() + at);
-            // The eight bytes before were neither number, so at most seven of them belong to the run.
+            // The eight bytes before were neither number, so at most seven of them belong to the
+            // run.
             if (eight == even || eight == odd) { return at == begin ? begin : at - 7; }
         }
         return piece.size() - begin < sure ? begin : piece.size() - (sure - 1);
@@ -3570,12 +3612,12 @@ namespace ptspec::trace {
 
 /// The bytes of a trace that comes as one piece or in several, and a place in them.
 ///
-/// Of a piece that is used up it keeps the last bytes by value: the begin of a packet that goes on in the
-/// next piece, and as many before it as a search for a PSB may have to step back over.
+/// Of a piece that is used up it keeps the last bytes by value: the begin of a packet that goes on
+/// in the next piece, and as many before it as a search for a PSB may have to step back over.
 class pieces {
 public:
-    /// How far `go_back` can go. A PSB can begin this many bytes before the place where reading failed:
-    /// the packet before it may have swallowed its head (PKT-250).
+    /// How far `go_back` can go. A PSB can begin this many bytes before the place where reading
+    /// failed: the packet before it may have swallowed its head (PKT-250).
     static constexpr unsigned look_back = psb_bytes - 1;
 
     constexpr pieces() noexcept = default;
@@ -3607,7 +3649,8 @@ public:
     [[nodiscard]] constexpr auto kept() const noexcept -> byte_view {
         return byte_view{kept_}.from(kept_room - kept_unread_);
     }
-    /// The bytes from the place on, when it straddles, as many as a packet can have: written to `room`.
+    /// The bytes from the place on, when it straddles, as many as a packet can have: written to
+    /// `room`.
     [[nodiscard]] constexpr auto joint(byte_buffer room) const noexcept -> byte_view {
         (void)room.append(kept());
         (void)room.append(piece_.first(psb_bytes));
@@ -3630,7 +3673,8 @@ public:
         kept_unread_ = 0;
     }
 
-    /// Lets go of the piece; its last `unread` bytes, which may have begun before it, are to be read yet.
+    /// Lets go of the piece; its last `unread` bytes, which may have begun before it, are to be
+    /// read yet.
     constexpr void let_go(unsigned unread) noexcept {
         byte_array<kept_room> all{};
         size_t const fresh = piece_.size() < kept_room ? piece_.size() : kept_room;
@@ -3645,8 +3689,8 @@ public:
         at_ = 0;
     }
 
-    /// Moves the place behind the next PSB. False when there is none: the place is then at the end of the
-    /// last piece, or the piece was let go and the search goes on in the next.
+    /// Moves the place behind the next PSB. False when there is none: the place is then at the end
+    /// of the last piece, or the piece was let go and the search goes on in the next.
     [[nodiscard]] constexpr auto search(psb_search& search) noexcept -> bool {
         if (straddles()) {
             auto const before = kept();
@@ -3731,8 +3775,8 @@ struct options {
 
 /// The hook of a caller who knows no more opcodes than ptspec.
 ///
-/// A hook is called with the bytes at an unknown opcode (up to 16 of them) and returns how many bytes it
-/// takes: 1 to 16, or 0 when it does not know it either.
+/// A hook is called with the bytes at an unknown opcode (up to 16 of them) and returns how many
+/// bytes it takes: 1 to 16, or 0 when it does not know it either.
 ///
 /// Source: PKT-253.
 struct no_hook {
@@ -3776,8 +3820,9 @@ constexpr auto call(Visitor& visitor, Packet const& packet, at where) -> bool {
 
 }  // namespace detail
 
-/// A visitor of packets: `visitor(packet, at)` for at least one type of packet. It returns nothing, or
-/// false when it wants no more. It may also take `visitor(item)` for everything that is no packet.
+/// A visitor of packets: `visitor(packet, at)` for at least one type of packet. It returns nothing,
+/// or false when it wants no more. It may also take `visitor(item)` for everything that is no
+/// packet.
 template <class Visitor, class Packets = packet::all>
 concept packet_visitor = detail::takes_any<Visitor>(Packets{});
 
@@ -3860,11 +3905,12 @@ struct hot_state {
     bool go_on = true;  // the visitor wants more
 };
 
-/// Hands out the packets of `bytes`, which begin at `offset` of the trace, until the visitor wants no more
-/// or until a packet needs more care: the last one, which may be cut, and everything that is not one.
+/// Hands out the packets of `bytes`, which begin at `offset` of the trace, until the visitor wants
+/// no more or until a packet needs more care: the last one, which may be cut, and everything that
+/// is not one.
 ///
-/// Nine packets of ten are short TNT, PAD, MTC or a CYC of one or two bytes: these are known by their
-/// first two bytes, and change nothing but the place.
+/// Nine packets of ten are short TNT, PAD, MTC or a CYC of one or two bytes: these are known by
+/// their first two bytes, and change nothing but the place.
 template <class Packets, class Visitor>
 constexpr auto hot_loop(byte_view bytes, uint64_t offset, bool strict, hot_state now,
                         Visitor& visitor) -> hot_state {
@@ -3924,9 +3970,9 @@ namespace ptspec::trace {
 
 /// Reads the packets of a trace, one after the other, and finds its way through damage.
 ///
-/// A reader is a value: a copy goes on by itself from where the original stands. It borrows the bytes:
-/// the whole trace, or one piece after the other. Of a piece that is used up it keeps what it still
-/// needs, so that the caller can let go of it.
+/// A reader is a value: a copy goes on by itself from where the original stands. It borrows the
+/// bytes: the whole trace, or one piece after the other. Of a piece that is used up it keeps what
+/// it still needs, so that the caller can let go of it.
 ///
 /// Errors: damage is an item like any other. The next item is the PSB at which reading goes on, or
 ///         `lost`. Behind a trace that ends in a packet nothing is searched.
@@ -3946,8 +3992,8 @@ public:
     constexpr explicit reader(options how = {}, Hook hook = {}) noexcept
         : state_{first_state(how)}, strict_{how.strict}, synced_{!how.sync}, hook_{hook} {}
 
-    /// Gives the next piece. Only when the reader asked for it with `event::more`, and at the beginning;
-    /// at other times nothing happens and the answer is false.
+    /// Gives the next piece. Only when the reader asked for it with `event::more`, and at the
+    /// beginning; at other times nothing happens and the answer is false.
     [[nodiscard]] constexpr auto feed(byte_view piece) noexcept -> bool {
         return bytes_.feed(piece);
     }
@@ -3965,8 +4011,8 @@ public:
         return next_with_care();
     }
 
-    /// Reads on until the end, the end of the piece, or until the visitor returns false, and says which
-    /// of the three it was: `end`, `more`, or `packet`.
+    /// Reads on until the end, the end of the piece, or until the visitor returns false, and says
+    /// which of the three it was: `end`, `more`, or `packet`.
     template <packet_visitor<Packets> Visitor>
     constexpr auto for_each(Visitor&& visitor) -> event {
         while (true) {
@@ -4130,6 +4176,7 @@ private:
         }
         if (!found) {
             state_ = state::reading;
+            if (offset == lost_at_) { return {.what = event::end, .offset = offset}; }
             return {.what = event::lost,
                     .offset = offset,
                     .skipped = static_cast<int64_t>(offset - lost_at_)};

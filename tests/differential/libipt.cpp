@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Reads random streams with ptspec and with libipt 2.0.5, packet by packet, and compares offset,
-// length, kind, every field and every error; also rebuilt IPs, searches for a PSB, and the bytes that
-// both write. Where libipt is known to read otherwise (tests/spec/packets.md, section 19) the
+// length, kind, every field and every error; also rebuilt IPs, searches for a PSB, and the bytes
+// that both write. Where libipt is known to read otherwise (tests/spec/packets.md, section 19) the
 // difference has to be just that one, and is counted under its rule.
 //
 //   libipt [--packets N] [--seed S]     at least N packets, errors included (ten million)
@@ -395,10 +395,10 @@ auto is_near_a_run(byte_view in, size_t at) -> bool {
 
 /// Compares searches for a PSB from some places, forward and backward.
 ///
-/// libipt finds one, too, that begins up to fifteen bytes before the place (PKT-250). Where it was set
-/// to a place, it takes that for a PSB and searches behind: sixteen bytes in front of the buffer make
-/// up for it. Backward it begins up to seven bytes behind the place: places in or right before a run
-/// are left out.
+/// libipt finds one, too, that begins up to fifteen bytes before the place (PKT-250). Where it was
+/// set to a place, it takes that for a PSB and searches behind: sixteen bytes in front of the
+/// buffer make up for it. Backward it begins up to seven bytes behind the place: places in or right
+/// before a run are left out.
 void compare_searches(chance& random, buffer& in) {
     constexpr size_t front = trace::psb_bytes;
     constexpr size_t look_back = trace::psb_bytes - 1;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // expect: an_address_must_lie_below_the_physical_width
+// expect: check_entry(1,
 #include <ptspec/topa/table.hpp>
 
 using namespace ptspec;

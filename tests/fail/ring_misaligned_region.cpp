@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // expect: a_region_must_be_aligned_to_its_own_size
+// expect: check_entry(1,
 #include <ptspec/topa/table.hpp>
 
 using namespace ptspec;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// expect: sizeof...(Regions) != 0
+// expect: a_table_must_have_an_output_region
+// expect: check_entry(0,
 #include <ptspec/topa/table.hpp>
 
 using namespace ptspec;

@@ -9,7 +9,7 @@
 #include <ptspec/packet/kind.hpp>
 
 /// The packet grammar and the search for PSBs, written down a second time from the catalogue, byte
-/// by byte and without a thought of speed. Of the library only names of packets and errors are used.
+/// by byte and without a thought of speed. Of the library it uses names of packets and errors.
 namespace naive {
 
 using ptspec::byte_view;

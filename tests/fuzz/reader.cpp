@@ -128,6 +128,7 @@ auto expect(setting const& what, bool at_psb = false, size_t at = 0) -> expectat
                 if (one >= search_from && one < psb) { psb = one; }
             }
             if (psb == bytes.size()) {
+                if (bytes.size() == lost_at) { break; }
                 add({.what = event::lost,
                      .offset = bytes.size(),
                      .skipped = static_cast<int64_t>(bytes.size() - lost_at)});

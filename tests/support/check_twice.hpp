@@ -33,8 +33,8 @@ struct unknown {
 
 }  // namespace ptspec::test
 
-/// Runs a body, `[](auto value) { ... return truth; }`, twice: while compiling, and at run time on values
-/// that the compiler cannot see. Values go through `value(...)`.
+/// Runs a body, `[](auto value) { ... return truth; }`, twice: while compiling, and at run time on
+/// values that the compiler cannot see. Values go through `value(...)`.
 #define CHECK_TWICE(...)                                                                           \
     do {                                                                                           \
         static_assert((__VA_ARGS__)(::ptspec::test::known{}));                                     \

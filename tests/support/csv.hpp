@@ -35,8 +35,8 @@ struct csv_table {
     std::vector<csv_row> rows;
 };
 
-/// Cuts a text into records and cells, quotes taken off. A line ends with LF or CR LF. `place` becomes
-/// the place of what is read.
+/// Cuts a text into records and cells, quotes taken off. A line ends with LF or CR LF. `place`
+/// becomes the place of what is read.
 class csv_scanner {
 public:
     csv_scanner(std::string_view text, std::string path) : text_{text}, path_{std::move(path)} {}
@@ -112,9 +112,9 @@ private:
     std::size_t line_ = 1;
 };
 
-/// Reads a table from a text. Anything odd is a std::runtime_error that names `path` and the line: a row
-/// with more or fewer cells than the header line, a column without a name or with that of another, an empty
-/// line, misplaced quotes, control characters, a table without rows.
+/// Reads a table from a text. Anything odd is a std::runtime_error that names `path` and the line:
+/// a row with more or fewer cells than the header line, a column without a name or with that of
+/// another, an empty line, misplaced quotes, control characters, a table without rows.
 inline auto parse_csv(std::string_view text, std::string const& path) -> csv_table {
     csv_table table;
     csv_scanner scanner{text, path};

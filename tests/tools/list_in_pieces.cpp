@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 
-// Lists a trace as pt_dump --strict does, but reads it in pieces of a given size, each in a buffer of its
-// own that is overwritten as soon as the reader has let go of it.
+// Lists a trace as pt_dump --strict does, but reads it in pieces of a given size, each in a buffer
+// of its own that is overwritten as soon as the reader has let go of it.
 //
 //   list_in_pieces next|for_each SIZE sync|no-sync FILE      SIZE 0: the whole trace at once
 

@@ -296,7 +296,8 @@ TEST_CASE("positions are equal when table, index and offset are") {
     CHECK(std::is_trivially_copyable_v<position>);
 }
 
-// ------------------------------------------------------------------------------------ the catalogue
+// ------------------------------------------------------------------------------------ the
+// catalogue
 
 namespace {
 

@@ -15,8 +15,8 @@ using test::psb;
 
 namespace {
 
-/// All PSBs of some bytes, straight from PKT-250 and PKT-251: each place where the pattern stands and is
-/// not followed by another pair of it, and that no PSB before it overlaps.
+/// All PSBs of some bytes, straight from PKT-250 and PKT-251: each place where the pattern stands
+/// and is not followed by another pair of it, and that no PSB before it overlaps.
 auto all_psbs(std::vector<std::uint8_t> const& in) -> std::vector<std::size_t> {
     std::vector<std::size_t> found;
     for (std::size_t at = 0; at + 16 <= in.size(); ++at) {

@@ -5,8 +5,8 @@
 
 namespace ptspec::packet {
 
-/// Calls `body.operator()<Packet>()` for the packet type of one kind. Where the body returns something,
-/// a value-initialised result has to exist.
+/// Calls `body.operator()<Packet>()` for the packet type of one kind. Where the body returns
+/// something, a value-initialised result has to exist.
 template <class Body, class First, class... Rest>
 constexpr auto for_kind(kind which, Body&& body, type_list<First, Rest...> /*packets*/) {
     using result = decltype(body.template operator()<First>());

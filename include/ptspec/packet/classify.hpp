@@ -74,9 +74,9 @@ struct opcode_table {
     opcode_byte bytes[256];
 };
 
-/// What each value of the opcode's byte number `at` says behind the bytes `prefix`. Where the demands
-/// of several packets hold, the one that demands most bits is meant; of packets that differ only in a
-/// leaf it is the first.
+/// What each value of the opcode's byte number `at` says behind the bytes `prefix`. Where the
+/// demands of several packets hold, the one that demands most bits is meant; of packets that differ
+/// only in a leaf it is the first.
 template <class... Packets>
 constexpr auto tabulate(type_list<Packets...>, unsigned at, uint32_t prefix, bool in_block) noexcept
     -> opcode_table {

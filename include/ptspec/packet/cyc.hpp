@@ -21,8 +21,9 @@ constexpr auto gather_sevens(uint64_t bytes) noexcept -> uint64_t {
 
 /// CYC, core clocks since the CYC before it.
 ///
-/// Shape:  1 to 10 bytes: 03H in bits 1:0 of the first, Exp in bit 2 and five bits of the count above;
-///         while Exp is 1 another byte follows, with its Exp in bit 0 and seven bits of the count.
+/// Shape:  1 to 10 bytes: 03H in bits 1:0 of the first, Exp in bit 2 and five bits of the count
+///         above; while Exp is 1 another byte follows, with its Exp in bit 0 and seven bits of the
+///         count.
 /// Units:  core clock cycles.
 /// Errors: truncated; bad_packet for a count beyond 64 bits.
 /// Source: SDM vol. 3, "Cycle Count Packet (CYC)"; PKT-107..111.

@@ -115,8 +115,8 @@ constexpr auto broken_payload(typename Packet::raw_type bits, bool strict) noexc
     }
 }
 
-/// Everything behind the opcode: header, length, payload. Bytes that are not there count as 0, which no
-/// header forbids, so that a short header shows as a length that is not reached.
+/// Everything behind the opcode: header, length, payload. Bytes that are not there count as 0,
+/// which no header forbids, so that a short header shows as a length that is not reached.
 template <class Packets, class Packet, class Sink>
 constexpr auto finish(wide_bits image, size_t present, context how, Sink&& sink) -> failure {
     using raw = typename Packet::raw_type;
@@ -187,8 +187,8 @@ constexpr auto decode_into(byte_view in, context how, Sink&& sink) -> failure {
 
 /// The packet at the front of `in`. Nothing at all is `truncated`, need 1.
 ///
-/// Errors: truncated, bad_opcode, reserved, bad_packet, checked in this order but that reserved comes
-///         before a payload that is short. An error consumes nothing.
+/// Errors: truncated, bad_opcode, reserved, bad_packet, checked in this order but that reserved
+///         comes before a payload that is short. An error consumes nothing.
 /// Source: PKT-003..006, PKT-010..016, PKT-255.
 template <class Packets = all>
 [[nodiscard]] constexpr auto decode(byte_view in, context how = {}) noexcept -> decoded {
@@ -202,8 +202,8 @@ template <class Packets = all>
     return out;
 }
 
-/// The packet at the front of `in`, if it is a `Packet`; another one, whole or not, is `bad_opcode`.
-/// What is wrong with a MODE packet is told to those who ask for either of the two.
+/// The packet at the front of `in`, if it is a `Packet`; another one, whole or not, is
+/// `bad_opcode`. What is wrong with a MODE packet is told to those who ask for either of the two.
 template <packet_type Packet, class Packets = all>
 [[nodiscard]] constexpr auto decode_as(byte_view in, context how = {}) noexcept
     -> decoded_as<Packet> {

@@ -63,9 +63,9 @@ constexpr auto why_refused(wide_bits bits, block items) noexcept -> rule {
 
 /// The packet's bytes; reserved bits are 0.
 ///
-/// Errors: the rule that the packet breaks: a value without a meaning in its header, no branch in a TNT,
-///         a payload longer than its size says (PKT-340), a TNT.short or BIP that would be read as the
-///         other one (PKT-344).
+/// Errors: the rule that the packet breaks: a value without a meaning in its header, no branch in a
+///         TNT, a payload longer than its size says (PKT-340), a TNT.short or BIP that would be
+///         read as the other one (PKT-344).
 /// Source: PKT-340..347.
 template <packet_type Packet, class Packets = all>
 [[nodiscard]] constexpr auto encode(Packet const& packet, block items = block::none) noexcept

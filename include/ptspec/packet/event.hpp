@@ -57,7 +57,8 @@ struct cfe : packet_word<cfe, 4> {
 ///
 /// Shape:  11 bytes: 02H 53H, the type, then 8 bytes.
 /// Errors: truncated.
-/// Source: SDM vol. 3, "Event Data (EVD) Packet"; PKT-225, PKT-226 (six bits of type are UNCONFIRMED).
+/// Source: SDM vol. 3, "Event Data (EVD) Packet"; PKT-225, PKT-226 (six bits of type are
+///         UNCONFIRMED).
 struct evd : packet_word<evd, 11> {
     static constexpr facts about{.id = kind::evd,
                                  .name = "EVD",

@@ -47,7 +47,8 @@ constexpr auto shortest_form(uint64_t ip, uint64_t last_ip) noexcept -> ip_bytes
 
 /// What TIP, TIP.PGE, TIP.PGD and FUP share.
 ///
-/// Shape:  1 byte: the opcode in bits 4:0 and IPBytes in bits 7:5; then 0, 2, 4, 6 or 8 bytes of IP.
+/// Shape:  1 byte: the opcode in bits 4:0 and IPBytes in bits 7:5; then 0, 2, 4, 6 or 8 bytes of
+///         IP.
 /// Errors: truncated; reserved when IPBytes is 5 or 7.
 /// Source: SDM vol. 3, "IP Compression"; PKT-050..062.
 template <class Derived>

@@ -44,8 +44,8 @@ constexpr auto facts_in(type_list<Packets...>, kind which) noexcept -> facts {
 template <class Packet>
 concept packet_type = ptspec::detail::is_among<Packet>(all{});
 
-// Functions that look through a list of packets are templates of it, with every packet as default: a
-// header that is only included then instantiates none of them.
+// Functions that look through a list of packets are templates of it, with every packet as default:
+// a header that is only included then instantiates none of them.
 
 /// What is to be said of a packet beside its bits.
 template <class Packets = all>

@@ -100,8 +100,8 @@ auto selector_in(type_list<Rows...>) -> selector_among<Rows...>;
 
 /// A packet: its bytes as one little-endian number, so that bit 8n+b is bit b of byte n.
 ///
-/// `Derived` declares the fields of its first `HeadBytes` bytes and `struct layout : bit_layout<...>`
-/// that tiles them, opcode included. `Payload` says what follows them.
+/// `Derived` declares the fields of its first `HeadBytes` bytes and `struct layout :
+/// bit_layout<...>` that tiles them, opcode included. `Payload` says what follows them.
 template <class Derived, unsigned HeadBytes, class Payload = no_payload>
 struct packet_word
     : bit_word<Derived, choose_t<(HeadBytes + Payload::largest > 8), wide_bits, uint64_t>> {

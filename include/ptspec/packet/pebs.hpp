@@ -31,8 +31,8 @@ struct bbp : packet_word<bbp, 3> {
 
 /// BIP, one item of a block.
 ///
-/// Shape:  5 or 9 bytes: 04H with the id, then 4 or 8 bytes as the last BBP said. Outside a block the
-///         same byte is a TNT.short.
+/// Shape:  5 or 9 bytes: 04H with the id, then 4 or 8 bytes as the last BBP said. Outside a block
+///         the same byte is a TNT.short.
 /// Errors: truncated; PKT-344 when written outside a block.
 /// Source: SDM vol. 3, "Block Item Packet (BIP)"; PKT-202, PKT-203.
 struct bip : packet_word<bip, 1, payload_of_block> {

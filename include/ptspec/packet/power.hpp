@@ -25,7 +25,8 @@ struct exstop : packet_word<exstop, 2> {
 
 /// MWAIT, which idle state an MWAIT asked for.
 ///
-/// Shape:  10 bytes: 02H C2H, the hints, three reserved bytes, the extensions, three reserved bytes.
+/// Shape:  10 bytes: 02H C2H, the hints, three reserved bytes, the extensions, three reserved
+///         bytes.
 /// Units:  hints and ext as MWAIT takes them in EAX and ECX.
 /// Errors: truncated.
 /// Source: SDM vol. 3, "MWAIT Packet"; PKT-182, PKT-183.

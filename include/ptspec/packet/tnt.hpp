@@ -31,10 +31,11 @@ constexpr auto below_stop_bit(uint64_t bits) noexcept -> branches {
 
 /// TNT.short, up to six taken or not-taken branches.
 ///
-/// Shape:  1 byte: bit 0 is 0, above it the branches, above them the stop bit. 00H is PAD and 02H is
-///         the escape of the longer opcodes, so it has at least one branch.
+/// Shape:  1 byte: bit 0 is 0, above it the branches, above them the stop bit. 00H is PAD and 02H
+///         is the escape of the longer opcodes, so it has at least one branch.
 /// Units:  the bit directly below the stop bit is the oldest branch.
-/// Errors: none when read; PKT-033 for no branch or more than six, PKT-344 inside a block, when written.
+/// Errors: none when read; PKT-033 for no branch or more than six, PKT-344 inside a block, when
+///         written.
 /// Source: SDM vol. 3, "Taken/Not-taken (TNT) Packet"; PKT-030..033, PKT-039.
 struct tnt_short : packet_word<tnt_short, 1> {
     static constexpr facts about{.id = kind::tnt_short,

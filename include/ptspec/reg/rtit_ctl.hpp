@@ -17,8 +17,8 @@ enum class addr_cfg : uint8_t {
 /// Shape:  64-bit MSR 570H.
 /// Units:  an MTC every 2^MTCFreq crystal cycles; a CYC at most every 2^(CycThresh-1) core cycles
 ///         where CycThresh is not 0; a PSB every 2^(PSBFreq+11) bytes of trace.
-/// Errors: WRMSR raises #GP(0) for a reserved bit, for a field or an encoding that the processor does
-///         not enumerate, and for any change while TraceEn stays 1.
+/// Errors: WRMSR raises #GP(0) for a reserved bit, for a field or an encoding that the processor
+///         does not enumerate, and for any change while TraceEn stays 1.
 /// Source: SDM vol. 3, "IA32_RTIT_CTL MSR"; REG-020..048.
 struct ia32_rtit_ctl : bit_word<ia32_rtit_ctl, uint64_t> {
     static constexpr uint32_t address = 0x570;

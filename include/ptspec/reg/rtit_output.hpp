@@ -24,8 +24,8 @@ struct ia32_rtit_output_base : bit_word<ia32_rtit_output_base, uint64_t> {
 ///
 /// Shape:  64-bit MSR 561H. Its low seven bits read as ones, so a single range's mask can be taken
 ///         from bits 31:0 as they are.
-/// Units:  MaskOrTableOffset is the mask's bits 31:7 of a single range, or the number of the current
-///         ToPA entry (8 bytes each). OutputOffset is in bytes from the region's begin.
+/// Units:  MaskOrTableOffset is the mask's bits 31:7 of a single range, or the number of the
+///         current ToPA entry (8 bytes each). OutputOffset is in bytes from the region's begin.
 /// Errors: WRMSR raises #GP(0) while TraceEn is 1. What it holds is checked when TraceEn rises.
 /// Source: SDM vol. 3, "IA32_RTIT_OUTPUT_MASK_PTRS MSR"; REG-071, OUT-020, OUT-050.
 struct ia32_rtit_output_mask_ptrs : bit_word<ia32_rtit_output_mask_ptrs, uint64_t> {

@@ -39,8 +39,8 @@ enum class region_size : uint8_t {
 ///
 /// Shape:  8 bytes in memory, little-endian.
 /// Units:  Base is a physical address, aligned to the region's size.
-/// Errors: a reserved bit, a misaligned Base or one beyond MAXPHYADDR is an operational error when the
-///         trace unit comes to the entry.
+/// Errors: a reserved bit, a misaligned Base or one beyond MAXPHYADDR is an operational error when
+///         the trace unit comes to the entry.
 /// Source: SDM vol. 3, "ToPA Table Entry"; OUT-040..044.
 struct entry : bit_word<entry, uint64_t> {
     struct END : flag<0> {};
@@ -81,8 +81,8 @@ struct end_entry : bit_word<end_entry, uint64_t> {
 
 /// The first rule, by number, that an entry breaks at its place in a table.
 ///
-/// Errors: OUT-060 reserved bit; OUT-062 Base not aligned to the region's size; OUT-063 address beyond
-///         MAXPHYADDR; OUT-065 END with INT or STOP; OUT-066 END in entry 0.
+/// Errors: OUT-060 reserved bit; OUT-062 Base not aligned to the region's size; OUT-063 address
+///         beyond MAXPHYADDR; OUT-065 END with INT or STOP; OUT-066 END in entry 0.
 /// Source: OUT-060..066.
 [[nodiscard]] constexpr auto broken_rule(entry which, size_t index, max_phys_addr width) noexcept
     -> rule {

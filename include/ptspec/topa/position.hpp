@@ -40,7 +40,8 @@ using reg::ia32_rtit_output_mask_ptrs;
 
 /// The rule that a single range breaks when tracing is enabled.
 ///
-/// Errors: OUT-022 mask not contiguous; OUT-023 base not aligned to the size; OUT-024 offset outside.
+/// Errors: OUT-022 mask not contiguous; OUT-023 base not aligned to the size; OUT-024 offset
+///         outside.
 /// Source: OUT-022..024.
 [[nodiscard]] constexpr auto broken_rule(ia32_rtit_output_base base,
                                          ia32_rtit_output_mask_ptrs pointers) noexcept -> rule {
@@ -63,8 +64,8 @@ inline constexpr uint32_t last_index = 0x1FF'FFFF;
 
 /// A place in a chain of tables, as the two output MSRs hold it.
 ///
-/// Units:  `table` is a physical address; `index` counts entries of 8 bytes; `offset` counts bytes from
-///         the begin of the entry's region.
+/// Units:  `table` is a physical address; `index` counts entries of 8 bytes; `offset` counts bytes
+///         from the begin of the entry's region.
 /// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; OUT-046, OUT-050, OUT-053.
 struct position {
     uint64_t table = 0;
@@ -97,7 +98,8 @@ struct position {
     return where.table + uint64_t{where.index} * sizeof(entry);
 }
 
-/// The physical address at which the next byte of trace is stored. `current` is the entry at `where`.
+/// The physical address at which the next byte of trace is stored. `current` is the entry at
+/// `where`.
 ///
 /// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; OUT-051.
 [[nodiscard]] constexpr auto trace_store_phys_addr(position where, entry current) noexcept
@@ -113,8 +115,8 @@ struct position {
     return where.offset < size ? size - where.offset : 0;
 }
 
-/// The position behind a region that is full: the next entry, and behind the last possible one the first
-/// of the same table.
+/// The position behind a region that is full: the next entry, and behind the last possible one the
+/// first of the same table.
 ///
 /// Source: OUT-053, OUT-055.
 [[nodiscard]] constexpr auto behind(position full) noexcept -> position {

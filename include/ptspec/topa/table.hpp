@@ -29,8 +29,8 @@ struct region {
                         entry::Size{which.size}, entry::Base{wrapped{which.base}});
 }
 
-/// A table as it stands in memory. It has to be placed at a multiple of 4096, at the physical address
-/// it was built for.
+/// A table as it stands in memory. It has to be placed at a multiple of 4096, at the physical
+/// address it was built for.
 template <size_t Entries>
 struct table {
     entry entries[Entries];
@@ -70,8 +70,8 @@ constexpr auto check_table_base(uint64_t base, max_phys_addr width) noexcept -> 
                                    : rule::none;
 }
 
-/// Stops the build with the mistake's name. The index is a parameter so that compilers show it.
-constexpr void stop_the_build([[maybe_unused]] size_t index, rule broken) {
+/// Stops the build with the mistake's name.
+constexpr void check_entry([[maybe_unused]] size_t index, rule broken) {
     switch (broken) {
         case rule::none: return;
         case rule::OUT_061: return build_error::a_table_must_begin_at_a_multiple_of_4_KB();
@@ -81,30 +81,37 @@ constexpr void stop_the_build([[maybe_unused]] size_t index, rule broken) {
     }
 }
 
+/// One call an entry, so that compilers show which: g++ shows an argument as it is written, and
+/// clang 14 and 16 show no template arguments.
+template <size_t... Index>
+constexpr void check_entries(index_list<Index...>, finding why) {
+    (check_entry(Index, why.index == Index ? why.broken : rule::none), ...);
+}
+
 }  // namespace detail
 
-/// A ring: the regions in order, then a link back to the table itself. This is the form for run time
-/// and for templates; `ring` is the one that stops the build.
+/// A ring: the regions in order, then a link back to the table itself. This is the form for run
+/// time and for templates; `ring` is the one that stops the build.
 ///
 /// Units:  `base` is the physical address at which the table will stand.
 /// Errors: OUT-061 base not a multiple of 4 KB; OUT-062 region not aligned to its size; OUT-063 an
 ///         address beyond `width`. The table is then all zero.
 /// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; OUT-043, OUT-045, OUT-047, OUT-056.
 template <same_as<region>... Regions>
-    requires(sizeof...(Regions) != 0)
 [[nodiscard]] constexpr auto try_ring(max_phys_addr width, uint64_t base,
                                       Regions... regions) noexcept
     -> built<sizeof...(Regions) + 1> {
     constexpr size_t count = sizeof...(Regions);
-    region const wanted[] = {regions...};
     if (rule const broken = detail::check_table_base(base, width); broken != rule::none) {
         return {.why = {broken, count}};
     }
+    region const wanted[count + 1] = {regions...};
     for (size_t i = 0; i < count; ++i) {
         if (rule const broken = detail::check_region(i, wanted[i], width); broken != rule::none) {
             return {.why = {broken, i}};
         }
     }
+    if (count == 0) { return {.why = {rule::OUT_066, 0}}; }
     return {.table = {{entry_for(regions)..., link_to(base)}}};
 }
 
@@ -116,13 +123,13 @@ template <same_as<region>... Regions>
 
 /// A ring, proved while compiling. A mistake stops the build with its name and the entry's index.
 ///
-/// Units:  `base` is the physical address at which the table will stand; `width` is the MAXPHYADDR that
-///         the processor has at least, 52 unless said otherwise.
+/// Units:  `base` is the physical address at which the table will stand; `width` is the MAXPHYADDR
+///         that the processor has at least, 52 unless said otherwise.
 /// Source: as `try_ring`.
 template <same_as<region>... Regions>
 [[nodiscard]] consteval auto ring(max_phys_addr width, uint64_t base, Regions... regions) {
     auto const made = try_ring(width, base, regions...);
-    detail::stop_the_build(made.why.index, made.why.broken);
+    detail::check_entries(make_index_list<sizeof...(Regions) + 1>{}, made.why);
     return made.table;
 }
 

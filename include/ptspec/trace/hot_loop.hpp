@@ -14,11 +14,12 @@ struct hot_state {
     bool go_on = true;  // the visitor wants more
 };
 
-/// Hands out the packets of `bytes`, which begin at `offset` of the trace, until the visitor wants no more
-/// or until a packet needs more care: the last one, which may be cut, and everything that is not one.
+/// Hands out the packets of `bytes`, which begin at `offset` of the trace, until the visitor wants
+/// no more or until a packet needs more care: the last one, which may be cut, and everything that
+/// is not one.
 ///
-/// Nine packets of ten are short TNT, PAD, MTC or a CYC of one or two bytes: these are known by their
-/// first two bytes, and change nothing but the place.
+/// Nine packets of ten are short TNT, PAD, MTC or a CYC of one or two bytes: these are known by
+/// their first two bytes, and change nothing but the place.
 template <class Packets, class Visitor>
 constexpr auto hot_loop(byte_view bytes, uint64_t offset, bool strict, hot_state now,
                         Visitor& visitor) -> hot_state {

@@ -51,8 +51,8 @@ struct options {
 
 /// The hook of a caller who knows no more opcodes than ptspec.
 ///
-/// A hook is called with the bytes at an unknown opcode (up to 16 of them) and returns how many bytes it
-/// takes: 1 to 16, or 0 when it does not know it either.
+/// A hook is called with the bytes at an unknown opcode (up to 16 of them) and returns how many
+/// bytes it takes: 1 to 16, or 0 when it does not know it either.
 ///
 /// Source: PKT-253.
 struct no_hook {

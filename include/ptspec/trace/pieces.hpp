@@ -7,12 +7,12 @@ namespace ptspec::trace {
 
 /// The bytes of a trace that comes as one piece or in several, and a place in them.
 ///
-/// Of a piece that is used up it keeps the last bytes by value: the begin of a packet that goes on in the
-/// next piece, and as many before it as a search for a PSB may have to step back over.
+/// Of a piece that is used up it keeps the last bytes by value: the begin of a packet that goes on
+/// in the next piece, and as many before it as a search for a PSB may have to step back over.
 class pieces {
 public:
-    /// How far `go_back` can go. A PSB can begin this many bytes before the place where reading failed:
-    /// the packet before it may have swallowed its head (PKT-250).
+    /// How far `go_back` can go. A PSB can begin this many bytes before the place where reading
+    /// failed: the packet before it may have swallowed its head (PKT-250).
     static constexpr unsigned look_back = psb_bytes - 1;
 
     constexpr pieces() noexcept = default;
@@ -44,7 +44,8 @@ public:
     [[nodiscard]] constexpr auto kept() const noexcept -> byte_view {
         return byte_view{kept_}.from(kept_room - kept_unread_);
     }
-    /// The bytes from the place on, when it straddles, as many as a packet can have: written to `room`.
+    /// The bytes from the place on, when it straddles, as many as a packet can have: written to
+    /// `room`.
     [[nodiscard]] constexpr auto joint(byte_buffer room) const noexcept -> byte_view {
         (void)room.append(kept());
         (void)room.append(piece_.first(psb_bytes));
@@ -67,7 +68,8 @@ public:
         kept_unread_ = 0;
     }
 
-    /// Lets go of the piece; its last `unread` bytes, which may have begun before it, are to be read yet.
+    /// Lets go of the piece; its last `unread` bytes, which may have begun before it, are to be
+    /// read yet.
     constexpr void let_go(unsigned unread) noexcept {
         byte_array<kept_room> all{};
         size_t const fresh = piece_.size() < kept_room ? piece_.size() : kept_room;
@@ -82,8 +84,8 @@ public:
         at_ = 0;
     }
 
-    /// Moves the place behind the next PSB. False when there is none: the place is then at the end of the
-    /// last piece, or the piece was let go and the search goes on in the next.
+    /// Moves the place behind the next PSB. False when there is none: the place is then at the end
+    /// of the last piece, or the piece was let go and the search goes on in the next.
     [[nodiscard]] constexpr auto search(psb_search& search) noexcept -> bool {
         if (straddles()) {
             auto const before = kept();

@@ -10,9 +10,9 @@ namespace ptspec::trace {
 
 /// Reads the packets of a trace, one after the other, and finds its way through damage.
 ///
-/// A reader is a value: a copy goes on by itself from where the original stands. It borrows the bytes:
-/// the whole trace, or one piece after the other. Of a piece that is used up it keeps what it still
-/// needs, so that the caller can let go of it.
+/// A reader is a value: a copy goes on by itself from where the original stands. It borrows the
+/// bytes: the whole trace, or one piece after the other. Of a piece that is used up it keeps what
+/// it still needs, so that the caller can let go of it.
 ///
 /// Errors: damage is an item like any other. The next item is the PSB at which reading goes on, or
 ///         `lost`. Behind a trace that ends in a packet nothing is searched.
@@ -32,8 +32,8 @@ public:
     constexpr explicit reader(options how = {}, Hook hook = {}) noexcept
         : state_{first_state(how)}, strict_{how.strict}, synced_{!how.sync}, hook_{hook} {}
 
-    /// Gives the next piece. Only when the reader asked for it with `event::more`, and at the beginning;
-    /// at other times nothing happens and the answer is false.
+    /// Gives the next piece. Only when the reader asked for it with `event::more`, and at the
+    /// beginning; at other times nothing happens and the answer is false.
     [[nodiscard]] constexpr auto feed(byte_view piece) noexcept -> bool {
         return bytes_.feed(piece);
     }
@@ -51,8 +51,8 @@ public:
         return next_with_care();
     }
 
-    /// Reads on until the end, the end of the piece, or until the visitor returns false, and says which
-    /// of the three it was: `end`, `more`, or `packet`.
+    /// Reads on until the end, the end of the piece, or until the visitor returns false, and says
+    /// which of the three it was: `end`, `more`, or `packet`.
     template <packet_visitor<Packets> Visitor>
     constexpr auto for_each(Visitor&& visitor) -> event {
         while (true) {
@@ -216,6 +216,7 @@ private:
         }
         if (!found) {
             state_ = state::reading;
+            if (offset == lost_at_) { return {.what = event::end, .offset = offset}; }
             return {.what = event::lost,
                     .offset = offset,
                     .skipped = static_cast<int64_t>(offset - lost_at_)};

@@ -6,20 +6,22 @@
 
 /// Finding the places where a trace can be read from.
 ///
-/// Where the pattern 02 82 stands more than eight times in a row, the PSB is the last 16 bytes of the
-/// run: payload in front of a PSB can extend the run to the left, and only another PSB to the right.
+/// Where the pattern 02 82 stands more than eight times in a row, the PSB is the last 16 bytes of
+/// the run: payload in front of a PSB can extend the run to the left, and only another PSB to the
+/// right.
 ///
 /// Source: SDM vol. 3, "Packet Stream Boundary (PSB) Packet"; PKT-250, PKT-251.
 namespace ptspec::trace {
 
 inline constexpr unsigned psb_bytes = packet::psb::most_bytes;
 
-/// Searches a stream that comes in pieces. Its state is the run of the pattern at the end of the last
-/// piece.
+/// Searches a stream that comes in pieces. Its state is the run of the pattern at the end of the
+/// last piece.
 class psb_search {
 public:
-    /// Searches on in the next piece. Returns true when a PSB was found; it ends before byte `end()` of
-    /// this piece. That is -1 when it ends one byte before the piece. What comes next takes a new search.
+    /// Searches on in the next piece. Returns true when a PSB was found; it ends before byte
+    /// `end()` of this piece. That is -1 when it ends one byte before the piece. What comes next
+    /// takes a new search.
     [[nodiscard]] constexpr auto in(byte_view piece) noexcept -> bool {
         size_t at = 0;
         while (at < piece.size()) {
@@ -39,8 +41,8 @@ public:
         return false;
     }
 
-    /// The stream ends here: true when the run at its end is a PSB, which ends before byte `end()` of
-    /// the last piece.
+    /// The stream ends here: true when the run at its end is a PSB, which ends before byte `end()`
+    /// of the last piece.
     [[nodiscard]] constexpr auto at_the_end() noexcept -> bool {
         return is_psb() && found_before(static_cast<size_t>(end_));
     }
@@ -60,9 +62,9 @@ private:
         return true;
     }
 
-    /// Where the search byte by byte has to begin at the latest, so that it misses no PSB that begins at
-    /// `at` or later and no run that reaches the end. Fifteen bytes of the pattern hold eight that stand
-    /// at a multiple of eight from `at`, and these are one of two numbers.
+    /// Where the search byte by byte has to begin at the latest, so that it misses no PSB that
+    /// begins at `at` or later and no run that reaches the end. Fifteen bytes of the pattern hold
+    /// eight that stand at a multiple of eight from `at`, and these are one of two numbers.
     static constexpr auto likely_begin(byte_view piece, size_t at) noexcept -> size_t {
         constexpr uint64_t even = 0x8202'8202'8202'8202;
         constexpr uint64_t odd = 0x0282'0282'0282'0282;
@@ -70,7 +72,8 @@ private:
         size_t const begin = at;
         for (; piece.size() - at >= 8; at += 8) {
             uint64_t const eight = load_le64(piece.data() + at);
-            // The eight bytes before were neither number, so at most seven of them belong to the run.
+            // The eight bytes before were neither number, so at most seven of them belong to the
+            // run.
             if (eight == even || eight == odd) { return at == begin ? begin : at - 7; }
         }
         return piece.size() - begin < sure ? begin : piece.size() - (sure - 1);

@@ -31,8 +31,9 @@ constexpr auto call(Visitor& visitor, Packet const& packet, at where) -> bool {
 
 }  // namespace detail
 
-/// A visitor of packets: `visitor(packet, at)` for at least one type of packet. It returns nothing, or
-/// false when it wants no more. It may also take `visitor(item)` for everything that is no packet.
+/// A visitor of packets: `visitor(packet, at)` for at least one type of packet. It returns nothing,
+/// or false when it wants no more. It may also take `visitor(item)` for everything that is no
+/// packet.
 template <class Visitor, class Packets = packet::all>
 concept packet_visitor = detail::takes_any<Visitor>(Packets{});
 
