@@ -458,6 +458,18 @@ TEST_CASE("sync_first, sync_next and sync_previous go from PSB to PSB (PKT-250)"
     });
 }
 
+TEST_CASE("a reader whose packet begins before the piece stands before all its PSBs (PKT-250)") {
+    CHECK_TWICE([](auto value) {
+        auto const one = value(bytes(0x16, 0x19, 0x00));
+        auto const two = value(join(psb, bytes(0x00)));
+        reader r{from_the_begin};
+        bool ok = r.feed(one) && is_packet<packet::tnt_short>(r.next(), 0, 1);
+        ok = ok && is(r.next(), event::more, 1) && r.feed(two);
+        ok = ok && !r.sync_previous() && r.offset() == 1;
+        return ok && r.sync_next() && r.offset() == 3 && is_packet<packet::psb>(r.next(), 3, 16);
+    });
+}
+
 TEST_CASE("sync_next of a fresh reader goes to a PSB at the very begin") {
     CHECK_TWICE([](auto value) {
         auto const in = value(join(psb, bytes(0x00), psb));
