@@ -20,21 +20,17 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-SOURCE = ROOT / "tests" / "firmware" / "accessors.cpp"
+from firmware_objects import FIRMWARE, compile_to, output_of
+
+SOURCE = FIRMWARE / "accessors.cpp"
 LEVELS = ["-O1", "-O2"]
-FLAGS = ["-std=c++20", "-ffreestanding", "-fno-exceptions", "-fno-rtti", "-nostdinc++",
-         "-fno-stack-protector", "-fno-pic", "-fno-pie", "-fcf-protection=none"]
+FLAGS = ["-fcf-protection=none"]
 
 LABEL = re.compile(r"[0-9a-f]+ <(.*)>:$")
 INSTRUCTION = re.compile(r"\s+([0-9a-f]+):\t([^#\n]*)")
 PADDING = re.compile(r"(?:(?:data16|cs) +)*nop|xchg +%ax,%ax")
 REGISTER = re.compile(r"%(\w+)")
 TARGET = re.compile(r"\b([0-9a-f]+) <([^>+]+)(?:\+0x[0-9a-f]+)?>")
-
-
-def output_of(*command):
-    return subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE).stdout
 
 
 def functions_in(path):
@@ -114,11 +110,6 @@ def differences_in(path):
             if not same_instructions(*pair) and not same_bag(*pair)}, len(pairs)
 
 
-def compile_to(path, source, compiler, level):
-    subprocess.run([*compiler.split(), *FLAGS, level, f"-I{ROOT / 'include'}", "-c", str(source),
-                    "-o", str(path)], check=True)
-
-
 def check(compilers):
     failed = False
     with tempfile.TemporaryDirectory() as folder:
@@ -126,7 +117,7 @@ def check(compilers):
         for compiler in compilers:
             for level in LEVELS:
                 try:
-                    compile_to(path, SOURCE, compiler, level)
+                    compile_to(path, SOURCE, compiler, *FLAGS, level)
                     different, count = differences_in(path)
                 except (OSError, ValueError, subprocess.CalledProcessError) as error:
                     print(f"{compiler} {level}: {error}")
@@ -161,13 +152,13 @@ def self_test():
             source.write_text("".join(
                 f'extern "C" unsigned {name}_x(unsigned a, unsigned b) {{ {body} }}\n'
                 for name, body in (("lib", lib), ("hand", hand))), encoding="utf-8")
-            compile_to(path, source, compiler, "-O1")
+            compile_to(path, source, compiler, *FLAGS, "-O1")
             different, count = differences_in(path)
             if count != 1 or bool(different) == same:
                 print(f"{lib} and {hand}: expected {same}, got {different or 'no difference'}")
                 failures += 1
         source.write_text('extern "C" int lib_x(int a) { return a; }\n', encoding="utf-8")
-        compile_to(path, source, compiler, "-O1")
+        compile_to(path, source, compiler, *FLAGS, "-O1")
         try:
             differences_in(path)
             print("a function without its pair was not noticed")

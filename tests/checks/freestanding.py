@@ -18,22 +18,18 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-SOURCE = ROOT / "tests" / "firmware" / "all_functions.cpp"
-MEMORY = ROOT / "tests" / "firmware" / "memory.cpp"
+from firmware_objects import FIRMWARE, compile_to, output_of
+
+SOURCE = FIRMWARE / "all_functions.cpp"
+MEMORY = FIRMWARE / "memory.cpp"
 LEVELS = ["-O1", "-O2", "-Os"]
-FLAGS = ["-std=c++20", "-ffreestanding", "-fno-exceptions", "-fno-rtti", "-nostdinc++",
-         "-mgeneral-regs-only", "-fno-stack-protector", "-fno-pic", "-fno-pie"]
+FLAGS = ["-mgeneral-regs-only"]
 PROVIDED = {"memcpy", "memmove", "memset", "memcmp"}
 
 # In AT&T syntax every register has a percent sign, and only x87 mnemonics begin with an f.
 FLOATING = re.compile(r"%[xyz]?mm\d|%st\b|^f[a-z]|mxcsr")
 INITIALISER_SECTION = re.compile(r"\s(\.(?:preinit_array|init_array|ctors)\S*)\s")
 INITIALISER_SYMBOL = re.compile(r"_GLOBAL__sub_I\S*|__cxx_global_var_init\S*")
-
-
-def output_of(*command):
-    return subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE).stdout
 
 
 def problems_in(path):
@@ -65,22 +61,17 @@ def program_from(path, compiler, folder):
     """Links the object file `path` with the four functions, and nothing else."""
     memory, program = folder / "memory.o", folder / "program"
     # Without -fno-builtin a compiler may make of the loop in memcpy a call of memcpy.
-    compile_to(memory, MEMORY, compiler, [*FLAGS, "-O2", "-fno-builtin"])
+    compile_to(memory, MEMORY, compiler, *FLAGS, "-O2", "-fno-builtin")
     linked = subprocess.run(["ld", "-nostdlib", "--no-undefined", "-o", program, path, memory],
                             check=False, text=True, stderr=subprocess.PIPE)
     return linked.stderr.splitlines() if linked.returncode != 0 else []
-
-
-def compile_to(path, source, compiler, flags):
-    subprocess.run([*compiler.split(), *flags, f"-I{ROOT / 'include'}", "-c", str(source),
-                    "-o", str(path)], check=True)
 
 
 def problems_of(compiler, level, source):
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "object.o")
         try:
-            compile_to(path, source, compiler, [*FLAGS, level])
+            compile_to(path, source, compiler, *FLAGS, level)
             return problems_in(path) or program_from(path, compiler, pathlib.Path(folder))
         except (OSError, subprocess.CalledProcessError) as error:
             return [str(error)]
@@ -102,7 +93,7 @@ def self_test():
     if compiler is None or "x86_64" not in output_of(*compiler.split(), "-dumpmachine"):
         print("skipped: no compiler for x86-64")
         return 77
-    hosted = [flag for flag in FLAGS if flag != "-mgeneral-regs-only"]
+    hosted = []  # with SSE and x87
     x87 = [*hosted, "-mlong-double-80"]
     cases = [  # flags, source, a part of the expected problem (None: no problem)
         (FLAGS, 'extern "C" int f(int a) { return a + 1; }', None),
@@ -122,17 +113,17 @@ def self_test():
         source, path = pathlib.Path(folder, "case.cpp"), pathlib.Path(folder, "case.o")
         for number, (flags, text, part) in enumerate(cases):
             source.write_text(text + "\n", encoding="utf-8")
-            compile_to(path, source, compiler, [*flags, "-O2"])
+            compile_to(path, source, compiler, *flags, "-O2")
             found = problems_in(path)
             if bool(found) != (part is not None) or (part and not any(part in f for f in found)):
                 print(f"case {number}: expected {part!r}, got {found}")
                 failures += 1
         source.write_text('extern "C" int f(int a) { return a; }\n', encoding="utf-8")
-        compile_to(path, source, compiler, FLAGS)
+        compile_to(path, source, compiler, *FLAGS)
         links = program_from(path, compiler, pathlib.Path(folder))
         source.write_text('int g(int); extern "C" int f(int a) { return g(a); }\n',
                           encoding="utf-8")
-        compile_to(path, source, compiler, FLAGS)
+        compile_to(path, source, compiler, *FLAGS)
         if links or not program_from(path, compiler, pathlib.Path(folder)):
             print(f"linking: expected a program and none, got {links}")
             failures += 1

@@ -20,6 +20,11 @@ auto hand_get_flag(uint64_t raw) noexcept -> bool { return (raw >> 13 & 1) != 0;
 auto lib_get_lowest_flag(uint64_t raw) noexcept -> bool { return ctl{raw}.get<ctl::TraceEn>(); }
 auto hand_get_lowest_flag(uint64_t raw) noexcept -> bool { return (raw & 1) != 0; }
 
+auto lib_get_either_flag(uint64_t raw) noexcept -> bool {
+    return status{raw}.get<status::Error>() || status{raw}.get<status::Stopped>();
+}
+auto hand_get_either_flag(uint64_t raw) noexcept -> bool { return (raw & 0x30) != 0; }
+
 auto lib_get_field(uint64_t raw) noexcept -> uint64_t { return ctl{raw}.get<ctl::MTCFreq>(); }
 auto hand_get_field(uint64_t raw) noexcept -> uint64_t { return raw >> 14 & 0xF; }
 

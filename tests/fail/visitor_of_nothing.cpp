@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: BSL-1.0
+// expect: packet_visitor
+#include <ptspec/trace/reader.hpp>
+
+// A visitor that no packet can be given to sees nothing, and would do so silently.
+auto read(ptspec::byte_view bytes) {
+#ifndef SHOULD_FAIL
+    auto const visitor = [](ptspec::packet::tip const&, ptspec::trace::at) {};
+#else
+    auto const visitor = [](ptspec::packet::tip const&) {};
+#endif
+    return ptspec::trace::reader{bytes}.for_each(visitor);
+}
