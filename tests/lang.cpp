@@ -175,7 +175,7 @@ struct deep {
     };
 };
 struct x {};
-enum class colour {};
+enum class colour : unsigned char { red = 0, blue = 3 };
 union either {};
 class hidden_class {};
 }  // namespace outer::inner
@@ -206,6 +206,16 @@ TEST_CASE("a name begins behind the last colon, blank or bracket, or where the t
                    text{"Name"} &&
                last_component("f<X>(void) noexcept", value(size_t{16})) == text{"X"};
     });
+}
+
+TEST_CASE("name_of_enumerator is the name of a value, and empty where it has none") {
+    static_assert(name_of_enumerator<outer::inner::colour::red>() == text{"red"});
+    static_assert(name_of_enumerator<outer::inner::colour{0}>() == text{"red"});
+    static_assert(name_of_enumerator<outer::inner::colour{200}>() == text{});
+    static_assert(name_of_enumerator<detail::probe_of_a_value::named>() == text{"named"});
+    static_assert(name_of_enumerator<detail::probe_of_a_value{0}>() == text{});
+    static_assert(name_of_enumerator<7>() == text{} && name_of_enumerator<-7>() == text{});
+    CHECK(view(name_of_enumerator<outer::inner::colour::red>()) == "red");
 }
 
 TEST_CASE("name_of is not confused by a type that is named like its own probe") {

@@ -401,6 +401,7 @@ auto access_of(ptspec::row_info const& row) -> std::string {
         case row_access::plain: return "rw";
         case row_access::write_ignored: return "w-ignored";
         case row_access::forced_1: return "forced-1";
+        case row_access::read_only: return "ro";
     }
     return "?";
 }

@@ -276,6 +276,31 @@ TEST_CASE("a word is its raw bits") {
 
 // ------------------------------------------------------------------------------------ reflection
 
+TEST_CASE("the fields of a read-only word are read-only, unless they say otherwise") {
+    struct shown : read_only_word<shown, uint8_t> {
+        struct Flag : flag<0> {};
+        struct One : forced_1<flag<1>> {};
+        struct layout : bit_layout<8, Flag, One, reserved<3, 2>, other<7, 4>> {};
+    };
+    static_assert(shown::access == row_access::read_only && small::access == row_access::plain);
+    CHECK_TWICE([](auto value) {
+        auto const rows = value(rows_of<shown>());
+        return rows[0].access == row_access::read_only && rows[1].access == row_access::forced_1 &&
+               rows[2].access == row_access::plain && rows[3].access == row_access::plain &&
+               shown{value(uint8_t{3})}.template get<typename shown::One>();
+    });
+}
+
+TEST_CASE("an unbounded address has no reserved bits at any width") {
+    struct free : bit_word<free, uint64_t> {
+        struct Top : unbounded<address_field<63, 5>> {};
+        struct layout : bit_layout<64, reserved<4, 0>, Top> {};
+    };
+    CHECK_TWICE([](auto value) {
+        return free::reserved_mask(value(36U)) == 0x1F && free::reserved_mask(value(4U)) == 0x1F;
+    });
+}
+
 TEST_CASE("rows_of() lists every row from bit 0 up, with its name, place and kind") {
     CHECK_TWICE([](auto value) {
         auto const rows = value(rows_of<small>());
@@ -292,7 +317,8 @@ TEST_CASE("rows_of() lists every row from bit 0 up, with its name, place and kin
                rows[1].access == row_access::forced_1 && rows[2].access == row_access::plain &&
                !rows[1].is_address && rows[2].is_address && rows[3].name == text{"other"} &&
                rows[3].kind == row_kind::other && rows[3].msb == 43 && rows[3].lsb == 41 &&
-               rows[4].is_address && !rows[5].is_address;
+               rows[4].is_address && !rows[5].is_address && rows[4].lowest_address_bit == 32 &&
+               rows[5].lowest_address_bit == 0;
     });
     CHECK_TWICE([](auto value) {
         auto const rows = value(rows_of<wide>());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/lang.hpp>
+#include <ptspec/raw_bits.hpp>
 
 /// Bit ranges, and what they are in a word: fields, reserved runs, opcodes.
 ///
@@ -15,65 +15,6 @@ namespace build_error {
 void value_does_not_fit_in_the_field();
 void address_has_bits_outside_the_field();
 }  // namespace build_error
-
-/// The `count` lowest bits set. `count` is at most 64.
-constexpr auto low_bits(unsigned count) noexcept -> uint64_t {
-    return count >= 64 ? ~uint64_t{0} : (uint64_t{1} << count) - 1;
-}
-
-/// Sixteen bytes as one number, for words that are longer than a machine's.
-struct wide_bits {
-    uint64_t low = 0;
-    uint64_t high = 0;
-
-    friend constexpr auto operator==(wide_bits const&, wide_bits const&) -> bool = default;
-    friend constexpr auto operator&(wide_bits a, wide_bits b) noexcept -> wide_bits {
-        return {a.low & b.low, a.high & b.high};
-    }
-    friend constexpr auto operator|(wide_bits a, wide_bits b) noexcept -> wide_bits {
-        return {a.low | b.low, a.high | b.high};
-    }
-    friend constexpr auto operator~(wide_bits a) noexcept -> wide_bits { return {~a.low, ~a.high}; }
-};
-
-namespace detail {
-
-/// Bits `lsb` and up of a raw word, right-justified; what lies above bit 63 of the result is cut
-/// off.
-template <class Raw>
-constexpr auto from_bit(Raw raw, unsigned lsb) noexcept -> uint64_t {
-    if constexpr (same_as<Raw, wide_bits>) {
-        return lsb >= 64  ? raw.high >> (lsb - 64)
-               : lsb == 0 ? raw.low
-                          : raw.low >> lsb | raw.high << (64 - lsb);
-    } else {
-        return static_cast<uint64_t>(raw) >> lsb;
-    }
-}
-
-/// A number put at bit `lsb` of an otherwise empty word.
-template <class Raw>
-constexpr auto to_bit(uint64_t number, unsigned lsb) noexcept -> Raw {
-    if constexpr (same_as<Raw, wide_bits>) {
-        return lsb >= 64  ? wide_bits{0, number << (lsb - 64)}
-               : lsb == 0 ? wide_bits{number, 0}
-                          : wide_bits{number << lsb, number >> (64 - lsb)};
-    } else {
-        return static_cast<Raw>(number << lsb);
-    }
-}
-
-template <class Raw>
-constexpr auto run_of_bits(unsigned msb, unsigned lsb) noexcept -> Raw {
-    if constexpr (same_as<Raw, wide_bits>) {
-        return {lsb >= 64 ? 0 : low_bits(msb + 1) & ~low_bits(lsb),
-                msb < 64 ? 0 : low_bits(msb - 63) & ~(lsb < 64 ? 0 : low_bits(lsb - 64))};
-    } else {
-        return static_cast<Raw>(low_bits(msb + 1) & ~low_bits(lsb));
-    }
-}
-
-}  // namespace detail
 
 // ------------------------------------------------------------------------------------ rows
 
@@ -90,6 +31,7 @@ enum class row_access : uint8_t {
     plain,          ///< it is stored
     write_ignored,  ///< the old value stays
     forced_1,       ///< it reads 1 whatever was written
+    read_only,      ///< the processor alone writes it
 };
 
 /// What a fixed row that holds another value makes of a packet.
@@ -108,6 +50,7 @@ struct bit_range {
     static constexpr row_kind kind = row_kind::field;
     static constexpr row_access access = row_access::plain;
     static constexpr bool is_address = false;
+    static constexpr bool ends_at_max_phys_addr = false;
     static constexpr bool selects_the_payload = false;
 };
 
@@ -141,6 +84,15 @@ struct leaf : fixed<Msb, Lsb, Value> {
 template <unsigned Msb, unsigned Lsb, uint64_t Value>
 struct pattern : fixed<Msb, Lsb, Value> {
     static constexpr mismatch otherwise = mismatch::bad_packet;
+};
+
+/// What the encoding in a field amounts to: `{8, "crystal cycles"}`. Without a unit it says nothing.
+///
+/// A field whose number is an encoding declares `static constexpr auto amount(uint64_t encoding)
+/// noexcept -> quantity`.
+struct quantity {
+    uint64_t count = 0;
+    text unit{};
 };
 
 // ------------------------------------------------------------------------------------ fields
@@ -237,6 +189,7 @@ struct address_field : bit_range<Msb, Lsb> {
     using value_type = uint64_t;
     value_type value;
     static constexpr bool is_address = true;
+    static constexpr bool ends_at_max_phys_addr = true;
     static constexpr unsigned lowest_address_bit = LowestAddressBit;
     static constexpr uint64_t address_mask = low_bits(Msb - Lsb + 1) << LowestAddressBit;
 
@@ -269,6 +222,18 @@ struct write_ignored : Field {
 template <class Field>
 struct forced_1 : Field {
     static constexpr row_access access = row_access::forced_1;
+};
+
+/// A field that the processor alone writes.
+template <class Field>
+struct read_only : Field {
+    static constexpr row_access access = row_access::read_only;
+};
+
+/// A field in the form of an address, of which no bit is reserved whatever MAXPHYADDR is.
+template <class Field>
+struct unbounded : Field {
+    static constexpr bool ends_at_max_phys_addr = false;
 };
 
 /// A packet field whose value tells how many payload bytes follow.

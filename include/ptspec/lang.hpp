@@ -177,19 +177,36 @@ constexpr auto decorated_name() noexcept -> text {
 #endif
 }
 
+template <auto Value>
+constexpr auto decorated_value() noexcept -> text {
+#if defined(_MSC_VER) && !defined(__clang__)
+    return __FUNCSIG__;
+#else
+    return __PRETTY_FUNCTION__;
+#endif
+}
+
 /// Cuts the last component out of `... Type = a::b::Name]`, or out of MSVC's
 /// `...decorated_name<struct a::b::Name>(void) noexcept`.
 constexpr auto last_component(text whole, size_t behind) noexcept -> text {
     size_t const end = whole.size() - behind;
     size_t first = end;
     while (first != 0 && whole.characters[first - 1] != ':' && whole.characters[first - 1] != ' ' &&
-           whole.characters[first - 1] != '<') {
+           whole.characters[first - 1] != '<' && whole.characters[first - 1] != ')') {
         --first;
     }
     return {whole.characters + first, end - first};
 }
 
 struct probe_of_a_name {};
+enum class probe_of_a_value : uint8_t { named = 1 };
+
+/// How many characters of `whole` stand behind `known`, which is in it.
+constexpr auto behind_the_name(text whole, text known) noexcept -> size_t {
+    size_t at = whole.size() - known.size();
+    while (!(text{whole.data() + at, known.size()} == known)) { --at; }
+    return whole.size() - at - known.size();
+}
 
 }  // namespace detail
 
@@ -198,14 +215,20 @@ template <class Type>
 constexpr auto name_of() noexcept -> text {
     // What stands behind the name is the same for every type: measured on a type whose name is
     // known.
-    constexpr auto probe = detail::decorated_name<detail::probe_of_a_name>();
-    constexpr text known = "probe_of_a_name";
-    constexpr auto behind = [&] {
-        size_t at = probe.size() - known.size();
-        while (!(text{probe.data() + at, known.size()} == known)) { --at; }
-        return probe.size() - at - known.size();
-    }();
+    constexpr auto behind = detail::behind_the_name(
+        detail::decorated_name<detail::probe_of_a_name>(), "probe_of_a_name");
     return detail::last_component(detail::decorated_name<Type>(), behind);
+}
+
+/// The unqualified name of an enumerator; empty for a value that has none.
+template <auto Value>
+constexpr auto name_of_enumerator() noexcept -> text {
+    constexpr auto behind = detail::behind_the_name(
+        detail::decorated_value<detail::probe_of_a_value::named>(), "named");
+    // A value without a name is spelled as a cast: `(ptspec::reg::addr_cfg)3`.
+    constexpr auto name = detail::last_component(detail::decorated_value<Value>(), behind);
+    constexpr char first = name.size() == 0 ? '0' : name.data()[0];
+    return first == '(' || first == '-' || (first >= '0' && first <= '9') ? text{} : name;
 }
 
 }  // namespace ptspec

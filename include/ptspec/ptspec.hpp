@@ -7,6 +7,7 @@
 
 #include <ptspec/lang.hpp>
 #include <ptspec/rule.hpp>
+#include <ptspec/raw_bits.hpp>
 #include <ptspec/bits.hpp>
 #include <ptspec/word.hpp>
 #include <ptspec/bytes.hpp>

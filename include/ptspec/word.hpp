@@ -107,10 +107,12 @@ concept field_of = Field::kind == row_kind::field && row_of<Field, Word>;
 
 /// A hardware word: its raw bits and nothing else.
 ///
-/// `Derived` declares the fields and `struct layout : bit_layout<...>`.
-template <class Derived, class Raw>
+/// `Derived` declares the fields and `struct layout : bit_layout<...>`. `Access` is what happens to
+/// its fields when written, where they do not say otherwise.
+template <class Derived, class Raw, row_access Access = row_access::plain>
 struct bit_word {
     using raw_type = Raw;
+    static constexpr row_access access = Access;
     Raw raw{};
 
     constexpr bit_word() noexcept = default;
@@ -147,7 +149,7 @@ struct bit_word {
             typename Derived::layout::rows{}, [=]<class Row>(Row*) -> detail::part_of_a_row {
                 if constexpr (Row::kind == row_kind::reserved) {
                     return {true, Row::lsb};
-                } else if constexpr (Row::is_address) {
+                } else if constexpr (Row::ends_at_max_phys_addr) {
                     unsigned const first = max_phys_addr < Row::lowest_address_bit
                                                ? Row::lsb
                                                : max_phys_addr - Row::lowest_address_bit + Row::lsb;
@@ -179,6 +181,10 @@ struct bit_word {
     }
 };
 
+/// A word that software can only read.
+template <class Derived, class Raw>
+using read_only_word = bit_word<Derived, Raw, row_access::read_only>;
+
 // ------------------------------------------------------------------------------------ reflection
 
 /// One row of a word, as data.
@@ -189,6 +195,7 @@ struct row_info {
     row_kind kind;
     row_access access;
     bool is_address;
+    unsigned lowest_address_bit;  ///< of an address: the bit that stands at `lsb`
 };
 
 template <size_t Count>
@@ -206,23 +213,36 @@ struct row_table {
 namespace detail {
 
 template <class Row>
-constexpr auto describe_row() noexcept -> row_info {
-    constexpr bool is_unnamed = Row::kind == row_kind::reserved || Row::kind == row_kind::other;
-    if constexpr (is_unnamed) {
-        return {Row::kind == row_kind::reserved ? text{"reserved"} : text{"other"},
-                Row::msb,
-                Row::lsb,
-                Row::kind,
-                Row::access,
-                Row::is_address};
+constexpr auto name_of_row() noexcept -> text {
+    if constexpr (Row::kind == row_kind::reserved) {
+        return "reserved";
+    } else if constexpr (Row::kind == row_kind::other) {
+        return "other";
     } else {
-        return {name_of<Row>(), Row::msb, Row::lsb, Row::kind, Row::access, Row::is_address};
+        return name_of<Row>();
     }
 }
 
-template <class... Rows>
+template <class Row>
+constexpr auto lowest_address_bit_of() noexcept -> unsigned {
+    if constexpr (Row::is_address) {
+        return Row::lowest_address_bit;
+    } else {
+        return 0;
+    }
+}
+
+/// What writing a row does: what the row says, or else what the word says of its fields.
+template <class Word, class Row>
+constexpr auto access_of_row() noexcept -> row_access {
+    return Row::access == row_access::plain && Row::kind == row_kind::field ? Word::access
+                                                                            : Row::access;
+}
+
+template <class Word, class... Rows>
 constexpr auto describe_rows(type_list<Rows...>) noexcept -> row_table<sizeof...(Rows)> {
-    return {{describe_row<Rows>()...}};
+    return {{{name_of_row<Rows>(), Rows::msb, Rows::lsb, Rows::kind, access_of_row<Word, Rows>(),
+              Rows::is_address, lowest_address_bit_of<Rows>()}...}};
 }
 
 }  // namespace detail
@@ -230,7 +250,7 @@ constexpr auto describe_rows(type_list<Rows...>) noexcept -> row_table<sizeof...
 /// Every row of a word from bit 0 to the top, with its name and position.
 template <class Word>
 constexpr auto rows_of() noexcept {
-    return detail::describe_rows(typename Word::layout::rows{});
+    return detail::describe_rows<Word>(typename Word::layout::rows{});
 }
 
 }  // namespace ptspec

@@ -206,19 +206,36 @@ constexpr auto decorated_name() noexcept -> text {
 #endif
 }
 
+template <auto Value>
+constexpr auto decorated_value() noexcept -> text {
+#if defined(_MSC_VER) && !defined(__clang__)
+    return __FUNCSIG__;
+#else
+    return __PRETTY_FUNCTION__;
+#endif
+}
+
 /// Cuts the last component out of `... Type = a::b::Name]`, or out of MSVC's
 /// `...decorated_name<struct a::b::Name>(void) noexcept`.
 constexpr auto last_component(text whole, size_t behind) noexcept -> text {
     size_t const end = whole.size() - behind;
     size_t first = end;
     while (first != 0 && whole.characters[first - 1] != ':' && whole.characters[first - 1] != ' ' &&
-           whole.characters[first - 1] != '<') {
+           whole.characters[first - 1] != '<' && whole.characters[first - 1] != ')') {
         --first;
     }
     return {whole.characters + first, end - first};
 }
 
 struct probe_of_a_name {};
+enum class probe_of_a_value : uint8_t { named = 1 };
+
+/// How many characters of `whole` stand behind `known`, which is in it.
+constexpr auto behind_the_name(text whole, text known) noexcept -> size_t {
+    size_t at = whole.size() - known.size();
+    while (!(text{whole.data() + at, known.size()} == known)) { --at; }
+    return whole.size() - at - known.size();
+}
 
 }  // namespace detail
 
@@ -227,14 +244,20 @@ template <class Type>
 constexpr auto name_of() noexcept -> text {
     // What stands behind the name is the same for every type: measured on a type whose name is
     // known.
-    constexpr auto probe = detail::decorated_name<detail::probe_of_a_name>();
-    constexpr text known = "probe_of_a_name";
-    constexpr auto behind = [&] {
-        size_t at = probe.size() - known.size();
-        while (!(text{probe.data() + at, known.size()} == known)) { --at; }
-        return probe.size() - at - known.size();
-    }();
+    constexpr auto behind = detail::behind_the_name(
+        detail::decorated_name<detail::probe_of_a_name>(), "probe_of_a_name");
     return detail::last_component(detail::decorated_name<Type>(), behind);
+}
+
+/// The unqualified name of an enumerator; empty for a value that has none.
+template <auto Value>
+constexpr auto name_of_enumerator() noexcept -> text {
+    constexpr auto behind = detail::behind_the_name(
+        detail::decorated_value<detail::probe_of_a_value::named>(), "named");
+    // A value without a name is spelled as a cast: `(ptspec::reg::addr_cfg)3`.
+    constexpr auto name = detail::last_component(detail::decorated_value<Value>(), behind);
+    constexpr char first = name.size() == 0 ? '0' : name.data()[0];
+    return first == '(' || first == '-' || (first >= '0' && first <= '9') ? text{} : name;
 }
 
 }  // namespace ptspec
@@ -345,20 +368,10 @@ struct rule_id {
 
 }  // namespace ptspec
 
-// ---- ptspec/bits.hpp ----
+// ---- ptspec/raw_bits.hpp ----
 
-/// Bit ranges, and what they are in a word: fields, reserved runs, opcodes.
-///
-/// A row is a type: compilers print type names, so every mistake names the field, and a value of a
-/// field's type is "this field, this value". Bit ranges are written `msb, lsb`.
+/// Bits as numbers: masks, and words that are longer than a machine's.
 namespace ptspec {
-
-/// Functions that are declared and never defined. Calling one in a constant expression stops the
-/// build, and the compiler names it: the name is the message.
-namespace build_error {
-void value_does_not_fit_in_the_field();
-void address_has_bits_outside_the_field();
-}  // namespace build_error
 
 /// The `count` lowest bits set. `count` is at most 64.
 constexpr auto low_bits(unsigned count) noexcept -> uint64_t {
@@ -419,6 +432,23 @@ constexpr auto run_of_bits(unsigned msb, unsigned lsb) noexcept -> Raw {
 
 }  // namespace detail
 
+}  // namespace ptspec
+
+// ---- ptspec/bits.hpp ----
+
+/// Bit ranges, and what they are in a word: fields, reserved runs, opcodes.
+///
+/// A row is a type: compilers print type names, so every mistake names the field, and a value of a
+/// field's type is "this field, this value". Bit ranges are written `msb, lsb`.
+namespace ptspec {
+
+/// Functions that are declared and never defined. Calling one in a constant expression stops the
+/// build, and the compiler names it: the name is the message.
+namespace build_error {
+void value_does_not_fit_in_the_field();
+void address_has_bits_outside_the_field();
+}  // namespace build_error
+
 // ------------------------------------------------------------------------------------ rows
 
 /// What a row of a layout is.
@@ -434,6 +464,7 @@ enum class row_access : uint8_t {
     plain,          ///< it is stored
     write_ignored,  ///< the old value stays
     forced_1,       ///< it reads 1 whatever was written
+    read_only,      ///< the processor alone writes it
 };
 
 /// What a fixed row that holds another value makes of a packet.
@@ -452,6 +483,7 @@ struct bit_range {
     static constexpr row_kind kind = row_kind::field;
     static constexpr row_access access = row_access::plain;
     static constexpr bool is_address = false;
+    static constexpr bool ends_at_max_phys_addr = false;
     static constexpr bool selects_the_payload = false;
 };
 
@@ -485,6 +517,15 @@ struct leaf : fixed<Msb, Lsb, Value> {
 template <unsigned Msb, unsigned Lsb, uint64_t Value>
 struct pattern : fixed<Msb, Lsb, Value> {
     static constexpr mismatch otherwise = mismatch::bad_packet;
+};
+
+/// What the encoding in a field amounts to: `{8, "crystal cycles"}`. Without a unit it says nothing.
+///
+/// A field whose number is an encoding declares `static constexpr auto amount(uint64_t encoding)
+/// noexcept -> quantity`.
+struct quantity {
+    uint64_t count = 0;
+    text unit{};
 };
 
 // ------------------------------------------------------------------------------------ fields
@@ -581,6 +622,7 @@ struct address_field : bit_range<Msb, Lsb> {
     using value_type = uint64_t;
     value_type value;
     static constexpr bool is_address = true;
+    static constexpr bool ends_at_max_phys_addr = true;
     static constexpr unsigned lowest_address_bit = LowestAddressBit;
     static constexpr uint64_t address_mask = low_bits(Msb - Lsb + 1) << LowestAddressBit;
 
@@ -613,6 +655,18 @@ struct write_ignored : Field {
 template <class Field>
 struct forced_1 : Field {
     static constexpr row_access access = row_access::forced_1;
+};
+
+/// A field that the processor alone writes.
+template <class Field>
+struct read_only : Field {
+    static constexpr row_access access = row_access::read_only;
+};
+
+/// A field in the form of an address, of which no bit is reserved whatever MAXPHYADDR is.
+template <class Field>
+struct unbounded : Field {
+    static constexpr bool ends_at_max_phys_addr = false;
 };
 
 /// A packet field whose value tells how many payload bytes follow.
@@ -744,10 +798,12 @@ concept field_of = Field::kind == row_kind::field && row_of<Field, Word>;
 
 /// A hardware word: its raw bits and nothing else.
 ///
-/// `Derived` declares the fields and `struct layout : bit_layout<...>`.
-template <class Derived, class Raw>
+/// `Derived` declares the fields and `struct layout : bit_layout<...>`. `Access` is what happens to
+/// its fields when written, where they do not say otherwise.
+template <class Derived, class Raw, row_access Access = row_access::plain>
 struct bit_word {
     using raw_type = Raw;
+    static constexpr row_access access = Access;
     Raw raw{};
 
     constexpr bit_word() noexcept = default;
@@ -784,7 +840,7 @@ struct bit_word {
             typename Derived::layout::rows{}, [=]<class Row>(Row*) -> detail::part_of_a_row {
                 if constexpr (Row::kind == row_kind::reserved) {
                     return {true, Row::lsb};
-                } else if constexpr (Row::is_address) {
+                } else if constexpr (Row::ends_at_max_phys_addr) {
                     unsigned const first = max_phys_addr < Row::lowest_address_bit
                                                ? Row::lsb
                                                : max_phys_addr - Row::lowest_address_bit + Row::lsb;
@@ -816,6 +872,10 @@ struct bit_word {
     }
 };
 
+/// A word that software can only read.
+template <class Derived, class Raw>
+using read_only_word = bit_word<Derived, Raw, row_access::read_only>;
+
 // ------------------------------------------------------------------------------------ reflection
 
 /// One row of a word, as data.
@@ -826,6 +886,7 @@ struct row_info {
     row_kind kind;
     row_access access;
     bool is_address;
+    unsigned lowest_address_bit;  ///< of an address: the bit that stands at `lsb`
 };
 
 template <size_t Count>
@@ -843,23 +904,36 @@ struct row_table {
 namespace detail {
 
 template <class Row>
-constexpr auto describe_row() noexcept -> row_info {
-    constexpr bool is_unnamed = Row::kind == row_kind::reserved || Row::kind == row_kind::other;
-    if constexpr (is_unnamed) {
-        return {Row::kind == row_kind::reserved ? text{"reserved"} : text{"other"},
-                Row::msb,
-                Row::lsb,
-                Row::kind,
-                Row::access,
-                Row::is_address};
+constexpr auto name_of_row() noexcept -> text {
+    if constexpr (Row::kind == row_kind::reserved) {
+        return "reserved";
+    } else if constexpr (Row::kind == row_kind::other) {
+        return "other";
     } else {
-        return {name_of<Row>(), Row::msb, Row::lsb, Row::kind, Row::access, Row::is_address};
+        return name_of<Row>();
     }
 }
 
-template <class... Rows>
+template <class Row>
+constexpr auto lowest_address_bit_of() noexcept -> unsigned {
+    if constexpr (Row::is_address) {
+        return Row::lowest_address_bit;
+    } else {
+        return 0;
+    }
+}
+
+/// What writing a row does: what the row says, or else what the word says of its fields.
+template <class Word, class Row>
+constexpr auto access_of_row() noexcept -> row_access {
+    return Row::access == row_access::plain && Row::kind == row_kind::field ? Word::access
+                                                                            : Row::access;
+}
+
+template <class Word, class... Rows>
 constexpr auto describe_rows(type_list<Rows...>) noexcept -> row_table<sizeof...(Rows)> {
-    return {{describe_row<Rows>()...}};
+    return {{{name_of_row<Rows>(), Rows::msb, Rows::lsb, Rows::kind, access_of_row<Word, Rows>(),
+              Rows::is_address, lowest_address_bit_of<Rows>()}...}};
 }
 
 }  // namespace detail
@@ -867,7 +941,7 @@ constexpr auto describe_rows(type_list<Rows...>) noexcept -> row_table<sizeof...
 /// Every row of a word from bit 0 to the top, with its name and position.
 template <class Word>
 constexpr auto rows_of() noexcept {
-    return detail::describe_rows(typename Word::layout::rows{});
+    return detail::describe_rows<Word>(typename Word::layout::rows{});
 }
 
 }  // namespace ptspec
@@ -1227,9 +1301,21 @@ struct ia32_rtit_ctl : bit_word<ia32_rtit_ctl, uint64_t> {
     struct DisRETC : flag<11> {};
     struct PTWEn : flag<12> {};
     struct BranchEn : flag<13> {};
-    struct MTCFreq : field<17, 14> {};
-    struct CycThresh : field<22, 19> {};
-    struct PSBFreq : field<27, 24> {};
+    struct MTCFreq : field<17, 14> {
+        static constexpr auto amount(uint64_t encoding) noexcept -> quantity {
+            return {uint64_t{1} << encoding, "crystal cycles"};
+        }
+    };
+    struct CycThresh : field<22, 19> {
+        static constexpr auto amount(uint64_t encoding) noexcept -> quantity {
+            return encoding == 0 ? quantity{} : quantity{uint64_t{1} << (encoding - 1), "cycles"};
+        }
+    };
+    struct PSBFreq : field<27, 24> {
+        static constexpr auto amount(uint64_t encoding) noexcept -> quantity {
+            return {uint64_t{2048} << encoding, "bytes"};
+        }
+    };
     struct EventEn : flag<31> {};
     struct ADDR0_CFG : enumerated<35, 32, addr_cfg> {};
     struct ADDR1_CFG : enumerated<39, 36, addr_cfg> {};

@@ -88,3 +88,22 @@ TEST_CASE("stopping a trace keeps everything but TraceEn") {
                0x0180'2102'0508'E70E;
     });
 }
+
+TEST_CASE("what an encoding amounts to (REG-048)") {
+    CHECK_TWICE([](auto value) {
+        auto const mtc = ctl::MTCFreq::amount(value(uint64_t{3}));
+        return mtc.count == 8 && mtc.unit == ptspec::text{"crystal cycles"} &&
+               ctl::MTCFreq::amount(value(uint64_t{0})).count == 1;
+    });
+    CHECK_TWICE([](auto value) {
+        return ctl::CycThresh::amount(value(uint64_t{0})).unit.size() == 0 &&
+               ctl::CycThresh::amount(value(uint64_t{1})).count == 1 &&
+               ctl::CycThresh::amount(value(uint64_t{15})).count == 16384 &&
+               ctl::CycThresh::amount(value(uint64_t{15})).unit == ptspec::text{"cycles"};
+    });
+    CHECK_TWICE([](auto value) {
+        return ctl::PSBFreq::amount(value(uint64_t{0})).count == 2048 &&
+               ctl::PSBFreq::amount(value(uint64_t{15})).count == 0x400'0000 &&
+               ctl::PSBFreq::amount(value(uint64_t{5})).unit == ptspec::text{"bytes"};
+    });
+}

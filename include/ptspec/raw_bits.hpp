@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/lang.hpp>
+
+/// Bits as numbers: masks, and words that are longer than a machine's.
+namespace ptspec {
+
+/// The `count` lowest bits set. `count` is at most 64.
+constexpr auto low_bits(unsigned count) noexcept -> uint64_t {
+    return count >= 64 ? ~uint64_t{0} : (uint64_t{1} << count) - 1;
+}
+
+/// Sixteen bytes as one number, for words that are longer than a machine's.
+struct wide_bits {
+    uint64_t low = 0;
+    uint64_t high = 0;
+
+    friend constexpr auto operator==(wide_bits const&, wide_bits const&) -> bool = default;
+    friend constexpr auto operator&(wide_bits a, wide_bits b) noexcept -> wide_bits {
+        return {a.low & b.low, a.high & b.high};
+    }
+    friend constexpr auto operator|(wide_bits a, wide_bits b) noexcept -> wide_bits {
+        return {a.low | b.low, a.high | b.high};
+    }
+    friend constexpr auto operator~(wide_bits a) noexcept -> wide_bits { return {~a.low, ~a.high}; }
+};
+
+namespace detail {
+
+/// Bits `lsb` and up of a raw word, right-justified; what lies above bit 63 of the result is cut
+/// off.
+template <class Raw>
+constexpr auto from_bit(Raw raw, unsigned lsb) noexcept -> uint64_t {
+    if constexpr (same_as<Raw, wide_bits>) {
+        return lsb >= 64  ? raw.high >> (lsb - 64)
+               : lsb == 0 ? raw.low
+                          : raw.low >> lsb | raw.high << (64 - lsb);
+    } else {
+        return static_cast<uint64_t>(raw) >> lsb;
+    }
+}
+
+/// A number put at bit `lsb` of an otherwise empty word.
+template <class Raw>
+constexpr auto to_bit(uint64_t number, unsigned lsb) noexcept -> Raw {
+    if constexpr (same_as<Raw, wide_bits>) {
+        return lsb >= 64  ? wide_bits{0, number << (lsb - 64)}
+               : lsb == 0 ? wide_bits{number, 0}
+                          : wide_bits{number << lsb, number >> (64 - lsb)};
+    } else {
+        return static_cast<Raw>(number << lsb);
+    }
+}
+
+template <class Raw>
+constexpr auto run_of_bits(unsigned msb, unsigned lsb) noexcept -> Raw {
+    if constexpr (same_as<Raw, wide_bits>) {
+        return {lsb >= 64 ? 0 : low_bits(msb + 1) & ~low_bits(lsb),
+                msb < 64 ? 0 : low_bits(msb - 63) & ~(lsb < 64 ? 0 : low_bits(lsb - 64))};
+    } else {
+        return static_cast<Raw>(low_bits(msb + 1) & ~low_bits(lsb));
+    }
+}
+
+}  // namespace detail
+
+}  // namespace ptspec
