@@ -272,3 +272,13 @@ TEST_CASE("load_le_wide reads up to sixteen bytes, and zeros where there are few
         return true;
     });
 }
+
+TEST_CASE("a number is stored with its lowest byte first, and nothing beside it") {
+    CHECK_TWICE([](auto value) {
+        uint8_t bytes[10] = {0xEE, 0, 0, 0, 0, 0, 0, 0, 0, 0xEE};
+        store_le64(bytes + 1, value(uint64_t{0x0123'4567'89AB'CDEF}));
+        uint8_t const expected[10] = {0xEE, 0xEF, 0xCD, 0xAB, 0x89, 0x67, 0x45, 0x23, 0x01, 0xEE};
+        return byte_view{bytes} == byte_view{expected} &&
+               load_le64(bytes + 1) == 0x0123'4567'89AB'CDEF;
+    });
+}

@@ -92,7 +92,7 @@ TEST_CASE("every enumerator's id is its name, and a rule of the catalogue") {
         CHECK(name[3] == '_');
         CHECK(ids.count(name.substr(0, 3) + "-" + name.substr(4)) == 1);
     }
-    CHECK(rules == 27);
+    CHECK(rules == 75);
 }
 
 TEST_CASE("every enumerator has a sentence of its own, and no other number has one") {
@@ -178,5 +178,15 @@ TEST_CASE("an id ends with a zero, so that C can print it") {
     CHECK_TWICE([](auto value) {
         return rule_id{value(rule{2066})}.letters[7] == 0 &&
                rule_id{value(rule::none)}.letters[4] == 0;
+    });
+}
+
+TEST_CASE("first_rule keeps the first of the rules that it is called with") {
+    CHECK_TWICE([](auto value) {
+        first_rule first;
+        bool const nothing = first.found == rule::none;
+        first(value(rule::REG_044));
+        first(value(rule::REG_021));
+        return nothing && first.found == rule::REG_044;
     });
 }

@@ -23,8 +23,8 @@ constexpr auto is_power_of_two(uint64_t value) noexcept -> bool {
 
 /// Bits 63 to `width` become copies of bit `width` - 1. `width` is 1 to 64.
 constexpr auto sign_extended(uint64_t value, unsigned width) noexcept -> uint64_t {
-    uint64_t const sign = uint64_t{1} << (width - 1);
-    return ((value & low_bits(width)) ^ sign) - sign;
+    unsigned const above = 64 - width;
+    return static_cast<uint64_t>(static_cast<int64_t>(value << above) >> above);
 }
 
 /// True when an address is canonical for linear addresses of `width` bits: 48, or 57 with LA57.

@@ -51,6 +51,7 @@ struct bit_range {
     static constexpr row_access access = row_access::plain;
     static constexpr bool is_address = false;
     static constexpr bool ends_at_max_phys_addr = false;
+    static constexpr unsigned lowest_address_bit = 0;
     static constexpr bool selects_the_payload = false;
 };
 

@@ -137,4 +137,9 @@ constexpr auto load_le_wide(byte_view from) noexcept -> wide_bits {
                              : wide_bits{load_le(from.first(8)), load_le(from.from(8))};
 }
 
+/// Writes a number as eight little-endian bytes. There has to be room for them.
+constexpr void store_le64(uint8_t* to, uint64_t value) noexcept {
+    for (unsigned i = 0; i < 8; ++i) { to[i] = static_cast<uint8_t>(value >> 8 * i); }
+}
+
 }  // namespace ptspec

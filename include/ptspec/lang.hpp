@@ -10,6 +10,11 @@ namespace ptspec {
 
 namespace detail {
 
+#if defined(__GNUC__) || defined(__clang__)
+// The builtin instantiates nothing for each pair.
+template <class Type, class... Choices>
+inline constexpr bool is_one_of = (__is_same(Type, Choices) || ...);
+#else
 template <class One, class Two>
 inline constexpr bool is_same = false;
 template <class Type>
@@ -17,6 +22,7 @@ inline constexpr bool is_same<Type, Type> = true;
 
 template <class Type, class... Choices>
 inline constexpr bool is_one_of = (is_same<Type, Choices> || ...);
+#endif
 
 template <bool Condition, class Yes, class No>
 struct choose {
@@ -48,7 +54,7 @@ auto make() noexcept -> Type&&;
 }  // namespace detail
 
 template <class One, class Two>
-concept same_as = detail::is_same<One, Two>;
+concept same_as = detail::is_one_of<One, Two>;
 
 template <class Type, class... Choices>
 concept one_of = detail::is_one_of<Type, Choices...>;

@@ -17,6 +17,42 @@
 #include <ptspec/reg/rtit_ctl.hpp>
 #include <ptspec/reg/rtit_status.hpp>
 #include <ptspec/reg/rtit_output.hpp>
+#include <ptspec/reg/rtit_cr3_match.hpp>
+#include <ptspec/reg/rtit_addr.hpp>
+#include <ptspec/reg/rtit_trigger.hpp>
+#include <ptspec/reg/xsave.hpp>
+#include <ptspec/reg/cpuid.hpp>
+#include <ptspec/reg/cpuid_14h.hpp>
+#include <ptspec/reg/perf.hpp>
+#include <ptspec/reg/pebs.hpp>
+#include <ptspec/reg/lbr.hpp>
+#include <ptspec/reg/smrr.hpp>
+#include <ptspec/reg/apic.hpp>
+#include <ptspec/reg/vmx.hpp>
+#include <ptspec/reg/list.hpp>
+
+#include <ptspec/cpu/quirks.hpp>
+#include <ptspec/cpu/capabilities.hpp>
+#include <ptspec/cpu/enumerated_quirks.hpp>
+#include <ptspec/cpu/presets.hpp>
+#include <ptspec/cpu/compare.hpp>
+#include <ptspec/cpu/nearest.hpp>
+#include <ptspec/cpu/legal.hpp>
+#include <ptspec/cpu/trigger.hpp>
+#include <ptspec/cpu/trace_config.hpp>
+#include <ptspec/cpu/check_config.hpp>
+#include <ptspec/cpu/perf_config.hpp>
+
+#include <ptspec/access/msr_state.hpp>
+#include <ptspec/access/check.hpp>
+#include <ptspec/access/enables.hpp>
+#include <ptspec/access/effect.hpp>
+#include <ptspec/access/paths.hpp>
+#include <ptspec/access/lbr.hpp>
+#include <ptspec/access/events.hpp>
+#include <ptspec/access/xsave.hpp>
+#include <ptspec/access/pmi.hpp>
+#include <ptspec/access/image.hpp>
 
 #include <ptspec/topa/entry.hpp>
 #include <ptspec/topa/table.hpp>
@@ -50,6 +86,15 @@
 #include <ptspec/packet/decode.hpp>
 #include <ptspec/packet/encode.hpp>
 
+#include <ptspec/print/text.hpp>
+#include <ptspec/print/rows.hpp>
+#include <ptspec/print/word.hpp>
+#include <ptspec/print/packet.hpp>
+#include <ptspec/print/figure.hpp>
+#include <ptspec/print/leaders.hpp>
+#include <ptspec/print/diagram.hpp>
+#include <ptspec/print/svg.hpp>
+
 #include <ptspec/trace/sync.hpp>
 #include <ptspec/trace/pieces.hpp>
 #include <ptspec/trace/item.hpp>
@@ -57,3 +102,5 @@
 #include <ptspec/trace/tally.hpp>
 #include <ptspec/trace/hot_loop.hpp>
 #include <ptspec/trace/reader.hpp>
+
+#include <ptspec/vmx/controls.hpp>

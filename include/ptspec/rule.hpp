@@ -17,6 +17,52 @@ enum rule_family : uint16_t { reg = 1000, out = 2000, pkt = 3000, gen = 4000, pr
 /// Only rules that a function of this library returns are listed. `none` means: no rule was broken.
 enum class rule : uint16_t {
     none = 0,
+    REG_001 = detail::reg + 1,
+    REG_002 = detail::reg + 2,
+    REG_004 = detail::reg + 4,
+    REG_006 = detail::reg + 6,
+    REG_012 = detail::reg + 12,
+    REG_013 = detail::reg + 13,
+    REG_014 = detail::reg + 14,
+    REG_017 = detail::reg + 17,
+    REG_021 = detail::reg + 21,
+    REG_024 = detail::reg + 24,
+    REG_025 = detail::reg + 25,
+    REG_026 = detail::reg + 26,
+    REG_027 = detail::reg + 27,
+    REG_028 = detail::reg + 28,
+    REG_030 = detail::reg + 30,
+    REG_031 = detail::reg + 31,
+    REG_032 = detail::reg + 32,
+    REG_033 = detail::reg + 33,
+    REG_034 = detail::reg + 34,
+    REG_035 = detail::reg + 35,
+    REG_036 = detail::reg + 36,
+    REG_037 = detail::reg + 37,
+    REG_040 = detail::reg + 40,
+    REG_044 = detail::reg + 44,
+    REG_052 = detail::reg + 52,
+    REG_054 = detail::reg + 54,
+    REG_055 = detail::reg + 55,
+    REG_056 = detail::reg + 56,
+    REG_070 = detail::reg + 70,
+    REG_074 = detail::reg + 74,
+    REG_076 = detail::reg + 76,
+    REG_102 = detail::reg + 102,
+    REG_103 = detail::reg + 103,
+    REG_121 = detail::reg + 121,
+    REG_129 = detail::reg + 129,
+    REG_130 = detail::reg + 130,
+    REG_132 = detail::reg + 132,
+    REG_140 = detail::reg + 140,
+    REG_143 = detail::reg + 143,
+    REG_144 = detail::reg + 144,
+    REG_148 = detail::reg + 148,
+    REG_203 = detail::reg + 203,
+    REG_204 = detail::reg + 204,
+    REG_216 = detail::reg + 216,
+    REG_217 = detail::reg + 217,
+    OUT_020 = detail::out + 20,
     OUT_022 = detail::out + 22,
     OUT_023 = detail::out + 23,
     OUT_024 = detail::out + 24,
@@ -26,6 +72,8 @@ enum class rule : uint16_t {
     OUT_063 = detail::out + 63,
     OUT_065 = detail::out + 65,
     OUT_066 = detail::out + 66,
+    OUT_067 = detail::out + 67,
+    OUT_068 = detail::out + 68,
     PKT_010 = detail::pkt + 10,
     PKT_012 = detail::pkt + 12,
     PKT_013 = detail::pkt + 13,
@@ -50,6 +98,62 @@ enum class rule : uint16_t {
 [[nodiscard]] constexpr auto sentence_of(rule which) noexcept -> text {
     switch (which) {
         case rule::none: return "no rule is broken";
+        case rule::REG_001: return "a processor without Intel PT has no IA32_RTIT MSR";
+        case rule::REG_002: return "RDMSR and WRMSR are for CPL 0";
+        case rule::REG_004: return "while TraceEn is 1, only IA32_RTIT_CTL may be written";
+        case rule::REG_006: return "a reserved bit may not be written as 1";
+        case rule::REG_012: return "the output MSRs exist only with ToPA or single-range output";
+        case rule::REG_013: return "IA32_RTIT_CR3_MATCH exists only with CR3 filtering";
+        case rule::REG_014: return "the processor has fewer address ranges";
+        case rule::REG_017: return "this number between 560H and 587H is no MSR";
+        case rule::REG_021: return "while TraceEn stays 1, no bit of IA32_RTIT_CTL may change";
+        case rule::REG_024: return "ToPA needs CPUID.14H.0:ECX.TOPAOUT";
+        case rule::REG_025: return "tracing into a single range needs CPUID.14H.0:ECX.SNGLRNGOUT";
+        case rule::REG_026: return "FabricEn needs CPUID.14H.0:ECX.FABRIC";
+        case rule::REG_027: return "CYCEn, CycThresh and PSBFreq need CPUID.14H.0:EBX.CPSB_CAM";
+        case rule::REG_028:
+            return "CPUID.14H.1 does not list this encoding of MTCFreq, CycThresh or PSBFreq";
+        case rule::REG_030: return "MTCEn and MTCFreq need CPUID.14H.0:EBX.MTC";
+        case rule::REG_031: return "CR3Filter needs CPUID.14H.0:EBX.CR3FILTER";
+        case rule::REG_032: return "PTWEn and FUPonPTW need CPUID.14H.0:EBX.PTWRITE";
+        case rule::REG_033: return "PwrEvtEn needs CPUID.14H.0:EBX.PWR_EVT";
+        case rule::REG_034: return "InjectPsbPmiOnEnable needs CPUID.14H.0:EBX.INJECTPSBPMI";
+        case rule::REG_035: return "EventEn needs CPUID.14H.0:EBX.EVENT_TRACE";
+        case rule::REG_036: return "DisTNT needs CPUID.14H.0:EBX.TNT_DIS";
+        case rule::REG_037: return "ADDRn_CFG is 0, 1 or 2, and 0 for a range that does not exist";
+        case rule::REG_040: return "without CPUID.14H.0:EBX.MTC tracing needs BranchEn";
+        case rule::REG_044:
+            return "bits 18, 23, 30:28, 54:48 and 63:57 of IA32_RTIT_CTL are reserved";
+        case rule::REG_052: return "bits 3, 31:8 and 63:49 of IA32_RTIT_STATUS are reserved";
+        case rule::REG_054: return "PendPSB and PendToPAPMI need CPUID.14H.0:EBX.INJECTPSBPMI";
+        case rule::REG_055: return "PacketByteCnt needs CPUID.14H.0:EBX.CPSB_CAM";
+        case rule::REG_056:
+            return "TriggerEn is 1 only with TraceEn, and without Stopped and Error";
+        case rule::REG_070: return "the output base is a multiple of 128 below 2^MAXPHYADDR";
+        case rule::REG_074: return "bits 4:0 of IA32_RTIT_CR3_MATCH are reserved";
+        case rule::REG_076: return "an end of an address range has to be canonical";
+        case rule::REG_102: return "RSM with TraceEn set in SMM shuts the processor down";
+        case rule::REG_103:
+            return "RSM may not leave both Intel PT and LBR enabled on this processor";
+        case rule::REG_121: return "in VMX operation this processor cannot trace";
+        case rule::REG_129:
+            return "guest-physical output needs EPT and IA32_RTIT_CTL loaded and cleared";
+        case rule::REG_130: return "VM entry may not load IA32_RTIT_CTL while TraceEn is 1";
+        case rule::REG_132: return "this processor has no VMX controls of Intel PT";
+        case rule::REG_140: return "IA32_XSS has PT_STATE only where CPUID.0DH.1:ECX has it";
+        case rule::REG_143: return "XRSTORS may not touch the state of Intel PT while TraceEn is 1";
+        case rule::REG_144:
+            return "XRSTORS checks every MSR as WRMSR does, and the reserved bytes have to be 0";
+        case rule::REG_148:
+            return "XRSTORS needs a compacted area that holds what XSTATE_BV says and IA32_XSS "
+                   "allows";
+        case rule::REG_203:
+            return "IA32_PERF_GLOBAL_STATUS is read-only; 390H clears its bits and 391H sets them";
+        case rule::REG_204: return "Trace_ToPA_PMI exists only with ToPA output";
+        case rule::REG_216:
+            return "a trigger slot asks for an action that is not enumerated, or has reserved bits";
+        case rule::REG_217: return "this trigger input does not exist";
+        case rule::OUT_020: return "a single-range output has 128 bytes to 4 GB";
         case rule::OUT_022:
             return "the mask of a single-range output has to be contiguous from bit 0";
         case rule::OUT_023:
@@ -62,6 +166,10 @@ enum class rule : uint16_t {
         case rule::OUT_063: return "an address in a ToPA entry has to lie below 2^MAXPHYADDR";
         case rule::OUT_065: return "a ToPA entry with END may have neither INT nor STOP";
         case rule::OUT_066: return "entry 0 of a ToPA table has to be an output region, not END";
+        case rule::OUT_067:
+            return "without CPUID.14H.0:ECX.MENTRY only entry 0 may be an output region";
+        case rule::OUT_068:
+            return "without CPUID.14H.0:ECX.MENTRY a ToPA table has to link to itself";
         case rule::PKT_010: return "these bytes begin another packet";
         case rule::PKT_012: return "no packet has this byte after 02";
         case rule::PKT_013: return "no packet has this byte after 02 C3";
@@ -102,6 +210,15 @@ struct rule_id {
 
     [[nodiscard]] constexpr auto view() const noexcept -> text {
         return {letters, letters[4] == 0 ? size_t{4} : size_t{7}};
+    }
+};
+
+/// For functions that call `found` with every rule that is broken: keeps the first.
+struct first_rule {
+    rule found = rule::none;
+
+    constexpr void operator()(rule broken) noexcept {
+        if (found == rule::none) { found = broken; }
     }
 };
 

@@ -19,12 +19,25 @@ struct neighbours {
     static_assert(directly_below<One, Two>, "these two rows overlap or leave a gap");
 };
 
+/// The first and the last bit of a row.
+struct row_ends {
+    unsigned lsb;
+    unsigned msb;
+};
+
+constexpr auto tile(row_ends const* rows, size_t count, unsigned bits) noexcept -> bool {
+    unsigned next = 0;
+    for (size_t i = 0; i < count; ++i) {
+        if (rows[i].lsb != next) { return false; }
+        next = rows[i].msb + 1;
+    }
+    return next == bits;
+}
+
 template <unsigned Bits, class... Rows>
 constexpr auto rows_tile() noexcept -> bool {
-    unsigned next = 0;
-    bool tile = true;
-    ((tile = tile && Rows::lsb == next, next = Rows::msb + 1), ...);
-    return tile && next == Bits;
+    row_ends const rows[] = {{Rows::lsb, Rows::msb}...};
+    return tile(rows, sizeof...(Rows), Bits);
 }
 
 template <class First, class... Rest>
@@ -66,23 +79,42 @@ namespace detail {
 
 template <class Row, class... Rows>
 constexpr auto is_among(type_list<Rows...>) noexcept -> bool {
-    return (same_as<Row, Rows> || ...);
+    return is_one_of<Row, Rows...>;
 }
 
-/// The bits of a row from `lsb` up, or none of it.
-struct part_of_a_row {
-    bool any;
-    unsigned lsb;
-};
+/// Bits `lsb` to `msb` where they are asked for.
+template <class Raw>
+constexpr auto bits_if(bool wanted, unsigned msb, unsigned lsb) noexcept -> Raw {
+    return wanted ? run_of_bits<Raw>(msb, lsb) : Raw{};
+}
 
-/// The bits of all rows that `chosen` picks.
-template <class Raw, class Chosen, class... Rows>
-constexpr auto bits_of_rows(type_list<Rows...>, Chosen chosen) noexcept -> Raw {
-    auto const pick = [=]<class Row>(Row* row) -> Raw {
-        auto const part = chosen(row);
-        return part.any ? run_of_bits<Raw>(Row::msb, part.lsb) : Raw{};
-    };
-    return static_cast<Raw>((Raw{} | ... | pick(static_cast<Rows*>(nullptr))));
+/// The reserved bits of a row: all, or of an address those at and above `max_phys_addr`.
+template <class Raw>
+constexpr auto reserved_bits(row_kind kind, bool ends_at_max_phys_addr, unsigned msb, unsigned lsb,
+                             unsigned lowest_address_bit, unsigned max_phys_addr) noexcept -> Raw {
+    unsigned const first = max_phys_addr < lowest_address_bit
+                               ? lsb
+                               : max_phys_addr - lowest_address_bit + lsb;
+    return ends_at_max_phys_addr ? bits_if<Raw>(first <= msb, msb, first)
+                                 : bits_if<Raw>(kind == row_kind::reserved, msb, lsb);
+}
+
+// Each is one fold over the facts of all rows: nothing is instantiated for each row.
+template <class Raw, class... Rows>
+constexpr auto reserved_bits_of(type_list<Rows...>, unsigned max_phys_addr) noexcept -> Raw {
+    return static_cast<Raw>(
+        (Raw{} | ... |
+         reserved_bits<Raw>(Rows::kind, Rows::ends_at_max_phys_addr, Rows::msb, Rows::lsb,
+                            Rows::lowest_address_bit, max_phys_addr)));
+}
+template <class Raw, class... Rows>
+constexpr auto bits_of_kind(type_list<Rows...>, row_kind kind) noexcept -> Raw {
+    return static_cast<Raw>((Raw{} | ... | bits_if<Raw>(Rows::kind == kind, Rows::msb, Rows::lsb)));
+}
+template <class Raw, class... Rows>
+constexpr auto bits_of_access(type_list<Rows...>, row_access access) noexcept -> Raw {
+    return static_cast<Raw>(
+        (Raw{} | ... | bits_if<Raw>(Rows::access == access, Rows::msb, Rows::lsb)));
 }
 
 template <class... Fields>
@@ -145,33 +177,18 @@ struct bit_word {
 
     /// The reserved rows, and of address fields the bits at and above `max_phys_addr`.
     [[nodiscard]] static constexpr auto reserved_mask(unsigned max_phys_addr = 64) noexcept -> Raw {
-        return detail::bits_of_rows<Raw>(
-            typename Derived::layout::rows{}, [=]<class Row>(Row*) -> detail::part_of_a_row {
-                if constexpr (Row::kind == row_kind::reserved) {
-                    return {true, Row::lsb};
-                } else if constexpr (Row::ends_at_max_phys_addr) {
-                    unsigned const first = max_phys_addr < Row::lowest_address_bit
-                                               ? Row::lsb
-                                               : max_phys_addr - Row::lowest_address_bit + Row::lsb;
-                    return {first <= Row::msb, first};
-                } else {
-                    return {false, 0};
-                }
-            });
+        return detail::reserved_bits_of<Raw>(typename Derived::layout::rows{}, max_phys_addr);
     }
 
     /// The rows of which writes are ignored.
     [[nodiscard]] static constexpr auto write_ignored_mask() noexcept -> Raw {
-        return detail::bits_of_rows<Raw>(typename Derived::layout::rows{}, []<class Row>(Row*) {
-            return detail::part_of_a_row{Row::access == row_access::write_ignored, Row::lsb};
-        });
+        return detail::bits_of_access<Raw>(typename Derived::layout::rows{},
+                                           row_access::write_ignored);
     }
 
     /// The rows that read as ones whatever is written.
     [[nodiscard]] static constexpr auto forced_1_mask() noexcept -> Raw {
-        return detail::bits_of_rows<Raw>(typename Derived::layout::rows{}, []<class Row>(Row*) {
-            return detail::part_of_a_row{Row::access == row_access::forced_1, Row::lsb};
-        });
+        return detail::bits_of_access<Raw>(typename Derived::layout::rows{}, row_access::forced_1);
     }
 
     /// The reserved bits that are 1.
@@ -195,7 +212,7 @@ struct row_info {
     row_kind kind;
     row_access access;
     bool is_address;
-    unsigned lowest_address_bit;  ///< of an address: the bit that stands at `lsb`
+    unsigned lowest_address_bit;  ///< the bit of the value that stands at `lsb`: 0 but in addresses
 };
 
 template <size_t Count>
@@ -223,15 +240,6 @@ constexpr auto name_of_row() noexcept -> text {
     }
 }
 
-template <class Row>
-constexpr auto lowest_address_bit_of() noexcept -> unsigned {
-    if constexpr (Row::is_address) {
-        return Row::lowest_address_bit;
-    } else {
-        return 0;
-    }
-}
-
 /// What writing a row does: what the row says, or else what the word says of its fields.
 template <class Word, class Row>
 constexpr auto access_of_row() noexcept -> row_access {
@@ -242,7 +250,7 @@ constexpr auto access_of_row() noexcept -> row_access {
 template <class Word, class... Rows>
 constexpr auto describe_rows(type_list<Rows...>) noexcept -> row_table<sizeof...(Rows)> {
     return {{{name_of_row<Rows>(), Rows::msb, Rows::lsb, Rows::kind, access_of_row<Word, Rows>(),
-              Rows::is_address, lowest_address_bit_of<Rows>()}...}};
+              Rows::is_address, Rows::lowest_address_bit}...}};
 }
 
 }  // namespace detail

@@ -39,6 +39,11 @@ namespace ptspec {
 
 namespace detail {
 
+#if defined(__GNUC__) || defined(__clang__)
+// The builtin instantiates nothing for each pair.
+template <class Type, class... Choices>
+inline constexpr bool is_one_of = (__is_same(Type, Choices) || ...);
+#else
 template <class One, class Two>
 inline constexpr bool is_same = false;
 template <class Type>
@@ -46,6 +51,7 @@ inline constexpr bool is_same<Type, Type> = true;
 
 template <class Type, class... Choices>
 inline constexpr bool is_one_of = (is_same<Type, Choices> || ...);
+#endif
 
 template <bool Condition, class Yes, class No>
 struct choose {
@@ -77,7 +83,7 @@ auto make() noexcept -> Type&&;
 }  // namespace detail
 
 template <class One, class Two>
-concept same_as = detail::is_same<One, Two>;
+concept same_as = detail::is_one_of<One, Two>;
 
 template <class Type, class... Choices>
 concept one_of = detail::is_one_of<Type, Choices...>;
@@ -278,6 +284,52 @@ enum rule_family : uint16_t { reg = 1000, out = 2000, pkt = 3000, gen = 4000, pr
 /// Only rules that a function of this library returns are listed. `none` means: no rule was broken.
 enum class rule : uint16_t {
     none = 0,
+    REG_001 = detail::reg + 1,
+    REG_002 = detail::reg + 2,
+    REG_004 = detail::reg + 4,
+    REG_006 = detail::reg + 6,
+    REG_012 = detail::reg + 12,
+    REG_013 = detail::reg + 13,
+    REG_014 = detail::reg + 14,
+    REG_017 = detail::reg + 17,
+    REG_021 = detail::reg + 21,
+    REG_024 = detail::reg + 24,
+    REG_025 = detail::reg + 25,
+    REG_026 = detail::reg + 26,
+    REG_027 = detail::reg + 27,
+    REG_028 = detail::reg + 28,
+    REG_030 = detail::reg + 30,
+    REG_031 = detail::reg + 31,
+    REG_032 = detail::reg + 32,
+    REG_033 = detail::reg + 33,
+    REG_034 = detail::reg + 34,
+    REG_035 = detail::reg + 35,
+    REG_036 = detail::reg + 36,
+    REG_037 = detail::reg + 37,
+    REG_040 = detail::reg + 40,
+    REG_044 = detail::reg + 44,
+    REG_052 = detail::reg + 52,
+    REG_054 = detail::reg + 54,
+    REG_055 = detail::reg + 55,
+    REG_056 = detail::reg + 56,
+    REG_070 = detail::reg + 70,
+    REG_074 = detail::reg + 74,
+    REG_076 = detail::reg + 76,
+    REG_102 = detail::reg + 102,
+    REG_103 = detail::reg + 103,
+    REG_121 = detail::reg + 121,
+    REG_129 = detail::reg + 129,
+    REG_130 = detail::reg + 130,
+    REG_132 = detail::reg + 132,
+    REG_140 = detail::reg + 140,
+    REG_143 = detail::reg + 143,
+    REG_144 = detail::reg + 144,
+    REG_148 = detail::reg + 148,
+    REG_203 = detail::reg + 203,
+    REG_204 = detail::reg + 204,
+    REG_216 = detail::reg + 216,
+    REG_217 = detail::reg + 217,
+    OUT_020 = detail::out + 20,
     OUT_022 = detail::out + 22,
     OUT_023 = detail::out + 23,
     OUT_024 = detail::out + 24,
@@ -287,6 +339,8 @@ enum class rule : uint16_t {
     OUT_063 = detail::out + 63,
     OUT_065 = detail::out + 65,
     OUT_066 = detail::out + 66,
+    OUT_067 = detail::out + 67,
+    OUT_068 = detail::out + 68,
     PKT_010 = detail::pkt + 10,
     PKT_012 = detail::pkt + 12,
     PKT_013 = detail::pkt + 13,
@@ -311,6 +365,62 @@ enum class rule : uint16_t {
 [[nodiscard]] constexpr auto sentence_of(rule which) noexcept -> text {
     switch (which) {
         case rule::none: return "no rule is broken";
+        case rule::REG_001: return "a processor without Intel PT has no IA32_RTIT MSR";
+        case rule::REG_002: return "RDMSR and WRMSR are for CPL 0";
+        case rule::REG_004: return "while TraceEn is 1, only IA32_RTIT_CTL may be written";
+        case rule::REG_006: return "a reserved bit may not be written as 1";
+        case rule::REG_012: return "the output MSRs exist only with ToPA or single-range output";
+        case rule::REG_013: return "IA32_RTIT_CR3_MATCH exists only with CR3 filtering";
+        case rule::REG_014: return "the processor has fewer address ranges";
+        case rule::REG_017: return "this number between 560H and 587H is no MSR";
+        case rule::REG_021: return "while TraceEn stays 1, no bit of IA32_RTIT_CTL may change";
+        case rule::REG_024: return "ToPA needs CPUID.14H.0:ECX.TOPAOUT";
+        case rule::REG_025: return "tracing into a single range needs CPUID.14H.0:ECX.SNGLRNGOUT";
+        case rule::REG_026: return "FabricEn needs CPUID.14H.0:ECX.FABRIC";
+        case rule::REG_027: return "CYCEn, CycThresh and PSBFreq need CPUID.14H.0:EBX.CPSB_CAM";
+        case rule::REG_028:
+            return "CPUID.14H.1 does not list this encoding of MTCFreq, CycThresh or PSBFreq";
+        case rule::REG_030: return "MTCEn and MTCFreq need CPUID.14H.0:EBX.MTC";
+        case rule::REG_031: return "CR3Filter needs CPUID.14H.0:EBX.CR3FILTER";
+        case rule::REG_032: return "PTWEn and FUPonPTW need CPUID.14H.0:EBX.PTWRITE";
+        case rule::REG_033: return "PwrEvtEn needs CPUID.14H.0:EBX.PWR_EVT";
+        case rule::REG_034: return "InjectPsbPmiOnEnable needs CPUID.14H.0:EBX.INJECTPSBPMI";
+        case rule::REG_035: return "EventEn needs CPUID.14H.0:EBX.EVENT_TRACE";
+        case rule::REG_036: return "DisTNT needs CPUID.14H.0:EBX.TNT_DIS";
+        case rule::REG_037: return "ADDRn_CFG is 0, 1 or 2, and 0 for a range that does not exist";
+        case rule::REG_040: return "without CPUID.14H.0:EBX.MTC tracing needs BranchEn";
+        case rule::REG_044:
+            return "bits 18, 23, 30:28, 54:48 and 63:57 of IA32_RTIT_CTL are reserved";
+        case rule::REG_052: return "bits 3, 31:8 and 63:49 of IA32_RTIT_STATUS are reserved";
+        case rule::REG_054: return "PendPSB and PendToPAPMI need CPUID.14H.0:EBX.INJECTPSBPMI";
+        case rule::REG_055: return "PacketByteCnt needs CPUID.14H.0:EBX.CPSB_CAM";
+        case rule::REG_056:
+            return "TriggerEn is 1 only with TraceEn, and without Stopped and Error";
+        case rule::REG_070: return "the output base is a multiple of 128 below 2^MAXPHYADDR";
+        case rule::REG_074: return "bits 4:0 of IA32_RTIT_CR3_MATCH are reserved";
+        case rule::REG_076: return "an end of an address range has to be canonical";
+        case rule::REG_102: return "RSM with TraceEn set in SMM shuts the processor down";
+        case rule::REG_103:
+            return "RSM may not leave both Intel PT and LBR enabled on this processor";
+        case rule::REG_121: return "in VMX operation this processor cannot trace";
+        case rule::REG_129:
+            return "guest-physical output needs EPT and IA32_RTIT_CTL loaded and cleared";
+        case rule::REG_130: return "VM entry may not load IA32_RTIT_CTL while TraceEn is 1";
+        case rule::REG_132: return "this processor has no VMX controls of Intel PT";
+        case rule::REG_140: return "IA32_XSS has PT_STATE only where CPUID.0DH.1:ECX has it";
+        case rule::REG_143: return "XRSTORS may not touch the state of Intel PT while TraceEn is 1";
+        case rule::REG_144:
+            return "XRSTORS checks every MSR as WRMSR does, and the reserved bytes have to be 0";
+        case rule::REG_148:
+            return "XRSTORS needs a compacted area that holds what XSTATE_BV says and IA32_XSS "
+                   "allows";
+        case rule::REG_203:
+            return "IA32_PERF_GLOBAL_STATUS is read-only; 390H clears its bits and 391H sets them";
+        case rule::REG_204: return "Trace_ToPA_PMI exists only with ToPA output";
+        case rule::REG_216:
+            return "a trigger slot asks for an action that is not enumerated, or has reserved bits";
+        case rule::REG_217: return "this trigger input does not exist";
+        case rule::OUT_020: return "a single-range output has 128 bytes to 4 GB";
         case rule::OUT_022:
             return "the mask of a single-range output has to be contiguous from bit 0";
         case rule::OUT_023:
@@ -323,6 +433,10 @@ enum class rule : uint16_t {
         case rule::OUT_063: return "an address in a ToPA entry has to lie below 2^MAXPHYADDR";
         case rule::OUT_065: return "a ToPA entry with END may have neither INT nor STOP";
         case rule::OUT_066: return "entry 0 of a ToPA table has to be an output region, not END";
+        case rule::OUT_067:
+            return "without CPUID.14H.0:ECX.MENTRY only entry 0 may be an output region";
+        case rule::OUT_068:
+            return "without CPUID.14H.0:ECX.MENTRY a ToPA table has to link to itself";
         case rule::PKT_010: return "these bytes begin another packet";
         case rule::PKT_012: return "no packet has this byte after 02";
         case rule::PKT_013: return "no packet has this byte after 02 C3";
@@ -363,6 +477,15 @@ struct rule_id {
 
     [[nodiscard]] constexpr auto view() const noexcept -> text {
         return {letters, letters[4] == 0 ? size_t{4} : size_t{7}};
+    }
+};
+
+/// For functions that call `found` with every rule that is broken: keeps the first.
+struct first_rule {
+    rule found = rule::none;
+
+    constexpr void operator()(rule broken) noexcept {
+        if (found == rule::none) { found = broken; }
     }
 };
 
@@ -484,6 +607,7 @@ struct bit_range {
     static constexpr row_access access = row_access::plain;
     static constexpr bool is_address = false;
     static constexpr bool ends_at_max_phys_addr = false;
+    static constexpr unsigned lowest_address_bit = 0;
     static constexpr bool selects_the_payload = false;
 };
 
@@ -710,12 +834,25 @@ struct neighbours {
     static_assert(directly_below<One, Two>, "these two rows overlap or leave a gap");
 };
 
+/// The first and the last bit of a row.
+struct row_ends {
+    unsigned lsb;
+    unsigned msb;
+};
+
+constexpr auto tile(row_ends const* rows, size_t count, unsigned bits) noexcept -> bool {
+    unsigned next = 0;
+    for (size_t i = 0; i < count; ++i) {
+        if (rows[i].lsb != next) { return false; }
+        next = rows[i].msb + 1;
+    }
+    return next == bits;
+}
+
 template <unsigned Bits, class... Rows>
 constexpr auto rows_tile() noexcept -> bool {
-    unsigned next = 0;
-    bool tile = true;
-    ((tile = tile && Rows::lsb == next, next = Rows::msb + 1), ...);
-    return tile && next == Bits;
+    row_ends const rows[] = {{Rows::lsb, Rows::msb}...};
+    return tile(rows, sizeof...(Rows), Bits);
 }
 
 template <class First, class... Rest>
@@ -757,23 +894,42 @@ namespace detail {
 
 template <class Row, class... Rows>
 constexpr auto is_among(type_list<Rows...>) noexcept -> bool {
-    return (same_as<Row, Rows> || ...);
+    return is_one_of<Row, Rows...>;
 }
 
-/// The bits of a row from `lsb` up, or none of it.
-struct part_of_a_row {
-    bool any;
-    unsigned lsb;
-};
+/// Bits `lsb` to `msb` where they are asked for.
+template <class Raw>
+constexpr auto bits_if(bool wanted, unsigned msb, unsigned lsb) noexcept -> Raw {
+    return wanted ? run_of_bits<Raw>(msb, lsb) : Raw{};
+}
 
-/// The bits of all rows that `chosen` picks.
-template <class Raw, class Chosen, class... Rows>
-constexpr auto bits_of_rows(type_list<Rows...>, Chosen chosen) noexcept -> Raw {
-    auto const pick = [=]<class Row>(Row* row) -> Raw {
-        auto const part = chosen(row);
-        return part.any ? run_of_bits<Raw>(Row::msb, part.lsb) : Raw{};
-    };
-    return static_cast<Raw>((Raw{} | ... | pick(static_cast<Rows*>(nullptr))));
+/// The reserved bits of a row: all, or of an address those at and above `max_phys_addr`.
+template <class Raw>
+constexpr auto reserved_bits(row_kind kind, bool ends_at_max_phys_addr, unsigned msb, unsigned lsb,
+                             unsigned lowest_address_bit, unsigned max_phys_addr) noexcept -> Raw {
+    unsigned const first = max_phys_addr < lowest_address_bit
+                               ? lsb
+                               : max_phys_addr - lowest_address_bit + lsb;
+    return ends_at_max_phys_addr ? bits_if<Raw>(first <= msb, msb, first)
+                                 : bits_if<Raw>(kind == row_kind::reserved, msb, lsb);
+}
+
+// Each is one fold over the facts of all rows: nothing is instantiated for each row.
+template <class Raw, class... Rows>
+constexpr auto reserved_bits_of(type_list<Rows...>, unsigned max_phys_addr) noexcept -> Raw {
+    return static_cast<Raw>(
+        (Raw{} | ... |
+         reserved_bits<Raw>(Rows::kind, Rows::ends_at_max_phys_addr, Rows::msb, Rows::lsb,
+                            Rows::lowest_address_bit, max_phys_addr)));
+}
+template <class Raw, class... Rows>
+constexpr auto bits_of_kind(type_list<Rows...>, row_kind kind) noexcept -> Raw {
+    return static_cast<Raw>((Raw{} | ... | bits_if<Raw>(Rows::kind == kind, Rows::msb, Rows::lsb)));
+}
+template <class Raw, class... Rows>
+constexpr auto bits_of_access(type_list<Rows...>, row_access access) noexcept -> Raw {
+    return static_cast<Raw>(
+        (Raw{} | ... | bits_if<Raw>(Rows::access == access, Rows::msb, Rows::lsb)));
 }
 
 template <class... Fields>
@@ -836,33 +992,18 @@ struct bit_word {
 
     /// The reserved rows, and of address fields the bits at and above `max_phys_addr`.
     [[nodiscard]] static constexpr auto reserved_mask(unsigned max_phys_addr = 64) noexcept -> Raw {
-        return detail::bits_of_rows<Raw>(
-            typename Derived::layout::rows{}, [=]<class Row>(Row*) -> detail::part_of_a_row {
-                if constexpr (Row::kind == row_kind::reserved) {
-                    return {true, Row::lsb};
-                } else if constexpr (Row::ends_at_max_phys_addr) {
-                    unsigned const first = max_phys_addr < Row::lowest_address_bit
-                                               ? Row::lsb
-                                               : max_phys_addr - Row::lowest_address_bit + Row::lsb;
-                    return {first <= Row::msb, first};
-                } else {
-                    return {false, 0};
-                }
-            });
+        return detail::reserved_bits_of<Raw>(typename Derived::layout::rows{}, max_phys_addr);
     }
 
     /// The rows of which writes are ignored.
     [[nodiscard]] static constexpr auto write_ignored_mask() noexcept -> Raw {
-        return detail::bits_of_rows<Raw>(typename Derived::layout::rows{}, []<class Row>(Row*) {
-            return detail::part_of_a_row{Row::access == row_access::write_ignored, Row::lsb};
-        });
+        return detail::bits_of_access<Raw>(typename Derived::layout::rows{},
+                                           row_access::write_ignored);
     }
 
     /// The rows that read as ones whatever is written.
     [[nodiscard]] static constexpr auto forced_1_mask() noexcept -> Raw {
-        return detail::bits_of_rows<Raw>(typename Derived::layout::rows{}, []<class Row>(Row*) {
-            return detail::part_of_a_row{Row::access == row_access::forced_1, Row::lsb};
-        });
+        return detail::bits_of_access<Raw>(typename Derived::layout::rows{}, row_access::forced_1);
     }
 
     /// The reserved bits that are 1.
@@ -886,7 +1027,7 @@ struct row_info {
     row_kind kind;
     row_access access;
     bool is_address;
-    unsigned lowest_address_bit;  ///< of an address: the bit that stands at `lsb`
+    unsigned lowest_address_bit;  ///< the bit of the value that stands at `lsb`: 0 but in addresses
 };
 
 template <size_t Count>
@@ -914,15 +1055,6 @@ constexpr auto name_of_row() noexcept -> text {
     }
 }
 
-template <class Row>
-constexpr auto lowest_address_bit_of() noexcept -> unsigned {
-    if constexpr (Row::is_address) {
-        return Row::lowest_address_bit;
-    } else {
-        return 0;
-    }
-}
-
 /// What writing a row does: what the row says, or else what the word says of its fields.
 template <class Word, class Row>
 constexpr auto access_of_row() noexcept -> row_access {
@@ -933,7 +1065,7 @@ constexpr auto access_of_row() noexcept -> row_access {
 template <class Word, class... Rows>
 constexpr auto describe_rows(type_list<Rows...>) noexcept -> row_table<sizeof...(Rows)> {
     return {{{name_of_row<Rows>(), Rows::msb, Rows::lsb, Rows::kind, access_of_row<Word, Rows>(),
-              Rows::is_address, lowest_address_bit_of<Rows>()}...}};
+              Rows::is_address, Rows::lowest_address_bit}...}};
 }
 
 }  // namespace detail
@@ -1082,6 +1214,11 @@ constexpr auto load_le_wide(byte_view from) noexcept -> wide_bits {
                              : wide_bits{load_le(from.first(8)), load_le(from.from(8))};
 }
 
+/// Writes a number as eight little-endian bytes. There has to be room for them.
+constexpr void store_le64(uint8_t* to, uint64_t value) noexcept {
+    for (unsigned i = 0; i < 8; ++i) { to[i] = static_cast<uint8_t>(value >> 8 * i); }
+}
+
 }  // namespace ptspec
 
 // ---- ptspec/address.hpp ----
@@ -1106,8 +1243,8 @@ constexpr auto is_power_of_two(uint64_t value) noexcept -> bool {
 
 /// Bits 63 to `width` become copies of bit `width` - 1. `width` is 1 to 64.
 constexpr auto sign_extended(uint64_t value, unsigned width) noexcept -> uint64_t {
-    uint64_t const sign = uint64_t{1} << (width - 1);
-    return ((value & low_bits(width)) ^ sign) - sign;
+    unsigned const above = 64 - width;
+    return static_cast<uint64_t>(static_cast<int64_t>(value << above) >> above);
 }
 
 /// True when an address is canonical for linear addresses of `width` bits: 48, or 57 with LA57.
@@ -1406,6 +1543,4355 @@ struct ia32_rtit_output_mask_ptrs : bit_word<ia32_rtit_output_mask_ptrs, uint64_
 
 }  // namespace ptspec::reg
 
+// ---- ptspec/reg/rtit_cr3_match.hpp ----
+
+namespace ptspec::reg {
+
+/// IA32_RTIT_CR3_MATCH, the address space that is traced where CR3Filter is 1.
+///
+/// Shape:  64-bit MSR 572H.
+/// Units:  CR3 is the register's value, a multiple of 32. It is compared from bit 12 up, in PAE
+///         paging from bit 5 up.
+/// Errors: WRMSR raises #GP(0) while TraceEn is 1, and for bits 4:0. The bits at and above
+///         MAXPHYADDR are not checked.
+/// Source: SDM vol. 3, "IA32_RTIT_CR3_MATCH MSR"; REG-013, REG-074, REG-075.
+struct ia32_rtit_cr3_match : bit_word<ia32_rtit_cr3_match, uint64_t> {
+    static constexpr uint32_t address = 0x572;
+
+    struct CR3 : unbounded<address_field<63, 5>> {};
+
+    struct layout : bit_layout<64, reserved<4, 0>, CR3> {};
+};
+
+}  // namespace ptspec::reg
+
+// ---- ptspec/reg/rtit_addr.hpp ----
+
+namespace ptspec::reg {
+
+/// The two registers of an address range.
+enum class range_end : uint8_t {
+    a,  ///< its first address
+    b,  ///< its last address
+};
+
+/// IA32_RTIT_ADDR0_A to IA32_RTIT_ADDR3_B, the ends of the address ranges. One type for all eight.
+///
+/// Shape:  64-bit MSRs: 580H and 581H for range 0, and so on in pairs to 587H.
+/// Units:  Address is linear, or effective where CPUID.14H.0:ECX.LIP is 0. Both ends belong to the
+///         range; a range whose A is above its B is empty.
+/// Errors: WRMSR raises #GP(0) while TraceEn is 1, and for an address that is not canonical. The
+///         processor has the first RANGECNT ranges; the MSRs of the others raise #GP(0).
+/// Source: SDM vol. 3, "IA32_RTIT_ADDRn_A and IA32_RTIT_ADDRn_B MSRs"; REG-014, REG-018,
+///         REG-076..079.
+struct ia32_rtit_addr : bit_word<ia32_rtit_addr, uint64_t> {
+    static constexpr unsigned count = 4;  ///< of ranges that the manual numbers
+
+    /// The MSR of one end of range `n`, which is below `count`.
+    [[nodiscard]] static constexpr auto address(unsigned n, range_end which) noexcept -> uint32_t {
+        return 0x580 + 2 * n + underlying(which);
+    }
+
+    struct Address : field<63, 0> {};
+
+    struct layout : bit_layout<64, Address> {};
+};
+
+}  // namespace ptspec::reg
+
+// ---- ptspec/reg/rtit_trigger.hpp ----
+
+namespace ptspec::reg {
+
+/// IA32_RTIT_TRIGGERx_CFG, what triggers do to a trace. One type for all of them.
+///
+/// Shape:  64-bit MSRs of four slots with 16 bits each. UNCONFIRMED: their numbers, for which
+///         reason there is no address here; and that bits 11:7 of a slot are reserved.
+/// Units:  Input 0 to 7 and 20H to 27H select a general counter by its low three bits, 40H to 43H
+///         a match of DR0 to DR3. UNCONFIRMED: how 0 to 7 differ from 20H to 27H.
+/// Errors: UNCONFIRMED. The processor may accept encodings that mean nothing.
+/// Source: REG-016, REG-215..219.
+struct ia32_rtit_triggerx_cfg : bit_word<ia32_rtit_triggerx_cfg, uint64_t> {
+    struct Input0 : field<6, 0> {};
+    struct Action12_0 : flag<12> {};  ///< UNCONFIRMED: TRACE_PAUSE or TRACE_RESUME
+    struct Action13_0 : flag<13> {};  ///< UNCONFIRMED: the other of the two
+    struct EnIcnt0 : flag<14> {};     ///< the TRIG packet has a count of instructions
+    struct En0 : flag<15> {};         ///< this slot is armed
+    struct Input1 : field<22, 16> {};
+    struct Action12_1 : flag<28> {};  ///< UNCONFIRMED: as Action12_0
+    struct Action13_1 : flag<29> {};  ///< UNCONFIRMED: as Action13_0
+    struct EnIcnt1 : flag<30> {};
+    struct En1 : flag<31> {};
+    struct Input2 : field<38, 32> {};
+    struct Action12_2 : flag<44> {};  ///< UNCONFIRMED: as Action12_0
+    struct Action13_2 : flag<45> {};  ///< UNCONFIRMED: as Action13_0
+    struct EnIcnt2 : flag<46> {};
+    struct En2 : flag<47> {};
+    struct Input3 : field<54, 48> {};
+    struct Action12_3 : flag<60> {};  ///< UNCONFIRMED: as Action12_0
+    struct Action13_3 : flag<61> {};  ///< UNCONFIRMED: as Action13_0
+    struct EnIcnt3 : flag<62> {};
+    struct En3 : flag<63> {};
+
+    // clang-format off
+    struct layout : bit_layout<64,
+        Input0, reserved<11, 7>, Action12_0, Action13_0, EnIcnt0, En0,
+        Input1, reserved<27, 23>, Action12_1, Action13_1, EnIcnt1, En1,
+        Input2, reserved<43, 39>, Action12_2, Action13_2, EnIcnt2, En2,
+        Input3, reserved<59, 55>, Action12_3, Action13_3, EnIcnt3, En3> {};
+    // clang-format on
+};
+
+}  // namespace ptspec::reg
+
+// ---- ptspec/reg/xsave.hpp ----
+
+/// The trace configuration as component 8 of the XSAVE feature set.
+namespace ptspec::reg {
+
+/// IA32_XSS, which supervisor state XSAVES and XRSTORS manage.
+///
+/// Shape:  64-bit MSR DA0H.
+/// Errors: WRMSR raises #GP(0) for a component that CPUID.0DH.1:ECX and EDX do not enumerate.
+/// Source: SDM vol. 1, "Enabling the XSAVE Feature Set and XSAVE-Enabled Features"; REG-140.
+struct ia32_xss : bit_word<ia32_xss, uint64_t> {
+    static constexpr uint32_t address = 0xDA0;
+
+    struct PT_STATE : flag<8> {};
+
+    struct layout : bit_layout<64, other<7, 0>, PT_STATE, other<63, 9>> {};
+};
+
+/// XSTATE_BV, which components of an XSAVE area hold data. The others are in their initial state.
+///
+/// Shape:  64 bits, 200H bytes into the XSAVE area.
+/// Errors: XRSTORS raises #GP(0) for a bit that XCOMP_BV does not have.
+/// Source: SDM vol. 1, "XSAVE Header"; REG-146, REG-148.
+struct xsave_header_xstate_bv : bit_word<xsave_header_xstate_bv, uint64_t> {
+    static constexpr uint32_t offset = 0x200;  ///< in bytes from the begin of the area
+
+    struct PT : flag<8> {};
+
+    struct layout : bit_layout<64, other<7, 0>, PT, other<63, 9>> {};
+};
+
+/// XCOMP_BV, which components an XSAVE area in compacted form has room for.
+///
+/// Shape:  64 bits, 208H bytes into the XSAVE area. XSAVES writes no other form.
+/// Errors: XRSTORS raises #GP(0) where Compacted is 0, and for a bit that IA32_XSS does not have.
+/// Source: SDM vol. 1, "XSAVE Header"; REG-148.
+struct xsave_header_xcomp_bv : bit_word<xsave_header_xcomp_bv, uint64_t> {
+    static constexpr uint32_t offset = 0x208;  ///< in bytes from the begin of the area
+
+    struct PT : flag<8> {};
+    struct Compacted : forced_1<flag<63>> {};
+
+    struct layout : bit_layout<64, other<7, 0>, PT, other<62, 9>, Compacted> {};
+};
+
+/// A field that is the image of a whole word, `Offset` bytes into the state.
+template <unsigned Offset, class Word>
+struct image : bit_range<8 * Offset + 63, 8 * Offset> {
+    using value_type = Word;
+    value_type value;
+
+    static constexpr auto fits(uint64_t) noexcept -> bool { return true; }
+    static constexpr auto from_number(uint64_t number) noexcept -> value_type {
+        return value_type{number};
+    }
+    constexpr auto number() const noexcept -> uint64_t { return value.raw; }
+
+    constexpr image(Word word) noexcept : value{word} {}
+    constexpr image(wrapped number) noexcept : value{number.value} {}
+};
+
+/// PT state, component 8: the image of the trace configuration that XSAVES writes.
+///
+/// Shape:  128 bytes: nine MSRs of 8 bytes each, then reserved ones. Address ranges 2 and 3 have no
+///         room here.
+/// Errors: XRSTORS raises #GP(0) while TraceEn is 1, for a reserved quadword that is not 0, and for
+///         a value that WRMSR refuses.
+/// Source: SDM vol. 1, "PT State"; REG-141, REG-144.
+struct xsave_pt_state {
+    static constexpr row_access access = row_access::plain;
+    uint64_t quadwords[16] = {};
+
+    struct IA32_RTIT_CTL : image<0x00, ia32_rtit_ctl> {};
+    struct IA32_RTIT_OUTPUT_BASE : image<0x08, ia32_rtit_output_base> {};
+    struct IA32_RTIT_OUTPUT_MASK_PTRS : image<0x10, ia32_rtit_output_mask_ptrs> {};
+    struct IA32_RTIT_STATUS : image<0x18, ia32_rtit_status> {};
+    struct IA32_RTIT_CR3_MATCH : image<0x20, ia32_rtit_cr3_match> {};
+    struct IA32_RTIT_ADDR0_A : image<0x28, ia32_rtit_addr> {};
+    struct IA32_RTIT_ADDR0_B : image<0x30, ia32_rtit_addr> {};
+    struct IA32_RTIT_ADDR1_A : image<0x38, ia32_rtit_addr> {};
+    struct IA32_RTIT_ADDR1_B : image<0x40, ia32_rtit_addr> {};
+
+    // clang-format off
+    struct layout : bit_layout<1024,
+        IA32_RTIT_CTL, IA32_RTIT_OUTPUT_BASE, IA32_RTIT_OUTPUT_MASK_PTRS, IA32_RTIT_STATUS,
+        IA32_RTIT_CR3_MATCH, IA32_RTIT_ADDR0_A, IA32_RTIT_ADDR0_B, IA32_RTIT_ADDR1_A,
+        IA32_RTIT_ADDR1_B,
+        reserved<639, 576>, reserved<703, 640>, reserved<767, 704>, reserved<831, 768>,
+        reserved<895, 832>, reserved<959, 896>, reserved<1023, 960>> {};
+    // clang-format on
+
+    friend constexpr auto operator==(xsave_pt_state const&, xsave_pt_state const&)
+        -> bool = default;
+
+    /// Which of the quadwords a row is.
+    template <class Row>
+    static constexpr unsigned quadword_of = Row::lsb / 64;
+
+    /// The image of a word.
+    template <class Field>
+        requires field_of<Field, xsave_pt_state>
+    [[nodiscard]] constexpr auto get() const noexcept -> typename Field::value_type {
+        return Field::from_number(quadwords[quadword_of<Field>]);
+    }
+
+    /// The same state with other images of the named words; every other quadword stays.
+    template <class... Fields>
+        requires(field_of<Fields, xsave_pt_state> && ...)
+    [[nodiscard]] constexpr auto with(Fields... fields) const noexcept -> xsave_pt_state {
+        static_assert(popcount((uint64_t{0} | ... | (uint64_t{1} << quadword_of<Fields>))) ==
+                          sizeof...(Fields),
+                      "a field is named twice");
+        xsave_pt_state changed = *this;
+        ((changed.quadwords[quadword_of<Fields>] = fields.number()), ...);
+        return changed;
+    }
+
+    /// False: XRSTORS of this state raises #GP(0).
+    [[nodiscard]] constexpr auto reserved_quadwords_are_zero() const noexcept -> bool {
+        return [this]<class... Rows>(type_list<Rows...>) {
+            return ((Rows::kind != row_kind::reserved || quadwords[quadword_of<Rows>] == 0) && ...);
+        }(layout::rows{});
+    }
+};
+
+}  // namespace ptspec::reg
+
+// ---- ptspec/reg/cpuid.hpp ----
+
+/// What CPUID tells about a processor, as far as tracing depends on it. Leaf 14H is in
+/// cpuid_14h.hpp.
+namespace ptspec::reg {
+
+/// The four registers that CPUID fills.
+enum class cpuid_register : uint8_t { eax, ebx, ecx, edx };
+
+/// What CPUID puts into one register for one leaf and sub-leaf.
+///
+/// Shape:  32 bits, which software can only read.
+/// Source: SDM vol. 2A, "CPUID".
+template <class Derived, uint32_t Leaf, uint32_t Subleaf, cpuid_register Part>
+struct cpuid_word : read_only_word<Derived, uint32_t> {
+    static constexpr uint32_t leaf = Leaf;        ///< EAX before CPUID
+    static constexpr uint32_t subleaf = Subleaf;  ///< ECX before CPUID; 0 where the leaf has none
+    static constexpr cpuid_register part = Part;
+
+    using base = read_only_word<Derived, uint32_t>;
+    using base::base;
+};
+
+/// CPUID.01H:EAX, which processor this is.
+///
+/// Shape:  32 bits.
+/// Units:  ExtFamily is added to Family where that is 15. ExtModel stands before Model's four bits
+///         where Family is 6 or 15.
+/// Source: SDM vol. 2A, "CPUID".
+struct cpuid_01h_eax : cpuid_word<cpuid_01h_eax, 0x01, 0, cpuid_register::eax> {
+    struct Stepping : field<3, 0> {};
+    struct Model : field<7, 4> {};
+    struct Family : field<11, 8> {};
+    struct Type : field<13, 12> {};
+    struct ExtModel : field<19, 16> {};
+    struct ExtFamily : field<27, 20> {};
+
+    // clang-format off
+    struct layout : bit_layout<32,
+        Stepping, Model, Family, Type, reserved<15, 14>, ExtModel, ExtFamily, reserved<31, 28>> {};
+    // clang-format on
+};
+
+/// CPUID.01H:ECX, which features there are.
+///
+/// Shape:  32 bits.
+/// Source: SDM vol. 2A, "CPUID".
+struct cpuid_01h_ecx : cpuid_word<cpuid_01h_ecx, 0x01, 0, cpuid_register::ecx> {
+    struct VMX : flag<5> {};
+    struct PDCM : flag<15> {};  ///< there is IA32_PERF_CAPABILITIES
+    struct x2APIC : flag<21> {};
+    struct XSAVE : flag<26> {};
+    struct OSXSAVE : flag<27> {};  ///< CR4.OSXSAVE is 1
+
+    // clang-format off
+    struct layout : bit_layout<32,
+        other<4, 0>, VMX, other<14, 6>, PDCM, other<20, 16>, x2APIC, other<25, 22>, XSAVE, OSXSAVE,
+        other<31, 28>> {};
+    // clang-format on
+};
+
+/// CPUID.07H.0:EBX, which features there are, tracing among them.
+///
+/// Shape:  32 bits.
+/// Source: SDM vol. 2A, "CPUID"; REG-134, REG-160.
+struct cpuid_07h_0_ebx : cpuid_word<cpuid_07h_0_ebx, 0x07, 0, cpuid_register::ebx> {
+    struct SGX : flag<2> {};
+    struct HLE : flag<4> {};   ///< TSX: lock elision
+    struct RTM : flag<11> {};  ///< TSX: transactions
+    struct INTEL_PT : flag<25> {};
+
+    // clang-format off
+    struct layout : bit_layout<32,
+        other<1, 0>, SGX, other<3>, HLE, other<10, 5>, RTM, other<24, 12>, INTEL_PT,
+        other<31, 26>> {};
+    // clang-format on
+};
+
+/// CPUID.0AH:EAX, which performance counters there are.
+///
+/// Shape:  32 bits.
+/// Units:  NumGP counts general counters, Width is that of a counter in bits, EbxLen counts the
+///         bits of EBX that say something about an event.
+/// Source: SDM vol. 2A, "CPUID".
+struct cpuid_0ah_eax : cpuid_word<cpuid_0ah_eax, 0x0A, 0, cpuid_register::eax> {
+    struct VersionID : field<7, 0> {};
+    struct NumGP : field<15, 8> {};
+    struct Width : field<23, 16> {};
+    struct EbxLen : field<31, 24> {};
+
+    struct layout : bit_layout<32, VersionID, NumGP, Width, EbxLen> {};
+};
+
+// ------------------------------------------------------------------------------------ XSAVE
+
+/// CPUID.0DH.1:EAX, which forms of XSAVE there are.
+///
+/// Shape:  32 bits.
+/// Source: SDM vol. 2A, "CPUID"; REG-140.
+struct cpuid_0dh_1_eax : cpuid_word<cpuid_0dh_1_eax, 0x0D, 1, cpuid_register::eax> {
+    struct XSAVES : flag<3> {};  ///< XSAVES, XRSTORS and IA32_XSS
+
+    struct layout : bit_layout<32, other<2, 0>, XSAVES, other<31, 4>> {};
+};
+
+/// CPUID.0DH.1:ECX, which low bits of IA32_XSS may be 1.
+///
+/// Shape:  32 bits.
+/// Source: SDM vol. 2A, "CPUID"; REG-140.
+struct cpuid_0dh_1_ecx : cpuid_word<cpuid_0dh_1_ecx, 0x0D, 1, cpuid_register::ecx> {
+    struct PT_STATE : flag<8> {};
+
+    struct layout : bit_layout<32, other<7, 0>, PT_STATE, other<31, 9>> {};
+};
+
+/// CPUID.0DH.8:EAX, how large PT state is in an XSAVE area.
+///
+/// Shape:  32 bits.
+/// Units:  Size is in bytes; 128 on every processor seen.
+/// Source: SDM vol. 2A, "CPUID"; REG-140.
+struct cpuid_0dh_8_eax : cpuid_word<cpuid_0dh_8_eax, 0x0D, 8, cpuid_register::eax> {
+    struct Size : field<31, 0> {
+        static constexpr auto amount(uint64_t bytes) noexcept -> quantity {
+            return {bytes, "bytes"};
+        }
+    };
+
+    struct layout : bit_layout<32, Size> {};
+};
+
+/// CPUID.0DH.8:EBX, where PT state is in an XSAVE area in standard form: it is not in one.
+///
+/// Shape:  32 bits, all 0.
+/// Source: SDM vol. 2A, "CPUID"; REG-140.
+struct cpuid_0dh_8_ebx : cpuid_word<cpuid_0dh_8_ebx, 0x0D, 8, cpuid_register::ebx> {
+    struct Offset : field<31, 0> {};
+
+    struct layout : bit_layout<32, Offset> {};
+};
+
+/// CPUID.0DH.8:ECX, how PT state is managed and where it may lie.
+///
+/// Shape:  32 bits.
+/// Source: SDM vol. 2A, "CPUID"; REG-140.
+struct cpuid_0dh_8_ecx : cpuid_word<cpuid_0dh_8_ecx, 0x0D, 8, cpuid_register::ecx> {
+    struct Supervisor : flag<0> {};  ///< by IA32_XSS, so it is always 1
+    struct Align64 : flag<1> {};     ///< in compacted form at a multiple of 64 bytes
+
+    struct layout : bit_layout<32, Supervisor, Align64, other<31, 2>> {};
+};
+
+// ------------------------------------------------------------------------------------ clocks
+
+/// CPUID.15H:EAX, what the crystal's clock is divided by.
+///
+/// Shape:  32 bits. 0: the ratio is not enumerated.
+/// Units:  TSC / crystal = Numerator / Denominator.
+/// Source: SDM vol. 2A, "CPUID"; REG-167.
+struct cpuid_15h_eax : cpuid_word<cpuid_15h_eax, 0x15, 0, cpuid_register::eax> {
+    struct Denominator : field<31, 0> {};
+
+    struct layout : bit_layout<32, Denominator> {};
+};
+
+/// CPUID.15H:EBX, what the crystal's clock is multiplied by.
+///
+/// Shape:  32 bits. 0: the ratio is not enumerated.
+/// Units:  TSC / crystal = Numerator / Denominator.
+/// Source: SDM vol. 2A, "CPUID"; REG-167.
+struct cpuid_15h_ebx : cpuid_word<cpuid_15h_ebx, 0x15, 0, cpuid_register::ebx> {
+    struct Numerator : field<31, 0> {};
+
+    struct layout : bit_layout<32, Numerator> {};
+};
+
+/// CPUID.15H:ECX, how fast the crystal is.
+///
+/// Shape:  32 bits. 0: it is not enumerated.
+/// Units:  CrystalHz is in Hz.
+/// Source: SDM vol. 2A, "CPUID"; REG-167.
+struct cpuid_15h_ecx : cpuid_word<cpuid_15h_ecx, 0x15, 0, cpuid_register::ecx> {
+    struct CrystalHz : field<31, 0> {
+        static constexpr auto amount(uint64_t hz) noexcept -> quantity {
+            return hz == 0 ? quantity{} : quantity{hz, "Hz"};
+        }
+    };
+
+    struct layout : bit_layout<32, CrystalHz> {};
+};
+
+/// CPUID.15H:EDX, which says nothing.
+///
+/// Shape:  32 bits.
+/// Source: SDM vol. 2A, "CPUID".
+struct cpuid_15h_edx : cpuid_word<cpuid_15h_edx, 0x15, 0, cpuid_register::edx> {
+    struct layout : bit_layout<32, reserved<31, 0>> {};
+};
+
+/// CPUID.80000007H:EDX, whether the TSC always counts.
+///
+/// Shape:  32 bits.
+/// Source: SDM vol. 2A, "CPUID"; PRG-138.
+struct cpuid_80000007h_edx : cpuid_word<cpuid_80000007h_edx, 0x8000'0007, 0, cpuid_register::edx> {
+    struct InvariantTSC : flag<8> {};  ///< in deep sleep too
+
+    struct layout : bit_layout<32, other<7, 0>, InvariantTSC, other<31, 9>> {};
+};
+
+// ------------------------------------------------------------------------------------ addresses
+
+/// CPUID.80000008H:EAX, how wide addresses are.
+///
+/// Shape:  32 bits.
+/// Units:  MAXPHYADDR counts the bits of a physical address, 36 where this leaf is absent;
+///         LinearBits those of a linear one, 48 or 57.
+/// Source: SDM vol. 2A, "CPUID"; REG-070, REG-076.
+struct cpuid_80000008h_eax : cpuid_word<cpuid_80000008h_eax, 0x8000'0008, 0, cpuid_register::eax> {
+    struct MAXPHYADDR : field<7, 0> {};
+    struct LinearBits : field<15, 8> {};
+
+    struct layout : bit_layout<32, MAXPHYADDR, LinearBits, other<31, 16>> {};
+};
+
+}  // namespace ptspec::reg
+
+// ---- ptspec/reg/cpuid_14h.hpp ----
+
+/// CPUID leaf 14H: what the trace unit can do. Every capability is enumerated by itself.
+namespace ptspec::reg {
+
+/// CPUID.14H.0:EAX, how many sub-leaves there are.
+///
+/// Shape:  32 bits.
+/// Units:  MaxSubleaf is the number of the last one.
+/// Source: SDM vol. 3, "Detection of Intel Processor Trace and Capability Enumeration"; REG-046,
+///         REG-160.
+struct cpuid_14h_0_eax : cpuid_word<cpuid_14h_0_eax, 0x14, 0, cpuid_register::eax> {
+    struct MaxSubleaf : field<31, 0> {};
+
+    struct layout : bit_layout<32, MaxSubleaf> {};
+};
+
+/// CPUID.14H.0:EBX, what can be traced.
+///
+/// Shape:  32 bits.
+/// Source: SDM vol. 3, "Detection of Intel Processor Trace and Capability Enumeration"; REG-161.
+struct cpuid_14h_0_ebx : cpuid_word<cpuid_14h_0_ebx, 0x14, 0, cpuid_register::ebx> {
+    struct CR3FILTER : flag<0> {};
+    struct CPSB_CAM : flag<1> {};         ///< PSBFreq, and cycle-accurate mode
+    struct IPFILT_WRSTPRSV : flag<2> {};  ///< address ranges; a warm reset keeps the MSRs
+    struct MTC : flag<3> {};              ///< and BranchEn may be 0
+    struct PTWRITE : flag<4> {};
+    struct PWR_EVT : flag<5> {};       ///< power events
+    struct INJECTPSBPMI : flag<6> {};  ///< what is owed of PSB and PMI survives a context switch
+    struct EVENT_TRACE : flag<7> {};
+    struct TNT_DIS : flag<8> {};  ///< DisTNT
+    struct PTTT : flag<9> {};     ///< trigger tracing
+
+    // clang-format off
+    struct layout : bit_layout<32,
+        CR3FILTER, CPSB_CAM, IPFILT_WRSTPRSV, MTC, PTWRITE, PWR_EVT, INJECTPSBPMI, EVENT_TRACE,
+        TNT_DIS, PTTT, reserved<31, 10>> {};
+    // clang-format on
+};
+
+/// CPUID.14H.0:ECX, where a trace can go, and what its IPs are.
+///
+/// Shape:  32 bits.
+/// Source: SDM vol. 3, "Detection of Intel Processor Trace and Capability Enumeration"; REG-162,
+///         REG-163.
+struct cpuid_14h_0_ecx : cpuid_word<cpuid_14h_0_ecx, 0x14, 0, cpuid_register::ecx> {
+    struct TOPAOUT : flag<0> {};
+    struct MENTRY : flag<1> {};      ///< ToPA tables of several regions
+    struct SNGLRNGOUT : flag<2> {};  ///< a single range
+    struct FABRIC : flag<3> {};      ///< the trace transport
+    struct LIP : flag<31> {};        ///< IPs are linear addresses, else effective ones
+
+    struct layout : bit_layout<32, TOPAOUT, MENTRY, SNGLRNGOUT, FABRIC, reserved<30, 4>, LIP> {};
+};
+
+/// CPUID.14H.0:EDX, which says nothing.
+///
+/// Shape:  32 bits.
+/// Source: SDM vol. 3, "Detection of Intel Processor Trace and Capability Enumeration".
+struct cpuid_14h_0_edx : cpuid_word<cpuid_14h_0_edx, 0x14, 0, cpuid_register::edx> {
+    struct layout : bit_layout<32, reserved<31, 0>> {};
+};
+
+/// CPUID.14H.1:EAX, how many ranges and triggers there are, and how often an MTC can come.
+///
+/// Shape:  32 bits.
+/// Units:  RANGECNT counts address ranges, TRIGGER_CFG_CNT the IA32_RTIT_TRIGGERx_CFG MSRs. Bit n
+///         of MTC_PERIODS tells whether MTCFreq may be n.
+/// Source: SDM vol. 3, "Detection of Intel Processor Trace and Capability Enumeration"; REG-164.
+struct cpuid_14h_1_eax : cpuid_word<cpuid_14h_1_eax, 0x14, 1, cpuid_register::eax> {
+    struct RANGECNT : field<2, 0> {};
+    struct TRIGGER_CFG_CNT : field<10, 8> {};
+    struct MTC_PERIODS : field<31, 16> {};
+
+    // clang-format off
+    struct layout : bit_layout<32,
+        RANGECNT, reserved<7, 3>, TRIGGER_CFG_CNT, reserved<15, 11>, MTC_PERIODS> {};
+    // clang-format on
+};
+
+/// CPUID.14H.1:EBX, how often a CYC and a PSB can come.
+///
+/// Shape:  32 bits.
+/// Units:  Bit n of CYC_THRESHOLDS tells whether CycThresh may be n, bit n of PSB_PERIODS whether
+///         PSBFreq may be n.
+/// Source: SDM vol. 3, "Detection of Intel Processor Trace and Capability Enumeration"; REG-164.
+struct cpuid_14h_1_ebx : cpuid_word<cpuid_14h_1_ebx, 0x14, 1, cpuid_register::ebx> {
+    struct CYC_THRESHOLDS : field<15, 0> {};
+    struct PSB_PERIODS : field<31, 16> {};
+
+    struct layout : bit_layout<32, CYC_THRESHOLDS, PSB_PERIODS> {};
+};
+
+/// CPUID.14H.1:ECX, what triggers can do.
+///
+/// Shape:  32 bits.
+/// Source: REG-164.
+struct cpuid_14h_1_ecx : cpuid_word<cpuid_14h_1_ecx, 0x14, 1, cpuid_register::ecx> {
+    struct TRIGGER_ATTRIBUTION : flag<0> {};   ///< a TRIG packet may count instructions
+    struct TRIGGER_PAUSE_RESUME : flag<1> {};  ///< a trigger may pause and resume tracing
+    struct TRIGGER_DR_MATCH : flag<15> {};     ///< a match of a debug register may be one
+
+    // clang-format off
+    struct layout : bit_layout<32,
+        TRIGGER_ATTRIBUTION, TRIGGER_PAUSE_RESUME, reserved<14, 2>, TRIGGER_DR_MATCH,
+        reserved<31, 16>> {};
+    // clang-format on
+};
+
+/// CPUID.14H.1:EDX, which says nothing.
+///
+/// Shape:  32 bits.
+/// Source: SDM vol. 3, "Detection of Intel Processor Trace and Capability Enumeration".
+struct cpuid_14h_1_edx : cpuid_word<cpuid_14h_1_edx, 0x14, 1, cpuid_register::edx> {
+    struct layout : bit_layout<32, reserved<31, 0>> {};
+};
+
+}  // namespace ptspec::reg
+
+// ---- ptspec/reg/perf.hpp ----
+
+/// What tracing shares with performance monitoring: the interrupt of a full region is one of its.
+namespace ptspec::reg {
+
+/// What IA32_PERF_GLOBAL_STATUS and the two registers that write it share: each has the same bits.
+///
+/// Shape:  64 bits.
+/// Source: SDM vol. 3, "IA32_PERF_GLOBAL_STATUS MSR"; REG-203, REG-205.
+template <class Derived, row_access Access = row_access::plain>
+struct perf_global_status_word : bit_word<Derived, uint64_t, Access> {
+    using base = bit_word<Derived, uint64_t, Access>;
+    using base::base;
+
+    struct OvfPMC : field<31, 0> {};  ///< a bit for each general counter
+    struct OvfFixed : field<47, 32> {};
+    struct OvfPerfMetrics : flag<48> {};
+    struct Trace_ToPA_PMI : flag<55> {};  ///< a ToPA region with INT is full
+    struct LBR_Frz : flag<58> {};         ///< an interrupt froze the LBRs
+    struct CTR_Frz : flag<59> {};         ///< an interrupt froze the counters
+    struct ASCI : flag<60> {};            ///< an SGX enclave may have added to the counts
+    struct OvfUncore : flag<61> {};
+    struct OvfBuf : flag<62> {};  ///< the buffer of the DS area
+    struct CondChgd : flag<63> {};
+
+    // clang-format off
+    struct layout : bit_layout<64,
+        OvfPMC, OvfFixed, OvfPerfMetrics, reserved<54, 49>, Trace_ToPA_PMI, reserved<57, 56>,
+        LBR_Frz, CTR_Frz, ASCI, OvfUncore, OvfBuf, CondChgd> {};
+    // clang-format on
+};
+
+/// IA32_PERF_GLOBAL_STATUS, what a performance-monitoring interrupt is about.
+///
+/// Shape:  64-bit MSR 38EH. Software can only read it.
+/// Source: SDM vol. 3, "IA32_PERF_GLOBAL_STATUS MSR"; REG-203..205.
+struct ia32_perf_global_status
+    : perf_global_status_word<ia32_perf_global_status, row_access::read_only> {
+    static constexpr uint32_t address = 0x38E;
+};
+
+/// IA32_PERF_GLOBAL_STATUS_RESET: a 1 clears that bit of IA32_PERF_GLOBAL_STATUS.
+///
+/// Shape:  64-bit MSR 390H. Below version 4 of performance monitoring it is called
+///         IA32_PERF_GLOBAL_OVF_CTRL.
+/// Source: SDM vol. 3, "IA32_PERF_GLOBAL_STATUS_RESET MSR"; REG-203, OUT-084.
+struct ia32_perf_global_status_reset : perf_global_status_word<ia32_perf_global_status_reset> {
+    static constexpr uint32_t address = 0x390;
+};
+
+/// IA32_PERF_GLOBAL_STATUS_SET: a 1 sets that bit of IA32_PERF_GLOBAL_STATUS.
+///
+/// Shape:  64-bit MSR 391H, from version 4 of performance monitoring on.
+/// Source: SDM vol. 3, "IA32_PERF_GLOBAL_STATUS_SET MSR"; REG-203.
+struct ia32_perf_global_status_set : perf_global_status_word<ia32_perf_global_status_set> {
+    static constexpr uint32_t address = 0x391;
+};
+
+/// IA32_PERF_GLOBAL_CTRL, which counters count.
+///
+/// Shape:  64-bit MSR 38FH. Up to version 3 of performance monitoring, FREEZE_PERFMON_ON_PMI
+///         clears it when an interrupt comes.
+/// Source: SDM vol. 3, "IA32_PERF_GLOBAL_CTRL MSR"; REG-205.
+struct ia32_perf_global_ctrl : bit_word<ia32_perf_global_ctrl, uint64_t> {
+    static constexpr uint32_t address = 0x38F;
+
+    struct EnPMC : field<31, 0> {};  ///< a bit for each general counter
+    struct EnFixed : field<47, 32> {};
+
+    struct layout : bit_layout<64, EnPMC, EnFixed, other<63, 48>> {};
+};
+
+/// IA32_PERF_CAPABILITIES, which features of performance monitoring there are.
+///
+/// Shape:  64-bit MSR 345H, where CPUID.01H:ECX.PDCM is 1. Software can only read it.
+/// Source: SDM vol. 3, "IA32_PERF_CAPABILITIES MSR"; REG-200.
+struct ia32_perf_capabilities : read_only_word<ia32_perf_capabilities, uint64_t> {
+    static constexpr uint32_t address = 0x345;
+
+    struct LBR_FMT : field<5, 0> {};  ///< the format of LBR records
+    struct PEBSTrap : flag<6> {};
+    struct PEBSArchRegs : flag<7> {};
+    struct PEBS_FMT : field<11, 8> {};          ///< the format of PEBS records
+    struct SMM_FREEZE : flag<12> {};            ///< IA32_DEBUGCTL has FREEZE_WHILE_SMM
+    struct FW_WRITE : flag<13> {};              ///< counters can be written in their full width
+    struct PEBS_BASELINE : flag<14> {};         ///< adaptive PEBS
+    struct PERF_METRICS : flag<15> {};          ///< top-down metrics
+    struct PEBS_OUTPUT_PT_AVAIL : flag<16> {};  ///< PEBS records may go into the trace
+
+    // clang-format off
+    struct layout : bit_layout<64,
+        LBR_FMT, PEBSTrap, PEBSArchRegs, PEBS_FMT, SMM_FREEZE, FW_WRITE, PEBS_BASELINE,
+        PERF_METRICS, PEBS_OUTPUT_PT_AVAIL, other<63, 17>> {};
+    // clang-format on
+};
+
+/// MSR_PLATFORM_INFO, the ratio at which the TSC counts.
+///
+/// Shape:  64-bit MSR CEH. Software can only read it.
+/// Units:  MaxNonTurboRatio multiplies the bus clock, as CoreBusRatio of a CBR packet does.
+/// Source: SDM vol. 4, "MSR_PLATFORM_INFO"; REG-168, GEN-208.
+struct msr_platform_info : read_only_word<msr_platform_info, uint64_t> {
+    static constexpr uint32_t address = 0xCE;
+
+    struct MaxNonTurboRatio : field<15, 8> {};
+
+    struct layout : bit_layout<64, other<7, 0>, MaxNonTurboRatio, other<63, 16>> {};
+};
+
+}  // namespace ptspec::reg
+
+// ---- ptspec/reg/pebs.hpp ----
+
+namespace ptspec::reg {
+
+/// Where PEBS records go: encodings of PEBS_OUTPUT. 2 and 3 are reserved.
+enum class pebs_output : uint8_t {
+    ds_area = 0,
+    intel_pt = 1,  ///< into the trace
+};
+
+/// IA32_PEBS_ENABLE, which counters make PEBS records, and where these go.
+///
+/// Shape:  64-bit MSR 3F1H. One PEBS_OUTPUT for all counters.
+/// Errors: PMI_AFTER_EACH_RECORD and PEBS_OUTPUT exist where PEBS_OUTPUT_PT_AVAIL is 1.
+/// Source: SDM vol. 3, "PEBS Output to Intel Processor Trace"; REG-200, REG-201.
+struct ia32_pebs_enable : bit_word<ia32_pebs_enable, uint64_t> {
+    static constexpr uint32_t address = 0x3F1;
+
+    struct EnPMC : field<31, 0> {};  ///< a bit for each general counter
+    struct EnFixed : field<59, 32> {};
+    struct PMI_AFTER_EACH_RECORD : flag<60> {};
+    struct PEBS_OUTPUT : enumerated<62, 61, pebs_output> {};
+
+    // clang-format off
+    struct layout : bit_layout<64,
+        EnPMC, EnFixed, PMI_AFTER_EACH_RECORD, PEBS_OUTPUT, other<63>> {};
+    // clang-format on
+};
+
+/// MSR_RELOAD_PMCx, what a general counter starts from again when its record went into the trace.
+///
+/// Shape:  64-bit MSRs from 14C1H on, one for each general counter.
+/// Source: SDM vol. 3, "PEBS Output to Intel Processor Trace"; REG-200.
+struct msr_reload_pmcx : bit_word<msr_reload_pmcx, uint64_t> {
+    /// The MSR of general counter `n`.
+    [[nodiscard]] static constexpr auto address(unsigned n) noexcept -> uint32_t {
+        return 0x14C1 + n;
+    }
+
+    struct Reload : field<63, 0> {};
+
+    struct layout : bit_layout<64, Reload> {};
+};
+
+/// MSR_RELOAD_FIXED_CTRx, what a fixed counter starts from again when its record went into the
+/// trace.
+///
+/// Shape:  64-bit MSRs from 1309H on, one for each fixed counter.
+/// Source: SDM vol. 3, "PEBS Output to Intel Processor Trace"; REG-200.
+struct msr_reload_fixed_ctrx : bit_word<msr_reload_fixed_ctrx, uint64_t> {
+    /// The MSR of fixed counter `n`.
+    [[nodiscard]] static constexpr auto address(unsigned n) noexcept -> uint32_t {
+        return 0x1309 + n;
+    }
+
+    struct Reload : field<63, 0> {};
+
+    struct layout : bit_layout<64, Reload> {};
+};
+
+}  // namespace ptspec::reg
+
+// ---- ptspec/reg/lbr.hpp ----
+
+/// Last-branch records and their neighbours, which some processors suspend while they trace.
+namespace ptspec::reg {
+
+/// IA32_DEBUGCTL, which branches are recorded, and what an interrupt freezes.
+///
+/// Shape:  64-bit MSR 1D9H. Where PT and LBR exclude each other, tracing does not change these bits
+///         though it suspends what they enable.
+/// Errors: WRMSR raises #GP(0) for a reserved bit.
+/// Source: SDM vol. 3, "IA32_DEBUGCTL MSR"; REG-181, REG-205.
+struct ia32_debugctl : bit_word<ia32_debugctl, uint64_t> {
+    static constexpr uint32_t address = 0x1D9;
+
+    struct LBR : flag<0> {};                     ///< record last branches
+    struct BTF : flag<1> {};                     ///< single-step on branches
+    struct BLD : flag<2> {};                     ///< detect bus locks
+    struct TR : flag<6> {};                      ///< send branch trace messages
+    struct BTS : flag<7> {};                     ///< store them in the BTS buffer
+    struct BTINT : flag<8> {};                   ///< interrupt when that buffer is full
+    struct BTS_OFF_OS : flag<9> {};              ///< no BTS at CPL 0
+    struct BTS_OFF_USR : flag<10> {};            ///< no BTS at CPL 1 to 3
+    struct FREEZE_LBRS_ON_PMI : flag<11> {};     ///< of a full ToPA region as well
+    struct FREEZE_PERFMON_ON_PMI : flag<12> {};  ///< of a full ToPA region as well
+    struct ENABLE_UNCORE_PMI : flag<13> {};
+    struct FREEZE_WHILE_SMM : flag<14> {};
+    struct RTM_DEBUG : flag<15> {};
+
+    // clang-format off
+    struct layout : bit_layout<64,
+        LBR, BTF, BLD, reserved<5, 3>, TR, BTS,
+        BTINT, BTS_OFF_OS, BTS_OFF_USR, FREEZE_LBRS_ON_PMI, FREEZE_PERFMON_ON_PMI,
+        ENABLE_UNCORE_PMI, FREEZE_WHILE_SMM, RTM_DEBUG, reserved<63, 16>> {};
+    // clang-format on
+};
+
+/// What the registers of last-branch records share. Where PT and LBR exclude each other they read
+/// 0 while TraceEn is 1, and writing them changes nothing.
+///
+/// Shape:  64 bits whose meaning is the model's.
+/// Source: SDM vol. 3, "Last Branch, Interrupt, and Exception Recording"; REG-180..182.
+template <class Derived>
+struct lbr_word : bit_word<Derived, uint64_t> {
+    using base = bit_word<Derived, uint64_t>;
+    using base::base;
+
+    struct Value : field<63, 0> {};
+
+    struct layout : bit_layout<64, Value> {};
+};
+
+/// MSR_LASTBRANCH_TOS, the number of the latest record.
+///
+/// Shape:  64-bit MSR 1C9H.
+/// Source: REG-182.
+struct msr_lastbranch_tos : lbr_word<msr_lastbranch_tos> {
+    static constexpr uint32_t address = 0x1C9;
+};
+
+/// MSR_LBR_SELECT, which branches are recorded.
+///
+/// Shape:  64-bit MSR 1C8H.
+/// Source: REG-182.
+struct msr_lbr_select : lbr_word<msr_lbr_select> {
+    static constexpr uint32_t address = 0x1C8;
+};
+
+/// MSR_LER_FROM_LIP, the last branch before the latest exception or interrupt: from where.
+///
+/// Shape:  64-bit MSR 1DDH.
+/// Source: REG-182, REG-238.
+struct msr_ler_from_lip : lbr_word<msr_ler_from_lip> {
+    static constexpr uint32_t address = 0x1DD;
+};
+
+/// MSR_LER_TO_LIP, the last branch before the latest exception or interrupt: where to.
+///
+/// Shape:  64-bit MSR 1DEH.
+/// Source: REG-182, REG-238.
+struct msr_ler_to_lip : lbr_word<msr_ler_to_lip> {
+    static constexpr uint32_t address = 0x1DE;
+};
+
+/// MSR_LASTBRANCH_x_FROM_IP, a recorded branch: from where.
+///
+/// Shape:  64-bit MSRs from 680H on, one for each record.
+/// Source: REG-182.
+struct msr_lastbranch_x_from_ip : lbr_word<msr_lastbranch_x_from_ip> {
+    /// The MSR of record `x`.
+    [[nodiscard]] static constexpr auto address(unsigned x) noexcept -> uint32_t {
+        return 0x680 + x;
+    }
+};
+
+/// MSR_LASTBRANCH_x_TO_IP, a recorded branch: where to.
+///
+/// Shape:  64-bit MSRs from 6C0H on, one for each record.
+/// Source: REG-182.
+struct msr_lastbranch_x_to_ip : lbr_word<msr_lastbranch_x_to_ip> {
+    /// The MSR of record `x`.
+    [[nodiscard]] static constexpr auto address(unsigned x) noexcept -> uint32_t {
+        return 0x6C0 + x;
+    }
+};
+
+/// MSR_LBR_INFO_x, a recorded branch: what else is known about it.
+///
+/// Shape:  64-bit MSRs from DC0H on, one for each record.
+/// Source: REG-182.
+struct msr_lbr_info_x : lbr_word<msr_lbr_info_x> {
+    /// The MSR of record `x`.
+    [[nodiscard]] static constexpr auto address(unsigned x) noexcept -> uint32_t {
+        return 0xDC0 + x;
+    }
+};
+
+}  // namespace ptspec::reg
+
+// ---- ptspec/reg/smrr.hpp ----
+
+/// The range of memory that belongs to system management, where no trace may go.
+namespace ptspec::reg {
+
+/// IA32_MTRRCAP, which memory-type range registers there are.
+///
+/// Shape:  64-bit MSR FEH. Software can only read it.
+/// Source: SDM vol. 3, "IA32_MTRRCAP Register".
+struct ia32_mtrrcap : read_only_word<ia32_mtrrcap, uint64_t> {
+    static constexpr uint32_t address = 0xFE;
+
+    struct VCNT : field<7, 0> {};  ///< how many variable ranges
+    struct FIX : flag<8> {};       ///< fixed ranges
+    struct WC : flag<10> {};       ///< write combining
+    struct SMRR : flag<11> {};     ///< the two registers below
+
+    struct layout : bit_layout<64, VCNT, FIX, reserved<9>, WC, SMRR, other<63, 12>> {};
+};
+
+/// IA32_SMRR_PHYSBASE, where the range of system management is.
+///
+/// Shape:  64-bit MSR 1F2H, where IA32_MTRRCAP.SMRR is 1.
+/// Units:  PhysBase is a physical address below 4 GB, a multiple of 4096. Type is a memory type.
+/// Source: SDM vol. 3, "System-Management Range Register Interface"; OUT-110.
+struct ia32_smrr_physbase : bit_word<ia32_smrr_physbase, uint64_t> {
+    static constexpr uint32_t address = 0x1F2;
+
+    struct Type : field<7, 0> {};
+    struct PhysBase : address_field<31, 12> {};
+
+    struct layout : bit_layout<64, Type, reserved<11, 8>, PhysBase, reserved<63, 32>> {};
+};
+
+/// IA32_SMRR_PHYSMASK, how large the range of system management is, and whether there is one.
+///
+/// Shape:  64-bit MSR 1F3H, where IA32_MTRRCAP.SMRR is 1.
+/// Units:  PhysMask has the bits of an address that are compared with PhysBase. Only an address
+///         below 4 GB is inside.
+/// Source: SDM vol. 3, "System-Management Range Register Interface"; OUT-110.
+struct ia32_smrr_physmask : bit_word<ia32_smrr_physmask, uint64_t> {
+    static constexpr uint32_t address = 0x1F3;
+
+    struct Valid : flag<11> {};
+    struct PhysMask : address_field<31, 12> {};
+
+    struct layout : bit_layout<64, reserved<10, 0>, Valid, PhysMask, reserved<63, 32>> {};
+};
+
+}  // namespace ptspec::reg
+
+// ---- ptspec/reg/apic.hpp ----
+
+/// The local APIC, by which the interrupt of a full region comes.
+namespace ptspec::reg {
+
+/// IA32_APIC_BASE, where the local APIC's registers are in memory. No trace may go there.
+///
+/// Shape:  64-bit MSR 1BH.
+/// Units:  ApicBase is the physical address of a page of 4096 bytes.
+/// Errors: WRMSR raises #GP(0) for a reserved bit and for bits at or above MAXPHYADDR.
+/// Source: SDM vol. 3, "Local APIC Status and Location"; OUT-113.
+struct ia32_apic_base : bit_word<ia32_apic_base, uint64_t> {
+    static constexpr uint32_t address = 0x1B;
+
+    struct BSP : flag<8> {};    ///< this is the bootstrap processor
+    struct EXTD : flag<10> {};  ///< x2APIC mode
+    struct EN : flag<11> {};    ///< the APIC is enabled
+    struct ApicBase : address_field<63, 12> {};
+
+    struct layout : bit_layout<64, reserved<7, 0>, BSP, reserved<9>, EXTD, EN, ApicBase> {};
+};
+
+/// How the interrupt is delivered: encodings of DeliveryMode.
+enum class delivery_mode : uint8_t {
+    fixed = 0,  ///< by its vector, as the interrupt of a full region has to be
+    nmi = 4,
+};
+
+/// What the two forms of the performance-monitoring entry of the local vector table share.
+///
+/// Shape:  32 or 64 bits, of which the low 17 are in use.
+/// Source: SDM vol. 3, "Local Vector Table"; OUT-082, OUT-084.
+template <class Derived, class Raw>
+struct lvt_pmi_word : bit_word<Derived, Raw> {
+    using base = bit_word<Derived, Raw>;
+    using base::base;
+
+    struct Vector : field<7, 0> {};
+    struct DeliveryMode : enumerated<10, 8, delivery_mode> {};
+    struct DeliveryStatus : read_only<flag<12>> {};  ///< sent, and not yet accepted
+    struct Mask : flag<16> {};                       ///< the processor sets it on delivery
+
+    // clang-format off
+    struct layout : bit_layout<8 * sizeof(Raw),
+        Vector, DeliveryMode, reserved<11>, DeliveryStatus, reserved<15, 13>, Mask,
+        reserved<8 * sizeof(Raw) - 1, 17>> {};
+    // clang-format on
+};
+
+/// The performance-monitoring entry of the local vector table in x2APIC mode.
+///
+/// Shape:  64-bit MSR 834H.
+/// Errors: WRMSR raises #GP(0) for a reserved bit.
+/// Source: SDM vol. 3, "x2APIC Register Address Space"; OUT-082, OUT-143.
+struct ia32_x2apic_lvt_pmi : lvt_pmi_word<ia32_x2apic_lvt_pmi, uint64_t> {
+    static constexpr uint32_t address = 0x834;
+};
+
+/// The performance-monitoring entry of the local vector table in xAPIC mode.
+///
+/// Shape:  32 bits, 340H bytes into the APIC's page.
+/// Source: SDM vol. 3, "Local Vector Table"; OUT-082, OUT-143.
+struct apic_mmio_lvt_pmi : lvt_pmi_word<apic_mmio_lvt_pmi, uint32_t> {
+    static constexpr uint32_t offset = 0x340;  ///< in bytes from ApicBase
+};
+
+}  // namespace ptspec::reg
+
+// ---- ptspec/reg/vmx.hpp ----
+
+/// What virtual machines have to do with tracing: capabilities, controls and fields of the VMCS.
+namespace ptspec::reg {
+
+/// IA32_VMX_MISC, what VMX operation can do.
+///
+/// Shape:  64-bit MSR 485H. Software can only read it.
+/// Units:  CR3TargetCount counts values, MaxMsrList is an encoding of a number of MSRs.
+/// Source: SDM vol. 3, "Miscellaneous Data"; REG-110, REG-120, REG-121, REG-132.
+struct ia32_vmx_misc : read_only_word<ia32_vmx_misc, uint64_t> {
+    static constexpr uint32_t address = 0x485;
+
+    struct PreemptTscShift : field<4, 0> {};  ///< the TSC bit that the preemption timer counts
+    struct StoreEferLma : flag<5> {};         ///< a VM exit stores EFER.LMA in the entry controls
+    struct ActivityStates : field<8, 6> {};   ///< HLT, shutdown, wait-for-SIPI: a bit for each
+    struct INTEL_PT : flag<14> {};            ///< PT may be used in VMX operation
+    struct RdmsrSmbase : flag<15> {};         ///< SMBASE can be read in system management
+    struct CR3TargetCount : field<24, 16> {};
+    struct MaxMsrList : field<27, 25> {
+        static constexpr auto amount(uint64_t encoding) noexcept -> quantity {
+            return {512 * (encoding + 1), "MSRs"};
+        }
+    };
+    struct MsegRevision : field<63, 32> {};
+
+    // clang-format off
+    struct layout : bit_layout<64,
+        PreemptTscShift, StoreEferLma, ActivityStates, reserved<13, 9>, INTEL_PT, RdmsrSmbase,
+        CR3TargetCount, MaxMsrList, other<31, 28>, MsegRevision> {};
+    // clang-format on
+};
+
+// ------------------------------------------------------------------------------------ capabilities
+
+// Of a control, `Must1` tells that it cannot be 0 and `Can1` that it can be 1.
+
+/// IA32_VMX_PROCBASED_CTLS2, what the secondary processor-based controls can be.
+///
+/// Shape:  64-bit MSR 48BH. Software can only read it.
+/// Source: SDM vol. 3, "Secondary Processor-Based VM-Execution Controls"; REG-122, REG-128.
+struct ia32_vmx_procbased_ctls2 : read_only_word<ia32_vmx_procbased_ctls2, uint64_t> {
+    static constexpr uint32_t address = 0x48B;
+
+    struct Allowed0_18_0 : field<18, 0> {};
+    struct Must1_CONCEAL_VMX_NONROOT_FROM_PT : flag<19> {};
+    struct Allowed0_23_20 : field<23, 20> {};
+    struct Must1_PT_USES_GPA : flag<24> {};
+    struct Allowed0_31_25 : field<31, 25> {};
+    struct Allowed1_18_0 : field<50, 32> {};
+    struct Can1_CONCEAL_VMX_NONROOT_FROM_PT : flag<51> {};
+    struct Allowed1_23_20 : field<55, 52> {};
+    struct Can1_PT_USES_GPA : flag<56> {};
+    struct Allowed1_31_25 : field<63, 57> {};
+
+    // clang-format off
+    struct layout : bit_layout<64,
+        Allowed0_18_0, Must1_CONCEAL_VMX_NONROOT_FROM_PT, Allowed0_23_20, Must1_PT_USES_GPA,
+        Allowed0_31_25,
+        Allowed1_18_0, Can1_CONCEAL_VMX_NONROOT_FROM_PT, Allowed1_23_20, Can1_PT_USES_GPA,
+        Allowed1_31_25> {};
+    // clang-format on
+};
+
+/// IA32_VMX_EXIT_CTLS, what the VM-exit controls can be.
+///
+/// Shape:  64-bit MSR 483H. Software can only read it.
+/// Source: SDM vol. 3, "VM-Exit Controls"; REG-123, REG-126.
+struct ia32_vmx_exit_ctls : read_only_word<ia32_vmx_exit_ctls, uint64_t> {
+    static constexpr uint32_t address = 0x483;
+
+    struct Allowed0_23_0 : field<23, 0> {};
+    struct Must1_CONCEAL_VMEXITS_FROM_PT : flag<24> {};
+    struct Must1_CLEAR_IA32_RTIT_CTL : flag<25> {};
+    struct Allowed0_31_26 : field<31, 26> {};
+    struct Allowed1_23_0 : field<55, 32> {};
+    struct Can1_CONCEAL_VMEXITS_FROM_PT : flag<56> {};
+    struct Can1_CLEAR_IA32_RTIT_CTL : flag<57> {};
+    struct Allowed1_31_26 : field<63, 58> {};
+
+    // clang-format off
+    struct layout : bit_layout<64,
+        Allowed0_23_0, Must1_CONCEAL_VMEXITS_FROM_PT, Must1_CLEAR_IA32_RTIT_CTL, Allowed0_31_26,
+        Allowed1_23_0, Can1_CONCEAL_VMEXITS_FROM_PT, Can1_CLEAR_IA32_RTIT_CTL, Allowed1_31_26> {};
+    // clang-format on
+};
+
+/// IA32_VMX_ENTRY_CTLS, what the VM-entry controls can be.
+///
+/// Shape:  64-bit MSR 484H. Software can only read it.
+/// Source: SDM vol. 3, "VM-Entry Controls"; REG-124, REG-125.
+struct ia32_vmx_entry_ctls : read_only_word<ia32_vmx_entry_ctls, uint64_t> {
+    static constexpr uint32_t address = 0x484;
+
+    struct Allowed0_16_0 : field<16, 0> {};
+    struct Must1_CONCEAL_VMENTRIES_FROM_PT : flag<17> {};
+    struct Must1_LOAD_IA32_RTIT_CTL : flag<18> {};
+    struct Allowed0_31_19 : field<31, 19> {};
+    struct Allowed1_16_0 : field<48, 32> {};
+    struct Can1_CONCEAL_VMENTRIES_FROM_PT : flag<49> {};
+    struct Can1_LOAD_IA32_RTIT_CTL : flag<50> {};
+    struct Allowed1_31_19 : field<63, 51> {};
+
+    // clang-format off
+    struct layout : bit_layout<64,
+        Allowed0_16_0, Must1_CONCEAL_VMENTRIES_FROM_PT, Must1_LOAD_IA32_RTIT_CTL, Allowed0_31_19,
+        Allowed1_16_0, Can1_CONCEAL_VMENTRIES_FROM_PT, Can1_LOAD_IA32_RTIT_CTL, Allowed1_31_19> {};
+    // clang-format on
+};
+
+// ------------------------------------------------------------------------------------ the VMCS
+
+/// The secondary processor-based VM-execution controls.
+///
+/// Shape:  32-bit field 401EH of the VMCS.
+/// Errors: a control that IA32_VMX_PROCBASED_CTLS2 does not allow makes VM entry fail.
+/// Source: SDM vol. 3, "Processor-Based VM-Execution Controls"; REG-122, REG-128, REG-129.
+struct vmcs_secondary_proc_ctls : bit_word<vmcs_secondary_proc_ctls, uint32_t> {
+    static constexpr uint32_t encoding = 0x401E;
+
+    struct ConcealVmxNonRootFromPT : flag<19> {};  ///< PIPs without NR, no VMCS in a guest's PSB+
+    struct PTUsesGuestPhysAddr : flag<24> {};      ///< output and tables go through EPT
+
+    // clang-format off
+    struct layout : bit_layout<32,
+        other<18, 0>, ConcealVmxNonRootFromPT, other<23, 20>, PTUsesGuestPhysAddr,
+        other<31, 25>> {};
+    // clang-format on
+};
+
+/// The VM-exit controls.
+///
+/// Shape:  32-bit field 400CH of the VMCS.
+/// Errors: a control that IA32_VMX_EXIT_CTLS does not allow makes VM entry fail.
+/// Source: SDM vol. 3, "VM-Exit Controls"; REG-123, REG-126.
+struct vmcs_vmexit_ctls : bit_word<vmcs_vmexit_ctls, uint32_t> {
+    static constexpr uint32_t encoding = 0x400C;
+
+    struct ConcealVmExitsFromPT : flag<24> {};  ///< no PIP on exit, no VMCS on an exit to SMM
+    struct ClearIA32_RTIT_CTL : flag<25> {};
+
+    // clang-format off
+    struct layout : bit_layout<32,
+        other<23, 0>, ConcealVmExitsFromPT, ClearIA32_RTIT_CTL, other<31, 26>> {};
+    // clang-format on
+};
+
+/// The VM-entry controls.
+///
+/// Shape:  32-bit field 4012H of the VMCS.
+/// Errors: a control that IA32_VMX_ENTRY_CTLS does not allow makes VM entry fail.
+/// Source: SDM vol. 3, "VM-Entry Controls"; REG-124, REG-125.
+struct vmcs_vmentry_ctls : bit_word<vmcs_vmentry_ctls, uint32_t> {
+    static constexpr uint32_t encoding = 0x4012;
+
+    struct ConcealVmEntriesFromPT : flag<17> {};  ///< no PIP on entry, no VMCS when SMM returns
+    struct LoadIA32_RTIT_CTL : flag<18> {};       ///< from the guest field
+
+    // clang-format off
+    struct layout : bit_layout<32,
+        other<16, 0>, ConcealVmEntriesFromPT, LoadIA32_RTIT_CTL, other<31, 19>> {};
+    // clang-format on
+};
+
+/// The guest's IA32_RTIT_CTL.
+///
+/// Shape:  64-bit field 2814H of the VMCS; 2815H is its upper half. It exists where one of the load
+///         and the clear control does.
+/// Source: SDM vol. 3, "Guest Register State"; REG-125, REG-127.
+struct vmcs_guest_ia32_rtit_ctl : bit_word<vmcs_guest_ia32_rtit_ctl, uint64_t> {
+    static constexpr uint32_t encoding = 0x2814;
+    static constexpr uint32_t encoding_high = 0x2815;
+
+    struct GuestRtitCtl : field<63, 0> {};  ///< the bits of an ia32_rtit_ctl
+
+    struct layout : bit_layout<64, GuestRtitCtl> {};
+};
+
+/// The XSS-exiting bitmap: for which state XSAVES and XRSTORS leave the guest.
+///
+/// Shape:  64-bit field 202CH of the VMCS.
+/// Source: SDM vol. 3, "XSS-Exiting Bitmap".
+struct vmcs_xss_exiting_bitmap : bit_word<vmcs_xss_exiting_bitmap, uint64_t> {
+    static constexpr uint32_t encoding = 0x202C;
+
+    struct PT_STATE : flag<8> {};
+
+    struct layout : bit_layout<64, other<7, 0>, PT_STATE, other<63, 9>> {};
+};
+
+/// The exit qualification of an EPT violation.
+///
+/// Shape:  64-bit field 6400H of the VMCS. Software can only read it.
+/// Source: SDM vol. 3, "Exit Qualification for EPT Violations"; REG-128.
+struct vmcs_exit_qual_ept_violation : read_only_word<vmcs_exit_qual_ept_violation, uint64_t> {
+    static constexpr uint32_t encoding = 0x6400;
+
+    struct Asynchronous : flag<16> {};  ///< no instruction's access: a trace's output, say
+
+    struct layout : bit_layout<64, other<15, 0>, Asynchronous, other<63, 17>> {};
+};
+
+}  // namespace ptspec::reg
+
+// ---- ptspec/reg/list.hpp ----
+
+namespace ptspec::reg {
+
+/// Every register and capability word, the trace unit's own first. Entries of tables are in
+/// `topa`.
+using all = type_list<
+    // The trace unit
+    ia32_rtit_output_base, ia32_rtit_output_mask_ptrs, ia32_rtit_ctl, ia32_rtit_status,
+    ia32_rtit_cr3_match, ia32_rtit_addr, ia32_rtit_triggerx_cfg,
+    // Performance monitoring
+    ia32_perf_global_status, ia32_perf_global_status_reset, ia32_perf_global_status_set,
+    ia32_perf_global_ctrl, ia32_perf_capabilities, ia32_pebs_enable, msr_reload_pmcx,
+    msr_reload_fixed_ctrx,
+    // Last branches
+    ia32_debugctl, msr_lastbranch_tos, msr_lbr_select, msr_ler_from_lip, msr_ler_to_lip,
+    msr_lastbranch_x_from_ip, msr_lastbranch_x_to_ip, msr_lbr_info_x,
+    // Where no trace may go, and who is told that a region is full
+    ia32_mtrrcap, ia32_smrr_physbase, ia32_smrr_physmask, ia32_apic_base, ia32_x2apic_lvt_pmi,
+    apic_mmio_lvt_pmi, msr_platform_info,
+    // VMX
+    ia32_vmx_misc, ia32_vmx_procbased_ctls2, ia32_vmx_exit_ctls, ia32_vmx_entry_ctls,
+    vmcs_secondary_proc_ctls, vmcs_vmexit_ctls, vmcs_vmentry_ctls, vmcs_guest_ia32_rtit_ctl,
+    vmcs_xss_exiting_bitmap, vmcs_exit_qual_ept_violation,
+    // CPUID
+    cpuid_01h_eax, cpuid_01h_ecx, cpuid_07h_0_ebx, cpuid_0ah_eax, cpuid_0dh_1_eax, cpuid_0dh_1_ecx,
+    cpuid_0dh_8_eax, cpuid_0dh_8_ebx, cpuid_0dh_8_ecx, cpuid_14h_0_eax, cpuid_14h_0_ebx,
+    cpuid_14h_0_ecx, cpuid_14h_0_edx, cpuid_14h_1_eax, cpuid_14h_1_ebx, cpuid_14h_1_ecx,
+    cpuid_14h_1_edx, cpuid_15h_eax, cpuid_15h_ebx, cpuid_15h_ecx, cpuid_15h_edx,
+    cpuid_80000007h_edx, cpuid_80000008h_eax,
+    // XSAVE
+    ia32_xss, xsave_header_xstate_bv, xsave_header_xcomp_bv, xsave_pt_state>;
+
+}  // namespace ptspec::reg
+
+// ---- ptspec/cpu/quirks.hpp ----
+
+/// Which processor this is, and where processors of its model differ from what CPUID tells.
+namespace ptspec::cpu {
+
+/// A processor's model as software names it: 06_5EH is family 6, model 5EH.
+struct cpu_model {
+    unsigned family = 0;
+    unsigned model = 0;
+    unsigned stepping = 0;
+
+    friend constexpr auto operator==(cpu_model const&, cpu_model const&) -> bool = default;
+};
+
+// Functions that look into words are templates: including them instantiates nothing.
+
+/// DisplayFamily, DisplayModel and stepping.
+///
+/// Source: SDM vol. 2A, "CPUID"; PRG-001.
+template <same_as<reg::cpuid_01h_eax> Signature = reg::cpuid_01h_eax>
+[[nodiscard]] constexpr auto model_of(Signature signature) noexcept -> cpu_model {
+    using eax = reg::cpuid_01h_eax;
+    auto const part = [](uint64_t value) { return static_cast<unsigned>(value); };
+    unsigned const family = part(signature.template get<eax::Family>());
+    unsigned const model = part(signature.template get<eax::Model>());
+    return {family == 15 ? family + part(signature.template get<eax::ExtFamily>()) : family,
+            family == 6 || family == 15 ? part(signature.template get<eax::ExtModel>()) << 4 | model
+                                        : model,
+            part(signature.template get<eax::Stepping>())};
+}
+
+/// What software has to know about a processor that the architecture does not say. The lower ones
+/// are for drivers, those from `bdm70` on, named after errata, for whoever reads a trace.
+enum class quirk : uint32_t {
+    /// A write of IA32_RTIT_CTL that sets TraceEn without BranchEn faults. Source: REG-040.
+    branch_en_always_on = 1U << 0,
+    /// No tracing in VMX operation. Source: REG-110, REG-121.
+    no_vmx = 1U << 1,
+    /// A single range of more than 4 KB is not reliable.
+    single_range_one_page = 1U << 2,
+    /// A ToPA table has one region and a link to itself. Source: REG-163.
+    single_entry_topa = 1U << 3,
+    /// Intel PT and LBR, BTS, BTM and LER exclude each other. Source: REG-180.
+    lbr_exclusive = 1U << 4,
+    /// The MSRs are a core's, not a logical processor's: write them on its first thread.
+    core_scoped_msrs = 1U << 5,
+    /// XSAVES does not manage the state of Intel PT.
+    no_xsaves = 1U << 6,
+    /// P-cores and E-cores enumerate different things: ask each logical processor.
+    per_core_type_caps = 1U << 7,
+    /// Fewer CYC thresholds than the first processors that had them.
+    short_cyc_bitmap = 1U << 8,
+
+    bdm70 = 1U << 9,    ///< a PSB+ that does not belong there may precede TIP.PGE
+    bdm64 = 1U << 10,   ///< the branch before a TSX abort may have a wrong target
+    skd007 = 1U << 11,  ///< an OVF may stand in the place of a CYC's second byte
+    skd022 = 1U << 12,  ///< a VM entry that clears TraceEn adds a FUP before TIP.PGD
+    skd010 = 1U << 13,  ///< the FUP after an OVF may be missing
+    skl014 = 1U << 14,  ///< TIP.PGD has no IP where a direct branch leaves the filter range
+    apl12 = 1U << 15,   ///< a FUP too many after an OVF, with filters
+    apl11 = 1U << 16,   ///< TIP.PGD in place of the FUP after an OVF
+    skl168 = 1U << 17,  ///< a CYC or MTC may be missing before a PSB
+    skz84 = 1U << 18,   ///< with TSC scaling or offset, TMA is corrupt and a byte longer
+};
+
+/// Some quirks.
+struct quirk_set {
+    uint32_t bits = 0;
+
+    [[nodiscard]] constexpr auto has(quirk one) const noexcept -> bool {
+        return (bits & underlying(one)) != 0;
+    }
+    /// The same and one more, where a condition holds.
+    [[nodiscard]] constexpr auto with(quirk one, bool wanted = true) const noexcept -> quirk_set {
+        return {wanted ? bits | underlying(one) : bits};
+    }
+    friend constexpr auto operator|(quirk_set one, quirk_set two) noexcept -> quirk_set {
+        return {one.bits | two.bits};
+    }
+    friend constexpr auto operator==(quirk_set const&, quirk_set const&) -> bool = default;
+};
+
+template <same_as<quirk>... Quirks>
+[[nodiscard]] constexpr auto quirks(Quirks... all) noexcept -> quirk_set {
+    return {(0U | ... | underlying(all))};
+}
+
+// ------------------------------------------------------------------------------------ by model
+
+/// Quirks of one model, from one stepping to another.
+struct model_quirks {
+    unsigned family = 0;
+    unsigned model = 0;
+    quirk_set has{};
+    unsigned first_stepping = 0;
+    unsigned last_stepping = 15;
+
+    [[nodiscard]] constexpr auto is_about(cpu_model const& which) const noexcept -> bool {
+        return family == which.family && model == which.model && first_stepping <= which.stepping &&
+               which.stepping <= last_stepping;
+    }
+};
+
+namespace detail {
+
+using enum quirk;
+
+inline constexpr quirk_set broadwell = quirks(branch_en_always_on, no_vmx, no_xsaves, lbr_exclusive,
+                                              bdm70, bdm64);
+inline constexpr quirk_set skylake = quirks(bdm70, skd007, skd022, skd010, skl014, skl168);
+inline constexpr quirk_set first_skylake = skylake.with(lbr_exclusive);
+inline constexpr quirk_set skylake_server = quirks(bdm70, skl014, skd022, skz84);
+inline constexpr quirk_set later_server = quirks(bdm70, skd022, skz84);
+inline constexpr quirk_set ice_lake = quirks(bdm70, skl014, skd022);
+inline constexpr quirk_set tiger_lake = ice_lake.with(single_range_one_page);
+inline constexpr quirk_set hybrid = quirks(per_core_type_caps, bdm70, skd022, apl11);
+inline constexpr quirk_set alder_lake = hybrid.with(single_range_one_page);
+inline constexpr quirk_set goldmont = quirks(core_scoped_msrs, apl12, apl11);
+inline constexpr quirk_set goldmont_plus = quirks(core_scoped_msrs, apl11);
+inline constexpr quirk_set later_atom = quirks(apl11);
+
+}  // namespace detail
+
+// clang-format off
+
+/// The quirks that follow from the model alone.
+///
+/// Source: REG-040, REG-180.
+inline constexpr model_quirks quirk_table[] = {
+    {0x06, 0x3D, detail::broadwell}, {0x06, 0x47, detail::broadwell},
+    {0x06, 0x4F, detail::broadwell}, {0x06, 0x56, detail::broadwell},
+
+    {0x06, 0x4E, detail::first_skylake}, {0x06, 0x5E, detail::first_skylake},
+    {0x06, 0x8E, detail::skylake}, {0x06, 0x9E, detail::skylake},
+    {0x06, 0xA5, detail::skylake}, {0x06, 0xA6, detail::skylake},
+
+    {0x06, 0x55, detail::skylake_server}, {0x06, 0x6A, detail::skylake_server},
+    {0x06, 0x6C, detail::skylake_server},
+
+    {0x06, 0x8F, detail::later_server}, {0x06, 0xCF, detail::later_server},
+    {0x06, 0xAD, detail::later_server}, {0x06, 0xAE, detail::later_server},
+    {0x13, 0x01, detail::later_server},
+
+    {0x06, 0x66, detail::ice_lake}, {0x06, 0x7D, detail::ice_lake}, {0x06, 0x7E, detail::ice_lake},
+    {0x06, 0xA7, detail::ice_lake}, {0x06, 0xA8, detail::ice_lake},
+    {0x06, 0x8C, detail::tiger_lake}, {0x06, 0x8D, detail::tiger_lake},
+
+    {0x06, 0x97, detail::alder_lake}, {0x06, 0x9A, detail::alder_lake},
+    {0x06, 0xB7, detail::alder_lake}, {0x06, 0xBA, detail::alder_lake},
+    {0x06, 0xBF, detail::alder_lake},
+    {0x06, 0xAA, detail::hybrid}, {0x06, 0xAC, detail::hybrid}, {0x06, 0xB5, detail::hybrid},
+    {0x06, 0xBD, detail::hybrid}, {0x06, 0xC5, detail::hybrid}, {0x06, 0xC6, detail::hybrid},
+    {0x06, 0xCC, detail::hybrid}, {0x06, 0xD5, detail::hybrid},
+    {0x12, 0x01, detail::hybrid}, {0x12, 0x03, detail::hybrid},
+
+    {0x06, 0x5C, detail::goldmont}, {0x06, 0x5F, detail::goldmont},
+    {0x06, 0x7A, detail::goldmont_plus},
+    {0x06, 0x86, detail::later_atom}, {0x06, 0x96, detail::later_atom},
+    {0x06, 0x9C, detail::later_atom}, {0x06, 0xAF, detail::later_atom},
+    {0x06, 0xB6, detail::later_atom}, {0x06, 0xDD, detail::later_atom},
+};
+
+// clang-format on
+
+/// The quirks of a processor's model. An unknown model has none.
+///
+/// Source: REG-040, REG-180, REG-184.
+template <same_as<reg::cpuid_01h_eax> Signature = reg::cpuid_01h_eax>
+[[nodiscard]] constexpr auto quirks_of(Signature signature) noexcept -> quirk_set {
+    auto const which = model_of(signature);
+    quirk_set found;
+    for (model_quirks const& row : quirk_table) {
+        if (row.is_about(which)) { found = found | row.has; }
+    }
+    return found;
+}
+
+}  // namespace ptspec::cpu
+
+// ---- ptspec/cpu/capabilities.hpp ----
+
+/// What a processor enumerates about Intel PT.
+namespace ptspec::cpu {
+
+/// An MTC packet every 2^encoding crystal cycles. Source: REG-048.
+struct mtc_period {
+    unsigned encoding = 0;
+    friend constexpr auto operator==(mtc_period, mtc_period) -> bool = default;
+};
+
+/// At least 2^(encoding-1) cycles between two CYC packets; 0 is no threshold. Source: REG-048.
+struct cyc_threshold {
+    unsigned encoding = 0;
+    friend constexpr auto operator==(cyc_threshold, cyc_threshold) -> bool = default;
+};
+
+/// A PSB every 2^(encoding+11) bytes of trace. Source: REG-048.
+struct psb_period {
+    unsigned encoding = 0;
+    friend constexpr auto operator==(psb_period, psb_period) -> bool = default;
+};
+
+/// Where trace can go.
+enum class output_scheme : uint8_t { single_range, topa, fabric };
+
+/// What the addresses in packets and in IA32_RTIT_ADDRn are.
+///
+/// Source: REG-079, REG-166.
+enum class ip_payload : uint8_t {
+    effective,  ///< offsets from the CS base, also called RIP or EIP
+    linear,     ///< linear addresses, LIP
+};
+
+/// How much of Intel PT a virtual-machine monitor can use, in the order in which it came.
+///
+/// Source: REG-120, REG-122..128.
+enum class vmx_support : uint8_t {
+    none,     ///< IA32_VMX_MISC[14] is 0: no tracing in VMX operation
+    conceal,  ///< trace across VMX operation, and conceal it
+    whole,    ///< also guest-physical output, and CTL loaded and cleared by VM entry and exit
+};
+
+/// What a processor says about Intel PT: CPUID leaves, and the capability MSRs next to it, as read.
+///
+/// Units:  each member is the word of its name; a leaf that does not exist is 0.
+/// Source: SDM vol. 3, "Detection of Intel Processor Trace and Capability Enumeration";
+///         REG-160..168.
+struct capabilities {
+    reg::cpuid_01h_eax leaf_01_eax{};
+    reg::cpuid_01h_ecx leaf_01_ecx{};
+    reg::cpuid_07h_0_ebx leaf_07_0_ebx{};
+    reg::cpuid_0ah_eax leaf_0a_eax{};
+    reg::cpuid_0dh_1_eax leaf_0d_1_eax{};
+    reg::cpuid_0dh_1_ecx leaf_0d_1_ecx{};
+    reg::cpuid_0dh_8_eax leaf_0d_8_eax{};
+    reg::cpuid_0dh_8_ecx leaf_0d_8_ecx{};
+    reg::cpuid_14h_0_eax leaf_14_0_eax{};
+    reg::cpuid_14h_0_ebx leaf_14_0_ebx{};
+    reg::cpuid_14h_0_ecx leaf_14_0_ecx{};
+    reg::cpuid_14h_1_eax leaf_14_1_eax{};
+    reg::cpuid_14h_1_ebx leaf_14_1_ebx{};
+    reg::cpuid_14h_1_ecx leaf_14_1_ecx{};
+    reg::cpuid_15h_eax leaf_15_eax{};
+    reg::cpuid_15h_ebx leaf_15_ebx{};
+    reg::cpuid_15h_ecx leaf_15_ecx{};
+    reg::cpuid_80000008h_eax leaf_80000008_eax{};
+    reg::msr_platform_info platform_info{};
+    reg::ia32_perf_capabilities perf_capabilities{};
+    reg::ia32_vmx_misc vmx_misc{};
+    reg::ia32_vmx_procbased_ctls2 vmx_procbased_ctls2{};
+    reg::ia32_vmx_exit_ctls vmx_exit_ctls{};
+    reg::ia32_vmx_entry_ctls vmx_entry_ctls{};
+
+    friend constexpr auto operator==(capabilities const&, capabilities const&) -> bool = default;
+
+    /// Source: REG-160.
+    [[nodiscard]] constexpr auto has_pt() const noexcept -> bool {
+        return leaf_07_0_ebx.get<reg::cpuid_07h_0_ebx::INTEL_PT>();
+    }
+
+    /// How many pairs of IA32_RTIT_ADDRn there are: 0 to 4.
+    ///
+    /// Source: REG-014, REG-046, REG-164.
+    [[nodiscard]] constexpr auto address_ranges() const noexcept -> unsigned {
+        bool const any = has_subleaf_1() && leaf_14_0_ebx.get<ebx::IPFILT_WRSTPRSV>();
+        auto const count = leaf_14_1_eax.get<reg::cpuid_14h_1_eax::RANGECNT>();
+        return !any ? 0 : count < 4 ? static_cast<unsigned>(count) : 4;
+    }
+
+    /// The encodings of MTCFreq, CycThresh and PSBFreq that may be written, a bit each. 0 always
+    /// may.
+    ///
+    /// Source: REG-028, REG-029, REG-046.
+    [[nodiscard]] constexpr auto mtc_periods() const noexcept -> uint32_t {
+        return bitmap(leaf_14_1_eax.get<reg::cpuid_14h_1_eax::MTC_PERIODS>(),
+                      leaf_14_0_ebx.get<ebx::MTC>());
+    }
+    [[nodiscard]] constexpr auto cyc_thresholds() const noexcept -> uint32_t {
+        return bitmap(leaf_14_1_ebx.get<reg::cpuid_14h_1_ebx::CYC_THRESHOLDS>(),
+                      leaf_14_0_ebx.get<ebx::CPSB_CAM>());
+    }
+    [[nodiscard]] constexpr auto psb_periods() const noexcept -> uint32_t {
+        return bitmap(leaf_14_1_ebx.get<reg::cpuid_14h_1_ebx::PSB_PERIODS>(),
+                      leaf_14_0_ebx.get<ebx::CPSB_CAM>());
+    }
+
+    [[nodiscard]] constexpr auto supports(mtc_period period) const noexcept -> bool {
+        return leaf_14_0_ebx.get<ebx::MTC>() && has_bit(mtc_periods(), period.encoding);
+    }
+    [[nodiscard]] constexpr auto supports(cyc_threshold threshold) const noexcept -> bool {
+        return leaf_14_0_ebx.get<ebx::CPSB_CAM>() && has_bit(cyc_thresholds(), threshold.encoding);
+    }
+    [[nodiscard]] constexpr auto supports(psb_period period) const noexcept -> bool {
+        return leaf_14_0_ebx.get<ebx::CPSB_CAM>() && has_bit(psb_periods(), period.encoding);
+    }
+    /// Source: REG-024..026, REG-162.
+    [[nodiscard]] constexpr auto supports(output_scheme scheme) const noexcept -> bool {
+        using ecx = reg::cpuid_14h_0_ecx;
+        return scheme == output_scheme::topa     ? leaf_14_0_ecx.get<ecx::TOPAOUT>()
+               : scheme == output_scheme::fabric ? leaf_14_0_ecx.get<ecx::FABRIC>()
+                                                 : leaf_14_0_ecx.get<ecx::SNGLRNGOUT>();
+    }
+    /// True when a ToPA table may hold more than one region.
+    ///
+    /// Source: REG-163.
+    [[nodiscard]] constexpr auto has_topa_of_many_entries() const noexcept -> bool {
+        return supports(output_scheme::topa) && leaf_14_0_ecx.get<reg::cpuid_14h_0_ecx::MENTRY>();
+    }
+    /// True when IA32_RTIT_OUTPUT_BASE and IA32_RTIT_OUTPUT_MASK_PTRS exist.
+    ///
+    /// Source: REG-012.
+    [[nodiscard]] constexpr auto has_output_msrs() const noexcept -> bool {
+        return supports(output_scheme::topa) || supports(output_scheme::single_range);
+    }
+
+    [[nodiscard]] constexpr auto ip_payload() const noexcept -> cpu::ip_payload {
+        return leaf_14_0_ecx.get<reg::cpuid_14h_0_ecx::LIP>() ? cpu::ip_payload::linear
+                                                              : cpu::ip_payload::effective;
+    }
+
+    /// MAXPHYADDR: 36 where the leaf is absent.
+    ///
+    /// Source: REG-070.
+    [[nodiscard]] constexpr auto max_phys_addr() const noexcept -> ptspec::max_phys_addr {
+        using eax = reg::cpuid_80000008h_eax;
+        auto const bits = static_cast<unsigned>(leaf_80000008_eax.get<eax::MAXPHYADDR>());
+        return {bits == 0 ? 36U : bits};
+    }
+    /// The width of linear addresses in bits: 48 or 57. 48 where the leaf is absent.
+    ///
+    /// Source: REG-076.
+    [[nodiscard]] constexpr auto linear_address_bits() const noexcept -> unsigned {
+        using eax = reg::cpuid_80000008h_eax;
+        auto const bits = static_cast<unsigned>(leaf_80000008_eax.get<eax::LinearBits>());
+        return bits == 0 || bits > 64 ? 48 : bits;
+    }
+
+    /// Source: REG-120, REG-125..128.
+    [[nodiscard]] constexpr auto vmx() const noexcept -> vmx_support {
+        bool const whole =
+            vmx_procbased_ctls2.get<reg::ia32_vmx_procbased_ctls2::Can1_PT_USES_GPA>() &&
+            vmx_exit_ctls.get<reg::ia32_vmx_exit_ctls::Can1_CLEAR_IA32_RTIT_CTL>() &&
+            vmx_entry_ctls.get<reg::ia32_vmx_entry_ctls::Can1_LOAD_IA32_RTIT_CTL>();
+        return !vmx_misc.get<reg::ia32_vmx_misc::INTEL_PT>() ? vmx_support::none
+               : whole                                       ? vmx_support::whole
+                                                             : vmx_support::conceal;
+    }
+
+    /// True when XSAVES and XRSTORS can manage the state of Intel PT.
+    ///
+    /// Source: REG-140.
+    [[nodiscard]] constexpr auto has_xsaves_state() const noexcept -> bool {
+        return leaf_0d_1_eax.get<reg::cpuid_0dh_1_eax::XSAVES>() &&
+               leaf_0d_1_ecx.get<reg::cpuid_0dh_1_ecx::PT_STATE>();
+    }
+
+private:
+    using ebx = reg::cpuid_14h_0_ebx;
+
+    [[nodiscard]] constexpr auto has_subleaf_1() const noexcept -> bool {
+        return leaf_14_0_eax.raw != 0;
+    }
+    [[nodiscard]] constexpr auto bitmap(uint64_t encodings, bool enumerated) const noexcept
+        -> uint32_t {
+        return enumerated && has_subleaf_1() ? static_cast<uint32_t>(encodings) | 1U : 1U;
+    }
+    [[nodiscard]] static constexpr auto has_bit(uint32_t bits, unsigned position) noexcept -> bool {
+        return position < 16 && (bits >> position & 1U) != 0;
+    }
+};
+
+// ------------------------------------------------------------------------------------ detection
+
+/// Asks a processor through CPUID. What MSRs tell stays 0.
+///
+/// Source: SDM vol. 3, "Detection of Intel Processor Trace and Capability Enumeration"; REG-160,
+///         PRG-001.
+template <cpuid_port Cpuid>
+[[nodiscard]] constexpr auto detect(Cpuid& cpuid) noexcept -> capabilities {
+    capabilities found;
+    uint32_t const last = cpuid.query(0, 0).eax;
+    auto const ask = [&](uint32_t leaf, uint32_t subleaf) {
+        return leaf <= last ? cpuid.query(leaf, subleaf) : cpuid_registers{};
+    };
+    auto const one = ask(0x01, 0);
+    found.leaf_01_eax = {one.eax};
+    found.leaf_01_ecx = {one.ecx};
+    found.leaf_07_0_ebx = {ask(0x07, 0).ebx};
+    found.leaf_0a_eax = {ask(0x0A, 0).eax};
+    if (cpuid.query(0x8000'0000, 0).eax >= 0x8000'0008) {
+        found.leaf_80000008_eax = {cpuid.query(0x8000'0008, 0).eax};
+    }
+    auto const clock = ask(0x15, 0);
+    found.leaf_15_eax = {clock.eax};
+    found.leaf_15_ebx = {clock.ebx};
+    found.leaf_15_ecx = {clock.ecx};
+    if (found.leaf_01_ecx.template get<reg::cpuid_01h_ecx::XSAVE>()) {
+        auto const xsave = ask(0x0D, 1);
+        found.leaf_0d_1_eax = {xsave.eax};
+        found.leaf_0d_1_ecx = {xsave.ecx};
+        auto const component = ask(0x0D, 8);
+        found.leaf_0d_8_eax = {component.eax};
+        found.leaf_0d_8_ecx = {component.ecx};
+    }
+    if (!found.has_pt()) { return found; }
+    auto const main = ask(0x14, 0);
+    found.leaf_14_0_eax = {main.eax};
+    found.leaf_14_0_ebx = {main.ebx};
+    found.leaf_14_0_ecx = {main.ecx};
+    if (main.eax >= 1) {
+        auto const more = ask(0x14, 1);
+        found.leaf_14_1_eax = {more.eax};
+        found.leaf_14_1_ebx = {more.ebx};
+        found.leaf_14_1_ecx = {more.ecx};
+    }
+    return found;
+}
+
+/// Asks a processor through CPUID and reads the capability MSRs that CPUID says exist. One that
+/// faults all the same, as some hypervisors let it, counts as 0.
+///
+/// Source: REG-160, REG-168, PRG-001.
+template <cpuid_port Cpuid, msr_port Msrs>
+[[nodiscard]] constexpr auto detect(Cpuid& cpuid, Msrs& msrs) noexcept -> capabilities {
+    capabilities found = detect(cpuid);
+    auto const read = [&]<class Word>(Word& word) {
+        auto const answer = msrs.read(Word::address);
+        word = {answer ? answer.value : 0};
+    };
+    if (!found.has_pt()) { return found; }
+    read(found.platform_info);
+    if (found.leaf_01_ecx.template get<reg::cpuid_01h_ecx::PDCM>()) {
+        read(found.perf_capabilities);
+    }
+    if (found.leaf_01_ecx.template get<reg::cpuid_01h_ecx::VMX>()) {
+        read(found.vmx_misc);
+        read(found.vmx_procbased_ctls2);
+        read(found.vmx_exit_ctls);
+        read(found.vmx_entry_ctls);
+    }
+    return found;
+}
+
+}  // namespace ptspec::cpu
+
+// ---- ptspec/cpu/enumerated_quirks.hpp ----
+
+namespace ptspec::cpu {
+
+/// The CYC thresholds of the first processors that had any.
+inline constexpr uint32_t first_cyc_thresholds = 0x3FFF;
+
+/// The quirks of a processor's model, and those that its capabilities show.
+///
+/// A processor without Intel PT shows none, and one whose IA32_VMX_MISC was not read shows `no_vmx`.
+/// Source: REG-040, REG-120, REG-121, REG-140, REG-163, REG-165.
+template <same_as<capabilities> Capabilities = capabilities>
+[[nodiscard]] constexpr auto quirks_of(Capabilities const& of) noexcept -> quirk_set {
+    using ebx = reg::cpuid_14h_0_ebx;
+    auto const by_model = quirks_of(of.leaf_01_eax);
+    if (!of.has_pt()) { return by_model; }
+    bool const has_thresholds = of.leaf_14_0_ebx.template get<ebx::CPSB_CAM>();
+    return by_model.with(quirk::branch_en_always_on, !of.leaf_14_0_ebx.template get<ebx::MTC>())
+        .with(quirk::no_vmx, of.vmx() == vmx_support::none)
+        .with(quirk::single_entry_topa,
+              of.supports(output_scheme::topa) && !of.has_topa_of_many_entries())
+        .with(quirk::no_xsaves, !of.has_xsaves_state())
+        .with(quirk::short_cyc_bitmap,
+              has_thresholds && (first_cyc_thresholds & ~of.cyc_thresholds()) != 0);
+}
+
+}  // namespace ptspec::cpu
+
+// ---- ptspec/cpu/presets.hpp ----
+
+/// Processors as constants: real ones, and the profiles that the rule catalogue reckons with.
+namespace ptspec::cpu::preset {
+
+namespace detail {
+
+/// CPUID leaf 14H, as tables print it.
+struct leaf_14 {
+    uint32_t eax_0;
+    uint32_t ebx_0;
+    uint32_t ecx_0;
+    uint32_t eax_1;
+    uint32_t ebx_1;
+    uint32_t ecx_1 = 0;
+};
+
+/// IA32_VMX_MISC, and of the MSRs next to it what controls may be 1. What has to be 1 counts as 0.
+struct vmx_words {
+    uint32_t misc;
+    uint32_t procbased_ctls2 = 0;
+    uint32_t exit_ctls = 0;
+    uint32_t entry_ctls = 0;
+};
+
+/// CPUID.15H, and the ratio in MSR_PLATFORM_INFO.
+struct clock {
+    uint32_t eax;
+    uint32_t ebx;
+    uint32_t hz;
+    unsigned ratio;
+};
+
+inline constexpr uint32_t crystal_24 = 24'000'000;
+inline constexpr uint32_t crystal_38 = 38'400'000;
+
+// Bits are put where their fields are, without `with`: including this file instantiates nothing.
+
+constexpr auto widths(unsigned physical, unsigned linear) noexcept -> reg::cpuid_80000008h_eax {
+    using eax = reg::cpuid_80000008h_eax;
+    return {physical << eax::MAXPHYADDR::lsb | linear << eax::LinearBits::lsb};
+}
+
+constexpr auto with_pt(uint32_t signature, leaf_14 const& leaf) noexcept -> capabilities {
+    capabilities made;
+    made.leaf_01_eax = {signature};
+    made.leaf_07_0_ebx = {1U << reg::cpuid_07h_0_ebx::INTEL_PT::lsb};
+    made.leaf_14_0_eax = {leaf.eax_0};
+    made.leaf_14_0_ebx = {leaf.ebx_0};
+    made.leaf_14_0_ecx = {leaf.ecx_0};
+    made.leaf_14_1_eax = {leaf.eax_1};
+    made.leaf_14_1_ebx = {leaf.ebx_1};
+    made.leaf_14_1_ecx = {leaf.ecx_1};
+    return made;
+}
+
+constexpr auto with_vmx(capabilities made, vmx_words const& words) noexcept -> capabilities {
+    made.leaf_01_ecx.raw |= 1U << reg::cpuid_01h_ecx::VMX::lsb;
+    made.vmx_misc = {words.misc};
+    made.vmx_procbased_ctls2 = {uint64_t{words.procbased_ctls2} << 32};
+    made.vmx_exit_ctls = {uint64_t{words.exit_ctls} << 32};
+    made.vmx_entry_ctls = {uint64_t{words.entry_ctls} << 32};
+    return made;
+}
+
+/// XSAVES of the state of Intel PT, in the size and form that every processor seen has.
+constexpr auto with_xsaves(capabilities made) noexcept -> capabilities {
+    made.leaf_01_ecx.raw |= 1U << reg::cpuid_01h_ecx::XSAVE::lsb;
+    made.leaf_0d_1_eax = {1U << reg::cpuid_0dh_1_eax::XSAVES::lsb};
+    made.leaf_0d_1_ecx = {1U << reg::cpuid_0dh_1_ecx::PT_STATE::lsb};
+    made.leaf_0d_8_eax = {0x80};
+    made.leaf_0d_8_ecx = {1U << reg::cpuid_0dh_8_ecx::Supervisor::lsb};
+    return made;
+}
+
+constexpr auto part(uint32_t signature, leaf_14 const& leaf, clock const& time, unsigned physical,
+                    vmx_words const& words) noexcept -> capabilities {
+    auto made = with_vmx(with_pt(signature, leaf), words);
+    made.leaf_15_eax = {time.eax};
+    made.leaf_15_ebx = {time.ebx};
+    made.leaf_15_ecx = {time.hz};
+    made.platform_info = {time.ratio << reg::msr_platform_info::MaxNonTurboRatio::lsb};
+    made.leaf_80000008_eax = widths(physical, 48);
+    return made;
+}
+
+constexpr auto profile(uint32_t signature, leaf_14 const& leaf, unsigned physical, unsigned linear,
+                       bool pt_in_vmx) noexcept -> capabilities {
+    auto made = with_vmx(with_pt(signature, leaf),
+                         {pt_in_vmx ? 1U << reg::ia32_vmx_misc::INTEL_PT::lsb : 0U});
+    made.leaf_80000008_eax = widths(physical, linear);
+    return made;
+}
+
+constexpr auto without_pt(unsigned physical) noexcept -> capabilities {
+    capabilities made;
+    made.leaf_80000008_eax = widths(physical, 48);
+    return made;
+}
+
+/// All that is known besides leaf 14H.
+constexpr auto with_everything(capabilities made) noexcept -> capabilities {
+    using perf = reg::ia32_perf_capabilities;
+    using proc2 = reg::ia32_vmx_procbased_ctls2;
+    using vmexit = reg::ia32_vmx_exit_ctls;
+    using vmentry = reg::ia32_vmx_entry_ctls;
+    uint64_t const one = 1;
+    made = with_xsaves(made);
+    made.leaf_01_ecx.raw |= 1U << reg::cpuid_01h_ecx::PDCM::lsb;
+    made.perf_capabilities = {one << perf::PEBS_OUTPUT_PT_AVAIL::lsb};
+    made.vmx_procbased_ctls2 = {one << proc2::Can1_CONCEAL_VMX_NONROOT_FROM_PT::lsb |
+                                one << proc2::Can1_PT_USES_GPA::lsb};
+    made.vmx_exit_ctls = {one << vmexit::Can1_CONCEAL_VMEXITS_FROM_PT::lsb |
+                          one << vmexit::Can1_CLEAR_IA32_RTIT_CTL::lsb};
+    made.vmx_entry_ctls = {one << vmentry::Can1_CONCEAL_VMENTRIES_FROM_PT::lsb |
+                           one << vmentry::Can1_LOAD_IA32_RTIT_CTL::lsb};
+    return made;
+}
+
+}  // namespace detail
+
+// clang-format off
+
+// ------------------------------------------------------------------------------------ profiles
+
+// The profiles of the rule catalogue: 01H:EAX, 14H.0 EAX EBX ECX, 14H.1 EAX EBX ECX, MAXPHYADDR,
+// width of linear addresses, IA32_VMX_MISC[14].
+
+inline constexpr capabilities P_NONE = detail::without_pt(39);
+inline constexpr capabilities P_BDW = detail::profile(
+    0x306D0, {0, 0x0000'0001, 0x0000'0001, 0, 0, 0}, 39, 48, false);
+inline constexpr capabilities P_SKL = detail::with_xsaves(detail::profile(
+    0x506E0, {1, 0x0000'000F, 0x0000'0007, 0x0249'0002, 0x003F'3FFF, 0}, 39, 48, true));
+inline constexpr capabilities P_ATM = detail::with_xsaves(detail::profile(
+    0x80660, {1, 0x0000'007F, 0x8000'0007, 0x0249'0002, 0x003F'FFFF, 0}, 42, 48, true));
+/// Enumerates everything that the catalogue knows.
+inline constexpr capabilities P_FUT = detail::with_everything(detail::profile(
+    0, {1, 0x0000'03FF, 0x8000'000F, 0xFFFF'0204, 0xFFFF'FFFF, 0x0000'8003}, 52, 57, true));
+/// Single-range output only.
+inline constexpr capabilities P_SRO = detail::profile(
+    0, {1, 0x0000'000A, 0x0000'0004, 0x0249'0000, 0x003F'0FFF, 0}, 46, 48, true);
+/// Output to the trace transport only.
+inline constexpr capabilities P_FAB = detail::profile(
+    0, {1, 0x0000'0008, 0x0000'0008, 0x0001'0000, 0x0000'0000, 0}, 40, 48, true);
+
+// ------------------------------------------------------------------------------------ processors
+
+// Real processors as they answered: 01H:EAX; 14H.0 EAX EBX ECX, 14H.1 EAX EBX; 15H EAX EBX ECX and
+// the ratio; MAXPHYADDR; MSRs 485H, 48BH, 483H, 484H.
+
+inline constexpr capabilities broadwell_ult = detail::part(
+    0x306D4, {0, 0x01, 1, 0, 0}, {0, 0, 0, 13}, 39,
+    {0x3004'81E5, 0x0005'7CFF, 0x007F'FFFF, 0x0000'FFFF});
+inline constexpr capabilities skylake_x = detail::with_xsaves(detail::part(
+    0x50654, {1, 0x0F, 7, 0x0249'0002, 0x003F'3FFF}, {2, 0x124, 0, 35}, 46,
+    {0x7004'C1E7, 0x025D'3FFF, 0x01FF'FFFF, 0x0003'FFFF}));
+inline constexpr capabilities cannon_lake = detail::with_xsaves(detail::part(
+    0x60663, {1, 0x0F, 7, 0x0249'0002, 0x003F'1FFF}, {2, 0xB8, detail::crystal_24, 22}, 39,
+    {0x7004'C1E7, 0x025F'3CFF, 0x01FF'FFFF, 0x0003'FFFF}));
+inline constexpr capabilities ice_lake_u = detail::with_xsaves(detail::part(
+    0x706E5, {1, 0x0F, 7, 0x0249'0002, 0x003F'1FFF}, {2, 0x4E, detail::crystal_38, 15}, 39,
+    {0x7004'C1E7, 0x335F'BFFF, 0x037F'FFFF, 0x0006'FFFF}));
+inline constexpr capabilities tiger_lake = detail::with_xsaves(detail::part(
+    0x806C1, {1, 0x4F, 7, 0x0249'0002, 0x003F'1FFF}, {2, 0x7E, detail::crystal_38, 24}, 39,
+    {0x7004'C1E7, 0x035F'3FFF, 0x137F'FFFF, 0x0016'FFFF}));
+inline constexpr capabilities arrow_lake_p = detail::with_xsaves(detail::part(
+    0xC0662, {1, 0x15F, 7, 0x0249'0002, 0x003F'003F}, {2, 0xDA, detail::crystal_38, 42}, 46,
+    {0x7004'C1E7, 0xC75F'7FFF, 0xFF7F'FFFF, 0x007E'FFFF}));
+inline constexpr capabilities arrow_lake_e = detail::with_xsaves(detail::part(
+    0xC0662, {1, 0x15F, 0x8000'0007, 0x0249'0002, 0x003F'003F}, {2, 0xDA, detail::crystal_38, 42},
+    46, {0x7004'C1E7, 0xC75F'7FFF, 0xFF7F'FFFF, 0x007E'FFFF}));
+inline constexpr capabilities wildcat_lake_p = detail::with_xsaves(detail::part(
+    0xD0651, {1, 0x15F, 7, 0x0249'0002, 0x003F'003F}, {2, 0x82, detail::crystal_38, 25}, 46,
+    {0x7004'C1E7, 0xC75F'7FFF, 0xFF7F'FFFF, 0x01FE'FFFF}));
+inline constexpr capabilities wildcat_lake_e = detail::with_xsaves(detail::part(
+    0xD0651, {1, 0x15F, 0x8000'0007, 0x0249'0002, 0x003F'003F}, {2, 0x82, detail::crystal_38, 25},
+    46, {0x7004'C1E7, 0xC75F'7FFF, 0xFF7F'FFFF, 0x01FE'FFFF}));
+
+/// What QEMU gives a guest, whatever the host has: leaf 14H and nothing else.
+inline constexpr capabilities qemu = detail::with_pt(
+    0, {1, 0x0F, 7, 0x0249'0002, 0x003F'1FFF});
+
+// clang-format on
+
+// ------------------------------------------------------------------------------------ by name
+
+struct named {
+    text name{};
+    capabilities value{};
+};
+
+inline constexpr named all[] = {
+    {"P-NONE", P_NONE},
+    {"P-BDW", P_BDW},
+    {"P-SKL", P_SKL},
+    {"P-ATM", P_ATM},
+    {"P-FUT", P_FUT},
+    {"P-SRO", P_SRO},
+    {"P-FAB", P_FAB},
+    {"Broadwell-ULT", broadwell_ult},
+    {"Skylake-X", skylake_x},
+    {"CannonLake", cannon_lake},
+    {"IceLake-U", ice_lake_u},
+    {"TigerLake", tiger_lake},
+    {"ArrowLake-P", arrow_lake_p},
+    {"ArrowLake-E", arrow_lake_e},
+    {"WildcatLake-P", wildcat_lake_p},
+    {"WildcatLake-E", wildcat_lake_e},
+    {"QEMU", qemu},
+};
+
+namespace detail {
+
+constexpr auto lower_case(char letter) noexcept -> char {
+    return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter + ('a' - 'A')) : letter;
+}
+
+constexpr auto is_same_name(text one, text two) noexcept -> bool {
+    if (one.size() != two.size()) { return false; }
+    for (size_t i = 0; i < one.size(); ++i) {
+        if (lower_case(one.data()[i]) != lower_case(two.data()[i])) { return false; }
+    }
+    return true;
+}
+
+}  // namespace detail
+
+/// The processor of a name, upper or lower case, or nullptr.
+[[nodiscard]] constexpr auto find(text name) noexcept -> named const* {
+    for (named const& one : all) {
+        if (detail::is_same_name(one.name, name)) { return &one; }
+    }
+    return nullptr;
+}
+
+}  // namespace ptspec::cpu::preset
+
+// ---- ptspec/cpu/compare.hpp ----
+
+/// Two processors: does one have all that the other has, and what do both have?
+///
+/// What is configured for several cores, or has to survive a migration, has to be within what all
+/// of them have. The form of IPs is no feature but a convention (LIP): a difference is told, never
+/// resolved.
+namespace ptspec::cpu {
+
+/// What a processor can lack of what another has.
+enum class aspect : uint32_t {
+    pt = 1U << 0,              ///< Intel PT itself
+    features = 1U << 1,        ///< CPUID.14H.0:EBX
+    outputs = 1U << 2,         ///< CPUID.14H.0:ECX, but for LIP
+    address_ranges = 1U << 3,  ///< how many
+    mtc_periods = 1U << 4,
+    cyc_thresholds = 1U << 5,
+    psb_periods = 1U << 6,
+    triggers = 1U << 7,             ///< how many, and what they can do
+    max_phys_addr = 1U << 8,        ///< the width of physical addresses
+    linear_address_bits = 1U << 9,  ///< the width of linear addresses
+    vmx = 1U << 10,                 ///< what of Intel PT can be used in VMX operation
+    xsaves = 1U << 11,              ///< XSAVES of the state of Intel PT
+    pebs_output = 1U << 12,         ///< PEBS records in the trace
+};
+
+/// Whether one processor has all that another has.
+struct inclusion {
+    uint32_t lacking = 0;  ///< bits of `aspect`
+    bool same_ip_payload = true;
+
+    [[nodiscard]] constexpr auto lacks(aspect one) const noexcept -> bool {
+        return (lacking & underlying(one)) != 0;
+    }
+    /// True when nothing is lacking, whatever the form of IPs is.
+    constexpr explicit operator bool() const noexcept { return lacking == 0; }
+    friend constexpr auto operator==(inclusion const&, inclusion const&) -> bool = default;
+};
+
+// All that looks into words is a template: including this file instantiates nothing.
+
+namespace detail {
+
+template <class Field>
+constexpr auto has(auto word) noexcept -> bool {
+    return word.template get<Field>();
+}
+template <class Field>
+constexpr auto number_of(auto word) noexcept -> uint64_t {
+    return word.template get<Field>();
+}
+
+/// The bits of CPUID.14H.0:ECX that are features.
+template <class Word>
+constexpr auto outputs_of(Word ecx) noexcept -> uint32_t {
+    return ecx.with(reg::cpuid_14h_0_ecx::LIP{false}).raw;
+}
+
+constexpr auto is_within(uint32_t part, uint32_t whole) noexcept -> bool {
+    return (part & ~whole) == 0;
+}
+
+}  // namespace detail
+
+/// Whether `whole` has all that `part` has, so that what is legal for `part` is legal for it.
+///
+/// Source: REG-164, REG-165; for the form of IPs REG-079, REG-166.
+template <same_as<capabilities> Capabilities = capabilities>
+[[nodiscard]] constexpr auto includes(Capabilities const& whole, Capabilities const& part) noexcept
+    -> inclusion {
+    using detail::has, detail::is_within, detail::number_of, detail::outputs_of;
+    using trigger_count = reg::cpuid_14h_1_eax::TRIGGER_CFG_CNT;
+    using pebs = reg::ia32_perf_capabilities::PEBS_OUTPUT_PT_AVAIL;
+    inclusion found;
+    auto const demand = [&](aspect which, bool holds) {
+        if (!holds) { found.lacking |= underlying(which); }
+    };
+    demand(aspect::pt, whole.has_pt() || !part.has_pt());
+    demand(aspect::features, is_within(part.leaf_14_0_ebx.raw, whole.leaf_14_0_ebx.raw));
+    demand(aspect::outputs,
+           is_within(outputs_of(part.leaf_14_0_ecx), outputs_of(whole.leaf_14_0_ecx)));
+    demand(aspect::address_ranges, part.address_ranges() <= whole.address_ranges());
+    demand(aspect::mtc_periods, is_within(part.mtc_periods(), whole.mtc_periods()));
+    demand(aspect::cyc_thresholds, is_within(part.cyc_thresholds(), whole.cyc_thresholds()));
+    demand(aspect::psb_periods, is_within(part.psb_periods(), whole.psb_periods()));
+    demand(aspect::triggers, number_of<trigger_count>(part.leaf_14_1_eax) <=
+                                     number_of<trigger_count>(whole.leaf_14_1_eax) &&
+                                 is_within(part.leaf_14_1_ecx.raw, whole.leaf_14_1_ecx.raw));
+    demand(aspect::max_phys_addr, part.max_phys_addr().bits <= whole.max_phys_addr().bits);
+    demand(aspect::linear_address_bits, part.linear_address_bits() <= whole.linear_address_bits());
+    demand(aspect::vmx, part.vmx() <= whole.vmx());
+    demand(aspect::xsaves, whole.has_xsaves_state() || !part.has_xsaves_state());
+    demand(aspect::pebs_output,
+           has<pebs>(whole.perf_capabilities) || !has<pebs>(part.perf_capabilities));
+    found.same_ip_payload = part.ip_payload() == whole.ip_payload();
+    return found;
+}
+
+/// What two processors both have.
+struct common_capabilities {
+    capabilities value{};
+    bool same_ip_payload = true;  ///< false: `value` has the form of IPs of the first one
+};
+
+namespace detail {
+
+/// Feature bits: those of both.
+template <class Word>
+constexpr auto both(Word one, Word two) noexcept -> Word {
+    return {one.raw & two.raw};
+}
+
+/// One feature bit that both have, or neither; the others as in `one`.
+template <class Flag, class Word>
+constexpr auto both_in(Word one, Word two) noexcept -> Word {
+    return one.with(Flag{has<Flag>(one) && has<Flag>(two)});
+}
+
+/// Of each field named the smaller number; of the other bits those of both.
+template <class... Fields, class Word>
+constexpr auto least(Word one, Word two) noexcept -> Word {
+    auto const smaller = [](uint64_t a, uint64_t b) { return wrapped{a < b ? a : b}; };
+    return both(one, two).with(Fields{smaller(number_of<Fields>(one), number_of<Fields>(two))}...);
+}
+
+/// A number that means something only where the two agree, else 0.
+template <class Word>
+constexpr auto agreed(Word one, Word two) noexcept -> Word {
+    return one.raw == two.raw ? one : Word{};
+}
+
+/// What can be 1 on both, in the upper half; what has to be 1 on one of them, in the lower.
+template <class Word>
+constexpr auto allowed_by_both(Word one, Word two) noexcept -> Word {
+    return {((one.raw & two.raw) & ~low_bits(32)) | ((one.raw | two.raw) & low_bits(32))};
+}
+
+/// The field of the word where the width that it stands for is smaller. Of two numbers for one
+/// width, the greater: 0 stands for a width by default.
+template <class Field>
+constexpr auto narrower(auto one, unsigned width_of_one, auto two, unsigned width_of_two) noexcept
+    -> Field {
+    uint64_t const a = number_of<Field>(one);
+    uint64_t const b = number_of<Field>(two);
+    bool const first = width_of_one == width_of_two ? a > b : width_of_one < width_of_two;
+    return Field{wrapped{first ? a : b}};
+}
+
+template <class Capabilities>
+constexpr auto common_widths(Capabilities const& one, Capabilities const& two) noexcept
+    -> reg::cpuid_80000008h_eax {
+    using eax = reg::cpuid_80000008h_eax;
+    auto const a = one.leaf_80000008_eax;
+    auto const b = two.leaf_80000008_eax;
+    return both(a, b).with(
+        narrower<eax::MAXPHYADDR>(a, one.max_phys_addr().bits, b, two.max_phys_addr().bits),
+        narrower<eax::LinearBits>(a, one.linear_address_bits(), b, two.linear_address_bits()));
+}
+
+}  // namespace detail
+
+/// What two processors both have: a value of an MSR is legal for it exactly when it is legal for
+/// both. Numbers that tell no more than a clock or a size count as not enumerated where they differ.
+///
+/// Of `one` alone are the signature, LIP, and in IA32_VMX_MISC and IA32_PERF_CAPABILITIES all but the
+/// bits of Intel PT.
+/// Source: REG-164, REG-165; for the form of IPs REG-079, REG-166.
+template <same_as<capabilities> Capabilities = capabilities>
+[[nodiscard]] constexpr auto common(Capabilities const& one, Capabilities const& two) noexcept
+    -> common_capabilities {
+    using detail::agreed, detail::allowed_by_both, detail::both, detail::both_in, detail::least;
+    using counters = reg::cpuid_0ah_eax;
+    using sizes = reg::cpuid_14h_1_eax;
+    using lip = reg::cpuid_14h_0_ecx::LIP;
+    auto value = one;
+    value.leaf_01_ecx = both(one.leaf_01_ecx, two.leaf_01_ecx);
+    value.leaf_07_0_ebx = both(one.leaf_07_0_ebx, two.leaf_07_0_ebx);
+    value.leaf_0a_eax =
+        least<counters::VersionID, counters::NumGP, counters::Width, counters::EbxLen>(
+            one.leaf_0a_eax, two.leaf_0a_eax);
+    value.leaf_0d_1_eax = both(one.leaf_0d_1_eax, two.leaf_0d_1_eax);
+    value.leaf_0d_1_ecx = both(one.leaf_0d_1_ecx, two.leaf_0d_1_ecx);
+    value.leaf_0d_8_eax = agreed(one.leaf_0d_8_eax, two.leaf_0d_8_eax);
+    value.leaf_0d_8_ecx = both(one.leaf_0d_8_ecx, two.leaf_0d_8_ecx);
+    value.leaf_14_0_eax = least<reg::cpuid_14h_0_eax::MaxSubleaf>(one.leaf_14_0_eax,
+                                                                  two.leaf_14_0_eax);
+    value.leaf_14_0_ebx = both(one.leaf_14_0_ebx, two.leaf_14_0_ebx);
+    value.leaf_14_0_ecx =
+        both(one.leaf_14_0_ecx, two.leaf_14_0_ecx).with(lip{detail::has<lip>(one.leaf_14_0_ecx)});
+    value.leaf_14_1_eax = least<sizes::RANGECNT, sizes::TRIGGER_CFG_CNT>(one.leaf_14_1_eax,
+                                                                         two.leaf_14_1_eax);
+    value.leaf_14_1_ebx = both(one.leaf_14_1_ebx, two.leaf_14_1_ebx);
+    value.leaf_14_1_ecx = both(one.leaf_14_1_ecx, two.leaf_14_1_ecx);
+    value.leaf_15_eax = agreed(one.leaf_15_eax, two.leaf_15_eax);
+    value.leaf_15_ebx = agreed(one.leaf_15_ebx, two.leaf_15_ebx);
+    value.leaf_15_ecx = agreed(one.leaf_15_ecx, two.leaf_15_ecx);
+    value.leaf_80000008_eax = detail::common_widths(one, two);
+    value.platform_info = agreed(one.platform_info, two.platform_info);
+    value.perf_capabilities = both_in<reg::ia32_perf_capabilities::PEBS_OUTPUT_PT_AVAIL>(
+        one.perf_capabilities, two.perf_capabilities);
+    value.vmx_misc = both_in<reg::ia32_vmx_misc::INTEL_PT>(one.vmx_misc, two.vmx_misc);
+    value.vmx_procbased_ctls2 = allowed_by_both(one.vmx_procbased_ctls2, two.vmx_procbased_ctls2);
+    value.vmx_exit_ctls = allowed_by_both(one.vmx_exit_ctls, two.vmx_exit_ctls);
+    value.vmx_entry_ctls = allowed_by_both(one.vmx_entry_ctls, two.vmx_entry_ctls);
+    return {value, one.ip_payload() == two.ip_payload()};
+}
+
+}  // namespace ptspec::cpu
+
+// ---- ptspec/cpu/nearest.hpp ----
+
+/// The nearest to what was asked for that a processor has.
+namespace ptspec::cpu {
+
+/// What was found, if anything.
+template <class Value>
+struct nearest_of {
+    bool any = false;
+    Value value{};
+
+    constexpr explicit operator bool() const noexcept { return any; }
+    friend constexpr auto operator==(nearest_of const&, nearest_of const&) -> bool = default;
+};
+
+namespace detail {
+
+constexpr auto distance(unsigned one, unsigned two) noexcept -> unsigned {
+    return one < two ? two - one : one - two;
+}
+
+template <class Encoding>
+constexpr auto nearest_encoding(capabilities const& of, Encoding wanted) noexcept
+    -> nearest_of<Encoding> {
+    nearest_of<Encoding> best;
+    for (unsigned encoding = 0; encoding < 16; ++encoding) {
+        bool const nearer = !best.any || distance(encoding, wanted.encoding) <
+                                             distance(best.value.encoding, wanted.encoding);
+        if (nearer && of.supports(Encoding{encoding})) { best = {true, {encoding}}; }
+    }
+    return best;
+}
+
+}  // namespace detail
+
+/// The nearest encoding that the processor enumerates; of two that are equally near the smaller.
+/// None where it has no MTC, no CYC, no choice of PSB periods.
+///
+/// Units:  nearness counts encodings, that is, powers of two. The nearest threshold can be 0, none.
+/// Source: REG-028, REG-029, REG-048.
+[[nodiscard]] constexpr auto nearest(capabilities const& of, mtc_period wanted) noexcept
+    -> nearest_of<mtc_period> {
+    return detail::nearest_encoding(of, wanted);
+}
+[[nodiscard]] constexpr auto nearest(capabilities const& of, cyc_threshold wanted) noexcept
+    -> nearest_of<cyc_threshold> {
+    return detail::nearest_encoding(of, wanted);
+}
+[[nodiscard]] constexpr auto nearest(capabilities const& of, psb_period wanted) noexcept
+    -> nearest_of<psb_period> {
+    return detail::nearest_encoding(of, wanted);
+}
+
+/// The output asked for, or else the first that there is of ToPA, a single range, the transport.
+///
+/// Source: REG-024..026, PRG-003.
+[[nodiscard]] constexpr auto nearest(capabilities const& of, output_scheme wanted) noexcept
+    -> nearest_of<output_scheme> {
+    output_scheme const order[] = {wanted, output_scheme::topa, output_scheme::single_range,
+                                   output_scheme::fabric};
+    for (output_scheme const one : order) {
+        if (of.supports(one)) { return {true, one}; }
+    }
+    return {};
+}
+
+}  // namespace ptspec::cpu
+
+// ---- ptspec/cpu/legal.hpp ----
+
+/// Which register values a processor accepts, by what it enumerates. What it is doing at the moment
+/// is not looked at: that is `access`.
+namespace ptspec::cpu {
+
+using reg::ia32_rtit_addr;
+using reg::ia32_rtit_cr3_match;
+using reg::ia32_rtit_ctl;
+using reg::ia32_rtit_output_base;
+using reg::ia32_rtit_status;
+
+namespace detail {
+
+using namespace ptspec::detail;
+
+template <class Field>
+constexpr uint64_t bits_of = run_of_bits<uint64_t>(Field::msb, Field::lsb);
+
+/// Fields that have to be 0 where a bit of a capability leaf is 0.
+template <auto Leaf, class Bit, rule Broken, class... Fields>
+struct gate {
+    static constexpr uint64_t mask = (... | bits_of<Fields>);
+    static constexpr rule broken = Broken;
+    static constexpr auto is_open(capabilities const& of) noexcept -> bool {
+        return (of.*Leaf).template get<Bit>();
+    }
+};
+
+template <class Bit, rule Broken, class... Fields>
+using ebx_gate = gate<&capabilities::leaf_14_0_ebx, Bit, Broken, Fields...>;
+template <class Bit, rule Broken, class... Fields>
+using ecx_gate = gate<&capabilities::leaf_14_0_ecx, Bit, Broken, Fields...>;
+
+using ctl = ia32_rtit_ctl;
+
+namespace gates {
+
+using ebx = reg::cpuid_14h_0_ebx;
+using ecx = reg::cpuid_14h_0_ecx;
+using status = ia32_rtit_status;
+
+/// Source: REG-024, REG-026, REG-027, REG-030..036.
+using of_ctl = type_list<                                 //
+    ecx_gate<ecx::TOPAOUT, rule::REG_024, ctl::ToPA>,     //
+    ecx_gate<ecx::FABRIC, rule::REG_026, ctl::FabricEn>,  //
+    ebx_gate<ebx::CPSB_CAM, rule::REG_027, ctl::CYCEn, ctl::CycThresh, ctl::PSBFreq>,
+    ebx_gate<ebx::MTC, rule::REG_030, ctl::MTCEn, ctl::MTCFreq>,  //
+    ebx_gate<ebx::CR3FILTER, rule::REG_031, ctl::CR3Filter>,      //
+    ebx_gate<ebx::PTWRITE, rule::REG_032, ctl::PTWEn, ctl::FUPonPTW>,
+    ebx_gate<ebx::PWR_EVT, rule::REG_033, ctl::PwrEvtEn>,  //
+    ebx_gate<ebx::INJECTPSBPMI, rule::REG_034, ctl::InjectPsbPmiOnEnable>,
+    ebx_gate<ebx::EVENT_TRACE, rule::REG_035, ctl::EventEn>,  //
+    ebx_gate<ebx::TNT_DIS, rule::REG_036, ctl::DisTNT>>;
+
+/// Source: REG-054, REG-055.
+using of_status = type_list<  //
+    ebx_gate<ebx::INJECTPSBPMI, rule::REG_054, status::PendPSB, status::PendToPAPMI>,
+    ebx_gate<ebx::CPSB_CAM, rule::REG_055, status::PacketByteCnt>>;
+
+}  // namespace gates
+
+template <class... Gates>
+constexpr auto closed_bits(type_list<Gates...>, capabilities const& of) noexcept -> uint64_t {
+    return (uint64_t{0} | ... | (Gates::is_open(of) ? 0 : Gates::mask));
+}
+
+/// Calls `found` with the rule of every closed gate that `raw` has a bit behind.
+template <class... Gates, class Found>
+constexpr void find_closed(type_list<Gates...>, capabilities const& of, uint64_t raw,
+                           Found&& found) noexcept {
+    ((!Gates::is_open(of) && (raw & Gates::mask) != 0 ? found(Gates::broken) : void()), ...);
+}
+
+/// ADDR0_CFG to ADDR3_CFG, four bits each, and the lowest bit of each.
+inline constexpr uint64_t addr_cfg_bits = bits_of<ctl::ADDR0_CFG> | bits_of<ctl::ADDR1_CFG> |
+                                          bits_of<ctl::ADDR2_CFG> | bits_of<ctl::ADDR3_CFG>;
+inline constexpr uint64_t addr_cfg_lowest = addr_cfg_bits / 15;
+
+/// The bits of ADDRn_CFG that an encoding up to 2 can have, of the ranges that exist.
+///
+/// Source: REG-037.
+constexpr auto usable_addr_cfg(capabilities const& of) noexcept -> uint64_t {
+    return addr_cfg_lowest * 3 & ~(addr_cfg_bits << 4 * of.address_ranges());
+}
+
+/// Not 0 when one of the four holds 3, all looked at at once.
+constexpr auto bits_of_addr_cfg_3(ia32_rtit_ctl value) noexcept -> uint64_t {
+    return value.raw & value.raw >> 1 & addr_cfg_lowest;
+}
+
+/// Source: REG-028, REG-029.
+#if defined(__GNUC__)
+[[gnu::always_inline]]  // so that constant capabilities leave constants
+#endif
+constexpr auto
+has_listed_encodings(capabilities const& of, ia32_rtit_ctl value) noexcept -> bool {
+    return (of.mtc_periods() >> value.get<ctl::MTCFreq>() & 1U) != 0 &&
+           (of.cyc_thresholds() >> value.get<ctl::CycThresh>() & 1U) != 0 &&
+           (of.psb_periods() >> value.get<ctl::PSBFreq>() & 1U) != 0;
+}
+
+/// Source: REG-025.
+constexpr auto lacks_an_output(capabilities const& of, ia32_rtit_ctl value) noexcept -> bool {
+    return !of.supports(output_scheme::single_range) && value.get<ctl::TraceEn>() &&
+           !value.get<ctl::ToPA>() && !value.get<ctl::FabricEn>();
+}
+
+/// Source: REG-040.
+constexpr auto lacks_branches(capabilities const& of, ia32_rtit_ctl value) noexcept -> bool {
+    return !of.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::MTC>() && value.get<ctl::TraceEn>() &&
+           !value.get<ctl::BranchEn>();
+}
+
+}  // namespace detail
+
+// ------------------------------------------------------------------------------------ CTL
+
+/// The bits of IA32_RTIT_CTL that can be 1 on a processor. Fields of several bits may hold only
+/// some of their encodings.
+///
+/// Source: REG-024, REG-026, REG-027, REG-030..037, REG-039, REG-044.
+#if defined(__GNUC__)
+[[gnu::always_inline]]  // so that constant capabilities leave a constant
+#endif
+[[nodiscard]] constexpr auto
+writable_ctl_mask(capabilities const& of) noexcept -> uint64_t {
+    return ~(ia32_rtit_ctl::reserved_mask() | detail::closed_bits(detail::gates::of_ctl{}, of) |
+             detail::addr_cfg_bits) |
+           detail::usable_addr_cfg(of);
+}
+
+namespace detail {
+
+/// What no write may set, whatever TraceEn becomes.
+template <class Found>
+constexpr void find_unwritable(capabilities const& of, ia32_rtit_ctl value,
+                               Found&& found) noexcept {
+    if (value.reserved_bits_set() != 0) { found(rule::REG_044); }
+    find_closed(gates::of_ctl{}, of, value.raw, found);
+    uint64_t const writable = writable_ctl_mask(of);
+    if ((value.raw & addr_cfg_bits & ~writable) != 0 || bits_of_addr_cfg_3(value) != 0) {
+        found(rule::REG_037);
+    }
+    if (!has_listed_encodings(of, ia32_rtit_ctl{value.raw & writable})) { found(rule::REG_028); }
+}
+
+/// What TraceEn does not go without.
+template <class Found>
+constexpr void find_lacking(capabilities const& of, ia32_rtit_ctl value, Found&& found) noexcept {
+    if (lacks_an_output(of, value)) { found(rule::REG_025); }
+    if (lacks_branches(of, value)) { found(rule::REG_040); }
+}
+
+}  // namespace detail
+
+/// Calls `found` with every rule that a value of IA32_RTIT_CTL breaks by itself, whatever the
+/// processor is doing: reserved bits and features first, then encodings, then what TraceEn needs.
+///
+/// Source: REG-024..028, REG-030..037, REG-040, REG-044.
+template <class Found>
+constexpr void find_broken_rules(capabilities const& of, ia32_rtit_ctl value,
+                                 Found&& found) noexcept {
+    detail::find_unwritable(of, value, found);
+    detail::find_lacking(of, value, found);
+}
+
+namespace detail {
+
+/// True when a value of IA32_RTIT_CTL breaks a rule by itself, or when one of `more` bits is set:
+/// one test of a mask for all that are bits.
+#if defined(__GNUC__)
+[[gnu::always_inline]]  // so that constant capabilities leave one test of a mask
+#endif
+constexpr auto
+breaks_a_rule(capabilities const& of, ia32_rtit_ctl value, uint64_t more) noexcept -> bool {
+    uint64_t const unwritable = value.raw & ~writable_ctl_mask(of);
+    return (unwritable | bits_of_addr_cfg_3(value) | more) != 0 ||
+           !has_listed_encodings(of, value) || lacks_an_output(of, value) ||
+           lacks_branches(of, value);
+}
+
+}  // namespace detail
+
+/// True when a value of IA32_RTIT_CTL breaks no rule by itself.
+[[nodiscard]] constexpr auto is_legal(capabilities const& of, ia32_rtit_ctl value) noexcept
+    -> bool {
+    return !detail::breaks_a_rule(of, value, 0);
+}
+
+// ------------------------------------------------------------------------------------ the others
+
+/// The bits of IA32_RTIT_STATUS that raise #GP when written as 1.
+///
+/// Source: REG-052, REG-054, REG-055.
+[[nodiscard]] constexpr auto faulting_status_mask(capabilities const& of) noexcept -> uint64_t {
+    return ia32_rtit_status::reserved_mask() | detail::closed_bits(detail::gates::of_status{}, of);
+}
+
+template <class Found>
+constexpr void find_broken_rules(capabilities const& of, ia32_rtit_status value,
+                                 Found&& found) noexcept {
+    if (value.reserved_bits_set() != 0) { found(rule::REG_052); }
+    detail::find_closed(detail::gates::of_status{}, of, value.raw, found);
+}
+[[nodiscard]] constexpr auto is_legal(capabilities const& of, ia32_rtit_status value) noexcept
+    -> bool {
+    return (value.raw & faulting_status_mask(of)) == 0;
+}
+
+/// Source: REG-070, REG-071.
+[[nodiscard]] constexpr auto is_legal(capabilities const& of, ia32_rtit_output_base value) noexcept
+    -> bool {
+    return value.reserved_bits_set(of.max_phys_addr().bits) == 0;
+}
+template <class Found>
+constexpr void find_broken_rules(capabilities const& of, ia32_rtit_output_base value,
+                                 Found&& found) noexcept {
+    if (!is_legal(of, value)) { found(rule::REG_070); }
+}
+
+/// Source: REG-074.
+[[nodiscard]] constexpr auto is_legal(capabilities const&, ia32_rtit_cr3_match value) noexcept
+    -> bool {
+    return value.reserved_bits_set() == 0;
+}
+template <class Found>
+constexpr void find_broken_rules(capabilities const& of, ia32_rtit_cr3_match value,
+                                 Found&& found) noexcept {
+    if (!is_legal(of, value)) { found(rule::REG_074); }
+}
+
+/// Source: REG-076.
+[[nodiscard]] constexpr auto is_legal(capabilities const& of, ia32_rtit_addr value) noexcept
+    -> bool {
+    return is_canonical(value.raw, of.linear_address_bits());
+}
+template <class Found>
+constexpr void find_broken_rules(capabilities const& of, ia32_rtit_addr value,
+                                 Found&& found) noexcept {
+    if (!is_legal(of, value)) { found(rule::REG_076); }
+}
+
+/// IA32_RTIT_OUTPUT_MASK_PTRS takes every value.
+///
+/// Source: REG-072, REG-073.
+[[nodiscard]] constexpr auto is_legal(capabilities const&, reg::ia32_rtit_output_mask_ptrs) noexcept
+    -> bool {
+    return true;
+}
+template <class Found>
+constexpr void find_broken_rules(capabilities const&, reg::ia32_rtit_output_mask_ptrs,
+                                 Found&&) noexcept {}
+
+/// The most specific rule that a value breaks by itself.
+template <class Word>
+[[nodiscard]] constexpr auto broken_rule(capabilities const& of, Word value) noexcept -> rule {
+    first_rule first;
+    find_broken_rules(of, value, first);
+    return first.found;
+}
+
+}  // namespace ptspec::cpu
+
+// ---- ptspec/cpu/trigger.hpp ----
+
+/// Trigger tracing: which configurations of triggers mean something. A processor may take others
+/// without a fault, so these rules are for whoever builds one, and no write is judged by them.
+///
+/// UNCONFIRMED: most of it rests on one source.
+namespace ptspec::cpu {
+
+using reg::ia32_rtit_triggerx_cfg;
+
+/// How many triggers there are: four for each IA32_RTIT_TRIGGERx_CFG.
+///
+/// Source: REG-215.
+[[nodiscard]] constexpr auto triggers(capabilities const& of) noexcept -> unsigned {
+    using eax = reg::cpuid_14h_1_eax;
+    bool const any = of.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::PTTT>() &&
+                     of.leaf_14_0_eax.raw != 0;
+    return any ? 4 * static_cast<unsigned>(of.leaf_14_1_eax.get<eax::TRIGGER_CFG_CNT>()) : 0;
+}
+
+/// True for an input that a trigger can have: 0 to 7 and 20H to 27H are general counters, 40H to
+/// 43H matches of DR0 to DR3.
+///
+/// Source: REG-217.
+[[nodiscard]] constexpr auto is_trigger_input(capabilities const& of, uint64_t input) noexcept
+    -> bool {
+    bool const counter = (input & ~uint64_t{0x27}) == 0;
+    bool const debug_register = (input & ~uint64_t{3}) == 0x40;
+    return counter ||
+           (debug_register && of.leaf_14_1_ecx.get<reg::cpuid_14h_1_ecx::TRIGGER_DR_MATCH>());
+}
+
+namespace detail {
+
+template <class Input, class Action12, class Action13, class EnIcnt, class Found>
+constexpr void find_broken_rules_of_slot(capabilities const& of, ia32_rtit_triggerx_cfg value,
+                                         Found&& found) noexcept {
+    using leaf = reg::cpuid_14h_1_ecx;
+    bool const acts = value.get<Action12>() || value.get<Action13>();
+    if ((acts && !of.leaf_14_1_ecx.get<leaf::TRIGGER_PAUSE_RESUME>()) ||
+        (value.get<EnIcnt>() && !of.leaf_14_1_ecx.get<leaf::TRIGGER_ATTRIBUTION>())) {
+        found(rule::REG_216);
+    }
+    if (!is_trigger_input(of, value.get<Input>())) { found(rule::REG_217); }
+}
+
+}  // namespace detail
+
+/// Calls `found` with every rule that a configuration of triggers breaks, slot by slot.
+///
+/// Errors: REG-216 reserved bits, or an action that is not enumerated; REG-217 an input that does
+///         not exist.
+/// Source: REG-215..218.
+template <class Found>
+constexpr void find_broken_rules(capabilities const& of, ia32_rtit_triggerx_cfg value,
+                                 Found&& found) noexcept {
+    using cfg = ia32_rtit_triggerx_cfg;
+    using namespace detail;
+    if (value.reserved_bits_set() != 0) { found(rule::REG_216); }
+    find_broken_rules_of_slot<cfg::Input0, cfg::Action12_0, cfg::Action13_0, cfg::EnIcnt0>(
+        of, value, found);
+    find_broken_rules_of_slot<cfg::Input1, cfg::Action12_1, cfg::Action13_1, cfg::EnIcnt1>(
+        of, value, found);
+    find_broken_rules_of_slot<cfg::Input2, cfg::Action12_2, cfg::Action13_2, cfg::EnIcnt2>(
+        of, value, found);
+    find_broken_rules_of_slot<cfg::Input3, cfg::Action12_3, cfg::Action13_3, cfg::EnIcnt3>(
+        of, value, found);
+}
+
+/// The first rule that a configuration of triggers breaks.
+///
+/// Source: REG-215..218.
+[[nodiscard]] constexpr auto broken_rule(capabilities const& of,
+                                         ia32_rtit_triggerx_cfg value) noexcept -> rule {
+    first_rule first;
+    find_broken_rules(of, value, first);
+    return first.found;
+}
+
+}  // namespace ptspec::cpu
+
+// ---- ptspec/cpu/trace_config.hpp ----
+
+/// What somebody wants traced, in words, to and from IA32_RTIT_CTL.
+namespace ptspec::cpu {
+
+using reg::addr_cfg;
+
+/// What is wanted of a trace: `trace_config{.user = true, .mtc = true, .mtc_every = {3}}`.
+///
+/// As it begins, it asks for branches, with returns compressed, into ToPA, which every processor
+/// seen so far has.
+/// Units:  `mtc_every`, `cyc_after` and `psb_every` are encodings.
+/// Source: REG-024..041, REG-048.
+struct trace_config {
+    bool os = false;    ///< what runs at CPL 0
+    bool user = false;  ///< what runs at CPL 1 to 3
+    bool branches = true;
+    bool ret_compression = true;  ///< a return to where its call came from is one bit; DisRETC is 0
+    bool no_tnt = false;          ///< no TNT packets: targets only
+    bool tsc = false;
+    bool mtc = false;
+    mtc_period mtc_every{};
+    bool cyc = false;
+    cyc_threshold cyc_after{};
+    psb_period psb_every{};
+    bool ptwrite = false;
+    bool fup_on_ptwrite = false;  ///< with the IP of each PTWRITE
+    bool power_events = false;
+    bool event_trace = false;
+    bool cr3_filter = false;
+    addr_cfg addr[4] = {};
+    output_scheme output = output_scheme::topa;
+    bool inject_psb_pmi = false;  ///< make up for what of PSB and PMI was owed at the last stop
+
+    friend constexpr auto operator==(trace_config const&, trace_config const&) -> bool = default;
+};
+
+// ------------------------------------------------------------------------------------ members
+
+/// A member of trace_config.
+enum class config_member : uint8_t {
+    os,
+    user,
+    branches,
+    ret_compression,
+    no_tnt,
+    tsc,
+    mtc,
+    mtc_every,
+    cyc,
+    cyc_after,
+    psb_every,
+    ptwrite,
+    fup_on_ptwrite,
+    power_events,
+    event_trace,
+    cr3_filter,
+    addr_0,
+    addr_1,
+    addr_2,
+    addr_3,
+    output,
+    inject_psb_pmi,
+};
+
+/// A member's name, and the bits of IA32_RTIT_CTL that say the same.
+struct config_member_info {
+    config_member which{};
+    text name{};
+    uint64_t ctl_bits = 0;
+};
+
+/// Every member, in the order of the enumeration.
+inline constexpr config_member_info config_members[] = {
+    {config_member::os, "os", detail::bits_of<ia32_rtit_ctl::OS>},
+    {config_member::user, "user", detail::bits_of<ia32_rtit_ctl::User>},
+    {config_member::branches, "branches", detail::bits_of<ia32_rtit_ctl::BranchEn>},
+    {config_member::ret_compression, "ret_compression", detail::bits_of<ia32_rtit_ctl::DisRETC>},
+    {config_member::no_tnt, "no_tnt", detail::bits_of<ia32_rtit_ctl::DisTNT>},
+    {config_member::tsc, "tsc", detail::bits_of<ia32_rtit_ctl::TSCEn>},
+    {config_member::mtc, "mtc", detail::bits_of<ia32_rtit_ctl::MTCEn>},
+    {config_member::mtc_every, "mtc_every", detail::bits_of<ia32_rtit_ctl::MTCFreq>},
+    {config_member::cyc, "cyc", detail::bits_of<ia32_rtit_ctl::CYCEn>},
+    {config_member::cyc_after, "cyc_after", detail::bits_of<ia32_rtit_ctl::CycThresh>},
+    {config_member::psb_every, "psb_every", detail::bits_of<ia32_rtit_ctl::PSBFreq>},
+    {config_member::ptwrite, "ptwrite", detail::bits_of<ia32_rtit_ctl::PTWEn>},
+    {config_member::fup_on_ptwrite, "fup_on_ptwrite", detail::bits_of<ia32_rtit_ctl::FUPonPTW>},
+    {config_member::power_events, "power_events", detail::bits_of<ia32_rtit_ctl::PwrEvtEn>},
+    {config_member::event_trace, "event_trace", detail::bits_of<ia32_rtit_ctl::EventEn>},
+    {config_member::cr3_filter, "cr3_filter", detail::bits_of<ia32_rtit_ctl::CR3Filter>},
+    {config_member::addr_0, "addr[0]", detail::bits_of<ia32_rtit_ctl::ADDR0_CFG>},
+    {config_member::addr_1, "addr[1]", detail::bits_of<ia32_rtit_ctl::ADDR1_CFG>},
+    {config_member::addr_2, "addr[2]", detail::bits_of<ia32_rtit_ctl::ADDR2_CFG>},
+    {config_member::addr_3, "addr[3]", detail::bits_of<ia32_rtit_ctl::ADDR3_CFG>},
+    {config_member::output, "output",
+     detail::bits_of<ia32_rtit_ctl::ToPA> | detail::bits_of<ia32_rtit_ctl::FabricEn>},
+    {config_member::inject_psb_pmi, "inject_psb_pmi",
+     detail::bits_of<ia32_rtit_ctl::InjectPsbPmiOnEnable>},
+};
+
+inline constexpr size_t config_member_count = sizeof(config_members) / sizeof(config_members[0]);
+
+[[nodiscard]] constexpr auto info_of(config_member which) noexcept -> config_member_info const& {
+    return config_members[underlying(which)];
+}
+
+/// Some members.
+struct config_member_set {
+    uint32_t bits = 0;
+
+    [[nodiscard]] constexpr auto has(config_member which) const noexcept -> bool {
+        return (bits >> underlying(which) & 1U) != 0;
+    }
+    constexpr void add(config_member which) noexcept { bits |= 1U << underlying(which); }
+    [[nodiscard]] constexpr auto empty() const noexcept -> bool { return bits == 0; }
+    friend constexpr auto operator==(config_member_set const&, config_member_set const&)
+        -> bool = default;
+};
+
+// ------------------------------------------------------------------------------------ CTL
+
+// Values are put together from the table above, without `with` and `get`: including this file
+// instantiates next to nothing.
+
+namespace detail {
+
+/// A number in its place in IA32_RTIT_CTL. What does not fit is cut off.
+constexpr auto placed(config_member which, uint64_t number) noexcept -> uint64_t {
+    uint64_t const bits = info_of(which).ctl_bits;
+    return number << lowest_bit(bits) & bits;
+}
+constexpr auto held(ia32_rtit_ctl value, config_member which) noexcept -> unsigned {
+    uint64_t const bits = info_of(which).ctl_bits;
+    return static_cast<unsigned>((value.raw & bits) >> lowest_bit(bits));
+}
+constexpr auto is_held(ia32_rtit_ctl value, config_member which) noexcept -> bool {
+    return (value.raw & info_of(which).ctl_bits) != 0;
+}
+
+constexpr auto ctl_bits_of(output_scheme scheme) noexcept -> uint64_t {
+    return scheme == output_scheme::topa     ? bits_of<ia32_rtit_ctl::ToPA>
+           : scheme == output_scheme::fabric ? bits_of<ia32_rtit_ctl::FabricEn>
+                                             : 0;
+}
+
+}  // namespace detail
+
+/// The value of IA32_RTIT_CTL for what is wanted, with TraceEn 0. Of encodings only the four bits
+/// that fit are kept: `check` refuses larger ones.
+[[nodiscard]] constexpr auto ctl_of(trace_config const& wanted) noexcept -> ia32_rtit_ctl {
+    using member = config_member;
+    using detail::placed;
+    return {placed(member::os, wanted.os) | placed(member::user, wanted.user) |
+            placed(member::branches, wanted.branches) |
+            placed(member::ret_compression, !wanted.ret_compression) |
+            placed(member::no_tnt, wanted.no_tnt) | placed(member::tsc, wanted.tsc) |
+            placed(member::mtc, wanted.mtc) | placed(member::mtc_every, wanted.mtc_every.encoding) |
+            placed(member::cyc, wanted.cyc) | placed(member::cyc_after, wanted.cyc_after.encoding) |
+            placed(member::psb_every, wanted.psb_every.encoding) |
+            placed(member::ptwrite, wanted.ptwrite) |
+            placed(member::fup_on_ptwrite, wanted.fup_on_ptwrite) |
+            placed(member::power_events, wanted.power_events) |
+            placed(member::event_trace, wanted.event_trace) |
+            placed(member::cr3_filter, wanted.cr3_filter) |
+            placed(member::addr_0, underlying(wanted.addr[0])) |
+            placed(member::addr_1, underlying(wanted.addr[1])) |
+            placed(member::addr_2, underlying(wanted.addr[2])) |
+            placed(member::addr_3, underlying(wanted.addr[3])) |
+            detail::ctl_bits_of(wanted.output) |
+            placed(member::inject_psb_pmi, wanted.inject_psb_pmi)};
+}
+
+/// Where the trace goes that a value of IA32_RTIT_CTL makes.
+///
+/// Source: REG-026.
+[[nodiscard]] constexpr auto output_of(ia32_rtit_ctl value) noexcept -> output_scheme {
+    bool const fabric = (value.raw & detail::bits_of<ia32_rtit_ctl::FabricEn>) != 0;
+    bool const topa = (value.raw & detail::bits_of<ia32_rtit_ctl::ToPA>) != 0;
+    return fabric ? output_scheme::fabric
+           : topa ? output_scheme::topa
+                  : output_scheme::single_range;
+}
+
+/// What a value of IA32_RTIT_CTL asks for, the other way round. TraceEn, reserved bits, and ToPA
+/// beside FabricEn say nothing here; `ctl_of` gives all other bits back.
+[[nodiscard]] constexpr auto config_of(ia32_rtit_ctl value) noexcept -> trace_config {
+    using member = config_member;
+    using detail::held, detail::is_held;
+    auto const range = [=](member which) { return static_cast<addr_cfg>(held(value, which)); };
+    return {.os = is_held(value, member::os),
+            .user = is_held(value, member::user),
+            .branches = is_held(value, member::branches),
+            .ret_compression = !is_held(value, member::ret_compression),
+            .no_tnt = is_held(value, member::no_tnt),
+            .tsc = is_held(value, member::tsc),
+            .mtc = is_held(value, member::mtc),
+            .mtc_every = {held(value, member::mtc_every)},
+            .cyc = is_held(value, member::cyc),
+            .cyc_after = {held(value, member::cyc_after)},
+            .psb_every = {held(value, member::psb_every)},
+            .ptwrite = is_held(value, member::ptwrite),
+            .fup_on_ptwrite = is_held(value, member::fup_on_ptwrite),
+            .power_events = is_held(value, member::power_events),
+            .event_trace = is_held(value, member::event_trace),
+            .cr3_filter = is_held(value, member::cr3_filter),
+            .addr = {range(member::addr_0), range(member::addr_1), range(member::addr_2),
+                     range(member::addr_3)},
+            .output = output_of(value),
+            .inject_psb_pmi = is_held(value, member::inject_psb_pmi)};
+}
+
+}  // namespace ptspec::cpu
+
+// ---- ptspec/cpu/check_config.hpp ----
+
+/// Can a processor trace what is wanted, and if not, what comes nearest?
+namespace ptspec::cpu {
+
+/// What is not refused, and yet worth knowing.
+enum class config_advice : uint8_t {
+    nothing_to_trace = 1U << 0,         ///< neither `os` nor `user`. Source: REG-041
+    cyc_without_tsc = 1U << 1,          ///< cycles that nothing puts in time. Source: REG-047
+    threshold_without_cyc = 1U << 2,    ///< Source: REG-047
+    no_tnt_without_branches = 1U << 3,  ///< Source: REG-047
+    fup_without_ptwrite = 1U << 4,      ///< Linux refuses it. Source: REG-032
+    range_of_one_page = 1U << 5,        ///< a single range should have 4 KB at most
+    table_of_one_region = 1U << 6,      ///< ToPA has one region. Source: REG-163
+};
+
+/// One sentence that gives the advice.
+[[nodiscard]] constexpr auto sentence_of(config_advice which) noexcept -> text {
+    switch (which) {
+        case config_advice::nothing_to_trace: return "with neither os nor user, no code is traced";
+        case config_advice::cyc_without_tsc: return "cycles say more where there is TSC as well";
+        case config_advice::threshold_without_cyc:
+            return "without CYC packets their threshold means nothing";
+        case config_advice::no_tnt_without_branches:
+            return "without branches there are no TNT packets to leave out";
+        case config_advice::fup_without_ptwrite: return "without PTWRITE there is no IP of it";
+        case config_advice::range_of_one_page:
+            return "on this model a single range of more than 4 KB is not reliable";
+        case config_advice::table_of_one_region:
+            return "on this processor a ToPA table has one region and a link to itself";
+    }
+    return "unknown advice";
+}
+
+/// Some pieces of advice.
+struct config_advice_set {
+    uint8_t bits = 0;
+
+    [[nodiscard]] constexpr auto has(config_advice one) const noexcept -> bool {
+        return (bits & underlying(one)) != 0;
+    }
+    friend constexpr auto operator==(config_advice_set const&, config_advice_set const&)
+        -> bool = default;
+};
+
+/// A member that a processor refuses, and the rule by which it does.
+struct config_refusal {
+    config_member member{};
+    rule why = rule::none;
+
+    friend constexpr auto operator==(config_refusal const&, config_refusal const&)
+        -> bool = default;
+};
+
+/// What a processor makes of a configuration.
+struct config_verdict {
+    /// The rule by which nothing at all can be traced: there is no Intel PT, or no output.
+    rule impossible = rule::none;
+    config_refusal refusals[config_member_count] = {};
+    size_t refused = 0;  ///< how many of them there are
+
+    /// What was wanted, with the least changed that makes it legal. Where tracing is impossible, it
+    /// is what was wanted.
+    trace_config nearest{};
+    config_advice_set advice{};  ///< about `nearest`
+
+    constexpr explicit operator bool() const noexcept {
+        return impossible == rule::none && refused == 0;
+    }
+    [[nodiscard]] constexpr auto begin() const noexcept -> config_refusal const* {
+        return refusals;
+    }
+    [[nodiscard]] constexpr auto end() const noexcept -> config_refusal const* {
+        return refusals + refused;
+    }
+    /// The rule against one member.
+    [[nodiscard]] constexpr auto why(config_member member) const noexcept -> rule {
+        for (config_refusal const& one : *this) {
+            if (one.member == member) { return one.why; }
+        }
+        return rule::none;
+    }
+};
+
+// All that looks at a processor is a template: including this file instantiates next to nothing.
+
+namespace detail {
+
+/// The number that a member holds, where it is one that can be too large.
+constexpr auto number_in(trace_config const& wanted, config_member which) noexcept -> uint64_t {
+    switch (which) {
+        case config_member::mtc_every: return wanted.mtc_every.encoding;
+        case config_member::cyc_after: return wanted.cyc_after.encoding;
+        case config_member::psb_every: return wanted.psb_every.encoding;
+        case config_member::addr_0: return underlying(wanted.addr[0]);
+        case config_member::addr_1: return underlying(wanted.addr[1]);
+        case config_member::addr_2: return underlying(wanted.addr[2]);
+        case config_member::addr_3: return underlying(wanted.addr[3]);
+        default: return 0;
+    }
+}
+
+constexpr auto is_range(config_member which) noexcept -> bool {
+    return which >= config_member::addr_0 && which <= config_member::addr_3;
+}
+
+/// The rule against one member, told by its bits alone: but for what TraceEn needs, no bit of CTL
+/// depends on another.
+template <class Capabilities>
+constexpr auto rule_against(Capabilities const& of, quirk_set odd, trace_config const& wanted,
+                            config_member which) noexcept -> rule {
+    uint64_t const number = number_in(wanted, which);
+    if (placed(which, number) >> lowest_bit(info_of(which).ctl_bits) != number) {
+        return is_range(which) ? rule::REG_037 : rule::REG_028;
+    }
+    uint64_t const all = ctl_of(wanted).raw | bits_of<ia32_rtit_ctl::TraceEn>;
+    if (which == config_member::output && lacks_an_output(of, {all})) { return rule::REG_025; }
+    if (which == config_member::branches && !wanted.branches &&
+        odd.has(quirk::branch_en_always_on)) {
+        return rule::REG_040;
+    }
+    return broken_rule(of, ia32_rtit_ctl{all & info_of(which).ctl_bits});
+}
+
+/// Other bits for a member that is refused. What has no nearest value is turned off.
+template <class Capabilities>
+constexpr auto corrected_bits(Capabilities const& of, trace_config const& wanted,
+                              config_member which) noexcept -> uint64_t {
+    switch (which) {
+        case config_member::branches: return info_of(which).ctl_bits;
+        case config_member::mtc_every:
+            return placed(which, nearest(of, wanted.mtc_every).value.encoding);
+        case config_member::cyc_after:
+            return placed(which, nearest(of, wanted.cyc_after).value.encoding);
+        case config_member::psb_every:
+            return placed(which, nearest(of, wanted.psb_every).value.encoding);
+        case config_member::output: return ctl_bits_of(nearest(of, wanted.output).value);
+        default: return 0;
+    }
+}
+
+constexpr auto advice_on(quirk_set odd, trace_config const& wanted) noexcept -> config_advice_set {
+    config_advice_set found;
+    auto const add = [&](config_advice one, bool applies) {
+        if (applies) { found.bits |= underlying(one); }
+    };
+    add(config_advice::nothing_to_trace, !wanted.os && !wanted.user);
+    add(config_advice::cyc_without_tsc, wanted.cyc && !wanted.tsc);
+    add(config_advice::threshold_without_cyc, wanted.cyc_after.encoding != 0 && !wanted.cyc);
+    add(config_advice::no_tnt_without_branches, wanted.no_tnt && !wanted.branches);
+    add(config_advice::fup_without_ptwrite, wanted.fup_on_ptwrite && !wanted.ptwrite);
+    add(config_advice::range_of_one_page,
+        wanted.output == output_scheme::single_range && odd.has(quirk::single_range_one_page));
+    add(config_advice::table_of_one_region,
+        wanted.output == output_scheme::topa && odd.has(quirk::single_entry_topa));
+    return found;
+}
+
+}  // namespace detail
+
+/// Everything that a processor refuses of what is wanted, member by member, and what comes nearest
+/// to it. After a good verdict, a WRMSR of `ctl_of` with TraceEn set breaks no rule by its value.
+///
+/// Errors: `impossible` is REG-001 without Intel PT, REG-025 where there is no output. Refusals are
+///         those of `find_broken_rules`; also REG-040 where an erratum keeps BranchEn on, REG-028
+///         and REG-037 for numbers beyond the field.
+/// Source: REG-001, REG-025, REG-028, REG-037, REG-040, REG-041, REG-047, PRG-003, PRG-027.
+template <same_as<capabilities> Capabilities = capabilities>
+[[nodiscard]] constexpr auto check(trace_config const& wanted, Capabilities const& of) noexcept
+    -> config_verdict {
+    config_verdict found;
+    found.nearest = wanted;
+    if (!of.has_pt()) {
+        found.impossible = rule::REG_001;
+        return found;
+    }
+    if (!nearest(of, wanted.output)) {
+        found.impossible = rule::REG_025;
+        return found;
+    }
+    auto const odd = quirks_of(of);
+    uint64_t best = ctl_of(wanted).raw;
+    for (config_member_info const& member : config_members) {
+        rule const why = detail::rule_against(of, odd, wanted, member.which);
+        if (why == rule::none) { continue; }
+        found.refusals[found.refused++] = {member.which, why};
+        best = (best & ~member.ctl_bits) | detail::corrected_bits(of, wanted, member.which);
+    }
+    found.nearest = config_of({best});
+    found.advice = detail::advice_on(odd, found.nearest);
+    return found;
+}
+
+}  // namespace ptspec::cpu
+
+// ---- ptspec/cpu/perf_config.hpp ----
+
+/// A trace as Linux perf is asked for it.
+namespace ptspec::cpu {
+
+/// Of a `perf_event_attr` of the PMU `intel_pt`, what decides about IA32_RTIT_CTL.
+///
+/// Shape:  a bit of `config` is the bit of IA32_RTIT_CTL in its place. Bit 0, `pt`, is not TraceEn:
+///         with it bit 13, `branch`, is BranchEn; without it BranchEn is 1 and bit 13 may not be.
+/// Source: Linux, arch/x86/events/intel/pt.c; REG-032.
+struct perf_event {
+    uint64_t config = 0;
+    bool exclude_kernel = false;
+    bool exclude_user = false;
+
+    friend constexpr auto operator==(perf_event const&, perf_event const&) -> bool = default;
+};
+
+/// Why Linux refuses an event, whatever the processor is.
+enum class perf_error : uint8_t {
+    none,
+    unknown_bit,          ///< `config` has a bit without a meaning: clear it
+    branch_without_pt,    ///< bit 13 without bit 0: set both, or none
+    fup_without_ptwrite,  ///< bit 5 without bit 12: set both, or none
+};
+
+/// One sentence that says what is wrong.
+[[nodiscard]] constexpr auto sentence_of(perf_error which) noexcept -> text {
+    switch (which) {
+        case perf_error::none: return "nothing is wrong";
+        case perf_error::unknown_bit: return "config has a bit that means nothing";
+        case perf_error::branch_without_pt: return "branch needs pt";
+        case perf_error::fup_without_ptwrite: return "fup_on_ptw needs ptw";
+    }
+    return "unknown error";
+}
+
+namespace detail {
+
+/// Bit 0 of `config`: bit 13 is to be looked at.
+inline constexpr uint64_t perf_pt = bits_of<ctl::TraceEn>;
+
+/// The fields that `config` and IA32_RTIT_CTL have in the same places.
+inline constexpr uint64_t perf_fields = bits_of<ctl::CYCEn> | bits_of<ctl::PwrEvtEn> |
+                                        bits_of<ctl::FUPonPTW> | bits_of<ctl::MTCEn> |
+                                        bits_of<ctl::TSCEn> | bits_of<ctl::DisRETC> |
+                                        bits_of<ctl::PTWEn> | bits_of<ctl::BranchEn> |
+                                        bits_of<ctl::MTCFreq> | bits_of<ctl::CycThresh> |
+                                        bits_of<ctl::PSBFreq> | bits_of<ctl::EventEn> |
+                                        bits_of<ctl::DisTNT>;
+
+constexpr auto perf_error_of(uint64_t config) noexcept -> perf_error {
+    auto const has = [=](config_member which) { return is_held({config}, which); };
+    bool const branch_alone = has(config_member::branches) && (config & perf_pt) == 0;
+    bool const fup_alone = has(config_member::fup_on_ptwrite) && !has(config_member::ptwrite);
+    return (config & ~(perf_fields | perf_pt)) != 0 ? perf_error::unknown_bit
+           : branch_alone                           ? perf_error::branch_without_pt
+           : fup_alone                              ? perf_error::fup_without_ptwrite
+                                                    : perf_error::none;
+}
+
+}  // namespace detail
+
+// ------------------------------------------------------------------------------------ from perf
+
+/// What Linux makes of an event, or why it refuses it.
+struct perf_config {
+    perf_error why = perf_error::none;
+    trace_config
+        config{};  ///< `output` and `addr` are left as they begin: perf says them elsewhere
+
+    constexpr explicit operator bool() const noexcept { return why == perf_error::none; }
+};
+
+/// The trace that Linux makes for an event. What it refuses over the processor's capabilities,
+/// `check` refuses.
+///
+/// Errors: those of perf_error.
+[[nodiscard]] constexpr auto from_perf(perf_event const& event) noexcept -> perf_config {
+    auto const why = detail::perf_error_of(event.config);
+    if (why != perf_error::none) { return {.why = why}; }
+    auto made = config_of(ia32_rtit_ctl{event.config & detail::perf_fields});
+    made.os = !event.exclude_kernel;
+    made.user = !event.exclude_user;
+    made.branches = made.branches || (event.config & detail::perf_pt) == 0;
+    made.output = trace_config{}.output;
+    return {.config = made};
+}
+
+// ------------------------------------------------------------------------------------ to perf
+
+/// An event, and what of a configuration it does not carry.
+struct perf_request {
+    perf_event event{};
+    config_member_set lost{};
+    perf_error why = perf_error::none;  ///< Linux refuses the event
+
+    constexpr explicit operator bool() const noexcept {
+        return lost.empty() && why == perf_error::none;
+    }
+};
+
+/// The event that asks Linux for a trace. It sets bit 0 only where it has to: kernels that do not
+/// know it refuse it.
+///
+/// Errors: `lost` are the members that `from_perf` would not give back: those that perf has no bit
+///         for (it takes filters from elsewhere and chooses the output itself), and numbers beyond
+///         their field. `why` is why Linux refuses the event.
+[[nodiscard]] constexpr auto to_perf(trace_config const& wanted) noexcept -> perf_request {
+    using detail::perf_pt;
+    uint64_t const carried = ctl_of(wanted).raw & detail::perf_fields;
+    uint64_t const branches = detail::bits_of<ia32_rtit_ctl::BranchEn>;
+    perf_request made;
+    made.event = {.config = wanted.branches ? carried & ~branches : carried | perf_pt,
+                  .exclude_kernel = !wanted.os,
+                  .exclude_user = !wanted.user};
+    made.why = detail::perf_error_of(made.event.config);
+    auto const lose = [&](config_member which, bool differs) {
+        if (differs) { made.lost.add(which); }
+    };
+    auto const back = config_of(ia32_rtit_ctl{carried});
+    lose(config_member::mtc_every, back.mtc_every != wanted.mtc_every);
+    lose(config_member::cyc_after, back.cyc_after != wanted.cyc_after);
+    lose(config_member::psb_every, back.psb_every != wanted.psb_every);
+    lose(config_member::cr3_filter, wanted.cr3_filter);
+    lose(config_member::addr_0, wanted.addr[0] != addr_cfg::off);
+    lose(config_member::addr_1, wanted.addr[1] != addr_cfg::off);
+    lose(config_member::addr_2, wanted.addr[2] != addr_cfg::off);
+    lose(config_member::addr_3, wanted.addr[3] != addr_cfg::off);
+    lose(config_member::output, wanted.output != trace_config{}.output);
+    lose(config_member::inject_psb_pmi, wanted.inject_psb_pmi);
+    return made;
+}
+
+}  // namespace ptspec::cpu
+
+// ---- ptspec/access/msr_state.hpp ----
+
+/// What a logical processor holds about Intel PT, and what it is running.
+namespace ptspec::access {
+
+using reg::ia32_rtit_addr;
+using reg::ia32_rtit_cr3_match;
+using reg::ia32_rtit_ctl;
+using reg::ia32_rtit_output_base;
+using reg::ia32_rtit_output_mask_ptrs;
+using reg::ia32_rtit_status;
+using reg::range_end;
+
+/// The two ends of an address range, both inside it.
+///
+/// Source: REG-077, REG-078.
+struct address_range {
+    ia32_rtit_addr a{};
+    ia32_rtit_addr b{};
+
+    /// True when an instruction whose first byte is at `ip` belongs to the range.
+    [[nodiscard]] constexpr auto contains(uint64_t ip) const noexcept -> bool {
+        return a.raw <= ip && ip <= b.raw;
+    }
+    friend constexpr auto operator==(address_range const&, address_range const&) -> bool = default;
+};
+
+/// The MSRs of Intel PT on one logical processor, those next to them that it touches, and the modes
+/// of the processor that decide about them. As it begins, it is the state after a cold reset.
+///
+/// Source: REG-003, REG-018, REG-090.
+struct msr_state {
+    ia32_rtit_ctl ctl{};
+    ia32_rtit_status status{};
+    ia32_rtit_output_base output_base{};
+    ia32_rtit_output_mask_ptrs output_mask_ptrs{ia32_rtit_output_mask_ptrs::forced_1_mask()};
+    ia32_rtit_cr3_match cr3_match{};
+    address_range addr[ia32_rtit_addr::count]{};
+
+    reg::ia32_xss xss{};
+    reg::ia32_perf_global_status perf_global_status{};
+    reg::ia32_debugctl debugctl{};
+
+    bool in_vmx_operation = false;
+    bool in_smm = false;
+    bool smram_trace_en = false;  ///< the TraceEn that the last SMI saved
+
+    friend constexpr auto operator==(msr_state const&, msr_state const&) -> bool = default;
+};
+
+/// What the processor is running: what ContextEn and FilterEn depend on.
+struct context {
+    unsigned cpl = 0;  ///< 0 in real mode, 3 in virtual-8086 mode
+    uint64_t cr3 = 0;
+    bool pae = false;  ///< PAE paging: CR3 bits 63:5 are compared, not 63:12
+    bool production_enclave = false;
+    uint64_t ip = 0;  ///< the next instruction, in the form that packets have it
+};
+
+/// What the catalogue's sources disagree about.
+struct policy {
+    /// Without Intel PT in VMX operation: a write of IA32_RTIT_CTL there faults only when it sets
+    /// TraceEn, as older texts say. Source: REG-121.
+    bool only_enabling_faults_in_vmx = false;
+    /// RSM that would leave both Intel PT and LBR on, where they exclude each other, shuts the
+    /// processor down; else LBR is merely suspended. Source: REG-103 (UNCONFIRMED).
+    bool lbr_after_rsm_shuts_down = true;
+};
+
+// ------------------------------------------------------------------------------------ by index
+
+namespace detail {
+
+using namespace ptspec::detail;
+
+inline constexpr uint32_t first_pt_msr = ia32_rtit_output_base::address;
+inline constexpr uint32_t first_addr_msr = ia32_rtit_addr::address(0, range_end::a);
+inline constexpr uint32_t last_pt_msr = ia32_rtit_addr::address(ia32_rtit_addr::count - 1,
+                                                                range_end::b);
+
+constexpr auto is_pt_msr(uint32_t index) noexcept -> bool {
+    return index >= first_pt_msr && index <= last_pt_msr;
+}
+constexpr auto is_addr_msr(uint32_t index) noexcept -> bool {
+    return index >= first_addr_msr && index <= last_pt_msr;
+}
+
+}  // namespace detail
+
+/// True for the MSRs that the functions here answer for: 560H to 587H, and next to them
+/// IA32_DEBUGCTL, IA32_XSS and the three IA32_PERF_GLOBAL_STATUS registers.
+///
+/// Source: REG-017, REG-018.
+[[nodiscard]] constexpr auto covers(uint32_t index) noexcept -> bool {
+    return detail::is_pt_msr(index) || index == reg::ia32_perf_global_status::address ||
+           index == reg::ia32_perf_global_status_reset::address ||
+           index == reg::ia32_perf_global_status_set::address || index == reg::ia32_xss::address ||
+           index == reg::ia32_debugctl::address;
+}
+
+/// What a covered MSR holds, whether or not the processor has it. The two registers that set and
+/// reset IA32_PERF_GLOBAL_STATUS hold 0.
+///
+/// Source: REG-011, REG-080.
+[[nodiscard]] constexpr auto value_of(msr_state const& now, uint32_t index) noexcept -> uint64_t {
+    switch (index) {
+        case ia32_rtit_output_base::address: return now.output_base.raw;
+        case ia32_rtit_output_mask_ptrs::address: return now.output_mask_ptrs.raw;
+        case ia32_rtit_ctl::address: return now.ctl.raw;
+        case ia32_rtit_status::address: return now.status.raw;
+        case ia32_rtit_cr3_match::address: return now.cr3_match.raw;
+        case reg::ia32_perf_global_status::address: return now.perf_global_status.raw;
+        case reg::ia32_xss::address: return now.xss.raw;
+        case reg::ia32_debugctl::address: return now.debugctl.raw;
+        default: break;
+    }
+    if (!detail::is_addr_msr(index)) { return 0; }
+    uint32_t const at = index - detail::first_addr_msr;
+    auto const& range = now.addr[at / 2];
+    return at % 2 == 0 ? range.a.raw : range.b.raw;
+}
+
+/// Puts a value into a covered MSR as raw state: nothing is checked, nothing follows from it.
+///
+/// Errors: none; an MSR that is not covered, or that holds nothing, stays so. LowerMask reads as
+///         ones whatever is put there.
+/// Source: REG-072.
+constexpr void put(msr_state& state, uint32_t index, uint64_t value) noexcept {
+    switch (index) {
+        case ia32_rtit_output_base::address: state.output_base = {value}; return;
+        case ia32_rtit_output_mask_ptrs::address:
+            state.output_mask_ptrs = {value | ia32_rtit_output_mask_ptrs::forced_1_mask()};
+            return;
+        case ia32_rtit_ctl::address: state.ctl = {value}; return;
+        case ia32_rtit_status::address: state.status = {value}; return;
+        case ia32_rtit_cr3_match::address: state.cr3_match = {value}; return;
+        case reg::ia32_perf_global_status::address: state.perf_global_status = {value}; return;
+        case reg::ia32_xss::address: state.xss = {value}; return;
+        case reg::ia32_debugctl::address: state.debugctl = {value}; return;
+        default: break;
+    }
+    if (!detail::is_addr_msr(index)) { return; }
+    uint32_t const at = index - detail::first_addr_msr;
+    auto& range = state.addr[at / 2];
+    (at % 2 == 0 ? range.a : range.b) = {value};
+}
+
+}  // namespace ptspec::access
+
+// ---- ptspec/access/check.hpp ----
+
+/// Would this RDMSR or WRMSR fault, and by which rule?
+namespace ptspec::access {
+
+using cpu::capabilities;
+
+enum class answer : uint8_t {
+    fine,
+    gp,           ///< the access raises #GP(0) and changes nothing
+    not_covered,  ///< not an MSR of Intel PT: somebody else has to answer
+};
+
+/// The answer, and where the access faults the most specific rule that it breaks.
+struct verdict {
+    answer what = answer::fine;
+    rule why = rule::none;
+
+    constexpr explicit operator bool() const noexcept { return what == answer::fine; }
+    friend constexpr auto operator==(verdict const&, verdict const&) -> bool = default;
+};
+
+namespace detail {
+
+using namespace ptspec::detail;
+
+/// The rule by which a processor does not have an MSR.
+///
+/// Source: REG-001, REG-012..015, REG-017.
+constexpr auto rule_of_absence(capabilities const& of, uint32_t index) noexcept -> rule {
+    if (!is_pt_msr(index)) { return rule::none; }
+    rule missing = rule::none;
+    switch (index) {
+        case ia32_rtit_ctl::address:
+        case ia32_rtit_status::address: break;
+        case ia32_rtit_output_base::address:
+        case ia32_rtit_output_mask_ptrs::address:
+            if (!of.has_output_msrs()) { missing = rule::REG_012; }
+            break;
+        case ia32_rtit_cr3_match::address:
+            if (!of.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::CR3FILTER>()) {
+                missing = rule::REG_013;
+            }
+            break;
+        default:
+            if (!is_addr_msr(index)) { return rule::REG_017; }
+            if (index - first_addr_msr >= 2 * of.address_ranges()) { missing = rule::REG_014; }
+            break;
+    }
+    return of.has_pt() ? missing : rule::REG_001;
+}
+
+/// Source: REG-121.
+constexpr auto is_barred_by_vmx(capabilities const& of, msr_state const& now, ia32_rtit_ctl value,
+                                policy const& how) noexcept -> bool {
+    return now.in_vmx_operation && !of.vmx_misc.get<reg::ia32_vmx_misc::INTEL_PT>() &&
+           (!how.only_enabling_faults_in_vmx || value.get<ia32_rtit_ctl::TraceEn>());
+}
+
+/// TraceEn where it stays 1, as a bit.
+///
+/// Source: REG-021.
+constexpr auto staying_enabled(msr_state const& now, ia32_rtit_ctl value) noexcept -> uint64_t {
+    return now.ctl.raw & value.raw & cpu::detail::bits_of<ia32_rtit_ctl::TraceEn>;
+}
+
+template <class Found>
+constexpr void find_broken_rules(capabilities const& of, msr_state const& now, ia32_rtit_ctl value,
+                                 policy const& how, Found&& found) noexcept {
+    if (is_barred_by_vmx(of, now, value, how)) { found(rule::REG_121); }
+    if (value == now.ctl) { return; }  // REG-020
+    cpu::detail::find_unwritable(of, value, found);
+    if (staying_enabled(now, value) != 0) { found(rule::REG_021); }
+    cpu::detail::find_lacking(of, value, found);
+}
+
+/// Source: REG-203, REG-204.
+template <class Word, class Found>
+constexpr void find_broken_rules_of_global_status(capabilities const& of, Word value,
+                                                  Found&& found) noexcept {
+    bool const has_topa = of.has_pt() && of.supports(cpu::output_scheme::topa);
+    if (value.template get<typename Word::Trace_ToPA_PMI>() && !has_topa) {
+        found(rule::REG_204);
+    } else if (value.reserved_bits_set() != 0) {
+        found(rule::REG_006);
+    }
+}
+
+/// Source: REG-140.
+template <class Found>
+constexpr void find_broken_rules_of_xss(capabilities const& of, reg::ia32_xss value,
+                                        Found&& found) noexcept {
+    if (value.get<reg::ia32_xss::PT_STATE>() && !of.has_xsaves_state()) { found(rule::REG_140); }
+}
+
+/// The rules that a write of one of the other MSRs of Intel PT breaks.
+template <class Found>
+constexpr void find_broken_rules_of_value(capabilities const& of, uint32_t index, uint64_t value,
+                                          Found&& found) noexcept {
+    switch (index) {
+        case ia32_rtit_status::address:
+            return cpu::find_broken_rules(of, ia32_rtit_status{value}, found);
+        case ia32_rtit_output_base::address:
+            return cpu::find_broken_rules(of, ia32_rtit_output_base{value}, found);
+        case ia32_rtit_output_mask_ptrs::address:
+            return cpu::find_broken_rules(of, ia32_rtit_output_mask_ptrs{value}, found);
+        case ia32_rtit_cr3_match::address:
+            return cpu::find_broken_rules(of, ia32_rtit_cr3_match{value}, found);
+        default: return cpu::find_broken_rules(of, ia32_rtit_addr{value}, found);
+    }
+}
+
+/// The same question with one answer for all rules, so that a compiler that knows the capabilities
+/// makes one test of a mask out of it.
+#if defined(__GNUC__)
+[[gnu::always_inline]]  // so that constant capabilities leave one test of a mask
+#endif
+constexpr auto
+is_legal_value(capabilities const& of, uint32_t index, uint64_t value) noexcept -> bool {
+    switch (index) {
+        case ia32_rtit_status::address: return cpu::is_legal(of, ia32_rtit_status{value});
+        case ia32_rtit_output_base::address: return cpu::is_legal(of, ia32_rtit_output_base{value});
+        case ia32_rtit_output_mask_ptrs::address: return true;
+        case ia32_rtit_cr3_match::address: return cpu::is_legal(of, ia32_rtit_cr3_match{value});
+        default: return cpu::is_legal(of, ia32_rtit_addr{value});
+    }
+}
+
+}  // namespace detail
+
+// ------------------------------------------------------------------------------------ WRMSR
+
+/// Calls `found` with every rule by which a WRMSR at CPL 0 raises #GP, the most specific first. An
+/// MSR that is not covered breaks none.
+///
+/// Source: REG-001, REG-004, REG-006, REG-012..015, REG-017, REG-020..044, REG-050..055,
+///         REG-070..076, REG-121, REG-140, REG-203, REG-204.
+template <class Found>
+constexpr void find_broken_rules(capabilities const& of, msr_state const& now, uint32_t index,
+                                 uint64_t value, policy const& how, Found&& found) noexcept {
+    if (auto const absent = detail::rule_of_absence(of, index); absent != rule::none) {
+        return found(absent);
+    }
+    if (index == ia32_rtit_ctl::address) {
+        return detail::find_broken_rules(of, now, ia32_rtit_ctl{value}, how, found);
+    }
+    if (detail::is_pt_msr(index)) {
+        if (now.ctl.get<ia32_rtit_ctl::TraceEn>()) { found(rule::REG_004); }
+        return detail::find_broken_rules_of_value(of, index, value, found);
+    }
+    switch (index) {
+        case reg::ia32_perf_global_status::address: return found(rule::REG_203);
+        case reg::ia32_perf_global_status_reset::address:
+            return detail::find_broken_rules_of_global_status(
+                of, reg::ia32_perf_global_status_reset{value}, found);
+        case reg::ia32_perf_global_status_set::address:
+            return detail::find_broken_rules_of_global_status(
+                of, reg::ia32_perf_global_status_set{value}, found);
+        case reg::ia32_xss::address:
+            return detail::find_broken_rules_of_xss(of, reg::ia32_xss{value}, found);
+        case reg::ia32_debugctl::address:
+            if (reg::ia32_debugctl{value}.reserved_bits_set() != 0) { found(rule::REG_006); }
+            return;
+        default: return;
+    }
+}
+
+/// The most specific rule by which a WRMSR at CPL 0 raises #GP.
+#if defined(__GNUC__)
+[[gnu::noinline, gnu::pure]]  // so that it is not there where only the verdict is used
+#endif
+[[nodiscard]] constexpr auto
+broken_rule(capabilities const& of, msr_state const& now, uint32_t index, uint64_t value,
+            policy const& how = {}) noexcept -> rule {
+    first_rule first;
+    find_broken_rules(of, now, index, value, how, first);
+    return first.found;
+}
+
+/// True when a WRMSR at CPL 0 raises #GP.
+#if defined(__GNUC__)
+[[gnu::always_inline]]  // so that constant capabilities leave one test of a mask
+#endif
+[[nodiscard]] constexpr auto
+write_faults(capabilities const& of, msr_state const& now, uint32_t index, uint64_t value,
+             policy const& how = {}) noexcept -> bool {
+    if (!detail::is_pt_msr(index)) { return broken_rule(of, now, index, value, how) != rule::none; }
+    if (detail::rule_of_absence(of, index) != rule::none) { return true; }
+    if (index == ia32_rtit_ctl::address) {
+        ia32_rtit_ctl const ctl{value};
+        return detail::is_barred_by_vmx(of, now, ctl, how) ||
+               (ctl != now.ctl &&
+                cpu::detail::breaks_a_rule(of, ctl, detail::staying_enabled(now, ctl)));
+    }
+    if (now.ctl.get<ia32_rtit_ctl::TraceEn>()) { return true; }
+    return !detail::is_legal_value(of, index, value);
+}
+
+/// Whether a WRMSR raises #GP, and by which rule.
+///
+/// Errors: `gp` with the rule; nothing is written then. `not_covered` for other MSRs.
+/// Source: SDM vol. 3, "IA32_RTIT_CTL MSR" and the sections behind it; REG-002, REG-009 and the
+///         rules of `find_broken_rules`.
+#if defined(__GNUC__)
+[[gnu::always_inline]]  // so that constant capabilities leave one test of a mask
+#endif
+[[nodiscard]] constexpr auto
+check_write(capabilities const& of, msr_state const& now, uint32_t index, uint64_t value,
+            unsigned cpl = 0, policy const& how = {}) noexcept -> verdict {
+    if (!covers(index)) { return {answer::not_covered}; }
+    if (cpl != 0) { return {answer::gp, rule::REG_002}; }
+    if (!write_faults(of, now, index, value, how)) { return {}; }
+    return {answer::gp, broken_rule(of, now, index, value, how)};
+}
+
+// ------------------------------------------------------------------------------------ RDMSR
+
+/// Whether an RDMSR raises #GP, and by which rule. TraceEn has no say in it.
+///
+/// Errors: `gp` with the rule; `not_covered` for other MSRs.
+/// Source: REG-001, REG-002, REG-011..017.
+[[nodiscard]] constexpr auto check_read(capabilities const& of, uint32_t index,
+                                        unsigned cpl = 0) noexcept -> verdict {
+    if (!covers(index)) { return {answer::not_covered}; }
+    if (cpl != 0) { return {answer::gp, rule::REG_002}; }
+    auto const absent = detail::rule_of_absence(of, index);
+    return absent == rule::none ? verdict{} : verdict{answer::gp, absent};
+}
+
+}  // namespace ptspec::access
+
+// ---- ptspec/access/enables.hpp ----
+
+/// TriggerEn, ContextEn, FilterEn and PacketEn, as pure functions.
+namespace ptspec::access {
+
+/// True when the trace unit is on and nothing stopped it.
+///
+/// Source: SDM vol. 3, "Trigger Enable"; REG-056.
+[[nodiscard]] constexpr auto trigger_en(ia32_rtit_ctl ctl, ia32_rtit_status status) noexcept
+    -> bool {
+    return ctl.get<ia32_rtit_ctl::TraceEn>() && !status.get<ia32_rtit_status::Stopped>() &&
+           !status.get<ia32_rtit_status::Error>();
+}
+
+/// True when IA32_RTIT_CR3_MATCH equals CR3 in the bits that are compared.
+///
+/// Source: SDM vol. 3, "Filtering by CR3"; REG-075, GEN-060.
+[[nodiscard]] constexpr auto cr3_matches(ia32_rtit_cr3_match match, uint64_t cr3, bool pae) noexcept
+    -> bool {
+    return ((match.raw ^ cr3) & ~low_bits(pae ? 5 : 12)) == 0;
+}
+
+/// True when what is running may be traced.
+///
+/// Source: SDM vol. 3, "Context Enable"; REG-057, REG-113.
+[[nodiscard]] constexpr auto context_en(ia32_rtit_ctl ctl, ia32_rtit_cr3_match match,
+                                        context const& now) noexcept -> bool {
+    bool const at_this_cpl = now.cpl == 0 ? ctl.get<ia32_rtit_ctl::OS>()
+                                          : ctl.get<ia32_rtit_ctl::User>();
+    return at_this_cpl && !now.production_enclave &&
+           (!ctl.get<ia32_rtit_ctl::CR3Filter>() || cr3_matches(match, now.cr3, now.pae));
+}
+
+namespace detail {
+
+using namespace ptspec::detail;
+
+template <class... Fields>
+constexpr auto any_range(msr_state const& state, reg::addr_cfg kind, auto accepted) noexcept
+    -> bool {
+    unsigned n = 0;
+    return (... || [&] {
+        address_range const& range = state.addr[n++];
+        return state.ctl.get<Fields>() == kind && accepted(range);
+    }());
+}
+
+constexpr auto any_range_of_kind(msr_state const& state, reg::addr_cfg kind, auto accepted) noexcept
+    -> bool {
+    using ctl = ia32_rtit_ctl;
+    return any_range<ctl::ADDR0_CFG, ctl::ADDR1_CFG, ctl::ADDR2_CFG, ctl::ADDR3_CFG>(state, kind,
+                                                                                     accepted);
+}
+
+}  // namespace detail
+
+/// What a taken branch or an event to `ip` finds in the address ranges.
+struct range_hit {
+    bool filter_en = true;    ///< FilterEn afterwards
+    bool trace_stop = false;  ///< `ip` lies in a TraceStop range
+};
+
+/// True when at least one address range is a filter.
+///
+/// Source: REG-058.
+[[nodiscard]] constexpr auto has_filter(msr_state const& state) noexcept -> bool {
+    return detail::any_range_of_kind(state, reg::addr_cfg::filter,
+                                     [](address_range const&) { return true; });
+}
+
+/// Looks an instruction up in the address ranges. Where it lies in a filter range and in a
+/// TraceStop range, the latter counts.
+///
+/// Source: SDM vol. 3, "Filtering by IP"; REG-058, REG-068, REG-078, GEN-081, GEN-085.
+[[nodiscard]] constexpr auto look_up(msr_state const& state, uint64_t ip) noexcept -> range_hit {
+    auto const inside = [=](address_range const& range) { return range.contains(ip); };
+    bool const stop = detail::any_range_of_kind(state, reg::addr_cfg::trace_stop, inside);
+    return {!stop && (!has_filter(state) ||
+                      detail::any_range_of_kind(state, reg::addr_cfg::filter, inside)),
+            stop};
+}
+
+/// STATUS.FilterEn as it counts. Without filtering by IP its bit is 0, and it counts as 1.
+///
+/// Source: REG-051, REG-058.
+[[nodiscard]] constexpr auto filter_en(cpu::capabilities const& of,
+                                       ia32_rtit_status status) noexcept -> bool {
+    return !of.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::IPFILT_WRSTPRSV>() ||
+           status.get<ia32_rtit_status::FilterEn>();
+}
+
+/// True when control flow is traced. No register shows it.
+///
+/// Source: SDM vol. 3, "Packet Enable (PacketEn)"; REG-059.
+[[nodiscard]] constexpr auto packet_en(cpu::capabilities const& of, msr_state const& state) noexcept
+    -> bool {
+    return state.status.get<ia32_rtit_status::TriggerEn>() &&
+           state.status.get<ia32_rtit_status::ContextEn>() && filter_en(of, state.status) &&
+           state.ctl.get<ia32_rtit_ctl::BranchEn>();
+}
+
+/// The state after a taken branch or an event to `now`, whose target `now.ip` is. TraceStop shows
+/// as STATUS.Stopped.
+///
+/// Source: REG-057, REG-058, REG-068, GEN-024, GEN-025, GEN-090.
+[[nodiscard]] constexpr auto after_branch(cpu::capabilities const& of, msr_state state,
+                                          context const& now) noexcept -> msr_state {
+    using status = ia32_rtit_status;
+    if (!state.status.get<status::TriggerEn>()) { return state; }
+    bool const in_context = context_en(state.ctl, state.cr3_match, now);
+    auto next = state.status.with(status::ContextEn{in_context});
+    bool const has_ranges = of.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::IPFILT_WRSTPRSV>();
+    if (has_ranges && in_context) {
+        auto const hit = look_up(state, now.ip);
+        next = next.with(status::FilterEn{hit.filter_en});
+        if (hit.trace_stop) { next = next.with(status::Stopped{true}, status::TriggerEn{false}); }
+    }
+    state.status = next;
+    return state;
+}
+
+}  // namespace ptspec::access
+
+// ---- ptspec/access/effect.hpp ----
+
+/// What a WRMSR does.
+namespace ptspec::access {
+
+/// Whether something makes the processor generate a PSB+.
+enum class psb_plus : uint8_t {
+    no,
+    yes,
+    may,  ///< the processor is free to
+};
+
+/// What an access or an event did.
+struct effect {
+    verdict outcome{};
+    msr_state state{};  ///< afterwards; unchanged where the access faulted
+    psb_plus psb = psb_plus::no;
+    bool pmi = false;         ///< a performance-monitoring interrupt was pended
+    bool trace_stop = false;  ///< tracing resumed inside a TraceStop range, and stopped
+
+    constexpr explicit operator bool() const noexcept { return static_cast<bool>(outcome); }
+};
+
+namespace detail {
+
+/// Source: REG-063..067.
+constexpr auto psb_when_enabled(capabilities const& of, msr_state const& now) noexcept -> psb_plus {
+    using status = ia32_rtit_status;
+    bool const counts = of.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::CPSB_CAM>();
+    bool const pending = now.ctl.get<ia32_rtit_ctl::InjectPsbPmiOnEnable>() &&
+                         now.status.get<status::PendPSB>();
+    return !counts || pending || now.status.get<status::PacketByteCnt>() == 0 ? psb_plus::yes
+                                                                              : psb_plus::may;
+}
+
+/// TraceEn rises, whatever made it rise. `now.ctl` has it already.
+///
+/// Source: REG-043, REG-056, REG-058, REG-063..067, GEN-024, GEN-025, GEN-088, OUT-086.
+constexpr auto enabled(capabilities const& of, msr_state now, context const& code) noexcept
+    -> effect {
+    using status = ia32_rtit_status;
+    using ctl = ia32_rtit_ctl;
+    effect done;
+    bool const triggered = trigger_en(now.ctl, now.status);
+    now.status = now.status.with(status::TriggerEn{triggered});
+    if (of.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::IPFILT_WRSTPRSV>() && !has_filter(now)) {
+        now.status = now.status.with(status::FilterEn{true});
+    }
+    bool const inject = now.ctl.get<ctl::InjectPsbPmiOnEnable>();
+    done.pmi = inject && now.status.get<status::PendToPAPMI>();
+    if (done.pmi) {
+        now.perf_global_status = now.perf_global_status.with(
+            reg::ia32_perf_global_status::Trace_ToPA_PMI{true});
+    }
+    if (triggered) {
+        done.psb = psb_when_enabled(of, now);
+        if (inject) { now.status = now.status.with(status::PendPSB{false}); }
+        now = after_branch(of, now, code);
+        done.trace_stop = now.status.get<status::Stopped>();
+    }
+    done.state = now;
+    return done;
+}
+
+/// TraceEn falls, whatever made it fall.
+///
+/// Source: REG-061, REG-093.
+constexpr auto disabled(msr_state now) noexcept -> msr_state {
+    now.ctl = now.ctl.with(ia32_rtit_ctl::TraceEn{false});
+    now.status = now.status.with(ia32_rtit_status::TriggerEn{false});
+    return now;
+}
+
+/// Source: REG-020, REG-022, REG-023.
+constexpr auto write_ctl(capabilities const& of, msr_state now, ia32_rtit_ctl value,
+                         context const& code) noexcept -> effect {
+    bool const was_on = now.ctl.get<ia32_rtit_ctl::TraceEn>();
+    now.ctl = value;
+    bool const is_on = value.get<ia32_rtit_ctl::TraceEn>();
+    if (was_on == is_on) { return {.state = now}; }
+    return is_on ? enabled(of, now, code) : effect{.state = disabled(now)};
+}
+
+/// A write of a covered MSR other than IA32_RTIT_CTL, which the processor has. What is
+/// write-ignored stays.
+///
+/// Source: REG-050, REG-203.
+constexpr auto store(msr_state now, uint32_t index, uint64_t value) noexcept -> msr_state {
+    switch (index) {
+        case ia32_rtit_status::address: {
+            constexpr auto kept = ia32_rtit_status::write_ignored_mask();
+            now.status = {(value & ~kept) | (now.status.raw & kept)};
+            break;
+        }
+        case reg::ia32_perf_global_status_reset::address:
+            now.perf_global_status = {now.perf_global_status.raw & ~value};
+            break;
+        case reg::ia32_perf_global_status_set::address:
+            now.perf_global_status = {now.perf_global_status.raw | value};
+            break;
+        default: put(now, index, value); break;
+    }
+    return now;
+}
+
+}  // namespace detail
+
+/// What a WRMSR does, by code that `code` describes.
+///
+/// Errors: those of `check_write`; the state is then the one before.
+/// Source: SDM vol. 3, "IA32_RTIT_CTL MSR", "IA32_RTIT_STATUS MSR"; REG-009, REG-020..023, REG-043,
+///         REG-050, REG-053, REG-056..068, REG-072, REG-080, REG-203.
+[[nodiscard]] constexpr auto effect_of_write(capabilities const& of, msr_state const& now,
+                                             uint32_t index, uint64_t value,
+                                             context const& code = {},
+                                             policy const& how = {}) noexcept -> effect {
+    auto const outcome = check_write(of, now, index, value, code.cpl, how);
+    if (!outcome) { return {.outcome = outcome, .state = now}; }
+    return index == ia32_rtit_ctl::address ? detail::write_ctl(of, now, ia32_rtit_ctl{value}, code)
+                                           : effect{.state = detail::store(now, index, value)};
+}
+
+/// What an RDMSR gives.
+struct read_result {
+    verdict outcome{};
+    uint64_t value = 0;
+
+    constexpr explicit operator bool() const noexcept { return static_cast<bool>(outcome); }
+};
+
+/// Source: REG-011, REG-080.
+[[nodiscard]] constexpr auto read(capabilities const& of, msr_state const& now, uint32_t index,
+                                  unsigned cpl = 0) noexcept -> read_result {
+    auto const outcome = check_read(of, index, cpl);
+    return {outcome, outcome ? value_of(now, index) : 0};
+}
+
+}  // namespace ptspec::access
+
+// ---- ptspec/access/paths.hpp ----
+
+/// The ways in which a value reaches an MSR, and what a value that faults does on each.
+namespace ptspec::access {
+
+/// Source: REG-010.
+enum class write_path : uint8_t {
+    wrmsr,
+    xrstors,  ///< component 8 of an XSAVE area
+    vm_entry_msr_load_list,
+    vm_exit_msr_load_list,
+};
+
+/// What happens where a value is refused.
+enum class refusal : uint8_t {
+    none,                ///< the value was taken
+    general_protection,  ///< #GP(0)
+    vm_entry_fails,      ///< exit reason 34 with bit 31 set, "VM-entry failure due to MSR loading"
+    vmx_abort,
+};
+
+/// The exit reason of a VM entry that fails over its MSR-load list.
+///
+/// Source: REG-010.
+inline constexpr uint32_t exit_reason_of_msr_load_failure = 0x8000'0000U | 34U;
+
+/// What a refused value does on a path.
+///
+/// Source: SDM vol. 3, "Loading MSRs" of VM entries and of VM exits; REG-010.
+[[nodiscard]] constexpr auto refusal_on(write_path path) noexcept -> refusal {
+    switch (path) {
+        case write_path::vm_entry_msr_load_list: return refusal::vm_entry_fails;
+        case write_path::vm_exit_msr_load_list: return refusal::vmx_abort;
+        case write_path::wrmsr:
+        case write_path::xrstors: break;
+    }
+    return refusal::general_protection;
+}
+
+/// The verdict on a write, and what a refused one does.
+struct path_verdict {
+    verdict outcome{};
+    refusal how = refusal::none;
+
+    constexpr explicit operator bool() const noexcept { return static_cast<bool>(outcome); }
+};
+
+/// The checks of a WRMSR at CPL 0, for a value that comes on another path.
+///
+/// Errors: those of `check_write`.
+/// Source: REG-010.
+[[nodiscard]] constexpr auto check_write_on(write_path path, capabilities const& of,
+                                            msr_state const& now, uint32_t index, uint64_t value,
+                                            policy const& how = {}) noexcept -> path_verdict {
+    auto const outcome = check_write(of, now, index, value, 0, how);
+    return {outcome, outcome.what == answer::gp ? refusal_on(path) : refusal::none};
+}
+
+}  // namespace ptspec::access
+
+// ---- ptspec/access/lbr.hpp ----
+
+/// Branch records (LBR, LER, BTS, BTM) on the processors where Intel PT excludes them.
+namespace ptspec::access {
+
+/// True on the signatures where Intel PT and branch records exclude each other.
+///
+/// Source: REG-180, REG-184.
+[[nodiscard]] constexpr auto excludes_lbr(reg::cpuid_01h_eax signature) noexcept -> bool {
+    return cpu::quirks_of(signature).has(cpu::quirk::lbr_exclusive);
+}
+
+/// True while TraceEn keeps branch records from being made.
+///
+/// Source: SDM vol. 3, "Interaction of Intel Processor Trace and LBR"; REG-180, REG-181.
+[[nodiscard]] constexpr auto suspends_lbr(reg::cpuid_01h_eax signature, ia32_rtit_ctl ctl) noexcept
+    -> bool {
+    return ctl.get<ia32_rtit_ctl::TraceEn>() && excludes_lbr(signature);
+}
+
+/// How many entries a stack of last branches can have.
+inline constexpr uint32_t most_lbr_entries = 32;
+
+/// True for the MSRs of branch records that read 0 and drop writes while they are suspended.
+/// IA32_DEBUGCTL is not among them.
+///
+/// Source: REG-182.
+[[nodiscard]] constexpr auto is_lbr_msr(uint32_t index) noexcept -> bool {
+    auto const in_stack = [=](uint32_t first) {
+        return index >= first && index - first < most_lbr_entries;
+    };
+    return in_stack(reg::msr_lastbranch_x_from_ip::address(0)) ||
+           in_stack(reg::msr_lastbranch_x_to_ip::address(0)) ||
+           in_stack(reg::msr_lbr_info_x::address(0)) || index == reg::msr_lastbranch_tos::address ||
+           index == reg::msr_lbr_select::address || index == reg::msr_ler_from_lip::address ||
+           index == reg::msr_ler_to_lip::address;
+}
+
+/// True while an RDMSR of `index` gives 0 and a WRMSR of it changes nothing. Neither faults.
+///
+/// Source: REG-181, REG-182.
+[[nodiscard]] constexpr auto is_suspended(reg::cpuid_01h_eax signature, ia32_rtit_ctl ctl,
+                                          uint32_t index) noexcept -> bool {
+    return suspends_lbr(signature, ctl) && is_lbr_msr(index);
+}
+
+/// True when a write of IA32_RTIT_CTL from `before` to `after` resets the stack of last branches.
+///
+/// Source: REG-183.
+[[nodiscard]] constexpr auto resets_lbr(reg::cpuid_01h_eax signature, ia32_rtit_ctl before,
+                                        ia32_rtit_ctl after) noexcept -> bool {
+    return suspends_lbr(signature, before) && !suspends_lbr(signature, after);
+}
+
+}  // namespace ptspec::access
+
+// ---- ptspec/access/events.hpp ----
+
+/// Events other than instructions that access MSRs: resets, INIT, SMM, VMX, measured launch.
+namespace ptspec::access {
+
+/// The state after power is applied.
+///
+/// Source: REG-090.
+[[nodiscard]] constexpr auto cold_reset() noexcept -> msr_state { return {}; }
+
+/// The state after a warm reset. With IP filtering all MSRs of Intel PT but TraceEn survive. What a
+/// reset makes of the MSRs next to them is left to whoever models those.
+///
+/// Source: REG-091..093.
+[[nodiscard]] constexpr auto warm_reset(capabilities const& of, msr_state const& now) noexcept
+    -> msr_state {
+    auto next = detail::disabled(now);
+    if (!of.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::IPFILT_WRSTPRSV>()) {
+        next = cold_reset();
+        next.xss = now.xss;
+        next.perf_global_status = now.perf_global_status;
+        next.debugctl = now.debugctl;
+    }
+    next.in_vmx_operation = false;
+    next.in_smm = false;
+    return next;
+}
+
+/// The state after INIT: tracing goes on, in the context `code`.
+///
+/// Source: REG-094.
+[[nodiscard]] constexpr auto init(capabilities const& of, msr_state const& now,
+                                  context const& code = {}) noexcept -> msr_state {
+    return after_branch(of, now, code);
+}
+
+// ------------------------------------------------------------------------------------ SMM
+
+/// What an SMI leads to.
+enum class smm_treatment : uint8_t {
+    by_default,
+    dual_monitor,  ///< a VM exit to the SMI-transfer monitor, which saves and restores MSRs itself
+};
+
+/// The state after the delivery of an SMI. In SMM an SMI waits.
+///
+/// Source: SDM vol. 3, "System Management Mode (SMM)"; REG-100, REG-104..106.
+[[nodiscard]] constexpr auto smi(msr_state const& now,
+                                 smm_treatment how = smm_treatment::by_default) noexcept
+    -> msr_state {
+    if (now.in_smm || how == smm_treatment::dual_monitor) { return now; }
+    auto next = detail::disabled(now);
+    next.smram_trace_en = now.ctl.get<ia32_rtit_ctl::TraceEn>();
+    next.in_smm = true;
+    return next;
+}
+
+enum class rsm_outcome : uint8_t {
+    resumed,
+    shutdown,          ///< the processor shut down: `why` says by which rule
+    undefined_opcode,  ///< #UD: the processor was not in SMM
+};
+
+struct rsm_result {
+    rsm_outcome outcome = rsm_outcome::resumed;
+    rule why = rule::none;
+    effect done{};  ///< what followed where the processor resumed
+
+    constexpr explicit operator bool() const noexcept { return outcome == rsm_outcome::resumed; }
+};
+
+/// What RSM does: TraceEn comes back, into the context `code` that is resumed.
+///
+/// Source: SDM vol. 3, "System Management Mode (SMM)"; REG-101..103.
+[[nodiscard]] constexpr auto rsm(capabilities const& of, msr_state const& now,
+                                 context const& code = {}, policy const& how = {}) noexcept
+    -> rsm_result {
+    if (!now.in_smm) { return {rsm_outcome::undefined_opcode, rule::none, {.state = now}}; }
+    if (now.ctl.get<ia32_rtit_ctl::TraceEn>()) {
+        return {rsm_outcome::shutdown, rule::REG_102, {.state = now}};
+    }
+    bool const both = now.smram_trace_en && now.debugctl.get<reg::ia32_debugctl::LBR>() &&
+                      excludes_lbr(of.leaf_01_eax);
+    if (both && how.lbr_after_rsm_shuts_down) {
+        return {rsm_outcome::shutdown, rule::REG_103, {.state = now}};
+    }
+    auto next = now;
+    next.in_smm = false;
+    next.smram_trace_en = false;
+    if (!now.smram_trace_en) { return {rsm_outcome::resumed, rule::none, {.state = next}}; }
+    next.ctl = next.ctl.with(ia32_rtit_ctl::TraceEn{true});
+    return {rsm_outcome::resumed, rule::none, detail::enabled(of, next, code)};
+}
+
+// ------------------------------------------------------------------------------------ VMX, SMX
+
+/// The state after VMXON. It ends tracing where Intel PT cannot be used in VMX operation.
+///
+/// Source: REG-110.
+[[nodiscard]] constexpr auto vmxon(capabilities const& of, msr_state const& now) noexcept
+    -> msr_state {
+    auto next = of.vmx() == cpu::vmx_support::none ? detail::disabled(now) : now;
+    next.in_vmx_operation = true;
+    return next;
+}
+
+/// The state after VMXOFF.
+[[nodiscard]] constexpr auto vmxoff(msr_state now) noexcept -> msr_state {
+    now.in_vmx_operation = false;
+    return now;
+}
+
+/// The state after GETSEC[SENTER] or GETSEC[ENTERACCS], which end tracing for good. SENTER does it
+/// on the other logical processors, too.
+///
+/// Source: REG-111.
+[[nodiscard]] constexpr auto measured_launch(msr_state const& now) noexcept -> msr_state {
+    return detail::disabled(now);
+}
+
+/// The state while an authenticated code module is set up: TraceEn is cleared, and no packet tells.
+///
+/// Source: REG-112.
+[[nodiscard]] constexpr auto acm_begins(msr_state const& now) noexcept -> msr_state {
+    return detail::disabled(now);
+}
+
+/// The state when the module has ended, where `before` is the state before it began.
+///
+/// Source: REG-112.
+[[nodiscard]] constexpr auto acm_ended(capabilities const& of, msr_state now,
+                                       msr_state const& before, context const& code = {}) noexcept
+    -> msr_state {
+    if (!before.ctl.get<ia32_rtit_ctl::TraceEn>()) { return now; }
+    now.ctl = now.ctl.with(ia32_rtit_ctl::TraceEn{true});
+    return detail::enabled(of, now, code).state;
+}
+
+}  // namespace ptspec::access
+
+// ---- ptspec/access/xsave.hpp ----
+
+/// XSAVES and XRSTORS of component 8, the state of Intel PT.
+///
+/// Here RFBM[8] is 1: the instruction was asked for the component, and IA32_XSS lets it.
+namespace ptspec::access {
+
+using reg::xsave_pt_state;
+
+namespace detail {
+
+/// Calls `each` with every MSR of the component: its index and what the image holds for it. CTL is
+/// not among them, it goes alone: first out, last in.
+template <class Each>
+constexpr void for_each_but_ctl(xsave_pt_state const& image, Each&& each) noexcept {
+    using area = xsave_pt_state;
+    each(ia32_rtit_output_base::address, image.get<area::IA32_RTIT_OUTPUT_BASE>().raw);
+    each(ia32_rtit_output_mask_ptrs::address, image.get<area::IA32_RTIT_OUTPUT_MASK_PTRS>().raw);
+    each(ia32_rtit_status::address, image.get<area::IA32_RTIT_STATUS>().raw);
+    each(ia32_rtit_cr3_match::address, image.get<area::IA32_RTIT_CR3_MATCH>().raw);
+    each(ia32_rtit_addr::address(0, range_end::a), image.get<area::IA32_RTIT_ADDR0_A>().raw);
+    each(ia32_rtit_addr::address(0, range_end::b), image.get<area::IA32_RTIT_ADDR0_B>().raw);
+    each(ia32_rtit_addr::address(1, range_end::a), image.get<area::IA32_RTIT_ADDR1_A>().raw);
+    each(ia32_rtit_addr::address(1, range_end::b), image.get<area::IA32_RTIT_ADDR1_B>().raw);
+}
+
+}  // namespace detail
+
+// ------------------------------------------------------------------------------------ XSAVES
+
+struct xsaves_result {
+    xsave_pt_state image{};
+    msr_state state{};  ///< afterwards: TraceEn is 0
+};
+
+/// What XSAVES stores, and leaves behind. Where the instruction faults on its way, the state before
+/// holds: TraceEn gets its old value back.
+///
+/// Source: SDM vol. 1, "Operation of XSAVES"; REG-141, REG-142.
+[[nodiscard]] constexpr auto xsaves(capabilities const& of, msr_state const& now) noexcept
+    -> xsaves_result {
+    using area = xsave_pt_state;
+    auto const left = detail::disabled(now);
+    auto const held = [&](uint32_t index) {
+        return detail::rule_of_absence(of, index) == rule::none ? value_of(left, index) : 0;
+    };
+    auto const held_addr = [&](unsigned n, range_end end) {
+        return wrapped{held(ia32_rtit_addr::address(n, end))};
+    };
+    return {
+        xsave_pt_state{}.with(
+            area::IA32_RTIT_CTL{now.ctl},
+            area::IA32_RTIT_OUTPUT_BASE{wrapped{held(ia32_rtit_output_base::address)}},
+            area::IA32_RTIT_OUTPUT_MASK_PTRS{wrapped{held(ia32_rtit_output_mask_ptrs::address)}},
+            area::IA32_RTIT_STATUS{left.status},
+            area::IA32_RTIT_CR3_MATCH{wrapped{held(ia32_rtit_cr3_match::address)}},
+            area::IA32_RTIT_ADDR0_A{held_addr(0, range_end::a)},
+            area::IA32_RTIT_ADDR0_B{held_addr(0, range_end::b)},
+            area::IA32_RTIT_ADDR1_A{held_addr(1, range_end::a)},
+            area::IA32_RTIT_ADDR1_B{held_addr(1, range_end::b)}),
+        left};
+}
+
+/// True for an image that XSAVES may mark as initial in XSTATE_BV: all 0, or LowerMask all ones.
+///
+/// Source: REG-147.
+[[nodiscard]] constexpr auto is_initial(xsave_pt_state const& image) noexcept -> bool {
+    bool initial = image.get<xsave_pt_state::IA32_RTIT_CTL>().raw == 0;
+    detail::for_each_but_ctl(image, [&](uint32_t index, uint64_t value) {
+        initial = initial && (value == 0 || (index == ia32_rtit_output_mask_ptrs::address &&
+                                             value == ia32_rtit_output_mask_ptrs::forced_1_mask()));
+    });
+    return initial;
+}
+
+// ------------------------------------------------------------------------------------ XRSTORS
+
+/// The rule by which XRSTORS refuses the header of an XSAVE area before it looks at Intel PT.
+///
+/// Source: SDM vol. 1, "Operation of XRSTORS"; REG-148.
+[[nodiscard]] constexpr auto check_header(reg::xsave_header_xstate_bv present,
+                                          reg::xsave_header_xcomp_bv format,
+                                          reg::ia32_xss allowed) noexcept -> verdict {
+    using xcomp = reg::xsave_header_xcomp_bv;
+    bool const compacted = format.get<xcomp::Compacted>();
+    bool const inside = (present.raw & ~format.raw) == 0 && present.raw >> 63 == 0;
+    bool const enabled = !format.get<xcomp::PT>() || allowed.get<reg::ia32_xss::PT_STATE>();
+    return compacted && inside && enabled ? verdict{} : verdict{answer::gp, rule::REG_148};
+}
+
+struct xrstors_result {
+    effect done{};                  ///< where XRSTORS faults, the state is the one before
+    uint32_t refused_msr = 0;       ///< the MSR whose quadword was refused, or 0
+    rule why_refused = rule::none;  ///< the rule that a WRMSR of that quadword breaks
+
+    constexpr explicit operator bool() const noexcept { return static_cast<bool>(done); }
+};
+
+namespace detail {
+
+constexpr auto refused(msr_state const& now, rule why) noexcept -> effect {
+    return {.outcome = {answer::gp, why}, .state = now};
+}
+
+/// The rule by which XRSTORS refuses a quadword. A zero for an MSR that the processor lacks is
+/// passed over.
+///
+/// Source: REG-144.
+constexpr auto rule_against(capabilities const& of, msr_state const& now, uint32_t index,
+                            uint64_t value, policy const& how) noexcept -> rule {
+    auto const absent = rule_of_absence(of, index);
+    if (absent != rule::none) { return value == 0 ? rule::none : absent; }
+    return broken_rule(of, now, index, value, how);
+}
+
+}  // namespace detail
+
+/// What XRSTORS does with an image: every quadword is checked as by WRMSR, and TraceEn is written
+/// last. `code` is what runs when TraceEn rises.
+///
+/// Errors: REG-143 while TraceEn is 1; REG-144 for a quadword that is refused, or reserved bytes
+///         that are not 0. Then no MSR changes (a processor may have loaded some; TraceEn is 0).
+/// Source: SDM vol. 1, "Operation of XRSTORS"; REG-143..145.
+[[nodiscard]] constexpr auto xrstors(capabilities const& of, msr_state const& now,
+                                     xsave_pt_state const& image, context const& code = {},
+                                     policy const& how = {}) noexcept -> xrstors_result {
+    if (now.ctl.get<ia32_rtit_ctl::TraceEn>()) { return {detail::refused(now, rule::REG_143)}; }
+    if (!image.reserved_quadwords_are_zero()) { return {detail::refused(now, rule::REG_144)}; }
+    auto const ctl = image.get<xsave_pt_state::IA32_RTIT_CTL>();
+    uint32_t refused_msr = ia32_rtit_ctl::address;
+    rule why = detail::rule_against(of, now, refused_msr, ctl.raw, how);
+    auto next = now;
+    detail::for_each_but_ctl(image, [&](uint32_t index, uint64_t value) {
+        if (why != rule::none) { return; }
+        refused_msr = index;
+        why = detail::rule_against(of, now, index, value, how);
+        if (detail::rule_of_absence(of, index) == rule::none) {
+            next = detail::store(next, index, value);
+        }
+    });
+    if (why != rule::none) { return {detail::refused(now, rule::REG_144), refused_msr, why}; }
+    return {detail::write_ctl(of, next, ctl, code)};
+}
+
+/// What XRSTORS does where XSTATE_BV[8] is 0: the component gets its initial configuration.
+///
+/// Errors: REG-143 while TraceEn is 1.
+/// Source: REG-143, REG-146.
+[[nodiscard]] constexpr auto xrstors_init(msr_state const& now) noexcept -> xrstors_result {
+    if (now.ctl.get<ia32_rtit_ctl::TraceEn>()) { return {detail::refused(now, rule::REG_143)}; }
+    msr_state const initial{};
+    auto next = now;
+    next.ctl = initial.ctl;
+    next.output_base = initial.output_base;
+    next.output_mask_ptrs = initial.output_mask_ptrs;
+    next.status = initial.status;
+    next.cr3_match = initial.cr3_match;
+    next.addr[0] = initial.addr[0];
+    next.addr[1] = initial.addr[1];
+    return {effect{.state = next}};
+}
+
+}  // namespace ptspec::access
+
+// ---- ptspec/access/pmi.hpp ----
+
+/// What the delivery of a performance-monitoring interrupt does next to Intel PT.
+namespace ptspec::access {
+
+struct pmi_result {
+    msr_state state{};
+    bool clears_global_ctrl = false;  ///< IA32_PERF_GLOBAL_CTRL becomes 0
+};
+
+/// What a ToPA interrupt freezes, which is what any interrupt of performance monitoring does. From
+/// version 4 of performance monitoring on bits of IA32_PERF_GLOBAL_STATUS freeze, before it the
+/// enables are cleared. Intel PT goes on.
+///
+/// Source: SDM vol. 3, "ToPA PMI"; REG-205.
+[[nodiscard]] constexpr auto deliver_pmi(cpu::capabilities const& of, msr_state now) noexcept
+    -> pmi_result {
+    using debugctl = reg::ia32_debugctl;
+    using status = reg::ia32_perf_global_status;
+    auto const version = of.leaf_0a_eax.get<reg::cpuid_0ah_eax::VersionID>();
+    bool const counters = version >= 2 && now.debugctl.get<debugctl::FREEZE_PERFMON_ON_PMI>();
+    bool const branches = version >= 2 && now.debugctl.get<debugctl::FREEZE_LBRS_ON_PMI>();
+    if (version < 4) {
+        if (branches) { now.debugctl = now.debugctl.with(debugctl::LBR{false}); }
+        return {now, counters};
+    }
+    if (counters) { now.perf_global_status = now.perf_global_status.with(status::CTR_Frz{true}); }
+    if (branches) { now.perf_global_status = now.perf_global_status.with(status::LBR_Frz{true}); }
+    return {now, false};
+}
+
+}  // namespace ptspec::access
+
+// ---- ptspec/access/image.hpp ----
+
+/// An `msr_state` as bytes, to be kept or to be moved to another processor.
+namespace ptspec::access {
+
+/// Why bytes are not taken as a state.
+enum class image_error : uint8_t {
+    none,
+    truncated,      ///< fewer bytes than the image says, or than its head has
+    not_an_image,   ///< the bytes are no image of an `msr_state`
+    other_version,  ///< an image, in a form that this version does not know
+    wrong_size,     ///< more bytes than the image has
+    unknown_flags,  ///< flags that this version does not know, or that exclude each other
+    refused,        ///< the processor cannot hold this value: the result says of which MSR, and why
+};
+
+/// The version of the form that `save` writes.
+inline constexpr uint32_t image_version = 1;
+
+namespace detail {
+
+/// The letters PTSTATE and a zero, as a little-endian number.
+inline constexpr uint64_t image_magic = 0x0045'5441'5453'5450;
+
+inline constexpr uint64_t flag_in_vmx_operation = 1;
+inline constexpr uint64_t flag_in_smm = 2;
+inline constexpr uint64_t flag_smram_trace_en = 4;
+
+/// The MSRs of an image, in its order.
+inline constexpr uint32_t image_msrs[] = {
+    ia32_rtit_ctl::address,
+    ia32_rtit_status::address,
+    ia32_rtit_output_base::address,
+    ia32_rtit_output_mask_ptrs::address,
+    ia32_rtit_cr3_match::address,
+    ia32_rtit_addr::address(0, range_end::a),
+    ia32_rtit_addr::address(0, range_end::b),
+    ia32_rtit_addr::address(1, range_end::a),
+    ia32_rtit_addr::address(1, range_end::b),
+    ia32_rtit_addr::address(2, range_end::a),
+    ia32_rtit_addr::address(2, range_end::b),
+    ia32_rtit_addr::address(3, range_end::a),
+    ia32_rtit_addr::address(3, range_end::b),
+    reg::ia32_xss::address,
+    reg::ia32_perf_global_status::address,
+    reg::ia32_debugctl::address,
+};
+inline constexpr size_t image_msr_count = sizeof(image_msrs) / sizeof(image_msrs[0]);
+inline constexpr size_t image_head = 16;
+
+}  // namespace detail
+
+/// The size of an image in bytes.
+inline constexpr size_t image_size = detail::image_head + 8 * (detail::image_msr_count + 1);
+
+/// A state as bytes.
+///
+/// Shape: 16 bytes of head: `PTSTATE` and a zero, then version and size in bytes, 4 bytes each.
+///        Then 8 bytes for each MSR: CTL, STATUS, OUTPUT_BASE, OUTPUT_MASK_PTRS, CR3_MATCH, ADDR0_A
+///        to ADDR3_B, IA32_XSS, IA32_PERF_GLOBAL_STATUS, IA32_DEBUGCTL. Then 8 bytes of flags: 1 in
+///        VMX operation, 2 in SMM, 4 the TraceEn that the SMI saved. All numbers are little-endian.
+[[nodiscard]] constexpr auto save(msr_state const& now) noexcept -> byte_array<image_size> {
+    byte_array<image_size> image;
+    uint8_t* to = image.data();
+    store_le64(to, detail::image_magic);
+    store_le64(to + 8, uint64_t{image_size} << 32 | image_version);
+    to += detail::image_head;
+    for (uint32_t const index : detail::image_msrs) {
+        store_le64(to, value_of(now, index));
+        to += 8;
+    }
+    store_le64(to, (now.in_vmx_operation ? detail::flag_in_vmx_operation : 0) |
+                       (now.in_smm ? detail::flag_in_smm : 0) |
+                       (now.smram_trace_en ? detail::flag_smram_trace_en : 0));
+    return image;
+}
+
+/// A state out of bytes, or why there is none.
+struct load_result {
+    image_error why = image_error::none;
+    rule broken = rule::none;  ///< of a value that is refused: the rule that it breaks
+    uint32_t msr = 0;          ///< and the MSR whose value it is
+    msr_state state{};         ///< as after a cold reset where there is an error
+
+    constexpr explicit operator bool() const noexcept { return why == image_error::none; }
+};
+
+namespace detail {
+
+constexpr auto refused_value(rule broken, uint32_t index) noexcept -> load_result {
+    return {image_error::refused, broken, index, {}};
+}
+
+/// The rule by which a processor cannot hold a value, whatever it is doing.
+///
+/// Source: REG-012..015, REG-024..044, REG-052..055, REG-070..076, REG-140, REG-204.
+constexpr auto rule_against_holding(capabilities const& of, uint32_t index, uint64_t value) noexcept
+    -> rule {
+    if (auto const absent = rule_of_absence(of, index); absent != rule::none) {
+        return value == value_of(msr_state{}, index) ? rule::none : absent;
+    }
+    if (index == ia32_rtit_ctl::address) { return cpu::broken_rule(of, ia32_rtit_ctl{value}); }
+    if (index == reg::ia32_perf_global_status::address) {
+        // What it can hold is what can be set in it.
+        index = reg::ia32_perf_global_status_set::address;
+    }
+    return broken_rule(of, msr_state{}, index, value);
+}
+
+}  // namespace detail
+
+/// A state out of the bytes that `save` made, for a processor that has to be able to hold it. The
+/// bytes may be anything.
+///
+/// Errors: those of `image_error`. A value is refused by the rule that a WRMSR of it would break on
+///         this processor; TriggerEn that does not follow from the other bits by REG-056; a trace
+///         that goes on in VMX operation where it cannot by REG-121.
+/// Source: REG-056, REG-121, and the rules of `find_broken_rules`.
+[[nodiscard]] constexpr auto load(capabilities const& of, byte_view image) noexcept -> load_result {
+    if (image.size() < 8) { return {image_error::truncated}; }
+    if (load_le64(image.data()) != detail::image_magic) { return {image_error::not_an_image}; }
+    if (image.size() < detail::image_head) { return {image_error::truncated}; }
+    uint64_t const form = load_le64(image.data() + 8);
+    if ((form & low_bits(32)) != image_version) { return {image_error::other_version}; }
+    if (form >> 32 != image_size) { return {image_error::wrong_size}; }
+    if (image.size() < image_size) { return {image_error::truncated}; }
+    if (image.size() > image_size) { return {image_error::wrong_size}; }
+
+    load_result loaded;
+    uint8_t const* from = image.data() + detail::image_head;
+    for (uint32_t const index : detail::image_msrs) {
+        uint64_t const value = load_le64(from);
+        auto const broken = detail::rule_against_holding(of, index, value);
+        if (broken != rule::none) { return detail::refused_value(broken, index); }
+        put(loaded.state, index, value);
+        from += 8;
+    }
+    uint64_t const flags = load_le64(from);
+    msr_state& state = loaded.state;
+    state.in_vmx_operation = (flags & detail::flag_in_vmx_operation) != 0;
+    state.in_smm = (flags & detail::flag_in_smm) != 0;
+    state.smram_trace_en = (flags & detail::flag_smram_trace_en) != 0;
+    if (flags > 7 || (state.smram_trace_en && !state.in_smm)) {
+        return {image_error::unknown_flags};
+    }
+    if (state.status.get<ia32_rtit_status::TriggerEn>() != trigger_en(state.ctl, state.status)) {
+        return detail::refused_value(rule::REG_056, ia32_rtit_status::address);
+    }
+    bool const on = state.ctl.get<ia32_rtit_ctl::TraceEn>();
+    if (on && detail::is_barred_by_vmx(of, state, state.ctl, {})) {
+        return detail::refused_value(rule::REG_121, ia32_rtit_ctl::address);
+    }
+    return loaded;
+}
+
+}  // namespace ptspec::access
+
 // ---- ptspec/topa/entry.hpp ----
 
 /// Entries of a Table of Physical Addresses (ToPA).
@@ -1482,21 +5968,70 @@ struct end_entry : bit_word<end_entry, uint64_t> {
         end_entry{}.with(end_entry::END{true}, end_entry::NextTable{wrapped{next_table}}).raw};
 }
 
+// ------------------------------------------------------------------------------------ rules
+
+/// Calls `found` with every rule by which an entry cannot have an address, in the order of their
+/// numbers. `base` is the address that is meant; of its bits below 4 KB an entry keeps none.
+///
+/// Errors: OUT-061 a next table not at a multiple of 4 KB; OUT-062 a region not aligned to its
+///         size; OUT-063 an address beyond MAXPHYADDR.
+/// Source: OUT-042, OUT-061..063.
+template <class Found>
+constexpr void find_broken_rules_of_base(entry which, uint64_t base, max_phys_addr width,
+                                         Found&& found) noexcept {
+    bool const end = which.get<entry::END>();
+    if (end && !is_aligned(base, 4096)) { found(rule::OUT_061); }
+    if (!end && !is_aligned(base, bytes_in(which.get<entry::Size>()))) { found(rule::OUT_062); }
+    if (!width.reaches(base)) { found(rule::OUT_063); }
+}
+
+/// Calls `found` with every rule that an entry breaks wherever it stands, in the order of their
+/// numbers.
+///
+/// Errors: OUT-060 reserved bit; OUT-062, OUT-063 as above; OUT-065 END with INT or STOP.
+/// Source: OUT-043, OUT-060..065.
+template <class Found>
+constexpr void find_broken_rules(entry which, max_phys_addr width, Found&& found) noexcept {
+    if (which.reserved_bits_set() != 0) { found(rule::OUT_060); }
+    find_broken_rules_of_base(which, which.get<entry::Base>(), width, found);
+    if (which.get<entry::END>() && (which.get<entry::INT>() || which.get<entry::STOP>())) {
+        found(rule::OUT_065);
+    }
+}
+
+/// Calls `found` with every rule that an entry breaks at its place in a table, in the order of their
+/// numbers.
+///
+/// Errors: those of an entry wherever it stands; OUT-066 END in entry 0.
+/// Source: OUT-060..066, OUT-072.
+template <class Found>
+constexpr void find_broken_rules(entry which, size_t index, max_phys_addr width,
+                                 Found&& found) noexcept {
+    find_broken_rules(which, width, found);
+    if (which.get<entry::END>() && index == 0) { found(rule::OUT_066); }
+}
+
+/// Calls `found` with every rule that an entry breaks in addition where a table holds a single
+/// region: where CPUID.14H.0:ECX.MENTRY is 0. `table` is the table's physical address.
+///
+/// Errors: OUT-067 an output region that is not entry 0; OUT-068 END to another table.
+/// Source: OUT-067, OUT-068, OUT-100.
+template <class Found>
+constexpr void find_broken_rules_of_single_region(entry which, size_t index, uint64_t table,
+                                                  Found&& found) noexcept {
+    bool const end = which.get<entry::END>();
+    if (!end && index != 0) { found(rule::OUT_067); }
+    if (end && which.get<entry::Base>() != table) { found(rule::OUT_068); }
+}
+
 /// The first rule, by number, that an entry breaks at its place in a table.
 ///
-/// Errors: OUT-060 reserved bit; OUT-062 Base not aligned to the region's size; OUT-063 address
-///         beyond MAXPHYADDR; OUT-065 END with INT or STOP; OUT-066 END in entry 0.
 /// Source: OUT-060..066.
 [[nodiscard]] constexpr auto broken_rule(entry which, size_t index, max_phys_addr width) noexcept
     -> rule {
-    bool const end = which.get<entry::END>();
-    uint64_t const base = which.get<entry::Base>();
-    return which.reserved_bits_set() != 0                                  ? rule::OUT_060
-           : !end && !is_aligned(base, bytes_in(which.get<entry::Size>())) ? rule::OUT_062
-           : !width.reaches(base)                                          ? rule::OUT_063
-           : end && (which.get<entry::INT>() || which.get<entry::STOP>())  ? rule::OUT_065
-           : end && index == 0                                             ? rule::OUT_066
-                                                                           : rule::none;
+    first_rule first;
+    find_broken_rules(which, index, width, first);
+    return first.found;
 }
 
 }  // namespace ptspec::topa
@@ -1678,18 +6213,84 @@ using reg::ia32_rtit_output_mask_ptrs;
     return pointers.with(field{wrapped{(pointers.get<field>() + bytes) & mask_of(pointers)}});
 }
 
-/// The rule that a single range breaks when tracing is enabled.
+namespace detail {
+
+template <class Found>
+constexpr void find_broken_rules(uint64_t base, uint64_t mask, uint64_t offset,
+                                 Found&& found) noexcept {
+    if ((mask & (mask + 1)) != 0) { found(rule::OUT_022); }
+    if ((base & mask) != 0) { found(rule::OUT_023); }
+    if (offset > mask) { found(rule::OUT_024); }
+}
+
+}  // namespace detail
+
+/// Calls `found` with every rule that a single range breaks when tracing is enabled, in the order of
+/// their numbers.
 ///
 /// Errors: OUT-022 mask not contiguous; OUT-023 base not aligned to the size; OUT-024 offset
 ///         outside.
 /// Source: OUT-022..024.
+template <class Found>
+constexpr void find_broken_rules(ia32_rtit_output_base base, ia32_rtit_output_mask_ptrs pointers,
+                                 Found&& found) noexcept {
+    detail::find_broken_rules(base.raw, mask_of(pointers),
+                              pointers.get<ia32_rtit_output_mask_ptrs::OutputOffset>(), found);
+}
+
+/// The first rule, by number, that a single range breaks when tracing is enabled.
+///
+/// Source: OUT-022..024.
 [[nodiscard]] constexpr auto broken_rule(ia32_rtit_output_base base,
                                          ia32_rtit_output_mask_ptrs pointers) noexcept -> rule {
-    uint64_t const mask = mask_of(pointers);
-    return (mask & (mask + 1)) != 0                                          ? rule::OUT_022
-           : (base.raw & mask) != 0                                          ? rule::OUT_023
-           : pointers.get<ia32_rtit_output_mask_ptrs::OutputOffset>() > mask ? rule::OUT_024
-                                                                             : rule::none;
+    first_rule first;
+    find_broken_rules(base, pointers, first);
+    return first.found;
+}
+
+/// A request for an output region.
+struct region {
+    uint64_t base = 0;    ///< physical address, a multiple of the size
+    uint64_t bytes = 0;   ///< its size: 128 bytes to 4 GB, a power of two
+    uint64_t offset = 0;  ///< where in it the next byte of trace goes
+};
+
+/// The two output MSRs for a region, or what forbids them.
+struct built {
+    rule why = rule::none;
+    ia32_rtit_output_base base{};
+    ia32_rtit_output_mask_ptrs pointers{};
+
+    constexpr explicit operator bool() const noexcept { return why == rule::none; }
+};
+
+/// Calls `found` with every rule that a request breaks.
+///
+/// Errors: OUT-020 fewer than 128 bytes or more than 4 GB; OUT-022 not a power of two; OUT-023 base
+///         not aligned to the size; OUT-024 offset outside; REG-070 base beyond MAXPHYADDR.
+/// Source: OUT-020, OUT-022..024, OUT-141, REG-070.
+template <class Found>
+constexpr void find_broken_rules(region wanted, max_phys_addr width, Found&& found) noexcept {
+    if (wanted.bytes < 128 || wanted.bytes > uint64_t{1} << 32) { found(rule::OUT_020); }
+    if (wanted.bytes != 0) {
+        detail::find_broken_rules(wanted.base, wanted.bytes - 1, wanted.offset, found);
+    }
+    if (!width.reaches(wanted.base)) { found(rule::REG_070); }
+}
+
+/// The output MSRs for a region.
+///
+/// Errors: the first rule that the request breaks; the MSRs are then those of a cold reset.
+/// Source: OUT-020, OUT-022..024, REG-070.
+[[nodiscard]] constexpr auto build(region wanted, max_phys_addr width = {}) noexcept -> built {
+    using pointer = ia32_rtit_output_mask_ptrs;
+    constexpr pointer cold{pointer::forced_1_mask()};
+    first_rule first;
+    find_broken_rules(wanted, width, first);
+    if (first.found != rule::none) { return {first.found, {}, cold}; }
+    return {.base = {wanted.base},
+            .pointers = cold.with(pointer::MaskOrTableOffset{wrapped{wanted.bytes / 128 - 1}},
+                                  pointer::OutputOffset{wrapped{wanted.offset}})};
 }
 
 }  // namespace single_range
@@ -3580,6 +8181,1288 @@ template <class Packet>
 
 }  // namespace ptspec::packet
 
+// ---- ptspec/print/text.hpp ----
+
+/// Where printed text goes, and numbers as text.
+///
+/// Whatever prints hands its text on piece by piece, so that nothing has to be allocated: to a
+/// lambda that writes to a screen, to borrowed characters, to a constant.
+namespace ptspec::print {
+
+/// Anything that can be called with one piece of text after the other.
+template <class Sink>
+concept text_sink = callable<Sink&, text>;
+
+/// One piece, as `text` and nothing else, so that a sink may take any argument.
+template <text_sink Sink>
+constexpr void put(text piece, Sink&& sink) {
+    sink(piece);
+}
+
+/// Borrowed characters, filled from the front. What does not fit is cut off.
+class text_buffer {
+public:
+    constexpr text_buffer(char* first, size_t room) noexcept : first_{first}, room_{room} {}
+    template <size_t Count>
+    constexpr text_buffer(char (&array)[Count]) noexcept : first_{array}, room_{Count} {}
+
+    constexpr void operator()(text piece) noexcept {
+        for (char const letter : piece) {
+            if (size_ == room_) {
+                cut_ = true;
+                break;
+            }
+            first_[size_++] = letter;
+        }
+    }
+
+    /// The text so far. No zero stands behind it.
+    [[nodiscard]] constexpr auto written() const noexcept -> text { return {first_, size_}; }
+    /// True when something did not fit.
+    [[nodiscard]] constexpr auto was_cut() const noexcept -> bool { return cut_; }
+
+private:
+    char* first_;
+    size_t room_;
+    size_t size_ = 0;
+    bool cut_ = false;
+};
+
+/// Owned text of up to `Room` characters. What does not fit is cut off.
+template <size_t Room>
+struct fixed_text {
+    char characters[Room] = {};
+    size_t length = 0;
+    bool was_cut = false;
+
+    constexpr void operator()(text piece) noexcept {
+        text_buffer rest{characters + length, Room - length};
+        rest(piece);
+        length += rest.written().size();
+        was_cut = was_cut || rest.was_cut();
+    }
+
+    /// The text, which lives as long as this object.
+    [[nodiscard]] constexpr auto written() const noexcept -> text { return {characters, length}; }
+
+    friend constexpr auto operator==(fixed_text const& one, text two) noexcept -> bool {
+        return one.written() == two && !one.was_cut;
+    }
+};
+
+/// What `prints(sink)` prints, as a value:
+/// `written<80>([](auto& out) { print::word(start, out); })`.
+template <size_t Room, class Prints>
+constexpr auto written(Prints&& prints) -> fixed_text<Room> {
+    fixed_text<Room> out;
+    prints(out);
+    return out;
+}
+
+/// A number in hexadecimal: upper case, at least `digits` digits of 16 at the most.
+template <text_sink Sink>
+constexpr void hex(uint64_t number, Sink&& sink, unsigned digits = 1) {
+    char letters[16] = {};
+    unsigned count = 0;
+    while (count < digits || number != 0) {
+        ++count;
+        letters[16 - count] = "0123456789ABCDEF"[number & 15];
+        number >>= 4;
+    }
+    sink(text{letters + 16 - count, count});
+}
+
+template <text_sink Sink>
+constexpr void hex(wide_bits number, Sink&& sink) {
+    if (number.high != 0) { hex(number.high, sink); }
+    hex(number.low, sink, number.high != 0 ? 16 : 1);
+}
+
+/// A number in decimal.
+template <text_sink Sink>
+constexpr void decimal(uint64_t number, Sink&& sink) {
+    char letters[20] = {};
+    unsigned count = 0;
+    do {
+        ++count;
+        letters[20 - count] = static_cast<char>('0' + number % 10);
+        number /= 10;
+    } while (number != 0);
+    sink(text{letters + 20 - count, count});
+}
+
+}  // namespace ptspec::print
+
+// ---- ptspec/print/rows.hpp ----
+
+/// What a declaration says about its rows, as data: tables that whatever prints goes through, so
+/// that printing another word adds a table and no code.
+namespace ptspec::print {
+
+/// One row of a layout, or the payload of a packet, with everything that is known of it.
+struct row_facts {
+    row_info row;
+    uint64_t value;              ///< of a fixed row
+    uint32_t payload_sizes;      ///< bit n is 1 where a payload can have n bytes; else 0
+    bool ends_at_max_phys_addr;  ///< of an address: the bits from MAXPHYADDR on are reserved
+    text const* enumerators;     ///< the names of its encodings, empty where one has none
+    size_t enumerator_count;
+    auto (*amount)(uint64_t encoding) noexcept -> quantity;  ///< null: it does not say
+
+    /// The name of an encoding, empty where it has none. Names are looked for below 256.
+    [[nodiscard]] constexpr auto enumerator(uint64_t encoding) const noexcept -> text {
+        return encoding < enumerator_count ? enumerators[encoding] : text{};
+    }
+    /// What an encoding amounts to, without a unit where it does not say.
+    [[nodiscard]] constexpr auto amount_of(uint64_t encoding) const noexcept -> quantity {
+        return amount != nullptr ? amount(encoding) : quantity{};
+    }
+};
+
+/// The rows of a word or a packet from bit 0 up, and behind them the payload. Borrows what lives as
+/// long as the program.
+struct row_list {
+    text name;
+    row_facts const* first;
+    size_t count;
+    unsigned bits;  ///< with the longest payload
+    bool is_packet;
+
+    [[nodiscard]] constexpr auto begin() const noexcept -> row_facts const* { return first; }
+    [[nodiscard]] constexpr auto end() const noexcept -> row_facts const* { return first + count; }
+    [[nodiscard]] constexpr auto last() const noexcept -> row_facts const& {
+        return first[count - 1];
+    }
+};
+
+namespace detail {
+
+using namespace ptspec::detail;
+
+template <class Type>
+concept is_packet = requires { Type::about.name; };
+
+template <class Type>
+concept has_payload = is_packet<Type> && Type::payload_type::largest != 0;
+
+template <class Enum, class Encodings>
+struct enumerators;
+template <class Enum, size_t... Encoding>
+struct enumerators<Enum, index_list<Encoding...>> {
+    static constexpr text names[] = {name_of_enumerator<static_cast<Enum>(Encoding)>()...};
+};
+
+template <class Row>
+constexpr auto make_facts(row_info const& row) noexcept -> row_facts {
+    row_facts facts{};
+    facts.row = row;
+    facts.ends_at_max_phys_addr = Row::ends_at_max_phys_addr;
+    if constexpr (Row::kind == row_kind::fixed) {
+        facts.value = Row::value;
+    } else if constexpr (Row::kind == row_kind::field) {
+        if constexpr (enumeration<typename Row::value_type>) {
+            constexpr size_t count = Row::width < 8 ? size_t{1} << Row::width : 256;
+            using known = enumerators<typename Row::value_type, make_index_list<count>>;
+            facts.enumerators = known::names;
+            facts.enumerator_count = count;
+        }
+        if constexpr (requires { Row::amount(uint64_t{}); }) { facts.amount = &Row::amount; }
+    }
+    return facts;
+}
+
+/// The sizes that a payload can have: as its selector says, as its block says, or any.
+template <class Packet>
+constexpr auto payload_sizes() noexcept -> uint32_t {
+    using payload = typename Packet::payload_type;
+    if constexpr (requires { payload::size(uint64_t{}); }) {
+        using row = typename decltype(packet::detail::selector_in(
+            typename Packet::layout::rows{}))::row;
+        uint32_t sizes = 0;
+        for (uint64_t selector = 0; selector <= low_bits(row::width); ++selector) {
+            unsigned const size = payload::size(selector);
+            if (size != packet::undefined_size) { sizes |= uint32_t{1} << size; }
+        }
+        return sizes;
+    } else if constexpr (same_as<payload, packet::payload_of_block>) {
+        return uint32_t{1} << underlying(packet::block::items_of_4) |
+               uint32_t{1} << underlying(packet::block::items_of_8);
+    } else {
+        return static_cast<uint32_t>(low_bits(payload::largest + 1));
+    }
+}
+
+template <size_t Count>
+struct row_array {
+    row_facts rows[Count];
+};
+
+template <class Type, class... Rows>
+constexpr auto make_rows(type_list<Rows...>) noexcept {
+    constexpr auto infos = rows_of<Type>();
+    row_array<sizeof...(Rows) + (has_payload<Type> ? 1 : 0)> list{};
+    size_t i = 0;
+    ((list.rows[i] = make_facts<Rows>(infos[i]), ++i), ...);
+    if constexpr (has_payload<Type>) {
+        list.rows[i].row = {"payload",
+                            8 * Type::most_bytes - 1,
+                            8 * Type::head_bytes,
+                            row_kind::field,
+                            row_access::plain,
+                            false,
+                            0};
+        list.rows[i].payload_sizes = payload_sizes<Type>();
+    }
+    return list;
+}
+
+template <class Type>
+inline constexpr auto rows_in = make_rows<Type>(typename Type::layout::rows{});
+
+}  // namespace detail
+
+/// Everything about the rows of a word or a packet.
+template <class Type>
+[[nodiscard]] constexpr auto row_list_of() noexcept -> row_list {
+    constexpr auto const& rows = detail::rows_in<Type>.rows;
+    constexpr size_t count = sizeof rows / sizeof rows[0];
+    constexpr unsigned bits = rows[count - 1].row.msb + 1;
+    if constexpr (detail::is_packet<Type>) {
+        return {Type::about.name, rows, count, bits, true};
+    } else {
+        return {name_of<Type>(), rows, count, bits, false};
+    }
+}
+
+/// How a row can be written, in two words at the most.
+[[nodiscard]] constexpr auto access_name(row_access access) noexcept -> text {
+    switch (access) {
+        case row_access::plain: break;
+        case row_access::write_ignored: return "write ignored";
+        case row_access::forced_1: return "reads 1";
+        case row_access::read_only: return "read only";
+    }
+    return "read/write";
+}
+
+}  // namespace ptspec::print
+
+// ---- ptspec/print/word.hpp ----
+
+/// A word's value as text: `TraceEn=1 MTCFreq=3 (8 crystal cycles) reserved set 40000H`.
+///
+/// A number below 10 is written as it is. Every other one, and every address, is hexadecimal with
+/// an H behind it, as the manual writes it. Amounts are decimal and have their unit behind them.
+namespace ptspec::print {
+
+/// What is written of a word.
+struct style {
+    bool zeros = false;     ///< the fields that are 0, too
+    bool meanings = true;   ///< in parentheses what an encoding is called or amounts to
+    bool bare_hex = false;  ///< every number hexadecimal without an H; `; ` before reserved bits
+    unsigned max_phys_addr = 64;  ///< from this bit on the bits of an address are reserved
+
+    /// Every field.
+    static style const full;
+    /// Every field and nothing but digits: `TraceEn=1 MTCFreq=F; reserved set 40000`.
+    static style const plain_hex;
+};
+
+inline constexpr style style::full{.zeros = true};
+inline constexpr style style::plain_hex{.zeros = true, .meanings = false, .bare_hex = true};
+
+/// A field, and what it holds.
+struct field_value {
+    row_facts const* of;
+    uint64_t encoding;
+    uint64_t value;  ///< the encoding, or of an address field the address
+};
+
+/// Calls `visit(field_value)` for every field from bit 0 up.
+template <class Visitor>
+constexpr void for_each_field(row_list const& rows, wide_bits raw, Visitor&& visit) {
+    for (auto const& one : rows) {
+        if (one.row.kind != row_kind::field || one.payload_sizes != 0) { continue; }
+        uint64_t const encoding = detail::from_bit(raw, one.row.lsb) &
+                                  low_bits(one.row.msb - one.row.lsb + 1);
+        visit(field_value{&one, encoding, encoding << one.row.lowest_address_bit});
+    }
+}
+
+template <class Word, class Visitor>
+constexpr void for_each_field(Word const& word, Visitor&& visit) {
+    for_each_field(row_list_of<Word>(), packet::detail::widen(word.raw), visit);
+}
+
+namespace detail {
+
+template <class Sink>
+constexpr void hex_with_h(wide_bits number, Sink& sink, style how) {
+    hex(number, sink);
+    if (!how.bare_hex) { put("H", sink); }
+}
+
+/// A number that is no address.
+template <class Sink>
+constexpr void plain_number(wide_bits number, Sink& sink, style how) {
+    if (number.high == 0 && number.low < 10) {
+        decimal(number.low, sink);
+    } else {
+        hex_with_h(number, sink, how);
+    }
+}
+
+}  // namespace detail
+
+/// An amount with its unit, a plural: `8 crystal cycles`, `1 byte`.
+template <text_sink Sink>
+constexpr void amount(quantity const& what, Sink&& sink) {
+    decimal(what.count, sink);
+    put(" ", sink);
+    auto unit = what.unit;
+    if (what.count == 1 && unit.data()[unit.size() - 1] == 's') { --unit.length; }
+    put(unit, sink);
+}
+
+/// What a field holds: `3 (8 crystal cycles)`.
+template <text_sink Sink>
+constexpr void value(field_value const& what, Sink&& sink, style how = {}) {
+    if (what.of->row.is_address) {
+        detail::hex_with_h({what.value, 0}, sink, how);
+    } else {
+        detail::plain_number({what.value, 0}, sink, how);
+    }
+    if (!how.meanings) { return; }
+    auto const enumerator = what.of->enumerator(what.encoding);
+    auto const quantity = what.of->amount_of(what.encoding);
+    if (enumerator.size() != 0) {
+        put(" (", sink);
+        put(enumerator, sink);
+        put(")", sink);
+    } else if (quantity.unit.size() != 0) {
+        put(" (", sink);
+        amount(quantity, sink);
+        put(")", sink);
+    }
+}
+
+namespace detail {
+
+/// Items on one line, with blanks between them.
+template <class Sink>
+struct item_writer {
+    Sink& sink;
+    style how;
+    bool any = false;
+
+    constexpr void begin_item(text separator = " ") {
+        if (any) { put(separator, sink); }
+        any = true;
+    }
+    constexpr void fields(row_list const& rows, wide_bits raw) {
+        for_each_field(rows, raw, [&](field_value const& field) {
+            if (field.encoding == 0 && !how.zeros) { return; }
+            begin_item();
+            put(field.of->row.name, sink);
+            put("=", sink);
+            value(field, sink, how);
+        });
+    }
+    constexpr void other(wide_bits set) {
+        if (set == wide_bits{} || how.bare_hex) { return; }
+        begin_item();
+        put("other set ", sink);
+        hex_with_h(set, sink, how);
+    }
+    constexpr void reserved(wide_bits set) {
+        if (set == wide_bits{}) { return; }
+        begin_item(how.bare_hex ? text{"; "} : text{" "});
+        put("reserved set ", sink);
+        hex_with_h(set, sink, how);
+    }
+};
+
+constexpr auto other_bits(row_list const& rows) noexcept -> wide_bits {
+    wide_bits mask{};
+    for (auto const& one : rows) {
+        if (one.row.kind == row_kind::other) {
+            mask = mask | run_of_bits<wide_bits>(one.row.msb, one.row.lsb);
+        }
+    }
+    return mask;
+}
+
+}  // namespace detail
+
+/// A word's fields from bit 0 up, joined by blanks, and the reserved bits that are set. Where there
+/// is nothing to tell it is `0`.
+template <class Word, text_sink Sink>
+constexpr void word(Word const& word, Sink&& sink, style how = {}) {
+    detail::item_writer<bare_t<Sink>> out{sink, how};
+    auto const rows = row_list_of<Word>();
+    auto const raw = packet::detail::widen(word.raw);
+    out.fields(rows, raw);
+    out.other(raw & detail::other_bits(rows));
+    out.reserved(packet::detail::widen(word.reserved_bits_set(how.max_phys_addr)));
+    if (!out.any) { put("0", sink); }
+}
+
+}  // namespace ptspec::print
+
+// ---- ptspec/print/packet.hpp ----
+
+/// A packet as text: `PTW PayloadBytes=0 IP=1 payload=12345678H`.
+namespace ptspec::print {
+
+namespace detail {
+
+/// The bytes behind the head, and how many of them are there.
+struct payload_value {
+    wide_bits bits{};
+    unsigned bytes = 0;
+};
+
+template <class Packet>
+constexpr auto payload_of(Packet const& packet) noexcept -> payload_value {
+    if constexpr (!has_payload<Packet>) {
+        return {};
+    } else {
+        constexpr unsigned head = Packet::head_bytes;
+        unsigned length = Packet::most_bytes;
+        // Only its block tells the size of a BIP.
+        if constexpr (!same_as<typename Packet::payload_type, packet::payload_of_block>) {
+            length = Packet::length_of(packet.raw, packet::block::none);
+            // The value that selects the size has no meaning.
+            if (length < head) { return {}; }
+        }
+        auto const bits = packet::detail::widen(packet.raw);
+        return {packet::detail::first_bytes({from_bit(bits, 8 * head), bits.high >> 8 * head},
+                                            length - head),
+                length - head};
+    }
+}
+
+}  // namespace detail
+
+/// A packet's name, its fields in the order of its bits, its payload when it has one, and the
+/// reserved bits that are set.
+template <packet::packet_type Packet, text_sink Sink>
+constexpr void packet(Packet const& packet, Sink&& sink, style how = style::full) {
+    detail::item_writer<bare_t<Sink>> out{sink, how};
+    out.begin_item();
+    put(Packet::about.name, sink);
+    out.fields(row_list_of<Packet>(), packet::detail::widen(packet.raw));
+    if (auto const payload = detail::payload_of(packet); payload.bytes != 0) {
+        out.begin_item();
+        put("payload=", sink);
+        detail::plain_number(payload.bits, sink, how);
+    }
+    out.reserved(packet::detail::widen(packet.reserved_bits_set(how.max_phys_addr)));
+}
+
+template <class Packets = packet::all, text_sink Sink>
+constexpr void packet(packet::any_packet const& packet, Sink&& sink, style how = style::full) {
+    visit<Packets>([&](auto const& one) { print::packet(one, sink, how); }, packet);
+}
+
+}  // namespace ptspec::print
+
+// ---- ptspec/print/figure.hpp ----
+
+/// What stands where in a picture of a word or a packet, whatever it is drawn with.
+///
+/// A word is drawn in lines of bits. A packet, and what is longer than 64 bits, is drawn byte by
+/// byte, as the manual draws packets.
+namespace ptspec::print {
+
+[[nodiscard]] constexpr auto drawn_in_bytes(row_list const& rows) noexcept -> bool {
+    return rows.is_packet || rows.bits > 64;
+}
+
+/// How many letters there are at most before a line of bytes: `8..15`.
+[[nodiscard]] constexpr auto widest_byte_numbers(row_list const& rows) noexcept -> unsigned {
+    return rows.bits > 800 ? 8 : 6;
+}
+
+/// The part of a row that stands in one line of a picture.
+struct piece {
+    row_facts const* of;
+    unsigned msb;
+    unsigned lsb;
+
+    [[nodiscard]] constexpr auto whole() const noexcept -> bool {
+        return msb == of->row.msb && lsb == of->row.lsb;
+    }
+    [[nodiscard]] constexpr auto named() const noexcept -> bool {
+        return of->row.kind == row_kind::field;
+    }
+};
+
+/// One line of a picture: bits `msb` to `lsb`, or of a packet some bytes that one row fills.
+struct picture_line {
+    unsigned msb;
+    unsigned lsb;
+    unsigned columns;  ///< how many bits wide it is drawn
+};
+
+namespace detail {
+
+constexpr auto row_at(row_list const& of, unsigned bit) noexcept -> row_facts const& {
+    size_t i = 0;
+    while (of.first[i].row.msb < bit) { ++i; }
+    return of.first[i];
+}
+
+}  // namespace detail
+
+/// Calls `visit(picture_line)` from the top of the picture to its foot. A word is drawn from its
+/// highest bit down, `bits_per_line` in a line; a packet from its first byte on.
+template <class Visitor>
+constexpr void for_each_line(row_list const& of, unsigned bits_per_line, Visitor&& visit) {
+    if (!drawn_in_bytes(of)) {
+        for (unsigned end = of.bits; end != 0;) {
+            unsigned const first = (end - 1) / bits_per_line * bits_per_line;
+            visit(picture_line{end - 1, first, end - first});
+            end = first;
+        }
+        return;
+    }
+    for (unsigned first = 0; first < of.bits;) {
+        auto const& row = detail::row_at(of, first).row;
+        unsigned const bytes = row.lsb <= first && row.msb >= first + 7 ? (row.msb + 1 - first) / 8
+                                                                        : 1;
+        visit(picture_line{first + 8 * bytes - 1, first, 8});
+        first += 8 * bytes;
+    }
+}
+
+/// Calls `visit(piece)` for each row of a line, from the left, which is the highest bit, to the
+/// right.
+template <class Visitor>
+constexpr void for_each_piece(row_list const& of, picture_line line, Visitor&& visit) {
+    for (size_t i = of.count; i-- != 0;) {
+        auto const& row = of.first[i].row;
+        if (row.lsb > line.msb || row.msb < line.lsb) { continue; }
+        visit(piece{&of.first[i], row.msb < line.msb ? row.msb : line.msb,
+                    row.lsb > line.lsb ? row.lsb : line.lsb});
+    }
+}
+
+/// Where a piece begins and ends, its borders included.
+struct place {
+    unsigned left;
+    unsigned right;
+};
+
+/// The place of a piece in its line, where a bit is `width` wide. Several bytes of a packet are
+/// drawn as wide as one.
+[[nodiscard]] constexpr auto place_of(piece one, picture_line line, unsigned width) noexcept
+    -> place {
+    return line.msb - line.lsb >= line.columns
+               ? place{0, line.columns * width}
+               : place{(line.msb - one.msb) * width, (line.msb - one.lsb + 1) * width};
+}
+
+// ------------------------------------------------------------------------------------ words
+
+/// The sizes of a payload: `0, 2, 4, 6 or 8 bytes`, `0 to 9 bytes`.
+template <text_sink Sink>
+constexpr void byte_counts(uint32_t sizes, Sink&& sink) {
+    unsigned const lowest = lowest_bit(sizes);
+    unsigned const highest = highest_bit(sizes);
+    if (popcount(sizes) > 2 && popcount(sizes) == highest - lowest + 1) {
+        decimal(lowest, sink);
+        put(" to ", sink);
+    } else {
+        for (unsigned size = lowest; size < highest; ++size) {
+            if ((sizes >> size & 1) == 0) { continue; }
+            decimal(size, sink);
+            bool const more = (sizes >> (size + 1) & low_bits(highest - size - 1)) != 0;
+            put(more ? text{", "} : text{" or "}, sink);
+        }
+    }
+    decimal(highest, sink);
+    put(" bytes", sink);
+}
+
+/// What is written for a piece: the name, of a part of a field the part's bits, of a payload
+/// its sizes. As the manual writes it: `CR3[11:5]`.
+template <text_sink Sink>
+constexpr void label(piece const& which, Sink&& sink) {
+    auto const& row = which.of->row;
+    put(row.name, sink);
+    if (which.of->payload_sizes != 0 && popcount(which.of->payload_sizes) != 1) {
+        put(" (", sink);
+        byte_counts(which.of->payload_sizes, sink);
+        put(")", sink);
+    }
+    if (which.named() && !which.whole()) {
+        unsigned const first = row.lsb - row.lowest_address_bit;
+        put("[", sink);
+        decimal(which.msb - first, sink);
+        if (which.msb != which.lsb) {
+            put(":", sink);
+            decimal(which.lsb - first, sink);
+        }
+        put("]", sink);
+    }
+}
+
+/// The bytes of a fixed row in the order in which they stand, joined by blanks: `02H 82H`.
+template <text_sink Sink>
+constexpr void fixed_bytes(piece const& which, Sink&& sink) {
+    for (unsigned lsb = which.lsb; lsb < which.msb; lsb += 8) {
+        if (lsb != which.lsb) { put(" ", sink); }
+        hex(which.of->value >> (lsb - which.of->row.lsb) & 0xFF, sink, 2);
+        put("H", sink);
+    }
+}
+
+}  // namespace ptspec::print
+
+// ---- ptspec/print/leaders.hpp ----
+
+/// Names that do not fit into their boxes: below the line of boxes, each at the end of a line that
+/// leads to it. Places are in columns or in pixels.
+namespace ptspec::print {
+
+struct leader {
+    piece which;
+    unsigned at;     ///< where the line leaves its box
+    unsigned reach;  ///< how far bend, name and a gap behind it go from there
+    bool to_the_left;
+    unsigned level;  ///< how far down the name stands
+};
+
+/// The leaders of one line of boxes, from the left to the right.
+class leader_list {
+public:
+    static constexpr unsigned most = 64;
+
+    constexpr void add(piece which, unsigned at, unsigned reach) noexcept {
+        leaders_[count_++] = {which, at, reach, false, 0};
+    }
+    [[nodiscard]] constexpr auto begin() const noexcept -> leader const* { return leaders_; }
+    [[nodiscard]] constexpr auto end() const noexcept -> leader const* { return leaders_ + count_; }
+    /// How many levels there are.
+    [[nodiscard]] constexpr auto levels() const noexcept -> unsigned { return levels_; }
+
+    /// Gives every name a side and a level, so that no name stands on a line or on another name.
+    ///
+    /// Names go to the left of their line where there is room and else to the right. Those to the
+    /// left are placed from left to right and the others from right to left, so that a line never
+    /// has to go through a name that is there already.
+    constexpr void place(unsigned gap) noexcept {
+        unsigned taken = 0;
+        for (unsigned i = 0; i < count_; ++i) {
+            auto& one = leaders_[i];
+            one.to_the_left = one.at >= taken + one.reach;
+            if (!one.to_the_left) { taken = one.at + gap; }
+        }
+        for (unsigned i = 0; i < count_; ++i) {
+            if (leaders_[i].to_the_left) { put(i, gap); }
+        }
+        for (unsigned i = count_; i-- != 0;) {
+            if (!leaders_[i].to_the_left) { put(i, gap); }
+        }
+    }
+
+private:
+    static constexpr auto first(leader const& one) noexcept -> unsigned {
+        return one.to_the_left ? one.at - one.reach : one.at;
+    }
+    static constexpr auto last(leader const& one) noexcept -> unsigned {
+        return one.to_the_left ? one.at : one.at + one.reach;
+    }
+
+    /// The highest level below every line in the way and beside every name.
+    constexpr void put(unsigned which, unsigned gap) noexcept {
+        auto& one = leaders_[which];
+        for (bool moved = true; moved;) {
+            moved = false;
+            for (unsigned i = 0; i < count_; ++i) {
+                auto const& other = leaders_[i];
+                bool const line_in_the_way = first(one) <= other.at && other.at <= last(one);
+                bool const name_in_the_way = other.level == one.level &&
+                                             first(one) < last(other) + gap &&
+                                             first(other) < last(one) + gap;
+                if (i != which && placed_[i] && other.level >= one.level &&
+                    (line_in_the_way || name_in_the_way)) {
+                    one.level = other.level + 1;
+                    moved = true;
+                }
+            }
+        }
+        placed_[which] = true;
+        if (one.level >= levels_) { levels_ = one.level + 1; }
+    }
+
+    leader leaders_[most]{};
+    bool placed_[most]{};
+    unsigned count_ = 0;
+    unsigned levels_ = 0;
+};
+
+}  // namespace ptspec::print
+
+// ---- ptspec/print/diagram.hpp ----
+
+/// The layout of a word or a packet drawn with characters, as the manual's figures show it.
+namespace ptspec::print {
+
+/// How a diagram is drawn.
+struct drawing {
+    bool unicode = false;         ///< lines of U+2500 and up, in UTF-8; else of + - |
+    unsigned bits_per_line = 32;  ///< of a word: 64 at the most
+};
+
+namespace detail {
+
+/// One line of characters. A line is drawn as the directions into which it goes from each place;
+/// what it looks like where lines meet follows from all that were drawn there.
+template <unsigned Most = 200>
+class character_line {
+public:
+    static constexpr unsigned up = 1, down = 2, left = 4, right = 8;
+
+    constexpr void put(unsigned at, text what) noexcept {
+        for (char const letter : what) { put(at++, letter); }
+    }
+    constexpr void fill(unsigned from, unsigned to, char with) noexcept {
+        while (from < to) { put(from++, with); }
+    }
+    /// In the middle of the places from `from` to before `to`, or as much of it as there is room.
+    constexpr void centre(unsigned from, unsigned to, text what) noexcept {
+        auto const room = to - from;
+        auto const length = static_cast<unsigned>(what.size());
+        put(from + (length < room ? (room - length) / 2 : 0),
+            {what.data(), length < room ? length : room});
+    }
+    /// Text that is there stays.
+    constexpr void draw(unsigned at, unsigned directions) noexcept {
+        if (at < Most && cells_[at] <= ' ') {
+            auto const before = is_drawn(cells_[at]) ? static_cast<unsigned>(cells_[at]) : 0U;
+            put(at, static_cast<char>(before | directions));
+        }
+    }
+    /// A line from the middle of `from` to the middle of `to`.
+    constexpr void draw_across(unsigned from, unsigned to) noexcept {
+        draw(from, right);
+        for (unsigned at = from + 1; at < to; ++at) { draw(at, left | right); }
+        draw(to, left);
+    }
+
+    /// Hands the line on and begins another.
+    template <class Sink>
+    constexpr void end_line(drawing how, Sink& sink) {
+        unsigned from = 0;
+        for (unsigned at = 0; at < used_; ++at) {
+            if (!is_drawn(cells_[at])) { continue; }
+            auto const directions = static_cast<unsigned>(cells_[at]);
+            if (how.unicode) {
+                sink(text{cells_ + from, at - from});
+                char const glyph[] = {'\xE2', '\x94', last_byte_of_glyph(directions)};
+                sink(text{glyph, 3});
+                from = at + 1;
+            } else {
+                cells_[at] = directions == (up | down)      ? '|'
+                             : directions == (left | right) ? '-'
+                                                            : '+';
+            }
+        }
+        sink(text{cells_ + from, used_ - from});
+        print::put("\n", sink);
+        *this = {};
+    }
+
+private:
+    static constexpr auto is_drawn(char cell) noexcept -> bool { return cell > 0 && cell < 16; }
+    static constexpr auto last_byte_of_glyph(unsigned directions) noexcept -> char {
+        return "\x80\x82\x82\x82\x80\x98\x90\xA4\x80\x94\x8C\x9C\x80\xB4\xAC\xBC"[directions];
+    }
+
+    constexpr void put(unsigned at, char letter) noexcept {
+        if (at >= Most) { return; }
+        while (used_ <= at) { cells_[used_++] = ' '; }
+        cells_[at] = letter;
+    }
+
+    char cells_[Most]{};
+    unsigned used_ = 0;
+};
+
+/// Draws line by line.
+template <class Sink>
+class character_picture {
+public:
+    constexpr character_picture(row_list const& of, drawing how, Sink& sink)
+        : of_{of}, how_{how}, sink_{sink} {}
+
+    constexpr void draw() {
+        bool first = true;
+        for_each_line(of_, how_.bits_per_line, [&](picture_line line) {
+            if (drawn_in_bytes(of_)) {
+                draw_bytes(line, first);
+            } else {
+                draw_bits(line, first);
+            }
+            first = false;
+        });
+        if (drawn_in_bytes(of_)) { end_line(); }
+    }
+
+private:
+    using line_type = character_line<>;
+
+    /// A line of a word: numbers, boxes, and below them the names that do not fit.
+    constexpr void draw_bits(picture_line line, bool first) {
+        if (!first) { end_line(); }
+        leader_list leaders;
+        for_each_piece(of_, line, [&](piece one) { number(line, one); });
+        end_line();
+        draw_borders(line, line_type::down);
+        end_line();
+        draw_boxes(line, leaders);
+        draw_borders(line, line_type::up);
+        leaders.place(2);
+        for (auto const& one : leaders) { out_.draw(one.at, line_type::down); }
+        end_line();
+        for (unsigned level = 0; level < leaders.levels(); ++level) {
+            for (auto const& one : leaders) { draw_leader(one, level); }
+            end_line();
+        }
+    }
+
+    /// Bytes of a packet. The line above belongs to this one and to the one before it.
+    constexpr void draw_bytes(picture_line line, bool first) {
+        if (first) {
+            for (unsigned bit = 0; bit < 8; ++bit) {
+                auto const here = place_of({of_.first, bit, bit}, {7, 0, 8});
+                out_.centre(here.left + 1, here.right, text{&"01234567"[bit], 1});
+            }
+            end_line();
+        }
+        draw_borders(line, line_type::down);
+        end_line();
+        fixed_text<24> bytes;
+        decimal(line.lsb / 8, bytes);
+        if (line.msb > line.lsb + 7) {
+            put("..", bytes);
+            decimal(line.msb / 8, bytes);
+        }
+        out_.put(margin() - 1 - static_cast<unsigned>(bytes.length), bytes.written());
+        leader_list none;
+        draw_boxes(line, none);
+        draw_borders(line, line_type::up);
+    }
+
+    constexpr void number(picture_line line, piece one) {
+        auto const here = place_of(one, line);
+        if (one.msb != one.lsb) {
+            fixed_text<4> msb;
+            decimal(one.msb, msb);
+            out_.put(here.left + 1, msb.written());
+        }
+        fixed_text<4> lsb;
+        decimal(one.lsb, lsb);
+        out_.put(here.right - static_cast<unsigned>(lsb.length), lsb.written());
+    }
+
+    constexpr void draw_borders(picture_line line, unsigned direction) {
+        for_each_piece(of_, line, [&](piece one) {
+            auto const here = place_of(one, line);
+            out_.draw_across(here.left, here.right);
+            out_.draw(here.left, direction);
+            out_.draw(here.right, direction);
+        });
+    }
+
+    constexpr void draw_boxes(picture_line line, leader_list& leaders) {
+        for_each_piece(of_, line, [&](piece one) {
+            auto const here = place_of(one, line);
+            out_.draw(here.left, line_type::up | line_type::down);
+            out_.draw(here.right, line_type::up | line_type::down);
+            if (one.named()) {
+                draw_name(here, one, leaders);
+            } else if (one.of->row.kind == row_kind::fixed) {
+                draw_fixed(here, line, one);
+            } else {
+                bool const reserved = one.of->row.kind == row_kind::reserved;
+                out_.fill(here.left + 1, here.right, reserved ? '/' : '.');
+                text const name = reserved ? text{" reserved "} : text{" other "};
+                if (name.size() < here.right - here.left) {
+                    out_.centre(here.left + 1, here.right, name);
+                }
+            }
+        });
+        end_line();
+    }
+
+    constexpr void draw_name(place here, piece one, leader_list& leaders) {
+        fixed_text<96> full;
+        label(one, full);
+        auto const room = here.right - here.left - 1;
+        if (full.length <= room) {
+            out_.centre(here.left + 1, here.right, full.written());
+        } else if (one.of->row.name.size() <= room || drawn_in_bytes(of_)) {
+            out_.centre(here.left + 1, here.right, one.of->row.name);
+        } else {
+            leaders.add(one, (here.left + here.right) / 2, static_cast<unsigned>(full.length) + 3);
+        }
+    }
+
+    /// The bits, or where there are several bytes these.
+    constexpr void draw_fixed(place here, picture_line line, piece one) {
+        if (line.msb - line.lsb > 7) {
+            fixed_text<64> bytes;
+            fixed_bytes(one, bytes);
+            out_.centre(here.left + 1, here.right, bytes.written());
+            return;
+        }
+        for (unsigned bit = one.lsb; bit <= one.msb; ++bit) {
+            auto const place = place_of({one.of, bit, bit}, line);
+            bool const set = (one.of->value >> (bit - one.of->row.lsb) & 1) != 0;
+            out_.centre(place.left + 1, place.right, set ? text{"1"} : text{"0"});
+        }
+    }
+
+    constexpr void draw_leader(leader const& one, unsigned level) {
+        if (level > one.level) { return; }
+        if (level < one.level) {
+            out_.draw(one.at, line_type::up | line_type::down);
+            return;
+        }
+        fixed_text<96> full;
+        label(one.which, full);
+        out_.draw(one.at, line_type::up);
+        if (one.to_the_left) {
+            out_.draw_across(one.at - 1, one.at);
+            out_.draw(one.at - 1, line_type::left);
+            out_.put(one.at - one.reach + 1, full.written());
+        } else {
+            out_.draw_across(one.at, one.at + 1);
+            out_.draw(one.at + 1, line_type::right);
+            out_.put(one.at + 3, full.written());
+        }
+    }
+
+    [[nodiscard]] constexpr auto margin() const noexcept -> unsigned {
+        return drawn_in_bytes(of_) ? widest_byte_numbers(of_) + 1 : 0;
+    }
+    [[nodiscard]] constexpr auto place_of(piece one, picture_line line) const noexcept -> place {
+        auto const here = print::place_of(one, line, drawn_in_bytes(of_) ? 9 : 3);
+        return {here.left + margin(), here.right + margin()};
+    }
+    constexpr void end_line() { out_.end_line(how_, sink_); }
+
+    row_list const& of_;
+    drawing how_;
+    Sink& sink_;
+    line_type out_{};
+};
+
+}  // namespace detail
+
+/// Draws a layout: the bits of a word in lines of 32, no longer than 100 columns; a packet byte by
+/// byte.
+template <text_sink Sink>
+constexpr void diagram(row_list const& of, Sink&& sink, drawing how = {}) {
+    detail::character_picture<bare_t<Sink>>{of, how, sink}.draw();
+}
+
+template <class Type, text_sink Sink>
+constexpr void diagram(Sink&& sink, drawing how = {}) {
+    diagram(row_list_of<Type>(), sink, how);
+}
+
+}  // namespace ptspec::print
+
+// ---- ptspec/print/svg.hpp ----
+
+/// The layout of a word or a packet as a picture for web pages and documents.
+namespace ptspec::print {
+
+/// How a picture is made.
+struct svg_drawing {
+    text title{};                 ///< the name of the type where it is empty
+    unsigned bits_per_line = 32;  ///< of a word: 64 at the most
+    bool standalone = true;       ///< a file of its own; else a page holds `svg_style`
+};
+
+/// Text with the characters that mean something in HTML and XML written as entities.
+template <text_sink Sink>
+constexpr void escaped(text plain, Sink&& sink) {
+    size_t from = 0;
+    for (size_t at = 0; at < plain.size(); ++at) {
+        text entity;
+        switch (plain.data()[at]) {
+            case '&': entity = "&amp;"; break;
+            case '<': entity = "&lt;"; break;
+            case '>': entity = "&gt;"; break;
+            case '"': entity = "&quot;"; break;
+            case '\'': entity = "&#39;"; break;
+            default: continue;
+        }
+        sink(text{plain.data() + from, at - from});
+        sink(entity);
+        from = at + 1;
+    }
+    sink(text{plain.data() + from, plain.size() - from});
+}
+
+/// The style sheet of all pictures. Lines and letters have the colour of the text around them; a
+/// page may set the variables.
+template <text_sink Sink>
+constexpr void svg_style(Sink&& sink) {
+    put(".ptspec text{fill:currentColor}"
+        ".ptspec .number{font-size:10px;opacity:.75}"
+        ".ptspec .quiet{opacity:.65}"
+        ".ptspec rect{fill:var(--ptspec-field,transparent);stroke:currentColor}"
+        ".ptspec .owned{fill:var(--ptspec-owned,#4a90d92e)}"
+        ".ptspec .reserved{fill:var(--ptspec-reserved,#8080804d)}"
+        ".ptspec .other{fill:var(--ptspec-other,#80808024);stroke-dasharray:3 2}"
+        ".ptspec .fixed{fill:var(--ptspec-fixed,#e0a03038)}"
+        ".ptspec path{fill:none;stroke:currentColor;opacity:.6}",
+        sink);
+}
+
+namespace detail {
+
+/// Writes the elements. All numbers are pixels.
+template <class Sink>
+class svg_picture {
+public:
+    constexpr svg_picture(row_list const& of, svg_drawing how, Sink& sink)
+        : of_{of},
+          how_{how},
+          sink_{sink},
+          bit_{drawn_in_bytes(of) ? 44U : 22U},
+          margin_{drawn_in_bytes(of) ? 6 * widest_byte_numbers(of) + 6 : 0} {}
+
+    constexpr void draw() {
+        open();
+        if (drawn_in_bytes(of_)) { number_bits_of_a_byte(); }
+        unsigned y = numbers_height;
+        for_each_line(of_, how_.bits_per_line, [&](picture_line line) {
+            if (drawn_in_bytes(of_)) {
+                number_bytes(line, y + baseline);
+            } else {
+                for_each_piece(of_, line, [&](piece one) { number_bits(line, one, y - 4); });
+            }
+            for_each_piece(of_, line, [&](piece one) { draw_box(line, one, y); });
+            for (auto const& one : leaders_of(line)) { draw_leader(one, y + box_height); }
+            y += height_of(line) + gap();
+        });
+        put("</svg>", sink_);
+    }
+
+private:
+    static constexpr unsigned box_height = 28;
+    static constexpr unsigned baseline = 18;  ///< of a text in a box, from its top
+    static constexpr unsigned numbers_height = 13;
+    static constexpr unsigned level_height = 17;
+
+    // -------------------------------------------------------------------------------- places
+
+    /// Letters of twelve pixels, all of one width.
+    static constexpr auto width_of(size_t letters) noexcept -> unsigned {
+        return static_cast<unsigned>(letters * 29 + 3) / 4;
+    }
+    [[nodiscard]] constexpr auto place_in(picture_line line, piece one) const noexcept -> place {
+        auto const here = place_of(one, line, bit_);
+        return {here.left + margin_, here.right + margin_};
+    }
+    /// What stands in a box: the label, or the name alone, or nothing.
+    [[nodiscard]] constexpr auto text_in(piece one, place here) const noexcept -> fixed_text<96> {
+        unsigned const room = here.right - here.left - 4;
+        fixed_text<96> full;
+        label(one, full);
+        if (width_of(full.length) <= room) { return full; }
+        fixed_text<96> name;
+        if (width_of(one.of->row.name.size()) <= room || drawn_in_bytes(of_)) {
+            name(one.of->row.name);
+        }
+        return name;
+    }
+    [[nodiscard]] constexpr auto leaders_of(picture_line line) const noexcept -> leader_list {
+        leader_list leaders;
+        for_each_piece(of_, line, [&](piece one) {
+            auto const here = place_in(line, one);
+            if (!one.named() || text_in(one, here).length != 0) { return; }
+            fixed_text<96> full;
+            label(one, full);
+            leaders.add(one, (here.left + here.right) / 2, width_of(full.length) + 14);
+        });
+        leaders.place(6);
+        return leaders;
+    }
+    [[nodiscard]] constexpr auto height_of(picture_line line) const noexcept -> unsigned {
+        unsigned const levels = leaders_of(line).levels();
+        return box_height + levels * level_height + (levels != 0 ? 4 : 0);
+    }
+    /// From the end of one line to the boxes of the next.
+    [[nodiscard]] constexpr auto gap() const noexcept -> unsigned {
+        return drawn_in_bytes(of_) ? 0 : numbers_height + 8;
+    }
+
+    // -------------------------------------------------------------------------------- elements
+
+    /// Writes texts and numbers one behind the other.
+    template <class... Pieces>
+    constexpr void write(Pieces... pieces) {
+        (write_one(pieces), ...);
+    }
+    constexpr void write_one(char const* literal) {
+        size_t length = 0;
+        while (literal[length] != 0) { ++length; }
+        sink_(text{literal, length});
+    }
+    constexpr void write_one(text piece) { escaped(piece, sink_); }
+    constexpr void write_one(unsigned number) { decimal(number, sink_); }
+
+    constexpr void open() {
+        unsigned width = 0;
+        unsigned height = 0;
+        for_each_line(of_, how_.bits_per_line, [&](picture_line line) {
+            unsigned const across = margin_ + line.columns * bit_ + 1;
+            width = across > width ? across : width;
+            for (auto const& one : leaders_of(line)) {
+                unsigned const end = one.at + one.reach + 1;
+                width = !one.to_the_left && end > width ? end : width;
+            }
+            height += (height == 0 ? numbers_height + 1 : gap()) + height_of(line);
+        });
+        text const title = how_.title.size() != 0 ? how_.title : of_.name;
+        put("<svg ", sink_);
+        if (how_.standalone) { put("xmlns=\"http://www.w3.org/2000/svg\" ", sink_); }
+        write("class=\"ptspec\" role=\"img\" width=\"", width, "\" height=\"", height,
+              "\" viewBox=\"-.5 -.5 ", width, " ", height,
+              "\" text-anchor=\"middle\" font-size=\"12\" font-family=\"ui-monospace,"
+              "SFMono-Regular,Menlo,Consolas,DejaVu Sans Mono,monospace\"><title>",
+              title, "</title>");
+        if (how_.standalone) {
+            put("<style>.ptspec{color:#1f2328;background:#fff}"
+                "@media(prefers-color-scheme:dark){.ptspec{color:#e6edf3;background:#0d1117}}",
+                sink_);
+            svg_style(sink_);
+            put("</style>", sink_);
+        }
+    }
+
+    constexpr void number(unsigned x, unsigned y, char const* anchor, unsigned value) {
+        write("<text class=\"number\" x=\"", x, "\" y=\"", y, "\"", anchor, ">", value, "</text>");
+    }
+    constexpr void number_bits(picture_line line, piece one, unsigned y) {
+        auto const here = place_in(line, one);
+        if (one.msb == one.lsb) {
+            number((here.left + here.right) / 2, y, "", one.lsb);
+        } else {
+            number(here.left + 3, y, " text-anchor=\"start\"", one.msb);
+            number(here.right - 3, y, " text-anchor=\"end\"", one.lsb);
+        }
+    }
+    constexpr void number_bits_of_a_byte() {
+        for (unsigned bit = 8; bit-- != 0;) {
+            number(margin_ + (7 - bit) * bit_ + bit_ / 2, numbers_height - 4, "", bit);
+        }
+    }
+    constexpr void number_bytes(picture_line line, unsigned y) {
+        write("<text class=\"number\" x=\"", margin_ - 6, "\" y=\"", y, "\" text-anchor=\"end\">",
+              line.lsb / 8);
+        if (line.msb > line.lsb + 7) { write("..", line.msb / 8); }
+        put("</text>", sink_);
+    }
+
+    constexpr void draw_box(picture_line line, piece one, unsigned y) {
+        auto const here = place_in(line, one);
+        auto const& row = one.of->row;
+        write("<g><title>", row.name, ", ");
+        write_place(row);
+        if (one.named() && !drawn_in_bytes(of_)) { write(", ", access_name(row.access)); }
+        write("</title><rect class=\"", class_of(row), "\" x=\"", here.left, "\" y=\"", y,
+              "\" width=\"", here.right - here.left, "\" height=\"", box_height, "\"/>");
+        if (one.named()) {
+            auto const name = text_in(one, here);
+            if (name.length != 0) { text_at(here, y, name.written()); }
+        } else if (row.kind == row_kind::fixed) {
+            draw_fixed(line, one, y);
+        } else if (width_of(row.name.size()) <= here.right - here.left - 4) {
+            text_at(here, y, row.name, " class=\"quiet\"");
+        }
+        put("</g>", sink_);
+    }
+    constexpr void write_place(row_info const& row) {
+        if (drawn_in_bytes(of_)) {
+            write(row.lsb / 8, ".", row.lsb % 8);
+            if (row.msb != row.lsb) { write("..", row.msb / 8, ".", row.msb % 8); }
+        } else {
+            write(row.msb != row.lsb ? "bits " : "bit ", row.msb);
+            if (row.msb != row.lsb) { write(":", row.lsb); }
+        }
+    }
+    static constexpr auto class_of(row_info const& row) noexcept -> char const* {
+        return row.kind == row_kind::reserved    ? "reserved"
+               : row.kind == row_kind::other     ? "other"
+               : row.kind == row_kind::fixed     ? "fixed"
+               : row.access == row_access::plain ? "field"
+                                                 : "field owned";
+    }
+    /// In the middle of a box, squeezed into it where it is too long.
+    constexpr void text_at(place here, unsigned y, text what, char const* more = "") {
+        unsigned const room = here.right - here.left - 4;
+        write("<text x=\"", (here.left + here.right) / 2, "\" y=\"", y + baseline, "\"", more);
+        if (width_of(what.size()) > room) {
+            write(" textLength=\"", room, "\" lengthAdjust=\"spacingAndGlyphs\"");
+        }
+        write(">", what, "</text>");
+    }
+    /// The bits, or where there are several bytes these.
+    constexpr void draw_fixed(picture_line line, piece one, unsigned y) {
+        if (line.msb - line.lsb > 7) {
+            fixed_text<64> bytes;
+            fixed_bytes(one, bytes);
+            text_at(place_in(line, one), y, bytes.written());
+            return;
+        }
+        for (unsigned bit = one.msb + 1; bit-- != one.lsb;) {
+            bool const set = (one.of->value >> (bit - one.of->row.lsb) & 1) != 0;
+            text_at(place_in(line, {one.of, bit, bit}), y, set ? text{"1"} : text{"0"});
+        }
+    }
+
+    constexpr void draw_leader(leader const& one, unsigned y) {
+        fixed_text<96> full;
+        label(one.which, full);
+        unsigned const down = one.level * level_height + 12;
+        write("<path d=\"M", one.at, " ", y, "v", down, one.to_the_left ? "h-6" : "h6",
+              "\"/><text x=\"", one.to_the_left ? one.at - 9 : one.at + 9, "\" y=\"", y + down + 4,
+              one.to_the_left ? "\" text-anchor=\"end\">" : "\" text-anchor=\"start\">",
+              full.written(), "</text>");
+    }
+
+    row_list const& of_;
+    svg_drawing how_;
+    Sink& sink_;
+    unsigned bit_;
+    unsigned margin_;
+};
+
+}  // namespace detail
+
+/// Draws a layout as an <svg> element. It needs no other resource, takes the colour of the text
+/// around it, and says its title to those who cannot see it.
+template <text_sink Sink>
+constexpr void svg_diagram(row_list const& of, Sink&& sink, svg_drawing how = {}) {
+    detail::svg_picture<bare_t<Sink>>{of, how, sink}.draw();
+}
+
+template <class Type, text_sink Sink>
+constexpr void svg_diagram(Sink&& sink, svg_drawing how = {}) {
+    svg_diagram(row_list_of<Type>(), sink, how);
+}
+
+}  // namespace ptspec::print
+
 // ---- ptspec/trace/sync.hpp ----
 
 /// Finding the places where a trace can be read from.
@@ -4311,3 +10194,86 @@ private:
 };
 
 }  // namespace ptspec::trace
+
+// ---- ptspec/vmx/controls.hpp ----
+
+/// The VM-execution, VM-exit and VM-entry controls of Intel PT, and what VM entry says to them.
+namespace ptspec::vmx {
+
+using cpu::capabilities;
+using reg::ia32_rtit_ctl;
+
+/// The control words of a VMCS, as far as Intel PT has a part in them.
+struct controls {
+    reg::vmcs_secondary_proc_ctls secondary{};
+    reg::vmcs_vmexit_ctls vm_exit{};
+    reg::vmcs_vmentry_ctls vm_entry{};
+    bool enable_ept = false;  ///< secondary processor-based control 1
+
+    friend constexpr auto operator==(controls const&, controls const&) -> bool = default;
+};
+
+namespace detail {
+
+/// The bits of a control word that belong to Intel PT: all but `other` rows.
+template <class Word>
+constexpr auto pt_bits(Word word) noexcept -> uint32_t {
+    return word.raw &
+           ~ptspec::detail::bits_of_kind<uint32_t>(typename Word::layout::rows{}, row_kind::other);
+}
+
+}  // namespace detail
+
+/// Calls `found` with every rule by which VM entry fails over the controls of Intel PT. `host` is
+/// IA32_RTIT_CTL when VM entry begins.
+///
+/// Errors: REG-129 guest-physical output without EPT, load and clear; REG-130 the host still
+///         traces and CTL is to be loaded; REG-132 a control where Intel PT cannot be used in VMX
+///         operation.
+/// Source: SDM vol. 3, "Checks on VMX Controls"; REG-129, REG-130, REG-132.
+template <class Found>
+constexpr void find_broken_rules(capabilities const& of, controls const& set, ia32_rtit_ctl host,
+                                 Found&& found) noexcept {
+    bool const load = set.vm_entry.get<reg::vmcs_vmentry_ctls::LoadIA32_RTIT_CTL>();
+    bool const clear = set.vm_exit.get<reg::vmcs_vmexit_ctls::ClearIA32_RTIT_CTL>();
+    uint32_t const any = detail::pt_bits(set.secondary) | detail::pt_bits(set.vm_exit) |
+                         detail::pt_bits(set.vm_entry);
+    if (of.vmx() == cpu::vmx_support::none && any != 0) { found(rule::REG_132); }
+    if (set.secondary.get<reg::vmcs_secondary_proc_ctls::PTUsesGuestPhysAddr>() &&
+        !(set.enable_ept && load && clear)) {
+        found(rule::REG_129);
+    }
+    if (load && host.get<ia32_rtit_ctl::TraceEn>()) { found(rule::REG_130); }
+}
+
+/// The first rule by which VM entry fails over the controls of Intel PT.
+///
+/// Source: REG-129, REG-130, REG-132.
+[[nodiscard]] constexpr auto broken_rule(capabilities const& of, controls const& set,
+                                         ia32_rtit_ctl host) noexcept -> rule {
+    first_rule first;
+    find_broken_rules(of, set, host, first);
+    return first.found;
+}
+
+/// The controls by which a guest gets Intel PT of its own, or none of them where the processor does
+/// not have all that it takes: then a guest has to be told that there is no Intel PT.
+///
+/// Source: REG-125..129.
+[[nodiscard]] constexpr auto with_guest_pt(capabilities const& of, controls set) noexcept
+    -> controls {
+    bool const whole = of.vmx() == cpu::vmx_support::whole && set.enable_ept;
+    set.secondary = set.secondary.with(reg::vmcs_secondary_proc_ctls::PTUsesGuestPhysAddr{whole});
+    set.vm_exit = set.vm_exit.with(reg::vmcs_vmexit_ctls::ClearIA32_RTIT_CTL{whole});
+    set.vm_entry = set.vm_entry.with(reg::vmcs_vmentry_ctls::LoadIA32_RTIT_CTL{whole});
+    return set;
+}
+
+/// CPUID.07H.0:EBX for a guest that is not to see Intel PT.
+///
+/// Source: REG-134, REG-234.
+[[nodiscard]] constexpr auto hidden(reg::cpuid_07h_0_ebx leaf) noexcept -> reg::cpuid_07h_0_ebx {
+    return leaf.with(reg::cpuid_07h_0_ebx::INTEL_PT{false});
+}
+
+}  // namespace ptspec::vmx

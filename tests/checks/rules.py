@@ -27,6 +27,7 @@ PREFIXES = ("REG", "OUT", "PKT", "GEN", "PRG")
 
 # Where a rule that is neither cited nor excused is a finding: "PKT", or "PKT-001..256".
 COMPLETE = [
+    "REG",
 ]
 
 REASONS = ("prose", "policy", "unconfirmed", "history")

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Pairs of functions that do the same: lib_NAME through ptspec, hand_NAME with masks and shifts
-// written by hand. tests/checks/codegen.py compiles them and compares each pair's instructions.
+// written by hand. tests/checks/codegen.py compiles them and compares each pair's instructions: they
+// have to be the same, and of lib_check_NAME and hand_check_NAME the first may not have more.
 
 #include <ptspec/ptspec.hpp>
 
@@ -211,5 +212,74 @@ auto lib_is_tip(packet::any_packet const& any) noexcept -> bool { return any.is<
 auto hand_is_tip(packet::any_packet const& any) noexcept -> bool {
     return any.kind() == packet::kind::tip;
 }
+
+// ------------------------------------------------------------------------------------ WRMSR
+
+}  // extern "C"
+
+namespace {
+
+constexpr auto& processor = cpu::preset::P_SKL;
+
+template <uint32_t Index>
+auto faults(access::msr_state const& now, uint64_t value) noexcept -> bool {
+    return !access::check_write(processor, now, Index, value);
+}
+auto is_tracing(access::msr_state const& now) noexcept -> bool { return (now.ctl.raw & 1) != 0; }
+
+}  // namespace
+
+extern "C" {
+
+auto lib_check_ctl(access::msr_state const& now, uint64_t value) noexcept -> bool {
+    return faults<0x570>(now, value);
+}
+auto hand_check_ctl(access::msr_state const& now, uint64_t value) noexcept -> bool {
+    if (value == now.ctl.raw) { return false; }
+    return (value & now.ctl.raw & 1) != 0 || (value & ~uint64_t{0x33'0F7B'EF8F}) != 0 ||
+           (value & value >> 1 & 0x11'0000'0000) != 0 || (0x249U >> (value >> 14 & 15) & 1) == 0 ||
+           (0x3FFFU >> (value >> 19 & 15) & 1) == 0 || (0x3FU >> (value >> 24 & 15) & 1) == 0;
+}
+
+auto lib_check_status(access::msr_state const& now, uint64_t value) noexcept -> bool {
+    return faults<0x571>(now, value);
+}
+auto hand_check_status(access::msr_state const& now, uint64_t value) noexcept -> bool {
+    return is_tracing(now) || (value & 0xFFFE'0000'FFFF'FFC8) != 0;
+}
+
+auto lib_check_output_base(access::msr_state const& now, uint64_t value) noexcept -> bool {
+    return faults<0x560>(now, value);
+}
+auto hand_check_output_base(access::msr_state const& now, uint64_t value) noexcept -> bool {
+    return is_tracing(now) || (value & 0xFFFF'FF80'0000'007F) != 0;
+}
+
+auto lib_check_output_mask_ptrs(access::msr_state const& now, uint64_t value) noexcept -> bool {
+    return faults<0x561>(now, value);
+}
+auto hand_check_output_mask_ptrs(access::msr_state const& now, uint64_t) noexcept -> bool {
+    return is_tracing(now);
+}
+
+auto lib_check_cr3_match(access::msr_state const& now, uint64_t value) noexcept -> bool {
+    return faults<0x572>(now, value);
+}
+auto hand_check_cr3_match(access::msr_state const& now, uint64_t value) noexcept -> bool {
+    return is_tracing(now) || (value & 31) != 0;
+}
+
+auto lib_check_addr1_b(access::msr_state const& now, uint64_t value) noexcept -> bool {
+    return faults<0x583>(now, value);
+}
+auto hand_check_addr1_b(access::msr_state const& now, uint64_t value) noexcept -> bool {
+    return is_tracing(now) ||
+           static_cast<int64_t>(value << 16) >> 16 != static_cast<int64_t>(value);
+}
+
+auto lib_check_addr2_a(access::msr_state const& now, uint64_t value) noexcept -> bool {
+    return faults<0x584>(now, value);
+}
+auto hand_check_addr2_a(access::msr_state const&, uint64_t) noexcept -> bool { return true; }
 
 }  // extern "C"

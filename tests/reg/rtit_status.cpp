@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <ptspec/reg/rtit_status.hpp>
 
+#include <ptspec/reg/rtit_ctl.hpp>
+
 #include <support/check_twice.hpp>
 
 using st = ptspec::reg::ia32_rtit_status;
@@ -47,5 +49,14 @@ TEST_CASE("clearing Error leaves the byte count") {
         auto const before = st{value(uint64_t{0x0000'0123'0000'0010})};
         return before.get<st::Error>() && before.get<st::PacketByteCnt>() == 0x123 &&
                before.with(st::Error{false}).raw == 0x0000'0123'0000'0000;
+    });
+}
+
+TEST_CASE("PacketByteCnt has 17 bits, fewer than the longer PSB periods need (REG-064)") {
+    using ptspec::reg::ia32_rtit_ctl;
+    CHECK_TWICE([](auto value) {
+        uint64_t const most = 1 + st{~value(uint64_t{0})}.template get<st::PacketByteCnt>();
+        return most == 0x2'0000 && ia32_rtit_ctl::PSBFreq::amount(6).count == most &&
+               ia32_rtit_ctl::PSBFreq::amount(7).count > most;
     });
 }

@@ -264,3 +264,101 @@ TEST_CASE("of several broken rules the one with the lowest number is told") {
                verdict(value(uint64_t{0x1005}), 0) == rule::OUT_065;
     });
 }
+
+// ------------------------------------------------------------------------------------ all of them
+
+namespace {
+
+/// The rules that something breaks, in the order in which they are told.
+struct rules {
+    rule told[8] = {};
+    size_t count = 0;
+
+    constexpr void operator()(rule broken) noexcept { told[count++] = broken; }
+
+    template <class... Rules>
+    [[nodiscard]] constexpr auto are(Rules... wanted) const noexcept -> bool {
+        size_t at = 0;
+        return count == sizeof...(Rules) && (... && (told[at++] == wanted));
+    }
+};
+
+constexpr auto anywhere(uint64_t word, unsigned width = 39) -> rules {
+    rules found;
+    find_broken_rules(entry{word}, max_phys_addr{width}, found);
+    return found;
+}
+constexpr auto at_index(uint64_t word, size_t index) -> rules {
+    rules found;
+    find_broken_rules(entry{word}, index, max_phys_addr{39}, found);
+    return found;
+}
+constexpr auto of_base(uint64_t word, uint64_t base, unsigned width = 39) -> rules {
+    rules found;
+    find_broken_rules_of_base(entry{word}, base, max_phys_addr{width}, found);
+    return found;
+}
+constexpr auto of_single_region(uint64_t word, size_t index, uint64_t table = 0x1'0000) -> rules {
+    rules found;
+    find_broken_rules_of_single_region(entry{word}, index, table, found);
+    return found;
+}
+
+}  // namespace
+
+TEST_CASE("a validator tells every rule that an entry breaks, by number (OUT-072)") {
+    CHECK_TWICE([](auto value) {
+        return at_index(value(uint64_t{0x40'0000}), 0).are() &&
+               at_index(value(uint64_t{0x8000'0000'0000'1842}), 0)
+                   .are(rule::OUT_060, rule::OUT_062, rule::OUT_063) &&
+               at_index(value(uint64_t{0x8000'0000'0000'1817}), 0)
+                   .are(rule::OUT_060, rule::OUT_063, rule::OUT_065, rule::OUT_066) &&
+               at_index(value(uint64_t{0x8000'0000'0000'1817}), 1)
+                   .are(rule::OUT_060, rule::OUT_063, rule::OUT_065);
+    });
+}
+
+TEST_CASE("where an entry stands does not matter to most of its rules (OUT-060,062,063,065)") {
+    CHECK_TWICE([](auto value) {
+        return anywhere(value(uint64_t{0x1'0001})).are() &&
+               anywhere(value(uint64_t{0x8000'0000'0000'1842}))
+                   .are(rule::OUT_060, rule::OUT_062, rule::OUT_063) &&
+               anywhere(value(uint64_t{0x80'0000'0011})).are(rule::OUT_063, rule::OUT_065) &&
+               anywhere(value(uint64_t{0x80'0000'0005}), 40).are(rule::OUT_065);
+    });
+}
+
+TEST_CASE("an address is judged with the bits that an entry has no room for (OUT-061,062,063)") {
+    CHECK_TWICE([](auto value) {
+        return of_base(1, value(uint64_t{0x5'F000})).are() &&
+               of_base(1, value(uint64_t{0x5'F800})).are(rule::OUT_061) &&
+               of_base(0x3C1, value(uint64_t{0x1000})).are() &&
+               of_base(0, value(uint64_t{0x5'F800})).are(rule::OUT_062) &&
+               of_base(0, value(uint64_t{0x5'F001})).are(rule::OUT_062) &&
+               of_base(0, value(uint64_t{0x5'F000})).are() &&
+               of_base(0x40, value(uint64_t{0x5'F000})).are(rule::OUT_062);
+    });
+    CHECK_TWICE([](auto value) {
+        uint64_t const high = value(uint64_t{0x80'0000'0000});
+        return of_base(0, high).are(rule::OUT_063) && of_base(0, high, 40).are() &&
+               of_base(1, high | 1).are(rule::OUT_061, rule::OUT_063) &&
+               of_base(0, high | 1).are(rule::OUT_062, rule::OUT_063);
+    });
+}
+
+TEST_CASE("on a part with single entries only entry 0 is a region (OUT-067)") {
+    CHECK_TWICE([](auto value) {
+        return of_single_region(value(uint64_t{0x80'0080}), 0).are() &&
+               of_single_region(value(uint64_t{0x90'0000}), 1).are(rule::OUT_067) &&  // OC-41
+               of_single_region(value(uint64_t{0x90'0000}), 0x1FF'FFFF).are(rule::OUT_067);
+    });
+}
+
+TEST_CASE("on a part with single entries a table links to itself (OUT-068,100)") {
+    CHECK_TWICE([](auto value) {
+        return of_single_region(value(uint64_t{0x1'0001}), 1).are() &&
+               of_single_region(value(uint64_t{0x2'0001}), 1).are(rule::OUT_068) &&  // OC-40
+               of_single_region(value(uint64_t{0x2'0001}), 0).are(rule::OUT_068) &&
+               of_single_region(value(uint64_t{0x2'03C1}), 1, 0x2'0000).are();
+    });
+}

@@ -125,7 +125,7 @@ TEST_CASE("the mask of a single range is contiguous from bit 0 (OUT-022)") {
     });
 }
 
-TEST_CASE("the base of a single range is aligned to its size (OUT-023)") {
+TEST_CASE("the base of a single range is aligned to its size, bit by bit (OUT-023, REG-235)") {
     CHECK_TWICE([](auto value) {
         return verdict(value(uint64_t{0x80}), 0xFF) == rule::OUT_023 &&  // OC-04, OC-09
                verdict(value(uint64_t{0x18'0000}), 0xF'FFFF) == rule::OUT_023 &&
@@ -151,6 +151,135 @@ TEST_CASE("of several rules that a single range breaks the one with the lowest n
     CHECK_TWICE([](auto value) {
         return verdict(value(uint64_t{0x80}), 0xFFFF'FFFF'0000'017F) == rule::OUT_022 &&
                verdict(value(uint64_t{0x80}), 0xFFFF'FFFF'0000'00FF) == rule::OUT_023;
+    });
+}
+
+namespace {
+
+/// The rules that something breaks, in the order in which they are told.
+struct rules {
+    rule told[8] = {};
+    size_t count = 0;
+
+    constexpr void operator()(rule broken) noexcept { told[count++] = broken; }
+
+    template <class... Rules>
+    [[nodiscard]] constexpr auto are(Rules... wanted) const noexcept -> bool {
+        size_t at = 0;
+        return count == sizeof...(Rules) && (... && (told[at++] == wanted));
+    }
+};
+
+constexpr auto all_of(uint64_t base, uint64_t mask_ptrs) -> rules {
+    rules found;
+    single_range::find_broken_rules(base_register{base}, pointers{mask_ptrs}, found);
+    return found;
+}
+constexpr auto all_of(single_range::region wanted, unsigned width = 39) -> rules {
+    rules found;
+    single_range::find_broken_rules(wanted, max_phys_addr{width}, found);
+    return found;
+}
+constexpr auto why_not(single_range::region wanted, unsigned width = 39) -> rule {
+    auto const got = single_range::build(wanted, max_phys_addr{width});
+    bool const nothing = got.base.raw == 0 && got.pointers.raw == 0x7F;
+    return got || !nothing ? rule::none : got.why;
+}
+
+}  // namespace
+
+TEST_CASE("every rule that a single range breaks is told (OUT-022..024)") {
+    CHECK_TWICE([](auto value) {
+        return all_of(value(uint64_t{0}), 0x7F).are() &&
+               all_of(value(uint64_t{0x80}), 0xFFFF'FFFF'0000'017F)
+                   .are(rule::OUT_022, rule::OUT_024) &&
+               all_of(value(uint64_t{0x100}), 0xFFFF'FFFF'0000'017F)
+                   .are(rule::OUT_022, rule::OUT_023, rule::OUT_024) &&
+               all_of(value(uint64_t{0x80}), 0x0000'0100'0000'00FF)
+                   .are(rule::OUT_023, rule::OUT_024);
+    });
+}
+
+TEST_CASE("OC-49: a region of 2 MB at 600000, from byte 100 on (OUT-020)") {
+    CHECK_TWICE([](auto value) {
+        auto const got = single_range::build(
+            {.base = value(uint64_t{0x60'0000}), .bytes = 0x20'0000, .offset = 0x100});
+        return got && got.why == rule::none && got.base.raw == 0x60'0000 &&
+               got.pointers.raw == 0x0000'0100'001F'FFFF;
+    });
+}
+
+TEST_CASE("a region of every size that a single range can have is built (OUT-020,141)") {
+    CHECK_TWICE([](auto value) {
+        for (unsigned k = 7; k <= 32; ++k) {
+            uint64_t const bytes = value(uint64_t{1}) << k;
+            auto const got = single_range::build(
+                {.base = 3 * bytes, .bytes = bytes, .offset = bytes - 1});
+            if (!got || got.base.raw != 3 * bytes ||
+                got.pointers.raw != ((bytes - 1) << 32 | (bytes - 1)) ||
+                verdict(got.base.raw, got.pointers.raw) != rule::none) {
+                return false;
+            }
+        }
+        return true;
+    });
+}
+
+TEST_CASE("a request asks for nothing that it does not say") {
+    CHECK_TWICE([](auto value) {
+        auto const it = value(single_range::region{});
+        return it.base == 0 && it.bytes == 0 && it.offset == 0;
+    });
+}
+
+TEST_CASE("a region smaller than 128 bytes or larger than 4 GB is refused (OUT-020,141)") {
+    CHECK_TWICE([](auto value) {
+        return why_not({.bytes = value(uint64_t{0})}) == rule::OUT_020 &&
+               why_not({.bytes = value(uint64_t{64})}) == rule::OUT_020 &&
+               why_not({.bytes = value(uint64_t{127})}) == rule::OUT_020 &&
+               why_not({.bytes = value(uint64_t{128})}) == rule::none &&
+               why_not({.bytes = value(uint64_t{0x1'0000'0000})}) == rule::none &&
+               why_not({.bytes = value(uint64_t{0x1'0000'0001})}) == rule::OUT_020 &&
+               why_not({.bytes = value(uint64_t{0x2'0000'0000})}) == rule::OUT_020;
+    });
+    CHECK_TWICE([](auto value) {  // nothing else is said of a region without a byte
+        return all_of({.base = value(uint64_t{0x80}), .bytes = 0, .offset = 1}).are(rule::OUT_020);
+    });
+}
+
+TEST_CASE("a region that no single range can be is refused by its rule (OUT-022..024)") {
+    CHECK_TWICE([](auto value) {
+        return why_not({.bytes = value(uint64_t{0x300})}) == rule::OUT_022 &&
+               why_not({.bytes = value(uint64_t{0xFFFF'FFFF})}) == rule::OUT_022 &&
+               why_not({.base = value(uint64_t{0x80}), .bytes = 0x100}) == rule::OUT_023 &&
+               why_not({.base = value(uint64_t{0x1'0040}), .bytes = 0x80}) == rule::OUT_023 &&
+               why_not({.base = 0x80, .bytes = value(uint64_t{0x80})}) == rule::none &&
+               why_not({.bytes = 0x100, .offset = value(uint64_t{0x100})}) == rule::OUT_024 &&
+               why_not({.bytes = 0x100, .offset = value(uint64_t{0xFF})}) == rule::none &&
+               why_not({.bytes = 0x100, .offset = value(uint64_t{0x1'0000'0000})}) == rule::OUT_024;
+    });
+}
+
+TEST_CASE("a region beyond the physical width is refused, 2^52 unless it is said (REG-070)") {
+    CHECK_TWICE([](auto value) {
+        uint64_t const high = value(uint64_t{0x80'0000'0000});
+        return why_not({.base = high, .bytes = 0x80}) == rule::REG_070 &&
+               why_not({.base = high, .bytes = 0x80}, 40) == rule::none &&
+               why_not({.base = high - 0x80, .bytes = 0x80}) == rule::none;
+    });
+    CHECK_TWICE([](auto value) {
+        uint64_t const limit = value(uint64_t{1}) << 52;
+        return single_range::build({.base = limit - 0x80, .bytes = 0x80}) &&
+               single_range::build({.base = limit, .bytes = 0x80}).why == rule::REG_070;
+    });
+}
+
+TEST_CASE("every rule that a region breaks is told (OUT-020..024, REG-070)") {
+    CHECK_TWICE([](auto value) {
+        return all_of({.base = value(uint64_t{0x80'0000'0040}), .bytes = 0x60, .offset = 0x60})
+                   .are(rule::OUT_020, rule::OUT_022, rule::OUT_023, rule::OUT_024,
+                        rule::REG_070) &&
+               all_of({.base = value(uint64_t{0x1000}), .bytes = 0x1000}).are();
     });
 }
 
@@ -441,6 +570,12 @@ TEST_CASE("build and locate cases of the catalogue (OUT-020,050)") {
         auto const expected = values_in(row.expected);
         base_register const base{expected.at("BASE")};
         pointers const start{expected.at("MASK_PTRS")};
+        auto const got = single_range::build({.base = wanted.at("Start"),
+                                              .bytes = wanted.at("Bytes"),
+                                              .offset = wanted.at("Offset")});
+        CHECK(got.why == rule::none);
+        CHECK(got.base == base);
+        CHECK(got.pointers == start);
         CHECK(single_range::mask_of(start) + 1 == wanted.at("Bytes"));
         CHECK(single_range::trace_store_phys_addr(base, start) ==
               wanted.at("Start") + wanted.at("Offset"));

@@ -79,21 +79,70 @@ struct end_entry : bit_word<end_entry, uint64_t> {
         end_entry{}.with(end_entry::END{true}, end_entry::NextTable{wrapped{next_table}}).raw};
 }
 
+// ------------------------------------------------------------------------------------ rules
+
+/// Calls `found` with every rule by which an entry cannot have an address, in the order of their
+/// numbers. `base` is the address that is meant; of its bits below 4 KB an entry keeps none.
+///
+/// Errors: OUT-061 a next table not at a multiple of 4 KB; OUT-062 a region not aligned to its
+///         size; OUT-063 an address beyond MAXPHYADDR.
+/// Source: OUT-042, OUT-061..063.
+template <class Found>
+constexpr void find_broken_rules_of_base(entry which, uint64_t base, max_phys_addr width,
+                                         Found&& found) noexcept {
+    bool const end = which.get<entry::END>();
+    if (end && !is_aligned(base, 4096)) { found(rule::OUT_061); }
+    if (!end && !is_aligned(base, bytes_in(which.get<entry::Size>()))) { found(rule::OUT_062); }
+    if (!width.reaches(base)) { found(rule::OUT_063); }
+}
+
+/// Calls `found` with every rule that an entry breaks wherever it stands, in the order of their
+/// numbers.
+///
+/// Errors: OUT-060 reserved bit; OUT-062, OUT-063 as above; OUT-065 END with INT or STOP.
+/// Source: OUT-043, OUT-060..065.
+template <class Found>
+constexpr void find_broken_rules(entry which, max_phys_addr width, Found&& found) noexcept {
+    if (which.reserved_bits_set() != 0) { found(rule::OUT_060); }
+    find_broken_rules_of_base(which, which.get<entry::Base>(), width, found);
+    if (which.get<entry::END>() && (which.get<entry::INT>() || which.get<entry::STOP>())) {
+        found(rule::OUT_065);
+    }
+}
+
+/// Calls `found` with every rule that an entry breaks at its place in a table, in the order of their
+/// numbers.
+///
+/// Errors: those of an entry wherever it stands; OUT-066 END in entry 0.
+/// Source: OUT-060..066, OUT-072.
+template <class Found>
+constexpr void find_broken_rules(entry which, size_t index, max_phys_addr width,
+                                 Found&& found) noexcept {
+    find_broken_rules(which, width, found);
+    if (which.get<entry::END>() && index == 0) { found(rule::OUT_066); }
+}
+
+/// Calls `found` with every rule that an entry breaks in addition where a table holds a single
+/// region: where CPUID.14H.0:ECX.MENTRY is 0. `table` is the table's physical address.
+///
+/// Errors: OUT-067 an output region that is not entry 0; OUT-068 END to another table.
+/// Source: OUT-067, OUT-068, OUT-100.
+template <class Found>
+constexpr void find_broken_rules_of_single_region(entry which, size_t index, uint64_t table,
+                                                  Found&& found) noexcept {
+    bool const end = which.get<entry::END>();
+    if (!end && index != 0) { found(rule::OUT_067); }
+    if (end && which.get<entry::Base>() != table) { found(rule::OUT_068); }
+}
+
 /// The first rule, by number, that an entry breaks at its place in a table.
 ///
-/// Errors: OUT-060 reserved bit; OUT-062 Base not aligned to the region's size; OUT-063 address
-///         beyond MAXPHYADDR; OUT-065 END with INT or STOP; OUT-066 END in entry 0.
 /// Source: OUT-060..066.
 [[nodiscard]] constexpr auto broken_rule(entry which, size_t index, max_phys_addr width) noexcept
     -> rule {
-    bool const end = which.get<entry::END>();
-    uint64_t const base = which.get<entry::Base>();
-    return which.reserved_bits_set() != 0                                  ? rule::OUT_060
-           : !end && !is_aligned(base, bytes_in(which.get<entry::Size>())) ? rule::OUT_062
-           : !width.reaches(base)                                          ? rule::OUT_063
-           : end && (which.get<entry::INT>() || which.get<entry::STOP>())  ? rule::OUT_065
-           : end && index == 0                                             ? rule::OUT_066
-                                                                           : rule::none;
+    first_rule first;
+    find_broken_rules(which, index, width, first);
+    return first.found;
 }
 
 }  // namespace ptspec::topa

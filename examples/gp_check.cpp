@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSL-1.0
+
+// A guest writes the MSRs of Intel PT, and the hypervisor answers as the processor would: with
+// #GP(0), and the rule in the log, or by doing what the write does.
+
+#include <ptspec/access/effect.hpp>
+#include <ptspec/cpu/presets.hpp>
+
+#include <cstdio>
+
+namespace {
+
+using namespace ptspec;
+
+/// What a hypervisor keeps of a virtual processor for this.
+struct virtual_cpu {
+    cpu::capabilities cpuid;  ///< what the guest was told
+    access::msr_state pt{};
+    uint64_t rip = 0;
+    uint32_t eax = 0;
+    uint32_t ecx = 0;
+    uint32_t edx = 0;
+    bool inject_gp = false;
+    bool inject_pmi = false;
+};
+
+/// The guest left for a WRMSR. False: the MSR is another handler's.
+template <class Log>
+constexpr auto on_wrmsr_exit(virtual_cpu& guest, Log&& log) noexcept -> bool {
+    uint64_t const value = uint64_t{guest.edx} << 32 | guest.eax;
+    auto const done = access::effect_of_write(guest.cpuid, guest.pt, guest.ecx, value);
+    if (done.outcome.what == access::answer::not_covered) { return false; }
+    if (!done) {
+        guest.inject_gp = true;  // nothing was written, and RIP stays at the WRMSR
+        log(guest.ecx, value, done.outcome.why);
+        return true;
+    }
+    guest.pt = done.state;
+    guest.inject_pmi = guest.inject_pmi || done.pmi;
+    guest.rip += 2;  // the length of WRMSR
+    return true;
+}
+
+// The same handler while compiling: a guest may not change a trace that is on.
+static_assert([] {
+    virtual_cpu guest{.cpuid = cpu::preset::skylake_x, .eax = 0x2109, .ecx = 0x570};
+    rule broken = rule::none;
+    auto const log = [&](uint32_t, uint64_t, rule why) { broken = why; };
+    bool const enabled = on_wrmsr_exit(guest, log) && !guest.inject_gp && guest.rip == 2;
+    guest.eax = 0x210D;
+    return enabled && on_wrmsr_exit(guest, log) && guest.inject_gp && guest.rip == 2 &&
+           guest.pt.ctl.raw == 0x2109 && broken == rule::REG_021;
+}());
+
+/// One WRMSR of the guest, and the verdict on it.
+void wrmsr(virtual_cpu& guest, uint32_t index, uint64_t value) {
+    guest.ecx = index;
+    guest.edx = static_cast<uint32_t>(value >> 32);
+    guest.eax = static_cast<uint32_t>(value);
+    guest.inject_gp = false;
+    std::printf("WRMSR %3X = %-12llX ", unsigned{index}, static_cast<unsigned long long>(value));
+    bool const ours = on_wrmsr_exit(guest, [](uint32_t, uint64_t, rule why) {
+        std::printf("#GP(0), %s: %s\n", rule_id{why}.letters, sentence_of(why).data());
+    });
+    if (!ours) {
+        std::printf("for another handler\n");
+    } else if (!guest.inject_gp) {
+        std::printf("done, TraceEn=%d\n", guest.pt.ctl.get<reg::ia32_rtit_ctl::TraceEn>());
+    }
+}
+
+}  // namespace
+
+auto main() -> int {
+    virtual_cpu guest{.cpuid = cpu::preset::skylake_x};
+    wrmsr(guest, 0x10, 0);                  // the time-stamp counter
+    wrmsr(guest, 0x560, 0x1'0000'0000);     // the ToPA table
+    wrmsr(guest, 0x560, 0x1'0000'0040);     // not a multiple of 128
+    wrmsr(guest, 0x580, 0x8000'0000'0000);  // a range that begins at no canonical address
+    wrmsr(guest, 0x570, 0x1000);            // PTWEn, which a Skylake does not have
+    wrmsr(guest, 0x570, 0x2109);            // BranchEn, ToPA, User, TraceEn
+    wrmsr(guest, 0x571, 0);                 // STATUS, while tracing
+    wrmsr(guest, 0x570, 0x210D);            // OS too, while tracing
+    wrmsr(guest, 0x570, 0x210C);            // OS too, and no more tracing
+    return guest.rip == 6 && guest.pt.ctl.raw == 0x210C ? 0 : 1;
+}

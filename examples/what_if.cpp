@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: BSL-1.0
+
+// what_if: asks the model what a processor with Intel PT would do. `what_if --help` says how.
+
+#include "what_if_changes.hpp"
+#include "what_if_questions.hpp"
+#include "what_if_script.hpp"
+
+#include <ptspec/access/check.hpp>
+#include <ptspec/cpu/presets.hpp>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+using namespace what_if;
+
+constexpr std::string_view usage = R"(usage: what_if [--explain] [SCRIPT]
+
+Tells what a logical processor with Intel PT would do: whether an access faults and by which rule
+of the catalogue, what a register holds afterwards, what is wrong with a table. Reads statements
+from SCRIPT or standard input, separated by ; or ends of lines; what follows # is a comment.
+Numbers are hexadecimal without prefix. A statement prints at most one line.
+
+  cpu NAME                  another processor, after a cold reset; P-FUT until then. Names below
+  maxphyaddr N              another MAXPHYADDR, in decimal: 32 to 52
+  set REG=V                 put V into a register, without any check. REG is CTL, STATUS, BASE,
+                            MASK_PTRS, CR3_MATCH, ADDR0_A to ADDR3_B, GLOBAL_STATUS, DEBUGCTL or
+                            VMX_MISC14 (that bit of IA32_VMX_MISC: 0 or 1)
+  [A]=V                     put the 64-bit word V at physical address A, a multiple of 8; the
+                            others are 0
+
+  Wxxx=V                    WRMSR of index xxx at CPL 0: ok, or GP and the rules, first the most
+                            specific. The MSRs: 560 to 587, 38E, 390, 391, DA0 and 1D9
+  Rxxx                      RDMSR: the value, or GP and the rules
+  scheme single|topa|fabric what the next `enable` sets ToPA and FabricEn to
+  enable                    WRMSR of CTL with TraceEn. Without a scheme CTL decides, and gets ToPA
+                            where it has neither; it gets BranchEn, User and OS where it has none
+  disable                   WRMSR of CTL without TraceEn
+  XSAVES                    store the state of Intel PT: its nine quadwords
+  XRSTORS Q0 Q1 ...         load it: ok, or GP and the rules, first that of XRSTORS, then that of
+                            the quadword. Of up to 16 the missing ones are 0, but MASK_PTRS 7F
+  XRSTORS init              load its initial configuration
+  COLD WARM INIT SMI RSM VMXON VMXOFF
+                            that event: ok, shutdown and the rule, or UD for RSM outside of SMM
+
+  state                     the registers, and whether a PSB+ is due or an interrupt pending
+  locate                    the current entry of the ToPA table, and the offset in its region
+  context cr3 V cpl N [pae] [enclave]
+                            ContextEn for code like that
+  branch IP                 FilterEn behind a branch to IP, and TraceStop when it hits a range
+  validate A                the ToPA table at A, from entry 0 to the first END or STOP: ok, or the
+                            rules that its entries break. Behind the last word that was put there
+                            (and behind entry 1) it is not looked at
+  encode TOPA_ENTRY F=V ... the entry with these fields: END, INT, STOP, Size (its code) and Base
+                            (an address)
+  decode REG V              the fields of a value, and the rules that a write of it after a cold
+                            reset breaks. REG as above but for VMX_MISC14, or TOPA_ENTRY
+  build START BYTES OFFSET  the output MSRs for a single range
+
+  --explain                 below each GP, and each state with Error or Stopped, the rule's text
+  --help                    this text
+
+The statements write, total, explain, smrr, apic, pmi_lead and restricted ask the output engine,
+which this program does not have yet: they cannot be read. Neither can accesses of other MSRs.
+What is wrong with the output region does not set Error here.
+
+Exit status: 0, whatever the processor did; 2 for a statement that cannot be read (its number and
+what is wrong are on standard error, and nothing further is run), wrong usage, a file that cannot
+be read, or output that cannot be written.
+
+)";
+
+// ------------------------------------------------------------------------------------ statements
+
+struct statement {
+    std::string_view verb;
+    void (*run)(session&, words&);
+};
+constexpr statement statements[] = {
+    {"cpu", cpu_statement}, {"maxphyaddr", maxphyaddr},
+    {"set", set},           {"[", store},
+    {"enable", enable},     {"disable", disable},
+    {"state", state},       {"locate", locate},
+    {"context", context},   {"branch", branch},
+    {"validate", validate}, {"encode", encode},
+    {"decode", decode},     {"build", build},
+    {"COLD", cold_reset},   {"WARM", warm_reset},
+    {"INIT", init},         {"SMI", smi},
+    {"RSM", rsm},           {"VMXON", vmxon},
+    {"VMXOFF", vmxoff},     {"XSAVES", xsaves},
+    {"XRSTORS", xrstors},   {"scheme", choose_scheme},
+};
+constexpr std::string_view of_the_output_engine[] = {"write", "total",    "explain",   "smrr",
+                                                     "apic",  "pmi_lead", "restricted"};
+
+/// Wxxx and Rxxx.
+void access_msr(session& in, std::string_view verb, words& given) {
+    auto const index = number_in(verb.substr(1));
+    if (!index || (verb[0] != 'W' && verb[0] != 'R')) {
+        throw refusal{"no such statement: " + quoted(verb) + "; --help lists them"};
+    }
+    if (*index > 0xFFFF'FFFF || !access::covers(static_cast<std::uint32_t>(*index))) {
+        throw refusal{"no rules about MSR " + hex(*index) + " here; --help lists those there are"};
+    }
+    (verb[0] == 'W' ? wrmsr : rdmsr)(in, given, static_cast<std::uint32_t>(*index));
+}
+
+/// Runs one statement. Throws `refusal` where it cannot be read.
+void run(session& in, std::string_view text) {
+    words given{text};
+    auto const verb = given.next("a statement");
+    for (auto const& one : statements) {
+        if (one.verb == verb) { return one.run(in, given); }
+    }
+    for (auto const later : of_the_output_engine) {
+        if (later == verb) {
+            throw refusal{quoted(verb) +
+                          " asks the output engine, which this program does not have yet"};
+        }
+    }
+    access_msr(in, verb, given);
+}
+
+// ------------------------------------------------------------------------------------ the program
+
+auto complain(std::string const& what) -> int {
+    std::fprintf(stderr, "what_if: %s\n", what.c_str());
+    return 2;
+}
+
+void say(std::string_view text) { (void)std::fwrite(text.data(), 1, text.size(), stdout); }
+/// Pushes out what was said, and tells whether all of it could be written.
+auto said() -> bool { return std::fflush(stdout) == 0 && std::ferror(stdout) == 0; }
+
+auto help() -> int {
+    std::string names = "Processors: the profiles of the catalogue, and real ones by name.";
+    std::size_t column = 80;
+    for (auto const& one : cpu::preset::all) {
+        auto const name = string_of(one.name);
+        bool const fits = column + 1 + name.size() <= 80;
+        names += fits ? " " : "\n  ";
+        column = (fits ? column + 1 : 2) + name.size();
+        names += name;
+    }
+    say(usage);
+    say(names + '\n');
+    return said() ? 0 : 2;
+}
+
+auto run_script(std::FILE* from, std::string const& name, bool explain) -> int {
+    session in;
+    in.explains = explain;
+    choose_cpu(in, "P-FUT");
+    script source{from};
+    std::string text;
+    try {
+        while (source.next(text)) {
+            run(in, text);
+            say(in.out);
+            in.out.clear();
+        }
+    } catch (refusal const& why) {
+        (void)said();
+        return complain("statement " + std::to_string(source.number()) + ": " + why.what());
+    }
+    int const why = errno;
+    if (!said()) { return complain("standard output: cannot be written"); }
+    return std::ferror(from) == 0 ? 0 : complain(name + ": " + std::strerror(why));
+}
+
+auto run(std::vector<std::string> const& arguments) -> int {
+    bool explain = false;
+    std::string const* name = nullptr;
+    for (auto const& argument : arguments) {
+        if (argument == "--help") { return help(); }
+        if (argument == "--explain") {
+            explain = true;
+        } else if (argument != "-" && argument.starts_with('-')) {
+            return complain(argument + ": no such option; --help lists them");
+        } else if (name != nullptr) {
+            return complain("takes one script, not also " + argument);
+        } else {
+            name = &argument;
+        }
+    }
+    if (name == nullptr || *name == "-") { return run_script(stdin, "standard input", explain); }
+    std::unique_ptr<std::FILE, int (*)(std::FILE*)> const file{std::fopen(name->c_str(), "rb"),
+                                                               std::fclose};
+    if (!file) { return complain(*name + ": " + std::strerror(errno)); }
+    return run_script(file.get(), *name, explain);
+}
+
+}  // namespace
+
+auto main(int count, char** arguments) -> int { return run({arguments + 1, arguments + count}); }

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+// The statements of what_if that set a logical processor up, or make it do something. None knows a
+// rule: each asks the library, and prints its answer.
+
+#include "what_if.hpp"
+
+#include <ptspec/access/events.hpp>
+#include <ptspec/access/xsave.hpp>
+#include <ptspec/cpu/presets.hpp>
+
+#include <cstdint>
+#include <string_view>
+
+namespace what_if {
+
+// ------------------------------------------------------------------------------------ set up
+
+inline void choose_cpu(session& in, std::string_view name) {
+    auto const* const found = cpu::preset::find({name.data(), name.size()});
+    if (found == nullptr) {
+        throw refusal{"no such processor: " + quoted(name) + "; --help lists them"};
+    }
+    in.of = found->value;
+    in.now = access::cold_reset();
+    in.scheme.reset();
+    in.psb_due = false;
+    in.pmi_pending = false;
+}
+
+inline void cpu_statement(session& in, words& given) {
+    auto const name = given.next("a profile or a processor");
+    given.end();
+    choose_cpu(in, name);
+}
+
+inline void maxphyaddr(session& in, words& given) {
+    auto const bits = given.number("MAXPHYADDR", 10);
+    given.end();
+    if (bits < 32 || bits > 52) { throw refusal{"MAXPHYADDR is 32 to 52"}; }
+    in.of.leaf_80000008_eax = in.of.leaf_80000008_eax.with(
+        reg::cpuid_80000008h_eax::MAXPHYADDR{wrapped{bits}});
+}
+
+inline void set(session& in, words& given) {
+    auto const name = given.next("a register");
+    given.expect("=");
+    auto const value = given.number("its value");
+    given.end();
+    with_register(in, name, [&]<class Word>(Word& word) {
+        if constexpr (same_as<Word, reg::ia32_vmx_misc>) {
+            if (value > 1) { throw refusal{"VMX_MISC14 is 0 or 1"}; }
+            word = word.with(reg::ia32_vmx_misc::INTEL_PT{value == 1});
+        } else {
+            word = {value | Word::forced_1_mask()};
+        }
+    });
+}
+
+inline void store(session& in, words& given) {
+    auto const address = given.number("an address");
+    given.expect("]");
+    given.expect("=");
+    auto const value = given.number("a word");
+    given.end();
+    if (!is_aligned(address, 8)) { throw refusal{"a 64-bit word stands at a multiple of 8"}; }
+    in.memory[address] = value;
+}
+
+// ------------------------------------------------------------------------------------ MSRs
+
+inline void write(session& in, std::uint32_t index, std::uint64_t value) {
+    auto const done = access::effect_of_write(in.of, in.now, index, value);
+    if (!done) {
+        told_rules broken;
+        access::find_broken_rules(in.of, in.now, index, value, {}, into(broken));
+        return in.gp(broken);
+    }
+    using reset = reg::ia32_perf_global_status_reset;
+    if (index == reset::address && reset{value}.get<reset::Trace_ToPA_PMI>()) {
+        in.pmi_pending = false;
+    }
+    in.go_on(done);
+    in.line("ok");
+}
+
+inline void wrmsr(session& in, words& given, std::uint32_t index) {
+    given.expect("=");
+    auto const value = given.number("the value");
+    given.end();
+    write(in, index, value);
+}
+
+inline void rdmsr(session& in, words& given, std::uint32_t index) {
+    given.end();
+    auto const got = access::read(in.of, in.now, index);
+    if (!got) { return in.gp({got.outcome.why}); }
+    bool const whole = index == reg::ia32_rtit_output_mask_ptrs::address;
+    in.line(hex(got.value, whole ? 16 : 1));
+}
+
+inline void choose_scheme(session& in, words& given) {
+    using cpu::output_scheme;
+    if (given.takes("single")) {
+        in.scheme = output_scheme::single_range;
+    } else if (given.takes("topa")) {
+        in.scheme = output_scheme::topa;
+    } else if (given.takes("fabric")) {
+        in.scheme = output_scheme::fabric;
+    } else {
+        throw refusal{"a scheme is single, topa or fabric"};
+    }
+    given.end();
+}
+
+inline void enable(session& in, words& given) {
+    using ctl = reg::ia32_rtit_ctl;
+    using cpu::output_scheme;
+    given.end();
+    auto value = in.now.ctl.with(ctl::TraceEn{true});
+    if (!value.get<ctl::BranchEn>() && !value.get<ctl::User>() && !value.get<ctl::OS>()) {
+        value = value.with(ctl::BranchEn{true}, ctl::User{true}, ctl::OS{true});
+    }
+    if (in.scheme) {
+        value = value.with(ctl::ToPA{*in.scheme == output_scheme::topa},
+                           ctl::FabricEn{*in.scheme == output_scheme::fabric});
+        in.scheme.reset();
+    } else if (!value.get<ctl::FabricEn>()) {
+        value = value.with(ctl::ToPA{true});
+    }
+    write(in, ctl::address, value.raw);
+}
+
+inline void disable(session& in, words& given) {
+    using ctl = reg::ia32_rtit_ctl;
+    given.end();
+    write(in, ctl::address, in.now.ctl.with(ctl::TraceEn{false}).raw);
+}
+
+// ------------------------------------------------------------------------------------ events
+
+inline void cold_reset(session& in, words& given) {
+    given.end();
+    in.now = access::cold_reset();
+    in.psb_due = false;
+    in.pmi_pending = false;
+    in.line("ok");
+}
+
+/// An event of which only the state afterwards is to tell.
+template <auto After>
+void event(session& in, words& given) {
+    given.end();
+    in.now = After(in);
+    in.line("ok");
+}
+inline constexpr auto warm_reset =
+    event<[](session const& in) { return access::warm_reset(in.of, in.now); }>;
+inline constexpr auto init = event<[](session const& in) {
+    // The first instruction is at FFFF0000 + FFF0.
+    bool const linear = in.of.ip_payload() == cpu::ip_payload::linear;
+    return access::init(in.of, in.now, {.ip = linear ? 0xFFFF'FFF0U : 0xFFF0U});
+}>;
+inline constexpr auto smi = event<[](session const& in) { return access::smi(in.now); }>;
+inline constexpr auto vmxon = event<[](session const& in) { return access::vmxon(in.of, in.now); }>;
+inline constexpr auto vmxoff = event<[](session const& in) { return access::vmxoff(in.now); }>;
+
+inline void rsm(session& in, words& given) {
+    given.end();
+    auto const got = access::rsm(in.of, in.now);
+    switch (got.outcome) {
+        case access::rsm_outcome::resumed: in.go_on(got.done); return in.line("ok");
+        case access::rsm_outcome::shutdown:
+            return in.line("shutdown " + ids_of(told_rules{got.why}));
+        case access::rsm_outcome::undefined_opcode: return in.line("UD");
+    }
+}
+
+// ------------------------------------------------------------------------------------ XSAVES
+
+inline void xsaves(session& in, words& given) {
+    using area = reg::xsave_pt_state;
+    given.end();
+    auto const done = access::xsaves(in.of, in.now);
+    auto const& image = done.image;
+    in.line(hex(image.get<area::IA32_RTIT_CTL>().raw) + ' ' +
+            hex(image.get<area::IA32_RTIT_OUTPUT_BASE>().raw) + ' ' +
+            hex(image.get<area::IA32_RTIT_OUTPUT_MASK_PTRS>()) + ' ' +
+            hex(image.get<area::IA32_RTIT_STATUS>().raw) + ' ' +
+            hex(image.get<area::IA32_RTIT_CR3_MATCH>().raw) + ' ' +
+            hex(image.get<area::IA32_RTIT_ADDR0_A>().raw) + ' ' +
+            hex(image.get<area::IA32_RTIT_ADDR0_B>().raw) + ' ' +
+            hex(image.get<area::IA32_RTIT_ADDR1_A>().raw) + ' ' +
+            hex(image.get<area::IA32_RTIT_ADDR1_B>().raw));
+    in.now = done.state;
+}
+
+inline void xrstors(session& in, words& given) {
+    using area = reg::xsave_pt_state;
+    access::xrstors_result done;
+    if (given.takes("init")) {
+        given.end();
+        done = access::xrstors_init(in.now);
+    } else {
+        auto image = area{}.with(
+            area::IA32_RTIT_OUTPUT_MASK_PTRS{access::cold_reset().output_mask_ptrs});
+        for (auto& quadword : image.quadwords) {
+            if (given.at_end()) { break; }
+            quadword = given.number("a quadword");
+        }
+        given.end();
+        done = access::xrstors(in.of, in.now, image);
+    }
+    if (!done) {
+        told_rules broken{done.done.outcome.why};
+        if (done.why_refused != rule::none) { broken.push_back(done.why_refused); }
+        return in.gp(broken);
+    }
+    in.go_on(done.done);
+    in.line("ok");
+}
+
+}  // namespace what_if

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/access/msr_state.hpp>
+#include <ptspec/cpu/legal.hpp>
+
+/// Would this RDMSR or WRMSR fault, and by which rule?
+namespace ptspec::access {
+
+using cpu::capabilities;
+
+enum class answer : uint8_t {
+    fine,
+    gp,           ///< the access raises #GP(0) and changes nothing
+    not_covered,  ///< not an MSR of Intel PT: somebody else has to answer
+};
+
+/// The answer, and where the access faults the most specific rule that it breaks.
+struct verdict {
+    answer what = answer::fine;
+    rule why = rule::none;
+
+    constexpr explicit operator bool() const noexcept { return what == answer::fine; }
+    friend constexpr auto operator==(verdict const&, verdict const&) -> bool = default;
+};
+
+namespace detail {
+
+using namespace ptspec::detail;
+
+/// The rule by which a processor does not have an MSR.
+///
+/// Source: REG-001, REG-012..015, REG-017.
+constexpr auto rule_of_absence(capabilities const& of, uint32_t index) noexcept -> rule {
+    if (!is_pt_msr(index)) { return rule::none; }
+    rule missing = rule::none;
+    switch (index) {
+        case ia32_rtit_ctl::address:
+        case ia32_rtit_status::address: break;
+        case ia32_rtit_output_base::address:
+        case ia32_rtit_output_mask_ptrs::address:
+            if (!of.has_output_msrs()) { missing = rule::REG_012; }
+            break;
+        case ia32_rtit_cr3_match::address:
+            if (!of.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::CR3FILTER>()) {
+                missing = rule::REG_013;
+            }
+            break;
+        default:
+            if (!is_addr_msr(index)) { return rule::REG_017; }
+            if (index - first_addr_msr >= 2 * of.address_ranges()) { missing = rule::REG_014; }
+            break;
+    }
+    return of.has_pt() ? missing : rule::REG_001;
+}
+
+/// Source: REG-121.
+constexpr auto is_barred_by_vmx(capabilities const& of, msr_state const& now, ia32_rtit_ctl value,
+                                policy const& how) noexcept -> bool {
+    return now.in_vmx_operation && !of.vmx_misc.get<reg::ia32_vmx_misc::INTEL_PT>() &&
+           (!how.only_enabling_faults_in_vmx || value.get<ia32_rtit_ctl::TraceEn>());
+}
+
+/// TraceEn where it stays 1, as a bit.
+///
+/// Source: REG-021.
+constexpr auto staying_enabled(msr_state const& now, ia32_rtit_ctl value) noexcept -> uint64_t {
+    return now.ctl.raw & value.raw & cpu::detail::bits_of<ia32_rtit_ctl::TraceEn>;
+}
+
+template <class Found>
+constexpr void find_broken_rules(capabilities const& of, msr_state const& now, ia32_rtit_ctl value,
+                                 policy const& how, Found&& found) noexcept {
+    if (is_barred_by_vmx(of, now, value, how)) { found(rule::REG_121); }
+    if (value == now.ctl) { return; }  // REG-020
+    cpu::detail::find_unwritable(of, value, found);
+    if (staying_enabled(now, value) != 0) { found(rule::REG_021); }
+    cpu::detail::find_lacking(of, value, found);
+}
+
+/// Source: REG-203, REG-204.
+template <class Word, class Found>
+constexpr void find_broken_rules_of_global_status(capabilities const& of, Word value,
+                                                  Found&& found) noexcept {
+    bool const has_topa = of.has_pt() && of.supports(cpu::output_scheme::topa);
+    if (value.template get<typename Word::Trace_ToPA_PMI>() && !has_topa) {
+        found(rule::REG_204);
+    } else if (value.reserved_bits_set() != 0) {
+        found(rule::REG_006);
+    }
+}
+
+/// Source: REG-140.
+template <class Found>
+constexpr void find_broken_rules_of_xss(capabilities const& of, reg::ia32_xss value,
+                                        Found&& found) noexcept {
+    if (value.get<reg::ia32_xss::PT_STATE>() && !of.has_xsaves_state()) { found(rule::REG_140); }
+}
+
+/// The rules that a write of one of the other MSRs of Intel PT breaks.
+template <class Found>
+constexpr void find_broken_rules_of_value(capabilities const& of, uint32_t index, uint64_t value,
+                                          Found&& found) noexcept {
+    switch (index) {
+        case ia32_rtit_status::address:
+            return cpu::find_broken_rules(of, ia32_rtit_status{value}, found);
+        case ia32_rtit_output_base::address:
+            return cpu::find_broken_rules(of, ia32_rtit_output_base{value}, found);
+        case ia32_rtit_output_mask_ptrs::address:
+            return cpu::find_broken_rules(of, ia32_rtit_output_mask_ptrs{value}, found);
+        case ia32_rtit_cr3_match::address:
+            return cpu::find_broken_rules(of, ia32_rtit_cr3_match{value}, found);
+        default: return cpu::find_broken_rules(of, ia32_rtit_addr{value}, found);
+    }
+}
+
+/// The same question with one answer for all rules, so that a compiler that knows the capabilities
+/// makes one test of a mask out of it.
+#if defined(__GNUC__)
+[[gnu::always_inline]]  // so that constant capabilities leave one test of a mask
+#endif
+constexpr auto
+is_legal_value(capabilities const& of, uint32_t index, uint64_t value) noexcept -> bool {
+    switch (index) {
+        case ia32_rtit_status::address: return cpu::is_legal(of, ia32_rtit_status{value});
+        case ia32_rtit_output_base::address: return cpu::is_legal(of, ia32_rtit_output_base{value});
+        case ia32_rtit_output_mask_ptrs::address: return true;
+        case ia32_rtit_cr3_match::address: return cpu::is_legal(of, ia32_rtit_cr3_match{value});
+        default: return cpu::is_legal(of, ia32_rtit_addr{value});
+    }
+}
+
+}  // namespace detail
+
+// ------------------------------------------------------------------------------------ WRMSR
+
+/// Calls `found` with every rule by which a WRMSR at CPL 0 raises #GP, the most specific first. An
+/// MSR that is not covered breaks none.
+///
+/// Source: REG-001, REG-004, REG-006, REG-012..015, REG-017, REG-020..044, REG-050..055,
+///         REG-070..076, REG-121, REG-140, REG-203, REG-204.
+template <class Found>
+constexpr void find_broken_rules(capabilities const& of, msr_state const& now, uint32_t index,
+                                 uint64_t value, policy const& how, Found&& found) noexcept {
+    if (auto const absent = detail::rule_of_absence(of, index); absent != rule::none) {
+        return found(absent);
+    }
+    if (index == ia32_rtit_ctl::address) {
+        return detail::find_broken_rules(of, now, ia32_rtit_ctl{value}, how, found);
+    }
+    if (detail::is_pt_msr(index)) {
+        if (now.ctl.get<ia32_rtit_ctl::TraceEn>()) { found(rule::REG_004); }
+        return detail::find_broken_rules_of_value(of, index, value, found);
+    }
+    switch (index) {
+        case reg::ia32_perf_global_status::address: return found(rule::REG_203);
+        case reg::ia32_perf_global_status_reset::address:
+            return detail::find_broken_rules_of_global_status(
+                of, reg::ia32_perf_global_status_reset{value}, found);
+        case reg::ia32_perf_global_status_set::address:
+            return detail::find_broken_rules_of_global_status(
+                of, reg::ia32_perf_global_status_set{value}, found);
+        case reg::ia32_xss::address:
+            return detail::find_broken_rules_of_xss(of, reg::ia32_xss{value}, found);
+        case reg::ia32_debugctl::address:
+            if (reg::ia32_debugctl{value}.reserved_bits_set() != 0) { found(rule::REG_006); }
+            return;
+        default: return;
+    }
+}
+
+/// The most specific rule by which a WRMSR at CPL 0 raises #GP.
+#if defined(__GNUC__)
+[[gnu::noinline, gnu::pure]]  // so that it is not there where only the verdict is used
+#endif
+[[nodiscard]] constexpr auto
+broken_rule(capabilities const& of, msr_state const& now, uint32_t index, uint64_t value,
+            policy const& how = {}) noexcept -> rule {
+    first_rule first;
+    find_broken_rules(of, now, index, value, how, first);
+    return first.found;
+}
+
+/// True when a WRMSR at CPL 0 raises #GP.
+#if defined(__GNUC__)
+[[gnu::always_inline]]  // so that constant capabilities leave one test of a mask
+#endif
+[[nodiscard]] constexpr auto
+write_faults(capabilities const& of, msr_state const& now, uint32_t index, uint64_t value,
+             policy const& how = {}) noexcept -> bool {
+    if (!detail::is_pt_msr(index)) { return broken_rule(of, now, index, value, how) != rule::none; }
+    if (detail::rule_of_absence(of, index) != rule::none) { return true; }
+    if (index == ia32_rtit_ctl::address) {
+        ia32_rtit_ctl const ctl{value};
+        return detail::is_barred_by_vmx(of, now, ctl, how) ||
+               (ctl != now.ctl &&
+                cpu::detail::breaks_a_rule(of, ctl, detail::staying_enabled(now, ctl)));
+    }
+    if (now.ctl.get<ia32_rtit_ctl::TraceEn>()) { return true; }
+    return !detail::is_legal_value(of, index, value);
+}
+
+/// Whether a WRMSR raises #GP, and by which rule.
+///
+/// Errors: `gp` with the rule; nothing is written then. `not_covered` for other MSRs.
+/// Source: SDM vol. 3, "IA32_RTIT_CTL MSR" and the sections behind it; REG-002, REG-009 and the
+///         rules of `find_broken_rules`.
+#if defined(__GNUC__)
+[[gnu::always_inline]]  // so that constant capabilities leave one test of a mask
+#endif
+[[nodiscard]] constexpr auto
+check_write(capabilities const& of, msr_state const& now, uint32_t index, uint64_t value,
+            unsigned cpl = 0, policy const& how = {}) noexcept -> verdict {
+    if (!covers(index)) { return {answer::not_covered}; }
+    if (cpl != 0) { return {answer::gp, rule::REG_002}; }
+    if (!write_faults(of, now, index, value, how)) { return {}; }
+    return {answer::gp, broken_rule(of, now, index, value, how)};
+}
+
+// ------------------------------------------------------------------------------------ RDMSR
+
+/// Whether an RDMSR raises #GP, and by which rule. TraceEn has no say in it.
+///
+/// Errors: `gp` with the rule; `not_covered` for other MSRs.
+/// Source: REG-001, REG-002, REG-011..017.
+[[nodiscard]] constexpr auto check_read(capabilities const& of, uint32_t index,
+                                        unsigned cpl = 0) noexcept -> verdict {
+    if (!covers(index)) { return {answer::not_covered}; }
+    if (cpl != 0) { return {answer::gp, rule::REG_002}; }
+    auto const absent = detail::rule_of_absence(of, index);
+    return absent == rule::none ? verdict{} : verdict{answer::gp, absent};
+}
+
+}  // namespace ptspec::access

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/access/check.hpp>
+#include <ptspec/access/enables.hpp>
+
+/// What a WRMSR does.
+namespace ptspec::access {
+
+/// Whether something makes the processor generate a PSB+.
+enum class psb_plus : uint8_t {
+    no,
+    yes,
+    may,  ///< the processor is free to
+};
+
+/// What an access or an event did.
+struct effect {
+    verdict outcome{};
+    msr_state state{};  ///< afterwards; unchanged where the access faulted
+    psb_plus psb = psb_plus::no;
+    bool pmi = false;         ///< a performance-monitoring interrupt was pended
+    bool trace_stop = false;  ///< tracing resumed inside a TraceStop range, and stopped
+
+    constexpr explicit operator bool() const noexcept { return static_cast<bool>(outcome); }
+};
+
+namespace detail {
+
+/// Source: REG-063..067.
+constexpr auto psb_when_enabled(capabilities const& of, msr_state const& now) noexcept -> psb_plus {
+    using status = ia32_rtit_status;
+    bool const counts = of.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::CPSB_CAM>();
+    bool const pending = now.ctl.get<ia32_rtit_ctl::InjectPsbPmiOnEnable>() &&
+                         now.status.get<status::PendPSB>();
+    return !counts || pending || now.status.get<status::PacketByteCnt>() == 0 ? psb_plus::yes
+                                                                              : psb_plus::may;
+}
+
+/// TraceEn rises, whatever made it rise. `now.ctl` has it already.
+///
+/// Source: REG-043, REG-056, REG-058, REG-063..067, GEN-024, GEN-025, GEN-088, OUT-086.
+constexpr auto enabled(capabilities const& of, msr_state now, context const& code) noexcept
+    -> effect {
+    using status = ia32_rtit_status;
+    using ctl = ia32_rtit_ctl;
+    effect done;
+    bool const triggered = trigger_en(now.ctl, now.status);
+    now.status = now.status.with(status::TriggerEn{triggered});
+    if (of.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::IPFILT_WRSTPRSV>() && !has_filter(now)) {
+        now.status = now.status.with(status::FilterEn{true});
+    }
+    bool const inject = now.ctl.get<ctl::InjectPsbPmiOnEnable>();
+    done.pmi = inject && now.status.get<status::PendToPAPMI>();
+    if (done.pmi) {
+        now.perf_global_status = now.perf_global_status.with(
+            reg::ia32_perf_global_status::Trace_ToPA_PMI{true});
+    }
+    if (triggered) {
+        done.psb = psb_when_enabled(of, now);
+        if (inject) { now.status = now.status.with(status::PendPSB{false}); }
+        now = after_branch(of, now, code);
+        done.trace_stop = now.status.get<status::Stopped>();
+    }
+    done.state = now;
+    return done;
+}
+
+/// TraceEn falls, whatever made it fall.
+///
+/// Source: REG-061, REG-093.
+constexpr auto disabled(msr_state now) noexcept -> msr_state {
+    now.ctl = now.ctl.with(ia32_rtit_ctl::TraceEn{false});
+    now.status = now.status.with(ia32_rtit_status::TriggerEn{false});
+    return now;
+}
+
+/// Source: REG-020, REG-022, REG-023.
+constexpr auto write_ctl(capabilities const& of, msr_state now, ia32_rtit_ctl value,
+                         context const& code) noexcept -> effect {
+    bool const was_on = now.ctl.get<ia32_rtit_ctl::TraceEn>();
+    now.ctl = value;
+    bool const is_on = value.get<ia32_rtit_ctl::TraceEn>();
+    if (was_on == is_on) { return {.state = now}; }
+    return is_on ? enabled(of, now, code) : effect{.state = disabled(now)};
+}
+
+/// A write of a covered MSR other than IA32_RTIT_CTL, which the processor has. What is
+/// write-ignored stays.
+///
+/// Source: REG-050, REG-203.
+constexpr auto store(msr_state now, uint32_t index, uint64_t value) noexcept -> msr_state {
+    switch (index) {
+        case ia32_rtit_status::address: {
+            constexpr auto kept = ia32_rtit_status::write_ignored_mask();
+            now.status = {(value & ~kept) | (now.status.raw & kept)};
+            break;
+        }
+        case reg::ia32_perf_global_status_reset::address:
+            now.perf_global_status = {now.perf_global_status.raw & ~value};
+            break;
+        case reg::ia32_perf_global_status_set::address:
+            now.perf_global_status = {now.perf_global_status.raw | value};
+            break;
+        default: put(now, index, value); break;
+    }
+    return now;
+}
+
+}  // namespace detail
+
+/// What a WRMSR does, by code that `code` describes.
+///
+/// Errors: those of `check_write`; the state is then the one before.
+/// Source: SDM vol. 3, "IA32_RTIT_CTL MSR", "IA32_RTIT_STATUS MSR"; REG-009, REG-020..023, REG-043,
+///         REG-050, REG-053, REG-056..068, REG-072, REG-080, REG-203.
+[[nodiscard]] constexpr auto effect_of_write(capabilities const& of, msr_state const& now,
+                                             uint32_t index, uint64_t value,
+                                             context const& code = {},
+                                             policy const& how = {}) noexcept -> effect {
+    auto const outcome = check_write(of, now, index, value, code.cpl, how);
+    if (!outcome) { return {.outcome = outcome, .state = now}; }
+    return index == ia32_rtit_ctl::address ? detail::write_ctl(of, now, ia32_rtit_ctl{value}, code)
+                                           : effect{.state = detail::store(now, index, value)};
+}
+
+/// What an RDMSR gives.
+struct read_result {
+    verdict outcome{};
+    uint64_t value = 0;
+
+    constexpr explicit operator bool() const noexcept { return static_cast<bool>(outcome); }
+};
+
+/// Source: REG-011, REG-080.
+[[nodiscard]] constexpr auto read(capabilities const& of, msr_state const& now, uint32_t index,
+                                  unsigned cpl = 0) noexcept -> read_result {
+    auto const outcome = check_read(of, index, cpl);
+    return {outcome, outcome ? value_of(now, index) : 0};
+}
+
+}  // namespace ptspec::access

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/access/msr_state.hpp>
+#include <ptspec/cpu/capabilities.hpp>
+
+/// TriggerEn, ContextEn, FilterEn and PacketEn, as pure functions.
+namespace ptspec::access {
+
+/// True when the trace unit is on and nothing stopped it.
+///
+/// Source: SDM vol. 3, "Trigger Enable"; REG-056.
+[[nodiscard]] constexpr auto trigger_en(ia32_rtit_ctl ctl, ia32_rtit_status status) noexcept
+    -> bool {
+    return ctl.get<ia32_rtit_ctl::TraceEn>() && !status.get<ia32_rtit_status::Stopped>() &&
+           !status.get<ia32_rtit_status::Error>();
+}
+
+/// True when IA32_RTIT_CR3_MATCH equals CR3 in the bits that are compared.
+///
+/// Source: SDM vol. 3, "Filtering by CR3"; REG-075, GEN-060.
+[[nodiscard]] constexpr auto cr3_matches(ia32_rtit_cr3_match match, uint64_t cr3, bool pae) noexcept
+    -> bool {
+    return ((match.raw ^ cr3) & ~low_bits(pae ? 5 : 12)) == 0;
+}
+
+/// True when what is running may be traced.
+///
+/// Source: SDM vol. 3, "Context Enable"; REG-057, REG-113.
+[[nodiscard]] constexpr auto context_en(ia32_rtit_ctl ctl, ia32_rtit_cr3_match match,
+                                        context const& now) noexcept -> bool {
+    bool const at_this_cpl = now.cpl == 0 ? ctl.get<ia32_rtit_ctl::OS>()
+                                          : ctl.get<ia32_rtit_ctl::User>();
+    return at_this_cpl && !now.production_enclave &&
+           (!ctl.get<ia32_rtit_ctl::CR3Filter>() || cr3_matches(match, now.cr3, now.pae));
+}
+
+namespace detail {
+
+using namespace ptspec::detail;
+
+template <class... Fields>
+constexpr auto any_range(msr_state const& state, reg::addr_cfg kind, auto accepted) noexcept
+    -> bool {
+    unsigned n = 0;
+    return (... || [&] {
+        address_range const& range = state.addr[n++];
+        return state.ctl.get<Fields>() == kind && accepted(range);
+    }());
+}
+
+constexpr auto any_range_of_kind(msr_state const& state, reg::addr_cfg kind, auto accepted) noexcept
+    -> bool {
+    using ctl = ia32_rtit_ctl;
+    return any_range<ctl::ADDR0_CFG, ctl::ADDR1_CFG, ctl::ADDR2_CFG, ctl::ADDR3_CFG>(state, kind,
+                                                                                     accepted);
+}
+
+}  // namespace detail
+
+/// What a taken branch or an event to `ip` finds in the address ranges.
+struct range_hit {
+    bool filter_en = true;    ///< FilterEn afterwards
+    bool trace_stop = false;  ///< `ip` lies in a TraceStop range
+};
+
+/// True when at least one address range is a filter.
+///
+/// Source: REG-058.
+[[nodiscard]] constexpr auto has_filter(msr_state const& state) noexcept -> bool {
+    return detail::any_range_of_kind(state, reg::addr_cfg::filter,
+                                     [](address_range const&) { return true; });
+}
+
+/// Looks an instruction up in the address ranges. Where it lies in a filter range and in a
+/// TraceStop range, the latter counts.
+///
+/// Source: SDM vol. 3, "Filtering by IP"; REG-058, REG-068, REG-078, GEN-081, GEN-085.
+[[nodiscard]] constexpr auto look_up(msr_state const& state, uint64_t ip) noexcept -> range_hit {
+    auto const inside = [=](address_range const& range) { return range.contains(ip); };
+    bool const stop = detail::any_range_of_kind(state, reg::addr_cfg::trace_stop, inside);
+    return {!stop && (!has_filter(state) ||
+                      detail::any_range_of_kind(state, reg::addr_cfg::filter, inside)),
+            stop};
+}
+
+/// STATUS.FilterEn as it counts. Without filtering by IP its bit is 0, and it counts as 1.
+///
+/// Source: REG-051, REG-058.
+[[nodiscard]] constexpr auto filter_en(cpu::capabilities const& of,
+                                       ia32_rtit_status status) noexcept -> bool {
+    return !of.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::IPFILT_WRSTPRSV>() ||
+           status.get<ia32_rtit_status::FilterEn>();
+}
+
+/// True when control flow is traced. No register shows it.
+///
+/// Source: SDM vol. 3, "Packet Enable (PacketEn)"; REG-059.
+[[nodiscard]] constexpr auto packet_en(cpu::capabilities const& of, msr_state const& state) noexcept
+    -> bool {
+    return state.status.get<ia32_rtit_status::TriggerEn>() &&
+           state.status.get<ia32_rtit_status::ContextEn>() && filter_en(of, state.status) &&
+           state.ctl.get<ia32_rtit_ctl::BranchEn>();
+}
+
+/// The state after a taken branch or an event to `now`, whose target `now.ip` is. TraceStop shows
+/// as STATUS.Stopped.
+///
+/// Source: REG-057, REG-058, REG-068, GEN-024, GEN-025, GEN-090.
+[[nodiscard]] constexpr auto after_branch(cpu::capabilities const& of, msr_state state,
+                                          context const& now) noexcept -> msr_state {
+    using status = ia32_rtit_status;
+    if (!state.status.get<status::TriggerEn>()) { return state; }
+    bool const in_context = context_en(state.ctl, state.cr3_match, now);
+    auto next = state.status.with(status::ContextEn{in_context});
+    bool const has_ranges = of.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::IPFILT_WRSTPRSV>();
+    if (has_ranges && in_context) {
+        auto const hit = look_up(state, now.ip);
+        next = next.with(status::FilterEn{hit.filter_en});
+        if (hit.trace_stop) { next = next.with(status::Stopped{true}, status::TriggerEn{false}); }
+    }
+    state.status = next;
+    return state;
+}
+
+}  // namespace ptspec::access

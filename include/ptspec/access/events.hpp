@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/access/effect.hpp>
+#include <ptspec/access/lbr.hpp>
+
+/// Events other than instructions that access MSRs: resets, INIT, SMM, VMX, measured launch.
+namespace ptspec::access {
+
+/// The state after power is applied.
+///
+/// Source: REG-090.
+[[nodiscard]] constexpr auto cold_reset() noexcept -> msr_state { return {}; }
+
+/// The state after a warm reset. With IP filtering all MSRs of Intel PT but TraceEn survive. What a
+/// reset makes of the MSRs next to them is left to whoever models those.
+///
+/// Source: REG-091..093.
+[[nodiscard]] constexpr auto warm_reset(capabilities const& of, msr_state const& now) noexcept
+    -> msr_state {
+    auto next = detail::disabled(now);
+    if (!of.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::IPFILT_WRSTPRSV>()) {
+        next = cold_reset();
+        next.xss = now.xss;
+        next.perf_global_status = now.perf_global_status;
+        next.debugctl = now.debugctl;
+    }
+    next.in_vmx_operation = false;
+    next.in_smm = false;
+    return next;
+}
+
+/// The state after INIT: tracing goes on, in the context `code`.
+///
+/// Source: REG-094.
+[[nodiscard]] constexpr auto init(capabilities const& of, msr_state const& now,
+                                  context const& code = {}) noexcept -> msr_state {
+    return after_branch(of, now, code);
+}
+
+// ------------------------------------------------------------------------------------ SMM
+
+/// What an SMI leads to.
+enum class smm_treatment : uint8_t {
+    by_default,
+    dual_monitor,  ///< a VM exit to the SMI-transfer monitor, which saves and restores MSRs itself
+};
+
+/// The state after the delivery of an SMI. In SMM an SMI waits.
+///
+/// Source: SDM vol. 3, "System Management Mode (SMM)"; REG-100, REG-104..106.
+[[nodiscard]] constexpr auto smi(msr_state const& now,
+                                 smm_treatment how = smm_treatment::by_default) noexcept
+    -> msr_state {
+    if (now.in_smm || how == smm_treatment::dual_monitor) { return now; }
+    auto next = detail::disabled(now);
+    next.smram_trace_en = now.ctl.get<ia32_rtit_ctl::TraceEn>();
+    next.in_smm = true;
+    return next;
+}
+
+enum class rsm_outcome : uint8_t {
+    resumed,
+    shutdown,          ///< the processor shut down: `why` says by which rule
+    undefined_opcode,  ///< #UD: the processor was not in SMM
+};
+
+struct rsm_result {
+    rsm_outcome outcome = rsm_outcome::resumed;
+    rule why = rule::none;
+    effect done{};  ///< what followed where the processor resumed
+
+    constexpr explicit operator bool() const noexcept { return outcome == rsm_outcome::resumed; }
+};
+
+/// What RSM does: TraceEn comes back, into the context `code` that is resumed.
+///
+/// Source: SDM vol. 3, "System Management Mode (SMM)"; REG-101..103.
+[[nodiscard]] constexpr auto rsm(capabilities const& of, msr_state const& now,
+                                 context const& code = {}, policy const& how = {}) noexcept
+    -> rsm_result {
+    if (!now.in_smm) { return {rsm_outcome::undefined_opcode, rule::none, {.state = now}}; }
+    if (now.ctl.get<ia32_rtit_ctl::TraceEn>()) {
+        return {rsm_outcome::shutdown, rule::REG_102, {.state = now}};
+    }
+    bool const both = now.smram_trace_en && now.debugctl.get<reg::ia32_debugctl::LBR>() &&
+                      excludes_lbr(of.leaf_01_eax);
+    if (both && how.lbr_after_rsm_shuts_down) {
+        return {rsm_outcome::shutdown, rule::REG_103, {.state = now}};
+    }
+    auto next = now;
+    next.in_smm = false;
+    next.smram_trace_en = false;
+    if (!now.smram_trace_en) { return {rsm_outcome::resumed, rule::none, {.state = next}}; }
+    next.ctl = next.ctl.with(ia32_rtit_ctl::TraceEn{true});
+    return {rsm_outcome::resumed, rule::none, detail::enabled(of, next, code)};
+}
+
+// ------------------------------------------------------------------------------------ VMX, SMX
+
+/// The state after VMXON. It ends tracing where Intel PT cannot be used in VMX operation.
+///
+/// Source: REG-110.
+[[nodiscard]] constexpr auto vmxon(capabilities const& of, msr_state const& now) noexcept
+    -> msr_state {
+    auto next = of.vmx() == cpu::vmx_support::none ? detail::disabled(now) : now;
+    next.in_vmx_operation = true;
+    return next;
+}
+
+/// The state after VMXOFF.
+[[nodiscard]] constexpr auto vmxoff(msr_state now) noexcept -> msr_state {
+    now.in_vmx_operation = false;
+    return now;
+}
+
+/// The state after GETSEC[SENTER] or GETSEC[ENTERACCS], which end tracing for good. SENTER does it
+/// on the other logical processors, too.
+///
+/// Source: REG-111.
+[[nodiscard]] constexpr auto measured_launch(msr_state const& now) noexcept -> msr_state {
+    return detail::disabled(now);
+}
+
+/// The state while an authenticated code module is set up: TraceEn is cleared, and no packet tells.
+///
+/// Source: REG-112.
+[[nodiscard]] constexpr auto acm_begins(msr_state const& now) noexcept -> msr_state {
+    return detail::disabled(now);
+}
+
+/// The state when the module has ended, where `before` is the state before it began.
+///
+/// Source: REG-112.
+[[nodiscard]] constexpr auto acm_ended(capabilities const& of, msr_state now,
+                                       msr_state const& before, context const& code = {}) noexcept
+    -> msr_state {
+    if (!before.ctl.get<ia32_rtit_ctl::TraceEn>()) { return now; }
+    now.ctl = now.ctl.with(ia32_rtit_ctl::TraceEn{true});
+    return detail::enabled(of, now, code).state;
+}
+
+}  // namespace ptspec::access

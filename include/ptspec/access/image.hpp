@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/access/check.hpp>
+#include <ptspec/access/enables.hpp>
+#include <ptspec/bytes.hpp>
+
+/// An `msr_state` as bytes, to be kept or to be moved to another processor.
+namespace ptspec::access {
+
+/// Why bytes are not taken as a state.
+enum class image_error : uint8_t {
+    none,
+    truncated,      ///< fewer bytes than the image says, or than its head has
+    not_an_image,   ///< the bytes are no image of an `msr_state`
+    other_version,  ///< an image, in a form that this version does not know
+    wrong_size,     ///< more bytes than the image has
+    unknown_flags,  ///< flags that this version does not know, or that exclude each other
+    refused,        ///< the processor cannot hold this value: the result says of which MSR, and why
+};
+
+/// The version of the form that `save` writes.
+inline constexpr uint32_t image_version = 1;
+
+namespace detail {
+
+/// The letters PTSTATE and a zero, as a little-endian number.
+inline constexpr uint64_t image_magic = 0x0045'5441'5453'5450;
+
+inline constexpr uint64_t flag_in_vmx_operation = 1;
+inline constexpr uint64_t flag_in_smm = 2;
+inline constexpr uint64_t flag_smram_trace_en = 4;
+
+/// The MSRs of an image, in its order.
+inline constexpr uint32_t image_msrs[] = {
+    ia32_rtit_ctl::address,
+    ia32_rtit_status::address,
+    ia32_rtit_output_base::address,
+    ia32_rtit_output_mask_ptrs::address,
+    ia32_rtit_cr3_match::address,
+    ia32_rtit_addr::address(0, range_end::a),
+    ia32_rtit_addr::address(0, range_end::b),
+    ia32_rtit_addr::address(1, range_end::a),
+    ia32_rtit_addr::address(1, range_end::b),
+    ia32_rtit_addr::address(2, range_end::a),
+    ia32_rtit_addr::address(2, range_end::b),
+    ia32_rtit_addr::address(3, range_end::a),
+    ia32_rtit_addr::address(3, range_end::b),
+    reg::ia32_xss::address,
+    reg::ia32_perf_global_status::address,
+    reg::ia32_debugctl::address,
+};
+inline constexpr size_t image_msr_count = sizeof(image_msrs) / sizeof(image_msrs[0]);
+inline constexpr size_t image_head = 16;
+
+}  // namespace detail
+
+/// The size of an image in bytes.
+inline constexpr size_t image_size = detail::image_head + 8 * (detail::image_msr_count + 1);
+
+/// A state as bytes.
+///
+/// Shape: 16 bytes of head: `PTSTATE` and a zero, then version and size in bytes, 4 bytes each.
+///        Then 8 bytes for each MSR: CTL, STATUS, OUTPUT_BASE, OUTPUT_MASK_PTRS, CR3_MATCH, ADDR0_A
+///        to ADDR3_B, IA32_XSS, IA32_PERF_GLOBAL_STATUS, IA32_DEBUGCTL. Then 8 bytes of flags: 1 in
+///        VMX operation, 2 in SMM, 4 the TraceEn that the SMI saved. All numbers are little-endian.
+[[nodiscard]] constexpr auto save(msr_state const& now) noexcept -> byte_array<image_size> {
+    byte_array<image_size> image;
+    uint8_t* to = image.data();
+    store_le64(to, detail::image_magic);
+    store_le64(to + 8, uint64_t{image_size} << 32 | image_version);
+    to += detail::image_head;
+    for (uint32_t const index : detail::image_msrs) {
+        store_le64(to, value_of(now, index));
+        to += 8;
+    }
+    store_le64(to, (now.in_vmx_operation ? detail::flag_in_vmx_operation : 0) |
+                       (now.in_smm ? detail::flag_in_smm : 0) |
+                       (now.smram_trace_en ? detail::flag_smram_trace_en : 0));
+    return image;
+}
+
+/// A state out of bytes, or why there is none.
+struct load_result {
+    image_error why = image_error::none;
+    rule broken = rule::none;  ///< of a value that is refused: the rule that it breaks
+    uint32_t msr = 0;          ///< and the MSR whose value it is
+    msr_state state{};         ///< as after a cold reset where there is an error
+
+    constexpr explicit operator bool() const noexcept { return why == image_error::none; }
+};
+
+namespace detail {
+
+constexpr auto refused_value(rule broken, uint32_t index) noexcept -> load_result {
+    return {image_error::refused, broken, index, {}};
+}
+
+/// The rule by which a processor cannot hold a value, whatever it is doing.
+///
+/// Source: REG-012..015, REG-024..044, REG-052..055, REG-070..076, REG-140, REG-204.
+constexpr auto rule_against_holding(capabilities const& of, uint32_t index, uint64_t value) noexcept
+    -> rule {
+    if (auto const absent = rule_of_absence(of, index); absent != rule::none) {
+        return value == value_of(msr_state{}, index) ? rule::none : absent;
+    }
+    if (index == ia32_rtit_ctl::address) { return cpu::broken_rule(of, ia32_rtit_ctl{value}); }
+    if (index == reg::ia32_perf_global_status::address) {
+        // What it can hold is what can be set in it.
+        index = reg::ia32_perf_global_status_set::address;
+    }
+    return broken_rule(of, msr_state{}, index, value);
+}
+
+}  // namespace detail
+
+/// A state out of the bytes that `save` made, for a processor that has to be able to hold it. The
+/// bytes may be anything.
+///
+/// Errors: those of `image_error`. A value is refused by the rule that a WRMSR of it would break on
+///         this processor; TriggerEn that does not follow from the other bits by REG-056; a trace
+///         that goes on in VMX operation where it cannot by REG-121.
+/// Source: REG-056, REG-121, and the rules of `find_broken_rules`.
+[[nodiscard]] constexpr auto load(capabilities const& of, byte_view image) noexcept -> load_result {
+    if (image.size() < 8) { return {image_error::truncated}; }
+    if (load_le64(image.data()) != detail::image_magic) { return {image_error::not_an_image}; }
+    if (image.size() < detail::image_head) { return {image_error::truncated}; }
+    uint64_t const form = load_le64(image.data() + 8);
+    if ((form & low_bits(32)) != image_version) { return {image_error::other_version}; }
+    if (form >> 32 != image_size) { return {image_error::wrong_size}; }
+    if (image.size() < image_size) { return {image_error::truncated}; }
+    if (image.size() > image_size) { return {image_error::wrong_size}; }
+
+    load_result loaded;
+    uint8_t const* from = image.data() + detail::image_head;
+    for (uint32_t const index : detail::image_msrs) {
+        uint64_t const value = load_le64(from);
+        auto const broken = detail::rule_against_holding(of, index, value);
+        if (broken != rule::none) { return detail::refused_value(broken, index); }
+        put(loaded.state, index, value);
+        from += 8;
+    }
+    uint64_t const flags = load_le64(from);
+    msr_state& state = loaded.state;
+    state.in_vmx_operation = (flags & detail::flag_in_vmx_operation) != 0;
+    state.in_smm = (flags & detail::flag_in_smm) != 0;
+    state.smram_trace_en = (flags & detail::flag_smram_trace_en) != 0;
+    if (flags > 7 || (state.smram_trace_en && !state.in_smm)) {
+        return {image_error::unknown_flags};
+    }
+    if (state.status.get<ia32_rtit_status::TriggerEn>() != trigger_en(state.ctl, state.status)) {
+        return detail::refused_value(rule::REG_056, ia32_rtit_status::address);
+    }
+    bool const on = state.ctl.get<ia32_rtit_ctl::TraceEn>();
+    if (on && detail::is_barred_by_vmx(of, state, state.ctl, {})) {
+        return detail::refused_value(rule::REG_121, ia32_rtit_ctl::address);
+    }
+    return loaded;
+}
+
+}  // namespace ptspec::access

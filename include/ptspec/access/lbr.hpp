@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/access/msr_state.hpp>
+#include <ptspec/cpu/quirks.hpp>
+
+/// Branch records (LBR, LER, BTS, BTM) on the processors where Intel PT excludes them.
+namespace ptspec::access {
+
+/// True on the signatures where Intel PT and branch records exclude each other.
+///
+/// Source: REG-180, REG-184.
+[[nodiscard]] constexpr auto excludes_lbr(reg::cpuid_01h_eax signature) noexcept -> bool {
+    return cpu::quirks_of(signature).has(cpu::quirk::lbr_exclusive);
+}
+
+/// True while TraceEn keeps branch records from being made.
+///
+/// Source: SDM vol. 3, "Interaction of Intel Processor Trace and LBR"; REG-180, REG-181.
+[[nodiscard]] constexpr auto suspends_lbr(reg::cpuid_01h_eax signature, ia32_rtit_ctl ctl) noexcept
+    -> bool {
+    return ctl.get<ia32_rtit_ctl::TraceEn>() && excludes_lbr(signature);
+}
+
+/// How many entries a stack of last branches can have.
+inline constexpr uint32_t most_lbr_entries = 32;
+
+/// True for the MSRs of branch records that read 0 and drop writes while they are suspended.
+/// IA32_DEBUGCTL is not among them.
+///
+/// Source: REG-182.
+[[nodiscard]] constexpr auto is_lbr_msr(uint32_t index) noexcept -> bool {
+    auto const in_stack = [=](uint32_t first) {
+        return index >= first && index - first < most_lbr_entries;
+    };
+    return in_stack(reg::msr_lastbranch_x_from_ip::address(0)) ||
+           in_stack(reg::msr_lastbranch_x_to_ip::address(0)) ||
+           in_stack(reg::msr_lbr_info_x::address(0)) || index == reg::msr_lastbranch_tos::address ||
+           index == reg::msr_lbr_select::address || index == reg::msr_ler_from_lip::address ||
+           index == reg::msr_ler_to_lip::address;
+}
+
+/// True while an RDMSR of `index` gives 0 and a WRMSR of it changes nothing. Neither faults.
+///
+/// Source: REG-181, REG-182.
+[[nodiscard]] constexpr auto is_suspended(reg::cpuid_01h_eax signature, ia32_rtit_ctl ctl,
+                                          uint32_t index) noexcept -> bool {
+    return suspends_lbr(signature, ctl) && is_lbr_msr(index);
+}
+
+/// True when a write of IA32_RTIT_CTL from `before` to `after` resets the stack of last branches.
+///
+/// Source: REG-183.
+[[nodiscard]] constexpr auto resets_lbr(reg::cpuid_01h_eax signature, ia32_rtit_ctl before,
+                                        ia32_rtit_ctl after) noexcept -> bool {
+    return suspends_lbr(signature, before) && !suspends_lbr(signature, after);
+}
+
+}  // namespace ptspec::access

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/reg/lbr.hpp>
+#include <ptspec/reg/perf.hpp>
+#include <ptspec/reg/rtit_addr.hpp>
+#include <ptspec/reg/rtit_cr3_match.hpp>
+#include <ptspec/reg/rtit_ctl.hpp>
+#include <ptspec/reg/rtit_output.hpp>
+#include <ptspec/reg/rtit_status.hpp>
+#include <ptspec/reg/xsave.hpp>
+
+/// What a logical processor holds about Intel PT, and what it is running.
+namespace ptspec::access {
+
+using reg::ia32_rtit_addr;
+using reg::ia32_rtit_cr3_match;
+using reg::ia32_rtit_ctl;
+using reg::ia32_rtit_output_base;
+using reg::ia32_rtit_output_mask_ptrs;
+using reg::ia32_rtit_status;
+using reg::range_end;
+
+/// The two ends of an address range, both inside it.
+///
+/// Source: REG-077, REG-078.
+struct address_range {
+    ia32_rtit_addr a{};
+    ia32_rtit_addr b{};
+
+    /// True when an instruction whose first byte is at `ip` belongs to the range.
+    [[nodiscard]] constexpr auto contains(uint64_t ip) const noexcept -> bool {
+        return a.raw <= ip && ip <= b.raw;
+    }
+    friend constexpr auto operator==(address_range const&, address_range const&) -> bool = default;
+};
+
+/// The MSRs of Intel PT on one logical processor, those next to them that it touches, and the modes
+/// of the processor that decide about them. As it begins, it is the state after a cold reset.
+///
+/// Source: REG-003, REG-018, REG-090.
+struct msr_state {
+    ia32_rtit_ctl ctl{};
+    ia32_rtit_status status{};
+    ia32_rtit_output_base output_base{};
+    ia32_rtit_output_mask_ptrs output_mask_ptrs{ia32_rtit_output_mask_ptrs::forced_1_mask()};
+    ia32_rtit_cr3_match cr3_match{};
+    address_range addr[ia32_rtit_addr::count]{};
+
+    reg::ia32_xss xss{};
+    reg::ia32_perf_global_status perf_global_status{};
+    reg::ia32_debugctl debugctl{};
+
+    bool in_vmx_operation = false;
+    bool in_smm = false;
+    bool smram_trace_en = false;  ///< the TraceEn that the last SMI saved
+
+    friend constexpr auto operator==(msr_state const&, msr_state const&) -> bool = default;
+};
+
+/// What the processor is running: what ContextEn and FilterEn depend on.
+struct context {
+    unsigned cpl = 0;  ///< 0 in real mode, 3 in virtual-8086 mode
+    uint64_t cr3 = 0;
+    bool pae = false;  ///< PAE paging: CR3 bits 63:5 are compared, not 63:12
+    bool production_enclave = false;
+    uint64_t ip = 0;  ///< the next instruction, in the form that packets have it
+};
+
+/// What the catalogue's sources disagree about.
+struct policy {
+    /// Without Intel PT in VMX operation: a write of IA32_RTIT_CTL there faults only when it sets
+    /// TraceEn, as older texts say. Source: REG-121.
+    bool only_enabling_faults_in_vmx = false;
+    /// RSM that would leave both Intel PT and LBR on, where they exclude each other, shuts the
+    /// processor down; else LBR is merely suspended. Source: REG-103 (UNCONFIRMED).
+    bool lbr_after_rsm_shuts_down = true;
+};
+
+// ------------------------------------------------------------------------------------ by index
+
+namespace detail {
+
+using namespace ptspec::detail;
+
+inline constexpr uint32_t first_pt_msr = ia32_rtit_output_base::address;
+inline constexpr uint32_t first_addr_msr = ia32_rtit_addr::address(0, range_end::a);
+inline constexpr uint32_t last_pt_msr = ia32_rtit_addr::address(ia32_rtit_addr::count - 1,
+                                                                range_end::b);
+
+constexpr auto is_pt_msr(uint32_t index) noexcept -> bool {
+    return index >= first_pt_msr && index <= last_pt_msr;
+}
+constexpr auto is_addr_msr(uint32_t index) noexcept -> bool {
+    return index >= first_addr_msr && index <= last_pt_msr;
+}
+
+}  // namespace detail
+
+/// True for the MSRs that the functions here answer for: 560H to 587H, and next to them
+/// IA32_DEBUGCTL, IA32_XSS and the three IA32_PERF_GLOBAL_STATUS registers.
+///
+/// Source: REG-017, REG-018.
+[[nodiscard]] constexpr auto covers(uint32_t index) noexcept -> bool {
+    return detail::is_pt_msr(index) || index == reg::ia32_perf_global_status::address ||
+           index == reg::ia32_perf_global_status_reset::address ||
+           index == reg::ia32_perf_global_status_set::address || index == reg::ia32_xss::address ||
+           index == reg::ia32_debugctl::address;
+}
+
+/// What a covered MSR holds, whether or not the processor has it. The two registers that set and
+/// reset IA32_PERF_GLOBAL_STATUS hold 0.
+///
+/// Source: REG-011, REG-080.
+[[nodiscard]] constexpr auto value_of(msr_state const& now, uint32_t index) noexcept -> uint64_t {
+    switch (index) {
+        case ia32_rtit_output_base::address: return now.output_base.raw;
+        case ia32_rtit_output_mask_ptrs::address: return now.output_mask_ptrs.raw;
+        case ia32_rtit_ctl::address: return now.ctl.raw;
+        case ia32_rtit_status::address: return now.status.raw;
+        case ia32_rtit_cr3_match::address: return now.cr3_match.raw;
+        case reg::ia32_perf_global_status::address: return now.perf_global_status.raw;
+        case reg::ia32_xss::address: return now.xss.raw;
+        case reg::ia32_debugctl::address: return now.debugctl.raw;
+        default: break;
+    }
+    if (!detail::is_addr_msr(index)) { return 0; }
+    uint32_t const at = index - detail::first_addr_msr;
+    auto const& range = now.addr[at / 2];
+    return at % 2 == 0 ? range.a.raw : range.b.raw;
+}
+
+/// Puts a value into a covered MSR as raw state: nothing is checked, nothing follows from it.
+///
+/// Errors: none; an MSR that is not covered, or that holds nothing, stays so. LowerMask reads as
+///         ones whatever is put there.
+/// Source: REG-072.
+constexpr void put(msr_state& state, uint32_t index, uint64_t value) noexcept {
+    switch (index) {
+        case ia32_rtit_output_base::address: state.output_base = {value}; return;
+        case ia32_rtit_output_mask_ptrs::address:
+            state.output_mask_ptrs = {value | ia32_rtit_output_mask_ptrs::forced_1_mask()};
+            return;
+        case ia32_rtit_ctl::address: state.ctl = {value}; return;
+        case ia32_rtit_status::address: state.status = {value}; return;
+        case ia32_rtit_cr3_match::address: state.cr3_match = {value}; return;
+        case reg::ia32_perf_global_status::address: state.perf_global_status = {value}; return;
+        case reg::ia32_xss::address: state.xss = {value}; return;
+        case reg::ia32_debugctl::address: state.debugctl = {value}; return;
+        default: break;
+    }
+    if (!detail::is_addr_msr(index)) { return; }
+    uint32_t const at = index - detail::first_addr_msr;
+    auto& range = state.addr[at / 2];
+    (at % 2 == 0 ? range.a : range.b) = {value};
+}
+
+}  // namespace ptspec::access

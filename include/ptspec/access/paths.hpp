@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/access/check.hpp>
+
+/// The ways in which a value reaches an MSR, and what a value that faults does on each.
+namespace ptspec::access {
+
+/// Source: REG-010.
+enum class write_path : uint8_t {
+    wrmsr,
+    xrstors,  ///< component 8 of an XSAVE area
+    vm_entry_msr_load_list,
+    vm_exit_msr_load_list,
+};
+
+/// What happens where a value is refused.
+enum class refusal : uint8_t {
+    none,                ///< the value was taken
+    general_protection,  ///< #GP(0)
+    vm_entry_fails,      ///< exit reason 34 with bit 31 set, "VM-entry failure due to MSR loading"
+    vmx_abort,
+};
+
+/// The exit reason of a VM entry that fails over its MSR-load list.
+///
+/// Source: REG-010.
+inline constexpr uint32_t exit_reason_of_msr_load_failure = 0x8000'0000U | 34U;
+
+/// What a refused value does on a path.
+///
+/// Source: SDM vol. 3, "Loading MSRs" of VM entries and of VM exits; REG-010.
+[[nodiscard]] constexpr auto refusal_on(write_path path) noexcept -> refusal {
+    switch (path) {
+        case write_path::vm_entry_msr_load_list: return refusal::vm_entry_fails;
+        case write_path::vm_exit_msr_load_list: return refusal::vmx_abort;
+        case write_path::wrmsr:
+        case write_path::xrstors: break;
+    }
+    return refusal::general_protection;
+}
+
+/// The verdict on a write, and what a refused one does.
+struct path_verdict {
+    verdict outcome{};
+    refusal how = refusal::none;
+
+    constexpr explicit operator bool() const noexcept { return static_cast<bool>(outcome); }
+};
+
+/// The checks of a WRMSR at CPL 0, for a value that comes on another path.
+///
+/// Errors: those of `check_write`.
+/// Source: REG-010.
+[[nodiscard]] constexpr auto check_write_on(write_path path, capabilities const& of,
+                                            msr_state const& now, uint32_t index, uint64_t value,
+                                            policy const& how = {}) noexcept -> path_verdict {
+    auto const outcome = check_write(of, now, index, value, 0, how);
+    return {outcome, outcome.what == answer::gp ? refusal_on(path) : refusal::none};
+}
+
+}  // namespace ptspec::access

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/access/effect.hpp>
+#include <ptspec/reg/xsave.hpp>
+
+/// XSAVES and XRSTORS of component 8, the state of Intel PT.
+///
+/// Here RFBM[8] is 1: the instruction was asked for the component, and IA32_XSS lets it.
+namespace ptspec::access {
+
+using reg::xsave_pt_state;
+
+namespace detail {
+
+/// Calls `each` with every MSR of the component: its index and what the image holds for it. CTL is
+/// not among them, it goes alone: first out, last in.
+template <class Each>
+constexpr void for_each_but_ctl(xsave_pt_state const& image, Each&& each) noexcept {
+    using area = xsave_pt_state;
+    each(ia32_rtit_output_base::address, image.get<area::IA32_RTIT_OUTPUT_BASE>().raw);
+    each(ia32_rtit_output_mask_ptrs::address, image.get<area::IA32_RTIT_OUTPUT_MASK_PTRS>().raw);
+    each(ia32_rtit_status::address, image.get<area::IA32_RTIT_STATUS>().raw);
+    each(ia32_rtit_cr3_match::address, image.get<area::IA32_RTIT_CR3_MATCH>().raw);
+    each(ia32_rtit_addr::address(0, range_end::a), image.get<area::IA32_RTIT_ADDR0_A>().raw);
+    each(ia32_rtit_addr::address(0, range_end::b), image.get<area::IA32_RTIT_ADDR0_B>().raw);
+    each(ia32_rtit_addr::address(1, range_end::a), image.get<area::IA32_RTIT_ADDR1_A>().raw);
+    each(ia32_rtit_addr::address(1, range_end::b), image.get<area::IA32_RTIT_ADDR1_B>().raw);
+}
+
+}  // namespace detail
+
+// ------------------------------------------------------------------------------------ XSAVES
+
+struct xsaves_result {
+    xsave_pt_state image{};
+    msr_state state{};  ///< afterwards: TraceEn is 0
+};
+
+/// What XSAVES stores, and leaves behind. Where the instruction faults on its way, the state before
+/// holds: TraceEn gets its old value back.
+///
+/// Source: SDM vol. 1, "Operation of XSAVES"; REG-141, REG-142.
+[[nodiscard]] constexpr auto xsaves(capabilities const& of, msr_state const& now) noexcept
+    -> xsaves_result {
+    using area = xsave_pt_state;
+    auto const left = detail::disabled(now);
+    auto const held = [&](uint32_t index) {
+        return detail::rule_of_absence(of, index) == rule::none ? value_of(left, index) : 0;
+    };
+    auto const held_addr = [&](unsigned n, range_end end) {
+        return wrapped{held(ia32_rtit_addr::address(n, end))};
+    };
+    return {
+        xsave_pt_state{}.with(
+            area::IA32_RTIT_CTL{now.ctl},
+            area::IA32_RTIT_OUTPUT_BASE{wrapped{held(ia32_rtit_output_base::address)}},
+            area::IA32_RTIT_OUTPUT_MASK_PTRS{wrapped{held(ia32_rtit_output_mask_ptrs::address)}},
+            area::IA32_RTIT_STATUS{left.status},
+            area::IA32_RTIT_CR3_MATCH{wrapped{held(ia32_rtit_cr3_match::address)}},
+            area::IA32_RTIT_ADDR0_A{held_addr(0, range_end::a)},
+            area::IA32_RTIT_ADDR0_B{held_addr(0, range_end::b)},
+            area::IA32_RTIT_ADDR1_A{held_addr(1, range_end::a)},
+            area::IA32_RTIT_ADDR1_B{held_addr(1, range_end::b)}),
+        left};
+}
+
+/// True for an image that XSAVES may mark as initial in XSTATE_BV: all 0, or LowerMask all ones.
+///
+/// Source: REG-147.
+[[nodiscard]] constexpr auto is_initial(xsave_pt_state const& image) noexcept -> bool {
+    bool initial = image.get<xsave_pt_state::IA32_RTIT_CTL>().raw == 0;
+    detail::for_each_but_ctl(image, [&](uint32_t index, uint64_t value) {
+        initial = initial && (value == 0 || (index == ia32_rtit_output_mask_ptrs::address &&
+                                             value == ia32_rtit_output_mask_ptrs::forced_1_mask()));
+    });
+    return initial;
+}
+
+// ------------------------------------------------------------------------------------ XRSTORS
+
+/// The rule by which XRSTORS refuses the header of an XSAVE area before it looks at Intel PT.
+///
+/// Source: SDM vol. 1, "Operation of XRSTORS"; REG-148.
+[[nodiscard]] constexpr auto check_header(reg::xsave_header_xstate_bv present,
+                                          reg::xsave_header_xcomp_bv format,
+                                          reg::ia32_xss allowed) noexcept -> verdict {
+    using xcomp = reg::xsave_header_xcomp_bv;
+    bool const compacted = format.get<xcomp::Compacted>();
+    bool const inside = (present.raw & ~format.raw) == 0 && present.raw >> 63 == 0;
+    bool const enabled = !format.get<xcomp::PT>() || allowed.get<reg::ia32_xss::PT_STATE>();
+    return compacted && inside && enabled ? verdict{} : verdict{answer::gp, rule::REG_148};
+}
+
+struct xrstors_result {
+    effect done{};                  ///< where XRSTORS faults, the state is the one before
+    uint32_t refused_msr = 0;       ///< the MSR whose quadword was refused, or 0
+    rule why_refused = rule::none;  ///< the rule that a WRMSR of that quadword breaks
+
+    constexpr explicit operator bool() const noexcept { return static_cast<bool>(done); }
+};
+
+namespace detail {
+
+constexpr auto refused(msr_state const& now, rule why) noexcept -> effect {
+    return {.outcome = {answer::gp, why}, .state = now};
+}
+
+/// The rule by which XRSTORS refuses a quadword. A zero for an MSR that the processor lacks is
+/// passed over.
+///
+/// Source: REG-144.
+constexpr auto rule_against(capabilities const& of, msr_state const& now, uint32_t index,
+                            uint64_t value, policy const& how) noexcept -> rule {
+    auto const absent = rule_of_absence(of, index);
+    if (absent != rule::none) { return value == 0 ? rule::none : absent; }
+    return broken_rule(of, now, index, value, how);
+}
+
+}  // namespace detail
+
+/// What XRSTORS does with an image: every quadword is checked as by WRMSR, and TraceEn is written
+/// last. `code` is what runs when TraceEn rises.
+///
+/// Errors: REG-143 while TraceEn is 1; REG-144 for a quadword that is refused, or reserved bytes
+///         that are not 0. Then no MSR changes (a processor may have loaded some; TraceEn is 0).
+/// Source: SDM vol. 1, "Operation of XRSTORS"; REG-143..145.
+[[nodiscard]] constexpr auto xrstors(capabilities const& of, msr_state const& now,
+                                     xsave_pt_state const& image, context const& code = {},
+                                     policy const& how = {}) noexcept -> xrstors_result {
+    if (now.ctl.get<ia32_rtit_ctl::TraceEn>()) { return {detail::refused(now, rule::REG_143)}; }
+    if (!image.reserved_quadwords_are_zero()) { return {detail::refused(now, rule::REG_144)}; }
+    auto const ctl = image.get<xsave_pt_state::IA32_RTIT_CTL>();
+    uint32_t refused_msr = ia32_rtit_ctl::address;
+    rule why = detail::rule_against(of, now, refused_msr, ctl.raw, how);
+    auto next = now;
+    detail::for_each_but_ctl(image, [&](uint32_t index, uint64_t value) {
+        if (why != rule::none) { return; }
+        refused_msr = index;
+        why = detail::rule_against(of, now, index, value, how);
+        if (detail::rule_of_absence(of, index) == rule::none) {
+            next = detail::store(next, index, value);
+        }
+    });
+    if (why != rule::none) { return {detail::refused(now, rule::REG_144), refused_msr, why}; }
+    return {detail::write_ctl(of, next, ctl, code)};
+}
+
+/// What XRSTORS does where XSTATE_BV[8] is 0: the component gets its initial configuration.
+///
+/// Errors: REG-143 while TraceEn is 1.
+/// Source: REG-143, REG-146.
+[[nodiscard]] constexpr auto xrstors_init(msr_state const& now) noexcept -> xrstors_result {
+    if (now.ctl.get<ia32_rtit_ctl::TraceEn>()) { return {detail::refused(now, rule::REG_143)}; }
+    msr_state const initial{};
+    auto next = now;
+    next.ctl = initial.ctl;
+    next.output_base = initial.output_base;
+    next.output_mask_ptrs = initial.output_mask_ptrs;
+    next.status = initial.status;
+    next.cr3_match = initial.cr3_match;
+    next.addr[0] = initial.addr[0];
+    next.addr[1] = initial.addr[1];
+    return {effect{.state = next}};
+}
+
+}  // namespace ptspec::access

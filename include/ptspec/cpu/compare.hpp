@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/cpu/capabilities.hpp>
+
+/// Two processors: does one have all that the other has, and what do both have?
+///
+/// What is configured for several cores, or has to survive a migration, has to be within what all
+/// of them have. The form of IPs is no feature but a convention (LIP): a difference is told, never
+/// resolved.
+namespace ptspec::cpu {
+
+/// What a processor can lack of what another has.
+enum class aspect : uint32_t {
+    pt = 1U << 0,              ///< Intel PT itself
+    features = 1U << 1,        ///< CPUID.14H.0:EBX
+    outputs = 1U << 2,         ///< CPUID.14H.0:ECX, but for LIP
+    address_ranges = 1U << 3,  ///< how many
+    mtc_periods = 1U << 4,
+    cyc_thresholds = 1U << 5,
+    psb_periods = 1U << 6,
+    triggers = 1U << 7,             ///< how many, and what they can do
+    max_phys_addr = 1U << 8,        ///< the width of physical addresses
+    linear_address_bits = 1U << 9,  ///< the width of linear addresses
+    vmx = 1U << 10,                 ///< what of Intel PT can be used in VMX operation
+    xsaves = 1U << 11,              ///< XSAVES of the state of Intel PT
+    pebs_output = 1U << 12,         ///< PEBS records in the trace
+};
+
+/// Whether one processor has all that another has.
+struct inclusion {
+    uint32_t lacking = 0;  ///< bits of `aspect`
+    bool same_ip_payload = true;
+
+    [[nodiscard]] constexpr auto lacks(aspect one) const noexcept -> bool {
+        return (lacking & underlying(one)) != 0;
+    }
+    /// True when nothing is lacking, whatever the form of IPs is.
+    constexpr explicit operator bool() const noexcept { return lacking == 0; }
+    friend constexpr auto operator==(inclusion const&, inclusion const&) -> bool = default;
+};
+
+// All that looks into words is a template: including this file instantiates nothing.
+
+namespace detail {
+
+template <class Field>
+constexpr auto has(auto word) noexcept -> bool {
+    return word.template get<Field>();
+}
+template <class Field>
+constexpr auto number_of(auto word) noexcept -> uint64_t {
+    return word.template get<Field>();
+}
+
+/// The bits of CPUID.14H.0:ECX that are features.
+template <class Word>
+constexpr auto outputs_of(Word ecx) noexcept -> uint32_t {
+    return ecx.with(reg::cpuid_14h_0_ecx::LIP{false}).raw;
+}
+
+constexpr auto is_within(uint32_t part, uint32_t whole) noexcept -> bool {
+    return (part & ~whole) == 0;
+}
+
+}  // namespace detail
+
+/// Whether `whole` has all that `part` has, so that what is legal for `part` is legal for it.
+///
+/// Source: REG-164, REG-165; for the form of IPs REG-079, REG-166.
+template <same_as<capabilities> Capabilities = capabilities>
+[[nodiscard]] constexpr auto includes(Capabilities const& whole, Capabilities const& part) noexcept
+    -> inclusion {
+    using detail::has, detail::is_within, detail::number_of, detail::outputs_of;
+    using trigger_count = reg::cpuid_14h_1_eax::TRIGGER_CFG_CNT;
+    using pebs = reg::ia32_perf_capabilities::PEBS_OUTPUT_PT_AVAIL;
+    inclusion found;
+    auto const demand = [&](aspect which, bool holds) {
+        if (!holds) { found.lacking |= underlying(which); }
+    };
+    demand(aspect::pt, whole.has_pt() || !part.has_pt());
+    demand(aspect::features, is_within(part.leaf_14_0_ebx.raw, whole.leaf_14_0_ebx.raw));
+    demand(aspect::outputs,
+           is_within(outputs_of(part.leaf_14_0_ecx), outputs_of(whole.leaf_14_0_ecx)));
+    demand(aspect::address_ranges, part.address_ranges() <= whole.address_ranges());
+    demand(aspect::mtc_periods, is_within(part.mtc_periods(), whole.mtc_periods()));
+    demand(aspect::cyc_thresholds, is_within(part.cyc_thresholds(), whole.cyc_thresholds()));
+    demand(aspect::psb_periods, is_within(part.psb_periods(), whole.psb_periods()));
+    demand(aspect::triggers, number_of<trigger_count>(part.leaf_14_1_eax) <=
+                                     number_of<trigger_count>(whole.leaf_14_1_eax) &&
+                                 is_within(part.leaf_14_1_ecx.raw, whole.leaf_14_1_ecx.raw));
+    demand(aspect::max_phys_addr, part.max_phys_addr().bits <= whole.max_phys_addr().bits);
+    demand(aspect::linear_address_bits, part.linear_address_bits() <= whole.linear_address_bits());
+    demand(aspect::vmx, part.vmx() <= whole.vmx());
+    demand(aspect::xsaves, whole.has_xsaves_state() || !part.has_xsaves_state());
+    demand(aspect::pebs_output,
+           has<pebs>(whole.perf_capabilities) || !has<pebs>(part.perf_capabilities));
+    found.same_ip_payload = part.ip_payload() == whole.ip_payload();
+    return found;
+}
+
+/// What two processors both have.
+struct common_capabilities {
+    capabilities value{};
+    bool same_ip_payload = true;  ///< false: `value` has the form of IPs of the first one
+};
+
+namespace detail {
+
+/// Feature bits: those of both.
+template <class Word>
+constexpr auto both(Word one, Word two) noexcept -> Word {
+    return {one.raw & two.raw};
+}
+
+/// One feature bit that both have, or neither; the others as in `one`.
+template <class Flag, class Word>
+constexpr auto both_in(Word one, Word two) noexcept -> Word {
+    return one.with(Flag{has<Flag>(one) && has<Flag>(two)});
+}
+
+/// Of each field named the smaller number; of the other bits those of both.
+template <class... Fields, class Word>
+constexpr auto least(Word one, Word two) noexcept -> Word {
+    auto const smaller = [](uint64_t a, uint64_t b) { return wrapped{a < b ? a : b}; };
+    return both(one, two).with(Fields{smaller(number_of<Fields>(one), number_of<Fields>(two))}...);
+}
+
+/// A number that means something only where the two agree, else 0.
+template <class Word>
+constexpr auto agreed(Word one, Word two) noexcept -> Word {
+    return one.raw == two.raw ? one : Word{};
+}
+
+/// What can be 1 on both, in the upper half; what has to be 1 on one of them, in the lower.
+template <class Word>
+constexpr auto allowed_by_both(Word one, Word two) noexcept -> Word {
+    return {((one.raw & two.raw) & ~low_bits(32)) | ((one.raw | two.raw) & low_bits(32))};
+}
+
+/// The field of the word where the width that it stands for is smaller. Of two numbers for one
+/// width, the greater: 0 stands for a width by default.
+template <class Field>
+constexpr auto narrower(auto one, unsigned width_of_one, auto two, unsigned width_of_two) noexcept
+    -> Field {
+    uint64_t const a = number_of<Field>(one);
+    uint64_t const b = number_of<Field>(two);
+    bool const first = width_of_one == width_of_two ? a > b : width_of_one < width_of_two;
+    return Field{wrapped{first ? a : b}};
+}
+
+template <class Capabilities>
+constexpr auto common_widths(Capabilities const& one, Capabilities const& two) noexcept
+    -> reg::cpuid_80000008h_eax {
+    using eax = reg::cpuid_80000008h_eax;
+    auto const a = one.leaf_80000008_eax;
+    auto const b = two.leaf_80000008_eax;
+    return both(a, b).with(
+        narrower<eax::MAXPHYADDR>(a, one.max_phys_addr().bits, b, two.max_phys_addr().bits),
+        narrower<eax::LinearBits>(a, one.linear_address_bits(), b, two.linear_address_bits()));
+}
+
+}  // namespace detail
+
+/// What two processors both have: a value of an MSR is legal for it exactly when it is legal for
+/// both. Numbers that tell no more than a clock or a size count as not enumerated where they differ.
+///
+/// Of `one` alone are the signature, LIP, and in IA32_VMX_MISC and IA32_PERF_CAPABILITIES all but the
+/// bits of Intel PT.
+/// Source: REG-164, REG-165; for the form of IPs REG-079, REG-166.
+template <same_as<capabilities> Capabilities = capabilities>
+[[nodiscard]] constexpr auto common(Capabilities const& one, Capabilities const& two) noexcept
+    -> common_capabilities {
+    using detail::agreed, detail::allowed_by_both, detail::both, detail::both_in, detail::least;
+    using counters = reg::cpuid_0ah_eax;
+    using sizes = reg::cpuid_14h_1_eax;
+    using lip = reg::cpuid_14h_0_ecx::LIP;
+    auto value = one;
+    value.leaf_01_ecx = both(one.leaf_01_ecx, two.leaf_01_ecx);
+    value.leaf_07_0_ebx = both(one.leaf_07_0_ebx, two.leaf_07_0_ebx);
+    value.leaf_0a_eax =
+        least<counters::VersionID, counters::NumGP, counters::Width, counters::EbxLen>(
+            one.leaf_0a_eax, two.leaf_0a_eax);
+    value.leaf_0d_1_eax = both(one.leaf_0d_1_eax, two.leaf_0d_1_eax);
+    value.leaf_0d_1_ecx = both(one.leaf_0d_1_ecx, two.leaf_0d_1_ecx);
+    value.leaf_0d_8_eax = agreed(one.leaf_0d_8_eax, two.leaf_0d_8_eax);
+    value.leaf_0d_8_ecx = both(one.leaf_0d_8_ecx, two.leaf_0d_8_ecx);
+    value.leaf_14_0_eax = least<reg::cpuid_14h_0_eax::MaxSubleaf>(one.leaf_14_0_eax,
+                                                                  two.leaf_14_0_eax);
+    value.leaf_14_0_ebx = both(one.leaf_14_0_ebx, two.leaf_14_0_ebx);
+    value.leaf_14_0_ecx =
+        both(one.leaf_14_0_ecx, two.leaf_14_0_ecx).with(lip{detail::has<lip>(one.leaf_14_0_ecx)});
+    value.leaf_14_1_eax = least<sizes::RANGECNT, sizes::TRIGGER_CFG_CNT>(one.leaf_14_1_eax,
+                                                                         two.leaf_14_1_eax);
+    value.leaf_14_1_ebx = both(one.leaf_14_1_ebx, two.leaf_14_1_ebx);
+    value.leaf_14_1_ecx = both(one.leaf_14_1_ecx, two.leaf_14_1_ecx);
+    value.leaf_15_eax = agreed(one.leaf_15_eax, two.leaf_15_eax);
+    value.leaf_15_ebx = agreed(one.leaf_15_ebx, two.leaf_15_ebx);
+    value.leaf_15_ecx = agreed(one.leaf_15_ecx, two.leaf_15_ecx);
+    value.leaf_80000008_eax = detail::common_widths(one, two);
+    value.platform_info = agreed(one.platform_info, two.platform_info);
+    value.perf_capabilities = both_in<reg::ia32_perf_capabilities::PEBS_OUTPUT_PT_AVAIL>(
+        one.perf_capabilities, two.perf_capabilities);
+    value.vmx_misc = both_in<reg::ia32_vmx_misc::INTEL_PT>(one.vmx_misc, two.vmx_misc);
+    value.vmx_procbased_ctls2 = allowed_by_both(one.vmx_procbased_ctls2, two.vmx_procbased_ctls2);
+    value.vmx_exit_ctls = allowed_by_both(one.vmx_exit_ctls, two.vmx_exit_ctls);
+    value.vmx_entry_ctls = allowed_by_both(one.vmx_entry_ctls, two.vmx_entry_ctls);
+    return {value, one.ip_payload() == two.ip_payload()};
+}
+
+}  // namespace ptspec::cpu

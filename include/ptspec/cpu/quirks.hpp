@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/reg/cpuid.hpp>
+
+/// Which processor this is, and where processors of its model differ from what CPUID tells.
+namespace ptspec::cpu {
+
+/// A processor's model as software names it: 06_5EH is family 6, model 5EH.
+struct cpu_model {
+    unsigned family = 0;
+    unsigned model = 0;
+    unsigned stepping = 0;
+
+    friend constexpr auto operator==(cpu_model const&, cpu_model const&) -> bool = default;
+};
+
+// Functions that look into words are templates: including them instantiates nothing.
+
+/// DisplayFamily, DisplayModel and stepping.
+///
+/// Source: SDM vol. 2A, "CPUID"; PRG-001.
+template <same_as<reg::cpuid_01h_eax> Signature = reg::cpuid_01h_eax>
+[[nodiscard]] constexpr auto model_of(Signature signature) noexcept -> cpu_model {
+    using eax = reg::cpuid_01h_eax;
+    auto const part = [](uint64_t value) { return static_cast<unsigned>(value); };
+    unsigned const family = part(signature.template get<eax::Family>());
+    unsigned const model = part(signature.template get<eax::Model>());
+    return {family == 15 ? family + part(signature.template get<eax::ExtFamily>()) : family,
+            family == 6 || family == 15 ? part(signature.template get<eax::ExtModel>()) << 4 | model
+                                        : model,
+            part(signature.template get<eax::Stepping>())};
+}
+
+/// What software has to know about a processor that the architecture does not say. The lower ones
+/// are for drivers, those from `bdm70` on, named after errata, for whoever reads a trace.
+enum class quirk : uint32_t {
+    /// A write of IA32_RTIT_CTL that sets TraceEn without BranchEn faults. Source: REG-040.
+    branch_en_always_on = 1U << 0,
+    /// No tracing in VMX operation. Source: REG-110, REG-121.
+    no_vmx = 1U << 1,
+    /// A single range of more than 4 KB is not reliable.
+    single_range_one_page = 1U << 2,
+    /// A ToPA table has one region and a link to itself. Source: REG-163.
+    single_entry_topa = 1U << 3,
+    /// Intel PT and LBR, BTS, BTM and LER exclude each other. Source: REG-180.
+    lbr_exclusive = 1U << 4,
+    /// The MSRs are a core's, not a logical processor's: write them on its first thread.
+    core_scoped_msrs = 1U << 5,
+    /// XSAVES does not manage the state of Intel PT.
+    no_xsaves = 1U << 6,
+    /// P-cores and E-cores enumerate different things: ask each logical processor.
+    per_core_type_caps = 1U << 7,
+    /// Fewer CYC thresholds than the first processors that had them.
+    short_cyc_bitmap = 1U << 8,
+
+    bdm70 = 1U << 9,    ///< a PSB+ that does not belong there may precede TIP.PGE
+    bdm64 = 1U << 10,   ///< the branch before a TSX abort may have a wrong target
+    skd007 = 1U << 11,  ///< an OVF may stand in the place of a CYC's second byte
+    skd022 = 1U << 12,  ///< a VM entry that clears TraceEn adds a FUP before TIP.PGD
+    skd010 = 1U << 13,  ///< the FUP after an OVF may be missing
+    skl014 = 1U << 14,  ///< TIP.PGD has no IP where a direct branch leaves the filter range
+    apl12 = 1U << 15,   ///< a FUP too many after an OVF, with filters
+    apl11 = 1U << 16,   ///< TIP.PGD in place of the FUP after an OVF
+    skl168 = 1U << 17,  ///< a CYC or MTC may be missing before a PSB
+    skz84 = 1U << 18,   ///< with TSC scaling or offset, TMA is corrupt and a byte longer
+};
+
+/// Some quirks.
+struct quirk_set {
+    uint32_t bits = 0;
+
+    [[nodiscard]] constexpr auto has(quirk one) const noexcept -> bool {
+        return (bits & underlying(one)) != 0;
+    }
+    /// The same and one more, where a condition holds.
+    [[nodiscard]] constexpr auto with(quirk one, bool wanted = true) const noexcept -> quirk_set {
+        return {wanted ? bits | underlying(one) : bits};
+    }
+    friend constexpr auto operator|(quirk_set one, quirk_set two) noexcept -> quirk_set {
+        return {one.bits | two.bits};
+    }
+    friend constexpr auto operator==(quirk_set const&, quirk_set const&) -> bool = default;
+};
+
+template <same_as<quirk>... Quirks>
+[[nodiscard]] constexpr auto quirks(Quirks... all) noexcept -> quirk_set {
+    return {(0U | ... | underlying(all))};
+}
+
+// ------------------------------------------------------------------------------------ by model
+
+/// Quirks of one model, from one stepping to another.
+struct model_quirks {
+    unsigned family = 0;
+    unsigned model = 0;
+    quirk_set has{};
+    unsigned first_stepping = 0;
+    unsigned last_stepping = 15;
+
+    [[nodiscard]] constexpr auto is_about(cpu_model const& which) const noexcept -> bool {
+        return family == which.family && model == which.model && first_stepping <= which.stepping &&
+               which.stepping <= last_stepping;
+    }
+};
+
+namespace detail {
+
+using enum quirk;
+
+inline constexpr quirk_set broadwell = quirks(branch_en_always_on, no_vmx, no_xsaves, lbr_exclusive,
+                                              bdm70, bdm64);
+inline constexpr quirk_set skylake = quirks(bdm70, skd007, skd022, skd010, skl014, skl168);
+inline constexpr quirk_set first_skylake = skylake.with(lbr_exclusive);
+inline constexpr quirk_set skylake_server = quirks(bdm70, skl014, skd022, skz84);
+inline constexpr quirk_set later_server = quirks(bdm70, skd022, skz84);
+inline constexpr quirk_set ice_lake = quirks(bdm70, skl014, skd022);
+inline constexpr quirk_set tiger_lake = ice_lake.with(single_range_one_page);
+inline constexpr quirk_set hybrid = quirks(per_core_type_caps, bdm70, skd022, apl11);
+inline constexpr quirk_set alder_lake = hybrid.with(single_range_one_page);
+inline constexpr quirk_set goldmont = quirks(core_scoped_msrs, apl12, apl11);
+inline constexpr quirk_set goldmont_plus = quirks(core_scoped_msrs, apl11);
+inline constexpr quirk_set later_atom = quirks(apl11);
+
+}  // namespace detail
+
+// clang-format off
+
+/// The quirks that follow from the model alone.
+///
+/// Source: REG-040, REG-180.
+inline constexpr model_quirks quirk_table[] = {
+    {0x06, 0x3D, detail::broadwell}, {0x06, 0x47, detail::broadwell},
+    {0x06, 0x4F, detail::broadwell}, {0x06, 0x56, detail::broadwell},
+
+    {0x06, 0x4E, detail::first_skylake}, {0x06, 0x5E, detail::first_skylake},
+    {0x06, 0x8E, detail::skylake}, {0x06, 0x9E, detail::skylake},
+    {0x06, 0xA5, detail::skylake}, {0x06, 0xA6, detail::skylake},
+
+    {0x06, 0x55, detail::skylake_server}, {0x06, 0x6A, detail::skylake_server},
+    {0x06, 0x6C, detail::skylake_server},
+
+    {0x06, 0x8F, detail::later_server}, {0x06, 0xCF, detail::later_server},
+    {0x06, 0xAD, detail::later_server}, {0x06, 0xAE, detail::later_server},
+    {0x13, 0x01, detail::later_server},
+
+    {0x06, 0x66, detail::ice_lake}, {0x06, 0x7D, detail::ice_lake}, {0x06, 0x7E, detail::ice_lake},
+    {0x06, 0xA7, detail::ice_lake}, {0x06, 0xA8, detail::ice_lake},
+    {0x06, 0x8C, detail::tiger_lake}, {0x06, 0x8D, detail::tiger_lake},
+
+    {0x06, 0x97, detail::alder_lake}, {0x06, 0x9A, detail::alder_lake},
+    {0x06, 0xB7, detail::alder_lake}, {0x06, 0xBA, detail::alder_lake},
+    {0x06, 0xBF, detail::alder_lake},
+    {0x06, 0xAA, detail::hybrid}, {0x06, 0xAC, detail::hybrid}, {0x06, 0xB5, detail::hybrid},
+    {0x06, 0xBD, detail::hybrid}, {0x06, 0xC5, detail::hybrid}, {0x06, 0xC6, detail::hybrid},
+    {0x06, 0xCC, detail::hybrid}, {0x06, 0xD5, detail::hybrid},
+    {0x12, 0x01, detail::hybrid}, {0x12, 0x03, detail::hybrid},
+
+    {0x06, 0x5C, detail::goldmont}, {0x06, 0x5F, detail::goldmont},
+    {0x06, 0x7A, detail::goldmont_plus},
+    {0x06, 0x86, detail::later_atom}, {0x06, 0x96, detail::later_atom},
+    {0x06, 0x9C, detail::later_atom}, {0x06, 0xAF, detail::later_atom},
+    {0x06, 0xB6, detail::later_atom}, {0x06, 0xDD, detail::later_atom},
+};
+
+// clang-format on
+
+/// The quirks of a processor's model. An unknown model has none.
+///
+/// Source: REG-040, REG-180, REG-184.
+template <same_as<reg::cpuid_01h_eax> Signature = reg::cpuid_01h_eax>
+[[nodiscard]] constexpr auto quirks_of(Signature signature) noexcept -> quirk_set {
+    auto const which = model_of(signature);
+    quirk_set found;
+    for (model_quirks const& row : quirk_table) {
+        if (row.is_about(which)) { found = found | row.has; }
+    }
+    return found;
+}
+
+}  // namespace ptspec::cpu

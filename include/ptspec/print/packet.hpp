@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/packet/any_packet.hpp>
+#include <ptspec/print/word.hpp>
+
+/// A packet as text: `PTW PayloadBytes=0 IP=1 payload=12345678H`.
+namespace ptspec::print {
+
+namespace detail {
+
+/// The bytes behind the head, and how many of them are there.
+struct payload_value {
+    wide_bits bits{};
+    unsigned bytes = 0;
+};
+
+template <class Packet>
+constexpr auto payload_of(Packet const& packet) noexcept -> payload_value {
+    if constexpr (!has_payload<Packet>) {
+        return {};
+    } else {
+        constexpr unsigned head = Packet::head_bytes;
+        unsigned length = Packet::most_bytes;
+        // Only its block tells the size of a BIP.
+        if constexpr (!same_as<typename Packet::payload_type, packet::payload_of_block>) {
+            length = Packet::length_of(packet.raw, packet::block::none);
+            // The value that selects the size has no meaning.
+            if (length < head) { return {}; }
+        }
+        auto const bits = packet::detail::widen(packet.raw);
+        return {packet::detail::first_bytes({from_bit(bits, 8 * head), bits.high >> 8 * head},
+                                            length - head),
+                length - head};
+    }
+}
+
+}  // namespace detail
+
+/// A packet's name, its fields in the order of its bits, its payload when it has one, and the
+/// reserved bits that are set.
+template <packet::packet_type Packet, text_sink Sink>
+constexpr void packet(Packet const& packet, Sink&& sink, style how = style::full) {
+    detail::item_writer<bare_t<Sink>> out{sink, how};
+    out.begin_item();
+    put(Packet::about.name, sink);
+    out.fields(row_list_of<Packet>(), packet::detail::widen(packet.raw));
+    if (auto const payload = detail::payload_of(packet); payload.bytes != 0) {
+        out.begin_item();
+        put("payload=", sink);
+        detail::plain_number(payload.bits, sink, how);
+    }
+    out.reserved(packet::detail::widen(packet.reserved_bits_set(how.max_phys_addr)));
+}
+
+template <class Packets = packet::all, text_sink Sink>
+constexpr void packet(packet::any_packet const& packet, Sink&& sink, style how = style::full) {
+    visit<Packets>([&](auto const& one) { print::packet(one, sink, how); }, packet);
+}
+
+}  // namespace ptspec::print

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/print/rows.hpp>
+#include <ptspec/print/text.hpp>
+
+/// A word's value as text: `TraceEn=1 MTCFreq=3 (8 crystal cycles) reserved set 40000H`.
+///
+/// A number below 10 is written as it is. Every other one, and every address, is hexadecimal with
+/// an H behind it, as the manual writes it. Amounts are decimal and have their unit behind them.
+namespace ptspec::print {
+
+/// What is written of a word.
+struct style {
+    bool zeros = false;     ///< the fields that are 0, too
+    bool meanings = true;   ///< in parentheses what an encoding is called or amounts to
+    bool bare_hex = false;  ///< every number hexadecimal without an H; `; ` before reserved bits
+    unsigned max_phys_addr = 64;  ///< from this bit on the bits of an address are reserved
+
+    /// Every field.
+    static style const full;
+    /// Every field and nothing but digits: `TraceEn=1 MTCFreq=F; reserved set 40000`.
+    static style const plain_hex;
+};
+
+inline constexpr style style::full{.zeros = true};
+inline constexpr style style::plain_hex{.zeros = true, .meanings = false, .bare_hex = true};
+
+/// A field, and what it holds.
+struct field_value {
+    row_facts const* of;
+    uint64_t encoding;
+    uint64_t value;  ///< the encoding, or of an address field the address
+};
+
+/// Calls `visit(field_value)` for every field from bit 0 up.
+template <class Visitor>
+constexpr void for_each_field(row_list const& rows, wide_bits raw, Visitor&& visit) {
+    for (auto const& one : rows) {
+        if (one.row.kind != row_kind::field || one.payload_sizes != 0) { continue; }
+        uint64_t const encoding = detail::from_bit(raw, one.row.lsb) &
+                                  low_bits(one.row.msb - one.row.lsb + 1);
+        visit(field_value{&one, encoding, encoding << one.row.lowest_address_bit});
+    }
+}
+
+template <class Word, class Visitor>
+constexpr void for_each_field(Word const& word, Visitor&& visit) {
+    for_each_field(row_list_of<Word>(), packet::detail::widen(word.raw), visit);
+}
+
+namespace detail {
+
+template <class Sink>
+constexpr void hex_with_h(wide_bits number, Sink& sink, style how) {
+    hex(number, sink);
+    if (!how.bare_hex) { put("H", sink); }
+}
+
+/// A number that is no address.
+template <class Sink>
+constexpr void plain_number(wide_bits number, Sink& sink, style how) {
+    if (number.high == 0 && number.low < 10) {
+        decimal(number.low, sink);
+    } else {
+        hex_with_h(number, sink, how);
+    }
+}
+
+}  // namespace detail
+
+/// An amount with its unit, a plural: `8 crystal cycles`, `1 byte`.
+template <text_sink Sink>
+constexpr void amount(quantity const& what, Sink&& sink) {
+    decimal(what.count, sink);
+    put(" ", sink);
+    auto unit = what.unit;
+    if (what.count == 1 && unit.data()[unit.size() - 1] == 's') { --unit.length; }
+    put(unit, sink);
+}
+
+/// What a field holds: `3 (8 crystal cycles)`.
+template <text_sink Sink>
+constexpr void value(field_value const& what, Sink&& sink, style how = {}) {
+    if (what.of->row.is_address) {
+        detail::hex_with_h({what.value, 0}, sink, how);
+    } else {
+        detail::plain_number({what.value, 0}, sink, how);
+    }
+    if (!how.meanings) { return; }
+    auto const enumerator = what.of->enumerator(what.encoding);
+    auto const quantity = what.of->amount_of(what.encoding);
+    if (enumerator.size() != 0) {
+        put(" (", sink);
+        put(enumerator, sink);
+        put(")", sink);
+    } else if (quantity.unit.size() != 0) {
+        put(" (", sink);
+        amount(quantity, sink);
+        put(")", sink);
+    }
+}
+
+namespace detail {
+
+/// Items on one line, with blanks between them.
+template <class Sink>
+struct item_writer {
+    Sink& sink;
+    style how;
+    bool any = false;
+
+    constexpr void begin_item(text separator = " ") {
+        if (any) { put(separator, sink); }
+        any = true;
+    }
+    constexpr void fields(row_list const& rows, wide_bits raw) {
+        for_each_field(rows, raw, [&](field_value const& field) {
+            if (field.encoding == 0 && !how.zeros) { return; }
+            begin_item();
+            put(field.of->row.name, sink);
+            put("=", sink);
+            value(field, sink, how);
+        });
+    }
+    constexpr void other(wide_bits set) {
+        if (set == wide_bits{} || how.bare_hex) { return; }
+        begin_item();
+        put("other set ", sink);
+        hex_with_h(set, sink, how);
+    }
+    constexpr void reserved(wide_bits set) {
+        if (set == wide_bits{}) { return; }
+        begin_item(how.bare_hex ? text{"; "} : text{" "});
+        put("reserved set ", sink);
+        hex_with_h(set, sink, how);
+    }
+};
+
+constexpr auto other_bits(row_list const& rows) noexcept -> wide_bits {
+    wide_bits mask{};
+    for (auto const& one : rows) {
+        if (one.row.kind == row_kind::other) {
+            mask = mask | run_of_bits<wide_bits>(one.row.msb, one.row.lsb);
+        }
+    }
+    return mask;
+}
+
+}  // namespace detail
+
+/// A word's fields from bit 0 up, joined by blanks, and the reserved bits that are set. Where there
+/// is nothing to tell it is `0`.
+template <class Word, text_sink Sink>
+constexpr void word(Word const& word, Sink&& sink, style how = {}) {
+    detail::item_writer<bare_t<Sink>> out{sink, how};
+    auto const rows = row_list_of<Word>();
+    auto const raw = packet::detail::widen(word.raw);
+    out.fields(rows, raw);
+    out.other(raw & detail::other_bits(rows));
+    out.reserved(packet::detail::widen(word.reserved_bits_set(how.max_phys_addr)));
+    if (!out.any) { put("0", sink); }
+}
+
+}  // namespace ptspec::print

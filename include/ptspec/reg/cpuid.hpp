@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/word.hpp>
+
+/// What CPUID tells about a processor, as far as tracing depends on it. Leaf 14H is in
+/// cpuid_14h.hpp.
+namespace ptspec::reg {
+
+/// The four registers that CPUID fills.
+enum class cpuid_register : uint8_t { eax, ebx, ecx, edx };
+
+/// What CPUID puts into one register for one leaf and sub-leaf.
+///
+/// Shape:  32 bits, which software can only read.
+/// Source: SDM vol. 2A, "CPUID".
+template <class Derived, uint32_t Leaf, uint32_t Subleaf, cpuid_register Part>
+struct cpuid_word : read_only_word<Derived, uint32_t> {
+    static constexpr uint32_t leaf = Leaf;        ///< EAX before CPUID
+    static constexpr uint32_t subleaf = Subleaf;  ///< ECX before CPUID; 0 where the leaf has none
+    static constexpr cpuid_register part = Part;
+
+    using base = read_only_word<Derived, uint32_t>;
+    using base::base;
+};
+
+/// CPUID.01H:EAX, which processor this is.
+///
+/// Shape:  32 bits.
+/// Units:  ExtFamily is added to Family where that is 15. ExtModel stands before Model's four bits
+///         where Family is 6 or 15.
+/// Source: SDM vol. 2A, "CPUID".
+struct cpuid_01h_eax : cpuid_word<cpuid_01h_eax, 0x01, 0, cpuid_register::eax> {
+    struct Stepping : field<3, 0> {};
+    struct Model : field<7, 4> {};
+    struct Family : field<11, 8> {};
+    struct Type : field<13, 12> {};
+    struct ExtModel : field<19, 16> {};
+    struct ExtFamily : field<27, 20> {};
+
+    // clang-format off
+    struct layout : bit_layout<32,
+        Stepping, Model, Family, Type, reserved<15, 14>, ExtModel, ExtFamily, reserved<31, 28>> {};
+    // clang-format on
+};
+
+/// CPUID.01H:ECX, which features there are.
+///
+/// Shape:  32 bits.
+/// Source: SDM vol. 2A, "CPUID".
+struct cpuid_01h_ecx : cpuid_word<cpuid_01h_ecx, 0x01, 0, cpuid_register::ecx> {
+    struct VMX : flag<5> {};
+    struct PDCM : flag<15> {};  ///< there is IA32_PERF_CAPABILITIES
+    struct x2APIC : flag<21> {};
+    struct XSAVE : flag<26> {};
+    struct OSXSAVE : flag<27> {};  ///< CR4.OSXSAVE is 1
+
+    // clang-format off
+    struct layout : bit_layout<32,
+        other<4, 0>, VMX, other<14, 6>, PDCM, other<20, 16>, x2APIC, other<25, 22>, XSAVE, OSXSAVE,
+        other<31, 28>> {};
+    // clang-format on
+};
+
+/// CPUID.07H.0:EBX, which features there are, tracing among them.
+///
+/// Shape:  32 bits.
+/// Source: SDM vol. 2A, "CPUID"; REG-134, REG-160.
+struct cpuid_07h_0_ebx : cpuid_word<cpuid_07h_0_ebx, 0x07, 0, cpuid_register::ebx> {
+    struct SGX : flag<2> {};
+    struct HLE : flag<4> {};   ///< TSX: lock elision
+    struct RTM : flag<11> {};  ///< TSX: transactions
+    struct INTEL_PT : flag<25> {};
+
+    // clang-format off
+    struct layout : bit_layout<32,
+        other<1, 0>, SGX, other<3>, HLE, other<10, 5>, RTM, other<24, 12>, INTEL_PT,
+        other<31, 26>> {};
+    // clang-format on
+};
+
+/// CPUID.0AH:EAX, which performance counters there are.
+///
+/// Shape:  32 bits.
+/// Units:  NumGP counts general counters, Width is that of a counter in bits, EbxLen counts the
+///         bits of EBX that say something about an event.
+/// Source: SDM vol. 2A, "CPUID".
+struct cpuid_0ah_eax : cpuid_word<cpuid_0ah_eax, 0x0A, 0, cpuid_register::eax> {
+    struct VersionID : field<7, 0> {};
+    struct NumGP : field<15, 8> {};
+    struct Width : field<23, 16> {};
+    struct EbxLen : field<31, 24> {};
+
+    struct layout : bit_layout<32, VersionID, NumGP, Width, EbxLen> {};
+};
+
+// ------------------------------------------------------------------------------------ XSAVE
+
+/// CPUID.0DH.1:EAX, which forms of XSAVE there are.
+///
+/// Shape:  32 bits.
+/// Source: SDM vol. 2A, "CPUID"; REG-140.
+struct cpuid_0dh_1_eax : cpuid_word<cpuid_0dh_1_eax, 0x0D, 1, cpuid_register::eax> {
+    struct XSAVES : flag<3> {};  ///< XSAVES, XRSTORS and IA32_XSS
+
+    struct layout : bit_layout<32, other<2, 0>, XSAVES, other<31, 4>> {};
+};
+
+/// CPUID.0DH.1:ECX, which low bits of IA32_XSS may be 1.
+///
+/// Shape:  32 bits.
+/// Source: SDM vol. 2A, "CPUID"; REG-140.
+struct cpuid_0dh_1_ecx : cpuid_word<cpuid_0dh_1_ecx, 0x0D, 1, cpuid_register::ecx> {
+    struct PT_STATE : flag<8> {};
+
+    struct layout : bit_layout<32, other<7, 0>, PT_STATE, other<31, 9>> {};
+};
+
+/// CPUID.0DH.8:EAX, how large PT state is in an XSAVE area.
+///
+/// Shape:  32 bits.
+/// Units:  Size is in bytes; 128 on every processor seen.
+/// Source: SDM vol. 2A, "CPUID"; REG-140.
+struct cpuid_0dh_8_eax : cpuid_word<cpuid_0dh_8_eax, 0x0D, 8, cpuid_register::eax> {
+    struct Size : field<31, 0> {
+        static constexpr auto amount(uint64_t bytes) noexcept -> quantity {
+            return {bytes, "bytes"};
+        }
+    };
+
+    struct layout : bit_layout<32, Size> {};
+};
+
+/// CPUID.0DH.8:EBX, where PT state is in an XSAVE area in standard form: it is not in one.
+///
+/// Shape:  32 bits, all 0.
+/// Source: SDM vol. 2A, "CPUID"; REG-140.
+struct cpuid_0dh_8_ebx : cpuid_word<cpuid_0dh_8_ebx, 0x0D, 8, cpuid_register::ebx> {
+    struct Offset : field<31, 0> {};
+
+    struct layout : bit_layout<32, Offset> {};
+};
+
+/// CPUID.0DH.8:ECX, how PT state is managed and where it may lie.
+///
+/// Shape:  32 bits.
+/// Source: SDM vol. 2A, "CPUID"; REG-140.
+struct cpuid_0dh_8_ecx : cpuid_word<cpuid_0dh_8_ecx, 0x0D, 8, cpuid_register::ecx> {
+    struct Supervisor : flag<0> {};  ///< by IA32_XSS, so it is always 1
+    struct Align64 : flag<1> {};     ///< in compacted form at a multiple of 64 bytes
+
+    struct layout : bit_layout<32, Supervisor, Align64, other<31, 2>> {};
+};
+
+// ------------------------------------------------------------------------------------ clocks
+
+/// CPUID.15H:EAX, what the crystal's clock is divided by.
+///
+/// Shape:  32 bits. 0: the ratio is not enumerated.
+/// Units:  TSC / crystal = Numerator / Denominator.
+/// Source: SDM vol. 2A, "CPUID"; REG-167.
+struct cpuid_15h_eax : cpuid_word<cpuid_15h_eax, 0x15, 0, cpuid_register::eax> {
+    struct Denominator : field<31, 0> {};
+
+    struct layout : bit_layout<32, Denominator> {};
+};
+
+/// CPUID.15H:EBX, what the crystal's clock is multiplied by.
+///
+/// Shape:  32 bits. 0: the ratio is not enumerated.
+/// Units:  TSC / crystal = Numerator / Denominator.
+/// Source: SDM vol. 2A, "CPUID"; REG-167.
+struct cpuid_15h_ebx : cpuid_word<cpuid_15h_ebx, 0x15, 0, cpuid_register::ebx> {
+    struct Numerator : field<31, 0> {};
+
+    struct layout : bit_layout<32, Numerator> {};
+};
+
+/// CPUID.15H:ECX, how fast the crystal is.
+///
+/// Shape:  32 bits. 0: it is not enumerated.
+/// Units:  CrystalHz is in Hz.
+/// Source: SDM vol. 2A, "CPUID"; REG-167.
+struct cpuid_15h_ecx : cpuid_word<cpuid_15h_ecx, 0x15, 0, cpuid_register::ecx> {
+    struct CrystalHz : field<31, 0> {
+        static constexpr auto amount(uint64_t hz) noexcept -> quantity {
+            return hz == 0 ? quantity{} : quantity{hz, "Hz"};
+        }
+    };
+
+    struct layout : bit_layout<32, CrystalHz> {};
+};
+
+/// CPUID.15H:EDX, which says nothing.
+///
+/// Shape:  32 bits.
+/// Source: SDM vol. 2A, "CPUID".
+struct cpuid_15h_edx : cpuid_word<cpuid_15h_edx, 0x15, 0, cpuid_register::edx> {
+    struct layout : bit_layout<32, reserved<31, 0>> {};
+};
+
+/// CPUID.80000007H:EDX, whether the TSC always counts.
+///
+/// Shape:  32 bits.
+/// Source: SDM vol. 2A, "CPUID"; PRG-138.
+struct cpuid_80000007h_edx : cpuid_word<cpuid_80000007h_edx, 0x8000'0007, 0, cpuid_register::edx> {
+    struct InvariantTSC : flag<8> {};  ///< in deep sleep too
+
+    struct layout : bit_layout<32, other<7, 0>, InvariantTSC, other<31, 9>> {};
+};
+
+// ------------------------------------------------------------------------------------ addresses
+
+/// CPUID.80000008H:EAX, how wide addresses are.
+///
+/// Shape:  32 bits.
+/// Units:  MAXPHYADDR counts the bits of a physical address, 36 where this leaf is absent;
+///         LinearBits those of a linear one, 48 or 57.
+/// Source: SDM vol. 2A, "CPUID"; REG-070, REG-076.
+struct cpuid_80000008h_eax : cpuid_word<cpuid_80000008h_eax, 0x8000'0008, 0, cpuid_register::eax> {
+    struct MAXPHYADDR : field<7, 0> {};
+    struct LinearBits : field<15, 8> {};
+
+    struct layout : bit_layout<32, MAXPHYADDR, LinearBits, other<31, 16>> {};
+};
+
+}  // namespace ptspec::reg

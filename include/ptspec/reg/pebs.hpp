@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/word.hpp>
+
+namespace ptspec::reg {
+
+/// Where PEBS records go: encodings of PEBS_OUTPUT. 2 and 3 are reserved.
+enum class pebs_output : uint8_t {
+    ds_area = 0,
+    intel_pt = 1,  ///< into the trace
+};
+
+/// IA32_PEBS_ENABLE, which counters make PEBS records, and where these go.
+///
+/// Shape:  64-bit MSR 3F1H. One PEBS_OUTPUT for all counters.
+/// Errors: PMI_AFTER_EACH_RECORD and PEBS_OUTPUT exist where PEBS_OUTPUT_PT_AVAIL is 1.
+/// Source: SDM vol. 3, "PEBS Output to Intel Processor Trace"; REG-200, REG-201.
+struct ia32_pebs_enable : bit_word<ia32_pebs_enable, uint64_t> {
+    static constexpr uint32_t address = 0x3F1;
+
+    struct EnPMC : field<31, 0> {};  ///< a bit for each general counter
+    struct EnFixed : field<59, 32> {};
+    struct PMI_AFTER_EACH_RECORD : flag<60> {};
+    struct PEBS_OUTPUT : enumerated<62, 61, pebs_output> {};
+
+    // clang-format off
+    struct layout : bit_layout<64,
+        EnPMC, EnFixed, PMI_AFTER_EACH_RECORD, PEBS_OUTPUT, other<63>> {};
+    // clang-format on
+};
+
+/// MSR_RELOAD_PMCx, what a general counter starts from again when its record went into the trace.
+///
+/// Shape:  64-bit MSRs from 14C1H on, one for each general counter.
+/// Source: SDM vol. 3, "PEBS Output to Intel Processor Trace"; REG-200.
+struct msr_reload_pmcx : bit_word<msr_reload_pmcx, uint64_t> {
+    /// The MSR of general counter `n`.
+    [[nodiscard]] static constexpr auto address(unsigned n) noexcept -> uint32_t {
+        return 0x14C1 + n;
+    }
+
+    struct Reload : field<63, 0> {};
+
+    struct layout : bit_layout<64, Reload> {};
+};
+
+/// MSR_RELOAD_FIXED_CTRx, what a fixed counter starts from again when its record went into the
+/// trace.
+///
+/// Shape:  64-bit MSRs from 1309H on, one for each fixed counter.
+/// Source: SDM vol. 3, "PEBS Output to Intel Processor Trace"; REG-200.
+struct msr_reload_fixed_ctrx : bit_word<msr_reload_fixed_ctrx, uint64_t> {
+    /// The MSR of fixed counter `n`.
+    [[nodiscard]] static constexpr auto address(unsigned n) noexcept -> uint32_t {
+        return 0x1309 + n;
+    }
+
+    struct Reload : field<63, 0> {};
+
+    struct layout : bit_layout<64, Reload> {};
+};
+
+}  // namespace ptspec::reg

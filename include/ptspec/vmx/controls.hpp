@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/cpu/capabilities.hpp>
+#include <ptspec/reg/rtit_ctl.hpp>
+#include <ptspec/rule.hpp>
+
+/// The VM-execution, VM-exit and VM-entry controls of Intel PT, and what VM entry says to them.
+namespace ptspec::vmx {
+
+using cpu::capabilities;
+using reg::ia32_rtit_ctl;
+
+/// The control words of a VMCS, as far as Intel PT has a part in them.
+struct controls {
+    reg::vmcs_secondary_proc_ctls secondary{};
+    reg::vmcs_vmexit_ctls vm_exit{};
+    reg::vmcs_vmentry_ctls vm_entry{};
+    bool enable_ept = false;  ///< secondary processor-based control 1
+
+    friend constexpr auto operator==(controls const&, controls const&) -> bool = default;
+};
+
+namespace detail {
+
+/// The bits of a control word that belong to Intel PT: all but `other` rows.
+template <class Word>
+constexpr auto pt_bits(Word word) noexcept -> uint32_t {
+    return word.raw &
+           ~ptspec::detail::bits_of_kind<uint32_t>(typename Word::layout::rows{}, row_kind::other);
+}
+
+}  // namespace detail
+
+/// Calls `found` with every rule by which VM entry fails over the controls of Intel PT. `host` is
+/// IA32_RTIT_CTL when VM entry begins.
+///
+/// Errors: REG-129 guest-physical output without EPT, load and clear; REG-130 the host still
+///         traces and CTL is to be loaded; REG-132 a control where Intel PT cannot be used in VMX
+///         operation.
+/// Source: SDM vol. 3, "Checks on VMX Controls"; REG-129, REG-130, REG-132.
+template <class Found>
+constexpr void find_broken_rules(capabilities const& of, controls const& set, ia32_rtit_ctl host,
+                                 Found&& found) noexcept {
+    bool const load = set.vm_entry.get<reg::vmcs_vmentry_ctls::LoadIA32_RTIT_CTL>();
+    bool const clear = set.vm_exit.get<reg::vmcs_vmexit_ctls::ClearIA32_RTIT_CTL>();
+    uint32_t const any = detail::pt_bits(set.secondary) | detail::pt_bits(set.vm_exit) |
+                         detail::pt_bits(set.vm_entry);
+    if (of.vmx() == cpu::vmx_support::none && any != 0) { found(rule::REG_132); }
+    if (set.secondary.get<reg::vmcs_secondary_proc_ctls::PTUsesGuestPhysAddr>() &&
+        !(set.enable_ept && load && clear)) {
+        found(rule::REG_129);
+    }
+    if (load && host.get<ia32_rtit_ctl::TraceEn>()) { found(rule::REG_130); }
+}
+
+/// The first rule by which VM entry fails over the controls of Intel PT.
+///
+/// Source: REG-129, REG-130, REG-132.
+[[nodiscard]] constexpr auto broken_rule(capabilities const& of, controls const& set,
+                                         ia32_rtit_ctl host) noexcept -> rule {
+    first_rule first;
+    find_broken_rules(of, set, host, first);
+    return first.found;
+}
+
+/// The controls by which a guest gets Intel PT of its own, or none of them where the processor does
+/// not have all that it takes: then a guest has to be told that there is no Intel PT.
+///
+/// Source: REG-125..129.
+[[nodiscard]] constexpr auto with_guest_pt(capabilities const& of, controls set) noexcept
+    -> controls {
+    bool const whole = of.vmx() == cpu::vmx_support::whole && set.enable_ept;
+    set.secondary = set.secondary.with(reg::vmcs_secondary_proc_ctls::PTUsesGuestPhysAddr{whole});
+    set.vm_exit = set.vm_exit.with(reg::vmcs_vmexit_ctls::ClearIA32_RTIT_CTL{whole});
+    set.vm_entry = set.vm_entry.with(reg::vmcs_vmentry_ctls::LoadIA32_RTIT_CTL{whole});
+    return set;
+}
+
+/// CPUID.07H.0:EBX for a guest that is not to see Intel PT.
+///
+/// Source: REG-134, REG-234.
+[[nodiscard]] constexpr auto hidden(reg::cpuid_07h_0_ebx leaf) noexcept -> reg::cpuid_07h_0_ebx {
+    return leaf.with(reg::cpuid_07h_0_ebx::INTEL_PT{false});
+}
+
+}  // namespace ptspec::vmx

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ptspec/access/enables.hpp>
+#include <ptspec/cpu/presets.hpp>
+
+#include <support/check_twice.hpp>
+
+using namespace ptspec;
+using access::context;
+using access::msr_state;
+using ctl = reg::ia32_rtit_ctl;
+using status = reg::ia32_rtit_status;
+namespace preset = cpu::preset;
+
+namespace {
+
+/// Every n in 0..3 has a range [1000H * (n + 1), 1000H * (n + 1) + FFFH].
+constexpr auto with_ranges(uint64_t ctl_value, uint64_t status_value = 0) -> msr_state {
+    msr_state now;
+    now.ctl = {ctl_value};
+    now.status = {status_value};
+    for (unsigned n = 0; n < 4; ++n) {
+        now.addr[n] = {{0x1000 * (n + uint64_t{1})}, {0x1000 * (n + uint64_t{1}) + 0xFFF}};
+    }
+    return now;
+}
+
+constexpr auto in_context(uint64_t ctl_value, context const& now, uint64_t match = 0) -> bool {
+    return access::context_en(ctl{ctl_value}, {match}, now);
+}
+
+constexpr auto looked_up(msr_state const& now, uint64_t ip, bool filter_en, bool trace_stop)
+    -> bool {
+    auto const hit = access::look_up(now, ip);
+    return hit.filter_en == filter_en && hit.trace_stop == trace_stop;
+}
+
+/// STATUS after a taken branch to `ip` at CPL 0.
+constexpr auto branched(msr_state const& now, uint64_t ip,
+                        cpu::capabilities const& of = preset::P_FUT) -> uint64_t {
+    return access::after_branch(of, now, {.ip = ip}).status.raw;
+}
+
+constexpr uint64_t tracing = 0x2105;  // BranchEn, ToPA, OS, TraceEn
+constexpr uint64_t filter_0 = uint64_t{1} << 32;
+constexpr uint64_t stop_1 = uint64_t{2} << 36;
+
+}  // namespace
+
+TEST_CASE("TriggerEn is TraceEn without Stopped and without Error (REG-056, GEN-020)") {
+    CHECK_TWICE([](auto value) {
+        return access::trigger_en(ctl{value(uint64_t{1})}, status{0}) &&
+               !access::trigger_en(ctl{value(uint64_t{0x2108})}, status{0}) &&
+               !access::trigger_en(ctl{value(uint64_t{1})}, status{0x10}) &&
+               !access::trigger_en(ctl{value(uint64_t{1})}, status{0x20}) &&
+               access::trigger_en(ctl{value(uint64_t{1})}, status{~uint64_t{0x30}});
+    });
+}
+
+TEST_CASE("ContextEn asks OS at CPL 0 and User above it (REG-057, GEN-023)") {
+    CHECK_TWICE([](auto value) {
+        return in_context(4, {.cpl = value(0U)}) && !in_context(8, {.cpl = value(0U)}) &&
+               !in_context(4, {.cpl = value(1U)}) && in_context(8, {.cpl = value(1U)}) &&
+               !in_context(4, {.cpl = value(3U)}) && in_context(8, {.cpl = value(3U)}) &&
+               in_context(0xC, {.cpl = value(2U)}) && !in_context(0, {.cpl = value(0U)}) &&
+               !in_context(0, {.cpl = value(3U)}) && !in_context(~uint64_t{0xC}, {});
+    });
+}
+
+TEST_CASE("a production enclave is never traced (REG-113, REG-057)") {
+    CHECK_TWICE([](auto value) {
+        return !in_context(0xC, {.cpl = 3, .production_enclave = value(true)}) &&
+               in_context(0xC, {.cpl = 3, .production_enclave = value(false)});
+    });
+}
+
+TEST_CASE("CR3 counts only with CR3Filter (REG-057, GEN-060, GEN-062)") {
+    CHECK_TWICE([](auto value) {
+        return in_context(4, {.cr3 = value(uint64_t{0x5000})}, 0x6000) &&
+               !in_context(0x84, {.cr3 = value(uint64_t{0x5000})}, 0x6000) &&
+               in_context(0x84, {.cr3 = value(uint64_t{0x6000})}, 0x6000) &&
+               !in_context(0x88, {.cr3 = value(uint64_t{0x6000})}, 0x6000);  // but it is CPL 0
+    });
+}
+
+TEST_CASE("CR3 is compared from bit 12 up, with PAE paging from bit 5 up (REG-075)") {
+    CHECK_TWICE([](auto value) {
+        uint64_t const match = value(uint64_t{0x1234'5000});
+        for (unsigned bit = 0; bit < 64; ++bit) {
+            uint64_t const cr3 = match ^ uint64_t { 1 } << bit;
+            if (access::cr3_matches({match}, cr3, false) != (bit < 12) ||
+                access::cr3_matches({match}, cr3, true) != (bit < 5) ||
+                in_context(0x84, {.cr3 = cr3, .pae = true}, match) != (bit < 5)) {
+                return false;
+            }
+        }
+        return access::cr3_matches({match}, match, true);
+    });
+}
+
+TEST_CASE("without a filter range every address passes (REG-058, GEN-081)") {
+    CHECK_TWICE([](auto value) {
+        auto const none = with_ranges(tracing);
+        auto const stop_only = with_ranges(tracing | stop_1);
+        return !access::has_filter(none) && !access::has_filter(stop_only) &&
+               looked_up(none, value(uint64_t{0x1000}), true, false) &&
+               looked_up(stop_only, value(uint64_t{0x1000}), true, false);
+    });
+}
+
+TEST_CASE("a hit that nobody filled in is that of a processor without ranges") {
+    CHECK(access::range_hit{}.filter_en);
+    CHECK(!access::range_hit{}.trace_stop);
+}
+
+TEST_CASE("with filter ranges an address passes in one of them (REG-058, GEN-081)") {
+    CHECK_TWICE([](auto value) {
+        for (unsigned n = value(0U); n < 4; ++n) {
+            auto const now = with_ranges(tracing | uint64_t{1} << (32 + 4 * n));
+            uint64_t const first = 0x1000 * (n + uint64_t{1});
+            if (!access::has_filter(now) || !looked_up(now, first - 1, false, false) ||
+                !looked_up(now, first, true, false) ||
+                !looked_up(now, first + 0xFFF, true, false) ||
+                !looked_up(now, first + 0x1000, false, false)) {
+                return false;
+            }
+        }
+        auto const two = with_ranges(tracing | 0x1001ULL << 32);
+        return looked_up(two, value(uint64_t{0x1800}), true, false) &&
+               looked_up(two, value(uint64_t{0x2800}), false, false) &&
+               looked_up(two, value(uint64_t{0x4800}), true, false);
+    });
+}
+
+TEST_CASE("a TraceStop range is hit from its first to its last byte (REG-068, REG-078, REG-237)") {
+    CHECK_TWICE([](auto value) {
+        for (unsigned n = value(0U); n < 4; ++n) {
+            auto const now = with_ranges(tracing | uint64_t{2} << (32 + 4 * n));
+            uint64_t const first = 0x1000 * (n + uint64_t{1});
+            if (!looked_up(now, first - 1, true, false) || !looked_up(now, first, false, true) ||
+                !looked_up(now, first + 0xFFF, false, true) ||
+                !looked_up(now, first + 0x1000, true, false)) {
+                return false;
+            }
+        }
+        return true;
+    });
+}
+
+TEST_CASE(
+    "where a filter range and a TraceStop range overlap, the latter counts (REG-068, GEN-085)") {
+    CHECK_TWICE([](auto value) {
+        auto now = with_ranges(tracing | filter_0 | stop_1);
+        now.addr[0] = {{0x1000}, {0x2FFF}};
+        return looked_up(now, value(uint64_t{0x1FFF}), true, false) &&
+               looked_up(now, value(uint64_t{0x2000}), false, true) &&
+               looked_up(now, value(uint64_t{0x3000}), false, false);
+    });
+}
+
+TEST_CASE("a single filter range that is upside down lets nothing pass (REG-077, GEN-082)") {
+    CHECK_TWICE([](auto value) {
+        auto now = with_ranges(tracing | filter_0);
+        now.addr[0] = {{0x1FFF}, {0x1000}};
+        return access::has_filter(now) && looked_up(now, value(uint64_t{0x1800}), false, false) &&
+               looked_up(now, value(uint64_t{0x1000}), false, false) &&
+               looked_up(now, value(uint64_t{0x1FFF}), false, false);
+    });
+}
+
+TEST_CASE("addresses compare as unsigned numbers (GEN-082)") {
+    CHECK_TWICE([](auto value) {
+        auto now = with_ranges(tracing | filter_0);
+        now.addr[0] = {{0x1000}, {0xFFFF'8000'0000'0000}};
+        return looked_up(now, value(uint64_t{0x2000}), true, false) &&
+               looked_up(now, value(uint64_t{0xFFFF'8000'0000'0001}), false, false);
+    });
+}
+
+TEST_CASE("without IP filtering FilterEn counts as 1 though its bit is 0 (REG-051, REG-058)") {
+    CHECK_TWICE([](auto value) {
+        return access::filter_en(preset::P_BDW, status{value(uint64_t{0})}) &&
+               !access::filter_en(preset::P_SKL, status{value(uint64_t{6})}) &&
+               access::filter_en(preset::P_SKL, status{value(uint64_t{1})});
+    });
+}
+
+TEST_CASE("PacketEn is TriggerEn, ContextEn, FilterEn and BranchEn (REG-059, GEN-026, GEN-027)") {
+    CHECK_TWICE([](auto value) {
+        for (uint64_t low = value(uint64_t{0}); low < 8; ++low) {
+            bool const all = low == 7;
+            bool const all_but_filter = low >= 6;
+            if (access::packet_en(preset::P_SKL, with_ranges(0x2101, low)) != all ||
+                access::packet_en(preset::P_BDW, with_ranges(0x2101, low)) != all_but_filter ||
+                access::packet_en(preset::P_SKL, with_ranges(0x101, low))) {
+                return false;
+            }
+        }
+        return true;
+    });
+}
+
+TEST_CASE("a branch into and out of a filter range moves FilterEn (REG-058, GEN-025, GEN-086)") {
+    CHECK_TWICE([](auto value) {
+        auto const now = with_ranges(tracing | filter_0, 6);
+        return branched(now, value(uint64_t{0x1800})) == 7 &&
+               branched(now, value(uint64_t{0x2000})) == 6 &&
+               branched(with_ranges(tracing | filter_0, 7), value(uint64_t{0x2000})) == 6 &&
+               branched(with_ranges(tracing | 0x1001ULL << 32, 7), value(uint64_t{0x4000})) == 7;
+    });
+}
+
+TEST_CASE("FilterEn stays while ContextEn is 0 (REG-058, GEN-025)") {
+    CHECK_TWICE([](auto value) {
+        // User is 0 and the branch goes to CPL 3.
+        context const user{.cpl = value(3U), .ip = 0x2000};
+        auto const now = with_ranges(tracing | filter_0, 7);
+        auto const after = access::after_branch(preset::P_SKL, now, user);
+        return after.status.raw == 5 && after.ctl == now.ctl;
+    });
+}
+
+TEST_CASE("ContextEn is evaluated at a branch while TriggerEn is 1, and frozen after (GEN-024)") {
+    CHECK_TWICE([](auto value) {
+        context const user{.cpl = value(3U)};
+        return access::after_branch(preset::P_SKL, with_ranges(tracing, 7), user).status.raw == 5 &&
+               access::after_branch(preset::P_SKL, with_ranges(tracing, 5), {}).status.raw == 7 &&
+               access::after_branch(preset::P_SKL, with_ranges(tracing, 0x23), user).status.raw ==
+                   0x23 &&
+               access::after_branch(preset::P_SKL, with_ranges(tracing - 1, 3), user).status.raw ==
+                   3;
+    });
+}
+
+TEST_CASE(
+    "a branch into a TraceStop range stops, and TraceEn stays 1 (REG-068, GEN-089, GEN-090)") {
+    CHECK_TWICE([](auto value) {
+        auto const now = with_ranges(tracing | filter_0 | stop_1, 7);
+        auto const after = access::after_branch(preset::P_SKL, now,
+                                                {.ip = value(uint64_t{0x2000})});
+        // Stopped and ContextEn; TriggerEn and FilterEn are 0.
+        return after.status.raw == 0x22 && after.ctl == now.ctl &&
+               // FilterEn and BranchEn have no say in it.
+               branched(with_ranges(0x105 | stop_1, 6), value(uint64_t{0x2800})) == 0x22;
+    });
+}
+
+TEST_CASE("no TraceStop without TriggerEn before and ContextEn after (REG-068, GEN-089)") {
+    CHECK_TWICE([](auto value) {
+        context const user{.cpl = 3, .ip = value(uint64_t{0x2000})};
+        auto const now = with_ranges(tracing | stop_1, 7);
+        return access::after_branch(preset::P_SKL, now, user).status.raw == 5 &&
+               branched(with_ranges(tracing | stop_1, 0x13), value(uint64_t{0x2000})) == 0x13;
+    });
+}
+
+TEST_CASE("without IP filtering bit 0 of STATUS stays 0 at a branch (REG-051)") {
+    CHECK_TWICE([](auto value) {
+        return branched(with_ranges(tracing, 4), value(uint64_t{0x1000}), preset::P_BDW) == 6 &&
+               branched(with_ranges(tracing, 4), value(uint64_t{0x1000}), preset::P_SKL) == 7;
+    });
+}
+
+TEST_CASE("a branch changes nothing but the enables") {
+    CHECK_TWICE([](auto value) {
+        auto now = with_ranges(tracing | filter_0, 0x1'2345'0000'00C6);
+        now.perf_global_status = {1};
+        now.in_vmx_operation = true;
+        auto expected = now;
+        expected.status = {0x1'2345'0000'00C7};
+        return access::after_branch(preset::P_FUT, now, {.ip = value(uint64_t{0x1000})}) ==
+               expected;
+    });
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ptspec/access/paths.hpp>
+#include <ptspec/cpu/presets.hpp>
+
+#include <support/check_twice.hpp>
+
+using namespace ptspec;
+using access::msr_state;
+using access::refusal;
+using access::write_path;
+namespace preset = cpu::preset;
+
+TEST_CASE("a refused value is #GP, a VM entry that fails, or a VMX abort (REG-010)") {
+    CHECK_TWICE([](auto value) {
+        struct {
+            write_path path;
+            refusal expected;
+        } const rows[] = {{write_path::wrmsr, refusal::general_protection},
+                          {write_path::xrstors, refusal::general_protection},
+                          {write_path::vm_entry_msr_load_list, refusal::vm_entry_fails},
+                          {write_path::vm_exit_msr_load_list, refusal::vmx_abort}};
+        msr_state const cold{};
+        for (auto const& [path, expected] : rows) {
+            auto const refused = access::check_write_on(value(path), preset::P_SKL, cold, 0x570,
+                                                        value(uint64_t{0x4'0000}));
+            auto const taken = access::check_write_on(path, preset::P_SKL, cold, 0x570, 0x2109);
+            auto const other = access::check_write_on(path, preset::P_SKL, cold, 0x588, 1);
+            if (access::refusal_on(value(path)) != expected || refused || refused.how != expected ||
+                refused.outcome.why != rule::REG_044 || !taken || taken.how != refusal::none ||
+                other || other.how != refusal::none) {
+                return false;
+            }
+        }
+        return true;
+    });
+}
+
+TEST_CASE("VM entry fails with exit reason 34 and bit 31 (REG-010)") {
+    CHECK(access::exit_reason_of_msr_load_failure == 0x8000'0022);
+}
+
+TEST_CASE("the checks of every path are those of WRMSR in the state as it is (REG-010)") {
+    CHECK_TWICE([](auto value) {
+        msr_state now;
+        now.ctl = {0x2109};
+        auto const base = access::check_write_on(write_path::vm_entry_msr_load_list, preset::P_SKL,
+                                                 now, 0x560, value(uint64_t{0x1000}));
+        now.ctl = {0};
+        now.in_vmx_operation = true;
+        auto const ctl = access::check_write_on(write_path::vm_exit_msr_load_list, preset::P_BDW,
+                                                now, 0x570, value(uint64_t{0x2108}));
+        auto const older = access::check_write_on(write_path::vm_exit_msr_load_list, preset::P_BDW,
+                                                  now, 0x570, value(uint64_t{0x2108}),
+                                                  {.only_enabling_faults_in_vmx = true});
+        return base.outcome.why == rule::REG_004 && base.how == refusal::vm_entry_fails &&
+               ctl.outcome.why == rule::REG_121 && ctl.how == refusal::vmx_abort && older;
+    });
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ptspec/access/events.hpp>
+
+#include <ptspec/cpu/presets.hpp>
+
+#include <support/check_twice.hpp>
+
+using namespace ptspec;
+using namespace ptspec::access;
+namespace preset = ptspec::cpu::preset;
+
+// What software in SMM has to do, and modules that interrupt a trace without a packet.
+
+namespace {
+
+constexpr msr_state tracing{.ctl = {0x210D}, .status = {0x0000'0040'0000'0007}};
+
+/// WRMSRs one after the other; false when one of them faults.
+constexpr auto write_all(msr_state& state, auto... writes) -> bool {
+    auto const one = [&](uint32_t index, uint64_t value) {
+        auto const done = effect_of_write(preset::P_ATM, state, index, value);
+        state = done.state;
+        return static_cast<bool>(done);
+    };
+    return (one(writes.index, writes.value) && ...);
+}
+
+struct write {
+    uint32_t index;
+    uint64_t value;
+};
+
+}  // namespace
+
+TEST_CASE("SMM may trace itself, and has to put everything back before RSM (REG-104)") {
+    CHECK_TWICE([](auto value) {
+        auto state = smi(tracing);
+        bool const traced = write_all(state, write{0x571, 0}, write{0x560, value(0x9000U)},
+                                      write{0x570, 0x2105}) &&
+                            state.status.raw == 7;
+        bool const too_early = rsm(preset::P_ATM, state).outcome == rsm_outcome::shutdown;
+        bool const restored = write_all(state, write{0x570, 0}, write{0x571, 0x0000'0040'0000'0000},
+                                        write{0x560, 0}, write{0x570, 0x210C});
+        auto const back = rsm(preset::P_ATM, state, {.cpl = 0});
+        return traced && too_early && restored && back && back.done.state == tracing;
+    });
+}
+
+TEST_CASE("tracing is off when SMI and RSM change CR3, so no packet can tell (REG-105)") {
+    CHECK_TWICE([](auto value) {
+        auto const in_smm = smi(value(tracing));
+        return !trigger_en(in_smm.ctl, in_smm.status) &&
+               !in_smm.status.template get<ia32_rtit_status::TriggerEn>() &&
+               after_branch(preset::P_SKL, in_smm, {.cr3 = 0x5000}) == in_smm;
+    });
+}
+
+TEST_CASE("an SMI that leads to a monitor neither saves nor clears TraceEn (REG-106)") {
+    CHECK_TWICE([](auto value) {
+        return smi(value(tracing), smm_treatment::dual_monitor) == tracing &&
+               smi(value(tracing), smm_treatment::by_default) != tracing;
+    });
+}
+
+TEST_CASE("a module clears TraceEn silently and gives it back (REG-112)") {
+    CHECK_TWICE([](auto value) {
+        auto const meanwhile = acm_begins(value(tracing));
+        auto const after = acm_ended(preset::P_SKL, meanwhile, tracing);
+        return meanwhile.ctl.raw == 0x210C && meanwhile.status.raw == 0x0000'0040'0000'0003 &&
+               after == tracing;
+    });
+    CHECK_TWICE([](auto value) {
+        msr_state const off{.ctl = {value(uint64_t{0x210C})}};
+        return acm_ended(preset::P_SKL, acm_begins(off), off) == off;
+    });
+}

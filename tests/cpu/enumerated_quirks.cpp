@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ptspec/cpu/enumerated_quirks.hpp>
+
+#include <ptspec/cpu/presets.hpp>
+#include <support/check_twice.hpp>
+
+using namespace ptspec::cpu;
+using namespace ptspec::reg;
+
+TEST_CASE("the profiles of the catalogue show the quirks that their capabilities have") {
+    CHECK_TWICE([](auto value) {
+        auto const found = quirks_of(value(preset::P_SRO));
+        return found == quirks(quirk::no_xsaves, quirk::short_cyc_bitmap);
+    });
+    CHECK_TWICE([](auto value) {
+        auto const found = quirks_of(value(preset::P_FAB));
+        return found == quirks(quirk::no_xsaves);
+    });
+    CHECK_TWICE([](auto value) { return quirks_of(value(preset::P_FUT)) == quirk_set{}; });
+    CHECK_TWICE([](auto value) { return quirks_of(value(preset::P_NONE)) == quirk_set{}; });
+    CHECK_TWICE([](auto value) { return quirks_of(value(preset::P_ATM)) == quirks(quirk::apl11); });
+}
+
+TEST_CASE("Broadwell shows all that is special about it (REG-040, REG-120, REG-140, REG-163)") {
+    auto const expected = [] {
+        return quirks(quirk::branch_en_always_on, quirk::no_vmx, quirk::single_entry_topa,
+                      quirk::lbr_exclusive, quirk::no_xsaves, quirk::bdm70, quirk::bdm64);
+    };
+    CHECK_TWICE([=](auto value) { return quirks_of(value(preset::broadwell_ult)) == expected(); });
+    // The same, where the model is not known: what is enumerated tells.
+    CHECK_TWICE([](auto value) {
+        auto unknown = value(preset::broadwell_ult);
+        unknown.leaf_01_eax = {0};
+        return quirks_of(unknown) == quirks(quirk::branch_en_always_on, quirk::no_vmx,
+                                            quirk::single_entry_topa, quirk::no_xsaves);
+    });
+}
+
+TEST_CASE("the model's quirks stay where the capabilities deny them") {
+    CHECK_TWICE([](auto value) {
+        auto odd = value(preset::skylake_x);
+        odd.leaf_01_eax = preset::broadwell_ult.leaf_01_eax;
+        auto const found = quirks_of(odd);
+        return found.has(quirk::branch_en_always_on) && found.has(quirk::no_vmx) &&
+               found.has(quirk::no_xsaves) && !found.has(quirk::single_entry_topa);
+    });
+}
+
+TEST_CASE("without Intel PT only the model counts") {
+    CHECK_TWICE([](auto value) {
+        auto without = value(preset::broadwell_ult);
+        without.leaf_07_0_ebx = {0};
+        return quirks_of(without) == quirks_of(without.leaf_01_eax);
+    });
+}
+
+TEST_CASE("fewer CYC thresholds than 0 to 13 are short (REG-164)") {
+    CHECK(first_cyc_thresholds == 0x3FFF);
+    CHECK_TWICE([](auto value) {
+        return quirks_of(value(preset::arrow_lake_p)).has(quirk::short_cyc_bitmap) &&
+               quirks_of(value(preset::tiger_lake)).has(quirk::short_cyc_bitmap) &&
+               !quirks_of(value(preset::skylake_x)).has(quirk::short_cyc_bitmap) &&
+               !quirks_of(value(preset::P_ATM)).has(quirk::short_cyc_bitmap) &&
+               !quirks_of(value(preset::P_BDW)).has(quirk::short_cyc_bitmap);
+    });
+    CHECK_TWICE([](auto value) {
+        auto part = value(preset::P_SKL);
+        part.leaf_14_1_ebx = {0x003F'3FFE};  // 0 may always be written
+        bool const without_bit_0 = quirks_of(part).has(quirk::short_cyc_bitmap);
+        part.leaf_14_1_ebx = {0x003F'FFFD};
+        return !without_bit_0 && quirks_of(part).has(quirk::short_cyc_bitmap);
+    });
+}
+
+TEST_CASE("what one bit of a capability decides") {
+    CHECK_TWICE([](auto value) {
+        auto part = value(preset::skylake_x);
+        part.leaf_14_0_ecx = {0x5};
+        return quirks_of(part).has(quirk::single_entry_topa) &&
+               !quirks_of(value(preset::skylake_x)).has(quirk::single_entry_topa);
+    });
+    CHECK_TWICE([](auto value) {
+        auto part = value(preset::skylake_x);
+        part.vmx_misc = {0x7004'81E7};
+        return quirks_of(part).has(quirk::no_vmx) &&
+               !quirks_of(value(preset::skylake_x)).has(quirk::no_vmx);
+    });
+    CHECK_TWICE([](auto value) {
+        auto part = value(preset::skylake_x);
+        part.leaf_14_0_ebx = {0x7};
+        return quirks_of(part).has(quirk::branch_en_always_on) &&
+               !quirks_of(value(preset::skylake_x)).has(quirk::branch_en_always_on);
+    });
+    CHECK_TWICE([](auto value) {
+        auto part = value(preset::skylake_x);
+        part.leaf_0d_1_ecx = {0};
+        return quirks_of(part).has(quirk::no_xsaves) &&
+               !quirks_of(value(preset::skylake_x)).has(quirk::no_xsaves);
+    });
+}
+
+TEST_CASE("both kinds of core of a hybrid processor are told to differ") {
+    CHECK_TWICE([](auto value) {
+        return quirks_of(value(preset::arrow_lake_p)) == quirks_of(value(preset::arrow_lake_e)) &&
+               quirks_of(value(preset::wildcat_lake_e)).has(quirk::per_core_type_caps) &&
+               quirks_of(value(preset::wildcat_lake_p)).has(quirk::per_core_type_caps);
+    });
+}

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ptspec/cpu/presets.hpp>
+
+#include <support/check_twice.hpp>
+
+using namespace ptspec::cpu;
+
+namespace {
+
+/// A row of section 0 of tests/spec/registers.md.
+struct profile_row {
+    bool pt;
+    uint32_t eax_0, ebx_0, ecx_0, eax_1, ebx_1, ecx_1;
+    unsigned physical, linear;
+    bool pt_in_vmx;
+    uint32_t signature;
+};
+
+constexpr auto is_profile(capabilities const& of, profile_row const& row) -> bool {
+    return of.has_pt() == row.pt && of.leaf_14_0_eax.raw == row.eax_0 &&
+           of.leaf_14_0_ebx.raw == row.ebx_0 && of.leaf_14_0_ecx.raw == row.ecx_0 &&
+           of.leaf_14_1_eax.raw == row.eax_1 && of.leaf_14_1_ebx.raw == row.ebx_1 &&
+           of.leaf_14_1_ecx.raw == row.ecx_1 && of.max_phys_addr().bits == row.physical &&
+           of.linear_address_bits() == row.linear &&
+           (of.vmx_misc.raw >> 14 & 1) == (row.pt_in_vmx ? 1U : 0U) &&
+           of.leaf_01_eax.raw == row.signature;
+}
+
+/// A row of section 3.10 of tests/spec/drivers.md, with the capability MSRs below it.
+struct part_row {
+    uint32_t signature;
+    uint32_t eax_0, ebx_0, ecx_0, eax_1, ebx_1;
+    uint32_t clock_eax, clock_ebx, hz;
+    unsigned physical, ratio;
+    uint32_t misc, procbased_ctls2, exit_ctls, entry_ctls;
+};
+
+constexpr auto is_part(capabilities const& of, part_row const& row) -> bool {
+    return of.has_pt() && of.leaf_01_eax.raw == row.signature &&
+           of.leaf_14_0_eax.raw == row.eax_0 && of.leaf_14_0_ebx.raw == row.ebx_0 &&
+           of.leaf_14_0_ecx.raw == row.ecx_0 && of.leaf_14_1_eax.raw == row.eax_1 &&
+           of.leaf_14_1_ebx.raw == row.ebx_1 && of.leaf_14_1_ecx.raw == 0 &&
+           of.leaf_15_eax.raw == row.clock_eax && of.leaf_15_ebx.raw == row.clock_ebx &&
+           of.leaf_15_ecx.raw == row.hz && of.max_phys_addr().bits == row.physical &&
+           of.linear_address_bits() == 48 && of.platform_info.raw == row.ratio << 8 &&
+           of.vmx_misc.raw == row.misc &&
+           of.vmx_procbased_ctls2.raw == uint64_t{row.procbased_ctls2} << 32 &&
+           of.vmx_exit_ctls.raw == uint64_t{row.exit_ctls} << 32 &&
+           of.vmx_entry_ctls.raw == uint64_t{row.entry_ctls} << 32;
+}
+
+}  // namespace
+
+TEST_CASE("the profiles are those of the catalogue (REG-160..164)") {
+    CHECK_TWICE([](auto value) {
+        return is_profile(value(preset::P_NONE), {false, 0, 0, 0, 0, 0, 0, 39, 48, false, 0});
+    });
+    CHECK_TWICE([](auto value) {
+        return is_profile(value(preset::P_BDW), {true, 0, 1, 1, 0, 0, 0, 39, 48, false, 0x306D0});
+    });
+    CHECK_TWICE([](auto value) {
+        return is_profile(value(preset::P_SKL), {true, 1, 0x0000000F, 0x00000007, 0x02490002,
+                                                 0x003F3FFF, 0, 39, 48, true, 0x506E0});
+    });
+    CHECK_TWICE([](auto value) {
+        return is_profile(value(preset::P_ATM), {true, 1, 0x0000007F, 0x80000007, 0x02490002,
+                                                 0x003FFFFF, 0, 42, 48, true, 0x80660});
+    });
+    CHECK_TWICE([](auto value) {
+        return is_profile(value(preset::P_FUT), {true, 1, 0x000003FF, 0x8000000F, 0xFFFF0204,
+                                                 0xFFFFFFFF, 0x00008003, 52, 57, true, 0});
+    });
+    CHECK_TWICE([](auto value) {
+        return is_profile(value(preset::P_SRO), {true, 1, 0x0000000A, 0x00000004, 0x02490000,
+                                                 0x003F0FFF, 0, 46, 48, true, 0});
+    });
+    CHECK_TWICE([](auto value) {
+        return is_profile(value(preset::P_FAB),
+                          {true, 1, 0x00000008, 0x00000008, 0x00010000, 0, 0, 40, 48, true, 0});
+    });
+}
+
+TEST_CASE("the real processors answer as they did (REG-164, REG-167, REG-168)") {
+    CHECK_TWICE([](auto value) {
+        return is_part(value(preset::broadwell_ult),
+                       {0x306D4, 0, 1, 1, 0, 0, 0, 0, 0, 39, 13,  //
+                        0x300481E5, 0x00057CFF, 0x007FFFFF, 0x0000FFFF});
+    });
+    CHECK_TWICE([](auto value) {
+        return is_part(value(preset::skylake_x),
+                       {0x50654, 1, 0x0F, 7, 0x02490002, 0x003F3FFF, 2, 0x124, 0, 46, 35,
+                        0x7004C1E7, 0x025D3FFF, 0x01FFFFFF, 0x0003FFFF});
+    });
+    CHECK_TWICE([](auto value) {
+        return is_part(value(preset::cannon_lake),
+                       {0x60663, 1, 0x0F, 7, 0x02490002, 0x003F1FFF, 2, 0xB8, 24000000, 39, 22,
+                        0x7004C1E7, 0x025F3CFF, 0x01FFFFFF, 0x0003FFFF});
+    });
+    CHECK_TWICE([](auto value) {
+        return is_part(value(preset::ice_lake_u),
+                       {0x706E5, 1, 0x0F, 7, 0x02490002, 0x003F1FFF, 2, 0x4E, 38400000, 39, 15,
+                        0x7004C1E7, 0x335FBFFF, 0x037FFFFF, 0x0006FFFF});
+    });
+    CHECK_TWICE([](auto value) {
+        return is_part(value(preset::tiger_lake),
+                       {0x806C1, 1, 0x4F, 7, 0x02490002, 0x003F1FFF, 2, 0x7E, 38400000, 39, 24,
+                        0x7004C1E7, 0x035F3FFF, 0x137FFFFF, 0x0016FFFF});
+    });
+    CHECK_TWICE([](auto value) {
+        return is_part(value(preset::arrow_lake_p),
+                       {0xC0662, 1, 0x15F, 7, 0x02490002, 0x003F003F, 2, 0xDA, 38400000, 46, 42,
+                        0x7004C1E7, 0xC75F7FFF, 0xFF7FFFFF, 0x007EFFFF});
+    });
+    CHECK_TWICE([](auto value) {
+        return is_part(value(preset::wildcat_lake_p),
+                       {0xD0651, 1, 0x15F, 7, 0x02490002, 0x003F003F, 2, 0x82, 38400000, 46, 25,
+                        0x7004C1E7, 0xC75F7FFF, 0xFF7FFFFF, 0x01FEFFFF});
+    });
+}
+
+TEST_CASE("P-cores and E-cores differ in LIP and in nothing else (REG-166)") {
+    CHECK_TWICE([](auto value) {
+        auto core = value(preset::arrow_lake_p);
+        bool const effective = core.ip_payload() == ip_payload::effective;
+        core.leaf_14_0_ecx = {0x8000'0007};
+        return effective && core == preset::arrow_lake_e &&
+               preset::arrow_lake_e.ip_payload() == ip_payload::linear;
+    });
+    CHECK_TWICE([](auto value) {
+        auto core = value(preset::wildcat_lake_p);
+        core.leaf_14_0_ecx = {0x8000'0007};
+        return core == preset::wildcat_lake_e && !(core == preset::wildcat_lake_p);
+    });
+}
+
+TEST_CASE("QEMU's processor has leaf 14H of an Ice Lake and no address widths (REG-070)") {
+    CHECK_TWICE([](auto value) {
+        auto const qemu = value(preset::qemu);
+        return qemu.has_pt() && qemu.leaf_14_0_eax.raw == 1 && qemu.leaf_14_0_ebx.raw == 0x0F &&
+               qemu.leaf_14_0_ecx.raw == 7 && qemu.leaf_14_1_eax.raw == 0x02490002 &&
+               qemu.leaf_14_1_ebx.raw == 0x003F1FFF && qemu.leaf_01_eax.raw == 0 &&
+               qemu.leaf_80000008_eax.raw == 0 && qemu.max_phys_addr().bits == 36 &&
+               qemu.leaf_01_ecx.raw == 0;
+    });
+}
+
+TEST_CASE("three generations of Intel PT under VMX (REG-120, REG-125..128)") {
+    CHECK_TWICE([](auto value) {
+        return value(preset::broadwell_ult).vmx() == vmx_support::none &&
+               value(preset::skylake_x).vmx() == vmx_support::conceal &&
+               value(preset::cannon_lake).vmx() == vmx_support::conceal &&
+               value(preset::ice_lake_u).vmx() == vmx_support::whole &&
+               value(preset::tiger_lake).vmx() == vmx_support::whole &&
+               value(preset::arrow_lake_p).vmx() == vmx_support::whole &&
+               value(preset::wildcat_lake_e).vmx() == vmx_support::whole;
+    });
+    CHECK_TWICE([](auto value) {
+        return value(preset::P_BDW).vmx() == vmx_support::none &&
+               value(preset::P_SKL).vmx() == vmx_support::conceal &&
+               value(preset::P_FUT).vmx() == vmx_support::whole &&
+               value(preset::qemu).vmx() == vmx_support::none;
+    });
+}
+
+TEST_CASE("XSAVES manages the state of Intel PT from Skylake on, in 80H bytes (REG-140)") {
+    auto const expected = [](bool has, capabilities const& of) {
+        return of.has_xsaves_state() == has && of.leaf_0d_8_eax.raw == (has ? 0x80U : 0U) &&
+               of.leaf_0d_8_ecx.raw == (has ? 1U : 0U) && (of.leaf_0d_1_eax.raw >> 3 & 1) == has &&
+               (of.leaf_0d_1_ecx.raw >> 8 & 1) == has && (of.leaf_01_ecx.raw >> 26 & 1) == has;
+    };
+    CHECK(expected(false, preset::broadwell_ult));
+    CHECK(expected(true, preset::skylake_x));
+    CHECK(expected(true, preset::cannon_lake));
+    CHECK(expected(true, preset::ice_lake_u));
+    CHECK(expected(true, preset::tiger_lake));
+    CHECK(expected(true, preset::arrow_lake_p));
+    CHECK(expected(true, preset::arrow_lake_e));
+    CHECK(expected(true, preset::wildcat_lake_p));
+    CHECK(expected(true, preset::wildcat_lake_e));
+    CHECK(expected(false, preset::qemu));
+    CHECK(expected(false, preset::P_NONE));
+    CHECK(expected(false, preset::P_BDW));
+    CHECK(expected(true, preset::P_SKL));
+    CHECK(expected(true, preset::P_ATM));
+    CHECK(expected(true, preset::P_FUT));
+    CHECK(expected(false, preset::P_SRO));
+    CHECK(expected(false, preset::P_FAB));
+}
+
+TEST_CASE("processors with Intel PT have VMX, but for QEMU's; only one has PEBS in the trace") {
+    for (auto const& one : preset::all) {
+        CAPTURE(one.name.data());
+        bool const vmx = one.value.has_pt() && !(one.name == ptspec::text{"QEMU"});
+        CHECK((one.value.leaf_01_ecx.raw >> 5 & 1) == (vmx ? 1U : 0U));
+        bool const everything = one.name == ptspec::text{"P-FUT"};
+        CHECK((one.value.leaf_01_ecx.raw >> 15 & 1) == (everything ? 1U : 0U));
+        CHECK(one.value.perf_capabilities.raw == (everything ? 0x1'0000U : 0U));
+    }
+}
+
+TEST_CASE("P-FUT has every control that VMX has for Intel PT (REG-122..128)") {
+    CHECK_TWICE([](auto value) {
+        auto const part = value(preset::P_FUT);
+        return part.vmx_misc.raw == 0x4000 &&
+               part.vmx_procbased_ctls2.raw == 0x0108'0000'0000'0000 &&
+               part.vmx_exit_ctls.raw == 0x0300'0000'0000'0000 &&
+               part.vmx_entry_ctls.raw == 0x0006'0000'0000'0000;
+    });
+}
+
+TEST_CASE("the clocks agree: crystal times ratio is the TSC's frequency (REG-167, REG-168)") {
+    for (auto const& one : preset::all) {
+        CAPTURE(one.name.data());
+        uint64_t const hz = one.value.leaf_15_ecx.raw;
+        if (hz == 0) { continue; }
+        uint64_t const tsc = hz * one.value.leaf_15_ebx.raw / one.value.leaf_15_eax.raw;
+        CHECK((tsc + 50'000'000) / 100'000'000 == one.value.platform_info.raw >> 8);
+    }
+}
+
+// ------------------------------------------------------------------------------------ by name
+
+TEST_CASE("a name finds its processor, in upper and lower case") {
+    CHECK_TWICE([](auto value) {
+        return preset::find(value(ptspec::text{"ArrowLake-E"}))->value == preset::arrow_lake_e &&
+               preset::find("arrowlake-e")->value == preset::arrow_lake_e &&
+               preset::find("ARROWLAKE-E")->value == preset::arrow_lake_e &&
+               preset::find("ArrowLake-P")->value == preset::arrow_lake_p;
+    });
+    CHECK_TWICE([](auto value) {
+        // A name may be a part of a longer text.
+        return preset::find(ptspec::text{"P-SKL;P-ATM", value(size_t{5})})->value == preset::P_SKL;
+    });
+    CHECK_TWICE([](auto value) {
+        return preset::find(value(ptspec::text{"p-skl"}))->value == preset::P_SKL &&
+               preset::find("P-NONE")->value == preset::P_NONE &&
+               preset::find("P-BDW")->value == preset::P_BDW &&
+               preset::find("P-ATM")->value == preset::P_ATM &&
+               preset::find("P-FUT")->value == preset::P_FUT &&
+               preset::find("P-SRO")->value == preset::P_SRO &&
+               preset::find("P-FAB")->value == preset::P_FAB;
+    });
+    CHECK_TWICE([](auto value) {
+        return preset::find(value(ptspec::text{"Broadwell-ULT"}))->value == preset::broadwell_ult &&
+               preset::find("Skylake-X")->value == preset::skylake_x &&
+               preset::find("CannonLake")->value == preset::cannon_lake &&
+               preset::find("IceLake-U")->value == preset::ice_lake_u &&
+               preset::find("TigerLake")->value == preset::tiger_lake &&
+               preset::find("ArrowLake-P")->value == preset::arrow_lake_p &&
+               preset::find("WildcatLake-P")->value == preset::wildcat_lake_p &&
+               preset::find("WildcatLake-E")->value == preset::wildcat_lake_e &&
+               preset::find("QEMU")->value == preset::qemu;
+    });
+}
+
+TEST_CASE("another name finds nothing") {
+    CHECK_TWICE([](auto value) {
+        return preset::find(value(ptspec::text{"P-SK"})) == nullptr &&
+               preset::find("P-SKL ") == nullptr && preset::find("") == nullptr &&
+               preset::find("P_SKL") == nullptr && preset::find("Skylake_X") == nullptr &&
+               preset::find("P\rSKL") == nullptr && preset::find("Q-SKL") == nullptr;
+    });
+}
+
+TEST_CASE("case is told by the 26 letters alone") {
+    CHECK_TWICE([](auto value) {
+        using preset::detail::lower_case;
+        return lower_case(value('A')) == 'a' && lower_case(value('Z')) == 'z' &&
+               lower_case(value('@')) == '@' && lower_case(value('[')) == '[' &&
+               lower_case(value('a')) == 'a' && lower_case(value('-')) == '-';
+    });
+}
+
+TEST_CASE("names are different and have no blanks") {
+    unsigned count = 0;
+    for (auto const& one : preset::all) {
+        ++count;
+        CHECK(preset::find(one.name) == &one);
+        for (char const letter : one.name) { CHECK(letter > ' '); }
+    }
+    CHECK(count == 17);
+}

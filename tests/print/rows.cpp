@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ptspec/print/rows.hpp>
+
+#include <ptspec/packet/list.hpp>
+#include <ptspec/reg/rtit_ctl.hpp>
+#include <ptspec/reg/rtit_output.hpp>
+#include <ptspec/reg/rtit_status.hpp>
+#include <ptspec/reg/xsave.hpp>
+#include <ptspec/topa/entry.hpp>
+
+#include <support/check_twice.hpp>
+
+using namespace ptspec;
+
+namespace {
+
+/// The row of a layout that has this name.
+template <class Type>
+constexpr auto row_named(text name) -> print::row_facts {
+    for (auto const& one : print::row_list_of<Type>()) {
+        if (one.row.name == name) { return one; }
+    }
+    return {};
+}
+
+/// The sizes as a mask that a packet's payload can have.
+template <class Packet>
+constexpr auto sizes_of() -> uint32_t {
+    return print::row_list_of<Packet>().last().payload_sizes;
+}
+
+enum class wide_enum : uint16_t { low = 3, highest_known = 255, unknown = 256 };
+
+/// A word with encodings of ten and of seven bits.
+///
+/// Shape:  17 bits.
+/// Source: none.
+struct sample : bit_word<sample, uint32_t> {
+    struct Wide : enumerated<9, 0, wide_enum> {};
+    struct Seven : enumerated<16, 10, wide_enum> {};
+    struct layout : bit_layout<17, Wide, Seven> {};
+};
+
+}  // namespace
+
+TEST_CASE("the rows of a word are those of reflection, from bit 0 up") {
+    CHECK_TWICE([](auto) {
+        auto const rows = print::row_list_of<reg::ia32_rtit_status>();
+        auto const reflected = rows_of<reg::ia32_rtit_status>();
+        bool same = rows.count == reflected.size() && rows.bits == 64 && !rows.is_packet &&
+                    rows.name == text{"ia32_rtit_status"};
+        size_t i = 0;
+        for (auto const& one : rows) {
+            auto const& other = reflected[i++];
+            same = same && one.row.name == other.name && one.row.msb == other.msb &&
+                   one.row.lsb == other.lsb && one.row.kind == other.kind &&
+                   one.row.access == other.access && one.payload_sizes == 0 && one.value == 0;
+        }
+        return same && rows.last().row.msb == 63 && rows.last().row.kind == row_kind::reserved;
+    });
+}
+
+TEST_CASE("a state that is longer than a word has its rows, too") {
+    CHECK_TWICE([](auto) {
+        auto const rows = print::row_list_of<reg::xsave_pt_state>();
+        return rows.count == 16 && rows.bits == 1024 && !rows.is_packet &&
+               rows.first[3].row.name == text{"IA32_RTIT_STATUS"};
+    });
+}
+
+TEST_CASE("an encoding has the name that its enumerator has") {
+    CHECK_TWICE([](auto value) {
+        auto const config = row_named<reg::ia32_rtit_ctl>("ADDR1_CFG");
+        return config.enumerator_count == 16 && config.enumerator(value(uint64_t{0})) == "off" &&
+               config.enumerator(value(uint64_t{2})) == "trace_stop" &&
+               config.enumerator(value(uint64_t{3})) == "" &&
+               config.enumerator(value(uint64_t{15})) == "" &&
+               config.enumerator(value(uint64_t{16})) == "";
+    });
+    CHECK_TWICE([](auto value) {
+        auto const type = row_named<packet::cfe>("type");
+        return type.enumerator_count == 32 && type.enumerator(value(uint64_t{0x0F})) == "SYSCALL" &&
+               type.enumerator(value(uint64_t{0x1F})) == "";
+    });
+    CHECK_TWICE([](auto value) {
+        auto const flag = row_named<reg::ia32_rtit_ctl>("TraceEn");
+        return flag.enumerator_count == 0 && flag.enumerator(value(uint64_t{0})) == "";
+    });
+}
+
+TEST_CASE("names are looked for below 256") {
+    CHECK_TWICE([](auto value) {
+        auto const wide = row_named<sample>("Wide");
+        return wide.enumerator_count == 256 && wide.enumerator(value(uint64_t{3})) == "low" &&
+               wide.enumerator(value(uint64_t{255})) == "highest_known" &&
+               wide.enumerator(value(uint64_t{256})) == "" &&
+               row_named<sample>("Seven").enumerator_count == 128;
+    });
+}
+
+TEST_CASE("an encoding amounts to what its field says") {
+    CHECK_TWICE([](auto value) {
+        auto const period = row_named<reg::ia32_rtit_ctl>("PSBFreq").amount_of(value(uint64_t{5}));
+        auto const none = row_named<reg::ia32_rtit_ctl>("OS").amount_of(value(uint64_t{1}));
+        return period.count == 65536 && period.unit == text{"bytes"} && none.unit.size() == 0;
+    });
+}
+
+TEST_CASE("of addresses it is told where MAXPHYADDR ends them") {
+    CHECK_TWICE([](auto) {
+        return row_named<topa::entry>("Base").ends_at_max_phys_addr &&
+               row_named<topa::entry>("Base").row.lowest_address_bit == 12 &&
+               !row_named<topa::entry>("Size").ends_at_max_phys_addr;
+    });
+}
+
+TEST_CASE("fixed rows of a packet have their values") {
+    CHECK_TWICE([](auto) {
+        return row_named<packet::tip>("Opcode").value == 0x0D &&
+               row_named<packet::mode_tsx>("Leaf").value == 1 &&
+               row_named<packet::psb>("High").value == 0x8202'8202'8202'8202 &&
+               row_named<packet::psb>("Low").value == 0x8202'8202'8202 &&
+               row_named<packet::tip>("IPBytes").value == 0;
+    });
+}
+
+TEST_CASE("behind the rows of a packet stands its payload with the sizes that it can have") {
+    CHECK_TWICE([](auto) {
+        auto const rows = print::row_list_of<packet::ptw>();
+        auto const& payload = rows.last();
+        return rows.count == 5 && rows.is_packet && rows.name == text{"PTW"} && rows.bits == 80 &&
+               payload.row.name == text{"payload"} && payload.row.lsb == 16 &&
+               payload.row.msb == 79 && payload.row.kind == row_kind::field &&
+               payload.row.access == row_access::plain && !payload.row.is_address &&
+               payload.row.lowest_address_bit == 0;
+    });
+    CHECK_TWICE([](auto) {
+        return sizes_of<packet::tip>() == (1U << 0 | 1U << 2 | 1U << 4 | 1U << 6 | 1U << 8) &&
+               sizes_of<packet::ptw>() == (1U << 4 | 1U << 8) &&
+               sizes_of<packet::bip>() == (1U << 4 | 1U << 8) &&
+               sizes_of<packet::trig>() == (1U << 0 | 1U << 2) && sizes_of<packet::cyc>() == 0x3FF;
+    });
+    CHECK_TWICE([](auto) {
+        // The payload of MNT is a field like others, and PAD has none.
+        return sizes_of<packet::mnt>() == 0 && print::row_list_of<packet::mnt>().count == 4 &&
+               sizes_of<packet::pad>() == 0 && print::row_list_of<packet::pad>().bits == 8;
+    });
+}
+
+TEST_CASE("what can be written is told in two words") {
+    CHECK_TWICE([](auto value) {
+        return print::access_name(value(row_access::plain)) == text{"read/write"} &&
+               print::access_name(value(row_access::write_ignored)) == text{"write ignored"} &&
+               print::access_name(value(row_access::forced_1)) == text{"reads 1"} &&
+               print::access_name(value(row_access::read_only)) == text{"read only"};
+    });
+}

@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ptspec/print/svg.hpp>
+
+#include <support/check_twice.hpp>
+#include <support/packets.hpp>
+#include <support/words.hpp>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+using namespace ptspec;
+namespace hana = boost::hana;
+
+namespace {
+
+template <class Type>
+auto drawn(print::svg_drawing how = {}) -> std::string {
+    std::string out;
+    print::svg_diagram<Type>([&](text piece) { out.append(piece.data(), piece.size()); }, how);
+    return out;
+}
+
+/// What stands behind the title, with a new line before every element that is none of a group.
+template <class Type>
+auto elements(print::svg_drawing how = {}) -> std::string {
+    how.standalone = false;
+    auto const picture = drawn<Type>(how);
+    std::string out;
+    std::size_t from = picture.find("</title>") + 8;
+    while (from < picture.size()) {
+        std::size_t end = picture.size();
+        for (std::string_view const last : {"</title>", "/>", "</text>", "</g>"}) {
+            if (auto const at = picture.find(last, from); at != std::string::npos) {
+                end = std::min(end, at + last.size());
+            }
+        }
+        out += "\n" + picture.substr(from, end - from);
+        from = end;
+    }
+    return out + "\n";
+}
+
+/// What stands before the elements.
+template <class Type>
+auto head(print::svg_drawing how = {}) -> std::string {
+    auto const picture = drawn<Type>(how);
+    return picture.substr(0, picture.find("</title>") + 8);
+}
+
+/// A word with every kind of box.
+///
+/// Shape:  40 bits.
+/// Source: none.
+struct sample : bit_word<sample, uint64_t> {
+    struct Plain : field<3, 0> {};
+    struct A_longer_name : flag<4> {};
+    struct Status : read_only<flag<38>> {};
+    struct Split : field<37, 29> {};
+    struct At_the_edge : flag<39> {};
+    struct layout : bit_layout<40, Plain, A_longer_name, other<20, 5>, reserved<28, 21>, Split,
+                               Status, At_the_edge> {};
+};
+
+/// A packet with every kind of box.
+///
+/// Shape:  6 or 8 bytes.
+/// Source: none.
+struct sample_packet : packet::packet_word<sample_packet, 4, packet::payload_of<2, 4>> {
+    static constexpr packet::facts about{.id = packet::kind::pad, .name = "A<B"};
+
+    struct Opcode : fixed<5, 0, 0x2A> {};
+    struct Selector_ : selects_payload<flag<6>> {};
+    struct Bits : flag<7> {};
+    struct Bytes : fixed<23, 8, 0x0102> {};
+    struct layout : bit_layout<32, Opcode, Selector_, Bits, Bytes, reserved<31, 24>> {};
+};
+
+}  // namespace
+
+TEST_CASE("letters that mean something in HTML are written as entities") {
+    CHECK_TWICE([](auto value) {
+        return print::written<60>([&](auto& out) {
+                   print::escaped(value(text{"a<b>&\"c'"}), out);
+               }) == "a&lt;b&gt;&amp;&quot;c&#39;" &&
+               print::written<60>([&](auto& out) { print::escaped(value(text{"abc"}), out); }) ==
+                   "abc" &&
+               print::written<60>([&](auto& out) { print::escaped(value(text{""}), out); }) == "";
+    });
+}
+
+TEST_CASE("a word's boxes, numbers, names and leaders") {
+    CHECK(elements<sample>() == R"(
+<text class="number" x="11" y="9">39</text>
+<text class="number" x="33" y="9">38</text>
+<text class="number" x="47" y="9" text-anchor="start">37</text>
+<text class="number" x="173" y="9" text-anchor="end">32</text>
+<g><title>At_the_edge, bit 39, read/write</title>
+<rect class="field" x="0" y="13" width="22" height="28"/>
+</g>
+<g><title>Status, bit 38, read only</title>
+<rect class="field owned" x="22" y="13" width="22" height="28"/>
+</g>
+<g><title>Split, bits 37:29, read/write</title>
+<rect class="field" x="44" y="13" width="132" height="28"/>
+<text x="110" y="31">Split[8:3]</text>
+</g>
+<path d="M11 41v29h6"/>
+<text x="20" y="74" text-anchor="start">At_the_edge</text>
+<path d="M33 41v12h6"/>
+<text x="42" y="57" text-anchor="start">Status</text>
+<text class="number" x="3" y="96" text-anchor="start">31</text>
+<text class="number" x="63" y="96" text-anchor="end">29</text>
+<text class="number" x="69" y="96" text-anchor="start">28</text>
+<text class="number" x="239" y="96" text-anchor="end">21</text>
+<text class="number" x="245" y="96" text-anchor="start">20</text>
+<text class="number" x="591" y="96" text-anchor="end">5</text>
+<text class="number" x="605" y="96">4</text>
+<text class="number" x="619" y="96" text-anchor="start">3</text>
+<text class="number" x="701" y="96" text-anchor="end">0</text>
+<g><title>Split, bits 37:29, read/write</title>
+<rect class="field" x="0" y="100" width="66" height="28"/>
+<text x="33" y="118">Split</text>
+</g>
+<g><title>reserved, bits 28:21</title>
+<rect class="reserved" x="66" y="100" width="176" height="28"/>
+<text x="154" y="118" class="quiet">reserved</text>
+</g>
+<g><title>other, bits 20:5</title>
+<rect class="other" x="242" y="100" width="352" height="28"/>
+<text x="418" y="118" class="quiet">other</text>
+</g>
+<g><title>A_longer_name, bit 4, read/write</title>
+<rect class="field" x="594" y="100" width="22" height="28"/>
+</g>
+<g><title>Plain, bits 3:0, read/write</title>
+<rect class="field" x="616" y="100" width="88" height="28"/>
+<text x="660" y="118">Plain</text>
+</g>
+<path d="M605 128v12h-6"/>
+<text x="596" y="144" text-anchor="end">A_longer_name</text>
+</svg>
+)");
+}
+
+TEST_CASE("a word in shorter lines") {
+    auto const all = elements<sample>({.bits_per_line = 16});
+    CHECK(all.substr(all.find("\n<text class=\"number\" x=\"3\" y=\"145\"")) == R"(
+<text class="number" x="3" y="145" text-anchor="start">15</text>
+<text class="number" x="239" y="145" text-anchor="end">5</text>
+<text class="number" x="253" y="145">4</text>
+<text class="number" x="267" y="145" text-anchor="start">3</text>
+<text class="number" x="349" y="145" text-anchor="end">0</text>
+<g><title>other, bits 20:5</title>
+<rect class="other" x="0" y="149" width="242" height="28"/>
+<text x="121" y="167" class="quiet">other</text>
+</g>
+<g><title>A_longer_name, bit 4, read/write</title>
+<rect class="field" x="242" y="149" width="22" height="28"/>
+</g>
+<g><title>Plain, bits 3:0, read/write</title>
+<rect class="field" x="264" y="149" width="88" height="28"/>
+<text x="308" y="167">Plain</text>
+</g>
+<path d="M253 177v12h-6"/>
+<text x="244" y="193" text-anchor="end">A_longer_name</text>
+</svg>
+)");
+}
+
+TEST_CASE("a packet's bytes, and a name that is squeezed into its box") {
+    CHECK(elements<sample_packet>() == R"(
+<text class="number" x="64" y="9">7</text>
+<text class="number" x="108" y="9">6</text>
+<text class="number" x="152" y="9">5</text>
+<text class="number" x="196" y="9">4</text>
+<text class="number" x="240" y="9">3</text>
+<text class="number" x="284" y="9">2</text>
+<text class="number" x="328" y="9">1</text>
+<text class="number" x="372" y="9">0</text>
+<text class="number" x="36" y="31" text-anchor="end">0</text>
+<g><title>Bits, 0.7</title>
+<rect class="field" x="42" y="13" width="44" height="28"/>
+<text x="64" y="31">Bits</text>
+</g>
+<g><title>Selector_, 0.6</title>
+<rect class="field" x="86" y="13" width="44" height="28"/>
+<text x="108" y="31" textLength="40" lengthAdjust="spacingAndGlyphs">Selector_</text>
+</g>
+<g><title>Opcode, 0.0..0.5</title>
+<rect class="fixed" x="130" y="13" width="264" height="28"/>
+<text x="152" y="31">1</text>
+<text x="196" y="31">0</text>
+<text x="240" y="31">1</text>
+<text x="284" y="31">0</text>
+<text x="328" y="31">1</text>
+<text x="372" y="31">0</text>
+</g>
+<text class="number" x="36" y="59" text-anchor="end">1..2</text>
+<g><title>Bytes, 1.0..2.7</title>
+<rect class="fixed" x="42" y="41" width="352" height="28"/>
+<text x="218" y="59">02H 01H</text>
+</g>
+<text class="number" x="36" y="87" text-anchor="end">3</text>
+<g><title>reserved, 3.0..3.7</title>
+<rect class="reserved" x="42" y="69" width="352" height="28"/>
+<text x="218" y="87" class="quiet">reserved</text>
+</g>
+<text class="number" x="36" y="115" text-anchor="end">4..7</text>
+<g><title>payload, 4.0..7.7</title>
+<rect class="field" x="42" y="97" width="352" height="28"/>
+<text x="218" y="115">payload (2 or 4 bytes)</text>
+</g>
+</svg>
+)");
+}
+
+TEST_CASE("the head tells size, title and letters") {
+    CHECK(head<sample>({.standalone = false}) ==
+          "<svg class=\"ptspec\" role=\"img\" width=\"705\" height=\"150\" "
+          "viewBox=\"-.5 -.5 705 150\" text-anchor=\"middle\" font-size=\"12\" "
+          "font-family=\"ui-monospace,SFMono-Regular,Menlo,Consolas,DejaVu Sans Mono,monospace\">"
+          "<title>sample</title>");
+    auto const size_of = [](std::string const& what) {
+        auto const from = what.find("width");
+        return what.substr(from, what.find(" viewBox") - from);
+    };
+    CHECK(size_of(head<sample>({.bits_per_line = 16})) == "width=\"353\" height=\"199\"");
+    CHECK(size_of(head<sample_packet>()) == "width=\"395\" height=\"126\"");
+    CHECK(size_of(head<topa::end_entry>()) == "width=\"705\" height=\"112\"");
+    CHECK(size_of(head<reg::ia32_rtit_output_base>()) == "width=\"705\" height=\"91\"");
+    // A name to the right of the last line makes the picture wider.
+    CHECK(size_of(head<reg::ia32_rtit_ctl>({.bits_per_line = 16})) ==
+          "width=\"407\" height=\"473\"");
+}
+
+TEST_CASE("a title of the caller's choice is escaped") {
+    CHECK(drawn<topa::entry>({.title = "a<b", .standalone = false}).find("<title>a&lt;b</title>") !=
+          std::string::npos);
+    CHECK(drawn<sample_packet>().find("<title>A&lt;B</title>") != std::string::npos);
+}
+
+TEST_CASE("a picture of its own says what it is and brings its colours") {
+    auto const picture = drawn<topa::entry>();
+    CHECK(picture.rfind("<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"ptspec\" ", 0) == 0);
+    auto const style = std::string{"<title>entry</title><style>.ptspec{color:#1f2328;background:"
+                                   "#fff}@media(prefers-color-scheme:dark){.ptspec{color:#e6edf3;"
+                                   "background:#0d1117}}"} +
+                       [] {
+                           std::string rules;
+                           print::svg_style(
+                               [&](text piece) { rules.append(piece.data(), piece.size()); });
+                           return rules;
+                       }() +
+                       "</style><text ";
+    CHECK(picture.find(style) != std::string::npos);
+    auto const part = drawn<topa::entry>({.standalone = false});
+    CHECK(part.find("style") == std::string::npos);
+    CHECK(part.find("xmlns") == std::string::npos);
+}
+
+TEST_CASE("the style sheet has a rule for every class, and colours for light and dark") {
+    constexpr auto rules = print::written<800>([](auto& out) { print::svg_style(out); });
+    std::string_view const all{rules.characters, rules.length};
+    for (std::string_view const name : {"number", "quiet", "owned", "reserved", "other", "fixed"}) {
+        CHECK(all.find(".ptspec ." + std::string{name} + "{") != std::string_view::npos);
+    }
+    CHECK(all.find("stroke:currentColor") != std::string_view::npos);
+    CHECK(all.find("url(") == std::string_view::npos);
+    CHECK(!rules.was_cut);
+}
+
+TEST_CASE("a picture can be a constant") {
+    constexpr auto picture = print::written<1500>(
+        [](auto& out) { print::svg_diagram<packet::pad>(out, {.standalone = false}); });
+    CHECK(std::string(picture.characters, picture.length) ==
+          drawn<packet::pad>({.standalone = false}));
+    CHECK(!picture.was_cut);
+}
+
+// ------------------------------------------------------------------------------------ laws
+
+namespace {
+
+/// The elements of a picture that are open at its end; `?` when one is closed that is not open.
+auto open_elements(std::string const& picture) -> std::string {
+    std::vector<std::string> open;
+    for (std::size_t at = picture.find('<'); at != std::string::npos; at = picture.find('<', at)) {
+        auto const end = picture.find('>', at);
+        if (end == std::string::npos) { return "?"; }
+        auto const tag = picture.substr(at + 1, end - at - 1);
+        auto const name = tag.substr(0, tag.find_first_of(" />", tag[0] == '/' ? 1 : 0));
+        if (tag[0] == '/') {
+            if (open.empty() || "/" + open.back() != name) { return "?"; }
+            open.pop_back();
+        } else if (tag.back() != '/') {
+            open.push_back(name);
+        }
+        at = end;
+    }
+    return open.empty() ? "" : open.back();
+}
+
+auto number_behind(std::string const& text, std::string const& what, std::size_t from) -> unsigned {
+    return static_cast<unsigned>(std::stoul(text.substr(text.find(what, from) + what.size())));
+}
+
+template <class Type>
+void check_picture() {
+    auto const rows = print::row_list_of<Type>();
+    auto const picture = drawn<Type>({.standalone = false});
+    CHECK(open_elements(picture) == "");
+    for (auto const& one : rows) {
+        if (one.row.kind == row_kind::field) {
+            CHECK(picture.find(">" + std::string(one.row.name.data(), one.row.name.size())) !=
+                  std::string::npos);
+        }
+    }
+    // Boxes stand side by side from the left edge to the right one.
+    unsigned const edge = print::drawn_in_bytes(rows) ? 42 : 0;
+    unsigned x = edge;
+    unsigned y = 0;
+    for (auto at = picture.find("<rect"); at != std::string::npos;
+         at = picture.find("<rect", at + 1)) {
+        if (auto const top = number_behind(picture, " y=\"", at); top != y) {
+            y = top;
+            x = edge;
+        }
+        CHECK(number_behind(picture, " x=\"", at) == x);
+        x += number_behind(picture, " width=\"", at);
+    }
+    CHECK(x == number_behind(picture, " width=\"", 0) - 1);
+}
+
+}  // namespace
+
+TEST_CASE("every word is a whole picture with all names") {
+    hana::for_each(test::all_words, [](auto type) {
+        using word = typename decltype(type)::type;
+        CAPTURE(std::string(name_of<word>().data(), name_of<word>().size()));
+        check_picture<word>();
+    });
+}
+
+TEST_CASE("every packet is a whole picture with all names") {
+    hana::for_each(test::all_packets, [](auto type) {
+        using packet_type = typename decltype(type)::type;
+        CAPTURE(std::string(packet_type::about.name.data(), packet_type::about.name.size()));
+        check_picture<packet_type>();
+    });
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ptspec/vmx/controls.hpp>
+
+#include <ptspec/cpu/presets.hpp>
+
+#include <support/check_twice.hpp>
+
+using namespace ptspec;
+namespace preset = ptspec::cpu::preset;
+using vmx::controls;
+
+namespace {
+
+constexpr uint32_t conceal_nonroot = 1U << 19;
+constexpr uint32_t guest_physical = 1U << 24;
+constexpr uint32_t conceal_exits = 1U << 24;
+constexpr uint32_t clear_ctl = 1U << 25;
+constexpr uint32_t conceal_entries = 1U << 17;
+constexpr uint32_t load_ctl = 1U << 18;
+
+constexpr reg::ia32_rtit_ctl off{0x2108};
+constexpr reg::ia32_rtit_ctl on{0x2109};
+
+constexpr auto count_of(cpu::capabilities const& of, controls const& set, reg::ia32_rtit_ctl host)
+    -> unsigned {
+    unsigned count = 0;
+    vmx::find_broken_rules(of, set, host, [&](rule) { ++count; });
+    return count;
+}
+
+}  // namespace
+
+TEST_CASE("without Intel PT in VMX operation each of its controls makes VM entry fail (REG-132)") {
+    CHECK_TWICE([](auto value) {
+        auto const fails = [&](controls const& set) {
+            return vmx::broken_rule(preset::P_BDW, set, off) == rule::REG_132 &&
+                   vmx::broken_rule(preset::skylake_x, set, off) == rule::none;
+        };
+        return fails({.secondary = {value(conceal_nonroot)}}) &&
+               fails({.vm_exit = {value(conceal_exits)}}) &&
+               fails({.vm_exit = {value(clear_ctl)}}) &&
+               fails({.vm_entry = {value(conceal_entries)}}) &&
+               fails({.vm_entry = {value(load_ctl)}});
+    });
+    CHECK_TWICE([](auto value) {  // the controls of others do not count
+        controls const others{.secondary = {value(~(conceal_nonroot | guest_physical))},
+                              .vm_exit = {~(conceal_exits | clear_ctl)},
+                              .vm_entry = {~(conceal_entries | load_ctl)},
+                              .enable_ept = true};
+        return vmx::broken_rule(preset::P_BDW, others, on) == rule::none &&
+               vmx::broken_rule(preset::P_BDW, {}, off) == rule::none;
+    });
+}
+
+TEST_CASE("guest-physical output needs EPT, and CTL loaded and cleared (REG-129)") {
+    CHECK_TWICE([](auto value) {
+        auto const rule_for = [&](uint32_t exit, uint32_t entry, bool ept) {
+            return vmx::broken_rule(preset::ice_lake_u,
+                                    {{value(guest_physical)}, {exit}, {entry}, ept}, off);
+        };
+        return rule_for(clear_ctl, load_ctl, true) == rule::none &&
+               rule_for(0, load_ctl, true) == rule::REG_129 &&
+               rule_for(clear_ctl, 0, true) == rule::REG_129 &&
+               rule_for(clear_ctl, load_ctl, false) == rule::REG_129;
+    });
+}
+
+TEST_CASE("a host that traces may not have CTL loaded (REG-130)") {
+    CHECK_TWICE([](auto value) {
+        controls const load{.vm_entry = {value(load_ctl)}};
+        controls const other{.vm_entry = {value(conceal_entries)}};
+        return vmx::broken_rule(preset::ice_lake_u, load, on) == rule::REG_130 &&
+               vmx::broken_rule(preset::ice_lake_u, load, off) == rule::none &&
+               vmx::broken_rule(preset::ice_lake_u, other, on) == rule::none;
+    });
+    CHECK_TWICE([](auto value) {
+        return count_of(preset::P_BDW, {{value(guest_physical)}, {0}, {load_ctl}, false}, on) == 3;
+    });
+}
+
+TEST_CASE("a guest gets the three controls of Intel PT together, or none (REG-125..128)") {
+    CHECK_TWICE([](auto value) {
+        controls const before{{value(conceal_nonroot)}, {1}, {2}, true};
+        controls const given = vmx::with_guest_pt(preset::ice_lake_u, before);
+        return given ==
+                   controls{
+                       {conceal_nonroot | guest_physical}, {1 | clear_ctl}, {2 | load_ctl}, true} &&
+               vmx::broken_rule(preset::ice_lake_u, given, off) == rule::none &&
+               vmx::with_guest_pt(preset::skylake_x, given) == before &&
+               vmx::with_guest_pt(preset::P_BDW, given) == before;
+    });
+    CHECK_TWICE([](auto value) {
+        return vmx::with_guest_pt(preset::ice_lake_u, {.enable_ept = value(false)}) == controls{};
+    });
+}
+
+TEST_CASE("hiding Intel PT clears CPUID.07H.0:EBX[25], not bit 26 (REG-134, REG-234)") {
+    CHECK_TWICE([](auto value) {
+        return vmx::hidden({value(0xFFFF'FFFFU)}).raw == 0xFDFF'FFFF &&
+               vmx::hidden({value(0U)}).raw == 0;
+    });
+}
