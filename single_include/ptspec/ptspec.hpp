@@ -3153,7 +3153,9 @@ template <cpuid_port Cpuid>
     found.leaf_01_ecx = {one.ecx};
     found.leaf_07_0_ebx = {ask(0x07, 0).ebx};
     found.leaf_0a_eax = {ask(0x0A, 0).eax};
-    if (cpuid.query(0x8000'0000, 0).eax >= 0x8000'0008) {
+    // Without extended leaves the answer is that of another leaf, which may be any number.
+    uint32_t const last_extended = cpuid.query(0x8000'0000, 0).eax;
+    if (last_extended >= 0x8000'0008 && last_extended <= 0x8000'FFFF) {
         found.leaf_80000008_eax = {cpuid.query(0x8000'0008, 0).eax};
     }
     auto const clock = ask(0x15, 0);
@@ -3218,7 +3220,8 @@ inline constexpr uint32_t first_cyc_thresholds = 0x3FFF;
 
 /// The quirks of a processor's model, and those that its capabilities show.
 ///
-/// A processor without Intel PT shows none, and one whose IA32_VMX_MISC was not read shows `no_vmx`.
+/// A processor without Intel PT shows none, and one whose IA32_VMX_MISC was not read shows
+/// `no_vmx`.
 /// Source: REG-040, REG-120, REG-121, REG-140, REG-163, REG-165.
 template <same_as<capabilities> Capabilities = capabilities>
 [[nodiscard]] constexpr auto quirks_of(Capabilities const& of) noexcept -> quirk_set {
@@ -3636,10 +3639,10 @@ constexpr auto common_widths(Capabilities const& one, Capabilities const& two) n
 }  // namespace detail
 
 /// What two processors both have: a value of an MSR is legal for it exactly when it is legal for
-/// both. Numbers that tell no more than a clock or a size count as not enumerated where they differ.
+/// both. Clocks, and the size of an XSAVE component, count as not enumerated where they differ.
 ///
-/// Of `one` alone are the signature, LIP, and in IA32_VMX_MISC and IA32_PERF_CAPABILITIES all but the
-/// bits of Intel PT.
+/// Of `one` alone are the signature, LIP, and in IA32_VMX_MISC and IA32_PERF_CAPABILITIES all but
+/// the bits of Intel PT.
 /// Source: REG-164, REG-165; for the form of IPs REG-079, REG-166.
 template <same_as<capabilities> Capabilities = capabilities>
 [[nodiscard]] constexpr auto common(Capabilities const& one, Capabilities const& two) noexcept
@@ -4836,7 +4839,6 @@ constexpr auto rule_of_absence(capabilities const& of, uint32_t index) noexcept 
         default:
             if (!is_addr_msr(index)) { return rule::REG_017; }
             if (index - first_addr_msr >= 2 * of.address_ranges()) { missing = rule::REG_014; }
-            break;
     }
     return of.has_pt() ? missing : rule::REG_001;
 }
@@ -5623,7 +5625,7 @@ struct xsaves_result {
                                           reg::ia32_xss allowed) noexcept -> verdict {
     using xcomp = reg::xsave_header_xcomp_bv;
     bool const compacted = format.get<xcomp::Compacted>();
-    bool const inside = (present.raw & ~format.raw) == 0 && present.raw >> 63 == 0;
+    bool const inside = (present.raw & ~format.raw) == 0;
     bool const enabled = !format.get<xcomp::PT>() || allowed.get<reg::ia32_xss::PT_STATE>();
     return compacted && inside && enabled ? verdict{} : verdict{answer::gp, rule::REG_148};
 }
@@ -8681,7 +8683,7 @@ namespace ptspec::print {
 
 /// How many letters there are at most before a line of bytes: `8..15`.
 [[nodiscard]] constexpr auto widest_byte_numbers(row_list const& rows) noexcept -> unsigned {
-    return rows.bits > 800 ? 8 : 6;
+    return rows.bits / 8 > 100 ? 8 : 6;
 }
 
 /// The part of a row that stands in one line of a picture.
@@ -8703,6 +8705,11 @@ struct picture_line {
     unsigned msb;
     unsigned lsb;
     unsigned columns;  ///< how many bits wide it is drawn
+
+    /// True for bytes of a packet that are drawn as wide as one.
+    [[nodiscard]] constexpr auto has_several_bytes() const noexcept -> bool {
+        return msb - lsb >= columns;
+    }
 };
 
 namespace detail {
@@ -8728,9 +8735,8 @@ constexpr void for_each_line(row_list const& of, unsigned bits_per_line, Visitor
         return;
     }
     for (unsigned first = 0; first < of.bits;) {
-        auto const& row = detail::row_at(of, first).row;
-        unsigned const bytes = row.lsb <= first && row.msb >= first + 7 ? (row.msb + 1 - first) / 8
-                                                                        : 1;
+        unsigned const filled = (detail::row_at(of, first).row.msb + 1 - first) / 8;
+        unsigned const bytes = filled != 0 ? filled : 1;
         visit(picture_line{first + 8 * bytes - 1, first, 8});
         first += 8 * bytes;
     }
@@ -8758,12 +8764,15 @@ struct place {
 /// drawn as wide as one.
 [[nodiscard]] constexpr auto place_of(piece one, picture_line line, unsigned width) noexcept
     -> place {
-    return line.msb - line.lsb >= line.columns
+    return line.has_several_bytes()
                ? place{0, line.columns * width}
                : place{(line.msb - one.msb) * width, (line.msb - one.lsb + 1) * width};
 }
 
 // ------------------------------------------------------------------------------------ words
+
+/// Room for what is written for one piece.
+using label_text = fixed_text<96>;
 
 /// The sizes of a payload: `0, 2, 4, 6 or 8 bytes`, `0 to 9 bytes`.
 template <text_sink Sink>
@@ -8931,12 +8940,11 @@ public:
     constexpr void fill(unsigned from, unsigned to, char with) noexcept {
         while (from < to) { put(from++, with); }
     }
-    /// In the middle of the places from `from` to before `to`, or as much of it as there is room.
-    constexpr void centre(unsigned from, unsigned to, text what) noexcept {
-        auto const room = to - from;
-        auto const length = static_cast<unsigned>(what.size());
-        put(from + (length < room ? (room - length) / 2 : 0),
-            {what.data(), length < room ? length : room});
+    /// In the middle between two borders, or as much of it as there is room.
+    constexpr void centre(place borders, text what) noexcept {
+        size_t const room = borders.right - borders.left - 1;
+        size_t const shown = what.size() < room ? what.size() : room;
+        put(borders.left + 1 + static_cast<unsigned>(room - shown) / 2, {what.data(), shown});
     }
     /// Text that is there stays.
     constexpr void draw(unsigned at, unsigned directions) noexcept {
@@ -9037,16 +9045,15 @@ private:
     constexpr void draw_bytes(picture_line line, bool first) {
         if (first) {
             for (unsigned bit = 0; bit < 8; ++bit) {
-                auto const here = place_of({of_.first, bit, bit}, {7, 0, 8});
-                out_.centre(here.left + 1, here.right, text{&"01234567"[bit], 1});
+                out_.put(margin() + (7 - bit) * width_of_a_bit() + 4, text{&"01234567"[bit], 1});
             }
             end_line();
         }
         draw_borders(line, line_type::down);
         end_line();
-        fixed_text<24> bytes;
+        label_text bytes;
         decimal(line.lsb / 8, bytes);
-        if (line.msb > line.lsb + 7) {
+        if (line.has_several_bytes()) {
             put("..", bytes);
             decimal(line.msb / 8, bytes);
         }
@@ -9059,11 +9066,11 @@ private:
     constexpr void number(picture_line line, piece one) {
         auto const here = place_of(one, line);
         if (one.msb != one.lsb) {
-            fixed_text<4> msb;
+            label_text msb;
             decimal(one.msb, msb);
             out_.put(here.left + 1, msb.written());
         }
-        fixed_text<4> lsb;
+        label_text lsb;
         decimal(one.lsb, lsb);
         out_.put(here.right - static_cast<unsigned>(lsb.length), lsb.written());
     }
@@ -9090,22 +9097,20 @@ private:
                 bool const reserved = one.of->row.kind == row_kind::reserved;
                 out_.fill(here.left + 1, here.right, reserved ? '/' : '.');
                 text const name = reserved ? text{" reserved "} : text{" other "};
-                if (name.size() < here.right - here.left) {
-                    out_.centre(here.left + 1, here.right, name);
-                }
+                if (name.size() < here.right - here.left) { out_.centre(here, name); }
             }
         });
         end_line();
     }
 
     constexpr void draw_name(place here, piece one, leader_list& leaders) {
-        fixed_text<96> full;
+        label_text full;
         label(one, full);
         auto const room = here.right - here.left - 1;
         if (full.length <= room) {
-            out_.centre(here.left + 1, here.right, full.written());
+            out_.centre(here, full.written());
         } else if (one.of->row.name.size() <= room || drawn_in_bytes(of_)) {
-            out_.centre(here.left + 1, here.right, one.of->row.name);
+            out_.centre(here, one.of->row.name);
         } else {
             leaders.add(one, (here.left + here.right) / 2, static_cast<unsigned>(full.length) + 3);
         }
@@ -9113,16 +9118,16 @@ private:
 
     /// The bits, or where there are several bytes these.
     constexpr void draw_fixed(place here, picture_line line, piece one) {
-        if (line.msb - line.lsb > 7) {
-            fixed_text<64> bytes;
+        if (line.has_several_bytes()) {
+            label_text bytes;
             fixed_bytes(one, bytes);
-            out_.centre(here.left + 1, here.right, bytes.written());
+            out_.centre(here, bytes.written());
             return;
         }
         for (unsigned bit = one.lsb; bit <= one.msb; ++bit) {
-            auto const place = place_of({one.of, bit, bit}, line);
+            auto const bit_place = place_of({one.of, bit, bit}, line);
             bool const set = (one.of->value >> (bit - one.of->row.lsb) & 1) != 0;
-            out_.centre(place.left + 1, place.right, set ? text{"1"} : text{"0"});
+            out_.centre(bit_place, set ? text{"1"} : text{"0"});
         }
     }
 
@@ -9132,7 +9137,7 @@ private:
             out_.draw(one.at, line_type::up | line_type::down);
             return;
         }
-        fixed_text<96> full;
+        label_text full;
         label(one.which, full);
         out_.draw(one.at, line_type::up);
         if (one.to_the_left) {
@@ -9146,11 +9151,15 @@ private:
         }
     }
 
+    /// In columns, its left border included.
+    [[nodiscard]] constexpr auto width_of_a_bit() const noexcept -> unsigned {
+        return drawn_in_bytes(of_) ? 9 : 3;
+    }
     [[nodiscard]] constexpr auto margin() const noexcept -> unsigned {
         return drawn_in_bytes(of_) ? widest_byte_numbers(of_) + 1 : 0;
     }
     [[nodiscard]] constexpr auto place_of(piece one, picture_line line) const noexcept -> place {
-        auto const here = print::place_of(one, line, drawn_in_bytes(of_) ? 9 : 3);
+        auto const here = print::place_of(one, line, width_of_a_bit());
         return {here.left + margin(), here.right + margin()};
     }
     constexpr void end_line() { out_.end_line(how_, sink_); }
@@ -9273,12 +9282,12 @@ private:
         return {here.left + margin_, here.right + margin_};
     }
     /// What stands in a box: the label, or the name alone, or nothing.
-    [[nodiscard]] constexpr auto text_in(piece one, place here) const noexcept -> fixed_text<96> {
+    [[nodiscard]] constexpr auto text_in(piece one, place here) const noexcept -> label_text {
         unsigned const room = here.right - here.left - 4;
-        fixed_text<96> full;
+        label_text full;
         label(one, full);
         if (width_of(full.length) <= room) { return full; }
-        fixed_text<96> name;
+        label_text name;
         if (width_of(one.of->row.name.size()) <= room || drawn_in_bytes(of_)) {
             name(one.of->row.name);
         }
@@ -9289,7 +9298,7 @@ private:
         for_each_piece(of_, line, [&](piece one) {
             auto const here = place_in(line, one);
             if (!one.named() || text_in(one, here).length != 0) { return; }
-            fixed_text<96> full;
+            label_text full;
             label(one, full);
             leaders.add(one, (here.left + here.right) / 2, width_of(full.length) + 14);
         });
@@ -9369,7 +9378,7 @@ private:
     constexpr void number_bytes(picture_line line, unsigned y) {
         write("<text class=\"number\" x=\"", margin_ - 6, "\" y=\"", y, "\" text-anchor=\"end\">",
               line.lsb / 8);
-        if (line.msb > line.lsb + 7) { write("..", line.msb / 8); }
+        if (line.has_several_bytes()) { write("..", line.msb / 8); }
         put("</text>", sink_);
     }
 
@@ -9418,8 +9427,8 @@ private:
     }
     /// The bits, or where there are several bytes these.
     constexpr void draw_fixed(picture_line line, piece one, unsigned y) {
-        if (line.msb - line.lsb > 7) {
-            fixed_text<64> bytes;
+        if (line.has_several_bytes()) {
+            label_text bytes;
             fixed_bytes(one, bytes);
             text_at(place_in(line, one), y, bytes.written());
             return;
@@ -9431,7 +9440,7 @@ private:
     }
 
     constexpr void draw_leader(leader const& one, unsigned y) {
-        fixed_text<96> full;
+        label_text full;
         label(one.which, full);
         unsigned const down = one.level * level_height + 12;
         write("<path d=\"M", one.at, " ", y, "v", down, one.to_the_left ? "h-6" : "h6",

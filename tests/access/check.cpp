@@ -386,7 +386,7 @@ TEST_CASE("bits 18, 23, 30:28, 54:48 and 63:57 are reserved everywhere (REG-006,
         uint64_t const reserved = value(uint64_t{0xFE7F'0000'7084'0000});
         for (unsigned bit = 0; bit < 64; ++bit) {
             bool const is_reserved = (reserved >> bit & 1) != 0;
-            // The tracing CTL has the bits that bit 0 wants to see.
+            // BranchEn and ToPA: what TraceEn does not go without.
             uint64_t const written = uint64_t{0x2100} ^ uint64_t { 1 } << bit;
             if (is_reserved ? !breaks(rule::REG_044, preset::P_FUT, cold, 0x570, written)
                             : !takes(preset::P_FUT, cold, 0x570, written) &&

@@ -57,10 +57,9 @@ constexpr auto enabled() -> processor {
 TEST_CASE("enable: everything else first, CTL with TraceEn last (REG-190)") {
     CHECK_TWICE([](auto value) {
         auto one = enabled();
-        (void)value(0);
-        return one.refused == rule::none && one.read(0x570) == on && one.read(0x560) == 0x10000 &&
-               one.read(0x572) == 0x5000 && one.read(0x581) == 0x1FFF &&
-               (one.read(0x571) & 4) != 0;  // TriggerEn
+        return one.refused == rule::none && one.read(value(0x570U)) == on &&
+               one.read(0x560) == 0x10000 && one.read(0x572) == 0x5000 &&
+               one.read(0x581) == 0x1FFF && (one.read(0x571) & 4) != 0;  // TriggerEn
     });
 }
 

@@ -17,8 +17,8 @@ constexpr uint32_t vmx_bit = 1U << 5;  // CPUID.01H:ECX
 constexpr uint32_t pdcm_bit = 1U << 15;
 constexpr uint32_t xsave_bit = 1U << 26;
 
-/// A processor that answers what `of` holds. Its last basic leaf is `last`, and beyond it it answers
-/// garbage, as processors do.
+/// A processor that answers what `of` holds. Its last basic leaf is `last`, and for those beyond it
+/// gives garbage, as processors do.
 struct answering_cpuid {
     capabilities of;
     uint32_t last = 0x20;
@@ -390,6 +390,13 @@ TEST_CASE("without leaf 80000008H addresses have the widths of old (REG-070)") {
         cpuid.last_extended = value(0x8000'0009U);
         return found.leaf_80000008_eax.raw == 0 && found.max_phys_addr().bits == 36 &&
                found.linear_address_bits() == 48 && detect(cpuid).max_phys_addr().bits == 46;
+    });
+    CHECK_TWICE([](auto value) {  // no number of an extended leaf: the answer is another leaf's
+        answering_cpuid cpuid{preset::arrow_lake_p};
+        cpuid.last_extended = value(0x8001'0000U);
+        auto const found = detect(cpuid);
+        cpuid.last_extended = value(0x8000'FFFFU);
+        return found.max_phys_addr().bits == 36 && detect(cpuid).max_phys_addr().bits == 46;
     });
 }
 

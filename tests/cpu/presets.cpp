@@ -22,7 +22,9 @@ constexpr auto is_profile(capabilities const& of, profile_row const& row) -> boo
            of.leaf_14_1_eax.raw == row.eax_1 && of.leaf_14_1_ebx.raw == row.ebx_1 &&
            of.leaf_14_1_ecx.raw == row.ecx_1 && of.max_phys_addr().bits == row.physical &&
            of.linear_address_bits() == row.linear &&
-           (of.vmx_misc.raw >> 14 & 1) == (row.pt_in_vmx ? 1U : 0U) &&
+           of.vmx_misc.raw == (row.pt_in_vmx ? 0x4000U : 0U) &&
+           (row.linear == 57 || (of.vmx_procbased_ctls2.raw == 0 && of.vmx_exit_ctls.raw == 0 &&
+                                 of.vmx_entry_ctls.raw == 0)) &&
            of.leaf_01_eax.raw == row.signature;
 }
 

@@ -12,9 +12,11 @@ using packet::block;
 
 namespace {
 
-/// Everything with rows.
-using words = type_list<reg::ia32_rtit_ctl, reg::ia32_rtit_status, reg::ia32_rtit_output_base,
-                        reg::ia32_rtit_output_mask_ptrs, topa::entry, topa::end_entry>;
+/// A word of every shape.
+using words =
+    type_list<reg::ia32_rtit_ctl, reg::ia32_rtit_status, reg::ia32_rtit_output_base,
+              reg::ia32_rtit_output_mask_ptrs, reg::ia32_rtit_cr3_match, reg::cpuid_14h_1_ebx,
+              reg::ia32_x2apic_lvt_pmi, reg::ia32_xss, topa::entry, topa::end_entry>;
 
 /// Calls `body.operator()<Type>()` for one type of a list.
 template <class Body, class... Types>
@@ -484,5 +486,157 @@ void fw_hooked_whole(hooked& out, uint8_t const* data, size_t size,
 }
 void fw_hooked_next(hooked& from, trace::item& out) noexcept { out = from.next(); }
 void fw_hooked_scan(hooked& from, trace::tally& sum) noexcept { sum = from.scan(sum); }
+
+// -------------------------------------------------------------------------------- processors
+
+using cpu::capabilities;
+
+/// A processor whose answers come from outside.
+struct hooked_cpuid {
+    void (*ask)(uint32_t, uint32_t, cpuid_registers*);
+    auto query(uint32_t leaf, uint32_t subleaf) const noexcept -> cpuid_registers {
+        cpuid_registers out;
+        ask(leaf, subleaf, &out);
+        return out;
+    }
+};
+
+void fw_detect(hooked_cpuid& cpuid, msr_model<8>& msrs, capabilities& out) noexcept {
+    out = msrs.slots[0].index == 0 ? cpu::detect(cpuid) : cpu::detect(cpuid, msrs);
+}
+auto fw_supports(capabilities const& of, unsigned n) noexcept -> uint64_t {
+    uint64_t const answers[] = {
+        of.supports(cpu::mtc_period{n}) ? 1U : 0U,
+        of.supports(cpu::cyc_threshold{n}) ? 1U : 0U,
+        of.supports(cpu::psb_period{n}) ? 1U : 0U,
+        of.supports(static_cast<cpu::output_scheme>(n)) ? 1U : 0U,
+        of.has_topa_of_many_entries() ? 1U : 0U,
+        of.has_xsaves_state() ? 1U : 0U,
+        of.address_ranges(),
+        of.max_phys_addr().bits,
+        of.linear_address_bits(),
+        underlying(of.vmx()),
+        underlying(of.ip_payload()),
+        cpu::triggers(of),
+        cpu::is_trigger_input(of, n) ? 1U : 0U,
+        cpu::writable_ctl_mask(of),
+        cpu::faulting_status_mask(of),
+        cpu::quirks_of(of).bits | cpu::quirks_of(of.leaf_01_eax).bits,
+    };
+    return answers[n % 16];
+}
+auto fw_trigger(capabilities const& of, uint64_t value) noexcept -> rule {
+    return cpu::broken_rule(of, reg::ia32_rtit_triggerx_cfg{value});
+}
+auto fw_named(char const* name, size_t size) noexcept -> cpu::preset::named const* {
+    return cpu::preset::find({name, size});
+}
+void fw_common(capabilities const& one, capabilities const& two,
+               cpu::common_capabilities& out) noexcept {
+    out = cpu::common(one, two);
+}
+void fw_includes(capabilities const& whole, capabilities const& part,
+                 cpu::inclusion& out) noexcept {
+    out = cpu::includes(whole, part);
+}
+auto fw_nearest(capabilities const& of, unsigned n) noexcept -> unsigned {
+    return cpu::nearest(of, cpu::mtc_period{n}).value.encoding +
+           cpu::nearest(of, cpu::cyc_threshold{n}).value.encoding +
+           cpu::nearest(of, cpu::psb_period{n}).value.encoding;
+}
+void fw_check_config(cpu::trace_config const& wanted, capabilities const& of,
+                     cpu::config_verdict& out) noexcept {
+    out = cpu::check(wanted, of);
+}
+auto fw_config(cpu::trace_config& config, uint64_t raw) noexcept -> uint64_t {
+    auto const before = cpu::ctl_of(config);
+    config = cpu::config_of(reg::ia32_rtit_ctl{raw});
+    return before.raw;
+}
+void fw_perf(cpu::trace_config const& config, cpu::perf_event const& event,
+             cpu::perf_request& request, cpu::perf_config& back) noexcept {
+    request = cpu::to_perf(config);
+    back = cpu::from_perf(event);
+}
+
+// -------------------------------------------------------------------------------- access
+
+using access::msr_state;
+
+void fw_check_access(capabilities const& of, msr_state const& now, uint32_t index, uint64_t value,
+                     unsigned cpl, access::verdict* out) noexcept {
+    out[0] = access::check_write(of, now, index, value, cpl);
+    out[1] = access::check_read(of, index, cpl);
+    out[2] = access::check_write_on(access::write_path::xrstors, of, now, index, value).outcome;
+}
+auto fw_broken_rules(capabilities const& of, msr_state const& now, uint32_t index, uint64_t value,
+                     rule* out) noexcept -> size_t {
+    size_t count = 0;
+    access::find_broken_rules(of, now, index, value, {}, [&](rule one) { out[count++] = one; });
+    return count;
+}
+void fw_effect(capabilities const& of, msr_state const& now, uint32_t index, uint64_t value,
+               access::context const& code, access::effect& out) noexcept {
+    out = access::effect_of_write(of, now, index, value, code);
+}
+auto fw_read(capabilities const& of, msr_state& now, uint32_t index, uint64_t raw) noexcept
+    -> uint64_t {
+    access::put(now, index, raw);
+    return access::read(of, now, index).value;
+}
+void fw_event(unsigned which, capabilities const& of, msr_state& now, access::context const& code,
+              access::rsm_result& resumed) noexcept {
+    switch (which) {
+        case 0: now = access::cold_reset(); break;
+        case 1: now = access::warm_reset(of, now); break;
+        case 2: now = access::init(of, now, code); break;
+        case 3: now = access::smi(now); break;
+        case 4: resumed = access::rsm(of, now, code); break;
+        case 5: now = access::vmxon(of, now); break;
+        case 6: now = access::vmxoff(now); break;
+        case 7: now = access::measured_launch(now); break;
+        case 8: now = access::acm_ended(of, access::acm_begins(now), now, code); break;
+        case 9: now = access::deliver_pmi(of, now).state; break;
+        default: now = access::after_branch(of, now, code); break;
+    }
+}
+auto fw_enables(capabilities const& of, msr_state const& now, access::context const& code) noexcept
+    -> unsigned {
+    auto const hit = access::look_up(now, code.ip);
+    return (access::trigger_en(now.ctl, now.status) ? 1U : 0U) +
+           (access::context_en(now.ctl, now.cr3_match, code) ? 2U : 0U) +
+           (access::filter_en(of, now.status) ? 4U : 0U) + (hit.filter_en ? 8U : 0U) +
+           (hit.trace_stop ? 16U : 0U) + (access::packet_en(of, now) ? 32U : 0U);
+}
+auto fw_suspended(capabilities const& of, msr_state const& now, uint32_t index) noexcept -> bool {
+    return access::is_suspended(of.leaf_01_eax, now.ctl, index) ||
+           access::resets_lbr(of.leaf_01_eax, now.ctl, {0});
+}
+void fw_xsaves(capabilities const& of, msr_state& now, reg::xsave_pt_state& image) noexcept {
+    auto const saved = access::xsaves(of, now);
+    now = saved.state;
+    image = saved.image;
+}
+auto fw_xrstors(capabilities const& of, msr_state& now, reg::xsave_pt_state const& image,
+                uint64_t xstate_bv, uint64_t xcomp_bv) noexcept -> rule {
+    auto const header = access::check_header({xstate_bv}, {xcomp_bv}, now.xss);
+    if (!header) { return header.why; }
+    auto const done = access::is_initial(image) ? access::xrstors_init(now)
+                                                : access::xrstors(of, now, image);
+    now = done.done.state;
+    return done.why_refused;
+}
+auto fw_image(capabilities const& of, msr_state& now, uint8_t const* data, size_t size,
+              byte_array<access::image_size>& saved) noexcept -> access::image_error {
+    saved = access::save(now);
+    auto const loaded = access::load(of, {data, size});
+    if (loaded) { now = loaded.state; }
+    return loaded.why;
+}
+auto fw_vm_entry(capabilities const& of, vmx::controls& set, uint64_t host) noexcept -> rule {
+    auto const broken = vmx::broken_rule(of, set, reg::ia32_rtit_ctl{host});
+    set = vmx::with_guest_pt(of, set);
+    return broken;
+}
 
 }  // extern "C"

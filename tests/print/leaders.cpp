@@ -94,6 +94,31 @@ TEST_CASE("names with a gap between them share a level") {
     });
 }
 
+TEST_CASE("a name that is moved down goes below what is in its new way") {
+    CHECK_TWICE([](auto value) {
+        return placed_so({20, 23, 40, value(43U)}, {8, 8, 8, 19},
+                         {{true, 0}, {true, 1}, {true, 0}, {true, 2}}, 3) &&
+               placed_so({20, 23, 40, value(43U)}, {8, 8, 8, 18},
+                         {{true, 0}, {true, 1}, {true, 0}, {true, 1}}, 2);
+    });
+}
+
+TEST_CASE("names to the right share a level with those to the left") {
+    CHECK_TWICE([](auto value) {
+        return placed_so({1, value(20U)}, {5, 12}, {{false, 0}, {true, 0}}, 1) &&
+               placed_so({1, value(20U)}, {6, 12}, {{false, 1}, {true, 0}}, 2);
+    });
+}
+
+TEST_CASE("a line of 64 bits can have as many leaders") {
+    CHECK_TWICE([](auto value) {
+        print::leader_list list;
+        for (unsigned i = 0; i < 64; ++i) { list.add(nobody, 3 * i + 1, value(2U)); }
+        list.place(2);
+        return list.end() - list.begin() == 64 && list.levels() == 2;
+    });
+}
+
 TEST_CASE("names to the right go down from right to left") {
     CHECK_TWICE([](auto value) {
         return placed_so({1, 4, value(7U)}, {9, 9, 9}, {{false, 2}, {false, 1}, {false, 0}}, 3);

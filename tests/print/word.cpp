@@ -151,11 +151,11 @@ TEST_CASE("an amount has its unit, a plural but for one") {
     auto const of = [](uint64_t count, text unit) {
         return print::written<40>([=](auto& out) { print::amount({count, unit}, out); });
     };
-    CHECK(of(8, "crystal cycles") == "8 crystal cycles");
-    CHECK(of(1, "crystal cycles") == "1 crystal cycle");
-    CHECK(of(0, "bytes") == "0 bytes");
-    CHECK(of(1, "Hz") == "1 Hz");
-    CHECK(of(10'000'000'000, "Hz") == "10000000000 Hz");
+    CHECK((of(8, "crystal cycles") == "8 crystal cycles"));
+    CHECK((of(1, "crystal cycles") == "1 crystal cycle"));
+    CHECK((of(0, "bytes") == "0 bytes"));
+    CHECK((of(1, "Hz") == "1 Hz"));
+    CHECK((of(10'000'000'000, "Hz") == "10000000000 Hz"));
 }
 
 TEST_CASE("fields can be visited one by one") {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// The rules of access a second time, to compare with: registers.md sections 0 to 9 written down one
+// The rules of access a second time, to compare with: registers.md sections 0 to 4 written down one
 // sentence after the other, on plain numbers, without masks that do two things at once, and without
 // anything of the library.
 

@@ -49,7 +49,6 @@ constexpr auto rule_of_absence(capabilities const& of, uint32_t index) noexcept 
         default:
             if (!is_addr_msr(index)) { return rule::REG_017; }
             if (index - first_addr_msr >= 2 * of.address_ranges()) { missing = rule::REG_014; }
-            break;
     }
     return of.has_pt() ? missing : rule::REG_001;
 }

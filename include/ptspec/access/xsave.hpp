@@ -87,7 +87,7 @@ struct xsaves_result {
                                           reg::ia32_xss allowed) noexcept -> verdict {
     using xcomp = reg::xsave_header_xcomp_bv;
     bool const compacted = format.get<xcomp::Compacted>();
-    bool const inside = (present.raw & ~format.raw) == 0 && present.raw >> 63 == 0;
+    bool const inside = (present.raw & ~format.raw) == 0;
     bool const enabled = !format.get<xcomp::PT>() || allowed.get<reg::ia32_xss::PT_STATE>();
     return compacted && inside && enabled ? verdict{} : verdict{answer::gp, rule::REG_148};
 }

@@ -216,7 +216,9 @@ template <cpuid_port Cpuid>
     found.leaf_01_ecx = {one.ecx};
     found.leaf_07_0_ebx = {ask(0x07, 0).ebx};
     found.leaf_0a_eax = {ask(0x0A, 0).eax};
-    if (cpuid.query(0x8000'0000, 0).eax >= 0x8000'0008) {
+    // Without extended leaves the answer is that of another leaf, which may be any number.
+    uint32_t const last_extended = cpuid.query(0x8000'0000, 0).eax;
+    if (last_extended >= 0x8000'0008 && last_extended <= 0x8000'FFFF) {
         found.leaf_80000008_eax = {cpuid.query(0x8000'0008, 0).eax};
     }
     auto const clock = ask(0x15, 0);

@@ -163,10 +163,10 @@ constexpr auto common_widths(Capabilities const& one, Capabilities const& two) n
 }  // namespace detail
 
 /// What two processors both have: a value of an MSR is legal for it exactly when it is legal for
-/// both. Numbers that tell no more than a clock or a size count as not enumerated where they differ.
+/// both. Clocks, and the size of an XSAVE component, count as not enumerated where they differ.
 ///
-/// Of `one` alone are the signature, LIP, and in IA32_VMX_MISC and IA32_PERF_CAPABILITIES all but the
-/// bits of Intel PT.
+/// Of `one` alone are the signature, LIP, and in IA32_VMX_MISC and IA32_PERF_CAPABILITIES all but
+/// the bits of Intel PT.
 /// Source: REG-164, REG-165; for the form of IPs REG-079, REG-166.
 template <same_as<capabilities> Capabilities = capabilities>
 [[nodiscard]] constexpr auto common(Capabilities const& one, Capabilities const& two) noexcept

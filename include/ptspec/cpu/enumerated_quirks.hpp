@@ -11,7 +11,8 @@ inline constexpr uint32_t first_cyc_thresholds = 0x3FFF;
 
 /// The quirks of a processor's model, and those that its capabilities show.
 ///
-/// A processor without Intel PT shows none, and one whose IA32_VMX_MISC was not read shows `no_vmx`.
+/// A processor without Intel PT shows none, and one whose IA32_VMX_MISC was not read shows
+/// `no_vmx`.
 /// Source: REG-040, REG-120, REG-121, REG-140, REG-163, REG-165.
 template <same_as<capabilities> Capabilities = capabilities>
 [[nodiscard]] constexpr auto quirks_of(Capabilities const& of) noexcept -> quirk_set {

@@ -27,12 +27,11 @@ public:
     constexpr void fill(unsigned from, unsigned to, char with) noexcept {
         while (from < to) { put(from++, with); }
     }
-    /// In the middle of the places from `from` to before `to`, or as much of it as there is room.
-    constexpr void centre(unsigned from, unsigned to, text what) noexcept {
-        auto const room = to - from;
-        auto const length = static_cast<unsigned>(what.size());
-        put(from + (length < room ? (room - length) / 2 : 0),
-            {what.data(), length < room ? length : room});
+    /// In the middle between two borders, or as much of it as there is room.
+    constexpr void centre(place borders, text what) noexcept {
+        size_t const room = borders.right - borders.left - 1;
+        size_t const shown = what.size() < room ? what.size() : room;
+        put(borders.left + 1 + static_cast<unsigned>(room - shown) / 2, {what.data(), shown});
     }
     /// Text that is there stays.
     constexpr void draw(unsigned at, unsigned directions) noexcept {
@@ -133,16 +132,15 @@ private:
     constexpr void draw_bytes(picture_line line, bool first) {
         if (first) {
             for (unsigned bit = 0; bit < 8; ++bit) {
-                auto const here = place_of({of_.first, bit, bit}, {7, 0, 8});
-                out_.centre(here.left + 1, here.right, text{&"01234567"[bit], 1});
+                out_.put(margin() + (7 - bit) * width_of_a_bit() + 4, text{&"01234567"[bit], 1});
             }
             end_line();
         }
         draw_borders(line, line_type::down);
         end_line();
-        fixed_text<24> bytes;
+        label_text bytes;
         decimal(line.lsb / 8, bytes);
-        if (line.msb > line.lsb + 7) {
+        if (line.has_several_bytes()) {
             put("..", bytes);
             decimal(line.msb / 8, bytes);
         }
@@ -155,11 +153,11 @@ private:
     constexpr void number(picture_line line, piece one) {
         auto const here = place_of(one, line);
         if (one.msb != one.lsb) {
-            fixed_text<4> msb;
+            label_text msb;
             decimal(one.msb, msb);
             out_.put(here.left + 1, msb.written());
         }
-        fixed_text<4> lsb;
+        label_text lsb;
         decimal(one.lsb, lsb);
         out_.put(here.right - static_cast<unsigned>(lsb.length), lsb.written());
     }
@@ -186,22 +184,20 @@ private:
                 bool const reserved = one.of->row.kind == row_kind::reserved;
                 out_.fill(here.left + 1, here.right, reserved ? '/' : '.');
                 text const name = reserved ? text{" reserved "} : text{" other "};
-                if (name.size() < here.right - here.left) {
-                    out_.centre(here.left + 1, here.right, name);
-                }
+                if (name.size() < here.right - here.left) { out_.centre(here, name); }
             }
         });
         end_line();
     }
 
     constexpr void draw_name(place here, piece one, leader_list& leaders) {
-        fixed_text<96> full;
+        label_text full;
         label(one, full);
         auto const room = here.right - here.left - 1;
         if (full.length <= room) {
-            out_.centre(here.left + 1, here.right, full.written());
+            out_.centre(here, full.written());
         } else if (one.of->row.name.size() <= room || drawn_in_bytes(of_)) {
-            out_.centre(here.left + 1, here.right, one.of->row.name);
+            out_.centre(here, one.of->row.name);
         } else {
             leaders.add(one, (here.left + here.right) / 2, static_cast<unsigned>(full.length) + 3);
         }
@@ -209,16 +205,16 @@ private:
 
     /// The bits, or where there are several bytes these.
     constexpr void draw_fixed(place here, picture_line line, piece one) {
-        if (line.msb - line.lsb > 7) {
-            fixed_text<64> bytes;
+        if (line.has_several_bytes()) {
+            label_text bytes;
             fixed_bytes(one, bytes);
-            out_.centre(here.left + 1, here.right, bytes.written());
+            out_.centre(here, bytes.written());
             return;
         }
         for (unsigned bit = one.lsb; bit <= one.msb; ++bit) {
-            auto const place = place_of({one.of, bit, bit}, line);
+            auto const bit_place = place_of({one.of, bit, bit}, line);
             bool const set = (one.of->value >> (bit - one.of->row.lsb) & 1) != 0;
-            out_.centre(place.left + 1, place.right, set ? text{"1"} : text{"0"});
+            out_.centre(bit_place, set ? text{"1"} : text{"0"});
         }
     }
 
@@ -228,7 +224,7 @@ private:
             out_.draw(one.at, line_type::up | line_type::down);
             return;
         }
-        fixed_text<96> full;
+        label_text full;
         label(one.which, full);
         out_.draw(one.at, line_type::up);
         if (one.to_the_left) {
@@ -242,11 +238,15 @@ private:
         }
     }
 
+    /// In columns, its left border included.
+    [[nodiscard]] constexpr auto width_of_a_bit() const noexcept -> unsigned {
+        return drawn_in_bytes(of_) ? 9 : 3;
+    }
     [[nodiscard]] constexpr auto margin() const noexcept -> unsigned {
         return drawn_in_bytes(of_) ? widest_byte_numbers(of_) + 1 : 0;
     }
     [[nodiscard]] constexpr auto place_of(piece one, picture_line line) const noexcept -> place {
-        auto const here = print::place_of(one, line, drawn_in_bytes(of_) ? 9 : 3);
+        auto const here = print::place_of(one, line, width_of_a_bit());
         return {here.left + margin(), here.right + margin()};
     }
     constexpr void end_line() { out_.end_line(how_, sink_); }

@@ -16,7 +16,7 @@ namespace ptspec::print {
 
 /// How many letters there are at most before a line of bytes: `8..15`.
 [[nodiscard]] constexpr auto widest_byte_numbers(row_list const& rows) noexcept -> unsigned {
-    return rows.bits > 800 ? 8 : 6;
+    return rows.bits / 8 > 100 ? 8 : 6;
 }
 
 /// The part of a row that stands in one line of a picture.
@@ -38,6 +38,11 @@ struct picture_line {
     unsigned msb;
     unsigned lsb;
     unsigned columns;  ///< how many bits wide it is drawn
+
+    /// True for bytes of a packet that are drawn as wide as one.
+    [[nodiscard]] constexpr auto has_several_bytes() const noexcept -> bool {
+        return msb - lsb >= columns;
+    }
 };
 
 namespace detail {
@@ -63,9 +68,8 @@ constexpr void for_each_line(row_list const& of, unsigned bits_per_line, Visitor
         return;
     }
     for (unsigned first = 0; first < of.bits;) {
-        auto const& row = detail::row_at(of, first).row;
-        unsigned const bytes = row.lsb <= first && row.msb >= first + 7 ? (row.msb + 1 - first) / 8
-                                                                        : 1;
+        unsigned const filled = (detail::row_at(of, first).row.msb + 1 - first) / 8;
+        unsigned const bytes = filled != 0 ? filled : 1;
         visit(picture_line{first + 8 * bytes - 1, first, 8});
         first += 8 * bytes;
     }
@@ -93,12 +97,15 @@ struct place {
 /// drawn as wide as one.
 [[nodiscard]] constexpr auto place_of(piece one, picture_line line, unsigned width) noexcept
     -> place {
-    return line.msb - line.lsb >= line.columns
+    return line.has_several_bytes()
                ? place{0, line.columns * width}
                : place{(line.msb - one.msb) * width, (line.msb - one.lsb + 1) * width};
 }
 
 // ------------------------------------------------------------------------------------ words
+
+/// Room for what is written for one piece.
+using label_text = fixed_text<96>;
 
 /// The sizes of a payload: `0, 2, 4, 6 or 8 bytes`, `0 to 9 bytes`.
 template <text_sink Sink>

@@ -97,12 +97,12 @@ private:
         return {here.left + margin_, here.right + margin_};
     }
     /// What stands in a box: the label, or the name alone, or nothing.
-    [[nodiscard]] constexpr auto text_in(piece one, place here) const noexcept -> fixed_text<96> {
+    [[nodiscard]] constexpr auto text_in(piece one, place here) const noexcept -> label_text {
         unsigned const room = here.right - here.left - 4;
-        fixed_text<96> full;
+        label_text full;
         label(one, full);
         if (width_of(full.length) <= room) { return full; }
-        fixed_text<96> name;
+        label_text name;
         if (width_of(one.of->row.name.size()) <= room || drawn_in_bytes(of_)) {
             name(one.of->row.name);
         }
@@ -113,7 +113,7 @@ private:
         for_each_piece(of_, line, [&](piece one) {
             auto const here = place_in(line, one);
             if (!one.named() || text_in(one, here).length != 0) { return; }
-            fixed_text<96> full;
+            label_text full;
             label(one, full);
             leaders.add(one, (here.left + here.right) / 2, width_of(full.length) + 14);
         });
@@ -193,7 +193,7 @@ private:
     constexpr void number_bytes(picture_line line, unsigned y) {
         write("<text class=\"number\" x=\"", margin_ - 6, "\" y=\"", y, "\" text-anchor=\"end\">",
               line.lsb / 8);
-        if (line.msb > line.lsb + 7) { write("..", line.msb / 8); }
+        if (line.has_several_bytes()) { write("..", line.msb / 8); }
         put("</text>", sink_);
     }
 
@@ -242,8 +242,8 @@ private:
     }
     /// The bits, or where there are several bytes these.
     constexpr void draw_fixed(picture_line line, piece one, unsigned y) {
-        if (line.msb - line.lsb > 7) {
-            fixed_text<64> bytes;
+        if (line.has_several_bytes()) {
+            label_text bytes;
             fixed_bytes(one, bytes);
             text_at(place_in(line, one), y, bytes.written());
             return;
@@ -255,7 +255,7 @@ private:
     }
 
     constexpr void draw_leader(leader const& one, unsigned y) {
-        fixed_text<96> full;
+        label_text full;
         label(one.which, full);
         unsigned const down = one.level * level_height + 12;
         write("<path d=\"M", one.at, " ", y, "v", down, one.to_the_left ? "h-6" : "h6",
