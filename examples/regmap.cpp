@@ -152,6 +152,7 @@ void show_value(entry const& one, std::span<std::string const> values, unsigned 
     auto const value = one.decode(values, max_phys_addr);
     write(value.summary + "\n\n");
     std::vector<std::vector<std::string>> lines;
+    lines.reserve(value.fields.size());
     for (auto const& [name, what] : value.fields) { lines.push_back({name, what}); }
     write_table(lines);
 }

@@ -264,12 +264,13 @@ inline auto refusal_of(std::size_t length, std::size_t given) -> refusal {
 template <class Packet>
 auto decode_packet(std::span<std::string const> values, unsigned max_phys_addr) -> decoded_value {
     auto const bytes = bytes_from(values);
-    packet::context context;
-    if constexpr (same_as<typename Packet::payload_type, packet::payload_of_block>) {
-        // Only the block would tell how long it is, so its bytes have to.
-        bool const items_of_4 = bytes.size() == Packet::length_of({}, packet::block::items_of_4);
-        context.items = items_of_4 ? packet::block::items_of_4 : packet::block::items_of_8;
-    }
+    // Only its block would tell how long a BIP is, so its bytes have to.
+    using packet::block;
+    bool const is_item = same_as<typename Packet::payload_type, packet::payload_of_block>;
+    bool const items_of_4 = bytes.size() == Packet::length_of({}, block::items_of_4);
+    packet::context const context{.items = !is_item     ? block::none
+                                           : items_of_4 ? block::items_of_4
+                                                        : block::items_of_8};
     auto const read = packet::decode_as<Packet>(byte_view{bytes.data(), bytes.size()}, context);
     if (!read) { throw refusal_of(read.broken); }
     if (read.length != bytes.size()) { throw refusal_of(read.length, bytes.size()); }

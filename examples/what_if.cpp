@@ -158,10 +158,10 @@ auto help() -> int {
 auto run_script(std::FILE* from, std::string const& name, bool explain) -> int {
     session in;
     in.explains = explain;
-    choose_cpu(in, "P-FUT");
     script source{from};
     std::string text;
     try {
+        choose_cpu(in, "P-FUT");
         while (source.next(text)) {
             run(in, text);
             say(in.out);

@@ -3487,7 +3487,7 @@ constexpr auto is_same_name(text one, text two) noexcept -> bool {
 namespace ptspec::cpu {
 
 /// What a processor can lack of what another has.
-enum class aspect : uint32_t {
+enum class aspect : uint16_t {
     pt = 1U << 0,              ///< Intel PT itself
     features = 1U << 1,        ///< CPUID.14H.0:EBX
     outputs = 1U << 2,         ///< CPUID.14H.0:ECX, but for LIP
@@ -6528,7 +6528,7 @@ constexpr auto narrow(wide_bits bits) noexcept -> Raw {
     if constexpr (same_as<Raw, wide_bits>) {
         return bits;
     } else {
-        return bits.low;
+        return static_cast<Raw>(bits.low);
     }
 }
 
@@ -8624,19 +8624,24 @@ struct payload_value {
     unsigned bytes = 0;
 };
 
+/// A packet's length in bytes. Only its block tells that of a BIP, which counts as the longest.
+template <class Packet>
+constexpr auto length_of(Packet const& packet) noexcept -> unsigned {
+    if constexpr (same_as<typename Packet::payload_type, packet::payload_of_block>) {
+        return Packet::most_bytes;
+    } else {
+        return Packet::length_of(packet.raw, packet::block::none);
+    }
+}
+
 template <class Packet>
 constexpr auto payload_of(Packet const& packet) noexcept -> payload_value {
     if constexpr (!has_payload<Packet>) {
         return {};
     } else {
         constexpr unsigned head = Packet::head_bytes;
-        unsigned length = Packet::most_bytes;
-        // Only its block tells the size of a BIP.
-        if constexpr (!same_as<typename Packet::payload_type, packet::payload_of_block>) {
-            length = Packet::length_of(packet.raw, packet::block::none);
-            // The value that selects the size has no meaning.
-            if (length < head) { return {}; }
-        }
+        unsigned const length = length_of(packet);
+        if (length < head) { return {}; }  // the value that selects the size has no meaning
         auto const bits = packet::detail::widen(packet.raw);
         return {packet::detail::first_bytes({from_bit(bits, 8 * head), bits.high >> 8 * head},
                                             length - head),
@@ -8949,7 +8954,7 @@ public:
     /// Text that is there stays.
     constexpr void draw(unsigned at, unsigned directions) noexcept {
         if (at < Most && cells_[at] <= ' ') {
-            auto const before = is_drawn(cells_[at]) ? static_cast<unsigned>(cells_[at]) : 0U;
+            auto const before = is_drawn(cells_[at]) ? static_cast<unsigned char>(cells_[at]) : 0U;
             put(at, static_cast<char>(before | directions));
         }
     }
@@ -9281,17 +9286,18 @@ private:
         auto const here = place_of(one, line, bit_);
         return {here.left + margin_, here.right + margin_};
     }
+    static constexpr auto fits(size_t letters, place here) noexcept -> bool {
+        return width_of(letters) + 4 <= here.right - here.left;
+    }
     /// What stands in a box: the label, or the name alone, or nothing.
     [[nodiscard]] constexpr auto text_in(piece one, place here) const noexcept -> label_text {
-        unsigned const room = here.right - here.left - 4;
         label_text full;
         label(one, full);
-        if (width_of(full.length) <= room) { return full; }
-        label_text name;
-        if (width_of(one.of->row.name.size()) <= room || drawn_in_bytes(of_)) {
-            name(one.of->row.name);
-        }
-        return name;
+        if (fits(full.length, here)) { return full; }
+        auto const& name = one.of->row.name;
+        label_text short_one;
+        if (fits(name.size(), here) || drawn_in_bytes(of_)) { short_one(name); }
+        return short_one;
     }
     [[nodiscard]] constexpr auto leaders_of(picture_line line) const noexcept -> leader_list {
         leader_list leaders;
@@ -9302,7 +9308,7 @@ private:
             label(one, full);
             leaders.add(one, (here.left + here.right) / 2, width_of(full.length) + 14);
         });
-        leaders.place(6);
+        leaders.place(9);
         return leaders;
     }
     [[nodiscard]] constexpr auto height_of(picture_line line) const noexcept -> unsigned {
@@ -9395,7 +9401,7 @@ private:
             if (name.length != 0) { text_at(here, y, name.written()); }
         } else if (row.kind == row_kind::fixed) {
             draw_fixed(line, one, y);
-        } else if (width_of(row.name.size()) <= here.right - here.left - 4) {
+        } else if (fits(row.name.size(), here)) {
             text_at(here, y, row.name, " class=\"quiet\"");
         }
         put("</g>", sink_);
@@ -9418,10 +9424,10 @@ private:
     }
     /// In the middle of a box, squeezed into it where it is too long.
     constexpr void text_at(place here, unsigned y, text what, char const* more = "") {
-        unsigned const room = here.right - here.left - 4;
         write("<text x=\"", (here.left + here.right) / 2, "\" y=\"", y + baseline, "\"", more);
-        if (width_of(what.size()) > room) {
-            write(" textLength=\"", room, "\" lengthAdjust=\"spacingAndGlyphs\"");
+        if (!fits(what.size(), here)) {
+            write(" textLength=\"", here.right - here.left - 4,
+                  "\" lengthAdjust=\"spacingAndGlyphs\"");
         }
         write(">", what, "</text>");
     }

@@ -97,8 +97,16 @@ TEST_CASE("letters that mean something in HTML are written as entities") {
                }) == "a&lt;b&gt;&amp;&quot;c&#39;" &&
                print::written<60>([&](auto& out) { print::escaped(value(text{"abc"}), out); }) ==
                    "abc" &&
-               print::written<60>([&](auto& out) { print::escaped(value(text{""}), out); }) == "";
+               print::written<60>([&](auto& out) { print::escaped(value(text{""}), out); }) == "" &&
+               print::written<60>([&](auto& out) { print::escaped(value(text{"<"}), out); }) ==
+                   "&lt;";
     });
+    // No letter behind the text is looked at.
+    constexpr auto one_letter = print::written<60>([](auto& out) {
+        char const letters[] = {'a'};
+        print::escaped(text{letters, 1}, out);
+    });
+    CHECK((one_letter == "a"));
 }
 
 TEST_CASE("a word's boxes, numbers, names and leaders") {
@@ -227,6 +235,87 @@ TEST_CASE("a packet's bytes, and a name that is squeezed into its box") {
 )");
 }
 
+namespace {
+
+/// Names that share a level just so, or just not.
+///
+/// Shape:  32 bits.
+/// Source: none.
+struct exact : bit_word<exact, uint32_t> {
+    struct Twelve_more_ : flag<11> {};
+    struct Two : flag<16> {};
+    struct One : flag<22> {};
+    struct Twelve_long_ : flag<24> {};
+    struct layout : bit_layout<32, other<10, 0>, Twelve_more_, other<15, 12>, Two, other<21, 17>,
+                               One, other<23>, Twelve_long_, other<31, 25>> {};
+};
+
+/// A name that goes beyond the right edge.
+///
+/// Shape:  3 bits.
+/// Source: none.
+struct narrow : bit_word<narrow, uint32_t> {
+    struct Nine_long : flag<0> {};
+    struct layout : bit_layout<3, Nine_long, other<2, 1>> {};
+};
+
+/// The bits in a picture, from left to right and from top to foot.
+auto digits_in(std::string const& picture) -> std::string {
+    std::string digits;
+    for (std::size_t at = 0; at + 2 < picture.size(); ++at) {
+        bool const alone = picture[at] == '>' && picture[at + 2] == '<';
+        if (alone && (picture[at + 1] == '0' || picture[at + 1] == '1')) {
+            digits += picture[at + 1];
+        }
+    }
+    return digits;
+}
+
+}  // namespace
+
+TEST_CASE("the bits of fixed rows stand in their places") {
+    // Behind the numbers 1 and 0 of bits, each byte after its own number.
+    CHECK(digits_in(drawn<packet::exstop>()) == "10"
+                                                "0"
+                                                "00000010"
+                                                "1"
+                                                "1100010");
+    CHECK(digits_in(drawn<packet::mode_tsx>()) == "10"
+                                                  "0"
+                                                  "10011001"
+                                                  "1"
+                                                  "001");
+}
+
+TEST_CASE("lines of bytes have their numbers, and rows their places") {
+    auto const picture = drawn<reg::xsave_pt_state>();
+    CHECK(picture.find(">72..79</text>") != std::string::npos);
+    CHECK(picture.find(">120..127</text>") != std::string::npos);
+    CHECK(picture.find("<title>reserved, 120.0..127.7</title>") != std::string::npos);
+}
+
+TEST_CASE("names share a level where there are nine pixels between them") {
+    auto const all = elements<exact>();
+    CHECK(all.substr(all.find("<path")) == R"(<path d="M165 41v12h-6"/>
+<text x="156" y="57" text-anchor="end">Twelve_long_</text>
+<path d="M209 41v29h-6"/>
+<text x="200" y="74" text-anchor="end">One</text>
+<path d="M341 41v12h-6"/>
+<text x="332" y="57" text-anchor="end">Two</text>
+<path d="M451 41v12h-6"/>
+<text x="442" y="57" text-anchor="end">Twelve_more_</text>
+</svg>
+)");
+}
+
+TEST_CASE("rows without a name are called what they are where there is room") {
+    auto const quiet = [](std::string const& picture) {
+        return picture.find("class=\"quiet\"") != std::string::npos;
+    };
+    CHECK(!quiet(drawn<topa::entry>({.standalone = false})));
+    CHECK(quiet(drawn<reg::ia32_rtit_output_base>({.standalone = false})));
+}
+
 TEST_CASE("the head tells size, title and letters") {
     CHECK(head<sample>({.standalone = false}) ==
           "<svg class=\"ptspec\" role=\"img\" width=\"705\" height=\"150\" "
@@ -241,6 +330,7 @@ TEST_CASE("the head tells size, title and letters") {
     CHECK(size_of(head<sample_packet>()) == "width=\"395\" height=\"126\"");
     CHECK(size_of(head<topa::end_entry>()) == "width=\"705\" height=\"112\"");
     CHECK(size_of(head<reg::ia32_rtit_output_base>()) == "width=\"705\" height=\"91\"");
+    CHECK(size_of(head<narrow>()) == "width=\"136\" height=\"63\"");
     // A name to the right of the last line makes the picture wider.
     CHECK(size_of(head<reg::ia32_rtit_ctl>({.bits_per_line = 16})) ==
           "width=\"407\" height=\"473\"");

@@ -11,7 +11,7 @@
 namespace ptspec::cpu {
 
 /// What a processor can lack of what another has.
-enum class aspect : uint32_t {
+enum class aspect : uint16_t {
     pt = 1U << 0,              ///< Intel PT itself
     features = 1U << 1,        ///< CPUID.14H.0:EBX
     outputs = 1U << 2,         ///< CPUID.14H.0:ECX, but for LIP

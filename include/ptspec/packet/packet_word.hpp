@@ -71,7 +71,7 @@ constexpr auto narrow(wide_bits bits) noexcept -> Raw {
     if constexpr (same_as<Raw, wide_bits>) {
         return bits;
     } else {
-        return bits.low;
+        return static_cast<Raw>(bits.low);
     }
 }
 

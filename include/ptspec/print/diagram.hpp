@@ -36,7 +36,7 @@ public:
     /// Text that is there stays.
     constexpr void draw(unsigned at, unsigned directions) noexcept {
         if (at < Most && cells_[at] <= ' ') {
-            auto const before = is_drawn(cells_[at]) ? static_cast<unsigned>(cells_[at]) : 0U;
+            auto const before = is_drawn(cells_[at]) ? static_cast<unsigned char>(cells_[at]) : 0U;
             put(at, static_cast<char>(before | directions));
         }
     }

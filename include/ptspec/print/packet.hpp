@@ -15,19 +15,24 @@ struct payload_value {
     unsigned bytes = 0;
 };
 
+/// A packet's length in bytes. Only its block tells that of a BIP, which counts as the longest.
+template <class Packet>
+constexpr auto length_of(Packet const& packet) noexcept -> unsigned {
+    if constexpr (same_as<typename Packet::payload_type, packet::payload_of_block>) {
+        return Packet::most_bytes;
+    } else {
+        return Packet::length_of(packet.raw, packet::block::none);
+    }
+}
+
 template <class Packet>
 constexpr auto payload_of(Packet const& packet) noexcept -> payload_value {
     if constexpr (!has_payload<Packet>) {
         return {};
     } else {
         constexpr unsigned head = Packet::head_bytes;
-        unsigned length = Packet::most_bytes;
-        // Only its block tells the size of a BIP.
-        if constexpr (!same_as<typename Packet::payload_type, packet::payload_of_block>) {
-            length = Packet::length_of(packet.raw, packet::block::none);
-            // The value that selects the size has no meaning.
-            if (length < head) { return {}; }
-        }
+        unsigned const length = length_of(packet);
+        if (length < head) { return {}; }  // the value that selects the size has no meaning
         auto const bits = packet::detail::widen(packet.raw);
         return {packet::detail::first_bytes({from_bit(bits, 8 * head), bits.high >> 8 * head},
                                             length - head),

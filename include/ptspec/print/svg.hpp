@@ -96,17 +96,18 @@ private:
         auto const here = place_of(one, line, bit_);
         return {here.left + margin_, here.right + margin_};
     }
+    static constexpr auto fits(size_t letters, place here) noexcept -> bool {
+        return width_of(letters) + 4 <= here.right - here.left;
+    }
     /// What stands in a box: the label, or the name alone, or nothing.
     [[nodiscard]] constexpr auto text_in(piece one, place here) const noexcept -> label_text {
-        unsigned const room = here.right - here.left - 4;
         label_text full;
         label(one, full);
-        if (width_of(full.length) <= room) { return full; }
-        label_text name;
-        if (width_of(one.of->row.name.size()) <= room || drawn_in_bytes(of_)) {
-            name(one.of->row.name);
-        }
-        return name;
+        if (fits(full.length, here)) { return full; }
+        auto const& name = one.of->row.name;
+        label_text short_one;
+        if (fits(name.size(), here) || drawn_in_bytes(of_)) { short_one(name); }
+        return short_one;
     }
     [[nodiscard]] constexpr auto leaders_of(picture_line line) const noexcept -> leader_list {
         leader_list leaders;
@@ -117,7 +118,7 @@ private:
             label(one, full);
             leaders.add(one, (here.left + here.right) / 2, width_of(full.length) + 14);
         });
-        leaders.place(6);
+        leaders.place(9);
         return leaders;
     }
     [[nodiscard]] constexpr auto height_of(picture_line line) const noexcept -> unsigned {
@@ -210,7 +211,7 @@ private:
             if (name.length != 0) { text_at(here, y, name.written()); }
         } else if (row.kind == row_kind::fixed) {
             draw_fixed(line, one, y);
-        } else if (width_of(row.name.size()) <= here.right - here.left - 4) {
+        } else if (fits(row.name.size(), here)) {
             text_at(here, y, row.name, " class=\"quiet\"");
         }
         put("</g>", sink_);
@@ -233,10 +234,10 @@ private:
     }
     /// In the middle of a box, squeezed into it where it is too long.
     constexpr void text_at(place here, unsigned y, text what, char const* more = "") {
-        unsigned const room = here.right - here.left - 4;
         write("<text x=\"", (here.left + here.right) / 2, "\" y=\"", y + baseline, "\"", more);
-        if (width_of(what.size()) > room) {
-            write(" textLength=\"", room, "\" lengthAdjust=\"spacingAndGlyphs\"");
+        if (!fits(what.size(), here)) {
+            write(" textLength=\"", here.right - here.left - 4,
+                  "\" lengthAdjust=\"spacingAndGlyphs\"");
         }
         write(">", what, "</text>");
     }
