@@ -8971,7 +8971,7 @@ public:
         unsigned from = 0;
         for (unsigned at = 0; at < used_; ++at) {
             if (!is_drawn(cells_[at])) { continue; }
-            auto const directions = static_cast<unsigned>(cells_[at]);
+            auto const directions = unsigned{static_cast<unsigned char>(cells_[at])};
             if (how.unicode) {
                 sink(text{cells_ + from, at - from});
                 char const glyph[] = {'\xE2', '\x94', last_byte_of_glyph(directions)};

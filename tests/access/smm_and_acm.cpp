@@ -25,7 +25,7 @@ constexpr auto write_all(msr_state& state, auto... writes) -> bool {
     return (one(writes.index, writes.value) && ...);
 }
 
-struct write {
+struct wrmsr {
     uint32_t index;
     uint64_t value;
 };
@@ -35,12 +35,12 @@ struct write {
 TEST_CASE("SMM may trace itself, and has to put everything back before RSM (REG-104)") {
     CHECK_TWICE([](auto value) {
         auto state = smi(tracing);
-        bool const traced = write_all(state, write{0x571, 0}, write{0x560, value(0x9000U)},
-                                      write{0x570, 0x2105}) &&
+        bool const traced = write_all(state, wrmsr{0x571, 0}, wrmsr{0x560, value(0x9000U)},
+                                      wrmsr{0x570, 0x2105}) &&
                             state.status.raw == 7;
         bool const too_early = rsm(preset::P_ATM, state).outcome == rsm_outcome::shutdown;
-        bool const restored = write_all(state, write{0x570, 0}, write{0x571, 0x0000'0040'0000'0000},
-                                        write{0x560, 0}, write{0x570, 0x210C});
+        bool const restored = write_all(state, wrmsr{0x570, 0}, wrmsr{0x571, 0x0000'0040'0000'0000},
+                                        wrmsr{0x560, 0}, wrmsr{0x570, 0x210C});
         auto const back = rsm(preset::P_ATM, state, {.cpl = 0});
         return traced && too_early && restored && back && back.done.state == tracing;
     });
