@@ -156,9 +156,9 @@ inline auto meaning_of(print::row_facts const& of) -> std::string {
         return of.ends_at_max_phys_addr && highest == 63 ? bits + ", reserved from MAXPHYADDR on"
                                                          : bits;
     }
-    return of.enumerator_count != 0 ? names_of_encodings(of)
-           : of.amount != nullptr   ? amounts_of_encodings(of)
-                                    : "";
+    if (of.enumerator_count != 0) { return names_of_encodings(of); }
+    bool const amounts = of.amount_of(low_bits(width_of(row))).unit.size() != 0;
+    return amounts ? amounts_of_encodings(of) : "";
 }
 
 inline auto rows_of(print::row_list const& layout) -> std::vector<row> {
