@@ -8301,6 +8301,9 @@ constexpr void decimal(uint64_t number, Sink&& sink) {
 /// that printing another word adds a table and no code.
 namespace ptspec::print {
 
+/// The amount of a field that does not say what its encodings amount to.
+constexpr auto no_amount(uint64_t) noexcept -> quantity { return {}; }
+
 /// One row of a layout, or the payload of a packet, with everything that is known of it.
 struct row_facts {
     row_info row;
@@ -8309,15 +8312,12 @@ struct row_facts {
     bool ends_at_max_phys_addr;  ///< of an address: the bits from MAXPHYADDR on are reserved
     text const* enumerators;     ///< the names of its encodings, empty where one has none
     size_t enumerator_count;
-    auto (*amount)(uint64_t encoding) noexcept -> quantity;  ///< null: it does not say
+    /// What an encoding amounts to, without a unit where the field does not say.
+    auto (*amount_of)(uint64_t encoding) noexcept -> quantity = no_amount;
 
     /// The name of an encoding, empty where it has none. Names are looked for below 256.
     [[nodiscard]] constexpr auto enumerator(uint64_t encoding) const noexcept -> text {
         return encoding < enumerator_count ? enumerators[encoding] : text{};
-    }
-    /// What an encoding amounts to, without a unit where it does not say.
-    [[nodiscard]] constexpr auto amount_of(uint64_t encoding) const noexcept -> quantity {
-        return amount != nullptr ? amount(encoding) : quantity{};
     }
 };
 
@@ -8368,7 +8368,7 @@ constexpr auto make_facts(row_info const& row) noexcept -> row_facts {
             facts.enumerators = known::names;
             facts.enumerator_count = count;
         }
-        if constexpr (requires { Row::amount(uint64_t{}); }) { facts.amount = &Row::amount; }
+        if constexpr (requires { Row::amount(uint64_t{}); }) { facts.amount_of = Row::amount; }
     }
     return facts;
 }

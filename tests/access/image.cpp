@@ -100,7 +100,7 @@ TEST_CASE("what was saved loads") {
         auto const image = save(value(full()));
         auto const loaded = load(preset::P_FUT, image);
         return loaded && loaded.why == image_error::none && loaded.broken == rule::none &&
-               loaded.state == full();
+               loaded.msr == 0 && load_result{}.msr == 0 && loaded.state == full();
     });
     CHECK_TWICE([](auto value) {
         msr_state const in_smm{.in_smm = true, .smram_trace_en = value(true)};
@@ -135,9 +135,23 @@ TEST_CASE("other bytes are no image, and other forms are not guessed at") {
         return fails(with(8, 2), image_error::other_version) &&
                fails(with(8, 0), image_error::other_version) &&
                fails(with(11, 1), image_error::other_version) &&
+               fails(with(11, 0x80), image_error::other_version) &&
                fails(with(12, 151), image_error::wrong_size) &&
                fails(with(12, 153), image_error::wrong_size) &&
                fails(with(15, 1), image_error::wrong_size);
+    });
+}
+
+TEST_CASE("of a short image no byte behind its end is read") {
+    CHECK_TWICE([](auto value) {
+        uint8_t const seven[7] = {value(uint8_t{'P'}), 'T', 'S', 'T', 'A', 'T', 'E'};
+        uint8_t const other[8] = {value(uint8_t{'P'}), 'T', 'S', 'T', 'A', 'T', 'E', 1};
+        uint8_t const fifteen[15] = {value(uint8_t{'P'}), 'T', 'S', 'T', 'A', 'T', 'E', 0, 2};
+        uint8_t const newer[16] = {value(uint8_t{'P'}), 'T', 'S', 'T', 'A', 'T', 'E', 0, 2};
+        return fails(load(preset::P_FUT, seven), image_error::truncated) &&
+               fails(load(preset::P_FUT, other), image_error::not_an_image) &&
+               fails(load(preset::P_FUT, fifteen), image_error::truncated) &&
+               fails(load(preset::P_FUT, newer), image_error::other_version);
     });
 }
 

@@ -45,11 +45,14 @@ TEST_CASE("before version 4 it clears the enables (REG-205)") {
             return after.clears_global_ctrl == clears && after.state.debugctl.raw == debugctl &&
                    after.state.perf_global_status.raw == 0;
         };
-        return is(3, 0, false, 1) && is(3, 1U << 11, false, 0x800) &&
-               is(2, 1U << 12, true, 0x1001) && is(3, 3U << 11, true, 0x1800) &&
-               is(1, 3U << 11, false, 0x1801) && is(0, 3U << 11, false, 0x1801);
+        return is(3, 0, false, 1) && is(2, 1U << 11, false, 0x800) &&
+               is(3, 1U << 11, false, 0x800) && is(2, 1U << 12, true, 0x1001) &&
+               is(3, 3U << 11, true, 0x1800) && is(1, 3U << 11, false, 0x1801) &&
+               is(0, 3U << 11, false, 0x1801);
     });
 }
+
+TEST_CASE("nothing is cleared unless it is said") { CHECK(!pmi_result{}.clears_global_ctrl); }
 
 TEST_CASE("Intel PT itself is never frozen (REG-205)") {
     CHECK_TWICE([](auto value) {

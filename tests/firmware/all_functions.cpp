@@ -639,4 +639,24 @@ auto fw_vm_entry(capabilities const& of, vmx::controls& set, uint64_t host) noex
     return broken;
 }
 
+// -------------------------------------------------------------------------------- print
+
+auto fw_print_word(unsigned word, wide_bits const& bits, char* room, size_t size) noexcept
+    -> size_t {
+    print::text_buffer out{room, size};
+    for_type(words{}, word, [&]<class Word>() { print::word(word_of<Word>(bits), out); });
+    return out.was_cut() ? 0 : out.written().size();
+}
+auto fw_print_packet(packet::any_packet const& any, char* room, size_t size) noexcept -> size_t {
+    print::text_buffer out{room, size};
+    print::packet(any, out);
+    return out.was_cut() ? 0 : out.written().size();
+}
+auto fw_print_diagram(char* room, size_t size) noexcept -> size_t {
+    print::text_buffer out{room, size};
+    print::diagram<reg::ia32_rtit_ctl>(out);
+    print::svg_diagram<packet::ptw>(out);
+    return out.was_cut() ? 0 : out.written().size();
+}
+
 }  // extern "C"
