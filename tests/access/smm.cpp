@@ -9,7 +9,7 @@ using namespace ptspec;
 using namespace ptspec::access;
 namespace preset = ptspec::cpu::preset;
 
-// What software in SMM has to do, and modules that interrupt a trace without a packet.
+// What software in SMM has to do, as accesses one after the other.
 
 namespace {
 
@@ -59,18 +59,5 @@ TEST_CASE("an SMI that leads to a monitor neither saves nor clears TraceEn (REG-
     CHECK_TWICE([](auto value) {
         return smi(value(tracing), smm_treatment::dual_monitor) == tracing &&
                smi(value(tracing), smm_treatment::by_default) != tracing;
-    });
-}
-
-TEST_CASE("a module clears TraceEn silently and gives it back (REG-112)") {
-    CHECK_TWICE([](auto value) {
-        auto const meanwhile = acm_begins(value(tracing));
-        auto const after = acm_ended(preset::P_SKL, meanwhile, tracing);
-        return meanwhile.ctl.raw == 0x210C && meanwhile.status.raw == 0x0000'0040'0000'0003 &&
-               after == tracing;
-    });
-    CHECK_TWICE([](auto value) {
-        msr_state const off{.ctl = {value(uint64_t{0x210C})}};
-        return acm_ended(preset::P_SKL, acm_begins(off), off) == off;
     });
 }
