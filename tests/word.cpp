@@ -235,6 +235,17 @@ TEST_CASE("address bits at and above MAXPHYADDR are reserved, and none below") {
     });
 }
 
+TEST_CASE("the bits of one kind of rows are those of its rows") {
+    CHECK_TWICE([](auto value) {
+        using rows = mixed::layout::rows;
+        return detail::bits_of_kind<uint64_t>(rows{}, value(row_kind::other)) ==
+                   0x0000'0E00'0000'0000 &&
+               detail::bits_of_kind<uint64_t>(rows{}, value(row_kind::reserved)) ==
+                   0x6000'0000'0000'0000 &&
+               detail::bits_of_kind<uint64_t>(rows{}, value(row_kind::fixed)) == 0;
+    });
+}
+
 TEST_CASE("no address bit is reserved where no width is given") {
     CHECK_TWICE([](auto value) {
         auto const word = to_the_top{value(uint64_t{0xFFFF'FFFF'FFFF'F001})};

@@ -259,6 +259,17 @@ struct narrow : bit_word<narrow, uint32_t> {
     struct layout : bit_layout<3, Nine_long, other<2, 1>> {};
 };
 
+/// A name that just fits with two pixels on both sides, and one that just does not.
+///
+/// Shape:  28 bits.
+/// Source: none.
+struct exact_names : bit_word<exact_names, uint32_t> {
+    struct a_name_of_forty_eight_letters_is_just_as_long_as : field<15, 0> {};
+    struct a_name_of_thirty_six_letters_is_not_ : field<27, 16> {};
+    struct layout : bit_layout<28, a_name_of_forty_eight_letters_is_just_as_long_as,
+                               a_name_of_thirty_six_letters_is_not_> {};
+};
+
 /// The bits in a picture, from left to right and from top to foot.
 auto digits_in(std::string const& picture) -> std::string {
     std::string digits;
@@ -306,6 +317,12 @@ TEST_CASE("names share a level where there are nine pixels between them") {
 <text x="442" y="57" text-anchor="end">Twelve_more_</text>
 </svg>
 )");
+}
+
+TEST_CASE("a name is inside its box where there are two pixels on both sides of it") {
+    auto const all = elements<exact_names>();
+    CHECK(all.find("y=\"31\">a_name_of_forty_eight_letters") != std::string::npos);
+    CHECK(all.find("text-anchor=\"start\">a_name_of_thirty_six_letters") != std::string::npos);
 }
 
 TEST_CASE("rows without a name are called what they are where there is room") {
