@@ -2,6 +2,7 @@
 #include <ptspec/reg/rtit_ctl.hpp>
 
 #include <support/check_twice.hpp>
+#include <support/stands_at.hpp>
 
 using ctl = ptspec::reg::ia32_rtit_ctl;
 using ptspec::wrapped;
@@ -9,12 +10,9 @@ using ptspec::reg::addr_cfg;
 
 namespace {
 
-/// All ones written to one field of a word of zeros: where the field is. And read back.
 template <class Field>
-constexpr auto stands_at(auto value, uint64_t bits) -> bool {
-    auto const word = ctl{}.with(Field{wrapped{value(~uint64_t{0})}});
-    return word.raw == bits && static_cast<uint64_t>(ctl{bits}.get<Field>()) != 0 &&
-           static_cast<uint64_t>(ctl{~bits}.get<Field>()) == 0;
+constexpr auto stands_at(auto value, unsigned msb, unsigned lsb) -> bool {
+    return ptspec::test::stands_at<ctl, Field>(value, msb, lsb);
 }
 
 }  // namespace
@@ -22,32 +20,30 @@ constexpr auto stands_at(auto value, uint64_t bits) -> bool {
 TEST_CASE("IA32_RTIT_CTL is MSR 570H") { CHECK(ctl::address == 0x570); }
 
 TEST_CASE("every field of IA32_RTIT_CTL stands where the manual's table has it") {
-    CHECK_TWICE([](auto value) { return stands_at<ctl::TraceEn>(value, 1U << 0); });
-    CHECK_TWICE([](auto value) { return stands_at<ctl::CYCEn>(value, 1U << 1); });
-    CHECK_TWICE([](auto value) { return stands_at<ctl::OS>(value, 1U << 2); });
-    CHECK_TWICE([](auto value) { return stands_at<ctl::User>(value, 1U << 3); });
-    CHECK_TWICE([](auto value) { return stands_at<ctl::PwrEvtEn>(value, 1U << 4); });
-    CHECK_TWICE([](auto value) { return stands_at<ctl::FUPonPTW>(value, 1U << 5); });
-    CHECK_TWICE([](auto value) { return stands_at<ctl::FabricEn>(value, 1U << 6); });
-    CHECK_TWICE([](auto value) { return stands_at<ctl::CR3Filter>(value, 1U << 7); });
-    CHECK_TWICE([](auto value) { return stands_at<ctl::ToPA>(value, 1U << 8); });
-    CHECK_TWICE([](auto value) { return stands_at<ctl::MTCEn>(value, 1U << 9); });
-    CHECK_TWICE([](auto value) { return stands_at<ctl::TSCEn>(value, 1U << 10); });
-    CHECK_TWICE([](auto value) { return stands_at<ctl::DisRETC>(value, 1U << 11); });
-    CHECK_TWICE([](auto value) { return stands_at<ctl::PTWEn>(value, 1U << 12); });
-    CHECK_TWICE([](auto value) { return stands_at<ctl::BranchEn>(value, 1U << 13); });
-    CHECK_TWICE([](auto value) { return stands_at<ctl::MTCFreq>(value, 0x0003'C000); });
-    CHECK_TWICE([](auto value) { return stands_at<ctl::CycThresh>(value, 0x0078'0000); });
-    CHECK_TWICE([](auto value) { return stands_at<ctl::PSBFreq>(value, 0x0F00'0000); });
-    CHECK_TWICE([](auto value) { return stands_at<ctl::EventEn>(value, 0x8000'0000); });
-    CHECK_TWICE([](auto value) { return stands_at<ctl::ADDR0_CFG>(value, 0x000F'0000'0000); });
-    CHECK_TWICE([](auto value) { return stands_at<ctl::ADDR1_CFG>(value, 0x00F0'0000'0000); });
-    CHECK_TWICE([](auto value) { return stands_at<ctl::ADDR2_CFG>(value, 0x0F00'0000'0000); });
-    CHECK_TWICE([](auto value) { return stands_at<ctl::ADDR3_CFG>(value, 0xF000'0000'0000); });
-    CHECK_TWICE([](auto value) { return stands_at<ctl::DisTNT>(value, 0x0080'0000'0000'0000); });
-    CHECK_TWICE([](auto value) {
-        return stands_at<ctl::InjectPsbPmiOnEnable>(value, 0x0100'0000'0000'0000);
-    });
+    CHECK_TWICE([](auto value) { return stands_at<ctl::TraceEn>(value, 0, 0); });
+    CHECK_TWICE([](auto value) { return stands_at<ctl::CYCEn>(value, 1, 1); });
+    CHECK_TWICE([](auto value) { return stands_at<ctl::OS>(value, 2, 2); });
+    CHECK_TWICE([](auto value) { return stands_at<ctl::User>(value, 3, 3); });
+    CHECK_TWICE([](auto value) { return stands_at<ctl::PwrEvtEn>(value, 4, 4); });
+    CHECK_TWICE([](auto value) { return stands_at<ctl::FUPonPTW>(value, 5, 5); });
+    CHECK_TWICE([](auto value) { return stands_at<ctl::FabricEn>(value, 6, 6); });
+    CHECK_TWICE([](auto value) { return stands_at<ctl::CR3Filter>(value, 7, 7); });
+    CHECK_TWICE([](auto value) { return stands_at<ctl::ToPA>(value, 8, 8); });
+    CHECK_TWICE([](auto value) { return stands_at<ctl::MTCEn>(value, 9, 9); });
+    CHECK_TWICE([](auto value) { return stands_at<ctl::TSCEn>(value, 10, 10); });
+    CHECK_TWICE([](auto value) { return stands_at<ctl::DisRETC>(value, 11, 11); });
+    CHECK_TWICE([](auto value) { return stands_at<ctl::PTWEn>(value, 12, 12); });
+    CHECK_TWICE([](auto value) { return stands_at<ctl::BranchEn>(value, 13, 13); });
+    CHECK_TWICE([](auto value) { return stands_at<ctl::MTCFreq>(value, 17, 14); });
+    CHECK_TWICE([](auto value) { return stands_at<ctl::CycThresh>(value, 22, 19); });
+    CHECK_TWICE([](auto value) { return stands_at<ctl::PSBFreq>(value, 27, 24); });
+    CHECK_TWICE([](auto value) { return stands_at<ctl::EventEn>(value, 31, 31); });
+    CHECK_TWICE([](auto value) { return stands_at<ctl::ADDR0_CFG>(value, 35, 32); });
+    CHECK_TWICE([](auto value) { return stands_at<ctl::ADDR1_CFG>(value, 39, 36); });
+    CHECK_TWICE([](auto value) { return stands_at<ctl::ADDR2_CFG>(value, 43, 40); });
+    CHECK_TWICE([](auto value) { return stands_at<ctl::ADDR3_CFG>(value, 47, 44); });
+    CHECK_TWICE([](auto value) { return stands_at<ctl::DisTNT>(value, 55, 55); });
+    CHECK_TWICE([](auto value) { return stands_at<ctl::InjectPsbPmiOnEnable>(value, 56, 56); });
 }
 
 TEST_CASE("bits 18, 23, 30:28, 54:48 and 63:57 are reserved, and no others (REG-044)") {
