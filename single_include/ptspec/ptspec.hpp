@@ -3024,11 +3024,19 @@ struct capabilities {
         return leaf_07_0_ebx.get<reg::cpuid_07h_0_ebx::INTEL_PT>();
     }
 
+    /// True where code can be filtered by its address; TraceStop and a warm reset that leaves the
+    /// MSRs alone come with it.
+    ///
+    /// Source: REG-161.
+    [[nodiscard]] constexpr auto has_ip_filtering() const noexcept -> bool {
+        return leaf_14_0_ebx.get<ebx::IPFILT_WRSTPRSV>();
+    }
+
     /// How many pairs of IA32_RTIT_ADDRn there are: 0 to 4.
     ///
     /// Source: REG-014, REG-046, REG-164.
     [[nodiscard]] constexpr auto address_ranges() const noexcept -> unsigned {
-        bool const any = has_subleaf_1() && leaf_14_0_ebx.get<ebx::IPFILT_WRSTPRSV>();
+        bool const any = has_subleaf_1() && has_ip_filtering();
         auto const count = leaf_14_1_eax.get<reg::cpuid_14h_1_eax::RANGECNT>();
         return !any ? 0 : count < 4 ? static_cast<unsigned>(count) : 4;
     }
@@ -4846,7 +4854,7 @@ constexpr auto rule_of_absence(capabilities const& of, uint32_t index) noexcept 
 /// Source: REG-121.
 constexpr auto is_barred_by_vmx(capabilities const& of, msr_state const& now, ia32_rtit_ctl value,
                                 policy const& how) noexcept -> bool {
-    return now.in_vmx_operation && !of.vmx_misc.get<reg::ia32_vmx_misc::INTEL_PT>() &&
+    return now.in_vmx_operation && of.vmx() == cpu::vmx_support::none &&
            (!how.only_enabling_faults_in_vmx || value.get<ia32_rtit_ctl::TraceEn>());
 }
 
@@ -4886,36 +4894,18 @@ constexpr void find_broken_rules_of_xss(capabilities const& of, reg::ia32_xss va
     if (value.get<reg::ia32_xss::PT_STATE>() && !of.has_xsaves_state()) { found(rule::REG_140); }
 }
 
-/// The rules that a write of one of the other MSRs of Intel PT breaks.
-template <class Found>
-constexpr void find_broken_rules_of_value(capabilities const& of, uint32_t index, uint64_t value,
-                                          Found&& found) noexcept {
-    switch (index) {
-        case ia32_rtit_status::address:
-            return cpu::find_broken_rules(of, ia32_rtit_status{value}, found);
-        case ia32_rtit_output_base::address:
-            return cpu::find_broken_rules(of, ia32_rtit_output_base{value}, found);
-        case ia32_rtit_output_mask_ptrs::address:
-            return cpu::find_broken_rules(of, ia32_rtit_output_mask_ptrs{value}, found);
-        case ia32_rtit_cr3_match::address:
-            return cpu::find_broken_rules(of, ia32_rtit_cr3_match{value}, found);
-        default: return cpu::find_broken_rules(of, ia32_rtit_addr{value}, found);
-    }
-}
-
-/// The same question with one answer for all rules, so that a compiler that knows the capabilities
-/// makes one test of a mask out of it.
+/// Calls `use` with a value as the word that an MSR of Intel PT other than CTL holds.
 #if defined(__GNUC__)
 [[gnu::always_inline]]  // so that constant capabilities leave one test of a mask
 #endif
 constexpr auto
-is_legal_value(capabilities const& of, uint32_t index, uint64_t value) noexcept -> bool {
+with_word(uint32_t index, uint64_t value, auto const& use) noexcept {
     switch (index) {
-        case ia32_rtit_status::address: return cpu::is_legal(of, ia32_rtit_status{value});
-        case ia32_rtit_output_base::address: return cpu::is_legal(of, ia32_rtit_output_base{value});
-        case ia32_rtit_output_mask_ptrs::address: return true;
-        case ia32_rtit_cr3_match::address: return cpu::is_legal(of, ia32_rtit_cr3_match{value});
-        default: return cpu::is_legal(of, ia32_rtit_addr{value});
+        case ia32_rtit_status::address: return use(ia32_rtit_status{value});
+        case ia32_rtit_output_base::address: return use(ia32_rtit_output_base{value});
+        case ia32_rtit_output_mask_ptrs::address: return use(ia32_rtit_output_mask_ptrs{value});
+        case ia32_rtit_cr3_match::address: return use(ia32_rtit_cr3_match{value});
+        default: return use(ia32_rtit_addr{value});
     }
 }
 
@@ -4939,7 +4929,8 @@ constexpr void find_broken_rules(capabilities const& of, msr_state const& now, u
     }
     if (detail::is_pt_msr(index)) {
         if (now.ctl.get<ia32_rtit_ctl::TraceEn>()) { found(rule::REG_004); }
-        return detail::find_broken_rules_of_value(of, index, value, found);
+        return detail::with_word(index, value,
+                                 [&](auto word) { cpu::find_broken_rules(of, word, found); });
     }
     switch (index) {
         case reg::ia32_perf_global_status::address: return found(rule::REG_203);
@@ -4986,7 +4977,7 @@ write_faults(capabilities const& of, msr_state const& now, uint32_t index, uint6
                 cpu::detail::breaks_a_rule(of, ctl, detail::staying_enabled(now, ctl)));
     }
     if (now.ctl.get<ia32_rtit_ctl::TraceEn>()) { return true; }
-    return !detail::is_legal_value(of, index, value);
+    return !detail::with_word(index, value, [&](auto word) { return cpu::is_legal(of, word); });
 }
 
 /// Whether a WRMSR raises #GP, and by which rule.
@@ -5109,8 +5100,7 @@ struct range_hit {
 /// Source: REG-051, REG-058.
 [[nodiscard]] constexpr auto filter_en(cpu::capabilities const& of,
                                        ia32_rtit_status status) noexcept -> bool {
-    return !of.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::IPFILT_WRSTPRSV>() ||
-           status.get<ia32_rtit_status::FilterEn>();
+    return !of.has_ip_filtering() || status.get<ia32_rtit_status::FilterEn>();
 }
 
 /// True when control flow is traced. No register shows it.
@@ -5133,8 +5123,7 @@ struct range_hit {
     if (!state.status.get<status::TriggerEn>()) { return state; }
     bool const in_context = context_en(state.ctl, state.cr3_match, now);
     auto next = state.status.with(status::ContextEn{in_context});
-    bool const has_ranges = of.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::IPFILT_WRSTPRSV>();
-    if (has_ranges && in_context) {
+    if (of.has_ip_filtering() && in_context) {
         auto const hit = look_up(state, now.ip);
         next = next.with(status::FilterEn{hit.filter_en});
         if (hit.trace_stop) { next = next.with(status::Stopped{true}, status::TriggerEn{false}); }
@@ -5190,7 +5179,7 @@ constexpr auto enabled(capabilities const& of, msr_state now, context const& cod
     effect done;
     bool const triggered = trigger_en(now.ctl, now.status);
     now.status = now.status.with(status::TriggerEn{triggered});
-    if (of.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::IPFILT_WRSTPRSV>() && !has_filter(now)) {
+    if (of.has_ip_filtering() && !has_filter(now)) {
         now.status = now.status.with(status::FilterEn{true});
     }
     bool const inject = now.ctl.get<ctl::InjectPsbPmiOnEnable>();
@@ -5417,7 +5406,7 @@ namespace ptspec::access {
 [[nodiscard]] constexpr auto warm_reset(capabilities const& of, msr_state const& now) noexcept
     -> msr_state {
     auto next = detail::disabled(now);
-    if (!of.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::IPFILT_WRSTPRSV>()) {
+    if (!of.has_ip_filtering()) {
         next = cold_reset();
         next.xss = now.xss;
         next.perf_global_status = now.perf_global_status;

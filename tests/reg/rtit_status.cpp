@@ -4,18 +4,16 @@
 #include <ptspec/reg/rtit_ctl.hpp>
 
 #include <support/check_twice.hpp>
+#include <support/stands_at.hpp>
 
 using st = ptspec::reg::ia32_rtit_status;
 using ptspec::wrapped;
 
 namespace {
 
-/// All ones written to one field of a word of zeros: where the field is. And read back.
 template <class Field>
-constexpr auto stands_at(auto value, uint64_t bits) -> bool {
-    auto const word = st{}.with(Field{wrapped{value(~uint64_t{0})}});
-    return word.raw == bits && static_cast<uint64_t>(st{bits}.get<Field>()) != 0 &&
-           static_cast<uint64_t>(st{~bits}.get<Field>()) == 0;
+constexpr auto stands_at(auto value, unsigned msb, unsigned lsb) -> bool {
+    return ptspec::test::stands_at<st, Field>(value, msb, lsb);
 }
 
 }  // namespace
@@ -23,14 +21,14 @@ constexpr auto stands_at(auto value, uint64_t bits) -> bool {
 TEST_CASE("IA32_RTIT_STATUS is MSR 571H") { CHECK(st::address == 0x571); }
 
 TEST_CASE("every field of IA32_RTIT_STATUS stands where the manual's table has it") {
-    CHECK_TWICE([](auto value) { return stands_at<st::FilterEn>(value, 1U << 0); });
-    CHECK_TWICE([](auto value) { return stands_at<st::ContextEn>(value, 1U << 1); });
-    CHECK_TWICE([](auto value) { return stands_at<st::TriggerEn>(value, 1U << 2); });
-    CHECK_TWICE([](auto value) { return stands_at<st::Error>(value, 1U << 4); });
-    CHECK_TWICE([](auto value) { return stands_at<st::Stopped>(value, 1U << 5); });
-    CHECK_TWICE([](auto value) { return stands_at<st::PendPSB>(value, 1U << 6); });
-    CHECK_TWICE([](auto value) { return stands_at<st::PendToPAPMI>(value, 1U << 7); });
-    CHECK_TWICE([](auto value) { return stands_at<st::PacketByteCnt>(value, 0x1'FFFF'0000'0000); });
+    CHECK_TWICE([](auto value) { return stands_at<st::FilterEn>(value, 0, 0); });
+    CHECK_TWICE([](auto value) { return stands_at<st::ContextEn>(value, 1, 1); });
+    CHECK_TWICE([](auto value) { return stands_at<st::TriggerEn>(value, 2, 2); });
+    CHECK_TWICE([](auto value) { return stands_at<st::Error>(value, 4, 4); });
+    CHECK_TWICE([](auto value) { return stands_at<st::Stopped>(value, 5, 5); });
+    CHECK_TWICE([](auto value) { return stands_at<st::PendPSB>(value, 6, 6); });
+    CHECK_TWICE([](auto value) { return stands_at<st::PendToPAPMI>(value, 7, 7); });
+    CHECK_TWICE([](auto value) { return stands_at<st::PacketByteCnt>(value, 48, 32); });
 }
 
 TEST_CASE("bits 3, 31:8 and 63:49 are reserved, and no others") {

@@ -56,7 +56,7 @@ constexpr auto rule_of_absence(capabilities const& of, uint32_t index) noexcept 
 /// Source: REG-121.
 constexpr auto is_barred_by_vmx(capabilities const& of, msr_state const& now, ia32_rtit_ctl value,
                                 policy const& how) noexcept -> bool {
-    return now.in_vmx_operation && !of.vmx_misc.get<reg::ia32_vmx_misc::INTEL_PT>() &&
+    return now.in_vmx_operation && of.vmx() == cpu::vmx_support::none &&
            (!how.only_enabling_faults_in_vmx || value.get<ia32_rtit_ctl::TraceEn>());
 }
 
@@ -96,36 +96,18 @@ constexpr void find_broken_rules_of_xss(capabilities const& of, reg::ia32_xss va
     if (value.get<reg::ia32_xss::PT_STATE>() && !of.has_xsaves_state()) { found(rule::REG_140); }
 }
 
-/// The rules that a write of one of the other MSRs of Intel PT breaks.
-template <class Found>
-constexpr void find_broken_rules_of_value(capabilities const& of, uint32_t index, uint64_t value,
-                                          Found&& found) noexcept {
-    switch (index) {
-        case ia32_rtit_status::address:
-            return cpu::find_broken_rules(of, ia32_rtit_status{value}, found);
-        case ia32_rtit_output_base::address:
-            return cpu::find_broken_rules(of, ia32_rtit_output_base{value}, found);
-        case ia32_rtit_output_mask_ptrs::address:
-            return cpu::find_broken_rules(of, ia32_rtit_output_mask_ptrs{value}, found);
-        case ia32_rtit_cr3_match::address:
-            return cpu::find_broken_rules(of, ia32_rtit_cr3_match{value}, found);
-        default: return cpu::find_broken_rules(of, ia32_rtit_addr{value}, found);
-    }
-}
-
-/// The same question with one answer for all rules, so that a compiler that knows the capabilities
-/// makes one test of a mask out of it.
+/// Calls `use` with a value as the word that an MSR of Intel PT other than CTL holds.
 #if defined(__GNUC__)
 [[gnu::always_inline]]  // so that constant capabilities leave one test of a mask
 #endif
 constexpr auto
-is_legal_value(capabilities const& of, uint32_t index, uint64_t value) noexcept -> bool {
+with_word(uint32_t index, uint64_t value, auto const& use) noexcept {
     switch (index) {
-        case ia32_rtit_status::address: return cpu::is_legal(of, ia32_rtit_status{value});
-        case ia32_rtit_output_base::address: return cpu::is_legal(of, ia32_rtit_output_base{value});
-        case ia32_rtit_output_mask_ptrs::address: return true;
-        case ia32_rtit_cr3_match::address: return cpu::is_legal(of, ia32_rtit_cr3_match{value});
-        default: return cpu::is_legal(of, ia32_rtit_addr{value});
+        case ia32_rtit_status::address: return use(ia32_rtit_status{value});
+        case ia32_rtit_output_base::address: return use(ia32_rtit_output_base{value});
+        case ia32_rtit_output_mask_ptrs::address: return use(ia32_rtit_output_mask_ptrs{value});
+        case ia32_rtit_cr3_match::address: return use(ia32_rtit_cr3_match{value});
+        default: return use(ia32_rtit_addr{value});
     }
 }
 
@@ -149,7 +131,8 @@ constexpr void find_broken_rules(capabilities const& of, msr_state const& now, u
     }
     if (detail::is_pt_msr(index)) {
         if (now.ctl.get<ia32_rtit_ctl::TraceEn>()) { found(rule::REG_004); }
-        return detail::find_broken_rules_of_value(of, index, value, found);
+        return detail::with_word(index, value,
+                                 [&](auto word) { cpu::find_broken_rules(of, word, found); });
     }
     switch (index) {
         case reg::ia32_perf_global_status::address: return found(rule::REG_203);
@@ -196,7 +179,7 @@ write_faults(capabilities const& of, msr_state const& now, uint32_t index, uint6
                 cpu::detail::breaks_a_rule(of, ctl, detail::staying_enabled(now, ctl)));
     }
     if (now.ctl.get<ia32_rtit_ctl::TraceEn>()) { return true; }
-    return !detail::is_legal_value(of, index, value);
+    return !detail::with_word(index, value, [&](auto word) { return cpu::is_legal(of, word); });
 }
 
 /// Whether a WRMSR raises #GP, and by which rule.

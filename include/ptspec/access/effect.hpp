@@ -47,7 +47,7 @@ constexpr auto enabled(capabilities const& of, msr_state now, context const& cod
     effect done;
     bool const triggered = trigger_en(now.ctl, now.status);
     now.status = now.status.with(status::TriggerEn{triggered});
-    if (of.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::IPFILT_WRSTPRSV>() && !has_filter(now)) {
+    if (of.has_ip_filtering() && !has_filter(now)) {
         now.status = now.status.with(status::FilterEn{true});
     }
     bool const inject = now.ctl.get<ctl::InjectPsbPmiOnEnable>();

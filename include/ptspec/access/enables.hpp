@@ -89,8 +89,7 @@ struct range_hit {
 /// Source: REG-051, REG-058.
 [[nodiscard]] constexpr auto filter_en(cpu::capabilities const& of,
                                        ia32_rtit_status status) noexcept -> bool {
-    return !of.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::IPFILT_WRSTPRSV>() ||
-           status.get<ia32_rtit_status::FilterEn>();
+    return !of.has_ip_filtering() || status.get<ia32_rtit_status::FilterEn>();
 }
 
 /// True when control flow is traced. No register shows it.
@@ -113,8 +112,7 @@ struct range_hit {
     if (!state.status.get<status::TriggerEn>()) { return state; }
     bool const in_context = context_en(state.ctl, state.cr3_match, now);
     auto next = state.status.with(status::ContextEn{in_context});
-    bool const has_ranges = of.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::IPFILT_WRSTPRSV>();
-    if (has_ranges && in_context) {
+    if (of.has_ip_filtering() && in_context) {
         auto const hit = look_up(state, now.ip);
         next = next.with(status::FilterEn{hit.filter_en});
         if (hit.trace_stop) { next = next.with(status::Stopped{true}, status::TriggerEn{false}); }

@@ -19,7 +19,7 @@ namespace ptspec::access {
 [[nodiscard]] constexpr auto warm_reset(capabilities const& of, msr_state const& now) noexcept
     -> msr_state {
     auto next = detail::disabled(now);
-    if (!of.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::IPFILT_WRSTPRSV>()) {
+    if (!of.has_ip_filtering()) {
         next = cold_reset();
         next.xss = now.xss;
         next.perf_global_status = now.perf_global_status;

@@ -87,11 +87,19 @@ struct capabilities {
         return leaf_07_0_ebx.get<reg::cpuid_07h_0_ebx::INTEL_PT>();
     }
 
+    /// True where code can be filtered by its address; TraceStop and a warm reset that leaves the
+    /// MSRs alone come with it.
+    ///
+    /// Source: REG-161.
+    [[nodiscard]] constexpr auto has_ip_filtering() const noexcept -> bool {
+        return leaf_14_0_ebx.get<ebx::IPFILT_WRSTPRSV>();
+    }
+
     /// How many pairs of IA32_RTIT_ADDRn there are: 0 to 4.
     ///
     /// Source: REG-014, REG-046, REG-164.
     [[nodiscard]] constexpr auto address_ranges() const noexcept -> unsigned {
-        bool const any = has_subleaf_1() && leaf_14_0_ebx.get<ebx::IPFILT_WRSTPRSV>();
+        bool const any = has_subleaf_1() && has_ip_filtering();
         auto const count = leaf_14_1_eax.get<reg::cpuid_14h_1_eax::RANGECNT>();
         return !any ? 0 : count < 4 ? static_cast<unsigned>(count) : 4;
     }
