@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // A tour of ptspec: a ToPA ring that is built and proved while compiling, the address math of its
-// regions, and a trace that is read packet by packet. `tour FILE` reads a raw trace of yours.
+// regions, a table that is wrong and why, and a trace that is read packet by packet. `tour FILE`
+// reads a raw trace of yours.
 
 #include "listing.hpp"
 
@@ -10,6 +11,7 @@
 #include <cstdio>
 #include <fstream>
 #include <iterator>
+#include <string>
 #include <vector>
 
 namespace {
@@ -43,6 +45,32 @@ static_assert(topa::trace_store_phys_addr(where, ring.entries[1]) == 0x1'0020'00
 static_assert(topa::bytes_left(where, ring.entries[1]) == 0x1'0000 - 16);
 static_assert(topa::behind(where) == topa::position{.table = table_address, .index = 2});
 static_assert(topa::through(ring.entries[2]) == topa::position{.table = table_address});
+
+// A table that came from elsewhere: its second region has 64 KB, and begins where none may.
+// Why tracing ends there is asked of the model, before hardware is touched.
+auto explain_an_error() -> engine::explanation {
+    static std::uint8_t page[4096];
+    static std::uint8_t output[4096];
+    store_le64(page, 0x1'0010'0000);
+    store_le64(page + 8, 0x1'0020'8000 | 4 << 6);
+    host_region const regions[] = {{table_address, page, sizeof page},
+                                   {0x1'0010'0000, output, sizeof output}};
+    host_memory memory{regions};
+
+    constexpr auto const& processor = cpu::preset::skylake_x;
+    using ctl = reg::ia32_rtit_ctl;
+    access::msr_state now;
+    now.output_base = base;
+    constexpr auto start = ctl{}.with(ctl::TraceEn{true}, ctl::OS{true}, ctl::User{true},
+                                      ctl::ToPA{true}, ctl::BranchEn{true});
+    now = access::effect_of_write(processor, now, ctl::address, start.raw).state;
+
+    engine::output out;
+    (void)out.start(processor, now, memory);
+    std::uint8_t const bytes[4096] = {};
+    (void)out.write(now, memory, bytes);  // fills the first region, and so comes to the second
+    return engine::explain(processor, now, memory);
+}
 
 // A small trace, written by the compiler: PSB+, then some control flow.
 constexpr auto make_trace() {
@@ -118,10 +146,18 @@ auto main(int count, char** arguments) -> int {
     for (auto const& entry : placed.entries) {
         std::printf("  %016llx\n", static_cast<unsigned long long>(entry.raw));
     }
-    std::printf("The next byte of trace goes to %llx.\n\nA trace of %zu bytes:\n",
+    std::printf("The next byte of trace goes to %llx.\n",
                 static_cast<unsigned long long>(
-                    topa::trace_store_phys_addr(where, placed.entries[where.index])),
-                own_trace.size);
+                    topa::trace_store_phys_addr(where, placed.entries[where.index])));
+
+    auto const found = explain_an_error();
+    auto const string_of = [](text it) { return std::string{it.data(), it.size()}; };
+    std::printf("\nWhy is STATUS.Error set? %s, table %llx, entry %u, %s:\n  %s\n",
+                string_of(rule_id{found.why}.view()).c_str(),
+                static_cast<unsigned long long>(found.at.table), found.at.index,
+                string_of(found.field).c_str(), string_of(sentence_of(found.why)).c_str());
+
+    std::printf("\nA trace of %zu bytes:\n", own_trace.size);
     auto const bytes = byte_view{own_trace.bytes}.first(own_trace.size);
     list(bytes);
     summarise(bytes);

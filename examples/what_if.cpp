@@ -2,15 +2,9 @@
 
 // what_if: asks the model what a processor with Intel PT would do. `what_if --help` says how.
 
-#include "what_if_changes.hpp"
-#include "what_if_questions.hpp"
-#include "what_if_script.hpp"
-
-#include <ptspec/access/check.hpp>
-#include <ptspec/cpu/presets.hpp>
+#include "what_if_statements.hpp"
 
 #include <cerrno>
-#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <memory>
@@ -36,6 +30,13 @@ Numbers are hexadecimal without prefix. A statement prints at most one line.
                             VMX_MISC14 (that bit of IA32_VMX_MISC: 0 or 1)
   [A]=V                     put the 64-bit word V at physical address A, a multiple of 8; the
                             others are 0
+  smrr BASE MASK            values of IA32_SMRR_PHYSBASE and IA32_SMRR_PHYSMASK
+  apic BASE                 the address of the local APIC's page, or IA32_APIC_BASE
+  restricted drop|error     what becomes of trace into that range: it is lost, as until then, or
+                            sets Error
+  pmi_lead N                how many bytes before the end of a table's only region its interrupt
+                            comes, on a processor without MENTRY: 200 until then
+                            These four count from when TraceEn next rises
 
   Wxxx=V                    WRMSR of index xxx at CPL 0: ok, or GP and the rules, first the most
                             specific. The MSRs: 560 to 587, 38E, 390, 391, DA0 and 1D9
@@ -44,6 +45,9 @@ Numbers are hexadecimal without prefix. A statement prints at most one line.
   enable                    WRMSR of CTL with TraceEn. Without a scheme CTL decides, and gets ToPA
                             where it has neither; it gets BranchEn, User and OS where it has none
   disable                   WRMSR of CTL without TraceEn
+  write N                   N bytes of trace, all PADs, at most 100000000: how many were stored and
+                            lost, the interrupts, and the first and the last address
+  total                     the same of all since TraceEn rose
   XSAVES                    store the state of Intel PT: its nine quadwords
   XRSTORS Q0 Q1 ...         load it: ok, or GP and the rules, first that of XRSTORS, then that of
                             the quadword. Of up to 16 the missing ones are 0, but MASK_PTRS 7F
@@ -52,13 +56,16 @@ Numbers are hexadecimal without prefix. A statement prints at most one line.
                             that event: ok, shutdown and the rule, or UD for RSM outside of SMM
 
   state                     the registers, and whether a PSB+ is due or an interrupt pending
+  explain                   why Error or Stopped is set: the rule, the entry of a table, and what
+                            the rule demands
   locate                    the current entry of the ToPA table, and the offset in its region
   context cr3 V cpl N [pae] [enclave]
                             ContextEn for code like that
   branch IP                 FilterEn behind a branch to IP, and TraceStop when it hits a range
   validate A                the ToPA table at A, from entry 0 to the first END or STOP: ok, or the
-                            rules that its entries break. Behind the last word that was put there
-                            (and behind entry 1) it is not looked at
+                            rules that its entries break. OUT-056 is told of the entry behind the
+                            last word that was put there: further it is not looked at. After smrr
+                            and apic regions that lie there break OUT-111 and OUT-113
   encode TOPA_ENTRY F=V ... the entry with these fields: END, INT, STOP, Size (its code) and Base
                             (an address)
   decode REG V              the fields of a value, and the rules that a write of it after a cold
@@ -68,66 +75,14 @@ Numbers are hexadecimal without prefix. A statement prints at most one line.
   --explain                 below each GP, and each state with Error or Stopped, the rule's text
   --help                    this text
 
-The statements write, total, explain, smrr, apic, pmi_lead and restricted ask the output engine,
-which this program does not have yet: they cannot be read. Neither can accesses of other MSRs.
-What is wrong with the output region does not set Error here.
+Output begins when a WRMSR, RSM or XRSTORS raises TraceEn, and ends when anything clears it. `set`
+does not begin it. Accesses of other MSRs than those named here cannot be read.
 
 Exit status: 0, whatever the processor did; 2 for a statement that cannot be read (its number and
 what is wrong are on standard error, and nothing further is run), wrong usage, a file that cannot
 be read, or output that cannot be written.
 
 )";
-
-// ------------------------------------------------------------------------------------ statements
-
-struct statement {
-    std::string_view verb;
-    void (*run)(session&, words&);
-};
-constexpr statement statements[] = {
-    {"cpu", cpu_statement}, {"maxphyaddr", maxphyaddr},
-    {"set", set},           {"[", store},
-    {"enable", enable},     {"disable", disable},
-    {"state", state},       {"locate", locate},
-    {"context", context},   {"branch", branch},
-    {"validate", validate}, {"encode", encode},
-    {"decode", decode},     {"build", build},
-    {"COLD", cold_reset},   {"WARM", warm_reset},
-    {"INIT", init},         {"SMI", smi},
-    {"RSM", rsm},           {"VMXON", vmxon},
-    {"VMXOFF", vmxoff},     {"XSAVES", xsaves},
-    {"XRSTORS", xrstors},   {"scheme", choose_scheme},
-};
-constexpr std::string_view of_the_output_engine[] = {"write", "total",    "explain",   "smrr",
-                                                     "apic",  "pmi_lead", "restricted"};
-
-/// Wxxx and Rxxx.
-void access_msr(session& in, std::string_view verb, words& given) {
-    auto const index = number_in(verb.substr(1));
-    if (!index || (verb[0] != 'W' && verb[0] != 'R')) {
-        throw refusal{"no such statement: " + quoted(verb) + "; --help lists them"};
-    }
-    if (*index > 0xFFFF'FFFF || !access::covers(static_cast<std::uint32_t>(*index))) {
-        throw refusal{"no rules about MSR " + hex(*index) + " here; --help lists those there are"};
-    }
-    (verb[0] == 'W' ? wrmsr : rdmsr)(in, given, static_cast<std::uint32_t>(*index));
-}
-
-/// Runs one statement. Throws `refusal` where it cannot be read.
-void run(session& in, std::string_view text) {
-    words given{text};
-    auto const verb = given.next("a statement");
-    for (auto const& one : statements) {
-        if (one.verb == verb) { return one.run(in, given); }
-    }
-    for (auto const later : of_the_output_engine) {
-        if (later == verb) {
-            throw refusal{quoted(verb) +
-                          " asks the output engine, which this program does not have yet"};
-        }
-    }
-    access_msr(in, verb, given);
-}
 
 // ------------------------------------------------------------------------------------ the program
 

@@ -3,15 +3,17 @@
 
 // What the statements of what_if work on: a logical processor, its memory, and what was printed.
 
+#include "what_if_memory.hpp"
 #include "what_if_script.hpp"
 
 #include <ptspec/access/effect.hpp>
 #include <ptspec/cpu/capabilities.hpp>
+#include <ptspec/engine/output.hpp>
 #include <ptspec/print/text.hpp>
+#include <ptspec/reg/apic.hpp>
 #include <ptspec/rule.hpp>
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -64,10 +66,14 @@ struct session {
     std::string out{};      ///< what the statements printed
 
     cpu::capabilities of{};
-    access::msr_state now{};
-    std::map<std::uint64_t, std::uint64_t> memory{};  ///< the words that were put there
-    std::optional<cpu::output_scheme> scheme{};       ///< of the next `enable`
-    bool psb_due = false;                             ///< a PSB+ is the first that will be written
+    access::msr_state now{};  ///< up to date, also while trace goes out
+    physical_memory memory{};
+    engine::output output{};
+    engine::output_options how{};  ///< of the output, when TraceEn next rises
+    reg::ia32_apic_base apic{};
+    std::optional<cpu::output_scheme> scheme{};  ///< of the next `enable`
+    engine::written total{};                     ///< since TraceEn rose
+    bool psb_due = false;                        ///< a PSB+ is the first that will be written
     bool pmi_pending = false;  ///< an interrupt was pended, and its bit not cleared since
 
     void line(std::string const& text) { out += text + '\n'; }
@@ -81,18 +87,31 @@ struct session {
         for (auto const why : broken) { explain(why); }
     }
 
-    [[nodiscard]] auto load(std::uint64_t address) const -> std::uint64_t {
-        auto const found = memory.find(address);
-        return found == memory.end() ? 0 : found->second;
+    /// Goes on from another state of the processor: no trace goes out in which it is not on.
+    void become(access::msr_state const& next) {
+        now = next;
+        if (!access::trigger_en(now.ctl, now.status)) { output = {}; }
     }
 
-    /// Goes on from what an access or an event left behind.
+    /// Goes on from what an access or an event left behind, which may have raised TraceEn.
     void go_on(access::effect const& done) {
         using ctl = reg::ia32_rtit_ctl;
         bool const rose = !now.ctl.get<ctl::TraceEn>() && done.state.ctl.get<ctl::TraceEn>();
-        if (rose) { psb_due = done.psb == access::psb_plus::yes; }
         pmi_pending = pmi_pending || done.pmi;
-        now = done.state;
+        become(done.state);
+        if (!rose) { return; }
+        psb_due = done.psb == access::psb_plus::yes;
+        total = {};
+        (void)output.start(of, now, memory, how);
+        output.sync(now);
+    }
+
+    /// As after power was applied. Memory, and the parameters of the model, stay.
+    void reset() {
+        become(access::msr_state{});
+        total = {};
+        psb_due = false;
+        pmi_pending = false;
     }
 };
 

@@ -1,72 +1,19 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// The statements of what_if that set a logical processor up, or make it do something. None knows a
-// rule: each asks the library, and prints its answer.
+// The statements of what_if that make a logical processor do something. None knows a rule: each asks
+// the library, and prints its answer.
 
 #include "what_if.hpp"
 
 #include <ptspec/access/events.hpp>
 #include <ptspec/access/xsave.hpp>
-#include <ptspec/cpu/presets.hpp>
 
+#include <algorithm>
 #include <cstdint>
-#include <string_view>
+#include <string>
 
 namespace what_if {
-
-// ------------------------------------------------------------------------------------ set up
-
-inline void choose_cpu(session& in, std::string_view name) {
-    auto const* const found = cpu::preset::find({name.data(), name.size()});
-    if (found == nullptr) {
-        throw refusal{"no such processor: " + quoted(name) + "; --help lists them"};
-    }
-    in.of = found->value;
-    in.now = access::cold_reset();
-    in.scheme.reset();
-    in.psb_due = false;
-    in.pmi_pending = false;
-}
-
-inline void cpu_statement(session& in, words& given) {
-    auto const name = given.next("a profile or a processor");
-    given.end();
-    choose_cpu(in, name);
-}
-
-inline void maxphyaddr(session& in, words& given) {
-    auto const bits = given.number("MAXPHYADDR", 10);
-    given.end();
-    if (bits < 32 || bits > 52) { throw refusal{"MAXPHYADDR is 32 to 52"}; }
-    in.of.leaf_80000008_eax = in.of.leaf_80000008_eax.with(
-        reg::cpuid_80000008h_eax::MAXPHYADDR{wrapped{bits}});
-}
-
-inline void set(session& in, words& given) {
-    auto const name = given.next("a register");
-    given.expect("=");
-    auto const value = given.number("its value");
-    given.end();
-    with_register(in, name, [&]<class Word>(Word& word) {
-        if constexpr (same_as<Word, reg::ia32_vmx_misc>) {
-            if (value > 1) { throw refusal{"VMX_MISC14 is 0 or 1"}; }
-            word = word.with(reg::ia32_vmx_misc::INTEL_PT{value == 1});
-        } else {
-            word = {value | Word::forced_1_mask()};
-        }
-    });
-}
-
-inline void store(session& in, words& given) {
-    auto const address = given.number("an address");
-    given.expect("]");
-    given.expect("=");
-    auto const value = given.number("a word");
-    given.end();
-    if (!is_aligned(address, 8)) { throw refusal{"a 64-bit word stands at a multiple of 8"}; }
-    in.memory[address] = value;
-}
 
 // ------------------------------------------------------------------------------------ MSRs
 
@@ -138,13 +85,54 @@ inline void disable(session& in, words& given) {
     write(in, ctl::address, in.now.ctl.with(ctl::TraceEn{false}).raw);
 }
 
+// ------------------------------------------------------------------------------------ trace
+
+inline void print_written(session& in, engine::written const& what) {
+    bool const in_memory = what.stored != 0 && what.had_address;
+    std::string const at = " first " + hex(what.first) + " last " + hex(what.last);
+    in.line("stored " + hex(what.stored) + " lost " + hex(what.lost) + " PMI " + hex(what.pmis) +
+            (in_memory ? at : ""));
+}
+
+inline void add(engine::written& to, engine::written const& more) {
+    to.stored += more.stored;
+    to.lost += more.lost;
+    to.pmis += more.pmis;
+    if (!more.had_address) { return; }
+    if (!to.had_address) { to.first = more.first; }
+    to.last = more.last;
+    to.had_address = true;
+}
+
+inline void write_trace(session& in, words& given) {
+    static constexpr std::uint8_t pads[0x1'0000] = {};
+    constexpr std::uint64_t most = 0x1'0000'0000;
+    auto count = given.number("a number of bytes");
+    given.end();
+    if (count > most) { throw refusal{"at most " + hex(most) + " bytes are written at once"}; }
+    engine::written done;
+    in.psb_due = in.psb_due && count == 0;
+    while (count != 0) {
+        auto const piece = static_cast<std::size_t>(std::min<std::uint64_t>(count, sizeof(pads)));
+        add(done, in.output.write(in.now, in.memory, byte_view{pads, piece}));
+        count -= piece;
+    }
+    in.output.sync(in.now);
+    in.pmi_pending = in.pmi_pending || done.pmis != 0;
+    add(in.total, done);
+    print_written(in, done);
+}
+
+inline void total(session& in, words& given) {
+    given.end();
+    print_written(in, in.total);
+}
+
 // ------------------------------------------------------------------------------------ events
 
 inline void cold_reset(session& in, words& given) {
     given.end();
-    in.now = access::cold_reset();
-    in.psb_due = false;
-    in.pmi_pending = false;
+    in.reset();
     in.line("ok");
 }
 
@@ -152,7 +140,7 @@ inline void cold_reset(session& in, words& given) {
 template <auto After>
 void event(session& in, words& given) {
     given.end();
-    in.now = After(in);
+    in.become(After(in));
     in.line("ok");
 }
 inline constexpr auto warm_reset =
@@ -193,7 +181,7 @@ inline void xsaves(session& in, words& given) {
             hex(image.get<area::IA32_RTIT_ADDR0_B>().raw) + ' ' +
             hex(image.get<area::IA32_RTIT_ADDR1_A>().raw) + ' ' +
             hex(image.get<area::IA32_RTIT_ADDR1_B>().raw));
-    in.now = done.state;
+    in.become(done.state);
 }
 
 inline void xrstors(session& in, words& given) {

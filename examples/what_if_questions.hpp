@@ -7,12 +7,18 @@
 #include "what_if.hpp"
 
 #include <ptspec/access/enables.hpp>
+#include <ptspec/engine/explain.hpp>
 #include <ptspec/print/word.hpp>
 #include <ptspec/topa/position.hpp>
+#include <ptspec/topa/validate.hpp>
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace what_if {
 
@@ -28,7 +34,18 @@ inline void state(session& in, words& given) {
             "; BASE=" + hex(now.output_base.raw) + " MASK_PTRS=" + hex(now.output_mask_ptrs) +
             "; CTL=" + hex(now.ctl.raw) + " STATUS=" + hex(now.status.raw) +
             " GLOBAL_STATUS=" + hex(now.perf_global_status.raw) + ";" + pending);
-    if (error || stopped) { in.explain(rule::REG_056); }
+    if (error || stopped) { in.explain(engine::explain(in.of, in.now, in.memory, in.how).why); }
+}
+
+inline void explain(session& in, words& given) {
+    given.end();
+    auto const found = engine::explain(in.of, in.now, in.memory, in.how);
+    if (!found) { return in.line("nothing stopped it"); }
+    std::string const place = found.has_place ? " table " + hex(found.at.table) + " entry " +
+                                                    hex(found.at.index)
+                                              : "";
+    in.line(string_of(rule_id{found.why}.view()) + place + ": " +
+            string_of(sentence_of(found.why)));
 }
 
 inline void locate(session& in, words& given) {
@@ -148,36 +165,52 @@ inline void build(session& in, words& given) {
     in.line("violates " + ids_of(broken));
 }
 
-/// True when a script put a word into a table of the largest size behind this entry.
-inline auto goes_on(session const& in, std::uint64_t table, std::uint64_t entry) -> bool {
-    auto const next = in.memory.upper_bound(entry);
-    return next != in.memory.end() && (next->first - table) / 8 <= topa::last_index;
+/// How many entries of the table at an address are to be looked at: as far as words were put where a
+/// table of the largest size could have them.
+inline auto most_entries_of(session const& in, std::uint64_t table) -> std::uint64_t {
+    std::uint64_t const least = in.of.has_topa_of_many_entries() ? 1 : 2;
+    auto const& put = in.memory.put_words();
+    std::uint64_t const last_byte = topa::table_pointer({table, topa::last_index, 0}) + 7;
+    auto const behind = last_byte > table ? put.upper_bound(last_byte) : put.end();
+    if (behind == put.begin()) { return least; }
+    std::uint64_t const last = std::prev(behind)->first;
+    return last < table ? least : std::max((last - table) / 8 + 1, least);
 }
 
 inline void validate(session& in, words& given) {
     auto const table = given.number("the table's address");
     given.end();
-    auto const width = in.of.max_phys_addr();
-    std::string findings;
-    for (std::uint32_t index = 0; index <= topa::last_index; ++index) {
-        auto const at = topa::table_pointer({.table = table, .index = index});
-        topa::entry const it{in.load(at)};
-        sorted_rules broken;
-        if (index == 0) {
-            topa::find_broken_rules_of_base(topa::link_to(table), table, width, into(broken));
-        }
-        topa::find_broken_rules(it, index, width, into(broken));
-        if (!in.of.has_topa_of_many_entries()) {
-            topa::find_broken_rules_of_single_region(it, index, table, into(broken));
-        }
-        if (!broken.empty()) {
-            findings += (findings.empty() ? "" : " | ") + hex(index) + ": " + ids_of(broken);
-        }
-        if (it.get<topa::entry::END>() || it.get<topa::entry::STOP>()) { break; }
-        // What follows is nothing but zeros, which are all alike.
-        if (index != 0 && !goes_on(in, table, at)) { break; }
+    topa::limits const of{in.of.max_phys_addr(), in.of.has_topa_of_many_entries()};
+    topa::surroundings const around{in.how.restricted, in.apic};
+    auto const most = most_entries_of(in, table);
+
+    std::vector<std::pair<std::uint32_t, rule>> findings;
+    auto const found = [&](topa::place at, rule broken) {
+        findings.emplace_back(at.index, broken);
+    };
+    topa::validate(
+        in.memory, table, of,
+        [&](topa::finding one) {
+            // Without MENTRY what is missing is a link behind entry 0, and that was told.
+            if (one.broken != rule::OUT_056 || of.many_entries) { found(one.at, one.broken); }
+        },
+        most);
+    topa::for_each_entry(in.memory, table, most, [&](topa::place at, topa::entry current) {
+        topa::find_warnings(current, at, around, [&](rule warning) {
+            if (warning != rule::OUT_070) { found(at, warning); }
+        });
+    });
+    std::sort(findings.begin(), findings.end());
+    findings.erase(std::unique(findings.begin(), findings.end()), findings.end());
+
+    std::string items;
+    for (std::size_t i = 0; i < findings.size(); ++i) {
+        auto const [index, broken] = findings[i];
+        bool const goes_on = i != 0 && findings[i - 1].first == index;
+        items += goes_on ? "," : (items.empty() ? "" : " | ") + hex(index) + ": ";
+        items += string_of(rule_id{broken}.view());
     }
-    in.line(findings.empty() ? "ok" : findings);
+    in.line(items.empty() ? "ok" : items);
 }
 
 }  // namespace what_if

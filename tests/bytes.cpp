@@ -45,6 +45,23 @@ struct writable {
 
 }  // namespace
 
+// ------------------------------------------------------------------------------------ copies
+
+TEST_CASE("copy_bytes() copies as many bytes as it is told, and writes no other") {
+    CHECK_TWICE([](auto value) {
+        auto const from = copy_of_counting(value);
+        for (size_t count = value(size_t{0}); count <= 20; ++count) {
+            uint8_t to[22] = {};
+            copy_bytes(to + 1, from.data(), count);
+            for (size_t i = 0; i < 22; ++i) {
+                bool const copied = i >= 1 && i <= count;
+                if (to[i] != (copied ? counting[i - 1] : 0)) { return false; }
+            }
+        }
+        return from == copy_of_counting(value);
+    });
+}
+
 // ------------------------------------------------------------------------------------ byte_view
 
 TEST_CASE("a byte_view is made of everything that owns bytes in a row") {

@@ -22,6 +22,25 @@ struct loads_a_number {
     auto load(uint64_t) -> uint64_t;
     auto store(uint64_t, byte_view) -> size_t;
 };
+struct maps_all {
+    auto load(uint64_t) -> port_value;
+    auto store(uint64_t, byte_view) -> size_t;
+    auto window(uint64_t) -> byte_window;
+};
+struct maps_only {
+    auto window(uint64_t) -> byte_window;
+};
+struct maps_a_pointer {
+    auto load(uint64_t) -> port_value;
+    auto store(uint64_t, byte_view) -> size_t;
+    auto window(uint64_t) -> uint8_t*;
+};
+struct sends_bytes {
+    auto send(byte_view) -> size_t;
+};
+struct sends_all_or_nothing {
+    auto send(byte_view) -> bool;
+};
 struct writes_nothing {
     auto read(uint32_t) -> port_value;
     void write(uint32_t, uint64_t);
@@ -39,11 +58,38 @@ TEST_CASE("the models are ports, and what lacks a function is none") {
     CHECK(memory_port<memory_model<1>>);
 }
 
+TEST_CASE("memory is mapped where it has windows, and a fabric takes bytes") {
+    static_assert(memory_port<maps_all> && mapped_memory_port<maps_all>);
+    static_assert(!mapped_memory_port<memory_model<8>> && !mapped_memory_port<maps_only>);
+    static_assert(memory_port<maps_a_pointer> && !mapped_memory_port<maps_a_pointer>);
+    static_assert(!mapped_memory_port<maps_all const>);
+    static_assert(fabric_port<sends_bytes> && !fabric_port<sends_all_or_nothing>);
+    static_assert(!fabric_port<maps_all> && !memory_port<sends_bytes>);
+    CHECK(mapped_memory_port<maps_all>);
+}
+
 TEST_CASE("an access that faulted says so, and is not the same as one that gave 0") {
     CHECK_TWICE([](auto value) {
         return !value(port_value{}) && value(port_value{true, 0}) &&
                port_value{true, 0} != port_value{} && port_value{true, 5} != port_value{true, 6} &&
                value(port_value{true, 5}) == port_value{true, 5};
+    });
+}
+
+TEST_CASE("a fault is there when it happened, also one at address 0") {
+    CHECK_TWICE([](auto value) {
+        auto const fault = value(port_fault{true, 0x4000});
+        return !value(port_fault{}) && value(port_fault{}).address == 0 && fault &&
+               value(port_fault{true, 0}) && !value(port_fault{false, 0x4000}) &&
+               fault == port_fault{true, 0x4000} && fault != port_fault{true, 0x4001} &&
+               fault != port_fault{false, 0x4000};
+    });
+}
+
+TEST_CASE("a window that nobody filled in has no bytes") {
+    CHECK_TWICE([](auto value) {
+        auto const window = value(byte_window{});
+        return window.first == nullptr && window.size == 0;
     });
 }
 

@@ -6,6 +6,17 @@
 /// Bytes: borrowed for reading, borrowed for writing, owned. Little-endian numbers in them.
 namespace ptspec {
 
+/// Copies bytes to where none of them stands.
+constexpr void copy_bytes(uint8_t* to, uint8_t const* from, size_t count) noexcept {
+#if defined(__GNUC__) || defined(__clang__)
+    if (!__builtin_is_constant_evaluated()) {
+        __builtin_memcpy(to, from, count);
+        return;
+    }
+#endif
+    for (size_t i = 0; i < count; ++i) { to[i] = from[i]; }
+}
+
 /// Borrowed bytes to read. The owner has to outlive the view.
 class byte_view {
 public:

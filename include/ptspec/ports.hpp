@@ -17,6 +17,15 @@ struct port_value {
     friend constexpr auto operator==(port_value const&, port_value const&) -> bool = default;
 };
 
+/// An access that a port did not make. What was asked for can be asked again.
+struct port_fault {
+    bool happened = false;
+    uint64_t address = 0;  ///< of the first byte that was not accessed
+
+    constexpr explicit operator bool() const noexcept { return happened; }
+    friend constexpr auto operator==(port_fault, port_fault) -> bool = default;
+};
+
 /// Physical memory, or a guest's.
 ///
 /// `load` reads the 8 bytes at an address as a little-endian number. `store` writes bytes from an
@@ -25,6 +34,26 @@ template <class Port>
 concept memory_port = requires(Port& port, uint64_t address, byte_view bytes) {
     { port.load(address) } -> same_as<port_value>;
     { port.store(address, bytes) } -> same_as<size_t>;
+};
+
+/// Bytes of memory that can be written where they stand.
+struct byte_window {
+    uint8_t* first = nullptr;  ///< null: there are none
+    uint64_t size = 0;
+};
+
+/// Memory that the program has in its own address space, at least in part. `window` gives the bytes
+/// from an address on that stand in a row, or none, where `store` has to be asked.
+template <class Port>
+concept mapped_memory_port = memory_port<Port> && requires(Port& port, uint64_t address) {
+    { port.window(address) } -> same_as<byte_window>;
+};
+
+/// Where trace goes that does not go to memory. `send` takes bytes and returns how many it took:
+/// fewer than given when there is no room at present.
+template <class Port>
+concept fabric_port = requires(Port& port, byte_view bytes) {
+    { port.send(bytes) } -> same_as<size_t>;
 };
 
 /// A logical processor's model-specific registers. A fault is a #GP.

@@ -13,6 +13,7 @@
 #include <ptspec/bytes.hpp>
 #include <ptspec/address.hpp>
 #include <ptspec/ports.hpp>
+#include <ptspec/host_memory.hpp>
 
 #include <ptspec/reg/rtit_ctl.hpp>
 #include <ptspec/reg/rtit_status.hpp>
@@ -54,9 +55,17 @@
 #include <ptspec/access/pmi.hpp>
 #include <ptspec/access/image.hpp>
 
+#include <ptspec/topa/address_math.hpp>
+#include <ptspec/topa/single_range.hpp>
 #include <ptspec/topa/entry.hpp>
-#include <ptspec/topa/table.hpp>
 #include <ptspec/topa/position.hpp>
+#include <ptspec/topa/table.hpp>
+#include <ptspec/topa/builders.hpp>
+#include <ptspec/topa/cover.hpp>
+#include <ptspec/topa/marks.hpp>
+#include <ptspec/topa/restricted.hpp>
+#include <ptspec/topa/walk.hpp>
+#include <ptspec/topa/validate.hpp>
 
 #include <ptspec/packet/kind.hpp>
 #include <ptspec/packet/packet_word.hpp>
@@ -103,4 +112,9 @@
 #include <ptspec/trace/hot_loop.hpp>
 #include <ptspec/trace/reader.hpp>
 
+#include <ptspec/engine/output_options.hpp>
+#include <ptspec/engine/written.hpp>
+#include <ptspec/engine/output_state.hpp>
+#include <ptspec/engine/output.hpp>
+#include <ptspec/engine/explain.hpp>
 #include <ptspec/vmx/controls.hpp>

@@ -42,9 +42,11 @@ enum class rule : uint16_t {
     REG_040 = detail::reg + 40,
     REG_044 = detail::reg + 44,
     REG_052 = detail::reg + 52,
+    REG_053 = detail::reg + 53,
     REG_054 = detail::reg + 54,
     REG_055 = detail::reg + 55,
     REG_056 = detail::reg + 56,
+    REG_068 = detail::reg + 68,
     REG_070 = detail::reg + 70,
     REG_074 = detail::reg + 74,
     REG_076 = detail::reg + 76,
@@ -66,14 +68,24 @@ enum class rule : uint16_t {
     OUT_022 = detail::out + 22,
     OUT_023 = detail::out + 23,
     OUT_024 = detail::out + 24,
+    OUT_046 = detail::out + 46,
+    OUT_056 = detail::out + 56,
     OUT_060 = detail::out + 60,
     OUT_061 = detail::out + 61,
     OUT_062 = detail::out + 62,
     OUT_063 = detail::out + 63,
+    OUT_064 = detail::out + 64,
     OUT_065 = detail::out + 65,
     OUT_066 = detail::out + 66,
     OUT_067 = detail::out + 67,
     OUT_068 = detail::out + 68,
+    OUT_070 = detail::out + 70,
+    OUT_071 = detail::out + 71,
+    OUT_080 = detail::out + 80,
+    OUT_091 = detail::out + 91,
+    OUT_093 = detail::out + 93,
+    OUT_111 = detail::out + 111,
+    OUT_113 = detail::out + 113,
     PKT_010 = detail::pkt + 10,
     PKT_012 = detail::pkt + 12,
     PKT_013 = detail::pkt + 13,
@@ -125,10 +137,12 @@ enum class rule : uint16_t {
         case rule::REG_044:
             return "bits 18, 23, 30:28, 54:48 and 63:57 of IA32_RTIT_CTL are reserved";
         case rule::REG_052: return "bits 3, 31:8 and 63:49 of IA32_RTIT_STATUS are reserved";
+        case rule::REG_053: return "Error and Stopped are also what software writes into them";
         case rule::REG_054: return "PendPSB and PendToPAPMI need CPUID.14H.0:EBX.INJECTPSBPMI";
         case rule::REG_055: return "PacketByteCnt needs CPUID.14H.0:EBX.CPSB_CAM";
         case rule::REG_056:
             return "TriggerEn is 1 only with TraceEn, and without Stopped and Error";
+        case rule::REG_068: return "a branch into a TraceStop range stops tracing";
         case rule::REG_070: return "the output base is a multiple of 128 below 2^MAXPHYADDR";
         case rule::REG_074: return "bits 4:0 of IA32_RTIT_CR3_MATCH are reserved";
         case rule::REG_076: return "an end of an address range has to be canonical";
@@ -159,17 +173,27 @@ enum class rule : uint16_t {
         case rule::OUT_023:
             return "the base of a single-range output has to be aligned to its size";
         case rule::OUT_024: return "the output offset has to lie inside the single-range region";
+        case rule::OUT_046: return "a ToPA table has at most 2^25 entries";
+        case rule::OUT_056: return "a ToPA table has to end with END or with STOP";
         case rule::OUT_060: return "bits 1, 3, 5, 10 and 11 of a ToPA entry are reserved";
         case rule::OUT_061: return "a ToPA table has to begin at a multiple of 4 KB";
         case rule::OUT_062:
             return "the base of an output region has to be aligned to the region's size";
         case rule::OUT_063: return "an address in a ToPA entry has to lie below 2^MAXPHYADDR";
+        case rule::OUT_064: return "the output offset has to lie inside the current region";
         case rule::OUT_065: return "a ToPA entry with END may have neither INT nor STOP";
         case rule::OUT_066: return "entry 0 of a ToPA table has to be an output region, not END";
         case rule::OUT_067:
             return "without CPUID.14H.0:ECX.MENTRY only entry 0 may be an output region";
         case rule::OUT_068:
             return "without CPUID.14H.0:ECX.MENTRY a ToPA table has to link to itself";
+        case rule::OUT_070: return "an output region may not cover the ToPA table";
+        case rule::OUT_071: return "a ToPA entry has to lie below 2^MAXPHYADDR";
+        case rule::OUT_080: return "a region with STOP is full, so tracing stopped";
+        case rule::OUT_091: return "a ToPA table may not lie in restricted memory";
+        case rule::OUT_093: return "an interrupt has to come on a region before the last";
+        case rule::OUT_111: return "trace may not be stored into restricted memory";
+        case rule::OUT_113: return "trace may not be stored into the APIC's page";
         case rule::PKT_010: return "these bytes begin another packet";
         case rule::PKT_012: return "no packet has this byte after 02";
         case rule::PKT_013: return "no packet has this byte after 02 C3";

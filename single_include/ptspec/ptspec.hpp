@@ -309,9 +309,11 @@ enum class rule : uint16_t {
     REG_040 = detail::reg + 40,
     REG_044 = detail::reg + 44,
     REG_052 = detail::reg + 52,
+    REG_053 = detail::reg + 53,
     REG_054 = detail::reg + 54,
     REG_055 = detail::reg + 55,
     REG_056 = detail::reg + 56,
+    REG_068 = detail::reg + 68,
     REG_070 = detail::reg + 70,
     REG_074 = detail::reg + 74,
     REG_076 = detail::reg + 76,
@@ -333,14 +335,24 @@ enum class rule : uint16_t {
     OUT_022 = detail::out + 22,
     OUT_023 = detail::out + 23,
     OUT_024 = detail::out + 24,
+    OUT_046 = detail::out + 46,
+    OUT_056 = detail::out + 56,
     OUT_060 = detail::out + 60,
     OUT_061 = detail::out + 61,
     OUT_062 = detail::out + 62,
     OUT_063 = detail::out + 63,
+    OUT_064 = detail::out + 64,
     OUT_065 = detail::out + 65,
     OUT_066 = detail::out + 66,
     OUT_067 = detail::out + 67,
     OUT_068 = detail::out + 68,
+    OUT_070 = detail::out + 70,
+    OUT_071 = detail::out + 71,
+    OUT_080 = detail::out + 80,
+    OUT_091 = detail::out + 91,
+    OUT_093 = detail::out + 93,
+    OUT_111 = detail::out + 111,
+    OUT_113 = detail::out + 113,
     PKT_010 = detail::pkt + 10,
     PKT_012 = detail::pkt + 12,
     PKT_013 = detail::pkt + 13,
@@ -392,10 +404,12 @@ enum class rule : uint16_t {
         case rule::REG_044:
             return "bits 18, 23, 30:28, 54:48 and 63:57 of IA32_RTIT_CTL are reserved";
         case rule::REG_052: return "bits 3, 31:8 and 63:49 of IA32_RTIT_STATUS are reserved";
+        case rule::REG_053: return "Error and Stopped are also what software writes into them";
         case rule::REG_054: return "PendPSB and PendToPAPMI need CPUID.14H.0:EBX.INJECTPSBPMI";
         case rule::REG_055: return "PacketByteCnt needs CPUID.14H.0:EBX.CPSB_CAM";
         case rule::REG_056:
             return "TriggerEn is 1 only with TraceEn, and without Stopped and Error";
+        case rule::REG_068: return "a branch into a TraceStop range stops tracing";
         case rule::REG_070: return "the output base is a multiple of 128 below 2^MAXPHYADDR";
         case rule::REG_074: return "bits 4:0 of IA32_RTIT_CR3_MATCH are reserved";
         case rule::REG_076: return "an end of an address range has to be canonical";
@@ -426,17 +440,27 @@ enum class rule : uint16_t {
         case rule::OUT_023:
             return "the base of a single-range output has to be aligned to its size";
         case rule::OUT_024: return "the output offset has to lie inside the single-range region";
+        case rule::OUT_046: return "a ToPA table has at most 2^25 entries";
+        case rule::OUT_056: return "a ToPA table has to end with END or with STOP";
         case rule::OUT_060: return "bits 1, 3, 5, 10 and 11 of a ToPA entry are reserved";
         case rule::OUT_061: return "a ToPA table has to begin at a multiple of 4 KB";
         case rule::OUT_062:
             return "the base of an output region has to be aligned to the region's size";
         case rule::OUT_063: return "an address in a ToPA entry has to lie below 2^MAXPHYADDR";
+        case rule::OUT_064: return "the output offset has to lie inside the current region";
         case rule::OUT_065: return "a ToPA entry with END may have neither INT nor STOP";
         case rule::OUT_066: return "entry 0 of a ToPA table has to be an output region, not END";
         case rule::OUT_067:
             return "without CPUID.14H.0:ECX.MENTRY only entry 0 may be an output region";
         case rule::OUT_068:
             return "without CPUID.14H.0:ECX.MENTRY a ToPA table has to link to itself";
+        case rule::OUT_070: return "an output region may not cover the ToPA table";
+        case rule::OUT_071: return "a ToPA entry has to lie below 2^MAXPHYADDR";
+        case rule::OUT_080: return "a region with STOP is full, so tracing stopped";
+        case rule::OUT_091: return "a ToPA table may not lie in restricted memory";
+        case rule::OUT_093: return "an interrupt has to come on a region before the last";
+        case rule::OUT_111: return "trace may not be stored into restricted memory";
+        case rule::OUT_113: return "trace may not be stored into the APIC's page";
         case rule::PKT_010: return "these bytes begin another packet";
         case rule::PKT_012: return "no packet has this byte after 02";
         case rule::PKT_013: return "no packet has this byte after 02 C3";
@@ -1083,6 +1107,17 @@ constexpr auto rows_of() noexcept {
 /// Bytes: borrowed for reading, borrowed for writing, owned. Little-endian numbers in them.
 namespace ptspec {
 
+/// Copies bytes to where none of them stands.
+constexpr void copy_bytes(uint8_t* to, uint8_t const* from, size_t count) noexcept {
+#if defined(__GNUC__) || defined(__clang__)
+    if (!__builtin_is_constant_evaluated()) {
+        __builtin_memcpy(to, from, count);
+        return;
+    }
+#endif
+    for (size_t i = 0; i < count; ++i) { to[i] = from[i]; }
+}
+
 /// Borrowed bytes to read. The owner has to outlive the view.
 class byte_view {
 public:
@@ -1282,6 +1317,15 @@ struct port_value {
     friend constexpr auto operator==(port_value const&, port_value const&) -> bool = default;
 };
 
+/// An access that a port did not make. What was asked for can be asked again.
+struct port_fault {
+    bool happened = false;
+    uint64_t address = 0;  ///< of the first byte that was not accessed
+
+    constexpr explicit operator bool() const noexcept { return happened; }
+    friend constexpr auto operator==(port_fault, port_fault) -> bool = default;
+};
+
 /// Physical memory, or a guest's.
 ///
 /// `load` reads the 8 bytes at an address as a little-endian number. `store` writes bytes from an
@@ -1290,6 +1334,26 @@ template <class Port>
 concept memory_port = requires(Port& port, uint64_t address, byte_view bytes) {
     { port.load(address) } -> same_as<port_value>;
     { port.store(address, bytes) } -> same_as<size_t>;
+};
+
+/// Bytes of memory that can be written where they stand.
+struct byte_window {
+    uint8_t* first = nullptr;  ///< null: there are none
+    uint64_t size = 0;
+};
+
+/// Memory that the program has in its own address space, at least in part. `window` gives the bytes
+/// from an address on that stand in a row, or none, where `store` has to be asked.
+template <class Port>
+concept mapped_memory_port = memory_port<Port> && requires(Port& port, uint64_t address) {
+    { port.window(address) } -> same_as<byte_window>;
+};
+
+/// Where trace goes that does not go to memory. `send` takes bytes and returns how many it took:
+/// fewer than given when there is no room at present.
+template <class Port>
+concept fabric_port = requires(Port& port, byte_view bytes) {
+    { port.send(bytes) } -> same_as<size_t>;
 };
 
 /// A logical processor's model-specific registers. A fault is a #GP.
@@ -1399,6 +1463,97 @@ struct pmi_model {
 
 static_assert(memory_port<memory_model<8>> && msr_port<msr_model<1>>);
 static_assert(cpuid_port<cpuid_model<1>> && pmi_port<pmi_model>);
+
+}  // namespace ptspec
+
+// ---- ptspec/host_memory.hpp ----
+
+/// Memory of the program itself, presented as physical memory.
+namespace ptspec {
+
+/// Bytes of the program, and the physical address that the first of them has.
+struct host_region {
+    uint64_t base = 0;
+    uint8_t* bytes = nullptr;
+    uint64_t size = 0;
+};
+
+/// Regions of the program's memory as one `mapped_memory_port`. Everything outside them faults,
+/// also what lies behind the highest address there is. The regions may come in any order; where two
+/// of them hold an address, the first does. They are borrowed and have to outlive this.
+class host_memory {
+public:
+    constexpr host_memory(host_region const* regions, size_t count) noexcept
+        : regions_{regions}, count_{count} {}
+    template <size_t Count>
+    constexpr host_memory(host_region const (&regions)[Count]) noexcept
+        : regions_{regions}, count_{Count} {}
+
+    /// The bytes from an address to the end of its region.
+    [[nodiscard]] constexpr auto window(uint64_t address) noexcept -> byte_window {
+        return find(address, written_);
+    }
+
+    [[nodiscard]] constexpr auto load(uint64_t address) noexcept -> port_value {
+        auto const at = find(address, read_);
+        if (at.size >= 8) { return {true, load_le64(at.first)}; }
+        return {};
+    }
+
+    [[nodiscard]] constexpr auto store(uint64_t address, byte_view from) noexcept -> size_t {
+        size_t stored = 0;
+        while (stored < from.size()) {
+            auto const at = window(address + stored);
+            if (at.first == nullptr || address + stored < address) { break; }
+            size_t const left = from.size() - stored;
+            size_t const count = at.size < left ? static_cast<size_t>(at.size) : left;
+            copy_bytes(at.first, from.data() + stored, count);
+            stored += count;
+        }
+        return stored;
+    }
+
+private:
+    /// Looks an address up. Reading and writing go from region to region, each in its own places: the
+    /// region of the last time and the one behind it are good guesses.
+    [[gnu::always_inline]]  // so that a good guess costs no call
+    [[nodiscard]] constexpr auto
+    find(uint64_t address, size_t& guess) const noexcept -> byte_window {
+        if (auto const at = part_of(guess, address); at.first != nullptr) { return at; }
+        size_t const next = guess + 1 < count_ ? guess + 1 : 0;
+        if (auto const at = part_of(next, address); at.first != nullptr) {
+            guess = next;
+            return at;
+        }
+        return search(address, guess);
+    }
+    [[gnu::noinline]]  // so that it is not in the way of good guesses
+    [[nodiscard]] constexpr auto
+    search(uint64_t address, size_t& guess) const noexcept -> byte_window {
+        for (size_t i = 0; i < count_; ++i) {
+            if (auto const at = part_of(i, address); at.first != nullptr) {
+                guess = i;
+                return at;
+            }
+        }
+        return {};
+    }
+    [[nodiscard]] constexpr auto part_of(size_t region, uint64_t address) const noexcept
+        -> byte_window {
+        if (region >= count_) { return {}; }
+        auto const& one = regions_[region];
+        uint64_t const at = address - one.base;
+        if (address < one.base || at >= one.size) { return {}; }
+        return {one.bytes + at, one.size - at};
+    }
+
+    host_region const* regions_;
+    size_t count_;
+    size_t read_ = 0;     ///< the region that was read last
+    size_t written_ = 0;  ///< the region that was written last
+};
+
+static_assert(mapped_memory_port<host_memory>);
 
 }  // namespace ptspec
 
@@ -5083,6 +5238,14 @@ struct range_hit {
                                      [](address_range const&) { return true; });
 }
 
+/// True when a range stops tracing.
+///
+/// Source: REG-068.
+[[nodiscard]] constexpr auto has_trace_stop(msr_state const& state) noexcept -> bool {
+    return detail::any_range_of_kind(state, reg::addr_cfg::trace_stop,
+                                     [](address_range const&) { return true; });
+}
+
 /// Looks an instruction up in the address ranges. Where it lies in a filter range and in a
 /// TraceStop range, the latter counts.
 ///
@@ -5695,7 +5858,8 @@ constexpr auto rule_against(capabilities const& of, msr_state const& now, uint32
 
 // ---- ptspec/access/pmi.hpp ----
 
-/// What the delivery of a performance-monitoring interrupt does next to Intel PT.
+/// What the delivery of a performance-monitoring interrupt does next to Intel PT, and what a handler
+/// does with it.
 namespace ptspec::access {
 
 struct pmi_result {
@@ -5722,6 +5886,25 @@ struct pmi_result {
     if (counters) { now.perf_global_status = now.perf_global_status.with(status::CTR_Frz{true}); }
     if (branches) { now.perf_global_status = now.perf_global_status.with(status::LBR_Frz{true}); }
     return {now, false};
+}
+
+/// The performance-monitoring entry of the local vector table after it delivered an interrupt: no
+/// further one comes until software clears Mask.
+///
+/// Source: SDM vol. 3, "ToPA PMI"; OUT-084.
+template <one_of<reg::ia32_x2apic_lvt_pmi, reg::apic_mmio_lvt_pmi> Word>
+[[nodiscard]] constexpr auto after_delivery(Word entry) noexcept -> Word {
+    return entry.with(typename Word::Mask{true});
+}
+
+/// True when a handler has to handle a ToPA interrupt now. One that is seen while TraceEn is 0 is of
+/// a context that does not run: it is ignored, and PendToPAPMI stays, so that the interrupt comes
+/// again when that context is enabled. A handler that handles one clears the bit.
+///
+/// Source: SDM vol. 3, "PMI Preservation"; OUT-087.
+[[nodiscard]] constexpr auto is_topa_pmi_for_now(msr_state const& now) noexcept -> bool {
+    return now.perf_global_status.get<reg::ia32_perf_global_status::Trace_ToPA_PMI>() &&
+           now.ctl.get<ia32_rtit_ctl::TraceEn>();
 }
 
 }  // namespace ptspec::access
@@ -5883,6 +6066,268 @@ constexpr auto rule_against_holding(capabilities const& of, uint32_t index, uint
 
 }  // namespace ptspec::access
 
+// ---- ptspec/topa/address_math.hpp ----
+
+/// The address math of both output schemes, on numbers.
+///
+/// None of these functions branches or compares, so that each works on a 64-bit number as well as
+/// on what stands for all of them in a proof. Sums do not overflow for what the rules allow.
+namespace ptspec::address_math {
+
+/// What adds, masks and shifts as a 64-bit number does.
+template <class Word>
+concept word_like = requires(Word a, Word b) {
+    Word{uint64_t{1}};
+    { a + b } -> convertible_to<Word>;
+    { a - b } -> convertible_to<Word>;
+    { a& b } -> convertible_to<Word>;
+    { a | b } -> convertible_to<Word>;
+    { a << b } -> convertible_to<Word>;
+    { a >> b } -> convertible_to<Word>;
+    { ~a } -> convertible_to<Word>;
+};
+
+/// How many entries of 8 bytes a ToPA table can have: 2^25, which is 256 MB.
+///
+/// Source: OUT-046.
+inline constexpr uint64_t most_entries =
+    uint64_t{1} << reg::ia32_rtit_output_mask_ptrs::MaskOrTableOffset::width;
+
+// ------------------------------------------------------------------- IA32_RTIT_OUTPUT_MASK_PTRS
+
+/// MaskOrTableOffset: the index of the current entry.
+///
+/// Source: OUT-050.
+template <word_like Word>
+[[nodiscard]] constexpr auto index_in(Word pointers) noexcept -> Word {
+    using field = reg::ia32_rtit_output_mask_ptrs::MaskOrTableOffset;
+    return (pointers >> Word{uint64_t{field::lsb}}) & Word{most_entries - 1};
+}
+
+/// OutputOffset: where in the region the next byte goes.
+template <word_like Word>
+[[nodiscard]] constexpr auto offset_in(Word pointers) noexcept -> Word {
+    return pointers >> Word{uint64_t{reg::ia32_rtit_output_mask_ptrs::OutputOffset::lsb}};
+}
+
+/// The mask of a single range: its size in bytes less one. The seven lowest bits are ones.
+///
+/// Source: OUT-020, OUT-024.
+template <word_like Word>
+[[nodiscard]] constexpr auto mask_in(Word pointers) noexcept -> Word {
+    using word = reg::ia32_rtit_output_mask_ptrs;
+    return (pointers & Word{low_bits(word::OutputOffset::lsb)}) | Word{word::forced_1_mask()};
+}
+
+/// The register that holds an index and an offset. What does not fit is cut off.
+///
+/// Source: OUT-050.
+template <word_like Word>
+[[nodiscard]] constexpr auto pointers_of(Word index, Word offset) noexcept -> Word {
+    using word = reg::ia32_rtit_output_mask_ptrs;
+    return (offset << Word{uint64_t{word::OutputOffset::lsb}}) |
+           ((index & Word{most_entries - 1}) << Word{uint64_t{word::MaskOrTableOffset::lsb}}) |
+           Word{word::forced_1_mask()};
+}
+
+// ------------------------------------------------------------------- single range
+
+/// The bits of a mask above which one is missing: 0 when the mask is contiguous from bit 0.
+///
+/// Source: OUT-022.
+template <word_like Word>
+[[nodiscard]] constexpr auto bits_above_a_gap(Word mask) noexcept -> Word {
+    return mask & (mask + Word{uint64_t{1}});
+}
+
+/// The address at which the next byte is stored.
+///
+/// Source: OUT-021.
+template <word_like Word>
+[[nodiscard]] constexpr auto store_address(Word base, Word mask, Word offset) noexcept -> Word {
+    return (base & ~mask) + (offset & mask);
+}
+
+/// The offset after `bytes` more bytes: it wraps at the region's end.
+///
+/// Source: OUT-021.
+template <word_like Word>
+[[nodiscard]] constexpr auto offset_after(Word offset, Word bytes, Word mask) noexcept -> Word {
+    return (offset + bytes) & mask;
+}
+
+// ------------------------------------------------------------------- ToPA
+
+/// The size of a region in bytes, from an entry's Size.
+///
+/// Source: OUT-041.
+template <word_like Word>
+[[nodiscard]] constexpr auto region_bytes(Word size) noexcept -> Word {
+    return Word{uint64_t{4096}} << (size & Word{uint64_t{15}});
+}
+
+/// The bits by which an address misses a multiple of `bytes`, a power of two: 0 when it is one.
+///
+/// Source: OUT-023, OUT-042, OUT-062.
+template <word_like Word>
+[[nodiscard]] constexpr auto misalignment(Word address, Word bytes) noexcept -> Word {
+    return address & (bytes - Word{uint64_t{1}});
+}
+
+/// The address of an entry, the manual's table pointer.
+///
+/// Source: OUT-050.
+template <word_like Word>
+[[nodiscard]] constexpr auto table_pointer(Word table, Word index) noexcept -> Word {
+    return table + (index << Word{uint64_t{3}});
+}
+
+/// The index behind an entry; behind the last possible one, 0.
+///
+/// Source: OUT-053, OUT-055.
+template <word_like Word>
+[[nodiscard]] constexpr auto index_behind(Word index) noexcept -> Word {
+    return (index + Word{uint64_t{1}}) & Word{most_entries - 1};
+}
+
+/// The index after `bytes` more bytes of a region, which may fill it but no more.
+///
+/// Source: OUT-052, OUT-053, OUT-055.
+template <word_like Word>
+[[nodiscard]] constexpr auto index_after(Word index, Word offset, Word bytes, Word size) noexcept
+    -> Word {
+    Word const filled = (offset + bytes) >> (Word{uint64_t{12}} + (size & Word{uint64_t{15}}));
+    return (index + filled) & Word{most_entries - 1};
+}
+
+}  // namespace ptspec::address_math
+
+// ---- ptspec/topa/single_range.hpp ----
+
+/// Output into a single range of physical addresses.
+namespace ptspec::single_range {
+
+using reg::ia32_rtit_output_base;
+using reg::ia32_rtit_output_mask_ptrs;
+
+/// The mask of a single range: its size in bytes less one. The seven lowest bits are always ones.
+///
+/// Source: OUT-020.
+[[nodiscard]] constexpr auto mask_of(ia32_rtit_output_mask_ptrs pointers) noexcept -> uint64_t {
+    return address_math::mask_in(pointers.raw);
+}
+
+/// The physical address at which the next byte of trace is stored.
+///
+/// Source: SDM vol. 3, "Single Range Output"; OUT-021, OUT-027.
+[[nodiscard]] constexpr auto trace_store_phys_addr(ia32_rtit_output_base base,
+                                                   ia32_rtit_output_mask_ptrs pointers) noexcept
+    -> uint64_t {
+    return address_math::store_address(base.raw, mask_of(pointers),
+                                       address_math::offset_in(pointers.raw));
+}
+
+/// How many bytes there are before the offset wraps; 0 when it lies outside.
+///
+/// Source: OUT-021, OUT-024.
+[[nodiscard]] constexpr auto bytes_left(ia32_rtit_output_mask_ptrs pointers) noexcept -> uint64_t {
+    uint64_t const mask = mask_of(pointers);
+    uint64_t const offset = address_math::offset_in(pointers.raw);
+    return offset <= mask ? mask + 1 - offset : 0;
+}
+
+/// The pointers after `bytes` more bytes: the offset wraps at the region's end.
+///
+/// Source: OUT-021, OUT-028.
+[[nodiscard]] constexpr auto advanced(ia32_rtit_output_mask_ptrs pointers, uint64_t bytes) noexcept
+    -> ia32_rtit_output_mask_ptrs {
+    uint64_t const offset = address_math::offset_in(pointers.raw);
+    return pointers.with(ia32_rtit_output_mask_ptrs::OutputOffset{
+        wrapped{address_math::offset_after(offset, bytes, mask_of(pointers))}});
+}
+
+namespace detail {
+
+template <class Found>
+constexpr void find_broken_rules(uint64_t base, uint64_t mask, uint64_t offset,
+                                 Found&& found) noexcept {
+    if (address_math::bits_above_a_gap(mask) != 0) { found(rule::OUT_022); }
+    if ((base & mask) != 0) { found(rule::OUT_023); }
+    if (offset > mask) { found(rule::OUT_024); }
+}
+
+}  // namespace detail
+
+/// Calls `found` with every rule that a single range breaks when tracing is enabled, in the order
+/// of their numbers.
+///
+/// Errors: OUT-022 mask not contiguous; OUT-023 base not aligned to the size; OUT-024 offset
+///         outside.
+/// Source: OUT-022..024, OUT-029.
+template <class Found>
+constexpr void find_broken_rules(ia32_rtit_output_base base, ia32_rtit_output_mask_ptrs pointers,
+                                 Found&& found) noexcept {
+    detail::find_broken_rules(base.raw, mask_of(pointers), address_math::offset_in(pointers.raw),
+                              found);
+}
+
+/// The first rule, by number, that a single range breaks when tracing is enabled.
+///
+/// Source: OUT-022..024.
+[[nodiscard]] constexpr auto broken_rule(ia32_rtit_output_base base,
+                                         ia32_rtit_output_mask_ptrs pointers) noexcept -> rule {
+    first_rule first;
+    find_broken_rules(base, pointers, first);
+    return first.found;
+}
+
+/// A request for an output region.
+struct region {
+    uint64_t base = 0;    ///< physical address, a multiple of the size
+    uint64_t bytes = 0;   ///< its size: 128 bytes to 4 GB, a power of two
+    uint64_t offset = 0;  ///< where in it the next byte of trace goes
+};
+
+/// The two output MSRs for a region, or what forbids them.
+struct built {
+    rule why = rule::none;
+    ia32_rtit_output_base base{};
+    ia32_rtit_output_mask_ptrs pointers{};
+
+    constexpr explicit operator bool() const noexcept { return why == rule::none; }
+};
+
+/// Calls `found` with every rule that a request breaks.
+///
+/// Errors: OUT-020 fewer than 128 bytes or more than 4 GB; OUT-022 not a power of two; OUT-023 base
+///         not aligned to the size; OUT-024 offset outside; REG-070 base beyond MAXPHYADDR.
+/// Source: OUT-020, OUT-022..024, OUT-141, REG-070.
+template <class Found>
+constexpr void find_broken_rules(region wanted, max_phys_addr width, Found&& found) noexcept {
+    if (wanted.bytes < 128 || wanted.bytes > uint64_t{1} << 32) { found(rule::OUT_020); }
+    if (wanted.bytes != 0) {
+        detail::find_broken_rules(wanted.base, wanted.bytes - 1, wanted.offset, found);
+    }
+    if (!width.reaches(wanted.base)) { found(rule::REG_070); }
+}
+
+/// The output MSRs for a region.
+///
+/// Errors: the first rule that the request breaks; the MSRs are then those of a cold reset.
+/// Source: OUT-020, OUT-022..024, REG-070.
+[[nodiscard]] constexpr auto build(region wanted, max_phys_addr width = {}) noexcept -> built {
+    using pointer = ia32_rtit_output_mask_ptrs;
+    constexpr pointer cold{pointer::forced_1_mask()};
+    first_rule first;
+    find_broken_rules(wanted, width, first);
+    if (first.found != rule::none) { return {first.found, {}, cold}; }
+    return {.base = {wanted.base},
+            .pointers = cold.with(pointer::MaskOrTableOffset{wrapped{wanted.bytes / 128 - 1}},
+                                  pointer::OutputOffset{wrapped{wanted.offset}})};
+}
+
+}  // namespace ptspec::single_range
+
 // ---- ptspec/topa/entry.hpp ----
 
 /// Entries of a Table of Physical Addresses (ToPA).
@@ -5912,7 +6357,7 @@ enum class region_size : uint8_t {
 
 /// A region's size in bytes.
 [[nodiscard]] constexpr auto bytes_in(region_size size) noexcept -> uint64_t {
-    return uint64_t{4096} << (underlying(size) & 15U);
+    return address_math::region_bytes(uint64_t{underlying(size)});
 }
 
 /// A ToPA entry that names an output region. With END set it is an `end_entry`.
@@ -5990,309 +6435,68 @@ constexpr void find_broken_rules(entry which, max_phys_addr width, Found&& found
     }
 }
 
-/// Calls `found` with every rule that an entry breaks at its place in a table, in the order of their
-/// numbers.
+/// What of a processor decides which tables it takes.
+struct limits {
+    max_phys_addr width{};
+    bool many_entries = true;  ///< CPUID.14H.0:ECX.MENTRY: a table may hold more than one region
+
+    friend constexpr auto operator==(limits, limits) -> bool = default;
+};
+
+/// A place in a table: the table's physical address, and the number of an entry in it.
+struct place {
+    uint64_t table = 0;
+    uint32_t index = 0;
+
+    friend constexpr auto operator==(place, place) -> bool = default;
+};
+
+/// Calls `found` with every rule that an entry breaks at its place in a table, in the order of
+/// their numbers.
 ///
-/// Errors: those of an entry wherever it stands; OUT-066 END in entry 0.
-/// Source: OUT-060..066, OUT-072.
+/// Errors: those of an entry wherever it stands; OUT-066 END in entry 0. Without MENTRY also
+///         OUT-067 an output region that is not entry 0; OUT-068 END to another table.
+/// Source: OUT-060..068, OUT-072, OUT-100.
 template <class Found>
-constexpr void find_broken_rules(entry which, size_t index, max_phys_addr width,
-                                 Found&& found) noexcept {
-    find_broken_rules(which, width, found);
-    if (which.get<entry::END>() && index == 0) { found(rule::OUT_066); }
+constexpr void find_broken_rules(entry which, place at, limits of, Found&& found) noexcept {
+    bool const end = which.get<entry::END>();
+    find_broken_rules(which, of.width, found);
+    if (end && at.index == 0) { found(rule::OUT_066); }
+    if (of.many_entries) { return; }
+    if (!end && at.index != 0) { found(rule::OUT_067); }
+    if (end && which.get<entry::Base>() != at.table) { found(rule::OUT_068); }
 }
 
-/// Calls `found` with every rule that an entry breaks in addition where a table holds a single
-/// region: where CPUID.14H.0:ECX.MENTRY is 0. `table` is the table's physical address.
+/// The bits that no region has, whatever its size: END, and those that are reserved.
 ///
-/// Errors: OUT-067 an output region that is not entry 0; OUT-068 END to another table.
-/// Source: OUT-067, OUT-068, OUT-100.
-template <class Found>
-constexpr void find_broken_rules_of_single_region(entry which, size_t index, uint64_t table,
-                                                  Found&& found) noexcept {
-    bool const end = which.get<entry::END>();
-    if (!end && index != 0) { found(rule::OUT_067); }
-    if (end && which.get<entry::Base>() != table) { found(rule::OUT_068); }
+/// Source: OUT-060, OUT-063.
+[[nodiscard]] constexpr auto bits_of_no_region(max_phys_addr width) noexcept -> uint64_t {
+    return entry::reserved_mask(width.bits) | entry{}.with(entry::END{true}).raw;
 }
 
 /// The first rule, by number, that an entry breaks at its place in a table.
 ///
-/// Source: OUT-060..066.
-[[nodiscard]] constexpr auto broken_rule(entry which, size_t index, max_phys_addr width) noexcept
-    -> rule {
+/// Source: OUT-060..068.
+[[nodiscard]] constexpr auto broken_rule(entry which, place at, limits of) noexcept -> rule {
     first_rule first;
-    find_broken_rules(which, index, width, first);
+    find_broken_rules(which, at, of, first);
     return first.found;
 }
 
 }  // namespace ptspec::topa
 
-// ---- ptspec/topa/table.hpp ----
-
-/// Tables of Physical Addresses, built and proved while compiling.
-namespace ptspec {
-
-namespace build_error {
-void a_table_must_begin_at_a_multiple_of_4_KB();
-void a_region_must_be_aligned_to_its_own_size();
-void an_address_must_lie_below_the_physical_width();
-void a_table_must_have_an_output_region();
-}  // namespace build_error
-
-namespace topa {
-
-/// A request for an output region.
-struct region {
-    uint64_t base = 0;  ///< physical address, a multiple of the size
-    region_size size = region_size::size_4K;
-    bool interrupt = false;  ///< INT: an interrupt when it is full
-    bool stop = false;       ///< STOP: no more trace when it is full
-};
-
-/// The entry for a region. Address bits 11:0 are cut off.
-[[nodiscard]] constexpr auto entry_for(region which) noexcept -> entry {
-    return entry{}.with(entry::INT{which.interrupt}, entry::STOP{which.stop},
-                        entry::Size{which.size}, entry::Base{wrapped{which.base}});
-}
-
-/// A table as it stands in memory. It has to be placed at a multiple of 4096, at the physical
-/// address it was built for.
-template <size_t Entries>
-struct table {
-    entry entries[Entries];
-
-    [[nodiscard]] static constexpr auto size() noexcept -> size_t { return Entries; }
-    friend constexpr auto operator==(table const&, table const&) -> bool = default;
-};
-
-/// What is wrong with a table, and at which entry.
-struct finding {
-    rule broken = rule::none;
-    size_t index = 0;
-
-    friend constexpr auto operator==(finding const&, finding const&) -> bool = default;
-};
-
-/// A table, or what forbids it.
-template <size_t Entries>
-struct built {
-    finding why{};
-    topa::table<Entries> table{};
-
-    constexpr explicit operator bool() const noexcept { return why.broken == rule::none; }
-};
-
-namespace detail {
-
-/// The rule that a region breaks, Base bits below 4 KB included, which an entry does not have.
-constexpr auto check_region(size_t index, region which, max_phys_addr width) noexcept -> rule {
-    return !is_aligned(which.base, 4096) ? rule::OUT_062
-                                         : broken_rule(entry_for(which), index, width);
-}
-
-constexpr auto check_table_base(uint64_t base, max_phys_addr width) noexcept -> rule {
-    return !is_aligned(base, 4096) ? rule::OUT_061
-           : !width.reaches(base)  ? rule::OUT_063
-                                   : rule::none;
-}
-
-/// Stops the build with the mistake's name.
-constexpr void check_entry([[maybe_unused]] size_t index, rule broken) {
-    switch (broken) {
-        case rule::none: return;
-        case rule::OUT_061: return build_error::a_table_must_begin_at_a_multiple_of_4_KB();
-        case rule::OUT_062: return build_error::a_region_must_be_aligned_to_its_own_size();
-        case rule::OUT_063: return build_error::an_address_must_lie_below_the_physical_width();
-        default: return build_error::a_table_must_have_an_output_region();
-    }
-}
-
-/// One call an entry, so that compilers show which: g++ shows an argument as it is written, and
-/// clang 14 and 16 show no template arguments.
-template <size_t... Index>
-constexpr void check_entries(index_list<Index...>, finding why) {
-    (check_entry(Index, why.index == Index ? why.broken : rule::none), ...);
-}
-
-}  // namespace detail
-
-/// A ring: the regions in order, then a link back to the table itself. This is the form for run
-/// time and for templates; `ring` is the one that stops the build.
-///
-/// Units:  `base` is the physical address at which the table will stand.
-/// Errors: OUT-061 base not a multiple of 4 KB; OUT-062 region not aligned to its size; OUT-063 an
-///         address beyond `width`. The table is then all zero.
-/// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; OUT-043, OUT-045, OUT-047, OUT-056.
-template <same_as<region>... Regions>
-[[nodiscard]] constexpr auto try_ring(max_phys_addr width, uint64_t base,
-                                      Regions... regions) noexcept
-    -> built<sizeof...(Regions) + 1> {
-    constexpr size_t count = sizeof...(Regions);
-    if (rule const broken = detail::check_table_base(base, width); broken != rule::none) {
-        return {.why = {broken, count}};
-    }
-    region const wanted[count + 1] = {regions...};
-    for (size_t i = 0; i < count; ++i) {
-        if (rule const broken = detail::check_region(i, wanted[i], width); broken != rule::none) {
-            return {.why = {broken, i}};
-        }
-    }
-    if (count == 0) { return {.why = {rule::OUT_066, 0}}; }
-    return {.table = {{entry_for(regions)..., link_to(base)}}};
-}
-
-template <same_as<region>... Regions>
-[[nodiscard]] constexpr auto try_ring(uint64_t base, Regions... regions) noexcept
-    -> built<sizeof...(Regions) + 1> {
-    return try_ring(max_phys_addr{}, base, regions...);
-}
-
-/// A ring, proved while compiling. A mistake stops the build with its name and the entry's index.
-///
-/// Units:  `base` is the physical address at which the table will stand; `width` is the MAXPHYADDR
-///         that the processor has at least, 52 unless said otherwise.
-/// Source: as `try_ring`.
-template <same_as<region>... Regions>
-[[nodiscard]] consteval auto ring(max_phys_addr width, uint64_t base, Regions... regions) {
-    auto const made = try_ring(width, base, regions...);
-    detail::check_entries(make_index_list<sizeof...(Regions) + 1>{}, made.why);
-    return made.table;
-}
-
-template <same_as<region>... Regions>
-[[nodiscard]] consteval auto ring(uint64_t base, Regions... regions) {
-    return ring(max_phys_addr{}, base, regions...);
-}
-
-}  // namespace topa
-
-}  // namespace ptspec
-
 // ---- ptspec/topa/position.hpp ----
 
-/// Where the next byte of trace goes: the address math of both output schemes.
-namespace ptspec {
-
-namespace single_range {
-
-using reg::ia32_rtit_output_base;
-using reg::ia32_rtit_output_mask_ptrs;
-
-/// The mask of a single range: its size in bytes less one. The seven lowest bits are always ones.
-///
-/// Source: OUT-020.
-[[nodiscard]] constexpr auto mask_of(ia32_rtit_output_mask_ptrs pointers) noexcept -> uint64_t {
-    return (pointers.raw & low_bits(32)) | ia32_rtit_output_mask_ptrs::forced_1_mask();
-}
-
-/// The physical address at which the next byte of trace is stored.
-///
-/// Source: SDM vol. 3, "Single Range Output"; OUT-021.
-[[nodiscard]] constexpr auto trace_store_phys_addr(ia32_rtit_output_base base,
-                                                   ia32_rtit_output_mask_ptrs pointers) noexcept
-    -> uint64_t {
-    uint64_t const mask = mask_of(pointers);
-    return (base.raw & ~mask) + (pointers.get<ia32_rtit_output_mask_ptrs::OutputOffset>() & mask);
-}
-
-/// The pointers after `bytes` more bytes: the offset wraps at the region's end.
-///
-/// Source: OUT-021, OUT-028.
-[[nodiscard]] constexpr auto advanced(ia32_rtit_output_mask_ptrs pointers, uint64_t bytes) noexcept
-    -> ia32_rtit_output_mask_ptrs {
-    using field = ia32_rtit_output_mask_ptrs::OutputOffset;
-    return pointers.with(field{wrapped{(pointers.get<field>() + bytes) & mask_of(pointers)}});
-}
-
-namespace detail {
-
-template <class Found>
-constexpr void find_broken_rules(uint64_t base, uint64_t mask, uint64_t offset,
-                                 Found&& found) noexcept {
-    if ((mask & (mask + 1)) != 0) { found(rule::OUT_022); }
-    if ((base & mask) != 0) { found(rule::OUT_023); }
-    if (offset > mask) { found(rule::OUT_024); }
-}
-
-}  // namespace detail
-
-/// Calls `found` with every rule that a single range breaks when tracing is enabled, in the order of
-/// their numbers.
-///
-/// Errors: OUT-022 mask not contiguous; OUT-023 base not aligned to the size; OUT-024 offset
-///         outside.
-/// Source: OUT-022..024.
-template <class Found>
-constexpr void find_broken_rules(ia32_rtit_output_base base, ia32_rtit_output_mask_ptrs pointers,
-                                 Found&& found) noexcept {
-    detail::find_broken_rules(base.raw, mask_of(pointers),
-                              pointers.get<ia32_rtit_output_mask_ptrs::OutputOffset>(), found);
-}
-
-/// The first rule, by number, that a single range breaks when tracing is enabled.
-///
-/// Source: OUT-022..024.
-[[nodiscard]] constexpr auto broken_rule(ia32_rtit_output_base base,
-                                         ia32_rtit_output_mask_ptrs pointers) noexcept -> rule {
-    first_rule first;
-    find_broken_rules(base, pointers, first);
-    return first.found;
-}
-
-/// A request for an output region.
-struct region {
-    uint64_t base = 0;    ///< physical address, a multiple of the size
-    uint64_t bytes = 0;   ///< its size: 128 bytes to 4 GB, a power of two
-    uint64_t offset = 0;  ///< where in it the next byte of trace goes
-};
-
-/// The two output MSRs for a region, or what forbids them.
-struct built {
-    rule why = rule::none;
-    ia32_rtit_output_base base{};
-    ia32_rtit_output_mask_ptrs pointers{};
-
-    constexpr explicit operator bool() const noexcept { return why == rule::none; }
-};
-
-/// Calls `found` with every rule that a request breaks.
-///
-/// Errors: OUT-020 fewer than 128 bytes or more than 4 GB; OUT-022 not a power of two; OUT-023 base
-///         not aligned to the size; OUT-024 offset outside; REG-070 base beyond MAXPHYADDR.
-/// Source: OUT-020, OUT-022..024, OUT-141, REG-070.
-template <class Found>
-constexpr void find_broken_rules(region wanted, max_phys_addr width, Found&& found) noexcept {
-    if (wanted.bytes < 128 || wanted.bytes > uint64_t{1} << 32) { found(rule::OUT_020); }
-    if (wanted.bytes != 0) {
-        detail::find_broken_rules(wanted.base, wanted.bytes - 1, wanted.offset, found);
-    }
-    if (!width.reaches(wanted.base)) { found(rule::REG_070); }
-}
-
-/// The output MSRs for a region.
-///
-/// Errors: the first rule that the request breaks; the MSRs are then those of a cold reset.
-/// Source: OUT-020, OUT-022..024, REG-070.
-[[nodiscard]] constexpr auto build(region wanted, max_phys_addr width = {}) noexcept -> built {
-    using pointer = ia32_rtit_output_mask_ptrs;
-    constexpr pointer cold{pointer::forced_1_mask()};
-    first_rule first;
-    find_broken_rules(wanted, width, first);
-    if (first.found != rule::none) { return {first.found, {}, cold}; }
-    return {.base = {wanted.base},
-            .pointers = cold.with(pointer::MaskOrTableOffset{wrapped{wanted.bytes / 128 - 1}},
-                                  pointer::OutputOffset{wrapped{wanted.offset}})};
-}
-
-}  // namespace single_range
-
-namespace topa {
+/// Where the next byte of trace goes in a chain of tables.
+namespace ptspec::topa {
 
 using reg::ia32_rtit_output_base;
 using reg::ia32_rtit_output_mask_ptrs;
 
 /// The last index that an entry can have: tables have at most 2^25 entries.
-inline constexpr uint32_t last_index = 0x1FF'FFFF;
+///
+/// Source: OUT-046.
+inline constexpr uint32_t last_index = address_math::most_entries - 1;
 
 /// A place in a chain of tables, as the two output MSRs hold it.
 ///
@@ -6308,26 +6512,32 @@ struct position {
 };
 
 /// The position that the two MSRs hold.
+///
+/// Source: OUT-050.
 [[nodiscard]] constexpr auto position_in(ia32_rtit_output_base base,
                                          ia32_rtit_output_mask_ptrs pointers) noexcept -> position {
-    using pointer = ia32_rtit_output_mask_ptrs;
     return {base.get<ia32_rtit_output_base::BasePhysAddr>(),
-            static_cast<uint32_t>(pointers.get<pointer::MaskOrTableOffset>()),
-            static_cast<uint32_t>(pointers.get<pointer::OutputOffset>())};
+            static_cast<uint32_t>(address_math::index_in(pointers.raw)),
+            static_cast<uint32_t>(address_math::offset_in(pointers.raw))};
+}
+
+/// IA32_RTIT_OUTPUT_BASE for a position. Address bits 6:0 are cut off.
+[[nodiscard]] constexpr auto base_of(position where) noexcept -> ia32_rtit_output_base {
+    return ia32_rtit_output_base{}.with(ia32_rtit_output_base::BasePhysAddr{wrapped{where.table}});
 }
 
 /// IA32_RTIT_OUTPUT_MASK_PTRS for a position.
+///
+/// Source: OUT-050.
 [[nodiscard]] constexpr auto mask_ptrs_of(position where) noexcept -> ia32_rtit_output_mask_ptrs {
-    using pointer = ia32_rtit_output_mask_ptrs;
-    return pointer{pointer::forced_1_mask()}.with(pointer::MaskOrTableOffset{wrapped{where.index}},
-                                                  pointer::OutputOffset{wrapped{where.offset}});
+    return {address_math::pointers_of(uint64_t{where.index}, uint64_t{where.offset})};
 }
 
 /// The physical address of the current entry, the manual's table pointer.
 ///
 /// Source: OUT-050.
 [[nodiscard]] constexpr auto table_pointer(position where) noexcept -> uint64_t {
-    return where.table + uint64_t{where.index} * sizeof(entry);
+    return address_math::table_pointer(where.table, uint64_t{where.index});
 }
 
 /// The physical address at which the next byte of trace is stored. `current` is the entry at
@@ -6352,7 +6562,7 @@ struct position {
 ///
 /// Source: OUT-053, OUT-055.
 [[nodiscard]] constexpr auto behind(position full) noexcept -> position {
-    return {full.table, (full.index + 1) & last_index, 0};
+    return {full.table, static_cast<uint32_t>(address_math::index_behind(uint64_t{full.index})), 0};
 }
 
 /// The position to which an END entry leads.
@@ -6362,9 +6572,892 @@ struct position {
     return {end_entry{end.raw}.get<end_entry::NextTable>(), 0, 0};
 }
 
+/// The position after `bytes` more bytes, at most `bytes_left`, in a region without STOP. Where
+/// they fill the region it is the next entry, which may be an END entry that leads on.
+///
+/// Source: OUT-051..053, OUT-055.
+[[nodiscard]] constexpr auto advanced(position where, entry current, uint64_t bytes) noexcept
+    -> position {
+    uint64_t const size = underlying(current.get<entry::Size>());
+    uint64_t const offset = where.offset;
+    uint64_t const index = address_math::index_after(uint64_t{where.index}, offset, bytes, size);
+    return {where.table, static_cast<uint32_t>(index),
+            static_cast<uint32_t>(
+                address_math::offset_after(offset, bytes, address_math::region_bytes(size) - 1))};
+}
+
+}  // namespace ptspec::topa
+
+// ---- ptspec/topa/table.hpp ----
+
+/// Tables of Physical Addresses, built and proved while compiling, or at run time.
+namespace ptspec {
+
+namespace build_error {
+void a_table_must_begin_at_a_multiple_of_4_KB();
+void a_region_must_be_aligned_to_its_own_size();
+void an_address_must_lie_below_the_physical_width();
+void a_table_must_have_an_output_region();
+void this_processor_takes_one_region_and_a_link_back();
+void an_interrupt_must_come_before_the_last_region();
+}  // namespace build_error
+
+namespace topa {
+
+/// A request for an output region.
+struct region {
+    uint64_t base = 0;  ///< physical address, a multiple of the size
+    region_size size = region_size::size_4K;
+    bool interrupt = false;  ///< INT: an interrupt when it is full
+    bool stop = false;       ///< STOP: no more trace when it is full
+
+    friend constexpr auto operator==(region const&, region const&) -> bool = default;
+};
+
+/// The entry for a region. Address bits 11:0 are cut off.
+[[nodiscard]] constexpr auto entry_for(region which) noexcept -> entry {
+    return entry{}.with(entry::INT{which.interrupt}, entry::STOP{which.stop},
+                        entry::Size{which.size}, entry::Base{wrapped{which.base}});
+}
+
+/// A table as it stands in memory. It has to be placed at a multiple of 4096, at the physical
+/// address it was built for.
+template <size_t Entries>
+struct table {
+    entry entries[Entries];
+
+    [[nodiscard]] static constexpr auto size() noexcept -> size_t { return Entries; }
+    friend constexpr auto operator==(table const&, table const&) -> bool = default;
+};
+
+/// What is wrong with a table, and at which entry.
+struct finding {
+    rule broken = rule::none;
+    place at{};
+
+    friend constexpr auto operator==(finding, finding) -> bool = default;
+};
+
+/// A table, or what forbids it. It is then all zero.
+template <size_t Entries>
+struct built {
+    finding why{};
+    topa::table<Entries> table{};
+
+    constexpr explicit operator bool() const noexcept { return why.broken == rule::none; }
+};
+
+/// What follows the last region of a table.
+struct ending {
+    bool is_link = false;
+    uint64_t next_table = 0;  ///< of a link
+};
+
+/// Nothing follows: the last region has STOP.
+inline constexpr ending no_link{};
+[[nodiscard]] constexpr auto link(uint64_t next_table) noexcept -> ending {
+    return {true, next_table};
+}
+
+namespace detail {
+
+constexpr auto check_table_base(uint64_t base, max_phys_addr width) noexcept -> rule {
+    return !is_aligned(base, 4096) ? rule::OUT_061
+           : !width.reaches(base)  ? rule::OUT_063
+                                   : rule::none;
+}
+
+/// The rule that a region breaks, Base bits below 4 KB included, which an entry does not have.
+constexpr auto check_region(region which, place at, limits of) noexcept -> rule {
+    return !is_aligned(which.base, 4096) ? rule::OUT_062 : broken_rule(entry_for(which), at, of);
+}
+
+/// The rule that the end of a table breaks.
+constexpr auto check_ending(ending end, bool stops, place at, limits of) noexcept -> rule {
+    if (!end.is_link) {
+        return !stops ? rule::OUT_056 : !of.many_entries ? rule::OUT_067 : rule::none;
+    }
+    rule const broken = check_table_base(end.next_table, of.width);
+    return broken != rule::none ? broken : broken_rule(link_to(end.next_table), at, of);
+}
+
+}  // namespace detail
+
+/// Writes a table of `count` regions and what follows them into `to`, which has room for `count`
+/// entries and one more for a link. This is what all builders come down to, and the form for
+/// regions whose number is known at run time only.
+///
+/// Units:  `base` is the physical address at which the table will stand.
+/// Errors: OUT-061 a table's address not a multiple of 4 KB; OUT-062 region not aligned to its
+///         size; OUT-063 an address beyond the width; OUT-066 no region; OUT-046 too many of them;
+///         OUT-071 an entry beyond the width, told of the last; OUT-056 no link, and the last region has no STOP. Without MENTRY also OUT-067 more than
+///         one region, or no link; OUT-068 a link to another table. Nothing is then written.
+/// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; OUT-043, OUT-045..047, OUT-056,
+///         OUT-060..068, OUT-071, OUT-072.
+constexpr auto write_table(limits of, uint64_t base, region const* regions, size_t count,
+                           ending end, entry* to) noexcept -> finding {
+    constexpr uint64_t most = address_math::most_entries;
+    if (count > most - (end.is_link ? 1 : 0)) { return {rule::OUT_046, {base, most - 1}}; }
+    place at{base, static_cast<uint32_t>(count)};
+    if (rule const broken = detail::check_table_base(base, of.width); broken != rule::none) {
+        return {broken, at};
+    }
+    if (count == 0) { return {rule::OUT_066, at}; }
+    place const last{base, end.is_link ? at.index : at.index - 1};
+    if (!of.width.reaches(address_math::table_pointer(base, uint64_t{last.index}))) {
+        return {rule::OUT_071, last};
+    }
+    for (at.index = 0; at.index < count; ++at.index) {
+        rule const broken = detail::check_region(regions[at.index], at, of);
+        if (broken != rule::none) { return {broken, at}; }
+    }
+    rule const broken = detail::check_ending(end, regions[count - 1].stop, at, of);
+    if (broken != rule::none) { return {broken, at}; }
+    for (size_t i = 0; i < count; ++i) { to[i] = entry_for(regions[i]); }
+    if (end.is_link) { to[count] = link_to(end.next_table); }
+    return {};
+}
+
 }  // namespace topa
 
 }  // namespace ptspec
+
+// ---- ptspec/topa/builders.hpp ----
+
+/// The usual tables. Each comes twice: `try_ring` works at run time and in templates and says what
+/// is wrong; `ring` is proved while compiling, and a mistake stops the build with its name and the
+/// numbers of table and entry.
+///
+/// The regions come in the order in which they are filled. IA32_RTIT_OUTPUT_BASE is the address of
+/// the table, IA32_RTIT_OUTPUT_MASK_PTRS begins as 7FH.
+namespace ptspec::topa {
+
+/// Where a table will stand, and what processor it is for.
+struct site {
+    uint64_t base;  ///< physical address
+    limits of;
+
+    constexpr site(uint64_t table, limits processor = {}) noexcept : base{table}, of{processor} {}
+};
+
+namespace detail {
+
+/// Stops the build with the mistake's name.
+constexpr void check_entry([[maybe_unused]] size_t table, [[maybe_unused]] size_t index,
+                           rule broken) {
+    switch (broken) {
+        case rule::none: return;
+        case rule::OUT_061: return build_error::a_table_must_begin_at_a_multiple_of_4_KB();
+        case rule::OUT_062: return build_error::a_region_must_be_aligned_to_its_own_size();
+        case rule::OUT_063:
+        case rule::OUT_071: return build_error::an_address_must_lie_below_the_physical_width();
+        case rule::OUT_067:
+        case rule::OUT_068: return build_error::this_processor_takes_one_region_and_a_link_back();
+        case rule::OUT_093: return build_error::an_interrupt_must_come_before_the_last_region();
+        default: return build_error::a_table_must_have_an_output_region();
+    }
+}
+
+/// One call an entry, so that compilers show which: g++ shows an argument as it is written, and
+/// clang 14 and 16 show no template arguments.
+template <size_t Table, size_t... Index>
+constexpr void check_entries(index_list<Index...>, finding why) {
+    (check_entry(Table, Index, why.at.index == Index ? why.broken : rule::none), ...);
+}
+
+template <size_t Entries>
+constexpr auto proved(built<Entries> const& made) -> table<Entries> {
+    check_entries<0>(make_index_list<Entries + 1>{}, made.why);
+    return made.table;
+}
+
+/// A table of regions, the last of the array excepted: it is there because no array is empty.
+template <size_t Entries, size_t Room>
+constexpr auto build(site at, region const (&regions)[Room], ending end) noexcept
+    -> built<Entries> {
+    built<Entries> made;
+    made.why = write_table(at.of, at.base, regions, Room - 1, end, made.table.entries);
+    return made;
+}
+
+}  // namespace detail
+
+// ------------------------------------------------------------------------------------ links
+
+/// The regions in order, then a link to the table at `next`: one table of a chain that grows or
+/// changes at run time.
+///
+/// Errors: OUT-061, OUT-062, OUT-063, OUT-066; without MENTRY OUT-067, OUT-068.
+/// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; OUT-043, OUT-045, OUT-047.
+template <same_as<region>... Regions>
+[[nodiscard]] constexpr auto try_linked(site at, uint64_t next, Regions... regions) noexcept
+    -> built<sizeof...(Regions) + 1> {
+    return detail::build<sizeof...(Regions) + 1>(at, {regions..., region{}}, link(next));
+}
+template <same_as<region>... Regions>
+[[nodiscard]] consteval auto linked(site at, uint64_t next, Regions... regions) {
+    return detail::proved(try_linked(at, next, regions...));
+}
+
+/// A ring: the regions in order, then a link back to the table itself. It keeps the last bytes.
+///
+/// Errors: as `try_linked`.
+/// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; OUT-047, OUT-056, PRG-128.
+template <same_as<region>... Regions>
+[[nodiscard]] constexpr auto try_ring(site at, Regions... regions) noexcept
+    -> built<sizeof...(Regions) + 1> {
+    return try_linked(at, at.base, regions...);
+}
+template <same_as<region>... Regions>
+[[nodiscard]] consteval auto ring(site at, Regions... regions) {
+    return detail::proved(try_ring(at, regions...));
+}
+
+/// A ring of one region, which every processor with ToPA takes. With `interrupt` or `stop` every
+/// such processor interrupts before the region is full, and stops when it is.
+///
+/// Errors: OUT-061, OUT-062, OUT-063.
+/// Source: OUT-100..103.
+[[nodiscard]] constexpr auto try_single_entry(site at, region which) noexcept -> built<2> {
+    return try_ring(at, which);
+}
+[[nodiscard]] consteval auto single_entry(site at, region which) {
+    return detail::proved(try_single_entry(at, which));
+}
+
+// ------------------------------------------------------------------------------------ when full
+
+/// The regions in order, STOP on the last, no link. It keeps the first bytes, and ends in the
+/// midst of a packet.
+///
+/// Errors: OUT-061, OUT-062, OUT-063, OUT-066; without MENTRY OUT-067: there STOP needs a link,
+///         too, see `try_single_entry`.
+/// Source: OUT-045, OUT-080, PRG-128.
+template <same_as<region>... Regions>
+[[nodiscard]] constexpr auto try_stop_on_full(site at, Regions... regions) noexcept {
+    constexpr size_t count = sizeof...(Regions);
+    region wanted[count + 1] = {regions..., region{}};
+    if (count != 0) { wanted[count - 1].stop = true; }
+    return detail::build < count == 0 ? 1 : count > (at, wanted, no_link);
+}
+template <same_as<region>... Regions>
+[[nodiscard]] consteval auto stop_on_full(site at, Regions... regions) {
+    return detail::proved(try_stop_on_full(at, regions...));
+}
+
+/// A ring with INT on the region before the last: while the interrupt is handled, trace goes into
+/// the last. It loses bytes when the handler comes later than that.
+///
+/// Errors: as `try_ring`; OUT-093 fewer than two regions.
+/// Source: OUT-093, PRG-128.
+template <same_as<region>... Regions>
+[[nodiscard]] constexpr auto try_interrupt_on_full(site at, Regions... regions) noexcept
+    -> built<sizeof...(Regions) + 1> {
+    constexpr size_t count = sizeof...(Regions);
+    if constexpr (count < 2) {
+        return {.why = {rule::OUT_093, {at.base, count}}};
+    } else {
+        region wanted[count + 1] = {regions..., region{}};
+        wanted[count - 2].interrupt = true;
+        return detail::build<count + 1>(at, wanted, link(at.base));
+    }
+}
+template <same_as<region>... Regions>
+[[nodiscard]] consteval auto interrupt_on_full(site at, Regions... regions) {
+    return detail::proved(try_interrupt_on_full(at, regions...));
+}
+
+/// INT on the region before the last, INT and STOP on the last, no link: nothing is overwritten
+/// when the handler comes late.
+///
+/// Errors: as `try_stop_on_full`; OUT-093 fewer than two regions.
+/// Source: OUT-083, OUT-093, PRG-128.
+template <same_as<region>... Regions>
+[[nodiscard]] constexpr auto try_interrupt_and_stop(site at, Regions... regions) noexcept
+    -> built<sizeof...(Regions) == 0 ? 1 : sizeof...(Regions)> {
+    constexpr size_t count = sizeof...(Regions);
+    if constexpr (count < 2) {
+        return {.why = {rule::OUT_093, {at.base, count}}};
+    } else {
+        region wanted[count + 1] = {regions..., region{}};
+        wanted[count - 2].interrupt = true;
+        wanted[count - 1].interrupt = true;
+        wanted[count - 1].stop = true;
+        return detail::build<count>(at, wanted, no_link);
+    }
+}
+template <same_as<region>... Regions>
+[[nodiscard]] consteval auto interrupt_and_stop(site at, Regions... regions) {
+    return detail::proved(try_interrupt_and_stop(at, regions...));
+}
+
+// ------------------------------------------------------------------------------------ chains
+
+/// A request for one table of a chain.
+template <size_t Count>
+struct part {
+    site at;
+    region regions[Count];
+};
+template <same_as<region>... Regions>
+    requires(sizeof...(Regions) != 0)
+[[nodiscard]] constexpr auto table_at(site at, Regions... regions) noexcept
+    -> part<sizeof...(Regions)> {
+    return {at, {regions...}};
+}
+
+namespace detail {
+
+template <size_t Number, size_t Entries>
+struct numbered_table {
+    topa::table<Entries> table{};
+
+    friend constexpr auto operator==(numbered_table const&, numbered_table const&)
+        -> bool = default;
+};
+template <size_t Number, size_t Entries>
+constexpr auto table_of(numbered_table<Number, Entries>& one) noexcept -> table<Entries>& {
+    return one.table;
+}
+template <size_t Number, size_t Entries>
+constexpr auto table_of(numbered_table<Number, Entries> const& one) noexcept
+    -> table<Entries> const& {
+    return one.table;
+}
+
+template <class Numbers, size_t... Entries>
+struct numbered_tables;
+template <size_t... Number, size_t... Entries>
+struct numbered_tables<index_list<Number...>, Entries...> : numbered_table<Number, Entries>... {
+    friend constexpr auto operator==(numbered_tables const&, numbered_tables const&)
+        -> bool = default;
+};
+
+}  // namespace detail
+
+/// The tables of a chain. Each has to be placed at the physical address it was built for.
+template <size_t... Entries>
+struct tables : detail::numbered_tables<make_index_list<sizeof...(Entries)>, Entries...> {
+    /// The table with a number, from 0.
+    template <size_t Number>
+    [[nodiscard]] constexpr auto get() const noexcept -> auto const& {
+        return detail::table_of<Number>(*this);
+    }
+    friend constexpr auto operator==(tables const&, tables const&) -> bool = default;
+};
+
+/// A chain, or what forbids it.
+template <size_t... Entries>
+struct built_chain {
+    finding why{};
+    size_t number = 0;  ///< of the table at fault
+    topa::tables<Entries...> tables{};
+
+    constexpr explicit operator bool() const noexcept { return why.broken == rule::none; }
+};
+
+namespace detail {
+
+template <size_t... Number, size_t... Count>
+constexpr auto build_chain(index_list<Number...>, part<Count> const&... parts) noexcept
+    -> built_chain<(Count + 1)...> {
+    constexpr size_t last = sizeof...(Count) - 1;
+    uint64_t const bases[] = {parts.at.base...};
+    built_chain<(Count + 1)...> made;
+    auto const write = [&](size_t number, auto const& wanted, size_t count, entry* to) {
+        if (!made) { return; }
+        uint64_t const next = bases[number == last ? 0 : number + 1];
+        made.why = write_table(wanted.at.of, wanted.at.base, wanted.regions, count, link(next), to);
+        made.number = number;
+    };
+    (write(Number, parts, Count, table_of<Number>(made.tables).entries), ...);
+    return made ? made : built_chain<(Count + 1)...>{.why = made.why, .number = made.number};
+}
+
+template <size_t... Number, size_t... Entries>
+constexpr auto proved(index_list<Number...>, built_chain<Entries...> const& made)
+    -> tables<Entries...> {
+    (check_entries<Number>(make_index_list<Entries>{},
+                           made.number == Number ? made.why : finding{}),
+     ...);
+    return made.tables;
+}
+
+}  // namespace detail
+
+/// A chain of tables, each linked to the next and the last to the first:
+/// `try_chain(table_at(0x1000, one, two), table_at(0x2000, three))`.
+///
+/// Errors: as `try_linked`, of the first table that has one.
+/// Source: OUT-047, OUT-142, PRG-128.
+template <size_t... Count>
+    requires(sizeof...(Count) != 0)
+[[nodiscard]] constexpr auto try_chain(part<Count> const&... parts) noexcept
+    -> built_chain<(Count + 1)...> {
+    return detail::build_chain(make_index_list<sizeof...(Count)>{}, parts...);
+}
+template <size_t... Count>
+    requires(sizeof...(Count) != 0)
+[[nodiscard]] consteval auto chain(part<Count>... parts) {
+    return detail::proved(make_index_list<sizeof...(Count)>{}, try_chain(parts...));
+}
+
+}  // namespace ptspec::topa
+
+// ---- ptspec/topa/cover.hpp ----
+
+/// Regions for pages that somebody else chose.
+namespace ptspec::topa {
+
+/// What `cover` came to.
+struct covered {
+    size_t regions = 0;        ///< how many were given out
+    rule broken = rule::none;  ///< what forbids it
+    size_t page = 0;           ///< the number of the page that is at fault
+
+    constexpr explicit operator bool() const noexcept { return broken == rule::none; }
+    friend constexpr auto operator==(covered, covered) -> bool = default;
+};
+
+/// The largest region that begins at an address and has at most that many bytes, at least 4 KB.
+///
+/// Source: OUT-041, OUT-042.
+[[nodiscard]] constexpr auto largest_region(uint64_t base, uint64_t most_bytes) noexcept -> region {
+    unsigned const by_room = highest_bit(most_bytes | 4096);
+    unsigned const by_base = base == 0 ? by_room : lowest_bit(base | uint64_t{1} << 27);
+    unsigned const bit = by_room < by_base ? by_room : by_base;
+    return {.base = base, .size = static_cast<region_size>((bit < 27 ? bit : 27) - 12)};
+}
+
+/// Calls `take(region)` with the fewest regions that consist of exactly these pages of 4 KB in this
+/// order, which is the order in which they are filled: where the order is free, sort the pages
+/// first. Pages that follow each other in memory are joined, and each region is aligned to its
+/// size.
+///
+/// Units:  `pages` are physical addresses.
+/// Errors: OUT-062 a page that is not at a multiple of 4 KB; OUT-063 a page beyond the width. No
+///         region is then given out.
+/// Source: OUT-041, OUT-042, OUT-141.
+template <class Take>
+constexpr auto cover(uint64_t const* pages, size_t count, max_phys_addr width, Take&& take) noexcept
+    -> covered {
+    for (size_t i = 0; i < count; ++i) {
+        if (!is_aligned(pages[i], 4096)) { return {0, rule::OUT_062, i}; }
+        if (!width.reaches(pages[i])) { return {0, rule::OUT_063, i}; }
+    }
+    covered done;
+    for (size_t i = 0; i < count;) {
+        size_t run = 1;
+        while (i + run < count && pages[i + run] - pages[i] == run * uint64_t{4096}) { ++run; }
+        for (uint64_t left = run * uint64_t{4096}, at = pages[i]; left != 0;) {
+            region const next = largest_region(at, left);
+            take(next);
+            ++done.regions;
+            at += bytes_in(next.size);
+            left -= bytes_in(next.size);
+        }
+        i += run;
+    }
+    return done;
+}
+
+}  // namespace ptspec::topa
+
+// ---- ptspec/topa/marks.hpp ----
+
+/// INT and STOP for a ring that is read while it is written.
+namespace ptspec::topa {
+
+/// Where a reader of a ring is, in numbers of regions.
+struct ring_marks {
+    size_t unread = 0;   ///< the region at which bytes begin that nobody has read yet
+    size_t wake_up = 0;  ///< the region that interrupts when it is full, so that they are read
+};
+
+/// Marks the regions of a ring, `count` entries in the order in which they are filled: STOP and INT
+/// on the region before the unread bytes, so that none of them is overwritten, INT on the one that
+/// wakes the reader up, and neither on any other. For use while TraceEn is 0, before every start.
+/// Where a table holds one region only, that has both: its interrupt comes early.
+///
+/// Errors: false where a number is none of a region; nothing is then changed.
+/// Source: OUT-093, OUT-094.
+[[nodiscard]] constexpr auto place_marks(entry* regions, size_t count, ring_marks where) noexcept
+    -> bool {
+    if (where.unread >= count || where.wake_up >= count) { return false; }
+    size_t const last_free = (where.unread == 0 ? count : where.unread) - 1;
+    for (size_t i = 0; i < count; ++i) {
+        bool const stops = i == last_free;
+        regions[i] = regions[i].with(entry::STOP{stops}, entry::INT{stops || i == where.wake_up});
+    }
+    return true;
+}
+
+}  // namespace ptspec::topa
+
+// ---- ptspec/topa/restricted.hpp ----
+
+/// Memory that trace may not be stored into.
+namespace ptspec::topa {
+
+/// Physical addresses from `first` to `last`, both among them. None when `last` is lower.
+struct address_span {
+    uint64_t first = 0;
+    uint64_t last = 0;
+};
+
+/// Addresses from one on that are all restricted, or all not.
+struct stretch {
+    bool restricted = false;
+    uint64_t last = 0;  ///< the last of them
+};
+
+/// The SMRR range of a processor, and what else its platform protects in the same way.
+///
+/// Source: SDM vol. 3, "Restricted Memory Access"; OUT-110, OUT-114, OUT-116.
+struct restricted_memory {
+    reg::ia32_smrr_physbase smrr_physbase{};
+    reg::ia32_smrr_physmask smrr_physmask{};
+    address_span const* extra = nullptr;  ///< borrowed
+    size_t extra_count = 0;
+
+    /// True when nothing is restricted.
+    [[nodiscard]] constexpr auto is_empty() const noexcept -> bool {
+        return extra_count == 0 && !smrr_physmask.get<reg::ia32_smrr_physmask::Valid>();
+    }
+
+    /// Whether an address is restricted, and how far at least the answer holds.
+    ///
+    /// Source: OUT-110, OUT-116, OUT-144.
+    [[nodiscard]] constexpr auto stretch_from(uint64_t address) const noexcept -> stretch {
+        stretch found{false, ~uint64_t{0}};
+        if (is_empty()) { return found; }
+        auto const until = [&](uint64_t last) {
+            if (last < found.last) { found.last = last; }
+        };
+        constexpr uint64_t below_4G = low_bits(32);
+        if (smrr_physmask.get<reg::ia32_smrr_physmask::Valid>() && address <= below_4G) {
+            // No bit below the lowest of the mask is compared.
+            uint64_t const mask = smrr_physmask.get<reg::ia32_smrr_physmask::PhysMask>();
+            uint64_t const base = smrr_physbase.get<reg::ia32_smrr_physbase::PhysBase>();
+            found.restricted = ((address ^ base) & mask) == 0;
+            until(address | (mask == 0 ? below_4G : (mask & (0 - mask)) - 1));
+        }
+        for (size_t i = 0; i < extra_count; ++i) {
+            auto const& one = extra[i];
+            if (one.last < one.first || one.last < address) { continue; }
+            if (address < one.first) {
+                until(one.first - 1);
+            } else {
+                found.restricted = true;
+                until(one.last);
+            }
+        }
+        return found;
+    }
+
+    /// True when one of the bytes, at least one, from an address on is restricted.
+    [[nodiscard]] constexpr auto touches(uint64_t address, uint64_t bytes) const noexcept -> bool {
+        if (is_empty()) { return false; }
+        for (;;) {
+            auto const here = stretch_from(address);
+            if (here.restricted) { return true; }
+            uint64_t const behind = here.last - address;
+            if (behind >= bytes - 1) { return false; }
+            bytes -= behind + 1;
+            address = here.last + 1;
+        }
+    }
+};
+
+/// True when bytes, at least one, from an address on lie in the page of the local APIC. The
+/// processor signals no error for them; what becomes of them is undefined.
+///
+/// Source: SDM vol. 3, "Restricted Memory Access"; OUT-113.
+[[nodiscard]] constexpr auto touches(reg::ia32_apic_base apic, uint64_t address,
+                                     uint64_t bytes) noexcept -> bool {
+    if (!apic.get<reg::ia32_apic_base::EN>()) { return false; }
+    uint64_t const page = apic.get<reg::ia32_apic_base::ApicBase>();
+    return address > page ? address - page < 4096 : page - address < bytes;
+}
+
+}  // namespace ptspec::topa
+
+// ---- ptspec/topa/walk.hpp ----
+
+/// Going along a chain of tables in memory, as the trace unit does and as readers of a trace do.
+///
+/// The tables may be anybody's: every walk has a bound of its own.
+namespace ptspec::topa {
+
+/// Where the trace unit is when it has come to an entry.
+struct arrival {
+    position where{};          ///< END entries followed; or the entry that cannot be taken
+    entry current{};           ///< the entry there, where it was read
+    rule broken = rule::none;  ///< what makes it an operational error
+    port_fault fault{};        ///< it could not be read: nothing is decided yet
+
+    /// True when the entry is a region into which trace can go.
+    constexpr explicit operator bool() const noexcept { return broken == rule::none && !fault; }
+};
+
+/// Comes to an entry, and through an END to the first entry of the next table. No END leads to
+/// another, so at most two entries are read, each once.
+///
+/// Errors: OUT-061 table not at a multiple of 4 KB; OUT-071 entry beyond MAXPHYADDR; OUT-091 entry
+///         in restricted memory; the rules that the entry breaks at its place.
+/// Source: SDM vol. 3, "ToPA Errors", "Restricted Memory Access"; OUT-047, OUT-050, OUT-054,
+///         OUT-057, OUT-060..068, OUT-071, OUT-091, OUT-112.
+template <memory_port Memory>
+[[gnu::always_inline]]  // so that what was found need not go through memory
+[[nodiscard]] constexpr auto
+arrive(Memory& memory, position where, limits of, restricted_memory const& around = {}) noexcept
+    -> arrival {
+    for (;;) {
+        uint64_t const address = table_pointer(where);
+        rule const misplaced = !is_aligned(where.table, 4096)           ? rule::OUT_061
+                               : !of.width.reaches(address)             ? rule::OUT_071
+                               : around.touches(address, sizeof(entry)) ? rule::OUT_091
+                                                                        : rule::none;
+        if (misplaced != rule::none) { return {.where = where, .broken = misplaced}; }
+        auto const word = memory.load(address);
+        if (!word) { return {.where = where, .fault = {true, address}}; }
+        entry const current{word.value};
+        rule const broken = broken_rule(current, {where.table, where.index}, of);
+        if (broken != rule::none || !current.get<entry::END>()) {
+            return {.where = where, .current = current, .broken = broken};
+        }
+        where = through(current);
+    }
+}
+
+/// Comes to the position from which tracing is enabled. The offset has to lie in the region, unless
+/// an END was followed: then it is 0.
+///
+/// Errors: as `arrive`; OUT-064 offset outside the region.
+/// Source: OUT-006, OUT-057, OUT-058, OUT-064.
+template <memory_port Memory>
+[[gnu::always_inline]]  // as above
+[[nodiscard]] constexpr auto
+enter(Memory& memory, position where, limits of, restricted_memory const& around = {}) noexcept
+    -> arrival {
+    auto at = arrive(memory, where, of, around);
+    if (at && bytes_left(at.where, at.current) == 0) { at.broken = rule::OUT_064; }
+    return at;
+}
+
+// ------------------------------------------------------------------------------------ distances
+
+/// How far it is from one position to another.
+struct distance {
+    bool reached = false;
+    uint64_t bytes = 0;        ///< between them; what was walked over where it was not reached
+    rule broken = rule::none;  ///< an entry on the way that cannot be taken
+    port_fault fault{};
+
+    constexpr explicit operator bool() const noexcept { return reached; }
+};
+
+/// The bytes of trace between two positions along a chain of tables: how much was written since
+/// `from`, when the trace unit stands at `to` and came there without wrapping more than once. The
+/// two being equal is no distance, not a whole ring.
+///
+/// Units:  `most_regions` bounds the walk.
+/// Errors: not reached: the rule of an entry on the way, a failing port, or neither where the bound
+///         came first.
+/// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; OUT-053..055, PRG-129, PRG-143.
+template <memory_port Memory>
+[[nodiscard]] constexpr auto bytes_between(Memory& memory, position from, position to, limits of,
+                                           uint64_t most_regions = 0x1'0000) noexcept -> distance {
+    distance gone;
+    for (uint64_t i = 0; i <= most_regions; ++i) {
+        auto const at = arrive(memory, from, of);
+        if (!at) { return {false, gone.bytes, at.broken, at.fault}; }
+        from = at.where;
+        if (from.table == to.table && from.index == to.index && from.offset <= to.offset) {
+            return {true, gone.bytes + (to.offset - from.offset), rule::none, {}};
+        }
+        gone.bytes += bytes_left(from, at.current);
+        from = behind(from);
+    }
+    return gone;
+}
+
+// ------------------------------------------------------------------------------------ tables
+
+/// What comes after the entries of a table.
+enum class table_end : uint8_t {
+    link,        ///< END: another table, or the same
+    stop,        ///< STOP: no more trace
+    wraps,       ///< the last entry that a table can have: the first follows
+    too_far,     ///< the bound of the walk: no END and no STOP before it
+    unreadable,  ///< the memory port failed
+};
+
+/// How a walk over the entries of a table ended.
+struct table_walk {
+    table_end how = table_end::link;
+    place last{};             ///< the entry at which it ended
+    uint64_t next_table = 0;  ///< of a link
+};
+
+/// Calls `visit(place, entry)` for the entries of a table, from the first to the first END or STOP,
+/// whatever else is wrong with them. At most `most_entries` are read, each once; 512 fill a page.
+///
+/// Source: OUT-045, OUT-055, OUT-056.
+template <memory_port Memory, class Visit>
+constexpr auto for_each_entry(Memory& memory, uint64_t table, uint64_t most_entries,
+                              Visit&& visit) noexcept -> table_walk {
+    place at{table, 0};
+    for (uint64_t i = 0; i < most_entries; ++i, ++at.index) {
+        auto const word = memory.load(address_math::table_pointer(table, i));
+        if (!word) { return {table_end::unreadable, at, 0}; }
+        entry const current{word.value};
+        visit(at, current);
+        if (current.get<entry::END>()) { return {table_end::link, at, through(current).table}; }
+        if (current.get<entry::STOP>()) { return {table_end::stop, at, 0}; }
+        if (i == last_index) { return {table_end::wraps, at, 0}; }
+    }
+    return {table_end::too_far, at, 0};
+}
+
+/// The shape of a chain of tables.
+struct chain_shape {
+    uint64_t tables = 0;   ///< how many different ones there are, as far as was looked
+    bool closes = false;   ///< the last links to an earlier one, or to itself
+    uint64_t back_to = 0;  ///< the number of that table, from 0
+};
+
+/// How many tables a chain has, and where it closes. At most `most_tables` are looked at, some of
+/// them up to three times.
+///
+/// Source: OUT-047.
+template <memory_port Memory>
+[[nodiscard]] constexpr auto shape_of_chain(Memory& memory, uint64_t first,
+                                            uint64_t most_entries = 512,
+                                            uint64_t most_tables = 0x1'0000) noexcept
+    -> chain_shape {
+    auto const next = [&](uint64_t& table) {
+        auto const walk = for_each_entry(memory, table, most_entries, [](place, entry) {});
+        if (walk.how == table_end::wraps) { return true; }
+        table = walk.next_table;
+        return walk.how == table_end::link;
+    };
+    // Brent's algorithm: `far` walks on, and meets `kept` once it has gone round.
+    uint64_t kept = first;
+    uint64_t far = first;
+    uint64_t around = 0;
+    uint64_t limit = 1;
+    for (uint64_t tables = 1;; ++tables) {
+        if (!next(far)) { return {tables, false, 0}; }
+        ++around;
+        if (far == kept) { break; }
+        if (tables >= most_tables) { return {most_tables, false, 0}; }
+        if (around == limit) {
+            kept = far;
+            limit *= 2;
+            around = 0;
+        }
+    }
+    // Two that are `around` tables apart meet where the loop begins.
+    uint64_t before = 0;
+    uint64_t near_one = first;
+    far = first;
+    for (uint64_t i = 0; i < around; ++i) { (void)next(far); }
+    for (; near_one != far && before < most_tables; ++before) {
+        (void)next(near_one);
+        (void)next(far);
+    }
+    return {before + around, true, before};
+}
+
+}  // namespace ptspec::topa
+
+// ---- ptspec/topa/validate.hpp ----
+
+/// The rules of the builders, for tables that stand in memory: those of a guest, or of a driver at
+/// run time. Every finding is told, not only the first that tracing would meet.
+namespace ptspec::topa {
+
+/// Calls `found(finding)` with every rule that the entries of a table break, from the first to the
+/// first END or STOP, by entry and then by number.
+///
+/// Units:  `most_entries` is how many the table has room for: 512 in a page.
+/// Errors: OUT-061, OUT-063 the table's own address, told of entry 0; OUT-056 neither END nor STOP
+///         in the room, told of the entry behind it; OUT-071 an entry beyond MAXPHYADDR; the rules
+///         of entries. Where the port fails the result says so, and nothing is told of what
+///         follows.
+/// Source: SDM vol. 3, "ToPA Errors"; OUT-056, OUT-060..072.
+template <memory_port Memory, class Found>
+constexpr auto validate(Memory& memory, uint64_t table, limits of, Found&& found,
+                        uint64_t most_entries = 512) noexcept -> table_walk {
+    auto const tell = [&](place at) {
+        return [&found, at](rule broken) { found(finding{broken, at}); };
+    };
+    find_broken_rules_of_base(link_to(table), table, of.width, tell({table, 0}));
+    auto const visit = [&](place at, entry current) {
+        find_broken_rules(current, at, of, tell(at));
+        // An entry beyond the width in a table that begins below it.
+        bool const beyond = !of.width.reaches(table_pointer({table, at.index, 0}));
+        if (beyond && of.width.reaches(table)) { tell(at)(rule::OUT_071); }
+    };
+    auto const walk = for_each_entry(memory, table, most_entries, visit);
+    if (walk.how == table_end::too_far) { tell(walk.last)(rule::OUT_056); }
+    return walk;
+}
+
+/// How the validation of a chain ended.
+struct chain_walk {
+    uint64_t tables = 0;  ///< how many were looked at
+    table_walk last{};    ///< the last of them
+};
+
+/// Calls `found(finding)` with every rule that the tables of a chain break, each table once, in the
+/// order of the links.
+///
+/// Units:  `most_entries` is how many each table has room for; `most_tables` bounds the chain, and
+///         so does a table that the port cannot read.
+/// Errors: as `validate`.
+/// Source: OUT-047, OUT-072.
+template <memory_port Memory, class Found>
+constexpr auto validate_chain(Memory& memory, uint64_t first, limits of, Found&& found,
+                              uint64_t most_entries = 512, uint64_t most_tables = 0x1'0000) noexcept
+    -> chain_walk {
+    auto const shape = shape_of_chain(memory, first, most_entries, most_tables);
+    chain_walk gone;
+    for (uint64_t table = first; gone.tables < shape.tables; table = gone.last.next_table) {
+        gone.last = validate(memory, table, of, found, most_entries);
+        ++gone.tables;
+        if (gone.last.how != table_end::link) { break; }
+    }
+    return gone;
+}
+
+/// What output can hit next to the table that names it.
+struct surroundings {
+    restricted_memory restricted{};
+    reg::ia32_apic_base apic{};
+};
+
+/// Calls `found` with what a region does that is no error, and yet no good, in the order of the
+/// rules' numbers.
+///
+/// Errors: OUT-070 the region begins at 0, or covers some of the page of its entry; OUT-111 it
+///         overlaps restricted memory; OUT-113 it overlaps the page of the local APIC.
+/// Source: SDM vol. 3, "Restricted Memory Access"; OUT-070, OUT-111, OUT-113.
+template <class Found>
+constexpr void find_warnings(entry which, place at, surroundings const& around,
+                             Found&& found) noexcept {
+    if (which.get<entry::END>()) { return; }
+    uint64_t const base = which.get<entry::Base>();
+    uint64_t const size = bytes_in(which.get<entry::Size>());
+    uint64_t const page = align_down(table_pointer({at.table, at.index, 0}), 4096);
+    bool const covers = base > page ? base - page < 4096 : page - base < size;
+    if (base == 0 || covers) { found(rule::OUT_070); }
+    if (around.restricted.touches(base, size)) { found(rule::OUT_111); }
+    if (touches(around.apic, base, size)) { found(rule::OUT_113); }
+}
+
+}  // namespace ptspec::topa
 
 // ---- ptspec/packet/kind.hpp ----
 
@@ -10198,6 +11291,618 @@ private:
 };
 
 }  // namespace ptspec::trace
+
+// ---- ptspec/engine/output_options.hpp ----
+
+namespace ptspec::engine {
+
+/// What happens to trace that would go into restricted memory.
+///
+/// Source: OUT-111.
+enum class restricted_access : uint8_t {
+    drop,   ///< the bytes are lost, and output goes on behind that memory
+    error,  ///< an operational error when the pointer comes there
+};
+
+/// What a processor, or its platform, decides about output and the manual does not.
+struct output_options {
+    topa::restricted_memory restricted{};
+    restricted_access when_restricted = restricted_access::drop;
+    /// Where a table holds a single region: how many bytes before the region is full its interrupt
+    /// comes. At least one byte is stored first. Source: OUT-101, OUT-104 (UNCONFIRMED figure).
+    uint32_t pmi_lead_bytes = 512;
+};
+
+}  // namespace ptspec::engine
+
+// ---- ptspec/engine/written.hpp ----
+
+namespace ptspec::engine {
+
+/// What became of bytes that were written.
+struct written {
+    size_t taken = 0;  ///< from the front; the others are still the caller's, see `why_not_all`
+    uint64_t stored = 0;
+    uint64_t lost = 0;
+    uint64_t pmis = 0;   ///< interrupts that were raised
+    uint64_t first = 0;  ///< the address of the first byte that had one, dropped ones included
+    uint64_t last = 0;
+    bool had_address = false;
+    port_fault why_not_all{};  ///< at address 0 where a fabric has no room
+
+    constexpr explicit operator bool() const noexcept { return !why_not_all; }
+
+    /// Counts bytes, at least one, that were taken, and stored from an address on.
+    constexpr void count_stored(uint64_t address, uint64_t count) noexcept {
+        first = had_address ? first : address;
+        last = address + count - 1;
+        had_address = true;
+        stored += count;
+        taken += static_cast<size_t>(count);
+    }
+    friend constexpr auto operator==(written const&, written const&) -> bool = default;
+};
+
+}  // namespace ptspec::engine
+
+// ---- ptspec/engine/output_state.hpp ----
+
+namespace ptspec::engine {
+
+/// What output knows between two bytes: where it is, and what lies ahead. The base of `output`,
+/// which moves it on.
+///
+/// Source: OUT-005, OUT-006, OUT-021, OUT-028, OUT-050, OUT-051, OUT-056..058, OUT-080.
+class output_state {
+public:
+    /// Brings the two output MSRs up to date.
+    constexpr void sync(access::msr_state& now) const noexcept {
+        if (phase_ == phase::off || scheme_ == cpu::output_scheme::fabric) { return; }
+        if (scheme_ == cpu::output_scheme::single_range) {
+            now.output_mask_ptrs = now.output_mask_ptrs.with(
+                access::ia32_rtit_output_mask_ptrs::OutputOffset{wrapped{offset()}});
+            return;
+        }
+        now.output_base = topa::base_of(at_);
+        now.output_mask_ptrs = topa::mask_ptrs_of({at_.table, at_.index, offset()});
+    }
+
+    /// TraceEn has fallen. What was taken is in memory, and the MSRs are exact.
+    constexpr void stop(access::msr_state& now) noexcept {
+        sync(now);
+        phase_ = phase::off;
+        leave_run();
+    }
+
+    /// The rule by which output ended by itself since `start`: none while it has not.
+    [[nodiscard]] constexpr auto why() const noexcept -> rule { return why_; }
+
+protected:
+    enum class phase : uint8_t {
+        off,       ///< nothing goes out: TraceEn is 0, or an error or STOP ended output
+        at_entry,  ///< the entry at the position has to be read
+        running,
+    };
+    static constexpr uint64_t no_offset = ~uint64_t{0};
+    static constexpr uint64_t marks =
+        topa::entry{}.with(topa::entry::INT{true}, topa::entry::STOP{true}).raw;
+
+    // A region is cut into runs: stretches in which nothing has to be decided. `room_` is 0 unless
+    // there is one, and else what is left of it; `in_place_` is where its next byte goes, or null
+    // when its bytes go through the port, to a fabric, or nowhere.
+    uint64_t room_ = 0;
+    uint8_t* in_place_ = nullptr;
+    uint64_t run_end_ = 0;         ///< an offset
+    uint64_t base_ = 0;            ///< of the region
+    uint64_t size_ = 0;            ///< of the region
+    uint64_t pmi_at_ = no_offset;  ///< the offset at which an interrupt comes before the end
+    topa::position at_{};          ///< its offset only while there is no run
+    topa::entry current_{};
+    uint8_t const* next_entry_ = nullptr;  ///< the one behind the current, where some are ahead
+    uint64_t entries_ahead_ = 0;
+    topa::limits of_{};
+    output_options how_{};
+    cpu::output_scheme scheme_ = cpu::output_scheme::single_range;
+    phase phase_ = phase::off;
+    uint64_t no_region_ = 0;  ///< the bits of entries that are no region, or need a closer look
+    bool asks_ = false;       ///< interrupts may come early, or memory may be restricted
+    bool fills_ = false;  ///< the run goes to the end of a region after which nothing has to happen
+    bool drops_ = false;  ///< the run lies in restricted memory
+    bool keeps_pmi_ = false;
+    rule why_ = rule::none;
+
+    [[nodiscard]] constexpr auto offset() const noexcept -> uint32_t {
+        return room_ == 0 ? at_.offset : static_cast<uint32_t>(run_end_ - room_);
+    }
+    [[nodiscard]] constexpr auto store_address() const noexcept -> uint64_t {
+        return base_ + (run_end_ - room_);
+    }
+
+    /// True when the rest of the region can be filled in place, and nothing happens then but that
+    /// the next entry follows. Bytes that go over that entry have to be there before it is read.
+    [[nodiscard]] constexpr auto can_fill() const noexcept -> bool {
+        if (__builtin_is_constant_evaluated() || !fills_ || entries_ahead_ == 0) { return false; }
+        uint64_t const distance = reinterpret_cast<uintptr_t>(next_entry_) -
+                                  reinterpret_cast<uintptr_t>(in_place_) + sizeof(topa::entry);
+        return distance >= room_ + sizeof(topa::entry);
+    }
+
+    /// Finds out how many entries behind the current one can be read without further questions:
+    /// they stand in this program's memory, in the same table, below 2^MAXPHYADDR, and no byte of
+    /// them is restricted.
+    template <memory_port Memory>
+    constexpr void look_ahead(Memory& memory) noexcept {
+        if constexpr (mapped_memory_port<Memory>) {
+            uint64_t const here = topa::table_pointer(at_);
+            byte_window const table = memory.window(here);
+            uint64_t bytes = table.size;
+            auto const until = [&](uint64_t last) {
+                if (last - here < bytes) { bytes = last - here + 1; }
+            };
+            until(topa::table_pointer({at_.table, topa::last_index, 0}) | 7);
+            until(low_bits(of_.width.bits));
+            until(how_.restricted.stretch_from(here).last);
+            if (bytes < 2 * sizeof(topa::entry)) { return; }
+            next_entry_ = table.first + sizeof(topa::entry);
+            entries_ahead_ = bytes / sizeof(topa::entry) - 1;
+        }
+    }
+
+    constexpr void leave_run() noexcept {
+        at_.offset = offset();
+        room_ = 0;
+        in_place_ = nullptr;
+        fills_ = false;
+    }
+
+    /// Output has ended by a rule. TriggerEn drops at once.
+    constexpr void end(access::msr_state& now, rule why) noexcept {
+        using status = access::ia32_rtit_status;
+        why_ = why;
+        stop(now);
+        now.status = now.status.with(status::TriggerEn{false});
+    }
+    constexpr void fail(access::msr_state& now, rule why) noexcept {
+        end(now, why);
+        now.status = now.status.with(access::ia32_rtit_status::Error{true});
+    }
+
+    template <memory_port Memory>
+    constexpr void raise(access::msr_state& now, Memory& memory, written& done) const noexcept {
+        ++done.pmis;
+        now.perf_global_status = now.perf_global_status.with(
+            reg::ia32_perf_global_status::Trace_ToPA_PMI{true});
+        if (keeps_pmi_) {
+            now.status = now.status.with(access::ia32_rtit_status::PendToPAPMI{true});
+        }
+        if constexpr (pmi_port<Memory>) { memory.raise(); }
+    }
+};
+
+}  // namespace ptspec::engine
+
+// ---- ptspec/engine/output.hpp ----
+
+/// Where every byte of trace goes, and what stops it from going there.
+namespace ptspec::engine {
+
+/// The output of a logical processor: single range, ToPA or fabric. A value; whoever has one also
+/// has the MSRs, which it changes as the processor does, and the memory port through which it
+/// stores.
+///
+/// The position is settled at once, as if nothing were buffered: with the byte that fills a region,
+/// the next entry has been read, and status and interrupts are there. The two output MSRs are
+/// brought up to date by `sync`, by `stop` and by what ends output.
+///
+/// The port for memory may also be a `fabric_port`, to which a fabric's bytes then go, and a
+/// `pmi_port`, in which every interrupt is then raised as it comes.
+///
+/// A failing port loses and repeats nothing. `write` says how many bytes it took; the next `write`,
+/// with the others, or `resume`, does again what failed.
+///
+/// Shape:  n bytes written at once do what they do one by one.
+/// Errors: an operational error sets STATUS.Error, and `why` tells its rule: OUT-022..024,
+///         OUT-060..068, OUT-071, OUT-091, OUT-111. ToPA STOP sets STATUS.Stopped: OUT-080.
+/// Source: SDM vol. 3, "Trace Output"; OUT-001, OUT-002, OUT-005..008, OUT-020..030, OUT-050..058,
+///         OUT-060..071, OUT-080..088, OUT-091, OUT-100..104, OUT-110..117, OUT-120, OUT-121,
+///         OUT-131, OUT-133, OUT-151..153, PRG-080..090, PRG-095, PRG-096, PRG-180.
+class output : public output_state {
+public:
+    /// TraceEn has risen, by whatever set it in `now`. Without TriggerEn nothing is checked, and
+    /// every byte is lost.
+    template <memory_port Memory>
+    constexpr auto start(cpu::capabilities const& of, access::msr_state& now, Memory& memory,
+                         output_options const& how = {}) noexcept -> port_fault {
+        using ctl = access::ia32_rtit_ctl;
+        *this = {};
+        how_ = how;
+        of_ = {of.max_phys_addr(), of.has_topa_of_many_entries()};
+        asks_ = !of_.many_entries || !how.restricted.is_empty();
+        no_region_ = of_.many_entries ? topa::bits_of_no_region(of_.width) : ~uint64_t{0};
+        keeps_pmi_ = of.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::INJECTPSBPMI>() &&
+                     now.ctl.get<ctl::InjectPsbPmiOnEnable>();
+        if (!now.status.get<access::ia32_rtit_status::TriggerEn>()) { return {}; }
+        scheme_ = now.ctl.get<ctl::FabricEn>() ? cpu::output_scheme::fabric
+                  : now.ctl.get<ctl::ToPA>()   ? cpu::output_scheme::topa
+                                               : cpu::output_scheme::single_range;
+        at_ = topa::position_in(now.output_base, now.output_mask_ptrs);
+        phase_ = scheme_ == cpu::output_scheme::topa ? phase::at_entry : phase::running;
+        if (phase_ == phase::at_entry) { return settle(now, memory); }
+        if (scheme_ == cpu::output_scheme::single_range) { begin_single_range(now, memory); }
+        return {};
+    }
+
+    /// Trace goes out.
+    template <memory_port Memory>
+    constexpr auto write(access::msr_state& now, Memory& memory, byte_view bytes) noexcept
+        -> written {
+        size_t const count = bytes.size();
+        if (count == 0) { return {}; }
+        written done;
+        done.count_stored(store_address(), count);
+        if (count < room_ && in_place_ != nullptr) {
+            copy_bytes(in_place_, bytes.data(), count);
+            in_place_ += count;
+            room_ -= count;
+            return done;
+        }
+        if (count == room_ && can_fill()) {
+            done.why_not_all = fill(now, memory, bytes.data());
+            return done;
+        }
+        return write_on(now, memory, bytes);
+    }
+
+    /// Does again what a port did not let happen. Nothing where nothing failed.
+    template <memory_port Memory>
+    constexpr auto resume(access::msr_state& now, Memory& memory) noexcept -> port_fault {
+        return phase_ == phase::at_entry ? settle(now, memory) : port_fault{};
+    }
+
+private:
+    // --------------------------------------------------------------------------- beginnings, ends
+
+    template <memory_port Memory>
+    constexpr void begin_single_range(access::msr_state& now, Memory& memory) noexcept {
+        rule const broken = single_range::broken_rule(now.output_base, now.output_mask_ptrs);
+        if (broken != rule::none) { return fail(now, broken); }
+        base_ = now.output_base.raw;
+        size_ = single_range::mask_of(now.output_mask_ptrs) + 1;
+        begin_run(now, memory, at_.offset);
+    }
+
+    /// Comes to the entry at the position, and begins its region.
+    template <memory_port Memory>
+    constexpr auto settle(access::msr_state& now, Memory& memory) noexcept -> port_fault {
+        entries_ahead_ = 0;
+        auto const come = topa::enter(memory, at_, of_, how_.restricted);
+        at_ = come.where;
+        if (come.fault) { return come.fault; }
+        if (!come) {
+            fail(now, come.broken);
+            return {};
+        }
+        look_ahead(memory);
+        begin_region(now, memory, come.current);
+        return {};
+    }
+
+    /// Comes to the entry behind, which was read already.
+    template <memory_port Memory>
+    [[gnu::noinline]]  // so that it is not in the way of regions
+    constexpr auto
+    settle_on(access::msr_state& now, Memory& memory, topa::entry next) noexcept -> port_fault {
+        at_ = topa::behind(at_);
+        rule const broken = topa::broken_rule(next, {at_.table, at_.index}, of_);
+        if (broken != rule::none) {
+            fail(now, broken);
+        } else if (next.get<topa::entry::END>()) {
+            at_ = topa::through(next);
+            phase_ = phase::at_entry;
+            return settle(now, memory);
+        } else {
+            begin_region(now, memory, next);
+        }
+        return {};
+    }
+
+    template <memory_port Memory>
+    [[gnu::always_inline]]  // so that `fill` calls nothing
+    constexpr void
+    begin_region(access::msr_state& now, Memory& memory, topa::entry which) noexcept {
+        current_ = which;
+        base_ = which.get<topa::entry::Base>();
+        size_ = topa::bytes_in(which.get<topa::entry::Size>());
+        bool const early = which.get<topa::entry::INT>() && !of_.many_entries;
+        uint64_t const lead = how_.pmi_lead_bytes < size_ ? how_.pmi_lead_bytes : size_ - 1;
+        pmi_at_ = early ? size_ - lead : no_offset;
+        phase_ = phase::running;
+        begin_run(now, memory, at_.offset);
+    }
+
+    /// Begins the run at an offset inside the region.
+    template <memory_port Memory>
+    [[gnu::always_inline]]  // as above
+    constexpr void
+    begin_run(access::msr_state& now, Memory& memory, uint64_t from) noexcept {
+        uint64_t const address = base_ + from;
+        uint64_t left = size_ - from;
+        drops_ = false;
+        if (asks_) {
+            auto const kind = how_.restricted.stretch_from(address);
+            if (kind.restricted && how_.when_restricted == restricted_access::error) {
+                at_.offset = static_cast<uint32_t>(from);
+                return fail(now, rule::OUT_111);
+            }
+            if (from < pmi_at_ && pmi_at_ < size_) { left = pmi_at_ - from; }
+            if (kind.last - address < left) { left = kind.last - address + 1; }
+            drops_ = kind.restricted;
+        }
+        in_place_ = nullptr;
+        if constexpr (mapped_memory_port<Memory>) {
+            if (!drops_) {
+                byte_window const here = memory.window(address);
+                in_place_ = here.first;
+                if (in_place_ != nullptr && here.size < left) { left = here.size; }
+            }
+        }
+        run_end_ = from + left;
+        room_ = left;
+        fills_ = in_place_ != nullptr && !asks_ && run_end_ == size_ && (current_.raw & marks) == 0;
+    }
+
+    // --------------------------------------------------------------------------- bytes
+
+    template <memory_port Memory>
+    constexpr auto write_on(access::msr_state& now, Memory& memory, byte_view bytes) noexcept
+        -> written {
+        written done;
+        while (done.taken < bytes.size() && !done.why_not_all) {
+            byte_view const rest = bytes.from(done.taken);
+            if (rest.size() >= room_ && can_fill()) {
+                done.count_stored(store_address(), room_);
+                done.why_not_all = fill(now, memory, rest.data());
+            } else if (phase_ == phase::at_entry) {
+                done.why_not_all = settle(now, memory);
+            } else if (phase_ == phase::off) {
+                done.lost += rest.size();
+                done.taken = bytes.size();
+            } else if (scheme_ == cpu::output_scheme::fabric) {
+                send(memory, rest, done);
+            } else {
+                size_t const most = rest.size() < room_ ? rest.size() : static_cast<size_t>(room_);
+                put(memory, rest.first(most), done);
+                if (room_ == 0) { turn(now, memory, done); }
+            }
+        }
+        return done;
+    }
+
+    template <memory_port Memory>
+    constexpr void send(Memory& memory, byte_view bytes, written& done) noexcept {
+        size_t const sent = [&] {
+            if constexpr (fabric_port<Memory>) { return memory.send(bytes); }
+            return bytes.size();
+        }();
+        done.why_not_all = {sent < bytes.size(), 0};
+        done.stored += sent;
+        done.taken += sent;
+    }
+
+    /// Fills the rest of the region: what trace in bulk comes down to. The next place is found
+    /// before the bytes are copied, so that a processor does both at once.
+    template <memory_port Memory>
+    constexpr auto fill(access::msr_state& now, Memory& memory, uint8_t const* from) noexcept
+        -> port_fault {
+        using topa::entry;
+        size_t const count = static_cast<size_t>(room_);
+        uint8_t* const to = in_place_;
+        entry const next{load_le64(next_entry_)};
+        next_entry_ += sizeof(entry);
+        --entries_ahead_;
+        uint64_t const base = next.get<entry::Base>();
+        uint64_t const size = topa::bytes_in(next.get<entry::Size>());
+        if ((next.raw & no_region_) != 0 || !is_aligned(base, size)) {
+            copy_bytes(to, from, count);
+            room_ = 0;
+            return settle_on(now, memory, next);
+        }
+        ++at_.index;  // not the last of the table: one was ahead
+        current_ = next;
+        base_ = base;
+        size_ = size;
+        if constexpr (mapped_memory_port<Memory>) {
+            byte_window const here = memory.window(base);
+            in_place_ = here.first;
+            fills_ = here.size >= size && (next.raw & marks) == 0;
+            room_ = here.first != nullptr && here.size < size ? here.size : size;
+            run_end_ = room_;
+        }
+        copy_bytes(to, from, count);
+        return {};
+    }
+
+    /// Stores bytes of the run, or drops them.
+    template <memory_port Memory>
+    constexpr void put(Memory& memory, byte_view bytes, written& done) noexcept {
+        uint64_t const address = store_address();
+        size_t count = bytes.size();
+        if (in_place_ != nullptr) {
+            copy_bytes(in_place_, bytes.data(), count);
+            in_place_ += count;
+        } else if (!drops_) {
+            count = memory.store(address, bytes);
+            if (count < bytes.size()) { done.why_not_all = {true, address + count}; }
+        }
+        if (count != 0) { done.count_stored(address, count); }
+        if (drops_) {
+            done.stored -= count;
+            done.lost += count;
+        }
+        room_ -= count;
+    }
+
+    /// The run is at its end: decides what comes next.
+    template <memory_port Memory>
+    constexpr void turn(access::msr_state& now, Memory& memory, written& done) noexcept {
+        using topa::entry;
+        at_.offset = static_cast<uint32_t>(run_end_);
+        bool const rings = of_.many_entries ? current_.get<entry::INT>() && run_end_ == size_
+                                            : run_end_ == pmi_at_;
+        if (run_end_ < size_) {
+            if (rings) { raise(now, memory, done); }
+            return begin_run(now, memory, run_end_);
+        }
+        if (scheme_ == cpu::output_scheme::single_range) { return begin_run(now, memory, 0); }
+        if (current_.get<entry::STOP>()) {
+            end(now, rule::OUT_080);
+            now.status = now.status.with(access::ia32_rtit_status::Stopped{true});
+        }
+        if (rings) { raise(now, memory, done); }
+        if (phase_ == phase::off) { return; }
+        at_ = topa::behind(at_);
+        phase_ = phase::at_entry;
+        done.why_not_all = settle(now, memory);
+    }
+};
+
+}  // namespace ptspec::engine
+
+// ---- ptspec/engine/explain.hpp ----
+
+/// Why STATUS.Error or STATUS.Stopped is set, from what the processor left behind.
+namespace ptspec::engine {
+
+/// Why output ended, and where to look. `sentence_of(why)` says it in words.
+struct explanation {
+    rule why = rule::none;  ///< none: nothing stopped it, or the entry could not be read
+    bool has_place = false;
+    topa::place at{};       ///< of the ToPA entry, where it is one
+    topa::entry entry{};    ///< where it was read
+    text field{};           ///< which field of the entry, or of the MSR, is at fault
+    port_fault not_read{};  ///< the memory port failed: nothing can be said
+
+    constexpr explicit operator bool() const noexcept { return why != rule::none; }
+};
+
+namespace detail {
+
+template <class Field>
+constexpr auto name() noexcept -> text {
+    return name_of<Field>();
+}
+
+/// The field that has to change for an operational error to go away.
+constexpr auto field_at_fault(rule why, topa::entry current) noexcept -> text {
+    using topa::entry;
+    using pointers = reg::ia32_rtit_output_mask_ptrs;
+    switch (why) {
+        case rule::OUT_022:
+        case rule::OUT_071: return name<pointers::MaskOrTableOffset>();
+        case rule::OUT_024:
+        case rule::OUT_064: return name<pointers::OutputOffset>();
+        case rule::OUT_023:
+        case rule::OUT_061:
+        case rule::OUT_091: return name<reg::ia32_rtit_output_base::BasePhysAddr>();
+        case rule::OUT_060: return "reserved";
+        case rule::OUT_062:
+        case rule::OUT_063:
+        case rule::OUT_068:
+        case rule::OUT_111: return name<entry::Base>();
+        case rule::OUT_065:
+            return current.get<entry::INT>() ? name<entry::INT>() : name<entry::STOP>();
+        case rule::OUT_066:
+        case rule::OUT_067: return name<entry::END>();
+        case rule::OUT_080: return name<entry::STOP>();
+        default: return {};
+    }
+}
+
+constexpr auto of_entry(rule why, topa::position where, topa::entry current) noexcept
+    -> explanation {
+    return {why, true, {where.table, where.index}, current, field_at_fault(why, current), {}};
+}
+constexpr auto of_registers(rule why, text field = {}) noexcept -> explanation {
+    return {.why = why, .field = field};
+}
+
+constexpr auto stores_into_restricted(output_options const& how, uint64_t address) noexcept
+    -> bool {
+    return how.when_restricted == restricted_access::error &&
+           how.restricted.stretch_from(address).restricted;
+}
+
+/// An error of a single range.
+constexpr auto error_of_single_range(access::msr_state const& now,
+                                     output_options const& how) noexcept -> explanation {
+    rule const broken = single_range::broken_rule(now.output_base, now.output_mask_ptrs);
+    if (broken != rule::none) { return of_registers(broken, field_at_fault(broken, {})); }
+    auto const next = single_range::trace_store_phys_addr(now.output_base, now.output_mask_ptrs);
+    if (stores_into_restricted(how, next)) {
+        return of_registers(rule::OUT_111, name<reg::ia32_rtit_output_base::BasePhysAddr>());
+    }
+    return of_registers(rule::REG_053);
+}
+
+template <memory_port Memory>
+constexpr auto error_of_topa(cpu::capabilities const& of, access::msr_state const& now,
+                             Memory& memory, output_options const& how) noexcept -> explanation {
+    auto const where = topa::position_in(now.output_base, now.output_mask_ptrs);
+    auto const come = topa::enter(
+        memory, where, {of.max_phys_addr(), of.has_topa_of_many_entries()}, how.restricted);
+    if (come.fault) { return {.not_read = come.fault}; }
+    if (!come) { return of_entry(come.broken, come.where, come.current); }
+    if (stores_into_restricted(how, topa::trace_store_phys_addr(come.where, come.current))) {
+        return of_entry(rule::OUT_111, come.where, come.current);
+    }
+    return of_registers(rule::REG_053);
+}
+
+/// A STOP leaves the offset at the region's size, by newer editions of the manual at its last byte.
+template <memory_port Memory>
+constexpr auto stopped(access::msr_state const& now, Memory& memory) noexcept -> explanation {
+    using ctl = reg::ia32_rtit_ctl;
+    bool const topa = now.ctl.get<ctl::ToPA>() && !now.ctl.get<ctl::FabricEn>();
+    if (topa) {
+        auto const where = topa::position_in(now.output_base, now.output_mask_ptrs);
+        auto const word = memory.load(topa::table_pointer(where));
+        if (!word) { return {.not_read = {true, topa::table_pointer(where)}}; }
+        topa::entry const current{word.value};
+        bool const stops = current.get<topa::entry::STOP>() && !current.get<topa::entry::END>();
+        if (stops && topa::bytes_left(where, current) <= 1) {
+            return of_entry(rule::OUT_080, where, current);
+        }
+    }
+    return of_registers(access::has_trace_stop(now) ? rule::REG_068 : rule::REG_053);
+}
+
+}  // namespace detail
+
+/// Why STATUS.Error or, without it, STATUS.Stopped is set. It is told from the registers, frozen as
+/// tracing left them, from the tables in memory and from `how`; tables that were changed since may
+/// hide the reason.
+///
+/// The rule is that of an operational error, OUT-080 for a region with STOP, REG-068 for a
+/// TraceStop range, and REG-053 where nothing is wrong: then software set the bit, or mended what
+/// was.
+///
+/// Errors: `not_read` where the memory port fails.
+/// Source: SDM vol. 3, "Operational Errors"; OUT-022..024, OUT-060..068, OUT-071, OUT-080, OUT-091,
+///         OUT-111, OUT-134, PRG-086, PRG-088.
+template <memory_port Memory>
+[[nodiscard]] constexpr auto explain(cpu::capabilities const& of, access::msr_state const& now,
+                                     Memory& memory, output_options const& how = {}) noexcept
+    -> explanation {
+    using status = reg::ia32_rtit_status;
+    if (!now.status.get<status::Error>()) {
+        return now.status.get<status::Stopped>() ? detail::stopped(now, memory) : explanation{};
+    }
+    if (now.ctl.get<reg::ia32_rtit_ctl::FabricEn>()) { return detail::of_registers(rule::REG_053); }
+    return now.ctl.get<reg::ia32_rtit_ctl::ToPA>() ? detail::error_of_topa(of, now, memory, how)
+                                                   : detail::error_of_single_range(now, how);
+}
+
+}  // namespace ptspec::engine
 
 // ---- ptspec/vmx/controls.hpp ----
 

@@ -271,7 +271,8 @@ TEST_CASE("a write of another MSR than CTL has no further effect") {
     });
 }
 
-TEST_CASE("390H clears the bits written as 1 in GLOBAL_STATUS, and 391H sets them (REG-203)") {
+TEST_CASE("390H clears the bits written as 1 in GLOBAL_STATUS, and 391H sets them (REG-203, "
+          "OUT-084)") {
     CHECK_TWICE([](auto value) {
         uint64_t const bit_55 = value(uint64_t{1}) << 55;
         auto now = stored(with(0), 0x391, bit_55 | 3);

@@ -131,6 +131,23 @@ TEST_CASE("with filter ranges an address passes in one of them (REG-058, GEN-081
     });
 }
 
+TEST_CASE("a range stops tracing when its ADDRn_CFG is 2, wherever it lies (REG-068)") {
+    CHECK_TWICE([](auto value) {
+        for (unsigned n = value(0U); n < 4; ++n) {
+            for (uint64_t kind = 0; kind < 16; ++kind) {
+                auto now = with_ranges(tracing | kind << (32 + 4 * n));
+                bool const has = access::has_trace_stop(now);
+                now.addr[n] = {{0x2000}, {0x1000}};
+                if (has != (kind == 2) || access::has_trace_stop(now) != has) { return false; }
+            }
+        }
+        return !access::has_trace_stop(with_ranges(tracing)) &&
+               !access::has_trace_stop(with_ranges(tracing | 0x1111ULL << 32)) &&
+               access::has_trace_stop(with_ranges(tracing | 0x1211ULL << 32)) &&
+               access::has_trace_stop(with_ranges(2ULL << 44));
+    });
+}
+
 TEST_CASE("a TraceStop range is hit from its first to its last byte (REG-068, REG-078)") {
     CHECK_TWICE([](auto value) {
         for (unsigned n = value(0U); n < 4; ++n) {

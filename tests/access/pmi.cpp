@@ -54,7 +54,7 @@ TEST_CASE("before version 4 it clears the enables (REG-205)") {
 
 TEST_CASE("nothing is cleared unless it is said") { CHECK(!pmi_result{}.clears_global_ctrl); }
 
-TEST_CASE("Intel PT itself is never frozen (REG-205)") {
+TEST_CASE("Intel PT itself is never frozen (REG-205, OUT-092)") {
     CHECK_TWICE([](auto value) {
         auto const after = deliver_pmi(perfmon(value(4U)), tracing(3U << 11)).state;
         return after.ctl.raw == 0x2109 && after.status.raw == 5;
@@ -82,5 +82,24 @@ TEST_CASE("a handler stops the trace, clears bit 55 and PendToPAPMI, and goes on
         msr_state const state{.ctl = {0x0100'0000'0000'2108}, .status = {value(uint64_t{0x80})}};
         auto const again = effect_of_write(cpu::preset::P_ATM, state, 0x570, 0x0100'0000'0000'2109);
         return again.pmi && again.state.perf_global_status.raw == 0x0080'0000'0000'0000;
+    });
+}
+
+TEST_CASE("an entry of the local vector table that delivered is masked until software clears it "
+          "(OUT-084)") {
+    CHECK_TWICE([](auto value) {
+        return after_delivery(reg::ia32_x2apic_lvt_pmi{value(uint64_t{0xFE})}).raw == 0x1'00FE &&
+               after_delivery(reg::apic_mmio_lvt_pmi{value(uint32_t{0x1'00FE})}).raw == 0x1'00FE;
+    });
+}
+
+TEST_CASE("an interrupt that is seen while TraceEn is 0 is left for its context (OUT-087)") {
+    CHECK_TWICE([](auto value) {
+        auto const is = [&](uint64_t ctl, uint64_t global_status) {
+            return is_topa_pmi_for_now(
+                {.ctl = {value(ctl)}, .status = {0x80}, .perf_global_status = {global_status}});
+        };
+        return is(0x2109, uint64_t{1} << 55) && !is(0x2108, uint64_t{1} << 55) && !is(0x2109, 0) &&
+               !is(0x2109, ~(uint64_t{1} << 55));
     });
 }

@@ -6,16 +6,46 @@
     readme.py --self-test
 
 A code block behind `<!-- from FILE -->` has to stand in FILE, line by line. Every C++ block has to say
-where it is from, and every relative link has to lead to a file.
+where it is from, and every relative link has to lead to a file. FILE in a block behind
+`<!-- said by g++ of FILE -->` must not compile, and every line of the block, of which `...` leaves
+something out, has to be part of a line that g++ says.
 """
 
+import os
 import pathlib
 import re
+import shutil
+import subprocess
 import sys
 import tempfile
 
 BLOCK = re.compile(r"(?:<!-- from (?P<file>\S+) -->\n)?```cpp\n(?P<code>.*?)```", re.DOTALL)
+SAID = re.compile(r"<!-- said by g\+\+ of (?P<file>\S+) -->\n```\n(?P<lines>.*?)```", re.DOTALL)
 LINK = re.compile(r"\]\((?!\w+:)([^)#]+)")
+
+
+def what_the_compiler_says(root, file):
+    """The lines of its message, or None where the file compiles."""
+    command = ["g++", "-std=c++20", f"-I{root / 'include'}", "-fsyntax-only", str(root / file)]
+    done = subprocess.run(command, capture_output=True, text=True,
+                          env={**os.environ, "LC_ALL": "C"})
+    return done.stderr.splitlines() if done.returncode else None
+
+
+def wrong_messages(root, text):
+    for block in SAID.finditer(text):
+        where = f"README.md:{text.count(chr(10), 0, block.start()) + 1}"
+        if shutil.which("g++") is None:
+            yield f"{where}: there is no g++ to ask"
+            continue
+        said = what_the_compiler_says(root, block["file"])
+        if said is None:
+            yield f"{where}: {block['file']} compiles"
+            continue
+        for line in block["lines"].splitlines():
+            pattern = ".*".join(re.escape(piece.strip()) for piece in line.split("..."))
+            if not any(re.search(pattern, one) for one in said):
+                yield f"{where}: g++ does not say {line.strip()!r} of {block['file']}"
 
 
 def findings(root):
@@ -31,6 +61,7 @@ def findings(root):
             yield f"{where}: there is no {block['file']}"
         elif block["code"] not in (root / block["file"]).read_text():
             yield f"{where}: this does not stand in {block['file']}"
+    yield from wrong_messages(root, text)
     if blocks == 0:
         yield "README.md: quotes no code"
     for link in LINK.findall(text):
@@ -40,11 +71,15 @@ def findings(root):
 
 def self_test():
     quoted = "<!-- from a.cpp -->\n```cpp\nint a;\n```\n[a](a.cpp)\n"
+    said = ("<!-- said by g++ of bad.cpp -->\n```\nerror: static assertion ... not fine\n```\n")
     cases = [(quoted, 0), (quoted.replace("int a", "int b"), 1), (quoted.replace("a.cpp -", "b.cpp -"), 1),
-             ("```cpp\nint a;\n```\n", 1), ("nothing\n", 1), (quoted + "[b](b.md)\n", 1)]
+             ("```cpp\nint a;\n```\n", 1), ("nothing\n", 1), (quoted + "[b](b.md)\n", 1),
+             (quoted + said, 0), (quoted + said.replace("fine", "good"), 1),
+             (quoted + said.replace("error", "note"), 1), (quoted + said.replace("bad", "a"), 1)]
     with tempfile.TemporaryDirectory() as scratch:
         root = pathlib.Path(scratch)
         (root / "a.cpp").write_text("int a;\nint c;\n")
+        (root / "bad.cpp").write_text('static_assert(false, "this is not fine");\n')
         for text, expected in cases:
             (root / "README.md").write_text(text)
             found = list(findings(root))

@@ -26,7 +26,7 @@ TOP_FILES = ("CMakeLists.txt", "README.md", "LICENSE", "CHANGELOG.md")
 # The reading order: a header may include what stands before it here, and its own directory.
 # Everything before `ptspec` is the core, which ptspec.hpp includes.
 READING_ORDER = """
-    version lang rule raw_bits bits word bytes address ports
+    version lang rule raw_bits bits word bytes address ports host_memory
     reg/ cpu/ access/ topa/ packet/ print/ trace/ flow/ engine/ driver/ vmx/ file/
     ptspec ports/ std
 """.split()

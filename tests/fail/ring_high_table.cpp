@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
+// expect: check_entry(0, 1,
 // expect: an_address_must_lie_below_the_physical_width
-#include <ptspec/topa/table.hpp>
+#include <ptspec/topa/builders.hpp>
 
 using namespace ptspec;
-using topa::region_size;
 
 #ifndef SHOULD_FAIL
-constexpr auto ring = topa::ring(max_phys_addr{40}, 0x80'0000'0000, topa::region{0x10'0000});
+constexpr auto table = topa::ring({0x80'0000'0000, {{40}}}, topa::region{0x10'0000});
 #else
-constexpr auto ring = topa::ring(max_phys_addr{39}, 0x80'0000'0000, topa::region{0x10'0000});
+constexpr auto table = topa::ring({0x80'0000'0000, {{39}}}, topa::region{0x10'0000});
 #endif

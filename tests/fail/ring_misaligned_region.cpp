@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSL-1.0
+// expect: check_entry(0, 1,
 // expect: a_region_must_be_aligned_to_its_own_size
-// expect: check_entry(1,
-#include <ptspec/topa/table.hpp>
+#include <ptspec/topa/builders.hpp>
 
 using namespace ptspec;
 using topa::region_size;
 
 #ifndef SHOULD_FAIL
-constexpr auto ring = topa::ring(0x1000, topa::region{0x10'0000, region_size::size_1M},
-                                 topa::region{0x2'0000, region_size::size_64K});
+constexpr auto table = topa::ring(0x1000, topa::region{0x10'0000, region_size::size_1M},
+                                  topa::region{0x2'0000, region_size::size_64K});
 #else
-constexpr auto ring = topa::ring(0x1000, topa::region{0x10'0000, region_size::size_1M},
-                                 topa::region{0x2'8000, region_size::size_64K});
+constexpr auto table = topa::ring(0x1000, topa::region{0x10'0000, region_size::size_1M},
+                                  topa::region{0x2'8000, region_size::size_64K});
 #endif

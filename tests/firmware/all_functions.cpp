@@ -167,6 +167,10 @@ auto fw_append_bytes(uint8_t* room, size_t size, uint8_t const* data, size_t cou
     return written ? out.room() : out.size() + out.written().size();
 }
 
+void fw_copy_bytes(uint8_t* to, uint8_t const* from, size_t count) noexcept {
+    copy_bytes(to, from, count);
+}
+
 auto fw_same_arrays(byte_array<16> const& one, byte_array<16> const& two) noexcept -> bool {
     return one == two && one[3] == two.data()[3] && one.size() == 16;
 }
@@ -208,29 +212,149 @@ auto fw_same_answers(cpuid_registers const& a, cpuid_registers const& b, port_va
                      port_value const& d) noexcept -> bool {
     return a == b && c == d && c;
 }
+auto fw_same_faults(port_fault const& a, port_fault const& b) noexcept -> bool {
+    return a == b && a;
+}
 void fw_pmi(pmi_model& interrupts) noexcept { interrupts.raise(); }
+
+auto fw_host_memory_size() noexcept -> size_t { return sizeof(host_memory); }
+void fw_host_memory(host_memory& out, host_region const* regions, size_t count) noexcept {
+    out = host_memory{regions, count};
+}
+void fw_host_memory_of_two(host_memory& out, host_region const (&regions)[2]) noexcept {
+    out = host_memory{regions};
+}
+void fw_host_window(host_memory& memory, uint64_t address, byte_window& out) noexcept {
+    out = memory.window(address);
+}
+void fw_host_load(host_memory& memory, uint64_t address, port_value& out) noexcept {
+    out = memory.load(address);
+}
+auto fw_host_store(host_memory& memory, uint64_t address, uint8_t const* data, size_t size) noexcept
+    -> size_t {
+    return memory.store(address, {data, size});
+}
+
+// -------------------------------------------------------------------------------- address math
+
+auto fw_address_math(uint64_t a, uint64_t b, uint64_t c, uint64_t d, unsigned which) noexcept
+    -> uint64_t {
+    using namespace address_math;
+    switch (which) {
+        case 0: return index_in(a);
+        case 1: return offset_in(a);
+        case 2: return mask_in(a);
+        case 3: return pointers_of(a, b);
+        case 4: return bits_above_a_gap(a);
+        case 5: return store_address(a, b, c);
+        case 6: return offset_after(a, b, c);
+        case 7: return region_bytes(a);
+        case 8: return misalignment(a, b);
+        case 9: return address_math::table_pointer(a, b);
+        case 10: return index_behind(a);
+        default: return index_after(a, b, c, d);
+    }
+}
 
 // -------------------------------------------------------------------------------- ToPA
 
-auto fw_entry(uint64_t raw, size_t index, unsigned width) noexcept -> rule {
-    return topa::broken_rule(topa::entry{raw}, index, {width});
+auto fw_entry(uint64_t raw, topa::place const& at, topa::limits const& of) noexcept -> rule {
+    return topa::broken_rule(topa::entry{raw}, at, of);
+}
+auto fw_entry_rules(unsigned which, uint64_t raw, topa::place const& at, topa::limits const& of,
+                    rule* out) noexcept -> size_t {
+    size_t count = 0;
+    auto const found = [&](rule one) { out[count++] = one; };
+    switch (which) {
+        case 0: topa::find_broken_rules_of_base(topa::entry{raw}, at.table, of.width, found); break;
+        case 1: topa::find_broken_rules(topa::entry{raw}, of.width, found); break;
+        default: topa::find_broken_rules(topa::entry{raw}, at, of, found); break;
+    }
+    return count;
+}
+auto fw_same_places(topa::place const& a, topa::place const& b, topa::limits const& c,
+                    topa::limits const& d) noexcept -> bool {
+    return a == b && c == d;
+}
+auto fw_bits_of_no_region(unsigned width) noexcept -> uint64_t {
+    return topa::bits_of_no_region({width});
 }
 auto fw_link(uint64_t next) noexcept -> uint64_t { return topa::link_to(next).raw; }
 auto fw_entry_for(topa::region const& which) noexcept -> uint64_t {
     return topa::entry_for(which).raw + topa::bytes_in(which.size);
 }
-auto fw_ring(unsigned width, uint64_t base, topa::region const* regions,
-             topa::table<4>& out) noexcept -> rule {
-    auto const made = topa::try_ring(max_phys_addr{width}, base, regions[0], regions[1],
-                                     regions[2]);
-    auto const wide = topa::try_ring(base, regions[0], regions[1], regions[2]);
-    if (made) { out = made.table; }
-    return made.why == wide.why && made.table == wide.table ? rule::none : made.why.broken;
+auto fw_same_regions(topa::region const& a, topa::region const& b, topa::finding const& c,
+                     topa::finding const& d) noexcept -> bool {
+    return a == b && c == d;
 }
-void fw_constant_ring(topa::table<3>& out) noexcept {
-    out = topa::ring(0x1'0000'0000,
-                     topa::region{.base = 0x1'0010'0000, .size = topa::region_size::size_1M},
-                     topa::region{.base = 0x1'0020'0000, .interrupt = true, .stop = true});
+
+void fw_write_table(topa::limits const& of, uint64_t base, topa::region const* regions,
+                    size_t count, uint64_t next, topa::entry* to, topa::finding& out) noexcept {
+    out = topa::write_table(of, base, regions, count, next == 0 ? topa::no_link : topa::link(next),
+                            to);
+}
+auto fw_tables(unsigned which, topa::site const& at, uint64_t next, topa::region const* regions,
+               topa::table<3>& out, topa::finding& why) noexcept -> bool {
+    auto const put = [&](auto const& made) {
+        for (size_t i = 0; i < made.table.size(); ++i) { out.entries[i] = made.table.entries[i]; }
+        why = made.why;
+        return static_cast<bool>(made);
+    };
+    switch (which) {
+        case 0: return put(topa::try_linked(at, next, regions[0], regions[1]));
+        case 1: return put(topa::try_ring(at, regions[0], regions[1]));
+        case 2: return put(topa::try_single_entry(at, regions[0]));
+        case 3: return put(topa::try_stop_on_full(at, regions[0], regions[1], regions[2]));
+        case 4: return put(topa::try_interrupt_on_full(at, regions[0], regions[1]));
+        default: return put(topa::try_interrupt_and_stop(at, regions[0], regions[1], regions[2]));
+    }
+}
+auto fw_chain(topa::site const& one, topa::site const& two, topa::region const* regions,
+              topa::tables<3, 2>& out, topa::finding& why) noexcept -> size_t {
+    auto const made = topa::try_chain(topa::table_at(one, regions[0], regions[1]),
+                                      topa::table_at(two, regions[2]));
+    why = made.why;
+    if (made) { out = made.tables; }
+    return made.number;
+}
+auto fw_same_tables(topa::tables<3, 2> const& one, topa::tables<3, 2> const& two) noexcept -> bool {
+    return one == two && one.get<0>() == two.get<0>() && one.get<1>().size() == 2;
+}
+void fw_constant_tables(topa::table<3>* out, topa::tables<2, 2>& chain) noexcept {
+    constexpr topa::region one{.base = 0x1'0010'0000, .size = topa::region_size::size_1M};
+    constexpr topa::region two{.base = 0x1'0020'0000};
+    constexpr topa::site at{0x1'0000'0000};
+    constexpr topa::table<2> alone = topa::single_entry(at, one);
+    constexpr topa::tables<2, 2> both = topa::chain(topa::table_at(at, one),
+                                                    topa::table_at(0x2'0000'0000, two));
+    out[0] = topa::linked(at, 0x2'0000'0000, one, two);
+    out[1] = topa::ring(at, one, two);
+    out[2] = {alone.entries[0], alone.entries[1], {}};
+    out[3] = topa::stop_on_full(at, one, two, two);
+    out[4] = topa::interrupt_on_full(at, one, two);
+    out[5] = topa::interrupt_and_stop(at, one, two, two);
+    chain = both;
+}
+
+void fw_largest_region(uint64_t base, uint64_t most, topa::region& out) noexcept {
+    out = topa::largest_region(base, most);
+}
+void fw_cover(uint64_t const* pages, size_t count, unsigned width, topa::region* to,
+              topa::covered& out) noexcept {
+    out = topa::cover(pages, count, {width}, [&](topa::region one) { *to++ = one; });
+}
+auto fw_same_covers(topa::covered const& a, topa::covered const& b) noexcept -> bool {
+    return a == b && a;
+}
+
+void fw_stretch(topa::restricted_memory const& of, uint64_t address, topa::stretch& out) noexcept {
+    out = of.stretch_from(address);
+}
+auto fw_touches(topa::surroundings const& around, uint64_t address, uint64_t bytes) noexcept
+    -> unsigned {
+    return (around.restricted.touches(address, bytes) ? 1U : 0U) +
+           (topa::touches(around.apic, address, bytes) ? 2U : 0U) +
+           (around.restricted.is_empty() ? 4U : 0U);
 }
 
 auto fw_single_range(uint64_t base, uint64_t pointers, uint64_t more, uint64_t& out) noexcept
@@ -238,8 +362,29 @@ auto fw_single_range(uint64_t base, uint64_t pointers, uint64_t more, uint64_t& 
     using namespace single_range;
     ia32_rtit_output_base const where{base};
     ia32_rtit_output_mask_ptrs const at{pointers};
-    out = mask_of(at) + trace_store_phys_addr(where, at) + advanced(at, more).raw;
+    out = mask_of(at) + trace_store_phys_addr(where, at) + bytes_left(at) + advanced(at, more).raw;
     return broken_rule(where, at);
+}
+auto fw_single_range_rules(uint64_t base, uint64_t pointers, single_range::region const& wanted,
+                           unsigned width, rule* out) noexcept -> size_t {
+    size_t count = 0;
+    auto const found = [&](rule one) { out[count++] = one; };
+    single_range::find_broken_rules(single_range::ia32_rtit_output_base{base},
+                                    single_range::ia32_rtit_output_mask_ptrs{pointers}, found);
+    single_range::find_broken_rules(wanted, {width}, found);
+    return count;
+}
+auto fw_build_single_range(single_range::region const& wanted, unsigned width,
+                           uint64_t* out) noexcept -> rule {
+    auto const made = single_range::build(wanted, {width});
+    out[0] = made.base.raw;
+    out[1] = made.pointers.raw;
+    return made ? rule::none : made.why;
+}
+
+auto fw_place_marks(topa::entry* regions, size_t count, topa::ring_marks const& where) noexcept
+    -> bool {
+    return topa::place_marks(regions, count, where);
 }
 
 void fw_position(uint64_t base, uint64_t pointers, topa::position& out) noexcept {
@@ -248,12 +393,82 @@ void fw_position(uint64_t base, uint64_t pointers, topa::position& out) noexcept
 }
 auto fw_position_numbers(topa::position const& at, uint64_t raw) noexcept -> uint64_t {
     topa::entry const current{raw};
-    return topa::mask_ptrs_of(at).raw + topa::table_pointer(at) +
+    return topa::base_of(at).raw + topa::mask_ptrs_of(at).raw + topa::table_pointer(at) +
            topa::trace_store_phys_addr(at, current) + topa::bytes_left(at, current);
 }
-void fw_position_behind(topa::position& at, uint64_t raw) noexcept {
+void fw_position_behind(topa::position& at, uint64_t raw, uint64_t bytes) noexcept {
     auto const linked = topa::through(topa::entry{raw});
-    at = linked == at ? linked : topa::behind(at);
+    at = linked == at ? linked
+         : bytes == 0 ? topa::behind(at)
+                      : topa::advanced(at, topa::entry{raw}, bytes);
+}
+
+}  // extern "C"
+
+namespace {
+
+/// Memory, a fabric and interrupts that are elsewhere.
+struct hooked_memory {
+    bool (*read)(uint64_t, uint64_t*);
+    size_t (*write)(uint64_t, uint8_t const*, size_t);
+    uint8_t* (*map)(uint64_t, uint64_t*);
+    size_t (*give)(uint8_t const*, size_t);
+    void (*interrupt)();
+
+    auto load(uint64_t address) const noexcept -> port_value {
+        port_value out;
+        out.done = read(address, &out.value);
+        return out;
+    }
+    auto store(uint64_t address, byte_view bytes) const noexcept -> size_t {
+        return write(address, bytes.data(), bytes.size());
+    }
+    auto window(uint64_t address) const noexcept -> byte_window {
+        byte_window out;
+        out.first = map(address, &out.size);
+        return out;
+    }
+    auto send(byte_view bytes) const noexcept -> size_t { return give(bytes.data(), bytes.size()); }
+    void raise() const noexcept { interrupt(); }
+};
+static_assert(mapped_memory_port<hooked_memory> && fabric_port<hooked_memory>);
+static_assert(pmi_port<hooked_memory>);
+
+}  // namespace
+
+extern "C" {
+
+void fw_arrive(hooked_memory& memory, topa::position const& where, topa::limits const& of,
+               topa::restricted_memory const& around, topa::arrival* out) noexcept {
+    out[0] = topa::arrive(memory, where, of, around);
+    out[1] = topa::enter(memory, where, of, around);
+    if (out[0]) { out[1].where = out[0].where; }
+}
+auto fw_distance(hooked_memory& memory, topa::position const& from, topa::position const& to,
+                 topa::limits const& of, topa::distance& out) noexcept -> bool {
+    out = topa::bytes_between(memory, from, to, of);
+    return static_cast<bool>(out);
+}
+auto fw_walk(hooked_memory& memory, uint64_t table, uint64_t most, uint64_t* to,
+             topa::table_walk& out) noexcept -> size_t {
+    size_t count = 0;
+    out = topa::for_each_entry(
+        memory, table, most, [&](topa::place, topa::entry current) { to[count++] = current.raw; });
+    return count;
+}
+void fw_shape(hooked_memory& memory, uint64_t first, topa::chain_shape& out) noexcept {
+    out = topa::shape_of_chain(memory, first);
+}
+void fw_validate(hooked_memory& memory, uint64_t table, topa::limits const& of, topa::finding* to,
+                 topa::table_walk& out, topa::chain_walk& chain) noexcept {
+    out = topa::validate(memory, table, of, [&](topa::finding one) { *to++ = one; });
+    chain = topa::validate_chain(memory, table, of, [&](topa::finding one) { *to++ = one; });
+}
+auto fw_warnings(uint64_t raw, topa::place const& at, topa::surroundings const& around,
+                 rule* out) noexcept -> size_t {
+    size_t count = 0;
+    topa::find_warnings(topa::entry{raw}, at, around, [&](rule one) { out[count++] = one; });
+    return count;
 }
 
 // -------------------------------------------------------------------------------- packets
@@ -606,7 +821,15 @@ auto fw_enables(capabilities const& of, msr_state const& now, access::context co
     return (access::trigger_en(now.ctl, now.status) ? 1U : 0U) +
            (access::context_en(now.ctl, now.cr3_match, code) ? 2U : 0U) +
            (access::filter_en(of, now.status) ? 4U : 0U) + (hit.filter_en ? 8U : 0U) +
-           (hit.trace_stop ? 16U : 0U) + (access::packet_en(of, now) ? 32U : 0U);
+           (hit.trace_stop ? 16U : 0U) + (access::packet_en(of, now) ? 32U : 0U) +
+           (access::has_filter(now) ? 64U : 0U) + (access::has_trace_stop(now) ? 128U : 0U) +
+           (access::cr3_matches(now.cr3_match, code.cr3, code.pae) ? 256U : 0U);
+}
+auto fw_topa_pmi(msr_state const& now, uint64_t x2apic, uint32_t mmio, uint64_t* out) noexcept
+    -> bool {
+    out[0] = access::after_delivery(reg::ia32_x2apic_lvt_pmi{x2apic}).raw;
+    out[1] = access::after_delivery(reg::apic_mmio_lvt_pmi{mmio}).raw;
+    return access::is_topa_pmi_for_now(now);
 }
 auto fw_suspended(capabilities const& of, msr_state const& now, uint32_t index) noexcept -> bool {
     return access::is_suspended(of.leaf_01_eax, now.ctl, index) ||
@@ -637,6 +860,44 @@ auto fw_vm_entry(capabilities const& of, vmx::controls& set, uint64_t host) noex
     auto const broken = vmx::broken_rule(of, set, reg::ia32_rtit_ctl{host});
     set = vmx::with_guest_pt(of, set);
     return broken;
+}
+
+// -------------------------------------------------------------------------------- engine
+
+auto fw_output_size() noexcept -> size_t { return sizeof(engine::output); }
+void fw_output_start(engine::output& out, capabilities const& of, msr_state& now,
+                     hooked_memory& memory, engine::output_options const& how,
+                     port_fault& fault) noexcept {
+    fault = out.start(of, now, memory, how);
+}
+auto fw_output_write(engine::output& out, msr_state& now, hooked_memory& memory,
+                     uint8_t const* data, size_t size, engine::written& done) noexcept -> bool {
+    done = out.write(now, memory, {data, size});
+    return static_cast<bool>(done);
+}
+void fw_output_resume(engine::output& out, msr_state& now, hooked_memory& memory,
+                      port_fault& fault) noexcept {
+    fault = out.resume(now, memory);
+}
+void fw_output_sync(engine::output const& out, msr_state& now) noexcept { out.sync(now); }
+auto fw_output_stop(engine::output& out, msr_state& now) noexcept -> rule {
+    out.stop(now);
+    return out.why();
+}
+auto fw_output_without_windows(capabilities const& of, msr_state& now, memory_model<256>& memory,
+                               uint8_t const* data, size_t size, engine::written& done) noexcept
+    -> rule {
+    engine::output out;
+    if (!out.start(of, now, memory)) { done = out.write(now, memory, {data, size}); }
+    return out.why();
+}
+auto fw_same_writes(engine::written const& one, engine::written const& two) noexcept -> bool {
+    return one == two;
+}
+auto fw_explain(capabilities const& of, msr_state const& now, hooked_memory& memory,
+                engine::output_options const& how, engine::explanation& out) noexcept -> bool {
+    out = engine::explain(of, now, memory, how);
+    return static_cast<bool>(out);
 }
 
 // -------------------------------------------------------------------------------- print

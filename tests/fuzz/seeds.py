@@ -191,11 +191,52 @@ def topa():
         yield b"".join(parts)
 
 
+def output():
+    chance = random.Random(4)
+    for number in range(120):
+        width = chance.choice((36, 39, 42, 52))
+        many = chance.random() < 0.8
+        by_table = number % 8 != 0
+        table = chance.randrange(1 << 16) << 12
+        regions = []
+        for _ in range(chance.randrange(1, 4) if many else 1):
+            size = chance.choice((0, 0, 0, 1, 3, 15))
+            flags = chance.choice((0, 0, 4, 16, 20)) | size << 6
+            regions.append((chance.randrange(1 << 8) << (12 + size), flags))
+        words = [base | flags for base, flags in regions]
+        words.append(1 | (table if not many or number % 3 else chance.randrange(1 << 16) << 12))
+        if number % 3 == 0:
+            words.append(chance.randrange(1 << 16) << 12)
+        where = [0] * (len(regions) + 1) + [2]
+        if chance.random() < 0.3:
+            words[chance.randrange(len(words))] ^= 1 << chance.randrange(64)
+        end = (4096 << (regions[0][1] >> 6)) - chance.randrange(1, 40)
+        pointers = end << 32 | 0x7F
+        if not by_table:
+            pointers = (128 << chance.randrange(6)) - 1
+            pointers |= chance.randrange(pointers) << 32
+        writes = [chance.choice((0, 1, 20, 40, 0xD000)) for _ in range(chance.randrange(1, 5))]
+        ranges = [(regions[0][0] + end + chance.randrange(64), chance.randrange(16))
+                  for _ in range(chance.randrange(2))]
+        faults = [(chance.randrange(2), chance.choice((table, regions[0][0], 1, 2, 9)))
+                  for _ in range(chance.randrange(3))]
+        smrr = (0, 0) if number % 5 else (regions[-1][0], 0xFFFFF800)
+        yield b"".join((
+            bytes([width - 32, many | chance.randrange(4) << 1 | by_table << 3
+                   | (number % 7 == 0) << 5, len(ranges) | len(words) << 2 | len(writes) << 5,
+                   len(faults) | chance.randrange(64) << 2]),
+            struct.pack("<QQQQQ", table, pointers, *smrr, chance.choice((512, 0, 1, 4096))),
+            *(struct.pack("<QQ", *one) for one in ranges),
+            *(struct.pack("<BQ", *one) for one in zip(where, words)),
+            struct.pack(f"<{len(writes)}H", *writes),
+            *(struct.pack("<BQ", *one) for one in faults)))
+
+
 def main(arguments):
     if len(arguments) != 1 or arguments[0].startswith("-"):
         print(__doc__, file=sys.stderr)
         return 2
-    for target in (decode, encode, reader, psb, topa):
+    for target in (decode, encode, reader, psb, topa, output):
         folder = pathlib.Path(arguments[0], target.__name__)
         folder.mkdir(parents=True, exist_ok=True)
         for number, data in enumerate(target()):

@@ -6,9 +6,13 @@
 //   8 bytes      where the table stands
 //   9 bytes each for four regions: the base; size in bits 3:0, INT in bit 4, STOP in bit 5
 //   8 bytes each two MSRs, an entry, a number of bytes
+//   byte         bit 0: without MENTRY; bit 1: the table links to itself; bit 2: it has no link;
+//                bits 7:4 modulo 5 the regions of a table whose length is known at run time only
+//   8 bytes      where the next table stands
 
+#include <ptspec/topa/builders.hpp>
 #include <ptspec/topa/position.hpp>
-#include <ptspec/topa/table.hpp>
+#include <ptspec/topa/single_range.hpp>
 
 #include <fuzz/check.hpp>
 
@@ -23,66 +27,194 @@ auto reaches_beyond(uint64_t address, unsigned width) -> bool {
 
 // ------------------------------------------------------------------------------------ tables
 
-auto expected_of(topa::region const& one, unsigned width) -> rule {
-    uint64_t const size = uint64_t{4096} << underlying(one.size);
-    return one.base % size != 0              ? rule::OUT_062
-           : reaches_beyond(one.base, width) ? rule::OUT_063
-                                             : rule::none;
+/// A table that is wanted, with what a builder adds to it.
+struct request {
+    unsigned width;
+    bool many_entries;
+    uint64_t base;
+    topa::region regions[4];
+    size_t count;
+    bool is_linked;
+    uint64_t next;
+
+    [[nodiscard]] auto at() const -> topa::site { return {base, {{width}, many_entries}}; }
+};
+
+auto table_rule(uint64_t base, unsigned width) -> rule {
+    return base % 4096 != 0              ? rule::OUT_061
+           : reaches_beyond(base, width) ? rule::OUT_063
+                                         : rule::none;
 }
 
-template <size_t Entries>
-void check_ring(topa::built<Entries> const& got, unsigned width, uint64_t base,
-                topa::region const* regions) {
-    constexpr size_t count = Entries - 1;
-    topa::finding wanted{};
-    for (size_t i = count; i-- != 0;) {
-        if (rule const broken = expected_of(regions[i], width); broken != rule::none) {
-            wanted = {broken, i};
+/// What forbids a region as the entry with a number.
+auto region_rule(request const& of, size_t index) -> rule {
+    topa::region const& one = of.regions[index];
+    uint64_t const size = uint64_t{4096} << underlying(one.size);
+    return one.base % size != 0                 ? rule::OUT_062
+           : reaches_beyond(one.base, of.width) ? rule::OUT_063
+           : !of.many_entries && index != 0     ? rule::OUT_067
+                                                : rule::none;
+}
+
+/// What forbids the end of a table.
+auto end_rule(request const& of) -> rule {
+    if (!of.is_linked) {
+        return !of.regions[of.count - 1].stop ? rule::OUT_056
+               : !of.many_entries             ? rule::OUT_067
+                                              : rule::none;
+    }
+    rule const broken = table_rule(of.next, of.width);
+    if (broken != rule::none) { return broken; }
+    return !of.many_entries && of.next != of.base ? rule::OUT_068 : rule::none;
+}
+
+auto finding_of(request const& of) -> topa::finding {
+    topa::finding found{rule::none, {of.base, static_cast<uint32_t>(of.count)}};
+    found.broken = table_rule(of.base, of.width);
+    if (found.broken != rule::none) { return found; }
+    if (of.count == 0) { return {rule::OUT_066, {of.base, 0}}; }
+    for (uint32_t i = 0; i < of.count; ++i) {
+        if (rule const broken = region_rule(of, i); broken != rule::none) {
+            return {broken, {of.base, i}};
         }
     }
-    if (reaches_beyond(base, width)) { wanted = {rule::OUT_063, count}; }
-    if (base % 4096 != 0) { wanted = {rule::OUT_061, count}; }
-    require(got.why == wanted, "a ring breaks the rule that the catalogue says, at that entry");
-    require(static_cast<bool>(got) == (wanted.broken == rule::none), "a ring without findings");
+    found.broken = end_rule(of);
+    return found.broken == rule::none ? topa::finding{} : found;
+}
 
-    for (size_t i = 0; i < count; ++i) {
-        auto const& one = regions[i];
-        uint64_t const word = one.base | uint64_t{underlying(one.size)} << 6 |
-                              (one.interrupt ? 4U : 0U) | (one.stop ? 16U : 0U);
-        require(got.table.entries[i].raw == (got ? word : 0), "an entry's bits");
-        require(!got || topa::broken_rule(got.table.entries[i], i, {width}) == rule::none,
+/// A region's or a link's word.
+auto word_of(request const& of, size_t index) -> uint64_t {
+    if (index == of.count) { return of.next | 1; }
+    topa::region const& one = of.regions[index];
+    return one.base | uint64_t{underlying(one.size)} << 6 | (one.interrupt ? 4U : 0U) |
+           (one.stop ? 16U : 0U);
+}
+
+/// A table as it was asked for, or `empty` words and the finding.
+void check_table(topa::finding const& why, topa::entry const* entries, size_t room,
+                 request const& wanted, uint64_t empty) {
+    auto const expected = finding_of(wanted);
+    bool const good = expected.broken == rule::none;
+    size_t const size = wanted.count + (wanted.is_linked ? 1 : 0);
+    require(why == expected, "a table breaks the rule that the catalogue says, at that entry");
+    for (size_t i = 0; i < room; ++i) {
+        bool const is_written = good && i < size;
+        require(entries[i].raw == (is_written ? word_of(wanted, i) : empty), "an entry's bits");
+        topa::place const at{wanted.base, static_cast<uint32_t>(i)};
+        require(!is_written || topa::broken_rule(entries[i], at, wanted.at().of) == rule::none,
                 "a proved entry breaks no rule");
     }
-    require(got.table.entries[count].raw == (got ? base | 1 : 0), "the last entry leads back");
-    require(!got || topa::broken_rule(got.table.entries[count], count, {width}) == rule::none,
-            "a proved link breaks no rule");
+}
+template <size_t Entries>
+void check_built(topa::built<Entries> const& got, request const& wanted) {
+    require(static_cast<bool>(got) == (got.why.broken == rule::none), "a table, or a finding");
+    check_table(got.why, got.table.entries, Entries, wanted, 0);
 }
 
-void check_rings(unsigned count, unsigned width, uint64_t base, topa::region const (&r)[4]) {
-    max_phys_addr const most{width};
+/// Too few regions for an interrupt before the last, which is looked at before all else.
+template <size_t Entries>
+void check_too_few(topa::built<Entries> const& got, request const& wanted, size_t count) {
+    require(!got && got.why ==
+                        topa::finding{rule::OUT_093, {wanted.base, static_cast<uint32_t>(count)}},
+            "an interrupt before the last of two regions");
+    for (topa::entry const& one : got.table.entries) { require(one.raw == 0, "no table"); }
+}
+
+/// Every builder on the same regions.
+template <class... Regions>
+void check_builders(request wanted, Regions... regions) {
+    constexpr size_t count = sizeof...(Regions);
+    auto const at = wanted.at();
+    wanted.count = count;
+    wanted.is_linked = true;
+    check_built(topa::try_linked(at, wanted.next, regions...), wanted);
+    wanted.next = wanted.base;
+    check_built(topa::try_ring(at, regions...), wanted);
+    if constexpr (count == 1) {
+        auto narrow = wanted;
+        narrow.many_entries = false;
+        check_built(topa::try_single_entry(at, regions...), narrow);
+    }
+
+    auto interrupts = wanted;
+    if constexpr (count < 2) {
+        check_too_few(topa::try_interrupt_on_full(at, regions...), wanted, count);
+        check_too_few(topa::try_interrupt_and_stop(at, regions...), wanted, count);
+    } else {
+        interrupts.regions[count - 2].interrupt = true;
+        check_built(topa::try_interrupt_on_full(at, regions...), interrupts);
+        interrupts.is_linked = false;
+        interrupts.regions[count - 1].interrupt = true;
+        interrupts.regions[count - 1].stop = true;
+        check_built(topa::try_interrupt_and_stop(at, regions...), interrupts);
+    }
+
+    wanted.is_linked = false;
+    if constexpr (count != 0) { wanted.regions[count - 1].stop = true; }
+    check_built(topa::try_stop_on_full(at, regions...), wanted);
+}
+
+void check_all_builders(request const& of, unsigned count) {
+    auto const& r = of.regions;
+    check_builders(of);
     switch (count) {
-        case 1: check_ring(topa::try_ring(most, base, r[0]), width, base, r); break;
-        case 2: check_ring(topa::try_ring(most, base, r[0], r[1]), width, base, r); break;
-        case 3: check_ring(topa::try_ring(most, base, r[0], r[1], r[2]), width, base, r); break;
-        default:
-            check_ring(topa::try_ring(most, base, r[0], r[1], r[2], r[3]), width, base, r);
-            check_ring(topa::try_ring(base, r[0], r[1], r[2], r[3]), 52, base, r);
-            break;
+        case 1: check_builders(of, r[0]); break;
+        case 2: check_builders(of, r[0], r[1]); break;
+        case 3: check_builders(of, r[0], r[1], r[2]); break;
+        default: check_builders(of, r[0], r[1], r[2], r[3]); break;
     }
 }
 
-/// Any word as an entry: the lowest rule that it breaks (OUT-060..066).
-void check_entry(uint64_t word, size_t index, unsigned width) {
+/// A chain of three tables: the first mistake of the first table that has one.
+void check_chain(request const& of) {
+    auto const& r = of.regions;
+    uint64_t const third = of.base ^ of.next;
+    request const parts[] = {
+        {of.width, of.many_entries, of.base, {r[0]}, 1, true, of.next},
+        {of.width, of.many_entries, of.next, {r[1], r[2]}, 2, true, third},
+        {of.width, of.many_entries, third, {r[3]}, 1, true, of.base},
+    };
+    auto const got = topa::try_chain(topa::table_at(parts[0].at(), r[0]),
+                                     topa::table_at(parts[1].at(), r[1], r[2]),
+                                     topa::table_at(parts[2].at(), r[3]));
+    size_t wrong = 0;
+    while (wrong != 3 && finding_of(parts[wrong]).broken == rule::none) { ++wrong; }
+    if (wrong == 3) {
+        require(static_cast<bool>(got), "a chain without findings");
+        check_table({}, got.tables.get<0>().entries, 2, parts[0], 0);
+        check_table({}, got.tables.get<1>().entries, 3, parts[1], 0);
+        check_table({}, got.tables.get<2>().entries, 2, parts[2], 0);
+        return;
+    }
+    require(!got && got.number == wrong && got.why == finding_of(parts[wrong]),
+            "a chain breaks the rule of its first table that breaks one");
+    require(got.tables == topa::tables<2, 3, 2>{}, "no table is built");
+}
+
+/// As many regions as are known at run time only, over what stood there before.
+void check_written(request const& wanted) {
+    constexpr uint64_t old = 0x5A5A'5A5A'5A5A'5A5A;
+    topa::entry to[6] = {{old}, {old}, {old}, {old}, {old}, {old}};
+    topa::ending const end = wanted.is_linked ? topa::link(wanted.next) : topa::no_link;
+    auto const why = topa::write_table(wanted.at().of, wanted.base, wanted.regions, wanted.count,
+                                       end, to);
+    check_table(why, to, 6, wanted, old);
+}
+
+/// Any word as an entry: the lowest rule that it breaks (OUT-060..068).
+void check_entry(uint64_t word, uint32_t index, request const& of) {
     bool const end = (word & 1) != 0;
     uint64_t const base = word & 0xFFFF'FFFF'FFFF'F000;
     uint64_t const size = uint64_t{4096} << ((word >> 6) & 15);
     rule wanted = rule::none;
+    if (end && base != of.base && !of.many_entries) { wanted = rule::OUT_068; }
+    if (!end && index != 0 && !of.many_entries) { wanted = rule::OUT_067; }
     if (end && index == 0) { wanted = rule::OUT_066; }
     if (end && (word & 0x14) != 0) { wanted = rule::OUT_065; }
-    if (reaches_beyond(base, width)) { wanted = rule::OUT_063; }
+    if (reaches_beyond(base, of.width)) { wanted = rule::OUT_063; }
     if (!end && base % size != 0) { wanted = rule::OUT_062; }
     if ((word & 0xC2A) != 0) { wanted = rule::OUT_060; }
-    require(topa::broken_rule(topa::entry{word}, index, {width}) == wanted,
+    require(topa::broken_rule(topa::entry{word}, {of.base, index}, of.at().of) == wanted,
             "an entry breaks the rule that the catalogue says");
 }
 
@@ -96,6 +228,9 @@ void check_single_range(uint64_t base, uint64_t pointers, uint64_t more) {
     require(single_range::mask_of(at) == mask, "the seven lowest bits of the mask are ones");
     require(single_range::trace_store_phys_addr(where, at) == (base & ~mask) + (offset & mask),
             "the address of the next byte");
+
+    require(single_range::bytes_left(at) == (offset > mask ? 0 : mask - offset + 1),
+            "the bytes before the offset wraps");
 
     rule wanted = rule::none;
     if (offset > mask) { wanted = rule::OUT_024; }
@@ -124,7 +259,7 @@ void check_single_range(uint64_t base, uint64_t pointers, uint64_t more) {
     }
 }
 
-void check_position(uint64_t base, uint64_t pointers, uint64_t word) {
+void check_position(uint64_t base, uint64_t pointers, uint64_t word, uint64_t more) {
     reg::ia32_rtit_output_base const table{base};
     reg::ia32_rtit_output_mask_ptrs const at{pointers};
     topa::entry const current{word};
@@ -133,6 +268,7 @@ void check_position(uint64_t base, uint64_t pointers, uint64_t word) {
     require(where.index == (pointers & 0xFFFF'FFFF) >> 7, "the entry's number");
     require(where.offset == pointers >> 32, "the offset in the region");
     require(topa::mask_ptrs_of(where).raw == (pointers | 0x7F), "the MSR that holds the position");
+    require(topa::base_of(where).raw == where.table, "the MSR that holds the table");
     require(topa::table_pointer(where) == where.table + ((pointers & 0xFFFF'FF80) >> 4),
             "the entry's address");
 
@@ -151,6 +287,13 @@ void check_position(uint64_t base, uint64_t pointers, uint64_t word) {
     require(next.index == (where.index == 0x1FF'FFFF ? 0 : where.index + 1),
             "the next entry, or round");
     require(topa::through(current) == topa::position{region, 0, 0}, "a link leads to entry 0");
+    if (left != 0) {
+        uint64_t const bytes = more % (left + 1);
+        auto moved = where;
+        moved.offset += static_cast<uint32_t>(bytes);
+        require(topa::advanced(where, current, bytes) == (bytes == left ? next : moved),
+                "further in the region, or behind it");
+    }
     require(topa::link_to(base).raw == ((base & 0xFFFF'FFFF'FFFF'F000) | 1), "a link's bits");
 }
 
@@ -160,24 +303,33 @@ extern "C" auto LLVMFuzzerTestOneInput(uint8_t const* data, size_t size) -> int 
     fuzz::input from{data, size};
     unsigned const choice = from.byte();
     unsigned const wide = 12 + choice / 4;
-    unsigned const width = wide < 64 ? wide : 64;
-    uint64_t const base = from.number();
-    topa::region regions[4];
-    for (topa::region& one : regions) {
+    request wanted{};
+    wanted.width = wide < 64 ? wide : 64;
+    wanted.base = from.number();
+    for (topa::region& one : wanted.regions) {
         one.base = from.number();
         unsigned const bits = from.byte();
         one.size = static_cast<topa::region_size>(bits % 16);
         one.interrupt = (bits & 0x10) != 0;
         one.stop = (bits & 0x20) != 0;
     }
-    check_rings(1 + choice % 4, width, base, regions);
-
     uint64_t const output_base = from.number();
     uint64_t const pointers = from.number();
     uint64_t const word = from.number();
     uint64_t const more = from.number();
-    check_entry(word, more % 2, width);
+
+    unsigned const more_choices = from.byte();
+    wanted.many_entries = (more_choices & 1) == 0;
+    wanted.next = from.number();
+    if ((more_choices & 2) != 0) { wanted.next = wanted.base; }
+    wanted.is_linked = (more_choices & 4) == 0;
+    wanted.count = (more_choices >> 4) % 5;
+
+    check_written(wanted);
+    check_all_builders(wanted, 1 + choice % 4);
+    check_chain(wanted);
+    check_entry(word, more % 2, wanted);
     check_single_range(output_base, pointers, more);
-    check_position(output_base, pointers, word);
+    check_position(output_base, pointers, word, more);
     return 0;
 }

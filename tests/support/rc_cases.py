@@ -11,17 +11,13 @@ which carry no claim, are passed over; what looks like a claim and is none is no
 
 import collections
 import csv
-import pathlib
 import re
 import sys
 
-SPEC = pathlib.Path(__file__).resolve().parents[1] / "spec"
+import spec_page
+from spec_page import CASE_HEAD, SPEC, NotationError, number, refused, split_outside
+
 ALL = 2**64 - 1
-
-
-class NotationError(ValueError):
-    """What stands in a table and is not described by notation.md."""
-
 
 # A register or some bits of it, put in before a case: `value` stands at its place.
 Put = collections.namedtuple("Put", "index mask value")
@@ -57,11 +53,6 @@ PSB_PLUS = {"no": 0, "yes": 1, "may": 2}
 EVENTS = {"warm reset": "warm_reset", "SMI": "smi", "RSM": "rsm", "VMXON": "vmxon",
           "XSAVES": "xsaves", "XRSTORS init": "xrstors_init"}
 
-PROFILE_HEAD = ("profile", "07H.0 EBX[25]", "14H.0 EAX", "14H.0 EBX", "14H.0 ECX", "14H.1 EAX",
-                "14H.1 EBX", "14H.1 ECX", "M", "LA", "VMX_MISC[14]", "signature")
-CASE_HEAD = ("id", "profile", "setup", "operation", "expected", "rules")
-
-RULE = re.compile(r"^- ((?:REG|OUT)-\d{3}) |\*\*((?:PKT|GEN|PRG)-\d{3})\*\*", re.M)
 REGISTERS = re.compile(r"IA32_RTIT_\w+|IA32_PERF_GLOBAL_STATUS")
 WITH_FIELDS = ("IA32_RTIT_CTL", "IA32_RTIT_STATUS", "IA32_RTIT_OUTPUT_MASK_PTRS")
 
@@ -72,48 +63,17 @@ BEGINS_LIKE_A_CLAIM = re.compile(
     r"|\S*=|\S+ =", re.I)
 
 
-# ------------------------------------------------------------------------------------- the tables
+# ------------------------------------------------------------------------------------- registers
 
-def cells_of(line):
-    """The cells of a line of a table: between bars, trimmed, `\\|` is a bar."""
-    if not (line.startswith("|") and re.search(r"(?<!\\)\|$", line)):
-        raise NotationError(f"a row begins and ends with a bar: {line}")
-    return tuple(cell.strip().replace("\\|", "|")
-                 for cell in re.split(r"(?<!\\)\|", line)[1:-1])
-
-
-def table_below(text, heading, head):
-    """The rows of the one table in the section with this heading."""
-    sections = re.split(r"^(?=## )", text, flags=re.M)
-    found = [section for section in sections if section.startswith(heading + "\n")]
-    if len(found) != 1:
-        raise NotationError(f"{len(found)} sections {heading!r}")
-    lines = [line for line in found[0].split("\n") if line.lstrip().startswith("|")]
-    if "\n\n" + "\n".join(lines) + "\n\n" not in found[0] + "\n":
-        raise NotationError(f"a line that belongs to no row in the table below {heading!r}")
-    rows = [cells_of(line) for line in lines]
-    if rows[:2] != [head, ("---",) * len(head)]:
-        raise NotationError(f"the table below {heading!r} has not the columns {', '.join(head)}")
-    for row in rows[2:]:
-        if len(row) != len(head):
-            raise NotationError(f"{row[0]}: {len(row)} cells below {len(head)} columns")
-    return rows[2:]
-
-
-class Catalogue:
-    """What the cells refer to: registers and their fields, profiles, rules."""
+class Catalogue(spec_page.Catalogue):
+    """What the cells refer to: also registers and their fields."""
 
     def __init__(self, spec=SPEC, registers_md=None):
-        spec = pathlib.Path(spec)
-        self.text = registers_md or (spec / "registers.md").read_text(encoding="utf-8")
-        self.rules = set()
-        for page in spec.glob("*.md"):
-            for match in RULE.finditer(page.read_text(encoding="utf-8")):
-                self.rules.add(match[1] or match[2])
+        super().__init__(spec, registers_md)
         self.registers = {}  # name -> index
         self.fields = {}     # name -> list of (register, msb, lsb)
         self.quadwords = {}  # index of a register -> number of its quadword in PT state
-        with open(spec / "registers.csv", encoding="utf-8", newline="") as file:
+        with open(self.spec / "registers.csv", encoding="utf-8", newline="") as file:
             rows = list(csv.DictReader(file, strict=True))
         for row in rows:
             if row["kind"] == "msr" and REGISTERS.fullmatch(row["register"]):
@@ -123,7 +83,6 @@ class Catalogue:
                 at = self.registers[row["field"]]
                 self.quadwords[at] = int(row["address_hex"], 16) // 8
         self.short_names()
-        self.profiles = self.read_profiles()
 
     def read_register(self, row):
         name = row["register"]
@@ -148,49 +107,8 @@ class Catalogue:
             name.removeprefix("IA32_RTIT_"): index for name, index in self.registers.items()
             if name.startswith("IA32_RTIT_")}
 
-    def read_profiles(self):
-        profiles = {}
-        for row in table_below(self.text, "## 0. CPU profiles used by the worked cases",
-                               PROFILE_HEAD):
-            if not re.fullmatch(r"P-[A-Z]+", row[0]) or row[0] in profiles:
-                raise NotationError(f"{row[0]!r} is no name of a new profile")
-            words = [number(cell, 32) for cell in row[1:8]]
-            if not (row[8].isdecimal() and row[9].isdecimal() and row[10] in ("0", "1")):
-                raise NotationError(f"{row[0]}: M, LA and VMX_MISC[14] are no numbers")
-            profiles[row[0]] = (*words, int(row[8]), int(row[9]), int(row[10]))
-        return profiles
-
 
 # ------------------------------------------------------------------------------------- the cells
-
-def number(text, bits=64):
-    if not re.fullmatch(r"[0-9A-Fa-f]+", text):
-        raise NotationError(f"{text!r} is no hexadecimal number")
-    if int(text, 16) >> bits:
-        raise NotationError(f"{text!r} has more than {bits} bits")
-    return int(text, 16)
-
-
-def split_outside(text, separators, brackets):
-    """Cuts a text at each of the separators that does not stand inside brackets."""
-    parts, depth, begin, at = [], 0, 0, 0
-    while at < len(text):
-        depth += {brackets[0]: 1, brackets[1]: -1}.get(text[at], 0)
-        if depth not in (0, 1):
-            raise NotationError(f"brackets without their twin in {text!r}")
-        found = next((s for s in separators if not depth and text.startswith(s, at)), None)
-        if found:
-            parts.append(text[begin:at])
-            begin = at = at + len(found)
-        else:
-            at += 1
-    if depth:
-        raise NotationError(f"brackets without their twin in {text!r}")
-    parts.append(text[begin:])
-    if any(part != part.strip() or not part for part in parts):
-        raise NotationError(f"an item is missing, or has a blank too many, in {text!r}")
-    return parts
-
 
 class Reader:
     """Reads one row."""
@@ -374,30 +292,16 @@ class Reader:
 
     # all of it
 
-    def rule_ids(self, cell):
-        rules = []
-        for item in cell.split(","):
-            rule = re.sub(r"^(?=\d{3}$)", "REG-", item.strip())
-            if rule not in self.catalogue.rules:
-                raise NotationError(f"there is no rule {item.strip()!r}")
-            if rule in rules:
-                raise NotationError(f"{rule} twice")
-            rules.append(rule)
-        return tuple(rules)
-
     def row(self, cells):
         name, profile, setup, operation, expected, rules = cells
         if not re.fullmatch(r"RC-\d{2}", name):
             raise NotationError(f"{name!r} is no id of a case")
-        try:
-            if profile not in self.catalogue.profiles:
-                raise NotationError(f"there is no profile {profile!r}")
+        with spec_page.naming(name):
+            self.catalogue.profile(profile)
             puts, enclave, in_vmx = self.setup(setup)
             steps, separate = self.steps(operation, expected)
             return Case(name, profile, tuple(puts), enclave, in_vmx, steps, separate,
-                        self.rule_ids(rules))
-        except NotationError as error:
-            raise NotationError(f"{name}: {error}") from None
+                        self.catalogue.rule_ids(rules, "REG-"))
 
     def steps(self, operation, expected):
         by_then = split_outside(operation, (" then ",), "{}")
@@ -430,13 +334,8 @@ class Reader:
 def read_cases(catalogue=None):
     """All cases of the table, in its order."""
     catalogue = catalogue or Catalogue()
-    reader = Reader(catalogue)
-    cases = [reader.row(row) for row in
-             table_below(catalogue.text, "## 16. Worked cases", CASE_HEAD)]
-    for at, case in enumerate(cases, 1):
-        if case.id != f"RC-{at:02}":
-            raise NotationError(f"{case.id} stands where RC-{at:02} belongs")
-    return cases
+    return spec_page.cases_below(catalogue.registers_md, "## 16. Worked cases", "RC",
+                                 Reader(catalogue).row)
 
 
 # ------------------------------------------------------------------------------------- listing
@@ -593,16 +492,12 @@ TAMPERED = (
     ("## 16. Worked", "## 16. Worked cases\n\n## 16. Worked"),
     ("| P-SKL | 1 | 1 |", "| P-SKL | 1 | x |"), ("| P-SKL | 1 | 1 |", "| P-BDW | 1 | 1 |"),
     ("| P-SKL | 1 | 1 |", "| P-SKL | 1 |"), ("| 39 | 48 | 1 |", "| 39 | 48 | 2 |"),
-    ("| 39 | 48 | 1 |", "| M | 48 | 1 |"), ("| 14H.0 EBX |", "| 14H.0 EDX |"),
+    ("| 39 | 48 | 1 |", "| M | 48 | 1 |"), ("| 39 | 48 | 1 |", "| 39 | LA | 1 |"),
+    ("| 00000007 |", "| 100000007 |"),
+    *(("\n| P-BDW |", f"\n| {name} |{' 1 |' * 11}\n| P-BDW |")
+      for name in ("P-NONE", "", "NEW", "P-new", "P-", "P-NEW2", "xP-NEW")),
+    ("| 14H.0 EBX |", "| 14H.0 EDX |"),
 )
-
-
-def refused(read, *arguments):
-    try:
-        read(*arguments)
-    except NotationError:
-        return True
-    return False
 
 
 def self_test():
@@ -623,8 +518,8 @@ def self_test():
         row = GOOD[:3] + (operation, expected, GOOD[5])
         wrong += [f"is read: {operation!r} with {expected!r}"] * (not refused(reader.row, row))
     for old, new in TAMPERED:
-        assert old in catalogue.text, f"the page has no {old!r} to replace"
-        text = catalogue.text.replace(old, new, 1)
+        assert old in catalogue.registers_md, f"the page has no {old!r} to replace"
+        text = catalogue.registers_md.replace(old, new, 1)
         wrong += [f"is read: {old!r} as {new!r}"] * (
             not refused(lambda t: read_cases(Catalogue(registers_md=t)), text))
     count = len(REFUSED) + len(MISMATCHED) + len(TAMPERED)

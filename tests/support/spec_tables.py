@@ -6,6 +6,8 @@
                                           SPEC/opcode_map.csv
     spec_tables.py cases SPEC OUTPUT      from the worked cases of SPEC/registers.md and the
                                           profiles that they run on
+    spec_tables.py outputs SPEC OUTPUT    from the worked cases of SPEC/output.md; OUTPUT includes
+                                          <rc_cases.hpp>, which has the profiles
 
 Cells become what the test needs them to be, and nothing more is made of them here.
 """
@@ -14,6 +16,7 @@ import csv
 import pathlib
 import sys
 
+import oc_cases
 import rc_cases
 
 HEAD = """\
@@ -23,8 +26,8 @@ HEAD = """\
 // Made by tests/support/spec_tables.py from tables of the catalogue.
 
 #include <ptspec/lang.hpp>
-
-namespace ptspec::test {
+{includes}
+namespace ptspec::test {{
 """
 
 PACKETS = """\
@@ -125,6 +128,149 @@ struct rc_case {{
 }};
 """
 
+# The ids of the engine's cases and the longest lists are filled in. How a test uses them:
+#
+#     constexpr auto holds(oc_engine_case const& row) -> bool;  // sets up, enables, writes
+#
+#     template <oc_engine Case>
+#     struct case_holds {
+#         static constexpr bool value = holds(oc_engine_cases[static_cast<unsigned>(Case)]);
+#         static_assert(value, "this case does not hold");  // and the compiler says which
+#     };
+#     template <std::size_t... Numbers>
+#     constexpr auto all_hold(std::index_sequence<Numbers...>) -> bool {
+#         return (... & case_holds<static_cast<oc_engine>(Numbers)>::value);
+#     }
+#     static_assert(all_hold(std::make_index_sequence<oc_engine_cases_count>{}));
+#
+# and, as constant evaluation has its limits, `for (auto const& row : oc_engine_cases)` at run time
+# for those that write much.
+OUTPUTS = """\
+
+enum class oc_scheme : unsigned char {{ single, topa }};
+/// The rows of oc_engine_cases, in their order.
+enum class oc_engine : unsigned char {{ {engine_cases} }};
+
+/// 64 bits of memory, at a multiple of 8. What is not listed is 0.
+struct oc_word {{
+    unsigned long long address;
+    unsigned long long word;
+}};
+
+/// What has to be true behind an engine case. `base` and `mask_ptrs` are complete.
+///
+/// first, last:      the addresses of the first and the last byte that had one, dropped ones
+///                   included; has_addresses: any had.
+/// global_status_55: IA32_PERF_GLOBAL_STATUS[55] is 1. False claims nothing.
+/// pend_topa_pmi:    IA32_RTIT_STATUS.PendToPAPMI is 1. False claims nothing.
+struct oc_wanted {{
+    bool error;
+    bool stopped;
+    unsigned long long base;
+    unsigned long long mask_ptrs;
+    bool has_addresses;
+    unsigned long long first;
+    unsigned long long last;
+    unsigned long long stored;
+    unsigned long long lost;
+    unsigned pmi;
+    bool global_status_55;
+    bool pend_topa_pmi;
+}};
+
+/// From this setup TraceEn rises, which does not fault, and then as many bytes as each of `writes`
+/// says are written, in one call each.
+///
+/// CTL:    TraceEn, OS, User and BranchEn; ToPA as `scheme` says; InjectPsbPmiOnEnable as `inject`.
+/// STATUS: Stopped as `stopped` says.
+/// SMRR:   PHYSBASE and PHYSMASK, raw, where there is one.
+/// Policy: a single region's interrupt comes 512 bytes early; restricted memory drops bytes.
+struct oc_engine_case {{
+    text id;
+    rc_profile profile;
+    oc_scheme scheme;
+    unsigned long long base;
+    unsigned long long mask_ptrs;
+    bool stopped;
+    bool inject;
+    bool has_smrr;
+    unsigned long long smrr_base;
+    unsigned long long smrr_mask;
+    unsigned memory_count;
+    oc_word memory[{most_words}];
+    unsigned write_count;
+    unsigned long long writes[{most_writes}];
+    oc_wanted wanted;
+    unsigned rule_count;
+    text rules[{most_rules}];
+}};
+
+/// The fields of a table entry; `base` is the next table's where `end` is true.
+struct oc_entry {{
+    bool end;
+    bool interrupt;
+    bool stop;
+    unsigned size;
+    unsigned long long base;
+}};
+
+/// `entry` is encoded as `word`.
+struct oc_encode_case {{
+    text id;
+    oc_entry entry;
+    unsigned long long word;
+    unsigned rule_count;
+    text rules[{most_rules}];
+}};
+
+/// `word` is decoded as `entry`; `broken` is the rule that it breaks on a processor with
+/// `max_phys_addr`, or empty.
+struct oc_decode_case {{
+    text id;
+    unsigned long long word;
+    unsigned max_phys_addr;
+    oc_entry entry;
+    text broken;
+    unsigned rule_count;
+    text rules[{most_rules}];
+}};
+
+/// A single range of `bytes` from `start` on, beginning at byte `offset`, is this BASE and
+/// MASK_PTRS.
+struct oc_build_case {{
+    text id;
+    unsigned long long start;
+    unsigned long long bytes;
+    unsigned long long offset;
+    unsigned long long base;
+    unsigned long long mask_ptrs;
+    unsigned rule_count;
+    text rules[{most_rules}];
+}};
+
+/// BASE and MASK_PTRS as a position in a table; `entry` is the address of the current entry.
+struct oc_locate_case {{
+    text id;
+    unsigned long long base;
+    unsigned long long mask_ptrs;
+    unsigned idx;
+    unsigned long long entry;
+    unsigned off;
+    unsigned rule_count;
+    text rules[{most_rules}];
+}};
+
+/// Prose: in every setup, writing `pieces` comes to the same as writing `whole` bytes at once.
+struct oc_pieces_case {{
+    text id;
+    unsigned piece_count;
+    unsigned long long pieces[{most_pieces}];
+    unsigned long long whole;
+    unsigned rule_count;
+    text rules[{most_rules}];
+}};
+"""
+
 
 def rows_of(path):
     with open(path, encoding="utf-8", newline="") as file:
@@ -178,21 +324,65 @@ def profile(name, words):
     return f"    {braced([quoted(name), *map(number, words)])},\n"
 
 
+def truth(flag):
+    return str(bool(flag)).lower()
+
+
 def step(one):
     def claim(made):
         return braced([f"rc_what::{made.what}", *map(number, made[1:])])
 
     return braced([f"rc_operation::{one.operation}", number(one.index), number(one.value),
-                   str(one.pae).lower(), braced(map(number, one.quadwords)),
+                   truth(one.pae), braced(map(number, one.quadwords)),
                    *counted(one.claims, claim)])
 
 
+def profile_name(name):
+    return "rc_profile::" + name.replace("-", "_")
+
+
 def case(row):
-    cells = [quoted(row.id), "rc_profile::" + row.profile.replace("-", "_"),
-             *(str(flag).lower() for flag in (row.enclave, row.in_vmx, row.separate)),
+    cells = [quoted(row.id), profile_name(row.profile),
+             *map(truth, (row.enclave, row.in_vmx, row.separate)),
              *counted(row.puts, lambda put: braced(map(number, put))),
              *counted(row.steps, step), *counted(row.rules, quoted)]
     return f"    {braced(cells)},\n"
+
+
+def entry(fields):
+    return braced([*map(truth, fields[:3]), *map(number, fields[3:])])
+
+
+def wanted(claims):
+    return braced([truth(claims.error), truth(claims.stopped), number(claims.base),
+                   number(claims.mask_ptrs), truth(claims.reach),
+                   *map(number, claims.reach or (0, 0)), number(claims.stored), number(claims.lost),
+                   number(claims.pmi), truth(claims.global_status_55),
+                   truth(claims.pend_topa_pmi)])
+
+
+def engine_case(row):
+    return [profile_name(row.profile), f"oc_scheme::{row.scheme}", number(row.base),
+            number(row.mask_ptrs), *map(truth, (row.stopped, row.inject, row.smrr)),
+            *map(number, row.smrr or (0, 0)),
+            *counted(row.memory, lambda word: braced(map(number, word))),
+            *counted(row.writes, number), wanted(row.wanted)]
+
+
+def encode_case(row):
+    return [entry(row.entry), number(row.word)]
+
+
+def decode_case(row):
+    return [number(row.word), number(row.max_phys_addr), entry(row.entry), quoted(row.broken or "")]
+
+
+def pieces_case(row):
+    return [*counted(row.pieces, number), number(row.whole)]
+
+
+def numbers_case(row):
+    return map(number, row[1:-1])
 
 
 def names(items):
@@ -228,13 +418,39 @@ def cases(spec):
             + table("rc_case", "rc_cases", [case(row) for row in rows]))
 
 
+OUTPUT_KINDS = {oc_cases.Engine: engine_case, oc_cases.Encode: encode_case,
+                oc_cases.Decode: decode_case, oc_cases.Build: numbers_case,
+                oc_cases.Locate: numbers_case, oc_cases.Pieces: pieces_case}
+
+
+def outputs(spec):
+    rows = oc_cases.read_cases(oc_cases.Catalogue(spec))
+    of_kind = {kind: [row for row in rows if isinstance(row, kind)] for kind in OUTPUT_KINDS}
+    engine = of_kind[oc_cases.Engine]
+    kinds = OUTPUTS.format(
+        engine_cases=names(row.id for row in engine),
+        most_words=max(1, *(len(row.memory) for row in engine)),
+        most_writes=max(1, *(len(row.writes) for row in engine)),
+        most_pieces=max(len(row.pieces) for row in of_kind[oc_cases.Pieces]),
+        most_rules=max(len(row.rules) for row in rows))
+    tables = []
+    for kind, write in OUTPUT_KINDS.items():
+        name = f"oc_{kind.__name__.lower()}_case"
+        lines = [braced([quoted(row.id), *write(row), *counted(row.rules, quoted)])
+                 for row in of_kind[kind]]
+        tables.append(table(name, name + "s", [f"    {line},\n" for line in lines]))
+    return kinds + "".join(tables)
+
+
 def main(arguments):
-    writers = {"packets": packets, "cases": cases}
+    writers = {"packets": (packets, ""), "cases": (cases, ""),
+               "outputs": (outputs, "\n#include <rc_cases.hpp>\n")}
     if len(arguments) != 3 or arguments[0] not in writers:
         print(__doc__, file=sys.stderr)
         return 2
     spec, output = map(pathlib.Path, arguments[1:])
-    text = HEAD + writers[arguments[0]](spec) + "\n}  // namespace ptspec::test\n"
+    write, includes = writers[arguments[0]]
+    text = HEAD.format(includes=includes) + write(spec) + "\n}  // namespace ptspec::test\n"
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(text, encoding="utf-8")
     return 0

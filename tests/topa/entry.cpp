@@ -77,8 +77,8 @@ TEST_CASE("bits 1, 3, 5, 11:10 and 63:M of an entry are reserved (OUT-040)") {
     });
 }
 
-TEST_CASE("OC-46: an output entry is the word 12340104 (OUT-040,041)") {
-    CHECK_TWICE([](auto value) {
+TEST_CASE("an output entry is the word 12340104 (OUT-040,041)") {
+    CHECK_TWICE([](auto value) {  // OC-46
         auto const it = entry{}.with(
             entry::END{false}, entry::Base{wrapped{value(uint64_t{0x1234'0000})}},
             entry::Size{region_size::size_64K}, entry::INT{value(true)}, entry::STOP{false});
@@ -86,13 +86,13 @@ TEST_CASE("OC-46: an output entry is the word 12340104 (OUT-040,041)") {
     });
 }
 
-TEST_CASE("OC-48: the word 7FFE000254 is a legal entry where M is 39 (OUT-040,042)") {
-    CHECK_TWICE([](auto value) {
+TEST_CASE("the word 7FFE000254 is a legal entry where M is 39 (OUT-040,042)") {
+    CHECK_TWICE([](auto value) {  // OC-48
         auto const it = entry{value(uint64_t{0x7F'FE00'0254})};
         return !it.get<entry::END>() && it.get<entry::INT>() && it.get<entry::STOP>() &&
                it.get<entry::Size>() == region_size::size_2M &&
                it.get<entry::Base>() == 0x7F'FE00'0000 &&
-               broken_rule(it, 0, max_phys_addr{39}) == rule::none &&
+               broken_rule(it, {}, {{39}}) == rule::none &&
                bytes_in(it.get<entry::Size>()) == 0x20'0000;
     });
 }
@@ -101,14 +101,16 @@ TEST_CASE("Base keeps address bits 51:48 (OUT-044)") {
     CHECK_TWICE([](auto value) {
         auto const it = entry{}.with(entry::Base{wrapped{value(uint64_t{0xF'8000'0000'1000})}});
         return it.raw == 0xF'8000'0000'1000 && it.get<entry::Base>() == 0xF'8000'0000'1000 &&
-               broken_rule(it, 0, max_phys_addr{52}) == rule::none;
+               broken_rule(it, {}, {{52}}) == rule::none;
     });
 }
 
 // ------------------------------------------------------------------------------------ END entries
 
-TEST_CASE("OC-47: the entry that links to the table at 5F000 is 5F001 (OUT-043)") {
-    CHECK_TWICE([](auto value) { return link_to(value(uint64_t{0x5'F000})).raw == 0x5'F001; });
+TEST_CASE("the entry that links to the table at 5F000 is 5F001 (OUT-043)") {
+    CHECK_TWICE([](auto value) {  // OC-47
+        return link_to(value(uint64_t{0x5'F000})).raw == 0x5'F001;
+    });
     CHECK_TWICE([](auto value) {
         auto const it = end_entry{}.with(end_entry::END{value(true)},
                                          end_entry::NextTable{0x5'F000});
@@ -143,8 +145,15 @@ TEST_CASE("a link keeps a full address and cuts off what lies below 4 KB") {
 
 namespace {
 
-constexpr auto verdict(uint64_t word, size_t index = 1, unsigned width = 39) -> rule {
-    return broken_rule(entry{word}, index, max_phys_addr{width});
+/// Where the tables of these tests stand.
+constexpr uint64_t table = 0x1'0000;
+
+constexpr auto verdict(uint64_t word, uint32_t index = 1, unsigned width = 39) -> rule {
+    return broken_rule(entry{word}, {table, index}, {{width}});
+}
+/// On a processor without MENTRY.
+constexpr auto narrow_verdict(uint64_t word, uint32_t index) -> rule {
+    return broken_rule(entry{word}, {table, index}, {{39}, false});
 }
 
 }  // namespace
@@ -256,6 +265,22 @@ TEST_CASE("a table does not begin with END (OUT-066)") {
     });
 }
 
+TEST_CASE("no region has END, a reserved bit or one beyond MAXPHYADDR (OUT-060,063)") {
+    CHECK_TWICE([](auto value) {
+        return bits_of_no_region(value(max_phys_addr{36})) == 0xFFFF'FFF0'0000'0C2B &&
+               bits_of_no_region(value(max_phys_addr{39})) == 0xFFFF'FF80'0000'0C2B &&
+               bits_of_no_region(value(max_phys_addr{52})) == 0xFFF0'0000'0000'0C2B;
+    });
+    CHECK_TWICE([](auto value) {  // and of 4 KB it may have every other
+        for (unsigned bit = 0; bit < 64; ++bit) {
+            uint64_t const word = value(uint64_t{1}) << bit;
+            bool const bad = bit == 0 || verdict(word & ~uint64_t{0x3C0}, 0) != rule::none;
+            if (bad != ((bits_of_no_region(max_phys_addr{39}) & word) != 0)) { return false; }
+        }
+        return true;
+    });
+}
+
 TEST_CASE("of several broken rules the one with the lowest number is told") {
     CHECK_TWICE([](auto value) {
         return verdict(value(uint64_t{0x8000'0000'0000'1842}), 0) == rule::OUT_060 &&
@@ -288,9 +313,9 @@ constexpr auto anywhere(uint64_t word, unsigned width = 39) -> rules {
     find_broken_rules(entry{word}, max_phys_addr{width}, found);
     return found;
 }
-constexpr auto at_index(uint64_t word, size_t index) -> rules {
+constexpr auto at_index(uint64_t word, uint32_t index) -> rules {
     rules found;
-    find_broken_rules(entry{word}, index, max_phys_addr{39}, found);
+    find_broken_rules(entry{word}, {table, index}, {{39}}, found);
     return found;
 }
 constexpr auto of_base(uint64_t word, uint64_t base, unsigned width = 39) -> rules {
@@ -298,9 +323,10 @@ constexpr auto of_base(uint64_t word, uint64_t base, unsigned width = 39) -> rul
     find_broken_rules_of_base(entry{word}, base, max_phys_addr{width}, found);
     return found;
 }
-constexpr auto of_single_region(uint64_t word, size_t index, uint64_t table = 0x1'0000) -> rules {
+/// On a processor without MENTRY.
+constexpr auto narrow(uint64_t word, uint32_t index, uint64_t where = table) -> rules {
     rules found;
-    find_broken_rules_of_single_region(entry{word}, index, table, found);
+    find_broken_rules(entry{word}, {where, index}, {{39}, false}, found);
     return found;
 }
 
@@ -346,19 +372,58 @@ TEST_CASE("an address is judged with the bits that an entry has no room for (OUT
     });
 }
 
-TEST_CASE("on a part with single entries only entry 0 is a region (OUT-067)") {
+TEST_CASE("without MENTRY only entry 0 is a region (OUT-067)") {
     CHECK_TWICE([](auto value) {
-        return of_single_region(value(uint64_t{0x80'0080}), 0).are() &&
-               of_single_region(value(uint64_t{0x90'0000}), 1).are(rule::OUT_067) &&  // OC-41
-               of_single_region(value(uint64_t{0x90'0000}), 0x1FF'FFFF).are(rule::OUT_067);
+        return narrow(value(uint64_t{0x80'0080}), 0).are() &&
+               narrow(value(uint64_t{0x90'0000}), 1).are(rule::OUT_067) &&  // OC-41
+               narrow(value(uint64_t{0x90'0000}), 0x1FF'FFFF).are(rule::OUT_067) &&
+               at_index(value(uint64_t{0x90'0000}), 1).are();
     });
 }
 
-TEST_CASE("on a part with single entries a table links to itself (OUT-068,100)") {
+TEST_CASE("without MENTRY a table links to itself (OUT-068,100)") {
     CHECK_TWICE([](auto value) {
-        return of_single_region(value(uint64_t{0x1'0001}), 1).are() &&
-               of_single_region(value(uint64_t{0x2'0001}), 1).are(rule::OUT_068) &&  // OC-40
-               of_single_region(value(uint64_t{0x2'0001}), 0).are(rule::OUT_068) &&
-               of_single_region(value(uint64_t{0x2'03C1}), 1, 0x2'0000).are();
+        return narrow(value(uint64_t{0x1'0001}), 1).are() &&
+               narrow(value(uint64_t{0x2'0001}), 1).are(rule::OUT_068) &&  // OC-40
+               narrow(value(uint64_t{0x2'03C1}), 1, 0x2'0000).are() &&
+               at_index(value(uint64_t{0x2'0001}), 1).are();
+    });
+}
+
+TEST_CASE(
+    "without MENTRY the other rules hold, too, and come before (OUT-060,062,063,065..068,072)") {
+    CHECK_TWICE([](auto value) {
+        return narrow(value(uint64_t{0x8000'0000'0002'0817}), 0)
+                   .are(rule::OUT_060, rule::OUT_063, rule::OUT_065, rule::OUT_066,
+                        rule::OUT_068) &&
+               narrow(value(uint64_t{0x8000'0000'0000'1842}), 2)
+                   .are(rule::OUT_060, rule::OUT_062, rule::OUT_063, rule::OUT_067) &&
+               narrow(value(uint64_t{0x1'0001}), 0).are(rule::OUT_066);
+    });
+    CHECK_TWICE([](auto value) {
+        return narrow_verdict(value(uint64_t{0x2'0005}), 1) == rule::OUT_065 &&
+               narrow_verdict(value(uint64_t{0x2'0001}), 1) == rule::OUT_068 &&
+               narrow_verdict(value(uint64_t{0x2'0000}), 1) == rule::OUT_067 &&
+               narrow_verdict(value(uint64_t{0x2'0000}), 0) == rule::none;
+    });
+}
+
+// ------------------------------------------------------------------------------------ limits
+
+TEST_CASE("unless it is said, a processor has 52 address bits and takes many regions") {
+    CHECK_TWICE([](auto value) {
+        auto const unsaid = value(limits{});
+        auto const said = value(limits{.width = {39}, .many_entries = false});
+        return unsaid.width.bits == 52 && unsaid.many_entries && said.width.bits == 39 &&
+               !said.many_entries && said == limits{{39}, false} && said != limits{{39}, true} &&
+               said != limits{{40}, false};
+    });
+}
+
+TEST_CASE("places are equal when table and index are") {
+    CHECK_TWICE([](auto value) {
+        auto const it = value(place{0x1000, 2});
+        return it == place{0x1000, 2} && it != place{0x1000, 1} && it != place{0x2000, 2} &&
+               value(place{}) == place{0, 0};
     });
 }

@@ -3,31 +3,73 @@
 
 #include <support/check_twice.hpp>
 
-#include <cstdint>
+#include <cstddef>
 #include <type_traits>
 
-using ptspec::max_phys_addr;
-using ptspec::rule;
 using namespace ptspec;
-
-// What a mistake says while compiling is in tests/fail/ring_*.cpp.
+using topa::ending;
+using topa::finding;
+using topa::limits;
+using topa::region;
+using topa::region_size;
 
 namespace {
 
-constexpr auto two_regions = topa::ring(
-    0x1'0000'0000, topa::region{.base = 0x1'0010'0000, .size = topa::region_size::size_1M},
-    topa::region{.base = 0x1'0020'0000, .size = topa::region_size::size_64K, .interrupt = true});
+constexpr limits wide{};
+constexpr limits narrow{.many_entries = false};
 
-alignas(4096) constinit auto placed = two_regions;
+constexpr region at_1M{.base = 0x10'0000, .size = region_size::size_1M};
+constexpr region at_64K{.base = 0x1'0000, .size = region_size::size_64K};
+constexpr region stop_64K{.base = 0x1'0000, .size = region_size::size_64K, .stop = true};
+constexpr region bad_64K{.base = 0x1'8000, .size = region_size::size_64K};
 
-constexpr topa::region at_1M{.base = 0x10'0000, .size = topa::region_size::size_1M};
-constexpr topa::region at_64K{.base = 0x1'0000, .size = topa::region_size::size_64K};
+/// What stands where a table is to be written.
+constexpr topa::entry old{0x5A5A'5A5A'5A5A'5A5A};
+
+/// What came of writing a table.
+struct outcome {
+    finding why;
+    topa::entry to[5];
+
+    /// The table was written: these words, and nothing behind them.
+    template <class... Words>
+    [[nodiscard]] constexpr auto is(Words... words) const -> bool {
+        size_t at = 0;
+        bool const same = (... && (to[at++].raw == words));
+        for (; at < 5; ++at) {
+            if (to[at] != old) { return false; }
+        }
+        return same && why == finding{};
+    }
+    /// It was not, and this is why.
+    [[nodiscard]] constexpr auto is_refused(rule broken, uint64_t table, uint32_t index) const
+        -> bool {
+        for (topa::entry const& one : to) {
+            if (one != old) { return false; }
+        }
+        return why == finding{broken, {table, index}};
+    }
+};
+
+constexpr auto write(limits of, uint64_t base, region const* regions, size_t count, ending end)
+    -> outcome {
+    outcome got{{}, {old, old, old, old, old}};
+    got.why = topa::write_table(of, base, regions, count, end, got.to);
+    return got;
+}
+template <size_t Count>
+constexpr auto write(limits of, uint64_t base, region const (&regions)[Count], ending end)
+    -> outcome {
+    return write(of, base, regions, Count, end);
+}
 
 }  // namespace
 
+// ------------------------------------------------------------------------------------ requests
+
 TEST_CASE("a region becomes an entry, field by field (OUT-040,041)") {
     CHECK_TWICE([](auto value) {
-        auto const bare = topa::region{.base = value(uint64_t{0x1234'5000})};
+        auto const bare = region{.base = value(uint64_t{0x1234'5000})};
         auto with_interrupt = bare;
         with_interrupt.interrupt = true;
         auto with_stop = bare;
@@ -37,73 +79,136 @@ TEST_CASE("a region becomes an entry, field by field (OUT-040,041)") {
                topa::entry_for(with_stop).raw == 0x1234'5010;
     });
     CHECK_TWICE([](auto value) {
-        return topa::entry_for(
-                   {value(uint64_t{0x7F'FE00'0000}), topa::region_size::size_2M, true, true})
+        return topa::entry_for({value(uint64_t{0x7F'FE00'0000}), region_size::size_2M, true, true})
                        .raw == 0x7F'FE00'0254 &&
-               topa::entry_for(topa::region{}).raw == 0 &&
-               topa::entry_for({value(uint64_t{0x1FFF})}).raw == 0x1000;
+               topa::entry_for(region{}).raw == 0 &&
+               topa::entry_for({value(uint64_t{0x1FFF})}).raw == 0x1000 &&
+               topa::entry_for({value(uint64_t{0xF'FFFF'F800'0000}), region_size::size_128M}).raw ==
+                   0xF'FFFF'F800'03C0;
     });
 }
 
-TEST_CASE("a ring is its regions and a link back to itself (OUT-043,045,047,056)") {
-    static_assert(two_regions.size() == 3 && sizeof(two_regions) == 24);
-    static_assert(two_regions.entries[0].raw == (0x1'0010'0000 | 8 << 6));
-    static_assert(two_regions.entries[1].raw == (0x1'0020'0000 | 4 << 6 | 1 << 2));
-    static_assert(two_regions.entries[2].raw == (0x1'0000'0000 | 1));
-    static_assert(two_regions.entries[2] == topa::link_to(0x1'0000'0000));
+TEST_CASE("a table is its entries and nothing else (OUT-045)") {
+    static_assert(sizeof(topa::table<3>) == 24 && topa::table<3>::size() == 3);
+    static_assert(std::is_trivially_copyable_v<topa::table<3>>);
+    static_assert(offsetof(topa::table<3>, entries) == 0);
+    CHECK(sizeof(topa::table<512>) == 4096);
+}
+
+TEST_CASE("a link says where to, no link says nothing") {
     CHECK_TWICE([](auto value) {
-        auto const made = topa::try_ring(value(uint64_t{0x1'0000'0000}),
-                                         topa::region{.base = value(uint64_t{0x1'0010'0000}),
-                                                      .size = topa::region_size::size_1M},
-                                         topa::region{.base = value(uint64_t{0x1'0020'0000}),
-                                                      .size = topa::region_size::size_64K,
-                                                      .interrupt = value(true)});
-        return made && made.table == two_regions && made.why == topa::finding{};
+        auto const to = topa::link(value(uint64_t{0x5'F000}));
+        auto const none = value(topa::no_link);
+        return to.is_link && to.next_table == 0x5'F000 && !none.is_link && none.next_table == 0;
     });
 }
 
-TEST_CASE("a ring can be placed where a processor finds it") {
-    CHECK(reinterpret_cast<std::uintptr_t>(&placed) % 4096 == 0);
-    CHECK(placed.entries[0].raw == 0x1'0010'0200);
-    static_assert(std::is_trivially_copyable_v<decltype(placed)>);
-}
+// ------------------------------------------------------------------------------------ the words
 
-TEST_CASE("one region is a ring") {
+TEST_CASE("regions are written in order, and the link behind them (OUT-043,045,047)") {
     CHECK_TWICE([](auto value) {
-        auto const made = topa::try_ring(value(uint64_t{0x1000}), value(at_64K));
-        return made && made.table.size() == 2 && made.table.entries[0].raw == 0x1'0100 &&
-               made.table.entries[1].raw == 0x1001;
+        region const regions[] = {value(at_1M), value(stop_64K), value(region{.base = 0x3000})};
+        return write(wide, 0x5'F000, regions, topa::link(0x5'F000))
+                   .is(0x10'0200U, 0x1'0110U, 0x3000U, 0x5'F001U) &&
+               write(wide, 0x5'F000, regions, topa::link(0x6'0000))
+                   .is(0x10'0200U, 0x1'0110U, 0x3000U, 0x6'0001U);
     });
 }
+
+TEST_CASE("behind STOP there needs to be nothing (OUT-045,056)") {
+    CHECK_TWICE([](auto value) {
+        region const regions[] = {value(at_1M), value(stop_64K)};
+        return write(wide, 0x5'F000, regions, topa::no_link).is(0x10'0200U, 0x1'0110U) &&
+               write(wide, 0x5'F000, regions, topa::link(0x5'F000))
+                   .is(0x10'0200U, 0x1'0110U, 0x5'F001U);
+    });
+}
+
+TEST_CASE("a page holds 511 regions and a link (PRG-128)") {
+    CHECK_TWICE([](auto value) {
+        region regions[511];
+        for (region& one : regions) { one = value(at_64K); }
+        topa::table<512> page{};
+        auto const why = topa::write_table(wide, 0x5'F000, regions, 511, topa::link(0x6'0000),
+                                           page.entries);
+        return why == finding{} && page.entries[0].raw == 0x1'0100 &&
+               page.entries[510].raw == 0x1'0100 && page.entries[511].raw == 0x6'0001;
+    });
+}
+
+TEST_CASE("a table at the top of 52 bits, with the largest region there (OUT-153)") {
+    CHECK_TWICE([](auto value) {
+        region const regions[] = {
+            {.base = value(uint64_t{0xF'FFFF'F800'0000}), .size = region_size::size_128M}};
+        uint64_t const base = value(uint64_t{0xF'FFFF'FFFF'F000});
+        return write(wide, base, regions, topa::link(base))
+            .is(0xF'FFFF'F800'03C0U, 0xF'FFFF'FFFF'F001U);
+    });
+}
+
+TEST_CASE("regions may begin at 0, overlap, and have any size (OUT-069,070)") {
+    CHECK_TWICE([](auto value) {
+        region regions[16];
+        topa::entry to[17];
+        for (unsigned size = 0; size < 16; ++size) {
+            regions[size].size = region_size{static_cast<uint8_t>(value(size))};
+        }
+        auto const why = topa::write_table(wide, 0x1000, regions, 16, topa::link(0x1000), to);
+        for (unsigned size = 0; size < 16; ++size) {
+            if (to[size].raw != size << 6) { return false; }
+        }
+        return why == finding{};
+    });
+}
+
+// ------------------------------------------------------------------------------------ the rules
 
 TEST_CASE("a table begins at a multiple of 4 KB (OUT-061)") {
     CHECK_TWICE([](auto value) {
-        auto const made = topa::try_ring(value(uint64_t{0x1'0080}), value(at_1M), value(at_64K));
-        return !made && made.why == topa::finding{rule::OUT_061, 2} &&
-               made.table == topa::table<3>{};
-    });
-    CHECK_TWICE([](auto value) {
-        return topa::try_ring(value(uint64_t{0x1'0800}), at_1M).why.broken == rule::OUT_061 &&
-               topa::try_ring(value(uint64_t{0x1'0001}), at_1M).why.broken == rule::OUT_061 &&
-               topa::try_ring(value(uint64_t{0}), at_1M).why.broken == rule::none;
+        region const regions[] = {at_1M, stop_64K};
+        for (unsigned bit = 0; bit < 12; ++bit) {
+            uint64_t const base = 0x1'0000 | value(uint64_t{1}) << bit;
+            if (!write(wide, base, regions, topa::link(0x1'0000))
+                     .is_refused(rule::OUT_061, base, 2) ||
+                !write(wide, base, regions, topa::no_link).is_refused(rule::OUT_061, base, 2)) {
+                return false;
+            }
+        }
+        return write(wide, value(uint64_t{0}), regions, topa::link(0))
+            .is(0x10'0200U, 0x1'0110U, 1U);
     });
 }
 
-TEST_CASE("a region begins at a multiple of its size, and the finding says which (OUT-062)") {
+TEST_CASE("a table links to a multiple of 4 KB (OUT-061)") {
     CHECK_TWICE([](auto value) {
-        auto const wrong = topa::region{.base = value(uint64_t{0x1'8000}),
-                                        .size = topa::region_size::size_64K};
-        auto const first = topa::try_ring(0x1000, wrong, at_1M, at_64K);
-        auto const second = topa::try_ring(0x1000, at_1M, wrong, at_64K);
-        auto const third = topa::try_ring(0x1000, at_1M, at_64K, wrong);
-        return !first && first.why == topa::finding{rule::OUT_062, 0} && !second &&
-               second.why == topa::finding{rule::OUT_062, 1} && !third &&
-               third.why == topa::finding{rule::OUT_062, 2} && third.table == topa::table<4>{};
+        region const regions[] = {at_1M, at_64K};
+        for (unsigned bit = 0; bit < 12; ++bit) {
+            uint64_t const next = 0x1'0000 | value(uint64_t{1}) << bit;
+            if (!write(wide, 0x1000, regions, topa::link(next))
+                     .is_refused(rule::OUT_061, 0x1000, 2)) {
+                return false;
+            }
+        }
+        return write(wide, 0x1000, regions, topa::link(value(uint64_t{0}))).why == finding{};
+    });
+}
+
+TEST_CASE("a region begins at a multiple of its size, and the place says which (OUT-062,072)") {
+    CHECK_TWICE([](auto value) {
+        region const first[] = {value(bad_64K), at_1M, at_64K};
+        region const second[] = {at_1M, value(bad_64K), at_64K};
+        region const third[] = {at_1M, at_64K, value(bad_64K)};
+        return write(wide, 0x1000, first, topa::link(0x1000))
+                   .is_refused(rule::OUT_062, 0x1000, 0) &&
+               write(wide, 0x1000, second, topa::link(0x1000))
+                   .is_refused(rule::OUT_062, 0x1000, 1) &&
+               write(wide, 0x1000, third, topa::link(0x1000)).is_refused(rule::OUT_062, 0x1000, 2);
     });
     CHECK_TWICE([](auto value) {  // also below 4 KB, which an entry cannot say
         for (unsigned bit = 0; bit < 12; ++bit) {
-            auto const low = topa::region{.base = 0x2000 | value(uint64_t{1}) << bit};
-            if (topa::try_ring(0x1000, at_1M, low).why != topa::finding{rule::OUT_062, 1}) {
+            region const low[] = {at_1M, {.base = 0x2000 | value(uint64_t{1}) << bit}};
+            if (!write(wide, 0x1000, low, topa::link(0x1000))
+                     .is_refused(rule::OUT_062, 0x1000, 1)) {
                 return false;
             }
         }
@@ -111,54 +216,169 @@ TEST_CASE("a region begins at a multiple of its size, and the finding says which
     });
 }
 
-TEST_CASE("of several mistakes the first is told: the table, then the regions in order") {
-    CHECK_TWICE([](auto value) {
-        auto const wrong = topa::region{.base = value(uint64_t{0x1'8000}),
-                                        .size = topa::region_size::size_64K};
-        auto const high = topa::region{.base = value(uint64_t{1} << 52)};
-        return topa::try_ring(0x1000, at_1M, wrong, high).why == topa::finding{rule::OUT_062, 1} &&
-               topa::try_ring(0x1000, at_1M, high, wrong).why == topa::finding{rule::OUT_063, 1} &&
-               topa::try_ring(0x1001, high, wrong).why == topa::finding{rule::OUT_061, 2};
-    });
-}
-
 TEST_CASE("every address lies below 2^MAXPHYADDR, 2^52 unless it is said (OUT-063)") {
-    CHECK_TWICE([](auto value) {
-        auto const high = topa::region{.base = value(uint64_t{0x80'0000'0000})};  // bit 39
-        return topa::try_ring(max_phys_addr{39}, 0x1000, at_1M, high).why ==
-                   topa::finding{rule::OUT_063, 1} &&
-               topa::try_ring(max_phys_addr{40}, 0x1000, at_1M, high) &&
-               topa::try_ring(0x1000, at_1M, high);
+    constexpr limits bits_39{.width = {39}};
+    constexpr limits bits_40{.width = {40}};
+    CHECK_TWICE([=](auto value) {  // a region's
+        region const high[] = {at_1M, {.base = value(uint64_t{0x80'0000'0000})}};
+        return write(bits_39, 0x1000, high, topa::link(0x1000))
+                   .is_refused(rule::OUT_063, 0x1000, 1) &&
+               write(bits_40, 0x1000, high, topa::link(0x1000))
+                   .is(0x10'0200U, 0x80'0000'0000U, 0x1001U) &&
+               write(wide, 0x1000, high, topa::link(0x1000)).why == finding{};
     });
-    CHECK_TWICE([](auto value) {
+    CHECK_TWICE([=](auto value) {  // the table's own
+        region const regions[] = {at_1M, stop_64K};
         uint64_t const high = value(uint64_t{0x80'0000'0000});
-        return topa::try_ring(max_phys_addr{39}, high, at_1M).why ==
-                   topa::finding{rule::OUT_063, 1} &&
-               topa::try_ring(max_phys_addr{40}, high, at_1M).table.entries[1].raw ==
-                   0x80'0000'0001;
+        return write(bits_39, high, regions, topa::no_link).is_refused(rule::OUT_063, high, 2) &&
+               write(bits_39, high, regions, topa::link(0x1000))
+                   .is_refused(rule::OUT_063, high, 2) &&
+               write(bits_40, high, regions, topa::no_link).is(0x10'0200U, 0x1'0110U);
+    });
+    CHECK_TWICE([=](auto value) {  // the next table's
+        region const regions[] = {at_1M};
+        uint64_t const high = value(uint64_t{0x80'0000'0000});
+        return write(bits_39, 0x1000, regions, topa::link(high))
+                   .is_refused(rule::OUT_063, 0x1000, 1) &&
+               write(bits_40, 0x1000, regions, topa::link(high)).is(0x10'0200U, 0x80'0000'0001U);
     });
     CHECK_TWICE([](auto value) {
-        return topa::try_ring(value(uint64_t{0xF'FFFF'FFFF'F000}), at_1M) &&
-               topa::try_ring(value(uint64_t{0x10'0000'0000'0000}), at_1M).why ==
-                   topa::finding{rule::OUT_063, 1};
+        region const regions[] = {at_1M};
+        uint64_t const limit = value(uint64_t{1}) << 52;
+        return write(wide, limit, regions, topa::link(0x1000))
+                   .is_refused(rule::OUT_063, limit, 1) &&
+               write(wide, 0x1000, regions, topa::link(limit))
+                   .is_refused(rule::OUT_063, 0x1000, 1) &&
+               write(wide, limit - 0x1000, regions, topa::link(limit - 0x1000)).why == finding{};
     });
 }
 
-TEST_CASE("a ring for a narrower processor is proved against its width") {
-    constexpr auto made = topa::ring(max_phys_addr{36}, 0xF'FFFF'F000, at_1M);
-    static_assert(made.entries[1].raw == 0xF'FFFF'F001);
-    CHECK(made.entries[0].raw == 0x10'0200);
+TEST_CASE("every entry lies below 2^MAXPHYADDR, the link too (OUT-071)") {
+    CHECK_TWICE([](auto value) {
+        region regions[513];
+        topa::entry to[514];
+        regions[511].stop = regions[512].stop = true;
+        uint64_t const base = value(uint64_t{0xF'FFFF'F000});  // the last page of 36 bits
+        auto const said = [&](size_t count, ending end) {
+            return topa::write_table({.width = {36}}, base, regions, count, end, to);
+        };
+        return said(512, topa::no_link) == finding{} && said(511, topa::link(0)) == finding{} &&
+               said(512, topa::link(0)) == finding{rule::OUT_071, {base, 512}} &&
+               said(513, topa::no_link) == finding{rule::OUT_071, {base, 512}};
+    });
 }
 
-TEST_CASE("tables and findings are equal when every part is") {
+TEST_CASE("a table has a region (OUT-066)") {
     CHECK_TWICE([](auto value) {
-        auto other = value(two_regions);
-        bool const same = other == two_regions;
-        other.entries[2] = topa::link_to(0x2000);
-        auto const found = value(topa::finding{rule::OUT_062, 1});
-        return same && other != two_regions && value(topa::finding{}).broken == rule::none &&
-               value(topa::finding{}).index == 0 && value(topa::region{}).base == 0 &&
-               found == topa::finding{rule::OUT_062, 1} &&
-               found != topa::finding{rule::OUT_062, 0} && found != topa::finding{rule::OUT_063, 1};
+        uint64_t const base = value(uint64_t{0x1000});
+        return write(wide, base, nullptr, 0, topa::link(base)).is_refused(rule::OUT_066, base, 0) &&
+               write(wide, base, nullptr, 0, topa::no_link).is_refused(rule::OUT_066, base, 0) &&
+               write(narrow, base, nullptr, 0, topa::link(base)).is_refused(rule::OUT_066, base, 0);
+    });
+}
+
+TEST_CASE("a table that has no link ends with STOP (OUT-056)") {
+    CHECK_TWICE([](auto value) {
+        region const open[] = {value(at_1M), value(at_64K)};
+        region const early[] = {value(stop_64K), value(at_1M)};
+        region const one[] = {value(at_64K)};
+        return write(wide, 0x1000, open, topa::no_link).is_refused(rule::OUT_056, 0x1000, 2) &&
+               write(wide, 0x1000, early, topa::no_link).is_refused(rule::OUT_056, 0x1000, 2) &&
+               write(narrow, 0x1000, one, topa::no_link).is_refused(rule::OUT_056, 0x1000, 1);
+    });
+}
+
+TEST_CASE("a table has at most 2^25 entries, a link among them (OUT-046)") {
+    // The number is looked at first, so that what is said of the address, which is wrong as well,
+    // means that the number is not too high.
+    CHECK_TWICE([](auto value) {
+        auto const said = [&](size_t count, ending end) {
+            return topa::write_table(wide, 0x1001, nullptr, value(count), end, nullptr);
+        };
+        constexpr finding too_many{rule::OUT_046, {0x1001, 0x1FF'FFFF}};
+        return said(0x200'0000, topa::no_link) == finding{rule::OUT_061, {0x1001, 0x200'0000}} &&
+               said(0x200'0001, topa::no_link) == too_many &&
+               said(0x1FF'FFFF, topa::link(0)) == finding{rule::OUT_061, {0x1001, 0x1FF'FFFF}} &&
+               said(0x200'0000, topa::link(0)) == too_many &&
+               said(~size_t{0}, topa::link(0)) == too_many &&
+               said(~size_t{0}, topa::no_link) == too_many;
+    });
+}
+
+TEST_CASE("without MENTRY a table is one region and a link to itself (OUT-067,068,100)") {
+    CHECK_TWICE([](auto value) {
+        region const one[] = {value(at_64K)};
+        region const stops[] = {value(stop_64K)};
+        return write(narrow, 0x1000, one, topa::link(0x1000)).is(0x1'0100U, 0x1001U) &&
+               write(narrow, 0x1000, stops, topa::link(0x1000)).is(0x1'0110U, 0x1001U) &&
+               write(narrow, 0x1000, stops, topa::no_link).is_refused(rule::OUT_067, 0x1000, 1) &&
+               write(narrow, 0x1000, one, topa::link(0x2000)).is_refused(rule::OUT_068, 0x1000, 1);
+    });
+    CHECK_TWICE([](auto value) {
+        region const two[] = {value(at_64K), value(stop_64K)};
+        return write(narrow, 0x1000, two, topa::link(0x1000))
+                   .is_refused(rule::OUT_067, 0x1000, 1) &&
+               write(narrow, 0x1000, two, topa::no_link).is_refused(rule::OUT_067, 0x1000, 1) &&
+               write(narrow, 0x1000, two, topa::link(0x2000)).is_refused(rule::OUT_067, 0x1000, 1);
+    });
+}
+
+TEST_CASE("of several mistakes the first is told: the table, the regions in order, the end") {
+    CHECK_TWICE([](auto value) {
+        region const high{.base = value(uint64_t{1} << 52)};
+        region const both[] = {at_1M, value(bad_64K), high};
+        region const turned[] = {at_1M, high, value(bad_64K)};
+        return write(wide, 0x1000, both, topa::link(1)).is_refused(rule::OUT_062, 0x1000, 1) &&
+               write(wide, 0x1000, turned, topa::no_link).is_refused(rule::OUT_063, 0x1000, 1) &&
+               write(wide, 0x1001, turned, topa::link(1)).is_refused(rule::OUT_061, 0x1001, 3) &&
+               write(wide, 0x1001, nullptr, 0, topa::link(1))
+                   .is_refused(rule::OUT_061, 0x1001, 0) &&
+               write(narrow, 0x1000, turned, topa::no_link).is_refused(rule::OUT_063, 0x1000, 1);
+    });
+}
+
+TEST_CASE("no entry of a table that was written breaks a rule") {
+    CHECK_TWICE([](auto value) {
+        region const all[] = {value(at_1M),
+                              {.base = 0x7F'F800'0000,
+                               .size = region_size::size_128M,
+                               .interrupt = true,
+                               .stop = true},
+                              value(stop_64K)};
+        limits const of{.width = {39}};
+        auto const got = write(of, 0x1000, all, topa::link(0x7F'FFFF'F000));
+        for (uint32_t i = 0; i < 4; ++i) {
+            if (topa::broken_rule(got.to[i], {0x1000, i}, of) != rule::none) { return false; }
+        }
+        return got.why == finding{};
+    });
+}
+
+// ------------------------------------------------------------------------------------ equality
+
+TEST_CASE("tables, regions and findings are equal when every part is") {
+    CHECK_TWICE([](auto value) {
+        topa::table<2> const one = {{{0x1'0100}, {0x1001}}};
+        auto const other = value(topa::table<2>{{{0x1'0100}, {0x2001}}});
+        auto const found = value(finding{rule::OUT_062, {0x1000, 1}});
+        return value(one) == one && other != one && value(at_1M) == at_1M && at_1M != at_64K &&
+               at_64K != stop_64K && found == finding{rule::OUT_062, {0x1000, 1}} &&
+               found != finding{rule::OUT_062, {0x1000, 0}} &&
+               found != finding{rule::OUT_062, {0x2000, 1}} &&
+               found != finding{rule::OUT_063, {0x1000, 1}};
+    });
+}
+
+TEST_CASE("what is not said is nothing") {
+    CHECK_TWICE([](auto value) {
+        auto const asked = value(region{});
+        auto const found = value(finding{});
+        auto const made = value(topa::built<2>{});
+        return asked.base == 0 && asked.size == region_size::size_4K && !asked.interrupt &&
+               !asked.stop && found.broken == rule::none && found.at == topa::place{} && made &&
+               made.table.entries[0].raw == 0 && made.table.entries[1].raw == 0;
+    });
+    CHECK_TWICE([](auto value) {
+        return !topa::built<2>{.why = value(finding{rule::OUT_062, {0x1000, 0}})};
     });
 }

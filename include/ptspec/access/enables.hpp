@@ -72,6 +72,14 @@ struct range_hit {
                                      [](address_range const&) { return true; });
 }
 
+/// True when a range stops tracing.
+///
+/// Source: REG-068.
+[[nodiscard]] constexpr auto has_trace_stop(msr_state const& state) noexcept -> bool {
+    return detail::any_range_of_kind(state, reg::addr_cfg::trace_stop,
+                                     [](address_range const&) { return true; });
+}
+
 /// Looks an instruction up in the address ranges. Where it lies in a filter range and in a
 /// TraceStop range, the latter counts.
 ///

@@ -3,8 +3,10 @@
 
 #include <ptspec/access/msr_state.hpp>
 #include <ptspec/cpu/capabilities.hpp>
+#include <ptspec/reg/apic.hpp>
 
-/// What the delivery of a performance-monitoring interrupt does next to Intel PT.
+/// What the delivery of a performance-monitoring interrupt does next to Intel PT, and what a handler
+/// does with it.
 namespace ptspec::access {
 
 struct pmi_result {
@@ -31,6 +33,25 @@ struct pmi_result {
     if (counters) { now.perf_global_status = now.perf_global_status.with(status::CTR_Frz{true}); }
     if (branches) { now.perf_global_status = now.perf_global_status.with(status::LBR_Frz{true}); }
     return {now, false};
+}
+
+/// The performance-monitoring entry of the local vector table after it delivered an interrupt: no
+/// further one comes until software clears Mask.
+///
+/// Source: SDM vol. 3, "ToPA PMI"; OUT-084.
+template <one_of<reg::ia32_x2apic_lvt_pmi, reg::apic_mmio_lvt_pmi> Word>
+[[nodiscard]] constexpr auto after_delivery(Word entry) noexcept -> Word {
+    return entry.with(typename Word::Mask{true});
+}
+
+/// True when a handler has to handle a ToPA interrupt now. One that is seen while TraceEn is 0 is of
+/// a context that does not run: it is ignored, and PendToPAPMI stays, so that the interrupt comes
+/// again when that context is enabled. A handler that handles one clears the bit.
+///
+/// Source: SDM vol. 3, "PMI Preservation"; OUT-087.
+[[nodiscard]] constexpr auto is_topa_pmi_for_now(msr_state const& now) noexcept -> bool {
+    return now.perf_global_status.get<reg::ia32_perf_global_status::Trace_ToPA_PMI>() &&
+           now.ctl.get<ia32_rtit_ctl::TraceEn>();
 }
 
 }  // namespace ptspec::access

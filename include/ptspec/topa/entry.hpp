@@ -3,6 +3,7 @@
 
 #include <ptspec/address.hpp>
 #include <ptspec/rule.hpp>
+#include <ptspec/topa/address_math.hpp>
 #include <ptspec/word.hpp>
 
 /// Entries of a Table of Physical Addresses (ToPA).
@@ -32,7 +33,7 @@ enum class region_size : uint8_t {
 
 /// A region's size in bytes.
 [[nodiscard]] constexpr auto bytes_in(region_size size) noexcept -> uint64_t {
-    return uint64_t{4096} << (underlying(size) & 15U);
+    return address_math::region_bytes(uint64_t{underlying(size)});
 }
 
 /// A ToPA entry that names an output region. With END set it is an `end_entry`.
@@ -110,38 +111,51 @@ constexpr void find_broken_rules(entry which, max_phys_addr width, Found&& found
     }
 }
 
-/// Calls `found` with every rule that an entry breaks at its place in a table, in the order of their
-/// numbers.
+/// What of a processor decides which tables it takes.
+struct limits {
+    max_phys_addr width{};
+    bool many_entries = true;  ///< CPUID.14H.0:ECX.MENTRY: a table may hold more than one region
+
+    friend constexpr auto operator==(limits, limits) -> bool = default;
+};
+
+/// A place in a table: the table's physical address, and the number of an entry in it.
+struct place {
+    uint64_t table = 0;
+    uint32_t index = 0;
+
+    friend constexpr auto operator==(place, place) -> bool = default;
+};
+
+/// Calls `found` with every rule that an entry breaks at its place in a table, in the order of
+/// their numbers.
 ///
-/// Errors: those of an entry wherever it stands; OUT-066 END in entry 0.
-/// Source: OUT-060..066, OUT-072.
+/// Errors: those of an entry wherever it stands; OUT-066 END in entry 0. Without MENTRY also
+///         OUT-067 an output region that is not entry 0; OUT-068 END to another table.
+/// Source: OUT-060..068, OUT-072, OUT-100.
 template <class Found>
-constexpr void find_broken_rules(entry which, size_t index, max_phys_addr width,
-                                 Found&& found) noexcept {
-    find_broken_rules(which, width, found);
-    if (which.get<entry::END>() && index == 0) { found(rule::OUT_066); }
+constexpr void find_broken_rules(entry which, place at, limits of, Found&& found) noexcept {
+    bool const end = which.get<entry::END>();
+    find_broken_rules(which, of.width, found);
+    if (end && at.index == 0) { found(rule::OUT_066); }
+    if (of.many_entries) { return; }
+    if (!end && at.index != 0) { found(rule::OUT_067); }
+    if (end && which.get<entry::Base>() != at.table) { found(rule::OUT_068); }
 }
 
-/// Calls `found` with every rule that an entry breaks in addition where a table holds a single
-/// region: where CPUID.14H.0:ECX.MENTRY is 0. `table` is the table's physical address.
+/// The bits that no region has, whatever its size: END, and those that are reserved.
 ///
-/// Errors: OUT-067 an output region that is not entry 0; OUT-068 END to another table.
-/// Source: OUT-067, OUT-068, OUT-100.
-template <class Found>
-constexpr void find_broken_rules_of_single_region(entry which, size_t index, uint64_t table,
-                                                  Found&& found) noexcept {
-    bool const end = which.get<entry::END>();
-    if (!end && index != 0) { found(rule::OUT_067); }
-    if (end && which.get<entry::Base>() != table) { found(rule::OUT_068); }
+/// Source: OUT-060, OUT-063.
+[[nodiscard]] constexpr auto bits_of_no_region(max_phys_addr width) noexcept -> uint64_t {
+    return entry::reserved_mask(width.bits) | entry{}.with(entry::END{true}).raw;
 }
 
 /// The first rule, by number, that an entry breaks at its place in a table.
 ///
-/// Source: OUT-060..066.
-[[nodiscard]] constexpr auto broken_rule(entry which, size_t index, max_phys_addr width) noexcept
-    -> rule {
+/// Source: OUT-060..068.
+[[nodiscard]] constexpr auto broken_rule(entry which, place at, limits of) noexcept -> rule {
     first_rule first;
-    find_broken_rules(which, index, width, first);
+    find_broken_rules(which, at, of, first);
     return first.found;
 }
 

@@ -3,7 +3,7 @@
 
 #include <ptspec/topa/entry.hpp>
 
-/// Tables of Physical Addresses, built and proved while compiling.
+/// Tables of Physical Addresses, built and proved while compiling, or at run time.
 namespace ptspec {
 
 namespace build_error {
@@ -11,6 +11,8 @@ void a_table_must_begin_at_a_multiple_of_4_KB();
 void a_region_must_be_aligned_to_its_own_size();
 void an_address_must_lie_below_the_physical_width();
 void a_table_must_have_an_output_region();
+void this_processor_takes_one_region_and_a_link_back();
+void an_interrupt_must_come_before_the_last_region();
 }  // namespace build_error
 
 namespace topa {
@@ -21,6 +23,8 @@ struct region {
     region_size size = region_size::size_4K;
     bool interrupt = false;  ///< INT: an interrupt when it is full
     bool stop = false;       ///< STOP: no more trace when it is full
+
+    friend constexpr auto operator==(region const&, region const&) -> bool = default;
 };
 
 /// The entry for a region. Address bits 11:0 are cut off.
@@ -42,12 +46,12 @@ struct table {
 /// What is wrong with a table, and at which entry.
 struct finding {
     rule broken = rule::none;
-    size_t index = 0;
+    place at{};
 
-    friend constexpr auto operator==(finding const&, finding const&) -> bool = default;
+    friend constexpr auto operator==(finding, finding) -> bool = default;
 };
 
-/// A table, or what forbids it.
+/// A table, or what forbids it. It is then all zero.
 template <size_t Entries>
 struct built {
     finding why{};
@@ -56,13 +60,19 @@ struct built {
     constexpr explicit operator bool() const noexcept { return why.broken == rule::none; }
 };
 
-namespace detail {
+/// What follows the last region of a table.
+struct ending {
+    bool is_link = false;
+    uint64_t next_table = 0;  ///< of a link
+};
 
-/// The rule that a region breaks, Base bits below 4 KB included, which an entry does not have.
-constexpr auto check_region(size_t index, region which, max_phys_addr width) noexcept -> rule {
-    return !is_aligned(which.base, 4096) ? rule::OUT_062
-                                         : broken_rule(entry_for(which), index, width);
+/// Nothing follows: the last region has STOP.
+inline constexpr ending no_link{};
+[[nodiscard]] constexpr auto link(uint64_t next_table) noexcept -> ending {
+    return {true, next_table};
 }
+
+namespace detail {
 
 constexpr auto check_table_base(uint64_t base, max_phys_addr width) noexcept -> rule {
     return !is_aligned(base, 4096) ? rule::OUT_061
@@ -70,72 +80,55 @@ constexpr auto check_table_base(uint64_t base, max_phys_addr width) noexcept -> 
                                    : rule::none;
 }
 
-/// Stops the build with the mistake's name.
-constexpr void check_entry([[maybe_unused]] size_t index, rule broken) {
-    switch (broken) {
-        case rule::none: return;
-        case rule::OUT_061: return build_error::a_table_must_begin_at_a_multiple_of_4_KB();
-        case rule::OUT_062: return build_error::a_region_must_be_aligned_to_its_own_size();
-        case rule::OUT_063: return build_error::an_address_must_lie_below_the_physical_width();
-        default: return build_error::a_table_must_have_an_output_region();
-    }
+/// The rule that a region breaks, Base bits below 4 KB included, which an entry does not have.
+constexpr auto check_region(region which, place at, limits of) noexcept -> rule {
+    return !is_aligned(which.base, 4096) ? rule::OUT_062 : broken_rule(entry_for(which), at, of);
 }
 
-/// One call an entry, so that compilers show which: g++ shows an argument as it is written, and
-/// clang 14 and 16 show no template arguments.
-template <size_t... Index>
-constexpr void check_entries(index_list<Index...>, finding why) {
-    (check_entry(Index, why.index == Index ? why.broken : rule::none), ...);
+/// The rule that the end of a table breaks.
+constexpr auto check_ending(ending end, bool stops, place at, limits of) noexcept -> rule {
+    if (!end.is_link) {
+        return !stops ? rule::OUT_056 : !of.many_entries ? rule::OUT_067 : rule::none;
+    }
+    rule const broken = check_table_base(end.next_table, of.width);
+    return broken != rule::none ? broken : broken_rule(link_to(end.next_table), at, of);
 }
 
 }  // namespace detail
 
-/// A ring: the regions in order, then a link back to the table itself. This is the form for run
-/// time and for templates; `ring` is the one that stops the build.
+/// Writes a table of `count` regions and what follows them into `to`, which has room for `count`
+/// entries and one more for a link. This is what all builders come down to, and the form for
+/// regions whose number is known at run time only.
 ///
 /// Units:  `base` is the physical address at which the table will stand.
-/// Errors: OUT-061 base not a multiple of 4 KB; OUT-062 region not aligned to its size; OUT-063 an
-///         address beyond `width`. The table is then all zero.
-/// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; OUT-043, OUT-045, OUT-047, OUT-056.
-template <same_as<region>... Regions>
-[[nodiscard]] constexpr auto try_ring(max_phys_addr width, uint64_t base,
-                                      Regions... regions) noexcept
-    -> built<sizeof...(Regions) + 1> {
-    constexpr size_t count = sizeof...(Regions);
-    if (rule const broken = detail::check_table_base(base, width); broken != rule::none) {
-        return {.why = {broken, count}};
+/// Errors: OUT-061 a table's address not a multiple of 4 KB; OUT-062 region not aligned to its
+///         size; OUT-063 an address beyond the width; OUT-066 no region; OUT-046 too many of them;
+///         OUT-071 an entry beyond the width, told of the last; OUT-056 no link, and the last region has no STOP. Without MENTRY also OUT-067 more than
+///         one region, or no link; OUT-068 a link to another table. Nothing is then written.
+/// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; OUT-043, OUT-045..047, OUT-056,
+///         OUT-060..068, OUT-071, OUT-072.
+constexpr auto write_table(limits of, uint64_t base, region const* regions, size_t count,
+                           ending end, entry* to) noexcept -> finding {
+    constexpr uint64_t most = address_math::most_entries;
+    if (count > most - (end.is_link ? 1 : 0)) { return {rule::OUT_046, {base, most - 1}}; }
+    place at{base, static_cast<uint32_t>(count)};
+    if (rule const broken = detail::check_table_base(base, of.width); broken != rule::none) {
+        return {broken, at};
     }
-    region const wanted[count + 1] = {regions...};
-    for (size_t i = 0; i < count; ++i) {
-        if (rule const broken = detail::check_region(i, wanted[i], width); broken != rule::none) {
-            return {.why = {broken, i}};
-        }
+    if (count == 0) { return {rule::OUT_066, at}; }
+    place const last{base, end.is_link ? at.index : at.index - 1};
+    if (!of.width.reaches(address_math::table_pointer(base, uint64_t{last.index}))) {
+        return {rule::OUT_071, last};
     }
-    if (count == 0) { return {.why = {rule::OUT_066, 0}}; }
-    return {.table = {{entry_for(regions)..., link_to(base)}}};
-}
-
-template <same_as<region>... Regions>
-[[nodiscard]] constexpr auto try_ring(uint64_t base, Regions... regions) noexcept
-    -> built<sizeof...(Regions) + 1> {
-    return try_ring(max_phys_addr{}, base, regions...);
-}
-
-/// A ring, proved while compiling. A mistake stops the build with its name and the entry's index.
-///
-/// Units:  `base` is the physical address at which the table will stand; `width` is the MAXPHYADDR
-///         that the processor has at least, 52 unless said otherwise.
-/// Source: as `try_ring`.
-template <same_as<region>... Regions>
-[[nodiscard]] consteval auto ring(max_phys_addr width, uint64_t base, Regions... regions) {
-    auto const made = try_ring(width, base, regions...);
-    detail::check_entries(make_index_list<sizeof...(Regions) + 1>{}, made.why);
-    return made.table;
-}
-
-template <same_as<region>... Regions>
-[[nodiscard]] consteval auto ring(uint64_t base, Regions... regions) {
-    return ring(max_phys_addr{}, base, regions...);
+    for (at.index = 0; at.index < count; ++at.index) {
+        rule const broken = detail::check_region(regions[at.index], at, of);
+        if (broken != rule::none) { return {broken, at}; }
+    }
+    rule const broken = detail::check_ending(end, regions[count - 1].stop, at, of);
+    if (broken != rule::none) { return {broken, at}; }
+    for (size_t i = 0; i < count; ++i) { to[i] = entry_for(regions[i]); }
+    if (end.is_link) { to[count] = link_to(end.next_table); }
+    return {};
 }
 
 }  // namespace topa

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+// The memory behind what_if: the words that a script put there, and zeros.
+
+#include <ptspec/ports.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+
+namespace what_if {
+
+/// Physical memory as a `memory_port`. Words that nobody put are 0, and so is all the trace that is
+/// stored: PADs. So only the words that were put take room, however much is stored.
+class physical_memory {
+public:
+    using words = std::map<std::uint64_t, std::uint64_t>;
+
+    /// Puts a word at a multiple of 8.
+    void put(std::uint64_t address, std::uint64_t word) { words_[address] = word; }
+    /// The words that were put, by address.
+    [[nodiscard]] auto put_words() const -> words const& { return words_; }
+
+    [[nodiscard]] auto load(std::uint64_t address) const -> ptspec::port_value {
+        std::uint64_t const low = word_at(address & ~std::uint64_t{7});
+        auto const shift = static_cast<unsigned>(8 * (address & 7));
+        if (shift == 0) { return {true, low}; }
+        std::uint64_t const high = word_at((address & ~std::uint64_t{7}) + 8);
+        return {true, low >> shift | high << (64 - shift)};
+    }
+
+    /// The bytes have to be 0.
+    auto store(std::uint64_t address, ptspec::byte_view bytes) -> std::size_t {
+        if (bytes.empty()) { return 0; }
+        std::uint64_t const last = address + (bytes.size() - 1);
+        for (auto word = words_.lower_bound(address & ~std::uint64_t{7});
+             word != words_.end() && word->first <= last; ++word) {
+            clear(*word, address, last);
+        }
+        return bytes.size();
+    }
+
+private:
+    [[nodiscard]] auto word_at(std::uint64_t address) const -> std::uint64_t {
+        auto const found = words_.find(address);
+        return found == words_.end() ? 0 : found->second;
+    }
+    static void clear(words::value_type& word, std::uint64_t first, std::uint64_t last) {
+        for (unsigned i = 0; i < 8; ++i) {
+            if (word.first + i >= first && word.first + i <= last) {
+                word.second &= ~(std::uint64_t{0xFF} << (8 * i));
+            }
+        }
+    }
+
+    words words_{};
+};
+
+static_assert(ptspec::memory_port<physical_memory>);
+
+}  // namespace what_if

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/engine/output_state.hpp>
+#include <ptspec/engine/written.hpp>
+#include <ptspec/topa/single_range.hpp>
+#include <ptspec/topa/walk.hpp>
+
+/// Where every byte of trace goes, and what stops it from going there.
+namespace ptspec::engine {
+
+/// The output of a logical processor: single range, ToPA or fabric. A value; whoever has one also
+/// has the MSRs, which it changes as the processor does, and the memory port through which it
+/// stores.
+///
+/// The position is settled at once, as if nothing were buffered: with the byte that fills a region,
+/// the next entry has been read, and status and interrupts are there. The two output MSRs are
+/// brought up to date by `sync`, by `stop` and by what ends output.
+///
+/// The port for memory may also be a `fabric_port`, to which a fabric's bytes then go, and a
+/// `pmi_port`, in which every interrupt is then raised as it comes.
+///
+/// A failing port loses and repeats nothing. `write` says how many bytes it took; the next `write`,
+/// with the others, or `resume`, does again what failed.
+///
+/// Shape:  n bytes written at once do what they do one by one.
+/// Errors: an operational error sets STATUS.Error, and `why` tells its rule: OUT-022..024,
+///         OUT-060..068, OUT-071, OUT-091, OUT-111. ToPA STOP sets STATUS.Stopped: OUT-080.
+/// Source: SDM vol. 3, "Trace Output"; OUT-001, OUT-002, OUT-005..008, OUT-020..030, OUT-050..058,
+///         OUT-060..071, OUT-080..088, OUT-091, OUT-100..104, OUT-110..117, OUT-120, OUT-121,
+///         OUT-131, OUT-133, OUT-151..153, PRG-080..090, PRG-095, PRG-096, PRG-180.
+class output : public output_state {
+public:
+    /// TraceEn has risen, by whatever set it in `now`. Without TriggerEn nothing is checked, and
+    /// every byte is lost.
+    template <memory_port Memory>
+    constexpr auto start(cpu::capabilities const& of, access::msr_state& now, Memory& memory,
+                         output_options const& how = {}) noexcept -> port_fault {
+        using ctl = access::ia32_rtit_ctl;
+        *this = {};
+        how_ = how;
+        of_ = {of.max_phys_addr(), of.has_topa_of_many_entries()};
+        asks_ = !of_.many_entries || !how.restricted.is_empty();
+        no_region_ = of_.many_entries ? topa::bits_of_no_region(of_.width) : ~uint64_t{0};
+        keeps_pmi_ = of.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::INJECTPSBPMI>() &&
+                     now.ctl.get<ctl::InjectPsbPmiOnEnable>();
+        if (!now.status.get<access::ia32_rtit_status::TriggerEn>()) { return {}; }
+        scheme_ = now.ctl.get<ctl::FabricEn>() ? cpu::output_scheme::fabric
+                  : now.ctl.get<ctl::ToPA>()   ? cpu::output_scheme::topa
+                                               : cpu::output_scheme::single_range;
+        at_ = topa::position_in(now.output_base, now.output_mask_ptrs);
+        phase_ = scheme_ == cpu::output_scheme::topa ? phase::at_entry : phase::running;
+        if (phase_ == phase::at_entry) { return settle(now, memory); }
+        if (scheme_ == cpu::output_scheme::single_range) { begin_single_range(now, memory); }
+        return {};
+    }
+
+    /// Trace goes out.
+    template <memory_port Memory>
+    constexpr auto write(access::msr_state& now, Memory& memory, byte_view bytes) noexcept
+        -> written {
+        size_t const count = bytes.size();
+        if (count == 0) { return {}; }
+        written done;
+        done.count_stored(store_address(), count);
+        if (count < room_ && in_place_ != nullptr) {
+            copy_bytes(in_place_, bytes.data(), count);
+            in_place_ += count;
+            room_ -= count;
+            return done;
+        }
+        if (count == room_ && can_fill()) {
+            done.why_not_all = fill(now, memory, bytes.data());
+            return done;
+        }
+        return write_on(now, memory, bytes);
+    }
+
+    /// Does again what a port did not let happen. Nothing where nothing failed.
+    template <memory_port Memory>
+    constexpr auto resume(access::msr_state& now, Memory& memory) noexcept -> port_fault {
+        return phase_ == phase::at_entry ? settle(now, memory) : port_fault{};
+    }
+
+private:
+    // --------------------------------------------------------------------------- beginnings, ends
+
+    template <memory_port Memory>
+    constexpr void begin_single_range(access::msr_state& now, Memory& memory) noexcept {
+        rule const broken = single_range::broken_rule(now.output_base, now.output_mask_ptrs);
+        if (broken != rule::none) { return fail(now, broken); }
+        base_ = now.output_base.raw;
+        size_ = single_range::mask_of(now.output_mask_ptrs) + 1;
+        begin_run(now, memory, at_.offset);
+    }
+
+    /// Comes to the entry at the position, and begins its region.
+    template <memory_port Memory>
+    constexpr auto settle(access::msr_state& now, Memory& memory) noexcept -> port_fault {
+        entries_ahead_ = 0;
+        auto const come = topa::enter(memory, at_, of_, how_.restricted);
+        at_ = come.where;
+        if (come.fault) { return come.fault; }
+        if (!come) {
+            fail(now, come.broken);
+            return {};
+        }
+        look_ahead(memory);
+        begin_region(now, memory, come.current);
+        return {};
+    }
+
+    /// Comes to the entry behind, which was read already.
+    template <memory_port Memory>
+    [[gnu::noinline]]  // so that it is not in the way of regions
+    constexpr auto
+    settle_on(access::msr_state& now, Memory& memory, topa::entry next) noexcept -> port_fault {
+        at_ = topa::behind(at_);
+        rule const broken = topa::broken_rule(next, {at_.table, at_.index}, of_);
+        if (broken != rule::none) {
+            fail(now, broken);
+        } else if (next.get<topa::entry::END>()) {
+            at_ = topa::through(next);
+            phase_ = phase::at_entry;
+            return settle(now, memory);
+        } else {
+            begin_region(now, memory, next);
+        }
+        return {};
+    }
+
+    template <memory_port Memory>
+    [[gnu::always_inline]]  // so that `fill` calls nothing
+    constexpr void
+    begin_region(access::msr_state& now, Memory& memory, topa::entry which) noexcept {
+        current_ = which;
+        base_ = which.get<topa::entry::Base>();
+        size_ = topa::bytes_in(which.get<topa::entry::Size>());
+        bool const early = which.get<topa::entry::INT>() && !of_.many_entries;
+        uint64_t const lead = how_.pmi_lead_bytes < size_ ? how_.pmi_lead_bytes : size_ - 1;
+        pmi_at_ = early ? size_ - lead : no_offset;
+        phase_ = phase::running;
+        begin_run(now, memory, at_.offset);
+    }
+
+    /// Begins the run at an offset inside the region.
+    template <memory_port Memory>
+    [[gnu::always_inline]]  // as above
+    constexpr void
+    begin_run(access::msr_state& now, Memory& memory, uint64_t from) noexcept {
+        uint64_t const address = base_ + from;
+        uint64_t left = size_ - from;
+        drops_ = false;
+        if (asks_) {
+            auto const kind = how_.restricted.stretch_from(address);
+            if (kind.restricted && how_.when_restricted == restricted_access::error) {
+                at_.offset = static_cast<uint32_t>(from);
+                return fail(now, rule::OUT_111);
+            }
+            if (from < pmi_at_ && pmi_at_ < size_) { left = pmi_at_ - from; }
+            if (kind.last - address < left) { left = kind.last - address + 1; }
+            drops_ = kind.restricted;
+        }
+        in_place_ = nullptr;
+        if constexpr (mapped_memory_port<Memory>) {
+            if (!drops_) {
+                byte_window const here = memory.window(address);
+                in_place_ = here.first;
+                if (in_place_ != nullptr && here.size < left) { left = here.size; }
+            }
+        }
+        run_end_ = from + left;
+        room_ = left;
+        fills_ = in_place_ != nullptr && !asks_ && run_end_ == size_ && (current_.raw & marks) == 0;
+    }
+
+    // --------------------------------------------------------------------------- bytes
+
+    template <memory_port Memory>
+    constexpr auto write_on(access::msr_state& now, Memory& memory, byte_view bytes) noexcept
+        -> written {
+        written done;
+        while (done.taken < bytes.size() && !done.why_not_all) {
+            byte_view const rest = bytes.from(done.taken);
+            if (rest.size() >= room_ && can_fill()) {
+                done.count_stored(store_address(), room_);
+                done.why_not_all = fill(now, memory, rest.data());
+            } else if (phase_ == phase::at_entry) {
+                done.why_not_all = settle(now, memory);
+            } else if (phase_ == phase::off) {
+                done.lost += rest.size();
+                done.taken = bytes.size();
+            } else if (scheme_ == cpu::output_scheme::fabric) {
+                send(memory, rest, done);
+            } else {
+                size_t const most = rest.size() < room_ ? rest.size() : static_cast<size_t>(room_);
+                put(memory, rest.first(most), done);
+                if (room_ == 0) { turn(now, memory, done); }
+            }
+        }
+        return done;
+    }
+
+    template <memory_port Memory>
+    constexpr void send(Memory& memory, byte_view bytes, written& done) noexcept {
+        size_t const sent = [&] {
+            if constexpr (fabric_port<Memory>) { return memory.send(bytes); }
+            return bytes.size();
+        }();
+        done.why_not_all = {sent < bytes.size(), 0};
+        done.stored += sent;
+        done.taken += sent;
+    }
+
+    /// Fills the rest of the region: what trace in bulk comes down to. The next place is found
+    /// before the bytes are copied, so that a processor does both at once.
+    template <memory_port Memory>
+    constexpr auto fill(access::msr_state& now, Memory& memory, uint8_t const* from) noexcept
+        -> port_fault {
+        using topa::entry;
+        size_t const count = static_cast<size_t>(room_);
+        uint8_t* const to = in_place_;
+        entry const next{load_le64(next_entry_)};
+        next_entry_ += sizeof(entry);
+        --entries_ahead_;
+        uint64_t const base = next.get<entry::Base>();
+        uint64_t const size = topa::bytes_in(next.get<entry::Size>());
+        if ((next.raw & no_region_) != 0 || !is_aligned(base, size)) {
+            copy_bytes(to, from, count);
+            room_ = 0;
+            return settle_on(now, memory, next);
+        }
+        ++at_.index;  // not the last of the table: one was ahead
+        current_ = next;
+        base_ = base;
+        size_ = size;
+        if constexpr (mapped_memory_port<Memory>) {
+            byte_window const here = memory.window(base);
+            in_place_ = here.first;
+            fills_ = here.size >= size && (next.raw & marks) == 0;
+            room_ = here.first != nullptr && here.size < size ? here.size : size;
+            run_end_ = room_;
+        }
+        copy_bytes(to, from, count);
+        return {};
+    }
+
+    /// Stores bytes of the run, or drops them.
+    template <memory_port Memory>
+    constexpr void put(Memory& memory, byte_view bytes, written& done) noexcept {
+        uint64_t const address = store_address();
+        size_t count = bytes.size();
+        if (in_place_ != nullptr) {
+            copy_bytes(in_place_, bytes.data(), count);
+            in_place_ += count;
+        } else if (!drops_) {
+            count = memory.store(address, bytes);
+            if (count < bytes.size()) { done.why_not_all = {true, address + count}; }
+        }
+        if (count != 0) { done.count_stored(address, count); }
+        if (drops_) {
+            done.stored -= count;
+            done.lost += count;
+        }
+        room_ -= count;
+    }
+
+    /// The run is at its end: decides what comes next.
+    template <memory_port Memory>
+    constexpr void turn(access::msr_state& now, Memory& memory, written& done) noexcept {
+        using topa::entry;
+        at_.offset = static_cast<uint32_t>(run_end_);
+        bool const rings = of_.many_entries ? current_.get<entry::INT>() && run_end_ == size_
+                                            : run_end_ == pmi_at_;
+        if (run_end_ < size_) {
+            if (rings) { raise(now, memory, done); }
+            return begin_run(now, memory, run_end_);
+        }
+        if (scheme_ == cpu::output_scheme::single_range) { return begin_run(now, memory, 0); }
+        if (current_.get<entry::STOP>()) {
+            end(now, rule::OUT_080);
+            now.status = now.status.with(access::ia32_rtit_status::Stopped{true});
+        }
+        if (rings) { raise(now, memory, done); }
+        if (phase_ == phase::off) { return; }
+        at_ = topa::behind(at_);
+        phase_ = phase::at_entry;
+        done.why_not_all = settle(now, memory);
+    }
+};
+
+}  // namespace ptspec::engine

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/access/msr_state.hpp>
+#include <ptspec/cpu/capabilities.hpp>
+#include <ptspec/engine/output_options.hpp>
+#include <ptspec/engine/written.hpp>
+#include <ptspec/topa/position.hpp>
+
+namespace ptspec::engine {
+
+/// What output knows between two bytes: where it is, and what lies ahead. The base of `output`,
+/// which moves it on.
+///
+/// Source: OUT-005, OUT-006, OUT-021, OUT-028, OUT-050, OUT-051, OUT-056..058, OUT-080.
+class output_state {
+public:
+    /// Brings the two output MSRs up to date.
+    constexpr void sync(access::msr_state& now) const noexcept {
+        if (phase_ == phase::off || scheme_ == cpu::output_scheme::fabric) { return; }
+        if (scheme_ == cpu::output_scheme::single_range) {
+            now.output_mask_ptrs = now.output_mask_ptrs.with(
+                access::ia32_rtit_output_mask_ptrs::OutputOffset{wrapped{offset()}});
+            return;
+        }
+        now.output_base = topa::base_of(at_);
+        now.output_mask_ptrs = topa::mask_ptrs_of({at_.table, at_.index, offset()});
+    }
+
+    /// TraceEn has fallen. What was taken is in memory, and the MSRs are exact.
+    constexpr void stop(access::msr_state& now) noexcept {
+        sync(now);
+        phase_ = phase::off;
+        leave_run();
+    }
+
+    /// The rule by which output ended by itself since `start`: none while it has not.
+    [[nodiscard]] constexpr auto why() const noexcept -> rule { return why_; }
+
+protected:
+    enum class phase : uint8_t {
+        off,       ///< nothing goes out: TraceEn is 0, or an error or STOP ended output
+        at_entry,  ///< the entry at the position has to be read
+        running,
+    };
+    static constexpr uint64_t no_offset = ~uint64_t{0};
+    static constexpr uint64_t marks =
+        topa::entry{}.with(topa::entry::INT{true}, topa::entry::STOP{true}).raw;
+
+    // A region is cut into runs: stretches in which nothing has to be decided. `room_` is 0 unless
+    // there is one, and else what is left of it; `in_place_` is where its next byte goes, or null
+    // when its bytes go through the port, to a fabric, or nowhere.
+    uint64_t room_ = 0;
+    uint8_t* in_place_ = nullptr;
+    uint64_t run_end_ = 0;         ///< an offset
+    uint64_t base_ = 0;            ///< of the region
+    uint64_t size_ = 0;            ///< of the region
+    uint64_t pmi_at_ = no_offset;  ///< the offset at which an interrupt comes before the end
+    topa::position at_{};          ///< its offset only while there is no run
+    topa::entry current_{};
+    uint8_t const* next_entry_ = nullptr;  ///< the one behind the current, where some are ahead
+    uint64_t entries_ahead_ = 0;
+    topa::limits of_{};
+    output_options how_{};
+    cpu::output_scheme scheme_ = cpu::output_scheme::single_range;
+    phase phase_ = phase::off;
+    uint64_t no_region_ = 0;  ///< the bits of entries that are no region, or need a closer look
+    bool asks_ = false;       ///< interrupts may come early, or memory may be restricted
+    bool fills_ = false;  ///< the run goes to the end of a region after which nothing has to happen
+    bool drops_ = false;  ///< the run lies in restricted memory
+    bool keeps_pmi_ = false;
+    rule why_ = rule::none;
+
+    [[nodiscard]] constexpr auto offset() const noexcept -> uint32_t {
+        return room_ == 0 ? at_.offset : static_cast<uint32_t>(run_end_ - room_);
+    }
+    [[nodiscard]] constexpr auto store_address() const noexcept -> uint64_t {
+        return base_ + (run_end_ - room_);
+    }
+
+    /// True when the rest of the region can be filled in place, and nothing happens then but that
+    /// the next entry follows. Bytes that go over that entry have to be there before it is read.
+    [[nodiscard]] constexpr auto can_fill() const noexcept -> bool {
+        if (__builtin_is_constant_evaluated() || !fills_ || entries_ahead_ == 0) { return false; }
+        uint64_t const distance = reinterpret_cast<uintptr_t>(next_entry_) -
+                                  reinterpret_cast<uintptr_t>(in_place_) + sizeof(topa::entry);
+        return distance >= room_ + sizeof(topa::entry);
+    }
+
+    /// Finds out how many entries behind the current one can be read without further questions:
+    /// they stand in this program's memory, in the same table, below 2^MAXPHYADDR, and no byte of
+    /// them is restricted.
+    template <memory_port Memory>
+    constexpr void look_ahead(Memory& memory) noexcept {
+        if constexpr (mapped_memory_port<Memory>) {
+            uint64_t const here = topa::table_pointer(at_);
+            byte_window const table = memory.window(here);
+            uint64_t bytes = table.size;
+            auto const until = [&](uint64_t last) {
+                if (last - here < bytes) { bytes = last - here + 1; }
+            };
+            until(topa::table_pointer({at_.table, topa::last_index, 0}) | 7);
+            until(low_bits(of_.width.bits));
+            until(how_.restricted.stretch_from(here).last);
+            if (bytes < 2 * sizeof(topa::entry)) { return; }
+            next_entry_ = table.first + sizeof(topa::entry);
+            entries_ahead_ = bytes / sizeof(topa::entry) - 1;
+        }
+    }
+
+    constexpr void leave_run() noexcept {
+        at_.offset = offset();
+        room_ = 0;
+        in_place_ = nullptr;
+        fills_ = false;
+    }
+
+    /// Output has ended by a rule. TriggerEn drops at once.
+    constexpr void end(access::msr_state& now, rule why) noexcept {
+        using status = access::ia32_rtit_status;
+        why_ = why;
+        stop(now);
+        now.status = now.status.with(status::TriggerEn{false});
+    }
+    constexpr void fail(access::msr_state& now, rule why) noexcept {
+        end(now, why);
+        now.status = now.status.with(access::ia32_rtit_status::Error{true});
+    }
+
+    template <memory_port Memory>
+    constexpr void raise(access::msr_state& now, Memory& memory, written& done) const noexcept {
+        ++done.pmis;
+        now.perf_global_status = now.perf_global_status.with(
+            reg::ia32_perf_global_status::Trace_ToPA_PMI{true});
+        if (keeps_pmi_) {
+            now.status = now.status.with(access::ia32_rtit_status::PendToPAPMI{true});
+        }
+        if constexpr (pmi_port<Memory>) { memory.raise(); }
+    }
+};
+
+}  // namespace ptspec::engine

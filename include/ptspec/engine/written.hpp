@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/ports.hpp>
+
+namespace ptspec::engine {
+
+/// What became of bytes that were written.
+struct written {
+    size_t taken = 0;  ///< from the front; the others are still the caller's, see `why_not_all`
+    uint64_t stored = 0;
+    uint64_t lost = 0;
+    uint64_t pmis = 0;   ///< interrupts that were raised
+    uint64_t first = 0;  ///< the address of the first byte that had one, dropped ones included
+    uint64_t last = 0;
+    bool had_address = false;
+    port_fault why_not_all{};  ///< at address 0 where a fabric has no room
+
+    constexpr explicit operator bool() const noexcept { return !why_not_all; }
+
+    /// Counts bytes, at least one, that were taken, and stored from an address on.
+    constexpr void count_stored(uint64_t address, uint64_t count) noexcept {
+        first = had_address ? first : address;
+        last = address + count - 1;
+        had_address = true;
+        stored += count;
+        taken += static_cast<size_t>(count);
+    }
+    friend constexpr auto operator==(written const&, written const&) -> bool = default;
+};
+
+}  // namespace ptspec::engine

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/topa/table.hpp>
+
+/// The usual tables. Each comes twice: `try_ring` works at run time and in templates and says what
+/// is wrong; `ring` is proved while compiling, and a mistake stops the build with its name and the
+/// numbers of table and entry.
+///
+/// The regions come in the order in which they are filled. IA32_RTIT_OUTPUT_BASE is the address of
+/// the table, IA32_RTIT_OUTPUT_MASK_PTRS begins as 7FH.
+namespace ptspec::topa {
+
+/// Where a table will stand, and what processor it is for.
+struct site {
+    uint64_t base;  ///< physical address
+    limits of;
+
+    constexpr site(uint64_t table, limits processor = {}) noexcept : base{table}, of{processor} {}
+};
+
+namespace detail {
+
+/// Stops the build with the mistake's name.
+constexpr void check_entry([[maybe_unused]] size_t table, [[maybe_unused]] size_t index,
+                           rule broken) {
+    switch (broken) {
+        case rule::none: return;
+        case rule::OUT_061: return build_error::a_table_must_begin_at_a_multiple_of_4_KB();
+        case rule::OUT_062: return build_error::a_region_must_be_aligned_to_its_own_size();
+        case rule::OUT_063:
+        case rule::OUT_071: return build_error::an_address_must_lie_below_the_physical_width();
+        case rule::OUT_067:
+        case rule::OUT_068: return build_error::this_processor_takes_one_region_and_a_link_back();
+        case rule::OUT_093: return build_error::an_interrupt_must_come_before_the_last_region();
+        default: return build_error::a_table_must_have_an_output_region();
+    }
+}
+
+/// One call an entry, so that compilers show which: g++ shows an argument as it is written, and
+/// clang 14 and 16 show no template arguments.
+template <size_t Table, size_t... Index>
+constexpr void check_entries(index_list<Index...>, finding why) {
+    (check_entry(Table, Index, why.at.index == Index ? why.broken : rule::none), ...);
+}
+
+template <size_t Entries>
+constexpr auto proved(built<Entries> const& made) -> table<Entries> {
+    check_entries<0>(make_index_list<Entries + 1>{}, made.why);
+    return made.table;
+}
+
+/// A table of regions, the last of the array excepted: it is there because no array is empty.
+template <size_t Entries, size_t Room>
+constexpr auto build(site at, region const (&regions)[Room], ending end) noexcept
+    -> built<Entries> {
+    built<Entries> made;
+    made.why = write_table(at.of, at.base, regions, Room - 1, end, made.table.entries);
+    return made;
+}
+
+}  // namespace detail
+
+// ------------------------------------------------------------------------------------ links
+
+/// The regions in order, then a link to the table at `next`: one table of a chain that grows or
+/// changes at run time.
+///
+/// Errors: OUT-061, OUT-062, OUT-063, OUT-066; without MENTRY OUT-067, OUT-068.
+/// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; OUT-043, OUT-045, OUT-047.
+template <same_as<region>... Regions>
+[[nodiscard]] constexpr auto try_linked(site at, uint64_t next, Regions... regions) noexcept
+    -> built<sizeof...(Regions) + 1> {
+    return detail::build<sizeof...(Regions) + 1>(at, {regions..., region{}}, link(next));
+}
+template <same_as<region>... Regions>
+[[nodiscard]] consteval auto linked(site at, uint64_t next, Regions... regions) {
+    return detail::proved(try_linked(at, next, regions...));
+}
+
+/// A ring: the regions in order, then a link back to the table itself. It keeps the last bytes.
+///
+/// Errors: as `try_linked`.
+/// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; OUT-047, OUT-056, PRG-128.
+template <same_as<region>... Regions>
+[[nodiscard]] constexpr auto try_ring(site at, Regions... regions) noexcept
+    -> built<sizeof...(Regions) + 1> {
+    return try_linked(at, at.base, regions...);
+}
+template <same_as<region>... Regions>
+[[nodiscard]] consteval auto ring(site at, Regions... regions) {
+    return detail::proved(try_ring(at, regions...));
+}
+
+/// A ring of one region, which every processor with ToPA takes. With `interrupt` or `stop` every
+/// such processor interrupts before the region is full, and stops when it is.
+///
+/// Errors: OUT-061, OUT-062, OUT-063.
+/// Source: OUT-100..103.
+[[nodiscard]] constexpr auto try_single_entry(site at, region which) noexcept -> built<2> {
+    return try_ring(at, which);
+}
+[[nodiscard]] consteval auto single_entry(site at, region which) {
+    return detail::proved(try_single_entry(at, which));
+}
+
+// ------------------------------------------------------------------------------------ when full
+
+/// The regions in order, STOP on the last, no link. It keeps the first bytes, and ends in the
+/// midst of a packet.
+///
+/// Errors: OUT-061, OUT-062, OUT-063, OUT-066; without MENTRY OUT-067: there STOP needs a link,
+///         too, see `try_single_entry`.
+/// Source: OUT-045, OUT-080, PRG-128.
+template <same_as<region>... Regions>
+[[nodiscard]] constexpr auto try_stop_on_full(site at, Regions... regions) noexcept {
+    constexpr size_t count = sizeof...(Regions);
+    region wanted[count + 1] = {regions..., region{}};
+    if (count != 0) { wanted[count - 1].stop = true; }
+    return detail::build < count == 0 ? 1 : count > (at, wanted, no_link);
+}
+template <same_as<region>... Regions>
+[[nodiscard]] consteval auto stop_on_full(site at, Regions... regions) {
+    return detail::proved(try_stop_on_full(at, regions...));
+}
+
+/// A ring with INT on the region before the last: while the interrupt is handled, trace goes into
+/// the last. It loses bytes when the handler comes later than that.
+///
+/// Errors: as `try_ring`; OUT-093 fewer than two regions.
+/// Source: OUT-093, PRG-128.
+template <same_as<region>... Regions>
+[[nodiscard]] constexpr auto try_interrupt_on_full(site at, Regions... regions) noexcept
+    -> built<sizeof...(Regions) + 1> {
+    constexpr size_t count = sizeof...(Regions);
+    if constexpr (count < 2) {
+        return {.why = {rule::OUT_093, {at.base, count}}};
+    } else {
+        region wanted[count + 1] = {regions..., region{}};
+        wanted[count - 2].interrupt = true;
+        return detail::build<count + 1>(at, wanted, link(at.base));
+    }
+}
+template <same_as<region>... Regions>
+[[nodiscard]] consteval auto interrupt_on_full(site at, Regions... regions) {
+    return detail::proved(try_interrupt_on_full(at, regions...));
+}
+
+/// INT on the region before the last, INT and STOP on the last, no link: nothing is overwritten
+/// when the handler comes late.
+///
+/// Errors: as `try_stop_on_full`; OUT-093 fewer than two regions.
+/// Source: OUT-083, OUT-093, PRG-128.
+template <same_as<region>... Regions>
+[[nodiscard]] constexpr auto try_interrupt_and_stop(site at, Regions... regions) noexcept
+    -> built<sizeof...(Regions) == 0 ? 1 : sizeof...(Regions)> {
+    constexpr size_t count = sizeof...(Regions);
+    if constexpr (count < 2) {
+        return {.why = {rule::OUT_093, {at.base, count}}};
+    } else {
+        region wanted[count + 1] = {regions..., region{}};
+        wanted[count - 2].interrupt = true;
+        wanted[count - 1].interrupt = true;
+        wanted[count - 1].stop = true;
+        return detail::build<count>(at, wanted, no_link);
+    }
+}
+template <same_as<region>... Regions>
+[[nodiscard]] consteval auto interrupt_and_stop(site at, Regions... regions) {
+    return detail::proved(try_interrupt_and_stop(at, regions...));
+}
+
+// ------------------------------------------------------------------------------------ chains
+
+/// A request for one table of a chain.
+template <size_t Count>
+struct part {
+    site at;
+    region regions[Count];
+};
+template <same_as<region>... Regions>
+    requires(sizeof...(Regions) != 0)
+[[nodiscard]] constexpr auto table_at(site at, Regions... regions) noexcept
+    -> part<sizeof...(Regions)> {
+    return {at, {regions...}};
+}
+
+namespace detail {
+
+template <size_t Number, size_t Entries>
+struct numbered_table {
+    topa::table<Entries> table{};
+
+    friend constexpr auto operator==(numbered_table const&, numbered_table const&)
+        -> bool = default;
+};
+template <size_t Number, size_t Entries>
+constexpr auto table_of(numbered_table<Number, Entries>& one) noexcept -> table<Entries>& {
+    return one.table;
+}
+template <size_t Number, size_t Entries>
+constexpr auto table_of(numbered_table<Number, Entries> const& one) noexcept
+    -> table<Entries> const& {
+    return one.table;
+}
+
+template <class Numbers, size_t... Entries>
+struct numbered_tables;
+template <size_t... Number, size_t... Entries>
+struct numbered_tables<index_list<Number...>, Entries...> : numbered_table<Number, Entries>... {
+    friend constexpr auto operator==(numbered_tables const&, numbered_tables const&)
+        -> bool = default;
+};
+
+}  // namespace detail
+
+/// The tables of a chain. Each has to be placed at the physical address it was built for.
+template <size_t... Entries>
+struct tables : detail::numbered_tables<make_index_list<sizeof...(Entries)>, Entries...> {
+    /// The table with a number, from 0.
+    template <size_t Number>
+    [[nodiscard]] constexpr auto get() const noexcept -> auto const& {
+        return detail::table_of<Number>(*this);
+    }
+    friend constexpr auto operator==(tables const&, tables const&) -> bool = default;
+};
+
+/// A chain, or what forbids it.
+template <size_t... Entries>
+struct built_chain {
+    finding why{};
+    size_t number = 0;  ///< of the table at fault
+    topa::tables<Entries...> tables{};
+
+    constexpr explicit operator bool() const noexcept { return why.broken == rule::none; }
+};
+
+namespace detail {
+
+template <size_t... Number, size_t... Count>
+constexpr auto build_chain(index_list<Number...>, part<Count> const&... parts) noexcept
+    -> built_chain<(Count + 1)...> {
+    constexpr size_t last = sizeof...(Count) - 1;
+    uint64_t const bases[] = {parts.at.base...};
+    built_chain<(Count + 1)...> made;
+    auto const write = [&](size_t number, auto const& wanted, size_t count, entry* to) {
+        if (!made) { return; }
+        uint64_t const next = bases[number == last ? 0 : number + 1];
+        made.why = write_table(wanted.at.of, wanted.at.base, wanted.regions, count, link(next), to);
+        made.number = number;
+    };
+    (write(Number, parts, Count, table_of<Number>(made.tables).entries), ...);
+    return made ? made : built_chain<(Count + 1)...>{.why = made.why, .number = made.number};
+}
+
+template <size_t... Number, size_t... Entries>
+constexpr auto proved(index_list<Number...>, built_chain<Entries...> const& made)
+    -> tables<Entries...> {
+    (check_entries<Number>(make_index_list<Entries>{},
+                           made.number == Number ? made.why : finding{}),
+     ...);
+    return made.tables;
+}
+
+}  // namespace detail
+
+/// A chain of tables, each linked to the next and the last to the first:
+/// `try_chain(table_at(0x1000, one, two), table_at(0x2000, three))`.
+///
+/// Errors: as `try_linked`, of the first table that has one.
+/// Source: OUT-047, OUT-142, PRG-128.
+template <size_t... Count>
+    requires(sizeof...(Count) != 0)
+[[nodiscard]] constexpr auto try_chain(part<Count> const&... parts) noexcept
+    -> built_chain<(Count + 1)...> {
+    return detail::build_chain(make_index_list<sizeof...(Count)>{}, parts...);
+}
+template <size_t... Count>
+    requires(sizeof...(Count) != 0)
+[[nodiscard]] consteval auto chain(part<Count>... parts) {
+    return detail::proved(make_index_list<sizeof...(Count)>{}, try_chain(parts...));
+}
+
+}  // namespace ptspec::topa

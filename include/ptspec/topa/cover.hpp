@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/topa/table.hpp>
+
+/// Regions for pages that somebody else chose.
+namespace ptspec::topa {
+
+/// What `cover` came to.
+struct covered {
+    size_t regions = 0;        ///< how many were given out
+    rule broken = rule::none;  ///< what forbids it
+    size_t page = 0;           ///< the number of the page that is at fault
+
+    constexpr explicit operator bool() const noexcept { return broken == rule::none; }
+    friend constexpr auto operator==(covered, covered) -> bool = default;
+};
+
+/// The largest region that begins at an address and has at most that many bytes, at least 4 KB.
+///
+/// Source: OUT-041, OUT-042.
+[[nodiscard]] constexpr auto largest_region(uint64_t base, uint64_t most_bytes) noexcept -> region {
+    unsigned const by_room = highest_bit(most_bytes | 4096);
+    unsigned const by_base = base == 0 ? by_room : lowest_bit(base | uint64_t{1} << 27);
+    unsigned const bit = by_room < by_base ? by_room : by_base;
+    return {.base = base, .size = static_cast<region_size>((bit < 27 ? bit : 27) - 12)};
+}
+
+/// Calls `take(region)` with the fewest regions that consist of exactly these pages of 4 KB in this
+/// order, which is the order in which they are filled: where the order is free, sort the pages
+/// first. Pages that follow each other in memory are joined, and each region is aligned to its
+/// size.
+///
+/// Units:  `pages` are physical addresses.
+/// Errors: OUT-062 a page that is not at a multiple of 4 KB; OUT-063 a page beyond the width. No
+///         region is then given out.
+/// Source: OUT-041, OUT-042, OUT-141.
+template <class Take>
+constexpr auto cover(uint64_t const* pages, size_t count, max_phys_addr width, Take&& take) noexcept
+    -> covered {
+    for (size_t i = 0; i < count; ++i) {
+        if (!is_aligned(pages[i], 4096)) { return {0, rule::OUT_062, i}; }
+        if (!width.reaches(pages[i])) { return {0, rule::OUT_063, i}; }
+    }
+    covered done;
+    for (size_t i = 0; i < count;) {
+        size_t run = 1;
+        while (i + run < count && pages[i + run] - pages[i] == run * uint64_t{4096}) { ++run; }
+        for (uint64_t left = run * uint64_t{4096}, at = pages[i]; left != 0;) {
+            region const next = largest_region(at, left);
+            take(next);
+            ++done.regions;
+            at += bytes_in(next.size);
+            left -= bytes_in(next.size);
+        }
+        i += run;
+    }
+    return done;
+}
+
+}  // namespace ptspec::topa

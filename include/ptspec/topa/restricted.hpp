@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/reg/apic.hpp>
+#include <ptspec/reg/smrr.hpp>
+
+/// Memory that trace may not be stored into.
+namespace ptspec::topa {
+
+/// Physical addresses from `first` to `last`, both among them. None when `last` is lower.
+struct address_span {
+    uint64_t first = 0;
+    uint64_t last = 0;
+};
+
+/// Addresses from one on that are all restricted, or all not.
+struct stretch {
+    bool restricted = false;
+    uint64_t last = 0;  ///< the last of them
+};
+
+/// The SMRR range of a processor, and what else its platform protects in the same way.
+///
+/// Source: SDM vol. 3, "Restricted Memory Access"; OUT-110, OUT-114, OUT-116.
+struct restricted_memory {
+    reg::ia32_smrr_physbase smrr_physbase{};
+    reg::ia32_smrr_physmask smrr_physmask{};
+    address_span const* extra = nullptr;  ///< borrowed
+    size_t extra_count = 0;
+
+    /// True when nothing is restricted.
+    [[nodiscard]] constexpr auto is_empty() const noexcept -> bool {
+        return extra_count == 0 && !smrr_physmask.get<reg::ia32_smrr_physmask::Valid>();
+    }
+
+    /// Whether an address is restricted, and how far at least the answer holds.
+    ///
+    /// Source: OUT-110, OUT-116, OUT-144.
+    [[nodiscard]] constexpr auto stretch_from(uint64_t address) const noexcept -> stretch {
+        stretch found{false, ~uint64_t{0}};
+        if (is_empty()) { return found; }
+        auto const until = [&](uint64_t last) {
+            if (last < found.last) { found.last = last; }
+        };
+        constexpr uint64_t below_4G = low_bits(32);
+        if (smrr_physmask.get<reg::ia32_smrr_physmask::Valid>() && address <= below_4G) {
+            // No bit below the lowest of the mask is compared.
+            uint64_t const mask = smrr_physmask.get<reg::ia32_smrr_physmask::PhysMask>();
+            uint64_t const base = smrr_physbase.get<reg::ia32_smrr_physbase::PhysBase>();
+            found.restricted = ((address ^ base) & mask) == 0;
+            until(address | (mask == 0 ? below_4G : (mask & (0 - mask)) - 1));
+        }
+        for (size_t i = 0; i < extra_count; ++i) {
+            auto const& one = extra[i];
+            if (one.last < one.first || one.last < address) { continue; }
+            if (address < one.first) {
+                until(one.first - 1);
+            } else {
+                found.restricted = true;
+                until(one.last);
+            }
+        }
+        return found;
+    }
+
+    /// True when one of the bytes, at least one, from an address on is restricted.
+    [[nodiscard]] constexpr auto touches(uint64_t address, uint64_t bytes) const noexcept -> bool {
+        if (is_empty()) { return false; }
+        for (;;) {
+            auto const here = stretch_from(address);
+            if (here.restricted) { return true; }
+            uint64_t const behind = here.last - address;
+            if (behind >= bytes - 1) { return false; }
+            bytes -= behind + 1;
+            address = here.last + 1;
+        }
+    }
+};
+
+/// True when bytes, at least one, from an address on lie in the page of the local APIC. The
+/// processor signals no error for them; what becomes of them is undefined.
+///
+/// Source: SDM vol. 3, "Restricted Memory Access"; OUT-113.
+[[nodiscard]] constexpr auto touches(reg::ia32_apic_base apic, uint64_t address,
+                                     uint64_t bytes) noexcept -> bool {
+    if (!apic.get<reg::ia32_apic_base::EN>()) { return false; }
+    uint64_t const page = apic.get<reg::ia32_apic_base::ApicBase>();
+    return address > page ? address - page < 4096 : page - address < bytes;
+}
+
+}  // namespace ptspec::topa

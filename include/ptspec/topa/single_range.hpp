@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/address.hpp>
+#include <ptspec/rule.hpp>
+#include <ptspec/topa/address_math.hpp>
+
+/// Output into a single range of physical addresses.
+namespace ptspec::single_range {
+
+using reg::ia32_rtit_output_base;
+using reg::ia32_rtit_output_mask_ptrs;
+
+/// The mask of a single range: its size in bytes less one. The seven lowest bits are always ones.
+///
+/// Source: OUT-020.
+[[nodiscard]] constexpr auto mask_of(ia32_rtit_output_mask_ptrs pointers) noexcept -> uint64_t {
+    return address_math::mask_in(pointers.raw);
+}
+
+/// The physical address at which the next byte of trace is stored.
+///
+/// Source: SDM vol. 3, "Single Range Output"; OUT-021, OUT-027.
+[[nodiscard]] constexpr auto trace_store_phys_addr(ia32_rtit_output_base base,
+                                                   ia32_rtit_output_mask_ptrs pointers) noexcept
+    -> uint64_t {
+    return address_math::store_address(base.raw, mask_of(pointers),
+                                       address_math::offset_in(pointers.raw));
+}
+
+/// How many bytes there are before the offset wraps; 0 when it lies outside.
+///
+/// Source: OUT-021, OUT-024.
+[[nodiscard]] constexpr auto bytes_left(ia32_rtit_output_mask_ptrs pointers) noexcept -> uint64_t {
+    uint64_t const mask = mask_of(pointers);
+    uint64_t const offset = address_math::offset_in(pointers.raw);
+    return offset <= mask ? mask + 1 - offset : 0;
+}
+
+/// The pointers after `bytes` more bytes: the offset wraps at the region's end.
+///
+/// Source: OUT-021, OUT-028.
+[[nodiscard]] constexpr auto advanced(ia32_rtit_output_mask_ptrs pointers, uint64_t bytes) noexcept
+    -> ia32_rtit_output_mask_ptrs {
+    uint64_t const offset = address_math::offset_in(pointers.raw);
+    return pointers.with(ia32_rtit_output_mask_ptrs::OutputOffset{
+        wrapped{address_math::offset_after(offset, bytes, mask_of(pointers))}});
+}
+
+namespace detail {
+
+template <class Found>
+constexpr void find_broken_rules(uint64_t base, uint64_t mask, uint64_t offset,
+                                 Found&& found) noexcept {
+    if (address_math::bits_above_a_gap(mask) != 0) { found(rule::OUT_022); }
+    if ((base & mask) != 0) { found(rule::OUT_023); }
+    if (offset > mask) { found(rule::OUT_024); }
+}
+
+}  // namespace detail
+
+/// Calls `found` with every rule that a single range breaks when tracing is enabled, in the order
+/// of their numbers.
+///
+/// Errors: OUT-022 mask not contiguous; OUT-023 base not aligned to the size; OUT-024 offset
+///         outside.
+/// Source: OUT-022..024, OUT-029.
+template <class Found>
+constexpr void find_broken_rules(ia32_rtit_output_base base, ia32_rtit_output_mask_ptrs pointers,
+                                 Found&& found) noexcept {
+    detail::find_broken_rules(base.raw, mask_of(pointers), address_math::offset_in(pointers.raw),
+                              found);
+}
+
+/// The first rule, by number, that a single range breaks when tracing is enabled.
+///
+/// Source: OUT-022..024.
+[[nodiscard]] constexpr auto broken_rule(ia32_rtit_output_base base,
+                                         ia32_rtit_output_mask_ptrs pointers) noexcept -> rule {
+    first_rule first;
+    find_broken_rules(base, pointers, first);
+    return first.found;
+}
+
+/// A request for an output region.
+struct region {
+    uint64_t base = 0;    ///< physical address, a multiple of the size
+    uint64_t bytes = 0;   ///< its size: 128 bytes to 4 GB, a power of two
+    uint64_t offset = 0;  ///< where in it the next byte of trace goes
+};
+
+/// The two output MSRs for a region, or what forbids them.
+struct built {
+    rule why = rule::none;
+    ia32_rtit_output_base base{};
+    ia32_rtit_output_mask_ptrs pointers{};
+
+    constexpr explicit operator bool() const noexcept { return why == rule::none; }
+};
+
+/// Calls `found` with every rule that a request breaks.
+///
+/// Errors: OUT-020 fewer than 128 bytes or more than 4 GB; OUT-022 not a power of two; OUT-023 base
+///         not aligned to the size; OUT-024 offset outside; REG-070 base beyond MAXPHYADDR.
+/// Source: OUT-020, OUT-022..024, OUT-141, REG-070.
+template <class Found>
+constexpr void find_broken_rules(region wanted, max_phys_addr width, Found&& found) noexcept {
+    if (wanted.bytes < 128 || wanted.bytes > uint64_t{1} << 32) { found(rule::OUT_020); }
+    if (wanted.bytes != 0) {
+        detail::find_broken_rules(wanted.base, wanted.bytes - 1, wanted.offset, found);
+    }
+    if (!width.reaches(wanted.base)) { found(rule::REG_070); }
+}
+
+/// The output MSRs for a region.
+///
+/// Errors: the first rule that the request breaks; the MSRs are then those of a cold reset.
+/// Source: OUT-020, OUT-022..024, REG-070.
+[[nodiscard]] constexpr auto build(region wanted, max_phys_addr width = {}) noexcept -> built {
+    using pointer = ia32_rtit_output_mask_ptrs;
+    constexpr pointer cold{pointer::forced_1_mask()};
+    first_rule first;
+    find_broken_rules(wanted, width, first);
+    if (first.found != rule::none) { return {first.found, {}, cold}; }
+    return {.base = {wanted.base},
+            .pointers = cold.with(pointer::MaskOrTableOffset{wrapped{wanted.bytes / 128 - 1}},
+                                  pointer::OutputOffset{wrapped{wanted.offset}})};
+}
+
+}  // namespace ptspec::single_range

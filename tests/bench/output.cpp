@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: BSL-1.0
+// How fast trace goes into a ring of 4 KB regions: engine::output into memory of the program,
+// against memcpy of the same pieces to the same places in the same order. Both take turns, a lap of
+// the ring or 2 MB at a time, and each turn of one is compared with its neighbour of the other. The
+// time is that of this process: what others do meanwhile counts only by the caches they empty.
+//
+//   output                 prints the table
+//   output --gate RATIO    also fails where a median is below RATIO; a list by address is let pass,
+//                          as it leaves host_memory to search
+//   output --writes N SIZE REGIONS   only makes N writes of SIZE bytes, for who counts instructions
+//
+// Ratios are speeds: 1 is as fast as memcpy, 0.5 takes twice as long.
+// Exit status: 0 as it should be, 1 something is not, 2 wrong usage.
+
+#include <ptspec/cpu/presets.hpp>
+#include <ptspec/host_memory.hpp>
+
+#include <support/tracer.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <memory>
+#include <random>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+using namespace ptspec;
+
+constexpr size_t region_bytes = 4096;
+constexpr uint64_t table_address = 0x1'0000'0000;
+constexpr uint64_t first_region = 0x2'0000'0000;
+constexpr size_t turn_bytes = size_t{2} << 20;
+
+/// How the regions of a ring lie in physical memory, and how `host_memory` is told of them.
+enum class layout : uint8_t {
+    together,    ///< one behind the other, as one `host_region`
+    scattered,   ///< shuffled, each a `host_region`, listed as the table goes
+    by_address,  ///< shuffled, each a `host_region`, listed from the lowest address to the highest
+};
+constexpr char const* layout_names[] = {"together", "scattered", "by address"};
+
+struct alignas(region_bytes) page {
+    uint8_t bytes[region_bytes];
+};
+
+/// A table, its regions, and the memory that both are in.
+struct ring {
+    std::vector<page> pages;  ///< as the table goes
+    std::vector<uint64_t> addresses;
+    std::vector<uint8_t> table;
+    std::vector<host_region> parts;
+
+    ring(size_t count, layout how) : pages(count), addresses(count), table((count + 1) * 8) {
+        std::vector<size_t> order(count);
+        for (size_t i = 0; i < count; ++i) { order[i] = i; }
+        if (how != layout::together) { std::shuffle(order.begin(), order.end(), std::mt19937{1}); }
+        for (size_t i = 0; i < count; ++i) {
+            // Scattered regions do not touch.
+            addresses[i] = first_region +
+                           order[i] * region_bytes * (how == layout::together ? 1 : 2);
+            store_le64(&table[8 * i], addresses[i]);
+            parts.push_back({addresses[i], pages[i].bytes, region_bytes});
+        }
+        store_le64(&table[8 * count], topa::link_to(table_address).raw);
+        if (how == layout::together) {
+            parts = {{first_region, pages[0].bytes, count * region_bytes}};
+        }
+        parts.push_back({table_address, table.data(), table.size()});
+        if (how == layout::by_address) {
+            std::sort(parts.begin(), parts.end(),
+                      [](auto const& a, auto const& b) { return a.base < b.base; });
+        }
+    }
+
+    auto size() const -> size_t { return pages.size() * region_bytes; }
+    void clear() { std::memset(pages.data(), 0, size()); }
+    auto sum() const -> uint64_t {
+        uint64_t found = 0;
+        for (size_t i = 0; i < size(); ++i) {
+            found = found * 31 + pages[i / region_bytes].bytes[i % region_bytes];
+        }
+        return found;
+    }
+};
+
+/// The one who is measured.
+struct through_output {
+    host_memory memory;
+    test::tracer<host_memory> cpu{.of = cpu::preset::P_SKL, .memory = memory};
+
+    explicit through_output(ring const& in) : memory{in.parts.data(), in.parts.size()} {
+        cpu.place(table_address, 0x7F);
+        if (!cpu.enable_topa() || !cpu.is_running()) { std::abort(); }
+    }
+    void write(byte_view bytes) {
+        if (cpu.out.write(cpu.now, memory, bytes).stored != bytes.size()) { std::abort(); }
+    }
+};
+
+/// The one who is compared with: it knows where the next region is.
+struct by_memcpy {
+    page* pages;
+    size_t count;
+    size_t at = 0;
+    size_t offset = 0;
+
+    explicit by_memcpy(ring& in) : pages{in.pages.data()}, count{in.pages.size()} {}
+    void write(byte_view bytes) {
+        for (size_t done = 0; done < bytes.size();) {
+            size_t const piece = std::min(bytes.size() - done, region_bytes - offset);
+            std::memcpy(pages[at].bytes + offset, bytes.data() + done, piece);
+            done += piece;
+            offset += piece;
+            if (offset == region_bytes) {
+                offset = 0;
+                at = at + 1 == count ? 0 : at + 1;
+            }
+        }
+    }
+};
+
+auto nanoseconds() -> double {
+    timespec now{};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
+}
+
+/// Nanoseconds for `count` writes.
+template <class Writer>
+auto time_of(Writer& to, byte_view bytes, size_t count) -> double {
+    double const begin = nanoseconds();
+    for (size_t i = 0; i < count; ++i) { to.write(bytes); }
+    return nanoseconds() - begin;
+}
+
+auto median(std::vector<double> values) -> double {
+    std::sort(values.begin(), values.end());
+    return values[values.size() / 2];
+}
+
+/// Both leave the same bytes in the ring.
+auto agree(ring& in, byte_view bytes, size_t count) -> bool {
+    in.clear();
+    through_output ours{in};
+    time_of(ours, bytes, count);
+    uint64_t const one = in.sum();
+    in.clear();
+    by_memcpy plain{in};
+    time_of(plain, bytes, count);
+    return one == in.sum();
+}
+
+/// Measures one row, prints it, and gives the median of the ratios.
+auto compare(size_t regions, layout how, byte_view bytes) -> double {
+    ring in{regions, how};
+    size_t const count = (std::max(in.size(), turn_bytes) + bytes.size() - 1) / bytes.size();
+    size_t const turns = 800 * turn_bytes / std::max(in.size(), 4 * turn_bytes);
+    if (!agree(in, bytes, in.size() / bytes.size() + 3)) {
+        std::printf("output and memcpy left different bytes\n");
+        std::exit(1);
+    }
+    auto const ours = std::make_unique<through_output>(in);
+    by_memcpy plain{in};
+    std::vector<double> ratios;
+    std::vector<double> our_time;
+    std::vector<double> plain_time;
+    for (size_t i = 0; i <= turns; ++i) {
+        // Who comes first changes from turn to turn.
+        double const before = i % 2 != 0 ? time_of(plain, bytes, count) : 0;
+        double const one = time_of(*ours, bytes, count);
+        double const two = i % 2 != 0 ? before : time_of(plain, bytes, count);
+        if (i == 0) { continue; }
+        ratios.push_back(two / one);
+        our_time.push_back(one / static_cast<double>(count));
+        plain_time.push_back(two / static_cast<double>(count));
+    }
+    auto const [low, high] = std::minmax_element(ratios.begin(), ratios.end());
+    std::printf("%7zu  %-10s %6zu  %9.1f %9.1f   %5.3f  %5.3f  %5.3f\n", regions,
+                layout_names[static_cast<size_t>(how)], bytes.size(), median(our_time),
+                median(plain_time), *low, median(ratios), *high);
+    std::fflush(stdout);
+    return median(ratios);
+}
+
+/// Nanoseconds for a write so small that there are many to a region.
+void measure_small(byte_view bytes) {
+    ring in{16, layout::together};
+    auto const ours = std::make_unique<through_output>(in);
+    by_memcpy plain{in};
+    std::vector<double> our_time;
+    std::vector<double> plain_time;
+    for (unsigned i = 0; i < 51; ++i) {
+        our_time.push_back(time_of(*ours, bytes, 100'000) / 100'000);
+        plain_time.push_back(time_of(plain, bytes, 100'000) / 100'000);
+    }
+    std::printf("a write of %zu bytes: %.2f ns, by memcpy %.2f ns\n", bytes.size(),
+                median(our_time), median(plain_time));
+}
+
+auto compare_all(double least) -> int {
+    static auto const trace = test::numbered_bytes<65536>();
+    unsigned slow = 0;
+    std::printf("regions  layout      write  ours (ns)    memcpy     min median    max\n");
+    for (size_t regions : {size_t{16}, size_t{256}, size_t{4096}}) {
+        for (layout how : {layout::together, layout::scattered, layout::by_address}) {
+            for (size_t bytes : {size_t{4096}, size_t{65536}, size_t{4096 + 13}}) {
+                double const ratio = compare(regions, how, byte_view{trace}.first(bytes));
+                slow += ratio < least && how != layout::by_address ? 1U : 0U;
+            }
+        }
+    }
+    measure_small(byte_view{trace}.first(2));
+    measure_small(byte_view{trace}.first(8));
+    if (least > 0) { std::printf("%u medians are below %.3f\n", slow, least); }
+    return slow == 0 ? 0 : 1;
+}
+
+auto usage() -> int {
+    std::fputs("usage: output [--gate RATIO | --writes N SIZE REGIONS]\n", stderr);
+    return 2;
+}
+
+}  // namespace
+
+auto main(int count, char** arguments) -> int {
+    if (count == 1) { return compare_all(0); }
+    std::string_view const option = arguments[1];
+    if (option == "--gate" && count == 3) {
+        double const least = std::atof(arguments[2]);
+        return least > 0 ? compare_all(least) : usage();
+    }
+    if (option == "--writes" && count == 5) {
+        auto const number = [&](int at) { return std::strtoull(arguments[at], nullptr, 10); };
+        std::vector<uint8_t> const bytes(number(3), 1);
+        ring const in{number(4), layout::together};
+        through_output ours{in};
+        time_of(ours, bytes, number(2));
+        return 0;
+    }
+    return usage();
+}

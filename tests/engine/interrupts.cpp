@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: BSL-1.0
+// What a full region does besides: STOP and INT.
+#include <ptspec/cpu/presets.hpp>
+#include <ptspec/engine/output.hpp>
+
+#include <support/check_twice.hpp>
+#include <support/small_tables.hpp>
+
+#include <initializer_list>
+
+using namespace ptspec;
+using namespace ptspec::test;
+using engine::output_options;
+using engine::written;
+namespace preset = cpu::preset;
+namespace bits = ctl_bits;
+namespace flags = status_bits;
+
+// ------------------------------------------------------------------------------------ STOP, INT
+
+namespace {
+
+/// Memory that notes what a processor holds when an interrupt is raised.
+struct ringing_memory {
+    listed_memory inner{};
+    access::msr_state const* now = nullptr;
+    uint64_t raised = 0;
+    uint64_t status = 0;         ///< when the last one was raised
+    uint64_t global_status = 0;  ///< the same
+    uint64_t stored = 0;         ///< the same, the bytes of the first run
+
+    constexpr auto load(uint64_t address) noexcept -> port_value { return inner.load(address); }
+    constexpr auto store(uint64_t address, byte_view bytes) noexcept -> size_t {
+        return inner.store(address, bytes);
+    }
+    constexpr void raise() noexcept {
+        ++raised;
+        status = now->status.raw;
+        global_status = now->perf_global_status.raw;
+        stored = inner.runs[0].bytes;
+    }
+};
+static_assert(memory_port<ringing_memory> && pmi_port<ringing_memory>);
+
+}  // namespace
+
+TEST_CASE("a full region with STOP stops the trace, which stays behind its last byte (OUT-080)") {
+    CHECK_TWICE([](auto value) {
+        return on_both([&](auto& memory) {
+            set_table(memory, A, X, Y | STOP, A | END);
+            auto one = traced_from(memory, A);
+            (void)one.write(first_bytes(value(size_t{0x1FFF})));
+            bool const not_yet = one.is_running() && one.stands_at(A, pointers(1, 0xFFF));
+            auto const last = one.write(first_bytes(1));
+            bool const stopped = one.has_stopped() && one.stands_at(A, pointers(1, 0x1000)) &&
+                                 last.stored == 1 && last.lost == 0;
+            auto const lost = one.write(first_bytes(9));
+            return not_yet && stopped && lost == written{.taken = 9, .lost = 9} &&
+                   one.sum.pmis == 0 && !one.pmi_pending() &&
+                   one.stands_at(A, pointers(1, 0x1000)) && one.disable() &&
+                   one.stands_at(A, pointers(1, 0x1000));
+        });
+    });
+}
+
+TEST_CASE("what a write has behind a STOP is lost (OUT-131, PRG-085,086)") {
+    CHECK_TWICE([](auto value) {
+        word_at const words[] = {{A, X | STOP}, {A + 8, Y}};
+        listed_memory memory{words};
+        auto one = tracer_on(memory);
+        one.place(A, pointers(0, value(uint64_t{0xFFE})));
+        (void)one.enable_topa();
+        auto const done = one.write(first_bytes(7));
+        return done == written{.taken = 7,
+                               .stored = 2,
+                               .lost = 5,
+                               .first = X + 0xFFE,
+                               .last = X + 0xFFF,
+                               .had_address = true} &&
+               memory.loads == 1 && memory.run_count == 1 && one.has_stopped() &&
+               one.stands_at(A, pointers(0, 0x1000));
+    });
+}
+
+TEST_CASE("behind a STOP the pointers have to move, or enabling fails (OUT-064,081, PRG-086)") {
+    CHECK_TWICE([](auto value) {
+        word_at const words[] = {{A, X | STOP}, {A + 8, Y}};
+        listed_memory memory{words};
+        auto one = tracer_on(memory);
+        one.place(value(A), pointers(0, 0xFFF));
+        (void)one.enable_topa();
+        (void)one.write(first_bytes(1));
+        (void)one.disable();
+        (void)one.enable_topa();  // Stopped is still set
+        bool const silent = one.status(flags::stopped) && one.out.why() == rule::none &&
+                            one.stands_at(A, pointers(0, 0x1000)) && memory.loads == 1;
+        (void)one.disable();
+        one.put(0x571, 0);
+        (void)one.enable_topa();
+        bool const failed = one.has_failed(rule::OUT_064);
+        (void)one.disable();
+        one.put(0x571, 0);
+        one.place(A, pointers(1, 0));
+        (void)one.enable_topa();
+        return silent && failed && one.is_running();
+    });
+}
+
+TEST_CASE("a full region with INT raises an interrupt, and the trace goes on (OUT-082, PRG-085)") {
+    CHECK_TWICE([](auto value) {
+        return on_both([&](auto& memory) {
+            set_table(memory, A, X | INT, Y, A | END);
+            auto one = traced_from(memory, A);
+            auto const before = one.write(first_bytes(value(size_t{0xFFF})));
+            bool const not_yet = before.pmis == 0 && !one.pmi_pending();
+            auto const fills = one.write(first_bytes(1));
+            bool const raised = fills.pmis == 1 && one.pmi_pending() && one.is_running() &&
+                                one.stands_at(A, pointers(1, 0));
+            auto const without = one.write(first_bytes(0x1000));  // Y has no INT
+            return not_yet && raised && without.pmis == 0 && without.stored == 0x1000 &&
+                   one.now.perf_global_status.raw == topa_pmi;
+        });
+    });
+}
+
+TEST_CASE("interrupts come through the port, with the status already set (OUT-082)") {
+    CHECK_TWICE([](auto value) {
+        word_at const words[] = {{A, X | INT}, {A + 8, Z}, {A + 16, A | END}};
+        ringing_memory memory{.inner = words};
+        auto one = tracer_on(memory);
+        memory.now = &one.now;
+        one.place(value(A), pointers(0, 0xFFE));
+        (void)one.enable_topa();
+        auto const done = one.write(first_bytes(3));
+        return done.pmis == 1 && memory.raised == 1 && memory.stored == 2 &&
+               memory.global_status == topa_pmi &&
+               (memory.status & (flags::trigger_en | flags::stopped)) == flags::trigger_en;
+    });
+}
+
+TEST_CASE("of STOP and INT together STOP comes first (OUT-083, PRG-087)") {
+    auto const body = [](auto value, cpu::capabilities const& of) {
+        word_at const words[] = {{A, X | INT | STOP}, {A + 8, A | END}};
+        ringing_memory memory{.inner = words};
+        auto one = tracer_on(memory, of);
+        memory.now = &one.now;
+        one.how.pmi_lead_bytes = 0;
+        one.place(value(A), pointers(0, 0xFFF));
+        (void)one.enable_topa();
+        auto const done = one.write(first_bytes(2));
+        return done.pmis == 1 && done.stored == 1 && done.lost == 1 && one.has_stopped() &&
+               one.pmi_pending() && one.stands_at(A, pointers(0, 0x1000)) && memory.raised == 1 &&
+               memory.global_status == topa_pmi &&
+               (memory.status & (flags::trigger_en | flags::stopped)) == flags::stopped;
+    };
+    CHECK_TWICE([body](auto value) { return body(value, preset::P_SKL); });
+    CHECK_TWICE([body](auto value) { return body(value, preset::P_BDW); });
+}
+
+TEST_CASE("PendToPAPMI is set where the processor has it and CTL asks (OUT-085,088)") {
+    CHECK_TWICE([](auto value) {
+        auto without = preset::P_ATM;  // as it is but for EBX[6]
+        without.leaf_14_0_ebx = {without.leaf_14_0_ebx.raw & ~uint32_t{1 << 6}};
+        for (unsigned choice = 0; choice < 4; ++choice) {
+            bool const enumerated = (choice & 1) != 0;
+            bool const asked = (choice & 2) != 0;
+            word_at const words[] = {{A, X | INT}, {A + 8, A | END}};
+            listed_memory memory{words};
+            auto one = tracer_on(memory, enumerated ? preset::P_ATM : without);
+            one.place(value(A), pointers(0, 0xFFF));
+            uint64_t const ctl = bits::single_range | bits::topa | (asked ? bits::inject : 0);
+            if (!one.enable(ctl)) {  // the access rules refuse it
+                if (enumerated) { return false; }
+                one.now.ctl = {ctl | bits::trace_en};
+                one.now.status = {flags::trigger_en};
+                one.fault = one.out.start(one.of, one.now, memory, one.how);
+            }
+            (void)one.write(first_bytes(1));
+            bool const pending = one.status(flags::pend_topa_pmi);
+            if (pending != (enumerated && asked) || one.sum.pmis != 1) { return false; }
+        }
+        return true;
+    });
+    CHECK_TWICE([](auto value) {  // with Inject 0 it stays as it is, also when it is 1
+        for (uint64_t const pending : {uint64_t{0}, flags::pend_topa_pmi}) {
+            word_at const words[] = {{A, X | INT | STOP}};
+            listed_memory memory{words};
+            auto one = tracer_on(memory, preset::P_ATM);
+            one.put(0x571, value(pending));
+            one.place(A, pointers(0, 0xFFF));
+            (void)one.enable_topa();
+            bool const at_enable = one.pmi_pending();
+            (void)one.write(first_bytes(3));
+            (void)one.disable();
+            if (at_enable || one.sum.pmis != 1 ||
+                one.status(flags::pend_topa_pmi) != (pending != 0)) {
+                return false;
+            }
+        }
+        return true;
+    });
+}
+
+TEST_CASE("an interrupt that is kept comes again when TraceEn rises (OUT-086, OUT-087)") {
+    CHECK_TWICE([](auto value) {
+        word_at const words[] = {{A, X | INT}, {A + 8, Y}, {A + 16, A | END}};
+        listed_memory memory{words};
+        auto one = tracer_on(memory, preset::P_ATM);
+        constexpr uint64_t ctl = bits::single_range | bits::topa | bits::inject;
+        one.place(value(A), pointers(0, 0xFFF));
+        (void)one.enable(ctl);
+        (void)one.write(first_bytes(1));
+        bool const kept = one.status(flags::pend_topa_pmi) && one.disable() &&
+                          one.status(flags::pend_topa_pmi);
+        auto const reset = access::effect_of_write(one.of, one.now, 0x390, topa_pmi);
+        one.now = reset.state;
+        bool const taken = !one.pmi_pending() && one.status(flags::pend_topa_pmi);
+        auto const again = access::effect_of_write(one.of, one.now, 0x570, ctl | bits::trace_en);
+        one.now = again.state;
+        one.fault = one.out.start(one.of, one.now, memory, one.how);
+        auto const done = one.out.write(one.now, memory, first_bytes(1));
+        return kept && taken && again.pmi && one.pmi_pending() && done.pmis == 0 &&
+               one.status(flags::pend_topa_pmi);
+    });
+}
+
+TEST_CASE("two regions with INT raise two interrupts and set one bit (OUT-090)") {
+    CHECK_TWICE([](auto value) {
+        word_at const words[] = {{A, X | INT}, {A + 8, Y | INT}, {A + 16, Z}};
+        ringing_memory memory{.inner = words};
+        auto one = tracer_on(memory);
+        memory.now = &one.now;
+        one.place(value(A), pointers(0, 0));
+        (void)one.enable_topa();
+        auto const done = one.write(first_bytes(0x2000));
+        auto const reset = access::effect_of_write(one.of, one.now, 0x390, topa_pmi);
+        return done.pmis == 2 && memory.raised == 2 && one.pmi_pending() &&
+               one.stands_at(A, pointers(2, 0)) &&
+               (reset.state.perf_global_status.raw & topa_pmi) == 0;
+    });
+}
+
+// ------------------------------------------------------------------------------------ one region
+
+namespace {
+
+/// On a processor without MENTRY a region of 16 KB is written from an offset on. Bit n of the
+/// result is set when the n-th of the next bytes, up to 64, raised an interrupt.
+constexpr auto interrupts(uint64_t from, uint32_t lead, unsigned count = 64, uint64_t flag = INT)
+    -> uint64_t {
+    word_at const words[] = {{A, 0x80'0000 | 2 << 6 | flag}, {A + 8, A | END}};
+    listed_memory memory{words};
+    auto one = tracer_on(memory, preset::P_BDW);
+    one.how.pmi_lead_bytes = lead;
+    one.place(A, pointers(0, from));
+    (void)one.enable_topa();
+    uint64_t raised = 0;
+    for (unsigned i = 0; i < count; ++i) { raised |= one.write(first_bytes(1)).pmis << i; }
+    return raised;
+}
+
+}  // namespace
+
+TEST_CASE("without MENTRY the interrupt comes before the region is full (OUT-101,104, PRG-090)") {
+    static_assert(output_options{}.pmi_lead_bytes == 512);
+    CHECK_TWICE([](auto value) {
+        return interrupts(value(uint64_t{0x3DF0}), 512) == uint64_t{1} << 0xF &&
+               interrupts(value(uint64_t{0x3DFF}), 512) == 1 &&
+               interrupts(value(uint64_t{0x3FF0}), 1) == uint64_t{1} << 0xE &&
+               interrupts(value(uint64_t{0x3FF0}), 0) == uint64_t{1} << 0xF &&
+               interrupts(value(uint64_t{0}), 0x3FF0) == uint64_t{1} << 0xF;
+    });
+    CHECK_TWICE([](auto value) {  // at least one byte is stored first
+        for (uint32_t const lead : {0x3FFFU, 0x4000U, 0x4001U, 0xFFFF'FFFFU}) {
+            if (interrupts(0, value(lead)) != 1) { return false; }
+        }
+        return interrupts(0, value(0x3FFEU)) == 2;
+    });
+    CHECK_TWICE([](auto value) {  // no INT, no interrupt
+        return interrupts(value(uint64_t{0x3DF0}), 512, 64, 0) == 0 &&
+               interrupts(value(uint64_t{0x3FF0}), 0, 64, 0) == 0;
+    });
+}
+
+TEST_CASE("without MENTRY the interrupt comes once in a pass, and in every pass (OUT-103,104)") {
+    CHECK_TWICE([](auto value) {
+        word_at const words[] = {{A, X | INT}, {A + 8, A | END}};
+        listed_memory memory{words};
+        auto one = tracer_on(memory, preset::P_BDW);
+        one.place(value(A), 0x7F);
+        (void)one.enable_topa();
+        auto const to_the_last = one.write(first_bytes(0xFFF));
+        auto const fill = one.write(first_bytes(1));
+        bool const around = one.is_running() && one.stands_at(A, 0x7F);
+        auto const second = one.write(first_bytes(0xDFF));
+        auto const due = one.write(first_bytes(1));
+        auto const third = one.write(first_bytes(0x2200));
+        return to_the_last.pmis == 1 && fill.pmis == 0 && around && second.pmis == 0 &&
+               due.pmis == 1 && third.pmis == 2 && one.stands_at(A, pointers(0, 0)) &&
+               memory.run_count == 4;
+    });
+}
+
+TEST_CASE("without MENTRY a pass that begins behind the interrupt's offset raises none") {
+    CHECK_TWICE([](auto value) {
+        return interrupts(value(uint64_t{0x3E00}), 512) == 0 &&
+               interrupts(value(uint64_t{0x3FF0}), 512) == 0 &&
+               interrupts(value(uint64_t{0x3FFF}), 1) == 0;
+    });
+    CHECK_TWICE([](auto value) {  // the next one does
+        word_at const words[] = {{A, X | INT}, {A + 8, A | END}};
+        listed_memory memory{words};
+        auto one = tracer_on(memory, preset::P_BDW);
+        one.place(A, pointers(0, value(uint64_t{0xE00})));
+        (void)one.enable_topa();
+        return one.write(first_bytes(0x200)).pmis == 0 && one.write(first_bytes(0xDFF)).pmis == 0 &&
+               one.write(first_bytes(1)).pmis == 1;
+    });
+}
+
+TEST_CASE("without MENTRY STOP comes when the region is full, behind the interrupt (OUT-101,102)") {
+    CHECK_TWICE([](auto value) {
+        word_at const words[] = {{A, X | INT | STOP}, {A + 8, A | END}};
+        listed_memory memory{words};
+        auto one = tracer_on(memory, preset::P_BDW);
+        one.place(value(A), pointers(0, 0xDFF));
+        (void)one.enable_topa();
+        auto const due = one.write(first_bytes(1));
+        bool const goes_on = one.is_running() && one.pmi_pending();
+        auto const rest = one.write(first_bytes(0x203));
+        return due.pmis == 1 && goes_on && rest.pmis == 0 && rest.stored == 0x200 &&
+               rest.lost == 3 && one.has_stopped() && one.stands_at(A, pointers(0, 0x1000)) &&
+               memory.run_count == 1;
+    });
+    CHECK_TWICE([](auto value) {  // with INT alone the begin is overwritten
+        word_at const words[] = {{A, X | INT}, {A + 8, A | END}};
+        listed_memory memory{words};
+        auto one = tracer_on(memory, preset::P_BDW);
+        one.place(value(A), pointers(0, 0xDFF));
+        (void)one.enable_topa();
+        auto const done = one.write(first_bytes(0x204));
+        return done.pmis == 1 && done.lost == 0 && memory.run_count == 2 &&
+               memory.runs[1] == stored_run{X, 3};
+    });
+}

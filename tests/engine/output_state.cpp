@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: BSL-1.0
+// Whole regions that are filled in place, which may go another way than bytes through a port: what
+// is left behind has to be the same.
+#include <ptspec/cpu/presets.hpp>
+#include <ptspec/engine/output.hpp>
+#include <ptspec/engine/output_state.hpp>
+
+#include <support/check_twice.hpp>
+#include <support/small_tables.hpp>
+
+#include <initializer_list>
+#include <vector>
+
+using namespace ptspec;
+using namespace ptspec::test;
+using engine::written;
+namespace preset = cpu::preset;
+namespace flags = status_bits;
+
+namespace {
+
+/// What can be seen of a trace that went to a memory.
+struct outcome {
+    written sum{};
+    port_fault start{};
+    access::msr_state now{};
+    rule why = rule::none;
+    byte_array<ram_size> bytes{};
+
+    friend constexpr auto operator==(outcome const&, outcome const&) -> bool = default;
+};
+
+/// A table at A, tracing from an offset of its entry `index` on, and writes of some sizes. A write
+/// that meets a fault is not finished.
+struct course {
+    uint64_t entries[4] = {};
+    uint64_t linked = 0;  ///< the first entry of the table at B
+    uint64_t index = 0;
+    uint64_t offset = 0;
+    size_t writes[3] = {};
+    engine::output_options how{};
+    cpu::capabilities of = preset::P_SKL;
+};
+
+template <memory_port Memory>
+constexpr auto outcome_on(Memory& memory, course const& what) -> outcome {
+    set_table(memory, A, what.entries[0], what.entries[1], what.entries[2], what.entries[3]);
+    set_table(memory, B, what.linked, B | END);
+    auto one = tracer_on(memory, what.of);
+    one.how = what.how;
+    one.place(A, pointers(what.index, what.offset));
+    (void)one.enable_topa();
+    size_t at = 0;
+    for (size_t const count : what.writes) {
+        (void)one.write(byte_view{trace}.from(at).first(count));
+        at += count;
+    }
+    one.out.sync(one.now);
+    return {.sum = one.sum, .start = one.fault, .now = one.now, .why = one.out.why()};
+}
+
+constexpr auto through_a_port(course const& what) -> outcome {
+    ram memory{A, {}};
+    auto got = outcome_on(memory, what);
+    got.bytes = memory.bytes;
+    return got;
+}
+
+/// In place, where the memory ends after some bytes and goes on in another piece.
+constexpr auto in_place(course const& what, uint64_t cut = ram_size) -> outcome {
+    outcome got;
+    auto* const bytes = got.bytes.bytes;
+    host_region const pieces[] = {{A, bytes, cut}, {A + cut, bytes + cut, ram_size - cut}};
+    host_memory memory{pieces};
+    auto const seen = outcome_on(memory, what);
+    got.sum = seen.sum;
+    got.start = seen.start;
+    got.now = seen.now;
+    got.why = seen.why;
+    return got;
+}
+
+constexpr auto is_the_same(course const& what) -> bool {
+    return in_place(what) == through_a_port(what);
+}
+
+/// Entries that may stand behind a region.
+constexpr uint64_t next_entries[] = {
+    Y,
+    Y | INT,
+    Y | STOP,
+    Y | INT | STOP,
+    Z | size_8K,
+    A | END,
+    B | END,
+    B | END | 5 << 6,
+    B | END | INT,
+    B | END | STOP,
+    Y | 2,
+    Y | 8,
+    Y | 0x20,
+    Y | 0x400,
+    Y | 0x800,
+    Y | size_8K,  // not aligned
+    Y | 15 << 6,
+    Y | uint64_t{1} << 39,  // beyond MAXPHYADDR
+    Y | uint64_t{1} << 63,
+    A | END | uint64_t{1} << 39,
+    0x40'0000,  // not in the memory
+    A,          // over the table
+    0,
+};
+
+}  // namespace
+
+TEST_CASE("a region that is filled at once is followed by any entry (OUT-053,054,060..066)") {
+    for (uint64_t const next : next_entries) {
+        for (uint64_t const behind : next_entries) {
+            for (uint64_t const offset : {0x0U, 0x1U, 0x800U, 0xFFFU}) {
+                size_t const rest = static_cast<size_t>(0x1000 - offset);
+                course what{.entries = {X, next, behind, A | END}, .linked = Z, .offset = offset};
+                for (auto const& writes :
+                     std::initializer_list<std::vector<size_t>>{{rest, 1, 0},
+                                                                {rest + 1, 0, 0x1000},
+                                                                {rest, 0x1000, 5},
+                                                                {rest, 0x2000, 0x800},
+                                                                {0x2FF0, 3, 0x1000},
+                                                                {rest - 1, 1, 0x1001}}) {
+                    for (size_t i = 0; i < 3; ++i) { what.writes[i] = writes[i]; }
+                    CHECK_MESSAGE(is_the_same(what), next, " ", behind, " ", offset, " ", rest);
+                }
+            }
+        }
+    }
+}
+
+TEST_CASE("a region that is filled at once ends where its memory does (OUT-053)") {
+    // The program's memory is cut anywhere: inside a region, at its end, inside a table.
+    for (uint64_t const cut : {0x8U, 0x10U, 0x18U, 0x1000U, 0x2000U, 0x2001U, 0x2800U, 0x2FFFU,
+                               0x3000U, 0x3001U, 0x37F8U, 0x4000U, 0x4800U, 0x5000U}) {
+        for (uint64_t const offset : {0x0U, 0x1U, 0x800U, 0xFFFU}) {
+            size_t const rest = static_cast<size_t>(0x1000 - offset);
+            for (uint64_t const link : {A, B}) {
+                course what{.entries = {X, Y, Z | size_8K, link | END},
+                            .linked = Z | size_8K,
+                            .offset = offset};
+                for (auto const& writes : std::initializer_list<std::vector<size_t>>{
+                         {rest, 0x1000, 0x1000}, {rest, 0x3000, 5}, {rest + 0x1000, 0x2000, 3}}) {
+                    for (size_t i = 0; i < 3; ++i) { what.writes[i] = writes[i]; }
+                    CHECK(in_place(what, cut) == through_a_port(what));
+                }
+            }
+        }
+    }
+}
+
+TEST_CASE("bytes that go over the next entry are there when it is read (OUT-070)") {
+    // A region over its own table. Entry 1 turns from Y into Z, in one of its bytes.
+    auto const body = [](auto value, uint64_t from, size_t first_write) {
+        return on_both([&](auto& memory) {
+            set_table(memory, A, A, Y, A | END);
+            auto one = tracer_on(memory);
+            one.place(A, pointers(0, value(from)));
+            (void)one.enable_topa();
+            uint8_t page[0x1000] = {};
+            store_le64(page + 8, Z);
+            auto const bytes = byte_view{page}.from(static_cast<size_t>(from));
+            (void)one.write(bytes.first(first_write));
+            (void)one.write(bytes.from(first_write));
+            auto const done = one.write(first_bytes(1));
+            return one.is_running() && one.stands_at(A, pointers(1, 1)) &&
+                   done.first == (from <= 9 ? Z : Y);
+        });
+    };
+    CHECK_TWICE([body](auto value) { return body(value, 9, 0); });
+    for (uint64_t from = 0; from < 40; ++from) {
+        for (size_t const first_write : {0U, 1U, 5U, 0xF00U}) {
+            CHECK(body(unknown{}, from, first_write));
+        }
+    }
+}
+
+TEST_CASE("an entry that was changed before the pointer came to it is read as it is (OUT-053)") {
+    CHECK_TWICE([](auto value) {
+        return on_both([&](auto& memory) {
+            set_table(memory, A, X, X, X, A | END);
+            auto one = traced_from(memory, value(A));
+            (void)one.write(first_bytes(0x1000));
+            set_table(memory, A + 16, Y, X | INT);
+            (void)one.write(first_bytes(0x1000));
+            bool const second = one.stands_at(A, pointers(2, 0));
+            set_table(memory, A + 24, B | END);
+            set_table(memory, B, Z);
+            auto const done = one.write(first_bytes(0x1001));
+            return second && done.first == Y && done.last == Z && one.stands_at(B, pointers(0, 1));
+        });
+    });
+}
+
+TEST_CASE("the last entry of a table is followed by the first, also in place (OUT-055)") {
+    // 256 MB of table, of which the program has both ends.
+    auto const body = [](auto value, uint64_t entries) {
+        uint8_t low[0x20] = {};
+        uint8_t high[0x40] = {};
+        uint8_t region[0x2000] = {};
+        uint8_t beyond[0x20] = {};
+        uint64_t const end = A + (uint64_t{1} << 28);
+        host_region const pieces[] = {{0x2'0000'0000, region, 0x2000},
+                                      {A, low, 0x20},
+                                      {end - 0x40, high, 0x40},
+                                      {end, beyond, 0x20}};
+        host_memory memory{pieces};
+        constexpr uint64_t one_region = 0x2'0000'0000;
+        for (uint64_t at = end - 0x40; at < end + 0x20; at += 8) { set(memory, at, one_region); }
+        set(memory, A, one_region + 0x1000);
+        auto one = tracer_on(memory);
+        one.place(A, pointers(0x200'0000 - entries, value(uint64_t{0})));
+        (void)one.enable_topa();
+        for (uint64_t i = 0; i < entries; ++i) { (void)one.write(first_bytes(0x1000)); }
+        bool const round = one.stands_at(A, 0x7F);
+        auto const done = one.write(first_bytes(1));
+        return round && done.first == one_region + 0x1000;
+    };
+    CHECK_TWICE([body](auto value) { return body(value, 1); });
+    CHECK(body(unknown{}, 2));
+    CHECK(body(unknown{}, 8));
+}
+
+TEST_CASE("the next entry is not taken from behind MAXPHYADDR, also in place (OUT-071)") {
+    auto const body = [](auto value, uint64_t entries) {
+        uint8_t table[0x40] = {};
+        uint8_t region[0x1000] = {};
+        constexpr uint64_t top = uint64_t{1} << 39;
+        host_region const pieces[] = {{top - 0x20, table, 0x40}, {X, region, 0x1000}};
+        host_memory memory{pieces};
+        for (uint64_t at = top - 0x20; at < top + 0x20; at += 8) { set(memory, at, X); }
+        auto one = tracer_on(memory);
+        one.place(top - 0x1000, pointers(0x200 - entries, value(uint64_t{0})));
+        (void)one.enable_topa();
+        bool running = one.is_running();
+        for (uint64_t i = 0; i < entries; ++i) {
+            running = running && one.is_running();
+            (void)one.write(first_bytes(0x1000));
+        }
+        return running && one.has_failed(rule::OUT_071) &&
+               one.stands_at(top - 0x1000, pointers(0x200, 0));
+    };
+    CHECK_TWICE([body](auto value) { return body(value, 1); });
+    CHECK(body(unknown{}, 2));
+    CHECK(body(unknown{}, 4));
+}
+
+TEST_CASE("restricted memory is restricted in place (OUT-091,111)") {
+    for (auto const when : {engine::restricted_access::drop, engine::restricted_access::error}) {
+        for (uint64_t const at : {A, A + 8, A + 15, A + 16, X, X + 0xFFF, Y, Y + 5, Z, B}) {
+            topa::address_span const spans[] = {{at, at}};
+            course what{.entries = {X, Y, Z | size_8K, B | END},
+                        .linked = X,
+                        .how = protecting(spans, when)};
+            for (auto const& writes : std::initializer_list<std::vector<size_t>>{
+                     {0x1000, 0x1000, 0x1000}, {0x2000, 0x800, 0x800}, {0x3000, 0, 0}}) {
+                for (size_t i = 0; i < 3; ++i) { what.writes[i] = writes[i]; }
+                CHECK(is_the_same(what));
+            }
+        }
+    }
+}
+
+TEST_CASE("without MENTRY a region is filled in place as through a port (OUT-103,104)") {
+    for (uint64_t const mark : {uint64_t{0}, INT, STOP, INT | STOP}) {
+        for (uint64_t const end : {A | END, B | END, Y}) {
+            for (uint64_t const offset : {0x0U, 0xDFFU, 0xE00U, 0xE01U, 0xFFFU}) {
+                course what{.entries = {X | mark, end}, .offset = offset, .of = preset::P_BDW};
+                size_t const rest = static_cast<size_t>(0x1000 - offset);
+                for (auto const& writes : std::initializer_list<std::vector<size_t>>{
+                         {rest, 0x1000, 0x1000}, {rest + 0x1001, 5, 0x1000}, {0x3000, 0, 0}}) {
+                    for (size_t i = 0; i < 3; ++i) { what.writes[i] = writes[i]; }
+                    CHECK(is_the_same(what));
+                }
+            }
+        }
+    }
+}
+
+namespace {
+
+/// Memory of which the program has some regions in its own memory, and else nothing.
+struct partly_mapped {
+    ram inner{A, {}};
+    uint64_t first = 0;
+    uint64_t last = 0;
+
+    constexpr auto load(uint64_t address) const noexcept -> port_value {
+        return inner.load(address);
+    }
+    constexpr auto store(uint64_t address, byte_view bytes) noexcept -> size_t {
+        return inner.store(address, bytes);
+    }
+    constexpr auto window(uint64_t address) noexcept -> byte_window {
+        if (address < first || address > last) { return {}; }
+        return {inner.bytes.bytes + (address - A), last - address + 1};
+    }
+};
+static_assert(mapped_memory_port<partly_mapped>);
+
+}  // namespace
+
+TEST_CASE("where only some memory can be written in place, the rest goes through the port") {
+    auto const body = [](auto value, uint64_t first, uint64_t last) {
+        course const what{.entries = {X, Y | INT, Z | size_8K, B | END},
+                          .linked = X,
+                          .writes = {0x1000, value(size_t{0x1801}), 0x7FF}};
+        partly_mapped memory{.first = first, .last = last};
+        auto got = outcome_on(memory, what);
+        got.bytes = memory.inner.bytes;
+        return got == through_a_port(what);
+    };
+    CHECK_TWICE([body](auto value) { return body(value, X, Z - 1); });  // regions, no table
+    CHECK_TWICE([body](auto value) { return body(value, A, A + 0xFFF); });
+    for (uint64_t first = A; first < Z; first += 0x400) {
+        for (uint64_t last = first + 7; last < Z + 0x2000; last += 0x800) {
+            CHECK(body(unknown{}, first, last));
+        }
+    }
+}

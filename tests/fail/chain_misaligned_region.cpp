@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: BSL-1.0
+// expect: check_entry(1, 1,
+// expect: a_region_must_be_aligned_to_its_own_size
+#include <ptspec/topa/builders.hpp>
+
+using namespace ptspec;
+using topa::region_size;
+
+#ifndef SHOULD_FAIL
+constexpr auto chain = topa::chain(
+    topa::table_at(0x1000, topa::region{0x10'0000}),
+    topa::table_at(0x2000, topa::region{0x20'0000}, topa::region{0x2'0000, region_size::size_64K}));
+#else
+constexpr auto chain = topa::chain(
+    topa::table_at(0x1000, topa::region{0x10'0000}),
+    topa::table_at(0x2000, topa::region{0x20'0000}, topa::region{0x2'8000, region_size::size_64K}));
+#endif

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: BSL-1.0
+// expect: check_entry(0, 1,
+// expect: this_processor_takes_one_region_and_a_link_back
+#include <ptspec/topa/builders.hpp>
+
+using namespace ptspec;
+
+#ifndef SHOULD_FAIL
+constexpr auto chain = topa::chain(
+    topa::table_at({0x1000, {.many_entries = true}}, topa::region{0x10'0000}),
+    topa::table_at(0x2000, topa::region{0x20'0000}));
+#else
+constexpr auto chain = topa::chain(
+    topa::table_at({0x1000, {.many_entries = false}}, topa::region{0x10'0000}),
+    topa::table_at(0x2000, topa::region{0x20'0000}));
+#endif

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: BSL-1.0
+// expect: check_entry(0, 1,
+// expect: this_processor_takes_one_region_and_a_link_back
+#include <ptspec/topa/builders.hpp>
+
+using namespace ptspec;
+
+#ifndef SHOULD_FAIL
+constexpr auto table = topa::linked({0x1000, {.many_entries = false}}, 0x1000,
+                                    topa::region{0x10'0000});
+#else
+constexpr auto table = topa::linked({0x1000, {.many_entries = false}}, 0x2000,
+                                    topa::region{0x10'0000});
+#endif

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: BSL-1.0
+// Proves the address math of both output schemes for all numbers of 64 bits: the templates of
+// topa/address_math.hpp, instantiated with a number that stands for all of them, against the
+// catalogue's formulas written as choices of bits. Z3 does the search (Debian: libz3-dev).
+//
+//   address_math               prints each claim, and whether it is proved
+//   address_math --self-test   the same for claims that are wrong by one: each has to be refuted
+//
+// Exit status: 0 every claim is as it should be, 1 one is not, 2 wrong usage.
+
+#include <ptspec/topa/address_math.hpp>
+
+#include <proofs/prover.hpp>
+
+#include <cstdio>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+using namespace ptspec::address_math;
+using namespace proofs;
+using z3::concat;
+using z3::implies;
+
+static_assert(word_like<symbol>);
+
+// What the claims are about. A claim restricts what has a limit; the others are any number.
+symbol const pointers{"pointers"};  // IA32_RTIT_OUTPUT_MASK_PTRS
+symbol const base{"base"};          // of a region
+symbol const table{"table"};        // its base
+symbol const mask{"mask"};          // of a single range
+symbol const offset{"offset"};
+symbol const bytes{"bytes"};
+symbol const more{"more"};
+symbol const index{"index"};
+symbol const size{"size"};  // an entry's Size
+symbol const last_index = 0x1FF'FFFF_w;
+symbol const below_4G = 0xFFFF'FFFF_w;
+symbol const beyond_52_bits = 0x10'0000'0000'0000_w;
+z3::expr const always = context().bool_val(true);
+
+/// One of 2^first - 1 to 2^last - 1.
+auto is_all_ones(symbol const& value, unsigned first, unsigned last) -> z3::expr {
+    z3::expr found = context().bool_val(false);
+    for (unsigned k = first; k <= last; ++k) {
+        found = found || value == symbol{k == 64 ? ~uint64_t{0} : (uint64_t{1} << k) - 1};
+    }
+    return found;
+}
+
+/// `holds(k)` for all k.
+template <class Holds>
+auto for_all(unsigned first, unsigned last, Holds holds) -> z3::expr {
+    z3::expr all = always;
+    for (unsigned k = first; k <= last; ++k) { all = all && holds(k); }
+    return all;
+}
+
+auto zeros(unsigned count) -> z3::expr { return constant(0, count); }
+
+// What is legal, by the catalogue.
+z3::expr const legal_mask = is_all_ones(mask, 7, 32);
+z3::expr const aligned_range = legal_mask && (base & mask) == 0_w && base < beyond_52_bits;
+z3::expr const legal_range = aligned_range && offset <= mask;
+symbol const region = region_bytes(size);
+z3::expr const legal_size = size <= 15_w;
+z3::expr const in_region = legal_size && offset < region;
+z3::expr const legal_step = in_region && bytes <= region - offset && index <= last_index;
+
+// What the functions make of it.
+symbol const address = store_address(base, mask, offset);
+symbol const next_offset = offset_after(offset, bytes, mask);
+symbol const topa_offset = offset_after(offset, bytes, region - 1_w);
+symbol const topa_index = index_after(index, offset, bytes, size);
+z3::expr const fills = offset + bytes == region;
+
+auto size_is(unsigned k) -> z3::expr { return size == symbol{uint64_t{k}}; }
+auto power_of_two(unsigned k) -> symbol { return symbol{uint64_t{1} << k}; }
+
+// The catalogue's formulas that name a size, one by one.
+z3::expr const every_range_has_its_size = for_all(7, 32, [](unsigned k) {
+    auto const field = constant((uint64_t{1} << (k - 7)) - 1, 25);
+    return implies(pointers.bits(31, 7) == field, mask_in(pointers) + 1_w == power_of_two(k));
+});
+z3::expr const a_range_misses_by_its_low_bits = for_all(7, 32, [](unsigned k) {
+    return misalignment(base, power_of_two(k)).number == concat(zeros(64 - k), base.bits(k - 1, 0));
+});
+z3::expr const every_region_has_its_size = for_all(
+    0, 15, [](unsigned k) { return implies(size_is(k), region == power_of_two(12 + k)); });
+z3::expr const base_bits_below_its_size_are_0 = for_all(
+    1, 15, [](unsigned k) { return implies(size_is(k), base.bits(11 + k, 12) == zeros(k)); });
+z3::expr const base_bits_up_to_its_size_are_0 = for_all(
+    0, 15, [](unsigned k) { return implies(size_is(k), base.bits(12 + k, 12) == zeros(k + 1)); });
+z3::expr const legal_region = in_region && base.bits(11, 0) == zeros(12) &&
+                              base_bits_below_its_size_are_0 && base < beyond_52_bits;
+
+auto claims() -> std::vector<claim> {
+    return {
+        // --- IA32_RTIT_OUTPUT_MASK_PTRS
+        {"the index is MP[31:7] (OUT-050)", always,
+         index_in(pointers).number == concat(zeros(39), pointers.bits(31, 7))},
+        {"the offset is MP[63:32] (OUT-050)", always,
+         offset_in(pointers).number == concat(zeros(32), pointers.bits(63, 32))},
+        {"the mask is MP[31:0] with seven ones below (OUT-020, OUT-024)", always,
+         mask_in(pointers).number ==
+             concat(zeros(32), concat(pointers.bits(31, 7), constant(0x7F, 7)))},
+        {"MP[31:7] = 2^(k-7) - 1 makes a range of 2^k bytes, k from 7 to 32 (OUT-020)", always,
+         every_range_has_its_size},
+        {"an index and an offset stand in MP[31:7] and MP[63:32], cut off there (OUT-050)", always,
+         pointers_of(index, offset).number ==
+             concat(offset.bits(31, 0), concat(index.bits(24, 0), constant(0x7F, 7)))},
+        {"MASK_PTRS to a position and back is the same, with seven ones (OUT-050)", always,
+         pointers_of(index_in(pointers), offset_in(pointers)) == (pointers | 0x7F_w)},
+        {"a position to MASK_PTRS and back is the same (OUT-050)",
+         index <= last_index && offset <= below_4G,
+         index_in(pointers_of(index, offset)) == index &&
+             offset_in(pointers_of(index, offset)) == offset},
+
+        // --- single range
+        {"no bit of a mask is above a gap just when it is 2^k - 1, k from 0 to 64 (OUT-022)",
+         always, (bits_above_a_gap(mask) == 0_w) == is_all_ones(mask, 0, 64)},
+        {"MASK_PTRS without a gap is a range of 2^k bytes, k from 7 to 32 (OUT-020, OUT-022)",
+         bits_above_a_gap(mask_in(pointers)) == 0_w, is_all_ones(mask_in(pointers), 7, 32)},
+        {"a base misses a multiple of 2^k by its bits k-1:0, k from 7 to 32 (OUT-023)", always,
+         a_range_misses_by_its_low_bits},
+        {"base AND mask is what it misses a multiple of mask + 1 by (OUT-023)", legal_mask,
+         (base & mask) == misalignment(base, mask + 1_w)},
+        {"the address has the offset's bits where the mask has ones, else the base's (OUT-021)",
+         always, ((address ^ offset) & mask) == 0_w && ((address ^ base) & ~mask) == 0_w},
+        {"in a legal range the address is base + offset (OUT-027)", legal_range,
+         address == base + offset},
+        {"it lies in the range and below 2^52, and nothing overflows (OUT-021, OUT-153)",
+         legal_range,
+         base <= address && address <= base + mask && address < beyond_52_bits &&
+             (address + mask).exact && bits_above_a_gap(mask).exact},
+        {"after any number of bytes the offset lies in the range (OUT-021)", legal_mask,
+         next_offset <= mask},
+        {"one byte moves the offset by one, and from the mask to 0 (OUT-021)",
+         legal_mask && offset <= mask,
+         offset_after(offset, 1_w, mask).number ==
+             z3::ite(offset == mask, constant(0), (offset + 1_w).number)},
+        {"no byte moves it not, and a whole lap neither (OUT-021)", legal_mask && offset <= mask,
+         offset_after(offset, 0_w, mask) == offset &&
+             offset_after(offset, mask + 1_w, mask) == offset},
+        {"some bytes and then more are all at once; so, by induction, n bytes are n times one",
+         legal_mask,
+         offset_after(next_offset, more, mask) == offset_after(offset, bytes + more, mask)},
+        {"nothing overflows for less than 2^63 bytes (OUT-153)",
+         legal_mask && offset <= mask && bytes <= ~0_w >> 1_w, next_offset.exact},
+
+        // --- ToPA
+        {"a table has at most 2^25 entries (OUT-046)", always,
+         symbol{most_entries} == 0x200'0000_w},
+        {"a region has 2^(12+Size) bytes, 4 KB to 128 MB (OUT-041)", legal_size,
+         every_region_has_its_size && 0x1000_w <= region && region <= 0x800'0000_w && region.exact},
+        {"of a Size beyond four bits the upper ones are cut off", always,
+         region == region_bytes(size & 0xF_w) &&
+             topa_index == index_after(index, offset, bytes, size & 0xF_w)},
+        {"a region at a multiple of 4 KB is aligned just when bits 11+Size:12 of its base are 0 "
+         "(OUT-042, OUT-062)",
+         legal_size && base.bits(11, 0) == zeros(12),
+         (misalignment(base, region) == 0_w) == base_bits_below_its_size_are_0},
+        {"an aligned region holds base + offset, below 2^52, and nothing overflows (OUT-153)",
+         legal_region,
+         base <= base + offset && base + offset <= base + (region - 1_w) &&
+             base + offset < beyond_52_bits && (base + region).exact &&
+             store_address(base, region - 1_w, offset) == base + offset},
+        {"bytes that fill a region lead to offset 0, others on in it (OUT-052, OUT-053)",
+         legal_step, topa_offset.number == z3::ite(fills, constant(0), (offset + bytes).number)},
+        {"the offset stays in the region, and nothing overflows (OUT-153)", legal_step,
+         topa_offset < region && topa_offset.exact && topa_index.exact},
+        {"the index moves, to the one behind, just when the region is full (OUT-052, OUT-053)",
+         legal_step,
+         topa_index.number == z3::ite(fills, index_behind(index).number, index.number) &&
+             (topa_index == index) == !fills},
+        {"behind an index comes the next, and behind 1FFFFFFH comes 0 (OUT-053, OUT-055)",
+         index <= last_index,
+         index_behind(index).number ==
+             z3::ite(index == last_index, constant(0), (index + 1_w).number)},
+        {"some bytes that do not fill a region and then more are all at once",
+         legal_step && !fills && more <= region - topa_offset,
+         index_after(topa_index, topa_offset, more, size) ==
+                 index_after(index, offset, bytes + more, size) &&
+             offset_after(topa_offset, more, region - 1_w) ==
+                 offset_after(offset, bytes + more, region - 1_w)},
+        {"the current entry stands at base + (MP[31:7] << 3) (OUT-050)", always,
+         table_pointer(table, index_in(pointers)).number ==
+             table.number + concat(zeros(36), concat(pointers.bits(31, 7), zeros(3)))},
+        {"it stands in the table's 256 MB, at a multiple of 8, and nothing overflows (OUT-046, "
+         "OUT-153)",
+         table.bits(11, 0) == zeros(12) && table < beyond_52_bits && index <= last_index,
+         table_pointer(table, index) - table < 0x1000'0000_w &&
+             table_pointer(table, index).bits(2, 0) == zeros(3) &&
+             table_pointer(table, index).exact},
+    };
+}
+
+/// Claims of which each is a true one with a limit moved, or a known misreading of the manual.
+auto false_claims() -> std::vector<claim> {
+    return {
+        {"the index is MP[31:8]", always,
+         index_in(pointers).number == concat(zeros(40), pointers.bits(31, 8))},
+        {"MASK_PTRS to a position and back is the same", always,
+         pointers_of(index_in(pointers), offset_in(pointers)) == pointers},
+        {"an index of 2^25 comes back", index <= last_index + 1_w,
+         index_in(pointers_of(index, offset)) == index},
+        {"an offset of 2^32 comes back", offset <= below_4G + 1_w,
+         offset_in(pointers_of(index, offset)) == offset},
+        {"no mask of 64 ones is without a gap", always,
+         (bits_above_a_gap(mask) == 0_w) == is_all_ones(mask, 0, 63)},
+        {"no mask of 0 is without a gap", always,
+         (bits_above_a_gap(mask) == 0_w) == is_all_ones(mask, 1, 64)},
+        {"also of a misaligned range the address is base + offset", legal_mask && offset <= mask,
+         address == base + offset},
+        {"also of an offset outside the address is base + offset", aligned_range,
+         address == base + offset},
+        {"no byte is stored at base + mask", legal_range, address < base + mask},
+        {"no byte is stored at base", legal_range, base < address},
+        {"the offset does not wrap", legal_mask && offset <= mask,
+         offset_after(offset, 1_w, mask) == offset + 1_w},
+        {"a lap is as long as the mask", legal_mask && offset <= mask,
+         offset_after(offset, mask, mask) == offset},
+        {"also with a gap n bytes are n times one", always,
+         offset_after(next_offset, more, mask) == offset_after(offset, bytes + more, mask)},
+        {"nothing overflows for any number of bytes", legal_mask && offset <= mask,
+         next_offset.exact},
+        {"a region has less than 128 MB", legal_size, region < 0x800'0000_w},
+        {"an aligned region has bits 12+Size:12 of its base 0", legal_size,
+         implies(misalignment(base, region) == 0_w, base_bits_up_to_its_size_are_0)},
+        {"a misaligned region holds base + offset as a single range does", in_region,
+         store_address(base, region - 1_w, offset) == base + offset},
+        {"a region is full when its last byte is still to come", legal_step,
+         implies(offset + bytes == region - 1_w, topa_index == index_behind(index))},
+        {"a region is full when there is one byte more than fits", legal_step, topa_index == index},
+        {"also one byte more than fits leads to offset 0 or stays",
+         in_region && bytes <= region - offset + 1_w,
+         topa_offset == 0_w || !(region <= offset + bytes)},
+        {"behind 1FFFFFFH comes 2000000H", index <= last_index, index_behind(index) == index + 1_w},
+        {"behind 1FFFFFEH comes 0", index < last_index,
+         implies(last_index <= index + 1_w, index_behind(index) == 0_w)},
+        {"an entry stands at base + (MP[31:7] << 7)", always,
+         table_pointer(table, index_in(pointers)).number ==
+             table.number + concat(zeros(32), concat(pointers.bits(31, 7), zeros(7)))},
+        {"the last entry stands below 256 MB - 8", index <= last_index,
+         table_pointer(table, index) - table < 0xFFF'FFF8_w},
+        {"also of a table in the last 256 MB of 64 bits nothing overflows", index <= last_index,
+         table_pointer(table, index).exact},
+        {"a sum that wraps is exact", base <= offset, (base + offset).exact},
+        {"a difference that wraps is exact", base <= offset, (base - offset).exact},
+        {"a shift to the left by 64 is exact", size <= 64_w, (base << size).exact},
+        {"a shift to the right by 64 is exact", size <= 64_w, (base >> size).exact},
+        {"what comes of a sum that wraps is exact", always,
+         (~((((base + offset) & mask) | mask) ^ mask) - 0_w << 1_w >> 1_w).exact},
+    };
+}
+
+/// On single numbers a symbol computes what `uint64_t` does.
+auto claims_of_symbols() -> std::vector<claim> {
+    std::vector<claim> all;
+    for (uint64_t a : {uint64_t{0}, uint64_t{1}, uint64_t{0x8000'0000'1234'567F}, ~uint64_t{0}}) {
+        for (uint64_t b : {uint64_t{0}, uint64_t{1}, uint64_t{32}, uint64_t{63}}) {
+            symbol const x{a};
+            symbol const y{b};
+            all.push_back({std::to_string(a) + " and " + std::to_string(b) + " as symbols", always,
+                           x + y == symbol{a + b} && x - y == symbol{a - b} &&
+                               (x & y) == symbol{a & b} && (x | y) == symbol{a | b} &&
+                               (x ^ y) == symbol{a ^ b} && x << y == symbol{a << b} &&
+                               x >> y == symbol{a >> b} && ~x == symbol{~a} &&
+                               (x < y) == context().bool_val(a < b) &&
+                               (x <= y) == context().bool_val(a <= b) &&
+                               (x + y).exact == context().bool_val(a + b >= a) &&
+                               (x - y).exact == context().bool_val(a >= b)});
+        }
+    }
+    return all;
+}
+
+auto check(std::vector<claim> const& all, verdict wanted) -> int {
+    constexpr char const* words[] = {"proved", "refuted", "vacuous", "undecided"};
+    unsigned wrong = 0;
+    for (auto const& one : all) {
+        auto const found = examine(one);
+        bool const good = found.is == wanted;
+        wrong += good ? 0U : 1U;
+        std::printf("%s%s in %.0f ms: %s\n",
+                    good ? "" : "WRONG: ", words[static_cast<size_t>(found.is)], found.milliseconds,
+                    one.text.c_str());
+        if (!found.example.empty()) { std::printf("   %s\n", found.example.c_str()); }
+        std::fflush(stdout);
+    }
+    std::printf("%zu claims, %u wrong\n", all.size(), wrong);
+    return wrong == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+auto main(int count, char** arguments) -> int {
+    if (count == 1) { return check(claims(), verdict::proved); }
+    if (count != 2 || arguments[1] != std::string_view{"--self-test"}) {
+        std::fputs("usage: address_math [--self-test]\n", stderr);
+        return 2;
+    }
+    int const symbols = check(claims_of_symbols(), verdict::proved);
+    int const refuted = check(false_claims(), verdict::refuted);
+    int const empty = check({{"no number is anything", base < 0_w, base == 1_w}}, verdict::vacuous);
+    return symbols + refuted + empty == 0 ? 0 : 1;
+}

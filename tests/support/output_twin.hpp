@@ -1,0 +1,474 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/engine/explain.hpp>
+#include <ptspec/host_memory.hpp>
+
+#include <support/random_tables.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+/// The engine's output and its plain formulation, put before the same set-up.
+namespace ptspec::test {
+
+/// How often things happened that are worth trying.
+struct twin_counts {
+    uint64_t errors = 0;
+    uint64_t stops = 0;
+    uint64_t interrupts = 0;
+    uint64_t drops = 0;
+    uint64_t advances = 0;
+    uint64_t faults = 0;
+    uint64_t in_place = 0;
+    uint64_t bytes = 0;
+    uint64_t rules[256] = {};
+};
+
+namespace detail {
+
+/// Which bytes were stored, where and in which order.
+struct store_log {
+    uint64_t count = 0;
+    uint64_t hash = 0;
+
+    void add(uint64_t address, uint8_t value) {
+        ++count;
+        hash = (hash ^ (address << 8 | value)) * 0x9E37'79B9'7F4A'7C15;
+        hash ^= hash >> 29;
+    }
+    friend auto operator==(store_log const&, store_log const&) -> bool = default;
+};
+
+/// Pages of memory, those that were accessed; all others are 0. As a port it fails as the plain
+/// memory does: at pages until they are healed, and at accesses by their number.
+class page_memory {
+public:
+    store_log stores{};
+    uint64_t loads = 0;
+    plain::memory faults;  ///< holds nothing but the plan
+
+    /// As when it was made, with these words.
+    void reset(std::vector<plain::placed_word> const& words) {
+        stores = {};
+        loads = 0;
+        faults.failing_pages.clear();
+        faults.failing_accesses.clear();
+        faults.accesses = 0;
+        can_fail_ = false;
+        firsts_.clear();
+        bytes_.clear();
+        for (auto const& placed : words) {
+            uint8_t word[8];
+            store_le64(word, placed.word);
+            put(placed.address, byte_view{word});
+        }
+    }
+    void plan(std::vector<plain::fault_plan> const& plans) {
+        plain::add_faults(faults, plans);
+        can_fail_ = !plans.empty();
+    }
+
+    auto load(uint64_t address) -> port_value {
+        ++loads;
+        if (!works(address)) { return {}; }
+        return {true, load_le64(page_of(address) + address % page_size)};
+    }
+    auto store(uint64_t address, byte_view bytes) -> size_t {
+        size_t count = bytes.size();
+        if (can_fail_) {
+            for (count = 0; count < bytes.size() && works(address + count);) { ++count; }
+        }
+        put(address, bytes.first(count));
+        for (size_t i = 0; i < count; ++i) { stores.add(address + i, bytes[i]); }
+        return count;
+    }
+
+    void heal() { faults.heal(); }
+
+    static constexpr uint64_t page_size = 4096;
+
+    [[nodiscard]] auto firsts() const -> std::vector<uint64_t> const& { return firsts_; }
+    auto page_of(uint64_t address) -> uint8_t* {
+        uint64_t const first = address & ~(page_size - 1);
+        if (last_ >= firsts_.size() || firsts_[last_] != first) {
+            auto const at = std::find(firsts_.begin(), firsts_.end(), first);
+            last_ = static_cast<size_t>(at - firsts_.begin());
+            if (at == firsts_.end()) {
+                firsts_.push_back(first);
+                bytes_.resize(bytes_.size() + page_size);
+            }
+        }
+        return bytes_.data() + last_ * page_size;
+    }
+
+private:
+    std::vector<uint64_t> firsts_;
+    std::vector<uint8_t> bytes_;
+    size_t last_ = 0;
+    bool can_fail_ = false;
+
+    auto works(uint64_t address) -> bool { return !can_fail_ || faults.works(address); }
+    void put(uint64_t address, byte_view bytes) {
+        while (!bytes.empty()) {
+            uint64_t const offset = address % page_size;
+            auto const part = bytes.first(static_cast<size_t>(page_size - offset));
+            copy_bytes(page_of(address) + offset, part.data(), part.size());
+            address += part.size();
+            bytes = bytes.from(part.size());
+        }
+    }
+};
+static_assert(memory_port<page_memory> && !mapped_memory_port<page_memory>);
+
+inline auto capabilities_of(plain::output_setup const& setup) -> cpu::capabilities {
+    cpu::capabilities of;
+    of.leaf_14_0_ebx = {setup.inject_capable ? 0x7FU : 0x3FU};
+    of.leaf_14_0_ecx = {setup.many_entries ? 0xFU : 0xDU};
+    of.leaf_80000008_eax = {0x3000U | setup.max_phys_addr};
+    return of;
+}
+
+/// The engine's side.
+template <memory_port Memory>
+struct engine_side {
+    Memory& memory;
+    access::msr_state now{};
+    engine::output out{};
+    std::vector<topa::address_span> spans{};
+    engine::output_options how{};
+    uint64_t lost = 0;
+    uint64_t pmis = 0;
+
+    auto start(plain::output_setup const& setup) -> port_fault {
+        now.ctl = {setup.ctl};
+        now.status = {setup.status};
+        now.status = now.status.with(
+            access::ia32_rtit_status::TriggerEn{access::trigger_en(now.ctl, now.status)});
+        now.output_base = {setup.base};
+        now.output_mask_ptrs = {setup.mask_ptrs};
+        now.perf_global_status = {setup.global_status};
+        for (auto const& range : setup.ranges) { spans.push_back({range.first, range.last}); }
+        how.restricted.smrr_physbase = {setup.smrr_base};
+        how.restricted.smrr_physmask = {setup.smrr_mask};
+        how.restricted.extra = spans.data();
+        how.restricted.extra_count = spans.size();
+        how.when_restricted = setup.restricted_is_error ? engine::restricted_access::error
+                                                        : engine::restricted_access::drop;
+        how.pmi_lead_bytes = static_cast<uint32_t>(setup.lead);
+        return out.start(capabilities_of(setup), now, memory, how);
+    }
+    auto write(byte_view bytes) -> engine::written {
+        auto const done = out.write(now, memory, bytes);
+        lost += done.lost;
+        pmis += done.pmis;
+        return done;
+    }
+    auto stands_as(plain::machine const& twin) -> bool {
+        out.sync(now);
+        uint64_t const ended = twin.error_rule != 0 ? twin.error_rule : twin.stop_rule;
+        return now.ctl.raw == twin.ctl && now.status.raw == twin.status &&
+               now.output_base.raw == twin.base && now.output_mask_ptrs.raw == twin.mask_ptrs &&
+               now.perf_global_status.raw == twin.global_status && underlying(out.why()) == ended &&
+               pmis == twin.pmis;
+    }
+};
+
+/// What a write has to tell that had no fault.
+inline auto told_by(plain::tally const& tally, uint64_t pmis) -> engine::written {
+    return {.taken = static_cast<size_t>(tally.taken),
+            .stored = tally.stored,
+            .lost = tally.lost,
+            .pmis = pmis,
+            .first = tally.first,
+            .last = tally.last,
+            .had_address = tally.placed};
+}
+
+/// The plain side, byte by byte, with what it stored.
+struct plain_side {
+    plain::machine machine;
+    store_log stores{};
+    uint64_t lost = 0;
+    uint64_t dropped = 0;
+    uint64_t fills = 0;
+
+    auto write(byte_view bytes) -> plain::tally {
+        plain::tally tally;
+        for (size_t i = 0; i < bytes.size(); ++i) {
+            bool const by_table = machine.on() && machine.topa();
+            auto const byte = machine.write_byte(bytes[i]);
+            tally.add(byte);
+            if (byte.what == plain::fate::stored) { stores.add(byte.address, bytes[i]); }
+            if (byte.what == plain::fate::dropped) { ++dropped; }
+            if (by_table && machine.offset() == 0) { ++fills; }
+        }
+        lost += tally.lost;
+        return tally;
+    }
+};
+
+/// Some of the stream that `trace_byte` numbers.
+inline auto stream() -> std::vector<uint8_t> const& {
+    static std::vector<uint8_t> const bytes = [] {
+        std::vector<uint8_t> made(251 + 0x1'0000);
+        for (size_t i = 0; i < made.size(); ++i) { made[i] = plain::trace_byte(i); }
+        return made;
+    }();
+    return bytes;
+}
+inline auto stream_from(uint64_t at, uint64_t count) -> byte_view {
+    return byte_view{stream()}.from(at % 251).first(count);
+}
+
+/// The pages of a memory once more, where they can be written in place; those in a row as one
+/// region.
+class mapped_pages {
+public:
+    /// The pages that were accessed, as they were before.
+    void reset(std::vector<uint64_t> const& firsts, std::vector<plain::placed_word> const& words) {
+        firsts_ = firsts;
+        std::sort(firsts_.begin(), firsts_.end());
+        bytes_.assign(firsts_.size() * page_memory::page_size, 0);
+        regions_ = regions_without({});
+        auto here = memory();
+        for (auto const& placed : words) {
+            uint8_t word[8];
+            store_le64(word, placed.word);
+            (void)here.store(placed.address, word);
+        }
+    }
+    [[nodiscard]] auto memory() const -> host_memory { return {regions_.data(), regions_.size()}; }
+    /// Without the pages that fail.
+    auto failing_memory(std::vector<plain::fault_plan> const& plans) -> host_memory {
+        some_regions_ = regions_without(plans);
+        return {some_regions_.data(), some_regions_.size()};
+    }
+    [[nodiscard]] auto same_as(page_memory& other) const -> bool {
+        for (size_t i = 0; i < firsts_.size(); ++i) {
+            auto const* const theirs = other.page_of(firsts_[i]);
+            auto const* const ours = bytes_.data() + i * page_memory::page_size;
+            if (!std::equal(ours, ours + page_memory::page_size, theirs)) { return false; }
+        }
+        return true;
+    }
+
+private:
+    std::vector<uint64_t> firsts_;
+    std::vector<uint8_t> bytes_;
+    std::vector<host_region> regions_;
+    std::vector<host_region> some_regions_;
+
+    auto regions_without(std::vector<plain::fault_plan> const& plans) -> std::vector<host_region> {
+        std::vector<host_region> regions;
+        for (size_t i = 0; i < firsts_.size(); ++i) {
+            bool fails = false;
+            for (auto const& plan : plans) {
+                fails = fails || (plan.whole_page && plan.value == firsts_[i]);
+            }
+            if (fails) { continue; }
+            auto* const first = bytes_.data() + i * page_memory::page_size;
+            bool const follows = !regions.empty() &&
+                                 regions.back().base + regions.back().size == firsts_[i];
+            if (follows) {
+                regions.back().size += page_memory::page_size;
+            } else {
+                regions.push_back({firsts_[i], first, page_memory::page_size});
+            }
+        }
+        return regions;
+    }
+};
+
+/// The program's memory, of which some is missing until it is healed.
+struct healing_memory {
+    host_memory now;
+    host_memory whole;
+
+    auto load(uint64_t address) -> port_value { return now.load(address); }
+    auto store(uint64_t address, byte_view bytes) -> size_t { return now.store(address, bytes); }
+    auto window(uint64_t address) -> byte_window { return now.window(address); }
+    void heal() { now = whole; }
+};
+static_assert(mapped_memory_port<healing_memory>);
+
+/// Gives a unit bytes as often as it takes until it has taken all, over faults that are healed when
+/// nothing else helps. What is done between two tries depends on a number.
+template <memory_port Memory>
+class patient_writer {
+public:
+    patient_writer(engine_side<Memory>& unit, uint64_t manner) : unit_{unit}, manner_{manner} {}
+
+    void write(byte_view bytes) {
+        while (!bytes.empty()) {
+            auto const done = unit_.write(bytes);
+            stored += done.stored;
+            bytes = bytes.from(done.taken);
+            if (done) { continue; }
+            after_a_fault(done.taken != 0);
+        }
+    }
+    /// Until nothing is left to be done again.
+    void finish() {
+        while (unit_.out.resume(unit_.now, unit_.memory)) { after_a_fault(false); }
+    }
+    void after_a_fault(bool moved) {
+        ++faults;
+        stuck_ = moved ? 0 : stuck_ + 1;
+        if (stuck_ == 2) { unit_.memory.heal(); }
+        uint64_t const choice = (manner_ + faults) % 3;
+        if (choice == 1) { (void)unit_.out.resume(unit_.now, unit_.memory); }
+        if (choice == 2) { (void)unit_.write({}); }
+    }
+
+    uint64_t faults = 0;
+    uint64_t stored = 0;
+
+private:
+    engine_side<Memory>& unit_;
+    uint64_t manner_;
+    unsigned stuck_ = 0;
+};
+
+}  // namespace detail
+
+/// Puts both before the same set-ups, one after the other.
+class output_twins {
+public:
+    twin_counts seen{};
+
+    /// What is not the same, or null. `manner` varies how faults are met.
+    auto difference(plain::output_setup const& setup, uint64_t manner) -> char const* {
+        detail::plain_side twin{plain::machine_of(setup)};
+        (void)twin.machine.enable();
+        memory_.reset(setup.words);
+        detail::engine_side<detail::page_memory> unit{memory_};
+        if (unit.start(setup)) { return "a fault that nobody planned"; }
+        if (!unit.stands_as(twin.machine)) { return "the registers when TraceEn has risen"; }
+        uint64_t at = 0;
+        for (uint64_t const count : setup.writes) {
+            auto const bytes = detail::stream_from(at, count);
+            at += count;
+            uint64_t const pmis = twin.machine.pmis;
+            auto const tally = twin.write(bytes);
+            auto const told = detail::told_by(tally, twin.machine.pmis - pmis);
+            if (unit.write(bytes) != told) { return "what a write tells"; }
+            if (!unit.stands_as(twin.machine)) { return "the registers after a write"; }
+        }
+        if (memory_.stores != twin.stores) { return "the bytes that were stored"; }
+        loads_ = memory_.loads;
+        if (loads_ > 2 * twin.fills + 2) { return "more loads than there are entries"; }
+        if (!explains(setup, unit, twin.machine)) { return "the explanation"; }
+        note(twin, at);
+
+        if (auto const what = in_place(setup, twin)) { return what; }
+        if (auto const what = in_pieces(setup, twin, manner)) { return what; }
+        return over_faults(setup, twin, manner);
+    }
+
+private:
+    detail::page_memory memory_;
+    detail::page_memory other_;
+    detail::mapped_pages mapped_;
+    uint64_t loads_ = 0;
+
+    /// Where the entry is still what it was, `explain` says what the unit has said.
+    static auto explains(plain::output_setup const& setup,
+                         detail::engine_side<detail::page_memory>& unit, plain::machine const& twin)
+        -> bool {
+        rule const why = unit.out.why();
+        if (why == rule::none) { return true; }
+        uint64_t const at = twin.base + 8 * twin.index();
+        bool const was_read = why != rule::OUT_061 && why != rule::OUT_071 && why != rule::OUT_091;
+        if (twin.topa() && was_read && unit.memory.load(at).value != twin.entry) { return true; }
+        auto const told = engine::explain(detail::capabilities_of(setup), unit.now, unit.memory,
+                                          unit.how);
+        return told.why == why && told.has_place == twin.topa() &&
+               (!told.has_place ||
+                (told.at == topa::place{twin.base, static_cast<uint32_t>(twin.index())}));
+    }
+
+    auto in_place(plain::output_setup const& setup, detail::plain_side const& twin) -> char const* {
+        mapped_.reset(memory_.firsts(), setup.words);
+        auto memory = mapped_.memory();
+        detail::engine_side<host_memory> unit{memory};
+        if (unit.start(setup)) { return "a fault in place"; }
+        uint64_t at = 0;
+        for (uint64_t const count : setup.writes) {
+            if (!unit.write(detail::stream_from(at, count))) { return "a fault in place"; }
+            at += count;
+        }
+        if (!unit.stands_as(twin.machine) || unit.lost != twin.lost) {
+            return "the registers after writing in place";
+        }
+        ++seen.in_place;
+        return mapped_.same_as(memory_) ? nullptr : "the bytes that were written in place";
+    }
+
+    /// Byte by byte where there are few, and else in pieces of a size that depends on a number.
+    auto in_pieces(plain::output_setup const& setup, detail::plain_side const& twin,
+                   uint64_t manner) -> char const* {
+        other_.reset(setup.words);
+        detail::engine_side<detail::page_memory> unit{other_};
+        (void)unit.start(setup);
+        uint64_t at = 0;
+        for (uint64_t const count : setup.writes) {
+            auto const bytes = detail::stream_from(at, count);
+            size_t const piece = count < 500 ? 1 : static_cast<size_t>(1 + manner % 61);
+            at += count;
+            for (size_t i = 0; i < bytes.size(); i += piece) {
+                (void)unit.write(bytes.from(i).first(piece));
+            }
+        }
+        bool const same = unit.stands_as(twin.machine) && unit.lost == twin.lost &&
+                          other_.stores == twin.stores && other_.loads == loads_;
+        return same ? nullptr : "writing in pieces";
+    }
+
+    auto over_faults(plain::output_setup const& setup, detail::plain_side const& twin,
+                     uint64_t manner) -> char const* {
+        if (setup.faults.empty()) { return nullptr; }
+        other_.reset(setup.words);
+        other_.plan(setup.faults);
+        if (!ends_the_same(setup, twin, manner, other_)) { return "the end after faults"; }
+        if (other_.stores != twin.stores) { return "the bytes that were stored over faults"; }
+
+        mapped_.reset(memory_.firsts(), setup.words);
+        detail::healing_memory mapped{mapped_.failing_memory(setup.faults), mapped_.memory()};
+        if (!ends_the_same(setup, twin, manner, mapped)) { return "the end after faults in place"; }
+        return mapped_.same_as(memory_) ? nullptr : "the bytes that were written over faults";
+    }
+
+    template <memory_port Memory>
+    auto ends_the_same(plain::output_setup const& setup, detail::plain_side const& twin,
+                       uint64_t manner, Memory& memory) -> bool {
+        detail::engine_side<Memory> unit{memory};
+        detail::patient_writer<Memory> writer{unit, manner};
+        if (unit.start(setup)) { writer.after_a_fault(false); }
+        uint64_t at = 0;
+        for (uint64_t const count : setup.writes) {
+            writer.write(detail::stream_from(at, count));
+            at += count;
+        }
+        writer.finish();
+        seen.faults += writer.faults != 0 ? 1 : 0;
+        return unit.stands_as(twin.machine) && unit.lost == twin.lost;
+    }
+
+    void note(detail::plain_side const& twin, uint64_t bytes) {
+        auto const& machine = twin.machine;
+        seen.errors += machine.error_rule != 0 ? 1 : 0;
+        seen.stops += machine.stop_rule != 0 ? 1 : 0;
+        seen.interrupts += machine.pmis != 0 ? 1 : 0;
+        seen.drops += twin.dropped != 0 ? 1 : 0;
+        seen.advances += twin.fills != 0 ? 1 : 0;
+        seen.bytes += bytes;
+        ++seen.rules[machine.error_rule % 1000 % 256];
+        ++seen.rules[machine.stop_rule % 1000 % 256];
+        seen.rules[0] = 0;
+    }
+};
+
+}  // namespace ptspec::test

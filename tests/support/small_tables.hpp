@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/cpu/presets.hpp>
+
+#include <support/tracer.hpp>
+
+namespace ptspec::test {
+
+/// Memory for small tables: two of them, two regions of 4 KB and one of 8 KB.
+inline constexpr uint64_t A = 0x1'0000;
+inline constexpr uint64_t B = 0x1'1000;
+inline constexpr uint64_t X = 0x1'2000;
+inline constexpr uint64_t Y = 0x1'3000;
+inline constexpr uint64_t Z = 0x1'4000;
+inline constexpr size_t ram_size = 0x6000;
+using ram = memory_model<ram_size>;
+
+inline constexpr uint64_t END = 1;
+inline constexpr uint64_t INT = 4;
+inline constexpr uint64_t STOP = 16;
+inline constexpr uint64_t size_8K = 1 << 6;
+
+inline constexpr auto trace = numbered_bytes<0x3000>();
+
+constexpr auto first_bytes(size_t count) -> byte_view { return byte_view{trace}.first(count); }
+
+/// MASK_PTRS of an index and an offset.
+constexpr auto pointers(uint64_t index, uint64_t offset) -> uint64_t {
+    return offset << 32 | index << 7 | 0x7F;
+}
+
+template <memory_port Memory>
+constexpr void set(Memory& memory, uint64_t address, uint64_t word) {
+    uint8_t bytes[8] = {};
+    store_le64(bytes, word);
+    (void)memory.store(address, bytes);
+}
+
+template <memory_port Memory>
+constexpr void set_table(Memory& memory, uint64_t table, auto... entries) {
+    (set(memory, (table += 8) - 8, static_cast<uint64_t>(entries)), ...);
+}
+
+/// The bytes from an address on are these.
+template <memory_port Memory>
+constexpr auto holds(Memory& memory, uint64_t address, byte_view bytes) -> bool {
+    for (size_t i = 0; i < bytes.size();) {
+        uint64_t const at = address + i;
+        if (at % 8 == 0 && bytes.size() - i >= 8) {
+            if (memory.load(at).value != load_le64(bytes.data() + i)) { return false; }
+            i += 8;
+            continue;
+        }
+        if ((memory.load(at & ~uint64_t{7}).value >> 8 * (at % 8) & 0xFF) != bytes[i]) {
+            return false;
+        }
+        ++i;
+    }
+    return true;
+}
+
+/// Runs a body on a memory that is stored through, and on one that is written where it stands, in
+/// pieces that end inside of regions. Both have to hold the same in the end.
+constexpr auto on_both(auto body) -> bool {
+    ram stored{A, {}};
+    uint8_t bytes[ram_size] = {};
+    constexpr uint64_t first = 0x2808;
+    constexpr uint64_t second = 0x3FF8;
+    host_region const pieces[] = {{A, bytes, first},
+                                  {A + first, bytes + first, second - first},
+                                  {A + second, bytes + second, ram_size - second}};
+    host_memory in_place{pieces};
+    return body(stored) && body(in_place) && byte_view{stored.bytes} == byte_view{bytes};
+}
+
+template <memory_port Memory>
+constexpr auto tracer_on(Memory& memory, cpu::capabilities const& of = cpu::preset::P_SKL)
+    -> tracer<Memory> {
+    return {.of = of, .memory = memory};
+}
+
+/// Tracing has been enabled at entry 0 of a table.
+template <memory_port Memory>
+constexpr auto traced_from(Memory& memory, uint64_t table,
+                           cpu::capabilities const& of = cpu::preset::P_SKL) -> tracer<Memory> {
+    auto one = tracer_on(memory, of);
+    one.place(table, 0x7F);
+    (void)one.enable_topa();
+    return one;
+}
+
+constexpr auto smrr(uint64_t base, uint64_t mask) -> engine::output_options {
+    return {.restricted = {.smrr_physbase = {base}, .smrr_physmask = {mask}, .extra = nullptr}};
+}
+
+template <size_t Count>
+constexpr auto protecting(topa::address_span const (&spans)[Count],
+                          engine::restricted_access when = engine::restricted_access::drop)
+    -> engine::output_options {
+    return {.restricted = {.extra = spans, .extra_count = Count}, .when_restricted = when};
+}
+
+/// No rule: an error that is not as it has to be.
+inline constexpr rule something_else{0xFFFF};
+
+/// The rule by which enabling fails, or none. Where it fails nothing has happened beside.
+constexpr auto enabling_fails(uint64_t base, uint64_t mask_ptrs, listed_memory memory,
+                              cpu::capabilities const& of = cpu::preset::P_SKL,
+                              engine::output_options const& how = {}) -> rule {
+    auto one = tracer_on(memory, of);
+    one.how = how;
+    one.place(base, mask_ptrs);
+    (void)one.enable_topa();
+    rule const why = one.out.why();
+    if (why == rule::none) { return one.is_running() ? why : something_else; }
+    bool const failed = one.has_failed(why) && one.stands_at(base, mask_ptrs);
+    auto const done = one.write(first_bytes(3));
+    bool const lost = done == engine::written{.taken = 3, .lost = 3} && memory.run_count == 0;
+    return failed && lost && !one.pmi_pending() ? why : something_else;
+}
+
+}  // namespace ptspec::test

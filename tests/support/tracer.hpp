@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/access/effect.hpp>
+#include <ptspec/engine/output.hpp>
+#include <ptspec/host_memory.hpp>
+
+namespace ptspec::test {
+
+// ------------------------------------------------------------------------------------ memory
+
+/// Eight bytes of memory, as a little-endian number.
+struct word_at {
+    uint64_t address = 0;
+    uint64_t value = 0;
+};
+
+/// Bytes that were stored one behind the other.
+struct stored_run {
+    uint64_t first = 0;
+    uint64_t bytes = 0;
+
+    friend constexpr auto operator==(stored_run, stored_run) -> bool = default;
+};
+
+/// Memory of any size that holds a few words, and 0 everywhere else. It takes every store, and
+/// notes where the bytes went, but not what they are.
+struct listed_memory {
+    static constexpr size_t room = 16;
+
+    word_at const* words = nullptr;  ///< borrowed
+    size_t word_count = 0;
+    uint64_t loaded[room] = {};  ///< the addresses of the first loads
+    size_t loads = 0;
+    stored_run runs[room] = {};  ///< the first of them
+    size_t run_count = 0;
+
+    constexpr listed_memory() noexcept = default;
+    constexpr listed_memory(word_at const* list, size_t count) noexcept
+        : words{list}, word_count{count} {}
+    template <size_t Count>
+    constexpr listed_memory(word_at const (&list)[Count]) noexcept
+        : words{list}, word_count{Count} {}
+
+    constexpr auto load(uint64_t address) noexcept -> port_value {
+        if (loads < room) { loaded[loads] = address; }
+        ++loads;
+        for (size_t i = 0; i < word_count; ++i) {
+            if (words[i].address == address) { return {true, words[i].value}; }
+        }
+        return {true, 0};
+    }
+    constexpr auto store(uint64_t address, byte_view bytes) noexcept -> size_t {
+        if (bytes.empty()) { return 0; }
+        if (run_count != 0 && run_count <= room) {
+            auto& last = runs[run_count - 1];
+            if (last.first + last.bytes == address) {
+                last.bytes += bytes.size();
+                return bytes.size();
+            }
+        }
+        if (run_count < room) { runs[run_count] = {address, bytes.size()}; }
+        ++run_count;
+        return bytes.size();
+    }
+};
+static_assert(memory_port<listed_memory> && !mapped_memory_port<listed_memory>);
+
+/// A memory whose accesses fail when they are told to. An access is the load of an entry, or the
+/// store of one byte.
+template <memory_port Memory>
+struct failing_memory {
+    static constexpr uint64_t none = ~uint64_t{0};
+
+    Memory inner{};
+    uint64_t accesses = 0;      ///< made and failed
+    uint64_t fails_at = 0;      ///< the number of the access that fails, from 1; 0 is none
+    uint64_t bad_first = none;  ///< what lies from here to `bad_last` fails until it is mended
+    uint64_t bad_last = 0;
+
+    constexpr auto load(uint64_t address) noexcept -> port_value {
+        return fails(address, 8) ? port_value{} : inner.load(address);
+    }
+    constexpr auto store(uint64_t address, byte_view bytes) noexcept -> size_t {
+        size_t count = 0;
+        while (count < bytes.size() && !fails(address + count, 1)) { ++count; }
+        return inner.store(address, bytes.first(count));
+    }
+    constexpr void mend() noexcept {
+        bad_first = none;
+        bad_last = 0;
+    }
+
+private:
+    constexpr auto fails(uint64_t address, uint64_t bytes) noexcept -> bool {
+        ++accesses;
+        return accesses == fails_at || (address <= bad_last && bad_first <= address + (bytes - 1));
+    }
+};
+
+/// `Size` bytes of memory from `base` on that count how often each was stored.
+template <size_t Size>
+struct counting_memory {
+    memory_model<Size> inner{};
+    uint8_t stores[Size] = {};
+
+    constexpr auto load(uint64_t address) const noexcept -> port_value {
+        return inner.load(address);
+    }
+    constexpr auto store(uint64_t address, byte_view bytes) noexcept -> size_t {
+        size_t const count = inner.store(address, bytes);
+        for (size_t i = 0; i < count; ++i) { ++stores[address - inner.base + i]; }
+        return count;
+    }
+};
+
+// ------------------------------------------------------------------------------------ tracing
+
+namespace ctl_bits {
+inline constexpr uint64_t trace_en = 1;
+inline constexpr uint64_t fabric = uint64_t{1} << 6;
+inline constexpr uint64_t topa = uint64_t{1} << 8;
+inline constexpr uint64_t inject = uint64_t{1} << 56;
+inline constexpr uint64_t single_range = 0x200C;  ///< OS, User, BranchEn
+}  // namespace ctl_bits
+
+namespace status_bits {
+inline constexpr uint64_t trigger_en = 4;
+inline constexpr uint64_t error = 16;
+inline constexpr uint64_t stopped = 32;
+inline constexpr uint64_t pend_topa_pmi = 128;
+}  // namespace status_bits
+
+inline constexpr uint64_t topa_pmi = uint64_t{1} << 55;  ///< of IA32_PERF_GLOBAL_STATUS
+
+/// A logical processor with its output, from one rise of TraceEn to the next.
+template <memory_port Memory>
+struct tracer {
+    cpu::capabilities of;
+    Memory& memory;
+    engine::output_options how{};
+    access::msr_state now{};
+    engine::output out{};
+    engine::written sum{};  ///< of all writes since TraceEn rose; its fault is the last write's
+    port_fault fault{};     ///< of the last start or resume
+
+    constexpr void put(uint32_t index, uint64_t value) { access::put(now, index, value); }
+    constexpr void place(uint64_t base, uint64_t mask_ptrs) {
+        put(0x560, base);
+        put(0x561, mask_ptrs);
+    }
+
+    /// WRMSR of CTL with TraceEn. False where it faults.
+    constexpr auto enable(uint64_t ctl) -> bool {
+        auto const done = access::effect_of_write(of, now, 0x570, ctl | ctl_bits::trace_en);
+        if (!done) { return false; }
+        now = done.state;
+        sum = {};
+        fault = out.start(of, now, memory, how);
+        return true;
+    }
+    constexpr auto enable_topa() -> bool { return enable(ctl_bits::single_range | ctl_bits::topa); }
+    /// WRMSR of CTL without TraceEn. False where it faults.
+    constexpr auto disable() -> bool {
+        out.stop(now);
+        auto const done = access::effect_of_write(of, now, 0x570,
+                                                  now.ctl.raw & ~ctl_bits::trace_en);
+        now = done.state;
+        return static_cast<bool>(done);
+    }
+    constexpr auto write(byte_view bytes) -> engine::written {
+        auto const done = out.write(now, memory, bytes);
+        sum.taken += done.taken;
+        sum.stored += done.stored;
+        sum.lost += done.lost;
+        sum.pmis += done.pmis;
+        if (done.had_address) {
+            if (!sum.had_address) { sum.first = done.first; }
+            sum.last = done.last;
+            sum.had_address = true;
+        }
+        sum.why_not_all = done.why_not_all;
+        return done;
+    }
+    constexpr void resume() { fault = out.resume(now, memory); }
+
+    /// The two output MSRs are these, brought up to date.
+    constexpr auto stands_at(uint64_t base, uint64_t mask_ptrs) -> bool {
+        out.sync(now);
+        return now.output_base.raw == base && now.output_mask_ptrs.raw == mask_ptrs;
+    }
+    [[nodiscard]] constexpr auto is_running() const -> bool {
+        return status(status_bits::trigger_en) && !status(status_bits::error) &&
+               !status(status_bits::stopped) && out.why() == rule::none;
+    }
+    /// An operational error by this rule has ended output.
+    [[nodiscard]] constexpr auto has_failed(rule why) const -> bool {
+        return status(status_bits::error) && !status(status_bits::stopped) &&
+               !status(status_bits::trigger_en) && out.why() == why;
+    }
+    [[nodiscard]] constexpr auto has_stopped() const -> bool {
+        return status(status_bits::stopped) && !status(status_bits::error) &&
+               !status(status_bits::trigger_en) && out.why() == rule::OUT_080;
+    }
+    [[nodiscard]] constexpr auto status(uint64_t bit) const -> bool {
+        return (now.status.raw & bit) != 0;
+    }
+    [[nodiscard]] constexpr auto pmi_pending() const -> bool {
+        return (now.perf_global_status.raw & topa_pmi) != 0;
+    }
+};
+
+/// Bytes of which no two near each other are the same.
+template <size_t Count>
+constexpr auto numbered_bytes() -> byte_array<Count> {
+    byte_array<Count> made;
+    for (size_t i = 0; i < Count; ++i) {
+        made.bytes[i] = static_cast<uint8_t>(i * 7 + i / 256 * 3 + 1);
+    }
+    return made;
+}
+
+}  // namespace ptspec::test

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ptspec/topa/restricted.hpp>
+
+#include <support/check_twice.hpp>
+
+#include <random>
+#include <vector>
+
+using namespace ptspec;
+using topa::address_span;
+using topa::restricted_memory;
+using topa::stretch;
+
+namespace {
+
+constexpr uint64_t top = 0xFFFF'FFFF'FFFF'FFFF;
+constexpr uint64_t last_of_4_GB = 0xFFFF'FFFF;
+
+constexpr auto smrr(uint64_t base, uint64_t mask) -> restricted_memory {
+    return {.smrr_physbase = {base}, .smrr_physmask = {mask}};
+}
+
+constexpr auto is_inside(restricted_memory const& of, uint64_t address) -> bool {
+    return of.stretch_from(address).restricted;
+}
+constexpr auto is(stretch const& got, bool restricted, uint64_t last) -> bool {
+    return got.restricted == restricted && got.last == last;
+}
+
+/// The first address from one on where the answer changes.
+constexpr auto border(restricted_memory const& of, uint64_t address) -> uint64_t {
+    bool const restricted = is_inside(of, address);
+    while (is_inside(of, address) == restricted) { address = of.stretch_from(address).last + 1; }
+    return address;
+}
+
+}  // namespace
+
+TEST_CASE("without a range nothing is restricted") {
+    CHECK_TWICE([](auto value) {
+        auto const none = value(restricted_memory{});
+        return is(none.stretch_from(0), false, top) && is(none.stretch_from(top), false, top) &&
+               is(none.stretch_from(0x8000'0000), false, top) && !none.touches(0, top) &&
+               !none.touches(top, 1) && none.extra == nullptr && none.extra_count == 0;
+    });
+    CHECK_TWICE([](auto value) {
+        auto const it = value(stretch{});
+        auto const span = value(address_span{});
+        return is(it, false, 0) && span.first == 0 && span.last == 0;
+    });
+}
+
+TEST_CASE("it is empty without a valid SMRR and without another range, whatever that holds") {
+    CHECK_TWICE([](auto value) {
+        address_span const extra[] = {{value(uint64_t{1}), 0}};
+        return value(restricted_memory{}).is_empty() &&
+               smrr(value(uint64_t{0x8000'0000}), 0xFF80'07FF).is_empty() &&
+               !smrr(value(uint64_t{0}), 0x800).is_empty() &&
+               restricted_memory{.extra = extra, .extra_count = 0}.is_empty() &&
+               !restricted_memory{.extra = extra, .extra_count = 1}.is_empty();
+    });
+}
+
+// ------------------------------------------------------------------------------------ SMRR
+
+TEST_CASE("an address is in SMRR when it equals PhysBase in the bits of PhysMask (OUT-110)") {
+    CHECK_TWICE([](auto value) {
+        auto const it = smrr(value(uint64_t{0x8000'0006}), 0xFF80'0800);  // OC-43: 8 MB
+        return !is_inside(it, 0x7FFF'FFFF) && is_inside(it, 0x8000'0000) &&
+               is_inside(it, 0x8000'1FFF) && is_inside(it, 0x807F'FFFF) &&
+               !is_inside(it, 0x8080'0000) && !is_inside(it, 0) && !is_inside(it, last_of_4_GB);
+    });
+    CHECK_TWICE([](auto value) {  // base bits that the mask leaves out count for nothing
+        auto const it = smrr(value(uint64_t{0x8012'3000}), 0xFF80'0800);
+        return is_inside(it, 0x8000'0000) && is_inside(it, 0x807F'FFFF) &&
+               !is_inside(it, 0x7FFF'FFFF) && !is_inside(it, 0x8080'0000);
+    });
+    CHECK_TWICE([](auto value) {  // the last page of all, and the first
+        return is_inside(smrr(value(uint64_t{0xFFFF'F000}), 0xFFFF'F800), last_of_4_GB) &&
+               !is_inside(smrr(value(uint64_t{0xFFFF'F000}), 0xFFFF'F800), 0xFFFF'EFFF) &&
+               is_inside(smrr(value(uint64_t{0}), 0xFFFF'F800), 0xFFF) &&
+               !is_inside(smrr(value(uint64_t{0}), 0xFFFF'F800), 0x1000);
+    });
+}
+
+TEST_CASE("an address above 4 GB is never in SMRR: 180000000 is not 80000000 (OUT-110)") {
+    CHECK_TWICE([](auto value) {
+        auto const it = smrr(value(uint64_t{0x8000'0000}), 0xFF80'0800);  // OC-45
+        return is_inside(it, 0x8000'0000) && is(it.stretch_from(0x1'8000'0000), false, top) &&
+               !it.touches(0x1'8000'0000, 0x10) && !it.touches(0x1'0000'0000, top - last_of_4_GB) &&
+               !is_inside(it, 0xF'0000'8000'0000);
+    });
+    CHECK_TWICE([](auto value) {  // a mask of nothing holds all that is below
+        auto const it = smrr(value(uint64_t{0x8000'0000}), 0x800);
+        return is(it.stretch_from(0), true, last_of_4_GB) &&
+               is(it.stretch_from(last_of_4_GB), true, last_of_4_GB) &&
+               is(it.stretch_from(0x1'0000'0000), false, top) && border(it, 0) == 0x1'0000'0000;
+    });
+}
+
+TEST_CASE("SMRR counts only while bit 11 of PhysMask, Valid, is 1 (OUT-110)") {
+    CHECK_TWICE([](auto value) {
+        auto const off = smrr(value(uint64_t{0x8000'0000}), 0xFF80'0000);
+        auto const other_bits = smrr(value(uint64_t{0x8000'0000}), 0xFF80'07FF);
+        auto const on = smrr(value(uint64_t{0x8000'0000}), 0xFF80'0800);
+        return is(off.stretch_from(0x8000'0000), false, top) && !off.touches(0, top) &&
+               !is_inside(other_bits, 0x8000'0000) && is_inside(on, 0x8000'0000);
+    });
+}
+
+TEST_CASE("FFFE00000H is the mask of 200000H to 3FFFFFH (OUT-144)") {
+    CHECK_TWICE([](auto value) {
+        // Of its 36 bits the register has those below 4 GB.
+        auto const it = smrr(value(uint64_t{0x20'0000}), 0xF'FFE0'0800);
+        return border(it, 0) == 0x20'0000 && border(it, 0x20'0000) == 0x40'0000 &&
+               is_inside(it, 0x20'0000) && is_inside(it, 0x3F'FFFF) && !is_inside(it, 0x40'0000) &&
+               !is_inside(it, 0x1F'FFFF) && it.stretch_from(0x2F'0123).last == 0x3F'FFFF;
+    });
+}
+
+TEST_CASE("a mask with holes holds as many stretches as it says (OUT-110)") {
+    CHECK_TWICE([](auto value) {
+        // Bit 13 is not compared: of every four pages two.
+        auto const it = smrr(value(uint64_t{0x5000}), 0xFFFF'D800);
+        return border(it, 0) == 0x5000 && border(it, 0x5000) == 0x6000 &&
+               border(it, 0x6000) == 0x7000 && border(it, 0x7000) == 0x8000 &&
+               is_inside(it, 0x5FFF) && !is_inside(it, 0x6FFF) && is_inside(it, 0x7000) &&
+               !is_inside(it, 0x8000) && !is_inside(it, 0xD000);
+    });
+    CHECK_TWICE([](auto value) {  // only bit 12 is compared: every other page
+        auto const it = smrr(value(uint64_t{0x1000}), 0x1800);
+        return is(it.stretch_from(0x7'0234), false, 0x7'0FFF) &&
+               is(it.stretch_from(0x7'1234), true, 0x7'1FFF) && is_inside(it, last_of_4_GB) &&
+               is(it.stretch_from(0x1'0000'1000), false, top) && it.touches(0xFFF, 2) &&
+               !it.touches(0, 0x1000) && !it.touches(0xFFF, 1);
+    });
+}
+
+// ------------------------------------------------------------------------------------ other ranges
+
+TEST_CASE("what the platform protects is restricted from its first byte to its last (OUT-116)") {
+    CHECK_TWICE([](auto value) {
+        address_span const extra[] = {{value(uint64_t{0x1'2345'6789}), 0x1'2345'678B},
+                                      {value(uint64_t{0x777}), 0x777}};
+        restricted_memory const it{.extra = extra, .extra_count = 2};
+        return is(it.stretch_from(0), false, 0x776) && is(it.stretch_from(0x777), true, 0x777) &&
+               is(it.stretch_from(0x778), false, 0x1'2345'6788) &&
+               is(it.stretch_from(0x1'2345'6789), true, 0x1'2345'678B) &&
+               is(it.stretch_from(0x1'2345'678B), true, 0x1'2345'678B) &&
+               is(it.stretch_from(0x1'2345'678C), false, top);
+    });
+    CHECK_TWICE([](auto value) {  // as many of them as are told
+        address_span const extra[] = {{value(uint64_t{0x10}), 0x1F}, {0x20, 0x2F}};
+        restricted_memory const it{.extra = extra, .extra_count = 1};
+        return it.touches(0x1F, 1) && !it.touches(0x20, 0x10);
+    });
+}
+
+TEST_CASE("other ranges may touch, overlap, be empty, or end where addresses end (OUT-116)") {
+    CHECK_TWICE([](auto value) {
+        address_span const extra[] = {{value(top - 1), top},   {0x2000, 0x3FFF}, {0x3000, 0x3007},
+                                      {0x4000, 0x4FFF},        {0x9000, 0x8FFF}, {0x9100, 0x90FF},
+                                      {value(uint64_t{1}), 0}, {top, 0x2000}};
+        restricted_memory const it{.extra = extra, .extra_count = 8};
+        return border(it, 0) == 0x2000 && border(it, 0x2000) == 0x5000 && is_inside(it, 0x3FFF) &&
+               is_inside(it, 0x4000) && border(it, 0x5000) == top - 1 &&
+               is(it.stretch_from(top), true, top) && !is_inside(it, top - 2) &&
+               it.touches(0x1FFF, 2) && !it.touches(0x5000, 0x1'0000) && it.touches(top - 2, 2);
+    });
+}
+
+TEST_CASE("SMRR and other ranges are restricted alike (OUT-110, OUT-116)") {
+    CHECK_TWICE([](auto value) {
+        address_span const extra[] = {{value(uint64_t{0x807F'FFF0}), 0x8080'000F},
+                                      {0x8000'0100, 0x8000'01FF},
+                                      {0xFFFF'FFFF, 0x1'0000'0000}};
+        restricted_memory const it{.smrr_physbase = {0x8000'0000},
+                                   .smrr_physmask = {0xFF80'0800},
+                                   .extra = extra,
+                                   .extra_count = 3};
+        return border(it, 0) == 0x8000'0000 && border(it, 0x8000'0000) == 0x8080'0010 &&
+               border(it, 0x8080'0010) == 0xFFFF'FFFF && border(it, 0xFFFF'FFFF) == 0x1'0000'0001 &&
+               is(it.stretch_from(0x1'0000'0001), false, top);
+    });
+}
+
+// ------------------------------------------------------------------------------------ stretches
+
+TEST_CASE("bytes touch restricted memory when one of them is inside") {
+    CHECK_TWICE([](auto value) {
+        auto const it = smrr(value(uint64_t{0x8000'0000}), 0xFF80'0800);
+        return it.touches(0x7FFF'FFFF, 2) && !it.touches(0x7FFF'FFFF, 1) &&
+               it.touches(0x807F'FFFF, 1) && !it.touches(0x8080'0000, 1) &&
+               it.touches(0x7FFF'F000, 0x1001) && !it.touches(0x7FFF'F000, 0x1000) &&
+               it.touches(0, 0x1'0000'0000) && it.touches(0, top) && it.touches(0x8012'3456, 1) &&
+               !it.touches(0x8080'0000, 0x7F80'0000) && !it.touches(0x8080'0000, top >> 1);
+    });
+    CHECK_TWICE([](auto value) {  // in the last of several stretches, or behind it
+        address_span const extra[] = {{value(uint64_t{0x4000}), 0x4000}, {0x10, 0xF}};
+        restricted_memory const it{.smrr_physbase = {0x9000},
+                                   .smrr_physmask = {0xFFFF'F800},
+                                   .extra = extra,
+                                   .extra_count = 2};
+        return !it.touches(0, 0x4000) && it.touches(0, 0x4001) && !it.touches(0x4001, 0x4FFF) &&
+               it.touches(0x4001, 0x5000) && !it.touches(0xA000, 0x1000);
+    });
+}
+
+namespace {
+
+/// OUT-110 and OUT-116 for one byte.
+auto byte_is_inside(restricted_memory const& of, uint64_t address) -> bool {
+    uint64_t const base = of.smrr_physbase.raw & 0xFFFF'F000;
+    uint64_t const mask = of.smrr_physmask.raw & 0xFFFF'F000;
+    bool const valid = (of.smrr_physmask.raw >> 11) % 2 == 1;
+    bool inside = valid && address < 0x1'0000'0000 && (address & mask) == (base & mask);
+    for (size_t i = 0; i < of.extra_count; ++i) {
+        inside = inside || (of.extra[i].first <= address && address <= of.extra[i].last);
+    }
+    return inside;
+}
+
+}  // namespace
+
+TEST_CASE("stretches and touches are those of single bytes (OUT-110, OUT-116)") {
+    std::mt19937_64 random{3};
+    for (unsigned round = 0; round < 300; ++round) {
+        // All happens in 64 pages, often at the border of 4 GB or of all addresses. High bits of
+        // the mask may have holes, too.
+        uint64_t const first = round % 3 == 0   ? 0xFFFE'0000
+                               : round % 3 == 1 ? (random() & 0xFFF0'0000)
+                                                : (random() % 2 == 0 ? top - 0x3'FFFF : 0);
+        uint64_t const mask = (random() | (random() & 0xFFFC'0000)) & 0xFFFF'FFFF;
+        uint64_t const base = first + (random() & 0x3'FFFF);
+        std::vector<address_span> extra;
+        for (uint64_t i = random() % 4; i != 0; --i) {
+            uint64_t const from = first + random() % 0x4'0000;
+            uint64_t const length = random() % 3 == 0 ? random() % 8 : random() % 0x6000;
+            extra.push_back({from, from + length < from ? top : from + length - 2});
+        }
+        restricted_memory const it{.smrr_physbase = {base & 0xFFFF'FFFF},
+                                   .smrr_physmask = {mask},
+                                   .extra = extra.data(),
+                                   .extra_count = extra.size()};
+        // Wherever the answer may change, and the bytes around.
+        std::vector<uint64_t> places;
+        for (uint64_t page = 0; page < 64; ++page) {
+            places.push_back(first + page * 0x1000);
+            places.push_back(first + page * 0x1000 + 0xFFF);
+        }
+        for (auto const& span : extra) {
+            for (uint64_t const place : {span.first - 1, span.first, span.last, span.last + 1}) {
+                if (place - first < 0x4'0000) { places.push_back(place); }
+            }
+        }
+        for (uint64_t const from : places) {
+            auto const got = it.stretch_from(from);
+            bool const inside = byte_is_inside(it, from);
+            REQUIRE(got.restricted == inside);
+            REQUIRE(got.last >= from);
+            for (uint64_t const place : places) {
+                if (from <= place && place <= got.last) {
+                    REQUIRE(byte_is_inside(it, place) == inside);
+                }
+            }
+            uint64_t const bytes = 1 + (random() >> random() % 64) % (0x4'0000 - (from - first));
+            bool touched = byte_is_inside(it, from) || byte_is_inside(it, from + (bytes - 1));
+            for (uint64_t const place : places) {
+                bool const among = from <= place && place - from < bytes;
+                touched = touched || (among && byte_is_inside(it, place));
+            }
+            REQUIRE(it.touches(from, bytes) == touched);
+        }
+    }
+}
+
+// ------------------------------------------------------------------------------------ the APIC
+
+TEST_CASE("bytes are the APIC's where they are in its page of 4 KB (OUT-113, PRG-096)") {
+    CHECK_TWICE([](auto value) {
+        reg::ia32_apic_base const apic{value(uint64_t{0xFEE0'0900})};  // enabled, bootstrap
+        return topa::touches(apic, 0xFEE0'0000, 1) && topa::touches(apic, 0xFEE0'0FFF, 1) &&
+               !topa::touches(apic, 0xFEE0'1000, 1) && !topa::touches(apic, 0xFEDF'FFFF, 1) &&
+               topa::touches(apic, 0xFEDF'FFFF, 2) && !topa::touches(apic, 0xFEDF'F000, 0x1000) &&
+               topa::touches(apic, 0xFEDF'F000, 0x1001) && topa::touches(apic, 0, 0x1'0000'0000) &&
+               topa::touches(apic, 0xFEE0'0340, 4) &&
+               !topa::touches(apic, 0xFEE0'1000, top - 0xFEE0'0FFF) &&
+               !topa::touches(apic, 0x1'FEE0'0000, 0x1000);
+    });
+    CHECK_TWICE([](auto value) {  // wherever the page is
+        reg::ia32_apic_base const high{value(uint64_t{0xF'FFFF'FFFF'F800})};
+        reg::ia32_apic_base const at_0{value(uint64_t{0x800})};
+        return topa::touches(high, 0xF'FFFF'FFFF'FFFF, 1) &&
+               topa::touches(high, 0xF'FFFF'F800'0000, 0x800'0000) &&
+               !topa::touches(high, 0xF'FFFF'F000'0000, 0x800'0000) && topa::touches(at_0, 0, 1) &&
+               topa::touches(at_0, 0xFFF, top) && !topa::touches(at_0, 0x1000, 1);
+    });
+}
+
+TEST_CASE("an APIC that is not enabled has no page") {
+    CHECK_TWICE([](auto value) {
+        reg::ia32_apic_base const off{value(uint64_t{0xFEE0'0500})};
+        return !topa::touches(off, 0xFEE0'0000, 0x1000) && !topa::touches(off, 0, top) &&
+               !topa::touches(reg::ia32_apic_base{}, 0, 0x1000);
+    });
+}
