@@ -100,6 +100,8 @@ position  table 1, entry 0, offset 2000
      1000H of 1000H bytes are filled, 100%
 !    OUT-064: the output offset has to lie inside the current region
 """, out)
+        out = run(CHAIN + "set MASK_PTRS=1001000000FF")[1]
+        self.assertIn("INT    #\n!    OUT-064: ", out)
         status, out, _ = run(CHAIN + "set MASK_PTRS=1000000000FF; set STATUS=10")
         self.assertEqual(status, 1)
         self.assertIn("!    OUT-064: ", out)
@@ -448,6 +450,27 @@ class Picture(unittest.TestCase):
         self.assertAlmostEqual(wide[0] / (872 * 64 / 76), 1, delta=0.03)
         self.assertAlmostEqual(wide[3] / wide[1], 2, delta=0.2)
         self.assertAlmostEqual(wide[2] / wide[1], 0.5, delta=0.02)
+
+        # A region of which something is wrong is underlined.
+        _, root = self.picture(CHAIN.replace("20000004", "20000404"))
+        lines = [(float(box.get("x")), float(box.get("width")))
+                 for box in self.drawings(root)[0].iter(SVG + "rect")
+                 if box.get("class") == "bad" and box.get("height") == "3"]
+        self.assertEqual(lines, [(round(14 + wide[0] + 1, 2), round(wide[1], 2))])
+
+    def test_links_lead_to_the_names_of_tables(self):
+        closed = CHAIN.replace("30000050", "30000040") + "[20008]=10001"
+        # Links down come first.
+        for script, targets in ((RING, (0,)), (CHAIN, (1,)), (closed, (1, 0))):
+            _, root = self.picture(script)
+            for drawing in self.drawings(root):
+                links = [path for path in drawing.iter(SVG + "path") if path.get("class") == "link"]
+                self.assertEqual(len(links), len(targets))
+                tips = [float(re.match(r"M\S+ (\S+)l", path.get("d"))[1])
+                        for path in drawing.iter(SVG + "path") if path.get("class") == "tip"]
+                names = [float(text.get("y")) for text in drawing.iter(SVG + "text")
+                         if text.get("class") == "table"]
+                self.assertEqual([tip + 5 for tip in tips], [names[which] for which in targets])
 
     def test_many_rows_are_not_all_drawn(self):
         script = "".join(words_at(0x10000 + 0x1000 * n, [0x400000 + 64 * (i % 2) for i in range(8)]

@@ -422,6 +422,19 @@ TEST_CASE("a table of 512 entries in a chain has room for its link") {
     });
 }
 
+TEST_CASE("a table of a chain has the 512 entries of a page, unless more are told (OUT-056)") {
+    CHECK_TWICE([](auto value) {
+        tables<2> memory{{{value(uint64_t{0x40'0000})}, {0x1'0001}}};
+        findings page;
+        auto const cut_off = topa::validate_chain(memory, 0x1'0000, skl, page);
+        findings more;
+        auto const whole = topa::validate_chain(memory, 0x1'0000, skl, more, 513);
+        return page.are(at(512, rule::OUT_056)) && more.are() && cut_off.tables == 1 &&
+               is(cut_off.last, table_end::too_far, {0x1'0000, 512}) && whole.tables == 1 &&
+               is(whole.last, table_end::link, {0x1'0000, 512}, 0x1'0000);
+    });
+}
+
 TEST_CASE("a chain whose links change meanwhile is looked at as far as it goes") {
     // After it has been gone along, a table ends with STOP, or cannot be read any more.
     struct changing {
@@ -540,7 +553,8 @@ TEST_CASE("a region over the page of its entry is worth a warning (OUT-070)") {
     CHECK_TWICE([](auto value) {  // where the addresses end
         return warnings_of(value(uint64_t{0xF'FFFF'F800'03C0}), {0xF'FFFF'FFFF'F000, 0})
                    .are(rule::OUT_070) &&
-               warnings_of(value(uint64_t{0xF'FFFF'F800'03C0}), {0x10'0000'0000'0000, 0}).are();
+               warnings_of(value(uint64_t{0xF'FFFF'F800'03C0}), {0x10'0000'0000'0000, 0}).are() &&
+               warnings_of(value(all_bits << 12), {0x1000, 0}).are();
     });
 }
 
