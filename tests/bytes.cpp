@@ -62,6 +62,13 @@ TEST_CASE("copy_bytes() copies as many bytes as it is told, and writes no other"
     });
 }
 
+TEST_CASE("copy_bytes() of nothing needs no place") {
+    CHECK_TWICE([](auto value) {
+        copy_bytes(nullptr, nullptr, value(size_t{0}));
+        return true;
+    });
+}
+
 // ------------------------------------------------------------------------------------ byte_view
 
 TEST_CASE("a byte_view is made of everything that owns bytes in a row") {

@@ -105,19 +105,6 @@ TEST_CASE("every address is found after every other, whatever the order of the r
     });
 }
 
-TEST_CASE("where two regions hold an address, the first does") {
-    CHECK_TWICE([](auto value) {
-        counting<16> a{0x10};
-        counting<16> b{0x30};
-        host_region const regions[] = {{value(uint64_t{0x1000}), a.bytes, 16},
-                                       {value(uint64_t{0x1008}), b.bytes, 16}};
-        host_memory memory{regions};
-        return is(memory.window(0x1008), a.bytes + 8, 8) &&
-               is(memory.window(0x100F), a.bytes + 15, 1) &&
-               is(memory.window(0x1010), b.bytes + 8, 8);
-    });
-}
-
 TEST_CASE("empty regions hold nothing, and no regions hold nothing") {
     CHECK_TWICE([](auto value) {
         counting<4> a{0x10};
@@ -200,6 +187,25 @@ TEST_CASE("a region may end where the addresses end") {
     });
 }
 
+TEST_CASE("of a region behind the highest address there is nothing is there") {
+    CHECK_TWICE([](auto value) {
+        counting<32> a{0x10};
+        host_region const regions[] = {{value(top - 15), a.bytes, 32}};
+        host_memory memory{regions};
+        return is(memory.window(top - 15), a.bytes, 16) &&
+               is(memory.window(top), a.bytes + 15, 1) && is_none(memory.window(0)) &&
+               memory.load(top - 7) && !memory.load(top - 6) &&
+               memory.store(top - 3, new_bytes) == 4 && a[12] == 0xA0 && a[15] == 0xA3 &&
+               a[16] == 0x20;
+    });
+    CHECK_TWICE([](auto value) {  // not of one that holds all of them, either
+        uint8_t byte = 0;
+        host_region const regions[] = {{0, &byte, value(top)}};
+        host_memory memory{regions};
+        return is(memory.window(0), &byte, top) && is_none(memory.window(top));
+    });
+}
+
 // ------------------------------------------------------------------------------------ loads
 
 TEST_CASE("a load gives eight bytes of a region, least significant first") {
@@ -226,6 +232,28 @@ TEST_CASE("a load faults when one of its bytes is outside of all regions") {
         return !memory.load(0x3FFF) && !memory.load(0x4009) && !memory.load(0x400F) &&
                !memory.load(0x4010) && !memory.load(0) && !memory.load(top) &&
                !memory.load(0x1000) && memory.load(0x4008);
+    });
+}
+
+TEST_CASE("a load goes on into the regions that follow in memory, and faults at a gap") {
+    CHECK_TWICE([](auto value) {
+        counting<4> low{0x10};
+        counting<2> middle{0x20};
+        counting<4> high{0x30};
+        host_region const regions[] = {{value(uint64_t{0x1006}), high.bytes, 4},
+                                       {value(uint64_t{0x1000}), low.bytes, 4},
+                                       {value(uint64_t{0x1004}), middle.bytes, 2}};
+        host_memory memory{regions};
+        return memory.load(0x1000) == port_value{true, 0x3130'2120'1312'1110} &&
+               memory.load(0x1002) == port_value{true, 0x3332'3130'2120'1312} &&
+               !memory.load(0x1003) && !memory.load(0xFFF);
+    });
+    CHECK_TWICE([](auto value) {
+        counting<4> at_the_top{0x10};
+        counting<8> at_0{0x20};
+        host_region const regions[] = {{value(top - 3), at_the_top.bytes, 4}, {0, at_0.bytes, 8}};
+        host_memory memory{regions};
+        return !memory.load(top - 3) && memory.load(0);
     });
 }
 
@@ -350,11 +378,14 @@ TEST_CASE("random regions answer as a list of their bytes does") {
             REQUIRE(got.size == left);
             REQUIRE((got.first == nullptr) == (left == 0));
             for (uint64_t i = 0; i < left; ++i) { REQUIRE(got.first[i] == expected[look + i]); }
-            if (left >= 8) {
-                uint64_t word = 0;
-                for (unsigned i = 0; i < 8; ++i) { word |= uint64_t{expected[look + i]} << 8 * i; }
-                REQUIRE(memory.load(base + look) == port_value{true, word});
+            uint64_t word = 0;
+            bool inside = look + 8 <= room;
+            for (unsigned i = 0; i < 8 && inside; ++i) {
+                inside = holder[look + i] >= 0;
+                word |= uint64_t{expected[look + i]} << 8 * i;
             }
+            auto const loaded = memory.load(base + look);
+            REQUIRE(loaded == port_value{inside, inside ? word : 0});
         }
     }
 }

@@ -10,7 +10,7 @@ namespace ptspec {
 constexpr void copy_bytes(uint8_t* to, uint8_t const* from, size_t count) noexcept {
 #if defined(__GNUC__) || defined(__clang__)
     if (!__builtin_is_constant_evaluated()) {
-        __builtin_memcpy(to, from, count);
+        if (count != 0) { __builtin_memcpy(to, from, count); }  // which takes no null pointer
         return;
     }
 #endif

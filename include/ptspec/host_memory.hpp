@@ -14,8 +14,8 @@ struct host_region {
 };
 
 /// Regions of the program's memory as one `mapped_memory_port`. Everything outside them faults,
-/// also what lies behind the highest address there is. The regions may come in any order; where two
-/// of them hold an address, the first does. They are borrowed and have to outlive this.
+/// also what lies behind the highest address there is. The regions may come in any order, but no two
+/// of them may hold the same address. They are borrowed and have to outlive this.
 class host_memory {
 public:
     constexpr host_memory(host_region const* regions, size_t count) noexcept
@@ -32,7 +32,7 @@ public:
     [[nodiscard]] constexpr auto load(uint64_t address) noexcept -> port_value {
         auto const at = find(address, read_);
         if (at.size >= 8) { return {true, load_le64(at.first)}; }
-        return {};
+        return load_from_several(address);
     }
 
     [[nodiscard]] constexpr auto store(uint64_t address, byte_view from) noexcept -> size_t {
@@ -73,13 +73,25 @@ private:
         }
         return {};
     }
+    /// Eight bytes that do not lie in one region.
+    [[nodiscard]] constexpr auto load_from_several(uint64_t address) noexcept -> port_value {
+        uint64_t value = 0;
+        for (unsigned i = 0; i < 8; ++i) {
+            auto const at = find(address + i, read_);
+            if (at.first == nullptr || address + i < address) { return {}; }
+            value |= uint64_t{*at.first} << 8 * i;
+        }
+        return {true, value};
+    }
     [[nodiscard]] constexpr auto part_of(size_t region, uint64_t address) const noexcept
         -> byte_window {
         if (region >= count_) { return {}; }
         auto const& one = regions_[region];
         uint64_t const at = address - one.base;
         if (address < one.base || at >= one.size) { return {}; }
-        return {one.bytes + at, one.size - at};
+        uint64_t const left = one.size - at;
+        uint64_t const above = ~address;  // how many addresses there are behind this one
+        return {one.bytes + at, left - 1 < above ? left : above + 1};
     }
 
     host_region const* regions_;

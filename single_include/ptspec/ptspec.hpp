@@ -1111,7 +1111,7 @@ namespace ptspec {
 constexpr void copy_bytes(uint8_t* to, uint8_t const* from, size_t count) noexcept {
 #if defined(__GNUC__) || defined(__clang__)
     if (!__builtin_is_constant_evaluated()) {
-        __builtin_memcpy(to, from, count);
+        if (count != 0) { __builtin_memcpy(to, from, count); }  // which takes no null pointer
         return;
     }
 #endif
@@ -1479,8 +1479,8 @@ struct host_region {
 };
 
 /// Regions of the program's memory as one `mapped_memory_port`. Everything outside them faults,
-/// also what lies behind the highest address there is. The regions may come in any order; where two
-/// of them hold an address, the first does. They are borrowed and have to outlive this.
+/// also what lies behind the highest address there is. The regions may come in any order, but no two
+/// of them may hold the same address. They are borrowed and have to outlive this.
 class host_memory {
 public:
     constexpr host_memory(host_region const* regions, size_t count) noexcept
@@ -1497,7 +1497,7 @@ public:
     [[nodiscard]] constexpr auto load(uint64_t address) noexcept -> port_value {
         auto const at = find(address, read_);
         if (at.size >= 8) { return {true, load_le64(at.first)}; }
-        return {};
+        return load_from_several(address);
     }
 
     [[nodiscard]] constexpr auto store(uint64_t address, byte_view from) noexcept -> size_t {
@@ -1538,13 +1538,25 @@ private:
         }
         return {};
     }
+    /// Eight bytes that do not lie in one region.
+    [[nodiscard]] constexpr auto load_from_several(uint64_t address) noexcept -> port_value {
+        uint64_t value = 0;
+        for (unsigned i = 0; i < 8; ++i) {
+            auto const at = find(address + i, read_);
+            if (at.first == nullptr || address + i < address) { return {}; }
+            value |= uint64_t{*at.first} << 8 * i;
+        }
+        return {true, value};
+    }
     [[nodiscard]] constexpr auto part_of(size_t region, uint64_t address) const noexcept
         -> byte_window {
         if (region >= count_) { return {}; }
         auto const& one = regions_[region];
         uint64_t const at = address - one.base;
         if (address < one.base || at >= one.size) { return {}; }
-        return {one.bytes + at, one.size - at};
+        uint64_t const left = one.size - at;
+        uint64_t const above = ~address;  // how many addresses there are behind this one
+        return {one.bytes + at, left - 1 < above ? left : above + 1};
     }
 
     host_region const* regions_;
@@ -7019,14 +7031,15 @@ struct covered {
     friend constexpr auto operator==(covered, covered) -> bool = default;
 };
 
-/// The largest region that begins at an address and has at most that many bytes, at least 4 KB.
+/// The largest region that begins at an address and has at most that many bytes, at least 4 KB. The
+/// address has to be a multiple of 4 KB.
 ///
 /// Source: OUT-041, OUT-042.
 [[nodiscard]] constexpr auto largest_region(uint64_t base, uint64_t most_bytes) noexcept -> region {
     unsigned const by_room = highest_bit(most_bytes | 4096);
-    unsigned const by_base = base == 0 ? by_room : lowest_bit(base | uint64_t{1} << 27);
+    unsigned const by_base = lowest_bit(base | uint64_t{1} << 27);  // 128 MB at most
     unsigned const bit = by_room < by_base ? by_room : by_base;
-    return {.base = base, .size = static_cast<region_size>((bit < 27 ? bit : 27) - 12)};
+    return {.base = base, .size = static_cast<region_size>(bit - 12)};
 }
 
 /// Calls `take(region)` with the fewest regions that consist of exactly these pages of 4 KB in this
@@ -7214,10 +7227,10 @@ arrive(Memory& memory, position where, limits of, restricted_memory const& aroun
     -> arrival {
     for (;;) {
         uint64_t const address = table_pointer(where);
-        rule const misplaced = !is_aligned(where.table, 4096)           ? rule::OUT_061
-                               : !of.width.reaches(address)             ? rule::OUT_071
-                               : around.touches(address, sizeof(entry)) ? rule::OUT_091
-                                                                        : rule::none;
+        rule const misplaced = !is_aligned(where.table, 4096)             ? rule::OUT_061
+                               : !of.width.reaches(where.table | address) ? rule::OUT_071
+                               : around.touches(address, sizeof(entry))   ? rule::OUT_091
+                                                                          : rule::none;
         if (misplaced != rule::none) { return {.where = where, .broken = misplaced}; }
         auto const word = memory.load(address);
         if (!word) { return {.where = where, .fault = {true, address}}; }
@@ -7262,8 +7275,8 @@ struct distance {
 /// two being equal is no distance, not a whole ring.
 ///
 /// Units:  `most_regions` bounds the walk.
-/// Errors: not reached: the rule of an entry on the way, a failing port, or neither where the bound
-///         came first.
+/// Errors: not reached: the rule of an entry on the way, OUT-064 `to` behind the end of its region,
+///         a failing port, or none of these where the bound came first.
 /// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; OUT-053..055, PRG-129, PRG-143.
 template <memory_port Memory>
 [[nodiscard]] constexpr auto bytes_between(Memory& memory, position from, position to, limits of,
@@ -7274,6 +7287,10 @@ template <memory_port Memory>
         if (!at) { return {false, gone.bytes, at.broken, at.fault}; }
         from = at.where;
         if (from.table == to.table && from.index == to.index && from.offset <= to.offset) {
+            entry const current = at.current;
+            if (to.offset > bytes_in(current.get<entry::Size>())) {
+                return {false, gone.bytes, rule::OUT_064, {}};
+            }
             return {true, gone.bytes + (to.offset - from.offset), rule::none, {}};
         }
         gone.bytes += bytes_left(from, at.current);
@@ -7327,8 +7344,8 @@ struct chain_shape {
     uint64_t back_to = 0;  ///< the number of that table, from 0
 };
 
-/// How many tables a chain has, and where it closes. At most `most_tables` are looked at, some of
-/// them up to three times.
+/// How many tables a chain has, and where it closes. Of one that has more than `most_tables` only
+/// that is told. Tables are looked at up to eight times as often as that, some of them very often.
 ///
 /// Source: OUT-047.
 template <memory_port Memory>
@@ -7348,10 +7365,11 @@ template <memory_port Memory>
     uint64_t around = 0;
     uint64_t limit = 1;
     for (uint64_t tables = 1;; ++tables) {
-        if (!next(far)) { return {tables, false, 0}; }
+        if (!next(far)) { return {tables < most_tables ? tables : most_tables, false, 0}; }
         ++around;
         if (far == kept) { break; }
-        if (tables >= most_tables) { return {most_tables, false, 0}; }
+        // A loop that so many tables have shows after three times as many.
+        if (tables / 3 >= most_tables) { return {most_tables, false, 0}; }
         if (around == limit) {
             kept = far;
             limit *= 2;
@@ -7367,7 +7385,9 @@ template <memory_port Memory>
         (void)next(near_one);
         (void)next(far);
     }
-    return {before + around, true, before};
+    uint64_t const tables = before + around;
+    return tables <= most_tables ? chain_shape{tables, true, before}
+                                 : chain_shape{most_tables, false, 0};
 }
 
 }  // namespace ptspec::topa
@@ -7451,7 +7471,7 @@ constexpr void find_warnings(entry which, place at, surroundings const& around,
     uint64_t const base = which.get<entry::Base>();
     uint64_t const size = bytes_in(which.get<entry::Size>());
     uint64_t const page = align_down(table_pointer({at.table, at.index, 0}), 4096);
-    bool const covers = base > page ? base - page < 4096 : page - base < size;
+    bool const covers = base <= page && page - base < size;
     if (base == 0 || covers) { found(rule::OUT_070); }
     if (around.restricted.touches(base, size)) { found(rule::OUT_111); }
     if (touches(around.apic, base, size)) { found(rule::OUT_113); }

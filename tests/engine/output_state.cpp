@@ -25,7 +25,6 @@ struct outcome {
     port_fault start{};
     access::msr_state now{};
     rule why = rule::none;
-    byte_array<ram_size> bytes{};
 
     friend constexpr auto operator==(outcome const&, outcome const&) -> bool = default;
 };
@@ -59,29 +58,13 @@ constexpr auto outcome_on(Memory& memory, course const& what) -> outcome {
     return {.sum = one.sum, .start = one.fault, .now = one.now, .why = one.out.why()};
 }
 
-constexpr auto through_a_port(course const& what) -> outcome {
-    ram memory{A, {}};
-    auto got = outcome_on(memory, what);
-    got.bytes = memory.bytes;
-    return got;
-}
-
-/// In place, where the memory ends after some bytes and goes on in another piece.
-constexpr auto in_place(course const& what, uint64_t cut = ram_size) -> outcome {
-    outcome got;
-    auto* const bytes = got.bytes.bytes;
-    host_region const pieces[] = {{A, bytes, cut}, {A + cut, bytes + cut, ram_size - cut}};
-    host_memory memory{pieces};
-    auto const seen = outcome_on(memory, what);
-    got.sum = seen.sum;
-    got.start = seen.start;
-    got.now = seen.now;
-    got.why = seen.why;
-    return got;
-}
-
-constexpr auto is_the_same(course const& what) -> bool {
-    return in_place(what) == through_a_port(what);
+/// The same is left behind where the memory is stored through and where it is written in place, in
+/// two pieces, or in one.
+constexpr auto is_the_same(course const& what, uint64_t cut = ram_size) -> bool {
+    ram stored{A, {}};
+    cut_ram<2> in_place{{0, cut}};
+    host_memory memory{in_place.pieces};
+    return outcome_on(stored, what) == outcome_on(memory, what) && in_place.holds(stored.bytes);
 }
 
 /// Entries that may stand behind a region.
@@ -147,7 +130,7 @@ TEST_CASE("a region that is filled at once ends where its memory does (OUT-053)"
                 for (auto const& writes : std::initializer_list<std::vector<size_t>>{
                          {rest, 0x1000, 0x1000}, {rest, 0x3000, 5}, {rest + 0x1000, 0x2000, 3}}) {
                     for (size_t i = 0; i < 3; ++i) { what.writes[i] = writes[i]; }
-                    CHECK(in_place(what, cut) == through_a_port(what));
+                    CHECK(is_the_same(what, cut));
                 }
             }
         }
@@ -311,9 +294,9 @@ TEST_CASE("where only some memory can be written in place, the rest goes through
                           .linked = X,
                           .writes = {0x1000, value(size_t{0x1801}), 0x7FF}};
         partly_mapped memory{.first = first, .last = last};
-        auto got = outcome_on(memory, what);
-        got.bytes = memory.inner.bytes;
-        return got == through_a_port(what);
+        ram stored{A, {}};
+        return outcome_on(stored, what) == outcome_on(memory, what) &&
+               stored.bytes == memory.inner.bytes;
     };
     CHECK_TWICE([body](auto value) { return body(value, X, Z - 1); });  // regions, no table
     CHECK_TWICE([body](auto value) { return body(value, A, A + 0xFFF); });
@@ -322,4 +305,101 @@ TEST_CASE("where only some memory can be written in place, the rest goes through
             CHECK(body(unknown{}, first, last));
         }
     }
+}
+
+// ------------------------------------------------------------------------------------ what is asked
+
+namespace {
+
+/// The small memory, in one piece, that counts what it is asked for.
+struct asked_memory {
+    host_memory inner;
+    uint64_t loads = 0;
+    uint64_t stores = 0;
+
+    constexpr auto load(uint64_t address) noexcept -> port_value {
+        ++loads;
+        return inner.load(address);
+    }
+    constexpr auto store(uint64_t address, byte_view bytes) noexcept -> size_t {
+        ++stores;
+        return inner.store(address, bytes);
+    }
+    constexpr auto window(uint64_t address) noexcept -> byte_window {
+        return inner.window(address);
+    }
+};
+static_assert(mapped_memory_port<asked_memory>);
+
+}  // namespace
+
+TEST_CASE("whole regions in place ask the port for nothing but where they stand") {
+    // Each region is a piece of its own.
+    for (size_t const piece : {0x1000U, 0x2000U, 0x3000U}) {
+        uint8_t table[0x80] = {};
+        uint8_t regions[4][0x1000] = {};
+        host_region const pieces[] = {{A, table, 0x80},
+                                      {X, regions[0], 0x1000},
+                                      {Z, regions[1], 0x1000},
+                                      {B, regions[2], 0x1000},
+                                      {Y, regions[3], 0x1000}};
+        asked_memory memory{.inner = pieces};
+        set_table(memory.inner, A, X, Z, B, Y, X, Z, A | END);
+        auto one = traced_from(memory, unknown{}(A));
+        for (size_t at = 0; at < 0x6000; at += piece) { (void)one.write(first_bytes(piece)); }
+        CHECK(one.stands_at(A, 0x7F));
+        CHECK(one.sum.stored == 0x6000);
+        CHECK(memory.stores == 0);
+        CHECK(memory.loads == 2);  // the first entry, twice
+    }
+}
+
+TEST_CASE("in place, too, every entry is read once (OUT-053,054)") {
+    CHECK_TWICE([](auto value) {
+        uint8_t bytes[ram_size] = {};
+        host_region const pieces[] = {{A, bytes, ram_size}};
+        asked_memory memory{.inner = pieces};
+        set_table(memory.inner, A, X | INT, B | END);
+        set_table(memory.inner, B, Y, A | END);
+        auto one = traced_from(memory, A);
+        (void)one.write(first_bytes(value(size_t{0x1000})));
+        bool const linked = memory.loads <= 3 && one.stands_at(B, 0x7F);
+        uint64_t const before = memory.loads;
+        (void)one.write(first_bytes(0x1000));  // through END, which is read once
+        return linked && memory.loads <= before + 2 && one.stands_at(A, 0x7F) && memory.stores == 0;
+    });
+    uint8_t bytes[ram_size] = {};
+    host_region const pieces[] = {{A, bytes, ram_size}};
+    asked_memory memory{.inner = pieces};
+    set_table(memory.inner, A, X, A | END);
+    auto one = traced_from(memory, unknown{}(A));
+    (void)one.write(first_bytes(0x1000));
+    CHECK(memory.loads == 2);  // END was read where it stands, and the first entry again
+}
+
+TEST_CASE("a link that was followed in place to memory that faults is not followed again") {
+    // Behind the link stands an entry that must not be taken for the next one.
+    CHECK_TWICE([](auto value) {
+        uint8_t low[0x20] = {};
+        uint8_t linked[0x10] = {};
+        uint8_t regions[0x2000] = {};
+        host_region const all[] = {{A, low, 0x20}, {X, regions, 0x2000}, {B, linked, 0x10}};
+        host_memory memory{all, 2};  // without the table at B
+        host_memory whole{all};
+        set_table(whole, A, X, B | END, X, X);
+        set_table(whole, B, Y, A | END);
+        auto one = traced_from(memory, value(A));
+        auto const filled = one.write(first_bytes(0x1000));
+        bool const waits = filled.taken == 0x1000 && filled.why_not_all == port_fault{true, B} &&
+                           one.is_running() && one.stands_at(B, 0x7F);
+        auto const again = one.write(first_bytes(0x1000));
+        bool const still = again == written{.why_not_all = {true, B}} && one.stands_at(B, 0x7F);
+        one.resume();
+        bool const asked = one.fault == port_fault{true, B};
+        memory = whole;
+        set_table(memory, A, X, X | 2);  // the link is not read again
+        auto const done = one.write(first_bytes(5));
+        return waits && still && asked && done.first == Y && done.taken == 5 &&
+               one.stands_at(B, pointers(0, 5)) && one.is_running();
+    });
 }

@@ -142,6 +142,29 @@ TEST_CASE("bytes for restricted memory are lost and keep their places (OUT-111,1
     });
 }
 
+TEST_CASE("restricted memory near a region's end, or behind it, leaves its size alone (OUT-111)") {
+    CHECK_TWICE([](auto value) {
+        for (uint64_t at = Y - 2; at < Y + 3; ++at) {
+            topa::address_span const spans[] = {{at, Y + 8}};
+            word_at const words[] = {{A, X}, {A + 8, Z}, {A + 16, A | END}};
+            listed_memory memory{words};
+            auto one = tracer_on(memory);
+            one.how = protecting(spans);
+            one.place(value(A), pointers(0, 0xFF0));
+            (void)one.enable_topa();
+            auto const done = one.write(first_bytes(0x12));
+            uint64_t const lost = at < Y ? Y - at : 0;
+            if (done.lost != lost || done.stored != 0x12 - lost || done.last != Z + 1 ||
+                !one.stands_at(A, pointers(1, 2)) ||
+                memory.runs[0] != stored_run{X + 0xFF0, 0x10 - lost} ||
+                memory.runs[1] != stored_run{Z, 2}) {
+                return false;
+            }
+        }
+        return true;
+    });
+}
+
 TEST_CASE("a region that is swallowed is full all the same: INT, STOP, END (OUT-111)") {
     CHECK_TWICE([](auto value) {
         topa::address_span const spans[] = {{X, X + 0xFFF}};

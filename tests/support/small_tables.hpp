@@ -60,18 +60,48 @@ constexpr auto holds(Memory& memory, uint64_t address, byte_view bytes) -> bool 
     return true;
 }
 
+/// The small memory in pieces that do not stand in a row, with some bytes between them that nobody
+/// has any business with.
+template <size_t Pieces>
+struct cut_ram {
+    static constexpr size_t gap = 64;
+
+    uint8_t bytes[ram_size + gap * Pieces] = {};
+    host_region pieces[Pieces] = {};
+
+    /// `begins` are the offsets at which pieces begin, the first of them 0.
+    constexpr explicit cut_ram(uint64_t const (&begins)[Pieces]) noexcept {
+        for (size_t i = 0; i < Pieces; ++i) {
+            uint64_t const end = i + 1 < Pieces ? begins[i + 1] : ram_size;
+            pieces[i] = {A + begins[i], bytes + begins[i] + gap * i, end - begins[i]};
+        }
+    }
+    cut_ram(cut_ram const&) = delete;
+    auto operator=(cut_ram const&) -> cut_ram& = delete;
+
+    /// The memory is that, and between its pieces nothing was written.
+    [[nodiscard]] constexpr auto holds(byte_view wanted) const noexcept -> bool {
+        uint64_t at = 0;
+        for (size_t i = 0; i < Pieces; ++i) {
+            auto const size = static_cast<size_t>(pieces[i].size);
+            byte_view const piece{pieces[i].bytes, size};
+            if (!(piece == wanted.from(static_cast<size_t>(at)).first(size))) { return false; }
+            at += size;
+            for (size_t n = 0; n < gap; ++n) {
+                if (pieces[i].bytes[size + n] != 0) { return false; }
+            }
+        }
+        return true;
+    }
+};
+
 /// Runs a body on a memory that is stored through, and on one that is written where it stands, in
 /// pieces that end inside of regions. Both have to hold the same in the end.
 constexpr auto on_both(auto body) -> bool {
     ram stored{A, {}};
-    uint8_t bytes[ram_size] = {};
-    constexpr uint64_t first = 0x2808;
-    constexpr uint64_t second = 0x3FF8;
-    host_region const pieces[] = {{A, bytes, first},
-                                  {A + first, bytes + first, second - first},
-                                  {A + second, bytes + second, ram_size - second}};
-    host_memory in_place{pieces};
-    return body(stored) && body(in_place) && byte_view{stored.bytes} == byte_view{bytes};
+    cut_ram<3> cut{{0, 0x2808, 0x3FF8}};
+    host_memory in_place{cut.pieces};
+    return body(stored) && body(in_place) && cut.holds(stored.bytes);
 }
 
 template <memory_port Memory>

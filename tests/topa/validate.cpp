@@ -375,6 +375,19 @@ TEST_CASE("of a chain each table is looked at once, in the order of the links (O
     });
 }
 
+TEST_CASE("each table is looked at once, also where a chain may have more than it has (OUT-072)") {
+    CHECK_TWICE([](auto value) {
+        for (uint64_t most = value(uint64_t{1}); most < 8; ++most) {
+            tables<3> memory{{{0x40'0002, 0x1'1001}, {0x40'0002, 0x1'2001}, {0x40'0002, 0x1'0001}}};
+            findings found;
+            uint64_t const looked_at = most < 3 ? most : 3;
+            auto const got = topa::validate_chain(memory, 0x1'0000, skl, found, 512, most);
+            if (got.tables != looked_at || found.count != looked_at) { return false; }
+        }
+        return true;
+    });
+}
+
 TEST_CASE("a chain ends at a STOP, at memory that cannot be read, or without an end") {
     CHECK_TWICE([](auto value) {
         tables<2> memory{{{value(uint64_t{0x40'0000}), 0x1'1001}, {0x40'1010, 0x1'0003}}};
@@ -448,7 +461,7 @@ TEST_CASE("a chain whose links change meanwhile is looked at as far as it goes")
         auto store(uint64_t, byte_view) -> size_t { return 0; }
     };
     for (uint64_t const entry : {0U, 0x40'0010U}) {
-        changing memory{entry, 2 * 5 + 3};
+        changing memory{entry, 2 * 15 + 3};
         uint64_t found = 0;
         auto const got = topa::validate_chain(
             memory, 0x1'0000, skl, [&](finding) { ++found; }, 512, 5);
@@ -474,7 +487,7 @@ TEST_CASE("a chain that never ends is looked at as far as one may") {
             memory, 0x1'0000, skl, [&](finding) { ++found; }, 512, most);
         CHECK(got.tables == most);
         CHECK(found == most);
-        CHECK(memory.reads == 4 * most);
+        CHECK(memory.reads == 8 * most);
         CHECK(is(got.last, table_end::link, {0xF000 + 0x1000 * most, 1}, 0x1'0000 + 0x1000 * most));
     }
     next_pages memory;

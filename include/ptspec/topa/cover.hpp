@@ -16,14 +16,15 @@ struct covered {
     friend constexpr auto operator==(covered, covered) -> bool = default;
 };
 
-/// The largest region that begins at an address and has at most that many bytes, at least 4 KB.
+/// The largest region that begins at an address and has at most that many bytes, at least 4 KB. The
+/// address has to be a multiple of 4 KB.
 ///
 /// Source: OUT-041, OUT-042.
 [[nodiscard]] constexpr auto largest_region(uint64_t base, uint64_t most_bytes) noexcept -> region {
     unsigned const by_room = highest_bit(most_bytes | 4096);
-    unsigned const by_base = base == 0 ? by_room : lowest_bit(base | uint64_t{1} << 27);
+    unsigned const by_base = lowest_bit(base | uint64_t{1} << 27);  // 128 MB at most
     unsigned const bit = by_room < by_base ? by_room : by_base;
-    return {.base = base, .size = static_cast<region_size>((bit < 27 ? bit : 27) - 12)};
+    return {.base = base, .size = static_cast<region_size>(bit - 12)};
 }
 
 /// Calls `take(region)` with the fewest regions that consist of exactly these pages of 4 KB in this

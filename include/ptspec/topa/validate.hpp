@@ -81,7 +81,7 @@ constexpr void find_warnings(entry which, place at, surroundings const& around,
     uint64_t const base = which.get<entry::Base>();
     uint64_t const size = bytes_in(which.get<entry::Size>());
     uint64_t const page = align_down(table_pointer({at.table, at.index, 0}), 4096);
-    bool const covers = base > page ? base - page < 4096 : page - base < size;
+    bool const covers = base <= page && page - base < size;
     if (base == 0 || covers) { found(rule::OUT_070); }
     if (around.restricted.touches(base, size)) { found(rule::OUT_111); }
     if (touches(around.apic, base, size)) { found(rule::OUT_113); }

@@ -35,10 +35,10 @@ arrive(Memory& memory, position where, limits of, restricted_memory const& aroun
     -> arrival {
     for (;;) {
         uint64_t const address = table_pointer(where);
-        rule const misplaced = !is_aligned(where.table, 4096)           ? rule::OUT_061
-                               : !of.width.reaches(address)             ? rule::OUT_071
-                               : around.touches(address, sizeof(entry)) ? rule::OUT_091
-                                                                        : rule::none;
+        rule const misplaced = !is_aligned(where.table, 4096)             ? rule::OUT_061
+                               : !of.width.reaches(where.table | address) ? rule::OUT_071
+                               : around.touches(address, sizeof(entry))   ? rule::OUT_091
+                                                                          : rule::none;
         if (misplaced != rule::none) { return {.where = where, .broken = misplaced}; }
         auto const word = memory.load(address);
         if (!word) { return {.where = where, .fault = {true, address}}; }
@@ -83,8 +83,8 @@ struct distance {
 /// two being equal is no distance, not a whole ring.
 ///
 /// Units:  `most_regions` bounds the walk.
-/// Errors: not reached: the rule of an entry on the way, a failing port, or neither where the bound
-///         came first.
+/// Errors: not reached: the rule of an entry on the way, OUT-064 `to` behind the end of its region,
+///         a failing port, or none of these where the bound came first.
 /// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; OUT-053..055, PRG-129, PRG-143.
 template <memory_port Memory>
 [[nodiscard]] constexpr auto bytes_between(Memory& memory, position from, position to, limits of,
@@ -95,6 +95,10 @@ template <memory_port Memory>
         if (!at) { return {false, gone.bytes, at.broken, at.fault}; }
         from = at.where;
         if (from.table == to.table && from.index == to.index && from.offset <= to.offset) {
+            entry const current = at.current;
+            if (to.offset > bytes_in(current.get<entry::Size>())) {
+                return {false, gone.bytes, rule::OUT_064, {}};
+            }
             return {true, gone.bytes + (to.offset - from.offset), rule::none, {}};
         }
         gone.bytes += bytes_left(from, at.current);
@@ -148,8 +152,8 @@ struct chain_shape {
     uint64_t back_to = 0;  ///< the number of that table, from 0
 };
 
-/// How many tables a chain has, and where it closes. At most `most_tables` are looked at, some of
-/// them up to three times.
+/// How many tables a chain has, and where it closes. Of one that has more than `most_tables` only
+/// that is told. Tables are looked at up to eight times as often as that, some of them very often.
 ///
 /// Source: OUT-047.
 template <memory_port Memory>
@@ -169,10 +173,11 @@ template <memory_port Memory>
     uint64_t around = 0;
     uint64_t limit = 1;
     for (uint64_t tables = 1;; ++tables) {
-        if (!next(far)) { return {tables, false, 0}; }
+        if (!next(far)) { return {tables < most_tables ? tables : most_tables, false, 0}; }
         ++around;
         if (far == kept) { break; }
-        if (tables >= most_tables) { return {most_tables, false, 0}; }
+        // A loop that so many tables have shows after three times as many.
+        if (tables / 3 >= most_tables) { return {most_tables, false, 0}; }
         if (around == limit) {
             kept = far;
             limit *= 2;
@@ -188,7 +193,9 @@ template <memory_port Memory>
         (void)next(near_one);
         (void)next(far);
     }
-    return {before + around, true, before};
+    uint64_t const tables = before + around;
+    return tables <= most_tables ? chain_shape{tables, true, before}
+                                 : chain_shape{most_tables, false, 0};
 }
 
 }  // namespace ptspec::topa
