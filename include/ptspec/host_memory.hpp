@@ -13,16 +13,26 @@ struct host_region {
     uint64_t size = 0;
 };
 
-/// Regions of the program's memory as one `mapped_memory_port`. Everything outside them faults,
-/// also what lies behind the highest address there is. The regions may come in any order, but no two
-/// of them may hold the same address. They are borrowed and have to outlive this.
+/// Regions of the program's memory as one `mapped_memory_port`. Everything outside them faults. The
+/// regions may come in any order, but no two of them may hold the same address, and none may reach
+/// beyond the highest there is. They are borrowed and have to outlive this.
+///
+/// A region is found at once when it was the last, or is listed behind the last; else in a number
+/// of steps that is the logarithm of their number where they are listed by address, and their number
+/// where they are not.
 class host_memory {
 public:
     constexpr host_memory(host_region const* regions, size_t count) noexcept
-        : regions_{regions}, count_{count} {}
+        : regions_{count != 0 ? regions : &none}, count_{count != 0 ? count : 1} {
+        for (size_t i = 1; i < count; ++i) {
+            auto const& before = regions[i - 1];
+            by_address_ = by_address_ && regions[i].base >= before.base &&
+                          regions[i].base - before.base >= before.size;
+        }
+    }
     template <size_t Count>
     constexpr host_memory(host_region const (&regions)[Count]) noexcept
-        : regions_{regions}, count_{Count} {}
+        : host_memory{regions, Count} {}
 
     /// The bytes from an address to the end of its region.
     [[nodiscard]] constexpr auto window(uint64_t address) noexcept -> byte_window {
@@ -54,24 +64,32 @@ private:
     [[gnu::always_inline]]  // so that a good guess costs no call
     [[nodiscard]] constexpr auto
     find(uint64_t address, size_t& guess) const noexcept -> byte_window {
-        if (auto const at = part_of(guess, address); at.first != nullptr) { return at; }
-        size_t const next = guess + 1 < count_ ? guess + 1 : 0;
-        if (auto const at = part_of(next, address); at.first != nullptr) {
-            guess = next;
-            return at;
+        if (!holds(guess, address)) {
+            size_t const next = guess + 1 < count_ ? guess + 1 : 0;
+            size_t const found = holds(next, address) ? next : search(address);
+            if (found == count_) { return {}; }
+            guess = found;
         }
-        return search(address, guess);
+        auto const& one = regions_[guess];
+        uint64_t const offset = address - one.base;
+        return {one.bytes + offset, one.size - offset};
     }
+    /// The region of an address, or `count_`.
     [[gnu::noinline]]  // so that it is not in the way of good guesses
     [[nodiscard]] constexpr auto
-    search(uint64_t address, size_t& guess) const noexcept -> byte_window {
-        for (size_t i = 0; i < count_; ++i) {
-            if (auto const at = part_of(i, address); at.first != nullptr) {
-                guess = i;
-                return at;
-            }
+    search(uint64_t address) const noexcept -> size_t {
+        if (!by_address_) {
+            size_t i = 0;
+            while (i < count_ && !holds(i, address)) { ++i; }
+            return i;
         }
-        return {};
+        size_t first = 0;
+        for (size_t count = count_; count > 1;) {
+            size_t const half = count / 2;
+            first = regions_[first + half].base <= address ? first + half : first;
+            count -= half;
+        }
+        return holds(first, address) ? first : count_;
     }
     /// Eight bytes that do not lie in one region.
     [[nodiscard]] constexpr auto load_from_several(uint64_t address) noexcept -> port_value {
@@ -83,19 +101,15 @@ private:
         }
         return {true, value};
     }
-    [[nodiscard]] constexpr auto part_of(size_t region, uint64_t address) const noexcept
-        -> byte_window {
-        if (region >= count_) { return {}; }
-        auto const& one = regions_[region];
-        uint64_t const at = address - one.base;
-        if (address < one.base || at >= one.size) { return {}; }
-        uint64_t const left = one.size - at;
-        uint64_t const above = ~address;  // how many addresses there are behind this one
-        return {one.bytes + at, left - 1 < above ? left : above + 1};
+    [[nodiscard]] constexpr auto holds(size_t region, uint64_t address) const noexcept -> bool {
+        return address - regions_[region].base < regions_[region].size;
     }
+
+    static constexpr host_region none{};  // instead of no region
 
     host_region const* regions_;
     size_t count_;
+    bool by_address_ = true;
     size_t read_ = 0;     ///< the region that was read last
     size_t written_ = 0;  ///< the region that was written last
 };

@@ -1478,16 +1478,26 @@ struct host_region {
     uint64_t size = 0;
 };
 
-/// Regions of the program's memory as one `mapped_memory_port`. Everything outside them faults,
-/// also what lies behind the highest address there is. The regions may come in any order, but no two
-/// of them may hold the same address. They are borrowed and have to outlive this.
+/// Regions of the program's memory as one `mapped_memory_port`. Everything outside them faults. The
+/// regions may come in any order, but no two of them may hold the same address, and none may reach
+/// beyond the highest there is. They are borrowed and have to outlive this.
+///
+/// A region is found at once when it was the last, or is listed behind the last; else in a number
+/// of steps that is the logarithm of their number where they are listed by address, and their number
+/// where they are not.
 class host_memory {
 public:
     constexpr host_memory(host_region const* regions, size_t count) noexcept
-        : regions_{regions}, count_{count} {}
+        : regions_{count != 0 ? regions : &none}, count_{count != 0 ? count : 1} {
+        for (size_t i = 1; i < count; ++i) {
+            auto const& before = regions[i - 1];
+            by_address_ = by_address_ && regions[i].base >= before.base &&
+                          regions[i].base - before.base >= before.size;
+        }
+    }
     template <size_t Count>
     constexpr host_memory(host_region const (&regions)[Count]) noexcept
-        : regions_{regions}, count_{Count} {}
+        : host_memory{regions, Count} {}
 
     /// The bytes from an address to the end of its region.
     [[nodiscard]] constexpr auto window(uint64_t address) noexcept -> byte_window {
@@ -1519,24 +1529,32 @@ private:
     [[gnu::always_inline]]  // so that a good guess costs no call
     [[nodiscard]] constexpr auto
     find(uint64_t address, size_t& guess) const noexcept -> byte_window {
-        if (auto const at = part_of(guess, address); at.first != nullptr) { return at; }
-        size_t const next = guess + 1 < count_ ? guess + 1 : 0;
-        if (auto const at = part_of(next, address); at.first != nullptr) {
-            guess = next;
-            return at;
+        if (!holds(guess, address)) {
+            size_t const next = guess + 1 < count_ ? guess + 1 : 0;
+            size_t const found = holds(next, address) ? next : search(address);
+            if (found == count_) { return {}; }
+            guess = found;
         }
-        return search(address, guess);
+        auto const& one = regions_[guess];
+        uint64_t const offset = address - one.base;
+        return {one.bytes + offset, one.size - offset};
     }
+    /// The region of an address, or `count_`.
     [[gnu::noinline]]  // so that it is not in the way of good guesses
     [[nodiscard]] constexpr auto
-    search(uint64_t address, size_t& guess) const noexcept -> byte_window {
-        for (size_t i = 0; i < count_; ++i) {
-            if (auto const at = part_of(i, address); at.first != nullptr) {
-                guess = i;
-                return at;
-            }
+    search(uint64_t address) const noexcept -> size_t {
+        if (!by_address_) {
+            size_t i = 0;
+            while (i < count_ && !holds(i, address)) { ++i; }
+            return i;
         }
-        return {};
+        size_t first = 0;
+        for (size_t count = count_; count > 1;) {
+            size_t const half = count / 2;
+            first = regions_[first + half].base <= address ? first + half : first;
+            count -= half;
+        }
+        return holds(first, address) ? first : count_;
     }
     /// Eight bytes that do not lie in one region.
     [[nodiscard]] constexpr auto load_from_several(uint64_t address) noexcept -> port_value {
@@ -1548,19 +1566,15 @@ private:
         }
         return {true, value};
     }
-    [[nodiscard]] constexpr auto part_of(size_t region, uint64_t address) const noexcept
-        -> byte_window {
-        if (region >= count_) { return {}; }
-        auto const& one = regions_[region];
-        uint64_t const at = address - one.base;
-        if (address < one.base || at >= one.size) { return {}; }
-        uint64_t const left = one.size - at;
-        uint64_t const above = ~address;  // how many addresses there are behind this one
-        return {one.bytes + at, left - 1 < above ? left : above + 1};
+    [[nodiscard]] constexpr auto holds(size_t region, uint64_t address) const noexcept -> bool {
+        return address - regions_[region].base < regions_[region].size;
     }
+
+    static constexpr host_region none{};  // instead of no region
 
     host_region const* regions_;
     size_t count_;
+    bool by_address_ = true;
     size_t read_ = 0;     ///< the region that was read last
     size_t written_ = 0;  ///< the region that was written last
 };
@@ -11384,12 +11398,13 @@ public:
             return;
         }
         now.output_base = topa::base_of(at_);
-        now.output_mask_ptrs = topa::mask_ptrs_of({at_.table, at_.index, offset()});
+        now.output_mask_ptrs = topa::mask_ptrs_of({at_.table, at_.index + filled(), offset()});
     }
 
     /// TraceEn has fallen. What was taken is in memory, and the MSRs are exact.
     constexpr void stop(access::msr_state& now) noexcept {
         sync(now);
+        catch_up();
         phase_ = phase::off;
         leave_run();
     }
@@ -11412,19 +11427,23 @@ protected:
     // when its bytes go through the port, to a fabric, or nowhere.
     uint64_t room_ = 0;
     uint8_t* in_place_ = nullptr;
-    uint64_t run_end_ = 0;         ///< an offset
+    uint64_t run_end_ = 0;  ///< the address behind the run
+    topa::entry current_{};
+    // The entries ahead are those behind the current one that can be read without further
+    // questions. Filling regions moves on only what stands up to `next_entry_`; `catch_up` does the
+    // rest, once for all that were filled.
+    uint8_t const* next_entry_ = nullptr;
+    uint8_t const* caught_up_ = nullptr;  ///< what `next_entry_` was at the last `catch_up`
+    uint8_t const* end_ahead_ = nullptr;
+    topa::position at_{};          ///< its offset only while there is no run
     uint64_t base_ = 0;            ///< of the region
     uint64_t size_ = 0;            ///< of the region
     uint64_t pmi_at_ = no_offset;  ///< the offset at which an interrupt comes before the end
-    topa::position at_{};          ///< its offset only while there is no run
-    topa::entry current_{};
-    uint8_t const* next_entry_ = nullptr;  ///< the one behind the current, where some are ahead
-    uint64_t entries_ahead_ = 0;
     topa::limits of_{};
     output_options how_{};
     cpu::output_scheme scheme_ = cpu::output_scheme::single_range;
     phase phase_ = phase::off;
-    uint64_t no_region_ = 0;  ///< the bits of entries that are no region, or need a closer look
+    uint64_t not_plain_ = 0;  ///< the bits of entries that are not to be filled and left at once
     bool asks_ = false;       ///< interrupts may come early, or memory may be restricted
     bool fills_ = false;  ///< the run goes to the end of a region after which nothing has to happen
     bool drops_ = false;  ///< the run lies in restricted memory
@@ -11432,16 +11451,18 @@ protected:
     rule why_ = rule::none;
 
     [[nodiscard]] constexpr auto offset() const noexcept -> uint32_t {
-        return room_ == 0 ? at_.offset : static_cast<uint32_t>(run_end_ - room_);
+        return room_ == 0 ? at_.offset : static_cast<uint32_t>(store_address() - region_base());
     }
     [[nodiscard]] constexpr auto store_address() const noexcept -> uint64_t {
-        return base_ + (run_end_ - room_);
+        return run_end_ - room_;
     }
 
     /// True when the rest of the region can be filled in place, and nothing happens then but that
     /// the next entry follows. Bytes that go over that entry have to be there before it is read.
     [[nodiscard]] constexpr auto can_fill() const noexcept -> bool {
-        if (__builtin_is_constant_evaluated() || !fills_ || entries_ahead_ == 0) { return false; }
+        if (__builtin_is_constant_evaluated() || !fills_ || next_entry_ == end_ahead_) {
+            return false;
+        }
         uint64_t const distance = reinterpret_cast<uintptr_t>(next_entry_) -
                                   reinterpret_cast<uintptr_t>(in_place_) + sizeof(topa::entry);
         return distance >= room_ + sizeof(topa::entry);
@@ -11463,9 +11484,67 @@ protected:
             until(low_bits(of_.width.bits));
             until(how_.restricted.stretch_from(here).last);
             if (bytes < 2 * sizeof(topa::entry)) { return; }
-            next_entry_ = table.first + sizeof(topa::entry);
-            entries_ahead_ = bytes / sizeof(topa::entry) - 1;
+            see_ahead(table.first + sizeof(topa::entry), bytes / sizeof(topa::entry) - 1);
         }
+    }
+    constexpr void see_ahead(uint8_t const* first, uint64_t count) noexcept {
+        next_entry_ = first;
+        caught_up_ = first;
+        end_ahead_ = first + count * sizeof(topa::entry);
+    }
+    /// How many regions were filled since `catch_up`.
+    [[nodiscard]] constexpr auto filled() const noexcept -> uint32_t {
+        return static_cast<uint32_t>(static_cast<size_t>(next_entry_ - caught_up_) /
+                                     sizeof(topa::entry));
+    }
+    [[nodiscard]] constexpr auto region_base() const noexcept -> uint64_t {
+        return filled() == 0 ? base_ : current_.get<topa::entry::Base>();
+    }
+    constexpr void catch_up() noexcept {
+        if (filled() == 0) { return; }
+        at_.index += filled();
+        base_ = region_base();
+        size_ = topa::bytes_in(current_.get<topa::entry::Size>());
+        caught_up_ = next_entry_;
+    }
+
+    /// Stores less than there is room for.
+    constexpr void put_in_place(byte_view bytes) noexcept {
+        copy_bytes(in_place_, bytes.data(), bytes.size());
+        in_place_ += bytes.size();
+        room_ -= bytes.size();
+    }
+
+    /// Stores bytes of the run, or drops them.
+    template <memory_port Memory>
+    constexpr void put(Memory& memory, byte_view bytes, written& done) noexcept {
+        uint64_t const address = store_address();
+        size_t count = bytes.size();
+        if (in_place_ != nullptr) {
+            copy_bytes(in_place_, bytes.data(), count);
+            in_place_ += count;
+        } else if (!drops_) {
+            count = memory.store(address, bytes);
+            if (count < bytes.size()) { done.why_not_all = {true, address + count}; }
+        }
+        if (count != 0) { done.count_stored(address, count); }
+        if (drops_) {
+            done.stored -= count;
+            done.lost += count;
+        }
+        room_ -= count;
+    }
+
+    /// Sends bytes to the fabric.
+    template <memory_port Memory>
+    constexpr void send(Memory& memory, byte_view bytes, written& done) noexcept {
+        size_t const sent = [&] {
+            if constexpr (fabric_port<Memory>) { return memory.send(bytes); }
+            return bytes.size();
+        }();
+        done.why_not_all = {sent < bytes.size(), 0};
+        done.stored += sent;
+        done.taken += sent;
     }
 
     constexpr void leave_run() noexcept {
@@ -11538,7 +11617,7 @@ public:
         how_ = how;
         of_ = {of.max_phys_addr(), of.has_topa_of_many_entries()};
         asks_ = !of_.many_entries || !how.restricted.is_empty();
-        no_region_ = of_.many_entries ? topa::bits_of_no_region(of_.width) : ~uint64_t{0};
+        not_plain_ = of_.many_entries ? topa::bits_of_no_region(of_.width) | marks : ~uint64_t{0};
         keeps_pmi_ = of.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::INJECTPSBPMI>() &&
                      now.ctl.get<ctl::InjectPsbPmiOnEnable>();
         if (!now.status.get<access::ia32_rtit_status::TriggerEn>()) { return {}; }
@@ -11554,23 +11633,20 @@ public:
 
     /// Trace goes out.
     template <memory_port Memory>
-    constexpr auto write(access::msr_state& now, Memory& memory, byte_view bytes) noexcept
-        -> written {
+    [[gnu::always_inline]]  // so that it costs only what the caller looks at
+    constexpr auto
+    write(access::msr_state& now, Memory& memory, byte_view bytes) noexcept -> written {
         size_t const count = bytes.size();
-        if (count == 0) { return {}; }
+        bool const fits = count - 1 < room_ && in_place_ != nullptr;  // not where there are none
+        if (!fits || (count == room_ && !can_fill())) { return write_on(now, memory, bytes); }
         written done;
         done.count_stored(store_address(), count);
-        if (count < room_ && in_place_ != nullptr) {
-            copy_bytes(in_place_, bytes.data(), count);
-            in_place_ += count;
-            room_ -= count;
-            return done;
-        }
-        if (count == room_ && can_fill()) {
+        if (count < room_) {
+            put_in_place(bytes);
+        } else {
             done.why_not_all = fill(now, memory, bytes.data());
-            return done;
         }
-        return write_on(now, memory, bytes);
+        return done;
     }
 
     /// Does again what a port did not let happen. Nothing where nothing failed.
@@ -11594,7 +11670,7 @@ private:
     /// Comes to the entry at the position, and begins its region.
     template <memory_port Memory>
     constexpr auto settle(access::msr_state& now, Memory& memory) noexcept -> port_fault {
-        entries_ahead_ = 0;
+        see_ahead(nullptr, 0);
         auto const come = topa::enter(memory, at_, of_, how_.restricted);
         at_ = come.where;
         if (come.fault) { return come.fault; }
@@ -11604,25 +11680,6 @@ private:
         }
         look_ahead(memory);
         begin_region(now, memory, come.current);
-        return {};
-    }
-
-    /// Comes to the entry behind, which was read already.
-    template <memory_port Memory>
-    [[gnu::noinline]]  // so that it is not in the way of regions
-    constexpr auto
-    settle_on(access::msr_state& now, Memory& memory, topa::entry next) noexcept -> port_fault {
-        at_ = topa::behind(at_);
-        rule const broken = topa::broken_rule(next, {at_.table, at_.index}, of_);
-        if (broken != rule::none) {
-            fail(now, broken);
-        } else if (next.get<topa::entry::END>()) {
-            at_ = topa::through(next);
-            phase_ = phase::at_entry;
-            return settle(now, memory);
-        } else {
-            begin_region(now, memory, next);
-        }
         return {};
     }
 
@@ -11666,112 +11723,140 @@ private:
                 if (in_place_ != nullptr && here.size < left) { left = here.size; }
             }
         }
-        run_end_ = from + left;
+        run_end_ = address + left;
         room_ = left;
-        fills_ = in_place_ != nullptr && !asks_ && run_end_ == size_ && (current_.raw & marks) == 0;
+        fills_ = in_place_ != nullptr && !asks_ && from + left == size_ &&
+                 (current_.raw & marks) == 0;
     }
 
     // --------------------------------------------------------------------------- bytes
 
+    /// Goes from run to run.
     template <memory_port Memory>
-    constexpr auto write_on(access::msr_state& now, Memory& memory, byte_view bytes) noexcept
-        -> written {
+    [[gnu::noinline]]  // so that it is not in the way of bytes for one run
+    constexpr auto
+    write_on(access::msr_state& now, Memory& memory, byte_view bytes) noexcept -> written {
         written done;
         while (done.taken < bytes.size() && !done.why_not_all) {
             byte_view const rest = bytes.from(done.taken);
             if (rest.size() >= room_ && can_fill()) {
-                done.count_stored(store_address(), room_);
-                done.why_not_all = fill(now, memory, rest.data());
-            } else if (phase_ == phase::at_entry) {
-                done.why_not_all = settle(now, memory);
-            } else if (phase_ == phase::off) {
-                done.lost += rest.size();
-                done.taken = bytes.size();
-            } else if (scheme_ == cpu::output_scheme::fabric) {
-                send(memory, rest, done);
+                fill_all(now, memory, rest, done);
+            } else if (rest.size() < room_ && in_place_ != nullptr) {
+                done.count_stored(store_address(), rest.size());
+                put_in_place(rest);
             } else {
-                size_t const most = rest.size() < room_ ? rest.size() : static_cast<size_t>(room_);
-                put(memory, rest.first(most), done);
-                if (room_ == 0) { turn(now, memory, done); }
+                step(now, memory, rest, done);
             }
         }
         return done;
     }
 
+    /// Fills as many regions as there are bytes for, at least one.
     template <memory_port Memory>
-    constexpr void send(Memory& memory, byte_view bytes, written& done) noexcept {
-        size_t const sent = [&] {
-            if constexpr (fabric_port<Memory>) { return memory.send(bytes); }
-            return bytes.size();
-        }();
-        done.why_not_all = {sent < bytes.size(), 0};
-        done.stored += sent;
-        done.taken += sent;
+    constexpr void fill_all(access::msr_state& now, Memory& memory, byte_view bytes,
+                            written& done) noexcept {
+        uint8_t const* from = bytes.data();
+        size_t left = bytes.size();
+        uint64_t const first = store_address();
+        uint64_t last = 0;
+        do {
+            size_t const count = static_cast<size_t>(room_);
+            last = run_end_ - 1;
+            done.why_not_all = fill(now, memory, from);
+            from += count;
+            left -= count;
+        } while (left >= room_ && can_fill() && !done.why_not_all);
+        done.count_stored(first, bytes.size() - left);
+        done.last = last;
+    }
+
+    /// Does with bytes, at least one, whatever comes first.
+    template <memory_port Memory>
+    [[gnu::noinline]]  // so that it is not in the way of bytes that only have to be copied
+    constexpr void
+    step(access::msr_state& now, Memory& memory, byte_view bytes, written& done) noexcept {
+        catch_up();
+        if (phase_ == phase::at_entry) {
+            done.why_not_all = settle(now, memory);
+        } else if (phase_ == phase::off) {
+            done.lost += bytes.size();
+            done.taken += bytes.size();
+        } else if (scheme_ == cpu::output_scheme::fabric) {
+            send(memory, bytes, done);
+        } else {
+            size_t const most = bytes.size() < room_ ? bytes.size() : static_cast<size_t>(room_);
+            put(memory, bytes.first(most), done);
+            if (room_ == 0) { turn(now, memory, done); }
+        }
     }
 
     /// Fills the rest of the region: what trace in bulk comes down to. The next place is found
     /// before the bytes are copied, so that a processor does both at once.
     template <memory_port Memory>
-    constexpr auto fill(access::msr_state& now, Memory& memory, uint8_t const* from) noexcept
-        -> port_fault {
+    [[gnu::always_inline]]  // so that a filled region costs no call
+    constexpr auto
+    fill(access::msr_state& now, Memory& memory, uint8_t const* from) noexcept -> port_fault {
         using topa::entry;
         size_t const count = static_cast<size_t>(room_);
         uint8_t* const to = in_place_;
         entry const next{load_le64(next_entry_)};
-        next_entry_ += sizeof(entry);
-        --entries_ahead_;
-        uint64_t const base = next.get<entry::Base>();
         uint64_t const size = topa::bytes_in(next.get<entry::Size>());
-        if ((next.raw & no_region_) != 0 || !is_aligned(base, size)) {
-            copy_bytes(to, from, count);
-            room_ = 0;
-            return settle_on(now, memory, next);
-        }
-        ++at_.index;  // not the last of the table: one was ahead
-        current_ = next;
-        base_ = base;
-        size_ = size;
         if constexpr (mapped_memory_port<Memory>) {
-            byte_window const here = memory.window(base);
-            in_place_ = here.first;
-            fills_ = here.size >= size && (next.raw & marks) == 0;
-            room_ = here.first != nullptr && here.size < size ? here.size : size;
-            run_end_ = room_;
+            // Those bits, and the ones of Base that lie below its alignment.
+            uint64_t const unwanted = not_plain_ |
+                                      (size - topa::bytes_in(topa::region_size::size_4K));
+            if ((next.raw & unwanted) == 0) {
+                uint64_t const base = next.get<entry::Base>();
+                byte_window const here = memory.window(base);
+                if (here.size >= size) {
+                    next_entry_ += sizeof(entry);
+                    current_ = next;
+                    in_place_ = here.first;
+                    room_ = size;
+                    run_end_ = base + size;
+                    copy_bytes(to, from, count);
+                    return {};
+                }
+            }
         }
-        copy_bytes(to, from, count);
-        return {};
+        return fill_last(now, memory, from, next);
     }
-
-    /// Stores bytes of the run, or drops them.
+    /// Fills the rest of the region, and begins the next as one of which nothing is known yet.
     template <memory_port Memory>
-    constexpr void put(Memory& memory, byte_view bytes, written& done) noexcept {
-        uint64_t const address = store_address();
-        size_t count = bytes.size();
-        if (in_place_ != nullptr) {
-            copy_bytes(in_place_, bytes.data(), count);
-            in_place_ += count;
-        } else if (!drops_) {
-            count = memory.store(address, bytes);
-            if (count < bytes.size()) { done.why_not_all = {true, address + count}; }
+    [[gnu::noinline]]  // so that it is not in the way of `fill`
+    constexpr auto
+    fill_last(access::msr_state& now, Memory& memory, uint8_t const* from,
+              topa::entry next) noexcept -> port_fault {
+        copy_bytes(in_place_, from, static_cast<size_t>(room_));
+        room_ = 0;
+        catch_up();
+        at_ = topa::behind(at_);
+        next_entry_ += sizeof(topa::entry);
+        caught_up_ = next_entry_;
+        rule const broken = topa::broken_rule(next, {at_.table, at_.index}, of_);
+        if (broken != rule::none) {
+            fail(now, broken);
+        } else if (next.get<topa::entry::END>()) {
+            at_ = topa::through(next);
+            phase_ = phase::at_entry;
+            return settle(now, memory);
+        } else {
+            begin_region(now, memory, next);
         }
-        if (count != 0) { done.count_stored(address, count); }
-        if (drops_) {
-            done.stored -= count;
-            done.lost += count;
-        }
-        room_ -= count;
+        return {};
     }
 
     /// The run is at its end: decides what comes next.
     template <memory_port Memory>
     constexpr void turn(access::msr_state& now, Memory& memory, written& done) noexcept {
         using topa::entry;
-        at_.offset = static_cast<uint32_t>(run_end_);
-        bool const rings = of_.many_entries ? current_.get<entry::INT>() && run_end_ == size_
-                                            : run_end_ == pmi_at_;
-        if (run_end_ < size_) {
+        uint64_t const reached = run_end_ - base_;
+        at_.offset = static_cast<uint32_t>(reached);
+        bool const rings = of_.many_entries ? current_.get<entry::INT>() && reached == size_
+                                            : reached == pmi_at_;
+        if (reached < size_) {
             if (rings) { raise(now, memory, done); }
-            return begin_run(now, memory, run_end_);
+            return begin_run(now, memory, reached);
         }
         if (scheme_ == cpu::output_scheme::single_range) { return begin_run(now, memory, 0); }
         if (current_.get<entry::STOP>()) {

@@ -8,6 +8,7 @@
 //   output --gate RATIO    also fails where a median is below RATIO; a list by address is let pass,
 //                          as it leaves host_memory to search
 //   output --writes N SIZE REGIONS   only makes N writes of SIZE bytes, for who counts instructions
+//   output --copies N SIZE REGIONS   the same by memcpy
 //
 // Ratios are speeds: 1 is as fast as memcpy, 0.5 takes twice as long.
 // Exit status: 0 as it should be, 1 something is not, 2 wrong usage.
@@ -221,7 +222,8 @@ auto compare_all(double least) -> int {
 }
 
 auto usage() -> int {
-    std::fputs("usage: output [--gate RATIO | --writes N SIZE REGIONS]\n", stderr);
+    std::fputs("usage: output [--gate RATIO | --writes N SIZE REGIONS | --copies N SIZE REGIONS]\n",
+               stderr);
     return 2;
 }
 
@@ -234,12 +236,13 @@ auto main(int count, char** arguments) -> int {
         double const least = std::atof(arguments[2]);
         return least > 0 ? compare_all(least) : usage();
     }
-    if (option == "--writes" && count == 5) {
+    if ((option == "--writes" || option == "--copies") && count == 5) {
         auto const number = [&](int at) { return std::strtoull(arguments[at], nullptr, 10); };
         std::vector<uint8_t> const bytes(number(3), 1);
-        ring const in{number(4), layout::together};
+        ring in{number(4), layout::scattered};
         through_output ours{in};
-        time_of(ours, bytes, number(2));
+        by_memcpy plain{in};
+        option == "--writes" ? time_of(ours, bytes, number(2)) : time_of(plain, bytes, number(2));
         return 0;
     }
     return usage();

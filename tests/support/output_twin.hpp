@@ -220,7 +220,9 @@ inline auto stream() -> std::vector<uint8_t> const& {
     return bytes;
 }
 inline auto stream_from(uint64_t at, uint64_t count) -> byte_view {
-    return byte_view{stream()}.from(at % 251).first(count);
+    return byte_view{stream()}
+        .from(static_cast<size_t>(at % 251))
+        .first(static_cast<size_t>(count));
 }
 
 /// The pages of a memory once more, where they can be written in place; those in a row as one

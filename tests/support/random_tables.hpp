@@ -129,6 +129,7 @@ private:
         return value ^ value >> 31;
     }
     auto below(number count) -> number { return bits() % count; }
+    auto index_below(size_t count) -> size_t { return static_cast<size_t>(below(count)); }
     auto chance(unsigned percent) -> bool { return below(100) < percent; }
     template <std::size_t Count>
     auto one_of(number const (&values)[Count]) -> number {
@@ -174,7 +175,7 @@ private:
         return at - at % size;
     }
     /// One of the first regions of the way: those that a run is likely to see.
-    auto early() -> stop_over& { return way_[below(way_.size() < 3 ? way_.size() : 3)]; }
+    auto early() -> stop_over& { return way_[index_below(way_.size() < 3 ? way_.size() : 3)]; }
 
     // ---------------------------------------------------------------- fabric, single range
 
@@ -387,7 +388,7 @@ private:
     /// An address that the run is likely to come to.
     auto likely_address() -> number {
         if (way_.empty() || chance(20)) {
-            return tables_.empty() ? out_.base : tables_[below(tables_.size())];
+            return tables_.empty() ? out_.base : tables_[index_below(tables_.size())];
         }
         stop_over const& region = early();
         if (chance(12)) { return region.entry_at + below(8); }

@@ -41,7 +41,7 @@ public:
         how_ = how;
         of_ = {of.max_phys_addr(), of.has_topa_of_many_entries()};
         asks_ = !of_.many_entries || !how.restricted.is_empty();
-        no_region_ = of_.many_entries ? topa::bits_of_no_region(of_.width) : ~uint64_t{0};
+        not_plain_ = of_.many_entries ? topa::bits_of_no_region(of_.width) | marks : ~uint64_t{0};
         keeps_pmi_ = of.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::INJECTPSBPMI>() &&
                      now.ctl.get<ctl::InjectPsbPmiOnEnable>();
         if (!now.status.get<access::ia32_rtit_status::TriggerEn>()) { return {}; }
@@ -57,23 +57,20 @@ public:
 
     /// Trace goes out.
     template <memory_port Memory>
-    constexpr auto write(access::msr_state& now, Memory& memory, byte_view bytes) noexcept
-        -> written {
+    [[gnu::always_inline]]  // so that it costs only what the caller looks at
+    constexpr auto
+    write(access::msr_state& now, Memory& memory, byte_view bytes) noexcept -> written {
         size_t const count = bytes.size();
-        if (count == 0) { return {}; }
+        bool const fits = count - 1 < room_ && in_place_ != nullptr;  // not where there are none
+        if (!fits || (count == room_ && !can_fill())) { return write_on(now, memory, bytes); }
         written done;
         done.count_stored(store_address(), count);
-        if (count < room_ && in_place_ != nullptr) {
-            copy_bytes(in_place_, bytes.data(), count);
-            in_place_ += count;
-            room_ -= count;
-            return done;
-        }
-        if (count == room_ && can_fill()) {
+        if (count < room_) {
+            put_in_place(bytes);
+        } else {
             done.why_not_all = fill(now, memory, bytes.data());
-            return done;
         }
-        return write_on(now, memory, bytes);
+        return done;
     }
 
     /// Does again what a port did not let happen. Nothing where nothing failed.
@@ -97,7 +94,7 @@ private:
     /// Comes to the entry at the position, and begins its region.
     template <memory_port Memory>
     constexpr auto settle(access::msr_state& now, Memory& memory) noexcept -> port_fault {
-        entries_ahead_ = 0;
+        see_ahead(nullptr, 0);
         auto const come = topa::enter(memory, at_, of_, how_.restricted);
         at_ = come.where;
         if (come.fault) { return come.fault; }
@@ -107,25 +104,6 @@ private:
         }
         look_ahead(memory);
         begin_region(now, memory, come.current);
-        return {};
-    }
-
-    /// Comes to the entry behind, which was read already.
-    template <memory_port Memory>
-    [[gnu::noinline]]  // so that it is not in the way of regions
-    constexpr auto
-    settle_on(access::msr_state& now, Memory& memory, topa::entry next) noexcept -> port_fault {
-        at_ = topa::behind(at_);
-        rule const broken = topa::broken_rule(next, {at_.table, at_.index}, of_);
-        if (broken != rule::none) {
-            fail(now, broken);
-        } else if (next.get<topa::entry::END>()) {
-            at_ = topa::through(next);
-            phase_ = phase::at_entry;
-            return settle(now, memory);
-        } else {
-            begin_region(now, memory, next);
-        }
         return {};
     }
 
@@ -169,112 +147,140 @@ private:
                 if (in_place_ != nullptr && here.size < left) { left = here.size; }
             }
         }
-        run_end_ = from + left;
+        run_end_ = address + left;
         room_ = left;
-        fills_ = in_place_ != nullptr && !asks_ && run_end_ == size_ && (current_.raw & marks) == 0;
+        fills_ = in_place_ != nullptr && !asks_ && from + left == size_ &&
+                 (current_.raw & marks) == 0;
     }
 
     // --------------------------------------------------------------------------- bytes
 
+    /// Goes from run to run.
     template <memory_port Memory>
-    constexpr auto write_on(access::msr_state& now, Memory& memory, byte_view bytes) noexcept
-        -> written {
+    [[gnu::noinline]]  // so that it is not in the way of bytes for one run
+    constexpr auto
+    write_on(access::msr_state& now, Memory& memory, byte_view bytes) noexcept -> written {
         written done;
         while (done.taken < bytes.size() && !done.why_not_all) {
             byte_view const rest = bytes.from(done.taken);
             if (rest.size() >= room_ && can_fill()) {
-                done.count_stored(store_address(), room_);
-                done.why_not_all = fill(now, memory, rest.data());
-            } else if (phase_ == phase::at_entry) {
-                done.why_not_all = settle(now, memory);
-            } else if (phase_ == phase::off) {
-                done.lost += rest.size();
-                done.taken = bytes.size();
-            } else if (scheme_ == cpu::output_scheme::fabric) {
-                send(memory, rest, done);
+                fill_all(now, memory, rest, done);
+            } else if (rest.size() < room_ && in_place_ != nullptr) {
+                done.count_stored(store_address(), rest.size());
+                put_in_place(rest);
             } else {
-                size_t const most = rest.size() < room_ ? rest.size() : static_cast<size_t>(room_);
-                put(memory, rest.first(most), done);
-                if (room_ == 0) { turn(now, memory, done); }
+                step(now, memory, rest, done);
             }
         }
         return done;
     }
 
+    /// Fills as many regions as there are bytes for, at least one.
     template <memory_port Memory>
-    constexpr void send(Memory& memory, byte_view bytes, written& done) noexcept {
-        size_t const sent = [&] {
-            if constexpr (fabric_port<Memory>) { return memory.send(bytes); }
-            return bytes.size();
-        }();
-        done.why_not_all = {sent < bytes.size(), 0};
-        done.stored += sent;
-        done.taken += sent;
+    constexpr void fill_all(access::msr_state& now, Memory& memory, byte_view bytes,
+                            written& done) noexcept {
+        uint8_t const* from = bytes.data();
+        size_t left = bytes.size();
+        uint64_t const first = store_address();
+        uint64_t last = 0;
+        do {
+            size_t const count = static_cast<size_t>(room_);
+            last = run_end_ - 1;
+            done.why_not_all = fill(now, memory, from);
+            from += count;
+            left -= count;
+        } while (left >= room_ && can_fill() && !done.why_not_all);
+        done.count_stored(first, bytes.size() - left);
+        done.last = last;
+    }
+
+    /// Does with bytes, at least one, whatever comes first.
+    template <memory_port Memory>
+    [[gnu::noinline]]  // so that it is not in the way of bytes that only have to be copied
+    constexpr void
+    step(access::msr_state& now, Memory& memory, byte_view bytes, written& done) noexcept {
+        catch_up();
+        if (phase_ == phase::at_entry) {
+            done.why_not_all = settle(now, memory);
+        } else if (phase_ == phase::off) {
+            done.lost += bytes.size();
+            done.taken += bytes.size();
+        } else if (scheme_ == cpu::output_scheme::fabric) {
+            send(memory, bytes, done);
+        } else {
+            size_t const most = bytes.size() < room_ ? bytes.size() : static_cast<size_t>(room_);
+            put(memory, bytes.first(most), done);
+            if (room_ == 0) { turn(now, memory, done); }
+        }
     }
 
     /// Fills the rest of the region: what trace in bulk comes down to. The next place is found
     /// before the bytes are copied, so that a processor does both at once.
     template <memory_port Memory>
-    constexpr auto fill(access::msr_state& now, Memory& memory, uint8_t const* from) noexcept
-        -> port_fault {
+    [[gnu::always_inline]]  // so that a filled region costs no call
+    constexpr auto
+    fill(access::msr_state& now, Memory& memory, uint8_t const* from) noexcept -> port_fault {
         using topa::entry;
         size_t const count = static_cast<size_t>(room_);
         uint8_t* const to = in_place_;
         entry const next{load_le64(next_entry_)};
-        next_entry_ += sizeof(entry);
-        --entries_ahead_;
-        uint64_t const base = next.get<entry::Base>();
         uint64_t const size = topa::bytes_in(next.get<entry::Size>());
-        if ((next.raw & no_region_) != 0 || !is_aligned(base, size)) {
-            copy_bytes(to, from, count);
-            room_ = 0;
-            return settle_on(now, memory, next);
-        }
-        ++at_.index;  // not the last of the table: one was ahead
-        current_ = next;
-        base_ = base;
-        size_ = size;
         if constexpr (mapped_memory_port<Memory>) {
-            byte_window const here = memory.window(base);
-            in_place_ = here.first;
-            fills_ = here.size >= size && (next.raw & marks) == 0;
-            room_ = here.first != nullptr && here.size < size ? here.size : size;
-            run_end_ = room_;
+            // Those bits, and the ones of Base that lie below its alignment.
+            uint64_t const unwanted = not_plain_ |
+                                      (size - topa::bytes_in(topa::region_size::size_4K));
+            if ((next.raw & unwanted) == 0) {
+                uint64_t const base = next.get<entry::Base>();
+                byte_window const here = memory.window(base);
+                if (here.size >= size) {
+                    next_entry_ += sizeof(entry);
+                    current_ = next;
+                    in_place_ = here.first;
+                    room_ = size;
+                    run_end_ = base + size;
+                    copy_bytes(to, from, count);
+                    return {};
+                }
+            }
         }
-        copy_bytes(to, from, count);
-        return {};
+        return fill_last(now, memory, from, next);
     }
-
-    /// Stores bytes of the run, or drops them.
+    /// Fills the rest of the region, and begins the next as one of which nothing is known yet.
     template <memory_port Memory>
-    constexpr void put(Memory& memory, byte_view bytes, written& done) noexcept {
-        uint64_t const address = store_address();
-        size_t count = bytes.size();
-        if (in_place_ != nullptr) {
-            copy_bytes(in_place_, bytes.data(), count);
-            in_place_ += count;
-        } else if (!drops_) {
-            count = memory.store(address, bytes);
-            if (count < bytes.size()) { done.why_not_all = {true, address + count}; }
+    [[gnu::noinline]]  // so that it is not in the way of `fill`
+    constexpr auto
+    fill_last(access::msr_state& now, Memory& memory, uint8_t const* from,
+              topa::entry next) noexcept -> port_fault {
+        copy_bytes(in_place_, from, static_cast<size_t>(room_));
+        room_ = 0;
+        catch_up();
+        at_ = topa::behind(at_);
+        next_entry_ += sizeof(topa::entry);
+        caught_up_ = next_entry_;
+        rule const broken = topa::broken_rule(next, {at_.table, at_.index}, of_);
+        if (broken != rule::none) {
+            fail(now, broken);
+        } else if (next.get<topa::entry::END>()) {
+            at_ = topa::through(next);
+            phase_ = phase::at_entry;
+            return settle(now, memory);
+        } else {
+            begin_region(now, memory, next);
         }
-        if (count != 0) { done.count_stored(address, count); }
-        if (drops_) {
-            done.stored -= count;
-            done.lost += count;
-        }
-        room_ -= count;
+        return {};
     }
 
     /// The run is at its end: decides what comes next.
     template <memory_port Memory>
     constexpr void turn(access::msr_state& now, Memory& memory, written& done) noexcept {
         using topa::entry;
-        at_.offset = static_cast<uint32_t>(run_end_);
-        bool const rings = of_.many_entries ? current_.get<entry::INT>() && run_end_ == size_
-                                            : run_end_ == pmi_at_;
-        if (run_end_ < size_) {
+        uint64_t const reached = run_end_ - base_;
+        at_.offset = static_cast<uint32_t>(reached);
+        bool const rings = of_.many_entries ? current_.get<entry::INT>() && reached == size_
+                                            : reached == pmi_at_;
+        if (reached < size_) {
             if (rings) { raise(now, memory, done); }
-            return begin_run(now, memory, run_end_);
+            return begin_run(now, memory, reached);
         }
         if (scheme_ == cpu::output_scheme::single_range) { return begin_run(now, memory, 0); }
         if (current_.get<entry::STOP>()) {

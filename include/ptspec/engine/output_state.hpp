@@ -24,12 +24,13 @@ public:
             return;
         }
         now.output_base = topa::base_of(at_);
-        now.output_mask_ptrs = topa::mask_ptrs_of({at_.table, at_.index, offset()});
+        now.output_mask_ptrs = topa::mask_ptrs_of({at_.table, at_.index + filled(), offset()});
     }
 
     /// TraceEn has fallen. What was taken is in memory, and the MSRs are exact.
     constexpr void stop(access::msr_state& now) noexcept {
         sync(now);
+        catch_up();
         phase_ = phase::off;
         leave_run();
     }
@@ -52,19 +53,23 @@ protected:
     // when its bytes go through the port, to a fabric, or nowhere.
     uint64_t room_ = 0;
     uint8_t* in_place_ = nullptr;
-    uint64_t run_end_ = 0;         ///< an offset
+    uint64_t run_end_ = 0;  ///< the address behind the run
+    topa::entry current_{};
+    // The entries ahead are those behind the current one that can be read without further
+    // questions. Filling regions moves on only what stands up to `next_entry_`; `catch_up` does the
+    // rest, once for all that were filled.
+    uint8_t const* next_entry_ = nullptr;
+    uint8_t const* caught_up_ = nullptr;  ///< what `next_entry_` was at the last `catch_up`
+    uint8_t const* end_ahead_ = nullptr;
+    topa::position at_{};          ///< its offset only while there is no run
     uint64_t base_ = 0;            ///< of the region
     uint64_t size_ = 0;            ///< of the region
     uint64_t pmi_at_ = no_offset;  ///< the offset at which an interrupt comes before the end
-    topa::position at_{};          ///< its offset only while there is no run
-    topa::entry current_{};
-    uint8_t const* next_entry_ = nullptr;  ///< the one behind the current, where some are ahead
-    uint64_t entries_ahead_ = 0;
     topa::limits of_{};
     output_options how_{};
     cpu::output_scheme scheme_ = cpu::output_scheme::single_range;
     phase phase_ = phase::off;
-    uint64_t no_region_ = 0;  ///< the bits of entries that are no region, or need a closer look
+    uint64_t not_plain_ = 0;  ///< the bits of entries that are not to be filled and left at once
     bool asks_ = false;       ///< interrupts may come early, or memory may be restricted
     bool fills_ = false;  ///< the run goes to the end of a region after which nothing has to happen
     bool drops_ = false;  ///< the run lies in restricted memory
@@ -72,16 +77,18 @@ protected:
     rule why_ = rule::none;
 
     [[nodiscard]] constexpr auto offset() const noexcept -> uint32_t {
-        return room_ == 0 ? at_.offset : static_cast<uint32_t>(run_end_ - room_);
+        return room_ == 0 ? at_.offset : static_cast<uint32_t>(store_address() - region_base());
     }
     [[nodiscard]] constexpr auto store_address() const noexcept -> uint64_t {
-        return base_ + (run_end_ - room_);
+        return run_end_ - room_;
     }
 
     /// True when the rest of the region can be filled in place, and nothing happens then but that
     /// the next entry follows. Bytes that go over that entry have to be there before it is read.
     [[nodiscard]] constexpr auto can_fill() const noexcept -> bool {
-        if (__builtin_is_constant_evaluated() || !fills_ || entries_ahead_ == 0) { return false; }
+        if (__builtin_is_constant_evaluated() || !fills_ || next_entry_ == end_ahead_) {
+            return false;
+        }
         uint64_t const distance = reinterpret_cast<uintptr_t>(next_entry_) -
                                   reinterpret_cast<uintptr_t>(in_place_) + sizeof(topa::entry);
         return distance >= room_ + sizeof(topa::entry);
@@ -103,9 +110,67 @@ protected:
             until(low_bits(of_.width.bits));
             until(how_.restricted.stretch_from(here).last);
             if (bytes < 2 * sizeof(topa::entry)) { return; }
-            next_entry_ = table.first + sizeof(topa::entry);
-            entries_ahead_ = bytes / sizeof(topa::entry) - 1;
+            see_ahead(table.first + sizeof(topa::entry), bytes / sizeof(topa::entry) - 1);
         }
+    }
+    constexpr void see_ahead(uint8_t const* first, uint64_t count) noexcept {
+        next_entry_ = first;
+        caught_up_ = first;
+        end_ahead_ = first + count * sizeof(topa::entry);
+    }
+    /// How many regions were filled since `catch_up`.
+    [[nodiscard]] constexpr auto filled() const noexcept -> uint32_t {
+        return static_cast<uint32_t>(static_cast<size_t>(next_entry_ - caught_up_) /
+                                     sizeof(topa::entry));
+    }
+    [[nodiscard]] constexpr auto region_base() const noexcept -> uint64_t {
+        return filled() == 0 ? base_ : current_.get<topa::entry::Base>();
+    }
+    constexpr void catch_up() noexcept {
+        if (filled() == 0) { return; }
+        at_.index += filled();
+        base_ = region_base();
+        size_ = topa::bytes_in(current_.get<topa::entry::Size>());
+        caught_up_ = next_entry_;
+    }
+
+    /// Stores less than there is room for.
+    constexpr void put_in_place(byte_view bytes) noexcept {
+        copy_bytes(in_place_, bytes.data(), bytes.size());
+        in_place_ += bytes.size();
+        room_ -= bytes.size();
+    }
+
+    /// Stores bytes of the run, or drops them.
+    template <memory_port Memory>
+    constexpr void put(Memory& memory, byte_view bytes, written& done) noexcept {
+        uint64_t const address = store_address();
+        size_t count = bytes.size();
+        if (in_place_ != nullptr) {
+            copy_bytes(in_place_, bytes.data(), count);
+            in_place_ += count;
+        } else if (!drops_) {
+            count = memory.store(address, bytes);
+            if (count < bytes.size()) { done.why_not_all = {true, address + count}; }
+        }
+        if (count != 0) { done.count_stored(address, count); }
+        if (drops_) {
+            done.stored -= count;
+            done.lost += count;
+        }
+        room_ -= count;
+    }
+
+    /// Sends bytes to the fabric.
+    template <memory_port Memory>
+    constexpr void send(Memory& memory, byte_view bytes, written& done) noexcept {
+        size_t const sent = [&] {
+            if constexpr (fabric_port<Memory>) { return memory.send(bytes); }
+            return bytes.size();
+        }();
+        done.why_not_all = {sent < bytes.size(), 0};
+        done.stored += sent;
+        done.taken += sent;
     }
 
     constexpr void leave_run() noexcept {

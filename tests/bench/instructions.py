@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSL-1.0
+"""Counts the instructions that trace in bulk costs beside the copying itself, with valgrind.
+
+    instructions.py PROGRAM [--limit N]
+
+PROGRAM is tests/bench/output.cpp, compiled. A row is a size of writes: instructions a write through
+engine::output, by memcpy, and the difference a region of 4 KB. Exit status: 0 no difference is above
+the limit, 1 one is, 2 wrong usage.
+"""
+
+import argparse
+import re
+import subprocess
+import sys
+
+REGION = 4096
+REGIONS = 16
+FEW, MANY = 100, 3_100
+
+
+def count(program: str, option: str, writes: int, size: int) -> int:
+    """Instructions of a whole run."""
+    run = subprocess.run(
+        ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null",
+         program, option, str(writes), str(size), str(REGIONS)],
+        capture_output=True, text=True, check=True)
+    return int(re.search(r"I\s+refs:\s+([\d,]+)", run.stderr)[1].replace(",", ""))
+
+
+def each(program: str, option: str, size: int) -> float:
+    """Instructions a write: what many cost more than few."""
+    more = count(program, option, MANY, size) - count(program, option, FEW, size)
+    return more / (MANY - FEW)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("program")
+    parser.add_argument("--limit", type=float, default=float("inf"))
+    options = parser.parse_args()
+    print("  write      ours   memcpy   more a region")
+    worst = 0.0
+    for size in (REGION, 16 * REGION):
+        ours = each(options.program, "--writes", size)
+        plain = each(options.program, "--copies", size)
+        more = (ours - plain) * REGION / size
+        worst = max(worst, more)
+        print(f"{size:7} {ours:9.1f} {plain:8.1f} {more:15.1f}")
+    if worst > options.limit:
+        print(f"more than {options.limit:g}")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
