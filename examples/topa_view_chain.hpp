@@ -139,12 +139,6 @@ inline void read_tables(chain& into, what_if::session const& in, given_memory& m
                 topa::find_warnings(current, at, around, [&](rule warning) {
                     into.add({number, at.index}, {warning, true});
                 });
-                // What hides an entry from the trace unit, and is no matter of the table alone.
-                topa::position const where{at.table, at.index, 0};
-                auto const come = topa::arrive(memory, where, of, around.restricted);
-                if (come.broken == rule::OUT_091 && come.where == where) {
-                    into.add({number, at.index}, {come.broken});
-                }
             });
         if (one.end.how == topa::table_end::unreadable) { ++into.findings; }
         address = one.end.next_table;
@@ -154,7 +148,7 @@ inline void read_tables(chain& into, what_if::session const& in, given_memory& m
         [&](topa::finding what) {
             if (auto const at = into.find(what.at)) { into.add(*at, {what.broken}); }
         },
-        most_entries, most_tables);
+        most_entries, most_tables, in.how.restricted);
 }
 
 inline void find_position(chain& into, what_if::session const& in, given_memory& memory,

@@ -187,7 +187,8 @@ enum class rule : uint16_t {
             return "without CPUID.14H.0:ECX.MENTRY only entry 0 may be an output region";
         case rule::OUT_068:
             return "without CPUID.14H.0:ECX.MENTRY a ToPA table has to link to itself";
-        case rule::OUT_070: return "an output region may not cover the ToPA table";
+        case rule::OUT_070:
+            return "an output region at address 0 or over a ToPA table destroys what is there";
         case rule::OUT_071: return "a ToPA entry has to lie below 2^MAXPHYADDR";
         case rule::OUT_080: return "a region with STOP is full, so tracing stopped";
         case rule::OUT_091: return "a ToPA table may not lie in restricted memory";

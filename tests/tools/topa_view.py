@@ -213,7 +213,7 @@ table 1 at 20000
 > 0  10000  400000  400000..400FFF  4 KB         #
      0H of 1000H bytes are filled, 0%; the next byte goes to 400000
   1  10008  0       0..FFF          4 KB         #
-?    warning OUT-070: an output region may not cover the ToPA table
+?    warning OUT-070: an output region at address 0 or over a ToPA table destroys what is there
   2  10010  402000  402000..402FFF  4 KB         #
   3  10018          not given
 !    there is neither END nor STOP in what was given of this table

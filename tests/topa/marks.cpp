@@ -27,6 +27,14 @@ constexpr auto is(ring_of_four const& ring, uint64_t a, uint64_t b, uint64_t c, 
 
 }  // namespace
 
+TEST_CASE("a reader that has read nothing begins at the first region, and is woken up by it") {
+    CHECK_TWICE([](auto value) {
+        ring_of_four ring;
+        ring.done = place_marks(ring.entries, value(size_t{4}), {});
+        return is(ring, 0x10'0004, 0x10'1000, 0x10'2000, 0x10'3054);
+    });
+}
+
 TEST_CASE("STOP and INT stand on the region before the unread bytes, INT where the reader wakes up "
           "(OUT-094)") {
     CHECK_TWICE([](auto value) {

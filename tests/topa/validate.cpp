@@ -216,6 +216,27 @@ TEST_CASE("an entry beyond 2^MAXPHYADDR is told once the table reaches it (OUT-0
     CHECK(found[3] == finding{rule::OUT_071, {0x7F'FFFF'F000, 514}});
 }
 
+TEST_CASE("an entry of which a byte is in restricted memory is told (OUT-091,112)") {
+    CHECK_TWICE([](auto value) {
+        tables<1> memory{{{0x40'0000, 0x40'1002, 0x40'2000, 0x40'3000, 0x1'0001}}};
+        topa::address_span const extra[] = {{value(uint64_t{0x1'000F}), 0x1'0010}};
+        topa::restricted_memory const around{.extra = extra, .extra_count = 1};
+        findings found;
+        auto const got = topa::validate(memory, 0x1'0000, skl, found, 512, around);
+        return is(got, table_end::link, {0x1'0000, 4}, 0x1'0000) &&
+               found.are(at(1, rule::OUT_060), at(1, rule::OUT_091), at(2, rule::OUT_091));
+    });
+    CHECK_TWICE([](auto value) {  // the second table of a chain, in the SMRR
+        tables<2> memory{{{value(uint64_t{0x40'0000}), 0x1'1001}, {0x40'1000, 0x1'0001}}};
+        topa::restricted_memory const around{.smrr_physbase = {0x1'1000},
+                                             .smrr_physmask = {0xFFFF'F800}};
+        findings found;
+        auto const got = topa::validate_chain(memory, 0x1'0000, skl, found, 512, 8, around);
+        return got.tables == 2 && found.are(finding{rule::OUT_091, {0x1'1000, 0}},
+                                            finding{rule::OUT_091, {0x1'1000, 1}});
+    });
+}
+
 TEST_CASE("where an entry cannot be read, nothing is told of what follows") {
     CHECK_TWICE([](auto value) {
         struct one_word {

@@ -13,13 +13,15 @@ namespace ptspec::topa {
 ///
 /// Units:  `most_entries` is how many the table has room for: 512 in a page.
 /// Errors: OUT-061, OUT-063 the table's own address, told of entry 0; OUT-056 neither END nor STOP
-///         in the room, told of the entry behind it; OUT-071 an entry beyond MAXPHYADDR; the rules
-///         of entries. Where the port fails the result says so, and nothing is told of what
-///         follows.
-/// Source: SDM vol. 3, "ToPA Errors"; OUT-056, OUT-060..072.
+///         in the room, told of the entry behind it; OUT-071 an entry beyond MAXPHYADDR; OUT-091
+///         one in restricted memory; the rules of entries. Where the port fails the result says so,
+///         and nothing is told of what follows.
+/// Source: SDM vol. 3, "ToPA Errors", "Restricted Memory Access"; OUT-056, OUT-060..072, OUT-091,
+///         OUT-112.
 template <memory_port Memory, class Found>
 constexpr auto validate(Memory& memory, uint64_t table, limits of, Found&& found,
-                        uint64_t most_entries = 512) noexcept -> table_walk {
+                        uint64_t most_entries = 512, restricted_memory const& around = {}) noexcept
+    -> table_walk {
     auto const tell = [&](place at) {
         return [&found, at](rule broken) { found(finding{broken, at}); };
     };
@@ -27,8 +29,9 @@ constexpr auto validate(Memory& memory, uint64_t table, limits of, Found&& found
     auto const visit = [&](place at, entry current) {
         find_broken_rules(current, at, of, tell(at));
         // An entry beyond the width in a table that begins below it.
-        bool const beyond = !of.width.reaches(table_pointer({table, at.index, 0}));
-        if (beyond && of.width.reaches(table)) { tell(at)(rule::OUT_071); }
+        uint64_t const address = table_pointer({table, at.index, 0});
+        if (!of.width.reaches(address) && of.width.reaches(table)) { tell(at)(rule::OUT_071); }
+        if (around.touches(address, sizeof(entry))) { tell(at)(rule::OUT_091); }
     };
     auto const walk = for_each_entry(memory, table, most_entries, visit);
     if (walk.how == table_end::too_far) { tell(walk.last)(rule::OUT_056); }
@@ -50,12 +53,12 @@ struct chain_walk {
 /// Source: OUT-047, OUT-072.
 template <memory_port Memory, class Found>
 constexpr auto validate_chain(Memory& memory, uint64_t first, limits of, Found&& found,
-                              uint64_t most_entries = 512, uint64_t most_tables = 0x1'0000) noexcept
-    -> chain_walk {
+                              uint64_t most_entries = 512, uint64_t most_tables = 0x1'0000,
+                              restricted_memory const& around = {}) noexcept -> chain_walk {
     auto const shape = shape_of_chain(memory, first, most_entries, most_tables);
     chain_walk gone;
     for (uint64_t table = first; gone.tables < shape.tables; table = gone.last.next_table) {
-        gone.last = validate(memory, table, of, found, most_entries);
+        gone.last = validate(memory, table, of, found, most_entries, around);
         ++gone.tables;
         if (gone.last.how != table_end::link) { break; }
     }
