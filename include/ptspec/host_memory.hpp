@@ -23,7 +23,7 @@ struct host_region {
 class host_memory {
 public:
     constexpr host_memory(host_region const* regions, size_t count) noexcept
-        : regions_{count != 0 ? regions : &none}, count_{count != 0 ? count : 1} {
+        : regions_{count != 0 ? regions : &none}, count_{count} {
         for (size_t i = 1; i < count; ++i) {
             auto const& before = regions[i - 1];
             by_address_ = by_address_ && regions[i].base >= before.base &&
@@ -105,7 +105,7 @@ private:
         return address - regions_[region].base < regions_[region].size;
     }
 
-    static constexpr host_region none{};  // instead of no region
+    static constexpr host_region none{};  // to be looked at where there is no region
 
     host_region const* regions_;
     size_t count_;

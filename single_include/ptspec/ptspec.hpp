@@ -454,7 +454,8 @@ enum class rule : uint16_t {
             return "without CPUID.14H.0:ECX.MENTRY only entry 0 may be an output region";
         case rule::OUT_068:
             return "without CPUID.14H.0:ECX.MENTRY a ToPA table has to link to itself";
-        case rule::OUT_070: return "an output region at address 0 or over a ToPA table destroys what is there";
+        case rule::OUT_070:
+            return "an output region at address 0 or over a ToPA table destroys what is there";
         case rule::OUT_071: return "a ToPA entry has to lie below 2^MAXPHYADDR";
         case rule::OUT_080: return "a region with STOP is full, so tracing stopped";
         case rule::OUT_091: return "a ToPA table may not lie in restricted memory";
@@ -1488,7 +1489,7 @@ struct host_region {
 class host_memory {
 public:
     constexpr host_memory(host_region const* regions, size_t count) noexcept
-        : regions_{count != 0 ? regions : &none}, count_{count != 0 ? count : 1} {
+        : regions_{count != 0 ? regions : &none}, count_{count} {
         for (size_t i = 1; i < count; ++i) {
             auto const& before = regions[i - 1];
             by_address_ = by_address_ && regions[i].base >= before.base &&
@@ -1570,7 +1571,7 @@ private:
         return address - regions_[region].base < regions_[region].size;
     }
 
-    static constexpr host_region none{};  // instead of no region
+    static constexpr host_region none{};  // to be looked at where there is no region
 
     host_region const* regions_;
     size_t count_;

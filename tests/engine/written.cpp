@@ -10,7 +10,7 @@ TEST_CASE("a write that was not asked for anything did nothing, and did not fail
     CHECK_TWICE([](auto value) {
         auto const done = value(written{});
         return done && done.taken == 0 && done.stored == 0 && done.lost == 0 && done.pmis == 0 &&
-               !done.had_address && !done.why_not_all;
+               done.first == 0 && done.last == 0 && !done.had_address && !done.why_not_all;
     });
 }
 
@@ -38,5 +38,35 @@ TEST_CASE("two writes are the same when all about them is") {
                other([](auto& it) { ++it.last; }) != one &&
                other([](auto& it) { it.had_address = true; }) != one &&
                other([](auto& it) { it.why_not_all.happened = true; }) != one;
+    });
+}
+
+TEST_CASE(
+    "what is stored piece by piece is added up, and reaches from the first byte to the last") {
+    CHECK_TWICE([](auto value) {
+        written done{.taken = 2, .lost = 2, .pmis = 1, .first = 9, .last = 9};
+        done.count_stored(value(uint64_t{0x1'2FFD}), 3);
+        bool const one = done == written{.taken = 5,
+                                         .stored = 3,
+                                         .lost = 2,
+                                         .pmis = 1,
+                                         .first = 0x1'2FFD,
+                                         .last = 0x1'2FFF,
+                                         .had_address = true};
+        done.count_stored(value(uint64_t{0x4000}), 1);
+        return one && done == written{.taken = 6,
+                                      .stored = 4,
+                                      .lost = 2,
+                                      .pmis = 1,
+                                      .first = 0x1'2FFD,
+                                      .last = 0x4000,
+                                      .had_address = true};
+    });
+    CHECK_TWICE([](auto value) {  // at address 0, where it begins, too
+        written done = value(written{});
+        done.count_stored(0, 1);
+        done.count_stored(0x1000, 2);
+        return done ==
+               written{.taken = 3, .stored = 3, .first = 0, .last = 0x1001, .had_address = true};
     });
 }
