@@ -138,21 +138,18 @@ public:
         auto const length = given.number("len");
         auto const packet = this->packet(word, given, length);
         given.all_used();
-        auto const bytes = packet::encode(packet, items_);
-        if (!bytes) {
-            throw refusal{
-                std::string{sentence_of(bytes.broken).data(), sentence_of(bytes.broken).size()}};
+        auto const before = out_.bytes.size();
+        if (auto const broken = to_.put(packet); broken != rule::none) {
+            throw refusal{std::string{sentence_of(broken).data(), sentence_of(broken).size()}};
         }
-        if (length && *length != bytes.size()) {
+        auto const size = out_.bytes.size() - before;
+        if (length && *length != size) {
             throw refusal{"len is " + std::to_string(*length) + ", but the packet has " +
-                          std::to_string(bytes.size()) + " bytes"};
+                          std::to_string(size) + " bytes"};
         }
-        out_.append(reinterpret_cast<char const*>(bytes.data()), bytes.size());
-        last_ip_ = packet::last_ip_behind(packet, last_ip_);
-        items_ = packet::block_behind(packet, items_);
     }
 
-    [[nodiscard]] auto bytes() const -> std::string const& { return out_; }
+    [[nodiscard]] auto bytes() const -> std::string const& { return out_.bytes; }
 
 private:
     static auto next_word(std::string_view& text) -> std::string_view {
@@ -177,9 +174,12 @@ private:
 
     void pad_up_to(std::uint64_t offset) {
         constexpr std::uint64_t most = std::uint64_t{1} << 32;
-        if (offset < out_.size()) { throw refusal{"the packets before this offset reach over it"}; }
-        if (offset - out_.size() > most) { throw refusal{"the offset is 4 GB or more ahead"}; }
-        out_.append(static_cast<std::size_t>(offset - out_.size()), '\0');
+        auto& bytes = out_.bytes;
+        if (offset < bytes.size()) {
+            throw refusal{"the packets before this offset reach over it"};
+        }
+        if (offset - bytes.size() > most) { throw refusal{"the offset is 4 GB or more ahead"}; }
+        bytes.append(static_cast<std::size_t>(offset - bytes.size()), '\0');
     }
 
     static void event(std::string_view word) {
@@ -213,7 +213,7 @@ private:
         auto const form = given.number("ipc");
         auto const payload = given.number("payload");
         auto const ip = given.number("ip");
-        if (!form) { return ip ? Packet::compressed(*ip, last_ip_) : Packet{}; }
+        if (!form) { return ip ? Packet::compressed(*ip, to_.state().last_ip) : Packet{}; }
         if (*form > 7) { throw refusal{"ipc does not fit its field (PKT-340)"}; }
         auto const how = static_cast<packet::ip_bytes>(*form);
         if (!payload && ip) { return Packet::of(how, *ip); }
@@ -333,7 +333,7 @@ private:
         -> packet::any_packet {
         return {plain.with(given.as<packet::bip::id>("id"))
                     .with_payload(given.number("payload").value_or(0)),
-                1 + unsigned{underlying(items_)}};
+                1 + unsigned{underlying(to_.state().items)}};
     }
     auto make(packet::bep plain, fields& given, std::optional<std::uint64_t>) const
         -> packet::any_packet {
@@ -363,9 +363,16 @@ private:
             .with_payload(count.value_or(0));
     }
 
-    std::string out_{};
-    std::uint64_t last_ip_ = 0;
-    packet::block items_ = packet::block::none;
+    struct sink {
+        std::string bytes{};
+
+        auto append(byte_view more) -> bool {
+            bytes.append(reinterpret_cast<char const*>(more.data()), more.size());
+            return true;
+        }
+    };
+    sink out_{};
+    trace::writer<sink> to_{out_};
 };
 
 auto fail(std::string const& what) -> int {

@@ -111,6 +111,9 @@
 #include <ptspec/trace/tally.hpp>
 #include <ptspec/trace/hot_loop.hpp>
 #include <ptspec/trace/reader.hpp>
+#include <ptspec/trace/writer_state.hpp>
+#include <ptspec/trace/packet_group.hpp>
+#include <ptspec/trace/writer.hpp>
 
 #include <ptspec/engine/output_options.hpp>
 #include <ptspec/engine/written.hpp>

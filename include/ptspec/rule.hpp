@@ -99,6 +99,7 @@ enum class rule : uint16_t {
     PKT_104 = detail::pkt + 104,
     PKT_110 = detail::pkt + 110,
     PKT_131 = detail::pkt + 131,
+    PKT_135 = detail::pkt + 135,
     PKT_173 = detail::pkt + 173,
     PKT_255 = detail::pkt + 255,
     PKT_340 = detail::pkt + 340,
@@ -208,6 +209,7 @@ enum class rule : uint16_t {
         case rule::PKT_104: return "a reserved bit of TMA is set: the packet may be corrupt";
         case rule::PKT_110: return "the value of a CYC has to fit in 64 bits";
         case rule::PKT_131: return "a PSB is 02 82 eight times";
+        case rule::PKT_135: return "a TMA stands right behind its TSC";
         case rule::PKT_173: return "PayloadBytes 2 and 3 are reserved";
         case rule::PKT_255: return "the packet needs more bytes than there are";
         case rule::PKT_340: return "the value does not fit its field";

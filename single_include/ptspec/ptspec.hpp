@@ -366,6 +366,7 @@ enum class rule : uint16_t {
     PKT_104 = detail::pkt + 104,
     PKT_110 = detail::pkt + 110,
     PKT_131 = detail::pkt + 131,
+    PKT_135 = detail::pkt + 135,
     PKT_173 = detail::pkt + 173,
     PKT_255 = detail::pkt + 255,
     PKT_340 = detail::pkt + 340,
@@ -475,6 +476,7 @@ enum class rule : uint16_t {
         case rule::PKT_104: return "a reserved bit of TMA is set: the packet may be corrupt";
         case rule::PKT_110: return "the value of a CYC has to fit in 64 bits";
         case rule::PKT_131: return "a PSB is 02 82 eight times";
+        case rule::PKT_135: return "a TMA stands right behind its TSC";
         case rule::PKT_173: return "PayloadBytes 2 and 3 are reserved";
         case rule::PKT_255: return "the packet needs more bytes than there are";
         case rule::PKT_340: return "the value does not fit its field";
@@ -11330,6 +11332,333 @@ private:
 
 }  // namespace ptspec::trace
 
+// ---- ptspec/trace/writer_state.hpp ----
+
+namespace ptspec::trace {
+
+/// How a writer chooses the form of an IP that is left to it.
+///
+/// Source: PKT-064, GEN-174, GEN-229.
+enum class ip_choice : uint8_t {
+    as_processors,  ///< without last IP where it is the first behind a PSB or an OVF, else shortest
+    shortest,       ///< the first that fits of 16, 32, 48 and 64 bits
+};
+
+/// What the manual leaves to the processor, and what its control registers tell it.
+struct writer_options {
+    ip_choice ips = ip_choice::as_processors;
+    bool long_tnt = false;      ///< up to 47 branches in a TNT, not 6
+    bool defers_tips = false;   ///< TIPs wait for the TNT that is being filled (GEN-145)
+    bool pads = false;          ///< PADs keep packets from crossing a multiple of 8 bytes
+    bool cyc = false;           ///< IA32_RTIT_CTL.CYCEn
+    uint8_t cyc_threshold = 0;  ///< IA32_RTIT_CTL.CycThresh: 2^(n-1) cycles, or 1 where it is 0
+
+    [[nodiscard]] constexpr auto most_branches() const noexcept -> unsigned {
+        return long_tnt ? packet::tnt_long::most_branches : packet::tnt_short::most_branches;
+    }
+};
+
+/// What a writer knows between two packets.
+struct writer_state {
+    static constexpr unsigned most_deferred = 8;
+
+    uint64_t last_ip = 0;
+    bool has_last_ip = false;  ///< an IP was written behind the last PSB or OVF
+    packet::block items = packet::block::none;
+    packet::branches tnt{};  ///< gathered, and in no packet yet
+    uint64_t cycles = 0;     ///< since the last CYC
+    uint64_t bytes = 0;      ///< how many were written
+    unsigned deferred_count = 0;
+    uint64_t deferred[most_deferred] = {};  ///< TIPs, in their order
+
+    /// Takes note of a packet that was written.
+    template <packet::packet_type Packet>
+    constexpr void step_over(Packet const& which, unsigned length) noexcept {
+        last_ip = packet::last_ip_behind(which, last_ip);
+        items = packet::block_behind(which, items);
+        if constexpr (derived_from<Packet, packet::ip_packet<Packet>>) {
+            has_last_ip |= which.has_ip();
+        } else if constexpr (same_as<Packet, packet::psb> || same_as<Packet, packet::ovf>) {
+            has_last_ip = false;
+        }
+        bytes += length;
+    }
+    /// The form in which an IP is to be written next.
+    [[nodiscard]] constexpr auto form_of(uint64_t ip, ip_choice how) const noexcept
+        -> packet::ip_bytes {
+        if (how == ip_choice::shortest || has_last_ip) {
+            return packet::shortest_form(ip, last_ip);
+        }
+        return sign_extended(ip, 48) == ip ? packet::ip_bytes::sign_48 : packet::ip_bytes::full;
+    }
+    /// True when a packet that may have a CYC has to have one now.
+    [[nodiscard]] constexpr auto cyc_is_due(writer_options const& how) const noexcept -> bool {
+        unsigned const doublings = how.cyc_threshold > 1 ? how.cyc_threshold - 1U : 0;
+        return how.cyc && cycles >= uint64_t{1} << (doublings < 63 ? doublings : 63);
+    }
+};
+
+/// The status that a PSB+ tells. TMA needs a TSC.
+///
+/// Source: PKT-134, PKT-135, GEN-170, GEN-171.
+struct psb_status {
+    /// Something, or nothing.
+    template <class Value>
+    struct maybe {
+        bool is_there = false;
+        Value value{};
+
+        constexpr maybe() noexcept = default;
+        constexpr maybe(Value given) noexcept : is_there{true}, value{given} {}
+    };
+
+    maybe<packet::tsc> tsc{};
+    maybe<packet::tma> tma{};
+    maybe<packet::cbr> cbr{};
+    maybe<packet::pip> pip{};
+    maybe<packet::vmcs> vmcs{};
+    maybe<packet::mode_tsx> mode_tsx{};
+    maybe<packet::mode_exec> mode_exec{};
+    maybe<uint64_t> fup{};  ///< the IP, where PacketEn is 1
+};
+
+}  // namespace ptspec::trace
+
+// ---- ptspec/trace/packet_group.hpp ----
+
+namespace ptspec::trace {
+
+/// Packets that enter a trace together or not at all, and the writer's state behind them.
+///
+/// Source: as `writer`.
+class packet_group {
+    /// A PSB+ in which every packet has a CYC, with PADs, behind a TNT and deferred TIPs.
+    static constexpr size_t most_bytes = 384;
+
+    writer_state now_;
+    writer_options const& how_;
+    byte_array<most_bytes> bytes_{};
+    size_t size_ = 0;
+    rule broken_ = rule::none;
+
+    /// Writes a packet, behind a CYC where it has one. No PAD comes between the two.
+    template <class Packet>
+    constexpr void write(Packet const& which, bool has_cyc = false) noexcept {
+        if (broken_ != rule::none) { return; }
+        auto const bytes = packet::encode(which, now_.items);
+        auto const cyc = packet::encode(packet::cyc::of(now_.cycles), now_.items);
+        unsigned const cyc_length = has_cyc ? cyc.length : 0;
+        broken_ = bytes.broken;
+        if (!bytes) { return; }
+        if (how_.pads) { align(cyc_length + bytes.length); }
+        if (has_cyc) {
+            put(byte_view{cyc});
+            now_.cycles = 0;
+        }
+        put(byte_view{bytes});
+        now_.step_over(which, bytes.length);
+        now_.bytes += cyc_length;
+    }
+    /// PADs, unless so many bytes stay within one multiple of 8 or begin at one.
+    constexpr void align(unsigned length) noexcept {
+        uint64_t const at = now_.bytes % 8;
+        if (at == 0 || at + length <= 8) { return; }
+        size_ += static_cast<size_t>(8 - at);  // zeros are PADs
+        now_.bytes += 8 - at;
+    }
+    constexpr void put(byte_view bytes) noexcept {
+        copy_bytes(bytes_.data() + size_, bytes.data(), bytes.size());
+        size_ += bytes.size();
+    }
+
+public:
+    constexpr packet_group(writer_state const& before, writer_options const& how) noexcept
+        : now_{before}, how_{how} {}
+
+    [[nodiscard]] constexpr auto bytes() const noexcept -> byte_view {
+        return byte_view{bytes_}.first(size_);
+    }
+    [[nodiscard]] constexpr auto state() const noexcept -> writer_state const& { return now_; }
+    /// The rule that one of the packets broke.
+    [[nodiscard]] constexpr auto broken() const noexcept -> rule { return broken_; }
+
+    /// The branches that were gathered, and then the TIPs that waited for them.
+    constexpr void flush() noexcept {
+        if (now_.tnt.count == 0) { return; }
+        // Where a block is open a TNT.short could be read as a BIP.
+        bool const is_short = now_.tnt.count <= packet::tnt_short::most_branches &&
+                              now_.items == packet::block::none;
+        if (is_short) {
+            write(packet::tnt_short::of(now_.tnt));
+        } else {
+            write(packet::tnt_long::of(now_.tnt));
+        }
+        now_.tnt = {};
+        for (unsigned i = 0; i < now_.deferred_count; ++i) {
+            uint64_t const ip = now_.deferred[i];
+            write(packet::tip::of(now_.form_of(ip, how_.ips), ip));
+        }
+        now_.deferred_count = 0;
+    }
+
+    template <packet::packet_type Packet>
+    constexpr void add(Packet const& which) noexcept {
+        flush();
+        write(which, Packet::about.cyc_eligible == packet::answer::yes && now_.cyc_is_due(how_));
+    }
+    constexpr void add(packet::any_packet const& which) noexcept {
+        packet::visit([this](auto const& one) { add(one); }, which);
+    }
+    /// A packet with an IP, in the form that is left to the writer.
+    template <class Packet>
+    constexpr void add_ip(uint64_t ip) noexcept {
+        flush();  // which may change the last IP
+        add(Packet::of(now_.form_of(ip, how_.ips), ip));
+    }
+    /// A branch, which goes into a TNT. The first one of a TNT has the CYC.
+    constexpr void branch(bool taken) noexcept {
+        if (now_.tnt.count == 0 && now_.cyc_is_due(how_)) {
+            write(packet::cyc::of(now_.cycles));
+            now_.cycles = 0;
+        }
+        now_.tnt = {now_.tnt.count + 1, now_.tnt.bits << 1 | uint64_t{taken}};
+        if (now_.tnt.count >= how_.most_branches()) { flush(); }
+    }
+    /// A TIP that may wait for the TNT that is being filled.
+    constexpr void defer(uint64_t ip) noexcept {
+        bool const waits = how_.defers_tips && now_.tnt.count != 0 && !now_.cyc_is_due(how_) &&
+                           now_.deferred_count < writer_state::most_deferred;
+        if (!waits) { return add_ip<packet::tip>(ip); }
+        now_.deferred[now_.deferred_count] = ip;
+        ++now_.deferred_count;
+    }
+
+    /// A PSB+.
+    constexpr void add(psb_status const& status) noexcept {
+        if (status.tma.is_there && !status.tsc.is_there) {
+            broken_ = rule::PKT_135;
+            return;
+        }
+        auto const add_if = [this](auto const& which) {
+            if (which.is_there) { add(which.value); }
+        };
+        add(packet::psb{});
+        add_if(status.tsc);
+        add_if(status.tma);
+        add_if(status.cbr);
+        add_if(status.pip);
+        add_if(status.vmcs);
+        add_if(status.mode_tsx);
+        add_if(status.mode_exec);
+        if (status.fup.is_there) { add_ip<packet::fup>(status.fup.value); }
+        add(packet::psbend{});
+    }
+};
+
+}  // namespace ptspec::trace
+
+// ---- ptspec/trace/writer.hpp ----
+
+/// A trace from what happened: branches, IPs, status, and time.
+namespace ptspec::trace {
+
+/// Something that takes bytes: all that it is given, or none of them.
+template <class Sink>
+concept packet_sink = requires(Sink& to, byte_view bytes) {
+    { to.append(bytes) } -> same_as<bool>;
+};
+
+/// Writes packets as a processor does: it gathers branches in TNTs, compresses IPs, and puts CYCs
+/// before what they time.
+///
+/// Every call writes all of its packets or, where it returns a rule, none. Nothing has changed then,
+/// and the call can be made again. What `decode` would not read back is not written.
+///
+/// Errors: what `encode` refuses; PKT-135 a TMA without TSC; PKT-347 the sink takes no more.
+/// Source: SDM vol. 3, "Trace Packets and Data Types"; PKT-030..064, PKT-134, PKT-135, PKT-275,
+///         PKT-340..347, GEN-120..125, GEN-145..147, GEN-170..174, GEN-210..218, GEN-229.
+template <packet_sink Sink>
+class writer {
+public:
+    /// The sink is borrowed, and has to outlive this.
+    constexpr explicit writer(Sink& to, writer_options how = {}) noexcept : to_{to}, how_{how} {}
+
+    /// A conditional branch, or a compressed return, which counts as taken. It is in the trace once
+    /// its TNT is full, or another packet comes, or `flush` is called.
+    [[nodiscard]] constexpr auto branch(bool taken) noexcept -> rule {
+        bool const begins = now_.tnt.count == 0;
+        if (now_.tnt.count + 1 < how_.most_branches() && !(begins && now_.cyc_is_due(how_))) {
+            now_.tnt = {now_.tnt.count + 1, now_.tnt.bits << 1 | uint64_t{taken}};
+            return rule::none;
+        }
+        return together([&](packet_group& all) { all.branch(taken); });
+    }
+    /// The target of an indirect branch, which may be deferred.
+    [[nodiscard]] constexpr auto indirect(uint64_t ip) noexcept -> rule {
+        return together([&](packet_group& all) { all.defer(ip); });
+    }
+    /// A packet with an IP, in the form that the options tell. It is never deferred.
+    template <class Packet>
+        requires derived_from<Packet, packet::ip_packet<Packet>>
+    [[nodiscard]] constexpr auto put_ip(uint64_t ip) noexcept -> rule {
+        if (is_calm()) { return put(Packet::of(now_.form_of(ip, how_.ips), ip)); }
+        return together([&](packet_group& all) { all.template add_ip<Packet>(ip); });
+    }
+    /// A packet as it is.
+    template <packet::packet_type Packet>
+    [[nodiscard]] constexpr auto put(Packet const& which) noexcept -> rule {
+        bool const eligible = Packet::about.cyc_eligible == packet::answer::yes;
+        if (!is_calm() || (eligible && now_.cyc_is_due(how_))) {
+            return together([&](packet_group& all) { all.add(which); });
+        }
+        auto const bytes = packet::encode(which, now_.items);
+        if (!bytes) { return bytes.broken; }
+        if (!to_.append(bytes)) { return rule::PKT_347; }
+        now_.step_over(which, bytes.length);
+        return rule::none;
+    }
+    [[nodiscard]] constexpr auto put(packet::any_packet const& which) noexcept -> rule {
+        return packet::visit([this](auto const& one) { return this->put(one); }, which);
+    }
+    /// A PSB+: PSB, the status in the order in which it is listed, PSBEND.
+    [[nodiscard]] constexpr auto put(psb_status const& status) noexcept -> rule {
+        return together([&](packet_group& all) { all.add(status); });
+    }
+    /// Ends the TNT that is being filled, and lets go of the TIPs that wait for it.
+    [[nodiscard]] constexpr auto flush() noexcept -> rule {
+        return together([](packet_group& all) { all.flush(); });
+    }
+
+    /// Core clocks pass.
+    constexpr void advance(uint64_t cycles) noexcept { now_.cycles += cycles; }
+
+    [[nodiscard]] constexpr auto state() const noexcept -> writer_state const& { return now_; }
+
+private:
+    /// True when no packet waits for the next, and none needs PADs.
+    [[nodiscard]] constexpr auto is_calm() const noexcept -> bool {
+        return now_.tnt.count == 0 && !how_.pads;
+    }
+    /// Writes what `add` adds to a group.
+    template <class Add>
+    [[gnu::noinline]]  // so that it is not in the way of single packets
+    constexpr auto
+    together(Add const& add) noexcept -> rule {
+        packet_group all{now_, how_};
+        add(all);
+        if (all.broken() != rule::none) { return all.broken(); }
+        if (!all.bytes().empty() && !to_.append(all.bytes())) { return rule::PKT_347; }
+        now_ = all.state();
+        return rule::none;
+    }
+
+    Sink& to_;
+    writer_options how_;
+    writer_state now_{};
+};
+
+}  // namespace ptspec::trace
+
 // ---- ptspec/engine/output_options.hpp ----
 
 namespace ptspec::engine {
@@ -11408,9 +11737,10 @@ public:
     /// TraceEn has fallen. What was taken is in memory, and the MSRs are exact.
     constexpr void stop(access::msr_state& now) noexcept {
         sync(now);
-        catch_up();
         phase_ = phase::off;
-        leave_run();
+        room_ = 0;
+        in_place_ = nullptr;
+        fills_ = false;
     }
 
     /// The rule by which output ended by itself since `start`: none while it has not.
@@ -11473,8 +11803,8 @@ protected:
     }
 
     /// Finds out how many entries behind the current one can be read without further questions:
-    /// they stand in this program's memory, in the same table, below 2^MAXPHYADDR, and no byte of
-    /// them is restricted.
+    /// they stand in this program's memory, in the same table, below 2^MAXPHYADDR. Where memory is
+    /// restricted nothing is filled.
     template <memory_port Memory>
     constexpr void look_ahead(Memory& memory) noexcept {
         if constexpr (mapped_memory_port<Memory>) {
@@ -11486,8 +11816,7 @@ protected:
             };
             until(topa::table_pointer({at_.table, topa::last_index, 0}) | 7);
             until(low_bits(of_.width.bits));
-            until(how_.restricted.stretch_from(here).last);
-            if (bytes < 2 * sizeof(topa::entry)) { return; }
+            if (bytes < sizeof(topa::entry)) { return; }
             see_ahead(table.first + sizeof(topa::entry), bytes / sizeof(topa::entry) - 1);
         }
     }
@@ -11525,8 +11854,7 @@ protected:
         uint64_t const address = store_address();
         size_t count = bytes.size();
         if (in_place_ != nullptr) {
-            copy_bytes(in_place_, bytes.data(), count);
-            in_place_ += count;
+            copy_bytes(in_place_, bytes.data(), count);  // the whole run: less is put_in_place
         } else if (!drops_) {
             count = memory.store(address, bytes);
             if (count < bytes.size()) { done.why_not_all = {true, address + count}; }
@@ -11549,13 +11877,6 @@ protected:
         done.why_not_all = {sent < bytes.size(), 0};
         done.stored += sent;
         done.taken += sent;
-    }
-
-    constexpr void leave_run() noexcept {
-        at_.offset = offset();
-        room_ = 0;
-        in_place_ = nullptr;
-        fills_ = false;
     }
 
     /// Output has ended by a rule. TriggerEn drops at once.

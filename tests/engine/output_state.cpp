@@ -138,27 +138,29 @@ TEST_CASE("a region that is filled at once ends where its memory does (OUT-053)"
 }
 
 TEST_CASE("bytes that go over the next entry are there when it is read (OUT-070)") {
-    // A region over its own table. Entry 1 turns from Y into Z, in one of its bytes.
-    auto const body = [](auto value, uint64_t from, size_t first_write) {
+    // A region over its own table. The entry behind turns from Y into Z, in one of its bytes.
+    auto const body = [](auto value, uint64_t from, size_t first_write, uint64_t index = 0) {
         return on_both([&](auto& memory) {
-            set_table(memory, A, A, Y, A | END);
+            set_table(memory, A + 8 * index, A, Y, A | END);
             auto one = tracer_on(memory);
-            one.place(A, pointers(0, value(from)));
+            one.place(A, pointers(index, value(from)));
             (void)one.enable_topa();
             uint8_t page[0x1000] = {};
-            store_le64(page + 8, Z);
+            store_le64(page + 8 * (index + 1), Z);
             auto const bytes = byte_view{page}.from(static_cast<size_t>(from));
             (void)one.write(bytes.first(first_write));
             (void)one.write(bytes.from(first_write));
             auto const done = one.write(first_bytes(1));
-            return one.is_running() && one.stands_at(A, pointers(1, 1)) &&
-                   done.first == (from <= 9 ? Z : Y);
+            return one.is_running() && one.stands_at(A, pointers(index + 1, 1)) &&
+                   done.first == (from <= 8 * index + 9 ? Z : Y);
         });
     };
     CHECK_TWICE([body](auto value) { return body(value, 9, 0); });
     for (uint64_t from = 0; from < 40; ++from) {
         for (size_t const first_write : {0U, 1U, 5U, 0xF00U}) {
             CHECK(body(unknown{}, from, first_write));
+            // The entry behind is the last of the page.
+            CHECK(body(unknown{}, 0xFE0 + from / 2, first_write & 1, 510));
         }
     }
 }
@@ -184,14 +186,11 @@ TEST_CASE("the last entry of a table is followed by the first, also in place (OU
     // 256 MB of table, of which the program has both ends.
     auto const body = [](auto value, uint64_t entries) {
         uint8_t low[0x20] = {};
-        uint8_t high[0x40] = {};
+        uint8_t high[0x60] = {};  // and what stands behind
         uint8_t region[0x2000] = {};
-        uint8_t beyond[0x20] = {};
         uint64_t const end = A + (uint64_t{1} << 28);
-        host_region const pieces[] = {{0x2'0000'0000, region, 0x2000},
-                                      {A, low, 0x20},
-                                      {end - 0x40, high, 0x40},
-                                      {end, beyond, 0x20}};
+        host_region const pieces[] = {
+            {0x2'0000'0000, region, 0x2000}, {A, low, 0x20}, {end - 0x40, high, 0x60}};
         host_memory memory{pieces};
         constexpr uint64_t one_region = 0x2'0000'0000;
         for (uint64_t at = end - 0x40; at < end + 0x20; at += 8) { set(memory, at, one_region); }

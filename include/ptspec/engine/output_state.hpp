@@ -30,9 +30,10 @@ public:
     /// TraceEn has fallen. What was taken is in memory, and the MSRs are exact.
     constexpr void stop(access::msr_state& now) noexcept {
         sync(now);
-        catch_up();
         phase_ = phase::off;
-        leave_run();
+        room_ = 0;
+        in_place_ = nullptr;
+        fills_ = false;
     }
 
     /// The rule by which output ended by itself since `start`: none while it has not.
@@ -95,8 +96,8 @@ protected:
     }
 
     /// Finds out how many entries behind the current one can be read without further questions:
-    /// they stand in this program's memory, in the same table, below 2^MAXPHYADDR, and no byte of
-    /// them is restricted.
+    /// they stand in this program's memory, in the same table, below 2^MAXPHYADDR. Where memory is
+    /// restricted nothing is filled.
     template <memory_port Memory>
     constexpr void look_ahead(Memory& memory) noexcept {
         if constexpr (mapped_memory_port<Memory>) {
@@ -108,8 +109,7 @@ protected:
             };
             until(topa::table_pointer({at_.table, topa::last_index, 0}) | 7);
             until(low_bits(of_.width.bits));
-            until(how_.restricted.stretch_from(here).last);
-            if (bytes < 2 * sizeof(topa::entry)) { return; }
+            if (bytes < sizeof(topa::entry)) { return; }
             see_ahead(table.first + sizeof(topa::entry), bytes / sizeof(topa::entry) - 1);
         }
     }
@@ -147,8 +147,7 @@ protected:
         uint64_t const address = store_address();
         size_t count = bytes.size();
         if (in_place_ != nullptr) {
-            copy_bytes(in_place_, bytes.data(), count);
-            in_place_ += count;
+            copy_bytes(in_place_, bytes.data(), count);  // the whole run: less is put_in_place
         } else if (!drops_) {
             count = memory.store(address, bytes);
             if (count < bytes.size()) { done.why_not_all = {true, address + count}; }
@@ -171,13 +170,6 @@ protected:
         done.why_not_all = {sent < bytes.size(), 0};
         done.stored += sent;
         done.taken += sent;
-    }
-
-    constexpr void leave_run() noexcept {
-        at_.offset = offset();
-        room_ = 0;
-        in_place_ = nullptr;
-        fills_ = false;
     }
 
     /// Output has ended by a rule. TriggerEn drops at once.

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/packet/encode.hpp>
+
+namespace ptspec::trace {
+
+/// How a writer chooses the form of an IP that is left to it.
+///
+/// Source: PKT-064, GEN-174, GEN-229.
+enum class ip_choice : uint8_t {
+    as_processors,  ///< without last IP where it is the first behind a PSB or an OVF, else shortest
+    shortest,       ///< the first that fits of 16, 32, 48 and 64 bits
+};
+
+/// What the manual leaves to the processor, and what its control registers tell it.
+struct writer_options {
+    ip_choice ips = ip_choice::as_processors;
+    bool long_tnt = false;      ///< up to 47 branches in a TNT, not 6
+    bool defers_tips = false;   ///< TIPs wait for the TNT that is being filled (GEN-145)
+    bool pads = false;          ///< PADs keep packets from crossing a multiple of 8 bytes
+    bool cyc = false;           ///< IA32_RTIT_CTL.CYCEn
+    uint8_t cyc_threshold = 0;  ///< IA32_RTIT_CTL.CycThresh: 2^(n-1) cycles, or 1 where it is 0
+
+    [[nodiscard]] constexpr auto most_branches() const noexcept -> unsigned {
+        return long_tnt ? packet::tnt_long::most_branches : packet::tnt_short::most_branches;
+    }
+};
+
+/// What a writer knows between two packets.
+struct writer_state {
+    static constexpr unsigned most_deferred = 8;
+
+    uint64_t last_ip = 0;
+    bool has_last_ip = false;  ///< an IP was written behind the last PSB or OVF
+    packet::block items = packet::block::none;
+    packet::branches tnt{};  ///< gathered, and in no packet yet
+    uint64_t cycles = 0;     ///< since the last CYC
+    uint64_t bytes = 0;      ///< how many were written
+    unsigned deferred_count = 0;
+    uint64_t deferred[most_deferred] = {};  ///< TIPs, in their order
+
+    /// Takes note of a packet that was written.
+    template <packet::packet_type Packet>
+    constexpr void step_over(Packet const& which, unsigned length) noexcept {
+        last_ip = packet::last_ip_behind(which, last_ip);
+        items = packet::block_behind(which, items);
+        if constexpr (derived_from<Packet, packet::ip_packet<Packet>>) {
+            has_last_ip |= which.has_ip();
+        } else if constexpr (same_as<Packet, packet::psb> || same_as<Packet, packet::ovf>) {
+            has_last_ip = false;
+        }
+        bytes += length;
+    }
+    /// The form in which an IP is to be written next.
+    [[nodiscard]] constexpr auto form_of(uint64_t ip, ip_choice how) const noexcept
+        -> packet::ip_bytes {
+        if (how == ip_choice::shortest || has_last_ip) {
+            return packet::shortest_form(ip, last_ip);
+        }
+        return sign_extended(ip, 48) == ip ? packet::ip_bytes::sign_48 : packet::ip_bytes::full;
+    }
+    /// True when a packet that may have a CYC has to have one now.
+    [[nodiscard]] constexpr auto cyc_is_due(writer_options const& how) const noexcept -> bool {
+        unsigned const doublings = how.cyc_threshold > 1 ? how.cyc_threshold - 1U : 0;
+        return how.cyc && cycles >= uint64_t{1} << (doublings < 63 ? doublings : 63);
+    }
+};
+
+/// The status that a PSB+ tells. TMA needs a TSC.
+///
+/// Source: PKT-134, PKT-135, GEN-170, GEN-171.
+struct psb_status {
+    /// Something, or nothing.
+    template <class Value>
+    struct maybe {
+        bool is_there = false;
+        Value value{};
+
+        constexpr maybe() noexcept = default;
+        constexpr maybe(Value given) noexcept : is_there{true}, value{given} {}
+    };
+
+    maybe<packet::tsc> tsc{};
+    maybe<packet::tma> tma{};
+    maybe<packet::cbr> cbr{};
+    maybe<packet::pip> pip{};
+    maybe<packet::vmcs> vmcs{};
+    maybe<packet::mode_tsx> mode_tsx{};
+    maybe<packet::mode_exec> mode_exec{};
+    maybe<uint64_t> fup{};  ///< the IP, where PacketEn is 1
+};
+
+}  // namespace ptspec::trace

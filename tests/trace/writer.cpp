@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ptspec/trace/reader.hpp>
+#include <ptspec/trace/writer.hpp>
+
+#include <support/check_twice.hpp>
+#include <support/streams.hpp>
+
+using namespace ptspec;
+using test::bytes;
+using test::join;
+using trace::ip_choice;
+using trace::psb_status;
+using trace::writer;
+using trace::writer_options;
+
+namespace {
+
+constexpr unsigned all_thresholds = 16;
+
+/// What `body` writes with a writer, and whether every call was right.
+struct outcome {
+    byte_array<512> room{};
+    size_t size = 0;
+    bool right = true;
+
+    template <class Bytes>
+    [[nodiscard]] constexpr auto is(Bytes const& wanted) const -> bool {
+        return right && byte_view{room}.first(size) == byte_view{wanted};
+    }
+};
+
+/// A writer whose calls are expected to work.
+template <class Sink>
+struct checked_writer {
+    writer<Sink> of;
+    bool right = true;
+
+    constexpr void branches(char const* letters) {
+        for (; *letters != 0; ++letters) { note(of.branch(*letters == 'T')); }
+    }
+    constexpr void indirect(uint64_t ip) { note(of.indirect(ip)); }
+    template <class Packet>
+    constexpr void ip(uint64_t where) {
+        note(of.template put_ip<Packet>(where));
+    }
+    template <class Packet>
+    constexpr void put(Packet const& which) {
+        note(of.put(which));
+    }
+    constexpr void note(rule broken) { right = right && broken == rule::none; }
+};
+
+template <class Body>
+constexpr auto written(writer_options how, Body const& body) -> outcome {
+    outcome got;
+    byte_buffer out{got.room.bytes};
+    checked_writer<byte_buffer> to{writer{out, how}};
+    body(to);
+    got.right = to.right;
+    got.size = out.size();
+    return got;
+}
+
+constexpr packet::mtc mtc_5 = packet::mtc{}.with(packet::mtc::CTC{5});
+
+}  // namespace
+
+TEST_CASE(
+    "branches are gathered, oldest on top, until a TNT.short has six (GEN-120,121,PKT-031,032)") {
+    CHECK_TWICE([](auto value) {
+        return written({}, [&](auto& to) { to.branches("TNNTN"); }).is(byte_view{}) &&
+               // 1 for the stop, then T N N T N T from bit 6 on.
+               written({},
+                       [&](auto& to) {
+                           to.branches("TNNT");
+                           to.note(to.of.branch(value(false)));
+                           to.note(to.of.branch(value(true)));
+                       })
+                   .is(bytes(0xCA)) &&
+               written({}, [](auto& to) { to.branches("TTTTTTNNNNNNT"); }).is(bytes(0xFE, 0x80));
+    });
+}
+
+TEST_CASE(
+    "a TNT.long has 47 branches, and fewer than seven are a TNT.short (GEN-120,122,PKT-034,035)") {
+    CHECK_TWICE([](auto value) {
+        writer_options const how{.long_tnt = value(true)};
+        constexpr auto forty_six = "TNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNN";
+        return written(how, [&](auto& to) { to.branches(forty_six); }).is(byte_view{}) &&
+               written(how,
+                       [&](auto& to) {
+                           to.branches(forty_six);
+                           to.branches("TTN");
+                           to.note(to.of.flush());
+                       })
+                   .is(bytes(0x02, 0xA3, 0x01, 0, 0, 0, 0, 0xC0, 0x0C)) &&
+               written(how,
+                       [&](auto& to) {
+                           to.branches("NNNNNNT");
+                           to.note(to.of.flush());
+                       })
+                   .is(bytes(0x02, 0xA3, 0x81, 0, 0, 0, 0, 0)) &&
+               written(how, [&](auto& to) {
+                   to.branches("NNNNNT");
+                   to.note(to.of.flush());
+               }).is(bytes(0x82));
+    });
+}
+
+TEST_CASE("whatever comes next ends the TNT, and an empty one is never written (GEN-122,123)") {
+    CHECK_TWICE([](auto value) {
+        return written({},
+                       [&](auto& to) {
+                           to.branches("T");
+                           to.put(value(mtc_5));
+                           to.put(mtc_5);
+                           to.note(to.of.flush());
+                           to.branches("N");
+                           to.put(packet::any_packet{packet::ovf{}});
+                           to.branches("TT");
+                           to.template ip<packet::tip>(0x1234);
+                           to.branches("NN");
+                           to.indirect(0x1235);
+                           to.branches("NT");
+                           to.put(psb_status{});
+                           to.note(to.of.flush());
+                       })
+            .is(join(bytes(0x06, 0x59, 0x05, 0x59, 0x05, 0x04, 0x02, 0xF3),
+                     bytes(0x0E, 0x6D, 0x34, 0x12, 0, 0, 0, 0), bytes(0x08, 0x2D, 0x35, 0x12, 0x0A),
+                     test::psb, bytes(0x02, 0x23)));
+    });
+}
+
+TEST_CASE("the first IP behind a PSB or an OVF needs no last IP, all others are short "
+          "(GEN-174,229,PKT-064)") {
+    CHECK_TWICE([](auto value) {
+        return written({},
+                       [&](auto& to) {
+                           to.template ip<packet::fup>(value(uint64_t{0x1234}));
+                           to.template ip<packet::tip>(0x5678);
+                           to.template ip<packet::tip>(0x12345678);
+                           to.template ip<packet::tip_pgd>(0xFFFF'8000'1234'5678);
+                           to.put(packet::psb{});
+                           to.template ip<packet::tip_pge>(0x0001'0000'0000'0000);
+                           to.template ip<packet::tip>(0x0001'1234'0000'0000);
+                           to.put(packet::tip{});  // suppressed: no IP yet behind what follows
+                           to.put(packet::ovf{});
+                           to.put(packet::tip{});
+                           to.template ip<packet::fup>(0x0000'1234'0000'0004);
+                           to.put(packet::tip::of(packet::ip_bytes::update_16, 8));
+                           to.template ip<packet::fup>(0x0000'1234'0000'0008);
+                       })
+            .is(join(bytes(0x7D, 0x34, 0x12, 0, 0, 0, 0), bytes(0x2D, 0x78, 0x56),
+                     bytes(0x4D, 0x78, 0x56, 0x34, 0x12),
+                     bytes(0x61, 0x78, 0x56, 0x34, 0x12, 0x00, 0x80), test::psb,
+                     bytes(0xD1, 0, 0, 0, 0, 0, 0, 1, 0), bytes(0x8D, 0, 0, 0, 0, 0x34, 0x12),
+                     bytes(0x0D, 0x02, 0xF3, 0x0D), bytes(0x7D, 4, 0, 0, 0, 0x34, 0x12),
+                     bytes(0x2D, 8, 0), bytes(0x3D, 8, 0)));
+    });
+}
+
+TEST_CASE("IPs may be as short as they can be everywhere (PKT-060..062,064)") {
+    CHECK_TWICE([](auto value) {
+        return written({.ips = value(ip_choice::shortest)},
+                       [](auto& to) {
+                           to.template ip<packet::fup>(0x1234);
+                           to.put(packet::ovf{});
+                           to.template ip<packet::fup>(0x5678);
+                           to.put(packet::psb{});
+                           to.template ip<packet::fup>(0x12345678);
+                       })
+            .is(join(bytes(0x3D, 0x34, 0x12, 0x02, 0xF3, 0x3D, 0x78, 0x56), test::psb,
+                     bytes(0x5D, 0x78, 0x56, 0x34, 0x12)));
+    });
+}
+
+TEST_CASE(
+    "a PSB+ has its packets in one order, and only those there are (PKT-134,135,GEN-170,171)") {
+    CHECK_TWICE([](auto value) {
+        psb_status all;
+        all.fup = value(uint64_t{0x401000});
+        all.mode_exec = packet::mode_exec{}.with(packet::mode_exec::CS_L{true});
+        all.mode_tsx = packet::mode_tsx{}.with(packet::mode_tsx::InTX{true});
+        all.vmcs = packet::vmcs{};
+        all.pip = packet::pip{};
+        all.cbr = packet::cbr{}.with(packet::cbr::CoreBusRatio{24});
+        all.tma = packet::tma{};
+        all.tsc = packet::tsc{};
+        psb_status const some{.cbr = packet::cbr{}};
+        return written({}, [&](auto& to) { to.put(all); })
+                   .is(join(test::psb, bytes(0x19, 0, 0, 0, 0, 0, 0, 0),
+                            bytes(0x02, 0x73, 0, 0, 0, 0, 0), bytes(0x02, 0x03, 24, 0),
+                            bytes(0x02, 0x43, 0, 0, 0, 0, 0, 0), bytes(0x02, 0xC8, 0, 0, 0, 0, 0),
+                            bytes(0x99, 0x21), bytes(0x99, 0x01),
+                            bytes(0x7D, 0x00, 0x10, 0x40, 0, 0, 0), bytes(0x02, 0x23))) &&
+               written({}, [&](auto& to) {
+                   to.put(some);
+               }).is(join(test::psb, bytes(0x02, 0x03, 0, 0), bytes(0x02, 0x23)));
+    });
+    CHECK_TWICE([](auto value) {  // a TMA has nothing to follow
+        outcome got;
+        byte_buffer out{got.room.bytes};
+        writer to{out};
+        (void)to.branch(true);
+        bool const refused = to.put(psb_status{.tma = value(packet::tma{})}) == rule::PKT_135;
+        return refused && out.size() == 0 && to.state().tnt == packet::branches{1, 1};
+    });
+}
+
+TEST_CASE("TIPs wait for the TNT that is being filled (PKT-275,GEN-145,147)") {
+    CHECK_TWICE([](auto value) {
+        writer_options const how{.defers_tips = value(true)};
+        return written(how,
+                       [](auto& to) {
+                           to.indirect(0x1000);  // nothing to wait for
+                           to.branches("TN");
+                           to.indirect(0x2000);
+                           to.branches("T");
+                           to.indirect(0x1'0000'0000);
+                           to.branches("TTN");
+                       })
+                   .is(join(bytes(0x6D, 0x00, 0x10, 0, 0, 0, 0), bytes(0xDC, 0x2D, 0x00, 0x20),
+                            bytes(0x6D, 0, 0, 0, 0, 1, 0))) &&
+               // An uncompressed return is not deferred, and what waits goes first (GEN-146).
+               written(how,
+                       [](auto& to) {
+                           to.branches("T");
+                           to.indirect(0x1000);
+                           to.indirect(0x2000);
+                           to.template ip<packet::tip>(0x3000);
+                       })
+                   .is(join(bytes(0x06, 0x6D, 0x00, 0x10, 0, 0, 0, 0),
+                            bytes(0x2D, 0x00, 0x20, 0x2D, 0x00, 0x30))) &&
+               written({}, [](auto& to) {
+                   to.branches("T");
+                   to.indirect(0x1000);
+               }).is(bytes(0x06, 0x6D, 0x00, 0x10, 0, 0, 0, 0));
+    });
+    CHECK_TWICE([](auto value) {  // not more than there is room for
+        auto const got = written({.defers_tips = true}, [&](auto& to) {
+            to.template ip<packet::tip>(value(uint64_t{0x1000}));
+            to.branches("N");
+            for (uint64_t i = 0; i < 8; ++i) { to.indirect(0x1100 + i); }
+            to.right = to.right && to.of.state().bytes == 7;
+            to.indirect(0x1108);
+        });
+        bool right = got.right && got.size == 7 + 1 + 9 * 3 && got.room[7] == 0x04;
+        for (unsigned i = 0; i < 9; ++i) {
+            right = right && got.room[8 + 3 * i] == 0x2D && got.room[9 + 3 * i] == i &&
+                    got.room[10 + 3 * i] == 0x11;
+        }
+        return right;
+    });
+}
+
+TEST_CASE(
+    "a CYC stands before the first packet of a cycle that may have one (GEN-211,213,214,215)") {
+    CHECK_TWICE([](auto value) {
+        return written({.cyc = value(true)},
+                       [](auto& to) {
+                           to.put(mtc_5);  // no clock has passed
+                           to.of.advance(3);
+                           to.template ip<packet::fup>(0);  // never
+                           to.put(mtc_5);
+                           to.put(mtc_5);  // the same cycle
+                           to.of.advance(30);
+                           to.of.advance(2);
+                           to.put(packet::ovf{});
+                       })
+                   .is(join(bytes(0x59, 0x05), bytes(0x7D, 0, 0, 0, 0, 0, 0),
+                            bytes(0x1B, 0x59, 0x05, 0x59, 0x05, 0x07, 0x02, 0x02, 0xF3))) &&
+               written({}, [](auto& to) {
+                   to.of.advance(3);
+                   to.put(mtc_5);
+               }).is(bytes(0x59, 0x05));
+    });
+}
+
+TEST_CASE("the CYC of a TNT tells of its first branch (GEN-216,219)") {
+    CHECK_TWICE([](auto value) {
+        return written({.cyc = value(true)},
+                       [](auto& to) {
+                           to.of.advance(2);
+                           to.branches("T");
+                           to.of.advance(4);
+                           to.branches("N");
+                           to.of.advance(5);
+                           to.put(mtc_5);
+                       })
+                   .is(bytes(0x13, 0x0C, 0x4B, 0x59, 0x05)) &&
+               written({.cyc = true, .cyc_threshold = 0}, [](auto& to) {
+                   to.of.advance(2);
+                   to.put(mtc_5);
+                   to.branches("T");  // of the same cycle
+                   to.note(to.of.flush());
+               }).is(bytes(0x13, 0x59, 0x05, 0x06));
+    });
+    CHECK_TWICE([](auto value) {  // a TIP that has a time of its own does not wait
+        return written({.defers_tips = true, .cyc = value(true)},
+                       [](auto& to) {
+                           to.branches("T");
+                           to.indirect(0x1000);
+                           to.of.advance(1);
+                           to.indirect(0x1001);
+                       })
+            .is(bytes(0x06, 0x6D, 0x00, 0x10, 0, 0, 0, 0, 0x0B, 0x2D, 0x01, 0x10));
+    });
+}
+
+TEST_CASE("below its threshold a packet has no CYC, and the clocks go on counting (GEN-212)") {
+    CHECK_TWICE([](auto value) {
+        for (unsigned thresh = 0; thresh < all_thresholds; ++thresh) {
+            writer_options const how{.cyc = true, .cyc_threshold = value(uint8_t(thresh))};
+            uint64_t const least = thresh == 0 ? 1 : uint64_t{1} << (thresh - 1);
+            auto const got = written(how, [&](auto& to) {
+                to.of.advance(least - 1);
+                to.put(mtc_5);
+                to.of.advance(1);
+                to.put(mtc_5);
+                to.put(mtc_5);
+            });
+            auto const cyc = packet::encode(packet::cyc::of(least));
+            bool const right = got.right && got.size == 6 + cyc.length && got.room[1] == 5 &&
+                               got.room[2] == cyc.bytes[0] && got.room[2 + cyc.length] == 0x59;
+            if (!right) { return false; }
+        }
+        return true;
+    });
+    CHECK_TWICE([](auto value) {  // any threshold that a byte can name
+        writer_options const how{.cyc = true, .cyc_threshold = value(uint8_t{255})};
+        return written(how,
+                       [](auto& to) {
+                           to.of.advance(~uint64_t{0} >> 1);
+                           to.put(mtc_5);
+                           to.of.advance(1);
+                           to.put(mtc_5);
+                       })
+            .is(bytes(0x59, 5, 0x07, 0x01, 0x01, 0x01, 0x01, 0x01, 0x01, 0x01, 0x01, 0x08, 0x59,
+                      5));
+    });
+}
+
+TEST_CASE("PADs keep packets from crossing a multiple of 8 bytes (PKT-166)") {
+    CHECK_TWICE([](auto value) {
+        return written({.pads = value(true), .cyc = true},
+                       [](auto& to) {
+                           to.template ip<packet::tip>(1);  // 0 to 6
+                           to.put(packet::tip{});           // 7
+                           to.put(packet::cbr{});           // 8 to 11
+                           to.put(packet::cbr{});           // 12 to 15
+                           to.put(packet::cbr{});           // 16 to 19
+                           to.of.advance(1);
+                           to.put(packet::tip::of(packet::ip_bytes::update_32, 2));  // behind a CYC
+                           to.branches("T");
+                           to.put(packet::psb{});
+                           to.put(packet::pad{});
+                       })
+            .is(join(bytes(0x6D, 1, 0, 0, 0, 0, 0, 0x0D), bytes(0x02, 0x03, 0, 0, 0x02, 0x03, 0, 0),
+                     bytes(0x02, 0x03, 0, 0, 0, 0, 0, 0), bytes(0x0B, 0x4D, 2, 0, 0, 0, 0x06, 0),
+                     test::psb, bytes(0)));
+    });
+}
+
+TEST_CASE("what a reader would not read is refused, and nothing has changed (PKT-340,344,346)") {
+    CHECK_TWICE([](auto value) {
+        outcome got;
+        byte_buffer out{got.room.bytes};
+        writer to{out};
+        bool const calm = to.put(value(packet::tnt_short{})) == rule::PKT_033 &&
+                          to.put(packet::bip{}) == rule::PKT_344 && out.size() == 0;
+        (void)to.branch(true);
+        bool const gathering = to.put(value(packet::tnt_short{})) == rule::PKT_033 &&
+                               to.put(packet::any_packet{packet::bip{}, 5}) == rule::PKT_344 &&
+                               out.size() == 0 && to.state().tnt == packet::branches{1, 1};
+        return calm && gathering && to.flush() == rule::none && out.written() == bytes(0x06);
+    });
+}
+
+TEST_CASE("branches inside a block of BIPs cannot be mistaken for one (PKT-203,344)") {
+    CHECK_TWICE([](auto value) {
+        return written({},
+                       [&](auto& to) {
+                           to.put(packet::bbp{});
+                           to.branches("N");
+                           to.note(to.of.branch(value(false)));
+                           to.note(to.of.flush());
+                           to.branches("N");
+                           to.note(to.of.flush());
+                       })
+            .is(bytes(0x02, 0x63, 0x00, 0x02, 0xA3, 0x04, 0, 0, 0, 0, 0, 0x04));
+    });
+}
+
+TEST_CASE("a sink that takes no more gets none of a call, and all of it later (PKT-347)") {
+    CHECK_TWICE([](auto value) {
+        byte_array<64> room{};
+        bool right = true;
+        for (size_t size = 0; size <= 31; ++size) {
+            byte_buffer few{room.bytes, value(size)};
+            writer to{few, {.cyc = true}};
+            (void)to.branch(true);
+            to.advance(7);
+            auto const got = to.put(psb_status{.tsc = packet::tsc{}, .fup = 0x1000});
+            bool const fits = size >= 1 + 16 + 1 + 8 + 7 + 2;
+            right = right && got == (fits ? rule::none : rule::PKT_347) && !fits &&
+                    few.size() == 0 && to.state().cycles == 7 &&
+                    to.state().tnt == packet::branches{1, 1} && to.state().bytes == 0;
+            // Less is written where there is room for it.
+            right = right && to.flush() == (size >= 1 ? rule::none : rule::PKT_347) &&
+                    to.put(packet::cbr{}) == (size >= 5 ? rule::none : rule::PKT_347) &&
+                    few.size() == (size >= 5   ? 5
+                                   : size >= 1 ? 1
+                                               : 0);
+        }
+        return right;
+    });
+}
