@@ -80,14 +80,18 @@ constexpr auto make_trace() {
         std::size_t size = 0;
     } trace;
     byte_buffer out{trace.bytes.bytes};
-    auto const put = [&](auto const& packet) { return append(out, packet) == rule::none; };
-    bool const whole = put(psb{}) && put(tsc{}.with(tsc::TSC{0x924C'2FED'C03F})) &&
-                       put(cbr{}.with(cbr::CoreBusRatio{24})) &&
-                       put(mode_exec{}.with(mode_exec::CS_L{true})) &&
-                       put(fup::of(ip_bytes::sign_48, 0x40'1000)) && put(psbend{}) &&
-                       put(tnt_short::of({.count = 4, .bits = 0b1101})) &&
-                       put(tip::compressed(0x40'2042, 0x40'1000)) && put(cyc::of(398)) &&
-                       put(mtc{}.with(mtc::CTC{0x9A})) && put(tip_pgd{});
+    bool whole = true;
+    auto const done = [&](rule broken) { whole = whole && broken == rule::none; };
+    trace::writer to{out, {.cyc = true}};
+    done(to.put(trace::psb_status{.tsc = tsc{}.with(tsc::TSC{0x924C'2FED'C03F}),
+                                  .cbr = cbr{}.with(cbr::CoreBusRatio{24}),
+                                  .mode_exec = mode_exec{}.with(mode_exec::CS_L{true}),
+                                  .fup = 0x40'1000}));
+    for (bool const taken : {true, true, false, true}) { done(to.branch(taken)); }
+    done(to.indirect(0x40'2042));  // a TNT, and a TIP with two bytes of IP
+    to.advance(398);
+    done(to.put(mtc{}.with(mtc::CTC{0x9A})));  // behind a CYC
+    done(to.put(tip_pgd{}));
     trace.size = whole ? out.size() : 0;
     return trace;
 }

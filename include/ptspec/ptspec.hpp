@@ -119,5 +119,6 @@
 #include <ptspec/engine/written.hpp>
 #include <ptspec/engine/output_state.hpp>
 #include <ptspec/engine/output.hpp>
+#include <ptspec/engine/output_sink.hpp>
 #include <ptspec/engine/explain.hpp>
 #include <ptspec/vmx/controls.hpp>

@@ -11361,6 +11361,8 @@ struct writer_options {
 /// What a writer knows between two packets.
 struct writer_state {
     static constexpr unsigned most_deferred = 8;
+    /// Room for a PSB+ in which every packet has a CYC, with PADs, behind a TNT and deferred TIPs.
+    static constexpr size_t most_bytes = 384;
 
     uint64_t last_ip = 0;
     bool has_last_ip = false;  ///< an IP was written behind the last PSB or OVF
@@ -11431,13 +11433,11 @@ namespace ptspec::trace {
 /// Packets that enter a trace together or not at all, and the writer's state behind them.
 ///
 /// Source: as `writer`.
+template <class Packets = packet::all>  // so that including this costs no more than reading it
 class packet_group {
-    /// A PSB+ in which every packet has a CYC, with PADs, behind a TNT and deferred TIPs.
-    static constexpr size_t most_bytes = 384;
-
     writer_state now_;
     writer_options const& how_;
-    byte_array<most_bytes> bytes_{};
+    byte_array<writer_state::most_bytes> bytes_{};
     size_t size_ = 0;
     rule broken_ = rule::none;
 
@@ -11445,8 +11445,9 @@ class packet_group {
     template <class Packet>
     constexpr void write(Packet const& which, bool has_cyc = false) noexcept {
         if (broken_ != rule::none) { return; }
-        auto const bytes = packet::encode(which, now_.items);
-        auto const cyc = packet::encode(packet::cyc::of(now_.cycles), now_.items);
+        auto const bytes = packet::encode<Packet, Packets>(which, now_.items);
+        auto const cyc = packet::encode<packet::cyc, Packets>(packet::cyc::of(now_.cycles),
+                                                              now_.items);
         unsigned const cyc_length = has_cyc ? cyc.length : 0;
         broken_ = bytes.broken;
         if (!bytes) { return; }
@@ -11507,7 +11508,7 @@ public:
         write(which, Packet::about.cyc_eligible == packet::answer::yes && now_.cyc_is_due(how_));
     }
     constexpr void add(packet::any_packet const& which) noexcept {
-        packet::visit([this](auto const& one) { add(one); }, which);
+        packet::visit<Packets>([this](auto const& one) { this->add(one); }, which);
     }
     /// A packet with an IP, in the form that is left to the writer.
     template <class Packet>
@@ -11540,7 +11541,7 @@ public:
             return;
         }
         auto const add_if = [this](auto const& which) {
-            if (which.is_there) { add(which.value); }
+            if (which.is_there) { this->add(which.value); }
         };
         add(packet::psb{});
         add_if(status.tsc);
@@ -11577,7 +11578,7 @@ concept packet_sink = requires(Sink& to, byte_view bytes) {
 /// Errors: what `encode` refuses; PKT-135 a TMA without TSC; PKT-347 the sink takes no more.
 /// Source: SDM vol. 3, "Trace Packets and Data Types"; PKT-030..064, PKT-134, PKT-135, PKT-275,
 ///         PKT-340..347, GEN-120..125, GEN-145..147, GEN-170..174, GEN-210..218, GEN-229.
-template <packet_sink Sink>
+template <packet_sink Sink, class Packets = packet::all>
 class writer {
 public:
     /// The sink is borrowed, and has to outlive this.
@@ -11591,42 +11592,42 @@ public:
             now_.tnt = {now_.tnt.count + 1, now_.tnt.bits << 1 | uint64_t{taken}};
             return rule::none;
         }
-        return together([&](packet_group& all) { all.branch(taken); });
+        return together([&](packet_group<Packets>& all) { all.branch(taken); });
     }
     /// The target of an indirect branch, which may be deferred.
     [[nodiscard]] constexpr auto indirect(uint64_t ip) noexcept -> rule {
-        return together([&](packet_group& all) { all.defer(ip); });
+        return together([&](packet_group<Packets>& all) { all.defer(ip); });
     }
     /// A packet with an IP, in the form that the options tell. It is never deferred.
     template <class Packet>
         requires derived_from<Packet, packet::ip_packet<Packet>>
     [[nodiscard]] constexpr auto put_ip(uint64_t ip) noexcept -> rule {
         if (is_calm()) { return put(Packet::of(now_.form_of(ip, how_.ips), ip)); }
-        return together([&](packet_group& all) { all.template add_ip<Packet>(ip); });
+        return together([&](packet_group<Packets>& all) { all.template add_ip<Packet>(ip); });
     }
     /// A packet as it is.
     template <packet::packet_type Packet>
     [[nodiscard]] constexpr auto put(Packet const& which) noexcept -> rule {
         bool const eligible = Packet::about.cyc_eligible == packet::answer::yes;
         if (!is_calm() || (eligible && now_.cyc_is_due(how_))) {
-            return together([&](packet_group& all) { all.add(which); });
+            return together([&](packet_group<Packets>& all) { all.add(which); });
         }
-        auto const bytes = packet::encode(which, now_.items);
+        auto const bytes = packet::encode<Packet, Packets>(which, now_.items);
         if (!bytes) { return bytes.broken; }
         if (!to_.append(bytes)) { return rule::PKT_347; }
         now_.step_over(which, bytes.length);
         return rule::none;
     }
     [[nodiscard]] constexpr auto put(packet::any_packet const& which) noexcept -> rule {
-        return packet::visit([this](auto const& one) { return this->put(one); }, which);
+        return packet::visit<Packets>([this](auto const& one) { return this->put(one); }, which);
     }
     /// A PSB+: PSB, the status in the order in which it is listed, PSBEND.
     [[nodiscard]] constexpr auto put(psb_status const& status) noexcept -> rule {
-        return together([&](packet_group& all) { all.add(status); });
+        return together([&](packet_group<Packets>& all) { all.add(status); });
     }
     /// Ends the TNT that is being filled, and lets go of the TIPs that wait for it.
     [[nodiscard]] constexpr auto flush() noexcept -> rule {
-        return together([](packet_group& all) { all.flush(); });
+        return together([](packet_group<Packets>& all) { all.flush(); });
     }
 
     /// Core clocks pass.
@@ -11644,7 +11645,7 @@ private:
     [[gnu::noinline]]  // so that it is not in the way of single packets
     constexpr auto
     together(Add const& add) noexcept -> rule {
-        packet_group all{now_, how_};
+        packet_group<Packets> all{now_, how_};
         add(all);
         if (all.broken() != rule::none) { return all.broken(); }
         if (!all.bytes().empty() && !to_.append(all.bytes())) { return rule::PKT_347; }
@@ -11942,7 +11943,7 @@ public:
         how_ = how;
         of_ = {of.max_phys_addr(), of.has_topa_of_many_entries()};
         asks_ = !of_.many_entries || !how.restricted.is_empty();
-        not_plain_ = of_.many_entries ? topa::bits_of_no_region(of_.width) | marks : ~uint64_t{0};
+        not_plain_ = topa::bits_of_no_region(of_.width) | marks;
         keeps_pmi_ = of.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::INJECTPSBPMI>() &&
                      now.ctl.get<ctl::InjectPsbPmiOnEnable>();
         if (!now.status.get<access::ia32_rtit_status::TriggerEn>()) { return {}; }
@@ -12194,6 +12195,70 @@ private:
         phase_ = phase::at_entry;
         done.why_not_all = settle(now, memory);
     }
+};
+
+}  // namespace ptspec::engine
+
+// ---- ptspec/engine/output_sink.hpp ----
+
+namespace ptspec::engine {
+
+/// Output as the sink of a `trace::writer`. Bytes that a failing port did not take are kept, and go
+/// out before any others.
+///
+/// Errors: `append` is false, and takes nothing, while the port goes on failing, and for more than
+///         `most_bytes` at once. `fault` tells what is in the way.
+/// Source: OUT-001, PKT-347, PRG-180.
+template <memory_port Memory>
+class output_sink {
+public:
+    /// As many as a writer appends at once.
+    static constexpr size_t most_bytes = trace::writer_state::most_bytes;
+
+    /// All of them are borrowed, and have to outlive this.
+    constexpr output_sink(output& to, access::msr_state& now, Memory& memory) noexcept
+        : to_{to}, now_{now}, memory_{memory} {}
+
+    [[nodiscard]] constexpr auto append(byte_view bytes) noexcept -> bool {
+        if (bytes.size() > most_bytes || resume()) { return false; }
+        keep(bytes.from(write(bytes)));
+        return true;
+    }
+    /// Tries again what a port did not let happen.
+    constexpr auto resume() noexcept -> port_fault {
+        if (!fault()) { return {}; }
+        if (count_ == 0) {  // all bytes are out, and the next entry could not be read
+            last_ = {.why_not_all = to_.resume(now_, memory_)};
+        } else {
+            auto const all = byte_view{kept_}.first(count_);
+            keep(all.from(write(all)));
+        }
+        return fault();
+    }
+    /// What is in the way, where something is.
+    [[nodiscard]] constexpr auto fault() const noexcept -> port_fault { return last_.why_not_all; }
+    /// How many bytes are kept.
+    [[nodiscard]] constexpr auto kept() const noexcept -> size_t { return count_; }
+    /// What became of the bytes of the last write: of the last `append` or `resume`.
+    [[nodiscard]] constexpr auto last() const noexcept -> written const& { return last_; }
+
+private:
+    constexpr auto write(byte_view bytes) noexcept -> size_t {
+        last_ = to_.write(now_, memory_, bytes);
+        return last_.taken;
+    }
+    /// Keeps bytes, which may be some of those that are kept.
+    constexpr void keep(byte_view bytes) noexcept {
+        for (size_t i = 0; i < bytes.size(); ++i) { kept_.bytes[i] = bytes[i]; }
+        count_ = bytes.size();
+    }
+
+    output& to_;
+    access::msr_state& now_;
+    Memory& memory_;
+    byte_array<most_bytes> kept_{};
+    size_t count_ = 0;
+    written last_{};
 };
 
 }  // namespace ptspec::engine

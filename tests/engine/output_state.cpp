@@ -137,6 +137,25 @@ TEST_CASE("a region that is filled at once ends where its memory does (OUT-053)"
     }
 }
 
+TEST_CASE("a table in two pieces of memory is read as one (OUT-053,055)") {
+    for (uint64_t const cut : {8U, 16U, 24U, 32U}) {
+        for (uint64_t const offset : {0x0U, 0x1U, 0xFFFU}) {
+            for (size_t const first : {size_t{0x1000}, size_t{0x2000}, size_t{0x2800}}) {
+                for (auto const& entries : {course{.entries = {X, Z | size_8K, Y, A | END}},
+                                            course{.entries = {Z | size_8K, X, Y, A | END}},
+                                            course{.entries = {Y, X, Z | size_8K, A | END}}}) {
+                    course what = entries;
+                    what.offset = offset;
+                    what.writes[0] = first - static_cast<size_t>(offset);
+                    what.writes[1] = 0x1000;
+                    what.writes[2] = 0x1801;
+                    CHECK_MESSAGE(is_the_same(what, cut), cut, " ", offset, " ", first);
+                }
+            }
+        }
+    }
+}
+
 TEST_CASE("bytes that go over the next entry are there when it is read (OUT-070)") {
     // A region over its own table. The entry behind turns from Y into Z, in one of its bytes.
     auto const body = [](auto value, uint64_t from, size_t first_write, uint64_t index = 0) {

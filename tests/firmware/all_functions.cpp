@@ -862,6 +862,38 @@ auto fw_vm_entry(capabilities const& of, vmx::controls& set, uint64_t host) noex
     return broken;
 }
 
+// -------------------------------------------------------------------------------- writing
+
+using buffer_writer = trace::writer<byte_buffer>;
+
+static auto first_of(rule one, rule other) noexcept -> rule {
+    return one != rule::none ? one : other;
+}
+
+auto fw_writer_size() noexcept -> size_t {
+    return sizeof(buffer_writer) + sizeof(trace::packet_group<>);
+}
+auto fw_writer_branches(byte_buffer& out, trace::writer_options const& how, uint64_t bits,
+                        unsigned count, uint64_t cycles) noexcept -> rule {
+    buffer_writer to{out, how};
+    rule broken = rule::none;
+    for (unsigned i = 0; i < count; ++i) {
+        to.advance(cycles);
+        broken = first_of(broken, to.branch((bits >> i & 1) != 0));
+    }
+    return first_of(broken, to.flush());
+}
+auto fw_writer_ips(buffer_writer& to, uint64_t ip) noexcept -> rule {
+    return first_of(to.indirect(ip), to.put_ip<packet::fup>(ip + to.state().last_ip));
+}
+auto fw_writer_packets(buffer_writer& to, packet::any_packet const& any,
+                       packet::mtc const& mtc) noexcept -> rule {
+    return first_of(to.put(any), to.put(mtc));
+}
+auto fw_writer_psb_plus(buffer_writer& to, trace::psb_status const& status) noexcept -> rule {
+    return to.put(status);
+}
+
 // -------------------------------------------------------------------------------- engine
 
 auto fw_output_size() noexcept -> size_t { return sizeof(engine::output); }
@@ -883,6 +915,14 @@ void fw_output_sync(engine::output const& out, msr_state& now) noexcept { out.sy
 auto fw_output_stop(engine::output& out, msr_state& now) noexcept -> rule {
     out.stop(now);
     return out.why();
+}
+auto fw_output_sink(engine::output& out, msr_state& now, hooked_memory& memory, bool taken,
+                    port_fault& fault) noexcept -> rule {
+    engine::output_sink sink{out, now, memory};
+    trace::writer to{sink};
+    rule const broken = to.branch(taken);
+    fault = sink.resume();
+    return first_of(broken, to.put_ip<packet::tip>(sink.last().stored + sink.kept()));
 }
 auto fw_output_without_windows(capabilities const& of, msr_state& now, memory_model<256>& memory,
                                uint8_t const* data, size_t size, engine::written& done) noexcept

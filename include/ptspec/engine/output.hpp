@@ -41,7 +41,7 @@ public:
         how_ = how;
         of_ = {of.max_phys_addr(), of.has_topa_of_many_entries()};
         asks_ = !of_.many_entries || !how.restricted.is_empty();
-        not_plain_ = of_.many_entries ? topa::bits_of_no_region(of_.width) | marks : ~uint64_t{0};
+        not_plain_ = topa::bits_of_no_region(of_.width) | marks;
         keeps_pmi_ = of.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::INJECTPSBPMI>() &&
                      now.ctl.get<ctl::InjectPsbPmiOnEnable>();
         if (!now.status.get<access::ia32_rtit_status::TriggerEn>()) { return {}; }

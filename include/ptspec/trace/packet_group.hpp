@@ -8,13 +8,11 @@ namespace ptspec::trace {
 /// Packets that enter a trace together or not at all, and the writer's state behind them.
 ///
 /// Source: as `writer`.
+template <class Packets = packet::all>  // so that including this costs no more than reading it
 class packet_group {
-    /// A PSB+ in which every packet has a CYC, with PADs, behind a TNT and deferred TIPs.
-    static constexpr size_t most_bytes = 384;
-
     writer_state now_;
     writer_options const& how_;
-    byte_array<most_bytes> bytes_{};
+    byte_array<writer_state::most_bytes> bytes_{};
     size_t size_ = 0;
     rule broken_ = rule::none;
 
@@ -22,8 +20,9 @@ class packet_group {
     template <class Packet>
     constexpr void write(Packet const& which, bool has_cyc = false) noexcept {
         if (broken_ != rule::none) { return; }
-        auto const bytes = packet::encode(which, now_.items);
-        auto const cyc = packet::encode(packet::cyc::of(now_.cycles), now_.items);
+        auto const bytes = packet::encode<Packet, Packets>(which, now_.items);
+        auto const cyc = packet::encode<packet::cyc, Packets>(packet::cyc::of(now_.cycles),
+                                                              now_.items);
         unsigned const cyc_length = has_cyc ? cyc.length : 0;
         broken_ = bytes.broken;
         if (!bytes) { return; }
@@ -84,7 +83,7 @@ public:
         write(which, Packet::about.cyc_eligible == packet::answer::yes && now_.cyc_is_due(how_));
     }
     constexpr void add(packet::any_packet const& which) noexcept {
-        packet::visit([this](auto const& one) { add(one); }, which);
+        packet::visit<Packets>([this](auto const& one) { this->add(one); }, which);
     }
     /// A packet with an IP, in the form that is left to the writer.
     template <class Packet>
@@ -117,7 +116,7 @@ public:
             return;
         }
         auto const add_if = [this](auto const& which) {
-            if (which.is_there) { add(which.value); }
+            if (which.is_there) { this->add(which.value); }
         };
         add(packet::psb{});
         add_if(status.tsc);

@@ -21,7 +21,7 @@ concept packet_sink = requires(Sink& to, byte_view bytes) {
 /// Errors: what `encode` refuses; PKT-135 a TMA without TSC; PKT-347 the sink takes no more.
 /// Source: SDM vol. 3, "Trace Packets and Data Types"; PKT-030..064, PKT-134, PKT-135, PKT-275,
 ///         PKT-340..347, GEN-120..125, GEN-145..147, GEN-170..174, GEN-210..218, GEN-229.
-template <packet_sink Sink>
+template <packet_sink Sink, class Packets = packet::all>
 class writer {
 public:
     /// The sink is borrowed, and has to outlive this.
@@ -35,42 +35,42 @@ public:
             now_.tnt = {now_.tnt.count + 1, now_.tnt.bits << 1 | uint64_t{taken}};
             return rule::none;
         }
-        return together([&](packet_group& all) { all.branch(taken); });
+        return together([&](packet_group<Packets>& all) { all.branch(taken); });
     }
     /// The target of an indirect branch, which may be deferred.
     [[nodiscard]] constexpr auto indirect(uint64_t ip) noexcept -> rule {
-        return together([&](packet_group& all) { all.defer(ip); });
+        return together([&](packet_group<Packets>& all) { all.defer(ip); });
     }
     /// A packet with an IP, in the form that the options tell. It is never deferred.
     template <class Packet>
         requires derived_from<Packet, packet::ip_packet<Packet>>
     [[nodiscard]] constexpr auto put_ip(uint64_t ip) noexcept -> rule {
         if (is_calm()) { return put(Packet::of(now_.form_of(ip, how_.ips), ip)); }
-        return together([&](packet_group& all) { all.template add_ip<Packet>(ip); });
+        return together([&](packet_group<Packets>& all) { all.template add_ip<Packet>(ip); });
     }
     /// A packet as it is.
     template <packet::packet_type Packet>
     [[nodiscard]] constexpr auto put(Packet const& which) noexcept -> rule {
         bool const eligible = Packet::about.cyc_eligible == packet::answer::yes;
         if (!is_calm() || (eligible && now_.cyc_is_due(how_))) {
-            return together([&](packet_group& all) { all.add(which); });
+            return together([&](packet_group<Packets>& all) { all.add(which); });
         }
-        auto const bytes = packet::encode(which, now_.items);
+        auto const bytes = packet::encode<Packet, Packets>(which, now_.items);
         if (!bytes) { return bytes.broken; }
         if (!to_.append(bytes)) { return rule::PKT_347; }
         now_.step_over(which, bytes.length);
         return rule::none;
     }
     [[nodiscard]] constexpr auto put(packet::any_packet const& which) noexcept -> rule {
-        return packet::visit([this](auto const& one) { return this->put(one); }, which);
+        return packet::visit<Packets>([this](auto const& one) { return this->put(one); }, which);
     }
     /// A PSB+: PSB, the status in the order in which it is listed, PSBEND.
     [[nodiscard]] constexpr auto put(psb_status const& status) noexcept -> rule {
-        return together([&](packet_group& all) { all.add(status); });
+        return together([&](packet_group<Packets>& all) { all.add(status); });
     }
     /// Ends the TNT that is being filled, and lets go of the TIPs that wait for it.
     [[nodiscard]] constexpr auto flush() noexcept -> rule {
-        return together([](packet_group& all) { all.flush(); });
+        return together([](packet_group<Packets>& all) { all.flush(); });
     }
 
     /// Core clocks pass.
@@ -88,7 +88,7 @@ private:
     [[gnu::noinline]]  // so that it is not in the way of single packets
     constexpr auto
     together(Add const& add) noexcept -> rule {
-        packet_group all{now_, how_};
+        packet_group<Packets> all{now_, how_};
         add(all);
         if (all.broken() != rule::none) { return all.broken(); }
         if (!all.bytes().empty() && !to_.append(all.bytes())) { return rule::PKT_347; }

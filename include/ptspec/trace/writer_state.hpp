@@ -30,6 +30,8 @@ struct writer_options {
 /// What a writer knows between two packets.
 struct writer_state {
     static constexpr unsigned most_deferred = 8;
+    /// Room for a PSB+ in which every packet has a CYC, with PADs, behind a TNT and deferred TIPs.
+    static constexpr size_t most_bytes = 384;
 
     uint64_t last_ip = 0;
     bool has_last_ip = false;  ///< an IP was written behind the last PSB or OVF
