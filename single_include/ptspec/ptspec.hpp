@@ -375,7 +375,8 @@ enum class rule : uint16_t {
 };
 
 /// One sentence that says what the rule demands.
-[[nodiscard]] constexpr auto sentence_of(rule which) noexcept -> text {
+template <same_as<rule> Rule = rule>
+[[nodiscard]] constexpr auto sentence_of(Rule which) noexcept -> text {
     switch (which) {
         case rule::none: return "no rule is broken";
         case rule::REG_001: return "a processor without Intel PT has no IA32_RTIT MSR";
@@ -5760,7 +5761,8 @@ struct xsaves_result {
 /// holds: TraceEn gets its old value back.
 ///
 /// Source: SDM vol. 1, "Operation of XSAVES"; REG-141, REG-142.
-[[nodiscard]] constexpr auto xsaves(capabilities const& of, msr_state const& now) noexcept
+template <same_as<capabilities> Capabilities = capabilities>
+[[nodiscard]] constexpr auto xsaves(Capabilities const& of, msr_state const& now) noexcept
     -> xsaves_result {
     using area = xsave_pt_state;
     auto const left = detail::disabled(now);
@@ -5821,7 +5823,8 @@ struct xrstors_result {
 
 namespace detail {
 
-constexpr auto refused(msr_state const& now, rule why) noexcept -> effect {
+template <same_as<msr_state> State = msr_state>
+constexpr auto refused(State const& now, rule why) noexcept -> effect {
     return {.outcome = {answer::gp, why}, .state = now};
 }
 
@@ -5829,7 +5832,8 @@ constexpr auto refused(msr_state const& now, rule why) noexcept -> effect {
 /// passed over.
 ///
 /// Source: REG-144.
-constexpr auto rule_against(capabilities const& of, msr_state const& now, uint32_t index,
+template <same_as<capabilities> Capabilities = capabilities>
+constexpr auto rule_against(Capabilities const& of, msr_state const& now, uint32_t index,
                             uint64_t value, policy const& how) noexcept -> rule {
     auto const absent = rule_of_absence(of, index);
     if (absent != rule::none) { return value == 0 ? rule::none : absent; }
@@ -5844,7 +5848,8 @@ constexpr auto rule_against(capabilities const& of, msr_state const& now, uint32
 /// Errors: REG-143 while TraceEn is 1; REG-144 for a quadword that is refused, or reserved bytes
 ///         that are not 0. Then no MSR changes (a processor may have loaded some; TraceEn is 0).
 /// Source: SDM vol. 1, "Operation of XRSTORS"; REG-143..145.
-[[nodiscard]] constexpr auto xrstors(capabilities const& of, msr_state const& now,
+template <same_as<capabilities> Capabilities = capabilities>
+[[nodiscard]] constexpr auto xrstors(Capabilities const& of, msr_state const& now,
                                      xsave_pt_state const& image, context const& code = {},
                                      policy const& how = {}) noexcept -> xrstors_result {
     if (now.ctl.get<ia32_rtit_ctl::TraceEn>()) { return {detail::refused(now, rule::REG_143)}; }
@@ -5999,7 +6004,8 @@ inline constexpr size_t image_size = detail::image_head + 8 * (detail::image_msr
 ///        Then 8 bytes for each MSR: CTL, STATUS, OUTPUT_BASE, OUTPUT_MASK_PTRS, CR3_MATCH, ADDR0_A
 ///        to ADDR3_B, IA32_XSS, IA32_PERF_GLOBAL_STATUS, IA32_DEBUGCTL. Then 8 bytes of flags: 1 in
 ///        VMX operation, 2 in SMM, 4 the TraceEn that the SMI saved. All numbers are little-endian.
-[[nodiscard]] constexpr auto save(msr_state const& now) noexcept -> byte_array<image_size> {
+template <same_as<msr_state> State = msr_state>
+[[nodiscard]] constexpr auto save(State const& now) noexcept -> byte_array<image_size> {
     byte_array<image_size> image;
     uint8_t* to = image.data();
     store_le64(to, detail::image_magic);
@@ -6034,7 +6040,8 @@ constexpr auto refused_value(rule broken, uint32_t index) noexcept -> load_resul
 /// The rule by which a processor cannot hold a value, whatever it is doing.
 ///
 /// Source: REG-012..015, REG-024..044, REG-052..055, REG-070..076, REG-140, REG-204.
-constexpr auto rule_against_holding(capabilities const& of, uint32_t index, uint64_t value) noexcept
+template <same_as<capabilities> Capabilities = capabilities>
+constexpr auto rule_against_holding(Capabilities const& of, uint32_t index, uint64_t value) noexcept
     -> rule {
     if (auto const absent = rule_of_absence(of, index); absent != rule::none) {
         return value == value_of(msr_state{}, index) ? rule::none : absent;
@@ -6056,7 +6063,8 @@ constexpr auto rule_against_holding(capabilities const& of, uint32_t index, uint
 ///         this processor; TriggerEn that does not follow from the other bits by REG-056; a trace
 ///         that goes on in VMX operation where it cannot by REG-121.
 /// Source: REG-056, REG-121, and the rules of `find_broken_rules`.
-[[nodiscard]] constexpr auto load(capabilities const& of, byte_view image) noexcept -> load_result {
+template <same_as<capabilities> Capabilities = capabilities>
+[[nodiscard]] constexpr auto load(Capabilities const& of, byte_view image) noexcept -> load_result {
     if (image.size() < 8) { return {image_error::truncated}; }
     if (load_le64(image.data()) != detail::image_magic) { return {image_error::not_an_image}; }
     if (image.size() < detail::image_head) { return {image_error::truncated}; }
@@ -12453,7 +12461,8 @@ constexpr void find_broken_rules(capabilities const& of, controls const& set, ia
 /// The first rule by which VM entry fails over the controls of Intel PT.
 ///
 /// Source: REG-129, REG-130, REG-132.
-[[nodiscard]] constexpr auto broken_rule(capabilities const& of, controls const& set,
+template <same_as<capabilities> Capabilities = capabilities>
+[[nodiscard]] constexpr auto broken_rule(Capabilities const& of, controls const& set,
                                          ia32_rtit_ctl host) noexcept -> rule {
     first_rule first;
     find_broken_rules(of, set, host, first);
@@ -12464,7 +12473,8 @@ constexpr void find_broken_rules(capabilities const& of, controls const& set, ia
 /// not have all that it takes: then a guest has to be told that there is no Intel PT.
 ///
 /// Source: REG-125..129.
-[[nodiscard]] constexpr auto with_guest_pt(capabilities const& of, controls set) noexcept
+template <same_as<capabilities> Capabilities = capabilities>
+[[nodiscard]] constexpr auto with_guest_pt(Capabilities const& of, controls set) noexcept
     -> controls {
     bool const whole = of.vmx() == cpu::vmx_support::whole && set.enable_ept;
     set.secondary = set.secondary.with(reg::vmcs_secondary_proc_ctls::PTUsesGuestPhysAddr{whole});

@@ -41,7 +41,8 @@ struct xsaves_result {
 /// holds: TraceEn gets its old value back.
 ///
 /// Source: SDM vol. 1, "Operation of XSAVES"; REG-141, REG-142.
-[[nodiscard]] constexpr auto xsaves(capabilities const& of, msr_state const& now) noexcept
+template <same_as<capabilities> Capabilities = capabilities>
+[[nodiscard]] constexpr auto xsaves(Capabilities const& of, msr_state const& now) noexcept
     -> xsaves_result {
     using area = xsave_pt_state;
     auto const left = detail::disabled(now);
@@ -102,7 +103,8 @@ struct xrstors_result {
 
 namespace detail {
 
-constexpr auto refused(msr_state const& now, rule why) noexcept -> effect {
+template <same_as<msr_state> State = msr_state>
+constexpr auto refused(State const& now, rule why) noexcept -> effect {
     return {.outcome = {answer::gp, why}, .state = now};
 }
 
@@ -110,7 +112,8 @@ constexpr auto refused(msr_state const& now, rule why) noexcept -> effect {
 /// passed over.
 ///
 /// Source: REG-144.
-constexpr auto rule_against(capabilities const& of, msr_state const& now, uint32_t index,
+template <same_as<capabilities> Capabilities = capabilities>
+constexpr auto rule_against(Capabilities const& of, msr_state const& now, uint32_t index,
                             uint64_t value, policy const& how) noexcept -> rule {
     auto const absent = rule_of_absence(of, index);
     if (absent != rule::none) { return value == 0 ? rule::none : absent; }
@@ -125,7 +128,8 @@ constexpr auto rule_against(capabilities const& of, msr_state const& now, uint32
 /// Errors: REG-143 while TraceEn is 1; REG-144 for a quadword that is refused, or reserved bytes
 ///         that are not 0. Then no MSR changes (a processor may have loaded some; TraceEn is 0).
 /// Source: SDM vol. 1, "Operation of XRSTORS"; REG-143..145.
-[[nodiscard]] constexpr auto xrstors(capabilities const& of, msr_state const& now,
+template <same_as<capabilities> Capabilities = capabilities>
+[[nodiscard]] constexpr auto xrstors(Capabilities const& of, msr_state const& now,
                                      xsave_pt_state const& image, context const& code = {},
                                      policy const& how = {}) noexcept -> xrstors_result {
     if (now.ctl.get<ia32_rtit_ctl::TraceEn>()) { return {detail::refused(now, rule::REG_143)}; }

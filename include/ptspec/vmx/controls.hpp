@@ -57,7 +57,8 @@ constexpr void find_broken_rules(capabilities const& of, controls const& set, ia
 /// The first rule by which VM entry fails over the controls of Intel PT.
 ///
 /// Source: REG-129, REG-130, REG-132.
-[[nodiscard]] constexpr auto broken_rule(capabilities const& of, controls const& set,
+template <same_as<capabilities> Capabilities = capabilities>
+[[nodiscard]] constexpr auto broken_rule(Capabilities const& of, controls const& set,
                                          ia32_rtit_ctl host) noexcept -> rule {
     first_rule first;
     find_broken_rules(of, set, host, first);
@@ -68,7 +69,8 @@ constexpr void find_broken_rules(capabilities const& of, controls const& set, ia
 /// not have all that it takes: then a guest has to be told that there is no Intel PT.
 ///
 /// Source: REG-125..129.
-[[nodiscard]] constexpr auto with_guest_pt(capabilities const& of, controls set) noexcept
+template <same_as<capabilities> Capabilities = capabilities>
+[[nodiscard]] constexpr auto with_guest_pt(Capabilities const& of, controls set) noexcept
     -> controls {
     bool const whole = of.vmx() == cpu::vmx_support::whole && set.enable_ept;
     set.secondary = set.secondary.with(reg::vmcs_secondary_proc_ctls::PTUsesGuestPhysAddr{whole});
