@@ -350,7 +350,7 @@ TEST_CASE("random chains break the rules that they break on paper (OUT-056,060..
             for (uint64_t i = 0; i <= regions; ++i) {
                 uint64_t const size = below(3) == 0 ? below(16) : 0;
                 uint64_t word = (below(limit) >> (12 + size)) << (12 + size) | size << 6;
-                if (i == regions) { word = bases[below(bases.size())] | 1; }
+                if (i == regions) { word = bases[static_cast<size_t>(below(bases.size()))] | 1; }
                 if (below(12) == 0) { word ^= uint64_t{1} << below(64); }
                 if (below(30) == 0) { word = random(); }
                 if (below(30) == 0) { word |= 0x10; }

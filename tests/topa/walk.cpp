@@ -953,8 +953,8 @@ TEST_CASE("ways through random tables are those of a walk on paper (OUT-053..055
             memory.put(table + 8 * regions, end);
             places.push_back({table, static_cast<uint32_t>(regions), 0});
         }
-        position const from = places[below(places.size())];
-        position to = places[below(places.size())];
+        position const from = places[static_cast<size_t>(below(places.size()))];
+        position to = places[static_cast<size_t>(below(places.size()))];
         if (below(4) == 0) { to = {from.table, from.index, static_cast<uint32_t>(below(4096))}; }
         uint64_t const most = below(4) == 0 ? below(6) : 100;
 
