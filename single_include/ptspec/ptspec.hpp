@@ -11381,6 +11381,10 @@ struct writer_state {
     unsigned deferred_count = 0;
     uint64_t deferred[most_deferred] = {};  ///< TIPs, in their order
 
+    /// Takes note of a branch, which is younger than all that are gathered.
+    constexpr void gather(bool taken) noexcept {
+        tnt = {tnt.count + 1, tnt.bits << 1 | uint64_t{taken}};
+    }
     /// Takes note of a packet that was written.
     template <packet::packet_type Packet>
     constexpr void step_over(Packet const& which, unsigned length) noexcept {
@@ -11530,7 +11534,7 @@ public:
             write(packet::cyc::of(now_.cycles));
             now_.cycles = 0;
         }
-        now_.tnt = {now_.tnt.count + 1, now_.tnt.bits << 1 | uint64_t{taken}};
+        now_.gather(taken);
         if (now_.tnt.count >= how_.most_branches()) { flush(); }
     }
     /// A TIP that may wait for the TNT that is being filled.
@@ -11597,7 +11601,7 @@ public:
     [[nodiscard]] constexpr auto branch(bool taken) noexcept -> rule {
         bool const begins = now_.tnt.count == 0;
         if (now_.tnt.count + 1 < how_.most_branches() && !(begins && now_.cyc_is_due(how_))) {
-            now_.tnt = {now_.tnt.count + 1, now_.tnt.bits << 1 | uint64_t{taken}};
+            now_.gather(taken);
             return rule::none;
         }
         return together([&](packet_group<Packets>& all) { all.branch(taken); });

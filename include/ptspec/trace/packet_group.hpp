@@ -97,7 +97,7 @@ public:
             write(packet::cyc::of(now_.cycles));
             now_.cycles = 0;
         }
-        now_.tnt = {now_.tnt.count + 1, now_.tnt.bits << 1 | uint64_t{taken}};
+        now_.gather(taken);
         if (now_.tnt.count >= how_.most_branches()) { flush(); }
     }
     /// A TIP that may wait for the TNT that is being filled.

@@ -32,7 +32,7 @@ public:
     [[nodiscard]] constexpr auto branch(bool taken) noexcept -> rule {
         bool const begins = now_.tnt.count == 0;
         if (now_.tnt.count + 1 < how_.most_branches() && !(begins && now_.cyc_is_due(how_))) {
-            now_.tnt = {now_.tnt.count + 1, now_.tnt.bits << 1 | uint64_t{taken}};
+            now_.gather(taken);
             return rule::none;
         }
         return together([&](packet_group<Packets>& all) { all.branch(taken); });

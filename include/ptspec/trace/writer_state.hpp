@@ -42,6 +42,10 @@ struct writer_state {
     unsigned deferred_count = 0;
     uint64_t deferred[most_deferred] = {};  ///< TIPs, in their order
 
+    /// Takes note of a branch, which is younger than all that are gathered.
+    constexpr void gather(bool taken) noexcept {
+        tnt = {tnt.count + 1, tnt.bits << 1 | uint64_t{taken}};
+    }
     /// Takes note of a packet that was written.
     template <packet::packet_type Packet>
     constexpr void step_over(Packet const& which, unsigned length) noexcept {
