@@ -94,16 +94,6 @@ inline void print_written(session& in, engine::written const& what) {
             (in_memory ? at : ""));
 }
 
-inline void add(engine::written& to, engine::written const& more) {
-    to.stored += more.stored;
-    to.lost += more.lost;
-    to.pmis += more.pmis;
-    if (!more.had_address) { return; }
-    if (!to.had_address) { to.first = more.first; }
-    to.last = more.last;
-    to.had_address = true;
-}
-
 inline void write_trace(session& in, words& given) {
     static constexpr std::uint8_t pads[0x1'0000] = {};
     constexpr std::uint64_t most = 0x1'0000'0000;
@@ -114,12 +104,12 @@ inline void write_trace(session& in, words& given) {
     in.psb_due = in.psb_due && count == 0;
     while (count != 0) {
         auto const piece = static_cast<std::size_t>(std::min<std::uint64_t>(count, sizeof(pads)));
-        add(done, in.output.write(in.now, in.memory, byte_view{pads, piece}));
+        done += in.output.write(in.now, in.memory, byte_view{pads, piece});
         count -= piece;
     }
     in.output.sync(in.now);
     in.pmi_pending = in.pmi_pending || done.pmis != 0;
-    add(in.total, done);
+    in.total += done;
     print_written(in, done);
 }
 

@@ -23,7 +23,7 @@ struct host_region {
 class host_memory {
 public:
     constexpr host_memory(host_region const* regions, size_t count) noexcept
-        : regions_{count != 0 ? regions : &none}, count_{count} {
+        : first_{count != 0 ? regions : &none}, end_{count != 0 ? regions + count : &none + 1} {
         for (size_t i = 1; i < count; ++i) {
             auto const& before = regions[i - 1];
             by_address_ = by_address_ && regions[i].base >= before.base &&
@@ -63,33 +63,38 @@ private:
     /// region of the last time and the one behind it are good guesses.
     [[gnu::always_inline]]  // so that a good guess costs no call
     [[nodiscard]] constexpr auto
-    find(uint64_t address, size_t& guess) const noexcept -> byte_window {
-        if (!holds(guess, address)) {
-            size_t const next = guess + 1 < count_ ? guess + 1 : 0;
-            size_t const found = holds(next, address) ? next : search(address);
-            if (found == count_) { return {}; }
+    find(uint64_t address, host_region const*& guess) const noexcept -> byte_window {
+        host_region const* found = guess;
+        uint64_t offset = address - found->base;
+        if (offset >= found->size) {
+            ++found;
+            if (found == end_) { found = first_; }
+            offset = address - found->base;
+            if (offset >= found->size) {
+                found = search(address);
+                offset = address - found->base;
+                if (offset >= found->size) { return {}; }
+            }
             guess = found;
         }
-        auto const& one = regions_[guess];
-        uint64_t const offset = address - one.base;
-        return {one.bytes + offset, one.size - offset};
+        return {found->bytes + offset, found->size - offset};
     }
-    /// The region of an address, or `count_`.
+    /// The only region that may hold an address.
     [[gnu::noinline]]  // so that it is not in the way of good guesses
     [[nodiscard]] constexpr auto
-    search(uint64_t address) const noexcept -> size_t {
+    search(uint64_t address) const noexcept -> host_region const* {
         if (!by_address_) {
-            size_t i = 0;
-            while (i < count_ && !holds(i, address)) { ++i; }
-            return i;
+            host_region const* one = first_;
+            while (one + 1 != end_ && address - one->base >= one->size) { ++one; }
+            return one;
         }
-        size_t first = 0;
-        for (size_t count = count_; count > 1;) {
+        host_region const* first = first_;
+        for (size_t count = static_cast<size_t>(end_ - first_); count > 1;) {
             size_t const half = count / 2;
-            first = regions_[first + half].base <= address ? first + half : first;
+            first = first[half].base <= address ? first + half : first;
             count -= half;
         }
-        return holds(first, address) ? first : count_;
+        return first;
     }
     /// Eight bytes that do not lie in one region.
     [[nodiscard]] constexpr auto load_from_several(uint64_t address) noexcept -> port_value {
@@ -101,17 +106,13 @@ private:
         }
         return {true, value};
     }
-    [[nodiscard]] constexpr auto holds(size_t region, uint64_t address) const noexcept -> bool {
-        return address - regions_[region].base < regions_[region].size;
-    }
-
     static constexpr host_region none{};  // to be looked at where there is no region
 
-    host_region const* regions_;
-    size_t count_;
+    host_region const* first_;
+    host_region const* end_;
+    host_region const* read_ = first_;     ///< the region that was read last
+    host_region const* written_ = first_;  ///< the region that was written last
     bool by_address_ = true;
-    size_t read_ = 0;     ///< the region that was read last
-    size_t written_ = 0;  ///< the region that was written last
 };
 
 static_assert(mapped_memory_port<host_memory>);

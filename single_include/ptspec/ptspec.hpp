@@ -1492,7 +1492,7 @@ struct host_region {
 class host_memory {
 public:
     constexpr host_memory(host_region const* regions, size_t count) noexcept
-        : regions_{count != 0 ? regions : &none}, count_{count} {
+        : first_{count != 0 ? regions : &none}, end_{count != 0 ? regions + count : &none + 1} {
         for (size_t i = 1; i < count; ++i) {
             auto const& before = regions[i - 1];
             by_address_ = by_address_ && regions[i].base >= before.base &&
@@ -1532,33 +1532,38 @@ private:
     /// region of the last time and the one behind it are good guesses.
     [[gnu::always_inline]]  // so that a good guess costs no call
     [[nodiscard]] constexpr auto
-    find(uint64_t address, size_t& guess) const noexcept -> byte_window {
-        if (!holds(guess, address)) {
-            size_t const next = guess + 1 < count_ ? guess + 1 : 0;
-            size_t const found = holds(next, address) ? next : search(address);
-            if (found == count_) { return {}; }
+    find(uint64_t address, host_region const*& guess) const noexcept -> byte_window {
+        host_region const* found = guess;
+        uint64_t offset = address - found->base;
+        if (offset >= found->size) {
+            ++found;
+            if (found == end_) { found = first_; }
+            offset = address - found->base;
+            if (offset >= found->size) {
+                found = search(address);
+                offset = address - found->base;
+                if (offset >= found->size) { return {}; }
+            }
             guess = found;
         }
-        auto const& one = regions_[guess];
-        uint64_t const offset = address - one.base;
-        return {one.bytes + offset, one.size - offset};
+        return {found->bytes + offset, found->size - offset};
     }
-    /// The region of an address, or `count_`.
+    /// The only region that may hold an address.
     [[gnu::noinline]]  // so that it is not in the way of good guesses
     [[nodiscard]] constexpr auto
-    search(uint64_t address) const noexcept -> size_t {
+    search(uint64_t address) const noexcept -> host_region const* {
         if (!by_address_) {
-            size_t i = 0;
-            while (i < count_ && !holds(i, address)) { ++i; }
-            return i;
+            host_region const* one = first_;
+            while (one + 1 != end_ && address - one->base >= one->size) { ++one; }
+            return one;
         }
-        size_t first = 0;
-        for (size_t count = count_; count > 1;) {
+        host_region const* first = first_;
+        for (size_t count = static_cast<size_t>(end_ - first_); count > 1;) {
             size_t const half = count / 2;
-            first = regions_[first + half].base <= address ? first + half : first;
+            first = first[half].base <= address ? first + half : first;
             count -= half;
         }
-        return holds(first, address) ? first : count_;
+        return first;
     }
     /// Eight bytes that do not lie in one region.
     [[nodiscard]] constexpr auto load_from_several(uint64_t address) noexcept -> port_value {
@@ -1570,17 +1575,13 @@ private:
         }
         return {true, value};
     }
-    [[nodiscard]] constexpr auto holds(size_t region, uint64_t address) const noexcept -> bool {
-        return address - regions_[region].base < regions_[region].size;
-    }
-
     static constexpr host_region none{};  // to be looked at where there is no region
 
-    host_region const* regions_;
-    size_t count_;
+    host_region const* first_;
+    host_region const* end_;
+    host_region const* read_ = first_;     ///< the region that was read last
+    host_region const* written_ = first_;  ///< the region that was written last
     bool by_address_ = true;
-    size_t read_ = 0;     ///< the region that was read last
-    size_t written_ = 0;  ///< the region that was written last
 };
 
 static_assert(mapped_memory_port<host_memory>);
@@ -6502,13 +6503,6 @@ constexpr void find_broken_rules(entry which, place at, limits of, Found&& found
     if (of.many_entries) { return; }
     if (!end && at.index != 0) { found(rule::OUT_067); }
     if (end && which.get<entry::Base>() != at.table) { found(rule::OUT_068); }
-}
-
-/// The bits that no region has, whatever its size: END, and those that are reserved.
-///
-/// Source: OUT-060, OUT-063.
-[[nodiscard]] constexpr auto bits_of_no_region(max_phys_addr width) noexcept -> uint64_t {
-    return entry::reserved_mask(width.bits) | entry{}.with(entry::END{true}).raw;
 }
 
 /// The first rule, by number, that an entry breaks at its place in a table.
@@ -11712,13 +11706,31 @@ struct written {
 
     constexpr explicit operator bool() const noexcept { return !why_not_all; }
 
-    /// Counts bytes, at least one, that were taken, and stored from an address on.
-    constexpr void count_stored(uint64_t address, uint64_t count) noexcept {
-        first = had_address ? first : address;
-        last = address + count - 1;
+    /// Counts bytes, at least one, that were taken, and stored from one address to another.
+    constexpr void count_stored(uint64_t from, uint64_t to, uint64_t count) noexcept {
+        first = had_address ? first : from;
+        last = to;
         had_address = true;
         stored += count;
         taken += static_cast<size_t>(count);
+    }
+    /// Counts bytes, at least one, that were taken, and stored in a row.
+    constexpr void count_stored(uint64_t from, uint64_t count) noexcept {
+        count_stored(from, from + count - 1, count);
+    }
+    /// Adds what became of the bytes that came next. What is in the way is what was in theirs.
+    constexpr auto operator+=(written const& next) noexcept -> written& {
+        taken += next.taken;
+        stored += next.stored;
+        lost += next.lost;
+        pmis += next.pmis;
+        if (next.had_address) {
+            first = had_address ? first : next.first;
+            last = next.last;
+            had_address = true;
+        }
+        why_not_all = next.why_not_all;
+        return *this;
     }
     friend constexpr auto operator==(written const&, written const&) -> bool = default;
 };
@@ -11751,8 +11763,8 @@ public:
     constexpr void stop(access::msr_state& now) noexcept {
         sync(now);
         phase_ = phase::off;
-        room_ = 0;
-        in_place_ = nullptr;
+        run_.room = 0;
+        run_.in_place = nullptr;
         fills_ = false;
     }
 
@@ -11769,50 +11781,55 @@ protected:
     static constexpr uint64_t marks =
         topa::entry{}.with(topa::entry::INT{true}, topa::entry::STOP{true}).raw;
 
-    // A region is cut into runs: stretches in which nothing has to be decided. `room_` is 0 unless
-    // there is one, and else what is left of it; `in_place_` is where its next byte goes, or null
-    // when its bytes go through the port, to a fabric, or nowhere.
-    uint64_t room_ = 0;
-    uint8_t* in_place_ = nullptr;
-    uint64_t run_end_ = 0;  ///< the address behind the run
-    topa::entry current_{};
+    /// A stretch of a region in which nothing has to be decided.
+    struct run {
+        uint64_t room = 0;            ///< what is left of it: 0 when there is none
+        uint8_t* in_place = nullptr;  ///< where its next byte goes; null: through the port, to a
+                                      ///< fabric, or nowhere
+        uint64_t end = 0;             ///< the address behind it
+        topa::entry region{};
+        uint8_t const* next_entry = nullptr;  ///< the first of the entries ahead
+    };
+
     // The entries ahead are those behind the current one that can be read without further
-    // questions. Filling regions moves on only what stands up to `next_entry_`; `catch_up` does the
-    // rest, once for all that were filled.
-    uint8_t const* next_entry_ = nullptr;
-    uint8_t const* caught_up_ = nullptr;  ///< what `next_entry_` was at the last `catch_up`
+    // questions. Filling regions moves on only `run_`; `catch_up` does the rest, once for all that
+    // were filled.
+    run run_{};
+    uint8_t const* caught_up_ = nullptr;  ///< what `next_entry` was at the last `catch_up`
     uint8_t const* end_ahead_ = nullptr;
     topa::position at_{};          ///< its offset only while there is no run
     uint64_t base_ = 0;            ///< of the region
     uint64_t size_ = 0;            ///< of the region
+    uint64_t same_ = 0;            ///< the bits that the next entry has to share to be filled, too
     uint64_t pmi_at_ = no_offset;  ///< the offset at which an interrupt comes before the end
     topa::limits of_{};
     output_options how_{};
     cpu::output_scheme scheme_ = cpu::output_scheme::single_range;
     phase phase_ = phase::off;
-    uint64_t not_plain_ = 0;  ///< the bits of entries that are not to be filled and left at once
-    bool asks_ = false;       ///< interrupts may come early, or memory may be restricted
+    bool asks_ = false;   ///< interrupts may come early, or memory may be restricted
     bool fills_ = false;  ///< the run goes to the end of a region after which nothing has to happen
     bool drops_ = false;  ///< the run lies in restricted memory
     bool keeps_pmi_ = false;
     rule why_ = rule::none;
 
     [[nodiscard]] constexpr auto offset() const noexcept -> uint32_t {
-        return room_ == 0 ? at_.offset : static_cast<uint32_t>(store_address() - region_base());
+        return run_.room == 0 ? at_.offset : static_cast<uint32_t>(store_address() - region_base());
     }
     [[nodiscard]] constexpr auto store_address() const noexcept -> uint64_t {
-        return run_end_ - room_;
+        return run_.end - run_.room;
     }
 
     /// True when the rest of the region can be filled in place, and nothing happens then but that
-    /// the next entry follows. Bytes that go over that entry have to be there before it is read.
+    /// the next entry follows.
     [[nodiscard]] constexpr auto can_fill() const noexcept -> bool {
-        if (__builtin_is_constant_evaluated() || !fills_ || next_entry_ == end_ahead_) {
-            return false;
-        }
-        uint64_t const distance = reinterpret_cast<uintptr_t>(next_entry_) -
-                                  reinterpret_cast<uintptr_t>(in_place_) + sizeof(topa::entry);
-        return distance >= room_ + sizeof(topa::entry);
+        return !__builtin_is_constant_evaluated() && fills_ && is_next_apart(run_);
+    }
+    /// There is an entry ahead, and filling the region does not change it: bytes that go over an
+    /// entry have to be there before it is read.
+    [[nodiscard]] auto is_next_apart(run const& now) const noexcept -> bool {
+        uint64_t const distance = reinterpret_cast<uintptr_t>(now.next_entry) -
+                                  reinterpret_cast<uintptr_t>(now.in_place) + sizeof(topa::entry);
+        return now.next_entry != end_ahead_ && distance >= now.room + sizeof(topa::entry);
     }
 
     /// Finds out how many entries behind the current one can be read without further questions:
@@ -11833,32 +11850,49 @@ protected:
             see_ahead(table.first + sizeof(topa::entry), bytes / sizeof(topa::entry) - 1);
         }
     }
+    /// Moves a run that will be full on to the region of the next entry. False, and no change, where
+    /// there is more to do about that entry: where it differs from the current one, which is right
+    /// and has no marks, in more than the address of its region.
+    template <memory_port Memory>
+    [[gnu::always_inline]]  // so that a filled region costs no call
+    constexpr auto
+    move_on(run& from, Memory& memory, topa::entry next) const noexcept -> bool {
+        using topa::entry;
+        if constexpr (mapped_memory_port<Memory>) {
+            if (((next.raw ^ from.region.raw) & same_) != 0) { return false; }
+            uint64_t const base = next.get<entry::Base>();
+            byte_window const here = memory.window(base);
+            if (here.size < size_) { return false; }
+            from = {size_, here.first, base + size_, next, from.next_entry + sizeof(entry)};
+            return true;
+        }
+        return false;
+    }
     constexpr void see_ahead(uint8_t const* first, uint64_t count) noexcept {
-        next_entry_ = first;
+        run_.next_entry = first;
         caught_up_ = first;
         end_ahead_ = first + count * sizeof(topa::entry);
     }
     /// How many regions were filled since `catch_up`.
     [[nodiscard]] constexpr auto filled() const noexcept -> uint32_t {
-        return static_cast<uint32_t>(static_cast<size_t>(next_entry_ - caught_up_) /
+        return static_cast<uint32_t>(static_cast<size_t>(run_.next_entry - caught_up_) /
                                      sizeof(topa::entry));
     }
     [[nodiscard]] constexpr auto region_base() const noexcept -> uint64_t {
-        return filled() == 0 ? base_ : current_.get<topa::entry::Base>();
+        return filled() == 0 ? base_ : run_.region.get<topa::entry::Base>();
     }
     constexpr void catch_up() noexcept {
         if (filled() == 0) { return; }
         at_.index += filled();
         base_ = region_base();
-        size_ = topa::bytes_in(current_.get<topa::entry::Size>());
-        caught_up_ = next_entry_;
+        caught_up_ = run_.next_entry;
     }
 
     /// Stores less than there is room for.
     constexpr void put_in_place(byte_view bytes) noexcept {
-        copy_bytes(in_place_, bytes.data(), bytes.size());
-        in_place_ += bytes.size();
-        room_ -= bytes.size();
+        copy_bytes(run_.in_place, bytes.data(), bytes.size());
+        run_.in_place += bytes.size();
+        run_.room -= bytes.size();
     }
 
     /// Stores bytes of the run, or drops them.
@@ -11866,8 +11900,8 @@ protected:
     constexpr void put(Memory& memory, byte_view bytes, written& done) noexcept {
         uint64_t const address = store_address();
         size_t count = bytes.size();
-        if (in_place_ != nullptr) {
-            copy_bytes(in_place_, bytes.data(), count);  // the whole run: less is put_in_place
+        if (run_.in_place != nullptr) {
+            copy_bytes(run_.in_place, bytes.data(), count);  // the whole run: less is put_in_place
         } else if (!drops_) {
             count = memory.store(address, bytes);
             if (count < bytes.size()) { done.why_not_all = {true, address + count}; }
@@ -11877,7 +11911,7 @@ protected:
             done.stored -= count;
             done.lost += count;
         }
-        room_ -= count;
+        run_.room -= count;
     }
 
     /// Sends bytes to the fabric.
@@ -11955,7 +11989,6 @@ public:
         how_ = how;
         of_ = {of.max_phys_addr(), of.has_topa_of_many_entries()};
         asks_ = !of_.many_entries || !how.restricted.is_empty();
-        not_plain_ = topa::bits_of_no_region(of_.width) | marks;
         keeps_pmi_ = of.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::INJECTPSBPMI>() &&
                      now.ctl.get<ctl::InjectPsbPmiOnEnable>();
         if (!now.status.get<access::ia32_rtit_status::TriggerEn>()) { return {}; }
@@ -11975,11 +12008,12 @@ public:
     constexpr auto
     write(access::msr_state& now, Memory& memory, byte_view bytes) noexcept -> written {
         size_t const count = bytes.size();
-        bool const fits = count - 1 < room_ && in_place_ != nullptr;  // not where there are none
-        if (!fits || (count == room_ && !can_fill())) { return write_on(now, memory, bytes); }
+        bool const fits = count - 1 < run_.room &&
+                          run_.in_place != nullptr;  // not where there are none
+        if (!fits || (count == run_.room && !can_fill())) { return write_on(now, memory, bytes); }
         written done;
         done.count_stored(store_address(), count);
-        if (count < room_) {
+        if (count < run_.room) {
             put_in_place(bytes);
         } else {
             done.why_not_all = fill(now, memory, bytes.data());
@@ -12025,9 +12059,10 @@ private:
     [[gnu::always_inline]]  // so that `fill` calls nothing
     constexpr void
     begin_region(access::msr_state& now, Memory& memory, topa::entry which) noexcept {
-        current_ = which;
+        run_.region = which;
         base_ = which.get<topa::entry::Base>();
         size_ = topa::bytes_in(which.get<topa::entry::Size>());
+        same_ = ~(low_bits(of_.width.bits) & ~(size_ - 1));
         bool const early = which.get<topa::entry::INT>() && !of_.many_entries;
         uint64_t const lead = how_.pmi_lead_bytes < size_ ? how_.pmi_lead_bytes : size_ - 1;
         pmi_at_ = early ? size_ - lead : no_offset;
@@ -12053,18 +12088,18 @@ private:
             if (kind.last - address < left) { left = kind.last - address + 1; }
             drops_ = kind.restricted;
         }
-        in_place_ = nullptr;
+        run_.in_place = nullptr;
         if constexpr (mapped_memory_port<Memory>) {
             if (!drops_) {
                 byte_window const here = memory.window(address);
-                in_place_ = here.first;
-                if (in_place_ != nullptr && here.size < left) { left = here.size; }
+                run_.in_place = here.first;
+                if (run_.in_place != nullptr && here.size < left) { left = here.size; }
             }
         }
-        run_end_ = address + left;
-        room_ = left;
-        fills_ = in_place_ != nullptr && !asks_ && from + left == size_ &&
-                 (current_.raw & marks) == 0;
+        run_.end = address + left;
+        run_.room = left;
+        fills_ = run_.in_place != nullptr && !asks_ && from + left == size_ &&
+                 (run_.region.raw & marks) == 0;
     }
 
     // --------------------------------------------------------------------------- bytes
@@ -12077,9 +12112,9 @@ private:
         written done;
         while (done.taken < bytes.size() && !done.why_not_all) {
             byte_view const rest = bytes.from(done.taken);
-            if (rest.size() >= room_ && can_fill()) {
+            if (rest.size() >= run_.room && can_fill()) {
                 fill_all(now, memory, rest, done);
-            } else if (rest.size() < room_ && in_place_ != nullptr) {
+            } else if (rest.size() < run_.room && run_.in_place != nullptr) {
                 done.count_stored(store_address(), rest.size());
                 put_in_place(rest);
             } else {
@@ -12089,23 +12124,40 @@ private:
         return done;
     }
 
-    /// Fills as many regions as there are bytes for, at least one.
+    /// Fills as many regions as there are bytes for, at least one, and stores the rest where nothing
+    /// else comes first. The run is a local, which the bytes that are copied cannot change: so a
+    /// compiler keeps it in registers.
     template <memory_port Memory>
-    constexpr void fill_all(access::msr_state& now, Memory& memory, byte_view bytes,
-                            written& done) noexcept {
+    [[gnu::noinline]]  // so that it has all of them
+    constexpr void
+    fill_all(access::msr_state& now, Memory& memory, byte_view bytes, written& done) noexcept {
         uint8_t const* from = bytes.data();
-        size_t left = bytes.size();
+        uint8_t const* const end = from + bytes.size();
         uint64_t const first = store_address();
         uint64_t last = 0;
+        run here = run_;
         do {
-            size_t const count = static_cast<size_t>(room_);
-            last = run_end_ - 1;
-            done.why_not_all = fill(now, memory, from);
+            uint8_t* const to = here.in_place;
+            size_t const count = static_cast<size_t>(here.room);
+            last = here.end - 1;
+            topa::entry const next{load_le64(here.next_entry)};
+            if (!move_on(here, memory, next)) {
+                run_ = here;
+                done.why_not_all = fill_last(now, memory, from, next);
+                from += count;
+                return done.count_stored(first, last, static_cast<size_t>(from - bytes.data()));
+            }
+            copy_bytes(to, from, count);
             from += count;
-            left -= count;
-        } while (left >= room_ && can_fill() && !done.why_not_all);
-        done.count_stored(first, bytes.size() - left);
-        done.last = last;
+        } while (static_cast<size_t>(end - from) >= here.room && is_next_apart(here));
+        size_t const rest = static_cast<size_t>(end - from);
+        run_ = here;
+        if (rest != 0 && rest < here.room) {
+            put_in_place({from, rest});
+            from = end;
+            last = store_address() - 1;
+        }
+        done.count_stored(first, last, static_cast<size_t>(from - bytes.data()));
     }
 
     /// Does with bytes, at least one, whatever comes first.
@@ -12122,55 +12174,38 @@ private:
         } else if (scheme_ == cpu::output_scheme::fabric) {
             send(memory, bytes, done);
         } else {
-            size_t const most = bytes.size() < room_ ? bytes.size() : static_cast<size_t>(room_);
+            size_t const most = bytes.size() < run_.room ? bytes.size()
+                                                         : static_cast<size_t>(run_.room);
             put(memory, bytes.first(most), done);
-            if (room_ == 0) { turn(now, memory, done); }
+            if (run_.room == 0) { turn(now, memory, done); }
         }
     }
 
-    /// Fills the rest of the region: what trace in bulk comes down to. The next place is found
-    /// before the bytes are copied, so that a processor does both at once.
+    /// Fills the rest of the region. The next place is found before the bytes are copied, so that a
+    /// processor does both at once.
     template <memory_port Memory>
     [[gnu::always_inline]]  // so that a filled region costs no call
     constexpr auto
     fill(access::msr_state& now, Memory& memory, uint8_t const* from) noexcept -> port_fault {
-        using topa::entry;
-        size_t const count = static_cast<size_t>(room_);
-        uint8_t* const to = in_place_;
-        entry const next{load_le64(next_entry_)};
-        uint64_t const size = topa::bytes_in(next.get<entry::Size>());
-        if constexpr (mapped_memory_port<Memory>) {
-            // Those bits, and the ones of Base that lie below its alignment.
-            uint64_t const unwanted = not_plain_ |
-                                      (size - topa::bytes_in(topa::region_size::size_4K));
-            if ((next.raw & unwanted) == 0) {
-                uint64_t const base = next.get<entry::Base>();
-                byte_window const here = memory.window(base);
-                if (here.size >= size) {
-                    next_entry_ += sizeof(entry);
-                    current_ = next;
-                    in_place_ = here.first;
-                    room_ = size;
-                    run_end_ = base + size;
-                    copy_bytes(to, from, count);
-                    return {};
-                }
-            }
-        }
-        return fill_last(now, memory, from, next);
+        run const full = run_;
+        topa::entry const next{load_le64(full.next_entry)};
+        if (!move_on(run_, memory, next)) { return fill_last(now, memory, from, next); }
+        copy_bytes(full.in_place, from, static_cast<size_t>(full.room));
+        return {};
     }
+
     /// Fills the rest of the region, and begins the next as one of which nothing is known yet.
     template <memory_port Memory>
     [[gnu::noinline]]  // so that it is not in the way of `fill`
     constexpr auto
     fill_last(access::msr_state& now, Memory& memory, uint8_t const* from,
               topa::entry next) noexcept -> port_fault {
-        copy_bytes(in_place_, from, static_cast<size_t>(room_));
-        room_ = 0;
+        copy_bytes(run_.in_place, from, static_cast<size_t>(run_.room));
+        run_.room = 0;
         catch_up();
         at_ = topa::behind(at_);
-        next_entry_ += sizeof(topa::entry);
-        caught_up_ = next_entry_;
+        run_.next_entry += sizeof(topa::entry);
+        caught_up_ = run_.next_entry;
         rule const broken = topa::broken_rule(next, {at_.table, at_.index}, of_);
         if (broken != rule::none) {
             fail(now, broken);
@@ -12188,16 +12223,16 @@ private:
     template <memory_port Memory>
     constexpr void turn(access::msr_state& now, Memory& memory, written& done) noexcept {
         using topa::entry;
-        uint64_t const reached = run_end_ - base_;
+        uint64_t const reached = run_.end - base_;
         at_.offset = static_cast<uint32_t>(reached);
-        bool const rings = of_.many_entries ? current_.get<entry::INT>() && reached == size_
+        bool const rings = of_.many_entries ? run_.region.get<entry::INT>() && reached == size_
                                             : reached == pmi_at_;
         if (reached < size_) {
             if (rings) { raise(now, memory, done); }
             return begin_run(now, memory, reached);
         }
         if (scheme_ == cpu::output_scheme::single_range) { return begin_run(now, memory, 0); }
-        if (current_.get<entry::STOP>()) {
+        if (run_.region.get<entry::STOP>()) {
             end(now, rule::OUT_080);
             now.status = now.status.with(access::ia32_rtit_status::Stopped{true});
         }

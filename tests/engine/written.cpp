@@ -70,3 +70,30 @@ TEST_CASE(
                written{.taken = 3, .stored = 3, .first = 0, .last = 0x1001, .had_address = true};
     });
 }
+
+TEST_CASE("two writes in a row are as one, and what stopped the last is still in the way") {
+    CHECK_TWICE([](auto value) {
+        auto sum = value(written{.taken = 1, .stored = 2, .lost = 3, .pmis = 4});
+        sum += value(written{.taken = 16, .stored = 32, .lost = 48, .pmis = 64});
+        return sum == written{.taken = 17, .stored = 34, .lost = 51, .pmis = 68};
+    });
+    CHECK_TWICE([](auto value) {
+        written const nowhere{.first = 7, .last = 7};  // addresses that are none
+        written const one{.first = 0x1000, .last = 0x1FFF, .had_address = true};
+        written const two{.first = 0x4000, .last = 0x4003, .had_address = true};
+        auto first = value(nowhere);
+        first += one;
+        auto both = first;
+        both += value(nowhere);
+        both += two;
+        return first.first == 0x1000 && first.last == 0x1FFF && first.had_address &&
+               both.first == 0x1000 && both.last == 0x4003 && both.had_address;
+    });
+    CHECK_TWICE([](auto value) {
+        auto sum = value(written{.why_not_all = {true, 0x1000}});
+        sum += value(written{});
+        bool const free = static_cast<bool>(sum);
+        sum += value(written{.why_not_all = {true, 0x2000}});
+        return free && sum.why_not_all == port_fault{true, 0x2000};
+    });
+}

@@ -276,9 +276,6 @@ auto fw_same_places(topa::place const& a, topa::place const& b, topa::limits con
                     topa::limits const& d) noexcept -> bool {
     return a == b && c == d;
 }
-auto fw_bits_of_no_region(unsigned width) noexcept -> uint64_t {
-    return topa::bits_of_no_region({width});
-}
 auto fw_link(uint64_t next) noexcept -> uint64_t { return topa::link_to(next).raw; }
 auto fw_entry_for(topa::region const& which) noexcept -> uint64_t {
     return topa::entry_for(which).raw + topa::bytes_in(which.size);
@@ -930,6 +927,9 @@ auto fw_output_without_windows(capabilities const& of, msr_state& now, memory_mo
     engine::output out;
     if (!out.start(of, now, memory)) { done = out.write(now, memory, {data, size}); }
     return out.why();
+}
+auto fw_add_writes(engine::written& to, engine::written const& next) noexcept -> uint64_t {
+    return (to += next).stored;
 }
 auto fw_same_writes(engine::written const& one, engine::written const& two) noexcept -> bool {
     return one == two;

@@ -170,16 +170,7 @@ struct tracer {
     }
     constexpr auto write(byte_view bytes) -> engine::written {
         auto const done = out.write(now, memory, bytes);
-        sum.taken += done.taken;
-        sum.stored += done.stored;
-        sum.lost += done.lost;
-        sum.pmis += done.pmis;
-        if (done.had_address) {
-            if (!sum.had_address) { sum.first = done.first; }
-            sum.last = done.last;
-            sum.had_address = true;
-        }
-        sum.why_not_all = done.why_not_all;
+        sum += done;
         return done;
     }
     constexpr void resume() { fault = out.resume(now, memory); }

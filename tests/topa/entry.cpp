@@ -265,22 +265,6 @@ TEST_CASE("a table does not begin with END (OUT-066)") {
     });
 }
 
-TEST_CASE("no region has END, a reserved bit or one beyond MAXPHYADDR (OUT-060,063)") {
-    CHECK_TWICE([](auto value) {
-        return bits_of_no_region(value(max_phys_addr{36})) == 0xFFFF'FFF0'0000'0C2B &&
-               bits_of_no_region(value(max_phys_addr{39})) == 0xFFFF'FF80'0000'0C2B &&
-               bits_of_no_region(value(max_phys_addr{52})) == 0xFFF0'0000'0000'0C2B;
-    });
-    CHECK_TWICE([](auto value) {  // and of 4 KB it may have every other
-        for (unsigned bit = 0; bit < 64; ++bit) {
-            uint64_t const word = value(uint64_t{1}) << bit;
-            bool const bad = bit == 0 || verdict(word & ~uint64_t{0x3C0}, 0) != rule::none;
-            if (bad != ((bits_of_no_region(max_phys_addr{39}) & word) != 0)) { return false; }
-        }
-        return true;
-    });
-}
-
 TEST_CASE("of several broken rules the one with the lowest number is told") {
     CHECK_TWICE([](auto value) {
         return verdict(value(uint64_t{0x8000'0000'0000'1842}), 0) == rule::OUT_060 &&

@@ -41,7 +41,6 @@ public:
         how_ = how;
         of_ = {of.max_phys_addr(), of.has_topa_of_many_entries()};
         asks_ = !of_.many_entries || !how.restricted.is_empty();
-        not_plain_ = topa::bits_of_no_region(of_.width) | marks;
         keeps_pmi_ = of.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::INJECTPSBPMI>() &&
                      now.ctl.get<ctl::InjectPsbPmiOnEnable>();
         if (!now.status.get<access::ia32_rtit_status::TriggerEn>()) { return {}; }
@@ -61,11 +60,12 @@ public:
     constexpr auto
     write(access::msr_state& now, Memory& memory, byte_view bytes) noexcept -> written {
         size_t const count = bytes.size();
-        bool const fits = count - 1 < room_ && in_place_ != nullptr;  // not where there are none
-        if (!fits || (count == room_ && !can_fill())) { return write_on(now, memory, bytes); }
+        bool const fits = count - 1 < run_.room &&
+                          run_.in_place != nullptr;  // not where there are none
+        if (!fits || (count == run_.room && !can_fill())) { return write_on(now, memory, bytes); }
         written done;
         done.count_stored(store_address(), count);
-        if (count < room_) {
+        if (count < run_.room) {
             put_in_place(bytes);
         } else {
             done.why_not_all = fill(now, memory, bytes.data());
@@ -111,9 +111,10 @@ private:
     [[gnu::always_inline]]  // so that `fill` calls nothing
     constexpr void
     begin_region(access::msr_state& now, Memory& memory, topa::entry which) noexcept {
-        current_ = which;
+        run_.region = which;
         base_ = which.get<topa::entry::Base>();
         size_ = topa::bytes_in(which.get<topa::entry::Size>());
+        same_ = ~(low_bits(of_.width.bits) & ~(size_ - 1));
         bool const early = which.get<topa::entry::INT>() && !of_.many_entries;
         uint64_t const lead = how_.pmi_lead_bytes < size_ ? how_.pmi_lead_bytes : size_ - 1;
         pmi_at_ = early ? size_ - lead : no_offset;
@@ -139,18 +140,18 @@ private:
             if (kind.last - address < left) { left = kind.last - address + 1; }
             drops_ = kind.restricted;
         }
-        in_place_ = nullptr;
+        run_.in_place = nullptr;
         if constexpr (mapped_memory_port<Memory>) {
             if (!drops_) {
                 byte_window const here = memory.window(address);
-                in_place_ = here.first;
-                if (in_place_ != nullptr && here.size < left) { left = here.size; }
+                run_.in_place = here.first;
+                if (run_.in_place != nullptr && here.size < left) { left = here.size; }
             }
         }
-        run_end_ = address + left;
-        room_ = left;
-        fills_ = in_place_ != nullptr && !asks_ && from + left == size_ &&
-                 (current_.raw & marks) == 0;
+        run_.end = address + left;
+        run_.room = left;
+        fills_ = run_.in_place != nullptr && !asks_ && from + left == size_ &&
+                 (run_.region.raw & marks) == 0;
     }
 
     // --------------------------------------------------------------------------- bytes
@@ -163,9 +164,9 @@ private:
         written done;
         while (done.taken < bytes.size() && !done.why_not_all) {
             byte_view const rest = bytes.from(done.taken);
-            if (rest.size() >= room_ && can_fill()) {
+            if (rest.size() >= run_.room && can_fill()) {
                 fill_all(now, memory, rest, done);
-            } else if (rest.size() < room_ && in_place_ != nullptr) {
+            } else if (rest.size() < run_.room && run_.in_place != nullptr) {
                 done.count_stored(store_address(), rest.size());
                 put_in_place(rest);
             } else {
@@ -175,23 +176,40 @@ private:
         return done;
     }
 
-    /// Fills as many regions as there are bytes for, at least one.
+    /// Fills as many regions as there are bytes for, at least one, and stores the rest where nothing
+    /// else comes first. The run is a local, which the bytes that are copied cannot change: so a
+    /// compiler keeps it in registers.
     template <memory_port Memory>
-    constexpr void fill_all(access::msr_state& now, Memory& memory, byte_view bytes,
-                            written& done) noexcept {
+    [[gnu::noinline]]  // so that it has all of them
+    constexpr void
+    fill_all(access::msr_state& now, Memory& memory, byte_view bytes, written& done) noexcept {
         uint8_t const* from = bytes.data();
-        size_t left = bytes.size();
+        uint8_t const* const end = from + bytes.size();
         uint64_t const first = store_address();
         uint64_t last = 0;
+        run here = run_;
         do {
-            size_t const count = static_cast<size_t>(room_);
-            last = run_end_ - 1;
-            done.why_not_all = fill(now, memory, from);
+            uint8_t* const to = here.in_place;
+            size_t const count = static_cast<size_t>(here.room);
+            last = here.end - 1;
+            topa::entry const next{load_le64(here.next_entry)};
+            if (!move_on(here, memory, next)) {
+                run_ = here;
+                done.why_not_all = fill_last(now, memory, from, next);
+                from += count;
+                return done.count_stored(first, last, static_cast<size_t>(from - bytes.data()));
+            }
+            copy_bytes(to, from, count);
             from += count;
-            left -= count;
-        } while (left >= room_ && can_fill() && !done.why_not_all);
-        done.count_stored(first, bytes.size() - left);
-        done.last = last;
+        } while (static_cast<size_t>(end - from) >= here.room && is_next_apart(here));
+        size_t const rest = static_cast<size_t>(end - from);
+        run_ = here;
+        if (rest != 0 && rest < here.room) {
+            put_in_place({from, rest});
+            from = end;
+            last = store_address() - 1;
+        }
+        done.count_stored(first, last, static_cast<size_t>(from - bytes.data()));
     }
 
     /// Does with bytes, at least one, whatever comes first.
@@ -208,55 +226,38 @@ private:
         } else if (scheme_ == cpu::output_scheme::fabric) {
             send(memory, bytes, done);
         } else {
-            size_t const most = bytes.size() < room_ ? bytes.size() : static_cast<size_t>(room_);
+            size_t const most = bytes.size() < run_.room ? bytes.size()
+                                                         : static_cast<size_t>(run_.room);
             put(memory, bytes.first(most), done);
-            if (room_ == 0) { turn(now, memory, done); }
+            if (run_.room == 0) { turn(now, memory, done); }
         }
     }
 
-    /// Fills the rest of the region: what trace in bulk comes down to. The next place is found
-    /// before the bytes are copied, so that a processor does both at once.
+    /// Fills the rest of the region. The next place is found before the bytes are copied, so that a
+    /// processor does both at once.
     template <memory_port Memory>
     [[gnu::always_inline]]  // so that a filled region costs no call
     constexpr auto
     fill(access::msr_state& now, Memory& memory, uint8_t const* from) noexcept -> port_fault {
-        using topa::entry;
-        size_t const count = static_cast<size_t>(room_);
-        uint8_t* const to = in_place_;
-        entry const next{load_le64(next_entry_)};
-        uint64_t const size = topa::bytes_in(next.get<entry::Size>());
-        if constexpr (mapped_memory_port<Memory>) {
-            // Those bits, and the ones of Base that lie below its alignment.
-            uint64_t const unwanted = not_plain_ |
-                                      (size - topa::bytes_in(topa::region_size::size_4K));
-            if ((next.raw & unwanted) == 0) {
-                uint64_t const base = next.get<entry::Base>();
-                byte_window const here = memory.window(base);
-                if (here.size >= size) {
-                    next_entry_ += sizeof(entry);
-                    current_ = next;
-                    in_place_ = here.first;
-                    room_ = size;
-                    run_end_ = base + size;
-                    copy_bytes(to, from, count);
-                    return {};
-                }
-            }
-        }
-        return fill_last(now, memory, from, next);
+        run const full = run_;
+        topa::entry const next{load_le64(full.next_entry)};
+        if (!move_on(run_, memory, next)) { return fill_last(now, memory, from, next); }
+        copy_bytes(full.in_place, from, static_cast<size_t>(full.room));
+        return {};
     }
+
     /// Fills the rest of the region, and begins the next as one of which nothing is known yet.
     template <memory_port Memory>
     [[gnu::noinline]]  // so that it is not in the way of `fill`
     constexpr auto
     fill_last(access::msr_state& now, Memory& memory, uint8_t const* from,
               topa::entry next) noexcept -> port_fault {
-        copy_bytes(in_place_, from, static_cast<size_t>(room_));
-        room_ = 0;
+        copy_bytes(run_.in_place, from, static_cast<size_t>(run_.room));
+        run_.room = 0;
         catch_up();
         at_ = topa::behind(at_);
-        next_entry_ += sizeof(topa::entry);
-        caught_up_ = next_entry_;
+        run_.next_entry += sizeof(topa::entry);
+        caught_up_ = run_.next_entry;
         rule const broken = topa::broken_rule(next, {at_.table, at_.index}, of_);
         if (broken != rule::none) {
             fail(now, broken);
@@ -274,16 +275,16 @@ private:
     template <memory_port Memory>
     constexpr void turn(access::msr_state& now, Memory& memory, written& done) noexcept {
         using topa::entry;
-        uint64_t const reached = run_end_ - base_;
+        uint64_t const reached = run_.end - base_;
         at_.offset = static_cast<uint32_t>(reached);
-        bool const rings = of_.many_entries ? current_.get<entry::INT>() && reached == size_
+        bool const rings = of_.many_entries ? run_.region.get<entry::INT>() && reached == size_
                                             : reached == pmi_at_;
         if (reached < size_) {
             if (rings) { raise(now, memory, done); }
             return begin_run(now, memory, reached);
         }
         if (scheme_ == cpu::output_scheme::single_range) { return begin_run(now, memory, 0); }
-        if (current_.get<entry::STOP>()) {
+        if (run_.region.get<entry::STOP>()) {
             end(now, rule::OUT_080);
             now.status = now.status.with(access::ia32_rtit_status::Stopped{true});
         }

@@ -31,8 +31,8 @@ public:
     constexpr void stop(access::msr_state& now) noexcept {
         sync(now);
         phase_ = phase::off;
-        room_ = 0;
-        in_place_ = nullptr;
+        run_.room = 0;
+        run_.in_place = nullptr;
         fills_ = false;
     }
 
@@ -49,50 +49,55 @@ protected:
     static constexpr uint64_t marks =
         topa::entry{}.with(topa::entry::INT{true}, topa::entry::STOP{true}).raw;
 
-    // A region is cut into runs: stretches in which nothing has to be decided. `room_` is 0 unless
-    // there is one, and else what is left of it; `in_place_` is where its next byte goes, or null
-    // when its bytes go through the port, to a fabric, or nowhere.
-    uint64_t room_ = 0;
-    uint8_t* in_place_ = nullptr;
-    uint64_t run_end_ = 0;  ///< the address behind the run
-    topa::entry current_{};
+    /// A stretch of a region in which nothing has to be decided.
+    struct run {
+        uint64_t room = 0;            ///< what is left of it: 0 when there is none
+        uint8_t* in_place = nullptr;  ///< where its next byte goes; null: through the port, to a
+                                      ///< fabric, or nowhere
+        uint64_t end = 0;             ///< the address behind it
+        topa::entry region{};
+        uint8_t const* next_entry = nullptr;  ///< the first of the entries ahead
+    };
+
     // The entries ahead are those behind the current one that can be read without further
-    // questions. Filling regions moves on only what stands up to `next_entry_`; `catch_up` does the
-    // rest, once for all that were filled.
-    uint8_t const* next_entry_ = nullptr;
-    uint8_t const* caught_up_ = nullptr;  ///< what `next_entry_` was at the last `catch_up`
+    // questions. Filling regions moves on only `run_`; `catch_up` does the rest, once for all that
+    // were filled.
+    run run_{};
+    uint8_t const* caught_up_ = nullptr;  ///< what `next_entry` was at the last `catch_up`
     uint8_t const* end_ahead_ = nullptr;
     topa::position at_{};          ///< its offset only while there is no run
     uint64_t base_ = 0;            ///< of the region
     uint64_t size_ = 0;            ///< of the region
+    uint64_t same_ = 0;            ///< the bits that the next entry has to share to be filled, too
     uint64_t pmi_at_ = no_offset;  ///< the offset at which an interrupt comes before the end
     topa::limits of_{};
     output_options how_{};
     cpu::output_scheme scheme_ = cpu::output_scheme::single_range;
     phase phase_ = phase::off;
-    uint64_t not_plain_ = 0;  ///< the bits of entries that are not to be filled and left at once
-    bool asks_ = false;       ///< interrupts may come early, or memory may be restricted
+    bool asks_ = false;   ///< interrupts may come early, or memory may be restricted
     bool fills_ = false;  ///< the run goes to the end of a region after which nothing has to happen
     bool drops_ = false;  ///< the run lies in restricted memory
     bool keeps_pmi_ = false;
     rule why_ = rule::none;
 
     [[nodiscard]] constexpr auto offset() const noexcept -> uint32_t {
-        return room_ == 0 ? at_.offset : static_cast<uint32_t>(store_address() - region_base());
+        return run_.room == 0 ? at_.offset : static_cast<uint32_t>(store_address() - region_base());
     }
     [[nodiscard]] constexpr auto store_address() const noexcept -> uint64_t {
-        return run_end_ - room_;
+        return run_.end - run_.room;
     }
 
     /// True when the rest of the region can be filled in place, and nothing happens then but that
-    /// the next entry follows. Bytes that go over that entry have to be there before it is read.
+    /// the next entry follows.
     [[nodiscard]] constexpr auto can_fill() const noexcept -> bool {
-        if (__builtin_is_constant_evaluated() || !fills_ || next_entry_ == end_ahead_) {
-            return false;
-        }
-        uint64_t const distance = reinterpret_cast<uintptr_t>(next_entry_) -
-                                  reinterpret_cast<uintptr_t>(in_place_) + sizeof(topa::entry);
-        return distance >= room_ + sizeof(topa::entry);
+        return !__builtin_is_constant_evaluated() && fills_ && is_next_apart(run_);
+    }
+    /// There is an entry ahead, and filling the region does not change it: bytes that go over an
+    /// entry have to be there before it is read.
+    [[nodiscard]] auto is_next_apart(run const& now) const noexcept -> bool {
+        uint64_t const distance = reinterpret_cast<uintptr_t>(now.next_entry) -
+                                  reinterpret_cast<uintptr_t>(now.in_place) + sizeof(topa::entry);
+        return now.next_entry != end_ahead_ && distance >= now.room + sizeof(topa::entry);
     }
 
     /// Finds out how many entries behind the current one can be read without further questions:
@@ -113,32 +118,49 @@ protected:
             see_ahead(table.first + sizeof(topa::entry), bytes / sizeof(topa::entry) - 1);
         }
     }
+    /// Moves a run that will be full on to the region of the next entry. False, and no change, where
+    /// there is more to do about that entry: where it differs from the current one, which is right
+    /// and has no marks, in more than the address of its region.
+    template <memory_port Memory>
+    [[gnu::always_inline]]  // so that a filled region costs no call
+    constexpr auto
+    move_on(run& from, Memory& memory, topa::entry next) const noexcept -> bool {
+        using topa::entry;
+        if constexpr (mapped_memory_port<Memory>) {
+            if (((next.raw ^ from.region.raw) & same_) != 0) { return false; }
+            uint64_t const base = next.get<entry::Base>();
+            byte_window const here = memory.window(base);
+            if (here.size < size_) { return false; }
+            from = {size_, here.first, base + size_, next, from.next_entry + sizeof(entry)};
+            return true;
+        }
+        return false;
+    }
     constexpr void see_ahead(uint8_t const* first, uint64_t count) noexcept {
-        next_entry_ = first;
+        run_.next_entry = first;
         caught_up_ = first;
         end_ahead_ = first + count * sizeof(topa::entry);
     }
     /// How many regions were filled since `catch_up`.
     [[nodiscard]] constexpr auto filled() const noexcept -> uint32_t {
-        return static_cast<uint32_t>(static_cast<size_t>(next_entry_ - caught_up_) /
+        return static_cast<uint32_t>(static_cast<size_t>(run_.next_entry - caught_up_) /
                                      sizeof(topa::entry));
     }
     [[nodiscard]] constexpr auto region_base() const noexcept -> uint64_t {
-        return filled() == 0 ? base_ : current_.get<topa::entry::Base>();
+        return filled() == 0 ? base_ : run_.region.get<topa::entry::Base>();
     }
     constexpr void catch_up() noexcept {
         if (filled() == 0) { return; }
         at_.index += filled();
         base_ = region_base();
-        size_ = topa::bytes_in(current_.get<topa::entry::Size>());
-        caught_up_ = next_entry_;
+        caught_up_ = run_.next_entry;
     }
 
     /// Stores less than there is room for.
     constexpr void put_in_place(byte_view bytes) noexcept {
-        copy_bytes(in_place_, bytes.data(), bytes.size());
-        in_place_ += bytes.size();
-        room_ -= bytes.size();
+        copy_bytes(run_.in_place, bytes.data(), bytes.size());
+        run_.in_place += bytes.size();
+        run_.room -= bytes.size();
     }
 
     /// Stores bytes of the run, or drops them.
@@ -146,8 +168,8 @@ protected:
     constexpr void put(Memory& memory, byte_view bytes, written& done) noexcept {
         uint64_t const address = store_address();
         size_t count = bytes.size();
-        if (in_place_ != nullptr) {
-            copy_bytes(in_place_, bytes.data(), count);  // the whole run: less is put_in_place
+        if (run_.in_place != nullptr) {
+            copy_bytes(run_.in_place, bytes.data(), count);  // the whole run: less is put_in_place
         } else if (!drops_) {
             count = memory.store(address, bytes);
             if (count < bytes.size()) { done.why_not_all = {true, address + count}; }
@@ -157,7 +179,7 @@ protected:
             done.stored -= count;
             done.lost += count;
         }
-        room_ -= count;
+        run_.room -= count;
     }
 
     /// Sends bytes to the fabric.

@@ -18,13 +18,31 @@ struct written {
 
     constexpr explicit operator bool() const noexcept { return !why_not_all; }
 
-    /// Counts bytes, at least one, that were taken, and stored from an address on.
-    constexpr void count_stored(uint64_t address, uint64_t count) noexcept {
-        first = had_address ? first : address;
-        last = address + count - 1;
+    /// Counts bytes, at least one, that were taken, and stored from one address to another.
+    constexpr void count_stored(uint64_t from, uint64_t to, uint64_t count) noexcept {
+        first = had_address ? first : from;
+        last = to;
         had_address = true;
         stored += count;
         taken += static_cast<size_t>(count);
+    }
+    /// Counts bytes, at least one, that were taken, and stored in a row.
+    constexpr void count_stored(uint64_t from, uint64_t count) noexcept {
+        count_stored(from, from + count - 1, count);
+    }
+    /// Adds what became of the bytes that came next. What is in the way is what was in theirs.
+    constexpr auto operator+=(written const& next) noexcept -> written& {
+        taken += next.taken;
+        stored += next.stored;
+        lost += next.lost;
+        pmis += next.pmis;
+        if (next.had_address) {
+            first = had_address ? first : next.first;
+            last = next.last;
+            had_address = true;
+        }
+        why_not_all = next.why_not_all;
+        return *this;
     }
     friend constexpr auto operator==(written const&, written const&) -> bool = default;
 };

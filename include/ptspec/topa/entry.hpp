@@ -143,13 +143,6 @@ constexpr void find_broken_rules(entry which, place at, limits of, Found&& found
     if (end && which.get<entry::Base>() != at.table) { found(rule::OUT_068); }
 }
 
-/// The bits that no region has, whatever its size: END, and those that are reserved.
-///
-/// Source: OUT-060, OUT-063.
-[[nodiscard]] constexpr auto bits_of_no_region(max_phys_addr width) noexcept -> uint64_t {
-    return entry::reserved_mask(width.bits) | entry{}.with(entry::END{true}).raw;
-}
-
 /// The first rule, by number, that an entry breaks at its place in a table.
 ///
 /// Source: OUT-060..068.
