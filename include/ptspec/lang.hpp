@@ -145,7 +145,11 @@ constexpr auto highest_bit(uint64_t value) noexcept -> unsigned {
 
 /// The position of the lowest bit that is 1. `value` must not be 0.
 constexpr auto lowest_bit(uint64_t value) noexcept -> unsigned {
+#if defined(__GNUC__) || defined(__clang__)
+    return static_cast<unsigned>(__builtin_ctzll(value));
+#else
     return highest_bit(value & (0 - value));
+#endif
 }
 
 /// A borrowed string that lives as long as the program: a name or a sentence.

@@ -129,7 +129,6 @@ private:
     begin_run(access::msr_state& now, Memory& memory, uint64_t from) noexcept {
         uint64_t const address = base_ + from;
         uint64_t left = size_ - from;
-        drops_ = false;
         if (asks_) {
             auto const kind = how_.restricted.stretch_from(address);
             if (kind.restricted && how_.when_restricted == restricted_access::error) {

@@ -31,7 +31,6 @@ public:
     constexpr void stop(access::msr_state& now) noexcept {
         sync(now);
         phase_ = phase::off;
-        run_.room = 0;
         run_.in_place = nullptr;
         fills_ = false;
     }

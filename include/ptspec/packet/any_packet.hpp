@@ -31,6 +31,13 @@ constexpr auto first_bytes(wide_bits bits, unsigned length) noexcept -> wide_bit
             length > 8 ? bits.high & low_bits(8 * length - 64) : 0};
 }
 
+/// What `any_packet` keeps, for who found it out by a table.
+struct known_packet {
+    wide_bits bits{};
+    unsigned length = 0;
+    kind which = kind::pad;
+};
+
 }  // namespace detail
 
 /// Any of the 32 packets: its bytes, its kind and its length. PAD unless said otherwise.
@@ -51,6 +58,9 @@ public:
         requires(!same_as<typename Packet::payload_type, payload_of_block>)
     constexpr any_packet(Packet const& packet) noexcept
         : any_packet{packet, Packet::length_of(packet.raw, block::none)} {}
+
+    constexpr explicit any_packet(detail::known_packet known) noexcept
+        : bytes_{known.bits}, kind_{known.which}, length_{static_cast<uint8_t>(known.length)} {}
 
     [[nodiscard]] constexpr auto kind() const noexcept -> packet::kind { return kind_; }
     /// How many bytes it has on the wire.

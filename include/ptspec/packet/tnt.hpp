@@ -24,7 +24,7 @@ namespace detail {
 constexpr auto below_stop_bit(uint64_t bits) noexcept -> branches {
     if (bits == 0) { return {}; }
     unsigned const stop = highest_bit(bits);
-    return {stop, bits & low_bits(stop)};
+    return {stop, bits ^ uint64_t{1} << stop};
 }
 
 }  // namespace detail

@@ -3,8 +3,169 @@
 
 #include <ptspec/trace/visitor.hpp>
 
-/// The loop in which nearly all packets of a trace are read.
+/// How nearly all packets of a trace are read. Everything else is `packet::decode`.
+///
+/// What takes time is not the work but waiting: where the next packet begins is known only when this
+/// one's length is, and a branch that goes another way than last time costs as much as fifty
+/// instructions. So a packet's outline comes from one look into a table by its first byte, whatever
+/// packet it is, and nothing but PAD and TNT, of which traces are made, has a branch of its own.
 namespace ptspec::trace::detail {
+
+using packet::detail::opcode_bits;
+
+/// A look at a packet reads so many bytes, whatever its length.
+inline constexpr size_t looked_at = 16;
+
+/// What the first byte of a packet, or the byte behind the escape, tells about all of it.
+struct outline {
+    uint8_t length = 0;  ///< 0: there is more to look at than this byte
+    packet::kind which = packet::kind::pad;
+    uint8_t form = 0;  ///< IPBytes; 0 also where there is no IP
+};
+
+inline constexpr auto tnt_opcode = packet::detail::shape_of<packet::tnt_short>();
+inline constexpr auto cyc_opcode = packet::detail::shape_of<packet::cyc>();
+inline constexpr unsigned escape = opcode_bits<packet::psbend> & 0xFF;
+
+/// The outline of packets of one type that begin with these bits, `known` bytes of them, where no
+/// block is open.
+template <class Packet>
+constexpr auto outline_of(uint64_t head, unsigned known) noexcept -> outline {
+    using raw = typename Packet::raw_type;
+    auto const bits = packet::detail::narrow<raw>(wide_bits{head, 0});
+    if (requires { Packet::broken_when_strict(bits); }) { return {}; }
+    if constexpr (packet::detail::leaf_bits<Packet> != 0 || same_as<Packet, packet::psb> ||
+                  same_as<Packet, packet::bbp> ||
+                  same_as<typename Packet::payload_type, packet::payload_of_block>) {
+        return {};
+    } else {
+        if (packet::detail::broken_header<Packet>(bits) != rule::none) { return {}; }
+        unsigned const length = Packet::length_of(bits, packet::block::none);
+        if (length > known) {
+            // A payload of a size that these bytes do not tell, or that may be wrong.
+            constexpr bool selects = !same_as<typename Packet::payload_type, packet::no_payload>;
+            if (selects && Packet::head_bytes > known) { return {}; }
+            if (requires { Packet::broken_payload(bits); }) { return {}; }
+        } else if (packet::detail::broken_payload<Packet>(bits, true) != rule::none) {
+            return {};
+        }
+        bool const has_ip = derived_from<Packet, packet::ip_packet<Packet>>;
+        return {static_cast<uint8_t>(length), Packet::about.id,
+                static_cast<uint8_t>(has_ip ? head >> 5 & 7 : 0)};
+    }
+}
+
+struct outline_table {
+    outline of[256];
+};
+
+template <class Packets>
+constexpr auto outlines_behind(uint64_t prefix, unsigned prefix_bytes) noexcept -> outline_table {
+    outline_table table{};
+    for (unsigned byte = 0; byte < 256; ++byte) {
+        auto const says = prefix_bytes == 0
+                              ? packet::classify_first<Packets>(static_cast<uint8_t>(byte))
+                              : packet::classify_ext<Packets>(static_cast<uint8_t>(byte));
+        if (says.what != packet::opcode_byte::says::a_packet) { continue; }
+        table.of[byte] = packet::for_kind(
+            says.which,
+            [&]<class Packet>() {
+                return outline_of<Packet>(prefix | uint64_t{byte} << 8 * prefix_bytes,
+                                          prefix_bytes + 1);
+            },
+            Packets{});
+    }
+    return table;
+}
+
+/// The tables, made when they are first used.
+template <class Packets>
+struct outlines_of {
+    static constexpr outline_table first = outlines_behind<Packets>(0, 0);
+    static constexpr outline_table escaped = outlines_behind<Packets>(escape, 1);
+};
+
+/// What an IP packet of each form does to the last IP.
+struct ip_update {
+    uint64_t kept;  ///< the bits that stay
+    uint64_t sign;  ///< the bit of the payload that all bits above are copies of, or 0
+};
+inline constexpr ip_update ip_updates[8] = {
+    {~uint64_t{0}, 0},
+    {~low_bits(16), 0},
+    {~low_bits(32), 0},
+    {0, uint64_t{1} << 47},
+    {~low_bits(48), 0},
+    {~uint64_t{0}, 0},
+    {0, 0},
+    {~uint64_t{0}, 0},
+};
+
+struct bit_masks {
+    wide_bits of[looked_at + 1];
+};
+/// The first n bytes.
+inline constexpr bit_masks first_bytes_masks = [] {
+    bit_masks all{};
+    for (unsigned i = 0; i <= looked_at; ++i) {
+        all.of[i] = packet::detail::first_bytes(~wide_bits{}, i);
+    }
+    return all;
+}();
+
+/// A packet as far as one look tells.
+struct glance {
+    packet::detail::known_packet packet{};  ///< of length 0 where it needs a closer look
+    uint64_t ip = 0;                        ///< the last IP behind it
+};
+
+/// For bytes that are no PAD.
+constexpr auto is_tnt(unsigned first) noexcept -> bool {
+    return (first & tnt_opcode.mask) == tnt_opcode.value && first != escape;
+}
+constexpr auto is_cyc(unsigned first) noexcept -> bool {
+    return (first & cyc_opcode.mask) == cyc_opcode.value;
+}
+
+/// Looks at a CYC. One mask finds its end; one of eight bytes or more is too seldom to be looked at
+/// here. There have to be 8 bytes.
+constexpr auto look_at_cyc(uint64_t image, uint64_t last_ip) noexcept -> glance {
+    constexpr uint64_t first_goes_on = uint64_t{1} << packet::cyc::Exp::lsb;
+    constexpr uint64_t others_go_on = packet::detail::cyc_ends_low & low_bits(56);
+    uint64_t const ends = ~image & (others_go_on | first_goes_on);
+    unsigned const length = ends == 0 ? 0 : lowest_bit(ends) / 8 + 1;
+    return {{{image & first_bytes_masks.of[length].low, 0}, length, packet::kind::cyc}, last_ip};
+}
+
+/// Looks at a packet that is neither TNT, PAD nor CYC. There have to be `looked_at` bytes, and no
+/// block may be open.
+template <class Packets>
+[[gnu::always_inline]]  // so that what the caller does not need is not computed
+constexpr auto
+look_at(uint8_t const* at, uint64_t last_ip) noexcept -> glance {
+    wide_bits const image{load_le64(at), load_le64(at + 8)};
+    unsigned const first = static_cast<unsigned>(image.low) & 0xFF;
+    outline one = outlines_of<Packets>::first.of[first];
+    if (first == escape) { one = outlines_of<Packets>::escaped.of[image.low >> 8 & 0xFF]; }
+    wide_bits const bits = image & first_bytes_masks.of[one.length];
+    ip_update const update = ip_updates[one.form];
+    uint64_t const payload = bits.low >> 8 | bits.high << 56;
+    uint64_t const ip = (last_ip & update.kept) |
+                        (((payload ^ update.sign) - update.sign) & ~update.kept);
+    return {{bits, one.length, one.which}, ip};
+}
+
+/// Looks at any packet.
+template <class Packets>
+[[gnu::always_inline]]  // as above
+constexpr auto
+look(uint8_t const* at, uint64_t last_ip) noexcept -> glance {
+    using packet::kind;
+    unsigned const first = *at;
+    if (first == opcode_bits<packet::pad>) { return {{{0, 0}, 1, kind::pad}, last_ip}; }
+    if (is_tnt(first)) { return {{{first, 0}, 1, kind::tnt_short}, last_ip}; }
+    return is_cyc(first) ? look_at_cyc(load_le64(at), last_ip) : look_at<Packets>(at, last_ip);
+}
 
 /// What reading changes. It goes in and out by value, so that it can stay in registers.
 struct hot_state {
@@ -14,61 +175,81 @@ struct hot_state {
     bool go_on = true;  // the visitor wants more
 };
 
+/// How many PADs stand at the front of eight bytes.
+constexpr auto pads_in_front(uint64_t bytes) noexcept -> unsigned {
+    return bytes == 0 ? 8 : lowest_bit(bytes) / 8;
+}
+
+/// Hands out one packet, whatever it is. Where there is none the place stays as it was.
+template <class Packets, class Visitor>
+[[gnu::noinline]]  // so that nobody has the address of what the loop keeps in registers
+constexpr auto
+one_with_care(byte_view from, packet::context how, uint64_t offset, uint64_t last_ip,
+              Visitor& visitor) -> hot_state {
+    hot_state behind{0, last_ip, how.items, true};
+    (void)packet::detail::decode_into<Packets>(from, how, [&](auto const& packet, unsigned length) {
+        behind.place = length;
+        behind.last_ip = last_ip_behind(packet, last_ip);
+        behind.items = block_behind(packet, how.items);
+        behind.go_on = call(visitor, packet, {offset, behind.last_ip, length});
+    });
+    return behind;
+}
+
 /// Hands out the packets of `bytes`, which begin at `offset` of the trace, until the visitor wants
-/// no more or until a packet needs more care: the last one, which may be cut, and everything that
-/// is not one.
-///
-/// Nine packets of ten are short TNT, PAD, MTC or a CYC of one or two bytes: these are known by
-/// their first two bytes, and change nothing but the place.
+/// no more or until there is no whole packet.
 template <class Packets, class Visitor>
 constexpr auto hot_loop(byte_view bytes, uint64_t offset, bool strict, hot_state now,
                         Visitor& visitor) -> hot_state {
     using namespace packet;
-    using packet::detail::opcode_bits;
-    using packet::detail::opcode_shape;
-    using packet::detail::shape_of;
-    constexpr opcode_shape tnt_opcode = shape_of<tnt_short>();
-    constexpr unsigned escape = opcode_bits<psbend> & 0xFF;
-    // The opcode of CYC, and whether a second and a third byte follow.
-    constexpr opcode_shape cyc_opcode = shape_of<cyc>();
-    constexpr unsigned second_follows = 1U << cyc::Exp::lsb;
-    constexpr unsigned third_follows = 1U << 8;
-
     uint8_t const* const data = bytes.data();
-    while (now.go_on && bytes.size() - now.place >= 2) {
-        unsigned const two = data[now.place] | unsigned{data[now.place + 1]} << 8;
-        unsigned const first = two & 0xFF;
-        at here{offset + now.place, now.last_ip, 1};
-        if ((first & tnt_opcode.mask) == tnt_opcode.value && first != escape &&
-            now.items == block::none) {
-            now.place += 1;
-            now.go_on = first == opcode_bits<pad> ? call(visitor, pad{}, here)
-                                                  : call(visitor, tnt_short{first}, here);
-        } else if ((first & (cyc_opcode.mask | second_follows)) == cyc_opcode.value) {
-            now.place += 1;
-            now.go_on = call(visitor, cyc{wide_bits{first, 0}}, here);
-        } else if ((two & (cyc_opcode.mask | second_follows | third_follows)) ==
-                   (cyc_opcode.value | second_follows)) {
-            now.place += 2;
-            here.length = 2;
-            now.go_on = call(visitor, cyc{wide_bits{two, 0}}, here);
-        } else if (first == opcode_bits<mtc>) {
-            now.place += 2;
-            here.length = 2;
-            now.go_on = call(visitor, mtc{two}, here);
-        } else {
-            auto const failure = packet::detail::decode_into<Packets>(
-                bytes.from(now.place), {now.items, strict},
-                [&](auto const& packet, unsigned length) {
-                    now.place += length;
-                    now.last_ip = last_ip_behind(packet, now.last_ip);
-                    now.items = block_behind(packet, now.items);
-                    now.go_on = call(visitor, packet, at{here.offset, now.last_ip, length});
-                });
-            if (failure.why != error::none) { break; }
+    size_t const calm_until = bytes.size() < looked_at ? 0 : bytes.size() - (looked_at - 1);
+    size_t place = now.place;
+    uint64_t last_ip = now.last_ip;
+    block items = now.items;
+    bool go_on = now.go_on;
+    while (go_on) {
+        while (place < calm_until && items == block::none) {
+            unsigned const first = data[place];
+            at here{offset + place, last_ip, 1};
+            if (first == opcode_bits<pad>) {
+                if constexpr (takes<Visitor, pads>) {
+                    here.length = pads_in_front(load_le64(data + place));
+                    go_on = call(visitor, pads{here.length}, here);
+                } else {
+                    go_on = call(visitor, pad{}, here);
+                }
+                place += here.length;
+            } else if (is_tnt(first)) {
+                go_on = call(visitor, tnt_short{first}, here);
+                place += 1;
+            } else if (is_cyc(first)) {
+                auto const found = look_at_cyc(load_le64(data + place), last_ip);
+                here.length = found.packet.length;
+                if (here.length == 0) { break; }
+                go_on = call(visitor, cyc{found.packet.bits}, here);
+                place += here.length;
+            } else {
+                auto const found = look_at<Packets>(data + place, last_ip);
+                if (found.packet.length == 0) { break; }
+                here.ip = last_ip = found.ip;
+                here.length = found.packet.length;
+                place += here.length;
+                go_on = visit<Packets>(
+                    [&visitor, here](auto const& packet) { return call(visitor, packet, here); },
+                    any_packet{found.packet});
+            }
+            if (!go_on) { return {place, last_ip, items, false}; }
         }
+        auto const behind = one_with_care<Packets>(bytes.from(place), {items, strict},
+                                                   offset + place, last_ip, visitor);
+        if (behind.place == 0) { break; }
+        place += behind.place;
+        last_ip = behind.last_ip;
+        items = behind.items;
+        go_on = behind.go_on;
     }
-    return now;
+    return {place, last_ip, items, go_on};
 }
 
 }  // namespace ptspec::trace::detail

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <ptspec/trace/hot_loop.hpp>
-#include <ptspec/trace/pieces.hpp>
+#include <ptspec/trace/reader_state.hpp>
 #include <ptspec/trace/tally.hpp>
 #include <ptspec/trace/visitor.hpp>
 
@@ -18,19 +18,15 @@ namespace ptspec::trace {
 ///         `lost`. Behind a trace that ends in a packet nothing is searched.
 /// Source: PKT-250..256; the last IP PKT-059..061; the block context PKT-205.
 template <opcode_hook Hook = no_hook, class Packets = packet::all>
-class reader {
+class reader : public reader_state {
 public:
     /// Reads a whole trace.
     constexpr explicit reader(byte_view whole, options how = {}, Hook hook = {}) noexcept
-        : bytes_{whole},
-          state_{first_state(how)},
-          strict_{how.strict},
-          synced_{!how.sync},
-          hook_{hook} {}
+        : reader_state{pieces{whole}, how}, hook_{hook} {}
 
     /// Reads a trace that comes in pieces.
     constexpr explicit reader(options how = {}, Hook hook = {}) noexcept
-        : state_{first_state(how)}, strict_{how.strict}, synced_{!how.sync}, hook_{hook} {}
+        : reader_state{pieces{}, how}, hook_{hook} {}
 
     /// Gives the next piece. Only when the reader asked for it with `event::more`, and at the
     /// beginning; at other times nothing happens and the answer is false.
@@ -42,13 +38,30 @@ public:
     constexpr void finish() noexcept { bytes_.finish(); }
 
     /// The next thing in the trace.
-    [[nodiscard]] constexpr auto next() noexcept -> item {
-        if (reads_in_the_piece()) {
-            auto const here = bytes_.rest();
-            auto const got = packet::decode<Packets>(here, context());
-            return got ? take(got.packet) : trouble(got, here);
+    [[gnu::always_inline]]  // so that the state stays in registers between two calls
+    [[nodiscard]] constexpr auto
+    next() noexcept -> item {
+        if (bytes_.at() < calm_until_) {
+            uint8_t const* const here = bytes_.piece().data() + bytes_.at();
+            auto const found = detail::look<Packets>(here, last_ip_);
+            if (found.packet.length != 0) {
+                item const got{.what = event::packet,
+                               .length = static_cast<uint8_t>(found.packet.length),
+                               .offset = bytes_.offset(),
+                               .ip = found.ip,
+                               .packet = packet::any_packet{found.packet}};
+                bytes_.go_to(bytes_.at() + found.packet.length);
+                last_ip_ = found.ip;
+                return got;
+            }
         }
-        return next_with_care();
+        if constexpr (__is_empty(Hook)) {
+            auto const behind = with_care(*this);
+            static_cast<reader_state&>(*this) = behind.now;
+            return behind.got;
+        } else {
+            return next_with_care();
+        }
     }
 
     /// Reads on until the end, the end of the piece, or until the visitor returns false, and says
@@ -57,7 +70,7 @@ public:
     constexpr auto for_each(Visitor&& visitor) -> event {
         while (true) {
             if (reads_in_the_piece() && !visit_in_the_piece(visitor)) { return event::packet; }
-            auto const got = next();
+            auto const got = next_with_care();
             if (got.what == event::packet) {
                 bool const go_on = packet::visit<Packets>(
                     [&](auto const& packet) {
@@ -80,13 +93,6 @@ public:
         return sofar;
     }
 
-    /// Where the next packet begins, in bytes from the begin of the trace.
-    [[nodiscard]] constexpr auto offset() const noexcept -> uint64_t {
-        return bytes_.offset() - ahead();
-    }
-    [[nodiscard]] constexpr auto last_ip() const noexcept -> uint64_t { return last_ip_; }
-    [[nodiscard]] constexpr auto items() const noexcept -> packet::block { return items_; }
-
     /// Goes to the first PSB of what is at hand. False, and nothing happens, when there is none.
     [[nodiscard]] constexpr auto sync_first() noexcept -> bool {
         return go_to(find_psb(bytes_.piece()));
@@ -102,43 +108,21 @@ public:
     }
 
 private:
-    enum class state : uint8_t {
-        reading,
-        searching,  // for the PSB at which reading goes on
-        resuming,   // behind a PSB that was found and is the next packet
-
+    struct step {
+        reader_state now;
+        item got;
     };
-
-    static constexpr auto first_state(options how) noexcept -> state {
-        return how.sync ? state::searching : state::reading;
+    /// What is seldom. The reader goes in and out by value: the address of the caller's is taken by
+    /// nobody, so that it can stay in registers.
+    [[gnu::noinline]] static constexpr auto with_care(reader now) noexcept -> step {
+        item const got = now.next_with_care();
+        return {now, got};
     }
-    [[nodiscard]] constexpr auto context() const noexcept -> packet::context {
-        return {items_, strict_};
+    [[gnu::noinline]] constexpr auto next_with_care() noexcept -> item {
+        item const got = next_slowly();
+        settle();
+        return got;
     }
-    [[nodiscard]] constexpr auto reads_in_the_piece() const noexcept -> bool {
-        return state_ == state::reading && !bytes_.straddles();
-    }
-    /// How many bytes behind the next packet's begin the place is.
-    [[nodiscard]] constexpr auto ahead() const noexcept -> size_t {
-        return state_ == state::resuming ? psb_bytes : 0;
-    }
-    /// The next packet begins before the piece.
-    [[nodiscard]] constexpr auto stands_before_the_piece() const noexcept -> bool {
-        return bytes_.straddles() || bytes_.at() < ahead();
-    }
-    /// Where the next packet begins in the piece; 0 when it begins before.
-    [[nodiscard]] constexpr auto place() const noexcept -> size_t {
-        return stands_before_the_piece() ? 0 : bytes_.at() - ahead();
-    }
-
-    constexpr auto go_to(size_t psb) noexcept -> bool {
-        if (psb == nowhere) { return false; }
-        bytes_.go_to(psb + psb_bytes);
-        synced_ = true;
-        state_ = state::resuming;
-        return true;
-    }
-
     /// Steps over a packet.
     constexpr auto take(packet::any_packet const& packet) noexcept -> item {
         uint64_t const offset = bytes_.offset();
@@ -195,15 +179,14 @@ private:
 
     // What is seldom: between two pieces, and behind damage.
 
-    constexpr auto next_with_care() noexcept -> item {
+    constexpr auto next_slowly() noexcept -> item {
         switch (state_) {
             case state::searching: return search();
             case state::resuming: return resume();
-
             case state::reading: break;
         }
         byte_array<size_t{2} * psb_bytes> room{};
-        auto const here = bytes_.joint(room.bytes);
+        auto const here = bytes_.straddles() ? bytes_.joint(room.bytes) : bytes_.rest();
         auto const got = packet::decode<Packets>(here, context());
         return got ? take(got.packet) : trouble(got, here);
     }
@@ -250,18 +233,11 @@ private:
         bytes_.step_over(behind.place);
         last_ip_ = behind.last_ip;
         items_ = behind.items;
+        settle();
         return behind.go_on;
     }
 
-    pieces bytes_{};
-    uint64_t last_ip_ = 0;
-    packet::block items_ = packet::block::none;
-    state state_;
-    bool strict_;
-    bool synced_;  // reading has begun: a PSB that is found is not the first
     Hook hook_{};
-    uint64_t lost_at_ = 0;  // where the bytes that a search skips begin
-    psb_search search_{};
 };
 
 }  // namespace ptspec::trace

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/trace/writer.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+#include <vector>
+
+/// Traces to measure with. They are made by the writer, from a fixed seed, and hold nothing that is
+/// no packet; a PSB+ stands before every 4 KB or so.
+namespace ptspec::bench {
+
+using buffer = std::vector<uint8_t>;
+
+/// A sink that grows.
+struct growing {
+    buffer bytes{};
+
+    auto append(byte_view more) -> bool {
+        bytes.insert(bytes.end(), more.data(), more.data() + more.size());
+        return true;
+    }
+};
+
+class maker {
+public:
+    explicit maker(size_t size, trace::writer_options how = {}) : size_{size}, to_{out_, how} {
+        out_.bytes.reserve(size + 256);
+    }
+
+    /// Numbers below `count`, the same ones on every run.
+    auto below(uint64_t count) -> uint64_t { return random_() % count; }
+    auto bits() -> uint64_t { return random_(); }
+    /// The next target of an indirect branch: near, in the same module, or in another one.
+    auto target() -> uint64_t {
+        uint64_t const how = below(8);
+        ip_ = how < 4   ? (ip_ & ~uint64_t{0xFFFF}) | below(0x1'0000)
+              : how < 7 ? (ip_ & ~uint64_t{0xFFFF'FFFF}) | below(0x1'0000'0000)
+                        : 0x7F00'0000'0000 + below(0x100'0000'0000);
+        return ip_;
+    }
+
+    template <class Packet>
+    void put(Packet const& which) {
+        check(to_.put(which));
+    }
+    template <class Packet>
+    void ip() {
+        check(to_.template put_ip<Packet>(target()));
+    }
+    void tnt(unsigned count) { put(packet::tnt_short::of({count, bits() & low_bits(count)})); }
+    /// A count of a size that occurs: most are below 32, few need three bytes.
+    void cyc() {
+        uint64_t const how = below(16);
+        put(packet::cyc::of(how < 10 ? below(32) : how < 15 ? below(4096) : below(0x8'0000)));
+    }
+
+    void ptw() {
+        put(packet::ptw{}
+                .with(packet::ptw::PayloadBytes{constant<1>}, packet::ptw::IP{true})
+                .with_payload(bits()));
+    }
+    /// A packet with random bits where it has fields.
+    template <class Packet>
+    void any() {
+        put(Packet{bits() & low_bits(8 * Packet::head_bytes)});
+    }
+
+    /// Calls `next` until there are bytes enough, with a PSB+ now and then.
+    template <class Next>
+    auto make(Next const& next) -> buffer {
+        while (out_.bytes.size() < size_) {
+            size_t const until = out_.bytes.size() + 4096;
+            trace::psb_status status;
+            status.tsc = packet::tsc{bits() & ~uint64_t{0xFF}};
+            status.cbr = packet::cbr{};
+            status.fup = target();
+            check(to_.put(status));
+            while (out_.bytes.size() < until) { next(); }
+        }
+        check(to_.flush());
+        return std::move(out_.bytes);
+    }
+
+private:
+    static void check(rule broken) {
+        if (broken != rule::none) {
+            std::fprintf(stderr, "refused: %u\n", static_cast<unsigned>(broken));
+            std::abort();
+        }
+    }
+
+    size_t size_;
+    growing out_{};
+    trace::writer<growing> to_;
+    std::mt19937_64 random_{1};
+    uint64_t ip_ = 0x40'1000;
+};
+
+/// Of 100 packets 43 CYC, 41 TNT, 11 TIP, the others MTC.
+inline auto cyc_stream(size_t size) -> buffer {
+    maker to{size};
+    return to.make([&] {
+        uint64_t const which = to.below(100);
+        if (which < 43) {
+            to.cyc();
+        } else if (which < 84) {
+            to.tnt(which < 70 ? 6 : 1 + static_cast<unsigned>(to.below(6)));
+        } else if (which < 95) {
+            to.ip<packet::tip>();
+        } else {
+            to.any<packet::mtc>();
+        }
+    });
+}
+
+/// TNT and TIP, as likely, in an order that nobody can foresee.
+inline auto user_stream(size_t size) -> buffer {
+    maker to{size};
+    return to.make([&] {
+        if (to.below(2) == 0) {
+            to.ip<packet::tip>();
+        } else {
+            to.tnt(to.below(2) == 0 ? 6 : 1 + static_cast<unsigned>(to.below(6)));
+        }
+    });
+}
+
+/// Nothing but TNT.
+inline auto tnt_stream(size_t size) -> buffer {
+    maker to{size};
+    return to.make([&] { to.tnt(6); });
+}
+
+/// A PTW and its FUP, between a few TNTs.
+inline auto ptw_stream(size_t size) -> buffer {
+    maker to{size};
+    return to.make([&] {
+        to.ptw();
+        to.ip<packet::fup>();
+        for (uint64_t i = to.below(3); i != 0; --i) { to.tnt(6); }
+    });
+}
+
+/// Every packet that libipt 2.0.5 knows, each as likely.
+inline auto all_stream(size_t size) -> buffer {
+    using namespace packet;
+    maker to{size};
+    return to.make([&] {
+        switch (to.below(24)) {
+            case 0: return to.put(pad{});
+            case 1: return to.tnt(6);
+            case 2: return to.put(tnt_long::of({47, to.bits() & low_bits(47)}));
+            case 3: return to.ip<packet::tip>();
+            case 4: return to.ip<tip_pge>();
+            case 5: return to.ip<tip_pgd>();
+            case 6: return to.ip<fup>();
+            case 7: return to.any<pip>();
+            case 8: return to.put(mode_exec{});
+            case 9: return to.put(mode_tsx{});
+            case 10: return to.put(tracestop{});
+            case 11: return to.any<cbr>();
+            case 12: return to.any<tsc>();
+            case 13: return to.any<mtc>();
+            case 14: return to.any<tma>();
+            case 15: return to.cyc();
+            case 16: return to.any<vmcs>();
+            case 17: return to.put(ovf{});
+            case 18: return to.put(mnt{}.with(mnt::payload{wrapped{to.bits()}}));
+            case 19: return to.ptw();
+            case 20: return to.put(exstop{});
+            case 21: return to.put(mwait{});
+            case 22: return to.any<pwre>();
+            default: return to.any<pwrx>();
+        }
+    });
+}
+
+}  // namespace ptspec::bench
