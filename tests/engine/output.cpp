@@ -482,26 +482,6 @@ TEST_CASE("one write fills as many regions as it reaches (OUT-052..054)") {
     });
 }
 
-TEST_CASE("the last byte of regions that are just filled is the last of a region (OUT-052)") {
-    CHECK_TWICE([](auto value) {
-        return on_both([&](auto& memory) {
-            set_table(memory, A, Y, X, Y, X, A | END);
-            auto one = tracer_on(memory);
-            one.place(A, pointers(0, 0));
-            (void)one.enable_topa();
-            auto const two = one.write(first_bytes(value(size_t{0x2000})));
-            bool const next = one.stands_at(A, pointers(2, 0));
-            auto const more = one.write(first_bytes(value(size_t{0x1001})));
-            return two == written{.taken = 0x2000,
-                                  .stored = 0x2000,
-                                  .first = Y,
-                                  .last = X + 0xFFF,
-                                  .had_address = true} &&
-                   next && more.first == Y && more.last == X && one.stands_at(A, pointers(3, 1));
-        });
-    });
-}
-
 TEST_CASE("a table that ends with no END and no STOP goes round (OUT-055)") {
     CHECK_TWICE([](auto value) {
         uint64_t const last = A + 8 * 0x1FF'FFFF;

@@ -117,6 +117,14 @@ TEST_CASE("a region that is filled at once is followed by any entry (OUT-053,054
     }
 }
 
+TEST_CASE("the last byte of regions that are just filled is not before the next (OUT-052)") {
+    CHECK_TWICE([](auto value) {
+        course const what{.entries = {X, Y, X, A | END}, .writes = {value(size_t{0x2000})}};
+        ram stored{A, {}};
+        return is_the_same(what) && outcome_on(stored, what).sum.last == Y + 0xFFF;
+    });
+}
+
 TEST_CASE("a region that is filled at once ends where its memory does (OUT-053)") {
     // The program's memory is cut anywhere: inside a region, at its end, inside a table.
     for (uint64_t const cut : {0x8U, 0x10U, 0x18U, 0x1000U, 0x2000U, 0x2001U, 0x2800U, 0x2FFFU,
