@@ -110,6 +110,7 @@
 #include <ptspec/trace/visitor.hpp>
 #include <ptspec/trace/tally.hpp>
 #include <ptspec/trace/hot_loop.hpp>
+#include <ptspec/trace/scan_loop.hpp>
 #include <ptspec/trace/reader_state.hpp>
 #include <ptspec/trace/reader.hpp>
 #include <ptspec/trace/writer_state.hpp>

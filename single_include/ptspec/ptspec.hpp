@@ -10759,6 +10759,10 @@ public:
     [[nodiscard]] constexpr auto offset() const noexcept -> uint64_t {
         return piece_offset_ + at_ - kept_unread_;
     }
+    /// The same, when the place does not straddle.
+    [[nodiscard]] constexpr auto offset_in_piece() const noexcept -> uint64_t {
+        return piece_offset_ + at_;
+    }
     /// The place lies before the piece, in what was kept.
     [[nodiscard]] constexpr auto straddles() const noexcept -> bool { return kept_unread_ != 0; }
 
@@ -10784,6 +10788,8 @@ public:
         kept_unread_ = static_cast<uint8_t>(kept_unread_ - kept);
         at_ += count - kept;
     }
+    /// The same, when the place does not straddle.
+    constexpr void step_in_piece(size_t count) noexcept { at_ += count; }
     /// Steps back over `count` bytes, at most `look_back` and no more than there were.
     constexpr void go_back(unsigned count) noexcept {
         unsigned const here = at_ < count ? static_cast<unsigned>(at_) : count;
@@ -10995,11 +11001,6 @@ struct tally {
     friend constexpr auto operator==(tally const&, tally const&) -> bool = default;
 };
 
-/// Takes the boundaries of a scan and does nothing.
-struct no_boundary {
-    constexpr void operator()(packet::kind, uint64_t, unsigned) const noexcept {}
-};
-
 namespace detail {
 
 /// The visitor that counts, and tells the boundaries.
@@ -11068,9 +11069,11 @@ constexpr auto outline_of(uint64_t head, unsigned known) noexcept -> outline {
         } else if (packet::detail::broken_payload<Packet>(bits, true) != rule::none) {
             return {};
         }
-        bool const has_ip = derived_from<Packet, packet::ip_packet<Packet>>;
-        return {static_cast<uint8_t>(length), Packet::about.id,
-                static_cast<uint8_t>(has_ip ? head >> 5 & 7 : 0)};
+        outline all{static_cast<uint8_t>(length), Packet::about.id};
+        if constexpr (derived_from<Packet, packet::ip_packet<Packet>>) {
+            all.form = underlying(Packet{bits}.template get<typename Packet::IPBytes>());
+        }
+        return all;
     }
 }
 
@@ -11104,21 +11107,24 @@ struct outlines_of {
     static constexpr outline_table escaped = outlines_behind<Packets>(escape, 1);
 };
 
-/// What an IP packet of each form does to the last IP.
+/// What an IP packet of a form does to the last IP.
 struct ip_update {
     uint64_t kept;  ///< the bits that stay
     uint64_t sign;  ///< the bit of the payload that all bits above are copies of, or 0
 };
-inline constexpr ip_update ip_updates[8] = {
-    {~uint64_t{0}, 0},
-    {~low_bits(16), 0},
-    {~low_bits(32), 0},
-    {0, uint64_t{1} << 47},
-    {~low_bits(48), 0},
-    {~uint64_t{0}, 0},
-    {0, 0},
-    {~uint64_t{0}, 0},
+struct ip_update_table {
+    ip_update of[8];
 };
+inline constexpr ip_update_table ip_updates = [] {
+    constexpr uint64_t sign = uint64_t{1} << 47;
+    ip_update_table all{};
+    for (uint8_t i = 0; i < 8; ++i) {
+        auto const how = static_cast<packet::ip_bytes>(i);
+        all.of[i] = {packet::rebuilt_ip(how, 0, ~uint64_t{0}),
+                     packet::rebuilt_ip(how, sign, 0) > sign ? sign : 0};
+    }
+    return all;
+}();
 
 struct bit_masks {
     wide_bits of[looked_at + 1];
@@ -11138,9 +11144,9 @@ struct glance {
     uint64_t ip = 0;                        ///< the last IP behind it
 };
 
-/// For bytes that are no PAD.
-constexpr auto is_tnt(unsigned first) noexcept -> bool {
-    return (first & tnt_opcode.mask) == tnt_opcode.value && first != escape;
+/// TNT, PAD, or the escape.
+constexpr auto is_even(unsigned first) noexcept -> bool {
+    return (first & tnt_opcode.mask) == tnt_opcode.value;
 }
 constexpr auto is_cyc(unsigned first) noexcept -> bool {
     return (first & cyc_opcode.mask) == cyc_opcode.value;
@@ -11167,7 +11173,7 @@ look_at(uint8_t const* at, uint64_t last_ip) noexcept -> glance {
     outline one = outlines_of<Packets>::first.of[first];
     if (first == escape) { one = outlines_of<Packets>::escaped.of[image.low >> 8 & 0xFF]; }
     wide_bits const bits = image & first_bytes_masks.of[one.length];
-    ip_update const update = ip_updates[one.form];
+    ip_update const update = ip_updates.of[one.form];
     uint64_t const payload = bits.low >> 8 | bits.high << 56;
     uint64_t const ip = (last_ip & update.kept) |
                         (((payload ^ update.sign) - update.sign) & ~update.kept);
@@ -11182,8 +11188,12 @@ look(uint8_t const* at, uint64_t last_ip) noexcept -> glance {
     using packet::kind;
     unsigned const first = *at;
     if (first == opcode_bits<packet::pad>) { return {{{0, 0}, 1, kind::pad}, last_ip}; }
-    if (is_tnt(first)) { return {{{first, 0}, 1, kind::tnt_short}, last_ip}; }
-    return is_cyc(first) ? look_at_cyc(load_le64(at), last_ip) : look_at<Packets>(at, last_ip);
+    if (is_even(first)) {
+        if (first != escape) { return {{{first, 0}, 1, kind::tnt_short}, last_ip}; }
+    } else if (is_cyc(first)) {
+        return look_at_cyc(load_le64(at), last_ip);
+    }
+    return look_at<Packets>(at, last_ip);
 }
 
 /// What reading changes. It goes in and out by value, so that it can stay in registers.
@@ -11239,7 +11249,7 @@ constexpr auto hot_loop(byte_view bytes, uint64_t offset, bool strict, hot_state
                     go_on = call(visitor, pad{}, here);
                 }
                 place += here.length;
-            } else if (is_tnt(first)) {
+            } else if (is_even(first) && first != escape) {
                 go_on = call(visitor, tnt_short{first}, here);
                 place += 1;
             } else if (is_cyc(first)) {
@@ -11269,6 +11279,79 @@ constexpr auto hot_loop(byte_view bytes, uint64_t offset, bool strict, hot_state
         go_on = behind.go_on;
     }
     return {place, last_ip, items, go_on};
+}
+
+}  // namespace ptspec::trace::detail
+
+// ---- ptspec/trace/scan_loop.hpp ----
+
+/// How packets are counted of which nobody wants to know more.
+namespace ptspec::trace::detail {
+
+/// Eight bytes that are looked at together.
+struct eight_bytes {
+    static constexpr uint64_t ones = 0x0101'0101'0101'0101;
+    static constexpr uint64_t tops = ones << 7;
+
+    uint64_t word;
+
+    /// The top bit of each byte that is 0; the others are 0.
+    [[nodiscard]] constexpr auto zeros() const noexcept -> uint64_t {
+        return ~(((word & ~tops) + ~tops) | word) & tops;
+    }
+    /// The top bit of each byte that is neither TNT nor PAD.
+    [[nodiscard]] constexpr auto others() const noexcept -> uint64_t {
+        return (word << 7 & tops) | eight_bytes{word ^ ones * escape}.zeros();
+    }
+};
+
+/// How many tops there are.
+constexpr auto count_of_tops(uint64_t tops) noexcept -> unsigned {
+    return static_cast<unsigned>((tops >> 7) * eight_bytes::ones >> 56);
+}
+
+/// Counts the packets of `bytes` from `place` on, where no block is open, and returns the place
+/// where that ended: near the end, or at a packet that needs more care.
+///
+/// TNT and PAD stand in rows, of which eight bytes are counted at once, whatever they are; behind
+/// each row one other packet is looked up. So a round has no branch that goes one way as often as
+/// the other.
+template <class Packets>
+constexpr auto scan_loop(byte_view bytes, size_t place, tally& sum) noexcept -> size_t {
+    using packet::kind;
+    constexpr size_t seen_in_a_round = 8 + looked_at;
+    size_t const until = bytes.size() < seen_in_a_round ? 0 : bytes.size() - (seen_in_a_round - 1);
+    uint8_t const* const data = bytes.data();
+    uint64_t rows = 0;  // bytes of TNT and PAD
+    uint64_t pads = 0;
+    while (place < until) {
+        eight_bytes const row{load_le64(data + place)};
+        uint64_t const ends = row.others();
+        unsigned const count = ends == 0 ? 8 : lowest_bit(ends) / 8;
+        uint64_t const in_row = ends ^ (ends - 1);  // up to the end, or everything
+        pads += count_of_tops(row.zeros() & in_row);
+        rows += count;
+        place += count;
+        if (ends == 0) { continue; }
+        unsigned const first = data[place];
+        outline one = outlines_of<Packets>::first.of[first];
+        if (one.length == 0) {
+            if (is_cyc(first)) {
+                auto const found = look_at_cyc(load_le64(data + place), 0);
+                one = {static_cast<uint8_t>(found.packet.length), kind::cyc};
+            } else if (first == escape) {
+                one = outlines_of<Packets>::escaped.of[data[place + 1]];
+            }
+            if (one.length == 0) { break; }
+        }
+        sum.add(one.which, one.length);
+        place += one.length;
+    }
+    sum.packets[underlying(kind::pad)] += pads;
+    sum.bytes[underlying(kind::pad)] += pads;
+    sum.packets[underlying(kind::tnt_short)] += rows - pads;
+    sum.bytes[underlying(kind::tnt_short)] += rows - pads;
+    return place;
 }
 
 }  // namespace ptspec::trace::detail
@@ -11393,10 +11476,10 @@ public:
             if (found.packet.length != 0) {
                 item const got{.what = event::packet,
                                .length = static_cast<uint8_t>(found.packet.length),
-                               .offset = bytes_.offset(),
+                               .offset = bytes_.offset_in_piece(),
                                .ip = found.ip,
                                .packet = packet::any_packet{found.packet}};
-                bytes_.go_to(bytes_.at() + found.packet.length);
+                bytes_.step_in_piece(found.packet.length);
                 last_ip_ = found.ip;
                 return got;
             }
@@ -11431,10 +11514,27 @@ public:
         }
     }
 
-    /// Counts what comes until the end, or the end of the piece, on top of `sofar`. Calls
-    /// `boundary(kind, offset, length)` for each packet, if it is given.
-    template <class Boundary = no_boundary>
-    constexpr auto scan(tally sofar = {}, Boundary&& boundary = {}) -> tally {
+    /// Counts what comes until the end, or the end of the piece, on top of `sofar`. The last IP is
+    /// not followed: it counts as 0 until the next PSB.
+    constexpr auto scan(tally sofar = {}) -> tally {
+        while (true) {
+            if (reads_in_the_piece() && items_ == packet::block::none) {
+                size_t const begin = bytes_.at();
+                bytes_.go_to(detail::scan_loop<Packets>(bytes_.piece(), begin, sofar));
+            }
+            auto const got = next_with_care();
+            last_ip_ = 0;
+            if (got.what == event::packet) {
+                sofar.add(got.packet.kind(), got.length);
+            } else {
+                sofar.add(got);
+                if (!got) { return sofar; }
+            }
+        }
+    }
+    /// The same, and calls `boundary(kind, offset, length)` for each packet.
+    template <class Boundary>
+    constexpr auto scan(tally sofar, Boundary&& boundary) -> tally {
         (void)for_each(detail::counter<Boundary>{sofar, boundary});
         return sofar;
     }
@@ -11462,7 +11562,7 @@ private:
     /// nobody, so that it can stay in registers.
     [[gnu::noinline]] static constexpr auto with_care(reader now) noexcept -> step {
         item const got = now.next_with_care();
-        return {now, got};
+        return {static_cast<reader_state const&>(now), got};
     }
     [[gnu::noinline]] constexpr auto next_with_care() noexcept -> item {
         item const got = next_slowly();

@@ -48,7 +48,6 @@ TEST_CASE("the counting visitor counts packets and damage, and tells boundaries"
         trace::detail::counter<decltype(boundary)> const count{sum, boundary};
         count(packet::tip{}, trace::at{value(uint64_t{4}), 0, 3});
         count(trace::item{.what = event::damage});
-        trace::no_boundary{}(kind::pad, 0, 1);
         return seen == 343 && sum.of(kind::tip) == 1 && sum.bytes[3] == 3 && sum.errors == 1;
     });
 }

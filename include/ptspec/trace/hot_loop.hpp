@@ -49,9 +49,11 @@ constexpr auto outline_of(uint64_t head, unsigned known) noexcept -> outline {
         } else if (packet::detail::broken_payload<Packet>(bits, true) != rule::none) {
             return {};
         }
-        bool const has_ip = derived_from<Packet, packet::ip_packet<Packet>>;
-        return {static_cast<uint8_t>(length), Packet::about.id,
-                static_cast<uint8_t>(has_ip ? head >> 5 & 7 : 0)};
+        outline all{static_cast<uint8_t>(length), Packet::about.id};
+        if constexpr (derived_from<Packet, packet::ip_packet<Packet>>) {
+            all.form = underlying(Packet{bits}.template get<typename Packet::IPBytes>());
+        }
+        return all;
     }
 }
 
@@ -85,21 +87,24 @@ struct outlines_of {
     static constexpr outline_table escaped = outlines_behind<Packets>(escape, 1);
 };
 
-/// What an IP packet of each form does to the last IP.
+/// What an IP packet of a form does to the last IP.
 struct ip_update {
     uint64_t kept;  ///< the bits that stay
     uint64_t sign;  ///< the bit of the payload that all bits above are copies of, or 0
 };
-inline constexpr ip_update ip_updates[8] = {
-    {~uint64_t{0}, 0},
-    {~low_bits(16), 0},
-    {~low_bits(32), 0},
-    {0, uint64_t{1} << 47},
-    {~low_bits(48), 0},
-    {~uint64_t{0}, 0},
-    {0, 0},
-    {~uint64_t{0}, 0},
+struct ip_update_table {
+    ip_update of[8];
 };
+inline constexpr ip_update_table ip_updates = [] {
+    constexpr uint64_t sign = uint64_t{1} << 47;
+    ip_update_table all{};
+    for (uint8_t i = 0; i < 8; ++i) {
+        auto const how = static_cast<packet::ip_bytes>(i);
+        all.of[i] = {packet::rebuilt_ip(how, 0, ~uint64_t{0}),
+                     packet::rebuilt_ip(how, sign, 0) > sign ? sign : 0};
+    }
+    return all;
+}();
 
 struct bit_masks {
     wide_bits of[looked_at + 1];
@@ -119,9 +124,9 @@ struct glance {
     uint64_t ip = 0;                        ///< the last IP behind it
 };
 
-/// For bytes that are no PAD.
-constexpr auto is_tnt(unsigned first) noexcept -> bool {
-    return (first & tnt_opcode.mask) == tnt_opcode.value && first != escape;
+/// TNT, PAD, or the escape.
+constexpr auto is_even(unsigned first) noexcept -> bool {
+    return (first & tnt_opcode.mask) == tnt_opcode.value;
 }
 constexpr auto is_cyc(unsigned first) noexcept -> bool {
     return (first & cyc_opcode.mask) == cyc_opcode.value;
@@ -148,7 +153,7 @@ look_at(uint8_t const* at, uint64_t last_ip) noexcept -> glance {
     outline one = outlines_of<Packets>::first.of[first];
     if (first == escape) { one = outlines_of<Packets>::escaped.of[image.low >> 8 & 0xFF]; }
     wide_bits const bits = image & first_bytes_masks.of[one.length];
-    ip_update const update = ip_updates[one.form];
+    ip_update const update = ip_updates.of[one.form];
     uint64_t const payload = bits.low >> 8 | bits.high << 56;
     uint64_t const ip = (last_ip & update.kept) |
                         (((payload ^ update.sign) - update.sign) & ~update.kept);
@@ -163,8 +168,12 @@ look(uint8_t const* at, uint64_t last_ip) noexcept -> glance {
     using packet::kind;
     unsigned const first = *at;
     if (first == opcode_bits<packet::pad>) { return {{{0, 0}, 1, kind::pad}, last_ip}; }
-    if (is_tnt(first)) { return {{{first, 0}, 1, kind::tnt_short}, last_ip}; }
-    return is_cyc(first) ? look_at_cyc(load_le64(at), last_ip) : look_at<Packets>(at, last_ip);
+    if (is_even(first)) {
+        if (first != escape) { return {{{first, 0}, 1, kind::tnt_short}, last_ip}; }
+    } else if (is_cyc(first)) {
+        return look_at_cyc(load_le64(at), last_ip);
+    }
+    return look_at<Packets>(at, last_ip);
 }
 
 /// What reading changes. It goes in and out by value, so that it can stay in registers.
@@ -220,7 +229,7 @@ constexpr auto hot_loop(byte_view bytes, uint64_t offset, bool strict, hot_state
                     go_on = call(visitor, pad{}, here);
                 }
                 place += here.length;
-            } else if (is_tnt(first)) {
+            } else if (is_even(first) && first != escape) {
                 go_on = call(visitor, tnt_short{first}, here);
                 place += 1;
             } else if (is_cyc(first)) {

@@ -32,6 +32,10 @@ public:
     [[nodiscard]] constexpr auto offset() const noexcept -> uint64_t {
         return piece_offset_ + at_ - kept_unread_;
     }
+    /// The same, when the place does not straddle.
+    [[nodiscard]] constexpr auto offset_in_piece() const noexcept -> uint64_t {
+        return piece_offset_ + at_;
+    }
     /// The place lies before the piece, in what was kept.
     [[nodiscard]] constexpr auto straddles() const noexcept -> bool { return kept_unread_ != 0; }
 
@@ -57,6 +61,8 @@ public:
         kept_unread_ = static_cast<uint8_t>(kept_unread_ - kept);
         at_ += count - kept;
     }
+    /// The same, when the place does not straddle.
+    constexpr void step_in_piece(size_t count) noexcept { at_ += count; }
     /// Steps back over `count` bytes, at most `look_back` and no more than there were.
     constexpr void go_back(unsigned count) noexcept {
         unsigned const here = at_ < count ? static_cast<unsigned>(at_) : count;

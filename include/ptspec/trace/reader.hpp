@@ -3,6 +3,7 @@
 
 #include <ptspec/trace/hot_loop.hpp>
 #include <ptspec/trace/reader_state.hpp>
+#include <ptspec/trace/scan_loop.hpp>
 #include <ptspec/trace/tally.hpp>
 #include <ptspec/trace/visitor.hpp>
 
@@ -47,10 +48,10 @@ public:
             if (found.packet.length != 0) {
                 item const got{.what = event::packet,
                                .length = static_cast<uint8_t>(found.packet.length),
-                               .offset = bytes_.offset(),
+                               .offset = bytes_.offset_in_piece(),
                                .ip = found.ip,
                                .packet = packet::any_packet{found.packet}};
-                bytes_.go_to(bytes_.at() + found.packet.length);
+                bytes_.step_in_piece(found.packet.length);
                 last_ip_ = found.ip;
                 return got;
             }
@@ -85,10 +86,27 @@ public:
         }
     }
 
-    /// Counts what comes until the end, or the end of the piece, on top of `sofar`. Calls
-    /// `boundary(kind, offset, length)` for each packet, if it is given.
-    template <class Boundary = no_boundary>
-    constexpr auto scan(tally sofar = {}, Boundary&& boundary = {}) -> tally {
+    /// Counts what comes until the end, or the end of the piece, on top of `sofar`. The last IP is
+    /// not followed: it counts as 0 until the next PSB.
+    constexpr auto scan(tally sofar = {}) -> tally {
+        while (true) {
+            if (reads_in_the_piece() && items_ == packet::block::none) {
+                size_t const begin = bytes_.at();
+                bytes_.go_to(detail::scan_loop<Packets>(bytes_.piece(), begin, sofar));
+            }
+            auto const got = next_with_care();
+            last_ip_ = 0;
+            if (got.what == event::packet) {
+                sofar.add(got.packet.kind(), got.length);
+            } else {
+                sofar.add(got);
+                if (!got) { return sofar; }
+            }
+        }
+    }
+    /// The same, and calls `boundary(kind, offset, length)` for each packet.
+    template <class Boundary>
+    constexpr auto scan(tally sofar, Boundary&& boundary) -> tally {
         (void)for_each(detail::counter<Boundary>{sofar, boundary});
         return sofar;
     }
@@ -116,7 +134,7 @@ private:
     /// nobody, so that it can stay in registers.
     [[gnu::noinline]] static constexpr auto with_care(reader now) noexcept -> step {
         item const got = now.next_with_care();
-        return {now, got};
+        return {static_cast<reader_state const&>(now), got};
     }
     [[gnu::noinline]] constexpr auto next_with_care() noexcept -> item {
         item const got = next_slowly();

@@ -40,11 +40,6 @@ struct tally {
     friend constexpr auto operator==(tally const&, tally const&) -> bool = default;
 };
 
-/// Takes the boundaries of a scan and does nothing.
-struct no_boundary {
-    constexpr void operator()(packet::kind, uint64_t, unsigned) const noexcept {}
-};
-
 namespace detail {
 
 /// The visitor that counts, and tells the boundaries.

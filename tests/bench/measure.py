@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSL-1.0
+"""Measures how fast traces are read, and prints the table.
+
+    measure.py [--quick] [--gate] [--json FOLDER] [--cxx COMPILER ...]
+
+For each row: how many times as fast as libipt ours is, by each compiler, as the median of neighbouring
+passes in one process, with the smallest and the largest beside it; what the worse of the compilers has
+to reach; and what it is meant to reach one day. Below it the instructions that valgrind counts for one
+packet, which a busy machine does not change.
+
+`--gate` fails where a ratio is below three quarters of what was reached before, or where more
+instructions are needed than then. Exit status: 0 as it should be, 1 something is not, 2 wrong usage.
+"""
+
+import argparse
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import traces  # noqa: E402
+
+ROOT = traces.ROOT
+REAL = ["xdc-mruby", "xdc-infloop", "dr-hello-dyn", "xdc-foo", "dr-hello-static-b", "xdc-unzip"]
+SLACK = 0.75
+
+
+@dataclass
+class Row:
+    name: str
+    floor: float  # what the worse compiler has to reach
+    aim: float
+    reached: float  # what the gate compares with
+
+
+ROWS = [
+    Row("next/real", 4, 6, 2.5),
+    Row("next/cyc", 3, 5, 1.9),
+    Row("next/user", 3, 4.5, 2.1),
+    Row("next/all", 2.3, 3, 1.3),
+    Row("for_each/real", 4.5, 7, 4.5),
+    Row("for_each/cyc", 3.5, 5, 2.6),
+    Row("scan/real", 8, 15, 6),
+]
+INSTRUCTIONS = [  # a packet: no more than the floor
+    Row("next/real", 32, 24, 53),
+    Row("for_each/real", 22, 16, 28.5),
+    Row("scan/real", 6, 3, 15.5),
+]
+
+
+def real_trace():
+    """The recorded traces, one behind the other; None where they are not there."""
+    parts = [traces.read(traces.folder() / f"{name}.pt") for name in REAL]
+    return b"".join(parts) if all(parts) else None
+
+
+def run(command):
+    return subprocess.run(command, check=True, capture_output=True, text=True)
+
+
+def build(compiler, folder):
+    program = folder / f"read-{compiler}"
+    run([compiler, "-std=c++20", "-O2", f"-I{ROOT}/include", f"-I{ROOT}/tests",
+         f"{ROOT}/tests/bench/read.cpp", "-o", str(program), "-lbenchmark", "-lipt", "-lpthread"])
+    return program
+
+
+def ratios(program, common, quick, out):
+    """{row: counters}, from Google Benchmark's JSON."""
+    wanted = "|".join(f"^{row.name}/" for row in ROWS)
+    command = [str(program), *common, "--mega", "4" if quick else "64",
+               f"--benchmark_min_time={0.3 if quick else 5}", f"--benchmark_filter={wanted}",
+               f"--benchmark_out={out}", "--benchmark_out_format=json"]
+    run(command)
+    found = {}
+    for row in json.loads(out.read_text())["benchmarks"]:
+        if row.get("error_occurred"):
+            raise SystemExit(f"{row['name']}: {row['error_message']}")
+        found[row["name"].removesuffix("/manual_time")] = row
+    return found
+
+
+def instructions(program, common, name):
+    """Instructions a packet: what three passes cost more than one."""
+    counts = []
+    for passes in ("1", "3"):
+        ran = run(["valgrind", "--tool=cachegrind", "--cache-sim=no",
+                   "--cachegrind-out-file=/dev/null", str(program), *common, "--mega", "1",
+                   "--passes", passes, name])
+        counts.append(int(re.search(r"I\s+refs:\s+([\d,]+)", ran.stderr)[1].replace(",", "")))
+        packets = int(ran.stdout)
+    return (counts[1] - counts[0]) / 2 / packets
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="smaller traces, fewer passes")
+    parser.add_argument("--gate", action="store_true", help="fail where something became slower")
+    parser.add_argument("--json", type=pathlib.Path, help="keep Google Benchmark's output here")
+    parser.add_argument("--cxx", nargs="+", default=["g++", "clang++-19"], metavar="COMPILER")
+    options = parser.parse_args()
+    slower = []
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        kept = options.json or folder
+        kept.mkdir(parents=True, exist_ok=True)
+        common = []
+        real = real_trace()
+        if real is None:
+            print(f"no traces at {traces.folder()}: what is called real is made")
+        else:
+            (folder / "real.pt").write_bytes(real)
+            common = ["--real", str(folder / "real.pt")]
+        programs = {cxx: build(cxx, folder) for cxx in options.cxx}
+        found = {cxx: ratios(program, common, options.quick, kept / f"read-{cxx}.json")
+                 for cxx, program in programs.items()}
+        print("times as fast as libipt".ljust(24) +
+              "".join(f"{cxx + ' (min .. max)':>28}" for cxx in programs) + "   floor   aim")
+        for row in ROWS:
+            line = row.name.ljust(24)
+            for cxx in programs:
+                got = found[cxx][row.name]
+                line += f"{got['ratio']:10.2f} ({got['min']:.2f} .. {got['max']:.2f})".rjust(28)
+                if got["ratio"] < SLACK * row.reached:
+                    slower.append(f"{row.name} with {cxx}: {got['ratio']:.2f} of {row.reached}")
+            print(f"{line}{row.floor:8g}{row.aim:6g}")
+        print("instructions a packet".ljust(24) + "".join(f"{cxx:>28}" for cxx in programs))
+        for row in INSTRUCTIONS:
+            counts = {cxx: instructions(program, common, row.name)
+                      for cxx, program in programs.items()}
+            print(row.name.ljust(24) + "".join(f"{count:28.1f}" for count in counts.values()) +
+                  f"{row.floor:8g}{row.aim:6g}")
+            slower += [f"{row.name} with {cxx}: {count:.1f} instructions, more than {row.reached}"
+                       for cxx, count in counts.items() if real and count > row.reached]
+    if options.gate and slower:
+        print("slower than before:", *slower, sep="\n  ")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
