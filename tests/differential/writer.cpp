@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: BSL-1.0
+// Reads traces with libipt 2.0.5, gives their packets to the writer, which chooses the form of every
+// IP itself, and lets libipt read what was written: these have to be the same packets, with the same
+// IPs, but for PADs.
+//
+//   writer [--packets N] [--seed S] [FILE...]     the traces in the files, and at least N packets of
+//                                                 random ones (two million)
+//
+// Exit status: 0 all the same, 1 something is not, 2 wrong usage or a file that cannot be read.
+
+#include <intel-pt.h>
+
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <string_view>
+#include <vector>
+
+#include <ptspec/trace/sync.hpp>
+#include <ptspec/trace/writer.hpp>
+
+#include <differential/streams.hpp>
+
+namespace {
+
+using namespace ptspec;
+using streams::buffer;
+using streams::chance;
+
+/// A packet as libipt reads it, and the last IP behind it.
+struct seen {
+    pt_packet packet;
+    uint64_t ip;
+};
+
+/// libipt leaves the last IP to its caller.
+auto behind(pt_packet_ip const& packet, uint64_t last) -> uint64_t {
+    auto const upper = [&](unsigned bits) { return last >> bits << bits; };
+    switch (packet.ipc) {
+        case pt_ipc_suppressed: return last;
+        case pt_ipc_update_16: return upper(16) | packet.ip;
+        case pt_ipc_update_32: return upper(32) | packet.ip;
+        case pt_ipc_update_48: return upper(48) | packet.ip;
+        case pt_ipc_sext_48:
+            return (packet.ip >> 47 & 1) != 0 ? packet.ip | 0xFFFF'0000'0000'0000 : packet.ip;
+        case pt_ipc_full: return packet.ip;
+    }
+    std::abort();
+}
+
+auto has_ip(pt_packet const& which) -> bool {
+    return which.type == ppt_tip || which.type == ppt_tip_pge || which.type == ppt_tip_pgd ||
+           which.type == ppt_fup;
+}
+
+/// What libipt reads from the first byte to the last, or to its first error; all but PADs.
+auto read_by_libipt(buffer& in) -> std::vector<seen> {
+    pt_config config;
+    pt_config_init(&config);
+    config.begin = in.data();
+    config.end = in.data() + in.size();
+    pt_packet_decoder* const decoder = pt_pkt_alloc_decoder(&config);
+    if (decoder == nullptr || pt_pkt_sync_set(decoder, 0) < 0) { std::abort(); }
+    std::vector<seen> all;
+    seen one{};
+    while (true) {
+        std::memset(&one.packet, 0, sizeof one.packet);
+        if (pt_pkt_next(decoder, &one.packet, sizeof one.packet) < 0) { break; }
+        if (has_ip(one.packet)) { one.ip = behind(one.packet.payload.ip, one.ip); }
+        if (one.packet.type == ppt_psb) { one.ip = 0; }
+        if (one.packet.type != ppt_pad) { all.push_back(one); }
+    }
+    pt_pkt_free_decoder(decoder);
+    return all;
+}
+
+/// Cuts off what the two do not both read.
+void cut(buffer& in) {
+    pt_config config;
+    pt_config_init(&config);
+    config.begin = in.data();
+    config.end = in.data() + in.size();
+    pt_packet_decoder* const decoder = pt_pkt_alloc_decoder(&config);
+    if (decoder == nullptr || pt_pkt_sync_set(decoder, 0) < 0) { std::abort(); }
+    size_t at = 0;
+    pt_packet packet;
+    while (true) {
+        auto const ours = packet::decode(byte_view{in}.from(at));
+        int const status = pt_pkt_next(decoder, &packet, sizeof packet);
+        if (!ours || status < 0 || static_cast<unsigned>(status) != ours.length()) { break; }
+        at += ours.length();
+    }
+    pt_pkt_free_decoder(decoder);
+    in.resize(at);
+}
+
+/// A sink that grows.
+struct growing {
+    buffer bytes{};
+
+    auto append(byte_view more) -> bool {
+        bytes.insert(bytes.end(), more.data(), more.data() + more.size());
+        return true;
+    }
+};
+
+void check(rule broken) {
+    if (broken == rule::none) { return; }
+    std::printf("the writer refuses a packet that was read: %u\n", static_cast<unsigned>(broken));
+    std::exit(1);
+}
+
+/// Gives a packet to the writer, with an IP that it may write as it likes.
+template <class Writer, class Packet>
+auto give(Writer& to, Packet const& which, uint64_t ip) -> rule {
+    if constexpr (derived_from<Packet, packet::ip_packet<Packet>>) {
+        if (which.has_ip()) { return to.template put_ip<Packet>(ip); }
+    }
+    return to.put(which);
+}
+
+auto rewritten(buffer const& in, trace::writer_options how) -> buffer {
+    growing out;
+    trace::writer to{out, how};
+    uint64_t ip = 0;
+    for (size_t at = 0; at < in.size();) {
+        auto const got = packet::decode(byte_view{in}.from(at));
+        ip = packet::last_ip_behind(got.packet, ip);
+        check(packet::visit([&](auto const& which) { return give(to, which, ip); }, got.packet));
+        at += got.length();
+    }
+    check(to.flush());
+    return out.bytes;
+}
+
+auto is_the_same(seen one, seen two) -> bool {
+    if (one.packet.type != two.packet.type || one.ip != two.ip) { return false; }
+    if (has_ip(one.packet)) {
+        return (one.packet.payload.ip.ipc == pt_ipc_suppressed) ==
+               (two.packet.payload.ip.ipc == pt_ipc_suppressed);
+    }
+    if (one.packet.type == ppt_pwre) {  // PKT-185: it takes a reserved bit for HW
+        one.packet.payload.pwre.hw = two.packet.payload.pwre.hw;
+    }
+    if (one.packet.type == ppt_mwait) {  // PKT-183: it takes reserved bits for hints
+        one.packet.payload.mwait.hints &= 0xFF;
+        one.packet.payload.mwait.ext &= 3;
+    }
+    return std::memcmp(&one.packet.payload, &two.packet.payload, sizeof one.packet.payload) == 0;
+}
+
+/// What a run has met.
+struct tally {
+    uint64_t packets = 0;
+    uint64_t ips = 0;
+    uint64_t shorter = 0;  ///< IPs that were written in another form than they were read in
+};
+
+void compare(buffer& in, char const* name, trace::writer_options how, tally& sum) {
+    auto const before = read_by_libipt(in);
+    buffer out = rewritten(in, how);
+    auto const after = read_by_libipt(out);
+    for (size_t i = 0; i < before.size() || i < after.size(); ++i) {
+        if (i >= before.size() || i >= after.size() || !is_the_same(before[i], after[i])) {
+            std::printf("%s: packet %zu of %zu is not the same, or not there\n", name, i,
+                        before.size());
+            std::exit(1);
+        }
+        if (has_ip(before[i].packet)) {
+            ++sum.ips;
+            sum.shorter += before[i].packet.payload.ip.ipc != after[i].packet.payload.ip.ipc ? 1U
+                                                                                             : 0U;
+        }
+    }
+    sum.packets += before.size();
+}
+
+void compare_all_ways(buffer& in, char const* name, tally& sum) {
+    if (!in.empty()) { cut(in); }
+    if (in.empty()) { return; }
+    for (auto const ips : {trace::ip_choice::as_processors, trace::ip_choice::shortest}) {
+        for (bool const pads : {false, true}) {
+            compare(in, name, {.ips = ips, .pads = pads}, sum);
+        }
+    }
+}
+
+auto read_file(char const* path) -> buffer {
+    std::ifstream in{path, std::ios::binary};
+    buffer all{std::istreambuf_iterator<char>{in}, {}};
+    if (!in || all.empty()) {
+        std::fprintf(stderr, "%s: cannot be read, or is empty\n", path);
+        std::exit(2);
+    }
+    size_t const begin = trace::find_psb(all);
+    if (begin == trace::nowhere) { return {}; }
+    all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(begin));
+    return all;
+}
+
+void print(char const* what, tally const& sum) {
+    std::printf("%s: %" PRIu64 " packets, %" PRIu64 " IPs, %" PRIu64 " of them in another form\n",
+                what, sum.packets, sum.ips, sum.shorter);
+}
+
+}  // namespace
+
+auto main(int count, char** arguments) -> int {
+    uint64_t wanted = 2'000'000;
+    uint64_t seed = 1;
+    tally files;
+    for (int i = 1; i < count; ++i) {
+        std::string_view const name{arguments[i]};
+        if (name == "--packets" && i + 1 < count) {
+            wanted = std::strtoull(arguments[++i], nullptr, 0);
+        } else if (name == "--seed" && i + 1 < count) {
+            seed = std::strtoull(arguments[++i], nullptr, 0);
+        } else if (name.substr(0, 2) == "--") {
+            std::fprintf(stderr, "usage: writer [--packets N] [--seed S] [FILE...]\n");
+            return 2;
+        } else {
+            buffer in = read_file(arguments[i]);
+            compare_all_ways(in, arguments[i], files);
+        }
+    }
+    print("files", files);
+
+    chance random{seed};
+    tally sum;
+    buffer in;
+    uint64_t ip = 0;
+    while (sum.packets < wanted) {
+        in.clear();
+        if (random.flag()) { streams::put_psb(in); }
+        while (in.size() < 4096) {
+            if (random.flag()) {  // a TIP with all of its IP, which is near the one before
+                ip ^= random.number();
+                streams::put(in, {0xCD});
+                streams::put_number(in, ip, 8);
+            } else {  // without what libipt 2.0 does not know: blocks, CFE, EVD and TRIG
+                streams::put_packet(in, random, random.below(26));
+            }
+        }
+        compare_all_ways(in, "random", sum);
+    }
+    print("random", sum);
+    return sum.ips != 0 && sum.shorter != 0 ? 0 : 1;
+}
