@@ -11028,7 +11028,7 @@ struct counter {
 /// What takes time is not the work but waiting: where the next packet begins is known only when this
 /// one's length is, and a branch that goes another way than last time costs as much as fifty
 /// instructions. So a packet's outline comes from one look into a table by its first byte, whatever
-/// packet it is, and nothing but PAD and TNT, of which traces are made, has a branch of its own.
+/// packet it is, and nothing but PAD, TNT and CYC, of which traces are made, has a branch of its own.
 namespace ptspec::trace::detail {
 
 using packet::detail::opcode_bits;
