@@ -143,9 +143,9 @@ struct summing {
         all.packets += 1;
         all.ips += where.ip;
     }
-    void operator()(trace::pads row, trace::at where) const {
-        all.packets += row.count;
-        all.ips += row.count * where.ip;
+    void pads(unsigned count, trace::at where) const {
+        all.packets += count;
+        all.ips += count * where.ip;
     }
 };
 

@@ -222,9 +222,9 @@ constexpr auto hot_loop(byte_view bytes, uint64_t offset, bool strict, hot_state
             unsigned const first = data[place];
             at here{offset + place, last_ip, 1};
             if (first == opcode_bits<pad>) {
-                if constexpr (takes<Visitor, pads>) {
+                if constexpr (takes_pads_in_rows<Visitor>) {
                     here.length = pads_in_front(load_le64(data + place));
-                    go_on = call(visitor, pads{here.length}, here);
+                    go_on = call_with_pads(visitor, here.length, here);
                 } else {
                     go_on = call(visitor, pad{}, here);
                 }

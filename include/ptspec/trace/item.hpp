@@ -43,12 +43,6 @@ struct at {
     unsigned length;
 };
 
-/// PADs in a row, up to eight of them: what stands together was seen at once. A visitor that takes
-/// them gets no single `packet::pad` where there is more than one.
-struct pads {
-    unsigned count;
-};
-
 /// How to read a trace.
 struct options {
     bool sync = true;     ///< begin at the first PSB; otherwise at the first byte
