@@ -8954,13 +8954,17 @@ constexpr auto tabulate(type_list<Packets...>, unsigned at, uint32_t prefix, boo
     return table;
 }
 
+/// What opcodes of two bytes begin with, and what those of three do.
+inline constexpr uint32_t escape = shape_of<psbend>().value & 0xFF;
+inline constexpr uint32_t second_escape = shape_of<mnt>().value & 0xFFFF;
+
 /// The tables, made when they are first used.
 template <class Packets>
 struct tables_of {
     static constexpr opcode_table first = tabulate(Packets{}, 0, 0, false);
     static constexpr opcode_table first_in_block = tabulate(Packets{}, 0, 0, true);
-    static constexpr opcode_table ext = tabulate(Packets{}, 1, 0x02, false);
-    static constexpr opcode_table ext2 = tabulate(Packets{}, 2, 0xC302, false);
+    static constexpr opcode_table ext = tabulate(Packets{}, 1, escape, false);
+    static constexpr opcode_table ext2 = tabulate(Packets{}, 2, second_escape, false);
 };
 
 }  // namespace detail
@@ -11046,6 +11050,7 @@ struct counter {
 /// packet it is, and nothing but PAD, TNT and CYC, of which traces are made, has a branch of its own.
 namespace ptspec::trace::detail {
 
+using packet::detail::escape;
 using packet::detail::opcode_bits;
 
 /// A look at a packet reads so many bytes, whatever its length.
@@ -11060,7 +11065,6 @@ struct outline {
 
 inline constexpr auto tnt_opcode = packet::detail::shape_of<packet::tnt_short>();
 inline constexpr auto cyc_opcode = packet::detail::shape_of<packet::cyc>();
-inline constexpr unsigned escape = opcode_bits<packet::psbend> & 0xFF;
 
 /// The outline of packets of one type that begin with these bits, `known` bytes of them, where no
 /// block is open.

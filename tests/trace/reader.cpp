@@ -316,6 +316,31 @@ TEST_CASE("strict reading takes reserved bits of TMA as damage (PKT-104)") {
     });
 }
 
+namespace {
+
+/// A hook that knows one opcode, and how often it was asked.
+struct counting_hook {
+    unsigned times = 0;
+    unsigned* last = nullptr;
+
+    constexpr auto operator()(byte_view) noexcept -> unsigned {
+        *last = ++times;
+        return 1;
+    }
+};
+
+}  // namespace
+
+TEST_CASE("a hook keeps what it changes about itself (PKT-253)") {
+    CHECK_TWICE([](auto value) {
+        auto const in = value(bytes(0x05, 0x16, 0x05, 0x05));
+        unsigned times = 0;
+        reader<counting_hook> from{byte_view{in}, {.sync = false}, counting_hook{0, &times}};
+        while (from.next()) {}
+        return times == 3;
+    });
+}
+
 TEST_CASE("a hook can step over opcodes that the caller knows (PKT-253)") {
     constexpr auto knows_05 = [](byte_view at) -> unsigned { return at[0] == 0x05 ? 3 : 0; };
     CHECK_TWICE([=](auto value) {

@@ -113,3 +113,20 @@ TEST_CASE("a reader that goes to a PSB stands before it, and reads it (PKT-250)"
                in.offset() == packets.size() + 16;
     });
 }
+
+TEST_CASE("behind a scan the last IP is 0 until the next PSB (PKT-060)") {
+    CHECK_TWICE([](auto value) {
+        constexpr auto few = test::bytes(0x6D, 1, 2, 3, 4, 5, 6);  // too few for a glance
+        constexpr auto last = test::bytes(0x2D, 0x34, 0x12);
+        reader in{value(trace::options{.sync = false})};
+        bool const fed = in.feed(packets);
+        auto const first = in.scan();
+        bool const more = in.feed(few);
+        auto const sum = in.scan(first);
+        bool const most = in.feed(last);
+        auto const got = in.next();
+        return fed && more && most && sum.of(packet::kind::tip) == 3 &&
+               sum.of(packet::kind::bip) == 1 && got.packet.template is<packet::tip>() &&
+               got.ip == 0x1234;
+    });
+}

@@ -109,13 +109,17 @@ constexpr auto tabulate(type_list<Packets...>, unsigned at, uint32_t prefix, boo
     return table;
 }
 
+/// What opcodes of two bytes begin with, and what those of three do.
+inline constexpr uint32_t escape = shape_of<psbend>().value & 0xFF;
+inline constexpr uint32_t second_escape = shape_of<mnt>().value & 0xFFFF;
+
 /// The tables, made when they are first used.
 template <class Packets>
 struct tables_of {
     static constexpr opcode_table first = tabulate(Packets{}, 0, 0, false);
     static constexpr opcode_table first_in_block = tabulate(Packets{}, 0, 0, true);
-    static constexpr opcode_table ext = tabulate(Packets{}, 1, 0x02, false);
-    static constexpr opcode_table ext2 = tabulate(Packets{}, 2, 0xC302, false);
+    static constexpr opcode_table ext = tabulate(Packets{}, 1, escape, false);
+    static constexpr opcode_table ext2 = tabulate(Packets{}, 2, second_escape, false);
 };
 
 }  // namespace detail

@@ -11,6 +11,7 @@
 /// packet it is, and nothing but PAD, TNT and CYC, of which traces are made, has a branch of its own.
 namespace ptspec::trace::detail {
 
+using packet::detail::escape;
 using packet::detail::opcode_bits;
 
 /// A look at a packet reads so many bytes, whatever its length.
@@ -25,7 +26,6 @@ struct outline {
 
 inline constexpr auto tnt_opcode = packet::detail::shape_of<packet::tnt_short>();
 inline constexpr auto cyc_opcode = packet::detail::shape_of<packet::cyc>();
-inline constexpr unsigned escape = opcode_bits<packet::psbend> & 0xFF;
 
 /// The outline of packets of one type that begin with these bits, `known` bytes of them, where no
 /// block is open.
