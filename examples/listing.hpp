@@ -252,6 +252,12 @@ struct totals {
         resyncs += item.what == trace::event::resynced;
         synced = synced || item.what == trace::event::packet || item.what == trace::event::damage;
     }
+    void add(totals const& next) {
+        packets += next.packets;
+        errors += next.errors;
+        resyncs += next.resyncs;
+        synced = synced || next.synced;
+    }
 };
 
 /// Appends the line of one item. `sofar` counts everything up to and with it.

@@ -47,25 +47,28 @@ struct writable {
 
 // ------------------------------------------------------------------------------------ copies
 
-TEST_CASE("copy_bytes() copies as many bytes as it is told, and writes no other") {
-    CHECK_TWICE([](auto value) {
-        auto const from = copy_of_counting(value);
-        for (size_t count = value(size_t{0}); count <= 20; ++count) {
-            uint8_t to[22] = {};
-            copy_bytes(to + 1, from.data(), count);
-            for (size_t i = 0; i < 22; ++i) {
-                bool const copied = i >= 1 && i <= count;
-                if (to[i] != (copied ? counting[i - 1] : 0)) { return false; }
-            }
+/// Copies up to 40 bytes to where there are others.
+constexpr auto copies_right(auto value, auto copy) -> bool {
+    uint8_t from[40] = {};
+    for (unsigned i = 0; i < 40; ++i) { from[i] = static_cast<uint8_t>(value(i) * 7 + 1); }
+    for (size_t count = value(size_t{0}); count <= 40; ++count) {
+        uint8_t to[42] = {};
+        copy(to + 1, from, count);
+        for (unsigned i = 0; i < 42; ++i) {
+            bool const copied = i >= 1 && i <= count;
+            if (to[i] != (copied ? from[i - 1] : 0)) { return false; }
         }
-        return from == copy_of_counting(value);
-    });
+    }
+    copy(nullptr, nullptr, value(size_t{0}));  // nothing needs no place
+    return true;
 }
 
-TEST_CASE("copy_bytes() of nothing needs no place") {
+TEST_CASE("copies have as many bytes as was told, and write no other") {
     CHECK_TWICE([](auto value) {
-        copy_bytes(nullptr, nullptr, value(size_t{0}));
-        return true;
+        return copies_right(value, [](auto... given) { copy_bytes(given...); });
+    });
+    CHECK_TWICE([](auto value) {
+        return copies_right(value, [](auto... given) { copy_few_bytes(given...); });
     });
 }
 

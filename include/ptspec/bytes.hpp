@@ -17,6 +17,31 @@ constexpr void copy_bytes(uint8_t* to, uint8_t const* from, size_t count) noexce
     for (size_t i = 0; i < count; ++i) { to[i] = from[i]; }
 }
 
+inline constexpr size_t few_bytes = 16;
+
+/// The same for bytes that are likely to be few, as those of a packet are: then it costs no call.
+constexpr void copy_few_bytes(uint8_t* to, uint8_t const* from, size_t count) noexcept {
+#if defined(__GNUC__) || defined(__clang__)
+    // Both ends of them, which overlap where there are less than twice as many as an end has.
+    auto const both_ends = [&]<class End>(End front) {
+        End back{};
+        size_t const behind = count - sizeof(End);
+        __builtin_memcpy(&front, from, sizeof(End));
+        __builtin_memcpy(&back, from + behind, sizeof(End));
+        __builtin_memcpy(to, &front, sizeof(End));
+        __builtin_memcpy(to + behind, &back, sizeof(End));
+    };
+    if (!__builtin_is_constant_evaluated() && count <= few_bytes) {
+        if (count >= 8) { return both_ends(uint64_t{}); }
+        if (count >= 4) { return both_ends(uint32_t{}); }
+        if (count >= 2) { return both_ends(uint16_t{}); }
+        if (count == 1) { *to = *from; }
+        return;
+    }
+#endif
+    copy_bytes(to, from, count);
+}
+
 /// Borrowed bytes to read. The owner has to outlive the view.
 class byte_view {
 public:

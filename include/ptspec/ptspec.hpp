@@ -109,10 +109,13 @@
 #include <ptspec/trace/item.hpp>
 #include <ptspec/trace/visitor.hpp>
 #include <ptspec/trace/tally.hpp>
+#include <ptspec/trace/outline.hpp>
 #include <ptspec/trace/hot_loop.hpp>
 #include <ptspec/trace/scan_loop.hpp>
 #include <ptspec/trace/reader_state.hpp>
 #include <ptspec/trace/reader.hpp>
+#include <ptspec/trace/split.hpp>
+#include <ptspec/trace/scan.hpp>
 #include <ptspec/trace/writer_state.hpp>
 #include <ptspec/trace/packet_group.hpp>
 #include <ptspec/trace/writer.hpp>

@@ -1126,6 +1126,31 @@ constexpr void copy_bytes(uint8_t* to, uint8_t const* from, size_t count) noexce
     for (size_t i = 0; i < count; ++i) { to[i] = from[i]; }
 }
 
+inline constexpr size_t few_bytes = 16;
+
+/// The same for bytes that are likely to be few, as those of a packet are: then it costs no call.
+constexpr void copy_few_bytes(uint8_t* to, uint8_t const* from, size_t count) noexcept {
+#if defined(__GNUC__) || defined(__clang__)
+    // Both ends of them, which overlap where there are less than twice as many as an end has.
+    auto const both_ends = [&]<class End>(End front) {
+        End back{};
+        size_t const behind = count - sizeof(End);
+        __builtin_memcpy(&front, from, sizeof(End));
+        __builtin_memcpy(&back, from + behind, sizeof(End));
+        __builtin_memcpy(to, &front, sizeof(End));
+        __builtin_memcpy(to + behind, &back, sizeof(End));
+    };
+    if (!__builtin_is_constant_evaluated() && count <= few_bytes) {
+        if (count >= 8) { return both_ends(uint64_t{}); }
+        if (count >= 4) { return both_ends(uint32_t{}); }
+        if (count >= 2) { return both_ends(uint16_t{}); }
+        if (count == 1) { *to = *from; }
+        return;
+    }
+#endif
+    copy_bytes(to, from, count);
+}
+
 /// Borrowed bytes to read. The owner has to outlive the view.
 class byte_view {
 public:
@@ -10668,8 +10693,11 @@ public:
     [[nodiscard]] constexpr auto end() const noexcept -> int64_t { return end_; }
 
 private:
-    static constexpr uint8_t first_byte = 0x02;
-    static constexpr uint8_t second_byte = 0x82;
+    /// Eight bytes of the pattern, and the same from its second byte on.
+    static constexpr uint64_t even = packet::detail::opcode_bits<packet::psb>.low;
+    static constexpr uint64_t odd = even >> 8 | even << 56;
+    static constexpr uint8_t first_byte = even & 0xFF;
+    static constexpr uint8_t second_byte = odd & 0xFF;
 
     [[nodiscard]] constexpr auto is_psb() const noexcept -> bool {
         return run_ / 2 >= psb_bytes / 2;
@@ -10680,21 +10708,40 @@ private:
         return true;
     }
 
+    /// Two bytes of the pattern, of which either is the first.
+    static constexpr auto may_be_in(uint8_t const* two) noexcept -> bool {
+        unsigned const here = two[0] | unsigned{two[1]} << 8;
+        return here == (even & 0xFFFF) || here == (odd & 0xFFFF);
+    }
+
+    /// Eight bytes that may be part of a PSB, by the eight before and the eight behind.
+    static constexpr auto are_in(uint8_t const* eight) noexcept -> bool {
+        uint64_t const here = load_le64(eight);
+        if (here != even && here != odd) { return false; }
+        uint64_t const before = load_le64(eight - 8) ^ here;
+        uint64_t const behind = load_le64(eight + 8) ^ here;
+        if (before == 0 || behind == 0) { return true; }
+        return (63 - highest_bit(before)) / 8 + 8 + lowest_bit(behind) / 8 >= psb_bytes;
+    }
+
     /// Where the search byte by byte has to begin at the latest, so that it misses no PSB that
-    /// begins at `at` or later and no run that reaches the end. Fifteen bytes of the pattern hold
-    /// eight that stand at a multiple of eight from `at`, and these are one of two numbers.
-    static constexpr auto likely_begin(byte_view piece, size_t at) noexcept -> size_t {
-        constexpr uint64_t even = 0x8202'8202'8202'8202;
-        constexpr uint64_t odd = 0x0282'0282'0282'0282;
-        constexpr size_t sure = 15;
-        size_t const begin = at;
-        for (; piece.size() - at >= 8; at += 8) {
-            uint64_t const eight = load_le64(piece.data() + at);
-            // The eight bytes before were neither number, so at most seven of them belong to the
-            // run.
-            if (eight == even || eight == odd) { return at == begin ? begin : at - 7; }
+    /// begins at `begin` or later and no run that reaches the end. Of fifteen bytes in a row it
+    /// looks at the first and the one behind. Where those are in a PSB, so are the eight bytes from
+    /// them on, or those up to them.
+    static constexpr auto likely_begin(byte_view piece, size_t begin) noexcept -> size_t {
+        constexpr size_t step = psb_bytes - 1;
+        uint8_t const* const data = piece.data();
+        size_t at = begin + step - 1;
+        for (; at + psb_bytes <= piece.size(); at += step) {
+            while (at + size_t{4} * psb_bytes <= piece.size() && !may_be_in(data + at) &&
+                   !may_be_in(data + at + step) && !may_be_in(data + at + 2 * step) &&
+                   !may_be_in(data + at + 3 * step)) {
+                at += 4 * step;
+            }
+            if (at + psb_bytes > piece.size()) { break; }
+            if (may_be_in(data + at) && (are_in(data + at) || are_in(data + at - 6))) { break; }
         }
-        return piece.size() - begin < sure ? begin : piece.size() - (sure - 1);
+        return at - (step - 1);
     }
 
     uint64_t run_ = 0;  // bytes of the pattern up to where the search is
@@ -10994,17 +11041,30 @@ struct tally {
     uint64_t errors = 0;
     uint64_t resyncs = 0;
 
-    /// Counts one packet.
-    constexpr void add(packet::kind which, unsigned length) noexcept {
-        packets[underlying(which)] += 1;
-        bytes[underlying(which)] += length;
+    /// Counts packets of one kind and length.
+    constexpr void add(packet::kind which, unsigned length, uint64_t count = 1) noexcept {
+        packets[underlying(which)] += count;
+        bytes[underlying(which)] += count * length;
     }
-    /// Counts what is no packet.
-    constexpr void add(item const& other) noexcept {
-        unknown += other.what == event::unknown ? 1U : 0U;
-        unknown_bytes += other.what == event::unknown ? other.length : 0U;
-        errors += other.what == event::damage ? 1U : 0U;
-        resyncs += other.what == event::resynced ? 1U : 0U;
+    /// Counts whatever a reader came to.
+    constexpr void add(item const& one) noexcept {
+        if (one.what == event::packet) { return add(one.packet.kind(), one.length); }
+        unknown += one.what == event::unknown ? 1U : 0U;
+        unknown_bytes += one.what == event::unknown ? one.length : 0U;
+        errors += one.what == event::damage ? 1U : 0U;
+        resyncs += one.what == event::resynced ? 1U : 0U;
+    }
+    /// Adds what another part of a trace holds.
+    constexpr auto operator+=(tally const& other) noexcept -> tally& {
+        for (unsigned i = 0; i < packet::kinds; ++i) {
+            packets[i] += other.packets[i];
+            bytes[i] += other.bytes[i];
+        }
+        unknown += other.unknown;
+        unknown_bytes += other.unknown_bytes;
+        errors += other.errors;
+        resyncs += other.resyncs;
+        return *this;
     }
 
     [[nodiscard]] constexpr auto of(packet::kind which) const noexcept -> uint64_t {
@@ -11040,14 +11100,10 @@ struct counter {
 
 }  // namespace ptspec::trace
 
-// ---- ptspec/trace/hot_loop.hpp ----
+// ---- ptspec/trace/outline.hpp ----
 
-/// How nearly all packets of a trace are read. Everything else is `packet::decode`.
-///
-/// What takes time is not the work but waiting: where the next packet begins is known only when this
-/// one's length is, and a branch that goes another way than last time costs as much as fifty
-/// instructions. So a packet's outline comes from one look into a table by its first byte, whatever
-/// packet it is, and nothing but PAD, TNT and CYC, of which traces are made, has a branch of its own.
+/// What the first bytes of a packet tell about all of it, in tables made from the packets'
+/// declarations.
 namespace ptspec::trace::detail {
 
 using packet::detail::escape;
@@ -11056,44 +11112,60 @@ using packet::detail::opcode_bits;
 /// A look at a packet reads so many bytes, whatever its length.
 inline constexpr size_t looked_at = 16;
 
-/// What the first byte of a packet, or the byte behind the escape, tells about all of it.
+/// Where else to look at a packet.
+enum class look_on : uint8_t {
+    nowhere,
+    behind_escape,  ///< the second byte has the opcode
+    behind_mode,    ///< the second byte has the leaf
+    at_all,         ///< the whole packet may be a wrong one
+};
+
+/// What the first byte of a packet, or the first two, tell about all of it.
 struct outline {
-    uint8_t length = 0;  ///< 0: there is more to look at than this byte
+    uint8_t length = 0;  ///< 0: too little is known
     packet::kind which = packet::kind::pad;
     uint8_t form = 0;  ///< IPBytes; 0 also where there is no IP
+    look_on next = look_on::nowhere;
 };
 
 inline constexpr auto tnt_opcode = packet::detail::shape_of<packet::tnt_short>();
 inline constexpr auto cyc_opcode = packet::detail::shape_of<packet::cyc>();
+inline constexpr uint64_t mode_opcode = packet::detail::shape_of<packet::mode_exec>().value;
+
+template <class Packet>
+inline constexpr bool opens_or_needs_a_block =
+    same_as<Packet, packet::bbp> ||
+    same_as<typename Packet::payload_type, packet::payload_of_block>;
 
 /// The outline of packets of one type that begin with these bits, `known` bytes of them, where no
 /// block is open.
 template <class Packet>
 constexpr auto outline_of(uint64_t head, unsigned known) noexcept -> outline {
     using raw = typename Packet::raw_type;
+    constexpr bool has_one_size = same_as<typename Packet::payload_type, packet::no_payload>;
     auto const bits = packet::detail::narrow<raw>(wide_bits{head, 0});
-    if (requires { Packet::broken_when_strict(bits); }) { return {}; }
-    if constexpr (packet::detail::leaf_bits<Packet> != 0 || same_as<Packet, packet::psb> ||
-                  same_as<Packet, packet::bbp> ||
-                  same_as<typename Packet::payload_type, packet::payload_of_block>) {
-        return {};
-    } else {
-        if (packet::detail::broken_header<Packet>(bits) != rule::none) { return {}; }
-        unsigned const length = Packet::length_of(bits, packet::block::none);
-        if (length > known) {
-            // A payload of a size that these bytes do not tell, or that may be wrong.
-            constexpr bool selects = !same_as<typename Packet::payload_type, packet::no_payload>;
-            if (selects && Packet::head_bytes > known) { return {}; }
-            if (requires { Packet::broken_payload(bits); }) { return {}; }
-        } else if (packet::detail::broken_payload<Packet>(bits, true) != rule::none) {
-            return {};
-        }
-        outline all{static_cast<uint8_t>(length), Packet::about.id};
-        if constexpr (derived_from<Packet, packet::ip_packet<Packet>>) {
-            all.form = underlying(Packet{bits}.template get<typename Packet::IPBytes>());
-        }
-        return all;
+    if (opens_or_needs_a_block<Packet>) { return {}; }
+    if (packet::detail::leaf_bits<Packet> != 0 && known == 1) {
+        return {.next = look_on::behind_mode};
     }
+    if (packet::detail::broken_header<Packet>(bits) != rule::none) { return {}; }
+    unsigned const length = Packet::length_of(bits, packet::block::none);
+    outline all{static_cast<uint8_t>(length), Packet::about.id};
+    if (length <= known) {
+        if (packet::detail::broken_payload<Packet>(bits, true) != rule::none) { return {}; }
+    } else {
+        if (!has_one_size && Packet::head_bytes > known) { return {}; }
+        if (
+            requires { Packet::broken_payload(bits); } ||
+            requires { Packet::broken_when_strict(bits); }) {
+            if (!has_one_size || known == 1) { return {}; }
+            all.next = look_on::at_all;
+        }
+    }
+    if constexpr (derived_from<Packet, packet::ip_packet<Packet>>) {
+        all.form = underlying(Packet{bits}.template get<typename Packet::IPBytes>());
+    }
+    return all;
 }
 
 struct outline_table {
@@ -11116,6 +11188,23 @@ constexpr auto outlines_behind(uint64_t prefix, unsigned prefix_bytes) noexcept 
             },
             Packets{});
     }
+    if (prefix_bytes == 0) { table.of[escape].next = look_on::behind_escape; }
+    return table;
+}
+
+/// The same behind the opcode of MODE, of which the leaf tells which packet it is.
+template <class... Packets>
+constexpr auto outlines_of_leaves(type_list<Packets...>) noexcept -> outline_table {
+    outline_table table{};
+    for (unsigned byte = 0; byte < 256; ++byte) {
+        uint64_t const head = mode_opcode | uint64_t{byte} << 8;
+        ((packet::detail::leaf_bits<Packets> != 0 &&
+                  ((packet::detail::widen(opcode_bits<Packets>).low ^ head) &
+                   packet::detail::leaf_bits<Packets>) == 0
+              ? void(table.of[byte] = outline_of<Packets>(head, 2))
+              : void()),
+         ...);
+    }
     return table;
 }
 
@@ -11123,8 +11212,48 @@ constexpr auto outlines_behind(uint64_t prefix, unsigned prefix_bytes) noexcept 
 template <class Packets>
 struct outlines_of {
     static constexpr outline_table first = outlines_behind<Packets>(0, 0);
-    static constexpr outline_table escaped = outlines_behind<Packets>(escape, 1);
+    static constexpr outline_table second[2] = {outlines_behind<Packets>(escape, 1),
+                                                outlines_of_leaves(Packets{})};
 };
+
+/// The packet is right, of which all bytes count.
+template <class Packets>
+[[gnu::noinline]]  // so that it is not in the way of those that are right in any case
+constexpr auto
+is_right(uint8_t const* at, packet::kind which, bool strict) noexcept -> bool {
+    wide_bits const image{load_le64(at), load_le64(at + 8)};
+    return packet::for_kind(
+        which,
+        [&]<class Packet>() {
+            auto const bits = packet::detail::narrow<typename Packet::raw_type>(image);
+            return packet::detail::broken_payload<Packet>(bits, strict) == rule::none;
+        },
+        Packets{});
+}
+
+/// The outline of the packet that begins here. There have to be `looked_at` bytes.
+template <class Packets>
+[[gnu::always_inline]]  // so that it costs no call
+constexpr auto
+outline_at(uint8_t const* at, bool strict) noexcept -> outline {
+    outline one = outlines_of<Packets>::first.of[*at];
+    if (one.next == look_on::nowhere) { return one; }
+    one = outlines_of<Packets>::second[one.next == look_on::behind_mode ? 1 : 0].of[at[1]];
+    if (one.next == look_on::at_all && !is_right<Packets>(at, one.which, strict)) { return {}; }
+    return one;
+}
+
+}  // namespace ptspec::trace::detail
+
+// ---- ptspec/trace/hot_loop.hpp ----
+
+/// How nearly all packets of a trace are read. Everything else is `packet::decode`.
+///
+/// What takes time is not the work but waiting: where the next packet begins is known only when this
+/// one's length is, and a branch that goes another way than last time costs as much as fifty
+/// instructions. So a packet's outline comes from one look into a table by its first byte, whatever
+/// packet it is, and nothing but PAD, TNT and CYC, of which traces are made, has a branch of its own.
+namespace ptspec::trace::detail {
 
 /// What an IP packet of a form does to the last IP.
 struct ip_update {
@@ -11186,24 +11315,22 @@ constexpr auto look_at_cyc(uint64_t image, uint64_t last_ip) noexcept -> glance 
 template <class Packets>
 [[gnu::always_inline]]  // so that what the caller does not need is not computed
 constexpr auto
-look_at(uint8_t const* at, uint64_t last_ip) noexcept -> glance {
+look_at(uint8_t const* at, uint64_t last_ip, bool strict) noexcept -> glance {
+    outline const one = outline_at<Packets>(at, strict);
     wide_bits const image{load_le64(at), load_le64(at + 8)};
-    unsigned const first = static_cast<unsigned>(image.low) & 0xFF;
-    outline one = outlines_of<Packets>::first.of[first];
-    if (first == escape) { one = outlines_of<Packets>::escaped.of[image.low >> 8 & 0xFF]; }
     wide_bits const bits = image & first_bytes_masks.of[one.length];
     ip_update const update = ip_updates.of[one.form];
     uint64_t const payload = bits.low >> 8 | bits.high << 56;
     uint64_t const ip = (last_ip & update.kept) |
                         (((payload ^ update.sign) - update.sign) & ~update.kept);
-    return {{bits, one.length, one.which}, ip};
+    return {{bits, one.length, one.which}, one.which == packet::kind::psb ? 0 : ip};
 }
 
 /// Looks at any packet.
 template <class Packets>
 [[gnu::always_inline]]  // as above
 constexpr auto
-look(uint8_t const* at, uint64_t last_ip) noexcept -> glance {
+look(uint8_t const* at, uint64_t last_ip, bool strict) noexcept -> glance {
     using packet::kind;
     unsigned const first = *at;
     if (first == opcode_bits<packet::pad>) { return {{{0, 0}, 1, kind::pad}, last_ip}; }
@@ -11212,7 +11339,7 @@ look(uint8_t const* at, uint64_t last_ip) noexcept -> glance {
     } else if (is_cyc(first)) {
         return look_at_cyc(load_le64(at), last_ip);
     }
-    return look_at<Packets>(at, last_ip);
+    return look_at<Packets>(at, last_ip, strict);
 }
 
 /// What reading changes. It goes in and out by value, so that it can stay in registers.
@@ -11278,7 +11405,7 @@ constexpr auto hot_loop(byte_view bytes, uint64_t offset, bool strict, hot_state
                 go_on = call(visitor, cyc{found.packet.bits}, here);
                 place += here.length;
             } else {
-                auto const found = look_at<Packets>(data + place, last_ip);
+                auto const found = look_at<Packets>(data + place, last_ip, strict);
                 if (found.packet.length == 0) { break; }
                 here.ip = last_ip = found.ip;
                 here.length = found.packet.length;
@@ -11336,7 +11463,8 @@ constexpr auto count_of_tops(uint64_t tops) noexcept -> unsigned {
 /// each row one other packet is looked up. So a round has no branch that goes one way as often as
 /// the other.
 template <class Packets>
-constexpr auto scan_loop(byte_view bytes, size_t place, tally& sum) noexcept -> size_t {
+constexpr auto scan_loop(byte_view bytes, size_t place, bool strict, tally& sum) noexcept
+    -> size_t {
     using packet::kind;
     constexpr size_t seen_in_a_round = 8 + looked_at;
     size_t const until = bytes.size() < seen_in_a_round ? 0 : bytes.size() - (seen_in_a_round - 1);
@@ -11353,16 +11481,12 @@ constexpr auto scan_loop(byte_view bytes, size_t place, tally& sum) noexcept -> 
         place += count;
         if (ends == 0) { continue; }
         unsigned const first = data[place];
-        outline one = outlines_of<Packets>::first.of[first];
-        if (one.length == 0) {
-            if (is_cyc(first)) {
-                auto const found = look_at_cyc(load_le64(data + place), 0);
-                one = {static_cast<uint8_t>(found.packet.length), kind::cyc};
-            } else if (first == escape) {
-                one = outlines_of<Packets>::escaped.of[data[place + 1]];
-            }
-            if (one.length == 0) { break; }
+        outline one = outline_at<Packets>(data + place, strict);
+        if (one.length == 0 && is_cyc(first)) {
+            auto const found = look_at_cyc(load_le64(data + place), 0);
+            one = {static_cast<uint8_t>(found.packet.length), kind::cyc};
         }
+        if (one.length == 0) { break; }
         sum.add(one.which, one.length);
         place += one.length;
     }
@@ -11491,7 +11615,7 @@ public:
     next() noexcept -> item {
         if (bytes_.at() < calm_until_) {
             uint8_t const* const here = bytes_.piece().data() + bytes_.at();
-            auto const found = detail::look<Packets>(here, last_ip_);
+            auto const found = detail::look<Packets>(here, last_ip_, strict_);
             if (found.packet.length != 0) {
                 item const got{.what = event::packet,
                                .length = static_cast<uint8_t>(found.packet.length),
@@ -11539,16 +11663,12 @@ public:
         while (true) {
             if (reads_in_the_piece() && items_ == packet::block::none) {
                 size_t const begin = bytes_.at();
-                bytes_.go_to(detail::scan_loop<Packets>(bytes_.piece(), begin, sofar));
+                bytes_.go_to(detail::scan_loop<Packets>(bytes_.piece(), begin, strict_, sofar));
             }
             auto const got = next_with_care();
             last_ip_ = 0;
-            if (got.what == event::packet) {
-                sofar.add(got.packet.kind(), got.length);
-            } else {
-                sofar.add(got);
-                if (!got) { return sofar; }
-            }
+            if (!got) { return sofar; }
+            sofar.add(got);
         }
     }
     /// The same, and calls `boundary(kind, offset, length)` for each packet.
@@ -11704,6 +11824,239 @@ private:
 
     Hook hook_{};
 };
+
+}  // namespace ptspec::trace
+
+// ---- ptspec/trace/split.hpp ----
+
+/// Reading one trace in several places at once.
+///
+/// Behind a PSB nothing is known of what came before, so reading can begin at any. Where it is to
+/// end the same as reading all of the trace in one go, a PSB has to be one that reading comes to,
+/// with no damage since the PSB before. The others are those in which a broken packet ends, and
+/// those behind damage, which reading in one go tells as `resynced`.
+///
+/// Source: SDM vol. 3, "Packet Stream Boundary (PSB) Packet"; PKT-250, PKT-251.
+namespace ptspec::trace {
+
+/// The first place, `from` or later, at which a trace can be cut in two; its size where there is
+/// none. Each of the two is read by itself as it is in the whole, offsets aside, but by a reader
+/// with a hook.
+template <class Packets = packet::all>
+[[nodiscard]] constexpr auto find_cut(byte_view trace, size_t from, options how = {}) -> size_t {
+    size_t here = find_psb(trace, from);
+    if (here == nowhere) { return trace.size(); }
+    // Whatever stands before a PSB, reading comes to it: no packet but another PSB is so long that
+    // it hides all of one, and what is left of it is damage, from which a search steps back. To see
+    // that takes less than twice the bytes of a PSB.
+    constexpr size_t seen = size_t{2} * psb_bytes;
+    size_t before = find_psb_before(trace, here);
+    for (; here != nowhere; here = find_psb(trace, here + psb_bytes)) {
+        if (before == nowhere) {
+            before = here;
+        } else if (here - before >= seen) {
+            byte_view const between = trace.from(before).first(here - before);
+            if (reader<no_hook, Packets>{between, how}.scan().errors == 0) { return here; }
+            before = here;
+        }
+    }
+    return trace.size();
+}
+
+/// A trace in at most so many pieces of about the same size, none of them empty, in their order:
+/// `for (byte_view piece : split{trace, 4})`. Read one after the other they give what the whole
+/// gives, offsets aside, but to a reader with a hook. The first begins where the trace does; the
+/// others begin with a PSB, and are the same with and without `options::sync`.
+///
+/// The places are found one by one. All of them together take no more steps than reading the trace
+/// twice, and few where there are PSBs.
+template <class Packets = packet::all>
+class split {
+public:
+    constexpr split(byte_view trace, size_t count, options how = {}) noexcept
+        : trace_{trace}, size_{trace.size() / (count == 0 ? 1 : count)}, count_{count}, how_{how} {}
+
+    struct end_of_trace {};
+
+    class iterator {
+    public:
+        constexpr explicit iterator(split const& of) : of_{of}, end_{of.cut_behind(0, 1)} {}
+
+        constexpr auto operator*() const noexcept -> byte_view {
+            return of_.trace_.from(begin_).first(end_ - begin_);
+        }
+        constexpr auto operator++() -> iterator& {
+            begin_ = end_;
+            number_ += 1;
+            end_ = of_.cut_behind(begin_, number_);
+            return *this;
+        }
+        constexpr auto operator==(end_of_trace) const noexcept -> bool {
+            return begin_ == of_.trace_.size();
+        }
+
+    private:
+        split const& of_;
+        size_t begin_ = 0;
+        size_t end_;
+        size_t number_ = 1;
+    };
+
+    [[nodiscard]] constexpr auto begin() const -> iterator { return iterator{*this}; }
+    [[nodiscard]] constexpr auto end() const noexcept -> end_of_trace { return {}; }
+
+private:
+    /// Where piece `number`, counted from 1, ends, which begins at `begin`.
+    [[nodiscard]] constexpr auto cut_behind(size_t begin, size_t number) const -> size_t {
+        if (number >= count_) { return trace_.size(); }
+        size_t const wanted = size_ * number;
+        return find_cut<Packets>(trace_, wanted > begin ? wanted : begin + 1, how_);
+    }
+
+    byte_view trace_;
+    size_t size_;
+    size_t count_;
+    options how_;
+};
+
+}  // namespace ptspec::trace
+
+// ---- ptspec/trace/scan.hpp ----
+
+/// Counting the packets of a whole trace, in several places at once.
+namespace ptspec::trace {
+
+namespace detail {
+
+/// How many packets began with each byte.
+struct counts_by_first {
+    uint64_t of[256] = {};
+};
+
+/// Counts a packet whose first byte does not tell all of it. Returns its length, or 0 where it needs
+/// more care.
+template <class Packets>
+[[gnu::noinline]]  // so that it is not in the way of the others
+constexpr auto
+count_seldom(uint8_t const* at, bool strict, tally& sum) noexcept -> unsigned {
+    auto one = outline_at<Packets>(at, strict);
+    if (is_cyc(*at)) {
+        one = {static_cast<uint8_t>(look_at_cyc(load_le64(at), 0).packet.length),
+               packet::kind::cyc};
+    }
+    if (one.length != 0) { sum.add(one.which, one.length); }
+    return one.length;
+}
+
+/// One of the places at which a trace is read. It reads a piece at a time.
+template <class Packets>
+class lane : public reader<no_hook, Packets> {
+public:
+    /// Packets that are counted between two looks at where the bytes end.
+    static constexpr unsigned in_a_row = 64;
+
+    constexpr lane() noexcept = default;
+    constexpr explicit lane(byte_view piece, options how) noexcept
+        : reader<no_hook, Packets>{piece, how} {}
+
+    /// Counts what needs care, at least one packet. False when the piece is read to its end.
+    constexpr auto reads_up_to_a_row(tally& sum) noexcept -> bool {
+        do {
+            auto const got = this->next();
+            if (!got) { return false; }
+            sum.add(got);
+        } while (!has_a_row());
+        return true;
+    }
+    /// There is a row of packets that can be read at a glance.
+    [[nodiscard]] constexpr auto has_a_row() const noexcept -> bool {
+        return this->bytes_.at() + size_t{in_a_row} * looked_at < this->calm_until_;
+    }
+    [[nodiscard]] constexpr auto here() const noexcept -> uint8_t const* {
+        return this->bytes_.piece().data() + this->bytes_.at();
+    }
+    /// Goes on to where a row ended. False where that was too early: a packet needs care.
+    constexpr auto go_to(uint8_t const* place) noexcept -> bool {
+        bool const all = static_cast<size_t>(place - here()) >= in_a_row;
+        this->bytes_.go_to(static_cast<size_t>(place - this->bytes_.piece().data()));
+        this->last_ip_ = 0;
+        return all;
+    }
+};
+
+/// Counts one packet. Where it needs more care the place stays as it is.
+template <class Packets>
+[[gnu::always_inline]]  // so that the place stays in a register
+constexpr void
+count_one(uint8_t const*& at, counts_by_first& counts, bool strict, tally& sum) noexcept {
+    unsigned const first = *at;
+    unsigned length = outlines_of<Packets>::first.of[first].length;
+    counts.of[first] += 1;
+    if (length == 0) [[unlikely]] { length = count_seldom<Packets>(at, strict, sum); }
+    at += length;
+}
+
+/// Counts in four lanes in turns, until one of them has no row or needs more care. Where a packet
+/// begins is known only some ten steps of the processor after where the one before did: it has the
+/// time to do all four.
+template <class Packets>
+constexpr void scan_lanes(lane<Packets> (&lanes)[4], bool strict, counts_by_first (&counts)[4],
+                          tally& sum) noexcept {
+    uint8_t const* one = lanes[0].here();
+    uint8_t const* two = lanes[1].here();
+    uint8_t const* three = lanes[2].here();
+    uint8_t const* four = lanes[3].here();
+    bool go_on = true;
+    while (go_on && lanes[0].has_a_row() && lanes[1].has_a_row() && lanes[2].has_a_row() &&
+           lanes[3].has_a_row()) {
+        for (unsigned i = 0; i < lane<Packets>::in_a_row; ++i) {
+            count_one<Packets>(one, counts[0], strict, sum);
+            count_one<Packets>(two, counts[1], strict, sum);
+            count_one<Packets>(three, counts[2], strict, sum);
+            count_one<Packets>(four, counts[3], strict, sum);
+        }
+        bool const a = lanes[0].go_to(one);
+        bool const b = lanes[1].go_to(two);
+        bool const c = lanes[2].go_to(three);
+        bool const d = lanes[3].go_to(four);
+        go_on = a && b && c && d;
+    }
+}
+
+}  // namespace detail
+
+/// Counts what a whole trace holds: the same as `reader{trace, how}.scan()`, but faster where there
+/// are PSBs to begin at.
+///
+/// Source: PKT-250..256.
+template <class Packets = packet::all>
+[[nodiscard]] constexpr auto scan(byte_view trace, options how = {}) -> tally {
+    constexpr size_t piece_bytes = size_t{1} << 19;
+    tally sum;
+    detail::counts_by_first counts[4] = {};
+    detail::lane<Packets> lanes[4] = {};
+    split<Packets> const pieces{trace, trace.size() / piece_bytes + 4, how};
+    auto next = pieces.begin();
+    bool goes_on = true;
+    while (goes_on) {
+        for (auto& lane : lanes) {
+            if (lane.reads_up_to_a_row(sum)) { continue; }
+            goes_on = !(next == pieces.end());
+            if (!goes_on) { break; }
+            lane = detail::lane<Packets>{*next, how};
+            ++next;
+        }
+        detail::scan_lanes(lanes, how.strict, counts, sum);
+    }
+    for (auto& lane : lanes) { sum = lane.scan(sum); }
+    for (auto const& lane : counts) {
+        for (unsigned first = 0; first < 256; ++first) {
+            auto const one = detail::outlines_of<Packets>::first.of[first];
+            if (one.length != 0) { sum.add(one.which, one.length, lane.of[first]); }
+        }
+    }
+    return sum;
+}
 
 }  // namespace ptspec::trace
 
@@ -12197,7 +12550,8 @@ protected:
         return !__builtin_is_constant_evaluated() && fills_ && is_next_apart(run_);
     }
     /// There is an entry ahead, and filling the region does not change it: bytes that go over an
-    /// entry have to be there before it is read.
+    /// entry have to be there before it is read. Nor does it stand right before the region, so that
+    /// the entries after it are not among bytes that are yet to be copied.
     [[nodiscard]] auto is_next_apart(run const& now) const noexcept -> bool {
         uint64_t const distance = reinterpret_cast<uintptr_t>(now.next_entry) -
                                   reinterpret_cast<uintptr_t>(now.in_place) + sizeof(topa::entry);
@@ -12262,7 +12616,7 @@ protected:
 
     /// Stores less than there is room for.
     constexpr void put_in_place(byte_view bytes) noexcept {
-        copy_bytes(run_.in_place, bytes.data(), bytes.size());
+        copy_few_bytes(run_.in_place, bytes.data(), bytes.size());
         run_.in_place += bytes.size();
         run_.room -= bytes.size();
     }
@@ -12380,16 +12734,15 @@ public:
     constexpr auto
     write(access::msr_state& now, Memory& memory, byte_view bytes) noexcept -> written {
         size_t const count = bytes.size();
-        bool const fits = count - 1 < run_.room &&
-                          run_.in_place != nullptr;  // not where there are none
-        if (!fits || (count == run_.room && !can_fill())) { return write_on(now, memory, bytes); }
         written done;
-        done.count_stored(store_address(), count);
-        if (count < run_.room) {
+        if (count - 1 < few_bytes && count < run_.room && run_.in_place != nullptr) {
+            done.count_stored(store_address(), count);
             put_in_place(bytes);
-        } else {
-            done.why_not_all = fill(now, memory, bytes.data());
+            return done;
         }
+        if (count != run_.room || !can_fill()) { return write_on(now, memory, bytes); }
+        done.count_stored(store_address(), count);
+        done.why_not_all = fill(now, memory, bytes.data());
         return done;
     }
 
@@ -12495,40 +12848,42 @@ private:
         return done;
     }
 
-    /// Fills as many regions as there are bytes for, at least one, and stores the rest where nothing
-    /// else comes first. The run is a local, which the bytes that are copied cannot change: so a
+    /// Fills as many regions as there are bytes for, at least one. Regions in a row in the program's
+    /// memory are one copy. The run is a local, which the bytes that are copied cannot change: so a
     /// compiler keeps it in registers.
     template <memory_port Memory>
     [[gnu::noinline]]  // so that it has all of them
     constexpr void
     fill_all(access::msr_state& now, Memory& memory, byte_view bytes, written& done) noexcept {
         uint8_t const* from = bytes.data();
-        uint8_t const* const end = from + bytes.size();
         uint64_t const first = store_address();
-        uint64_t last = 0;
+        uint64_t last = first;
+        size_t left = bytes.size();
         run here = run_;
-        do {
-            uint8_t* const to = here.in_place;
-            size_t const count = static_cast<size_t>(here.room);
-            last = here.end - 1;
+        uint8_t* to = here.in_place;
+        size_t count = 0;  // of bytes to be copied there
+        while (left >= here.room && is_next_apart(here)) {
             topa::entry const next{load_le64(here.next_entry)};
+            size_t const room = static_cast<size_t>(here.room);
+            last = here.end - 1;
+            left -= room;
             if (!move_on(here, memory, next)) {
+                copy_bytes(to, from, count);
                 run_ = here;
-                done.why_not_all = fill_last(now, memory, from, next);
-                from += count;
-                return done.count_stored(first, last, static_cast<size_t>(from - bytes.data()));
+                done.why_not_all = fill_last(now, memory, from + count, next);
+                return done.count_stored(first, last, bytes.size() - left);
             }
-            copy_bytes(to, from, count);
-            from += count;
-        } while (static_cast<size_t>(end - from) >= here.room && is_next_apart(here));
-        size_t const rest = static_cast<size_t>(end - from);
-        run_ = here;
-        if (rest != 0 && rest < here.room) {
-            put_in_place({from, rest});
-            from = end;
-            last = store_address() - 1;
+            count += room;
+            if (here.in_place != to + count) {
+                copy_bytes(to, from, count);
+                from += count;
+                to = here.in_place;
+                count = 0;
+            }
         }
-        done.count_stored(first, last, static_cast<size_t>(from - bytes.data()));
+        copy_bytes(to, from, count);
+        run_ = here;
+        done.count_stored(first, last, bytes.size() - left);
     }
 
     /// Does with bytes, at least one, whatever comes first.
@@ -12552,10 +12907,10 @@ private:
         }
     }
 
-    /// Fills the rest of the region. The next place is found before the bytes are copied, so that a
-    /// processor does both at once.
+    /// Fills the rest of the region. The next place is found first, so that a processor can copy
+    /// meanwhile.
     template <memory_port Memory>
-    [[gnu::always_inline]]  // so that a filled region costs no call
+    [[gnu::noinline]]  // so that it is not in the way of few bytes
     constexpr auto
     fill(access::msr_state& now, Memory& memory, uint8_t const* from) noexcept -> port_fault {
         run const full = run_;

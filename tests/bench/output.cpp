@@ -37,7 +37,7 @@ constexpr uint64_t table_address = 0x1'0000'0000;
 constexpr uint64_t first_region = 0x2'0000'0000;
 constexpr size_t turn_bytes = size_t{2} << 20;
 
-/// How the regions of a ring lie in physical memory, and how `host_memory` is told of them.
+/// How the regions of a ring lie in memory, and how `host_memory` is told of them.
 enum class layout : uint8_t {
     together,    ///< one behind the other, as one `host_region`
     scattered,   ///< shuffled, each a `host_region`, listed as the table goes
@@ -51,21 +51,20 @@ struct alignas(region_bytes) page {
 
 /// A table, its regions, and the memory that both are in.
 struct ring {
-    std::vector<page> pages;  ///< as the table goes
-    std::vector<uint64_t> addresses;
+    std::vector<page> pages;
+    std::vector<size_t> order;  ///< of the pages, as the table goes
     std::vector<uint8_t> table;
     std::vector<host_region> parts;
 
-    ring(size_t count, layout how) : pages(count), addresses(count), table((count + 1) * 8) {
-        std::vector<size_t> order(count);
+    ring(size_t count, layout how) : pages(count), order(count), table((count + 1) * 8) {
         for (size_t i = 0; i < count; ++i) { order[i] = i; }
         if (how != layout::together) { std::shuffle(order.begin(), order.end(), std::mt19937{1}); }
         for (size_t i = 0; i < count; ++i) {
             // Scattered regions do not touch.
-            addresses[i] = first_region +
-                           order[i] * region_bytes * (how == layout::together ? 1 : 2);
-            store_le64(&table[8 * i], addresses[i]);
-            parts.push_back({addresses[i], pages[i].bytes, region_bytes});
+            uint64_t const address = first_region +
+                                     order[i] * region_bytes * (how == layout::together ? 1 : 2);
+            store_le64(&table[8 * i], address);
+            parts.push_back({address, pages[order[i]].bytes, region_bytes});
         }
         store_le64(&table[8 * count], topa::link_to(table_address).raw);
         if (how == layout::together) {
@@ -106,15 +105,17 @@ struct through_output {
 /// The one who is compared with: it knows where the next region is.
 struct by_memcpy {
     page* pages;
+    size_t const* order;
     size_t count;
     size_t at = 0;
     size_t offset = 0;
 
-    explicit by_memcpy(ring& in) : pages{in.pages.data()}, count{in.pages.size()} {}
+    explicit by_memcpy(ring& in)
+        : pages{in.pages.data()}, order{in.order.data()}, count{in.pages.size()} {}
     void write(byte_view bytes) {
         for (size_t done = 0; done < bytes.size();) {
             size_t const piece = std::min(bytes.size() - done, region_bytes - offset);
-            std::memcpy(pages[at].bytes + offset, bytes.data() + done, piece);
+            std::memcpy(pages[order[at]].bytes + offset, bytes.data() + done, piece);
             done += piece;
             offset += piece;
             if (offset == region_bytes) {

@@ -10,24 +10,31 @@
 // ratio is taken of the two times that are neighbours. Before anything is measured both have to have
 // seen the same packets: as many, with the same IPs, branches and counts.
 //
+// Rows `search`: bytes of four times the size without a PSB, against libipt, and `none` against
+// reading all bytes as words. Row `threads`, of that size, too: two threads of ours against one.
+//
 // The counters of a row: `ratio` (median), `min` and `max`, the times that ours is faster;
 // `ours_ns` and `their_ns`, medians for one packet.
 
 #include <bench/streams.hpp>
 
-#include <ptspec/trace/reader.hpp>
+#include <ptspec/trace/scan.hpp>
 
 #include <benchmark/benchmark.h>
 #include <intel-pt.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <random>
 #include <string>
 #include <string_view>
+#include <thread>
+#include <vector>
 
 namespace {
 
@@ -37,6 +44,7 @@ using bench::buffer;
 /// What a pass over a trace saw. The sums are over all packets.
 struct seen {
     uint64_t packets = 0;
+    uint64_t places = 0;    ///< their offsets
     uint64_t ips = 0;       ///< the last IPs
     uint64_t branches = 0;  ///< the bits of TNTs and their numbers
     uint64_t counts = 0;    ///< of CYC
@@ -80,6 +88,7 @@ auto they_read(buffer const& trace) -> seen {
     seen all;
     uint64_t ip = 0;
     pt_packet packet;
+    uint64_t place = 0;
     while (pt_pkt_next(in.decoder, &packet, sizeof packet) > 0) {
         switch (packet.type) {
             case ppt_tip:
@@ -95,7 +104,9 @@ auto they_read(buffer const& trace) -> seen {
             default: break;
         }
         all.packets += 1;
+        all.places += place;
         all.ips += ip;
+        place += packet.size;
     }
     return all;
 }
@@ -107,12 +118,13 @@ auto sum_of(packet::branches which) -> uint64_t { return which.bits * 64 + which
 auto we_read(buffer const& trace) -> seen {
     trace::reader in{byte_view{trace.data(), trace.size()}, {.sync = false}};
     uint64_t packets = 0;  // not in one struct, which would be kept in memory
+    uint64_t places = 0;
     uint64_t ips = 0;
     uint64_t branches = 0;
     uint64_t counts = 0;
+    uint64_t bits = 0;
     while (true) {
-        auto got = in.next();
-        benchmark::DoNotOptimize(got);  // so that all of it is there
+        auto const got = in.next();
         if (got.what != trace::event::packet) { break; }
         switch (got.packet.kind()) {
             case packet::kind::tnt_short:
@@ -125,9 +137,12 @@ auto we_read(buffer const& trace) -> seen {
             default: break;
         }
         packets += 1;
+        places += got.offset;
         ips += got.ip;
+        bits ^= got.packet.raw().low ^ got.packet.raw().high ^ got.length;
     }
-    return {packets, ips, branches, counts};
+    benchmark::DoNotOptimize(bits);  // so that all of a packet is there
+    return {packets, places, ips, branches, counts};
 }
 
 struct summing {
@@ -141,10 +156,12 @@ struct summing {
             all.counts += packet.value();
         }
         all.packets += 1;
+        all.places += where.offset;
         all.ips += where.ip;
     }
     void pads(unsigned count, trace::at where) const {
         all.packets += count;
+        all.places += count * where.offset + uint64_t{count} * (count - 1) / 2;
         all.ips += count * where.ip;
     }
 };
@@ -160,6 +177,12 @@ auto we_scan(buffer const& trace) -> seen {
     trace::reader in{byte_view{trace.data(), trace.size()}, {.sync = false}};
     seen all;
     all.packets = in.scan().total();
+    return all;
+}
+
+auto we_scan_all(buffer const& trace) -> seen {
+    seen all;
+    all.packets = trace::scan(byte_view{trace.data(), trace.size()}, {.sync = false}).total();
     return all;
 }
 
@@ -223,6 +246,81 @@ void read_row(benchmark::State& state, buffer const& trace, pass ours, bool whol
         state, static_cast<double>(expected.packets), [&] { run(ours); }, [&] { run(they_read); });
 }
 
+// ------------------------------------------------------------------------------------ PSB search
+
+/// Bytes in which there is no PSB, though it may look like that.
+auto without_psb(std::string_view how, size_t size) -> buffer {
+    buffer all(size, how == "all_02" ? uint8_t{0x02} : uint8_t{0});
+    if (how == "none") {
+        std::mt19937_64 random{1};
+        for (size_t at = 0; at + 8 <= size; at += 8) { store_le64(&all[at], random()); }
+    } else if (how == "near_miss") {
+        for (size_t at = 0; at < size; ++at) {
+            all[at] = at % 16 < 14 ? (at % 2 == 0 ? uint8_t{0x02} : uint8_t{0x82}) : uint8_t{0};
+        }
+    }
+    return all;
+}
+
+/// What reading all bytes costs in any case.
+auto plain_read(buffer const& bytes) -> uint64_t {
+    uint64_t sum = 0;
+    for (size_t at = 0; at + 8 <= bytes.size(); at += 8) { sum += load_le64(&bytes[at]); }
+    return sum;
+}
+
+void search_row(benchmark::State& state, std::string const& how, size_t size) {
+    buffer const bytes = without_psb(how, size);
+    auto const ours = [&] {
+        benchmark::DoNotOptimize(trace::find_psb(byte_view{bytes.data(), bytes.size()}));
+    };
+    pt_config config;
+    pt_config_init(&config);
+    config.begin = const_cast<uint8_t*>(bytes.data());  // which it only reads
+    config.end = config.begin + bytes.size();
+    auto const theirs = [&] {
+        auto* const decoder = pt_pkt_alloc_decoder(&config);
+        benchmark::DoNotOptimize(pt_pkt_sync_forward(decoder));
+        pt_pkt_free_decoder(decoder);
+    };
+    auto const words = [&] { benchmark::DoNotOptimize(plain_read(bytes)); };
+    double const units = static_cast<double>(size);
+    how == "none" ? compare(state, units, ours, words) : compare(state, units, ours, theirs);
+}
+
+// ------------------------------------------------------------------------------------ threads
+
+/// Counts the packets in so many threads, which take the pieces of the trace in turns.
+auto in_threads(buffer const& trace, unsigned count) -> uint64_t {
+    std::vector<byte_view> pieces;
+    for (byte_view const piece : trace::split{byte_view{trace.data(), trace.size()}, 16}) {
+        pieces.push_back(piece);
+    }
+    std::atomic<size_t> next{0};
+    std::atomic<uint64_t> packets{0};
+    auto const work = [&] {
+        uint64_t found = 0;
+        for (size_t i = next++; i < pieces.size(); i = next++) {
+            found += trace::reader{pieces[i]}.scan().total();
+        }
+        packets += found;
+    };
+    {
+        std::vector<std::jthread> threads;
+        for (unsigned i = 1; i < count; ++i) { threads.emplace_back(work); }
+        work();
+    }
+    return packets;
+}
+
+void thread_row(benchmark::State& state, buffer const& trace) {
+    auto const run = [&](unsigned count) { benchmark::DoNotOptimize(in_threads(trace, count)); };
+    if (in_threads(trace, 2) != in_threads(trace, 1)) {
+        return state.SkipWithError("two threads saw other packets than one");
+    }
+    compare(state, static_cast<double>(trace.size()), [&] { run(2); }, [&] { run(1); });
+}
+
 auto read_file(char const* path) -> buffer {
     std::ifstream in{path, std::ios::binary};
     buffer all{std::istreambuf_iterator<char>{in}, {}};
@@ -250,6 +348,7 @@ constexpr way ways[] = {
     {"next", we_read, true},
     {"for_each", we_visit, true},
     {"scan", we_scan, false},
+    {"scan_all", we_scan_all, false},
 };
 
 auto make_stream(std::string_view name, size_t size, char const* real) -> buffer {
@@ -318,6 +417,17 @@ int main(int argc, char** argv) {
                 ->Unit(benchmark::kMillisecond);
         }
     }
+    for (char const* how : {"none", "all_02", "near_miss"}) {
+        benchmark::RegisterBenchmark(
+            (std::string{"search/"} + how).c_str(),
+            [how, size](benchmark::State& state) { search_row(state, how, 4 * size); })
+            ->UseManualTime()
+            ->Unit(benchmark::kMillisecond);
+    }
+    benchmark::RegisterBenchmark(
+        "threads/real", [&streams](benchmark::State& state) { thread_row(state, streams["real"]); })
+        ->UseManualTime()
+        ->Unit(benchmark::kMillisecond);
     benchmark::RunSpecifiedBenchmarks();
     benchmark::Shutdown();
 }

@@ -192,6 +192,27 @@ TEST_CASE("bytes that go over the next entry are there when it is read (OUT-070)
     }
 }
 
+TEST_CASE("bytes for two regions in a row go over the entry behind them, too (OUT-070)") {
+    // The table goes on in B, which its entry before that fills; X lies behind B. The entry behind X
+    // is the first in B, and turns from Y into Z.
+    CHECK_TWICE([](auto value) {
+        auto const body = [&](auto& memory) {
+            set_table(memory, A + 8 * 510, B, X, Y, A | END);
+            auto one = tracer_on(memory);
+            one.place(A, pointers(value(uint64_t{510}), 0));
+            (void)one.enable_topa();
+            uint8_t bytes[0x2001] = {};
+            store_le64(bytes, Z);
+            auto const done = one.write(byte_view{bytes});
+            return one.is_running() && one.stands_at(A, pointers(512, 1)) && done.last == Z;
+        };
+        ram stored{A, {}};
+        cut_ram<1> whole{{0}};
+        host_memory in_place{whole.pieces};
+        return body(stored) && body(in_place) && whole.holds(stored.bytes);
+    });
+}
+
 TEST_CASE("an entry that was changed before the pointer came to it is read as it is (OUT-053)") {
     CHECK_TWICE([](auto value) {
         return on_both([&](auto& memory) {

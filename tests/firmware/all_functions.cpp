@@ -170,6 +170,9 @@ auto fw_append_bytes(uint8_t* room, size_t size, uint8_t const* data, size_t cou
 void fw_copy_bytes(uint8_t* to, uint8_t const* from, size_t count) noexcept {
     copy_bytes(to, from, count);
 }
+void fw_copy_few_bytes(uint8_t* to, uint8_t const* from, size_t count) noexcept {
+    copy_few_bytes(to, from, count);
+}
 
 auto fw_same_arrays(byte_array<16> const& one, byte_array<16> const& two) noexcept -> bool {
     return one == two && one[3] == two.data()[3] && one.size() == 16;

@@ -51,3 +51,23 @@ TEST_CASE("the counting visitor counts packets and damage, and tells boundaries"
         return seen == 343 && sum.of(kind::tip) == 1 && sum.bytes[3] == 3 && sum.errors == 1;
     });
 }
+
+TEST_CASE("tallies of two parts add up") {
+    CHECK_TWICE([](auto value) {
+        trace::tally one;
+        one.add(kind::tip, value(3U));
+        one.unknown = 2;
+        one.errors = 5;
+        trace::tally two;
+        two.add(kind::tip, value(7U), 10);
+        two.add(kind::pad, 1U);
+        two.unknown = 1;
+        two.unknown_bytes = 4;
+        two.errors = 1;
+        two.resyncs = value(uint64_t{9});
+        one += two;
+        return one.of(kind::tip) == 11 && one.bytes[underlying(kind::tip)] == 73 &&
+               one.of(kind::pad) == 1 && one.unknown == 3 && one.unknown_bytes == 4 &&
+               one.errors == 6 && one.resyncs == 9 && one.total() == 15;
+    });
+}

@@ -60,16 +60,15 @@ public:
     constexpr auto
     write(access::msr_state& now, Memory& memory, byte_view bytes) noexcept -> written {
         size_t const count = bytes.size();
-        bool const fits = count - 1 < run_.room &&
-                          run_.in_place != nullptr;  // not where there are none
-        if (!fits || (count == run_.room && !can_fill())) { return write_on(now, memory, bytes); }
         written done;
-        done.count_stored(store_address(), count);
-        if (count < run_.room) {
+        if (count - 1 < few_bytes && count < run_.room && run_.in_place != nullptr) {
+            done.count_stored(store_address(), count);
             put_in_place(bytes);
-        } else {
-            done.why_not_all = fill(now, memory, bytes.data());
+            return done;
         }
+        if (count != run_.room || !can_fill()) { return write_on(now, memory, bytes); }
+        done.count_stored(store_address(), count);
+        done.why_not_all = fill(now, memory, bytes.data());
         return done;
     }
 
@@ -175,40 +174,42 @@ private:
         return done;
     }
 
-    /// Fills as many regions as there are bytes for, at least one, and stores the rest where nothing
-    /// else comes first. The run is a local, which the bytes that are copied cannot change: so a
+    /// Fills as many regions as there are bytes for, at least one. Regions in a row in the program's
+    /// memory are one copy. The run is a local, which the bytes that are copied cannot change: so a
     /// compiler keeps it in registers.
     template <memory_port Memory>
     [[gnu::noinline]]  // so that it has all of them
     constexpr void
     fill_all(access::msr_state& now, Memory& memory, byte_view bytes, written& done) noexcept {
         uint8_t const* from = bytes.data();
-        uint8_t const* const end = from + bytes.size();
         uint64_t const first = store_address();
-        uint64_t last = 0;
+        uint64_t last = first;
+        size_t left = bytes.size();
         run here = run_;
-        do {
-            uint8_t* const to = here.in_place;
-            size_t const count = static_cast<size_t>(here.room);
-            last = here.end - 1;
+        uint8_t* to = here.in_place;
+        size_t count = 0;  // of bytes to be copied there
+        while (left >= here.room && is_next_apart(here)) {
             topa::entry const next{load_le64(here.next_entry)};
+            size_t const room = static_cast<size_t>(here.room);
+            last = here.end - 1;
+            left -= room;
             if (!move_on(here, memory, next)) {
+                copy_bytes(to, from, count);
                 run_ = here;
-                done.why_not_all = fill_last(now, memory, from, next);
-                from += count;
-                return done.count_stored(first, last, static_cast<size_t>(from - bytes.data()));
+                done.why_not_all = fill_last(now, memory, from + count, next);
+                return done.count_stored(first, last, bytes.size() - left);
             }
-            copy_bytes(to, from, count);
-            from += count;
-        } while (static_cast<size_t>(end - from) >= here.room && is_next_apart(here));
-        size_t const rest = static_cast<size_t>(end - from);
-        run_ = here;
-        if (rest != 0 && rest < here.room) {
-            put_in_place({from, rest});
-            from = end;
-            last = store_address() - 1;
+            count += room;
+            if (here.in_place != to + count) {
+                copy_bytes(to, from, count);
+                from += count;
+                to = here.in_place;
+                count = 0;
+            }
         }
-        done.count_stored(first, last, static_cast<size_t>(from - bytes.data()));
+        copy_bytes(to, from, count);
+        run_ = here;
+        done.count_stored(first, last, bytes.size() - left);
     }
 
     /// Does with bytes, at least one, whatever comes first.
@@ -232,10 +233,10 @@ private:
         }
     }
 
-    /// Fills the rest of the region. The next place is found before the bytes are copied, so that a
-    /// processor does both at once.
+    /// Fills the rest of the region. The next place is found first, so that a processor can copy
+    /// meanwhile.
     template <memory_port Memory>
-    [[gnu::always_inline]]  // so that a filled region costs no call
+    [[gnu::noinline]]  // so that it is not in the way of few bytes
     constexpr auto
     fill(access::msr_state& now, Memory& memory, uint8_t const* from) noexcept -> port_fault {
         run const full = run_;

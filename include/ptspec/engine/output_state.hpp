@@ -92,7 +92,8 @@ protected:
         return !__builtin_is_constant_evaluated() && fills_ && is_next_apart(run_);
     }
     /// There is an entry ahead, and filling the region does not change it: bytes that go over an
-    /// entry have to be there before it is read.
+    /// entry have to be there before it is read. Nor does it stand right before the region, so that
+    /// the entries after it are not among bytes that are yet to be copied.
     [[nodiscard]] auto is_next_apart(run const& now) const noexcept -> bool {
         uint64_t const distance = reinterpret_cast<uintptr_t>(now.next_entry) -
                                   reinterpret_cast<uintptr_t>(now.in_place) + sizeof(topa::entry);
@@ -157,7 +158,7 @@ protected:
 
     /// Stores less than there is room for.
     constexpr void put_in_place(byte_view bytes) noexcept {
-        copy_bytes(run_.in_place, bytes.data(), bytes.size());
+        copy_few_bytes(run_.in_place, bytes.data(), bytes.size());
         run_.in_place += bytes.size();
         run_.room -= bytes.size();
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <ptspec/trace/outline.hpp>
 #include <ptspec/trace/visitor.hpp>
 
 /// How nearly all packets of a trace are read. Everything else is `packet::decode`.
@@ -10,82 +11,6 @@
 /// instructions. So a packet's outline comes from one look into a table by its first byte, whatever
 /// packet it is, and nothing but PAD, TNT and CYC, of which traces are made, has a branch of its own.
 namespace ptspec::trace::detail {
-
-using packet::detail::escape;
-using packet::detail::opcode_bits;
-
-/// A look at a packet reads so many bytes, whatever its length.
-inline constexpr size_t looked_at = 16;
-
-/// What the first byte of a packet, or the byte behind the escape, tells about all of it.
-struct outline {
-    uint8_t length = 0;  ///< 0: there is more to look at than this byte
-    packet::kind which = packet::kind::pad;
-    uint8_t form = 0;  ///< IPBytes; 0 also where there is no IP
-};
-
-inline constexpr auto tnt_opcode = packet::detail::shape_of<packet::tnt_short>();
-inline constexpr auto cyc_opcode = packet::detail::shape_of<packet::cyc>();
-
-/// The outline of packets of one type that begin with these bits, `known` bytes of them, where no
-/// block is open.
-template <class Packet>
-constexpr auto outline_of(uint64_t head, unsigned known) noexcept -> outline {
-    using raw = typename Packet::raw_type;
-    auto const bits = packet::detail::narrow<raw>(wide_bits{head, 0});
-    if (requires { Packet::broken_when_strict(bits); }) { return {}; }
-    if constexpr (packet::detail::leaf_bits<Packet> != 0 || same_as<Packet, packet::psb> ||
-                  same_as<Packet, packet::bbp> ||
-                  same_as<typename Packet::payload_type, packet::payload_of_block>) {
-        return {};
-    } else {
-        if (packet::detail::broken_header<Packet>(bits) != rule::none) { return {}; }
-        unsigned const length = Packet::length_of(bits, packet::block::none);
-        if (length > known) {
-            // A payload of a size that these bytes do not tell, or that may be wrong.
-            constexpr bool selects = !same_as<typename Packet::payload_type, packet::no_payload>;
-            if (selects && Packet::head_bytes > known) { return {}; }
-            if (requires { Packet::broken_payload(bits); }) { return {}; }
-        } else if (packet::detail::broken_payload<Packet>(bits, true) != rule::none) {
-            return {};
-        }
-        outline all{static_cast<uint8_t>(length), Packet::about.id};
-        if constexpr (derived_from<Packet, packet::ip_packet<Packet>>) {
-            all.form = underlying(Packet{bits}.template get<typename Packet::IPBytes>());
-        }
-        return all;
-    }
-}
-
-struct outline_table {
-    outline of[256];
-};
-
-template <class Packets>
-constexpr auto outlines_behind(uint64_t prefix, unsigned prefix_bytes) noexcept -> outline_table {
-    outline_table table{};
-    for (unsigned byte = 0; byte < 256; ++byte) {
-        auto const says = prefix_bytes == 0
-                              ? packet::classify_first<Packets>(static_cast<uint8_t>(byte))
-                              : packet::classify_ext<Packets>(static_cast<uint8_t>(byte));
-        if (says.what != packet::opcode_byte::says::a_packet) { continue; }
-        table.of[byte] = packet::for_kind(
-            says.which,
-            [&]<class Packet>() {
-                return outline_of<Packet>(prefix | uint64_t{byte} << 8 * prefix_bytes,
-                                          prefix_bytes + 1);
-            },
-            Packets{});
-    }
-    return table;
-}
-
-/// The tables, made when they are first used.
-template <class Packets>
-struct outlines_of {
-    static constexpr outline_table first = outlines_behind<Packets>(0, 0);
-    static constexpr outline_table escaped = outlines_behind<Packets>(escape, 1);
-};
 
 /// What an IP packet of a form does to the last IP.
 struct ip_update {
@@ -147,24 +72,22 @@ constexpr auto look_at_cyc(uint64_t image, uint64_t last_ip) noexcept -> glance 
 template <class Packets>
 [[gnu::always_inline]]  // so that what the caller does not need is not computed
 constexpr auto
-look_at(uint8_t const* at, uint64_t last_ip) noexcept -> glance {
+look_at(uint8_t const* at, uint64_t last_ip, bool strict) noexcept -> glance {
+    outline const one = outline_at<Packets>(at, strict);
     wide_bits const image{load_le64(at), load_le64(at + 8)};
-    unsigned const first = static_cast<unsigned>(image.low) & 0xFF;
-    outline one = outlines_of<Packets>::first.of[first];
-    if (first == escape) { one = outlines_of<Packets>::escaped.of[image.low >> 8 & 0xFF]; }
     wide_bits const bits = image & first_bytes_masks.of[one.length];
     ip_update const update = ip_updates.of[one.form];
     uint64_t const payload = bits.low >> 8 | bits.high << 56;
     uint64_t const ip = (last_ip & update.kept) |
                         (((payload ^ update.sign) - update.sign) & ~update.kept);
-    return {{bits, one.length, one.which}, ip};
+    return {{bits, one.length, one.which}, one.which == packet::kind::psb ? 0 : ip};
 }
 
 /// Looks at any packet.
 template <class Packets>
 [[gnu::always_inline]]  // as above
 constexpr auto
-look(uint8_t const* at, uint64_t last_ip) noexcept -> glance {
+look(uint8_t const* at, uint64_t last_ip, bool strict) noexcept -> glance {
     using packet::kind;
     unsigned const first = *at;
     if (first == opcode_bits<packet::pad>) { return {{{0, 0}, 1, kind::pad}, last_ip}; }
@@ -173,7 +96,7 @@ look(uint8_t const* at, uint64_t last_ip) noexcept -> glance {
     } else if (is_cyc(first)) {
         return look_at_cyc(load_le64(at), last_ip);
     }
-    return look_at<Packets>(at, last_ip);
+    return look_at<Packets>(at, last_ip, strict);
 }
 
 /// What reading changes. It goes in and out by value, so that it can stay in registers.
@@ -239,7 +162,7 @@ constexpr auto hot_loop(byte_view bytes, uint64_t offset, bool strict, hot_state
                 go_on = call(visitor, cyc{found.packet.bits}, here);
                 place += here.length;
             } else {
-                auto const found = look_at<Packets>(data + place, last_ip);
+                auto const found = look_at<Packets>(data + place, last_ip, strict);
                 if (found.packet.length == 0) { break; }
                 here.ip = last_ip = found.ip;
                 here.length = found.packet.length;

@@ -44,7 +44,7 @@ public:
     next() noexcept -> item {
         if (bytes_.at() < calm_until_) {
             uint8_t const* const here = bytes_.piece().data() + bytes_.at();
-            auto const found = detail::look<Packets>(here, last_ip_);
+            auto const found = detail::look<Packets>(here, last_ip_, strict_);
             if (found.packet.length != 0) {
                 item const got{.what = event::packet,
                                .length = static_cast<uint8_t>(found.packet.length),
@@ -92,16 +92,12 @@ public:
         while (true) {
             if (reads_in_the_piece() && items_ == packet::block::none) {
                 size_t const begin = bytes_.at();
-                bytes_.go_to(detail::scan_loop<Packets>(bytes_.piece(), begin, sofar));
+                bytes_.go_to(detail::scan_loop<Packets>(bytes_.piece(), begin, strict_, sofar));
             }
             auto const got = next_with_care();
             last_ip_ = 0;
-            if (got.what == event::packet) {
-                sofar.add(got.packet.kind(), got.length);
-            } else {
-                sofar.add(got);
-                if (!got) { return sofar; }
-            }
+            if (!got) { return sofar; }
+            sofar.add(got);
         }
     }
     /// The same, and calls `boundary(kind, offset, length)` for each packet.

@@ -36,7 +36,8 @@ constexpr auto count_of_tops(uint64_t tops) noexcept -> unsigned {
 /// each row one other packet is looked up. So a round has no branch that goes one way as often as
 /// the other.
 template <class Packets>
-constexpr auto scan_loop(byte_view bytes, size_t place, tally& sum) noexcept -> size_t {
+constexpr auto scan_loop(byte_view bytes, size_t place, bool strict, tally& sum) noexcept
+    -> size_t {
     using packet::kind;
     constexpr size_t seen_in_a_round = 8 + looked_at;
     size_t const until = bytes.size() < seen_in_a_round ? 0 : bytes.size() - (seen_in_a_round - 1);
@@ -53,16 +54,12 @@ constexpr auto scan_loop(byte_view bytes, size_t place, tally& sum) noexcept -> 
         place += count;
         if (ends == 0) { continue; }
         unsigned const first = data[place];
-        outline one = outlines_of<Packets>::first.of[first];
-        if (one.length == 0) {
-            if (is_cyc(first)) {
-                auto const found = look_at_cyc(load_le64(data + place), 0);
-                one = {static_cast<uint8_t>(found.packet.length), kind::cyc};
-            } else if (first == escape) {
-                one = outlines_of<Packets>::escaped.of[data[place + 1]];
-            }
-            if (one.length == 0) { break; }
+        outline one = outline_at<Packets>(data + place, strict);
+        if (one.length == 0 && is_cyc(first)) {
+            auto const found = look_at_cyc(load_le64(data + place), 0);
+            one = {static_cast<uint8_t>(found.packet.length), kind::cyc};
         }
+        if (one.length == 0) { break; }
         sum.add(one.which, one.length);
         place += one.length;
     }

@@ -50,8 +50,11 @@ public:
     [[nodiscard]] constexpr auto end() const noexcept -> int64_t { return end_; }
 
 private:
-    static constexpr uint8_t first_byte = 0x02;
-    static constexpr uint8_t second_byte = 0x82;
+    /// Eight bytes of the pattern, and the same from its second byte on.
+    static constexpr uint64_t even = packet::detail::opcode_bits<packet::psb>.low;
+    static constexpr uint64_t odd = even >> 8 | even << 56;
+    static constexpr uint8_t first_byte = even & 0xFF;
+    static constexpr uint8_t second_byte = odd & 0xFF;
 
     [[nodiscard]] constexpr auto is_psb() const noexcept -> bool {
         return run_ / 2 >= psb_bytes / 2;
@@ -62,21 +65,40 @@ private:
         return true;
     }
 
+    /// Two bytes of the pattern, of which either is the first.
+    static constexpr auto may_be_in(uint8_t const* two) noexcept -> bool {
+        unsigned const here = two[0] | unsigned{two[1]} << 8;
+        return here == (even & 0xFFFF) || here == (odd & 0xFFFF);
+    }
+
+    /// Eight bytes that may be part of a PSB, by the eight before and the eight behind.
+    static constexpr auto are_in(uint8_t const* eight) noexcept -> bool {
+        uint64_t const here = load_le64(eight);
+        if (here != even && here != odd) { return false; }
+        uint64_t const before = load_le64(eight - 8) ^ here;
+        uint64_t const behind = load_le64(eight + 8) ^ here;
+        if (before == 0 || behind == 0) { return true; }
+        return (63 - highest_bit(before)) / 8 + 8 + lowest_bit(behind) / 8 >= psb_bytes;
+    }
+
     /// Where the search byte by byte has to begin at the latest, so that it misses no PSB that
-    /// begins at `at` or later and no run that reaches the end. Fifteen bytes of the pattern hold
-    /// eight that stand at a multiple of eight from `at`, and these are one of two numbers.
-    static constexpr auto likely_begin(byte_view piece, size_t at) noexcept -> size_t {
-        constexpr uint64_t even = 0x8202'8202'8202'8202;
-        constexpr uint64_t odd = 0x0282'0282'0282'0282;
-        constexpr size_t sure = 15;
-        size_t const begin = at;
-        for (; piece.size() - at >= 8; at += 8) {
-            uint64_t const eight = load_le64(piece.data() + at);
-            // The eight bytes before were neither number, so at most seven of them belong to the
-            // run.
-            if (eight == even || eight == odd) { return at == begin ? begin : at - 7; }
+    /// begins at `begin` or later and no run that reaches the end. Of fifteen bytes in a row it
+    /// looks at the first and the one behind. Where those are in a PSB, so are the eight bytes from
+    /// them on, or those up to them.
+    static constexpr auto likely_begin(byte_view piece, size_t begin) noexcept -> size_t {
+        constexpr size_t step = psb_bytes - 1;
+        uint8_t const* const data = piece.data();
+        size_t at = begin + step - 1;
+        for (; at + psb_bytes <= piece.size(); at += step) {
+            while (at + size_t{4} * psb_bytes <= piece.size() && !may_be_in(data + at) &&
+                   !may_be_in(data + at + step) && !may_be_in(data + at + 2 * step) &&
+                   !may_be_in(data + at + 3 * step)) {
+                at += 4 * step;
+            }
+            if (at + psb_bytes > piece.size()) { break; }
+            if (may_be_in(data + at) && (are_in(data + at) || are_in(data + at - 6))) { break; }
         }
-        return piece.size() - begin < sure ? begin : piece.size() - (sure - 1);
+        return at - (step - 1);
     }
 
     uint64_t run_ = 0;  // bytes of the pattern up to where the search is

@@ -14,17 +14,30 @@ struct tally {
     uint64_t errors = 0;
     uint64_t resyncs = 0;
 
-    /// Counts one packet.
-    constexpr void add(packet::kind which, unsigned length) noexcept {
-        packets[underlying(which)] += 1;
-        bytes[underlying(which)] += length;
+    /// Counts packets of one kind and length.
+    constexpr void add(packet::kind which, unsigned length, uint64_t count = 1) noexcept {
+        packets[underlying(which)] += count;
+        bytes[underlying(which)] += count * length;
     }
-    /// Counts what is no packet.
-    constexpr void add(item const& other) noexcept {
-        unknown += other.what == event::unknown ? 1U : 0U;
-        unknown_bytes += other.what == event::unknown ? other.length : 0U;
-        errors += other.what == event::damage ? 1U : 0U;
-        resyncs += other.what == event::resynced ? 1U : 0U;
+    /// Counts whatever a reader came to.
+    constexpr void add(item const& one) noexcept {
+        if (one.what == event::packet) { return add(one.packet.kind(), one.length); }
+        unknown += one.what == event::unknown ? 1U : 0U;
+        unknown_bytes += one.what == event::unknown ? one.length : 0U;
+        errors += one.what == event::damage ? 1U : 0U;
+        resyncs += one.what == event::resynced ? 1U : 0U;
+    }
+    /// Adds what another part of a trace holds.
+    constexpr auto operator+=(tally const& other) noexcept -> tally& {
+        for (unsigned i = 0; i < packet::kinds; ++i) {
+            packets[i] += other.packets[i];
+            bytes[i] += other.bytes[i];
+        }
+        unknown += other.unknown;
+        unknown_bytes += other.unknown_bytes;
+        errors += other.errors;
+        resyncs += other.resyncs;
+        return *this;
     }
 
     [[nodiscard]] constexpr auto of(packet::kind which) const noexcept -> uint64_t {

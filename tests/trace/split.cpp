@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <support/check_twice.hpp>
+#include <support/streams.hpp>
+
+#include <ptspec/trace/split.hpp>
+
+#include <algorithm>
+#include <vector>
+
+using namespace ptspec;
+using test::bytes;
+using test::join;
+using test::psb;
+using test::unknown;
+
+namespace {
+
+/// What a reader comes to, but for the end, as numbers: with the offset, behind `begin`.
+auto items_of(byte_view in, trace::options how, size_t begin = 0) -> std::vector<std::uint64_t> {
+    std::vector<std::uint64_t> all;
+    trace::reader reader{in, how};
+    for (auto one = reader.next(); one.what != trace::event::end; one = reader.next()) {
+        for (std::uint64_t const value :
+             {std::uint64_t{one.offset + begin}, static_cast<std::uint64_t>(one.what), one.ip,
+              static_cast<std::uint64_t>(one.why), std::uint64_t{one.length},
+              static_cast<std::uint64_t>(one.skipped),
+              static_cast<std::uint64_t>(one.packet.kind()), one.packet.raw().low,
+              one.packet.raw().high}) {
+            all.push_back(value);
+        }
+    }
+    return all;
+}
+
+/// The pieces are the trace in order, at most `count` and none of them empty, and read as the whole.
+auto is_exact(byte_view in, size_t count, trace::options how) -> bool {
+    std::vector<std::uint64_t> all;
+    size_t begin = 0;
+    size_t pieces = 0;
+    for (byte_view const piece : trace::split{in, count, how}) {
+        if (piece.data() != in.data() + begin || piece.empty()) { return false; }
+        if (begin != 0 && !(piece.first(16) == byte_view{psb})) { return false; }
+        auto const more = items_of(piece, how, begin);
+        all.insert(all.end(), more.begin(), more.end());
+        begin += piece.size();
+        ++pieces;
+    }
+    return begin == in.size() && pieces <= std::max<size_t>(count, 1) && all == items_of(in, how);
+}
+
+/// How many pieces there are.
+constexpr auto pieces_of(byte_view in, size_t count, trace::options how = {}) -> size_t {
+    size_t pieces = 0;
+    for (byte_view const piece : trace::split{in, count, how}) {
+        pieces += piece.empty() ? 0U : 1U;
+    }
+    return pieces;
+}
+
+constexpr auto tip = bytes(0x2D, 0x02, 0x82);
+constexpr auto tips = join(tip, tip, tip, tip, tip, tip);
+constexpr auto bad = bytes(0x05);  // no opcode
+constexpr auto four_psbs = join(psb, tips, psb, tips, psb, tips, psb, tips);
+constexpr size_t step = 16 + 18;
+
+}  // namespace
+
+TEST_CASE("a trace is cut at PSBs, in pieces of about the same size") {
+    CHECK_TWICE([](auto value) {
+        auto const in = value(four_psbs);
+        size_t begin = 0;
+        for (byte_view const piece : trace::split{byte_view{in}, 2}) {
+            if (piece.data() != in.data() + begin || piece.size() != 2 * step) { return false; }
+            begin += piece.size();
+        }
+        return begin == in.size();
+    });
+    CHECK_TWICE([](auto value) { return pieces_of(value(four_psbs), 4) == 4; });
+    CHECK_TWICE([](auto value) { return pieces_of(value(four_psbs), 3) == 3; });
+    CHECK_TWICE([](auto value) { return pieces_of(value(four_psbs), 1) == 1; });
+}
+
+TEST_CASE("there are no more pieces than a trace can be cut into") {
+    CHECK_TWICE([](auto value) { return pieces_of(value(four_psbs), 0) == 1; });
+    CHECK_TWICE([](auto value) { return pieces_of(value(four_psbs), 1000) == 4; });
+    CHECK_TWICE([](auto value) { return pieces_of(value(four_psbs), ~size_t{0}) == 4; });
+    CHECK_TWICE([](auto value) { return pieces_of(value(tip), 2) == 1; });
+    CHECK_TWICE([](auto) { return pieces_of({}, 2) == 0; });
+}
+
+TEST_CASE("the first PSB is no place to cut: what is before it is skipped (PKT-250)") {
+    CHECK_TWICE([](auto value) {
+        auto const in = value(join(tip, psb, tips, psb, tips));
+        size_t const second = 3 + step;
+        return trace::find_cut(in, 0) == second && trace::find_cut(in, second) == second &&
+               trace::find_cut(in, second + 1) == in.size();
+    });
+    CHECK_TWICE([](auto value) {
+        auto const in = value(tips);
+        return trace::find_cut(in, 0) == in.size();
+    });
+}
+
+TEST_CASE("a PSB behind damage is no place to cut: it is where reading goes on (PKT-251)") {
+    CHECK_TWICE([](auto value) {
+        auto const in = value(join(psb, tips, bad, psb, tips, psb, tips));
+        return trace::find_cut(in, 1) == 2 * step + 1;
+    });
+    // Strictly read, a reserved bit of TMA is damage.
+    CHECK_TWICE([](auto value) {
+        auto const tma = bytes(0x02, 0x73, 0, 0, 1, 0, 0);
+        auto const in = value(join(psb, tips, tma, psb, tips, psb));
+        return trace::find_cut(in, 1) == step + 7 &&
+               trace::find_cut(in, 1, {.strict = true}) == 2 * step + 7;
+    });
+}
+
+TEST_CASE("a PSB of which a packet has the head is no place to cut (PKT-250)") {
+    CHECK_TWICE([](auto value) {
+        auto const ptw = bytes(0x02, 0x12);  // its payload is from the PSB
+        auto const in = value(join(psb, tips, ptw, psb, tips, psb));
+        return trace::find_cut(in, 1) == 2 * step + 2;
+    });
+}
+
+TEST_CASE("damage is told in the piece in which it is: its bytes are all there (PKT-255)") {
+    // A packet hides the head of the PSB at `first`, and the last packet that can begin before its
+    // end needs up to 16 bytes, of which only the whole trace would have the last.
+    for (size_t const tip_count : {0U, 1U, 2U, 3U, 4U, 5U, 6U}) {
+        auto const head = join(psb, tips, bytes(0x02, 0x12), psb);
+        std::vector<std::uint8_t> in(head.bytes, head.bytes + head.size());
+        for (size_t i = 0; i < tip_count; ++i) { in.insert(in.end(), tip.bytes, tip.bytes + 3); }
+        in.insert(in.end(), psb.bytes, psb.bytes + 16);
+        in.insert(in.end(), tips.bytes, tips.bytes + 18);
+        CHECK(is_exact(byte_view{in}, 1000, {}));
+    }
+}
+
+TEST_CASE("pieces are read as the whole is, whatever bytes they hold (PKT-250,251)") {
+    size_t cuts = 0;
+    for (std::uint32_t seed = 0; seed < 3000; ++seed) {
+        auto const in = test::random_stream(seed, 100 + seed);
+        for (bool const strict : {false, true}) {
+            for (bool const sync : {false, true}) {
+                for (size_t const count : {2U, 5U, 1000U}) {
+                    bool const exact = is_exact(in, count, {.sync = sync, .strict = strict});
+                    CHECK_MESSAGE(exact, seed, " ", count, " ", sync, " ", strict);
+                }
+            }
+        }
+        cuts += pieces_of(in, 1000) - 1;
+    }
+    CHECK(cuts > 3000);
+}
