@@ -70,19 +70,19 @@ concept gives = requires(Word word) { word.template get<Field>(); };
 // ------------------------------------------------------------------------------------ layouts
 
 TEST_CASE("rows tile when each begins where the one before ended, from bit 0 to the top") {
-    static_assert(detail::rows_tile<8, field<3, 0>, field<7, 4>>());
-    static_assert(detail::rows_tile<8, field<7, 0>>());
-    static_assert(!detail::rows_tile<8, field<3, 1>, field<7, 4>>(), "begins too high");
-    static_assert(!detail::rows_tile<8, field<3, 0>, field<6, 4>>(), "ends too low");
-    static_assert(!detail::rows_tile<8, field<3, 0>, field<8, 4>>(), "ends too high");
-    static_assert(!detail::rows_tile<8, field<3, 0>, field<7, 5>>(), "a gap");
-    static_assert(!detail::rows_tile<8, field<3, 0>, field<7, 3>>(), "an overlap");
-    static_assert(!detail::rows_tile<8, field<7, 4>, field<3, 0>>(), "upside down");
-    static_assert(!detail::rows_tile<12, field<3, 0>, field<7, 5>, field<11, 8>>(), "only inside");
+    static_assert(detail::rows_tile<8, field<3, 0>, field<7, 4>>);
+    static_assert(detail::rows_tile<8, field<7, 0>>);
+    static_assert(!detail::rows_tile<8, field<3, 1>, field<7, 4>>, "begins too high");
+    static_assert(!detail::rows_tile<8, field<3, 0>, field<6, 4>>, "ends too low");
+    static_assert(!detail::rows_tile<8, field<3, 0>, field<8, 4>>, "ends too high");
+    static_assert(!detail::rows_tile<8, field<3, 0>, field<7, 5>>, "a gap");
+    static_assert(!detail::rows_tile<8, field<3, 0>, field<7, 3>>, "an overlap");
+    static_assert(!detail::rows_tile<8, field<7, 4>, field<3, 0>>, "upside down");
+    static_assert(!detail::rows_tile<12, field<3, 0>, field<7, 5>, field<11, 8>>, "only inside");
     static_assert(directly_below<field<3, 0>, field<7, 4>>);
     static_assert(!directly_below<field<3, 0>, field<7, 5>> &&
                   !directly_below<field<7, 4>, field<3, 0>>);
-    CHECK(detail::rows_tile<8, field<3, 0>, field<7, 4>>());
+    CHECK(detail::rows_tile<8, field<3, 0>, field<7, 4>>);
 }
 
 TEST_CASE("a layout knows its bits and rows") {
@@ -189,14 +189,14 @@ TEST_CASE("a word has its own fields and no others") {
 }
 
 TEST_CASE("a field is named once, and so is a bit of it") {
-    static_assert(detail::named_once<>() && detail::named_once<small::Low>());
-    static_assert(detail::named_once<small::Low, small::Flag, small::Shade>());
-    static_assert(!detail::named_once<small::Low, small::Low>());
-    static_assert(!detail::named_once<small::Low, small::Flag, small::Low>());
-    static_assert(!detail::named_once<small::Low, small::Low, small::Flag>());
-    static_assert(!detail::named_once<wide::Upper, wide::Last, wide::Last>());
-    static_assert(detail::named_once<wide::Across, wide::Upper, wide::Last>());
-    CHECK(!detail::named_once<small::Low, small::Low>());
+    static_assert(detail::named_once<> && detail::named_once<small::Low>);
+    static_assert(detail::named_once<small::Low, small::Flag, small::Shade>);
+    static_assert(!detail::named_once<small::Low, small::Low>);
+    static_assert(!detail::named_once<small::Low, small::Flag, small::Low>);
+    static_assert(!detail::named_once<small::Low, small::Low, small::Flag>);
+    static_assert(!detail::named_once<wide::Upper, wide::Last, wide::Last>);
+    static_assert(detail::named_once<wide::Across, wide::Upper, wide::Last>);
+    CHECK(!detail::named_once<small::Low, small::Low>);
 }
 
 // ------------------------------------------------------------------------------------ masks

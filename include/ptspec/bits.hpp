@@ -36,6 +36,7 @@ enum class row_access : uint8_t {
 
 /// What a fixed row that holds another value makes of a packet.
 enum class mismatch : uint8_t {
+    nothing,     ///< the row is not fixed
     bad_opcode,  ///< it is not this packet
     reserved,    ///< the value has no meaning
     bad_packet,  ///< it is this packet, damaged
@@ -53,6 +54,8 @@ struct bit_range {
     static constexpr bool ends_at_max_phys_addr = false;
     static constexpr unsigned lowest_address_bit = 0;
     static constexpr bool selects_the_payload = false;
+    static constexpr mismatch otherwise = mismatch::nothing;
+    static constexpr uint64_t fixed_value = 0;
 };
 
 template <unsigned Msb, unsigned Lsb = Msb>
@@ -72,7 +75,7 @@ struct fixed : bit_range<Msb, Lsb> {
     static_assert(Msb < Lsb + 64 && Value <= low_bits(Msb - Lsb + 1));
     static constexpr row_kind kind = row_kind::fixed;
     static constexpr mismatch otherwise = mismatch::bad_opcode;
-    static constexpr uint64_t value = Value;
+    static constexpr uint64_t fixed_value = Value;
 };
 
 /// Fixed bits that choose among packets of one opcode; a value that no packet has is reserved.

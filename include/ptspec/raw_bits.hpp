@@ -63,6 +63,10 @@ constexpr auto run_of_bits(unsigned msb, unsigned lsb) noexcept -> Raw {
     }
 }
 
+constexpr auto bits_in(wide_bits bits) noexcept -> unsigned {
+    return popcount(bits.low) + popcount(bits.high);
+}
+
 }  // namespace detail
 
 }  // namespace ptspec

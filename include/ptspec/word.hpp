@@ -19,26 +19,19 @@ struct neighbours {
     static_assert(directly_below<One, Two>, "these two rows overlap or leave a gap");
 };
 
-/// The first and the last bit of a row.
-struct row_ends {
-    unsigned lsb;
-    unsigned msb;
-};
-
-constexpr auto tile(row_ends const* rows, size_t count, unsigned bits) noexcept -> bool {
+template <size_t Count>
+constexpr auto tile(unsigned const (&lsb)[Count], unsigned const (&msb)[Count],
+                    unsigned bits) noexcept -> bool {
     unsigned next = 0;
-    for (size_t i = 0; i < count; ++i) {
-        if (rows[i].lsb != next) { return false; }
-        next = rows[i].msb + 1;
+    for (size_t i = 0; i < Count; ++i) {
+        if (lsb[i] != next) { return false; }
+        next = msb[i] + 1;
     }
     return next == bits;
 }
 
 template <unsigned Bits, class... Rows>
-constexpr auto rows_tile() noexcept -> bool {
-    row_ends const rows[] = {{Rows::lsb, Rows::msb}...};
-    return tile(rows, sizeof...(Rows), Bits);
-}
+inline constexpr bool rows_tile = tile({Rows::lsb...}, {Rows::msb...}, Bits);
 
 template <class First, class... Rest>
 struct first_and_last {
@@ -70,17 +63,17 @@ struct explain_tiling<false, Bits, Rows...> : explain_pairs<Rows...> {
 
 /// All rows of a word, from bit 0 to the top. Rows that do not tile the word stop the build.
 template <unsigned Bits, class... Rows>
-struct bit_layout : detail::explain_tiling<detail::rows_tile<Bits, Rows...>(), Bits, Rows...> {
+struct bit_layout : detail::explain_tiling<detail::rows_tile<Bits, Rows...>, Bits, Rows...> {
     static constexpr unsigned bits = Bits;
     using rows = type_list<Rows...>;
 };
 
 namespace detail {
 
+template <class Row, class List>
+inline constexpr bool is_among = false;
 template <class Row, class... Rows>
-constexpr auto is_among(type_list<Rows...>) noexcept -> bool {
-    return is_one_of<Row, Rows...>;
-}
+inline constexpr bool is_among<Row, type_list<Rows...>> = is_one_of<Row, Rows...>;
 
 /// Bits `lsb` to `msb` where they are asked for.
 template <class Raw>
@@ -117,23 +110,20 @@ constexpr auto bits_of_access(type_list<Rows...>, row_access access) noexcept ->
         (Raw{} | ... | bits_if<Raw>(Rows::access == access, Rows::msb, Rows::lsb)));
 }
 
+// Where two share a bit they have more bits than they cover.
 template <class... Fields>
-constexpr auto named_once() noexcept -> bool {
-    [[maybe_unused]] wide_bits seen{};
-    bool once = true;
-    ((once = once && (seen & run_of_bits<wide_bits>(Fields::msb, Fields::lsb)) == wide_bits{},
-      seen = seen | run_of_bits<wide_bits>(Fields::msb, Fields::lsb)),
-     ...);
-    return once;
-}
+inline constexpr bool named_once = bits_in((wide_bits{} | ... |
+                                            run_of_bits<wide_bits>(Fields::msb, Fields::lsb))) ==
+                                   (0U + ... + Fields::width);
 
 }  // namespace detail
 
 template <class Row, class Word>
-concept row_of = detail::is_among<Row>(typename Word::layout::rows{});
+concept row_of = detail::is_among<Row, typename Word::layout::rows>;
 
 template <class Field, class Word>
-concept field_of = Field::kind == row_kind::field && row_of<Field, Word>;
+concept field_of = Field::kind == row_kind::field &&
+                   detail::is_among<Field, typename Word::layout::rows>;
 
 // ------------------------------------------------------------------------------------ words
 
@@ -147,10 +137,11 @@ struct bit_word {
     static constexpr row_access access = Access;
     Raw raw{};
 
-    constexpr bit_word() noexcept = default;
-    constexpr bit_word(Raw bits) noexcept : raw{bits} {}
+    constexpr bit_word(Raw bits = {}) noexcept : raw{bits} {}
 
-    friend constexpr auto operator==(bit_word const&, bit_word const&) -> bool = default;
+    friend constexpr auto operator==(bit_word const& one, bit_word const& two) noexcept -> bool {
+        return one.raw == two.raw;
+    }
 
     /// The value of a field.
     template <class Field>
@@ -168,7 +159,7 @@ struct bit_word {
     template <class... Fields>
         requires(field_of<Fields, Derived> && ...)
     [[nodiscard]] constexpr auto with(Fields... fields) const noexcept -> Derived {
-        static_assert(detail::named_once<Fields...>(), "a field is named twice");
+        static_assert(detail::named_once<Fields...>, "a field is named twice");
         constexpr Raw named = (Raw{} | ... | detail::run_of_bits<Raw>(Fields::msb, Fields::lsb));
         return Derived{
             static_cast<Raw>((raw & static_cast<Raw>(~named)) |

@@ -585,6 +585,10 @@ constexpr auto run_of_bits(unsigned msb, unsigned lsb) noexcept -> Raw {
     }
 }
 
+constexpr auto bits_in(wide_bits bits) noexcept -> unsigned {
+    return popcount(bits.low) + popcount(bits.high);
+}
+
 }  // namespace detail
 
 }  // namespace ptspec
@@ -624,6 +628,7 @@ enum class row_access : uint8_t {
 
 /// What a fixed row that holds another value makes of a packet.
 enum class mismatch : uint8_t {
+    nothing,     ///< the row is not fixed
     bad_opcode,  ///< it is not this packet
     reserved,    ///< the value has no meaning
     bad_packet,  ///< it is this packet, damaged
@@ -641,6 +646,8 @@ struct bit_range {
     static constexpr bool ends_at_max_phys_addr = false;
     static constexpr unsigned lowest_address_bit = 0;
     static constexpr bool selects_the_payload = false;
+    static constexpr mismatch otherwise = mismatch::nothing;
+    static constexpr uint64_t fixed_value = 0;
 };
 
 template <unsigned Msb, unsigned Lsb = Msb>
@@ -660,7 +667,7 @@ struct fixed : bit_range<Msb, Lsb> {
     static_assert(Msb < Lsb + 64 && Value <= low_bits(Msb - Lsb + 1));
     static constexpr row_kind kind = row_kind::fixed;
     static constexpr mismatch otherwise = mismatch::bad_opcode;
-    static constexpr uint64_t value = Value;
+    static constexpr uint64_t fixed_value = Value;
 };
 
 /// Fixed bits that choose among packets of one opcode; a value that no packet has is reserved.
@@ -866,26 +873,19 @@ struct neighbours {
     static_assert(directly_below<One, Two>, "these two rows overlap or leave a gap");
 };
 
-/// The first and the last bit of a row.
-struct row_ends {
-    unsigned lsb;
-    unsigned msb;
-};
-
-constexpr auto tile(row_ends const* rows, size_t count, unsigned bits) noexcept -> bool {
+template <size_t Count>
+constexpr auto tile(unsigned const (&lsb)[Count], unsigned const (&msb)[Count],
+                    unsigned bits) noexcept -> bool {
     unsigned next = 0;
-    for (size_t i = 0; i < count; ++i) {
-        if (rows[i].lsb != next) { return false; }
-        next = rows[i].msb + 1;
+    for (size_t i = 0; i < Count; ++i) {
+        if (lsb[i] != next) { return false; }
+        next = msb[i] + 1;
     }
     return next == bits;
 }
 
 template <unsigned Bits, class... Rows>
-constexpr auto rows_tile() noexcept -> bool {
-    row_ends const rows[] = {{Rows::lsb, Rows::msb}...};
-    return tile(rows, sizeof...(Rows), Bits);
-}
+inline constexpr bool rows_tile = tile({Rows::lsb...}, {Rows::msb...}, Bits);
 
 template <class First, class... Rest>
 struct first_and_last {
@@ -917,17 +917,17 @@ struct explain_tiling<false, Bits, Rows...> : explain_pairs<Rows...> {
 
 /// All rows of a word, from bit 0 to the top. Rows that do not tile the word stop the build.
 template <unsigned Bits, class... Rows>
-struct bit_layout : detail::explain_tiling<detail::rows_tile<Bits, Rows...>(), Bits, Rows...> {
+struct bit_layout : detail::explain_tiling<detail::rows_tile<Bits, Rows...>, Bits, Rows...> {
     static constexpr unsigned bits = Bits;
     using rows = type_list<Rows...>;
 };
 
 namespace detail {
 
+template <class Row, class List>
+inline constexpr bool is_among = false;
 template <class Row, class... Rows>
-constexpr auto is_among(type_list<Rows...>) noexcept -> bool {
-    return is_one_of<Row, Rows...>;
-}
+inline constexpr bool is_among<Row, type_list<Rows...>> = is_one_of<Row, Rows...>;
 
 /// Bits `lsb` to `msb` where they are asked for.
 template <class Raw>
@@ -964,23 +964,20 @@ constexpr auto bits_of_access(type_list<Rows...>, row_access access) noexcept ->
         (Raw{} | ... | bits_if<Raw>(Rows::access == access, Rows::msb, Rows::lsb)));
 }
 
+// Where two share a bit they have more bits than they cover.
 template <class... Fields>
-constexpr auto named_once() noexcept -> bool {
-    [[maybe_unused]] wide_bits seen{};
-    bool once = true;
-    ((once = once && (seen & run_of_bits<wide_bits>(Fields::msb, Fields::lsb)) == wide_bits{},
-      seen = seen | run_of_bits<wide_bits>(Fields::msb, Fields::lsb)),
-     ...);
-    return once;
-}
+inline constexpr bool named_once = bits_in((wide_bits{} | ... |
+                                            run_of_bits<wide_bits>(Fields::msb, Fields::lsb))) ==
+                                   (0U + ... + Fields::width);
 
 }  // namespace detail
 
 template <class Row, class Word>
-concept row_of = detail::is_among<Row>(typename Word::layout::rows{});
+concept row_of = detail::is_among<Row, typename Word::layout::rows>;
 
 template <class Field, class Word>
-concept field_of = Field::kind == row_kind::field && row_of<Field, Word>;
+concept field_of = Field::kind == row_kind::field &&
+                   detail::is_among<Field, typename Word::layout::rows>;
 
 // ------------------------------------------------------------------------------------ words
 
@@ -994,10 +991,11 @@ struct bit_word {
     static constexpr row_access access = Access;
     Raw raw{};
 
-    constexpr bit_word() noexcept = default;
-    constexpr bit_word(Raw bits) noexcept : raw{bits} {}
+    constexpr bit_word(Raw bits = {}) noexcept : raw{bits} {}
 
-    friend constexpr auto operator==(bit_word const&, bit_word const&) -> bool = default;
+    friend constexpr auto operator==(bit_word const& one, bit_word const& two) noexcept -> bool {
+        return one.raw == two.raw;
+    }
 
     /// The value of a field.
     template <class Field>
@@ -1015,7 +1013,7 @@ struct bit_word {
     template <class... Fields>
         requires(field_of<Fields, Derived> && ...)
     [[nodiscard]] constexpr auto with(Fields... fields) const noexcept -> Derived {
-        static_assert(detail::named_once<Fields...>(), "a field is named twice");
+        static_assert(detail::named_once<Fields...>, "a field is named twice");
         constexpr Raw named = (Raw{} | ... | detail::run_of_bits<Raw>(Fields::msb, Fields::lsb));
         return Derived{
             static_cast<Raw>((raw & static_cast<Raw>(~named)) |
@@ -7653,18 +7651,9 @@ namespace detail {
 
 using namespace ptspec::detail;
 
-template <class Row>
-constexpr auto fixed_bits() noexcept -> wide_bits {
-    if constexpr (Row::kind == row_kind::fixed) {
-        return to_bit<wide_bits>(Row::value, Row::lsb);
-    } else {
-        return {};
-    }
-}
-
 template <class... Rows>
 constexpr auto all_fixed_bits(type_list<Rows...>) noexcept -> wide_bits {
-    return (wide_bits{} | ... | fixed_bits<Rows>());
+    return (wide_bits{} | ... | to_bit<wide_bits>(Rows::fixed_value, Rows::lsb));
 }
 
 template <class Raw>
@@ -8717,7 +8706,7 @@ constexpr auto facts_in(type_list<Packets...>, kind which) noexcept -> facts {
 
 /// One of the packet types of `all`.
 template <class Packet>
-concept packet_type = ptspec::detail::is_among<Packet>(all{});
+concept packet_type = ptspec::detail::is_among<Packet, all>;
 
 // Functions that look through a list of packets are templates of it, with every packet as default:
 // a header that is only included then instantiates none of them.
@@ -8897,19 +8886,11 @@ struct demand {
     uint8_t value = 0;
 };
 
-template <class Row>
-constexpr auto opcode_mask() noexcept -> wide_bits {
-    if constexpr (Row::kind == row_kind::fixed) {
-        if constexpr (Row::otherwise == mismatch::bad_opcode) {
-            return run_of_bits<wide_bits>(Row::msb, Row::lsb);
-        }
-    }
-    return {};
-}
-
+/// The bits of the rows that make this of a packet where they hold another value.
 template <class... Rows>
-constexpr auto opcode_mask_of(type_list<Rows...>) noexcept -> uint64_t {
-    return (wide_bits{} | ... | opcode_mask<Rows>()).low;
+constexpr auto bits_of_mismatch(type_list<Rows...>, mismatch which) noexcept -> uint64_t {
+    return (wide_bits{} | ... | bits_if<wide_bits>(Rows::otherwise == which, Rows::msb, Rows::lsb))
+        .low;
 }
 
 /// The opcode of a packet: up to three bytes, as value and mask.
@@ -8926,7 +8907,8 @@ struct opcode_shape {
 
 template <class Packet>
 constexpr auto shape_of() noexcept -> opcode_shape {
-    constexpr uint64_t mask = opcode_mask_of(typename Packet::layout::rows{});
+    constexpr uint64_t mask = bits_of_mismatch(typename Packet::layout::rows{},
+                                               mismatch::bad_opcode);
     static_assert(mask >> 24 == 0, "an opcode has at most three bytes");
     return {Packet::about.id, static_cast<uint32_t>(mask),
             static_cast<uint32_t>(widen(opcode_bits<Packet>).low & mask)};
@@ -9072,24 +9054,10 @@ constexpr auto truncated(unsigned need) noexcept -> failure {
     return {error::truncated, static_cast<uint8_t>(need), rule::PKT_255};
 }
 
-template <class Row>
-constexpr auto leaf_mask() noexcept -> wide_bits {
-    if constexpr (Row::kind == row_kind::fixed) {
-        if constexpr (Row::otherwise == mismatch::reserved) {
-            return run_of_bits<wide_bits>(Row::msb, Row::lsb);
-        }
-    }
-    return {};
-}
-
-template <class... Rows>
-constexpr auto leaf_mask_of(type_list<Rows...>) noexcept -> uint64_t {
-    return (wide_bits{} | ... | leaf_mask<Rows>()).low;
-}
-
 /// The bits by which a packet is told from others of the same opcode.
 template <class Packet>
-inline constexpr uint64_t leaf_bits = leaf_mask_of(typename Packet::layout::rows{});
+inline constexpr uint64_t leaf_bits = bits_of_mismatch(typename Packet::layout::rows{},
+                                                       mismatch::reserved);
 
 struct nobody {};
 
@@ -9262,18 +9230,12 @@ struct encoded {
 
 namespace detail {
 
-template <class... Rows>
-constexpr auto fixed_mask_of(type_list<Rows...>) noexcept -> wide_bits {
-    return (wide_bits{} | ... |
-            (Rows::kind == row_kind::fixed ? run_of_bits<wide_bits>(Rows::msb, Rows::lsb)
-                                           : wide_bits{}));
-}
-
 /// The packet's bits with opcode in place and reserved bits 0.
 template <class Packet>
 constexpr auto clean(Packet const& packet) noexcept -> wide_bits {
-    constexpr wide_bits kept = ~(widen(Packet::reserved_mask()) |
-                                 fixed_mask_of(typename Packet::layout::rows{}));
+    constexpr wide_bits kept = ~(
+        widen(Packet::reserved_mask()) |
+        bits_of_kind<wide_bits>(typename Packet::layout::rows{}, row_kind::fixed));
     return (widen(packet.raw) & kept) | widen(opcode_bits<Packet>);
 }
 
@@ -9527,7 +9489,7 @@ constexpr auto make_facts(row_info const& row) noexcept -> row_facts {
     facts.row = row;
     facts.ends_at_max_phys_addr = Row::ends_at_max_phys_addr;
     if constexpr (Row::kind == row_kind::fixed) {
-        facts.value = Row::value;
+        facts.value = Row::fixed_value;
     } else if constexpr (Row::kind == row_kind::field) {
         if constexpr (enumeration<typename Row::value_type>) {
             constexpr size_t count = Row::width < 8 ? size_t{1} << Row::width : 256;

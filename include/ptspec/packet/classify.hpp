@@ -27,19 +27,11 @@ struct demand {
     uint8_t value = 0;
 };
 
-template <class Row>
-constexpr auto opcode_mask() noexcept -> wide_bits {
-    if constexpr (Row::kind == row_kind::fixed) {
-        if constexpr (Row::otherwise == mismatch::bad_opcode) {
-            return run_of_bits<wide_bits>(Row::msb, Row::lsb);
-        }
-    }
-    return {};
-}
-
+/// The bits of the rows that make this of a packet where they hold another value.
 template <class... Rows>
-constexpr auto opcode_mask_of(type_list<Rows...>) noexcept -> uint64_t {
-    return (wide_bits{} | ... | opcode_mask<Rows>()).low;
+constexpr auto bits_of_mismatch(type_list<Rows...>, mismatch which) noexcept -> uint64_t {
+    return (wide_bits{} | ... | bits_if<wide_bits>(Rows::otherwise == which, Rows::msb, Rows::lsb))
+        .low;
 }
 
 /// The opcode of a packet: up to three bytes, as value and mask.
@@ -56,7 +48,8 @@ struct opcode_shape {
 
 template <class Packet>
 constexpr auto shape_of() noexcept -> opcode_shape {
-    constexpr uint64_t mask = opcode_mask_of(typename Packet::layout::rows{});
+    constexpr uint64_t mask = bits_of_mismatch(typename Packet::layout::rows{},
+                                               mismatch::bad_opcode);
     static_assert(mask >> 24 == 0, "an opcode has at most three bytes");
     return {Packet::about.id, static_cast<uint32_t>(mask),
             static_cast<uint32_t>(widen(opcode_bits<Packet>).low & mask)};

@@ -53,24 +53,10 @@ constexpr auto truncated(unsigned need) noexcept -> failure {
     return {error::truncated, static_cast<uint8_t>(need), rule::PKT_255};
 }
 
-template <class Row>
-constexpr auto leaf_mask() noexcept -> wide_bits {
-    if constexpr (Row::kind == row_kind::fixed) {
-        if constexpr (Row::otherwise == mismatch::reserved) {
-            return run_of_bits<wide_bits>(Row::msb, Row::lsb);
-        }
-    }
-    return {};
-}
-
-template <class... Rows>
-constexpr auto leaf_mask_of(type_list<Rows...>) noexcept -> uint64_t {
-    return (wide_bits{} | ... | leaf_mask<Rows>()).low;
-}
-
 /// The bits by which a packet is told from others of the same opcode.
 template <class Packet>
-inline constexpr uint64_t leaf_bits = leaf_mask_of(typename Packet::layout::rows{});
+inline constexpr uint64_t leaf_bits = bits_of_mismatch(typename Packet::layout::rows{},
+                                                       mismatch::reserved);
 
 struct nobody {};
 

@@ -24,18 +24,12 @@ struct encoded {
 
 namespace detail {
 
-template <class... Rows>
-constexpr auto fixed_mask_of(type_list<Rows...>) noexcept -> wide_bits {
-    return (wide_bits{} | ... |
-            (Rows::kind == row_kind::fixed ? run_of_bits<wide_bits>(Rows::msb, Rows::lsb)
-                                           : wide_bits{}));
-}
-
 /// The packet's bits with opcode in place and reserved bits 0.
 template <class Packet>
 constexpr auto clean(Packet const& packet) noexcept -> wide_bits {
-    constexpr wide_bits kept = ~(widen(Packet::reserved_mask()) |
-                                 fixed_mask_of(typename Packet::layout::rows{}));
+    constexpr wide_bits kept = ~(
+        widen(Packet::reserved_mask()) |
+        bits_of_kind<wide_bits>(typename Packet::layout::rows{}, row_kind::fixed));
     return (widen(packet.raw) & kept) | widen(opcode_bits<Packet>);
 }
 

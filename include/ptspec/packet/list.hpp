@@ -42,7 +42,7 @@ constexpr auto facts_in(type_list<Packets...>, kind which) noexcept -> facts {
 
 /// One of the packet types of `all`.
 template <class Packet>
-concept packet_type = ptspec::detail::is_among<Packet>(all{});
+concept packet_type = ptspec::detail::is_among<Packet, all>;
 
 // Functions that look through a list of packets are templates of it, with every packet as default:
 // a header that is only included then instantiates none of them.

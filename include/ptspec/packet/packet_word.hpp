@@ -43,18 +43,9 @@ namespace detail {
 
 using namespace ptspec::detail;
 
-template <class Row>
-constexpr auto fixed_bits() noexcept -> wide_bits {
-    if constexpr (Row::kind == row_kind::fixed) {
-        return to_bit<wide_bits>(Row::value, Row::lsb);
-    } else {
-        return {};
-    }
-}
-
 template <class... Rows>
 constexpr auto all_fixed_bits(type_list<Rows...>) noexcept -> wide_bits {
-    return (wide_bits{} | ... | fixed_bits<Rows>());
+    return (wide_bits{} | ... | to_bit<wide_bits>(Rows::fixed_value, Rows::lsb));
 }
 
 template <class Raw>

@@ -66,7 +66,7 @@ constexpr auto make_facts(row_info const& row) noexcept -> row_facts {
     facts.row = row;
     facts.ends_at_max_phys_addr = Row::ends_at_max_phys_addr;
     if constexpr (Row::kind == row_kind::fixed) {
-        facts.value = Row::value;
+        facts.value = Row::fixed_value;
     } else if constexpr (Row::kind == row_kind::field) {
         if constexpr (enumeration<typename Row::value_type>) {
             constexpr size_t count = Row::width < 8 ? size_t{1} << Row::width : 256;
