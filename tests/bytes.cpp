@@ -211,6 +211,31 @@ TEST_CASE("a byte_buffer of part of an array leaves the rest alone") {
     });
 }
 
+TEST_CASE("sixteen bytes are appended as far as is wanted, near the end of the room, too") {
+    CHECK_TWICE([](auto value) {
+        wide_bits const number{0x0706'0504'0302'0100, 0x0F0E'0D0C'0B0A'0908};
+        bool right = true;
+        for (size_t room = 0; room <= 18; ++room) {
+            for (size_t count = 0; count <= 16; ++count) {
+                uint8_t all[20] = {};
+                for (uint8_t& one : all) { one = 0xEE; }
+                byte_buffer buffer{all + 1, room};
+                bool const fits = room >= 1 + count;
+                right = right && buffer.append(byte_view{counting, 1}) == (room >= 1) &&
+                        (room == 0 || buffer.append(value(number), count) == fits) &&
+                        buffer.size() == (fits       ? 1 + count
+                                          : room < 1 ? 0
+                                                     : 1);
+                for (size_t i = 0; fits && i < count; ++i) {
+                    right = right && buffer.written()[1 + i] == i;
+                }
+                right = right && all[0] == 0xEE && all[1 + room] == 0xEE;
+            }
+        }
+        return right;
+    });
+}
+
 // ------------------------------------------------------------------------------------ byte_array
 
 TEST_CASE("a byte_array owns its bytes and begins with zeros") {
@@ -307,5 +332,14 @@ TEST_CASE("a number is stored with its lowest byte first, and nothing beside it"
         uint8_t const expected[10] = {0xEE, 0xEF, 0xCD, 0xAB, 0x89, 0x67, 0x45, 0x23, 0x01, 0xEE};
         return byte_view{bytes} == byte_view{expected} &&
                load_le64(bytes + 1) == 0x0123'4567'89AB'CDEF;
+    });
+}
+
+TEST_CASE("a number of sixteen bytes has its lowest one first") {
+    CHECK_TWICE([](auto value) {
+        auto const bytes = to_le({value(uint64_t{0x0706'0504'0302'0100}), 0x0F0E'0D0C'0B0A'0908});
+        bool right = bytes.size() == 16;
+        for (size_t i = 0; i < 16; ++i) { right = right && bytes[i] == i; }
+        return right;
     });
 }

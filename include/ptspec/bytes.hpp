@@ -113,6 +113,9 @@ public:
         size_ += bytes.size();
         return true;
     }
+    /// The same for the first `count` of sixteen bytes. What they are followed by is not kept: all
+    /// sixteen are stored where there is room for them, which takes two stores.
+    [[nodiscard]] constexpr auto append(wide_bits bytes, size_t count) noexcept -> bool;
 
 private:
     uint8_t* first_ = nullptr;
@@ -175,7 +178,47 @@ constexpr auto load_le_wide(byte_view from) noexcept -> wide_bits {
 
 /// Writes a number as eight little-endian bytes. There has to be room for them.
 constexpr void store_le64(uint8_t* to, uint64_t value) noexcept {
+#if defined(__GNUC__) || defined(__clang__)
+    if (!__builtin_is_constant_evaluated()) {
+        uint64_t const bytes = detail::little_endian(value);
+        __builtin_memcpy(to, &bytes, sizeof bytes);
+        return;
+    }
+#endif
     for (unsigned i = 0; i < 8; ++i) { to[i] = static_cast<uint8_t>(value >> 8 * i); }
+}
+
+/// Sixteen bytes of a little-endian number.
+constexpr auto to_le(wide_bits value) noexcept -> byte_array<16> {
+    byte_array<16> bytes;
+    store_le64(bytes.data(), value.low);
+    store_le64(bytes.data() + 8, value.high);
+    return bytes;
+}
+
+namespace detail {
+
+/// The first `count` bytes of a little-endian number.
+[[gnu::noinline]]  // so that it is not in the way where there is room for all
+constexpr void
+store_few(uint8_t* to, uint64_t low, uint64_t high, size_t count) noexcept {
+    copy_bytes(to, to_le({low, high}).data(), count);
+}
+
+}  // namespace detail
+
+constexpr auto byte_buffer::append(wide_bits bytes, size_t count) noexcept -> bool {
+    if (room() < 16) {
+        if (room() < count) { return false; }
+        detail::store_few(first_ + size_, bytes.low, bytes.high, count);
+        size_ += count;
+        return true;
+    }
+    uint8_t* const to = first_ + size_;
+    size_ += count;
+    store_le64(to, bytes.low);
+    store_le64(to + 8, bytes.high);
+    return true;
 }
 
 }  // namespace ptspec

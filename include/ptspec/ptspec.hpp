@@ -118,6 +118,7 @@
 #include <ptspec/trace/scan.hpp>
 #include <ptspec/trace/writer_state.hpp>
 #include <ptspec/trace/packet_group.hpp>
+#include <ptspec/trace/plain.hpp>
 #include <ptspec/trace/writer.hpp>
 
 #include <ptspec/engine/output_options.hpp>

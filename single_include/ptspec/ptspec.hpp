@@ -1220,6 +1220,9 @@ public:
         size_ += bytes.size();
         return true;
     }
+    /// The same for the first `count` of sixteen bytes. What they are followed by is not kept: all
+    /// sixteen are stored where there is room for them, which takes two stores.
+    [[nodiscard]] constexpr auto append(wide_bits bytes, size_t count) noexcept -> bool;
 
 private:
     uint8_t* first_ = nullptr;
@@ -1282,7 +1285,47 @@ constexpr auto load_le_wide(byte_view from) noexcept -> wide_bits {
 
 /// Writes a number as eight little-endian bytes. There has to be room for them.
 constexpr void store_le64(uint8_t* to, uint64_t value) noexcept {
+#if defined(__GNUC__) || defined(__clang__)
+    if (!__builtin_is_constant_evaluated()) {
+        uint64_t const bytes = detail::little_endian(value);
+        __builtin_memcpy(to, &bytes, sizeof bytes);
+        return;
+    }
+#endif
     for (unsigned i = 0; i < 8; ++i) { to[i] = static_cast<uint8_t>(value >> 8 * i); }
+}
+
+/// Sixteen bytes of a little-endian number.
+constexpr auto to_le(wide_bits value) noexcept -> byte_array<16> {
+    byte_array<16> bytes;
+    store_le64(bytes.data(), value.low);
+    store_le64(bytes.data() + 8, value.high);
+    return bytes;
+}
+
+namespace detail {
+
+/// The first `count` bytes of a little-endian number.
+[[gnu::noinline]]  // so that it is not in the way where there is room for all
+constexpr void
+store_few(uint8_t* to, uint64_t low, uint64_t high, size_t count) noexcept {
+    copy_bytes(to, to_le({low, high}).data(), count);
+}
+
+}  // namespace detail
+
+constexpr auto byte_buffer::append(wide_bits bytes, size_t count) noexcept -> bool {
+    if (room() < 16) {
+        if (room() < count) { return false; }
+        detail::store_few(first_ + size_, bytes.low, bytes.high, count);
+        size_ += count;
+        return true;
+    }
+    uint8_t* const to = first_ + size_;
+    size_ += count;
+    store_le64(to, bytes.low);
+    store_le64(to + 8, bytes.high);
+    return true;
 }
 
 }  // namespace ptspec
@@ -9259,6 +9302,22 @@ constexpr auto why_refused(wide_bits bits, block items) noexcept -> rule {
     return bits == first_bytes(bits, length) ? rule::none : rule::PKT_340;
 }
 
+/// What is to be written of a packet, or the rule that forbids it.
+struct code {
+    wide_bits bytes{};
+    unsigned length = 0;
+    rule broken = rule::none;
+};
+
+template <class Packets, class Packet>
+constexpr auto code_of(Packet const& packet, block items) noexcept -> code {
+    wide_bits const bits = clean(packet);
+    if (rule const broken = why_refused<Packets, Packet>(bits, items); broken != rule::none) {
+        return {{}, 0, broken};
+    }
+    return {bits, Packet::length_of(narrow<typename Packet::raw_type>(bits), items), rule::none};
+}
+
 }  // namespace detail
 
 /// The packet's bytes; reserved bits are 0.
@@ -9270,15 +9329,9 @@ constexpr auto why_refused(wide_bits bits, block items) noexcept -> rule {
 template <packet_type Packet, class Packets = all>
 [[nodiscard]] constexpr auto encode(Packet const& packet, block items = block::none) noexcept
     -> encoded<Packet::most_bytes> {
-    encoded<Packet::most_bytes> out;
-    wide_bits const bits = detail::clean(packet);
-    out.broken = detail::why_refused<Packets, Packet>(bits, items);
-    if (out.broken == rule::none) {
-        out.length = Packet::length_of(detail::narrow<typename Packet::raw_type>(bits), items);
-        for (unsigned i = 0; i < out.length; ++i) {
-            out.bytes.bytes[i] = static_cast<uint8_t>(detail::from_bit(bits, 8 * i));
-        }
-    }
+    auto const code = detail::code_of<Packets>(packet, items);
+    encoded<Packet::most_bytes> out{{}, code.length, code.broken};
+    copy_bytes(out.bytes.data(), to_le(code.bytes).data(), code.length);
     return out;
 }
 
@@ -11077,8 +11130,8 @@ inline constexpr size_t looked_at = 16;
 /// Where else to look at a packet.
 enum class look_on : uint8_t {
     nowhere,
-    behind_escape,  ///< the second byte has the opcode
-    behind_mode,    ///< the second byte has the leaf
+    behind_escape,  ///< the second byte has the opcode: the second table
+    behind_mode,    ///< the second byte has the leaf: the third table
     at_all,         ///< the whole packet may be a wrong one
 };
 
@@ -11106,21 +11159,22 @@ constexpr auto outline_of(uint64_t head, unsigned known) noexcept -> outline {
     using raw = typename Packet::raw_type;
     constexpr bool has_one_size = same_as<typename Packet::payload_type, packet::no_payload>;
     auto const bits = packet::detail::narrow<raw>(wide_bits{head, 0});
-    if (opens_or_needs_a_block<Packet>) { return {}; }
+    outline const unknown{.which = Packet::about.id};
+    if (opens_or_needs_a_block<Packet>) { return unknown; }
     if (packet::detail::leaf_bits<Packet> != 0 && known == 1) {
         return {.next = look_on::behind_mode};
     }
-    if (packet::detail::broken_header<Packet>(bits) != rule::none) { return {}; }
+    if (packet::detail::broken_header<Packet>(bits) != rule::none) { return unknown; }
     unsigned const length = Packet::length_of(bits, packet::block::none);
     outline all{static_cast<uint8_t>(length), Packet::about.id};
     if (length <= known) {
-        if (packet::detail::broken_payload<Packet>(bits, true) != rule::none) { return {}; }
+        if (packet::detail::broken_payload<Packet>(bits, true) != rule::none) { return unknown; }
     } else {
-        if (!has_one_size && Packet::head_bytes > known) { return {}; }
+        if (!has_one_size && Packet::head_bytes > known) { return unknown; }
         if (
             requires { Packet::broken_payload(bits); } ||
             requires { Packet::broken_when_strict(bits); }) {
-            if (!has_one_size || known == 1) { return {}; }
+            if (!has_one_size || known == 1) { return unknown; }
             all.next = look_on::at_all;
         }
     }
@@ -11173,17 +11227,17 @@ constexpr auto outlines_of_leaves(type_list<Packets...>) noexcept -> outline_tab
 /// The tables, made when they are first used.
 template <class Packets>
 struct outlines_of {
-    static constexpr outline_table first = outlines_behind<Packets>(0, 0);
-    static constexpr outline_table second[2] = {outlines_behind<Packets>(escape, 1),
-                                                outlines_of_leaves(Packets{})};
+    static constexpr outline_table by[3] = {outlines_behind<Packets>(0, 0),
+                                            outlines_behind<Packets>(escape, 1),
+                                            outlines_of_leaves(Packets{})};
 };
 
 /// The packet is right, of which all bytes count.
 template <class Packets>
 [[gnu::noinline]]  // so that it is not in the way of those that are right in any case
 constexpr auto
-is_right(uint8_t const* at, packet::kind which, bool strict) noexcept -> bool {
-    wide_bits const image{load_le64(at), load_le64(at + 8)};
+is_right(uint64_t low, uint64_t high, packet::kind which, bool strict) noexcept -> bool {
+    wide_bits const image{low, high};  // not as one, which would be passed in memory
     return packet::for_kind(
         which,
         [&]<class Packet>() {
@@ -11198,10 +11252,13 @@ template <class Packets>
 [[gnu::always_inline]]  // so that it costs no call
 constexpr auto
 outline_at(uint8_t const* at, bool strict) noexcept -> outline {
-    outline one = outlines_of<Packets>::first.of[*at];
+    outline one = outlines_of<Packets>::by[0].of[*at];
     if (one.next == look_on::nowhere) { return one; }
-    one = outlines_of<Packets>::second[one.next == look_on::behind_mode ? 1 : 0].of[at[1]];
-    if (one.next == look_on::at_all && !is_right<Packets>(at, one.which, strict)) { return {}; }
+    one = outlines_of<Packets>::by[underlying(one.next)].of[at[1]];
+    if (one.next == look_on::at_all &&
+        !is_right<Packets>(load_le64(at), load_le64(at + 8), one.which, strict)) {
+        return {};
+    }
     return one;
 }
 
@@ -11248,6 +11305,12 @@ inline constexpr bit_masks first_bytes_masks = [] {
     return all;
 }();
 
+/// The last IP behind a packet, unless it is a PSB.
+constexpr auto updated_ip(ip_update update, wide_bits bits, uint64_t last_ip) noexcept -> uint64_t {
+    uint64_t const payload = bits.low >> 8 | bits.high << 56;
+    return (last_ip & update.kept) | (((payload ^ update.sign) - update.sign) & ~update.kept);
+}
+
 /// A packet as far as one look tells.
 struct glance {
     packet::detail::known_packet packet{};  ///< of length 0 where it needs a closer look
@@ -11262,13 +11325,16 @@ constexpr auto is_cyc(unsigned first) noexcept -> bool {
     return (first & cyc_opcode.mask) == cyc_opcode.value;
 }
 
-/// Looks at a CYC. One mask finds its end; one of eight bytes or more is too seldom to be looked at
-/// here. There have to be 8 bytes.
-constexpr auto look_at_cyc(uint64_t image, uint64_t last_ip) noexcept -> glance {
+/// The length of a CYC, or 0 where it has eight bytes or more, which is too seldom to be looked at
+/// here. One mask finds its end. There have to be 8 bytes.
+constexpr auto length_of_cyc(uint64_t image) noexcept -> unsigned {
     constexpr uint64_t first_goes_on = uint64_t{1} << packet::cyc::Exp::lsb;
     constexpr uint64_t others_go_on = packet::detail::cyc_ends_low & low_bits(56);
     uint64_t const ends = ~image & (others_go_on | first_goes_on);
-    unsigned const length = ends == 0 ? 0 : lowest_bit(ends) / 8 + 1;
+    return ends == 0 ? 0 : lowest_bit(ends) / 8 + 1;
+}
+constexpr auto look_at_cyc(uint64_t image, uint64_t last_ip) noexcept -> glance {
+    unsigned const length = length_of_cyc(image);
     return {{{image & first_bytes_masks.of[length].low, 0}, length, packet::kind::cyc}, last_ip};
 }
 
@@ -11281,10 +11347,7 @@ look_at(uint8_t const* at, uint64_t last_ip, bool strict) noexcept -> glance {
     outline const one = outline_at<Packets>(at, strict);
     wide_bits const image{load_le64(at), load_le64(at + 8)};
     wide_bits const bits = image & first_bytes_masks.of[one.length];
-    ip_update const update = ip_updates.of[one.form];
-    uint64_t const payload = bits.low >> 8 | bits.high << 56;
-    uint64_t const ip = (last_ip & update.kept) |
-                        (((payload ^ update.sign) - update.sign) & ~update.kept);
+    uint64_t const ip = updated_ip(ip_updates.of[one.form], bits, last_ip);
     return {{bits, one.length, one.which}, one.which == packet::kind::psb ? 0 : ip};
 }
 
@@ -11952,7 +12015,7 @@ template <class Packets>
 constexpr void
 count_one(uint8_t const*& at, counts_by_first& counts, bool strict, tally& sum) noexcept {
     unsigned const first = *at;
-    unsigned length = outlines_of<Packets>::first.of[first].length;
+    unsigned length = outlines_of<Packets>::by[0].of[first].length;
     counts.of[first] += 1;
     if (length == 0) [[unlikely]] { length = count_seldom<Packets>(at, strict, sum); }
     at += length;
@@ -12013,7 +12076,7 @@ template <class Packets = packet::all>
     for (auto& lane : lanes) { sum = lane.scan(sum); }
     for (auto const& lane : counts) {
         for (unsigned first = 0; first < 256; ++first) {
-            auto const one = detail::outlines_of<Packets>::first.of[first];
+            auto const one = detail::outlines_of<Packets>::by[0].of[first];
             if (one.length != 0) { sum.add(one.which, one.length, lane.of[first]); }
         }
     }
@@ -12139,20 +12202,18 @@ class packet_group {
     template <class Packet>
     constexpr void write(Packet const& which, bool has_cyc = false) noexcept {
         if (broken_ != rule::none) { return; }
+        using packet::cyc;
         auto const bytes = packet::encode<Packet, Packets>(which, now_.items);
-        auto const cyc = packet::encode<packet::cyc, Packets>(packet::cyc::of(now_.cycles),
-                                                              now_.items);
-        unsigned const cyc_length = has_cyc ? cyc.length : 0;
+        auto const time = has_cyc ? packet::encode<cyc, Packets>(cyc::of(now_.cycles), now_.items)
+                                  : packet::encoded<cyc::most_bytes>{};
         broken_ = bytes.broken;
         if (!bytes) { return; }
-        if (how_.pads) { align(cyc_length + bytes.length); }
-        if (has_cyc) {
-            put(byte_view{cyc});
-            now_.cycles = 0;
-        }
+        if (how_.pads) { align(time.length + bytes.length); }
+        if (has_cyc) { now_.cycles = 0; }
+        put(byte_view{time});
         put(byte_view{bytes});
         now_.step_over(which, bytes.length);
-        now_.bytes += cyc_length;
+        now_.bytes += time.length;
     }
     /// PADs, unless so many bytes stay within one multiple of 8 or begin at one.
     constexpr void align(unsigned length) noexcept {
@@ -12252,6 +12313,92 @@ public:
 
 }  // namespace ptspec::trace
 
+// ---- ptspec/trace/plain.hpp ----
+
+/// Packets that are written as they stand, told by one look into a table.
+namespace ptspec::trace::detail {
+
+/// What the first byte of a plain packet tells, or the first two.
+struct plain {
+    uint64_t zero_low = ~uint64_t{0};  ///< bits that are 0: reserved, or behind the packet
+    uint32_t free_high = 0;            ///< bits 95:64 that may be 1
+    packet::kind which = packet::kind::pad;
+    uint8_t length = 0;  ///< 0: packets that begin like this are not plain
+    uint8_t part = 0;    ///< which part of the table is meant
+    uint8_t shift = 0;   ///< where the byte stands that chooses in it
+    ip_update update{~uint64_t{0}, 0};
+};
+
+/// Of first bytes, of those behind the escape, and of MODE's leaves.
+struct plain_table {
+    plain rows[3 * 256];
+};
+
+/// A packet of which all is known but its data: any are right, where reserved bits are 0.
+template <class Packet>
+constexpr auto is_right_whatever_it_holds(outline one, unsigned known) noexcept -> bool {
+    bool const is_known = one.length <= known;
+    return one.length != 0 && Packet::most_bytes <= 12 && !same_as<Packet, packet::ovf> &&
+           (is_known ||
+            !requires(typename Packet::raw_type bits) { Packet::broken_payload(bits); });
+}
+
+template <class Packets>
+constexpr auto plain_packets() noexcept -> plain_table {
+    plain_table all{};
+    for (unsigned i = 0; i < 3 * 256; ++i) {
+        outline const one = outlines_of<Packets>::by[i / 256].of[i % 256];
+        plain& row = all.rows[i];
+        bool const is_chosen = i < 256 && one.next != look_on::nowhere;
+        row.part = is_chosen ? underlying(one.next) : 0;
+        row.shift = is_chosen ? 8 : 0;
+        packet::for_kind(
+            one.which,
+            [&]<class Packet>() {
+                if (!is_right_whatever_it_holds<Packet>(one, i < 256 ? 1 : 2)) { return; }
+                wide_bits const whole = first_bytes_masks.of[one.length];
+                wide_bits const reserved = packet::detail::widen(Packet::reserved_mask());
+                row.zero_low = ~whole.low | reserved.low;
+                row.free_high = static_cast<uint32_t>(whole.high & ~reserved.high);
+                row.which = one.which;
+                row.length = one.length;
+                row.update = ip_updates.of[one.form];
+            },
+            Packets{});
+    }
+    return all;
+}
+
+/// The table, made when it is first used.
+template <class Packets>
+struct plain_packets_of {
+    static constexpr plain_table table = plain_packets<Packets>();
+};
+
+/// Two bytes that stand side by side, as one number: compared at once.
+constexpr auto kind_and_length(packet::kind which, unsigned length) noexcept -> unsigned {
+    return underlying(which) | length << 8;
+}
+
+/// The row of packets that begin with these bits.
+template <class Packets>
+[[gnu::always_inline]]  // so that it costs no call
+constexpr auto
+plain_row(uint64_t low) noexcept -> plain const& {
+    plain const& first = plain_packets_of<Packets>::table.rows[low & 0xFF];
+    return plain_packets_of<Packets>::table.rows[256U * first.part + (low >> first.shift & 0xFF)];
+}
+
+/// A CYC of more than one byte is as it should be, up to seven bytes.
+constexpr auto is_plain_cyc(packet::any_packet const& packet) noexcept -> bool {
+    wide_bits const bits = packet.raw();
+    unsigned const length = length_of_cyc(bits.low);
+    return is_cyc(bits.low & 0xFF) && packet.is<packet::cyc>() && packet.length() == length &&
+           length != 0 && bits == (bits & first_bytes_masks.of[length]);
+}
+
+}  // namespace ptspec::trace::detail
+
 // ---- ptspec/trace/writer.hpp ----
 
 /// A trace from what happened: branches, IPs, status, and time.
@@ -12306,14 +12453,34 @@ public:
         if (!is_calm() || (eligible && now_.cyc_is_due(how_))) {
             return together([&](packet_group<Packets>& all) { all.add(which); });
         }
-        auto const bytes = packet::encode<Packet, Packets>(which, now_.items);
-        if (!bytes) { return bytes.broken; }
-        if (!to_.append(bytes)) { return rule::PKT_347; }
-        now_.step_over(which, bytes.length);
+        auto const code = packet::detail::code_of<Packets>(which, now_.items);
+        if (code.broken != rule::none) { return code.broken; }
+        if (!append(code.bytes, code.length)) { return rule::PKT_347; }
+        now_.step_over(which, code.length);
         return rule::none;
     }
-    [[nodiscard]] constexpr auto put(packet::any_packet const& which) noexcept -> rule {
-        return packet::visit<Packets>([this](auto const& one) { return this->put(one); }, which);
+    [[nodiscard, gnu::always_inline]]  // so that it costs no call
+    constexpr auto
+    put(packet::any_packet const& which) noexcept -> rule {
+        uint64_t const low = which.raw().low;
+        uint64_t const high = which.raw().high;
+        unsigned const length = which.length();
+        if (!is_calm() || how_.cyc || now_.items != packet::block::none) {
+            return with_care(which);
+        }
+        // Which packet comes next nobody can foresee: it decides about no branch, if it is plain.
+        auto const& row = detail::plain_row<Packets>(low);
+        uint64_t const wrong = (low & row.zero_low) | (high & ~uint64_t{row.free_high}) |
+                               (detail::kind_and_length(row.which, row.length) ^
+                                detail::kind_and_length(which.kind(), length));
+        if (wrong != 0 && !detail::is_plain_cyc(which)) { return with_care(which); }
+        uint64_t const ip = detail::updated_ip(row.update, {low, high}, now_.last_ip);
+        bool const has_ip = row.update.kept != ~uint64_t{0};
+        if (!append({low, high}, length)) { return rule::PKT_347; }
+        now_.has_last_ip = (unsigned{now_.has_last_ip} | unsigned{has_ip}) != 0;
+        now_.last_ip = ip;
+        now_.bytes += length;
+        return rule::none;
     }
     /// A PSB+: PSB, the status in the order in which it is listed, PSBEND.
     [[nodiscard]] constexpr auto put(psb_status const& status) noexcept -> rule {
@@ -12333,6 +12500,18 @@ private:
     /// True when no packet waits for the next, and none needs PADs.
     [[nodiscard]] constexpr auto is_calm() const noexcept -> bool {
         return now_.tnt.count == 0 && !how_.pads;
+    }
+    [[nodiscard]] constexpr auto append(wide_bits bytes, unsigned count) noexcept -> bool {
+        if constexpr (requires { to_.append(bytes, size_t{count}); }) {
+            return to_.append(bytes, size_t{count});
+        } else {
+            return to_.append(byte_view{to_le(bytes)}.first(count));
+        }
+    }
+    [[gnu::noinline]]  // so that it is not in the way of plain packets
+    constexpr auto
+    with_care(packet::any_packet const& which) noexcept -> rule {
+        return packet::visit<Packets>([this](auto const& one) { return this->put(one); }, which);
     }
     /// Writes what `add` adds to a group.
     template <class Add>

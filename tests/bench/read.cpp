@@ -12,23 +12,17 @@
 //
 // Rows `search`: bytes of four times the size without a PSB, against libipt, and `none` against
 // reading all bytes as words. Row `threads`, of that size, too: two threads of ours against one.
-//
-// The counters of a row: `ratio` (median), `min` and `max`, the times that ours is faster;
-// `ours_ns` and `their_ns`, medians for one packet.
 
+#include <bench/paired.hpp>
 #include <bench/streams.hpp>
 
 #include <ptspec/trace/scan.hpp>
 
-#include <benchmark/benchmark.h>
 #include <intel-pt.h>
 
 #include <atomic>
-#include <chrono>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <random>
 #include <string>
@@ -40,6 +34,8 @@ namespace {
 
 using namespace ptspec;
 using bench::buffer;
+using bench::compare;
+using bench::timed;
 
 /// What a pass over a trace saw. The sums are over all packets.
 struct seen {
@@ -188,48 +184,6 @@ auto we_scan_all(buffer const& trace) -> seen {
 
 // ------------------------------------------------------------------------------------ rows
 
-auto nanoseconds() -> double {
-    auto const now = std::chrono::steady_clock::now().time_since_epoch();
-    return std::chrono::duration<double, std::nano>(now).count();
-}
-
-template <class Body>
-auto time_of(Body const& body) -> double {
-    double const begin = nanoseconds();
-    body();
-    return nanoseconds() - begin;
-}
-
-auto median(std::vector<double> values) -> double {
-    std::sort(values.begin(), values.end());
-    return values[values.size() / 2];
-}
-
-/// Measures two against each other; `units` is what the time is told for: packets, or bytes.
-template <class Ours, class Theirs>
-void compare(benchmark::State& state, double units, Ours const& ours, Theirs const& theirs) {
-    std::vector<double> ratios;
-    std::vector<double> our_times;
-    std::vector<double> their_times;
-    bool they_begin = false;
-    for (auto _ : state) {
-        double const before = they_begin ? time_of(theirs) : 0;
-        double const one = time_of(ours);
-        double const two = they_begin ? before : time_of(theirs);
-        they_begin = !they_begin;
-        ratios.push_back(two / one);
-        our_times.push_back(one / units);
-        their_times.push_back(two / units);
-        state.SetIterationTime((one + two) * 1e-9);
-    }
-    auto const [low, high] = std::minmax_element(ratios.begin(), ratios.end());
-    state.counters["ratio"] = median(ratios);
-    state.counters["min"] = *low;
-    state.counters["max"] = *high;
-    state.counters["ours_ns"] = median(our_times);
-    state.counters["their_ns"] = median(their_times);
-}
-
 using pass = auto (*)(buffer const&) -> seen;
 
 void read_row(benchmark::State& state, buffer const& trace, pass ours, bool whole) {
@@ -242,8 +196,9 @@ void read_row(benchmark::State& state, buffer const& trace, pass ours, bool whol
         auto all = which(trace);
         benchmark::DoNotOptimize(all);
     };
-    compare(
-        state, static_cast<double>(expected.packets), [&] { run(ours); }, [&] { run(they_read); });
+    auto const we = [&] { run(ours); };
+    auto const they = [&] { run(they_read); };
+    compare(state, static_cast<double>(expected.packets), timed(we), timed(they));
 }
 
 // ------------------------------------------------------------------------------------ PSB search
@@ -285,7 +240,8 @@ void search_row(benchmark::State& state, std::string const& how, size_t size) {
     };
     auto const words = [&] { benchmark::DoNotOptimize(plain_read(bytes)); };
     double const units = static_cast<double>(size);
-    how == "none" ? compare(state, units, ours, words) : compare(state, units, ours, theirs);
+    how == "none" ? compare(state, units, timed(ours), timed(words))
+                  : compare(state, units, timed(ours), timed(theirs));
 }
 
 // ------------------------------------------------------------------------------------ threads
@@ -318,24 +274,9 @@ void thread_row(benchmark::State& state, buffer const& trace) {
     if (in_threads(trace, 2) != in_threads(trace, 1)) {
         return state.SkipWithError("two threads saw other packets than one");
     }
-    compare(state, static_cast<double>(trace.size()), [&] { run(2); }, [&] { run(1); });
-}
-
-auto read_file(char const* path) -> buffer {
-    std::ifstream in{path, std::ios::binary};
-    buffer all{std::istreambuf_iterator<char>{in}, {}};
-    if (all.empty()) {
-        std::fprintf(stderr, "%s: nothing in it\n", path);
-        std::exit(2);
-    }
-    return all;
-}
-
-auto repeat(buffer const& one, size_t size) -> buffer {
-    buffer all;
-    all.reserve(size + one.size());
-    while (all.size() < size) { all.insert(all.end(), one.begin(), one.end()); }
-    return all;
+    auto const two = [&] { run(2); };
+    auto const one = [&] { run(1); };
+    compare(state, static_cast<double>(trace.size()), timed(two), timed(one));
 }
 
 /// A way of ours to read.
@@ -351,21 +292,12 @@ constexpr way ways[] = {
     {"scan_all", we_scan_all, false},
 };
 
-auto make_stream(std::string_view name, size_t size, char const* real) -> buffer {
-    if (name == "cyc") { return bench::cyc_stream(size); }
-    if (name == "all") { return bench::all_stream(size); }
-    if (name == "tnt") { return bench::tnt_stream(size); }
-    if (name == "ptw") { return bench::ptw_stream(size); }
-    if (name == "real" && real != nullptr) { return repeat(read_file(real), size); }
-    return bench::user_stream(size);
-}
-
 /// Reads so many times, without anything around it.
 auto only_read(std::string_view row, unsigned long passes, size_t size, char const* real) -> int {
     size_t const slash = row.find('/');
     for (way const& one : ways) {
         if (row.substr(0, slash) != one.name) { continue; }
-        auto const trace = make_stream(row.substr(slash + 1), size, real);
+        auto const trace = bench::make_stream(row.substr(slash + 1), size, real);
         seen all;
         for (unsigned long i = 0; i < passes; ++i) { all = one.read(trace); }
         benchmark::DoNotOptimize(all);
@@ -405,7 +337,7 @@ int main(int argc, char** argv) {
 
     std::map<std::string, buffer> streams;
     for (char const* name : {"real", "cyc", "user", "all", "tnt", "ptw"}) {
-        streams[name] = make_stream(name, size, real);
+        streams[name] = bench::make_stream(name, size, real);
     }
     for (way const& one : ways) {
         for (auto const& [name, trace] : streams) {

@@ -8,7 +8,10 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <random>
+#include <string_view>
 #include <vector>
 
 /// Traces to measure with. They are made by the writer, from a fixed seed, and hold nothing that is
@@ -179,6 +182,33 @@ inline auto all_stream(size_t size) -> buffer {
             default: return to.any<pwrx>();
         }
     });
+}
+
+inline auto read_file(char const* path) -> buffer {
+    std::ifstream in{path, std::ios::binary};
+    buffer all{std::istreambuf_iterator<char>{in}, {}};
+    if (all.empty()) {
+        std::fprintf(stderr, "%s: nothing in it\n", path);
+        std::exit(2);
+    }
+    return all;
+}
+
+inline auto repeat(buffer const& one, size_t size) -> buffer {
+    buffer all;
+    all.reserve(size + one.size());
+    while (all.size() < size) { all.insert(all.end(), one.begin(), one.end()); }
+    return all;
+}
+
+/// The stream of a name, of `size` bytes or a little more. `real` is a file, or null.
+inline auto make_stream(std::string_view name, size_t size, char const* real) -> buffer {
+    if (name == "cyc") { return cyc_stream(size); }
+    if (name == "all") { return all_stream(size); }
+    if (name == "tnt") { return tnt_stream(size); }
+    if (name == "ptw") { return ptw_stream(size); }
+    if (name == "real" && real != nullptr) { return repeat(read_file(real), size); }
+    return user_stream(size);
 }
 
 }  // namespace ptspec::bench

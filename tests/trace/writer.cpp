@@ -5,6 +5,8 @@
 #include <support/check_twice.hpp>
 #include <support/streams.hpp>
 
+#include <random>
+
 using namespace ptspec;
 using test::bytes;
 using test::join;
@@ -60,6 +62,77 @@ constexpr auto written(writer_options how, Body const& body) -> outcome {
     got.size = out.size();
     return got;
 }
+
+/// What a writer of any packet shows after it was told to put one.
+struct shown {
+    rule broken;
+    byte_array<64> room;
+    size_t size;
+    uint64_t last_ip;
+    bool has_last_ip;
+    packet::block items;
+    uint64_t bytes;
+    packet::branches tnt;
+
+    friend constexpr auto operator==(shown const&, shown const&) -> bool = default;
+};
+
+/// Puts a packet behind a few others: as whatever it is, or as the type that it is.
+template <bool AsItsType>
+constexpr auto put_behind(packet::any_packet const& which, unsigned history, size_t room) -> shown {
+    shown out{};
+    byte_buffer to{out.room.bytes, room};
+    writer_options const how{.pads = history % 8 == 5, .cyc = history % 8 == 6};
+    writer of{to, how};
+    if (history % 2 != 0) { (void)of.put(packet::tip::of(packet::ip_bytes::full, ~uint64_t{7})); }
+    if (history % 8 == 3) { (void)of.branch(true); }
+    if (history % 8 == 4) { (void)of.put(packet::bbp{}); }
+    of.advance(history);
+    if constexpr (AsItsType) {
+        out.broken = packet::visit([&](auto const& one) { return of.put(one); }, which);
+    } else {
+        out.broken = of.put(which);
+    }
+    auto const& now = of.state();
+    out.size = to.size();
+    out.last_ip = now.last_ip;
+    out.has_last_ip = now.has_last_ip;
+    out.items = now.items;
+    out.bytes = now.bytes;
+    out.tnt = now.tnt;
+    for (size_t i = to.size(); i < 64; ++i) { out.room.bytes[i] = 0; }  // which is nobody's
+    return out;
+}
+
+/// The same either way.
+constexpr auto is_put_alike(packet::any_packet const& which, unsigned history, size_t room)
+    -> bool {
+    return put_behind<false>(which, history, room) == put_behind<true>(which, history, room);
+}
+
+/// A packet as somebody may make it: of any bits, and of any length.
+struct maker_of_any {
+    std::mt19937_64 random{3};
+
+    template <class Packet>
+    auto make() -> packet::any_packet {
+        wide_bits bits = packet::detail::widen(Packet{}.raw);
+        auto const with = [&](wide_bits some) {
+            bits = {bits.low ^ some.low, bits.high ^ some.high};
+        };
+        wide_bits const noise{random(), random()};
+        wide_bits const free = ~packet::detail::bits_of_kind<wide_bits>(
+            typename Packet::layout::rows{}, row_kind::fixed);
+        wide_bits const allowed = free & ~packet::detail::widen(Packet::reserved_mask());
+        unsigned const how = static_cast<unsigned>(random() % 8);
+        with(noise & (how == 0 ? ~wide_bits{} : how == 1 ? free : allowed));
+        auto const raw = packet::detail::narrow<typename Packet::raw_type>(bits);
+        unsigned length = Packet::length_of(raw, packet::block::none) % 17;
+        if (how != 2) { bits = packet::detail::first_bytes(bits, length); }
+        if (how == 3) { length = static_cast<unsigned>(random() % 17); }
+        return packet::any_packet{packet::detail::known_packet{bits, length, Packet::about.id}};
+    }
+};
 
 constexpr packet::mtc mtc_5 = packet::mtc{}.with(packet::mtc::CTC{5});
 
@@ -411,6 +484,55 @@ TEST_CASE("a sink that takes no more gets none of a call, and all of it later (P
                     few.size() == (size >= 5   ? 5
                                    : size >= 1 ? 1
                                                : 0);
+        }
+        return right;
+    });
+}
+
+TEST_CASE("any packet is written as a packet of its type is, whatever it holds (PKT-340..347)") {
+    maker_of_any maker;
+    unsigned long written = 0;
+    unsigned long refused = 0;
+    for (unsigned round = 0; round < 4000; ++round) {
+        for (uint8_t i = 0; i < packet::kinds; ++i) {
+            packet::any_packet which;
+            packet::for_kind(
+                static_cast<packet::kind>(i),
+                [&]<class Packet>() { which = maker.template make<Packet>(); }, packet::all{});
+            size_t const room = round % 16 == 0 ? static_cast<size_t>(maker.random() % 40) : 64;
+            unsigned const history = static_cast<unsigned>(maker.random() % 64);
+            INFO("kind " << int{i} << " low " << which.raw().low << " high " << which.raw().high
+                         << " length " << which.length() << " history " << history);
+            REQUIRE(is_put_alike(which, history, room));
+            (put_behind<false>(which, history, room).broken == rule::none ? written : refused) += 1;
+        }
+    }
+    CHECK(written > 60000);
+    CHECK(refused > 10000);
+}
+
+TEST_CASE("any packet is written as a packet of its type is, in constants (PKT-340,346)") {
+    CHECK_TWICE([](auto value) {
+        using packet::any_packet;
+        using packet::ip_bytes;
+        any_packet const some[] = {
+            packet::pad{},
+            packet::tnt_short::of({3, 5}),
+            packet::tip::of(ip_bytes::sign_48, 0x8000'1234'5678),
+            packet::tip::of(ip_bytes::update_16, 0x5678),
+            packet::cyc::of(12345),
+            packet::psb{},
+            packet::ovf{},
+            packet::tsc{0x0123'4567'89AB'CD19},
+            packet::mode_exec{0x199},
+            any_packet{packet::mode_exec{0xFF99}},
+            any_packet{packet::bip{}, 5},
+        };
+        bool right = true;
+        for (any_packet const& one : some) {
+            for (unsigned history = 0; history < 8; ++history) {
+                right = right && is_put_alike(value(one), history, 64);
+            }
         }
         return right;
     });

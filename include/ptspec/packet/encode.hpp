@@ -53,6 +53,22 @@ constexpr auto why_refused(wide_bits bits, block items) noexcept -> rule {
     return bits == first_bytes(bits, length) ? rule::none : rule::PKT_340;
 }
 
+/// What is to be written of a packet, or the rule that forbids it.
+struct code {
+    wide_bits bytes{};
+    unsigned length = 0;
+    rule broken = rule::none;
+};
+
+template <class Packets, class Packet>
+constexpr auto code_of(Packet const& packet, block items) noexcept -> code {
+    wide_bits const bits = clean(packet);
+    if (rule const broken = why_refused<Packets, Packet>(bits, items); broken != rule::none) {
+        return {{}, 0, broken};
+    }
+    return {bits, Packet::length_of(narrow<typename Packet::raw_type>(bits), items), rule::none};
+}
+
 }  // namespace detail
 
 /// The packet's bytes; reserved bits are 0.
@@ -64,15 +80,9 @@ constexpr auto why_refused(wide_bits bits, block items) noexcept -> rule {
 template <packet_type Packet, class Packets = all>
 [[nodiscard]] constexpr auto encode(Packet const& packet, block items = block::none) noexcept
     -> encoded<Packet::most_bytes> {
-    encoded<Packet::most_bytes> out;
-    wide_bits const bits = detail::clean(packet);
-    out.broken = detail::why_refused<Packets, Packet>(bits, items);
-    if (out.broken == rule::none) {
-        out.length = Packet::length_of(detail::narrow<typename Packet::raw_type>(bits), items);
-        for (unsigned i = 0; i < out.length; ++i) {
-            out.bytes.bytes[i] = static_cast<uint8_t>(detail::from_bit(bits, 8 * i));
-        }
-    }
+    auto const code = detail::code_of<Packets>(packet, items);
+    encoded<Packet::most_bytes> out{{}, code.length, code.broken};
+    copy_bytes(out.bytes.data(), to_le(code.bytes).data(), code.length);
     return out;
 }
 

@@ -43,6 +43,12 @@ inline constexpr bit_masks first_bytes_masks = [] {
     return all;
 }();
 
+/// The last IP behind a packet, unless it is a PSB.
+constexpr auto updated_ip(ip_update update, wide_bits bits, uint64_t last_ip) noexcept -> uint64_t {
+    uint64_t const payload = bits.low >> 8 | bits.high << 56;
+    return (last_ip & update.kept) | (((payload ^ update.sign) - update.sign) & ~update.kept);
+}
+
 /// A packet as far as one look tells.
 struct glance {
     packet::detail::known_packet packet{};  ///< of length 0 where it needs a closer look
@@ -57,13 +63,16 @@ constexpr auto is_cyc(unsigned first) noexcept -> bool {
     return (first & cyc_opcode.mask) == cyc_opcode.value;
 }
 
-/// Looks at a CYC. One mask finds its end; one of eight bytes or more is too seldom to be looked at
-/// here. There have to be 8 bytes.
-constexpr auto look_at_cyc(uint64_t image, uint64_t last_ip) noexcept -> glance {
+/// The length of a CYC, or 0 where it has eight bytes or more, which is too seldom to be looked at
+/// here. One mask finds its end. There have to be 8 bytes.
+constexpr auto length_of_cyc(uint64_t image) noexcept -> unsigned {
     constexpr uint64_t first_goes_on = uint64_t{1} << packet::cyc::Exp::lsb;
     constexpr uint64_t others_go_on = packet::detail::cyc_ends_low & low_bits(56);
     uint64_t const ends = ~image & (others_go_on | first_goes_on);
-    unsigned const length = ends == 0 ? 0 : lowest_bit(ends) / 8 + 1;
+    return ends == 0 ? 0 : lowest_bit(ends) / 8 + 1;
+}
+constexpr auto look_at_cyc(uint64_t image, uint64_t last_ip) noexcept -> glance {
+    unsigned const length = length_of_cyc(image);
     return {{{image & first_bytes_masks.of[length].low, 0}, length, packet::kind::cyc}, last_ip};
 }
 
@@ -76,10 +85,7 @@ look_at(uint8_t const* at, uint64_t last_ip, bool strict) noexcept -> glance {
     outline const one = outline_at<Packets>(at, strict);
     wide_bits const image{load_le64(at), load_le64(at + 8)};
     wide_bits const bits = image & first_bytes_masks.of[one.length];
-    ip_update const update = ip_updates.of[one.form];
-    uint64_t const payload = bits.low >> 8 | bits.high << 56;
-    uint64_t const ip = (last_ip & update.kept) |
-                        (((payload ^ update.sign) - update.sign) & ~update.kept);
+    uint64_t const ip = updated_ip(ip_updates.of[one.form], bits, last_ip);
     return {{bits, one.length, one.which}, one.which == packet::kind::psb ? 0 : ip};
 }
 

@@ -17,8 +17,8 @@ inline constexpr size_t looked_at = 16;
 /// Where else to look at a packet.
 enum class look_on : uint8_t {
     nowhere,
-    behind_escape,  ///< the second byte has the opcode
-    behind_mode,    ///< the second byte has the leaf
+    behind_escape,  ///< the second byte has the opcode: the second table
+    behind_mode,    ///< the second byte has the leaf: the third table
     at_all,         ///< the whole packet may be a wrong one
 };
 
@@ -46,21 +46,22 @@ constexpr auto outline_of(uint64_t head, unsigned known) noexcept -> outline {
     using raw = typename Packet::raw_type;
     constexpr bool has_one_size = same_as<typename Packet::payload_type, packet::no_payload>;
     auto const bits = packet::detail::narrow<raw>(wide_bits{head, 0});
-    if (opens_or_needs_a_block<Packet>) { return {}; }
+    outline const unknown{.which = Packet::about.id};
+    if (opens_or_needs_a_block<Packet>) { return unknown; }
     if (packet::detail::leaf_bits<Packet> != 0 && known == 1) {
         return {.next = look_on::behind_mode};
     }
-    if (packet::detail::broken_header<Packet>(bits) != rule::none) { return {}; }
+    if (packet::detail::broken_header<Packet>(bits) != rule::none) { return unknown; }
     unsigned const length = Packet::length_of(bits, packet::block::none);
     outline all{static_cast<uint8_t>(length), Packet::about.id};
     if (length <= known) {
-        if (packet::detail::broken_payload<Packet>(bits, true) != rule::none) { return {}; }
+        if (packet::detail::broken_payload<Packet>(bits, true) != rule::none) { return unknown; }
     } else {
-        if (!has_one_size && Packet::head_bytes > known) { return {}; }
+        if (!has_one_size && Packet::head_bytes > known) { return unknown; }
         if (
             requires { Packet::broken_payload(bits); } ||
             requires { Packet::broken_when_strict(bits); }) {
-            if (!has_one_size || known == 1) { return {}; }
+            if (!has_one_size || known == 1) { return unknown; }
             all.next = look_on::at_all;
         }
     }
@@ -113,17 +114,17 @@ constexpr auto outlines_of_leaves(type_list<Packets...>) noexcept -> outline_tab
 /// The tables, made when they are first used.
 template <class Packets>
 struct outlines_of {
-    static constexpr outline_table first = outlines_behind<Packets>(0, 0);
-    static constexpr outline_table second[2] = {outlines_behind<Packets>(escape, 1),
-                                                outlines_of_leaves(Packets{})};
+    static constexpr outline_table by[3] = {outlines_behind<Packets>(0, 0),
+                                            outlines_behind<Packets>(escape, 1),
+                                            outlines_of_leaves(Packets{})};
 };
 
 /// The packet is right, of which all bytes count.
 template <class Packets>
 [[gnu::noinline]]  // so that it is not in the way of those that are right in any case
 constexpr auto
-is_right(uint8_t const* at, packet::kind which, bool strict) noexcept -> bool {
-    wide_bits const image{load_le64(at), load_le64(at + 8)};
+is_right(uint64_t low, uint64_t high, packet::kind which, bool strict) noexcept -> bool {
+    wide_bits const image{low, high};  // not as one, which would be passed in memory
     return packet::for_kind(
         which,
         [&]<class Packet>() {
@@ -138,10 +139,13 @@ template <class Packets>
 [[gnu::always_inline]]  // so that it costs no call
 constexpr auto
 outline_at(uint8_t const* at, bool strict) noexcept -> outline {
-    outline one = outlines_of<Packets>::first.of[*at];
+    outline one = outlines_of<Packets>::by[0].of[*at];
     if (one.next == look_on::nowhere) { return one; }
-    one = outlines_of<Packets>::second[one.next == look_on::behind_mode ? 1 : 0].of[at[1]];
-    if (one.next == look_on::at_all && !is_right<Packets>(at, one.which, strict)) { return {}; }
+    one = outlines_of<Packets>::by[underlying(one.next)].of[at[1]];
+    if (one.next == look_on::at_all &&
+        !is_right<Packets>(load_le64(at), load_le64(at + 8), one.which, strict)) {
+        return {};
+    }
     return one;
 }
 

@@ -20,20 +20,18 @@ class packet_group {
     template <class Packet>
     constexpr void write(Packet const& which, bool has_cyc = false) noexcept {
         if (broken_ != rule::none) { return; }
+        using packet::cyc;
         auto const bytes = packet::encode<Packet, Packets>(which, now_.items);
-        auto const cyc = packet::encode<packet::cyc, Packets>(packet::cyc::of(now_.cycles),
-                                                              now_.items);
-        unsigned const cyc_length = has_cyc ? cyc.length : 0;
+        auto const time = has_cyc ? packet::encode<cyc, Packets>(cyc::of(now_.cycles), now_.items)
+                                  : packet::encoded<cyc::most_bytes>{};
         broken_ = bytes.broken;
         if (!bytes) { return; }
-        if (how_.pads) { align(cyc_length + bytes.length); }
-        if (has_cyc) {
-            put(byte_view{cyc});
-            now_.cycles = 0;
-        }
+        if (how_.pads) { align(time.length + bytes.length); }
+        if (has_cyc) { now_.cycles = 0; }
+        put(byte_view{time});
         put(byte_view{bytes});
         now_.step_over(which, bytes.length);
-        now_.bytes += cyc_length;
+        now_.bytes += time.length;
     }
     /// PADs, unless so many bytes stay within one multiple of 8 or begin at one.
     constexpr void align(unsigned length) noexcept {

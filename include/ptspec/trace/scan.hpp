@@ -70,7 +70,7 @@ template <class Packets>
 constexpr void
 count_one(uint8_t const*& at, counts_by_first& counts, bool strict, tally& sum) noexcept {
     unsigned const first = *at;
-    unsigned length = outlines_of<Packets>::first.of[first].length;
+    unsigned length = outlines_of<Packets>::by[0].of[first].length;
     counts.of[first] += 1;
     if (length == 0) [[unlikely]] { length = count_seldom<Packets>(at, strict, sum); }
     at += length;
@@ -131,7 +131,7 @@ template <class Packets = packet::all>
     for (auto& lane : lanes) { sum = lane.scan(sum); }
     for (auto const& lane : counts) {
         for (unsigned first = 0; first < 256; ++first) {
-            auto const one = detail::outlines_of<Packets>::first.of[first];
+            auto const one = detail::outlines_of<Packets>::by[0].of[first];
             if (one.length != 0) { sum.add(one.which, one.length, lane.of[first]); }
         }
     }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ptspec/trace/packet_group.hpp>
+#include <ptspec/trace/plain.hpp>
 
 /// A trace from what happened: branches, IPs, status, and time.
 namespace ptspec::trace {
@@ -55,14 +56,34 @@ public:
         if (!is_calm() || (eligible && now_.cyc_is_due(how_))) {
             return together([&](packet_group<Packets>& all) { all.add(which); });
         }
-        auto const bytes = packet::encode<Packet, Packets>(which, now_.items);
-        if (!bytes) { return bytes.broken; }
-        if (!to_.append(bytes)) { return rule::PKT_347; }
-        now_.step_over(which, bytes.length);
+        auto const code = packet::detail::code_of<Packets>(which, now_.items);
+        if (code.broken != rule::none) { return code.broken; }
+        if (!append(code.bytes, code.length)) { return rule::PKT_347; }
+        now_.step_over(which, code.length);
         return rule::none;
     }
-    [[nodiscard]] constexpr auto put(packet::any_packet const& which) noexcept -> rule {
-        return packet::visit<Packets>([this](auto const& one) { return this->put(one); }, which);
+    [[nodiscard, gnu::always_inline]]  // so that it costs no call
+    constexpr auto
+    put(packet::any_packet const& which) noexcept -> rule {
+        uint64_t const low = which.raw().low;
+        uint64_t const high = which.raw().high;
+        unsigned const length = which.length();
+        if (!is_calm() || how_.cyc || now_.items != packet::block::none) {
+            return with_care(which);
+        }
+        // Which packet comes next nobody can foresee: it decides about no branch, if it is plain.
+        auto const& row = detail::plain_row<Packets>(low);
+        uint64_t const wrong = (low & row.zero_low) | (high & ~uint64_t{row.free_high}) |
+                               (detail::kind_and_length(row.which, row.length) ^
+                                detail::kind_and_length(which.kind(), length));
+        if (wrong != 0 && !detail::is_plain_cyc(which)) { return with_care(which); }
+        uint64_t const ip = detail::updated_ip(row.update, {low, high}, now_.last_ip);
+        bool const has_ip = row.update.kept != ~uint64_t{0};
+        if (!append({low, high}, length)) { return rule::PKT_347; }
+        now_.has_last_ip = (unsigned{now_.has_last_ip} | unsigned{has_ip}) != 0;
+        now_.last_ip = ip;
+        now_.bytes += length;
+        return rule::none;
     }
     /// A PSB+: PSB, the status in the order in which it is listed, PSBEND.
     [[nodiscard]] constexpr auto put(psb_status const& status) noexcept -> rule {
@@ -82,6 +103,18 @@ private:
     /// True when no packet waits for the next, and none needs PADs.
     [[nodiscard]] constexpr auto is_calm() const noexcept -> bool {
         return now_.tnt.count == 0 && !how_.pads;
+    }
+    [[nodiscard]] constexpr auto append(wide_bits bytes, unsigned count) noexcept -> bool {
+        if constexpr (requires { to_.append(bytes, size_t{count}); }) {
+            return to_.append(bytes, size_t{count});
+        } else {
+            return to_.append(byte_view{to_le(bytes)}.first(count));
+        }
+    }
+    [[gnu::noinline]]  // so that it is not in the way of plain packets
+    constexpr auto
+    with_care(packet::any_packet const& which) noexcept -> rule {
+        return packet::visit<Packets>([this](auto const& one) { return this->put(one); }, which);
     }
     /// Writes what `add` adds to a group.
     template <class Add>

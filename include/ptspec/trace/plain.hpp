@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/trace/hot_loop.hpp>
+
+/// Packets that are written as they stand, told by one look into a table.
+namespace ptspec::trace::detail {
+
+/// What the first byte of a plain packet tells, or the first two.
+struct plain {
+    uint64_t zero_low = ~uint64_t{0};  ///< bits that are 0: reserved, or behind the packet
+    uint32_t free_high = 0;            ///< bits 95:64 that may be 1
+    packet::kind which = packet::kind::pad;
+    uint8_t length = 0;  ///< 0: packets that begin like this are not plain
+    uint8_t part = 0;    ///< which part of the table is meant
+    uint8_t shift = 0;   ///< where the byte stands that chooses in it
+    ip_update update{~uint64_t{0}, 0};
+};
+
+/// Of first bytes, of those behind the escape, and of MODE's leaves.
+struct plain_table {
+    plain rows[3 * 256];
+};
+
+/// A packet of which all is known but its data: any are right, where reserved bits are 0.
+template <class Packet>
+constexpr auto is_right_whatever_it_holds(outline one, unsigned known) noexcept -> bool {
+    bool const is_known = one.length <= known;
+    return one.length != 0 && Packet::most_bytes <= 12 && !same_as<Packet, packet::ovf> &&
+           (is_known ||
+            !requires(typename Packet::raw_type bits) { Packet::broken_payload(bits); });
+}
+
+template <class Packets>
+constexpr auto plain_packets() noexcept -> plain_table {
+    plain_table all{};
+    for (unsigned i = 0; i < 3 * 256; ++i) {
+        outline const one = outlines_of<Packets>::by[i / 256].of[i % 256];
+        plain& row = all.rows[i];
+        bool const is_chosen = i < 256 && one.next != look_on::nowhere;
+        row.part = is_chosen ? underlying(one.next) : 0;
+        row.shift = is_chosen ? 8 : 0;
+        packet::for_kind(
+            one.which,
+            [&]<class Packet>() {
+                if (!is_right_whatever_it_holds<Packet>(one, i < 256 ? 1 : 2)) { return; }
+                wide_bits const whole = first_bytes_masks.of[one.length];
+                wide_bits const reserved = packet::detail::widen(Packet::reserved_mask());
+                row.zero_low = ~whole.low | reserved.low;
+                row.free_high = static_cast<uint32_t>(whole.high & ~reserved.high);
+                row.which = one.which;
+                row.length = one.length;
+                row.update = ip_updates.of[one.form];
+            },
+            Packets{});
+    }
+    return all;
+}
+
+/// The table, made when it is first used.
+template <class Packets>
+struct plain_packets_of {
+    static constexpr plain_table table = plain_packets<Packets>();
+};
+
+/// Two bytes that stand side by side, as one number: compared at once.
+constexpr auto kind_and_length(packet::kind which, unsigned length) noexcept -> unsigned {
+    return underlying(which) | length << 8;
+}
+
+/// The row of packets that begin with these bits.
+template <class Packets>
+[[gnu::always_inline]]  // so that it costs no call
+constexpr auto
+plain_row(uint64_t low) noexcept -> plain const& {
+    plain const& first = plain_packets_of<Packets>::table.rows[low & 0xFF];
+    return plain_packets_of<Packets>::table.rows[256U * first.part + (low >> first.shift & 0xFF)];
+}
+
+/// A CYC of more than one byte is as it should be, up to seven bytes.
+constexpr auto is_plain_cyc(packet::any_packet const& packet) noexcept -> bool {
+    wide_bits const bits = packet.raw();
+    unsigned const length = length_of_cyc(bits.low);
+    return is_cyc(bits.low & 0xFF) && packet.is<packet::cyc>() && packet.length() == length &&
+           length != 0 && bits == (bits & first_bytes_masks.of[length]);
+}
+
+}  // namespace ptspec::trace::detail

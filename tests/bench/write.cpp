@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: BSL-1.0
+// How fast packets are written, beside libipt in the same process.
+//
+//   write [--real FILE] [--mega N] [options of Google Benchmark]
+//   write [--real FILE] [--mega N] --passes N write/STREAM   only writes N times, for who counts
+//                                                            instructions, and prints the packets
+//
+// Both write the packets of a trace of N MB (1), which both read before: ours as `any_packet`, libipt's
+// as its `pt_packet`. They are written some thousands at a time, which stand in the caches: their way
+// there from memory, longer than the work, is not measured. FILE is what the row `real` writes;
+// without it a trace is made. Before anything is measured both have to have written the trace, but
+// for two bits that libipt leaves out.
+
+#include <bench/paired.hpp>
+#include <bench/streams.hpp>
+
+#include <ptspec/trace/reader.hpp>
+
+#include <intel-pt.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+using namespace ptspec;
+using bench::buffer;
+
+auto config_of(buffer& bytes) -> pt_config {
+    pt_config config;
+    pt_config_init(&config);
+    config.begin = bytes.data();
+    config.end = bytes.data() + bytes.size();
+    return config;
+}
+
+/// Writes packets to `out`, and returns how many bytes that were.
+auto we_write(std::vector<packet::any_packet> const& packets, buffer& bytes) -> size_t {
+    byte_buffer out{bytes.data(), bytes.size()};
+    trace::writer to{out};
+    for (auto const& one : packets) {
+        if (to.put(one) != rule::none) { return 0; }
+    }
+    return out.size();
+}
+auto they_write(std::vector<pt_packet> const& packets, buffer& bytes) -> size_t {
+    pt_config config = config_of(bytes);
+    auto* const encoder = pt_alloc_encoder(&config);
+    if (encoder == nullptr) { std::abort(); }
+    size_t written = 0;
+    for (auto const& one : packets) {
+        int const count = pt_enc_next(encoder, &one);
+        if (count < 0) { break; }
+        written += static_cast<size_t>(count);
+    }
+    pt_free_encoder(encoder);
+    return written;
+}
+
+/// A trace, and its packets as each of the two knows them.
+struct job {
+    buffer trace;
+    std::vector<packet::any_packet> ours{};
+    std::vector<pt_packet> theirs{};
+    buffer bytes{};  ///< what was written
+
+    explicit job(buffer from) : trace{std::move(from)}, bytes(trace.size()) {
+        trace::reader in{byte_view{trace.data(), trace.size()}, {.sync = false}};
+        for (auto got = in.next(); got.what == trace::event::packet; got = in.next()) {
+            ours.push_back(got.packet);
+        }
+        pt_config config = config_of(trace);
+        auto* const decoder = pt_pkt_alloc_decoder(&config);
+        if (decoder == nullptr || pt_pkt_sync_set(decoder, 0) < 0) { std::abort(); }
+        pt_packet packet{};
+        while (pt_pkt_next(decoder, &packet, sizeof packet) > 0) { theirs.push_back(packet); }
+        pt_pkt_free_decoder(decoder);
+    }
+};
+
+/// The time in which `write` writes all packets.
+template <class Packet, class Write>
+auto time_of_all(std::vector<Packet> const& packets, buffer& bytes, Write const& write) -> double {
+    constexpr size_t at_once = 4096;
+    double time = 0;
+    std::vector<Packet> some;
+    for (size_t at = 0; at < packets.size(); at += at_once) {
+        auto const* const first = packets.data() + at;
+        some.assign(first, first + std::min(at_once, packets.size() - at));
+        time += bench::time_of([&] { benchmark::DoNotOptimize(write(some, bytes)); });
+    }
+    return time;
+}
+
+/// Clears the bits that libipt does not write: PWRE.HW, and bit 1 of PWRX's wake reason.
+void clear_unwritten(std::vector<packet::any_packet> const& packets, buffer& bytes) {
+    size_t place = 0;
+    for (auto const& one : packets) {
+        if (one.is<packet::pwre>()) { bytes[place + 2] &= 0x7F; }
+        if (one.is<packet::pwrx>()) { bytes[place + 3] &= 0xFD; }
+        place += one.length();
+    }
+}
+
+/// Both write the trace.
+auto is_right(job& one) -> bool {
+    if (we_write(one.ours, one.bytes) != one.trace.size() || one.bytes != one.trace) {
+        return false;
+    }
+    buffer trace = one.trace;
+    bool const whole = they_write(one.theirs, one.bytes) == trace.size();
+    clear_unwritten(one.ours, trace);
+    clear_unwritten(one.ours, one.bytes);
+    return whole && one.bytes == trace;
+}
+
+void write_row(benchmark::State& state, job& one) {
+    if (!is_right(one)) { return state.SkipWithError("the two did not write the trace"); }
+    bench::compare(
+        state, static_cast<double>(one.ours.size()),
+        [&] { return time_of_all(one.ours, one.bytes, we_write); },
+        [&] { return time_of_all(one.theirs, one.bytes, they_write); });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    char const* real = nullptr;
+    size_t megabytes = 1;
+    unsigned long passes = 0;
+    std::string_view row;
+    std::vector<char*> rest{argv[0]};
+    for (int i = 1; i < argc; ++i) {
+        std::string_view const word = argv[i];
+        if (word == "--real" && i + 1 < argc) {
+            real = argv[++i];
+        } else if (word == "--mega" && i + 1 < argc) {
+            megabytes = std::strtoull(argv[++i], nullptr, 10);
+        } else if (word == "--passes" && i + 2 < argc) {
+            passes = std::strtoul(argv[++i], nullptr, 10);
+            row = argv[++i];
+        } else {
+            rest.push_back(argv[i]);
+        }
+    }
+    int left = static_cast<int>(rest.size());
+    benchmark::Initialize(&left, rest.data());
+    if (benchmark::ReportUnrecognizedArguments(left, rest.data()) || megabytes == 0) { return 2; }
+
+    size_t const size = megabytes << 20;
+    if (!row.empty()) {
+        job one{bench::make_stream(row.substr(row.find('/') + 1), size, real)};
+        for (unsigned long i = 0; i < passes; ++i) {
+            benchmark::DoNotOptimize(we_write(one.ours, one.bytes));
+        }
+        std::printf("%zu\n", one.ours.size());
+        return 0;
+    }
+    std::map<std::string, job> jobs;
+    for (char const* name : {"real", "cyc", "user", "all"}) {
+        auto& one = jobs.emplace(name, job{bench::make_stream(name, size, real)}).first->second;
+        benchmark::RegisterBenchmark((std::string{"write/"} + name).c_str(),
+                                     [&one](benchmark::State& state) { write_row(state, one); })
+            ->UseManualTime()
+            ->Unit(benchmark::kMillisecond);
+    }
+    benchmark::RunSpecifiedBenchmarks();
+    benchmark::Shutdown();
+}
