@@ -12386,7 +12386,8 @@ template <class Packets>
 constexpr auto
 plain_row(uint64_t low) noexcept -> plain const& {
     plain const& first = plain_packets_of<Packets>::table.rows[low & 0xFF];
-    return plain_packets_of<Packets>::table.rows[256U * first.part + (low >> first.shift & 0xFF)];
+    size_t const place = size_t{256} * first.part + static_cast<uint8_t>(low >> first.shift);
+    return plain_packets_of<Packets>::table.rows[place];
 }
 
 /// A CYC of more than one byte is as it should be, up to seven bytes.

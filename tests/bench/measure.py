@@ -15,11 +15,14 @@ instructions are needed than then. Exit status: 0 as it should be, 1 something i
 
 import argparse
 import json
+import os
 import pathlib
 import re
+import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from dataclasses import dataclass
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
@@ -119,6 +122,46 @@ def instructions(program, common, name):
     return (counts[1] - counts[0]) / 2 / packets
 
 
+def once(command):
+    """What a program prints, the seconds that it takes, and the most megabytes that it had."""
+    with tempfile.TemporaryFile("w+") as out:
+        begin = time.monotonic()
+        process = subprocess.Popen([str(word) for word in command], stdout=out)
+        _, status, usage = os.wait4(process.pid, 0)
+        seconds = time.monotonic() - begin
+        if status != 0:
+            raise SystemExit(f"{command[0]}: exit status {os.waitstatus_to_exitcode(status)}")
+        out.seek(0)
+        return out.read(), seconds, usage.ru_maxrss / 1024
+
+
+def summaries(compiler, folder, trace, megabytes):
+    """Measures `pt_dump --summary` against the same over libipt; true where it is as it should be."""
+    big = folder / "big.pt"
+    with open(big, "wb") as out:
+        for _ in range(-(-megabytes * 1_000_000 // len(trace))):
+            out.write(trace)
+    ours, theirs = folder / "pt_dump", folder / "their_summary"
+    run([compiler, "-std=c++20", "-O2", f"-I{ROOT}/include", f"{ROOT}/examples/pt_dump.cpp",
+         "-o", str(ours), "-lpthread"])
+    run([compiler, "-std=c++20", "-O2", f"{ROOT}/tests/bench/their_summary.cpp", "-o", str(theirs),
+         "-lipt"])
+    ratios_seen, seconds, memory = [], [], 0
+    for _ in range(3):
+        our_text, our_seconds, our_memory = once([ours, "--summary", big])
+        their_text, their_seconds, _ = once([theirs, big])
+        if our_text != their_text:
+            raise SystemExit("pt_dump --summary and the same over libipt print different things")
+        ratios_seen.append(their_seconds / our_seconds)
+        seconds.append(our_seconds)
+        memory = max(memory, our_memory)
+    big.unlink()
+    ratio = statistics.median(ratios_seen)
+    print(f"pt_dump --summary of {megabytes} MB, {compiler}: {statistics.median(seconds):.2f} s, "
+          f"{ratio:.2f} times as fast as over libipt; {memory:.1f} MB of memory")
+    return ratio > 1 and memory < 64
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="smaller traces, fewer passes")
@@ -159,6 +202,10 @@ def main():
                   f"{row.floor:8g}{row.aim:6g}")
             slower += [f"{row.name} with {cxx}: {count:.1f} instructions, more than {row.reached}"
                        for cxx, count in counts.items() if real and count > row.reached]
+        if real:
+            for cxx in options.cxx:
+                if not summaries(cxx, folder, real, 30 if options.quick else 1000):
+                    slower.append(f"pt_dump --summary with {cxx}")
     if options.gate and slower:
         print("slower than before:", *slower, sep="\n  ")
         return 1

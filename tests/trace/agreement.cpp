@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: BSL-1.0
+// Every fast way to read and to write against the careful one, which goes through `packet::decode`
+// and `packet::encode` alone: on 1 000 000 random packets, or as many as PTSPEC_AGREEMENT in the
+// environment says. PTSPEC_AGREEMENT_FIRST is the seed of the first trace.
+#include <ptspec/trace/reader.hpp>
+#include <ptspec/trace/scan.hpp>
+#include <ptspec/trace/writer.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <random>
+#include <string>
+#include <vector>
+
+// Fewer where a run is slow: checked, not optimised, or emulated.
+#if defined(__SANITIZE_ADDRESS__) || !defined(__OPTIMIZE__) || defined(__s390x__)
+#define PTSPEC_TEST_IS_SLOW
+#endif
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define PTSPEC_TEST_IS_SLOW
+#endif
+#endif
+
+using namespace ptspec;
+
+namespace {
+
+#ifdef PTSPEC_TEST_IS_SLOW
+constexpr uint64_t usual_count = 100'000;
+#else
+constexpr uint64_t usual_count = 1'000'000;
+#endif
+
+auto number_from(char const* variable, uint64_t otherwise) -> uint64_t {
+    char const* const text = std::getenv(variable);
+    return text != nullptr ? std::strtoull(text, nullptr, 0) : otherwise;
+}
+
+/// A packet as the careful way reads it.
+struct expected {
+    packet::any_packet packet;
+    uint64_t offset;
+    uint64_t ip;
+    packet::block items;  ///< before it
+
+    auto is(packet::any_packet const& which, uint64_t where, uint64_t last_ip) const -> bool {
+        return packet == which && offset == where && ip == last_ip;
+    }
+};
+
+/// Random packets, and what they are when they are read with care. As often as in real traces they
+/// are PADs, TNTs, CYCs and TIPs, or each as likely. Reserved bits are 0, or not.
+struct random_trace {
+    std::mt19937_64 random;
+    std::vector<uint8_t> bytes{};
+    std::vector<expected> packets{};
+    bool clean;  ///< reserved bits are 0
+
+    random_trace(uint64_t seed, size_t count) : random{seed}, clean{seed % 2 == 0} {
+        bool const even = seed % 4 < 2;
+        packet::block items = packet::block::none;
+        uint64_t ip = 0;
+        while (packets.size() < count) {
+            byte_array<16> const draft = to_le(draft_of(pick(even)));
+            // Behind the end there is nothing, so that no packet leans on what follows.
+            auto const got = packet::decode(draft, {items, false});
+            if (!got) { continue; }
+            auto const& one = got.packet;
+            ip = packet::last_ip_behind(one, ip);
+            packets.push_back({one, bytes.size(), ip, items});
+            items = packet::block_behind(one, items);
+            bytes.insert(bytes.end(), draft.data(), draft.data() + one.length());
+        }
+    }
+
+private:
+    auto pick(bool even) -> packet::kind {
+        using packet::kind;
+        constexpr kind usual[] = {kind::pad,       kind::pad, kind::pad, kind::tnt_short,
+                                  kind::tnt_short, kind::cyc, kind::tip, kind::tip};
+        bool const any = even || random() % 8 == 0;
+        return any ? static_cast<kind>(random() % packet::kinds) : usual[random() % 8];
+    }
+    auto draft_of(packet::kind which) -> wide_bits {
+        wide_bits bits{};
+        packet::for_kind(
+            which,
+            [&]<class Packet>() {
+                wide_bits const fixed = packet::detail::bits_of_kind<wide_bits>(
+                    typename Packet::layout::rows{}, row_kind::fixed);
+                wide_bits const reserved = packet::detail::widen(Packet::reserved_mask());
+                wide_bits const noise{random(), random()};
+                wide_bits const free = noise & ~fixed & (clean ? ~reserved : ~wide_bits{});
+                bits = packet::detail::widen(Packet{}.raw) | free;
+            },
+            packet::all{});
+        return bits;
+    }
+};
+
+/// Compares what a visitor gets.
+struct comparer {
+    std::vector<expected> const& all;
+    size_t next = 0;
+    bool same = true;
+
+    template <packet::packet_type Packet>
+    void operator()(Packet const& which, trace::at where) {
+        see(packet::any_packet{which, where.length}, where.offset, where.ip);
+    }
+    void operator()(trace::item const& other) { same = same && other.what == trace::event::end; }
+    void pads(unsigned count, trace::at where) {
+        for (unsigned i = 0; i < count; ++i) { see(packet::pad{}, where.offset + i, where.ip); }
+    }
+    void see(packet::any_packet const& which, uint64_t offset, uint64_t ip) {
+        same = same && next < all.size() && all[next].is(which, offset, ip);
+        ++next;
+    }
+    auto saw_all() const -> bool { return same && next == all.size(); }
+};
+
+/// Null, or which way differs.
+auto difference(random_trace const& trace) -> char const* {
+    byte_view const bytes{trace.bytes.data(), trace.bytes.size()};
+    trace::options const how{.sync = false};
+
+    trace::reader one_by_one{bytes, how};
+    comparer by_next{trace.packets};
+    auto got = one_by_one.next();
+    for (; got.what == trace::event::packet; got = one_by_one.next()) {
+        by_next.see(got.packet, got.offset, got.ip);
+    }
+    if (!by_next.saw_all() || got.what != trace::event::end) { return "next"; }
+
+    comparer by_visitor{trace.packets};
+    trace::reader visited{bytes, how};
+    (void)visited.for_each(by_visitor);
+    if (!by_visitor.saw_all()) { return "for_each"; }
+
+    trace::tally counts;
+    for (auto const& one : trace.packets) { counts.add(one.packet.kind(), one.packet.length()); }
+    if (trace::reader{bytes, how}.scan() != counts) { return "scan of a reader"; }
+    if (trace::scan(bytes, how) != counts) { return "scan"; }
+
+    std::vector<uint8_t> wanted;
+    std::vector<uint8_t> room(bytes.size() + 16);
+    byte_buffer out{room.data(), room.size()};
+    trace::writer to{out};
+    for (auto const& one : trace.packets) {
+        auto const code = packet::encode(one.packet, one.items);
+        wanted.insert(wanted.end(), code.data(), code.data() + code.size());
+        if (to.put(one.packet) != code.broken) { return "what a writer refuses"; }
+    }
+    return out.written() == byte_view{wanted} ? nullptr : "writer";
+}
+
+}  // namespace
+
+TEST_CASE("every way to read and to write agrees with the careful one (PKT-010,340)") {
+    constexpr size_t at_once = 20'000;
+    uint64_t const first = number_from("PTSPEC_AGREEMENT_FIRST", 0);
+    uint64_t const count = number_from("PTSPEC_AGREEMENT", usual_count);
+    uint64_t seen[packet::kinds] = {};
+    for (uint64_t seed = first; (seed - first) * at_once < count; ++seed) {
+        random_trace const trace{seed, at_once};
+        for (auto const& one : trace.packets) { ++seen[underlying(one.packet.kind())]; }
+        char const* const what = difference(trace);
+        INFO("seed " << seed << ": " << std::string{what == nullptr ? "" : what});
+        REQUIRE(what == nullptr);
+    }
+    for (uint8_t i = 0; i < packet::kinds; ++i) {
+        CAPTURE(int{i});
+        CHECK(seen[i] > count / 1000);
+    }
+}
