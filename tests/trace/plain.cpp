@@ -59,7 +59,7 @@ TEST_CASE("reserved bits, and bits behind the packet, have to be 0 (PKT-340,346)
         return tip.which == kind::tip && tip.length == 3 && tip.zero_low == ~uint64_t{0xFF'FFFF} &&
                tip.free_high == 0 && cbr.which == kind::cbr && cbr.length == 4 &&
                cbr.zero_low == 0xFFFF'FFFF'FF00'0000 && tsc.length == 8 && tsc.zero_low == 0 &&
-               tsc.free_high == 0;
+               tsc.free_high == 0 && row_behind(value(uint64_t{0x3202})).free_high == 0xFFFF;
     });
 }
 

@@ -125,7 +125,9 @@ struct maker_of_any {
             typename Packet::layout::rows{}, row_kind::fixed);
         wide_bits const allowed = free & ~packet::detail::widen(Packet::reserved_mask());
         unsigned const how = static_cast<unsigned>(random() % 8);
-        with(noise & (how == 0 ? ~wide_bits{} : how == 1 ? free : allowed));
+        with(noise & (how == 0 || (how == 3 && random() % 2 == 0) ? ~wide_bits{}
+                      : how == 1                                  ? free
+                                                                  : allowed));
         auto const raw = packet::detail::narrow<typename Packet::raw_type>(bits);
         unsigned length = Packet::length_of(raw, packet::block::none) % 17;
         if (how != 2) { bits = packet::detail::first_bytes(bits, length); }

@@ -22,13 +22,15 @@ struct plain_table {
     plain rows[3 * 256];
 };
 
-/// A packet of which all is known but its data: any are right, where reserved bits are 0.
+/// A packet with this outline is right whatever it holds, where its reserved bits are 0. An OVF is
+/// not plain for what it does to the writer.
 template <class Packet>
-constexpr auto is_right_whatever_it_holds(outline one, unsigned known) noexcept -> bool {
-    bool const is_known = one.length <= known;
+constexpr auto is_plain(outline one) noexcept -> bool {
+    constexpr bool may_be_wrong = requires(typename Packet::raw_type bits) {
+        Packet::broken_payload(bits);
+    };
     return one.length != 0 && Packet::most_bytes <= 12 && !same_as<Packet, packet::ovf> &&
-           (is_known ||
-            !requires(typename Packet::raw_type bits) { Packet::broken_payload(bits); });
+           (one.length == 1 || !may_be_wrong);
 }
 
 template <class Packets>
@@ -37,13 +39,12 @@ constexpr auto plain_packets() noexcept -> plain_table {
     for (unsigned i = 0; i < 3 * 256; ++i) {
         outline const one = outlines_of<Packets>::by[i / 256].of[i % 256];
         plain& row = all.rows[i];
-        bool const is_chosen = i < 256 && one.next != look_on::nowhere;
-        row.part = is_chosen ? underlying(one.next) : 0;
-        row.shift = is_chosen ? 8 : 0;
+        row.part = underlying(one.next);
+        row.shift = one.next == look_on::nowhere ? 0 : 8;
         packet::for_kind(
             one.which,
             [&]<class Packet>() {
-                if (!is_right_whatever_it_holds<Packet>(one, i < 256 ? 1 : 2)) { return; }
+                if (!is_plain<Packet>(one)) { return; }
                 wide_bits const whole = first_bytes_masks.of[one.length];
                 wide_bits const reserved = packet::detail::widen(Packet::reserved_mask());
                 row.zero_low = ~whole.low | reserved.low;
@@ -83,7 +84,7 @@ constexpr auto is_plain_cyc(packet::any_packet const& packet) noexcept -> bool {
     wide_bits const bits = packet.raw();
     unsigned const length = length_of_cyc(bits.low);
     return is_cyc(bits.low & 0xFF) && packet.is<packet::cyc>() && packet.length() == length &&
-           length != 0 && bits == (bits & first_bytes_masks.of[length]);
+           bits == (bits & first_bytes_masks.of[length]);
 }
 
 }  // namespace ptspec::trace::detail
