@@ -12021,30 +12021,24 @@ count_one(uint8_t const*& at, counts_by_first& counts, bool strict, tally& sum) 
     at += length;
 }
 
-/// Counts in four lanes in turns, until one of them has no row or needs more care. Where a packet
-/// begins is known only some ten steps of the processor after where the one before did: it has the
-/// time to do all four.
-template <class Packets>
-constexpr void scan_lanes(lane<Packets> (&lanes)[4], bool strict, counts_by_first (&counts)[4],
-                          tally& sum) noexcept {
-    uint8_t const* one = lanes[0].here();
-    uint8_t const* two = lanes[1].here();
-    uint8_t const* three = lanes[2].here();
-    uint8_t const* four = lanes[3].here();
+/// Where a packet begins is known only some ten steps of the processor after where the one before
+/// did: it has the time to read in so many places.
+inline constexpr size_t lane_count = 8;
+/// Lanes share tables, which take room on the stack. Few enough do that none waits for another.
+inline constexpr size_t table_count = 4;
+
+/// Counts in all lanes in turns, until one of them has no row or needs more care.
+template <class Packets, size_t... I>
+constexpr void scan_lanes(lane<Packets> (&lanes)[lane_count], bool strict,
+                          counts_by_first (&counts)[table_count], tally& sum,
+                          index_list<I...>) noexcept {
+    uint8_t const* at[lane_count] = {lanes[I].here()...};
     bool go_on = true;
-    while (go_on && lanes[0].has_a_row() && lanes[1].has_a_row() && lanes[2].has_a_row() &&
-           lanes[3].has_a_row()) {
+    while (go_on && (lanes[I].has_a_row() && ...)) {
         for (unsigned i = 0; i < lane<Packets>::in_a_row; ++i) {
-            count_one<Packets>(one, counts[0], strict, sum);
-            count_one<Packets>(two, counts[1], strict, sum);
-            count_one<Packets>(three, counts[2], strict, sum);
-            count_one<Packets>(four, counts[3], strict, sum);
+            (count_one<Packets>(at[I], counts[I % table_count], strict, sum), ...);
         }
-        bool const a = lanes[0].go_to(one);
-        bool const b = lanes[1].go_to(two);
-        bool const c = lanes[2].go_to(three);
-        bool const d = lanes[3].go_to(four);
-        go_on = a && b && c && d;
+        ((go_on = lanes[I].go_to(at[I]) && go_on), ...);
     }
 }
 
@@ -12058,9 +12052,9 @@ template <class Packets = packet::all>
 [[nodiscard]] constexpr auto scan(byte_view trace, options how = {}) -> tally {
     constexpr size_t piece_bytes = size_t{1} << 19;
     tally sum;
-    detail::counts_by_first counts[4] = {};
-    detail::lane<Packets> lanes[4] = {};
-    split<Packets> const pieces{trace, trace.size() / piece_bytes + 4, how};
+    detail::counts_by_first counts[detail::table_count] = {};
+    detail::lane<Packets> lanes[detail::lane_count] = {};
+    split<Packets> const pieces{trace, trace.size() / piece_bytes + detail::lane_count, how};
     auto next = pieces.begin();
     bool goes_on = true;
     while (goes_on) {
@@ -12071,13 +12065,13 @@ template <class Packets = packet::all>
             lane = detail::lane<Packets>{*next, how};
             ++next;
         }
-        detail::scan_lanes(lanes, how.strict, counts, sum);
+        detail::scan_lanes(lanes, how.strict, counts, sum, make_index_list<detail::lane_count>{});
     }
     for (auto& lane : lanes) { sum = lane.scan(sum); }
-    for (auto const& lane : counts) {
+    for (auto const& table : counts) {
         for (unsigned first = 0; first < 256; ++first) {
             auto const one = detail::outlines_of<Packets>::by[0].of[first];
-            if (one.length != 0) { sum.add(one.which, one.length, lane.of[first]); }
+            if (one.length != 0) { sum.add(one.which, one.length, table.of[first]); }
         }
     }
     return sum;

@@ -49,7 +49,7 @@ ROWS = [
     Row("for_each/real", 4.5, 7, 3.5),
     Row("for_each/cyc", 3.5, 5, 2),
     Row("scan/real", 8, 15, 3.2),
-    Row("scan_all/real", 12, 20, 7.7),
+    Row("scan_all/real", 12, 20, 8.3),
     Row("search/none", 0.9, 0.97, 0.8),
     Row("search/all_02", 1, 2, 1),
     Row("search/near_miss", 1, 1.5, 1),
