@@ -518,7 +518,7 @@ auto fw_encode(unsigned index, wide_bits const& bits, block items, uint8_t* out)
 auto fw_append_number(byte_buffer& out, wide_bits const& bytes, size_t count) noexcept -> bool {
     return out.append(bytes, count);
 }
-auto fw_to_le(wide_bits const& number) noexcept -> byte_array<16> { return to_le(number); }
+void fw_to_le(wide_bits const& number, byte_array<16>& out) noexcept { out = to_le(number); }
 auto fw_append(unsigned index, wide_bits const& bits, block items, byte_buffer& out) noexcept
     -> rule {
     rule broken = rule::none;
