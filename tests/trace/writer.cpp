@@ -434,6 +434,16 @@ TEST_CASE("PADs keep packets from crossing a multiple of 8 bytes (PKT-166)") {
                      bytes(0x02, 0x03, 0, 0, 0, 0, 0, 0), bytes(0x0B, 0x4D, 2, 0, 0, 0, 0x06, 0),
                      test::psb, bytes(0)));
     });
+    CHECK_TWICE([](auto value) {
+        return written({.pads = value(true)},
+                       [](auto& to) {
+                           to.template ip<packet::tip>(1);             // 0 to 6
+                           to.put(packet::cbr{});                      // behind a PAD: 8 to 11
+                           to.put(packet::any_packet{packet::tsc{}});  // behind four: 16 to 23
+                       })
+            .is(bytes(0x6D, 1, 0, 0, 0, 0, 0, 0, 0x02, 0x03, 0, 0, 0, 0, 0, 0, 0x19, 0, 0, 0, 0, 0,
+                      0, 0));
+    });
 }
 
 TEST_CASE("what a reader would not read is refused, and nothing has changed (PKT-340,344,346)") {
