@@ -152,3 +152,37 @@ TEST_CASE("pieces are read as the whole is, whatever bytes they hold (PKT-250,25
     }
     CHECK(cuts > 3000);
 }
+
+TEST_CASE("a cut is at the first PSB that the one before cannot hide (PKT-250)") {
+    CHECK_TWICE([](auto value) {
+        constexpr auto rest = [](size_t pads) { return 16 + pads; };  // a PSB and so many PADs
+        bool right = true;
+        for (size_t pads = 14; pads < 20; ++pads) {
+            byte_array<64> in{};
+            for (unsigned i = 0; i < 16; ++i) {
+                in.bytes[i] = test::psb[i];
+                in.bytes[rest(pads) + i] = test::psb[i];
+            }
+            byte_view const trace = byte_view{in}.first(rest(pads) + 16);
+            right = right && trace::find_cut(trace, value(size_t{1})) ==
+                                 (pads >= 16 ? rest(pads) : trace.size());
+        }
+        return right;
+    });
+}
+
+TEST_CASE("there are never more pieces than were asked for, whatever the division leaves") {
+    std::vector<std::uint8_t> in;
+    for (unsigned i = 0; i <= 20; ++i) {  // a PSB every 33 bytes, and one in what is left
+        in.insert(in.end(), test::psb.bytes, test::psb.bytes + 16);
+        if (i != 20) { in.insert(in.end(), 17, 0); }
+    }
+    size_t count = 0;
+    size_t size = 0;
+    for (byte_view const piece : trace::split{byte_view{in.data(), in.size()}, 20}) {
+        ++count;
+        size += piece.size();
+    }
+    CHECK(count == 20);
+    CHECK(size == in.size());
+}
