@@ -4,41 +4,16 @@
 #include <ptspec/engine/explain.hpp>
 
 #include <doctest/doctest.h>
+#include <support/how_many.hpp>
 #include <support/output_twin.hpp>
 
-#include <cstdlib>
 #include <string>
-
-// Fewer where a run is slow: checked, not optimised, or emulated.
-#if defined(__SANITIZE_ADDRESS__) || !defined(__OPTIMIZE__) || defined(__s390x__)
-#define PTSPEC_TEST_IS_SLOW
-#endif
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define PTSPEC_TEST_IS_SLOW
-#endif
-#endif
 
 using namespace ptspec;
 
-namespace {
-
-#ifdef PTSPEC_TEST_IS_SLOW
-constexpr uint64_t usual_count = 100'000;
-#else
-constexpr uint64_t usual_count = 1'000'000;
-#endif
-
-auto number_from(char const* variable, uint64_t otherwise) -> uint64_t {
-    char const* const text = std::getenv(variable);
-    return text != nullptr ? std::strtoull(text, nullptr, 0) : otherwise;
-}
-
-}  // namespace
-
 TEST_CASE("on random set-ups both formulations of output do the same (OUT-151)") {
-    uint64_t const first = number_from("PTSPEC_HOSTILE_FIRST", 0);
-    uint64_t const count = number_from("PTSPEC_HOSTILE", usual_count);
+    uint64_t const first = test::number_from("PTSPEC_HOSTILE_FIRST", 0);
+    uint64_t const count = test::number_from("PTSPEC_HOSTILE", test::usual_count);
     test::output_twins twins;
     unsigned differ = 0;
     for (uint64_t seed = first; seed - first < count && differ < 5; ++seed) {

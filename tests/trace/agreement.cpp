@@ -7,36 +7,15 @@
 #include <ptspec/trace/writer.hpp>
 
 #include <doctest/doctest.h>
+#include <support/how_many.hpp>
 
-#include <cstdlib>
 #include <random>
 #include <string>
 #include <vector>
 
-// Fewer where a run is slow: checked, not optimised, or emulated.
-#if defined(__SANITIZE_ADDRESS__) || !defined(__OPTIMIZE__) || defined(__s390x__)
-#define PTSPEC_TEST_IS_SLOW
-#endif
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define PTSPEC_TEST_IS_SLOW
-#endif
-#endif
-
 using namespace ptspec;
 
 namespace {
-
-#ifdef PTSPEC_TEST_IS_SLOW
-constexpr uint64_t usual_count = 100'000;
-#else
-constexpr uint64_t usual_count = 1'000'000;
-#endif
-
-auto number_from(char const* variable, uint64_t otherwise) -> uint64_t {
-    char const* const text = std::getenv(variable);
-    return text != nullptr ? std::strtoull(text, nullptr, 0) : otherwise;
-}
 
 /// A packet as the careful way reads it.
 struct expected {
@@ -160,8 +139,8 @@ auto difference(random_trace const& trace) -> char const* {
 
 TEST_CASE("every way to read and to write agrees with the careful one (PKT-010,340)") {
     constexpr size_t at_once = 20'000;
-    uint64_t const first = number_from("PTSPEC_AGREEMENT_FIRST", 0);
-    uint64_t const count = number_from("PTSPEC_AGREEMENT", usual_count);
+    uint64_t const first = test::number_from("PTSPEC_AGREEMENT_FIRST", 0);
+    uint64_t const count = test::number_from("PTSPEC_AGREEMENT", test::usual_count);
     uint64_t seen[packet::kinds] = {};
     for (uint64_t seed = first; (seed - first) * at_once < count; ++seed) {
         random_trace const trace{seed, at_once};

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+
+// Fewer where a run is slow: checked, not optimised, or emulated.
+#if defined(__SANITIZE_ADDRESS__) || !defined(__OPTIMIZE__) || defined(__s390x__)
+#define PTSPEC_TEST_IS_SLOW
+#endif
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define PTSPEC_TEST_IS_SLOW
+#endif
+#endif
+
+/// How many random inputs a test takes.
+namespace ptspec::test {
+
+#ifdef PTSPEC_TEST_IS_SLOW
+inline constexpr std::uint64_t usual_count = 100'000;
+#else
+inline constexpr std::uint64_t usual_count = 1'000'000;
+#endif
+
+/// The number in a variable of the environment.
+inline auto number_from(char const* variable, std::uint64_t otherwise) -> std::uint64_t {
+    char const* const text = std::getenv(variable);
+    return text != nullptr ? std::strtoull(text, nullptr, 0) : otherwise;
+}
+
+}  // namespace ptspec::test
