@@ -144,8 +144,8 @@ def summaries(compiler, folder, trace, megabytes):
     ours, theirs = folder / "pt_dump", folder / "their_summary"
     run([compiler, "-std=c++20", "-O2", f"-I{ROOT}/include", f"{ROOT}/examples/pt_dump.cpp",
          "-o", str(ours), "-lpthread"])
-    run([compiler, "-std=c++20", "-O2", f"{ROOT}/tests/bench/their_summary.cpp", "-o", str(theirs),
-         "-lipt"])
+    run([compiler, "-std=c++20", "-O2", f"-I{ROOT}/tests",
+         f"{ROOT}/tests/bench/their_summary.cpp", "-o", str(theirs), "-lipt"])
     ratios_seen, seconds, memory = [], [], 0
     for _ in range(3):
         our_text, our_seconds, our_memory = once([ours, "--summary", big])

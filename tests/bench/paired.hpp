@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
+#include <cstdlib>
+#include <string_view>
 #include <vector>
 
 /// Two ways to do something, measured in turns in one process, so that both meet the same machine.
@@ -61,5 +64,36 @@ void compare(benchmark::State& state, double units, Ours const& ours, Theirs con
     state.counters["ours_ns"] = median(our_times);
     state.counters["their_ns"] = median(their_times);
 }
+
+/// The command line of a program that measures: its own options, then those of Google Benchmark.
+struct arguments {
+    char const* real = nullptr;  ///< --real FILE
+    size_t size;                 ///< --mega N, in bytes
+    unsigned long passes = 0;    ///< --passes N WAY/STREAM
+    std::string_view row;        ///< WAY/STREAM, or nothing
+
+    /// Ends the program with status 2 where the words are wrong.
+    arguments(int argc, char** argv, size_t usual_megabytes) : size{usual_megabytes << 20} {
+        std::vector<char*> rest{argv[0]};
+        for (int i = 1; i < argc; ++i) {
+            std::string_view const word = argv[i];
+            if (word == "--real" && i + 1 < argc) {
+                real = argv[++i];
+            } else if (word == "--mega" && i + 1 < argc) {
+                size = static_cast<size_t>(std::strtoull(argv[++i], nullptr, 10)) << 20;
+            } else if (word == "--passes" && i + 2 < argc) {
+                passes = std::strtoul(argv[++i], nullptr, 10);
+                row = argv[++i];
+            } else {
+                rest.push_back(argv[i]);
+            }
+        }
+        int left = static_cast<int>(rest.size());
+        benchmark::Initialize(&left, rest.data());
+        if (benchmark::ReportUnrecognizedArguments(left, rest.data()) || size == 0) {
+            std::exit(2);
+        }
+    }
+};
 
 }  // namespace ptspec::bench

@@ -15,10 +15,9 @@
 
 #include <bench/paired.hpp>
 #include <bench/streams.hpp>
+#include <support/libipt.hpp>
 
 #include <ptspec/trace/scan.hpp>
-
-#include <intel-pt.h>
 
 #include <atomic>
 #include <cstdio>
@@ -66,19 +65,6 @@ struct their_decoder {
     auto operator=(their_decoder const&) -> their_decoder& = delete;
 };
 
-/// libipt leaves the last IP to its caller.
-auto their_ip(pt_packet_ip const& packet, uint64_t last) -> uint64_t {
-    switch (packet.ipc) {
-        case pt_ipc_update_16: return (last & ~uint64_t{0xFFFF}) | packet.ip;
-        case pt_ipc_update_32: return (last & ~uint64_t{0xFFFF'FFFF}) | packet.ip;
-        case pt_ipc_update_48: return (last & ~uint64_t{0xFFFF'FFFF'FFFF}) | packet.ip;
-        case pt_ipc_sext_48:
-            return static_cast<uint64_t>(static_cast<int64_t>(packet.ip << 16) >> 16);
-        case pt_ipc_full: return packet.ip;
-        default: return last;
-    }
-}
-
 auto they_read(buffer const& trace) -> seen {
     their_decoder const in{trace};
     seen all;
@@ -90,7 +76,7 @@ auto they_read(buffer const& trace) -> seen {
             case ppt_tip:
             case ppt_tip_pge:
             case ppt_tip_pgd:
-            case ppt_fup: ip = their_ip(packet.payload.ip, ip); break;
+            case ppt_fup: ip = test::libipt_ip_behind(packet.payload.ip, ip); break;
             case ppt_psb: ip = 0; break;
             case ppt_tnt_8:
             case ppt_tnt_64:
@@ -293,13 +279,13 @@ constexpr way ways[] = {
 };
 
 /// Reads so many times, without anything around it.
-auto only_read(std::string_view row, unsigned long passes, size_t size, char const* real) -> int {
-    size_t const slash = row.find('/');
+auto only_read(bench::arguments const& given) -> int {
+    size_t const slash = given.row.find('/');
     for (way const& one : ways) {
-        if (row.substr(0, slash) != one.name) { continue; }
-        auto const trace = bench::make_stream(row.substr(slash + 1), size, real);
+        if (given.row.substr(0, slash) != one.name) { continue; }
+        auto const trace = bench::make_stream(given.row.substr(slash + 1), given.size, given.real);
         seen all;
-        for (unsigned long i = 0; i < passes; ++i) { all = one.read(trace); }
+        for (unsigned long i = 0; i < given.passes; ++i) { all = one.read(trace); }
         benchmark::DoNotOptimize(all);
         std::printf("%llu\n", static_cast<unsigned long long>(they_read(trace).packets));
         return 0;
@@ -310,34 +296,12 @@ auto only_read(std::string_view row, unsigned long passes, size_t size, char con
 }  // namespace
 
 int main(int argc, char** argv) {
-    char const* real = nullptr;
-    size_t megabytes = 64;
-    unsigned long passes = 0;
-    char const* row = nullptr;
-    std::vector<char*> rest{argv[0]};
-    for (int i = 1; i < argc; ++i) {
-        std::string_view const word = argv[i];
-        if (word == "--real" && i + 1 < argc) {
-            real = argv[++i];
-        } else if (word == "--mega" && i + 1 < argc) {
-            megabytes = std::strtoull(argv[++i], nullptr, 10);
-        } else if (word == "--passes" && i + 2 < argc) {
-            passes = std::strtoull(argv[++i], nullptr, 10);
-            row = argv[++i];
-        } else {
-            rest.push_back(argv[i]);
-        }
-    }
-    int left = static_cast<int>(rest.size());
-    benchmark::Initialize(&left, rest.data());
-    if (benchmark::ReportUnrecognizedArguments(left, rest.data()) || megabytes == 0) { return 2; }
-
-    size_t const size = megabytes << 20;
-    if (row != nullptr) { return only_read(row, passes, size, real); }
+    bench::arguments const given{argc, argv, 64};
+    if (!given.row.empty()) { return only_read(given); }
 
     std::map<std::string, buffer> streams;
     for (char const* name : {"real", "cyc", "user", "all", "tnt", "ptw"}) {
-        streams[name] = bench::make_stream(name, size, real);
+        streams[name] = bench::make_stream(name, given.size, given.real);
     }
     for (way const& one : ways) {
         for (auto const& [name, trace] : streams) {
@@ -352,7 +316,7 @@ int main(int argc, char** argv) {
     for (char const* how : {"none", "all_02", "near_miss"}) {
         benchmark::RegisterBenchmark(
             (std::string{"search/"} + how).c_str(),
-            [how, size](benchmark::State& state) { search_row(state, how, 4 * size); })
+            [how, &given](benchmark::State& state) { search_row(state, how, 4 * given.size); })
             ->UseManualTime()
             ->Unit(benchmark::kMillisecond);
     }

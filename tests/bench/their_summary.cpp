@@ -6,8 +6,9 @@
 // The trace begins with a PSB and has no damage. Exit status: 0 so it is, 1 it is not, 2 there is no
 // such file.
 
+#include <support/libipt.hpp>
+
 #include <fcntl.h>
-#include <intel-pt.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -66,19 +67,6 @@ auto row_of(pt_packet const& packet) -> unsigned {
     }
 }
 
-/// The last IP behind a packet, which libipt leaves to its caller.
-auto ip_behind(pt_packet_ip const& packet, std::uint64_t last) -> std::uint64_t {
-    switch (packet.ipc) {
-        case pt_ipc_update_16: return (last & ~std::uint64_t{0xFFFF}) | packet.ip;
-        case pt_ipc_update_32: return (last & ~std::uint64_t{0xFFFF'FFFF}) | packet.ip;
-        case pt_ipc_update_48: return (last & ~std::uint64_t{0xFFFF'FFFF'FFFF}) | packet.ip;
-        case pt_ipc_sext_48:
-            return static_cast<std::uint64_t>(static_cast<std::int64_t>(packet.ip << 16) >> 16);
-        case pt_ipc_full: return packet.ip;
-        default: return last;
-    }
-}
-
 struct summary {
     std::uint64_t errors = 0;
     std::uint64_t ip = 0;
@@ -99,7 +87,7 @@ struct summary {
             case ppt_tip_pgd:
             case ppt_fup:
                 if (packet.payload.ip.ipc == pt_ipc_suppressed) { return; }
-                ip = ip_behind(packet.payload.ip, ip);
+                ip = ptspec::test::libipt_ip_behind(packet.payload.ip, ip);
                 lowest_ip = std::min(lowest_ip, ip);
                 highest_ip = std::max(highest_ip, ip);
                 return;

@@ -130,32 +130,11 @@ void write_row(benchmark::State& state, job& one) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    char const* real = nullptr;
-    size_t megabytes = 1;
-    unsigned long passes = 0;
-    std::string_view row;
-    std::vector<char*> rest{argv[0]};
-    for (int i = 1; i < argc; ++i) {
-        std::string_view const word = argv[i];
-        if (word == "--real" && i + 1 < argc) {
-            real = argv[++i];
-        } else if (word == "--mega" && i + 1 < argc) {
-            megabytes = std::strtoull(argv[++i], nullptr, 10);
-        } else if (word == "--passes" && i + 2 < argc) {
-            passes = std::strtoul(argv[++i], nullptr, 10);
-            row = argv[++i];
-        } else {
-            rest.push_back(argv[i]);
-        }
-    }
-    int left = static_cast<int>(rest.size());
-    benchmark::Initialize(&left, rest.data());
-    if (benchmark::ReportUnrecognizedArguments(left, rest.data()) || megabytes == 0) { return 2; }
-
-    size_t const size = megabytes << 20;
-    if (!row.empty()) {
-        job one{bench::make_stream(row.substr(row.find('/') + 1), size, real)};
-        for (unsigned long i = 0; i < passes; ++i) {
+    bench::arguments const given{argc, argv, 1};
+    if (!given.row.empty()) {
+        job one{
+            bench::make_stream(given.row.substr(given.row.find('/') + 1), given.size, given.real)};
+        for (unsigned long i = 0; i < given.passes; ++i) {
             benchmark::DoNotOptimize(we_write(one.ours, one.bytes));
         }
         std::printf("%zu\n", one.ours.size());
@@ -163,7 +142,8 @@ int main(int argc, char** argv) {
     }
     std::map<std::string, job> jobs;
     for (char const* name : {"real", "cyc", "user", "all"}) {
-        auto& one = jobs.emplace(name, job{bench::make_stream(name, size, real)}).first->second;
+        auto& one =
+            jobs.emplace(name, job{bench::make_stream(name, given.size, given.real)}).first->second;
         benchmark::RegisterBenchmark((std::string{"write/"} + name).c_str(),
                                      [&one](benchmark::State& state) { write_row(state, one); })
             ->UseManualTime()

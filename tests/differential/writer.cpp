@@ -8,8 +8,6 @@
 //
 // Exit status: 0 all the same, 1 something is not, 2 wrong usage or a file that cannot be read.
 
-#include <intel-pt.h>
-
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
@@ -23,6 +21,7 @@
 #include <ptspec/trace/writer.hpp>
 
 #include <differential/streams.hpp>
+#include <support/libipt.hpp>
 
 namespace {
 
@@ -35,21 +34,6 @@ struct seen {
     pt_packet packet;
     uint64_t ip;
 };
-
-/// libipt leaves the last IP to its caller.
-auto behind(pt_packet_ip const& packet, uint64_t last) -> uint64_t {
-    auto const upper = [&](unsigned bits) { return last >> bits << bits; };
-    switch (packet.ipc) {
-        case pt_ipc_suppressed: return last;
-        case pt_ipc_update_16: return upper(16) | packet.ip;
-        case pt_ipc_update_32: return upper(32) | packet.ip;
-        case pt_ipc_update_48: return upper(48) | packet.ip;
-        case pt_ipc_sext_48:
-            return (packet.ip >> 47 & 1) != 0 ? packet.ip | 0xFFFF'0000'0000'0000 : packet.ip;
-        case pt_ipc_full: return packet.ip;
-    }
-    std::abort();
-}
 
 auto has_ip(pt_packet const& which) -> bool {
     return which.type == ppt_tip || which.type == ppt_tip_pge || which.type == ppt_tip_pgd ||
@@ -69,7 +53,7 @@ auto read_by_libipt(buffer& in) -> std::vector<seen> {
     while (true) {
         std::memset(&one.packet, 0, sizeof one.packet);
         if (pt_pkt_next(decoder, &one.packet, sizeof one.packet) < 0) { break; }
-        if (has_ip(one.packet)) { one.ip = behind(one.packet.payload.ip, one.ip); }
+        if (has_ip(one.packet)) { one.ip = test::libipt_ip_behind(one.packet.payload.ip, one.ip); }
         if (one.packet.type == ppt_psb) { one.ip = 0; }
         if (one.packet.type != ppt_pad) { all.push_back(one); }
     }
