@@ -11137,7 +11137,7 @@ enum class look_on : uint8_t {
 
 /// What the first byte of a packet, or the first two, tell about all of it.
 struct outline {
-    uint8_t length = 0;  ///< 0: too little is known
+    uint8_t length = 0;  ///< 0: too little is known but, perhaps, which packet it is
     packet::kind which = packet::kind::pad;
     uint8_t form = 0;  ///< IPBytes; 0 also where there is no IP
     look_on next = look_on::nowhere;
@@ -11505,11 +11505,9 @@ constexpr auto scan_loop(byte_view bytes, size_t place, bool strict, tally& sum)
         rows += count;
         place += count;
         if (ends == 0) { continue; }
-        unsigned const first = data[place];
         outline one = outline_at<Packets>(data + place, strict);
-        if (one.length == 0 && is_cyc(first)) {
-            auto const found = look_at_cyc(load_le64(data + place), 0);
-            one = {static_cast<uint8_t>(found.packet.length), kind::cyc};
+        if (one.length == 0 && one.which == kind::cyc) {
+            one.length = static_cast<uint8_t>(length_of_cyc(load_le64(data + place)));
         }
         if (one.length == 0) { break; }
         sum.add(one.which, one.length);
@@ -11965,9 +11963,8 @@ template <class Packets>
 constexpr auto
 count_seldom(uint8_t const* at, bool strict, tally& sum) noexcept -> unsigned {
     auto one = outline_at<Packets>(at, strict);
-    if (is_cyc(*at)) {
-        one = {static_cast<uint8_t>(look_at_cyc(load_le64(at), 0).packet.length),
-               packet::kind::cyc};
+    if (one.which == packet::kind::cyc) {
+        one.length = static_cast<uint8_t>(length_of_cyc(load_le64(at)));
     }
     if (one.length != 0) { sum.add(one.which, one.length); }
     return one.length;
@@ -12004,7 +12001,6 @@ public:
     constexpr auto go_to(uint8_t const* place) noexcept -> bool {
         bool const all = static_cast<size_t>(place - here()) >= in_a_row;
         this->bytes_.go_to(static_cast<size_t>(place - this->bytes_.piece().data()));
-        this->last_ip_ = 0;
         return all;
     }
 };
@@ -12400,7 +12396,8 @@ constexpr auto is_plain_cyc(packet::any_packet const& packet) noexcept -> bool {
 /// A trace from what happened: branches, IPs, status, and time.
 namespace ptspec::trace {
 
-/// Something that takes bytes: all that it is given, or none of them.
+/// Something that takes bytes: all that it is given, or none of them. A sink that has
+/// `append(wide_bits, size_t)`, too, as `byte_buffer` has, gets single packets by it.
 template <class Sink>
 concept packet_sink = requires(Sink& to, byte_view bytes) {
     { to.append(bytes) } -> same_as<bool>;

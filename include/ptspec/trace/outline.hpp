@@ -24,7 +24,7 @@ enum class look_on : uint8_t {
 
 /// What the first byte of a packet, or the first two, tell about all of it.
 struct outline {
-    uint8_t length = 0;  ///< 0: too little is known
+    uint8_t length = 0;  ///< 0: too little is known but, perhaps, which packet it is
     packet::kind which = packet::kind::pad;
     uint8_t form = 0;  ///< IPBytes; 0 also where there is no IP
     look_on next = look_on::nowhere;

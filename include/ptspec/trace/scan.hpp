@@ -20,9 +20,8 @@ template <class Packets>
 constexpr auto
 count_seldom(uint8_t const* at, bool strict, tally& sum) noexcept -> unsigned {
     auto one = outline_at<Packets>(at, strict);
-    if (is_cyc(*at)) {
-        one = {static_cast<uint8_t>(look_at_cyc(load_le64(at), 0).packet.length),
-               packet::kind::cyc};
+    if (one.which == packet::kind::cyc) {
+        one.length = static_cast<uint8_t>(length_of_cyc(load_le64(at)));
     }
     if (one.length != 0) { sum.add(one.which, one.length); }
     return one.length;
@@ -59,7 +58,6 @@ public:
     constexpr auto go_to(uint8_t const* place) noexcept -> bool {
         bool const all = static_cast<size_t>(place - here()) >= in_a_row;
         this->bytes_.go_to(static_cast<size_t>(place - this->bytes_.piece().data()));
-        this->last_ip_ = 0;
         return all;
     }
 };

@@ -53,11 +53,9 @@ constexpr auto scan_loop(byte_view bytes, size_t place, bool strict, tally& sum)
         rows += count;
         place += count;
         if (ends == 0) { continue; }
-        unsigned const first = data[place];
         outline one = outline_at<Packets>(data + place, strict);
-        if (one.length == 0 && is_cyc(first)) {
-            auto const found = look_at_cyc(load_le64(data + place), 0);
-            one = {static_cast<uint8_t>(found.packet.length), kind::cyc};
+        if (one.length == 0 && one.which == kind::cyc) {
+            one.length = static_cast<uint8_t>(length_of_cyc(load_le64(data + place)));
         }
         if (one.length == 0) { break; }
         sum.add(one.which, one.length);
