@@ -152,6 +152,15 @@ constexpr auto lowest_bit(uint64_t value) noexcept -> unsigned {
 #endif
 }
 
+/// The same number, of which the compiler is not to know where it comes from: it does not join ways
+/// on which it is computed differently.
+constexpr auto as_if_new(size_t value) noexcept -> size_t {
+#if defined(__GNUC__) || defined(__clang__)
+    if (!__builtin_is_constant_evaluated()) { asm("" : "+r"(value)); }
+#endif
+    return value;
+}
+
 /// A borrowed string that lives as long as the program: a name or a sentence.
 struct text {
     char const* characters = "";

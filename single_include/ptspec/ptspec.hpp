@@ -181,6 +181,15 @@ constexpr auto lowest_bit(uint64_t value) noexcept -> unsigned {
 #endif
 }
 
+/// The same number, of which the compiler is not to know where it comes from: it does not join ways
+/// on which it is computed differently.
+constexpr auto as_if_new(size_t value) noexcept -> size_t {
+#if defined(__GNUC__) || defined(__clang__)
+    if (!__builtin_is_constant_evaluated()) { asm("" : "+r"(value)); }
+#endif
+    return value;
+}
+
 /// A borrowed string that lives as long as the program: a name or a sentence.
 struct text {
     char const* characters = "";
@@ -7841,9 +7850,8 @@ namespace detail {
 
 /// What stands below the stop bit, the highest bit that is 1.
 constexpr auto below_stop_bit(uint64_t bits) noexcept -> branches {
-    if (bits == 0) { return {}; }
-    unsigned const stop = highest_bit(bits);
-    return {stop, bits ^ uint64_t{1} << stop};
+    unsigned const stop = highest_bit(bits | 1);  // without one there is nothing below bit 0 either
+    return {stop, bits & ~(uint64_t{1} << stop)};
 }
 
 }  // namespace detail
@@ -8775,7 +8783,9 @@ namespace ptspec::packet {
 /// Calls `body.operator()<Packet>()` for the packet type of one kind. Where the body returns
 /// something, a value-initialised result has to exist.
 template <class Body, class First, class... Rest>
-constexpr auto for_kind(kind which, Body&& body, type_list<First, Rest...> /*packets*/) {
+[[gnu::always_inline]]  // so that what the body refers to can stay in registers
+constexpr auto
+for_kind(kind which, Body&& body, type_list<First, Rest...> /*packets*/) {
     using result = decltype(body.template operator()<First>());
     if constexpr (same_as<result, void>) {
         (void)((which == First::about.id ? (body.template operator()<First>(), true) : false) ||
@@ -8858,7 +8868,9 @@ static_assert(sizeof(any_packet) <= 24 && __is_trivially_copyable(any_packet));
 /// Calls `visitor` with the packet as what it is, and returns what it returned. The results for all
 /// packets are of one type, which is void or has a default.
 template <class Packets = all, class Visitor>
-constexpr auto visit(Visitor&& visitor, any_packet const& packet) {
+[[gnu::always_inline]]  // as above
+constexpr auto
+visit(Visitor&& visitor, any_packet const& packet) {
     return for_kind(
         packet.kind(), [&]<class Packet>() { return visitor(packet.template as<Packet>()); },
         Packets{});
@@ -10855,7 +10867,7 @@ public:
         at_ += count - kept;
     }
     /// The same, when the place does not straddle.
-    constexpr void step_in_piece(size_t count) noexcept { at_ += count; }
+    constexpr void step_in_piece(size_t count) noexcept { at_ = as_if_new(at_ + count); }
     /// Steps back over `count` bytes, at most `look_back` and no more than there were.
     constexpr void go_back(unsigned count) noexcept {
         unsigned const here = at_ < count ? static_cast<unsigned>(at_) : count;
@@ -10943,7 +10955,7 @@ struct item {
     uint8_t need = 0;  ///< of more, and of truncated damage: bytes that are missing at least
     rule broken = rule::none;  ///< of damage
     uint64_t offset = 0;       ///< in bytes from the begin of the trace
-    uint64_t ip = 0;           ///< the last IP behind a packet
+    uint64_t ip = 0;           ///< the last IP behind it
     int64_t skipped = 0;  ///< of synced, resynced and lost: bytes from the last place to this one.
         ///< A PSB can begin up to 15 bytes before the damage: then it is negative.
     packet::any_packet packet{};
@@ -11135,11 +11147,14 @@ enum class look_on : uint8_t {
     at_all,         ///< the whole packet may be a wrong one
 };
 
+/// The form of the packet behind which the last IP is 0. Source: PKT-061.
+inline constexpr uint8_t clears_ip = 8;
+
 /// What the first byte of a packet, or the first two, tell about all of it.
 struct outline {
     uint8_t length = 0;  ///< 0: too little is known but, perhaps, which packet it is
     packet::kind which = packet::kind::pad;
-    uint8_t form = 0;  ///< IPBytes; 0 also where there is no IP
+    uint8_t form = 0;  ///< IPBytes; 0 also where there is no IP, and `clears_ip` of a PSB
     look_on next = look_on::nowhere;
 };
 
@@ -11180,6 +11195,8 @@ constexpr auto outline_of(uint64_t head, unsigned known) noexcept -> outline {
     }
     if constexpr (derived_from<Packet, packet::ip_packet<Packet>>) {
         all.form = underlying(Packet{bits}.template get<typename Packet::IPBytes>());
+    } else if constexpr (same_as<Packet, packet::psb>) {
+        all.form = clears_ip;
     }
     return all;
 }
@@ -11274,41 +11291,55 @@ outline_at(uint8_t const* at, bool strict) noexcept -> outline {
 /// packet it is, and nothing but PAD, TNT and CYC, of which traces are made, has a branch of its own.
 namespace ptspec::trace::detail {
 
-/// What an IP packet of a form does to the last IP.
+/// What a packet of a form does to the last IP.
 struct ip_update {
-    uint64_t kept;  ///< the bits that stay
-    uint64_t sign;  ///< the bit of the payload that all bits above are copies of, or 0
+    uint64_t kept;   ///< the bits that stay
+    uint64_t taken;  ///< the bits that come from the payload
+    uint64_t sign;   ///< the bit of the payload that all bits above are copies of, or 0
 };
 struct ip_update_table {
-    ip_update of[8];
+    uint64_t kept[9];  // side by side, so that a form is an index without a multiplication
+    uint64_t taken[9];
+    uint64_t sign[9];
 };
 inline constexpr ip_update_table ip_updates = [] {
     constexpr uint64_t sign = uint64_t{1} << 47;
-    ip_update_table all{};
-    for (uint8_t i = 0; i < 8; ++i) {
+    ip_update_table all{};  // of all zeros: what a PSB does
+    for (uint8_t i = 0; i < clears_ip; ++i) {
         auto const how = static_cast<packet::ip_bytes>(i);
-        all.of[i] = {packet::rebuilt_ip(how, 0, ~uint64_t{0}),
-                     packet::rebuilt_ip(how, sign, 0) > sign ? sign : 0};
+        all.kept[i] = packet::rebuilt_ip(how, 0, ~uint64_t{0});
+        all.taken[i] = ~all.kept[i];
+        all.sign[i] = packet::rebuilt_ip(how, sign, 0) > sign ? sign : 0;
     }
     return all;
 }();
+constexpr auto ip_update_of(unsigned form) noexcept -> ip_update {
+    return {ip_updates.kept[form], ip_updates.taken[form], ip_updates.sign[form]};
+}
 
-struct bit_masks {
-    wide_bits of[looked_at + 1];
+struct byte_masks {
+    uint64_t low[looked_at + 1];
+    uint64_t high[looked_at + 1];
 };
-/// The first n bytes.
-inline constexpr bit_masks first_bytes_masks = [] {
-    bit_masks all{};
+inline constexpr byte_masks first_bytes_masks = [] {
+    byte_masks all{};
     for (unsigned i = 0; i <= looked_at; ++i) {
-        all.of[i] = packet::detail::first_bytes(~wide_bits{}, i);
+        wide_bits const mask = packet::detail::first_bytes(~wide_bits{}, i);
+        all.low[i] = mask.low;
+        all.high[i] = mask.high;
     }
     return all;
 }();
+/// The first n bytes.
+constexpr auto first_bytes_mask(unsigned count) noexcept -> wide_bits {
+    return {first_bytes_masks.low[count], first_bytes_masks.high[count]};
+}
 
-/// The last IP behind a packet, unless it is a PSB.
-constexpr auto updated_ip(ip_update update, wide_bits bits, uint64_t last_ip) noexcept -> uint64_t {
-    uint64_t const payload = bits.low >> 8 | bits.high << 56;
-    return (last_ip & update.kept) | (((payload ^ update.sign) - update.sign) & ~update.kept);
+/// The last IP behind a packet of these bits.
+constexpr auto updated_ip(ip_update update, uint64_t low, uint64_t high, uint64_t last_ip) noexcept
+    -> uint64_t {
+    uint64_t const payload = low >> 8 | high << 56;
+    return (last_ip & update.kept) | (((payload ^ update.sign) - update.sign) & update.taken);
 }
 
 /// A packet as far as one look tells.
@@ -11321,8 +11352,10 @@ struct glance {
 constexpr auto is_even(unsigned first) noexcept -> bool {
     return (first & tnt_opcode.mask) == tnt_opcode.value;
 }
-constexpr auto is_cyc(unsigned first) noexcept -> bool {
-    return (first & cyc_opcode.mask) == cyc_opcode.value;
+/// Of those that are not even.
+constexpr auto is_cyc(unsigned odd) noexcept -> bool {
+    constexpr uint64_t mask = cyc_opcode.mask & ~tnt_opcode.mask;
+    return (odd & mask) == (cyc_opcode.value & mask);
 }
 
 /// The length of a CYC, or 0 where it has eight bytes or more, which is too seldom to be looked at
@@ -11335,7 +11368,7 @@ constexpr auto length_of_cyc(uint64_t image) noexcept -> unsigned {
 }
 constexpr auto look_at_cyc(uint64_t image, uint64_t last_ip) noexcept -> glance {
     unsigned const length = length_of_cyc(image);
-    return {{{image & first_bytes_masks.of[length].low, 0}, length, packet::kind::cyc}, last_ip};
+    return {{{image & first_bytes_masks.low[length], 0}, length, packet::kind::cyc}, last_ip};
 }
 
 /// Looks at a packet that is neither TNT, PAD nor CYC. There have to be `looked_at` bytes, and no
@@ -11345,26 +11378,11 @@ template <class Packets>
 constexpr auto
 look_at(uint8_t const* at, uint64_t last_ip, bool strict) noexcept -> glance {
     outline const one = outline_at<Packets>(at, strict);
-    wide_bits const image{load_le64(at), load_le64(at + 8)};
-    wide_bits const bits = image & first_bytes_masks.of[one.length];
-    uint64_t const ip = updated_ip(ip_updates.of[one.form], bits, last_ip);
-    return {{bits, one.length, one.which}, one.which == packet::kind::psb ? 0 : ip};
-}
-
-/// Looks at any packet.
-template <class Packets>
-[[gnu::always_inline]]  // as above
-constexpr auto
-look(uint8_t const* at, uint64_t last_ip, bool strict) noexcept -> glance {
-    using packet::kind;
-    unsigned const first = *at;
-    if (first == opcode_bits<packet::pad>) { return {{{0, 0}, 1, kind::pad}, last_ip}; }
-    if (is_even(first)) {
-        if (first != escape) { return {{{first, 0}, 1, kind::tnt_short}, last_ip}; }
-    } else if (is_cyc(first)) {
-        return look_at_cyc(load_le64(at), last_ip);
-    }
-    return look_at<Packets>(at, last_ip, strict);
+    // Not as one: what is built as a struct some compilers leave in memory.
+    uint64_t const low = load_le64(at) & first_bytes_masks.low[one.length];
+    uint64_t const high = load_le64(at + 8) & first_bytes_masks.high[one.length];
+    return {{{low, high}, one.length, one.which},
+            updated_ip(ip_update_of(one.form), low, high, last_ip)};
 }
 
 /// What reading changes. It goes in and out by value, so that it can stay in registers.
@@ -11423,7 +11441,7 @@ constexpr auto hot_loop(byte_view bytes, uint64_t offset, bool strict, hot_state
             } else if (is_even(first) && first != escape) {
                 go_on = call(visitor, tnt_short{first}, here);
                 place += 1;
-            } else if (is_cyc(first)) {
+            } else if (!is_even(first) && is_cyc(first)) {
                 auto const found = look_at_cyc(load_le64(data + place), last_ip);
                 here.length = found.packet.length;
                 if (here.length == 0) { break; }
@@ -11545,7 +11563,13 @@ protected:
         resuming,   // behind a PSB that was found and is the next packet
     };
 
-    constexpr reader_state(pieces bytes, options how) noexcept
+    /// A reader that has read nothing yet.
+    [[gnu::noinline]]  // so that what is seldom needed is copied as one, not kept in registers
+    static constexpr auto
+    fresh(byte_view bytes, bool are_all, options how) noexcept -> reader_state {
+        return reader_state{are_all ? pieces{bytes} : pieces{}, how};
+    }
+    constexpr reader_state(pieces const& bytes, options how) noexcept
         : bytes_{bytes},
           state_{how.sync ? state::searching : state::reading},
           strict_{how.strict},
@@ -11617,11 +11641,11 @@ class reader : public reader_state {
 public:
     /// Reads a whole trace.
     constexpr explicit reader(byte_view whole, options how = {}, Hook hook = {}) noexcept
-        : reader_state{pieces{whole}, how}, hook_{hook} {}
+        : reader_state{fresh(whole, true, how)}, hook_{hook} {}
 
     /// Reads a trace that comes in pieces.
     constexpr explicit reader(options how = {}, Hook hook = {}) noexcept
-        : reader_state{pieces{}, how}, hook_{hook} {}
+        : reader_state{fresh({}, false, how)}, hook_{hook} {}
 
     /// Gives the next piece. Only when the reader asked for it with `event::more`, and at the
     /// beginning; at other times nothing happens and the answer is false.
@@ -11636,27 +11660,27 @@ public:
     [[gnu::always_inline]]  // so that the state stays in registers between two calls
     [[nodiscard]] constexpr auto
     next() noexcept -> item {
-        if (bytes_.at() < calm_until_) {
+        if (bytes_.at() < calm_until_) [[likely]] {
+            using packet::kind;
+            // Each kind has a return of its own: what the caller does for others is left out there.
+            uint64_t const offset = bytes_.offset_in_piece();
             uint8_t const* const here = bytes_.piece().data() + bytes_.at();
-            auto const found = detail::look<Packets>(here, last_ip_, strict_);
-            if (found.packet.length != 0) {
-                item const got{.what = event::packet,
-                               .length = static_cast<uint8_t>(found.packet.length),
-                               .offset = bytes_.offset_in_piece(),
-                               .ip = found.ip,
-                               .packet = packet::any_packet{found.packet}};
-                bytes_.step_in_piece(found.packet.length);
-                last_ip_ = found.ip;
-                return got;
+            unsigned const first = *here;
+            if (first == detail::opcode_bits<packet::pad>) {
+                return take({{{0, 0}, 1, kind::pad}, last_ip_}, offset);
             }
+            if (detail::is_even(first)) {
+                if (first != detail::escape) {
+                    return take({{{first, 0}, 1, kind::tnt_short}, last_ip_}, offset);
+                }
+            } else if (detail::is_cyc(first)) {
+                auto const found = detail::look_at_cyc(load_le64(here), last_ip_);
+                if (found.packet.length != 0) { return take(found, offset); }
+            }
+            auto const found = detail::look_at<Packets>(here, last_ip_, strict_);
+            if (found.packet.length != 0) [[likely]] { return take(found, offset); }
         }
-        if constexpr (__is_empty(Hook)) {
-            auto const behind = with_care(*this);
-            static_cast<reader_state&>(*this) = behind.now;
-            return behind.got;
-        } else {
-            return next_with_care();
-        }
+        return next_by_value();
     }
 
     /// Reads on until the end, the end of the piece, or until the visitor returns false, and says
@@ -11726,10 +11750,37 @@ private:
         item const got = now.next_with_care();
         return {static_cast<reader_state const&>(now), got};
     }
+    [[gnu::
+          always_inline]]  // for its variables, which would otherwise live as long as those of next
+    constexpr auto
+    next_by_value() noexcept -> item {
+        if constexpr (__is_empty(Hook)) {
+            auto behind = with_care(*this);
+            static_cast<reader_state&>(*this) = behind.now;
+            behind.got.ip = last_ip_;  // as it is: so that one register does for both
+            return behind.got;
+        } else {
+            return next_with_care();
+        }
+    }
     [[gnu::noinline]] constexpr auto next_with_care() noexcept -> item {
-        item const got = next_slowly();
+        item got = next_slowly();
+        got.ip = last_ip_;
         settle();
         return got;
+    }
+
+    /// Steps over a packet that was seen at a glance.
+    [[gnu::always_inline]]  // as above
+    constexpr auto
+    take(detail::glance found, uint64_t offset) noexcept -> item {
+        bytes_.step_in_piece(found.packet.length);
+        last_ip_ = found.ip;
+        return {.what = event::packet,
+                .length = static_cast<uint8_t>(found.packet.length),
+                .offset = offset,
+                .ip = found.ip,
+                .packet = packet::any_packet{found.packet}};
     }
     /// Steps over a packet.
     constexpr auto take(packet::any_packet const& packet) noexcept -> item {
@@ -11740,7 +11791,6 @@ private:
         return {.what = event::packet,
                 .length = static_cast<uint8_t>(packet.length()),
                 .offset = offset,
-                .ip = last_ip_,
                 .packet = packet};
     }
 
@@ -11755,8 +11805,7 @@ private:
                 bytes_.step_over(known);
                 return {.what = event::unknown,
                         .length = static_cast<uint8_t>(known),
-                        .offset = offset,
-                        .ip = last_ip_};
+                        .offset = offset};
             }
         }
         state_ = state::searching;
@@ -12316,7 +12365,7 @@ struct plain {
     uint8_t length = 0;  ///< 0: packets that begin like this are not plain
     uint8_t part = 0;    ///< which part of the table is meant
     uint8_t shift = 0;   ///< where the byte stands that chooses in it
-    ip_update update{~uint64_t{0}, 0};
+    ip_update update{~uint64_t{0}, 0, 0};
 };
 
 /// Of first bytes, of those behind the escape, and of MODE's leaves.
@@ -12347,13 +12396,13 @@ constexpr auto plain_packets() noexcept -> plain_table {
             one.which,
             [&]<class Packet>() {
                 if (!is_plain<Packet>(one)) { return; }
-                wide_bits const whole = first_bytes_masks.of[one.length];
+                wide_bits const whole = first_bytes_mask(one.length);
                 wide_bits const reserved = packet::detail::widen(Packet::reserved_mask());
                 row.zero_low = ~whole.low | reserved.low;
                 row.free_high = static_cast<uint32_t>(whole.high & ~reserved.high);
                 row.which = one.which;
                 row.length = one.length;
-                row.update = ip_updates.of[one.form];
+                row.update = ip_update_of(one.form);
             },
             Packets{});
     }
@@ -12385,8 +12434,9 @@ plain_row(uint64_t low) noexcept -> plain const& {
 constexpr auto is_plain_cyc(packet::any_packet const& packet) noexcept -> bool {
     wide_bits const bits = packet.raw();
     unsigned const length = length_of_cyc(bits.low);
-    return is_cyc(bits.low & 0xFF) && packet.is<packet::cyc>() && packet.length() == length &&
-           bits == (bits & first_bytes_masks.of[length]);
+    auto const first = static_cast<uint8_t>(bits.low);
+    return !is_even(first) && is_cyc(first) && packet.is<packet::cyc>() &&
+           packet.length() == length && bits == (bits & first_bytes_mask(length));
 }
 
 }  // namespace ptspec::trace::detail
@@ -12467,7 +12517,7 @@ public:
                                (detail::kind_and_length(row.which, row.length) ^
                                 detail::kind_and_length(which.kind(), length));
         if (wrong != 0 && !detail::is_plain_cyc(which)) { return with_care(which); }
-        uint64_t const ip = detail::updated_ip(row.update, {low, high}, now_.last_ip);
+        uint64_t const ip = detail::updated_ip(row.update, low, high, now_.last_ip);
         bool const has_ip = row.update.kept != ~uint64_t{0};
         if (!append({low, high}, length)) { return rule::PKT_347; }
         now_.has_last_ip = (unsigned{now_.has_last_ip} | unsigned{has_ip}) != 0;

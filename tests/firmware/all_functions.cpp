@@ -57,6 +57,7 @@ extern "C" {
 auto fw_popcount(uint64_t value) noexcept -> unsigned { return popcount(value); }
 auto fw_highest_bit(uint64_t value) noexcept -> unsigned { return highest_bit(value); }
 auto fw_lowest_bit(uint64_t value) noexcept -> unsigned { return lowest_bit(value); }
+auto fw_as_if_new(size_t value) noexcept -> size_t { return as_if_new(value); }
 auto fw_low_bits(unsigned count) noexcept -> uint64_t { return low_bits(count); }
 auto fw_same_text(text const& one, text const& two) noexcept -> bool { return one == two; }
 auto fw_text_sum(text const& of) noexcept -> unsigned {

@@ -114,6 +114,7 @@ auto expect(setting const& what, bool at_psb = false, size_t at = 0) -> expectat
     unsigned items = 0;
     uint64_t ip = 0;
     auto const add = [&](step one) {
+        one.ip = ip;
         out.all.push_back(one);
         out.items.push_back(items);
     };
@@ -155,7 +156,7 @@ auto expect(setting const& what, bool at_psb = false, size_t at = 0) -> expectat
             unsigned const known = what.hook(here.first(16));
             if (known != 0 && known <= 16) {
                 if (known <= here.size()) {
-                    add({.what = event::unknown, .length = known, .offset = at, .ip = ip});
+                    add({.what = event::unknown, .length = known, .offset = at});
                     at += known;
                     continue;
                 }
@@ -168,7 +169,6 @@ auto expect(setting const& what, bool at_psb = false, size_t at = 0) -> expectat
             add({.what = event::packet,
                  .length = got.length,
                  .offset = at,
-                 .ip = ip,
                  .which = got.which,
                  .bits = bits_at(bytes, at, got.length)});
             at += got.length;

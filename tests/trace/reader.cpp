@@ -512,6 +512,24 @@ TEST_CASE("behind damage a PSB is a resynchronisation, also after going to one b
     });
 }
 
+TEST_CASE("what is no packet leaves the last IP as it was, and tells it (PKT-060,252)") {
+    struct visitor {
+        uint64_t ips = 0;
+        constexpr void operator()(packet::tip const&, trace::at) {}
+        constexpr void operator()(item const& other) { ips += other.ip; }
+    };
+    CHECK_TWICE([](auto value) {
+        auto const in = value(
+            join(bytes(0x4D, 0x67, 0x45, 0x23, 0x01, 0x05), psb, bytes(0x2D, 0x11, 0x22)));
+        reader r{byte_view{in}, from_the_begin};
+        bool const before = r.next().ip == 0x0123'4567 && r.next().ip == 0x0123'4567 &&
+                            r.next().ip == 0x0123'4567;
+        bool const behind = r.next().ip == 0 && r.next().ip == 0x2211 && r.next().ip == 0x2211;
+        visitor seen;
+        (void)reader{byte_view{in}, from_the_begin}.for_each(seen);
+        return before && behind && seen.ips == 2 * uint64_t{0x0123'4567} + 0x2211;
+    });
+}
 TEST_CASE("the last IP is 0 at the begin (PKT-060)") {
     CHECK_TWICE([](auto value) {
         auto const in = value(bytes(0x2D, 0x00, 0x10));

@@ -27,6 +27,14 @@ auto plainly(byte_view in, size_t from, size_t until) -> trace::tally {
     return sum;
 }
 
+/// The length of this packet is told by its first bytes.
+auto is_told_at_once(uint8_t const* at) -> bool {
+    unsigned const first = *at;
+    return (first % 2 == 0 && first != 2) ||
+           (first % 4 == 3 ? trace::detail::length_of_cyc(load_le64(at)) != 0
+                           : trace::detail::outline_at<packet::all>(at, false).length != 0);
+}
+
 constexpr auto tops_by_byte(auto says) -> bool {
     for (unsigned byte = 0; byte < 256; ++byte) {
         for (unsigned lane = 0; lane < 8; ++lane) {
@@ -71,10 +79,7 @@ TEST_CASE("a scan counts what decode reads, up to where it ends (PKT-010,030,166
             size_t const end = scan_loop<packet::all>(in, begin, false, sum);
             REQUIRE(sum == plainly(in, begin, end));
             // It does not end early: near the end, or at something that one look does not tell.
-            if (end + 24 <= in.size()) {
-                REQUIRE(trace::detail::look<packet::all>(in.data() + end, 0, false).packet.length ==
-                        0);
-            }
+            if (end + 24 <= in.size()) { REQUIRE(is_told_at_once(in.data() + end) == false); }
             packets += sum.total();
         }
     }

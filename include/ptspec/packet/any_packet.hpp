@@ -8,7 +8,9 @@ namespace ptspec::packet {
 /// Calls `body.operator()<Packet>()` for the packet type of one kind. Where the body returns
 /// something, a value-initialised result has to exist.
 template <class Body, class First, class... Rest>
-constexpr auto for_kind(kind which, Body&& body, type_list<First, Rest...> /*packets*/) {
+[[gnu::always_inline]]  // so that what the body refers to can stay in registers
+constexpr auto
+for_kind(kind which, Body&& body, type_list<First, Rest...> /*packets*/) {
     using result = decltype(body.template operator()<First>());
     if constexpr (same_as<result, void>) {
         (void)((which == First::about.id ? (body.template operator()<First>(), true) : false) ||
@@ -91,7 +93,9 @@ static_assert(sizeof(any_packet) <= 24 && __is_trivially_copyable(any_packet));
 /// Calls `visitor` with the packet as what it is, and returns what it returned. The results for all
 /// packets are of one type, which is void or has a default.
 template <class Packets = all, class Visitor>
-constexpr auto visit(Visitor&& visitor, any_packet const& packet) {
+[[gnu::always_inline]]  // as above
+constexpr auto
+visit(Visitor&& visitor, any_packet const& packet) {
     return for_kind(
         packet.kind(), [&]<class Packet>() { return visitor(packet.template as<Packet>()); },
         Packets{});

@@ -22,9 +22,8 @@ namespace detail {
 
 /// What stands below the stop bit, the highest bit that is 1.
 constexpr auto below_stop_bit(uint64_t bits) noexcept -> branches {
-    if (bits == 0) { return {}; }
-    unsigned const stop = highest_bit(bits);
-    return {stop, bits ^ uint64_t{1} << stop};
+    unsigned const stop = highest_bit(bits | 1);  // without one there is nothing below bit 0 either
+    return {stop, bits & ~(uint64_t{1} << stop)};
 }
 
 }  // namespace detail

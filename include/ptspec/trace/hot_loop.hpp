@@ -12,41 +12,55 @@
 /// packet it is, and nothing but PAD, TNT and CYC, of which traces are made, has a branch of its own.
 namespace ptspec::trace::detail {
 
-/// What an IP packet of a form does to the last IP.
+/// What a packet of a form does to the last IP.
 struct ip_update {
-    uint64_t kept;  ///< the bits that stay
-    uint64_t sign;  ///< the bit of the payload that all bits above are copies of, or 0
+    uint64_t kept;   ///< the bits that stay
+    uint64_t taken;  ///< the bits that come from the payload
+    uint64_t sign;   ///< the bit of the payload that all bits above are copies of, or 0
 };
 struct ip_update_table {
-    ip_update of[8];
+    uint64_t kept[9];  // side by side, so that a form is an index without a multiplication
+    uint64_t taken[9];
+    uint64_t sign[9];
 };
 inline constexpr ip_update_table ip_updates = [] {
     constexpr uint64_t sign = uint64_t{1} << 47;
-    ip_update_table all{};
-    for (uint8_t i = 0; i < 8; ++i) {
+    ip_update_table all{};  // of all zeros: what a PSB does
+    for (uint8_t i = 0; i < clears_ip; ++i) {
         auto const how = static_cast<packet::ip_bytes>(i);
-        all.of[i] = {packet::rebuilt_ip(how, 0, ~uint64_t{0}),
-                     packet::rebuilt_ip(how, sign, 0) > sign ? sign : 0};
+        all.kept[i] = packet::rebuilt_ip(how, 0, ~uint64_t{0});
+        all.taken[i] = ~all.kept[i];
+        all.sign[i] = packet::rebuilt_ip(how, sign, 0) > sign ? sign : 0;
     }
     return all;
 }();
+constexpr auto ip_update_of(unsigned form) noexcept -> ip_update {
+    return {ip_updates.kept[form], ip_updates.taken[form], ip_updates.sign[form]};
+}
 
-struct bit_masks {
-    wide_bits of[looked_at + 1];
+struct byte_masks {
+    uint64_t low[looked_at + 1];
+    uint64_t high[looked_at + 1];
 };
-/// The first n bytes.
-inline constexpr bit_masks first_bytes_masks = [] {
-    bit_masks all{};
+inline constexpr byte_masks first_bytes_masks = [] {
+    byte_masks all{};
     for (unsigned i = 0; i <= looked_at; ++i) {
-        all.of[i] = packet::detail::first_bytes(~wide_bits{}, i);
+        wide_bits const mask = packet::detail::first_bytes(~wide_bits{}, i);
+        all.low[i] = mask.low;
+        all.high[i] = mask.high;
     }
     return all;
 }();
+/// The first n bytes.
+constexpr auto first_bytes_mask(unsigned count) noexcept -> wide_bits {
+    return {first_bytes_masks.low[count], first_bytes_masks.high[count]};
+}
 
-/// The last IP behind a packet, unless it is a PSB.
-constexpr auto updated_ip(ip_update update, wide_bits bits, uint64_t last_ip) noexcept -> uint64_t {
-    uint64_t const payload = bits.low >> 8 | bits.high << 56;
-    return (last_ip & update.kept) | (((payload ^ update.sign) - update.sign) & ~update.kept);
+/// The last IP behind a packet of these bits.
+constexpr auto updated_ip(ip_update update, uint64_t low, uint64_t high, uint64_t last_ip) noexcept
+    -> uint64_t {
+    uint64_t const payload = low >> 8 | high << 56;
+    return (last_ip & update.kept) | (((payload ^ update.sign) - update.sign) & update.taken);
 }
 
 /// A packet as far as one look tells.
@@ -59,8 +73,10 @@ struct glance {
 constexpr auto is_even(unsigned first) noexcept -> bool {
     return (first & tnt_opcode.mask) == tnt_opcode.value;
 }
-constexpr auto is_cyc(unsigned first) noexcept -> bool {
-    return (first & cyc_opcode.mask) == cyc_opcode.value;
+/// Of those that are not even.
+constexpr auto is_cyc(unsigned odd) noexcept -> bool {
+    constexpr uint64_t mask = cyc_opcode.mask & ~tnt_opcode.mask;
+    return (odd & mask) == (cyc_opcode.value & mask);
 }
 
 /// The length of a CYC, or 0 where it has eight bytes or more, which is too seldom to be looked at
@@ -73,7 +89,7 @@ constexpr auto length_of_cyc(uint64_t image) noexcept -> unsigned {
 }
 constexpr auto look_at_cyc(uint64_t image, uint64_t last_ip) noexcept -> glance {
     unsigned const length = length_of_cyc(image);
-    return {{{image & first_bytes_masks.of[length].low, 0}, length, packet::kind::cyc}, last_ip};
+    return {{{image & first_bytes_masks.low[length], 0}, length, packet::kind::cyc}, last_ip};
 }
 
 /// Looks at a packet that is neither TNT, PAD nor CYC. There have to be `looked_at` bytes, and no
@@ -83,26 +99,11 @@ template <class Packets>
 constexpr auto
 look_at(uint8_t const* at, uint64_t last_ip, bool strict) noexcept -> glance {
     outline const one = outline_at<Packets>(at, strict);
-    wide_bits const image{load_le64(at), load_le64(at + 8)};
-    wide_bits const bits = image & first_bytes_masks.of[one.length];
-    uint64_t const ip = updated_ip(ip_updates.of[one.form], bits, last_ip);
-    return {{bits, one.length, one.which}, one.which == packet::kind::psb ? 0 : ip};
-}
-
-/// Looks at any packet.
-template <class Packets>
-[[gnu::always_inline]]  // as above
-constexpr auto
-look(uint8_t const* at, uint64_t last_ip, bool strict) noexcept -> glance {
-    using packet::kind;
-    unsigned const first = *at;
-    if (first == opcode_bits<packet::pad>) { return {{{0, 0}, 1, kind::pad}, last_ip}; }
-    if (is_even(first)) {
-        if (first != escape) { return {{{first, 0}, 1, kind::tnt_short}, last_ip}; }
-    } else if (is_cyc(first)) {
-        return look_at_cyc(load_le64(at), last_ip);
-    }
-    return look_at<Packets>(at, last_ip, strict);
+    // Not as one: what is built as a struct some compilers leave in memory.
+    uint64_t const low = load_le64(at) & first_bytes_masks.low[one.length];
+    uint64_t const high = load_le64(at + 8) & first_bytes_masks.high[one.length];
+    return {{{low, high}, one.length, one.which},
+            updated_ip(ip_update_of(one.form), low, high, last_ip)};
 }
 
 /// What reading changes. It goes in and out by value, so that it can stay in registers.
@@ -161,7 +162,7 @@ constexpr auto hot_loop(byte_view bytes, uint64_t offset, bool strict, hot_state
             } else if (is_even(first) && first != escape) {
                 go_on = call(visitor, tnt_short{first}, here);
                 place += 1;
-            } else if (is_cyc(first)) {
+            } else if (!is_even(first) && is_cyc(first)) {
                 auto const found = look_at_cyc(load_le64(data + place), last_ip);
                 here.length = found.packet.length;
                 if (here.length == 0) { break; }

@@ -25,7 +25,7 @@ struct item {
     uint8_t need = 0;  ///< of more, and of truncated damage: bytes that are missing at least
     rule broken = rule::none;  ///< of damage
     uint64_t offset = 0;       ///< in bytes from the begin of the trace
-    uint64_t ip = 0;           ///< the last IP behind a packet
+    uint64_t ip = 0;           ///< the last IP behind it
     int64_t skipped = 0;  ///< of synced, resynced and lost: bytes from the last place to this one.
         ///< A PSB can begin up to 15 bytes before the damage: then it is negative.
     packet::any_packet packet{};

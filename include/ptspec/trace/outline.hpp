@@ -22,11 +22,14 @@ enum class look_on : uint8_t {
     at_all,         ///< the whole packet may be a wrong one
 };
 
+/// The form of the packet behind which the last IP is 0. Source: PKT-061.
+inline constexpr uint8_t clears_ip = 8;
+
 /// What the first byte of a packet, or the first two, tell about all of it.
 struct outline {
     uint8_t length = 0;  ///< 0: too little is known but, perhaps, which packet it is
     packet::kind which = packet::kind::pad;
-    uint8_t form = 0;  ///< IPBytes; 0 also where there is no IP
+    uint8_t form = 0;  ///< IPBytes; 0 also where there is no IP, and `clears_ip` of a PSB
     look_on next = look_on::nowhere;
 };
 
@@ -67,6 +70,8 @@ constexpr auto outline_of(uint64_t head, unsigned known) noexcept -> outline {
     }
     if constexpr (derived_from<Packet, packet::ip_packet<Packet>>) {
         all.form = underlying(Packet{bits}.template get<typename Packet::IPBytes>());
+    } else if constexpr (same_as<Packet, packet::psb>) {
+        all.form = clears_ip;
     }
     return all;
 }

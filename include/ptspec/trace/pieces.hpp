@@ -62,7 +62,7 @@ public:
         at_ += count - kept;
     }
     /// The same, when the place does not straddle.
-    constexpr void step_in_piece(size_t count) noexcept { at_ += count; }
+    constexpr void step_in_piece(size_t count) noexcept { at_ = as_if_new(at_ + count); }
     /// Steps back over `count` bytes, at most `look_back` and no more than there were.
     constexpr void go_back(unsigned count) noexcept {
         unsigned const here = at_ < count ? static_cast<unsigned>(at_) : count;

@@ -14,7 +14,7 @@ struct plain {
     uint8_t length = 0;  ///< 0: packets that begin like this are not plain
     uint8_t part = 0;    ///< which part of the table is meant
     uint8_t shift = 0;   ///< where the byte stands that chooses in it
-    ip_update update{~uint64_t{0}, 0};
+    ip_update update{~uint64_t{0}, 0, 0};
 };
 
 /// Of first bytes, of those behind the escape, and of MODE's leaves.
@@ -45,13 +45,13 @@ constexpr auto plain_packets() noexcept -> plain_table {
             one.which,
             [&]<class Packet>() {
                 if (!is_plain<Packet>(one)) { return; }
-                wide_bits const whole = first_bytes_masks.of[one.length];
+                wide_bits const whole = first_bytes_mask(one.length);
                 wide_bits const reserved = packet::detail::widen(Packet::reserved_mask());
                 row.zero_low = ~whole.low | reserved.low;
                 row.free_high = static_cast<uint32_t>(whole.high & ~reserved.high);
                 row.which = one.which;
                 row.length = one.length;
-                row.update = ip_updates.of[one.form];
+                row.update = ip_update_of(one.form);
             },
             Packets{});
     }
@@ -83,8 +83,9 @@ plain_row(uint64_t low) noexcept -> plain const& {
 constexpr auto is_plain_cyc(packet::any_packet const& packet) noexcept -> bool {
     wide_bits const bits = packet.raw();
     unsigned const length = length_of_cyc(bits.low);
-    return is_cyc(bits.low & 0xFF) && packet.is<packet::cyc>() && packet.length() == length &&
-           bits == (bits & first_bytes_masks.of[length]);
+    auto const first = static_cast<uint8_t>(bits.low);
+    return !is_even(first) && is_cyc(first) && packet.is<packet::cyc>() &&
+           packet.length() == length && bits == (bits & first_bytes_mask(length));
 }
 
 }  // namespace ptspec::trace::detail

@@ -23,11 +23,11 @@ class reader : public reader_state {
 public:
     /// Reads a whole trace.
     constexpr explicit reader(byte_view whole, options how = {}, Hook hook = {}) noexcept
-        : reader_state{pieces{whole}, how}, hook_{hook} {}
+        : reader_state{fresh(whole, true, how)}, hook_{hook} {}
 
     /// Reads a trace that comes in pieces.
     constexpr explicit reader(options how = {}, Hook hook = {}) noexcept
-        : reader_state{pieces{}, how}, hook_{hook} {}
+        : reader_state{fresh({}, false, how)}, hook_{hook} {}
 
     /// Gives the next piece. Only when the reader asked for it with `event::more`, and at the
     /// beginning; at other times nothing happens and the answer is false.
@@ -42,27 +42,27 @@ public:
     [[gnu::always_inline]]  // so that the state stays in registers between two calls
     [[nodiscard]] constexpr auto
     next() noexcept -> item {
-        if (bytes_.at() < calm_until_) {
+        if (bytes_.at() < calm_until_) [[likely]] {
+            using packet::kind;
+            // Each kind has a return of its own: what the caller does for others is left out there.
+            uint64_t const offset = bytes_.offset_in_piece();
             uint8_t const* const here = bytes_.piece().data() + bytes_.at();
-            auto const found = detail::look<Packets>(here, last_ip_, strict_);
-            if (found.packet.length != 0) {
-                item const got{.what = event::packet,
-                               .length = static_cast<uint8_t>(found.packet.length),
-                               .offset = bytes_.offset_in_piece(),
-                               .ip = found.ip,
-                               .packet = packet::any_packet{found.packet}};
-                bytes_.step_in_piece(found.packet.length);
-                last_ip_ = found.ip;
-                return got;
+            unsigned const first = *here;
+            if (first == detail::opcode_bits<packet::pad>) {
+                return take({{{0, 0}, 1, kind::pad}, last_ip_}, offset);
             }
+            if (detail::is_even(first)) {
+                if (first != detail::escape) {
+                    return take({{{first, 0}, 1, kind::tnt_short}, last_ip_}, offset);
+                }
+            } else if (detail::is_cyc(first)) {
+                auto const found = detail::look_at_cyc(load_le64(here), last_ip_);
+                if (found.packet.length != 0) { return take(found, offset); }
+            }
+            auto const found = detail::look_at<Packets>(here, last_ip_, strict_);
+            if (found.packet.length != 0) [[likely]] { return take(found, offset); }
         }
-        if constexpr (__is_empty(Hook)) {
-            auto const behind = with_care(*this);
-            static_cast<reader_state&>(*this) = behind.now;
-            return behind.got;
-        } else {
-            return next_with_care();
-        }
+        return next_by_value();
     }
 
     /// Reads on until the end, the end of the piece, or until the visitor returns false, and says
@@ -132,10 +132,37 @@ private:
         item const got = now.next_with_care();
         return {static_cast<reader_state const&>(now), got};
     }
+    [[gnu::
+          always_inline]]  // for its variables, which would otherwise live as long as those of next
+    constexpr auto
+    next_by_value() noexcept -> item {
+        if constexpr (__is_empty(Hook)) {
+            auto behind = with_care(*this);
+            static_cast<reader_state&>(*this) = behind.now;
+            behind.got.ip = last_ip_;  // as it is: so that one register does for both
+            return behind.got;
+        } else {
+            return next_with_care();
+        }
+    }
     [[gnu::noinline]] constexpr auto next_with_care() noexcept -> item {
-        item const got = next_slowly();
+        item got = next_slowly();
+        got.ip = last_ip_;
         settle();
         return got;
+    }
+
+    /// Steps over a packet that was seen at a glance.
+    [[gnu::always_inline]]  // as above
+    constexpr auto
+    take(detail::glance found, uint64_t offset) noexcept -> item {
+        bytes_.step_in_piece(found.packet.length);
+        last_ip_ = found.ip;
+        return {.what = event::packet,
+                .length = static_cast<uint8_t>(found.packet.length),
+                .offset = offset,
+                .ip = found.ip,
+                .packet = packet::any_packet{found.packet}};
     }
     /// Steps over a packet.
     constexpr auto take(packet::any_packet const& packet) noexcept -> item {
@@ -146,7 +173,6 @@ private:
         return {.what = event::packet,
                 .length = static_cast<uint8_t>(packet.length()),
                 .offset = offset,
-                .ip = last_ip_,
                 .packet = packet};
     }
 
@@ -161,8 +187,7 @@ private:
                 bytes_.step_over(known);
                 return {.what = event::unknown,
                         .length = static_cast<uint8_t>(known),
-                        .offset = offset,
-                        .ip = last_ip_};
+                        .offset = offset};
             }
         }
         state_ = state::searching;

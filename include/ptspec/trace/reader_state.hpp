@@ -25,7 +25,13 @@ protected:
         resuming,   // behind a PSB that was found and is the next packet
     };
 
-    constexpr reader_state(pieces bytes, options how) noexcept
+    /// A reader that has read nothing yet.
+    [[gnu::noinline]]  // so that what is seldom needed is copied as one, not kept in registers
+    static constexpr auto
+    fresh(byte_view bytes, bool are_all, options how) noexcept -> reader_state {
+        return reader_state{are_all ? pieces{bytes} : pieces{}, how};
+    }
+    constexpr reader_state(pieces const& bytes, options how) noexcept
         : bytes_{bytes},
           state_{how.sync ? state::searching : state::reading},
           strict_{how.strict},
