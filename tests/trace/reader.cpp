@@ -421,6 +421,30 @@ TEST_CASE("for_each stops behind the packet at which the visitor returns false, 
     });
 }
 
+TEST_CASE("next goes on in the block in which a visitor stopped (PKT-205)") {
+    CHECK_TWICE([](auto value) {
+        auto const in = value(join(psb, bytes(0x02, 0x63, 0x84, 0x0C, 1, 2, 3, 4),  // BBP, BIP
+                                   byte_array<20>{}));
+        auto const up_to_block = [](auto const& packet, trace::at) {
+            return packet.about.id != packet::kind::bbp;
+        };
+        reader r{byte_view{in}, from_the_begin};
+        bool const before = is_packet<packet::psb>(r.next(), 0, 16);
+        bool const stopped = r.for_each(up_to_block) == event::packet && r.offset() == 19;
+        return before && stopped && is_packet<packet::bip>(r.next(), 19, 5);
+    });
+}
+
+TEST_CASE("what was counted leaves no last IP (PKT-059)") {
+    CHECK_TWICE([](auto value) {
+        auto const one = value(bytes(0x4D, 0x78, 0x56, 0x34, 0x12));
+        auto const two = value(bytes(0x2D, 0x11, 0x22));
+        reader r{from_the_begin};
+        bool const counted = r.feed(one) && r.scan().total() == 1 && r.last_ip() == 0;
+        return counted && r.feed(two) && r.next().ip == 0x2211;
+    });
+}
+
 TEST_CASE("for_each gives a visitor that takes items the damage too (PKT-254)") {
     struct visitor {
         unsigned packets = 0;
