@@ -211,6 +211,17 @@ TEST_CASE("a byte_buffer of part of an array leaves the rest alone") {
     });
 }
 
+TEST_CASE("a byte is appended while there is room") {
+    CHECK_TWICE([](auto value) {
+        byte_array<3> to{{9, 9, 9}};
+        byte_buffer buffer{to.data(), 2};
+        bool const both = buffer.append_byte(value(uint8_t{1})) && buffer.size() == 1 &&
+                          buffer.append_byte(value(uint8_t{2})) && buffer.room() == 0;
+        bool const full = !buffer.append_byte(3) && buffer.size() == 2;
+        return both && full && to == byte_array<3>{{1, 2, 9}};
+    });
+}
+
 TEST_CASE("sixteen bytes are appended as far as is wanted, near the end of the room, too") {
     CHECK_TWICE([](auto value) {
         wide_bits const number{0x0706'0504'0302'0100, 0x0F0E'0D0C'0B0A'0908};

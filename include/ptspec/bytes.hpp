@@ -113,9 +113,18 @@ public:
         size_ += bytes.size();
         return true;
     }
+    /// The same for one byte.
+    [[nodiscard]] constexpr auto append_byte(uint8_t byte) noexcept -> bool {
+        if (size_ == room_) { return false; }
+        first_[size_] = byte;
+        size_ += 1;
+        return true;
+    }
     /// The same for the first `count` of sixteen bytes. What they are followed by is not kept: all
     /// sixteen are stored where there is room for them, which takes two stores.
-    [[nodiscard]] constexpr auto append(wide_bits bytes, size_t count) noexcept -> bool;
+    [[nodiscard, gnu::always_inline]]  // so that who writes many packets keeps it in registers
+    constexpr auto
+    append(wide_bits bytes, size_t count) noexcept -> bool;
 
 private:
     uint8_t* first_ = nullptr;

@@ -153,10 +153,13 @@ constexpr auto lowest_bit(uint64_t value) noexcept -> unsigned {
 }
 
 /// The same number, of which the compiler is not to know where it comes from: it does not join ways
-/// on which it is computed differently.
-constexpr auto as_if_new(size_t value) noexcept -> size_t {
+/// on which it is computed differently, nor keep it in one register with its neighbour.
+template <class Unsigned>
+constexpr auto as_if_new(Unsigned value) noexcept -> Unsigned {
 #if defined(__GNUC__) || defined(__clang__)
-    if (!__builtin_is_constant_evaluated()) { asm("" : "+r"(value)); }
+    if constexpr (sizeof(Unsigned) <= sizeof(size_t)) {
+        if (!__builtin_is_constant_evaluated()) { asm("" : "+r"(value)); }
+    }
 #endif
     return value;
 }

@@ -182,10 +182,13 @@ constexpr auto lowest_bit(uint64_t value) noexcept -> unsigned {
 }
 
 /// The same number, of which the compiler is not to know where it comes from: it does not join ways
-/// on which it is computed differently.
-constexpr auto as_if_new(size_t value) noexcept -> size_t {
+/// on which it is computed differently, nor keep it in one register with its neighbour.
+template <class Unsigned>
+constexpr auto as_if_new(Unsigned value) noexcept -> Unsigned {
 #if defined(__GNUC__) || defined(__clang__)
-    if (!__builtin_is_constant_evaluated()) { asm("" : "+r"(value)); }
+    if constexpr (sizeof(Unsigned) <= sizeof(size_t)) {
+        if (!__builtin_is_constant_evaluated()) { asm("" : "+r"(value)); }
+    }
 #endif
     return value;
 }
@@ -1229,9 +1232,18 @@ public:
         size_ += bytes.size();
         return true;
     }
+    /// The same for one byte.
+    [[nodiscard]] constexpr auto append_byte(uint8_t byte) noexcept -> bool {
+        if (size_ == room_) { return false; }
+        first_[size_] = byte;
+        size_ += 1;
+        return true;
+    }
     /// The same for the first `count` of sixteen bytes. What they are followed by is not kept: all
     /// sixteen are stored where there is room for them, which takes two stores.
-    [[nodiscard]] constexpr auto append(wide_bits bytes, size_t count) noexcept -> bool;
+    [[nodiscard, gnu::always_inline]]  // so that who writes many packets keeps it in registers
+    constexpr auto
+    append(wide_bits bytes, size_t count) noexcept -> bool;
 
 private:
     uint8_t* first_ = nullptr;
@@ -12363,10 +12375,11 @@ struct plain {
     uint32_t free_high = 0;            ///< bits 95:64 that may be 1
     packet::kind which = packet::kind::pad;
     uint8_t length = 0;  ///< 0: packets that begin like this are not plain
-    uint8_t part = 0;    ///< which part of the table is meant
-    uint8_t shift = 0;   ///< where the byte stands that chooses in it
-    ip_update update{~uint64_t{0}, 0, 0};
+    uint8_t form = 0;    ///< as in an outline
+    uint8_t part = 0;  ///< which part of the table is meant, plus `by_second` where it is not this
 };
+inline constexpr unsigned by_second = 8;  // bits to the byte that chooses in the part
+static_assert(sizeof(plain) == 16);       // so that a row is found by a shift
 
 /// Of first bytes, of those behind the escape, and of MODE's leaves.
 struct plain_table {
@@ -12390,8 +12403,8 @@ constexpr auto plain_packets() noexcept -> plain_table {
     for (unsigned i = 0; i < 3 * 256; ++i) {
         outline const one = outlines_of<Packets>::by[i / 256].of[i % 256];
         plain& row = all.rows[i];
-        row.part = underlying(one.next);
-        row.shift = one.next == look_on::nowhere ? 0 : 8;
+        unsigned const where = one.next == look_on::nowhere ? 0 : by_second;
+        row.part = static_cast<uint8_t>(underlying(one.next) + where);
         packet::for_kind(
             one.which,
             [&]<class Packet>() {
@@ -12402,7 +12415,7 @@ constexpr auto plain_packets() noexcept -> plain_table {
                 row.free_high = static_cast<uint32_t>(whole.high & ~reserved.high);
                 row.which = one.which;
                 row.length = one.length;
-                row.update = ip_update_of(one.form);
+                row.form = one.form;
             },
             Packets{});
     }
@@ -12415,6 +12428,20 @@ struct plain_packets_of {
     static constexpr plain_table table = plain_packets<Packets>();
 };
 
+/// The kinds of plain packets of one byte, by their byte; another number where there is none.
+struct plain_bytes {
+    uint8_t kinds[256];
+};
+template <class Packets>
+inline constexpr plain_bytes plain_bytes_of = [] {
+    plain_bytes all{};
+    for (unsigned i = 0; i < 256; ++i) {
+        plain const& row = plain_packets_of<Packets>::table.rows[i];
+        all.kinds[i] = row.length == 1 ? underlying(row.which) : uint8_t{packet::kinds};
+    }
+    return all;
+}();
+
 /// Two bytes that stand side by side, as one number: compared at once.
 constexpr auto kind_and_length(packet::kind which, unsigned length) noexcept -> unsigned {
     return underlying(which) | length << 8;
@@ -12425,9 +12452,17 @@ template <class Packets>
 [[gnu::always_inline]]  // so that it costs no call
 constexpr auto
 plain_row(uint64_t low) noexcept -> plain const& {
-    plain const& first = plain_packets_of<Packets>::table.rows[low & 0xFF];
-    size_t const place = size_t{256} * first.part + static_cast<uint8_t>(low >> first.shift);
+    unsigned const part = plain_packets_of<Packets>::table.rows[low & 0xFF].part;
+    size_t const place = size_t{256} * (part % by_second) +
+                         static_cast<uint8_t>(low >> (part & by_second));
     return plain_packets_of<Packets>::table.rows[place];
+}
+
+/// A packet of one byte is plain.
+template <class Packets>
+constexpr auto is_plain_byte(packet::kind which, uint64_t low, uint64_t high) noexcept -> bool {
+    uint8_t const expected = plain_bytes_of<Packets>.kinds[low & 0xFF];
+    return (low >> 8 | high | (uint64_t{expected} ^ underlying(which))) == 0;
 }
 
 /// A CYC of more than one byte is as it should be, up to seven bytes.
@@ -12447,7 +12482,8 @@ constexpr auto is_plain_cyc(packet::any_packet const& packet) noexcept -> bool {
 namespace ptspec::trace {
 
 /// Something that takes bytes: all that it is given, or none of them. A sink that has
-/// `append(wide_bits, size_t)`, too, as `byte_buffer` has, gets single packets by it.
+/// `append(wide_bits, size_t)` or `append_byte(uint8_t)`, too, as `byte_buffer` has, gets single
+/// packets by them.
 template <class Sink>
 concept packet_sink = requires(Sink& to, byte_view bytes) {
     { to.append(bytes) } -> same_as<bool>;
@@ -12474,6 +12510,7 @@ public:
         bool const begins = now_.tnt.count == 0;
         if (now_.tnt.count + 1 < how_.most_branches() && !(begins && now_.cyc_is_due(how_))) {
             now_.gather(taken);
+            takes_plain_ = false;
             return rule::none;
         }
         return together([&](packet_group<Packets>& all) { all.branch(taken); });
@@ -12500,25 +12537,31 @@ public:
         if (code.broken != rule::none) { return code.broken; }
         if (!append(code.bytes, code.length)) { return rule::PKT_347; }
         now_.step_over(which, code.length);
-        return rule::none;
+        return done();
     }
     [[nodiscard, gnu::always_inline]]  // so that it costs no call
     constexpr auto
     put(packet::any_packet const& which) noexcept -> rule {
-        uint64_t const low = which.raw().low;
+        uint64_t const low = as_if_new(which.raw().low);
         uint64_t const high = which.raw().high;
         unsigned const length = which.length();
-        if (!is_calm() || how_.cyc || now_.items != packet::block::none) {
-            return with_care(which);
+        if (!takes_plain_) { return with_care(which); }
+        // Most packets are PAD and TNT: they are worth a branch.
+        if (length == 1 && detail::is_plain_byte<Packets>(which.kind(), low, high)) {
+            if (!append_byte(static_cast<uint8_t>(low))) { return rule::PKT_347; }
+            now_.bytes += 1;
+            return rule::none;
         }
-        // Which packet comes next nobody can foresee: it decides about no branch, if it is plain.
+        // Which of the others comes next nobody can foresee: it decides about no branch, if it is
+        // plain.
         auto const& row = detail::plain_row<Packets>(low);
         uint64_t const wrong = (low & row.zero_low) | (high & ~uint64_t{row.free_high}) |
                                (detail::kind_and_length(row.which, row.length) ^
                                 detail::kind_and_length(which.kind(), length));
         if (wrong != 0 && !detail::is_plain_cyc(which)) { return with_care(which); }
-        uint64_t const ip = detail::updated_ip(row.update, low, high, now_.last_ip);
-        bool const has_ip = row.update.kept != ~uint64_t{0};
+        detail::ip_update const update = detail::ip_update_of(row.form);
+        uint64_t const ip = detail::updated_ip(update, low, high, now_.last_ip);
+        bool const has_ip = update.kept != ~uint64_t{0};
         if (!append({low, high}, length)) { return rule::PKT_347; }
         now_.has_last_ip = (unsigned{now_.has_last_ip} | unsigned{has_ip}) != 0;
         now_.last_ip = ip;
@@ -12544,11 +12587,25 @@ private:
     [[nodiscard]] constexpr auto is_calm() const noexcept -> bool {
         return now_.tnt.count == 0 && !how_.pads;
     }
-    [[nodiscard]] constexpr auto append(wide_bits bytes, unsigned count) noexcept -> bool {
+    /// Something was written: sees whether a plain packet can be written now as it stands.
+    constexpr auto done() noexcept -> rule {
+        takes_plain_ = is_calm() && !how_.cyc && now_.items == packet::block::none;
+        return rule::none;
+    }
+    [[nodiscard, gnu::always_inline]]  // as above
+    constexpr auto
+    append(wide_bits bytes, unsigned count) noexcept -> bool {
         if constexpr (requires { to_.append(bytes, size_t{count}); }) {
             return to_.append(bytes, size_t{count});
         } else {
             return to_.append(byte_view{to_le(bytes)}.first(count));
+        }
+    }
+    [[nodiscard]] constexpr auto append_byte(uint8_t byte) noexcept -> bool {
+        if constexpr (requires { to_.append_byte(byte); }) {
+            return to_.append_byte(byte);
+        } else {
+            return to_.append(byte_view{&byte, 1});
         }
     }
     [[gnu::noinline]]  // so that it is not in the way of plain packets
@@ -12566,12 +12623,13 @@ private:
         if (all.broken() != rule::none) { return all.broken(); }
         if (!all.bytes().empty() && !to_.append(all.bytes())) { return rule::PKT_347; }
         now_ = all.state();
-        return rule::none;
+        return done();
     }
 
     Sink& to_;
     writer_options how_;
     writer_state now_{};
+    bool takes_plain_ = false;  // a plain packet is written as it stands
 };
 
 }  // namespace ptspec::trace

@@ -516,6 +516,9 @@ auto fw_encode(unsigned index, wide_bits const& bits, block items, uint8_t* out)
     return broken;
 }
 
+auto fw_append_byte(byte_buffer& out, uint8_t byte) noexcept -> bool {
+    return out.append_byte(byte);
+}
 auto fw_append_number(byte_buffer& out, wide_bits const& bytes, size_t count) noexcept -> bool {
     return out.append(bytes, count);
 }

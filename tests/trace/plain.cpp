@@ -40,9 +40,9 @@ TEST_CASE("what is plain is a packet of its row, and is written as it stands (PK
             REQUIRE(got.length() == row.length);
             REQUIRE(got.packet.raw() == bits);
             REQUIRE(packet::encode(got.packet) == byte_view{to_le(bits)}.first(row.length));
-            REQUIRE(
-                packet::last_ip_behind(got.packet, 0x1234'5678'9ABC'DEF0) ==
-                trace::detail::updated_ip(row.update, bits.low, bits.high, 0x1234'5678'9ABC'DEF0));
+            REQUIRE(packet::last_ip_behind(got.packet, 0x1234'5678'9ABC'DEF0) ==
+                    trace::detail::updated_ip(trace::detail::ip_update_of(row.form), bits.low,
+                                              bits.high, 0x1234'5678'9ABC'DEF0));
             ++found[underlying(row.which)];
         }
     }
@@ -61,6 +61,27 @@ TEST_CASE("reserved bits, and bits behind the packet, have to be 0 (PKT-340,346)
                tip.free_high == 0 && cbr.which == kind::cbr && cbr.length == 4 &&
                cbr.zero_low == 0xFFFF'FFFF'FF00'0000 && tsc.length == 8 && tsc.zero_low == 0 &&
                tsc.free_high == 0 && row_behind(value(uint64_t{0x3202})).free_high == 0xFFFF;
+    });
+}
+
+TEST_CASE("a packet of one byte is plain where it is all of a packet of that kind (PKT-010,340)") {
+    CHECK_TWICE([](auto value) {
+        using trace::detail::is_plain_byte;
+        for (unsigned byte = 0; byte < 256; ++byte) {
+            uint64_t const low = value(uint64_t{byte});
+            auto const got = packet::decode(to_le({byte, 0}));
+            bool const is_one = got && got.length() == 1;
+            for (unsigned i = 0; i < packet::kinds; ++i) {
+                auto const which = static_cast<kind>(i);
+                bool const expected = is_one && got.packet.kind() == which;
+                if (is_plain_byte<packet::all>(which, low, 0) != expected) { return false; }
+            }
+            if (is_one && (is_plain_byte<packet::all>(got.packet.kind(), low | 0x100, 0) ||
+                           is_plain_byte<packet::all>(got.packet.kind(), low, 1))) {
+                return false;
+            }
+        }
+        return true;
     });
 }
 

@@ -501,6 +501,41 @@ TEST_CASE("a sink that takes no more gets none of a call, and all of it later (P
     });
 }
 
+TEST_CASE("a sink that takes only bytes gets the same bytes as a buffer (PKT-347)") {
+    struct own_sink {
+        byte_buffer to;
+        constexpr auto append(byte_view bytes) -> bool { return to.append(bytes); }
+    };
+    CHECK_TWICE([](auto value) {
+        packet::any_packet const packets[] = {
+            packet::tip_pgd{}, packet::pad{}, value(packet::any_packet{packet::tnt_short{6}}),
+            packet::cbr{},     packet::pad{}, packet::psb{}};
+        byte_array<64> one{};
+        byte_array<64> two{};
+        byte_buffer plain{one.bytes};
+        own_sink own{byte_buffer{two.bytes}};
+        writer to{plain};
+        writer to_own{own};
+        for (auto const& which : packets) {
+            if (to.put(which) != rule::none || to_own.put(which) != rule::none) { return false; }
+        }
+        return plain.size() == 1 + 1 + 1 + 4 + 1 + 16 && one == two &&
+               own.to.size() == plain.size();
+    });
+}
+
+TEST_CASE("a packet between others finds the branch that was gathered before it (PKT-275)") {
+    CHECK_TWICE([](auto value) {
+        byte_array<8> room{};
+        byte_buffer bytes{room.bytes};
+        writer to{bytes};
+        packet::any_packet const pad = value(packet::any_packet{packet::pad{}});
+        bool const right = to.put(pad) == rule::none && to.branch(true) == rule::none &&
+                           to.put(pad) == rule::none && to.put(pad) == rule::none;
+        return right && room == byte_array<8>{{0x00, 0x06, 0x00, 0x00}} && bytes.size() == 4;
+    });
+}
+
 TEST_CASE("any packet is written as a packet of its type is, whatever it holds (PKT-340..347)") {
     maker_of_any maker;
     unsigned long written = 0;

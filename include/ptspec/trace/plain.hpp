@@ -12,10 +12,11 @@ struct plain {
     uint32_t free_high = 0;            ///< bits 95:64 that may be 1
     packet::kind which = packet::kind::pad;
     uint8_t length = 0;  ///< 0: packets that begin like this are not plain
-    uint8_t part = 0;    ///< which part of the table is meant
-    uint8_t shift = 0;   ///< where the byte stands that chooses in it
-    ip_update update{~uint64_t{0}, 0, 0};
+    uint8_t form = 0;    ///< as in an outline
+    uint8_t part = 0;  ///< which part of the table is meant, plus `by_second` where it is not this
 };
+inline constexpr unsigned by_second = 8;  // bits to the byte that chooses in the part
+static_assert(sizeof(plain) == 16);       // so that a row is found by a shift
 
 /// Of first bytes, of those behind the escape, and of MODE's leaves.
 struct plain_table {
@@ -39,8 +40,8 @@ constexpr auto plain_packets() noexcept -> plain_table {
     for (unsigned i = 0; i < 3 * 256; ++i) {
         outline const one = outlines_of<Packets>::by[i / 256].of[i % 256];
         plain& row = all.rows[i];
-        row.part = underlying(one.next);
-        row.shift = one.next == look_on::nowhere ? 0 : 8;
+        unsigned const where = one.next == look_on::nowhere ? 0 : by_second;
+        row.part = static_cast<uint8_t>(underlying(one.next) + where);
         packet::for_kind(
             one.which,
             [&]<class Packet>() {
@@ -51,7 +52,7 @@ constexpr auto plain_packets() noexcept -> plain_table {
                 row.free_high = static_cast<uint32_t>(whole.high & ~reserved.high);
                 row.which = one.which;
                 row.length = one.length;
-                row.update = ip_update_of(one.form);
+                row.form = one.form;
             },
             Packets{});
     }
@@ -64,6 +65,20 @@ struct plain_packets_of {
     static constexpr plain_table table = plain_packets<Packets>();
 };
 
+/// The kinds of plain packets of one byte, by their byte; another number where there is none.
+struct plain_bytes {
+    uint8_t kinds[256];
+};
+template <class Packets>
+inline constexpr plain_bytes plain_bytes_of = [] {
+    plain_bytes all{};
+    for (unsigned i = 0; i < 256; ++i) {
+        plain const& row = plain_packets_of<Packets>::table.rows[i];
+        all.kinds[i] = row.length == 1 ? underlying(row.which) : uint8_t{packet::kinds};
+    }
+    return all;
+}();
+
 /// Two bytes that stand side by side, as one number: compared at once.
 constexpr auto kind_and_length(packet::kind which, unsigned length) noexcept -> unsigned {
     return underlying(which) | length << 8;
@@ -74,9 +89,17 @@ template <class Packets>
 [[gnu::always_inline]]  // so that it costs no call
 constexpr auto
 plain_row(uint64_t low) noexcept -> plain const& {
-    plain const& first = plain_packets_of<Packets>::table.rows[low & 0xFF];
-    size_t const place = size_t{256} * first.part + static_cast<uint8_t>(low >> first.shift);
+    unsigned const part = plain_packets_of<Packets>::table.rows[low & 0xFF].part;
+    size_t const place = size_t{256} * (part % by_second) +
+                         static_cast<uint8_t>(low >> (part & by_second));
     return plain_packets_of<Packets>::table.rows[place];
+}
+
+/// A packet of one byte is plain.
+template <class Packets>
+constexpr auto is_plain_byte(packet::kind which, uint64_t low, uint64_t high) noexcept -> bool {
+    uint8_t const expected = plain_bytes_of<Packets>.kinds[low & 0xFF];
+    return (low >> 8 | high | (uint64_t{expected} ^ underlying(which))) == 0;
 }
 
 /// A CYC of more than one byte is as it should be, up to seven bytes.

@@ -8,7 +8,8 @@
 namespace ptspec::trace {
 
 /// Something that takes bytes: all that it is given, or none of them. A sink that has
-/// `append(wide_bits, size_t)`, too, as `byte_buffer` has, gets single packets by it.
+/// `append(wide_bits, size_t)` or `append_byte(uint8_t)`, too, as `byte_buffer` has, gets single
+/// packets by them.
 template <class Sink>
 concept packet_sink = requires(Sink& to, byte_view bytes) {
     { to.append(bytes) } -> same_as<bool>;
@@ -35,6 +36,7 @@ public:
         bool const begins = now_.tnt.count == 0;
         if (now_.tnt.count + 1 < how_.most_branches() && !(begins && now_.cyc_is_due(how_))) {
             now_.gather(taken);
+            takes_plain_ = false;
             return rule::none;
         }
         return together([&](packet_group<Packets>& all) { all.branch(taken); });
@@ -61,25 +63,31 @@ public:
         if (code.broken != rule::none) { return code.broken; }
         if (!append(code.bytes, code.length)) { return rule::PKT_347; }
         now_.step_over(which, code.length);
-        return rule::none;
+        return done();
     }
     [[nodiscard, gnu::always_inline]]  // so that it costs no call
     constexpr auto
     put(packet::any_packet const& which) noexcept -> rule {
-        uint64_t const low = which.raw().low;
+        uint64_t const low = as_if_new(which.raw().low);
         uint64_t const high = which.raw().high;
         unsigned const length = which.length();
-        if (!is_calm() || how_.cyc || now_.items != packet::block::none) {
-            return with_care(which);
+        if (!takes_plain_) { return with_care(which); }
+        // Most packets are PAD and TNT: they are worth a branch.
+        if (length == 1 && detail::is_plain_byte<Packets>(which.kind(), low, high)) {
+            if (!append_byte(static_cast<uint8_t>(low))) { return rule::PKT_347; }
+            now_.bytes += 1;
+            return rule::none;
         }
-        // Which packet comes next nobody can foresee: it decides about no branch, if it is plain.
+        // Which of the others comes next nobody can foresee: it decides about no branch, if it is
+        // plain.
         auto const& row = detail::plain_row<Packets>(low);
         uint64_t const wrong = (low & row.zero_low) | (high & ~uint64_t{row.free_high}) |
                                (detail::kind_and_length(row.which, row.length) ^
                                 detail::kind_and_length(which.kind(), length));
         if (wrong != 0 && !detail::is_plain_cyc(which)) { return with_care(which); }
-        uint64_t const ip = detail::updated_ip(row.update, low, high, now_.last_ip);
-        bool const has_ip = row.update.kept != ~uint64_t{0};
+        detail::ip_update const update = detail::ip_update_of(row.form);
+        uint64_t const ip = detail::updated_ip(update, low, high, now_.last_ip);
+        bool const has_ip = update.kept != ~uint64_t{0};
         if (!append({low, high}, length)) { return rule::PKT_347; }
         now_.has_last_ip = (unsigned{now_.has_last_ip} | unsigned{has_ip}) != 0;
         now_.last_ip = ip;
@@ -105,11 +113,25 @@ private:
     [[nodiscard]] constexpr auto is_calm() const noexcept -> bool {
         return now_.tnt.count == 0 && !how_.pads;
     }
-    [[nodiscard]] constexpr auto append(wide_bits bytes, unsigned count) noexcept -> bool {
+    /// Something was written: sees whether a plain packet can be written now as it stands.
+    constexpr auto done() noexcept -> rule {
+        takes_plain_ = is_calm() && !how_.cyc && now_.items == packet::block::none;
+        return rule::none;
+    }
+    [[nodiscard, gnu::always_inline]]  // as above
+    constexpr auto
+    append(wide_bits bytes, unsigned count) noexcept -> bool {
         if constexpr (requires { to_.append(bytes, size_t{count}); }) {
             return to_.append(bytes, size_t{count});
         } else {
             return to_.append(byte_view{to_le(bytes)}.first(count));
+        }
+    }
+    [[nodiscard]] constexpr auto append_byte(uint8_t byte) noexcept -> bool {
+        if constexpr (requires { to_.append_byte(byte); }) {
+            return to_.append_byte(byte);
+        } else {
+            return to_.append(byte_view{&byte, 1});
         }
     }
     [[gnu::noinline]]  // so that it is not in the way of plain packets
@@ -127,12 +149,13 @@ private:
         if (all.broken() != rule::none) { return all.broken(); }
         if (!all.bytes().empty() && !to_.append(all.bytes())) { return rule::PKT_347; }
         now_ = all.state();
-        return rule::none;
+        return done();
     }
 
     Sink& to_;
     writer_options how_;
     writer_state now_{};
+    bool takes_plain_ = false;  // a plain packet is written as it stands
 };
 
 }  // namespace ptspec::trace
