@@ -112,10 +112,10 @@
 #include <ptspec/trace/outline.hpp>
 #include <ptspec/trace/hot_loop.hpp>
 #include <ptspec/trace/scan_loop.hpp>
+#include <ptspec/trace/scan_lanes.hpp>
 #include <ptspec/trace/reader_state.hpp>
 #include <ptspec/trace/reader.hpp>
 #include <ptspec/trace/split.hpp>
-#include <ptspec/trace/scan.hpp>
 #include <ptspec/trace/writer_state.hpp>
 #include <ptspec/trace/packet_group.hpp>
 #include <ptspec/trace/plain.hpp>

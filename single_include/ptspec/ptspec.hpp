@@ -11552,6 +11552,136 @@ constexpr auto scan_loop(byte_view bytes, size_t place, bool strict, tally& sum)
 
 }  // namespace ptspec::trace::detail
 
+// ---- ptspec/trace/scan_lanes.hpp ----
+
+/// How packets are counted in several places of a trace at once.
+///
+/// Where a packet begins is known only some ten steps of the processor after where the one before
+/// did. It has the time to count in other places meanwhile: behind a PSB nothing is known of what
+/// came before. That a PSB is one, and not part of something else, shows when the place before it
+/// is counted up to there; if it does not, nothing of all this was counted.
+namespace ptspec::trace::detail {
+
+/// In so many places.
+inline constexpr size_t lane_count = 8;
+/// They are about so far from each other: less is not worth it, and more does not gain anything.
+inline constexpr size_t least_lane_bytes = size_t{1} << 12;
+inline constexpr size_t most_lane_bytes = size_t{1} << 20;
+/// Where no PSB comes for so long there are no more lanes: all of them together are counted in 32
+/// bits.
+inline constexpr size_t longest_search = size_t{1} << 28;
+/// Packets that are counted between two looks at where a lane ends.
+inline constexpr unsigned in_a_row = 64;
+/// Lanes share tables, which take room on the stack. Few enough do that none waits for another.
+inline constexpr size_t table_count = 4;
+
+/// Where the lanes begin: each ends where the next one begins.
+struct lane_begins {
+    size_t of[lane_count + 1] = {};
+};
+
+/// The begins of lanes from `place` on. The last is `nowhere` where there are no more lanes.
+constexpr auto find_lanes(byte_view bytes, size_t place) noexcept -> lane_begins {
+    size_t const each = (bytes.size() - place) / (lane_count + 1);
+    lane_begins begins;
+    begins.of[0] = place;
+    for (size_t i = 1; i <= lane_count; ++i) {
+        size_t const before = begins.of[i - 1];
+        begins.of[i] = nowhere;
+        if (each < least_lane_bytes || before == nowhere) { continue; }
+        size_t const wanted = place + i * (each < most_lane_bytes ? each : most_lane_bytes);
+        size_t const from = wanted > before ? wanted : before + 1;
+        size_t const found = find_psb(bytes.from(from).first(longest_search));
+        if (found != nowhere) { begins.of[i] = from + found; }
+    }
+    return begins;
+}
+
+/// What was counted in lanes, until it is known to be right.
+template <class Packets>
+struct lane_counts {
+    uint32_t by_first[table_count][256] = {};  ///< packets by their first byte
+    tally others{};                            ///< those of which that does not tell all
+    bool is_right = true;
+
+    /// Counts what the first byte does not tell. Returns its length, or 0.
+    [[gnu::noinline]]  // so that it is not in the way of the others
+    constexpr auto
+    add_other(uint8_t const* at, bool strict) noexcept -> unsigned {
+        auto one = outline_at<Packets>(at, strict);
+        if (one.which == packet::kind::cyc) {
+            one.length = static_cast<uint8_t>(length_of_cyc(load_le64(at)));
+        }
+        if (one.length != 0) { others.add(one.which, one.length); }
+        is_right = is_right && one.length != 0;
+        return one.length;
+    }
+    /// Counts one packet. Where it needs more care the place stays as it is.
+    [[gnu::always_inline]]  // so that the place stays in a register
+    constexpr void
+    add_one(uint8_t const*& at, size_t table, bool strict) noexcept {
+        unsigned const first = *at;
+        unsigned length = outlines_of<Packets>::by[0].of[first].length;
+        by_first[table][first] += 1;
+        if (length == 0) [[unlikely]] { length = add_other(at, strict); }
+        at += length;
+    }
+    constexpr void add_to(tally& sum) const noexcept {
+        sum += others;
+        for (auto const& table : by_first) {
+            for (unsigned first = 0; first < 256; ++first) {
+                auto const one = outlines_of<Packets>::by[0].of[first];
+                if (one.length != 0) { sum.add(one.which, one.length, table[first]); }
+            }
+        }
+    }
+};
+
+/// Counts what is in all lanes. False, and nothing is counted, where it cannot be done at a glance.
+template <class Packets, size_t... I>
+constexpr auto count_lanes(byte_view bytes, lane_begins const& begins, bool strict, tally& sum,
+                           index_list<I...> /*lanes*/) noexcept -> bool {
+    constexpr auto row_bytes = static_cast<ptrdiff_t>(in_a_row * looked_at);
+    lane_counts<Packets> counts;
+    uint8_t const* at[lane_count] = {(bytes.data() + begins.of[I])...};
+    uint8_t const* const ends[lane_count] = {(bytes.data() + begins.of[I + 1])...};
+    while (counts.is_right && ((ends[I] - at[I] >= row_bytes) && ...)) {
+        for (unsigned i = 0; i < in_a_row; ++i) {
+            (counts.add_one(at[I], I % table_count, strict), ...);
+        }
+    }
+    for (size_t i = 0; i < lane_count; ++i) {
+        while (counts.is_right && at[i] < ends[i]) { counts.add_one(at[i], 0, strict); }
+        counts.is_right = counts.is_right && at[i] == ends[i];
+    }
+    if (counts.is_right) { counts.add_to(sum); }
+    return counts.is_right;
+}
+
+/// Up to where packets were counted in lanes, and from where on that can be tried again.
+struct lanes_end {
+    size_t place;
+    size_t again;
+};
+
+/// Counts the packets of `bytes` from `place` on, where no block is open, as far as that can be done
+/// in lanes.
+template <class Packets>
+constexpr auto scan_lanes(byte_view bytes, size_t place, bool strict, tally& sum) noexcept
+    -> lanes_end {
+    while (true) {
+        lane_begins const begins = find_lanes(bytes, place);
+        size_t const end = begins.of[lane_count];
+        if (end == nowhere) { return {place, bytes.size()}; }
+        if (!count_lanes<Packets>(bytes, begins, strict, sum, make_index_list<lane_count>{})) {
+            return {place, end};
+        }
+        place = end;
+    }
+}
+
+}  // namespace ptspec::trace::detail
+
 // ---- ptspec/trace/reader_state.hpp ----
 
 namespace ptspec::trace {
@@ -11716,13 +11846,22 @@ public:
         }
     }
 
-    /// Counts what comes until the end, or the end of the piece, on top of `sofar`. The last IP is
-    /// not followed: it counts as 0 until the next PSB.
+    /// Counts what comes until the end, or the end of the piece, on top of `sofar`: in several places
+    /// at once where there are PSBs, which takes some 6 KB of stack. The last IP is not followed: it
+    /// counts as 0 until the next PSB.
     constexpr auto scan(tally sofar = {}) -> tally {
+        size_t lanes_from = 0;
         while (true) {
             if (reads_in_the_piece() && items_ == packet::block::none) {
-                size_t const begin = bytes_.at();
-                bytes_.go_to(detail::scan_loop<Packets>(bytes_.piece(), begin, strict_, sofar));
+                size_t place = bytes_.at();
+                if (place >= lanes_from) {
+                    auto const behind = detail::scan_lanes<Packets>(bytes_.piece(), place, strict_,
+                                                                    sofar);
+                    place = behind.place;
+                    lanes_from = behind.again;
+                }
+                byte_view const up_to_lanes = bytes_.piece().first(lanes_from);
+                bytes_.go_to(detail::scan_loop<Packets>(up_to_lanes, place, strict_, sofar));
             }
             auto const got = next_with_care();
             last_ip_ = 0;
@@ -12002,137 +12141,6 @@ private:
     size_t count_;
     options how_;
 };
-
-}  // namespace ptspec::trace
-
-// ---- ptspec/trace/scan.hpp ----
-
-/// Counting the packets of a whole trace, in several places at once.
-namespace ptspec::trace {
-
-namespace detail {
-
-/// How many packets began with each byte.
-struct counts_by_first {
-    uint64_t of[256] = {};
-};
-
-/// Counts a packet whose first byte does not tell all of it. Returns its length, or 0 where it needs
-/// more care.
-template <class Packets>
-[[gnu::noinline]]  // so that it is not in the way of the others
-constexpr auto
-count_seldom(uint8_t const* at, bool strict, tally& sum) noexcept -> unsigned {
-    auto one = outline_at<Packets>(at, strict);
-    if (one.which == packet::kind::cyc) {
-        one.length = static_cast<uint8_t>(length_of_cyc(load_le64(at)));
-    }
-    if (one.length != 0) { sum.add(one.which, one.length); }
-    return one.length;
-}
-
-/// One of the places at which a trace is read. It reads a piece at a time.
-template <class Packets>
-class lane : public reader<no_hook, Packets> {
-public:
-    /// Packets that are counted between two looks at where the bytes end.
-    static constexpr unsigned in_a_row = 64;
-
-    constexpr lane() noexcept = default;
-    constexpr explicit lane(byte_view piece, options how) noexcept
-        : reader<no_hook, Packets>{piece, how} {}
-
-    /// Counts what needs care, at least one packet. False when the piece is read to its end.
-    constexpr auto reads_up_to_a_row(tally& sum) noexcept -> bool {
-        do {
-            auto const got = this->next();
-            if (!got) { return false; }
-            sum.add(got);
-        } while (!has_a_row());
-        return true;
-    }
-    /// There is a row of packets that can be read at a glance.
-    [[nodiscard]] constexpr auto has_a_row() const noexcept -> bool {
-        return this->bytes_.at() + size_t{in_a_row} * looked_at < this->calm_until_;
-    }
-    [[nodiscard]] constexpr auto here() const noexcept -> uint8_t const* {
-        return this->bytes_.piece().data() + this->bytes_.at();
-    }
-    /// Goes on to where a row ended. False where that was too early: a packet needs care.
-    constexpr auto go_to(uint8_t const* place) noexcept -> bool {
-        bool const all = static_cast<size_t>(place - here()) >= in_a_row;
-        this->bytes_.go_to(static_cast<size_t>(place - this->bytes_.piece().data()));
-        return all;
-    }
-};
-
-/// Counts one packet. Where it needs more care the place stays as it is.
-template <class Packets>
-[[gnu::always_inline]]  // so that the place stays in a register
-constexpr void
-count_one(uint8_t const*& at, counts_by_first& counts, bool strict, tally& sum) noexcept {
-    unsigned const first = *at;
-    unsigned length = outlines_of<Packets>::by[0].of[first].length;
-    counts.of[first] += 1;
-    if (length == 0) [[unlikely]] { length = count_seldom<Packets>(at, strict, sum); }
-    at += length;
-}
-
-/// Where a packet begins is known only some ten steps of the processor after where the one before
-/// did: it has the time to read in so many places.
-inline constexpr size_t lane_count = 8;
-/// Lanes share tables, which take room on the stack. Few enough do that none waits for another.
-inline constexpr size_t table_count = 4;
-
-/// Counts in all lanes in turns, until one of them has no row or needs more care.
-template <class Packets, size_t... I>
-constexpr void scan_lanes(lane<Packets> (&lanes)[lane_count], bool strict,
-                          counts_by_first (&counts)[table_count], tally& sum,
-                          index_list<I...>) noexcept {
-    uint8_t const* at[lane_count] = {lanes[I].here()...};
-    bool go_on = true;
-    while (go_on && (lanes[I].has_a_row() && ...)) {
-        for (unsigned i = 0; i < lane<Packets>::in_a_row; ++i) {
-            (count_one<Packets>(at[I], counts[I % table_count], strict, sum), ...);
-        }
-        ((go_on = lanes[I].go_to(at[I]) && go_on), ...);
-    }
-}
-
-}  // namespace detail
-
-/// Counts what a whole trace holds: the same as `reader{trace, how}.scan()`, but faster where there
-/// are PSBs to begin at.
-///
-/// Source: PKT-250..256.
-template <class Packets = packet::all>
-[[nodiscard]] constexpr auto scan(byte_view trace, options how = {}) -> tally {
-    constexpr size_t piece_bytes = size_t{1} << 19;
-    tally sum;
-    detail::counts_by_first counts[detail::table_count] = {};
-    detail::lane<Packets> lanes[detail::lane_count] = {};
-    split<Packets> const pieces{trace, trace.size() / piece_bytes + detail::lane_count, how};
-    auto next = pieces.begin();
-    bool goes_on = true;
-    while (goes_on) {
-        for (auto& lane : lanes) {
-            if (lane.reads_up_to_a_row(sum)) { continue; }
-            goes_on = !(next == pieces.end());
-            if (!goes_on) { break; }
-            lane = detail::lane<Packets>{*next, how};
-            ++next;
-        }
-        detail::scan_lanes(lanes, how.strict, counts, sum, make_index_list<detail::lane_count>{});
-    }
-    for (auto& lane : lanes) { sum = lane.scan(sum); }
-    for (auto const& table : counts) {
-        for (unsigned first = 0; first < 256; ++first) {
-            auto const one = detail::outlines_of<Packets>::by[0].of[first];
-            if (one.length != 0) { sum.add(one.which, one.length, table.of[first]); }
-        }
-    }
-    return sum;
-}
 
 }  // namespace ptspec::trace
 

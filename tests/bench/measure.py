@@ -48,8 +48,7 @@ ROWS = [
     Row("next/all", 2.3, 3, 1.7),
     Row("for_each/real", 4.5, 7, 3.5),
     Row("for_each/cyc", 3.5, 5, 2),
-    Row("scan/real", 8, 15, 3.2),
-    Row("scan_all/real", 12, 20, 8.3),
+    Row("scan/real", 12, 20, 8.3),
     Row("search/none", 0.9, 0.97, 0.8),
     Row("search/all_02", 1, 2, 1),
     Row("search/near_miss", 1, 1.5, 1),
@@ -62,7 +61,6 @@ INSTRUCTIONS = [  # a packet: no more than the floor
     Row("next/real", 32, 24, 51),
     Row("for_each/real", 22, 16, 32.5),
     Row("scan/real", 6, 3, 17),
-    Row("scan_all/real", 6, 3, 17),
     Row("write/real", 80, 40, 80),
 ]
 SOURCES = ["read", "write"]

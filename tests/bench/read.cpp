@@ -17,7 +17,7 @@
 #include <bench/streams.hpp>
 #include <support/libipt.hpp>
 
-#include <ptspec/trace/scan.hpp>
+#include <ptspec/trace/split.hpp>
 
 #include <atomic>
 #include <cstdio>
@@ -162,12 +162,6 @@ auto we_scan(buffer const& trace) -> seen {
     return all;
 }
 
-auto we_scan_all(buffer const& trace) -> seen {
-    seen all;
-    all.packets = trace::scan(byte_view{trace.data(), trace.size()}, {.sync = false}).total();
-    return all;
-}
-
 // ------------------------------------------------------------------------------------ rows
 
 using pass = auto (*)(buffer const&) -> seen;
@@ -275,7 +269,6 @@ constexpr way ways[] = {
     {"next", we_read, true},
     {"for_each", we_visit, true},
     {"scan", we_scan, false},
-    {"scan_all", we_scan_all, false},
 };
 
 /// Reads so many times, without anything around it.

@@ -3,7 +3,7 @@
 
 #include <ptspec/trace/hot_loop.hpp>
 #include <ptspec/trace/reader_state.hpp>
-#include <ptspec/trace/scan_loop.hpp>
+#include <ptspec/trace/scan_lanes.hpp>
 #include <ptspec/trace/tally.hpp>
 #include <ptspec/trace/visitor.hpp>
 
@@ -86,13 +86,22 @@ public:
         }
     }
 
-    /// Counts what comes until the end, or the end of the piece, on top of `sofar`. The last IP is
-    /// not followed: it counts as 0 until the next PSB.
+    /// Counts what comes until the end, or the end of the piece, on top of `sofar`: in several places
+    /// at once where there are PSBs, which takes some 6 KB of stack. The last IP is not followed: it
+    /// counts as 0 until the next PSB.
     constexpr auto scan(tally sofar = {}) -> tally {
+        size_t lanes_from = 0;
         while (true) {
             if (reads_in_the_piece() && items_ == packet::block::none) {
-                size_t const begin = bytes_.at();
-                bytes_.go_to(detail::scan_loop<Packets>(bytes_.piece(), begin, strict_, sofar));
+                size_t place = bytes_.at();
+                if (place >= lanes_from) {
+                    auto const behind = detail::scan_lanes<Packets>(bytes_.piece(), place, strict_,
+                                                                    sofar);
+                    place = behind.place;
+                    lanes_from = behind.again;
+                }
+                byte_view const up_to_lanes = bytes_.piece().first(lanes_from);
+                bytes_.go_to(detail::scan_loop<Packets>(up_to_lanes, place, strict_, sofar));
             }
             auto const got = next_with_care();
             last_ip_ = 0;
