@@ -35,8 +35,8 @@ constexpr auto plainly(byte_view in, trace::options how) -> trace::tally {
 }
 
 /// A trace with a PSB about every `spacing` bytes. One of `damage` packets has a wrong byte; none
-/// where that is 0.
-auto made_trace(std::uint32_t seed, size_t size, unsigned spacing, unsigned damage)
+/// where that is 0. Without `any` all packets are such as a look at their first bytes tells.
+auto made_trace(std::uint32_t seed, size_t size, unsigned spacing, unsigned damage, bool any = true)
     -> std::vector<std::uint8_t> {
     static constexpr auto tip = bytes(0x2D, 0x10, 0x20);
     static constexpr auto full_tip = bytes(0xCD, 1, 2, 3, 4, 5, 6, 7, 8);
@@ -56,7 +56,7 @@ auto made_trace(std::uint32_t seed, size_t size, unsigned spacing, unsigned dama
         if (random() % spacing == 0) { out.insert(out.end(), psb.bytes, psb.bytes + 16); }
         for (auto i = random() % 8; i != 0; --i) { out.push_back(random() % 2 == 0 ? 0 : 0x16); }
         auto const which = random() % 64;
-        byte_view const one = packets[which < 10 ? which : which % 6];
+        byte_view const one = packets[any && which < 10 ? which : which % 6];
         out.insert(out.end(), one.data(), one.data() + one.size());
         if (damage != 0 && random() % damage == 0) { out.back() = 0x05; }
     }
@@ -162,36 +162,46 @@ TEST_CASE("no lane is longer than a megabyte where there are PSBs") {
     CHECK(find_lanes(in, 0).of[lane_count] == 8 << 20);
 }
 
-TEST_CASE("what is counted in lanes counts only if each of them ends where the next begins") {
-    std::vector<std::uint8_t> const right = made_trace(3, 60'000, 30, 0);
-    auto const begins = find_lanes(right, 0);
-    REQUIRE(begins.of[lane_count] != nowhere);
-    trace::tally sum;
-    auto const end = scan_lanes<packet::all>(right, 0, false, sum);
-    trace::tally plain;
-    size_t at = 0;
-    while (at < end.place) {
-        auto const got = packet::decode(byte_view{right}.from(at));
-        REQUIRE(got);
-        plain.add(got.packet.kind(), got.length());
-        at += got.length();
+TEST_CASE("lanes count what is in them, round after round (PKT-250)") {
+    for (std::uint32_t seed = 0; seed < 20; ++seed) {
+        auto const in = made_trace(seed, 60'000 + 1000 * seed, 30, 0, false);
+        trace::tally sum;
+        auto const end = scan_lanes<packet::all>(in, 0, seed % 2 != 0, sum);
+        CHECK((end.place > in.size() / 9 * 8 && end.again == in.size()));
+        CHECK(find_lanes(in, end.place).of[lane_count] == nowhere);
+        trace::tally plain;
+        size_t at = 0;
+        while (at < end.place) {
+            auto const got = packet::decode(byte_view{in}.from(at));
+            REQUIRE(got);
+            plain.add(got.packet.kind(), got.length());
+            at += got.length();
+        }
+        CHECK((at == end.place && sum == plain));
     }
-    CHECK((at == end.place && sum == plain));
+}
 
+TEST_CASE("what is counted in lanes counts only if each of them ends where the next begins") {
+    std::vector<std::uint8_t> right(400'000, 0x16);
+    for (size_t at = 1000; at < right.size() - 16; at += 1000) {
+        std::copy_n(psb.bytes, 16, right.begin() + static_cast<long>(at));
+    }
+    auto const begins = find_lanes(right, 0);
+    trace::options const from_the_begin{.sync = false};
     for (size_t lane = 0; lane < lane_count; ++lane) {
-        std::vector<std::uint8_t> wrong = right;
-        wrong[begins.of[lane] + 16] = 0x05;  // no packet begins like this
-        trace::tally none;
-        auto const failed = scan_lanes<packet::all>(wrong, 0, false, none);
-        CHECK(
-            (failed.place == 0 && failed.again == begins.of[lane_count] && none == trace::tally{}));
-        // An MNT swallows the head of the next lane's PSB.
-        wrong = right;
-        std::copy_n(bytes(0x02, 0xC3, 0x88).bytes, 3,
-                    wrong.begin() + static_cast<long>(begins.of[lane + 1]) - 5);
-        trace::options const from_the_begin{.sync = false};
-        CHECK(trace::reader{byte_view{wrong}, from_the_begin}.scan() ==
-              plainly(byte_view{wrong}, from_the_begin));
+        auto const broken_at = [&](size_t at, byte_view by) {
+            std::vector<std::uint8_t> in = right;
+            std::copy_n(by.data(), by.size(), in.begin() + static_cast<long>(at));
+            trace::tally none;
+            auto const failed = scan_lanes<packet::all>(in, 0, false, none);
+            CHECK((failed.place == 0 && failed.again == begins.of[lane_count] &&
+                   none == trace::tally{}));
+            CHECK(trace::reader{byte_view{in}, from_the_begin}.scan() ==
+                  plainly(byte_view{in}, from_the_begin));
+        };
+        broken_at(begins.of[lane] + 16, bytes(0x05));      // no packet begins like this
+        broken_at(begins.of[lane + 1] - 20, bytes(0x05));  // nor the last but some of a lane
+        broken_at(begins.of[lane + 1] - 3, bytes(0x02, 0xC3, 0x88));  // an MNT hides half a PSB
     }
 }
 
