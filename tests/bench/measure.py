@@ -42,26 +42,26 @@ class Row:
 
 
 ROWS = [
-    Row("next/real", 4, 6, 2.7),
-    Row("next/cyc", 3, 5, 2),
-    Row("next/user", 3, 4.5, 2.3),
-    Row("next/all", 2.3, 3, 1.7),
+    Row("next/real", 4, 6, 3.4),
+    Row("next/cyc", 3, 5, 2.2),
+    Row("next/user", 3, 4.5, 2.5),
+    Row("next/all", 2.3, 3, 2),
     Row("for_each/real", 4.5, 7, 3.5),
     Row("for_each/cyc", 3.5, 5, 2),
-    Row("scan/real", 12, 20, 8.3),
+    Row("scan/real", 12, 20, 9.5),
     Row("search/none", 0.9, 0.97, 0.8),
     Row("search/all_02", 1, 2, 1),
     Row("search/near_miss", 1, 1.5, 1),
     Row("threads/real", 1.8, 1.95, 1.4),
-    Row("write/real", 2.2, 2.6, 1),
-    Row("write/cyc", 1.4, 1.6, 1.7),
+    Row("write/real", 2.2, 2.6, 1.5),
+    Row("write/cyc", 1.4, 1.6, 1.6),
     Row("write/all", 2, 4, 1.8),
 ]
 INSTRUCTIONS = [  # a packet: no more than the floor
-    Row("next/real", 32, 24, 51),
-    Row("for_each/real", 22, 16, 32.5),
-    Row("scan/real", 6, 3, 17),
-    Row("write/real", 80, 40, 80),
+    Row("next/real", 32, 24, 35),
+    Row("for_each/real", 22, 16, 29.5),
+    Row("scan/real", 6, 3, 11.5),
+    Row("write/real", 80, 40, 45),
 ]
 SOURCES = ["read", "write"]
 MEGABYTES = {"read": ["64", "4"], "write": ["1", "1"]}  # measured with, and if it has to be quick
