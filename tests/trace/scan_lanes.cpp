@@ -201,7 +201,7 @@ TEST_CASE("what is counted in lanes counts only if each of them ends where the n
         };
         broken_at(begins.of[lane] + 16, bytes(0x05));      // no packet begins like this
         broken_at(begins.of[lane + 1] - 20, bytes(0x05));  // nor the last but some of a lane
-        broken_at(begins.of[lane + 1] - 3, bytes(0x02, 0xC3, 0x88));  // an MNT hides half a PSB
+        broken_at(begins.of[lane + 1] - 1, bytes(0xCD));   // a TIP hides half a PSB
     }
 }
 
