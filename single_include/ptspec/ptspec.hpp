@@ -11426,6 +11426,22 @@ one_with_care(byte_view from, packet::context how, uint64_t offset, uint64_t las
     return behind;
 }
 
+/// Hands out one packet that was seen at a glance.
+template <class Visitor>
+struct handing_out {
+    Visitor& visitor;
+    wide_bits bits;
+    at where;
+
+    template <class Packet>
+    [[gnu::always_inline]]  // as often as there are kinds, for each of which it does something else
+    constexpr auto
+    operator()() const -> bool {
+        return call(visitor, Packet{packet::detail::narrow<typename Packet::raw_type>(bits)},
+                    where);
+    }
+};
+
 /// Hands out the packets of `bytes`, which begin at `offset` of the trace, until the visitor wants
 /// no more or until there is no whole packet.
 template <class Packets, class Visitor>
@@ -11439,7 +11455,8 @@ constexpr auto hot_loop(byte_view bytes, uint64_t offset, bool strict, hot_state
     block items = now.items;
     bool go_on = now.go_on;
     while (go_on) {
-        while (place < calm_until && items == block::none) {
+        size_t const until = items == block::none ? calm_until : 0;
+        while (place < until) {
             unsigned const first = data[place];
             at here{offset + place, last_ip, 1};
             if (first == opcode_bits<pad>) {
@@ -11450,7 +11467,8 @@ constexpr auto hot_loop(byte_view bytes, uint64_t offset, bool strict, hot_state
                     go_on = call(visitor, pad{}, here);
                 }
                 place += here.length;
-            } else if (is_even(first) && first != escape) {
+            } else if (is_even(first) && as_if_new(first) != escape) {
+                // As if new: two branches, of which each is foreseen, are faster than both in one.
                 go_on = call(visitor, tnt_short{first}, here);
                 place += 1;
             } else if (!is_even(first) && is_cyc(first)) {
@@ -11465,9 +11483,8 @@ constexpr auto hot_loop(byte_view bytes, uint64_t offset, bool strict, hot_state
                 here.ip = last_ip = found.ip;
                 here.length = found.packet.length;
                 place += here.length;
-                go_on = visit<Packets>(
-                    [&visitor, here](auto const& packet) { return call(visitor, packet, here); },
-                    any_packet{found.packet});
+                go_on = for_kind(found.packet.which,
+                                 handing_out<Visitor>{visitor, found.packet.bits, here}, Packets{});
             }
             if (!go_on) { return {place, last_ip, items, false}; }
         }
@@ -11819,6 +11836,7 @@ public:
                 auto const found = detail::look_at_cyc(load_le64(here), last_ip_);
                 if (found.packet.length != 0) { return take(found, offset); }
             }
+            // Here a long CYC has no length either.
             auto const found = detail::look_at<Packets>(here, last_ip_, strict_);
             if (found.packet.length != 0) [[likely]] { return take(found, offset); }
         }
@@ -11901,8 +11919,7 @@ private:
         item const got = now.next_with_care();
         return {static_cast<reader_state const&>(now), got};
     }
-    [[gnu::
-          always_inline]]  // for its variables, which would otherwise live as long as those of next
+    [[gnu::always_inline]]  // apart from next, as whose variables these would live longer
     constexpr auto
     next_by_value() noexcept -> item {
         if constexpr (__is_empty(Hook)) {

@@ -59,7 +59,7 @@ ROWS = [
 ]
 INSTRUCTIONS = [  # a packet: no more than the floor
     Row("next/real", 32, 24, 35),
-    Row("for_each/real", 22, 16, 29.5),
+    Row("for_each/real", 22, 16, 26.5),
     Row("scan/real", 6, 3, 11.5),
     Row("write/real", 80, 40, 45),
 ]

@@ -59,6 +59,7 @@ public:
                 auto const found = detail::look_at_cyc(load_le64(here), last_ip_);
                 if (found.packet.length != 0) { return take(found, offset); }
             }
+            // Here a long CYC has no length either.
             auto const found = detail::look_at<Packets>(here, last_ip_, strict_);
             if (found.packet.length != 0) [[likely]] { return take(found, offset); }
         }
@@ -141,8 +142,7 @@ private:
         item const got = now.next_with_care();
         return {static_cast<reader_state const&>(now), got};
     }
-    [[gnu::
-          always_inline]]  // for its variables, which would otherwise live as long as those of next
+    [[gnu::always_inline]]  // apart from next, as whose variables these would live longer
     constexpr auto
     next_by_value() noexcept -> item {
         if constexpr (__is_empty(Hook)) {
