@@ -11528,6 +11528,18 @@ constexpr auto count_of_tops(uint64_t tops) noexcept -> unsigned {
     return static_cast<unsigned>((tops >> 7) * eight_bytes::ones >> 56);
 }
 
+/// The outline of the packet that begins here, with the length of a CYC, too.
+template <class Packets>
+[[gnu::always_inline]]  // so that it costs no call
+constexpr auto
+outline_with_cyc_at(uint8_t const* at, bool strict) noexcept -> outline {
+    outline one = outline_at<Packets>(at, strict);
+    if (one.length == 0 && one.which == packet::kind::cyc) {
+        one.length = static_cast<uint8_t>(length_of_cyc(load_le64(at)));
+    }
+    return one;
+}
+
 /// Counts the packets of `bytes` from `place` on, where no block is open, and returns the place
 /// where that ended: near the end, or at a packet that needs more care.
 ///
@@ -11552,10 +11564,7 @@ constexpr auto scan_loop(byte_view bytes, size_t place, bool strict, tally& sum)
         rows += count;
         place += count;
         if (ends == 0) { continue; }
-        outline one = outline_at<Packets>(data + place, strict);
-        if (one.length == 0 && one.which == kind::cyc) {
-            one.length = static_cast<uint8_t>(length_of_cyc(load_le64(data + place)));
-        }
+        outline const one = outline_with_cyc_at<Packets>(data + place, strict);
         if (one.length == 0) { break; }
         sum.add(one.which, one.length);
         place += one.length;
@@ -11625,10 +11634,7 @@ struct lane_counts {
     [[gnu::noinline]]  // so that it is not in the way of the others
     constexpr auto
     add_other(uint8_t const* at, bool strict) noexcept -> unsigned {
-        auto one = outline_at<Packets>(at, strict);
-        if (one.which == packet::kind::cyc) {
-            one.length = static_cast<uint8_t>(length_of_cyc(load_le64(at)));
-        }
+        outline const one = outline_with_cyc_at<Packets>(at, strict);
         if (one.length != 0) { others.add(one.which, one.length); }
         is_right = is_right && one.length != 0;
         return one.length;

@@ -58,10 +58,7 @@ struct lane_counts {
     [[gnu::noinline]]  // so that it is not in the way of the others
     constexpr auto
     add_other(uint8_t const* at, bool strict) noexcept -> unsigned {
-        auto one = outline_at<Packets>(at, strict);
-        if (one.which == packet::kind::cyc) {
-            one.length = static_cast<uint8_t>(length_of_cyc(load_le64(at)));
-        }
+        outline const one = outline_with_cyc_at<Packets>(at, strict);
         if (one.length != 0) { others.add(one.which, one.length); }
         is_right = is_right && one.length != 0;
         return one.length;
