@@ -435,6 +435,36 @@ TEST_CASE("next goes on in the block in which a visitor stopped (PKT-205)") {
     });
 }
 
+TEST_CASE("what is counted is counted once, also in blocks and in several places (PKT-205,250)") {
+    // 40 times a PSB, 400 TNTs, a block of one BIP, and 600 PADs.
+    std::vector<std::uint8_t> in;
+    auto const add = [&](byte_view bytes) {
+        in.insert(in.end(), bytes.data(), bytes.data() + bytes.size());
+    };
+    for (unsigned i = 0; i < 40; ++i) {
+        add(psb);
+        in.insert(in.end(), 400, 0x16);
+        if (i % 2 == 0) { add(bytes(0x02, 0x63, 0x84, 0x0C, 4, 4, 4, 4, 0x02, 0x33)); }
+        in.insert(in.end(), 600, 0x00);
+    }
+    for (unsigned const blocks : {20U, 0U}) {
+        if (blocks == 0) {  // the same without them, so that lanes can count to the end
+            auto const has_block = [&](size_t at) { return in[at] == 0x02 && in[at + 1] == 0x63; };
+            for (size_t at = 0; at + 10 <= in.size(); ++at) {
+                if (has_block(at)) { in.erase(in.begin() + long(at), in.begin() + long(at) + 10); }
+            }
+        }
+        auto const sum = reader{byte_view{in}}.scan();
+        CHECK(sum.of(packet::kind::psb) == 40);
+        CHECK(sum.of(packet::kind::tnt_short) == 40 * 400);
+        CHECK(sum.of(packet::kind::pad) == 40 * 600);
+        CHECK(sum.of(packet::kind::bbp) == blocks);
+        CHECK(sum.of(packet::kind::bip) == blocks);
+        CHECK(sum.of(packet::kind::bep) == blocks);
+        CHECK((sum.total() == 40 + 40 * 1000 + 3 * blocks && sum.errors == 0));
+    }
+}
+
 TEST_CASE("what was counted leaves no last IP (PKT-059)") {
     CHECK_TWICE([](auto value) {
         auto const one = value(bytes(0x4D, 0x78, 0x56, 0x34, 0x12));

@@ -536,6 +536,20 @@ TEST_CASE("a packet between others finds the branch that was gathered before it 
     });
 }
 
+TEST_CASE("any packet behind others gets the CYC that is due (PKT-112,113)") {
+    CHECK_TWICE([](auto value) {
+        byte_array<8> room{};
+        byte_buffer to{room.bytes};
+        writer out{to, {.cyc = true}};
+        packet::any_packet const tip{packet::tip::of(packet::ip_bytes::update_16, 0x1234)};
+        bool const right = out.put(packet::any_packet{packet::pad{}}) == rule::none &&
+                           out.put(packet::any_packet{packet::pad{}}) == rule::none;
+        out.advance(value(uint64_t{7}));
+        return right && out.put(tip) == rule::none && to.size() == 6 &&
+               room == byte_array<8>{{0x00, 0x00, 0x3B, 0x2D, 0x34, 0x12}};
+    });
+}
+
 TEST_CASE("any packet is written as a packet of its type is, whatever it holds (PKT-340..347)") {
     maker_of_any maker;
     unsigned long written = 0;
