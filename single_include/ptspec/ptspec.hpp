@@ -11056,12 +11056,24 @@ constexpr auto call(Visitor& visitor, Packet const& packet, at where) -> bool {
     }
 }
 
+/// A small visitor is copied before the packets and put back behind them: as nobody has the address
+/// of the copy, what it sums up is kept in registers.
+template <class Visitor>
+inline constexpr bool is_carried = sizeof(Visitor) <= 64 && __is_trivially_copyable(Visitor) &&
+                                   __is_assignable(Visitor&, Visitor const&);
+template <class Visitor>
+using carried = choose_t<is_carried<Visitor>, Visitor, Visitor&>;
+
 }  // namespace detail
 
 /// A visitor of packets: `visitor(packet, at)` for at least one type of packet. It returns nothing,
 /// or false when it wants no more. It may also take `visitor(item)` for everything that is no
 /// packet, and have `visitor.pads(count, at)`, which then gets all PADs: some at a time, in their
 /// order, as many as were seen at once.
+///
+/// The fastest is a struct of at most 64 bytes that holds its sums itself. Where it can be copied
+/// byte by byte it may be called as a copy, which is put back when reading stops; not when it
+/// throws.
 template <class Visitor, class Packets = packet::all>
 concept packet_visitor = detail::takes_any<Visitor>(Packets{}) || takes_pads_in_rows<Visitor>;
 
@@ -11213,53 +11225,75 @@ constexpr auto outline_of(uint64_t head, unsigned known) noexcept -> outline {
     return all;
 }
 
+/// All outlines: by the first byte, then by the second byte behind the escape and behind the opcode of
+/// MODE. What they are made of stands side by side, so that each part is one load.
 struct outline_table {
-    outline of[256];
+    static constexpr size_t rows = size_t{3} * 256;
+
+    uint8_t length[rows];
+    packet::kind which[rows];
+    uint8_t form[rows];
+    look_on next[rows];
+
+    [[nodiscard]] constexpr auto at(size_t row) const noexcept -> outline {
+        return {length[row], which[row], form[row], next[row]};
+    }
+    constexpr void set(size_t row, outline one) noexcept {
+        length[row] = one.length;
+        which[row] = one.which;
+        form[row] = one.form;
+        next[row] = one.next;
+    }
 };
 
+/// The row of a byte: a first one where nothing says `where`.
+constexpr auto row_of(look_on where, uint8_t byte) noexcept -> size_t {
+    return size_t{underlying(where)} << 8 | byte;
+}
+
+/// Sets the rows of one opcode byte, the first or the second.
 template <class Packets>
-constexpr auto outlines_behind(uint64_t prefix, unsigned prefix_bytes) noexcept -> outline_table {
-    outline_table table{};
-    for (unsigned byte = 0; byte < 256; ++byte) {
-        auto const says = prefix_bytes == 0
-                              ? packet::classify_first<Packets>(static_cast<uint8_t>(byte))
-                              : packet::classify_ext<Packets>(static_cast<uint8_t>(byte));
+constexpr void set_outlines(outline_table& all, look_on where) noexcept {
+    bool const second = where == look_on::behind_escape;
+    for (unsigned i = 0; i < 256; ++i) {
+        auto const byte = static_cast<uint8_t>(i);
+        auto const says = second ? packet::classify_ext<Packets>(byte)
+                                 : packet::classify_first<Packets>(byte);
         if (says.what != packet::opcode_byte::says::a_packet) { continue; }
-        table.of[byte] = packet::for_kind(
-            says.which,
-            [&]<class Packet>() {
-                return outline_of<Packet>(prefix | uint64_t{byte} << 8 * prefix_bytes,
-                                          prefix_bytes + 1);
-            },
-            Packets{});
+        uint64_t const head = second ? escape | i << 8 : i;
+        all.set(row_of(where, byte),
+                packet::for_kind(
+                    says.which,
+                    [&]<class Packet>() { return outline_of<Packet>(head, second ? 2 : 1); },
+                    Packets{}));
     }
-    if (prefix_bytes == 0) { table.of[escape].next = look_on::behind_escape; }
-    return table;
 }
 
 /// The same behind the opcode of MODE, of which the leaf tells which packet it is.
 template <class... Packets>
-constexpr auto outlines_of_leaves(type_list<Packets...>) noexcept -> outline_table {
-    outline_table table{};
-    for (unsigned byte = 0; byte < 256; ++byte) {
-        uint64_t const head = mode_opcode | uint64_t{byte} << 8;
+constexpr void set_outlines_of_leaves(outline_table& all, type_list<Packets...>) noexcept {
+    for (unsigned i = 0; i < 256; ++i) {
+        uint64_t const head = mode_opcode | i << 8;
+        size_t const row = row_of(look_on::behind_mode, static_cast<uint8_t>(i));
         ((packet::detail::leaf_bits<Packets> != 0 &&
                   ((packet::detail::widen(opcode_bits<Packets>).low ^ head) &
                    packet::detail::leaf_bits<Packets>) == 0
-              ? void(table.of[byte] = outline_of<Packets>(head, 2))
+              ? all.set(row, outline_of<Packets>(head, 2))
               : void()),
          ...);
     }
-    return table;
 }
 
-/// The tables, made when they are first used.
+/// The table, made when it is first used.
 template <class Packets>
-struct outlines_of {
-    static constexpr outline_table by[3] = {outlines_behind<Packets>(0, 0),
-                                            outlines_behind<Packets>(escape, 1),
-                                            outlines_of_leaves(Packets{})};
-};
+inline constexpr outline_table outlines = [] {
+    outline_table all{};
+    set_outlines<Packets>(all, look_on::nowhere);
+    set_outlines<Packets>(all, look_on::behind_escape);
+    set_outlines_of_leaves(all, Packets{});
+    all.next[escape] = look_on::behind_escape;
+    return all;
+}();
 
 /// The packet is right, of which all bytes count.
 template <class Packets>
@@ -11276,19 +11310,26 @@ is_right(uint64_t low, uint64_t high, packet::kind which, bool strict) noexcept 
         Packets{});
 }
 
-/// The outline of the packet that begins here. There have to be `looked_at` bytes.
+/// The row of the packet that begins here; of one that cannot be known the escape's, which has no
+/// length. There have to be `looked_at` bytes.
 template <class Packets>
 [[gnu::always_inline]]  // so that it costs no call
 constexpr auto
-outline_at(uint8_t const* at, bool strict) noexcept -> outline {
-    outline one = outlines_of<Packets>::by[0].of[*at];
-    if (one.next == look_on::nowhere) { return one; }
-    one = outlines_of<Packets>::by[underlying(one.next)].of[at[1]];
-    if (one.next == look_on::at_all &&
-        !is_right<Packets>(load_le64(at), load_le64(at + 8), one.which, strict)) {
-        return {};
+row_at(uint8_t const* at, bool strict) noexcept -> size_t {
+    outline_table const& all = outlines<Packets>;
+    size_t const first = *at;
+    look_on const where = all.next[first];
+    if (where == look_on::nowhere) { return first; }
+    size_t const row = row_of(where, at[1]);
+    if (all.next[row] == look_on::at_all &&
+        !is_right<Packets>(load_le64(at), load_le64(at + 8), all.which[row], strict)) {
+        return escape;
     }
-    return one;
+    return row;
+}
+template <class Packets>
+constexpr auto outline_at(uint8_t const* at, bool strict) noexcept -> outline {
+    return outlines<Packets>.at(row_at<Packets>(at, strict));
 }
 
 }  // namespace ptspec::trace::detail
@@ -11306,8 +11347,8 @@ namespace ptspec::trace::detail {
 /// What a packet of a form does to the last IP.
 struct ip_update {
     uint64_t kept;   ///< the bits that stay
-    uint64_t taken;  ///< the bits that come from the payload
-    uint64_t sign;   ///< the bit of the payload that all bits above are copies of, or 0
+    uint64_t taken;  ///< the bits of the payload that count
+    uint64_t sign;   ///< the one of them that all bits above are copies of, or 0
 };
 struct ip_update_table {
     uint64_t kept[9];  // side by side, so that a form is an index without a multiplication
@@ -11320,8 +11361,8 @@ inline constexpr ip_update_table ip_updates = [] {
     for (uint8_t i = 0; i < clears_ip; ++i) {
         auto const how = static_cast<packet::ip_bytes>(i);
         all.kept[i] = packet::rebuilt_ip(how, 0, ~uint64_t{0});
-        all.taken[i] = ~all.kept[i];
         all.sign[i] = packet::rebuilt_ip(how, sign, 0) > sign ? sign : 0;
+        all.taken[i] = all.sign[i] != 0 ? low_bits(48) : ~all.kept[i];
     }
     return all;
 }();
@@ -11347,11 +11388,10 @@ constexpr auto first_bytes_mask(unsigned count) noexcept -> wide_bits {
     return {first_bytes_masks.low[count], first_bytes_masks.high[count]};
 }
 
-/// The last IP behind a packet of these bits.
-constexpr auto updated_ip(ip_update update, uint64_t low, uint64_t high, uint64_t last_ip) noexcept
+/// The last IP behind a packet with this payload: the eight bytes behind the first.
+constexpr auto updated_ip(ip_update update, uint64_t payload, uint64_t last_ip) noexcept
     -> uint64_t {
-    uint64_t const payload = low >> 8 | high << 56;
-    return (last_ip & update.kept) | (((payload ^ update.sign) - update.sign) & update.taken);
+    return (last_ip & update.kept) | (((payload & update.taken) ^ update.sign) - update.sign);
 }
 
 /// A packet as far as one look tells.
@@ -11389,12 +11429,13 @@ template <class Packets>
 [[gnu::always_inline]]  // so that what the caller does not need is not computed
 constexpr auto
 look_at(uint8_t const* at, uint64_t last_ip, bool strict) noexcept -> glance {
-    outline const one = outline_at<Packets>(at, strict);
+    size_t const row = row_at<Packets>(at, strict);
+    unsigned const length = outlines<Packets>.length[row];
     // Not as one: what is built as a struct some compilers leave in memory.
-    uint64_t const low = load_le64(at) & first_bytes_masks.low[one.length];
-    uint64_t const high = load_le64(at + 8) & first_bytes_masks.high[one.length];
-    return {{{low, high}, one.length, one.which},
-            updated_ip(ip_update_of(one.form), low, high, last_ip)};
+    uint64_t const low = load_le64(at) & first_bytes_masks.low[length];
+    uint64_t const high = load_le64(at + 8) & first_bytes_masks.high[length];
+    return {{{low, high}, length, outlines<Packets>.which[row]},
+            updated_ip(ip_update_of(outlines<Packets>.form[row]), load_le64(at + 1), last_ip)};
 }
 
 /// What reading changes. It goes in and out by value, so that it can stay in registers.
@@ -11405,49 +11446,67 @@ struct hot_state {
     bool go_on = true;  // the visitor wants more
 };
 
-/// How many PADs stand at the front of eight bytes.
-constexpr auto pads_in_front(uint64_t bytes) noexcept -> unsigned {
-    return bytes == 0 ? 8 : lowest_bit(bytes) / 8;
+/// How many PADs stand at the front of eight bytes, of which the first is one: at most up to a place
+/// that eight divides.
+///
+/// Processors fill eight bytes up with PADs, or all of them but the last. That it is so again is a
+/// branch that is foreseen; to count them takes as long as to load them.
+constexpr auto pads_in_front(uint64_t bytes, size_t place) noexcept -> unsigned {
+    auto const gone = static_cast<unsigned>(place % 8);
+    if (bytes << 8 * gone == 0) { return 8 - gone; }
+    if (bytes << 8 * (gone + 1) == 0) { return 7 - gone; }
+    return as_if_new(lowest_bit(bytes)) / 8;
 }
+
+/// What there is behind one packet.
+template <class Visitor>
+struct behind_one {
+    hot_state now;
+    carried<Visitor> visitor;
+};
 
 /// Hands out one packet, whatever it is. Where there is none the place stays as it was.
 template <class Packets, class Visitor>
 [[gnu::noinline]]  // so that nobody has the address of what the loop keeps in registers
 constexpr auto
 one_with_care(byte_view from, packet::context how, uint64_t offset, uint64_t last_ip,
-              Visitor& visitor) -> hot_state {
-    hot_state behind{0, last_ip, how.items, true};
+              carried<Visitor> visitor) -> behind_one<Visitor> {
+    hot_state now{0, last_ip, how.items, true};
     (void)packet::detail::decode_into<Packets>(from, how, [&](auto const& packet, unsigned length) {
-        behind.place = length;
-        behind.last_ip = last_ip_behind(packet, last_ip);
-        behind.items = block_behind(packet, how.items);
-        behind.go_on = call(visitor, packet, {offset, behind.last_ip, length});
+        now.place = length;
+        now.last_ip = last_ip_behind(packet, last_ip);
+        now.items = block_behind(packet, how.items);
+        now.go_on = call(visitor, packet, {offset, now.last_ip, length});
     });
-    return behind;
+    return {now, visitor};
 }
 
-/// Hands out one packet that was seen at a glance.
+/// Hands out one packet that was seen at a glance, of which there are `looked_at` bytes.
 template <class Visitor>
 struct handing_out {
     Visitor& visitor;
-    wide_bits bits;
+    uint8_t const* from;
     at where;
 
     template <class Packet>
     [[gnu::always_inline]]  // as often as there are kinds, for each of which it does something else
     constexpr auto
     operator()() const -> bool {
-        return call(visitor, Packet{packet::detail::narrow<typename Packet::raw_type>(bits)},
+        uint64_t const low = load_le64(from) & first_bytes_masks.low[where.length];
+        uint64_t const high = load_le64(from + 8) & first_bytes_masks.high[where.length];
+        return call(visitor, Packet{packet::detail::narrow<typename Packet::raw_type>({low, high})},
                     where);
     }
 };
 
 /// Hands out the packets of `bytes`, which begin at `offset` of the trace, until the visitor wants
-/// no more or until there is no whole packet.
+/// no more or until there is no whole packet. It is
+/// fastest where the offset is one that eight divides.
 template <class Packets, class Visitor>
 constexpr auto hot_loop(byte_view bytes, uint64_t offset, bool strict, hot_state now,
-                        Visitor& visitor) -> hot_state {
+                        Visitor& theirs) -> hot_state {
     using namespace packet;
+    carried<Visitor> visitor = theirs;
     uint8_t const* const data = bytes.data();
     size_t const calm_until = bytes.size() < looked_at ? 0 : bytes.size() - (looked_at - 1);
     size_t place = now.place;
@@ -11461,7 +11520,7 @@ constexpr auto hot_loop(byte_view bytes, uint64_t offset, bool strict, hot_state
             at here{offset + place, last_ip, 1};
             if (first == opcode_bits<pad>) {
                 if constexpr (takes_pads_in_rows<Visitor>) {
-                    here.length = pads_in_front(load_le64(data + place));
+                    here.length = pads_in_front(load_le64(data + place), place);
                     go_on = call_with_pads(visitor, here.length, here);
                 } else {
                     go_on = call(visitor, pad{}, here);
@@ -11478,24 +11537,31 @@ constexpr auto hot_loop(byte_view bytes, uint64_t offset, bool strict, hot_state
                 go_on = call(visitor, cyc{found.packet.bits}, here);
                 place += here.length;
             } else {
-                auto const found = look_at<Packets>(data + place, last_ip, strict);
-                if (found.packet.length == 0) { break; }
-                here.ip = last_ip = found.ip;
-                here.length = found.packet.length;
+                size_t const row = row_at<Packets>(data + place, strict);
+                here.length = outlines<Packets>.length[row];
+                if (here.length == 0) { break; }
+                here.ip = last_ip = updated_ip(ip_update_of(outlines<Packets>.form[row]),
+                                               load_le64(data + place + 1), last_ip);
+                uint8_t const* const from = data + place;
                 place += here.length;
-                go_on = for_kind(found.packet.which,
-                                 handing_out<Visitor>{visitor, found.packet.bits, here}, Packets{});
+                go_on = for_kind(outlines<Packets>.which[row],
+                                 handing_out<carried<Visitor>>{visitor, from, here}, Packets{});
             }
-            if (!go_on) { return {place, last_ip, items, false}; }
+            if (!go_on) {
+                if constexpr (is_carried<Visitor>) { theirs = visitor; }
+                return {place, last_ip, items, false};
+            }
         }
-        auto const behind = one_with_care<Packets>(bytes.from(place), {items, strict},
-                                                   offset + place, last_ip, visitor);
-        if (behind.place == 0) { break; }
-        place += behind.place;
-        last_ip = behind.last_ip;
-        items = behind.items;
-        go_on = behind.go_on;
+        auto const behind = one_with_care<Packets, Visitor>(bytes.from(place), {items, strict},
+                                                            offset + place, last_ip, visitor);
+        if constexpr (is_carried<Visitor>) { visitor = behind.visitor; }
+        if (behind.now.place == 0) { break; }
+        place += behind.now.place;
+        last_ip = behind.now.last_ip;
+        items = behind.now.items;
+        go_on = behind.now.go_on;
     }
+    if constexpr (is_carried<Visitor>) { theirs = visitor; }
     return {place, last_ip, items, go_on};
 }
 
@@ -11644,7 +11710,7 @@ struct lane_counts {
     constexpr void
     add_one(uint8_t const*& at, size_t table, bool strict) noexcept {
         unsigned const first = *at;
-        unsigned length = outlines_of<Packets>::by[0].of[first].length;
+        unsigned length = outlines<Packets>.length[first];
         by_first[table][first] += 1;
         if (length == 0) [[unlikely]] { length = add_other(at, strict); }
         at += length;
@@ -11653,7 +11719,7 @@ struct lane_counts {
         sum += others;
         for (auto const& table : by_first) {
             for (unsigned first = 0; first < 256; ++first) {
-                auto const one = outlines_of<Packets>::by[0].of[first];
+                auto const one = outlines<Packets>.at(first);
                 if (one.length != 0) { sum.add(one.which, one.length, table[first]); }
             }
         }
@@ -12059,9 +12125,11 @@ private:
     /// Hands out packets until one needs more care. False when the visitor wants no more.
     template <class Visitor>
     constexpr auto visit_in_the_piece(Visitor& visitor) -> bool {
-        auto const behind = detail::hot_loop<Packets>(bytes_.rest(), bytes_.offset(), strict_,
-                                                      {0, last_ip_, items_, true}, visitor);
-        bytes_.step_over(behind.place);
+        size_t const place = bytes_.at();
+        auto const behind = detail::hot_loop<Packets>(bytes_.piece(), bytes_.offset() - place,
+                                                      strict_, {place, last_ip_, items_, true},
+                                                      visitor);
+        bytes_.go_to(behind.place);
         last_ip_ = behind.last_ip;
         items_ = behind.items;
         settle();
@@ -12414,7 +12482,7 @@ static_assert(sizeof(plain) == 16);       // so that a row is found by a shift
 
 /// Of first bytes, of those behind the escape, and of MODE's leaves.
 struct plain_table {
-    plain rows[3 * 256];
+    plain rows[outline_table::rows];
 };
 
 /// A packet with this outline is right whatever it holds, where its reserved bits are 0. An OVF is
@@ -12431,8 +12499,8 @@ constexpr auto is_plain(outline one) noexcept -> bool {
 template <class Packets>
 constexpr auto plain_packets() noexcept -> plain_table {
     plain_table all{};
-    for (unsigned i = 0; i < 3 * 256; ++i) {
-        outline const one = outlines_of<Packets>::by[i / 256].of[i % 256];
+    for (size_t i = 0; i < outline_table::rows; ++i) {
+        outline const one = outlines<Packets>.at(i);
         plain& row = all.rows[i];
         unsigned const where = one.next == look_on::nowhere ? 0 : by_second;
         row.part = static_cast<uint8_t>(underlying(one.next) + where);
@@ -12591,7 +12659,7 @@ public:
                                 detail::kind_and_length(which.kind(), length));
         if (wrong != 0 && !detail::is_plain_cyc(which)) { return with_care(which); }
         detail::ip_update const update = detail::ip_update_of(row.form);
-        uint64_t const ip = detail::updated_ip(update, low, high, now_.last_ip);
+        uint64_t const ip = detail::updated_ip(update, low >> 8 | high << 56, now_.last_ip);
         bool const has_ip = update.kept != ~uint64_t{0};
         if (!append({low, high}, length)) { return rule::PKT_347; }
         now_.has_last_ip = (unsigned{now_.has_last_ip} | unsigned{has_ip}) != 0;

@@ -200,10 +200,18 @@ TEST_CASE("a visitor that takes PADs in a row gets each of them once (PKT-166)")
     });
     CHECK_TWICE([](auto value) {
         using trace::detail::pads_in_front;
-        return pads_in_front(value(uint64_t{0})) == 8 && pads_in_front(value(uint64_t{1})) == 0 &&
-               pads_in_front(value(uint64_t{0x100})) == 1 &&
-               pads_in_front(value(uint64_t{0x80} << 56)) == 7 &&
-               pads_in_front(value(uint64_t{0x80} << 48)) == 6;
+        for (size_t place = 0; place < 16; ++place) {
+            for (unsigned count = 1; count < 8; ++count) {
+                for (uint64_t const byte : {0x01U, 0x80U, 0xFFU}) {
+                    unsigned const ends = 8 - static_cast<unsigned>(place % 8);
+                    unsigned const wanted = count < ends ? count : ends;
+                    uint64_t const bytes = value(byte << 8 * count);
+                    if (pads_in_front(bytes, place) != wanted) { return false; }
+                }
+            }
+            if (pads_in_front(value(uint64_t{0}), place) != 8 - place % 8) { return false; }
+        }
+        return true;
     });
 }
 
@@ -217,6 +225,42 @@ TEST_CASE("a CYC is as long as its bytes say, up to seven of them (PKT-107,111)"
                length(0x0107) == 3 && length(0x01'0107) == 4 && length(0x0101'0107) == 5 &&
                length(0x01'0101'0107) == 6 && length(0x0101'0101'0107) == 7 &&
                length(0x01'0101'0101'0107) == 0 && length(0x0101'0101'0101'0107) == 0;
+    });
+}
+
+namespace {
+
+/// Adds up the places of packets, up to the one that begins at `last`.
+template <std::size_t More>
+struct place_counter {
+    uint64_t last;
+    uint64_t sum = 0;
+    char more[More] = {};
+
+    constexpr auto operator()(auto const&, trace::at where) -> bool {
+        sum += where.offset + 1;
+        return where.offset != last;
+    }
+};
+
+}  // namespace
+
+TEST_CASE("a visitor has its own sums behind the loop, whether it was copied or not") {
+    CHECK_TWICE([](auto value) {
+        // A TIP, TNTs, and at the end a TSC that is read with care.
+        auto const in = value(test::join(bytes(0x2D, 0x00, 0x10), byte_array<20>{},
+                                         bytes(0x19, 1, 2, 3, 4, 5, 6, 7)));
+        uint64_t const places = 1 + 20 * 27 / 2 + 24;  // 1, 4..23, 24
+        auto const is_right = [&](auto visitor, uint64_t end, uint64_t sum, bool go_on) {
+            auto const behind = hot_loop<packet::all>(in, 0, false, {}, visitor);
+            return behind.place == end && behind.go_on == go_on && visitor.sum == sum;
+        };
+        return is_right(place_counter<1>{99}, 31, places, true) &&
+               is_right(place_counter<100>{99}, 31, places, true) &&
+               is_right(place_counter<1>{23}, 31, places, false) &&
+               is_right(place_counter<100>{23}, 31, places, false) &&
+               is_right(place_counter<1>{4}, 5, 1 + 4 + 5, false) &&
+               is_right(place_counter<100>{4}, 5, 1 + 4 + 5, false);
     });
 }
 

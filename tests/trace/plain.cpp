@@ -41,8 +41,9 @@ TEST_CASE("what is plain is a packet of its row, and is written as it stands (PK
             REQUIRE(got.packet.raw() == bits);
             REQUIRE(packet::encode(got.packet) == byte_view{to_le(bits)}.first(row.length));
             REQUIRE(packet::last_ip_behind(got.packet, 0x1234'5678'9ABC'DEF0) ==
-                    trace::detail::updated_ip(trace::detail::ip_update_of(row.form), bits.low,
-                                              bits.high, 0x1234'5678'9ABC'DEF0));
+                    trace::detail::updated_ip(trace::detail::ip_update_of(row.form),
+                                              bits.low >> 8 | bits.high << 56,
+                                              0x1234'5678'9ABC'DEF0));
             ++found[underlying(row.which)];
         }
     }

@@ -52,3 +52,34 @@ TEST_CASE("a visitor that returns nothing goes on, one that returns false stops"
         return results && calls == 3;
     });
 }
+
+namespace {
+
+struct of_64_bytes {
+    uint64_t sums[8];
+};
+struct of_65_bytes {
+    char sums[65];
+};
+struct with_a_copy_of_its_own {
+    with_a_copy_of_its_own() = default;
+    with_a_copy_of_its_own(with_a_copy_of_its_own const&) {}
+    auto operator=(with_a_copy_of_its_own const&) -> with_a_copy_of_its_own& = default;
+};
+struct with_a_reference {
+    int& sum;
+};
+
+}  // namespace
+
+TEST_CASE("a small visitor that is no more than its bytes is carried along") {
+    using trace::detail::is_carried;
+    static_assert(is_carried<takes_tips>);
+    static_assert(is_carried<of_64_bytes>);
+    static_assert(!is_carried<of_65_bytes>);
+    static_assert(!is_carried<of_64_bytes const>);
+    static_assert(!is_carried<with_a_copy_of_its_own>);
+    static_assert(!is_carried<with_a_reference>);
+    static_assert(same_as<trace::detail::carried<of_64_bytes>, of_64_bytes>);
+    CHECK(same_as<trace::detail::carried<of_65_bytes>, of_65_bytes&>);
+}

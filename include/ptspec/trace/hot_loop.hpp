@@ -15,8 +15,8 @@ namespace ptspec::trace::detail {
 /// What a packet of a form does to the last IP.
 struct ip_update {
     uint64_t kept;   ///< the bits that stay
-    uint64_t taken;  ///< the bits that come from the payload
-    uint64_t sign;   ///< the bit of the payload that all bits above are copies of, or 0
+    uint64_t taken;  ///< the bits of the payload that count
+    uint64_t sign;   ///< the one of them that all bits above are copies of, or 0
 };
 struct ip_update_table {
     uint64_t kept[9];  // side by side, so that a form is an index without a multiplication
@@ -29,8 +29,8 @@ inline constexpr ip_update_table ip_updates = [] {
     for (uint8_t i = 0; i < clears_ip; ++i) {
         auto const how = static_cast<packet::ip_bytes>(i);
         all.kept[i] = packet::rebuilt_ip(how, 0, ~uint64_t{0});
-        all.taken[i] = ~all.kept[i];
         all.sign[i] = packet::rebuilt_ip(how, sign, 0) > sign ? sign : 0;
+        all.taken[i] = all.sign[i] != 0 ? low_bits(48) : ~all.kept[i];
     }
     return all;
 }();
@@ -56,11 +56,10 @@ constexpr auto first_bytes_mask(unsigned count) noexcept -> wide_bits {
     return {first_bytes_masks.low[count], first_bytes_masks.high[count]};
 }
 
-/// The last IP behind a packet of these bits.
-constexpr auto updated_ip(ip_update update, uint64_t low, uint64_t high, uint64_t last_ip) noexcept
+/// The last IP behind a packet with this payload: the eight bytes behind the first.
+constexpr auto updated_ip(ip_update update, uint64_t payload, uint64_t last_ip) noexcept
     -> uint64_t {
-    uint64_t const payload = low >> 8 | high << 56;
-    return (last_ip & update.kept) | (((payload ^ update.sign) - update.sign) & update.taken);
+    return (last_ip & update.kept) | (((payload & update.taken) ^ update.sign) - update.sign);
 }
 
 /// A packet as far as one look tells.
@@ -98,12 +97,13 @@ template <class Packets>
 [[gnu::always_inline]]  // so that what the caller does not need is not computed
 constexpr auto
 look_at(uint8_t const* at, uint64_t last_ip, bool strict) noexcept -> glance {
-    outline const one = outline_at<Packets>(at, strict);
+    size_t const row = row_at<Packets>(at, strict);
+    unsigned const length = outlines<Packets>.length[row];
     // Not as one: what is built as a struct some compilers leave in memory.
-    uint64_t const low = load_le64(at) & first_bytes_masks.low[one.length];
-    uint64_t const high = load_le64(at + 8) & first_bytes_masks.high[one.length];
-    return {{{low, high}, one.length, one.which},
-            updated_ip(ip_update_of(one.form), low, high, last_ip)};
+    uint64_t const low = load_le64(at) & first_bytes_masks.low[length];
+    uint64_t const high = load_le64(at + 8) & first_bytes_masks.high[length];
+    return {{{low, high}, length, outlines<Packets>.which[row]},
+            updated_ip(ip_update_of(outlines<Packets>.form[row]), load_le64(at + 1), last_ip)};
 }
 
 /// What reading changes. It goes in and out by value, so that it can stay in registers.
@@ -114,49 +114,67 @@ struct hot_state {
     bool go_on = true;  // the visitor wants more
 };
 
-/// How many PADs stand at the front of eight bytes.
-constexpr auto pads_in_front(uint64_t bytes) noexcept -> unsigned {
-    return bytes == 0 ? 8 : lowest_bit(bytes) / 8;
+/// How many PADs stand at the front of eight bytes, of which the first is one: at most up to a place
+/// that eight divides.
+///
+/// Processors fill eight bytes up with PADs, or all of them but the last. That it is so again is a
+/// branch that is foreseen; to count them takes as long as to load them.
+constexpr auto pads_in_front(uint64_t bytes, size_t place) noexcept -> unsigned {
+    auto const gone = static_cast<unsigned>(place % 8);
+    if (bytes << 8 * gone == 0) { return 8 - gone; }
+    if (bytes << 8 * (gone + 1) == 0) { return 7 - gone; }
+    return as_if_new(lowest_bit(bytes)) / 8;
 }
+
+/// What there is behind one packet.
+template <class Visitor>
+struct behind_one {
+    hot_state now;
+    carried<Visitor> visitor;
+};
 
 /// Hands out one packet, whatever it is. Where there is none the place stays as it was.
 template <class Packets, class Visitor>
 [[gnu::noinline]]  // so that nobody has the address of what the loop keeps in registers
 constexpr auto
 one_with_care(byte_view from, packet::context how, uint64_t offset, uint64_t last_ip,
-              Visitor& visitor) -> hot_state {
-    hot_state behind{0, last_ip, how.items, true};
+              carried<Visitor> visitor) -> behind_one<Visitor> {
+    hot_state now{0, last_ip, how.items, true};
     (void)packet::detail::decode_into<Packets>(from, how, [&](auto const& packet, unsigned length) {
-        behind.place = length;
-        behind.last_ip = last_ip_behind(packet, last_ip);
-        behind.items = block_behind(packet, how.items);
-        behind.go_on = call(visitor, packet, {offset, behind.last_ip, length});
+        now.place = length;
+        now.last_ip = last_ip_behind(packet, last_ip);
+        now.items = block_behind(packet, how.items);
+        now.go_on = call(visitor, packet, {offset, now.last_ip, length});
     });
-    return behind;
+    return {now, visitor};
 }
 
-/// Hands out one packet that was seen at a glance.
+/// Hands out one packet that was seen at a glance, of which there are `looked_at` bytes.
 template <class Visitor>
 struct handing_out {
     Visitor& visitor;
-    wide_bits bits;
+    uint8_t const* from;
     at where;
 
     template <class Packet>
     [[gnu::always_inline]]  // as often as there are kinds, for each of which it does something else
     constexpr auto
     operator()() const -> bool {
-        return call(visitor, Packet{packet::detail::narrow<typename Packet::raw_type>(bits)},
+        uint64_t const low = load_le64(from) & first_bytes_masks.low[where.length];
+        uint64_t const high = load_le64(from + 8) & first_bytes_masks.high[where.length];
+        return call(visitor, Packet{packet::detail::narrow<typename Packet::raw_type>({low, high})},
                     where);
     }
 };
 
 /// Hands out the packets of `bytes`, which begin at `offset` of the trace, until the visitor wants
 /// no more or until there is no whole packet.
+/// Fastest where `offset` is a multiple of eight.
 template <class Packets, class Visitor>
 constexpr auto hot_loop(byte_view bytes, uint64_t offset, bool strict, hot_state now,
-                        Visitor& visitor) -> hot_state {
+                        Visitor& theirs) -> hot_state {
     using namespace packet;
+    carried<Visitor> visitor = theirs;
     uint8_t const* const data = bytes.data();
     size_t const calm_until = bytes.size() < looked_at ? 0 : bytes.size() - (looked_at - 1);
     size_t place = now.place;
@@ -170,7 +188,7 @@ constexpr auto hot_loop(byte_view bytes, uint64_t offset, bool strict, hot_state
             at here{offset + place, last_ip, 1};
             if (first == opcode_bits<pad>) {
                 if constexpr (takes_pads_in_rows<Visitor>) {
-                    here.length = pads_in_front(load_le64(data + place));
+                    here.length = pads_in_front(load_le64(data + place), place);
                     go_on = call_with_pads(visitor, here.length, here);
                 } else {
                     go_on = call(visitor, pad{}, here);
@@ -187,24 +205,31 @@ constexpr auto hot_loop(byte_view bytes, uint64_t offset, bool strict, hot_state
                 go_on = call(visitor, cyc{found.packet.bits}, here);
                 place += here.length;
             } else {
-                auto const found = look_at<Packets>(data + place, last_ip, strict);
-                if (found.packet.length == 0) { break; }
-                here.ip = last_ip = found.ip;
-                here.length = found.packet.length;
+                size_t const row = row_at<Packets>(data + place, strict);
+                here.length = outlines<Packets>.length[row];
+                if (here.length == 0) { break; }
+                here.ip = last_ip = updated_ip(ip_update_of(outlines<Packets>.form[row]),
+                                               load_le64(data + place + 1), last_ip);
+                uint8_t const* const from = data + place;
                 place += here.length;
-                go_on = for_kind(found.packet.which,
-                                 handing_out<Visitor>{visitor, found.packet.bits, here}, Packets{});
+                go_on = for_kind(outlines<Packets>.which[row],
+                                 handing_out<carried<Visitor>>{visitor, from, here}, Packets{});
             }
-            if (!go_on) { return {place, last_ip, items, false}; }
+            if (!go_on) {
+                if constexpr (is_carried<Visitor>) { theirs = visitor; }
+                return {place, last_ip, items, false};
+            }
         }
-        auto const behind = one_with_care<Packets>(bytes.from(place), {items, strict},
-                                                   offset + place, last_ip, visitor);
-        if (behind.place == 0) { break; }
-        place += behind.place;
-        last_ip = behind.last_ip;
-        items = behind.items;
-        go_on = behind.go_on;
+        auto const behind = one_with_care<Packets, Visitor>(bytes.from(place), {items, strict},
+                                                            offset + place, last_ip, visitor);
+        if constexpr (is_carried<Visitor>) { visitor = behind.visitor; }
+        if (behind.now.place == 0) { break; }
+        place += behind.now.place;
+        last_ip = behind.now.last_ip;
+        items = behind.now.items;
+        go_on = behind.now.go_on;
     }
+    if constexpr (is_carried<Visitor>) { theirs = visitor; }
     return {place, last_ip, items, go_on};
 }
 

@@ -76,53 +76,75 @@ constexpr auto outline_of(uint64_t head, unsigned known) noexcept -> outline {
     return all;
 }
 
+/// All outlines: by the first byte, then by the second byte behind the escape and behind the opcode of
+/// MODE. What they are made of stands side by side, so that each part is one load.
 struct outline_table {
-    outline of[256];
+    static constexpr size_t rows = size_t{3} * 256;
+
+    uint8_t length[rows];
+    packet::kind which[rows];
+    uint8_t form[rows];
+    look_on next[rows];
+
+    [[nodiscard]] constexpr auto at(size_t row) const noexcept -> outline {
+        return {length[row], which[row], form[row], next[row]};
+    }
+    constexpr void set(size_t row, outline one) noexcept {
+        length[row] = one.length;
+        which[row] = one.which;
+        form[row] = one.form;
+        next[row] = one.next;
+    }
 };
 
+/// The row of a byte: a first one where nothing says `where`.
+constexpr auto row_of(look_on where, uint8_t byte) noexcept -> size_t {
+    return size_t{underlying(where)} << 8 | byte;
+}
+
+/// Sets the rows of one opcode byte, the first or the second.
 template <class Packets>
-constexpr auto outlines_behind(uint64_t prefix, unsigned prefix_bytes) noexcept -> outline_table {
-    outline_table table{};
-    for (unsigned byte = 0; byte < 256; ++byte) {
-        auto const says = prefix_bytes == 0
-                              ? packet::classify_first<Packets>(static_cast<uint8_t>(byte))
-                              : packet::classify_ext<Packets>(static_cast<uint8_t>(byte));
+constexpr void set_outlines(outline_table& all, look_on where) noexcept {
+    bool const second = where == look_on::behind_escape;
+    for (unsigned i = 0; i < 256; ++i) {
+        auto const byte = static_cast<uint8_t>(i);
+        auto const says = second ? packet::classify_ext<Packets>(byte)
+                                 : packet::classify_first<Packets>(byte);
         if (says.what != packet::opcode_byte::says::a_packet) { continue; }
-        table.of[byte] = packet::for_kind(
-            says.which,
-            [&]<class Packet>() {
-                return outline_of<Packet>(prefix | uint64_t{byte} << 8 * prefix_bytes,
-                                          prefix_bytes + 1);
-            },
-            Packets{});
+        uint64_t const head = second ? escape | i << 8 : i;
+        all.set(row_of(where, byte),
+                packet::for_kind(
+                    says.which,
+                    [&]<class Packet>() { return outline_of<Packet>(head, second ? 2 : 1); },
+                    Packets{}));
     }
-    if (prefix_bytes == 0) { table.of[escape].next = look_on::behind_escape; }
-    return table;
 }
 
 /// The same behind the opcode of MODE, of which the leaf tells which packet it is.
 template <class... Packets>
-constexpr auto outlines_of_leaves(type_list<Packets...>) noexcept -> outline_table {
-    outline_table table{};
-    for (unsigned byte = 0; byte < 256; ++byte) {
-        uint64_t const head = mode_opcode | uint64_t{byte} << 8;
+constexpr void set_outlines_of_leaves(outline_table& all, type_list<Packets...>) noexcept {
+    for (unsigned i = 0; i < 256; ++i) {
+        uint64_t const head = mode_opcode | i << 8;
+        size_t const row = row_of(look_on::behind_mode, static_cast<uint8_t>(i));
         ((packet::detail::leaf_bits<Packets> != 0 &&
                   ((packet::detail::widen(opcode_bits<Packets>).low ^ head) &
                    packet::detail::leaf_bits<Packets>) == 0
-              ? void(table.of[byte] = outline_of<Packets>(head, 2))
+              ? all.set(row, outline_of<Packets>(head, 2))
               : void()),
          ...);
     }
-    return table;
 }
 
-/// The tables, made when they are first used.
+/// The table, made when it is first used.
 template <class Packets>
-struct outlines_of {
-    static constexpr outline_table by[3] = {outlines_behind<Packets>(0, 0),
-                                            outlines_behind<Packets>(escape, 1),
-                                            outlines_of_leaves(Packets{})};
-};
+inline constexpr outline_table outlines = [] {
+    outline_table all{};
+    set_outlines<Packets>(all, look_on::nowhere);
+    set_outlines<Packets>(all, look_on::behind_escape);
+    set_outlines_of_leaves(all, Packets{});
+    all.next[escape] = look_on::behind_escape;
+    return all;
+}();
 
 /// The packet is right, of which all bytes count.
 template <class Packets>
@@ -139,19 +161,26 @@ is_right(uint64_t low, uint64_t high, packet::kind which, bool strict) noexcept 
         Packets{});
 }
 
-/// The outline of the packet that begins here. There have to be `looked_at` bytes.
+/// The row of the packet that begins here; of one that cannot be known the escape's, which has no
+/// length. There have to be `looked_at` bytes.
 template <class Packets>
 [[gnu::always_inline]]  // so that it costs no call
 constexpr auto
-outline_at(uint8_t const* at, bool strict) noexcept -> outline {
-    outline one = outlines_of<Packets>::by[0].of[*at];
-    if (one.next == look_on::nowhere) { return one; }
-    one = outlines_of<Packets>::by[underlying(one.next)].of[at[1]];
-    if (one.next == look_on::at_all &&
-        !is_right<Packets>(load_le64(at), load_le64(at + 8), one.which, strict)) {
-        return {};
+row_at(uint8_t const* at, bool strict) noexcept -> size_t {
+    outline_table const& all = outlines<Packets>;
+    size_t const first = *at;
+    look_on const where = all.next[first];
+    if (where == look_on::nowhere) { return first; }
+    size_t const row = row_of(where, at[1]);
+    if (all.next[row] == look_on::at_all &&
+        !is_right<Packets>(load_le64(at), load_le64(at + 8), all.which[row], strict)) {
+        return escape;
     }
-    return one;
+    return row;
+}
+template <class Packets>
+constexpr auto outline_at(uint8_t const* at, bool strict) noexcept -> outline {
+    return outlines<Packets>.at(row_at<Packets>(at, strict));
 }
 
 }  // namespace ptspec::trace::detail

@@ -20,7 +20,7 @@ static_assert(sizeof(plain) == 16);       // so that a row is found by a shift
 
 /// Of first bytes, of those behind the escape, and of MODE's leaves.
 struct plain_table {
-    plain rows[3 * 256];
+    plain rows[outline_table::rows];
 };
 
 /// A packet with this outline is right whatever it holds, where its reserved bits are 0. An OVF is
@@ -37,8 +37,8 @@ constexpr auto is_plain(outline one) noexcept -> bool {
 template <class Packets>
 constexpr auto plain_packets() noexcept -> plain_table {
     plain_table all{};
-    for (unsigned i = 0; i < 3 * 256; ++i) {
-        outline const one = outlines_of<Packets>::by[i / 256].of[i % 256];
+    for (size_t i = 0; i < outline_table::rows; ++i) {
+        outline const one = outlines<Packets>.at(i);
         plain& row = all.rows[i];
         unsigned const where = one.next == look_on::nowhere ? 0 : by_second;
         row.part = static_cast<uint8_t>(underlying(one.next) + where);

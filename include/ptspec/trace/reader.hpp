@@ -276,9 +276,11 @@ private:
     /// Hands out packets until one needs more care. False when the visitor wants no more.
     template <class Visitor>
     constexpr auto visit_in_the_piece(Visitor& visitor) -> bool {
-        auto const behind = detail::hot_loop<Packets>(bytes_.rest(), bytes_.offset(), strict_,
-                                                      {0, last_ip_, items_, true}, visitor);
-        bytes_.step_over(behind.place);
+        size_t const place = bytes_.at();
+        auto const behind = detail::hot_loop<Packets>(bytes_.piece(), bytes_.offset() - place,
+                                                      strict_, {place, last_ip_, items_, true},
+                                                      visitor);
+        bytes_.go_to(behind.place);
         last_ip_ = behind.last_ip;
         items_ = behind.items;
         settle();

@@ -68,7 +68,7 @@ struct lane_counts {
     constexpr void
     add_one(uint8_t const*& at, size_t table, bool strict) noexcept {
         unsigned const first = *at;
-        unsigned length = outlines_of<Packets>::by[0].of[first].length;
+        unsigned length = outlines<Packets>.length[first];
         by_first[table][first] += 1;
         if (length == 0) [[unlikely]] { length = add_other(at, strict); }
         at += length;
@@ -77,7 +77,7 @@ struct lane_counts {
         sum += others;
         for (auto const& table : by_first) {
             for (unsigned first = 0; first < 256; ++first) {
-                auto const one = outlines_of<Packets>::by[0].of[first];
+                auto const one = outlines<Packets>.at(first);
                 if (one.length != 0) { sum.add(one.which, one.length, table[first]); }
             }
         }

@@ -49,12 +49,24 @@ constexpr auto call(Visitor& visitor, Packet const& packet, at where) -> bool {
     }
 }
 
+/// A small visitor is copied before the packets and put back behind them: as nobody has the address
+/// of the copy, what it sums up is kept in registers.
+template <class Visitor>
+inline constexpr bool is_carried = sizeof(Visitor) <= 64 && __is_trivially_copyable(Visitor) &&
+                                   __is_assignable(Visitor&, Visitor const&);
+template <class Visitor>
+using carried = choose_t<is_carried<Visitor>, Visitor, Visitor&>;
+
 }  // namespace detail
 
 /// A visitor of packets: `visitor(packet, at)` for at least one type of packet. It returns nothing,
 /// or false when it wants no more. It may also take `visitor(item)` for everything that is no
 /// packet, and have `visitor.pads(count, at)`, which then gets all PADs: some at a time, in their
 /// order, as many as were seen at once.
+///
+/// The fastest is a struct of at most 64 bytes that holds its sums itself. Where it can be copied
+/// byte by byte it may be called as a copy, which is put back when reading stops; not when it
+/// throws.
 template <class Visitor, class Packets = packet::all>
 concept packet_visitor = detail::takes_any<Visitor>(Packets{}) || takes_pads_in_rows<Visitor>;
 

@@ -86,7 +86,7 @@ public:
                                 detail::kind_and_length(which.kind(), length));
         if (wrong != 0 && !detail::is_plain_cyc(which)) { return with_care(which); }
         detail::ip_update const update = detail::ip_update_of(row.form);
-        uint64_t const ip = detail::updated_ip(update, low, high, now_.last_ip);
+        uint64_t const ip = detail::updated_ip(update, low >> 8 | high << 56, now_.last_ip);
         bool const has_ip = update.kept != ~uint64_t{0};
         if (!append({low, high}, length)) { return rule::PKT_347; }
         now_.has_last_ip = (unsigned{now_.has_last_ip} | unsigned{has_ip}) != 0;
