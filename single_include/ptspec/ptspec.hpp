@@ -11500,8 +11500,8 @@ struct handing_out {
 };
 
 /// Hands out the packets of `bytes`, which begin at `offset` of the trace, until the visitor wants
-/// no more or until there is no whole packet. It is
-/// fastest where the offset is one that eight divides.
+/// no more or until there is no whole packet.
+/// Fastest where `offset` is a multiple of eight.
 template <class Packets, class Visitor>
 constexpr auto hot_loop(byte_view bytes, uint64_t offset, bool strict, hot_state now,
                         Visitor& theirs) -> hot_state {
@@ -12557,11 +12557,11 @@ plain_row(uint64_t low) noexcept -> plain const& {
     return plain_packets_of<Packets>::table.rows[place];
 }
 
-/// A packet of one byte is plain.
+/// 0 where a packet of one byte is plain.
 template <class Packets>
-constexpr auto is_plain_byte(packet::kind which, uint64_t low, uint64_t high) noexcept -> bool {
+constexpr auto wrong_byte(packet::kind which, uint64_t low, uint64_t high) noexcept -> uint64_t {
     uint8_t const expected = plain_bytes_of<Packets>.kinds[low & 0xFF];
-    return (low >> 8 | high | (uint64_t{expected} ^ underlying(which))) == 0;
+    return low >> 8 | high | (uint64_t{expected} ^ underlying(which));
 }
 
 /// A CYC of more than one byte is as it should be, up to seven bytes.
@@ -12609,7 +12609,7 @@ public:
         bool const begins = now_.tnt.count == 0;
         if (now_.tnt.count + 1 < how_.most_branches() && !(begins && now_.cyc_is_due(how_))) {
             now_.gather(taken);
-            takes_plain_ = false;
+            takes_care_ = 1;
             return rule::none;
         }
         return together([&](packet_group<Packets>& all) { all.branch(taken); });
@@ -12644,9 +12644,9 @@ public:
         uint64_t const low = as_if_new(which.raw().low);
         uint64_t const high = which.raw().high;
         unsigned const length = which.length();
-        if (!takes_plain_) { return with_care(which); }
         // Most packets are PAD and TNT: they are worth a branch.
-        if (length == 1 && detail::is_plain_byte<Packets>(which.kind(), low, high)) {
+        if (length == 1 &&
+            (detail::wrong_byte<Packets>(which.kind(), low, high) | takes_care_) == 0) {
             if (!append_byte(static_cast<uint8_t>(low))) { return rule::PKT_347; }
             now_.bytes += 1;
             return rule::none;
@@ -12654,10 +12654,13 @@ public:
         // Which of the others comes next nobody can foresee: it decides about no branch, if it is
         // plain.
         auto const& row = detail::plain_row<Packets>(low);
-        uint64_t const wrong = (low & row.zero_low) | (high & ~uint64_t{row.free_high}) |
+        uint64_t const wrong = takes_care_ | (low & row.zero_low) |
+                               (high & ~uint64_t{row.free_high}) |
                                (detail::kind_and_length(row.which, row.length) ^
                                 detail::kind_and_length(which.kind(), length));
-        if (wrong != 0 && !detail::is_plain_cyc(which)) { return with_care(which); }
+        if (wrong != 0 && (takes_care_ != 0 || !detail::is_plain_cyc(which))) {
+            return with_care(which);
+        }
         detail::ip_update const update = detail::ip_update_of(row.form);
         uint64_t const ip = detail::updated_ip(update, low >> 8 | high << 56, now_.last_ip);
         bool const has_ip = update.kept != ~uint64_t{0};
@@ -12688,7 +12691,8 @@ private:
     }
     /// Something was written: sees whether a plain packet can be written now as it stands.
     constexpr auto done() noexcept -> rule {
-        takes_plain_ = is_calm() && !how_.cyc && now_.items == packet::block::none;
+        bool const takes_plain = is_calm() && !how_.cyc && now_.items == packet::block::none;
+        takes_care_ = takes_plain ? 0 : 1;
         return rule::none;
     }
     [[nodiscard, gnu::always_inline]]  // as above
@@ -12728,7 +12732,8 @@ private:
     Sink& to_;
     writer_options how_;
     writer_state now_{};
-    bool takes_plain_ = false;  // a plain packet is written as it stands
+    // Not 0: also plain packets need care. A word, because it is no branch of its own.
+    uint64_t takes_care_ = 1;
 };
 
 }  // namespace ptspec::trace
@@ -12830,7 +12835,7 @@ public:
     constexpr void stop(access::msr_state& now) noexcept {
         sync(now);
         phase_ = phase::off;
-        run_.in_place = nullptr;
+        run_.end_in_place = nullptr;
         fills_ = false;
     }
 
@@ -12849,12 +12854,17 @@ protected:
 
     /// A stretch of a region in which nothing has to be decided.
     struct run {
-        uint64_t room = 0;            ///< what is left of it: 0 when there is none
-        uint8_t* in_place = nullptr;  ///< where its next byte goes; null: through the port, to a
-                                      ///< fabric, or nowhere
-        uint64_t end = 0;             ///< the address behind it
+        uint64_t room = 0;                ///< what is left of it: 0 when there is none
+        uint8_t* end_in_place = nullptr;  ///< where it ends in this program's memory; null: it goes
+                                          ///< through the port, to a fabric, or nowhere
+        uint64_t end = 0;                 ///< the address behind it
         topa::entry region{};
         uint8_t const* next_entry = nullptr;  ///< the first of the entries ahead
+
+        /// Where its next byte goes.
+        [[nodiscard]] constexpr auto in_place() const noexcept -> uint8_t* {
+            return end_in_place - room;
+        }
     };
 
     // The entries ahead are those behind the current one that can be read without further
@@ -12895,7 +12905,7 @@ protected:
     /// the entries after it are not among bytes that are yet to be copied.
     [[nodiscard]] auto is_next_apart(run const& now) const noexcept -> bool {
         uint64_t const distance = reinterpret_cast<uintptr_t>(now.next_entry) -
-                                  reinterpret_cast<uintptr_t>(now.in_place) + sizeof(topa::entry);
+                                  reinterpret_cast<uintptr_t>(now.in_place()) + sizeof(topa::entry);
         return now.next_entry != end_ahead_ && distance >= now.room + sizeof(topa::entry);
     }
 
@@ -12930,7 +12940,7 @@ protected:
             uint64_t const base = next.get<entry::Base>();
             byte_window const here = memory.window(base);
             if (here.size < size_) { return false; }
-            from = {size_, here.first, base + size_, next, from.next_entry + sizeof(entry)};
+            from = {size_, here.first + size_, base + size_, next, from.next_entry + sizeof(entry)};
             return true;
         }
         return false;
@@ -12957,9 +12967,10 @@ protected:
 
     /// Stores less than there is room for.
     constexpr void put_in_place(byte_view bytes) noexcept {
-        copy_few_bytes(run_.in_place, bytes.data(), bytes.size());
-        run_.in_place += bytes.size();
+        uint8_t* const to = run_.in_place();
+        // First the room: it is neither read nor written again behind bytes that may be anywhere.
         run_.room -= bytes.size();
+        copy_few_bytes(to, bytes.data(), bytes.size());
     }
 
     /// Stores bytes of the run, or drops them.
@@ -12967,8 +12978,9 @@ protected:
     constexpr void put(Memory& memory, byte_view bytes, written& done) noexcept {
         uint64_t const address = store_address();
         size_t count = bytes.size();
-        if (run_.in_place != nullptr) {
-            copy_bytes(run_.in_place, bytes.data(), count);  // the whole run: less is put_in_place
+        if (run_.end_in_place != nullptr) {
+            copy_bytes(run_.in_place(), bytes.data(),
+                       count);  // the whole run: less is put_in_place
         } else if (!drops_) {
             count = memory.store(address, bytes);
             if (count < bytes.size()) { done.why_not_all = {true, address + count}; }
@@ -13076,7 +13088,7 @@ public:
     write(access::msr_state& now, Memory& memory, byte_view bytes) noexcept -> written {
         size_t const count = bytes.size();
         written done;
-        if (count - 1 < few_bytes && count < run_.room && run_.in_place != nullptr) {
+        if (count - 1 < few_bytes && count < run_.room && run_.end_in_place != nullptr) {
             done.count_stored(store_address(), count);
             put_in_place(bytes);
             return done;
@@ -13153,17 +13165,19 @@ private:
             if (kind.last - address < left) { left = kind.last - address + 1; }
             drops_ = kind.restricted;
         }
-        run_.in_place = nullptr;
+        run_.end_in_place = nullptr;
         if constexpr (mapped_memory_port<Memory>) {
             if (!drops_) {
                 byte_window const here = memory.window(address);
-                run_.in_place = here.first;
-                if (run_.in_place != nullptr && here.size < left) { left = here.size; }
+                if (here.first != nullptr) {
+                    if (here.size < left) { left = here.size; }
+                    run_.end_in_place = here.first + left;
+                }
             }
         }
         run_.end = address + left;
         run_.room = left;
-        fills_ = run_.in_place != nullptr && !asks_ && from + left == size_ &&
+        fills_ = run_.end_in_place != nullptr && !asks_ && from + left == size_ &&
                  (run_.region.raw & marks) == 0;
     }
 
@@ -13179,7 +13193,7 @@ private:
             byte_view const rest = bytes.from(done.taken);
             if (rest.size() >= run_.room && can_fill()) {
                 fill_all(now, memory, rest, done);
-            } else if (rest.size() < run_.room && run_.in_place != nullptr) {
+            } else if (rest.size() < run_.room && run_.end_in_place != nullptr) {
                 done.count_stored(store_address(), rest.size());
                 put_in_place(rest);
             } else {
@@ -13201,7 +13215,7 @@ private:
         uint64_t last = first;
         size_t left = bytes.size();
         run here = run_;
-        uint8_t* to = here.in_place;
+        uint8_t* to = here.in_place();
         size_t count = 0;  // of bytes to be copied there
         while (left >= here.room && is_next_apart(here)) {
             topa::entry const next{load_le64(here.next_entry)};
@@ -13215,10 +13229,10 @@ private:
                 return done.count_stored(first, last, bytes.size() - left);
             }
             count += room;
-            if (here.in_place != to + count) {
+            if (here.in_place() != to + count) {
                 copy_bytes(to, from, count);
                 from += count;
-                to = here.in_place;
+                to = here.in_place();
                 count = 0;
             }
         }
@@ -13257,7 +13271,7 @@ private:
         run const full = run_;
         topa::entry const next{load_le64(full.next_entry)};
         if (!move_on(run_, memory, next)) { return fill_last(now, memory, from, next); }
-        copy_bytes(full.in_place, from, static_cast<size_t>(full.room));
+        copy_bytes(full.in_place(), from, static_cast<size_t>(full.room));
         return {};
     }
 
@@ -13267,7 +13281,7 @@ private:
     constexpr auto
     fill_last(access::msr_state& now, Memory& memory, uint8_t const* from,
               topa::entry next) noexcept -> port_fault {
-        copy_bytes(run_.in_place, from, static_cast<size_t>(run_.room));
+        copy_bytes(run_.in_place(), from, static_cast<size_t>(run_.room));
         run_.room = 0;
         catch_up();
         at_ = topa::behind(at_);

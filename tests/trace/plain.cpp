@@ -67,7 +67,7 @@ TEST_CASE("reserved bits, and bits behind the packet, have to be 0 (PKT-340,346)
 
 TEST_CASE("a packet of one byte is plain where it is all of a packet of that kind (PKT-010,340)") {
     CHECK_TWICE([](auto value) {
-        using trace::detail::is_plain_byte;
+        using trace::detail::wrong_byte;
         for (unsigned byte = 0; byte < 256; ++byte) {
             uint64_t const low = value(uint64_t{byte});
             auto const got = packet::decode(to_le({byte, 0}));
@@ -75,10 +75,10 @@ TEST_CASE("a packet of one byte is plain where it is all of a packet of that kin
             for (unsigned i = 0; i < packet::kinds; ++i) {
                 auto const which = static_cast<kind>(i);
                 bool const expected = is_one && got.packet.kind() == which;
-                if (is_plain_byte<packet::all>(which, low, 0) != expected) { return false; }
+                if ((wrong_byte<packet::all>(which, low, 0) == 0) != expected) { return false; }
             }
-            if (is_one && (is_plain_byte<packet::all>(got.packet.kind(), low | 0x100, 0) ||
-                           is_plain_byte<packet::all>(got.packet.kind(), low, 1))) {
+            if (is_one && (wrong_byte<packet::all>(got.packet.kind(), low | 0x100, 0) == 0 ||
+                           wrong_byte<packet::all>(got.packet.kind(), low, 1) == 0)) {
                 return false;
             }
         }

@@ -61,7 +61,7 @@ public:
     write(access::msr_state& now, Memory& memory, byte_view bytes) noexcept -> written {
         size_t const count = bytes.size();
         written done;
-        if (count - 1 < few_bytes && count < run_.room && run_.in_place != nullptr) {
+        if (count - 1 < few_bytes && count < run_.room && run_.end_in_place != nullptr) {
             done.count_stored(store_address(), count);
             put_in_place(bytes);
             return done;
@@ -138,17 +138,19 @@ private:
             if (kind.last - address < left) { left = kind.last - address + 1; }
             drops_ = kind.restricted;
         }
-        run_.in_place = nullptr;
+        run_.end_in_place = nullptr;
         if constexpr (mapped_memory_port<Memory>) {
             if (!drops_) {
                 byte_window const here = memory.window(address);
-                run_.in_place = here.first;
-                if (run_.in_place != nullptr && here.size < left) { left = here.size; }
+                if (here.first != nullptr) {
+                    if (here.size < left) { left = here.size; }
+                    run_.end_in_place = here.first + left;
+                }
             }
         }
         run_.end = address + left;
         run_.room = left;
-        fills_ = run_.in_place != nullptr && !asks_ && from + left == size_ &&
+        fills_ = run_.end_in_place != nullptr && !asks_ && from + left == size_ &&
                  (run_.region.raw & marks) == 0;
     }
 
@@ -164,7 +166,7 @@ private:
             byte_view const rest = bytes.from(done.taken);
             if (rest.size() >= run_.room && can_fill()) {
                 fill_all(now, memory, rest, done);
-            } else if (rest.size() < run_.room && run_.in_place != nullptr) {
+            } else if (rest.size() < run_.room && run_.end_in_place != nullptr) {
                 done.count_stored(store_address(), rest.size());
                 put_in_place(rest);
             } else {
@@ -186,7 +188,7 @@ private:
         uint64_t last = first;
         size_t left = bytes.size();
         run here = run_;
-        uint8_t* to = here.in_place;
+        uint8_t* to = here.in_place();
         size_t count = 0;  // of bytes to be copied there
         while (left >= here.room && is_next_apart(here)) {
             topa::entry const next{load_le64(here.next_entry)};
@@ -200,10 +202,10 @@ private:
                 return done.count_stored(first, last, bytes.size() - left);
             }
             count += room;
-            if (here.in_place != to + count) {
+            if (here.in_place() != to + count) {
                 copy_bytes(to, from, count);
                 from += count;
-                to = here.in_place;
+                to = here.in_place();
                 count = 0;
             }
         }
@@ -242,7 +244,7 @@ private:
         run const full = run_;
         topa::entry const next{load_le64(full.next_entry)};
         if (!move_on(run_, memory, next)) { return fill_last(now, memory, from, next); }
-        copy_bytes(full.in_place, from, static_cast<size_t>(full.room));
+        copy_bytes(full.in_place(), from, static_cast<size_t>(full.room));
         return {};
     }
 
@@ -252,7 +254,7 @@ private:
     constexpr auto
     fill_last(access::msr_state& now, Memory& memory, uint8_t const* from,
               topa::entry next) noexcept -> port_fault {
-        copy_bytes(run_.in_place, from, static_cast<size_t>(run_.room));
+        copy_bytes(run_.in_place(), from, static_cast<size_t>(run_.room));
         run_.room = 0;
         catch_up();
         at_ = topa::behind(at_);

@@ -31,7 +31,7 @@ public:
     constexpr void stop(access::msr_state& now) noexcept {
         sync(now);
         phase_ = phase::off;
-        run_.in_place = nullptr;
+        run_.end_in_place = nullptr;
         fills_ = false;
     }
 
@@ -50,12 +50,17 @@ protected:
 
     /// A stretch of a region in which nothing has to be decided.
     struct run {
-        uint64_t room = 0;            ///< what is left of it: 0 when there is none
-        uint8_t* in_place = nullptr;  ///< where its next byte goes; null: through the port, to a
-                                      ///< fabric, or nowhere
-        uint64_t end = 0;             ///< the address behind it
+        uint64_t room = 0;                ///< what is left of it: 0 when there is none
+        uint8_t* end_in_place = nullptr;  ///< where it ends in this program's memory; null: it goes
+                                          ///< through the port, to a fabric, or nowhere
+        uint64_t end = 0;                 ///< the address behind it
         topa::entry region{};
         uint8_t const* next_entry = nullptr;  ///< the first of the entries ahead
+
+        /// Where its next byte goes.
+        [[nodiscard]] constexpr auto in_place() const noexcept -> uint8_t* {
+            return end_in_place - static_cast<size_t>(room);
+        }
     };
 
     // The entries ahead are those behind the current one that can be read without further
@@ -96,7 +101,7 @@ protected:
     /// the entries after it are not among bytes that are yet to be copied.
     [[nodiscard]] auto is_next_apart(run const& now) const noexcept -> bool {
         uint64_t const distance = reinterpret_cast<uintptr_t>(now.next_entry) -
-                                  reinterpret_cast<uintptr_t>(now.in_place) + sizeof(topa::entry);
+                                  reinterpret_cast<uintptr_t>(now.in_place()) + sizeof(topa::entry);
         return now.next_entry != end_ahead_ && distance >= now.room + sizeof(topa::entry);
     }
 
@@ -131,7 +136,7 @@ protected:
             uint64_t const base = next.get<entry::Base>();
             byte_window const here = memory.window(base);
             if (here.size < size_) { return false; }
-            from = {size_, here.first, base + size_, next, from.next_entry + sizeof(entry)};
+            from = {size_, here.first + size_, base + size_, next, from.next_entry + sizeof(entry)};
             return true;
         }
         return false;
@@ -158,9 +163,10 @@ protected:
 
     /// Stores less than there is room for.
     constexpr void put_in_place(byte_view bytes) noexcept {
-        copy_few_bytes(run_.in_place, bytes.data(), bytes.size());
-        run_.in_place += bytes.size();
+        uint8_t* const to = run_.in_place();
+        // First the room: it is neither read nor written again behind bytes that may be anywhere.
         run_.room -= bytes.size();
+        copy_few_bytes(to, bytes.data(), bytes.size());
     }
 
     /// Stores bytes of the run, or drops them.
@@ -168,8 +174,9 @@ protected:
     constexpr void put(Memory& memory, byte_view bytes, written& done) noexcept {
         uint64_t const address = store_address();
         size_t count = bytes.size();
-        if (run_.in_place != nullptr) {
-            copy_bytes(run_.in_place, bytes.data(), count);  // the whole run: less is put_in_place
+        if (run_.end_in_place != nullptr) {
+            copy_bytes(run_.in_place(), bytes.data(),
+                       count);  // the whole run: less is put_in_place
         } else if (!drops_) {
             count = memory.store(address, bytes);
             if (count < bytes.size()) { done.why_not_all = {true, address + count}; }

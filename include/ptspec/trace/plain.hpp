@@ -95,11 +95,11 @@ plain_row(uint64_t low) noexcept -> plain const& {
     return plain_packets_of<Packets>::table.rows[place];
 }
 
-/// A packet of one byte is plain.
+/// 0 where a packet of one byte is plain.
 template <class Packets>
-constexpr auto is_plain_byte(packet::kind which, uint64_t low, uint64_t high) noexcept -> bool {
+constexpr auto wrong_byte(packet::kind which, uint64_t low, uint64_t high) noexcept -> uint64_t {
     uint8_t const expected = plain_bytes_of<Packets>.kinds[low & 0xFF];
-    return (low >> 8 | high | (uint64_t{expected} ^ underlying(which))) == 0;
+    return low >> 8 | high | (uint64_t{expected} ^ underlying(which));
 }
 
 /// A CYC of more than one byte is as it should be, up to seven bytes.

@@ -36,7 +36,7 @@ public:
         bool const begins = now_.tnt.count == 0;
         if (now_.tnt.count + 1 < how_.most_branches() && !(begins && now_.cyc_is_due(how_))) {
             now_.gather(taken);
-            takes_plain_ = false;
+            takes_care_ = 1;
             return rule::none;
         }
         return together([&](packet_group<Packets>& all) { all.branch(taken); });
@@ -71,9 +71,9 @@ public:
         uint64_t const low = as_if_new(which.raw().low);
         uint64_t const high = which.raw().high;
         unsigned const length = which.length();
-        if (!takes_plain_) { return with_care(which); }
         // Most packets are PAD and TNT: they are worth a branch.
-        if (length == 1 && detail::is_plain_byte<Packets>(which.kind(), low, high)) {
+        if (length == 1 &&
+            (detail::wrong_byte<Packets>(which.kind(), low, high) | takes_care_) == 0) {
             if (!append_byte(static_cast<uint8_t>(low))) { return rule::PKT_347; }
             now_.bytes += 1;
             return rule::none;
@@ -81,10 +81,13 @@ public:
         // Which of the others comes next nobody can foresee: it decides about no branch, if it is
         // plain.
         auto const& row = detail::plain_row<Packets>(low);
-        uint64_t const wrong = (low & row.zero_low) | (high & ~uint64_t{row.free_high}) |
+        uint64_t const wrong = takes_care_ | (low & row.zero_low) |
+                               (high & ~uint64_t{row.free_high}) |
                                (detail::kind_and_length(row.which, row.length) ^
                                 detail::kind_and_length(which.kind(), length));
-        if (wrong != 0 && !detail::is_plain_cyc(which)) { return with_care(which); }
+        if (wrong != 0 && (takes_care_ != 0 || !detail::is_plain_cyc(which))) {
+            return with_care(which);
+        }
         detail::ip_update const update = detail::ip_update_of(row.form);
         uint64_t const ip = detail::updated_ip(update, low >> 8 | high << 56, now_.last_ip);
         bool const has_ip = update.kept != ~uint64_t{0};
@@ -115,7 +118,8 @@ private:
     }
     /// Something was written: sees whether a plain packet can be written now as it stands.
     constexpr auto done() noexcept -> rule {
-        takes_plain_ = is_calm() && !how_.cyc && now_.items == packet::block::none;
+        bool const takes_plain = is_calm() && !how_.cyc && now_.items == packet::block::none;
+        takes_care_ = takes_plain ? 0 : 1;
         return rule::none;
     }
     [[nodiscard, gnu::always_inline]]  // as above
@@ -155,7 +159,8 @@ private:
     Sink& to_;
     writer_options how_;
     writer_state now_{};
-    bool takes_plain_ = false;  // a plain packet is written as it stands
+    // Not 0: also plain packets need care. A word, because it is no branch of its own.
+    uint64_t takes_care_ = 1;
 };
 
 }  // namespace ptspec::trace
