@@ -1234,9 +1234,10 @@ public:
     }
     /// The same for one byte.
     [[nodiscard]] constexpr auto append_byte(uint8_t byte) noexcept -> bool {
-        if (size_ == room_) { return false; }
-        first_[size_] = byte;
-        size_ += 1;
+        size_t const place = size_;
+        if (place == room_) { return false; }
+        size_ = place + 1;  // first: the byte might be part of it, for all that is known
+        first_[place] = byte;
         return true;
     }
     /// The same for the first `count` of sixteen bytes. What they are followed by is not kept: all
@@ -12863,7 +12864,7 @@ protected:
 
         /// Where its next byte goes.
         [[nodiscard]] constexpr auto in_place() const noexcept -> uint8_t* {
-            return end_in_place - room;
+            return end_in_place - static_cast<size_t>(room);
         }
     };
 
