@@ -124,6 +124,7 @@
 #include <ptspec/engine/output_options.hpp>
 #include <ptspec/engine/written.hpp>
 #include <ptspec/engine/output_state.hpp>
+#include <ptspec/engine/output_regions.hpp>
 #include <ptspec/engine/output.hpp>
 #include <ptspec/engine/output_sink.hpp>
 #include <ptspec/engine/explain.hpp>

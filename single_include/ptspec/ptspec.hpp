@@ -12910,42 +12910,6 @@ protected:
         return now.next_entry != end_ahead_ && distance >= now.room + sizeof(topa::entry);
     }
 
-    /// Finds out how many entries behind the current one can be read without further questions:
-    /// they stand in this program's memory, in the same table, below 2^MAXPHYADDR. Where memory is
-    /// restricted nothing is filled.
-    template <memory_port Memory>
-    constexpr void look_ahead(Memory& memory) noexcept {
-        if constexpr (mapped_memory_port<Memory>) {
-            uint64_t const here = topa::table_pointer(at_);
-            byte_window const table = memory.window(here);
-            uint64_t bytes = table.size;
-            auto const until = [&](uint64_t last) {
-                if (last - here < bytes) { bytes = last - here + 1; }
-            };
-            until(topa::table_pointer({at_.table, topa::last_index, 0}) | 7);
-            until(low_bits(of_.width.bits));
-            if (bytes < sizeof(topa::entry)) { return; }
-            see_ahead(table.first + sizeof(topa::entry), bytes / sizeof(topa::entry) - 1);
-        }
-    }
-    /// Moves a run that will be full on to the region of the next entry. False, and no change, where
-    /// there is more to do about that entry: where it differs from the current one, which is right
-    /// and has no marks, in more than the address of its region.
-    template <memory_port Memory>
-    [[gnu::always_inline]]  // so that a filled region costs no call
-    constexpr auto
-    move_on(run& from, Memory& memory, topa::entry next) const noexcept -> bool {
-        using topa::entry;
-        if constexpr (mapped_memory_port<Memory>) {
-            if (((next.raw ^ from.region.raw) & same_) != 0) { return false; }
-            uint64_t const base = next.get<entry::Base>();
-            byte_window const here = memory.window(base);
-            if (here.size < size_) { return false; }
-            from = {size_, here.first + size_, base + size_, next, from.next_entry + sizeof(entry)};
-            return true;
-        }
-        return false;
-    }
     constexpr void see_ahead(uint8_t const* first, uint64_t count) noexcept {
         run_.next_entry = first;
         caught_up_ = first;
@@ -13032,83 +12996,15 @@ protected:
 
 }  // namespace ptspec::engine
 
-// ---- ptspec/engine/output.hpp ----
+// ---- ptspec/engine/output_regions.hpp ----
 
-/// Where every byte of trace goes, and what stops it from going there.
 namespace ptspec::engine {
 
-/// The output of a logical processor: single range, ToPA or fabric. A value; whoever has one also
-/// has the MSRs, which it changes as the processor does, and the memory port through which it
-/// stores.
+/// How output comes to the regions that bytes go to. The base of `output`, which brings the bytes.
 ///
-/// The position is settled at once, as if nothing were buffered: with the byte that fills a region,
-/// the next entry has been read, and status and interrupts are there. The two output MSRs are
-/// brought up to date by `sync`, by `stop` and by what ends output.
-///
-/// The port for memory may also be a `fabric_port`, to which a fabric's bytes then go, and a
-/// `pmi_port`, in which every interrupt is then raised as it comes.
-///
-/// A failing port loses and repeats nothing. `write` says how many bytes it took; the next `write`,
-/// with the others, or `resume`, does again what failed.
-///
-/// Shape:  n bytes written at once do what they do one by one.
-/// Errors: an operational error sets STATUS.Error, and `why` tells its rule: OUT-022..024,
-///         OUT-060..068, OUT-071, OUT-091, OUT-111. ToPA STOP sets STATUS.Stopped: OUT-080.
-/// Source: SDM vol. 3, "Trace Output"; OUT-001, OUT-002, OUT-005..008, OUT-020..030, OUT-050..058,
-///         OUT-060..071, OUT-080..088, OUT-091, OUT-100..104, OUT-110..117, OUT-120, OUT-121,
-///         OUT-131, OUT-133, OUT-151..153, PRG-080..090, PRG-095, PRG-096, PRG-180.
-class output : public output_state {
-public:
-    /// TraceEn has risen, by whatever set it in `now`. Without TriggerEn nothing is checked, and
-    /// every byte is lost.
-    template <memory_port Memory>
-    constexpr auto start(cpu::capabilities const& of, access::msr_state& now, Memory& memory,
-                         output_options const& how = {}) noexcept -> port_fault {
-        using ctl = access::ia32_rtit_ctl;
-        *this = {};
-        how_ = how;
-        of_ = {of.max_phys_addr(), of.has_topa_of_many_entries()};
-        asks_ = !of_.many_entries || !how.restricted.is_empty();
-        keeps_pmi_ = of.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::INJECTPSBPMI>() &&
-                     now.ctl.get<ctl::InjectPsbPmiOnEnable>();
-        if (!now.status.get<access::ia32_rtit_status::TriggerEn>()) { return {}; }
-        scheme_ = now.ctl.get<ctl::FabricEn>() ? cpu::output_scheme::fabric
-                  : now.ctl.get<ctl::ToPA>()   ? cpu::output_scheme::topa
-                                               : cpu::output_scheme::single_range;
-        at_ = topa::position_in(now.output_base, now.output_mask_ptrs);
-        phase_ = scheme_ == cpu::output_scheme::topa ? phase::at_entry : phase::running;
-        if (phase_ == phase::at_entry) { return settle(now, memory); }
-        if (scheme_ == cpu::output_scheme::single_range) { begin_single_range(now, memory); }
-        return {};
-    }
-
-    /// Trace goes out.
-    template <memory_port Memory>
-    [[gnu::always_inline]]  // so that it costs only what the caller looks at
-    constexpr auto
-    write(access::msr_state& now, Memory& memory, byte_view bytes) noexcept -> written {
-        size_t const count = bytes.size();
-        written done;
-        if (count - 1 < few_bytes && count < run_.room && run_.end_in_place != nullptr) {
-            done.count_stored(store_address(), count);
-            put_in_place(bytes);
-            return done;
-        }
-        if (count != run_.room || !can_fill()) { return write_on(now, memory, bytes); }
-        done.count_stored(store_address(), count);
-        done.why_not_all = fill(now, memory, bytes.data());
-        return done;
-    }
-
-    /// Does again what a port did not let happen. Nothing where nothing failed.
-    template <memory_port Memory>
-    constexpr auto resume(access::msr_state& now, Memory& memory) noexcept -> port_fault {
-        return phase_ == phase::at_entry ? settle(now, memory) : port_fault{};
-    }
-
-private:
-    // --------------------------------------------------------------------------- beginnings, ends
-
+/// Source: OUT-020..024, OUT-050..058, OUT-060..071, OUT-091, OUT-100..104, OUT-110, OUT-111.
+class output_regions : public output_state {
+protected:
     template <memory_port Memory>
     constexpr void begin_single_range(access::msr_state& now, Memory& memory) noexcept {
         rule const broken = single_range::broken_rule(now.output_base, now.output_mask_ptrs);
@@ -13182,8 +13078,124 @@ private:
                  (run_.region.raw & marks) == 0;
     }
 
-    // --------------------------------------------------------------------------- bytes
+    /// Finds out how many entries behind the current one can be read without further questions:
+    /// they stand in this program's memory, in the same table, below 2^MAXPHYADDR. Where memory is
+    /// restricted nothing is filled.
+    template <memory_port Memory>
+    constexpr void look_ahead(Memory& memory) noexcept {
+        if constexpr (mapped_memory_port<Memory>) {
+            uint64_t const here = topa::table_pointer(at_);
+            byte_window const table = memory.window(here);
+            uint64_t bytes = table.size;
+            auto const until = [&](uint64_t last) {
+                if (last - here < bytes) { bytes = last - here + 1; }
+            };
+            until(topa::table_pointer({at_.table, topa::last_index, 0}) | 7);
+            until(low_bits(of_.width.bits));
+            if (bytes < sizeof(topa::entry)) { return; }
+            see_ahead(table.first + sizeof(topa::entry), bytes / sizeof(topa::entry) - 1);
+        }
+    }
+    /// Moves a run that will be full on to the region of the next entry. False, and no change, where
+    /// there is more to do about that entry: where it differs from the current one, which is right
+    /// and has no marks, in more than the address of its region.
+    template <memory_port Memory>
+    [[gnu::always_inline]]  // so that a filled region costs no call
+    constexpr auto
+    move_on(run& from, Memory& memory, topa::entry next) const noexcept -> bool {
+        using topa::entry;
+        if constexpr (mapped_memory_port<Memory>) {
+            if (((next.raw ^ from.region.raw) & same_) != 0) { return false; }
+            uint64_t const base = next.get<entry::Base>();
+            byte_window const here = memory.window(base);
+            if (here.size < size_) { return false; }
+            from = {size_, here.first + size_, base + size_, next, from.next_entry + sizeof(entry)};
+            return true;
+        }
+        return false;
+    }
+};
 
+}  // namespace ptspec::engine
+
+// ---- ptspec/engine/output.hpp ----
+
+/// Where every byte of trace goes, and what stops it from going there.
+namespace ptspec::engine {
+
+/// The output of a logical processor: single range, ToPA or fabric. A value; whoever has one also
+/// has the MSRs, which it changes as the processor does, and the memory port through which it
+/// stores.
+///
+/// The position is settled at once, as if nothing were buffered: with the byte that fills a region,
+/// the next entry has been read, and status and interrupts are there. The two output MSRs are
+/// brought up to date by `sync`, by `stop` and by what ends output.
+///
+/// The port for memory may also be a `fabric_port`, to which a fabric's bytes then go, and a
+/// `pmi_port`, in which every interrupt is then raised as it comes.
+///
+/// A failing port loses and repeats nothing. `write` says how many bytes it took; the next `write`,
+/// with the others, or `resume`, does again what failed.
+///
+/// Shape:  n bytes written at once do what they do one by one.
+/// Errors: an operational error sets STATUS.Error, and `why` tells its rule: OUT-022..024,
+///         OUT-060..068, OUT-071, OUT-091, OUT-111. ToPA STOP sets STATUS.Stopped: OUT-080.
+/// Source: SDM vol. 3, "Trace Output"; OUT-001, OUT-002, OUT-005..008, OUT-020..030, OUT-050..058,
+///         OUT-060..071, OUT-080..088, OUT-091, OUT-100..104, OUT-110..117, OUT-120, OUT-121,
+///         OUT-131, OUT-133, OUT-151..153, PRG-080..090, PRG-095, PRG-096, PRG-180.
+class output : public output_regions {
+public:
+    /// TraceEn has risen, by whatever set it in `now`. Without TriggerEn nothing is checked, and
+    /// every byte is lost.
+    template <memory_port Memory>
+    constexpr auto start(cpu::capabilities const& of, access::msr_state& now, Memory& memory,
+                         output_options const& how = {}) noexcept -> port_fault {
+        using ctl = access::ia32_rtit_ctl;
+        *this = {};
+        how_ = how;
+        of_ = {of.max_phys_addr(), of.has_topa_of_many_entries()};
+        asks_ = !of_.many_entries || !how.restricted.is_empty();
+        keeps_pmi_ = of.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::INJECTPSBPMI>() &&
+                     now.ctl.get<ctl::InjectPsbPmiOnEnable>();
+        if (!now.status.get<access::ia32_rtit_status::TriggerEn>()) { return {}; }
+        scheme_ = now.ctl.get<ctl::FabricEn>() ? cpu::output_scheme::fabric
+                  : now.ctl.get<ctl::ToPA>()   ? cpu::output_scheme::topa
+                                               : cpu::output_scheme::single_range;
+        at_ = topa::position_in(now.output_base, now.output_mask_ptrs);
+        phase_ = scheme_ == cpu::output_scheme::topa ? phase::at_entry : phase::running;
+        if (phase_ == phase::at_entry) { return settle(now, memory); }
+        if (scheme_ == cpu::output_scheme::single_range) { begin_single_range(now, memory); }
+        return {};
+    }
+
+    /// Trace goes out.
+    template <memory_port Memory>
+    [[gnu::always_inline]]  // so that it costs only what the caller looks at
+    constexpr auto
+    write(access::msr_state& now, Memory& memory, byte_view bytes) noexcept -> written {
+        size_t const count = bytes.size();
+        written done;
+        if (count - 1 < few_bytes && count < run_.room && run_.end_in_place != nullptr) {
+            done.count_stored(store_address(), count);
+            put_in_place(bytes);
+            return done;
+        }
+        if (count < run_.room || count - run_.room >= size_ || !can_fill()) {
+            return write_on(now, memory, bytes);
+        }
+        if (count != run_.room) { return fill_and_begin(now, memory, bytes); }
+        done.count_stored(store_address(), count);
+        done.why_not_all = fill(now, memory, bytes.data());
+        return done;
+    }
+
+    /// Does again what a port did not let happen. Nothing where nothing failed.
+    template <memory_port Memory>
+    constexpr auto resume(access::msr_state& now, Memory& memory) noexcept -> port_fault {
+        return phase_ == phase::at_entry ? settle(now, memory) : port_fault{};
+    }
+
+private:
     /// Goes from run to run.
     template <memory_port Memory>
     [[gnu::noinline]]  // so that it is not in the way of bytes for one run
@@ -13274,6 +13286,35 @@ private:
         if (!move_on(run_, memory, next)) { return fill_last(now, memory, from, next); }
         copy_bytes(full.in_place(), from, static_cast<size_t>(full.room));
         return {};
+    }
+
+    /// Fills the rest of the region, and begins the next with the other bytes: less than it has.
+    template <memory_port Memory>
+    [[gnu::noinline]]  // as `fill`
+    constexpr auto
+    fill_and_begin(access::msr_state& now, Memory& memory, byte_view bytes) noexcept -> written {
+        written done;
+        run const full = run_;
+        uint64_t const first = store_address();
+        topa::entry const next{load_le64(full.next_entry)};
+        auto const front = static_cast<size_t>(full.room);
+        if (!move_on(run_, memory, next)) {
+            done.count_stored(first, front);
+            done.why_not_all = fill_last(now, memory, bytes.data(), next);
+            if (!done.why_not_all) { done += write_on(now, memory, bytes.from(front)); }
+            return done;
+        }
+        uint8_t* const to = run_.in_place();
+        size_t const left = bytes.size() - front;
+        run_.room -= left;
+        done.count_stored(first, store_address() - 1, bytes.size());
+        if (to == full.in_place() + front) {
+            copy_bytes(full.in_place(), bytes.data(), bytes.size());
+        } else {
+            copy_bytes(full.in_place(), bytes.data(), front);
+            copy_bytes(to, bytes.data() + front, left);
+        }
+        return done;
     }
 
     /// Fills the rest of the region, and begins the next as one of which nothing is known yet.

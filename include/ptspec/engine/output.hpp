@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/engine/output_state.hpp>
-#include <ptspec/engine/written.hpp>
-#include <ptspec/topa/single_range.hpp>
-#include <ptspec/topa/walk.hpp>
+#include <ptspec/engine/output_regions.hpp>
 
 /// Where every byte of trace goes, and what stops it from going there.
 namespace ptspec::engine {
@@ -29,7 +26,7 @@ namespace ptspec::engine {
 /// Source: SDM vol. 3, "Trace Output"; OUT-001, OUT-002, OUT-005..008, OUT-020..030, OUT-050..058,
 ///         OUT-060..071, OUT-080..088, OUT-091, OUT-100..104, OUT-110..117, OUT-120, OUT-121,
 ///         OUT-131, OUT-133, OUT-151..153, PRG-080..090, PRG-095, PRG-096, PRG-180.
-class output : public output_state {
+class output : public output_regions {
 public:
     /// TraceEn has risen, by whatever set it in `now`. Without TriggerEn nothing is checked, and
     /// every byte is lost.
@@ -66,7 +63,10 @@ public:
             put_in_place(bytes);
             return done;
         }
-        if (count != run_.room || !can_fill()) { return write_on(now, memory, bytes); }
+        if (count < run_.room || count - run_.room >= size_ || !can_fill()) {
+            return write_on(now, memory, bytes);
+        }
+        if (count != run_.room) { return fill_and_begin(now, memory, bytes); }
         done.count_stored(store_address(), count);
         done.why_not_all = fill(now, memory, bytes.data());
         return done;
@@ -79,83 +79,6 @@ public:
     }
 
 private:
-    // --------------------------------------------------------------------------- beginnings, ends
-
-    template <memory_port Memory>
-    constexpr void begin_single_range(access::msr_state& now, Memory& memory) noexcept {
-        rule const broken = single_range::broken_rule(now.output_base, now.output_mask_ptrs);
-        if (broken != rule::none) { return fail(now, broken); }
-        base_ = now.output_base.raw;
-        size_ = single_range::mask_of(now.output_mask_ptrs) + 1;
-        begin_run(now, memory, at_.offset);
-    }
-
-    /// Comes to the entry at the position, and begins its region.
-    template <memory_port Memory>
-    constexpr auto settle(access::msr_state& now, Memory& memory) noexcept -> port_fault {
-        see_ahead(nullptr, 0);
-        auto const come = topa::enter(memory, at_, of_, how_.restricted);
-        at_ = come.where;
-        if (come.fault) { return come.fault; }
-        if (!come) {
-            fail(now, come.broken);
-            return {};
-        }
-        look_ahead(memory);
-        begin_region(now, memory, come.current);
-        return {};
-    }
-
-    template <memory_port Memory>
-    [[gnu::always_inline]]  // so that `fill` calls nothing
-    constexpr void
-    begin_region(access::msr_state& now, Memory& memory, topa::entry which) noexcept {
-        run_.region = which;
-        base_ = which.get<topa::entry::Base>();
-        size_ = topa::bytes_in(which.get<topa::entry::Size>());
-        same_ = ~(low_bits(of_.width.bits) & ~(size_ - 1));
-        bool const early = which.get<topa::entry::INT>() && !of_.many_entries;
-        uint64_t const lead = how_.pmi_lead_bytes < size_ ? how_.pmi_lead_bytes : size_ - 1;
-        pmi_at_ = early ? size_ - lead : no_offset;
-        phase_ = phase::running;
-        begin_run(now, memory, at_.offset);
-    }
-
-    /// Begins the run at an offset inside the region.
-    template <memory_port Memory>
-    [[gnu::always_inline]]  // as above
-    constexpr void
-    begin_run(access::msr_state& now, Memory& memory, uint64_t from) noexcept {
-        uint64_t const address = base_ + from;
-        uint64_t left = size_ - from;
-        if (asks_) {
-            auto const kind = how_.restricted.stretch_from(address);
-            if (kind.restricted && how_.when_restricted == restricted_access::error) {
-                at_.offset = static_cast<uint32_t>(from);
-                return fail(now, rule::OUT_111);
-            }
-            if (from < pmi_at_ && pmi_at_ < size_) { left = pmi_at_ - from; }
-            if (kind.last - address < left) { left = kind.last - address + 1; }
-            drops_ = kind.restricted;
-        }
-        run_.end_in_place = nullptr;
-        if constexpr (mapped_memory_port<Memory>) {
-            if (!drops_) {
-                byte_window const here = memory.window(address);
-                if (here.first != nullptr) {
-                    if (here.size < left) { left = here.size; }
-                    run_.end_in_place = here.first + left;
-                }
-            }
-        }
-        run_.end = address + left;
-        run_.room = left;
-        fills_ = run_.end_in_place != nullptr && !asks_ && from + left == size_ &&
-                 (run_.region.raw & marks) == 0;
-    }
-
-    // --------------------------------------------------------------------------- bytes
-
     /// Goes from run to run.
     template <memory_port Memory>
     [[gnu::noinline]]  // so that it is not in the way of bytes for one run
@@ -246,6 +169,35 @@ private:
         if (!move_on(run_, memory, next)) { return fill_last(now, memory, from, next); }
         copy_bytes(full.in_place(), from, static_cast<size_t>(full.room));
         return {};
+    }
+
+    /// Fills the rest of the region, and begins the next with the other bytes: less than it has.
+    template <memory_port Memory>
+    [[gnu::noinline]]  // as `fill`
+    constexpr auto
+    fill_and_begin(access::msr_state& now, Memory& memory, byte_view bytes) noexcept -> written {
+        written done;
+        run const full = run_;
+        uint64_t const first = store_address();
+        topa::entry const next{load_le64(full.next_entry)};
+        auto const front = static_cast<size_t>(full.room);
+        if (!move_on(run_, memory, next)) {
+            done.count_stored(first, front);
+            done.why_not_all = fill_last(now, memory, bytes.data(), next);
+            if (!done.why_not_all) { done += write_on(now, memory, bytes.from(front)); }
+            return done;
+        }
+        uint8_t* const to = run_.in_place();
+        size_t const left = bytes.size() - front;
+        run_.room -= left;
+        done.count_stored(first, store_address() - 1, bytes.size());
+        if (to == full.in_place() + front) {
+            copy_bytes(full.in_place(), bytes.data(), bytes.size());
+        } else {
+            copy_bytes(full.in_place(), bytes.data(), front);
+            copy_bytes(to, bytes.data() + front, left);
+        }
+        return done;
     }
 
     /// Fills the rest of the region, and begins the next as one of which nothing is known yet.

@@ -105,42 +105,6 @@ protected:
         return now.next_entry != end_ahead_ && distance >= now.room + sizeof(topa::entry);
     }
 
-    /// Finds out how many entries behind the current one can be read without further questions:
-    /// they stand in this program's memory, in the same table, below 2^MAXPHYADDR. Where memory is
-    /// restricted nothing is filled.
-    template <memory_port Memory>
-    constexpr void look_ahead(Memory& memory) noexcept {
-        if constexpr (mapped_memory_port<Memory>) {
-            uint64_t const here = topa::table_pointer(at_);
-            byte_window const table = memory.window(here);
-            uint64_t bytes = table.size;
-            auto const until = [&](uint64_t last) {
-                if (last - here < bytes) { bytes = last - here + 1; }
-            };
-            until(topa::table_pointer({at_.table, topa::last_index, 0}) | 7);
-            until(low_bits(of_.width.bits));
-            if (bytes < sizeof(topa::entry)) { return; }
-            see_ahead(table.first + sizeof(topa::entry), bytes / sizeof(topa::entry) - 1);
-        }
-    }
-    /// Moves a run that will be full on to the region of the next entry. False, and no change, where
-    /// there is more to do about that entry: where it differs from the current one, which is right
-    /// and has no marks, in more than the address of its region.
-    template <memory_port Memory>
-    [[gnu::always_inline]]  // so that a filled region costs no call
-    constexpr auto
-    move_on(run& from, Memory& memory, topa::entry next) const noexcept -> bool {
-        using topa::entry;
-        if constexpr (mapped_memory_port<Memory>) {
-            if (((next.raw ^ from.region.raw) & same_) != 0) { return false; }
-            uint64_t const base = next.get<entry::Base>();
-            byte_window const here = memory.window(base);
-            if (here.size < size_) { return false; }
-            from = {size_, here.first + size_, base + size_, next, from.next_entry + sizeof(entry)};
-            return true;
-        }
-        return false;
-    }
     constexpr void see_ahead(uint8_t const* first, uint64_t count) noexcept {
         run_.next_entry = first;
         caught_up_ = first;
