@@ -117,6 +117,24 @@ TEST_CASE("a region that is filled at once is followed by any entry (OUT-053,054
     }
 }
 
+TEST_CASE(
+    "a write begins as much of the next region as it has bytes, or fills it, too (OUT-052,151)") {
+    // Regions in a row, apart, and the same one again.
+    for (auto const& regions : std::initializer_list<std::initializer_list<uint64_t>>{
+             {X, Y, X}, {Y, X, Y}, {X, Y, Z}, {Y, Y, Y}}) {
+        for (uint64_t const offset : {0x0U, 0x1U, 0xFFFU}) {
+            size_t const rest = static_cast<size_t>(0x1000 - offset);
+            for (size_t const more : {0x1U, 0xFFFU, 0x1000U, 0x1001U, 0x1FFFU, 0x2000U, 0x2005U}) {
+                auto const* const entry = regions.begin();
+                course const what{.entries = {entry[0], entry[1], entry[2], A | END},
+                                  .offset = offset,
+                                  .writes = {rest + more, 7}};
+                CHECK_MESSAGE(is_the_same(what), entry[0], " ", offset, " ", more);
+            }
+        }
+    }
+}
+
 TEST_CASE("the last byte of regions that are just filled is not before the next (OUT-052)") {
     CHECK_TWICE([](auto value) {
         course const what{.entries = {X, Y, X, A | END}, .writes = {value(size_t{0x2000})}};
