@@ -7,6 +7,7 @@
 //   output                 prints the table
 //   output --gate RATIO    also fails where a median is below RATIO; a list by address is let pass,
 //                          as it leaves host_memory to search
+//   output --small         prints only how long small writes take
 //   output --writes N SIZE REGIONS   only makes N writes of SIZE bytes, for who counts instructions
 //   output --copies N SIZE REGIONS   the same by memcpy
 //
@@ -204,6 +205,14 @@ void measure_small(byte_view bytes) {
                 median(our_time), median(plain_time));
 }
 
+auto measure_all_small() -> int {
+    static auto const trace = test::numbered_bytes<8>();
+    for (size_t const bytes : {size_t{2}, size_t{8}}) {
+        measure_small(byte_view{trace}.first(bytes));
+    }
+    return 0;
+}
+
 auto compare_all(double least) -> int {
     static auto const trace = test::numbered_bytes<65536>();
     unsigned slow = 0;
@@ -216,14 +225,14 @@ auto compare_all(double least) -> int {
             }
         }
     }
-    measure_small(byte_view{trace}.first(2));
-    measure_small(byte_view{trace}.first(8));
+    measure_all_small();
     if (least > 0) { std::printf("%u medians are below %.3f\n", slow, least); }
     return slow == 0 ? 0 : 1;
 }
 
 auto usage() -> int {
-    std::fputs("usage: output [--gate RATIO | --writes N SIZE REGIONS | --copies N SIZE REGIONS]\n",
+    std::fputs("usage: output [--gate RATIO | --small | --writes N SIZE REGIONS | --copies N SIZE "
+               "REGIONS]\n",
                stderr);
     return 2;
 }
@@ -237,6 +246,7 @@ auto main(int count, char** arguments) -> int {
         double const least = std::atof(arguments[2]);
         return least > 0 ? compare_all(least) : usage();
     }
+    if (option == "--small" && count == 2) { return measure_all_small(); }
     if ((option == "--writes" || option == "--copies") && count == 5) {
         auto const number = [&](int at) { return std::strtoull(arguments[at], nullptr, 10); };
         std::vector<uint8_t> const bytes(number(3), 1);
