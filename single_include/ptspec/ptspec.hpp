@@ -13180,10 +13180,11 @@ public:
             put_in_place(bytes);
             return done;
         }
-        if (count < run_.room || count - run_.room >= size_ || !can_fill()) {
-            return write_on(now, memory, bytes);
+        if (count != run_.room || !can_fill()) {
+            return count > run_.room && count - run_.room < size_ && can_fill()
+                       ? fill_and_begin(now, memory, bytes)
+                       : write_on(now, memory, bytes);
         }
-        if (count != run_.room) { return fill_and_begin(now, memory, bytes); }
         done.count_stored(store_address(), count);
         done.why_not_all = fill(now, memory, bytes.data());
         return done;
