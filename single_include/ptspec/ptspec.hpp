@@ -13175,16 +13175,15 @@ public:
     write(access::msr_state& now, Memory& memory, byte_view bytes) noexcept -> written {
         size_t const count = bytes.size();
         written done;
-        if (count - 1 < few_bytes && count < run_.room && run_.end_in_place != nullptr) {
+        if (count < run_.room) {
+            bool const in_place = run_.end_in_place != nullptr;
+            if (count - 1 >= few_bytes || !in_place) { return write_on(now, memory, bytes); }
             done.count_stored(store_address(), count);
             put_in_place(bytes);
             return done;
         }
-        if (count != run_.room || !can_fill()) {
-            return count > run_.room && count - run_.room < size_ && can_fill()
-                       ? fill_and_begin(now, memory, bytes)
-                       : write_on(now, memory, bytes);
-        }
+        if (!can_fill() || count - run_.room >= size_) { return write_on(now, memory, bytes); }
+        if (count != run_.room) { return fill_and_begin(now, memory, bytes); }
         done.count_stored(store_address(), count);
         done.why_not_all = fill(now, memory, bytes.data());
         return done;
