@@ -43,7 +43,8 @@ struct byte_window {
 };
 
 /// Memory that the program has in its own address space, at least in part. `window` gives the bytes
-/// from an address on that stand in a row, or none, where `store` has to be asked.
+/// from an address on that stand in a row, or none, where `store` has to be asked. They stay there
+/// as long as output goes on, which looks a table up once for all that is read in it.
 template <class Port>
 concept mapped_memory_port = memory_port<Port> && requires(Port& port, uint64_t address) {
     { port.window(address) } -> same_as<byte_window>;

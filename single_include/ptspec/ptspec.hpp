@@ -1439,7 +1439,8 @@ struct byte_window {
 };
 
 /// Memory that the program has in its own address space, at least in part. `window` gives the bytes
-/// from an address on that stand in a row, or none, where `store` has to be asked.
+/// from an address on that stand in a row, or none, where `store` has to be asked. They stay there
+/// as long as output goes on, which looks a table up once for all that is read in it.
 template <class Port>
 concept mapped_memory_port = memory_port<Port> && requires(Port& port, uint64_t address) {
     { port.window(address) } -> same_as<byte_window>;
@@ -12829,7 +12830,7 @@ public:
             return;
         }
         now.output_base = topa::base_of(at_);
-        now.output_mask_ptrs = topa::mask_ptrs_of({at_.table, at_.index + filled(), offset()});
+        now.output_mask_ptrs = topa::mask_ptrs_of({at_.table, index(), offset()});
     }
 
     /// TraceEn has fallen. What was taken is in memory, and the MSRs are exact.
@@ -12872,7 +12873,8 @@ protected:
     // questions. Filling regions moves on only `run_`; `catch_up` does the rest, once for all that
     // were filled.
     run run_{};
-    uint8_t const* caught_up_ = nullptr;  ///< what `next_entry` was at the last `catch_up`
+    uint8_t const* caught_up_ = nullptr;    ///< what `next_entry` was at the last `catch_up`
+    uint8_t const* first_entry_ = nullptr;  ///< of the table, where it is one of them
     uint8_t const* end_ahead_ = nullptr;
     topa::position at_{};          ///< its offset only while there is no run
     uint64_t base_ = 0;            ///< of the region
@@ -12884,7 +12886,7 @@ protected:
     cpu::output_scheme scheme_ = cpu::output_scheme::single_range;
     phase phase_ = phase::off;
     bool asks_ = false;   ///< interrupts may come early, or memory may be restricted
-    bool fills_ = false;  ///< the run goes to the end of a region after which nothing has to happen
+    bool fills_ = false;  ///< the run is the rest of a region after which only the next one follows
     bool drops_ = false;  ///< the run lies in restricted memory
     bool keeps_pmi_ = false;
     rule why_ = rule::none;
@@ -12896,36 +12898,35 @@ protected:
         return run_.end - run_.room;
     }
 
-    /// True when the rest of the region can be filled in place, and nothing happens then but that
-    /// the next entry follows.
-    [[nodiscard]] constexpr auto can_fill() const noexcept -> bool {
-        return !__builtin_is_constant_evaluated() && fills_ && is_next_apart(run_);
-    }
-    /// There is an entry ahead, and filling the region does not change it: bytes that go over an
-    /// entry have to be there before it is read. Nor does it stand right before the region, so that
-    /// the entries after it are not among bytes that are yet to be copied.
-    [[nodiscard]] auto is_next_apart(run const& now) const noexcept -> bool {
-        uint64_t const distance = reinterpret_cast<uintptr_t>(now.next_entry) -
-                                  reinterpret_cast<uintptr_t>(now.in_place()) + sizeof(topa::entry);
-        return now.next_entry != end_ahead_ && distance >= now.room + sizeof(topa::entry);
+    /// True when bytes that go to a run do not change an entry.
+    [[nodiscard]] static auto is_apart(uint8_t const* which, uint8_t const* place,
+                                       uint64_t bytes) noexcept -> bool {
+        uint64_t const last = sizeof(topa::entry) - 1;
+        uint64_t const distance = reinterpret_cast<uintptr_t>(which) -
+                                  reinterpret_cast<uintptr_t>(place);
+        return distance + last >= bytes + last;
     }
 
-    constexpr void see_ahead(uint8_t const* first, uint64_t count) noexcept {
-        run_.next_entry = first;
-        caught_up_ = first;
-        end_ahead_ = first + count * sizeof(topa::entry);
+    constexpr void see_nothing_ahead() noexcept {
+        run_.next_entry = caught_up_ = first_entry_ = end_ahead_ = nullptr;
     }
-    /// How many regions were filled since `catch_up`.
-    [[nodiscard]] constexpr auto filled() const noexcept -> uint32_t {
-        return static_cast<uint32_t>(static_cast<size_t>(run_.next_entry - caught_up_) /
-                                     sizeof(topa::entry));
+    /// `current` is where the current entry stands, and `count` how many are ahead.
+    constexpr void see_ahead(uint8_t const* current, uint64_t count) noexcept {
+        first_entry_ = at_.index == 0 ? current : nullptr;
+        run_.next_entry = current + sizeof(topa::entry);
+        caught_up_ = run_.next_entry;
+        end_ahead_ = run_.next_entry + count * sizeof(topa::entry);
+    }
+    /// The index of the current entry.
+    [[nodiscard]] constexpr auto index() const noexcept -> uint32_t {
+        auto const entry_bytes = static_cast<long long>(sizeof(topa::entry));
+        return at_.index + static_cast<uint32_t>((run_.next_entry - caught_up_) / entry_bytes);
     }
     [[nodiscard]] constexpr auto region_base() const noexcept -> uint64_t {
-        return filled() == 0 ? base_ : run_.region.get<topa::entry::Base>();
+        return scheme_ == cpu::output_scheme::topa ? run_.region.get<topa::entry::Base>() : base_;
     }
     constexpr void catch_up() noexcept {
-        if (filled() == 0) { return; }
-        at_.index += filled();
+        at_.index = index();
         base_ = region_base();
         caught_up_ = run_.next_entry;
     }
@@ -13017,7 +13018,7 @@ protected:
     /// Comes to the entry at the position, and begins its region.
     template <memory_port Memory>
     constexpr auto settle(access::msr_state& now, Memory& memory) noexcept -> port_fault {
-        see_ahead(nullptr, 0);
+        see_nothing_ahead();
         auto const come = topa::enter(memory, at_, of_, how_.restricted);
         at_ = come.where;
         if (come.fault) { return come.fault; }
@@ -13030,10 +13031,29 @@ protected:
         return {};
     }
 
+    /// The same behind a region, where the entry may be ahead.
     template <memory_port Memory>
-    [[gnu::always_inline]]  // so that `fill` calls nothing
-    constexpr void
-    begin_region(access::msr_state& now, Memory& memory, topa::entry which) noexcept {
+    constexpr auto take_next(access::msr_state& now, Memory& memory) noexcept -> port_fault {
+        if (asks_ || run_.next_entry == end_ahead_) { return settle(now, memory); }
+        topa::entry const next{load_le64(run_.next_entry)};
+        rule const broken = topa::broken_rule(next, {at_.table, at_.index}, of_);
+        if (broken != rule::none) {
+            fail(now, broken);
+            return {};
+        }
+        if (next.get<topa::entry::END>()) {
+            at_ = topa::through(next);
+            return settle(now, memory);
+        }
+        run_.next_entry += sizeof(topa::entry);
+        caught_up_ = run_.next_entry;
+        begin_region(now, memory, next);
+        return {};
+    }
+
+    template <memory_port Memory>
+    constexpr void begin_region(access::msr_state& now, Memory& memory,
+                                topa::entry which) noexcept {
         run_.region = which;
         base_ = which.get<topa::entry::Base>();
         size_ = topa::bytes_in(which.get<topa::entry::Size>());
@@ -13047,9 +13067,7 @@ protected:
 
     /// Begins the run at an offset inside the region.
     template <memory_port Memory>
-    [[gnu::always_inline]]  // as above
-    constexpr void
-    begin_run(access::msr_state& now, Memory& memory, uint64_t from) noexcept {
+    constexpr void begin_run(access::msr_state& now, Memory& memory, uint64_t from) noexcept {
         uint64_t const address = base_ + from;
         uint64_t left = size_ - from;
         if (asks_) {
@@ -13074,8 +13092,8 @@ protected:
         }
         run_.end = address + left;
         run_.room = left;
-        fills_ = run_.end_in_place != nullptr && !asks_ && from + left == size_ &&
-                 (run_.region.raw & marks) == 0;
+        fills_ = !__builtin_is_constant_evaluated() && run_.end_in_place != nullptr && !asks_ &&
+                 from + left == size_ && (run_.region.raw & marks) == 0;
     }
 
     /// Finds out how many entries behind the current one can be read without further questions:
@@ -13093,23 +13111,48 @@ protected:
             until(topa::table_pointer({at_.table, topa::last_index, 0}) | 7);
             until(low_bits(of_.width.bits));
             if (bytes < sizeof(topa::entry)) { return; }
-            see_ahead(table.first + sizeof(topa::entry), bytes / sizeof(topa::entry) - 1);
+            see_ahead(table.first, bytes / sizeof(topa::entry) - 1);
         }
     }
-    /// Moves a run that will be full on to the region of the next entry. False, and no change, where
-    /// there is more to do about that entry: where it differs from the current one, which is right
-    /// and has no marks, in more than the address of its region.
+
+    /// The first entry of the table, where an END leads back to it and it can be read at once; else
+    /// null. The run that will be full is told by what it is made of, so that it need not be in
+    /// memory.
+    [[gnu::noinline]]  // so that it is not in the way of `move_on`
+    auto
+    first_behind(uint64_t end, uint8_t const* place, uint64_t room) const noexcept
+        -> uint8_t const* {
+        bool const leads_back = end == topa::link_to(at_.table).raw;
+        bool const is_known = first_entry_ != nullptr && is_apart(first_entry_, place, room);
+        return leads_back && is_known ? first_entry_ : nullptr;
+    }
+
+    /// Moves on from a run that will be filled to the region of the next entry, be it the first of the
+    /// same table again. False, and no change, where there is more to do about that entry: where it
+    /// differs from the current one, which is right and has no marks, in more than the address of
+    /// its region.
     template <memory_port Memory>
     [[gnu::always_inline]]  // so that a filled region costs no call
     constexpr auto
-    move_on(run& from, Memory& memory, topa::entry next) const noexcept -> bool {
+    move_on(Memory& memory, run const& full) noexcept -> bool {
         using topa::entry;
         if constexpr (mapped_memory_port<Memory>) {
-            if (((next.raw ^ from.region.raw) & same_) != 0) { return false; }
+            auto const differs = [&](entry next) {
+                return ((next.raw ^ full.region.raw) & same_) != 0;
+            };
+            uint8_t const* at = full.next_entry;
+            if (at == end_ahead_ || !is_apart(at, full.in_place(), full.room)) { return false; }
+            entry next{load_le64(at)};
+            if (differs(next)) [[unlikely]] {
+                at = first_behind(next.raw, full.in_place(), full.room);
+                if (at == nullptr) { return false; }
+                next = entry{load_le64(at)};
+                if (differs(next)) { return false; }
+            }
             uint64_t const base = next.get<entry::Base>();
             byte_window const here = memory.window(base);
             if (here.size < size_) { return false; }
-            from = {size_, here.first + size_, base + size_, next, from.next_entry + sizeof(entry)};
+            run_ = {size_, here.first + size_, base + size_, next, at + sizeof(entry)};
             return true;
         }
         return false;
@@ -13182,11 +13225,19 @@ public:
             put_in_place(bytes);
             return done;
         }
-        if (!can_fill() || count - run_.room >= size_) { return write_on(now, memory, bytes); }
-        if (count != run_.room) { return fill_and_begin(now, memory, bytes); }
-        done.count_stored(store_address(), count);
-        done.why_not_all = fill(now, memory, bytes.data());
-        return done;
+        if (fills_ && count - run_.room < size_) {
+            run const full = run_;
+            // The next place is found first, so that a processor can copy meanwhile.
+            if (move_on(memory, full)) {
+                auto const front = static_cast<size_t>(full.room);
+                copy_bytes(full.in_place(), bytes.data(), front);
+                if (count != front) { put_in_place(bytes.from(front)); }
+                uint64_t const end = count == front ? full.end : store_address();
+                done.count_stored(full.end - front, end - 1, count);
+                return done;
+            }
+        }
+        return write_on(now, memory, bytes);
     }
 
     /// Does again what a port did not let happen. Nothing where nothing failed.
@@ -13204,54 +13255,38 @@ private:
         written done;
         while (done.taken < bytes.size() && !done.why_not_all) {
             byte_view const rest = bytes.from(done.taken);
-            if (rest.size() >= run_.room && can_fill()) {
-                fill_all(now, memory, rest, done);
-            } else if (rest.size() < run_.room && run_.end_in_place != nullptr) {
+            if (rest.size() < run_.room && run_.end_in_place != nullptr) {
                 done.count_stored(store_address(), rest.size());
                 put_in_place(rest);
-            } else {
+            } else if (!fill(memory, rest, done)) {
                 step(now, memory, rest, done);
             }
         }
         return done;
     }
 
-    /// Fills as many regions as there are bytes for, at least one. Regions in a row in the program's
-    /// memory are one copy. The run is a local, which the bytes that are copied cannot change: so a
-    /// compiler keeps it in registers.
+    /// Fills as many regions as there are bytes for. False where it cannot fill the first.
     template <memory_port Memory>
-    [[gnu::noinline]]  // so that it has all of them
-    constexpr void
-    fill_all(access::msr_state& now, Memory& memory, byte_view bytes, written& done) noexcept {
-        uint8_t const* from = bytes.data();
+    [[gnu::noinline]]  // so that it has all registers for itself
+    constexpr auto
+    fill(Memory& memory, byte_view bytes, written& done) noexcept -> bool {
+        if (!fills_) { return false; }
         uint64_t const first = store_address();
-        uint64_t last = first;
+        uint64_t end = first;
+        uint8_t const* from = bytes.data();
         size_t left = bytes.size();
-        run here = run_;
-        uint8_t* to = here.in_place();
-        size_t count = 0;  // of bytes to be copied there
-        while (left >= here.room && is_next_apart(here)) {
-            topa::entry const next{load_le64(here.next_entry)};
-            size_t const room = static_cast<size_t>(here.room);
-            last = here.end - 1;
+        while (left >= run_.room) {
+            run const full = run_;
+            if (!move_on(memory, full)) { break; }
+            auto const room = static_cast<size_t>(full.room);
             left -= room;
-            if (!move_on(here, memory, next)) {
-                copy_bytes(to, from, count);
-                run_ = here;
-                done.why_not_all = fill_last(now, memory, from + count, next);
-                return done.count_stored(first, last, bytes.size() - left);
-            }
-            count += room;
-            if (here.in_place() != to + count) {
-                copy_bytes(to, from, count);
-                from += count;
-                to = here.in_place();
-                count = 0;
-            }
+            end = full.end;
+            copy_bytes(full.in_place(), from, room);
+            from += room;
         }
-        copy_bytes(to, from, count);
-        run_ = here;
-        done.count_stored(first, last, bytes.size() - left);
+        if (left == bytes.size()) { return false; }
+        done.count_stored(first, end - 1, bytes.size() - left);
+        return true;
     }
 
     /// Does with bytes, at least one, whatever comes first.
@@ -13275,73 +13310,6 @@ private:
         }
     }
 
-    /// Fills the rest of the region. The next place is found first, so that a processor can copy
-    /// meanwhile.
-    template <memory_port Memory>
-    [[gnu::noinline]]  // so that it is not in the way of few bytes
-    constexpr auto
-    fill(access::msr_state& now, Memory& memory, uint8_t const* from) noexcept -> port_fault {
-        run const full = run_;
-        topa::entry const next{load_le64(full.next_entry)};
-        if (!move_on(run_, memory, next)) { return fill_last(now, memory, from, next); }
-        copy_bytes(full.in_place(), from, static_cast<size_t>(full.room));
-        return {};
-    }
-
-    /// Fills the rest of the region, and begins the next with the other bytes: less than it has.
-    template <memory_port Memory>
-    [[gnu::noinline]]  // as `fill`
-    constexpr auto
-    fill_and_begin(access::msr_state& now, Memory& memory, byte_view bytes) noexcept -> written {
-        written done;
-        run const full = run_;
-        uint64_t const first = store_address();
-        topa::entry const next{load_le64(full.next_entry)};
-        auto const front = static_cast<size_t>(full.room);
-        if (!move_on(run_, memory, next)) {
-            done.count_stored(first, front);
-            done.why_not_all = fill_last(now, memory, bytes.data(), next);
-            if (!done.why_not_all) { done += write_on(now, memory, bytes.from(front)); }
-            return done;
-        }
-        uint8_t* const to = run_.in_place();
-        size_t const left = bytes.size() - front;
-        run_.room -= left;
-        done.count_stored(first, store_address() - 1, bytes.size());
-        if (to == full.in_place() + front) {
-            copy_bytes(full.in_place(), bytes.data(), bytes.size());
-        } else {
-            copy_bytes(full.in_place(), bytes.data(), front);
-            copy_bytes(to, bytes.data() + front, left);
-        }
-        return done;
-    }
-
-    /// Fills the rest of the region, and begins the next as one of which nothing is known yet.
-    template <memory_port Memory>
-    [[gnu::noinline]]  // so that it is not in the way of `fill`
-    constexpr auto
-    fill_last(access::msr_state& now, Memory& memory, uint8_t const* from,
-              topa::entry next) noexcept -> port_fault {
-        copy_bytes(run_.in_place(), from, static_cast<size_t>(run_.room));
-        run_.room = 0;
-        catch_up();
-        at_ = topa::behind(at_);
-        run_.next_entry += sizeof(topa::entry);
-        caught_up_ = run_.next_entry;
-        rule const broken = topa::broken_rule(next, {at_.table, at_.index}, of_);
-        if (broken != rule::none) {
-            fail(now, broken);
-        } else if (next.get<topa::entry::END>()) {
-            at_ = topa::through(next);
-            phase_ = phase::at_entry;
-            return settle(now, memory);
-        } else {
-            begin_region(now, memory, next);
-        }
-        return {};
-    }
-
     /// The run is at its end: decides what comes next.
     template <memory_port Memory>
     constexpr void turn(access::msr_state& now, Memory& memory, written& done) noexcept {
@@ -13363,7 +13331,7 @@ private:
         if (phase_ == phase::off) { return; }
         at_ = topa::behind(at_);
         phase_ = phase::at_entry;
-        done.why_not_all = settle(now, memory);
+        done.why_not_all = take_next(now, memory);
     }
 };
 

@@ -65,11 +65,19 @@ public:
             put_in_place(bytes);
             return done;
         }
-        if (!can_fill() || count - run_.room >= size_) { return write_on(now, memory, bytes); }
-        if (count != run_.room) { return fill_and_begin(now, memory, bytes); }
-        done.count_stored(store_address(), count);
-        done.why_not_all = fill(now, memory, bytes.data());
-        return done;
+        if (fills_ && count - run_.room < size_) {
+            run const full = run_;
+            // The next place is found first, so that a processor can copy meanwhile.
+            if (move_on(memory, full)) {
+                auto const front = static_cast<size_t>(full.room);
+                copy_bytes(full.in_place(), bytes.data(), front);
+                if (count != front) { put_in_place(bytes.from(front)); }
+                uint64_t const end = count == front ? full.end : store_address();
+                done.count_stored(full.end - front, end - 1, count);
+                return done;
+            }
+        }
+        return write_on(now, memory, bytes);
     }
 
     /// Does again what a port did not let happen. Nothing where nothing failed.
@@ -87,54 +95,38 @@ private:
         written done;
         while (done.taken < bytes.size() && !done.why_not_all) {
             byte_view const rest = bytes.from(done.taken);
-            if (rest.size() >= run_.room && can_fill()) {
-                fill_all(now, memory, rest, done);
-            } else if (rest.size() < run_.room && run_.end_in_place != nullptr) {
+            if (rest.size() < run_.room && run_.end_in_place != nullptr) {
                 done.count_stored(store_address(), rest.size());
                 put_in_place(rest);
-            } else {
+            } else if (!fill(memory, rest, done)) {
                 step(now, memory, rest, done);
             }
         }
         return done;
     }
 
-    /// Fills as many regions as there are bytes for, at least one. Regions in a row in the program's
-    /// memory are one copy. The run is a local, which the bytes that are copied cannot change: so a
-    /// compiler keeps it in registers.
+    /// Fills as many regions as there are bytes for. False where it cannot fill the first.
     template <memory_port Memory>
-    [[gnu::noinline]]  // so that it has all of them
-    constexpr void
-    fill_all(access::msr_state& now, Memory& memory, byte_view bytes, written& done) noexcept {
-        uint8_t const* from = bytes.data();
+    [[gnu::noinline]]  // so that it has all registers for itself
+    constexpr auto
+    fill(Memory& memory, byte_view bytes, written& done) noexcept -> bool {
+        if (!fills_) { return false; }
         uint64_t const first = store_address();
-        uint64_t last = first;
+        uint64_t end = first;
+        uint8_t const* from = bytes.data();
         size_t left = bytes.size();
-        run here = run_;
-        uint8_t* to = here.in_place();
-        size_t count = 0;  // of bytes to be copied there
-        while (left >= here.room && is_next_apart(here)) {
-            topa::entry const next{load_le64(here.next_entry)};
-            size_t const room = static_cast<size_t>(here.room);
-            last = here.end - 1;
+        while (left >= run_.room) {
+            run const full = run_;
+            if (!move_on(memory, full)) { break; }
+            auto const room = static_cast<size_t>(full.room);
             left -= room;
-            if (!move_on(here, memory, next)) {
-                copy_bytes(to, from, count);
-                run_ = here;
-                done.why_not_all = fill_last(now, memory, from + count, next);
-                return done.count_stored(first, last, bytes.size() - left);
-            }
-            count += room;
-            if (here.in_place() != to + count) {
-                copy_bytes(to, from, count);
-                from += count;
-                to = here.in_place();
-                count = 0;
-            }
+            end = full.end;
+            copy_bytes(full.in_place(), from, room);
+            from += room;
         }
-        copy_bytes(to, from, count);
-        run_ = here;
-        done.count_stored(first, last, bytes.size() - left);
+        if (left == bytes.size()) { return false; }
+        done.count_stored(first, end - 1, bytes.size() - left);
+        return true;
     }
 
     /// Does with bytes, at least one, whatever comes first.
@@ -158,73 +150,6 @@ private:
         }
     }
 
-    /// Fills the rest of the region. The next place is found first, so that a processor can copy
-    /// meanwhile.
-    template <memory_port Memory>
-    [[gnu::noinline]]  // so that it is not in the way of few bytes
-    constexpr auto
-    fill(access::msr_state& now, Memory& memory, uint8_t const* from) noexcept -> port_fault {
-        run const full = run_;
-        topa::entry const next{load_le64(full.next_entry)};
-        if (!move_on(run_, memory, next)) { return fill_last(now, memory, from, next); }
-        copy_bytes(full.in_place(), from, static_cast<size_t>(full.room));
-        return {};
-    }
-
-    /// Fills the rest of the region, and begins the next with the other bytes: less than it has.
-    template <memory_port Memory>
-    [[gnu::noinline]]  // as `fill`
-    constexpr auto
-    fill_and_begin(access::msr_state& now, Memory& memory, byte_view bytes) noexcept -> written {
-        written done;
-        run const full = run_;
-        uint64_t const first = store_address();
-        topa::entry const next{load_le64(full.next_entry)};
-        auto const front = static_cast<size_t>(full.room);
-        if (!move_on(run_, memory, next)) {
-            done.count_stored(first, front);
-            done.why_not_all = fill_last(now, memory, bytes.data(), next);
-            if (!done.why_not_all) { done += write_on(now, memory, bytes.from(front)); }
-            return done;
-        }
-        uint8_t* const to = run_.in_place();
-        size_t const left = bytes.size() - front;
-        run_.room -= left;
-        done.count_stored(first, store_address() - 1, bytes.size());
-        if (to == full.in_place() + front) {
-            copy_bytes(full.in_place(), bytes.data(), bytes.size());
-        } else {
-            copy_bytes(full.in_place(), bytes.data(), front);
-            copy_bytes(to, bytes.data() + front, left);
-        }
-        return done;
-    }
-
-    /// Fills the rest of the region, and begins the next as one of which nothing is known yet.
-    template <memory_port Memory>
-    [[gnu::noinline]]  // so that it is not in the way of `fill`
-    constexpr auto
-    fill_last(access::msr_state& now, Memory& memory, uint8_t const* from,
-              topa::entry next) noexcept -> port_fault {
-        copy_bytes(run_.in_place(), from, static_cast<size_t>(run_.room));
-        run_.room = 0;
-        catch_up();
-        at_ = topa::behind(at_);
-        run_.next_entry += sizeof(topa::entry);
-        caught_up_ = run_.next_entry;
-        rule const broken = topa::broken_rule(next, {at_.table, at_.index}, of_);
-        if (broken != rule::none) {
-            fail(now, broken);
-        } else if (next.get<topa::entry::END>()) {
-            at_ = topa::through(next);
-            phase_ = phase::at_entry;
-            return settle(now, memory);
-        } else {
-            begin_region(now, memory, next);
-        }
-        return {};
-    }
-
     /// The run is at its end: decides what comes next.
     template <memory_port Memory>
     constexpr void turn(access::msr_state& now, Memory& memory, written& done) noexcept {
@@ -246,7 +171,7 @@ private:
         if (phase_ == phase::off) { return; }
         at_ = topa::behind(at_);
         phase_ = phase::at_entry;
-        done.why_not_all = settle(now, memory);
+        done.why_not_all = take_next(now, memory);
     }
 };
 

@@ -24,7 +24,7 @@ public:
             return;
         }
         now.output_base = topa::base_of(at_);
-        now.output_mask_ptrs = topa::mask_ptrs_of({at_.table, at_.index + filled(), offset()});
+        now.output_mask_ptrs = topa::mask_ptrs_of({at_.table, index(), offset()});
     }
 
     /// TraceEn has fallen. What was taken is in memory, and the MSRs are exact.
@@ -67,7 +67,8 @@ protected:
     // questions. Filling regions moves on only `run_`; `catch_up` does the rest, once for all that
     // were filled.
     run run_{};
-    uint8_t const* caught_up_ = nullptr;  ///< what `next_entry` was at the last `catch_up`
+    uint8_t const* caught_up_ = nullptr;    ///< what `next_entry` was at the last `catch_up`
+    uint8_t const* first_entry_ = nullptr;  ///< of the table, where it is one of them
     uint8_t const* end_ahead_ = nullptr;
     topa::position at_{};          ///< its offset only while there is no run
     uint64_t base_ = 0;            ///< of the region
@@ -79,7 +80,7 @@ protected:
     cpu::output_scheme scheme_ = cpu::output_scheme::single_range;
     phase phase_ = phase::off;
     bool asks_ = false;   ///< interrupts may come early, or memory may be restricted
-    bool fills_ = false;  ///< the run goes to the end of a region after which nothing has to happen
+    bool fills_ = false;  ///< the run is the rest of a region after which only the next one follows
     bool drops_ = false;  ///< the run lies in restricted memory
     bool keeps_pmi_ = false;
     rule why_ = rule::none;
@@ -91,36 +92,35 @@ protected:
         return run_.end - run_.room;
     }
 
-    /// True when the rest of the region can be filled in place, and nothing happens then but that
-    /// the next entry follows.
-    [[nodiscard]] constexpr auto can_fill() const noexcept -> bool {
-        return !__builtin_is_constant_evaluated() && fills_ && is_next_apart(run_);
-    }
-    /// There is an entry ahead, and filling the region does not change it: bytes that go over an
-    /// entry have to be there before it is read. Nor does it stand right before the region, so that
-    /// the entries after it are not among bytes that are yet to be copied.
-    [[nodiscard]] auto is_next_apart(run const& now) const noexcept -> bool {
-        uint64_t const distance = reinterpret_cast<uintptr_t>(now.next_entry) -
-                                  reinterpret_cast<uintptr_t>(now.in_place()) + sizeof(topa::entry);
-        return now.next_entry != end_ahead_ && distance >= now.room + sizeof(topa::entry);
+    /// True when bytes that go to a run do not change an entry.
+    [[nodiscard]] static auto is_apart(uint8_t const* which, uint8_t const* place,
+                                       uint64_t bytes) noexcept -> bool {
+        uint64_t const last = sizeof(topa::entry) - 1;
+        uint64_t const distance = reinterpret_cast<uintptr_t>(which) -
+                                  reinterpret_cast<uintptr_t>(place);
+        return distance + last >= bytes + last;
     }
 
-    constexpr void see_ahead(uint8_t const* first, uint64_t count) noexcept {
-        run_.next_entry = first;
-        caught_up_ = first;
-        end_ahead_ = first + count * sizeof(topa::entry);
+    constexpr void see_nothing_ahead() noexcept {
+        run_.next_entry = caught_up_ = first_entry_ = end_ahead_ = nullptr;
     }
-    /// How many regions were filled since `catch_up`.
-    [[nodiscard]] constexpr auto filled() const noexcept -> uint32_t {
-        return static_cast<uint32_t>(static_cast<size_t>(run_.next_entry - caught_up_) /
-                                     sizeof(topa::entry));
+    /// `current` is where the current entry stands, and `count` how many are ahead.
+    constexpr void see_ahead(uint8_t const* current, uint64_t count) noexcept {
+        first_entry_ = at_.index == 0 ? current : nullptr;
+        run_.next_entry = current + sizeof(topa::entry);
+        caught_up_ = run_.next_entry;
+        end_ahead_ = run_.next_entry + count * sizeof(topa::entry);
+    }
+    /// The index of the current entry.
+    [[nodiscard]] constexpr auto index() const noexcept -> uint32_t {
+        auto const entry_bytes = static_cast<long long>(sizeof(topa::entry));
+        return at_.index + static_cast<uint32_t>((run_.next_entry - caught_up_) / entry_bytes);
     }
     [[nodiscard]] constexpr auto region_base() const noexcept -> uint64_t {
-        return filled() == 0 ? base_ : run_.region.get<topa::entry::Base>();
+        return scheme_ == cpu::output_scheme::topa ? run_.region.get<topa::entry::Base>() : base_;
     }
     constexpr void catch_up() noexcept {
-        if (filled() == 0) { return; }
-        at_.index += filled();
+        at_.index = index();
         base_ = region_base();
         caught_up_ = run_.next_entry;
     }
