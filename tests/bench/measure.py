@@ -62,7 +62,7 @@ ROWS = [
 INSTRUCTIONS = [  # a packet: no more than the floor
     Row("next/real", 32, 24, 30),
     Row("for_each/real", 22, 16, 22),
-    Row("scan/real", 6, 3, 10.5),
+    Row("scan/real", 6, 3, 8.3),
     Row("write/real", 80, 40, 45),
 ]
 SOURCES = ["read", "write", "output"]

@@ -104,6 +104,14 @@ constexpr auto on_both(auto body) -> bool {
     return body(stored) && body(in_place) && cut.holds(stored.bytes);
 }
 
+/// The same where the memory that is written in place is in one piece.
+constexpr auto on_whole(auto body) -> bool {
+    ram stored{A, {}};
+    cut_ram<1> whole{{0}};
+    host_memory in_place{whole.pieces};
+    return body(stored) && body(in_place) && whole.holds(stored.bytes);
+}
+
 template <memory_port Memory>
 constexpr auto tracer_on(Memory& memory, cpu::capabilities const& of = cpu::preset::P_SKL)
     -> tracer<Memory> {

@@ -137,8 +137,8 @@ TEST_CASE("lanes begin at PSBs, about as far from each other, and need room and 
         size_t const wanted = 700 + i * ((in.size() - 700) / 9);
         CHECK(many.of[i] == (wanted + 999) / 1000 * 1000);
     }
-    CHECK(find_lanes(in, in.size() - 9 * 4096 + 1).of[lane_count] == nowhere);
-    CHECK(find_lanes(in, in.size() - 9 * 4096 - 1000).of[lane_count] != nowhere);
+    CHECK(find_lanes(in, in.size() - 9 * 2048 + 1).of[lane_count] == nowhere);
+    CHECK(find_lanes(in, in.size() - 9 * 2048 - 1000).of[lane_count] != nowhere);
 
     // Where PSBs are seldom, each lane takes another one.
     in.assign(in.size(), 0x16);
