@@ -96,8 +96,9 @@ protected:
     [[nodiscard]] static auto is_apart(uint8_t const* which, uint8_t const* place,
                                        uint64_t bytes) noexcept -> bool {
         uint64_t const last = sizeof(topa::entry) - 1;
-        uint64_t const distance = reinterpret_cast<uintptr_t>(which) -
-                                  reinterpret_cast<uintptr_t>(place);
+        // In 64 bits from the start, also where an address has fewer.
+        uint64_t const distance = uint64_t{reinterpret_cast<uintptr_t>(which)} -
+                                  uint64_t{reinterpret_cast<uintptr_t>(place)};
         return distance + last >= bytes + last;
     }
 
