@@ -216,39 +216,25 @@ TEST_CASE("bytes that go over the next entry are there when it is read (OUT-070)
     }
 }
 
-TEST_CASE("bytes for two regions in a row go over the entry behind them, too (OUT-070)") {
-    // The table goes on in B, which its entry before that fills; X lies behind B. The entry behind X
-    // is the first in B, and turns from Y into Z.
-    CHECK_TWICE([](auto value) {
-        auto const body = [&](auto& memory) {
-            set_table(memory, A + 8 * 510, B, X, Y, A | END);
+TEST_CASE("bytes for regions in a row go over an entry behind them, too (OUT-070)") {
+    // The table goes on in B, which the entry `index` fills; the regions behind it lie behind B. The
+    // first entry in B is read behind all of them, and turns into Z.
+    auto const body = [](auto value, uint64_t index, auto... regions) {
+        return on_whole([&](auto& memory) {
+            set_table(memory, A + 8 * index, B, regions..., X, A | END);
             auto one = tracer_on(memory);
-            one.place(A, pointers(value(uint64_t{510}), 0));
-            (void)one.enable_topa();
-            uint8_t bytes[0x2001] = {};
-            store_le64(bytes, Z);
-            auto const done = one.write(byte_view{bytes});
-            return one.is_running() && one.stands_at(A, pointers(512, 1)) && done.last == Z;
-        };
-        return on_whole(body);
-    });
-}
-
-TEST_CASE("bytes for three regions in a row go over the entry behind them, too (OUT-070)") {
-    // As above, with the entry behind Y, which is not next to where the regions begin.
-    CHECK_TWICE([](auto value) {
-        auto const body = [&](auto& memory) {
-            set_table(memory, A + 8 * 509, B, X, Y, X, A | END);
-            auto one = tracer_on(memory);
-            one.place(A, pointers(value(uint64_t{509}), 0));
+            one.place(A, pointers(value(index), 0));
             (void)one.enable_topa();
             uint8_t bytes[0x3001] = {};
             store_le64(bytes, Z);
-            auto const done = one.write(byte_view{bytes});
+            auto const count = static_cast<size_t>((512 - index) * 0x1000 + 1);
+            auto const done = one.write(byte_view{bytes}.first(count));
             return one.is_running() && one.stands_at(A, pointers(512, 1)) && done.last == Z;
-        };
-        return on_whole(body);
-    });
+        });
+    };
+    CHECK_TWICE([body](auto value) { return body(value, 510, X); });
+    // The entry before the one in B does not stand right before the first of the regions.
+    CHECK_TWICE([body](auto value) { return body(value, 509, X, Y); });
 }
 
 TEST_CASE("behind an END to the same table its first entry is read as it is then (OUT-053,054)") {
