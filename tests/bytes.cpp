@@ -197,6 +197,21 @@ TEST_CASE("a byte_buffer is filled from the front, whole or not at all") {
     });
 }
 
+TEST_CASE(
+    "who wrote behind a byte_buffer's last byte says how many, at most what there is room for") {
+    CHECK_TWICE([](auto value) {
+        uint8_t room[4] = {};
+        byte_buffer buffer{room, value(size_t{3})};
+        bool const begins = buffer.end() == room && buffer.append_byte(7);
+        *buffer.end() = 8;
+        buffer.grow(value(size_t{1}));
+        bool const grown = buffer.size() == 2 && buffer.written()[1] == 8 && buffer.room() == 1 &&
+                           buffer.end() == room + 2;
+        buffer.grow(value(~size_t{0}));
+        return begins && grown && buffer.size() == 3 && buffer.room() == 0 && room[3] == 0;
+    });
+}
+
 TEST_CASE("a byte_buffer of part of an array leaves the rest alone") {
     CHECK_TWICE([](auto value) {
         uint8_t room[4] = {};

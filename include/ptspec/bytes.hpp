@@ -105,6 +105,10 @@ public:
     [[nodiscard]] constexpr auto size() const noexcept -> size_t { return size_; }
     /// How many more bytes there is room for.
     [[nodiscard]] constexpr auto room() const noexcept -> size_t { return room_ - size_; }
+    /// Where the next byte goes, for who writes many and then says with `grow` how many they were.
+    [[nodiscard]] constexpr auto end() noexcept -> uint8_t* { return first_ + size_; }
+    /// Counts bytes behind the last as written: at most those that there is room for.
+    constexpr void grow(size_t count) noexcept { size_ += count < room() ? count : room(); }
 
     /// Writes all of `bytes`, or nothing where they do not fit. True when they were written.
     [[nodiscard]] constexpr auto append(byte_view bytes) noexcept -> bool {

@@ -43,10 +43,7 @@ auto config_of(buffer& bytes) -> pt_config {
 auto we_write(std::vector<packet::any_packet> const& packets, buffer& bytes) -> size_t {
     byte_buffer out{bytes.data(), bytes.size()};
     trace::writer to{out};
-    for (auto const& one : packets) {
-        if (to.put(one) != rule::none) { return 0; }
-    }
-    return out.size();
+    return to.put(packets.data(), packets.size()).broken == rule::none ? out.size() : 0;
 }
 auto they_write(std::vector<pt_packet> const& packets, buffer& bytes) -> size_t {
     pt_config config = config_of(bytes);

@@ -519,6 +519,10 @@ auto fw_encode(unsigned index, wide_bits const& bits, block items, uint8_t* out)
 auto fw_append_byte(byte_buffer& out, uint8_t byte) noexcept -> bool {
     return out.append_byte(byte);
 }
+void fw_grow(byte_buffer& out, uint8_t byte) noexcept {
+    *out.end() = byte;
+    out.grow(1);
+}
 auto fw_append_number(byte_buffer& out, wide_bits const& bytes, size_t count) noexcept -> bool {
     return out.append(bytes, count);
 }
@@ -897,6 +901,11 @@ auto fw_writer_ips(buffer_writer& to, uint64_t ip) noexcept -> rule {
 auto fw_writer_packets(buffer_writer& to, packet::any_packet const& any,
                        packet::mtc const& mtc) noexcept -> rule {
     return first_of(to.put(any), to.put(mtc));
+}
+auto fw_writer_many(buffer_writer& to, packet::any_packet const* first, size_t count,
+                    trace::put_many& done) noexcept -> rule {
+    done = to.put(first, count);
+    return done.broken;
 }
 auto fw_writer_psb_plus(buffer_writer& to, trace::psb_status const& status) noexcept -> rule {
     return to.put(status);

@@ -524,6 +524,103 @@ TEST_CASE("a sink that takes only bytes gets the same bytes as a buffer (PKT-347
     });
 }
 
+TEST_CASE(
+    "many packets are put until one breaks a rule, and are as many as is said (PKT-340,347)") {
+    struct own_sink {
+        byte_buffer to;
+        constexpr auto append(byte_view bytes) -> bool { return to.append(bytes); }
+    };
+    CHECK_TWICE([](auto value) {
+        using packet::any_packet;
+        any_packet const packets[] = {
+            packet::psb{},
+            packet::tip::of(packet::ip_bytes::sign_48, value(uint64_t{0x8000'1234'5678})),
+            packet::pad{},
+            packet::tnt_short{6},
+            packet::cyc::of(12345),
+            packet::tnt_long{},  // without a branch
+            packet::pad{},
+        };
+        constexpr uint8_t expected[] = {0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82,
+                                        0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x6D, 0x78, 0x56, 0x34,
+                                        0x12, 0x00, 0x80, 0x00, 0x06, 0xCF, 0x03, 0x06};
+        bool right = true;
+        for (size_t room : {size_t{64}, size_t{28}, size_t{27}, size_t{16}, size_t{15}}) {
+            byte_array<64> all{};
+            byte_buffer out{all.data(), value(room)};
+            writer to{out};
+            auto const got = to.put(packets, 7);
+            bool const fits = room >= sizeof expected;
+            size_t const count = fits ? 5 : room >= 25 ? 4 : room >= 16 ? 1 : 0;
+            size_t const size = fits ? 28 : room >= 25 ? 25 : room >= 16 ? 16 : 0;
+            right = right && got.broken == (fits ? rule::PKT_036 : rule::PKT_347) &&
+                    got.count == count && out.size() == size && to.state().bytes == size &&
+                    out.written() == byte_view{expected}.first(size) &&
+                    to.state().has_last_ip == (count > 1) &&
+                    to.state().last_ip == (count > 1 ? 0xFFFF'8000'1234'5678 : 0);
+            for (size_t i = room; i < 64; ++i) { right = right && all[i] == 0; }
+        }
+        byte_array<64> all{};
+        own_sink sink{byte_buffer{all.bytes}};
+        writer to{sink};
+        auto const got = to.put(packets, 7);
+        auto const none = to.put(nullptr, 0);
+        return right && got.count == 5 && got.broken == rule::PKT_036 && none.count == 0 &&
+               none.broken == rule::none && sink.to.written() == byte_view{expected};
+    });
+}
+
+TEST_CASE("many packets are put as one by one, whatever they hold (PKT-112,275,340..347)") {
+    maker_of_any maker;
+    unsigned long written = 0;
+    unsigned long refused = 0;
+    for (unsigned round = 0; round < 20000; ++round) {
+        constexpr size_t most = 12;
+        packet::any_packet packets[most];
+        size_t const count = static_cast<size_t>(maker.random() % (most + 1));
+        for (size_t i = 0; i < count; ++i) {
+            auto const which = static_cast<packet::kind>(maker.random() % packet::kinds);
+            packet::for_kind(
+                which, [&]<class Packet>() { packets[i] = maker.template make<Packet>(); },
+                packet::all{});
+        }
+        size_t const room = static_cast<size_t>(maker.random() % 160);
+        uint64_t const history = maker.random();
+        writer_options const how{.pads = history % 8 == 5, .cyc = history % 8 == 6};
+        byte_array<160> at_once{};
+        byte_array<160> singly{};
+        byte_buffer some{at_once.data(), room};
+        byte_buffer others{singly.data(), room};
+        writer to_some{some, how};
+        writer to_others{others, how};
+        for (auto* to : {&to_some, &to_others}) {
+            if (history % 16 < 8) { (void)to->put(packet::pad{}); }
+            if (history % 8 == 3) { (void)to->branch(true); }
+            to->advance(history % 5);
+        }
+        auto const got = to_some.put(packets, count);
+        size_t done = 0;
+        rule broken = rule::none;
+        while (done < count && (broken = to_others.put(packets[done])) == rule::none) { ++done; }
+        INFO("round " << round);
+        REQUIRE(got.count == done);
+        REQUIRE(got.broken == broken);
+        REQUIRE(some.written() == others.written());
+        auto const& one = to_some.state();
+        auto const& two = to_others.state();
+        REQUIRE(one.last_ip == two.last_ip);
+        REQUIRE(one.has_last_ip == two.has_last_ip);
+        REQUIRE(one.items == two.items);
+        REQUIRE(one.bytes == two.bytes);
+        REQUIRE(one.cycles == two.cycles);
+        REQUIRE(one.tnt.count == two.tnt.count);
+        written += done;
+        refused += broken != rule::none ? 1U : 0U;
+    }
+    CHECK(written > 40000);
+    CHECK(refused > 5000);
+}
+
 TEST_CASE("a packet between others finds the branch that was gathered before it (PKT-275)") {
     CHECK_TWICE([](auto value) {
         byte_array<8> room{};

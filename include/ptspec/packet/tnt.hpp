@@ -74,6 +74,8 @@ struct tnt_long : packet_word<tnt_long, 8> {
                                  .binds_to_ip = binding::yes,
                                  .cyc_eligible = answer::yes};
     static constexpr unsigned most_branches = 47;
+    /// Below this there is no stop bit, or no branch below it.
+    static constexpr uint64_t least_raw = uint64_t{2} << 16;
 
     struct Escape : fixed<7, 0, 0x02> {};
     struct Opcode : fixed<15, 8, 0xA3> {};
@@ -91,7 +93,7 @@ struct tnt_long : packet_word<tnt_long, 8> {
                                                   (which.bits & low_bits(which.count))}});
     }
     [[nodiscard]] static constexpr auto broken_payload(uint64_t raw) noexcept -> rule {
-        return raw >> 16 == 0 ? rule::PKT_036 : raw >> 16 == 1 ? rule::PKT_037 : rule::none;
+        return raw >= least_raw ? rule::none : raw >> 16 == 0 ? rule::PKT_036 : rule::PKT_037;
     }
 };
 

@@ -8,30 +8,75 @@ namespace ptspec::trace::detail {
 
 /// What the first byte of a plain packet tells, or the first two.
 struct plain {
-    uint64_t zero_low = ~uint64_t{0};  ///< bits that are 0: reserved, or behind the packet
-    uint32_t free_high = 0;            ///< bits 95:64 that may be 1
+    uint64_t fixed = ~uint64_t{0};  ///< bits that are the same in all of them
+    uint64_t value = 0;             ///< those bits: opcode; 0 where reserved, or behind the packet
+    uint32_t free_high = 0;         ///< bits 95:64 that may be 1
+    uint32_t least = 0;             ///< there is no such packet below this number
     packet::kind which = packet::kind::pad;
     uint8_t length = 0;  ///< 0: packets that begin like this are not plain
     uint8_t form = 0;    ///< as in an outline
     uint8_t part = 0;  ///< which part of the table is meant, plus `by_second` where it is not this
+    uint8_t keeps_ip = 1;  ///< whether there is a last IP stays as it was
+    uint8_t has_ip = 0;    ///< it is the last IP
+
+    /// Whether there is a last IP behind it.
+    [[nodiscard]] constexpr auto has_ip_behind(uint8_t before) const noexcept -> uint8_t {
+        return static_cast<uint8_t>((before & keeps_ip) | has_ip);
+    }
 };
 inline constexpr unsigned by_second = 8;  // bits to the byte that chooses in the part
-static_assert(sizeof(plain) == 16);       // so that a row is found by a shift
+static_assert(sizeof(plain) == 32);       // so that a row is found by a shift
 
 /// Of first bytes, of those behind the escape, and of MODE's leaves.
 struct plain_table {
     plain rows[outline_table::rows];
 };
 
-/// A packet with this outline is right whatever it holds, where its reserved bits are 0. An OVF is
-/// not plain for what it does to the writer.
+/// The bits of a packet that its layout sets.
 template <class Packet>
-constexpr auto is_plain(outline one) noexcept -> bool {
+inline constexpr wide_bits fixed_bits_of = packet::detail::bits_of_kind<wide_bits>(
+    typename Packet::layout::rows{}, row_kind::fixed);
+
+/// A packet of this length is right whatever it holds, where its fixed bits are as they have to be and
+/// it is no number below the least.
+template <class Packet>
+constexpr auto is_plain(unsigned length) noexcept -> bool {
     constexpr bool may_be_wrong = requires(typename Packet::raw_type bits) {
         Packet::broken_payload(bits);
-    };
-    return one.length != 0 && Packet::most_bytes <= 12 && !same_as<Packet, packet::ovf> &&
-           (one.length == 1 || !may_be_wrong);
+    } && !requires { Packet::least_raw; };
+    return length != 0 && Packet::most_bytes <= 12 && (length == 1 || !may_be_wrong);
+}
+
+template <class Packet>
+constexpr void set_plain(plain& row, outline one) noexcept {
+    if (!is_plain<Packet>(one.length)) { return; }
+    wide_bits const whole = first_bytes_mask(one.length);
+    wide_bits const fixed = packet::detail::widen(Packet::reserved_mask()) | fixed_bits_of<Packet>;
+    row.fixed = ~whole.low | fixed.low;
+    row.value = packet::detail::widen(packet::detail::opcode_bits<Packet>).low;
+    row.free_high = static_cast<uint32_t>(whole.high & ~fixed.high);
+    if constexpr (requires { Packet::least_raw; }) { row.least = uint32_t{Packet::least_raw}; }
+    row.which = one.which;
+    row.length = one.length;
+    row.form = one.form;
+    row.has_ip = derived_from<Packet, packet::ip_packet<Packet>> && one.form != 0;
+    row.keeps_ip = row.has_ip == 0 && one.which != packet::kind::ovf;
+}
+
+/// The row of a packet whose opcode has three bytes.
+template <class Packet>
+constexpr void set_plain_by_third(plain_table& all) noexcept {
+    using namespace packet::detail;
+    constexpr auto opcode = static_cast<uint32_t>(widen(opcode_bits<Packet>).low);
+    if constexpr ((opcode & 0xFFFF) == second_escape && (fixed_bits_of<Packet>.low >> 16) != 0) {
+        size_t const place = row_of(look_on::behind_escape, static_cast<uint8_t>(opcode >> 8));
+        set_plain<Packet>(all.rows[place], {Packet::head_bytes, Packet::about.id});
+    }
+}
+
+template <class... Packets>
+constexpr void set_plain_by_third(plain_table& all, type_list<Packets...> /*packets*/) noexcept {
+    (set_plain_by_third<Packets>(all), ...);
 }
 
 template <class Packets>
@@ -43,19 +88,9 @@ constexpr auto plain_packets() noexcept -> plain_table {
         unsigned const where = one.next == look_on::nowhere ? 0 : by_second;
         row.part = static_cast<uint8_t>(underlying(one.next) + where);
         packet::for_kind(
-            one.which,
-            [&]<class Packet>() {
-                if (!is_plain<Packet>(one)) { return; }
-                wide_bits const whole = first_bytes_mask(one.length);
-                wide_bits const reserved = packet::detail::widen(Packet::reserved_mask());
-                row.zero_low = ~whole.low | reserved.low;
-                row.free_high = static_cast<uint32_t>(whole.high & ~reserved.high);
-                row.which = one.which;
-                row.length = one.length;
-                row.form = one.form;
-            },
-            Packets{});
+            one.which, [&]<class Packet>() { set_plain<Packet>(row, one); }, Packets{});
     }
+    set_plain_by_third(all, Packets{});
     return all;
 }
 
@@ -65,24 +100,25 @@ struct plain_packets_of {
     static constexpr plain_table table = plain_packets<Packets>();
 };
 
-/// The kinds of plain packets of one byte, by their byte; another number where there is none.
+/// Two bytes that stand side by side, as one number: compared at once.
+constexpr auto kind_and_length(packet::kind which, unsigned length) noexcept -> unsigned {
+    return underlying(which) | length << 8;
+}
+
+/// Kind and length of the plain packets of one byte, by their byte; 0 where there is none.
 struct plain_bytes {
-    uint8_t kinds[256];
+    uint16_t of[256];
 };
 template <class Packets>
 inline constexpr plain_bytes plain_bytes_of = [] {
     plain_bytes all{};
     for (unsigned i = 0; i < 256; ++i) {
         plain const& row = plain_packets_of<Packets>::table.rows[i];
-        all.kinds[i] = row.length == 1 ? underlying(row.which) : uint8_t{packet::kinds};
+        all.of[i] = static_cast<uint16_t>(row.length == 1 ? kind_and_length(row.which, row.length)
+                                                          : 0);
     }
     return all;
 }();
-
-/// Two bytes that stand side by side, as one number: compared at once.
-constexpr auto kind_and_length(packet::kind which, unsigned length) noexcept -> unsigned {
-    return underlying(which) | length << 8;
-}
 
 /// The row of packets that begin with these bits.
 template <class Packets>
@@ -95,11 +131,19 @@ plain_row(uint64_t low) noexcept -> plain const& {
     return plain_packets_of<Packets>::table.rows[place];
 }
 
-/// 0 where a packet of one byte is plain.
+/// 0 where a packet is plain and of one byte.
 template <class Packets>
-constexpr auto wrong_byte(packet::kind which, uint64_t low, uint64_t high) noexcept -> uint64_t {
-    uint8_t const expected = plain_bytes_of<Packets>.kinds[low & 0xFF];
-    return low >> 8 | high | (uint64_t{expected} ^ underlying(which));
+constexpr auto wrong_byte(unsigned kind_and_length, uint64_t low, uint64_t high) noexcept
+    -> uint64_t {
+    unsigned const expected = plain_bytes_of<Packets>.of[low & 0xFF];
+    return low >> 8 | high | (expected ^ kind_and_length);
+}
+/// 0 where a packet is plain and of this row.
+constexpr auto wrong_bits(plain const& row, unsigned kind_and_length, uint64_t low,
+                          uint64_t high) noexcept -> uint64_t {
+    unsigned const expected = detail::kind_and_length(row.which, row.length);
+    return ((low & row.fixed) ^ row.value) | (high & ~uint64_t{row.free_high}) |
+           (expected ^ kind_and_length) | uint64_t{low < row.least};
 }
 
 /// A CYC of more than one byte is as it should be, up to seven bytes.

@@ -15,6 +15,12 @@ concept packet_sink = requires(Sink& to, byte_view bytes) {
     { to.append(bytes) } -> same_as<bool>;
 };
 
+/// How many packets were put, and why not the one behind them: nothing but `none` where all were.
+struct [[nodiscard]] put_many {
+    size_t count = 0;
+    rule broken = rule::none;
+};
+
 /// Writes packets as a processor does: it gathers branches in TNTs, compresses IPs, and puts CYCs
 /// before what they time.
 ///
@@ -71,9 +77,9 @@ public:
         uint64_t const low = as_if_new(which.raw().low);
         uint64_t const high = which.raw().high;
         unsigned const length = which.length();
+        unsigned const kind_and_length = detail::kind_and_length(which.kind(), length);
         // Most packets are PAD and TNT: they are worth a branch.
-        if (length == 1 &&
-            (detail::wrong_byte<Packets>(which.kind(), low, high) | takes_care_) == 0) {
+        if ((detail::wrong_byte<Packets>(kind_and_length, low, high) | takes_care_) == 0) {
             if (!append_byte(static_cast<uint8_t>(low))) { return rule::PKT_347; }
             now_.bytes += 1;
             return rule::none;
@@ -81,21 +87,30 @@ public:
         // Which of the others comes next nobody can foresee: it decides about no branch, if it is
         // plain.
         auto const& row = detail::plain_row<Packets>(low);
-        uint64_t const wrong = takes_care_ | (low & row.zero_low) |
-                               (high & ~uint64_t{row.free_high}) |
-                               (detail::kind_and_length(row.which, row.length) ^
-                                detail::kind_and_length(which.kind(), length));
+        uint64_t const wrong = takes_care_ | detail::wrong_bits(row, kind_and_length, low, high);
         if (wrong != 0 && (takes_care_ != 0 || !detail::is_plain_cyc(which))) {
             return with_care(which);
         }
-        detail::ip_update const update = detail::ip_update_of(row.form);
-        uint64_t const ip = detail::updated_ip(update, low >> 8 | high << 56, now_.last_ip);
-        bool const has_ip = update.kept != ~uint64_t{0};
+        uint64_t const ip = detail::updated_ip(detail::ip_update_of(row.form),
+                                               low >> 8 | high << 56, now_.last_ip);
         if (!append({low, high}, length)) { return rule::PKT_347; }
-        now_.has_last_ip = (unsigned{now_.has_last_ip} | unsigned{has_ip}) != 0;
+        now_.has_last_ip = row.has_ip_behind(now_.has_last_ip) != 0;
         now_.last_ip = ip;
         now_.bytes += length;
         return rule::none;
+    }
+    /// Packets as they are, one behind the other, until one breaks a rule.
+    ///
+    /// The same as `put` of each, and a third faster.
+    [[nodiscard]] constexpr auto put(packet::any_packet const* first, size_t count) noexcept
+        -> put_many {
+        for (size_t done = 0;;) {
+            if (takes_care_ == 0) { done += put_plain(first + done, count - done); }
+            if (done == count) { return {done, rule::none}; }
+            rule const broken = put(first[done]);
+            if (broken != rule::none) { return {done, broken}; }
+            ++done;
+        }
     }
     /// A PSB+: PSB, the status in the order in which it is listed, PSBEND.
     [[nodiscard]] constexpr auto put(psb_status const& status) noexcept -> rule {
@@ -136,6 +151,53 @@ private:
             return to_.append_byte(byte);
         } else {
             return to_.append(byte_view{&byte, 1});
+        }
+    }
+    /// Puts plain packets, and returns how many they were: up to the first that is not, or for which
+    /// there might be no room.
+    [[gnu::noinline]]  // so that everything it needs is in registers
+    constexpr auto
+    put_plain(packet::any_packet const* first, size_t count) noexcept -> size_t {
+        if constexpr (requires { to_.grow(to_.room()), to_.end(); }) {
+            if (to_.room() < detail::looked_at) { return 0; }
+            uint8_t* const begin = to_.end();
+            uint8_t* const last = begin + (to_.room() - detail::looked_at);
+            uint8_t* place = begin;
+            uint64_t last_ip = now_.last_ip;
+            uint8_t has_last_ip = now_.has_last_ip;
+            size_t done = 0;
+            for (; done < count && place <= last; ++done) {
+                packet::any_packet const& which = first[done];
+                uint64_t const low = as_if_new(which.raw().low);
+                uint64_t const high = which.raw().high;
+                unsigned const kind_and_length = as_if_new(
+                    detail::kind_and_length(which.kind(), which.length()));
+                if (kind_and_length >> 8 == 1 &&
+                    detail::wrong_byte<Packets>(kind_and_length, low, high) == 0) {
+                    *place = static_cast<uint8_t>(low);
+                    place += 1;
+                    continue;
+                }
+                auto const& row = detail::plain_row<Packets>(low);
+                packet::any_packet const& again = *as_if_new(&which);
+                if (detail::wrong_bits(row, kind_and_length, low, high) != 0 &&
+                    !detail::is_plain_cyc(again)) {
+                    break;
+                }
+                last_ip = detail::updated_ip(detail::ip_update_of(row.form), low >> 8 | high << 56,
+                                             last_ip);
+                has_last_ip = row.has_ip_behind(has_last_ip);
+                store_le64(place, low);
+                store_le64(place + 8, high);
+                place += kind_and_length >> 8;
+            }
+            now_.last_ip = last_ip;
+            now_.has_last_ip = has_last_ip != 0;
+            now_.bytes += static_cast<size_t>(place - begin);
+            to_.grow(static_cast<size_t>(place - begin));
+            return done;
+        } else {
+            return 0;
         }
     }
     [[gnu::noinline]]  // so that it is not in the way of plain packets
