@@ -42,12 +42,8 @@ enum class mismatch : uint8_t {
     bad_packet,  ///< it is this packet, damaged
 };
 
-template <unsigned Msb, unsigned Lsb = Msb>
-struct bit_range {
-    static_assert(Msb >= Lsb, "a bit range is written msb, lsb");
-    static constexpr unsigned msb = Msb;
-    static constexpr unsigned lsb = Lsb;
-    static constexpr unsigned width = Msb - Lsb + 1;
+/// What a row is that says nothing else.
+struct row_facts {
     static constexpr row_kind kind = row_kind::field;
     static constexpr row_access access = row_access::plain;
     static constexpr bool is_address = false;
@@ -56,6 +52,14 @@ struct bit_range {
     static constexpr bool selects_the_payload = false;
     static constexpr mismatch otherwise = mismatch::nothing;
     static constexpr uint64_t fixed_value = 0;
+};
+
+template <unsigned Msb, unsigned Lsb = Msb>
+struct bit_range : row_facts {
+    static_assert(Msb >= Lsb, "a bit range is written msb, lsb");
+    static constexpr unsigned msb = Msb;
+    static constexpr unsigned lsb = Lsb;
+    static constexpr unsigned width = Msb - Lsb + 1;
 };
 
 template <unsigned Msb, unsigned Lsb = Msb>
@@ -125,33 +129,17 @@ struct constant_number {};
 template <uint64_t Value>
 inline constexpr constant_number<Value> constant{};
 
-/// A field that holds a number.
-template <unsigned Msb, unsigned Lsb = Msb>
-struct field : bit_range<Msb, Lsb> {
-    static_assert(Msb < Lsb + 64);
+namespace detail {
+
+/// What fields have that does not depend on where they are: instantiated by none of them.
+struct number_value {
     using value_type = uint64_t;
     value_type value;
 
-    static constexpr auto fits(uint64_t number) noexcept -> bool {
-        return number <= low_bits(Msb - Lsb + 1);
-    }
     static constexpr auto from_number(uint64_t number) noexcept -> value_type { return number; }
     constexpr auto number() const noexcept -> uint64_t { return value; }
-
-    consteval field(integral auto literal) : value{static_cast<value_type>(literal)} {
-        if (detail::is_negative(literal) || !fits(value)) {
-            build_error::value_does_not_fit_in_the_field();
-        }
-    }
-    constexpr field(wrapped number) noexcept : value{number.value & low_bits(Msb - Lsb + 1)} {}
-    template <uint64_t Number>
-        requires(fits(Number))
-    constexpr field(constant_number<Number>) noexcept : value{Number} {}
 };
-
-/// A field of one bit.
-template <unsigned Position>
-struct flag : bit_range<Position> {
+struct flag_value {
     using value_type = bool;
     value_type value;
 
@@ -160,9 +148,36 @@ struct flag : bit_range<Position> {
         return number != 0;
     }
     constexpr auto number() const noexcept -> uint64_t { return value ? 1 : 0; }
+};
 
-    constexpr flag(same_as<bool> auto on) noexcept : value{on} {}
-    constexpr flag(wrapped number) noexcept : value{(number.value & 1) != 0} {}
+}  // namespace detail
+
+/// A field that holds a number.
+template <unsigned Msb, unsigned Lsb = Msb>
+struct field : bit_range<Msb, Lsb>, detail::number_value {
+    static_assert(Msb < Lsb + 64);
+
+    static constexpr auto fits(uint64_t number) noexcept -> bool {
+        return number <= low_bits(Msb - Lsb + 1);
+    }
+
+    consteval field(integral auto literal) : number_value{static_cast<value_type>(literal)} {
+        if (detail::is_negative(literal) || !fits(value)) {
+            build_error::value_does_not_fit_in_the_field();
+        }
+    }
+    constexpr field(wrapped number) noexcept
+        : number_value{number.value & low_bits(Msb - Lsb + 1)} {}
+    template <uint64_t Number>
+        requires(fits(Number))
+    constexpr field(constant_number<Number>) noexcept : number_value{Number} {}
+};
+
+/// A field of one bit.
+template <unsigned Position>
+struct flag : bit_range<Position>, detail::flag_value {
+    constexpr flag(same_as<bool> auto on) noexcept : flag_value{on} {}
+    constexpr flag(wrapped number) noexcept : flag_value{(number.value & 1) != 0} {}
 };
 
 /// A field whose encodings have names.

@@ -12,8 +12,10 @@ namespace detail {
 
 #if defined(__GNUC__) || defined(__clang__)
 // The builtin instantiates nothing for each pair.
+template <class One, class Two>
+concept is_same = __is_same(One, Two);
 template <class Type, class... Choices>
-inline constexpr bool is_one_of = (__is_same(Type, Choices) || ...);
+concept is_one_of = (__is_same(Type, Choices) || ...);
 #else
 template <class One, class Two>
 inline constexpr bool is_same = false;
@@ -54,7 +56,7 @@ auto make() noexcept -> Type&&;
 }  // namespace detail
 
 template <class One, class Two>
-concept same_as = detail::is_one_of<One, Two>;
+concept same_as = detail::is_same<One, Two>;
 
 template <class Type, class... Choices>
 concept one_of = detail::is_one_of<Type, Choices...>;

@@ -70,44 +70,84 @@ struct bit_layout : detail::explain_tiling<detail::rows_tile<Bits, Rows...>, Bit
 
 namespace detail {
 
-template <class Row, class List>
-inline constexpr bool is_among = false;
-template <class Row, class... Rows>
-inline constexpr bool is_among<Row, type_list<Rows...>> = is_one_of<Row, Rows...>;
+/// That a type is in a list is a question about base classes: it costs a compiler as much whatever the
+/// length.
+template <class Type>
+struct member {};
+template <class List>
+struct members;
+template <class... Types>
+struct members<type_list<Types...>> : member<Types>... {};
 
-/// Bits `lsb` to `msb` where they are asked for.
-template <class Raw>
-constexpr auto bits_if(bool wanted, unsigned msb, unsigned lsb) noexcept -> Raw {
-    return wanted ? run_of_bits<Raw>(msb, lsb) : Raw{};
+template <class Type, class List>
+inline constexpr bool is_among = __is_base_of(member<Type>, members<List>);
+
+/// The bits of the rows of which a fact is as wanted.
+template <class Raw, class Fact>
+constexpr auto bits_where(Fact const* facts, Fact wanted, unsigned const* msb, unsigned const* lsb,
+                          size_t count) noexcept -> Raw {
+    Raw all{};
+    for (size_t i = 0; i < count; ++i) {
+        if (facts[i] == wanted) { all = static_cast<Raw>(all | run_of_bits<Raw>(msb[i], lsb[i])); }
+    }
+    return all;
 }
 
-/// The reserved bits of a row: all, or of an address those at and above `max_phys_addr`.
+// Compilers are quick at lists of facts, and slow at a call for each row.
+template <class Raw, class Fact, class... Rows>
+constexpr auto bits_where(type_list<Rows...>, Fact const* facts, Fact wanted) noexcept -> Raw {
+    unsigned const msb[] = {Rows::msb...};
+    unsigned const lsb[] = {Rows::lsb...};
+    return bits_where<Raw>(facts, wanted, msb, lsb, sizeof...(Rows));
+}
+template <class Raw, class... Rows>
+constexpr auto bits_of_kind(type_list<Rows...> rows, row_kind wanted) noexcept -> Raw {
+    row_kind const kinds[] = {Rows::kind...};
+    return bits_where<Raw>(rows, kinds, wanted);
+}
+template <class Raw, class... Rows>
+constexpr auto bits_of_access(type_list<Rows...> rows, row_access wanted) noexcept -> Raw {
+    row_access const accesses[] = {Rows::access...};
+    return bits_where<Raw>(rows, accesses, wanted);
+}
+
+/// As constants, also for who asks at run time.
+template <class Raw, class Layout, row_kind Kind>
+inline constexpr Raw kind_mask = bits_of_kind<Raw>(typename Layout::rows{}, Kind);
+template <class Raw, class Layout, row_access Access>
+inline constexpr Raw access_mask = bits_of_access<Raw>(typename Layout::rows{}, Access);
+
+/// The bits at and above `max_phys_addr` of a row that is an address.
 template <class Raw>
-constexpr auto reserved_bits(row_kind kind, bool ends_at_max_phys_addr, unsigned msb, unsigned lsb,
-                             unsigned lowest_address_bit, unsigned max_phys_addr) noexcept -> Raw {
+constexpr auto bits_above(unsigned msb, unsigned lsb, unsigned lowest_address_bit,
+                          unsigned max_phys_addr) noexcept -> Raw {
     unsigned const first = max_phys_addr < lowest_address_bit
                                ? lsb
                                : max_phys_addr - lowest_address_bit + lsb;
-    return ends_at_max_phys_addr ? bits_if<Raw>(first <= msb, msb, first)
-                                 : bits_if<Raw>(kind == row_kind::reserved, msb, lsb);
+    return first <= msb ? run_of_bits<Raw>(msb, first) : Raw{};
 }
 
-// Each is one fold over the facts of all rows: nothing is instantiated for each row.
-template <class Raw, class... Rows>
-constexpr auto reserved_bits_of(type_list<Rows...>, unsigned max_phys_addr) noexcept -> Raw {
-    return static_cast<Raw>(
-        (Raw{} | ... |
-         reserved_bits<Raw>(Rows::kind, Rows::ends_at_max_phys_addr, Rows::msb, Rows::lsb,
-                            Rows::lowest_address_bit, max_phys_addr)));
+template <class... Rows>
+constexpr auto is_any_address(type_list<Rows...>) noexcept -> bool {
+    bool const ends[] = {Rows::ends_at_max_phys_addr...};
+    for (bool const one : ends) {
+        if (one) { return true; }
+    }
+    return false;
 }
+
+/// The bits of all addresses at and above `max_phys_addr`.
 template <class Raw, class... Rows>
-constexpr auto bits_of_kind(type_list<Rows...>, row_kind kind) noexcept -> Raw {
-    return static_cast<Raw>((Raw{} | ... | bits_if<Raw>(Rows::kind == kind, Rows::msb, Rows::lsb)));
-}
-template <class Raw, class... Rows>
-constexpr auto bits_of_access(type_list<Rows...>, row_access access) noexcept -> Raw {
-    return static_cast<Raw>(
-        (Raw{} | ... | bits_if<Raw>(Rows::access == access, Rows::msb, Rows::lsb)));
+constexpr auto address_bits_above(type_list<Rows...>, unsigned max_phys_addr) noexcept -> Raw {
+    if constexpr (is_any_address(type_list<Rows...>{})) {
+        return static_cast<Raw>(
+            (Raw{} | ... |
+             (Rows::ends_at_max_phys_addr
+                  ? bits_above<Raw>(Rows::msb, Rows::lsb, Rows::lowest_address_bit, max_phys_addr)
+                  : Raw{})));
+    } else {
+        return Raw{};
+    }
 }
 
 // Where two share a bit they have more bits than they cover.
@@ -168,18 +208,20 @@ struct bit_word {
 
     /// The reserved rows, and of address fields the bits at and above `max_phys_addr`.
     [[nodiscard]] static constexpr auto reserved_mask(unsigned max_phys_addr = 64) noexcept -> Raw {
-        return detail::reserved_bits_of<Raw>(typename Derived::layout::rows{}, max_phys_addr);
+        using layout = typename Derived::layout;
+        return static_cast<Raw>(
+            detail::kind_mask<Raw, layout, row_kind::reserved> |
+            detail::address_bits_above<Raw>(typename layout::rows{}, max_phys_addr));
     }
 
     /// The rows of which writes are ignored.
     [[nodiscard]] static constexpr auto write_ignored_mask() noexcept -> Raw {
-        return detail::bits_of_access<Raw>(typename Derived::layout::rows{},
-                                           row_access::write_ignored);
+        return detail::access_mask<Raw, typename Derived::layout, row_access::write_ignored>;
     }
 
     /// The rows that read as ones whatever is written.
     [[nodiscard]] static constexpr auto forced_1_mask() noexcept -> Raw {
-        return detail::bits_of_access<Raw>(typename Derived::layout::rows{}, row_access::forced_1);
+        return detail::access_mask<Raw, typename Derived::layout, row_access::forced_1>;
     }
 
     /// The reserved bits that are 1.

@@ -41,8 +41,10 @@ namespace detail {
 
 #if defined(__GNUC__) || defined(__clang__)
 // The builtin instantiates nothing for each pair.
+template <class One, class Two>
+concept is_same = __is_same(One, Two);
 template <class Type, class... Choices>
-inline constexpr bool is_one_of = (__is_same(Type, Choices) || ...);
+concept is_one_of = (__is_same(Type, Choices) || ...);
 #else
 template <class One, class Two>
 inline constexpr bool is_same = false;
@@ -83,7 +85,7 @@ auto make() noexcept -> Type&&;
 }  // namespace detail
 
 template <class One, class Two>
-concept same_as = detail::is_one_of<One, Two>;
+concept same_as = detail::is_same<One, Two>;
 
 template <class Type, class... Choices>
 concept one_of = detail::is_one_of<Type, Choices...>;
@@ -646,12 +648,8 @@ enum class mismatch : uint8_t {
     bad_packet,  ///< it is this packet, damaged
 };
 
-template <unsigned Msb, unsigned Lsb = Msb>
-struct bit_range {
-    static_assert(Msb >= Lsb, "a bit range is written msb, lsb");
-    static constexpr unsigned msb = Msb;
-    static constexpr unsigned lsb = Lsb;
-    static constexpr unsigned width = Msb - Lsb + 1;
+/// What a row is that says nothing else.
+struct row_facts {
     static constexpr row_kind kind = row_kind::field;
     static constexpr row_access access = row_access::plain;
     static constexpr bool is_address = false;
@@ -660,6 +658,14 @@ struct bit_range {
     static constexpr bool selects_the_payload = false;
     static constexpr mismatch otherwise = mismatch::nothing;
     static constexpr uint64_t fixed_value = 0;
+};
+
+template <unsigned Msb, unsigned Lsb = Msb>
+struct bit_range : row_facts {
+    static_assert(Msb >= Lsb, "a bit range is written msb, lsb");
+    static constexpr unsigned msb = Msb;
+    static constexpr unsigned lsb = Lsb;
+    static constexpr unsigned width = Msb - Lsb + 1;
 };
 
 template <unsigned Msb, unsigned Lsb = Msb>
@@ -729,33 +735,17 @@ struct constant_number {};
 template <uint64_t Value>
 inline constexpr constant_number<Value> constant{};
 
-/// A field that holds a number.
-template <unsigned Msb, unsigned Lsb = Msb>
-struct field : bit_range<Msb, Lsb> {
-    static_assert(Msb < Lsb + 64);
+namespace detail {
+
+/// What fields have that does not depend on where they are: instantiated by none of them.
+struct number_value {
     using value_type = uint64_t;
     value_type value;
 
-    static constexpr auto fits(uint64_t number) noexcept -> bool {
-        return number <= low_bits(Msb - Lsb + 1);
-    }
     static constexpr auto from_number(uint64_t number) noexcept -> value_type { return number; }
     constexpr auto number() const noexcept -> uint64_t { return value; }
-
-    consteval field(integral auto literal) : value{static_cast<value_type>(literal)} {
-        if (detail::is_negative(literal) || !fits(value)) {
-            build_error::value_does_not_fit_in_the_field();
-        }
-    }
-    constexpr field(wrapped number) noexcept : value{number.value & low_bits(Msb - Lsb + 1)} {}
-    template <uint64_t Number>
-        requires(fits(Number))
-    constexpr field(constant_number<Number>) noexcept : value{Number} {}
 };
-
-/// A field of one bit.
-template <unsigned Position>
-struct flag : bit_range<Position> {
+struct flag_value {
     using value_type = bool;
     value_type value;
 
@@ -764,9 +754,36 @@ struct flag : bit_range<Position> {
         return number != 0;
     }
     constexpr auto number() const noexcept -> uint64_t { return value ? 1 : 0; }
+};
 
-    constexpr flag(same_as<bool> auto on) noexcept : value{on} {}
-    constexpr flag(wrapped number) noexcept : value{(number.value & 1) != 0} {}
+}  // namespace detail
+
+/// A field that holds a number.
+template <unsigned Msb, unsigned Lsb = Msb>
+struct field : bit_range<Msb, Lsb>, detail::number_value {
+    static_assert(Msb < Lsb + 64);
+
+    static constexpr auto fits(uint64_t number) noexcept -> bool {
+        return number <= low_bits(Msb - Lsb + 1);
+    }
+
+    consteval field(integral auto literal) : number_value{static_cast<value_type>(literal)} {
+        if (detail::is_negative(literal) || !fits(value)) {
+            build_error::value_does_not_fit_in_the_field();
+        }
+    }
+    constexpr field(wrapped number) noexcept
+        : number_value{number.value & low_bits(Msb - Lsb + 1)} {}
+    template <uint64_t Number>
+        requires(fits(Number))
+    constexpr field(constant_number<Number>) noexcept : number_value{Number} {}
+};
+
+/// A field of one bit.
+template <unsigned Position>
+struct flag : bit_range<Position>, detail::flag_value {
+    constexpr flag(same_as<bool> auto on) noexcept : flag_value{on} {}
+    constexpr flag(wrapped number) noexcept : flag_value{(number.value & 1) != 0} {}
 };
 
 /// A field whose encodings have names.
@@ -936,44 +953,84 @@ struct bit_layout : detail::explain_tiling<detail::rows_tile<Bits, Rows...>, Bit
 
 namespace detail {
 
-template <class Row, class List>
-inline constexpr bool is_among = false;
-template <class Row, class... Rows>
-inline constexpr bool is_among<Row, type_list<Rows...>> = is_one_of<Row, Rows...>;
+/// That a type is in a list is a question about base classes: it costs a compiler as much whatever the
+/// length.
+template <class Type>
+struct member {};
+template <class List>
+struct members;
+template <class... Types>
+struct members<type_list<Types...>> : member<Types>... {};
 
-/// Bits `lsb` to `msb` where they are asked for.
-template <class Raw>
-constexpr auto bits_if(bool wanted, unsigned msb, unsigned lsb) noexcept -> Raw {
-    return wanted ? run_of_bits<Raw>(msb, lsb) : Raw{};
+template <class Type, class List>
+inline constexpr bool is_among = __is_base_of(member<Type>, members<List>);
+
+/// The bits of the rows of which a fact is as wanted.
+template <class Raw, class Fact>
+constexpr auto bits_where(Fact const* facts, Fact wanted, unsigned const* msb, unsigned const* lsb,
+                          size_t count) noexcept -> Raw {
+    Raw all{};
+    for (size_t i = 0; i < count; ++i) {
+        if (facts[i] == wanted) { all = static_cast<Raw>(all | run_of_bits<Raw>(msb[i], lsb[i])); }
+    }
+    return all;
 }
 
-/// The reserved bits of a row: all, or of an address those at and above `max_phys_addr`.
+// Compilers are quick at lists of facts, and slow at a call for each row.
+template <class Raw, class Fact, class... Rows>
+constexpr auto bits_where(type_list<Rows...>, Fact const* facts, Fact wanted) noexcept -> Raw {
+    unsigned const msb[] = {Rows::msb...};
+    unsigned const lsb[] = {Rows::lsb...};
+    return bits_where<Raw>(facts, wanted, msb, lsb, sizeof...(Rows));
+}
+template <class Raw, class... Rows>
+constexpr auto bits_of_kind(type_list<Rows...> rows, row_kind wanted) noexcept -> Raw {
+    row_kind const kinds[] = {Rows::kind...};
+    return bits_where<Raw>(rows, kinds, wanted);
+}
+template <class Raw, class... Rows>
+constexpr auto bits_of_access(type_list<Rows...> rows, row_access wanted) noexcept -> Raw {
+    row_access const accesses[] = {Rows::access...};
+    return bits_where<Raw>(rows, accesses, wanted);
+}
+
+/// As constants, also for who asks at run time.
+template <class Raw, class Layout, row_kind Kind>
+inline constexpr Raw kind_mask = bits_of_kind<Raw>(typename Layout::rows{}, Kind);
+template <class Raw, class Layout, row_access Access>
+inline constexpr Raw access_mask = bits_of_access<Raw>(typename Layout::rows{}, Access);
+
+/// The bits at and above `max_phys_addr` of a row that is an address.
 template <class Raw>
-constexpr auto reserved_bits(row_kind kind, bool ends_at_max_phys_addr, unsigned msb, unsigned lsb,
-                             unsigned lowest_address_bit, unsigned max_phys_addr) noexcept -> Raw {
+constexpr auto bits_above(unsigned msb, unsigned lsb, unsigned lowest_address_bit,
+                          unsigned max_phys_addr) noexcept -> Raw {
     unsigned const first = max_phys_addr < lowest_address_bit
                                ? lsb
                                : max_phys_addr - lowest_address_bit + lsb;
-    return ends_at_max_phys_addr ? bits_if<Raw>(first <= msb, msb, first)
-                                 : bits_if<Raw>(kind == row_kind::reserved, msb, lsb);
+    return first <= msb ? run_of_bits<Raw>(msb, first) : Raw{};
 }
 
-// Each is one fold over the facts of all rows: nothing is instantiated for each row.
-template <class Raw, class... Rows>
-constexpr auto reserved_bits_of(type_list<Rows...>, unsigned max_phys_addr) noexcept -> Raw {
-    return static_cast<Raw>(
-        (Raw{} | ... |
-         reserved_bits<Raw>(Rows::kind, Rows::ends_at_max_phys_addr, Rows::msb, Rows::lsb,
-                            Rows::lowest_address_bit, max_phys_addr)));
+template <class... Rows>
+constexpr auto is_any_address(type_list<Rows...>) noexcept -> bool {
+    bool const ends[] = {Rows::ends_at_max_phys_addr...};
+    for (bool const one : ends) {
+        if (one) { return true; }
+    }
+    return false;
 }
+
+/// The bits of all addresses at and above `max_phys_addr`.
 template <class Raw, class... Rows>
-constexpr auto bits_of_kind(type_list<Rows...>, row_kind kind) noexcept -> Raw {
-    return static_cast<Raw>((Raw{} | ... | bits_if<Raw>(Rows::kind == kind, Rows::msb, Rows::lsb)));
-}
-template <class Raw, class... Rows>
-constexpr auto bits_of_access(type_list<Rows...>, row_access access) noexcept -> Raw {
-    return static_cast<Raw>(
-        (Raw{} | ... | bits_if<Raw>(Rows::access == access, Rows::msb, Rows::lsb)));
+constexpr auto address_bits_above(type_list<Rows...>, unsigned max_phys_addr) noexcept -> Raw {
+    if constexpr (is_any_address(type_list<Rows...>{})) {
+        return static_cast<Raw>(
+            (Raw{} | ... |
+             (Rows::ends_at_max_phys_addr
+                  ? bits_above<Raw>(Rows::msb, Rows::lsb, Rows::lowest_address_bit, max_phys_addr)
+                  : Raw{})));
+    } else {
+        return Raw{};
+    }
 }
 
 // Where two share a bit they have more bits than they cover.
@@ -1034,18 +1091,20 @@ struct bit_word {
 
     /// The reserved rows, and of address fields the bits at and above `max_phys_addr`.
     [[nodiscard]] static constexpr auto reserved_mask(unsigned max_phys_addr = 64) noexcept -> Raw {
-        return detail::reserved_bits_of<Raw>(typename Derived::layout::rows{}, max_phys_addr);
+        using layout = typename Derived::layout;
+        return static_cast<Raw>(
+            detail::kind_mask<Raw, layout, row_kind::reserved> |
+            detail::address_bits_above<Raw>(typename layout::rows{}, max_phys_addr));
     }
 
     /// The rows of which writes are ignored.
     [[nodiscard]] static constexpr auto write_ignored_mask() noexcept -> Raw {
-        return detail::bits_of_access<Raw>(typename Derived::layout::rows{},
-                                           row_access::write_ignored);
+        return detail::access_mask<Raw, typename Derived::layout, row_access::write_ignored>;
     }
 
     /// The rows that read as ones whatever is written.
     [[nodiscard]] static constexpr auto forced_1_mask() noexcept -> Raw {
-        return detail::bits_of_access<Raw>(typename Derived::layout::rows{}, row_access::forced_1);
+        return detail::access_mask<Raw, typename Derived::layout, row_access::forced_1>;
     }
 
     /// The reserved bits that are 1.
@@ -3576,43 +3635,43 @@ constexpr auto widths(unsigned physical, unsigned linear) noexcept -> reg::cpuid
 
 constexpr auto with_pt(uint32_t signature, leaf_14 const& leaf) noexcept -> capabilities {
     capabilities made;
-    made.leaf_01_eax = {signature};
-    made.leaf_07_0_ebx = {1U << reg::cpuid_07h_0_ebx::INTEL_PT::lsb};
-    made.leaf_14_0_eax = {leaf.eax_0};
-    made.leaf_14_0_ebx = {leaf.ebx_0};
-    made.leaf_14_0_ecx = {leaf.ecx_0};
-    made.leaf_14_1_eax = {leaf.eax_1};
-    made.leaf_14_1_ebx = {leaf.ebx_1};
-    made.leaf_14_1_ecx = {leaf.ecx_1};
+    made.leaf_01_eax.raw = signature;
+    made.leaf_07_0_ebx.raw = 1U << reg::cpuid_07h_0_ebx::INTEL_PT::lsb;
+    made.leaf_14_0_eax.raw = leaf.eax_0;
+    made.leaf_14_0_ebx.raw = leaf.ebx_0;
+    made.leaf_14_0_ecx.raw = leaf.ecx_0;
+    made.leaf_14_1_eax.raw = leaf.eax_1;
+    made.leaf_14_1_ebx.raw = leaf.ebx_1;
+    made.leaf_14_1_ecx.raw = leaf.ecx_1;
     return made;
 }
 
 constexpr auto with_vmx(capabilities made, vmx_words const& words) noexcept -> capabilities {
     made.leaf_01_ecx.raw |= 1U << reg::cpuid_01h_ecx::VMX::lsb;
-    made.vmx_misc = {words.misc};
-    made.vmx_procbased_ctls2 = {uint64_t{words.procbased_ctls2} << 32};
-    made.vmx_exit_ctls = {uint64_t{words.exit_ctls} << 32};
-    made.vmx_entry_ctls = {uint64_t{words.entry_ctls} << 32};
+    made.vmx_misc.raw = words.misc;
+    made.vmx_procbased_ctls2.raw = uint64_t{words.procbased_ctls2} << 32;
+    made.vmx_exit_ctls.raw = uint64_t{words.exit_ctls} << 32;
+    made.vmx_entry_ctls.raw = uint64_t{words.entry_ctls} << 32;
     return made;
 }
 
 /// XSAVES of the state of Intel PT, in the size and form that every processor seen has.
 constexpr auto with_xsaves(capabilities made) noexcept -> capabilities {
     made.leaf_01_ecx.raw |= 1U << reg::cpuid_01h_ecx::XSAVE::lsb;
-    made.leaf_0d_1_eax = {1U << reg::cpuid_0dh_1_eax::XSAVES::lsb};
-    made.leaf_0d_1_ecx = {1U << reg::cpuid_0dh_1_ecx::PT_STATE::lsb};
-    made.leaf_0d_8_eax = {0x80};
-    made.leaf_0d_8_ecx = {1U << reg::cpuid_0dh_8_ecx::Supervisor::lsb};
+    made.leaf_0d_1_eax.raw = 1U << reg::cpuid_0dh_1_eax::XSAVES::lsb;
+    made.leaf_0d_1_ecx.raw = 1U << reg::cpuid_0dh_1_ecx::PT_STATE::lsb;
+    made.leaf_0d_8_eax.raw = 0x80;
+    made.leaf_0d_8_ecx.raw = 1U << reg::cpuid_0dh_8_ecx::Supervisor::lsb;
     return made;
 }
 
 constexpr auto part(uint32_t signature, leaf_14 const& leaf, clock const& time, unsigned physical,
                     vmx_words const& words) noexcept -> capabilities {
     auto made = with_vmx(with_pt(signature, leaf), words);
-    made.leaf_15_eax = {time.eax};
-    made.leaf_15_ebx = {time.ebx};
-    made.leaf_15_ecx = {time.hz};
-    made.platform_info = {time.ratio << reg::msr_platform_info::MaxNonTurboRatio::lsb};
+    made.leaf_15_eax.raw = time.eax;
+    made.leaf_15_ebx.raw = time.ebx;
+    made.leaf_15_ecx.raw = time.hz;
+    made.platform_info.raw = time.ratio << reg::msr_platform_info::MaxNonTurboRatio::lsb;
     made.leaf_80000008_eax = widths(physical, 48);
     return made;
 }
@@ -3640,7 +3699,7 @@ constexpr auto with_everything(capabilities made) noexcept -> capabilities {
     uint64_t const one = 1;
     made = with_xsaves(made);
     made.leaf_01_ecx.raw |= 1U << reg::cpuid_01h_ecx::PDCM::lsb;
-    made.perf_capabilities = {one << perf::PEBS_OUTPUT_PT_AVAIL::lsb};
+    made.perf_capabilities.raw = one << perf::PEBS_OUTPUT_PT_AVAIL::lsb;
     made.vmx_procbased_ctls2 = {one << proc2::Can1_CONCEAL_VMX_NONROOT_FROM_PT::lsb |
                                 one << proc2::Can1_PT_USES_GPA::lsb};
     made.vmx_exit_ctls = {one << vmexit::Can1_CONCEAL_VMEXITS_FROM_PT::lsb |
@@ -8963,9 +9022,9 @@ struct demand {
 
 /// The bits of the rows that make this of a packet where they hold another value.
 template <class... Rows>
-constexpr auto bits_of_mismatch(type_list<Rows...>, mismatch which) noexcept -> uint64_t {
-    return (wide_bits{} | ... | bits_if<wide_bits>(Rows::otherwise == which, Rows::msb, Rows::lsb))
-        .low;
+constexpr auto bits_of_mismatch(type_list<Rows...> rows, mismatch which) noexcept -> uint64_t {
+    mismatch const mismatches[] = {Rows::otherwise...};
+    return bits_where<wide_bits>(rows, mismatches, which).low;
 }
 
 /// The opcode of a packet: up to three bytes, as value and mask.

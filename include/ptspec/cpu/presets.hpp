@@ -46,43 +46,43 @@ constexpr auto widths(unsigned physical, unsigned linear) noexcept -> reg::cpuid
 
 constexpr auto with_pt(uint32_t signature, leaf_14 const& leaf) noexcept -> capabilities {
     capabilities made;
-    made.leaf_01_eax = {signature};
-    made.leaf_07_0_ebx = {1U << reg::cpuid_07h_0_ebx::INTEL_PT::lsb};
-    made.leaf_14_0_eax = {leaf.eax_0};
-    made.leaf_14_0_ebx = {leaf.ebx_0};
-    made.leaf_14_0_ecx = {leaf.ecx_0};
-    made.leaf_14_1_eax = {leaf.eax_1};
-    made.leaf_14_1_ebx = {leaf.ebx_1};
-    made.leaf_14_1_ecx = {leaf.ecx_1};
+    made.leaf_01_eax.raw = signature;
+    made.leaf_07_0_ebx.raw = 1U << reg::cpuid_07h_0_ebx::INTEL_PT::lsb;
+    made.leaf_14_0_eax.raw = leaf.eax_0;
+    made.leaf_14_0_ebx.raw = leaf.ebx_0;
+    made.leaf_14_0_ecx.raw = leaf.ecx_0;
+    made.leaf_14_1_eax.raw = leaf.eax_1;
+    made.leaf_14_1_ebx.raw = leaf.ebx_1;
+    made.leaf_14_1_ecx.raw = leaf.ecx_1;
     return made;
 }
 
 constexpr auto with_vmx(capabilities made, vmx_words const& words) noexcept -> capabilities {
     made.leaf_01_ecx.raw |= 1U << reg::cpuid_01h_ecx::VMX::lsb;
-    made.vmx_misc = {words.misc};
-    made.vmx_procbased_ctls2 = {uint64_t{words.procbased_ctls2} << 32};
-    made.vmx_exit_ctls = {uint64_t{words.exit_ctls} << 32};
-    made.vmx_entry_ctls = {uint64_t{words.entry_ctls} << 32};
+    made.vmx_misc.raw = words.misc;
+    made.vmx_procbased_ctls2.raw = uint64_t{words.procbased_ctls2} << 32;
+    made.vmx_exit_ctls.raw = uint64_t{words.exit_ctls} << 32;
+    made.vmx_entry_ctls.raw = uint64_t{words.entry_ctls} << 32;
     return made;
 }
 
 /// XSAVES of the state of Intel PT, in the size and form that every processor seen has.
 constexpr auto with_xsaves(capabilities made) noexcept -> capabilities {
     made.leaf_01_ecx.raw |= 1U << reg::cpuid_01h_ecx::XSAVE::lsb;
-    made.leaf_0d_1_eax = {1U << reg::cpuid_0dh_1_eax::XSAVES::lsb};
-    made.leaf_0d_1_ecx = {1U << reg::cpuid_0dh_1_ecx::PT_STATE::lsb};
-    made.leaf_0d_8_eax = {0x80};
-    made.leaf_0d_8_ecx = {1U << reg::cpuid_0dh_8_ecx::Supervisor::lsb};
+    made.leaf_0d_1_eax.raw = 1U << reg::cpuid_0dh_1_eax::XSAVES::lsb;
+    made.leaf_0d_1_ecx.raw = 1U << reg::cpuid_0dh_1_ecx::PT_STATE::lsb;
+    made.leaf_0d_8_eax.raw = 0x80;
+    made.leaf_0d_8_ecx.raw = 1U << reg::cpuid_0dh_8_ecx::Supervisor::lsb;
     return made;
 }
 
 constexpr auto part(uint32_t signature, leaf_14 const& leaf, clock const& time, unsigned physical,
                     vmx_words const& words) noexcept -> capabilities {
     auto made = with_vmx(with_pt(signature, leaf), words);
-    made.leaf_15_eax = {time.eax};
-    made.leaf_15_ebx = {time.ebx};
-    made.leaf_15_ecx = {time.hz};
-    made.platform_info = {time.ratio << reg::msr_platform_info::MaxNonTurboRatio::lsb};
+    made.leaf_15_eax.raw = time.eax;
+    made.leaf_15_ebx.raw = time.ebx;
+    made.leaf_15_ecx.raw = time.hz;
+    made.platform_info.raw = time.ratio << reg::msr_platform_info::MaxNonTurboRatio::lsb;
     made.leaf_80000008_eax = widths(physical, 48);
     return made;
 }
@@ -110,7 +110,7 @@ constexpr auto with_everything(capabilities made) noexcept -> capabilities {
     uint64_t const one = 1;
     made = with_xsaves(made);
     made.leaf_01_ecx.raw |= 1U << reg::cpuid_01h_ecx::PDCM::lsb;
-    made.perf_capabilities = {one << perf::PEBS_OUTPUT_PT_AVAIL::lsb};
+    made.perf_capabilities.raw = one << perf::PEBS_OUTPUT_PT_AVAIL::lsb;
     made.vmx_procbased_ctls2 = {one << proc2::Can1_CONCEAL_VMX_NONROOT_FROM_PT::lsb |
                                 one << proc2::Can1_PT_USES_GPA::lsb};
     made.vmx_exit_ctls = {one << vmexit::Can1_CONCEAL_VMEXITS_FROM_PT::lsb |

@@ -29,9 +29,9 @@ struct demand {
 
 /// The bits of the rows that make this of a packet where they hold another value.
 template <class... Rows>
-constexpr auto bits_of_mismatch(type_list<Rows...>, mismatch which) noexcept -> uint64_t {
-    return (wide_bits{} | ... | bits_if<wide_bits>(Rows::otherwise == which, Rows::msb, Rows::lsb))
-        .low;
+constexpr auto bits_of_mismatch(type_list<Rows...> rows, mismatch which) noexcept -> uint64_t {
+    mismatch const mismatches[] = {Rows::otherwise...};
+    return bits_where<wide_bits>(rows, mismatches, which).low;
 }
 
 /// The opcode of a packet: up to three bytes, as value and mask.
