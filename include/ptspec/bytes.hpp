@@ -32,9 +32,10 @@ constexpr void copy_few_bytes(uint8_t* to, uint8_t const* from, size_t count) no
         __builtin_memcpy(to + behind, &back, sizeof(End));
     };
     if (!__builtin_is_constant_evaluated() && count <= few_bytes) {
-        if (count >= 8) { return both_ends(uint64_t{}); }
-        if (count >= 4) { return both_ends(uint32_t{}); }
-        if (count >= 2) { return both_ends(uint16_t{}); }
+        // Unlikely: most are packets of a few bytes, and their way is to be straight on.
+        if (count >= 8) [[unlikely]] { return both_ends(uint64_t{}); }
+        if (count >= 4) [[unlikely]] { return both_ends(uint32_t{}); }
+        if (count >= 2) [[likely]] { return both_ends(uint16_t{}); }
         if (count == 1) { *to = *from; }
         return;
     }

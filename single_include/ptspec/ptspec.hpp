@@ -1210,9 +1210,10 @@ constexpr void copy_few_bytes(uint8_t* to, uint8_t const* from, size_t count) no
         __builtin_memcpy(to + behind, &back, sizeof(End));
     };
     if (!__builtin_is_constant_evaluated() && count <= few_bytes) {
-        if (count >= 8) { return both_ends(uint64_t{}); }
-        if (count >= 4) { return both_ends(uint32_t{}); }
-        if (count >= 2) { return both_ends(uint16_t{}); }
+        // Unlikely: most are packets of a few bytes, and their way is to be straight on.
+        if (count >= 8) [[unlikely]] { return both_ends(uint64_t{}); }
+        if (count >= 4) [[unlikely]] { return both_ends(uint32_t{}); }
+        if (count >= 2) [[likely]] { return both_ends(uint16_t{}); }
         if (count == 1) { *to = *from; }
         return;
     }
@@ -13439,8 +13440,11 @@ public:
         size_t const count = bytes.size();
         written done;
         if (count < run_.room) {
-            bool const in_place = run_.end_in_place != nullptr;
-            if (count - 1 >= few_bytes || !in_place) { return write_on(now, memory, bytes); }
+            // As if new: two branches that are foreseen, not one number made of two comparisons.
+            if (as_if_new(run_.end_in_place) == nullptr) [[unlikely]] {
+                return write_with_care(now, memory, bytes);
+            }
+            if (count - 1 >= few_bytes) [[unlikely]] { return write_with_care(now, memory, bytes); }
             done.count_stored(store_address(), count);
             put_in_place(bytes);
             return done;
@@ -13457,7 +13461,7 @@ public:
                 return done;
             }
         }
-        return write_on(now, memory, bytes);
+        return write_with_care(now, memory, bytes);
     }
 
     /// Does again what a port did not let happen. Nothing where nothing failed.
@@ -13467,6 +13471,16 @@ public:
     }
 
 private:
+    /// `write_on`, of which the result is copied: where that is not called it is nowhere but in
+    /// registers.
+    template <memory_port Memory>
+    [[gnu::always_inline]]  // so that it is not copied twice
+    constexpr auto
+    write_with_care(access::msr_state& now, Memory& memory, byte_view bytes) noexcept -> written {
+        written const done = write_on(now, memory, bytes);
+        return written{done};
+    }
+
     /// Goes from run to run.
     template <memory_port Memory>
     [[gnu::noinline]]  // so that it is not in the way of bytes for one run

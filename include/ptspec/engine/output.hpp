@@ -59,8 +59,11 @@ public:
         size_t const count = bytes.size();
         written done;
         if (count < run_.room) {
-            bool const in_place = run_.end_in_place != nullptr;
-            if (count - 1 >= few_bytes || !in_place) { return write_on(now, memory, bytes); }
+            // As if new: two branches that are foreseen, not one number made of two comparisons.
+            if (as_if_new(run_.end_in_place) == nullptr) [[unlikely]] {
+                return write_with_care(now, memory, bytes);
+            }
+            if (count - 1 >= few_bytes) [[unlikely]] { return write_with_care(now, memory, bytes); }
             done.count_stored(store_address(), count);
             put_in_place(bytes);
             return done;
@@ -77,7 +80,7 @@ public:
                 return done;
             }
         }
-        return write_on(now, memory, bytes);
+        return write_with_care(now, memory, bytes);
     }
 
     /// Does again what a port did not let happen. Nothing where nothing failed.
@@ -87,6 +90,16 @@ public:
     }
 
 private:
+    /// `write_on`, of which the result is copied: where that is not called it is nowhere but in
+    /// registers.
+    template <memory_port Memory>
+    [[gnu::always_inline]]  // so that it is not copied twice
+    constexpr auto
+    write_with_care(access::msr_state& now, Memory& memory, byte_view bytes) noexcept -> written {
+        written const done = write_on(now, memory, bytes);
+        return written{done};
+    }
+
     /// Goes from run to run.
     template <memory_port Memory>
     [[gnu::noinline]]  // so that it is not in the way of bytes for one run
