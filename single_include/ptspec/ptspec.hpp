@@ -12646,7 +12646,7 @@ template <class Packet>
 constexpr void set_plain_by_third(plain_table& all) noexcept {
     using namespace packet::detail;
     constexpr auto opcode = static_cast<uint32_t>(widen(opcode_bits<Packet>).low);
-    if constexpr ((opcode & 0xFFFF) == second_escape && (fixed_bits_of<Packet>.low >> 16) != 0) {
+    if constexpr ((opcode & 0xFFFF) == second_escape) {
         size_t const place = row_of(look_on::behind_escape, static_cast<uint8_t>(opcode >> 8));
         set_plain<Packet>(all.rows[place], {Packet::head_bytes, Packet::about.id});
     }

@@ -685,6 +685,7 @@ TEST_CASE("any packet is written as a packet of its type is, in constants (PKT-3
             packet::mode_exec{0x199},
             any_packet{packet::mode_exec{0xFF99}},
             any_packet{packet::bip{}, 5},
+            any_packet{packet::bbp{}, 0},
         };
         bool right = true;
         for (any_packet const& one : some) {
