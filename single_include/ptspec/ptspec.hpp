@@ -194,6 +194,13 @@ constexpr auto as_if_new(Unsigned value) noexcept -> Unsigned {
 #endif
     return value;
 }
+template <class Pointee>
+constexpr auto as_if_new(Pointee* value) noexcept -> Pointee* {
+#if defined(__GNUC__) || defined(__clang__)
+    if (!__builtin_is_constant_evaluated()) { asm("" : "+r"(value)); }
+#endif
+    return value;
+}
 
 /// A borrowed string that lives as long as the program: a name or a sentence.
 struct text {
