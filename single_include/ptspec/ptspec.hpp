@@ -5441,16 +5441,33 @@ struct range_hit {
                                      [](address_range const&) { return true; });
 }
 
+/// True when an instruction lies where FilterEn is 1: in a filter range, or anywhere where there is
+/// none.
+///
+/// Source: REG-058, REG-078, GEN-081, GEN-082.
+[[nodiscard]] constexpr auto in_filter(msr_state const& state, uint64_t ip) noexcept -> bool {
+    return !has_filter(state) ||
+           detail::any_range_of_kind(state, reg::addr_cfg::filter, [=](address_range const& range) {
+               return range.contains(ip);
+           });
+}
+
+/// True when an instruction lies in a TraceStop range.
+///
+/// Source: REG-068, REG-078, GEN-081.
+[[nodiscard]] constexpr auto in_trace_stop(msr_state const& state, uint64_t ip) noexcept -> bool {
+    return detail::any_range_of_kind(
+        state, reg::addr_cfg::trace_stop,
+        [=](address_range const& range) { return range.contains(ip); });
+}
+
 /// Looks an instruction up in the address ranges. Where it lies in a filter range and in a
 /// TraceStop range, the latter counts.
 ///
-/// Source: SDM vol. 3, "Filtering by IP"; REG-058, REG-068, REG-078, GEN-081, GEN-085.
+/// Source: SDM vol. 3, "Filtering by IP"; REG-058, REG-068, GEN-085.
 [[nodiscard]] constexpr auto look_up(msr_state const& state, uint64_t ip) noexcept -> range_hit {
-    auto const inside = [=](address_range const& range) { return range.contains(ip); };
-    bool const stop = detail::any_range_of_kind(state, reg::addr_cfg::trace_stop, inside);
-    return {!stop && (!has_filter(state) ||
-                      detail::any_range_of_kind(state, reg::addr_cfg::filter, inside)),
-            stop};
+    bool const stop = in_trace_stop(state, ip);
+    return {!stop && in_filter(state, ip), stop};
 }
 
 /// STATUS.FilterEn as it counts. Without filtering by IP its bit is 0, and it counts as 1.
@@ -12460,6 +12477,14 @@ struct psb_status {
 
 namespace ptspec::trace {
 
+/// Something that takes bytes: all that it is given, or none of them. A sink that has
+/// `append(wide_bits, size_t)` or `append_byte(uint8_t)`, too, as `byte_buffer` has, gets single
+/// packets by them.
+template <class Sink>
+concept packet_sink = requires(Sink& to, byte_view bytes) {
+    { to.append(bytes) } -> same_as<bool>;
+};
+
 /// Packets that enter a trace together or not at all, and the writer's state behind them.
 ///
 /// Source: as `writer`.
@@ -12511,6 +12536,9 @@ public:
     /// The rule that one of the packets broke.
     [[nodiscard]] constexpr auto broken() const noexcept -> rule { return broken_; }
 
+    /// Core clocks pass between two packets.
+    constexpr void advance(uint64_t cycles) noexcept { now_.cycles += cycles; }
+
     /// The branches that were gathered, and then the TIPs that waited for them.
     constexpr void flush() noexcept {
         if (now_.tnt.count == 0) { return; }
@@ -12543,6 +12571,12 @@ public:
     constexpr void add_ip(uint64_t ip) noexcept {
         flush();  // which may change the last IP
         add(Packet::of(now_.form_of(ip, how_.ips), ip));
+    }
+    /// A CYC that times no packet.
+    constexpr void add_cycles() noexcept {
+        flush();
+        write(packet::cyc::of(now_.cycles));
+        now_.cycles = 0;
     }
     /// A branch, which goes into a TNT. The first one of a TNT has the CYC.
     constexpr void branch(bool taken) noexcept {
@@ -12746,14 +12780,6 @@ constexpr auto is_plain_cyc(packet::any_packet const& packet) noexcept -> bool {
 
 /// A trace from what happened: branches, IPs, status, and time.
 namespace ptspec::trace {
-
-/// Something that takes bytes: all that it is given, or none of them. A sink that has
-/// `append(wide_bits, size_t)` or `append_byte(uint8_t)`, too, as `byte_buffer` has, gets single
-/// packets by them.
-template <class Sink>
-concept packet_sink = requires(Sink& to, byte_view bytes) {
-    { to.append(bytes) } -> same_as<bool>;
-};
 
 /// How many packets were put, and why not the one behind them: nothing but `none` where all were.
 struct [[nodiscard]] put_many {
@@ -13775,6 +13801,2402 @@ template <memory_port Memory>
     return now.ctl.get<reg::ia32_rtit_ctl::ToPA>() ? detail::error_of_topa(of, now, memory, how)
                                                    : detail::error_of_single_range(now, how);
 }
+
+}  // namespace ptspec::engine
+
+// ---- ptspec/engine/running.hpp ----
+
+namespace ptspec::engine {
+
+/// The width of the code that runs, by CS.L, CS.D and IA32_EFER.LMA.
+///
+/// Source: GEN-235.
+enum class code_width : uint8_t { bits_16, bits_32, bits_64 };
+
+/// Source: GEN-285, GEN-286.
+enum class enclave : uint8_t {
+    none,
+    debug,       ///< traced as any code
+    production,  ///< not traced
+};
+
+/// What a logical processor runs: all that trace depends on, but for the address.
+struct running {
+    uint64_t cr3 = 0;
+    uint64_t cs_base = 0;  ///< added to IPs where packets have linear addresses; 0 in 64-bit code
+    uint8_t cpl = 0;       ///< does not count in real and virtual-8086 mode
+    code_width width = code_width::bits_64;
+    bool real_mode = false;
+    bool virtual_8086 = false;
+    bool pae = false;  ///< PAE paging: CR4.PAE is 1, IA32_EFER.LMA is 0
+    bool IF = false;   ///< of RFLAGS
+    engine::enclave inside = enclave::none;
+    bool vmx_non_root = false;
+
+    /// Real mode counts as 0, virtual-8086 mode as 3.
+    ///
+    /// Source: SDM vol. 3, "Filtering by Current Privilege Level (CPL)"; GEN-051.
+    [[nodiscard]] constexpr auto counted_cpl() const noexcept -> unsigned {
+        return real_mode ? 0 : virtual_8086 ? 3 : cpl;
+    }
+    friend constexpr auto operator==(running const&, running const&) -> bool = default;
+};
+
+/// An IP as packets have it, and as address ranges are compared with: LIP or RIP.
+///
+/// Source: SDM vol. 3, "Linear IP vs. RIP"; GEN-091, REG-079.
+[[nodiscard]] constexpr auto ip_in_packets(cpu::ip_payload form, running const& code,
+                                           uint64_t ip) noexcept -> uint64_t {
+    if (form == cpu::ip_payload::effective || code.width == code_width::bits_64) { return ip; }
+    return (code.cs_base + ip) & low_bits(32);
+}
+
+/// What ContextEn and FilterEn depend on, when `code` runs at an IP that is in the form of packets.
+[[nodiscard]] constexpr auto context_of(running const& code, uint64_t ip) noexcept
+    -> access::context {
+    return {code.counted_cpl(), code.cr3, code.pae, code.inside == enclave::production, ip};
+}
+
+}  // namespace ptspec::engine
+
+// ---- ptspec/engine/filters.hpp ----
+
+/// What an operation of the processor makes of the enables, on which depends what is traced.
+namespace ptspec::engine {
+
+/// The enables at one point.
+///
+/// Source: SDM vol. 3, "Packet Generation Enable Controls"; GEN-020..027.
+struct enables {
+    bool trigger = false;
+    bool context = false;
+    bool filter = false;
+    bool branch = false;
+
+    /// PacketEn: control flow is traced.
+    [[nodiscard]] constexpr auto packet() const noexcept -> bool {
+        return trigger && context && filter && branch;
+    }
+    friend constexpr auto operator==(enables const&, enables const&) -> bool = default;
+};
+
+/// Source: GEN-020..027.
+[[nodiscard]] constexpr auto enables_of(cpu::capabilities const& of,
+                                        access::msr_state const& now) noexcept -> enables {
+    using status = access::ia32_rtit_status;
+    return {now.status.get<status::TriggerEn>(), now.status.get<status::ContextEn>(),
+            access::filter_en(of, now.status), now.ctl.get<access::ia32_rtit_ctl::BranchEn>()};
+}
+
+/// Which addresses an operation is judged by: most by the one where execution goes.
+///
+/// Source: GEN-083, GEN-087.
+struct tested_ips {
+    bool any = false;  ///< false: it is no point at which FilterEn and TraceStop are evaluated
+    uint64_t filter = 0;
+    uint64_t trace_stop = 0;
+};
+
+/// IA32_RTIT_STATUS and the enables behind an operation.
+struct evaluated {
+    access::ia32_rtit_status status{};
+    enables after{};  ///< as if there were no TraceStop, but for FilterEn
+    bool trace_stop = false;
+};
+
+/// What an operation does to the enables, TraceEn staying as it is. `now` is what it leads to. A
+/// TraceStop shows in `status` as Stopped.
+///
+/// Source: GEN-005, GEN-024..027, GEN-080..090.
+[[nodiscard]] constexpr auto evaluate(cpu::capabilities const& of, access::msr_state const& state,
+                                      access::context const& now, tested_ips const& ips) noexcept
+    -> evaluated {
+    using status = access::ia32_rtit_status;
+    evaluated done{state.status, enables_of(of, state), false};
+    if (!done.after.trigger) { return done; }
+    done.after.context = access::context_en(state.ctl, state.cr3_match, now);
+    done.status = done.status.with(status::ContextEn{done.after.context});
+    if (ips.any && done.after.context && of.has_ip_filtering()) {
+        done.trace_stop = access::in_trace_stop(state, ips.trace_stop);
+        done.after.filter = !done.trace_stop && access::in_filter(state, ips.filter);
+        done.status = done.status.with(status::FilterEn{done.after.filter});
+        if (done.trace_stop) {
+            done.status = done.status.with(status::Stopped{true}, status::TriggerEn{false});
+        }
+    }
+    return done;
+}
+
+}  // namespace ptspec::engine
+
+// ---- ptspec/engine/cycles.hpp ----
+
+/// The clocks of a logical processor, and the packets that tell of them.
+namespace ptspec::engine {
+
+/// The MTCs that are due.
+struct mtcs_due {
+    /// More cannot be told apart: eight bits of the crystal counter are in a packet.
+    static constexpr uint64_t most = 256;
+
+    uint64_t first = 0;  ///< the crystal counter at the first, without the bits that are left out
+    uint64_t count = 0;
+
+    /// Packet `i`. Source: GEN-203, PKT-101.
+    [[nodiscard]] constexpr auto packet(uint64_t i) const noexcept -> packet::mtc {
+        return packet::mtc{}.with(packet::mtc::CTC{wrapped{first + i}});
+    }
+};
+
+/// What the clocks show.
+///
+/// Units:  ticks of the crystal clock and of the time-stamp counter.
+/// Source: SDM vol. 3, "Timing Packets"; GEN-200..204.
+struct clocks {
+    uint64_t art = 0;
+    uint64_t tsc = 0;          ///< as RDTSC would give it
+    uint64_t tsc_at_edge = 0;  ///< what it was at the last edge of the crystal clock
+    uint8_t core_to_bus = 0;
+    bool are_off = false;  ///< the core clock stands still
+
+    /// The crystal clock and the time-stamp counter run up to what is given.
+    ///
+    /// Source: GEN-201.
+    constexpr void run_to(uint64_t new_art, uint64_t new_tsc) noexcept {
+        if (new_art != art) { tsc_at_edge = new_tsc; }
+        art = new_art;
+        tsc = new_tsc;
+    }
+    /// The MTCs that are due when the crystal counter runs to a value, `freq` being MTCFreq. Of more
+    /// than 256 the last; none where it runs back.
+    ///
+    /// Source: SDM vol. 3, "Mini Time Counter (MTC) Packet"; GEN-203, PRG-134.
+    [[nodiscard]] constexpr auto until(uint64_t new_art, unsigned freq) const noexcept -> mtcs_due {
+        if (new_art <= art) { return {}; }
+        uint64_t const periods = (new_art >> freq) - (art >> freq);
+        uint64_t const count = periods < mtcs_due::most ? periods : mtcs_due::most;
+        return {(new_art >> freq) - count + 1, count};
+    }
+
+    /// Source: GEN-200.
+    [[nodiscard]] constexpr auto tsc_packet() const noexcept -> packet::tsc {
+        return packet::tsc{}.with(packet::tsc::TSC{wrapped{tsc}});
+    }
+    /// Source: GEN-201.
+    [[nodiscard]] constexpr auto tma_packet() const noexcept -> packet::tma {
+        return packet::tma{}.with(packet::tma::CTC{wrapped{art}},
+                                  packet::tma::FC{wrapped{tsc - tsc_at_edge}});
+    }
+    /// Source: GEN-202.
+    [[nodiscard]] constexpr auto cbr_packet() const noexcept -> packet::cbr {
+        return packet::cbr{}.with(packet::cbr::CoreBusRatio{wrapped{uint64_t{core_to_bus}}});
+    }
+    friend constexpr auto operator==(clocks const&, clocks const&) -> bool = default;
+};
+
+/// Where the cycle counter is when cycles have passed.
+struct counted_cycles {
+    uint64_t cycles = 0;
+    bool guard = false;  ///< it is about to wrap: a CYC takes all of them
+};
+
+/// Counts core clock cycles by a counter of `bits` bits. While packets are lost it wraps.
+///
+/// Source: SDM vol. 3, "Cycle-Accurate Mode"; GEN-210, GEN-217, GEN-220.
+[[nodiscard]] constexpr auto count_cycles(uint64_t before, uint64_t passed, unsigned bits,
+                                          bool loses) noexcept -> counted_cycles {
+    uint64_t const sum = before + passed;
+    bool const carries = sum < before;
+    uint64_t const all = carries ? ~uint64_t{0} : sum;
+    uint64_t const most = low_bits(bits);
+    if (all < most) { return {all, false}; }
+    return loses ? counted_cycles{sum & most, false} : counted_cycles{all, true};
+}
+
+}  // namespace ptspec::engine
+
+// ---- ptspec/engine/events_flow.hpp ----
+
+/// What a logical processor does, as far as its trace depends on it.
+///
+/// IPs are offsets from the CS base, as software sees them. `at` is the instruction itself, the
+/// manual's CLIP; `next` the one behind it, NLIP; `to` where execution goes, BLIP. `after` is what
+/// runs then.
+namespace ptspec::engine::event {
+
+// ------------------------------------------------------------------------------------ near branches
+
+/// Jcc, JCXZ, JECXZ, JRCXZ, LOOP and its kin. Source: GEN-110, GEN-121.
+struct conditional {
+    uint64_t to = 0;  ///< the target where it was taken, else the instruction behind
+    bool taken = false;
+};
+/// JMP E9 and EB. Source: GEN-110, GEN-112.
+struct direct_jump {
+    uint64_t to = 0;
+};
+/// CALL E8. Source: GEN-110, GEN-112, GEN-132.
+struct direct_call {
+    uint64_t next = 0;
+    uint64_t to = 0;
+};
+/// JMP FF /4, and JMPABS. Source: GEN-110.
+struct indirect_jump {
+    uint64_t to = 0;
+};
+/// CALL FF /2. Source: GEN-110, GEN-132.
+struct indirect_call {
+    uint64_t next = 0;
+    uint64_t to = 0;
+};
+/// RET C3 and C2. Source: GEN-110, GEN-130..139.
+struct near_return {
+    uint64_t to = 0;
+};
+/// Instructions that trace says nothing about came up to `next`. Source: GEN-083, GEN-084.
+struct sequential {
+    uint64_t next = 0;
+};
+
+// ------------------------------------------------------------------------------------ transfers
+
+/// Of the transfers without a FUP those that Event Trace tells apart. Source: GEN-301.
+enum class far_kind : uint8_t {
+    plain,
+    iret,
+    uiret,
+    syscall,  ///< SYSCALL and SYSENTER
+};
+
+/// Far JMP, CALL and RET, SYSCALL, SYSRET, SYSENTER, SYSEXIT, IRET, UIRET.
+///
+/// Source: GEN-110, GEN-114, GEN-136.
+struct far_transfer {
+    uint64_t at = 0;
+    uint64_t to = 0;
+    running after{};
+    far_kind kind = far_kind::plain;
+};
+
+/// A task switch takes many cycles: its packets are in the trace when each is due.
+///
+/// Units:  core clock cycles. Source: GEN-215.
+struct cycles_within {
+    uint64_t until_pip = 0;
+    uint64_t until_target = 0;  ///< from the PIP on
+};
+
+/// INT n, INT3, INT1, INTO. Source: GEN-110, GEN-111, GEN-113.
+struct software_interrupt {
+    uint64_t at = 0;
+    uint64_t to = 0;
+    running after{};
+    uint8_t vector = 0;
+    cycles_within takes{};
+};
+/// An external interrupt, an NMI, a trap, or a machine check like one. Source: GEN-110, GEN-113.
+struct interrupt {
+    uint64_t next = 0;
+    uint64_t to = 0;
+    running after{};
+    uint8_t vector = 0;
+    cycles_within takes{};
+};
+/// A fault, or a machine check like one. Source: GEN-110, GEN-113, GEN-289, GEN-302.
+struct exception {
+    static constexpr uint8_t page_fault = 0x0E;
+
+    uint64_t at = 0;
+    uint64_t to = 0;
+    running after{};
+    uint8_t vector = 0;
+    uint64_t cr2 = 0;  ///< of a page fault
+    cycles_within takes{};
+};
+/// The delivery of a user interrupt. Source: GEN-301, GEN-303.
+struct user_interrupt {
+    uint64_t next = 0;
+    uint64_t to = 0;
+    uint8_t vector = 0;  ///< the user vector
+};
+/// INIT. The bootstrap processor goes on at `to`, the others wait for a SIPI.
+///
+/// Source: GEN-113, GEN-290.
+struct init {
+    uint64_t next = 0;
+    uint64_t to = 0;
+    running after{};
+    bool waits_for_sipi = false;
+};
+/// Source: GEN-290.
+struct sipi {
+    uint64_t to = 0;
+    running after{};
+    uint8_t vector = 0;
+};
+
+}  // namespace ptspec::engine::event
+
+// ---- ptspec/engine/events.hpp ----
+
+namespace ptspec::engine::event {
+
+// ------------------------------------------------------------------------------------ state
+
+/// MOV to CR3 that no VMM intercepts. Source: GEN-087, GEN-240..243.
+struct mov_cr3 {
+    uint64_t at = 0;
+    uint64_t next = 0;
+    uint64_t cr3 = 0;
+};
+/// STI, CLI, POPF. Source: GEN-305.
+struct interrupt_flag {
+    uint64_t next = 0;
+    bool IF = false;
+};
+
+/// XBEGIN, or an XACQUIRE that starts a transaction. Source: GEN-250, GEN-253.
+struct transaction_begin {
+    uint64_t at = 0;
+    uint64_t next = 0;
+};
+/// XEND or XRELEASE. Source: GEN-251, GEN-253.
+struct transaction_end {
+    uint64_t at = 0;
+    uint64_t next = 0;
+};
+/// Source: GEN-252.
+struct transaction_abort {
+    uint64_t at = 0;
+    uint64_t to = 0;  ///< the fallback, or the XACQUIRE
+};
+
+/// EENTER, ERESUME, EEXIT, EEE, AEX: `after` says whether it leads into an enclave, and which.
+///
+/// Source: GEN-113, GEN-285, GEN-286.
+struct enclave_transfer {
+    uint64_t from = 0;  ///< the instruction; the one behind it for an AEX that is like a trap
+    uint64_t to = 0;    ///< the AEP for AEX
+    running after{};
+};
+
+// ------------------------------------------------------------------------------------ VMX
+
+/// What a VM transition makes of IA32_RTIT_CTL: an MSR list, or the controls that load or clear it.
+///
+/// Source: GEN-273, GEN-274, REG-125..127.
+struct ctl_load {
+    bool is_there = false;
+    access::ia32_rtit_ctl value{};
+};
+
+/// Source: GEN-271, GEN-273, GEN-274, GEN-301, GEN-302.
+struct vm_exit {
+    uint64_t from = 0;  ///< the IP that the VMCS has
+    uint64_t to = 0;
+    running after{};
+    ctl_load loads{};
+    uint64_t qualification = 0;
+    uint64_t reason = 0;
+    bool is_vectored = false;  ///< an event with a vector caused it
+    uint8_t vector = 0;
+    bool to_stm = false;  ///< an SMM VM exit; `vmcs` is that of the monitor
+    uint64_t vmcs = 0;
+};
+/// Source: GEN-272..274, GEN-301.
+struct vm_entry {
+    uint64_t at = 0;
+    uint64_t to = 0;
+    running after{};
+    ctl_load loads{};
+    bool from_stm = false;  ///< it returns from SMM; `vmcs` is the one that is current then
+    uint64_t vmcs = 0;
+};
+/// A VM entry that failed: it goes on behind the instruction, or has loaded the host's state.
+///
+/// Source: GEN-276.
+struct vm_entry_failure {
+    uint64_t to = 0;
+    running after{};
+    bool loaded_host_state = false;
+};
+/// VMPTRLD that succeeded. Source: GEN-244.
+struct vmptrld {
+    uint64_t next = 0;
+    uint64_t vmcs = 0;
+};
+/// VMCLEAR of the current VMCS. Source: GEN-244.
+struct vmclear {
+    uint64_t next = 0;
+};
+struct vmxon {
+    uint64_t at = 0;
+    uint64_t next = 0;
+};
+struct vmxoff {
+    uint64_t next = 0;
+};
+
+// ------------------------------------------------------------------------------------ SMM and so on
+
+/// Source: GEN-113, GEN-260.
+struct smi {
+    uint64_t next = 0;  ///< the IP that is saved
+    uint64_t to = 0;
+    running after{};
+};
+/// Source: GEN-261, GEN-262.
+struct rsm {
+    uint64_t to = 0;
+    running after{};
+};
+/// GETSEC[SENTER] and GETSEC[ENTERACCS], or SENTER on another logical processor. Source: GEN-287.
+struct measured_launch {};
+/// Source: GEN-288.
+struct acm_begin {};
+struct acm_end {
+    uint64_t next = 0;
+};
+
+// ------------------------------------------------------------------------------------ values, power
+
+/// PTWRITE whose operand can be read. Source: GEN-300.
+struct ptwrite {
+    uint64_t at = 0;
+    uint64_t next = 0;
+    uint64_t value = 0;
+    bool is_64_bit = false;
+};
+
+/// A C-state as packets tell it. Source: GEN-310.
+struct c_state {
+    uint8_t state = 0;
+    uint8_t substate = 0;
+};
+
+/// MWAIT, or an I/O instruction that counts as one. A C-state 0 is none. Source: GEN-310, GEN-312.
+struct mwait {
+    uint64_t at = 0;
+    uint64_t next = 0;
+    uint8_t hints = 0;
+    uint8_t ext = 0;
+    c_state thread{};         ///< as resolved
+    bool is_io = false;       ///< there is no MWAIT packet
+    bool is_pending = false;  ///< an event is pending already: GEN-314
+};
+/// HLT, shutdown, a VMX abort, INIT, and whatever else comes to C1. Source: GEN-311.
+struct halt {
+    uint64_t from = 0;  ///< the instruction; the one behind it for INIT
+    uint64_t next = 0;
+    bool is_shutdown = false;
+};
+/// Why a C-state ends. Source: GEN-313.
+enum class wake_reason : uint8_t { other = 0, interrupt = 1, store = 4, hardware = 8 };
+/// A C-state ends. What woke the processor up comes next. Source: GEN-200, GEN-205, GEN-313, GEN-318.
+struct wake {
+    uint8_t last = 0;     ///< core C-state
+    uint8_t deepest = 0;  ///< core C-state
+    wake_reason reason = wake_reason::other;
+};
+/// Hardware duty cycling begins; `wake` ends it. Source: GEN-315.
+struct duty_cycle {
+    uint64_t next = 0;
+    uint8_t state = 6;
+};
+/// The clock stops while code runs: a new P-state, thermal throttling, STPCLK. Source: GEN-316.
+struct clock_stop {
+    uint64_t next = 0;
+};
+/// It goes on, at a ratio. Source: GEN-202, GEN-316.
+struct clock_resume {};
+
+// ------------------------------------------------------------------------------------ PEBS
+
+/// Items of a PEBS record. Source: GEN-320.
+struct pebs_item {
+    uint8_t id = 0;
+    uint64_t value = 0;
+};
+struct pebs_group {
+    uint8_t type = 0;
+    bool items_of_4 = false;
+    pebs_item const* items = nullptr;
+    size_t count = 0;
+};
+/// A PEBS record that goes into the trace. Source: GEN-320..322.
+struct pebs_record {
+    uint64_t ip = 0;
+    pebs_group const* groups = nullptr;
+    size_t count = 0;
+};
+
+// ------------------------------------------------------------------------------------ the unit itself
+
+/// Time passes.
+///
+/// Units:  core clock cycles; ticks of the crystal clock; ticks of the time-stamp counter as RDTSC
+///         would give them.
+/// Source: GEN-200..204, GEN-210.
+struct time {
+    uint64_t cycles = 0;  ///< that passed
+    uint64_t art = 0;     ///< what the crystal counter is now
+    uint64_t tsc = 0;     ///< what the time-stamp counter is now
+};
+/// Core clock cycles pass. Source: GEN-210.
+struct cycles {
+    uint64_t passed = 0;
+};
+/// The core clock has another ratio to the bus clock. Source: GEN-202.
+struct ratio {
+    uint8_t core_to_bus = 0;
+};
+/// A CYC without a packet, as before the counter wraps. Source: GEN-217.
+struct cycle_guard {};
+/// A PSB+ is due, whatever was counted. Source: GEN-164.
+struct psb_due {};
+/// Packets are lost from now on, whatever the buffer has room for. Source: GEN-225.
+struct overflow {};
+/// They come through again. Source: GEN-227.
+struct overflow_end {
+    uint64_t next = 0;
+};
+
+}  // namespace ptspec::engine::event
+
+// ---- ptspec/engine/model_options.hpp ----
+
+namespace ptspec::engine {
+
+/// What happens when a branch comes into a TraceStop range while packets are lost.
+///
+/// Source: GEN-230.
+enum class stop_in_overflow : uint8_t {
+    told_afterwards,  ///< OVF and TraceStop when packets come through again; tracing stops there
+    not_told,         ///< tracing stops at once, without a packet
+};
+
+/// When a PSB+ stands directly behind an OVF.
+///
+/// Source: GEN-228.
+enum class psb_behind_ovf : uint8_t {
+    where_needed,  ///< where a MODE or PIP was lost that no later packet makes up for
+    always,
+    never,
+};
+
+/// What the manual leaves to the processor, and what else tells one processor from another.
+///
+/// Source: GEN-005, and the rules beside each.
+struct model_options {
+    trace::ip_choice ips = trace::ip_choice::as_processors;  ///< GEN-229
+    bool long_tnt = false;     ///< up to 47 branches in a TNT, not 6: GEN-120
+    bool defers_tips = false;  ///< TIPs wait for the TNT that is being filled: GEN-145
+    bool pads = false;         ///< PADs keep packets from crossing a multiple of 8 bytes: GEN-008
+
+    bool has_tsx = false;                ///< a PSB+ has a MODE.TSX: GEN-170
+    bool vmcs_needs_context = true;      ///< as has PIP: GEN-170
+    bool vmcs_before_pip = false;        ///< in front of a TIP: GEN-245
+    bool psb_behind_pge = false;         ///< enabling writes TIP.PGE first: GEN-180
+    bool psb_on_every_enable = false;    ///< also where PacketByteCnt is not 0: GEN-162
+    bool psb_counts_itself = true;       ///< its bytes count towards the next one: GEN-165
+    bool pip_for_same_cr3 = true;        ///< also where MOV CR3 changes nothing: GEN-240
+    bool mov_cr3_stops_at_next = false;  ///< the instruction behind is looked up: GEN-087
+    bool swintr_events = false;  ///< CFE has types for software interrupts and SYSCALL: GEN-301
+    psb_behind_ovf psb_behind_overflow = psb_behind_ovf::where_needed;
+    stop_in_overflow trace_stop_in_overflow = stop_in_overflow::told_afterwards;
+
+    /// The cycle counter wraps at 2^this; a CYC comes before it does. 1 to 64: GEN-210, GEN-217.
+    uint8_t cycle_counter_bits = 32;
+    /// How many bytes leave the internal buffer after each operation.
+    size_t drained_at_once = ~size_t{0};
+    /// Packets that were lost come through again once no more bytes are in the internal buffer:
+    /// GEN-225, GEN-227.
+    size_t overflow_ends_at = 0;
+
+    access::policy policy{};
+    output_options output{};
+};
+
+}  // namespace ptspec::engine
+
+// ---- ptspec/engine/return_stack.hpp ----
+
+namespace ptspec::engine {
+
+/// Where the near calls that were traced return to. A return to the youngest of them takes one bit
+/// of trace instead of a TIP.
+///
+/// Shape:  at most 64 addresses; one more drops the oldest.
+/// Source: SDM vol. 3, "Indirect Transfer Compression for Returns (RET)"; GEN-130..137.
+class return_stack {
+public:
+    static constexpr unsigned most = 64;
+
+    /// A near call was traced, behind which `next` comes.
+    constexpr void push(uint64_t next) noexcept {
+        top_ = (top_ + 1) % most;
+        entries_[top_] = next;
+        count_ += count_ < most ? 1 : 0;
+    }
+    /// A near return to `to`, of which only the bits of `compared` were popped. The youngest entry is
+    /// gone. True when it led there.
+    constexpr auto pop(uint64_t to, uint64_t compared) noexcept -> bool {
+        if (count_ == 0) { return false; }
+        bool const leads_there = ((entries_[top_] ^ to) & compared) == 0;
+        top_ = (top_ + most - 1) % most;
+        --count_;
+        return leads_there;
+    }
+    constexpr void clear() noexcept { count_ = 0; }
+
+    [[nodiscard]] constexpr auto size() const noexcept -> unsigned { return count_; }
+    /// Entry `i` counted from the oldest, which has to be below `size()`.
+    [[nodiscard]] constexpr auto operator[](unsigned i) const noexcept -> uint64_t {
+        return entries_[(top_ + most + 1 - count_ + i) % most];
+    }
+
+    friend constexpr auto operator==(return_stack const& one, return_stack const& two) noexcept
+        -> bool {
+        if (one.count_ != two.count_) { return false; }
+        for (unsigned i = 0; i < one.count_; ++i) {
+            if (one[i] != two[i]) { return false; }
+        }
+        return true;
+    }
+
+private:
+    uint64_t entries_[most] = {};
+    unsigned top_ = 0;
+    unsigned count_ = 0;
+};
+
+}  // namespace ptspec::engine
+
+// ---- ptspec/engine/byte_queue.hpp ----
+
+namespace ptspec::engine {
+
+/// The buffer between what makes packets and what stores them: bytes leave in the order in which
+/// they came.
+///
+/// Shape:  `Depth` bytes, used in a circle.
+/// Source: GEN-225.
+template <size_t Depth>
+class byte_queue {
+    static_assert(Depth >= 16, "as many bytes as a packet can have");
+
+public:
+    [[nodiscard]] constexpr auto size() const noexcept -> size_t { return size_; }
+    [[nodiscard]] constexpr auto empty() const noexcept -> bool { return size_ == 0; }
+    [[nodiscard]] constexpr auto room() const noexcept -> size_t { return Depth - size_; }
+    [[nodiscard]] static constexpr auto depth() noexcept -> size_t { return Depth; }
+
+    /// Takes all of `bytes`, or none of them where there is no room.
+    [[nodiscard]] constexpr auto append(byte_view bytes) noexcept -> bool {
+        if (bytes.size() > room()) { return false; }
+        size_t const at = wrapped(first_ + size_);
+        byte_view const front = bytes.first(Depth - at);
+        byte_view const back = bytes.from(front.size());
+        copy_bytes(bytes_ + at, front.data(), front.size());
+        copy_bytes(bytes_, back.data(), back.size());
+        size_ += bytes.size();
+        return true;
+    }
+    /// The same for one byte.
+    [[nodiscard]] constexpr auto append_byte(uint8_t byte) noexcept -> bool {
+        if (size_ == Depth) { return false; }
+        size_t const at = wrapped(first_ + size_);
+        ++size_;  // first: the byte might be part of it, for all that is known
+        bytes_[at] = byte;
+        return true;
+    }
+    /// The same for the first `count` of sixteen bytes. What they are followed by is not kept.
+    [[nodiscard]] constexpr auto append(wide_bits bytes, size_t count) noexcept -> bool {
+        size_t const at = first_ + size_;
+        if (at > Depth - 16) { return append(byte_view{to_le(bytes)}.first(count)); }
+        size_ += count;
+        store_le64(bytes_ + at, bytes.low);
+        store_le64(bytes_ + at + 8, bytes.high);
+        return true;
+    }
+    /// Bytes that come out next: all of them or, where they go around, those before the end.
+    [[nodiscard]] constexpr auto front() const noexcept -> byte_view {
+        return {bytes_ + first_, size_ < Depth - first_ ? size_ : Depth - first_};
+    }
+    /// `count` bytes have come out: at most as many as there are.
+    constexpr void drop(size_t count) noexcept {
+        if (count >= size_) { return clear(); }
+        first_ = wrapped(first_ + count);
+        size_ -= count;
+    }
+    constexpr void clear() noexcept { first_ = size_ = 0; }
+
+    /// Byte `i` of those in the queue, which has to be below `size()`.
+    [[nodiscard]] constexpr auto operator[](size_t i) const noexcept -> uint8_t {
+        return bytes_[wrapped(first_ + i)];
+    }
+
+private:
+    static constexpr auto wrapped(size_t at) noexcept -> size_t {
+        return at < Depth ? at : at - Depth;
+    }
+
+    size_t first_ = 0;
+    size_t size_ = 0;
+    uint8_t bytes_[Depth] = {};
+};
+
+}  // namespace ptspec::engine
+
+// ---- ptspec/engine/generator_state.hpp ----
+
+namespace ptspec::engine {
+
+/// The controls by which a VMM hides VMX operation from trace.
+///
+/// Source: GEN-278, REG-122..124.
+struct concealed {
+    bool non_root = false;  ///< "conceal VMX from PT", of VM execution
+    bool exits = false;     ///< "conceal VMX from PT", of VM exits
+    bool entries = false;   ///< "conceal VMX from PT", of VM entries
+
+    friend constexpr auto operator==(concealed const&, concealed const&) -> bool = default;
+};
+
+/// The address that a VMCS packet has where no VMCS is current.
+///
+/// Source: GEN-244.
+inline constexpr uint64_t no_vmcs = ~uint64_t{0};
+
+/// What the packets so far have told, and a decoder therefore knows.
+struct told {
+    uint64_t mode = 0;  ///< MODE.Exec since the last PSB; 0: none
+    uint64_t pip = 0;   ///< PIP; 0: none
+    bool in_tx = false;
+
+    friend constexpr auto operator==(told const&, told const&) -> bool = default;
+};
+
+namespace detail {
+
+using namespace ptspec::detail;
+
+/// `Type`, which the compiler does not look at before it knows `Other`: so that including this costs
+/// no more than reading it.
+template <class Other, class Type>
+struct once_known {
+    using type = Type;
+};
+
+}  // namespace detail
+
+/// What a generator of packets knows between two operations, and what all operations have in common.
+/// The base of `generator`.
+///
+/// Source: GEN-003..008, GEN-123, GEN-160..176, GEN-225..230.
+class generator_state {
+protected:
+    using ctl = access::ia32_rtit_ctl;
+    using status = access::ia32_rtit_status;
+
+    template <class Field>
+    [[nodiscard]] constexpr auto is_set() const noexcept -> bool {
+        return msrs_.ctl.get<Field>();
+    }
+
+public:
+    constexpr generator_state(cpu::capabilities const& of, access::msr_state const& msrs,
+                              running const& code, uint64_t ip,
+                              model_options const& how = {}) noexcept
+        : of_{of}, how_{how}, msrs_{msrs}, code_{code}, ip_{ip} {
+        psb_begin_ = 0 - msrs.status.get<status::PacketByteCnt>();
+        if (triggers()) { told_.mode = known(mode()); }
+        take_over_ctl();
+    }
+
+    [[nodiscard]] constexpr auto of() const noexcept -> cpu::capabilities const& { return of_; }
+    [[nodiscard]] constexpr auto how() const noexcept -> model_options const& { return how_; }
+    /// The MSRs, of which STATUS.PacketByteCnt and PendPSB are not brought up to date.
+    [[nodiscard]] constexpr auto msrs() const noexcept -> access::msr_state const& { return msrs_; }
+    [[nodiscard]] constexpr auto runs() const noexcept -> running const& { return code_; }
+    /// The next instruction.
+    [[nodiscard]] constexpr auto ip() const noexcept -> uint64_t { return ip_; }
+    [[nodiscard]] constexpr auto enables_now() const noexcept -> enables {
+        return enables_of(of_, msrs_);
+    }
+    /// The branches that are in no packet yet.
+    [[nodiscard]] constexpr auto pending() const noexcept -> packet::branches { return now_.tnt; }
+    [[nodiscard]] constexpr auto calls() const noexcept -> return_stack const& { return calls_; }
+    /// True where Event Trace is on: MODE.Exec has RFLAGS.IF then. Source: GEN-305.
+    [[nodiscard]] constexpr auto events_are_traced() const noexcept -> bool {
+        return is_set<ctl::EventEn>();
+    }
+    /// True while packets are lost.
+    [[nodiscard]] constexpr auto overflows() const noexcept -> bool { return loses_; }
+
+protected:
+    cpu::capabilities of_;
+    model_options how_;
+    access::msr_state msrs_;
+    running code_;
+    uint64_t ip_;
+
+    trace::writer_state now_{};
+    trace::writer_options writing_{};
+    return_stack calls_{};
+    clocks clocks_{};
+    told told_{};
+    concealed conceal_{};
+    uint64_t vmcs_ = no_vmcs;
+    uint64_t psb_begin_ = 0;  ///< `now_.bytes` where the count of bytes began
+    uint64_t psb_period_ = 0;
+    access::msr_state before_acm_{};
+    rule shut_down_by_ = rule::none;
+    uint8_t tx_depth_ = 0;
+    bool calm_ = false;  ///< nothing but branches is to be thought of
+    bool psb_due_ = false;
+    bool loses_ = false;      ///< an overflow: no packet comes through
+    bool loses_on_ = false;   ///< until it is said to end
+    bool owes_stop_ = false;  ///< a TraceStop is to be told when packets come through again
+    bool in_acm_ = false;
+
+    // -------------------------------------------------------------------------------- state
+
+    [[nodiscard]] constexpr auto triggers() const noexcept -> bool {
+        return msrs_.status.get<status::TriggerEn>();
+    }
+    /// An IP of code as packets have it.
+    [[nodiscard]] constexpr auto form(running const& code, uint64_t ip) const noexcept -> uint64_t {
+        return ip_in_packets(of_.ip_payload(), code, ip);
+    }
+    [[nodiscard]] constexpr auto form(uint64_t ip) const noexcept -> uint64_t {
+        return form(code_, ip);
+    }
+    [[nodiscard]] constexpr auto context_at(uint64_t ip) const noexcept -> access::context {
+        return context_of(code_, form(ip));
+    }
+
+    /// IA32_RTIT_CTL may have changed.
+    constexpr void take_over_ctl() noexcept {
+        writing_ = {.ips = how_.ips,
+                    .long_tnt = how_.long_tnt,
+                    .defers_tips = how_.defers_tips,
+                    .pads = how_.pads,
+                    .cyc = is_set<ctl::CYCEn>(),
+                    .cyc_threshold = static_cast<uint8_t>(msrs_.ctl.get<ctl::CycThresh>())};
+        psb_period_ = uint64_t{2048} << msrs_.ctl.get<ctl::PSBFreq>();
+        settle();
+    }
+    /// The enables may have changed.
+    constexpr void settle() noexcept {
+        enables const now = enables_now();
+        if (!now.packet()) { calls_.clear(); }
+        if (!now.trigger) {
+            now_.tnt = {};
+            now_.deferred_count = 0;
+            now_.cycles = 0;
+        }
+        bool const any_range = access::has_filter(msrs_) || access::has_trace_stop(msrs_);
+        calm_ = now.packet() && !any_range && !loses_ && !is_set<ctl::CYCEn>() &&
+                !is_set<ctl::DisTNT>() && !how_.defers_tips && !how_.pads;
+    }
+    /// Brings STATUS up to date. Source: REG-061, REG-064, REG-065, GEN-161.
+    constexpr void sync_status() noexcept {
+        if (!is_set<ctl::TraceEn>()) { return; }
+        bool const owes = is_set<ctl::InjectPsbPmiOnEnable>() && triggers() && psb_is_due();
+        msrs_.status = msrs_.status.with(status::PacketByteCnt{wrapped{now_.bytes - psb_begin_}});
+        if (owes) { msrs_.status = msrs_.status.with(status::PendPSB{true}); }
+    }
+    [[nodiscard]] constexpr auto psb_is_due() const noexcept -> bool {
+        return psb_due_ || now_.bytes - psb_begin_ >= psb_period_;
+    }
+
+    /// Source: GEN-235, GEN-305.
+    [[nodiscard]] constexpr auto mode() const noexcept -> packet::mode_exec {
+        using packet::mode_exec;
+        return mode_exec{}.with(mode_exec::CS_L{code_.width == code_width::bits_64},
+                                mode_exec::CS_D{code_.width == code_width::bits_32},
+                                mode_exec::IF{is_set<ctl::EventEn>() && code_.IF});
+    }
+    /// What `told` keeps of a packet, which is not 0.
+    template <class Packet>
+    [[nodiscard]] static constexpr auto known(Packet const& which) noexcept -> uint64_t {
+        return which.raw | 1;
+    }
+    // -------------------------------------------------------------------------------- packets
+
+    /// Writes what `add` adds to a group: all of it, or nothing where packets are lost.
+    template <class Sink, class Add>
+    constexpr void emit(Sink& to, Add const& add) noexcept {
+        if (loses_) { return; }
+        using packets = typename detail::once_known<Sink, packet::all>::type;
+        trace::packet_group<packets> all{now_, writing_};
+        told const before = told_;
+        add(all);
+        if (all.broken() == rule::none && (all.bytes().empty() || to.append(all.bytes()))) {
+            now_ = all.state();
+            return;
+        }
+        told_ = before;
+        begin_overflow();
+    }
+    /// Source: GEN-166, GEN-225, GEN-229, GEN-135.
+    constexpr void begin_overflow() noexcept {
+        loses_ = true;
+        now_.tnt = {};
+        now_.deferred_count = 0;
+        now_.items = packet::block::none;
+        calls_.clear();
+        settle();
+    }
+};
+
+}  // namespace ptspec::engine
+
+// ---- ptspec/engine/generator_packets.hpp ----
+
+namespace ptspec::engine {
+
+/// The packets that more than one operation makes. The second layer of `generator`.
+///
+/// Source: GEN-006, GEN-160..176, GEN-181, GEN-200..202, GEN-227..230, GEN-235..245.
+class generator_packets : public generator_state {
+public:
+    using generator_state::generator_state;
+
+protected:
+    /// An operation is complete: a PSB+ may come. Source: GEN-006, GEN-163.
+    template <class Sink>
+    constexpr void finish(Sink& to) noexcept {
+        if (!psb_is_due() || !triggers() || loses_) { return; }
+        emit(to, [&](auto& all) { add_psb(all, enables_now()); });
+    }
+
+    constexpr void add_mode(auto& all) noexcept {
+        told_.mode = known(mode());
+        all.add(mode());
+    }
+    /// A MODE.Exec, where what it tells is not known. Source: GEN-236.
+    constexpr void add_mode_where_stale(auto& all) noexcept {
+        if (told_.mode != known(mode())) { add_mode(all); }
+    }
+    /// Source: GEN-240, GEN-241.
+    [[nodiscard]] static constexpr auto pip_of(running const& code, bool non_root) noexcept
+        -> packet::pip {
+        uint64_t const address = code.cr3 & ~low_bits(code.pae ? 5 : 12);
+        return packet::pip{}.with(packet::pip::NR{non_root}, packet::pip::CR3{wrapped{address}});
+    }
+    /// With NR where a VMM does not hide it. Source: GEN-241, GEN-278.
+    [[nodiscard]] constexpr auto pip_of(running const& code) const noexcept -> packet::pip {
+        return pip_of(code, code.vmx_non_root && !conceal_.non_root);
+    }
+    [[nodiscard]] constexpr auto pip() const noexcept -> packet::pip { return pip_of(code_); }
+    constexpr void add_pip(auto& all, packet::pip which) noexcept {
+        told_.pip = known(which);
+        all.add(which);
+    }
+    [[nodiscard]] static constexpr auto vmcs_of(uint64_t address) noexcept -> packet::vmcs {
+        return packet::vmcs{}.with(packet::vmcs::base{wrapped{address}});
+    }
+    constexpr void add_tsx(auto& all, bool aborted = false) noexcept {
+        using packet::mode_tsx;
+        told_.in_tx = tx_depth_ != 0;
+        all.add(mode_tsx{}.with(mode_tsx::InTX{told_.in_tx}, mode_tsx::TXAbort{aborted}));
+    }
+    /// Source: GEN-181, GEN-201, GEN-205, GEN-313.
+    constexpr void add_times(auto& all) const noexcept {
+        if (is_set<ctl::TSCEn>()) { all.add(clocks_.tsc_packet()); }
+        if (is_set<ctl::TSCEn>() && is_set<ctl::MTCEn>()) { all.add(clocks_.tma_packet()); }
+        all.add(clocks_.cbr_packet());
+    }
+    /// A PSB+, as the enables are. Source: GEN-165, GEN-170..176, REG-065.
+    constexpr void add_psb(auto& all, enables const& now) noexcept {
+        all.flush();
+        uint64_t const begin = all.state().bytes;
+        trace::psb_status tells;
+        if (is_set<ctl::TSCEn>()) { tells.tsc = clocks_.tsc_packet(); }
+        if (is_set<ctl::TSCEn>() && is_set<ctl::MTCEn>()) { tells.tma = clocks_.tma_packet(); }
+        tells.cbr = clocks_.cbr_packet();
+        bool const sees_vmx = msrs_.in_vmx_operation && of_.vmx() != cpu::vmx_support::none &&
+                              !(code_.vmx_non_root && conceal_.non_root);
+        told_.mode = 0;
+        if (now.context && is_set<ctl::OS>()) {
+            tells.pip = pip();
+            told_.pip = known(pip());
+        }
+        if (sees_vmx && (now.context || !how_.vmcs_needs_context)) { tells.vmcs = vmcs_of(vmcs_); }
+        if (now.context && now.branch && how_.has_tsx) {
+            using packet::mode_tsx;
+            told_.in_tx = tx_depth_ != 0;
+            tells.mode_tsx = mode_tsx{}.with(mode_tsx::InTX{told_.in_tx});
+        }
+        if (now.packet()) {
+            tells.mode_exec = mode();
+            told_.mode = known(mode());
+            tells.fup = form(ip_);
+        }
+        all.add(tells);
+        psb_begin_ = how_.psb_counts_itself ? begin : all.state().bytes;
+        psb_due_ = false;
+        calls_.clear();
+        if (is_set<ctl::InjectPsbPmiOnEnable>()) {
+            msrs_.status = msrs_.status.with(status::PendPSB{false});
+        }
+    }
+
+    // -------------------------------------------------------------------------------- overflow
+
+    /// True when packets were lost that no later one makes up for.
+    [[nodiscard]] constexpr auto has_lost_state(enables const& now) const noexcept -> bool {
+        bool const mode_was_lost = now.packet() && told_.mode != known(mode());
+        bool const pip_was_lost = now.context && is_set<ctl::OS>() && told_.pip != 0 &&
+                                  told_.pip != known(pip());
+        bool const tsx_was_lost = now.context && now.branch && told_.in_tx != (tx_depth_ != 0);
+        return mode_was_lost || pip_was_lost || (tsx_was_lost && how_.has_tsx);
+    }
+    /// Packets come through again, into a sink that has room for them. Source: GEN-227..230.
+    template <class Sink>
+    constexpr void resolve_overflow(Sink& to) noexcept {
+        loses_ = loses_on_ = false;
+        enables const now = enables_now();
+        if (owes_stop_) {
+            owes_stop_ = false;
+            emit(to, [](auto& all) {
+                all.add(packet::ovf{});
+                all.add(packet::tracestop{});
+            });
+            return settle();
+        }
+        if (!now.trigger) { return settle(); }
+        emit(to, [&](auto& all) {
+            all.add(packet::ovf{});
+            bool const asked = how_.psb_behind_overflow == psb_behind_ovf::always ||
+                               (how_.psb_behind_overflow == psb_behind_ovf::where_needed &&
+                                has_lost_state(now));
+            if (psb_is_due() || asked) { add_psb(all, now); }
+            if (now.packet()) { all.template add_ip<packet::fup>(form(ip_)); }
+        });
+        settle();
+    }
+};
+
+}  // namespace ptspec::engine
+
+// ---- ptspec/engine/generator_moves.hpp ----
+
+namespace ptspec::engine {
+
+/// How execution goes from one instruction to another that is not the next, and the packets that
+/// tell of it. The third layer of `generator`.
+///
+/// Source: SDM vol. 3, "Packet Generation Scenarios"; GEN-005, GEN-020..032, GEN-080..107,
+///         GEN-236..245, GEN-255..257, GEN-301..306, GEN-340..342.
+class generator_moves : public generator_packets {
+public:
+    using generator_packets::generator_packets;
+
+protected:
+    /// What tells of a movement while PacketEn stays 1.
+    ///
+    /// Source: GEN-110, GEN-340.
+    enum class told_by : uint8_t {
+        bit,   ///< a taken branch, or a compressed return
+        code,  ///< nothing: who reads the trace sees it in the code
+        tip,
+        tip_at_once,  ///< which is never deferred
+    };
+    /// When a CFE has a FUP of its own. Source: GEN-303, GEN-304.
+    enum class own_ip : uint8_t { where_no_other, always, never };
+    /// What an EVD tells.
+    struct datum {
+        bool is_there = false;
+        packet::evd_type type = packet::evd_type::PFA;
+        uint64_t value = 0;
+    };
+    /// What Event Trace tells of a movement. Source: GEN-301, GEN-302.
+    struct control_flow {
+        packet::cfe_type type{};  ///< 0: nothing
+        uint8_t vector = 0;
+        own_ip ip = own_ip::where_no_other;
+        datum first{};
+        datum second{};
+    };
+    /// Execution goes on somewhere else.
+    struct movement {
+        told_by by = told_by::tip;
+        uint64_t to = 0;    ///< not yet in the form of packets
+        uint64_t from = 0;  ///< in the form of packets
+        bool has_fup = false;
+        bool aborts = false;   ///< a transaction
+        packet::pip pip{0};    ///< 0: CR3 is not written
+        packet::vmcs vmcs{0};  ///< 0: the current VMCS stays
+        control_flow tells{};
+        event::cycles_within takes{};
+    };
+
+    /// True when Event Trace tells of a movement. Source: GEN-306.
+    [[nodiscard]] constexpr auto tells_events(enables const& before,
+                                              enables const& after) const noexcept -> bool {
+        return is_set<ctl::EventEn>() && before.trigger && (before.context || after.context);
+    }
+    /// Source: GEN-301..304.
+    constexpr void add_events(auto& all, control_flow const& tells, uint64_t from,
+                              enables const& before) const noexcept {
+        using packet::cfe;
+        if (tells.type == packet::cfe_type{}) { return; }
+        add_datum(all, tells.first);
+        add_datum(all, tells.second);
+        bool const has_ip = before.context &&
+                            (tells.ip == own_ip::always ||
+                             (tells.ip == own_ip::where_no_other && !before.packet()));
+        all.add(cfe{}.with(cfe::type{tells.type}, cfe::IP{has_ip},
+                           cfe::vector{wrapped{uint64_t{tells.vector}}}));
+        if (has_ip) { all.template add_ip<packet::fup>(from); }
+    }
+    static constexpr void add_datum(auto& all, datum const& which) noexcept {
+        using packet::evd;
+        if (!which.is_there) { return; }
+        all.add(evd{}.with(evd::type{which.type}, evd::payload{wrapped{which.value}}));
+    }
+
+    /// Goes somewhere else, and lets the operation be complete.
+    template <class Sink>
+    constexpr void go(Sink& to, movement const& how, running const& after) noexcept {
+        code_ = after;
+        ip_ = how.to;
+        move(to, how);
+        finish(to);
+    }
+    /// The packets of a movement that has happened.
+    ///
+    /// Source: GEN-005, GEN-100..105, GEN-245, GEN-255..257, GEN-340..342.
+    template <class Sink>
+    constexpr void move(Sink& to, movement const& how) noexcept {
+        enables const before = enables_now();
+        if (!before.trigger) { return; }
+        uint64_t const target = form(how.to);
+        auto const done = evaluate(of_, msrs_, context_of(code_, target), {true, target, target});
+        msrs_.status = done.status;
+        bool const was_on = before.packet();
+        bool const is_on = done.after.packet();
+        if (done.trace_stop && loses_) {
+            owes_stop_ = how_.trace_stop_in_overflow == stop_in_overflow::told_afterwards;
+        }
+        if (was_on && is_on && how.by == told_by::code) { return; }
+        emit(to, [&](auto& all) {
+            if (tells_events(before, done.after)) { add_events(all, how.tells, how.from, before); }
+            if (how.aborts && done.after.context && done.after.branch) { add_tsx(all, true); }
+            if (was_on && how.has_fup) { all.template add_ip<packet::fup>(how.from); }
+            all.advance(how.takes.until_pip);
+            bool const tells_vmcs = how.vmcs.raw != 0 && done.after.context;
+            if (tells_vmcs && how_.vmcs_before_pip) { all.add(how.vmcs); }
+            if (how.pip.raw != 0 && done.after.context && is_set<ctl::OS>()) {
+                add_pip(all, how.pip);
+            }
+            if (tells_vmcs && !how_.vmcs_before_pip) { all.add(how.vmcs); }
+            all.advance(how.takes.until_target);
+            add_end(all, how, was_on, is_on, done.after.context);
+            if (done.trace_stop) { all.add(packet::tracestop{}); }
+        });
+        if (done.trace_stop || was_on != is_on) { settle(); }
+    }
+    /// The last packets of a movement, which say where it went. Source: GEN-101..103.
+    constexpr void add_end(auto& all, movement const& how, bool was_on, bool is_on,
+                           bool in_context) noexcept {
+        uint64_t const target = form(how.to);
+        if (was_on && is_on) {
+            if (how.by == told_by::bit) {
+                if (!is_set<ctl::DisTNT>()) { all.branch(true); }
+                return;
+            }
+            add_mode_where_stale(all);
+            if (how.by == told_by::tip) {
+                all.defer(target);
+            } else {
+                all.template add_ip<packet::tip>(target);
+            }
+        } else if (was_on) {
+            if (in_context && how.by != told_by::bit) {
+                all.template add_ip<packet::tip_pgd>(target);
+            } else {
+                all.add(packet::tip_pgd{});
+            }
+        } else if (is_on) {
+            add_mode_where_stale(all);
+            all.template add_ip<packet::tip_pge>(target);
+        }
+    }
+};
+
+}  // namespace ptspec::engine
+
+// ---- ptspec/engine/generator_flow.hpp ----
+
+namespace ptspec::engine {
+
+/// Branches, interrupts, transactions, enclaves. The fourth layer of `generator`.
+///
+/// Source: GEN-110..147, GEN-250..258, GEN-285, GEN-286, GEN-289, GEN-290, GEN-301, GEN-325,
+///         GEN-341.
+class generator_flow : public generator_moves {
+public:
+    using generator_moves::generator_moves;
+
+    template <trace::packet_sink Sink>
+    constexpr void on(event::conditional const& e, Sink& to) noexcept {
+        if (calm_) [[likely]] {
+            now_.gather(e.taken);
+            ip_ = e.to;
+            if (now_.tnt.count >= writing_.most_branches()) { emit_gathered(to); }
+            return;
+        }
+        if (!e.taken) {
+            ip_ = e.to;
+            if (enables_now().packet()) { emit_branch(false, to); }
+            return finish(to);
+        }
+        transfer(to, {.by = told_by::bit, .to = e.to});
+    }
+    template <trace::packet_sink Sink>
+    constexpr void on(event::direct_jump const& e, Sink& to) noexcept {
+        if (calm_) [[likely]] {
+            ip_ = e.to;
+            return;
+        }
+        transfer(to, {.by = told_by::code, .to = e.to});
+    }
+    template <trace::packet_sink Sink>
+    constexpr void on(event::direct_call const& e, Sink& to) noexcept {
+        // One to the next instruction only asks where it is. Source: GEN-132.
+        bool const returns = e.to != e.next;
+        if (calm_) [[likely]] {
+            ip_ = e.to;
+            if (returns) { calls_.push(e.next); }
+            return;
+        }
+        call(to, {.by = told_by::code, .to = e.to}, returns, e.next);
+    }
+    template <trace::packet_sink Sink>
+    constexpr void on(event::indirect_jump const& e, Sink& to) noexcept {
+        if (calm_) [[likely]] { return emit_tip(e.to, to); }
+        transfer(to, {.by = told_by::tip, .to = e.to});
+    }
+    template <trace::packet_sink Sink>
+    constexpr void on(event::indirect_call const& e, Sink& to) noexcept {
+        if (calm_) [[likely]] {
+            calls_.push(e.next);
+            return emit_tip(e.to, to);
+        }
+        call(to, {.by = told_by::tip, .to = e.to}, true, e.next);
+    }
+    template <trace::packet_sink Sink>
+    constexpr void on(event::near_return const& e, Sink& to) noexcept {
+        unsigned const popped = code_.width == code_width::bits_64   ? 64
+                                : code_.width == code_width::bits_32 ? 32
+                                                                     : 16;
+        bool const matches = calls_.pop(e.to, low_bits(popped));
+        bool const compressed = matches && !is_set<ctl::DisRETC>();
+        if (compressed && calm_) { return on(event::conditional{e.to, true}, to); }
+        if (calm_) { return emit_tip(e.to, to); }
+        transfer(to, {.by = compressed ? told_by::bit : told_by::tip_at_once, .to = e.to});
+    }
+    template <trace::packet_sink Sink>
+    constexpr void on(event::sequential const& e, Sink& /*to*/) noexcept {
+        ip_ = e.next;
+    }
+
+    template <trace::packet_sink Sink>
+    constexpr void on(event::far_transfer const& e, Sink& to) noexcept {
+        using packet::cfe_type;
+        movement how{.by = told_by::tip, .to = e.to};
+        how.pip = pip_where_changed(e.after);
+        switch (e.kind) {
+            case event::far_kind::iret: how.tells = {cfe_type::IRET}; break;
+            case event::far_kind::uiret: how.tells = {cfe_type::UIRET}; break;
+            case event::far_kind::syscall:
+                if (how_.swintr_events) { how.tells = {cfe_type::SYSCALL, 0, own_ip::always}; }
+                break;
+            case event::far_kind::plain: break;
+        }
+        how.from = form(e.at);
+        go(to, how, e.after);
+    }
+    template <trace::packet_sink Sink>
+    constexpr void on(event::software_interrupt const& e, Sink& to) noexcept {
+        auto const type = how_.swintr_events ? packet::cfe_type::SWINTR : packet::cfe_type::INTR;
+        vectored(to, e.at, e.to, e.after, {type, e.vector}, e.takes);
+    }
+    template <trace::packet_sink Sink>
+    constexpr void on(event::interrupt const& e, Sink& to) noexcept {
+        vectored(to, e.next, e.to, e.after, {packet::cfe_type::INTR, e.vector}, e.takes);
+    }
+    template <trace::packet_sink Sink>
+    constexpr void on(event::exception const& e, Sink& to) noexcept {
+        control_flow tells{packet::cfe_type::INTR, e.vector};
+        if (e.vector == event::exception::page_fault) {
+            tells.first = {true, packet::evd_type::PFA, e.cr2};
+        }
+        vectored(to, e.at, e.to, e.after, tells, e.takes);
+    }
+    template <trace::packet_sink Sink>
+    constexpr void on(event::user_interrupt const& e, Sink& to) noexcept {
+        vectored(to, e.next, e.to, code_, {packet::cfe_type::UINTR, e.vector}, {});
+    }
+    template <trace::packet_sink Sink>
+    constexpr void on(event::init const& e, Sink& to) noexcept {
+        movement how{.by = told_by::tip, .to = e.to};
+        how.from = form(e.next);
+        how.has_fup = true;
+        how.pip = pip_of(e.after, false);
+        how.tells = {packet::cfe_type::INIT};
+        tx_depth_ = 0;
+        if (e.waits_for_sipi) {
+            wait_for_sipi(to, how, e.after);
+        } else {
+            go(to, how, e.after);
+        }
+    }
+    template <trace::packet_sink Sink>
+    constexpr void on(event::sipi const& e, Sink& to) noexcept {
+        movement how{.by = told_by::tip, .to = e.to};
+        how.tells = {packet::cfe_type::SIPI, e.vector, own_ip::never};
+        go(to, how, e.after);
+    }
+    template <trace::packet_sink Sink>
+    constexpr void on(event::enclave_transfer const& e, Sink& to) noexcept {
+        movement how{.by = told_by::tip, .to = e.to};
+        how.from = form(e.from);
+        how.has_fup = true;
+        go(to, how, e.after);
+    }
+
+    template <trace::packet_sink Sink>
+    constexpr void on(event::transaction_begin const& e, Sink& to) noexcept {
+        if (tx_depth_ < 0xFF) { ++tx_depth_; }
+        ip_ = e.next;
+        if (tx_depth_ == 1) { tell_tsx(to, e.at); }
+        finish(to);
+    }
+    template <trace::packet_sink Sink>
+    constexpr void on(event::transaction_end const& e, Sink& to) noexcept {
+        bool const ends = tx_depth_ == 1;
+        if (tx_depth_ != 0) { --tx_depth_; }
+        ip_ = e.next;
+        if (ends) { tell_tsx(to, e.at); }
+        finish(to);
+    }
+    template <trace::packet_sink Sink>
+    constexpr void on(event::transaction_abort const& e, Sink& to) noexcept {
+        movement how{.by = told_by::tip, .to = e.to};
+        how.from = form(e.at);
+        how.has_fup = true;
+        how.aborts = true;
+        tx_depth_ = 0;
+        go(to, how, code_);
+    }
+
+private:
+    // What `emit` would write where nothing but branches is to be thought of, and in its stead.
+
+    /// The branches that were gathered.
+    template <class Sink>
+    constexpr void emit_gathered(Sink& to) noexcept {
+        if (now_.tnt.count > packet::tnt_short::most_branches ||
+            !append({packet::tnt_short::of(now_.tnt).raw, 0}, 1, to)) {
+            emit(to, [](auto& all) { all.flush(); });
+        }
+        finish(to);
+    }
+    /// The branches that were gathered, and a TIP.
+    template <class Sink>
+    constexpr void emit_tip(uint64_t target, Sink& to) noexcept {
+        ip_ = target;
+        uint64_t const ip = form(target);
+        auto const which = packet::tip::of(now_.form_of(ip, writing_.ips), ip);
+        wide_bits bytes = which.raw;
+        bytes.low |= packet::detail::opcode_bits<packet::tip>.low;
+        unsigned count = packet::tip::length_of(which.raw, packet::block::none);
+        if (now_.tnt.count != 0) {
+            bytes = {bytes.low << 8 | packet::tnt_short::of(now_.tnt).raw,
+                     bytes.high << 8 | bytes.low >> 56};
+            ++count;
+        }
+        if (now_.tnt.count > packet::tnt_short::most_branches || !append(bytes, count, to)) {
+            emit(to, [=](auto& all) { all.template add_ip<packet::tip>(ip); });
+        } else {
+            now_.last_ip = ip;
+            now_.has_last_ip = true;
+        }
+        finish(to);
+    }
+    /// Bytes in which the branches are that were gathered. False where there is no room.
+    template <class Sink>
+    constexpr auto append(wide_bits bytes, unsigned count, Sink& to) noexcept -> bool {
+        bool const has_room = [&] {
+            if constexpr (requires { to.append(bytes, size_t{count}); }) {
+                return to.append(bytes, size_t{count});
+            } else {
+                return to.append(byte_view{to_le(bytes)}.first(count));
+            }
+        }();
+        if (has_room) {
+            now_.tnt = {};
+            now_.bytes += count;
+        }
+        return has_room;
+    }
+
+    template <class Sink>
+    constexpr void emit_branch(bool taken, Sink& to) noexcept {
+        if (is_set<ctl::DisTNT>()) { return; }
+        emit(to, [=](auto& all) { all.branch(taken); });
+    }
+    /// A near branch: what runs stays. Source: GEN-112, GEN-341.
+    template <class Sink>
+    constexpr void transfer(Sink& to, movement const& how) noexcept {
+        go(to, how, code_);
+    }
+    template <class Sink>
+    constexpr void call(Sink& to, movement const& how, bool returns, uint64_t next) noexcept {
+        bool const before = enables_now().packet();
+        ip_ = how.to;
+        move(to, how);
+        if (returns && before && enables_now().packet()) { calls_.push(next); }
+        finish(to);
+    }
+    template <class Sink>
+    constexpr void vectored(Sink& to, uint64_t from, uint64_t target, running const& after,
+                            control_flow const& tells, event::cycles_within takes) noexcept {
+        movement how{.by = told_by::tip, .to = target};
+        how.from = form(from);
+        how.has_fup = true;
+        how.pip = pip_where_changed(after);
+        how.tells = tells;
+        how.takes = takes;
+        go(to, how, after);
+    }
+    /// The PIP of a transfer that may load CR3, as a task switch does. Source: GEN-240.
+    [[nodiscard]] constexpr auto pip_where_changed(running const& after) const noexcept
+        -> packet::pip {
+        return after.cr3 == code_.cr3 ? packet::pip{0} : pip_of(after);
+    }
+
+    /// Source: GEN-250, GEN-251, GEN-255.
+    template <class Sink>
+    constexpr void tell_tsx(Sink& to, uint64_t at) noexcept {
+        enables const now = enables_now();
+        if (!now.trigger || !now.context || !now.branch) { return; }
+        emit(to, [&](auto& all) {
+            add_tsx(all);
+            if (now.packet()) { all.template add_ip<packet::fup>(form(at)); }
+        });
+    }
+    /// INIT of a processor that then waits: the enables are evaluated when it goes on. Source:
+    /// GEN-290.
+    template <class Sink>
+    constexpr void wait_for_sipi(Sink& to, movement const& how, running const& after) noexcept {
+        enables const now = enables_now();
+        code_ = after;
+        ip_ = how.to;
+        if (now.trigger) {
+            emit(to, [&](auto& all) {
+                if (tells_events(now, now)) { add_events(all, how.tells, how.from, now); }
+                if (!now.packet()) { return; }
+                all.template add_ip<packet::fup>(how.from);
+                if (is_set<ctl::OS>()) { add_pip(all, how.pip); }
+            });
+        }
+        finish(to);
+    }
+};
+
+}  // namespace ptspec::engine
+
+// ---- ptspec/engine/generator_msrs.hpp ----
+
+namespace ptspec::engine {
+
+/// Accesses to MSRs, which start and end tracing, and other registers. The fifth layer of
+/// `generator`.
+///
+/// Source: GEN-020..024, GEN-087, GEN-124, GEN-161, GEN-162, GEN-180..185, GEN-236, GEN-240..243,
+///         GEN-291, GEN-305.
+class generator_msrs : public generator_flow {
+public:
+    using generator_flow::generator_flow;
+    using generator_flow::on;
+
+    /// RDMSR. Source: REG-011, GEN-161.
+    [[nodiscard]] constexpr auto rdmsr(uint32_t index) noexcept -> access::read_result {
+        sync_status();
+        return access::read(of_, msrs_, index, code_.counted_cpl());
+    }
+    /// XRSTORS of component 8. Source: GEN-184, REG-143..146.
+    template <trace::packet_sink Sink>
+    constexpr auto xrstors(access::xsave_pt_state const& image, uint64_t at, uint64_t next,
+                           Sink& to) noexcept -> access::xrstors_result {
+        sync_status();
+        auto const done = access::xrstors(of_, msrs_, image, context_at(next), how_.policy);
+        if (done) { take(done.done, at, next, to); }
+        return done;
+    }
+    /// The same where XSTATE_BV[8] is 0. Source: REG-146.
+    constexpr auto xrstors_init(uint64_t next) noexcept -> access::xrstors_result {
+        auto const done = access::xrstors_init(msrs_);
+        if (done) {
+            msrs_ = done.done.state;
+            ip_ = next;
+            take_over_ctl();
+        }
+        return done;
+    }
+    /// WRMSR by the instruction at `at`.
+    ///
+    /// Errors: those of `access::check_write`; nothing has happened then.
+    /// Source: GEN-021, GEN-088, GEN-106, GEN-180..183.
+    template <trace::packet_sink Sink>
+    constexpr auto wrmsr(uint32_t index, uint64_t value, uint64_t at, uint64_t next,
+                         Sink& to) noexcept -> access::verdict {
+        sync_status();
+        auto const done = access::effect_of_write(of_, msrs_, index, value, context_at(next),
+                                                  how_.policy);
+        if (!done) { return done.outcome; }
+        take(done, at, next, to);
+        return done.outcome;
+    }
+
+    template <trace::packet_sink Sink>
+    constexpr void on(event::mov_cr3 const& e, Sink& to) noexcept {
+        enables const before = enables_now();
+        bool const changes = e.cr3 != code_.cr3 || how_.pip_for_same_cr3;
+        code_.cr3 = e.cr3;
+        ip_ = e.next;
+        if (before.trigger) { move_cr3(to, e, before, changes); }
+        finish(to);
+    }
+    template <trace::packet_sink Sink>
+    constexpr void on(event::interrupt_flag const& e, Sink& to) noexcept {
+        bool const changes = code_.IF != e.IF;
+        code_.IF = e.IF;
+        ip_ = e.next;
+        if (changes && is_set<ctl::EventEn>() && enables_now().packet()) {
+            emit(to, [&](auto& all) {
+                add_mode(all);
+                all.template add_ip<packet::fup>(form(e.next));
+            });
+        }
+        finish(to);
+    }
+
+    /// Neither reset leaves a packet. Source: GEN-291, REG-090..093.
+    constexpr void warm_reset(running const& after, uint64_t ip) noexcept {
+        sync_status();
+        reset(access::warm_reset(of_, msrs_), after, ip);
+    }
+    constexpr void cold_reset(running const& after, uint64_t ip) noexcept {
+        reset(access::cold_reset(), after, ip);
+    }
+
+protected:
+    constexpr void reset(access::msr_state const& now, running const& after, uint64_t ip) noexcept {
+        msrs_ = now;
+        code_ = after;
+        ip_ = ip;
+        vmcs_ = no_vmcs;
+        tx_depth_ = 0;
+        told_ = {};
+        loses_ = loses_on_ = owes_stop_ = psb_due_ = in_acm_ = false;
+        shut_down_by_ = rule::none;
+        clocks_.are_off = false;
+        take_over_ctl();
+    }
+    /// MSRs are as an instruction left them: TraceEn may have risen or fallen.
+    template <class Sink>
+    constexpr void take(access::effect const& done, uint64_t at, uint64_t next, Sink& to) noexcept {
+        bool const was_on = is_set<ctl::TraceEn>();
+        bool const is_on = done.state.ctl.get<ctl::TraceEn>();
+        if (was_on && !is_on) {
+            end_trace(to, {.from = form(at), .has_fup = true}, done.state);
+        } else {
+            msrs_ = done.state;
+        }
+        ip_ = next;
+        if (!was_on && is_on) { return begin_trace(done, to, false), finish(to); }
+        take_over_ctl();
+    }
+    /// TraceEn has risen. Source: GEN-162, GEN-180..182, GEN-236.
+    template <class Sink>
+    constexpr void begin_trace(access::effect const& done, Sink& to, bool by_rsm) noexcept {
+        now_ = {.bytes = now_.bytes};
+        told_ = {.in_tx = tx_depth_ != 0};
+        loses_ = loses_on_ = owes_stop_ = false;
+        psb_due_ = false;
+        psb_begin_ = now_.bytes - msrs_.status.get<status::PacketByteCnt>();
+        take_over_ctl();
+        if (!triggers() && !done.trace_stop) { return; }
+        enables const now = enables_now();
+        bool const psb = done.psb == access::psb_plus::yes ||
+                         (done.psb == access::psb_plus::may && how_.psb_on_every_enable);
+        bool const psb_behind = psb && how_.psb_behind_pge && now.packet();
+        emit(to, [&](auto& all) {
+            if (!psb) {
+                add_times(all);
+            } else if (!psb_behind) {
+                add_psb(all, {now.trigger, now.context, false, now.branch});
+            }
+            if (by_rsm && is_set<ctl::EventEn>() && now.context) {
+                add_events(all, {packet::cfe_type::RSM, 0, own_ip::never}, 0, now);
+            }
+            if (now.packet()) {
+                add_mode(all);
+                all.template add_ip<packet::tip_pge>(form(ip_));
+            }
+            if (psb_behind) { add_psb(all, now); }
+            if (done.trace_stop) { all.add(packet::tracestop{}); }
+        });
+        settle();
+    }
+    /// The packets of whatever clears TraceEn, behind which the MSRs are `next` and count the bytes
+    /// of those packets, too. Source: GEN-124, GEN-183, GEN-260, GEN-273, REG-061.
+    template <class Sink>
+    constexpr void end_trace(Sink& to, movement const& how,
+                             access::msr_state const& next) noexcept {
+        enables const before = enables_now();
+        if (before.trigger) {
+            emit(to, [&](auto& all) {
+                if (tells_events(before, before)) { add_events(all, how.tells, how.from, before); }
+                if (before.packet() && how.has_fup) { all.template add_ip<packet::fup>(how.from); }
+                if (how.pip.raw != 0 && is_set<ctl::OS>()) { add_pip(all, how.pip); }
+                if (before.packet()) { all.add(packet::tip_pgd{}); }
+                all.flush();
+            });
+        }
+        sync_status();
+        auto const last = msrs_.status;
+        msrs_ = next;
+        msrs_.status = next.status.with(
+            status::PacketByteCnt{wrapped{last.get<status::PacketByteCnt>()}},
+            status::PendPSB{last.get<status::PendPSB>()});
+    }
+    /// MOV CR3. Source: GEN-087, GEN-101, GEN-240..243.
+    template <class Sink>
+    constexpr void move_cr3(Sink& to, event::mov_cr3 const& e, enables const& before,
+                            bool tells_pip) noexcept {
+        uint64_t const next = form(e.next);
+        uint64_t const stops_at = how_.mov_cr3_stops_at_next ? next : form(e.at);
+        auto const done = evaluate(of_, msrs_, context_of(code_, next), {true, next, stops_at});
+        msrs_.status = done.status;
+        bool const was_on = before.packet();
+        bool const is_on = done.after.packet();
+        if (done.trace_stop && loses_) {
+            owes_stop_ = how_.trace_stop_in_overflow == stop_in_overflow::told_afterwards;
+        }
+        emit(to, [&](auto& all) {
+            if (tells_pip && done.after.context && is_set<ctl::OS>()) { add_pip(all, pip()); }
+            if (was_on && !is_on) {
+                if (done.after.context) {
+                    all.template add_ip<packet::tip_pgd>(next);
+                } else {
+                    all.add(packet::tip_pgd{});
+                }
+            } else if (!was_on && is_on) {
+                add_mode_where_stale(all);
+                all.template add_ip<packet::tip_pge>(next);
+            }
+            if (done.trace_stop) { all.add(packet::tracestop{}); }
+        });
+        if (done.trace_stop || was_on != is_on) { settle(); }
+    }
+};
+
+}  // namespace ptspec::engine
+
+// ---- ptspec/engine/generator_system.hpp ----
+
+namespace ptspec::engine {
+
+/// VMX, system management mode, measured launch. The sixth layer of `generator`.
+///
+/// Source: GEN-244, GEN-260..264, GEN-270..279, GEN-287, GEN-288.
+class generator_system : public generator_msrs {
+public:
+    using generator_msrs::generator_msrs;
+    using generator_msrs::on;
+
+    /// The controls by which a VMM hides VMX operation from trace. Source: GEN-278.
+    constexpr void conceal(concealed const& what) noexcept { conceal_ = what; }
+    [[nodiscard]] constexpr auto conceals() const noexcept -> concealed const& { return conceal_; }
+
+    /// What became of the value for IA32_RTIT_CTL that the last VM transition loaded. One that was
+    /// refused was not loaded.
+    [[nodiscard]] constexpr auto outcome_of_load() const noexcept -> access::path_verdict {
+        return load_outcome_;
+    }
+    /// The rule by which the processor shut down. Source: GEN-262.
+    [[nodiscard]] constexpr auto why_shut_down() const noexcept -> rule { return shut_down_by_; }
+
+    // -------------------------------------------------------------------------------- VMX
+
+    template <trace::packet_sink Sink>
+    constexpr void on(event::vm_exit const& e, Sink& to) noexcept {
+        using packet::cfe_type;
+        movement how{.by = told_by::tip, .to = e.to};
+        how.from = form(e.from);
+        how.has_fup = true;
+        if (!conceal_.exits) {
+            how.pip = pip_of(e.after, false);
+            how.tells = {e.is_vectored ? cfe_type::VMEXIT_INTR : cfe_type::VMEXIT,
+                         e.is_vectored ? e.vector : uint8_t{0},
+                         own_ip::where_no_other,
+                         {true, packet::evd_type::VMXQ, e.qualification},
+                         {true, packet::evd_type::VMXR, e.reason}};
+            if (e.to_stm) { how.vmcs = vmcs_of(e.vmcs); }
+        }
+        if (e.to_stm) { vmcs_ = e.vmcs; }
+        tx_depth_ = 0;
+        cross(to, how, e.after, e.loads, access::write_path::vm_exit_msr_load_list);
+    }
+    template <trace::packet_sink Sink>
+    constexpr void on(event::vm_entry const& e, Sink& to) noexcept {
+        movement how{.by = told_by::tip, .to = e.to};
+        how.from = form(e.at);
+        if (!conceal_.entries) {
+            how.pip = pip_of(e.after);
+            how.tells = {packet::cfe_type::VMENTRY, 0, own_ip::always};
+            if (e.from_stm) { how.vmcs = vmcs_of(e.vmcs); }
+        }
+        if (e.from_stm) { vmcs_ = e.vmcs; }
+        cross(to, how, e.after, e.loads, access::write_path::vm_entry_msr_load_list);
+    }
+    template <trace::packet_sink Sink>
+    constexpr void on(event::vm_entry_failure const& e, Sink& to) noexcept {
+        movement how{.by = told_by::tip, .to = e.to};
+        if (e.loaded_host_state && !conceal_.exits) { how.pip = pip_of(e.after, false); }
+        go(to, how, e.loaded_host_state ? e.after : code_);
+    }
+    template <trace::packet_sink Sink>
+    constexpr void on(event::vmptrld const& e, Sink& to) noexcept {
+        vmcs_ = e.vmcs;
+        ip_ = e.next;
+        enables const now = enables_now();
+        if (now.trigger && now.context && of_.vmx() != cpu::vmx_support::none) {
+            emit(to, [&](auto& all) { all.add(vmcs_of(vmcs_)); });
+        }
+        finish(to);
+    }
+    template <trace::packet_sink Sink>
+    constexpr void on(event::vmclear const& e, Sink& to) noexcept {
+        vmcs_ = no_vmcs;
+        ip_ = e.next;
+        finish(to);
+    }
+    template <trace::packet_sink Sink>
+    constexpr void on(event::vmxon const& e, Sink& to) noexcept {
+        sync_status();
+        take({.state = access::vmxon(of_, msrs_)}, e.at, e.next, to);
+    }
+    template <trace::packet_sink Sink>
+    constexpr void on(event::vmxoff const& e, Sink& to) noexcept {
+        msrs_ = access::vmxoff(msrs_);
+        vmcs_ = no_vmcs;
+        ip_ = e.next;
+        finish(to);
+    }
+
+    // -------------------------------------------------------------------------------- SMM and so on
+
+    template <trace::packet_sink Sink>
+    constexpr void on(event::smi const& e, Sink& to) noexcept {
+        if (msrs_.in_smm) { return; }  // it waits
+        end_trace(to, {.from = form(e.next), .has_fup = true, .tells = {packet::cfe_type::SMI}},
+                  access::smi(msrs_));
+        code_ = e.after;
+        ip_ = e.to;
+        tx_depth_ = 0;
+        settle();
+    }
+    template <trace::packet_sink Sink>
+    constexpr void on(event::rsm const& e, Sink& to) noexcept {
+        auto const done = access::rsm(of_, msrs_, context_of(e.after, form(e.after, e.to)),
+                                      how_.policy);
+        if (done.outcome == access::rsm_outcome::undefined_opcode) { return; }
+        if (!done) {
+            shut_down_by_ = done.why;
+            return;
+        }
+        code_ = e.after;
+        ip_ = e.to;
+        msrs_ = done.done.state;
+        if (!is_set<ctl::TraceEn>()) { return settle(); }
+        begin_trace(done.done, to, true);
+        finish(to);
+    }
+    template <trace::packet_sink Sink>
+    constexpr void on(event::measured_launch const&, Sink& to) noexcept {
+        end_trace(to, {}, access::measured_launch(msrs_));
+        settle();
+    }
+    template <trace::packet_sink Sink>
+    constexpr void on(event::acm_begin const&, Sink& to) noexcept {
+        if (in_acm_) { return; }
+        sync_status();
+        emit(to, [](auto& all) { all.flush(); });
+        before_acm_ = msrs_;
+        in_acm_ = true;
+        msrs_ = access::acm_begins(msrs_);
+        settle();
+    }
+    template <trace::packet_sink Sink>
+    constexpr void on(event::acm_end const& e, Sink& to) noexcept {
+        if (!in_acm_) { return; }
+        in_acm_ = false;
+        ip_ = e.next;
+        msrs_ = access::acm_ended(of_, msrs_, before_acm_, context_at(e.next));
+        take_over_ctl();
+        if (triggers()) {
+            emit(to, [&](auto& all) { add_times(all); });
+            finish(to);
+        }
+    }
+
+private:
+    access::path_verdict load_outcome_{};
+
+    /// A VM transition, which may load IA32_RTIT_CTL. Source: GEN-270..278, REG-010.
+    template <class Sink>
+    constexpr void cross(Sink& to, movement const& how, running const& after,
+                         event::ctl_load const& loads, access::write_path path) noexcept {
+        load_outcome_ = {};
+        if (loads.is_there) {
+            sync_status();
+            load_outcome_ = access::check_write_on(path, of_, msrs_, ctl::address, loads.value.raw,
+                                                   how_.policy);
+        }
+        bool const was_on = is_set<ctl::TraceEn>();
+        bool const is_on = loads.is_there && load_outcome_ ? loads.value.get<ctl::TraceEn>()
+                                                           : was_on;
+        if (was_on == is_on) {
+            if (loads.is_there && load_outcome_ && !is_on) { msrs_.ctl = loads.value; }
+            return go(to, how, after), take_over_ctl();
+        }
+        auto const code = context_of(after, form(after, how.to));
+        // The new state counts for the PIP, which comes before TraceEn falls.
+        bool const in_context = was_on && access::context_en(msrs_.ctl, msrs_.cr3_match, code);
+        auto packets = how;
+        if (!in_context) { packets.pip = packet::pip{0}; }
+        auto const done = access::detail::write_ctl(of_, msrs_, loads.value, code);
+        if (was_on) {
+            end_trace(to, packets, done.state);
+        } else {
+            msrs_ = done.state;
+        }
+        code_ = after;
+        ip_ = how.to;
+        if (is_on) { return begin_trace(done, to, false), finish(to); }
+        take_over_ctl();
+    }
+};
+
+}  // namespace ptspec::engine
+
+// ---- ptspec/engine/generator.hpp ----
+
+namespace ptspec::engine {
+
+/// The packets of a logical processor, from what it does.
+///
+/// A value, which holds the MSRs of Intel PT and knows what runs. Each operation writes its packets
+/// into a sink. Where the sink has no room for them an overflow begins, and packets are lost until
+/// `end_overflow` is called.
+///
+/// The sink is told of packets only: who stores them is asked for where they go (`trace_unit`).
+///
+/// Source: SDM vol. 3, "Packet Generation Scenarios", "Trace Packets and Data Types"; GEN-001..342.
+class generator : public generator_system {
+public:
+    using generator_system::generator_system;
+    using generator_system::on;
+
+    /// Packets come through again, into a sink that has room for them. Nothing while an overflow was
+    /// asked for and not yet ended.
+    template <trace::packet_sink Sink>
+    constexpr void end_overflow(Sink& to) noexcept {
+        if (loses_ && !loses_on_) { resolve_overflow(to); }
+    }
+
+    // -------------------------------------------------------------------------------- values
+
+    template <trace::packet_sink Sink>
+    constexpr void on(event::ptwrite const& e, Sink& to) noexcept {
+        ip_ = e.next;
+        enables const now = enables_now();
+        if (now.trigger && now.context && now.filter && is_set<ctl::PTWEn>()) {
+            using packet::ptw;
+            bool const with_ip = is_set<ctl::FUPonPTW>();
+            uint64_t const value = e.is_64_bit ? e.value : e.value & low_bits(32);
+            emit(to, [&](auto& all) {
+                all.add(
+                    ptw{}
+                        .with(ptw::PayloadBytes{wrapped{uint64_t{e.is_64_bit}}}, ptw::IP{with_ip})
+                        .with_payload(value));
+                if (with_ip) { all.template add_ip<packet::fup>(form(e.at)); }
+            });
+        }
+        finish(to);
+    }
+    /// Source: GEN-320..322.
+    template <trace::packet_sink Sink>
+    constexpr void on(event::pebs_record const& e, Sink& to) noexcept {
+        if (!triggers() || e.count == 0) { return; }
+        for (size_t i = 0; i < e.count; ++i) { emit_items(to, e.groups[i]); }
+        bool const with_ip = enables_now().context;
+        emit(to, [&](auto& all) {
+            all.add(packet::bep{}.with(packet::bep::IP{with_ip}));
+            if (with_ip) { all.template add_ip<packet::fup>(form(e.ip)); }
+        });
+        finish(to);
+    }
+
+    // -------------------------------------------------------------------------------- power
+
+    template <trace::packet_sink Sink>
+    constexpr void on(event::mwait const& e, Sink& to) noexcept {
+        ip_ = e.next;
+        if (e.thread.state == 0 && e.thread.substate == 0) { return finish(to); }
+        if (tells_power()) {
+            enables const now = enables_now();
+            emit(to, [&](auto& all) {
+                using packet::mwait;
+                if (now.context && !e.is_io && !e.is_pending) {
+                    all.add(mwait{}.with(mwait::hints{wrapped{uint64_t{e.hints}}},
+                                         mwait::ext{wrapped{uint64_t{e.ext}}}));
+                }
+                add_pwre(all, e.thread, false);
+                add_exstop(all, form(e.at));
+            });
+        }
+        sleep(to);
+    }
+    template <trace::packet_sink Sink>
+    constexpr void on(event::halt const& e, Sink& to) noexcept {
+        enables const now = enables_now();
+        ip_ = e.next;
+        if (e.is_shutdown && tells_events(now, now)) {
+            emit(to, [&](auto& all) {
+                add_events(all, {packet::cfe_type::SHUTDOWN, 0, own_ip::always}, form(e.from), now);
+            });
+        }
+        if (tells_power()) {
+            emit(to, [&](auto& all) {
+                add_pwre(all, {1, 0}, false);
+                add_exstop(all, form(e.from));
+            });
+        }
+        sleep(to);
+    }
+    template <trace::packet_sink Sink>
+    constexpr void on(event::duty_cycle const& e, Sink& to) noexcept {
+        if (tells_power()) {
+            emit(to, [&](auto& all) {
+                add_pwre(all, {e.state, 0}, true);
+                add_exstop(all, form(e.next));
+            });
+        }
+        sleep(to);
+    }
+    template <trace::packet_sink Sink>
+    constexpr void on(event::wake const& e, Sink& to) noexcept {
+        if (!clocks_.are_off) { return; }
+        clocks_.are_off = false;
+        if (triggers()) {
+            emit(to, [&](auto& all) {
+                add_times(all);
+                if (tells_power()) { add_pwrx(all, e); }
+            });
+        }
+        finish(to);
+    }
+    template <trace::packet_sink Sink>
+    constexpr void on(event::clock_stop const& e, Sink& to) noexcept {
+        if (clocks_.are_off) { return; }  // in a C-state nobody sees it: GEN-312
+        if (tells_power()) {
+            emit(to, [&](auto& all) { add_exstop(all, form(e.next)); });
+        }
+        sleep(to);
+    }
+    template <trace::packet_sink Sink>
+    constexpr void on(event::clock_resume const&, Sink& to) noexcept {
+        if (!clocks_.are_off) { return; }
+        clocks_.are_off = false;
+        if (triggers()) {
+            emit(to, [&](auto& all) { add_times(all); });
+        }
+        finish(to);
+    }
+
+    // -------------------------------------------------------------------------------- time
+
+    /// What the clocks show, without that they ran there: where they begin, or were written.
+    constexpr void set_clocks(clocks const& now) noexcept { clocks_ = now; }
+    [[nodiscard]] constexpr auto clocks_now() const noexcept -> clocks const& { return clocks_; }
+
+    template <trace::packet_sink Sink>
+    constexpr void on(event::cycles const& e, Sink& to) noexcept {
+        if (!triggers() || clocks_.are_off) { return; }
+        auto const counted = count_cycles(now_.cycles, e.passed, how_.cycle_counter_bits,
+                                          loses_ || !is_set<ctl::CYCEn>());
+        now_.cycles = counted.cycles;
+        if (counted.guard) { on(event::cycle_guard{}, to); }
+    }
+    template <trace::packet_sink Sink>
+    constexpr void on(event::cycle_guard const&, Sink& to) noexcept {
+        if (!triggers() || !is_set<ctl::CYCEn>() || now_.cycles == 0) { return; }
+        emit(to, [](auto& all) { all.add_cycles(); });
+        finish(to);
+    }
+    template <trace::packet_sink Sink>
+    constexpr void on(event::time const& e, Sink& to) noexcept {
+        on(event::cycles{e.cycles}, to);
+        auto const due = clocks_.until(e.art, static_cast<unsigned>(msrs_.ctl.get<ctl::MTCFreq>()));
+        clocks_.run_to(e.art, e.tsc);
+        if (!triggers() || !is_set<ctl::MTCEn>() || clocks_.are_off) { return; }
+        for (uint64_t i = 0; i < due.count; ++i) {
+            emit(to, [&](auto& all) { all.add(due.packet(i)); });
+            finish(to);
+        }
+    }
+    template <trace::packet_sink Sink>
+    constexpr void on(event::ratio const& e, Sink& to) noexcept {
+        clocks_.core_to_bus = e.core_to_bus;
+        if (triggers() && !clocks_.are_off) {
+            emit(to, [&](auto& all) { all.add(clocks_.cbr_packet()); });
+        }
+        finish(to);
+    }
+
+    // -------------------------------------------------------------------------------- the unit
+
+    template <trace::packet_sink Sink>
+    constexpr void on(event::psb_due const&, Sink& to) noexcept {
+        psb_due_ = triggers();
+        finish(to);
+    }
+    template <trace::packet_sink Sink>
+    constexpr void on(event::overflow const&, Sink& /*to*/) noexcept {
+        if (!triggers()) { return; }
+        loses_on_ = true;
+        begin_overflow();
+    }
+    template <trace::packet_sink Sink>
+    constexpr void on(event::overflow_end const& e, Sink& to) noexcept {
+        if (!loses_) { return; }
+        loses_on_ = false;
+        ip_ = e.next;
+        resolve_overflow(to);
+    }
+
+private:
+    [[nodiscard]] constexpr auto tells_power() const noexcept -> bool {
+        return triggers() && is_set<ctl::PwrEvtEn>();
+    }
+    /// The core clock stands still from now on. Source: GEN-210.
+    template <class Sink>
+    constexpr void sleep(Sink& to) noexcept {
+        finish(to);
+        clocks_.are_off = true;
+    }
+    static constexpr void add_pwre(auto& all, event::c_state thread, bool by_hardware) noexcept {
+        using packet::pwre;
+        all.add(pwre{}.with(pwre::HW{by_hardware},
+                            pwre::substate{wrapped{uint64_t{thread.substate}}},
+                            pwre::state{wrapped{uint64_t{thread.state}}}));
+    }
+    static constexpr void add_pwrx(auto& all, event::wake const& e) noexcept {
+        using packet::pwrx;
+        all.add(pwrx{}.with(pwrx::last{wrapped{uint64_t{e.last}}},
+                            pwrx::deepest{wrapped{uint64_t{e.deepest}}},
+                            pwrx::reason{wrapped{uint64_t{underlying(e.reason)}}}));
+    }
+    /// Source: GEN-317.
+    constexpr void add_exstop(auto& all, uint64_t from) const noexcept {
+        bool const with_ip = enables_now().context;
+        all.add(packet::exstop{}.with(packet::exstop::IP{with_ip}));
+        if (with_ip) { all.template add_ip<packet::fup>(from); }
+    }
+    /// A group of items, in pieces that fit into a group of packets. Source: GEN-320, GEN-321.
+    template <class Sink>
+    constexpr void emit_items(Sink& to, event::pebs_group const& which) noexcept {
+        constexpr size_t at_once = 16;
+        using packet::bbp;
+        using packet::bip;
+        size_t done = 0;
+        do {
+            size_t const end = which.count - done < at_once ? which.count : done + at_once;
+            emit(to, [&](auto& all) {
+                if (done == 0) {
+                    all.add(bbp{}.with(bbp::type{wrapped{uint64_t{which.type}}},
+                                       bbp::SZ{which.items_of_4}));
+                }
+                for (size_t i = done; i < end; ++i) {
+                    auto const& item = which.items[i];
+                    uint64_t const mask = low_bits(which.items_of_4 ? 32 : 64);
+                    all.add(bip{}
+                                .with(bip::id{wrapped{uint64_t{item.id}}})
+                                .with_payload(item.value & mask));
+                }
+            });
+            done = end;
+        } while (done < which.count && !loses_);
+    }
+};
+
+}  // namespace ptspec::engine
+
+// ---- ptspec/engine/trace_unit.hpp ----
+
+namespace ptspec::engine {
+
+/// What an access did. A `fault` is that of a port, as `trace_unit::on` returns it.
+struct [[nodiscard]] access_done {
+    access::verdict outcome{};
+    port_fault fault{};
+
+    constexpr explicit operator bool() const noexcept { return outcome && !fault; }
+};
+/// What XSAVES stored.
+struct [[nodiscard]] xsaves_done {
+    access::xsave_pt_state image{};  ///< only without a fault
+    port_fault fault{};
+
+    constexpr explicit operator bool() const noexcept { return !fault; }
+};
+/// What XRSTORS did.
+struct [[nodiscard]] xrstors_done {
+    access::xrstors_result outcome{};
+    port_fault fault{};
+
+    constexpr explicit operator bool() const noexcept { return outcome && !fault; }
+};
+
+/// How many bytes went where since the unit was made.
+struct totals {
+    uint64_t stored = 0;
+    uint64_t lost = 0;
+    uint64_t pmis = 0;  ///< interrupts that were raised
+
+    friend constexpr auto operator==(totals const&, totals const&) -> bool = default;
+};
+
+/// A logical processor's trace unit: what the processor does goes in, packets at physical addresses,
+/// status bits and interrupts come out.
+///
+/// A value. Memory, fabric and interrupts are ports, which are passed with each operation; see
+/// `output` for what they may do. Between the packets and the memory there is a buffer of `Depth`
+/// bytes, from which `model_options::drained_at_once` leave after each operation. Where it is full
+/// an overflow begins.
+///
+/// A failing port loses and repeats nothing: what is not out stays in the buffer. `on` returns what
+/// is in the way, and the operation has happened. There is one exception: what clears TraceEn is
+/// complete only when all bytes are out. Until then every operation first tries again and, where that
+/// fails, does nothing.
+///
+/// Shape:  at most 2 KB beside the buffer.
+/// Source: SDM vol. 3, "Intel Processor Trace"; GEN-003, GEN-004, GEN-183, GEN-184, GEN-225..232,
+///         OUT-132, PRG-061, PRG-110.
+template <size_t Depth = 1024>
+class trace_unit : private generator {
+    static_assert(Depth >= trace::writer_state::most_bytes,
+                  "the buffer holds the packets of any operation");
+
+public:
+    /// A processor behind a cold reset.
+    constexpr explicit trace_unit(cpu::capabilities const& of, running const& code = {},
+                                  uint64_t ip = 0, model_options const& how = {}) noexcept
+        : generator{of, access::msr_state{}, code, ip, how} {}
+    /// A processor in the midst of its work. Where TraceEn is 1 output begins with the first
+    /// operation.
+    constexpr trace_unit(cpu::capabilities const& of, access::msr_state const& msrs,
+                         running const& code, uint64_t ip, model_options const& how = {}) noexcept
+        : generator{of, msrs, code, ip, how} {}
+
+    using generator::calls;
+    using generator::clocks_now;
+    using generator::conceal;
+    using generator::conceals;
+    using generator::enables_now;
+    using generator::events_are_traced;
+    using generator::how;
+    using generator::ip;
+    using generator::of;
+    using generator::outcome_of_load;
+    using generator::overflows;
+    using generator::pending;
+    using generator::runs;
+    using generator::set_clocks;
+    using generator::why_shut_down;
+
+    /// The MSRs, up to date.
+    [[nodiscard]] constexpr auto msrs() noexcept -> access::msr_state const& {
+        sync();
+        return msrs_;
+    }
+    [[nodiscard]] constexpr auto total() const noexcept -> totals const& { return total_; }
+    /// Bytes that are in the buffer.
+    [[nodiscard]] constexpr auto buffered() const noexcept -> byte_queue<Depth> const& {
+        return queue_;
+    }
+    /// The rule by which output ended by itself since TraceEn rose: none while it has not.
+    [[nodiscard]] constexpr auto why_ended() const noexcept -> rule { return output_.why(); }
+
+    /// Something happens.
+    template <class Event, memory_port Memory>
+        requires requires(generator& to, Event const& e, byte_queue<Depth>& sink) {
+            to.on(e, sink);
+        }
+    constexpr auto on(Event const& e, Memory& memory) noexcept -> port_fault {
+        if (owes_flush_) [[unlikely]] {
+            if (auto const fault = flush(memory)) { return fault; }
+        }
+        generator::on(e, queue_);
+        return done(memory);
+    }
+
+    /// RDMSR at the privilege level of what runs.
+    [[nodiscard]] constexpr auto rdmsr(uint32_t index) noexcept -> access::read_result {
+        sync();
+        return generator::rdmsr(index);
+    }
+    /// WRMSR by the instruction at `at`.
+    template <memory_port Memory>
+    constexpr auto wrmsr(uint32_t index, uint64_t value, uint64_t at, uint64_t next,
+                         Memory& memory) noexcept -> access_done {
+        if (auto const fault = begin(memory)) { return {{}, fault}; }
+        auto const outcome = generator::wrmsr(index, value, at, next, queue_);
+        return {outcome, done(memory)};
+    }
+    /// XSAVES of component 8 by the instruction at `at`. Where a port fails it has not happened, but
+    /// for the packets; made again it stores what it would have.
+    ///
+    /// Source: GEN-184, REG-142, PRG-110.
+    template <memory_port Memory>
+    constexpr auto xsaves(uint64_t at, uint64_t next, Memory& memory) noexcept -> xsaves_done {
+        if (!owes_flush_) {
+            sync();
+            saved_ctl_ = msrs_.ctl;
+            take({.state = access::detail::disabled(msrs_)}, at, next, queue_);
+            if (auto const fault = done(memory)) { return {{}, fault}; }
+        } else if (auto const fault = flush(memory)) {
+            return {{}, fault};
+        }
+        auto before = msrs_;
+        before.ctl = saved_ctl_;
+        return {access::xsaves(of_, before).image, {}};
+    }
+    /// XRSTORS of component 8. Source: GEN-184, REG-143..146.
+    template <memory_port Memory>
+    constexpr auto xrstors(access::xsave_pt_state const& image, uint64_t at, uint64_t next,
+                           Memory& memory) noexcept -> xrstors_done {
+        if (auto const fault = begin(memory)) { return {{}, fault}; }
+        auto const outcome = generator::xrstors(image, at, next, queue_);
+        return {outcome, done(memory)};
+    }
+    template <memory_port Memory>
+    constexpr auto xrstors_init(uint64_t next, Memory& memory) noexcept -> xrstors_done {
+        if (auto const fault = begin(memory)) { return {{}, fault}; }
+        return {generator::xrstors_init(next), {}};
+    }
+    /// A warm reset: what is in the buffer is lost. Source: GEN-291, REG-091..093.
+    constexpr void warm_reset(running const& after, uint64_t ip) noexcept {
+        sync();
+        generator::warm_reset(after, ip);
+        stop_at_once();
+    }
+    constexpr void cold_reset(running const& after, uint64_t ip) noexcept {
+        generator::cold_reset(after, ip);
+        stop_at_once();
+    }
+
+    /// Up to `most` bytes leave the buffer, whatever the options say.
+    template <memory_port Memory>
+    constexpr auto drain(Memory& memory, size_t most = ~size_t{0}) noexcept -> port_fault {
+        if (auto const fault = begin(memory)) { return fault; }
+        if (is_set<ctl::TraceEn>() && !puts_out_) { return start(memory); }
+        return store(memory, most);
+    }
+
+private:
+    output output_{};
+    totals total_{};
+    access::ia32_rtit_ctl saved_ctl_{};  ///< by an XSAVES that is not complete
+    bool puts_out_ = false;              ///< TraceEn was 1 when `output_` was last told
+    bool owes_flush_ = false;            ///< TraceEn has fallen, and bytes are not out
+    byte_queue<Depth> queue_{};
+
+    constexpr void sync() noexcept {
+        sync_status();
+        if (puts_out_) { output_.sync(msrs_); }
+    }
+    template <memory_port Memory>
+    constexpr auto begin(Memory& memory) noexcept -> port_fault {
+        return owes_flush_ ? flush(memory) : port_fault{};
+    }
+    /// An operation is done: bytes leave the buffer.
+    template <memory_port Memory>
+    constexpr auto done(Memory& memory) noexcept -> port_fault {
+        if (is_set<ctl::TraceEn>() != puts_out_) [[unlikely]] {
+            return puts_out_ ? flush(memory) : start(memory);
+        }
+        if (queue_.empty() && !loses_) [[likely]] { return {}; }
+        return store(memory, how_.drained_at_once);
+    }
+    /// TraceEn has risen.
+    template <memory_port Memory>
+    [[gnu::noinline]]  // so that it is not in the way of branches
+    constexpr auto
+    start(Memory& memory) noexcept -> port_fault {
+        puts_out_ = true;
+        auto const fault = output_.start(of_, msrs_, memory, how_.output);
+        settle();
+        return fault ? fault : store(memory, how_.drained_at_once);
+    }
+    /// TraceEn has fallen.
+    template <memory_port Memory>
+    [[gnu::noinline]]  // as above
+    constexpr auto
+    flush(Memory& memory) noexcept -> port_fault {
+        owes_flush_ = true;
+        if (auto const fault = store(memory, ~size_t{0})) { return fault; }
+        output_.stop(msrs_);
+        owes_flush_ = puts_out_ = false;
+        return {};
+    }
+    template <memory_port Memory>
+    [[gnu::noinline]]  // as above
+    constexpr auto
+    store(Memory& memory, size_t most) noexcept -> port_fault {
+        bool const triggered = triggers();
+        port_fault fault{};
+        while (!queue_.empty() && most != 0 && !fault) {
+            auto const went = output_.write(msrs_, memory, queue_.front().first(most));
+            queue_.drop(went.taken);
+            most -= went.taken;
+            total_.stored += went.stored;
+            total_.lost += went.lost;
+            total_.pmis += went.pmis;
+            fault = went.why_not_all;
+            if (queue_.size() <= how_.overflow_ends_at) { end_overflow(queue_); }
+        }
+        if (triggered != triggers()) { settle(); }
+        return fault;
+    }
+    constexpr void stop_at_once() noexcept {
+        total_.lost += queue_.size();
+        queue_.clear();
+        auto unused = msrs_;
+        output_.stop(unused);
+        puts_out_ = owes_flush_ = false;
+    }
+};
 
 }  // namespace ptspec::engine
 

@@ -960,6 +960,347 @@ auto fw_explain(capabilities const& of, msr_state const& now, hooked_memory& mem
     return static_cast<bool>(out);
 }
 
+// -------------------------------------------------------------------------------- trace unit
+
+auto fw_unit_conditional(engine::trace_unit<>& unit, engine::event::conditional const& e,
+                         hooked_memory& memory, port_fault& fault) noexcept -> bool {
+    fault = unit.on(e, memory);
+    return !fault;
+}
+auto fw_unit_direct_jump(engine::trace_unit<>& unit, engine::event::direct_jump const& e,
+                         hooked_memory& memory, port_fault& fault) noexcept -> bool {
+    fault = unit.on(e, memory);
+    return !fault;
+}
+auto fw_unit_direct_call(engine::trace_unit<>& unit, engine::event::direct_call const& e,
+                         hooked_memory& memory, port_fault& fault) noexcept -> bool {
+    fault = unit.on(e, memory);
+    return !fault;
+}
+auto fw_unit_indirect_jump(engine::trace_unit<>& unit, engine::event::indirect_jump const& e,
+                           hooked_memory& memory, port_fault& fault) noexcept -> bool {
+    fault = unit.on(e, memory);
+    return !fault;
+}
+auto fw_unit_indirect_call(engine::trace_unit<>& unit, engine::event::indirect_call const& e,
+                           hooked_memory& memory, port_fault& fault) noexcept -> bool {
+    fault = unit.on(e, memory);
+    return !fault;
+}
+auto fw_unit_near_return(engine::trace_unit<>& unit, engine::event::near_return const& e,
+                         hooked_memory& memory, port_fault& fault) noexcept -> bool {
+    fault = unit.on(e, memory);
+    return !fault;
+}
+auto fw_unit_sequential(engine::trace_unit<>& unit, engine::event::sequential const& e,
+                        hooked_memory& memory, port_fault& fault) noexcept -> bool {
+    fault = unit.on(e, memory);
+    return !fault;
+}
+auto fw_unit_far_transfer(engine::trace_unit<>& unit, engine::event::far_transfer const& e,
+                          hooked_memory& memory, port_fault& fault) noexcept -> bool {
+    fault = unit.on(e, memory);
+    return !fault;
+}
+auto fw_unit_software_interrupt(engine::trace_unit<>& unit,
+                                engine::event::software_interrupt const& e, hooked_memory& memory,
+                                port_fault& fault) noexcept -> bool {
+    fault = unit.on(e, memory);
+    return !fault;
+}
+auto fw_unit_interrupt(engine::trace_unit<>& unit, engine::event::interrupt const& e,
+                       hooked_memory& memory, port_fault& fault) noexcept -> bool {
+    fault = unit.on(e, memory);
+    return !fault;
+}
+auto fw_unit_exception(engine::trace_unit<>& unit, engine::event::exception const& e,
+                       hooked_memory& memory, port_fault& fault) noexcept -> bool {
+    fault = unit.on(e, memory);
+    return !fault;
+}
+auto fw_unit_user_interrupt(engine::trace_unit<>& unit, engine::event::user_interrupt const& e,
+                            hooked_memory& memory, port_fault& fault) noexcept -> bool {
+    fault = unit.on(e, memory);
+    return !fault;
+}
+auto fw_unit_init(engine::trace_unit<>& unit, engine::event::init const& e, hooked_memory& memory,
+                  port_fault& fault) noexcept -> bool {
+    fault = unit.on(e, memory);
+    return !fault;
+}
+auto fw_unit_sipi(engine::trace_unit<>& unit, engine::event::sipi const& e, hooked_memory& memory,
+                  port_fault& fault) noexcept -> bool {
+    fault = unit.on(e, memory);
+    return !fault;
+}
+auto fw_unit_mov_cr3(engine::trace_unit<>& unit, engine::event::mov_cr3 const& e,
+                     hooked_memory& memory, port_fault& fault) noexcept -> bool {
+    fault = unit.on(e, memory);
+    return !fault;
+}
+auto fw_unit_interrupt_flag(engine::trace_unit<>& unit, engine::event::interrupt_flag const& e,
+                            hooked_memory& memory, port_fault& fault) noexcept -> bool {
+    fault = unit.on(e, memory);
+    return !fault;
+}
+auto fw_unit_transaction_begin(engine::trace_unit<>& unit,
+                               engine::event::transaction_begin const& e, hooked_memory& memory,
+                               port_fault& fault) noexcept -> bool {
+    fault = unit.on(e, memory);
+    return !fault;
+}
+auto fw_unit_transaction_end(engine::trace_unit<>& unit, engine::event::transaction_end const& e,
+                             hooked_memory& memory, port_fault& fault) noexcept -> bool {
+    fault = unit.on(e, memory);
+    return !fault;
+}
+auto fw_unit_transaction_abort(engine::trace_unit<>& unit,
+                               engine::event::transaction_abort const& e, hooked_memory& memory,
+                               port_fault& fault) noexcept -> bool {
+    fault = unit.on(e, memory);
+    return !fault;
+}
+auto fw_unit_enclave_transfer(engine::trace_unit<>& unit, engine::event::enclave_transfer const& e,
+                              hooked_memory& memory, port_fault& fault) noexcept -> bool {
+    fault = unit.on(e, memory);
+    return !fault;
+}
+auto fw_unit_vm_exit(engine::trace_unit<>& unit, engine::event::vm_exit const& e,
+                     hooked_memory& memory, port_fault& fault) noexcept -> bool {
+    fault = unit.on(e, memory);
+    return !fault;
+}
+auto fw_unit_vm_entry(engine::trace_unit<>& unit, engine::event::vm_entry const& e,
+                      hooked_memory& memory, port_fault& fault) noexcept -> bool {
+    fault = unit.on(e, memory);
+    return !fault;
+}
+auto fw_unit_vm_entry_failure(engine::trace_unit<>& unit, engine::event::vm_entry_failure const& e,
+                              hooked_memory& memory, port_fault& fault) noexcept -> bool {
+    fault = unit.on(e, memory);
+    return !fault;
+}
+auto fw_unit_vmptrld(engine::trace_unit<>& unit, engine::event::vmptrld const& e,
+                     hooked_memory& memory, port_fault& fault) noexcept -> bool {
+    fault = unit.on(e, memory);
+    return !fault;
+}
+auto fw_unit_vmclear(engine::trace_unit<>& unit, engine::event::vmclear const& e,
+                     hooked_memory& memory, port_fault& fault) noexcept -> bool {
+    fault = unit.on(e, memory);
+    return !fault;
+}
+auto fw_unit_vmxon(engine::trace_unit<>& unit, engine::event::vmxon const& e, hooked_memory& memory,
+                   port_fault& fault) noexcept -> bool {
+    fault = unit.on(e, memory);
+    return !fault;
+}
+auto fw_unit_vmxoff(engine::trace_unit<>& unit, engine::event::vmxoff const& e,
+                    hooked_memory& memory, port_fault& fault) noexcept -> bool {
+    fault = unit.on(e, memory);
+    return !fault;
+}
+auto fw_unit_smi(engine::trace_unit<>& unit, engine::event::smi const& e, hooked_memory& memory,
+                 port_fault& fault) noexcept -> bool {
+    fault = unit.on(e, memory);
+    return !fault;
+}
+auto fw_unit_rsm(engine::trace_unit<>& unit, engine::event::rsm const& e, hooked_memory& memory,
+                 port_fault& fault) noexcept -> bool {
+    fault = unit.on(e, memory);
+    return !fault;
+}
+auto fw_unit_measured_launch(engine::trace_unit<>& unit, engine::event::measured_launch const& e,
+                             hooked_memory& memory, port_fault& fault) noexcept -> bool {
+    fault = unit.on(e, memory);
+    return !fault;
+}
+auto fw_unit_acm_begin(engine::trace_unit<>& unit, engine::event::acm_begin const& e,
+                       hooked_memory& memory, port_fault& fault) noexcept -> bool {
+    fault = unit.on(e, memory);
+    return !fault;
+}
+auto fw_unit_acm_end(engine::trace_unit<>& unit, engine::event::acm_end const& e,
+                     hooked_memory& memory, port_fault& fault) noexcept -> bool {
+    fault = unit.on(e, memory);
+    return !fault;
+}
+auto fw_unit_ptwrite(engine::trace_unit<>& unit, engine::event::ptwrite const& e,
+                     hooked_memory& memory, port_fault& fault) noexcept -> bool {
+    fault = unit.on(e, memory);
+    return !fault;
+}
+auto fw_unit_mwait(engine::trace_unit<>& unit, engine::event::mwait const& e, hooked_memory& memory,
+                   port_fault& fault) noexcept -> bool {
+    fault = unit.on(e, memory);
+    return !fault;
+}
+auto fw_unit_halt(engine::trace_unit<>& unit, engine::event::halt const& e, hooked_memory& memory,
+                  port_fault& fault) noexcept -> bool {
+    fault = unit.on(e, memory);
+    return !fault;
+}
+auto fw_unit_wake(engine::trace_unit<>& unit, engine::event::wake const& e, hooked_memory& memory,
+                  port_fault& fault) noexcept -> bool {
+    fault = unit.on(e, memory);
+    return !fault;
+}
+auto fw_unit_duty_cycle(engine::trace_unit<>& unit, engine::event::duty_cycle const& e,
+                        hooked_memory& memory, port_fault& fault) noexcept -> bool {
+    fault = unit.on(e, memory);
+    return !fault;
+}
+auto fw_unit_clock_stop(engine::trace_unit<>& unit, engine::event::clock_stop const& e,
+                        hooked_memory& memory, port_fault& fault) noexcept -> bool {
+    fault = unit.on(e, memory);
+    return !fault;
+}
+auto fw_unit_clock_resume(engine::trace_unit<>& unit, engine::event::clock_resume const& e,
+                          hooked_memory& memory, port_fault& fault) noexcept -> bool {
+    fault = unit.on(e, memory);
+    return !fault;
+}
+auto fw_unit_pebs_record(engine::trace_unit<>& unit, engine::event::pebs_record const& e,
+                         hooked_memory& memory, port_fault& fault) noexcept -> bool {
+    fault = unit.on(e, memory);
+    return !fault;
+}
+auto fw_unit_time(engine::trace_unit<>& unit, engine::event::time const& e, hooked_memory& memory,
+                  port_fault& fault) noexcept -> bool {
+    fault = unit.on(e, memory);
+    return !fault;
+}
+auto fw_unit_cycles(engine::trace_unit<>& unit, engine::event::cycles const& e,
+                    hooked_memory& memory, port_fault& fault) noexcept -> bool {
+    fault = unit.on(e, memory);
+    return !fault;
+}
+auto fw_unit_ratio(engine::trace_unit<>& unit, engine::event::ratio const& e, hooked_memory& memory,
+                   port_fault& fault) noexcept -> bool {
+    fault = unit.on(e, memory);
+    return !fault;
+}
+auto fw_unit_cycle_guard(engine::trace_unit<>& unit, engine::event::cycle_guard const& e,
+                         hooked_memory& memory, port_fault& fault) noexcept -> bool {
+    fault = unit.on(e, memory);
+    return !fault;
+}
+auto fw_unit_psb_due(engine::trace_unit<>& unit, engine::event::psb_due const& e,
+                     hooked_memory& memory, port_fault& fault) noexcept -> bool {
+    fault = unit.on(e, memory);
+    return !fault;
+}
+auto fw_unit_overflow(engine::trace_unit<>& unit, engine::event::overflow const& e,
+                      hooked_memory& memory, port_fault& fault) noexcept -> bool {
+    fault = unit.on(e, memory);
+    return !fault;
+}
+auto fw_unit_overflow_end(engine::trace_unit<>& unit, engine::event::overflow_end const& e,
+                          hooked_memory& memory, port_fault& fault) noexcept -> bool {
+    fault = unit.on(e, memory);
+    return !fault;
+}
+auto fw_unit_size() noexcept -> size_t { return sizeof(engine::trace_unit<>); }
+void fw_unit_make(engine::trace_unit<>& unit, capabilities const& of, engine::running const& code,
+                  uint64_t ip, engine::model_options const& how) noexcept {
+    unit = engine::trace_unit<>{of, code, ip, how};
+}
+void fw_unit_go_on(engine::trace_unit<>& unit, capabilities const& of, msr_state const& now,
+                   engine::running const& code, uint64_t ip,
+                   engine::model_options const& how) noexcept {
+    unit = engine::trace_unit<>{of, now, code, ip, how};
+}
+auto fw_unit_rdmsr(engine::trace_unit<>& unit, uint32_t index, uint64_t& value) noexcept -> bool {
+    auto const done = unit.rdmsr(index);
+    value = done.value;
+    return static_cast<bool>(done);
+}
+auto fw_unit_wrmsr(engine::trace_unit<>& unit, uint32_t index, uint64_t value, uint64_t ip,
+                   hooked_memory& memory, port_fault& fault) noexcept -> rule {
+    auto const done = unit.wrmsr(index, value, ip, ip + 2, memory);
+    fault = done.fault;
+    return done ? rule::none : done.outcome.why;
+}
+auto fw_unit_xsaves(engine::trace_unit<>& unit, uint64_t ip, hooked_memory& memory,
+                    access::xsave_pt_state& image) noexcept -> bool {
+    auto const done = unit.xsaves(ip, ip + 4, memory);
+    image = done.image;
+    return static_cast<bool>(done);
+}
+auto fw_unit_xrstors(engine::trace_unit<>& unit, uint64_t ip, hooked_memory& memory,
+                     access::xsave_pt_state const& image) noexcept -> bool {
+    return static_cast<bool>(unit.xrstors(image, ip, ip + 4, memory));
+}
+auto fw_unit_xrstors_init(engine::trace_unit<>& unit, uint64_t ip, hooked_memory& memory) noexcept
+    -> bool {
+    return static_cast<bool>(unit.xrstors_init(ip, memory));
+}
+void fw_unit_resets(engine::trace_unit<>& unit, engine::running const& code, uint64_t ip) noexcept {
+    unit.warm_reset(code, ip);
+    unit.cold_reset(code, ip);
+}
+auto fw_unit_drain(engine::trace_unit<>& unit, hooked_memory& memory, size_t most,
+                   port_fault& fault) noexcept -> size_t {
+    fault = unit.drain(memory, most);
+    return unit.buffered().size();
+}
+void fw_unit_settings(engine::trace_unit<>& unit, engine::concealed const& what,
+                      engine::clocks const& clocks) noexcept {
+    unit.conceal(what);
+    unit.set_clocks(clocks);
+}
+auto fw_unit_state(engine::trace_unit<>& unit, msr_state& now, engine::running& code,
+                   engine::totals& total, uint64_t& ip) noexcept -> rule {
+    now = unit.msrs();
+    code = unit.runs();
+    total = unit.total();
+    ip = unit.ip() + unit.calls().size() + unit.pending().count + unit.clocks_now().art;
+    bool const all = unit.enables_now().packet() && unit.overflows() && unit.events_are_traced() &&
+                     unit.conceals().exits && unit.outcome_of_load() && unit.how().pads &&
+                     unit.of().has_pt();
+    return all ? unit.why_ended() : unit.why_shut_down();
+}
+auto fw_generator(engine::generator& from, engine::event::mov_cr3 const& e,
+                  byte_buffer& to) noexcept -> bool {
+    from.on(e, to);
+    from.end_overflow(to);
+    return from.xrstors_init(0) && from.wrmsr(0x570, 0, 0, 0, to) && from.xrstors({}, 0, 0, to) &&
+           from.msrs() == msr_state{};
+}
+void fw_generator_resets(engine::generator& of, engine::running const& code,
+                         uint64_t& value) noexcept {
+    of.cold_reset(code, 0);
+    of.warm_reset(code, 0);
+    value = of.rdmsr(0x571).value;
+}
+auto fw_evaluate(capabilities const& of, msr_state const& now, engine::running const& code,
+                 engine::evaluated& done) noexcept -> bool {
+    uint64_t const ip = engine::ip_in_packets(of.ip_payload(), code, code.cr3);
+    done = engine::evaluate(of, now, engine::context_of(code, ip), {true, ip, ip});
+    return engine::enables_of(of, now).packet() && code.counted_cpl() == 0 &&
+           access::in_filter(now, ip) && access::in_trace_stop(now, ip);
+}
+auto fw_clocks(engine::clocks& now, uint64_t art, uint64_t tsc) noexcept -> uint64_t {
+    auto const due = now.until(art, 3);
+    now.run_to(art, tsc);
+    return due.packet(0).raw + now.tsc_packet().raw + now.tma_packet().raw + now.cbr_packet().raw +
+           engine::count_cycles(art, tsc, 32, false).cycles;
+}
+auto fw_return_stack(engine::return_stack& calls, uint64_t next) noexcept -> bool {
+    calls.push(next);
+    bool const known = calls.pop(next, ~uint64_t{0}) && calls[0] == next && calls.size() != 0;
+    calls.clear();
+    return known && calls == engine::return_stack{};
+}
+auto fw_byte_queue(engine::byte_queue<64>& queue, uint8_t const* data, size_t size) noexcept
+    -> size_t {
+    bool const took = queue.append({data, size}) && queue.append_byte(1) && queue.append({1, 2}, 9);
+    size_t const room = queue.room() + queue[0] + queue.front().size() + queue.depth();
+    queue.drop(size);
+    if (queue.empty() || !took) { queue.clear(); }
+    return room + queue.size();
+}
+
 // -------------------------------------------------------------------------------- print
 
 auto fw_print_word(unsigned word, wide_bits const& bits, char* room, size_t size) noexcept

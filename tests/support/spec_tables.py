@@ -8,6 +8,7 @@
                                           profiles that they run on
     spec_tables.py outputs SPEC OUTPUT    from the worked cases of SPEC/output.md; OUTPUT includes
                                           <rc_cases.hpp>, which has the profiles
+    spec_tables.py traces SPEC OUTPUT     from the worked cases of SPEC/tracing.md
 
 Cells become what the test needs them to be, and nothing more is made of them here.
 """
@@ -18,6 +19,8 @@ import sys
 
 import oc_cases
 import rc_cases
+import spec_page
+import tc_cases
 
 HEAD = """\
 // SPDX-License-Identifier: BSL-1.0
@@ -271,6 +274,35 @@ struct oc_pieces_case {{
 }};
 """
 
+# The longest lists are filled in.
+TRACES = """\
+
+/// A field, or what else can be asked for, and its value.
+struct tc_claim {{
+    text name;
+    text value;
+}};
+
+/// What one processor does, and the trace that it makes of it.
+struct tc_part {{
+    text events;
+    unsigned packet_count;
+    text packets[{most_packets}];
+    unsigned claim_count;
+    tc_claim claims[{most_claims}];
+}};
+
+/// A row of the worked cases.
+struct tc_case {{
+    text id;
+    text setup;
+    unsigned part_count;
+    tc_part parts[2];
+    unsigned rule_count;
+    text rules[{most_rules}];
+}};
+"""
+
 
 def rows_of(path):
     with open(path, encoding="utf-8", newline="") as file:
@@ -442,9 +474,28 @@ def outputs(spec):
     return kinds + "".join(tables)
 
 
+def trace_case(row):
+    def part(one):
+        return braced([quoted(one.events), *counted(one.packets, quoted),
+                       *counted(one.claims, lambda claim: braced(map(quoted, claim)))])
+
+    cells = [quoted(row.id), quoted(row.setup), *counted(row.parts, part),
+             *counted(row.rules, quoted)]
+    return f"    {braced(cells)},\n"
+
+
+def traces(spec):
+    rows = tc_cases.read_cases(spec_page.Catalogue(spec))
+    parts = [part for row in rows for part in row.parts]
+    kinds = TRACES.format(most_packets=max(len(part.packets) for part in parts),
+                          most_claims=max(len(part.claims) for part in parts),
+                          most_rules=max(len(row.rules) for row in rows))
+    return kinds + table("tc_case", "tc_cases", [trace_case(row) for row in rows])
+
+
 def main(arguments):
     writers = {"packets": (packets, ""), "cases": (cases, ""),
-               "outputs": (outputs, "\n#include <rc_cases.hpp>\n")}
+               "outputs": (outputs, "\n#include <rc_cases.hpp>\n"), "traces": (traces, "")}
     if len(arguments) != 3 or arguments[0] not in writers:
         print(__doc__, file=sys.stderr)
         return 2

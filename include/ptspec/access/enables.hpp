@@ -80,16 +80,33 @@ struct range_hit {
                                      [](address_range const&) { return true; });
 }
 
+/// True when an instruction lies where FilterEn is 1: in a filter range, or anywhere where there is
+/// none.
+///
+/// Source: REG-058, REG-078, GEN-081, GEN-082.
+[[nodiscard]] constexpr auto in_filter(msr_state const& state, uint64_t ip) noexcept -> bool {
+    return !has_filter(state) ||
+           detail::any_range_of_kind(state, reg::addr_cfg::filter, [=](address_range const& range) {
+               return range.contains(ip);
+           });
+}
+
+/// True when an instruction lies in a TraceStop range.
+///
+/// Source: REG-068, REG-078, GEN-081.
+[[nodiscard]] constexpr auto in_trace_stop(msr_state const& state, uint64_t ip) noexcept -> bool {
+    return detail::any_range_of_kind(
+        state, reg::addr_cfg::trace_stop,
+        [=](address_range const& range) { return range.contains(ip); });
+}
+
 /// Looks an instruction up in the address ranges. Where it lies in a filter range and in a
 /// TraceStop range, the latter counts.
 ///
-/// Source: SDM vol. 3, "Filtering by IP"; REG-058, REG-068, REG-078, GEN-081, GEN-085.
+/// Source: SDM vol. 3, "Filtering by IP"; REG-058, REG-068, GEN-085.
 [[nodiscard]] constexpr auto look_up(msr_state const& state, uint64_t ip) noexcept -> range_hit {
-    auto const inside = [=](address_range const& range) { return range.contains(ip); };
-    bool const stop = detail::any_range_of_kind(state, reg::addr_cfg::trace_stop, inside);
-    return {!stop && (!has_filter(state) ||
-                      detail::any_range_of_kind(state, reg::addr_cfg::filter, inside)),
-            stop};
+    bool const stop = in_trace_stop(state, ip);
+    return {!stop && in_filter(state, ip), stop};
 }
 
 /// STATUS.FilterEn as it counts. Without filtering by IP its bit is 0, and it counts as 1.

@@ -5,6 +5,14 @@
 
 namespace ptspec::trace {
 
+/// Something that takes bytes: all that it is given, or none of them. A sink that has
+/// `append(wide_bits, size_t)` or `append_byte(uint8_t)`, too, as `byte_buffer` has, gets single
+/// packets by them.
+template <class Sink>
+concept packet_sink = requires(Sink& to, byte_view bytes) {
+    { to.append(bytes) } -> same_as<bool>;
+};
+
 /// Packets that enter a trace together or not at all, and the writer's state behind them.
 ///
 /// Source: as `writer`.
@@ -56,6 +64,9 @@ public:
     /// The rule that one of the packets broke.
     [[nodiscard]] constexpr auto broken() const noexcept -> rule { return broken_; }
 
+    /// Core clocks pass between two packets.
+    constexpr void advance(uint64_t cycles) noexcept { now_.cycles += cycles; }
+
     /// The branches that were gathered, and then the TIPs that waited for them.
     constexpr void flush() noexcept {
         if (now_.tnt.count == 0) { return; }
@@ -88,6 +99,12 @@ public:
     constexpr void add_ip(uint64_t ip) noexcept {
         flush();  // which may change the last IP
         add(Packet::of(now_.form_of(ip, how_.ips), ip));
+    }
+    /// A CYC that times no packet.
+    constexpr void add_cycles() noexcept {
+        flush();
+        write(packet::cyc::of(now_.cycles));
+        now_.cycles = 0;
     }
     /// A branch, which goes into a TNT. The first one of a TNT has the CYC.
     constexpr void branch(bool taken) noexcept {

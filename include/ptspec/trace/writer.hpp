@@ -7,14 +7,6 @@
 /// A trace from what happened: branches, IPs, status, and time.
 namespace ptspec::trace {
 
-/// Something that takes bytes: all that it is given, or none of them. A sink that has
-/// `append(wide_bits, size_t)` or `append_byte(uint8_t)`, too, as `byte_buffer` has, gets single
-/// packets by them.
-template <class Sink>
-concept packet_sink = requires(Sink& to, byte_view bytes) {
-    { to.append(bytes) } -> same_as<bool>;
-};
-
 /// How many packets were put, and why not the one behind them: nothing but `none` where all were.
 struct [[nodiscard]] put_many {
     size_t count = 0;

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: BSL-1.0
+
+// A program runs on a modelled processor that traces it into a ring of ToPA regions, and the trace
+// is read back as a driver does: the end is where IA32_RTIT_OUTPUT_BASE and
+// IA32_RTIT_OUTPUT_MASK_PTRS say, the oldest byte is behind it. Every branch in the ring has to come
+// out as it went in.
+
+#include <ptspec/ptspec.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <vector>
+
+namespace {
+
+using namespace ptspec;
+namespace event = engine::event;
+
+// The ring, built and proved while compiling: three regions, and a link back.
+constexpr std::uint64_t table_address = 0x1'0000'0000;
+constexpr std::uint64_t first_region = 0x2'0000'0000;
+constexpr std::uint64_t region_bytes = 0x1'0000;
+constexpr std::size_t region_count = 3;
+constexpr auto ring = topa::ring(
+    table_address, topa::region{.base = first_region, .size = topa::region_size::size_64K},
+    topa::region{.base = first_region + region_bytes, .size = topa::region_size::size_64K},
+    topa::region{.base = first_region + 2 * region_bytes, .size = topa::region_size::size_64K});
+
+/// What a branch did: a conditional one was taken or not, any other went somewhere.
+struct branch {
+    bool is_conditional = false;
+    bool taken = false;
+    std::uint64_t to = 0;
+};
+
+/// Random numbers, the same in every run.
+class dice {
+public:
+    auto roll(std::uint64_t sides) -> std::uint64_t {
+        seed_ = seed_ * 6364136223846793005 + 1442695040888963407;
+        return (seed_ >> 33) % sides;
+    }
+
+private:
+    std::uint64_t seed_ = 2026;
+};
+
+/// A processor, its program, and what the program did. After each mark, a PTWRITE of how many
+/// branches there were, a reader of the trace knows where it is.
+class traced_program {
+public:
+    static constexpr std::uint64_t events_between_marks = 1000;
+
+    traced_program() : memory_{regions_} {
+        for (std::size_t i = 0; i < ring.size(); ++i) {
+            store_le64(page_ + 8 * i, ring.entries[i].raw);
+        }
+    }
+
+    /// Traces so many events. False where the processor refuses what it is told.
+    auto run(std::uint64_t events) -> bool {
+        using ctl = reg::ia32_rtit_ctl;
+        constexpr auto start = ctl{}.with(ctl::TraceEn{true}, ctl::OS{true}, ctl::User{true},
+                                          ctl::ToPA{true}, ctl::PTWEn{true}, ctl::BranchEn{true});
+        bool const on = set(reg::ia32_rtit_output_base::address, table_address) &&
+                        set(reg::ia32_rtit_output_mask_ptrs::address, 0x7F) &&
+                        set(ctl::address, start.raw);
+        for (std::uint64_t i = 0; on && i < events; ++i) {
+            if (i % events_between_marks == 0) {
+                unit_.on(event::ptwrite{.value = branches_.size(), .is_64_bit = true}, memory_);
+            }
+            step();
+        }
+        return on && set(ctl::address, 0);
+    }
+
+    /// The bytes in the ring, the oldest first.
+    [[nodiscard]] auto read_out() -> std::vector<std::uint8_t> {
+        auto const& now = unit_.msrs();
+        auto const end = topa::position_in(now.output_base, now.output_mask_ptrs);
+        auto const cut = static_cast<std::ptrdiff_t>(end.index * region_bytes + end.offset);
+        std::vector<std::uint8_t> bytes{output_ + cut, output_ + sizeof output_};
+        if (unit_.total().stored <= sizeof output_) { bytes.clear(); }  // it did not go around
+        bytes.insert(bytes.end(), output_, output_ + cut);
+        return bytes;
+    }
+    [[nodiscard]] auto branches() const -> std::vector<branch> const& { return branches_; }
+    [[nodiscard]] auto stored() const -> std::uint64_t { return unit_.total().stored; }
+
+private:
+    auto set(std::uint32_t index, std::uint64_t value) -> bool {
+        auto const ip = unit_.ip();
+        return static_cast<bool>(unit_.wrmsr(index, value, ip, ip + 2, memory_));
+    }
+    /// One branch of the program.
+    void step() {
+        auto const here = unit_.ip();
+        auto const somewhere = 0x40'0000 + dice_.roll(0x10'0000);
+        switch (dice_.roll(20)) {
+            case 0:
+                unit_.on(event::indirect_jump{somewhere}, memory_);
+                branches_.push_back({.to = somewhere});
+                break;
+            case 1:
+            case 2:
+                unit_.on(event::direct_call{here + 5, somewhere}, memory_);
+                calls_.push_back(here + 5);
+                break;
+            case 3:
+                if (!calls_.empty()) { go_back(); }
+                break;
+            default: {
+                bool const taken = dice_.roll(3) != 0;
+                unit_.on(event::conditional{taken ? somewhere : here + 2, taken}, memory_);
+                branches_.push_back({.is_conditional = true, .taken = taken});
+            }
+        }
+    }
+    /// A return, whose target takes a bit of trace where the processor remembers the call.
+    void go_back() {
+        auto const to = calls_.back();
+        calls_.pop_back();
+        bool const compressed = unit_.calls().size() != 0;
+        unit_.on(event::near_return{to}, memory_);
+        branches_.push_back({.is_conditional = compressed, .taken = compressed, .to = to});
+    }
+
+    std::uint8_t page_[4096] = {};
+    std::uint8_t output_[region_count * region_bytes] = {};
+    host_region regions_[2] = {{table_address, page_, sizeof page_},
+                               {first_region, output_, sizeof output_}};
+    host_memory memory_;
+    engine::trace_unit<> unit_{cpu::preset::P_FUT, {.cr3 = 0x1000}, 0x40'1000};
+    std::vector<branch> branches_;
+    std::vector<std::uint64_t> calls_;
+    dice dice_;
+};
+
+/// Compares what a trace tells with what happened, from the first mark on.
+class comparison {
+public:
+    explicit comparison(std::vector<branch> const& happened) : happened_{happened} {}
+
+    void operator()(packet::ptw const& mark, trace::at) {
+        if (mark.payload() > happened_.size()) {
+            ++wrong_;
+        } else if (!began_) {
+            began_ = true;
+            next_ = static_cast<std::size_t>(mark.payload());
+        } else {
+            wrong_ += next_ == mark.payload() ? 0 : 1;
+        }
+    }
+    void operator()(packet::tnt_short const& some, trace::at) {
+        auto const all = some.taken();
+        for (unsigned i = 0; i < all.count; ++i) {
+            check([&](branch const& it) { return it.is_conditional && it.taken == all.taken(i); });
+        }
+    }
+    void operator()(packet::tip const&, trace::at where) {
+        check([&](branch const& it) { return !it.is_conditional && it.to == where.ip; });
+    }
+
+    [[nodiscard]] auto recovered() const -> std::uint64_t { return recovered_; }
+    /// True when everything was recovered up to the last branch.
+    [[nodiscard]] auto is_whole() const -> bool {
+        return began_ && wrong_ == 0 && next_ == happened_.size();
+    }
+
+private:
+    template <class Agrees>
+    void check(Agrees const& agrees) {
+        if (!began_) { return; }
+        bool const fine = next_ < happened_.size() && agrees(happened_[next_]);
+        wrong_ += fine ? 0 : 1;
+        ++recovered_;
+        ++next_;
+    }
+
+    std::vector<branch> const& happened_;
+    std::size_t next_ = 0;
+    std::uint64_t recovered_ = 0;
+    std::uint64_t wrong_ = 0;
+    bool began_ = false;
+};
+
+}  // namespace
+
+auto main() -> int {
+    constexpr std::uint64_t events = 600'000;
+    static traced_program program;
+    if (!program.run(events)) {
+        std::puts("the processor refuses to trace");
+        return 1;
+    }
+    auto const bytes = program.read_out();
+    comparison same{program.branches()};
+    trace::reader{byte_view{bytes}}.for_each(same);
+
+    std::printf(
+        "A program of %llu branches made %llu bytes of trace; the ring holds the last %zu.\n",
+        static_cast<unsigned long long>(program.branches().size()),
+        static_cast<unsigned long long>(program.stored()), bytes.size());
+    std::printf("Read back: %llu branches, %s.\n",
+                static_cast<unsigned long long>(same.recovered()),
+                same.is_whole() ? "each as it went in" : "NOT as they went in");
+    return same.is_whole() ? 0 : 1;
+}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/access/events.hpp>
+#include <ptspec/engine/cycles.hpp>
+#include <ptspec/engine/events.hpp>
+#include <ptspec/engine/filters.hpp>
+#include <ptspec/engine/model_options.hpp>
+#include <ptspec/engine/return_stack.hpp>
+#include <ptspec/trace/packet_group.hpp>
+
+namespace ptspec::engine {
+
+/// The controls by which a VMM hides VMX operation from trace.
+///
+/// Source: GEN-278, REG-122..124.
+struct concealed {
+    bool non_root = false;  ///< "conceal VMX from PT", of VM execution
+    bool exits = false;     ///< "conceal VMX from PT", of VM exits
+    bool entries = false;   ///< "conceal VMX from PT", of VM entries
+
+    friend constexpr auto operator==(concealed const&, concealed const&) -> bool = default;
+};
+
+/// The address that a VMCS packet has where no VMCS is current.
+///
+/// Source: GEN-244.
+inline constexpr uint64_t no_vmcs = ~uint64_t{0};
+
+/// What the packets so far have told, and a decoder therefore knows.
+struct told {
+    uint64_t mode = 0;  ///< MODE.Exec since the last PSB; 0: none
+    uint64_t pip = 0;   ///< PIP; 0: none
+    bool in_tx = false;
+
+    friend constexpr auto operator==(told const&, told const&) -> bool = default;
+};
+
+namespace detail {
+
+using namespace ptspec::detail;
+
+/// `Type`, which the compiler does not look at before it knows `Other`: so that including this costs
+/// no more than reading it.
+template <class Other, class Type>
+struct once_known {
+    using type = Type;
+};
+
+}  // namespace detail
+
+/// What a generator of packets knows between two operations, and what all operations have in common.
+/// The base of `generator`.
+///
+/// Source: GEN-003..008, GEN-123, GEN-160..176, GEN-225..230.
+class generator_state {
+protected:
+    using ctl = access::ia32_rtit_ctl;
+    using status = access::ia32_rtit_status;
+
+    template <class Field>
+    [[nodiscard]] constexpr auto is_set() const noexcept -> bool {
+        return msrs_.ctl.get<Field>();
+    }
+
+public:
+    constexpr generator_state(cpu::capabilities const& of, access::msr_state const& msrs,
+                              running const& code, uint64_t ip,
+                              model_options const& how = {}) noexcept
+        : of_{of}, how_{how}, msrs_{msrs}, code_{code}, ip_{ip} {
+        psb_begin_ = 0 - msrs.status.get<status::PacketByteCnt>();
+        if (triggers()) { told_.mode = known(mode()); }
+        take_over_ctl();
+    }
+
+    [[nodiscard]] constexpr auto of() const noexcept -> cpu::capabilities const& { return of_; }
+    [[nodiscard]] constexpr auto how() const noexcept -> model_options const& { return how_; }
+    /// The MSRs, of which STATUS.PacketByteCnt and PendPSB are not brought up to date.
+    [[nodiscard]] constexpr auto msrs() const noexcept -> access::msr_state const& { return msrs_; }
+    [[nodiscard]] constexpr auto runs() const noexcept -> running const& { return code_; }
+    /// The next instruction.
+    [[nodiscard]] constexpr auto ip() const noexcept -> uint64_t { return ip_; }
+    [[nodiscard]] constexpr auto enables_now() const noexcept -> enables {
+        return enables_of(of_, msrs_);
+    }
+    /// The branches that are in no packet yet.
+    [[nodiscard]] constexpr auto pending() const noexcept -> packet::branches { return now_.tnt; }
+    [[nodiscard]] constexpr auto calls() const noexcept -> return_stack const& { return calls_; }
+    /// True where Event Trace is on: MODE.Exec has RFLAGS.IF then. Source: GEN-305.
+    [[nodiscard]] constexpr auto events_are_traced() const noexcept -> bool {
+        return is_set<ctl::EventEn>();
+    }
+    /// True while packets are lost.
+    [[nodiscard]] constexpr auto overflows() const noexcept -> bool { return loses_; }
+
+protected:
+    cpu::capabilities of_;
+    model_options how_;
+    access::msr_state msrs_;
+    running code_;
+    uint64_t ip_;
+
+    trace::writer_state now_{};
+    trace::writer_options writing_{};
+    return_stack calls_{};
+    clocks clocks_{};
+    told told_{};
+    concealed conceal_{};
+    uint64_t vmcs_ = no_vmcs;
+    uint64_t psb_begin_ = 0;  ///< `now_.bytes` where the count of bytes began
+    uint64_t psb_period_ = 0;
+    access::msr_state before_acm_{};
+    rule shut_down_by_ = rule::none;
+    uint8_t tx_depth_ = 0;
+    bool calm_ = false;  ///< nothing but branches is to be thought of
+    bool psb_due_ = false;
+    bool loses_ = false;      ///< an overflow: no packet comes through
+    bool loses_on_ = false;   ///< until it is said to end
+    bool owes_stop_ = false;  ///< a TraceStop is to be told when packets come through again
+    bool in_acm_ = false;
+
+    // -------------------------------------------------------------------------------- state
+
+    [[nodiscard]] constexpr auto triggers() const noexcept -> bool {
+        return msrs_.status.get<status::TriggerEn>();
+    }
+    /// An IP of code as packets have it.
+    [[nodiscard]] constexpr auto form(running const& code, uint64_t ip) const noexcept -> uint64_t {
+        return ip_in_packets(of_.ip_payload(), code, ip);
+    }
+    [[nodiscard]] constexpr auto form(uint64_t ip) const noexcept -> uint64_t {
+        return form(code_, ip);
+    }
+    [[nodiscard]] constexpr auto context_at(uint64_t ip) const noexcept -> access::context {
+        return context_of(code_, form(ip));
+    }
+
+    /// IA32_RTIT_CTL may have changed.
+    constexpr void take_over_ctl() noexcept {
+        writing_ = {.ips = how_.ips,
+                    .long_tnt = how_.long_tnt,
+                    .defers_tips = how_.defers_tips,
+                    .pads = how_.pads,
+                    .cyc = is_set<ctl::CYCEn>(),
+                    .cyc_threshold = static_cast<uint8_t>(msrs_.ctl.get<ctl::CycThresh>())};
+        psb_period_ = uint64_t{2048} << msrs_.ctl.get<ctl::PSBFreq>();
+        settle();
+    }
+    /// The enables may have changed.
+    constexpr void settle() noexcept {
+        enables const now = enables_now();
+        if (!now.packet()) { calls_.clear(); }
+        if (!now.trigger) {
+            now_.tnt = {};
+            now_.deferred_count = 0;
+            now_.cycles = 0;
+        }
+        bool const any_range = access::has_filter(msrs_) || access::has_trace_stop(msrs_);
+        calm_ = now.packet() && !any_range && !loses_ && !is_set<ctl::CYCEn>() &&
+                !is_set<ctl::DisTNT>() && !how_.defers_tips && !how_.pads;
+    }
+    /// Brings STATUS up to date. Source: REG-061, REG-064, REG-065, GEN-161.
+    constexpr void sync_status() noexcept {
+        if (!is_set<ctl::TraceEn>()) { return; }
+        bool const owes = is_set<ctl::InjectPsbPmiOnEnable>() && triggers() && psb_is_due();
+        msrs_.status = msrs_.status.with(status::PacketByteCnt{wrapped{now_.bytes - psb_begin_}});
+        if (owes) { msrs_.status = msrs_.status.with(status::PendPSB{true}); }
+    }
+    [[nodiscard]] constexpr auto psb_is_due() const noexcept -> bool {
+        return psb_due_ || now_.bytes - psb_begin_ >= psb_period_;
+    }
+
+    /// Source: GEN-235, GEN-305.
+    [[nodiscard]] constexpr auto mode() const noexcept -> packet::mode_exec {
+        using packet::mode_exec;
+        return mode_exec{}.with(mode_exec::CS_L{code_.width == code_width::bits_64},
+                                mode_exec::CS_D{code_.width == code_width::bits_32},
+                                mode_exec::IF{is_set<ctl::EventEn>() && code_.IF});
+    }
+    /// What `told` keeps of a packet, which is not 0.
+    template <class Packet>
+    [[nodiscard]] static constexpr auto known(Packet const& which) noexcept -> uint64_t {
+        return which.raw | 1;
+    }
+    // -------------------------------------------------------------------------------- packets
+
+    /// Writes what `add` adds to a group: all of it, or nothing where packets are lost.
+    template <class Sink, class Add>
+    constexpr void emit(Sink& to, Add const& add) noexcept {
+        if (loses_) { return; }
+        using packets = typename detail::once_known<Sink, packet::all>::type;
+        trace::packet_group<packets> all{now_, writing_};
+        told const before = told_;
+        add(all);
+        if (all.broken() == rule::none && (all.bytes().empty() || to.append(all.bytes()))) {
+            now_ = all.state();
+            return;
+        }
+        told_ = before;
+        begin_overflow();
+    }
+    /// Source: GEN-166, GEN-225, GEN-229, GEN-135.
+    constexpr void begin_overflow() noexcept {
+        loses_ = true;
+        now_.tnt = {};
+        now_.deferred_count = 0;
+        now_.items = packet::block::none;
+        calls_.clear();
+        settle();
+    }
+};
+
+}  // namespace ptspec::engine

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/access/msr_state.hpp>
+#include <ptspec/engine/output_options.hpp>
+#include <ptspec/trace/writer_state.hpp>
+
+namespace ptspec::engine {
+
+/// What happens when a branch comes into a TraceStop range while packets are lost.
+///
+/// Source: GEN-230.
+enum class stop_in_overflow : uint8_t {
+    told_afterwards,  ///< OVF and TraceStop when packets come through again; tracing stops there
+    not_told,         ///< tracing stops at once, without a packet
+};
+
+/// When a PSB+ stands directly behind an OVF.
+///
+/// Source: GEN-228.
+enum class psb_behind_ovf : uint8_t {
+    where_needed,  ///< where a MODE or PIP was lost that no later packet makes up for
+    always,
+    never,
+};
+
+/// What the manual leaves to the processor, and what else tells one processor from another.
+///
+/// Source: GEN-005, and the rules beside each.
+struct model_options {
+    trace::ip_choice ips = trace::ip_choice::as_processors;  ///< GEN-229
+    bool long_tnt = false;     ///< up to 47 branches in a TNT, not 6: GEN-120
+    bool defers_tips = false;  ///< TIPs wait for the TNT that is being filled: GEN-145
+    bool pads = false;         ///< PADs keep packets from crossing a multiple of 8 bytes: GEN-008
+
+    bool has_tsx = false;                ///< a PSB+ has a MODE.TSX: GEN-170
+    bool vmcs_needs_context = true;      ///< as has PIP: GEN-170
+    bool vmcs_before_pip = false;        ///< in front of a TIP: GEN-245
+    bool psb_behind_pge = false;         ///< enabling writes TIP.PGE first: GEN-180
+    bool psb_on_every_enable = false;    ///< also where PacketByteCnt is not 0: GEN-162
+    bool psb_counts_itself = true;       ///< its bytes count towards the next one: GEN-165
+    bool pip_for_same_cr3 = true;        ///< also where MOV CR3 changes nothing: GEN-240
+    bool mov_cr3_stops_at_next = false;  ///< the instruction behind is looked up: GEN-087
+    bool swintr_events = false;  ///< CFE has types for software interrupts and SYSCALL: GEN-301
+    psb_behind_ovf psb_behind_overflow = psb_behind_ovf::where_needed;
+    stop_in_overflow trace_stop_in_overflow = stop_in_overflow::told_afterwards;
+
+    /// The cycle counter wraps at 2^this; a CYC comes before it does. 1 to 64: GEN-210, GEN-217.
+    uint8_t cycle_counter_bits = 32;
+    /// How many bytes leave the internal buffer after each operation.
+    size_t drained_at_once = ~size_t{0};
+    /// Packets that were lost come through again once no more bytes are in the internal buffer:
+    /// GEN-225, GEN-227.
+    size_t overflow_ends_at = 0;
+
+    access::policy policy{};
+    output_options output{};
+};
+
+}  // namespace ptspec::engine

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ptspec/engine/generator_msrs.hpp>
+
+#include <support/check_twice.hpp>
+#include <support/traced.hpp>
+
+#include <cstdint>
+#include <string>
+
+using namespace ptspec;
+using test::traced;
+namespace event = engine::event;
+using ctl = reg::ia32_rtit_ctl;
+using status = reg::ia32_rtit_status;
+
+namespace {
+
+auto packets(traced const& on) -> std::string {
+    auto const all = on.packets();
+    return {all.characters, all.length};
+}
+constexpr auto with_trace_en(traced const& on, bool value) -> std::uint64_t {
+    return on.msrs().ctl.with(ctl::TraceEn{value}).raw;
+}
+auto enabled(pt_model::start const& from, std::uint64_t next = 0x2000) -> std::string {
+    traced on{from};
+    on.writes(ctl::address, with_trace_en(on, true), 0x1FF0, next);
+    return packets(on);
+}
+auto enabled(std::string_view setup, std::uint64_t next = 0x2000) -> std::string {
+    return enabled(traced::started(setup), next);
+}
+
+}  // namespace
+
+TEST_CASE("enabling writes a PSB+ where nothing was counted, else what the clocks show") {
+    // GEN-162, GEN-180..182, GEN-236
+    CHECK(enabled("TraceEn=0, CPL=0") ==
+          "PSB, CBR, PIP(1000,NR=0), PSBEND, MODE.Exec(64), TIP.PGE(2000)");
+    CHECK(enabled("TraceEn=0, CPL=0, PacketByteCnt=1, TSCEn=MTCEn=1") ==
+          "TSC, TMA, CBR, MODE.Exec(64), TIP.PGE(2000)");
+    CHECK(enabled("TraceEn=0, CPL=0, PacketByteCnt=1, BranchEn=0") == "CBR");
+    CHECK(enabled("TraceEn=0, CPL=0, OS=0") == "PSB, CBR, PSBEND");
+    CHECK(enabled("TraceEn=0, CPL=0, ADDR0=[1000,1FFF] filter") ==
+          "PSB, CBR, PIP(1000,NR=0), PSBEND");
+    CHECK(enabled("TraceEn=0, CPL=0, ADDR0=[1000,2000] filter") ==
+          "PSB, CBR, PIP(1000,NR=0), PSBEND, MODE.Exec(64), TIP.PGE(2000)");
+    auto from = traced::started("TraceEn=0, CPL=0, PacketByteCnt=1");
+    from.how.psb_on_every_enable = true;
+    CHECK(enabled(from) == "PSB, CBR, PIP(1000,NR=0), PSBEND, MODE.Exec(64), TIP.PGE(2000)");
+    from = traced::started("TraceEn=0, CPL=0, PacketByteCnt=1");
+    from.of.leaf_14_0_ebx = from.of.leaf_14_0_ebx.with(reg::cpuid_14h_0_ebx::CPSB_CAM{false});
+    CHECK(enabled(from) == "PSB, CBR, PIP(1000,NR=0), PSBEND, MODE.Exec(64), TIP.PGE(2000)");
+    from = traced::started("TraceEn=0, CPL=0");
+    from.how.psb_behind_pge = true;
+    CHECK(enabled(from) == "MODE.Exec(64), TIP.PGE(2000), PSB, CBR, PIP(1000,NR=0), "
+                           "MODE.Exec(64), FUP(2000), PSBEND");
+    from = traced::started("TraceEn=0, CPL=0, OS=0");
+    from.how.psb_behind_pge = true;
+    CHECK(enabled(from) == "PSB, CBR, PSBEND");
+}
+
+TEST_CASE("enabling while Stopped or Error is set writes nothing, ever") {  // GEN-020, GEN-021
+    for (auto const* setup : {"TraceEn=0, CPL=0, Stopped=1", "TraceEn=0, CPL=0, Error=1"}) {
+        traced on{setup};
+        on.writes(ctl::address, with_trace_en(on, true), 0, 0x2000);
+        on.does(event::indirect_jump{0x3000}).does(event::psb_due{});
+        CHECK(packets(on) == "none");
+        CHECK(on.msrs().ctl.get<ctl::TraceEn>());
+        CHECK(!on.enables_now().trigger);
+    }
+}
+
+TEST_CASE("enabling inside a TraceStop range stops at once") {  // GEN-088
+    CHECK(enabled("TraceEn=0, CPL=0, ADDR0=[2000,2FFF] stop") ==
+          "PSB, CBR, PIP(1000,NR=0), PSBEND, TraceStop");
+    CHECK(enabled("TraceEn=0, CPL=0, OS=0, ADDR0=[2000,2FFF] stop") == "PSB, CBR, PSBEND");
+    traced on{"TraceEn=0, CPL=0, ADDR0=[2000,2FFF] stop"};
+    on.writes(ctl::address, with_trace_en(on, true), 0, 0x2000);
+    CHECK(on.msrs().status.get<status::Stopped>());
+}
+
+TEST_CASE(
+    "disabling tells where, if control flow was traced") {  // GEN-106, GEN-124, GEN-183, GEN-185
+    auto const disabled = [](std::string_view setup) {
+        traced on{setup};
+        on.writes(ctl::address, with_trace_en(on, false), 0x7000, 0x7002);
+        on.does(event::indirect_jump{0x3000});
+        return packets(on);
+    };
+    CHECK(disabled("CPL=0") == "FUP(7000), TIP.PGD()");
+    CHECK(disabled("CPL=0, BranchEn=0") == "none");
+    CHECK(disabled("CPL=0, OS=0") == "none");
+    CHECK(disabled("CPL=0, ADDR0=[1,2] filter, FilterEn=0") == "none");
+    traced on{"CPL=0"};
+    on.does(event::conditional{0x1000, true}).does(event::conditional{0x1000, false});
+    on.writes(ctl::address, with_trace_en(on, false), 0x7000, 0x7002);
+    CHECK(packets(on) == "TNT(10), FUP(7000), TIP.PGD()");
+    CHECK(on.ip() == 0x7002);
+}
+
+TEST_CASE("behind another enable the first IP stands for itself") {  // GEN-229
+    CHECK_TWICE([](auto value) {
+        traced on{"CPL=0, PacketByteCnt=10"};
+        on.does(event::indirect_jump{0x2000});
+        on.writes(ctl::address, on.msrs().ctl.with(ctl::TraceEn{value(false)}).raw, 0x2000, 0x2002);
+        auto const before = on.bytes.size();
+        on.writes(ctl::address, on.msrs().ctl.with(ctl::TraceEn{true}).raw, 0x2002, 0x2004);
+        // CBR 4, MODE.Exec 2, TIP.PGE with 48 bits 7
+        return on.bytes.size() - before == 13;
+    });
+}
+
+TEST_CASE("a write that faults does nothing, and says by which rule") {  // REG-004, GEN-027
+    CHECK_TWICE([](auto value) {
+        traced on{"CPL=0"};
+        on.writes(reg::ia32_rtit_cr3_match::address, value(std::uint64_t{0}), 0x1000, 0x2000);
+        return on.answer.why == rule::REG_004 && on.ip() == 0x1000 && on.packets() == text{"none"};
+    });
+    CHECK_TWICE([](auto value) {  // and neither may code at CPL 3
+        traced on{};
+        on.writes(ctl::address, value(std::uint64_t{0}), 0x1000, 0x2000);
+        return !on.answer && on.rdmsr(ctl::address).outcome == on.answer &&
+               on.enables_now().trigger;
+    });
+    CHECK_TWICE([](auto value) {
+        traced on{"TraceEn=0, CPL=0"};
+        on.writes(reg::ia32_rtit_cr3_match::address, value(std::uint64_t{0x5000}), 0x1000, 0x1002);
+        return on.answer && on.rdmsr(reg::ia32_rtit_cr3_match::address).value == 0x5000 &&
+               on.ip() == 0x1002;
+    });
+}
+
+TEST_CASE("MOV CR3 writes a PIP where its context is traced") {  // GEN-240..243, GEN-063
+    auto const moved = [](std::string_view setup, std::uint64_t cr3) {
+        traced on{setup};
+        on.does(event::mov_cr3{0x1000, 0x1003, cr3});
+        return packets(on);
+    };
+    CHECK(moved("CPL=0", 0x5000) == "PIP(5000,NR=0)");
+    CHECK(moved("CPL=0", 0x1000) == "PIP(1000,NR=0)");
+    CHECK(moved("CPL=0, OS=0", 0x5000) == "none");
+    CHECK(moved("CPL=0, BranchEn=0", 0x5000) == "PIP(5000,NR=0)");
+    CHECK(moved("CPL=0, CR3Filter=1, CR3_MATCH=1000", 0x5000) == "TIP.PGD()");
+    CHECK(moved("CPL=0, CR3Filter=1, CR3_MATCH=5000", 0x5000) == "PIP(5000,NR=0), TIP.PGE(1003)");
+    CHECK(moved("CPL=0, ADDR0=[1000,1002] filter", 0x5000) == "PIP(5000,NR=0), TIP.PGD(1003)");
+    CHECK(moved("CPL=0, ADDR0=[1003,1003] filter, FilterEn=0", 0x5000) ==
+          "PIP(5000,NR=0), TIP.PGE(1003)");
+    CHECK(moved("VMX=nonroot, CPL=0", 0x5000) == "PIP(5000,NR=1)");
+    auto from = traced::started("CPL=0");
+    from.how.pip_for_same_cr3 = false;
+    CHECK(packets(traced{from}.does(event::mov_cr3{0x1000, 0x1003, 0x1000})) == "none");
+    CHECK(packets(traced{from}.does(event::mov_cr3{0x1000, 0x1003, 0x2000})) == "PIP(2000,NR=0)");
+}
+
+TEST_CASE("MOV CR3 stops where it stands in a TraceStop range, or the one behind it does") {
+    // GEN-087
+    auto const moved = [](std::string_view setup, bool at_next) {
+        auto from = traced::started(setup);
+        from.how.mov_cr3_stops_at_next = at_next;
+        traced on{from};
+        on.does(event::mov_cr3{0x1000, 0x1003, 0x5000});
+        return packets(on);
+    };
+    constexpr auto both = "PIP(5000,NR=0), TIP.PGD(1003), TraceStop";
+    CHECK(moved("CPL=0, ADDR0=[1000,1000] stop", false) == both);
+    CHECK(moved("CPL=0, ADDR0=[1003,1003] stop", false) == "PIP(5000,NR=0)");
+    CHECK(moved("CPL=0, ADDR0=[1000,1000] stop", true) == "PIP(5000,NR=0)");
+    CHECK(moved("CPL=0, ADDR0=[1003,1003] stop", true) == both);
+    CHECK(moved("CPL=0, ADDR0=[1000,1000] stop, BranchEn=0", false) == "PIP(5000,NR=0), TraceStop");
+    traced on{"CPL=0, ADDR0=[1000,1000] stop"};
+    on.does(event::overflow{}).does(event::mov_cr3{0x1000, 0x1003, 0x5000});
+    on.does(event::overflow_end{0x1003});
+    CHECK(packets(on) == "OVF, TraceStop");
+}
+
+TEST_CASE("a change of RFLAGS.IF is told with Event Trace, where control flow is traced") {
+    // GEN-305
+    auto const changed = [](std::string_view setup) {
+        traced on{setup};
+        on.does(event::interrupt_flag{0x101, true}).does(event::interrupt_flag{0x102, true});
+        return packets(on);
+    };
+    CHECK(changed("EventEn=1") == "MODE.Exec(64,IF=1), FUP(101)");
+    CHECK(changed("") == "none");
+    CHECK(changed("EventEn=1, BranchEn=0") == "none");
+    CHECK(changed("EventEn=1, IF=1") == "none");
+    traced on{"EventEn=1, ADDR0=[1000,1FFF] filter, FilterEn=0, IP=3000"};
+    on.does(event::interrupt_flag{0x3001, true}).does(event::direct_jump{0x1000});
+    CHECK(packets(on) == "MODE.Exec(64,IF=1), TIP.PGE(1000)");
+}
+
+TEST_CASE("XRSTORS enables as WRMSR does") {  // GEN-184, REG-143..146
+    auto const loaded = [](std::uint64_t word, bool initial) {
+        traced on{"TraceEn=0, CPL=0"};
+        using area = access::xsave_pt_state;
+        auto const image = area{}.with(
+            area::IA32_RTIT_CTL{ctl{word}},
+            area::IA32_RTIT_OUTPUT_MASK_PTRS{reg::ia32_rtit_output_mask_ptrs{0x7F}},
+            area::IA32_RTIT_STATUS{status{}.with(status::PacketByteCnt{5})});
+        auto const done = initial ? on.xrstors_init(0x2000)
+                                  : on.xrstors(image, 0x1FF0, 0x2000, on.bytes);
+        return packets(on) + (done ? "" : " fault") + (on.ip() == 0x2000 ? "" : " here");
+    };
+    CHECK(loaded(0x2105, false) == "CBR, MODE.Exec(64), TIP.PGE(2000)");
+    CHECK(loaded(0x2104, false) == "none");
+    CHECK(loaded(0x8000'0000'0000'0000, false) == "none fault here");
+    CHECK(loaded(0, true) == "none");
+    traced on{"CPL=0"};
+    CHECK(!on.xrstors_init(0x2000));
+    CHECK(!on.xrstors({}, 0x1FF0, 0x2000, on.bytes));
+    CHECK(on.enables_now().trigger);
+    CHECK(on.ip() == 0x1000);
+}
+
+TEST_CASE("no reset leaves a packet; a warm one leaves the MSRs") {  // GEN-291, REG-090..093
+    traced on{"CPL=0, MTCFreq=3"};
+    on.does(event::conditional{0x1000, true}).does(event::overflow{});
+    on.warm_reset({}, 0xFFFF'FFF0);
+    CHECK(packets(on) == "none");
+    CHECK(on.msrs().ctl.get<ctl::MTCFreq>() == 3);
+    CHECK(!on.msrs().ctl.get<ctl::TraceEn>());
+    CHECK(!on.overflows());
+    on.cold_reset({}, 0xFFFF'FFF0);
+    CHECK(on.msrs() == access::msr_state{});
+    CHECK(on.runs() == engine::running{});
+}

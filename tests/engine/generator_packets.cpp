@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ptspec/engine/generator_packets.hpp>
+
+#include <support/check_twice.hpp>
+#include <support/traced.hpp>
+
+#include <cstdint>
+#include <string>
+
+using namespace ptspec;
+using test::traced;
+namespace event = engine::event;
+
+namespace {
+
+constexpr auto psb_of(std::string_view setup) -> test::packets_text {
+    return traced{setup}.does(event::psb_due{}).packets();
+}
+
+}  // namespace
+
+TEST_CASE("a PSB+ tells the status that is traced") {  // GEN-164, GEN-170, GEN-171, GEN-173
+    CHECK(psb_of("CPL=0") == text{"PSB, CBR, PIP(1000,NR=0), MODE.Exec(64), FUP(1000), PSBEND"});
+    CHECK(psb_of("OS=0") == text{"PSB, CBR, MODE.Exec(64), FUP(1000), PSBEND"});
+    CHECK(psb_of("TSCEn=1, OS=0") == text{"PSB, TSC, CBR, MODE.Exec(64), FUP(1000), PSBEND"});
+    CHECK(psb_of("TSCEn=MTCEn=1, OS=0") ==
+          text{"PSB, TSC, TMA, CBR, MODE.Exec(64), FUP(1000), PSBEND"});
+    CHECK(psb_of("MTCEn=1, OS=0") == text{"PSB, CBR, MODE.Exec(64), FUP(1000), PSBEND"});
+    CHECK(psb_of("CPL=0, BranchEn=0") == text{"PSB, CBR, PIP(1000,NR=0), PSBEND"});
+    CHECK(psb_of("CPL=0, OS=0") == text{"PSB, CBR, PSBEND"});
+    CHECK(psb_of("CPL=0, ADDR0=[1,2] filter, FilterEn=0") ==
+          text{"PSB, CBR, PIP(1000,NR=0), PSBEND"});
+    CHECK(psb_of("OS=0, TSX=1") == text{"PSB, CBR, MODE.TSX(InTX=0,TXAbort=0), MODE.Exec(64), "
+                                        "FUP(1000), PSBEND"});
+    CHECK(psb_of("OS=0, TSX=1, BranchEn=0") == text{"PSB, CBR, PSBEND"});
+    CHECK(psb_of("TraceEn=0") == text{"none"});
+    static_assert(psb_of("OS=0, mode=32, EventEn=1, IF=1") ==
+                  text{"PSB, CBR, MODE.Exec(32,IF=1), FUP(1000), PSBEND"});
+}
+
+TEST_CASE("a PSB+ in VMX operation tells the VMCS and NR, unless they are concealed") {
+    // GEN-170, GEN-241, GEN-244, GEN-278
+    CHECK(psb_of("VMX=root, CPL=0") == text{"PSB, CBR, PIP(1000,NR=0), VMCS(FFFFFFFFFF000), "
+                                            "MODE.Exec(64), FUP(1000), PSBEND"});
+    CHECK(psb_of("VMX=nonroot, CPL=0") == text{"PSB, CBR, PIP(1000,NR=1), VMCS(FFFFFFFFFF000), "
+                                               "MODE.Exec(64), FUP(1000), PSBEND"});
+    CHECK(psb_of("VMX=nonroot, CPL=0, conceal=all") ==
+          text{"PSB, CBR, PIP(1000,NR=0), MODE.Exec(64), FUP(1000), PSBEND"});
+    CHECK(psb_of("VMX=root, CPL=0, OS=0") == text{"PSB, CBR, PSBEND"});
+    auto from = traced::started("VMX=root, CPL=0, OS=0");
+    from.how.vmcs_needs_context = false;
+    CHECK(traced{from}.does(event::psb_due{}).packets() ==
+          text{"PSB, CBR, VMCS(FFFFFFFFFF000), PSBEND"});
+    from = traced::started("VMX=root, OS=0");
+    from.of.vmx_misc = {0};
+    CHECK(traced{from}.does(event::psb_due{}).packets() ==
+          text{"PSB, CBR, MODE.Exec(64), FUP(1000), PSBEND"});
+}
+
+TEST_CASE("a PSB+ has no TNT inside, but may have CYCs") {  // GEN-125, GEN-172
+    traced on{"OS=0, CYCEn=TSCEn=1"};
+    on.does(event::cycles{3}).does(event::conditional{0x1000, true}).does(event::cycles{4});
+    on.does(event::psb_due{});
+    CHECK(on.pending().count == 0);
+    CHECK(on.packets() == text{"CYC(3), TNT(1), PSB, CYC(4), TSC, CBR, MODE.Exec(64), FUP(1000), "
+                               "PSBEND"});
+}
+
+TEST_CASE("behind a PSB the first IP is whole, and calls are forgotten") {  // GEN-174, GEN-135
+    CHECK_TWICE([](auto value) {
+        traced on{"OS=0"};
+        on.does(event::direct_call{0x1005, value(std::uint64_t{0x2000})});
+        on.does(event::psb_due{}).does(event::near_return{0x1005});
+        // PSB 16, CBR 4, MODE.Exec 2, FUP with 48 bits 7, PSBEND 2, TIP with 16 bits 3
+        return on.bytes.size() == 34 &&
+               on.packets() == text{"PSB, CBR, MODE.Exec(64), FUP(2000), PSBEND, TIP(1005)"};
+    });
+}
+
+TEST_CASE("a PSB+ without control flow lets the next TIP.PGE tell the mode") {  // GEN-176, GEN-236
+    CHECK_TWICE([](auto value) {
+        traced on{"ADDR0=[1000,1FFF] filter, FilterEn=0, IP=3000, OS=0"};
+        on.does(event::psb_due{}).does(event::direct_jump{value(std::uint64_t{0x1000})});
+        on.does(event::direct_jump{0x3000}).does(event::direct_jump{0x1000});
+        return on.packets() == text{"PSB, CBR, PSBEND, MODE.Exec(64), TIP.PGE(1000), "
+                                    "TIP.PGD(3000), TIP.PGE(1000)"};
+    });
+}
+
+TEST_CASE("bits of CR3 that are no address are not told, but in PAE paging bits 11:5") {  // GEN-241
+    CHECK(psb_of("CPL=0, CR3=12345FFF") ==
+          text{"PSB, CBR, PIP(12345000,NR=0), MODE.Exec(64), FUP(1000), PSBEND"});
+    CHECK(psb_of("CPL=0, CR3=12345FFF, PAE=1") ==
+          text{"PSB, CBR, PIP(12345FE0,NR=0), MODE.Exec(64), FUP(1000), PSBEND"});
+}
+
+TEST_CASE("behind an overflow a FUP tells where tracing goes on, if control flow is traced") {
+    // GEN-227, GEN-229
+    auto const resolved = [](std::string_view setup) {
+        return traced{setup}
+            .does(event::overflow{})
+            .does(event::indirect_jump{0x9000})
+            .does(event::overflow_end{0x5000})
+            .does(event::indirect_jump{0x5004})
+            .packets();
+    };
+    CHECK(resolved("") == text{"OVF, FUP(5000), TIP(5004)"});
+    CHECK(resolved("BranchEn=0") == text{"OVF"});
+    CHECK(resolved("ADDR0=[1000,1FFF] filter") == text{"OVF"});
+    CHECK(resolved("CPL=0, OS=0") == text{"OVF"});
+    CHECK(resolved("TraceEn=0") == text{"none"});
+    // 48 bits of the first IP, whatever the last one was before
+    traced on{};
+    on.does(event::indirect_jump{0x5000}).does(event::overflow{}).does(event::overflow_end{0x5000});
+    CHECK(on.bytes.size() == 7 + 2 + 7);
+}
+
+TEST_CASE("behind an overflow that took a MODE or a PIP stands a PSB+") {  // GEN-228
+    auto const lost = [](std::string_view setup, engine::psb_behind_ovf how, auto const& what) {
+        auto from = traced::started(setup);
+        from.how.psb_behind_overflow = how;
+        traced on{from};
+        on.does(event::psb_due{}).does(event::overflow{});
+        on.does(what(on));
+        on.does(event::overflow_end{0x5000});
+        std::string const all{on.packets().characters, on.packets().length};
+        return all.substr(all.find("OVF"));
+    };
+    auto const nothing = [](traced&) { return event::sequential{0}; };
+    auto const narrower = [](traced& on) {
+        auto code = on.runs();
+        code.width = engine::code_width::bits_32;
+        return event::far_transfer{.after = code};
+    };
+    auto const other_cr3 = [](traced&) { return event::mov_cr3{.cr3 = 0x7000}; };
+    auto const begins = [](traced&) { return event::transaction_begin{}; };
+    using engine::psb_behind_ovf;
+    constexpr auto needed = psb_behind_ovf::where_needed;
+    CHECK(lost("CPL=0", needed, nothing) == "OVF, FUP(5000)");
+    CHECK(lost("CPL=0", needed, narrower) == "OVF, PSB, CBR, PIP(1000,NR=0), MODE.Exec(32), "
+                                             "FUP(5000), PSBEND, FUP(5000)");
+    CHECK(lost("CPL=0", needed, other_cr3) == "OVF, PSB, CBR, PIP(7000,NR=0), MODE.Exec(64), "
+                                              "FUP(5000), PSBEND, FUP(5000)");
+    CHECK(lost("OS=0, TSX=1", needed, begins) ==
+          "OVF, PSB, CBR, MODE.TSX(InTX=1,TXAbort=0), MODE.Exec(64), FUP(5000), PSBEND, "
+          "FUP(5000)");
+    CHECK(lost("OS=0", needed, begins) == "OVF, FUP(5000)");
+    CHECK(lost("CPL=0", psb_behind_ovf::never, narrower) == "OVF, FUP(5000)");
+    CHECK(lost("OS=0", psb_behind_ovf::always, nothing) ==
+          "OVF, PSB, CBR, MODE.Exec(64), FUP(5000), PSBEND, FUP(5000)");
+}
+
+TEST_CASE("a TraceStop in an overflow is told afterwards, and tracing stays stopped") {
+    // GEN-230, OUT-132
+    using status = reg::ia32_rtit_status;
+    CHECK_TWICE([](auto value) {
+        traced on{"ADDR0=[4000,4FFF] stop"};
+        on.does(event::overflow{}).does(event::direct_jump{value(std::uint64_t{0x4000})});
+        bool const stopped = on.msrs().status.template get<status::Stopped>() &&
+                             !on.enables_now().trigger;
+        on.does(event::overflow_end{0x5000}).does(event::indirect_jump{0x6000});
+        return stopped && on.packets() == text{"OVF, TraceStop"};
+    });
+    CHECK_TWICE([](auto value) {
+        auto from = traced::started("ADDR0=[4000,4FFF] stop");
+        from.how.trace_stop_in_overflow = value(engine::stop_in_overflow::not_told);
+        traced on{from};
+        on.does(event::overflow{}).does(event::direct_jump{0x4000});
+        on.does(event::overflow_end{0x5000});
+        return on.packets() == text{"none"} && on.msrs().status.template get<status::Stopped>();
+    });
+}

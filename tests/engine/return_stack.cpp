@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ptspec/engine/return_stack.hpp>
+#include <ptspec/raw_bits.hpp>
+
+#include <support/check_twice.hpp>
+
+#include <cstdint>
+
+using namespace ptspec;
+using engine::return_stack;
+
+namespace {
+
+constexpr auto all_bits = low_bits(64);
+
+}  // namespace
+
+TEST_CASE("a return goes to where the youngest call came from") {  // GEN-130, GEN-132
+    CHECK_TWICE([](auto value) {
+        return_stack calls;
+        calls.push(value(std::uint64_t{0x10}));
+        calls.push(value(std::uint64_t{0x20}));
+        return calls.size() == 2 && calls[0] == 0x10 && calls[1] == 0x20 &&
+               calls.pop(0x20, all_bits) && calls.pop(0x10, all_bits) && calls.size() == 0;
+    });
+}
+
+TEST_CASE("a return to somewhere else takes the entry with it") {  // GEN-133, GEN-134
+    CHECK_TWICE([](auto value) {
+        return_stack calls;
+        calls.push(0x10);
+        calls.push(0x20);
+        return !calls.pop(value(std::uint64_t{0x21}), all_bits) && calls.size() == 1 &&
+               calls.pop(0x10, all_bits);
+    });
+    CHECK_TWICE([](auto value) {  // an empty one has none
+        return_stack calls;
+        return !calls.pop(value(std::uint64_t{0}), all_bits) && calls.size() == 0;
+    });
+}
+
+TEST_CASE("the 65th call drops the oldest") {  // GEN-131
+    CHECK_TWICE([](auto value) {
+        return_stack calls;
+        for (std::uint64_t i = 0; i < value(std::uint64_t{65}); ++i) { calls.push(0x1000 + i); }
+        bool good = calls.size() == 64 && calls[0] == 0x1001 && calls[63] == 0x1040;
+        for (std::uint64_t i = 65; i-- > 1;) { good = good && calls.pop(0x1000 + i, all_bits); }
+        return good && !calls.pop(0x1000, all_bits);
+    });
+    CHECK_TWICE([](auto value) {  // round after round
+        return_stack calls;
+        bool good = true;
+        for (std::uint64_t i = 0; i < value(std::uint64_t{200}); ++i) {
+            calls.push(i);
+            calls.push(i + 1000);
+            good = good && calls.pop(i + 1000, all_bits);
+        }
+        for (std::uint64_t i = 200; i-- > 137;) { good = good && calls.pop(i, all_bits); }
+        return good && calls.size() == 0;
+    });
+}
+
+TEST_CASE("only the bits that were popped are compared") {  // GEN-137
+    CHECK_TWICE([](auto value) {
+        return_stack calls;
+        calls.push(value(std::uint64_t{0x1'0000'1005}));
+        calls.push(value(std::uint64_t{0x1'0000'1005}));
+        calls.push(value(std::uint64_t{0x1'0001'1005}));
+        return calls.pop(0x1005, low_bits(16)) && calls.pop(0x1005, low_bits(32)) &&
+               !calls.pop(0x1005, all_bits);
+    });
+}
+
+TEST_CASE("cleared it is empty, and two of them are equal where they hold the same") {  // GEN-135
+    CHECK_TWICE([](auto value) {
+        return_stack one;
+        return_stack two;
+        for (std::uint64_t i = 0; i < value(std::uint64_t{70}); ++i) { one.push(i); }
+        for (std::uint64_t i = 6; i < value(std::uint64_t{70}); ++i) { two.push(i); }
+        bool good = one == two;
+        two.push(1);
+        good = good && !(one == two);
+        two.clear();
+        good = good && two.size() == 0 && two == return_stack{} && !(two == one);
+        two.push(5);
+        one.clear();
+        one.push(6);
+        return good && !(one == two);
+    });
+}

@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ptspec/engine/trace_unit.hpp>
+#include <ptspec/engine/explain.hpp>
+
+#include <support/check_twice.hpp>
+#include <support/traced.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+using namespace ptspec;
+using engine::trace_unit;
+using test::traced;
+namespace event = engine::event;
+using access::ia32_rtit_ctl;
+using access::ia32_rtit_status;
+using topa::entry;
+using ctl = ia32_rtit_ctl;
+using status = ia32_rtit_status;
+
+static_assert(sizeof(trace_unit<1024>) - sizeof(engine::byte_queue<1024>) <= 2048);
+static_assert(__is_trivially_copyable(trace_unit<1024>));
+
+namespace {
+
+constexpr std::uint64_t table = 0x1000'0000;
+constexpr std::uint64_t regions = 0x2000'0000;
+
+/// A table, and the regions behind each other, in which bytes can be seen. Stores may be made to
+/// fail, and interrupts are counted.
+struct machine_memory {
+    memory_model<64> entries{table, {}};
+    memory_model<0x3000> trace{regions, {}};
+    std::uint64_t interrupts = 0;
+    bool fails = false;
+
+    constexpr auto load(std::uint64_t address) const noexcept -> port_value {
+        return entries.load(address);
+    }
+    constexpr auto store(std::uint64_t address, byte_view from) noexcept -> std::size_t {
+        return fails ? 0 : trace.store(address, from);
+    }
+    constexpr void raise() noexcept { ++interrupts; }
+
+    constexpr void put(std::size_t index, entry what) {
+        byte_array<8> bytes;
+        store_le64(bytes.data(), what.raw);
+        (void)entries.store(table + 8 * index, bytes);
+    }
+    /// Regions of 4 KB, the marks of which are given, and behind them an END.
+    constexpr explicit machine_memory(entry first = {}, entry second = {}) {
+        put(0, entry{first.raw | regions});
+        put(1, entry{second.raw | (regions + 0x1000)});
+        put(2, topa::link_to(table));
+    }
+};
+constexpr entry INT = entry{}.with(entry::INT{true});
+constexpr entry STOP = entry{}.with(entry::STOP{true});
+
+/// A unit whose tracing is off, and which puts out to the table.
+constexpr auto off(std::string_view setup, engine::model_options how = {}) -> trace_unit<> {
+    auto from = traced::started(setup);
+    from.msrs.ctl = from.msrs.ctl.with(ctl::TraceEn{false});
+    from.msrs.status = {from.msrs.status.raw & ~std::uint64_t{7}};
+    from.msrs.output_base = {table};
+    return trace_unit<>{from.of, from.msrs, from.code, from.ip, how};
+}
+constexpr auto enable(trace_unit<>& unit, machine_memory& memory) -> engine::access_done {
+    auto const word = unit.msrs().ctl.with(ctl::TraceEn{true});
+    return unit.wrmsr(ctl::address, word.raw, 0x1000, 0x1002, memory);
+}
+constexpr auto disable(trace_unit<>& unit, machine_memory& memory) -> engine::access_done {
+    auto const word = unit.msrs().ctl.with(ctl::TraceEn{false});
+    return unit.wrmsr(ctl::address, word.raw, 0x1100, 0x1102, memory);
+}
+constexpr auto packets(machine_memory const& memory, std::uint64_t count) -> test::packets_text {
+    return test::packets_in(byte_view{memory.trace.bytes}.first(static_cast<std::size_t>(count)));
+}
+/// TIPs of 9 bytes, so that regions fill.
+constexpr void fill(trace_unit<>& unit, machine_memory& memory, unsigned tips) {
+    for (std::uint64_t i = 0; i < tips; ++i) {
+        (void)unit.on(event::indirect_jump{0x1234'5678'9ABC'DEF0 + (i << 48)}, memory);
+    }
+}
+
+}  // namespace
+
+TEST_CASE("what happens between enabling and disabling is in memory") {  // GEN-183
+    CHECK_TWICE([](auto value) {
+        machine_memory memory;
+        auto unit = off("CPL=0, OS=1");
+        bool good = static_cast<bool>(enable(unit, memory)) && unit.enables_now().packet();
+        good = good && !unit.on(event::conditional{value(std::uint64_t{0x1010}), true}, memory) &&
+               !unit.on(event::indirect_jump{0x2000}, memory) && disable(unit, memory);
+        auto const count = unit.total().stored;
+        auto const& now = unit.msrs();
+        // The output MSRs are exact.
+        return good && unit.buffered().empty() && unit.total().lost == 0 &&
+               now.output_base.raw == table && now.output_mask_ptrs.raw == (count << 32 | 0x7F) &&
+               !now.status.template get<status::TriggerEn>() &&
+               packets(memory, count) == text{"PSB, CBR, PIP(1000,NR=0), PSBEND, MODE.Exec(64), "
+                                              "TIP.PGE(1002), TNT(1), TIP(2000), FUP(1100), "
+                                              "TIP.PGD()"};
+    });
+}
+
+TEST_CASE("a unit is a value: a copy goes its own way") {  // GEN-004
+    CHECK_TWICE([](auto value) {
+        machine_memory memory;
+        auto unit = off("CPL=0");
+        (void)enable(unit, memory);
+        auto other_memory = memory;
+        auto other = unit;
+        (void)unit.on(event::indirect_jump{0x2000}, memory);
+        (void)other.on(event::indirect_jump{value(std::uint64_t{0x3000})}, other_memory);
+        return unit.total() == other.total() && unit.ip() == 0x2000 && other.ip() == 0x3000 &&
+               !(memory.trace.bytes == other_memory.trace.bytes);
+    });
+}
+
+TEST_CASE(
+    "a region with INT interrupts when it is full, and tracing goes on") {  // OUT-083, OUT-085
+    CHECK_TWICE([](auto value) {
+        machine_memory memory{INT};
+        auto unit = off("CPL=0, InjectPsbPmiOnEnable=1, PSBFreq=5");
+        (void)enable(unit, memory);
+        fill(unit, memory, value(440U));
+        bool const early = memory.interrupts == 0;
+        fill(unit, memory, 40);
+        using global = reg::ia32_perf_global_status;
+        auto const& now = unit.msrs();
+        return early && memory.interrupts == 1 && unit.total().pmis == 1 &&
+               now.perf_global_status.template get<global::Trace_ToPA_PMI>() &&
+               now.status.template get<status::PendToPAPMI>() && unit.enables_now().packet() &&
+               unit.total().lost == 0;
+    });
+}
+
+TEST_CASE("a region with STOP ends tracing at its last byte, and the rest is lost") {
+    // GEN-022, GEN-101, GEN-232
+    CHECK_TWICE([](auto value) {
+        machine_memory memory{STOP};
+        auto unit = off("CPL=0, PSBFreq=5");
+        (void)enable(unit, memory);
+        fill(unit, memory, value(500U));
+        auto const& now = unit.msrs();
+        bool const stopped = now.status.template get<status::Stopped>() &&
+                             !now.status.template get<status::TriggerEn>() &&
+                             !now.status.template get<status::Error>() &&
+                             unit.why_ended() == rule::OUT_080;
+        auto const lost = unit.total().lost;
+        fill(unit, memory, 5);
+        (void)disable(unit, memory);
+        return stopped && unit.total().stored == 0x1000 && lost < 9 && lost == unit.total().lost &&
+               memory.trace.bytes[0x1000] == 0 && unit.pending().count == 0;
+    });
+}
+
+TEST_CASE("a bad entry is an operational error when tracing comes to it") {  // GEN-231, GEN-022
+    CHECK_TWICE([](auto value) {
+        machine_memory memory{{}, entry{value(std::uint64_t{2})}};  // a reserved bit
+        auto unit = off("CPL=0, PSBFreq=5");
+        bool const fine = static_cast<bool>(enable(unit, memory)) && unit.enables_now().packet();
+        fill(unit, memory, 500);
+        auto const& now = unit.msrs();
+        return fine && now.status.template get<status::Error>() &&
+               !now.status.template get<status::TriggerEn>() && unit.why_ended() == rule::OUT_060 &&
+               unit.total().stored == 0x1000;
+    });
+    CHECK_TWICE([](auto value) {  // at once
+        machine_memory memory{entry{value(std::uint64_t{2})}};
+        auto unit = off("CPL=0");
+        auto const done = enable(unit, memory);
+        auto const& now = unit.msrs();
+        return done && now.status.template get<status::Error>() && !unit.enables_now().packet() &&
+               unit.total().stored == 0 && unit.total().lost != 0 &&
+               now.ctl.template get<ctl::TraceEn>();
+    });
+}
+
+TEST_CASE("a buffer that nothing leaves overflows, and comes through again") {
+    // GEN-225, GEN-227, GEN-230
+    CHECK_TWICE([](auto value) {
+        machine_memory memory;
+        engine::model_options how;
+        how.drained_at_once = value(std::size_t{0});
+        auto unit = off("CPL=0, PSBFreq=5", how);
+        (void)enable(unit, memory);
+        bool const waits = unit.total().stored == 0 && !unit.buffered().empty();
+        fill(unit, memory, 120);
+        bool const loses = unit.overflows() && unit.buffered().size() <= 1024 &&
+                           unit.buffered().size() > 1024 - 9;
+        auto const before = unit.buffered().size();
+        bool const partly = !unit.drain(memory, 100) && unit.overflows() &&
+                            unit.total().stored == 100;
+        bool const all = !unit.drain(memory) && !unit.overflows();
+        // OVF 2, FUP 9
+        return waits && loses && partly && all && unit.total().stored == before + 11 &&
+               unit.total().lost == 0;
+    });
+    CHECK_TWICE([](auto value) {  // as soon as there is so much room
+        machine_memory memory;
+        engine::model_options how;
+        how.drained_at_once = 0;
+        how.overflow_ends_at = value(std::size_t{900});
+        auto unit = off("CPL=0, PSBFreq=5", how);
+        (void)enable(unit, memory);
+        fill(unit, memory, 120);
+        (void)unit.drain(memory, 100);
+        bool const still = unit.overflows();
+        (void)unit.drain(memory, 50);
+        return still && !unit.overflows();
+    });
+}
+
+TEST_CASE("bytes leave the buffer as fast as they are let") {
+    CHECK_TWICE([](auto value) {
+        machine_memory memory;
+        engine::model_options how;
+        how.drained_at_once = value(std::size_t{4});
+        auto unit = off("CPL=0, PSBFreq=5", how);
+        (void)enable(unit, memory);
+        bool good = unit.total().stored == 4;
+        fill(unit, memory, 10);
+        good = good && unit.total().stored == 44;
+        auto const left = unit.buffered().size();
+        (void)disable(unit, memory);  // which flushes: FUP 9, TIP.PGD 1
+        return good && unit.buffered().empty() && unit.total().stored == 44 + left + 10 - 2;
+    });
+}
+
+TEST_CASE("a port that fails loses nothing, and a flush is complete when all bytes are out") {
+    CHECK_TWICE([](auto value) {
+        machine_memory memory;
+        auto unit = off("CPL=0");
+        (void)enable(unit, memory);
+        memory.fails = value(true);
+        bool good = static_cast<bool>(unit.on(event::indirect_jump{0x2000}, memory)) &&
+                    static_cast<bool>(unit.on(event::conditional{0x2002, true}, memory));
+        auto const done = disable(unit, memory);
+        good = good && done.outcome && done.fault && !unit.msrs().ctl.template get<ctl::TraceEn>();
+        // Nothing happens now,
+        good = good && static_cast<bool>(unit.on(event::mov_cr3{.cr3 = 0x9000}, memory)) &&
+               unit.runs().cr3 == 0x1000 && !enable(unit, memory) && unit.drain(memory);
+        // until all is out.
+        memory.fails = false;
+        good = good && !unit.on(event::mov_cr3{.cr3 = 0x9000}, memory) && unit.runs().cr3 == 0x9000;
+        return good && unit.total().lost == 0 && unit.buffered().empty() &&
+               packets(memory, unit.total().stored) ==
+                   text{"PSB, CBR, PIP(1000,NR=0), PSBEND, MODE.Exec(64), TIP.PGE(1002), "
+                        "TIP(2000), TNT(1), FUP(1100), TIP.PGD()"};
+    });
+}
+
+TEST_CASE("XSAVES stores a context that XRSTORS brings back") {  // GEN-184, REG-142, PRG-110
+    CHECK_TWICE([](auto value) {
+        machine_memory memory;
+        auto unit = off("CPL=0, InjectPsbPmiOnEnable=1");
+        (void)enable(unit, memory);
+        (void)unit.on(event::conditional{0x1010, true}, memory);
+        auto const saved = unit.xsaves(0x1100, 0x1104, memory);
+        auto const count = unit.total().stored;
+        using area = access::xsave_pt_state;
+        bool good = saved && !unit.msrs().ctl.template get<ctl::TraceEn>() &&
+                    saved.image.template get<area::IA32_RTIT_CTL>().template get<ctl::TraceEn>() &&
+                    saved.image.template get<area::IA32_RTIT_OUTPUT_MASK_PTRS>().raw ==
+                        (count << 32 | 0x7F) &&
+                    saved.image.template get<area::IA32_RTIT_STATUS>()
+                            .template get<status::PacketByteCnt>() == count;
+        // Another context, without tracing, then the first one again.
+        good = good && unit.xrstors_init(value(std::uint64_t{0x5000}), memory) &&
+               unit.msrs().output_base.raw == 0 &&
+               unit.xrstors(saved.image, 0x6000, 0x6004, memory) && unit.enables_now().packet() &&
+               !unit.xrstors_init(0x7000, memory) && !unit.xrstors(saved.image, 0, 0, memory);
+        (void)unit.on(event::indirect_jump{0x2000}, memory);
+        return good && packets(memory, unit.total().stored) ==
+                           text{"PSB, CBR, PIP(1000,NR=0), PSBEND, MODE.Exec(64), TIP.PGE(1002), "
+                                "TNT(1), FUP(1100), TIP.PGD(), CBR, MODE.Exec(64), TIP.PGE(6004), "
+                                "TIP(2000)"};
+    });
+    CHECK_TWICE([](auto value) {  // made again behind a port's fault it stores the same
+        machine_memory memory;
+        auto unit = off("CPL=0");
+        (void)enable(unit, memory);
+        auto twin = unit;
+        auto twin_memory = memory;
+        auto const at_once = twin.xsaves(0x1100, 0x1104, twin_memory);
+        memory.fails = value(true);
+        bool const failed = !unit.xsaves(0x1100, 0x1104, memory) &&
+                            !unit.xsaves(0x1100, 0x1104, memory);
+        memory.fails = false;
+        auto const again = unit.xsaves(0x1100, 0x1104, memory);
+        return failed && again && at_once && again.image == at_once.image &&
+               memory.trace.bytes == twin_memory.trace.bytes;
+    });
+}
+
+TEST_CASE("TraceEn, Stopped, Error and what is pending outlive a context switch and a reset") {
+    // REG-061, REG-091, OUT-089
+    CHECK_TWICE([](auto value) {
+        machine_memory memory{INT, STOP};
+        auto unit = off("CPL=0, InjectPsbPmiOnEnable=1, PSBFreq=5");
+        (void)enable(unit, memory);
+        fill(unit, memory, value(1000U));
+        auto const saved = unit.xsaves(0x1100, 0x1104, memory);
+        (void)unit.xrstors_init(0x2000, memory);
+        bool const other = unit.msrs().status.raw == 0;
+        auto const interrupts = memory.interrupts;
+        auto const back = unit.xrstors(saved.image, 0x3000, 0x3004, memory);
+        auto const now = unit.msrs().status;
+        bool const came_back = back && now.template get<status::Stopped>() &&
+                               now.template get<status::PendToPAPMI>() &&
+                               !now.template get<status::TriggerEn>() &&
+                               unit.msrs().ctl.template get<ctl::TraceEn>();
+        unit.warm_reset({}, 0xFFFF'FFF0);
+        auto const behind = unit.msrs();
+        return other && came_back && interrupts == 1 &&
+               behind.status.template get<status::Stopped>() &&
+               behind.status.template get<status::PendToPAPMI>() &&
+               !behind.ctl.template get<ctl::TraceEn>() && unit.ip() == 0xFFFF'FFF0;
+    });
+    CHECK_TWICE([](auto value) {
+        machine_memory memory;
+        auto unit = off("CPL=0");
+        (void)enable(unit, memory);
+        memory.fails = value(true);
+        (void)unit.on(event::indirect_jump{0x2000}, memory);
+        unit.cold_reset({}, 0);
+        return unit.msrs() == access::msr_state{} && unit.buffered().empty() &&
+               unit.total().lost == 3;
+    });
+}
+
+TEST_CASE("the registers can be read while tracing goes on") {  // GEN-161
+    CHECK_TWICE([](auto value) {
+        machine_memory memory;
+        auto unit = off("CPL=0");
+        (void)enable(unit, memory);
+        (void)unit.on(event::indirect_jump{value(std::uint64_t{0x2000})}, memory);
+        auto const count = unit.total().stored;
+        return unit.rdmsr(0x561).value == (count << 32 | 0x7F) &&
+               status{unit.rdmsr(status::address).value}.template get<status::PacketByteCnt>() ==
+                   count &&
+               !unit.rdmsr(0x10);
+    });
+}
+
+TEST_CASE("a unit behind a cold reset traces nothing") {
+    CHECK_TWICE([](auto value) {
+        machine_memory memory;
+        trace_unit<> unit{cpu::preset::P_FUT, {.cpl = value(std::uint8_t{0})}, 0x1000};
+        return !unit.on(event::indirect_jump{0x2000}, memory) && !unit.enables_now().trigger &&
+               unit.total() == engine::totals{} && unit.msrs() == access::msr_state{} &&
+               unit.why_ended() == rule::none && !unit.overflows() &&
+               unit.of() == cpu::preset::P_FUT && unit.how().drained_at_once != 0 &&
+               unit.calls().size() == 0 && unit.why_shut_down() == rule::none &&
+               unit.outcome_of_load() && !unit.events_are_traced() &&
+               unit.clocks_now() == engine::clocks{} && unit.conceals() == engine::concealed{} &&
+               unit.runs().cpl == 0;
+    });
+}

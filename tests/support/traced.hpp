@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include "../../examples/pt_model_print.hpp"
+#include "../../examples/pt_model_setup.hpp"
+
+#include <ptspec/engine/generator.hpp>
+
+#include <string_view>
+
+// A generator of packets under test, set up and read back as text.
+
+namespace ptspec::test {
+
+/// As many characters as the packets of a test have.
+using packets_text = print::fixed_text<8192>;
+
+/// Packets as text, in the notation of the catalogue.
+constexpr auto packets_in(byte_view bytes, bool with_if = false) -> packets_text {
+    packets_text out;
+    pt_model::packet_printer<packets_text> printer{out, with_if};
+    trace::reader from{bytes, {.sync = false}};
+    bool first = true;
+    for (auto item = from.next(); item; item = from.next()) {
+        if (!first) { out(text{", "}); }
+        first = false;
+        if (item.what != trace::event::packet) {
+            out(text{"DAMAGE"});
+            continue;
+        }
+        packet::visit(
+            [&](auto const& packet) {
+                printer(packet, trace::at{item.offset, item.ip, item.length});
+            },
+            item.packet);
+    }
+    if (first) { out(text{"none"}); }
+    return out;
+}
+
+/// A generator whose setup is text, as in the worked cases, and what it wrote.
+class traced : public engine::generator {
+public:
+    constexpr explicit traced(std::string_view setup = {}) : traced{started(setup)} {}
+    constexpr explicit traced(pt_model::start const& from)
+        : generator{from.of, from.msrs, from.code, from.ip, from.how} {
+        conceal(from.hidden);
+        set_clocks(from.clocks);
+    }
+    /// What a setup says; a setup that cannot be read is no constant.
+    static constexpr auto started(std::string_view setup) -> pt_model::start {
+        auto const read = pt_model::read_setup(setup, 0x1'0000);
+        return read.wrong ? not_a_setup() : read.made;
+    }
+
+    template <class Event>
+    constexpr auto does(Event const& e) -> traced& {
+        on(e, bytes);
+        return *this;
+    }
+    constexpr auto writes(uint32_t index, uint64_t value, uint64_t at, uint64_t next) -> traced& {
+        answer = wrmsr(index, value, at, next, bytes);
+        return *this;
+    }
+    [[nodiscard]] constexpr auto packets() const -> packets_text {
+        return packets_in(bytes.written(), events_are_traced());
+    }
+
+    uint8_t room[2048] = {};
+    byte_buffer bytes{room};
+    access::verdict answer{};
+
+    // The buffer refers to this very object.
+    traced(traced const&) = delete;
+    auto operator=(traced const&) -> traced& = delete;
+
+private:
+    static auto not_a_setup() -> pt_model::start { return {}; }
+};
+
+}  // namespace ptspec::test

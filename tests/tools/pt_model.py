@@ -1,0 +1,203 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSL-1.0
+"""pt_model as a person calls it: the worked cases TC of the catalogue, its options, and scripts that
+cannot be read.
+
+    pt_model.py PT_MODEL
+"""
+
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import spec_page  # noqa: E402
+import tc_cases  # noqa: E402
+from spec_page import split_outside  # noqa: E402
+
+PT_MODEL = sys.argv[1]
+
+
+def run(*arguments, script=""):
+    done = subprocess.run([PT_MODEL, *arguments], input=script, capture_output=True, text=True)
+    return done.returncode, done.stdout, done.stderr
+
+
+def name(packet):
+    return packet.partition("(")[0]
+
+
+def wanted(want, packet):
+    return name(want) == name(packet) if "(" not in want or "?" in want else want == packet
+
+
+def same(want, packets):
+    """True when packets are those that are wanted; inside a PSB+ in any order, but for the TMA."""
+    if len(want) != len(packets):
+        return False
+    at = 0
+    while at < len(want):
+        if want[at] != "PSB":
+            if not wanted(want[at], packets[at]):
+                return False
+            at += 1
+            continue
+        end = want.index("PSBEND", at)
+        group, rest = packets[at:end + 1], list(want[at:end + 1])
+        if group[0] != "PSB" or group[-1] != "PSBEND":
+            return False
+        if "TMA" in group and group[group.index("TMA") - 1] != "TSC":
+            return False
+        for packet in group:
+            found = next((one for one in rest if wanted(one, packet)), None)
+            if found is None:
+                return False
+            rest.remove(found)
+        at = end + 1
+    return True
+
+
+def packets_of(text):
+    return [] if text == "none" else split_outside(text, (", ",), "()")
+
+
+def holds(case):
+    shown = sorted({claim[0] for part in case.parts for claim in part.claims})
+    two = len(case.parts) == 2
+    events = " / ".join(f"{who}: {part.events}" if two else part.events
+                        for who, part in zip("AB", case.parts))
+    status, out, err = run("--setup", case.setup, "--events", events,
+                           *(["--show", ",".join(shown)] if shown else []))
+    if status != 0 or err or not out.endswith("\n"):
+        return f"exit status {status}, {err!r}"
+    lines = out[:-1].split(" / ") if two else [out[:-1]]
+    if len(lines) != len(case.parts):
+        return f"{out!r} is of {len(lines)}"
+    for who, part, line in zip("AB", case.parts, lines):
+        if two:
+            if not line.startswith(f"{who}: "):
+                return f"no {who} in {out!r}"
+            line = line[3:]
+        packets, *values = line.split("; ")
+        if not same(part.packets, packets_of(packets)):
+            return f"{packets} and not {', '.join(part.packets)}"
+        if missing := [f"{a}={b}" for a, b in part.claims if f"{a}={b}" not in values]:
+            return f"{values} without {missing}"
+    return None
+
+
+class Cases(unittest.TestCase):
+    def test_every_worked_case_holds(self):
+        cases = tc_cases.read_cases(spec_page.Catalogue(spec_page.SPEC))
+        self.assertGreaterEqual(len(cases), 80)
+        for case in cases:
+            with self.subTest(case=case.id):
+                self.assertIsNone(holds(case))
+
+    def test_a_case_that_wants_something_else_does_not_hold(self):
+        for case in tc_cases.read_cases(spec_page.Catalogue(spec_page.SPEC)):
+            part = case.parts[0]
+            for spoilt in (part._replace(packets=[*part.packets, "OVF"]),
+                           part._replace(packets=["TraceStop", "PSB", *part.packets[1:]]),
+                           part._replace(claims=[("shutdown", "2")])):
+                with self.subTest(case=case.id):
+                    self.assertIsNotNone(holds(case._replace(parts=[spoilt, *case.parts[1:]])))
+
+
+class Options(unittest.TestCase):
+    def test_events_come_from_standard_input_too(self):
+        self.assertEqual(run("--setup", "OS=0", script="Jcc T\nJcc N; JMP RAX->2000\n\n"),
+                         (0, "TNT(10), TIP(2000)\n", ""))
+        self.assertEqual(run("", "Jcc N; JMP RAX->2000"), (0, "TNT(0), TIP(2000)\n", ""))
+        self.assertEqual(run(), (0, "none\n", ""))
+
+    def test_fields_and_bits_are_shown_in_the_order_of_their_names(self):
+        self.assertEqual(run("--events", "Jcc T; Jcc N", "--show", "pending,TriggerEn,PSBFreq"),
+                         (0, "none; pending=10; TriggerEn=1; PSBFreq=0\n", ""))
+        self.assertEqual(run("--setup", "TraceEn=0", "--events", "NOP", "--show", "pending"),
+                         (0, "none; pending=none\n", ""))
+
+    def test_the_bytes_of_the_trace(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "trace.pt"
+            self.assertEqual(run("--events", "Jcc T; JMP RAX->2000", "-o", str(path))[0], 0)
+            self.assertEqual(path.read_bytes(), bytes.fromhex("06 6d 00 20 00 00 00 00"))
+            status, out, err = run("--events", "NOP", "-o", folder)
+            self.assertEqual((status, out), (1, ""))
+            self.assertIn("cannot write", err)
+
+    def test_the_memory_and_its_layout(self):
+        status, out, err = run("--events", "Jcc T; JMP RAX->2000", "--memory")
+        self.assertEqual((status, err), (0, ""))
+        lines = out.splitlines()
+        self.assertEqual(lines[0], "TNT(1), TIP(2000)")
+        self.assertRegex(lines[1], r"^  \w+  table: entry 0 the region at 10000000, ")
+        self.assertEqual(lines[2], "  10000000  06 6D 00 20 00 00 00 00")
+        self.assertEqual(len(lines), 3)
+
+    def test_a_line_of_explanation_for_each_packet(self):
+        status, out, err = run("--setup", "OS=0", "--events", "Jcc T; SYSCALL->kernel", "--explain")
+        self.assertEqual((status, err), (0, ""))
+        lines = out.splitlines()
+        self.assertEqual(lines[0], "TNT(1), TIP.PGD()")
+        self.assertRegex(lines[1], r"^  TNT\(1\)  event 2, SYSCALL->kernel: GEN-120, .*: branches")
+        self.assertRegex(lines[2], r"^  TIP.PGD\(\)  event 2, SYSCALL->kernel: GEN-101, .*: Packet")
+        self.assertEqual(len(lines), 3)
+
+    def test_help(self):
+        status, out, err = run("--help")
+        self.assertEqual((status, err), (0, ""))
+        self.assertTrue(out.startswith("usage: pt_model "))
+
+
+class Refusals(unittest.TestCase):
+    def refused(self, expected, *arguments, script=""):
+        status, out, err = run(*arguments, script=script)
+        self.assertEqual((status, out), (2, ""), arguments)
+        self.assertTrue(err.startswith("pt_model: ") and err.count("\n") == 1, err)
+        self.assertIn(expected, err)
+
+    def test_an_event_that_cannot_be_read_is_told_by_its_number(self):
+        for text, expected in {
+                "Jcc": "Jcc T or Jcc N", "Jcc T->20G0": "address or kernel", "Jcc N->2000": "target",
+                "JMP": "rel or the name", "RET sometimes": "compressed", "fly": "an event",
+                "MOV CR4,1": "MOV CR3", "MOV CR3,": "number", "WRMSR TraceEn=2": "TraceEn=0",
+                "MWAIT 100,1": "hints,ext", "MWAIT thread=C16": "C-state", "EENTER": "production",
+                "VM": "VM exit", "INT": "vector", "INT 100": "vector", "INT 3 gate": "task_gate",
+                "INT 3 task_gate TIP": "PACKET@cycle", "PTWRITE 5": "register",
+                "clock": "clock stop", "wake": "wake interrupt", "mtc 100": "two hexadecimal",
+                "ART": "an event", "t=x NOP": "cycles", "0 x NOP": "1 to 1000000",
+                "NOP at=xyz": "hexadecimal", "NOP nonsense=1": "arguments that this event has",
+                "IRET mode=48": "16, 32 or 64", "JMP RAX->": "target", "INIT": "INIT BSP",
+                "any": "any branches", "fall": "fall through", "RSM TraceEn=1": "TraceEn"}.items():
+            with self.subTest(event=text):
+                self.refused(expected, "--events", f"NOP; {text}")
+                self.refused("event 2 ", "--events", f"NOP; {text}")
+        self.refused("event 2 ", script="NOP\n\nfly\n")
+        self.refused("not before the last", "--events", "t=5 NOP; t=4 NOP")
+        self.refused("A: events / B: events", "--setup", "LP=A+B", "--events", "NOP")
+
+    def test_a_setup_that_cannot_be_read(self):
+        for text in ("OS", "OS=2", "Nothing=1", "ADDR0=[1000,10FF]", "ADDR4=[1,2] stop", "CPL=4",
+                     "ADDR0=[1000] stop", "VMX=some", "conceal=some", "mode=48", "pending=2",
+                     "CR3=xyz", "LP=A", "TNT=7", "TriggerEn=1", "OS=1,,User=1"):
+            with self.subTest(setup=text):
+                self.refused("setup ", "--setup", text, "--events", "NOP")
+
+    def test_options_that_there_are_not(self):
+        self.refused("--nothing", "--nothing")
+        self.refused("needs a value", "--setup")
+        self.refused("too much", "", "NOP", "NOP")
+        self.refused("--show knows no", "--events", "NOP", "--show", "Nothing")
+
+    def test_bytes_that_are_no_text(self):
+        done = subprocess.run([PT_MODEL], input=b"\0\xff\x1b[2J", capture_output=True)
+        self.assertEqual((done.returncode, done.stdout), (2, b""))
+        self.assertRegex(done.stderr, rb"^pt_model: [ -~]+\n$")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
