@@ -224,7 +224,9 @@ private:
     }
     constexpr auto kind_of(event_text& e) -> string_view {
         auto const kind = e.kind;
-        if (kind == "Jcc" || kind == "JMP" || kind == "CALL" || kind == "RET") { return near(e); }
+        if (kind == "Jcc" || kind == "JMP" || kind == "CALL" || kind == "RET") {
+            return near_branch(e);
+        }
         if (kind == "any" || kind == "branches" || kind == "PUSH" || kind == "POP" ||
             kind == "NOP" || kind == "fall") {
             return silent(e);
@@ -248,7 +250,7 @@ private:
         return clockwork(e);
     }
 
-    constexpr auto near(event_text& e) -> string_view {
+    constexpr auto near_branch(event_text& e) -> string_view {
         auto const here = at(e);
         auto const behind = next(e, e.kind == "CALL" ? 5 : 2);
         if (e.kind == "Jcc") {

@@ -1,0 +1,998 @@
+// SPDX-License-Identifier: BSL-1.0
+// Every row of tests/spec/scenarios.csv in each combination of its conditions that can occur:
+// GEN-005, GEN-028..032, GEN-052, GEN-087..090, GEN-100..105, GEN-110..114, GEN-130, GEN-145,
+// GEN-170, GEN-171, GEN-180..183, GEN-205, GEN-227, GEN-236, GEN-237, GEN-240..245, GEN-250..257,
+// GEN-260..262, GEN-270..278, GEN-285..290, GEN-300..305, GEN-310..318, GEN-320, GEN-340..342.
+#include <support/scenario_rows.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace ptspec::test::scenarios {
+
+namespace {
+
+// ------------------------------------------------------------------------------------ scenes
+
+auto at(std::uint64_t ip) -> std::function<std::uint64_t(world const&)> {
+    return [=](world const&) { return ip; };
+}
+
+constexpr flag flow_flags[] = {&world::c0, &world::f0, &world::f1, &world::stop, &world::branch};
+auto varying(std::initializer_list<flag> more) -> std::vector<flag> {
+    std::vector<flag> all{std::begin(flow_flags), std::end(flow_flags)};
+    all.insert(all.end(), more);
+    return all;
+}
+auto stays(world const& w) -> bool { return w.f0 == w.f1 && !w.stop; }
+
+/// A near branch, or what else changes nothing but the IP.
+auto branching(std::function<void(traced&, world const&)> does) -> scene {
+    scene made;
+    made.does = std::move(does);
+    made.by_cr3 = true;
+    made.varies = varying({&world::pending});
+    made.occurs = [](world const& w) { return w.pkt0() || !w.pending; };
+    return made;
+}
+/// A far transfer, or an event.
+auto transferring(std::function<void(traced&, world const&, engine::running const&)> does)
+    -> scene {
+    scene made;
+    made.does = [=](traced& on, world const& w) { does(on, w, running_after(on, w, scene{})); };
+    made.varies = varying({&world::c1, &world::os, &world::cr3_changed, &world::mode_changed,
+                           &world::mode_unknown, &world::guest, &world::conceal});
+    made.occurs = [](world const& w) { return !w.pkt0() || !w.mode_unknown; };
+    return made;
+}
+/// Something that starts tracing, behind which `target` comes.
+auto starts(std::function<void(traced&, world const&, engine::running const&)> does) -> scene {
+    auto made = transferring(std::move(does));
+    made.starts_off = true;
+    made.from = target;
+    made.varies = varying({&world::os, &world::tsc, &world::mtc, &world::tsx, &world::vmx,
+                           &world::guest, &world::conceal, &world::counted});
+    // What was traced before does not count; c0 stands for both.
+    made.occurs = [](world const& w) { return !(w.vmx && w.guest) && w.f0; };
+    return made;
+}
+auto is_off(world const& w) -> bool { return !w.f1 && !w.stop; }
+
+auto instruction(std::function<void(traced&, world const&)> does) -> scene {
+    auto made = branching(std::move(does));
+    made.varies = {&world::c0,  &world::f0,  &world::branch,   &world::os,
+                   &world::tsc, &world::mtc, &world::with_fup, &world::ptwen};
+    made.sets = [](pt_model::start& to, world const& w) {
+        to.msrs.ctl = to.msrs.ctl.with(ctl::PTWEn{w.ptwen}, ctl::FUPonPTW{w.with_fup});
+    };
+    return made;
+}
+auto powered(std::function<void(traced&, world const&)> does) -> scene {
+    auto made = instruction(std::move(does));
+    made.sets = [](pt_model::start& to, world const&) {
+        to.msrs.ctl = to.msrs.ctl.with(ctl::PwrEvtEn{true});
+    };
+    return made;
+}
+auto event_traced(scene made) -> scene {
+    auto const before = made.sets;
+    made.sets = [=](pt_model::start& to, world const& w) {
+        before(to, w);
+        to.msrs.ctl = to.msrs.ctl.with(ctl::EventEn{true});
+    };
+    made.varies = {&world::mode_changed, &world::os};
+    return made;
+}
+
+/// The operations of control flow: rows S50.
+auto control_flow(row const& of) -> std::vector<scene> {
+    auto const& id = of.id;
+    auto const group = id.substr(4, id.find_first_not_of("0123456789", 4) - 4);
+    auto const number = std::stoi(group);
+    bool const says_stop = of.optional.count("TraceStop") != 0;
+    auto const enclave = [&](engine::enclave before, engine::enclave after) {
+        auto made = transferring([=](traced& on, world const&, engine::running code) {
+            code.inside = after;
+            on.does(event::enclave_transfer{clip, 0, code});
+        });
+        made.does = [=](traced& on, world const& w) {
+            auto code = running_after(on, w, scene{});
+            code.inside = after;
+            on.does(event::enclave_transfer{clip, target(w), code});
+        };
+        made.sets = [=](pt_model::start& to, world const&) { to.code.inside = before; };
+        auto const occurs = made.occurs;
+        made.varies = varying({&world::c1, &world::os, &world::mode_changed, &world::mode_unknown});
+        made.occurs = [=](world const& w) {
+            // Where the row is silent about a TraceStop, GEN-089 is not.
+            bool const leads = after != engine::enclave::production;
+            bool const was = before != engine::enclave::production;
+            return occurs(w) && (says_stop || !w.stop) && (leads || !w.c1) && (was || !w.c0) &&
+                   (!w.mode_changed || of.optional.count("MODE.Exec") != 0);
+        };
+        return made;
+    };
+    using engine::enclave;
+    switch (number) {
+        case 1: {
+            auto made = branching(
+                [](traced& on, world const&) { on.does(event::sequential{nlip}); });
+            made.occurs = [](world const& w) { return stays(w) && !w.pending; };
+            return {made};
+        }
+        case 2: {
+            auto by_wrmsr = starts([](traced& on, world const& w, engine::running const&) {
+                on.writes(ctl::address, on.msrs().ctl.with(ctl::TraceEn{true}).raw, clip,
+                          target(w));
+            });
+            by_wrmsr.by_cr3 = true;
+            auto const occurs = by_wrmsr.occurs;
+            by_wrmsr.occurs = [=](world const& w) {
+                bool const this_one = (id == "S50-2a" || id == "S50-2d") == w.counted;
+                return occurs(w) && this_one && (w.os || !w.c1) && w.c0 == w.c1;
+            };
+            by_wrmsr.varies.push_back(&world::c1);
+            if (id == "S50-2e-printed") {
+                by_wrmsr.sets = [](pt_model::start& to, world const&) {
+                    to.how.psb_behind_pge = true;
+                };
+            }
+            return {by_wrmsr};
+        }
+        case 3: {
+            auto made = branching([](traced& on, world const&) {
+                on.writes(ctl::address, on.msrs().ctl.with(ctl::TraceEn{false}).raw, clip, nlip);
+            });
+            made.occurs = [](world const& w) { return is_off(w) && !w.pending; };
+            return {made};
+        }
+        case 5: {
+            scene made;
+            made.does = [](traced& on, world const& w) {
+                on.does(event::mov_cr3{w.stop ? 0x4010 : clip, target(w), cr3_new});
+            };
+            made.by_cr3 = true;
+            made.from = [](world const& w) { return w.f1 ? 0x1100 : w.stop ? 0x4100 : 0x3000; };
+            made.varies = varying(
+                {&world::c1, &world::os, &world::mode_unknown, &world::guest, &world::conceal});
+            made.occurs = [](world const& w) {
+                return (w.os || (!w.c0 && !w.c1)) && (!w.pkt0() || !w.mode_unknown);
+            };
+            return {made};
+        }
+        case 6: {
+            auto const jump = branching(
+                [](traced& on, world const& w) { on.does(event::direct_jump{target(w)}); });
+            auto const call = branching(
+                [](traced& on, world const& w) { on.does(event::direct_call{nlip, target(w)}); });
+            std::vector<scene> both{jump, call};
+            for (auto& one : both) {
+                one.varies.push_back(&world::mode_unknown);
+                one.occurs = [](world const& w) {
+                    return !w.pending && (!w.pkt0() || !w.mode_unknown);
+                };
+            }
+            return both;
+        }
+        case 7: {
+            bool const fills = id == "S50-7d";
+            auto taken = branching(
+                [](traced& on, world const& w) { on.does(event::conditional{target(w), true}); });
+            taken.varies.push_back(&world::mode_unknown);
+            taken.fills = fills;
+            bool const empty = of.scenario.find("TNT empty") != std::string::npos;
+            bool const not_empty = of.scenario.find("TNT non-empty") != std::string::npos;
+            taken.occurs = [=](world const& w) {
+                return (w.pkt0() ? !w.mode_unknown : !w.pending) && !(fills && w.pending) &&
+                       !(empty && w.pending) && !(not_empty && !w.pending);
+            };
+            auto returned = taken;
+            returned.does = [](traced& on, world const& w) {
+                on.does(event::near_return{target(w)});
+            };
+            auto const occurs = taken.occurs;
+            returned.occurs = [=](world const& w) { return occurs(w) && w.pkt0(); };
+            returned.remembers_call = true;
+            return {taken, returned};
+        }
+        case 8: {
+            bool const fills = id == "S50-8d";
+            auto made = branching(
+                [](traced& on, world const&) { on.does(event::conditional{nlip, false}); });
+            made.fills = fills;
+            made.occurs = [=](world const& w) {
+                return stays(w) && (w.pkt0() || !w.pending) && !(fills && w.pending);
+            };
+            return {made};
+        }
+        case 9: {
+            std::vector<scene> all{branching([](traced& on, world const& w) {
+                                       on.does(event::indirect_jump{target(w)});
+                                   }),
+                                   branching([](traced& on, world const& w) {
+                                       on.does(event::indirect_call{nlip, target(w)});
+                                   }),
+                                   branching([](traced& on, world const& w) {
+                                       on.does(event::near_return{target(w)});
+                                   })};
+            for (auto& one : all) {
+                one.varies.push_back(&world::mode_unknown);
+                one.occurs = [](world const& w) { return w.pkt0() ? !w.mode_unknown : !w.pending; };
+            }
+            return all;
+        }
+        case 10:
+            return {transferring([](traced& on, world const& w, engine::running const& code) {
+                on.does(event::far_transfer{.at = clip, .to = target(w), .after = code});
+            })};
+        case 11: {
+            auto made = transferring([](traced& on, world const& w, engine::running const& code) {
+                on.does(event::interrupt{.next = nlip, .to = target(w), .after = code});
+            });
+            made.from = at(nlip);
+            return {made};
+        }
+        case 12:
+            return {transferring([](traced& on, world const& w, engine::running const& code) {
+                on.does(event::software_interrupt{.at = clip, .to = target(w), .after = code});
+            })};
+        case 13:
+            return {transferring([](traced& on, world const& w, engine::running const& code) {
+                on.does(event::exception{.at = clip, .to = target(w), .after = code});
+            })};
+        case 14: {
+            auto made = transferring([](traced& on, world const& w, engine::running const& code) {
+                on.does(event::smi{nlip, target(w), code});
+            });
+            made.from = at(nlip);
+            made.varies = {&world::c0, &world::f0, &world::branch, &world::os};
+            made.occurs = [](world const& w) { return !w.c1; };
+            made.fixed = [](world& w) { w.c1 = false; };
+            return {made};
+        }
+        case 15: {
+            bool const shuts = of.scenario.find("shutdown") != std::string::npos;
+            bool const saved = of.scenario.find("saved TraceEn=1") != std::string::npos;
+            auto made = starts([](traced& on, world const& w, engine::running const& code) {
+                on.does(event::rsm{target(w), code});
+            });
+            made.starts_off = !shuts;
+            made.sets = [=](pt_model::start& to, world const&) {
+                to.msrs.in_smm = true;
+                to.msrs.smram_trace_en = saved;
+            };
+            if (!saved && !shuts) {
+                made.fixed = [](world& w) { w.c1 = w.c0 = false; };
+            }
+            if (shuts) {
+                made.varies = {&world::c0, &world::f0, &world::branch, &world::c1, &world::f1};
+                made.occurs = [](world const&) { return true; };
+            } else {
+                made.varies.push_back(&world::c1);
+            }
+            return {made};
+        }
+        case 16: {
+            auto const exit = [](traced& on, world const& w, engine::running code,
+                                 event::ctl_load loads) {
+                code.vmx_non_root = false;
+                code.cr3 = cr3_new;
+                on.does(
+                    event::vm_exit{.from = clip, .to = target(w), .after = code, .loads = loads});
+            };
+            auto made = transferring([=](traced& on, world const& w, engine::running const& code) {
+                exit(on, w, code, {});
+            });
+            if (id == "S50-16b" || id == "S50-16c") {
+                made = starts([=](traced& on, world const& w, engine::running const& code) {
+                    exit(on, w, code, {true, on.msrs().ctl.with(ctl::TraceEn{true})});
+                });
+                made.varies.push_back(&world::c1);
+                made.occurs = [](world const& w) { return w.guest && !w.vmx && w.f0; };
+                made.leaves_guest = true;
+            } else if (id == "S50-16f") {
+                made.does = [=](traced& on, world const& w) {
+                    auto to = w;
+                    to.c1 = true;
+                    exit(on, w, running_after(on, to, scene{}), {true, ctl{}});
+                };
+                made.fixed = [](world& w) { w.c1 = false; };
+                made.levels_as_if_c1 = true;
+                made.varies = varying({&world::os, &world::conceal});
+                made.occurs = is_off;
+            } else {
+                made.varies = varying({&world::c1, &world::os, &world::mode_changed,
+                                       &world::mode_unknown, &world::conceal});
+            }
+            made.fixed_more = [](world& w) { w.guest = true; };
+            return {made};
+        }
+        case 17: {
+            auto const enter = [](traced& on, world const& w, engine::running code,
+                                  event::ctl_load loads) {
+                code.vmx_non_root = true;
+                code.cr3 = cr3_new;
+                on.does(
+                    event::vm_entry{.at = clip, .to = target(w), .after = code, .loads = loads});
+            };
+            auto made = transferring([=](traced& on, world const& w, engine::running const& code) {
+                enter(on, w, code, {});
+            });
+            if (id == "S50-17c" || id == "S50-17d") {
+                made = starts([=](traced& on, world const& w, engine::running const& code) {
+                    enter(on, w, code, {true, on.msrs().ctl.with(ctl::TraceEn{true})});
+                });
+                made.varies.push_back(&world::c1);
+                made.occurs = [](world const& w) { return !w.guest && w.f0; };
+                made.enters_guest = true;
+            } else if (id == "S50-17g") {
+                made.does = [=](traced& on, world const& w) {
+                    auto to = w;
+                    to.c1 = true;
+                    enter(on, w, running_after(on, to, scene{}), {true, ctl{}});
+                };
+                made.fixed = [](world& w) { w.c1 = false; };
+                made.levels_as_if_c1 = true;
+                made.varies = varying({&world::os, &world::conceal});
+                made.occurs = is_off;
+            } else {
+                made.varies = varying({&world::c1, &world::os, &world::mode_changed,
+                                       &world::mode_unknown, &world::conceal});
+                auto const occurs = made.occurs;
+                // With OS the CR3 of a guest that comes into the context is told: GEN-240.
+                made.occurs = [=](world const& w) {
+                    return occurs(w) && (id != "S50-17f" || w.c0) &&
+                           (id != "S50-17j" || (!w.c0 && !w.os));
+                };
+            }
+            made.fixed_more = [](world& w) { w.vmx = true; };
+            made.enters_guest = true;
+            return {made};
+        }
+        case 20: return {enclave(enclave::none, enclave::production)};
+        case 21:
+        case 22: return {enclave(enclave::production, enclave::none)};
+        case 23: return {enclave(enclave::none, enclave::debug)};
+        case 24:
+        case 25: return {enclave(enclave::debug, enclave::none)};
+        default: return {};
+    }
+}
+
+/// Transactions: rows S50-26 to S50-28, and S10.
+auto transaction(row const& of, char what) -> std::vector<scene> {
+    bool const none = of.packets.empty() && of.scenario.find("=0") == std::string::npos &&
+                      what != 'a';
+    auto made = branching([=](traced& on, world const& w) {
+        if (what == 'b') { on.does(event::transaction_begin{clip, nlip}); }
+        if (what == 'e') { on.does(event::transaction_end{clip, nlip}); }
+        if (what == 'a') { on.does(event::transaction_abort{clip, target(w)}); }
+    });
+    made.prepares = [=](traced& on, world const&) {
+        // A begin that does not begin, and an end that does not end, are inside of another.
+        int const depth = (what == 'b' ? 0 : 1) + (none ? 1 : 0);
+        for (int i = 0; i < depth; ++i) { on.does(event::transaction_begin{clip, clip}); }
+    };
+    made.varies.push_back(&world::mode_unknown);
+    bool const out = of.scenario.find("ContextEn=0 or BranchEn=0") != std::string::npos;
+    bool const filtered = of.scenario.find("FilterEn=0") != std::string::npos;
+    made.occurs = [=](world const& w) {
+        bool const fine = (what == 'a' ? w.branch : stays(w)) && !w.pending &&
+                          (!w.pkt0() || !w.mode_unknown);
+        return fine && (!out || !(w.c0 && w.branch)) && (!filtered || (!w.f0 && w.c0));
+    };
+    return {made};
+}
+
+/// INIT, SIPI, MWAIT: rows S50-30 to S50-33.
+auto others_of_table(row const& of) -> std::vector<scene> {
+    auto const number = std::stoi(of.id.substr(4, 2));
+    if (number < 33) {
+        auto made = transferring([=](traced& on, world const& w, engine::running code) {
+            code.cr3 = 0;
+            if (number == 32) {
+                on.does(event::sipi{target(w), code, 0});
+            } else {
+                on.does(event::init{nlip, target(w), code, number == 31});
+            }
+        });
+        made.from = at(nlip);
+        made.varies = varying({&world::c1, &world::os, &world::mode_changed, &world::mode_unknown});
+        if (number == 31) { made.varies = {&world::c0, &world::f0, &world::branch, &world::os}; }
+        return {made};
+    }
+    bool const deep = of.id == "S50-33b";
+    auto made = instruction([=](traced& on, world const&) {
+        on.does(event::mwait{
+            .at = clip, .next = nlip, .thread = {static_cast<std::uint8_t>(deep ? 3 : 0), 0}});
+        on.does(event::wake{3, 3});
+    });
+    return {made};
+}
+
+/// Power events: rows S51.
+auto power(row const& of) -> std::vector<scene> {
+    auto const id = of.id.substr(4);
+    auto const is = [&](std::string_view begin) { return id.substr(0, begin.size()) == begin; };
+    auto const waits = [](event::mwait e) {
+        e.at = clip;
+        e.next = nlip;
+        return powered([=](traced& on, world const&) { on.does(e); });
+    };
+    auto const halts = [](std::uint64_t from) {
+        auto made = powered([=](traced& on, world const&) { on.does(event::halt{from, nlip}); });
+        made.from = at(from);
+        return made;
+    };
+    auto const wakes = [](event::wake_reason why) {
+        auto made = powered([=](traced& on, world const&) { on.does(event::wake{6, 6, why}); });
+        made.prepares = [](traced& on, world const&) {
+            on.does(event::mwait{.at = clip, .next = clip, .thread = {6, 0}});
+        };
+        return made;
+    };
+    if (is("16.10") || is("16.11") || is("16.15") || is("16.9")) { return {halts(clip)}; }
+    if (is("16.12") || is("16.13")) { return {halts(nlip)}; }
+    if (is("16.14")) {
+        auto made = powered([](traced& on, world const&) {
+            on.does(event::duty_cycle{nlip});
+            on.does(event::wake{6, 6, event::wake_reason::hardware});
+        });
+        made.from = at(nlip);
+        return {made};
+    }
+    if (is("16.16")) {
+        auto made = powered([](traced& on, world const&) {
+            on.does(event::clock_stop{nlip}).does(event::clock_resume{});
+        });
+        made.from = at(nlip);
+        return {made};
+    }
+    if (is("16.17")) {
+        auto made = wakes({});
+        made.does = [](traced& on, world const&) {
+            on.does(event::clock_stop{nlip}).does(event::clock_resume{});
+        };
+        // The clock was off, and is off: what goes on behind it is the wake's to tell.
+        made.does = [](traced& on, world const&) { on.does(event::clock_stop{nlip}); };
+        return {made};
+    }
+    if (is("16.18b") || is("16.19") || is("16.22")) { return {wakes(event::wake_reason::other)}; }
+    if (is("16.18")) { return {wakes(event::wake_reason::interrupt)}; }
+    if (is("16.20")) { return {wakes(event::wake_reason::store)}; }
+    if (is("16.1") || is("16.3")) { return {waits({})}; }
+    if (is("16.2")) {
+        auto made = transferring([](traced& on, world const& w, engine::running code) {
+            code.vmx_non_root = false;
+            code.cr3 = cr3_new;
+            on.does(event::vm_exit{.from = clip, .to = target(w), .after = code});
+        });
+        made.fixed = [](world& w) { w.guest = true; };
+        made.varies = varying({&world::c1, &world::os, &world::conceal});
+        return {made};
+    }
+    if (is("16.4")) { return {waits({.hints = 0x20, .thread = {3, 0}})}; }
+    if (is("16.5")) {
+        return {powered([](traced& on, world const&) {
+            on.does(event::mwait{.at = clip, .next = nlip, .thread = {3, 0}, .is_pending = true});
+            on.does(event::wake{3, 3});
+        })};
+    }
+    if (is("16.6")) { return {waits({.hints = 5, .thread = {1, 0}})}; }
+    return {};
+}
+
+/// PTWRITE: rows S52.
+auto values(row const& of) -> std::vector<scene> {
+    if (of.id == "S52-16.25a") {
+        return {transferring([](traced& on, world const& w, engine::running const& code) {
+            on.does(event::exception{.at = clip, .to = target(w), .after = code});
+        })};
+    }
+    bool const wide = of.id == "S52-16.24e";
+    return {instruction(
+        [=](traced& on, world const&) { on.does(event::ptwrite{clip, nlip, 0x1234, wide}); })};
+}
+
+/// Event Trace: rows SEV.
+auto events(row const& of) -> std::vector<scene> {
+    auto const& id = of.id;
+    auto const transfer = [](auto does) { return event_traced(transferring(does)); };
+    auto const same_mode = [](scene made) {
+        made.varies = {&world::os};
+        return made;
+    };
+    if (id == "SEV-pf") {
+        return {transfer([](traced& on, world const& w, engine::running const& code) {
+            on.does(event::exception{
+                .at = clip, .to = target(w), .after = code, .vector = 0x0E, .cr2 = 0xBEEF});
+        })};
+    }
+    if (id == "SEV-intr" || id == "SEV-intr-be0") {
+        auto made = transfer([](traced& on, world const& w, engine::running const& code) {
+            on.does(event::interrupt{.next = nlip, .to = target(w), .after = code, .vector = 0x20});
+        });
+        made.from = at(nlip);
+        if (id == "SEV-intr-be0") {
+            made.varies = {&world::branch, &world::f0, &world::f1, &world::os};
+            // Where it leads to is not traced either.
+            made.occurs = [](world const& w) { return !w.pkt1(); };
+        }
+        return {made};
+    }
+    if (id == "SEV-iret") {
+        return {transfer([](traced& on, world const& w, engine::running const& code) {
+            on.does(event::far_transfer{
+                .at = clip, .to = target(w), .after = code, .kind = event::far_kind::iret});
+        })};
+    }
+    if (id == "SEV-smi") {
+        auto made = same_mode(transfer([](traced& on, world const& w, engine::running const& code) {
+            on.does(event::smi{clip, target(w), code});
+        }));
+        return {made};
+    }
+    if (id == "SEV-rsm") {
+        auto made = starts([](traced& on, world const& w, engine::running const& code) {
+            on.does(event::rsm{target(w), code});
+        });
+        made = event_traced(made);
+        auto const before = made.sets;
+        made.sets = [=](pt_model::start& to, world const& w) {
+            before(to, w);
+            to.msrs.in_smm = true;
+            to.msrs.smram_trace_en = true;
+        };
+        made.varies = {&world::os, &world::counted};
+        made.drops = {"PSB", "TSC", "TMA", "CBR", "PIP", "PSBEND", "MODE.Exec"};
+        return {made};
+    }
+    if (id == "SEV-init") {
+        auto made = same_mode(transfer([](traced& on, world const& w, engine::running const& code) {
+            on.does(event::init{nlip, target(w), code, false});
+        }));
+        made.from = at(nlip);
+        made.varies = {&world::os, &world::f1};
+        made.drops = {"PIP"};
+        return {made};
+    }
+    if (id == "SEV-sipi") {
+        auto made = same_mode(transfer([](traced& on, world const& w, engine::running const& code) {
+            on.does(event::sipi{target(w), code, 0x9A});
+        }));
+        made.varies = {&world::os, &world::f0, &world::f1};
+        made.occurs = [](world const& w) { return w.f0 || w.f1; };
+        return {made};
+    }
+    if (id == "SEV-vmexit" || id == "SEV-vmexit-i") {
+        bool const vectored = id == "SEV-vmexit-i";
+        auto made = transfer([=](traced& on, world const& w, engine::running code) {
+            code.vmx_non_root = false;
+            code.cr3 = cr3_new;
+            on.does(event::vm_exit{.from = clip,
+                                   .to = target(w),
+                                   .after = code,
+                                   .qualification = 0x11,
+                                   .reason = 0x22,
+                                   .is_vectored = vectored,
+                                   .vector = 0x33});
+        });
+        made.fixed = [](world& w) { w.guest = true; };
+        made.varies = {&world::mode_changed, &world::conceal};
+        return {made};
+    }
+    if (id == "SEV-vmentry") {
+        auto made = transfer([](traced& on, world const& w, engine::running code) {
+            code.vmx_non_root = true;
+            code.cr3 = cr3_new;
+            on.does(event::vm_entry{.at = clip, .to = target(w), .after = code});
+        });
+        made.fixed = [](world& w) { w.vmx = true; };
+        made.varies = {&world::mode_changed, &world::conceal};
+        made.enters_guest = true;
+        return {made};
+    }
+    if (id == "SEV-if") {
+        auto made = same_mode(transfer([](traced& on, world const&, engine::running const&) {
+            on.does(event::interrupt_flag{nlip, true});
+        }));
+        made.from = at(nlip);
+        return {made};
+    }
+    if (id == "SEV-uintr") {
+        auto made = same_mode(transfer([](traced& on, world const& w, engine::running const&) {
+            on.does(event::user_interrupt{nlip, target(w), 5});
+        }));
+        made.from = at(nlip);
+        return {made};
+    }
+    if (id == "SEV-uiret") {
+        return {same_mode(transfer([](traced& on, world const& w, engine::running const& code) {
+            on.does(event::far_transfer{
+                .at = clip, .to = target(w), .after = code, .kind = event::far_kind::uiret});
+        }))};
+    }
+    return {};
+}
+
+/// VMX beyond the table of control flow: rows S47 to S49 and SVM.
+auto virtual_machines(row const& of) -> std::vector<scene> {
+    auto const& id = of.id;
+    auto const leaves = [](event::vm_exit e) {
+        auto made = transferring([=](traced& on, world const& w, engine::running code) {
+            auto exit = e;
+            code.vmx_non_root = false;
+            code.cr3 = cr3_new;
+            exit.from = clip;
+            exit.to = target(w);
+            exit.after = code;
+            on.does(exit);
+        });
+        made.fixed = [](world& w) { w.guest = true; };
+        made.varies = {&world::mode_changed, &world::conceal, &world::os};
+        return made;
+    };
+    auto const enters = [](event::vm_entry e) {
+        auto made = transferring([=](traced& on, world const& w, engine::running code) {
+            auto entry = e;
+            code.vmx_non_root = true;
+            code.cr3 = cr3_new;
+            entry.at = clip;
+            entry.to = target(w);
+            entry.after = code;
+            on.does(entry);
+        });
+        made.fixed = [](world& w) { w.vmx = true; };
+        made.varies = {&world::mode_changed, &world::conceal, &world::os};
+        made.enters_guest = true;
+        return made;
+    };
+    auto const fails = [](bool late, bool conceals) {
+        auto made = transferring([=](traced& on, world const&, engine::running code) {
+            code.cr3 = cr3_new;
+            on.does(event::vm_entry_failure{late ? 0x1100 : nlip, code, late});
+        });
+        made.from = at(nlip);
+        made.fixed = [=](world& w) {
+            w.vmx = true;
+            w.conceal = conceals;
+        };
+        made.varies = {};
+        return made;
+    };
+    if (id == "S47-exit") { return {leaves({})}; }
+    if (id == "S47-entry") { return {enters({})}; }
+    if (id == "S48-exit") {
+        auto made = control_flow(row_of("S50-16c"))[0];
+        made.only_tail = true;
+        auto const occurs = made.occurs;
+        made.occurs = [=](world const& w) { return occurs(w) && w.pkt1(); };
+        return {made};
+    }
+    if (id == "S48-entry") {
+        auto made = control_flow(row_of("S50-17g"))[0];
+        auto const occurs = made.occurs;
+        made.occurs = [=](world const& w) { return occurs(w) && w.pkt0(); };
+        return {made};
+    }
+    if (id == "S49-sys-early" || id == "S49-vmm-early") { return {fails(false, false)}; }
+    if (id == "S49-sys-late") { return {fails(true, false)}; }
+    if (id == "S49-vmm-late") { return {fails(true, true)}; }
+    if (id == "S49-vm-early" || id == "S49-vm-late") {
+        auto made = fails(id == "S49-vm-late", false);
+        made.starts_off = true;  // only the guest is traced: TraceEn is 0 in the host
+        return {made};
+    }
+    if (id == "SVM-ptrld") {
+        auto made = branching(
+            [](traced& on, world const&) { on.does(event::vmptrld{nlip, 0x9000}); });
+        made.fixed = [](world& w) { w.vmx = true; };
+        made.varies = {&world::c0, &world::f0, &world::branch};
+        return {made};
+    }
+    if (id == "SVM-ptrld-fail" || id == "SVM-abort") {
+        // No VMCS becomes current, and whoever fails goes on.
+        auto made = branching([](traced& on, world const&) { on.does(event::sequential{nlip}); });
+        made.occurs = stays;
+        made.varies = {&world::c0};
+        return {made};
+    }
+    if (id == "SVM-smmexit") { return {leaves({.to_stm = true, .vmcs = 0x9000})}; }
+    if (id == "SVM-smmret") { return {enters({.from_stm = true, .vmcs = 0x9000})}; }
+    return {};
+}
+
+/// Rows that stand for themselves.
+auto singles(row const& of) -> std::vector<scene> {
+    auto const& id = of.id;
+    auto const fixed = [](scene made, std::vector<flag> varies = {}) {
+        made.varies = std::move(varies);
+        return made;
+    };
+    if (id == "S02-enter") {
+        auto made = branching(
+            [](traced& on, world const&) { on.does(event::direct_jump{0x1000}); });
+        made.fixed = [](world& w) { w.f0 = false; };
+        return {fixed(made)};
+    }
+    if (id == "S02-inside") {
+        auto made = branching([](traced& on, world const&) {
+            on.does(event::conditional{nlip, false}).does(event::direct_jump{0x2000});
+        });
+        made.fixed = [](world& w) { w.f1 = false; };
+        return {fixed(made)};
+    }
+    if (id == "S02-outside") {
+        auto made = branching([](traced& on, world const&) {
+            on.does(event::sequential{0x2000}).does(event::conditional{0x3000, true});
+        });
+        made.fixed = [](world& w) { w.f0 = w.f1 = false; };
+        return {fixed(made)};
+    }
+    if (id == "S19-plain" || id == "S19-deferred") {
+        auto made = branching([](traced& on, world const&) {
+            on.does(event::conditional{0x1302, false}).does(event::indirect_jump{0x1308});
+            on.does(event::conditional{0x130A, false}).does(event::conditional{0x1310, true});
+            on.does(event::conditional{0x1312, false}).does(event::indirect_jump{0x1100});
+            on.does(event::conditional{0x110C, false});
+            on.does(event::interrupt{.next = 0x110C, .to = 0xCC00, .after = on.runs()});
+        });
+        bool const defers = id == "S19-deferred";
+        made.sets = [=](pt_model::start& to, world const&) {
+            to.how.defers_tips = defers;
+            to.msrs.ctl = to.msrs.ctl.with(ctl::ADDR0_CFG{reg::addr_cfg::off});
+        };
+        return {fixed(made)};
+    }
+    if (id == "S10-begin") { return {fixed(transaction(of, 'b')[0])}; }
+    if (id == "S10-commit") { return {fixed(transaction(of, 'e')[0])}; }
+    if (id == "S10-abort") { return {fixed(transaction(of, 'a')[0])}; }
+    if (id == "S10-other") {
+        return {fixed(transaction(of, 'b')[0]), fixed(transaction(of, 'e')[0])};
+    }
+    if (id == "S15-transfer") {
+        auto event = control_flow(row_of("S50-11e"))[0];
+        auto instruction = control_flow(row_of("S50-10e"))[0];
+        event.is_asynchronous = true;
+        for (auto* one : {&event, &instruction}) {
+            one->varies = {&world::cr3_changed, &world::mode_changed, &world::f1};
+            // MODE.Exec belongs to the state behind: GEN-237.
+            one->occurs = [](world const& w) { return w.f1 || !w.mode_changed; };
+        }
+        return {event, instruction};
+    }
+    if (id == "S15-tsx") {
+        auto begins = fixed(transaction(row_of("S50-26e"), 'b')[0], {&world::f0});
+        auto ends = fixed(transaction(row_of("S50-27e"), 'e')[0], {&world::f0});
+        auto aborts = fixed(transaction(row_of("S50-28d"), 'a')[0], {&world::f1});
+        for (auto* one : {&begins, &ends}) {
+            one->fixed = [](world& w) { w.f1 = w.f0; };
+            one->occurs = [](world const& w) { return w.f0 == w.f1; };
+        }
+        aborts.is_abort = true;
+        return {begins, ends, aborts};
+    }
+    if (id == "S15-ovf" || id.substr(0, 4) == "SOVF") {
+        auto made = branching([=](traced& on, world const& w) {
+            on.does(event::overflow{});
+            if (w.pending) { on.does(event::psb_due{}); }
+            on.does(event::overflow_end{0x1100});
+            if (!w.pkt0() && id == "S15-ovf") { on.does(event::direct_jump{0x1100}); }
+        });
+        made.fixed = [](world& w) { w.mode_unknown = false; };
+        made.drops = {"MODE.Exec"};
+        made.varies = {&world::f0};
+        made.occurs = [](world const& w) { return w.f0 || w.f1; };
+        if (id == "S15-ovf") { made.varies.push_back(&world::pending); }
+        if (id == "SOVF-be0") { made.varies.push_back(&world::branch); }
+        made.keeps_tnt_empty = true;
+        return {made};
+    }
+    if (id == "SMPX-br") {
+        return {fixed(transferring([](traced& on, world const& w, engine::running const& code) {
+            on.does(event::exception{.at = clip, .to = target(w), .after = code, .vector = 5});
+        }))};
+    }
+    if (id == "SSENTER") {
+        auto made = branching([](traced& on, world const&) { on.does(event::measured_launch{}); });
+        made.fixed = [](world& w) { w.f1 = false; };
+        return {fixed(made)};
+    }
+    if (id == "SACM") {
+        auto made = branching([](traced& on, world const&) {
+            on.does(event::acm_begin{}).does(event::indirect_jump{0x1200});
+            on.does(event::acm_end{nlip});
+        });
+        return {fixed(made, {&world::tsc})};
+    }
+    if (id.substr(0, 4) == "SPSB") {
+        auto made = branching([](traced& on, world const&) { on.does(event::psb_due{}); });
+        made.varies = {&world::c0,  &world::f0,  &world::branch, &world::tsc,
+                       &world::mtc, &world::tsx, &world::vmx,    &world::guest};
+        made.occurs = [](world const& w) { return !(w.vmx && w.guest); };
+        return {made};
+    }
+    if (id == "SPEBS") {
+        static constexpr event::pebs_item items[] = {{0, 1}, {1, 2}};
+        static constexpr event::pebs_group group{1, false, items, 2};
+        return {fixed(branching(
+            [](traced& on, world const&) { on.does(event::pebs_record{clip, &group, 1}); }))};
+    }
+    return {};
+}
+
+/// What the output engine does to a trace, no packet tells: tests/engine/trace_unit.cpp.
+auto is_of_output(row const& of) -> bool { return of.id == "STOPA-stop" || of.id == "SERR"; }
+
+auto scenes_of(row const& of) -> std::vector<scene> {
+    auto const is = [&](std::string_view begin) { return of.id.substr(0, begin.size()) == begin; };
+    if (is("S50-26")) { return transaction(of, 'b'); }
+    if (is("S50-27")) { return transaction(of, 'e'); }
+    if (is("S50-28")) { return transaction(of, 'a'); }
+    if (is("S50-3") && !is("S50-3a") && !is("S50-3b")) { return others_of_table(of); }
+    if (is("S50-")) { return control_flow(of); }
+    if (is("S51-")) { return power(of); }
+    if (is("S52-")) { return values(of); }
+    if (is("SEV-")) { return events(of); }
+    if (is("S47") || is("S48") || is("S49") || is("SVM")) { return virtual_machines(of); }
+    return singles(of);
+}
+
+// ------------------------------------------------------------------------------------ runs
+
+/// The packets of the operation in a world.
+auto packets_in(world const& w, scene const& s) -> std::vector<std::string> {
+    auto of_levels = w;
+    if (s.levels_as_if_c1) { of_levels.c1 = true; }
+    auto made = running_before(of_levels, s);
+    s.sets(made, w);
+    traced on{made};
+    if (w.mode_unknown) { on.does(event::psb_due{}); }
+    s.prepares(on, w);
+    if (s.remembers_call) {
+        on.does(event::direct_call{target(w), 0x1500}).does(event::sequential{clip});
+    }
+    if (!s.keeps_tnt_empty) {
+        for (char const bit : held(w, s)) { on.does(event::conditional{clip, bit == '1'}); }
+    }
+    auto const before = on.bytes.size();
+    s.does(on, w);
+    auto const after = test::packets_in(on.bytes.written().from(before), on.events_are_traced());
+    std::string const all{after.characters, after.length};
+    std::vector<std::string> packets;
+    for (auto const& one : split(all, ',')) {
+        if (all != "none" && s.drops.count(parts_of(one).name) == 0) { packets.push_back(one); }
+    }
+    return packets;
+}
+
+auto described(world const& w, std::vector<std::string> const& packets) -> std::string {
+    std::string text;
+    for (auto const& one : packets) { text += (text.empty() ? "" : ", ") + one; }
+    auto const add = [&](char const* name, bool is) { text += is ? std::string{" "} + name : ""; };
+    text += " |";
+    add("c0", w.c0), add("c1", w.c1), add("f0", w.f0), add("f1", w.f1), add("stop", w.stop);
+    add("os", w.os), add("branch", w.branch), add("tsc", w.tsc), add("mtc", w.mtc);
+    add("tsx", w.tsx), add("vmx", w.vmx), add("guest", w.guest), add("conceal", w.conceal);
+    add("mode_changed", w.mode_changed), add("mode_unknown", w.mode_unknown);
+    add("cr3_changed", w.cr3_changed), add("pending", w.pending), add("counted", w.counted);
+    return text;
+}
+
+/// In how many worlds a row applies, and in how many of them the packets are what it says.
+struct score {
+    std::size_t worlds = 0;
+    std::size_t fitting = 0;
+};
+auto scored(row const& of, scene const& s, bool told = true) -> score {
+    score done;
+    for (std::size_t bits = 0; bits < std::size_t{1} << s.varies.size(); ++bits) {
+        world w;
+        for (std::size_t i = 0; i < s.varies.size(); ++i) { w.*s.varies[i] = (bits >> i & 1) != 0; }
+        if (s.by_cr3 && !s.starts_off &&
+            std::find(s.varies.begin(), s.varies.end(), &world::c1) == s.varies.end()) {
+            w.c1 = w.c0;
+        }
+        w.off = s.starts_off;
+        s.fixed(w);
+        s.fixed_more(w);
+        if ((w.stop && w.f1) || !s.occurs(w) || !applies(of, w)) { continue; }
+        auto const packets = packets_in(w, s);
+        auto seen = w;
+        if (s.leaves_guest) { seen.guest = false, seen.vmx = true; }
+        if (s.enters_guest) { seen.guest = true, seen.vmx = false; }
+        bool const fits = fit(packets, of, seen, s);
+        ++done.worlds;
+        done.fitting += fits ? 1 : 0;
+        if (told && !fits) {
+            CAPTURE(of.id);
+            CAPTURE(described(w, packets));
+            CHECK(fits);
+        }
+    }
+    return done;
+}
+
+}  // namespace
+
+TEST_CASE("every scenario row holds in every combination of its conditions") {
+    std::size_t rows = 0;
+    std::size_t impossible = 0;
+    std::size_t of_output = 0;
+    std::size_t unconfirmed = 0;
+    std::size_t worlds = 0;
+    for (auto const& of : all_rows()) {
+        CAPTURE(of.id);
+        if (of.cannot_happen) {
+            ++impossible;
+            continue;
+        }
+        if (is_of_output(of)) {
+            ++of_output;
+            continue;
+        }
+        for (auto const& [name, condition] : of.optional) {
+            unconfirmed += condition == "unconfirmed" ? 1 : 0;
+        }
+        std::size_t count = 0;
+        auto const scenes = scenes_of(of);
+        CHECK(!scenes.empty());
+        for (auto const& s : scenes) {
+            auto const done = scored(of, s);
+            count += done.worlds;
+            CHECK(done.fitting == done.worlds);
+        }
+        CHECK(count != 0);
+        worlds += count;
+        ++rows;
+    }
+    MESSAGE(rows << " rows in " << worlds << " worlds; " << impossible << " cannot happen, "
+                 << of_output << " are of the output engine; " << unconfirmed
+                 << " packets nobody knows");
+    CHECK(rows + impossible + of_output == 220);
+}
+
+TEST_CASE("a row with a packet too many, or another first one, holds nowhere") {
+    for (auto of : all_rows()) {
+        if (of.cannot_happen || is_of_output(of)) { continue; }
+        CAPTURE(of.id);
+        auto const scenes = scenes_of(of);
+        of.packets.emplace_back("MNT");
+        for (auto const& s : scenes) { CHECK(scored(of, s, false).fitting == 0); }
+        of.packets.pop_back();
+        if (of.packets.empty()) { continue; }
+        of.packets.front() = "MNT";
+        for (auto const& s : scenes) { CHECK(scored(of, s, false).fitting == 0); }
+    }
+}
+
+TEST_CASE("what the notation does not have is not read") {
+    auto const is_read = [](std::string const& conditions, std::string const& packets) {
+        try {
+            auto const of = read_row({"here",
+                                      {{"id", "X"},
+                                       {"scenario", ""},
+                                       {"preconditions", conditions},
+                                       {"packets_in_order", packets}}});
+            auto const some = branching([](traced&, world const&) {});
+            (void)fit({"CBR"}, of, {}, some);
+            return true;
+        } catch (std::runtime_error const&) { return false; }
+    };
+    CHECK(is_read("pkt0=1; opt:TSC=TSCEn&MTCEn", "TSC? ; CBR"));
+    CHECK(!is_read("pkt2=1", "CBR"));
+    CHECK(!is_read("pkt0", "CBR"));
+    CHECK(!is_read("opt:TSC=Nothing", "TSC? ; CBR"));
+    CHECK(!is_read("", "@S50-99"));
+}
+
+}  // namespace ptspec::test::scenarios
