@@ -105,6 +105,20 @@ TEST_CASE("what happens between enabling and disabling is in memory") {  // GEN-
     });
 }
 
+TEST_CASE("tracing that begins in a TraceStop range ends at once, and its packets go out") {
+    // GEN-088, GEN-090
+    CHECK_TWICE([](auto value) {
+        machine_memory memory;
+        auto unit = off("CPL=0, ADDR0=[1002,1002] stop");
+        bool const on = static_cast<bool>(enable(unit, memory));
+        (void)unit.on(event::indirect_jump{value(std::uint64_t{0x2000})}, memory);
+        return on && unit.msrs().status.template get<status::Stopped>() &&
+               !unit.enables_now().trigger && unit.total().lost == 0 &&
+               packets(memory, unit.total().stored) ==
+                   text{"PSB, CBR, PIP(1000,NR=0), PSBEND, TraceStop"};
+    });
+}
+
 TEST_CASE("a unit is a value: a copy goes its own way") {  // GEN-004
     CHECK_TWICE([](auto value) {
         machine_memory memory;

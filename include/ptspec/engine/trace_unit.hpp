@@ -206,7 +206,11 @@ private:
     constexpr auto
     start(Memory& memory) noexcept -> port_fault {
         puts_out_ = true;
+        // Tracing that began in a TraceStop range has ended already, and its packets go out.
+        bool const has_ended = !triggers() && !queue_.empty();
+        if (has_ended) { msrs_.status = msrs_.status.with(status::TriggerEn{true}); }
         auto const fault = output_.start(of_, msrs_, memory, how_.output);
+        if (has_ended) { msrs_.status = msrs_.status.with(status::TriggerEn{false}); }
         settle();
         return fault ? fault : store(memory, how_.drained_at_once);
     }
