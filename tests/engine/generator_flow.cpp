@@ -217,6 +217,8 @@ TEST_CASE("INIT and SIPI: who waits in between has an unbound FUP") {  // GEN-11
     traced waits{"CPL=0"};
     waits.does(event::init{0x1000, 0, reset(waits), true});
     CHECK(packets(waits) == "FUP(1000), PIP(0,NR=0)");
+    CHECK(waits.runs() == reset(waits));
+    CHECK(waits.runs().real_mode);
     waits.does(event::sipi{0x9'A000, reset(waits), 0x9A});
     CHECK(packets(waits) == "FUP(1000), PIP(0,NR=0), MODE.Exec(16), TIP(9A000)");
     CHECK(waits.enables_now().trigger);

@@ -90,6 +90,19 @@ TEST_CASE("in an overflow nothing is written and nothing counted") {  // GEN-166
     });
 }
 
+TEST_CASE("an overflow that nobody asked for ends where there is room") {  // GEN-227
+    CHECK_TWICE([](auto value) {
+        traced on{};
+        std::uint8_t few[8] = {};
+        byte_buffer small{few};
+        on.on(event::indirect_jump{value(std::uint64_t{0x2000})}, small);
+        on.on(event::indirect_jump{0x3000}, small);
+        bool const lost = on.overflows();
+        on.end_overflow(on.bytes);
+        return lost && !on.overflows() && on.packets() == text{"OVF, FUP(3000)"};
+    });
+}
+
 TEST_CASE("PendPSB tells of a PSB+ that is owed, where it was asked for") {  // REG-065, REG-067
     CHECK_TWICE([](auto value) {
         traced on{"InjectPsbPmiOnEnable=1, CPL=0"};

@@ -59,6 +59,15 @@ TEST_CASE("a VM exit and a VM entry tell the other side's CR3, unless concealed"
     CHECK(packets(on) == "PIP(8000,NR=0), TIP(4321)");
 }
 
+TEST_CASE("a VM exit ends a transaction") {  // GEN-258
+    traced on{"VMX=nonroot, CPL=0"};
+    on.does(event::transaction_begin{0x100, 0x105});
+    on.does(event::vm_exit{.from = 0x110, .to = 0x5000, .after = host(on, 0x1000)});
+    on.does(event::transaction_begin{0x5000, 0x5005});
+    CHECK(packets(on) == "MODE.TSX(InTX=1,TXAbort=0), FUP(100), FUP(110), PIP(1000,NR=0), "
+                         "TIP(5000), MODE.TSX(InTX=1,TXAbort=0), FUP(5000)");
+}
+
 TEST_CASE("a VM transition that ends tracing tells the PIP first, and no IP") {  // GEN-273
     traced exits{"VMX=nonroot, CPL=0"};
     exits.does(event::vm_exit{
