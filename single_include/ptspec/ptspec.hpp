@@ -14573,6 +14573,8 @@ struct told {
     uint64_t mode = 0;  ///< MODE.Exec since the last PSB; 0: none
     uint64_t pip = 0;   ///< PIP; 0: none
     bool in_tx = false;
+    bool owes_psb = false;  ///< a PSB+ was asked for
+    uint64_t counted = 0;   ///< how many bytes were written where PacketByteCnt began
 
     friend constexpr auto operator==(told const&, told const&) -> bool = default;
 };
@@ -14589,6 +14591,11 @@ struct once_known {
 };
 
 }  // namespace detail
+
+/// What is to be told of an overflow that tracing did not outlive.
+///
+/// Source: GEN-225, GEN-230.
+enum class owed : uint8_t { nothing, ovf, ovf_and_trace_stop };
 
 /// What a generator of packets knows between two operations, and what all operations have in common.
 /// The base of `generator`.
@@ -14609,7 +14616,7 @@ public:
                               running const& code, uint64_t ip,
                               model_options const& how = {}) noexcept
         : of_{of}, how_{how}, msrs_{msrs}, code_{code}, ip_{ip} {
-        psb_begin_ = 0 - msrs.status.get<status::PacketByteCnt>();
+        told_.counted = 0 - msrs.status.get<status::PacketByteCnt>();
         if (triggers()) { told_.mode = known(mode()); }
         take_over_ctl();
     }
@@ -14648,16 +14655,14 @@ protected:
     told told_{};
     concealed conceal_{};
     uint64_t vmcs_ = no_vmcs;
-    uint64_t psb_begin_ = 0;  ///< `now_.bytes` where the count of bytes began
     uint64_t psb_period_ = 0;
     access::msr_state before_acm_{};
     rule shut_down_by_ = rule::none;
     uint8_t tx_depth_ = 0;
-    bool calm_ = false;  ///< nothing but branches is to be thought of
-    bool psb_due_ = false;
-    bool loses_ = false;      ///< an overflow: no packet comes through
-    bool loses_on_ = false;   ///< until it is said to end
-    bool owes_stop_ = false;  ///< a TraceStop is to be told when packets come through again
+    bool calm_ = false;          ///< nothing but branches is to be thought of
+    bool loses_ = false;         ///< an overflow: no packet comes through
+    bool loses_on_ = false;      ///< until it is said to end
+    owed owes_ = owed::nothing;  ///< when packets come through again
     bool in_acm_ = false;
 
     // -------------------------------------------------------------------------------- state
@@ -14703,12 +14708,17 @@ protected:
     /// Brings STATUS up to date. Source: REG-061, REG-064, REG-065, GEN-161.
     constexpr void sync_status() noexcept {
         if (!is_set<ctl::TraceEn>()) { return; }
-        bool const owes = is_set<ctl::InjectPsbPmiOnEnable>() && triggers() && psb_is_due();
-        msrs_.status = msrs_.status.with(status::PacketByteCnt{wrapped{now_.bytes - psb_begin_}});
-        if (owes) { msrs_.status = msrs_.status.with(status::PendPSB{true}); }
+        msrs_.status = msrs_.status.with(status::PacketByteCnt{wrapped{counted_bytes()}});
+        if (is_set<ctl::InjectPsbPmiOnEnable>() && triggers()) {
+            msrs_.status = msrs_.status.with(status::PendPSB{psb_is_due()});
+        }
+    }
+    /// Bytes since the last PSB.
+    [[nodiscard]] constexpr auto counted_bytes() const noexcept -> uint64_t {
+        return now_.bytes - told_.counted;
     }
     [[nodiscard]] constexpr auto psb_is_due() const noexcept -> bool {
-        return psb_due_ || now_.bytes - psb_begin_ >= psb_period_;
+        return told_.owes_psb || counted_bytes() >= psb_period_;
     }
 
     /// Source: GEN-235, GEN-305.
@@ -14836,16 +14846,20 @@ protected:
             tells.fup = form(ip_);
         }
         all.add(tells);
-        psb_begin_ = how_.psb_counts_itself ? begin : all.state().bytes;
-        psb_due_ = false;
+        told_.counted = how_.psb_counts_itself ? begin : all.state().bytes;
+        told_.owes_psb = false;
         calls_.clear();
-        if (is_set<ctl::InjectPsbPmiOnEnable>()) {
-            msrs_.status = msrs_.status.with(status::PendPSB{false});
-        }
     }
 
     // -------------------------------------------------------------------------------- overflow
 
+    /// A TraceStop may have come while packets are lost. Source: GEN-230.
+    constexpr void owe(evaluated const& done) noexcept {
+        if (!done.trace_stop || !loses_) { return; }
+        owes_ = how_.trace_stop_in_overflow == stop_in_overflow::told_afterwards
+                    ? owed::ovf_and_trace_stop
+                    : owed::nothing;
+    }
     /// True when packets were lost that no later one makes up for.
     [[nodiscard]] constexpr auto has_lost_state(enables const& now) const noexcept -> bool {
         bool const mode_was_lost = now.packet() && told_.mode != known(mode());
@@ -14859,11 +14873,12 @@ protected:
     constexpr void resolve_overflow(Sink& to) noexcept {
         loses_ = loses_on_ = false;
         enables const now = enables_now();
-        if (owes_stop_) {
-            owes_stop_ = false;
-            emit(to, [](auto& all) {
+        if (owes_ != owed::nothing) {
+            bool const stopped = owes_ == owed::ovf_and_trace_stop;
+            owes_ = owed::nothing;
+            emit(to, [=](auto& all) {
                 all.add(packet::ovf{});
-                all.add(packet::tracestop{});
+                if (stopped) { all.add(packet::tracestop{}); }
             });
             return settle();
         }
@@ -14979,9 +14994,7 @@ protected:
         msrs_.status = done.status;
         bool const was_on = before.packet();
         bool const is_on = done.after.packet();
-        if (done.trace_stop && loses_) {
-            owes_stop_ = how_.trace_stop_in_overflow == stop_in_overflow::told_afterwards;
-        }
+        owe(done);
         if (was_on && is_on && how.by == told_by::code) { return; }
         emit(to, [&](auto& all) {
             if (tells_events(before, done.after)) { add_events(all, how.tells, how.from, before); }
@@ -15405,7 +15418,8 @@ protected:
         vmcs_ = no_vmcs;
         tx_depth_ = 0;
         told_ = {};
-        loses_ = loses_on_ = owes_stop_ = psb_due_ = in_acm_ = false;
+        loses_ = loses_on_ = in_acm_ = false;
+        owes_ = owed::nothing;
         shut_down_by_ = rule::none;
         clocks_.are_off = false;
         take_over_ctl();
@@ -15428,10 +15442,10 @@ protected:
     template <class Sink>
     constexpr void begin_trace(access::effect const& done, Sink& to, bool by_rsm) noexcept {
         now_ = {.bytes = now_.bytes};
-        told_ = {.in_tx = tx_depth_ != 0};
-        loses_ = loses_on_ = owes_stop_ = false;
-        psb_due_ = false;
-        psb_begin_ = now_.bytes - msrs_.status.get<status::PacketByteCnt>();
+        told_ = {.in_tx = tx_depth_ != 0,
+                 .counted = now_.bytes - msrs_.status.get<status::PacketByteCnt>()};
+        loses_ = loses_on_ = false;
+        owes_ = owed::nothing;
         take_over_ctl();
         if (!triggers() && !done.trace_stop) { return; }
         enables const now = enables_now();
@@ -15471,6 +15485,8 @@ protected:
                 all.flush();
             });
         }
+        if (before.trigger && loses_) { owes_ = owed::ovf; }
+        loses_on_ = false;
         sync_status();
         auto const last = msrs_.status;
         msrs_ = next;
@@ -15488,9 +15504,7 @@ protected:
         msrs_.status = done.status;
         bool const was_on = before.packet();
         bool const is_on = done.after.packet();
-        if (done.trace_stop && loses_) {
-            owes_stop_ = how_.trace_stop_in_overflow == stop_in_overflow::told_afterwards;
-        }
+        owe(done);
         emit(to, [&](auto& all) {
             if (tells_pip && done.after.context && is_set<ctl::OS>()) { add_pip(all, pip()); }
             if (was_on && !is_on) {
@@ -15878,7 +15892,7 @@ public:
 
     template <trace::packet_sink Sink>
     constexpr void on(event::psb_due const&, Sink& to) noexcept {
-        psb_due_ = triggers();
+        told_.owes_psb = triggers();
         finish(to);
     }
     template <trace::packet_sink Sink>
@@ -16169,6 +16183,7 @@ private:
     constexpr auto
     flush(Memory& memory) noexcept -> port_fault {
         owes_flush_ = true;
+        if (queue_.size() <= how_.overflow_ends_at) { end_overflow(queue_); }
         if (auto const fault = store(memory, ~size_t{0})) { return fault; }
         output_.stop(msrs_);
         owes_flush_ = puts_out_ = false;

@@ -103,6 +103,19 @@ TEST_CASE("an overflow that nobody asked for ends where there is room") {  // GE
     });
 }
 
+TEST_CASE("a PSB+ for which there is no room stays owed") {  // GEN-163, GEN-225
+    CHECK_TWICE([](auto value) {
+        traced on{"OS=0, PacketByteCnt=7FF"};
+        std::uint8_t few[8] = {};
+        byte_buffer small{few};
+        on.on(event::indirect_jump{value(std::uint64_t{0x2000})}, small);
+        bool const lost = on.overflows() && small.size() == 7;
+        on.end_overflow(on.bytes);
+        return lost && on.packets() == text{"OVF, PSB, CBR, MODE.Exec(64), FUP(2000), PSBEND, "
+                                            "FUP(2000)"};
+    });
+}
+
 TEST_CASE("PendPSB tells of a PSB+ that is owed, where it was asked for") {  // REG-065, REG-067
     CHECK_TWICE([](auto value) {
         traced on{"InjectPsbPmiOnEnable=1, CPL=0"};

@@ -228,6 +228,30 @@ TEST_CASE("a buffer that nothing leaves overflows, and comes through again") {
     });
 }
 
+TEST_CASE("that packets were lost is told also where tracing ends meanwhile") {  // GEN-225
+    CHECK_TWICE([](auto value) {
+        machine_memory memory;
+        engine::model_options how;
+        how.drained_at_once = value(std::size_t{0});
+        auto unit = off("CPL=0, PSBFreq=5", how);
+        (void)enable(unit, memory);
+        fill(unit, memory, 120);
+        auto const held = unit.buffered().size();
+        bool const done = unit.overflows() && disable(unit, memory);
+        return done && !unit.overflows() && unit.total().stored == held + 2 &&
+               memory.trace.bytes[held] == 0x02 && memory.trace.bytes[held + 1] == 0xF3;
+    });
+    CHECK_TWICE([](auto value) {  // one that was asked for
+        machine_memory memory;
+        auto unit = off("CPL=0, PacketByteCnt=5");
+        (void)enable(unit, memory);
+        (void)unit.on(event::overflow{}, memory);
+        (void)unit.on(event::indirect_jump{value(std::uint64_t{0x2000})}, memory);
+        return disable(unit, memory) && packets(memory, unit.total().stored) ==
+                                            text{"CBR, MODE.Exec(64), TIP.PGE(1002), OVF"};
+    });
+}
+
 TEST_CASE("bytes leave the buffer as fast as they are let") {
     CHECK_TWICE([](auto value) {
         machine_memory memory;

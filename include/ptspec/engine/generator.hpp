@@ -180,7 +180,7 @@ public:
 
     template <trace::packet_sink Sink>
     constexpr void on(event::psb_due const&, Sink& to) noexcept {
-        psb_due_ = triggers();
+        told_.owes_psb = triggers();
         finish(to);
     }
     template <trace::packet_sink Sink>

@@ -98,9 +98,7 @@ protected:
         msrs_.status = done.status;
         bool const was_on = before.packet();
         bool const is_on = done.after.packet();
-        if (done.trace_stop && loses_) {
-            owes_stop_ = how_.trace_stop_in_overflow == stop_in_overflow::told_afterwards;
-        }
+        owe(done);
         if (was_on && is_on && how.by == told_by::code) { return; }
         emit(to, [&](auto& all) {
             if (tells_events(before, done.after)) { add_events(all, how.tells, how.from, before); }

@@ -95,7 +95,8 @@ protected:
         vmcs_ = no_vmcs;
         tx_depth_ = 0;
         told_ = {};
-        loses_ = loses_on_ = owes_stop_ = psb_due_ = in_acm_ = false;
+        loses_ = loses_on_ = in_acm_ = false;
+        owes_ = owed::nothing;
         shut_down_by_ = rule::none;
         clocks_.are_off = false;
         take_over_ctl();
@@ -118,10 +119,10 @@ protected:
     template <class Sink>
     constexpr void begin_trace(access::effect const& done, Sink& to, bool by_rsm) noexcept {
         now_ = {.bytes = now_.bytes};
-        told_ = {.in_tx = tx_depth_ != 0};
-        loses_ = loses_on_ = owes_stop_ = false;
-        psb_due_ = false;
-        psb_begin_ = now_.bytes - msrs_.status.get<status::PacketByteCnt>();
+        told_ = {.in_tx = tx_depth_ != 0,
+                 .counted = now_.bytes - msrs_.status.get<status::PacketByteCnt>()};
+        loses_ = loses_on_ = false;
+        owes_ = owed::nothing;
         take_over_ctl();
         if (!triggers() && !done.trace_stop) { return; }
         enables const now = enables_now();
@@ -161,6 +162,8 @@ protected:
                 all.flush();
             });
         }
+        if (before.trigger && loses_) { owes_ = owed::ovf; }
+        loses_on_ = false;
         sync_status();
         auto const last = msrs_.status;
         msrs_ = next;
@@ -178,9 +181,7 @@ protected:
         msrs_.status = done.status;
         bool const was_on = before.packet();
         bool const is_on = done.after.packet();
-        if (done.trace_stop && loses_) {
-            owes_stop_ = how_.trace_stop_in_overflow == stop_in_overflow::told_afterwards;
-        }
+        owe(done);
         emit(to, [&](auto& all) {
             if (tells_pip && done.after.context && is_set<ctl::OS>()) { add_pip(all, pip()); }
             if (was_on && !is_on) {

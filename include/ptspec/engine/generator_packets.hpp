@@ -84,16 +84,20 @@ protected:
             tells.fup = form(ip_);
         }
         all.add(tells);
-        psb_begin_ = how_.psb_counts_itself ? begin : all.state().bytes;
-        psb_due_ = false;
+        told_.counted = how_.psb_counts_itself ? begin : all.state().bytes;
+        told_.owes_psb = false;
         calls_.clear();
-        if (is_set<ctl::InjectPsbPmiOnEnable>()) {
-            msrs_.status = msrs_.status.with(status::PendPSB{false});
-        }
     }
 
     // -------------------------------------------------------------------------------- overflow
 
+    /// A TraceStop may have come while packets are lost. Source: GEN-230.
+    constexpr void owe(evaluated const& done) noexcept {
+        if (!done.trace_stop || !loses_) { return; }
+        owes_ = how_.trace_stop_in_overflow == stop_in_overflow::told_afterwards
+                    ? owed::ovf_and_trace_stop
+                    : owed::nothing;
+    }
     /// True when packets were lost that no later one makes up for.
     [[nodiscard]] constexpr auto has_lost_state(enables const& now) const noexcept -> bool {
         bool const mode_was_lost = now.packet() && told_.mode != known(mode());
@@ -107,11 +111,12 @@ protected:
     constexpr void resolve_overflow(Sink& to) noexcept {
         loses_ = loses_on_ = false;
         enables const now = enables_now();
-        if (owes_stop_) {
-            owes_stop_ = false;
-            emit(to, [](auto& all) {
+        if (owes_ != owed::nothing) {
+            bool const stopped = owes_ == owed::ovf_and_trace_stop;
+            owes_ = owed::nothing;
+            emit(to, [=](auto& all) {
                 all.add(packet::ovf{});
-                all.add(packet::tracestop{});
+                if (stopped) { all.add(packet::tracestop{}); }
             });
             return settle();
         }

@@ -32,6 +32,8 @@ struct told {
     uint64_t mode = 0;  ///< MODE.Exec since the last PSB; 0: none
     uint64_t pip = 0;   ///< PIP; 0: none
     bool in_tx = false;
+    bool owes_psb = false;  ///< a PSB+ was asked for
+    uint64_t counted = 0;   ///< how many bytes were written where PacketByteCnt began
 
     friend constexpr auto operator==(told const&, told const&) -> bool = default;
 };
@@ -48,6 +50,11 @@ struct once_known {
 };
 
 }  // namespace detail
+
+/// What is to be told of an overflow that tracing did not outlive.
+///
+/// Source: GEN-225, GEN-230.
+enum class owed : uint8_t { nothing, ovf, ovf_and_trace_stop };
 
 /// What a generator of packets knows between two operations, and what all operations have in common.
 /// The base of `generator`.
@@ -68,7 +75,7 @@ public:
                               running const& code, uint64_t ip,
                               model_options const& how = {}) noexcept
         : of_{of}, how_{how}, msrs_{msrs}, code_{code}, ip_{ip} {
-        psb_begin_ = 0 - msrs.status.get<status::PacketByteCnt>();
+        told_.counted = 0 - msrs.status.get<status::PacketByteCnt>();
         if (triggers()) { told_.mode = known(mode()); }
         take_over_ctl();
     }
@@ -107,16 +114,14 @@ protected:
     told told_{};
     concealed conceal_{};
     uint64_t vmcs_ = no_vmcs;
-    uint64_t psb_begin_ = 0;  ///< `now_.bytes` where the count of bytes began
     uint64_t psb_period_ = 0;
     access::msr_state before_acm_{};
     rule shut_down_by_ = rule::none;
     uint8_t tx_depth_ = 0;
-    bool calm_ = false;  ///< nothing but branches is to be thought of
-    bool psb_due_ = false;
-    bool loses_ = false;      ///< an overflow: no packet comes through
-    bool loses_on_ = false;   ///< until it is said to end
-    bool owes_stop_ = false;  ///< a TraceStop is to be told when packets come through again
+    bool calm_ = false;          ///< nothing but branches is to be thought of
+    bool loses_ = false;         ///< an overflow: no packet comes through
+    bool loses_on_ = false;      ///< until it is said to end
+    owed owes_ = owed::nothing;  ///< when packets come through again
     bool in_acm_ = false;
 
     // -------------------------------------------------------------------------------- state
@@ -162,12 +167,17 @@ protected:
     /// Brings STATUS up to date. Source: REG-061, REG-064, REG-065, GEN-161.
     constexpr void sync_status() noexcept {
         if (!is_set<ctl::TraceEn>()) { return; }
-        bool const owes = is_set<ctl::InjectPsbPmiOnEnable>() && triggers() && psb_is_due();
-        msrs_.status = msrs_.status.with(status::PacketByteCnt{wrapped{now_.bytes - psb_begin_}});
-        if (owes) { msrs_.status = msrs_.status.with(status::PendPSB{true}); }
+        msrs_.status = msrs_.status.with(status::PacketByteCnt{wrapped{counted_bytes()}});
+        if (is_set<ctl::InjectPsbPmiOnEnable>() && triggers()) {
+            msrs_.status = msrs_.status.with(status::PendPSB{psb_is_due()});
+        }
+    }
+    /// Bytes since the last PSB.
+    [[nodiscard]] constexpr auto counted_bytes() const noexcept -> uint64_t {
+        return now_.bytes - told_.counted;
     }
     [[nodiscard]] constexpr auto psb_is_due() const noexcept -> bool {
-        return psb_due_ || now_.bytes - psb_begin_ >= psb_period_;
+        return told_.owes_psb || counted_bytes() >= psb_period_;
     }
 
     /// Source: GEN-235, GEN-305.

@@ -220,6 +220,7 @@ private:
     constexpr auto
     flush(Memory& memory) noexcept -> port_fault {
         owes_flush_ = true;
+        if (queue_.size() <= how_.overflow_ends_at) { end_overflow(queue_); }
         if (auto const fault = store(memory, ~size_t{0})) { return fault; }
         output_.stop(msrs_);
         owes_flush_ = puts_out_ = false;
