@@ -144,4 +144,5 @@
 #include <ptspec/engine/generator_system.hpp>
 #include <ptspec/engine/generator.hpp>
 #include <ptspec/engine/trace_unit.hpp>
+#include <ptspec/engine/unit_image.hpp>
 #include <ptspec/vmx/controls.hpp>

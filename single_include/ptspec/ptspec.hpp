@@ -5891,13 +5891,12 @@ struct rsm_result {
     return detail::disabled(now);
 }
 
-/// The state when the module has ended, where `before` is the state before it began.
+/// The state when the module has ended. `trace_en` is what TraceEn was before it began.
 ///
 /// Source: REG-112.
-[[nodiscard]] constexpr auto acm_ended(capabilities const& of, msr_state now,
-                                       msr_state const& before, context const& code = {}) noexcept
-    -> msr_state {
-    if (!before.ctl.get<ia32_rtit_ctl::TraceEn>()) { return now; }
+[[nodiscard]] constexpr auto acm_ended(capabilities const& of, msr_state now, bool trace_en,
+                                       context const& code = {}) noexcept -> msr_state {
+    if (!trace_en) { return now; }
     now.ctl = now.ctl.with(ia32_rtit_ctl::TraceEn{true});
     return detail::enabled(of, now, code).state;
 }
@@ -6130,15 +6129,17 @@ template <one_of<reg::ia32_x2apic_lvt_pmi, reg::apic_mmio_lvt_pmi> Word>
 /// An `msr_state` as bytes, to be kept or to be moved to another processor.
 namespace ptspec::access {
 
-/// Why bytes are not taken as a state.
+/// Why bytes are not taken as what they are to be an image of.
 enum class image_error : uint8_t {
     none,
     truncated,      ///< fewer bytes than the image says, or than its head has
-    not_an_image,   ///< the bytes are no image of an `msr_state`
+    not_an_image,   ///< the bytes are no image of such a thing
     other_version,  ///< an image, in a form that this version does not know
     wrong_size,     ///< more bytes than the image has
     unknown_flags,  ///< flags that this version does not know, or that exclude each other
     refused,        ///< the processor cannot hold this value: the result says of which MSR, and why
+    impossible,     ///< a number that is none of what it counts or names
+    no_room,        ///< the buffer that is to hold the bytes is smaller
 };
 
 /// The version of the form that `save` writes.
@@ -13442,6 +13443,10 @@ namespace ptspec::engine {
 ///         OUT-131, OUT-133, OUT-151..153, PRG-080..090, PRG-095, PRG-096, PRG-180.
 class output : public output_regions {
 public:
+    constexpr output() noexcept = default;
+    /// Output that has ended by a rule.
+    constexpr explicit output(rule why) noexcept { why_ = why; }
+
     /// TraceEn has risen, by whatever set it in `now`. Without TriggerEn nothing is checked, and
     /// every byte is lost.
     template <memory_port Memory>
@@ -14656,7 +14661,6 @@ protected:
     concealed conceal_{};
     uint64_t vmcs_ = no_vmcs;
     uint64_t psb_period_ = 0;
-    access::msr_state before_acm_{};
     rule shut_down_by_ = rule::none;
     uint8_t tx_depth_ = 0;
     bool calm_ = false;          ///< nothing but branches is to be thought of
@@ -14664,6 +14668,7 @@ protected:
     bool loses_on_ = false;      ///< until it is said to end
     owed owes_ = owed::nothing;  ///< when packets come through again
     bool in_acm_ = false;
+    bool goes_on_behind_acm_ = false;
 
     // -------------------------------------------------------------------------------- state
 
@@ -15655,8 +15660,8 @@ public:
         if (in_acm_) { return; }
         sync_status();
         emit(to, [](auto& all) { all.flush(); });
-        before_acm_ = msrs_;
         in_acm_ = true;
+        goes_on_behind_acm_ = is_set<ctl::TraceEn>();
         msrs_ = access::acm_begins(msrs_);
         settle();
     }
@@ -15665,7 +15670,7 @@ public:
         if (!in_acm_) { return; }
         in_acm_ = false;
         ip_ = e.next;
-        msrs_ = access::acm_ended(of_, msrs_, before_acm_, context_at(e.next));
+        msrs_ = access::acm_ended(of_, msrs_, goes_on_behind_acm_, context_at(e.next));
         take_over_ctl();
         if (triggers()) {
             emit(to, [&](auto& all) { add_times(all); });
@@ -15970,6 +15975,12 @@ private:
 
 namespace ptspec::engine {
 
+namespace detail {
+
+struct unit_state;
+
+}  // namespace detail
+
 /// What an access did. A `fault` is that of a port, as `trace_unit::on` returns it.
 struct [[nodiscard]] access_done {
     access::verdict outcome{};
@@ -16011,8 +16022,8 @@ struct totals {
 ///
 /// A failing port loses and repeats nothing: what is not out stays in the buffer. `on` returns what
 /// is in the way, and the operation has happened. There is one exception: what clears TraceEn is
-/// complete only when all bytes are out. Until then every operation first tries again and, where that
-/// fails, does nothing.
+/// complete only when all bytes are out. Until then the unit `is_flushing`, and every operation first
+/// tries again and, where that fails, does nothing.
 ///
 /// Shape:  at most 2 KB beside the buffer.
 /// Source: SDM vol. 3, "Intel Processor Trace"; GEN-003, GEN-004, GEN-183, GEN-184, GEN-225..232,
@@ -16031,7 +16042,8 @@ public:
     /// operation.
     constexpr trace_unit(cpu::capabilities const& of, access::msr_state const& msrs,
                          running const& code, uint64_t ip, model_options const& how = {}) noexcept
-        : generator{of, msrs, code, ip, how} {}
+        : generator{of, msrs, code, ip, how},
+          debt_{is_set<ctl::TraceEn>() ? debt::start : debt::nothing} {}
 
     using generator::calls;
     using generator::clocks_now;
@@ -16059,6 +16071,10 @@ public:
     [[nodiscard]] constexpr auto buffered() const noexcept -> byte_queue<Depth> const& {
         return queue_;
     }
+    /// True where TraceEn has fallen and bytes are not out: a port failed.
+    [[nodiscard]] constexpr auto is_flushing() const noexcept -> bool {
+        return debt_ == debt::flush;
+    }
     /// The rule by which output ended by itself since TraceEn rose: none while it has not.
     [[nodiscard]] constexpr auto why_ended() const noexcept -> rule { return output_.why(); }
 
@@ -16068,8 +16084,8 @@ public:
             to.on(e, sink);
         }
     constexpr auto on(Event const& e, Memory& memory) noexcept -> port_fault {
-        if (owes_flush_) [[unlikely]] {
-            if (auto const fault = flush(memory)) { return fault; }
+        if (debt_ != debt::nothing) [[unlikely]] {
+            if (auto const fault = begin(memory)) { return fault; }
         }
         generator::on(e, queue_);
         return done(memory);
@@ -16094,16 +16110,16 @@ public:
     /// Source: GEN-184, REG-142, PRG-110.
     template <memory_port Memory>
     constexpr auto xsaves(uint64_t at, uint64_t next, Memory& memory) noexcept -> xsaves_done {
-        if (!owes_flush_) {
+        bool const is_again = is_flushing();
+        bool const was_on = is_again || is_set<ctl::TraceEn>();
+        if (auto const fault = begin(memory)) { return {{}, fault}; }
+        if (!is_again) {
             sync();
-            saved_ctl_ = msrs_.ctl;
             take({.state = access::detail::disabled(msrs_)}, at, next, queue_);
             if (auto const fault = done(memory)) { return {{}, fault}; }
-        } else if (auto const fault = flush(memory)) {
-            return {{}, fault};
         }
         auto before = msrs_;
-        before.ctl = saved_ctl_;
+        if (was_on) { before.ctl = ctl_at_start_; }
         return {access::xsaves(of_, before).image, {}};
     }
     /// XRSTORS of component 8. Source: GEN-184, REG-143..146.
@@ -16134,16 +16150,23 @@ public:
     template <memory_port Memory>
     constexpr auto drain(Memory& memory, size_t most = ~size_t{0}) noexcept -> port_fault {
         if (auto const fault = begin(memory)) { return fault; }
-        if (is_set<ctl::TraceEn>() && !puts_out_) { return start(memory); }
         return store(memory, most);
     }
 
 private:
+    friend struct detail::unit_state;
+
+    enum class debt : uint8_t {
+        nothing,
+        start,  ///< TraceEn is 1, and `output_` does not know
+        flush,  ///< TraceEn has fallen, and bytes are not out
+    };
+
     output output_{};
     totals total_{};
-    access::ia32_rtit_ctl saved_ctl_{};  ///< by an XSAVES that is not complete
-    bool puts_out_ = false;              ///< TraceEn was 1 when `output_` was last told
-    bool owes_flush_ = false;            ///< TraceEn has fallen, and bytes are not out
+    access::ia32_rtit_ctl ctl_at_start_{};  ///< of output; it stays so while TraceEn is 1
+    bool puts_out_ = false;                 ///< `output_` has begun, and has not been told to stop
+    debt debt_ = debt::nothing;
     byte_queue<Depth> queue_{};
 
     constexpr void sync() noexcept {
@@ -16152,41 +16175,56 @@ private:
     }
     template <memory_port Memory>
     constexpr auto begin(Memory& memory) noexcept -> port_fault {
-        return owes_flush_ ? flush(memory) : port_fault{};
+        if (debt_ == debt::start) {
+            debt_ = debt::nothing;
+            ctl_at_start_ = msrs_.ctl;
+            (void)start(memory);  // a fault is met again when bytes are stored
+        }
+        return is_flushing() ? flush(memory) : port_fault{};
     }
     /// An operation is done: bytes leave the buffer.
     template <memory_port Memory>
     constexpr auto done(Memory& memory) noexcept -> port_fault {
         if (is_set<ctl::TraceEn>() != puts_out_) [[unlikely]] {
-            return puts_out_ ? flush(memory) : start(memory);
+            if (puts_out_) { return flush(memory); }
+            ctl_at_start_ = msrs_.ctl;
+            auto const fault = start(memory);
+            return fault ? fault : store(memory, how_.drained_at_once);
         }
         if (queue_.empty() && !loses_) [[likely]] { return {}; }
         return store(memory, how_.drained_at_once);
     }
-    /// TraceEn has risen.
+    /// Output begins where the MSRs say.
     template <memory_port Memory>
     [[gnu::noinline]]  // so that it is not in the way of branches
     constexpr auto
     start(Memory& memory) noexcept -> port_fault {
         puts_out_ = true;
-        // Tracing that began in a TraceStop range has ended already, and its packets go out.
-        bool const has_ended = !triggers() && !queue_.empty();
+        auto const ctl_now = msrs_.ctl;
+        msrs_.ctl = ctl_at_start_;
+        // Tracing may have ended already, as it does in a TraceStop range, and its packets go out.
+        bool const has_ended = !triggers() && (!queue_.empty() || loses_);
         if (has_ended) { msrs_.status = msrs_.status.with(status::TriggerEn{true}); }
         auto const fault = output_.start(of_, msrs_, memory, how_.output);
         if (has_ended) { msrs_.status = msrs_.status.with(status::TriggerEn{false}); }
+        msrs_.ctl = ctl_now;
         settle();
-        return fault ? fault : store(memory, how_.drained_at_once);
+        return fault;
     }
     /// TraceEn has fallen.
     template <memory_port Memory>
     [[gnu::noinline]]  // as above
     constexpr auto
     flush(Memory& memory) noexcept -> port_fault {
-        owes_flush_ = true;
+        debt_ = debt::flush;
+        if (!puts_out_) {
+            if (auto const fault = start(memory)) { return fault; }
+        }
         if (queue_.size() <= how_.overflow_ends_at) { end_overflow(queue_); }
         if (auto const fault = store(memory, ~size_t{0})) { return fault; }
         output_.stop(msrs_);
-        owes_flush_ = puts_out_ = false;
+        puts_out_ = false;
+        debt_ = debt::nothing;
         return {};
     }
     template <memory_port Memory>
@@ -16213,9 +16251,290 @@ private:
         queue_.clear();
         auto unused = msrs_;
         output_.stop(unused);
-        puts_out_ = owes_flush_ = false;
+        puts_out_ = false;
+        debt_ = debt::nothing;
     }
 };
+
+}  // namespace ptspec::engine
+
+// ---- ptspec/engine/unit_image.hpp ----
+
+/// A `trace_unit` as bytes, to be kept or to be moved to another processor.
+namespace ptspec::engine {
+
+using access::image_error;
+
+/// The version of the form that `save` writes.
+inline constexpr uint32_t unit_image_version = 1;
+
+namespace detail {
+
+/// What a unit holds beside its MSRs: the only list of it.
+struct unit_state {
+    /// Calls `each` with every number of fixed place and, where not all that fit are possible, with
+    /// the greatest.
+    template <class Unit, class Each>
+    static constexpr void visit(Unit& unit, Each& each) noexcept {
+        each(unit.ip_);
+        visit_code(unit.code_, each);
+        visit_packets(unit.now_, each);
+        visit_told(unit, each);
+        each(unit.clocks_.art);
+        each(unit.clocks_.tsc);
+        each(unit.clocks_.tsc_at_edge);
+        each(unit.clocks_.core_to_bus);
+        each(unit.clocks_.are_off);
+        each(unit.conceal_.non_root);
+        each(unit.conceal_.exits);
+        each(unit.conceal_.entries);
+        each(unit.vmcs_);
+        each(unit.tx_depth_);
+        each(unit.in_acm_);
+        each(unit.goes_on_behind_acm_);
+        each(unit.shut_down_by_);
+        each(unit.total_.stored);
+        each(unit.total_.lost);
+        each(unit.total_.pmis);
+    }
+    template <class Code, class Each>
+    static constexpr void visit_code(Code& code, Each& each) noexcept {
+        each(code.cr3);
+        each(code.cs_base);
+        each(code.cpl, 3);
+        each(code.width, underlying(code_width::bits_64));
+        each(code.real_mode);
+        each(code.virtual_8086);
+        each(code.pae);
+        each(code.IF);
+        each(code.inside, underlying(enclave::production));
+        each(code.vmx_non_root);
+    }
+    /// Between two operations no block is open.
+    template <class State, class Each>
+    static constexpr void visit_packets(State& now, Each& each) noexcept {
+        each(now.last_ip);
+        each(now.has_last_ip);
+        each(now.tnt.count, packet::tnt_long::most_branches - 1);
+        each(now.tnt.bits);
+        each(now.cycles);
+        each(now.bytes);
+        each(now.deferred_count, trace::writer_state::most_deferred);
+        for (auto& ip : now.deferred) { each(ip); }
+    }
+    template <class Unit, class Each>
+    static constexpr void visit_told(Unit& unit, Each& each) noexcept {
+        each(unit.told_.mode);
+        each(unit.told_.pip);
+        each(unit.told_.in_tx);
+        each(unit.told_.owes_psb);
+        each(unit.told_.counted);
+        each(unit.loses_);
+        each(unit.loses_on_);
+        each(unit.generator::owes_, underlying(owed::ovf_and_trace_stop));
+    }
+
+    /// Writes numbers of 8 bytes each.
+    struct writer {
+        uint8_t* to;
+
+        template <class Number>
+        constexpr void operator()(Number const& number, uint64_t /*most*/ = 0) noexcept {
+            store_le64(to, static_cast<uint64_t>(number));
+            to += sizeof(uint64_t);
+        }
+    };
+    /// Reads them, of which there have to be enough.
+    struct reader {
+        uint8_t const* from;
+        bool all_possible = true;
+
+        template <class Number>
+        constexpr void operator()(Number& number, uint64_t most = greatest<Number>()) noexcept {
+            uint64_t const value = load_le64(from);
+            from += sizeof value;
+            all_possible = all_possible && value <= most;
+            if (value <= most) { number = static_cast<Number>(value); }
+        }
+        template <class Number>
+        static constexpr auto greatest() noexcept -> uint64_t {
+            return same_as<Number, bool> ? 1 : low_bits(8 * sizeof(Number));
+        }
+    };
+    struct counter {
+        size_t count = 0;
+
+        template <class Number>
+        constexpr void operator()(Number const& /*number*/, uint64_t /*most*/ = 0) noexcept {
+            ++count;
+        }
+    };
+
+    /// What stands in front of the numbers.
+    struct front {
+        static constexpr uint64_t magic = 0x0000'5449'4E55'5450;  ///< the letters PTUNIT
+        static constexpr size_t msrs_at = 16;
+        static constexpr size_t size = msrs_at + access::image_size + 5 * sizeof(uint64_t);
+
+        access::ia32_rtit_ctl ctl_at_start{};
+        rule why_ended = rule::none;
+        bool is_flushing = false;
+        uint8_t calls = 0;
+        uint64_t bytes = 0;
+
+        template <class Self, class Each>
+        static constexpr void visit(Self& self, Each& each) noexcept {
+            each(self.ctl_at_start.raw);
+            each(self.why_ended);
+            each(self.is_flushing);
+            each(self.calls, return_stack::most);
+            each(self.bytes);
+        }
+    };
+
+    /// The bytes of an image without calls and without what is buffered.
+    template <size_t Depth>
+    static constexpr auto least_bytes() noexcept -> size_t {
+        trace_unit<Depth> unit{cpu::capabilities{}};
+        counter numbers;
+        visit(unit, numbers);
+        return front::size + numbers.count * sizeof(uint64_t);
+    }
+
+    template <size_t Depth>
+    static constexpr auto save(trace_unit<Depth> now, uint8_t* const to) noexcept -> size_t {
+        now.sync();
+        copy_bytes(to + front::msrs_at, access::save(now.msrs_).data(), access::image_size);
+        front const first{now.ctl_at_start_, now.output_.why(), now.is_flushing(),
+                          static_cast<uint8_t>(now.calls_.size()), now.queue_.size()};
+        writer numbers{to + front::msrs_at + access::image_size};
+        front::visit(first, numbers);
+        visit(now, numbers);
+        for (unsigned i = 0; i < now.calls_.size(); ++i) { numbers(now.calls_[i]); }
+        for (; !now.queue_.empty(); now.queue_.drop(now.queue_.front().size())) {
+            copy_bytes(numbers.to, now.queue_.front().data(), now.queue_.front().size());
+            numbers.to += now.queue_.front().size();
+        }
+        auto const size = static_cast<size_t>(numbers.to - to);
+        store_le64(to, front::magic);
+        store_le64(to + 8, uint64_t{size} << 32 | unit_image_version);
+        return size;
+    }
+
+    /// Puts the bytes of an image into a unit that is as new, and has the MSRs already.
+    template <size_t Depth>
+    static constexpr auto load(byte_view image, trace_unit<Depth>& unit) noexcept -> image_error {
+        front first;
+        reader numbers{image.data() + front::msrs_at + access::image_size};
+        front::visit(first, numbers);
+        visit(unit, numbers);
+        bool const is_on = unit.msrs_.ctl.template get<access::ia32_rtit_ctl::TraceEn>();
+        auto const& now = unit.now_;
+        bool const are_branches = now.tnt.count < unit.writing_.most_branches() &&
+                                  now.tnt.bits <= low_bits(now.tnt.count);
+        if (!numbers.all_possible || !are_branches || (first.is_flushing && is_on)) {
+            return image_error::impossible;
+        }
+        byte_view const calls = image.from(least_bytes<Depth>());
+        if (first.bytes > calls.size() ||
+            calls.size() - first.bytes != first.calls * sizeof(uint64_t)) {
+            return image_error::wrong_size;
+        }
+        for (size_t i = 0; i < first.calls; ++i) {
+            unit.calls_.push(load_le64(calls.data() + i * sizeof(uint64_t)));
+        }
+        if (!unit.queue_.append(calls.from(first.calls * sizeof(uint64_t)))) {
+            return image_error::no_room;
+        }
+        unit.ctl_at_start_ = first.ctl_at_start;
+        unit.output_ = output{first.why_ended};
+        bool const has_ended = first.why_ended != rule::none;
+        unit.puts_out_ = has_ended && (is_on || first.is_flushing);
+        using debt = typename trace_unit<Depth>::debt;
+        unit.debt_ = first.is_flushing     ? debt::flush
+                     : is_on && !has_ended ? debt::start
+                                           : debt::nothing;
+        unit.settle();
+        return image_error::none;
+    }
+};
+
+}  // namespace detail
+
+/// The bytes that a unit was saved to.
+template <size_t Depth>
+struct unit_image {
+    /// As many as there can be.
+    static constexpr size_t most = detail::unit_state::least_bytes<Depth>() +
+                                   sizeof(uint64_t) * return_stack::most + Depth;
+
+    byte_array<most> bytes{};
+    size_t size = 0;
+
+    [[nodiscard]] constexpr auto view() const noexcept -> byte_view {
+        return byte_view{bytes}.first(size);
+    }
+};
+
+/// A unit as bytes: what it holds, but for the capabilities and `model_options`, which are given
+/// again when it is loaded, and for what `outcome_of_load` tells.
+///
+/// Shape: 16 bytes of head: `PTUNIT` and two zeros, then version and size in bytes, 4 bytes each.
+///        Then the image of the MSRs by `access::save`, then 8 bytes for each number, then 8 for each
+///        call that a return may be compressed by, the oldest first, then the buffered bytes. All
+///        numbers are little-endian.
+template <size_t Depth>
+[[nodiscard]] constexpr auto save(trace_unit<Depth> const& unit) noexcept -> unit_image<Depth> {
+    unit_image<Depth> image;
+    image.size = detail::unit_state::save(unit, image.bytes.data());
+    return image;
+}
+
+/// A unit out of bytes, or why there is none.
+template <size_t Depth>
+struct unit_load {
+    image_error why = image_error::none;
+    rule broken = rule::none;  ///< of a value that is refused: the rule that it breaks
+    uint32_t msr = 0;          ///< and the MSR whose value it is
+    trace_unit<Depth> unit;    ///< as behind a cold reset where there is an error
+
+    constexpr explicit operator bool() const noexcept { return why == image_error::none; }
+};
+
+/// A unit out of the bytes that `save` made, for a processor that has to be able to hold its MSRs.
+/// The bytes may be anything.
+///
+/// Output goes on where the MSRs say: the current entry of the table is read again.
+///
+/// Errors: those of `access::load`, and those of `image_error` for what is not in an MSR.
+template <size_t Depth = 1024>
+[[nodiscard]] constexpr auto load(cpu::capabilities const& of, byte_view image,
+                                  model_options const& how = {}) noexcept -> unit_load<Depth> {
+    using detail::unit_state;
+    using front = unit_state::front;
+    trace_unit<Depth> const none{of, {}, 0, how};
+    auto const fails = [&](image_error why) { return unit_load<Depth>{why, {}, 0, none}; };
+    if (image.size() < 8) { return fails(image_error::truncated); }
+    if (load_le64(image.data()) != front::magic) { return fails(image_error::not_an_image); }
+    if (image.size() < front::msrs_at) { return fails(image_error::truncated); }
+    uint64_t const form = load_le64(image.data() + 8);
+    if ((form & low_bits(32)) != unit_image_version) { return fails(image_error::other_version); }
+    if (form >> 32 < unit_state::least_bytes<Depth>()) { return fails(image_error::wrong_size); }
+    if (image.size() < form >> 32) { return fails(image_error::truncated); }
+    if (image.size() > form >> 32) { return fails(image_error::wrong_size); }
+
+    auto const msrs = access::load(of, image.from(front::msrs_at).first(access::image_size));
+    if (!msrs) { return {msrs.why, msrs.broken, msrs.msr, none}; }
+    uint64_t const ctl = load_le64(image.data() + front::msrs_at + access::image_size);
+    auto const index = access::ia32_rtit_ctl::address;
+    if (rule const broken = access::detail::rule_against_holding(of, index, ctl);
+        broken != rule::none) {
+        return {image_error::refused, broken, index, none};
+    }
+    unit_load<Depth> loaded{{}, {}, 0, {of, msrs.state, {}, 0, how}};
+    loaded.why = unit_state::load(image, loaded.unit);
+    return loaded ? loaded : fails(loaded.why);
+}
 
 }  // namespace ptspec::engine
 

@@ -255,12 +255,12 @@ TEST_CASE("a module clears TraceEn silently and gives it back (REG-112)") {
     CHECK_TWICE([](auto value) {
         msr_state const tracing{.ctl = {value(on)}, .status = {0x0000'0040'0000'0007}};
         auto const meanwhile = access::acm_begins(tracing);
-        auto const after = access::acm_ended(preset::P_SKL, meanwhile, tracing);
+        auto const after = access::acm_ended(preset::P_SKL, meanwhile, true);
         return meanwhile.ctl.raw == off && meanwhile.status.raw == 0x0000'0040'0000'0003 &&
                after == tracing;
     });
     CHECK_TWICE([](auto value) {
         msr_state const idle{.ctl = {value(off)}};
-        return access::acm_ended(preset::P_SKL, access::acm_begins(idle), idle) == idle;
+        return access::acm_ended(preset::P_SKL, access::acm_begins(idle), false) == idle;
     });
 }

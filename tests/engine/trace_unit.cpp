@@ -4,6 +4,7 @@
 
 #include <support/check_twice.hpp>
 #include <support/traced.hpp>
+#include <support/unit_memory.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -11,6 +12,13 @@
 
 using namespace ptspec;
 using engine::trace_unit;
+using test::disable;
+using test::enable;
+using test::INT;
+using test::machine_memory;
+using test::off;
+using test::STOP;
+using test::table;
 using test::traced;
 namespace event = engine::event;
 using access::ia32_rtit_ctl;
@@ -24,56 +32,6 @@ static_assert(__is_trivially_copyable(trace_unit<1024>));
 
 namespace {
 
-constexpr std::uint64_t table = 0x1000'0000;
-constexpr std::uint64_t regions = 0x2000'0000;
-
-/// A table, and the regions behind each other, in which bytes can be seen. Stores may be made to
-/// fail, and interrupts are counted.
-struct machine_memory {
-    memory_model<64> entries{table, {}};
-    memory_model<0x3000> trace{regions, {}};
-    std::uint64_t interrupts = 0;
-    bool fails = false;
-
-    constexpr auto load(std::uint64_t address) const noexcept -> port_value {
-        return entries.load(address);
-    }
-    constexpr auto store(std::uint64_t address, byte_view from) noexcept -> std::size_t {
-        return fails ? 0 : trace.store(address, from);
-    }
-    constexpr void raise() noexcept { ++interrupts; }
-
-    constexpr void put(std::size_t index, entry what) {
-        byte_array<8> bytes;
-        store_le64(bytes.data(), what.raw);
-        (void)entries.store(table + 8 * index, bytes);
-    }
-    /// Regions of 4 KB, the marks of which are given, and behind them an END.
-    constexpr explicit machine_memory(entry first = {}, entry second = {}) {
-        put(0, entry{first.raw | regions});
-        put(1, entry{second.raw | (regions + 0x1000)});
-        put(2, topa::link_to(table));
-    }
-};
-constexpr entry INT = entry{}.with(entry::INT{true});
-constexpr entry STOP = entry{}.with(entry::STOP{true});
-
-/// A unit whose tracing is off, and which puts out to the table.
-constexpr auto off(std::string_view setup, engine::model_options how = {}) -> trace_unit<> {
-    auto from = traced::started(setup);
-    from.msrs.ctl = from.msrs.ctl.with(ctl::TraceEn{false});
-    from.msrs.status = {from.msrs.status.raw & ~std::uint64_t{7}};
-    from.msrs.output_base = {table};
-    return trace_unit<>{from.of, from.msrs, from.code, from.ip, how};
-}
-constexpr auto enable(trace_unit<>& unit, machine_memory& memory) -> engine::access_done {
-    auto const word = unit.msrs().ctl.with(ctl::TraceEn{true});
-    return unit.wrmsr(ctl::address, word.raw, 0x1000, 0x1002, memory);
-}
-constexpr auto disable(trace_unit<>& unit, machine_memory& memory) -> engine::access_done {
-    auto const word = unit.msrs().ctl.with(ctl::TraceEn{false});
-    return unit.wrmsr(ctl::address, word.raw, 0x1100, 0x1102, memory);
-}
 constexpr auto packets(machine_memory const& memory, std::uint64_t count) -> test::packets_text {
     return test::packets_in(byte_view{memory.trace.bytes}.first(static_cast<std::size_t>(count)));
 }
@@ -116,6 +74,19 @@ TEST_CASE("tracing that begins in a TraceStop range ends at once, and its packet
                !unit.enables_now().trigger && unit.total().lost == 0 &&
                packets(memory, unit.total().stored) ==
                    text{"PSB, CBR, PIP(1000,NR=0), PSBEND, TraceStop"};
+    });
+}
+
+TEST_CASE("a unit that is made in the midst of tracing puts out from its first operation on") {
+    CHECK_TWICE([](auto value) {
+        machine_memory memory;
+        auto from = traced::started("CPL=0, PacketByteCnt=5");
+        from.msrs.output_base = {table};
+        trace_unit<> unit{from.of, from.msrs, from.code, from.ip};
+        bool const done = static_cast<bool>(
+            unit.wrmsr(ctl::address, value(std::uint64_t{0}), 0x1100, 0x1102, memory));
+        return done && unit.total().lost == 0 &&
+               packets(memory, unit.total().stored) == text{"FUP(1100), TIP.PGD()"};
     });
 }
 
@@ -279,12 +250,13 @@ TEST_CASE("a port that fails loses nothing, and a flush is complete when all byt
         auto const done = disable(unit, memory);
         good = good && done.outcome && done.fault && !unit.msrs().ctl.template get<ctl::TraceEn>();
         // Nothing happens now,
-        good = good && static_cast<bool>(unit.on(event::mov_cr3{.cr3 = 0x9000}, memory)) &&
+        good = good && unit.is_flushing() &&
+               static_cast<bool>(unit.on(event::mov_cr3{.cr3 = 0x9000}, memory)) &&
                unit.runs().cr3 == 0x1000 && !enable(unit, memory) && unit.drain(memory);
         // until all is out.
         memory.fails = false;
         good = good && !unit.on(event::mov_cr3{.cr3 = 0x9000}, memory) && unit.runs().cr3 == 0x9000;
-        return good && unit.total().lost == 0 && unit.buffered().empty() &&
+        return good && !unit.is_flushing() && unit.total().lost == 0 && unit.buffered().empty() &&
                packets(memory, unit.total().stored) ==
                    text{"PSB, CBR, PIP(1000,NR=0), PSBEND, MODE.Exec(64), TIP.PGE(1002), "
                         "TIP(2000), TNT(1), FUP(1100), TIP.PGD()"};

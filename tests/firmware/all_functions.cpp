@@ -822,7 +822,7 @@ void fw_event(unsigned which, capabilities const& of, msr_state& now, access::co
         case 5: now = access::vmxon(of, now); break;
         case 6: now = access::vmxoff(now); break;
         case 7: now = access::measured_launch(now); break;
-        case 8: now = access::acm_ended(of, access::acm_begins(now), now, code); break;
+        case 8: now = access::acm_ended(of, access::acm_begins(now), true, code); break;
         case 9: now = access::deliver_pmi(of, now).state; break;
         default: now = access::after_branch(of, now, code); break;
     }
@@ -1255,10 +1255,18 @@ auto fw_unit_state(engine::trace_unit<>& unit, msr_state& now, engine::running& 
     code = unit.runs();
     total = unit.total();
     ip = unit.ip() + unit.calls().size() + unit.pending().count + unit.clocks_now().art;
-    bool const all = unit.enables_now().packet() && unit.overflows() && unit.events_are_traced() &&
-                     unit.conceals().exits && unit.outcome_of_load() && unit.how().pads &&
-                     unit.of().has_pt();
+    bool const all = unit.enables_now().packet() && unit.overflows() && unit.is_flushing() &&
+                     unit.events_are_traced() && unit.conceals().exits && unit.outcome_of_load() &&
+                     unit.how().pads && unit.of().has_pt();
     return all ? unit.why_ended() : unit.why_shut_down();
+}
+auto fw_unit_image(engine::trace_unit<>& unit, engine::model_options const& how,
+                   uint8_t const* data, size_t size, engine::unit_image<1024>& saved) noexcept
+    -> engine::image_error {
+    saved = engine::save(unit);
+    auto const loaded = engine::load(unit.of(), {data, size}, how);
+    if (loaded) { unit = loaded.unit; }
+    return saved.view().empty() ? engine::image_error::none : loaded.why;
 }
 auto fw_generator(engine::generator& from, engine::event::mov_cr3 const& e,
                   byte_buffer& to) noexcept -> bool {

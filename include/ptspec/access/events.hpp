@@ -129,13 +129,12 @@ struct rsm_result {
     return detail::disabled(now);
 }
 
-/// The state when the module has ended, where `before` is the state before it began.
+/// The state when the module has ended. `trace_en` is what TraceEn was before it began.
 ///
 /// Source: REG-112.
-[[nodiscard]] constexpr auto acm_ended(capabilities const& of, msr_state now,
-                                       msr_state const& before, context const& code = {}) noexcept
-    -> msr_state {
-    if (!before.ctl.get<ia32_rtit_ctl::TraceEn>()) { return now; }
+[[nodiscard]] constexpr auto acm_ended(capabilities const& of, msr_state now, bool trace_en,
+                                       context const& code = {}) noexcept -> msr_state {
+    if (!trace_en) { return now; }
     now.ctl = now.ctl.with(ia32_rtit_ctl::TraceEn{true});
     return detail::enabled(of, now, code).state;
 }

@@ -8,15 +8,17 @@
 /// An `msr_state` as bytes, to be kept or to be moved to another processor.
 namespace ptspec::access {
 
-/// Why bytes are not taken as a state.
+/// Why bytes are not taken as what they are to be an image of.
 enum class image_error : uint8_t {
     none,
     truncated,      ///< fewer bytes than the image says, or than its head has
-    not_an_image,   ///< the bytes are no image of an `msr_state`
+    not_an_image,   ///< the bytes are no image of such a thing
     other_version,  ///< an image, in a form that this version does not know
     wrong_size,     ///< more bytes than the image has
     unknown_flags,  ///< flags that this version does not know, or that exclude each other
     refused,        ///< the processor cannot hold this value: the result says of which MSR, and why
+    impossible,     ///< a number that is none of what it counts or names
+    no_room,        ///< the buffer that is to hold the bytes is smaller
 };
 
 /// The version of the form that `save` writes.

@@ -115,7 +115,6 @@ protected:
     concealed conceal_{};
     uint64_t vmcs_ = no_vmcs;
     uint64_t psb_period_ = 0;
-    access::msr_state before_acm_{};
     rule shut_down_by_ = rule::none;
     uint8_t tx_depth_ = 0;
     bool calm_ = false;          ///< nothing but branches is to be thought of
@@ -123,6 +122,7 @@ protected:
     bool loses_on_ = false;      ///< until it is said to end
     owed owes_ = owed::nothing;  ///< when packets come through again
     bool in_acm_ = false;
+    bool goes_on_behind_acm_ = false;
 
     // -------------------------------------------------------------------------------- state
 

@@ -132,8 +132,8 @@ public:
         if (in_acm_) { return; }
         sync_status();
         emit(to, [](auto& all) { all.flush(); });
-        before_acm_ = msrs_;
         in_acm_ = true;
+        goes_on_behind_acm_ = is_set<ctl::TraceEn>();
         msrs_ = access::acm_begins(msrs_);
         settle();
     }
@@ -142,7 +142,7 @@ public:
         if (!in_acm_) { return; }
         in_acm_ = false;
         ip_ = e.next;
-        msrs_ = access::acm_ended(of_, msrs_, before_acm_, context_at(e.next));
+        msrs_ = access::acm_ended(of_, msrs_, goes_on_behind_acm_, context_at(e.next));
         take_over_ctl();
         if (triggers()) {
             emit(to, [&](auto& all) { add_times(all); });

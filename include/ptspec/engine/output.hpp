@@ -28,6 +28,10 @@ namespace ptspec::engine {
 ///         OUT-131, OUT-133, OUT-151..153, PRG-080..090, PRG-095, PRG-096, PRG-180.
 class output : public output_regions {
 public:
+    constexpr output() noexcept = default;
+    /// Output that has ended by a rule.
+    constexpr explicit output(rule why) noexcept { why_ = why; }
+
     /// TraceEn has risen, by whatever set it in `now`. Without TriggerEn nothing is checked, and
     /// every byte is lost.
     template <memory_port Memory>

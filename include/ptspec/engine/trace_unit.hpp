@@ -7,6 +7,12 @@
 
 namespace ptspec::engine {
 
+namespace detail {
+
+struct unit_state;
+
+}  // namespace detail
+
 /// What an access did. A `fault` is that of a port, as `trace_unit::on` returns it.
 struct [[nodiscard]] access_done {
     access::verdict outcome{};
@@ -48,8 +54,8 @@ struct totals {
 ///
 /// A failing port loses and repeats nothing: what is not out stays in the buffer. `on` returns what
 /// is in the way, and the operation has happened. There is one exception: what clears TraceEn is
-/// complete only when all bytes are out. Until then every operation first tries again and, where that
-/// fails, does nothing.
+/// complete only when all bytes are out. Until then the unit `is_flushing`, and every operation first
+/// tries again and, where that fails, does nothing.
 ///
 /// Shape:  at most 2 KB beside the buffer.
 /// Source: SDM vol. 3, "Intel Processor Trace"; GEN-003, GEN-004, GEN-183, GEN-184, GEN-225..232,
@@ -68,7 +74,8 @@ public:
     /// operation.
     constexpr trace_unit(cpu::capabilities const& of, access::msr_state const& msrs,
                          running const& code, uint64_t ip, model_options const& how = {}) noexcept
-        : generator{of, msrs, code, ip, how} {}
+        : generator{of, msrs, code, ip, how},
+          debt_{is_set<ctl::TraceEn>() ? debt::start : debt::nothing} {}
 
     using generator::calls;
     using generator::clocks_now;
@@ -96,6 +103,10 @@ public:
     [[nodiscard]] constexpr auto buffered() const noexcept -> byte_queue<Depth> const& {
         return queue_;
     }
+    /// True where TraceEn has fallen and bytes are not out: a port failed.
+    [[nodiscard]] constexpr auto is_flushing() const noexcept -> bool {
+        return debt_ == debt::flush;
+    }
     /// The rule by which output ended by itself since TraceEn rose: none while it has not.
     [[nodiscard]] constexpr auto why_ended() const noexcept -> rule { return output_.why(); }
 
@@ -105,8 +116,8 @@ public:
             to.on(e, sink);
         }
     constexpr auto on(Event const& e, Memory& memory) noexcept -> port_fault {
-        if (owes_flush_) [[unlikely]] {
-            if (auto const fault = flush(memory)) { return fault; }
+        if (debt_ != debt::nothing) [[unlikely]] {
+            if (auto const fault = begin(memory)) { return fault; }
         }
         generator::on(e, queue_);
         return done(memory);
@@ -131,16 +142,16 @@ public:
     /// Source: GEN-184, REG-142, PRG-110.
     template <memory_port Memory>
     constexpr auto xsaves(uint64_t at, uint64_t next, Memory& memory) noexcept -> xsaves_done {
-        if (!owes_flush_) {
+        bool const is_again = is_flushing();
+        bool const was_on = is_again || is_set<ctl::TraceEn>();
+        if (auto const fault = begin(memory)) { return {{}, fault}; }
+        if (!is_again) {
             sync();
-            saved_ctl_ = msrs_.ctl;
             take({.state = access::detail::disabled(msrs_)}, at, next, queue_);
             if (auto const fault = done(memory)) { return {{}, fault}; }
-        } else if (auto const fault = flush(memory)) {
-            return {{}, fault};
         }
         auto before = msrs_;
-        before.ctl = saved_ctl_;
+        if (was_on) { before.ctl = ctl_at_start_; }
         return {access::xsaves(of_, before).image, {}};
     }
     /// XRSTORS of component 8. Source: GEN-184, REG-143..146.
@@ -171,16 +182,23 @@ public:
     template <memory_port Memory>
     constexpr auto drain(Memory& memory, size_t most = ~size_t{0}) noexcept -> port_fault {
         if (auto const fault = begin(memory)) { return fault; }
-        if (is_set<ctl::TraceEn>() && !puts_out_) { return start(memory); }
         return store(memory, most);
     }
 
 private:
+    friend struct detail::unit_state;
+
+    enum class debt : uint8_t {
+        nothing,
+        start,  ///< TraceEn is 1, and `output_` does not know
+        flush,  ///< TraceEn has fallen, and bytes are not out
+    };
+
     output output_{};
     totals total_{};
-    access::ia32_rtit_ctl saved_ctl_{};  ///< by an XSAVES that is not complete
-    bool puts_out_ = false;              ///< TraceEn was 1 when `output_` was last told
-    bool owes_flush_ = false;            ///< TraceEn has fallen, and bytes are not out
+    access::ia32_rtit_ctl ctl_at_start_{};  ///< of output; it stays so while TraceEn is 1
+    bool puts_out_ = false;                 ///< `output_` has begun, and has not been told to stop
+    debt debt_ = debt::nothing;
     byte_queue<Depth> queue_{};
 
     constexpr void sync() noexcept {
@@ -189,41 +207,56 @@ private:
     }
     template <memory_port Memory>
     constexpr auto begin(Memory& memory) noexcept -> port_fault {
-        return owes_flush_ ? flush(memory) : port_fault{};
+        if (debt_ == debt::start) {
+            debt_ = debt::nothing;
+            ctl_at_start_ = msrs_.ctl;
+            (void)start(memory);  // a fault is met again when bytes are stored
+        }
+        return is_flushing() ? flush(memory) : port_fault{};
     }
     /// An operation is done: bytes leave the buffer.
     template <memory_port Memory>
     constexpr auto done(Memory& memory) noexcept -> port_fault {
         if (is_set<ctl::TraceEn>() != puts_out_) [[unlikely]] {
-            return puts_out_ ? flush(memory) : start(memory);
+            if (puts_out_) { return flush(memory); }
+            ctl_at_start_ = msrs_.ctl;
+            auto const fault = start(memory);
+            return fault ? fault : store(memory, how_.drained_at_once);
         }
         if (queue_.empty() && !loses_) [[likely]] { return {}; }
         return store(memory, how_.drained_at_once);
     }
-    /// TraceEn has risen.
+    /// Output begins where the MSRs say.
     template <memory_port Memory>
     [[gnu::noinline]]  // so that it is not in the way of branches
     constexpr auto
     start(Memory& memory) noexcept -> port_fault {
         puts_out_ = true;
-        // Tracing that began in a TraceStop range has ended already, and its packets go out.
-        bool const has_ended = !triggers() && !queue_.empty();
+        auto const ctl_now = msrs_.ctl;
+        msrs_.ctl = ctl_at_start_;
+        // Tracing may have ended already, as it does in a TraceStop range, and its packets go out.
+        bool const has_ended = !triggers() && (!queue_.empty() || loses_);
         if (has_ended) { msrs_.status = msrs_.status.with(status::TriggerEn{true}); }
         auto const fault = output_.start(of_, msrs_, memory, how_.output);
         if (has_ended) { msrs_.status = msrs_.status.with(status::TriggerEn{false}); }
+        msrs_.ctl = ctl_now;
         settle();
-        return fault ? fault : store(memory, how_.drained_at_once);
+        return fault;
     }
     /// TraceEn has fallen.
     template <memory_port Memory>
     [[gnu::noinline]]  // as above
     constexpr auto
     flush(Memory& memory) noexcept -> port_fault {
-        owes_flush_ = true;
+        debt_ = debt::flush;
+        if (!puts_out_) {
+            if (auto const fault = start(memory)) { return fault; }
+        }
         if (queue_.size() <= how_.overflow_ends_at) { end_overflow(queue_); }
         if (auto const fault = store(memory, ~size_t{0})) { return fault; }
         output_.stop(msrs_);
-        owes_flush_ = puts_out_ = false;
+        puts_out_ = false;
+        debt_ = debt::nothing;
         return {};
     }
     template <memory_port Memory>
@@ -250,7 +283,8 @@ private:
         queue_.clear();
         auto unused = msrs_;
         output_.stop(unused);
-        puts_out_ = owes_flush_ = false;
+        puts_out_ = false;
+        debt_ = debt::nothing;
     }
 };
 

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/access/image.hpp>
+#include <ptspec/engine/trace_unit.hpp>
+
+/// A `trace_unit` as bytes, to be kept or to be moved to another processor.
+namespace ptspec::engine {
+
+using access::image_error;
+
+/// The version of the form that `save` writes.
+inline constexpr uint32_t unit_image_version = 1;
+
+namespace detail {
+
+/// What a unit holds beside its MSRs: the only list of it.
+struct unit_state {
+    /// Calls `each` with every number of fixed place and, where not all that fit are possible, with
+    /// the greatest.
+    template <class Unit, class Each>
+    static constexpr void visit(Unit& unit, Each& each) noexcept {
+        each(unit.ip_);
+        visit_code(unit.code_, each);
+        visit_packets(unit.now_, each);
+        visit_told(unit, each);
+        each(unit.clocks_.art);
+        each(unit.clocks_.tsc);
+        each(unit.clocks_.tsc_at_edge);
+        each(unit.clocks_.core_to_bus);
+        each(unit.clocks_.are_off);
+        each(unit.conceal_.non_root);
+        each(unit.conceal_.exits);
+        each(unit.conceal_.entries);
+        each(unit.vmcs_);
+        each(unit.tx_depth_);
+        each(unit.in_acm_);
+        each(unit.goes_on_behind_acm_);
+        each(unit.shut_down_by_);
+        each(unit.total_.stored);
+        each(unit.total_.lost);
+        each(unit.total_.pmis);
+    }
+    template <class Code, class Each>
+    static constexpr void visit_code(Code& code, Each& each) noexcept {
+        each(code.cr3);
+        each(code.cs_base);
+        each(code.cpl, 3);
+        each(code.width, underlying(code_width::bits_64));
+        each(code.real_mode);
+        each(code.virtual_8086);
+        each(code.pae);
+        each(code.IF);
+        each(code.inside, underlying(enclave::production));
+        each(code.vmx_non_root);
+    }
+    /// Between two operations no block is open.
+    template <class State, class Each>
+    static constexpr void visit_packets(State& now, Each& each) noexcept {
+        each(now.last_ip);
+        each(now.has_last_ip);
+        each(now.tnt.count, packet::tnt_long::most_branches - 1);
+        each(now.tnt.bits);
+        each(now.cycles);
+        each(now.bytes);
+        each(now.deferred_count, trace::writer_state::most_deferred);
+        for (auto& ip : now.deferred) { each(ip); }
+    }
+    template <class Unit, class Each>
+    static constexpr void visit_told(Unit& unit, Each& each) noexcept {
+        each(unit.told_.mode);
+        each(unit.told_.pip);
+        each(unit.told_.in_tx);
+        each(unit.told_.owes_psb);
+        each(unit.told_.counted);
+        each(unit.loses_);
+        each(unit.loses_on_);
+        each(unit.generator::owes_, underlying(owed::ovf_and_trace_stop));
+    }
+
+    /// Writes numbers of 8 bytes each.
+    struct writer {
+        uint8_t* to;
+
+        template <class Number>
+        constexpr void operator()(Number const& number, uint64_t /*most*/ = 0) noexcept {
+            store_le64(to, static_cast<uint64_t>(number));
+            to += sizeof(uint64_t);
+        }
+    };
+    /// Reads them, of which there have to be enough.
+    struct reader {
+        uint8_t const* from;
+        bool all_possible = true;
+
+        template <class Number>
+        constexpr void operator()(Number& number, uint64_t most = greatest<Number>()) noexcept {
+            uint64_t const value = load_le64(from);
+            from += sizeof value;
+            all_possible = all_possible && value <= most;
+            if (value <= most) { number = static_cast<Number>(value); }
+        }
+        template <class Number>
+        static constexpr auto greatest() noexcept -> uint64_t {
+            return same_as<Number, bool> ? 1 : low_bits(8 * sizeof(Number));
+        }
+    };
+    struct counter {
+        size_t count = 0;
+
+        template <class Number>
+        constexpr void operator()(Number const& /*number*/, uint64_t /*most*/ = 0) noexcept {
+            ++count;
+        }
+    };
+
+    /// What stands in front of the numbers.
+    struct front {
+        static constexpr uint64_t magic = 0x0000'5449'4E55'5450;  ///< the letters PTUNIT
+        static constexpr size_t msrs_at = 16;
+        static constexpr size_t size = msrs_at + access::image_size + 5 * sizeof(uint64_t);
+
+        access::ia32_rtit_ctl ctl_at_start{};
+        rule why_ended = rule::none;
+        bool is_flushing = false;
+        uint8_t calls = 0;
+        uint64_t bytes = 0;
+
+        template <class Self, class Each>
+        static constexpr void visit(Self& self, Each& each) noexcept {
+            each(self.ctl_at_start.raw);
+            each(self.why_ended);
+            each(self.is_flushing);
+            each(self.calls, return_stack::most);
+            each(self.bytes);
+        }
+    };
+
+    /// The bytes of an image without calls and without what is buffered.
+    template <size_t Depth>
+    static constexpr auto least_bytes() noexcept -> size_t {
+        trace_unit<Depth> unit{cpu::capabilities{}};
+        counter numbers;
+        visit(unit, numbers);
+        return front::size + numbers.count * sizeof(uint64_t);
+    }
+
+    template <size_t Depth>
+    static constexpr auto save(trace_unit<Depth> now, uint8_t* const to) noexcept -> size_t {
+        now.sync();
+        copy_bytes(to + front::msrs_at, access::save(now.msrs_).data(), access::image_size);
+        front const first{now.ctl_at_start_, now.output_.why(), now.is_flushing(),
+                          static_cast<uint8_t>(now.calls_.size()), now.queue_.size()};
+        writer numbers{to + front::msrs_at + access::image_size};
+        front::visit(first, numbers);
+        visit(now, numbers);
+        for (unsigned i = 0; i < now.calls_.size(); ++i) { numbers(now.calls_[i]); }
+        for (; !now.queue_.empty(); now.queue_.drop(now.queue_.front().size())) {
+            copy_bytes(numbers.to, now.queue_.front().data(), now.queue_.front().size());
+            numbers.to += now.queue_.front().size();
+        }
+        auto const size = static_cast<size_t>(numbers.to - to);
+        store_le64(to, front::magic);
+        store_le64(to + 8, uint64_t{size} << 32 | unit_image_version);
+        return size;
+    }
+
+    /// Puts the bytes of an image into a unit that is as new, and has the MSRs already.
+    template <size_t Depth>
+    static constexpr auto load(byte_view image, trace_unit<Depth>& unit) noexcept -> image_error {
+        front first;
+        reader numbers{image.data() + front::msrs_at + access::image_size};
+        front::visit(first, numbers);
+        visit(unit, numbers);
+        bool const is_on = unit.msrs_.ctl.template get<access::ia32_rtit_ctl::TraceEn>();
+        auto const& now = unit.now_;
+        bool const are_branches = now.tnt.count < unit.writing_.most_branches() &&
+                                  now.tnt.bits <= low_bits(now.tnt.count);
+        if (!numbers.all_possible || !are_branches || (first.is_flushing && is_on)) {
+            return image_error::impossible;
+        }
+        byte_view const calls = image.from(least_bytes<Depth>());
+        if (first.bytes > calls.size() ||
+            calls.size() - first.bytes != first.calls * sizeof(uint64_t)) {
+            return image_error::wrong_size;
+        }
+        for (size_t i = 0; i < first.calls; ++i) {
+            unit.calls_.push(load_le64(calls.data() + i * sizeof(uint64_t)));
+        }
+        if (!unit.queue_.append(calls.from(first.calls * sizeof(uint64_t)))) {
+            return image_error::no_room;
+        }
+        unit.ctl_at_start_ = first.ctl_at_start;
+        unit.output_ = output{first.why_ended};
+        bool const has_ended = first.why_ended != rule::none;
+        unit.puts_out_ = has_ended && (is_on || first.is_flushing);
+        using debt = typename trace_unit<Depth>::debt;
+        unit.debt_ = first.is_flushing     ? debt::flush
+                     : is_on && !has_ended ? debt::start
+                                           : debt::nothing;
+        unit.settle();
+        return image_error::none;
+    }
+};
+
+}  // namespace detail
+
+/// The bytes that a unit was saved to.
+template <size_t Depth>
+struct unit_image {
+    /// As many as there can be.
+    static constexpr size_t most = detail::unit_state::least_bytes<Depth>() +
+                                   sizeof(uint64_t) * return_stack::most + Depth;
+
+    byte_array<most> bytes{};
+    size_t size = 0;
+
+    [[nodiscard]] constexpr auto view() const noexcept -> byte_view {
+        return byte_view{bytes}.first(size);
+    }
+};
+
+/// A unit as bytes: what it holds, but for the capabilities and `model_options`, which are given
+/// again when it is loaded, and for what `outcome_of_load` tells.
+///
+/// Shape: 16 bytes of head: `PTUNIT` and two zeros, then version and size in bytes, 4 bytes each.
+///        Then the image of the MSRs by `access::save`, then 8 bytes for each number, then 8 for each
+///        call that a return may be compressed by, the oldest first, then the buffered bytes. All
+///        numbers are little-endian.
+template <size_t Depth>
+[[nodiscard]] constexpr auto save(trace_unit<Depth> const& unit) noexcept -> unit_image<Depth> {
+    unit_image<Depth> image;
+    image.size = detail::unit_state::save(unit, image.bytes.data());
+    return image;
+}
+
+/// A unit out of bytes, or why there is none.
+template <size_t Depth>
+struct unit_load {
+    image_error why = image_error::none;
+    rule broken = rule::none;  ///< of a value that is refused: the rule that it breaks
+    uint32_t msr = 0;          ///< and the MSR whose value it is
+    trace_unit<Depth> unit;    ///< as behind a cold reset where there is an error
+
+    constexpr explicit operator bool() const noexcept { return why == image_error::none; }
+};
+
+/// A unit out of the bytes that `save` made, for a processor that has to be able to hold its MSRs.
+/// The bytes may be anything.
+///
+/// Output goes on where the MSRs say: the current entry of the table is read again.
+///
+/// Errors: those of `access::load`, and those of `image_error` for what is not in an MSR.
+template <size_t Depth = 1024>
+[[nodiscard]] constexpr auto load(cpu::capabilities const& of, byte_view image,
+                                  model_options const& how = {}) noexcept -> unit_load<Depth> {
+    using detail::unit_state;
+    using front = unit_state::front;
+    trace_unit<Depth> const none{of, {}, 0, how};
+    auto const fails = [&](image_error why) { return unit_load<Depth>{why, {}, 0, none}; };
+    if (image.size() < 8) { return fails(image_error::truncated); }
+    if (load_le64(image.data()) != front::magic) { return fails(image_error::not_an_image); }
+    if (image.size() < front::msrs_at) { return fails(image_error::truncated); }
+    uint64_t const form = load_le64(image.data() + 8);
+    if ((form & low_bits(32)) != unit_image_version) { return fails(image_error::other_version); }
+    if (form >> 32 < unit_state::least_bytes<Depth>()) { return fails(image_error::wrong_size); }
+    if (image.size() < form >> 32) { return fails(image_error::truncated); }
+    if (image.size() > form >> 32) { return fails(image_error::wrong_size); }
+
+    auto const msrs = access::load(of, image.from(front::msrs_at).first(access::image_size));
+    if (!msrs) { return {msrs.why, msrs.broken, msrs.msr, none}; }
+    uint64_t const ctl = load_le64(image.data() + front::msrs_at + access::image_size);
+    auto const index = access::ia32_rtit_ctl::address;
+    if (rule const broken = access::detail::rule_against_holding(of, index, ctl);
+        broken != rule::none) {
+        return {image_error::refused, broken, index, none};
+    }
+    unit_load<Depth> loaded{{}, {}, 0, {of, msrs.state, {}, 0, how}};
+    loaded.why = unit_state::load(image, loaded.unit);
+    return loaded ? loaded : fails(loaded.why);
+}
+
+}  // namespace ptspec::engine

@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ptspec/engine/unit_image.hpp>
+
+#include <support/check_twice.hpp>
+#include <support/unit_memory.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+using namespace ptspec;
+using access::ia32_rtit_ctl;
+using access::ia32_rtit_status;
+using access::image_error;
+using engine::trace_unit;
+using test::machine_memory;
+namespace event = engine::event;
+
+namespace {
+
+/// A unit that stays where it is, and one that is saved and loaded before every operation.
+template <std::size_t Depth = 1024>
+struct twins {
+    machine_memory memory;
+    machine_memory other_memory = memory;
+    trace_unit<Depth> stays;
+    trace_unit<Depth> moves = stays;
+    bool all_loaded = true;
+
+    constexpr explicit twins(std::string_view setup, engine::model_options const& how = {},
+                             machine_memory const& with = machine_memory{})
+        : memory{with}, stays{test::off<Depth>(setup, how)} {}
+
+    constexpr void move() {
+        auto const image = engine::save(moves);
+        auto const loaded = engine::load<Depth>(moves.of(), image.view(), moves.how());
+        all_loaded = all_loaded && loaded && engine::save(loaded.unit).view() == image.view();
+        moves = loaded.unit;
+    }
+    /// Both do the same.
+    template <class Operation>
+    constexpr auto both(Operation const& does) -> twins& {
+        does(stays, memory);
+        move();
+        does(moves, other_memory);
+        return *this;
+    }
+    template <class Event>
+    constexpr auto on(Event const& e) -> twins& {
+        return both([&](auto& unit, auto& to) { (void)unit.on(e, to); });
+    }
+    constexpr auto enable() -> twins& {
+        return both([](auto& unit, auto& to) { (void)test::enable(unit, to); });
+    }
+    constexpr auto disable() -> twins& {
+        return both([](auto& unit, auto& to) { (void)test::disable(unit, to); });
+    }
+    constexpr void fail(bool fails) { memory.fails = other_memory.fails = fails; }
+
+    /// They have done the same, and it was something.
+    [[nodiscard]] constexpr auto are_same() -> bool {
+        return all_loaded && stays.total().stored != 0 && stays.msrs() == moves.msrs() &&
+               stays.total() == moves.total() && memory.trace.bytes == other_memory.trace.bytes &&
+               memory.interrupts == other_memory.interrupts &&
+               stays.why_ended() == moves.why_ended() && stays.ip() == moves.ip() &&
+               stays.runs() == moves.runs() && stays.calls() == moves.calls() &&
+               stays.clocks_now() == moves.clocks_now() && stays.conceals() == moves.conceals() &&
+               stays.why_shut_down() == moves.why_shut_down() &&
+               stays.overflows() == moves.overflows() &&
+               stays.is_flushing() == moves.is_flushing() &&
+               stays.buffered().size() == moves.buffered().size();
+    }
+};
+
+constexpr engine::running user{.cr3 = 0x5000, .cpl = 3, .width = engine::code_width::bits_32};
+
+/// A unit that has something in every place.
+constexpr auto full() -> trace_unit<> {
+    engine::model_options how;
+    how.drained_at_once = 0;
+    auto unit = test::off("CPL=0, PwrEvtEn=1, MTCEn=1", how);
+    machine_memory memory;
+    (void)test::enable(unit, memory);
+    (void)unit.on(event::direct_call{0x1010, 0x2000}, memory);
+    (void)unit.on(event::time{7, 3, 0x456}, memory);
+    (void)unit.on(event::conditional{0x2010, true}, memory);
+    (void)unit.drain(memory, 3);
+    return unit;
+}
+constexpr auto with_number(engine::unit_image<1024> image, std::size_t at, std::uint64_t value)
+    -> engine::unit_image<1024> {
+    store_le64(image.bytes.data() + at, value);
+    return image;
+}
+constexpr std::size_t front = 16 + access::image_size;
+constexpr std::size_t numbers = front + 5 * 8;
+
+template <std::size_t Depth>
+constexpr auto fails(engine::unit_load<Depth> const& loaded, image_error why) -> bool {
+    return !loaded && loaded.why == why && loaded.unit.runs() == engine::running{} &&
+           loaded.unit.buffered().empty() && loaded.unit.calls().size() == 0 &&
+           loaded.unit.total() == engine::totals{};
+}
+
+}  // namespace
+
+TEST_CASE("what is moved before every operation traces what it would have") {
+    CHECK_TWICE([](auto value) {  // branches, calls, modes, transactions, CR3s
+        twins<> both{"CPL=0, OS=1, User=1"};
+        both.enable().on(event::direct_call{0x1010, value(std::uint64_t{0x2000})});
+        both.on(event::conditional{0x2010, true}).on(event::near_return{0x1010});
+        both.on(event::indirect_call{0x1020, 0x7FFF'0000'1234}).on(event::indirect_jump{0x3000});
+        both.on(event::transaction_begin{0x3000, 0x3003});
+        both.on(event::far_transfer{.at = 0x3010, .to = 0x40'0000, .after = user});
+        both.on(event::interrupt{.next = 0x40'0010, .to = 0x8000, .after = {.cr3 = 0x5000}});
+        both.on(event::mov_cr3{0x8000, 0x8003, 0x6000}).on(event::psb_due{});
+        return both.on(event::conditional{0x8010, false}).disable().are_same();
+    });
+    CHECK_TWICE([](auto value) {  // time, sleep and power
+        twins<> both{"CPL=0, CYCEn=1, MTCEn=1, TSCEn=1, PwrEvtEn=1, CycThresh=4, PSBFreq=5"};
+        both.enable().on(event::time{value(std::uint64_t{5}), 100, 300});
+        both.on(event::ratio{24}).on(event::conditional{0x2010, true});
+        both.on(event::mwait{.at = 0x2010, .next = 0x2013, .hints = 0x20, .thread = {3, 0}});
+        both.on(event::time{50, 180, 600}).on(event::wake{3, 3}).on(event::time{9, 190, 630});
+        return both.on(event::indirect_jump{0x3000}).on(event::cycle_guard{}).disable().are_same();
+    });
+    CHECK_TWICE([](auto value) {  // TIPs that wait, long TNTs
+        engine::model_options how;
+        how.defers_tips = how.long_tnt = value(true);
+        twins<> both{"CPL=0, DisRETC=1", how};
+        both.enable().on(event::conditional{0x2010, true}).on(event::indirect_jump{0x3000});
+        both.on(event::indirect_jump{0x4000}).on(event::conditional{0x4010, false});
+        for (std::uint64_t i = 0; i < 9; ++i) { both.on(event::indirect_jump{0x5000 + i}); }
+        return both.disable().are_same();
+    });
+    CHECK_TWICE([](auto value) {  // VMX, SMM, modules
+        twins<> both{"CPL=0, OS=1"};
+        both.both([](auto& unit, auto&) { unit.conceal({.exits = true}); });
+        both.enable().on(event::vmptrld{0x1010, value(std::uint64_t{0x7000})});
+        both.on(event::vm_entry{.at = 0x1010, .to = 0x2000, .after = {.vmx_non_root = true}});
+        both.on(event::psb_due{}).on(event::vm_exit{.from = 0x2010, .to = 0x1020});
+        both.on(event::smi{.next = 0x1020, .to = 0x8'0000}).on(event::rsm{.to = 0x1020});
+        both.on(event::acm_begin{}).on(event::conditional{0x1030, true}).on(event::acm_end{0x1040});
+        return both.on(event::indirect_jump{0x3000}).disable().are_same();
+    });
+    CHECK_TWICE([](auto value) {  // PSB+ that is owed, events, the interrupt flag
+        twins<> both{"CPL=0, EventEn=1, InjectPsbPmiOnEnable=1"};
+        both.enable().on(event::overflow{}).on(event::psb_due{});
+        both.on(event::overflow_end{value(std::uint64_t{0x2000})});
+        both.on(event::interrupt_flag{0x2001, true}).on(event::conditional{0x2010, true});
+        return both.disable().are_same();
+    });
+}
+
+TEST_CASE("what is moved before every operation loses what it would have, and tells it") {
+    CHECK_TWICE([](auto value) {  // a buffer that fills, and is left slowly
+        engine::model_options how;
+        how.drained_at_once = value(std::size_t{4});
+        twins<384> both{"CPL=0, PSBFreq=5, MTCEn=1", how};
+        both.enable();
+        for (std::uint64_t i = 1; i <= 6; ++i) { both.on(event::time{0, 80 * i, 300 * i}); }
+        bool const loses = both.stays.overflows();
+        return loses && both.disable().are_same();
+    });
+    CHECK_TWICE([](auto value) {  // a TraceStop meanwhile
+        twins<> both{"CPL=0, ADDR0=[2000,2fff] stop"};
+        both.enable().on(event::overflow{});
+        both.on(event::indirect_jump{value(std::uint64_t{0x2000})});
+        bool const stopped = !both.stays.enables_now().trigger;
+        both.on(event::overflow_end{0x2000});
+        return stopped && both.disable().are_same();
+    });
+    CHECK_TWICE([](auto value) {  // tracing that begins in a TraceStop range, and does not get out
+        twins<> both{"CPL=0, ADDR0=[1002,1002] stop"};
+        both.fail(value(true));
+        both.enable().on(event::indirect_jump{0x2000});
+        both.fail(false);
+        return both.on(event::indirect_jump{0x3000}).disable().are_same();
+    });
+    CHECK_TWICE([](auto value) {  // a port that fails while tracing ends
+        twins<> both{"CPL=0, InjectPsbPmiOnEnable=1"};
+        both.enable().on(event::conditional{0x2010, true});
+        both.fail(value(true));
+        both.on(event::indirect_jump{0x2000});
+        both.both([](auto& unit, auto& to) {
+            (void)unit.wrmsr(ia32_rtit_ctl::address, 0, 0x1100, 0x1102, to);
+        });
+        bool const waits = both.stays.is_flushing() && both.moves.is_flushing();
+        both.on(event::mov_cr3{0x2000, 0x2003, 0x9000});
+        both.fail(false);
+        return waits && both.on(event::mov_cr3{0x2000, 0x2003, 0x9000}).are_same() &&
+               both.stays.total().lost == 0 && !both.stays.is_flushing();
+    });
+    CHECK_TWICE([](auto value) {  // XSAVES in between
+        twins<> both{"CPL=0"};
+        both.enable().fail(value(true));
+        both.both([](auto& unit, auto& to) { (void)unit.xsaves(0x1100, 0x1104, to); }).fail(false);
+        access::xsave_pt_state images[2];
+        std::size_t count = 0;
+        both.both(
+            [&](auto& unit, auto& to) { images[count++] = unit.xsaves(0x1100, 0x1104, to).image; });
+        return images[0] == images[1] && both.are_same() &&
+               images[0].get<access::xsave_pt_state::IA32_RTIT_CTL>().get<ia32_rtit_ctl::TraceEn>();
+    });
+}
+
+TEST_CASE("INT, STOP and errors come when they would have, and stay") {
+    using status = ia32_rtit_status;
+    auto const run = [](machine_memory const& with) {
+        twins<> both{"CPL=0, InjectPsbPmiOnEnable=1, PSBFreq=5", {}, with};
+        both.enable();
+        for (std::uint64_t i = 0; i < 1000; ++i) {
+            both.on(event::indirect_jump{0x1234'5678'9ABC'DEF0 + (i << 48)});
+        }
+        return both;
+    };
+    auto both = run(machine_memory{test::INT, test::STOP});
+    CHECK(both.are_same());
+    CHECK(both.moves.msrs().status.get<status::Stopped>());
+    CHECK(both.moves.msrs().status.get<status::PendToPAPMI>());
+    CHECK(both.moves.msrs().ctl.get<ia32_rtit_ctl::TraceEn>());
+    CHECK(both.moves.why_ended() == rule::OUT_080);
+    CHECK(both.other_memory.interrupts == 1);
+    CHECK(both.disable().are_same());
+
+    both = run(machine_memory{{}, topa::entry{2}});
+    CHECK(both.are_same());
+    CHECK(both.moves.msrs().status.get<status::Error>());
+    CHECK(both.moves.why_ended() == rule::OUT_060);
+    CHECK(both.disable().are_same());
+}
+
+TEST_CASE("an image is a head, the image of the MSRs, numbers, calls and bytes") {
+    CHECK_TWICE([](auto value) {
+        auto unit = full();
+        auto const image = engine::save(value(unit));
+        auto const msrs = access::save(unit.msrs());
+        constexpr std::uint8_t head[] = {'P', 'T', 'U', 'N', 'I', 'T', 0, 0, 1, 0, 0, 0};
+        auto const calls = image.view().from(image.size - unit.buffered().size() - 8);
+        bool same = load_le64(calls.data()) == 0x1010;
+        for (std::size_t i = 0; i < unit.buffered().size(); ++i) {
+            same = same && calls[8 + i] == unit.buffered()[i];
+        }
+        return same && unit.calls().size() == 1 && !unit.buffered().empty() &&
+               image.view().first(12) == byte_view{head} &&
+               load_le64(image.bytes.data() + 8) == (std::uint64_t{image.size} << 32 | 1) &&
+               image.view().from(16).first(access::image_size) == byte_view{msrs};
+    });
+}
+
+TEST_CASE("every prefix of an image is truncated, and more bytes are too many") {
+    CHECK_TWICE([](auto value) {
+        auto const image = engine::save(full());
+        auto const of = full().of();
+        for (std::size_t count = 0; count < image.size; ++count) {
+            if (!fails(engine::load(of, image.view().first(value(count))),
+                       image_error::truncated)) {
+                return false;
+            }
+        }
+        byte_view const more{image.bytes.data(), image.size + 1};
+        return fails(engine::load(of, more), image_error::wrong_size) &&
+               engine::load(of, image.view()).why == image_error::none;
+    });
+}
+
+TEST_CASE("other bytes are no image, and other forms are not guessed at") {
+    CHECK_TWICE([](auto value) {
+        auto const image = engine::save(full());
+        auto const of = full().of();
+        auto const with = [&](std::size_t place, std::uint8_t byte) {
+            auto changed = image;
+            changed.bytes.bytes[place] = value(byte);
+            return engine::load(of, changed.view());
+        };
+        for (std::size_t i = 0; i < 8; ++i) {
+            if (!fails(with(i, 0x80), image_error::not_an_image)) { return false; }
+        }
+        // A size of which not even the numbers are there.
+        auto less = with_number(image, 8, (std::uint64_t{numbers} << 32) | 1);
+        less.size = numbers;
+        return fails(with(8, 2), image_error::other_version) &&
+               fails(with(16, 'Q'), image_error::not_an_image) &&
+               fails(engine::load(of, less.view()), image_error::wrong_size);
+    });
+}
+
+TEST_CASE("what a unit cannot hold is refused") {
+    CHECK_TWICE([](auto value) {
+        auto const image = engine::save(full());
+        auto const of = full().of();
+        auto const with = [&](std::size_t at, std::uint64_t number) {
+            return engine::load(of, with_number(image, at, value(number)).view());
+        };
+        auto const refuses = [&](std::size_t at, std::uint64_t number, rule why,
+                                 std::uint32_t msr) {
+            auto const loaded = with(at, number);
+            return fails(loaded, image_error::refused) && loaded.broken == why && loaded.msr == msr;
+        };
+        auto const is_impossible = [&](std::size_t at, std::uint64_t number) {
+            return fails(with(at, number), image_error::impossible);
+        };
+        return refuses(16 + 16, 1U << 18, rule::REG_044, 0x570) &&  // CTL
+               refuses(front, 1U << 18, rule::REG_044, 0x570) &&    // CTL of output
+               is_impossible(front + 8, 0x1'0000) &&                // a rule
+               is_impossible(front + 16, 1) &&                      // flushing, with TraceEn
+               is_impossible(front + 16, 2) && is_impossible(front + 24, 65) &&
+               fails(with(front + 24, 2), image_error::wrong_size) &&
+               fails(with(front + 24, 0), image_error::wrong_size) &&
+               fails(with(front + 32, 1), image_error::wrong_size) &&
+               fails(with(front + 32, ~std::uint64_t{0}), image_error::wrong_size) &&
+               with(numbers, ~std::uint64_t{0}).unit.ip() == ~std::uint64_t{0};
+    });
+    CHECK_TWICE([](auto value) {  // branches: more than a TNT has, or bits of more than there are
+        auto const image = engine::save(full());
+        auto const of = full().of();
+        // Behind the IP, what runs, last IP and that there is one: one branch, which is taken.
+        std::size_t const count = numbers + 8 * 13;
+        engine::model_options how;
+        how.long_tnt = true;
+        auto const with = [&](std::uint64_t branches, std::uint64_t bits,
+                              engine::model_options const& under) {
+            auto const changed = with_number(image, count, value(branches));
+            return engine::load(of, with_number(changed, count + 8, bits).view(), under);
+        };
+        return load_le64(image.bytes.data() + count) == 1 && with(5, 0x1F, {}) &&
+               with(46, low_bits(46), how) && with(0, 0, {}) &&
+               fails(with(6, 0, {}), image_error::impossible) &&
+               fails(with(5, 0x20, {}), image_error::impossible) &&
+               fails(with(47, 0, how), image_error::impossible);
+    });
+}
+
+TEST_CASE("a unit with a smaller buffer takes what it has room for") {
+    CHECK_TWICE([](auto value) {
+        auto unit = full();
+        machine_memory memory;
+        bool const fits = static_cast<bool>(
+            engine::load<384>(unit.of(), engine::save(unit).view(), unit.how()));
+        for (std::uint64_t i = 0; i < 60; ++i) {
+            (void)unit.on(event::indirect_jump{value(0x1234'5678'9ABC'DEF0 + (i << 48))}, memory);
+        }
+        return fits && unit.buffered().size() > 384 &&
+               fails(engine::load<384>(unit.of(), engine::save(unit).view(), unit.how()),
+                     image_error::no_room);
+    });
+}
+
+TEST_CASE("any number in any place is refused, or a unit goes on with it") {
+    auto const image = engine::save(full());
+    auto const of = full().of();
+    engine::model_options const how = full().how();
+    unsigned taken = 0, refused = 0;
+    for (std::size_t at = 0; at < image.size; ++at) {
+        for (unsigned const byte : {0, 1, 2, 3, 6, 0x40, 0x41, 0x7F, 0x80, 0xFF}) {
+            auto changed = image;
+            changed.bytes.bytes[at] = static_cast<std::uint8_t>(byte);
+            auto loaded = engine::load(of, changed.view(), how);
+            if (!loaded) {
+                ++refused;
+                continue;
+            }
+            ++taken;
+            auto& unit = loaded.unit;
+            machine_memory memory;
+            (void)unit.on(event::near_return{0x1010}, memory);
+            (void)unit.on(event::time{3, 0x200, 0x600}, memory);
+            (void)unit.on(event::psb_due{}, memory);
+            for (std::uint64_t i = 0; i < 50; ++i) {
+                (void)unit.on(event::conditional{0x1020, i % 3 == 0}, memory);
+                (void)unit.on(event::indirect_jump{i << 40}, memory);
+            }
+            (void)unit.wrmsr(ia32_rtit_ctl::address, 0, 0x1100, 0x1102, memory);
+            if (!engine::load(of, engine::save(unit).view(), how)) {
+                FAIL("cannot be kept any more, byte " << at << ": " << byte);
+            }
+        }
+    }
+    CHECK(taken > 1'000);
+    CHECK(refused > 1'000);
+}

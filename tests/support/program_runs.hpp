@@ -1,0 +1,425 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <support/random_programs.hpp>
+
+#include <ptspec/engine/unit_image.hpp>
+#include <ptspec/host_memory.hpp>
+#include <ptspec/trace/reader.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+// Random programs, run by a trace unit and by the model beside it, and the comparison of what a
+// reader gives back with what was to be recorded.
+namespace ptspec::test::programs {
+
+/// Where decisions come from: a number below the one that is given.
+class dice {
+public:
+    using source = std::function<std::uint64_t(std::uint64_t)>;
+
+    explicit dice(source from) : from_{std::move(from)} {}
+    auto roll(std::uint64_t sides) -> std::uint64_t { return from_(sides); }
+    auto chance(unsigned per_cent) -> bool { return roll(100) < per_cent; }
+
+private:
+    source from_;
+};
+
+inline auto random_setting(dice& from) -> setting {
+    setting made{};
+    made.os = from.chance(80);
+    made.user = from.chance(80);
+    made.branch_en = from.chance(90);
+    made.tsc_en = from.chance(50);
+    made.mtc_en = from.chance(40);
+    made.cyc_en = from.chance(40);
+    made.ptw_en = from.chance(50);
+    made.fup_on_ptw = from.chance(50);
+    made.dis_retc = from.chance(30);
+    made.cr3_filter = from.chance(20);
+    made.pwr_evt_en = from.chance(50);
+    made.mtc_freq = made.mtc_en ? static_cast<unsigned>(3 * from.roll(3)) : 0;
+    made.psb_freq = static_cast<unsigned>(from.roll(2));
+    for (unsigned i = 0; i < 2; ++i) {
+        made.range_kind[i] = from.chance(60) ? 0 : from.chance(80) ? 1 : 2;
+        made.from[i] = 0x40'0000 + (from.roll(8) << 12);
+        made.to[i] = made.from[i] + (from.roll(made.range_kind[i] == 2 ? 2 : 6) << 12) - 1;
+    }
+    made.cr3_match = 0x1000 * from.roll(3);
+    made.counted = from.chance(50);
+    return made;
+}
+
+/// What tells one processor from another, for such a configuration.
+inline auto random_options(dice& from, setting const& with) -> engine::model_options {
+    engine::model_options how;
+    how.long_tnt = from.chance(30);
+    how.defers_tips = with.dis_retc && from.chance(30);
+    how.pads = from.chance(20);
+    how.has_tsx = from.chance(50);
+    how.ips = from.chance(50) ? trace::ip_choice::as_processors : trace::ip_choice::shortest;
+    return how;
+}
+
+/// A processor and its memory, and the model beside it.
+class program {
+public:
+    program(setting const& with, engine::model_options const& how, dice& from)
+        : dice_{from}, defers_{how.defers_tips}, what_{with}, unit_{state(with, how)} {}
+
+    static constexpr std::uint64_t memory_at = 0x100'0000;
+    static constexpr std::size_t memory_bytes = std::size_t{1} << 18;
+
+    /// Traces so many random events. Where it `moves`, the unit is now and then saved and loaded.
+    void run(unsigned events, bool moves) {
+        using ctl = reg::ia32_rtit_ctl;
+        auto const before = unit_.ip();
+        hold(
+            static_cast<bool>(unit_.wrmsr(ctl::address, what_.word(), before, before + 2, memory_)),
+            "tracing begins");
+        model_.begin(before + 2, unit_.runs().cr3);
+        for (unsigned i = 0; i < events; ++i) {
+            step();
+            if (moves && dice_.chance(5)) { move(); }
+        }
+        if (lost_) { end_overflow(); }
+        go_far(0x40'0000, 0, unit_.runs().cr3, false);  // WRMSR is for the kernel
+        auto const at = unit_.ip();
+        hold(static_cast<bool>(unit_.wrmsr(ctl::address, 0, at, at + 2, memory_)), "tracing ends");
+        model_.end(at);
+    }
+    /// The trace.
+    [[nodiscard]] auto bytes() const -> byte_view {
+        return byte_view{bytes_}.first(static_cast<std::size_t>(unit_.total().stored));
+    }
+    /// Where the trace is not what the model says: nothing where it is.
+    [[nodiscard]] auto difference() -> std::string {
+        hold(unit_.total().stored <= memory_bytes && unit_.total().lost == 0, "nothing is lost");
+        trace::reader from{bytes(), {.sync = false}};
+        for (auto it = from.next(); it; it = from.next()) {
+            hold(it.what == trace::event::packet, "no damage");
+            if (it.what != trace::event::packet) { continue; }
+            packet::visit([&](auto const& packet) { this->see(packet, it.ip); }, it.packet);
+        }
+        if (wrong_) {
+            return "item " + std::to_string(next_) + " of " + std::to_string(wanted().size()) +
+                   ": " + said_;
+        }
+        hold(next_ == wanted().size(), "all is told");
+        hold(!defers_ || next_bit_ == bits_.size(), "all branches are told");
+        return said_;
+    }
+
+private:
+    static auto state(setting const& with, engine::model_options const& how)
+        -> engine::trace_unit<> {
+        access::msr_state now;
+        now.output_base = {memory_at};
+        now.output_mask_ptrs = {(memory_bytes - 1) | 0x7F};
+        for (unsigned i = 0; i < 2; ++i) { now.addr[i] = {{with.from[i]}, {with.to[i]}}; }
+        now.cr3_match = {with.cr3_match};
+        if (with.counted) {
+            using status = reg::ia32_rtit_status;
+            now.status = now.status.with(status::PacketByteCnt{5});
+        }
+        return {cpu::preset::P_FUT, now, {.cr3 = 0x1000}, 0x40'0000, how};
+    }
+
+    void hold(bool condition, char const* what) {
+        if (!condition && said_.empty()) { said_ = std::string{"does not hold: "} + what; }
+    }
+
+    // -------------------------------------------------------------------------------- events
+
+    auto address() -> std::uint64_t {
+        // Mostly where the ranges are, sometimes far away.
+        return dice_.chance(95)
+                   ? 0x40'0000 + dice_.roll(0x9000)
+                   : dice_.roll(2) * 0xFFFF'8000'0000'0000 + dice_.roll(0x7FFF'FFFF'FFFF);
+    }
+    template <class Event>
+    void on(Event const& e) {
+        hold(!unit_.on(e, memory_), "no port fails");
+    }
+    void go_far(std::uint64_t to, unsigned cpl, std::uint64_t cr3, bool interrupts) {
+        auto code = unit_.runs();
+        code.cpl = static_cast<std::uint8_t>(cpl);
+        code.cr3 = cr3;
+        unsigned const mode = cpl == 0 || dice_.chance(70) ? 64 : 32;
+        code.width = mode == 64 ? engine::code_width::bits_64 : engine::code_width::bits_32;
+        if (mode == 32) { to &= 0xFFFF'FFFF; }
+        auto const from = unit_.ip();
+        if (interrupts) {
+            on(event::interrupt{.next = from, .to = to, .after = code});
+        } else {
+            on(event::far_transfer{.at = from, .to = to, .after = code});
+        }
+        model_.far_to(to, cpl, cr3, mode, interrupts, from);
+    }
+    auto target() -> std::uint64_t {
+        auto const to = address();
+        return unit_.runs().width == engine::code_width::bits_64 ? to : to & 0xFFFF'FFFF;
+    }
+    void time_passes() {
+        std::uint64_t const cycles = dice_.roll(50);
+        std::uint64_t const ticks = dice_.roll(dice_.chance(10) ? 250 : 4);
+        model_.cycle += model_.traces() ? cycles : 0;
+        model_.crystal(art_, art_ + ticks);
+        art_ += ticks;
+        on(event::time{cycles, art_, 3 * art_});
+    }
+    void end_overflow() {
+        auto const ip = unit_.ip();
+        on(event::overflow_end{ip});
+        model_.resolved(ip);
+        lost_ = false;
+    }
+    void step() {
+        auto const here = unit_.ip();
+        switch (dice_.roll(24)) {
+            case 0: {
+                auto const to = target();
+                on(event::indirect_jump{to});
+                return model_.indirect(to);
+            }
+            case 1: {
+                auto const to = target();
+                on(event::indirect_call{here + 3, to});
+                calls_.push_back(here + 3);
+                return model_.indirect(to);
+            }
+            case 2:
+            case 3: {
+                auto const to = dice_.chance(90) ? target() : here + 5;
+                on(event::direct_call{here + 5, to});
+                if (to != here + 5) { calls_.push_back(here + 5); }
+                return model_.direct(to);
+            }
+            case 4:
+            case 5: return go_back();
+            case 6: {
+                auto const to = target();
+                on(event::direct_jump{to});
+                return model_.direct(to);
+            }
+            case 7: return time_passes();
+            case 8:
+                return go_far(address(), dice_.chance(50) ? 3 : 0,
+                              dice_.chance(80) ? unit_.runs().cr3 : 0x1000 * dice_.roll(3),
+                              dice_.chance(50));
+            case 9: {
+                auto const cr3 = 0x1000 * dice_.roll(3);
+                on(event::mov_cr3{here, here + 3, cr3});
+                return model_.mov_cr3(here, here + 3, cr3);
+            }
+            case 10: return transact();
+            case 11: {
+                auto const value = dice_.roll(~std::uint64_t{0});
+                on(event::ptwrite{here, here + 4, value, true});
+                return model_.ptwrite(here, value);
+            }
+            case 12: return sleep();
+            case 13: return lose();
+            default: {
+                bool const taken = dice_.chance(60);
+                auto const to = taken ? target() : here + 2;
+                on(event::conditional{to, taken});
+                return model_.conditional(to, taken);
+            }
+        }
+    }
+    void go_back() {
+        bool const wide = unit_.runs().width == engine::code_width::bits_64;
+        std::uint64_t const popped = wide ? ~std::uint64_t{0} : 0xFFFF'FFFF;
+        bool const called = !calls_.empty();
+        auto const back = called ? calls_.back() & popped : 0;
+        auto const to = called && dice_.chance(80) ? back : target();
+        if (called) { calls_.pop_back(); }
+        on(event::near_return{to});
+        model_.returned(to, called && to == back && !what_.dis_retc);
+    }
+    void transact() {
+        auto const here = unit_.ip();
+        if (in_tx_ != 0 && dice_.chance(50)) {
+            auto const to = target();
+            on(event::transaction_abort{here, to});
+            model_.abort(here, to);
+            in_tx_ = 0;
+        } else if (in_tx_ != 0) {
+            on(event::transaction_end{here, here + 3});
+            model_.transaction(false, here);
+            in_tx_ = 0;
+        } else {
+            on(event::transaction_begin{here, here + 3});
+            model_.transaction(true, here);
+            in_tx_ = 1;
+        }
+    }
+    void move() {
+        auto const image = engine::save(unit_);
+        auto const loaded = engine::load(unit_.of(), image.view(), unit_.how());
+        hold(static_cast<bool>(loaded), "a unit that was saved loads");
+        hold(engine::save(loaded.unit).view() == image.view(), "and is the same");
+        unit_ = loaded.unit;
+    }
+    void sleep() {
+        auto const here = unit_.ip();
+        auto const state = static_cast<std::uint8_t>(1 + dice_.roll(9));
+        auto const hints = static_cast<std::uint8_t>(dice_.roll(256));
+        on(event::mwait{.at = here, .next = here + 3, .hints = hints, .thread = {state, 0}});
+        model_.mwait(here, hints, state);
+        on(event::wake{state, state});
+        model_.wake(state);
+    }
+    void lose() {
+        if (defers_ || lost_ || !dice_.chance(10)) {
+            if (lost_) { end_overflow(); }
+            return;
+        }
+        model_.overflow(unit_.pending().count);
+        on(event::overflow{});
+        lost_ = unit_.overflows();
+    }
+
+    // -------------------------------------------------------------------------------- reading
+
+    /// What has to come, without the bits where TIPs are deferred: then those have an order of their
+    /// own.
+    auto wanted() -> std::vector<item> const& {
+        if (!defers_ || split_) { return split_ ? others_ : model_.items; }
+        for (auto const& one : model_.items) {
+            (one.kind == what::bit ? bits_ : others_).push_back(one);
+        }
+        split_ = true;
+        return others_;
+    }
+    void fail(std::string const& why) {
+        if (!wrong_ && said_.empty()) { said_ = why; }
+        wrong_ = true;
+    }
+    /// The next item has to be this.
+    void expect(what kind, std::uint64_t value, bool eligible) {
+        if (wrong_ || in_psb_) { return; }
+        auto const& all = wanted();
+        if (next_ == all.size()) { return fail("too many"); }
+        auto const& one = all[next_];
+        bool const has_ip = kind == what::pgd;
+        bool const same = one.kind == kind ? one.value == value
+                          : one.kind == what::returned
+                              ? (kind == what::tip && one.value == value) ||
+                                    (kind == what::bit && value == 1)
+                              : one.kind == what::pgd_of_return &&
+                                    (has_ip ? one.value == value : kind == what::pgd_no_ip);
+        auto const said = [&](char const* name) {
+            fail(std::string{name} + ": kind " + std::to_string(underlying(one.kind)) + " value " +
+                 std::to_string(one.value) + " mode " + std::to_string(one.mode) + " cycle " +
+                 std::to_string(one.cycle) + ", not " + std::to_string(underlying(kind)) + " " +
+                 std::to_string(value) + " " + std::to_string(mode_) + " " +
+                 std::to_string(cycles_));
+        };
+        if (!same) { return said("another one"); }
+        bool const shows_mode = kind == what::tip || kind == what::pge;
+        if (shows_mode && one.mode != mode_) { return said("another mode"); }
+        if (eligible && timed_ && one.cycle != cycles_) { return said("another time"); }
+        timed_ = timed_ && !eligible;
+        ++next_;
+    }
+    void expect_bits(packet::branches const& all) {
+        for (unsigned i = 0; i < all.count; ++i) {
+            if (!defers_) {
+                expect(what::bit, all.taken(i) ? 1 : 0, i == 0);
+                continue;
+            }
+            // A compressed return is a bit among the TIPs.
+            wanted();
+            bool const is_next = next_bit_ < bits_.size();
+            if (is_next && bits_[next_bit_].value == (all.taken(i) ? 1U : 0U)) {
+                ++next_bit_;
+            } else {
+                fail("another bit");
+            }
+        }
+        timed_ = false;
+    }
+
+    template <class Packet>
+    void see(Packet const&, std::uint64_t) {}
+    void see(packet::tnt_short const& p, std::uint64_t) { expect_bits(p.taken()); }
+    void see(packet::tnt_long const& p, std::uint64_t) { expect_bits(p.taken()); }
+    void see(packet::tip const&, std::uint64_t ip) { expect(what::tip, ip, true); }
+    void see(packet::tip_pge const&, std::uint64_t ip) { expect(what::pge, ip, true); }
+    void see(packet::tip_pgd const& p, std::uint64_t ip) {
+        expect(p.has_ip() ? what::pgd : what::pgd_no_ip, p.has_ip() ? ip : 0, true);
+    }
+    void see(packet::fup const&, std::uint64_t ip) { expect(what::fup, ip, false); }
+    void see(packet::pip const& p, std::uint64_t) {
+        expect(what::pip, p.get<packet::pip::CR3>(), true);
+    }
+    void see(packet::mode_exec const& p, std::uint64_t) {
+        mode_ = p.code_bits();
+        timed_ = false;
+    }
+    void see(packet::mode_tsx const& p, std::uint64_t) {
+        expect(what::tsx,
+               (p.get<packet::mode_tsx::InTX>() ? 1U : 0U) |
+                   (p.get<packet::mode_tsx::TXAbort>() ? 2U : 0U),
+               true);
+    }
+    void see(packet::tracestop const&, std::uint64_t) { expect(what::trace_stop, 0, false); }
+    void see(packet::ptw const& p, std::uint64_t) { expect(what::ptw, p.payload(), true); }
+    void see(packet::mwait const& p, std::uint64_t) {
+        expect(what::mwait, p.get<packet::mwait::hints>(), true);
+    }
+    void see(packet::pwre const& p, std::uint64_t) {
+        expect(what::pwre, p.get<packet::pwre::state>(), false);
+    }
+    void see(packet::exstop const& p, std::uint64_t) {
+        expect(what::exstop, p.get<packet::exstop::IP>() ? 1 : 0, true);
+    }
+    void see(packet::pwrx const& p, std::uint64_t) {
+        expect(what::pwrx, p.get<packet::pwrx::deepest>(), false);
+    }
+    void see(packet::mtc const& p, std::uint64_t) {
+        expect(what::mtc, p.get<packet::mtc::CTC>(), true);
+    }
+    void see(packet::tsc const&, std::uint64_t) { timed_ = false; }
+    void see(packet::ovf const&, std::uint64_t) { timed_ = false; }
+    void see(packet::cyc const& p, std::uint64_t) {
+        cycles_ += p.value();
+        timed_ = true;
+    }
+    void see(packet::psb const&, std::uint64_t) {
+        in_psb_ = true;
+        mode_ = 0;
+    }
+    void see(packet::psbend const&, std::uint64_t) { in_psb_ = false; }
+
+    dice& dice_;
+    bool defers_;
+    setting what_;
+    std::vector<std::uint8_t> bytes_ = std::vector<std::uint8_t>(memory_bytes);
+    host_region regions_[1] = {{memory_at, bytes_.data(), memory_bytes}};
+    host_memory memory_{regions_};
+    engine::trace_unit<> unit_;
+    model model_{what_};
+    std::vector<std::uint64_t> calls_;
+    std::uint64_t art_ = 0;
+    unsigned in_tx_ = 0;
+    bool lost_ = false;
+
+    std::vector<item> bits_, others_;
+    bool split_ = false;
+    std::size_t next_ = 0, next_bit_ = 0;
+    std::uint64_t cycles_ = 0;
+    unsigned mode_ = 0;
+    bool in_psb_ = false, timed_ = false, wrong_ = false;
+    std::string said_;
+};
+
+}  // namespace ptspec::test::programs

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <support/traced.hpp>
+
+#include <ptspec/engine/trace_unit.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+// The memory of a machine with one trace unit, and units that put out to it.
+namespace ptspec::test {
+
+inline constexpr std::uint64_t table = 0x1000'0000;
+inline constexpr std::uint64_t regions = 0x2000'0000;
+
+/// A table, and the regions behind each other, in which bytes can be seen. Stores may be made to
+/// fail, and interrupts are counted.
+struct machine_memory {
+    memory_model<64> entries{table, {}};
+    memory_model<0x3000> trace{regions, {}};
+    std::uint64_t interrupts = 0;
+    bool fails = false;
+
+    constexpr auto load(std::uint64_t address) const noexcept -> port_value {
+        return entries.load(address);
+    }
+    constexpr auto store(std::uint64_t address, byte_view from) noexcept -> std::size_t {
+        return fails ? 0 : trace.store(address, from);
+    }
+    constexpr void raise() noexcept { ++interrupts; }
+
+    constexpr void put(std::size_t index, topa::entry what) {
+        byte_array<8> bytes;
+        store_le64(bytes.data(), what.raw);
+        (void)entries.store(table + 8 * index, bytes);
+    }
+    /// Regions of 4 KB, the marks of which are given, and behind them an END.
+    constexpr explicit machine_memory(topa::entry first = {}, topa::entry second = {}) {
+        put(0, topa::entry{first.raw | regions});
+        put(1, topa::entry{second.raw | (regions + 0x1000)});
+        put(2, topa::link_to(table));
+    }
+};
+inline constexpr auto INT = topa::entry{}.with(topa::entry::INT{true});
+inline constexpr auto STOP = topa::entry{}.with(topa::entry::STOP{true});
+
+/// A unit whose tracing is off, and which puts out to the table.
+template <std::size_t Depth = 1024>
+constexpr auto off(std::string_view setup, engine::model_options const& how = {})
+    -> engine::trace_unit<Depth> {
+    auto from = traced::started(setup);
+    from.msrs.ctl = from.msrs.ctl.with(access::ia32_rtit_ctl::TraceEn{false});
+    from.msrs.status = {from.msrs.status.raw & ~std::uint64_t{7}};
+    from.msrs.output_base = {table};
+    return engine::trace_unit<Depth>{from.of, from.msrs, from.code, from.ip, how};
+}
+template <std::size_t Depth>
+constexpr auto enable(engine::trace_unit<Depth>& unit, machine_memory& memory)
+    -> engine::access_done {
+    auto const word = unit.msrs().ctl.with(access::ia32_rtit_ctl::TraceEn{true});
+    return unit.wrmsr(access::ia32_rtit_ctl::address, word.raw, 0x1000, 0x1002, memory);
+}
+template <std::size_t Depth>
+constexpr auto disable(engine::trace_unit<Depth>& unit, machine_memory& memory)
+    -> engine::access_done {
+    auto const word = unit.msrs().ctl.with(access::ia32_rtit_ctl::TraceEn{false});
+    return unit.wrmsr(access::ia32_rtit_ctl::address, word.raw, 0x1100, 0x1102, memory);
+}
+
+}  // namespace ptspec::test
