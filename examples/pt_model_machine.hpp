@@ -59,7 +59,6 @@ public:
     /// The packets so far; `none` when there are none. False where they are not whole.
     template <class Out>
     constexpr auto print_packets(Out& out) const -> bool {
-        using ctl = reg::ia32_rtit_ctl;
         bool first = true;
         packet_printer<Out> printer{out, event_trace_};
         auto each = [&](auto const& packet, trace::at where) {
@@ -67,7 +66,6 @@ public:
             first = false;
             printer(packet, where);
         };
-        (void)sizeof(ctl);
         trace::reader from{written(), {.sync = false}};
         bool whole = true;
         for (auto item = from.next(); item; item = from.next()) {

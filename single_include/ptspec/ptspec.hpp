@@ -5789,6 +5789,7 @@ namespace ptspec::access {
     }
     next.in_vmx_operation = false;
     next.in_smm = false;
+    next.smram_trace_en = false;
     return next;
 }
 

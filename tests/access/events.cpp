@@ -75,9 +75,11 @@ TEST_CASE("a warm reset leads out of SMM and of VMX operation") {
         auto now = busy();
         now.in_vmx_operation = value(true);
         now.in_smm = value(true);
+        now.smram_trace_en = true;
         auto const kept = access::warm_reset(preset::P_SKL, now);
         auto const cold = access::warm_reset(preset::P_BDW, now);
-        return !kept.in_vmx_operation && !kept.in_smm && !cold.in_vmx_operation && !cold.in_smm;
+        return !kept.in_vmx_operation && !kept.in_smm && !kept.smram_trace_en &&
+               !cold.in_vmx_operation && !cold.in_smm && !cold.smram_trace_en;
     });
 }
 

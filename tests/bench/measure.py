@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""Measures how fast traces are read and written, and prints the table.
+"""Measures how fast traces are read, written and made, and prints the table.
 
     measure.py [--quick] [--gate] [--json FOLDER] [--cxx COMPILER ...]
 
 For each row: how many times as fast as libipt ours is, by each compiler (`search/none`: as reading all
 bytes; `threads`: two threads as one), as the median of neighbouring passes in one process, with the
 smallest and the largest beside it; what the worse of the compilers has to reach; and what it is meant
-to reach one day. Below it the instructions that valgrind counts for one packet, which a busy machine
-does not change; what engine::output takes for a small packet; and, unless it has to be quick, what
-including everything costs.
+to reach one day. Below it the instructions that valgrind counts for one packet or, of a trace unit,
+one branch, which a busy machine does not change; how many branches a second a trace unit takes; what
+engine::output takes for a small packet; and, unless it has to be quick, what including everything
+costs.
 
 `--gate` fails where a ratio is below three quarters of what was reached before, or where more
 instructions are needed than then. Exit status: 0 as it should be, 1 something is not, 2 wrong usage.
@@ -59,13 +60,21 @@ ROWS = [
     Row("write/cyc", 1.4, 1.6, 1.6),
     Row("write/all", 2, 4, 2.3),
 ]
-INSTRUCTIONS = [  # a packet: no more than the floor
+INSTRUCTIONS = [  # a packet, or a branch: no more than the floor
     Row("next/real", 32, 24, 30),
     Row("for_each/real", 22, 16, 22),
     Row("scan/real", 6, 3, 6.2),
     Row("write/real", 80, 40, 40),
+    Row("unit/calm", 100, 60, 100),
+    Row("unit/ranges", 500, 120, 470),
+    Row("unit/cyc", 600, 200, 590),
 ]
-SOURCES = ["read", "write", "output"]
+BRANCHES = [  # millions a second: at least the floor
+    Row("unit/calm", 60, 150, 60),
+    Row("unit/ranges", 15, 60, 12),
+    Row("unit/cyc", 15, 60, 12),
+]
+SOURCES = ["read", "write", "output", "unit"]
 MEGABYTES = {"read": ["64", "4"], "write": ["1", "1"]}  # measured with, and if it has to be quick
 
 
@@ -81,7 +90,8 @@ def run(command):
 
 def source_of(row):
     """The program that measures a row."""
-    return "write" if row.startswith("write/") else "read"
+    begin = row.partition("/")[0]
+    return begin if begin in SOURCES else "read"
 
 
 def build(compiler, folder):
@@ -110,8 +120,16 @@ def ratios(programs, common, quick, kept):
     return found
 
 
+def branches(program, quick):
+    """{row: millions a second}, from Google Benchmark's JSON."""
+    ran = run([str(program), f"--benchmark_min_time={0.2 if quick else 2}",
+               "--benchmark_format=json"])
+    return {row["name"]: row["items_per_second"] / 1e6
+            for row in json.loads(ran.stdout)["benchmarks"]}
+
+
 def instructions(program, common, name):
-    """Instructions a packet: what three passes cost more than one."""
+    """Instructions a packet or branch: what three passes cost more than one."""
     counts = []
     for passes in ("1", "3"):
         ran = run(["valgrind", "--tool=cachegrind", "--cache-sim=no",
@@ -194,6 +212,13 @@ def main():
                 if got["ratio"] < SLACK * row.reached:
                     slower.append(f"{row.name} with {cxx}: {got['ratio']:.2f} of {row.reached}")
             print(f"{line}{row.floor:8g}{row.aim:6g}")
+        print("millions a second".ljust(24) + "".join(f"{cxx:>28}" for cxx in programs))
+        taken = {cxx: branches(built["unit"], options.quick) for cxx, built in programs.items()}
+        for row in BRANCHES:
+            print(row.name.ljust(24) + "".join(f"{taken[cxx][row.name]:28.1f}" for cxx in programs) +
+                  f"{row.floor:8g}{row.aim:6g}")
+            slower += [f"{row.name} with {cxx}: {taken[cxx][row.name]:.1f} of {row.reached} millions"
+                       for cxx in programs if taken[cxx][row.name] < SLACK * row.reached]
         print("instructions a packet".ljust(24) + "".join(f"{cxx:>28}" for cxx in programs))
         for row in INSTRUCTIONS:
             counts = {cxx: instructions(built[source_of(row.name)], common, row.name)

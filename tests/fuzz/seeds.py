@@ -4,13 +4,18 @@
 
     tests/fuzz/seeds.py FOLDER     writes FOLDER/TARGET/... for every target
 
-Nothing here was recorded: packets are put together by hand, then cut, damaged and joined.
+Nothing here was recorded: packets are put together by hand, then cut, damaged and joined. Scripts
+are those of the worked cases.
 """
 
 import pathlib
 import random
 import struct
 import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import spec_page  # noqa: E402
+import tc_cases  # noqa: E402
 
 PSB = bytes([0x02, 0x82]) * 8
 PSBEND = bytes([0x02, 0x23])
@@ -232,11 +237,24 @@ def output():
             *(struct.pack("<BQ", *one) for one in faults)))
 
 
+def unit():
+    chance = random.Random(5)
+    for number in range(96):
+        head = number % 4 | chance.randrange(64) << 2
+        yield bytes([head]) + chance.randbytes(chance.choice((30, 300, 1500)))
+
+
+def script():
+    for case in tc_cases.read_cases(spec_page.Catalogue()):
+        for part in case.parts:
+            yield f"{case.setup}\n{part.events}".encode()
+
+
 def main(arguments):
     if len(arguments) != 1 or arguments[0].startswith("-"):
         print(__doc__, file=sys.stderr)
         return 2
-    for target in (decode, encode, reader, psb, topa, output):
+    for target in (decode, encode, reader, psb, topa, output, unit, script):
         folder = pathlib.Path(arguments[0], target.__name__)
         folder.mkdir(parents=True, exist_ok=True)
         for number, data in enumerate(target()):

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSL-1.0
+// How fast a trace unit takes what a processor does, into a ring in memory.
+//
+//   unit [--mega N] [options of Google Benchmark]
+//   unit [--mega N] --passes N unit/ROW      only runs the program N times, for who counts
+//                                            instructions, and prints its events
+//
+// Of the events 80 % are conditional branches, 15 % direct and 5 % indirect ones, in an order that a
+// processor cannot foresee. The rows: `calm`, only branches are traced; `ranges`, two address ranges
+// filter, and all branches stay inside; `cyc`, cycle-accurate mode, and cycles pass before each.
+
+#include <bench/paired.hpp>
+
+#include <ptspec/cpu/presets.hpp>
+#include <ptspec/engine/trace_unit.hpp>
+#include <ptspec/host_memory.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+using namespace ptspec;
+namespace event = engine::event;
+
+struct branch {
+    enum class kind : std::uint8_t { taken, not_taken, direct, indirect };
+    kind what;
+    std::uint64_t to;
+};
+
+/// The branches of a program of that many bytes of code.
+auto make_branches(std::size_t count) -> std::vector<branch> {
+    std::mt19937_64 dice{1};
+    std::vector<branch> made;
+    for (std::size_t i = 0; i < count; ++i) {
+        auto const chance = dice() % 100;
+        auto const what = chance < 40   ? branch::kind::taken
+                          : chance < 80 ? branch::kind::not_taken
+                          : chance < 95 ? branch::kind::direct
+                                        : branch::kind::indirect;
+        made.push_back({what, 0x40'0000 + dice() % 0x1'0000});
+    }
+    return made;
+}
+
+/// A unit that traces into a ring, and its memory.
+class traced_program {
+public:
+    explicit traced_program(std::string_view row) : has_cycles_{row == "unit/cyc"} {
+        access::msr_state now;
+        now.output_base = {ring_at};
+        now.output_mask_ptrs = {ring_.size() - 1};
+        now.addr[0] = {{0x40'0000}, {0x40'7FFF}};
+        now.addr[1] = {{0x40'8000}, {0x40'FFFF}};
+        unit_ = engine::trace_unit<>{cpu::preset::P_FUT, now, {}, 0x40'0000};
+        using ctl = reg::ia32_rtit_ctl;
+        auto word = ctl{}.with(ctl::TraceEn{true}, ctl::OS{true}, ctl::User{true},
+                               ctl::BranchEn{true}, ctl::CYCEn{has_cycles_});
+        if (row == "unit/ranges") {
+            word = word.with(ctl::ADDR0_CFG{reg::addr_cfg::filter},
+                             ctl::ADDR1_CFG{reg::addr_cfg::filter});
+        }
+        if (!unit_.wrmsr(ctl::address, word.raw, 0x40'0000, 0x40'0002, memory_)) { std::abort(); }
+    }
+    void run(std::vector<branch> const& all) {
+        bool fine = true;
+        for (auto const& one : all) {
+            if (has_cycles_) { fine &= !unit_.on(event::cycles{7}, memory_); }
+            switch (one.what) {
+                case branch::kind::taken:
+                    fine &= !unit_.on(event::conditional{one.to, true}, memory_);
+                    break;
+                case branch::kind::not_taken:
+                    fine &= !unit_.on(event::conditional{one.to, false}, memory_);
+                    break;
+                case branch::kind::direct:
+                    fine &= !unit_.on(event::direct_jump{one.to}, memory_);
+                    break;
+                case branch::kind::indirect:
+                    fine &= !unit_.on(event::indirect_jump{one.to}, memory_);
+                    break;
+            }
+        }
+        if (!fine || unit_.total().lost != 0 || unit_.total().stored == 0) { std::abort(); }
+        benchmark::ClobberMemory();
+    }
+
+private:
+    static constexpr std::uint64_t ring_at = 0x100'0000;
+
+    bool has_cycles_;
+    std::vector<std::uint8_t> ring_ = std::vector<std::uint8_t>(std::size_t{1} << 20);
+    host_region regions_[1] = {{ring_at, ring_.data(), ring_.size()}};
+    host_memory memory_{regions_};
+    engine::trace_unit<> unit_{cpu::preset::P_FUT};
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    bench::arguments const given{argc, argv, 1};
+    auto const branches = make_branches(given.size >> 4);
+    if (!given.row.empty()) {
+        traced_program program{given.row};
+        for (unsigned long i = 0; i < given.passes; ++i) { program.run(branches); }
+        std::printf("%zu\n", branches.size());
+        return 0;
+    }
+    for (char const* name : {"unit/calm", "unit/ranges", "unit/cyc"}) {
+        benchmark::RegisterBenchmark(name, [name, &branches](benchmark::State& state) {
+            traced_program program{name};
+            for (auto _ : state) { program.run(branches); }
+            state.SetItemsProcessed(state.iterations() *
+                                    static_cast<std::int64_t>(branches.size()));
+        });
+    }
+    benchmark::RunSpecifiedBenchmarks();
+    benchmark::Shutdown();
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSL-1.0
+// Gives what trace units write to libipt 2.0.5 and to ptspec, which have to read the same packets
+// with the same fields, and no error: where libipt is known not to know a packet, or to read it
+// otherwise, it has to be just that (see comparison.hpp).
+//
+//   unit [--packets N] [--seed S]     at least N packets of random programs, and as many of random
+//                                     events (two million)
+
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+#include <string_view>
+
+#include <differential/comparison.hpp>
+#include <support/any_events.hpp>
+
+namespace {
+
+using namespace differential;
+namespace programs = test::programs;
+
+/// A memory and a fabric that are nothing but the stream of what comes.
+struct recorder {
+    buffer stream{};
+
+    auto load(uint64_t) const noexcept -> port_value { return {}; }
+    auto store(uint64_t, byte_view bytes) noexcept -> size_t {
+        stream.insert(stream.end(), bytes.begin(), bytes.end());
+        return bytes.size();
+    }
+    auto send(byte_view bytes) noexcept -> size_t { return store(0, bytes); }
+};
+
+void read(buffer& stream) {
+    if (!stream.empty()) { (void)compare_all(stream); }
+}
+
+auto sum_of(uint64_t const* counts, size_t count) -> uint64_t {
+    uint64_t sum = 0;
+    for (size_t i = 0; i < count; ++i) { sum += counts[i]; }
+    return sum;
+}
+auto packets() -> uint64_t { return sum_of(packets_of_kind, packet::kinds); }
+
+/// What the closed loop traces.
+void read_program(programs::dice& from) {
+    auto const with = programs::random_setting(from);
+    programs::program one{with, programs::random_options(from, with), from};
+    one.run(1000, false);
+    buffer stream{one.bytes().begin(), one.bytes().end()};
+    read(stream);
+}
+
+/// Anything, on a processor that has everything.
+void read_anything(programs::dice& from) {
+    engine::model_options how;
+    how.long_tnt = from.chance(30);
+    how.pads = from.chance(20);
+    how.has_tsx = from.chance(50);
+    how.swintr_events = from.chance(50);
+    how.vmcs_before_pip = from.chance(20);
+    engine::trace_unit<> unit{cpu::preset::P_FUT, {}, 0x40'0000, how};
+    programs::any_events events{unit, from};
+    recorder memory;
+    uint64_t lost = 0;
+    for (unsigned i = 0; i < 1000; ++i) {
+        (void)events.step(memory);
+        if (unit.total().lost != lost) {  // a reset
+            lost = unit.total().lost;
+            read(memory.stream);
+            memory.stream.clear();
+        }
+    }
+    read(memory.stream);
+}
+
+}  // namespace
+
+auto main(int count, char** arguments) -> int {
+    uint64_t wanted = 2'000'000;
+    uint64_t seed = 1;
+    for (int i = 1; i < count; ++i) {
+        std::string_view const name{arguments[i]};
+        if (name == "--packets" && i + 1 < count) {
+            wanted = std::strtoull(arguments[++i], nullptr, 0);
+        } else if (name == "--seed" && i + 1 < count) {
+            seed = std::strtoull(arguments[++i], nullptr, 0);
+        } else {
+            std::fprintf(stderr, "usage: unit [--packets N] [--seed S]\n");
+            return 2;
+        }
+    }
+    std::mt19937_64 numbers{seed};
+    programs::dice from{[&](uint64_t sides) { return numbers() % sides; }};
+    while (packets() < wanted) { read_program(from); }
+    uint64_t const of_programs = packets();
+    while (packets() < of_programs + wanted) { read_anything(from); }
+
+    std::printf("%" PRIu64 " packets of programs, %" PRIu64 " of anything\n", of_programs,
+                packets() - of_programs);
+    unsigned const met = print_kinds();
+    (void)print_differences();
+    if (sum_of(errors_of_kind, 5) != 0) {
+        std::printf("%" PRIu64 " errors\n", sum_of(errors_of_kind, 5));
+        return 1;
+    }
+    if (met < packet::kinds - 2) {  // it writes neither MNT nor TRIG
+        std::printf("\nkinds of packets were never met\n");
+        return 1;
+    }
+    return 0;
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSL-1.0
+// Fuzzes the scripts of pt_model: a line of SETUP, and behind it EVENTS. What cannot be read is
+// told; what can be read leaves packets from end to end.
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include <fuzz/check.hpp>
+
+#include "../../examples/pt_model_machine.hpp"
+
+namespace {
+
+using fuzz::require;
+using machine = pt_model::machine<size_t{1} << 16>;
+
+/// So that nothing takes forever: an event may happen a million times.
+constexpr size_t most_letters = 400;
+
+}  // namespace
+
+extern "C" auto LLVMFuzzerTestOneInput(uint8_t const* data, size_t size) -> int {
+    std::string_view const all{reinterpret_cast<char const*>(data),
+                               size < most_letters ? size : most_letters};
+    auto const line = all.find('\n');
+    auto const setup = all.substr(0, line);
+    auto events = line == std::string_view::npos ? std::string_view{} : all.substr(line + 1);
+
+    auto const read = pt_model::read_setup(setup, machine::table);
+    if (read.wrong) {
+        require(!read.wrong.expected.empty(), "a setup that is refused is told why");
+        return 0;
+    }
+    auto const on = std::make_unique<machine>();
+    on->begin(read.made);
+    while (!events.empty()) {
+        auto const event = pt_model::take_item(events, ';');
+        if (event.empty()) { continue; }
+        if (event.find('x') != std::string_view::npos) { continue; }  // many times
+        if (!on->run(event).empty()) { return 0; }
+        if (on->wrapped_around()) { return 0; }
+    }
+    size_t letters = 0;
+    auto out = [&](ptspec::text piece) { letters += piece.size(); };
+    bool const whole = on->print_packets(out);
+    require(whole || on->unit().total().lost != 0, "a trace is made of packets");
+    require(letters != 0, "there is a line for every trace");
+    for (auto const* name : {"pending", "shutdown", "TraceEn", "Stopped", "nothing"}) {
+        (void)on->print_value(name, out);
+    }
+    return 0;
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSL-1.0
+// Fuzzes trace units by scripts of events.
+//
+//   byte 0       bit 0: 0 a random program, whose trace has to be what the plain model says
+//                       1 anything, in any order: the trace has to be packets from end to end
+//                bit 1  the unit is saved and loaded now and then, which changes nothing
+//                bits 7:2 of anything: the options, and whether stores fail at times
+//   the rest     decisions, in as few bytes as each needs; behind the end the first choice
+
+#include <string>
+#include <vector>
+
+#include <ptspec/engine/unit_image.hpp>
+#include <ptspec/trace/reader.hpp>
+
+#include <support/any_events.hpp>
+
+#include <fuzz/check.hpp>
+
+namespace {
+
+using fuzz::require;
+using namespace ptspec;
+namespace programs = test::programs;
+
+constexpr size_t most_events = 2000;
+
+/// A memory and a fabric that are nothing but the stream of what comes. Every so many times it fails.
+struct recorder {
+    unsigned failing = 0;  ///< every how many; 0: none
+    unsigned stores = 0;
+    uint64_t stored = 0;
+    std::vector<uint8_t> stream{};
+
+    auto load(uint64_t) const noexcept -> port_value { return {}; }
+    auto store(uint64_t, byte_view bytes) noexcept -> size_t {
+        ++stores;
+        size_t const count = failing != 0 && stores % failing == 0 ? bytes.size() / 2
+                                                                   : bytes.size();
+        stored += count;
+        stream.insert(stream.end(), bytes.begin(), bytes.begin() + count);
+        return count;
+    }
+    auto send(byte_view bytes) noexcept -> size_t { return store(0, bytes); }
+};
+
+/// Packets from end to end; where bytes were lost the last one may be cut off.
+void require_packets(std::vector<uint8_t> const& stream, bool is_cut) {
+    trace::reader from{byte_view{stream}, {.sync = false}};
+    for (auto it = from.next(); it; it = from.next()) {
+        bool const at_end = is_cut &&
+                            (it.why == packet::error::truncated || it.what == trace::event::lost);
+        require(it.what == trace::event::packet || at_end, "a trace is made of packets");
+    }
+}
+
+void run_anything(programs::dice& from, size_t events, bool moves, unsigned options) {
+    engine::model_options how;
+    how.long_tnt = (options & 1) != 0;
+    how.pads = (options & 2) != 0;
+    how.defers_tips = (options & 4) != 0;
+    how.has_tsx = (options & 8) != 0;
+    how.psb_behind_pge = (options & 8) != 0;
+    how.swintr_events = (options & 8) != 0;
+    if ((options & 16) != 0) {
+        how.drained_at_once = 5;
+        how.overflow_ends_at = 64;
+    }
+    engine::trace_unit<384> unit{cpu::preset::P_FUT, {}, 0x40'0000, how};
+    programs::any_events events_of{unit, from};
+    recorder memory{.failing = (options & 32) != 0 ? 7U : 0U};
+    uint64_t lost = 0;
+    for (size_t i = 0; i < events; ++i) {
+        (void)events_of.step(memory);
+        if (moves && from.chance(5)) {
+            auto const image = engine::save(unit);
+            auto const loaded = engine::load<384>(unit.of(), image.view(), how);
+            require(static_cast<bool>(loaded), "a unit that was saved loads");
+            require(engine::save(loaded.unit).view() == image.view(), "and is the same");
+            unit = loaded.unit;
+        }
+        require(unit.total().stored == memory.stored, "each byte is stored once");
+        if (unit.total().lost != lost) {
+            lost = unit.total().lost;
+            require_packets(memory.stream, true);
+            memory.stream.clear();
+        }
+    }
+    require_packets(memory.stream, !unit.buffered().empty());
+}
+
+}  // namespace
+
+extern "C" auto LLVMFuzzerTestOneInput(uint8_t const* data, size_t size) -> int {
+    fuzz::input input{data, size};
+    unsigned const head = input.byte();
+    size_t const events = size < most_events ? size : most_events;
+    programs::dice from{[&](uint64_t sides) {
+        uint64_t value = input.byte();
+        if (sides > 0x100) { value |= uint64_t{input.byte()} << 8; }
+        if (sides > 0x1'0000) { value |= (input.number() & low_bits(48)) << 16; }
+        return value % sides;
+    }};
+    if ((head & 1) != 0) {
+        run_anything(from, events, (head & 2) != 0, head >> 2);
+        return 0;
+    }
+    auto const with = programs::random_setting(from);
+    programs::program one{with, programs::random_options(from, with), from};
+    one.run(static_cast<unsigned>(events), (head & 2) != 0);
+    auto const difference = one.difference();
+    require(difference.empty(), difference.c_str());
+    return 0;
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <support/program_runs.hpp>
+
+#include <ptspec/engine/trace_unit.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+// Whatever a logical processor can do, in any order and with any numbers: nothing has to make sense.
+namespace ptspec::test::programs {
+
+/// A unit that is told of anything.
+template <std::size_t Depth = 1024>
+class any_events {
+public:
+    any_events(engine::trace_unit<Depth>& unit, dice& from) : unit_{unit}, dice_{from} {}
+
+    /// Does one thing. False where an access was refused, or a port failed.
+    template <class Memory>
+    auto step(Memory& memory) -> bool {
+        auto const on = [&](auto const& e) { return !unit_.on(e, memory); };
+        auto const here = unit_.ip();
+        switch (dice_.roll(52)) {
+            case 0: return write_msr(memory);
+            case 1: return on(event::direct_jump{address()});
+            case 2: return on(event::direct_call{here + 5, address()});
+            case 3: return on(event::indirect_jump{address()});
+            case 4: return on(event::indirect_call{here + 2, address()});
+            case 5:
+            case 6: return on(event::near_return{back()});
+            case 7: return on(event::sequential{here + dice_.roll(64)});
+            case 8:
+                return on(event::far_transfer{here, address(), code(),
+                                              static_cast<engine::event::far_kind>(dice_.roll(4))});
+            case 9: return on(event::software_interrupt{here, address(), code(), byte(), takes()});
+            case 10: return on(event::interrupt{here, address(), code(), byte(), takes()});
+            case 11: return on(event::exception{here, address(), code(), 14, any(), takes()});
+            case 12: return on(event::exception{here, address(), code(), byte(), 0, takes()});
+            case 13: return on(event::user_interrupt{here, address(), byte()});
+            case 14: return on(event::init{here, address(), code(), dice_.chance(50)});
+            case 15: return on(event::sipi{address(), code(), byte()});
+            case 16: return on(event::mov_cr3{here, here + 3, 0x1000 * dice_.roll(3)});
+            case 17: return on(event::interrupt_flag{here + 1, dice_.chance(50)});
+            case 18: return on(event::transaction_begin{here, here + 3});
+            case 19: return on(event::transaction_end{here, here + 3});
+            case 20: return on(event::transaction_abort{here, address()});
+            case 21: return on(event::enclave_transfer{here, address(), code()});
+            case 22:
+                return on(event::vm_exit{here, address(), code(), load(), any(), byte(),
+                                         dice_.chance(50), byte(), dice_.chance(20),
+                                         0x1000 * dice_.roll(9)});
+            case 23:
+                return on(event::vm_entry{here, address(), code(), load(), dice_.chance(20),
+                                          0x1000 * dice_.roll(9)});
+            case 24: return on(event::vm_entry_failure{address(), code(), dice_.chance(50)});
+            case 25: return on(event::vmptrld{here + 4, 0x1000 * dice_.roll(9)});
+            case 26: return on(event::vmclear{here + 4});
+            case 27: return on(event::vmxon{here, here + 4});
+            case 28: return on(event::vmxoff{here + 3});
+            case 29: return on(event::smi{here, address(), code()});
+            case 30: return on(event::rsm{address(), code()});
+            case 31: return dice_.chance(90) || on(event::measured_launch{});
+            case 32: return on(event::acm_begin{});
+            case 33: return on(event::acm_end{here + 2});
+            case 34: return on(event::ptwrite{here, here + 4, any(), dice_.chance(50)});
+            case 35:
+                return on(event::mwait{here,
+                                       here + 3,
+                                       byte(),
+                                       static_cast<std::uint8_t>(dice_.roll(4)),
+                                       {nibble(), nibble()},
+                                       dice_.chance(30),
+                                       dice_.chance(30)});
+            case 36: return on(event::halt{here, here + 1, dice_.chance(30)});
+            case 37: return on(event::wake{nibble(), nibble(), reason()});
+            case 38: return on(event::duty_cycle{here, nibble()});
+            case 39: return on(event::clock_stop{here});
+            case 40: return on(event::clock_resume{});
+            case 41: return record(memory);
+            case 42:
+                art_ += dice_.roll(dice_.chance(20) ? 2000 : 8);
+                return on(event::time{dice_.roll(100), art_, 3 * art_ + dice_.roll(3)});
+            case 43: return on(event::cycles{dice_.roll(dice_.chance(10) ? any() | 1 : 300)});
+            case 44: return on(event::ratio{byte()});
+            case 45: return on(event::cycle_guard{});
+            case 46: return on(event::psb_due{});
+            case 47:
+                return dice_.chance(50) ? on(event::overflow{})
+                                        : on(event::overflow_end{address()});
+            case 48: unit_.conceal({flag(), flag(), flag()}); return true;
+            case 49: return switch_context(memory);
+            case 50: return reset(memory);
+            default: return on(event::conditional{address(), flag()});
+        }
+    }
+
+private:
+    auto any() -> std::uint64_t { return dice_.roll(~std::uint64_t{0}) >> dice_.roll(64); }
+    auto byte() -> std::uint8_t { return static_cast<std::uint8_t>(dice_.roll(256)); }
+    auto nibble() -> std::uint8_t { return static_cast<std::uint8_t>(dice_.roll(16)); }
+    auto flag() -> bool { return dice_.chance(50); }
+    auto address() -> std::uint64_t {
+        return dice_.chance(90) ? 0x40'0000 + dice_.roll(0x3000) : any();
+    }
+    auto back() -> std::uint64_t {
+        auto const& calls = unit_.calls();
+        return calls.size() != 0 && dice_.chance(80) ? calls[calls.size() - 1] : address();
+    }
+    auto code() -> engine::running {
+        engine::running made;
+        made.cr3 = 0x1000 * dice_.roll(3);
+        made.cpl = dice_.chance(60) ? 0 : 3;
+        made.width = static_cast<engine::code_width>(dice_.roll(3));
+        made.cs_base = made.width == engine::code_width::bits_64 ? 0 : dice_.roll(2) << 16;
+        made.real_mode = dice_.chance(5);
+        made.virtual_8086 = dice_.chance(5);
+        made.pae = flag();
+        made.IF = flag();
+        made.inside = dice_.chance(90) ? engine::enclave::none
+                                       : static_cast<engine::enclave>(dice_.roll(3));
+        made.vmx_non_root = dice_.chance(20);
+        return made;
+    }
+    auto takes() -> event::cycles_within { return {dice_.roll(40), dice_.roll(40)}; }
+    auto reason() -> event::wake_reason {
+        constexpr event::wake_reason all[] = {
+            event::wake_reason::other, event::wake_reason::interrupt, event::wake_reason::store,
+            event::wake_reason::hardware};
+        return all[dice_.roll(4)];
+    }
+    auto ctl_word() -> std::uint64_t {
+        // CYCEn, PwrEvtEn, FUPonPTW, CR3Filter, MTCEn, TSCEn, DisRETC, PTWEn, EventEn, DisTNT,
+        // InjectPsbPmiOnEnable at will; OS, User and BranchEn mostly; TraceEn.
+        constexpr std::uint64_t choices = 0x0180'0000'8000'1EB2;
+        std::uint64_t word = (dice_.roll(~std::uint64_t{0}) & choices) | (flag() ? 0 : 0x200D);
+        word |= 1 | dice_.roll(4) << 2 | (dice_.chance(90) ? 0x2000U : 0U);
+        word |= dice_.roll(2) << 24 | (dice_.chance(30) ? dice_.roll(3) << 32 : 0);
+        return word | (dice_.chance(20) ? dice_.roll(3) << 36 : 0);
+    }
+    auto load() -> event::ctl_load {
+        return {dice_.chance(20), {dice_.chance(50) ? ctl_word() : 0}};
+    }
+    template <class Memory>
+    auto write_msr(Memory& memory) -> bool {
+        using ctl = reg::ia32_rtit_ctl;
+        bool const is_on = unit_.msrs().ctl.template get<ctl::TraceEn>();
+        auto const here = unit_.ip();
+        if (dice_.chance(80)) {
+            auto const word = is_on ? unit_.msrs().ctl.raw & ~std::uint64_t{1} : ctl_word();
+            return static_cast<bool>(unit_.wrmsr(ctl::address, word, here, here + 2, memory));
+        }
+        auto const index = static_cast<std::uint32_t>(0x570 + dice_.roll(0x18));
+        auto const value = index == 0x571   ? dice_.roll(8) << 4
+                           : index == 0x572 ? 0x1000 * dice_.roll(3)
+                                            : address();
+        return static_cast<bool>(unit_.wrmsr(index, value, here, here + 2, memory));
+    }
+    template <class Memory>
+    auto record(Memory& memory) -> bool {
+        event::pebs_item items[40];
+        for (auto& one : items) { one = {static_cast<std::uint8_t>(dice_.roll(32)), any()}; }
+        event::pebs_group groups[3];
+        for (auto& one : groups) {
+            one = {static_cast<std::uint8_t>(dice_.roll(32)), flag(), items,
+                   static_cast<std::size_t>(dice_.roll(dice_.chance(20) ? 40 : 4))};
+        }
+        return !unit_.on(
+            event::pebs_record{address(), groups, static_cast<std::size_t>(dice_.roll(4))}, memory);
+    }
+    template <class Memory>
+    auto switch_context(Memory& memory) -> bool {
+        auto const here = unit_.ip();
+        if (!has_saved_) {
+            auto const done = unit_.xsaves(here, here + 4, memory);
+            has_saved_ = static_cast<bool>(done);
+            saved_ = done.image;
+            return has_saved_;
+        }
+        has_saved_ = false;
+        if (dice_.chance(20)) { return static_cast<bool>(unit_.xrstors_init(here + 4, memory)); }
+        return static_cast<bool>(unit_.xrstors(saved_, here, here + 4, memory));
+    }
+    template <class Memory>
+    auto reset(Memory& memory) -> bool {
+        if (dice_.chance(80)) { return !unit_.drain(memory, static_cast<std::size_t>(byte())); }
+        if (dice_.chance(80)) {
+            unit_.warm_reset(code(), address());
+        } else {
+            unit_.cold_reset(code(), address());
+        }
+        return true;
+    }
+
+    engine::trace_unit<Depth>& unit_;
+    dice& dice_;
+    access::xsave_pt_state saved_{};
+    bool has_saved_ = false;
+    std::uint64_t art_ = 0;
+};
+
+}  // namespace ptspec::test::programs
