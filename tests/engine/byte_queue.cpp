@@ -105,3 +105,13 @@ TEST_CASE("more than there is can be dropped, and cleared it is empty") {
         return good && queue.empty() && queue.append_byte(8) && queue.front()[0] == 8;
     });
 }
+
+TEST_CASE("of sixteen bytes at once all are kept, where all are wanted") {
+    CHECK_TWICE([](auto value) {
+        byte_queue<32> queue;
+        bool good = queue.append({value(std::uint64_t{0x0706050403020100}), 0x0F0E0D0C0B0A0908},
+                                 16);
+        for (std::size_t i = 0; i < 16; ++i) { good = good && queue[i] == i; }
+        return good && queue.size() == 16;
+    });
+}

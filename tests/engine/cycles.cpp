@@ -86,3 +86,14 @@ TEST_CASE("the cycle counter is guarded before it wraps, and wraps in an overflo
         return far.cycles == ~std::uint64_t{0} && far.guard;
     });
 }
+
+TEST_CASE("at first no clock has run, and nothing is due") {
+    CHECK_TWICE([](auto value) {
+        auto const now = value(clocks{});
+        auto const counted = value(engine::counted_cycles{});
+        auto const due = now.until(0, 0);
+        return now.art == 0 && now.tsc == 0 && now.tsc_at_edge == 0 && now.core_to_bus == 0 &&
+               !now.are_off && counted.cycles == 0 && !counted.guard && due.first == 0 &&
+               due.count == 0;
+    });
+}

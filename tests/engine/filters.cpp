@@ -166,3 +166,14 @@ TEST_CASE("CR3 is compared from bit 12 on, in PAE paging from bit 5 on") {
         return !evaluate(caps, now, {}, {}).after.context;
     });
 }
+
+TEST_CASE("at first nothing is enabled, looked up or stopped") {
+    CHECK_TWICE([](auto value) {
+        auto const none = value(engine::enables{});
+        auto const ips = value(engine::tested_ips{});
+        auto const done = value(engine::evaluated{});
+        return !none.trigger && !none.context && !none.filter && !none.branch && !ips.any &&
+               ips.filter == 0 && ips.trace_stop == 0 && !done.trace_stop && done.after == none &&
+               done.status.raw == 0;
+    });
+}

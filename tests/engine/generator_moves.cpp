@@ -204,3 +204,15 @@ TEST_CASE("a suppressed IP leaves the last IP as it was") {  // GEN-107
     CHECK(on.packets() == text{"TIP(7000), TIP.PGD(), TIP.PGE(7002)"});
     CHECK(on.bytes.size() == 7 + 1 + 3);
 }
+
+TEST_CASE("an event without a vector has 0 in its place") {  // GEN-301, PKT-220
+    CHECK_TWICE([](auto value) {
+        traced on{"CPL=0, EventEn=1"};
+        on.does(event::far_transfer{.at = value(std::uint64_t{0x1000}),
+                                    .to = 0x2000,
+                                    .after = on.runs(),
+                                    .kind = event::far_kind::iret});
+        byte_view const all = on.bytes.written();
+        return all.size() > 4 && all[0] == 0x02 && all[1] == 0x13 && all[3] == 0;
+    });
+}

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 using namespace ptspec;
 using test::traced;
@@ -168,5 +169,47 @@ TEST_CASE("a TraceStop in an overflow is told afterwards, and tracing stays stop
         on.does(event::overflow{}).does(event::direct_jump{0x4000});
         on.does(event::overflow_end{0x5000});
         return on.packets() == text{"none"} && on.msrs().status.template get<status::Stopped>();
+    });
+}
+
+TEST_CASE("where nothing was lost that was not told, no PSB+ stands behind an overflow") {
+    // GEN-228
+    CHECK_TWICE([](auto value) {
+        traced on{"CPL=0, TSX=1"};
+        on.does(event::psb_due{})
+            .does(event::mov_cr3{0x1000, 0x1003, value(std::uint64_t{0x7000})});
+        on.does(event::overflow{}).does(event::overflow_end{0x5000});
+        std::string_view const all{on.packets().characters, on.packets().length};
+        return all.substr(all.find("PSBEND")) == "PSBEND, PIP(7000,NR=0), OVF, FUP(5000)";
+    });
+}
+
+TEST_CASE("a PSB+ that is due comes behind a transfer, and none where tracing has stopped") {
+    // GEN-163, GEN-166
+    CHECK_TWICE([](auto value) {
+        traced on{"CPL=0, OS=1, PacketByteCnt=7FE"};
+        on.does(event::far_transfer{
+            .at = 0x1000, .to = value(std::uint64_t{0x2000}), .after = on.runs()});
+        return on.packets() == text{"TIP(2000), PSB, CBR, PIP(1000,NR=0), MODE.Exec(64), "
+                                    "FUP(2000), PSBEND"};
+    });
+    CHECK_TWICE([](auto value) {
+        traced on{"PacketByteCnt=7FE, ADDR0=[4000,4FFF] stop"};
+        on.does(event::direct_jump{value(std::uint64_t{0x4000})})
+            .does(event::indirect_jump{0x6000});
+        on.does(event::conditional{0x6010, true}).does(event::psb_due{});
+        return on.packets() == text{"TIP.PGD(4000), TraceStop"};
+    });
+}
+
+TEST_CASE("the branches in front of a PSB+ count towards the period before it") {  // GEN-165
+    CHECK_TWICE([](auto value) {
+        traced on{"OS=0"};
+        on.does(event::conditional{0x1010, value(true)}).does(event::psb_due{});
+        (void)on.rdmsr(0x571);
+        using status = reg::ia32_rtit_status;
+        // TNT 1; PSB 16, CBR 4, MODE.Exec 2, FUP 7, PSBEND 2
+        return on.bytes.size() == 32 &&
+               on.msrs().status.template get<status::PacketByteCnt>() == 31;
     });
 }

@@ -60,3 +60,12 @@ TEST_CASE("what ContextEn depends on is taken from what runs") {  // GEN-023, GE
         return !engine::context_of(code, 0).production_enclave;
     });
 }
+
+TEST_CASE("what runs is, if nothing else is said, 64-bit code of the kernel") {
+    CHECK_TWICE([](auto value) {
+        running const code = value(running{});
+        return code.cr3 == 0 && code.cs_base == 0 && code.cpl == 0 &&
+               code.width == code_width::bits_64 && !code.real_mode && !code.virtual_8086 &&
+               !code.pae && !code.IF && code.inside == engine::enclave::none && !code.vmx_non_root;
+    });
+}

@@ -31,7 +31,7 @@ protected:
     /// Source: GEN-240, GEN-241.
     [[nodiscard]] static constexpr auto pip_of(running const& code, bool non_root) noexcept
         -> packet::pip {
-        uint64_t const address = code.cr3 & ~low_bits(code.pae ? 5 : 12);
+        uint64_t const address = code.pae ? code.cr3 : code.cr3 & ~low_bits(12);
         return packet::pip{}.with(packet::pip::NR{non_root}, packet::pip::CR3{wrapped{address}});
     }
     /// With NR where a VMM does not hide it. Source: GEN-241, GEN-278.
