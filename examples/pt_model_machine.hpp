@@ -143,15 +143,11 @@ private:
     }
     template <class Word, class Out>
     static constexpr auto print_field(Word word, string_view name, Out& out) -> bool {
-        for (auto const& row : rows_of<Word>()) {
-            if (row.kind != row_kind::field ||
-                string_view{row.name.data(), row.name.size()} != name) {
-                continue;
-            }
-            print::hex(word.raw >> row.lsb & low_bits(row.msb - row.lsb + 1), out);
-            return true;
-        }
-        return false;
+        auto const* const field = print::row_list_of<Word>().field({name.data(), name.size()});
+        if (field == nullptr) { return false; }
+        auto const& row = field->row;
+        print::hex(word.raw >> row.lsb & low_bits(row.msb - row.lsb + 1), out);
+        return true;
     }
 
     // -------------------------------------------------------------------------------- calls

@@ -4,6 +4,7 @@
 // Packets in the notation of the rule catalogue: `TNT(10), TIP(2000), PIP(1000,NR=0)`.
 
 #include <ptspec/packet/list.hpp>
+#include <ptspec/print/rows.hpp>
 #include <ptspec/print/text.hpp>
 #include <ptspec/trace/reader.hpp>
 
@@ -13,26 +14,10 @@ namespace pt_model {
 
 using namespace ptspec;
 
-/// The name of an event's type.
-constexpr auto name_of(packet::cfe_type type) -> text {
-    using packet::cfe_type;
-    switch (type) {
-        case cfe_type::INTR: return "INTR";
-        case cfe_type::IRET: return "IRET";
-        case cfe_type::SMI: return "SMI";
-        case cfe_type::RSM: return "RSM";
-        case cfe_type::SIPI: return "SIPI";
-        case cfe_type::INIT: return "INIT";
-        case cfe_type::VMENTRY: return "VMENTRY";
-        case cfe_type::VMEXIT: return "VMEXIT";
-        case cfe_type::VMEXIT_INTR: return "VMEXIT_INTR";
-        case cfe_type::SHUTDOWN: return "SHUTDOWN";
-        case cfe_type::UINTR: return "UINTR";
-        case cfe_type::UIRET: return "UIRET";
-        case cfe_type::SWINTR: return "SWINTR";
-        case cfe_type::SYSCALL: return "SYSCALL";
-    }
-    return "?";
+/// The name of what a field of a packet holds, as the catalogue has it.
+template <class Packet>
+constexpr auto name_in(text field, std::uint64_t encoding) -> text {
+    return print::row_list_of<Packet>().field(field)->enumerator(encoding);
 }
 constexpr auto has_vector(packet::cfe_type type) -> bool {
     using packet::cfe_type;
@@ -159,7 +144,7 @@ private:
     constexpr void show(packet::cfe const& p, std::uint64_t) {
         auto const type = p.get<packet::cfe::type>();
         put("CFE(");
-        put(name_of(type));
+        put(name_in<packet::cfe>("type", underlying(type)));
         if (has_vector(type)) {
             put(":");
             hex(p.get<packet::cfe::vector>());
@@ -168,11 +153,8 @@ private:
         put(")");
     }
     constexpr void show(packet::evd const& p, std::uint64_t) {
-        auto const type = p.get<packet::evd::type>();
         put("EVD(");
-        put(type == packet::evd_type::PFA    ? text{"PFA"}
-            : type == packet::evd_type::VMXQ ? text{"VMXQ"}
-                                             : text{"VMXR"});
+        put(name_in<packet::evd>("type", underlying(p.get<packet::evd::type>())));
         put(":");
         hex(p.get<packet::evd::payload>());
         put(")");

@@ -7,6 +7,7 @@
 
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/engine/trace_unit.hpp>
+#include <ptspec/print/rows.hpp>
 
 namespace pt_model {
 
@@ -34,16 +35,13 @@ struct start {
 /// A field of a word by its name.
 template <class Word>
 constexpr auto put_field(Word& word, string_view name, std::uint64_t value) -> bool {
-    for (auto const& row : rows_of<Word>()) {
-        if (row.kind != row_kind::field || string_view{row.name.data(), row.name.size()} != name) {
-            continue;
-        }
-        std::uint64_t const mask = low_bits(row.msb - row.lsb + 1);
-        if (value > mask) { return false; }
-        word.raw = (word.raw & ~(mask << row.lsb)) | value << row.lsb;
-        return true;
-    }
-    return false;
+    auto const* const field = print::row_list_of<Word>().field({name.data(), name.size()});
+    if (field == nullptr) { return false; }
+    auto const& row = field->row;
+    std::uint64_t const mask = low_bits(row.msb - row.lsb + 1);
+    if (value > mask) { return false; }
+    word.raw = (word.raw & ~(mask << row.lsb)) | value << row.lsb;
+    return true;
 }
 
 /// The base state: TraceEn, OS, User, ToPA and BranchEn; every capability is there.

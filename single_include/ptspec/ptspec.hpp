@@ -9635,6 +9635,13 @@ struct row_list {
     [[nodiscard]] constexpr auto last() const noexcept -> row_facts const& {
         return first[count - 1];
     }
+    /// The field of a name, or null.
+    [[nodiscard]] constexpr auto field(text which) const noexcept -> row_facts const* {
+        for (auto const& one : *this) {
+            if (one.row.kind == row_kind::field && one.row.name == which) { return &one; }
+        }
+        return nullptr;
+    }
 };
 
 namespace detail {
@@ -14799,7 +14806,7 @@ protected:
     /// Source: GEN-240, GEN-241.
     [[nodiscard]] static constexpr auto pip_of(running const& code, bool non_root) noexcept
         -> packet::pip {
-        uint64_t const address = code.cr3 & ~low_bits(code.pae ? 5 : 12);
+        uint64_t const address = code.pae ? code.cr3 : code.cr3 & ~low_bits(12);
         return packet::pip{}.with(packet::pip::NR{non_root}, packet::pip::CR3{wrapped{address}});
     }
     /// With NR where a VMM does not hide it. Source: GEN-241, GEN-278.

@@ -43,6 +43,17 @@ struct sample : bit_word<sample, uint32_t> {
 
 }  // namespace
 
+TEST_CASE("a field is found by its name, other rows are not") {
+    CHECK_TWICE([](auto value) {
+        auto const rows = value(print::row_list_of<reg::ia32_rtit_status>());
+        auto const* const stopped = rows.field("Stopped");
+        return stopped != nullptr && stopped->row.lsb == 5 &&
+               rows.field("FilterEn") == rows.first && rows.field("stopped") == nullptr &&
+               rows.field("reserved") == nullptr && rows.field("") == nullptr;
+    });
+    CHECK(print::row_list_of<packet::ptw>().field("payload")->payload_sizes != 0);
+}
+
 TEST_CASE("the rows of a word are those of reflection, from bit 0 up") {
     CHECK_TWICE([](auto) {
         auto const rows = print::row_list_of<reg::ia32_rtit_status>();

@@ -41,6 +41,13 @@ struct row_list {
     [[nodiscard]] constexpr auto last() const noexcept -> row_facts const& {
         return first[count - 1];
     }
+    /// The field of a name, or null.
+    [[nodiscard]] constexpr auto field(text which) const noexcept -> row_facts const* {
+        for (auto const& one : *this) {
+            if (one.row.kind == row_kind::field && one.row.name == which) { return &one; }
+        }
+        return nullptr;
+    }
 };
 
 namespace detail {
