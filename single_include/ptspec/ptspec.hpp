@@ -13910,6 +13910,49 @@ struct tested_ips {
     uint64_t trace_stop = 0;
 };
 
+/// IPs from one to another, both inside. As it begins it has none.
+struct ip_span {
+    uint64_t first = 1;
+    uint64_t last = 0;
+
+    /// How many they are; of all the last one is not counted.
+    [[nodiscard]] constexpr auto size() const noexcept -> uint64_t {
+        if (first > last) { return 0; }
+        uint64_t const behind_first = last - first;
+        return behind_first == ~uint64_t{0} ? behind_first : behind_first + 1;
+    }
+    friend constexpr auto operator==(ip_span const&, ip_span const&) -> bool = default;
+};
+
+/// IPs, with the one that is given among them, to which a branch leaves FilterEn at 1 and meets no
+/// TraceStop. There may be more of them.
+///
+/// Source: GEN-080..085.
+[[nodiscard]] constexpr auto traced_around(access::msr_state const& state, uint64_t ip) noexcept
+    -> ip_span {
+    using access::detail::any_range_of_kind;
+    ip_span found{0, ~uint64_t{0}};
+    if (access::has_filter(state)) {
+        found = {};
+        any_range_of_kind(state, reg::addr_cfg::filter, [&](access::address_range const& range) {
+            bool const inside = range.contains(ip);
+            if (inside) { found = {range.a.raw, range.b.raw}; }
+            return inside;
+        });
+    }
+    any_range_of_kind(state, reg::addr_cfg::trace_stop, [&](access::address_range const& range) {
+        if (range.contains(ip)) {
+            found = {};
+        } else if (ip < range.a.raw) {
+            found.last = range.a.raw - 1 < found.last ? range.a.raw - 1 : found.last;
+        } else {
+            found.first = range.b.raw + 1 > found.first ? range.b.raw + 1 : found.first;
+        }
+        return false;
+    });
+    return found;
+}
+
 /// IA32_RTIT_STATUS and the enables behind an operation.
 struct evaluated {
     access::ia32_rtit_status status{};
@@ -14671,7 +14714,12 @@ protected:
     uint64_t psb_period_ = 0;
     rule shut_down_by_ = rule::none;
     uint8_t tx_depth_ = 0;
-    bool calm_ = false;          ///< nothing but branches is to be thought of
+    // Branches to one of so many IPs from this one on change nothing but what is gathered.
+    uint64_t calm_at_ = 0;
+    uint64_t calm_ips_ = 0;
+    unsigned full_ = 0;          ///< as many branches fill a TNT
+    bool has_cycles_ = false;    ///< CYCEn
+    bool has_ranges_ = false;    ///< IPs are filtered, or stop tracing
     bool loses_ = false;         ///< an overflow: no packet comes through
     bool loses_on_ = false;      ///< until it is said to end
     owed owes_ = owed::nothing;  ///< when packets come through again
@@ -14714,9 +14762,23 @@ protected:
             now_.deferred_count = 0;
             now_.cycles = 0;
         }
-        bool const any_range = access::has_filter(msrs_) || access::has_trace_stop(msrs_);
-        calm_ = now.packet() && !any_range && !loses_ && !is_set<ctl::CYCEn>() &&
-                !is_set<ctl::DisTNT>() && !how_.defers_tips && !how_.pads;
+        has_cycles_ = is_set<ctl::CYCEn>();
+        full_ = writing_.most_branches();
+        has_ranges_ = access::has_filter(msrs_) || access::has_trace_stop(msrs_);
+        ip_span calm{0, ~uint64_t{0}};
+        if (has_ranges_) {
+            bool const are_offsets = code_.width != code_width::bits_64 &&
+                                     of_.ip_payload() == cpu::ip_payload::linear;
+            calm = are_offsets ? ip_span{} : traced_around(msrs_, ip_);
+        }
+        bool const only_branches = now.packet() && !loses_ && !is_set<ctl::DisTNT>() &&
+                                   !how_.defers_tips && !how_.pads;
+        calm_at_ = calm.first;
+        calm_ips_ = only_branches ? calm.size() : 0;
+    }
+    /// True where a branch to an IP changes nothing but what is gathered.
+    [[nodiscard]] constexpr auto is_calm(uint64_t ip) const noexcept -> bool {
+        return ip - calm_at_ < calm_ips_;
     }
     /// Brings STATUS up to date. Source: REG-061, REG-064, REG-065, GEN-161.
     constexpr void sync_status() noexcept {
@@ -15008,7 +15070,10 @@ protected:
         bool const was_on = before.packet();
         bool const is_on = done.after.packet();
         owe(done);
-        if (was_on && is_on && how.by == told_by::code) { return; }
+        if (was_on && is_on && how.by == told_by::code) {
+            if (has_ranges_) { settle(); }
+            return;
+        }
         emit(to, [&](auto& all) {
             if (tells_events(before, done.after)) { add_events(all, how.tells, how.from, before); }
             if (how.aborts && done.after.context && done.after.branch) { add_tsx(all, true); }
@@ -15024,7 +15089,7 @@ protected:
             add_end(all, how, was_on, is_on, done.after.context);
             if (done.trace_stop) { all.add(packet::tracestop{}); }
         });
-        if (done.trace_stop || was_on != is_on) { settle(); }
+        if (done.trace_stop || was_on != is_on || has_ranges_) { settle(); }
     }
     /// The last packets of a movement, which say where it went. Source: GEN-101..103.
     constexpr void add_end(auto& all, movement const& how, bool was_on, bool is_on,
@@ -15070,10 +15135,11 @@ public:
 
     template <trace::packet_sink Sink>
     constexpr void on(event::conditional const& e, Sink& to) noexcept {
-        if (calm_) [[likely]] {
-            now_.gather(e.taken);
+        if (is_calm(e.to)) [[likely]] {
             ip_ = e.to;
-            if (now_.tnt.count >= writing_.most_branches()) { emit_gathered(to); }
+            if (has_cycles_ && now_.tnt.count == 0) { return begin_tnt(e.taken, to); }
+            now_.gather(e.taken);
+            if (now_.tnt.count >= full_) { emit_gathered(to); }
             return;
         }
         if (!e.taken) {
@@ -15085,7 +15151,7 @@ public:
     }
     template <trace::packet_sink Sink>
     constexpr void on(event::direct_jump const& e, Sink& to) noexcept {
-        if (calm_) [[likely]] {
+        if (is_calm(e.to)) [[likely]] {
             ip_ = e.to;
             return;
         }
@@ -15095,7 +15161,7 @@ public:
     constexpr void on(event::direct_call const& e, Sink& to) noexcept {
         // One to the next instruction only asks where it is. Source: GEN-132.
         bool const returns = e.to != e.next;
-        if (calm_) [[likely]] {
+        if (is_calm(e.to)) [[likely]] {
             ip_ = e.to;
             if (returns) { calls_.push(e.next); }
             return;
@@ -15104,12 +15170,12 @@ public:
     }
     template <trace::packet_sink Sink>
     constexpr void on(event::indirect_jump const& e, Sink& to) noexcept {
-        if (calm_) [[likely]] { return emit_tip(e.to, to); }
+        if (is_calm(e.to)) [[likely]] { return emit_tip(e.to, to); }
         transfer(to, {.by = told_by::tip, .to = e.to});
     }
     template <trace::packet_sink Sink>
     constexpr void on(event::indirect_call const& e, Sink& to) noexcept {
-        if (calm_) [[likely]] {
+        if (is_calm(e.to)) [[likely]] {
             calls_.push(e.next);
             return emit_tip(e.to, to);
         }
@@ -15122,8 +15188,10 @@ public:
                                                                      : 16;
         bool const matches = calls_.pop(e.to, low_bits(popped));
         bool const compressed = matches && !is_set<ctl::DisRETC>();
-        if (compressed && calm_) { return on(event::conditional{e.to, true}, to); }
-        if (calm_) { return emit_tip(e.to, to); }
+        if (is_calm(e.to)) {
+            if (compressed) { return on(event::conditional{e.to, true}, to); }
+            return emit_tip(e.to, to);
+        }
         transfer(to, {.by = compressed ? told_by::bit : told_by::tip_at_once, .to = e.to});
     }
     template <trace::packet_sink Sink>
@@ -15224,6 +15292,12 @@ public:
 private:
     // What `emit` would write where nothing but branches is to be thought of, and in its stead.
 
+    /// The first branch of a TNT, with the CYC that may be due.
+    template <class Sink>
+    constexpr void begin_tnt(bool taken, Sink& to) noexcept {
+        emit_branch(taken, to);
+        finish(to);
+    }
     /// The branches that were gathered.
     template <class Sink>
     constexpr void emit_gathered(Sink& to) noexcept {
@@ -15247,7 +15321,8 @@ private:
                      bytes.high << 8 | bytes.low >> 56};
             ++count;
         }
-        if (now_.tnt.count > packet::tnt_short::most_branches || !append(bytes, count, to)) {
+        if (has_cycles_ || now_.tnt.count > packet::tnt_short::most_branches ||
+            !append(bytes, count, to)) {
             emit(to, [=](auto& all) { all.template add_ip<packet::tip>(ip); });
         } else {
             now_.last_ip = ip;

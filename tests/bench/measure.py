@@ -65,14 +65,14 @@ INSTRUCTIONS = [  # a packet, or a branch: no more than the floor
     Row("for_each/real", 22, 16, 22),
     Row("scan/real", 6, 3, 6.2),
     Row("write/real", 80, 40, 40),
-    Row("unit/calm", 100, 60, 100),
-    Row("unit/ranges", 500, 120, 470),
-    Row("unit/cyc", 600, 200, 590),
+    Row("unit/calm", 110, 60, 105),
+    Row("unit/ranges", 110, 60, 105),
+    Row("unit/cyc", 300, 150, 290),
 ]
 BRANCHES = [  # millions a second: at least the floor
     Row("unit/calm", 60, 150, 60),
-    Row("unit/ranges", 15, 60, 12),
-    Row("unit/cyc", 15, 60, 12),
+    Row("unit/ranges", 60, 150, 60),
+    Row("unit/cyc", 20, 60, 20),
 ]
 SOURCES = ["read", "write", "output", "unit"]
 MEGABYTES = {"read": ["64", "4"], "write": ["1", "1"]}  # measured with, and if it has to be quick

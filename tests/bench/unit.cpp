@@ -7,7 +7,7 @@
 //
 // Of the events 80 % are conditional branches, 15 % direct and 5 % indirect ones, in an order that a
 // processor cannot foresee. The rows: `calm`, only branches are traced; `ranges`, two address ranges
-// filter, and all branches stay inside; `cyc`, cycle-accurate mode, and cycles pass before each.
+// filter, and all branches stay in one; `cyc`, cycle-accurate mode, and cycles pass before each.
 
 #include <bench/paired.hpp>
 
@@ -56,8 +56,8 @@ public:
         access::msr_state now;
         now.output_base = {ring_at};
         now.output_mask_ptrs = {ring_.size() - 1};
-        now.addr[0] = {{0x40'0000}, {0x40'7FFF}};
-        now.addr[1] = {{0x40'8000}, {0x40'FFFF}};
+        now.addr[0] = {{0x40'0000}, {0x40'FFFF}};
+        now.addr[1] = {{0x50'0000}, {0x50'FFFF}};
         unit_ = engine::trace_unit<>{cpu::preset::P_FUT, now, {}, 0x40'0000};
         using ctl = reg::ia32_rtit_ctl;
         auto word = ctl{}.with(ctl::TraceEn{true}, ctl::OS{true}, ctl::User{true},

@@ -177,3 +177,55 @@ TEST_CASE("at first nothing is enabled, looked up or stopped") {
                done.status.raw == 0;
     });
 }
+
+TEST_CASE("around an IP are those to which a branch changes nothing") {  // GEN-080..085
+    using engine::ip_span;
+    using engine::traced_around;
+    constexpr auto all = ~std::uint64_t{0};
+    constexpr auto with = [](reg::addr_cfg zero, access::address_range const& first,
+                             reg::addr_cfg one, access::address_range const& second) {
+        auto now = running_state();
+        now.ctl = now.ctl.with(ctl::ADDR0_CFG{zero}, ctl::ADDR1_CFG{one});
+        now.addr[0] = first;
+        now.addr[1] = second;
+        return now;
+    };
+    constexpr auto off = reg::addr_cfg::off;
+    constexpr auto filter = reg::addr_cfg::filter;
+    constexpr auto stop = reg::addr_cfg::trace_stop;
+    CHECK_TWICE([=](auto value) {
+        access::address_range const low{{0x2000}, {value(std::uint64_t{0x2FFF})}};
+        access::address_range const high{{0x5000}, {0x5FFF}};
+        auto const two = with(filter, low, filter, high);
+        auto const stops = with(stop, low, stop, high);
+        auto const both = with(filter, {{0x2000}, {0x5FFF}}, stop, {{0x3000}, {0x3FFF}});
+        return traced_around(with(off, low, off, high), 0x2000) == ip_span{0, all} &&
+               traced_around(two, 0x2000) == ip_span{0x2000, 0x2FFF} &&
+               traced_around(two, 0x2FFF) == ip_span{0x2000, 0x2FFF} &&
+               traced_around(two, 0x5800) == ip_span{0x5000, 0x5FFF} &&
+               traced_around(two, 0x3000) == ip_span{} &&
+               traced_around(stops, 0x1FFF) == ip_span{0, 0x1FFF} &&
+               traced_around(stops, 0x3000) == ip_span{0x3000, 0x4FFF} &&
+               traced_around(stops, 0x6000) == ip_span{0x6000, all} &&
+               traced_around(stops, 0x2000) == ip_span{} &&
+               traced_around(both, 0x2FFF) == ip_span{0x2000, 0x2FFF} &&
+               traced_around(both, 0x4000) == ip_span{0x4000, 0x5FFF} &&
+               traced_around(both, 0x3000) == ip_span{};
+    });
+    CHECK_TWICE([=](auto value) {
+        return value(ip_span{}).size() == 0 && value(ip_span{0, all}).size() == all &&
+               value(ip_span{1, all}).size() == all && value(ip_span{5, 5}).size() == 1 &&
+               value(ip_span{0x2000, 0x2FFF}).size() == 0x1000 && ip_span{}.first > ip_span{}.last;
+    });
+    // Wherever a branch goes from there, it finds what is said.
+    auto const mixed = with(filter, {{0x10}, {0x2F}}, stop, {{0x18}, {0x1B}});
+    for (std::uint64_t from = 0; from < 0x40; ++from) {
+        auto const span = traced_around(mixed, from);
+        for (std::uint64_t to = 0; to < 0x40; ++to) {
+            auto const done = branch_to(mixed, to);
+            bool const is_traced = done.after.filter && !done.trace_stop;
+            if (span.first <= to && to <= span.last) { CHECK(is_traced); }
+            if (from == to) { CHECK(is_traced == (span.size() != 0)); }
+        }
+    }
+}

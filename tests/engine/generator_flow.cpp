@@ -44,8 +44,7 @@ TEST_CASE("branches are gathered until a TNT is full") {  // GEN-120..122
 }
 
 TEST_CASE("what is quick writes what is not") {
-    // A filter range around everything makes every branch ask; a CYC that is never due changes
-    // nothing else.
+    // A branch from one range to another has to ask where it goes.
     auto const one = [](std::string_view setup) {
         traced on{setup};
         std::uint64_t seed = 1;
@@ -73,6 +72,9 @@ TEST_CASE("what is quick writes what is not") {
     CHECK(quick.size() > 2000);
     CHECK(quick == one("ADDR0=[0,FFFFFFFFFFFFFFFF] filter"));
     CHECK(quick == one("ADDR0=[0,0] stop"));
+    CHECK(quick == one("ADDR0=[0,7FFFFF] filter, ADDR1=[800000,FFFFFFFFFFFFFFFF] filter"));
+    CHECK(quick == one("ADDR0=[0,4FFFFF] filter, ADDR1=[500000,8FFFFF] filter, "
+                       "ADDR2=[900000,BFFFFF] filter, ADDR3=[C00000,FFFFFFFFFFFFFFFF] filter"));
 }
 
 TEST_CASE("a return takes one bit where a call was traced that leads there") {  // GEN-130, GEN-138
@@ -291,4 +293,31 @@ TEST_CASE("the width of code is told as 16, 32 or 64 bits") {  // GEN-235
     CHECK(into(engine::code_width::bits_16) == "MODE.Exec(16), TIP(2000)");
     CHECK(into(engine::code_width::bits_32) == "MODE.Exec(32), TIP(2000)");
     CHECK(into(engine::code_width::bits_64) == "MODE.Exec(64), TIP(2000)");
+}
+
+TEST_CASE("where branches go is asked for linear addresses, where packets have them") {
+    // GEN-080, GEN-091
+    CHECK_TWICE([](auto value) {
+        auto from = traced::started(
+            "mode=32, LIP=1, ADDR0=[21000,21010] filter, ADDR1=[11000,11FFF] filter, IP=11000");
+        from.code.cs_base = value(std::uint64_t{0x1'0000});
+        traced on{from};
+        on.does(event::conditional{0x1'1008, true}).does(event::conditional{0x1'1800, true});
+        on.does(event::indirect_jump{0x1000}).does(event::indirect_jump{0x1800});
+        return on.packets() == text{"TNT(1), TIP.PGD(), TIP.PGE(11000), TIP(11800)"};
+    });
+}
+
+TEST_CASE(
+    "branches inside a range are quick, and those that leave it are told") {  // GEN-082, GEN-101
+    CHECK_TWICE([](auto value) {
+        traced on{"ADDR0=[1000,1FFF] filter, ADDR1=[1800,18FF] stop, CYCEn=1"};
+        on.does(event::cycles{3}).does(event::conditional{0x1100, true});
+        on.does(event::cycles{4}).does(event::conditional{0x1102, false});
+        on.does(event::direct_jump{0x17FF}).does(event::conditional{0x2000, value(true)});
+        on.does(event::cycles{5}).does(event::indirect_jump{0x1FFF});
+        on.does(event::conditional{0x1900, true}).does(event::direct_jump{0x18FF});
+        return on.packets() == text{"CYC(3), TNT(10), CYC(4), TIP.PGD(), CYC(5), TIP.PGE(1FFF), "
+                                    "TNT(1), TIP.PGD(18FF), TraceStop"};
+    });
 }

@@ -1286,7 +1286,8 @@ auto fw_evaluate(capabilities const& of, msr_state const& now, engine::running c
     uint64_t const ip = engine::ip_in_packets(of.ip_payload(), code, code.cr3);
     done = engine::evaluate(of, now, engine::context_of(code, ip), {true, ip, ip});
     return engine::enables_of(of, now).packet() && code.counted_cpl() == 0 &&
-           access::in_filter(now, ip) && access::in_trace_stop(now, ip);
+           engine::traced_around(now, ip).size() != 0 && access::in_filter(now, ip) &&
+           access::in_trace_stop(now, ip);
 }
 auto fw_clocks(engine::clocks& now, uint64_t art, uint64_t tsc) noexcept -> uint64_t {
     auto const due = now.until(art, 3);

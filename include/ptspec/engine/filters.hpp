@@ -39,6 +39,49 @@ struct tested_ips {
     uint64_t trace_stop = 0;
 };
 
+/// IPs from one to another, both inside. As it begins it has none.
+struct ip_span {
+    uint64_t first = 1;
+    uint64_t last = 0;
+
+    /// How many they are; of all the last one is not counted.
+    [[nodiscard]] constexpr auto size() const noexcept -> uint64_t {
+        if (first > last) { return 0; }
+        uint64_t const behind_first = last - first;
+        return behind_first == ~uint64_t{0} ? behind_first : behind_first + 1;
+    }
+    friend constexpr auto operator==(ip_span const&, ip_span const&) -> bool = default;
+};
+
+/// IPs, with the one that is given among them, to which a branch leaves FilterEn at 1 and meets no
+/// TraceStop. There may be more of them.
+///
+/// Source: GEN-080..085.
+[[nodiscard]] constexpr auto traced_around(access::msr_state const& state, uint64_t ip) noexcept
+    -> ip_span {
+    using access::detail::any_range_of_kind;
+    ip_span found{0, ~uint64_t{0}};
+    if (access::has_filter(state)) {
+        found = {};
+        any_range_of_kind(state, reg::addr_cfg::filter, [&](access::address_range const& range) {
+            bool const inside = range.contains(ip);
+            if (inside) { found = {range.a.raw, range.b.raw}; }
+            return inside;
+        });
+    }
+    any_range_of_kind(state, reg::addr_cfg::trace_stop, [&](access::address_range const& range) {
+        if (range.contains(ip)) {
+            found = {};
+        } else if (ip < range.a.raw) {
+            found.last = range.a.raw - 1 < found.last ? range.a.raw - 1 : found.last;
+        } else {
+            found.first = range.b.raw + 1 > found.first ? range.b.raw + 1 : found.first;
+        }
+        return false;
+    });
+    return found;
+}
+
 /// IA32_RTIT_STATUS and the enables behind an operation.
 struct evaluated {
     access::ia32_rtit_status status{};

@@ -15,10 +15,11 @@ public:
 
     template <trace::packet_sink Sink>
     constexpr void on(event::conditional const& e, Sink& to) noexcept {
-        if (calm_) [[likely]] {
-            now_.gather(e.taken);
+        if (is_calm(e.to)) [[likely]] {
             ip_ = e.to;
-            if (now_.tnt.count >= writing_.most_branches()) { emit_gathered(to); }
+            if (has_cycles_ && now_.tnt.count == 0) { return begin_tnt(e.taken, to); }
+            now_.gather(e.taken);
+            if (now_.tnt.count >= full_) { emit_gathered(to); }
             return;
         }
         if (!e.taken) {
@@ -30,7 +31,7 @@ public:
     }
     template <trace::packet_sink Sink>
     constexpr void on(event::direct_jump const& e, Sink& to) noexcept {
-        if (calm_) [[likely]] {
+        if (is_calm(e.to)) [[likely]] {
             ip_ = e.to;
             return;
         }
@@ -40,7 +41,7 @@ public:
     constexpr void on(event::direct_call const& e, Sink& to) noexcept {
         // One to the next instruction only asks where it is. Source: GEN-132.
         bool const returns = e.to != e.next;
-        if (calm_) [[likely]] {
+        if (is_calm(e.to)) [[likely]] {
             ip_ = e.to;
             if (returns) { calls_.push(e.next); }
             return;
@@ -49,12 +50,12 @@ public:
     }
     template <trace::packet_sink Sink>
     constexpr void on(event::indirect_jump const& e, Sink& to) noexcept {
-        if (calm_) [[likely]] { return emit_tip(e.to, to); }
+        if (is_calm(e.to)) [[likely]] { return emit_tip(e.to, to); }
         transfer(to, {.by = told_by::tip, .to = e.to});
     }
     template <trace::packet_sink Sink>
     constexpr void on(event::indirect_call const& e, Sink& to) noexcept {
-        if (calm_) [[likely]] {
+        if (is_calm(e.to)) [[likely]] {
             calls_.push(e.next);
             return emit_tip(e.to, to);
         }
@@ -67,8 +68,10 @@ public:
                                                                      : 16;
         bool const matches = calls_.pop(e.to, low_bits(popped));
         bool const compressed = matches && !is_set<ctl::DisRETC>();
-        if (compressed && calm_) { return on(event::conditional{e.to, true}, to); }
-        if (calm_) { return emit_tip(e.to, to); }
+        if (is_calm(e.to)) {
+            if (compressed) { return on(event::conditional{e.to, true}, to); }
+            return emit_tip(e.to, to);
+        }
         transfer(to, {.by = compressed ? told_by::bit : told_by::tip_at_once, .to = e.to});
     }
     template <trace::packet_sink Sink>
@@ -169,6 +172,12 @@ public:
 private:
     // What `emit` would write where nothing but branches is to be thought of, and in its stead.
 
+    /// The first branch of a TNT, with the CYC that may be due.
+    template <class Sink>
+    constexpr void begin_tnt(bool taken, Sink& to) noexcept {
+        emit_branch(taken, to);
+        finish(to);
+    }
     /// The branches that were gathered.
     template <class Sink>
     constexpr void emit_gathered(Sink& to) noexcept {
@@ -192,7 +201,8 @@ private:
                      bytes.high << 8 | bytes.low >> 56};
             ++count;
         }
-        if (now_.tnt.count > packet::tnt_short::most_branches || !append(bytes, count, to)) {
+        if (has_cycles_ || now_.tnt.count > packet::tnt_short::most_branches ||
+            !append(bytes, count, to)) {
             emit(to, [=](auto& all) { all.template add_ip<packet::tip>(ip); });
         } else {
             now_.last_ip = ip;

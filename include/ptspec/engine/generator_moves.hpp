@@ -99,7 +99,10 @@ protected:
         bool const was_on = before.packet();
         bool const is_on = done.after.packet();
         owe(done);
-        if (was_on && is_on && how.by == told_by::code) { return; }
+        if (was_on && is_on && how.by == told_by::code) {
+            if (has_ranges_) { settle(); }
+            return;
+        }
         emit(to, [&](auto& all) {
             if (tells_events(before, done.after)) { add_events(all, how.tells, how.from, before); }
             if (how.aborts && done.after.context && done.after.branch) { add_tsx(all, true); }
@@ -115,7 +118,7 @@ protected:
             add_end(all, how, was_on, is_on, done.after.context);
             if (done.trace_stop) { all.add(packet::tracestop{}); }
         });
-        if (done.trace_stop || was_on != is_on) { settle(); }
+        if (done.trace_stop || was_on != is_on || has_ranges_) { settle(); }
     }
     /// The last packets of a movement, which say where it went. Source: GEN-101..103.
     constexpr void add_end(auto& all, movement const& how, bool was_on, bool is_on,

@@ -117,7 +117,12 @@ protected:
     uint64_t psb_period_ = 0;
     rule shut_down_by_ = rule::none;
     uint8_t tx_depth_ = 0;
-    bool calm_ = false;          ///< nothing but branches is to be thought of
+    // Branches to one of so many IPs from this one on change nothing but what is gathered.
+    uint64_t calm_at_ = 0;
+    uint64_t calm_ips_ = 0;
+    unsigned full_ = 0;          ///< as many branches fill a TNT
+    bool has_cycles_ = false;    ///< CYCEn
+    bool has_ranges_ = false;    ///< IPs are filtered, or stop tracing
     bool loses_ = false;         ///< an overflow: no packet comes through
     bool loses_on_ = false;      ///< until it is said to end
     owed owes_ = owed::nothing;  ///< when packets come through again
@@ -160,9 +165,23 @@ protected:
             now_.deferred_count = 0;
             now_.cycles = 0;
         }
-        bool const any_range = access::has_filter(msrs_) || access::has_trace_stop(msrs_);
-        calm_ = now.packet() && !any_range && !loses_ && !is_set<ctl::CYCEn>() &&
-                !is_set<ctl::DisTNT>() && !how_.defers_tips && !how_.pads;
+        has_cycles_ = is_set<ctl::CYCEn>();
+        full_ = writing_.most_branches();
+        has_ranges_ = access::has_filter(msrs_) || access::has_trace_stop(msrs_);
+        ip_span calm{0, ~uint64_t{0}};
+        if (has_ranges_) {
+            bool const are_offsets = code_.width != code_width::bits_64 &&
+                                     of_.ip_payload() == cpu::ip_payload::linear;
+            calm = are_offsets ? ip_span{} : traced_around(msrs_, ip_);
+        }
+        bool const only_branches = now.packet() && !loses_ && !is_set<ctl::DisTNT>() &&
+                                   !how_.defers_tips && !how_.pads;
+        calm_at_ = calm.first;
+        calm_ips_ = only_branches ? calm.size() : 0;
+    }
+    /// True where a branch to an IP changes nothing but what is gathered.
+    [[nodiscard]] constexpr auto is_calm(uint64_t ip) const noexcept -> bool {
+        return ip - calm_at_ < calm_ips_;
     }
     /// Brings STATUS up to date. Source: REG-061, REG-064, REG-065, GEN-161.
     constexpr void sync_status() noexcept {
