@@ -29,6 +29,7 @@ PREFIXES = ("REG", "OUT", "PKT", "GEN", "PRG")
 COMPLETE = [
     "REG",
     "OUT",
+    "GEN",
 ]
 
 REASONS = ("prose", "policy", "unconfirmed", "history")

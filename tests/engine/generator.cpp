@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <vector>
 #include <vector>
 
 using namespace ptspec;
@@ -295,4 +297,114 @@ TEST_CASE("a scenario of 240 events is a constant") {
         return !on.overflows() && on.bytes.size() > 900;
     }());
     CHECK(true);
+}
+
+namespace {
+
+/// Calls `visitor` for the packets that it takes.
+void read(byte_view bytes, auto&& visitor) {
+    trace::reader from{bytes, {.sync = false}};
+    for (auto it = from.next(); it; it = from.next()) {
+        packet::visit(
+            [&](auto const& which) {
+                if constexpr (requires { visitor(which); }) { visitor(which); }
+            },
+            it.packet);
+    }
+}
+
+/// The numbers of the timing packets of a trace, in their order.
+struct told_times {
+    std::vector<std::uint64_t> tsc, tma, mtc, cyc;
+    std::uint64_t cbr = 0;
+
+    explicit told_times(byte_view bytes) { read(bytes, *this); }
+    void operator()(packet::tsc const& p) { tsc.push_back(p.get<packet::tsc::TSC>()); }
+    void operator()(packet::tma const& p) { tma.push_back(p.get<packet::tma::CTC>()); }
+    void operator()(packet::mtc const& p) { mtc.push_back(p.get<packet::mtc::CTC>()); }
+    void operator()(packet::cyc const& p) { cyc.push_back(p.value()); }
+    void operator()(packet::cbr const& p) { cbr = p.get<packet::cbr::CoreBusRatio>(); }
+};
+
+}  // namespace
+
+TEST_CASE("the crystal ticks between two packets follow from what they tell") {  // GEN-206
+    for (unsigned const n : {0U, 3U, 6U, 9U}) {
+        CAPTURE(n);
+        std::uint64_t const art = 0x1'2345;
+        traced on{"MTCEn=TSCEn=1, ART=12345, MTCFreq=" + std::to_string(n)};
+        on.does(event::psb_due{});
+        std::uint64_t const first = ((art >> n) + 1) << n;
+        std::uint64_t const second = first + (std::uint64_t{37} << n);
+        on.does(event::time{0, first, 0});
+        std::size_t const at = on.bytes.size();
+        on.does(event::time{0, second, 0});
+        told_times const all{on.bytes.written()};
+        told_times const later{on.bytes.written().from(at)};
+        REQUIRE(all.tma.size() == 1);
+        REQUIRE(later.mtc.size() == 37);
+        // What is known of the crystal: 16 bits of TMA, and of an MTC eight from bit N on.
+        unsigned const known = n < 8 ? n + 8 : 16;
+        CHECK((((all.mtc[0] << n) - all.tma[0]) & low_bits(known)) == first - art);
+        auto const delta = ((later.mtc.back() - all.mtc[0]) & 0xFF) << n;
+        CHECK(delta == second - first);
+    }
+}
+
+TEST_CASE("above MTCFreq 8 a TMA leaves open a bit that the next MTC tells") {  // GEN-207
+    auto const begun_at = [](std::string_view art, std::uint64_t next) {
+        traced on{"MTCEn=TSCEn=1, MTCFreq=9, ART=" + std::string{art}};
+        on.does(event::psb_due{}).does(event::time{0, next, 0});
+        return told_times{on.bytes.written()};
+    };
+    auto const low = begun_at("FFFF", 0x1'0000);
+    auto const high = begun_at("1FFFF", 0x2'0000);
+    CHECK(low.tma == high.tma);
+    CHECK(low.mtc == std::vector<std::uint64_t>{0x80});
+    CHECK(high.mtc == std::vector<std::uint64_t>{0x00});
+}
+
+TEST_CASE("core cycles are time-stamp ticks in the ratio of P1 to CBR") {  // GEN-208
+    // P1 is 36, the core runs at 24: in 2400 cycles the time-stamp counter counts 3600.
+    traced on{"CYCEn=TSCEn=1"};
+    on.does(event::ratio{24}).does(event::time{0, 0, 10'000}).does(event::psb_due{});
+    std::size_t const at = on.bytes.size();
+    on.does(event::time{2400, 100, 13'600}).does(event::psb_due{});
+    told_times const all{on.bytes.written()};
+    told_times const later{on.bytes.written().from(at)};
+    REQUIRE(all.tsc.size() == 2);
+    REQUIRE(!later.cyc.empty());
+    CHECK(later.cyc[0] * 36 / later.cbr == all.tsc[1] - all.tsc[0]);
+}
+
+TEST_CASE("to what a PIP belongs follows from the packets around it") {  // GEN-246
+    // What a consumer does: a PIP behind a FUP of its own counts at the TIP, any other one at the
+    // next MOV CR3 or far branch.
+    struct consumer {
+        std::string told{};
+        std::uint64_t cr3 = 0;
+        bool has_pip = false, is_asynchronous = false;
+
+        void operator()(packet::fup const&) { is_asynchronous = true; }
+        void operator()(packet::pip const& p) {
+            cr3 = p.get<packet::pip::CR3>();
+            has_pip = true;
+            if (!is_asynchronous) { told += "code:" + std::to_string(cr3 >> 12) + " "; }
+        }
+        void operator()(packet::tip const&) {
+            told += is_asynchronous ? "event:" : "branch:";
+            told += has_pip && is_asynchronous ? std::to_string(cr3 >> 12) + " " : "- ";
+            has_pip = is_asynchronous = false;
+        }
+    };
+    traced on{"CPL=0, OS=1"};
+    auto other = on.runs();
+    other.cr3 = 0x5000;
+    on.does(event::interrupt{.next = 0x1000, .to = 0x2000, .after = other});
+    on.does(event::mov_cr3{0x2000, 0x2003, 0x6000}).does(event::indirect_jump{0x2100});
+    other.cr3 = 0x7000;
+    on.does(event::far_transfer{.at = 0x2100, .to = 0x3000, .after = other});
+    consumer reads;
+    read(on.bytes.written(), reads);
+    CHECK(reads.told == "event:5 code:6 branch:- code:7 branch:- ");
 }

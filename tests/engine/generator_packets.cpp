@@ -179,7 +179,8 @@ TEST_CASE("where nothing was lost that was not told, no PSB+ stands behind an ov
         on.does(event::psb_due{})
             .does(event::mov_cr3{0x1000, 0x1003, value(std::uint64_t{0x7000})});
         on.does(event::overflow{}).does(event::overflow_end{0x5000});
-        std::string_view const all{on.packets().characters, on.packets().length};
+        auto const packets = on.packets();
+        std::string_view const all{packets.characters, packets.length};
         return all.substr(all.find("PSBEND")) == "PSBEND, PIP(7000,NR=0), OVF, FUP(5000)";
     });
 }

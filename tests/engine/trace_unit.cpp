@@ -370,3 +370,62 @@ TEST_CASE("a unit behind a cold reset traces nothing") {
                unit.runs().cpl == 0;
     });
 }
+
+TEST_CASE("memory that SMRR covers is not stored into, whoever traces") {  // GEN-263, OUT-110
+    CHECK_TWICE([](auto value) {
+        machine_memory memory;
+        engine::model_options how;
+        how.output.restricted = {.smrr_physbase = {test::regions},
+                                 .smrr_physmask = {0xFFFF'F000 | 0x800}};
+        auto unit = off("CPL=0, PSBFreq=5", how);
+        (void)enable(unit, memory);
+        (void)unit.on(event::smi{.next = 0x1000, .to = 0x8'0000}, memory);
+        auto const word = unit.msrs().ctl.with(ctl::TraceEn{value(true)});
+        // The handler traces itself.
+        bool const on = static_cast<bool>(
+            unit.wrmsr(ctl::address, word.raw, 0x8'0000, 0x8'0002, memory));
+        fill(unit, memory, 500);
+        bool nothing = true;
+        for (std::size_t i = 0; i < 0x1000; ++i) {
+            nothing = nothing && memory.trace.bytes[i] == 0;
+        }
+        // Behind it output goes on.
+        return on && nothing && unit.total().lost == 0x1000 && unit.total().stored != 0 &&
+               memory.trace.bytes[0x1000] != 0;
+    });
+}
+
+TEST_CASE("where bytes go changes no packet: guest-physical addresses are the port's") {
+    // GEN-279, PRG-180
+    struct translated {
+        machine_memory& host;
+        std::uint64_t distance;
+
+        constexpr auto load(std::uint64_t address) const noexcept -> port_value {
+            return host.load(address - distance);
+        }
+        constexpr auto store(std::uint64_t address, byte_view from) noexcept -> std::size_t {
+            return host.store(address - distance, from);
+        }
+    };
+    CHECK_TWICE([](auto value) {
+        machine_memory plain;
+        auto unit = off("CPL=0");
+        (void)enable(unit, plain);
+        (void)unit.on(event::indirect_jump{0x2000}, plain);
+        // The same table, and in its entries the same addresses, both farther up for the guest.
+        machine_memory host;
+        std::uint64_t const distance = value(std::uint64_t{0x1'0000'0000});
+        host.put(0, entry{test::regions + distance});
+        translated guest{host, distance};
+        auto other = off("CPL=0");
+        bool const moved = static_cast<bool>(
+            other.wrmsr(0x560, table + distance, 0x1000, 0x1000, guest));
+        auto const word = other.msrs().ctl.with(ctl::TraceEn{true});
+        bool const on = static_cast<bool>(
+            other.wrmsr(ctl::address, word.raw, 0x1000, 0x1002, guest));
+        (void)other.on(event::indirect_jump{0x2000}, guest);
+        return moved && on && unit.total() == other.total() && unit.total().stored != 0 &&
+               plain.trace.bytes == host.trace.bytes;
+    });
+}

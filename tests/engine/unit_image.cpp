@@ -352,7 +352,7 @@ TEST_CASE("any number in any place is refused, or a unit goes on with it") {
     engine::model_options const how = full().how();
     unsigned taken = 0, refused = 0;
     for (std::size_t at = 0; at < image.size; ++at) {
-        for (unsigned const byte : {0, 1, 2, 3, 6, 0x40, 0x41, 0x7F, 0x80, 0xFF}) {
+        for (unsigned const byte : {0U, 1U, 2U, 3U, 6U, 0x40U, 0x41U, 0x7FU, 0x80U, 0xFFU}) {
             auto changed = image;
             changed.bytes.bytes[at] = static_cast<std::uint8_t>(byte);
             auto loaded = engine::load(of, changed.view(), how);

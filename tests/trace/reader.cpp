@@ -685,3 +685,16 @@ TEST_CASE(
         REQUIRE(reader{byte_view{in}, how}.scan() == sum);
     }
 }
+
+TEST_CASE("events of unknown types are packets, to be stepped over (GEN-307)") {
+    // CFE of type 1FH with IP and its FUP, EVD of type 3FH
+    constexpr std::uint8_t bytes[] = {0x02, 0x13, 0x9F, 0x00, 0x3D, 0x34, 0x12, 0x02, 0x53, 0x3F,
+                                      0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x99, 0x01};
+    trace::reader from{byte_view{bytes}, {.sync = false}};
+    std::size_t count = 0;
+    for (auto it = from.next(); it; it = from.next()) {
+        CHECK(it.what == trace::event::packet);
+        ++count;
+    }
+    CHECK(count == 4);
+}
