@@ -15314,7 +15314,6 @@ private:
         uint64_t const ip = form(target);
         auto const which = packet::tip::of(now_.form_of(ip, writing_.ips), ip);
         wide_bits bytes = which.raw;
-        bytes.low |= packet::detail::opcode_bits<packet::tip>.low;
         unsigned count = packet::tip::length_of(which.raw, packet::block::none);
         if (now_.tnt.count != 0) {
             bytes = {bytes.low << 8 | packet::tnt_short::of(now_.tnt).raw,

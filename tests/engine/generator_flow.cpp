@@ -321,3 +321,96 @@ TEST_CASE(
                                     "TNT(1), TIP.PGD(18FF), TraceStop"};
     });
 }
+
+namespace {
+
+/// Does one thing, and says where the processor is then.
+template <class Event>
+constexpr auto ip_behind(std::string_view setup, Event const& e) -> std::uint64_t {
+    return traced{setup}.does(e).ip();
+}
+/// A byte before a PSB+ is due: does something, and says whether it came at once.
+template <class Event>
+constexpr auto brings_psb(std::string_view setup, Event const& e, unsigned branches = 0) -> bool {
+    auto from = traced::started(setup);
+    using status = reg::ia32_rtit_status;
+    from.msrs.status = from.msrs.status.with(status::PacketByteCnt{2047});
+    traced on{from};
+    for (unsigned i = 0; i < branches; ++i) { on.does(event::conditional{0x1000, true}); }
+    on.does(e);
+    auto const all = on.packets();
+    return std::string_view{all.characters, all.length}.find("PSB,") != std::string_view::npos;
+}
+
+}  // namespace
+
+TEST_CASE("whatever happens, the next instruction is known") {
+    CHECK_TWICE([](auto value) {
+        std::uint64_t const to = value(std::uint64_t{0x2345});
+        bool good = true;
+        // Quick, with CYCs, and with care
+        for (std::string_view const setup : {"", "CYCEn=1", "DisTNT=1", "TraceEn=0"}) {
+            good = good && ip_behind(setup, event::conditional{to, true}) == to &&
+                   ip_behind(setup, event::conditional{to, false}) == to &&
+                   ip_behind(setup, event::direct_jump{to}) == to &&
+                   ip_behind(setup, event::direct_call{0x1005, to}) == to &&
+                   ip_behind(setup, event::indirect_jump{to}) == to &&
+                   ip_behind(setup, event::indirect_call{0x1005, to}) == to &&
+                   ip_behind(setup, event::near_return{to}) == to &&
+                   ip_behind(setup, event::sequential{to}) == to &&
+                   ip_behind(setup, event::transaction_begin{0x1000, to}) == to &&
+                   ip_behind(setup, event::transaction_end{0x1000, to}) == to &&
+                   ip_behind(setup, event::transaction_abort{0x1000, to}) == to &&
+                   ip_behind(setup, event::init{.next = 0x1000, .to = to}) == to &&
+                   ip_behind(setup, event::init{0x1000, to, {}, true}) == to;
+        }
+        return good;
+    });
+}
+
+TEST_CASE("a PSB+ that is due comes at once behind whatever writes a packet") {  // GEN-006, GEN-163
+    CHECK_TWICE([](auto value) {
+        std::uint64_t const to = value(std::uint64_t{0x2345});
+        bool good = true;
+        for (std::string_view const setup : {"", "CYCEn=1", "DisRETC=1", "ADDR0=[0,FFFF] filter"}) {
+            good = good && brings_psb(setup, event::indirect_jump{to}) &&
+                   brings_psb(setup, event::indirect_call{0x1005, to}) &&
+                   brings_psb(setup, event::near_return{to}) &&
+                   brings_psb(setup, event::transaction_begin{0x1000, 0x1003}) &&
+                   brings_psb(setup, event::init{0x1000, to, {}, true});
+        }
+        // The one whose packets begin a TNT has to wait for it.
+        good = good && !brings_psb("", event::conditional{to, true}) &&
+               brings_psb("", event::conditional{to, true}, 5) &&
+               brings_psb("", event::conditional{to, false}, 5) &&
+               !brings_psb("", event::direct_call{0x1005, to}) &&
+               brings_psb("deferral=1, DisRETC=1", event::indirect_call{0x1005, to});
+        return good;
+    });
+}
+
+TEST_CASE("a TIP with all bytes of its IP stands whole behind branches") {  // PKT-052
+    CHECK_TWICE([](auto value) {
+        traced on{};
+        on.does(event::conditional{0x1010, true}).does(event::conditional{0x1020, false});
+        on.does(event::indirect_jump{value(std::uint64_t{0x1234'5678'9ABC'DEF0})});
+        constexpr std::uint8_t expected[] = {0x0C, 0xCD, 0xF0, 0xDE, 0xBC,
+                                             0x9A, 0x78, 0x56, 0x34, 0x12};
+        return on.bytes.written() == byte_view{expected};
+    });
+}
+
+TEST_CASE("a transaction may be nested as deep as code can make it") {  // GEN-253
+    CHECK_TWICE([](auto value) {
+        traced on{"OS=0"};
+        for (unsigned i = 0; i < 300; ++i) {
+            on.does(event::transaction_begin{0x1000, value(std::uint64_t{0x1003})});
+        }
+        std::size_t const begun = on.bytes.size();
+        // As many as are counted end nothing.
+        for (unsigned i = 0; i < 254; ++i) { on.does(event::transaction_end{0x1000, 0x1003}); }
+        bool const open = on.bytes.size() == begun;
+        on.does(event::transaction_end{0x1000, 0x1003});
+        return open && on.bytes.size() > begun;
+    });
+}
