@@ -14,7 +14,8 @@ TEST_CASE("an event of which nothing is said is the plainest of its kind") {
         bool const at_zero = start.next == 0 && start.to == 0 && far.to == 0 &&
                              event::interrupt{}.next == 0 && event::exception{}.at == 0 &&
                              event::direct_call{}.next == 0 && event::indirect_call{}.next == 0 &&
-                             event::user_interrupt{}.next == 0 && event::sequential{}.next == 0;
+                             event::user_interrupt{}.next == 0 && event::sequential{}.next == 0 &&
+                             event::sipi{}.to == 0 && event::interrupt{}.to == 0;
         return at_zero && far.kind == event::far_kind::plain && far.to == 0 &&
                far.after == engine::running{} && fault.vector != event::exception::page_fault &&
                fault.takes.until_pip == 0 && fault.takes.until_target == 0 &&

@@ -214,3 +214,14 @@ TEST_CASE("the branches in front of a PSB+ count towards the period before it") 
                on.msrs().status.template get<status::PacketByteCnt>() == 31;
     });
 }
+
+TEST_CASE("what the clocks show is TSC and TMA where they are asked for, and CBR") {
+    // GEN-181, GEN-201, GEN-205
+    auto const woken = [](std::string_view setup) {
+        return traced{setup}.does(event::mwait{.thread = {6, 0}}).does(event::wake{6, 6}).packets();
+    };
+    CHECK(woken("TSCEn=MTCEn=1") == text{"TSC, TMA, CBR"});
+    CHECK(woken("TSCEn=1") == text{"TSC, CBR"});
+    CHECK(woken("MTCEn=1") == text{"CBR"});
+    CHECK(woken("") == text{"CBR"});
+}
