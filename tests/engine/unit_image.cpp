@@ -152,6 +152,38 @@ TEST_CASE("what is moved before every operation traces what it would have") {
     });
 }
 
+TEST_CASE("what shows only later is moved, too") {
+    CHECK_TWICE([](auto value) {  // the current VMCS, and what a VMM conceals
+        twins<> both{"VMX=root, CPL=0, OS=1"};
+        both.both([](auto& unit, auto&) { unit.conceal({.non_root = true}); }).enable();
+        both.on(event::vmptrld{0x1010, value(std::uint64_t{0x7000})}).on(event::psb_due{});
+        both.on(event::vm_entry{.at = 0x1010, .to = 0x2000, .after = {.vmx_non_root = true}});
+        return both.on(event::psb_due{}).disable().are_same();
+    });
+    CHECK_TWICE([](auto value) {  // how deep transactions are nested
+        twins<> both{"CPL=0"};
+        both.enable().on(event::transaction_begin{0x1010, value(std::uint64_t{0x1013})});
+        both.on(event::transaction_begin{0x1020, 0x1023});
+        both.on(event::transaction_end{0x1030, 0x1033}).on(event::transaction_end{0x1040, 0x1043});
+        return both.disable().are_same();
+    });
+    CHECK_TWICE([](auto value) {  // that a PIP was told, and then one was lost
+        engine::model_options how;
+        how.drained_at_once = value(std::size_t{4});
+        twins<> both{"CPL=0, OS=1", how};
+        both.enable().on(event::overflow{}).on(event::mov_cr3{0x1010, 0x1013, 0x7000});
+        for (unsigned i = 0; i < 12; ++i) { both.on(event::indirect_jump{0x2000}); }
+        bool const loses = both.stays.overflows() && both.moves.overflows();
+        return loses && both.on(event::overflow_end{0x2000}).disable().are_same();
+    });
+    CHECK_TWICE([](auto value) {  // that the processor shut down
+        twins<> both{"CPL=0"};
+        both.enable().on(event::smi{.next = 0x1010, .to = 0x8'0000}).enable();
+        both.on(event::rsm{.to = 0x1010}).on(event::sequential{value(std::uint64_t{0x8'0010})});
+        return both.stays.why_shut_down() == rule::REG_102 && both.disable().are_same();
+    });
+}
+
 TEST_CASE("what is moved before every operation loses what it would have, and tells it") {
     CHECK_TWICE([](auto value) {  // a buffer that fills, and is left slowly
         engine::model_options how;
