@@ -6,20 +6,65 @@
 using namespace ptspec;
 namespace event = engine::event;
 
+namespace {
+
+template <class... Values>
+constexpr auto are_zero(Values const&... values) -> bool {
+    return ((values == Values{}) && ...);
+}
+
+}  // namespace
+
 TEST_CASE("an event of which nothing is said is the plainest of its kind") {
     CHECK_TWICE([](auto value) {
-        event::far_transfer const far{.at = value(1U)};
-        event::exception const fault{};
-        event::init const start{};
-        bool const at_zero = start.next == 0 && start.to == 0 && far.to == 0 &&
-                             event::interrupt{}.next == 0 && event::exception{}.at == 0 &&
-                             event::direct_call{}.next == 0 && event::indirect_call{}.next == 0 &&
-                             event::user_interrupt{}.next == 0 && event::sequential{}.next == 0 &&
-                             event::sipi{}.to == 0 && event::interrupt{}.to == 0;
-        return at_zero && far.kind == event::far_kind::plain && far.to == 0 &&
-               far.after == engine::running{} && fault.vector != event::exception::page_fault &&
-               fault.takes.until_pip == 0 && fault.takes.until_target == 0 &&
-               !start.waits_for_sipi && !event::conditional{}.taken;
+        bool good = value(true);
+        {
+            auto const [to, taken] = event::conditional{};
+            good = good && are_zero(to, taken);
+        }
+        {
+            auto const [next, to] = event::direct_call{};
+            good = good && are_zero(next, to, event::direct_jump{}.to, event::indirect_jump{}.to,
+                                    event::near_return{}.to, event::sequential{}.next);
+        }
+        {
+            auto const [next, to] = event::indirect_call{};
+            good = good && are_zero(next, to);
+        }
+        {
+            auto const [at, to, after, kind] = event::far_transfer{};
+            good = good && are_zero(at, to, after) && kind == event::far_kind::plain;
+        }
+        {
+            auto const [until_pip, until_target] = event::cycles_within{};
+            good = good && are_zero(until_pip, until_target);
+        }
+        {
+            auto const [at, to, after, vector, takes] = event::software_interrupt{};
+            good = good && are_zero(at, to, after, vector, takes.until_pip, takes.until_target);
+        }
+        {
+            auto const [next, to, after, vector, takes] = event::interrupt{};
+            good = good && are_zero(next, to, after, vector, takes.until_pip, takes.until_target);
+        }
+        {
+            auto const [at, to, after, vector, cr2, takes] = event::exception{};
+            good = good &&
+                   are_zero(at, to, after, vector, cr2, takes.until_pip, takes.until_target);
+        }
+        {
+            auto const [next, to, vector] = event::user_interrupt{};
+            good = good && are_zero(next, to, vector);
+        }
+        {
+            auto const [next, to, after, waits_for_sipi] = event::init{};
+            good = good && are_zero(next, to, after, waits_for_sipi);
+        }
+        {
+            auto const [to, after, vector] = event::sipi{};
+            good = good && are_zero(to, after, vector);
+        }
+        return good;
     });
 }
 TEST_CASE("a page fault is vector 14") {  // GEN-302

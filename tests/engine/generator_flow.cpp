@@ -132,6 +132,21 @@ TEST_CASE("a return in narrower code compares the bits that it pops") {  // GEN-
     CHECK(back(code_width::bits_32, 0x1005) == "MODE.Exec(32), TIP(3000), TIP(1005), TIP(9000)");
     CHECK(back(code_width::bits_16, 0x1005) == "MODE.Exec(16), TIP(3000), TNT(1), TIP(9000)");
     CHECK(back(code_width::bits_64, 0x1'1005) == "TIP(3000), TIP(11005), TIP(9000)");
+    // All of them, and the highest, too
+    auto const matches = [](engine::code_width width, std::uint64_t bit) {
+        traced on{"LIP=0"};
+        auto code = on.runs();
+        code.width = width;
+        on.does(event::far_transfer{.to = 0x3000, .after = code});
+        on.does(event::direct_call{0x1005, 0x2000}).does(event::near_return{0x1005 ^ bit});
+        return on.pending().count == 1;
+    };
+    for (unsigned bit = 0; bit < 64; ++bit) {
+        std::uint64_t const other = std::uint64_t{1} << bit;
+        CHECK(matches(code_width::bits_16, other) == (bit >= 16));
+        CHECK(matches(code_width::bits_32, other) == (bit >= 32));
+        CHECK(!matches(code_width::bits_64, other));
+    }
 }
 
 TEST_CASE("TIPs wait for the TNT that is being filled, where they are deferred") {
@@ -398,6 +413,37 @@ TEST_CASE("a TIP with all bytes of its IP stands whole behind branches") {  // P
                                              0x9A, 0x78, 0x56, 0x34, 0x12};
         return on.bytes.written() == byte_view{expected};
     });
+}
+
+TEST_CASE("INIT and an abort end all that is nested") {  // GEN-252, GEN-290
+    CHECK_TWICE([](auto value) {
+        bool good = true;
+        for (bool const aborts : {true, false}) {
+            traced on{"OS=0"};
+            on.does(event::transaction_begin{0x1000, value(std::uint64_t{0x1003})});
+            on.does(event::transaction_begin{0x1003, 0x1006});
+            if (aborts) {
+                on.does(event::transaction_abort{0x1006, 0x1003});
+            } else {
+                on.does(event::init{.next = 0x1006, .to = 0x1003, .after = on.runs()});
+            }
+            std::size_t const ended = on.bytes.size();
+            on.does(event::transaction_begin{0x1003, 0x1006});
+            std::size_t const begun = on.bytes.size();
+            on.does(event::transaction_end{0x1006, 0x1009});
+            good = good && begun > ended && on.bytes.size() > begun;
+        }
+        return good;
+    });
+}
+
+TEST_CASE("SYSCALL has no vector") {  // PKT-220, PV-250
+    auto from = traced::started("EventEn=1");
+    from.how.swintr_events = true;
+    traced on{from};
+    on.does(event::far_transfer{
+        .at = 0x2000, .to = 0x3000, .after = on.runs(), .kind = event::far_kind::syscall});
+    CHECK(on.bytes.written()[3] == 0);
 }
 
 TEST_CASE("a transaction may be nested as deep as code can make it") {  // GEN-253

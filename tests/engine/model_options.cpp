@@ -23,5 +23,9 @@ TEST_CASE("what is left open is as the catalogue has it") {
     static_assert(how.pip_for_same_cr3);                       // GEN-240
     static_assert(!how.vmcs_before_pip);                       // GEN-245
     static_assert(!how.swintr_events);                         // GEN-301
+    static_assert(how.psb_behind_overflow == engine::psb_behind_ovf::where_needed);
+    static_assert(!how.has_tsx);                  // GEN-170
+    static_assert(how.cycle_counter_bits == 32);  // GEN-217
+    static_assert(how.overflow_ends_at == 0);     // GEN-227
     CHECK(how.drained_at_once == ~size_t{0});
 }
