@@ -63,6 +63,12 @@ constexpr auto run_of_bits(unsigned msb, unsigned lsb) noexcept -> Raw {
     }
 }
 
+/// The number in bits `msb` to `lsb`.
+template <class Raw>
+constexpr auto bits_between(Raw raw, unsigned msb, unsigned lsb) noexcept -> uint64_t {
+    return from_bit(raw, lsb) & low_bits(msb - lsb + 1);
+}
+
 constexpr auto bits_in(wide_bits bits) noexcept -> unsigned {
     return popcount(bits.low) + popcount(bits.high);
 }

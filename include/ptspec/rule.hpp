@@ -7,8 +7,13 @@ namespace ptspec {
 
 namespace detail {
 
-/// Where the numbers of each family of rules begin: the thousands tell the family.
-enum rule_family : uint16_t { reg = 1000, out = 2000, pkt = 3000, gen = 4000, prg = 5000 };
+// Where the numbers of each family of rules begin: the thousands tell the family. Numbers, not an
+// enumeration: of every sum with an enumerator compilers ask which operator is meant.
+inline constexpr uint16_t reg = 1000;
+inline constexpr uint16_t out = 2000;
+inline constexpr uint16_t pkt = 3000;
+inline constexpr uint16_t gen = 4000;
+inline constexpr uint16_t prg = 5000;
 
 }  // namespace detail
 

@@ -30,57 +30,47 @@ constexpr auto tile(unsigned const (&lsb)[Count], unsigned const (&msb)[Count],
     return next == bits;
 }
 
-template <unsigned Bits, class... Rows>
-inline constexpr bool rows_tile = tile({Rows::lsb...}, {Rows::msb...}, Bits);
-
-template <class First, class... Rest>
-struct first_and_last {
-    using first = First;
-    using last = typename first_and_last<Rest...>::last;
-};
-template <class Only>
-struct first_and_last<Only> {
-    using first = Only;
-    using last = Only;
-};
-
 template <class First, class... Rest>
 struct explain_pairs {};
 template <class One, class Two, class... Rest>
 struct explain_pairs<One, Two, Rest...> : neighbours<One, Two>, explain_pairs<Two, Rest...> {};
 
-/// Only for layouts that do not tile: says where.
-template <bool Tile, unsigned Bits, class... Rows>
-struct explain_tiling {};
 template <unsigned Bits, class... Rows>
-struct explain_tiling<false, Bits, Rows...> : explain_pairs<Rows...> {
-    static_assert(first_and_last<Rows...>::first::lsb == 0, "the first row has to begin at bit 0");
-    static_assert(first_and_last<Rows...>::last::msb + 1 == Bits,
+struct explained_tiling : explain_pairs<Rows...> {
+    static constexpr unsigned lsb[sizeof...(Rows)] = {Rows::lsb...};
+    static constexpr unsigned msb[sizeof...(Rows)] = {Rows::msb...};
+    static_assert(lsb[0] == 0, "the first row has to begin at bit 0");
+    static_assert(msb[sizeof...(Rows) - 1] + 1 == Bits,
                   "the last row has to end at the top of the word");
+};
+
+/// Only for layouts that do not tile: says where.
+template <bool Tile>
+struct explain_tiling {
+    template <unsigned Bits, class... Rows>
+    using of = bool;
+};
+template <>
+struct explain_tiling<false> {
+    template <unsigned Bits, class... Rows>
+    using of = explained_tiling<Bits, Rows...>;
 };
 
 }  // namespace detail
 
 /// All rows of a word, from bit 0 to the top. Rows that do not tile the word stop the build.
+///
+/// They are its bases: what its rows are is a question that costs a compiler as much whatever the
+/// length.
 template <unsigned Bits, class... Rows>
-struct bit_layout : detail::explain_tiling<detail::rows_tile<Bits, Rows...>, Bits, Rows...> {
+struct bit_layout : Rows... {
+    static constexpr bool tiles = detail::tile({Rows::lsb...}, {Rows::msb...}, Bits);
+    static_assert(sizeof(typename detail::explain_tiling<tiles>::template of<Bits, Rows...>) != 0);
     static constexpr unsigned bits = Bits;
     using rows = type_list<Rows...>;
 };
 
 namespace detail {
-
-/// That a type is in a list is a question about base classes: it costs a compiler as much whatever the
-/// length.
-template <class Type>
-struct member {};
-template <class List>
-struct members;
-template <class... Types>
-struct members<type_list<Types...>> : member<Types>... {};
-
-template <class Type, class List>
-inline constexpr bool is_among = __is_base_of(member<Type>, members<List>);
 
 /// The bits of the rows of which a fact is as wanted.
 template <class Raw, class Fact>
@@ -150,20 +140,25 @@ constexpr auto address_bits_above(type_list<Rows...>, unsigned max_phys_addr) no
     }
 }
 
-// Where two share a bit they have more bits than they cover.
-template <class... Fields>
-inline constexpr bool named_once = bits_in((wide_bits{} | ... |
-                                            run_of_bits<wide_bits>(Fields::msb, Fields::lsb))) ==
-                                   (0U + ... + Fields::width);
+/// No two of these runs of bits have one in common.
+template <size_t Count>
+constexpr auto are_apart(unsigned const (&msb)[Count], unsigned const (&lsb)[Count]) noexcept
+    -> bool {
+    for (size_t i = 0; i < Count; ++i) {
+        for (size_t k = 0; k < i; ++k) {
+            if (msb[i] >= lsb[k] && msb[k] >= lsb[i]) { return false; }
+        }
+    }
+    return true;
+}
 
 }  // namespace detail
 
 template <class Row, class Word>
-concept row_of = detail::is_among<Row, typename Word::layout::rows>;
+concept row_of = __is_base_of(Row, typename Word::layout);
 
 template <class Field, class Word>
-concept field_of = Field::kind == row_kind::field &&
-                   detail::is_among<Field, typename Word::layout::rows>;
+concept field_of = Field::kind == row_kind::field && __is_base_of(Field, typename Word::layout);
 
 // ------------------------------------------------------------------------------------ words
 
@@ -185,21 +180,25 @@ struct bit_word {
 
     /// The value of a field.
     template <class Field>
-        requires field_of<Field, Derived>
     [[nodiscard]] constexpr auto get() const noexcept -> typename Field::value_type {
-        if constexpr (same_as<typename Field::value_type, bool>) {
+        static_assert(row_of<Field, Derived>, "the word has no such field");
+        if constexpr (Field::width == 1) {
             // Tested in place, so that compilers merge the tests of several flags.
-            return (raw & detail::run_of_bits<Raw>(Field::msb, Field::lsb)) != Raw{};
+            bool const is_set = (raw & detail::run_of_bits<Raw>(Field::msb, Field::lsb)) != Raw{};
+            return Field::from_number(is_set ? 1 : 0);
         } else {
-            return Field::from_number(detail::from_bit(raw, Field::lsb) & low_bits(Field::width));
+            return Field::from_number(detail::bits_between(raw, Field::msb, Field::lsb));
         }
     }
 
     /// The same word with other values in the named fields; every other bit stays.
     template <class... Fields>
-        requires(field_of<Fields, Derived> && ...)
     [[nodiscard]] constexpr auto with(Fields... fields) const noexcept -> Derived {
-        static_assert(detail::named_once<Fields...>, "a field is named twice");
+        static_assert((row_of<Fields, Derived> && ...), "the word has no such field");
+        if constexpr (sizeof...(Fields) > 1) {
+            static_assert(detail::are_apart({Fields::msb...}, {Fields::lsb...}),
+                          "a field is named twice");
+        }
         constexpr Raw named = (Raw{} | ... | detail::run_of_bits<Raw>(Fields::msb, Fields::lsb));
         return Derived{
             static_cast<Raw>((raw & static_cast<Raw>(~named)) |

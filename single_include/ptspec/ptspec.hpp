@@ -299,8 +299,13 @@ namespace ptspec {
 
 namespace detail {
 
-/// Where the numbers of each family of rules begin: the thousands tell the family.
-enum rule_family : uint16_t { reg = 1000, out = 2000, pkt = 3000, gen = 4000, prg = 5000 };
+// Where the numbers of each family of rules begin: the thousands tell the family. Numbers, not an
+// enumeration: of every sum with an enumerator compilers ask which operator is meant.
+inline constexpr uint16_t reg = 1000;
+inline constexpr uint16_t out = 2000;
+inline constexpr uint16_t pkt = 3000;
+inline constexpr uint16_t gen = 4000;
+inline constexpr uint16_t prg = 5000;
 
 }  // namespace detail
 
@@ -604,6 +609,12 @@ constexpr auto run_of_bits(unsigned msb, unsigned lsb) noexcept -> Raw {
     } else {
         return static_cast<Raw>(low_bits(msb + 1) & ~low_bits(lsb));
     }
+}
+
+/// The number in bits `msb` to `lsb`.
+template <class Raw>
+constexpr auto bits_between(Raw raw, unsigned msb, unsigned lsb) noexcept -> uint64_t {
+    return from_bit(raw, lsb) & low_bits(msb - lsb + 1);
 }
 
 constexpr auto bits_in(wide_bits bits) noexcept -> unsigned {
@@ -920,57 +931,47 @@ constexpr auto tile(unsigned const (&lsb)[Count], unsigned const (&msb)[Count],
     return next == bits;
 }
 
-template <unsigned Bits, class... Rows>
-inline constexpr bool rows_tile = tile({Rows::lsb...}, {Rows::msb...}, Bits);
-
-template <class First, class... Rest>
-struct first_and_last {
-    using first = First;
-    using last = typename first_and_last<Rest...>::last;
-};
-template <class Only>
-struct first_and_last<Only> {
-    using first = Only;
-    using last = Only;
-};
-
 template <class First, class... Rest>
 struct explain_pairs {};
 template <class One, class Two, class... Rest>
 struct explain_pairs<One, Two, Rest...> : neighbours<One, Two>, explain_pairs<Two, Rest...> {};
 
-/// Only for layouts that do not tile: says where.
-template <bool Tile, unsigned Bits, class... Rows>
-struct explain_tiling {};
 template <unsigned Bits, class... Rows>
-struct explain_tiling<false, Bits, Rows...> : explain_pairs<Rows...> {
-    static_assert(first_and_last<Rows...>::first::lsb == 0, "the first row has to begin at bit 0");
-    static_assert(first_and_last<Rows...>::last::msb + 1 == Bits,
+struct explained_tiling : explain_pairs<Rows...> {
+    static constexpr unsigned lsb[sizeof...(Rows)] = {Rows::lsb...};
+    static constexpr unsigned msb[sizeof...(Rows)] = {Rows::msb...};
+    static_assert(lsb[0] == 0, "the first row has to begin at bit 0");
+    static_assert(msb[sizeof...(Rows) - 1] + 1 == Bits,
                   "the last row has to end at the top of the word");
+};
+
+/// Only for layouts that do not tile: says where.
+template <bool Tile>
+struct explain_tiling {
+    template <unsigned Bits, class... Rows>
+    using of = bool;
+};
+template <>
+struct explain_tiling<false> {
+    template <unsigned Bits, class... Rows>
+    using of = explained_tiling<Bits, Rows...>;
 };
 
 }  // namespace detail
 
 /// All rows of a word, from bit 0 to the top. Rows that do not tile the word stop the build.
+///
+/// They are its bases: what its rows are is a question that costs a compiler as much whatever the
+/// length.
 template <unsigned Bits, class... Rows>
-struct bit_layout : detail::explain_tiling<detail::rows_tile<Bits, Rows...>, Bits, Rows...> {
+struct bit_layout : Rows... {
+    static constexpr bool tiles = detail::tile({Rows::lsb...}, {Rows::msb...}, Bits);
+    static_assert(sizeof(typename detail::explain_tiling<tiles>::template of<Bits, Rows...>) != 0);
     static constexpr unsigned bits = Bits;
     using rows = type_list<Rows...>;
 };
 
 namespace detail {
-
-/// That a type is in a list is a question about base classes: it costs a compiler as much whatever the
-/// length.
-template <class Type>
-struct member {};
-template <class List>
-struct members;
-template <class... Types>
-struct members<type_list<Types...>> : member<Types>... {};
-
-template <class Type, class List>
-inline constexpr bool is_among = __is_base_of(member<Type>, members<List>);
 
 /// The bits of the rows of which a fact is as wanted.
 template <class Raw, class Fact>
@@ -1040,20 +1041,25 @@ constexpr auto address_bits_above(type_list<Rows...>, unsigned max_phys_addr) no
     }
 }
 
-// Where two share a bit they have more bits than they cover.
-template <class... Fields>
-inline constexpr bool named_once = bits_in((wide_bits{} | ... |
-                                            run_of_bits<wide_bits>(Fields::msb, Fields::lsb))) ==
-                                   (0U + ... + Fields::width);
+/// No two of these runs of bits have one in common.
+template <size_t Count>
+constexpr auto are_apart(unsigned const (&msb)[Count], unsigned const (&lsb)[Count]) noexcept
+    -> bool {
+    for (size_t i = 0; i < Count; ++i) {
+        for (size_t k = 0; k < i; ++k) {
+            if (msb[i] >= lsb[k] && msb[k] >= lsb[i]) { return false; }
+        }
+    }
+    return true;
+}
 
 }  // namespace detail
 
 template <class Row, class Word>
-concept row_of = detail::is_among<Row, typename Word::layout::rows>;
+concept row_of = __is_base_of(Row, typename Word::layout);
 
 template <class Field, class Word>
-concept field_of = Field::kind == row_kind::field &&
-                   detail::is_among<Field, typename Word::layout::rows>;
+concept field_of = Field::kind == row_kind::field && __is_base_of(Field, typename Word::layout);
 
 // ------------------------------------------------------------------------------------ words
 
@@ -1075,21 +1081,25 @@ struct bit_word {
 
     /// The value of a field.
     template <class Field>
-        requires field_of<Field, Derived>
     [[nodiscard]] constexpr auto get() const noexcept -> typename Field::value_type {
-        if constexpr (same_as<typename Field::value_type, bool>) {
+        static_assert(row_of<Field, Derived>, "the word has no such field");
+        if constexpr (Field::width == 1) {
             // Tested in place, so that compilers merge the tests of several flags.
-            return (raw & detail::run_of_bits<Raw>(Field::msb, Field::lsb)) != Raw{};
+            bool const is_set = (raw & detail::run_of_bits<Raw>(Field::msb, Field::lsb)) != Raw{};
+            return Field::from_number(is_set ? 1 : 0);
         } else {
-            return Field::from_number(detail::from_bit(raw, Field::lsb) & low_bits(Field::width));
+            return Field::from_number(detail::bits_between(raw, Field::msb, Field::lsb));
         }
     }
 
     /// The same word with other values in the named fields; every other bit stays.
     template <class... Fields>
-        requires(field_of<Fields, Derived> && ...)
     [[nodiscard]] constexpr auto with(Fields... fields) const noexcept -> Derived {
-        static_assert(detail::named_once<Fields...>, "a field is named twice");
+        static_assert((row_of<Fields, Derived> && ...), "the word has no such field");
+        if constexpr (sizeof...(Fields) > 1) {
+            static_assert(detail::are_apart({Fields::msb...}, {Fields::lsb...}),
+                          "a field is named twice");
+        }
         constexpr Raw named = (Raw{} | ... | detail::run_of_bits<Raw>(Fields::msb, Fields::lsb));
         return Derived{
             static_cast<Raw>((raw & static_cast<Raw>(~named)) |
@@ -2114,7 +2124,12 @@ struct xsave_pt_state {
     /// False: XRSTORS of this state raises #GP(0).
     [[nodiscard]] constexpr auto reserved_quadwords_are_zero() const noexcept -> bool {
         return [this]<class... Rows>(type_list<Rows...>) {
-            return ((Rows::kind != row_kind::reserved || quadwords[quadword_of<Rows>] == 0) && ...);
+            row_kind const kinds[] = {Rows::kind...};
+            unsigned const places[] = {quadword_of<Rows>...};
+            for (size_t i = 0; i < sizeof...(Rows); ++i) {
+                if (kinds[i] == row_kind::reserved && quadwords[places[i]] != 0) { return false; }
+            }
+            return true;
         }(layout::rows{});
     }
 };
@@ -5400,21 +5415,16 @@ namespace detail {
 
 using namespace ptspec::detail;
 
-template <class... Fields>
-constexpr auto any_range(msr_state const& state, reg::addr_cfg kind, auto accepted) noexcept
-    -> bool {
-    unsigned n = 0;
-    return (... || [&] {
-        address_range const& range = state.addr[n++];
-        return state.ctl.get<Fields>() == kind && accepted(range);
-    }());
-}
-
 constexpr auto any_range_of_kind(msr_state const& state, reg::addr_cfg kind, auto accepted) noexcept
     -> bool {
     using ctl = ia32_rtit_ctl;
-    return any_range<ctl::ADDR0_CFG, ctl::ADDR1_CFG, ctl::ADDR2_CFG, ctl::ADDR3_CFG>(state, kind,
-                                                                                     accepted);
+    reg::addr_cfg const kinds[] = {state.ctl.get<ctl::ADDR0_CFG>(), state.ctl.get<ctl::ADDR1_CFG>(),
+                                   state.ctl.get<ctl::ADDR2_CFG>(),
+                                   state.ctl.get<ctl::ADDR3_CFG>()};
+    for (unsigned n = 0; n < 4; ++n) {
+        if (kinds[n] == kind && accepted(state.addr[n])) { return true; }
+    }
+    return false;
 }
 
 }  // namespace detail
@@ -7807,11 +7817,6 @@ namespace detail {
 
 using namespace ptspec::detail;
 
-template <class... Rows>
-constexpr auto all_fixed_bits(type_list<Rows...>) noexcept -> wide_bits {
-    return (wide_bits{} | ... | to_bit<wide_bits>(Rows::fixed_value, Rows::lsb));
-}
-
 template <class Raw>
 constexpr auto widen(Raw raw) noexcept -> wide_bits {
     if constexpr (same_as<Raw, wide_bits>) {
@@ -7830,12 +7835,21 @@ constexpr auto narrow(wide_bits bits) noexcept -> Raw {
     }
 }
 
+template <class Raw, class... Rows>
+constexpr auto all_fixed_bits(type_list<Rows...>) noexcept -> Raw {
+    uint64_t const values[] = {Rows::fixed_value...};
+    unsigned const places[] = {Rows::lsb...};
+    wide_bits all{};
+    for (size_t i = 0; i < sizeof...(Rows); ++i) {
+        all = all | to_bit<wide_bits>(values[i], places[i]);
+    }
+    return narrow<Raw>(all);
+}
+
 /// The bits of a packet's opcode and of everything else in it that is fixed.
 template <class Packet>
-inline constexpr auto opcode_bits = [] {
-    static_assert(Packet::layout::bits == 8 * Packet::head_bytes);
-    return narrow<typename Packet::raw_type>(all_fixed_bits(typename Packet::layout::rows{}));
-}();
+inline constexpr auto opcode_bits = all_fixed_bits<typename Packet::raw_type>(
+    typename Packet::layout::rows{});
 
 /// The row that selects the payload's size, if a layout has one.
 template <class... Rows>
@@ -7868,7 +7882,9 @@ struct packet_word
     static constexpr unsigned most_bytes = HeadBytes + Payload::largest;
 
     /// The packet with every field 0.
-    constexpr packet_word() noexcept : word{detail::opcode_bits<Derived>} {}
+    constexpr packet_word() noexcept : word{detail::opcode_bits<Derived>} {
+        static_assert(Derived::layout::bits == 8 * HeadBytes);
+    }
     constexpr packet_word(raw_type bits) noexcept : word{bits} {}
 
     /// What follows the head, as a little-endian number. Bytes that the packet does not have are 0.
@@ -8859,11 +8875,20 @@ constexpr auto facts_in(type_list<Packets...>, kind which) noexcept -> facts {
     return found;
 }
 
+/// That a type is in a list is a question about base classes: it costs a compiler as much whatever the
+/// length.
+template <class Type>
+struct member {};
+template <class List>
+struct members;
+template <class... Types>
+struct members<type_list<Types...>> : member<Types>... {};
+
 }  // namespace detail
 
 /// One of the packet types of `all`.
 template <class Packet>
-concept packet_type = ptspec::detail::is_among<Packet, all>;
+concept packet_type = __is_base_of(detail::member<Packet>, detail::members<all>);
 
 // Functions that look through a list of packets are templates of it, with every packet as default:
 // a header that is only included then instantiates none of them.

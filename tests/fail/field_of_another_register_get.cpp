@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// expect: field_of<
+// expect: the word has no such field
 // expect: ptspec::reg::ia32_rtit_status::Stopped
 // expect: ptspec::reg::ia32_rtit_ctl
 #include <ptspec/reg/rtit_ctl.hpp>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// expect: field_of<
+// expect: no member named
+// expect: number
 // expect: ptspec::reserved<18
 // expect: ptspec::reg::ia32_rtit_ctl
 #include <ptspec/reg/rtit_ctl.hpp>

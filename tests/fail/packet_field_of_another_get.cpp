@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// expect: field_of
+// expect: the word has no such field
 #include <ptspec/packet/list.hpp>
 
 using namespace ptspec::packet;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// expect: bits == 8 * Packet::head_bytes
+// expect: layout::bits == 8 * HeadBytes
 #include <ptspec/packet/packet_word.hpp>
 
 using namespace ptspec::packet;

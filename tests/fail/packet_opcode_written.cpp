@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// expect: field_of
+// expect: no member named
+// expect: ptspec::packet::cbr::Opcode
 #include <ptspec/packet/list.hpp>
 
 using namespace ptspec::packet;

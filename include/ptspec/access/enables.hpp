@@ -39,21 +39,16 @@ namespace detail {
 
 using namespace ptspec::detail;
 
-template <class... Fields>
-constexpr auto any_range(msr_state const& state, reg::addr_cfg kind, auto accepted) noexcept
-    -> bool {
-    unsigned n = 0;
-    return (... || [&] {
-        address_range const& range = state.addr[n++];
-        return state.ctl.get<Fields>() == kind && accepted(range);
-    }());
-}
-
 constexpr auto any_range_of_kind(msr_state const& state, reg::addr_cfg kind, auto accepted) noexcept
     -> bool {
     using ctl = ia32_rtit_ctl;
-    return any_range<ctl::ADDR0_CFG, ctl::ADDR1_CFG, ctl::ADDR2_CFG, ctl::ADDR3_CFG>(state, kind,
-                                                                                     accepted);
+    reg::addr_cfg const kinds[] = {state.ctl.get<ctl::ADDR0_CFG>(), state.ctl.get<ctl::ADDR1_CFG>(),
+                                   state.ctl.get<ctl::ADDR2_CFG>(),
+                                   state.ctl.get<ctl::ADDR3_CFG>()};
+    for (unsigned n = 0; n < 4; ++n) {
+        if (kinds[n] == kind && accepted(state.addr[n])) { return true; }
+    }
+    return false;
 }
 
 }  // namespace detail

@@ -38,11 +38,20 @@ constexpr auto facts_in(type_list<Packets...>, kind which) noexcept -> facts {
     return found;
 }
 
+/// That a type is in a list is a question about base classes: it costs a compiler as much whatever the
+/// length.
+template <class Type>
+struct member {};
+template <class List>
+struct members;
+template <class... Types>
+struct members<type_list<Types...>> : member<Types>... {};
+
 }  // namespace detail
 
 /// One of the packet types of `all`.
 template <class Packet>
-concept packet_type = ptspec::detail::is_among<Packet, all>;
+concept packet_type = __is_base_of(detail::member<Packet>, detail::members<all>);
 
 // Functions that look through a list of packets are templates of it, with every packet as default:
 // a header that is only included then instantiates none of them.

@@ -43,11 +43,6 @@ namespace detail {
 
 using namespace ptspec::detail;
 
-template <class... Rows>
-constexpr auto all_fixed_bits(type_list<Rows...>) noexcept -> wide_bits {
-    return (wide_bits{} | ... | to_bit<wide_bits>(Rows::fixed_value, Rows::lsb));
-}
-
 template <class Raw>
 constexpr auto widen(Raw raw) noexcept -> wide_bits {
     if constexpr (same_as<Raw, wide_bits>) {
@@ -66,12 +61,21 @@ constexpr auto narrow(wide_bits bits) noexcept -> Raw {
     }
 }
 
+template <class Raw, class... Rows>
+constexpr auto all_fixed_bits(type_list<Rows...>) noexcept -> Raw {
+    uint64_t const values[] = {Rows::fixed_value...};
+    unsigned const places[] = {Rows::lsb...};
+    wide_bits all{};
+    for (size_t i = 0; i < sizeof...(Rows); ++i) {
+        all = all | to_bit<wide_bits>(values[i], places[i]);
+    }
+    return narrow<Raw>(all);
+}
+
 /// The bits of a packet's opcode and of everything else in it that is fixed.
 template <class Packet>
-inline constexpr auto opcode_bits = [] {
-    static_assert(Packet::layout::bits == 8 * Packet::head_bytes);
-    return narrow<typename Packet::raw_type>(all_fixed_bits(typename Packet::layout::rows{}));
-}();
+inline constexpr auto opcode_bits = all_fixed_bits<typename Packet::raw_type>(
+    typename Packet::layout::rows{});
 
 /// The row that selects the payload's size, if a layout has one.
 template <class... Rows>
@@ -104,7 +108,9 @@ struct packet_word
     static constexpr unsigned most_bytes = HeadBytes + Payload::largest;
 
     /// The packet with every field 0.
-    constexpr packet_word() noexcept : word{detail::opcode_bits<Derived>} {}
+    constexpr packet_word() noexcept : word{detail::opcode_bits<Derived>} {
+        static_assert(Derived::layout::bits == 8 * HeadBytes);
+    }
     constexpr packet_word(raw_type bits) noexcept : word{bits} {}
 
     /// What follows the head, as a little-endian number. Bytes that the packet does not have are 0.

@@ -125,7 +125,12 @@ struct xsave_pt_state {
     /// False: XRSTORS of this state raises #GP(0).
     [[nodiscard]] constexpr auto reserved_quadwords_are_zero() const noexcept -> bool {
         return [this]<class... Rows>(type_list<Rows...>) {
-            return ((Rows::kind != row_kind::reserved || quadwords[quadword_of<Rows>] == 0) && ...);
+            row_kind const kinds[] = {Rows::kind...};
+            unsigned const places[] = {quadword_of<Rows>...};
+            for (size_t i = 0; i < sizeof...(Rows); ++i) {
+                if (kinds[i] == row_kind::reserved && quadwords[places[i]] != 0) { return false; }
+            }
+            return true;
         }(layout::rows{});
     }
 };
