@@ -15460,7 +15460,6 @@ public:
     template <trace::packet_sink Sink>
     constexpr auto xrstors(access::xsave_pt_state const& image, uint64_t at, uint64_t next,
                            Sink& to) noexcept -> access::xrstors_result {
-        sync_status();
         auto const done = access::xrstors(of_, msrs_, image, context_at(next), how_.policy);
         if (done) { take(done.done, at, next, to); }
         return done;
@@ -15471,7 +15470,6 @@ public:
         if (done) {
             msrs_ = done.done.state;
             ip_ = next;
-            take_over_ctl();
         }
         return done;
     }
@@ -15482,7 +15480,6 @@ public:
     template <trace::packet_sink Sink>
     constexpr auto wrmsr(uint32_t index, uint64_t value, uint64_t at, uint64_t next,
                          Sink& to) noexcept -> access::verdict {
-        sync_status();
         auto const done = access::effect_of_write(of_, msrs_, index, value, context_at(next),
                                                   how_.policy);
         if (!done) { return done.outcome; }
@@ -15580,7 +15577,6 @@ protected:
             if (psb_behind) { add_psb(all, now); }
             if (done.trace_stop) { all.add(packet::tracestop{}); }
         });
-        settle();
     }
     /// The packets of whatever clears TraceEn, behind which the MSRs are `next` and count the bytes
     /// of those packets, too. Source: GEN-124, GEN-183, GEN-260, GEN-273, REG-061.
@@ -15711,22 +15707,19 @@ public:
         finish(to);
     }
     template <trace::packet_sink Sink>
-    constexpr void on(event::vmclear const& e, Sink& to) noexcept {
+    constexpr void on(event::vmclear const& e, Sink& /*to*/) noexcept {
         vmcs_ = no_vmcs;
         ip_ = e.next;
-        finish(to);
     }
     template <trace::packet_sink Sink>
     constexpr void on(event::vmxon const& e, Sink& to) noexcept {
-        sync_status();
         take({.state = access::vmxon(of_, msrs_)}, e.at, e.next, to);
     }
     template <trace::packet_sink Sink>
-    constexpr void on(event::vmxoff const& e, Sink& to) noexcept {
+    constexpr void on(event::vmxoff const& e, Sink& /*to*/) noexcept {
         msrs_ = access::vmxoff(msrs_);
         vmcs_ = no_vmcs;
         ip_ = e.next;
-        finish(to);
     }
 
     // -------------------------------------------------------------------------------- SMM and so on
@@ -16221,7 +16214,6 @@ public:
         bool const was_on = is_again || is_set<ctl::TraceEn>();
         if (auto const fault = begin(memory)) { return {{}, fault}; }
         if (!is_again) {
-            sync();
             take({.state = access::detail::disabled(msrs_)}, at, next, queue_);
             if (auto const fault = done(memory)) { return {{}, fault}; }
         }
@@ -16298,7 +16290,7 @@ private:
             auto const fault = start(memory);
             return fault ? fault : store(memory, how_.drained_at_once);
         }
-        if (queue_.empty() && !loses_) [[likely]] { return {}; }
+        if (queue_.empty()) [[likely]] { return {}; }
         return store(memory, how_.drained_at_once);
     }
     /// Output begins where the MSRs say.

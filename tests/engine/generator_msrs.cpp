@@ -225,3 +225,122 @@ TEST_CASE("no reset leaves a packet; a warm one leaves the MSRs") {  // GEN-291,
     CHECK(on.msrs() == access::msr_state{});
     CHECK(on.runs() == engine::running{});
 }
+
+namespace {
+
+/// How often a PSB came.
+auto psbs_in(traced const& on) -> unsigned {
+    auto const all = packets(on);
+    unsigned count = 0;
+    for (auto at = all.find("PSB,"); at != std::string::npos; at = all.find("PSB,", at + 1)) {
+        ++count;
+    }
+    return count;
+}
+/// A byte before a PSB+ is due.
+auto nearly_due(std::string_view setup) -> pt_model::start {
+    auto from = traced::started(setup);
+    from.msrs.status = from.msrs.status.with(status::PacketByteCnt{2047});
+    return from;
+}
+
+}  // namespace
+
+TEST_CASE("behind a reset nothing is as it was") {  // GEN-291
+    auto const begins = [](traced& on) {
+        on.writes(ctl::address, ctl{0x2004}.with(ctl::TraceEn{true}, ctl::TSCEn{true}).raw, 0x10,
+                  0x12);
+    };
+    auto const cpl_0 = [](traced const& on) {
+        auto code = on.runs();
+        code.cpl = 0;
+        return code;
+    };
+    traced nested{"CPL=0"};  // transactions
+    nested.does(event::transaction_begin{0x100, 0x105})
+        .does(event::transaction_begin{0x105, 0x10A});
+    nested.cold_reset(cpl_0(nested), 0x1000);
+    begins(nested);
+    auto const so_far = packets(nested);
+    nested.does(event::transaction_begin{0x200, 0x205}).does(event::transaction_end{0x205, 0x208});
+    CHECK(packets(nested) == so_far + ", MODE.TSX(InTX=1,TXAbort=0), FUP(200), "
+                                      "MODE.TSX(InTX=0,TXAbort=0), FUP(205)");
+
+    traced root{"CPL=0, VMX=root"};  // the current VMCS
+    root.does(event::vmptrld{0x1003, 0x7FFE'0000});
+    root.warm_reset(cpl_0(root), 0x1000);
+    root.does(event::vmxon{0x1000, 0x1003});
+    begins(root);
+    CHECK(packets(root.does(event::psb_due{})).find("VMCS(FFFFFFFFFF000)") != std::string::npos);
+
+    traced shut{"SMM=1, CPL=0"};  // a shutdown
+    shut.does(event::rsm{0x1555, shut.runs()});
+    CHECK(shut.why_shut_down() == rule::REG_102);
+    shut.warm_reset(shut.runs(), 0x1000);
+    CHECK(shut.why_shut_down() == rule::none);
+
+    traced asleep{"CPL=0, TSCEn=1, MTCEn=1, art=0"};  // clocks that stand still
+    asleep.does(event::halt{0x1000, 0x1001});
+    CHECK(asleep.clocks_now().are_off);
+    asleep.warm_reset(asleep.runs(), 0x1000);
+    CHECK(!asleep.clocks_now().are_off);
+
+    traced calm{"CPL=0"};  // nobody gathers branches
+    calm.warm_reset(calm.runs(), 0x1000);
+    calm.does(event::conditional{0x1010, true}).does(event::indirect_jump{0x2000});
+    CHECK(calm.pending().count == 0);
+    CHECK(packets(calm) == "none");
+}
+
+TEST_CASE("a warm reset leaves the count of bytes") {  // REG-091, GEN-161
+    CHECK_TWICE([](auto value) {
+        traced on{"CPL=0, PacketByteCnt=5"};
+        on.does(event::indirect_jump{value(std::uint64_t{0x7000})});  // 7 bytes
+        auto const before = status{on.rdmsr(status::address).value}.get<status::PacketByteCnt>();
+        on.does(event::indirect_jump{0x7001});  // 3
+        on.warm_reset(on.runs(), 0);
+        return before == 12 && on.msrs().status.get<status::PacketByteCnt>() == 15;
+    });
+}
+
+TEST_CASE("tracing that WRMSR starts is told as IA32_RTIT_CTL is then") {  // GEN-182, GEN-212
+    traced on{"TraceEn=0, CPL=0"};
+    on.writes(ctl::address,
+              on.msrs().ctl.with(ctl::TraceEn{true}, ctl::CYCEn{true}, ctl::BranchEn{true}).raw,
+              0x1000, 0x1002);
+    on.does(event::cycles{3}).does(event::indirect_jump{0x2000});
+    CHECK(packets(on) == "PSB, CBR, PIP(1000,NR=0), PSBEND, MODE.Exec(64), TIP.PGE(1002), CYC(3), "
+                         "TIP(2000)");
+    // And no event is told that did not happen: GEN-301
+    traced told{"TraceEn=0, CPL=0, EventEn=1"};
+    told.writes(ctl::address, with_trace_en(told, true), 0x1000, 0x1002);
+    CHECK(packets(told).find("CFE") == std::string::npos);
+    CHECK(packets(told).find("TIP.PGE(1002)") != std::string::npos);
+}
+
+TEST_CASE("a transaction that runs when tracing begins is not lost by an overflow") {  // GEN-227
+    auto const lost = [](unsigned depth) {
+        auto from = traced::started("TraceEn=0, CPL=0, TSX=1, PacketByteCnt=1");
+        from.how.has_tsx = true;
+        traced on{from};
+        for (unsigned i = 0; i < depth; ++i) { on.does(event::transaction_begin{0x100, 0x105}); }
+        on.writes(ctl::address, with_trace_en(on, true), 0x1000, 0x1002);
+        on.does(event::overflow{}).does(event::overflow_end{0x1002});
+        return psbs_in(on) != 0;
+    };
+    CHECK(!lost(0));
+    CHECK(!lost(1));
+    CHECK(!lost(2));
+}
+
+TEST_CASE("what changes registers goes on behind the instruction, and may bring a PSB+") {
+    // GEN-006, GEN-163
+    traced on{nearly_due("CPL=0")};
+    on.does(event::mov_cr3{0x1000, 0x1003, 0x5000});
+    CHECK(on.ip() == 0x1003);
+    CHECK(psbs_in(on) == 1);
+    traced flags{nearly_due("CPL=0, EventEn=1, IF=0")};
+    flags.does(event::interrupt_flag{0x1003, true});
+    CHECK(flags.ip() == 0x1003);
+    CHECK(psbs_in(flags) == 1);
+}

@@ -258,3 +258,119 @@ TEST_CASE("a measured launch ends tracing, a code module only interrupts it") {
     on.does(event::acm_end{0x1010}).does(event::acm_end{0x1}).does(event::indirect_jump{0x2000});
     CHECK(packets(on) == "TNT(1), TSC, CBR, TIP(2000)");
 }
+
+namespace {
+
+/// The vector byte of the first CFE.
+auto vector_told(traced const& on) -> int {
+    trace::reader from{on.bytes.written(), {.sync = false}};
+    for (auto item = from.next(); item; item = from.next()) {
+        if (item.packet.is<packet::cfe>()) {
+            return static_cast<int>(item.packet.as<packet::cfe>().get<packet::cfe::vector>());
+        }
+    }
+    return -1;
+}
+/// Whether a PSB came.
+auto has_psb(traced const& on) -> bool { return packets(on).find("PSB,") != std::string::npos; }
+/// The same, a byte before a PSB+ is due.
+auto nearly_due(std::string_view setup) -> pt_model::start {
+    auto from = traced::started(setup);
+    from.msrs.status = from.msrs.status.with(status::PacketByteCnt{2047});
+    return from;
+}
+
+}  // namespace
+
+TEST_CASE("a VM transition has a vector where an event with one causes it") {  // PKT-220, GEN-301
+    traced plain{"VMX=nonroot, CPL=0, EventEn=1"};
+    plain.does(event::vm_exit{.from = 0x10, .to = 0x20, .after = host(plain), .vector = 7});
+    CHECK(vector_told(plain) == 0);
+    traced vectored{"VMX=nonroot, CPL=0, EventEn=1"};
+    vectored.does(event::vm_exit{
+        .from = 0x10, .to = 0x20, .after = host(vectored), .is_vectored = true, .vector = 7});
+    CHECK(vector_told(vectored) == 7);
+    traced enters{"VMX=root, CPL=0, EventEn=1"};
+    enters.does(event::vm_entry{.at = 0x10, .to = 0x20, .after = guest(enters)});
+    CHECK(vector_told(enters) == 0);
+    traced resumes{"CPL=0, EventEn=1, PacketByteCnt=1"};
+    resumes.does(event::smi{0x1555, 0x8000, resumes.runs()});
+    resumes.bytes = byte_buffer{resumes.room};
+    resumes.does(event::rsm{0x1555, resumes.runs()});
+    CHECK(vector_told(resumes) == 0);
+}
+
+TEST_CASE("which VMCS is current is known behind transitions to and from the SMM monitor") {
+    // GEN-244, GEN-264
+    traced on{"VMX=nonroot, CPL=0"};
+    on.does(event::vm_exit{
+        .from = 0x10, .to = 0x20, .after = host(on), .to_stm = true, .vmcs = 0x9000});
+    on.bytes = byte_buffer{on.room};
+    on.does(event::psb_due{});
+    CHECK(packets(on).find("VMCS(9000)") != std::string::npos);
+    on.does(event::vm_entry{
+        .at = 0x30, .to = 0x40, .after = guest(on), .from_stm = true, .vmcs = 0xA000});
+    on.bytes = byte_buffer{on.room};
+    on.does(event::psb_due{});
+    CHECK(packets(on).find("VMCS(A000)") != std::string::npos);
+    // Other ones leave it.
+    on.does(event::vm_exit{.from = 0x10, .to = 0x20, .after = host(on), .vmcs = 0x5000});
+    on.does(event::vm_entry{.at = 0x30, .to = 0x40, .after = guest(on), .vmcs = 0x6000});
+    on.bytes = byte_buffer{on.room};
+    on.does(event::psb_due{});
+    CHECK(packets(on).find("VMCS(A000)") != std::string::npos);
+    // VMXOFF forgets it.
+    traced root{"VMX=root, CPL=0"};
+    root.does(event::vmptrld{0x1003, 0x7000}).does(event::vmxoff{0x1006});
+    root.does(event::vmxon{0x1006, 0x1009}).does(event::psb_due{});
+    CHECK(packets(root).find("VMCS(FFFFFFFFFF000)") != std::string::npos);
+}
+
+TEST_CASE("only RSM is told as RSM, where events are traced") {  // GEN-261, GEN-301
+    auto const resumed = [](std::string_view setup) {
+        traced on{setup};
+        on.does(event::smi{0x1555, 0x8000, on.runs()});
+        on.bytes = byte_buffer{on.room};
+        return packets(on.does(event::rsm{0x1555, on.runs()}));
+    };
+    CHECK(resumed("CPL=0, PacketByteCnt=1") == "CBR, MODE.Exec(64), TIP.PGE(1555)");
+    traced on{"VMX=nonroot, CPL=0, TraceEn=0, EventEn=1"};
+    on.does(
+        event::vm_exit{.from = 0x10, .to = 0x20, .after = host(on), .loads = trace_en(on, true)});
+    CHECK(packets(on).find("CFE") == std::string::npos);
+    CHECK(packets(on).find("TIP.PGE(20)") != std::string::npos);
+}
+
+TEST_CASE("what enters and leaves SMM, VMX operation and code modules says where it goes on") {
+    traced managed{"CPL=0"};
+    auto handler = managed.runs();
+    handler.cr3 = 0xABC000;
+    managed.does(event::transaction_begin{0x100, 0x105});
+    managed.does(event::smi{0x1555, 0x8000, handler});
+    CHECK(managed.ip() == 0x8000);
+    CHECK(managed.runs().cr3 == 0xABC000);
+    managed.does(event::rsm{0x1555, handler});
+    managed.bytes = byte_buffer{managed.room};
+    managed.does(event::transaction_begin{0x200, 0x205});  // the SMI aborted the other: GEN-258
+    CHECK(packets(managed) == "MODE.TSX(InTX=1,TXAbort=0), FUP(200)");
+
+    traced root{"VMX=root, CPL=0"};
+    CHECK(root.does(event::vmptrld{0x1003, 0x7000}).ip() == 0x1003);
+    CHECK(root.does(event::vmclear{0x1006}).ip() == 0x1006);
+    CHECK(root.does(event::vmxoff{0x1009}).ip() == 0x1009);
+    CHECK(root.does(event::vmxon{0x1009, 0x100C}).ip() == 0x100C);
+
+    traced measured{"CPL=0, PacketByteCnt=5"};
+    measured.does(event::indirect_jump{0x7000}).does(event::acm_begin{});
+    CHECK(measured.msrs().status.get<status::PacketByteCnt>() == 12);  // GEN-161
+    CHECK(measured.does(event::acm_end{0x1234}).ip() == 0x1234);
+}
+
+TEST_CASE("a PSB+ that is due comes behind VMPTRLD and RSM") {  // GEN-006, GEN-163
+    traced root{nearly_due("VMX=root, CPL=0")};
+    CHECK(has_psb(root.does(event::vmptrld{0x1003, 0x7000})));
+    traced managed{nearly_due("CPL=0, OS=0")};
+    managed.does(event::smi{0x1555, 0x8000, managed.runs()});
+    CHECK(!has_psb(managed));
+    CHECK(has_psb(managed.does(event::rsm{0x1555, managed.runs()})));
+}

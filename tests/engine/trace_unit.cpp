@@ -342,6 +342,57 @@ TEST_CASE("TraceEn, Stopped, Error and what is pending outlive a context switch 
     });
 }
 
+TEST_CASE("behind a reset output begins anew, where the MSRs say") {  // GEN-291, REG-091
+    CHECK_TWICE([](auto value) {
+        machine_memory memory;
+        auto unit = off("CPL=0");
+        (void)enable(unit, memory);
+        (void)unit.on(event::indirect_jump{0x2000}, memory);
+        auto const count = unit.total().stored;
+        auto const cpl_0 = unit.runs();
+        unit.warm_reset(cpl_0, 0x1000);
+        bool good = unit.msrs().output_mask_ptrs.raw == (count << 32 | 0x7F);
+        // On in the second region
+        good = good &&
+               unit.wrmsr(0x561, value(std::uint64_t{1}) << 7 | 0x7F, 0x1000, 0x1002, memory) &&
+               unit.wrmsr(status::address, 0, 0x1002, 0x1004, memory) &&
+               unit.wrmsr(ctl::address, 0x2105, 0x1004, 0x1006, memory);
+        (void)unit.on(event::indirect_jump{0x3000}, memory);
+        auto const more = static_cast<std::size_t>(unit.total().stored - count);
+        return good && more == 16 + 4 + 8 + 2 + 2 + 7 + 3 &&
+               test::packets_in(byte_view{memory.trace.bytes}.from(0x1000).first(more)) ==
+                   text{"PSB, CBR, PIP(1000,NR=0), PSBEND, MODE.Exec(64), TIP.PGE(1006), "
+                        "TIP(3000)"};
+    });
+    CHECK_TWICE([](auto value) {  // whatever was in the way before
+        machine_memory memory;
+        auto unit = off("CPL=0");
+        (void)enable(unit, memory);
+        auto const count = unit.total().stored;
+        memory.fails = value(true);
+        (void)unit.on(event::indirect_jump{0x2000}, memory);
+        (void)disable(unit, memory);
+        auto const kept = unit.buffered().size();
+        bool good = unit.is_flushing() && kept != 0;
+        unit.warm_reset(unit.runs(), 0x1000);
+        good = good && !unit.is_flushing() && unit.buffered().empty() &&
+               unit.total().lost == kept && unit.total().stored == count;
+        // Nothing waits for the port.
+        return good && !unit.on(event::indirect_jump{0x3000}, memory) && unit.ip() == 0x3000;
+    });
+}
+
+TEST_CASE("an error at the first entry lets no branch be gathered") {  // GEN-022, OUT-052
+    CHECK_TWICE([](auto value) {
+        machine_memory memory{topa::entry{value(std::uint64_t{2})}};  // a reserved bit
+        auto unit = off("CPL=0");
+        (void)enable(unit, memory);
+        (void)unit.on(event::conditional{0x1010, true}, memory);
+        return unit.msrs().status.template get<status::Error>() && unit.pending().count == 0 &&
+               unit.total().stored == 0;
+    });
+}
+
 TEST_CASE("the registers can be read while tracing goes on") {  // GEN-161
     CHECK_TWICE([](auto value) {
         machine_memory memory;
@@ -354,6 +405,16 @@ TEST_CASE("the registers can be read while tracing goes on") {  // GEN-161
                    count &&
                !unit.rdmsr(0x10);
     });
+    CHECK_TWICE([](auto value) {  // and be looked at from outside
+        machine_memory memory;
+        auto unit = off("CPL=0");
+        (void)enable(unit, memory);
+        (void)unit.on(event::indirect_jump{value(std::uint64_t{0x2000})}, memory);
+        auto const count = unit.total().stored;
+        auto const& now = unit.msrs();
+        return now.output_mask_ptrs.raw == (count << 32 | 0x7F) &&
+               now.status.template get<status::PacketByteCnt>() == count;
+    });
 }
 
 TEST_CASE("a unit behind a cold reset traces nothing") {
@@ -363,11 +424,11 @@ TEST_CASE("a unit behind a cold reset traces nothing") {
         return !unit.on(event::indirect_jump{0x2000}, memory) && !unit.enables_now().trigger &&
                unit.total() == engine::totals{} && unit.msrs() == access::msr_state{} &&
                unit.why_ended() == rule::none && !unit.overflows() &&
-               unit.of() == cpu::preset::P_FUT && unit.how().drained_at_once != 0 &&
-               unit.calls().size() == 0 && unit.why_shut_down() == rule::none &&
-               unit.outcome_of_load() && !unit.events_are_traced() &&
-               unit.clocks_now() == engine::clocks{} && unit.conceals() == engine::concealed{} &&
-               unit.runs().cpl == 0;
+               trace_unit<>{cpu::preset::P_FUT}.ip() == 0 && unit.of() == cpu::preset::P_FUT &&
+               unit.how().drained_at_once != 0 && unit.calls().size() == 0 &&
+               unit.why_shut_down() == rule::none && unit.outcome_of_load() &&
+               !unit.events_are_traced() && unit.clocks_now() == engine::clocks{} &&
+               unit.conceals() == engine::concealed{} && unit.runs().cpl == 0;
     });
 }
 

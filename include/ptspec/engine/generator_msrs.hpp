@@ -25,7 +25,6 @@ public:
     template <trace::packet_sink Sink>
     constexpr auto xrstors(access::xsave_pt_state const& image, uint64_t at, uint64_t next,
                            Sink& to) noexcept -> access::xrstors_result {
-        sync_status();
         auto const done = access::xrstors(of_, msrs_, image, context_at(next), how_.policy);
         if (done) { take(done.done, at, next, to); }
         return done;
@@ -36,7 +35,6 @@ public:
         if (done) {
             msrs_ = done.done.state;
             ip_ = next;
-            take_over_ctl();
         }
         return done;
     }
@@ -47,7 +45,6 @@ public:
     template <trace::packet_sink Sink>
     constexpr auto wrmsr(uint32_t index, uint64_t value, uint64_t at, uint64_t next,
                          Sink& to) noexcept -> access::verdict {
-        sync_status();
         auto const done = access::effect_of_write(of_, msrs_, index, value, context_at(next),
                                                   how_.policy);
         if (!done) { return done.outcome; }
@@ -145,7 +142,6 @@ protected:
             if (psb_behind) { add_psb(all, now); }
             if (done.trace_stop) { all.add(packet::tracestop{}); }
         });
-        settle();
     }
     /// The packets of whatever clears TraceEn, behind which the MSRs are `next` and count the bytes
     /// of those packets, too. Source: GEN-124, GEN-183, GEN-260, GEN-273, REG-061.

@@ -76,22 +76,19 @@ public:
         finish(to);
     }
     template <trace::packet_sink Sink>
-    constexpr void on(event::vmclear const& e, Sink& to) noexcept {
+    constexpr void on(event::vmclear const& e, Sink& /*to*/) noexcept {
         vmcs_ = no_vmcs;
         ip_ = e.next;
-        finish(to);
     }
     template <trace::packet_sink Sink>
     constexpr void on(event::vmxon const& e, Sink& to) noexcept {
-        sync_status();
         take({.state = access::vmxon(of_, msrs_)}, e.at, e.next, to);
     }
     template <trace::packet_sink Sink>
-    constexpr void on(event::vmxoff const& e, Sink& to) noexcept {
+    constexpr void on(event::vmxoff const& e, Sink& /*to*/) noexcept {
         msrs_ = access::vmxoff(msrs_);
         vmcs_ = no_vmcs;
         ip_ = e.next;
-        finish(to);
     }
 
     // -------------------------------------------------------------------------------- SMM and so on

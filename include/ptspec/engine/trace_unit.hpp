@@ -146,7 +146,6 @@ public:
         bool const was_on = is_again || is_set<ctl::TraceEn>();
         if (auto const fault = begin(memory)) { return {{}, fault}; }
         if (!is_again) {
-            sync();
             take({.state = access::detail::disabled(msrs_)}, at, next, queue_);
             if (auto const fault = done(memory)) { return {{}, fault}; }
         }
@@ -223,7 +222,7 @@ private:
             auto const fault = start(memory);
             return fault ? fault : store(memory, how_.drained_at_once);
         }
-        if (queue_.empty() && !loses_) [[likely]] { return {}; }
+        if (queue_.empty()) [[likely]] { return {}; }
         return store(memory, how_.drained_at_once);
     }
     /// Output begins where the MSRs say.
