@@ -392,6 +392,8 @@ TEST_CASE("a PSB+ that is due comes at once behind whatever writes a packet") { 
                    brings_psb(setup, event::indirect_call{0x1005, to}) &&
                    brings_psb(setup, event::near_return{to}) &&
                    brings_psb(setup, event::transaction_begin{0x1000, 0x1003}) &&
+                   brings_psb(setup, event::far_transfer{.at = 0x1000, .to = to}) &&
+                   brings_psb(setup, event::interrupt{.next = 0x1000, .to = to}) &&
                    brings_psb(setup, event::init{0x1000, to, {}, true});
         }
         // The one whose packets begin a TNT has to wait for it.
@@ -400,6 +402,29 @@ TEST_CASE("a PSB+ that is due comes at once behind whatever writes a packet") { 
                brings_psb("", event::conditional{to, false}, 5) &&
                !brings_psb("", event::direct_call{0x1005, to}) &&
                brings_psb("deferral=1, DisRETC=1", event::indirect_call{0x1005, to});
+        return good;
+    });
+}
+
+TEST_CASE("a CYC in front of branches, and the end of a transaction, may bring a PSB+, too") {
+    // GEN-006, GEN-163
+    CHECK_TWICE([](auto value) {
+        bool good = true;
+        using status = reg::ia32_rtit_status;
+        for (bool const ends : {true, false}) {
+            auto from = traced::started("CYCEn=1, OS=0");
+            from.msrs.status = from.msrs.status.with(status::PacketByteCnt{2038});
+            traced on{from};
+            // MODE.TSX, FUP
+            on.does(event::transaction_begin{0x1000, value(std::uint64_t{0x1003})});
+            std::size_t const begun = on.bytes.size();
+            if (ends) {
+                on.does(event::transaction_end{0x1003, 0x1006});
+            } else {
+                on.does(event::cycles{3}).does(event::conditional{0x1006, true});
+            }
+            good = good && on.bytes.size() - begun >= 16;
+        }
         return good;
     });
 }
@@ -458,5 +483,16 @@ TEST_CASE("a transaction may be nested as deep as code can make it") {  // GEN-2
         bool const open = on.bytes.size() == begun;
         on.does(event::transaction_end{0x1000, 0x1003});
         return open && on.bytes.size() > begun;
+    });
+}
+
+TEST_CASE("branches for which there is no room are lost as all packets are") {  // GEN-225
+    CHECK_TWICE([](auto value) {
+        traced on{};
+        on.bytes = byte_buffer{on.room, 0};
+        for (unsigned i = 0; i < value(5U); ++i) { on.does(event::conditional{0x1010, true}); }
+        bool const gathers = on.pending().count == 5 && !on.overflows();
+        on.does(event::conditional{0x1010, true});
+        return gathers && on.overflows() && on.pending().count == 0;
     });
 }

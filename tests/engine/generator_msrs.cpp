@@ -331,6 +331,11 @@ TEST_CASE("a transaction that runs when tracing begins is not lost by an overflo
     CHECK(!lost(0));
     CHECK(!lost(1));
     CHECK(!lost(2));
+    auto from = traced::started("TSX=1");
+    from.how.has_tsx = true;
+    traced outside{from};
+    outside.does(event::overflow{}).does(event::overflow_end{0x1002});
+    CHECK(packets(outside) == "OVF, FUP(1002)");
 }
 
 TEST_CASE("what changes registers goes on behind the instruction, and may bring a PSB+") {
@@ -343,4 +348,16 @@ TEST_CASE("what changes registers goes on behind the instruction, and may bring 
     flags.does(event::interrupt_flag{0x1003, true});
     CHECK(flags.ip() == 0x1003);
     CHECK(psbs_in(flags) == 1);
+}
+
+TEST_CASE("an overflow that tracing did not outlive says nothing of what is traced next") {
+    // GEN-225, GEN-227
+    traced on{"CPL=0, PacketByteCnt=1"};
+    on.does(event::overflow{});
+    on.writes(ctl::address, with_trace_en(on, false), 0x1000, 0x1002);
+    on.writes(ctl::address, with_trace_en(on, true), 0x1002, 0x1004);
+    CHECK(!on.overflows());
+    CHECK(packets(on) == "CBR, MODE.Exec(64), TIP.PGE(1004)");
+    on.does(event::overflow{}).does(event::overflow_end{0x1006});
+    CHECK(packets(on) == "CBR, MODE.Exec(64), TIP.PGE(1004), OVF, FUP(1006)");
 }

@@ -366,11 +366,22 @@ TEST_CASE("what enters and leaves SMM, VMX operation and code modules says where
     CHECK(measured.does(event::acm_end{0x1234}).ip() == 0x1234);
 }
 
-TEST_CASE("a PSB+ that is due comes behind VMPTRLD and RSM") {  // GEN-006, GEN-163
+TEST_CASE("where a VM exit has ended tracing nobody gathers branches") {  // GEN-273
+    traced on{"VMX=nonroot, CPL=0"};
+    on.does(
+        event::vm_exit{.from = 0x10, .to = 0x20, .after = host(on), .loads = trace_en(on, false)});
+    on.does(event::conditional{0x30, true});
+    CHECK(on.pending().count == 0);
+}
+
+TEST_CASE("a PSB+ that is due comes behind VMPTRLD, RSM and a code module") {  // GEN-006, GEN-163
     traced root{nearly_due("VMX=root, CPL=0")};
     CHECK(has_psb(root.does(event::vmptrld{0x1003, 0x7000})));
     traced managed{nearly_due("CPL=0, OS=0")};
     managed.does(event::smi{0x1555, 0x8000, managed.runs()});
     CHECK(!has_psb(managed));
     CHECK(has_psb(managed.does(event::rsm{0x1555, managed.runs()})));
+    traced measured{nearly_due("CPL=0, TSCEn=1")};
+    CHECK(!has_psb(measured.does(event::acm_begin{})));
+    CHECK(has_psb(measured.does(event::acm_end{0x1234})));
 }

@@ -221,6 +221,16 @@ TEST_CASE("that packets were lost is told also where tracing ends meanwhile") { 
         return disable(unit, memory) && packets(memory, unit.total().stored) ==
                                             text{"CBR, MODE.Exec(64), TIP.PGE(1002), OVF"};
     });
+    CHECK_TWICE([](auto value) {  // and so is what stopped tracing meanwhile: GEN-230
+        machine_memory memory;
+        auto unit = off("CPL=0, PacketByteCnt=5, ADDR0=[5000,5000] stop");
+        (void)enable(unit, memory);
+        (void)unit.on(event::overflow{}, memory);
+        (void)unit.on(event::indirect_jump{value(std::uint64_t{0x5000})}, memory);
+        return unit.msrs().status.template get<status::Stopped>() && disable(unit, memory) &&
+               packets(memory, unit.total().stored) ==
+                   text{"CBR, MODE.Exec(64), TIP.PGE(1002), OVF, TraceStop"};
+    });
 }
 
 TEST_CASE("bytes leave the buffer as fast as they are let") {

@@ -156,7 +156,6 @@ private:
                          event::ctl_load const& loads, access::write_path path) noexcept {
         load_outcome_ = {};
         if (loads.is_there) {
-            sync_status();
             load_outcome_ = access::check_write_on(path, of_, msrs_, ctl::address, loads.value.raw,
                                                    how_.policy);
         }
