@@ -16347,8 +16347,6 @@ private:
     constexpr void stop_at_once() noexcept {
         total_.lost += queue_.size();
         queue_.clear();
-        auto unused = msrs_;
-        output_.stop(unused);
         puts_out_ = false;
         debt_ = debt::nothing;
     }
