@@ -14651,8 +14651,8 @@ inline constexpr uint64_t no_vmcs = ~uint64_t{0};
 
 /// What the packets so far have told, and a decoder therefore knows.
 struct told {
-    uint64_t mode = 0;  ///< MODE.Exec since the last PSB; 0: none
-    uint64_t pip = 0;   ///< PIP; 0: none
+    uint64_t mode = 0;  ///< MODE.Exec, raw, since the last PSB; 0: none
+    uint64_t pip = 0;   ///< PIP, raw; 0: none
     bool in_tx = false;
     bool owes_psb = false;  ///< a PSB+ was asked for
     uint64_t counted = 0;   ///< how many bytes were written where PacketByteCnt began
@@ -14698,7 +14698,7 @@ public:
                               model_options const& how = {}) noexcept
         : of_{of}, how_{how}, msrs_{msrs}, code_{code}, ip_{ip} {
         told_.counted = 0 - msrs.status.get<status::PacketByteCnt>();
-        if (triggers()) { told_.mode = known(mode()); }
+        if (triggers()) { told_.mode = mode().raw; }
         take_over_ctl();
     }
 
@@ -14783,8 +14783,7 @@ protected:
         enables const now = enables_now();
         if (!now.packet()) { calls_.clear(); }
         if (!now.trigger) {
-            now_.tnt = {};
-            now_.deferred_count = 0;
+            drop_gathered();
             now_.cycles = 0;
         }
         has_cycles_ = is_set<ctl::CYCEn>();
@@ -14800,6 +14799,10 @@ protected:
                                    !how_.defers_tips && !how_.pads;
         calm_at_ = calm.first;
         calm_ips_ = only_branches ? calm.size() : 0;
+    }
+    constexpr void drop_gathered() noexcept {
+        now_.tnt = {};
+        now_.deferred_count = 0;
     }
     /// True where a branch to an IP changes nothing but what is gathered.
     [[nodiscard]] constexpr auto is_calm(uint64_t ip) const noexcept -> bool {
@@ -14828,11 +14831,6 @@ protected:
                                 mode_exec::CS_D{code_.width == code_width::bits_32},
                                 mode_exec::IF{is_set<ctl::EventEn>() && code_.IF});
     }
-    /// What `told` keeps of a packet, which is not 0.
-    template <class Packet>
-    [[nodiscard]] static constexpr auto known(Packet const& which) noexcept -> uint64_t {
-        return which.raw | 1;
-    }
     // -------------------------------------------------------------------------------- packets
 
     /// Writes what `add` adds to a group: all of it, or nothing where packets are lost.
@@ -14853,8 +14851,7 @@ protected:
     /// Source: GEN-166, GEN-225, GEN-229, GEN-135.
     constexpr void begin_overflow() noexcept {
         loses_ = true;
-        now_.tnt = {};
-        now_.deferred_count = 0;
+        drop_gathered();
         now_.items = packet::block::none;
         calls_.clear();
         settle();
@@ -14883,12 +14880,12 @@ protected:
     }
 
     constexpr void add_mode(auto& all) noexcept {
-        told_.mode = known(mode());
+        told_.mode = mode().raw;
         all.add(mode());
     }
     /// A MODE.Exec, where what it tells is not known. Source: GEN-236.
     constexpr void add_mode_where_stale(auto& all) noexcept {
-        if (told_.mode != known(mode())) { add_mode(all); }
+        if (told_.mode != mode().raw) { add_mode(all); }
     }
     /// Source: GEN-240, GEN-241.
     [[nodiscard]] static constexpr auto pip_of(running const& code, bool non_root) noexcept
@@ -14902,7 +14899,7 @@ protected:
     }
     [[nodiscard]] constexpr auto pip() const noexcept -> packet::pip { return pip_of(code_); }
     constexpr void add_pip(auto& all, packet::pip which) noexcept {
-        told_.pip = known(which);
+        told_.pip = which.raw;
         all.add(which);
     }
     [[nodiscard]] static constexpr auto vmcs_of(uint64_t address) noexcept -> packet::vmcs {
@@ -14932,7 +14929,7 @@ protected:
         told_.mode = 0;
         if (now.context && is_set<ctl::OS>()) {
             tells.pip = pip();
-            told_.pip = known(pip());
+            told_.pip = pip().raw;
         }
         if (sees_vmx && (now.context || !how_.vmcs_needs_context)) { tells.vmcs = vmcs_of(vmcs_); }
         if (now.context && now.branch && how_.has_tsx) {
@@ -14942,7 +14939,7 @@ protected:
         }
         if (now.packet()) {
             tells.mode_exec = mode();
-            told_.mode = known(mode());
+            told_.mode = mode().raw;
             tells.fup = form(ip_);
         }
         all.add(tells);
@@ -14962,9 +14959,9 @@ protected:
     }
     /// True when packets were lost that no later one makes up for.
     [[nodiscard]] constexpr auto has_lost_state(enables const& now) const noexcept -> bool {
-        bool const mode_was_lost = now.packet() && told_.mode != known(mode());
+        bool const mode_was_lost = now.packet() && told_.mode != mode().raw;
         bool const pip_was_lost = now.context && is_set<ctl::OS>() && told_.pip != 0 &&
-                                  told_.pip != known(pip());
+                                  told_.pip != pip().raw;
         bool const tsx_was_lost = now.context && now.branch && told_.in_tx != (tx_depth_ != 0);
         return mode_was_lost || pip_was_lost || (tsx_was_lost && how_.has_tsx);
     }
@@ -16008,7 +16005,6 @@ public:
     template <trace::packet_sink Sink>
     constexpr void on(event::overflow_end const& e, Sink& to) noexcept {
         if (!loses_) { return; }
-        loses_on_ = false;
         ip_ = e.next;
         resolve_overflow(to);
     }
@@ -16057,10 +16053,9 @@ private:
                 }
                 for (size_t i = done; i < end; ++i) {
                     auto const& item = which.items[i];
-                    uint64_t const mask = low_bits(which.items_of_4 ? 32 : 64);
-                    all.add(bip{}
-                                .with(bip::id{wrapped{uint64_t{item.id}}})
-                                .with_payload(item.value & mask));
+                    uint64_t const value = which.items_of_4 ? item.value & low_bits(32)
+                                                            : item.value;
+                    all.add(bip{}.with(bip::id{wrapped{uint64_t{item.id}}}).with_payload(value));
                 }
             });
             done = end;
@@ -16411,7 +16406,7 @@ struct unit_state {
     static constexpr void visit_packets(State& now, Each& each) noexcept {
         each(now.last_ip);
         each(now.has_last_ip);
-        each(now.tnt.count, packet::tnt_long::most_branches - 1);
+        each(now.tnt.count);
         each(now.tnt.bits);
         each(now.cycles);
         each(now.bytes);
@@ -16434,8 +16429,7 @@ struct unit_state {
     struct writer {
         uint8_t* to;
 
-        template <class Number>
-        constexpr void operator()(Number const& number, uint64_t /*most*/ = 0) noexcept {
+        constexpr void operator()(auto const& number, auto...) noexcept {
             store_le64(to, static_cast<uint64_t>(number));
             to += sizeof(uint64_t);
         }
@@ -16460,10 +16454,7 @@ struct unit_state {
     struct counter {
         size_t count = 0;
 
-        template <class Number>
-        constexpr void operator()(Number const& /*number*/, uint64_t /*most*/ = 0) noexcept {
-            ++count;
-        }
+        constexpr void operator()(auto const&...) noexcept { ++count; }
     };
 
     /// What stands in front of the numbers.
@@ -16609,15 +16600,16 @@ template <size_t Depth = 1024>
     using detail::unit_state;
     using front = unit_state::front;
     trace_unit<Depth> const none{of, {}, 0, how};
-    auto const fails = [&](image_error why) { return unit_load<Depth>{why, {}, 0, none}; };
+    auto const fails = [&](image_error why) { return unit_load<Depth>{.why = why, .unit = none}; };
     if (image.size() < 8) { return fails(image_error::truncated); }
     if (load_le64(image.data()) != front::magic) { return fails(image_error::not_an_image); }
     if (image.size() < front::msrs_at) { return fails(image_error::truncated); }
     uint64_t const form = load_le64(image.data() + 8);
     if ((form & low_bits(32)) != unit_image_version) { return fails(image_error::other_version); }
-    if (form >> 32 < unit_state::least_bytes<Depth>()) { return fails(image_error::wrong_size); }
-    if (image.size() < form >> 32) { return fails(image_error::truncated); }
-    if (image.size() > form >> 32) { return fails(image_error::wrong_size); }
+    uint64_t const size = form >> 32;
+    if (size < unit_state::least_bytes<Depth>()) { return fails(image_error::wrong_size); }
+    if (image.size() < size) { return fails(image_error::truncated); }
+    if (image.size() > size) { return fails(image_error::wrong_size); }
 
     auto const msrs = access::load(of, image.from(front::msrs_at).first(access::image_size));
     if (!msrs) { return {msrs.why, msrs.broken, msrs.msr, none}; }
@@ -16627,7 +16619,7 @@ template <size_t Depth = 1024>
         broken != rule::none) {
         return {image_error::refused, broken, index, none};
     }
-    unit_load<Depth> loaded{{}, {}, 0, {of, msrs.state, {}, 0, how}};
+    unit_load<Depth> loaded{.unit = {of, msrs.state, {}, 0, how}};
     loaded.why = unit_state::load(image, loaded.unit);
     return loaded ? loaded : fails(loaded.why);
 }

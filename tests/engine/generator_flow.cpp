@@ -75,6 +75,10 @@ TEST_CASE("what is quick writes what is not") {
     CHECK(quick == one("ADDR0=[0,7FFFFF] filter, ADDR1=[800000,FFFFFFFFFFFFFFFF] filter"));
     CHECK(quick == one("ADDR0=[0,4FFFFF] filter, ADDR1=[500000,8FFFFF] filter, "
                        "ADDR2=[900000,BFFFFF] filter, ADDR3=[C00000,FFFFFFFFFFFFFFFF] filter"));
+    // A branch in front of a range that begins low, and is long, leaves it.
+    traced on{"ADDR0=[100,FFFF] filter"};
+    on.does(event::conditional{0x1000, true}).does(event::conditional{0x10, true});
+    CHECK(packets(on) == "TNT(1), TIP.PGD()");
 }
 
 TEST_CASE("a return takes one bit where a call was traced that leads there") {  // GEN-130, GEN-138
@@ -346,11 +350,13 @@ constexpr auto ip_behind(std::string_view setup, Event const& e) -> std::uint64_
 }
 /// A byte before a PSB+ is due: does something, and says whether it came at once.
 template <class Event>
-constexpr auto brings_psb(std::string_view setup, Event const& e, unsigned branches = 0) -> bool {
+constexpr auto brings_psb(std::string_view setup, Event const& e, unsigned branches = 0,
+                          engine::clocks const& now = {}) -> bool {
     auto from = traced::started(setup);
     using status = reg::ia32_rtit_status;
     from.msrs.status = from.msrs.status.with(status::PacketByteCnt{2047});
     traced on{from};
+    on.set_clocks(now);
     for (unsigned i = 0; i < branches; ++i) { on.does(event::conditional{0x1000, true}); }
     on.does(e);
     auto const all = on.packets();
@@ -403,6 +409,18 @@ TEST_CASE("a PSB+ that is due comes at once behind whatever writes a packet") { 
                !brings_psb("", event::direct_call{0x1005, to}) &&
                brings_psb("deferral=1, DisRETC=1", event::indirect_call{0x1005, to});
         return good;
+    });
+    CHECK_TWICE([](auto value) {
+        std::uint64_t const to = value(std::uint64_t{0x2345});
+        engine::clocks stopped;
+        stopped.are_off = true;
+        return brings_psb("PTWEn=1", event::ptwrite{0x1000, to, 7}) &&
+               brings_psb("TSCEn=1", event::clock_resume{}, 0, stopped) &&
+               brings_psb("TSCEn=1", event::wake{}, 0, stopped) &&
+               brings_psb("CYCEn=1", event::cycles{~std::uint64_t{0}}) &&
+               brings_psb("PwrEvtEn=1", event::halt{0x1000, to}) &&
+               brings_psb("MTCEn=1", event::time{0, 0x1000, 0x3000}) &&
+               brings_psb("", event::ratio{24});
     });
 }
 

@@ -116,6 +116,34 @@ TEST_CASE("behind an overflow a FUP tells where tracing goes on, if control flow
     CHECK(on.bytes.size() == 7 + 2 + 7);
 }
 
+TEST_CASE("an overflow takes the branches that were gathered, and the TIPs behind them") {
+    // GEN-166, GEN-225
+    CHECK_TWICE([](auto value) {
+        auto from = traced::started("OS=0");
+        from.how.defers_tips = true;
+        traced on{from};
+        on.does(event::conditional{0x2000, true})
+            .does(event::indirect_jump{value(std::uint64_t{0x7000})});
+        on.does(event::overflow{}).does(event::overflow_end{0x5000});
+        on.does(event::conditional{0x2000, false})
+            .does(event::indirect_jump{0x8000})
+            .does(event::psb_due{});
+        return on.packets() == text{"OVF, FUP(5000), TNT(0), TIP(8000), PSB, CBR, MODE.Exec(64), "
+                                    "FUP(8000), PSBEND"};
+    });
+}
+
+TEST_CASE("no return is compressed by a call from before an overflow") {  // GEN-135
+    CHECK_TWICE([](auto value) {
+        traced on;
+        on.does(event::direct_call{value(std::uint64_t{0x1005}), 0x2000});
+        bool const was_there = on.calls().size() == 1;
+        on.does(event::overflow{}).does(event::overflow_end{0x2000});
+        on.does(event::near_return{0x1005});
+        return was_there && on.packets() == text{"OVF, FUP(2000), TIP(1005)"};
+    });
+}
+
 TEST_CASE("behind an overflow that took a MODE or a PIP stands a PSB+") {  // GEN-228
     auto const lost = [](std::string_view setup, engine::psb_behind_ovf how, auto const& what) {
         auto from = traced::started(setup);
@@ -161,6 +189,13 @@ TEST_CASE("a TraceStop in an overflow is told afterwards, and tracing stays stop
                              !on.enables_now().trigger;
         on.does(event::overflow_end{0x5000}).does(event::indirect_jump{0x6000});
         return stopped && on.packets() == text{"OVF, TraceStop"};
+    });
+    CHECK_TWICE([](auto value) {  // nothing was counted any more: GEN-210
+        traced on{"ADDR0=[4000,4FFF] stop, CYCEn=1"};
+        on.does(event::overflow{}).does(event::cycles{value(std::uint64_t{100})});
+        on.does(event::direct_jump{0x4000}).does(event::cycles{7});
+        on.does(event::overflow_end{0x5000});
+        return on.packets() == text{"OVF, TraceStop"};
     });
     CHECK_TWICE([](auto value) {
         auto from = traced::started("ADDR0=[4000,4FFF] stop");

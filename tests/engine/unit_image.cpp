@@ -98,8 +98,8 @@ constexpr std::size_t numbers = front + 5 * 8;
 template <std::size_t Depth>
 constexpr auto fails(engine::unit_load<Depth> const& loaded, image_error why) -> bool {
     return !loaded && loaded.why == why && loaded.unit.runs() == engine::running{} &&
-           loaded.unit.buffered().empty() && loaded.unit.calls().size() == 0 &&
-           loaded.unit.total() == engine::totals{};
+           loaded.unit.ip() == 0 && loaded.unit.buffered().empty() &&
+           loaded.unit.calls().size() == 0 && loaded.unit.total() == engine::totals{};
 }
 
 }  // namespace
@@ -115,6 +115,14 @@ TEST_CASE("what is moved before every operation traces what it would have") {
         both.on(event::interrupt{.next = 0x40'0010, .to = 0x8000, .after = {.cr3 = 0x5000}});
         both.on(event::mov_cr3{0x8000, 0x8003, 0x6000}).on(event::psb_due{});
         return both.on(event::conditional{0x8010, false}).disable().are_same();
+    });
+    CHECK_TWICE([](auto value) {  // calls in calls
+        twins<> both{"CPL=0"};
+        both.enable().on(event::direct_call{0x1010, value(std::uint64_t{0x2000})});
+        both.on(event::direct_call{0x2010, 0x3000}).on(event::direct_call{0x3010, 0x4000});
+        both.on(event::near_return{0x3010}).on(event::near_return{0x2010});
+        both.on(event::near_return{0x1010});
+        return both.stays.pending().count == 3 && both.disable().are_same();
     });
     CHECK_TWICE([](auto value) {  // time, sleep and power
         twins<> both{"CPL=0, CYCEn=1, MTCEn=1, TSCEn=1, PwrEvtEn=1, CycThresh=4, PSBFreq=5"};
@@ -135,7 +143,7 @@ TEST_CASE("what is moved before every operation traces what it would have") {
     });
     CHECK_TWICE([](auto value) {  // VMX, SMM, modules
         twins<> both{"CPL=0, OS=1"};
-        both.both([](auto& unit, auto&) { unit.conceal({.exits = true}); });
+        both.both([](auto& unit, auto&) { unit.conceal({.exits = true, .entries = true}); });
         both.enable().on(event::vmptrld{0x1010, value(std::uint64_t{0x7000})});
         both.on(event::vm_entry{.at = 0x1010, .to = 0x2000, .after = {.vmx_non_root = true}});
         both.on(event::psb_due{}).on(event::vm_exit{.from = 0x2010, .to = 0x1020});
@@ -176,6 +184,13 @@ TEST_CASE("what shows only later is moved, too") {
         bool const loses = both.stays.overflows() && both.moves.overflows();
         return loses && both.on(event::overflow_end{0x2000}).disable().are_same();
     });
+    CHECK_TWICE([](auto value) {  // that a transaction was told
+        engine::model_options how;
+        how.has_tsx = value(true);
+        twins<> both{"CPL=0", how};
+        both.enable().on(event::transaction_begin{0x1010, 0x1013});
+        return both.on(event::overflow{}).on(event::overflow_end{0x1020}).disable().are_same();
+    });
     CHECK_TWICE([](auto value) {  // that the processor shut down
         twins<> both{"CPL=0"};
         both.enable().on(event::smi{.next = 0x1010, .to = 0x8'0000}).enable();
@@ -193,6 +208,12 @@ TEST_CASE("what is moved before every operation loses what it would have, and te
         for (std::uint64_t i = 1; i <= 6; ++i) { both.on(event::time{0, 80 * i, 300 * i}); }
         bool const loses = both.stays.overflows();
         return loses && both.disable().are_same();
+    });
+    CHECK_TWICE([](auto value) {  // branches meanwhile
+        twins<> both{"CPL=0"};
+        both.enable().on(event::overflow{}).on(event::conditional{0x2000, value(true)});
+        both.on(event::overflow_end{0x2000}).on(event::conditional{0x2010, false});
+        return both.stays.pending().count == 1 && both.disable().are_same();
     });
     CHECK_TWICE([](auto value) {  // a TraceStop meanwhile
         twins<> both{"CPL=0, ADDR0=[2000,2fff] stop"};
@@ -290,6 +311,14 @@ TEST_CASE("every prefix of an image is truncated, and more bytes are too many") 
                 return false;
             }
         }
+        // Of seven bytes not an eighth is read; eight that are wrong are no image.
+        std::uint8_t const seven[] = {'P', 'T', 'U', 'N', 'I', 'T', 0};
+        std::uint8_t const eight[] = {'P', 'T', 'U', 'N', 'I', 'T', 0, value(std::uint8_t{1})};
+        if (!fails(engine::load(of, byte_view{seven}), image_error::truncated) ||
+            !fails(engine::load(of, byte_view{eight}), image_error::not_an_image) ||
+            !engine::unit_image<1024>{}.view().empty()) {
+            return false;
+        }
         byte_view const more{image.bytes.data(), image.size + 1};
         return fails(engine::load(of, more), image_error::wrong_size) &&
                engine::load(of, image.view()).why == image_error::none;
@@ -311,7 +340,10 @@ TEST_CASE("other bytes are no image, and other forms are not guessed at") {
         // A size of which not even the numbers are there.
         auto less = with_number(image, 8, (std::uint64_t{numbers} << 32) | 1);
         less.size = numbers;
+        auto const head = with_number(image, 8, value(std::uint64_t{2}));
         return fails(with(8, 2), image_error::other_version) &&
+               fails(with(11, 0x80), image_error::other_version) &&
+               fails(engine::load(of, head.view().first(16)), image_error::other_version) &&
                fails(with(16, 'Q'), image_error::not_an_image) &&
                fails(engine::load(of, less.view()), image_error::wrong_size);
     });
@@ -330,13 +362,16 @@ TEST_CASE("what a unit cannot hold is refused") {
             return fails(loaded, image_error::refused) && loaded.broken == why && loaded.msr == msr;
         };
         auto const is_impossible = [&](std::size_t at, std::uint64_t number) {
-            return fails(with(at, number), image_error::impossible);
+            auto const loaded = with(at, number);
+            return fails(loaded, image_error::impossible) && loaded.msr == 0;
         };
         return refuses(16 + 16, 1U << 18, rule::REG_044, 0x570) &&  // CTL
                refuses(front, 1U << 18, rule::REG_044, 0x570) &&    // CTL of output
                is_impossible(front + 8, 0x1'0000) &&                // a rule
                is_impossible(front + 16, 1) &&                      // flushing, with TraceEn
                is_impossible(front + 16, 2) && is_impossible(front + 24, 65) &&
+               is_impossible(numbers + 24, 4) &&  // CPL
+               is_impossible(numbers + 40, 2) &&  // real mode
                fails(with(front + 24, 2), image_error::wrong_size) &&
                fails(with(front + 24, 0), image_error::wrong_size) &&
                fails(with(front + 32, 1), image_error::wrong_size) &&
@@ -360,6 +395,13 @@ TEST_CASE("what a unit cannot hold is refused") {
                fails(with(6, 0, {}), image_error::impossible) &&
                fails(with(5, 0x20, {}), image_error::impossible) &&
                fails(with(47, 0, how), image_error::impossible);
+    });
+    CHECK_TWICE([](auto value) {  // where nothing is traced no branch is gathered
+        auto const unit = test::off("CPL=0");
+        auto const image = with_number(engine::save(unit), numbers + 8 * 13,
+                                       value(std::uint64_t{2}));
+        auto const loaded = engine::load(unit.of(), image.view());
+        return loaded && loaded.unit.pending().count == 0;
     });
 }
 

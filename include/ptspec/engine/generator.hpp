@@ -192,7 +192,6 @@ public:
     template <trace::packet_sink Sink>
     constexpr void on(event::overflow_end const& e, Sink& to) noexcept {
         if (!loses_) { return; }
-        loses_on_ = false;
         ip_ = e.next;
         resolve_overflow(to);
     }
@@ -241,10 +240,9 @@ private:
                 }
                 for (size_t i = done; i < end; ++i) {
                     auto const& item = which.items[i];
-                    uint64_t const mask = low_bits(which.items_of_4 ? 32 : 64);
-                    all.add(bip{}
-                                .with(bip::id{wrapped{uint64_t{item.id}}})
-                                .with_payload(item.value & mask));
+                    uint64_t const value = which.items_of_4 ? item.value & low_bits(32)
+                                                            : item.value;
+                    all.add(bip{}.with(bip::id{wrapped{uint64_t{item.id}}}).with_payload(value));
                 }
             });
             done = end;

@@ -21,12 +21,12 @@ protected:
     }
 
     constexpr void add_mode(auto& all) noexcept {
-        told_.mode = known(mode());
+        told_.mode = mode().raw;
         all.add(mode());
     }
     /// A MODE.Exec, where what it tells is not known. Source: GEN-236.
     constexpr void add_mode_where_stale(auto& all) noexcept {
-        if (told_.mode != known(mode())) { add_mode(all); }
+        if (told_.mode != mode().raw) { add_mode(all); }
     }
     /// Source: GEN-240, GEN-241.
     [[nodiscard]] static constexpr auto pip_of(running const& code, bool non_root) noexcept
@@ -40,7 +40,7 @@ protected:
     }
     [[nodiscard]] constexpr auto pip() const noexcept -> packet::pip { return pip_of(code_); }
     constexpr void add_pip(auto& all, packet::pip which) noexcept {
-        told_.pip = known(which);
+        told_.pip = which.raw;
         all.add(which);
     }
     [[nodiscard]] static constexpr auto vmcs_of(uint64_t address) noexcept -> packet::vmcs {
@@ -70,7 +70,7 @@ protected:
         told_.mode = 0;
         if (now.context && is_set<ctl::OS>()) {
             tells.pip = pip();
-            told_.pip = known(pip());
+            told_.pip = pip().raw;
         }
         if (sees_vmx && (now.context || !how_.vmcs_needs_context)) { tells.vmcs = vmcs_of(vmcs_); }
         if (now.context && now.branch && how_.has_tsx) {
@@ -80,7 +80,7 @@ protected:
         }
         if (now.packet()) {
             tells.mode_exec = mode();
-            told_.mode = known(mode());
+            told_.mode = mode().raw;
             tells.fup = form(ip_);
         }
         all.add(tells);
@@ -100,9 +100,9 @@ protected:
     }
     /// True when packets were lost that no later one makes up for.
     [[nodiscard]] constexpr auto has_lost_state(enables const& now) const noexcept -> bool {
-        bool const mode_was_lost = now.packet() && told_.mode != known(mode());
+        bool const mode_was_lost = now.packet() && told_.mode != mode().raw;
         bool const pip_was_lost = now.context && is_set<ctl::OS>() && told_.pip != 0 &&
-                                  told_.pip != known(pip());
+                                  told_.pip != pip().raw;
         bool const tsx_was_lost = now.context && now.branch && told_.in_tx != (tx_depth_ != 0);
         return mode_was_lost || pip_was_lost || (tsx_was_lost && how_.has_tsx);
     }

@@ -29,8 +29,8 @@ inline constexpr uint64_t no_vmcs = ~uint64_t{0};
 
 /// What the packets so far have told, and a decoder therefore knows.
 struct told {
-    uint64_t mode = 0;  ///< MODE.Exec since the last PSB; 0: none
-    uint64_t pip = 0;   ///< PIP; 0: none
+    uint64_t mode = 0;  ///< MODE.Exec, raw, since the last PSB; 0: none
+    uint64_t pip = 0;   ///< PIP, raw; 0: none
     bool in_tx = false;
     bool owes_psb = false;  ///< a PSB+ was asked for
     uint64_t counted = 0;   ///< how many bytes were written where PacketByteCnt began
@@ -76,7 +76,7 @@ public:
                               model_options const& how = {}) noexcept
         : of_{of}, how_{how}, msrs_{msrs}, code_{code}, ip_{ip} {
         told_.counted = 0 - msrs.status.get<status::PacketByteCnt>();
-        if (triggers()) { told_.mode = known(mode()); }
+        if (triggers()) { told_.mode = mode().raw; }
         take_over_ctl();
     }
 
@@ -161,8 +161,7 @@ protected:
         enables const now = enables_now();
         if (!now.packet()) { calls_.clear(); }
         if (!now.trigger) {
-            now_.tnt = {};
-            now_.deferred_count = 0;
+            drop_gathered();
             now_.cycles = 0;
         }
         has_cycles_ = is_set<ctl::CYCEn>();
@@ -178,6 +177,10 @@ protected:
                                    !how_.defers_tips && !how_.pads;
         calm_at_ = calm.first;
         calm_ips_ = only_branches ? calm.size() : 0;
+    }
+    constexpr void drop_gathered() noexcept {
+        now_.tnt = {};
+        now_.deferred_count = 0;
     }
     /// True where a branch to an IP changes nothing but what is gathered.
     [[nodiscard]] constexpr auto is_calm(uint64_t ip) const noexcept -> bool {
@@ -206,11 +209,6 @@ protected:
                                 mode_exec::CS_D{code_.width == code_width::bits_32},
                                 mode_exec::IF{is_set<ctl::EventEn>() && code_.IF});
     }
-    /// What `told` keeps of a packet, which is not 0.
-    template <class Packet>
-    [[nodiscard]] static constexpr auto known(Packet const& which) noexcept -> uint64_t {
-        return which.raw | 1;
-    }
     // -------------------------------------------------------------------------------- packets
 
     /// Writes what `add` adds to a group: all of it, or nothing where packets are lost.
@@ -231,8 +229,7 @@ protected:
     /// Source: GEN-166, GEN-225, GEN-229, GEN-135.
     constexpr void begin_overflow() noexcept {
         loses_ = true;
-        now_.tnt = {};
-        now_.deferred_count = 0;
+        drop_gathered();
         now_.items = packet::block::none;
         calls_.clear();
         settle();

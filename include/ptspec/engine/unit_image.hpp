@@ -59,7 +59,7 @@ struct unit_state {
     static constexpr void visit_packets(State& now, Each& each) noexcept {
         each(now.last_ip);
         each(now.has_last_ip);
-        each(now.tnt.count, packet::tnt_long::most_branches - 1);
+        each(now.tnt.count);
         each(now.tnt.bits);
         each(now.cycles);
         each(now.bytes);
@@ -82,8 +82,7 @@ struct unit_state {
     struct writer {
         uint8_t* to;
 
-        template <class Number>
-        constexpr void operator()(Number const& number, uint64_t /*most*/ = 0) noexcept {
+        constexpr void operator()(auto const& number, auto...) noexcept {
             store_le64(to, static_cast<uint64_t>(number));
             to += sizeof(uint64_t);
         }
@@ -108,10 +107,7 @@ struct unit_state {
     struct counter {
         size_t count = 0;
 
-        template <class Number>
-        constexpr void operator()(Number const& /*number*/, uint64_t /*most*/ = 0) noexcept {
-            ++count;
-        }
+        constexpr void operator()(auto const&...) noexcept { ++count; }
     };
 
     /// What stands in front of the numbers.
@@ -257,15 +253,16 @@ template <size_t Depth = 1024>
     using detail::unit_state;
     using front = unit_state::front;
     trace_unit<Depth> const none{of, {}, 0, how};
-    auto const fails = [&](image_error why) { return unit_load<Depth>{why, {}, 0, none}; };
+    auto const fails = [&](image_error why) { return unit_load<Depth>{.why = why, .unit = none}; };
     if (image.size() < 8) { return fails(image_error::truncated); }
     if (load_le64(image.data()) != front::magic) { return fails(image_error::not_an_image); }
     if (image.size() < front::msrs_at) { return fails(image_error::truncated); }
     uint64_t const form = load_le64(image.data() + 8);
     if ((form & low_bits(32)) != unit_image_version) { return fails(image_error::other_version); }
-    if (form >> 32 < unit_state::least_bytes<Depth>()) { return fails(image_error::wrong_size); }
-    if (image.size() < form >> 32) { return fails(image_error::truncated); }
-    if (image.size() > form >> 32) { return fails(image_error::wrong_size); }
+    uint64_t const size = form >> 32;
+    if (size < unit_state::least_bytes<Depth>()) { return fails(image_error::wrong_size); }
+    if (image.size() < size) { return fails(image_error::truncated); }
+    if (image.size() > size) { return fails(image_error::wrong_size); }
 
     auto const msrs = access::load(of, image.from(front::msrs_at).first(access::image_size));
     if (!msrs) { return {msrs.why, msrs.broken, msrs.msr, none}; }
@@ -275,7 +272,7 @@ template <size_t Depth = 1024>
         broken != rule::none) {
         return {image_error::refused, broken, index, none};
     }
-    unit_load<Depth> loaded{{}, {}, 0, {of, msrs.state, {}, 0, how}};
+    unit_load<Depth> loaded{.unit = {of, msrs.state, {}, 0, how}};
     loaded.why = unit_state::load(image, loaded.unit);
     return loaded ? loaded : fails(loaded.why);
 }
