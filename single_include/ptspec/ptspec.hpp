@@ -13096,6 +13096,22 @@ struct written {
     friend constexpr auto operator==(written const&, written const&) -> bool = default;
 };
 
+/// How many bytes went where since a trace unit was made.
+struct totals {
+    uint64_t stored = 0;
+    uint64_t lost = 0;
+    uint64_t pmis = 0;  ///< interrupts that were raised
+
+    /// Adds what became of the bytes that came next.
+    constexpr auto operator+=(written const& next) noexcept -> totals& {
+        stored += next.stored;
+        lost += next.lost;
+        pmis += next.pmis;
+        return *this;
+    }
+    friend constexpr auto operator==(totals const&, totals const&) -> bool = default;
+};
+
 }  // namespace ptspec::engine
 
 // ---- ptspec/engine/output_state.hpp ----
@@ -13503,6 +13519,13 @@ public:
         return {};
     }
 
+    /// Trace goes out: a few bytes that fill nothing, in memory that stands in the program's address
+    /// space. False where `write` has to store them.
+    [[nodiscard]] constexpr auto puts(byte_view bytes) noexcept -> bool {
+        if (bytes.size() >= run_.room || !are_few_in_place(bytes.size())) { return false; }
+        put_in_place(bytes);
+        return true;
+    }
     /// Trace goes out.
     template <memory_port Memory>
     [[gnu::always_inline]]  // so that it costs only what the caller looks at
@@ -13511,11 +13534,9 @@ public:
         size_t const count = bytes.size();
         written done;
         if (count < run_.room) {
-            // As if new: two branches that are foreseen, not one number made of two comparisons.
-            if (as_if_new(run_.end_in_place) == nullptr) [[unlikely]] {
+            if (!are_few_in_place(count)) [[unlikely]] {
                 return write_with_care(now, memory, bytes);
             }
-            if (count - 1 >= few_bytes) [[unlikely]] { return write_with_care(now, memory, bytes); }
             done.count_stored(store_address(), count);
             put_in_place(bytes);
             return done;
@@ -13542,6 +13563,11 @@ public:
     }
 
 private:
+    /// True of bytes for `put_in_place`, where there is room for more.
+    [[nodiscard]] constexpr auto are_few_in_place(size_t count) const noexcept -> bool {
+        // As if new: two branches that are foreseen, not one number made of two comparisons.
+        return as_if_new(run_.end_in_place) != nullptr && count - 1 < few_bytes;
+    }
     /// `write_on`, of which the result is copied: where that is not called it is nowhere but in
     /// registers.
     template <memory_port Memory>
@@ -14742,8 +14768,9 @@ protected:
     // Branches to one of so many IPs from this one on change nothing but what is gathered.
     uint64_t calm_at_ = 0;
     uint64_t calm_ips_ = 0;
-    unsigned full_ = 0;          ///< as many branches fill a TNT
-    bool has_cycles_ = false;    ///< CYCEn
+    // Behind one of so many numbers of gathered branches, from this one on, one more makes no packet.
+    unsigned gathers_from_ = 0;
+    unsigned gathers_ = 0;
     bool has_ranges_ = false;    ///< IPs are filtered, or stop tracing
     bool loses_ = false;         ///< an overflow: no packet comes through
     bool loses_on_ = false;      ///< until it is said to end
@@ -14786,8 +14813,8 @@ protected:
             drop_gathered();
             now_.cycles = 0;
         }
-        has_cycles_ = is_set<ctl::CYCEn>();
-        full_ = writing_.most_branches();
+        gathers_from_ = writing_.cyc ? 1 : 0;  // of the first one the CYC may be due
+        gathers_ = writing_.most_branches() - 1 - gathers_from_;
         has_ranges_ = access::has_filter(msrs_) || access::has_trace_stop(msrs_);
         ip_span calm{0, ~uint64_t{0}};
         if (has_ranges_) {
@@ -14808,6 +14835,29 @@ protected:
     [[nodiscard]] constexpr auto is_calm(uint64_t ip) const noexcept -> bool {
         return ip - calm_at_ < calm_ips_;
     }
+    /// Takes a branch that makes no packet and changes no enable. False where it is another one, for
+    /// which there is `on`.
+    [[nodiscard]] constexpr auto passes(event::conditional const& e) noexcept -> bool {
+        if (!is_calm(e.to) || now_.tnt.count - gathers_from_ >= gathers_) { return false; }
+        ip_ = e.to;
+        now_.gather(e.taken);
+        return true;
+    }
+    [[nodiscard]] constexpr auto passes(event::direct_jump const& e) noexcept -> bool {
+        if (is_calm(e.to)) { ip_ = e.to; }
+        return is_calm(e.to);
+    }
+    [[nodiscard]] constexpr auto passes(event::direct_call const& e) noexcept -> bool {
+        if (!is_calm(e.to)) { return false; }
+        ip_ = e.to;
+        if (returns(e)) { calls_.push(e.next); }
+        return true;
+    }
+    /// A call of the next instruction only asks where that is. Source: GEN-132.
+    static constexpr auto returns(event::direct_call const& e) noexcept -> bool {
+        return e.to != e.next;
+    }
+
     /// Brings STATUS up to date. Source: REG-061, REG-064, REG-065, GEN-161.
     constexpr void sync_status() noexcept {
         if (!is_set<ctl::TraceEn>()) { return; }
@@ -15157,12 +15207,12 @@ public:
 
     template <trace::packet_sink Sink>
     constexpr void on(event::conditional const& e, Sink& to) noexcept {
-        if (is_calm(e.to)) [[likely]] {
+        if (passes(e)) { return; }
+        if (is_calm(e.to)) {
             ip_ = e.to;
-            if (has_cycles_ && now_.tnt.count == 0) { return begin_tnt(e.taken, to); }
+            if (writing_.cyc && now_.tnt.count == 0) { return begin_tnt(e.taken, to); }
             now_.gather(e.taken);
-            if (now_.tnt.count >= full_) { emit_gathered(to); }
-            return;
+            return emit_gathered(to);
         }
         if (!e.taken) {
             ip_ = e.to;
@@ -15173,22 +15223,13 @@ public:
     }
     template <trace::packet_sink Sink>
     constexpr void on(event::direct_jump const& e, Sink& to) noexcept {
-        if (is_calm(e.to)) [[likely]] {
-            ip_ = e.to;
-            return;
-        }
+        if (passes(e)) { return; }
         transfer(to, {.by = told_by::code, .to = e.to});
     }
     template <trace::packet_sink Sink>
     constexpr void on(event::direct_call const& e, Sink& to) noexcept {
-        // One to the next instruction only asks where it is. Source: GEN-132.
-        bool const returns = e.to != e.next;
-        if (is_calm(e.to)) [[likely]] {
-            ip_ = e.to;
-            if (returns) { calls_.push(e.next); }
-            return;
-        }
-        call(to, {.by = told_by::code, .to = e.to}, returns, e.next);
+        if (passes(e)) { return; }
+        call(to, {.by = told_by::code, .to = e.to}, returns(e), e.next);
     }
     template <trace::packet_sink Sink>
     constexpr void on(event::indirect_jump const& e, Sink& to) noexcept {
@@ -15342,7 +15383,7 @@ private:
                      bytes.high << 8 | bytes.low >> 56};
             ++count;
         }
-        if (has_cycles_ || now_.tnt.count > packet::tnt_short::most_branches ||
+        if (writing_.cyc || now_.tnt.count > packet::tnt_short::most_branches ||
             !append(bytes, count, to)) {
             emit(to, [=](auto& all) { all.template add_ip<packet::tip>(ip); });
         } else {
@@ -15957,11 +15998,9 @@ public:
 
     template <trace::packet_sink Sink>
     constexpr void on(event::cycles const& e, Sink& to) noexcept {
-        if (!triggers() || clocks_.are_off) { return; }
-        auto const counted = count_cycles(now_.cycles, e.passed, how_.cycle_counter_bits,
-                                          loses_ || !is_set<ctl::CYCEn>());
-        now_.cycles = counted.cycles;
-        if (counted.guard) { on(event::cycle_guard{}, to); }
+        if (passes(e)) { return; }
+        now_.cycles = count(e).cycles;
+        on(event::cycle_guard{}, to);
     }
     template <trace::packet_sink Sink>
     constexpr void on(event::cycle_guard const&, Sink& to) noexcept {
@@ -16009,7 +16048,22 @@ public:
         resolve_overflow(to);
     }
 
+protected:
+    using generator_system::passes;
+
+    /// Takes cycles behind which no packet is due. False where one is, for which there is `on`.
+    [[nodiscard]] constexpr auto passes(event::cycles const& e) noexcept -> bool {
+        if (!triggers() || clocks_.are_off) { return true; }
+        auto const counted = count(e);
+        if (!counted.guard) { now_.cycles = counted.cycles; }
+        return !counted.guard;
+    }
+
 private:
+    [[nodiscard]] constexpr auto count(event::cycles const& e) const noexcept -> counted_cycles {
+        return count_cycles(now_.cycles, e.passed, how_.cycle_counter_bits,
+                            loses_ || !is_set<ctl::CYCEn>());
+    }
     [[nodiscard]] constexpr auto tells_power() const noexcept -> bool {
         return triggers() && is_set<ctl::PwrEvtEn>();
     }
@@ -16097,15 +16151,6 @@ struct [[nodiscard]] xrstors_done {
     constexpr explicit operator bool() const noexcept { return outcome && !fault; }
 };
 
-/// How many bytes went where since the unit was made.
-struct totals {
-    uint64_t stored = 0;
-    uint64_t lost = 0;
-    uint64_t pmis = 0;  ///< interrupts that were raised
-
-    friend constexpr auto operator==(totals const&, totals const&) -> bool = default;
-};
-
 /// A logical processor's trace unit: what the processor does goes in, packets at physical addresses,
 /// status bits and interrupts come out.
 ///
@@ -16178,11 +16223,12 @@ public:
             to.on(e, sink);
         }
     constexpr auto on(Event const& e, Memory& memory) noexcept -> port_fault {
-        if (debt_ != debt::nothing) [[unlikely]] {
-            if (auto const fault = begin(memory)) { return fault; }
+        if constexpr (requires { passes(e); }) {
+            if (debt_ == debt::nothing && passes(e)) [[likely]] {
+                return queue_.empty() ? port_fault{} : store(memory, how_.drained_at_once);
+            }
         }
-        generator::on(e, queue_);
-        return done(memory);
+        return on_with_care(e, memory);
     }
 
     /// RDMSR at the privilege level of what runs.
@@ -16275,17 +16321,38 @@ private:
         }
         return is_flushing() ? flush(memory) : port_fault{};
     }
+    template <class Event, memory_port Memory>
+    [[gnu::noinline]]  // so that it is not in the way of branches
+    constexpr auto
+    on_with_care(Event const& e, Memory& memory) noexcept -> port_fault {
+        if (debt_ != debt::nothing) [[unlikely]] {
+            if (auto const fault = begin(memory)) { return fault; }
+        }
+        generator::on(e, queue_);
+        return done(memory);
+    }
     /// An operation is done: bytes leave the buffer.
     template <memory_port Memory>
     constexpr auto done(Memory& memory) noexcept -> port_fault {
-        if (is_set<ctl::TraceEn>() != puts_out_) [[unlikely]] {
-            if (puts_out_) { return flush(memory); }
-            ctl_at_start_ = msrs_.ctl;
-            auto const fault = start(memory);
-            return fault ? fault : store(memory, how_.drained_at_once);
+        if (is_set<ctl::TraceEn>() != puts_out_) [[unlikely]] { return turn(memory); }
+        if (queue_.empty()) { return {}; }
+        byte_view const all = queue_.front();
+        if (all.size() <= how_.drained_at_once && !loses_ && output_.puts(all)) [[likely]] {
+            queue_.drop(all.size());
+            total_.stored += all.size();
+            return {};
         }
-        if (queue_.empty()) [[likely]] { return {}; }
         return store(memory, how_.drained_at_once);
+    }
+    /// TraceEn has changed.
+    template <memory_port Memory>
+    [[gnu::noinline]]  // as above
+    constexpr auto
+    turn(Memory& memory) noexcept -> port_fault {
+        if (puts_out_) { return flush(memory); }
+        ctl_at_start_ = msrs_.ctl;
+        auto const fault = start(memory);
+        return fault ? fault : store(memory, how_.drained_at_once);
     }
     /// Output begins where the MSRs say.
     template <memory_port Memory>
@@ -16330,9 +16397,7 @@ private:
             auto const went = output_.write(msrs_, memory, queue_.front().first(most));
             queue_.drop(went.taken);
             most -= went.taken;
-            total_.stored += went.stored;
-            total_.lost += went.lost;
-            total_.pmis += went.pmis;
+            total_ += went;
             fault = went.why_not_all;
             if (queue_.size() <= how_.overflow_ends_at) { end_overflow(queue_); }
         }

@@ -65,9 +65,9 @@ INSTRUCTIONS = [  # a packet, or a branch: no more than the floor
     Row("for_each/real", 22, 16, 22),
     Row("scan/real", 6, 3, 6.2),
     Row("write/real", 80, 40, 40),
-    Row("unit/calm", 110, 60, 105),
-    Row("unit/ranges", 110, 60, 105),
-    Row("unit/cyc", 300, 150, 290),
+    Row("unit/calm", 110, 60, 64),
+    Row("unit/ranges", 110, 60, 64),
+    Row("unit/cyc", 300, 150, 222),
 ]
 BRANCHES = [  # millions a second: at least the floor
     Row("unit/calm", 60, 150, 60),

@@ -26,6 +26,54 @@ TEST_CASE("a generator begins where it is put") {  // GEN-003
         [](auto value) { return traced{value(true) ? "EventEn=1" : ""}.events_are_traced(); });
 }
 
+TEST_CASE("a branch that makes no packet leads on, and is gathered where it is conditional") {
+    // GEN-110, GEN-112
+    CHECK_TWICE([](auto value) {
+        traced on{"CPL=0"};
+        on.does(event::conditional{value(std::uint64_t{0x2000}), true});
+        bool const taken = on.ip() == 0x2000 && on.pending() == packet::branches{1, 1};
+        on.does(event::conditional{0x2002, false});
+        bool const not_taken = on.ip() == 0x2002 && on.pending() == packet::branches{2, 2};
+        on.does(event::direct_jump{value(std::uint64_t{0x3000})});
+        return taken && not_taken && on.ip() == 0x3000 && on.pending() == packet::branches{2, 2} &&
+               on.packets() == text{"none"};
+    });
+    CHECK_TWICE([](auto value) {  // a call is also pushed, but for one of the next instruction
+        traced on{"CPL=0"};
+        on.does(event::direct_call{.next = 0x1005, .to = value(std::uint64_t{0x2000})});
+        bool const call = on.ip() == 0x2000 && on.calls().size() == 1;
+        on.does(event::direct_call{.next = 0x2005, .to = 0x2005});
+        return call && on.ip() == 0x2005 && on.calls().size() == 1 && on.packets() == text{"none"};
+    });
+    CHECK_TWICE([](auto value) {  // where nothing is traced nothing is kept
+        traced on{"CPL=0, OS=0"};
+        on.does(event::direct_call{.next = 0x1005, .to = value(std::uint64_t{0x2000})});
+        bool const call = on.ip() == 0x2000 && on.calls().size() == 0;
+        on.does(event::direct_jump{0x3000});
+        bool const jump = on.ip() == 0x3000;
+        on.does(event::conditional{0x4000, true});
+        return call && jump && on.ip() == 0x4000 && on.pending().count == 0 &&
+               on.packets() == text{"none"};
+    });
+}
+
+TEST_CASE("the CYC of a TNT comes with its first branch, and six branches fill it") {
+    // GEN-120, GEN-216
+    CHECK_TWICE([](auto value) {
+        traced on{"CPL=0, CYCEn=1"};
+        auto const branch = [&] {
+            on.does(event::cycles{value(std::uint64_t{5})}).does(event::conditional{0x2000, true});
+        };
+        branch();
+        bool const first = on.packets() == text{"CYC(5)"} && on.pending().count == 1;
+        for (int i = 0; i < 4; ++i) { branch(); }
+        bool const others = on.packets() == text{"CYC(5)"} && on.pending().count == 5;
+        branch();
+        return first && others && on.packets() == text{"CYC(5), TNT(111111)"} &&
+               on.pending().count == 0;
+    });
+}
+
 TEST_CASE("PacketByteCnt counts bytes since the last PSB, those of the PSB+ among them") {
     // GEN-161, GEN-165, REG-064
     CHECK_TWICE([](auto value) {

@@ -16,6 +16,7 @@ using test::disable;
 using test::enable;
 using test::INT;
 using test::machine_memory;
+using test::machine_memory_in_place;
 using test::off;
 using test::STOP;
 using test::table;
@@ -87,6 +88,18 @@ TEST_CASE("a unit that is made in the midst of tracing puts out from its first o
             unit.wrmsr(ctl::address, value(std::uint64_t{0}), 0x1100, 0x1102, memory));
         return done && unit.total().lost == 0 &&
                packets(memory, unit.total().stored) == text{"FUP(1100), TIP.PGD()"};
+    });
+}
+
+TEST_CASE("such a unit begins to put out also with a branch that makes no packet") {  // OUT-133
+    CHECK_TWICE([](auto value) {
+        machine_memory memory{entry{value(std::uint64_t{2})}};  // a reserved bit
+        auto from = traced::started("CPL=0");
+        from.msrs.output_base = {table};
+        trace_unit<> unit{from.of, from.msrs, from.code, from.ip};
+        bool const done = !unit.on(event::conditional{0x2000, true}, memory);
+        return done && unit.msrs().status.template get<status::Error>() &&
+               unit.why_ended() == rule::OUT_060 && unit.pending().count == 0;
     });
 }
 
@@ -249,6 +262,45 @@ TEST_CASE("bytes leave the buffer as fast as they are let") {
     });
 }
 
+namespace {
+
+/// A unit that stores in place does what one does that stores through a port.
+constexpr auto store_alike(std::size_t at_once) -> bool {
+    machine_memory through_port;
+    machine_memory_in_place in_place;
+    engine::model_options how;
+    how.drained_at_once = at_once;
+    auto one = off<512>("CPL=0, PSBFreq=5", how);
+    auto other = one;
+    bool same = enable(one, through_port) && enable(other, in_place);
+    auto const both = [&](auto const& e) {
+        same = same && !one.on(e, through_port) && !other.on(e, in_place) &&
+               one.total() == other.total() && one.pending() == other.pending() &&
+               one.buffered().size() == other.buffered().size() &&
+               one.overflows() == other.overflows();
+    };
+    for (std::uint64_t i = 0; i < 60; ++i) {
+        both(event::conditional{0x2000 + i, i % 3 == 0});
+        both(event::direct_jump{0x2100});
+        if (i % 4 == 1) { both(event::indirect_jump{0x1234'5678'0000 + (i << 32)}); }
+        if (i == 30) { both(event::overflow{}); }
+        if (i == 33) { both(event::overflow_end{0x3000}); }
+    }
+    same = same && disable(one, through_port) && disable(other, in_place);
+    return same && one.total() == other.total() && one.total().stored > 150 &&
+           through_port.trace.bytes == in_place.trace.bytes;
+}
+
+}  // namespace
+
+TEST_CASE("bytes that are stored where they stand are those that go through a port") {  // OUT-151
+    CHECK_TWICE([](auto value) { return store_alike(value(std::size_t{1})); });
+    CHECK_TWICE([](auto value) { return store_alike(value(std::size_t{2})); });
+    CHECK_TWICE([](auto value) { return store_alike(value(std::size_t{9})); });
+    CHECK_TWICE([](auto value) { return store_alike(value(std::size_t{100})); });
+    CHECK_TWICE([](auto value) { return store_alike(value(~std::size_t{0})); });
+}
+
 TEST_CASE("a port that fails loses nothing, and a flush is complete when all bytes are out") {
     CHECK_TWICE([](auto value) {
         machine_memory memory;
@@ -270,6 +322,20 @@ TEST_CASE("a port that fails loses nothing, and a flush is complete when all byt
                packets(memory, unit.total().stored) ==
                    text{"PSB, CBR, PIP(1000,NR=0), PSBEND, MODE.Exec(64), TIP.PGE(1002), "
                         "TIP(2000), TNT(1), FUP(1100), TIP.PGD()"};
+    });
+}
+
+TEST_CASE("a flush is completed also where nothing but time passes") {
+    CHECK_TWICE([](auto value) {
+        machine_memory memory;
+        auto unit = off("CPL=0");
+        (void)enable(unit, memory);
+        memory.fails = value(true);
+        bool good = unit.on(event::indirect_jump{0x2000}, memory) && disable(unit, memory).fault &&
+                    unit.on(event::cycles{5}, memory) && unit.is_flushing();
+        memory.fails = false;
+        good = good && !unit.on(event::cycles{5}, memory);
+        return good && !unit.is_flushing() && unit.buffered().empty();
     });
 }
 

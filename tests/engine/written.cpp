@@ -97,3 +97,16 @@ TEST_CASE("two writes in a row are as one, and what stopped the last is still in
         return free && sum.why_not_all == port_fault{true, 0x2000};
     });
 }
+
+TEST_CASE("totals are the sums of what writes did, and the same when all three are") {
+    using engine::totals;
+    CHECK_TWICE([](auto value) {
+        totals all;
+        all += value(written{.taken = 9, .stored = 5, .lost = 4, .pmis = 1, .first = 7});
+        totals const then = all;
+        all += value(written{.taken = 5, .stored = 2, .lost = 3, .pmis = 6, .last = 7});
+        return then == totals{5, 4, 1} && all == totals{7, 7, 7} &&
+               (totals{} += written{.pmis = 2}).pmis == 2 && all != totals{6, 7, 7} &&
+               all != totals{7, 6, 7} && all != totals{7, 7, 6};
+    });
+}

@@ -924,6 +924,9 @@ auto fw_output_write(engine::output& out, msr_state& now, hooked_memory& memory,
     done = out.write(now, memory, {data, size});
     return static_cast<bool>(done);
 }
+auto fw_output_puts(engine::output& out, uint8_t const* data, size_t size) noexcept -> bool {
+    return out.puts({data, size});
+}
 void fw_output_resume(engine::output& out, msr_state& now, hooked_memory& memory,
                       port_fault& fault) noexcept {
     fault = out.resume(now, memory);
@@ -949,6 +952,9 @@ auto fw_output_without_windows(capabilities const& of, msr_state& now, memory_mo
     return out.why();
 }
 auto fw_add_writes(engine::written& to, engine::written const& next) noexcept -> uint64_t {
+    return (to += next).stored;
+}
+auto fw_add_to_totals(engine::totals& to, engine::written const& next) noexcept -> uint64_t {
     return (to += next).stored;
 }
 auto fw_same_writes(engine::written const& one, engine::written const& two) noexcept -> bool {

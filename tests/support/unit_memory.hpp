@@ -43,6 +43,19 @@ struct machine_memory {
         put(2, topa::link_to(table));
     }
 };
+/// The same where its bytes can be written as they stand.
+struct machine_memory_in_place : machine_memory {
+    using machine_memory::machine_memory;
+
+    constexpr auto window(std::uint64_t address) noexcept -> byte_window {
+        std::uint64_t const at = address - regions;
+        auto& bytes = trace.bytes;
+        return at < bytes.size() ? byte_window{bytes.data() + at, bytes.size() - at}
+                                 : byte_window{};
+    }
+};
+static_assert(mapped_memory_port<machine_memory_in_place>);
+
 inline constexpr auto INT = topa::entry{}.with(topa::entry::INT{true});
 inline constexpr auto STOP = topa::entry{}.with(topa::entry::STOP{true});
 
@@ -56,15 +69,13 @@ constexpr auto off(std::string_view setup, engine::model_options const& how = {}
     from.msrs.output_base = {table};
     return engine::trace_unit<Depth>{from.of, from.msrs, from.code, from.ip, how};
 }
-template <std::size_t Depth>
-constexpr auto enable(engine::trace_unit<Depth>& unit, machine_memory& memory)
-    -> engine::access_done {
+template <std::size_t Depth, memory_port Memory>
+constexpr auto enable(engine::trace_unit<Depth>& unit, Memory& memory) -> engine::access_done {
     auto const word = unit.msrs().ctl.with(access::ia32_rtit_ctl::TraceEn{true});
     return unit.wrmsr(access::ia32_rtit_ctl::address, word.raw, 0x1000, 0x1002, memory);
 }
-template <std::size_t Depth>
-constexpr auto disable(engine::trace_unit<Depth>& unit, machine_memory& memory)
-    -> engine::access_done {
+template <std::size_t Depth, memory_port Memory>
+constexpr auto disable(engine::trace_unit<Depth>& unit, Memory& memory) -> engine::access_done {
     auto const word = unit.msrs().ctl.with(access::ia32_rtit_ctl::TraceEn{false});
     return unit.wrmsr(access::ia32_rtit_ctl::address, word.raw, 0x1100, 0x1102, memory);
 }

@@ -144,11 +144,9 @@ public:
 
     template <trace::packet_sink Sink>
     constexpr void on(event::cycles const& e, Sink& to) noexcept {
-        if (!triggers() || clocks_.are_off) { return; }
-        auto const counted = count_cycles(now_.cycles, e.passed, how_.cycle_counter_bits,
-                                          loses_ || !is_set<ctl::CYCEn>());
-        now_.cycles = counted.cycles;
-        if (counted.guard) { on(event::cycle_guard{}, to); }
+        if (passes(e)) { return; }
+        now_.cycles = count(e).cycles;
+        on(event::cycle_guard{}, to);
     }
     template <trace::packet_sink Sink>
     constexpr void on(event::cycle_guard const&, Sink& to) noexcept {
@@ -196,7 +194,22 @@ public:
         resolve_overflow(to);
     }
 
+protected:
+    using generator_system::passes;
+
+    /// Takes cycles behind which no packet is due. False where one is, for which there is `on`.
+    [[nodiscard]] constexpr auto passes(event::cycles const& e) noexcept -> bool {
+        if (!triggers() || clocks_.are_off) { return true; }
+        auto const counted = count(e);
+        if (!counted.guard) { now_.cycles = counted.cycles; }
+        return !counted.guard;
+    }
+
 private:
+    [[nodiscard]] constexpr auto count(event::cycles const& e) const noexcept -> counted_cycles {
+        return count_cycles(now_.cycles, e.passed, how_.cycle_counter_bits,
+                            loses_ || !is_set<ctl::CYCEn>());
+    }
     [[nodiscard]] constexpr auto tells_power() const noexcept -> bool {
         return triggers() && is_set<ctl::PwrEvtEn>();
     }

@@ -15,12 +15,12 @@ public:
 
     template <trace::packet_sink Sink>
     constexpr void on(event::conditional const& e, Sink& to) noexcept {
-        if (is_calm(e.to)) [[likely]] {
+        if (passes(e)) { return; }
+        if (is_calm(e.to)) {
             ip_ = e.to;
-            if (has_cycles_ && now_.tnt.count == 0) { return begin_tnt(e.taken, to); }
+            if (writing_.cyc && now_.tnt.count == 0) { return begin_tnt(e.taken, to); }
             now_.gather(e.taken);
-            if (now_.tnt.count >= full_) { emit_gathered(to); }
-            return;
+            return emit_gathered(to);
         }
         if (!e.taken) {
             ip_ = e.to;
@@ -31,22 +31,13 @@ public:
     }
     template <trace::packet_sink Sink>
     constexpr void on(event::direct_jump const& e, Sink& to) noexcept {
-        if (is_calm(e.to)) [[likely]] {
-            ip_ = e.to;
-            return;
-        }
+        if (passes(e)) { return; }
         transfer(to, {.by = told_by::code, .to = e.to});
     }
     template <trace::packet_sink Sink>
     constexpr void on(event::direct_call const& e, Sink& to) noexcept {
-        // One to the next instruction only asks where it is. Source: GEN-132.
-        bool const returns = e.to != e.next;
-        if (is_calm(e.to)) [[likely]] {
-            ip_ = e.to;
-            if (returns) { calls_.push(e.next); }
-            return;
-        }
-        call(to, {.by = told_by::code, .to = e.to}, returns, e.next);
+        if (passes(e)) { return; }
+        call(to, {.by = told_by::code, .to = e.to}, returns(e), e.next);
     }
     template <trace::packet_sink Sink>
     constexpr void on(event::indirect_jump const& e, Sink& to) noexcept {
@@ -200,7 +191,7 @@ private:
                      bytes.high << 8 | bytes.low >> 56};
             ++count;
         }
-        if (has_cycles_ || now_.tnt.count > packet::tnt_short::most_branches ||
+        if (writing_.cyc || now_.tnt.count > packet::tnt_short::most_branches ||
             !append(bytes, count, to)) {
             emit(to, [=](auto& all) { all.template add_ip<packet::tip>(ip); });
         } else {

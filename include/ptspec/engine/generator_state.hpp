@@ -120,8 +120,9 @@ protected:
     // Branches to one of so many IPs from this one on change nothing but what is gathered.
     uint64_t calm_at_ = 0;
     uint64_t calm_ips_ = 0;
-    unsigned full_ = 0;          ///< as many branches fill a TNT
-    bool has_cycles_ = false;    ///< CYCEn
+    // Behind one of so many numbers of gathered branches, from this one on, one more makes no packet.
+    unsigned gathers_from_ = 0;
+    unsigned gathers_ = 0;
     bool has_ranges_ = false;    ///< IPs are filtered, or stop tracing
     bool loses_ = false;         ///< an overflow: no packet comes through
     bool loses_on_ = false;      ///< until it is said to end
@@ -164,8 +165,8 @@ protected:
             drop_gathered();
             now_.cycles = 0;
         }
-        has_cycles_ = is_set<ctl::CYCEn>();
-        full_ = writing_.most_branches();
+        gathers_from_ = writing_.cyc ? 1 : 0;  // of the first one the CYC may be due
+        gathers_ = writing_.most_branches() - 1 - gathers_from_;
         has_ranges_ = access::has_filter(msrs_) || access::has_trace_stop(msrs_);
         ip_span calm{0, ~uint64_t{0}};
         if (has_ranges_) {
@@ -186,6 +187,29 @@ protected:
     [[nodiscard]] constexpr auto is_calm(uint64_t ip) const noexcept -> bool {
         return ip - calm_at_ < calm_ips_;
     }
+    /// Takes a branch that makes no packet and changes no enable. False where it is another one, for
+    /// which there is `on`.
+    [[nodiscard]] constexpr auto passes(event::conditional const& e) noexcept -> bool {
+        if (!is_calm(e.to) || now_.tnt.count - gathers_from_ >= gathers_) { return false; }
+        ip_ = e.to;
+        now_.gather(e.taken);
+        return true;
+    }
+    [[nodiscard]] constexpr auto passes(event::direct_jump const& e) noexcept -> bool {
+        if (is_calm(e.to)) { ip_ = e.to; }
+        return is_calm(e.to);
+    }
+    [[nodiscard]] constexpr auto passes(event::direct_call const& e) noexcept -> bool {
+        if (!is_calm(e.to)) { return false; }
+        ip_ = e.to;
+        if (returns(e)) { calls_.push(e.next); }
+        return true;
+    }
+    /// A call of the next instruction only asks where that is. Source: GEN-132.
+    static constexpr auto returns(event::direct_call const& e) noexcept -> bool {
+        return e.to != e.next;
+    }
+
     /// Brings STATUS up to date. Source: REG-061, REG-064, REG-065, GEN-161.
     constexpr void sync_status() noexcept {
         if (!is_set<ctl::TraceEn>()) { return; }

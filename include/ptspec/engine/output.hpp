@@ -55,6 +55,13 @@ public:
         return {};
     }
 
+    /// Trace goes out: a few bytes that fill nothing, in memory that stands in the program's address
+    /// space. False where `write` has to store them.
+    [[nodiscard]] constexpr auto puts(byte_view bytes) noexcept -> bool {
+        if (bytes.size() >= run_.room || !are_few_in_place(bytes.size())) { return false; }
+        put_in_place(bytes);
+        return true;
+    }
     /// Trace goes out.
     template <memory_port Memory>
     [[gnu::always_inline]]  // so that it costs only what the caller looks at
@@ -63,11 +70,9 @@ public:
         size_t const count = bytes.size();
         written done;
         if (count < run_.room) {
-            // As if new: two branches that are foreseen, not one number made of two comparisons.
-            if (as_if_new(run_.end_in_place) == nullptr) [[unlikely]] {
+            if (!are_few_in_place(count)) [[unlikely]] {
                 return write_with_care(now, memory, bytes);
             }
-            if (count - 1 >= few_bytes) [[unlikely]] { return write_with_care(now, memory, bytes); }
             done.count_stored(store_address(), count);
             put_in_place(bytes);
             return done;
@@ -94,6 +99,11 @@ public:
     }
 
 private:
+    /// True of bytes for `put_in_place`, where there is room for more.
+    [[nodiscard]] constexpr auto are_few_in_place(size_t count) const noexcept -> bool {
+        // As if new: two branches that are foreseen, not one number made of two comparisons.
+        return as_if_new(run_.end_in_place) != nullptr && count - 1 < few_bytes;
+    }
     /// `write_on`, of which the result is copied: where that is not called it is nowhere but in
     /// registers.
     template <memory_port Memory>

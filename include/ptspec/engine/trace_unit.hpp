@@ -35,15 +35,6 @@ struct [[nodiscard]] xrstors_done {
     constexpr explicit operator bool() const noexcept { return outcome && !fault; }
 };
 
-/// How many bytes went where since the unit was made.
-struct totals {
-    uint64_t stored = 0;
-    uint64_t lost = 0;
-    uint64_t pmis = 0;  ///< interrupts that were raised
-
-    friend constexpr auto operator==(totals const&, totals const&) -> bool = default;
-};
-
 /// A logical processor's trace unit: what the processor does goes in, packets at physical addresses,
 /// status bits and interrupts come out.
 ///
@@ -116,11 +107,12 @@ public:
             to.on(e, sink);
         }
     constexpr auto on(Event const& e, Memory& memory) noexcept -> port_fault {
-        if (debt_ != debt::nothing) [[unlikely]] {
-            if (auto const fault = begin(memory)) { return fault; }
+        if constexpr (requires { passes(e); }) {
+            if (debt_ == debt::nothing && passes(e)) [[likely]] {
+                return queue_.empty() ? port_fault{} : store(memory, how_.drained_at_once);
+            }
         }
-        generator::on(e, queue_);
-        return done(memory);
+        return on_with_care(e, memory);
     }
 
     /// RDMSR at the privilege level of what runs.
@@ -213,17 +205,38 @@ private:
         }
         return is_flushing() ? flush(memory) : port_fault{};
     }
+    template <class Event, memory_port Memory>
+    [[gnu::noinline]]  // so that it is not in the way of branches
+    constexpr auto
+    on_with_care(Event const& e, Memory& memory) noexcept -> port_fault {
+        if (debt_ != debt::nothing) [[unlikely]] {
+            if (auto const fault = begin(memory)) { return fault; }
+        }
+        generator::on(e, queue_);
+        return done(memory);
+    }
     /// An operation is done: bytes leave the buffer.
     template <memory_port Memory>
     constexpr auto done(Memory& memory) noexcept -> port_fault {
-        if (is_set<ctl::TraceEn>() != puts_out_) [[unlikely]] {
-            if (puts_out_) { return flush(memory); }
-            ctl_at_start_ = msrs_.ctl;
-            auto const fault = start(memory);
-            return fault ? fault : store(memory, how_.drained_at_once);
+        if (is_set<ctl::TraceEn>() != puts_out_) [[unlikely]] { return turn(memory); }
+        if (queue_.empty()) { return {}; }
+        byte_view const all = queue_.front();
+        if (all.size() <= how_.drained_at_once && !loses_ && output_.puts(all)) [[likely]] {
+            queue_.drop(all.size());
+            total_.stored += all.size();
+            return {};
         }
-        if (queue_.empty()) [[likely]] { return {}; }
         return store(memory, how_.drained_at_once);
+    }
+    /// TraceEn has changed.
+    template <memory_port Memory>
+    [[gnu::noinline]]  // as above
+    constexpr auto
+    turn(Memory& memory) noexcept -> port_fault {
+        if (puts_out_) { return flush(memory); }
+        ctl_at_start_ = msrs_.ctl;
+        auto const fault = start(memory);
+        return fault ? fault : store(memory, how_.drained_at_once);
     }
     /// Output begins where the MSRs say.
     template <memory_port Memory>
@@ -268,9 +281,7 @@ private:
             auto const went = output_.write(msrs_, memory, queue_.front().first(most));
             queue_.drop(went.taken);
             most -= went.taken;
-            total_.stored += went.stored;
-            total_.lost += went.lost;
-            total_.pmis += went.pmis;
+            total_ += went;
             fault = went.why_not_all;
             if (queue_.size() <= how_.overflow_ends_at) { end_overflow(queue_); }
         }

@@ -47,4 +47,20 @@ struct written {
     friend constexpr auto operator==(written const&, written const&) -> bool = default;
 };
 
+/// How many bytes went where since a trace unit was made.
+struct totals {
+    uint64_t stored = 0;
+    uint64_t lost = 0;
+    uint64_t pmis = 0;  ///< interrupts that were raised
+
+    /// Adds what became of the bytes that came next.
+    constexpr auto operator+=(written const& next) noexcept -> totals& {
+        stored += next.stored;
+        lost += next.lost;
+        pmis += next.pmis;
+        return *this;
+    }
+    friend constexpr auto operator==(totals const&, totals const&) -> bool = default;
+};
+
 }  // namespace ptspec::engine
