@@ -13521,7 +13521,7 @@ public:
 
     /// Trace goes out: a few bytes that fill nothing, in memory that stands in the program's address
     /// space. False where `write` has to store them.
-    [[nodiscard]] constexpr auto puts(byte_view bytes) noexcept -> bool {
+    [[nodiscard]] constexpr auto put_few(byte_view bytes) noexcept -> bool {
         if (bytes.size() >= run_.room || !are_few_in_place(bytes.size())) { return false; }
         put_in_place(bytes);
         return true;
@@ -14768,9 +14768,9 @@ protected:
     // Branches to one of so many IPs from this one on change nothing but what is gathered.
     uint64_t calm_at_ = 0;
     uint64_t calm_ips_ = 0;
-    // Behind one of so many numbers of gathered branches, from this one on, one more makes no packet.
-    unsigned gathers_from_ = 0;
-    unsigned gathers_ = 0;
+    // With one of so many counts of gathered branches, from this one on, one more makes no packet.
+    unsigned quiet_from_ = 0;
+    unsigned quiet_counts_ = 0;
     bool has_ranges_ = false;    ///< IPs are filtered, or stop tracing
     bool loses_ = false;         ///< an overflow: no packet comes through
     bool loses_on_ = false;      ///< until it is said to end
@@ -14813,8 +14813,8 @@ protected:
             drop_gathered();
             now_.cycles = 0;
         }
-        gathers_from_ = writing_.cyc ? 1 : 0;  // of the first one the CYC may be due
-        gathers_ = writing_.most_branches() - 1 - gathers_from_;
+        quiet_from_ = writing_.cyc ? 1 : 0;  // of the first one the CYC may be due
+        quiet_counts_ = writing_.most_branches() - 1 - quiet_from_;
         has_ranges_ = access::has_filter(msrs_) || access::has_trace_stop(msrs_);
         ip_span calm{0, ~uint64_t{0}};
         if (has_ranges_) {
@@ -14837,17 +14837,17 @@ protected:
     }
     /// Takes a branch that makes no packet and changes no enable. False where it is another one, for
     /// which there is `on`.
-    [[nodiscard]] constexpr auto passes(event::conditional const& e) noexcept -> bool {
-        if (!is_calm(e.to) || now_.tnt.count - gathers_from_ >= gathers_) { return false; }
+    [[nodiscard]] constexpr auto take_quietly(event::conditional const& e) noexcept -> bool {
+        if (!is_calm(e.to) || now_.tnt.count - quiet_from_ >= quiet_counts_) { return false; }
         ip_ = e.to;
         now_.gather(e.taken);
         return true;
     }
-    [[nodiscard]] constexpr auto passes(event::direct_jump const& e) noexcept -> bool {
+    [[nodiscard]] constexpr auto take_quietly(event::direct_jump const& e) noexcept -> bool {
         if (is_calm(e.to)) { ip_ = e.to; }
         return is_calm(e.to);
     }
-    [[nodiscard]] constexpr auto passes(event::direct_call const& e) noexcept -> bool {
+    [[nodiscard]] constexpr auto take_quietly(event::direct_call const& e) noexcept -> bool {
         if (!is_calm(e.to)) { return false; }
         ip_ = e.to;
         if (returns(e)) { calls_.push(e.next); }
@@ -15207,7 +15207,7 @@ public:
 
     template <trace::packet_sink Sink>
     constexpr void on(event::conditional const& e, Sink& to) noexcept {
-        if (passes(e)) { return; }
+        if (take_quietly(e)) { return; }
         if (is_calm(e.to)) {
             ip_ = e.to;
             if (writing_.cyc && now_.tnt.count == 0) { return begin_tnt(e.taken, to); }
@@ -15223,12 +15223,12 @@ public:
     }
     template <trace::packet_sink Sink>
     constexpr void on(event::direct_jump const& e, Sink& to) noexcept {
-        if (passes(e)) { return; }
+        if (take_quietly(e)) { return; }
         transfer(to, {.by = told_by::code, .to = e.to});
     }
     template <trace::packet_sink Sink>
     constexpr void on(event::direct_call const& e, Sink& to) noexcept {
-        if (passes(e)) { return; }
+        if (take_quietly(e)) { return; }
         call(to, {.by = told_by::code, .to = e.to}, returns(e), e.next);
     }
     template <trace::packet_sink Sink>
@@ -15998,7 +15998,7 @@ public:
 
     template <trace::packet_sink Sink>
     constexpr void on(event::cycles const& e, Sink& to) noexcept {
-        if (passes(e)) { return; }
+        if (take_quietly(e)) { return; }
         now_.cycles = count(e).cycles;
         on(event::cycle_guard{}, to);
     }
@@ -16049,10 +16049,10 @@ public:
     }
 
 protected:
-    using generator_system::passes;
+    using generator_system::take_quietly;
 
     /// Takes cycles behind which no packet is due. False where one is, for which there is `on`.
-    [[nodiscard]] constexpr auto passes(event::cycles const& e) noexcept -> bool {
+    [[nodiscard]] constexpr auto take_quietly(event::cycles const& e) noexcept -> bool {
         if (!triggers() || clocks_.are_off) { return true; }
         auto const counted = count(e);
         if (!counted.guard) { now_.cycles = counted.cycles; }
@@ -16160,9 +16160,8 @@ struct [[nodiscard]] xrstors_done {
 /// an overflow begins.
 ///
 /// A failing port loses and repeats nothing: what is not out stays in the buffer. `on` returns what
-/// is in the way, and the operation has happened. There is one exception: what clears TraceEn is
-/// complete only when all bytes are out. Until then the unit `is_flushing`, and every operation first
-/// tries again and, where that fails, does nothing.
+/// is in the way, and the operation has happened. Only what clears TraceEn waits until all is out: so
+/// long the unit `is_flushing`, and an operation first tries again or, where that fails, does nothing.
 ///
 /// Shape:  at most 2 KB beside the buffer.
 /// Source: SDM vol. 3, "Intel Processor Trace"; GEN-003, GEN-004, GEN-183, GEN-184, GEN-225..232,
@@ -16223,9 +16222,9 @@ public:
             to.on(e, sink);
         }
     constexpr auto on(Event const& e, Memory& memory) noexcept -> port_fault {
-        if constexpr (requires { passes(e); }) {
-            if (debt_ == debt::nothing && passes(e)) [[likely]] {
-                return queue_.empty() ? port_fault{} : store(memory, how_.drained_at_once);
+        if constexpr (requires { take_quietly(e); }) {
+            if (debt_ == debt::nothing && take_quietly(e)) [[likely]] {
+                return queue_.empty() ? port_fault{} : done(memory);
             }
         }
         return on_with_care(e, memory);
@@ -16312,32 +16311,34 @@ private:
         sync_status();
         if (puts_out_) { output_.sync(msrs_); }
     }
+    /// What comes before an operation.
     template <memory_port Memory>
     constexpr auto begin(Memory& memory) noexcept -> port_fault {
-        if (debt_ == debt::start) {
-            debt_ = debt::nothing;
-            ctl_at_start_ = msrs_.ctl;
-            (void)start(memory);  // a fault is met again when bytes are stored
-        }
-        return is_flushing() ? flush(memory) : port_fault{};
+        return debt_ == debt::nothing ? port_fault{} : pay(memory);
+    }
+    template <memory_port Memory>
+    constexpr auto pay(Memory& memory) noexcept -> port_fault {
+        if (debt_ == debt::flush) { return flush(memory); }
+        debt_ = debt::nothing;
+        ctl_at_start_ = msrs_.ctl;
+        (void)start(memory);  // a fault is met again when bytes are stored
+        return {};
     }
     template <class Event, memory_port Memory>
     [[gnu::noinline]]  // so that it is not in the way of branches
     constexpr auto
     on_with_care(Event const& e, Memory& memory) noexcept -> port_fault {
-        if (debt_ != debt::nothing) [[unlikely]] {
-            if (auto const fault = begin(memory)) { return fault; }
-        }
+        if (auto const fault = begin(memory)) { return fault; }
         generator::on(e, queue_);
         return done(memory);
     }
-    /// An operation is done: bytes leave the buffer.
+    /// What comes behind it: bytes leave the buffer.
     template <memory_port Memory>
     constexpr auto done(Memory& memory) noexcept -> port_fault {
         if (is_set<ctl::TraceEn>() != puts_out_) [[unlikely]] { return turn(memory); }
         if (queue_.empty()) { return {}; }
         byte_view const all = queue_.front();
-        if (all.size() <= how_.drained_at_once && !loses_ && output_.puts(all)) [[likely]] {
+        if (all.size() <= how_.drained_at_once && !loses_ && output_.put_few(all)) [[likely]] {
             queue_.drop(all.size());
             total_.stored += all.size();
             return {};

@@ -637,7 +637,7 @@ TEST_CASE("what a write tells is about its own bytes (OUT-151)") {
     });
 }
 
-TEST_CASE("what puts takes is a write of a few bytes that fill nothing; else it does nothing "
+TEST_CASE("what put_few takes is a write of a few bytes that fill nothing; else it does nothing "
           "(OUT-151,152)") {
     CHECK_TWICE([](auto value) {
         return on_whole([&](auto& memory) {
@@ -645,25 +645,25 @@ TEST_CASE("what puts takes is a write of a few bytes that fill nothing; else it 
                 std::is_same_v<std::remove_reference_t<decltype(memory)>, host_memory>;
             // Either way the byte is stored once.
             auto const takes = [](auto& one, size_t count) {
-                bool const taken = one.out.puts(first_bytes(count));
+                bool const taken = one.out.put_few(first_bytes(count));
                 if (!taken) { (void)one.write(first_bytes(count)); }
                 return taken;
             };
             set_table(memory, A, X, Y, A | END);
             auto one = traced_from(memory, A);
-            bool right = !one.out.puts({}) && takes(one, value(size_t{3})) == in_place &&
+            bool right = !one.out.put_few({}) && takes(one, value(size_t{3})) == in_place &&
                          one.stands_at(A, pointers(0, 3)) && holds(memory, X, first_bytes(3)) &&
                          takes(one, value(size_t{16})) == in_place && !takes(one, 17) &&
                          one.stands_at(A, pointers(0, 36)) && holds(memory, X + 3, first_bytes(16));
             (void)one.write(first_bytes(0x1000 - 36 - 5));
-            right = right && !one.out.puts(first_bytes(5)) &&
+            right = right && !one.out.put_few(first_bytes(5)) &&
                     one.stands_at(A, pointers(0, 0xFFB)) &&
                     takes(one, value(size_t{4})) == in_place && !takes(one, 1) &&
                     one.stands_at(A, pointers(1, 0)) && holds(memory, X + 0xFFB, first_bytes(4));
             (void)one.write(first_bytes(0x1000));  // END: back to the first entry
             right = right && takes(one, 2) == in_place && one.stands_at(A, pointers(0, 2));
             (void)one.disable();
-            return right && !one.out.puts(first_bytes(1));
+            return right && !one.out.put_few(first_bytes(1));
         });
     });
 }

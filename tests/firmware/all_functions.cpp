@@ -924,8 +924,8 @@ auto fw_output_write(engine::output& out, msr_state& now, hooked_memory& memory,
     done = out.write(now, memory, {data, size});
     return static_cast<bool>(done);
 }
-auto fw_output_puts(engine::output& out, uint8_t const* data, size_t size) noexcept -> bool {
-    return out.puts({data, size});
+auto fw_output_put_few(engine::output& out, uint8_t const* data, size_t size) noexcept -> bool {
+    return out.put_few({data, size});
 }
 void fw_output_resume(engine::output& out, msr_state& now, hooked_memory& memory,
                       port_fault& fault) noexcept {

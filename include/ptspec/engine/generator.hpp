@@ -144,7 +144,7 @@ public:
 
     template <trace::packet_sink Sink>
     constexpr void on(event::cycles const& e, Sink& to) noexcept {
-        if (passes(e)) { return; }
+        if (take_quietly(e)) { return; }
         now_.cycles = count(e).cycles;
         on(event::cycle_guard{}, to);
     }
@@ -195,10 +195,10 @@ public:
     }
 
 protected:
-    using generator_system::passes;
+    using generator_system::take_quietly;
 
     /// Takes cycles behind which no packet is due. False where one is, for which there is `on`.
-    [[nodiscard]] constexpr auto passes(event::cycles const& e) noexcept -> bool {
+    [[nodiscard]] constexpr auto take_quietly(event::cycles const& e) noexcept -> bool {
         if (!triggers() || clocks_.are_off) { return true; }
         auto const counted = count(e);
         if (!counted.guard) { now_.cycles = counted.cycles; }

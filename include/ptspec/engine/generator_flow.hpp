@@ -15,7 +15,7 @@ public:
 
     template <trace::packet_sink Sink>
     constexpr void on(event::conditional const& e, Sink& to) noexcept {
-        if (passes(e)) { return; }
+        if (take_quietly(e)) { return; }
         if (is_calm(e.to)) {
             ip_ = e.to;
             if (writing_.cyc && now_.tnt.count == 0) { return begin_tnt(e.taken, to); }
@@ -31,12 +31,12 @@ public:
     }
     template <trace::packet_sink Sink>
     constexpr void on(event::direct_jump const& e, Sink& to) noexcept {
-        if (passes(e)) { return; }
+        if (take_quietly(e)) { return; }
         transfer(to, {.by = told_by::code, .to = e.to});
     }
     template <trace::packet_sink Sink>
     constexpr void on(event::direct_call const& e, Sink& to) noexcept {
-        if (passes(e)) { return; }
+        if (take_quietly(e)) { return; }
         call(to, {.by = told_by::code, .to = e.to}, returns(e), e.next);
     }
     template <trace::packet_sink Sink>

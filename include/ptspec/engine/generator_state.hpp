@@ -120,9 +120,9 @@ protected:
     // Branches to one of so many IPs from this one on change nothing but what is gathered.
     uint64_t calm_at_ = 0;
     uint64_t calm_ips_ = 0;
-    // Behind one of so many numbers of gathered branches, from this one on, one more makes no packet.
-    unsigned gathers_from_ = 0;
-    unsigned gathers_ = 0;
+    // With one of so many counts of gathered branches, from this one on, one more makes no packet.
+    unsigned quiet_from_ = 0;
+    unsigned quiet_counts_ = 0;
     bool has_ranges_ = false;    ///< IPs are filtered, or stop tracing
     bool loses_ = false;         ///< an overflow: no packet comes through
     bool loses_on_ = false;      ///< until it is said to end
@@ -165,8 +165,8 @@ protected:
             drop_gathered();
             now_.cycles = 0;
         }
-        gathers_from_ = writing_.cyc ? 1 : 0;  // of the first one the CYC may be due
-        gathers_ = writing_.most_branches() - 1 - gathers_from_;
+        quiet_from_ = writing_.cyc ? 1 : 0;  // of the first one the CYC may be due
+        quiet_counts_ = writing_.most_branches() - 1 - quiet_from_;
         has_ranges_ = access::has_filter(msrs_) || access::has_trace_stop(msrs_);
         ip_span calm{0, ~uint64_t{0}};
         if (has_ranges_) {
@@ -189,17 +189,17 @@ protected:
     }
     /// Takes a branch that makes no packet and changes no enable. False where it is another one, for
     /// which there is `on`.
-    [[nodiscard]] constexpr auto passes(event::conditional const& e) noexcept -> bool {
-        if (!is_calm(e.to) || now_.tnt.count - gathers_from_ >= gathers_) { return false; }
+    [[nodiscard]] constexpr auto take_quietly(event::conditional const& e) noexcept -> bool {
+        if (!is_calm(e.to) || now_.tnt.count - quiet_from_ >= quiet_counts_) { return false; }
         ip_ = e.to;
         now_.gather(e.taken);
         return true;
     }
-    [[nodiscard]] constexpr auto passes(event::direct_jump const& e) noexcept -> bool {
+    [[nodiscard]] constexpr auto take_quietly(event::direct_jump const& e) noexcept -> bool {
         if (is_calm(e.to)) { ip_ = e.to; }
         return is_calm(e.to);
     }
-    [[nodiscard]] constexpr auto passes(event::direct_call const& e) noexcept -> bool {
+    [[nodiscard]] constexpr auto take_quietly(event::direct_call const& e) noexcept -> bool {
         if (!is_calm(e.to)) { return false; }
         ip_ = e.to;
         if (returns(e)) { calls_.push(e.next); }

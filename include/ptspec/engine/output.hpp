@@ -57,7 +57,7 @@ public:
 
     /// Trace goes out: a few bytes that fill nothing, in memory that stands in the program's address
     /// space. False where `write` has to store them.
-    [[nodiscard]] constexpr auto puts(byte_view bytes) noexcept -> bool {
+    [[nodiscard]] constexpr auto put_few(byte_view bytes) noexcept -> bool {
         if (bytes.size() >= run_.room || !are_few_in_place(bytes.size())) { return false; }
         put_in_place(bytes);
         return true;

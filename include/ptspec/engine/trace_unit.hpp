@@ -44,9 +44,8 @@ struct [[nodiscard]] xrstors_done {
 /// an overflow begins.
 ///
 /// A failing port loses and repeats nothing: what is not out stays in the buffer. `on` returns what
-/// is in the way, and the operation has happened. There is one exception: what clears TraceEn is
-/// complete only when all bytes are out. Until then the unit `is_flushing`, and every operation first
-/// tries again and, where that fails, does nothing.
+/// is in the way, and the operation has happened. Only what clears TraceEn waits until all is out: so
+/// long the unit `is_flushing`, and an operation first tries again or, where that fails, does nothing.
 ///
 /// Shape:  at most 2 KB beside the buffer.
 /// Source: SDM vol. 3, "Intel Processor Trace"; GEN-003, GEN-004, GEN-183, GEN-184, GEN-225..232,
@@ -107,9 +106,9 @@ public:
             to.on(e, sink);
         }
     constexpr auto on(Event const& e, Memory& memory) noexcept -> port_fault {
-        if constexpr (requires { passes(e); }) {
-            if (debt_ == debt::nothing && passes(e)) [[likely]] {
-                return queue_.empty() ? port_fault{} : store(memory, how_.drained_at_once);
+        if constexpr (requires { take_quietly(e); }) {
+            if (debt_ == debt::nothing && take_quietly(e)) [[likely]] {
+                return queue_.empty() ? port_fault{} : done(memory);
             }
         }
         return on_with_care(e, memory);
@@ -196,32 +195,34 @@ private:
         sync_status();
         if (puts_out_) { output_.sync(msrs_); }
     }
+    /// What comes before an operation.
     template <memory_port Memory>
     constexpr auto begin(Memory& memory) noexcept -> port_fault {
-        if (debt_ == debt::start) {
-            debt_ = debt::nothing;
-            ctl_at_start_ = msrs_.ctl;
-            (void)start(memory);  // a fault is met again when bytes are stored
-        }
-        return is_flushing() ? flush(memory) : port_fault{};
+        return debt_ == debt::nothing ? port_fault{} : pay(memory);
+    }
+    template <memory_port Memory>
+    constexpr auto pay(Memory& memory) noexcept -> port_fault {
+        if (debt_ == debt::flush) { return flush(memory); }
+        debt_ = debt::nothing;
+        ctl_at_start_ = msrs_.ctl;
+        (void)start(memory);  // a fault is met again when bytes are stored
+        return {};
     }
     template <class Event, memory_port Memory>
     [[gnu::noinline]]  // so that it is not in the way of branches
     constexpr auto
     on_with_care(Event const& e, Memory& memory) noexcept -> port_fault {
-        if (debt_ != debt::nothing) [[unlikely]] {
-            if (auto const fault = begin(memory)) { return fault; }
-        }
+        if (auto const fault = begin(memory)) { return fault; }
         generator::on(e, queue_);
         return done(memory);
     }
-    /// An operation is done: bytes leave the buffer.
+    /// What comes behind it: bytes leave the buffer.
     template <memory_port Memory>
     constexpr auto done(Memory& memory) noexcept -> port_fault {
         if (is_set<ctl::TraceEn>() != puts_out_) [[unlikely]] { return turn(memory); }
         if (queue_.empty()) { return {}; }
         byte_view const all = queue_.front();
-        if (all.size() <= how_.drained_at_once && !loses_ && output_.puts(all)) [[likely]] {
+        if (all.size() <= how_.drained_at_once && !loses_ && output_.put_few(all)) [[likely]] {
             queue_.drop(all.size());
             total_.stored += all.size();
             return {};
