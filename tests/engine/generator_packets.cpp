@@ -218,6 +218,12 @@ TEST_CASE("where nothing was lost that was not told, no PSB+ stands behind an ov
         std::string_view const all{packets.characters, packets.length};
         return all.substr(all.find("PSBEND")) == "PSBEND, PIP(7000,NR=0), OVF, FUP(5000)";
     });
+    CHECK_TWICE([](auto value) {
+        traced on{"OS=0, TSX=1"};
+        on.does(event::transaction_begin{value(std::uint64_t{0x1000}), 0x1003});
+        on.does(event::overflow{}).does(event::overflow_end{0x5000});
+        return on.packets() == text{"MODE.TSX(InTX=1,TXAbort=0), FUP(1000), OVF, FUP(5000)"};
+    });
 }
 
 TEST_CASE("a PSB+ that is due comes behind a transfer, and none where tracing has stopped") {

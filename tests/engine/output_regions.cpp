@@ -38,6 +38,19 @@ TEST_CASE("tracing begins inside a region where the offset says (OUT-050,051,058
     });
 }
 
+TEST_CASE("a single range begins where the offset says, and again behind its end (OUT-020,021)") {
+    CHECK_TWICE([](auto value) {
+        return on_both([&](auto& memory) {
+            auto one = tracer_on(memory);
+            one.place(Z, pointers(0, value(uint64_t{0x70})));  // 128 bytes, 16 before the end
+            (void)one.enable(ctl_bits::single_range);
+            auto const all = first_bytes(20);
+            (void)one.write(all);
+            return holds(memory, Z + 0x70, all.first(16)) && holds(memory, Z, all.from(16));
+        });
+    });
+}
+
 TEST_CASE("a region has 4 KB << Size bytes, its last byte among them (OUT-041,052,069, PRG-089)") {
     CHECK_TWICE([](auto value) {
         for (uint64_t size = 0; size < 16; ++size) {
