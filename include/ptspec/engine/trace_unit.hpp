@@ -44,8 +44,8 @@ struct [[nodiscard]] xrstors_done {
 /// an overflow begins.
 ///
 /// A failing port loses and repeats nothing: what is not out stays in the buffer. `on` returns what
-/// is in the way, and the operation has happened. Only what clears TraceEn waits until all is out: so
-/// long the unit `is_flushing`, and an operation first tries again or, where that fails, does nothing.
+/// is in the way, and the operation has happened. Only what clears TraceEn waits until all is out:
+/// until then the unit `is_flushing`; operations first try again and, if that fails, do nothing.
 ///
 /// Shape:  at most 2 KB beside the buffer.
 /// Source: SDM vol. 3, "Intel Processor Trace"; GEN-003, GEN-004, GEN-183, GEN-184, GEN-225..232,
@@ -216,7 +216,7 @@ private:
         generator::on(e, queue_);
         return done(memory);
     }
-    /// What comes behind it: bytes leave the buffer.
+    /// What comes behind an operation: bytes leave the buffer.
     template <memory_port Memory>
     constexpr auto done(Memory& memory) noexcept -> port_fault {
         if (is_set<ctl::TraceEn>() != puts_out_) [[unlikely]] { return turn(memory); }
