@@ -91,6 +91,22 @@ TEST_CASE("a unit that is made in the midst of tracing puts out from its first o
     });
 }
 
+TEST_CASE("such a unit begins to put out once: what follows stands behind it") {  // OUT-133
+    CHECK_TWICE([](auto value) {
+        machine_memory memory;
+        auto from = traced::started("CPL=0");
+        from.msrs.output_base = {table};
+        trace_unit<> unit{from.of, from.msrs, from.code, from.ip};
+        bool failed = static_cast<bool>(
+            unit.on(event::indirect_jump{value(std::uint64_t{0x2000})}, memory));
+        auto const first = unit.total().stored;
+        failed = failed || unit.on(event::indirect_jump{0x3000}, memory);
+        auto const second = unit.total().stored;
+        return !failed && first == 7 && second == 10 && unit.total().lost == 0 &&
+               packets(memory, second) == text{"TIP(2000), TIP(3000)"};
+    });
+}
+
 TEST_CASE("such a unit begins to put out also with a branch that makes no packet") {  // OUT-133
     CHECK_TWICE([](auto value) {
         machine_memory memory{entry{value(std::uint64_t{2})}};  // a reserved bit
