@@ -11444,14 +11444,16 @@ constexpr auto
 row_at(uint8_t const* at, bool strict) noexcept -> size_t {
     outline_table const& all = outlines<Packets>;
     size_t const first = *at;
-    look_on const where = all.next[first];
-    if (where == look_on::nowhere) { return first; }
-    size_t const row = row_of(where, at[1]);
-    if (all.next[row] == look_on::at_all &&
-        !is_right<Packets>(load_le64(at), load_le64(at + 8), all.which[row], strict)) {
-        return escape;
+    size_t row = first;
+    // A branch: were the row chosen without one, the length of every TIP would wait for it.
+    if (first == escape) [[unlikely]] { row = row_of(look_on::behind_escape, at[1]); }
+    look_on const where = all.next[row];
+    if (where == look_on::nowhere) [[likely]] { return row; }
+    if (where == look_on::at_all) {
+        return is_right<Packets>(load_le64(at), load_le64(at + 8), all.which[row], strict) ? row
+                                                                                           : escape;
     }
-    return row;
+    return row_of(where, at[1]);
 }
 template <class Packets>
 constexpr auto outline_at(uint8_t const* at, bool strict) noexcept -> outline {
@@ -11526,14 +11528,15 @@ struct glance {
     uint64_t ip = 0;                        ///< the last IP behind it
 };
 
-/// TNT, PAD, or the escape.
-constexpr auto is_even(unsigned first) noexcept -> bool {
-    return (first & tnt_opcode.mask) == tnt_opcode.value;
+/// One branch, where several would each go either way as often: rotated by one, what is odd is
+/// negative, and of the others PAD and the escape are the lowest.
+constexpr auto is_tnt(unsigned first) noexcept -> bool {
+    static_assert(tnt_opcode.mask == 1 && tnt_opcode.value == 0);
+    static_assert(opcode_bits<packet::pad> == 0 && escape == 2);
+    return static_cast<int>(first >> 1 | first << 31) > 1;
 }
-/// Of those that are not even.
-constexpr auto is_cyc(unsigned odd) noexcept -> bool {
-    constexpr uint64_t mask = cyc_opcode.mask & ~tnt_opcode.mask;
-    return (odd & mask) == (cyc_opcode.value & mask);
+constexpr auto is_cyc(unsigned first) noexcept -> bool {
+    return (first & cyc_opcode.mask) == cyc_opcode.value;
 }
 
 /// The length of a CYC, or 0 where it has eight bytes or more, which is too seldom to be looked at
@@ -11652,11 +11655,10 @@ constexpr auto hot_loop(byte_view bytes, uint64_t offset, bool strict, hot_state
                     go_on = call(visitor, pad{}, here);
                 }
                 place += here.length;
-            } else if (is_even(first) && as_if_new(first) != escape) {
-                // As if new: two branches, of which each is foreseen, are faster than both in one.
+            } else if (is_tnt(first)) {
                 go_on = call(visitor, tnt_short{first}, here);
                 place += 1;
-            } else if (!is_even(first) && is_cyc(first)) {
+            } else if (is_cyc(first)) {
                 auto const found = look_at_cyc(load_le64(data + place), last_ip);
                 here.length = found.packet.length;
                 if (here.length == 0) { break; }
@@ -12074,11 +12076,10 @@ public:
             if (first == detail::opcode_bits<packet::pad>) {
                 return take({{{0, 0}, 1, kind::pad}, last_ip_}, offset);
             }
-            if (detail::is_even(first)) {
-                if (first != detail::escape) {
-                    return take({{{first, 0}, 1, kind::tnt_short}, last_ip_}, offset);
-                }
-            } else if (detail::is_cyc(first)) {
+            if (detail::is_tnt(first)) {
+                return take({{{first, 0}, 1, kind::tnt_short}, last_ip_}, offset);
+            }
+            if (detail::is_cyc(first)) {
                 auto const found = detail::look_at_cyc(load_le64(here), last_ip_);
                 if (found.packet.length != 0) { return take(found, offset); }
             }
@@ -12804,8 +12805,8 @@ constexpr auto is_plain_cyc(packet::any_packet const& packet) noexcept -> bool {
     wide_bits const bits = packet.raw();
     unsigned const length = length_of_cyc(bits.low);
     auto const first = static_cast<uint8_t>(bits.low);
-    return !is_even(first) && is_cyc(first) && packet.is<packet::cyc>() &&
-           packet.length() == length && bits == (bits & first_bytes_mask(length));
+    return is_cyc(first) && packet.is<packet::cyc>() && packet.length() == length &&
+           bits == (bits & first_bytes_mask(length));
 }
 
 }  // namespace ptspec::trace::detail

@@ -144,8 +144,8 @@ TEST_CASE("the first byte tells PAD, TNT and CYC from the others (PKT-010,030,10
             auto const says = packet::classify_first<packet::all>(static_cast<uint8_t>(first));
             bool const is_packet = says.what == packet::opcode_byte::says::a_packet;
             bool const cyc = is_packet && says.which == packet::kind::cyc;
-            bool const even = first % 2 == 0;
-            if (is_even(byte) != even || (!even && is_cyc(byte) != cyc)) { return false; }
+            bool const tnt = is_packet && says.which == packet::kind::tnt_short;
+            if (is_cyc(byte) != cyc || is_tnt(byte) != tnt) { return false; }
         }
         return true;
     });

@@ -169,14 +169,16 @@ constexpr auto
 row_at(uint8_t const* at, bool strict) noexcept -> size_t {
     outline_table const& all = outlines<Packets>;
     size_t const first = *at;
-    look_on const where = all.next[first];
-    if (where == look_on::nowhere) { return first; }
-    size_t const row = row_of(where, at[1]);
-    if (all.next[row] == look_on::at_all &&
-        !is_right<Packets>(load_le64(at), load_le64(at + 8), all.which[row], strict)) {
-        return escape;
+    size_t row = first;
+    // A branch: were the row chosen without one, the length of every TIP would wait for it.
+    if (first == escape) [[unlikely]] { row = row_of(look_on::behind_escape, at[1]); }
+    look_on const where = all.next[row];
+    if (where == look_on::nowhere) [[likely]] { return row; }
+    if (where == look_on::at_all) {
+        return is_right<Packets>(load_le64(at), load_le64(at + 8), all.which[row], strict) ? row
+                                                                                           : escape;
     }
-    return row;
+    return row_of(where, at[1]);
 }
 template <class Packets>
 constexpr auto outline_at(uint8_t const* at, bool strict) noexcept -> outline {

@@ -151,8 +151,8 @@ constexpr auto is_plain_cyc(packet::any_packet const& packet) noexcept -> bool {
     wide_bits const bits = packet.raw();
     unsigned const length = length_of_cyc(bits.low);
     auto const first = static_cast<uint8_t>(bits.low);
-    return !is_even(first) && is_cyc(first) && packet.is<packet::cyc>() &&
-           packet.length() == length && bits == (bits & first_bytes_mask(length));
+    return is_cyc(first) && packet.is<packet::cyc>() && packet.length() == length &&
+           bits == (bits & first_bytes_mask(length));
 }
 
 }  // namespace ptspec::trace::detail

@@ -51,11 +51,10 @@ public:
             if (first == detail::opcode_bits<packet::pad>) {
                 return take({{{0, 0}, 1, kind::pad}, last_ip_}, offset);
             }
-            if (detail::is_even(first)) {
-                if (first != detail::escape) {
-                    return take({{{first, 0}, 1, kind::tnt_short}, last_ip_}, offset);
-                }
-            } else if (detail::is_cyc(first)) {
+            if (detail::is_tnt(first)) {
+                return take({{{first, 0}, 1, kind::tnt_short}, last_ip_}, offset);
+            }
+            if (detail::is_cyc(first)) {
                 auto const found = detail::look_at_cyc(load_le64(here), last_ip_);
                 if (found.packet.length != 0) { return take(found, offset); }
             }
