@@ -605,6 +605,17 @@ TEST_CASE("for_each and next share last IP and block over pieces (PKT-059,205)")
     });
 }
 
+TEST_CASE("behind a long piece a short one is not read past its end (PKT-255)") {
+    CHECK_TWICE([](auto value) {
+        auto const all_long = value(byte_array<64>{});
+        auto const tip = value(join(bytes(0x4D, 0x78, 0x56, 0x34, 0x12), byte_array<64>{}));
+        reader r{from_the_begin};
+        bool ok = r.feed(all_long) && r.for_each([](auto const&, trace::at) {}) == event::more;
+        ok = ok && r.feed(byte_view{tip}.first(1)) && is(r.next(), event::more, 64);
+        return ok && r.feed(byte_view{tip}.from(1)) && is_packet<packet::tip>(r.next(), 64, 5);
+    });
+}
+
 TEST_CASE("a search that needs the next piece asks for one byte at least (PKT-255)") {
     CHECK_TWICE([](auto value) {
         auto const in = value(bytes(0x00, 0x02));
