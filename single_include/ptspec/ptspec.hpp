@@ -11453,7 +11453,7 @@ row_at(uint8_t const* at, bool strict) noexcept -> size_t {
         return is_right<Packets>(load_le64(at), load_le64(at + 8), all.which[row], strict) ? row
                                                                                            : escape;
     }
-    return row_of(where, at[1]);
+    return row_of(where, at[1]);  // MODE, of which the second byte tells all
 }
 template <class Packets>
 constexpr auto outline_at(uint8_t const* at, bool strict) noexcept -> outline {
