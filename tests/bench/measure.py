@@ -26,6 +26,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
@@ -74,7 +75,9 @@ BRANCHES = [  # millions a second: at least the floor
     Row("unit/ranges", 60, 150, 60),
     Row("unit/cyc", 20, 60, 20),
 ]
-SOURCES = ["read", "write", "output", "unit"]
+SOURCES = [ROOT / "tests" / "bench" / f"{name}.cpp"
+           for name in ("read", "unit", "write", "output", "their_summary")]
+SOURCES.insert(0, ROOT / "examples" / "pt_dump.cpp")  # what takes longest comes first
 MEGABYTES = {"read": ["64", "4"], "write": ["1", "1"]}  # measured with, and if it has to be quick
 
 
@@ -91,16 +94,18 @@ def run(command):
 def source_of(row):
     """The program that measures a row."""
     begin = row.partition("/")[0]
-    return begin if begin in SOURCES else "read"
+    return begin if begin in ("write", "unit") else "read"
 
 
-def build(compiler, folder):
-    """{source: program}"""
-    programs = {source: folder / f"{source}-{compiler}" for source in SOURCES}
-    for source, program in programs.items():
-        run([compiler, "-std=c++20", "-O2", f"-I{ROOT}/include", f"-I{ROOT}/tests",
-             f"{ROOT}/tests/bench/{source}.cpp", "-o", str(program), "-lbenchmark", "-lipt",
-             "-lpthread"])
+def build(pool, compilers, folder):
+    """{compiler: {source: program}}, built side by side"""
+    programs = {cxx: {path.stem: folder / f"{path.stem}-{cxx}" for path in SOURCES}
+                for cxx in compilers}
+    for done in [pool.submit(run, [cxx, "-std=c++20", "-O2", f"-I{ROOT}/include", f"-I{ROOT}/tests",
+                                   str(path), "-o", str(programs[cxx][path.stem]), "-lbenchmark",
+                                   "-lipt", "-lpthread"])
+                 for path in SOURCES for cxx in compilers]:
+        done.result()
     return programs
 
 
@@ -153,21 +158,16 @@ def once(command):
         return out.read(), seconds, usage.ru_maxrss / 1024
 
 
-def summaries(compiler, folder, trace, megabytes):
+def summaries(compiler, programs, folder, trace, megabytes):
     """Measures `pt_dump --summary` against the same over libipt; true where it is as it should be."""
     big = folder / "big.pt"
     with open(big, "wb") as out:
         for _ in range(-(-megabytes * 1_000_000 // len(trace))):
             out.write(trace)
-    ours, theirs = folder / "pt_dump", folder / "their_summary"
-    run([compiler, "-std=c++20", "-O2", f"-I{ROOT}/include", f"{ROOT}/examples/pt_dump.cpp",
-         "-o", str(ours), "-lpthread"])
-    run([compiler, "-std=c++20", "-O2", f"-I{ROOT}/tests",
-         f"{ROOT}/tests/bench/their_summary.cpp", "-o", str(theirs), "-lipt"])
     ratios_seen, seconds, memory = [], [], 0
     for _ in range(3):
-        our_text, our_seconds, our_memory = once([ours, "--summary", big])
-        their_text, their_seconds, _ = once([theirs, big])
+        our_text, our_seconds, our_memory = once([programs["pt_dump"], "--summary", big])
+        their_text, their_seconds, _ = once([programs["their_summary"], big])
         if our_text != their_text:
             raise SystemExit("pt_dump --summary and the same over libipt print different things")
         ratios_seen.append(their_seconds / our_seconds)
@@ -199,7 +199,12 @@ def main():
         else:
             (folder / "real.pt").write_bytes(real)
             common = ["--real", str(folder / "real.pt")]
-        programs = {cxx: build(cxx, folder) for cxx in options.cxx}
+        # What is not timed goes side by side, all of it before anything is timed.
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            programs = build(pool, options.cxx, folder)
+            counts = {(row.name, cxx): pool.submit(instructions, built[source_of(row.name)], common,
+                                                   row.name)
+                      for row in INSTRUCTIONS for cxx, built in programs.items()}
         found = {cxx: ratios(built, common, options.quick, kept)
                  for cxx, built in programs.items()}
         print("times as fast as libipt".ljust(24) +
@@ -221,12 +226,11 @@ def main():
                        for cxx in programs if taken[cxx][row.name] < SLACK * row.reached]
         print("instructions a packet".ljust(24) + "".join(f"{cxx:>28}" for cxx in programs))
         for row in INSTRUCTIONS:
-            counts = {cxx: instructions(built[source_of(row.name)], common, row.name)
-                      for cxx, built in programs.items()}
-            print(row.name.ljust(24) + "".join(f"{count:28.1f}" for count in counts.values()) +
+            needed = {cxx: counts[row.name, cxx].result() for cxx in programs}
+            print(row.name.ljust(24) + "".join(f"{count:28.1f}" for count in needed.values()) +
                   f"{row.floor:8g}{row.aim:6g}")
             slower += [f"{row.name} with {cxx}: {count:.1f} instructions, more than {row.reached}"
-                       for cxx, count in counts.items() if real and count > row.reached]
+                       for cxx, count in needed.items() if real and count > row.reached]
         print("engine::output, nanoseconds; floor 1.5, aim 0.8 for 2 bytes")
         for cxx, built in programs.items():
             for line in run([str(built["output"]), "--small"]).stdout.splitlines():
@@ -237,8 +241,8 @@ def main():
             subprocess.run([sys.executable, ROOT / "tests/checks/include_time.py", *options.cxx],
                            check=True)
         if real:
-            for cxx in options.cxx:
-                if not summaries(cxx, folder, real, 30 if options.quick else 1000):
+            for cxx, built in programs.items():
+                if not summaries(cxx, built, folder, real, 30 if options.quick else 1000):
                     slower.append(f"pt_dump --summary with {cxx}")
     if options.gate and slower:
         print("slower than before:", *slower, sep="\n  ")
