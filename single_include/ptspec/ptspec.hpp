@@ -12969,20 +12969,23 @@ private:
             size_t done = 0;
             for (; done < count && place <= last; ++done) {
                 packet::any_packet const& which = first[done];
-                uint64_t const low = as_if_new(which.raw().low);
-                uint64_t const high = which.raw().high;
                 unsigned const kind_and_length = as_if_new(
                     detail::kind_and_length(which.kind(), which.length()));
                 if (kind_and_length >> 8 == 1 &&
-                    detail::wrong_byte<Packets>(kind_and_length, low, high) == 0) {
-                    *place = static_cast<uint8_t>(low);
+                    detail::wrong_byte<Packets>(kind_and_length, which.raw().low,
+                                                which.raw().high) == 0) {
+                    *place = static_cast<uint8_t>(which.raw().low);
                     place += 1;
                     continue;
                 }
-                auto const& row = detail::plain_row<Packets>(low);
+                // Read once more: else it is made ready for a store of sixteen bytes before the
+                // branch, and for nothing where there is one byte.
                 packet::any_packet const& again = *as_if_new(&which);
+                uint64_t const low = as_if_new(again.raw().low);
+                uint64_t const high = as_if_new(again.raw().high);
+                auto const& row = detail::plain_row<Packets>(low);
                 if (detail::wrong_bits(row, kind_and_length, low, high) != 0 &&
-                    !detail::is_plain_cyc(again)) {
+                    !detail::is_plain_cyc(*as_if_new(&again))) {
                     break;
                 }
                 last_ip = detail::updated_ip(detail::ip_update_of(row.form), low >> 8 | high << 56,
