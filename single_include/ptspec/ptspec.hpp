@@ -12670,8 +12670,9 @@ struct plain {
     uint8_t length = 0;  ///< 0: packets that begin like this are not plain
     uint8_t form = 0;    ///< as in an outline
     uint8_t part = 0;  ///< which part of the table is meant, plus `by_second` where it is not this
-    uint8_t keeps_ip = 1;  ///< whether there is a last IP stays as it was
-    uint8_t has_ip = 0;    ///< it is the last IP
+    uint8_t keeps_ip = 1;        ///< whether there is a last IP stays as it was
+    uint8_t has_ip = 0;          ///< it is the last IP
+    uint8_t tells_whole_ip = 0;  ///< whatever the last IP was before
 
     /// Whether there is a last IP behind it.
     [[nodiscard]] constexpr auto has_ip_behind(uint8_t before) const noexcept -> uint8_t {
@@ -12714,6 +12715,7 @@ constexpr void set_plain(plain& row, outline one) noexcept {
     row.length = one.length;
     row.form = one.form;
     row.has_ip = derived_from<Packet, packet::ip_packet<Packet>> && one.form != 0;
+    row.tells_whole_ip = row.has_ip != 0 && ip_update_of(one.form).kept == 0;
     row.keeps_ip = row.has_ip == 0 && one.which != packet::kind::ovf;
 }
 
@@ -12964,9 +12966,10 @@ private:
             uint8_t* const begin = to_.end();
             uint8_t* const last = begin + (to_.room() - detail::looked_at);
             uint8_t* place = begin;
-            uint64_t last_ip = now_.last_ip;
-            uint8_t has_last_ip = now_.has_last_ip;
             size_t done = 0;
+            // The last IP is followed from here on, behind the loop: the last packet that tells all of
+            // it, or else the first.
+            size_t whole_ip = 0;
             for (; done < count && place <= last; ++done) {
                 packet::any_packet const& which = first[done];
                 unsigned const kind_and_length = as_if_new(
@@ -12988,20 +12991,28 @@ private:
                     !detail::is_plain_cyc(*as_if_new(&again))) {
                     break;
                 }
-                last_ip = detail::updated_ip(detail::ip_update_of(row.form), low >> 8 | high << 56,
-                                             last_ip);
-                has_last_ip = row.has_ip_behind(has_last_ip);
+                whole_ip = row.tells_whole_ip != 0 ? done : whole_ip;
                 store_le64(place, low);
                 store_le64(place + 8, high);
                 place += kind_and_length >> 8;
             }
-            now_.last_ip = last_ip;
-            now_.has_last_ip = has_last_ip != 0;
+            follow_ip(first + whole_ip, done - whole_ip);
             now_.bytes += static_cast<size_t>(place - begin);
             to_.grow(static_cast<size_t>(place - begin));
             return done;
         } else {
             return 0;
+        }
+    }
+    /// Follows the last IP over plain packets that were put.
+    constexpr void follow_ip(packet::any_packet const* first, size_t count) noexcept {
+        for (size_t i = 0; i < count; ++i) {
+            if (first[i].length() == 1) { continue; }  // it has no IP, and is no OVF
+            wide_bits const bits = first[i].raw();
+            auto const& row = detail::plain_row<Packets>(bits.low);
+            now_.last_ip = detail::updated_ip(detail::ip_update_of(row.form),
+                                              bits.low >> 8 | bits.high << 56, now_.last_ip);
+            now_.has_last_ip = row.has_ip_behind(now_.has_last_ip) != 0;
         }
     }
     [[gnu::noinline]]  // so that it is not in the way of plain packets

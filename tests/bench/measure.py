@@ -65,7 +65,7 @@ INSTRUCTIONS = [  # a packet, or a branch: no more than the floor
     Row("next/real", 32, 24, 30),
     Row("for_each/real", 22, 16, 22),
     Row("scan/real", 6, 3, 6.2),
-    Row("write/real", 80, 40, 36),
+    Row("write/real", 80, 40, 34),
     Row("unit/calm", 110, 60, 64),
     Row("unit/ranges", 110, 60, 64),
     Row("unit/cyc", 300, 150, 222),

@@ -16,8 +16,9 @@ struct plain {
     uint8_t length = 0;  ///< 0: packets that begin like this are not plain
     uint8_t form = 0;    ///< as in an outline
     uint8_t part = 0;  ///< which part of the table is meant, plus `by_second` where it is not this
-    uint8_t keeps_ip = 1;  ///< whether there is a last IP stays as it was
-    uint8_t has_ip = 0;    ///< it is the last IP
+    uint8_t keeps_ip = 1;        ///< whether there is a last IP stays as it was
+    uint8_t has_ip = 0;          ///< it is the last IP
+    uint8_t tells_whole_ip = 0;  ///< whatever the last IP was before
 
     /// Whether there is a last IP behind it.
     [[nodiscard]] constexpr auto has_ip_behind(uint8_t before) const noexcept -> uint8_t {
@@ -60,6 +61,7 @@ constexpr void set_plain(plain& row, outline one) noexcept {
     row.length = one.length;
     row.form = one.form;
     row.has_ip = derived_from<Packet, packet::ip_packet<Packet>> && one.form != 0;
+    row.tells_whole_ip = row.has_ip != 0 && ip_update_of(one.form).kept == 0;
     row.keeps_ip = row.has_ip == 0 && one.which != packet::kind::ovf;
 }
 
