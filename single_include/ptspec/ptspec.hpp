@@ -12715,7 +12715,7 @@ constexpr void set_plain(plain& row, outline one) noexcept {
     row.length = one.length;
     row.form = one.form;
     row.has_ip = derived_from<Packet, packet::ip_packet<Packet>> && one.form != 0;
-    row.tells_whole_ip = row.has_ip != 0 && ip_update_of(one.form).kept == 0;
+    row.tells_whole_ip = ip_update_of(one.form).kept == 0;
     row.keeps_ip = row.has_ip == 0 && one.which != packet::kind::ovf;
 }
 
