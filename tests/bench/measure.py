@@ -91,10 +91,10 @@ def run(command):
     return subprocess.run(command, check=True, capture_output=True, text=True)
 
 
-def source_of(row):
-    """The program that measures a row."""
-    begin = row.partition("/")[0]
-    return begin if begin in ("write", "unit") else "read"
+def counted_rows(program):
+    """The rows of which a program counts the instructions."""
+    ways = {"read": ("next", "for_each", "scan")}.get(program, (program,))
+    return [row.name for row in INSTRUCTIONS if row.name.partition("/")[0] in ways]
 
 
 def build(pool, compilers, folder):
@@ -133,16 +133,18 @@ def branches(program, quick):
             for row in json.loads(ran.stdout)["benchmarks"]}
 
 
-def instructions(program, common, name):
-    """Instructions a packet or branch: what three passes cost more than one."""
-    counts = []
-    for passes in ("1", "3"):
-        ran = run(["valgrind", "--tool=cachegrind", "--cache-sim=no",
-                   "--cachegrind-out-file=/dev/null", str(program), *common, "--mega", "1",
-                   "--passes", passes, name])
-        counts.append(int(re.search(r"I\s+refs:\s+([\d,]+)", ran.stderr)[1].replace(",", "")))
-        packets = int(ran.stdout)
-    return (counts[1] - counts[0]) / 2 / packets
+def instructions(program, common, rows):
+    """{row: instructions a packet or branch}, of one pass each."""
+    with tempfile.TemporaryDirectory() as folder:
+        ran = run(["valgrind", "--tool=callgrind", "--instr-atstart=no",
+                   f"--callgrind-out-file={folder}/counts", str(program), *common, "--mega", "1",
+                   *[word for row in rows for word in ("--count", row)]])
+        packets = dict(line.split() for line in ran.stdout.splitlines())
+        # A dump for each row, which says its name, and one when the program ends.
+        dumps = [path.read_text() for path in pathlib.Path(folder).glob("counts.*")]
+        return {row: int(re.search(r"^totals: (\d+)$", dump, re.M)[1]) / int(packets[row])
+                for row in rows
+                for dump in dumps if f"desc: Trigger: Client Request: {row}\n" in dump}
 
 
 def once(command):
@@ -202,9 +204,11 @@ def main():
         # What is not timed goes side by side, all of it before anything is timed.
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             programs = build(pool, options.cxx, folder)
-            counts = {(row.name, cxx): pool.submit(instructions, built[source_of(row.name)], common,
-                                                   row.name)
-                      for row in INSTRUCTIONS for cxx, built in programs.items()}
+            counting = {cxx: [pool.submit(instructions, program, common, counted_rows(name))
+                              for name, program in built.items() if counted_rows(name)]
+                        for cxx, built in programs.items()}
+        counts = {cxx: {row: count for done in all_done for row, count in done.result().items()}
+                  for cxx, all_done in counting.items()}
         found = {cxx: ratios(built, common, options.quick, kept)
                  for cxx, built in programs.items()}
         print("times as fast as libipt".ljust(24) +
@@ -226,11 +230,11 @@ def main():
                        for cxx in programs if taken[cxx][row.name] < SLACK * row.reached]
         print("instructions a packet".ljust(24) + "".join(f"{cxx:>28}" for cxx in programs))
         for row in INSTRUCTIONS:
-            needed = {cxx: counts[row.name, cxx].result() for cxx in programs}
-            print(row.name.ljust(24) + "".join(f"{count:28.1f}" for count in needed.values()) +
+            print(row.name.ljust(24) + "".join(f"{counts[cxx][row.name]:28.1f}" for cxx in programs) +
                   f"{row.floor:8g}{row.aim:6g}")
-            slower += [f"{row.name} with {cxx}: {count:.1f} instructions, more than {row.reached}"
-                       for cxx, count in needed.items() if real and count > row.reached]
+            slower += [f"{row.name} with {cxx}: {counts[cxx][row.name]:.1f} instructions, more than "
+                       f"{row.reached}"
+                       for cxx in programs if real and counts[cxx][row.name] > row.reached]
         print("engine::output, nanoseconds; floor 1.5, aim 0.8 for 2 bytes")
         for cxx, built in programs.items():
             for line in run([str(built["output"]), "--small"]).stdout.splitlines():

@@ -2,11 +2,14 @@
 #pragma once
 
 #include <benchmark/benchmark.h>
+#include <valgrind/callgrind.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstdio>
 #include <cstdlib>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -65,12 +68,22 @@ void compare(benchmark::State& state, double units, Ours const& ours, Theirs con
     state.counters["their_ns"] = median(their_times);
 }
 
+/// Does it once for callgrind, which counts nothing else; prints the row and how many units it has.
+template <class Body>
+void count(std::string_view row, size_t units, Body const& body) {
+    std::string const name{row};
+    CALLGRIND_START_INSTRUMENTATION;
+    body();
+    CALLGRIND_DUMP_STATS_AT(name.c_str());
+    CALLGRIND_STOP_INSTRUMENTATION;
+    std::printf("%s %zu\n", name.c_str(), units);
+}
+
 /// The command line of a program that measures: its own options, then those of Google Benchmark.
 struct arguments {
-    char const* real = nullptr;  ///< --real FILE
-    size_t size;                 ///< --mega N, in bytes
-    unsigned long passes = 0;    ///< --passes N WAY/STREAM
-    std::string_view row;        ///< WAY/STREAM, or nothing
+    char const* real = nullptr;             ///< --real FILE
+    size_t size;                            ///< --mega N, in bytes
+    std::vector<std::string_view> counted;  ///< --count ROW, any number of times
 
     /// Ends the program with status 2 where the words are wrong.
     arguments(int argc, char** argv, size_t usual_megabytes) : size{usual_megabytes << 20} {
@@ -81,9 +94,8 @@ struct arguments {
                 real = argv[++i];
             } else if (word == "--mega" && i + 1 < argc) {
                 size = static_cast<size_t>(std::strtoull(argv[++i], nullptr, 10)) << 20;
-            } else if (word == "--passes" && i + 2 < argc) {
-                passes = std::strtoul(argv[++i], nullptr, 10);
-                row = argv[++i];
+            } else if (word == "--count" && i + 1 < argc) {
+                counted.push_back(argv[++i]);
             } else {
                 rest.push_back(argv[i]);
             }

@@ -2,8 +2,8 @@
 // How fast traces are read, beside libipt in the same process.
 //
 //   read [--real FILE] [--mega N] [options of Google Benchmark]
-//   read [--real FILE] [--mega N] --passes N WAY/STREAM   only reads N times, for who counts
-//                                                         instructions, and prints the packets
+//   read [--real FILE] [--mega N] --count WAY/STREAM ...   only reads once, for callgrind, and prints
+//                                                          how many packets it were
 //
 // FILE is what the rows called `real` read, repeated to N MB (64); without it a trace is made. Each
 // iteration reads the whole trace with both, and who comes first changes from turn to turn; the
@@ -266,26 +266,23 @@ constexpr way ways[] = {
     {"scan", we_scan, false},
 };
 
-/// Reads so many times, without anything around it.
-auto only_read(bench::arguments const& given) -> int {
-    size_t const slash = given.row.find('/');
+/// Reads once, for callgrind.
+void count_row(bench::arguments const& given, std::string_view row) {
+    size_t const slash = row.find('/');
+    auto const trace = bench::make_stream(row.substr(slash + 1), given.size, given.real);
     for (way const& one : ways) {
-        if (given.row.substr(0, slash) != one.name) { continue; }
-        auto const trace = bench::make_stream(given.row.substr(slash + 1), given.size, given.real);
-        seen all;
-        for (unsigned long i = 0; i < given.passes; ++i) { all = one.read(trace); }
-        benchmark::DoNotOptimize(all);
-        std::printf("%llu\n", static_cast<unsigned long long>(all.packets));
-        return 0;
+        if (row.substr(0, slash) != one.name) { continue; }
+        auto all = one.read(trace);
+        bench::count(row, all.packets, [&] { benchmark::DoNotOptimize(all = one.read(trace)); });
     }
-    return 2;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
     bench::arguments const given{argc, argv, 64};
-    if (!given.row.empty()) { return only_read(given); }
+    for (std::string_view const row : given.counted) { count_row(given, row); }
+    if (!given.counted.empty()) { return 0; }
 
     std::map<std::string, buffer> streams;
     for (char const* name : {"real", "cyc", "user", "all", "tnt", "ptw"}) {

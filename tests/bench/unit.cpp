@@ -2,8 +2,8 @@
 // How fast a trace unit takes what a processor does, into a ring in memory.
 //
 //   unit [--mega N] [options of Google Benchmark]
-//   unit [--mega N] --passes N unit/ROW      only runs the program N times, for who counts
-//                                            instructions, and prints its events
+//   unit [--mega N] --count unit/ROW ...   only runs the program, for callgrind, and prints how many
+//                                          events it has
 //
 // Of the events 80 % are conditional branches, 15 % direct and 5 % indirect ones, in an order that a
 // processor cannot foresee. The rows: `calm`, only branches are traced; `ranges`, two address ranges
@@ -106,12 +106,12 @@ private:
 int main(int argc, char** argv) {
     bench::arguments const given{argc, argv, 1};
     auto const branches = make_branches(given.size >> 4);
-    if (!given.row.empty()) {
-        traced_program program{given.row};
-        for (unsigned long i = 0; i < given.passes; ++i) { program.run(branches); }
-        std::printf("%zu\n", branches.size());
-        return 0;
+    for (std::string_view const row : given.counted) {
+        traced_program program{row};
+        program.run(branches);
+        bench::count(row, branches.size(), [&] { program.run(branches); });
     }
+    if (!given.counted.empty()) { return 0; }
     for (char const* name : {"unit/calm", "unit/ranges", "unit/cyc"}) {
         benchmark::RegisterBenchmark(name, [name, &branches](benchmark::State& state) {
             traced_program program{name};

@@ -2,8 +2,8 @@
 // How fast packets are written, beside libipt in the same process.
 //
 //   write [--real FILE] [--mega N] [options of Google Benchmark]
-//   write [--real FILE] [--mega N] --passes N write/STREAM   only writes N times, for who counts
-//                                                            instructions, and prints the packets
+//   write [--real FILE] [--mega N] --count write/STREAM ...   only writes once, for callgrind, and
+//                                                             prints how many packets it were
 //
 // Both write the packets of a trace of N MB (1), which both read before: ours as `any_packet`, libipt's
 // as its `pt_packet`. They are written some thousands at a time, which stand in the caches: their way
@@ -128,15 +128,12 @@ void write_row(benchmark::State& state, job& one) {
 
 int main(int argc, char** argv) {
     bench::arguments const given{argc, argv, 1};
-    if (!given.row.empty()) {
-        job one{
-            bench::make_stream(given.row.substr(given.row.find('/') + 1), given.size, given.real)};
-        for (unsigned long i = 0; i < given.passes; ++i) {
-            benchmark::DoNotOptimize(we_write(one.ours, one.bytes));
-        }
-        std::printf("%zu\n", one.ours.size());
-        return 0;
+    for (std::string_view const row : given.counted) {
+        job one{bench::make_stream(row.substr(row.find('/') + 1), given.size, given.real)};
+        bench::count(row, one.ours.size(),
+                     [&] { benchmark::DoNotOptimize(we_write(one.ours, one.bytes)); });
     }
+    if (!given.counted.empty()) { return 0; }
     std::map<std::string, job> jobs;
     for (char const* name : {"real", "cyc", "user", "all"}) {
         auto& one =
