@@ -11784,41 +11784,46 @@ namespace ptspec::trace::detail {
 
 /// In so many places.
 inline constexpr size_t lane_count = 8;
-/// They are about so far from each other: less is not worth it, and more does not gain anything.
-inline constexpr size_t least_lane_bytes = size_t{1} << 11;
-inline constexpr size_t most_lane_bytes = size_t{1} << 20;
-/// Where no PSB comes for so long there are no more lanes: all of them together are counted in 32
+/// Each counts one part of the trace after the other. Shorter ones are not worth it.
+inline constexpr size_t least_part_bytes = size_t{1} << 11;
+/// About so many bytes are counted before it is known whether that was right: as many as at last went
+/// well, and more each time. Where it went wrong a quarter is tried.
+inline constexpr size_t least_at_once = size_t{1} << 15;
+inline constexpr size_t most_at_once = size_t{1} << 23;
+/// Where no PSB comes for so long there are no more parts: all of them together are counted in 32
 /// bits.
 inline constexpr size_t longest_search = size_t{1} << 28;
 /// Behind a packet that is looked at so many are taken for such of which the first byte tells all. If
 /// one is not, its lane stays there up to the next look.
 inline constexpr size_t known_in_a_row = 5;
-/// How often that is done between two looks at where a lane ends.
-inline constexpr ptrdiff_t rounds_in_a_row = 20;
 /// Lanes share tables, which take room on the stack. Few enough do that none waits for another.
 inline constexpr size_t table_count = 4;
 
-/// Where the lanes begin: each ends where the next one begins.
-struct lane_begins {
-    size_t of[lane_count + 1] = {};
+/// Finds the parts of a trace: each ends where a PSB begins, and the next part with it.
+struct part_finder {
+    byte_view bytes;
+    size_t place;  ///< where the next part begins
+    size_t until;  ///< about where the last part ends
+
+    /// Goes to the end of the next part. False, and it stays, where no PSB comes.
+    constexpr auto next() noexcept -> bool {
+        // The less is left the shorter, so that in the end no lane has much to do alone.
+        size_t const share = place < until ? (until - place) / (2 * lane_count) : 0;
+        size_t const from = place + (share < least_part_bytes ? least_part_bytes : share);
+        size_t const found = find_psb(bytes.from(from).first(longest_search));
+        if (found == nowhere) { return false; }
+        place = from + found;
+        return true;
+    }
 };
 
-/// The begins of lanes from `place` on. The last is `nowhere` where there are no more lanes.
-constexpr auto find_lanes(byte_view bytes, size_t place) noexcept -> lane_begins {
-    size_t const each = (bytes.size() - place) / (lane_count + 1);
-    lane_begins begins;
-    begins.of[0] = place;
-    for (size_t i = 1; i <= lane_count; ++i) {
-        size_t const before = begins.of[i - 1];
-        begins.of[i] = nowhere;
-        if (each < least_lane_bytes || before == nowhere) { continue; }
-        size_t const wanted = place + i * (each < most_lane_bytes ? each : most_lane_bytes);
-        size_t const from = wanted > before ? wanted : before + 1;
-        size_t const found = find_psb(bytes.from(from).first(longest_search));
-        if (found != nowhere) { begins.of[i] = from + found; }
-    }
-    return begins;
-}
+/// What a lane is to count yet of its part.
+struct lane {
+    uint8_t const* at;
+    uint8_t const* end;
+
+    [[nodiscard]] constexpr auto room() const noexcept -> ptrdiff_t { return end - at; }
+};
 
 /// What was counted in lanes, until it is known to be right.
 template <class Packets>
@@ -11827,7 +11832,7 @@ struct lane_counts {
     uint32_t by_second[outline_table::rows - 256] = {};  ///< those that the second byte tells
     tally others{};                                      ///< those that neither tells
     bool is_right = true;
-    bool strict = true;
+    bool strict;
 
     /// Counts what the first byte does not tell. Returns what is behind it, or the same place.
     [[gnu::noinline]]  // so that it is not in the way of the others
@@ -11881,67 +11886,110 @@ struct lane_counts {
     }
     constexpr void add_to(tally& sum) const noexcept {
         sum += others;
-        for (size_t row = 0; row < outline_table::rows; ++row) {
-            uint64_t count = row < 256 ? 0 : by_second[row - 256];
-            for (auto const& table : by_first) { count += row < 256 ? table[row] : 0; }
+        auto const add = [&](size_t row, uint64_t count) {
             auto const one = outlines<Packets>.at(row);
             if (one.length != 0) { sum.add(one.which, one.length, count); }
+        };
+        for (size_t first = 0; first < 256; ++first) {
+            uint64_t count = 0;
+            for (auto const& table : by_first) { count += table[first]; }
+            add(first, count);
         }
+        for (size_t row = 256; row < outline_table::rows; ++row) { add(row, by_second[row - 256]); }
     }
 };
 
-/// Counts what is in all lanes. False, and nothing is counted, where it cannot be done at a glance.
+/// Where the first parts of all lanes begin, and the last of them ends.
+struct first_parts {
+    size_t begins[lane_count + 1] = {};
+};
+
+/// Finds the first parts of all lanes. False where there are too few.
+constexpr auto find_first(part_finder& parts, first_parts& found) noexcept -> bool {
+    if (parts.until - parts.place < lane_count * least_part_bytes) { return false; }
+    found.begins[0] = parts.place;
+    for (size_t i = 1; i <= lane_count; ++i) {
+        if (!parts.next()) { return false; }
+        found.begins[i] = parts.place;
+    }
+    return true;
+}
+
+/// Counts what is in the first parts and in those behind them. False, and nothing is counted, where
+/// it cannot be done at a glance.
 template <class Packets, size_t... I, size_t... K>
-constexpr auto count_lanes(byte_view bytes, lane_begins const& begins, bool strict, tally& sum,
+constexpr auto count_lanes(first_parts const& first, part_finder& parts, bool strict, tally& sum,
                            index_list<I...> /*lanes*/, index_list<K...> /*behind one*/) noexcept
     -> bool {
-    constexpr size_t in_a_round = 1 + sizeof...(K);
-    constexpr auto round_bytes = static_cast<ptrdiff_t>(in_a_round * looked_at);
+    constexpr auto round_bytes = static_cast<ptrdiff_t>((1 + sizeof...(K)) * looked_at);
     lane_counts<Packets> counts{.strict = strict};
     // The compiler is not to know the table: it would ask for its address anew each time.
     uint8_t const* const lengths = as_if_new(&outlines<Packets>.length[0]);
-    uint8_t const* at[lane_count] = {(bytes.data() + begins.of[I])...};
-    uint8_t const* const ends[lane_count] = {(bytes.data() + begins.of[I + 1])...};
-    while (counts.is_right && ((ends[I] - at[I] >= rounds_in_a_row * round_bytes) && ...)) {
-        for (ptrdiff_t i = 0; i < rounds_in_a_row; ++i) {
-            (counts.add_one(at[I], lengths, I % table_count), ...);
-            ((static_cast<void>(K), (counts.add_known(at[I], lengths, I % table_count), ...)), ...);
+    uint8_t const* const data = parts.bytes.data();
+    auto const finish = [&](lane one) {
+        while (counts.is_right && one.room() >= round_bytes) {
+            counts.add_one(one.at, lengths, 0);
+            (counts.add_known(one.at, lengths, K % table_count), ...);
         }
-    }
-    // Not by a loop over the lanes: then their places would be in memory.
-    auto const end = [&](uint8_t const* from, uint8_t const* last) {
-        while (counts.is_right && last - from >= round_bytes) {
-            counts.add_one(from, lengths, 0);
-            (counts.add_known(from, lengths, K % table_count), ...);
-        }
-        while (counts.is_right && from < last) { counts.add_one(from, lengths, 0); }
-        counts.is_right = counts.is_right && from == last;
+        while (counts.is_right && one.room() > 0) { counts.add_one(one.at, lengths, 0); }
+        counts.is_right = counts.is_right && one.room() == 0;
     };
-    (end(at[I], ends[I]), ...);
+    bool is_more = true;
+    // The next part of a lane that is at the end of one; where there is none, nothing.
+    auto const go_on = [&](lane one) -> lane {
+        if (one.room() >= round_bytes) { return one; }
+        finish(one);
+        uint8_t const* const begin = data + parts.place;
+        is_more = is_more && parts.place < parts.until && parts.next();
+        return is_more ? lane{begin, data + parts.place} : lane{begin, begin};
+    };
+    // Not by loops over the lanes: then their places would be in memory.
+    lane lanes[] = {{data + first.begins[I], data + first.begins[I + 1]}...};
+    while (counts.is_right && is_more) {
+        ptrdiff_t least = lanes[0].room();
+        ((least = lanes[I].room() < least ? lanes[I].room() : least), ...);
+        for (ptrdiff_t rounds = least / round_bytes; rounds > 0; --rounds) {
+            (counts.add_one(lanes[I].at, lengths, I % table_count), ...);
+            ((static_cast<void>(K), (counts.add_known(lanes[I].at, lengths, I % table_count), ...)),
+             ...);
+        }
+        if (least < round_bytes) { ((lanes[I] = go_on(lanes[I])), ...); }
+    }
+    (finish(lanes[I]), ...);
     if (counts.is_right) { counts.add_to(sum); }
     return counts.is_right;
 }
 
-/// Up to where packets were counted in lanes, and from where on that can be tried again.
-struct lanes_end {
-    size_t place;
-    size_t again;
+/// What scanning in lanes was like up to here.
+struct lanes_outlook {
+    size_t again = 0;  ///< where it can be tried again
+    size_t at_once = most_at_once;
 };
 
 /// Counts the packets of `bytes` from `place` on, where no block is open, as far as that can be done
-/// in lanes.
+/// in lanes. Returns the place behind them.
 template <class Packets>
-constexpr auto scan_lanes(byte_view bytes, size_t place, bool strict, tally& sum) noexcept
-    -> lanes_end {
+constexpr auto scan_lanes(byte_view bytes, size_t place, bool strict, tally& sum,
+                          lanes_outlook& outlook) noexcept -> size_t {
     while (true) {
-        lane_begins const begins = find_lanes(bytes, place);
-        size_t const end = begins.of[lane_count];
-        if (end == nowhere) { return {place, bytes.size()}; }
-        if (!count_lanes<Packets>(bytes, begins, strict, sum, make_index_list<lane_count>{},
-                                  make_index_list<known_in_a_row>{})) {
-            return {place, end};
+        size_t const left = bytes.size() - place;
+        size_t const tried = left < outlook.at_once ? left : outlook.at_once;
+        part_finder parts{bytes, place, place + tried};
+        first_parts first;
+        if (!find_first(parts, first)) {
+            outlook.again = bytes.size();
+            return place;
         }
-        place = end;
+        if (count_lanes<Packets>(first, parts, strict, sum, make_index_list<lane_count>{},
+                                 make_index_list<known_in_a_row>{})) {
+            place = parts.place;
+            if (outlook.at_once < most_at_once) { outlook.at_once *= 2; }
+        } else if (tried > least_at_once) {
+            outlook.at_once = tried / 4 < least_at_once ? least_at_once : tried / 4;
+        } else {
+            outlook.again = parts.place;
+            return place;
+        }
     }
 }
 
@@ -12115,17 +12163,15 @@ public:
     /// at once where there are PSBs, which takes some 6 KB of stack. The last IP is not followed: it
     /// counts as 0 until the next PSB.
     constexpr auto scan(tally sofar = {}) -> tally {
-        size_t lanes_from = 0;
+        detail::lanes_outlook outlook;
         while (true) {
             if (reads_in_the_piece() && items_ == packet::block::none) {
                 size_t place = bytes_.at();
-                if (place >= lanes_from) {
-                    auto const behind = detail::scan_lanes<Packets>(bytes_.piece(), place, strict_,
-                                                                    sofar);
-                    place = behind.place;
-                    lanes_from = behind.again;
+                if (place >= outlook.again) {
+                    place = detail::scan_lanes<Packets>(bytes_.piece(), place, strict_, sofar,
+                                                        outlook);
                 }
-                byte_view const up_to_lanes = bytes_.piece().first(lanes_from);
+                byte_view const up_to_lanes = bytes_.piece().first(outlook.again);
                 bytes_.go_to(detail::scan_loop<Packets>(up_to_lanes, place, strict_, sofar));
             }
             auto const got = next_with_care();

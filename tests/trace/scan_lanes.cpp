@@ -13,9 +13,11 @@ using packet::kind;
 using test::bytes;
 using test::join;
 using test::psb;
-using trace::nowhere;
-using trace::detail::find_lanes;
+using trace::detail::find_first;
+using trace::detail::first_parts;
 using trace::detail::lane_count;
+using trace::detail::lanes_outlook;
+using trace::detail::part_finder;
 using trace::detail::scan_lanes;
 
 namespace {
@@ -42,25 +44,50 @@ auto made_trace(std::uint32_t seed, size_t size, unsigned spacing, unsigned dama
     static constexpr auto full_tip = bytes(0xCD, 1, 2, 3, 4, 5, 6, 7, 8);
     static constexpr auto long_tnt = bytes(0x02, 0xA3, 0x17, 0, 0, 0, 0, 0);
     static constexpr auto mode = bytes(0x99, 0x01);
+    static constexpr auto mode_tsx = bytes(0x99, 0x20);
+    static constexpr auto psbend = bytes(0x02, 0x23);
+    static constexpr auto ovf = bytes(0x02, 0xF3);
     static constexpr auto short_cyc = bytes(0x1B);
     static constexpr auto long_cyc = bytes(0xFF, 0xFF, 0xFE);
     static constexpr auto longest_cyc = bytes(7, 1, 1, 1, 1, 1, 1, 1, 0x10);
     static constexpr auto mnt = bytes(0x02, 0xC3, 0x88, 1, 2, 3, 4, 5, 6, 7, 8);
     static constexpr auto tma = bytes(0x02, 0x73, 1, 2, 0x10, 3, 0);
     static constexpr auto block = bytes(0x02, 0x63, 0x04, 0x04, 1, 2, 3, 4, 5, 6, 7, 8, 0x02, 0x33);
-    static constexpr byte_view packets[] = {tip,      full_tip,    long_tnt, mode, short_cyc,
-                                            long_cyc, longest_cyc, mnt,      tma,  block};
+    static constexpr byte_view packets[] = {tip,    full_tip, long_tnt,  mode,     mode_tsx,
+                                            psbend, ovf,      short_cyc, long_cyc, longest_cyc,
+                                            mnt,    tma,      block};
     std::mt19937 random{seed};
     std::vector<std::uint8_t> out;
     while (out.size() < size) {
         if (random() % spacing == 0) { out.insert(out.end(), psb.bytes, psb.bytes + 16); }
         for (auto i = random() % 8; i != 0; --i) { out.push_back(random() % 2 == 0 ? 0 : 0x16); }
         auto const which = random() % 64;
-        byte_view const one = packets[any && which < 10 ? which : which % 6];
+        byte_view const one = packets[any && which < 13 ? which : which % 9];
         out.insert(out.end(), one.data(), one.data() + one.size());
         if (damage != 0 && random() % damage == 0) { out.back() = 0x05; }
     }
     return out;
+}
+
+/// PADs, with a PSB at each of these places.
+auto pads_and_psbs(size_t size, std::vector<size_t> const& places) -> std::vector<std::uint8_t> {
+    std::vector<std::uint8_t> out(size, 0);
+    for (size_t const at : places) { std::copy_n(psb.bytes, 16, out.begin() + long(at)); }
+    return out;
+}
+/// The places `every` bytes apart, from `every` on.
+auto each(size_t every, size_t size) -> std::vector<size_t> {
+    std::vector<size_t> places;
+    for (size_t at = every; at + 16 < size; at += every) { places.push_back(at); }
+    return places;
+}
+
+/// Where the parts of a whole trace end.
+auto ends_of_parts(byte_view in, size_t until) -> std::vector<size_t> {
+    std::vector<size_t> ends;
+    part_finder parts{in, 0, until};
+    while (parts.place < parts.until && parts.next()) { ends.push_back(parts.place); }
+    return ends;
 }
 
 }  // namespace
@@ -127,82 +154,157 @@ TEST_CASE("a trace that comes in long pieces is counted as the whole (PKT-255)")
     }
 }
 
-TEST_CASE("lanes begin at PSBs, about as far from each other, and need room and PSBs") {
-    std::vector<std::uint8_t> in(400'000, 0x16);
-    auto const put_psb = [&](size_t at) { std::copy_n(psb.bytes, 16, in.begin() + long(at)); };
-    for (size_t at = 1000; at < in.size() - 16; at += 1000) { put_psb(at); }
-    auto const many = find_lanes(in, 700);
-    CHECK(many.of[0] == 700);
-    for (size_t i = 1; i <= lane_count; ++i) {
-        size_t const wanted = 700 + i * ((in.size() - 700) / 9);
-        CHECK(many.of[i] == (wanted + 999) / 1000 * 1000);
+TEST_CASE("a part ends at the first PSB behind a sixteenth of what is left, or behind 2048 bytes") {
+    auto const in = pads_and_psbs(400'000, each(1000, 400'000));
+    part_finder parts{in, 700, 400'000};
+    for (size_t const end : {26'000U, 50'000U, 72'000U}) {  // 24'956, 23'375, 21'875 bytes at least
+        CHECK(parts.next());
+        CHECK(parts.place == end);
     }
-    CHECK(find_lanes(in, in.size() - 9 * 2048 + 1).of[lane_count] == nowhere);
-    CHECK(find_lanes(in, in.size() - 9 * 2048 - 1000).of[lane_count] != nowhere);
+    parts.place = 367'232;  // a sixteenth is 2048 bytes
+    CHECK((parts.next() && parts.place == 370'000));
+    parts.place = 367'952;  // a sixteenth is less
+    CHECK((parts.next() && parts.place == 370'000));
+    parts.place = 367'953;
+    CHECK((parts.next() && parts.place == 371'000));
+    parts.place = 397'000;  // behind 399'048 no PSB comes
+    CHECK(!parts.next());
+    CHECK(parts.place == 397'000);
 
-    // Where PSBs are seldom, each lane takes another one.
-    in.assign(in.size(), 0x16);
-    for (size_t const at : {360'000U, 360'100U, 360'200U, 360'300U, 360'400U, 360'500U, 360'600U}) {
-        put_psb(at);
-    }
-    CHECK(find_lanes(in, 0).of[1] == 360'000);
-    CHECK(find_lanes(in, 0).of[7] == 360'600);
-    CHECK(find_lanes(in, 0).of[lane_count] == nowhere);
-    put_psb(360'700);
-    CHECK(find_lanes(in, 0).of[lane_count] == 360'700);
-    CHECK(trace::reader{byte_view{in}, {.sync = false}}.scan() ==
-          plainly(byte_view{in}, {.sync = false}));
+    parts = {in, 5000, 1000};  // where the last part should end lies before it
+    CHECK((parts.next() && parts.place == 8000));
 }
 
-TEST_CASE("no lane is longer than a megabyte where there are PSBs") {
-    std::vector<std::uint8_t> in(20'000'000, 0);
-    for (size_t at = 0; at < in.size() - 16; at += 4096) {
-        std::copy_n(psb.bytes, 16, in.begin() + long(at));
+TEST_CASE("all lanes have a part, or there are no lanes") {
+    auto const many = pads_and_psbs(400'000, each(1000, 400'000));
+    part_finder parts{many, 700, 400'000};
+    first_parts first;
+    CHECK(find_first(parts, first));
+    CHECK(first.begins[0] == 700);
+    part_finder same{many, 700, 400'000};
+    for (size_t i = 1; i <= lane_count; ++i) {
+        CHECK((same.next() && first.begins[i] == same.place));
     }
-    CHECK(find_lanes(in, 0).of[lane_count] == 8 << 20);
+    CHECK(parts.place == same.place);
+
+    part_finder enough{many, 0, 8 * 2048};
+    CHECK(find_first(enough, first));
+    part_finder too_few{many, 1, 8 * 2048};
+    CHECK(!find_first(too_few, first));
+
+    // Where PSBs are seldom they may come later than the parts were meant to end.
+    auto const seldom = pads_and_psbs(400'000, each(40'000, 400'000));
+    part_finder late{seldom, 0, 20'000};
+    CHECK((find_first(late, first) && late.place == 320'000));
+    late = {seldom, 80'000, 400'000};
+    CHECK(!find_first(late, first));
+    CHECK(trace::reader{byte_view{seldom}, {.sync = false}}.scan() ==
+          plainly(byte_view{seldom}, {.sync = false}));
+}
+
+TEST_CASE("where lanes went wrong a quarter is tried, and twice as much where they went well") {
+    size_t const size = 20'000'000;
+    auto in = pads_and_psbs(size, each(4096, size));
+    struct end {
+        size_t place;
+        lanes_outlook outlook;
+    };
+    auto const scan = [&](lanes_outlook outlook, size_t from) -> end {
+        trace::tally sum;
+        size_t const place = scan_lanes<packet::all>(byte_view{in}, from, false, sum, outlook);
+        size_t const psbs = (place - from) / 4096;
+        CHECK((sum.of(kind::psb) == psbs && sum.total() == place - from - 15 * psbs));
+        return {place, outlook};
+    };
+    constexpr auto least = size_t{1} << 15;
+    constexpr auto most = size_t{1} << 23;
+    size_t const last = size / 4096 * 4096;
+    auto const well = scan({}, 4096);
+    CHECK((well.place == last && well.outlook.at_once == most && well.outlook.again == size));
+    CHECK(scan({0, least}, 4096).outlook.at_once == most);
+    // 40 times 4 KB: 32 KB, 64 KB, and the rest.
+    auto const more = scan({0, least}, last - 40 * 4096);
+    CHECK((more.place == last && more.outlook.at_once == 8 * least));
+
+    in[100] = 0x05;  // no packet begins like this
+    for (size_t const at_once : {most, 3 * least, least}) {
+        auto const none = scan({0, at_once}, 0);
+        CHECK((none.place == 0 && none.outlook.at_once == least));
+        CHECK((none.outlook.again >= least && none.outlook.again < 2 * least));
+    }
+    in[100] = 0;
+    in[15'000'000] = 0x05;
+    auto const later = scan({}, 4096);
+    CHECK((later.place > 15'000'000 - 2 * least && later.place < 15'000'000));
+    CHECK((later.outlook.again > 15'000'000 && later.outlook.again < 15'000'000 + 2 * least));
+    CHECK(later.outlook.at_once == least);
 }
 
 TEST_CASE("lanes count what is in them, round after round (PKT-250)") {
     for (std::uint32_t seed = 0; seed < 20; ++seed) {
         auto const in = made_trace(seed, 60'000 + 1000 * seed, 30, 0, false);
         trace::tally sum;
-        auto const end = scan_lanes<packet::all>(in, 0, seed % 2 != 0, sum);
-        CHECK((end.place > in.size() / 9 * 8 && end.again == in.size()));
-        CHECK(find_lanes(in, end.place).of[lane_count] == nowhere);
+        lanes_outlook outlook;
+        auto const end = scan_lanes<packet::all>(in, 0, seed % 2 != 0, sum, outlook);
+        CHECK((in.size() - end < 20'000 && outlook.again == in.size()));
         trace::tally plain;
         size_t at = 0;
-        while (at < end.place) {
+        while (at < end) {
             auto const got = packet::decode(byte_view{in}.from(at));
             REQUIRE(got);
             plain.add(got.packet.kind(), got.length());
             at += got.length();
         }
-        CHECK((at == end.place && sum == plain));
+        CHECK((at == end && sum == plain));
     }
 }
 
+TEST_CASE("lanes count what is in them, also as a constant (PKT-250)") {
+    CHECK_TWICE([](auto value) {
+        // 650 times 32 bytes: ten parts of 64, and some.
+        constexpr auto some = join(psb, bytes(0xCD, 1, 2, 3, 4, 5, 6, 7, 8),
+                                   bytes(0x8D, 1, 2, 3, 4, 5, 6));
+        byte_array<650 * some.size()> trace{};
+        for (size_t at = 0; at < trace.size(); at += some.size()) {
+            copy_bytes(&trace.bytes[at], some.bytes, some.size());
+        }
+        auto const in = value(trace);
+        trace::tally sum;
+        lanes_outlook outlook;
+        auto const end = scan_lanes<packet::all>(byte_view{in}, 0, true, sum, outlook);
+        return end == 10 * 2048 && outlook.again == trace.size() && sum.of(kind::psb) == 640 &&
+               sum.of(kind::tip) == 1280 && sum.total() == 1920;
+    });
+}
+
 TEST_CASE("what is counted in lanes counts only if each of them ends where the next begins") {
-    std::vector<std::uint8_t> right(400'000, 0x16);
+    std::vector<std::uint8_t> right(100'000, 0x16);
     for (size_t at = 1000; at < right.size() - 16; at += 1000) {
         std::copy_n(psb.bytes, 16, right.begin() + static_cast<long>(at));
     }
-    auto const begins = find_lanes(right, 0);
     trace::options const from_the_begin{.sync = false};
-    for (size_t lane = 0; lane < lane_count; ++lane) {
+    size_t begin = 0;
+    for (size_t const end : ends_of_parts(right, right.size())) {
         auto const broken_at = [&](size_t at, byte_view by) {
             std::vector<std::uint8_t> in = right;
             std::copy_n(by.data(), by.size(), in.begin() + static_cast<long>(at));
-            trace::tally none;
-            auto const failed = scan_lanes<packet::all>(in, 0, false, none);
-            CHECK((failed.place == 0 && failed.again == begins.of[lane_count] &&
-                   none == trace::tally{}));
+            trace::tally sum;
+            lanes_outlook outlook;
+            auto const stop = scan_lanes<packet::all>(in, 0, false, sum, outlook);
+            CHECK((stop <= at && outlook.again > at));
+            auto const before = byte_view{in}.first(stop);
+            CHECK(sum == plainly(before, from_the_begin));
             CHECK(trace::reader{byte_view{in}, from_the_begin}.scan() ==
                   plainly(byte_view{in}, from_the_begin));
         };
-        broken_at(begins.of[lane] + 16, bytes(0x05));      // no packet begins like this
-        broken_at(begins.of[lane + 1] - 20, bytes(0x05));  // nor the last but some of a lane
-        broken_at(begins.of[lane + 1] - 1, bytes(0xCD));   // a TIP hides half a PSB
+        broken_at(begin + 16, bytes(0x05));  // no packet begins like this
+        broken_at(end - 20, bytes(0x05));    // nor the last but some of a part
+        broken_at(end - 1, bytes(0xCD));     // a TIP hides half a PSB
+        // A packet that is right, but too long for a glance.
+        broken_at(begin + 16, bytes(7, 1, 1, 1, 1, 1, 1, 1, 0x10));
+        begin = end;
     }
+    CHECK(begin > 96'000);
 }
 
 TEST_CASE("a scan of a whole trace takes any bytes") {

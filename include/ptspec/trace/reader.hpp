@@ -90,17 +90,15 @@ public:
     /// at once where there are PSBs, which takes some 6 KB of stack. The last IP is not followed: it
     /// counts as 0 until the next PSB.
     constexpr auto scan(tally sofar = {}) -> tally {
-        size_t lanes_from = 0;
+        detail::lanes_outlook outlook;
         while (true) {
             if (reads_in_the_piece() && items_ == packet::block::none) {
                 size_t place = bytes_.at();
-                if (place >= lanes_from) {
-                    auto const behind = detail::scan_lanes<Packets>(bytes_.piece(), place, strict_,
-                                                                    sofar);
-                    place = behind.place;
-                    lanes_from = behind.again;
+                if (place >= outlook.again) {
+                    place = detail::scan_lanes<Packets>(bytes_.piece(), place, strict_, sofar,
+                                                        outlook);
                 }
-                byte_view const up_to_lanes = bytes_.piece().first(lanes_from);
+                byte_view const up_to_lanes = bytes_.piece().first(outlook.again);
                 bytes_.go_to(detail::scan_loop<Packets>(up_to_lanes, place, strict_, sofar));
             }
             auto const got = next_with_care();
