@@ -57,6 +57,7 @@ ROWS = [
     Row("search/all_02", 1, 2, 1),
     Row("search/near_miss", 1, 1.5, 1),
     Row("threads/real", 1.8, 1.95, 1.4),
+    Row("threads/additions", 0, 0, 0),  # what the machine gives two threads that share nothing
     Row("write/real", 2.2, 2.6, 2),
     Row("write/cyc", 1.4, 1.6, 1.6),
     Row("write/all", 2, 4, 2.3),
@@ -220,7 +221,7 @@ def main():
                 line += f"{got['ratio']:10.2f} ({got['min']:.2f} .. {got['max']:.2f})".rjust(28)
                 if got["ratio"] < SLACK * row.reached:
                     slower.append(f"{row.name} with {cxx}: {got['ratio']:.2f} of {row.reached}")
-            print(f"{line}{row.floor:8g}{row.aim:6g}")
+            print(f"{line}{row.floor:8g}{row.aim:6g}" if row.floor else line)
         print("millions a second".ljust(24) + "".join(f"{cxx:>28}" for cxx in programs))
         taken = {cxx: branches(built["unit"], options.quick) for cxx, built in programs.items()}
         for row in BRANCHES:

@@ -11,7 +11,8 @@
 // seen the same packets: as many, with the same IPs, branches and counts.
 //
 // Rows `search`: bytes of four times the size without a PSB, against libipt, and `none` against
-// reading all bytes as words. Row `threads`, of that size, too: two threads of ours against one.
+// reading all bytes as words. Row `threads`, of that size, too: two threads of ours against one,
+// and `additions`, the same of threads that only add.
 
 #include <bench/paired.hpp>
 #include <bench/streams.hpp>
@@ -221,8 +222,16 @@ void search_row(benchmark::State& state, std::string_view how, buffer const& byt
 
 // ------------------------------------------------------------------------------------ threads
 
+/// Does it in so many threads at once.
+template <class Work>
+void in_threads(unsigned count, Work const& work) {
+    std::vector<std::jthread> threads;
+    for (unsigned i = 1; i < count; ++i) { threads.emplace_back(work); }
+    work();
+}
+
 /// Counts the packets in so many threads, which take the pieces of the trace in turns.
-auto in_threads(buffer const& trace, unsigned count) -> uint64_t {
+auto count_in_threads(buffer const& trace, unsigned count) -> uint64_t {
     std::vector<byte_view> pieces;
     for (byte_view const piece : trace::split{byte_view{trace.data(), trace.size()}, 16}) {
         pieces.push_back(piece);
@@ -236,22 +245,37 @@ auto in_threads(buffer const& trace, unsigned count) -> uint64_t {
         }
         packets += found;
     };
-    {
-        std::vector<std::jthread> threads;
-        for (unsigned i = 1; i < count; ++i) { threads.emplace_back(work); }
-        work();
-    }
+    in_threads(count, work);
     return packets;
 }
 
 void thread_row(benchmark::State& state, buffer const& trace) {
-    auto const run = [&](unsigned count) { benchmark::DoNotOptimize(in_threads(trace, count)); };
-    if (in_threads(trace, 2) != in_threads(trace, 1)) {
+    auto const run = [&](unsigned count) {
+        benchmark::DoNotOptimize(count_in_threads(trace, count));
+    };
+    if (count_in_threads(trace, 2) != count_in_threads(trace, 1)) {
         return state.SkipWithError("two threads saw other packets than one");
     }
     auto const two = [&] { run(2); };
     auto const one = [&] { run(1); };
     compare(state, static_cast<double>(trace.size()), timed(two), timed(one));
+}
+
+/// Threads that share nothing but the machine: more than it gives them nobody can reach.
+void additions_row(benchmark::State& state) {
+    constexpr uint64_t additions = uint64_t{1} << 26;
+    auto const run = [](unsigned count) {
+        in_threads(count, [count] {
+            uint64_t sum = 0;
+            for (uint64_t i = 0; i < additions / count; ++i) {
+                benchmark::DoNotOptimize(sum);
+                sum += i;
+            }
+        });
+    };
+    auto const two = [&] { run(2); };
+    auto const one = [&] { run(1); };
+    compare(state, static_cast<double>(additions), timed(two), timed(one));
 }
 
 /// A way of ours to read.
@@ -291,8 +315,8 @@ int main(int argc, char** argv) {
     for (way const& one : ways) {
         for (auto const& [name, trace] : streams) {
             benchmark::RegisterBenchmark((std::string{one.name} + "/" + name).c_str(),
-                                         [&trace = trace, one](benchmark::State& state) {
-                                             read_row(state, trace, one.read, one.whole);
+                                         [&stream = trace, one](benchmark::State& state) {
+                                             read_row(state, stream, one.read, one.whole);
                                          })
                 ->UseManualTime()
                 ->Unit(benchmark::kMillisecond);
@@ -311,6 +335,9 @@ int main(int argc, char** argv) {
     }
     benchmark::RegisterBenchmark(
         "threads/real", [&streams](benchmark::State& state) { thread_row(state, streams["real"]); })
+        ->UseManualTime()
+        ->Unit(benchmark::kMillisecond);
+    benchmark::RegisterBenchmark("threads/additions", additions_row)
         ->UseManualTime()
         ->Unit(benchmark::kMillisecond);
     benchmark::RunSpecifiedBenchmarks();
