@@ -267,10 +267,8 @@ void additions_row(benchmark::State& state) {
     auto const run = [](unsigned count) {
         in_threads(count, [count] {
             uint64_t sum = 0;
-            for (uint64_t i = 0; i < additions / count; ++i) {
-                benchmark::DoNotOptimize(sum);
-                sum += i;
-            }
+            for (uint64_t i = 0; i < additions / count; ++i) { sum = as_if_new(sum + i); }
+            benchmark::DoNotOptimize(sum);
         });
     };
     auto const two = [&] { run(2); };
