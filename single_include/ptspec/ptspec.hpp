@@ -11788,7 +11788,7 @@ inline constexpr size_t lane_count = 8;
 inline constexpr size_t least_part_bytes = size_t{1} << 11;
 /// About so many bytes are counted before it is known whether that was right: as many as at last went
 /// well, and more each time. Where it went wrong a quarter is tried.
-inline constexpr size_t least_at_once = size_t{1} << 15;
+inline constexpr size_t least_at_once = 2 * lane_count * least_part_bytes;
 inline constexpr size_t most_at_once = size_t{1} << 23;
 /// Where no PSB comes for so long there are no more parts: all of them together are counted in 32
 /// bits.

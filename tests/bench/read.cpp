@@ -21,7 +21,7 @@
 #include <ptspec/trace/split.hpp>
 
 #include <atomic>
-#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <random>
@@ -288,22 +288,26 @@ constexpr way ways[] = {
     {"scan", we_scan, false},
 };
 
-/// Reads once, for callgrind.
-void count_row(bench::arguments const& given, std::string_view row) {
+/// Reads once, for callgrind. False where there is no such row.
+auto count_row(bench::arguments const& given, std::string_view row) -> bool {
     size_t const slash = row.find('/');
     auto const trace = bench::make_stream(row.substr(slash + 1), given.size, given.real);
     for (way const& one : ways) {
         if (row.substr(0, slash) != one.name) { continue; }
         auto all = one.read(trace);
         bench::count(row, all.packets, [&] { benchmark::DoNotOptimize(all = one.read(trace)); });
+        return true;
     }
+    return false;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
     bench::arguments const given{argc, argv, 64};
-    for (std::string_view const row : given.counted) { count_row(given, row); }
+    for (std::string_view const row : given.counted) {
+        if (!count_row(given, row)) { return 2; }
+    }
     if (!given.counted.empty()) { return 0; }
 
     std::map<std::string, buffer> streams;

@@ -19,7 +19,6 @@
 #include <intel-pt.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <string>
