@@ -118,14 +118,6 @@ public:
         size_ += bytes.size();
         return true;
     }
-    /// The same for one byte.
-    [[nodiscard]] constexpr auto append_byte(uint8_t byte) noexcept -> bool {
-        size_t const place = size_;
-        if (place == room_) { return false; }
-        size_ = place + 1;  // first: the byte might be part of it, for all that is known
-        first_[place] = byte;
-        return true;
-    }
     /// The same for the first `count` of sixteen bytes. What they are followed by is not kept: all
     /// sixteen are stored where there is room for them, which takes two stores.
     [[nodiscard, gnu::always_inline]]  // so that who writes many packets keeps it in registers

@@ -1313,14 +1313,6 @@ public:
         size_ += bytes.size();
         return true;
     }
-    /// The same for one byte.
-    [[nodiscard]] constexpr auto append_byte(uint8_t byte) noexcept -> bool {
-        size_t const place = size_;
-        if (place == room_) { return false; }
-        size_ = place + 1;  // first: the byte might be part of it, for all that is known
-        first_[place] = byte;
-        return true;
-    }
     /// The same for the first `count` of sixteen bytes. What they are followed by is not kept: all
     /// sixteen are stored where there is room for them, which takes two stores.
     [[nodiscard, gnu::always_inline]]  // so that who writes many packets keeps it in registers
@@ -7990,6 +7982,8 @@ struct tnt_short : packet_word<tnt_short, 1> {
                                  .binds_to_ip = binding::yes,
                                  .cyc_eligible = answer::yes};
     static constexpr unsigned most_branches = 6;
+    /// Below this it is PAD or the escape, or has no branch below the stop bit.
+    static constexpr uint64_t least_raw = 4;
 
     struct Opcode : fixed<0, 0, 0> {};
     struct bits : field<7, 1> {};
@@ -8006,7 +8000,7 @@ struct tnt_short : packet_word<tnt_short, 1> {
                                                    (which.bits & low_bits(which.count))}});
     }
     [[nodiscard]] static constexpr auto broken_payload(uint64_t raw) noexcept -> rule {
-        return raw < 4 ? rule::PKT_033 : rule::none;
+        return raw < least_raw ? rule::PKT_033 : rule::none;
     }
 };
 
@@ -8249,9 +8243,9 @@ struct mode_exec : packet_word<mode_exec, 2> {
     [[nodiscard]] constexpr auto code_bits() const noexcept -> unsigned {
         return get<CS_L>() ? 64 : get<CS_D>() ? 32 : 16;
     }
+    static constexpr uint64_t never_both = uint64_t{1} << CS_L::lsb | uint64_t{1} << CS_D::lsb;
     [[nodiscard]] static constexpr auto broken_header(uint64_t raw) noexcept -> rule {
-        return mode_exec{raw}.get<CS_L>() && mode_exec{raw}.get<CS_D>() ? rule::PKT_090
-                                                                        : rule::none;
+        return (raw & never_both) == never_both ? rule::PKT_090 : rule::none;
     }
 };
 
@@ -8274,9 +8268,9 @@ struct mode_tsx : packet_word<mode_tsx, 2> {
     struct layout : bit_layout<16, Opcode, InTX, TXAbort, reserved<12, 10>, Leaf> {};
     static constexpr rule unknown_leaf = rule::PKT_089;
 
+    static constexpr uint64_t never_both = uint64_t{1} << InTX::lsb | uint64_t{1} << TXAbort::lsb;
     [[nodiscard]] static constexpr auto broken_header(uint64_t raw) noexcept -> rule {
-        return mode_tsx{raw}.get<InTX>() && mode_tsx{raw}.get<TXAbort>() ? rule::PKT_090
-                                                                         : rule::none;
+        return (raw & never_both) == never_both ? rule::PKT_090 : rule::none;
     }
 };
 
@@ -12559,8 +12553,7 @@ struct psb_status {
 namespace ptspec::trace {
 
 /// Something that takes bytes: all that it is given, or none of them. A sink that has
-/// `append(wide_bits, size_t)` or `append_byte(uint8_t)`, too, as `byte_buffer` has, gets single
-/// packets by them.
+/// `append(wide_bits, size_t)`, too, as `byte_buffer` has, gets single packets by it.
 template <class Sink>
 concept packet_sink = requires(Sink& to, byte_view bytes) {
     { to.append(bytes) } -> same_as<bool>;
@@ -12706,156 +12699,108 @@ public:
 /// Packets that are written as they stand, told by one look into a table.
 namespace ptspec::trace::detail {
 
-/// What the first byte of a plain packet tells, or the first two.
-struct plain {
-    uint64_t fixed = ~uint64_t{0};  ///< bits that are the same in all of them
-    uint64_t value = 0;             ///< those bits: opcode; 0 where reserved, or behind the packet
-    uint32_t free_high = 0;         ///< bits 95:64 that may be 1
-    uint32_t least = 0;             ///< there is no such packet below this number
-    packet::kind which = packet::kind::pad;
-    uint8_t length = 0;  ///< 0: packets that begin like this are not plain
-    uint8_t form = 0;    ///< as in an outline
-    uint8_t part = 0;  ///< which part of the table is meant, plus `by_second` where it is not this
-    uint8_t keeps_ip = 1;        ///< whether there is a last IP stays as it was
-    uint8_t has_ip = 0;          ///< it is the last IP
-    uint8_t tells_whole_ip = 0;  ///< whatever the last IP was before
-
-    /// Whether there is a last IP behind it.
-    [[nodiscard]] constexpr auto has_ip_behind(uint8_t before) const noexcept -> uint8_t {
-        return static_cast<uint8_t>((before & keeps_ip) | has_ip);
-    }
-};
-inline constexpr unsigned by_second = 8;  // bits to the byte that chooses in the part
-static_assert(sizeof(plain) == 32);       // so that a row is found by a shift
-
-/// Of first bytes, of those behind the escape, and of MODE's leaves.
+/// By kind and length, what makes a packet right: then its other bits may be anything. What is to be
+/// known of a row stands side by side with the others', so that it is an index without a
+/// multiplication.
 struct plain_table {
-    plain rows[outline_table::rows];
+    static constexpr size_t lengths = 20;  // more than a packet has bytes
+    static constexpr size_t rows = packet::kinds * lengths;
+
+    uint64_t fixed[rows];      ///< bits 63:0 that are the same in all of them
+    uint64_t value[rows];      ///< those bits
+    uint64_t zero_high[rows];  ///< bits 127:64 that are 0
+    uint64_t least[rows];      ///< bits 63:0 are no number below
+    /// How many bytes they have; 0 where there are none. A packet that claims more bytes than
+    /// `lengths` finds the row of another kind, which has another length, or one behind all of them.
+    uint8_t length[rows + (256 - lengths)];
+
+    [[nodiscard]] static constexpr auto row_of(packet::kind which, unsigned bytes) noexcept
+        -> size_t {
+        return underlying(which) % packet::kinds * lengths + bytes;
+    }
+    /// Packets have so many bytes where the bits of `because` are as in `bits`. Where that was said of
+    /// others before, the row of the length 0, which no packet has, tells it.
+    template <class Packet>
+    constexpr void set(unsigned bytes, wide_bits because, wide_bits bits) noexcept {
+        size_t row = row_of(Packet::about.id, bytes);
+        if (length[row] != 0) { row -= bytes; }
+        wide_bits const whole = first_bytes_mask(bytes);
+        wide_bits const same = because | packet::detail::widen(Packet::reserved_mask()) |
+                               packet::detail::bits_of_kind<wide_bits>(
+                                   typename Packet::layout::rows{}, row_kind::fixed);
+        fixed[row] = ~whole.low | same.low;
+        value[row] = bits.low;
+        zero_high[row] = ~whole.high | same.high;
+        if constexpr (requires { Packet::least_raw; }) { least[row] = Packet::least_raw; }
+        length[row] = static_cast<uint8_t>(bytes);
+    }
+    /// The packet is one of this row.
+    [[nodiscard, gnu::always_inline]]  // so that it costs no call
+    constexpr auto
+    is_of(size_t row, unsigned bytes, uint64_t low, uint64_t high) const noexcept -> bool {
+        // Four branches that are all foreseen take less than what would make one of them.
+        return bytes == length[row] && (low & fixed[row]) == value[row] &&
+               (high & zero_high[row]) == 0 && low >= least[row];
+    }
+    /// The packet is plain.
+    [[nodiscard, gnu::always_inline]]  // so that it costs no call
+    constexpr auto
+    has(packet::kind which, unsigned bytes, uint64_t low, uint64_t high) const noexcept -> bool {
+        size_t const row = row_of(which, bytes);
+        if (is_of(row, bytes, low, high)) [[likely]] { return true; }
+        return is_of(row - bytes, bytes, low, high) ||
+               (row == row_of(packet::kind::psb, packet::psb::most_bytes) && bytes == length[row] &&
+                wide_bits{low, high} == packet::psb{}.raw);
+    }
 };
 
-/// The bits of a packet that its layout sets.
 template <class Packet>
-inline constexpr wide_bits fixed_bits_of = packet::detail::bits_of_kind<wide_bits>(
-    typename Packet::layout::rows{}, row_kind::fixed);
-
-/// A packet of this length is right whatever it holds, where its fixed bits are as they have to be and
-/// it is no number below the least.
-template <class Packet>
-constexpr auto is_plain(unsigned length) noexcept -> bool {
-    constexpr bool may_be_wrong = requires(typename Packet::raw_type bits) {
-        Packet::broken_payload(bits);
-    } && !requires { Packet::least_raw; };
-    return length != 0 && Packet::most_bytes <= 12 && (length == 1 || !may_be_wrong);
-}
-
-template <class Packet>
-constexpr void set_plain(plain& row, outline one) noexcept {
-    if (!is_plain<Packet>(one.length)) { return; }
-    wide_bits const whole = first_bytes_mask(one.length);
-    wide_bits const fixed = packet::detail::widen(Packet::reserved_mask()) | fixed_bits_of<Packet>;
-    row.fixed = ~whole.low | fixed.low;
-    row.value = packet::detail::widen(packet::detail::opcode_bits<Packet>).low;
-    row.free_high = static_cast<uint32_t>(whole.high & ~fixed.high);
-    if constexpr (requires { Packet::least_raw; }) { row.least = uint32_t{Packet::least_raw}; }
-    row.which = one.which;
-    row.length = one.length;
-    row.form = one.form;
-    row.has_ip = derived_from<Packet, packet::ip_packet<Packet>> && one.form != 0;
-    row.tells_whole_ip = ip_update_of(one.form).kept == 0;
-    row.keeps_ip = row.has_ip == 0 && one.which != packet::kind::ovf;
-}
-
-/// The row of a packet whose opcode has three bytes.
-template <class Packet>
-constexpr void set_plain_by_third(plain_table& all) noexcept {
-    using namespace packet::detail;
-    constexpr auto opcode = static_cast<uint32_t>(widen(opcode_bits<Packet>).low);
-    if constexpr ((opcode & 0xFFFF) == second_escape) {
-        size_t const place = row_of(look_on::behind_escape, static_cast<uint8_t>(opcode >> 8));
-        set_plain<Packet>(all.rows[place], {Packet::head_bytes, Packet::about.id});
+constexpr void set_plain(plain_table& all) noexcept {
+    using payload = typename Packet::payload_type;
+    using raw = typename Packet::raw_type;
+    wide_bits const opcode = packet::detail::widen(opcode_bits<Packet>);
+    if constexpr (same_as<Packet, packet::cyc>) {
+        wide_bits const announces{1U << packet::cyc::Exp::lsb | packet::detail::cyc_ends_low, 0};
+        for (unsigned bytes = 1; bytes <= 8; ++bytes) {
+            all.set<Packet>(bytes, announces & first_bytes_mask(bytes),
+                            packet::cyc::of(0, bytes).raw);
+        }
+    } else if constexpr (requires { payload::size(0); }) {
+        using row = typename decltype(packet::detail::selector_in(
+            typename Packet::layout::rows{}))::row;
+        auto const selects = packet::detail::run_of_bits<wide_bits>(row::msb, row::lsb);
+        for (uint64_t i = 0; i <= low_bits(row::width); ++i) {
+            unsigned const bytes = payload::size(i);
+            if (bytes == packet::undefined_size) { continue; }
+            all.set<Packet>(Packet::head_bytes + bytes, selects,
+                            opcode | packet::detail::to_bit<wide_bits>(i, row::lsb));
+        }
+    } else if constexpr (requires { Packet::never_both; }) {
+        constexpr uint64_t both = Packet::never_both;
+        constexpr uint64_t second = both & (both - 1);
+        all.set<Packet>(Packet::head_bytes, {second, 0}, opcode);
+        all.set<Packet>(Packet::head_bytes, {both, 0}, opcode | wide_bits{second, 0});
+    } else if constexpr (same_as<Packet, packet::psb>) {  // `has` looks at the bits
+        all.length[plain_table::row_of(packet::kind::psb, Packet::most_bytes)] = Packet::most_bytes;
+    } else if constexpr (
+        !opens_or_needs_a_block<Packet> &&
+        (requires { Packet::least_raw; } || !requires(raw bits) { Packet::broken_payload(bits); })) {
+        all.set<Packet>(Packet::head_bytes, {}, opcode);
     }
-}
-
-template <class... Packets>
-constexpr void set_plain_by_third(plain_table& all, type_list<Packets...> /*packets*/) noexcept {
-    (set_plain_by_third<Packets>(all), ...);
-}
-
-template <class Packets>
-constexpr auto plain_packets() noexcept -> plain_table {
-    plain_table all{};
-    for (size_t i = 0; i < outline_table::rows; ++i) {
-        outline const one = outlines<Packets>.at(i);
-        plain& row = all.rows[i];
-        unsigned const where = one.next == look_on::nowhere ? 0 : by_second;
-        row.part = static_cast<uint8_t>(underlying(one.next) + where);
-        packet::for_kind(
-            one.which, [&]<class Packet>() { set_plain<Packet>(row, one); }, Packets{});
-    }
-    set_plain_by_third(all, Packets{});
-    return all;
 }
 
 /// The table, made when it is first used.
 template <class Packets>
-struct plain_packets_of {
-    static constexpr plain_table table = plain_packets<Packets>();
+struct plain_packets;
+template <class... Packets>
+struct plain_packets<type_list<Packets...>> {
+    static constexpr plain_table table = [] {
+        plain_table all{};
+        for (auto& bits : all.value) { bits = 1; }  // of those that are fixed, which are none yet
+        (set_plain<Packets>(all), ...);
+        return all;
+    }();
 };
-
-/// Two bytes that stand side by side, as one number: compared at once.
-constexpr auto kind_and_length(packet::kind which, unsigned length) noexcept -> unsigned {
-    return underlying(which) | length << 8;
-}
-
-/// Kind and length of the plain packets of one byte, by their byte; 0 where there is none.
-struct plain_bytes {
-    uint16_t of[256];
-};
-template <class Packets>
-inline constexpr plain_bytes plain_bytes_of = [] {
-    plain_bytes all{};
-    for (unsigned i = 0; i < 256; ++i) {
-        plain const& row = plain_packets_of<Packets>::table.rows[i];
-        all.of[i] = static_cast<uint16_t>(row.length == 1 ? kind_and_length(row.which, row.length)
-                                                          : 0);
-    }
-    return all;
-}();
-
-/// The row of packets that begin with these bits.
-template <class Packets>
-[[gnu::always_inline]]  // so that it costs no call
-constexpr auto
-plain_row(uint64_t low) noexcept -> plain const& {
-    unsigned const part = plain_packets_of<Packets>::table.rows[low & 0xFF].part;
-    size_t const place = size_t{256} * (part % by_second) +
-                         static_cast<uint8_t>(low >> (part & by_second));
-    return plain_packets_of<Packets>::table.rows[place];
-}
-
-/// 0 where a packet is plain and of one byte.
-template <class Packets>
-constexpr auto wrong_byte(unsigned kind_and_length, uint64_t low, uint64_t high) noexcept
-    -> uint64_t {
-    unsigned const expected = plain_bytes_of<Packets>.of[low & 0xFF];
-    return low >> 8 | high | (expected ^ kind_and_length);
-}
-/// 0 where a packet is plain and of this row.
-constexpr auto wrong_bits(plain const& row, unsigned kind_and_length, uint64_t low,
-                          uint64_t high) noexcept -> uint64_t {
-    unsigned const expected = detail::kind_and_length(row.which, row.length);
-    return ((low & row.fixed) ^ row.value) | (high & ~uint64_t{row.free_high}) |
-           (expected ^ kind_and_length) | uint64_t{low < row.least};
-}
-
-/// A CYC of more than one byte is as it should be, up to seven bytes.
-constexpr auto is_plain_cyc(packet::any_packet const& packet) noexcept -> bool {
-    wide_bits const bits = packet.raw();
-    unsigned const length = length_of_cyc(bits.low);
-    auto const first = static_cast<uint8_t>(bits.low);
-    return is_cyc(first) && packet.is<packet::cyc>() && packet.length() == length &&
-           bits == (bits & first_bytes_mask(length));
-}
 
 }  // namespace ptspec::trace::detail
 
@@ -12923,34 +12868,19 @@ public:
     [[nodiscard, gnu::always_inline]]  // so that it costs no call
     constexpr auto
     put(packet::any_packet const& which) noexcept -> rule {
-        uint64_t const low = as_if_new(which.raw().low);
-        uint64_t const high = which.raw().high;
+        packet::kind const kind = which.kind();
         unsigned const length = which.length();
-        unsigned const kind_and_length = detail::kind_and_length(which.kind(), length);
-        // Most packets are PAD and TNT: they are worth a branch.
-        if ((detail::wrong_byte<Packets>(kind_and_length, low, high) | takes_care_) == 0) {
-            if (!append_byte(static_cast<uint8_t>(low))) { return rule::PKT_347; }
-            now_.bytes += 1;
-            return rule::none;
-        }
-        // Which of the others comes next nobody can foresee: it decides about no branch, if it is
-        // plain.
-        auto const& row = detail::plain_row<Packets>(low);
-        uint64_t const wrong = takes_care_ | detail::wrong_bits(row, kind_and_length, low, high);
-        if (wrong != 0 && (takes_care_ != 0 || !detail::is_plain_cyc(which))) {
-            return with_care(which);
-        }
-        uint64_t const ip = detail::updated_ip(detail::ip_update_of(row.form),
-                                               low >> 8 | high << 56, now_.last_ip);
+        uint64_t const low = as_if_new(which.raw().low);
+        uint64_t const high = as_if_new(which.raw().high);
+        if (takes_care_ != 0 || !plain.has(kind, length, low, high)) { return with_care(which); }
         if (!append({low, high}, length)) { return rule::PKT_347; }
-        now_.has_last_ip = row.has_ip_behind(now_.has_last_ip) != 0;
-        now_.last_ip = ip;
+        follow_ip(kind, low, high);
         now_.bytes += length;
         return rule::none;
     }
     /// Packets as they are, one behind the other, until one breaks a rule.
     ///
-    /// The same as `put` of each, and a third faster.
+    /// The same as `put` of each, and twice as fast.
     [[nodiscard]] constexpr auto put(packet::any_packet const* first, size_t count) noexcept
         -> put_many {
         for (size_t done = 0;;) {
@@ -12976,6 +12906,8 @@ public:
     [[nodiscard]] constexpr auto state() const noexcept -> writer_state const& { return now_; }
 
 private:
+    static constexpr detail::plain_table const& plain = detail::plain_packets<Packets>::table;
+
     /// True when no packet waits for the next, and none needs PADs.
     [[nodiscard]] constexpr auto is_calm() const noexcept -> bool {
         return now_.tnt.count == 0 && !how_.pads;
@@ -12995,71 +12927,64 @@ private:
             return to_.append(byte_view{to_le(bytes)}.first(count));
         }
     }
-    [[nodiscard]] constexpr auto append_byte(uint8_t byte) noexcept -> bool {
-        if constexpr (requires { to_.append_byte(byte); }) {
-            return to_.append_byte(byte);
-        } else {
-            return to_.append(byte_view{&byte, 1});
-        }
-    }
     /// Puts plain packets, and returns how many they were: up to the first that is not, or for which
     /// there might be no room.
+    ///
+    /// Which packet comes next nobody can foresee: it decides about no branch.
     [[gnu::noinline]]  // so that everything it needs is in registers
     constexpr auto
     put_plain(packet::any_packet const* first, size_t count) noexcept -> size_t {
         if constexpr (requires { to_.grow(to_.room()), to_.end(); }) {
-            if (to_.room() < detail::looked_at) { return 0; }
-            uint8_t* const begin = to_.end();
-            uint8_t* const last = begin + (to_.room() - detail::looked_at);
-            uint8_t* place = begin;
+            size_t const most = to_.room() / detail::looked_at;
+            if (count > most) { count = most; }
+            uint8_t* place = to_.end();
             size_t done = 0;
-            // The last IP is followed from here on, behind the loop: the last packet that tells all of
-            // it, or else the first.
-            size_t whole_ip = 0;
-            for (; done < count && place <= last; ++done) {
+            for (; done < count; ++done) {
                 packet::any_packet const& which = first[done];
-                unsigned const kind_and_length = as_if_new(
-                    detail::kind_and_length(which.kind(), which.length()));
-                if (kind_and_length >> 8 == 1 &&
-                    detail::wrong_byte<Packets>(kind_and_length, which.raw().low,
-                                                which.raw().high) == 0) {
-                    *place = static_cast<uint8_t>(which.raw().low);
-                    place += 1;
-                    continue;
-                }
-                // Read once more: else it is made ready for a store of sixteen bytes before the
-                // branch, and for nothing where there is one byte.
-                packet::any_packet const& again = *as_if_new(&which);
-                uint64_t const low = as_if_new(again.raw().low);
-                uint64_t const high = as_if_new(again.raw().high);
-                auto const& row = detail::plain_row<Packets>(low);
-                if (detail::wrong_bits(row, kind_and_length, low, high) != 0 &&
-                    !detail::is_plain_cyc(*as_if_new(&again))) {
-                    break;
-                }
-                whole_ip = row.tells_whole_ip != 0 ? done : whole_ip;
+                uint64_t const low = as_if_new(which.raw().low);  // each in a register, not both
+                uint64_t const high = as_if_new(which.raw().high);
+                unsigned const length = which.length();
+                if (!plain.has(which.kind(), length, low, high)) { break; }
                 store_le64(place, low);
                 store_le64(place + 8, high);
-                place += kind_and_length >> 8;
+                place += length;
             }
-            follow_ip(first + whole_ip, done - whole_ip);
-            now_.bytes += static_cast<size_t>(place - begin);
-            to_.grow(static_cast<size_t>(place - begin));
+            follow_ips(first, done);
+            auto const bytes = static_cast<size_t>(place - to_.end());
+            now_.bytes += bytes;
+            to_.grow(bytes);
             return done;
         } else {
             return 0;
         }
     }
-    /// Follows the last IP over plain packets that were put.
-    constexpr void follow_ip(packet::any_packet const* first, size_t count) noexcept {
-        for (size_t i = 0; i < count; ++i) {
-            if (first[i].length() == 1) { continue; }  // it has no IP, and is no OVF
-            wide_bits const bits = first[i].raw();
-            auto const& row = detail::plain_row<Packets>(bits.low);
-            now_.last_ip = detail::updated_ip(detail::ip_update_of(row.form),
-                                              bits.low >> 8 | bits.high << 56, now_.last_ip);
-            now_.has_last_ip = row.has_ip_behind(now_.has_last_ip) != 0;
+    /// Follows the last IP over plain packets that were put: from the last that tells all of it.
+    constexpr void follow_ips(packet::any_packet const* first, size_t count) noexcept {
+        auto const tells_all = [](packet::any_packet const& which) {
+            return detail::ip_updates.kept[form_of(which.kind(), which.raw().low)] == 0;
+        };
+        size_t at = count;
+        while (at > 0 && !tells_all(first[at - 1])) { --at; }
+        for (at = at > 0 ? at - 1 : 0; at < count; ++at) {
+            follow_ip(first[at].kind(), first[at].raw().low, first[at].raw().high);
         }
+    }
+    /// Follows the last IP over one, without a branch.
+    constexpr void follow_ip(packet::kind which, uint64_t low, uint64_t high) noexcept {
+        unsigned const form = form_of(which, low);
+        // One byte is loaded, as one was stored: the next packet does not wait for memory.
+        unsigned const had = as_if_new(unsigned{now_.has_last_ip});
+        unsigned const has = form - 1 < detail::clears_ip - 1U ? 1 : 0;
+        unsigned const keeps = which == packet::kind::psb || which == packet::kind::ovf ? 0 : 1;
+        now_.has_last_ip = (has | (had & keeps)) != 0;
+        now_.last_ip = detail::updated_ip(detail::ip_update_of(form), low >> 8 | high << 56,
+                                          now_.last_ip);
+    }
+    /// What a plain packet does to the last IP, as in an outline.
+    [[nodiscard]] static constexpr auto form_of(packet::kind which, uint64_t low) noexcept
+        -> unsigned {
+        return which == packet::kind::psb ? detail::clears_ip
+                                          : detail::outlines<Packets>.form[low & 0xFF];
     }
     [[gnu::noinline]]  // so that it is not in the way of plain packets
     constexpr auto
@@ -14668,14 +14593,6 @@ public:
         copy_bytes(bytes_ + at, front.data(), front.size());
         copy_bytes(bytes_, back.data(), back.size());
         size_ += bytes.size();
-        return true;
-    }
-    /// The same for one byte.
-    [[nodiscard]] constexpr auto append_byte(uint8_t byte) noexcept -> bool {
-        if (size_ == Depth) { return false; }
-        size_t const at = wrapped(first_ + size_);
-        ++size_;  // first: the byte might be part of it, for all that is known
-        bytes_[at] = byte;
         return true;
     }
     /// The same for the first `count` of sixteen bytes. What they are followed by is not kept.

@@ -12,12 +12,21 @@ using engine::byte_queue;
 
 static_assert(trace::packet_sink<byte_queue<32>>);
 
+namespace {
+
+template <std::size_t Depth>
+constexpr auto append_one(byte_queue<Depth>& to, std::uint8_t byte) -> bool {
+    return to.append({&byte, 1});
+}
+
+}  // namespace
+
 TEST_CASE("bytes come out in the order in which they went in") {
     CHECK_TWICE([](auto value) {
         byte_queue<16> queue;
         std::uint8_t const bytes[] = {value(std::uint8_t{1}), 2, 3};
         bool good = queue.empty() && queue.room() == 16 && queue.depth() == 16 &&
-                    queue.append(bytes) && queue.append_byte(4) && queue.size() == 4 &&
+                    queue.append(bytes) && append_one(queue, 4) && queue.size() == 4 &&
                     queue.room() == 12 && !queue.empty();
         for (std::size_t i = 0; i < 4; ++i) {
             good = good && queue[i] == i + 1 && queue.front()[i] == i + 1;
@@ -35,7 +44,7 @@ TEST_CASE("what there is no room for is not taken, and nothing of it") {  // GEN
         std::uint8_t const bytes[17] = {value(std::uint8_t{9})};
         bool good = !queue.append(bytes) && queue.empty();
         good = good && queue.append(byte_view{bytes}.first(16)) && queue.room() == 0;
-        return good && !queue.append_byte(1) && !queue.append({1, 0}, 1) &&
+        return good && !append_one(queue, 1) && !queue.append({1, 0}, 1) &&
                !queue.append(byte_view{bytes}.first(1)) && queue.append(byte_view{}) &&
                queue.size() == 16 && queue[0] == 9 && queue[15] == 0;
     });
@@ -63,7 +72,7 @@ TEST_CASE("it goes around") {
             bool const fits = count <= queue.room();
             bool const taken = round % 3 == 0   ? queue.append(byte_view{bytes}.first(count))
                                : round % 3 == 1 ? queue.append(wide, count)
-                                                : count == 1 && queue.append_byte(bytes[0]);
+                                                : count == 1 && append_one(queue, bytes[0]);
             if (taken) { next_in = static_cast<std::uint8_t>(next_in + count); }
             good = good && (taken == fits || round % 3 == 2);
             good = good && queue.size() + queue.room() == 19;
@@ -80,7 +89,7 @@ TEST_CASE("sixteen bytes at once do not touch what is in the queue") {
         for (std::size_t before = 0; before <= 24; ++before) {
             for (std::size_t kept = 0; kept <= 8; ++kept) {
                 byte_queue<24> queue;
-                for (std::size_t i = 0; i < before; ++i) { good = good && queue.append_byte(0xEE); }
+                for (std::size_t i = 0; i < before; ++i) { good = good && append_one(queue, 0xEE); }
                 if (before > kept) { queue.drop(before - kept); }
                 std::size_t const held = queue.size();
                 bool const fits = queue.room() >= 3;
@@ -98,11 +107,11 @@ TEST_CASE("sixteen bytes at once do not touch what is in the queue") {
 TEST_CASE("more than there is can be dropped, and cleared it is empty") {
     CHECK_TWICE([](auto value) {
         byte_queue<16> queue;
-        bool good = queue.append_byte(value(std::uint8_t{1})) && queue.append_byte(2);
+        bool good = append_one(queue, value(std::uint8_t{1})) && append_one(queue, 2);
         queue.drop(5);
-        good = good && queue.empty() && queue.room() == 16 && queue.append_byte(7) && queue[0] == 7;
+        good = good && queue.empty() && queue.room() == 16 && append_one(queue, 7) && queue[0] == 7;
         queue.clear();
-        return good && queue.empty() && queue.append_byte(8) && queue.front()[0] == 8;
+        return good && queue.empty() && append_one(queue, 8) && queue.front()[0] == 8;
     });
 }
 

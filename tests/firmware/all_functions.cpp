@@ -516,9 +516,6 @@ auto fw_encode(unsigned index, wide_bits const& bits, block items, uint8_t* out)
     return broken;
 }
 
-auto fw_append_byte(byte_buffer& out, uint8_t byte) noexcept -> bool {
-    return out.append_byte(byte);
-}
 void fw_grow(byte_buffer& out, uint8_t byte) noexcept {
     *out.end() = byte;
     out.grow(1);
@@ -1309,7 +1306,7 @@ auto fw_return_stack(engine::return_stack& calls, uint64_t next) noexcept -> boo
 }
 auto fw_byte_queue(engine::byte_queue<64>& queue, uint8_t const* data, size_t size) noexcept
     -> size_t {
-    bool const took = queue.append({data, size}) && queue.append_byte(1) && queue.append({1, 2}, 9);
+    bool const took = queue.append({data, size}) && queue.append({1, 2}, 9);
     size_t const room = queue.room() + queue[0] + queue.front().size() + queue.depth();
     queue.drop(size);
     if (queue.empty() || !took) { queue.clear(); }

@@ -31,14 +31,6 @@ public:
         size_ += bytes.size();
         return true;
     }
-    /// The same for one byte.
-    [[nodiscard]] constexpr auto append_byte(uint8_t byte) noexcept -> bool {
-        if (size_ == Depth) { return false; }
-        size_t const at = wrapped(first_ + size_);
-        ++size_;  // first: the byte might be part of it, for all that is known
-        bytes_[at] = byte;
-        return true;
-    }
     /// The same for the first `count` of sixteen bytes. What they are followed by is not kept.
     [[nodiscard]] constexpr auto append(wide_bits bytes, size_t count) noexcept -> bool {
         size_t const at = first_ + size_;

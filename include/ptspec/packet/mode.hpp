@@ -30,9 +30,9 @@ struct mode_exec : packet_word<mode_exec, 2> {
     [[nodiscard]] constexpr auto code_bits() const noexcept -> unsigned {
         return get<CS_L>() ? 64 : get<CS_D>() ? 32 : 16;
     }
+    static constexpr uint64_t never_both = uint64_t{1} << CS_L::lsb | uint64_t{1} << CS_D::lsb;
     [[nodiscard]] static constexpr auto broken_header(uint64_t raw) noexcept -> rule {
-        return mode_exec{raw}.get<CS_L>() && mode_exec{raw}.get<CS_D>() ? rule::PKT_090
-                                                                        : rule::none;
+        return (raw & never_both) == never_both ? rule::PKT_090 : rule::none;
     }
 };
 
@@ -55,9 +55,9 @@ struct mode_tsx : packet_word<mode_tsx, 2> {
     struct layout : bit_layout<16, Opcode, InTX, TXAbort, reserved<12, 10>, Leaf> {};
     static constexpr rule unknown_leaf = rule::PKT_089;
 
+    static constexpr uint64_t never_both = uint64_t{1} << InTX::lsb | uint64_t{1} << TXAbort::lsb;
     [[nodiscard]] static constexpr auto broken_header(uint64_t raw) noexcept -> rule {
-        return mode_tsx{raw}.get<InTX>() && mode_tsx{raw}.get<TXAbort>() ? rule::PKT_090
-                                                                         : rule::none;
+        return (raw & never_both) == never_both ? rule::PKT_090 : rule::none;
     }
 };
 

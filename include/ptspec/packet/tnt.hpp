@@ -42,6 +42,8 @@ struct tnt_short : packet_word<tnt_short, 1> {
                                  .binds_to_ip = binding::yes,
                                  .cyc_eligible = answer::yes};
     static constexpr unsigned most_branches = 6;
+    /// Below this it is PAD or the escape, or has no branch below the stop bit.
+    static constexpr uint64_t least_raw = 4;
 
     struct Opcode : fixed<0, 0, 0> {};
     struct bits : field<7, 1> {};
@@ -58,7 +60,7 @@ struct tnt_short : packet_word<tnt_short, 1> {
                                                    (which.bits & low_bits(which.count))}});
     }
     [[nodiscard]] static constexpr auto broken_payload(uint64_t raw) noexcept -> rule {
-        return raw < 4 ? rule::PKT_033 : rule::none;
+        return raw < least_raw ? rule::PKT_033 : rule::none;
     }
 };
 

@@ -6,8 +6,7 @@
 namespace ptspec::trace {
 
 /// Something that takes bytes: all that it is given, or none of them. A sink that has
-/// `append(wide_bits, size_t)` or `append_byte(uint8_t)`, too, as `byte_buffer` has, gets single
-/// packets by them.
+/// `append(wide_bits, size_t)`, too, as `byte_buffer` has, gets single packets by it.
 template <class Sink>
 concept packet_sink = requires(Sink& to, byte_view bytes) {
     { to.append(bytes) } -> same_as<bool>;

@@ -6,155 +6,107 @@
 /// Packets that are written as they stand, told by one look into a table.
 namespace ptspec::trace::detail {
 
-/// What the first byte of a plain packet tells, or the first two.
-struct plain {
-    uint64_t fixed = ~uint64_t{0};  ///< bits that are the same in all of them
-    uint64_t value = 0;             ///< those bits: opcode; 0 where reserved, or behind the packet
-    uint32_t free_high = 0;         ///< bits 95:64 that may be 1
-    uint32_t least = 0;             ///< there is no such packet below this number
-    packet::kind which = packet::kind::pad;
-    uint8_t length = 0;  ///< 0: packets that begin like this are not plain
-    uint8_t form = 0;    ///< as in an outline
-    uint8_t part = 0;  ///< which part of the table is meant, plus `by_second` where it is not this
-    uint8_t keeps_ip = 1;        ///< whether there is a last IP stays as it was
-    uint8_t has_ip = 0;          ///< it is the last IP
-    uint8_t tells_whole_ip = 0;  ///< whatever the last IP was before
-
-    /// Whether there is a last IP behind it.
-    [[nodiscard]] constexpr auto has_ip_behind(uint8_t before) const noexcept -> uint8_t {
-        return static_cast<uint8_t>((before & keeps_ip) | has_ip);
-    }
-};
-inline constexpr unsigned by_second = 8;  // bits to the byte that chooses in the part
-static_assert(sizeof(plain) == 32);       // so that a row is found by a shift
-
-/// Of first bytes, of those behind the escape, and of MODE's leaves.
+/// By kind and length, what makes a packet right: then its other bits may be anything. What is to be
+/// known of a row stands side by side with the others', so that it is an index without a
+/// multiplication.
 struct plain_table {
-    plain rows[outline_table::rows];
+    static constexpr size_t lengths = 20;  // more than a packet has bytes
+    static constexpr size_t rows = packet::kinds * lengths;
+
+    uint64_t fixed[rows];      ///< bits 63:0 that are the same in all of them
+    uint64_t value[rows];      ///< those bits
+    uint64_t zero_high[rows];  ///< bits 127:64 that are 0
+    uint64_t least[rows];      ///< bits 63:0 are no number below
+    /// How many bytes they have; 0 where there are none. A packet that claims more bytes than
+    /// `lengths` finds the row of another kind, which has another length, or one behind all of them.
+    uint8_t length[rows + (256 - lengths)];
+
+    [[nodiscard]] static constexpr auto row_of(packet::kind which, unsigned bytes) noexcept
+        -> size_t {
+        return underlying(which) % packet::kinds * lengths + bytes;
+    }
+    /// Packets have so many bytes where the bits of `because` are as in `bits`. Where that was said of
+    /// others before, the row of the length 0, which no packet has, tells it.
+    template <class Packet>
+    constexpr void set(unsigned bytes, wide_bits because, wide_bits bits) noexcept {
+        size_t row = row_of(Packet::about.id, bytes);
+        if (length[row] != 0) { row -= bytes; }
+        wide_bits const whole = first_bytes_mask(bytes);
+        wide_bits const same = because | packet::detail::widen(Packet::reserved_mask()) |
+                               packet::detail::bits_of_kind<wide_bits>(
+                                   typename Packet::layout::rows{}, row_kind::fixed);
+        fixed[row] = ~whole.low | same.low;
+        value[row] = bits.low;
+        zero_high[row] = ~whole.high | same.high;
+        if constexpr (requires { Packet::least_raw; }) { least[row] = Packet::least_raw; }
+        length[row] = static_cast<uint8_t>(bytes);
+    }
+    /// The packet is one of this row.
+    [[nodiscard, gnu::always_inline]]  // so that it costs no call
+    constexpr auto
+    is_of(size_t row, unsigned bytes, uint64_t low, uint64_t high) const noexcept -> bool {
+        // Four branches that are all foreseen take less than what would make one of them.
+        return bytes == length[row] && (low & fixed[row]) == value[row] &&
+               (high & zero_high[row]) == 0 && low >= least[row];
+    }
+    /// The packet is plain.
+    [[nodiscard, gnu::always_inline]]  // so that it costs no call
+    constexpr auto
+    has(packet::kind which, unsigned bytes, uint64_t low, uint64_t high) const noexcept -> bool {
+        size_t const row = row_of(which, bytes);
+        if (is_of(row, bytes, low, high)) [[likely]] { return true; }
+        return is_of(row - bytes, bytes, low, high) ||
+               (row == row_of(packet::kind::psb, packet::psb::most_bytes) && bytes == length[row] &&
+                wide_bits{low, high} == packet::psb{}.raw);
+    }
 };
 
-/// The bits of a packet that its layout sets.
 template <class Packet>
-inline constexpr wide_bits fixed_bits_of = packet::detail::bits_of_kind<wide_bits>(
-    typename Packet::layout::rows{}, row_kind::fixed);
-
-/// A packet of this length is right whatever it holds, where its fixed bits are as they have to be and
-/// it is no number below the least.
-template <class Packet>
-constexpr auto is_plain(unsigned length) noexcept -> bool {
-    constexpr bool may_be_wrong = requires(typename Packet::raw_type bits) {
-        Packet::broken_payload(bits);
-    } && !requires { Packet::least_raw; };
-    return length != 0 && Packet::most_bytes <= 12 && (length == 1 || !may_be_wrong);
-}
-
-template <class Packet>
-constexpr void set_plain(plain& row, outline one) noexcept {
-    if (!is_plain<Packet>(one.length)) { return; }
-    wide_bits const whole = first_bytes_mask(one.length);
-    wide_bits const fixed = packet::detail::widen(Packet::reserved_mask()) | fixed_bits_of<Packet>;
-    row.fixed = ~whole.low | fixed.low;
-    row.value = packet::detail::widen(packet::detail::opcode_bits<Packet>).low;
-    row.free_high = static_cast<uint32_t>(whole.high & ~fixed.high);
-    if constexpr (requires { Packet::least_raw; }) { row.least = uint32_t{Packet::least_raw}; }
-    row.which = one.which;
-    row.length = one.length;
-    row.form = one.form;
-    row.has_ip = derived_from<Packet, packet::ip_packet<Packet>> && one.form != 0;
-    row.tells_whole_ip = ip_update_of(one.form).kept == 0;
-    row.keeps_ip = row.has_ip == 0 && one.which != packet::kind::ovf;
-}
-
-/// The row of a packet whose opcode has three bytes.
-template <class Packet>
-constexpr void set_plain_by_third(plain_table& all) noexcept {
-    using namespace packet::detail;
-    constexpr auto opcode = static_cast<uint32_t>(widen(opcode_bits<Packet>).low);
-    if constexpr ((opcode & 0xFFFF) == second_escape) {
-        size_t const place = row_of(look_on::behind_escape, static_cast<uint8_t>(opcode >> 8));
-        set_plain<Packet>(all.rows[place], {Packet::head_bytes, Packet::about.id});
+constexpr void set_plain(plain_table& all) noexcept {
+    using payload = typename Packet::payload_type;
+    using raw = typename Packet::raw_type;
+    wide_bits const opcode = packet::detail::widen(opcode_bits<Packet>);
+    if constexpr (same_as<Packet, packet::cyc>) {
+        wide_bits const announces{1U << packet::cyc::Exp::lsb | packet::detail::cyc_ends_low, 0};
+        for (unsigned bytes = 1; bytes <= 8; ++bytes) {
+            all.set<Packet>(bytes, announces & first_bytes_mask(bytes),
+                            packet::cyc::of(0, bytes).raw);
+        }
+    } else if constexpr (requires { payload::size(0); }) {
+        using row = typename decltype(packet::detail::selector_in(
+            typename Packet::layout::rows{}))::row;
+        auto const selects = packet::detail::run_of_bits<wide_bits>(row::msb, row::lsb);
+        for (uint64_t i = 0; i <= low_bits(row::width); ++i) {
+            unsigned const bytes = payload::size(i);
+            if (bytes == packet::undefined_size) { continue; }
+            all.set<Packet>(Packet::head_bytes + bytes, selects,
+                            opcode | packet::detail::to_bit<wide_bits>(i, row::lsb));
+        }
+    } else if constexpr (requires { Packet::never_both; }) {
+        constexpr uint64_t both = Packet::never_both;
+        constexpr uint64_t second = both & (both - 1);
+        all.set<Packet>(Packet::head_bytes, {second, 0}, opcode);
+        all.set<Packet>(Packet::head_bytes, {both, 0}, opcode | wide_bits{second, 0});
+    } else if constexpr (same_as<Packet, packet::psb>) {  // `has` looks at the bits
+        all.length[plain_table::row_of(packet::kind::psb, Packet::most_bytes)] = Packet::most_bytes;
+    } else if constexpr (
+        !opens_or_needs_a_block<Packet> &&
+        (requires { Packet::least_raw; } || !requires(raw bits) { Packet::broken_payload(bits); })) {
+        all.set<Packet>(Packet::head_bytes, {}, opcode);
     }
-}
-
-template <class... Packets>
-constexpr void set_plain_by_third(plain_table& all, type_list<Packets...> /*packets*/) noexcept {
-    (set_plain_by_third<Packets>(all), ...);
-}
-
-template <class Packets>
-constexpr auto plain_packets() noexcept -> plain_table {
-    plain_table all{};
-    for (size_t i = 0; i < outline_table::rows; ++i) {
-        outline const one = outlines<Packets>.at(i);
-        plain& row = all.rows[i];
-        unsigned const where = one.next == look_on::nowhere ? 0 : by_second;
-        row.part = static_cast<uint8_t>(underlying(one.next) + where);
-        packet::for_kind(
-            one.which, [&]<class Packet>() { set_plain<Packet>(row, one); }, Packets{});
-    }
-    set_plain_by_third(all, Packets{});
-    return all;
 }
 
 /// The table, made when it is first used.
 template <class Packets>
-struct plain_packets_of {
-    static constexpr plain_table table = plain_packets<Packets>();
+struct plain_packets;
+template <class... Packets>
+struct plain_packets<type_list<Packets...>> {
+    static constexpr plain_table table = [] {
+        plain_table all{};
+        for (auto& bits : all.value) { bits = 1; }  // of those that are fixed, which are none yet
+        (set_plain<Packets>(all), ...);
+        return all;
+    }();
 };
-
-/// Two bytes that stand side by side, as one number: compared at once.
-constexpr auto kind_and_length(packet::kind which, unsigned length) noexcept -> unsigned {
-    return underlying(which) | length << 8;
-}
-
-/// Kind and length of the plain packets of one byte, by their byte; 0 where there is none.
-struct plain_bytes {
-    uint16_t of[256];
-};
-template <class Packets>
-inline constexpr plain_bytes plain_bytes_of = [] {
-    plain_bytes all{};
-    for (unsigned i = 0; i < 256; ++i) {
-        plain const& row = plain_packets_of<Packets>::table.rows[i];
-        all.of[i] = static_cast<uint16_t>(row.length == 1 ? kind_and_length(row.which, row.length)
-                                                          : 0);
-    }
-    return all;
-}();
-
-/// The row of packets that begin with these bits.
-template <class Packets>
-[[gnu::always_inline]]  // so that it costs no call
-constexpr auto
-plain_row(uint64_t low) noexcept -> plain const& {
-    unsigned const part = plain_packets_of<Packets>::table.rows[low & 0xFF].part;
-    size_t const place = size_t{256} * (part % by_second) +
-                         static_cast<uint8_t>(low >> (part & by_second));
-    return plain_packets_of<Packets>::table.rows[place];
-}
-
-/// 0 where a packet is plain and of one byte.
-template <class Packets>
-constexpr auto wrong_byte(unsigned kind_and_length, uint64_t low, uint64_t high) noexcept
-    -> uint64_t {
-    unsigned const expected = plain_bytes_of<Packets>.of[low & 0xFF];
-    return low >> 8 | high | (expected ^ kind_and_length);
-}
-/// 0 where a packet is plain and of this row.
-constexpr auto wrong_bits(plain const& row, unsigned kind_and_length, uint64_t low,
-                          uint64_t high) noexcept -> uint64_t {
-    unsigned const expected = detail::kind_and_length(row.which, row.length);
-    return ((low & row.fixed) ^ row.value) | (high & ~uint64_t{row.free_high}) |
-           (expected ^ kind_and_length) | uint64_t{low < row.least};
-}
-
-/// A CYC of more than one byte is as it should be, up to seven bytes.
-constexpr auto is_plain_cyc(packet::any_packet const& packet) noexcept -> bool {
-    wide_bits const bits = packet.raw();
-    unsigned const length = length_of_cyc(bits.low);
-    auto const first = static_cast<uint8_t>(bits.low);
-    return is_cyc(first) && packet.is<packet::cyc>() && packet.length() == length &&
-           bits == (bits & first_bytes_mask(length));
-}
 
 }  // namespace ptspec::trace::detail

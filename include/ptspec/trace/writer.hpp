@@ -66,34 +66,19 @@ public:
     [[nodiscard, gnu::always_inline]]  // so that it costs no call
     constexpr auto
     put(packet::any_packet const& which) noexcept -> rule {
-        uint64_t const low = as_if_new(which.raw().low);
-        uint64_t const high = which.raw().high;
+        packet::kind const kind = which.kind();
         unsigned const length = which.length();
-        unsigned const kind_and_length = detail::kind_and_length(which.kind(), length);
-        // Most packets are PAD and TNT: they are worth a branch.
-        if ((detail::wrong_byte<Packets>(kind_and_length, low, high) | takes_care_) == 0) {
-            if (!append_byte(static_cast<uint8_t>(low))) { return rule::PKT_347; }
-            now_.bytes += 1;
-            return rule::none;
-        }
-        // Which of the others comes next nobody can foresee: it decides about no branch, if it is
-        // plain.
-        auto const& row = detail::plain_row<Packets>(low);
-        uint64_t const wrong = takes_care_ | detail::wrong_bits(row, kind_and_length, low, high);
-        if (wrong != 0 && (takes_care_ != 0 || !detail::is_plain_cyc(which))) {
-            return with_care(which);
-        }
-        uint64_t const ip = detail::updated_ip(detail::ip_update_of(row.form),
-                                               low >> 8 | high << 56, now_.last_ip);
+        uint64_t const low = as_if_new(which.raw().low);
+        uint64_t const high = as_if_new(which.raw().high);
+        if (takes_care_ != 0 || !plain.has(kind, length, low, high)) { return with_care(which); }
         if (!append({low, high}, length)) { return rule::PKT_347; }
-        now_.has_last_ip = row.has_ip_behind(now_.has_last_ip) != 0;
-        now_.last_ip = ip;
+        follow_ip(kind, low, high);
         now_.bytes += length;
         return rule::none;
     }
     /// Packets as they are, one behind the other, until one breaks a rule.
     ///
-    /// The same as `put` of each, and a third faster.
+    /// The same as `put` of each, and twice as fast.
     [[nodiscard]] constexpr auto put(packet::any_packet const* first, size_t count) noexcept
         -> put_many {
         for (size_t done = 0;;) {
@@ -119,6 +104,8 @@ public:
     [[nodiscard]] constexpr auto state() const noexcept -> writer_state const& { return now_; }
 
 private:
+    static constexpr detail::plain_table const& plain = detail::plain_packets<Packets>::table;
+
     /// True when no packet waits for the next, and none needs PADs.
     [[nodiscard]] constexpr auto is_calm() const noexcept -> bool {
         return now_.tnt.count == 0 && !how_.pads;
@@ -138,71 +125,64 @@ private:
             return to_.append(byte_view{to_le(bytes)}.first(count));
         }
     }
-    [[nodiscard]] constexpr auto append_byte(uint8_t byte) noexcept -> bool {
-        if constexpr (requires { to_.append_byte(byte); }) {
-            return to_.append_byte(byte);
-        } else {
-            return to_.append(byte_view{&byte, 1});
-        }
-    }
     /// Puts plain packets, and returns how many they were: up to the first that is not, or for which
     /// there might be no room.
+    ///
+    /// Which packet comes next nobody can foresee: it decides about no branch.
     [[gnu::noinline]]  // so that everything it needs is in registers
     constexpr auto
     put_plain(packet::any_packet const* first, size_t count) noexcept -> size_t {
         if constexpr (requires { to_.grow(to_.room()), to_.end(); }) {
-            if (to_.room() < detail::looked_at) { return 0; }
-            uint8_t* const begin = to_.end();
-            uint8_t* const last = begin + (to_.room() - detail::looked_at);
-            uint8_t* place = begin;
+            size_t const most = to_.room() / detail::looked_at;
+            if (count > most) { count = most; }
+            uint8_t* place = to_.end();
             size_t done = 0;
-            // The last IP is followed from here on, behind the loop: the last packet that tells all of
-            // it, or else the first.
-            size_t whole_ip = 0;
-            for (; done < count && place <= last; ++done) {
+            for (; done < count; ++done) {
                 packet::any_packet const& which = first[done];
-                unsigned const kind_and_length = as_if_new(
-                    detail::kind_and_length(which.kind(), which.length()));
-                if (kind_and_length >> 8 == 1 &&
-                    detail::wrong_byte<Packets>(kind_and_length, which.raw().low,
-                                                which.raw().high) == 0) {
-                    *place = static_cast<uint8_t>(which.raw().low);
-                    place += 1;
-                    continue;
-                }
-                // Read once more: else it is made ready for a store of sixteen bytes before the
-                // branch, and for nothing where there is one byte.
-                packet::any_packet const& again = *as_if_new(&which);
-                uint64_t const low = as_if_new(again.raw().low);
-                uint64_t const high = as_if_new(again.raw().high);
-                auto const& row = detail::plain_row<Packets>(low);
-                if (detail::wrong_bits(row, kind_and_length, low, high) != 0 &&
-                    !detail::is_plain_cyc(*as_if_new(&again))) {
-                    break;
-                }
-                whole_ip = row.tells_whole_ip != 0 ? done : whole_ip;
+                uint64_t const low = as_if_new(which.raw().low);  // each in a register, not both
+                uint64_t const high = as_if_new(which.raw().high);
+                unsigned const length = which.length();
+                if (!plain.has(which.kind(), length, low, high)) { break; }
                 store_le64(place, low);
                 store_le64(place + 8, high);
-                place += kind_and_length >> 8;
+                place += length;
             }
-            follow_ip(first + whole_ip, done - whole_ip);
-            now_.bytes += static_cast<size_t>(place - begin);
-            to_.grow(static_cast<size_t>(place - begin));
+            follow_ips(first, done);
+            auto const bytes = static_cast<size_t>(place - to_.end());
+            now_.bytes += bytes;
+            to_.grow(bytes);
             return done;
         } else {
             return 0;
         }
     }
-    /// Follows the last IP over plain packets that were put.
-    constexpr void follow_ip(packet::any_packet const* first, size_t count) noexcept {
-        for (size_t i = 0; i < count; ++i) {
-            if (first[i].length() == 1) { continue; }  // it has no IP, and is no OVF
-            wide_bits const bits = first[i].raw();
-            auto const& row = detail::plain_row<Packets>(bits.low);
-            now_.last_ip = detail::updated_ip(detail::ip_update_of(row.form),
-                                              bits.low >> 8 | bits.high << 56, now_.last_ip);
-            now_.has_last_ip = row.has_ip_behind(now_.has_last_ip) != 0;
+    /// Follows the last IP over plain packets that were put: from the last that tells all of it.
+    constexpr void follow_ips(packet::any_packet const* first, size_t count) noexcept {
+        auto const tells_all = [](packet::any_packet const& which) {
+            return detail::ip_updates.kept[form_of(which.kind(), which.raw().low)] == 0;
+        };
+        size_t at = count;
+        while (at > 0 && !tells_all(first[at - 1])) { --at; }
+        for (at = at > 0 ? at - 1 : 0; at < count; ++at) {
+            follow_ip(first[at].kind(), first[at].raw().low, first[at].raw().high);
         }
+    }
+    /// Follows the last IP over one, without a branch.
+    constexpr void follow_ip(packet::kind which, uint64_t low, uint64_t high) noexcept {
+        unsigned const form = form_of(which, low);
+        // One byte is loaded, as one was stored: the next packet does not wait for memory.
+        unsigned const had = as_if_new(unsigned{now_.has_last_ip});
+        unsigned const has = form - 1 < detail::clears_ip - 1U ? 1 : 0;
+        unsigned const keeps = which == packet::kind::psb || which == packet::kind::ovf ? 0 : 1;
+        now_.has_last_ip = (has | (had & keeps)) != 0;
+        now_.last_ip = detail::updated_ip(detail::ip_update_of(form), low >> 8 | high << 56,
+                                          now_.last_ip);
+    }
+    /// What a plain packet does to the last IP, as in an outline.
+    [[nodiscard]] static constexpr auto form_of(packet::kind which, uint64_t low) noexcept
+        -> unsigned {
+        return which == packet::kind::psb ? detail::clears_ip
+                                          : detail::outlines<Packets>.form[low & 0xFF];
     }
     [[gnu::noinline]]  // so that it is not in the way of plain packets
     constexpr auto
