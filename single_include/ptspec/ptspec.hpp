@@ -10867,10 +10867,13 @@ private:
         return true;
     }
 
-    /// Two bytes of the pattern, of which either is the first.
+    /// Two bytes that may be part of the pattern, whichever of them is its first: one test for both
+    /// ways, which of all other pairs one in 256 passes, and none of two like bytes.
     static constexpr auto may_be_in(uint8_t const* two) noexcept -> bool {
+        constexpr unsigned this_way = odd & 0xFFFF;
+        constexpr unsigned other_way = even & 0xFFFF;
         unsigned const here = two[0] | unsigned{two[1]} << 8;
-        return here == (even & 0xFFFF) || here == (odd & 0xFFFF);
+        return ((here - this_way) & 0xFFFF & ~(other_way - this_way)) == 0;
     }
 
     /// Eight bytes that may be part of a PSB, by the eight before and the eight behind.
@@ -10891,16 +10894,17 @@ private:
         constexpr size_t step = psb_bytes - 1;
         uint8_t const* const data = piece.data();
         size_t at = begin + step - 1;
-        for (; at + psb_bytes <= piece.size(); at += step) {
-            while (at + size_t{4} * psb_bytes <= piece.size() && !may_be_in(data + at) &&
-                   !may_be_in(data + at + step) && !may_be_in(data + at + 2 * step) &&
-                   !may_be_in(data + at + 3 * step)) {
-                at += 4 * step;
+        auto const is_not = [&](size_t i) { return !may_be_in(data + at + i * step); };
+        for (;; at += step) {
+            while (at + 8 * psb_bytes <= piece.size() && is_not(0) && is_not(1) && is_not(2) &&
+                   is_not(3) && is_not(4) && is_not(5) && is_not(6) && is_not(7)) {
+                at += 8 * step;
             }
-            if (at + psb_bytes > piece.size()) { break; }
-            if (may_be_in(data + at) && (are_in(data + at) || are_in(data + at - 6))) { break; }
+            while (at + psb_bytes <= piece.size() && is_not(0)) { at += step; }
+            if (at + psb_bytes > piece.size() || are_in(data + at) || are_in(data + at - 6)) {
+                return at - (step - 1);
+            }
         }
-        return at - (step - 1);
     }
 
     uint64_t run_ = 0;  // bytes of the pattern up to where the search is
