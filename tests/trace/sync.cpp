@@ -92,6 +92,29 @@ TEST_CASE("find_psb finds what a plain search finds, from everywhere (PKT-250,25
     CHECK(psbs > 400);
 }
 
+TEST_CASE("a single PSB is found wherever it is, and nothing where there is none (PKT-250,251)") {
+    CHECK_TWICE([](auto value) {
+        constexpr std::size_t size = 340;
+        for (unsigned const quiet : {0x00U, 0x02U, 0x82U}) {
+            for (std::size_t place = 0; place + trace::psb_bytes <= size; place += value(7U)) {
+                byte_array<size> all{};
+                for (auto& byte : all.bytes) { byte = static_cast<std::uint8_t>(quiet); }
+                if (trace::find_psb(byte_view{all}) != trace::nowhere) { return false; }
+                for (std::size_t i = 0; i < trace::psb_bytes; ++i) {
+                    all.bytes[place + i] = i % 2 == 0 ? 0x02 : 0x82;
+                }
+                if (trace::find_psb(byte_view{all}) != place ||
+                    trace::find_psb(byte_view{all}, place / 2) != place ||
+                    trace::find_psb(byte_view{all}, place + 1) != trace::nowhere ||
+                    trace::find_psb(byte_view{all}.first(place + 15)) != trace::nowhere) {
+                    return false;
+                }
+            }
+        }
+        return true;
+    });
+}
+
 TEST_CASE("find_psb_before finds the last one that begins before (PKT-250,251)") {
     CHECK_TWICE([](auto value) {
         auto const in = value(join(psb, bytes(0x00), psb, bytes(0x00, 0x00)));
