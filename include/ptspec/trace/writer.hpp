@@ -34,7 +34,7 @@ public:
         bool const begins = now_.tnt.count == 0;
         if (now_.tnt.count + 1 < how_.most_branches() && !(begins && now_.cyc_is_due(how_))) {
             now_.gather(taken);
-            takes_care_ = 1;
+            takes_care_ = true;
             return rule::none;
         }
         return together([&](packet_group<Packets>& all) { all.branch(taken); });
@@ -70,7 +70,7 @@ public:
         unsigned const length = which.length();
         uint64_t const low = as_if_new(which.raw().low);
         uint64_t const high = as_if_new(which.raw().high);
-        if (takes_care_ != 0 || !plain.has(kind, length, low, high)) { return with_care(which); }
+        if (takes_care_ || !plain.has(kind, length, low, high)) { return with_care(which); }
         if (!append({low, high}, length)) { return rule::PKT_347; }
         follow_ip(kind, low, high);
         now_.bytes += length;
@@ -82,7 +82,7 @@ public:
     [[nodiscard]] constexpr auto put(packet::any_packet const* first, size_t count) noexcept
         -> put_many {
         for (size_t done = 0;;) {
-            if (takes_care_ == 0) { done += put_plain(first + done, count - done); }
+            if (!takes_care_) { done += put_plain(first + done, count - done); }
             if (done == count) { return {done, rule::none}; }
             rule const broken = put(first[done]);
             if (broken != rule::none) { return {done, broken}; }
@@ -112,8 +112,7 @@ private:
     }
     /// Something was written: sees whether a plain packet can be written now as it stands.
     constexpr auto done() noexcept -> rule {
-        bool const takes_plain = is_calm() && !how_.cyc && now_.items == packet::block::none;
-        takes_care_ = takes_plain ? 0 : 1;
+        takes_care_ = !is_calm() || how_.cyc || now_.items != packet::block::none;
         return rule::none;
     }
     [[nodiscard, gnu::always_inline]]  // as above
@@ -205,8 +204,7 @@ private:
     Sink& to_;
     writer_options how_;
     writer_state now_{};
-    // Not 0: also plain packets need care. A word, because it is no branch of its own.
-    uint64_t takes_care_ = 1;
+    bool takes_care_ = true;  // also of plain packets
 };
 
 }  // namespace ptspec::trace
