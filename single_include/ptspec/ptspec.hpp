@@ -10896,8 +10896,8 @@ private:
         size_t at = begin + step - 1;
         auto const is_not = [&](size_t i) { return !may_be_in(data + at + i * step); };
         for (;; at += step) {
-            while (at + 8 * psb_bytes <= piece.size() && is_not(0) && is_not(1) && is_not(2) &&
-                   is_not(3) && is_not(4) && is_not(5) && is_not(6) && is_not(7)) {
+            while (at + size_t{8} * psb_bytes <= piece.size() && is_not(0) && is_not(1) &&
+                   is_not(2) && is_not(3) && is_not(4) && is_not(5) && is_not(6) && is_not(7)) {
                 at += 8 * step;
             }
             while (at + psb_bytes <= piece.size() && is_not(0)) { at += step; }
