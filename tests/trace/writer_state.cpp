@@ -28,6 +28,18 @@ TEST_CASE("a writer begins with nothing behind it") {
     });
 }
 
+TEST_CASE("branches are gathered with the youngest in bit 0 (PKT-039)") {
+    CHECK_TWICE([](auto value) {
+        writer_state now;
+        now.gather(value(true));
+        bool const one = now.tnt == packet::branches{1, 1};
+        now.gather(false);
+        bool const two = now.tnt == packet::branches{2, 2};
+        now.gather(true);
+        return one && two && now.tnt == packet::branches{3, 5};
+    });
+}
+
 TEST_CASE("the last IP that a reader has is told apart from none (PKT-059..061,GEN-174,229)") {
     CHECK_TWICE([](auto value) {
         writer_state now;
