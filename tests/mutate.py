@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
 """Mutation testing: changes one operator of a header at a time and sees whether a test notices.
+A tool to find missing tests: a survivor is a test to write, or changes nothing that can be seen.
 
     tests/mutate.py                                     50 mutants, drawn from all headers
-    tests/mutate.py --files include/ptspec/packet/*.hpp --full --min 90
+    tests/mutate.py --changed [REF] --full              of the lines that differ from a commit (HEAD)
+    tests/mutate.py --files include/ptspec/packet/*.hpp --count 200 --seed 7 --min 85
     tests/mutate.py --files include/ptspec/bits.hpp --also tests/laws.cpp tests/fail/width.cpp
     tests/mutate.py --files include/ptspec/bits.hpp --list
     tests/mutate.py --self-test
@@ -13,12 +15,10 @@ until one kills it. It is
     killed     when the test fails, crashes or hangs, or when it does not compile because of a
                static_assert or a call of a ptspec::build_error function; for a test of tests/fail,
                when the mistake compiles or the compiler no longer says what the test expects,
-    survived   when every test passes: a test is missing, or the mutant changes nothing,
-    invalid    when it does not compile for another reason: it says nothing and is not counted,
-    explained  when tests/mutants_explained.txt says why no test can see it; it is not run.
+    survived   when every test passes,
+    invalid    when it does not compile for another reason: it says nothing and is not counted.
 The score is killed / (killed + survived).
 
-A line of mutants_explained.txt: `path | original line | mutated line | reason`, as --list prints.
 Exit status: 0, 1 (score below --min, or something is wrong with the input), 2 (wrong usage),
 130 (Ctrl-C; what was found until then is reported).
 """
@@ -37,8 +37,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-
-EXPLAINED = "tests/mutants_explained.txt"
 
 # Words in braces are filled in; {flags} may become several words.
 BUILD = ("{cxx} -std=c++20 -O0 -I {include} -I {root}/tests -I {root} '-DPTSPEC_ROOT=\"{root}\"'"
@@ -76,11 +74,6 @@ STATEMENT = re.compile(
 Token = collections.namedtuple("Token", "kind text start end")
 Edit = collections.namedtuple("Edit", "start end new")
 Mutant = collections.namedtuple("Mutant", "path line before after text")
-
-
-def key_of(mutant):
-    """How mutants_explained.txt names a mutant."""
-    return f"{mutant.path} | {mutant.before} | {mutant.after}"
 
 
 class Source:
@@ -414,38 +407,41 @@ class Laboratory:
 
 # ------------------------------------------------------------------------------------- the run
 
-def read_explained(root, paths, mutants):
-    """The keys of the explained mutants. An explanation that fits no mutant has gone stale."""
-    keys, known = set(), {key_of(mutant) for mutant in mutants}
-    file = root / EXPLAINED
-    lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
-    for number, line in enumerate(lines, 1):
-        if not line.strip() or line.startswith("#"):
-            continue
-        key, _, reason = line.rpartition(" | ")
-        path = line.partition(" | ")[0]
-        if key.count(" | ") < 2 or not reason.strip():
-            raise Trouble(f"{EXPLAINED}:{number}: not `path | original | mutated | reason`")
-        if not (root / path).is_file() or (path in paths and key not in known):
-            raise Trouble(f"{EXPLAINED}:{number}: there is no such mutant")
-        keys.add(key)
-    return keys
+def changed_lines(root, ref):
+    """The lines of each header that differ from a commit, as {path: set of line numbers}."""
+    git = ["git", "-C", str(root)]
+    diff = subprocess.run([*git, "diff", "-U0", "--no-color", "--no-ext-diff", ref, "--",
+                           "include/ptspec"], capture_output=True, text=True)
+    if diff.returncode != 0:
+        raise Trouble(diff.stderr.strip())
+    changed, path = collections.defaultdict(set), ""
+    for line in diff.stdout.splitlines():
+        if line.startswith("+++ "):
+            path = line.removeprefix("+++ b/")
+        elif hunk := re.match(r"@@ -\S+ \+(\d+)(?:,(\d+))? @@", line):
+            first, count = int(hunk[1]), int(hunk[2] or 1)
+            changed[path].update(range(first, first + count))
+    new = subprocess.run([*git, "ls-files", "--others", "--exclude-standard", "--",
+                          "include/ptspec"], capture_output=True, text=True, check=True).stdout
+    for path in new.splitlines():
+        changed[path].update(range(1, len((root / path).read_text().splitlines()) + 1))
+    return {path: lines for path, lines in changed.items() if (root / path).is_file()}
 
 
-def choose(lab, headers, options):
-    """The mutants to run, in the order of the source, and how many are explained."""
+def choose(lab, headers, options, lines_of=None):
+    """The mutants to run, in the order of the source. `lines_of` narrows them to some lines."""
     mutants = []
     for header in headers:
         path = header.relative_to(lab.root).as_posix()
-        active = lab.active_lines(header).__contains__
-        mutants += mutants_of(path, header.read_text(encoding="utf-8"), active)
-    explained = read_explained(lab.root, {mutant.path for mutant in mutants}, mutants)
+        active = lab.active_lines(header)
+        if lines_of is not None:
+            active &= lines_of[path]
+        mutants += mutants_of(path, header.read_text(encoding="utf-8"), active.__contains__)
     mutants = list(dict.fromkeys(mutants))
-    left = [mutant for mutant in mutants if key_of(mutant) not in explained]
-    if not options.full and options.count < len(left):
-        numbers = random.Random(options.seed).sample(range(len(left)), options.count)
-        return [left[i] for i in sorted(numbers)], len(mutants) - len(left)
-    return left, len(mutants) - len(left)
+    if not options.full and options.count < len(mutants):
+        numbers = random.Random(options.seed).sample(range(len(mutants)), options.count)
+        return [mutants[i] for i in sorted(numbers)]
+    return mutants
 
 
 def judge_all(lab, mutants, jobs):
@@ -466,7 +462,7 @@ def judge_all(lab, mutants, jobs):
     return verdicts, False
 
 
-def report(verdicts, explained, minimum):
+def report(verdicts, minimum):
     """Prints the survivors and the score; returns the exit status."""
     for mutant in sorted(verdicts, key=lambda m: (m.path, m.line)):
         if verdicts[mutant] == "survived":
@@ -475,21 +471,25 @@ def report(verdicts, explained, minimum):
     judged = counts["killed"] + counts["survived"]
     score = 100 * counts["killed"] / judged if judged else 0
     print(f"{score:.1f}% killed: {counts['killed']} killed, {counts['survived']} survived; "
-          f"{counts['invalid']} invalid, {explained} explained")
-    return 1 if score < minimum else 0
+          f"{counts['invalid']} invalid")
+    return 1 if judged and score < minimum else 0
 
 
 def work(root, options):
-    headers = [pathlib.Path(path).resolve() for path in options.files] or [
-        path for path in sorted((root / "include/ptspec").rglob("*.hpp"))
-        if path.name not in ("ptspec.hpp", "version.hpp")]
+    everything = [path for path in sorted((root / "include/ptspec").rglob("*.hpp"))
+                  if path.name not in ("ptspec.hpp", "version.hpp")]
+    headers = [pathlib.Path(path).resolve() for path in options.files] or everything
+    lines_of = None
+    if options.changed:
+        lines_of = changed_lines(root, options.changed)
+        headers = [path for path in headers if path.relative_to(root).as_posix() in lines_of]
     options.also = [pathlib.Path(path).resolve() for path in options.also]
     for path in headers + options.also:
         if not path.is_file() or not path.is_relative_to(root):
             raise Trouble(f"{path}:1: no file of {root}")
     with tempfile.TemporaryDirectory(prefix="mutants.") as scratch:
         lab = Laboratory(root, pathlib.Path(scratch), options)
-        mutants, explained = choose(lab, headers, options)
+        mutants = choose(lab, headers, options, lines_of)
         if options.list:
             for mutant in mutants:
                 print(f"{mutant.path}:{mutant.line}: {mutant.before} | {mutant.after}")
@@ -497,13 +497,15 @@ def work(root, options):
         lab.prepare()
         lab.check_baseline(sorted({root / mutant.path for mutant in mutants}))
         verdicts, cut_short = judge_all(lab, mutants, options.jobs)
-        status = report(verdicts, explained, options.min)
+        status = report(verdicts, options.min)
         return 130 if cut_short else status
 
 
 def options_from(arguments):
     parser = argparse.ArgumentParser(description="Mutation testing of the headers.")
     parser.add_argument("--files", nargs="+", default=[], metavar="HEADER")
+    parser.add_argument("--changed", nargs="?", const="HEAD", metavar="REF",
+                        help="only lines that differ from a commit (HEAD)")
     parser.add_argument("--also", nargs="+", default=[], metavar="TEST", help="further tests")
     parser.add_argument("--count", type=int, default=50, help="how many mutants to draw")
     parser.add_argument("--seed", type=int, default=1, help="of the draw")
@@ -579,9 +581,6 @@ int run() {
 constexpr int x = ptspec::limit(4);
 #endif
 ''',
-    EXPLAINED: "# comment\n\ninclude/ptspec/toy.hpp"
-               " | inline void wait() { for (int i = 1; i != 4; i <<= 1) { } }"
-               " | inline void wait() { for (int i = 1; i == 4; i <<= 1) { } } | nobody waits\n",
 }
 
 TOY_VERDICTS = {
@@ -620,8 +619,7 @@ def self_test(arguments):
         lab = Laboratory(root, root / "scratch", options)
         lab.prepare()
         lab.check_baseline([header])
-        mutants, explained = choose(lab, [header], options)
-        expect("explained mutants", explained, 1)
+        mutants = choose(lab, [header], options)
         expect("mutants that the compiler does not see",
                [m.line for m in mutants if "never" in m.before], [])
         found = {m.after: lab.judge(m) for m in mutants if m.after in TOY_VERDICTS}
@@ -629,7 +627,7 @@ def self_test(arguments):
         expect("leftovers", [p.name for p in (root / "scratch").iterdir()], ["main.o"])
 
         options.full, options.count = False, 5
-        first, again = (choose(lab, [header], options)[0] for _ in range(2))
+        first, again = (choose(lab, [header], options) for _ in range(2))
         expect("a draw can be repeated", (len(first), first), (5, again))
 
         def trouble(path, text, action):
@@ -640,12 +638,20 @@ def self_test(arguments):
                 return str(found).partition("\n")[0]
             return "nothing wrong"
 
-        draw = lambda: choose(lab, [header], options)
-        expect("a stale explanation",
-               trouble(EXPLAINED, "include/ptspec/toy.hpp | a | b | c\n", draw),
-               f"{EXPLAINED}:1: there is no such mutant")
-        expect("a missing reason", trouble(EXPLAINED, "include/ptspec/toy.hpp | a | b\n", draw),
-               f"{EXPLAINED}:1: not `path | original | mutated | reason`")
+        if shutil.which("git"):
+            subprocess.run(["git", "init", "-q"], cwd=root, check=True)
+            subprocess.run(["git", "add", "include"], cwd=root, check=True)
+            subprocess.run(["git", "-c", "user.name=x", "-c", "user.email=x", "commit", "-qm", "x"],
+                           cwd=root, check=True)
+            header.write_text(TOY_HEADER.replace("x + x", "2 * x"), encoding="utf-8")
+            options.full = True
+            expect("mutants of changed lines",
+                   [m.after for m in choose(lab, [header], options, changed_lines(root, "HEAD"))],
+                   ["inline int twice(int x) { return 3 * x; }",
+                    "inline int twice(int x) { return 1 * x; }"])
+            header.write_text(TOY_HEADER, encoding="utf-8")
+            expect("nothing changed", changed_lines(root, "HEAD"), {})
+
         expect("a failing baseline",
                trouble("tests/more.cpp", "int run() { return 1; }\n",
                        lambda: lab.check_baseline([header])),

@@ -3,7 +3,8 @@
 # Sourced by the run scripts: installing Debian packages, or saying which ones to install.
 
 # install_packages PACKAGE...: installs them, which only root can do; anybody else is told how.
-# Ends the script when that fails. Without arguments it does nothing.
+# Ends the script when that fails. Without arguments it does nothing. The seconds that it took are
+# added as a line to the file that PTSPEC_INSTALL_TIMES names, if any.
 install_packages() {
     [ $# -gt 0 ] || return 0
     if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
@@ -13,11 +14,15 @@ install_packages() {
         exit 1
     fi
     echo "Installing: $*"
+    local started=$SECONDS
     local apt=(apt-get -q -y -o Acquire::Retries=3 -o Dpkg::Use-Pty=0)
     if ! "${apt[@]}" update >/dev/null || ! DEBIAN_FRONTEND=noninteractive \
         "${apt[@]}" install --no-install-recommends "$@" >/dev/null; then
         echo "Could not install: $*" >&2
         exit 1
+    fi
+    if [ -n "${PTSPEC_INSTALL_TIMES:-}" ]; then
+        echo $((SECONDS - started)) >>"$PTSPEC_INSTALL_TIMES"
     fi
 }
 

@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSL-1.0
+"""Every source of the tests and examples by one compiler, with -fsyntax-only: its static_asserts are
+the constant half of the unit tests.
+
+    tests/checks/syntax.py COMPILER [BUILD_DIRECTORY]
+
+The build directory (default build/syntax) is configured for that compiler, so that the commands are
+those of CMakeLists.txt. Exit status: 0 accepted, 1 rejected (the compiler's words are printed),
+2 wrong usage.
+"""
+
+import concurrent.futures
+import json
+import os
+import pathlib
+import shlex
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def check(entry):
+    """The compiler's exit status and words on one source."""
+    words = shlex.split(entry["command"])
+    del words[words.index("-o"):words.index("-o") + 2]
+    done = subprocess.run([*words, "-fsyntax-only"], cwd=entry["directory"],
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return entry["file"], done.returncode, done.stdout
+
+
+def main():
+    if len(sys.argv) not in (2, 3) or sys.argv[1].startswith("-"):
+        print(__doc__, file=sys.stderr)
+        return 2
+    build = pathlib.Path(sys.argv[2] if len(sys.argv) == 3 else ROOT / "build/syntax").resolve()
+    subprocess.run(["cmake", "-S", ROOT, "-B", build, "-G", "Ninja", "-Wno-dev",
+                    "--log-level=WARNING", "--fresh", f"-DCMAKE_CXX_COMPILER={sys.argv[1]}",
+                    "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON"], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(["cmake", "--build", build, "--target", "generated_headers", "--", "--quiet"],
+                   check=True)
+    entries = json.loads((build / "compile_commands.json").read_text(encoding="utf-8"))
+    rejected = 0
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for name, status, said in pool.map(check, entries):
+            if status != 0 or said:
+                rejected += 1
+                print(f"{name}: rejected\n{said}")
+    print(f"{len(entries)} sources, {rejected} rejected")
+    return 1 if rejected or not entries else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
