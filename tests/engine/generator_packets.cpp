@@ -144,6 +144,20 @@ TEST_CASE("no return is compressed by a call from before an overflow") {  // GEN
     });
 }
 
+TEST_CASE("a call that is lost in an overflow compresses no return") {  // GEN-130, GEN-135
+    CHECK_TWICE([](auto value) {
+        traced on;
+        on.does(event::overflow{}).does(event::direct_call{value(std::uint64_t{0x1005}), 0x2000});
+        on.does(event::indirect_call{0x2002, 0x3000});
+        bool const none_is_known = on.calls().size() == 0;
+        on.does(event::near_return{0x2002}).does(event::overflow_end{0x2002});
+        on.does(event::direct_call{0x2007, 0x4000}).does(event::near_return{0x2007});
+        on.does(event::near_return{0x1005}).does(event::indirect_jump{0x9000});
+        return none_is_known &&
+               on.packets() == text{"OVF, FUP(2002), TNT(1), TIP(1005), TIP(9000)"};
+    });
+}
+
 TEST_CASE("behind an overflow that took a MODE or a PIP stands a PSB+") {  // GEN-228
     auto const lost = [](std::string_view setup, engine::psb_behind_ovf how, auto const& what) {
         auto from = traced::started(setup);

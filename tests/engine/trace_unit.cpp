@@ -262,6 +262,33 @@ TEST_CASE("that packets were lost is told also where tracing ends meanwhile") { 
     });
 }
 
+TEST_CASE("a call that a full buffer loses compresses no return") {  // GEN-130, GEN-135, GEN-225
+    CHECK_TWICE([](auto value) {
+        machine_memory memory;
+        engine::model_options how;
+        how.drained_at_once = value(std::size_t{0});
+        auto unit = off<400>("CPL=0, PSBFreq=5", how);
+        (void)enable(unit, memory);
+        for (std::uint64_t i = 0; i < 60 && !unit.overflows(); ++i) {
+            (void)unit.on(event::indirect_jump{0x1234'5678'9ABC'DEF0 + (i << 48)}, memory);
+        }
+        bool const lost = unit.overflows();
+        auto const held = unit.buffered().size();
+        (void)unit.on(event::direct_call{0x1005, 0x2000}, memory);
+        (void)unit.drain(memory);
+        (void)unit.on(event::direct_call{0x2005, 0x3000}, memory);
+        (void)unit.on(event::near_return{0x2005}, memory);
+        (void)unit.on(event::near_return{0x1005}, memory);
+        (void)unit.on(event::indirect_jump{0x9000}, memory);
+        (void)unit.drain(memory);
+        byte_view const all{memory.trace.bytes};
+        auto const rest = all.from(held).first(static_cast<std::size_t>(unit.total().stored) -
+                                               held);
+        return lost && !unit.overflows() &&
+               test::packets_in(rest) == text{"OVF, FUP(2000), TNT(1), TIP(1005), TIP(9000)"};
+    });
+}
+
 TEST_CASE("bytes leave the buffer as fast as they are let") {
     CHECK_TWICE([](auto value) {
         machine_memory memory;

@@ -179,7 +179,10 @@ private:
         on(event::overflow_end{ip});
         model_.resolved(ip);
         lost_ = false;
+        forget_calls();
     }
+    /// The calls so far compress no return any more. GEN-130, GEN-135
+    void forget_calls() { forgotten_calls_ = calls_.size(); }
     void step() {
         auto const here = unit_.ip();
         switch (dice_.roll(24)) {
@@ -240,9 +243,11 @@ private:
         bool const called = !calls_.empty();
         auto const back = called ? calls_.back() & popped : 0;
         auto const to = called && dice_.chance(80) ? back : target();
+        bool const is_known = called && calls_.size() > forgotten_calls_;
         if (called) { calls_.pop_back(); }
+        if (!is_known) { forget_calls(); }
         on(event::near_return{to});
-        model_.returned(to, called && to == back && !what_.dis_retc);
+        model_.returned(to, is_known && to == back && !what_.dis_retc);
     }
     void transact() {
         auto const here = unit_.ip();
@@ -285,6 +290,7 @@ private:
         model_.overflow(unit_.pending().count);
         on(event::overflow{});
         lost_ = unit_.overflows();
+        if (lost_) { forget_calls(); }
     }
 
     // -------------------------------------------------------------------------------- reading
@@ -409,6 +415,7 @@ private:
     engine::trace_unit<> unit_;
     model model_{what_};
     std::vector<std::uint64_t> calls_;
+    std::size_t forgotten_calls_ = 0;  ///< of the oldest of them
     std::uint64_t art_ = 0;
     unsigned in_tx_ = 0;
     bool lost_ = false;

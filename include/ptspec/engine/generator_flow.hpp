@@ -227,12 +227,14 @@ private:
     constexpr void transfer(Sink& to, movement const& how) noexcept {
         go(to, how, code_);
     }
+    /// A call whose packets are lost is not compressed against. Source: GEN-130, GEN-135.
     template <class Sink>
     constexpr void call(Sink& to, movement const& how, bool returns, uint64_t next) noexcept {
         bool const before = enables_now().packet();
         ip_ = how.to;
         move(to, how);
-        if (returns && before && enables_now().packet()) { calls_.push(next); }
+        bool const was_traced = before && !loses_ && enables_now().packet();
+        if (returns && was_traced) { calls_.push(next); }
         finish(to);
     }
     template <class Sink>
