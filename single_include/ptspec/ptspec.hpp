@@ -14470,7 +14470,7 @@ enum class stop_in_overflow : uint8_t {
     not_told,         ///< tracing stops at once, without a packet
 };
 
-/// When a PSB+ stands directly behind an OVF.
+/// When a PSB+ comes with an OVF.
 ///
 /// Source: GEN-228.
 enum class psb_behind_ovf : uint8_t {
@@ -14498,6 +14498,8 @@ struct model_options {
     bool mov_cr3_stops_at_next = false;  ///< the instruction behind is looked up: GEN-087
     bool swintr_events = false;  ///< CFE has types for software interrupts and SYSCALL: GEN-301
     psb_behind_ovf psb_behind_overflow = psb_behind_ovf::where_needed;
+    /// Where PacketEn is 1 it is OVF, PSB+, FUP, not OVF, FUP, PSB+. libipt refuses that: GEN-228.
+    bool psb_before_ovf_fup = false;
     stop_in_overflow trace_stop_in_overflow = stop_in_overflow::told_afterwards;
 
     /// The cycle counter wraps at 2^this; a CYC comes before it does. 1 to 64: GEN-210, GEN-217.
@@ -14902,10 +14904,11 @@ public:
     using generator_state::generator_state;
 
 protected:
-    /// An operation is complete: a PSB+ may come. Source: GEN-006, GEN-163.
+    /// An operation is complete: a PSB+ may come. While the clocks are off it waits for the wake.
+    /// Source: GEN-006, GEN-163.
     template <class Sink>
     constexpr void finish(Sink& to) noexcept {
-        if (!psb_is_due() || !triggers() || loses_) { return; }
+        if (!psb_is_due() || !triggers() || loses_ || clocks_.are_off) { return; }
         emit(to, [&](auto& all) { add_psb(all, enables_now()); });
     }
 
@@ -15015,8 +15018,12 @@ protected:
             bool const asked = how_.psb_behind_overflow == psb_behind_ovf::always ||
                                (how_.psb_behind_overflow == psb_behind_ovf::where_needed &&
                                 has_lost_state(now));
-            if (psb_is_due() || asked) { add_psb(all, now); }
+            told_.owes_psb = told_.owes_psb || asked;
+            bool const psb = psb_is_due() && !clocks_.are_off;
+            bool const psb_first = !now.packet() || how_.psb_before_ovf_fup;
+            if (psb && psb_first) { add_psb(all, now); }
             if (now.packet()) { all.template add_ip<packet::fup>(form(ip_)); }
+            if (psb && !psb_first) { add_psb(all, now); }
         });
         settle();
     }
@@ -15913,7 +15920,7 @@ public:
                 add_exstop(all, form(e.at));
             });
         }
-        sleep(to);
+        sleep();
     }
     template <trace::packet_sink Sink>
     constexpr void on(event::halt const& e, Sink& to) noexcept {
@@ -15930,7 +15937,7 @@ public:
                 add_exstop(all, form(e.from));
             });
         }
-        sleep(to);
+        sleep();
     }
     template <trace::packet_sink Sink>
     constexpr void on(event::duty_cycle const& e, Sink& to) noexcept {
@@ -15940,7 +15947,7 @@ public:
                 add_exstop(all, form(e.next));
             });
         }
-        sleep(to);
+        sleep();
     }
     template <trace::packet_sink Sink>
     constexpr void on(event::wake const& e, Sink& to) noexcept {
@@ -15960,7 +15967,7 @@ public:
         if (tells_power()) {
             emit(to, [&](auto& all) { add_exstop(all, form(e.next)); });
         }
-        sleep(to);
+        sleep();
     }
     template <trace::packet_sink Sink>
     constexpr void on(event::clock_resume const&, Sink& to) noexcept {
@@ -16050,11 +16057,7 @@ private:
         return triggers() && is_set<ctl::PwrEvtEn>();
     }
     /// The core clock stands still from now on. Source: GEN-210.
-    template <class Sink>
-    constexpr void sleep(Sink& to) noexcept {
-        finish(to);
-        clocks_.are_off = true;
-    }
+    constexpr void sleep() noexcept { clocks_.are_off = true; }
     static constexpr void add_pwre(auto& all, event::c_state thread, bool by_hardware) noexcept {
         using packet::pwre;
         all.add(pwre{}.with(pwre::HW{by_hardware},

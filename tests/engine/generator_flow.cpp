@@ -418,7 +418,7 @@ TEST_CASE("a PSB+ that is due comes at once behind whatever writes a packet") { 
                brings_psb("TSCEn=1", event::clock_resume{}, 0, stopped) &&
                brings_psb("TSCEn=1", event::wake{}, 0, stopped) &&
                brings_psb("CYCEn=1", event::cycles{~std::uint64_t{0}}) &&
-               brings_psb("PwrEvtEn=1", event::halt{0x1000, to}) &&
+               !brings_psb("PwrEvtEn=1", event::halt{0x1000, to}) &&
                brings_psb("MTCEn=1", event::time{0, 0x1000, 0x3000}) &&
                brings_psb("", event::ratio{24});
     });

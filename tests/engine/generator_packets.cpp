@@ -158,7 +158,7 @@ TEST_CASE("a call that is lost in an overflow compresses no return") {  // GEN-1
     });
 }
 
-TEST_CASE("behind an overflow that took a MODE or a PIP stands a PSB+") {  // GEN-228
+TEST_CASE("an overflow that took a MODE or a PIP brings a PSB+") {  // GEN-228
     auto const lost = [](std::string_view setup, engine::psb_behind_ovf how, auto const& what) {
         auto from = traced::started(setup);
         from.how.psb_behind_overflow = how;
@@ -180,17 +180,81 @@ TEST_CASE("behind an overflow that took a MODE or a PIP stands a PSB+") {  // GE
     using engine::psb_behind_ovf;
     constexpr auto needed = psb_behind_ovf::where_needed;
     CHECK(lost("CPL=0", needed, nothing) == "OVF, FUP(5000)");
-    CHECK(lost("CPL=0", needed, narrower) == "OVF, PSB, CBR, PIP(1000,NR=0), MODE.Exec(32), "
-                                             "FUP(5000), PSBEND, FUP(5000)");
-    CHECK(lost("CPL=0", needed, other_cr3) == "OVF, PSB, CBR, PIP(7000,NR=0), MODE.Exec(64), "
-                                              "FUP(5000), PSBEND, FUP(5000)");
+    CHECK(lost("CPL=0", needed, narrower) == "OVF, FUP(5000), PSB, CBR, PIP(1000,NR=0), "
+                                             "MODE.Exec(32), FUP(5000), PSBEND");
+    CHECK(lost("CPL=0", needed, other_cr3) == "OVF, FUP(5000), PSB, CBR, PIP(7000,NR=0), "
+                                              "MODE.Exec(64), FUP(5000), PSBEND");
     CHECK(lost("OS=0, TSX=1", needed, begins) ==
-          "OVF, PSB, CBR, MODE.TSX(InTX=1,TXAbort=0), MODE.Exec(64), FUP(5000), PSBEND, "
-          "FUP(5000)");
+          "OVF, FUP(5000), PSB, CBR, MODE.TSX(InTX=1,TXAbort=0), MODE.Exec(64), FUP(5000), "
+          "PSBEND");
     CHECK(lost("OS=0", needed, begins) == "OVF, FUP(5000)");
     CHECK(lost("CPL=0", psb_behind_ovf::never, narrower) == "OVF, FUP(5000)");
     CHECK(lost("OS=0", psb_behind_ovf::always, nothing) ==
-          "OVF, PSB, CBR, MODE.Exec(64), FUP(5000), PSBEND, FUP(5000)");
+          "OVF, FUP(5000), PSB, CBR, MODE.Exec(64), FUP(5000), PSBEND");
+}
+
+TEST_CASE("with an OVF the PSB+ comes behind the FUP, directly where control flow is not traced") {
+    // GEN-227, GEN-228
+    auto const with_psb = [](std::string_view setup, bool psb_first) {
+        auto from = traced::started(setup);
+        from.how.psb_behind_overflow = engine::psb_behind_ovf::always;
+        from.how.psb_before_ovf_fup = psb_first;
+        traced on{from};
+        on.does(event::overflow{}).does(event::overflow_end{0x5000});
+        return on.does(event::indirect_jump{0x1234}).packets();
+    };
+    constexpr auto filtered = "OS=0, ADDR0=[1000,1FFF] filter, IP=3000, FilterEn=0";
+    CHECK(with_psb("OS=0", false) ==
+          text{"OVF, FUP(5000), PSB, CBR, MODE.Exec(64), FUP(5000), PSBEND, TIP(1234)"});
+    CHECK(with_psb("OS=0", true) ==
+          text{"OVF, PSB, CBR, MODE.Exec(64), FUP(5000), PSBEND, FUP(5000), TIP(1234)"});
+    // As in recorded traces.
+    constexpr text wanted{"OVF, PSB, CBR, PSBEND, MODE.Exec(64), TIP.PGE(1234)"};
+    CHECK(with_psb(filtered, false) == wanted);
+    CHECK(with_psb(filtered, true) == wanted);
+    CHECK_TWICE([](auto value) {  // a PSB+ that is due, too
+        traced on{"OS=0"};
+        on.does(event::overflow{}).does(event::psb_due{});
+        on.does(event::overflow_end{value(std::uint64_t{0x5000})});
+        return on.packets() == text{"OVF, FUP(5000), PSB, CBR, MODE.Exec(64), FUP(5000), PSBEND"};
+    });
+}
+
+TEST_CASE("a PSB+ that is due while the clocks are off waits for the wake") {  // GEN-006
+    CHECK_TWICE([](auto value) {  // due before, and meanwhile
+        bool good = true;
+        for (bool const before : {true, false}) {
+            auto from = traced::started("OS=0, PwrEvtEn=1");
+            using status = reg::ia32_rtit_status;
+            if (before) { from.msrs.status = from.msrs.status.with(status::PacketByteCnt{2045}); }
+            traced on{from};
+            on.does(event::mwait{0x1000, value(std::uint64_t{0x1003}), 0x20, 0, {3, 0}});
+            if (!before) { on.does(event::psb_due{}); }
+            on.does(event::wake{3, 3, event::wake_reason::store});
+            good = good && on.packets() ==
+                               text{"MWAIT(20,0), PWRE(C3), EXSTOP(IP=1), FUP(1000), CBR, "
+                                    "PWRX(C3,C3,4), PSB, CBR, MODE.Exec(64), FUP(1003), PSBEND"};
+        }
+        return good;
+    });
+    CHECK_TWICE([](auto value) {  // a clock that stops in C0
+        traced on{"OS=0, PwrEvtEn=1"};
+        on.does(event::clock_stop{value(std::uint64_t{0x1000})}).does(event::psb_due{});
+        on.does(event::ratio{24}).does(event::clock_resume{});
+        return on.packets() == text{"EXSTOP(IP=1), FUP(1000), CBR, PSB, CBR, MODE.Exec(64), "
+                                    "FUP(1000), PSBEND"};
+    });
+    CHECK_TWICE([](auto value) {  // an overflow that ends meanwhile, and took a MODE
+        traced on{"OS=0, PwrEvtEn=1"};
+        on.does(event::overflow{});
+        auto code = on.runs();
+        code.width = engine::code_width::bits_32;
+        on.does(event::far_transfer{.to = value(std::uint64_t{0x1000}), .after = code});
+        on.does(event::mwait{.at = 0x1000, .next = 0x1003, .thread = {3, 0}});
+        on.does(event::overflow_end{0x1003}).does(event::wake{3, 3});
+        return on.packets() == text{"OVF, FUP(1003), CBR, PWRX(C3,C3,0), PSB, CBR, MODE.Exec(32), "
+                                    "FUP(1003), PSBEND"};
+    });
 }
 
 TEST_CASE("a TraceStop in an overflow is told afterwards, and tracing stays stopped") {

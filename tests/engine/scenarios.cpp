@@ -792,7 +792,10 @@ auto singles(row const& of) -> std::vector<scene> {
         made.drops = {"MODE.Exec"};
         made.varies = {&world::f0};
         made.occurs = [](world const& w) { return w.f0 || w.f1; };
-        if (id == "S15-ovf") { made.varies.push_back(&world::pending); }
+        if (id == "S15-ovf") {
+            made.varies.push_back(&world::pending);
+            made.sets = [](pt_model::start& to, world const&) { to.how.psb_before_ovf_fup = true; };
+        }
         if (id == "SOVF-be0") { made.varies.push_back(&world::branch); }
         made.keeps_tnt_empty = true;
         return {made};

@@ -77,7 +77,7 @@ public:
                 add_exstop(all, form(e.at));
             });
         }
-        sleep(to);
+        sleep();
     }
     template <trace::packet_sink Sink>
     constexpr void on(event::halt const& e, Sink& to) noexcept {
@@ -94,7 +94,7 @@ public:
                 add_exstop(all, form(e.from));
             });
         }
-        sleep(to);
+        sleep();
     }
     template <trace::packet_sink Sink>
     constexpr void on(event::duty_cycle const& e, Sink& to) noexcept {
@@ -104,7 +104,7 @@ public:
                 add_exstop(all, form(e.next));
             });
         }
-        sleep(to);
+        sleep();
     }
     template <trace::packet_sink Sink>
     constexpr void on(event::wake const& e, Sink& to) noexcept {
@@ -124,7 +124,7 @@ public:
         if (tells_power()) {
             emit(to, [&](auto& all) { add_exstop(all, form(e.next)); });
         }
-        sleep(to);
+        sleep();
     }
     template <trace::packet_sink Sink>
     constexpr void on(event::clock_resume const&, Sink& to) noexcept {
@@ -214,11 +214,7 @@ private:
         return triggers() && is_set<ctl::PwrEvtEn>();
     }
     /// The core clock stands still from now on. Source: GEN-210.
-    template <class Sink>
-    constexpr void sleep(Sink& to) noexcept {
-        finish(to);
-        clocks_.are_off = true;
-    }
+    constexpr void sleep() noexcept { clocks_.are_off = true; }
     static constexpr void add_pwre(auto& all, event::c_state thread, bool by_hardware) noexcept {
         using packet::pwre;
         all.add(pwre{}.with(pwre::HW{by_hardware},

@@ -13,10 +13,11 @@ public:
     using generator_state::generator_state;
 
 protected:
-    /// An operation is complete: a PSB+ may come. Source: GEN-006, GEN-163.
+    /// An operation is complete: a PSB+ may come. While the clocks are off it waits for the wake.
+    /// Source: GEN-006, GEN-163.
     template <class Sink>
     constexpr void finish(Sink& to) noexcept {
-        if (!psb_is_due() || !triggers() || loses_) { return; }
+        if (!psb_is_due() || !triggers() || loses_ || clocks_.are_off) { return; }
         emit(to, [&](auto& all) { add_psb(all, enables_now()); });
     }
 
@@ -126,8 +127,12 @@ protected:
             bool const asked = how_.psb_behind_overflow == psb_behind_ovf::always ||
                                (how_.psb_behind_overflow == psb_behind_ovf::where_needed &&
                                 has_lost_state(now));
-            if (psb_is_due() || asked) { add_psb(all, now); }
+            told_.owes_psb = told_.owes_psb || asked;
+            bool const psb = psb_is_due() && !clocks_.are_off;
+            bool const psb_first = !now.packet() || how_.psb_before_ovf_fup;
+            if (psb && psb_first) { add_psb(all, now); }
             if (now.packet()) { all.template add_ip<packet::fup>(form(ip_)); }
+            if (psb && !psb_first) { add_psb(all, now); }
         });
         settle();
     }

@@ -15,7 +15,7 @@ enum class stop_in_overflow : uint8_t {
     not_told,         ///< tracing stops at once, without a packet
 };
 
-/// When a PSB+ stands directly behind an OVF.
+/// When a PSB+ comes with an OVF.
 ///
 /// Source: GEN-228.
 enum class psb_behind_ovf : uint8_t {
@@ -43,6 +43,8 @@ struct model_options {
     bool mov_cr3_stops_at_next = false;  ///< the instruction behind is looked up: GEN-087
     bool swintr_events = false;  ///< CFE has types for software interrupts and SYSCALL: GEN-301
     psb_behind_ovf psb_behind_overflow = psb_behind_ovf::where_needed;
+    /// Where PacketEn is 1 it is OVF, PSB+, FUP, not OVF, FUP, PSB+. libipt refuses that: GEN-228.
+    bool psb_before_ovf_fup = false;
     stop_in_overflow trace_stop_in_overflow = stop_in_overflow::told_afterwards;
 
     /// The cycle counter wraps at 2^this; a CYC comes before it does. 1 to 64: GEN-210, GEN-217.
