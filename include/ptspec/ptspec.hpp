@@ -133,8 +133,8 @@
 #include <ptspec/engine/cycles.hpp>
 #include <ptspec/engine/events_flow.hpp>
 #include <ptspec/engine/events.hpp>
-#include <ptspec/engine/model_options.hpp>
 #include <ptspec/engine/return_stack.hpp>
+#include <ptspec/engine/model_options.hpp>
 #include <ptspec/engine/byte_queue.hpp>
 #include <ptspec/engine/generator_state.hpp>
 #include <ptspec/engine/generator_packets.hpp>

@@ -14458,6 +14458,74 @@ struct overflow_end {
 
 }  // namespace ptspec::engine::event
 
+// ---- ptspec/engine/return_stack.hpp ----
+
+namespace ptspec::engine {
+
+/// What a near RET to somewhere else than the top entry leaves of the call stack. That RET takes a TIP
+/// in any case. Decoders keep a call stack, too, and differ in what they do with it then.
+///
+/// Source: GEN-133, GEN-134.
+enum class ret_mismatch : uint8_t {
+    pops_top,      ///< every RET pops, as the manual says; libipt misreads some later RETs
+    keeps_stack,   ///< only compressed RETs pop, as in libipt; perf misreads some later RETs
+    clears_stack,  ///< no later RET refers to an older CALL: both read it
+};
+
+/// Where the near calls that were traced return to. A return to the youngest of them takes one bit
+/// of trace instead of a TIP.
+///
+/// Shape:  at most 64 addresses; one more drops the oldest.
+/// Source: SDM vol. 3, "Indirect Transfer Compression for Returns (RET)"; GEN-130..137.
+class return_stack {
+public:
+    static constexpr unsigned most = 64;
+
+    /// A near call was traced, behind which `next` comes.
+    constexpr void push(uint64_t next) noexcept {
+        top_ = (top_ + 1) % most;
+        entries_[top_] = next;
+        count_ += count_ < most ? 1 : 0;
+    }
+    /// A near return to `to`, of which only the bits of `compared` were popped. True when the youngest
+    /// entry led there, which then is gone.
+    constexpr auto pop(uint64_t to, uint64_t compared,
+                       ret_mismatch otherwise = ret_mismatch::pops_top) noexcept -> bool {
+        if (count_ == 0) { return false; }
+        bool const leads_there = ((entries_[top_] ^ to) & compared) == 0;
+        if (leads_there || otherwise == ret_mismatch::pops_top) {
+            top_ = (top_ + most - 1) % most;
+            --count_;
+        } else if (otherwise == ret_mismatch::clears_stack) {
+            clear();
+        }
+        return leads_there;
+    }
+    constexpr void clear() noexcept { count_ = 0; }
+
+    [[nodiscard]] constexpr auto size() const noexcept -> unsigned { return count_; }
+    /// Entry `i` counted from the oldest, which has to be below `size()`.
+    [[nodiscard]] constexpr auto operator[](unsigned i) const noexcept -> uint64_t {
+        return entries_[(top_ + most + 1 - count_ + i) % most];
+    }
+
+    friend constexpr auto operator==(return_stack const& one, return_stack const& two) noexcept
+        -> bool {
+        if (one.count_ != two.count_) { return false; }
+        for (unsigned i = 0; i < one.count_; ++i) {
+            if (one[i] != two[i]) { return false; }
+        }
+        return true;
+    }
+
+private:
+    uint64_t entries_[most] = {};
+    unsigned top_ = 0;
+    unsigned count_ = 0;
+};
+
+}  // namespace ptspec::engine
+
 // ---- ptspec/engine/model_options.hpp ----
 
 namespace ptspec::engine {
@@ -14497,6 +14565,7 @@ struct model_options {
     bool pip_for_same_cr3 = true;        ///< also where MOV CR3 changes nothing: GEN-240
     bool mov_cr3_stops_at_next = false;  ///< the instruction behind is looked up: GEN-087
     bool swintr_events = false;  ///< CFE has types for software interrupts and SYSCALL: GEN-301
+    ret_mismatch on_ret_mismatch = ret_mismatch::pops_top;  ///< GEN-134
     psb_behind_ovf psb_behind_overflow = psb_behind_ovf::where_needed;
     /// Where PacketEn is 1 it is OVF, PSB+, FUP, not OVF, FUP, PSB+. libipt refuses that: GEN-228.
     bool psb_before_ovf_fup = false;
@@ -14512,59 +14581,6 @@ struct model_options {
 
     access::policy policy{};
     output_options output{};
-};
-
-}  // namespace ptspec::engine
-
-// ---- ptspec/engine/return_stack.hpp ----
-
-namespace ptspec::engine {
-
-/// Where the near calls that were traced return to. A return to the youngest of them takes one bit
-/// of trace instead of a TIP.
-///
-/// Shape:  at most 64 addresses; one more drops the oldest.
-/// Source: SDM vol. 3, "Indirect Transfer Compression for Returns (RET)"; GEN-130..137.
-class return_stack {
-public:
-    static constexpr unsigned most = 64;
-
-    /// A near call was traced, behind which `next` comes.
-    constexpr void push(uint64_t next) noexcept {
-        top_ = (top_ + 1) % most;
-        entries_[top_] = next;
-        count_ += count_ < most ? 1 : 0;
-    }
-    /// A near return to `to`, of which only the bits of `compared` were popped. The youngest entry is
-    /// gone. True when it led there.
-    constexpr auto pop(uint64_t to, uint64_t compared) noexcept -> bool {
-        if (count_ == 0) { return false; }
-        bool const leads_there = ((entries_[top_] ^ to) & compared) == 0;
-        top_ = (top_ + most - 1) % most;
-        --count_;
-        return leads_there;
-    }
-    constexpr void clear() noexcept { count_ = 0; }
-
-    [[nodiscard]] constexpr auto size() const noexcept -> unsigned { return count_; }
-    /// Entry `i` counted from the oldest, which has to be below `size()`.
-    [[nodiscard]] constexpr auto operator[](unsigned i) const noexcept -> uint64_t {
-        return entries_[(top_ + most + 1 - count_ + i) % most];
-    }
-
-    friend constexpr auto operator==(return_stack const& one, return_stack const& two) noexcept
-        -> bool {
-        if (one.count_ != two.count_) { return false; }
-        for (unsigned i = 0; i < one.count_; ++i) {
-            if (one[i] != two[i]) { return false; }
-        }
-        return true;
-    }
-
-private:
-    uint64_t entries_[most] = {};
-    unsigned top_ = 0;
-    unsigned count_ = 0;
 };
 
 }  // namespace ptspec::engine
@@ -15236,7 +15252,7 @@ public:
         unsigned const popped = code_.width == code_width::bits_64   ? 64
                                 : code_.width == code_width::bits_32 ? 32
                                                                      : 16;
-        bool const matches = calls_.pop(e.to, low_bits(popped));
+        bool const matches = calls_.pop(e.to, low_bits(popped), how_.on_ret_mismatch);
         bool const compressed = matches && !is_set<ctl::DisRETC>();
         if (is_calm(e.to)) {
             if (compressed) { return on(event::conditional{e.to, true}, to); }

@@ -389,6 +389,25 @@ TEST_CASE("whatever happens, the next instruction is known") {
     });
 }
 
+TEST_CASE(
+    "what a mismatching RET leaves of the call stack is a model option") {  // GEN-133, GEN-134
+    using engine::ret_mismatch;
+    auto const returned = [](ret_mismatch how) {
+        auto from = traced::started("OS=0");
+        from.how.on_ret_mismatch = how;
+        traced on{from};
+        on.does(event::direct_call{0x1005, 0x2000}).does(event::direct_call{0x2005, 0x3000});
+        on.does(event::near_return{0x4000}).does(event::near_return{0x1005});
+        return on.does(event::near_return{0x2005}).does(event::indirect_jump{0x9000}).packets();
+    };
+    static_assert(returned(ret_mismatch::pops_top) ==
+                  text{"TIP(4000), TNT(1), TIP(2005), TIP(9000)"});
+    CHECK(returned(ret_mismatch::pops_top) == text{"TIP(4000), TNT(1), TIP(2005), TIP(9000)"});
+    CHECK(returned(ret_mismatch::keeps_stack) == text{"TIP(4000), TIP(1005), TNT(1), TIP(9000)"});
+    CHECK(returned(ret_mismatch::clears_stack) ==
+          text{"TIP(4000), TIP(1005), TIP(2005), TIP(9000)"});
+}
+
 TEST_CASE("a PSB+ that is due comes at once behind whatever writes a packet") {  // GEN-006, GEN-163
     CHECK_TWICE([](auto value) {
         std::uint64_t const to = value(std::uint64_t{0x2345});

@@ -24,9 +24,10 @@ TEST_CASE("what is left open is as the catalogue has it") {
     static_assert(!how.vmcs_before_pip);                       // GEN-245
     static_assert(!how.swintr_events);                         // GEN-301
     static_assert(how.psb_behind_overflow == engine::psb_behind_ovf::where_needed);
-    static_assert(!how.psb_before_ovf_fup);       // GEN-228
-    static_assert(!how.has_tsx);                  // GEN-170
-    static_assert(how.cycle_counter_bits == 32);  // GEN-217
-    static_assert(how.overflow_ends_at == 0);     // GEN-227
+    static_assert(how.on_ret_mismatch == engine::ret_mismatch::pops_top);  // GEN-133, GEN-134
+    static_assert(!how.psb_before_ovf_fup);                                // GEN-228
+    static_assert(!how.has_tsx);                                           // GEN-170
+    static_assert(how.cycle_counter_bits == 32);                           // GEN-217
+    static_assert(how.overflow_ends_at == 0);                              // GEN-227
     CHECK(how.drained_at_once == ~size_t{0});
 }

@@ -5,6 +5,7 @@
 #include <support/check_twice.hpp>
 
 #include <cstdint>
+#include <initializer_list>
 
 using namespace ptspec;
 using engine::return_stack;
@@ -32,6 +33,20 @@ TEST_CASE("a return to somewhere else takes the entry with it") {  // GEN-133, G
         calls.push(0x20);
         return !calls.pop(value(std::uint64_t{0x21}), all_bits) && calls.size() == 1 &&
                calls.pop(0x10, all_bits);
+    });
+    CHECK_TWICE([](auto value) {  // or leaves all there, or takes all
+        using engine::ret_mismatch;
+        bool good = true;
+        for (auto const how : {ret_mismatch::keeps_stack, ret_mismatch::clears_stack}) {
+            return_stack calls;
+            calls.push(0x10);
+            calls.push(0x20);
+            unsigned const left = how == ret_mismatch::keeps_stack ? 2 : 0;
+            good = good && !calls.pop(value(std::uint64_t{0x21}), all_bits, how) &&
+                   calls.size() == left && calls.pop(0x20, all_bits, how) == (left == 2) &&
+                   calls.size() == (left == 2 ? 1 : 0);
+        }
+        return good;
     });
     CHECK_TWICE([](auto value) {  // an empty one has none
         return_stack calls;

@@ -57,7 +57,7 @@ public:
         unsigned const popped = code_.width == code_width::bits_64   ? 64
                                 : code_.width == code_width::bits_32 ? 32
                                                                      : 16;
-        bool const matches = calls_.pop(e.to, low_bits(popped));
+        bool const matches = calls_.pop(e.to, low_bits(popped), how_.on_ret_mismatch);
         bool const compressed = matches && !is_set<ctl::DisRETC>();
         if (is_calm(e.to)) {
             if (compressed) { return on(event::conditional{e.to, true}, to); }

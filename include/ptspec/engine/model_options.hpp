@@ -3,6 +3,7 @@
 
 #include <ptspec/access/msr_state.hpp>
 #include <ptspec/engine/output_options.hpp>
+#include <ptspec/engine/return_stack.hpp>
 #include <ptspec/trace/writer_state.hpp>
 
 namespace ptspec::engine {
@@ -42,6 +43,7 @@ struct model_options {
     bool pip_for_same_cr3 = true;        ///< also where MOV CR3 changes nothing: GEN-240
     bool mov_cr3_stops_at_next = false;  ///< the instruction behind is looked up: GEN-087
     bool swintr_events = false;  ///< CFE has types for software interrupts and SYSCALL: GEN-301
+    ret_mismatch on_ret_mismatch = ret_mismatch::pops_top;  ///< GEN-134
     psb_behind_ovf psb_behind_overflow = psb_behind_ovf::where_needed;
     /// Where PacketEn is 1 it is OVF, PSB+, FUP, not OVF, FUP, PSB+. libipt refuses that: GEN-228.
     bool psb_before_ovf_fup = false;

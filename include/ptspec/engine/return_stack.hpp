@@ -5,6 +5,16 @@
 
 namespace ptspec::engine {
 
+/// What a near RET to somewhere else than the top entry leaves of the call stack. That RET takes a TIP
+/// in any case. Decoders keep a call stack, too, and differ in what they do with it then.
+///
+/// Source: GEN-133, GEN-134.
+enum class ret_mismatch : uint8_t {
+    pops_top,      ///< every RET pops, as the manual says; libipt misreads some later RETs
+    keeps_stack,   ///< only compressed RETs pop, as in libipt; perf misreads some later RETs
+    clears_stack,  ///< no later RET refers to an older CALL: both read it
+};
+
 /// Where the near calls that were traced return to. A return to the youngest of them takes one bit
 /// of trace instead of a TIP.
 ///
@@ -20,13 +30,18 @@ public:
         entries_[top_] = next;
         count_ += count_ < most ? 1 : 0;
     }
-    /// A near return to `to`, of which only the bits of `compared` were popped. The youngest entry is
-    /// gone. True when it led there.
-    constexpr auto pop(uint64_t to, uint64_t compared) noexcept -> bool {
+    /// A near return to `to`, of which only the bits of `compared` were popped. True when the youngest
+    /// entry led there, which then is gone.
+    constexpr auto pop(uint64_t to, uint64_t compared,
+                       ret_mismatch otherwise = ret_mismatch::pops_top) noexcept -> bool {
         if (count_ == 0) { return false; }
         bool const leads_there = ((entries_[top_] ^ to) & compared) == 0;
-        top_ = (top_ + most - 1) % most;
-        --count_;
+        if (leads_there || otherwise == ret_mismatch::pops_top) {
+            top_ = (top_ + most - 1) % most;
+            --count_;
+        } else if (otherwise == ret_mismatch::clears_stack) {
+            clear();
+        }
         return leads_there;
     }
     constexpr void clear() noexcept { count_ = 0; }
