@@ -14043,6 +14043,12 @@ struct mtcs_due {
     }
 };
 
+/// The core:bus ratio of a processor that has none in MSR_PLATFORM_INFO.
+///
+/// Units:  of the bus clock: 2.4 GHz where it runs at 100 MHz.
+/// Source: GEN-202.
+inline constexpr uint8_t default_core_to_bus = 24;
+
 /// What the clocks show.
 ///
 /// Units:  ticks of the crystal clock and of the time-stamp counter.
@@ -14051,8 +14057,8 @@ struct clocks {
     uint64_t art = 0;
     uint64_t tsc = 0;          ///< as RDTSC would give it
     uint64_t tsc_at_edge = 0;  ///< what it was at the last edge of the crystal clock
-    uint8_t core_to_bus = 0;
-    bool are_off = false;  ///< the core clock stands still
+    uint8_t core_to_bus = 0;   ///< 0: not given, the processor's own (`core_to_bus_of`)
+    bool are_off = false;      ///< the core clock stands still
 
     /// The crystal clock and the time-stamp counter run up to what is given.
     ///
@@ -14082,12 +14088,23 @@ struct clocks {
         return packet::tma{}.with(packet::tma::CTC{wrapped{art}},
                                   packet::tma::FC{wrapped{tsc - tsc_at_edge}});
     }
-    /// Source: GEN-202.
-    [[nodiscard]] constexpr auto cbr_packet() const noexcept -> packet::cbr {
-        return packet::cbr{}.with(packet::cbr::CoreBusRatio{wrapped{uint64_t{core_to_bus}}});
+    /// With the ratio `otherwise` where none was given. Source: GEN-202, PKT-106.
+    [[nodiscard]] constexpr auto cbr_packet(uint8_t otherwise = default_core_to_bus) const noexcept
+        -> packet::cbr {
+        uint8_t const ratio = core_to_bus != 0 ? core_to_bus : otherwise;
+        return packet::cbr{}.with(packet::cbr::CoreBusRatio{wrapped{uint64_t{ratio}}});
     }
     friend constexpr auto operator==(clocks const&, clocks const&) -> bool = default;
 };
+
+/// The core:bus ratio at which a processor runs where nothing else is given: MaxNonTurboRatio, at which
+/// the TSC counts.
+///
+/// Source: REG-168, GEN-202, GEN-208.
+[[nodiscard]] constexpr auto core_to_bus_of(cpu::capabilities const& of) noexcept -> uint8_t {
+    auto const ratio = of.platform_info.get<reg::msr_platform_info::MaxNonTurboRatio>();
+    return ratio != 0 ? static_cast<uint8_t>(ratio) : default_core_to_bus;
+}
 
 /// Where the cycle counter is when cycles have passed.
 struct counted_cycles {
@@ -14443,7 +14460,7 @@ struct cycles {
 };
 /// The core clock has another ratio to the bus clock. Source: GEN-202.
 struct ratio {
-    uint8_t core_to_bus = 0;
+    uint8_t core_to_bus = 0;  ///< 0: the processor's own
 };
 /// A CYC without a packet, as before the counter wraps. Source: GEN-217.
 struct cycle_guard {};
@@ -14959,11 +14976,15 @@ protected:
         told_.in_tx = tx_depth_ != 0;
         all.add(mode_tsx{}.with(mode_tsx::InTX{told_.in_tx}, mode_tsx::TXAbort{aborted}));
     }
+    /// Source: GEN-202.
+    [[nodiscard]] constexpr auto cbr() const noexcept -> packet::cbr {
+        return clocks_.cbr_packet(core_to_bus_of(of_));
+    }
     /// Source: GEN-181, GEN-201, GEN-205, GEN-313.
     constexpr void add_times(auto& all) const noexcept {
         if (is_set<ctl::TSCEn>()) { all.add(clocks_.tsc_packet()); }
         if (is_set<ctl::TSCEn>() && is_set<ctl::MTCEn>()) { all.add(clocks_.tma_packet()); }
-        all.add(clocks_.cbr_packet());
+        all.add(cbr());
     }
     /// A PSB+, as the enables are. Source: GEN-165, GEN-170..176, REG-065.
     constexpr void add_psb(auto& all, enables const& now) noexcept {
@@ -14972,7 +14993,7 @@ protected:
         trace::psb_status tells;
         if (is_set<ctl::TSCEn>()) { tells.tsc = clocks_.tsc_packet(); }
         if (is_set<ctl::TSCEn>() && is_set<ctl::MTCEn>()) { tells.tma = clocks_.tma_packet(); }
-        tells.cbr = clocks_.cbr_packet();
+        tells.cbr = cbr();
         bool const sees_vmx = msrs_.in_vmx_operation && of_.vmx() != cpu::vmx_support::none &&
                               !(code_.vmx_non_root && conceal_.non_root);
         told_.mode = 0;
@@ -16028,7 +16049,7 @@ public:
     constexpr void on(event::ratio const& e, Sink& to) noexcept {
         clocks_.core_to_bus = e.core_to_bus;
         if (triggers() && !clocks_.are_off) {
-            emit(to, [&](auto& all) { all.add(clocks_.cbr_packet()); });
+            emit(to, [&](auto& all) { all.add(cbr()); });
         }
         finish(to);
     }

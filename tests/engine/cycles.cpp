@@ -87,6 +87,24 @@ TEST_CASE("the cycle counter is guarded before it wraps, and wraps in an overflo
     });
 }
 
+TEST_CASE("a CBR tells the processor's own ratio where no other is given") {
+    // GEN-202, REG-168, PKT-106
+    CHECK_TWICE([](auto value) {
+        cpu::capabilities of;
+        of.platform_info.raw = value(std::uint64_t{0x80'0000'2400});
+        clocks now{};
+        bool const none = now.cbr_packet(engine::core_to_bus_of(of)).raw == 0x0024'0302;
+        now.core_to_bus = 0x18;
+        return none && now.cbr_packet(engine::core_to_bus_of(of)).raw == 0x0018'0302;
+    });
+    CHECK_TWICE([](auto value) {  // nor in the capabilities
+        cpu::capabilities of;
+        of.platform_info.raw = value(std::uint64_t{0xFF00'00FF});
+        return engine::core_to_bus_of(of) == 24 &&
+               clocks{}.cbr_packet(engine::core_to_bus_of(of)).raw == 0x0018'0302;
+    });
+}
+
 TEST_CASE("at first no clock has run, and nothing is due") {
     CHECK_TWICE([](auto value) {
         auto const now = value(clocks{});

@@ -253,6 +253,27 @@ TEST_CASE("MTCs tell the crystal counter, whatever is traced") {  // GEN-203, GE
     CHECK(packets(cycle) == "CYC(4), MTC(1), TNT(1), CYC(3), TIP(2000)");
 }
 
+TEST_CASE("no CBR has the ratio 0, also not behind a reset") {  // GEN-202, PKT-106
+    CHECK_TWICE([](auto value) {
+        bool good = true;
+        for (std::uint64_t const own : {0x0000, 0x2400}) {
+            auto from = traced::started("CPL=0, OS=0");
+            from.of.platform_info.raw = value(own);
+            traced on{from};
+            on.does(event::ratio{0x30}).does(event::ratio{0}).does(event::psb_due{});
+            on.warm_reset(on.runs(), 0x1000);
+            on.set_clocks({.art = 5});
+            on.writes(0x570, 0x210D, 0x1000, 0x1002);
+            uint8_t const wanted = own == 0 ? 24 : 0x24;
+            // CBR, CBR; PSB, CBR, PSBEND; CBR
+            good = good && on.bytes.size() >= 34 && on.room[2] == 0x30 && on.room[6] == wanted &&
+                   on.room[24 + 1] == 0x03 && on.room[24 + 2] == wanted &&
+                   on.room[30 + 1] == 0x03 && on.room[30 + 2] == wanted;
+        }
+        return good;
+    });
+}
+
 TEST_CASE("a new ratio is told at once") {  // GEN-202
     CHECK_TWICE([](auto value) {
         traced on;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <ptspec/cpu/capabilities.hpp>
 #include <ptspec/packet/cbr.hpp>
 #include <ptspec/packet/mtc.hpp>
 #include <ptspec/packet/tma.hpp>
@@ -24,6 +25,12 @@ struct mtcs_due {
     }
 };
 
+/// The core:bus ratio of a processor that has none in MSR_PLATFORM_INFO.
+///
+/// Units:  of the bus clock: 2.4 GHz where it runs at 100 MHz.
+/// Source: GEN-202.
+inline constexpr uint8_t default_core_to_bus = 24;
+
 /// What the clocks show.
 ///
 /// Units:  ticks of the crystal clock and of the time-stamp counter.
@@ -32,8 +39,8 @@ struct clocks {
     uint64_t art = 0;
     uint64_t tsc = 0;          ///< as RDTSC would give it
     uint64_t tsc_at_edge = 0;  ///< what it was at the last edge of the crystal clock
-    uint8_t core_to_bus = 0;
-    bool are_off = false;  ///< the core clock stands still
+    uint8_t core_to_bus = 0;   ///< 0: not given, the processor's own (`core_to_bus_of`)
+    bool are_off = false;      ///< the core clock stands still
 
     /// The crystal clock and the time-stamp counter run up to what is given.
     ///
@@ -63,12 +70,23 @@ struct clocks {
         return packet::tma{}.with(packet::tma::CTC{wrapped{art}},
                                   packet::tma::FC{wrapped{tsc - tsc_at_edge}});
     }
-    /// Source: GEN-202.
-    [[nodiscard]] constexpr auto cbr_packet() const noexcept -> packet::cbr {
-        return packet::cbr{}.with(packet::cbr::CoreBusRatio{wrapped{uint64_t{core_to_bus}}});
+    /// With the ratio `otherwise` where none was given. Source: GEN-202, PKT-106.
+    [[nodiscard]] constexpr auto cbr_packet(uint8_t otherwise = default_core_to_bus) const noexcept
+        -> packet::cbr {
+        uint8_t const ratio = core_to_bus != 0 ? core_to_bus : otherwise;
+        return packet::cbr{}.with(packet::cbr::CoreBusRatio{wrapped{uint64_t{ratio}}});
     }
     friend constexpr auto operator==(clocks const&, clocks const&) -> bool = default;
 };
+
+/// The core:bus ratio at which a processor runs where nothing else is given: MaxNonTurboRatio, at which
+/// the TSC counts.
+///
+/// Source: REG-168, GEN-202, GEN-208.
+[[nodiscard]] constexpr auto core_to_bus_of(cpu::capabilities const& of) noexcept -> uint8_t {
+    auto const ratio = of.platform_info.get<reg::msr_platform_info::MaxNonTurboRatio>();
+    return ratio != 0 ? static_cast<uint8_t>(ratio) : default_core_to_bus;
+}
 
 /// Where the cycle counter is when cycles have passed.
 struct counted_cycles {

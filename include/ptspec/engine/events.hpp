@@ -212,7 +212,7 @@ struct cycles {
 };
 /// The core clock has another ratio to the bus clock. Source: GEN-202.
 struct ratio {
-    uint8_t core_to_bus = 0;
+    uint8_t core_to_bus = 0;  ///< 0: the processor's own
 };
 /// A CYC without a packet, as before the counter wraps. Source: GEN-217.
 struct cycle_guard {};

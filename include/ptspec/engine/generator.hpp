@@ -169,7 +169,7 @@ public:
     constexpr void on(event::ratio const& e, Sink& to) noexcept {
         clocks_.core_to_bus = e.core_to_bus;
         if (triggers() && !clocks_.are_off) {
-            emit(to, [&](auto& all) { all.add(clocks_.cbr_packet()); });
+            emit(to, [&](auto& all) { all.add(cbr()); });
         }
         finish(to);
     }

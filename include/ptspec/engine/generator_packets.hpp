@@ -52,11 +52,15 @@ protected:
         told_.in_tx = tx_depth_ != 0;
         all.add(mode_tsx{}.with(mode_tsx::InTX{told_.in_tx}, mode_tsx::TXAbort{aborted}));
     }
+    /// Source: GEN-202.
+    [[nodiscard]] constexpr auto cbr() const noexcept -> packet::cbr {
+        return clocks_.cbr_packet(core_to_bus_of(of_));
+    }
     /// Source: GEN-181, GEN-201, GEN-205, GEN-313.
     constexpr void add_times(auto& all) const noexcept {
         if (is_set<ctl::TSCEn>()) { all.add(clocks_.tsc_packet()); }
         if (is_set<ctl::TSCEn>() && is_set<ctl::MTCEn>()) { all.add(clocks_.tma_packet()); }
-        all.add(clocks_.cbr_packet());
+        all.add(cbr());
     }
     /// A PSB+, as the enables are. Source: GEN-165, GEN-170..176, REG-065.
     constexpr void add_psb(auto& all, enables const& now) noexcept {
@@ -65,7 +69,7 @@ protected:
         trace::psb_status tells;
         if (is_set<ctl::TSCEn>()) { tells.tsc = clocks_.tsc_packet(); }
         if (is_set<ctl::TSCEn>() && is_set<ctl::MTCEn>()) { tells.tma = clocks_.tma_packet(); }
-        tells.cbr = clocks_.cbr_packet();
+        tells.cbr = cbr();
         bool const sees_vmx = msrs_.in_vmx_operation && of_.vmx() != cpu::vmx_support::none &&
                               !(code_.vmx_non_root && conceal_.non_root);
         told_.mode = 0;
