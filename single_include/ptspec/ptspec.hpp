@@ -8195,7 +8195,8 @@ namespace ptspec::packet {
 /// PIP, a new page-directory base.
 ///
 /// Shape:  8 bytes: 02H 43H, then NR and CR3[51:5].
-/// Units:  CR3 is the address itself; its bits 11:5 carry something only with PAE paging.
+/// Units:  CR3 is the register itself. Bits 11:5 are part of the address with PAE paging, else of the
+///         PCID. Bits 4:0 read as 0.
 /// Errors: truncated.
 /// Source: SDM vol. 3, "Paging Information (PIP) Packet"; PKT-080, PKT-081.
 struct pip : packet_word<pip, 8> {
@@ -14257,9 +14258,13 @@ namespace ptspec::engine::event {
 
 /// MOV to CR3 that no VMM intercepts. Source: GEN-087, GEN-240..243.
 struct mov_cr3 {
+    /// A bit of the operand that is not written to CR3: with CR4.PCIDE set it asks to keep cached
+    /// translations.
+    static constexpr uint64_t keeps_translations = uint64_t{1} << 63;
+
     uint64_t at = 0;
     uint64_t next = 0;
-    uint64_t cr3 = 0;
+    uint64_t cr3 = 0;  ///< the operand
 };
 /// STI, CLI, POPF. Source: GEN-305.
 struct interrupt_flag {
@@ -14956,8 +14961,7 @@ protected:
     /// Source: GEN-240, GEN-241.
     [[nodiscard]] static constexpr auto pip_of(running const& code, bool non_root) noexcept
         -> packet::pip {
-        uint64_t const address = code.pae ? code.cr3 : code.cr3 & ~low_bits(12);
-        return packet::pip{}.with(packet::pip::NR{non_root}, packet::pip::CR3{wrapped{address}});
+        return packet::pip{}.with(packet::pip::NR{non_root}, packet::pip::CR3{wrapped{code.cr3}});
     }
     /// With NR where a VMM does not hide it. Source: GEN-241, GEN-278.
     [[nodiscard]] constexpr auto pip_of(running const& code) const noexcept -> packet::pip {
@@ -15554,8 +15558,9 @@ public:
     template <trace::packet_sink Sink>
     constexpr void on(event::mov_cr3 const& e, Sink& to) noexcept {
         enables const before = enables_now();
-        bool const changes = e.cr3 != code_.cr3 || how_.pip_for_same_cr3;
-        code_.cr3 = e.cr3;
+        uint64_t const cr3 = e.cr3 & ~event::mov_cr3::keeps_translations;
+        bool const changes = cr3 != code_.cr3 || how_.pip_for_same_cr3;
+        code_.cr3 = cr3;
         ip_ = e.next;
         if (before.trigger) { move_cr3(to, e, before, changes); }
         finish(to);

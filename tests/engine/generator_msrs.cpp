@@ -151,6 +151,12 @@ TEST_CASE("MOV CR3 writes a PIP where its context is traced") {  // GEN-240..243
     from.how.pip_for_same_cr3 = false;
     CHECK(packets(traced{from}.does(event::mov_cr3{0x1000, 0x1003, 0x1000})) == "none");
     CHECK(packets(traced{from}.does(event::mov_cr3{0x1000, 0x1003, 0x2000})) == "PIP(2000,NR=0)");
+    // Bit 63 of the operand is no bit of CR3.
+    constexpr auto keep = std::uint64_t{1} << 63;
+    CHECK(packets(traced{from}.does(event::mov_cr3{0x1000, 0x1003, keep | 0x1000})) == "none");
+    CHECK(traced{from}.does(event::mov_cr3{0x1000, 0x1003, keep | 0x2001}).runs().cr3 == 0x2001);
+    CHECK(packets(traced{"CPL=0, CR3Filter=1, CR3_MATCH=2000"}.does(
+              event::mov_cr3{0x1000, 0x1003, keep | 0x2801})) == "PIP(2800,NR=0), TIP.PGE(1003)");
 }
 
 TEST_CASE("MOV CR3 stops where it stands in a TraceStop range, or the one behind it does") {

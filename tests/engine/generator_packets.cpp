@@ -88,11 +88,14 @@ TEST_CASE("a PSB+ without control flow lets the next TIP.PGE tell the mode") {  
     });
 }
 
-TEST_CASE("bits of CR3 that are no address are not told, but in PAE paging bits 11:5") {  // GEN-241
+TEST_CASE("a PIP tells bits 51:5 of CR3, PCID bits among them") {  // GEN-241, PKT-080
     CHECK(psb_of("CPL=0, CR3=12345FFF") ==
-          text{"PSB, CBR, PIP(12345000,NR=0), MODE.Exec(64), FUP(1000), PSBEND"});
+          text{"PSB, CBR, PIP(12345FE0,NR=0), MODE.Exec(64), FUP(1000), PSBEND"});
     CHECK(psb_of("CPL=0, CR3=12345FFF, PAE=1") ==
           text{"PSB, CBR, PIP(12345FE0,NR=0), MODE.Exec(64), FUP(1000), PSBEND"});
+    // As a recorded trace has it: 06_4E, 64-bit Linux.
+    CHECK(traced{"CPL=0"}.does(event::mov_cr3{0x1000, 0x1003, 0x3'FD43'5800}).packets() ==
+          text{"PIP(3FD435800,NR=0)"});
 }
 
 TEST_CASE("behind an overflow a FUP tells where tracing goes on, if control flow is traced") {

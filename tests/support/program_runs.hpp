@@ -217,8 +217,9 @@ private:
                               dice_.chance(80) ? unit_.runs().cr3 : 0x1000 * dice_.roll(3),
                               dice_.chance(50));
             case 9: {
-                auto const cr3 = 0x1000 * dice_.roll(3);
-                on(event::mov_cr3{here, here + 3, cr3});
+                auto const cr3 = 0x1000 * dice_.roll(3) | dice_.roll(0x1000);
+                auto const no_flush = std::uint64_t{dice_.chance(50)} << 63;
+                on(event::mov_cr3{here, here + 3, cr3 | no_flush});
                 return model_.mov_cr3(here, here + 3, cr3);
             }
             case 10: return transact();

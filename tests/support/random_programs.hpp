@@ -130,7 +130,7 @@ public:
         if (!trigger_) { return; }
         bool const stops = arrive(to, to);
         if (before && has_fup) { add(what::fup, from); }
-        if (other_cr3 && context_ && set_.os) { add(what::pip, cr3_ & ~std::uint64_t{0xFFF}); }
+        if (other_cr3 && context_ && set_.os) { add(what::pip, cr3_ & ~std::uint64_t{0x1F}); }
         arrived(before, to, what::tip, false);
         stop_if(stops);
     }
@@ -139,7 +139,7 @@ public:
         cr3_ = cr3;
         if (!trigger_) { return; }
         bool const stops = arrive(next, at);
-        if (context_ && set_.os) { add(what::pip, cr3_ & ~std::uint64_t{0xFFF}); }
+        if (context_ && set_.os) { add(what::pip, cr3_ & ~std::uint64_t{0x1F}); }
         bool const after = packets();
         if (before && !after) {
             add(context_ ? what::pgd : what::pgd_no_ip, context_ ? next : 0);

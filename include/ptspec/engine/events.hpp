@@ -9,9 +9,13 @@ namespace ptspec::engine::event {
 
 /// MOV to CR3 that no VMM intercepts. Source: GEN-087, GEN-240..243.
 struct mov_cr3 {
+    /// A bit of the operand that is not written to CR3: with CR4.PCIDE set it asks to keep cached
+    /// translations.
+    static constexpr uint64_t keeps_translations = uint64_t{1} << 63;
+
     uint64_t at = 0;
     uint64_t next = 0;
-    uint64_t cr3 = 0;
+    uint64_t cr3 = 0;  ///< the operand
 };
 /// STI, CLI, POPF. Source: GEN-305.
 struct interrupt_flag {

@@ -55,8 +55,9 @@ public:
     template <trace::packet_sink Sink>
     constexpr void on(event::mov_cr3 const& e, Sink& to) noexcept {
         enables const before = enables_now();
-        bool const changes = e.cr3 != code_.cr3 || how_.pip_for_same_cr3;
-        code_.cr3 = e.cr3;
+        uint64_t const cr3 = e.cr3 & ~event::mov_cr3::keeps_translations;
+        bool const changes = cr3 != code_.cr3 || how_.pip_for_same_cr3;
+        code_.cr3 = cr3;
         ip_ = e.next;
         if (before.trigger) { move_cr3(to, e, before, changes); }
         finish(to);

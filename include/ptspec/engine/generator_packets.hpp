@@ -32,8 +32,7 @@ protected:
     /// Source: GEN-240, GEN-241.
     [[nodiscard]] static constexpr auto pip_of(running const& code, bool non_root) noexcept
         -> packet::pip {
-        uint64_t const address = code.pae ? code.cr3 : code.cr3 & ~low_bits(12);
-        return packet::pip{}.with(packet::pip::NR{non_root}, packet::pip::CR3{wrapped{address}});
+        return packet::pip{}.with(packet::pip::NR{non_root}, packet::pip::CR3{wrapped{code.cr3}});
     }
     /// With NR where a VMM does not hide it. Source: GEN-241, GEN-278.
     [[nodiscard]] constexpr auto pip_of(running const& code) const noexcept -> packet::pip {
