@@ -95,6 +95,20 @@ TEST_CASE("PacketByteCnt counts bytes since the last PSB, those of the PSB+ amon
     });
 }
 
+TEST_CASE("without a configurable PSB period PacketByteCnt reads 0") {  // REG-055, GEN-161
+    CHECK_TWICE([](auto value) {
+        auto from = traced::started("CPL=0");
+        from.of = cpu::preset::broadwell_ult;
+        traced on{from};
+        on.does(event::indirect_jump{value(std::uint64_t{0x2000})});
+        auto const while_on = status{on.rdmsr(status::address).value};
+        on.writes(ctl::address, 0x210C, 0x3000, 0x3002);
+        return on.packets() == text{"TIP(2000), FUP(3000), TIP.PGD()"} &&
+               while_on.template get<status::PacketByteCnt>() == 0 &&
+               on.msrs().status.template get<status::PacketByteCnt>() == 0;
+    });
+}
+
 TEST_CASE("a PSB+ comes at the first operation behind its period") {  // GEN-160, GEN-163, GEN-006
     CHECK_TWICE([](auto value) {
         traced on{"PacketByteCnt=7F7, CPL=0"};

@@ -536,6 +536,49 @@ TEST_CASE("the registers can be read while tracing goes on") {  // GEN-161
     });
 }
 
+TEST_CASE("STATUS can be written back as it was read, whatever the processor counts") {
+    // REG-055
+    CHECK_TWICE([](auto value) {
+        bool good = true;
+        for (auto const& of : {cpu::preset::broadwell_ult, cpu::preset::skylake_x}) {
+            machine_memory memory;
+            trace_unit<> unit{of, {.cr3 = 0x1000}, 0x1000};
+            auto const set = [&](std::uint32_t index, std::uint64_t to) {
+                return static_cast<bool>(unit.wrmsr(index, value(to), 0x1000, 0x1002, memory));
+            };
+            good = good && set(0x560, table) && set(0x570, 0x210D);
+            (void)unit.on(event::indirect_jump{0x2000}, memory);
+            bool const counts = of == cpu::preset::skylake_x;
+            good = good && set(0x570, 0x210C) &&
+                   (status{unit.rdmsr(0x571).value}.template get<status::PacketByteCnt>() != 0) ==
+                       counts &&
+                   set(0x571, unit.rdmsr(0x571).value);
+        }
+        return good;
+    });
+}
+
+TEST_CASE("where PacketByteCnt reads 0 PSBs still come every 2 KB") {  // GEN-160, GEN-161, REG-055
+    CHECK_TWICE([](auto value) {
+        machine_memory memory;
+        trace_unit<> unit{cpu::preset::broadwell_ult, {.cr3 = 0x1000}, 0x1000};
+        (void)unit.wrmsr(0x560, table, 0x1000, 0x1002, memory);
+        (void)unit.wrmsr(0x570, value(std::uint64_t{0x2105}), 0x1000, 0x1002, memory);
+        // PSB 16, CBR 4, PIP 8, PSBEND 2, MODE.Exec 2, TIP.PGE 7; then TIPs of 7 bytes
+        std::uint64_t const at_first = unit.total().stored;
+        for (std::uint64_t i = 0; i < 286; ++i) {
+            (void)unit.on(event::indirect_jump{(i + 1) << 32}, memory);
+        }
+        std::uint64_t const before = unit.total().stored;
+        (void)unit.on(event::indirect_jump{0x2000}, memory);
+        auto const& bytes = memory.trace.bytes;
+        auto const now = status{unit.rdmsr(0x571).value};
+        return now.template get<status::PacketByteCnt>() == 0 && at_first == 39 &&
+               before == 0x800 - 7 && bytes[0x800] == 0x02 && bytes[0x801] == 0x82 &&
+               unit.total().stored > before + 16;
+    });
+}
+
 TEST_CASE("a unit behind a cold reset traces nothing") {
     CHECK_TWICE([](auto value) {
         machine_memory memory;

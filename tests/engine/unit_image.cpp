@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 using namespace ptspec;
@@ -281,6 +282,34 @@ TEST_CASE("INT, STOP and errors come when they would have, and stay") {
     CHECK(both.moves.msrs().status.get<status::Error>());
     CHECK(both.moves.why_ended() == rule::OUT_060);
     CHECK(both.disable().are_same());
+}
+
+TEST_CASE("every processor takes the image of a unit that has traced on it") {  // REG-055
+    for (auto const& one : cpu::preset::all) {
+        std::string const name{one.name.data(), one.name.size()};
+        CAPTURE(name);
+        trace_unit<> unit{one.value, {.cr3 = 0x1000}, 0x1000};
+        machine_memory memory;
+        auto const is_taken = [&] {
+            return engine::load(one.value, engine::save(unit).view()).why == image_error::none &&
+                   access::load(one.value, byte_view{access::save(unit.msrs())}).why ==
+                       image_error::none;
+        };
+        using topa_scheme = reg::cpuid_14h_0_ecx::TOPAOUT;
+        bool const topa = one.value.leaf_14_0_ecx.get<topa_scheme>();
+        bool const range = one.value.leaf_14_0_ecx.get<reg::cpuid_14h_0_ecx::SNGLRNGOUT>();
+        std::uint64_t const word = topa ? 0x210D : range ? 0x200D : 0x204D;
+        (void)unit.wrmsr(0x560, topa ? test::table : test::regions, 0x1000, 0x1002, memory);
+        (void)unit.wrmsr(0x561, topa ? 0x7F : 0xFFF, 0x1000, 0x1002, memory);
+        (void)unit.wrmsr(ia32_rtit_ctl::address, word, 0x1000, 0x1002, memory);
+        CHECK(unit.enables_now().packet() == one.value.has_pt());
+        for (std::uint64_t i = 0; i < 20; ++i) {
+            (void)unit.on(event::indirect_jump{i << 40}, memory);
+        }
+        CHECK(is_taken());
+        (void)unit.wrmsr(ia32_rtit_ctl::address, word - 1, 0x1000, 0x1002, memory);
+        CHECK(is_taken());
+    }
 }
 
 TEST_CASE("an image is a head, the image of the MSRs, numbers, calls and bytes") {

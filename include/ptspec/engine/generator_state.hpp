@@ -210,10 +210,13 @@ protected:
         return e.to != e.next;
     }
 
-    /// Brings STATUS up to date. Source: REG-061, REG-064, REG-065, GEN-161.
+    /// Brings STATUS up to date. Source: REG-055, REG-061, REG-064, REG-065, GEN-161.
     constexpr void sync_status() noexcept {
         if (!is_set<ctl::TraceEn>()) { return; }
-        msrs_.status = msrs_.status.with(status::PacketByteCnt{wrapped{counted_bytes()}});
+        // Otherwise the count still decides when a PSB is due, but reads as 0.
+        if (of_.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::CPSB_CAM>()) {
+            msrs_.status = msrs_.status.with(status::PacketByteCnt{wrapped{counted_bytes()}});
+        }
         if (is_set<ctl::InjectPsbPmiOnEnable>() && triggers()) {
             msrs_.status = msrs_.status.with(status::PendPSB{psb_is_due()});
         }
