@@ -400,7 +400,8 @@ private:
             using ctl = reg::ia32_rtit_ctl;
             auto const word = unit_.msrs().ctl.with(ctl::TraceEn{*value == 1});
             auto const done = unit_.wrmsr(ctl::address, word.raw, here, behind, memory_);
-            if (!done.outcome) { return "a value for IA32_RTIT_CTL that does not fault"; }
+            fault_ = fault_ || done.fault;
+            if (!done.took_effect()) { return "a value for IA32_RTIT_CTL that does not fault"; }
         } else if (kind == "STI" || kind == "CLI") {
             do_it(event::interrupt_flag{behind, kind == "STI"});
         } else if (kind == "XBEGIN") {

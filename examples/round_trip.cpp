@@ -91,7 +91,8 @@ public:
 private:
     auto set(std::uint32_t index, std::uint64_t value) -> bool {
         auto const ip = unit_.ip();
-        return static_cast<bool>(unit_.wrmsr(index, value, ip, ip + 2, memory_));
+        auto const done = unit_.wrmsr(index, value, ip, ip + 2, memory_);
+        return done.what == engine::access_outcome::done;
     }
     /// One branch of the program.
     void step() {

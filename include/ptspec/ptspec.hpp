@@ -143,6 +143,7 @@
 #include <ptspec/engine/generator_msrs.hpp>
 #include <ptspec/engine/generator_system.hpp>
 #include <ptspec/engine/generator.hpp>
+#include <ptspec/engine/access_done.hpp>
 #include <ptspec/engine/trace_unit.hpp>
 #include <ptspec/engine/unit_image.hpp>
 #include <ptspec/vmx/controls.hpp>

@@ -16149,6 +16149,68 @@ private:
 
 }  // namespace ptspec::engine
 
+// ---- ptspec/engine/access_done.hpp ----
+
+/// What becomes of an access to the MSRs of a trace unit, whose ports may fail.
+namespace ptspec::engine {
+
+enum class access_outcome : uint8_t {
+    done,
+    done_but_port_failed,  ///< it took effect, and bytes of trace wait for the port
+    not_done_port_failed,  ///< earlier bytes wait for the port: it can be made again
+    general_protection,    ///< #GP(0), nothing changed
+    not_covered,           ///< not an MSR of Intel PT: somebody else has to answer
+};
+
+/// What an access did. It converts to no bool: one that took effect must not be made again, also
+/// where a port failed.
+///
+/// Errors: `why` is the rule of a #GP, and of nothing else. `fault` is that of the port, as
+///         `trace_unit::on` returns it; a #GP may have one, too.
+struct [[nodiscard]] access_done {
+    access_outcome what = access_outcome::done;
+    rule why = rule::none;
+    port_fault fault{};
+
+    /// True where the registers are as the access makes them.
+    [[nodiscard]] constexpr auto took_effect() const noexcept -> bool {
+        return what == access_outcome::done || what == access_outcome::done_but_port_failed;
+    }
+};
+
+/// What XSAVES did: `done` or `not_done_port_failed`.
+struct [[nodiscard]] xsaves_done : access_done {
+    access::xsave_pt_state image{};  ///< what it stored where it took effect
+};
+
+/// What XRSTORS did.
+struct [[nodiscard]] xrstors_done : access_done {
+    uint32_t refused_msr = 0;       ///< of a #GP: the MSR whose quadword was refused, or 0
+    rule why_refused = rule::none;  ///< the rule that a WRMSR of that quadword breaks
+};
+
+namespace detail {
+
+using namespace ptspec::detail;
+
+/// An access that the processor has judged, after which a port may have failed.
+constexpr auto judged(access::verdict const& outcome, port_fault fault) noexcept -> access_done {
+    switch (outcome.what) {
+        case access::answer::gp: return {access_outcome::general_protection, outcome.why, fault};
+        case access::answer::not_covered: return {access_outcome::not_covered, rule::none, fault};
+        case access::answer::fine: break;
+    }
+    return {fault ? access_outcome::done_but_port_failed : access_outcome::done, rule::none, fault};
+}
+/// An access that a port did not let begin.
+constexpr auto not_begun(port_fault fault) noexcept -> access_done {
+    return {access_outcome::not_done_port_failed, rule::none, fault};
+}
+
+}  // namespace detail
+
+}  // namespace ptspec::engine
+
 // ---- ptspec/engine/trace_unit.hpp ----
 
 namespace ptspec::engine {
@@ -16158,28 +16220,6 @@ namespace detail {
 struct unit_state;
 
 }  // namespace detail
-
-/// What an access did. A `fault` is that of a port, as `trace_unit::on` returns it.
-struct [[nodiscard]] access_done {
-    access::verdict outcome{};
-    port_fault fault{};
-
-    constexpr explicit operator bool() const noexcept { return outcome && !fault; }
-};
-/// What XSAVES stored.
-struct [[nodiscard]] xsaves_done {
-    access::xsave_pt_state image{};  ///< only without a fault
-    port_fault fault{};
-
-    constexpr explicit operator bool() const noexcept { return !fault; }
-};
-/// What XRSTORS did.
-struct [[nodiscard]] xrstors_done {
-    access::xrstors_result outcome{};
-    port_fault fault{};
-
-    constexpr explicit operator bool() const noexcept { return outcome && !fault; }
-};
 
 /// A logical processor's trace unit: what the processor does goes in, packets at physical addresses,
 /// status bits and interrupts come out.
@@ -16241,7 +16281,7 @@ public:
     }
     /// True where TraceEn has fallen and bytes are not out: a port failed.
     [[nodiscard]] constexpr auto is_flushing() const noexcept -> bool {
-        return debt_ == debt::flush;
+        return debt_ == debt::flush || debt_ == debt::save;
     }
     /// The rule by which output ended by itself since TraceEn rose: none while it has not.
     [[nodiscard]] constexpr auto why_ended() const noexcept -> rule { return output_.why(); }
@@ -16269,39 +16309,43 @@ public:
     template <memory_port Memory>
     constexpr auto wrmsr(uint32_t index, uint64_t value, uint64_t at, uint64_t next,
                          Memory& memory) noexcept -> access_done {
-        if (auto const fault = begin(memory)) { return {{}, fault}; }
+        if (auto const fault = begin(memory)) { return detail::not_begun(fault); }
         auto const outcome = generator::wrmsr(index, value, at, next, queue_);
-        return {outcome, done(memory)};
+        return detail::judged(outcome, done(memory));
     }
-    /// XSAVES of component 8 by the instruction at `at`. Where a port fails it has not happened, but
-    /// for the packets; made again it stores what it would have.
+    /// XSAVES of component 8 by the instruction at `at`. Where a port fails nothing is stored, and
+    /// TraceEn is 0; made again it stores what it would have.
     ///
     /// Source: GEN-184, REG-142, PRG-110.
     template <memory_port Memory>
     constexpr auto xsaves(uint64_t at, uint64_t next, Memory& memory) noexcept -> xsaves_done {
-        bool const is_again = is_flushing();
+        bool const is_again = debt_ == debt::save;
         bool const was_on = is_again || is_set<ctl::TraceEn>();
-        if (auto const fault = begin(memory)) { return {{}, fault}; }
+        if (auto const fault = begin(memory)) { return {detail::not_begun(fault)}; }
         if (!is_again) {
             take({.state = access::detail::disabled(msrs_)}, at, next, queue_);
-            if (auto const fault = done(memory)) { return {{}, fault}; }
+            if (auto const fault = done(memory)) {
+                debt_ = debt::save;
+                return {detail::not_begun(fault)};
+            }
         }
         auto before = msrs_;
         if (was_on) { before.ctl = ctl_at_start_; }
-        return {access::xsaves(of_, before).image, {}};
+        return {{}, access::xsaves(of_, before).image};
     }
     /// XRSTORS of component 8. Source: GEN-184, REG-143..146.
     template <memory_port Memory>
     constexpr auto xrstors(access::xsave_pt_state const& image, uint64_t at, uint64_t next,
                            Memory& memory) noexcept -> xrstors_done {
-        if (auto const fault = begin(memory)) { return {{}, fault}; }
-        auto const outcome = generator::xrstors(image, at, next, queue_);
-        return {outcome, done(memory)};
+        if (auto const fault = begin(memory)) { return {detail::not_begun(fault)}; }
+        auto const loaded = generator::xrstors(image, at, next, queue_);
+        return {detail::judged(loaded.done.outcome, done(memory)), loaded.refused_msr,
+                loaded.why_refused};
     }
     template <memory_port Memory>
     constexpr auto xrstors_init(uint64_t next, Memory& memory) noexcept -> xrstors_done {
-        if (auto const fault = begin(memory)) { return {{}, fault}; }
-        return {generator::xrstors_init(next), {}};
+        if (auto const fault = begin(memory)) { return {detail::not_begun(fault)}; }
+        return {detail::judged(generator::xrstors_init(next).done.outcome, {})};
     }
     /// A warm reset: what is in the buffer is lost. Source: GEN-291, REG-091..093.
     constexpr void warm_reset(running const& after, uint64_t ip) noexcept {
@@ -16328,6 +16372,7 @@ private:
         nothing,
         start,  ///< TraceEn is 1, and `output_` does not know
         flush,  ///< TraceEn has fallen, and bytes are not out
+        save,   ///< the same, by an XSAVES that is to be made again
     };
 
     output output_{};
@@ -16348,7 +16393,7 @@ private:
     }
     template <memory_port Memory>
     constexpr auto pay(Memory& memory) noexcept -> port_fault {
-        if (debt_ == debt::flush) { return flush(memory); }
+        if (is_flushing()) { return flush(memory); }
         debt_ = debt::nothing;
         ctl_at_start_ = msrs_.ctl;
         (void)start(memory);  // a fault is met again when bytes are stored
@@ -16407,7 +16452,7 @@ private:
     [[gnu::noinline]]  // as above
     constexpr auto
     flush(Memory& memory) noexcept -> port_fault {
-        debt_ = debt::flush;
+        if (!is_flushing()) { debt_ = debt::flush; }
         if (!puts_out_) {
             if (auto const fault = start(memory)) { return fault; }
         }
@@ -16561,7 +16606,7 @@ struct unit_state {
 
         access::ia32_rtit_ctl ctl_at_start{};
         rule why_ended = rule::none;
-        bool is_flushing = false;
+        uint8_t flushing = 0;  ///< 1: TraceEn has fallen, and bytes wait; 2: by an XSAVES
         uint8_t calls = 0;
         uint64_t bytes = 0;
 
@@ -16569,7 +16614,7 @@ struct unit_state {
         static constexpr void visit(Self& self, Each& each) noexcept {
             each(self.ctl_at_start.raw);
             each(self.why_ended);
-            each(self.is_flushing);
+            each(self.flushing, 2);
             each(self.calls, return_stack::most);
             each(self.bytes);
         }
@@ -16588,7 +16633,9 @@ struct unit_state {
     static constexpr auto save(trace_unit<Depth> now, uint8_t* const to) noexcept -> size_t {
         now.sync();
         copy_bytes(to + front::msrs_at, access::save(now.msrs_).data(), access::image_size);
-        front const first{now.ctl_at_start_, now.output_.why(), now.is_flushing(),
+        using debt = typename trace_unit<Depth>::debt;
+        uint8_t const flushing = now.debt_ == debt::save ? 2 : now.debt_ == debt::flush ? 1 : 0;
+        front const first{now.ctl_at_start_, now.output_.why(), flushing,
                           static_cast<uint8_t>(now.calls_.size()), now.queue_.size()};
         writer numbers{to + front::msrs_at + access::image_size};
         front::visit(first, numbers);
@@ -16615,7 +16662,7 @@ struct unit_state {
         auto const& now = unit.now_;
         bool const are_branches = now.tnt.count < unit.writing_.most_branches() &&
                                   now.tnt.bits <= low_bits(now.tnt.count);
-        if (!numbers.all_possible || !are_branches || (first.is_flushing && is_on)) {
+        if (!numbers.all_possible || !are_branches || (first.flushing != 0 && is_on)) {
             return image_error::impossible;
         }
         byte_view const calls = image.from(least_bytes<Depth>());
@@ -16632,9 +16679,10 @@ struct unit_state {
         unit.ctl_at_start_ = first.ctl_at_start;
         unit.output_ = output{first.why_ended};
         bool const has_ended = first.why_ended != rule::none;
-        unit.puts_out_ = has_ended && (is_on || first.is_flushing);
+        unit.puts_out_ = has_ended && (is_on || first.flushing != 0);
         using debt = typename trace_unit<Depth>::debt;
-        unit.debt_ = first.is_flushing     ? debt::flush
+        unit.debt_ = first.flushing == 2   ? debt::save
+                     : first.flushing == 1 ? debt::flush
                      : is_on && !has_ended ? debt::start
                                            : debt::nothing;
         unit.settle();

@@ -65,7 +65,8 @@ public:
             word = word.with(ctl::ADDR0_CFG{reg::addr_cfg::filter},
                              ctl::ADDR1_CFG{reg::addr_cfg::filter});
         }
-        if (!unit_.wrmsr(ctl::address, word.raw, 0x40'0000, 0x40'0002, memory_)) { std::abort(); }
+        auto const began = unit_.wrmsr(ctl::address, word.raw, 0x40'0000, 0x40'0002, memory_);
+        if (began.what != engine::access_outcome::done) { std::abort(); }
     }
     void run(std::vector<branch> const& all) {
         bool fine = true;

@@ -398,7 +398,7 @@ TEST_CASE("what a unit cannot hold is refused") {
                refuses(front, 1U << 18, rule::REG_044, 0x570) &&    // CTL of output
                is_impossible(front + 8, 0x1'0000) &&                // a rule
                is_impossible(front + 16, 1) &&                      // flushing, with TraceEn
-               is_impossible(front + 16, 2) && is_impossible(front + 24, 65) &&
+               is_impossible(front + 16, 3) && is_impossible(front + 24, 65) &&
                is_impossible(numbers + 24, 4) &&  // CPL
                is_impossible(numbers + 40, 2) &&  // real mode
                fails(with(front + 24, 2), image_error::wrong_size) &&

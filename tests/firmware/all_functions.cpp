@@ -1219,24 +1219,24 @@ auto fw_unit_rdmsr(engine::trace_unit<>& unit, uint32_t index, uint64_t& value) 
     return static_cast<bool>(done);
 }
 auto fw_unit_wrmsr(engine::trace_unit<>& unit, uint32_t index, uint64_t value, uint64_t ip,
-                   hooked_memory& memory, port_fault& fault) noexcept -> rule {
+                   hooked_memory& memory, engine::access_outcome& what) noexcept -> rule {
     auto const done = unit.wrmsr(index, value, ip, ip + 2, memory);
-    fault = done.fault;
-    return done ? rule::none : done.outcome.why;
+    what = done.what;
+    return done.why;
 }
 auto fw_unit_xsaves(engine::trace_unit<>& unit, uint64_t ip, hooked_memory& memory,
                     access::xsave_pt_state& image) noexcept -> bool {
     auto const done = unit.xsaves(ip, ip + 4, memory);
     image = done.image;
-    return static_cast<bool>(done);
+    return done.took_effect();
 }
 auto fw_unit_xrstors(engine::trace_unit<>& unit, uint64_t ip, hooked_memory& memory,
                      access::xsave_pt_state const& image) noexcept -> bool {
-    return static_cast<bool>(unit.xrstors(image, ip, ip + 4, memory));
+    return unit.xrstors(image, ip, ip + 4, memory).took_effect();
 }
 auto fw_unit_xrstors_init(engine::trace_unit<>& unit, uint64_t ip, hooked_memory& memory) noexcept
     -> bool {
-    return static_cast<bool>(unit.xrstors_init(ip, memory));
+    return unit.xrstors_init(ip, memory).took_effect();
 }
 void fw_unit_resets(engine::trace_unit<>& unit, engine::running const& code, uint64_t ip) noexcept {
     unit.warm_reset(code, ip);

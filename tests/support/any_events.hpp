@@ -142,6 +142,9 @@ private:
     auto load() -> event::ctl_load {
         return {dice_.chance(20), {dice_.chance(50) ? ctl_word() : 0}};
     }
+    static auto is_done(engine::access_done const& access) -> bool {
+        return access.what == engine::access_outcome::done;
+    }
     template <class Memory>
     auto write_msr(Memory& memory) -> bool {
         using ctl = reg::ia32_rtit_ctl;
@@ -149,13 +152,13 @@ private:
         auto const here = unit_.ip();
         if (dice_.chance(80)) {
             auto const word = is_on ? unit_.msrs().ctl.raw & ~std::uint64_t{1} : ctl_word();
-            return static_cast<bool>(unit_.wrmsr(ctl::address, word, here, here + 2, memory));
+            return is_done(unit_.wrmsr(ctl::address, word, here, here + 2, memory));
         }
         auto const index = static_cast<std::uint32_t>(0x570 + dice_.roll(0x18));
         auto const value = index == 0x571   ? dice_.roll(8) << 4
                            : index == 0x572 ? 0x1000 * dice_.roll(3)
                                             : address();
-        return static_cast<bool>(unit_.wrmsr(index, value, here, here + 2, memory));
+        return is_done(unit_.wrmsr(index, value, here, here + 2, memory));
     }
     template <class Memory>
     auto record(Memory& memory) -> bool {
@@ -174,13 +177,13 @@ private:
         auto const here = unit_.ip();
         if (!has_saved_) {
             auto const done = unit_.xsaves(here, here + 4, memory);
-            has_saved_ = static_cast<bool>(done);
+            has_saved_ = done.took_effect();
             saved_ = done.image;
             return has_saved_;
         }
         has_saved_ = false;
-        if (dice_.chance(20)) { return static_cast<bool>(unit_.xrstors_init(here + 4, memory)); }
-        return static_cast<bool>(unit_.xrstors(saved_, here, here + 4, memory));
+        if (dice_.chance(20)) { return is_done(unit_.xrstors_init(here + 4, memory)); }
+        return is_done(unit_.xrstors(saved_, here, here + 4, memory));
     }
     template <class Memory>
     auto reset(Memory& memory) -> bool {

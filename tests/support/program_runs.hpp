@@ -80,9 +80,8 @@ public:
     void run(unsigned events, bool moves) {
         using ctl = reg::ia32_rtit_ctl;
         auto const before = unit_.ip();
-        hold(
-            static_cast<bool>(unit_.wrmsr(ctl::address, what_.word(), before, before + 2, memory_)),
-            "tracing begins");
+        auto const began = unit_.wrmsr(ctl::address, what_.word(), before, before + 2, memory_);
+        hold(began.what == engine::access_outcome::done, "tracing begins");
         model_.begin(before + 2, unit_.runs().cr3);
         for (unsigned i = 0; i < events; ++i) {
             step();
@@ -91,7 +90,8 @@ public:
         if (lost_) { end_overflow(); }
         go_far(0x40'0000, 0, unit_.runs().cr3, false);  // WRMSR is for the kernel
         auto const at = unit_.ip();
-        hold(static_cast<bool>(unit_.wrmsr(ctl::address, 0, at, at + 2, memory_)), "tracing ends");
+        auto const ended = unit_.wrmsr(ctl::address, 0, at, at + 2, memory_);
+        hold(ended.what == engine::access_outcome::done, "tracing ends");
         model_.end(at);
     }
     /// The trace.

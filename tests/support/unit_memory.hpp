@@ -59,6 +59,11 @@ static_assert(mapped_memory_port<machine_memory_in_place>);
 inline constexpr auto INT = topa::entry{}.with(topa::entry::INT{true});
 inline constexpr auto STOP = topa::entry{}.with(topa::entry::STOP{true});
 
+/// It took effect, and no port failed.
+constexpr auto is_done(engine::access_done const& access) -> bool {
+    return access.what == engine::access_outcome::done;
+}
+
 /// A unit whose tracing is off, and which puts out to the table.
 template <std::size_t Depth = 1024>
 constexpr auto off(std::string_view setup, engine::model_options const& how = {})

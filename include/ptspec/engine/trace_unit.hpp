@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <ptspec/engine/access_done.hpp>
 #include <ptspec/engine/byte_queue.hpp>
 #include <ptspec/engine/generator.hpp>
 #include <ptspec/engine/output.hpp>
@@ -12,28 +13,6 @@ namespace detail {
 struct unit_state;
 
 }  // namespace detail
-
-/// What an access did. A `fault` is that of a port, as `trace_unit::on` returns it.
-struct [[nodiscard]] access_done {
-    access::verdict outcome{};
-    port_fault fault{};
-
-    constexpr explicit operator bool() const noexcept { return outcome && !fault; }
-};
-/// What XSAVES stored.
-struct [[nodiscard]] xsaves_done {
-    access::xsave_pt_state image{};  ///< only without a fault
-    port_fault fault{};
-
-    constexpr explicit operator bool() const noexcept { return !fault; }
-};
-/// What XRSTORS did.
-struct [[nodiscard]] xrstors_done {
-    access::xrstors_result outcome{};
-    port_fault fault{};
-
-    constexpr explicit operator bool() const noexcept { return outcome && !fault; }
-};
 
 /// A logical processor's trace unit: what the processor does goes in, packets at physical addresses,
 /// status bits and interrupts come out.
@@ -95,7 +74,7 @@ public:
     }
     /// True where TraceEn has fallen and bytes are not out: a port failed.
     [[nodiscard]] constexpr auto is_flushing() const noexcept -> bool {
-        return debt_ == debt::flush;
+        return debt_ == debt::flush || debt_ == debt::save;
     }
     /// The rule by which output ended by itself since TraceEn rose: none while it has not.
     [[nodiscard]] constexpr auto why_ended() const noexcept -> rule { return output_.why(); }
@@ -123,39 +102,43 @@ public:
     template <memory_port Memory>
     constexpr auto wrmsr(uint32_t index, uint64_t value, uint64_t at, uint64_t next,
                          Memory& memory) noexcept -> access_done {
-        if (auto const fault = begin(memory)) { return {{}, fault}; }
+        if (auto const fault = begin(memory)) { return detail::not_begun(fault); }
         auto const outcome = generator::wrmsr(index, value, at, next, queue_);
-        return {outcome, done(memory)};
+        return detail::judged(outcome, done(memory));
     }
-    /// XSAVES of component 8 by the instruction at `at`. Where a port fails it has not happened, but
-    /// for the packets; made again it stores what it would have.
+    /// XSAVES of component 8 by the instruction at `at`. Where a port fails nothing is stored, and
+    /// TraceEn is 0; made again it stores what it would have.
     ///
     /// Source: GEN-184, REG-142, PRG-110.
     template <memory_port Memory>
     constexpr auto xsaves(uint64_t at, uint64_t next, Memory& memory) noexcept -> xsaves_done {
-        bool const is_again = is_flushing();
+        bool const is_again = debt_ == debt::save;
         bool const was_on = is_again || is_set<ctl::TraceEn>();
-        if (auto const fault = begin(memory)) { return {{}, fault}; }
+        if (auto const fault = begin(memory)) { return {detail::not_begun(fault)}; }
         if (!is_again) {
             take({.state = access::detail::disabled(msrs_)}, at, next, queue_);
-            if (auto const fault = done(memory)) { return {{}, fault}; }
+            if (auto const fault = done(memory)) {
+                debt_ = debt::save;
+                return {detail::not_begun(fault)};
+            }
         }
         auto before = msrs_;
         if (was_on) { before.ctl = ctl_at_start_; }
-        return {access::xsaves(of_, before).image, {}};
+        return {{}, access::xsaves(of_, before).image};
     }
     /// XRSTORS of component 8. Source: GEN-184, REG-143..146.
     template <memory_port Memory>
     constexpr auto xrstors(access::xsave_pt_state const& image, uint64_t at, uint64_t next,
                            Memory& memory) noexcept -> xrstors_done {
-        if (auto const fault = begin(memory)) { return {{}, fault}; }
-        auto const outcome = generator::xrstors(image, at, next, queue_);
-        return {outcome, done(memory)};
+        if (auto const fault = begin(memory)) { return {detail::not_begun(fault)}; }
+        auto const loaded = generator::xrstors(image, at, next, queue_);
+        return {detail::judged(loaded.done.outcome, done(memory)), loaded.refused_msr,
+                loaded.why_refused};
     }
     template <memory_port Memory>
     constexpr auto xrstors_init(uint64_t next, Memory& memory) noexcept -> xrstors_done {
-        if (auto const fault = begin(memory)) { return {{}, fault}; }
-        return {generator::xrstors_init(next), {}};
+        if (auto const fault = begin(memory)) { return {detail::not_begun(fault)}; }
+        return {detail::judged(generator::xrstors_init(next).done.outcome, {})};
     }
     /// A warm reset: what is in the buffer is lost. Source: GEN-291, REG-091..093.
     constexpr void warm_reset(running const& after, uint64_t ip) noexcept {
@@ -182,6 +165,7 @@ private:
         nothing,
         start,  ///< TraceEn is 1, and `output_` does not know
         flush,  ///< TraceEn has fallen, and bytes are not out
+        save,   ///< the same, by an XSAVES that is to be made again
     };
 
     output output_{};
@@ -202,7 +186,7 @@ private:
     }
     template <memory_port Memory>
     constexpr auto pay(Memory& memory) noexcept -> port_fault {
-        if (debt_ == debt::flush) { return flush(memory); }
+        if (is_flushing()) { return flush(memory); }
         debt_ = debt::nothing;
         ctl_at_start_ = msrs_.ctl;
         (void)start(memory);  // a fault is met again when bytes are stored
@@ -261,7 +245,7 @@ private:
     [[gnu::noinline]]  // as above
     constexpr auto
     flush(Memory& memory) noexcept -> port_fault {
-        debt_ = debt::flush;
+        if (!is_flushing()) { debt_ = debt::flush; }
         if (!puts_out_) {
             if (auto const fault = start(memory)) { return fault; }
         }

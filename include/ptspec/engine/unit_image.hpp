@@ -118,7 +118,7 @@ struct unit_state {
 
         access::ia32_rtit_ctl ctl_at_start{};
         rule why_ended = rule::none;
-        bool is_flushing = false;
+        uint8_t flushing = 0;  ///< 1: TraceEn has fallen, and bytes wait; 2: by an XSAVES
         uint8_t calls = 0;
         uint64_t bytes = 0;
 
@@ -126,7 +126,7 @@ struct unit_state {
         static constexpr void visit(Self& self, Each& each) noexcept {
             each(self.ctl_at_start.raw);
             each(self.why_ended);
-            each(self.is_flushing);
+            each(self.flushing, 2);
             each(self.calls, return_stack::most);
             each(self.bytes);
         }
@@ -145,7 +145,9 @@ struct unit_state {
     static constexpr auto save(trace_unit<Depth> now, uint8_t* const to) noexcept -> size_t {
         now.sync();
         copy_bytes(to + front::msrs_at, access::save(now.msrs_).data(), access::image_size);
-        front const first{now.ctl_at_start_, now.output_.why(), now.is_flushing(),
+        using debt = typename trace_unit<Depth>::debt;
+        uint8_t const flushing = now.debt_ == debt::save ? 2 : now.debt_ == debt::flush ? 1 : 0;
+        front const first{now.ctl_at_start_, now.output_.why(), flushing,
                           static_cast<uint8_t>(now.calls_.size()), now.queue_.size()};
         writer numbers{to + front::msrs_at + access::image_size};
         front::visit(first, numbers);
@@ -172,7 +174,7 @@ struct unit_state {
         auto const& now = unit.now_;
         bool const are_branches = now.tnt.count < unit.writing_.most_branches() &&
                                   now.tnt.bits <= low_bits(now.tnt.count);
-        if (!numbers.all_possible || !are_branches || (first.is_flushing && is_on)) {
+        if (!numbers.all_possible || !are_branches || (first.flushing != 0 && is_on)) {
             return image_error::impossible;
         }
         byte_view const calls = image.from(least_bytes<Depth>());
@@ -189,9 +191,10 @@ struct unit_state {
         unit.ctl_at_start_ = first.ctl_at_start;
         unit.output_ = output{first.why_ended};
         bool const has_ended = first.why_ended != rule::none;
-        unit.puts_out_ = has_ended && (is_on || first.is_flushing);
+        unit.puts_out_ = has_ended && (is_on || first.flushing != 0);
         using debt = typename trace_unit<Depth>::debt;
-        unit.debt_ = first.is_flushing     ? debt::flush
+        unit.debt_ = first.flushing == 2   ? debt::save
+                     : first.flushing == 1 ? debt::flush
                      : is_on && !has_ended ? debt::start
                                            : debt::nothing;
         unit.settle();

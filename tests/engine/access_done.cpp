@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ptspec/engine/access_done.hpp>
+#include <ptspec/engine/unit_image.hpp>
+
+#include <support/check_twice.hpp>
+#include <support/unit_memory.hpp>
+
+#include <cstdint>
+
+using namespace ptspec;
+using engine::trace_unit;
+using test::disable;
+using test::enable;
+using test::machine_memory;
+using test::off;
+using test::table;
+using outcome = engine::access_outcome;
+namespace event = engine::event;
+using ctl = reg::ia32_rtit_ctl;
+
+namespace {
+
+template <class Type>
+concept tests_as_bool = requires(Type value) { static_cast<bool>(value); };
+
+}  // namespace
+
+// A #GP and a port that failed after the access took effect cannot both be "false".
+static_assert(!tests_as_bool<engine::access_done>);
+static_assert(!tests_as_bool<engine::xsaves_done>);
+static_assert(!tests_as_bool<engine::xrstors_done>);
+
+TEST_CASE("an access that takes effect is told from one that does not, also where a port fails") {
+    CHECK_TWICE([](auto value) {
+        machine_memory memory;
+        auto unit = off("CPL=0");
+        auto const write = [&](std::uint32_t index, std::uint64_t to) {
+            return unit.wrmsr(index, value(to), 0x1000, 0x1002, memory);
+        };
+        auto const fine = write(0x560, table);
+        auto const gp = write(0x560, table + 1);  // REG-070
+        auto const other = write(0x10, 0);
+        bool good = fine.what == outcome::done && fine.took_effect() && !fine.fault &&
+                    gp.what == outcome::general_protection && !gp.took_effect() &&
+                    gp.why == rule::REG_070 && other.what == outcome::not_covered &&
+                    !other.took_effect() && other.why == rule::none;
+        memory.fails = true;
+        auto const on = enable(unit, memory);
+        good = good && on.what == outcome::done_but_port_failed && on.took_effect() && on.fault &&
+               unit.msrs().ctl.template get<ctl::TraceEn>();
+        // A #GP stays one, and says that bytes wait.
+        auto const locked = write(0x560, table);
+        good = good && locked.what == outcome::general_protection && locked.fault &&
+               locked.why == rule::REG_004;
+        auto const down = disable(unit, memory);
+        good = good && down.what == outcome::done_but_port_failed && down.took_effect() &&
+               !unit.msrs().ctl.template get<ctl::TraceEn>();
+        // What has not begun can be made again.
+        auto const waits = write(0x560, table + 0x1000);
+        good = good && waits.what == outcome::not_done_port_failed && !waits.took_effect() &&
+               waits.fault && unit.rdmsr(0x560).value == table;
+        memory.fails = false;
+        return good && write(0x560, table + 0x1000).what == outcome::done &&
+               unit.rdmsr(0x560).value == table + 0x1000 && unit.total().lost == 0;
+    });
+}
+
+TEST_CASE("XSAVES and XRSTORS tell the same") {
+    CHECK_TWICE([](auto value) {
+        machine_memory memory;
+        auto unit = off("CPL=0");
+        (void)enable(unit, memory);
+        memory.fails = value(true);
+        auto const failed = unit.xsaves(0x1100, 0x1104, memory);
+        auto const waits = unit.xrstors_init(0x1104, memory);
+        memory.fails = false;
+        auto const saved = unit.xsaves(0x1100, 0x1104, memory);
+        bool good = failed.what == outcome::not_done_port_failed && !failed.took_effect() &&
+                    waits.what == outcome::not_done_port_failed && saved.what == outcome::done &&
+                    saved.took_effect();
+        auto wrong = saved.image;
+        wrong.quadwords[1] = table + 1;
+        auto const refused = unit.xrstors(wrong, 0x1104, 0x1108, memory);
+        good = good && refused.what == outcome::general_protection &&
+               refused.why == rule::REG_144 && refused.refused_msr == 0x560 &&
+               refused.why_refused == rule::REG_070;
+        memory.fails = true;
+        auto const back = unit.xrstors(saved.image, 0x1104, 0x1108, memory);
+        auto const on = unit.xrstors_init(0x1108, memory);
+        return good && back.what == outcome::done_but_port_failed && back.took_effect() &&
+               back.refused_msr == 0 && unit.msrs().ctl.template get<ctl::TraceEn>() &&
+               on.what == outcome::general_protection && on.why == rule::REG_143;
+    });
+}
+
+TEST_CASE("XSAVES after a disabling WRMSR whose bytes wait stores a TraceEn of 0") {  // REG-142
+    using area = access::xsave_pt_state;
+    CHECK_TWICE([](auto value) {
+        machine_memory memory;
+        auto unit = off("CPL=0");
+        (void)enable(unit, memory);
+        memory.fails = value(true);
+        (void)disable(unit, memory);
+        auto moved = engine::load(unit.of(), engine::save(unit).view()).unit;
+        memory.fails = false;
+        auto const of = [&](trace_unit<>& one) {
+            auto const saved = one.xsaves(0x1100, 0x1104, memory);
+            return saved.took_effect() &&
+                   !saved.image.template get<area::IA32_RTIT_CTL>().template get<ctl::TraceEn>();
+        };
+        return of(unit) && of(moved);
+    });
+    CHECK_TWICE([](auto value) {  // and of 1 where XSAVES itself disabled
+        machine_memory memory;
+        auto unit = off("CPL=0");
+        (void)enable(unit, memory);
+        memory.fails = value(true);
+        (void)unit.xsaves(0x1100, 0x1104, memory);
+        auto moved = engine::load(unit.of(), engine::save(unit).view()).unit;
+        memory.fails = false;
+        auto const of = [&](trace_unit<>& one) {
+            auto const saved = one.xsaves(0x1100, 0x1104, memory);
+            return saved.took_effect() &&
+                   saved.image.template get<area::IA32_RTIT_CTL>().template get<ctl::TraceEn>();
+        };
+        return of(unit) && of(moved);
+    });
+}
