@@ -77,8 +77,10 @@ public:
 
     /// The bytes in the ring, the oldest first.
     [[nodiscard]] auto read_out() -> std::vector<std::uint8_t> {
-        auto const& now = unit_.msrs();
-        auto const end = topa::position_in(now.output_base, now.output_mask_ptrs);
+        // As software does: these registers say where trace ends only after TraceEn is 0.
+        auto const base = unit_.rdmsr(reg::ia32_rtit_output_base::address);
+        auto const pointers = unit_.rdmsr(reg::ia32_rtit_output_mask_ptrs::address);
+        auto const end = topa::position_in({base.value}, {pointers.value});
         auto const cut = static_cast<std::ptrdiff_t>(end.index * region_bytes + end.offset);
         std::vector<std::uint8_t> bytes{output_ + cut, output_ + sizeof output_};
         if (unit_.total().stored <= sizeof output_) { bytes.clear(); }  // it did not go around
@@ -132,7 +134,7 @@ private:
     host_region regions_[2] = {{table_address, page_, sizeof page_},
                                {first_region, output_, sizeof output_}};
     host_memory memory_;
-    engine::trace_unit<> unit_{cpu::preset::P_FUT, {.cr3 = 0x1000}, 0x40'1000};
+    engine::trace_unit<> unit_{cpu::preset::P_FUT, {.cr3 = 0x1000}, 0x40'1000, {.msrs_lag = true}};
     std::vector<branch> branches_;
     std::vector<std::uint64_t> calls_;
     dice dice_;

@@ -14601,6 +14601,11 @@ struct model_options {
     /// GEN-225, GEN-227.
     size_t overflow_ends_at = 0;
 
+    /// RDMSR of OUTPUT_BASE and OUTPUT_MASK_PTRS, and of STATUS's PacketByteCnt and PendPSB, while
+    /// TraceEn is 1 reads what they were when it rose, as late as a processor may be: REG-011,
+    /// PRG-034, PRG-103.
+    bool msrs_lag = false;
+
     access::policy policy{};
     output_options output{};
 };
@@ -14878,17 +14883,20 @@ protected:
         return e.to != e.next;
     }
 
-    /// Brings STATUS up to date. Source: REG-055, REG-061, REG-064, REG-065, GEN-161.
-    constexpr void sync_status() noexcept {
-        if (!is_set<ctl::TraceEn>()) { return; }
+    /// STATUS, up to date. Source: REG-055, REG-061, REG-064, REG-065, GEN-161.
+    [[nodiscard]] constexpr auto status_now() const noexcept -> status {
+        auto now = msrs_.status;
+        if (!is_set<ctl::TraceEn>()) { return now; }
         // Otherwise the count still decides when a PSB is due, but reads as 0.
         if (of_.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::CPSB_CAM>()) {
-            msrs_.status = msrs_.status.with(status::PacketByteCnt{wrapped{counted_bytes()}});
+            now = now.with(status::PacketByteCnt{wrapped{counted_bytes()}});
         }
         if (is_set<ctl::InjectPsbPmiOnEnable>() && triggers()) {
-            msrs_.status = msrs_.status.with(status::PendPSB{psb_is_due()});
+            now = now.with(status::PendPSB{psb_is_due()});
         }
+        return now;
     }
+    constexpr void sync_status() noexcept { msrs_.status = status_now(); }
     /// Bytes since the last PSB.
     [[nodiscard]] constexpr auto counted_bytes() const noexcept -> uint64_t {
         return now_.bytes - told_.counted;
@@ -15524,7 +15532,7 @@ public:
 
     /// RDMSR. Source: REG-011, GEN-161.
     [[nodiscard]] constexpr auto rdmsr(uint32_t index) noexcept -> access::read_result {
-        sync_status();
+        if (!how_.msrs_lag) { sync_status(); }
         return access::read(of_, msrs_, index, code_.counted_cpl());
     }
     /// XRSTORS of component 8. Source: GEN-184, REG-143..146.
@@ -16270,9 +16278,11 @@ public:
     using generator::why_shut_down;
 
     /// The MSRs, up to date.
-    [[nodiscard]] constexpr auto msrs() noexcept -> access::msr_state const& {
-        sync();
-        return msrs_;
+    [[nodiscard]] constexpr auto msrs() const noexcept -> access::msr_state {
+        auto now = msrs_;
+        now.status = status_now();
+        if (puts_out_) { output_.sync(now); }
+        return now;
     }
     [[nodiscard]] constexpr auto total() const noexcept -> totals const& { return total_; }
     /// Bytes that are in the buffer.
@@ -16300,9 +16310,10 @@ public:
         return on_with_care(e, memory);
     }
 
-    /// RDMSR at the privilege level of what runs.
+    /// RDMSR at the privilege level of what runs. Source: REG-011, PRG-034.
     [[nodiscard]] constexpr auto rdmsr(uint32_t index) noexcept -> access::read_result {
-        sync();
+        bool const lags = how_.msrs_lag && is_set<ctl::TraceEn>();
+        if (puts_out_ && !lags) { output_.sync(msrs_); }
         return generator::rdmsr(index);
     }
     /// WRMSR by the instruction at `at`.
@@ -16349,7 +16360,7 @@ public:
     }
     /// A warm reset: what is in the buffer is lost. Source: GEN-291, REG-091..093.
     constexpr void warm_reset(running const& after, uint64_t ip) noexcept {
-        sync();
+        msrs_ = msrs();
         generator::warm_reset(after, ip);
         stop_at_once();
     }
@@ -16382,10 +16393,6 @@ private:
     debt debt_ = debt::nothing;
     byte_queue<Depth> queue_{};
 
-    constexpr void sync() noexcept {
-        sync_status();
-        if (puts_out_) { output_.sync(msrs_); }
-    }
     /// What comes before an operation.
     template <memory_port Memory>
     constexpr auto begin(Memory& memory) noexcept -> port_fault {
@@ -16631,8 +16638,7 @@ struct unit_state {
 
     template <size_t Depth>
     static constexpr auto save(trace_unit<Depth> now, uint8_t* const to) noexcept -> size_t {
-        now.sync();
-        copy_bytes(to + front::msrs_at, access::save(now.msrs_).data(), access::image_size);
+        copy_bytes(to + front::msrs_at, access::save(now.msrs()).data(), access::image_size);
         using debt = typename trace_unit<Depth>::debt;
         uint8_t const flushing = now.debt_ == debt::save ? 2 : now.debt_ == debt::flush ? 1 : 0;
         front const first{now.ctl_at_start_, now.output_.why(), flushing,

@@ -29,5 +29,6 @@ TEST_CASE("what is left open is as the catalogue has it") {
     static_assert(!how.has_tsx);                                           // GEN-170
     static_assert(how.cycle_counter_bits == 32);                           // GEN-217
     static_assert(how.overflow_ends_at == 0);                              // GEN-227
+    static_assert(!how.msrs_lag);                                          // REG-011
     CHECK(how.drained_at_once == ~size_t{0});
 }

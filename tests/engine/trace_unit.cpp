@@ -547,6 +547,68 @@ TEST_CASE("the registers can be read while tracing goes on") {  // GEN-161
     });
 }
 
+TEST_CASE("registers that lag read as at the start of tracing until TraceEn is 0") {
+    // REG-011, PRG-034, PRG-083, PRG-103, PRG-111
+    using area = access::xsave_pt_state;
+    constexpr engine::model_options lagging{.msrs_lag = true};
+    auto const counted = [](std::uint64_t word) {
+        return status{word}.template get<status::PacketByteCnt>();
+    };
+    CHECK_TWICE([=](auto value) {
+        machine_memory memory;
+        auto unit = off("CPL=0, PSBFreq=5", lagging);
+        (void)enable(unit, memory);
+        fill(unit, memory, value(500U));  // into the second region
+        auto const stored = unit.total().stored;
+        bool good = unit.rdmsr(0x560).value == table && unit.rdmsr(0x561).value == 0x7F &&
+                    counted(unit.rdmsr(0x571).value) == 0 &&
+                    unit.rdmsr(ctl::address).value == unit.msrs().ctl.raw &&
+                    status{unit.rdmsr(0x571).value}.template get<status::TriggerEn>();
+        // What the unit knows is exact, and asking it changes nothing.
+        good = good && stored > 0x1000 &&
+               unit.msrs().output_mask_ptrs.raw == ((stored - 0x1000) << 32 | 0xFF) &&
+               counted(unit.msrs().status.raw) == stored && unit.rdmsr(0x561).value == 0x7F &&
+               counted(unit.rdmsr(0x571).value) == 0;
+        (void)disable(unit, memory);
+        auto const at_end = (unit.total().stored - 0x1000) << 32 | 0xFF;
+        good = good && unit.rdmsr(0x561).value == at_end &&
+               counted(unit.rdmsr(0x571).value) == unit.total().stored;
+        (void)enable(unit, memory);
+        fill(unit, memory, 3);
+        return good && unit.total().stored > stored && unit.rdmsr(0x561).value == at_end;
+    });
+    CHECK_TWICE([=](auto value) {  // XSAVES makes them exact,
+        machine_memory memory;
+        auto unit = off("CPL=0, PSBFreq=5", lagging);
+        (void)enable(unit, memory);
+        fill(unit, memory, value(20U));
+        bool const lags = unit.rdmsr(0x561).value == 0x7F;
+        auto const image = unit.xsaves(0x1100, 0x1104, memory).image;
+        auto const stored = unit.total().stored;
+        return lags &&
+               image.template get<area::IA32_RTIT_OUTPUT_MASK_PTRS>().raw ==
+                   (stored << 32 | 0x7F) &&
+               counted(image.template get<area::IA32_RTIT_STATUS>().raw) == stored;
+    });
+    CHECK_TWICE([=](auto value) {  // and so does a WRMSR that cannot flush all
+        machine_memory memory;
+        auto unit = off("CPL=0", lagging);
+        (void)enable(unit, memory);
+        auto const stored = unit.total().stored;
+        memory.fails = value(true);
+        (void)disable(unit, memory);
+        return unit.is_flushing() && unit.rdmsr(0x561).value == (stored << 32 | 0x7F);
+    });
+    CHECK_TWICE([=](auto value) {  // that a STOP or an error ended output shows at once: REG-056
+        machine_memory memory{STOP};
+        auto unit = off("CPL=0, PSBFreq=5", lagging);
+        (void)enable(unit, memory);
+        fill(unit, memory, value(500U));
+        auto const now = status{unit.rdmsr(0x571).value};
+        return now.template get<status::Stopped>() && !now.template get<status::TriggerEn>();
+    });
+}
+
 TEST_CASE("STATUS can be written back as it was read, whatever the processor counts") {
     // REG-055
     CHECK_TWICE([](auto value) {

@@ -18,7 +18,7 @@ public:
 
     /// RDMSR. Source: REG-011, GEN-161.
     [[nodiscard]] constexpr auto rdmsr(uint32_t index) noexcept -> access::read_result {
-        sync_status();
+        if (!how_.msrs_lag) { sync_status(); }
         return access::read(of_, msrs_, index, code_.counted_cpl());
     }
     /// XRSTORS of component 8. Source: GEN-184, REG-143..146.

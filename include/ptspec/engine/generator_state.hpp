@@ -210,17 +210,20 @@ protected:
         return e.to != e.next;
     }
 
-    /// Brings STATUS up to date. Source: REG-055, REG-061, REG-064, REG-065, GEN-161.
-    constexpr void sync_status() noexcept {
-        if (!is_set<ctl::TraceEn>()) { return; }
+    /// STATUS, up to date. Source: REG-055, REG-061, REG-064, REG-065, GEN-161.
+    [[nodiscard]] constexpr auto status_now() const noexcept -> status {
+        auto now = msrs_.status;
+        if (!is_set<ctl::TraceEn>()) { return now; }
         // Otherwise the count still decides when a PSB is due, but reads as 0.
         if (of_.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::CPSB_CAM>()) {
-            msrs_.status = msrs_.status.with(status::PacketByteCnt{wrapped{counted_bytes()}});
+            now = now.with(status::PacketByteCnt{wrapped{counted_bytes()}});
         }
         if (is_set<ctl::InjectPsbPmiOnEnable>() && triggers()) {
-            msrs_.status = msrs_.status.with(status::PendPSB{psb_is_due()});
+            now = now.with(status::PendPSB{psb_is_due()});
         }
+        return now;
     }
+    constexpr void sync_status() noexcept { msrs_.status = status_now(); }
     /// Bytes since the last PSB.
     [[nodiscard]] constexpr auto counted_bytes() const noexcept -> uint64_t {
         return now_.bytes - told_.counted;

@@ -57,6 +57,11 @@ struct model_options {
     /// GEN-225, GEN-227.
     size_t overflow_ends_at = 0;
 
+    /// RDMSR of OUTPUT_BASE and OUTPUT_MASK_PTRS, and of STATUS's PacketByteCnt and PendPSB, while
+    /// TraceEn is 1 reads what they were when it rose, as late as a processor may be: REG-011,
+    /// PRG-034, PRG-103.
+    bool msrs_lag = false;
+
     access::policy policy{};
     output_options output{};
 };

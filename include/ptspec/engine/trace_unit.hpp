@@ -63,9 +63,11 @@ public:
     using generator::why_shut_down;
 
     /// The MSRs, up to date.
-    [[nodiscard]] constexpr auto msrs() noexcept -> access::msr_state const& {
-        sync();
-        return msrs_;
+    [[nodiscard]] constexpr auto msrs() const noexcept -> access::msr_state {
+        auto now = msrs_;
+        now.status = status_now();
+        if (puts_out_) { output_.sync(now); }
+        return now;
     }
     [[nodiscard]] constexpr auto total() const noexcept -> totals const& { return total_; }
     /// Bytes that are in the buffer.
@@ -93,9 +95,10 @@ public:
         return on_with_care(e, memory);
     }
 
-    /// RDMSR at the privilege level of what runs.
+    /// RDMSR at the privilege level of what runs. Source: REG-011, PRG-034.
     [[nodiscard]] constexpr auto rdmsr(uint32_t index) noexcept -> access::read_result {
-        sync();
+        bool const lags = how_.msrs_lag && is_set<ctl::TraceEn>();
+        if (puts_out_ && !lags) { output_.sync(msrs_); }
         return generator::rdmsr(index);
     }
     /// WRMSR by the instruction at `at`.
@@ -142,7 +145,7 @@ public:
     }
     /// A warm reset: what is in the buffer is lost. Source: GEN-291, REG-091..093.
     constexpr void warm_reset(running const& after, uint64_t ip) noexcept {
-        sync();
+        msrs_ = msrs();
         generator::warm_reset(after, ip);
         stop_at_once();
     }
@@ -175,10 +178,6 @@ private:
     debt debt_ = debt::nothing;
     byte_queue<Depth> queue_{};
 
-    constexpr void sync() noexcept {
-        sync_status();
-        if (puts_out_) { output_.sync(msrs_); }
-    }
     /// What comes before an operation.
     template <memory_port Memory>
     constexpr auto begin(Memory& memory) noexcept -> port_fault {

@@ -143,8 +143,7 @@ struct unit_state {
 
     template <size_t Depth>
     static constexpr auto save(trace_unit<Depth> now, uint8_t* const to) noexcept -> size_t {
-        now.sync();
-        copy_bytes(to + front::msrs_at, access::save(now.msrs_).data(), access::image_size);
+        copy_bytes(to + front::msrs_at, access::save(now.msrs()).data(), access::image_size);
         using debt = typename trace_unit<Depth>::debt;
         uint8_t const flushing = now.debt_ == debt::save ? 2 : now.debt_ == debt::flush ? 1 : 0;
         front const first{now.ctl_at_start_, now.output_.why(), flushing,
