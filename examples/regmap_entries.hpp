@@ -337,7 +337,7 @@ auto place_of_word() -> std::string {
 /// The section of the atlas that a word of `reg` belongs to.
 inline auto section_of(std::string_view name) -> std::string {
     auto const begins = [=](std::string_view with) { return name.starts_with(with); };
-    return begins("ia32_rtit")                     ? "Trace unit"
+    return begins("ia32_rtit") || begins("dr7")    ? "Trace unit"
            : begins("cpuid")                       ? "CPUID"
            : begins("ia32_vmx") || begins("vmcs")  ? "VMX"
            : begins("xsave") || begins("ia32_xss") ? "XSAVE"

@@ -1953,6 +1953,7 @@ struct ia32_rtit_addr : bit_word<ia32_rtit_addr, uint64_t> {
 
 // ---- ptspec/reg/rtit_trigger.hpp ----
 
+/// The registers of trigger tracing.
 namespace ptspec::reg {
 
 /// IA32_RTIT_TRIGGERx_CFG, what triggers do to a trace. One type for all of them.
@@ -1991,6 +1992,22 @@ struct ia32_rtit_triggerx_cfg : bit_word<ia32_rtit_triggerx_cfg, uint64_t> {
         Input1, reserved<27, 23>, Action12_1, Action13_1, EnIcnt1, En1,
         Input2, reserved<43, 39>, Action12_2, Action13_2, EnIcnt2, En2,
         Input3, reserved<59, 55>, Action12_3, Action13_3, EnIcnt3, En3> {};
+    // clang-format on
+};
+
+/// DR7, of which debug registers a match reaches the triggers.
+///
+/// Shape:  64-bit debug register.
+/// Source: SDM vol. 3, "Debug Control Register (DR7)"; REG-219.
+struct dr7 : bit_word<dr7, uint64_t> {
+    struct DR0_PT_LOG : flag<32> {};
+    struct DR1_PT_LOG : flag<33> {};
+    struct DR2_PT_LOG : flag<34> {};
+    struct DR3_PT_LOG : flag<35> {};
+
+    // clang-format off
+    struct layout : bit_layout<64,
+        other<31, 0>, DR0_PT_LOG, DR1_PT_LOG, DR2_PT_LOG, DR3_PT_LOG, other<63, 36>> {};
     // clang-format on
 };
 
@@ -2489,6 +2506,7 @@ struct perf_global_status_word : bit_word<Derived, uint64_t, Access> {
     struct OvfPMC : field<31, 0> {};  ///< a bit for each general counter
     struct OvfFixed : field<47, 32> {};
     struct OvfPerfMetrics : flag<48> {};
+    struct ArchPebsThresh : flag<54> {};  ///< the buffer of architectural PEBS is at its threshold
     struct Trace_ToPA_PMI : flag<55> {};  ///< a ToPA region with INT is full
     struct LBR_Frz : flag<58> {};         ///< an interrupt froze the LBRs
     struct CTR_Frz : flag<59> {};         ///< an interrupt froze the counters
@@ -2499,8 +2517,8 @@ struct perf_global_status_word : bit_word<Derived, uint64_t, Access> {
 
     // clang-format off
     struct layout : bit_layout<64,
-        OvfPMC, OvfFixed, OvfPerfMetrics, reserved<54, 49>, Trace_ToPA_PMI, reserved<57, 56>,
-        LBR_Frz, CTR_Frz, ASCI, OvfUncore, OvfBuf, CondChgd> {};
+        OvfPMC, OvfFixed, OvfPerfMetrics, reserved<53, 49>, ArchPebsThresh, Trace_ToPA_PMI,
+        reserved<57, 56>, LBR_Frz, CTR_Frz, ASCI, OvfUncore, OvfBuf, CondChgd> {};
     // clang-format on
 };
 
@@ -2554,17 +2572,18 @@ struct ia32_perf_capabilities : read_only_word<ia32_perf_capabilities, uint64_t>
     struct LBR_FMT : field<5, 0> {};  ///< the format of LBR records
     struct PEBSTrap : flag<6> {};
     struct PEBSArchRegs : flag<7> {};
-    struct PEBS_FMT : field<11, 8> {};          ///< the format of PEBS records
+    struct PEBS_FMT : field<11, 8> {};          ///< the format of records; FH is architectural PEBS
     struct SMM_FREEZE : flag<12> {};            ///< IA32_DEBUGCTL has FREEZE_WHILE_SMM
     struct FW_WRITE : flag<13> {};              ///< counters can be written in their full width
     struct PEBS_BASELINE : flag<14> {};         ///< adaptive PEBS
     struct PERF_METRICS : flag<15> {};          ///< top-down metrics
     struct PEBS_OUTPUT_PT_AVAIL : flag<16> {};  ///< PEBS records may go into the trace
+    struct PEBS_TIMING_INFO : flag<17> {};      ///< PEBS records may hold timing information
 
     // clang-format off
     struct layout : bit_layout<64,
         LBR_FMT, PEBSTrap, PEBSArchRegs, PEBS_FMT, SMM_FREEZE, FW_WRITE, PEBS_BASELINE,
-        PERF_METRICS, PEBS_OUTPUT_PT_AVAIL, other<63, 17>> {};
+        PERF_METRICS, PEBS_OUTPUT_PT_AVAIL, PEBS_TIMING_INFO, other<63, 18>> {};
     // clang-format on
 };
 
@@ -3095,7 +3114,7 @@ namespace ptspec::reg {
 using all = type_list<
     // The trace unit
     ia32_rtit_output_base, ia32_rtit_output_mask_ptrs, ia32_rtit_ctl, ia32_rtit_status,
-    ia32_rtit_cr3_match, ia32_rtit_addr, ia32_rtit_triggerx_cfg,
+    ia32_rtit_cr3_match, ia32_rtit_addr, ia32_rtit_triggerx_cfg, dr7,
     // Performance monitoring
     ia32_perf_global_status, ia32_perf_global_status_reset, ia32_perf_global_status_set,
     ia32_perf_global_ctrl, ia32_perf_capabilities, ia32_pebs_enable, msr_reload_pmcx,
@@ -4452,6 +4471,24 @@ constexpr void find_broken_rules(capabilities const& of, ia32_rtit_triggerx_cfg 
         of, value, found);
 }
 
+/// The bits of DR7 without which the enabled slots of a configuration see no match of their debug
+/// register.
+///
+/// Source: REG-217, REG-219.
+[[nodiscard]] constexpr auto needed_dr7(ia32_rtit_triggerx_cfg value) noexcept -> reg::dr7 {
+    using cfg = ia32_rtit_triggerx_cfg;
+    uint64_t bits = 0;
+    for (unsigned slot = 0; slot < 4; ++slot) {
+        uint64_t const one = value.raw >> 16 * slot;
+        uint64_t const input = one & low_bits(cfg::Input0::msb + 1);
+        bool const enabled = (one >> cfg::En0::lsb & 1) != 0;
+        if (enabled && (input & ~uint64_t{3}) == 0x40) {
+            bits |= uint64_t{1} << (reg::dr7::DR0_PT_LOG::lsb + (input & 3));
+        }
+    }
+    return {bits};
+}
+
 /// The first rule that a configuration of triggers breaks.
 ///
 /// Source: REG-215..218.
@@ -5232,14 +5269,18 @@ constexpr void find_broken_rules(capabilities const& of, msr_state const& now, i
     cpu::detail::find_lacking(of, value, found);
 }
 
-/// Source: REG-203, REG-204.
+/// Source: REG-007, REG-203, REG-204.
 template <class Word, class Found>
 constexpr void find_broken_rules_of_global_status(capabilities const& of, Word value,
                                                   Found&& found) noexcept {
     bool const has_topa = of.has_pt() && of.supports(cpu::output_scheme::topa);
+    bool const has_arch_pebs = of.perf_capabilities.get<reg::ia32_perf_capabilities::PEBS_FMT>() ==
+                               0xF;
+    bool const reserved = value.reserved_bits_set() != 0 ||
+                          (value.template get<typename Word::ArchPebsThresh>() && !has_arch_pebs);
     if (value.template get<typename Word::Trace_ToPA_PMI>() && !has_topa) {
         found(rule::REG_204);
-    } else if (value.reserved_bits_set() != 0) {
+    } else if (reserved) {
         found(rule::REG_006);
     }
 }

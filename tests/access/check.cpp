@@ -618,6 +618,25 @@ TEST_CASE("bit 55 is there with ToPA, whatever CTL says, and others are reserved
     });
 }
 
+TEST_CASE("bit 54 is there with architectural PEBS, and reserved without it (REG-007, REG-203)") {
+    CHECK_TWICE([](auto value) {
+        uint64_t const bit_54 = value(uint64_t{1}) << 54;
+        auto with_pebs = preset::P_SKL;
+        with_pebs.perf_capabilities = {0xF00};
+        auto with_older = preset::P_SKL;
+        with_older.perf_capabilities = {0xFFFF'FFFF'FFFF'F7FF};
+        uint32_t const both[] = {0x390, 0x391};
+        for (uint32_t const index : both) {
+            if (!takes(with_pebs, cold, index, bit_54) ||
+                !breaks(rule::REG_006, with_pebs, cold, index, bit_54 >> 1) ||
+                !breaks(rule::REG_006, with_older, cold, index, bit_54)) {
+                return false;
+            }
+        }
+        return true;
+    });
+}
+
 TEST_CASE("IA32_XSS has PT_STATE where CPUID.0DH.1 enumerates it (REG-140)") {
     CHECK_TWICE([](auto value) {
         uint64_t const pt_state = value(uint64_t{0x100});

@@ -74,6 +74,17 @@ TEST_CASE("a trigger's actions have to be enumerated, and bits 11:7 are reserved
     });
 }
 
+TEST_CASE("an enabled slot on a debug register needs that register's bit of DR7 (REG-219)") {
+    CHECK_TWICE([](auto value) {
+        auto const needed = [&](uint64_t slots) { return cpu::needed_dr7({value(slots)}).raw; };
+        return needed(0x8040) == 0x1'0000'0000 && needed(0x8041) == 0x2'0000'0000 &&
+               needed(0x8042'0000) == 0x4'0000'0000 &&
+               needed(0x8043'0000'0000'0000) == 0x8'0000'0000 &&
+               needed(0x8043'8040'8043'8041) == 0xB'0000'0000 && needed(0x0040'7043) == 0 &&
+               needed(0x8044'803F'8000'8023) == 0 && needed(0x80C0'8080) == 0x1'0000'0000;
+    });
+}
+
 TEST_CASE("no write is judged by the rules of triggers: 588H and up are not claimed (REG-218)") {
     CHECK_TWICE([](auto value) {
         for (uint32_t index = 0x588; index < 0x600; ++index) {

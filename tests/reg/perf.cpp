@@ -28,6 +28,7 @@ TEST_CASE(
         return stands_at<status, status::OvfPMC>(value, 31, 0) &&
                stands_at<status, status::OvfFixed>(value, 47, 32) &&
                stands_at<status, status::OvfPerfMetrics>(value, 48, 48) &&
+               stands_at<status, status::ArchPebsThresh>(value, 54, 54) &&
                stands_at<status, status::Trace_ToPA_PMI>(value, 55, 55) &&
                stands_at<status, status::LBR_Frz>(value, 58, 58) &&
                stands_at<status, status::CTR_Frz>(value, 59, 59) &&
@@ -40,6 +41,7 @@ TEST_CASE(
         return stands_at<status_reset, status_reset::OvfPMC>(value, 31, 0) &&
                stands_at<status_reset, status_reset::OvfFixed>(value, 47, 32) &&
                stands_at<status_reset, status_reset::OvfPerfMetrics>(value, 48, 48) &&
+               stands_at<status_reset, status_reset::ArchPebsThresh>(value, 54, 54) &&
                stands_at<status_reset, status_reset::Trace_ToPA_PMI>(value, 55, 55) &&
                stands_at<status_reset, status_reset::LBR_Frz>(value, 58, 58) &&
                stands_at<status_reset, status_reset::CTR_Frz>(value, 59, 59) &&
@@ -52,6 +54,7 @@ TEST_CASE(
         return stands_at<status_set, status_set::OvfPMC>(value, 31, 0) &&
                stands_at<status_set, status_set::OvfFixed>(value, 47, 32) &&
                stands_at<status_set, status_set::OvfPerfMetrics>(value, 48, 48) &&
+               stands_at<status_set, status_set::ArchPebsThresh>(value, 54, 54) &&
                stands_at<status_set, status_set::Trace_ToPA_PMI>(value, 55, 55) &&
                stands_at<status_set, status_set::LBR_Frz>(value, 58, 58) &&
                stands_at<status_set, status_set::CTR_Frz>(value, 59, 59) &&
@@ -69,11 +72,11 @@ TEST_CASE("a field of one of the three is no field of the others") {
     CHECK(!ptspec::field_of<status_set::OvfPMC, status>);
 }
 
-TEST_CASE("bits 54:49 and 57:56 of the three are reserved, and the status is read only") {
+TEST_CASE("bits 53:49 and 57:56 of the three are reserved, and the status is read only") {
     CHECK_TWICE([](auto value) {
-        return status::reserved_mask(value(64U)) == 0x037E'0000'0000'0000 &&
-               status_reset::reserved_mask(value(64U)) == 0x037E'0000'0000'0000 &&
-               status_set::reserved_mask(value(64U)) == 0x037E'0000'0000'0000;
+        return status::reserved_mask(value(64U)) == 0x033E'0000'0000'0000 &&
+               status_reset::reserved_mask(value(64U)) == 0x033E'0000'0000'0000 &&
+               status_set::reserved_mask(value(64U)) == 0x033E'0000'0000'0000;
     });
     CHECK(status::access == row_access::read_only);
     CHECK(status_reset::access == row_access::plain);
@@ -106,7 +109,8 @@ TEST_CASE("the capabilities tell at bit 16 whether PEBS records may go into the 
                stands_at<caps, caps::FW_WRITE>(value, 13, 13) &&
                stands_at<caps, caps::PEBS_BASELINE>(value, 14, 14) &&
                stands_at<caps, caps::PERF_METRICS>(value, 15, 15) &&
-               stands_at<caps, caps::PEBS_OUTPUT_PT_AVAIL>(value, 16, 16);
+               stands_at<caps, caps::PEBS_OUTPUT_PT_AVAIL>(value, 16, 16) &&
+               stands_at<caps, caps::PEBS_TIMING_INFO>(value, 17, 17);
     });
     CHECK_TWICE([](auto value) {
         return caps{value(uint64_t{0x1'0000})}.get<caps::PEBS_OUTPUT_PT_AVAIL>() &&

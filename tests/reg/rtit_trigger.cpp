@@ -5,6 +5,7 @@
 #include <support/stands_at.hpp>
 
 using cfg = ptspec::reg::ia32_rtit_triggerx_cfg;
+using ptspec::reg::dr7;
 using ptspec::test::stands_at;
 
 namespace {
@@ -57,4 +58,15 @@ TEST_CASE("bits 11:7 of each slot are reserved") {
         return cfg::reserved_mask(value(36U)) == 0x0F80'0F80'0F80'0F80 &&
                cfg::write_ignored_mask() == 0 && cfg::forced_1_mask() == 0;
     });
+}
+
+TEST_CASE("DR7 has a bit for each debug register whose match reaches the triggers (REG-219)") {
+    CHECK_TWICE([](auto value) {
+        return stands_at<dr7, dr7::DR0_PT_LOG>(value, 32, 32) &&
+               stands_at<dr7, dr7::DR1_PT_LOG>(value, 33, 33) &&
+               stands_at<dr7, dr7::DR2_PT_LOG>(value, 34, 34) &&
+               stands_at<dr7, dr7::DR3_PT_LOG>(value, 35, 35) &&
+               dr7::reserved_mask(value(36U)) == 0;
+    });
+    CHECK(!has_an_address<dr7>);
 }

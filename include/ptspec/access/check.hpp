@@ -77,14 +77,18 @@ constexpr void find_broken_rules(capabilities const& of, msr_state const& now, i
     cpu::detail::find_lacking(of, value, found);
 }
 
-/// Source: REG-203, REG-204.
+/// Source: REG-007, REG-203, REG-204.
 template <class Word, class Found>
 constexpr void find_broken_rules_of_global_status(capabilities const& of, Word value,
                                                   Found&& found) noexcept {
     bool const has_topa = of.has_pt() && of.supports(cpu::output_scheme::topa);
+    bool const has_arch_pebs = of.perf_capabilities.get<reg::ia32_perf_capabilities::PEBS_FMT>() ==
+                               0xF;
+    bool const reserved = value.reserved_bits_set() != 0 ||
+                          (value.template get<typename Word::ArchPebsThresh>() && !has_arch_pebs);
     if (value.template get<typename Word::Trace_ToPA_PMI>() && !has_topa) {
         found(rule::REG_204);
-    } else if (value.reserved_bits_set() != 0) {
+    } else if (reserved) {
         found(rule::REG_006);
     }
 }

@@ -72,6 +72,24 @@ constexpr void find_broken_rules(capabilities const& of, ia32_rtit_triggerx_cfg 
         of, value, found);
 }
 
+/// The bits of DR7 without which the enabled slots of a configuration see no match of their debug
+/// register.
+///
+/// Source: REG-217, REG-219.
+[[nodiscard]] constexpr auto needed_dr7(ia32_rtit_triggerx_cfg value) noexcept -> reg::dr7 {
+    using cfg = ia32_rtit_triggerx_cfg;
+    uint64_t bits = 0;
+    for (unsigned slot = 0; slot < 4; ++slot) {
+        uint64_t const one = value.raw >> 16 * slot;
+        uint64_t const input = one & low_bits(cfg::Input0::msb + 1);
+        bool const enabled = (one >> cfg::En0::lsb & 1) != 0;
+        if (enabled && (input & ~uint64_t{3}) == 0x40) {
+            bits |= uint64_t{1} << (reg::dr7::DR0_PT_LOG::lsb + (input & 3));
+        }
+    }
+    return {bits};
+}
+
 /// The first rule that a configuration of triggers breaks.
 ///
 /// Source: REG-215..218.

@@ -24,7 +24,7 @@ namespace ptspec::reg {
 using all = type_list<
     // The trace unit
     ia32_rtit_output_base, ia32_rtit_output_mask_ptrs, ia32_rtit_ctl, ia32_rtit_status,
-    ia32_rtit_cr3_match, ia32_rtit_addr, ia32_rtit_triggerx_cfg,
+    ia32_rtit_cr3_match, ia32_rtit_addr, ia32_rtit_triggerx_cfg, dr7,
     // Performance monitoring
     ia32_perf_global_status, ia32_perf_global_status_reset, ia32_perf_global_status_set,
     ia32_perf_global_ctrl, ia32_perf_capabilities, ia32_pebs_enable, msr_reload_pmcx,

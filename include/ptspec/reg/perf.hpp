@@ -18,6 +18,7 @@ struct perf_global_status_word : bit_word<Derived, uint64_t, Access> {
     struct OvfPMC : field<31, 0> {};  ///< a bit for each general counter
     struct OvfFixed : field<47, 32> {};
     struct OvfPerfMetrics : flag<48> {};
+    struct ArchPebsThresh : flag<54> {};  ///< the buffer of architectural PEBS is at its threshold
     struct Trace_ToPA_PMI : flag<55> {};  ///< a ToPA region with INT is full
     struct LBR_Frz : flag<58> {};         ///< an interrupt froze the LBRs
     struct CTR_Frz : flag<59> {};         ///< an interrupt froze the counters
@@ -28,8 +29,8 @@ struct perf_global_status_word : bit_word<Derived, uint64_t, Access> {
 
     // clang-format off
     struct layout : bit_layout<64,
-        OvfPMC, OvfFixed, OvfPerfMetrics, reserved<54, 49>, Trace_ToPA_PMI, reserved<57, 56>,
-        LBR_Frz, CTR_Frz, ASCI, OvfUncore, OvfBuf, CondChgd> {};
+        OvfPMC, OvfFixed, OvfPerfMetrics, reserved<53, 49>, ArchPebsThresh, Trace_ToPA_PMI,
+        reserved<57, 56>, LBR_Frz, CTR_Frz, ASCI, OvfUncore, OvfBuf, CondChgd> {};
     // clang-format on
 };
 
@@ -83,17 +84,18 @@ struct ia32_perf_capabilities : read_only_word<ia32_perf_capabilities, uint64_t>
     struct LBR_FMT : field<5, 0> {};  ///< the format of LBR records
     struct PEBSTrap : flag<6> {};
     struct PEBSArchRegs : flag<7> {};
-    struct PEBS_FMT : field<11, 8> {};          ///< the format of PEBS records
+    struct PEBS_FMT : field<11, 8> {};          ///< the format of records; FH is architectural PEBS
     struct SMM_FREEZE : flag<12> {};            ///< IA32_DEBUGCTL has FREEZE_WHILE_SMM
     struct FW_WRITE : flag<13> {};              ///< counters can be written in their full width
     struct PEBS_BASELINE : flag<14> {};         ///< adaptive PEBS
     struct PERF_METRICS : flag<15> {};          ///< top-down metrics
     struct PEBS_OUTPUT_PT_AVAIL : flag<16> {};  ///< PEBS records may go into the trace
+    struct PEBS_TIMING_INFO : flag<17> {};      ///< PEBS records may hold timing information
 
     // clang-format off
     struct layout : bit_layout<64,
         LBR_FMT, PEBSTrap, PEBSArchRegs, PEBS_FMT, SMM_FREEZE, FW_WRITE, PEBS_BASELINE,
-        PERF_METRICS, PEBS_OUTPUT_PT_AVAIL, other<63, 17>> {};
+        PERF_METRICS, PEBS_OUTPUT_PT_AVAIL, PEBS_TIMING_INFO, other<63, 18>> {};
     // clang-format on
 };
 

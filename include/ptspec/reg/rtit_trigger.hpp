@@ -3,6 +3,7 @@
 
 #include <ptspec/word.hpp>
 
+/// The registers of trigger tracing.
 namespace ptspec::reg {
 
 /// IA32_RTIT_TRIGGERx_CFG, what triggers do to a trace. One type for all of them.
@@ -41,6 +42,22 @@ struct ia32_rtit_triggerx_cfg : bit_word<ia32_rtit_triggerx_cfg, uint64_t> {
         Input1, reserved<27, 23>, Action12_1, Action13_1, EnIcnt1, En1,
         Input2, reserved<43, 39>, Action12_2, Action13_2, EnIcnt2, En2,
         Input3, reserved<59, 55>, Action12_3, Action13_3, EnIcnt3, En3> {};
+    // clang-format on
+};
+
+/// DR7, of which debug registers a match reaches the triggers.
+///
+/// Shape:  64-bit debug register.
+/// Source: SDM vol. 3, "Debug Control Register (DR7)"; REG-219.
+struct dr7 : bit_word<dr7, uint64_t> {
+    struct DR0_PT_LOG : flag<32> {};
+    struct DR1_PT_LOG : flag<33> {};
+    struct DR2_PT_LOG : flag<34> {};
+    struct DR3_PT_LOG : flag<35> {};
+
+    // clang-format off
+    struct layout : bit_layout<64,
+        other<31, 0>, DR0_PT_LOG, DR1_PT_LOG, DR2_PT_LOG, DR3_PT_LOG, other<63, 36>> {};
     // clang-format on
 };
 
