@@ -3256,6 +3256,8 @@ inline constexpr quirk_set later_server = quirks(bdm70, skd022, skz84);
 inline constexpr quirk_set ice_lake = quirks(bdm70, skl014, skd022);
 inline constexpr quirk_set tiger_lake = ice_lake.with(single_range_one_page);
 inline constexpr quirk_set hybrid = quirks(per_core_type_caps, bdm70, skd022, apl11);
+inline constexpr quirk_set raptor_cove = quirks(bdm70, skd022, single_range_one_page);
+inline constexpr quirk_set lakefield = ice_lake | quirks(per_core_type_caps, apl11);
 inline constexpr quirk_set alder_lake = hybrid.with(single_range_one_page);
 inline constexpr quirk_set goldmont = quirks(core_scoped_msrs, apl12, apl11);
 inline constexpr quirk_set goldmont_plus = quirks(core_scoped_msrs, apl11);
@@ -3267,6 +3269,8 @@ inline constexpr quirk_set later_atom = quirks(apl11);
 
 /// The quirks that follow from the model alone.
 ///
+/// UNCONFIRMED: of 06_8AH, 06_BEH, 06_D7H and 06_E5H all but `per_core_type_caps` of the first; they
+/// are those of parts with the same cores.
 /// Source: REG-040, REG-180.
 inline constexpr model_quirks quirk_table[] = {
     {0x06, 0x3D, detail::broadwell}, {0x06, 0x47, detail::broadwell},
@@ -3290,16 +3294,18 @@ inline constexpr model_quirks quirk_table[] = {
     {0x06, 0x97, detail::alder_lake}, {0x06, 0x9A, detail::alder_lake},
     {0x06, 0xB7, detail::alder_lake}, {0x06, 0xBA, detail::alder_lake},
     {0x06, 0xBF, detail::alder_lake},
+    {0x06, 0xD7, detail::raptor_cove}, {0x06, 0x8A, detail::lakefield},
     {0x06, 0xAA, detail::hybrid}, {0x06, 0xAC, detail::hybrid}, {0x06, 0xB5, detail::hybrid},
     {0x06, 0xBD, detail::hybrid}, {0x06, 0xC5, detail::hybrid}, {0x06, 0xC6, detail::hybrid},
-    {0x06, 0xCC, detail::hybrid}, {0x06, 0xD5, detail::hybrid},
+    {0x06, 0xCC, detail::hybrid}, {0x06, 0xD5, detail::hybrid}, {0x06, 0xE5, detail::hybrid},
     {0x12, 0x01, detail::hybrid}, {0x12, 0x03, detail::hybrid},
 
     {0x06, 0x5C, detail::goldmont}, {0x06, 0x5F, detail::goldmont},
     {0x06, 0x7A, detail::goldmont_plus},
     {0x06, 0x86, detail::later_atom}, {0x06, 0x96, detail::later_atom},
     {0x06, 0x9C, detail::later_atom}, {0x06, 0xAF, detail::later_atom},
-    {0x06, 0xB6, detail::later_atom}, {0x06, 0xDD, detail::later_atom},
+    {0x06, 0xB6, detail::later_atom}, {0x06, 0xBE, detail::later_atom},
+    {0x06, 0xDD, detail::later_atom},
 };
 
 // clang-format on
