@@ -9,13 +9,13 @@ import hashlib
 import json
 import os
 import pathlib
-import pty
 import subprocess
 import sys
 import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import terminal  # noqa: E402
 import traces  # noqa: E402
 
 PT_DUMP, PT_ASM, TOUR = sys.argv[1:4]
@@ -262,19 +262,13 @@ class Tools(unittest.TestCase):
         big = self.file("big", SMALL * 700000)
         self.assertEqual(run(PT_DUMP, "--summary", big)[2], "")
         for path, shown in ((big, True), (self.file("small", SMALL), False)):
-            try:
-                ours, theirs = pty.openpty()
-            except OSError as why:
-                self.skipTest(f"no terminal to show it on: {why}")
-            subprocess.run([PT_DUMP, "--summary", path], stdout=subprocess.DEVNULL, stderr=theirs)
-            os.close(theirs)
-            seen = b""
-            try:
-                while part := os.read(ours, 65536):
-                    seen += part
-            except OSError:
-                pass
-            os.close(ours)
+            with terminal.opened(self) as (ours, theirs):
+                subprocess.run([PT_DUMP, "--summary", path], stdout=subprocess.DEVNULL,
+                               stderr=theirs)
+                os.write(theirs, b"end")
+                seen = b""
+                while not seen.endswith(b"end"):
+                    seen += os.read(ours, 65536)
             self.assertEqual(b"%" in seen, shown)
 
     # pt_asm

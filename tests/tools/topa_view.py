@@ -6,9 +6,7 @@ command lines that cannot be used.
     topa_view.py TOPA_VIEW
 """
 
-import os
 import pathlib
-import pty
 import re
 import struct
 import subprocess
@@ -16,6 +14,9 @@ import sys
 import tempfile
 import unittest
 import xml.etree.ElementTree
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import terminal  # noqa: E402
 
 TOPA_VIEW = sys.argv[1]
 SVG = "{http://www.w3.org/2000/svg}"
@@ -507,13 +508,9 @@ class CommandLine(unittest.TestCase):
             self.assertIn(option, out)
 
     def test_at_a_terminal_without_a_script_it_says_how(self):
-        controller, terminal = pty.openpty()
-        try:
-            done = subprocess.run([TOPA_VIEW], stdin=terminal, capture_output=True, text=True,
+        with terminal.opened(self) as (_, theirs):
+            done = subprocess.run([TOPA_VIEW], stdin=theirs, capture_output=True, text=True,
                                   timeout=60)
-        finally:
-            os.close(controller)
-            os.close(terminal)
         self.assertEqual((done.returncode, done.stdout), (0, run("", "--help")[1]))
 
     def test_wrong_usage(self):

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: BSL-1.0
+"""A pseudo terminal for tests of what a tool shows to a person."""
+
+import contextlib
+import os
+import pty
+import sys
+
+
+@contextlib.contextmanager
+def opened(test):
+    """The two ends of a pseudo terminal, (ours, the tool's). Where the system has none, as in a
+    chroot without /dev/pts, this prints so and skips the test."""
+    try:
+        ours, theirs = pty.openpty()
+    except OSError as why:
+        print(f"skipped {test.id()}: no pseudo terminal: {why}", file=sys.stderr)
+        test.skipTest(f"no pseudo terminal: {why}")
+    try:
+        yield ours, theirs
+    finally:
+        os.close(ours)
+        os.close(theirs)
