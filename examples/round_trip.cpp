@@ -63,14 +63,15 @@ public:
         using ctl = reg::ia32_rtit_ctl;
         constexpr auto start = ctl{}.with(ctl::TraceEn{true}, ctl::OS{true}, ctl::User{true},
                                           ctl::ToPA{true}, ctl::PTWEn{true}, ctl::BranchEn{true});
-        bool const on = set(reg::ia32_rtit_output_base::address, table_address) &&
-                        set(reg::ia32_rtit_output_mask_ptrs::address, 0x7F) &&
-                        set(ctl::address, start.raw);
+        bool on = set(reg::ia32_rtit_output_base::address, table_address) &&
+                  set(reg::ia32_rtit_output_mask_ptrs::address, 0x7F) &&
+                  set(ctl::address, start.raw);
         for (std::uint64_t i = 0; on && i < events; ++i) {
             if (i % events_between_marks == 0) {
-                unit_.on(event::ptwrite{.value = branches_.size(), .is_64_bit = true}, memory_);
+                event::ptwrite const mark{.value = branches_.size(), .is_64_bit = true};
+                on = !unit_.on(mark, memory_);
             }
-            step();
+            on = on && step();
         }
         return on && set(ctl::address, 0);
     }
@@ -96,37 +97,38 @@ private:
         auto const done = unit_.wrmsr(index, value, ip, ip + 2, memory_);
         return done.what == engine::access_outcome::done;
     }
+    /// Something happens. False where the memory for the trace is missing.
+    template <class Event>
+    auto tell(Event const& event) -> bool {
+        return !unit_.on(event, memory_);
+    }
     /// One branch of the program.
-    void step() {
+    auto step() -> bool {
         auto const here = unit_.ip();
         auto const somewhere = 0x40'0000 + dice_.roll(0x10'0000);
         switch (dice_.roll(20)) {
             case 0:
-                unit_.on(event::indirect_jump{somewhere}, memory_);
                 branches_.push_back({.to = somewhere});
-                break;
+                return tell(event::indirect_jump{somewhere});
             case 1:
             case 2:
-                unit_.on(event::direct_call{here + 5, somewhere}, memory_);
                 calls_.push_back(here + 5);
-                break;
-            case 3:
-                if (!calls_.empty()) { go_back(); }
-                break;
+                return tell(event::direct_call{here + 5, somewhere});
+            case 3: return calls_.empty() || go_back();
             default: {
                 bool const taken = dice_.roll(3) != 0;
-                unit_.on(event::conditional{taken ? somewhere : here + 2, taken}, memory_);
                 branches_.push_back({.is_conditional = true, .taken = taken});
+                return tell(event::conditional{taken ? somewhere : here + 2, taken});
             }
         }
     }
     /// A return, whose target takes a bit of trace where the processor remembers the call.
-    void go_back() {
+    auto go_back() -> bool {
         auto const to = calls_.back();
         calls_.pop_back();
         bool const compressed = unit_.calls().size() != 0;
-        unit_.on(event::near_return{to}, memory_);
         branches_.push_back({.is_conditional = compressed, .taken = compressed, .to = to});
+        return tell(event::near_return{to});
     }
 
     std::uint8_t page_[4096] = {};

@@ -7,28 +7,28 @@
 namespace ptspec {
 
 /// True when `address` is a multiple of `size`, a power of two.
-constexpr auto is_aligned(uint64_t address, uint64_t size) noexcept -> bool {
+[[nodiscard]] constexpr auto is_aligned(uint64_t address, uint64_t size) noexcept -> bool {
     return (address & (size - 1)) == 0;
 }
 
 /// The highest multiple of `size`, a power of two, that is not above `address`.
-constexpr auto align_down(uint64_t address, uint64_t size) noexcept -> uint64_t {
+[[nodiscard]] constexpr auto align_down(uint64_t address, uint64_t size) noexcept -> uint64_t {
     return address & ~(size - 1);
 }
 
 /// True for 1, 2, 4 and so on.
-constexpr auto is_power_of_two(uint64_t value) noexcept -> bool {
+[[nodiscard]] constexpr auto is_power_of_two(uint64_t value) noexcept -> bool {
     return value != 0 && (value & (value - 1)) == 0;
 }
 
 /// Bits 63 to `width` become copies of bit `width` - 1. `width` is 1 to 64.
-constexpr auto sign_extended(uint64_t value, unsigned width) noexcept -> uint64_t {
+[[nodiscard]] constexpr auto sign_extended(uint64_t value, unsigned width) noexcept -> uint64_t {
     unsigned const above = 64 - width;
     return static_cast<uint64_t>(static_cast<int64_t>(value << above) >> above);
 }
 
 /// True when an address is canonical for linear addresses of `width` bits: 48, or 57 with LA57.
-constexpr auto is_canonical(uint64_t address, unsigned width) noexcept -> bool {
+[[nodiscard]] constexpr auto is_canonical(uint64_t address, unsigned width) noexcept -> bool {
     return sign_extended(address, width) == address;
 }
 

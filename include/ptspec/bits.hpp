@@ -157,7 +157,7 @@ template <unsigned Msb, unsigned Lsb = Msb>
 struct field : bit_range<Msb, Lsb>, detail::number_value {
     static_assert(Msb < Lsb + 64);
 
-    static constexpr auto fits(uint64_t number) noexcept -> bool {
+    [[nodiscard]] static constexpr auto fits(uint64_t number) noexcept -> bool {
         return number <= low_bits(Msb - Lsb + 1);
     }
 
@@ -186,13 +186,13 @@ struct enumerated : bit_range<Msb, Lsb> {
     using value_type = Enum;
     value_type value;
 
-    static constexpr auto fits(uint64_t number) noexcept -> bool {
+    [[nodiscard]] static constexpr auto fits(uint64_t number) noexcept -> bool {
         return number <= low_bits(Msb - Lsb + 1);
     }
-    static constexpr auto from_number(uint64_t number) noexcept -> value_type {
+    [[nodiscard]] static constexpr auto from_number(uint64_t number) noexcept -> value_type {
         return static_cast<value_type>(number);
     }
-    constexpr auto number() const noexcept -> uint64_t {
+    [[nodiscard]] constexpr auto number() const noexcept -> uint64_t {
         return static_cast<uint64_t>(value) & low_bits(Msb - Lsb + 1);
     }
 
@@ -212,13 +212,15 @@ struct address_field : bit_range<Msb, Lsb> {
     static constexpr unsigned lowest_address_bit = LowestAddressBit;
     static constexpr uint64_t address_mask = low_bits(Msb - Lsb + 1) << LowestAddressBit;
 
-    static constexpr auto fits(uint64_t address) noexcept -> bool {
+    [[nodiscard]] static constexpr auto fits(uint64_t address) noexcept -> bool {
         return (address & ~address_mask) == 0;
     }
-    static constexpr auto from_number(uint64_t number) noexcept -> value_type {
+    [[nodiscard]] static constexpr auto from_number(uint64_t number) noexcept -> value_type {
         return number << LowestAddressBit;
     }
-    constexpr auto number() const noexcept -> uint64_t { return value >> LowestAddressBit; }
+    [[nodiscard]] constexpr auto number() const noexcept -> uint64_t {
+        return value >> LowestAddressBit;
+    }
 
     consteval address_field(integral auto literal) : value{static_cast<value_type>(literal)} {
         if (detail::is_negative(literal) || !fits(value)) {

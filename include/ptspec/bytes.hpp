@@ -156,7 +156,7 @@ constexpr auto little_endian(uint64_t value) noexcept -> uint64_t { return value
 }  // namespace detail
 
 /// The eight bytes at `from` as a little-endian number. They have to be there.
-constexpr auto load_le64(uint8_t const* from) noexcept -> uint64_t {
+[[nodiscard]] constexpr auto load_le64(uint8_t const* from) noexcept -> uint64_t {
 #if defined(__GNUC__) || defined(__clang__)
     if (!__builtin_is_constant_evaluated()) {
         uint64_t value = 0;
@@ -170,7 +170,7 @@ constexpr auto load_le64(uint8_t const* from) noexcept -> uint64_t {
 }
 
 /// Up to eight bytes as a little-endian number, zero where there are fewer.
-constexpr auto load_le(byte_view from) noexcept -> uint64_t {
+[[nodiscard]] constexpr auto load_le(byte_view from) noexcept -> uint64_t {
     if (from.size() >= 8) { return load_le64(from.data()); }
     uint64_t value = 0;
     for (size_t i = 0; i < from.size(); ++i) { value |= uint64_t{from[i]} << (8 * i); }
@@ -178,7 +178,7 @@ constexpr auto load_le(byte_view from) noexcept -> uint64_t {
 }
 
 /// Up to sixteen bytes as a little-endian number, zero where there are fewer.
-constexpr auto load_le_wide(byte_view from) noexcept -> wide_bits {
+[[nodiscard]] constexpr auto load_le_wide(byte_view from) noexcept -> wide_bits {
     return from.size() >= 16 ? wide_bits{load_le64(from.data()), load_le64(from.data() + 8)}
                              : wide_bits{load_le(from.first(8)), load_le(from.from(8))};
 }
@@ -196,7 +196,7 @@ constexpr void store_le64(uint8_t* to, uint64_t value) noexcept {
 }
 
 /// Sixteen bytes of a little-endian number.
-constexpr auto to_le(wide_bits value) noexcept -> byte_array<16> {
+[[nodiscard]] constexpr auto to_le(wide_bits value) noexcept -> byte_array<16> {
     byte_array<16> bytes;
     store_le64(bytes.data(), value.low);
     store_le64(bytes.data() + 8, value.high);

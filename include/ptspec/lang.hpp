@@ -93,7 +93,7 @@ using result_t = decltype(detail::make<Function>()(detail::make<Arguments>()...)
 
 /// The integer behind an enumerator.
 template <enumeration Enum>
-constexpr auto underlying(Enum value) noexcept {
+[[nodiscard]] constexpr auto underlying(Enum value) noexcept {
     return static_cast<__underlying_type(Enum)>(value);
 }
 
@@ -123,14 +123,14 @@ template <size_t Count>
 using make_index_list = typename detail::count_up<Count>::type;
 
 /// How many bits are 1. No builtin: where there is no instruction it is a call of a library.
-constexpr auto popcount(uint64_t value) noexcept -> unsigned {
+[[nodiscard]] constexpr auto popcount(uint64_t value) noexcept -> unsigned {
     unsigned count = 0;
     for (; value != 0; value &= value - 1) { ++count; }
     return count;
 }
 
 /// The position of the highest bit that is 1. `value` must not be 0.
-constexpr auto highest_bit(uint64_t value) noexcept -> unsigned {
+[[nodiscard]] constexpr auto highest_bit(uint64_t value) noexcept -> unsigned {
 #if defined(__GNUC__) || defined(__clang__)
     return 63U ^ static_cast<unsigned>(__builtin_clzll(value));
 #else
@@ -146,7 +146,7 @@ constexpr auto highest_bit(uint64_t value) noexcept -> unsigned {
 }
 
 /// The position of the lowest bit that is 1. `value` must not be 0.
-constexpr auto lowest_bit(uint64_t value) noexcept -> unsigned {
+[[nodiscard]] constexpr auto lowest_bit(uint64_t value) noexcept -> unsigned {
 #if defined(__GNUC__) || defined(__clang__)
     return static_cast<unsigned>(__builtin_ctzll(value));
 #else
@@ -157,7 +157,7 @@ constexpr auto lowest_bit(uint64_t value) noexcept -> unsigned {
 /// The same number, of which the compiler is not to know where it comes from: it does not join ways
 /// on which it is computed differently, nor keep it in one register with its neighbour.
 template <class Unsigned>
-constexpr auto as_if_new(Unsigned value) noexcept -> Unsigned {
+[[nodiscard]] constexpr auto as_if_new(Unsigned value) noexcept -> Unsigned {
 #if defined(__GNUC__) || defined(__clang__)
     if constexpr (sizeof(Unsigned) <= sizeof(size_t)) {
         if (!__builtin_is_constant_evaluated()) { asm("" : "+r"(value)); }
@@ -166,7 +166,7 @@ constexpr auto as_if_new(Unsigned value) noexcept -> Unsigned {
     return value;
 }
 template <class Pointee>
-constexpr auto as_if_new(Pointee* value) noexcept -> Pointee* {
+[[nodiscard]] constexpr auto as_if_new(Pointee* value) noexcept -> Pointee* {
 #if defined(__GNUC__) || defined(__clang__)
     if (!__builtin_is_constant_evaluated()) { asm("" : "+r"(value)); }
 #endif
@@ -243,7 +243,7 @@ constexpr auto behind_the_name(text whole, text known) noexcept -> size_t {
 
 /// The unqualified name of a type that is not a template, as it is spelled in the source.
 template <class Type>
-constexpr auto name_of() noexcept -> text {
+[[nodiscard]] constexpr auto name_of() noexcept -> text {
     // What stands behind the name is the same for every type: measured on a type whose name is
     // known.
     constexpr auto behind = detail::behind_the_name(
@@ -253,7 +253,7 @@ constexpr auto name_of() noexcept -> text {
 
 /// The unqualified name of an enumerator; empty for a value that has none.
 template <auto Value>
-constexpr auto name_of_enumerator() noexcept -> text {
+[[nodiscard]] constexpr auto name_of_enumerator() noexcept -> text {
     constexpr auto behind = detail::behind_the_name(
         detail::decorated_value<detail::probe_of_a_value::named>(), "named");
     // A value without a name is spelled as a cast: `(ptspec::reg::addr_cfg)3`.

@@ -9,7 +9,7 @@
 namespace ptspec {
 
 /// What an access through a port gave.
-struct port_value {
+struct [[nodiscard]] port_value {
     bool done = false;  ///< false: the access faulted, `value` says nothing
     uint64_t value = 0;
 
@@ -18,7 +18,7 @@ struct port_value {
 };
 
 /// An access that a port did not make. What was asked for can be asked again.
-struct port_fault {
+struct [[nodiscard]] port_fault {
     bool happened = false;
     uint64_t address = 0;  ///< of the first byte that was not accessed
 

@@ -7,7 +7,7 @@
 namespace ptspec {
 
 /// The `count` lowest bits set. `count` is at most 64.
-constexpr auto low_bits(unsigned count) noexcept -> uint64_t {
+[[nodiscard]] constexpr auto low_bits(unsigned count) noexcept -> uint64_t {
     return count >= 64 ? ~uint64_t{0} : (uint64_t{1} << count) - 1;
 }
 

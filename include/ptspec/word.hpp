@@ -289,7 +289,7 @@ constexpr auto describe_rows(type_list<Rows...>) noexcept -> row_table<sizeof...
 
 /// Every row of a word from bit 0 to the top, with its name and position.
 template <class Word>
-constexpr auto rows_of() noexcept {
+[[nodiscard]] constexpr auto rows_of() noexcept {
     return detail::describe_rows<Word>(typename Word::layout::rows{});
 }
 

@@ -122,7 +122,7 @@ using result_t = decltype(detail::make<Function>()(detail::make<Arguments>()...)
 
 /// The integer behind an enumerator.
 template <enumeration Enum>
-constexpr auto underlying(Enum value) noexcept {
+[[nodiscard]] constexpr auto underlying(Enum value) noexcept {
     return static_cast<__underlying_type(Enum)>(value);
 }
 
@@ -152,14 +152,14 @@ template <size_t Count>
 using make_index_list = typename detail::count_up<Count>::type;
 
 /// How many bits are 1. No builtin: where there is no instruction it is a call of a library.
-constexpr auto popcount(uint64_t value) noexcept -> unsigned {
+[[nodiscard]] constexpr auto popcount(uint64_t value) noexcept -> unsigned {
     unsigned count = 0;
     for (; value != 0; value &= value - 1) { ++count; }
     return count;
 }
 
 /// The position of the highest bit that is 1. `value` must not be 0.
-constexpr auto highest_bit(uint64_t value) noexcept -> unsigned {
+[[nodiscard]] constexpr auto highest_bit(uint64_t value) noexcept -> unsigned {
 #if defined(__GNUC__) || defined(__clang__)
     return 63U ^ static_cast<unsigned>(__builtin_clzll(value));
 #else
@@ -175,7 +175,7 @@ constexpr auto highest_bit(uint64_t value) noexcept -> unsigned {
 }
 
 /// The position of the lowest bit that is 1. `value` must not be 0.
-constexpr auto lowest_bit(uint64_t value) noexcept -> unsigned {
+[[nodiscard]] constexpr auto lowest_bit(uint64_t value) noexcept -> unsigned {
 #if defined(__GNUC__) || defined(__clang__)
     return static_cast<unsigned>(__builtin_ctzll(value));
 #else
@@ -186,7 +186,7 @@ constexpr auto lowest_bit(uint64_t value) noexcept -> unsigned {
 /// The same number, of which the compiler is not to know where it comes from: it does not join ways
 /// on which it is computed differently, nor keep it in one register with its neighbour.
 template <class Unsigned>
-constexpr auto as_if_new(Unsigned value) noexcept -> Unsigned {
+[[nodiscard]] constexpr auto as_if_new(Unsigned value) noexcept -> Unsigned {
 #if defined(__GNUC__) || defined(__clang__)
     if constexpr (sizeof(Unsigned) <= sizeof(size_t)) {
         if (!__builtin_is_constant_evaluated()) { asm("" : "+r"(value)); }
@@ -195,7 +195,7 @@ constexpr auto as_if_new(Unsigned value) noexcept -> Unsigned {
     return value;
 }
 template <class Pointee>
-constexpr auto as_if_new(Pointee* value) noexcept -> Pointee* {
+[[nodiscard]] constexpr auto as_if_new(Pointee* value) noexcept -> Pointee* {
 #if defined(__GNUC__) || defined(__clang__)
     if (!__builtin_is_constant_evaluated()) { asm("" : "+r"(value)); }
 #endif
@@ -272,7 +272,7 @@ constexpr auto behind_the_name(text whole, text known) noexcept -> size_t {
 
 /// The unqualified name of a type that is not a template, as it is spelled in the source.
 template <class Type>
-constexpr auto name_of() noexcept -> text {
+[[nodiscard]] constexpr auto name_of() noexcept -> text {
     // What stands behind the name is the same for every type: measured on a type whose name is
     // known.
     constexpr auto behind = detail::behind_the_name(
@@ -282,7 +282,7 @@ constexpr auto name_of() noexcept -> text {
 
 /// The unqualified name of an enumerator; empty for a value that has none.
 template <auto Value>
-constexpr auto name_of_enumerator() noexcept -> text {
+[[nodiscard]] constexpr auto name_of_enumerator() noexcept -> text {
     constexpr auto behind = detail::behind_the_name(
         detail::decorated_value<detail::probe_of_a_value::named>(), "named");
     // A value without a name is spelled as a cast: `(ptspec::reg::addr_cfg)3`.
@@ -555,7 +555,7 @@ struct first_rule {
 namespace ptspec {
 
 /// The `count` lowest bits set. `count` is at most 64.
-constexpr auto low_bits(unsigned count) noexcept -> uint64_t {
+[[nodiscard]] constexpr auto low_bits(unsigned count) noexcept -> uint64_t {
     return count >= 64 ? ~uint64_t{0} : (uint64_t{1} << count) - 1;
 }
 
@@ -781,7 +781,7 @@ template <unsigned Msb, unsigned Lsb = Msb>
 struct field : bit_range<Msb, Lsb>, detail::number_value {
     static_assert(Msb < Lsb + 64);
 
-    static constexpr auto fits(uint64_t number) noexcept -> bool {
+    [[nodiscard]] static constexpr auto fits(uint64_t number) noexcept -> bool {
         return number <= low_bits(Msb - Lsb + 1);
     }
 
@@ -810,13 +810,13 @@ struct enumerated : bit_range<Msb, Lsb> {
     using value_type = Enum;
     value_type value;
 
-    static constexpr auto fits(uint64_t number) noexcept -> bool {
+    [[nodiscard]] static constexpr auto fits(uint64_t number) noexcept -> bool {
         return number <= low_bits(Msb - Lsb + 1);
     }
-    static constexpr auto from_number(uint64_t number) noexcept -> value_type {
+    [[nodiscard]] static constexpr auto from_number(uint64_t number) noexcept -> value_type {
         return static_cast<value_type>(number);
     }
-    constexpr auto number() const noexcept -> uint64_t {
+    [[nodiscard]] constexpr auto number() const noexcept -> uint64_t {
         return static_cast<uint64_t>(value) & low_bits(Msb - Lsb + 1);
     }
 
@@ -836,13 +836,15 @@ struct address_field : bit_range<Msb, Lsb> {
     static constexpr unsigned lowest_address_bit = LowestAddressBit;
     static constexpr uint64_t address_mask = low_bits(Msb - Lsb + 1) << LowestAddressBit;
 
-    static constexpr auto fits(uint64_t address) noexcept -> bool {
+    [[nodiscard]] static constexpr auto fits(uint64_t address) noexcept -> bool {
         return (address & ~address_mask) == 0;
     }
-    static constexpr auto from_number(uint64_t number) noexcept -> value_type {
+    [[nodiscard]] static constexpr auto from_number(uint64_t number) noexcept -> value_type {
         return number << LowestAddressBit;
     }
-    constexpr auto number() const noexcept -> uint64_t { return value >> LowestAddressBit; }
+    [[nodiscard]] constexpr auto number() const noexcept -> uint64_t {
+        return value >> LowestAddressBit;
+    }
 
     consteval address_field(integral auto literal) : value{static_cast<value_type>(literal)} {
         if (detail::is_negative(literal) || !fits(value)) {
@@ -1190,7 +1192,7 @@ constexpr auto describe_rows(type_list<Rows...>) noexcept -> row_table<sizeof...
 
 /// Every row of a word from bit 0 to the top, with its name and position.
 template <class Word>
-constexpr auto rows_of() noexcept {
+[[nodiscard]] constexpr auto rows_of() noexcept {
     return detail::describe_rows<Word>(typename Word::layout::rows{});
 }
 
@@ -1351,7 +1353,7 @@ constexpr auto little_endian(uint64_t value) noexcept -> uint64_t { return value
 }  // namespace detail
 
 /// The eight bytes at `from` as a little-endian number. They have to be there.
-constexpr auto load_le64(uint8_t const* from) noexcept -> uint64_t {
+[[nodiscard]] constexpr auto load_le64(uint8_t const* from) noexcept -> uint64_t {
 #if defined(__GNUC__) || defined(__clang__)
     if (!__builtin_is_constant_evaluated()) {
         uint64_t value = 0;
@@ -1365,7 +1367,7 @@ constexpr auto load_le64(uint8_t const* from) noexcept -> uint64_t {
 }
 
 /// Up to eight bytes as a little-endian number, zero where there are fewer.
-constexpr auto load_le(byte_view from) noexcept -> uint64_t {
+[[nodiscard]] constexpr auto load_le(byte_view from) noexcept -> uint64_t {
     if (from.size() >= 8) { return load_le64(from.data()); }
     uint64_t value = 0;
     for (size_t i = 0; i < from.size(); ++i) { value |= uint64_t{from[i]} << (8 * i); }
@@ -1373,7 +1375,7 @@ constexpr auto load_le(byte_view from) noexcept -> uint64_t {
 }
 
 /// Up to sixteen bytes as a little-endian number, zero where there are fewer.
-constexpr auto load_le_wide(byte_view from) noexcept -> wide_bits {
+[[nodiscard]] constexpr auto load_le_wide(byte_view from) noexcept -> wide_bits {
     return from.size() >= 16 ? wide_bits{load_le64(from.data()), load_le64(from.data() + 8)}
                              : wide_bits{load_le(from.first(8)), load_le(from.from(8))};
 }
@@ -1391,7 +1393,7 @@ constexpr void store_le64(uint8_t* to, uint64_t value) noexcept {
 }
 
 /// Sixteen bytes of a little-endian number.
-constexpr auto to_le(wide_bits value) noexcept -> byte_array<16> {
+[[nodiscard]] constexpr auto to_le(wide_bits value) noexcept -> byte_array<16> {
     byte_array<16> bytes;
     store_le64(bytes.data(), value.low);
     store_le64(bytes.data() + 8, value.high);
@@ -1431,28 +1433,28 @@ constexpr auto byte_buffer::append(wide_bits bytes, size_t count) noexcept -> bo
 namespace ptspec {
 
 /// True when `address` is a multiple of `size`, a power of two.
-constexpr auto is_aligned(uint64_t address, uint64_t size) noexcept -> bool {
+[[nodiscard]] constexpr auto is_aligned(uint64_t address, uint64_t size) noexcept -> bool {
     return (address & (size - 1)) == 0;
 }
 
 /// The highest multiple of `size`, a power of two, that is not above `address`.
-constexpr auto align_down(uint64_t address, uint64_t size) noexcept -> uint64_t {
+[[nodiscard]] constexpr auto align_down(uint64_t address, uint64_t size) noexcept -> uint64_t {
     return address & ~(size - 1);
 }
 
 /// True for 1, 2, 4 and so on.
-constexpr auto is_power_of_two(uint64_t value) noexcept -> bool {
+[[nodiscard]] constexpr auto is_power_of_two(uint64_t value) noexcept -> bool {
     return value != 0 && (value & (value - 1)) == 0;
 }
 
 /// Bits 63 to `width` become copies of bit `width` - 1. `width` is 1 to 64.
-constexpr auto sign_extended(uint64_t value, unsigned width) noexcept -> uint64_t {
+[[nodiscard]] constexpr auto sign_extended(uint64_t value, unsigned width) noexcept -> uint64_t {
     unsigned const above = 64 - width;
     return static_cast<uint64_t>(static_cast<int64_t>(value << above) >> above);
 }
 
 /// True when an address is canonical for linear addresses of `width` bits: 48, or 57 with LA57.
-constexpr auto is_canonical(uint64_t address, unsigned width) noexcept -> bool {
+[[nodiscard]] constexpr auto is_canonical(uint64_t address, unsigned width) noexcept -> bool {
     return sign_extended(address, width) == address;
 }
 
@@ -1478,7 +1480,7 @@ struct max_phys_addr {
 namespace ptspec {
 
 /// What an access through a port gave.
-struct port_value {
+struct [[nodiscard]] port_value {
     bool done = false;  ///< false: the access faulted, `value` says nothing
     uint64_t value = 0;
 
@@ -1487,7 +1489,7 @@ struct port_value {
 };
 
 /// An access that a port did not make. What was asked for can be asked again.
-struct port_fault {
+struct [[nodiscard]] port_fault {
     bool happened = false;
     uint64_t address = 0;  ///< of the first byte that was not accessed
 
@@ -1791,17 +1793,17 @@ struct ia32_rtit_ctl : bit_word<ia32_rtit_ctl, uint64_t> {
     struct PTWEn : flag<12> {};
     struct BranchEn : flag<13> {};
     struct MTCFreq : field<17, 14> {
-        static constexpr auto amount(uint64_t encoding) noexcept -> quantity {
+        [[nodiscard]] static constexpr auto amount(uint64_t encoding) noexcept -> quantity {
             return {uint64_t{1} << encoding, "crystal cycles"};
         }
     };
     struct CycThresh : field<22, 19> {
-        static constexpr auto amount(uint64_t encoding) noexcept -> quantity {
+        [[nodiscard]] static constexpr auto amount(uint64_t encoding) noexcept -> quantity {
             return encoding == 0 ? quantity{} : quantity{uint64_t{1} << (encoding - 1), "cycles"};
         }
     };
     struct PSBFreq : field<27, 24> {
-        static constexpr auto amount(uint64_t encoding) noexcept -> quantity {
+        [[nodiscard]] static constexpr auto amount(uint64_t encoding) noexcept -> quantity {
             return {uint64_t{2048} << encoding, "bytes"};
         }
     };
@@ -2064,11 +2066,11 @@ struct image : bit_range<8 * Offset + 63, 8 * Offset> {
     using value_type = Word;
     value_type value;
 
-    static constexpr auto fits(uint64_t) noexcept -> bool { return true; }
-    static constexpr auto from_number(uint64_t number) noexcept -> value_type {
+    [[nodiscard]] static constexpr auto fits(uint64_t) noexcept -> bool { return true; }
+    [[nodiscard]] static constexpr auto from_number(uint64_t number) noexcept -> value_type {
         return value_type{number};
     }
-    constexpr auto number() const noexcept -> uint64_t { return value.raw; }
+    [[nodiscard]] constexpr auto number() const noexcept -> uint64_t { return value.raw; }
 
     constexpr image(Word word) noexcept : value{word} {}
     constexpr image(wrapped number) noexcept : value{number.value} {}
@@ -2267,7 +2269,7 @@ struct cpuid_0dh_1_ecx : cpuid_word<cpuid_0dh_1_ecx, 0x0D, 1, cpuid_register::ec
 /// Source: SDM vol. 2A, "CPUID"; REG-140.
 struct cpuid_0dh_8_eax : cpuid_word<cpuid_0dh_8_eax, 0x0D, 8, cpuid_register::eax> {
     struct Size : field<31, 0> {
-        static constexpr auto amount(uint64_t bytes) noexcept -> quantity {
+        [[nodiscard]] static constexpr auto amount(uint64_t bytes) noexcept -> quantity {
             return {bytes, "bytes"};
         }
     };
@@ -2327,7 +2329,7 @@ struct cpuid_15h_ebx : cpuid_word<cpuid_15h_ebx, 0x15, 0, cpuid_register::ebx> {
 /// Source: SDM vol. 2A, "CPUID"; REG-167.
 struct cpuid_15h_ecx : cpuid_word<cpuid_15h_ecx, 0x15, 0, cpuid_register::ecx> {
     struct CrystalHz : field<31, 0> {
-        static constexpr auto amount(uint64_t hz) noexcept -> quantity {
+        [[nodiscard]] static constexpr auto amount(uint64_t hz) noexcept -> quantity {
             return hz == 0 ? quantity{} : quantity{hz, "Hz"};
         }
     };
@@ -2921,7 +2923,7 @@ struct ia32_vmx_misc : read_only_word<ia32_vmx_misc, uint64_t> {
     struct RdmsrSmbase : flag<15> {};         ///< SMBASE can be read in system management
     struct CR3TargetCount : field<24, 16> {};
     struct MaxMsrList : field<27, 25> {
-        static constexpr auto amount(uint64_t encoding) noexcept -> quantity {
+        [[nodiscard]] static constexpr auto amount(uint64_t encoding) noexcept -> quantity {
             return {512 * (encoding + 1), "MSRs"};
         }
     };
@@ -6957,8 +6959,8 @@ constexpr auto check_ending(ending end, bool stops, place at, limits of) noexcep
 ///         one region, or no link; OUT-068 a link to another table. Nothing is then written.
 /// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; OUT-043, OUT-045..047, OUT-056,
 ///         OUT-060..068, OUT-071, OUT-072.
-constexpr auto write_table(limits of, uint64_t base, region const* regions, size_t count,
-                           ending end, entry* to) noexcept -> finding {
+[[nodiscard]] constexpr auto write_table(limits of, uint64_t base, region const* regions,
+                                         size_t count, ending end, entry* to) noexcept -> finding {
     constexpr uint64_t most = address_math::most_entries;
     if (count > most - (end.is_link ? 1 : 0)) { return {rule::OUT_046, {base, most - 1}}; }
     place at{base, static_cast<uint32_t>(count)};
@@ -7303,8 +7305,8 @@ struct covered {
 ///         region is then given out.
 /// Source: OUT-041, OUT-042, OUT-141.
 template <class Take>
-constexpr auto cover(uint64_t const* pages, size_t count, max_phys_addr width, Take&& take) noexcept
-    -> covered {
+[[nodiscard]] constexpr auto cover(uint64_t const* pages, size_t count, max_phys_addr width,
+                                   Take&& take) noexcept -> covered {
     for (size_t i = 0; i < count; ++i) {
         if (!is_aligned(pages[i], 4096)) { return {0, rule::OUT_062, i}; }
         if (!width.reaches(pages[i])) { return {0, rule::OUT_063, i}; }
@@ -7573,8 +7575,8 @@ struct table_walk {
 ///
 /// Source: OUT-045, OUT-055, OUT-056.
 template <memory_port Memory, class Visit>
-constexpr auto for_each_entry(Memory& memory, uint64_t table, uint64_t most_entries,
-                              Visit&& visit) noexcept -> table_walk {
+[[nodiscard]] constexpr auto for_each_entry(Memory& memory, uint64_t table, uint64_t most_entries,
+                                            Visit&& visit) noexcept -> table_walk {
     place at{table, 0};
     for (uint64_t i = 0; i < most_entries; ++i, ++at.index) {
         auto const word = memory.load(address_math::table_pointer(table, i));
@@ -7660,9 +7662,9 @@ namespace ptspec::topa {
 /// Source: SDM vol. 3, "ToPA Errors", "Restricted Memory Access"; OUT-056, OUT-060..072, OUT-091,
 ///         OUT-112.
 template <memory_port Memory, class Found>
-constexpr auto validate(Memory& memory, uint64_t table, limits of, Found&& found,
-                        uint64_t most_entries = 512, restricted_memory const& around = {}) noexcept
-    -> table_walk {
+[[nodiscard]] constexpr auto validate(Memory& memory, uint64_t table, limits of, Found&& found,
+                                      uint64_t most_entries = 512,
+                                      restricted_memory const& around = {}) noexcept -> table_walk {
     auto const tell = [&](place at) {
         return [&found, at](rule broken) { found(finding{broken, at}); };
     };
@@ -7693,9 +7695,11 @@ struct chain_walk {
 /// Errors: as `validate`.
 /// Source: OUT-047, OUT-072.
 template <memory_port Memory, class Found>
-constexpr auto validate_chain(Memory& memory, uint64_t first, limits of, Found&& found,
-                              uint64_t most_entries = 512, uint64_t most_tables = 0x1'0000,
-                              restricted_memory const& around = {}) noexcept -> chain_walk {
+[[nodiscard]] constexpr auto validate_chain(Memory& memory, uint64_t first, limits of,
+                                            Found&& found, uint64_t most_entries = 512,
+                                            uint64_t most_tables = 0x1'0000,
+                                            restricted_memory const& around = {}) noexcept
+    -> chain_walk {
     auto const shape = shape_of_chain(memory, first, most_entries, most_tables);
     chain_walk gone;
     for (uint64_t table = first; gone.tables < shape.tables; table = gone.last.next_table) {
@@ -7831,7 +7835,7 @@ struct payload_of {
         ((most = Sizes != undefined_size && Sizes > most ? Sizes : most), ...);
         return most;
     }();
-    static constexpr auto size(uint64_t selector) noexcept -> unsigned {
+    [[nodiscard]] static constexpr auto size(uint64_t selector) noexcept -> unsigned {
         constexpr unsigned sizes[] = {Sizes...};
         return sizes[selector];
     }
@@ -8108,7 +8112,8 @@ enum class ip_bytes : uint8_t {
 ///
 /// Errors: none; for reserved values of IPBytes it is `last_ip`.
 /// Source: PKT-053..059.
-constexpr auto rebuilt_ip(ip_bytes how, uint64_t payload, uint64_t last_ip) noexcept -> uint64_t {
+[[nodiscard]] constexpr auto rebuilt_ip(ip_bytes how, uint64_t payload, uint64_t last_ip) noexcept
+    -> uint64_t {
     switch (how) {
         case ip_bytes::update_16: return (last_ip & ~low_bits(16)) | (payload & low_bits(16));
         case ip_bytes::update_32: return (last_ip & ~low_bits(32)) | (payload & low_bits(32));
@@ -8123,7 +8128,7 @@ constexpr auto rebuilt_ip(ip_bytes how, uint64_t payload, uint64_t last_ip) noex
 /// The shortest form from which a reader whose last IP is `last_ip` rebuilds `ip`.
 ///
 /// Source: PKT-064: the first that fits of 1, 2, 3, 4, 6.
-constexpr auto shortest_form(uint64_t ip, uint64_t last_ip) noexcept -> ip_bytes {
+[[nodiscard]] constexpr auto shortest_form(uint64_t ip, uint64_t last_ip) noexcept -> ip_bytes {
     return (ip ^ last_ip) >> 16 == 0     ? ip_bytes::update_16
            : (ip ^ last_ip) >> 32 == 0   ? ip_bytes::update_32
            : sign_extended(ip, 48) == ip ? ip_bytes::sign_48
@@ -9622,7 +9627,7 @@ struct fixed_text {
 /// What `prints(sink)` prints, as a value:
 /// `written<80>([](auto& out) { print::word(start, out); })`.
 template <size_t Room, class Prints>
-constexpr auto written(Prints&& prints) -> fixed_text<Room> {
+[[nodiscard]] constexpr auto written(Prints&& prints) -> fixed_text<Room> {
     fixed_text<Room> out;
     prints(out);
     return out;
@@ -9669,7 +9674,7 @@ constexpr void decimal(uint64_t number, Sink&& sink) {
 namespace ptspec::print {
 
 /// The amount of a field that does not say what its encodings amount to.
-constexpr auto no_amount(uint64_t) noexcept -> quantity { return {}; }
+[[nodiscard]] constexpr auto no_amount(uint64_t) noexcept -> quantity { return {}; }
 
 /// One row of a layout, or the payload of a packet, with everything that is known of it.
 struct row_facts {
@@ -12208,7 +12213,7 @@ public:
     /// Counts what comes until the end, or the end of the piece, on top of `sofar`: in several places
     /// at once where there are PSBs, which takes some 6 KB of stack. The last IP is not followed: it
     /// counts as 0 until the next PSB.
-    constexpr auto scan(tally sofar = {}) -> tally {
+    [[nodiscard]] constexpr auto scan(tally sofar = {}) -> tally {
         detail::lanes_outlook outlook;
         while (true) {
             if (reads_in_the_piece() && items_ == packet::block::none) {
@@ -12228,7 +12233,7 @@ public:
     }
     /// The same, and calls `boundary(kind, offset, length)` for each packet.
     template <class Boundary>
-    constexpr auto scan(tally sofar, Boundary&& boundary) -> tally {
+    [[nodiscard]] constexpr auto scan(tally sofar, Boundary&& boundary) -> tally {
         (void)for_each(detail::counter<Boundary>{sofar, boundary});
         return sofar;
     }
@@ -13091,7 +13096,7 @@ struct output_options {
 namespace ptspec::engine {
 
 /// What became of bytes that were written.
-struct written {
+struct [[nodiscard]] written {
     size_t taken = 0;  ///< from the front; the others are still the caller's, see `why_not_all`
     uint64_t stored = 0;
     uint64_t lost = 0;
@@ -14558,8 +14563,9 @@ public:
     }
     /// A near return to `to`, of which only the bits of `compared` were popped. True when the youngest
     /// entry led there, which then is gone.
-    constexpr auto pop(uint64_t to, uint64_t compared,
-                       ret_mismatch otherwise = ret_mismatch::pops_top) noexcept -> bool {
+    [[nodiscard]] constexpr auto pop(uint64_t to, uint64_t compared,
+                                     ret_mismatch otherwise = ret_mismatch::pops_top) noexcept
+        -> bool {
         if (count_ == 0) { return false; }
         bool const leads_there = ((entries_[top_] ^ to) & compared) == 0;
         if (leads_there || otherwise == ret_mismatch::pops_top) {
@@ -15584,14 +15590,15 @@ public:
     }
     /// XRSTORS of component 8. Source: GEN-184, REG-143..146.
     template <trace::packet_sink Sink>
-    constexpr auto xrstors(access::xsave_pt_state const& image, uint64_t at, uint64_t next,
-                           Sink& to) noexcept -> access::xrstors_result {
+    [[nodiscard]] constexpr auto xrstors(access::xsave_pt_state const& image, uint64_t at,
+                                         uint64_t next, Sink& to) noexcept
+        -> access::xrstors_result {
         auto const done = access::xrstors(of_, msrs_, image, context_at(next), how_.policy);
         if (done) { take(done.done, at, next, to); }
         return done;
     }
     /// The same where XSTATE_BV[8] is 0. Source: REG-146.
-    constexpr auto xrstors_init(uint64_t next) noexcept -> access::xrstors_result {
+    [[nodiscard]] constexpr auto xrstors_init(uint64_t next) noexcept -> access::xrstors_result {
         auto const done = access::xrstors_init(msrs_);
         if (done) {
             msrs_ = done.done.state;
@@ -15604,8 +15611,8 @@ public:
     /// Errors: those of `access::check_write`; nothing has happened then.
     /// Source: GEN-021, GEN-088, GEN-106, GEN-180..183.
     template <trace::packet_sink Sink>
-    constexpr auto wrmsr(uint32_t index, uint64_t value, uint64_t at, uint64_t next,
-                         Sink& to) noexcept -> access::verdict {
+    [[nodiscard]] constexpr auto wrmsr(uint32_t index, uint64_t value, uint64_t at, uint64_t next,
+                                       Sink& to) noexcept -> access::verdict {
         auto const done = access::effect_of_write(of_, msrs_, index, value, context_at(next),
                                                   how_.policy);
         if (!done) { return done.outcome; }

@@ -56,7 +56,11 @@ RULES = {
     "long": "{lines} lines: past {limit}, look for the second concept",
     "leftover": "unfinished business: {name}",
     "doc": "the comment above {name} has no line `{wanted}`",
+    "dropped": "{name}() and its result type are not [[nodiscard]] (MAY_BE_DROPPED in this check)",
 }
+
+# Functions that are called for what they do to an argument, or whose result is their caller's.
+MAY_BE_DROPPED = frozenset(("for_each", "for_kind", "visit"))
 
 INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]+(\S.*?)[ \t]*(?://.*)?$", re.M)
 DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.M)
@@ -67,6 +71,17 @@ LEFTOVER = re.compile(r"\b(?:TOD[O]|FIXM[E]|XX[X])\b")
 HARDWARE_WORD = re.compile(
     r"^[ \t]*(?:template[ \t]*<.*>[ \t]*)?struct[ \t]+(?P<name>[^:;{}]+?)\s*:(?!:)"
     r"[^;{}]*(?:\b(?:bit_word|packet_word)\s*<|<\s*(?P=name)\b)", re.M)
+
+# What a function declaration begins with: attributes, with comments behind them, and the name. An
+# operator and a function that is defined outside its class do not match.
+FUNCTION = re.compile(
+    r"^[ \t]*(?P<attributes>(?:\[\[.*?\]\]\s*(?://[^\n]*\s*)?)*)"
+    r"(?:(?:friend|static|inline|constexpr|consteval)\s+)*auto\s+(?P<name>(?!operator\b)\w+)\(", re.M)
+NODISCARD_TYPE = re.compile(r"\b(?:struct|class) \[\[[^\]]*\bnodiscard\b[^\]]*\]\] (\w+)")
+RESULT_TYPE = re.compile(r"[^{;]*?->\s*(?:\w+::)*(\w+)")
+# What is found before a function tells where it stands: in which namespace, in which part of a class.
+NAMESPACE = re.compile(r"^(?:namespace (?P<opened>\S+) \{|\}  // namespace .*)$", re.M)
+ACCESS = re.compile(r"^(?:(?P<access>public|protected|private):|(?P<class>class )[^;]*$|\};)", re.M)
 
 
 class Finding:
@@ -228,6 +243,42 @@ def check_one_header(header, text):
                 yield Finding("doc", path, line, name=match["name"], wanted=wanted)
 
 
+def is_public(text, place):
+    """True when a function declared at `place` is for everybody: in no namespace `detail`, and in
+    the public part of its class where it is a member of one."""
+    namespaces = []
+    for match in NAMESPACE.finditer(text, 0, place):
+        if match["opened"]:
+            namespaces.append(match["opened"])
+        elif namespaces:
+            namespaces.pop()
+    access = "public"
+    for match in ACCESS.finditer(text, 0, place):
+        access = match["access"] or ("private" if match["class"] else "public")
+    return access == "public" and not any("detail" in name.split("::") for name in namespaces)
+
+
+def behind_parameters(text, place):
+    """What follows the parameter list whose parenthesis is open at `place`."""
+    depth = 1
+    while depth and place < len(text):
+        depth += {"(": 1, ")": -1}.get(text[place], 0)
+        place += 1
+    return text[place:]
+
+
+def check_results(headers):
+    nodiscard_types = {name for text in headers.text.values()
+                       for name in NODISCARD_TYPE.findall(text)}
+    for header, text in headers.text.items():
+        for line, match in matches(FUNCTION, text):
+            if "nodiscard" in match["attributes"] or match["name"] in MAY_BE_DROPPED:
+                continue
+            result = RESULT_TYPE.match(behind_parameters(text, match.end()))
+            if is_public(text, match.start()) and not (result and result[1] in nodiscard_types):
+                yield Finding("dropped", f"include/{header}", line, name=match["name"])
+
+
 # ------------------------------------------------------------------------------------- the tree
 
 def check_files(files):
@@ -264,7 +315,7 @@ def check(root):
     files = read_tree(pathlib.Path(root))
     headers = Headers(files)
     findings = [*check_files(files), *check_mirrors(files), *check_includes(headers),
-                *check_cycles(headers), *check_umbrella(headers)]
+                *check_cycles(headers), *check_umbrella(headers), *check_results(headers)]
     for header, text in headers.text.items():
         findings += check_one_header(header, text)
     return sorted(findings, key=lambda finding: (finding.path, finding.line)), len(files)
@@ -276,6 +327,19 @@ def small_tree():
     """A tree in which nothing is wrong."""
     word = ("/// A word.\n///\n/// Shape:  64 bits.\n/// Source: the manual.\n"
             "struct {name} : bit_word<{name}, int> {{}};\n")
+    functions = (
+        "struct [[nodiscard]] fault {};\n"
+        "[[nodiscard]] constexpr auto one(int a = f(1)) -> int { return a; }\n"
+        "[[gnu::flatten]]  // so that it is flat\n"
+        "[[nodiscard]] constexpr auto\ntwo() -> int { return 2; }\n"
+        "constexpr auto three(int a = int{3}) -> ns::fault { return {}; }\n"
+        "constexpr void four();\n"
+        "constexpr auto operator+(x, x) -> x;\n"
+        "constexpr auto some::five() -> int { auto six = 6; return six; }\n"
+        "constexpr auto visit(auto v) { return v(); }\n"
+        "namespace detail {\nconstexpr auto seven() -> int { return 7; }\n}  // namespace detail\n"
+        "class eight {\npublic:\n    constexpr eight() = default;\n"
+        "private:\n    constexpr auto nine() -> int { return 9; }\n};\n")
     headers = {
         "version": "#define PTSPEC_VERSION_MAJOR 1\n",
         "bits": "#include <stdint.h>\ntemplate <class W, class R> struct bit_word {};\n",
@@ -283,7 +347,7 @@ def small_tree():
         "reg/also": "#include <ptspec/reg/base.hpp>\n" + word.format(name="also"),
         "packet/pad": "#include <ptspec/reg/also.hpp>\n",
         "ports/x86": "#include <ptspec/ptspec.hpp>\n#include <sys/io.h>\n",
-        "std": "#include <span>\n",
+        "std": "#include <span>\n" + functions,
     }
     tree = {f"tests/{name}.cpp": "" for name in headers}
     headers["ptspec"] = "/// All.\n" + "".join(
@@ -348,6 +412,14 @@ def tampered():
         f"doc {inc}reg/base.hpp:9"] * 2
     yield inc + "reg/also.hpp", "/// A word.", "struct y : some<y> {};\n/// A word.", [
         f"doc {inc}reg/also.hpp:4"] * 2
+    for old, new, line in (("struct [[nodiscard]]", "struct", 9),
+                           ("[[nodiscard]] constexpr auto one", "constexpr auto one", 5),
+                           ("[[nodiscard]] constexpr auto\ntwo", "constexpr auto\ntwo", 6),
+                           ("ns::fault", "ns::other", 9), ("some::five", "five", 12),
+                           ("visit", "visit_all", 13),
+                           ("namespace detail {", "namespace other {", 15),
+                           ("private:", "public:", 21)):
+        yield inc + "std.hpp", old, new, [f"dropped {inc}std.hpp:{line}"]
 
 
 def write(root, tree):

@@ -23,14 +23,15 @@ public:
     }
     /// XRSTORS of component 8. Source: GEN-184, REG-143..146.
     template <trace::packet_sink Sink>
-    constexpr auto xrstors(access::xsave_pt_state const& image, uint64_t at, uint64_t next,
-                           Sink& to) noexcept -> access::xrstors_result {
+    [[nodiscard]] constexpr auto xrstors(access::xsave_pt_state const& image, uint64_t at,
+                                         uint64_t next, Sink& to) noexcept
+        -> access::xrstors_result {
         auto const done = access::xrstors(of_, msrs_, image, context_at(next), how_.policy);
         if (done) { take(done.done, at, next, to); }
         return done;
     }
     /// The same where XSTATE_BV[8] is 0. Source: REG-146.
-    constexpr auto xrstors_init(uint64_t next) noexcept -> access::xrstors_result {
+    [[nodiscard]] constexpr auto xrstors_init(uint64_t next) noexcept -> access::xrstors_result {
         auto const done = access::xrstors_init(msrs_);
         if (done) {
             msrs_ = done.done.state;
@@ -43,8 +44,8 @@ public:
     /// Errors: those of `access::check_write`; nothing has happened then.
     /// Source: GEN-021, GEN-088, GEN-106, GEN-180..183.
     template <trace::packet_sink Sink>
-    constexpr auto wrmsr(uint32_t index, uint64_t value, uint64_t at, uint64_t next,
-                         Sink& to) noexcept -> access::verdict {
+    [[nodiscard]] constexpr auto wrmsr(uint32_t index, uint64_t value, uint64_t at, uint64_t next,
+                                       Sink& to) noexcept -> access::verdict {
         auto const done = access::effect_of_write(of_, msrs_, index, value, context_at(next),
                                                   how_.policy);
         if (!done) { return done.outcome; }

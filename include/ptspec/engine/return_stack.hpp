@@ -32,8 +32,9 @@ public:
     }
     /// A near return to `to`, of which only the bits of `compared` were popped. True when the youngest
     /// entry led there, which then is gone.
-    constexpr auto pop(uint64_t to, uint64_t compared,
-                       ret_mismatch otherwise = ret_mismatch::pops_top) noexcept -> bool {
+    [[nodiscard]] constexpr auto pop(uint64_t to, uint64_t compared,
+                                     ret_mismatch otherwise = ret_mismatch::pops_top) noexcept
+        -> bool {
         if (count_ == 0) { return false; }
         bool const leads_there = ((entries_[top_] ^ to) & compared) == 0;
         if (leads_there || otherwise == ret_mismatch::pops_top) {

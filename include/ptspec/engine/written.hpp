@@ -6,7 +6,7 @@
 namespace ptspec::engine {
 
 /// What became of bytes that were written.
-struct written {
+struct [[nodiscard]] written {
     size_t taken = 0;  ///< from the front; the others are still the caller's, see `why_not_all`
     uint64_t stored = 0;
     uint64_t lost = 0;

@@ -22,7 +22,8 @@ enum class ip_bytes : uint8_t {
 ///
 /// Errors: none; for reserved values of IPBytes it is `last_ip`.
 /// Source: PKT-053..059.
-constexpr auto rebuilt_ip(ip_bytes how, uint64_t payload, uint64_t last_ip) noexcept -> uint64_t {
+[[nodiscard]] constexpr auto rebuilt_ip(ip_bytes how, uint64_t payload, uint64_t last_ip) noexcept
+    -> uint64_t {
     switch (how) {
         case ip_bytes::update_16: return (last_ip & ~low_bits(16)) | (payload & low_bits(16));
         case ip_bytes::update_32: return (last_ip & ~low_bits(32)) | (payload & low_bits(32));
@@ -37,7 +38,7 @@ constexpr auto rebuilt_ip(ip_bytes how, uint64_t payload, uint64_t last_ip) noex
 /// The shortest form from which a reader whose last IP is `last_ip` rebuilds `ip`.
 ///
 /// Source: PKT-064: the first that fits of 1, 2, 3, 4, 6.
-constexpr auto shortest_form(uint64_t ip, uint64_t last_ip) noexcept -> ip_bytes {
+[[nodiscard]] constexpr auto shortest_form(uint64_t ip, uint64_t last_ip) noexcept -> ip_bytes {
     return (ip ^ last_ip) >> 16 == 0     ? ip_bytes::update_16
            : (ip ^ last_ip) >> 32 == 0   ? ip_bytes::update_32
            : sign_extended(ip, 48) == ip ? ip_bytes::sign_48

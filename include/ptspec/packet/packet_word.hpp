@@ -18,7 +18,7 @@ struct payload_of {
         ((most = Sizes != undefined_size && Sizes > most ? Sizes : most), ...);
         return most;
     }();
-    static constexpr auto size(uint64_t selector) noexcept -> unsigned {
+    [[nodiscard]] static constexpr auto size(uint64_t selector) noexcept -> unsigned {
         constexpr unsigned sizes[] = {Sizes...};
         return sizes[selector];
     }

@@ -8,7 +8,7 @@
 namespace ptspec::print {
 
 /// The amount of a field that does not say what its encodings amount to.
-constexpr auto no_amount(uint64_t) noexcept -> quantity { return {}; }
+[[nodiscard]] constexpr auto no_amount(uint64_t) noexcept -> quantity { return {}; }
 
 /// One row of a layout, or the payload of a packet, with everything that is known of it.
 struct row_facts {

@@ -73,7 +73,7 @@ struct fixed_text {
 /// What `prints(sink)` prints, as a value:
 /// `written<80>([](auto& out) { print::word(start, out); })`.
 template <size_t Room, class Prints>
-constexpr auto written(Prints&& prints) -> fixed_text<Room> {
+[[nodiscard]] constexpr auto written(Prints&& prints) -> fixed_text<Room> {
     fixed_text<Room> out;
     prints(out);
     return out;

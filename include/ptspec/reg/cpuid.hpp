@@ -123,7 +123,7 @@ struct cpuid_0dh_1_ecx : cpuid_word<cpuid_0dh_1_ecx, 0x0D, 1, cpuid_register::ec
 /// Source: SDM vol. 2A, "CPUID"; REG-140.
 struct cpuid_0dh_8_eax : cpuid_word<cpuid_0dh_8_eax, 0x0D, 8, cpuid_register::eax> {
     struct Size : field<31, 0> {
-        static constexpr auto amount(uint64_t bytes) noexcept -> quantity {
+        [[nodiscard]] static constexpr auto amount(uint64_t bytes) noexcept -> quantity {
             return {bytes, "bytes"};
         }
     };
@@ -183,7 +183,7 @@ struct cpuid_15h_ebx : cpuid_word<cpuid_15h_ebx, 0x15, 0, cpuid_register::ebx> {
 /// Source: SDM vol. 2A, "CPUID"; REG-167.
 struct cpuid_15h_ecx : cpuid_word<cpuid_15h_ecx, 0x15, 0, cpuid_register::ecx> {
     struct CrystalHz : field<31, 0> {
-        static constexpr auto amount(uint64_t hz) noexcept -> quantity {
+        [[nodiscard]] static constexpr auto amount(uint64_t hz) noexcept -> quantity {
             return hz == 0 ? quantity{} : quantity{hz, "Hz"};
         }
     };

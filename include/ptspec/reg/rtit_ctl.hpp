@@ -38,17 +38,17 @@ struct ia32_rtit_ctl : bit_word<ia32_rtit_ctl, uint64_t> {
     struct PTWEn : flag<12> {};
     struct BranchEn : flag<13> {};
     struct MTCFreq : field<17, 14> {
-        static constexpr auto amount(uint64_t encoding) noexcept -> quantity {
+        [[nodiscard]] static constexpr auto amount(uint64_t encoding) noexcept -> quantity {
             return {uint64_t{1} << encoding, "crystal cycles"};
         }
     };
     struct CycThresh : field<22, 19> {
-        static constexpr auto amount(uint64_t encoding) noexcept -> quantity {
+        [[nodiscard]] static constexpr auto amount(uint64_t encoding) noexcept -> quantity {
             return encoding == 0 ? quantity{} : quantity{uint64_t{1} << (encoding - 1), "cycles"};
         }
     };
     struct PSBFreq : field<27, 24> {
-        static constexpr auto amount(uint64_t encoding) noexcept -> quantity {
+        [[nodiscard]] static constexpr auto amount(uint64_t encoding) noexcept -> quantity {
             return {uint64_t{2048} << encoding, "bytes"};
         }
     };

@@ -21,7 +21,7 @@ struct ia32_vmx_misc : read_only_word<ia32_vmx_misc, uint64_t> {
     struct RdmsrSmbase : flag<15> {};         ///< SMBASE can be read in system management
     struct CR3TargetCount : field<24, 16> {};
     struct MaxMsrList : field<27, 25> {
-        static constexpr auto amount(uint64_t encoding) noexcept -> quantity {
+        [[nodiscard]] static constexpr auto amount(uint64_t encoding) noexcept -> quantity {
             return {512 * (encoding + 1), "MSRs"};
         }
     };

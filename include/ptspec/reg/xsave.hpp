@@ -56,11 +56,11 @@ struct image : bit_range<8 * Offset + 63, 8 * Offset> {
     using value_type = Word;
     value_type value;
 
-    static constexpr auto fits(uint64_t) noexcept -> bool { return true; }
-    static constexpr auto from_number(uint64_t number) noexcept -> value_type {
+    [[nodiscard]] static constexpr auto fits(uint64_t) noexcept -> bool { return true; }
+    [[nodiscard]] static constexpr auto from_number(uint64_t number) noexcept -> value_type {
         return value_type{number};
     }
-    constexpr auto number() const noexcept -> uint64_t { return value.raw; }
+    [[nodiscard]] constexpr auto number() const noexcept -> uint64_t { return value.raw; }
 
     constexpr image(Word word) noexcept : value{word} {}
     constexpr image(wrapped number) noexcept : value{number.value} {}

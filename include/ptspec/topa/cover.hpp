@@ -37,8 +37,8 @@ struct covered {
 ///         region is then given out.
 /// Source: OUT-041, OUT-042, OUT-141.
 template <class Take>
-constexpr auto cover(uint64_t const* pages, size_t count, max_phys_addr width, Take&& take) noexcept
-    -> covered {
+[[nodiscard]] constexpr auto cover(uint64_t const* pages, size_t count, max_phys_addr width,
+                                   Take&& take) noexcept -> covered {
     for (size_t i = 0; i < count; ++i) {
         if (!is_aligned(pages[i], 4096)) { return {0, rule::OUT_062, i}; }
         if (!width.reaches(pages[i])) { return {0, rule::OUT_063, i}; }

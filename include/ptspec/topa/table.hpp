@@ -107,8 +107,8 @@ constexpr auto check_ending(ending end, bool stops, place at, limits of) noexcep
 ///         one region, or no link; OUT-068 a link to another table. Nothing is then written.
 /// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; OUT-043, OUT-045..047, OUT-056,
 ///         OUT-060..068, OUT-071, OUT-072.
-constexpr auto write_table(limits of, uint64_t base, region const* regions, size_t count,
-                           ending end, entry* to) noexcept -> finding {
+[[nodiscard]] constexpr auto write_table(limits of, uint64_t base, region const* regions,
+                                         size_t count, ending end, entry* to) noexcept -> finding {
     constexpr uint64_t most = address_math::most_entries;
     if (count > most - (end.is_link ? 1 : 0)) { return {rule::OUT_046, {base, most - 1}}; }
     place at{base, static_cast<uint32_t>(count)};

@@ -19,9 +19,9 @@ namespace ptspec::topa {
 /// Source: SDM vol. 3, "ToPA Errors", "Restricted Memory Access"; OUT-056, OUT-060..072, OUT-091,
 ///         OUT-112.
 template <memory_port Memory, class Found>
-constexpr auto validate(Memory& memory, uint64_t table, limits of, Found&& found,
-                        uint64_t most_entries = 512, restricted_memory const& around = {}) noexcept
-    -> table_walk {
+[[nodiscard]] constexpr auto validate(Memory& memory, uint64_t table, limits of, Found&& found,
+                                      uint64_t most_entries = 512,
+                                      restricted_memory const& around = {}) noexcept -> table_walk {
     auto const tell = [&](place at) {
         return [&found, at](rule broken) { found(finding{broken, at}); };
     };
@@ -52,9 +52,11 @@ struct chain_walk {
 /// Errors: as `validate`.
 /// Source: OUT-047, OUT-072.
 template <memory_port Memory, class Found>
-constexpr auto validate_chain(Memory& memory, uint64_t first, limits of, Found&& found,
-                              uint64_t most_entries = 512, uint64_t most_tables = 0x1'0000,
-                              restricted_memory const& around = {}) noexcept -> chain_walk {
+[[nodiscard]] constexpr auto validate_chain(Memory& memory, uint64_t first, limits of,
+                                            Found&& found, uint64_t most_entries = 512,
+                                            uint64_t most_tables = 0x1'0000,
+                                            restricted_memory const& around = {}) noexcept
+    -> chain_walk {
     auto const shape = shape_of_chain(memory, first, most_entries, most_tables);
     chain_walk gone;
     for (uint64_t table = first; gone.tables < shape.tables; table = gone.last.next_table) {

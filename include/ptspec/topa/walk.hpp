@@ -130,8 +130,8 @@ struct table_walk {
 ///
 /// Source: OUT-045, OUT-055, OUT-056.
 template <memory_port Memory, class Visit>
-constexpr auto for_each_entry(Memory& memory, uint64_t table, uint64_t most_entries,
-                              Visit&& visit) noexcept -> table_walk {
+[[nodiscard]] constexpr auto for_each_entry(Memory& memory, uint64_t table, uint64_t most_entries,
+                                            Visit&& visit) noexcept -> table_walk {
     place at{table, 0};
     for (uint64_t i = 0; i < most_entries; ++i, ++at.index) {
         auto const word = memory.load(address_math::table_pointer(table, i));

@@ -89,7 +89,7 @@ public:
     /// Counts what comes until the end, or the end of the piece, on top of `sofar`: in several places
     /// at once where there are PSBs, which takes some 6 KB of stack. The last IP is not followed: it
     /// counts as 0 until the next PSB.
-    constexpr auto scan(tally sofar = {}) -> tally {
+    [[nodiscard]] constexpr auto scan(tally sofar = {}) -> tally {
         detail::lanes_outlook outlook;
         while (true) {
             if (reads_in_the_piece() && items_ == packet::block::none) {
@@ -109,7 +109,7 @@ public:
     }
     /// The same, and calls `boundary(kind, offset, length)` for each packet.
     template <class Boundary>
-    constexpr auto scan(tally sofar, Boundary&& boundary) -> tally {
+    [[nodiscard]] constexpr auto scan(tally sofar, Boundary&& boundary) -> tally {
         (void)for_each(detail::counter<Boundary>{sofar, boundary});
         return sofar;
     }

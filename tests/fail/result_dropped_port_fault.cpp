@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: BSL-1.0
+// expect: port_fault
+// expect: nodiscard
+#include <ptspec/engine/trace_unit.hpp>
+#include <ptspec/host_memory.hpp>
+
+#if defined(_MSC_VER)
+#pragma warning(error : 4834)
+#else
+#pragma GCC diagnostic error "-Wunused-result"
+#endif
+
+// A fault means that the event has not happened for the unit: it has to be told again.
+auto jump(ptspec::engine::trace_unit<>& unit, ptspec::host_memory& memory) {
+#ifndef SHOULD_FAIL
+    return !unit.on(ptspec::engine::event::indirect_jump{0x2000}, memory);
+#else
+    unit.on(ptspec::engine::event::indirect_jump{0x2000}, memory);
+    return true;
+#endif
+}
