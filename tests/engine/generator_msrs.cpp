@@ -131,6 +131,24 @@ TEST_CASE("a write that faults does nothing, and says by which rule") {  // REG-
     });
 }
 
+TEST_CASE("an IP behind a new start without a PSB refers to the last one before it") {
+    // GEN-107, GEN-181
+    CHECK_TWICE([](auto value) {
+        bool good = true;
+        for (bool const shortest : {true, false}) {
+            auto from = traced::started("CPL=0, PacketByteCnt=5");
+            from.how.ips = shortest ? trace::ip_choice::shortest : trace::ip_choice::as_processors;
+            traced on{from};
+            on.does(event::indirect_jump{value(std::uint64_t{0xFFFF'8000'0000'1000})});
+            on.writes(0x570, on.msrs().ctl.raw & ~std::uint64_t{1}, on.ip(), 0x2000);
+            on.writes(0x570, on.msrs().ctl.raw | 1, 0x2000, 0x3000);
+            good = good && on.packets() == text{"TIP(FFFF800000001000), FUP(FFFF800000001000), "
+                                                "TIP.PGD(), CBR, MODE.Exec(64), TIP.PGE(3000)"};
+        }
+        return good;
+    });
+}
+
 TEST_CASE("MOV CR3 writes a PIP where its context is traced") {  // GEN-240..243, GEN-063
     auto const moved = [](std::string_view setup, std::uint64_t cr3) {
         traced on{setup};

@@ -114,10 +114,10 @@ protected:
         if (!was_on && is_on) { return begin_trace(done, to, false), finish(to); }
         take_over_ctl();
     }
-    /// TraceEn has risen. Source: GEN-162, GEN-180..182, GEN-236.
+    /// TraceEn has risen. A reader's last IP stays. Source: GEN-107, GEN-162, GEN-180..182, GEN-236.
     template <class Sink>
     constexpr void begin_trace(access::effect const& done, Sink& to, bool by_rsm) noexcept {
-        now_ = {.bytes = now_.bytes};
+        now_ = {.last_ip = now_.last_ip, .bytes = now_.bytes};
         told_ = {.in_tx = tx_depth_ != 0,
                  .counted = now_.bytes - msrs_.status.get<status::PacketByteCnt>()};
         loses_ = loses_on_ = false;
