@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
 // Gives what trace units write to libipt 2.0.5 and to ptspec, which have to read the same packets
 // with the same fields, and no error: where libipt is known not to know a packet, or to read it
-// otherwise, it has to be just that (see comparison.hpp).
+// otherwise, it has to be just that (see comparison.hpp). The trace of machine code is also read by
+// libipt's instruction flow decoder, which has to give the instructions that were executed (flow.hpp).
 //
-//   unit [--packets N] [--seed S]     at least N packets of random programs, and as many of random
-//                                     events (two million)
+//   unit [--packets N] [--count N] [--seed S]
+//
+//   --packets N  at least N packets of random programs, and as many of random events (two million)
+//   --count N    machine code of N programs (600)
+//   --seed S     where the random numbers begin (1)
 
 #include <cinttypes>
 #include <cstdio>
@@ -13,6 +17,7 @@
 #include <string_view>
 
 #include <differential/comparison.hpp>
+#include <differential/flow.hpp>
 #include <support/any_events.hpp>
 
 namespace {
@@ -79,18 +84,25 @@ void read_anything(programs::dice& from) {
 
 auto main(int count, char** arguments) -> int {
     uint64_t wanted = 2'000'000;
+    uint64_t machine_programs = 600;
     uint64_t seed = 1;
     for (int i = 1; i < count; ++i) {
         std::string_view const name{arguments[i]};
         if (name == "--packets" && i + 1 < count) {
             wanted = std::strtoull(arguments[++i], nullptr, 0);
+        } else if (name == "--count" && i + 1 < count) {
+            machine_programs = std::strtoull(arguments[++i], nullptr, 0);
         } else if (name == "--seed" && i + 1 < count) {
             seed = std::strtoull(arguments[++i], nullptr, 0);
         } else {
-            std::fprintf(stderr, "usage: unit [--packets N] [--seed S]\n");
+            std::fprintf(stderr, "usage: unit [--packets N] [--count N] [--seed S]\n");
             return 2;
         }
     }
+    flow::tally flows;
+    for (uint64_t i = 0; i < machine_programs; ++i) { flow::run(seed + i, flows); }
+    if (!flow::print(flows)) { return 1; }
+
     std::mt19937_64 numbers{seed};
     programs::dice from{[&](uint64_t sides) { return numbers() % sides; }};
     while (packets() < wanted) { read_program(from); }

@@ -1,0 +1,475 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <support/machine_code.hpp>
+
+#include <ptspec/cpu/presets.hpp>
+#include <ptspec/engine/trace_unit.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+// A processor that runs machine code with random outcomes: its trace, and which instructions were
+// executed while they were traced.
+namespace ptspec::test::machine_code {
+
+namespace event = engine::event;
+
+/// A memory that is nothing but the stream of what comes.
+struct recorder {
+    std::vector<std::uint8_t> stream{};
+
+    auto load(std::uint64_t) const noexcept -> port_value { return {}; }
+    auto store(std::uint64_t, byte_view bytes) noexcept -> std::size_t {
+        stream.insert(stream.end(), bytes.begin(), bytes.end());
+        return bytes.size();
+    }
+};
+
+/// Instructions that libipt leaves out: it takes a TIP.PGD without IP that stands directly behind the
+/// PIP of a MOV CR3 for the end of tracing by that MOV, though one that ends tracing has no PIP
+/// (GEN-243), and not for that of a later far branch or MOV CR3.
+struct left_out {
+    std::size_t at;  ///< behind so many
+    std::size_t count;
+};
+
+/// What was executed and traced between two overflows.
+struct stretch {
+    std::vector<std::uint64_t> ips{};
+    /// So many of them are in packets that were not lost; all in the last stretch.
+    std::size_t sure = 0;
+    /// The code has another width than the last MODE.Exec before the overflow said: libipt reads it
+    /// in the old one up to the next MODE.Exec.
+    bool lost_mode = false;
+    std::vector<left_out> by_libipt{};
+};
+
+/// What is traced, and how.
+struct plan {
+    programs::setting with{};
+    engine::model_options how{};
+    bool overflows = false;  ///< also where the buffer has room
+};
+
+inline auto random_plan(dice& from) -> plan {
+    using engine::ret_mismatch;
+    plan made;
+    auto& with = made.with;
+    with = programs::random_setting(from);
+    with.branch_en = true;
+    with.psb_freq = 0;
+    with.counted = false;
+    for (unsigned i = 0; i < 2; ++i) {
+        // Whole functions, so that no conditional branch leaves a range: libipt wants an IP there.
+        auto const which = static_cast<code::segment>(from.roll(code::segments));
+        with.range_kind[i] = from.chance(75) ? 0 : from.chance(85) ? 1 : 2;
+        auto const first = static_cast<unsigned>(from.roll(code::functions));
+        auto const count = 1 + from.roll(code::functions - first);
+        with.from[i] = code::function(which, first);
+        with.to[i] = with.from[i] + count * code::page - 1;
+    }
+    made.overflows = from.chance(60);
+    auto& how = made.how;
+    how.long_tnt = from.chance(30);
+    how.pads = from.chance(20);
+    how.has_tsx = from.chance(50);
+    how.defers_tips = with.dis_retc && from.chance(20);
+    how.psb_on_every_enable = from.chance(20);
+    how.psb_behind_pge = from.chance(20);
+    how.pip_for_same_cr3 = from.chance(80);
+    how.vmcs_before_pip = from.chance(20);
+    how.psb_behind_overflow = from.chance(30) ? engine::psb_behind_ovf::always
+                                              : engine::psb_behind_ovf::where_needed;
+    // libipt pops its stack on compressed RETs only, and takes the last IP for 0 behind an OVF.
+    how.on_ret_mismatch = from.chance(50) ? ret_mismatch::keeps_stack : ret_mismatch::clears_stack;
+    if (made.overflows && from.chance(60)) {
+        how.drained_at_once = static_cast<std::size_t>(4 + from.roll(12));
+        how.overflow_ends_at = static_cast<std::size_t>(from.roll(100));
+    }
+    bool const may_be_short = !made.overflows && from.chance(30);
+    how.ips = may_be_short ? trace::ip_choice::shortest : trace::ip_choice::as_processors;
+    return made;
+}
+
+class machine {
+public:
+    machine(plan const& what, code const& program, dice& from)
+        : plan_{what}, code_{program}, dice_{from}, unit_{started(what)} {}
+
+    /// Runs so many steps, with tracing on at first and off in the end.
+    void run(unsigned steps) {
+        auto const first = unit_.ip();
+        is_refused_ = !write_ctl(plan_.with.word(), first - 2, first);
+        for (unsigned i = 0; i < steps; ++i) { step(); }
+        if (lost_) { end_overflow(); }
+        abort();
+        if (unit_.runs().cpl != 0) { interrupt(); }
+        is_finished_ = write_ctl(plan_.with.word() & ~std::uint64_t{1}, unit_.ip(), unit_.ip() + 2);
+        done_.back().sure = done_.back().ips.size();
+    }
+    [[nodiscard]] auto trace() const -> std::vector<std::uint8_t> const& { return memory_.stream; }
+    [[nodiscard]] auto executed() const -> std::vector<stretch> const& { return done_; }
+    /// True where no access was refused.
+    [[nodiscard]] auto is_fine() const -> bool { return is_finished_ && !is_refused_; }
+
+private:
+    static constexpr std::size_t buffer_bytes = 400;
+    using unit = engine::trace_unit<buffer_bytes>;
+    using status = reg::ia32_rtit_status;
+
+    /// Where execution was when the kernel was entered.
+    struct frame {
+        std::uint64_t ip;
+        engine::running code;
+    };
+
+    static auto started(plan const& what) -> unit {
+        access::msr_state now;
+        now.output_base = {0x100'0000};
+        now.output_mask_ptrs = {0xFF'FFFF};
+        for (unsigned i = 0; i < 2; ++i) { now.addr[i] = {{what.with.from[i]}, {what.with.to[i]}}; }
+        now.cr3_match = {what.with.cr3_match};
+        return {
+            cpu::preset::P_FUT, now, {.cr3 = 0x1000}, code::function(code::kernel, 0), what.how};
+    }
+
+    plan plan_;
+    code const& code_;
+    dice& dice_;
+    recorder memory_{};
+    unit unit_;
+    std::vector<stretch> done_ = std::vector<stretch>(1);
+    std::vector<std::uint64_t> calls_[code::segments];
+    std::vector<frame> entries_{};
+    std::uint64_t fallback_ = 0;  ///< of the transaction, where it is not 0
+    unsigned depth_ = 0;          ///< of transactions
+    std::uint64_t art_ = 0;
+    engine::code_width told_width_ = engine::code_width::bits_64;
+    std::size_t pip_at_ = 0;  ///< behind so many instructions stood the last packet, that PIP
+    bool had_psb_ = false;    ///< the last event
+    bool lost_ = false;       ///< by an overflow that was asked for
+    bool is_refused_ = false;
+    bool is_finished_ = false;
+
+    // -------------------------------------------------------------------------------- the unit
+
+    [[nodiscard]] auto is_traced() -> bool {
+        return unit_.enables_now().packet() && !unit_.overflows();
+    }
+    /// Lets something happen, and sees whether an overflow ended.
+    template <class Act>
+    void watch(Act const& act) {
+        bool const lost = unit_.overflows();
+        act();
+        lost_ = lost_ && unit_.overflows();
+        if (lost && !unit_.overflows()) {
+            done_.emplace_back();
+            pip_at_ = 0;
+            bool const is_on = unit_.enables_now().packet();
+            done_.back().lost_mode = is_on && unit_.runs().width != told_width_;
+        }
+        if (is_traced()) { told_width_ = unit_.runs().width; }
+    }
+    template <class Event>
+    void on(Event const& e) {
+        auto const before = bytes();
+        auto const since_psb = bytes_since_psb();
+        watch([&] { is_refused_ = static_cast<bool>(unit_.on(e, memory_)) || is_refused_; });
+        // But for a PSB+ the passing time writes nothing that libipt has an event for.
+        bool const is_time = same_as<Event, event::time>;
+        had_psb_ = bytes_since_psb() - since_psb != bytes() - before;
+        if (had_psb_ || (bytes() != before && !is_time)) { pip_at_ = 0; }
+    }
+    [[nodiscard]] auto bytes_since_psb() -> std::uint64_t {
+        return unit_.msrs().status.get<status::PacketByteCnt>();
+    }
+    [[nodiscard]] auto bytes() const -> std::uint64_t {
+        return unit_.total().stored + unit_.buffered().size();
+    }
+    /// The instruction here is executed, and does this. Where it has a FUP with its own IP, that is
+    /// read in front of it.
+    template <class Event>
+    void execute(instruction const& what, Event const& e, bool has_own_fup = false) {
+        bool const traced = is_traced();
+        if (traced) { done_.back().ips.push_back(what.at); }
+        auto const from = bytes();
+        auto const pip_at = pip_at_;
+        flows(e, traced, has_own_fup ? 1 : 0);
+        if (!traced || unit_.overflows()) { return; }
+        bool const goes_on = unit_.enables_now().packet();
+        if (!unit_.enables_now().context && pip_at != 0) {
+            auto& now = done_.back();
+            now.by_libipt.push_back({pip_at, now.ips.size() - pip_at});
+        }
+        bool const is_pip = what.what == op::mov_cr3 && goes_on && bytes() != from;
+        if (is_pip && !had_psb_) { pip_at_ = done_.back().ips.size(); }
+        if (unit_.pending().count != 0) { pip_at_ = 0; }
+    }
+    /// Something happens that packets of control flow tell, where it is traced.
+    template <class Event>
+    void flows(Event const& e, bool traced, std::size_t unsure) {
+        auto const before = bytes();
+        auto const stretches = done_.size();
+        on(e);
+        bool const is_told = traced && bytes() != before && unit_.pending().count == 0 &&
+                             !plan_.how.defers_tips && done_.size() == stretches;
+        if (is_told && !unit_.overflows()) { done_.back().sure = done_.back().ips.size() - unsure; }
+    }
+    /// An event that is not an instruction's.
+    template <class Event>
+    void interrupt_by(Event const& e) {
+        flows(e, is_traced(), 0);
+    }
+    auto write_ctl(std::uint64_t value, std::uint64_t here, std::uint64_t next) -> bool {
+        bool fine = false;
+        pip_at_ = 0;
+        watch([&] {
+            fine = static_cast<bool>(
+                unit_.wrmsr(reg::ia32_rtit_ctl::address, value, here, next, memory_));
+        });
+        return fine;
+    }
+
+    // -------------------------------------------------------------------------------- steps
+
+    void step() {
+        if (fallback_ != 0 && dice_.chance(10)) { return abort(); }
+        switch (dice_.roll(120)) {
+            case 0:
+            case 1: return interrupt();
+            case 2: return fault();
+            case 3: return dice_.chance(50) ? system_management() : execute_here();
+            case 4: return dice_.chance(20) ? on(event::psb_due{}) : execute_here();
+            case 5:
+            case 6: return time_passes();
+            case 7: return dice_.chance(30) ? stop_clock() : execute_here();
+            case 8: return on(event::ratio{static_cast<std::uint8_t>(8 + dice_.roll(40))});
+            case 9: return lose();
+            default: return execute_here();
+        }
+    }
+    void execute_here() {
+        auto const* const found = code_.at(unit_.ip());
+        if (found == nullptr) {
+            is_refused_ = true;
+            return;
+        }
+        auto const& here = *found;
+        switch (here.what) {
+            case op::plain: return execute(here, event::sequential{here.next});
+            case op::conditional: {
+                bool const taken = dice_.chance(50);
+                return execute(here, event::conditional{taken ? here.to : here.next, taken});
+            }
+            case op::jump: return execute(here, event::direct_jump{here.to});
+            case op::call:
+                push(here.next);
+                return execute(here, event::direct_call{here.next, here.to});
+            case op::call_next: return execute(here, event::direct_call{here.next, here.next});
+            case op::jump_indirect: return execute(here, event::indirect_jump{anywhere()});
+            case op::call_indirect:
+                push(here.next);
+                return execute(here, event::indirect_call{here.next, anywhere()});
+            case op::ret: return execute(here, event::near_return{popped()});
+            case op::far_jump:
+            case op::syscall:
+            case op::sysret:
+            case op::iret: return change_level(here);
+            case op::int_n: {
+                abort();
+                if (unit_.ip() != here.at) { return; }
+                enter(here.next);
+                return interrupt_by(
+                    event::software_interrupt{here.at, kernel_entry(), kernel_code(), 0x80});
+            }
+            case op::mov_cr3: {
+                abort();
+                if (unit_.ip() != here.at) { return; }
+                auto const cr3 = 0x1000 * dice_.roll(3) | dice_.roll(0x1000) |
+                                 std::uint64_t{dice_.chance(50)} << 63;
+                return execute(here, event::mov_cr3{here.at, here.next, cr3});
+            }
+            case op::wrmsr: return write_msr(here);
+            case op::mwait:
+            case op::hlt: return sleep(here);
+            case op::ptwrite:
+                return execute(here,
+                               event::ptwrite{here.at, here.next, dice_.roll(~std::uint64_t{0}),
+                                              here.is_64_bit},
+                               true);
+            case op::xbegin: {
+                if (depth_++ == 0) { fallback_ = here.to; }
+                return execute(here, event::transaction_begin{here.at, here.next}, true);
+            }
+            case op::xend:
+                if (fallback_ == 0) { return execute(here, event::sequential{here.next}); }
+                if (--depth_ == 0) { fallback_ = 0; }
+                return execute(here, event::transaction_end{here.at, here.next}, true);
+        }
+    }
+    void push(std::uint64_t next) { calls_[code::segment_of(next)].push_back(next); }
+    auto anywhere() -> std::uint64_t { return code_.any_in(code::segment_of(unit_.ip()), dice_); }
+    auto popped() -> std::uint64_t {
+        auto& calls = calls_[code::segment_of(unit_.ip())];
+        if (calls.empty()) { return anywhere(); }
+        auto const top = calls.back();
+        calls.pop_back();
+        return dice_.chance(90) ? top : anywhere();
+    }
+
+    // -------------------------------------------------------------------------------- transfers
+
+    auto kernel_entry() -> std::uint64_t {
+        return code::function(code::kernel, static_cast<unsigned>(dice_.roll(code::functions)));
+    }
+    auto kernel_code() -> engine::running {
+        auto code = unit_.runs();
+        code.cpl = 0;
+        code.width = engine::code_width::bits_64;
+        return code;
+    }
+    auto user_code(code::segment where) -> engine::running {
+        auto made = unit_.runs();
+        made.cpl = 3;
+        made.width = where == code::user_64 ? engine::code_width::bits_64
+                                            : engine::code_width::bits_32;
+        return made;
+    }
+    void enter(std::uint64_t back) { entries_.push_back({back, unit_.runs()}); }
+    void interrupt() {
+        abort();
+        enter(unit_.ip());
+        interrupt_by(event::interrupt{unit_.ip(), kernel_entry(), kernel_code(), 0x20});
+    }
+    void fault() {
+        abort();
+        enter(unit_.ip());
+        interrupt_by(event::exception{unit_.ip(), kernel_entry(), kernel_code(), 14, 0x5000});
+    }
+    void abort() {
+        if (fallback_ == 0) { return; }
+        auto const to = fallback_;
+        fallback_ = 0;
+        depth_ = 0;
+        interrupt_by(event::transaction_abort{unit_.ip(), to});
+    }
+    /// SYSCALL, SYSRET, IRET, and the far JMP between the two kinds of user code.
+    void change_level(instruction const& here) {
+        abort();
+        if (unit_.ip() != here.at) { return; }
+        if (here.what == op::syscall) {
+            enter(here.next);
+            return execute(here, event::far_transfer{here.at, kernel_entry(), kernel_code(),
+                                                     event::far_kind::syscall});
+        }
+        if (here.what == op::far_jump) {
+            auto const where = code::segment_of(here.at) == code::user_64 ? code::user_32
+                                                                          : code::user_64;
+            return execute(
+                here, event::far_transfer{here.at, code_.any_in(where, dice_), user_code(where)});
+        }
+        auto const kind = here.what == op::iret ? event::far_kind::iret : event::far_kind::plain;
+        bool const goes_back = !entries_.empty() && dice_.chance(80);
+        if (goes_back) {
+            auto const back = entries_.back();
+            bool const fits = here.what == op::iret || back.code.cpl == 3;
+            if (fits) {
+                entries_.pop_back();
+                auto code = back.code;
+                code.cr3 = unit_.runs().cr3;
+                return execute(here, event::far_transfer{here.at, back.ip, code, kind});
+            }
+        }
+        auto const where = dice_.chance(60) ? code::user_64 : code::user_32;
+        if (entries_.size() > 64) { entries_.clear(); }
+        execute(here,
+                event::far_transfer{here.at, code_.any_in(where, dice_), user_code(where), kind});
+    }
+    void system_management() {
+        abort();
+        if (unit_.msrs().in_smm) { return; }
+        auto const here = unit_.ip();
+        auto const back = unit_.runs();
+        engine::running handler = back;
+        handler.cpl = 0;
+        handler.real_mode = true;
+        handler.width = engine::code_width::bits_16;
+        interrupt_by(event::smi{here, 0x8000, handler});
+        on(event::rsm{here, back});
+        if (dice_.chance(30)) { return dice_.chance(50) ? interrupt() : system_management(); }
+    }
+    /// WRMSR that ends or starts tracing, or to another register.
+    void write_msr(instruction const& here) {
+        abort();
+        if (unit_.ip() != here.at) { return; }
+        auto const now = unit_.msrs();
+        using ctl = reg::ia32_rtit_ctl;
+        bool const is_on = now.ctl.get<ctl::TraceEn>();
+        bool const stopped = now.status.get<status::Stopped>();
+        if (is_on && !stopped && dice_.chance(50)) {
+            return execute(here, event::sequential{here.next});
+        }
+        if (is_on) {
+            is_refused_ = !write_ctl(now.ctl.with(ctl::TraceEn{false}).raw, here.at, here.next) ||
+                          is_refused_;
+        } else {
+            if (stopped || dice_.chance(30)) {
+                watch([&] { (void)unit_.wrmsr(status::address, 0, here.at, here.next, memory_); });
+            }
+            is_refused_ = !write_ctl(now.ctl.with(ctl::TraceEn{true}).raw, here.at, here.next) ||
+                          is_refused_;
+        }
+    }
+
+    // -------------------------------------------------------------------------------- sleep, time
+
+    void sleep(instruction const& here) {
+        abort();
+        if (unit_.ip() != here.at) { return; }
+        auto const state = static_cast<std::uint8_t>(1 + dice_.roll(6));
+        bool const is_hlt = here.what == op::hlt;
+        if (is_hlt) {
+            execute(here, event::halt{here.at, here.next}, true);
+        } else {
+            event::mwait asleep{.at = here.at, .next = here.next, .hints = 0x20};
+            asleep.thread = {state, 0};
+            asleep.is_io = dice_.chance(10);
+            execute(here, asleep, true);
+        }
+        while (dice_.chance(40)) {
+            if (dice_.chance(30)) { on(event::psb_due{}); }
+            time_passes();
+            if (lost_ && dice_.chance(50)) { end_overflow(); }
+        }
+        auto const deepest = static_cast<std::uint8_t>(is_hlt ? 1 : state);
+        bool const by_interrupt = is_hlt || dice_.chance(50);
+        on(event::wake{deepest, deepest,
+                       by_interrupt ? event::wake_reason::interrupt : event::wake_reason::store});
+        if (by_interrupt) { interrupt(); }
+    }
+    void time_passes() {
+        // So few MTCs that no overflow begins and ends within one event.
+        art_ += dice_.roll(dice_.chance(5) ? 60 : 6);
+        on(event::time{dice_.roll(60), art_, 2 * art_});
+    }
+    void stop_clock() {
+        on(event::clock_stop{unit_.ip()});
+        if (dice_.chance(50)) { time_passes(); }
+        on(event::clock_resume{});
+    }
+    void lose() {
+        if (lost_) { return end_overflow(); }
+        if (!plan_.overflows || !dice_.chance(40)) { return execute_here(); }
+        on(event::overflow{});
+        lost_ = unit_.overflows();
+    }
+    void end_overflow() {
+        lost_ = false;
+        on(event::overflow_end{unit_.ip()});
+    }
+};
+
+}  // namespace ptspec::test::machine_code
