@@ -547,14 +547,20 @@ TEST_CASE("the registers can be read while tracing goes on") {  // GEN-161
     });
 }
 
+namespace {
+
+constexpr engine::model_options lagging{.msrs_lag = true};
+
+constexpr auto counted(std::uint64_t word) -> std::uint64_t {
+    return status{word}.get<status::PacketByteCnt>();
+}
+
+}  // namespace
+
 TEST_CASE("registers that lag read as at the start of tracing until TraceEn is 0") {
     // REG-011, PRG-034, PRG-083, PRG-103, PRG-111
     using area = access::xsave_pt_state;
-    constexpr engine::model_options lagging{.msrs_lag = true};
-    auto const counted = [](std::uint64_t word) {
-        return status{word}.template get<status::PacketByteCnt>();
-    };
-    CHECK_TWICE([=](auto value) {
+    CHECK_TWICE([](auto value) {
         machine_memory memory;
         auto unit = off("CPL=0, PSBFreq=5", lagging);
         (void)enable(unit, memory);
@@ -577,7 +583,7 @@ TEST_CASE("registers that lag read as at the start of tracing until TraceEn is 0
         fill(unit, memory, 3);
         return good && unit.total().stored > stored && unit.rdmsr(0x561).value == at_end;
     });
-    CHECK_TWICE([=](auto value) {  // XSAVES makes them exact,
+    CHECK_TWICE([](auto value) {  // XSAVES makes them exact,
         machine_memory memory;
         auto unit = off("CPL=0, PSBFreq=5", lagging);
         (void)enable(unit, memory);
@@ -590,7 +596,7 @@ TEST_CASE("registers that lag read as at the start of tracing until TraceEn is 0
                    (stored << 32 | 0x7F) &&
                counted(image.template get<area::IA32_RTIT_STATUS>().raw) == stored;
     });
-    CHECK_TWICE([=](auto value) {  // and so does a WRMSR that cannot flush all
+    CHECK_TWICE([](auto value) {  // and so does a WRMSR that cannot flush all
         machine_memory memory;
         auto unit = off("CPL=0", lagging);
         (void)enable(unit, memory);
@@ -599,7 +605,7 @@ TEST_CASE("registers that lag read as at the start of tracing until TraceEn is 0
         (void)disable(unit, memory);
         return unit.is_flushing() && unit.rdmsr(0x561).value == (stored << 32 | 0x7F);
     });
-    CHECK_TWICE([=](auto value) {  // that a STOP or an error ended output shows at once: REG-056
+    CHECK_TWICE([](auto value) {  // that a STOP or an error ended output shows at once: REG-056
         machine_memory memory{STOP};
         auto unit = off("CPL=0, PSBFreq=5", lagging);
         (void)enable(unit, memory);
