@@ -73,7 +73,10 @@ struct session {
     reg::ia32_apic_base apic{};
     std::optional<cpu::output_scheme> scheme{};  ///< of the next `enable`
     engine::written total{};                     ///< since TraceEn rose
-    bool psb_due = false;                        ///< a PSB+ is the first that will be written
+    /// What RDMSR reads of the output MSRs while trace goes out: as when TraceEn rose, which is as
+    /// late as a processor may be.
+    std::optional<access::msr_state> at_start{};
+    bool psb_due = false;      ///< a PSB+ is the first that will be written
     bool pmi_pending = false;  ///< an interrupt was pended, and its bit not cleared since
 
     void line(std::string const& text) { out += text + '\n'; }
@@ -87,10 +90,12 @@ struct session {
         for (auto const why : broken) { explain(why); }
     }
 
+    [[nodiscard]] auto goes_out() const -> bool { return access::trigger_en(now.ctl, now.status); }
+
     /// Goes on from another state of the processor: no trace goes out in which it is not on.
     void become(access::msr_state const& next) {
         now = next;
-        if (!access::trigger_en(now.ctl, now.status)) { output = {}; }
+        if (!goes_out()) { output = {}; }
     }
 
     /// Goes on from what an access or an event left behind, which may have raised TraceEn.
@@ -104,6 +109,7 @@ struct session {
         total = {};
         (void)output.start(of, now, memory, how);
         output.sync(now);
+        at_start = now;
     }
 
     /// As after power was applied. Memory, and the parameters of the model, stay.

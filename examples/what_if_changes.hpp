@@ -41,9 +41,11 @@ inline void wrmsr(session& in, words& given, std::uint32_t index) {
 
 inline void rdmsr(session& in, words& given, std::uint32_t index) {
     given.end();
-    auto const got = access::read(in.of, in.now, index);
-    if (!got) { return in.gp({got.outcome.why}); }
     bool const whole = index == reg::ia32_rtit_output_mask_ptrs::address;
+    bool const lags = in.goes_out() && in.at_start &&
+                      (whole || index == reg::ia32_rtit_output_base::address);
+    auto const got = access::read(in.of, lags ? *in.at_start : in.now, index);
+    if (!got) { return in.gp({got.outcome.why}); }
     in.line(hex(got.value, whole ? 16 : 1));
 }
 

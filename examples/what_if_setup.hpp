@@ -49,6 +49,7 @@ inline void set(session& in, words& given) {
             word = {value | Word::forced_1_mask()};
         }
     });
+    in.at_start.reset();
     in.become(in.now);
 }
 
