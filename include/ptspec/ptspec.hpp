@@ -35,6 +35,7 @@
 #include <ptspec/cpu/quirks.hpp>
 #include <ptspec/cpu/capabilities.hpp>
 #include <ptspec/cpu/enumerated_quirks.hpp>
+#include <ptspec/cpu/preset_rows.hpp>
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/cpu/compare.hpp>
 #include <ptspec/cpu/nearest.hpp>

@@ -9,7 +9,6 @@
 #include <support/plain_rules.hpp>
 
 #include <cstdio>
-#include <iterator>
 #include <string>
 #include <utility>
 
@@ -35,6 +34,13 @@ constexpr auto capabilities_of(plain_cpu const& from) -> capabilities {
     to.leaf_80000008_eax = {from.la << 8 | from.m};
     to.vmx_misc = {from.vmx14 ? uint64_t{1} << 14 : 0};
     return to;
+}
+
+/// The preset of the same name.
+constexpr auto preset_of(plain_cpu const& plain) -> capabilities {
+    size_t length = 0;
+    while (plain.name[length] != 0) { ++length; }
+    return cpu::preset::find({plain.name, length})->value;
 }
 
 /// A moment of a processor, for both sides.
@@ -325,12 +331,11 @@ void compare_others(counter& all, subject const& one, unsigned which) {
 
 // ------------------------------------------------------------------------------ the grids
 
-TEST_CASE("the presets are the processors of the catalogue's tables, typed a second time") {
-    static_assert(std::size(cpu::preset::all) == plain::all_cpus);
-    for (unsigned i = 0; i < plain::all_cpus; ++i) {
-        auto const& of = cpu::preset::all[i].value;
-        auto const typed = capabilities_of(plain::cpus[i]);
-        CAPTURE(plain::cpus[i].name);
+TEST_CASE("the processors of the second formulation are the presets of their names") {
+    for (auto const& plain : plain::cpus) {
+        auto const of = preset_of(plain);
+        auto const typed = capabilities_of(plain);
+        CAPTURE(plain.name);
         CHECK(of.leaf_07_0_ebx == typed.leaf_07_0_ebx);
         CHECK(of.leaf_14_0_eax == typed.leaf_14_0_eax);
         CHECK(of.leaf_14_0_ebx == typed.leaf_14_0_ebx);
@@ -338,15 +343,15 @@ TEST_CASE("the presets are the processors of the catalogue's tables, typed a sec
         CHECK(of.leaf_14_1_eax == typed.leaf_14_1_eax);
         CHECK(of.leaf_14_1_ebx == typed.leaf_14_1_ebx);
         CHECK(of.max_phys_addr() == typed.max_phys_addr());
-        CHECK(of.linear_address_bits() == plain::cpus[i].la);
-        CHECK((of.vmx_misc.raw >> 14 & 1) == plain::cpus[i].vmx14);
+        CHECK(of.linear_address_bits() == plain.la);
+        CHECK((of.vmx_misc.raw >> 14 & 1) == plain.vmx14);
     }
 }
 
 TEST_CASE("every profile and every processor agrees with the second formulation") {
     counter all;
-    for (unsigned i = 0; i < plain::all_cpus; ++i) {
-        subject const one{plain::cpus[i], cpu::preset::all[i].value, plain::cpus[i].name};
+    for (auto const& plain : plain::cpus) {
+        subject const one{plain, preset_of(plain), plain.name};
         for (unsigned which = 0; which < all_moments; ++which) {
             compare_ctl(all, one, which, {});
             if (moment_of(one.plain, which).plain.in_vmx) {
@@ -532,9 +537,8 @@ TEST_CASE("random values on random processors in random states agree") {
         }
     }
     for (unsigned i = 0; i < 200'000; ++i) {  // on the processors of the tables
-        unsigned const which = roll.below(plain::all_cpus);
-        subject const one{plain::cpus[which], cpu::preset::all[which].value,
-                          plain::cpus[which].name};
+        auto const& plain = plain::cpus[roll.below(plain::all_cpus)];
+        subject const one{plain, preset_of(plain), plain.name};
         auto const now = any_moment(roll, one.plain);
         all.write(one, now, i, 0x570, (roll.bits() & 0x0180'0033'0000'1FFE) | 0x2101);
         all.write(one, now, i, 0x560 + roll.below(0x28), roll.bits());
@@ -549,8 +553,8 @@ namespace {
 
 /// Values of one bit; to CTL what traces, with one bit turned round.
 constexpr auto agrees_as_a_constant(unsigned which_cpu, unsigned which, unsigned index) -> bool {
-    auto const& of = cpu::preset::all[which_cpu].value;
     auto const& plain = plain::cpus[which_cpu];
+    auto const of = preset_of(plain);
     auto const now = moment_of(plain, which);
     for (unsigned bit = 0; bit <= 64; ++bit) {
         number const one = bit < 64 ? number{1} << bit : 0;

@@ -752,8 +752,10 @@ auto fw_supports(capabilities const& of, unsigned n) noexcept -> uint64_t {
 auto fw_trigger(capabilities const& of, uint64_t value) noexcept -> rule {
     return cpu::broken_rule(of, reg::ia32_rtit_triggerx_cfg{value});
 }
-auto fw_named(char const* name, size_t size) noexcept -> cpu::preset::named const* {
-    return cpu::preset::find({name, size});
+auto fw_named(char const* name, size_t size, capabilities& out) noexcept -> bool {
+    auto const found = cpu::preset::find({name, size});
+    out = found->value;
+    return static_cast<bool>(found);
 }
 void fw_common(capabilities const& one, capabilities const& two,
                cpu::common_capabilities& out) noexcept {

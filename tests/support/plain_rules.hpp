@@ -26,8 +26,7 @@ struct plain_cpu {
     bool pt = false;
 };
 
-/// The profiles of section 0, then the parts of drivers.md 3.10 with the VMX generation that the
-/// table below it gives. All parts have linear addresses of 48 bits.
+/// The profiles of section 0, then some parts of presets.csv, by the names that they have there.
 inline constexpr plain_cpu cpus[] = {
     {"P-NONE", 0, 0, 0, 0, 0, 39, 48, false, false},
     {"P-BDW", 0, 0x00000001, 0x00000001, 0, 0, 39, 48, false, true},
@@ -36,15 +35,15 @@ inline constexpr plain_cpu cpus[] = {
     {"P-FUT", 1, 0x000003FF, 0x8000000F, 0xFFFF0204, 0xFFFFFFFF, 52, 57, true, true},
     {"P-SRO", 1, 0x0000000A, 0x00000004, 0x02490000, 0x003F0FFF, 46, 48, true, true},
     {"P-FAB", 1, 0x00000008, 0x00000008, 0x00010000, 0x00000000, 40, 48, true, true},
-    {"Broadwell-ULT 306D4", 0, 0x1, 0x1, 0, 0, 39, 48, false, true},
-    {"Skylake-X 50654", 1, 0x0F, 0x7, 0x02490002, 0x003F3FFF, 46, 48, true, true},
-    {"Cannon Lake 60663", 1, 0x0F, 0x7, 0x02490002, 0x003F1FFF, 39, 48, true, true},
-    {"Ice Lake-U 706E5", 1, 0x0F, 0x7, 0x02490002, 0x003F1FFF, 39, 48, true, true},
-    {"Tiger Lake 806C1", 1, 0x4F, 0x7, 0x02490002, 0x003F1FFF, 39, 48, true, true},
-    {"Arrow Lake C0662 P", 1, 0x15F, 0x7, 0x02490002, 0x003F003F, 46, 48, true, true},
-    {"Arrow Lake C0662 E", 1, 0x15F, 0x80000007, 0x02490002, 0x003F003F, 46, 48, true, true},
-    {"Wildcat Lake D0651 P", 1, 0x15F, 0x7, 0x02490002, 0x003F003F, 46, 48, true, true},
-    {"Wildcat Lake D0651 E", 1, 0x15F, 0x80000007, 0x02490002, 0x003F003F, 46, 48, true, true},
+    {"Broadwell-ULT", 0, 0x1, 0x1, 0, 0, 39, 48, false, true},
+    {"Skylake-X", 1, 0x0F, 0x7, 0x02490002, 0x003F3FFF, 46, 48, true, true},
+    {"CannonLake", 1, 0x0F, 0x7, 0x02490002, 0x003F1FFF, 39, 48, true, true},
+    {"IceLake-U", 1, 0x0F, 0x7, 0x02490002, 0x003F1FFF, 39, 48, true, true},
+    {"TigerLake", 1, 0x4F, 0x7, 0x02490002, 0x003F1FFF, 39, 48, true, true},
+    {"ArrowLake-P", 1, 0x15F, 0x7, 0x02490002, 0x003F003F, 46, 48, true, true},
+    {"ArrowLake-E", 1, 0x15F, 0x80000007, 0x02490002, 0x003F003F, 46, 48, true, true},
+    {"WildcatLake-P", 1, 0x15F, 0x7, 0x02490002, 0x003F003F, 46, 48, true, true},
+    {"WildcatLake-E", 1, 0x15F, 0x80000007, 0x02490002, 0x003F003F, 46, 48, true, true},
     {"QEMU", 1, 0x0F, 0x7, 0x02490002, 0x003F1FFF, 0, 48, false, true},
 };
 inline constexpr unsigned profiles = 7;

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/cpu/capabilities.hpp>
+
+/// The table of processors.
+namespace ptspec::cpu::preset::detail {
+
+/// CPUID leaf 14H, as tables print it.
+struct leaf_14 {
+    uint32_t eax_0;
+    uint32_t ebx_0;
+    uint32_t ecx_0;
+    uint32_t eax_1 = 0;
+    uint32_t ebx_1 = 0;
+    uint32_t ecx_1 = 0;
+};
+
+/// IA32_VMX_MISC, and of the capability MSRs next to it what controls may be 1.
+struct vmx_words {
+    uint32_t misc = 0;
+    uint32_t procbased_ctls2 = 0;
+    uint32_t exit_ctls = 0;
+    uint32_t entry_ctls = 0;
+};
+
+/// CPUID.15H, and the ratio in MSR_PLATFORM_INFO.
+struct clock {
+    uint32_t eax = 0;
+    uint32_t ebx = 0;
+    uint32_t hz = 0;
+    unsigned ratio = 0;
+};
+
+/// A row of the table of processors. Without `physical` it has nothing but leaf 14H, without `leaf`
+/// no Intel PT.
+struct row {
+    text name{};
+    uint32_t signature = 0;  ///< CPUID.01H:EAX
+    leaf_14 leaf{};
+    unsigned physical = 0;  ///< MAXPHYADDR
+    unsigned linear = 48;   ///< the width of linear addresses
+    bool xsaves = false;    ///< XSAVES manages the state of Intel PT
+    vmx_words vmx{};
+    clock time{};
+    uint64_t perf_capabilities = 0;
+};
+
+/// What has to be 1 of the VM-exit and the VM-entry controls of every processor seen.
+inline constexpr uint32_t required_exit_ctls = 0x0003'6DFF;
+inline constexpr uint32_t required_entry_ctls = 0x0000'11FF;
+
+/// A capability MSR: what may be 1 in the upper half, and what of it has to be 1 in the lower.
+constexpr auto allowed(uint32_t can_be_1, uint32_t required = 0) noexcept -> uint64_t {
+    return uint64_t{can_be_1} << 32 | (can_be_1 & required);
+}
+
+/// The processor of a row. Bits are put where their fields are, without `with`: including this file
+/// instantiates nothing.
+constexpr auto made_of(row const& from) noexcept -> capabilities {
+    using widths = reg::cpuid_80000008h_eax;
+    capabilities made;
+    bool const has_pt = from.leaf.ecx_0 != 0;
+    made.leaf_01_eax.raw = from.signature;
+    made.leaf_07_0_ebx.raw = has_pt ? 1U << reg::cpuid_07h_0_ebx::INTEL_PT::lsb : 0;
+    made.leaf_14_0_eax.raw = from.leaf.eax_0;
+    made.leaf_14_0_ebx.raw = from.leaf.ebx_0;
+    made.leaf_14_0_ecx.raw = from.leaf.ecx_0;
+    made.leaf_14_1_eax.raw = from.leaf.eax_1;
+    made.leaf_14_1_ebx.raw = from.leaf.ebx_1;
+    made.leaf_14_1_ecx.raw = from.leaf.ecx_1;
+    if (from.physical == 0) { return made; }
+    made.leaf_80000008_eax.raw = from.physical << widths::MAXPHYADDR::lsb |
+                                 from.linear << widths::LinearBits::lsb;
+    if (!has_pt) { return made; }
+    made.leaf_01_ecx.raw = 1U << reg::cpuid_01h_ecx::VMX::lsb;
+    made.vmx_misc.raw = from.vmx.misc;
+    made.vmx_procbased_ctls2.raw = allowed(from.vmx.procbased_ctls2);
+    made.vmx_exit_ctls.raw = allowed(from.vmx.exit_ctls, required_exit_ctls);
+    made.vmx_entry_ctls.raw = allowed(from.vmx.entry_ctls, required_entry_ctls);
+    if (from.xsaves) {  // in the size and form that every processor seen has
+        made.leaf_01_ecx.raw |= 1U << reg::cpuid_01h_ecx::XSAVE::lsb;
+        made.leaf_0d_1_eax.raw = 1U << reg::cpuid_0dh_1_eax::XSAVES::lsb;
+        made.leaf_0d_1_ecx.raw = 1U << reg::cpuid_0dh_1_ecx::PT_STATE::lsb;
+        made.leaf_0d_8_eax.raw = 0x80;
+        made.leaf_0d_8_ecx.raw = 1U << reg::cpuid_0dh_8_ecx::Supervisor::lsb;
+    }
+    if (from.perf_capabilities != 0) {
+        made.leaf_01_ecx.raw |= 1U << reg::cpuid_01h_ecx::PDCM::lsb;
+        made.perf_capabilities.raw = from.perf_capabilities;
+    }
+    made.leaf_15_eax.raw = from.time.eax;
+    made.leaf_15_ebx.raw = from.time.ebx;
+    made.leaf_15_ecx.raw = from.time.hz;
+    made.platform_info.raw = from.time.ratio << reg::msr_platform_info::MaxNonTurboRatio::lsb;
+    return made;
+}
+
+// ------------------------------------------------------------------------------------ leaf 14H
+
+// What real processors enumerate, by the first one known to do so.
+
+inline constexpr leaf_14 like_broadwell{0, 0x01, 1};
+inline constexpr leaf_14 like_skylake{1, 0x0F, 7, 0x0249'0002, 0x003F'3FFF};
+inline constexpr leaf_14 like_cannon_lake{1, 0x0F, 7, 0x0249'0002, 0x003F'1FFF};
+inline constexpr leaf_14 like_tiger_lake{1, 0x4F, 7, 0x0249'0002, 0x003F'1FFF};
+inline constexpr leaf_14 like_alder_lake_p{1, 0x5F, 7, 0x0249'0002, 0x003F'003F};
+inline constexpr leaf_14 like_lunar_lake_p{1, 0x15F, 7, 0x0249'0002, 0x003F'003F};
+inline constexpr leaf_14 like_goldmont{1, 0x0F, 0x8000'0007, 0x0249'0002, 0x003F'FFFF};
+inline constexpr leaf_14 like_goldmont_plus{1, 0x3F, 0x8000'0007, 0x0249'0002, 0x003F'FFFF};
+inline constexpr leaf_14 like_lakefield_e{1, 0x0F, 0x8000'0007, 0x0249'0002, 0x003F'1FFF};
+inline constexpr leaf_14 like_elkhart_lake{1, 0x7F, 0x8000'0007, 0x0249'0002, 0x003F'FFFF};
+inline constexpr leaf_14 like_early_alder_lake_e{1, 0x5F, 0x8000'0007, 0x0249'0002, 0x003F'1FFF};
+inline constexpr leaf_14 like_alder_lake_e{1, 0x5F, 0x8000'0007, 0x0249'0002, 0x003F'003F};
+inline constexpr leaf_14 like_lunar_lake_e{1, 0x15F, 0x8000'0007, 0x0249'0002, 0x003F'003F};
+inline constexpr leaf_14 like_alder_lake_n{1, 0x1FF, 0x8000'0007, 0x0249'0002, 0x003F'FFFF};
+
+// ------------------------------------------------------------------------------------ the table
+
+inline constexpr uint32_t crystal_19 = 19'200'000;
+inline constexpr uint32_t crystal_24 = 24'000'000;
+inline constexpr uint32_t crystal_25 = 25'000'000;
+inline constexpr uint32_t crystal_38 = 38'400'000;
+
+// The profiles may set, of the controls of VMX, those of Intel PT only.
+inline constexpr vmx_words no_pt_in_vmx{};
+inline constexpr vmx_words conceal_only{
+    1U << reg::ia32_vmx_misc::INTEL_PT::lsb,
+    1U << reg::vmcs_secondary_proc_ctls::ConcealVmxNonRootFromPT::lsb,
+    1U << reg::vmcs_vmexit_ctls::ConcealVmExitsFromPT::lsb,
+    1U << reg::vmcs_vmentry_ctls::ConcealVmEntriesFromPT::lsb};
+inline constexpr vmx_words all_of_pt{
+    conceal_only.misc,
+    conceal_only.procbased_ctls2 | 1U << reg::vmcs_secondary_proc_ctls::PTUsesGuestPhysAddr::lsb,
+    conceal_only.exit_ctls | 1U << reg::vmcs_vmexit_ctls::ClearIA32_RTIT_CTL::lsb,
+    conceal_only.entry_ctls | 1U << reg::vmcs_vmentry_ctls::LoadIA32_RTIT_CTL::lsb};
+
+// clang-format off
+
+/// Every processor that has a name. P-FUT enumerates everything that the catalogue knows, P-SRO has
+/// single-range output only, P-FAB output to the trace transport only. QEMU gives a guest leaf 14H
+/// and nothing else, whatever the host has.
+///
+/// Columns: name, 01H:EAX, leaf 14H, MAXPHYADDR, width of linear addresses, XSAVES; MSRs 485H,
+///          48BH, 483H, 484H; CPUID.15H and the ratio; IA32_PERF_CAPABILITIES.
+/// Source:  section 0 of registers.md and presets.csv in the rule catalogue; REG-160..168.
+inline constexpr row rows[] = {
+    {"P-NONE", 0, {}, 39},
+    {"P-BDW", 0x306D0, {0, 0x01, 1}, 39, 48, false, no_pt_in_vmx},
+    {"P-SKL", 0x506E0, {1, 0x0F, 7, 0x0249'0002, 0x003F'3FFF}, 39, 48, true, conceal_only},
+    {"P-ATM", 0x80660, {1, 0x7F, 0x8000'0007, 0x0249'0002, 0x003F'FFFF}, 42, 48, true,
+     conceal_only},
+    {"P-FUT", 0, {1, 0x3FF, 0x8000'000F, 0xFFFF'0204, 0xFFFF'FFFF, 0x8003}, 52, 57, true, all_of_pt,
+     {}, uint64_t{1} << reg::ia32_perf_capabilities::PEBS_OUTPUT_PT_AVAIL::lsb},
+    {"P-SRO", 0, {1, 0x0A, 4, 0x0249'0000, 0x003F'0FFF}, 46, 48, false, conceal_only},
+    {"P-FAB", 0, {1, 0x08, 8, 0x0001'0000, 0}, 40, 48, false, conceal_only},
+
+    {"Broadwell-ULT", 0x306D4, like_broadwell, 39, 48, false,
+     {0x3004'81E5, 0x0005'7CFF, 0x007F'FFFF, 0x0000'FFFF}, {0, 0, 0, 13}},
+    {"Skylake-X", 0x50654, like_skylake, 46, 48, true,
+     {0x7004'C1E7, 0x025D'3FFF, 0x01FF'FFFF, 0x0003'FFFF}, {2, 0x124, 0, 35}},
+    {"CannonLake", 0x60663, like_cannon_lake, 39, 48, true,
+     {0x7004'C1E7, 0x025F'3CFF, 0x01FF'FFFF, 0x0003'FFFF}, {2, 0xB8, crystal_24, 22}},
+    {"IceLake-U", 0x706E5, like_cannon_lake, 39, 48, true,
+     {0x7004'C1E7, 0x335F'BFFF, 0x037F'FFFF, 0x0006'FFFF}, {2, 0x4E, crystal_38, 15}},
+    {"TigerLake", 0x806C1, like_tiger_lake, 39, 48, true,
+     {0x7004'C1E7, 0x035F'3FFF, 0x137F'FFFF, 0x0016'FFFF}, {2, 0x7E, crystal_38, 24}},
+    {"SapphireRapids", 0x806F8, like_alder_lake_p, 52, 57, true,
+     {0x7004'C1E7, 0xCFFF'3FFF, 0xFF7F'FFFF, 0x007E'FFFF}, {2, 0xD8, crystal_24, 26}},
+    {"GraniteRapids", 0xA06D1, like_alder_lake_p, 52, 57, true,
+     {0x7004'C1E7, 0xCFFF'7FFF, 0xFF7F'FFFF, 0x007E'FFFF}, {2, 0xF0, crystal_25, 30}},
+
+    {"Goldmont", 0x506CA, like_goldmont, 39, 48, true,
+     {0x6004'C1E7, 0x001D'6FFF, 0x01FF'FFFF, 0x0003'FFFF}, {3, 0xC9, crystal_19, 13}},
+    {"GoldmontPlus", 0x706A8, like_goldmont_plus, 39, 48, true,
+     {0x6004'C1E7, 0x025D'EFFF, 0x01FF'FFFF, 0x0003'FFFF}, {3, 0xAB, crystal_19, 11}},
+    {"ElkhartLake", 0x90661, like_elkhart_lake, 39, 48, true,
+     {0x7004'C1E7, 0x07DD'6FFF, 0x037F'FFFF, 0x0006'FFFF}, {2, 0x68, crystal_38, 20}},
+    {"AlderLake-N", 0xB06E0, like_alder_lake_n, 39, 48, true,
+     {0x7004'C1E7, 0x075D'7FFF, 0xF77F'FFFF, 0x0076'FFFF}, {2, 0x5E, crystal_38, 18}},
+
+    {"Lakefield-P", 0x806A1, like_cannon_lake, 39, 48, true,
+     {0x7004'C1E7, 0x035D'6FFF, 0x037F'FFFF, 0x0006'FFFF}, {2, 0x48, crystal_38, 14}},
+    {"Lakefield-E", 0x806A1, like_lakefield_e, 39, 48, true,
+     {0x7004'C1E7, 0x035D'6FFF, 0x037F'FFFF, 0x0006'FFFF}, {2, 0x48, crystal_38, 14}},
+    {"AlderLake-P", 0x90672, like_alder_lake_p, 39, 48, true,
+     {0x7004'C1E7, 0x075D'7FFF, 0xF77F'FFFF, 0x0076'FFFF}, {2, 0x78, crystal_38, 23}},
+    {"AlderLake-E", 0x90672, like_alder_lake_e, 39, 48, true,
+     {0x7004'C1E7, 0x075D'7FFF, 0xF77F'FFFF, 0x0076'FFFF}, {2, 0x78, crystal_38, 23}},
+    {"AlderLake-E-early", 0x90672, like_early_alder_lake_e, 46, 48, true,
+     {0x7004'C1E7, 0x0F5D'7FFF, 0xF77F'FFFF, 0x0076'FFFF}, {2, 0xA6, crystal_38, 32}},
+    {"ArrowLake-H-P", 0xC0652, like_alder_lake_p, 46, 48, true,
+     {0x7004'C1E7, 0xCF5F'7FFF, 0xFF7F'FFFF, 0x007E'FFFF}, {2, 0xC0, crystal_38, 37}},
+    {"ArrowLake-H-E", 0xC0652, like_alder_lake_e, 46, 48, true,
+     {0x7004'C1E7, 0xCF5F'7FFF, 0xFF7F'FFFF, 0x007E'FFFF}, {2, 0xC0, crystal_38, 37}},
+    {"ArrowLake-P", 0xC0662, like_lunar_lake_p, 46, 48, true,
+     {0x7004'C1E7, 0xC75F'7FFF, 0xFF7F'FFFF, 0x007E'FFFF}, {2, 0xDA, crystal_38, 42}},
+    {"ArrowLake-E", 0xC0662, like_lunar_lake_e, 46, 48, true,
+     {0x7004'C1E7, 0xC75F'7FFF, 0xFF7F'FFFF, 0x007E'FFFF}, {2, 0xDA, crystal_38, 42}},
+    {"LunarLake-P", 0xB06D1, like_lunar_lake_p, 42, 48, true,
+     {0x7004'C1E7, 0xCF5F'7FFF, 0xFF7F'FFFF, 0x007E'FFFF}, {2, 0xAC, crystal_38, 33}},
+    {"LunarLake-E", 0xB06D1, like_lunar_lake_e, 42, 48, true,
+     {0x7004'C1E7, 0xCF5F'7FFF, 0xFF7F'FFFF, 0x007E'FFFF}, {2, 0xAC, crystal_38, 33}},
+    {"WildcatLake-P", 0xD0651, like_lunar_lake_p, 46, 48, true,
+     {0x7004'C1E7, 0xC75F'7FFF, 0xFF7F'FFFF, 0x01FE'FFFF}, {2, 0x82, crystal_38, 25}},
+    {"WildcatLake-E", 0xD0651, like_lunar_lake_e, 46, 48, true,
+     {0x7004'C1E7, 0xC75F'7FFF, 0xFF7F'FFFF, 0x01FE'FFFF}, {2, 0x82, crystal_38, 25}},
+
+    {"QEMU", 0, like_cannon_lake},
+};
+
+// clang-format on
+
+}  // namespace ptspec::cpu::preset::detail
