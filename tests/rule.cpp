@@ -4,6 +4,8 @@
 #include <support/check_twice.hpp>
 #include <support/csv.hpp>
 
+#include <cstddef>
+#include <iterator>
 #include <regex>
 #include <set>
 #include <string>
@@ -79,8 +81,11 @@ TEST_CASE("the compiler spells enumerators, and numbers that are none") {
 
 TEST_CASE("every enumerator's id is its name, and a rule of the catalogue") {
     auto const ids = catalogue();
-    CHECK(ids.size() == 750);
-    int rules = 0;
+    auto const header = test::read_text("include/ptspec/rule.hpp");
+    std::regex const declared{R"(\n    [A-Z]{3}_\d{3} = detail::)"};
+    auto const all = std::distance(std::sregex_iterator{header.begin(), header.end(), declared},
+                                   std::sregex_iterator{});
+    std::ptrdiff_t rules = 0;
     for (size_t number = 1; number < numbers; ++number) {
         auto const name = enumerator_of(number);
         if (name.empty()) { continue; }
@@ -92,7 +97,8 @@ TEST_CASE("every enumerator's id is its name, and a rule of the catalogue") {
         CHECK(name[3] == '_');
         CHECK(ids.count(name.substr(0, 3) + "-" + name.substr(4)) == 1);
     }
-    CHECK(rules == 88);
+    CHECK(rules > 0);
+    CHECK(rules == all);
 }
 
 TEST_CASE("every enumerator has a sentence of its own, and no other number has one") {

@@ -61,6 +61,7 @@ enum class rule : uint16_t {
     REG_129 = detail::reg + 129,
     REG_130 = detail::reg + 130,
     REG_132 = detail::reg + 132,
+    REG_135 = detail::reg + 135,
     REG_140 = detail::reg + 140,
     REG_143 = detail::reg + 143,
     REG_144 = detail::reg + 144,
@@ -161,6 +162,7 @@ template <same_as<rule> Rule = rule>
             return "guest-physical output needs EPT and IA32_RTIT_CTL loaded and cleared";
         case rule::REG_130: return "VM entry may not load IA32_RTIT_CTL while TraceEn is 1";
         case rule::REG_132: return "this processor has no VMX controls of Intel PT";
+        case rule::REG_135: return "a capability MSR does not allow this VMX control of Intel PT";
         case rule::REG_140: return "IA32_XSS has PT_STATE only where CPUID.0DH.1:ECX has it";
         case rule::REG_143: return "XRSTORS may not touch the state of Intel PT while TraceEn is 1";
         case rule::REG_144:

@@ -34,7 +34,7 @@ TEST_CASE("without Intel PT in VMX operation each of its controls makes VM entry
     CHECK_TWICE([](auto value) {
         auto const fails = [&](controls const& set) {
             return vmx::broken_rule(preset::P_BDW, set, off) == rule::REG_132 &&
-                   vmx::broken_rule(preset::skylake_x, set, off) == rule::none;
+                   vmx::broken_rule(preset::ice_lake_u, set, off) == rule::none;
         };
         return fails({.secondary = {value(conceal_nonroot)}}) &&
                fails({.vm_exit = {value(conceal_exits)}}) &&
@@ -74,7 +74,49 @@ TEST_CASE("a host that traces may not have CTL loaded (REG-130)") {
                vmx::broken_rule(preset::ice_lake_u, other, on) == rule::none;
     });
     CHECK_TWICE([](auto value) {
-        return count_of(preset::P_BDW, {{value(guest_physical)}, {0}, {load_ctl}, false}, on) == 3;
+        return count_of(preset::P_BDW, {{value(guest_physical)}, {0}, {load_ctl}, false}, on) == 4;
+    });
+}
+
+TEST_CASE("a control that its capability MSR does not allow makes VM entry fail (REG-135)") {
+    CHECK_TWICE([](auto value) {
+        auto const rule_for = [&](controls const& set) {
+            return vmx::broken_rule(preset::skylake_x, set, off);
+        };
+        return rule_for({.secondary = {value(conceal_nonroot)}}) == rule::none &&
+               rule_for({.vm_exit = {value(conceal_exits)}}) == rule::none &&
+               rule_for({.vm_entry = {value(conceal_entries)}}) == rule::none &&
+               rule_for({.vm_exit = {value(clear_ctl)}}) == rule::REG_135 &&
+               rule_for({.vm_entry = {value(load_ctl)}}) == rule::REG_135 &&
+               rule_for({{value(guest_physical)}, {clear_ctl}, {load_ctl}, true}) == rule::REG_135;
+    });
+    CHECK_TWICE([](auto value) {
+        // Nothing is known of a processor whose capability MSRs were not read but 485H.
+        auto unread = preset::P_SKL;
+        unread.vmx_procbased_ctls2 = {};
+        return vmx::broken_rule(preset::P_SKL, {.secondary = {value(conceal_nonroot)}}, off) ==
+                   rule::none &&
+               vmx::broken_rule(unread, {.secondary = {value(conceal_nonroot)}}, off) ==
+                   rule::REG_135;
+    });
+}
+
+TEST_CASE("a control that its capability MSR demands may not be 0 (REG-135)") {
+    CHECK_TWICE([](auto value) {
+        auto of = preset::ice_lake_u;
+        of.vmx_exit_ctls = {of.vmx_exit_ctls.raw | value(clear_ctl)};
+        auto const with = [&](uint32_t exit) {
+            return vmx::broken_rule(of, {.vm_exit = {exit}}, off);
+        };
+        return with(0) == rule::REG_135 && with(conceal_exits) == rule::REG_135 &&
+               with(clear_ctl) == rule::none;
+    });
+    CHECK_TWICE([](auto value) {  // the controls of others do not count
+        auto const secondary = ~(conceal_nonroot | guest_physical);
+        auto of = preset::P_FUT;
+        of.vmx_procbased_ctls2 = {of.vmx_procbased_ctls2.raw | value(secondary)};
+        return vmx::broken_rule(of, {}, off) == rule::none &&
+               vmx::broken_rule(of, {.secondary = {secondary}}, off) == rule::none;
     });
 }
 

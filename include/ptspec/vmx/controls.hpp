@@ -30,6 +30,15 @@ constexpr auto pt_bits(Word word) noexcept -> uint32_t {
            ~ptspec::detail::bits_of_kind<uint32_t>(typename Word::layout::rows{}, row_kind::other);
 }
 
+/// True when a capability MSR allows the controls of Intel PT in a control word: its upper half says
+/// which may be 1, its lower half which may not be 0.
+template <class Word>
+constexpr auto is_allowed(Word word, auto capability) noexcept -> bool {
+    auto const can_be_1 = static_cast<uint32_t>(capability.raw >> 32);
+    auto const must_be_1 = static_cast<uint32_t>(capability.raw);
+    return pt_bits(Word{(word.raw & ~can_be_1) | (~word.raw & must_be_1)}) == 0;
+}
+
 }  // namespace detail
 
 /// Calls `found` with every rule by which VM entry fails over the controls of Intel PT. `host` is
@@ -37,8 +46,8 @@ constexpr auto pt_bits(Word word) noexcept -> uint32_t {
 ///
 /// Errors: REG-129 guest-physical output without EPT, load and clear; REG-130 the host still
 ///         traces and CTL is to be loaded; REG-132 a control where Intel PT cannot be used in VMX
-///         operation.
-/// Source: SDM vol. 3, "Checks on VMX Controls"; REG-129, REG-130, REG-132.
+///         operation; REG-135 a control that a capability MSR does not allow.
+/// Source: SDM vol. 3, "Checks on VMX Controls"; REG-129, REG-130, REG-132, REG-135.
 template <class Found>
 constexpr void find_broken_rules(capabilities const& of, controls const& set, ia32_rtit_ctl host,
                                  Found&& found) noexcept {
@@ -47,6 +56,11 @@ constexpr void find_broken_rules(capabilities const& of, controls const& set, ia
     uint32_t const any = detail::pt_bits(set.secondary) | detail::pt_bits(set.vm_exit) |
                          detail::pt_bits(set.vm_entry);
     if (of.vmx() == cpu::vmx_support::none && any != 0) { found(rule::REG_132); }
+    if (!detail::is_allowed(set.secondary, of.vmx_procbased_ctls2) ||
+        !detail::is_allowed(set.vm_exit, of.vmx_exit_ctls) ||
+        !detail::is_allowed(set.vm_entry, of.vmx_entry_ctls)) {
+        found(rule::REG_135);
+    }
     if (set.secondary.get<reg::vmcs_secondary_proc_ctls::PTUsesGuestPhysAddr>() &&
         !(set.enable_ept && load && clear)) {
         found(rule::REG_129);
@@ -56,7 +70,7 @@ constexpr void find_broken_rules(capabilities const& of, controls const& set, ia
 
 /// The first rule by which VM entry fails over the controls of Intel PT.
 ///
-/// Source: REG-129, REG-130, REG-132.
+/// Source: REG-129, REG-130, REG-132, REG-135.
 template <same_as<capabilities> Capabilities = capabilities>
 [[nodiscard]] constexpr auto broken_rule(Capabilities const& of, controls const& set,
                                          ia32_rtit_ctl host) noexcept -> rule {
