@@ -148,3 +148,4 @@
 #include <ptspec/engine/trace_unit.hpp>
 #include <ptspec/engine/unit_image.hpp>
 #include <ptspec/vmx/controls.hpp>
+#include <ptspec/vmx/tdx.hpp>

@@ -62,6 +62,7 @@ enum class rule : uint16_t {
     REG_130 = detail::reg + 130,
     REG_132 = detail::reg + 132,
     REG_135 = detail::reg + 135,
+    REG_136 = detail::reg + 136,
     REG_140 = detail::reg + 140,
     REG_143 = detail::reg + 143,
     REG_144 = detail::reg + 144,
@@ -163,6 +164,7 @@ template <same_as<rule> Rule = rule>
         case rule::REG_130: return "VM entry may not load IA32_RTIT_CTL while TraceEn is 1";
         case rule::REG_132: return "this processor has no VMX controls of Intel PT";
         case rule::REG_135: return "a capability MSR does not allow this VMX control of Intel PT";
+        case rule::REG_136: return "without XFAM[8] a trust domain has no IA32_RTIT MSR";
         case rule::REG_140: return "IA32_XSS has PT_STATE only where CPUID.0DH.1:ECX has it";
         case rule::REG_143: return "XRSTORS may not touch the state of Intel PT while TraceEn is 1";
         case rule::REG_144:

@@ -354,6 +354,7 @@ enum class rule : uint16_t {
     REG_130 = detail::reg + 130,
     REG_132 = detail::reg + 132,
     REG_135 = detail::reg + 135,
+    REG_136 = detail::reg + 136,
     REG_140 = detail::reg + 140,
     REG_143 = detail::reg + 143,
     REG_144 = detail::reg + 144,
@@ -455,6 +456,7 @@ template <same_as<rule> Rule = rule>
         case rule::REG_130: return "VM entry may not load IA32_RTIT_CTL while TraceEn is 1";
         case rule::REG_132: return "this processor has no VMX controls of Intel PT";
         case rule::REG_135: return "a capability MSR does not allow this VMX control of Intel PT";
+        case rule::REG_136: return "without XFAM[8] a trust domain has no IA32_RTIT MSR";
         case rule::REG_140: return "IA32_XSS has PT_STATE only where CPUID.0DH.1:ECX has it";
         case rule::REG_143: return "XRSTORS may not touch the state of Intel PT while TraceEn is 1";
         case rule::REG_144:
@@ -17029,3 +17031,36 @@ template <same_as<capabilities> Capabilities = capabilities>
 }
 
 }  // namespace ptspec::vmx
+
+// ---- ptspec/vmx/tdx.hpp ----
+
+/// Intel TDX: what a trust domain (TD) sees of Intel PT.
+namespace ptspec::vmx::tdx {
+
+/// The rule by which RDMSR and WRMSR of a number raise #GP in a TD, whatever else they do.
+///
+/// Errors: REG-136 an MSR of Intel PT, and `xfam` has no PT_STATE.
+/// Source: TDX module, branch tdx_1.5; REG-136.
+[[nodiscard]] constexpr auto broken_rule(reg::ia32_xss xfam, uint32_t index) noexcept -> rule {
+    bool const allowed = (xfam.raw >> reg::ia32_xss::PT_STATE::lsb & 1) != 0;
+    bool const of_output = index == reg::ia32_rtit_output_base::address ||
+                           index == reg::ia32_rtit_output_mask_ptrs::address;
+    bool const of_control = index >= reg::ia32_rtit_ctl::address &&
+                            index <= reg::ia32_rtit_cr3_match::address;
+    uint32_t const first_end = reg::ia32_rtit_addr::address(0, reg::range_end::a);
+    bool const of_ranges = index >= first_end && index < first_end + 8;
+    return !allowed && (of_output || of_control || of_ranges) ? rule::REG_136 : rule::none;
+}
+
+/// A processor as a TD with Intel PT sees it: with leaf 14H as the TDX module gives it.
+///
+/// Source: TDX module, branch tdx_1.5; REG-137.
+[[nodiscard]] constexpr auto seen_by_td(cpu::capabilities of) noexcept -> cpu::capabilities {
+    of.leaf_14_0_ebx.raw &= 0x0000'01FF;
+    of.leaf_14_0_ecx.raw &= 0x8000'000F;
+    of.leaf_14_1_eax.raw &= 0xFFFF'0007;
+    of.leaf_14_1_ecx.raw = 0;
+    return of;
+}
+
+}  // namespace ptspec::vmx::tdx

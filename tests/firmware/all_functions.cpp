@@ -752,6 +752,7 @@ auto fw_supports(capabilities const& of, unsigned n) noexcept -> uint64_t {
 auto fw_trigger(capabilities const& of, uint64_t value) noexcept -> rule {
     return cpu::broken_rule(of, reg::ia32_rtit_triggerx_cfg{value});
 }
+auto fw_needed_dr7(uint64_t value) noexcept -> uint64_t { return cpu::needed_dr7({value}).raw; }
 auto fw_named(char const* name, size_t size, capabilities& out) noexcept -> bool {
     auto const found = cpu::preset::find({name, size});
     out = found->value;
@@ -866,6 +867,10 @@ auto fw_image(capabilities const& of, msr_state& now, uint8_t const* data, size_
     auto const loaded = access::load(of, {data, size});
     if (loaded) { now = loaded.state; }
     return loaded.why;
+}
+auto fw_td(capabilities& of, uint64_t xfam, uint32_t index) noexcept -> rule {
+    of = vmx::tdx::seen_by_td(of);
+    return vmx::tdx::broken_rule({xfam}, index);
 }
 auto fw_vm_entry(capabilities const& of, vmx::controls& set, uint64_t host) noexcept -> rule {
     auto const broken = vmx::broken_rule(of, set, reg::ia32_rtit_ctl{host});
