@@ -32,7 +32,8 @@ TEST_CASE("on random set-ups both formulations of output do the same (OUT-151)")
     CHECK(seen.advances > count / 5);
     CHECK(seen.faults > count / 20);
     CHECK(seen.in_place > count / 4);
-    unsigned rules = 0;
-    for (uint64_t const times : seen.rules) { rules += times != 0 ? 1 : 0; }
-    CHECK(rules == 16);  // OUT-022..024, OUT-060..068, OUT-071, OUT-080, OUT-091, OUT-111
+    for (unsigned const out : {22, 23, 24, 60, 61, 62, 63, 64, 65, 66, 67, 68, 71, 80, 91, 111}) {
+        CAPTURE(out);
+        CHECK(seen.rules[out] != 0);
+    }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// Fuzzes encoding: each of the 32 packets with any bits, and the functions that make packets.
+// Fuzzes encoding: each packet with any bits, and the functions that make packets.
 //
 //   byte 0      the packet, modulo 32; bits 6:5 the block as in decode.cpp
 //   byte 1      the room that `append` finds, modulo 32

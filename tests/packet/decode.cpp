@@ -36,7 +36,7 @@ TEST_CASE(
                 }
             }
         }
-        return good && kinds_seen == 32;
+        return good && kinds_seen == kinds;
     });
 }
 

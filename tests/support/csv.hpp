@@ -157,4 +157,15 @@ inline auto read_csv(std::string const& path) -> csv_table {
     return parse_csv(read_text(path), path);
 }
 
+/// How many rows of a page's tables begin with an id of a prefix: `| RC-07 |` with `RC-`.
+inline auto count_of_rows(std::string const& path, std::string const& prefix) -> std::size_t {
+    auto const text = read_text(path);
+    auto const begin = "\n| " + prefix;
+    std::size_t count = 0;
+    for (auto at = text.find(begin); at != std::string::npos; at = text.find(begin, at + 1)) {
+        ++count;
+    }
+    return count;
+}
+
 }  // namespace ptspec::test

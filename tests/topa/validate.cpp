@@ -368,8 +368,12 @@ TEST_CASE("random chains break the rules that they break on paper (OUT-056,060..
         REQUIRE(got.tables >= 1);
         for (auto const& one : expected) { ++seen[one.broken]; }
     }
-    CHECK(seen.size() == 10);
-    for (auto const& [broken, count] : seen) { CHECK(count > 50); }
+    for (rule const one :
+         {rule::OUT_056, rule::OUT_060, rule::OUT_061, rule::OUT_062, rule::OUT_063, rule::OUT_065,
+          rule::OUT_066, rule::OUT_067, rule::OUT_068, rule::OUT_071}) {
+        CAPTURE(underlying(one));
+        CHECK(seen[one] > 50);
+    }
 }
 
 // ------------------------------------------------------------------------------------ chains
