@@ -5,18 +5,11 @@
 #include "pt_dump_jobs.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <vector>
-
-#include <sys/stat.h>
-#include <unistd.h>
 
 namespace {
 
@@ -28,43 +21,43 @@ Lists the packets of raw Intel PT traces, one line each. FILE may be - for stand
 
   --no-sync     read from the first byte, not from the first PSB
   --no-pad      leave out PAD packets
-  --strict      a reserved bit of TMA that is set is damage
-  --hex BYTES   read these bytes, given in hexadecimal
-  --summary     counts, PSB spacing, errors and IPs in place of the listing
-  --json        one JSON object a line
-  --jobs N      read in N threads, 1 to 256; what is printed is the same
-  --help        this text
+  --strict      count a set reserved bit of TMA as damage
+  --hex BYTES   read these bytes, given as pairs of hexadecimal digits; may be given more than once
+  --summary     print counts, PSB spacing, errors and IPs instead of the listing
+  --json        print JSON, one object a line
+  --jobs N      read in up to N threads, 1 to 256; the output is the same
+  -h, --help    this text
 
-A line of the listing is `OFFSET name len=N field=value...`, the offset in hexadecimal. Behind
-damage reading goes on at the next PSB: `OFFSET !error code=...`, then `OFFSET !resync
+A line of the listing is `OFFSET name len=N field=value...`, the offset in hexadecimal. After
+damage reading continues at the next PSB: `OFFSET !error code=...`, then `OFFSET !resync
 skipped=N`.
 
 JSON: every object has "offset" (a number, in bytes). A packet has "packet" (its name in the
 listing), "len", and its fields by the names of the listing: numbers, but addresses, payloads
 and counters as strings "0x...", branches as a string of T and N, and null where the listing has
-`-`. What is no packet has "event" in place of "packet": "sync", "resync" and "nosync" with
+`-`. Other lines have "event" in place of "packet": "sync", "resync" and "nosync" with
 "skipped"; "error" with "code", and "left" when the trace ends in a packet; "unknown" with
 "len"; "end" with "packets", "errors" and "resyncs". With several files,
 {"event":"file","file":NAME} comes before the objects of each. With --summary there is one
 object a file: "file", "bytes", "packets", "skipped", "errors" and "resyncs" (numbers),
 "errors_by_code" and "by_type" (an object a name; of a packet "packets" and "bytes"),
 "psb_spacing" ("min", "mean", "max" in bytes) and "ip" ("lowest", "highest"), which are null
-when there is nothing to tell.
+where there is no value. In a name, each byte that is not UTF-8 is written as \ufffd.
+
+Example:
+  $ pt_dump --no-sync --hex '02 03 18 00'
+  00000000 cbr len=4 ratio=24
+  00000004 !end packets=1 errors=0 resyncs=0
 
 Exit status: 0 no damage; 1 damage, listed; 2 wrong usage, a file that is empty or cannot be
-read, or output that cannot be written; 3 no PSB.
+read, or output that cannot be written; 3 no PSB. Of several files the worst counts: 2, then 3,
+then 1.
 )";
 
 /// Of several files the worst counts: failed, then no_psb, then damaged.
 auto worse(status one, status two) -> status {
     auto const weight = [](status s) { return s == failed ? 4 : static_cast<int>(s); };
     return weight(one) < weight(two) ? two : one;
-}
-
-auto complain(std::string_view about, std::string_view what) -> status {
-    std::fprintf(stderr, "pt_dump: %.*s: %.*s\n", static_cast<int>(about.size()), about.data(),
-                 static_cast<int>(what.size()), what.data());
-    return failed;
 }
 
 // ------------------------------------------------------------------------------------------ inputs
@@ -107,25 +100,16 @@ auto dump_bytes(std::vector<std::uint8_t> const& bytes, settings const& how, out
 
 template <class Way>
 auto dump_file(std::string const& name, settings const& how, output& out) -> status {
-    bool const standard = name == "-";
-    std::unique_ptr<std::FILE, int (*)(std::FILE*)> const owned{
-        standard ? nullptr : std::fopen(name.c_str(), "rb"),
-        [](std::FILE* f) { return f != nullptr ? std::fclose(f) : 0; }};
-    std::FILE* const file = standard ? stdin : owned.get();
-    if (file == nullptr) { return complain(name, std::strerror(errno)); }
-    struct stat about{};
-    if (::fstat(::fileno(file), &about) != 0) { return complain(name, std::strerror(errno)); }
-    if (S_ISDIR(about.st_mode)) { return complain(name, "is a directory"); }
-
+    tool::input file{name};
     Way way{how, out};
-    progress bar{S_ISREG(about.st_mode) ? static_cast<std::uint64_t>(about.st_size) : 0};
+    progress bar{file.size()};
     std::uint64_t size = 0;
-    // Appends what comes next. False where nothing does.
+    // Appends the next bytes. False at the end.
     auto const more = [&](std::vector<std::uint8_t>& bytes) {
-        if (std::feof(file) != 0 || std::ferror(file) != 0) { return false; }
+        if (file.at_end()) { return false; }
         std::size_t const before = bytes.size();
         bytes.resize(before + how.jobs * Way::piece_bytes);
-        auto const count = std::fread(bytes.data() + before, 1, bytes.size() - before, file);
+        auto const count = file.read(bytes.data() + before, bytes.size() - before);
         bytes.resize(before + count);
         if (size == 0 && count != 0) { way.begin(name); }
         size += count;
@@ -143,9 +127,19 @@ auto dump_file(std::string const& name, settings const& how, output& out) -> sta
         reader.finish();
         way.read(reader);
     }
-    if (std::ferror(file) != 0) { return complain(name, std::strerror(errno)); }
-    if (size == 0) { return complain(name, "is empty"); }
+    if (size == 0) { throw tool::unreadable{file.name() + ": is empty"}; }
     return way.end(size);
+}
+
+/// The same, but a file that cannot be read is reported, and the next one is read.
+template <class Way>
+auto try_file(std::string const& name, settings const& how, output& out) -> status {
+    try {
+        return dump_file<Way>(name, how, out);
+    } catch (tool::unreadable const& why) {
+        tool::complain(why.what());
+        return failed;
+    }
 }
 
 /// Bytes from pairs of hexadecimal digits; blanks between the pairs and a leading 0x do not matter.
@@ -174,68 +168,67 @@ auto parse_jobs(std::string_view text) -> unsigned {
     return error == std::errc{} && stop == text.data() + text.size() && value <= 256 ? value : 0;
 }
 
-auto run(std::vector<std::string> const& arguments) -> status {
+auto run(tool::command_line line) -> int {
     settings how;
     std::vector<std::string> files;
     std::vector<std::vector<std::uint8_t>> literals;
-    bool options_end = false;
-    for (std::size_t i = 0; i < arguments.size(); ++i) {
-        auto const& argument = arguments[i];
-        if (options_end || argument == "-" || !argument.starts_with('-')) {
-            files.push_back(argument);
-        } else if (argument == "--") {
-            options_end = true;
-        } else if (argument == "--help") {
-            std::fwrite(usage.data(), 1, usage.size(), stdout);
-            return std::fflush(stdout) == 0 ? clean : failed;
-        } else if (argument == "--no-sync") {
+    while (line.next()) {
+        if (line.is_operand()) {
+            files.push_back(line.argument());
+        } else if (line.is_help()) {
+            tool::print(usage);
+            return clean;
+        } else if (line.is("--no-sync")) {
             how.how.sync = false;
-        } else if (argument == "--no-pad") {
+        } else if (line.is("--no-pad")) {
             how.pads = false;
-        } else if (argument == "--strict") {
+        } else if (line.is("--strict")) {
             how.how.strict = true;
-        } else if (argument == "--summary") {
+        } else if (line.is("--summary")) {
             how.summary = true;
-        } else if (argument == "--json") {
+        } else if (line.is("--json")) {
             how.json = true;
-        } else if (argument == "--jobs") {
-            auto const number = ++i < arguments.size() ? parse_jobs(arguments[i]) : 0;
-            if (number == 0) { return complain("--jobs", "takes a number from 1 to 256"); }
-            how.jobs = number;
-        } else if (argument == "--hex") {
-            if (++i == arguments.size()) { return complain("--hex", "needs bytes"); }
-            auto const bytes = parse_hex(arguments[i]);
+        } else if (line.is("--jobs")) {
+            how.jobs = parse_jobs(line.value());
+            if (how.jobs == 0) { throw tool::failure{"--jobs takes a number from 1 to 256"}; }
+        } else if (line.is("--hex")) {
+            auto const bytes = parse_hex(line.value());
             if (!bytes) {
-                return complain("--hex",
-                                "takes bytes as pairs of hexadecimal digits, like 02031800");
+                throw tool::failure{"--hex takes bytes as pairs of hexadecimal digits, like "
+                                    "'02 03 18 00'"};
             }
             literals.push_back(*bytes);
         } else {
-            return complain(argument, "no such option; --help lists them");
+            line.refuse();
         }
     }
     if (files.empty() && literals.empty()) {
-        return complain("nothing to read", "give a file, - for standard input, or --hex BYTES");
+        throw tool::failure{"nothing to read: give a file, - for standard input, or --hex BYTES; "
+                            "--help tells more"};
     }
     how.several = files.size() + literals.size() > 1;
 
-    output out;
+    tool::output standard;
+    output out{&standard};
     status worst = clean;
     for (auto const& bytes : literals) {
         worst = worse(worst, how.summary ? dump_bytes<summariser>(bytes, how, out)
                                          : dump_bytes<lister>(bytes, how, out));
     }
     for (auto const& file : files) {
-        worst = worse(worst, how.summary ? dump_file<summariser>(file, how, out)
-                                         : dump_file<lister>(file, how, out));
+        worst = worse(worst, how.summary ? try_file<summariser>(file, how, out)
+                                         : try_file<lister>(file, how, out));
     }
-    if (!out.close()) { return complain("standard output", "cannot be written"); }
+    out.flush();
+    standard.close();
     if (worst == no_psb) {
-        std::fputs("pt_dump: no PSB to begin at; --no-sync reads from the first byte\n", stderr);
+        tool::complain("no PSB to begin at; --no-sync reads from the first byte");
     }
     return worst;
 }
 
 }  // namespace
 
-auto main(int count, char** arguments) -> int { return run({arguments + 1, arguments + count}); }
+auto main(int count, char** arguments) -> int {
+    return tool::run("pt_dump", count, arguments, run);
+}

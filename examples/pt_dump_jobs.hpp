@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <deque>
 #include <future>
+#include <system_error>
 #include <vector>
 
 namespace pt_dump {
@@ -15,9 +16,7 @@ namespace pt_dump {
 /// What threads write to stands this far apart, so that none waits for another's cache line.
 inline constexpr std::size_t apart = 128;
 
-struct alignas(apart) kept_output : output {
-    kept_output() : output{output::kept::yes} {}
-};
+struct alignas(apart) kept_output : output {};
 
 /// A piece of a trace, what is to be done with it, and what came of it.
 template <class Way>
@@ -28,10 +27,15 @@ struct alignas(apart) job {
 
     job(settings const& how, output& to, byte_view piece, std::uint64_t begin)
         : text{to}, way{how, to, begin} {
-        done = std::async(std::launch::async, [this, piece, options = how.how] {
+        auto const read = [this, piece, options = how.how] {
             trace::reader reader{piece, options};
             way.read(reader);
-        });
+        };
+        try {
+            done = std::async(std::launch::async, read);
+        } catch (std::system_error const&) {                 // no further thread can be started
+            done = std::async(std::launch::deferred, read);  // get() reads the piece
+        }
     }
 };
 

@@ -3,12 +3,14 @@
 
 // What pt_dump does with a trace: it lists it or sums it up, as text or as JSON.
 
+#include "common/tool.hpp"
 #include "listing.hpp"
 
 #include <ptspec/ptspec.hpp>
 
 #include <algorithm>
 #include <cstdint>
+#include <cstddef>
 #include <cstdio>
 #include <iterator>
 #include <string>
@@ -18,7 +20,7 @@ namespace pt_dump {
 
 using namespace ptspec;
 
-enum status : std::uint8_t { clean = 0, damaged = 1, failed = 2, no_psb = 3 };
+enum status : std::uint8_t { clean = 0, damaged = 1, failed = tool::failed, no_psb = 3 };
 
 struct settings {
     trace::options how{};
@@ -29,17 +31,15 @@ struct settings {
     unsigned jobs = 1;
 };
 
-/// Standard output through a buffer. Remembers whether a write failed.
+/// Text for standard output.
 class output {
 public:
-    enum class kept : bool { no, yes };
-
-    /// With `kept::yes` nothing is written before it is flushed.
-    explicit output(kept how = kept::no) : kept_{how == kept::yes} {}
+    /// Without a target all text is kept until another output writes it.
+    explicit output(tool::output* to = nullptr) : to_{to} {}
 
     auto text() -> std::string& { return text_; }
     void line_done() {
-        if (text_.size() >= 1 << 16 && !kept_) { flush(); }
+        if (text_.size() >= 1 << 16 && to_ != nullptr) { flush(); }
     }
     /// Writes at once what another has kept.
     void write(output& other) {
@@ -48,36 +48,51 @@ public:
         flush();
     }
     void flush() {
-        broken_ = broken_ || std::fwrite(text_.data(), 1, text_.size(), stdout) != text_.size();
+        to_->write(text_);
         text_.clear();
-    }
-    [[nodiscard]] auto close() -> bool {
-        flush();
-        return std::fflush(stdout) == 0 && !broken_;
     }
 
 private:
     std::string text_{};
-    bool kept_;
-    bool broken_ = false;
+    tool::output* to_;
 };
 
 // ------------------------------------------------------------------------------------------- JSON
 
+/// How many bytes at the front of a text are one character of UTF-8; 0 where they are none.
+inline auto utf8_length(std::string_view text) -> std::size_t {
+    auto const byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+    auto const lead = byte(0);
+    if (lead < 0x80) { return 1; }
+    std::size_t const length = lead < 0xC2 ? 0 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+    if (lead > 0xF4 || text.size() < length) { return 0; }
+    for (std::size_t i = 1; i < length; ++i) {
+        if (byte(i) >> 6 != 2) { return 0; }
+    }
+    // Not what has a shorter form, a surrogate, or a character past U+10FFFF.
+    bool const is_other = (lead == 0xE0 && byte(1) < 0xA0) || (lead == 0xED && byte(1) > 0x9F) ||
+                          (lead == 0xF0 && byte(1) < 0x90) || (lead == 0xF4 && byte(1) > 0x8F);
+    return is_other ? 0 : length;
+}
+
 inline void append_json_string(std::string& out, std::string_view value) {
     out += '"';
-    for (char const c : value) {
-        auto const byte = static_cast<unsigned char>(c);
-        if (c == '"' || c == '\\') {
+    while (!value.empty()) {
+        auto const length = utf8_length(value);
+        auto const byte = static_cast<unsigned char>(value[0]);
+        if (length == 0) {
+            out += "\\ufffd";
+        } else if (byte == '"' || byte == '\\') {
             out += '\\';
-            out += c;
+            out += value[0];
         } else if (byte < 0x20) {
             char escape[8];
             std::snprintf(escape, sizeof escape, "\\u%04x", byte);
             out += escape;
         } else {
-            out += c;
+            out += value.substr(0, length);
         }
+        value.remove_prefix(length == 0 ? 1 : length);
     }
     out += '"';
 }
@@ -186,7 +201,7 @@ public:
             fields.string("file", name);
             out_.text() += "}\n";
         } else {
-            out_.text().append("# ").append(name) += '\n';
+            out_.text().append("# ").append(tool::one_line(name)) += '\n';
         }
     }
 
@@ -311,7 +326,7 @@ private:
                           name.data(), static_cast<unsigned long long>(value));
             out += buffer;
         };
-        if (how_.several) { out.append("# ").append(name_) += '\n'; }
+        if (how_.several) { out.append("# ").append(tool::one_line(name_)) += '\n'; }
         line("bytes", bytes);
         line("packets", sum_.total());
         line("skipped", static_cast<std::uint64_t>(skipped_));

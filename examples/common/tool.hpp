@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+// What the tools share: the command line, files, standard output, and how a tool ends.
+
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace tool {
+
+/// The exit status for wrong usage, a script that is refused, and files that cannot be used.
+inline constexpr int failed = 2;
+
+/// Why a tool ends with `failed`.
+struct failure : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+/// A file that cannot be read.
+struct unreadable : failure {
+    using failure::failure;
+};
+/// The reader of a pipe closed it. The tool ends with `failed`, without a message.
+struct closed_pipe {};
+
+/// The name of the running tool, set by `run`.
+inline std::string_view name{};
+
+/// A text on one line: control characters become `?`.
+inline auto one_line(std::string_view text) -> std::string {
+    std::string line{text};
+    for (char& letter : line) {
+        if (static_cast<unsigned char>(letter) < ' ' || letter == '\x7F') { letter = '?'; }
+    }
+    return line;
+}
+
+/// Writes a line to standard error: the name of the tool, and a message.
+inline void complain(std::string_view message) {
+    auto const line = one_line(std::string{name}.append(": ").append(message)) + '\n';
+    (void)std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
+// ------------------------------------------------------------------------------------ files
+
+using file = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
+
+/// A file that is read; `-` is standard input. Every function throws `unreadable` on an error.
+class input {
+public:
+    explicit input(std::string const& path) : name_{path == "-" ? "standard input" : path} {
+        if (path != "-") { owned_.reset(std::fopen(path.c_str(), "rb")); }
+        from_ = path == "-" ? stdin : owned_.get();
+        if (from_ == nullptr || ::fstat(::fileno(from_), &about_) != 0) { refuse(); }
+        if (S_ISDIR(about_.st_mode)) { throw unreadable{name_ + ": Is a directory"}; }
+    }
+
+    /// The next byte, or EOF.
+    auto get() -> int {
+        int const byte = ::getc_unlocked(from_);
+        if (byte == EOF) { check(); }
+        return byte;
+    }
+    /// Reads up to `size` bytes. Fewer come only at the end.
+    auto read(void* to, std::size_t size) -> std::size_t {
+        std::size_t const count = std::fread(to, 1, size, from_);
+        if (count < size) { check(); }
+        return count;
+    }
+    [[nodiscard]] auto at_end() const -> bool { return std::feof(from_) != 0; }
+    [[nodiscard]] auto name() const -> std::string const& { return name_; }
+    /// The size of a regular file; 0 where it is not known.
+    [[nodiscard]] auto size() const -> std::uint64_t {
+        return S_ISREG(about_.st_mode) ? static_cast<std::uint64_t>(about_.st_size) : 0;
+    }
+    /// True when a write to `path` would change the file that is read.
+    [[nodiscard]] auto is(std::string const& path) const -> bool {
+        struct stat other{};
+        return S_ISREG(about_.st_mode) && ::stat(path.c_str(), &other) == 0 &&
+               other.st_dev == about_.st_dev && other.st_ino == about_.st_ino;
+    }
+
+private:
+    [[noreturn]] void refuse() const { throw unreadable{name_ + ": " + std::strerror(errno)}; }
+    void check() const {
+        if (std::ferror(from_) != 0) { refuse(); }
+    }
+
+    std::string name_;
+    file owned_{nullptr, std::fclose};
+    std::FILE* from_ = nullptr;
+    struct stat about_{};
+};
+
+/// A file that is written; `-` is standard output. Every function throws on an error: `closed_pipe`,
+/// or else `failure`.
+class output {
+public:
+    explicit output(std::string const& path = "-") : name_{path == "-" ? "standard output" : path} {
+        if (path != "-") { owned_.reset(std::fopen(path.c_str(), "wb")); }
+        to_ = path == "-" ? stdout : owned_.get();
+        check(to_ != nullptr);
+    }
+
+    void write(std::string_view bytes) {
+        check(std::fwrite(bytes.data(), 1, bytes.size(), to_) == bytes.size());
+    }
+    void flush() { check(std::fflush(to_) == 0); }
+    /// To be called after the last write: only this shows that nothing was lost.
+    void close() {
+        flush();
+        if (owned_) { check(std::fclose(owned_.release()) == 0); }
+    }
+
+    /// Skips `count` bytes, at least 1, which read as zeros. Returns false, and skips nothing, where
+    /// that is not possible: in a pipe, when appending, and where the file continues after this place.
+    [[nodiscard]] auto skip(std::uint64_t count) -> bool {
+        flush();
+        struct stat about{};
+        int const descriptor = ::fileno(to_);
+        if (::fstat(descriptor, &about) != 0 || !S_ISREG(about.st_mode) ||
+            (::fcntl(descriptor, F_GETFL) & O_APPEND) != 0) {
+            return false;
+        }
+        if (::ftello(to_) < about.st_size) { return false; }
+        if (count >> 62 != 0) { throw failure{name_ + ": File too large"}; }
+        check(::fseeko(to_, static_cast<::off_t>(count - 1), SEEK_CUR) == 0);
+        write(std::string_view{"", 1});  // the file has its size also when nothing follows
+        return true;
+    }
+
+private:
+    void check(bool done) const {
+        if (done) { return; }
+        if (errno == EPIPE) { throw closed_pipe{}; }
+        throw failure{name_ + ": " + std::strerror(errno)};
+    }
+
+    std::string name_;
+    file owned_{nullptr, std::fclose};
+    std::FILE* to_ = nullptr;
+};
+
+/// True when standard input is what a person types. A tool without arguments then shows its help.
+inline auto is_terminal() -> bool { return ::isatty(STDIN_FILENO) == 1; }
+
+/// Writes a text, such as that of `--help`, to standard output.
+inline void print(std::string_view what) {
+    output out;
+    out.write(what);
+    out.close();
+}
+
+// ------------------------------------------------------------------------------------ command line
+
+/// The arguments, in order. After `--` no argument is an option.
+class command_line {
+public:
+    command_line(int count, char** all) : next_{all + (count > 0 ? 1 : 0)}, end_{all + count} {}
+
+    /// Goes to the next argument; false when there is none.
+    auto next() -> bool {
+        if (next_ == end_) { return false; }
+        current_ = *next_++;
+        if (only_operands_ || current_ != "--") { return true; }
+        only_operands_ = true;
+        return next();
+    }
+    [[nodiscard]] auto argument() const -> std::string const& { return current_; }
+    /// True when this argument is no option: a file, `-` or a name.
+    [[nodiscard]] auto is_operand() const -> bool {
+        return only_operands_ || current_ == "-" || !current_.starts_with('-');
+    }
+    [[nodiscard]] auto is(std::string_view option) const -> bool {
+        return !is_operand() && current_ == option;
+    }
+    [[nodiscard]] auto is_help() const -> bool { return is("--help") || is("-h"); }
+    /// The argument that belongs to this option.
+    auto value() -> std::string {
+        if (next_ == end_) { throw failure{current_ + " needs an argument"}; }
+        return *next_++;
+    }
+    /// Refuses an option that the tool does not have.
+    [[noreturn]] void refuse() const {
+        throw failure{current_ + ": no such option; --help lists them"};
+    }
+
+private:
+    char** next_;
+    char** end_;
+    std::string current_{};
+    bool only_operands_ = false;
+};
+
+// ------------------------------------------------------------------------------------ the program
+
+namespace detail {
+
+/// Opens a file that fails on every access in the place of a standard stream that is closed.
+/// Otherwise the next file to be opened would become that stream.
+inline void reserve_standard_streams() {
+    for (int const stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+        if (::fcntl(stream, F_GETFD) == -1) {
+            (void)::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+        }
+    }
+}
+
+/// Ends the program when memory is exhausted. An exception would not do: it cannot leave a noexcept
+/// function.
+[[noreturn]] inline void out_of_memory() {
+    constexpr std::string_view what = ": out of memory\n";
+    (void)!::write(STDERR_FILENO, name.data(), name.size());
+    (void)!::write(STDERR_FILENO, what.data(), what.size());
+    std::_Exit(failed);
+}
+
+}  // namespace detail
+
+/// Runs a tool: `body` takes the command line and returns the exit status. An exception becomes a
+/// message and the status `failed`. Writes fail with an error where they would raise a signal.
+template <class Body>
+auto run(std::string_view tool_name, int count, char** arguments, Body const& body) -> int {
+    name = tool_name;
+    detail::reserve_standard_streams();
+    std::set_new_handler(detail::out_of_memory);
+    (void)std::signal(SIGPIPE, SIG_IGN);  // the reader of a pipe closed it
+    (void)std::signal(SIGXFSZ, SIG_IGN);  // the file has reached its limit
+    try {
+        return body(command_line{count, arguments});
+    } catch (closed_pipe const&) { return failed; } catch (std::exception const& why) {
+        (void)std::fflush(stdout);
+        complain(why.what());
+        return failed;
+    }
+}
+
+}  // namespace tool
