@@ -2,17 +2,15 @@
 
 // pt_asm: writes the bytes of a listing, the inverse of pt_dump. `pt_asm --help` says how.
 
+#include "common/tool.hpp"
 #include "listing.hpp"
 
 #include <ptspec/ptspec.hpp>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
+#include <charconv>
+#include <cstdint>
 #include <cstdio>
-#include <cstring>
-#include <iostream>
-#include <fstream>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -23,21 +21,32 @@ namespace {
 
 using namespace ptspec;
 
-constexpr std::string_view usage = R"(usage: pt_asm [-o OUTPUT] [LISTING]
+constexpr std::string_view usage = R"(usage: pt_asm [--sparse] [-o OUTPUT] [LISTING]
 
-Reads a listing as pt_dump writes it, from LISTING or standard input, and writes the bytes to
-OUTPUT or standard output. Each line is a packet:
+Reads a listing as pt_dump writes it, and writes the bytes of the trace. Without LISTING, or where
+it is -, standard input is read; at a terminal pt_asm without LISTING prints this text. Each line is
+a packet:
 
   [OFFSET] NAME [FIELD=VALUE...]
 
-Offset and `len` may be left out, and so may fields that are 0. An offset ahead of the bytes
-written so far is reached with PADs: a listing without its PADs gives them back, and bytes that
-were skipped before the first PSB become PADs. `len` makes a CYC longer than it has to be. An IP
-packet takes `ipc` and `payload`, or `ip` alone: it is then written in the shortest form that
-rebuilds this IP. What follows # is a comment.
+OFFSET is hexadecimal, 8 digits or more. VALUE is decimal, or hexadecimal after 0x. OFFSET and
+`len` may be left out, and so may fields that are 0. An offset ahead of the bytes written so far is
+reached with PADs: a listing without its PADs gives them back, and bytes that were skipped before
+the first PSB become PADs. `len` makes a CYC longer than necessary. An IP packet takes `ipc` and
+`payload`, or `ip` alone: it is then written in the shortest form that gives this IP. A comment
+begins with # and ends with the line. A line has at most 4096 characters.
 
-Exit status: 0 written; 1 a line that cannot be written as bytes, such as one of damage; 2 wrong
-usage, or a file that cannot be read or written.
+  -o OUTPUT    write to this file, which may not be LISTING; standard output is the default, or -
+  --sparse     also fill gaps of more than 64 MB; in a regular file they become holes
+  -h, --help   this text
+
+Example:
+  $ echo 'tip ip=0x401000' | pt_asm | pt_dump --no-sync -
+  00000000 tip len=5 ipc=2 payload=0x401000 ip=0x401000
+  00000005 !end packets=1 errors=0 resyncs=0
+
+Exit status: 0 written; 1 a line that cannot be written as bytes, such as one of damage: the output
+ends before it; 2 wrong usage, or a file that cannot be read or written.
 )";
 
 /// Why a line is refused.
@@ -118,10 +127,13 @@ private:
     std::vector<one> all_{};
 };
 
-/// Packets from the fields of their lines.
+/// Writes packets, from the fields of their lines.
 class assembler {
 public:
-    /// Appends the bytes of one line.
+    /// With `sparse` a gap may be longer than `most_pads`.
+    assembler(tool::output& to, bool sparse) : file_{to}, sparse_{sparse} {}
+
+    /// Writes the bytes of one line.
     void line(std::string_view text) {
         text = text.substr(0, text.find('#'));
         auto word = next_word(text);
@@ -138,20 +150,20 @@ public:
         auto const length = given.number("len");
         auto const packet = this->packet(word, given, length);
         given.all_used();
-        auto const before = out_.bytes.size();
+        packet_ = byte_buffer{room_};
         if (auto const broken = to_.put(packet); broken != rule::none) {
             throw refusal{std::string{sentence_of(broken).data(), sentence_of(broken).size()}};
         }
-        auto const size = out_.bytes.size() - before;
-        if (length && *length != size) {
+        if (length && *length != packet_.size()) {
             throw refusal{"len is " + std::to_string(*length) + ", but the packet has " +
-                          std::to_string(size) + " bytes"};
+                          std::to_string(packet_.size()) + " bytes"};
         }
+        write(packet_.written());
     }
 
-    [[nodiscard]] auto bytes() const -> std::string const& { return out_.bytes; }
-
 private:
+    static constexpr std::uint64_t most_pads = std::uint64_t{64} << 20;
+
     static auto next_word(std::string_view& text) -> std::string_view {
         auto const begin = std::min(text.find_first_not_of(" \t\r"), text.size());
         text.remove_prefix(begin);
@@ -172,14 +184,23 @@ private:
         return value;
     }
 
+    void write(byte_view bytes) {
+        file_.write({reinterpret_cast<char const*>(bytes.data()), bytes.size()});
+        written_ += bytes.size();
+    }
     void pad_up_to(std::uint64_t offset) {
-        constexpr std::uint64_t most = std::uint64_t{1} << 32;
-        auto& bytes = out_.bytes;
-        if (offset < bytes.size()) {
-            throw refusal{"the packets before this offset reach over it"};
+        static constexpr std::uint8_t pads[4096] = {};
+        if (offset < written_) { throw refusal{"the packets before this offset reach over it"}; }
+        auto const gap = offset - written_;
+        if (gap > most_pads && !sparse_) {
+            throw refusal{"the offset is " + std::to_string(gap) +
+                          " bytes ahead, and more than 64 MB need --sparse"};
         }
-        if (offset - bytes.size() > most) { throw refusal{"the offset is 4 GB or more ahead"}; }
-        bytes.append(static_cast<std::size_t>(offset - bytes.size()), '\0');
+        if (sparse_ && gap > sizeof pads && file_.skip(gap)) { written_ = offset; }
+        while (written_ != offset) {
+            write(byte_view{pads}.first(
+                static_cast<std::size_t>(std::min<std::uint64_t>(offset - written_, sizeof pads))));
+        }
     }
 
     static void event(std::string_view word) {
@@ -363,79 +384,87 @@ private:
             .with_payload(count.value_or(0));
     }
 
-    struct sink {
-        std::string bytes{};
-
-        auto append(byte_view more) -> bool {
-            bytes.append(reinterpret_cast<char const*>(more.data()), more.size());
-            return true;
-        }
-    };
-    sink out_{};
-    trace::writer<sink> to_{out_};
+    tool::output& file_;
+    bool sparse_;
+    std::uint64_t written_ = 0;
+    std::uint8_t room_[64] = {};
+    byte_buffer packet_{room_};  ///< the packet of one line
+    trace::writer<byte_buffer> to_{packet_};
 };
 
-auto fail(std::string const& what) -> int {
-    std::cerr << "pt_asm: " << what << '\n';
-    return 2;
-}
+/// The lines of a listing. Only one of them is in memory.
+class lines {
+public:
+    static constexpr std::size_t longest = 4096;
 
-auto run(std::vector<std::string> const& arguments) -> int {
-    std::string input = "-";
+    explicit lines(tool::input& from) : from_{from} {}
+
+    /// Reads the next line; false when there is none.
+    auto next(std::string& line) -> bool {
+        line.clear();
+        ++number_;
+        int letter = from_.get();
+        bool const is_there = letter != EOF;
+        for (; letter != EOF && letter != '\n'; letter = from_.get()) {
+            if (line.size() == longest) {
+                throw refusal{"longer than " + std::to_string(longest) + " characters"};
+            }
+            line += static_cast<char>(letter);
+        }
+        return is_there;
+    }
+    [[nodiscard]] auto number() const -> std::uint64_t { return number_; }
+
+private:
+    tool::input& from_;
+    std::uint64_t number_ = 0;
+};
+
+auto run(tool::command_line line) -> int {
+    std::optional<std::string> input;
     std::string output = "-";
-    bool named = false;
-    for (std::size_t i = 0; i < arguments.size(); ++i) {
-        auto const& argument = arguments[i];
-        if (argument == "--help") {
-            std::cout << usage;
-            return std::cout.flush() ? 0 : 2;
+    bool sparse = false;
+    while (line.next()) {
+        if (line.is_help()) {
+            tool::print(usage);
+            return 0;
         }
-        if (argument == "-o") {
-            if (++i == arguments.size()) { return fail("-o needs a file"); }
-            output = arguments[i];
-        } else if (argument != "-" && argument.starts_with('-')) {
-            return fail(argument + ": no such option; --help lists them");
-        } else if (named) {
-            return fail("takes one listing, not also " + argument);
+        if (line.is("-o")) {
+            output = line.value();
+        } else if (line.is("--sparse")) {
+            sparse = true;
+        } else if (!line.is_operand()) {
+            line.refuse();
+        } else if (input) {
+            throw tool::failure{"takes one listing, not also " + line.argument()};
         } else {
-            input = argument;
-            named = true;
+            input = line.argument();
         }
     }
 
-    std::ifstream file;
-    if (input != "-") {
-        file.open(input);
-        if (!file) { return fail(input + ": " + std::strerror(errno)); }
+    if (!input && tool::is_terminal()) {
+        tool::print(usage);
+        return 0;
     }
-    std::istream& in = input == "-" ? std::cin : file;
-
-    assembler assembler;
-    std::string line;
-    for (std::uint64_t number = 1; std::getline(in, line); ++number) {
-        try {
-            assembler.line(line);
-        } catch (refusal const& why) {
-            std::cerr << "pt_asm: " << input << ':' << number << ": " << why.what() << '\n';
-            return 1;
-        }
+    tool::input from{input.value_or("-")};
+    if (output != "-" && from.is(output)) {
+        throw tool::failure{output + ": is both the listing and the output"};
     }
-    if (in.bad()) { return fail(input + ": cannot be read"); }
-
-    auto const& bytes = assembler.bytes();
-    std::ofstream target;
-    if (output != "-") {
-        target.open(output, std::ios::binary);
-        if (!target) { return fail(output + ": " + std::strerror(errno)); }
+    tool::output to{output};
+    assembler assembler{to, sparse};
+    lines lines{from};
+    std::string text;
+    try {
+        while (lines.next(text)) { assembler.line(text); }
+    } catch (refusal const& why) {
+        to.close();
+        tool::complain(from.name() + ':' + std::to_string(lines.number()) + ": " + why.what());
+        return 1;
     }
-    std::ostream& out = output == "-" ? std::cout : target;
-    out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-    return out.flush() ? 0 : fail(output + ": cannot be written");
+    to.close();
+    return 0;
 }
 
 }  // namespace
 
-auto main(int count, char** arguments) -> int {
-    std::ios::sync_with_stdio(false);
-    return run({arguments + 1, arguments + count});
-}
+auto main(int count, char** arguments) -> int { return tool::run("pt_asm", count, arguments, run); }

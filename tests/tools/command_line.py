@@ -36,6 +36,11 @@ SMALL_LISTING = """\
 0000001c !end packets=7 errors=0 resyncs=0
 """
 
+SCRATCH = tempfile.TemporaryDirectory()
+LISTING = pathlib.Path(SCRATCH.name, "listing")
+LISTING.write_text(SMALL_LISTING)
+
+
 def run(program, *arguments, data=None):
     done = subprocess.run([program, *map(str, arguments)], input=data, capture_output=True)
     return done.returncode, done.stdout.decode(), done.stderr.decode()
@@ -48,6 +53,15 @@ class PtDump(ToolChecks, unittest.TestCase):
               (["--hex", SMALL.hex()], b"")]
     READS = [[], ["--summary"], ["--jobs", "2"]]
     READS_STDIN = [["-"], ["--jobs", "2", "-"]]
+
+
+class PtAsm(ToolChecks, unittest.TestCase):
+    TOOL = PT_ASM
+    PRINTS = [([], SMALL_LISTING.encode()), ([], b"psb\n00100000 pad\n")]
+    WRITES = [[LISTING, "-o"]]
+    READS = [[]]
+    READS_STDIN = [[], ["-"]]
+    REFUSES = {(): 1}
 
 
 class Tools(unittest.TestCase):
@@ -340,16 +354,102 @@ class Tools(unittest.TestCase):
                            ("tip ipc=5", "reserved"), ("tip ipc=1 payload=0x10000", "fit"),
                            ("mode.exec csl=1 csd=1", "no meaning"), ("bip id=1", "block"),
                            ("tsc len=7", "8 bytes"), ("tsc tsc=12x", "no number"),
-                           ("psb\n00000008 pad", "reach over"), ("tsc tsc=1 tsc=1", "twice"),
+                           ("tsc tsc=1 tsc=1", "twice"),
                            ("ptw plc=2", "PKT-173"), ("trig icnt=1", "icntv")):
             done = subprocess.run([PT_ASM], input=line.encode(), capture_output=True, text=False)
             self.assertEqual((done.returncode, done.stdout), (1, b""), line)
             self.assertIn(said, done.stderr.decode(), line)
             self.assertIn(f":{line.count(chr(10)) + 1}: ", done.stderr.decode(), line)
 
+    def test_output_ends_before_a_line_that_is_refused(self):
+        done = subprocess.run([PT_ASM], input=b"psb\n00000008 pad\npsb\n", capture_output=True)
+        self.assertEqual((done.returncode, done.stdout), (1, PSB))
+        self.assertIn(b":2: the packets before this offset reach over it", done.stderr)
+
+    def assembled(self, listing, *arguments, **streams):
+        """Exit status and messages of pt_asm in 40 MB of memory."""
+        streams = {"stdout": subprocess.DEVNULL, **streams}
+        if listing is not None:
+            streams["input"] = listing
+        done = subprocess.run([PT_ASM, *arguments], stderr=subprocess.PIPE,
+                              preexec_fn=lambda: resource.setrlimit(
+                                  resource.RLIMIT_AS, (40 << 20, 40 << 20)), **streams)
+        return done.returncode, done.stderr.decode()
+
+    def test_a_gap_is_filled_in_pieces(self):
+        self.assertEqual(self.assembled(b"04000000 psb\n"), (0, ""))
+        for offset in (b"04000001", b"efffff00", b"ffffffffffffffff"):
+            status, said = self.assembled(b"\n" + offset + b" psb\n")
+            self.assertEqual(status, 1)
+            self.assertIn(f":2: the offset is {int(offset, 16)} bytes ahead", said)
+            self.assertIn("--sparse", said)
+
+    def test_a_long_gap_of_a_file_is_a_hole(self):
+        target = self.scratch / "out"
+        listing = b"psb\n8000000000 psbend\n"
+        for redirected in (False, True):
+            with open(target, "wb") as file:
+                arguments = ["--sparse"] if redirected else ["--sparse", "-o", target]
+                streams = {"stdout": file} if redirected else {}
+                self.assertEqual(self.assembled(listing, *arguments, **streams), (0, ""))
+            about = os.stat(target)
+            self.assertEqual(about.st_size, (1 << 39) + 2)
+            self.assertLess(about.st_blocks * 512, 1 << 20)
+            with open(target, "rb") as file:
+                self.assertEqual(file.read(32), PSB + bytes(16))
+                file.seek((1 << 39) - 16)
+                self.assertEqual(file.read(), bytes(16) + b"\x02\x23")
+        # A gap at the end.
+        self.assertEqual(self.assembled(b"psb\n8000000000 !end packets=1\n", "--sparse", "-o",
+                                        target), (0, ""))
+        self.assertEqual(os.stat(target).st_size, 1 << 39)
+        status, said = self.assembled(b"ffffffffffffffff psb\n", "--sparse", "-o", target)
+        self.assertEqual(status, 2)
+        self.assertIn("out: File too large", said)
+
+    def test_a_gap_where_there_can_be_no_hole(self):
+        listing = b"psb\n00020020 psbend\n"
+        wanted = PSB + bytes((1 << 17) + 16) + b"\x02\x23"
+        done = subprocess.run([PT_ASM, "--sparse"], input=listing, capture_output=True)
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        self.assertTrue(done.stdout == wanted)
+        target = self.file("out", b"begin")
+        with open(target, "ab") as file:
+            self.assertEqual(self.assembled(listing, "--sparse", stdout=file), (0, ""))
+        self.assertTrue(target.read_bytes() == b"begin" + wanted)
+        # What is there already is overwritten with PADs.
+        target.write_bytes(b"\xff" * (1 << 18))
+        with open(target, "r+b") as file:
+            self.assertEqual(self.assembled(listing, "--sparse", stdout=file), (0, ""))
+        self.assertTrue(target.read_bytes()[:len(wanted)] == wanted)
+        done = subprocess.run(["sh", "-c", f"echo 10000000 psb | '{PT_ASM}' --sparse | wc -c"],
+                              capture_output=True)
+        self.assertEqual((int(done.stdout), done.stderr), ((1 << 28) + 16, b""))
+
+    def test_the_listing_is_not_overwritten(self):
+        path = self.file("l", SMALL_LISTING.encode())
+        os.link(path, self.scratch / "same")
+        for name in ("l", "same"):
+            status, out, err = run(PT_ASM, "-o", self.scratch / name, path)
+            self.assertEqual((status, out), (2, ""))
+            self.assertIn("is both the listing and the output", err)
+            self.assertEqual(path.read_bytes(), SMALL_LISTING.encode())
+
+    def test_memory_does_not_grow_with_the_listing(self):
+        with subprocess.Popen(["sh", "-c", "yes tsc tsc=1 | head -n 6000000"],
+                              stdout=subprocess.PIPE) as listing:
+            status, said = self.assembled(None, stdin=listing.stdout)
+        self.assertEqual((status, said), (0, ""))
+
     def test_wrong_usage_of_pt_asm(self):
-        for arguments in (["--what"], ["-o"], ["a", "b"], [self.scratch / "absent"]):
+        for arguments in (["-o"], ["a", "b"]):
             self.assertEqual(run(PT_ASM, *arguments)[0], 2)
+
+    def test_help_of_pt_asm_at_a_terminal(self):
+        with terminal.opened(self) as (_, theirs):
+            done = subprocess.run([PT_ASM], stdin=theirs, capture_output=True, text=True,
+                                  timeout=60)
+        self.assertEqual((done.returncode, done.stdout), (0, run(PT_ASM, "--help")[1]))
 
     # tour
 
