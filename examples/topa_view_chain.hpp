@@ -64,7 +64,7 @@ struct whereabouts {
     topa::position given{};         ///< as the registers have it
     topa::arrival come{};           ///< with an END followed
     std::optional<place> in_chain;  ///< where `come` is
-    topa::distance from_start{};    ///< bytes from the begin of the chain
+    topa::distance from_start{};    ///< bytes from the start of the chain
     bool error = false;
     bool stopped = false;
     engine::explanation why{};  ///< of either

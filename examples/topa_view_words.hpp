@@ -159,7 +159,7 @@ inline auto position_lines(chain const& of) -> std::vector<std::string> {
         lines.emplace_back("this is not an entry of the chain");
     } else if (now.from_start) {
         lines.push_back(size_text(now.from_start.bytes) + " (" + hex(now.from_start.bytes) +
-                        "H) from the begin of the chain to here");
+                        "H) from the start of the chain to here");
     }
     if (now.why) {
         std::string const which = now.error ? "Error is set: " : "Stopped is set: ";

@@ -4,24 +4,28 @@
 
 #include "what_if_statements.hpp"
 
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-#include <memory>
+#include <cstddef>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace {
 
 using namespace what_if;
 
-constexpr std::string_view usage = R"(usage: what_if [--explain] [SCRIPT]
+constexpr std::string_view usage = R"(usage: what_if [--explain] [-e TEXT... | SCRIPT]
 
 Tells what a logical processor with Intel PT would do: whether an access faults and by which rule
-of the catalogue, what a register holds afterwards, what is wrong with a table. Reads statements
-from SCRIPT or standard input, separated by ; or ends of lines; what follows # is a comment.
-Numbers are hexadecimal without prefix. A statement prints at most one line.
+of the catalogue, what a register holds afterwards, what is wrong with a table. The script is the
+text of -e, the file SCRIPT, or standard input (also as -); at a terminal what_if without a script
+prints this text. Its statements are separated by ; or ends of lines, and have at most 4096
+characters each. A comment begins with # and ends with the line. Numbers are hexadecimal without
+prefix. A statement prints at most one line.
+
+  -e TEXT                   the script itself; each further -e continues it on a new line
+  --explain                 below each GP, and each state with Error or Stopped, the rule's text
+  -h, --help                this text
+
+Statements:
 
   cpu NAME                  another processor, after a cold reset; P-FUT until then. Names below
   maxphyaddr N              another MAXPHYADDR, in decimal: 32 to 52
@@ -61,10 +65,10 @@ Numbers are hexadecimal without prefix. A statement prints at most one line.
   locate                    the current entry of the ToPA table, and the offset in its region
   context cr3 V cpl N [pae] [enclave]
                             ContextEn for code like that
-  branch IP                 FilterEn behind a branch to IP, and TraceStop when it hits a range
+  branch IP                 FilterEn after a branch to IP, and TraceStop when it hits a range
   validate A                the ToPA table at A, from entry 0 to the first END or STOP: ok, or the
-                            rules that its entries break. OUT-056 is told of the entry behind the
-                            last word that was put there: further it is not looked at. After smrr
+                            rules that its entries break. OUT-056 is told of the entry after the
+                            last word that was put there: further ones are not read. After smrr
                             and apic regions that lie there break OUT-111 and OUT-113
   encode TOPA_ENTRY F=V ... the entry with these fields: END, INT, STOP, Size (its code) and Base
                             (an address)
@@ -72,30 +76,24 @@ Numbers are hexadecimal without prefix. A statement prints at most one line.
                             reset breaks. REG as above but for VMX_MISC14, or TOPA_ENTRY
   build START BYTES OFFSET  the output MSRs for a single range
 
-  --explain                 below each GP, and each state with Error or Stopped, the rule's text
-  --help                    this text
-
 Output begins when a WRMSR, RSM or XRSTORS raises TraceEn, and ends when anything clears it. `set`
-does not begin it. Accesses of other MSRs than those named here cannot be read.
+does not begin it. Accesses of other MSRs than those named here cannot be read. At most 1048576
+words can be put into memory.
+
+Example:
+  $ what_if -e 'cpu Skylake-X; W570=2109; W570=210D'
+  ok
+  GP REG-021
 
 Exit status: 0, whatever the processor did; 2 for a statement that cannot be read (its number and
-what is wrong are on standard error, and nothing further is run), wrong usage, a file that cannot
-be read, or output that cannot be written.
+what is wrong are on standard error, and no further statement is run), wrong usage, a file that
+cannot be read, or output that cannot be written.
 
 )";
 
 // ------------------------------------------------------------------------------------ the program
 
-auto complain(std::string const& what) -> int {
-    std::fprintf(stderr, "what_if: %s\n", what.c_str());
-    return 2;
-}
-
-void say(std::string_view text) { (void)std::fwrite(text.data(), 1, text.size(), stdout); }
-/// Pushes out what was said, and tells whether all of it could be written.
-auto said() -> bool { return std::fflush(stdout) == 0 && std::ferror(stdout) == 0; }
-
-auto help() -> int {
+void print_help() {
     std::string names = "Processors: the profiles of the catalogue, and real ones by name.";
     std::size_t column = 80;
     for (auto const& one : cpu::preset::all) {
@@ -105,54 +103,39 @@ auto help() -> int {
         column = (fits ? column + 1 : 2) + name.size();
         names += name;
     }
-    say(usage);
-    say(names + '\n');
-    return said() ? 0 : 2;
+    tool::print(std::string{usage} + names + '\n');
 }
 
-auto run_script(std::FILE* from, std::string const& name, bool explain) -> int {
+auto run_tool(tool::command_line line) -> int {
     session in;
-    in.explains = explain;
-    script source{from};
-    std::string text;
-    try {
-        choose_cpu(in, "P-FUT");
-        while (source.next(text)) {
-            run(in, text);
-            say(in.out);
-            in.out.clear();
+    choose_cpu(in, "P-FUT");
+    tool::script_choice choice;
+    while (line.next()) {
+        if (line.is_help()) {
+            print_help();
+            return 0;
         }
-    } catch (refusal const& why) {
-        (void)said();
-        return complain("statement " + std::to_string(source.number()) + ": " + why.what());
-    }
-    int const why = errno;
-    if (!said()) { return complain("standard output: cannot be written"); }
-    return std::ferror(from) == 0 ? 0 : complain(name + ": " + std::strerror(why));
-}
-
-auto run(std::vector<std::string> const& arguments) -> int {
-    bool explain = false;
-    std::string const* name = nullptr;
-    for (auto const& argument : arguments) {
-        if (argument == "--help") { return help(); }
-        if (argument == "--explain") {
-            explain = true;
-        } else if (argument != "-" && argument.starts_with('-')) {
-            return complain(argument + ": no such option; --help lists them");
-        } else if (name != nullptr) {
-            return complain("takes one script, not also " + argument);
-        } else {
-            name = &argument;
+        if (line.is("--explain")) {
+            in.explains = true;
+        } else if (!choice.takes(line)) {
+            line.refuse();
         }
     }
-    if (name == nullptr || *name == "-") { return run_script(stdin, "standard input", explain); }
-    std::unique_ptr<std::FILE, int (*)(std::FILE*)> const file{std::fopen(name->c_str(), "rb"),
-                                                               std::fclose};
-    if (!file) { return complain(*name + ": " + std::strerror(errno)); }
-    return run_script(file.get(), *name, explain);
+    if (!choice.is_given() && tool::is_terminal()) {
+        print_help();
+        return 0;
+    }
+    tool::output out;
+    run_script(in, choice, [&] {
+        out.write(in.out);
+        in.out.clear();
+    });
+    out.close();
+    return 0;
 }
 
 }  // namespace
 
-auto main(int count, char** arguments) -> int { return run({arguments + 1, arguments + count}); }
+auto main(int count, char** arguments) -> int {
+    return tool::run("what_if", count, arguments, run_tool);
+}

@@ -16,9 +16,17 @@ namespace what_if {
 class physical_memory {
 public:
     using words = std::map<std::uint64_t, std::uint64_t>;
+    /// As many words may be put, so that no script takes all memory.
+    static constexpr std::size_t most_words = std::size_t{1} << 20;
 
-    /// Puts a word at a multiple of 8.
-    void put(std::uint64_t address, std::uint64_t word) { words_[address] = word; }
+    /// Puts a word at a multiple of 8. False, and it is not put, where there would be too many.
+    [[nodiscard]] auto put(std::uint64_t address, std::uint64_t word) -> bool {
+        auto const place = words_.lower_bound(address);
+        bool const is_there = place != words_.end() && place->first == address;
+        if (!is_there && words_.size() == most_words) { return false; }
+        words_.insert_or_assign(place, address, word);
+        return true;
+    }
     /// The words that were put, by address.
     [[nodiscard]] auto put_words() const -> words const& { return words_; }
 

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// A script of what_if: cut into statements, and a statement into words and numbers.
+// A statement of what_if: cut into words and numbers.
 
 #include <ptspec/lang.hpp>
 
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
-#include <cstdio>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -99,57 +98,6 @@ private:
     }
 
     std::string_view rest_;
-};
-
-// ------------------------------------------------------------------------------------ statements
-
-/// The statements of a script: what stands between `;` and ends of lines, without comments and
-/// blank ones. Never more than one of them is in memory.
-class script {
-public:
-    static constexpr std::size_t longest = 4096;
-
-    explicit script(std::FILE* from) : from_{from} {}
-
-    /// Reads the next statement; false when there is none.
-    auto next(std::string& statement) -> bool {
-        statement.clear();
-        bool blank = true;
-        for (int letter = std::getc(from_);; letter = std::getc(from_)) {
-            if (letter == '#') { letter = end_of_comment(); }
-            bool const ends = letter == ';' || letter == '\n' || letter == EOF;
-            if (ends && !blank) { return true; }
-            if (letter == EOF) { return false; }
-            if (ends) {
-                statement.clear();
-                continue;
-            }
-            if (blank && std::string_view{" \t\r\v\f"}.find(static_cast<char>(letter)) !=
-                             std::string_view::npos) {
-                continue;
-            }
-            if (blank) { ++number_; }
-            blank = false;
-            if (letter == 0) { throw refusal{"a NUL byte: this is no script"}; }
-            if (statement.size() == longest) {
-                throw refusal{"longer than " + std::to_string(longest) + " characters"};
-            }
-            statement += static_cast<char>(letter);
-        }
-    }
-
-    /// The number of the statement that was read last, from 1.
-    [[nodiscard]] auto number() const -> std::uint64_t { return number_; }
-
-private:
-    auto end_of_comment() -> int {
-        int letter = std::getc(from_);
-        while (letter != '\n' && letter != EOF) { letter = std::getc(from_); }
-        return letter;
-    }
-
-    std::FILE* from_;
-    std::uint64_t number_ = 0;
 };
 
 }  // namespace what_if

@@ -60,7 +60,7 @@ inline void store(session& in, words& given) {
     auto const value = given.number("a word");
     given.end();
     if (!is_aligned(address, 8)) { throw refusal{"a 64-bit word stands at a multiple of 8"}; }
-    in.memory.put(address, value);
+    if (!in.memory.put(address, value)) { throw refusal{"more than 1048576 words of memory"}; }
 }
 
 // ------------------------------------------------------------------------------------ the model

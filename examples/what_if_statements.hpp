@@ -3,11 +3,13 @@
 
 // All statements of what_if, by the word with which they begin.
 
+#include "common/script.hpp"
 #include "what_if_changes.hpp"
 #include "what_if_questions.hpp"
 #include "what_if_setup.hpp"
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace what_if {
@@ -55,6 +57,21 @@ inline void run(session& in, std::string_view text) {
         if (one.verb == verb) { return one.run(in, given); }
     }
     access_msr(in, verb, given);
+}
+
+/// Runs a script, and calls `done` after each statement. Throws `tool::failure` for one that cannot
+/// be read.
+template <class Done>
+void run_script(session& in, tool::script_choice const& choice, Done&& done) {
+    auto from = choice.open();
+    tool::script source{from, "statement", tool::comments::anywhere};
+    std::string text;
+    while (source.next(text)) {
+        try {
+            run(in, text);
+        } catch (refusal const& why) { source.refuse(why.what()); }
+        done();
+    }
 }
 
 }  // namespace what_if

@@ -9,6 +9,8 @@ import subprocess
 import sys
 import tempfile
 
+import terminal
+
 MEGABYTE = 1 << 20
 
 
@@ -180,3 +182,61 @@ class ToolChecks:
                 self.assertIn(done.returncode, (0, 2), (arguments[:1], step, done.stderr[-300:]))
                 if done.returncode == 2:
                     self.assertEqual(done.stderr, f"{self.name()}: out of memory\n".encode())
+
+
+class ScriptChecks(ToolChecks):
+    """The same, and what holds for every tool that runs a script."""
+
+    FIRST, SECOND = "", ""  # statements that together print something, each a script of its own
+
+    def printed(self, *arguments, data=b""):
+        done = self.run_tool(*arguments, data=data)
+        self.assertEqual(done.stderr, b"")
+        return done.stdout
+
+    def test_a_script_is_a_text_or_a_file_or_standard_input(self):
+        whole = f"{self.FIRST}; {self.SECOND}"
+        wanted = self.printed("-e", whole)
+        self.assertNotIn(wanted, (b"", self.printed("-e", self.SECOND)))
+        self.assertEqual(self.printed("-e", self.FIRST, "-e", self.SECOND), wanted)
+        self.assertEqual(self.printed("-e", f"# nothing\n{self.FIRST}", "-e", self.SECOND), wanted)
+        self.assertEqual(self.printed(data=whole.encode()), wanted)
+        self.assertEqual(self.printed("-", data=whole.encode()), wanted)
+        self.assertEqual(self.printed("-e", whole, data=b"frob"), wanted)
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "-a script; of=lines")
+            path.write_text(f"# a comment; frob\n{self.FIRST}\n;;\n  {self.SECOND}")
+            self.assertEqual(self.printed(path), wanted)
+            done = subprocess.run([self.TOOL, "--", path.name], cwd=folder, capture_output=True)
+            self.assertEqual((done.stdout, done.stderr), (wanted, b""))
+
+    def test_a_script_comes_from_one_place(self):
+        for arguments, about in ((["-e"], "-e needs an argument"),
+                                 (["-e", self.FIRST, "x"], "not also x"),
+                                 (["x", "-e", self.FIRST], "not also x"),
+                                 (["a", "b"], "takes one script, not also b")):
+            done = self.run_tool(*arguments)
+            self.assert_fails(done, arguments)
+            self.assertIn(about, done.stderr.decode())
+
+    def test_a_script_that_is_taken_for_a_file_is_noticed(self):
+        for text, is_script in ((self.FIRST, True), (f"{self.FIRST}; {self.SECOND}", True),
+                                ("nothing.txt", False), ("", False)):
+            done = self.run_tool(text)
+            self.assert_fails(done, text)
+            self.assertIn("No such file or directory", done.stderr.decode())
+            self.assertEqual("; -e TEXT takes a script from the command line"
+                             in done.stderr.decode(), is_script, text)
+
+    def test_a_statement_that_cannot_be_read_is_told_by_its_number(self):
+        for text in ("frob", "x" * 5000, "\x1b[2J"):
+            done = self.run_tool(data=f"{self.FIRST};;\n# frob\n{text}; {self.SECOND}".encode())
+            self.assert_fails(done)
+            self.assertRegex(done.stderr, rb"\A[\w ]+: (statement|event) 2\b[ -~]*\n\Z")
+        done = self.run_tool(data=b"frob\0")
+        self.assertRegex(done.stderr.decode(), "(statement|event) 1: a NUL byte")
+
+    def test_at_a_terminal_without_a_script_it_says_how(self):
+        with terminal.opened(self) as (_, theirs):
+            done = subprocess.run([self.TOOL], stdin=theirs, capture_output=True, timeout=60)
+        self.assertEqual((done.returncode, done.stdout), (0, self.run_tool("--help").stdout))

@@ -16,7 +16,7 @@ import unittest
 import xml.etree.ElementTree
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-import terminal  # noqa: E402
+from tool_checks import ScriptChecks  # noqa: E402
 
 TOPA_VIEW = sys.argv[1]
 SVG = "{http://www.w3.org/2000/svg}"
@@ -41,6 +41,18 @@ def words_at(address, words):
     return "; ".join(f"[{address + 8 * n:X}]={word:X}" for n, word in enumerate(words)) + "; "
 
 
+class EveryTool(ScriptChecks, unittest.TestCase):
+    TOOL = TOPA_VIEW
+    FIRST, SECOND = "[10000]=400010", "set BASE=10000"
+    PRINTS = [([], RING.encode()), (["-e", RING, "--svg", "-"], b""),
+              (["--all"], (words_at(0x10000, [0x400000] * 5000 + [0x10001])
+                           + "set BASE=10000").encode())]
+    WRITES = [["-e", RING, "--svg"]]
+    READS = [[]]
+    READS_STDIN = [[], ["-"]]
+    REFUSES = {(): 2}
+
+
 class Text(unittest.TestCase):
     maxDiff = None
 
@@ -58,7 +70,7 @@ table 0 at 10000
 
 chain     1 table, 2 regions, 12 KB; table 0 links to itself
 position  table 0, entry 1, offset 800: the next byte goes to 402800
-          6 KB (1800H) from the begin of the chain to here
+          6 KB (1800H) from the start of the chain to here
 findings  none
 """)
 
@@ -82,14 +94,14 @@ chain     2 tables, 3 regions, 76 KB; ends with STOP in table 1, entry 0
      1H of 2000H bytes are filled, 0%; the next byte goes to 30000001
 """, """\
 position  table 1, entry 0, offset 1: the next byte goes to 30000001
-          69633 bytes (11001H) from the begin of the chain to here
+          69633 bytes (11001H) from the start of the chain to here
 """), "--table", "10000", "-")
         # STOP leaves the offset behind the last byte. That is no mistake while Stopped is set.
         self.draws(first.format("14000"), 0, text.format(">" + last[1:] + """\
      2000H of 2000H bytes are filled, 100%
 """, """\
 position  table 1, entry 0, offset 2000
-          76 KB (13000H) from the begin of the chain to here
+          76 KB (13000H) from the start of the chain to here
           Stopped is set: OUT-080, a region with STOP is full, so tracing stopped
 """), "--table", "10000", "-")
 
@@ -119,7 +131,7 @@ position  table 1, entry 0, offset 2000
         self.assertIn("""
 position  table 0, entry 2, offset 999: the link is followed, to table 1, entry 0, offset 0: the
           next byte goes to 30000000
-          68 KB (11000H) from the begin of the chain to here
+          68 KB (11000H) from the start of the chain to here
 """, out)
         status, out, _ = run(CHAIN + "[20000]=30000452; set MASK_PTRS=9990000017F")
         self.assertEqual(status, 1)
@@ -264,7 +276,7 @@ table 1 at 20000
   191  10C88  2191000  2191000..2191FFF           4 KB         #
 """, out)
         self.assertLess(out.count("\n"), 30)
-        self.assertIn("\n          800 KB (C8000H) from the begin of the chain to here\n", out)
+        self.assertIn("\n          800 KB (C8000H) from the start of the chain to here\n", out)
         status, out, _ = run(script, "--all")
         self.assertEqual((status, out.count(" # ") + out.count(" #\n")), (0, 501))
         self.assertNotIn("more like these", out)
@@ -507,15 +519,7 @@ class CommandLine(unittest.TestCase):
         for option in ("--svg", "--dump", "--table", "--cpu", "--all", "--help"):
             self.assertIn(option, out)
 
-    def test_at_a_terminal_without_a_script_it_says_how(self):
-        with terminal.opened(self) as (_, theirs):
-            done = subprocess.run([TOPA_VIEW], stdin=theirs, capture_output=True, text=True,
-                                  timeout=60)
-        self.assertEqual((done.returncode, done.stdout), (0, run("", "--help")[1]))
-
     def test_wrong_usage(self):
-        self.refused("--what: no such option", "--what")
-        self.refused("takes one script, not also b", "a", "b")
         for option in ("--svg", "--dump", "--table", "--cpu"):
             self.refused(f"{option} needs an argument", option)
         for address in ("x", "", "0x1000", "1001", "40", "10000000000000000"):
@@ -533,9 +537,9 @@ class CommandLine(unittest.TestCase):
                          f"{file}@10000000000000000", "@0x0"):
                 self.refused("--dump takes FILE@ADDRESS", "--dump", what)
             self.refused("No such file", "--dump", f"{folder}/none@0")
-            self.refused("directory", "--dump", f"{folder}@0")
+            self.refused("Is a directory", "--dump", f"{folder}@0")
             file.write_bytes(bytes(16))
-            self.refused("behind the last address", "--dump", f"{file}@FFFFFFFFFFFFFFF8")
+            self.refused("after the last address", "--dump", f"{file}@FFFFFFFFFFFFFFF8")
             for size, about in ((0, "is empty"), (7, "not a whole number of 8-byte words"),
                                 (4097, "not a whole number of"), ((4 << 20) + 8, "more than 4 MB")):
                 with open(file, "wb") as sparse:
@@ -555,6 +559,9 @@ class CommandLine(unittest.TestCase):
             script = pathlib.Path(folder, "script")
             script.write_text(RING)
             self.assertEqual(run("frob", str(script)), run(RING))
+            # With a script there is a position, also of another table.
+            for given in (["-e", RING], [str(script)]):
+                self.assertIn("\nposition ", run("frob", "--table", "10000", *given)[1])
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import oc_cases  # noqa: E402
 import rc_cases  # noqa: E402
+from tool_checks import ScriptChecks  # noqa: E402
 
 WHAT_IF = sys.argv[1]
 
@@ -296,6 +297,15 @@ def line_about(case):
 
 
 # ------------------------------------------------------------------------------------- the tests
+
+class EveryTool(ScriptChecks, unittest.TestCase):
+    TOOL = WHAT_IF
+    FIRST, SECOND = "set CTL=2109", "R570"
+    PRINTS = [([], b"R570"), (["-e", "R570; R571"], b""), (["--explain"], b"W570=40000\n" * 5000)]
+    READS = [[], ["--explain"]]
+    READS_STDIN = [[], ["-"]]
+    REFUSES = {(): 2}
+
 
 class WhatIf(unittest.TestCase):
     def says(self, script, *lines):
@@ -760,11 +770,10 @@ class WhatIf(unittest.TestCase):
         self.says(table + "smrr FEE00000 FFFFF800; apic FEE00900; validate 1000",
                   "2: OUT-060 | 3: OUT-111,OUT-113 | 4: OUT-111,OUT-113")
 
-    def test_a_script_in_a_file(self):
-        self.assertEqual(run("", "/dev/null"), (0, "", ""))
-        status, out, err = run("R570", __file__ + ".none")
-        self.assertEqual((status, out), (2, ""))
-        self.assertIn(".none", err)
+    def test_memory_is_bounded(self):
+        words = "".join(f"[{8 * n:X}]=1\n" for n in range(1 << 20))
+        self.says(words + "[0]=2; R570", "0")
+        self.refuses(words + "[800000]=1", (1 << 20) + 1)
 
     # statements that cannot be read
 
@@ -792,10 +801,6 @@ class WhatIf(unittest.TestCase):
                 self.refuses(f"cpu P-SKL; R570; {statement}; R571", 3, "0")
                 self.refuses(f"cpu P-SKL\nR570\n\n# 9\n{statement} # 8\nR571", 3, "0")
                 self.refuses(statement, 1)
-
-    def test_wrong_usage(self):
-        for arguments in (["--what"], ["a", "b"], ["--explain", "a", "b"]):
-            self.assertEqual(run("R570", *arguments)[:2], (2, ""))
 
 
 if __name__ == "__main__":
