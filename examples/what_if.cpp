@@ -45,9 +45,10 @@ Statements:
   Wxxx=V                    WRMSR of index xxx at CPL 0: ok, or GP and the rules, first the most
                             specific. The MSRs: 560 to 587, 38E, 390, 391, DA0 and 1D9
   Rxxx                      RDMSR: the value, or GP and the rules
-  scheme single|topa|fabric what the next `enable` sets ToPA and FabricEn to
-  enable                    WRMSR of CTL with TraceEn. Without a scheme CTL decides, and gets ToPA
-                            where it has neither; it gets BranchEn, User and OS where it has none
+  scheme single|topa|fabric what each following `enable` sets ToPA and FabricEn to
+  enable                    WRMSR of CTL with TraceEn. Until a scheme is given CTL decides, and gets
+                            ToPA where it has neither; it gets BranchEn, User and OS where it has
+                            none
   disable                   WRMSR of CTL without TraceEn
   write N                   N bytes of trace, all PADs, at most 100000000: how many were stored and
                             lost, the interrupts, and the first and the last address

@@ -71,7 +71,7 @@ struct session {
     engine::output output{};
     engine::output_options how{};  ///< of the output, when TraceEn next rises
     reg::ia32_apic_base apic{};
-    std::optional<cpu::output_scheme> scheme{};  ///< of the next `enable`
+    std::optional<cpu::output_scheme> scheme{};  ///< of each `enable`
     engine::written total{};                     ///< since TraceEn rose
     /// What RDMSR reads of the output MSRs while trace goes out: as when TraceEn rose, which is as
     /// late as a processor may be.

@@ -74,7 +74,6 @@ inline void enable(session& in, words& given) {
     if (in.scheme) {
         value = value.with(ctl::ToPA{*in.scheme == output_scheme::topa},
                            ctl::FabricEn{*in.scheme == output_scheme::fabric});
-        in.scheme.reset();
     } else if (!value.get<ctl::FabricEn>()) {
         value = value.with(ctl::ToPA{true});
     }

@@ -18,7 +18,6 @@ inline void choose_cpu(session& in, std::string_view name) {
         throw refusal{"no such processor: " + quoted(name) + "; --help lists them"};
     }
     in.of = found->value;
-    in.scheme.reset();
     in.reset();
 }
 

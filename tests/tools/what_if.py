@@ -481,6 +481,16 @@ class WhatIf(unittest.TestCase):
                   "ok", "ok", "ok", "204D")
         self.says("cpu P-FAB; enable; scheme single; enable", "GP REG-024", "GP REG-025")
 
+    def test_a_scheme_stays_until_it_is_given_again(self):
+        self.says("cpu P-SKL; scheme single; enable; disable; enable; R570; disable; scheme topa; "
+                  "enable; disable; set CTL=0; enable; R570",
+                  "ok", "ok", "ok", "200D", "ok", "ok", "ok", "ok", "210D")
+        for event in ("cpu P-SKL", "COLD", "WARM", "INIT", "W570=0"):
+            lines = run(f"cpu P-SKL; scheme single; enable; {event}; disable; enable; R570")[1]
+            self.assertEqual(int(lines.splitlines()[-1], 16) & 0x100, 0, event)
+        self.says("scheme single; cpu P-FAB; enable; scheme fabric; cpu P-SKL; enable",
+                  "GP REG-025", "GP REG-026")
+
     def test_events(self):
         self.says("cpu P-SKL; W570=2109; INIT; R570; WARM; R570; COLD; R570; VMXON; VMXOFF",
                   "ok", "ok", "2109", "ok", "2108", "ok", "0", "ok", "ok")
