@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: BSL-1.0
 //
-// What trace does a processor make of what it does? `pt_model "OS=0" "Jcc T; SYSCALL->kernel"`
-// prints TNT(1), TIP.PGD(). tests/spec/notation.md, section 3, is the grammar.
+// What trace does a processor make of what it does? `pt_model --setup OS=0 -e "Jcc T;
+// SYSCALL->kernel"` prints TNT(1), TIP.PGD(). tests/spec/notation.md, section 3, is the grammar.
 
+#include "common/script.hpp"
 #include "pt_model_machine.hpp"
 #include "pt_model_why.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <fstream>
-#include <iostream>
-#include <iterator>
 #include <memory>
-#include <sstream>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace {
@@ -21,24 +21,42 @@ namespace {
 using pt_model::string_view;
 
 constexpr char const* usage =
-    R"(usage: pt_model [--setup SETUP] [--events EVENTS] [--show NAME,..] [-o FILE] [--memory] [--explain]
-       pt_model SETUP EVENTS [options]
+    R"(usage: pt_model [OPTION...] [-e EVENTS... | SCRIPT]
 
-Lets a logical processor do what EVENTS say, and prints the packets of its trace.
+Lets a logical processor do what a script says, and prints the packets of its trace. The script is
+the text of -e, the file SCRIPT, or standard input (also as -); at a terminal pt_model without a
+script prints this text. Events are separated by ; or ends of lines, and have at most 4096
+characters each. A # at the start of an event begins a comment, which ends with the line. Numbers
+are hexadecimal, but cycles (t=) and counts (n x) are decimal.
 
-  --setup SETUP    what differs from the base state: OS=0, ADDR0=[1000,10FF] filter, TSCEn=MTCEn=1
-                   The base state is 64-bit code at CPL 3 with TraceEn, OS, User, ToPA, BranchEn
-  --events EVENTS  Jcc T; CALL RAX at=1000 next=1002->2000; interrupt next=1010->F000; ..
-                   Without it events are read from standard input, `;` or a line's end between them
-  --show NAME,..   afterwards also fields of IA32_RTIT_CTL and IA32_RTIT_STATUS, `pending` for the
+  -e EVENTS        the script itself; each further -e continues it on a new line
+  --setup SETUP    what differs from the base state, which is 64-bit code at CPL 3 with TraceEn, OS,
+                   User, ToPA and BranchEn: OS=0, ADDR0=[1000,10FF] filter, TSCEn=MTCEn=1
+  --show NAME,...  afterwards also fields of IA32_RTIT_CTL and IA32_RTIT_STATUS, `pending` for the
                    TNT bits that are in no packet yet, `shutdown`
-  -o FILE          writes the trace's bytes to FILE
+  -o FILE          write the bytes of the trace to FILE; - is standard output, and then there is no
+                   text
   --memory         also the output memory: the table, and the bytes in its region
-  --explain        also a line for each packet: the event that it comes from, and the rules behind it
-  --help           prints this
+  --explain        also a line for each packet: the event that caused it, and the rules for it
+  -h, --help       this text
 
-Numbers are hexadecimal, cycles (t=) decimal. The grammar: tests/spec/notation.md, section 3.
-Exit status: 0; 2 for a setup or an event that cannot be read, told with its number.
+Events, with arguments in any order after the words; at= is the instruction's IP, next= the IP after
+it, and ->ADDRESS or ->kernel the target:
+
+  Jcc T, Jcc N     JMP rel, JMP RAX     CALL rel, CALL RAX     RET     NOP, PUSH, POP
+  interrupt, NMI, fault #PF, INT 80     SYSCALL, SYSRET, IRET     SMI, RSM     VM exit, VM entry
+  MOV CR3,V     WRMSR TraceEn=0     PTWRITE RAX=V     XBEGIN, XEND, abort     HLT, MWAIT 0,0
+  n x EVENT repeats an event; t=n EVENT happens at that core cycle
+
+With LP=A+B in SETUP the script is `A: EVENTS / B: EVENTS`, for two processors. All events and items
+of a setup are in tests/spec/notation.md, section 3.
+
+Example:
+  $ pt_model --setup OS=0 -e 'Jcc T; SYSCALL->kernel'
+  TNT(1), TIP.PGD()
+
+Exit status: 0 printed; 2 wrong usage, a setup or an event that cannot be read (the message has the
+event's number), a trace of more than 4 MB, or a file that cannot be read or written.
 )";
 
 /// The trace of one processor may have as many bytes.
@@ -47,94 +65,114 @@ using machine = pt_model::machine<most_bytes>;
 
 struct arguments {
     std::string setup;
-    std::string events;
-    bool has_setup = false;
-    bool has_events = false;
+    tool::script_choice script;
     std::vector<std::string> show;
-    std::string output;
+    std::optional<std::string> output;
+    bool help = false;
     bool memory = false;
     bool explain = false;
 };
 
-/// What cannot be done, and why.
-struct refusal {
-    std::string why;
-};
-
-auto parse(int count, char** words) -> arguments {
+auto parse(tool::command_line line) -> arguments {
     arguments given;
-    auto const value = [&](int& i) -> std::string {
-        if (i + 1 >= count) { throw refusal{std::string{words[i]} + " needs a value"}; }
-        return words[++i];
-    };
-    for (int i = 1; i < count; ++i) {
-        std::string const word = words[i];
-        if (word == "--setup") {
-            given.setup = value(i);
-            given.has_setup = true;
-        } else if (word == "--events") {
-            given.events = value(i);
-            given.has_events = true;
-        } else if (word == "--show") {
-            std::istringstream names{value(i)};
-            for (std::string name; std::getline(names, name, ',');) { given.show.push_back(name); }
-        } else if (word == "-o") {
-            given.output = value(i);
-        } else if (word == "--memory") {
+    while (line.next()) {
+        if (line.is_help()) {
+            given.help = true;
+        } else if (line.is("--setup")) {
+            given.setup = line.value();
+        } else if (line.is("--show")) {
+            auto const names = line.value();
+            for (string_view rest = names; !rest.empty();) {
+                given.show.emplace_back(pt_model::take_item(rest, ','));
+            }
+        } else if (line.is("-o")) {
+            given.output = line.value();
+        } else if (line.is("--memory")) {
             given.memory = true;
-        } else if (word == "--explain") {
+        } else if (line.is("--explain")) {
             given.explain = true;
-        } else if (word.size() > 1 && word[0] == '-') {
-            throw refusal{word + " is no option; --help lists them"};
-        } else if (!given.has_setup) {
-            given.setup = word;
-            given.has_setup = true;
-        } else if (!given.has_events) {
-            given.events = word;
-            given.has_events = true;
-        } else {
-            throw refusal{"'" + word + "' is too much"};
+        } else if (!given.script.takes(line)) {
+            line.refuse();
         }
-    }
-    if (!given.has_events) {
-        given.events.assign(std::istreambuf_iterator<char>{std::cin}, {});
-        for (char& letter : given.events) { letter = letter == '\n' ? ';' : letter; }
     }
     return given;
 }
 
-auto shown(string_view text) -> std::string {
+/// A text on one line, and not too long for a message.
+auto clipped(string_view text) -> std::string {
+    constexpr std::size_t most = 60;
     std::string safe;
-    for (char const letter : text.substr(0, 60)) {
+    for (char const letter : text.substr(0, most)) {
         safe += letter >= ' ' && letter <= '~' ? letter : '?';
     }
-    return "'" + safe + (text.size() > 60 ? "...'" : "'");
+    return safe + (text.size() > most ? "..." : "");
 }
+auto shown(string_view text) -> std::string { return "'" + clipped(text) + "'"; }
 
-/// One event of a script, and how long the trace was behind it.
-struct happened {
+/// An event that added bytes to the trace.
+struct traced_event {
+    std::uint64_t number;  ///< from 1; 0: the setup
     std::string text;
-    std::size_t bytes;
+    std::size_t bytes;  ///< of the trace after it
 };
 
-/// Lets the events of one processor happen.
-auto run(machine& on, string_view events) -> std::vector<happened> {
-    std::vector<happened> all;
-    for (std::size_t number = 0; !events.empty();) {
-        auto const event = pt_model::take_item(events, ';');
-        if (event.empty()) { continue; }
-        ++number;
-        auto const expected = on.run(event);
-        if (!expected.empty()) {
-            throw refusal{"event " + std::to_string(number) + " " + shown(event) + ": expected " +
-                          std::string{expected}};
+/// A processor, and what its trace is from.
+struct processor {
+    std::string name;
+    std::unique_ptr<machine> on = std::make_unique<machine>();
+    std::vector<traced_event> events{};
+
+    void run(string_view event, std::uint64_t number, bool keep) {
+        auto const refuse = [&](std::string const& why) {
+            throw tool::failure{"event " + std::to_string(number) + ' ' + shown(event) + ": " +
+                                why};
+        };
+        auto const before = on->written().size();
+        auto const expected = on->run(event);
+        if (!expected.empty()) { refuse("expected " + std::string{expected}); }
+        if (on->wrapped_around()) {
+            refuse("the trace has more than " + std::to_string(most_bytes) + " bytes");
         }
-        if (on.wrapped_around()) {
-            throw refusal{"event " + std::to_string(number) + ": the trace has more than " +
-                          std::to_string(most_bytes) + " bytes"};
-        }
-        all.push_back({std::string{event}, on.written().size()});
+        auto const bytes = on->written().size();
+        if (keep && bytes != before) { events.push_back({number, clipped(event), bytes}); }
     }
+};
+
+/// Lets all events of a script happen, on one processor or on two. Only one event is in memory.
+auto run(arguments const& given, pt_model::start const& from) -> std::vector<processor> {
+    std::vector<processor> all;
+    auto const add = [&](char const* name) {
+        auto& next = all.emplace_back(processor{name});
+        next.on->begin(from);
+        next.events.push_back({0, "setup", next.on->written().size()});
+    };
+    bool const two = from.two_processors;
+    if (!two) { add(""); }
+    auto text = given.script.open();
+    tool::script source{text, "event", tool::comments::before_statements};
+    std::string statement;
+    std::uint64_t number = 0;
+    auto const happens = [&](string_view event) {
+        event = pt_model::trimmed(event);
+        if (!event.empty()) { all.back().run(event, ++number, given.explain); }
+    };
+    while (source.next(statement)) {
+        string_view rest = statement;
+        if (two && all.empty()) {
+            if (!pt_model::begins(rest, "A:")) { break; }
+            add("A: ");
+            rest.remove_prefix(2);
+        }
+        // `/ B:` stands between two events, or at the start of one.
+        auto const mark = all.size() == 1 ? rest.find("/ B:") : string_view::npos;
+        if (two && mark != string_view::npos && (mark == 0 || pt_model::is_blank(rest[mark - 1]))) {
+            happens(rest.substr(0, mark));
+            add("B: ");
+            rest.remove_prefix(mark + 4);
+        }
+        happens(rest);
+    }
+    if (two && all.size() != 2) { throw tool::failure{"LP=A+B needs A: events / B: events"}; }
     return all;
 }
 
@@ -144,108 +182,90 @@ auto packets_of(machine& on, std::vector<std::string> const& show) -> std::strin
     (void)on.print_packets(out);
     for (auto const& name : show) {
         line += "; " + name + "=";
-        if (!on.print_value(name, out)) { throw refusal{"--show knows no " + shown(name)}; }
+        if (!on.print_value(name, out)) { throw tool::failure{"--show knows no " + shown(name)}; }
     }
     return line;
 }
 
-void explain(machine& on, std::vector<happened> const& events) {
+void explain(processor& one, tool::output& to) {
     using namespace ptspec;
-    trace::reader from{on.written(), {.sync = false}};
+    auto const& events = one.events;
+    trace::reader from{one.on->written(), {.sync = false}};
     std::size_t event = 0;
     for (auto item = from.next(); item; item = from.next()) {
         if (item.what != trace::event::packet) { continue; }
         while (event + 1 < events.size() && item.offset >= events[event].bytes) { ++event; }
         std::string line;
         auto out = [&](text piece) { line.append(piece.data(), piece.size()); };
-        pt_model::packet_printer printer{out, on.unit().events_are_traced()};
+        pt_model::packet_printer printer{out, one.on->unit().events_are_traced()};
         packet::visit(
             [&](auto const& packet) {
                 printer(packet, trace::at{item.offset, item.ip, item.length});
             },
             item.packet);
-        std::cout << "  " << line << "  event " << event + 1 << ", "
-                  << (events.empty() ? "" : events[event].text) << ": "
-                  << pt_model::why(item.packet.kind()) << "\n";
+        auto const& [number, what, bytes] = events[event];
+        to.write("  " + line + (number != 0 ? "  event " + std::to_string(number) + ", " : "  ") +
+                 what + ": " + std::string{pt_model::why(item.packet.kind())} + "\n");
     }
 }
 
-void show_memory(machine& on) {
+void show_memory(machine& on, tool::output& to) {
     auto const bytes = on.written();
-    std::printf("  %llX  table: entry 0 the region at %llX, %zu bytes; entry 1 back to entry 0\n",
-                static_cast<unsigned long long>(machine::table),
-                static_cast<unsigned long long>(pt_model::region_base), most_bytes);
+    char line[128];
+    std::snprintf(line, sizeof line,
+                  "  %llX  table: entry 0 the region at %llX, %zu bytes; entry 1 back to entry 0\n",
+                  static_cast<unsigned long long>(machine::table),
+                  static_cast<unsigned long long>(pt_model::region_base), most_bytes);
+    to.write(line);
     for (std::size_t i = 0; i < bytes.size(); i += 16) {
         std::uint64_t const address = pt_model::region_base + i;
-        std::printf("  %llX ", static_cast<unsigned long long>(address));
+        std::snprintf(line, sizeof line, "  %llX ", static_cast<unsigned long long>(address));
+        to.write(line);
         for (std::size_t j = i; j < bytes.size() && j < i + 16; ++j) {
-            std::printf(" %02X", static_cast<unsigned>(bytes[j]));
+            std::snprintf(line, sizeof line, " %02X", static_cast<unsigned>(bytes[j]));
+            to.write(line);
         }
-        std::puts("");
+        to.write("\n");
     }
 }
 
-auto work(arguments const& given) -> int {
+void write_trace(std::vector<processor> const& all, std::string const& path) {
+    tool::output file{path};
+    for (auto const& one : all) {
+        auto const bytes = one.on->written();
+        file.write({reinterpret_cast<char const*>(bytes.data()), bytes.size()});
+    }
+    file.close();
+}
+
+auto run_tool(tool::command_line arguments_given) -> int {
+    auto const given = parse(arguments_given);
+    if (given.help || (!given.script.is_given() && tool::is_terminal())) {
+        tool::print(usage);
+        return 0;
+    }
     auto const read = pt_model::read_setup(given.setup, machine::table);
     if (read.wrong) {
-        throw refusal{"setup " + shown(read.wrong.found) + ": expected " +
-                      std::string{read.wrong.expected}};
+        throw tool::failure{"setup " + shown(read.wrong.found) + ": expected " +
+                            std::string{read.wrong.expected}};
     }
-    // Events of two processors stand behind `A:` and `B:`, and are joined by ` / `.
-    std::vector<std::pair<std::string, string_view>> parts;
-    string_view const all = given.events;
-    if (read.made.two_processors) {
-        auto const second = all.find(" / B:");
-        if (!pt_model::begins(all, "A:") || second == string_view::npos) {
-            throw refusal{"event 1: expected A: events / B: events"};
-        }
-        parts.emplace_back("A: ", all.substr(2, second - 2));
-        parts.emplace_back("B: ", all.substr(second + 5));
-    } else {
-        parts.emplace_back("", all);
-    }
-    std::ofstream file;
-    if (!given.output.empty()) { file.open(given.output, std::ios::binary); }
+    auto all = run(given, read.made);
     std::string line;
-    std::vector<std::unique_ptr<machine>> machines;
-    std::vector<std::vector<happened>> events;
-    for (auto const& [name, text] : parts) {
-        machines.push_back(std::make_unique<machine>());
-        machines.back()->begin(read.made);
-        events.push_back(run(*machines.back(), text));
-        line += (line.empty() ? "" : " / ") + name + packets_of(*machines.back(), given.show);
-        auto const bytes = machines.back()->written();
-        if (file.is_open()) {
-            file.write(reinterpret_cast<char const*>(bytes.data()),
-                       static_cast<std::streamsize>(bytes.size()));
-        }
+    for (auto const& one : all) {
+        line += (line.empty() ? "" : " / ") + one.name + packets_of(*one.on, given.show);
     }
-    if (!given.output.empty() && !file.flush()) {
-        std::cerr << "pt_model: cannot write " << given.output << "\n";
-        return 1;
+    if (given.output) { write_trace(all, *given.output); }
+    if (given.output == "-") { return 0; }
+    tool::output out;
+    out.write(line + "\n");
+    for (auto& one : all) {
+        if (given.explain) { explain(one, out); }
+        if (given.memory) { show_memory(*one.on, out); }
     }
-    std::cout << line << "\n";
-    for (std::size_t i = 0; i < machines.size(); ++i) {
-        if (given.explain) { explain(*machines[i], events[i]); }
-        std::cout.flush();
-        if (given.memory) { show_memory(*machines[i]); }
-    }
+    out.close();
     return 0;
 }
 
 }  // namespace
 
-auto main(int count, char** words) -> int {
-    for (int i = 1; i < count; ++i) {
-        if (string_view{words[i]} == "--help") {
-            std::cout << usage;
-            return 0;
-        }
-    }
-    try {
-        return work(parse(count, words));
-    } catch (refusal const& no) {
-        std::cerr << "pt_model: " << no.why << "\n";
-        return 2;
-    }
-}
+auto main(int count, char** words) -> int { return tool::run("pt_model", count, words, run_tool); }

@@ -6,6 +6,7 @@ cannot be read.
     pt_model.py PT_MODEL
 """
 
+import os
 import pathlib
 import re
 import subprocess
@@ -17,6 +18,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import spec_page  # noqa: E402
 import tc_cases  # noqa: E402
 from spec_page import split_outside  # noqa: E402
+from tool_checks import ScriptChecks  # noqa: E402
 
 PT_MODEL = sys.argv[1]
 
@@ -69,7 +71,7 @@ def holds(case):
     two = len(case.parts) == 2
     events = " / ".join(f"{who}: {part.events}" if two else part.events
                         for who, part in zip("AB", case.parts))
-    status, out, err = run("--setup", case.setup, "--events", events,
+    status, out, err = run("--setup", case.setup, "-e", events,
                            *(["--show", ",".join(shown)] if shown else []))
     if status != 0 or err or not out.endswith("\n"):
         return f"exit status {status}, {err!r}"
@@ -87,6 +89,16 @@ def holds(case):
         if missing := [f"{a}={b}" for a, b in part.claims if f"{a}={b}" not in values]:
             return f"{values} without {missing}"
     return None
+
+
+class EveryTool(ScriptChecks, unittest.TestCase):
+    TOOL = PT_MODEL
+    FIRST, SECOND = "Jcc T", "JMP RAX->2000"
+    PRINTS = [([], b"Jcc T; JMP RAX->2000"), (["--memory", "--explain"], b"1000 x JMP RAX->2000")]
+    WRITES = [["-e", "JMP RAX->2000", "-o"]]
+    READS = [[], ["--explain"]]
+    READS_STDIN = [[], ["-"]]
+    REFUSES = {(): 2, ("--setup", "LP=A+B"): 2}
 
 
 class Cases(unittest.TestCase):
@@ -111,26 +123,32 @@ class Options(unittest.TestCase):
     def test_events_come_from_standard_input_too(self):
         self.assertEqual(run("--setup", "OS=0", script="Jcc T\nJcc N; JMP RAX->2000\n\n"),
                          (0, "TNT(10), TIP(2000)\n", ""))
-        self.assertEqual(run("", "Jcc N; JMP RAX->2000"), (0, "TNT(0), TIP(2000)\n", ""))
+        self.assertEqual(run(script="# fault #PF\nfault #PF at=1000\n"), run("-e", "fault #PF at=1000"))
         self.assertEqual(run(), (0, "none\n", ""))
 
     def test_fields_and_bits_are_shown_in_the_order_of_their_names(self):
-        self.assertEqual(run("--events", "Jcc T; Jcc N", "--show", "pending,TriggerEn,PSBFreq"),
+        self.assertEqual(run("-e", "Jcc T; Jcc N", "--show", "pending,TriggerEn,PSBFreq"),
                          (0, "none; pending=10; TriggerEn=1; PSBFreq=0\n", ""))
-        self.assertEqual(run("--setup", "TraceEn=0", "--events", "NOP", "--show", "pending"),
+        self.assertEqual(run("--setup", "TraceEn=0", "-e", "NOP", "--show", "pending"),
                          (0, "none; pending=none\n", ""))
 
     def test_the_bytes_of_the_trace(self):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "trace.pt"
-            self.assertEqual(run("--events", "Jcc T; JMP RAX->2000", "-o", str(path))[0], 0)
+            self.assertEqual(run("-e", "Jcc T; JMP RAX->2000", "-o", str(path))[0], 0)
             self.assertEqual(path.read_bytes(), bytes.fromhex("06 6d 00 20 00 00 00 00"))
-            status, out, err = run("--events", "NOP", "-o", folder)
-            self.assertEqual((status, out), (1, ""))
-            self.assertIn("cannot write", err)
+            done = subprocess.run([PT_MODEL, "-e", "Jcc T; JMP RAX->2000", "-o", "-"],
+                                  capture_output=True)
+            self.assertEqual((done.stdout, done.stderr), (path.read_bytes(), b""))
+            status, out, err = run("-e", "NOP", "-o", folder)
+            self.assertEqual((status, out), (2, ""))
+            self.assertIn(f"{folder}: Is a directory", err)
+            # An event that is refused leaves the file alone.
+            self.assertEqual(run("-e", "fly", "-o", str(path))[0], 2)
+            self.assertEqual(path.read_bytes()[:2], b"\x06\x6d")
 
     def test_the_memory_and_its_layout(self):
-        status, out, err = run("--events", "Jcc T; JMP RAX->2000", "--memory")
+        status, out, err = run("-e", "Jcc T; JMP RAX->2000", "--memory")
         self.assertEqual((status, err), (0, ""))
         lines = out.splitlines()
         self.assertEqual(lines[0], "TNT(1), TIP(2000)")
@@ -139,7 +157,7 @@ class Options(unittest.TestCase):
         self.assertEqual(len(lines), 3)
 
     def test_a_line_of_explanation_for_each_packet(self):
-        status, out, err = run("--setup", "OS=0", "--events", "Jcc T; SYSCALL->kernel", "--explain")
+        status, out, err = run("--setup", "OS=0", "-e", "Jcc T; SYSCALL->kernel", "--explain")
         self.assertEqual((status, err), (0, ""))
         lines = out.splitlines()
         self.assertEqual(lines[0], "TNT(1), TIP.PGD()")
@@ -147,10 +165,27 @@ class Options(unittest.TestCase):
         self.assertRegex(lines[2], r"^  TIP.PGD\(\)  event 2, SYSCALL->kernel: GEN-101, .*: Packet")
         self.assertEqual(len(lines), 3)
 
-    def test_help(self):
-        status, out, err = run("--help")
-        self.assertEqual((status, err), (0, ""))
-        self.assertTrue(out.startswith("usage: pt_model "))
+    def test_packets_of_the_setup_are_explained_too(self):
+        out = run("--setup", "pending=111111", "-e", "NOP; JMP RAX->2000", "--explain")[1]
+        self.assertEqual([line.split(":")[0] for line in out.splitlines()],
+                         ["TNT(111111), TIP(2000)", "  TNT(111111)  setup",
+                          "  TIP(2000)  event 2, JMP RAX->2000"])
+
+    def test_two_processors_in_lines(self):
+        once = run("--setup", "LP=A+B", "-e", "A: Jcc T; JMP RAX->2000 / B: JMP RAX->3000")
+        self.assertEqual(once, (0, "A: TNT(1), TIP(2000) / B: TIP(3000)\n", ""))
+        for script in ("A: Jcc T\nJMP RAX->2000\n/ B: JMP RAX->3000\n",
+                       "A:\nJcc T\nJMP RAX->2000 / B:\nJMP RAX->3000\n"):
+            self.assertEqual(run("--setup", "LP=A+B", script=script), once)
+        self.assertIn("event 3 'fly'", run("--setup", "LP=A+B", "-e", "A: NOP; NOP / B: fly")[2])
+
+    def test_memory_does_not_grow_with_the_script(self):
+        command = f"yes NOP | head -n 3000000 | '{PT_MODEL}' --explain"
+        with subprocess.Popen(["sh", "-c", command], stdout=subprocess.PIPE) as child:
+            self.assertEqual(child.stdout.read(), b"none\n")
+            _, _, usage = os.wait4(child.pid, 0)
+            child.returncode = 0
+        self.assertLess(usage.ru_maxrss, 32 << 10)
 
 
 class Refusals(unittest.TestCase):
@@ -174,24 +209,24 @@ class Refusals(unittest.TestCase):
                 "IRET mode=48": "16, 32 or 64", "JMP RAX->": "target", "INIT": "INIT BSP",
                 "any": "any branches", "fall": "fall through", "RSM TraceEn=1": "TraceEn"}.items():
             with self.subTest(event=text):
-                self.refused(expected, "--events", f"NOP; {text}")
-                self.refused("event 2 ", "--events", f"NOP; {text}")
+                self.refused(expected, "-e", f"NOP; {text}")
+                self.refused("event 2 ", "-e", f"NOP; {text}")
         self.refused("event 2 ", script="NOP\n\nfly\n")
-        self.refused("not before the last", "--events", "t=5 NOP; t=4 NOP")
-        self.refused("A: events / B: events", "--setup", "LP=A+B", "--events", "NOP")
+        self.refused("not before the last", "-e", "t=5 NOP; t=4 NOP")
+        for text in ("NOP", "", "A: NOP", "NOP; A: NOP / B: NOP"):
+            self.refused("A: events / B: events", "--setup", "LP=A+B", "-e", text)
 
     def test_a_setup_that_cannot_be_read(self):
         for text in ("OS", "OS=2", "Nothing=1", "ADDR0=[1000,10FF]", "ADDR4=[1,2] stop", "CPL=4",
                      "ADDR0=[1000] stop", "VMX=some", "conceal=some", "mode=48", "pending=2",
                      "CR3=xyz", "LP=A", "TNT=7", "TriggerEn=1", "OS=1,,User=1"):
             with self.subTest(setup=text):
-                self.refused("setup ", "--setup", text, "--events", "NOP")
+                self.refused("setup ", "--setup", text, "-e", "NOP")
 
     def test_options_that_there_are_not(self):
-        self.refused("--nothing", "--nothing")
-        self.refused("needs a value", "--setup")
-        self.refused("too much", "", "NOP", "NOP")
-        self.refused("--show knows no", "--events", "NOP", "--show", "Nothing")
+        self.refused("--events: no such option", "--events", "NOP")
+        self.refused("--setup needs an argument", "--setup")
+        self.refused("--show knows no", "-e", "NOP", "--show", "Nothing")
 
     def test_bytes_that_are_no_text(self):
         done = subprocess.run([PT_MODEL], input=b"\0\xff\x1b[2J", capture_output=True)
