@@ -9338,6 +9338,84 @@ template <class Packets = all>
     return detail::tables_of<Packets>::ext2.bytes[byte];
 }
 
+namespace detail {
+
+/// What opcode bytes say, by the tables.
+template <class Packets>
+struct opcodes {
+    static constexpr auto first(uint8_t byte, block items) noexcept -> opcode_byte {
+        return classify_first<Packets>(byte, items);
+    }
+    static constexpr auto ext(uint8_t byte) noexcept -> opcode_byte {
+        return classify_ext<Packets>(byte);
+    }
+    static constexpr auto ext2(uint8_t byte) noexcept -> opcode_byte {
+        return classify_ext2<Packets>(byte);
+    }
+};
+
+/// Some of the values of a byte.
+struct byte_set {
+    uint64_t bits[4] = {};
+
+    [[nodiscard]] constexpr auto has(unsigned byte) const noexcept -> bool {
+        return (bits[byte / 64] >> byte % 64 & 1) != 0;
+    }
+    friend constexpr auto operator==(byte_set const&, byte_set const&) -> bool = default;
+};
+
+/// The bytes of a table for which `holds(opcode_byte)` is true.
+template <class Holds>
+constexpr auto bytes_where(opcode_table const& table, Holds const& holds) noexcept -> byte_set {
+    byte_set found;
+    for (unsigned i = 0; i < 256; ++i) {
+        if (holds(table.bytes[i])) { found.bits[i / 64] |= uint64_t{1} << i % 64; }
+    }
+    return found;
+}
+
+/// The same for who asks for one packet, `Own`: sets of 32 bytes stand for tables of 512. Whatever
+/// other packet it is, the answer is `Other`.
+template <class Packets, kind Own, kind Other>
+struct opcodes_of_one {
+    using tables = tables_of<Packets>;
+
+    template <opcode_table const& Table>
+    static constexpr byte_set known = bytes_where(
+        Table, [](opcode_byte one) { return one.what != opcode_byte::says::nothing; });
+    template <opcode_table const& Table>
+    static constexpr byte_set own = bytes_where(Table, [](opcode_byte one) {
+        return one == opcode_byte{opcode_byte::says::a_packet, Own};
+    });
+    static constexpr bool depends_on_block = known<tables::first> !=
+                                                 known<tables::first_in_block> ||
+                                             own<tables::first> != own<tables::first_in_block>;
+
+    /// `prefix` is the byte that more of an opcode follows.
+    template <opcode_table const& Table>
+    static constexpr auto in(unsigned prefix, uint8_t byte) noexcept -> opcode_byte {
+        if (byte == prefix) { return {opcode_byte::says::go_on}; }
+        if (!known<Table>.has(byte)) { return {}; }
+        bool is_own = false;
+        if constexpr (own<Table> != byte_set{}) { is_own = own<Table>.has(byte); }
+        return {opcode_byte::says::a_packet, is_own ? Own : Other};
+    }
+    static constexpr auto first(uint8_t byte, block items) noexcept -> opcode_byte {
+        if constexpr (depends_on_block) {
+            if (items != block::none) { return in<tables::first_in_block>(escape, byte); }
+        }
+        return in<tables::first>(escape, byte);
+    }
+    static constexpr auto ext(uint8_t byte) noexcept -> opcode_byte {
+        return in<tables::ext>(second_escape >> 8, byte);
+    }
+    static constexpr auto ext2(uint8_t byte) noexcept -> opcode_byte {
+        return in<tables::ext2>(~0U, byte);
+    }
+};
+
+}  // namespace detail
+
 }  // namespace ptspec::packet
 
 // ---- ptspec/packet/decode.hpp ----
@@ -9471,19 +9549,19 @@ struct opcode_found {
     kind which = kind::pad;
 };
 
-template <class Packets>
+template <class Opcodes>
 constexpr auto find_opcode(wide_bits image, size_t present, block items) noexcept -> opcode_found {
     if (present == 0) { return {truncated(1)}; }
-    auto says = classify_first<Packets>(static_cast<uint8_t>(image.low), items);
+    auto says = Opcodes::first(static_cast<uint8_t>(image.low), items);
     if (says.what == opcode_byte::says::a_packet) { return {{}, says.which}; }
     rule unknown = rule::PKT_015;
     if (says.what == opcode_byte::says::go_on) {
         if (present < 2) { return {truncated(2)}; }
-        says = classify_ext<Packets>(static_cast<uint8_t>(image.low >> 8));
+        says = Opcodes::ext(static_cast<uint8_t>(image.low >> 8));
         unknown = rule::PKT_012;
         if (says.what == opcode_byte::says::go_on) {
             if (present < 3) { return {truncated(3)}; }
-            says = classify_ext2<Packets>(static_cast<uint8_t>(image.low >> 16));
+            says = Opcodes::ext2(static_cast<uint8_t>(image.low >> 16));
             unknown = rule::PKT_013;
         }
     }
@@ -9495,7 +9573,7 @@ constexpr auto find_opcode(wide_bits image, size_t present, block items) noexcep
 template <class Packets, class Sink>
 constexpr auto decode_into(byte_view in, context how, Sink&& sink) -> failure {
     wide_bits const image = load_le_wide(in);
-    auto const opcode = find_opcode<Packets>(image, in.size(), how.items);
+    auto const opcode = find_opcode<opcodes<Packets>>(image, in.size(), how.items);
     return opcode.failed.why != error::none
                ? opcode.failed
                : for_kind(
@@ -9505,6 +9583,20 @@ constexpr auto decode_into(byte_view in, context how, Sink&& sink) -> failure {
                      },
                      Packets{});
 }
+
+/// The first of the packets that have the opcode of one, which the tables name.
+template <class Packet, class... Packets>
+struct owner_among;
+template <class Packet, class First, class... Rest>
+struct owner_among<Packet, First, Rest...> : owner_among<Packet, Rest...> {};
+template <class Packet, class First, class... Rest>
+    requires(shape_of<First>().mask == shape_of<Packet>().mask &&
+             shape_of<First>().value == shape_of<Packet>().value)
+struct owner_among<Packet, First, Rest...> {
+    using type = First;
+};
+template <class Packet, class... Packets>
+auto owner_in(type_list<Packets...>) -> typename owner_among<Packet, Packets...>::type;
 
 }  // namespace detail
 
@@ -9530,15 +9622,30 @@ template <class Packets = all>
 template <packet_type Packet, class Packets = all>
 [[nodiscard]] constexpr auto decode_as(byte_view in, context how = {}) noexcept
     -> decoded_as<Packet> {
-    auto const opcode = detail::find_opcode<Packets>(load_le_wide(in), in.size(), how.items);
-    auto const any = decode<Packets>(in, how);
-    bool const other = any ? !any.packet.template is<Packet>()
-                           : opcode.failed.why == error::none &&
-                                 detail::opcode_of(opcode.which, Packets{}) !=
-                                     detail::opcode_of(Packet::about.id, Packets{});
-    if (other) { return {.why = error::bad_opcode, .broken = rule::PKT_010}; }
-    return {any ? any.packet.template as<Packet>() : Packet{}, any.length(), any.why, any.need,
-            any.broken};
+    using owner = decltype(detail::owner_in<Packet>(Packets{}));
+    constexpr kind own = owner::about.id;
+    constexpr kind other = own == kind::pad ? kind::psb : kind::pad;
+    wide_bits const image = load_le_wide(in);
+    auto const opcode = detail::find_opcode<detail::opcodes_of_one<Packets, own, other>>(
+        image, in.size(), how.items);
+    detail::failure failed = opcode.failed;
+    decoded_as<Packet> out;
+    if (failed.why == error::none && opcode.which == own) {
+        failed = detail::finish<Packets, owner>(
+            image, in.size(), how, [&]<class Found>(Found const& packet, unsigned length) {
+                if constexpr (same_as<Found, Packet>) {
+                    out.packet = packet;
+                    out.length = length;
+                }
+            });
+    }
+    if (failed.why == error::none && out.length == 0) {
+        failed = {error::bad_opcode, 0, rule::PKT_010};
+    }
+    out.why = failed.why;
+    out.need = failed.need;
+    out.broken = failed.broken;
+    return out;
 }
 
 }  // namespace ptspec::packet

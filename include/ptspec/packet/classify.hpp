@@ -143,4 +143,82 @@ template <class Packets = all>
     return detail::tables_of<Packets>::ext2.bytes[byte];
 }
 
+namespace detail {
+
+/// What opcode bytes say, by the tables.
+template <class Packets>
+struct opcodes {
+    static constexpr auto first(uint8_t byte, block items) noexcept -> opcode_byte {
+        return classify_first<Packets>(byte, items);
+    }
+    static constexpr auto ext(uint8_t byte) noexcept -> opcode_byte {
+        return classify_ext<Packets>(byte);
+    }
+    static constexpr auto ext2(uint8_t byte) noexcept -> opcode_byte {
+        return classify_ext2<Packets>(byte);
+    }
+};
+
+/// Some of the values of a byte.
+struct byte_set {
+    uint64_t bits[4] = {};
+
+    [[nodiscard]] constexpr auto has(unsigned byte) const noexcept -> bool {
+        return (bits[byte / 64] >> byte % 64 & 1) != 0;
+    }
+    friend constexpr auto operator==(byte_set const&, byte_set const&) -> bool = default;
+};
+
+/// The bytes of a table for which `holds(opcode_byte)` is true.
+template <class Holds>
+constexpr auto bytes_where(opcode_table const& table, Holds const& holds) noexcept -> byte_set {
+    byte_set found;
+    for (unsigned i = 0; i < 256; ++i) {
+        if (holds(table.bytes[i])) { found.bits[i / 64] |= uint64_t{1} << i % 64; }
+    }
+    return found;
+}
+
+/// The same for who asks for one packet, `Own`: sets of 32 bytes stand for tables of 512. Whatever
+/// other packet it is, the answer is `Other`.
+template <class Packets, kind Own, kind Other>
+struct opcodes_of_one {
+    using tables = tables_of<Packets>;
+
+    template <opcode_table const& Table>
+    static constexpr byte_set known = bytes_where(
+        Table, [](opcode_byte one) { return one.what != opcode_byte::says::nothing; });
+    template <opcode_table const& Table>
+    static constexpr byte_set own = bytes_where(Table, [](opcode_byte one) {
+        return one == opcode_byte{opcode_byte::says::a_packet, Own};
+    });
+    static constexpr bool depends_on_block = known<tables::first> !=
+                                                 known<tables::first_in_block> ||
+                                             own<tables::first> != own<tables::first_in_block>;
+
+    /// `prefix` is the byte that more of an opcode follows.
+    template <opcode_table const& Table>
+    static constexpr auto in(unsigned prefix, uint8_t byte) noexcept -> opcode_byte {
+        if (byte == prefix) { return {opcode_byte::says::go_on}; }
+        if (!known<Table>.has(byte)) { return {}; }
+        bool is_own = false;
+        if constexpr (own<Table> != byte_set{}) { is_own = own<Table>.has(byte); }
+        return {opcode_byte::says::a_packet, is_own ? Own : Other};
+    }
+    static constexpr auto first(uint8_t byte, block items) noexcept -> opcode_byte {
+        if constexpr (depends_on_block) {
+            if (items != block::none) { return in<tables::first_in_block>(escape, byte); }
+        }
+        return in<tables::first>(escape, byte);
+    }
+    static constexpr auto ext(uint8_t byte) noexcept -> opcode_byte {
+        return in<tables::ext>(second_escape >> 8, byte);
+    }
+    static constexpr auto ext2(uint8_t byte) noexcept -> opcode_byte {
+        return in<tables::ext2>(~0U, byte);
+    }
+};
+
+}  // namespace detail
+
 }  // namespace ptspec::packet
