@@ -4312,7 +4312,11 @@ using of_status = type_list<  //
 }  // namespace gates
 
 template <class... Gates>
-constexpr auto closed_bits(type_list<Gates...>, capabilities const& of) noexcept -> uint64_t {
+#if defined(__GNUC__)
+[[gnu::always_inline]]  // so that constant capabilities leave a constant, at -Os too
+#endif
+constexpr auto
+closed_bits(type_list<Gates...>, capabilities const& of) noexcept -> uint64_t {
     return (uint64_t{0} | ... | (Gates::is_open(of) ? 0 : Gates::mask));
 }
 
@@ -5334,7 +5338,11 @@ using namespace ptspec::detail;
 /// The rule by which a processor does not have an MSR.
 ///
 /// Source: REG-001, REG-012..015, REG-017.
-constexpr auto rule_of_absence(capabilities const& of, uint32_t index) noexcept -> rule {
+#if defined(__GNUC__)
+[[gnu::always_inline]]  // so that a constant index leaves its own case
+#endif
+constexpr auto
+rule_of_absence(capabilities const& of, uint32_t index) noexcept -> rule {
     if (!is_pt_msr(index)) { return rule::none; }
     rule missing = rule::none;
     switch (index) {

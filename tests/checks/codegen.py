@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSL-1.0
 """Checks that accessors cost nothing: their instructions are those of masks and shifts by hand.
 
-    codegen.py COMPILER...   compile tests/firmware/accessors.cpp with each and compare its pairs
+    codegen.py COMPILER...   compile tests/firmware/accessors.cpp with each and compare its pairs,
+                             and the files of tests/firmware/sizes for their sizes
     codegen.py --self-test
 
 Of each pair lib_NAME and hand_NAME the instructions have to be the same, without padding behind the
@@ -13,6 +14,10 @@ Whether they compute the same is left to other tests.
 
 Of lib_check_NAME the instructions have to be at most as many as those of hand_check_NAME, and no
 call may be among them: compilers order the tests of several masks in their own ways.
+
+A file of tests/firmware/sizes says at its head what its object, compiled with -Os, may have at most
+and what texts may not be in it: `// at most: 100 bytes`, `// without: TEXT`. Counted are code and
+constants.
 """
 
 import os
@@ -28,6 +33,12 @@ from firmware_objects import FIRMWARE, compile_to, output_of
 SOURCE = FIRMWARE / "accessors.cpp"
 LEVELS = ["-O1", "-O2"]
 FLAGS = ["-fcf-protection=none"]
+
+SIZES = FIRMWARE / "sizes"
+SIZE_FLAGS = ["-Os", "-fno-asynchronous-unwind-tables", *FLAGS]
+AT_MOST = re.compile(r"^// at most: (\d+) bytes$", re.M)
+WITHOUT = re.compile(r"^// without: (.+)$", re.M)
+SECTION = re.compile(r"^\.(?:text|rodata|data|bss)\S*\s+(\d+)", re.M)
 
 LABEL = re.compile(r"[0-9a-f]+ <(.*)>:$")
 INSTRUCTION = re.compile(r"\s+([0-9a-f]+):\t([^#\n]*)")
@@ -126,8 +137,48 @@ def differences_in(path):
     return {name: pair for name, pair in both.items() if not as_good(name, *pair)}, len(pairs)
 
 
-def check(compilers):
+def bytes_in(path):
+    """The code and the constants of an object."""
+    return sum(map(int, SECTION.findall(output_of("size", "-A", str(path)))))
+
+
+def problems_of_size(source, path):
+    """What is wrong with the object at `path` by what the text of its source says."""
+    limits, texts = AT_MOST.findall(source), WITHOUT.findall(source)
+    if not limits and not texts:
+        yield "no line `// at most: N bytes` and none `// without: TEXT`"
+    size = bytes_in(path)
+    if size == 0:
+        yield "nothing in it"
+    for limit in limits:
+        if size > int(limit):
+            yield f"{size} bytes, more than {limit}"
+    for text in texts:
+        if text.encode() in path.read_bytes():
+            yield f"has the text {text!r}"
+
+
+def check_sizes(compilers):
     failed = False
+    sources = sorted(SIZES.glob("*.cpp"))
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "object.o")
+        for compiler in compilers:
+            for source in sources:
+                try:
+                    compile_to(path, source, compiler, *SIZE_FLAGS)
+                    problems = list(problems_of_size(source.read_text(encoding="utf-8"), path))
+                except (OSError, subprocess.CalledProcessError) as error:
+                    problems = [str(error)]
+                for problem in problems:
+                    print(f"{compiler} -Os: {source.name}: {problem}")
+                failed |= bool(problems)
+            print(f"{compiler} -Os: {len(sources)} sizes")
+    return failed or not sources
+
+
+def check(compilers):
+    failed = check_sizes(compilers)
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "object.o")
         for compiler in compilers:
@@ -215,7 +266,28 @@ def self_test():
         if same_bag(one, two) != same:
             print(f"{one} and {two} without order: expected {same}")
             failures += 1
-    print(f"{len(cases) + len(checks) + len(renamings) + len(bags) + 1} cases, {failures} failures")
+    sized = 'extern "C" int f(int a) { return a; }\n'
+    worded = 'extern "C" char const* f() { return "some words"; }\n'
+    sizes = [  # a source, and what is found
+        ("// at most: 20 bytes\n" + sized, []),
+        ("// at most: 1 bytes\n" + sized, ["more than 1"]),
+        ("// at most: 11 bytes\n" + worded, ["more than 11"]),  # constants count
+        ("// without: words\n// without: some\n" + sized, []),
+        ("// without: other\n// without: words\n" + worded, ["has the text 'words'"]),
+        (sized, ["no line"]),
+        ("// at most: 20 bytes\n", ["nothing in it"]),
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        source, path = pathlib.Path(folder, "case.cpp"), pathlib.Path(folder, "case.o")
+        for text, wanted in sizes:
+            source.write_text(text, encoding="utf-8")
+            compile_to(path, source, compiler, *SIZE_FLAGS)
+            found = list(problems_of_size(text, path))
+            if len(found) != len(wanted) or any(a not in b for a, b in zip(wanted, found)):
+                print(f"{text}: expected {wanted}, got {found}")
+                failures += 1
+    count = len(cases) + len(checks) + len(renamings) + len(bags) + len(sizes) + 1
+    print(f"{count} cases, {failures} failures")
     return 1 if failures else 0
 
 

@@ -31,7 +31,11 @@ using namespace ptspec::detail;
 /// The rule by which a processor does not have an MSR.
 ///
 /// Source: REG-001, REG-012..015, REG-017.
-constexpr auto rule_of_absence(capabilities const& of, uint32_t index) noexcept -> rule {
+#if defined(__GNUC__)
+[[gnu::always_inline]]  // so that a constant index leaves its own case
+#endif
+constexpr auto
+rule_of_absence(capabilities const& of, uint32_t index) noexcept -> rule {
     if (!is_pt_msr(index)) { return rule::none; }
     rule missing = rule::none;
     switch (index) {

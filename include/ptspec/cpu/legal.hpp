@@ -70,7 +70,11 @@ using of_status = type_list<  //
 }  // namespace gates
 
 template <class... Gates>
-constexpr auto closed_bits(type_list<Gates...>, capabilities const& of) noexcept -> uint64_t {
+#if defined(__GNUC__)
+[[gnu::always_inline]]  // so that constant capabilities leave a constant, at -Os too
+#endif
+constexpr auto
+closed_bits(type_list<Gates...>, capabilities const& of) noexcept -> uint64_t {
     return (uint64_t{0} | ... | (Gates::is_open(of) ? 0 : Gates::mask));
 }
 

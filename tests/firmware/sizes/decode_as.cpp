@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: BSL-1.0
+// at most: 1024 bytes
+// Who reads one packet needs no table of all packets.
+
+#include <ptspec/packet/decode.hpp>
+
+using namespace ptspec;
+
+void read(byte_view in, packet::context how, packet::decoded_as<packet::tip>& to) noexcept {
+    to = packet::decode_as<packet::tip>(in, how);
+}
