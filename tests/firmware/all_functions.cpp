@@ -1299,10 +1299,12 @@ auto fw_evaluate(capabilities const& of, msr_state const& now, engine::running c
            engine::traced_around(now, ip).size() != 0 && access::in_filter(now, ip) &&
            access::in_trace_stop(now, ip);
 }
-auto fw_clocks(engine::clocks& now, uint64_t art, uint64_t tsc) noexcept -> uint64_t {
+auto fw_clocks(cpu::capabilities const& of, engine::clocks& now, uint64_t art,
+               uint64_t tsc) noexcept -> uint64_t {
     auto const due = now.until(art, 3);
     now.run_to(art, tsc);
-    return due.packet(0).raw + now.tsc_packet().raw + now.tma_packet().raw + now.cbr_packet().raw +
+    return due.packet(0).raw + now.tsc_packet().raw + now.tma_packet().raw +
+           now.cbr_packet(engine::core_to_bus_of(of)).raw +
            engine::count_cycles(art, tsc, 32, false).cycles;
 }
 auto fw_return_stack(engine::return_stack& calls, uint64_t next) noexcept -> bool {
