@@ -6,6 +6,7 @@ page what_if.md, and statements that cannot be read.
     what_if.py WHAT_IF
 """
 
+import csv
 import pathlib
 import re
 import subprocess
@@ -355,6 +356,15 @@ class WhatIf(unittest.TestCase):
         cases = [case for case in oc_cases.read_cases() if isinstance(case, oc_cases.Engine)]
         self.assertTrue(cases)
         return cases
+
+    def test_every_processor_of_the_catalogue_has_a_name(self):
+        help_text = run("", "--help")[1].split()
+        with open(rc_cases.SPEC / "presets.csv", newline="") as file:
+            for row in csv.DictReader(file):
+                with self.subTest(row["name"]):
+                    self.assertIn(row["name"], help_text)
+                    self.says(f"cpu {row['name']}")
+                    self.says(f"cpu {row['name'].lower()}")
 
     def test_the_worked_cases_of_output(self):
         for case in self.engine_cases():
