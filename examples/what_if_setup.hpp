@@ -14,9 +14,7 @@ namespace what_if {
 
 inline void choose_cpu(session& in, std::string_view name) {
     auto const found = cpu::preset::find({name.data(), name.size()});
-    if (!found) {
-        throw refusal{"no such processor: " + quoted(name) + "; --help lists them"};
-    }
+    if (!found) { throw refusal{"no such processor: " + quoted(name) + "; --help lists them"}; }
     in.of = found->value;
     in.reset();
 }
