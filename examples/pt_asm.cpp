@@ -47,6 +47,8 @@ Example:
 
 Exit status: 0 written; 1 a line that cannot be written as bytes, such as one of damage: the output
 ends before it; 2 wrong usage, or a file that cannot be read or written.
+
+Packets and their fields:
 )";
 
 /// Why a line is refused.
@@ -70,7 +72,7 @@ public:
             }
             auto const name = word.substr(0, equals);
             for (auto const& field : all_) {
-                if (field.name == name) { throw refusal{"twice " + std::string{name}}; }
+                if (field.name == name) { throw refusal{std::string{name} + " is given twice"}; }
             }
             all_.push_back({name, word.substr(equals + 1), false});
         }
@@ -97,7 +99,8 @@ public:
         auto const end = digits.data() + digits.size();
         auto const [stop, error] = std::from_chars(digits.data(), end, value, base);
         if (error != std::errc{} || stop != end) {
-            throw refusal{std::string{name} + " is no number of 64 bits"};
+            throw refusal{std::string{name} +
+                          " is no number of up to 64 bits, decimal, or hexadecimal after 0x"};
         }
         return value;
     }
@@ -114,7 +117,9 @@ public:
     /// Refuses what nobody asked for.
     void all_used() const {
         for (auto const& field : all_) {
-            if (!field.used) { throw refusal{"no such field here: " + std::string{field.name}}; }
+            if (!field.used) {
+                throw refusal{"no such field of this packet: " + std::string{field.name}};
+            }
         }
     }
 
@@ -146,9 +151,10 @@ public:
             event(word);
             return;
         }
+        auto const kind = kind_of(word);
         fields given{text};
         auto const length = given.number("len");
-        auto const packet = this->packet(word, given, length);
+        auto const packet = this->packet(kind, given, length);
         given.all_used();
         packet_ = byte_buffer{room_};
         if (auto const broken = to_.put(packet); broken != rule::none) {
@@ -205,20 +211,22 @@ private:
 
     static void event(std::string_view word) {
         if (word == "!sync" || word == "!end") { return; }
-        throw refusal{"a listing does not hold the bytes at " + std::string{word}};
+        throw refusal{"a listing does not hold the bytes that " + std::string{word} +
+                      " stands for"};
     }
 
-    auto packet(std::string_view name, fields& given, std::optional<std::uint64_t> length)
-        -> packet::any_packet {
+    static auto kind_of(std::string_view name) -> packet::kind {
+        if (name.empty()) { throw refusal{"a packet is missing after the offset"}; }
         for (unsigned i = 0; i < packet::kinds; ++i) {
             auto const kind = static_cast<packet::kind>(i);
-            if (listing::name(kind) == name) {
-                return packet::for_kind(
-                    kind, [&]<class Packet>() { return make(Packet{}, given, length); },
-                    packet::all{});
-            }
+            if (listing::name(kind) == name) { return kind; }
         }
-        throw refusal{"no such packet: " + std::string{name}};
+        throw refusal{"no such packet: " + std::string{name} + "; --help lists them"};
+    }
+    auto packet(packet::kind kind, fields& given, std::optional<std::uint64_t> length)
+        -> packet::any_packet {
+        return packet::for_kind(
+            kind, [&]<class Packet>() { return make(Packet{}, given, length); }, packet::all{});
     }
 
     // One overload a packet. Those without fields need none of their own.
@@ -247,11 +255,13 @@ private:
         packet::branches which;
         auto const text = given.text("bits");
         if (text.size() > Packet::most_branches || text.empty()) {
-            throw refusal{"bits has to be 1 to " + std::to_string(Packet::most_branches) +
-                          " letters"};
+            throw refusal{"bits takes 1 to " + std::to_string(Packet::most_branches) +
+                          " letters T and N"};
         }
         for (char const letter : text) {
-            if (letter != 'T' && letter != 'N') { throw refusal{"bits is T and N only"}; }
+            if (letter != 'T' && letter != 'N') {
+                throw refusal{"bits takes the letters T and N only"};
+            }
             which.bits = which.bits << 1 | (letter == 'T' ? 1U : 0U);
             which.count += 1;
         }
@@ -420,13 +430,39 @@ private:
     std::uint64_t number_ = 0;
 };
 
+/// Collects the names of the fields of a packet.
+struct field_names {
+    std::string& to;
+
+    template <class Number>
+    void number(std::string_view name, Number) const {
+        nothing(name);
+    }
+    void hex(std::string_view name, std::uint64_t) const { nothing(name); }
+    void branches(std::string_view name, packet::branches) const { nothing(name); }
+    void nothing(std::string_view name) const { to.append(" ").append(name); }
+};
+
+void print_help() {
+    std::string text{usage};
+    for (unsigned i = 0; i < packet::kinds; ++i) {
+        auto const kind = static_cast<packet::kind>(i);
+        text.append("  ").append(listing::name(kind)).append(":");
+        field_names names{text};
+        packet::for_kind(
+            kind, [&]<class Packet>() { listing::fields_of{names, 0}(Packet{}); }, packet::all{});
+        text += text.back() == ':' ? " no fields\n" : "\n";
+    }
+    tool::print(text);
+}
+
 auto run(tool::command_line line) -> int {
     std::optional<std::string> input;
     std::string output = "-";
     bool sparse = false;
     while (line.next()) {
         if (line.is_help()) {
-            tool::print(usage);
+            print_help();
             return 0;
         }
         if (line.is("-o")) {
@@ -443,7 +479,7 @@ auto run(tool::command_line line) -> int {
     }
 
     if (!input && tool::is_terminal()) {
-        tool::print(usage);
+        print_help();
         return 0;
     }
     tool::input from{input.value_or("-")};

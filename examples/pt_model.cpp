@@ -182,7 +182,9 @@ auto packets_of(machine& on, std::vector<std::string> const& show) -> std::strin
     (void)on.print_packets(out);
     for (auto const& name : show) {
         line += "; " + name + "=";
-        if (!on.print_value(name, out)) { throw tool::failure{"--show knows no " + shown(name)}; }
+        if (!on.print_value(name, out)) {
+            throw tool::failure{"--show: no such field: " + shown(name)};
+        }
     }
     return line;
 }

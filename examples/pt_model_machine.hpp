@@ -165,12 +165,17 @@ private:
 
     /// An argument that is a number, or `other`. What was expected stays in `wrong_`.
     string_view wrong_{};
-    constexpr auto number(event_text& e, string_view name, std::uint64_t other) -> std::uint64_t {
+    constexpr auto number(event_text& e, string_view name, std::uint64_t other,
+                          std::uint64_t most = ~std::uint64_t{0}) -> std::uint64_t {
         auto const digits = e.value(name);
         if (digits.empty()) { return other; }
         auto const value = number_in(digits);
         if (!value) { wrong_ = "a hexadecimal number as the argument"; }
+        if (value.value_or(0) > most) { wrong_ = "a smaller number as the argument"; }
         return value.value_or(other);
+    }
+    constexpr auto vector(event_text& e, std::uint64_t other) -> std::uint8_t {
+        return static_cast<std::uint8_t>(number(e, "vector", other, 0xFF));
     }
     constexpr auto at(event_text& e) -> std::uint64_t { return number(e, "at", unit_.ip()); }
     constexpr auto next(event_text& e, std::uint64_t length = 2) -> std::uint64_t {
@@ -180,7 +185,7 @@ private:
         if (!e.has_target) { return other; }
         if (e.target == "kernel") { return kernel; }
         auto const value = number_in(e.target);
-        if (!value) { wrong_ = "a hexadecimal address or kernel behind ->"; }
+        if (!value) { wrong_ = "a hexadecimal address or kernel after ->"; }
         return value.value_or(other);
     }
     constexpr auto c_state(event_text& e, string_view name, std::uint8_t other) -> std::uint8_t {
@@ -193,8 +198,8 @@ private:
     /// What runs after a transfer to some privilege level.
     constexpr auto after(event_text& e, std::uint64_t cpl) -> running {
         auto code = unit_.runs();
-        code.cpl = static_cast<std::uint8_t>(number(e, "CPL", cpl) & 3);
-        code.IF = number(e, "IF", code.IF ? 1 : 0) != 0;
+        code.cpl = static_cast<std::uint8_t>(number(e, "CPL", cpl, 3));
+        code.IF = number(e, "IF", code.IF ? 1 : 0, 1) != 0;
         code.cr3 = number(e, "CR3", code.cr3);
         auto const mode = e.value("mode");
         if (mode == "16") {
@@ -313,13 +318,11 @@ private:
         auto const behind = next(e);
         auto const kind = e.kind;
         if (kind == "interrupt" || kind == "NMI") {
-            do_it(event::interrupt{
-                behind, target(e, kernel), after(e, 0),
-                static_cast<std::uint8_t>(number(e, "vector", kind == "NMI" ? 2 : 0x20))});
+            do_it(event::interrupt{behind, target(e, kernel), after(e, 0),
+                                   vector(e, kind == "NMI" ? 2 : 0x20)});
         } else if (kind == "fault") {
             std::uint64_t const usual = e.rest == "#PF" ? 0x0E : e.rest == "#BR" ? 5 : 0x0D;
-            do_it(event::exception{here, target(e, kernel), after(e, 0),
-                                   static_cast<std::uint8_t>(number(e, "vector", usual)),
+            do_it(event::exception{here, target(e, kernel), after(e, 0), vector(e, usual),
                                    number(e, "cr2", 0)});
         } else if (kind == "INT") {
             return software_interrupt(e, here);
@@ -338,16 +341,15 @@ private:
             code.real_mode = true;
             do_it(event::init{behind, target(e, 0xFFFF'FFF0), code, e.rest == "AP"});
         } else {
-            do_it(event::sipi{target(e, 0), after(e, 0),
-                              static_cast<std::uint8_t>(number(e, "vector", 0))});
+            do_it(event::sipi{target(e, 0), after(e, 0), vector(e, 0)});
         }
         return fine;
     }
     /// INT v, perhaps through a task gate, whose packets are due at cycles of their own.
     constexpr auto software_interrupt(event_text& e, std::uint64_t here) -> string_view {
         auto words = e.rest;
-        auto const vector = number_in(take_word(words));
-        if (!vector || *vector > 0xFF) { return "INT and a vector"; }
+        auto const number_of_it = number_in(take_word(words));
+        if (!number_of_it || *number_of_it > 0xFF) { return "INT and a vector"; }
         auto code = after(e, 0);
         event::cycles_within takes{};
         if (!words.empty()) {
@@ -379,7 +381,7 @@ private:
         }
         (void)next(e);
         do_it(event::software_interrupt{here, target(e, kernel), code,
-                                        static_cast<std::uint8_t>(*vector), takes});
+                                        static_cast<std::uint8_t>(*number_of_it), takes});
         return fine;
     }
 
@@ -392,7 +394,7 @@ private:
             auto const text = e.rest.substr(4);
             auto const value = text == "?" ? maybe_number{true, unit_.runs().cr3 + 0x1000}
                                            : number_in(text);
-            if (!value) { return "a hexadecimal number behind CR3,"; }
+            if (!value) { return "a hexadecimal number after CR3,"; }
             do_it(event::mov_cr3{here, behind, *value});
         } else if (kind == "WRMSR") {
             auto const value = number_in(e.value("TraceEn"));
@@ -536,7 +538,7 @@ private:
             unit_.set_clocks({art - 1, clocks.tsc, 0, clocks.core_to_bus, clocks.are_off});
             do_it(event::time{0, art, clocks.tsc});
         } else {
-            return "an event";
+            return "an event of tests/spec/notation.md, section 3";
         }
         return fine;
     }

@@ -140,11 +140,11 @@ constexpr auto cut(string_view whole) -> cut_event {
         parts.has_target = true;
         parts.target = trimmed(rest.substr(arrow + 2));
         rest = trimmed(rest.substr(0, arrow));
-        if (parts.target.empty()) { return {parts, "a target behind ->"}; }
+        if (parts.target.empty()) { return {parts, "a target after ->"}; }
     }
     if (begins(rest, "t=")) {
         parts.cycle = number_in(take_word(rest).substr(2), 10);
-        if (!parts.cycle) { return {parts, "a decimal number of cycles behind t="}; }
+        if (!parts.cycle) { return {parts, "a decimal number of cycles after t="}; }
     }
     {
         auto after = rest;

@@ -78,6 +78,18 @@ constexpr auto put_range(start& to, std::size_t n, string_view text) -> bool {
     return true;
 }
 
+/// The largest value of an item that is no field of a register.
+constexpr auto largest(string_view name) -> std::uint64_t {
+    if (name == "CPL") { return 3; }
+    if (name == "callstack") { return 0x3F; }
+    if (name == "CS") { return 0xFFFF; }
+    for (string_view const flag :
+         {"FilterEn", "IF", "PAE", "real", "v86", "LIP", "SMM", "TSX", "SGX", "deferral"}) {
+        if (name == flag) { return 1; }
+    }
+    return ~std::uint64_t{0};
+}
+
 /// What an item other than a range sets. Empty where it was taken, else what was expected.
 constexpr auto put_named(start& to, string_view name, string_view text) -> string_view {
     using status = reg::ia32_rtit_status;
@@ -114,11 +126,9 @@ constexpr auto put_named(start& to, string_view name, string_view text) -> strin
     if (!number) { return "a hexadecimal number"; }
     std::uint64_t const value = *number;
     bool const flag = value != 0;
+    if (value > largest(name)) { return "a smaller value"; }
     if (name == "FilterEn") { return to.filter_en = flag, string_view{}; }
-    if (name == "CPL") {
-        to.code.cpl = static_cast<std::uint8_t>(value & 3);
-        return value > 3 ? "a CPL of 0 to 3" : string_view{};
-    }
+    if (name == "CPL") { return to.code.cpl = static_cast<std::uint8_t>(value), string_view{}; }
     if (name == "CR3") { return to.code.cr3 = value, string_view{}; }
     if (name == "CR3_MATCH") { return to.msrs.cr3_match = {value}, string_view{}; }
     if (name == "IP") { return to.ip = value, string_view{}; }
@@ -126,7 +136,7 @@ constexpr auto put_named(start& to, string_view name, string_view text) -> strin
     if (name == "PAE") { return to.code.pae = flag, string_view{}; }
     if (name == "real") { return to.code.real_mode = flag, string_view{}; }
     if (name == "v86") { return to.code.virtual_8086 = flag, string_view{}; }
-    if (name == "CS") { return to.code.cs_base = (value & 0xFFFF) << 4, string_view{}; }
+    if (name == "CS") { return to.code.cs_base = value << 4, string_view{}; }
     if (name == "CSbase") { return to.code.cs_base = value, string_view{}; }
     if (name == "LIP") {
         to.of.leaf_14_0_ecx = to.of.leaf_14_0_ecx.with(reg::cpuid_14h_0_ecx::LIP{flag});
@@ -136,7 +146,7 @@ constexpr auto put_named(start& to, string_view name, string_view text) -> strin
     if (name == "TSX") { return to.how.has_tsx = flag, string_view{}; }
     if (name == "SGX") { return {}; }
     if (name == "deferral") { return to.how.defers_tips = flag, string_view{}; }
-    if (name == "callstack") { return to.calls = value & 0x3F, string_view{}; }
+    if (name == "callstack") { return to.calls = value, string_view{}; }
     if (name == "ART") { return to.clocks.art = value, string_view{}; }
     if (name == "TNT") {
         to.how.long_tnt = value == 0x47;
@@ -146,7 +156,9 @@ constexpr auto put_named(start& to, string_view name, string_view text) -> strin
                                                 put_field<status>(to.msrs.status, name, value))) {
         return {};
     }
-    return "a name that a setup knows, and a value that it can have";
+    return "a field of IA32_RTIT_CTL or IA32_RTIT_STATUS, or another name of "
+           "tests/spec/notation.md, "
+           "section 3, and a value that fits";
 }
 
 /// Reads one item, `NAME=value`, `A=B=value` or `ADDRn=[A,B] kind`.

@@ -22,8 +22,7 @@ constexpr auto why(ptspec::packet::kind which) -> std::string_view {
         case kind::tip_pge:
             return "GEN-100: PacketEn rose, and this is the first IP that is traced";
         case kind::tip_pgd:
-            return "GEN-101, GEN-102: PacketEn fell; the target is told where its context is "
-                   "traced";
+            return "GEN-101, GEN-102: PacketEn fell; with the target where its context is traced";
         case kind::fup: return "GEN-113, GEN-227, GEN-303: the IP that the packets around it need";
         case kind::pip: return "GEN-240, GEN-241: CR3 was written, or a PSB+ tells it";
         case kind::mode_exec:
@@ -31,9 +30,8 @@ constexpr auto why(ptspec::packet::kind which) -> std::string_view {
         case kind::mode_tsx: return "GEN-250..255: a transaction began, ended or was aborted";
         case kind::tracestop: return "GEN-089, GEN-090: an IP in a TraceStop range";
         case kind::cbr:
-            return "GEN-202: the ratio of core to bus, told with every start of a clock";
-        case kind::tsc:
-            return "GEN-200: the time-stamp counter, behind whatever stopped the clocks";
+            return "GEN-202: the ratio of core to bus clock, written when a clock starts";
+        case kind::tsc: return "GEN-200: the time-stamp counter, after the clocks had stopped";
         case kind::mtc: return "GEN-203: MTCFreq bits of the crystal counter have gone around";
         case kind::tma: return "GEN-201: how crystal and time-stamp counter stand to each other";
         case kind::cyc: return "GEN-211, GEN-212, GEN-216: core clocks up to the next packet";
@@ -52,7 +50,7 @@ constexpr auto why(ptspec::packet::kind which) -> std::string_view {
         case kind::bip:
         case kind::bep: return "GEN-320..322: a PEBS record";
         case kind::cfe: return "GEN-301, GEN-303, GEN-304: an event that Event Trace tells";
-        case kind::evd: return "GEN-302: what belongs to the CFE behind it";
+        case kind::evd: return "GEN-302: data of the CFE that follows";
         case kind::trig: return "GEN-328";
     }
     return "";

@@ -95,14 +95,20 @@ auto parse(tool::command_line line) -> options {
     return out;
 }
 
-auto found(std::vector<entry> const& entries, std::string const& name) -> entry const& {
-    if (auto const* const one = find(entries, name)) { return *one; }
-    std::string message = "there is no word or packet " + name + "; did you mean ";
+/// The names that are nearest to one that there is not.
+auto suggestion(std::vector<entry> const& entries, std::string const& name) -> std::string {
+    std::string all;
     auto const names = nearest(entries, name);
     for (std::size_t i = 0; i < names.size(); ++i) {
-        message += (i == 0 ? "" : i + 1 == names.size() ? " or " : ", ") + names[i];
+        all += (i == 0 ? "" : i + 1 == names.size() ? " or " : ", ") + names[i];
     }
-    throw misuse{message + "?"};
+    return all;
+}
+
+auto found(std::vector<entry> const& entries, std::string const& name) -> entry const& {
+    if (auto const* const one = find(entries, name)) { return *one; }
+    throw misuse{"there is no word or packet " + name + "; did you mean " +
+                 suggestion(entries, name) + "? --list prints all names"};
 }
 
 constexpr std::size_t screen_width = 100;
@@ -189,7 +195,9 @@ void show_words(std::vector<entry> const& entries, options const& how, tool::out
     if (how.words.size() > 1 && !names) {
         // The second word is a name that is misspelt, or else a value.
         if (how.words[1].find_first_not_of("0123456789abcdefABCDEFxXhH ") != std::string::npos) {
-            (void)found(entries, how.words[1]);
+            throw misuse{how.words[1] +
+                         " is neither a name nor a hexadecimal value; did you mean " +
+                         suggestion(entries, how.words[1]) + "?"};
         }
         show_value(first, std::span{how.words}.subspan(1), how.max_phys_addr, to);
         return;

@@ -199,7 +199,7 @@ inline auto number_from(std::string_view text) -> std::optional<std::uint64_t> {
 
 /// The one value that is given, which has to have at most `bits` bits.
 inline auto only_number(std::span<std::string const> values, unsigned bits) -> std::uint64_t {
-    if (bits > 64) { throw misuse{"it is longer than one value: look at its parts one by one"}; }
+    if (bits > 64) { throw misuse{"this has more than 64 bits: decode its registers one by one"}; }
     if (values.size() != 1) { throw misuse{"one value is needed"}; }
     auto const number = number_from(values[0]);
     if (!number) { throw misuse{values[0] + " is no hexadecimal number of 64 bits"}; }
@@ -247,7 +247,9 @@ inline auto bytes_from(std::span<std::string const> values) -> std::vector<std::
         for (std::size_t i = 0; i < digits.size(); i += 2) {
             auto const byte = digits.size() % 2 == 0 ? number_from("0x" + digits.substr(i, 2))
                                                      : std::nullopt;
-            if (!byte) { throw misuse{std::string{text} + " are no bytes in hexadecimal"}; }
+            if (!byte) {
+                throw misuse{std::string{text} + ": bytes are pairs of hexadecimal digits"};
+            }
             bytes.push_back(static_cast<std::uint8_t>(*byte));
         }
     }
@@ -258,7 +260,8 @@ inline auto refusal_of(rule broken) -> refusal {
     return refusal{plain(sentence_of(broken)) + " (" + plain(rule_id{broken}.view()) + ")"};
 }
 inline auto refusal_of(std::size_t length, std::size_t given) -> refusal {
-    return refusal{"the packet has " + decimal(length) + " bytes, not " + decimal(given)};
+    return refusal{"more bytes than the packet has: " + decimal(given) + ", not " +
+                   decimal(length)};
 }
 
 template <class Packet>

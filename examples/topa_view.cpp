@@ -36,8 +36,9 @@ lists them. These matter here:
   set STATUS=V              Error (10) or Stopped (20): the drawing says why it is set
   smrr BASE MASK, apic BASE memory that output should not hit
 
-`enable` and `write N` let trace go out first. What statements print is not shown. A word that was
-not given counts as 0 where another was given after it in the same 4 KB; otherwise it ends a table.
+`enable` and `write N` write trace before the tables are drawn. What statements print is not
+shown. A word that was not given counts as 0 where another was given after it in the same 4 KB;
+otherwise it ends a table.
 
   -e TEXT             the script itself; each further -e continues it on a new line
   --svg FILE          draw a picture, too; - is standard output, and then there is no text

@@ -32,15 +32,14 @@ Statements:
   set REG=V                 put V into a register, without any check. REG is CTL, STATUS, BASE,
                             MASK_PTRS, CR3_MATCH, ADDR0_A to ADDR3_B, GLOBAL_STATUS, DEBUGCTL or
                             VMX_MISC14 (that bit of IA32_VMX_MISC: 0 or 1)
-  [A]=V                     put the 64-bit word V at physical address A, a multiple of 8; the
-                            others are 0
+  [A]=V                     put the 64-bit word V at physical address A, a multiple of 8; all
+                            other words are 0
   smrr BASE MASK            values of IA32_SMRR_PHYSBASE and IA32_SMRR_PHYSMASK
   apic BASE                 the address of the local APIC's page, or IA32_APIC_BASE
-  restricted drop|error     what becomes of trace into that range: it is lost, as until then, or
-                            sets Error
+  restricted drop|error     trace into that range is lost (the default), or sets Error
   pmi_lead N                how many bytes before the end of a table's only region its interrupt
-                            comes, on a processor without MENTRY: 200 until then
-                            These four count from when TraceEn next rises
+                            comes, on a processor without MENTRY; 200 by default
+                            These four take effect when TraceEn next rises
 
   Wxxx=V                    WRMSR of index xxx at CPL 0: ok, or GP and the rules, first the most
                             specific. The MSRs: 560 to 587, 38E, 390, 391, DA0 and 1D9
@@ -55,7 +54,8 @@ Statements:
   total                     the same of all since TraceEn rose
   XSAVES                    store the state of Intel PT: its nine quadwords
   XRSTORS Q0 Q1 ...         load it: ok, or GP and the rules, first that of XRSTORS, then that of
-                            the quadword. Of up to 16 the missing ones are 0, but MASK_PTRS 7F
+                            the quadword. Up to 16 quadwords; missing ones are 0, but MASK_PTRS
+                            is 7F
   XRSTORS init              load its initial configuration
   COLD WARM INIT SMI RSM VMXON VMXOFF
                             that event: ok, shutdown and the rule, or UD for RSM outside of SMM
@@ -65,12 +65,12 @@ Statements:
                             the rule demands
   locate                    the current entry of the ToPA table, and the offset in its region
   context cr3 V cpl N [pae] [enclave]
-                            ContextEn for code like that
+                            ContextEn for code with this CR3 and CPL
   branch IP                 FilterEn after a branch to IP, and TraceStop when it hits a range
   validate A                the ToPA table at A, from entry 0 to the first END or STOP: ok, or the
-                            rules that its entries break. OUT-056 is told of the entry after the
-                            last word that was put there: further ones are not read. After smrr
-                            and apic regions that lie there break OUT-111 and OUT-113
+                            rules that its entries break. Entries after the last word that was
+                            put there are not read: the first of them breaks OUT-056. Regions in
+                            the ranges of smrr and apic break OUT-111 and OUT-113
   encode TOPA_ENTRY F=V ... the entry with these fields: END, INT, STOP, Size (its code) and Base
                             (an address)
   decode REG V              the fields of a value, and the rules that a write of it after a cold

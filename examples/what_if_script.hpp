@@ -80,7 +80,7 @@ public:
 
     /// Refuses what nobody asked for.
     void end() const {
-        if (!at_end()) { throw refusal{quoted(peek()) + " is too much"}; }
+        if (!at_end()) { throw refusal{quoted(peek()) + " is not expected here"}; }
     }
 
 private:

@@ -56,7 +56,9 @@ inline void store(session& in, words& given) {
     given.expect("=");
     auto const value = given.number("a word");
     given.end();
-    if (!is_aligned(address, 8)) { throw refusal{"a 64-bit word stands at a multiple of 8"}; }
+    if (!is_aligned(address, 8)) {
+        throw refusal{"the address of a 64-bit word is a multiple of 8"};
+    }
     if (!in.memory.put(address, value)) { throw refusal{"more than 1048576 words of memory"}; }
 }
 
@@ -87,9 +89,7 @@ inline void pmi_lead(session& in, words& given) {
 inline void restricted(session& in, words& given) {
     using engine::restricted_access;
     bool const drops = given.takes("drop");
-    if (!drops && !given.takes("error")) {
-        throw refusal{"what is restricted is either drop or error"};
-    }
+    if (!drops && !given.takes("error")) { throw refusal{"restricted takes drop or error"}; }
     given.end();
     in.how.when_restricted = drops ? restricted_access::drop : restricted_access::error;
 }

@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import resource
 import subprocess
 import sys
@@ -346,7 +347,9 @@ class Tools(unittest.TestCase):
         self.assertEqual((status, out, err, target.read_bytes()), (0, "", "", SMALL))
 
     def test_lines_that_are_no_packet(self):
-        for line, said in (("frob", "no such packet"), ("tip what=1", "no such field"),
+        for line, said in (("frob", "no such packet: frob; --help lists them"),
+                           ("1234 tip", "no such packet: 1234"), ("00000000 ", "is missing"),
+                           ("TIP", "no such packet: TIP"), ("tip what=1", "no such field"),
                            ("mtc ctc=256", "PKT-340"), ("tnt.8 bits=TTTTTTT", "1 to 6"),
                            ("tnt.8 bits=TX", "T and N"), ("tnt.8 n=2 bits=T", "not the number"),
                            ("00000000 !error code=bad_opc", "does not hold"),
@@ -360,6 +363,27 @@ class Tools(unittest.TestCase):
             self.assertEqual((done.returncode, done.stdout), (1, b""), line)
             self.assertIn(said, done.stderr.decode(), line)
             self.assertIn(f":{line.count(chr(10)) + 1}: ", done.stderr.decode(), line)
+
+    def test_the_help_lists_what_pt_dump_writes(self):
+        listed = dict(re.findall(r"^  (\S+): (.*)$", run(PT_ASM, "--help")[1], re.M))
+        self.assertEqual(len(listed), 32)
+        self.assertEqual(listed["psb"], "no fields")
+        self.assertEqual(listed["tip"], "ipc payload ip")
+        self.assertEqual(listed["cfe"], "type vector ip")
+        for name, fields in listed.items():
+            needed = {"tnt.8": " bits=T n=1", "tnt.64": " bits=T n=1",
+                      "trig": " icntv=1 icnt=1"}.get(name, "")
+            line = f"{name}{needed} " + " ".join(
+                f"{field}=-" for field in fields.split()
+                if field not in needed and fields != "no fields") + "\n"
+            if name == "bip":
+                line = "bbp\n" + line
+            done = subprocess.run([PT_ASM], input=line.encode(), capture_output=True)
+            self.assertEqual((done.returncode, done.stderr), (0, b""), line)
+            dumped = run(PT_DUMP, "--no-sync", "--hex", done.stdout.hex())[1]
+            written = next(one for one in dumped.splitlines() if one.split()[1] == name)
+            self.assertEqual([field.split("=")[0] for field in written.split()[3:]],
+                             [] if fields == "no fields" else fields.split(), name)
 
     def test_output_ends_before_a_line_that_is_refused(self):
         done = subprocess.run([PT_ASM], input=b"psb\n00000008 pad\npsb\n", capture_output=True)

@@ -207,6 +207,8 @@ class Refusals(unittest.TestCase):
                 "ART": "an event", "t=x NOP": "cycles", "0 x NOP": "1 to 1000000",
                 "NOP at=xyz": "hexadecimal", "NOP nonsense=1": "arguments that this event has",
                 "IRET mode=48": "16, 32 or 64", "JMP RAX->": "target", "INIT": "INIT BSP",
+                "interrupt vector=100": "smaller", "SIPI vector=100->0": "smaller",
+                "fault #PF vector=100": "smaller", "IRET CPL=4": "smaller", "IRET IF=2": "smaller",
                 "any": "any branches", "fall": "fall through", "RSM TraceEn=1": "TraceEn"}.items():
             with self.subTest(event=text):
                 self.refused(expected, "-e", f"NOP; {text}")
@@ -219,14 +221,14 @@ class Refusals(unittest.TestCase):
     def test_a_setup_that_cannot_be_read(self):
         for text in ("OS", "OS=2", "Nothing=1", "ADDR0=[1000,10FF]", "ADDR4=[1,2] stop", "CPL=4",
                      "ADDR0=[1000] stop", "VMX=some", "conceal=some", "mode=48", "pending=2",
-                     "CR3=xyz", "LP=A", "TNT=7", "TriggerEn=1", "OS=1,,User=1"):
+                     "CR3=xyz", "LP=A", "IF=2", "callstack=40", "CS=10000", "TSX=2", "TNT=7", "TriggerEn=1", "OS=1,,User=1"):
             with self.subTest(setup=text):
                 self.refused("setup ", "--setup", text, "-e", "NOP")
 
     def test_options_that_there_are_not(self):
         self.refused("--events: no such option", "--events", "NOP")
         self.refused("--setup needs an argument", "--setup")
-        self.refused("--show knows no", "-e", "NOP", "--show", "Nothing")
+        self.refused("--show: no such field: 'Nothing'", "-e", "NOP", "--show", "Nothing")
 
     def test_bytes_that_are_no_text(self):
         done = subprocess.run([PT_MODEL], input=b"\0\xff\x1b[2J", capture_output=True)
