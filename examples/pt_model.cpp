@@ -98,17 +98,6 @@ auto parse(tool::command_line line) -> arguments {
     return given;
 }
 
-/// A text on one line, and not too long for a message.
-auto clipped(string_view text) -> std::string {
-    constexpr std::size_t most = 60;
-    std::string safe;
-    for (char const letter : text.substr(0, most)) {
-        safe += letter >= ' ' && letter <= '~' ? letter : '?';
-    }
-    return safe + (text.size() > most ? "..." : "");
-}
-auto shown(string_view text) -> std::string { return "'" + clipped(text) + "'"; }
-
 /// An event that added bytes to the trace.
 struct traced_event {
     std::uint64_t number;  ///< from 1; 0: the setup
@@ -124,8 +113,8 @@ struct processor {
 
     void run(string_view event, std::uint64_t number, bool keep) {
         auto const refuse = [&](std::string const& why) {
-            throw tool::failure{"event " + std::to_string(number) + ' ' + shown(event) + ": " +
-                                why};
+            throw tool::failure{"event " + std::to_string(number) + ' ' + tool::quoted(event) +
+                                ": " + why};
         };
         auto const before = on->written().size();
         auto const expected = on->run(event);
@@ -134,7 +123,7 @@ struct processor {
             refuse("the trace has more than " + std::to_string(most_bytes) + " bytes");
         }
         auto const bytes = on->written().size();
-        if (keep && bytes != before) { events.push_back({number, clipped(event), bytes}); }
+        if (keep && bytes != before) { events.push_back({number, tool::clipped(event), bytes}); }
     }
 };
 
@@ -183,7 +172,7 @@ auto packets_of(machine& on, std::vector<std::string> const& show) -> std::strin
     for (auto const& name : show) {
         line += "; " + name + "=";
         if (!on.print_value(name, out)) {
-            throw tool::failure{"--show: no such field: " + shown(name)};
+            throw tool::failure{"--show: no such field: " + tool::quoted(name)};
         }
     }
     return line;
@@ -248,7 +237,7 @@ auto run_tool(tool::command_line arguments_given) -> int {
     }
     auto const read = pt_model::read_setup(given.setup, machine::table);
     if (read.wrong) {
-        throw tool::failure{"setup " + shown(read.wrong.found) + ": expected " +
+        throw tool::failure{"setup " + tool::quoted(read.wrong.found) + ": expected " +
                             std::string{read.wrong.expected}};
     }
     auto all = run(given, read.made);

@@ -3,6 +3,8 @@
 
 // A statement of what_if: cut into words and numbers.
 
+#include "common/tool.hpp"
+
 #include <ptspec/lang.hpp>
 
 #include <algorithm>
@@ -20,15 +22,7 @@ struct refusal : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-/// What somebody wrote, in a form that a message can have.
-inline auto quoted(std::string_view written) -> std::string {
-    constexpr std::size_t most = 40;
-    std::string shown = "'";
-    for (char const letter : written.substr(0, most)) {
-        shown += letter >= ' ' && letter <= '~' ? letter : '?';
-    }
-    return shown + (written.size() > most ? "...'" : "'");
-}
+using tool::quoted;
 
 /// The number that digits make, if they are all digits and the number has 64 bits.
 inline auto number_in(std::string_view digits, int base = 16) -> std::optional<std::uint64_t> {

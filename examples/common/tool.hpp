@@ -49,6 +49,17 @@ inline auto one_line(std::string_view text) -> std::string {
     return line;
 }
 
+/// What a script says, in a form for messages: printable, and of bounded length.
+inline auto clipped(std::string_view text) -> std::string {
+    constexpr std::size_t most = 60;
+    std::string safe;
+    for (char const letter : text.substr(0, most)) {
+        safe += letter >= ' ' && letter <= '~' ? letter : '?';
+    }
+    return safe + (text.size() > most ? "..." : "");
+}
+inline auto quoted(std::string_view text) -> std::string { return "'" + clipped(text) + "'"; }
+
 /// Writes a line to standard error: the name of the tool, and a message.
 inline void complain(std::string_view message) {
     auto const line = one_line(std::string{name}.append(": ").append(message)) + '\n';
