@@ -38,7 +38,7 @@ lists them. These matter here:
 
 `enable` and `write N` write trace before the tables are drawn. What statements print is not
 shown. A word that was not given counts as 0 where another was given after it in the same 4 KB;
-otherwise it ends a table.
+otherwise it ends a table. Words may be given in up to 2048 pages of 4 KB.
 
   -e TEXT             the script itself; each further -e continues it on a new line
   --svg FILE          draw a picture, too; - is standard output, and then there is no text
@@ -157,6 +157,20 @@ auto read_all(options const& how) -> what_if::session {
     return in;
 }
 
+/// A word makes its page a table of up to 512 entries: refuses more than can be drawn.
+void check_pages(what_if::physical_memory const& memory) {
+    constexpr std::size_t most = 2048;
+    std::size_t pages = 0;
+    auto last = ~std::uint64_t{0};
+    for (auto const& [address, word] : memory.put_words()) {
+        pages += address >> 12 != last ? 1 : 0;
+        last = address >> 12;
+    }
+    if (pages > most) {
+        throw tool::failure{"words in more than " + std::to_string(most) + " pages of 4 KB"};
+    }
+}
+
 // ------------------------------------------------------------------------------------ writing
 
 auto run(tool::command_line line) -> int {
@@ -166,6 +180,7 @@ auto run(tool::command_line line) -> int {
         return 0;
     }
     auto const in = read_all(how);
+    check_pages(in.memory);
     auto const first = how.table ? *how.table : topa::position_in(in.now.output_base, {}).table;
     auto const drawn = read_chain(in, first, how.has_script());
     auto const reader = "a processor of MAXPHYADDR " + std::to_string(in.of.max_phys_addr().bits) +

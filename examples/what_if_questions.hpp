@@ -185,8 +185,11 @@ inline void validate(session& in, words& given) {
     auto const most = most_entries_of(in, table);
 
     std::vector<std::pair<std::uint32_t, rule>> findings;
+    constexpr std::size_t most_findings = 0x1'0000;
+    bool too_many = false;
     auto const found = [&](topa::place at, rule broken) {
-        findings.emplace_back(at.index, broken);
+        too_many = too_many || findings.size() == most_findings;
+        if (!too_many) { findings.emplace_back(at.index, broken); }
     };
     (void)topa::validate(  // this memory never fails
         in.memory, table, of,
@@ -200,6 +203,7 @@ inline void validate(session& in, words& given) {
             if (warning != rule::OUT_070) { found(at, warning); }
         });
     });
+    if (too_many) { return in.line("more than " + hex(most_findings) + " findings"); }
     std::sort(findings.begin(), findings.end());
     findings.erase(std::unique(findings.begin(), findings.end()), findings.end());
 

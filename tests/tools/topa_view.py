@@ -256,6 +256,14 @@ table 1 at 20000
         self.assertIn("-> 3F8000, not looked at", out)
         self.assertIn("chain     1000 tables, 1000 regions, 4000 KB; goes on: only these", out)
 
+    def test_memory_is_bounded(self):
+        pages = [f"[{0x100000 + (n << 12) + 0xFF8:X}]=400000" for n in range(2049)]
+        status, out, _ = run("\n".join(pages[:2048] + ["set BASE=100000"]))
+        self.assertEqual(status, 1)
+        self.assertIn("1048576 regions", out)
+        self.assertEqual(run("\n".join(pages + ["set BASE=100000"])),
+                         (2, "", "topa_view: words in more than 2048 pages of 4 KB\n"))
+
     def test_long_tables(self):
         words = [0x2000000 + 0x1000 * n | (4 if n == 400 else 0) for n in range(500)] + [0x10001]
         script = words_at(0x10000, words) + "set BASE=10000; set MASK_PTRS=647F"

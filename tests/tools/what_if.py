@@ -778,6 +778,13 @@ class WhatIf(unittest.TestCase):
         self.says("cpu P-SKL; [7FFFFFFFF8]=400000; [8000000000]=400010; validate 7FFFFFF000",
                   "200: OUT-071")
 
+    def test_findings_are_bounded(self):
+        table = "smrr 0 FFFFF800; {}; validate 100000"
+        line, = run(table.format("[17FFF8]=10"))[1].splitlines()
+        self.assertEqual(line.count(":"), 0x10000)
+        self.assertTrue(line.startswith("0: OUT-111 | ") and line.endswith(" | FFFF: OUT-111"))
+        self.says(table.format("[180000]=10"), "more than 10000 findings")
+
     def test_restricted_regions_and_that_of_the_apic_are_told_where_there_are_any(self):
         table = ("cpu P-SKL; [1000]=0; [1008]=7FFFF000; [1010]=80000002; [1018]=FEE00000; "
                  "[1020]=FE8002D0; ")
