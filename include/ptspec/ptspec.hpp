@@ -33,6 +33,7 @@
 #include <ptspec/reg/list.hpp>
 
 #include <ptspec/cpu/quirks.hpp>
+#include <ptspec/cpu/periods.hpp>
 #include <ptspec/cpu/capabilities.hpp>
 #include <ptspec/cpu/enumerated_quirks.hpp>
 #include <ptspec/cpu/preset_rows.hpp>

@@ -46,6 +46,7 @@ enum class rule : uint16_t {
     REG_037 = detail::reg + 37,
     REG_040 = detail::reg + 40,
     REG_044 = detail::reg + 44,
+    REG_048 = detail::reg + 48,
     REG_052 = detail::reg + 52,
     REG_053 = detail::reg + 53,
     REG_054 = detail::reg + 54,
@@ -145,6 +146,10 @@ template <same_as<rule> Rule = rule>
         case rule::REG_040: return "without CPUID.14H.0:EBX.MTC tracing needs BranchEn";
         case rule::REG_044:
             return "bits 18, 23, 30:28, 54:48 and 63:57 of IA32_RTIT_CTL are reserved";
+        case rule::REG_048:
+            return "MTC packets come every 2^n crystal cycles, CYC packets after 2^(n-1) cycles, "
+                   "PSBs "
+                   "every 2^(n+11) bytes";
         case rule::REG_052: return "bits 3, 31:8 and 63:49 of IA32_RTIT_STATUS are reserved";
         case rule::REG_053: return "Error and Stopped are also what software writes into them";
         case rule::REG_054: return "PendPSB and PendToPAPMI need CPUID.14H.0:EBX.INJECTPSBPMI";

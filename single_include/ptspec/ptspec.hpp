@@ -338,6 +338,7 @@ enum class rule : uint16_t {
     REG_037 = detail::reg + 37,
     REG_040 = detail::reg + 40,
     REG_044 = detail::reg + 44,
+    REG_048 = detail::reg + 48,
     REG_052 = detail::reg + 52,
     REG_053 = detail::reg + 53,
     REG_054 = detail::reg + 54,
@@ -437,6 +438,10 @@ template <same_as<rule> Rule = rule>
         case rule::REG_040: return "without CPUID.14H.0:EBX.MTC tracing needs BranchEn";
         case rule::REG_044:
             return "bits 18, 23, 30:28, 54:48 and 63:57 of IA32_RTIT_CTL are reserved";
+        case rule::REG_048:
+            return "MTC packets come every 2^n crystal cycles, CYC packets after 2^(n-1) cycles, "
+                   "PSBs "
+                   "every 2^(n+11) bytes";
         case rule::REG_052: return "bits 3, 31:8 and 63:49 of IA32_RTIT_STATUS are reserved";
         case rule::REG_053: return "Error and Stopped are also what software writes into them";
         case rule::REG_054: return "PendPSB and PendToPAPMI need CPUID.14H.0:EBX.INJECTPSBPMI";
@@ -3331,28 +3336,187 @@ template <same_as<reg::cpuid_01h_eax> Signature = reg::cpuid_01h_eax>
 
 }  // namespace ptspec::cpu
 
+// ---- ptspec/cpu/periods.hpp ----
+
+/// How often packets come: amounts for which IA32_RTIT_CTL has encodings of four bits.
+namespace ptspec {
+
+namespace build_error {
+void an_encoding_is_0_to_15();
+void an_MTC_period_is_a_power_of_two_up_to_32768_crystal_cycles();
+void a_CYC_threshold_is_0_or_a_power_of_two_up_to_16384_cycles();
+void a_PSB_period_is_a_power_of_two_from_2_KB_to_64_MB();
+}  // namespace build_error
+
+namespace cpu {
+
+/// A period, or the rule by which there is none.
+template <class Period>
+struct [[nodiscard]] checked_period {
+    rule broken = rule::none;
+    Period period{};
+
+    constexpr explicit operator bool() const noexcept { return broken == rule::none; }
+};
+
+namespace detail {
+
+/// What the periods share. `Field` tells the amount that each encoding means.
+template <class Period, class Field>
+class encoded_period {
+public:
+    static constexpr unsigned last_encoding = 15;
+
+    /// The period of an encoding: a literal from 0 to 15.
+    [[nodiscard]] static consteval auto encoded(integral auto literal) -> Period {
+        if (ptspec::detail::is_negative(literal) || !Field::fits(static_cast<uint64_t>(literal))) {
+            build_error::an_encoding_is_0_to_15();
+        }
+        return made(static_cast<uint64_t>(literal));
+    }
+    /// The same at run time: the four bits that fit are kept.
+    [[nodiscard]] static constexpr auto encoded(wrapped number) noexcept -> Period {
+        return made(number.value & last_encoding);
+    }
+    /// The same at run time, checked.
+    ///
+    /// Errors: REG-028 not 0 to 15.
+    [[nodiscard]] static constexpr auto try_encoded(uint64_t number) noexcept
+        -> checked_period<Period> {
+        if (number > last_encoding) { return {.broken = rule::REG_028}; }
+        return {.period = made(number)};
+    }
+    /// The number in the field.
+    [[nodiscard]] constexpr auto encoding() const noexcept -> unsigned { return encoding_; }
+
+    friend constexpr auto operator==(encoded_period, encoded_period) -> bool = default;
+
+protected:
+    constexpr encoded_period() noexcept = default;
+
+    [[nodiscard]] constexpr auto amount() const noexcept -> uint64_t {
+        return amount_of(encoding_);
+    }
+
+    /// Errors: REG-048 no encoding means this amount.
+    static constexpr auto try_of(uint64_t amount) noexcept -> checked_period<Period> {
+        for (unsigned encoding = 0; encoding <= last_encoding; ++encoding) {
+            if (amount_of(encoding) == amount) { return {.period = made(encoding)}; }
+        }
+        return {.broken = rule::REG_048};
+    }
+    /// The nearest, by the ratio of the amounts.
+    static constexpr auto nearest_to(uint64_t amount) noexcept -> Period {
+        uint64_t const most = amount_of(last_encoding);
+        uint64_t const wanted = amount < most ? amount : most;
+        unsigned encoding = 0;
+        while (encoding < last_encoding &&
+               wanted * wanted > amount_of(encoding) * amount_of(encoding + 1)) {
+            ++encoding;
+        }
+        return made(encoding);
+    }
+
+private:
+    static constexpr auto amount_of(unsigned encoding) noexcept -> uint64_t {
+        return Field::amount(encoding).count;
+    }
+    static constexpr auto made(uint64_t encoding) noexcept -> Period {
+        Period period;
+        period.encoding_ = static_cast<uint8_t>(encoding);
+        return period;
+    }
+
+    uint8_t encoding_ = 0;
+};
+
+}  // namespace detail
+
+/// How many crystal cycles there are from one MTC packet to the next, `of_crystal_cycles(8)`.
+///
+/// Units:  crystal cycles, 2^n of them for the encoding n: 1 to 32768. As it begins it is 1.
+/// Errors: other numbers stop the build; `try_of_crystal_cycles` returns REG-048.
+/// Source: SDM vol. 3, "IA32_RTIT_CTL MSR"; REG-048.
+class mtc_period : public detail::encoded_period<mtc_period, reg::ia32_rtit_ctl::MTCFreq> {
+public:
+    constexpr mtc_period() noexcept = default;
+    mtc_period(integral auto) = delete;  // of_crystal_cycles(n), or encoded(n) for MTCFreq
+
+    [[nodiscard]] static consteval auto of_crystal_cycles(uint64_t cycles) -> mtc_period {
+        auto const found = try_of(cycles);
+        if (!found) { build_error::an_MTC_period_is_a_power_of_two_up_to_32768_crystal_cycles(); }
+        return found.period;
+    }
+    [[nodiscard]] static constexpr auto try_of_crystal_cycles(uint64_t cycles) noexcept
+        -> checked_period<mtc_period> {
+        return try_of(cycles);
+    }
+    [[nodiscard]] static constexpr auto nearest_to_crystal_cycles(uint64_t cycles) noexcept
+        -> mtc_period {
+        return nearest_to(cycles);
+    }
+    [[nodiscard]] constexpr auto crystal_cycles() const noexcept -> uint64_t { return amount(); }
+};
+
+/// How many cycles pass at least before the next CYC packet, `of_cycles(16)`.
+///
+/// Units:  cycles, 2^(n-1) of them for the encoding n: 1 to 16384; 0, as it begins, is no threshold.
+/// Errors: other numbers stop the build; `try_of_cycles` returns REG-048.
+/// Source: SDM vol. 3, "IA32_RTIT_CTL MSR"; REG-048.
+class cyc_threshold : public detail::encoded_period<cyc_threshold, reg::ia32_rtit_ctl::CycThresh> {
+public:
+    constexpr cyc_threshold() noexcept = default;
+    cyc_threshold(integral auto) = delete;  // of_cycles(n), or encoded(n) for CycThresh
+
+    [[nodiscard]] static consteval auto of_cycles(uint64_t cycles) -> cyc_threshold {
+        auto const found = try_of(cycles);
+        if (!found) { build_error::a_CYC_threshold_is_0_or_a_power_of_two_up_to_16384_cycles(); }
+        return found.period;
+    }
+    [[nodiscard]] static constexpr auto try_of_cycles(uint64_t cycles) noexcept
+        -> checked_period<cyc_threshold> {
+        return try_of(cycles);
+    }
+    [[nodiscard]] static constexpr auto nearest_to_cycles(uint64_t cycles) noexcept
+        -> cyc_threshold {
+        return nearest_to(cycles);
+    }
+    [[nodiscard]] constexpr auto cycles() const noexcept -> uint64_t { return amount(); }
+};
+
+/// How many bytes of trace there are from one PSB to the next, `of_bytes(8192)`.
+///
+/// Units:  bytes, 2^(n+11) of them for the encoding n: 2 KB, as it begins, to 64 MB.
+/// Errors: other numbers stop the build; `try_of_bytes` returns REG-048.
+/// Source: SDM vol. 3, "IA32_RTIT_CTL MSR"; REG-048.
+class psb_period : public detail::encoded_period<psb_period, reg::ia32_rtit_ctl::PSBFreq> {
+public:
+    constexpr psb_period() noexcept = default;
+    psb_period(integral auto) = delete;  // of_bytes(n), or encoded(n) for PSBFreq
+
+    [[nodiscard]] static consteval auto of_bytes(uint64_t bytes) -> psb_period {
+        auto const found = try_of(bytes);
+        if (!found) { build_error::a_PSB_period_is_a_power_of_two_from_2_KB_to_64_MB(); }
+        return found.period;
+    }
+    [[nodiscard]] static constexpr auto try_of_bytes(uint64_t bytes) noexcept
+        -> checked_period<psb_period> {
+        return try_of(bytes);
+    }
+    [[nodiscard]] static constexpr auto nearest_to_bytes(uint64_t bytes) noexcept -> psb_period {
+        return nearest_to(bytes);
+    }
+    [[nodiscard]] constexpr auto bytes() const noexcept -> uint64_t { return amount(); }
+};
+
+}  // namespace cpu
+
+}  // namespace ptspec
+
 // ---- ptspec/cpu/capabilities.hpp ----
 
 /// What a processor enumerates about Intel PT.
 namespace ptspec::cpu {
-
-/// An MTC packet every 2^encoding crystal cycles. Source: REG-048.
-struct mtc_period {
-    unsigned encoding = 0;
-    friend constexpr auto operator==(mtc_period, mtc_period) -> bool = default;
-};
-
-/// At least 2^(encoding-1) cycles between two CYC packets; 0 is no threshold. Source: REG-048.
-struct cyc_threshold {
-    unsigned encoding = 0;
-    friend constexpr auto operator==(cyc_threshold, cyc_threshold) -> bool = default;
-};
-
-/// A PSB every 2^(encoding+11) bytes of trace. Source: REG-048.
-struct psb_period {
-    unsigned encoding = 0;
-    friend constexpr auto operator==(psb_period, psb_period) -> bool = default;
-};
 
 /// Where trace can go.
 enum class output_scheme : uint8_t { single_range, topa, fabric };
@@ -3447,13 +3611,14 @@ struct capabilities {
     }
 
     [[nodiscard]] constexpr auto supports(mtc_period period) const noexcept -> bool {
-        return leaf_14_0_ebx.get<ebx::MTC>() && has_bit(mtc_periods(), period.encoding);
+        return leaf_14_0_ebx.get<ebx::MTC>() && has_bit(mtc_periods(), period.encoding());
     }
     [[nodiscard]] constexpr auto supports(cyc_threshold threshold) const noexcept -> bool {
-        return leaf_14_0_ebx.get<ebx::CPSB_CAM>() && has_bit(cyc_thresholds(), threshold.encoding);
+        return leaf_14_0_ebx.get<ebx::CPSB_CAM>() &&
+               has_bit(cyc_thresholds(), threshold.encoding());
     }
     [[nodiscard]] constexpr auto supports(psb_period period) const noexcept -> bool {
-        return leaf_14_0_ebx.get<ebx::CPSB_CAM>() && has_bit(psb_periods(), period.encoding);
+        return leaf_14_0_ebx.get<ebx::CPSB_CAM>() && has_bit(psb_periods(), period.encoding());
     }
     /// Source: REG-024..026, REG-162.
     [[nodiscard]] constexpr auto supports(output_scheme scheme) const noexcept -> bool {
@@ -3527,7 +3692,7 @@ private:
         return enumerated && has_subleaf_1() ? static_cast<uint32_t>(encodings) | 1U : 1U;
     }
     [[nodiscard]] static constexpr auto has_bit(uint32_t bits, unsigned position) noexcept -> bool {
-        return position < 16 && (bits >> position & 1U) != 0;
+        return (bits >> position & 1U) != 0;
     }
 };
 
@@ -4206,10 +4371,11 @@ template <class Encoding>
 constexpr auto nearest_encoding(capabilities const& of, Encoding wanted) noexcept
     -> nearest_of<Encoding> {
     nearest_of<Encoding> best;
-    for (unsigned encoding = 0; encoding < 16; ++encoding) {
-        bool const nearer = !best.any || distance(encoding, wanted.encoding) <
-                                             distance(best.value.encoding, wanted.encoding);
-        if (nearer && of.supports(Encoding{encoding})) { best = {true, {encoding}}; }
+    for (unsigned encoding = 0; encoding <= Encoding::last_encoding; ++encoding) {
+        auto const one = Encoding::encoded(wrapped{encoding});
+        bool const nearer = !best.any || distance(encoding, wanted.encoding()) <
+                                             distance(best.value.encoding(), wanted.encoding());
+        if (nearer && of.supports(one)) { best = {true, one}; }
     }
     return best;
 }
@@ -4623,11 +4789,11 @@ namespace ptspec::cpu {
 
 using reg::addr_cfg;
 
-/// What is wanted of a trace: `trace_config{.user = true, .mtc = true, .mtc_every = {3}}`.
+/// What is wanted of a trace:
+/// `trace_config{.user = true, .mtc = true, .mtc_every = mtc_period::of_crystal_cycles(8)}`.
 ///
 /// As it begins, it asks for branches, with returns compressed, into ToPA, which every processor
 /// seen so far has.
-/// Units:  `mtc_every`, `cyc_after` and `psb_every` are encodings.
 /// Source: REG-024..041, REG-048.
 struct trace_config {
     bool os = false;    ///< what runs at CPL 0
@@ -4763,29 +4929,29 @@ constexpr auto ctl_bits_of(output_scheme scheme) noexcept -> uint64_t {
 
 }  // namespace detail
 
-/// The value of IA32_RTIT_CTL for what is wanted, with TraceEn 0. Of encodings only the four bits
-/// that fit are kept: `check` refuses larger ones.
+/// The value of IA32_RTIT_CTL for what is wanted, with TraceEn 0. Of ADDRn_CFG only the four
+/// bits that fit are kept: `check` refuses larger numbers.
 [[nodiscard]] constexpr auto ctl_of(trace_config const& wanted) noexcept -> ia32_rtit_ctl {
     using member = config_member;
     using detail::placed;
-    return {placed(member::os, wanted.os) | placed(member::user, wanted.user) |
-            placed(member::branches, wanted.branches) |
-            placed(member::ret_compression, !wanted.ret_compression) |
-            placed(member::no_tnt, wanted.no_tnt) | placed(member::tsc, wanted.tsc) |
-            placed(member::mtc, wanted.mtc) | placed(member::mtc_every, wanted.mtc_every.encoding) |
-            placed(member::cyc, wanted.cyc) | placed(member::cyc_after, wanted.cyc_after.encoding) |
-            placed(member::psb_every, wanted.psb_every.encoding) |
-            placed(member::ptwrite, wanted.ptwrite) |
-            placed(member::fup_on_ptwrite, wanted.fup_on_ptwrite) |
-            placed(member::power_events, wanted.power_events) |
-            placed(member::event_trace, wanted.event_trace) |
-            placed(member::cr3_filter, wanted.cr3_filter) |
-            placed(member::addr_0, underlying(wanted.addr[0])) |
-            placed(member::addr_1, underlying(wanted.addr[1])) |
-            placed(member::addr_2, underlying(wanted.addr[2])) |
-            placed(member::addr_3, underlying(wanted.addr[3])) |
-            detail::ctl_bits_of(wanted.output) |
-            placed(member::inject_psb_pmi, wanted.inject_psb_pmi)};
+    return {
+        placed(member::os, wanted.os) | placed(member::user, wanted.user) |
+        placed(member::branches, wanted.branches) |
+        placed(member::ret_compression, !wanted.ret_compression) |
+        placed(member::no_tnt, wanted.no_tnt) | placed(member::tsc, wanted.tsc) |
+        placed(member::mtc, wanted.mtc) | placed(member::mtc_every, wanted.mtc_every.encoding()) |
+        placed(member::cyc, wanted.cyc) | placed(member::cyc_after, wanted.cyc_after.encoding()) |
+        placed(member::psb_every, wanted.psb_every.encoding()) |
+        placed(member::ptwrite, wanted.ptwrite) |
+        placed(member::fup_on_ptwrite, wanted.fup_on_ptwrite) |
+        placed(member::power_events, wanted.power_events) |
+        placed(member::event_trace, wanted.event_trace) |
+        placed(member::cr3_filter, wanted.cr3_filter) |
+        placed(member::addr_0, underlying(wanted.addr[0])) |
+        placed(member::addr_1, underlying(wanted.addr[1])) |
+        placed(member::addr_2, underlying(wanted.addr[2])) |
+        placed(member::addr_3, underlying(wanted.addr[3])) | detail::ctl_bits_of(wanted.output) |
+        placed(member::inject_psb_pmi, wanted.inject_psb_pmi)};
 }
 
 /// Where the trace goes that a value of IA32_RTIT_CTL makes.
@@ -4804,6 +4970,7 @@ constexpr auto ctl_bits_of(output_scheme scheme) noexcept -> uint64_t {
 [[nodiscard]] constexpr auto config_of(ia32_rtit_ctl value) noexcept -> trace_config {
     using member = config_member;
     using detail::held, detail::is_held;
+    auto const number = [=](member which) { return wrapped{held(value, which)}; };
     auto const range = [=](member which) { return static_cast<addr_cfg>(held(value, which)); };
     return {.os = is_held(value, member::os),
             .user = is_held(value, member::user),
@@ -4812,10 +4979,10 @@ constexpr auto ctl_bits_of(output_scheme scheme) noexcept -> uint64_t {
             .no_tnt = is_held(value, member::no_tnt),
             .tsc = is_held(value, member::tsc),
             .mtc = is_held(value, member::mtc),
-            .mtc_every = {held(value, member::mtc_every)},
+            .mtc_every = mtc_period::encoded(number(member::mtc_every)),
             .cyc = is_held(value, member::cyc),
-            .cyc_after = {held(value, member::cyc_after)},
-            .psb_every = {held(value, member::psb_every)},
+            .cyc_after = cyc_threshold::encoded(number(member::cyc_after)),
+            .psb_every = psb_period::encoded(number(member::psb_every)),
             .ptwrite = is_held(value, member::ptwrite),
             .fup_on_ptwrite = is_held(value, member::fup_on_ptwrite),
             .power_events = is_held(value, member::power_events),
@@ -4920,19 +5087,12 @@ namespace detail {
 /// The number that a member holds, where it is one that can be too large.
 constexpr auto number_in(trace_config const& wanted, config_member which) noexcept -> uint64_t {
     switch (which) {
-        case config_member::mtc_every: return wanted.mtc_every.encoding;
-        case config_member::cyc_after: return wanted.cyc_after.encoding;
-        case config_member::psb_every: return wanted.psb_every.encoding;
         case config_member::addr_0: return underlying(wanted.addr[0]);
         case config_member::addr_1: return underlying(wanted.addr[1]);
         case config_member::addr_2: return underlying(wanted.addr[2]);
         case config_member::addr_3: return underlying(wanted.addr[3]);
         default: return 0;
     }
-}
-
-constexpr auto is_range(config_member which) noexcept -> bool {
-    return which >= config_member::addr_0 && which <= config_member::addr_3;
 }
 
 /// The rule against one member, told by its bits alone: but for what TraceEn needs, no bit of CTL
@@ -4942,7 +5102,7 @@ constexpr auto rule_against(Capabilities const& of, quirk_set odd, trace_config 
                             config_member which) noexcept -> rule {
     uint64_t const number = number_in(wanted, which);
     if (placed(which, number) >> lowest_bit(info_of(which).ctl_bits) != number) {
-        return is_range(which) ? rule::REG_037 : rule::REG_028;
+        return rule::REG_037;
     }
     uint64_t const all = ctl_of(wanted).raw | bits_of<ia32_rtit_ctl::TraceEn>;
     if (which == config_member::output && lacks_an_output(of, {all})) { return rule::REG_025; }
@@ -4960,11 +5120,11 @@ constexpr auto corrected_bits(Capabilities const& of, trace_config const& wanted
     switch (which) {
         case config_member::branches: return info_of(which).ctl_bits;
         case config_member::mtc_every:
-            return placed(which, nearest(of, wanted.mtc_every).value.encoding);
+            return placed(which, nearest(of, wanted.mtc_every).value.encoding());
         case config_member::cyc_after:
-            return placed(which, nearest(of, wanted.cyc_after).value.encoding);
+            return placed(which, nearest(of, wanted.cyc_after).value.encoding());
         case config_member::psb_every:
-            return placed(which, nearest(of, wanted.psb_every).value.encoding);
+            return placed(which, nearest(of, wanted.psb_every).value.encoding());
         case config_member::output: return ctl_bits_of(nearest(of, wanted.output).value);
         default: return 0;
     }
@@ -4977,7 +5137,7 @@ constexpr auto advice_on(quirk_set odd, trace_config const& wanted) noexcept -> 
     };
     add(config_advice::nothing_to_trace, !wanted.os && !wanted.user);
     add(config_advice::cyc_without_tsc, wanted.cyc && !wanted.tsc);
-    add(config_advice::threshold_without_cyc, wanted.cyc_after.encoding != 0 && !wanted.cyc);
+    add(config_advice::threshold_without_cyc, wanted.cyc_after.encoding() != 0 && !wanted.cyc);
     add(config_advice::no_tnt_without_branches, wanted.no_tnt && !wanted.branches);
     add(config_advice::fup_without_ptwrite, wanted.fup_on_ptwrite && !wanted.ptwrite);
     add(config_advice::range_of_one_page,
@@ -4993,8 +5153,8 @@ constexpr auto advice_on(quirk_set odd, trace_config const& wanted) noexcept -> 
 /// to it. After a good verdict, a WRMSR of `ctl_of` with TraceEn set breaks no rule by its value.
 ///
 /// Errors: `impossible` is REG-001 without Intel PT, REG-025 where there is no output. Refusals are
-///         those of `find_broken_rules`; also REG-040 where an erratum keeps BranchEn on, REG-028
-///         and REG-037 for numbers beyond the field.
+///         those of `find_broken_rules`; also REG-040 where an erratum keeps BranchEn on, and
+///         REG-037 for numbers beyond the field.
 /// Source: REG-001, REG-025, REG-028, REG-037, REG-040, REG-041, REG-047, PRG-003, PRG-027.
 template <same_as<capabilities> Capabilities = capabilities>
 [[nodiscard]] constexpr auto check(trace_config const& wanted, Capabilities const& of) noexcept
@@ -5130,8 +5290,8 @@ struct perf_request {
 /// know it refuse it.
 ///
 /// Errors: `lost` are the members that `from_perf` would not give back: those that perf has no bit
-///         for (it takes filters from elsewhere and chooses the output itself), and numbers beyond
-///         their field. `why` is why Linux refuses the event.
+///         for (it takes filters from elsewhere and chooses the output itself). `why` is why Linux
+///         refuses the event.
 [[nodiscard]] constexpr auto to_perf(trace_config const& wanted) noexcept -> perf_request {
     using detail::perf_pt;
     uint64_t const carried = ctl_of(wanted).raw & detail::perf_fields;
@@ -5144,10 +5304,6 @@ struct perf_request {
     auto const lose = [&](config_member which, bool differs) {
         if (differs) { made.lost.add(which); }
     };
-    auto const back = config_of(ia32_rtit_ctl{carried});
-    lose(config_member::mtc_every, back.mtc_every != wanted.mtc_every);
-    lose(config_member::cyc_after, back.cyc_after != wanted.cyc_after);
-    lose(config_member::psb_every, back.psb_every != wanted.psb_every);
     lose(config_member::cr3_filter, wanted.cr3_filter);
     lose(config_member::addr_0, wanted.addr[0] != addr_cfg::off);
     lose(config_member::addr_1, wanted.addr[1] != addr_cfg::off);

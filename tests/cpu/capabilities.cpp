@@ -5,6 +5,7 @@
 #include <support/check_twice.hpp>
 
 using namespace ptspec::cpu;
+using ptspec::wrapped;
 using ptspec::cpuid_model;
 using ptspec::cpuid_registers;
 using ptspec::msr_model;
@@ -125,7 +126,7 @@ TEST_CASE("without sub-leaf 1 there are no ranges and no encodings but 0 (REG-04
         part.leaf_14_0_eax = {0};
         return part.address_ranges() == 0 && part.mtc_periods() == 1 &&
                part.cyc_thresholds() == 1 && part.psb_periods() == 1 &&
-               !part.supports(psb_period{1}) && part.supports(psb_period{0});
+               !part.supports(psb_period::encoded(1)) && part.supports(psb_period::encoded(0));
     });
     CHECK_TWICE([](auto value) {
         auto part = value(preset::P_FUT);
@@ -142,10 +143,11 @@ TEST_CASE("the encodings of each field come from its own bitmap (REG-028, REG-16
     });
     CHECK_TWICE([](auto value) {
         auto const part = skl(value(0x0FU), 7, 0x8008'0002, 0x0003'4005);
-        return part.supports(mtc_period{3}) && part.supports(mtc_period{15}) &&
-               !part.supports(mtc_period{2}) && part.supports(cyc_threshold{2}) &&
-               part.supports(cyc_threshold{14}) && !part.supports(cyc_threshold{1}) &&
-               part.supports(psb_period{1}) && !part.supports(psb_period{2});
+        return part.supports(mtc_period::encoded(3)) && part.supports(mtc_period::encoded(15)) &&
+               !part.supports(mtc_period::encoded(2)) && part.supports(cyc_threshold::encoded(2)) &&
+               part.supports(cyc_threshold::encoded(14)) &&
+               !part.supports(cyc_threshold::encoded(1)) && part.supports(psb_period::encoded(1)) &&
+               !part.supports(psb_period::encoded(2));
     });
 }
 
@@ -153,7 +155,7 @@ TEST_CASE("encoding 0 may be written even where its bit is 0 (REG-029)") {
     CHECK_TWICE([](auto value) {
         auto const part = skl(value(0x0FU), 7, 0x0008'0002, 0x0002'0004);
         return part.mtc_periods() == 0x9 && part.cyc_thresholds() == 0x5 &&
-               part.psb_periods() == 0x3 && part.supports(mtc_period{0});
+               part.psb_periods() == 0x3 && part.supports(mtc_period::encoded(0));
     });
 }
 
@@ -161,25 +163,14 @@ TEST_CASE("a bitmap counts only with its feature (REG-027, REG-030)") {
     CHECK_TWICE([](auto value) {
         auto const part = skl(value(0x0DU), 7, 0x0249'0002, 0x003F'3FFF);  // no CYC, no PSBFreq
         return part.mtc_periods() == 0x0249 && part.cyc_thresholds() == 1 &&
-               part.psb_periods() == 1 && part.supports(mtc_period{0}) &&
-               !part.supports(cyc_threshold{0}) && !part.supports(psb_period{0});
+               part.psb_periods() == 1 && part.supports(mtc_period::encoded(0)) &&
+               !part.supports(cyc_threshold::encoded(0)) && !part.supports(psb_period::encoded(0));
     });
     CHECK_TWICE([](auto value) {
         auto const part = skl(value(0x07U), 7, 0x0249'0002, 0x003F'3FFF);  // no MTC
         return part.mtc_periods() == 1 && part.cyc_thresholds() == 0x3FFF &&
-               part.psb_periods() == 0x3F && !part.supports(mtc_period{0}) &&
-               part.supports(cyc_threshold{0}) && part.supports(psb_period{0});
-    });
-}
-
-TEST_CASE("no number above 15 is an encoding") {
-    CHECK_TWICE([](auto value) {
-        auto const part = preset::P_FUT;
-        return part.supports(mtc_period{value(15U)}) && !part.supports(mtc_period{value(16U)}) &&
-               !part.supports(mtc_period{value(32U)}) &&
-               !part.supports(cyc_threshold{value(16U)}) &&
-               !part.supports(cyc_threshold{value(64U)}) &&
-               !part.supports(psb_period{value(~0U)}) && part.supports(psb_period{value(15U)});
+               part.psb_periods() == 0x3F && !part.supports(mtc_period::encoded(0)) &&
+               part.supports(cyc_threshold::encoded(0)) && part.supports(psb_period::encoded(0));
     });
 }
 
@@ -280,13 +271,16 @@ TEST_CASE("XSAVES needs both itself and its component 8 (REG-140)") {
 
 TEST_CASE("capabilities are equal when every word is") {
     CHECK_TWICE([](auto value) {
-        return mtc_period{} == mtc_period{0} && cyc_threshold{} == cyc_threshold{0} &&
-               psb_period{} == psb_period{0} && value(preset::P_SKL) == preset::P_SKL &&
-               !(value(preset::P_SKL) == preset::P_ATM) && mtc_period{value(3U)} == mtc_period{3} &&
-               mtc_period{value(3U)} != mtc_period{4} &&
-               cyc_threshold{value(3U)} == cyc_threshold{3} &&
-               cyc_threshold{value(3U)} != cyc_threshold{2} &&
-               psb_period{value(3U)} == psb_period{3} && psb_period{value(3U)} != psb_period{0};
+        return mtc_period{} == mtc_period::encoded(0) &&
+               cyc_threshold{} == cyc_threshold::encoded(0) &&
+               psb_period{} == psb_period::encoded(0) && value(preset::P_SKL) == preset::P_SKL &&
+               !(value(preset::P_SKL) == preset::P_ATM) &&
+               mtc_period::encoded(wrapped{value(3U)}) == mtc_period::encoded(3) &&
+               mtc_period::encoded(wrapped{value(3U)}) != mtc_period::encoded(4) &&
+               cyc_threshold::encoded(wrapped{value(3U)}) == cyc_threshold::encoded(3) &&
+               cyc_threshold::encoded(wrapped{value(3U)}) != cyc_threshold::encoded(2) &&
+               psb_period::encoded(wrapped{value(3U)}) == psb_period::encoded(3) &&
+               psb_period::encoded(wrapped{value(3U)}) != psb_period::encoded(0);
     });
 }
 

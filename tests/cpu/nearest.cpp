@@ -5,14 +5,15 @@
 #include <support/check_twice.hpp>
 
 using namespace ptspec::cpu;
+using ptspec::wrapped;
 
 TEST_CASE("the nearest MTC period, of 0, 3, 6 and 9 (REG-028)") {
     CHECK_TWICE([](auto value) {
-        unsigned const expected[] = {0, 0, 3, 3, 3, 6, 6, 6, 9, 9, 9, 9, 9, 9, 9, 9, 9};
+        unsigned const expected[] = {0, 0, 3, 3, 3, 6, 6, 6, 9, 9, 9, 9, 9, 9, 9, 9};
         bool all = true;
-        for (unsigned n = 0; n < 17; ++n) {
-            auto const found = nearest(preset::P_SKL, mtc_period{value(n)});
-            all = all && found && found.value.encoding == expected[n];
+        for (unsigned n = 0; n < 16; ++n) {
+            auto const found = nearest(preset::P_SKL, mtc_period::encoded(wrapped{value(n)}));
+            all = all && found && found.value.encoding() == expected[n];
         }
         return all;
     });
@@ -23,21 +24,12 @@ TEST_CASE("of two that are equally near the smaller counts") {
         auto part = value(preset::P_SKL);
         part.leaf_14_1_eax = {0x0022'0002};  // MTCFreq 0 (always), 1 and 5
         part.leaf_14_1_ebx = {0x8001'0008};  // CycThresh 0 and 3; PSBFreq 0 and 15
-        return nearest(part, mtc_period{3}).value.encoding == 1 &&
-               nearest(part, mtc_period{4}).value.encoding == 5 &&
-               nearest(part, cyc_threshold{1}).value.encoding == 0 &&
-               nearest(part, cyc_threshold{2}).value.encoding == 3 &&
-               nearest(part, psb_period{7}).value.encoding == 0 &&
-               nearest(part, psb_period{8}).value.encoding == 15;
-    });
-}
-
-TEST_CASE("numbers that are no encodings have a nearest one too") {
-    CHECK_TWICE([](auto value) {
-        return nearest(preset::P_SKL, mtc_period{value(16U)}).value.encoding == 9 &&
-               nearest(preset::P_SKL, cyc_threshold{value(~0U)}).value.encoding == 13 &&
-               nearest(preset::P_SKL, psb_period{value(~0U)}).value.encoding == 5 &&
-               nearest(preset::P_FUT, psb_period{value(99U)}).value.encoding == 15;
+        return nearest(part, mtc_period::encoded(3)).value.encoding() == 1 &&
+               nearest(part, mtc_period::encoded(4)).value.encoding() == 5 &&
+               nearest(part, cyc_threshold::encoded(1)).value.encoding() == 0 &&
+               nearest(part, cyc_threshold::encoded(2)).value.encoding() == 3 &&
+               nearest(part, psb_period::encoded(7)).value.encoding() == 0 &&
+               nearest(part, psb_period::encoded(8)).value.encoding() == 15;
     });
 }
 
@@ -46,23 +38,25 @@ TEST_CASE("what a processor does not have has no nearest encoding (REG-027, REG-
         return !nearest(value(preset::P_BDW), mtc_period{}) &&
                !nearest(value(preset::P_BDW), cyc_threshold{}) &&
                !nearest(value(preset::P_BDW), psb_period{}) &&
-               !nearest(value(preset::P_FAB), cyc_threshold{1}) &&
-               nearest(value(preset::P_FAB), mtc_period{5}) == nearest_of<mtc_period>{true, {0}} &&
-               nearest(value(preset::P_BDW), psb_period{3}) == nearest_of<psb_period>{};
+               !nearest(value(preset::P_FAB), cyc_threshold::encoded(1)) &&
+               nearest(value(preset::P_FAB), mtc_period::encoded(5)) ==
+                   nearest_of<mtc_period>{true, {}} &&
+               nearest(value(preset::P_BDW), psb_period::encoded(3)) == nearest_of<psb_period>{};
     });
 }
 
 TEST_CASE("what is found is supported, and nothing nearer is") {
     unsigned wrong = 0;
     for (auto const& one : preset::all) {
-        for (unsigned n = 0; n < 32; ++n) {
-            auto const found = nearest(one.value, cyc_threshold{n});
+        for (unsigned n = 0; n < 16; ++n) {
+            auto const found = nearest(one.value, cyc_threshold::encoded(wrapped{n}));
             for (unsigned other = 0; other < 16; ++other) {
-                if (!one.value.supports(cyc_threshold{other})) { continue; }
+                if (!one.value.supports(cyc_threshold::encoded(wrapped{other}))) { continue; }
                 auto const away = [&](unsigned e) { return e < n ? n - e : e - n; };
                 if (!found || !one.value.supports(found.value) ||
-                    away(other) < away(found.value.encoding) ||
-                    (away(other) == away(found.value.encoding) && other < found.value.encoding)) {
+                    away(other) < away(found.value.encoding()) ||
+                    (away(other) == away(found.value.encoding()) &&
+                     other < found.value.encoding())) {
                     ++wrong;
                 }
             }

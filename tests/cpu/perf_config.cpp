@@ -6,6 +6,7 @@
 #include <random>
 
 using namespace ptspec::cpu;
+using ptspec::wrapped;
 using ptspec::reg::addr_cfg;
 using ptspec::reg::ia32_rtit_ctl;
 
@@ -115,8 +116,11 @@ TEST_CASE("the IP of PTWRITE is refused without PTWRITE (REG-032)") {
 
 TEST_CASE("a usual configuration becomes the event that the perf tool would ask for") {
     CHECK_TWICE([](auto value) {
-        auto const made = to_perf(
-            {.user = true, .tsc = true, .mtc = value(true), .mtc_every = {3}, .psb_every = {3}});
+        auto const made = to_perf({.user = true,
+                                   .tsc = true,
+                                   .mtc = value(true),
+                                   .mtc_every = mtc_period::encoded(3),
+                                   .psb_every = psb_period::encoded(3)});
         return made && made.event.config == (tsc | mtc | 3U << 14 | 3U << 24) &&
                made.event.exclude_kernel && !made.event.exclude_user && made.lost.empty();
     });
@@ -138,10 +142,10 @@ TEST_CASE("an event carries every member that it has a bit for") {
                                    .no_tnt = on,
                                    .tsc = on,
                                    .mtc = on,
-                                   .mtc_every = {15},
+                                   .mtc_every = mtc_period::encoded(15),
                                    .cyc = on,
-                                   .cyc_after = {15},
-                                   .psb_every = {15},
+                                   .cyc_after = cyc_threshold::encoded(15),
+                                   .psb_every = psb_period::encoded(15),
                                    .ptwrite = on,
                                    .fup_on_ptwrite = on,
                                    .power_events = on,
@@ -169,10 +173,9 @@ TEST_CASE("what an event does not carry is told") {
                lost({.output = output_scheme::single_range}) == bit(config_member::output);
     });
     CHECK_TWICE([=](auto value) {
-        return lost({.mtc_every = {value(16U)}}) == bit(config_member::mtc_every) &&
-               lost({.cyc_after = {value(17U)}}) == bit(config_member::cyc_after) &&
-               lost({.psb_every = {value(99U)}}) == bit(config_member::psb_every) &&
-               lost({.mtc_every = {15}, .cyc_after = {15}, .psb_every = {15}}) == 0;
+        return lost({.mtc_every = mtc_period::encoded(15),
+                     .cyc_after = cyc_threshold::encoded(15),
+                     .psb_every = psb_period::encoded(15)}) == value(0U);
     });
     CHECK_TWICE([](auto value) {
         auto const made = to_perf({.fup_on_ptwrite = value(true)});

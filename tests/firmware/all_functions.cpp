@@ -730,9 +730,9 @@ void fw_detect(hooked_cpuid& cpuid, msr_model<8>& msrs, capabilities& out) noexc
 }
 auto fw_supports(capabilities const& of, unsigned n) noexcept -> uint64_t {
     uint64_t const answers[] = {
-        of.supports(cpu::mtc_period{n}) ? 1U : 0U,
-        of.supports(cpu::cyc_threshold{n}) ? 1U : 0U,
-        of.supports(cpu::psb_period{n}) ? 1U : 0U,
+        of.supports(cpu::mtc_period::encoded(wrapped{n})) ? 1U : 0U,
+        of.supports(cpu::cyc_threshold::encoded(wrapped{n})) ? 1U : 0U,
+        of.supports(cpu::psb_period::encoded(wrapped{n})) ? 1U : 0U,
         of.supports(static_cast<cpu::output_scheme>(n)) ? 1U : 0U,
         of.has_topa_of_many_entries() ? 1U : 0U,
         of.has_xsaves_state() ? 1U : 0U,
@@ -767,9 +767,22 @@ void fw_includes(capabilities const& whole, capabilities const& part,
     out = cpu::includes(whole, part);
 }
 auto fw_nearest(capabilities const& of, unsigned n) noexcept -> unsigned {
-    return cpu::nearest(of, cpu::mtc_period{n}).value.encoding +
-           cpu::nearest(of, cpu::cyc_threshold{n}).value.encoding +
-           cpu::nearest(of, cpu::psb_period{n}).value.encoding;
+    return cpu::nearest(of, cpu::mtc_period::encoded(wrapped{n})).value.encoding() +
+           cpu::nearest(of, cpu::cyc_threshold::encoded(wrapped{n})).value.encoding() +
+           cpu::nearest(of, cpu::psb_period::encoded(wrapped{n})).value.encoding();
+}
+auto fw_periods(uint64_t n) noexcept -> uint64_t {
+    uint64_t const answers[] = {
+        cpu::mtc_period::try_of_crystal_cycles(n).period.crystal_cycles(),
+        cpu::cyc_threshold::try_of_cycles(n).period.cycles(),
+        cpu::psb_period::try_of_bytes(n).period.bytes(),
+        cpu::mtc_period::nearest_to_crystal_cycles(n).encoding(),
+        cpu::cyc_threshold::nearest_to_cycles(n).encoding(),
+        cpu::psb_period::nearest_to_bytes(n).encoding(),
+        cpu::mtc_period::try_encoded(n).period.encoding(),
+        cpu::cyc_threshold::try_encoded(n).period.encoding(),
+    };
+    return answers[n % 8];
 }
 void fw_check_config(cpu::trace_config const& wanted, capabilities const& of,
                      cpu::config_verdict& out) noexcept {

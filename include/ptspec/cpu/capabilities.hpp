@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ptspec/address.hpp>
+#include <ptspec/cpu/periods.hpp>
 #include <ptspec/ports.hpp>
 #include <ptspec/reg/cpuid.hpp>
 #include <ptspec/reg/cpuid_14h.hpp>
@@ -10,24 +11,6 @@
 
 /// What a processor enumerates about Intel PT.
 namespace ptspec::cpu {
-
-/// An MTC packet every 2^encoding crystal cycles. Source: REG-048.
-struct mtc_period {
-    unsigned encoding = 0;
-    friend constexpr auto operator==(mtc_period, mtc_period) -> bool = default;
-};
-
-/// At least 2^(encoding-1) cycles between two CYC packets; 0 is no threshold. Source: REG-048.
-struct cyc_threshold {
-    unsigned encoding = 0;
-    friend constexpr auto operator==(cyc_threshold, cyc_threshold) -> bool = default;
-};
-
-/// A PSB every 2^(encoding+11) bytes of trace. Source: REG-048.
-struct psb_period {
-    unsigned encoding = 0;
-    friend constexpr auto operator==(psb_period, psb_period) -> bool = default;
-};
 
 /// Where trace can go.
 enum class output_scheme : uint8_t { single_range, topa, fabric };
@@ -122,13 +105,14 @@ struct capabilities {
     }
 
     [[nodiscard]] constexpr auto supports(mtc_period period) const noexcept -> bool {
-        return leaf_14_0_ebx.get<ebx::MTC>() && has_bit(mtc_periods(), period.encoding);
+        return leaf_14_0_ebx.get<ebx::MTC>() && has_bit(mtc_periods(), period.encoding());
     }
     [[nodiscard]] constexpr auto supports(cyc_threshold threshold) const noexcept -> bool {
-        return leaf_14_0_ebx.get<ebx::CPSB_CAM>() && has_bit(cyc_thresholds(), threshold.encoding);
+        return leaf_14_0_ebx.get<ebx::CPSB_CAM>() &&
+               has_bit(cyc_thresholds(), threshold.encoding());
     }
     [[nodiscard]] constexpr auto supports(psb_period period) const noexcept -> bool {
-        return leaf_14_0_ebx.get<ebx::CPSB_CAM>() && has_bit(psb_periods(), period.encoding);
+        return leaf_14_0_ebx.get<ebx::CPSB_CAM>() && has_bit(psb_periods(), period.encoding());
     }
     /// Source: REG-024..026, REG-162.
     [[nodiscard]] constexpr auto supports(output_scheme scheme) const noexcept -> bool {
@@ -202,7 +186,7 @@ private:
         return enumerated && has_subleaf_1() ? static_cast<uint32_t>(encodings) | 1U : 1U;
     }
     [[nodiscard]] static constexpr auto has_bit(uint32_t bits, unsigned position) noexcept -> bool {
-        return position < 16 && (bits >> position & 1U) != 0;
+        return (bits >> position & 1U) != 0;
     }
 };
 

@@ -94,19 +94,12 @@ namespace detail {
 /// The number that a member holds, where it is one that can be too large.
 constexpr auto number_in(trace_config const& wanted, config_member which) noexcept -> uint64_t {
     switch (which) {
-        case config_member::mtc_every: return wanted.mtc_every.encoding;
-        case config_member::cyc_after: return wanted.cyc_after.encoding;
-        case config_member::psb_every: return wanted.psb_every.encoding;
         case config_member::addr_0: return underlying(wanted.addr[0]);
         case config_member::addr_1: return underlying(wanted.addr[1]);
         case config_member::addr_2: return underlying(wanted.addr[2]);
         case config_member::addr_3: return underlying(wanted.addr[3]);
         default: return 0;
     }
-}
-
-constexpr auto is_range(config_member which) noexcept -> bool {
-    return which >= config_member::addr_0 && which <= config_member::addr_3;
 }
 
 /// The rule against one member, told by its bits alone: but for what TraceEn needs, no bit of CTL
@@ -116,7 +109,7 @@ constexpr auto rule_against(Capabilities const& of, quirk_set odd, trace_config 
                             config_member which) noexcept -> rule {
     uint64_t const number = number_in(wanted, which);
     if (placed(which, number) >> lowest_bit(info_of(which).ctl_bits) != number) {
-        return is_range(which) ? rule::REG_037 : rule::REG_028;
+        return rule::REG_037;
     }
     uint64_t const all = ctl_of(wanted).raw | bits_of<ia32_rtit_ctl::TraceEn>;
     if (which == config_member::output && lacks_an_output(of, {all})) { return rule::REG_025; }
@@ -134,11 +127,11 @@ constexpr auto corrected_bits(Capabilities const& of, trace_config const& wanted
     switch (which) {
         case config_member::branches: return info_of(which).ctl_bits;
         case config_member::mtc_every:
-            return placed(which, nearest(of, wanted.mtc_every).value.encoding);
+            return placed(which, nearest(of, wanted.mtc_every).value.encoding());
         case config_member::cyc_after:
-            return placed(which, nearest(of, wanted.cyc_after).value.encoding);
+            return placed(which, nearest(of, wanted.cyc_after).value.encoding());
         case config_member::psb_every:
-            return placed(which, nearest(of, wanted.psb_every).value.encoding);
+            return placed(which, nearest(of, wanted.psb_every).value.encoding());
         case config_member::output: return ctl_bits_of(nearest(of, wanted.output).value);
         default: return 0;
     }
@@ -151,7 +144,7 @@ constexpr auto advice_on(quirk_set odd, trace_config const& wanted) noexcept -> 
     };
     add(config_advice::nothing_to_trace, !wanted.os && !wanted.user);
     add(config_advice::cyc_without_tsc, wanted.cyc && !wanted.tsc);
-    add(config_advice::threshold_without_cyc, wanted.cyc_after.encoding != 0 && !wanted.cyc);
+    add(config_advice::threshold_without_cyc, wanted.cyc_after.encoding() != 0 && !wanted.cyc);
     add(config_advice::no_tnt_without_branches, wanted.no_tnt && !wanted.branches);
     add(config_advice::fup_without_ptwrite, wanted.fup_on_ptwrite && !wanted.ptwrite);
     add(config_advice::range_of_one_page,
@@ -167,8 +160,8 @@ constexpr auto advice_on(quirk_set odd, trace_config const& wanted) noexcept -> 
 /// to it. After a good verdict, a WRMSR of `ctl_of` with TraceEn set breaks no rule by its value.
 ///
 /// Errors: `impossible` is REG-001 without Intel PT, REG-025 where there is no output. Refusals are
-///         those of `find_broken_rules`; also REG-040 where an erratum keeps BranchEn on, REG-028
-///         and REG-037 for numbers beyond the field.
+///         those of `find_broken_rules`; also REG-040 where an erratum keeps BranchEn on, and
+///         REG-037 for numbers beyond the field.
 /// Source: REG-001, REG-025, REG-028, REG-037, REG-040, REG-041, REG-047, PRG-003, PRG-027.
 template <same_as<capabilities> Capabilities = capabilities>
 [[nodiscard]] constexpr auto check(trace_config const& wanted, Capabilities const& of) noexcept

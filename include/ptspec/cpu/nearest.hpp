@@ -26,10 +26,11 @@ template <class Encoding>
 constexpr auto nearest_encoding(capabilities const& of, Encoding wanted) noexcept
     -> nearest_of<Encoding> {
     nearest_of<Encoding> best;
-    for (unsigned encoding = 0; encoding < 16; ++encoding) {
-        bool const nearer = !best.any || distance(encoding, wanted.encoding) <
-                                             distance(best.value.encoding, wanted.encoding);
-        if (nearer && of.supports(Encoding{encoding})) { best = {true, {encoding}}; }
+    for (unsigned encoding = 0; encoding <= Encoding::last_encoding; ++encoding) {
+        auto const one = Encoding::encoded(wrapped{encoding});
+        bool const nearer = !best.any || distance(encoding, wanted.encoding()) <
+                                             distance(best.value.encoding(), wanted.encoding());
+        if (nearer && of.supports(one)) { best = {true, one}; }
     }
     return best;
 }

@@ -107,8 +107,8 @@ struct perf_request {
 /// know it refuse it.
 ///
 /// Errors: `lost` are the members that `from_perf` would not give back: those that perf has no bit
-///         for (it takes filters from elsewhere and chooses the output itself), and numbers beyond
-///         their field. `why` is why Linux refuses the event.
+///         for (it takes filters from elsewhere and chooses the output itself). `why` is why Linux
+///         refuses the event.
 [[nodiscard]] constexpr auto to_perf(trace_config const& wanted) noexcept -> perf_request {
     using detail::perf_pt;
     uint64_t const carried = ctl_of(wanted).raw & detail::perf_fields;
@@ -121,10 +121,6 @@ struct perf_request {
     auto const lose = [&](config_member which, bool differs) {
         if (differs) { made.lost.add(which); }
     };
-    auto const back = config_of(ia32_rtit_ctl{carried});
-    lose(config_member::mtc_every, back.mtc_every != wanted.mtc_every);
-    lose(config_member::cyc_after, back.cyc_after != wanted.cyc_after);
-    lose(config_member::psb_every, back.psb_every != wanted.psb_every);
     lose(config_member::cr3_filter, wanted.cr3_filter);
     lose(config_member::addr_0, wanted.addr[0] != addr_cfg::off);
     lose(config_member::addr_1, wanted.addr[1] != addr_cfg::off);

@@ -8,11 +8,11 @@ namespace ptspec::cpu {
 
 using reg::addr_cfg;
 
-/// What is wanted of a trace: `trace_config{.user = true, .mtc = true, .mtc_every = {3}}`.
+/// What is wanted of a trace:
+/// `trace_config{.user = true, .mtc = true, .mtc_every = mtc_period::of_crystal_cycles(8)}`.
 ///
 /// As it begins, it asks for branches, with returns compressed, into ToPA, which every processor
 /// seen so far has.
-/// Units:  `mtc_every`, `cyc_after` and `psb_every` are encodings.
 /// Source: REG-024..041, REG-048.
 struct trace_config {
     bool os = false;    ///< what runs at CPL 0
@@ -148,29 +148,29 @@ constexpr auto ctl_bits_of(output_scheme scheme) noexcept -> uint64_t {
 
 }  // namespace detail
 
-/// The value of IA32_RTIT_CTL for what is wanted, with TraceEn 0. Of encodings only the four bits
-/// that fit are kept: `check` refuses larger ones.
+/// The value of IA32_RTIT_CTL for what is wanted, with TraceEn 0. Of ADDRn_CFG only the four
+/// bits that fit are kept: `check` refuses larger numbers.
 [[nodiscard]] constexpr auto ctl_of(trace_config const& wanted) noexcept -> ia32_rtit_ctl {
     using member = config_member;
     using detail::placed;
-    return {placed(member::os, wanted.os) | placed(member::user, wanted.user) |
-            placed(member::branches, wanted.branches) |
-            placed(member::ret_compression, !wanted.ret_compression) |
-            placed(member::no_tnt, wanted.no_tnt) | placed(member::tsc, wanted.tsc) |
-            placed(member::mtc, wanted.mtc) | placed(member::mtc_every, wanted.mtc_every.encoding) |
-            placed(member::cyc, wanted.cyc) | placed(member::cyc_after, wanted.cyc_after.encoding) |
-            placed(member::psb_every, wanted.psb_every.encoding) |
-            placed(member::ptwrite, wanted.ptwrite) |
-            placed(member::fup_on_ptwrite, wanted.fup_on_ptwrite) |
-            placed(member::power_events, wanted.power_events) |
-            placed(member::event_trace, wanted.event_trace) |
-            placed(member::cr3_filter, wanted.cr3_filter) |
-            placed(member::addr_0, underlying(wanted.addr[0])) |
-            placed(member::addr_1, underlying(wanted.addr[1])) |
-            placed(member::addr_2, underlying(wanted.addr[2])) |
-            placed(member::addr_3, underlying(wanted.addr[3])) |
-            detail::ctl_bits_of(wanted.output) |
-            placed(member::inject_psb_pmi, wanted.inject_psb_pmi)};
+    return {
+        placed(member::os, wanted.os) | placed(member::user, wanted.user) |
+        placed(member::branches, wanted.branches) |
+        placed(member::ret_compression, !wanted.ret_compression) |
+        placed(member::no_tnt, wanted.no_tnt) | placed(member::tsc, wanted.tsc) |
+        placed(member::mtc, wanted.mtc) | placed(member::mtc_every, wanted.mtc_every.encoding()) |
+        placed(member::cyc, wanted.cyc) | placed(member::cyc_after, wanted.cyc_after.encoding()) |
+        placed(member::psb_every, wanted.psb_every.encoding()) |
+        placed(member::ptwrite, wanted.ptwrite) |
+        placed(member::fup_on_ptwrite, wanted.fup_on_ptwrite) |
+        placed(member::power_events, wanted.power_events) |
+        placed(member::event_trace, wanted.event_trace) |
+        placed(member::cr3_filter, wanted.cr3_filter) |
+        placed(member::addr_0, underlying(wanted.addr[0])) |
+        placed(member::addr_1, underlying(wanted.addr[1])) |
+        placed(member::addr_2, underlying(wanted.addr[2])) |
+        placed(member::addr_3, underlying(wanted.addr[3])) | detail::ctl_bits_of(wanted.output) |
+        placed(member::inject_psb_pmi, wanted.inject_psb_pmi)};
 }
 
 /// Where the trace goes that a value of IA32_RTIT_CTL makes.
@@ -189,6 +189,7 @@ constexpr auto ctl_bits_of(output_scheme scheme) noexcept -> uint64_t {
 [[nodiscard]] constexpr auto config_of(ia32_rtit_ctl value) noexcept -> trace_config {
     using member = config_member;
     using detail::held, detail::is_held;
+    auto const number = [=](member which) { return wrapped{held(value, which)}; };
     auto const range = [=](member which) { return static_cast<addr_cfg>(held(value, which)); };
     return {.os = is_held(value, member::os),
             .user = is_held(value, member::user),
@@ -197,10 +198,10 @@ constexpr auto ctl_bits_of(output_scheme scheme) noexcept -> uint64_t {
             .no_tnt = is_held(value, member::no_tnt),
             .tsc = is_held(value, member::tsc),
             .mtc = is_held(value, member::mtc),
-            .mtc_every = {held(value, member::mtc_every)},
+            .mtc_every = mtc_period::encoded(number(member::mtc_every)),
             .cyc = is_held(value, member::cyc),
-            .cyc_after = {held(value, member::cyc_after)},
-            .psb_every = {held(value, member::psb_every)},
+            .cyc_after = cyc_threshold::encoded(number(member::cyc_after)),
+            .psb_every = psb_period::encoded(number(member::psb_every)),
             .ptwrite = is_held(value, member::ptwrite),
             .fup_on_ptwrite = is_held(value, member::fup_on_ptwrite),
             .power_events = is_held(value, member::power_events),

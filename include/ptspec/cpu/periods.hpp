@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/reg/rtit_ctl.hpp>
+#include <ptspec/rule.hpp>
+
+/// How often packets come: amounts for which IA32_RTIT_CTL has encodings of four bits.
+namespace ptspec {
+
+namespace build_error {
+void an_encoding_is_0_to_15();
+void an_MTC_period_is_a_power_of_two_up_to_32768_crystal_cycles();
+void a_CYC_threshold_is_0_or_a_power_of_two_up_to_16384_cycles();
+void a_PSB_period_is_a_power_of_two_from_2_KB_to_64_MB();
+}  // namespace build_error
+
+namespace cpu {
+
+/// A period, or the rule by which there is none.
+template <class Period>
+struct [[nodiscard]] checked_period {
+    rule broken = rule::none;
+    Period period{};
+
+    constexpr explicit operator bool() const noexcept { return broken == rule::none; }
+};
+
+namespace detail {
+
+/// What the periods share. `Field` tells the amount that each encoding means.
+template <class Period, class Field>
+class encoded_period {
+public:
+    static constexpr unsigned last_encoding = 15;
+
+    /// The period of an encoding: a literal from 0 to 15.
+    [[nodiscard]] static consteval auto encoded(integral auto literal) -> Period {
+        if (ptspec::detail::is_negative(literal) || !Field::fits(static_cast<uint64_t>(literal))) {
+            build_error::an_encoding_is_0_to_15();
+        }
+        return made(static_cast<uint64_t>(literal));
+    }
+    /// The same at run time: the four bits that fit are kept.
+    [[nodiscard]] static constexpr auto encoded(wrapped number) noexcept -> Period {
+        return made(number.value & last_encoding);
+    }
+    /// The same at run time, checked.
+    ///
+    /// Errors: REG-028 not 0 to 15.
+    [[nodiscard]] static constexpr auto try_encoded(uint64_t number) noexcept
+        -> checked_period<Period> {
+        if (number > last_encoding) { return {.broken = rule::REG_028}; }
+        return {.period = made(number)};
+    }
+    /// The number in the field.
+    [[nodiscard]] constexpr auto encoding() const noexcept -> unsigned { return encoding_; }
+
+    friend constexpr auto operator==(encoded_period, encoded_period) -> bool = default;
+
+protected:
+    constexpr encoded_period() noexcept = default;
+
+    [[nodiscard]] constexpr auto amount() const noexcept -> uint64_t {
+        return amount_of(encoding_);
+    }
+
+    /// Errors: REG-048 no encoding means this amount.
+    static constexpr auto try_of(uint64_t amount) noexcept -> checked_period<Period> {
+        for (unsigned encoding = 0; encoding <= last_encoding; ++encoding) {
+            if (amount_of(encoding) == amount) { return {.period = made(encoding)}; }
+        }
+        return {.broken = rule::REG_048};
+    }
+    /// The nearest, by the ratio of the amounts.
+    static constexpr auto nearest_to(uint64_t amount) noexcept -> Period {
+        uint64_t const most = amount_of(last_encoding);
+        uint64_t const wanted = amount < most ? amount : most;
+        unsigned encoding = 0;
+        while (encoding < last_encoding &&
+               wanted * wanted > amount_of(encoding) * amount_of(encoding + 1)) {
+            ++encoding;
+        }
+        return made(encoding);
+    }
+
+private:
+    static constexpr auto amount_of(unsigned encoding) noexcept -> uint64_t {
+        return Field::amount(encoding).count;
+    }
+    static constexpr auto made(uint64_t encoding) noexcept -> Period {
+        Period period;
+        period.encoding_ = static_cast<uint8_t>(encoding);
+        return period;
+    }
+
+    uint8_t encoding_ = 0;
+};
+
+}  // namespace detail
+
+/// How many crystal cycles there are from one MTC packet to the next, `of_crystal_cycles(8)`.
+///
+/// Units:  crystal cycles, 2^n of them for the encoding n: 1 to 32768. As it begins it is 1.
+/// Errors: other numbers stop the build; `try_of_crystal_cycles` returns REG-048.
+/// Source: SDM vol. 3, "IA32_RTIT_CTL MSR"; REG-048.
+class mtc_period : public detail::encoded_period<mtc_period, reg::ia32_rtit_ctl::MTCFreq> {
+public:
+    constexpr mtc_period() noexcept = default;
+    mtc_period(integral auto) = delete;  // of_crystal_cycles(n), or encoded(n) for MTCFreq
+
+    [[nodiscard]] static consteval auto of_crystal_cycles(uint64_t cycles) -> mtc_period {
+        auto const found = try_of(cycles);
+        if (!found) { build_error::an_MTC_period_is_a_power_of_two_up_to_32768_crystal_cycles(); }
+        return found.period;
+    }
+    [[nodiscard]] static constexpr auto try_of_crystal_cycles(uint64_t cycles) noexcept
+        -> checked_period<mtc_period> {
+        return try_of(cycles);
+    }
+    [[nodiscard]] static constexpr auto nearest_to_crystal_cycles(uint64_t cycles) noexcept
+        -> mtc_period {
+        return nearest_to(cycles);
+    }
+    [[nodiscard]] constexpr auto crystal_cycles() const noexcept -> uint64_t { return amount(); }
+};
+
+/// How many cycles pass at least before the next CYC packet, `of_cycles(16)`.
+///
+/// Units:  cycles, 2^(n-1) of them for the encoding n: 1 to 16384; 0, as it begins, is no threshold.
+/// Errors: other numbers stop the build; `try_of_cycles` returns REG-048.
+/// Source: SDM vol. 3, "IA32_RTIT_CTL MSR"; REG-048.
+class cyc_threshold : public detail::encoded_period<cyc_threshold, reg::ia32_rtit_ctl::CycThresh> {
+public:
+    constexpr cyc_threshold() noexcept = default;
+    cyc_threshold(integral auto) = delete;  // of_cycles(n), or encoded(n) for CycThresh
+
+    [[nodiscard]] static consteval auto of_cycles(uint64_t cycles) -> cyc_threshold {
+        auto const found = try_of(cycles);
+        if (!found) { build_error::a_CYC_threshold_is_0_or_a_power_of_two_up_to_16384_cycles(); }
+        return found.period;
+    }
+    [[nodiscard]] static constexpr auto try_of_cycles(uint64_t cycles) noexcept
+        -> checked_period<cyc_threshold> {
+        return try_of(cycles);
+    }
+    [[nodiscard]] static constexpr auto nearest_to_cycles(uint64_t cycles) noexcept
+        -> cyc_threshold {
+        return nearest_to(cycles);
+    }
+    [[nodiscard]] constexpr auto cycles() const noexcept -> uint64_t { return amount(); }
+};
+
+/// How many bytes of trace there are from one PSB to the next, `of_bytes(8192)`.
+///
+/// Units:  bytes, 2^(n+11) of them for the encoding n: 2 KB, as it begins, to 64 MB.
+/// Errors: other numbers stop the build; `try_of_bytes` returns REG-048.
+/// Source: SDM vol. 3, "IA32_RTIT_CTL MSR"; REG-048.
+class psb_period : public detail::encoded_period<psb_period, reg::ia32_rtit_ctl::PSBFreq> {
+public:
+    constexpr psb_period() noexcept = default;
+    psb_period(integral auto) = delete;  // of_bytes(n), or encoded(n) for PSBFreq
+
+    [[nodiscard]] static consteval auto of_bytes(uint64_t bytes) -> psb_period {
+        auto const found = try_of(bytes);
+        if (!found) { build_error::a_PSB_period_is_a_power_of_two_from_2_KB_to_64_MB(); }
+        return found.period;
+    }
+    [[nodiscard]] static constexpr auto try_of_bytes(uint64_t bytes) noexcept
+        -> checked_period<psb_period> {
+        return try_of(bytes);
+    }
+    [[nodiscard]] static constexpr auto nearest_to_bytes(uint64_t bytes) noexcept -> psb_period {
+        return nearest_to(bytes);
+    }
+    [[nodiscard]] constexpr auto bytes() const noexcept -> uint64_t { return amount(); }
+};
+
+}  // namespace cpu
+
+}  // namespace ptspec

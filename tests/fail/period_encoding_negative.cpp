@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: BSL-1.0
+// expect: an_encoding_is_0_to_15
+#include <ptspec/cpu/periods.hpp>
+
+using namespace ptspec::cpu;
+
+#ifndef SHOULD_FAIL
+constexpr auto period = mtc_period::encoded(0);
+#else
+constexpr auto period = mtc_period::encoded(-1);
+#endif
+static_assert(period.encoding() == 0);
