@@ -456,7 +456,7 @@ void print_help() {
     tool::print(text);
 }
 
-auto run(tool::command_line line) -> int {
+auto run(tool::command_line& line) -> int {
     std::optional<std::string> input;
     std::string output = "-";
     bool sparse = false;

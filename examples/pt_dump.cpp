@@ -168,7 +168,7 @@ auto parse_jobs(std::string_view text) -> unsigned {
     return error == std::errc{} && stop == text.data() + text.size() && value <= 256 ? value : 0;
 }
 
-auto run(tool::command_line line) -> int {
+auto run(tool::command_line& line) -> int {
     settings how;
     std::vector<std::string> files;
     std::vector<std::vector<std::uint8_t>> literals;

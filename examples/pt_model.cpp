@@ -73,7 +73,7 @@ struct arguments {
     bool explain = false;
 };
 
-auto parse(tool::command_line line) -> arguments {
+auto parse(tool::command_line& line) -> arguments {
     arguments given;
     while (line.next()) {
         if (line.is_help()) {
@@ -186,7 +186,7 @@ void explain(processor& one, tool::output& to) {
     for (auto item = from.next(); item; item = from.next()) {
         if (item.what != trace::event::packet) { continue; }
         while (event + 1 < events.size() && item.offset >= events[event].bytes) { ++event; }
-        std::string line;
+        std::string line = "  ";
         auto out = [&](text piece) { line.append(piece.data(), piece.size()); };
         pt_model::packet_printer printer{out, one.on->unit().events_are_traced()};
         packet::visit(
@@ -195,8 +195,9 @@ void explain(processor& one, tool::output& to) {
             },
             item.packet);
         auto const& [number, what, bytes] = events[event];
-        to.write("  " + line + (number != 0 ? "  event " + std::to_string(number) + ", " : "  ") +
-                 what + ": " + std::string{pt_model::why(item.packet.kind())} + "\n");
+        line += number != 0 ? "  event " + std::to_string(number) + ", " : "  ";
+        line.append(what).append(": ").append(pt_model::why(item.packet.kind())) += '\n';
+        to.write(line);
     }
 }
 
@@ -229,8 +230,8 @@ void write_trace(std::vector<processor> const& all, std::string const& path) {
     file.close();
 }
 
-auto run_tool(tool::command_line arguments_given) -> int {
-    auto const given = parse(arguments_given);
+auto run_tool(tool::command_line& line) -> int {
+    auto const given = parse(line);
     if (given.help || (!given.script.is_given() && tool::is_terminal())) {
         tool::print(usage);
         return 0;
@@ -241,14 +242,14 @@ auto run_tool(tool::command_line arguments_given) -> int {
                             std::string{read.wrong.expected}};
     }
     auto all = run(given, read.made);
-    std::string line;
+    std::string packets;
     for (auto const& one : all) {
-        line += (line.empty() ? "" : " / ") + one.name + packets_of(*one.on, given.show);
+        packets += (packets.empty() ? "" : " / ") + one.name + packets_of(*one.on, given.show);
     }
     if (given.output) { write_trace(all, *given.output); }
     if (given.output == "-") { return 0; }
     tool::output out;
-    out.write(line + "\n");
+    out.write(packets + "\n");
     for (auto& one : all) {
         if (given.explain) { explain(one, out); }
         if (given.memory) { show_memory(*one.on, out); }

@@ -60,7 +60,7 @@ struct options {
     std::vector<std::string> words;
 };
 
-auto parse(tool::command_line line) -> options {
+auto parse(tool::command_line& line) -> options {
     options out;
     while (line.next()) {
         if (line.is_help()) {
@@ -225,7 +225,7 @@ void run(options const& how, tool::output& to) {
     }
 }
 
-auto run_tool(tool::command_line line) -> int {
+auto run_tool(tool::command_line& line) -> int {
     auto const how = parse(line);
     if (how.help || (how.words.empty() && !how.list && !how.html)) {
         tool::print(usage);

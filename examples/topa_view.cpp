@@ -84,7 +84,7 @@ struct options {
     [[nodiscard]] auto has_script() const -> bool { return script.is_given() || !table; }
 };
 
-auto parse(tool::command_line line) -> options {
+auto parse(tool::command_line& line) -> options {
     options out;
     while (line.next()) {
         if (line.is_help()) {
@@ -173,7 +173,7 @@ void check_pages(what_if::physical_memory const& memory) {
 
 // ------------------------------------------------------------------------------------ writing
 
-auto run(tool::command_line line) -> int {
+auto run(tool::command_line& line) -> int {
     auto const how = parse(line);
     if (how.help || (how.has_script() && !how.script.is_given() && tool::is_terminal())) {
         tool::print(usage);

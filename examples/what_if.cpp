@@ -107,7 +107,7 @@ void print_help() {
     tool::print(std::string{usage} + names + '\n');
 }
 
-auto run_tool(tool::command_line line) -> int {
+auto run_tool(tool::command_line& line) -> int {
     session in;
     choose_cpu(in, "P-FUT");
     tool::script_choice choice;

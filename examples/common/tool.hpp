@@ -140,6 +140,7 @@ public:
     /// Skips `count` bytes, at least 1, which read as zeros. Returns false, and skips nothing, where
     /// that is not possible: in a pipe, when appending, and where the file continues after this place.
     [[nodiscard]] auto skip(std::uint64_t count) -> bool {
+        constexpr char pad = 0;
         flush();
         struct stat about{};
         int const descriptor = ::fileno(to_);
@@ -150,7 +151,7 @@ public:
         if (::ftello(to_) < about.st_size) { return false; }
         if (count >> 62 != 0) { throw failure{name_ + ": File too large"}; }
         check(::fseeko(to_, static_cast<::off_t>(count - 1), SEEK_CUR) == 0);
-        write(std::string_view{"", 1});  // the file has its size also when nothing follows
+        write({&pad, 1});  // the file has its size also when nothing follows
         return true;
     }
 
@@ -244,15 +245,16 @@ inline void reserve_standard_streams() {
 
 /// Runs a tool: `body` takes the command line and returns the exit status. An exception becomes a
 /// message and the status `failed`. Writes fail with an error where they would raise a signal.
-template <class Body>
-auto run(std::string_view tool_name, int count, char** arguments, Body const& body) -> int {
+inline auto run(std::string_view tool_name, int count, char** arguments, int (*body)(command_line&))
+    -> int {
     name = tool_name;
     detail::reserve_standard_streams();
     std::set_new_handler(detail::out_of_memory);
     (void)std::signal(SIGPIPE, SIG_IGN);  // the reader of a pipe closed it
     (void)std::signal(SIGXFSZ, SIG_IGN);  // the file has reached its limit
     try {
-        return body(command_line{count, arguments});
+        command_line line{count, arguments};
+        return body(line);
     } catch (closed_pipe const&) { return failed; } catch (std::exception const& why) {
         (void)std::fflush(stdout);
         complain(why.what());
