@@ -33,7 +33,8 @@ struct hook {
 
     auto operator()(byte_view bytes) const -> unsigned {
         require(!bytes.empty() && bytes.size() <= 16, "a hook sees 1 to 16 bytes");
-        require(naive::decode(bytes, 0).why == error::bad_opcode, "a hook sees unknown opcodes");
+        require(naive::decode(bytes, 0, false).why == error::bad_opcode,
+                "a hook sees unknown opcodes");
         unsigned const opcode = bytes[0] != 0x02   ? bytes[0]
                                 : bytes[1] != 0xC3 ? bytes[1] * 3U
                                                    : bytes[2] * 7U;
@@ -147,11 +148,7 @@ auto expect(setting const& what, bool at_psb = false, size_t at = 0) -> expectat
         }
         auto const here = bytes.from(at);
         if (here.empty()) { break; }
-        auto got = naive::decode(here, items);
-        if (what.how.strict && got.why == error::none && got.which == kind::tma &&
-            (here[4] != 0 || here[6] > 1)) {
-            got = naive::failed(error::bad_packet);
-        }
+        auto got = naive::decode(here, items, what.how.strict);
         if (got.why == error::bad_opcode) {
             unsigned const known = what.hook(here.first(16));
             if (known != 0 && known <= 16) {
@@ -164,8 +161,8 @@ auto expect(setting const& what, bool at_psb = false, size_t at = 0) -> expectat
             }
         }
         if (got.why == error::none) {
-            items = naive::items_behind(got.which, here, items);
-            ip = naive::last_ip_behind(got.which, here, ip);
+            ip = naive::last_ip_behind(here, items, ip);
+            items = naive::items_behind(here, items);
             add({.what = event::packet,
                  .length = got.length,
                  .offset = at,

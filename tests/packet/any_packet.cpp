@@ -3,6 +3,7 @@
 
 #include <support/check_twice.hpp>
 #include <support/packet_samples.hpp>
+#include <support/plain_decoder.hpp>
 
 #include <type_traits>
 
@@ -25,64 +26,19 @@ constexpr auto is_one_only(any_packet const& packet, type_list<Packets...>) -> b
            (unsigned{packet.is<Packets>()} + ...) == 1;
 }
 
-template <class One, class Two>
-constexpr bool same = std::is_same_v<One, Two>;
-
-/// Which type a visitor was called with, as a number: a list of its own.
-constexpr auto number_of = []<class Packet>(Packet const&) -> unsigned {
-    return same<Packet, pad>         ? 1
-           : same<Packet, tnt_short> ? 2
-           : same<Packet, tnt_long>  ? 3
-           : same<Packet, tip>       ? 4
-           : same<Packet, tip_pge>   ? 5
-           : same<Packet, tip_pgd>   ? 6
-           : same<Packet, fup>       ? 7
-           : same<Packet, pip>       ? 8
-           : same<Packet, mode_exec> ? 9
-           : same<Packet, mode_tsx>  ? 10
-           : same<Packet, tracestop> ? 11
-           : same<Packet, cbr>       ? 12
-           : same<Packet, tsc>       ? 13
-           : same<Packet, mtc>       ? 14
-           : same<Packet, tma>       ? 15
-           : same<Packet, cyc>       ? 16
-           : same<Packet, vmcs>      ? 17
-           : same<Packet, ovf>       ? 18
-           : same<Packet, psb>       ? 19
-           : same<Packet, psbend>    ? 20
-           : same<Packet, mnt>       ? 21
-           : same<Packet, ptw>       ? 22
-           : same<Packet, exstop>    ? 23
-           : same<Packet, mwait>     ? 24
-           : same<Packet, pwre>      ? 25
-           : same<Packet, pwrx>      ? 26
-           : same<Packet, bbp>       ? 27
-           : same<Packet, bip>       ? 28
-           : same<Packet, bep>       ? 29
-           : same<Packet, cfe>       ? 30
-           : same<Packet, evd>       ? 31
-           : same<Packet, trig>      ? 32
-                                     : 0;
+/// Whether a visitor was called with the type that packets.csv names for a packet.
+constexpr auto is_named_for = []<class Packet>(Packet const&, kind which) -> bool {
+    return ptspec::name_of<Packet>() == test::row_of(which).cpp_name;
 };
 
-/// What PKT-205 says of the context behind a packet: `keep`, `clear`, or what a BBP sets.
+/// The context behind a packet, by the column of packets.csv.
 constexpr auto plain_block_behind(kind id, test::hex_bytes const& bytes, block before) -> block {
-    switch (id) {
-        case kind::bbp: return bytes.bytes[2] >= 0x80 ? block::items_of_4 : block::items_of_8;
-        case kind::pad:
-        case kind::tsc:
-        case kind::tma:
-        case kind::mtc:
-        case kind::cyc:
-        case kind::cbr:
-        case kind::mnt:
-        case kind::fup:
-        case kind::exstop:
-        case kind::pwre:
-        case kind::pwrx:
-        case kind::bip: return before;
-        default: return block::none;
+    switch (test::row_of(id).block) {
+        case test::packet_block::keeps: return before;
+        case test::packet_block::clears: return block::none;
+        case test::packet_block::sets: break;
     }
+    return bytes.bytes[2] >= 0x80 ? block::items_of_4 : block::items_of_8;
 }
 
 }  // namespace
@@ -169,11 +125,10 @@ TEST_CASE("visit calls with the right type and the right bits, and returns what 
         bool good = true;
         for (unsigned i = 0; i < test::packet_sample_count; ++i) {
             auto const sample = value(test::packet_samples[i]);
-            auto const items = sample.where == test::context_of::items_of_8   ? block::items_of_8
-                               : sample.where == test::context_of::items_of_4 ? block::items_of_4
-                                                                              : block::none;
+            auto const items = sample.a_context();
             auto const packet = decode(sample.bytes, {.items = items}).packet;
-            good = good && visit(number_of, packet) == underlying(sample.id) + 1U &&
+            good = good &&
+                   visit([&](auto const& one) { return is_named_for(one, sample.id); }, packet) &&
                    visit([](auto const& one) { return packet::detail::widen(one.raw); }, packet) ==
                        sample.bytes.number();
         }
@@ -187,17 +142,14 @@ TEST_CASE("visit calls a visitor that returns nothing exactly once") {
         for (unsigned i = 0; i < test::packet_sample_count; ++i) {
             auto const sample = value(test::packet_samples[i]);
             unsigned calls = 0;
-            unsigned number = 0;
+            bool named = false;
             visit(
                 [&](auto const& one) {
                     ++calls;
-                    number = number_of(one);
+                    named = is_named_for(one, sample.id);
                 },
-                any_packet{decode(sample.bytes).packet});
-            good = good && calls == 1;
-            if (sample.stands_in(block::none)) {
-                good = good && number == underlying(sample.id) + 1U;
-            }
+                any_packet{decode(sample.bytes, {.items = sample.a_context()}).packet});
+            good = good && calls == 1 && named;
         }
         return good;
     });
@@ -268,22 +220,11 @@ TEST_CASE("only IP packets and PSB change the last IP (PKT-059..061, PKT-068)") 
         bool good = true;
         for (unsigned i = 0; i < test::packet_sample_count; ++i) {
             auto const sample = value(test::packet_samples[i]);
-            auto const items = sample.where == test::context_of::items_of_8   ? block::items_of_8
-                               : sample.where == test::context_of::items_of_4 ? block::items_of_4
-                                                                              : block::none;
-            uint64_t expected = before;
-            if (sample.id == kind::psb) { expected = 0; }
-            if (sample.id == kind::tip || sample.id == kind::tip_pge ||
-                sample.id == kind::tip_pgd || sample.id == kind::fup) {
-                uint64_t const rebuilt[] = {before,
-                                            0xFFFF'FFFF'8123'3412,
-                                            0xFFFF'FFFF'1234'5678,
-                                            0xFFFF'BC9A'1234'5678,
-                                            0xFFFF'0001'1234'5678,
-                                            0,
-                                            0x0123'4567'89AB'CDEF};
-                expected = rebuilt[sample.bytes.bytes[0] >> 5];
-            }
+            auto const items = sample.a_context();
+            auto const expected = plain::last_ip_behind(
+                plain::decode(sample.bytes.data(), sample.bytes.size(), underlying(items), false,
+                              before),
+                before);
             auto const packet = decode(sample.bytes, {.items = items}).packet;
             good = good && last_ip_behind(packet, before) == expected &&
                    visit([=](auto const& one) { return last_ip_behind(one, before); }, packet) ==

@@ -25,10 +25,10 @@ TEST_CASE(
     "every packet in every length decodes in every context it may stand in (PKT-002, PKT-006)") {
     CHECK_TWICE([](auto value) {
         bool good = true;
-        unsigned kinds_seen = 0;
+        bool seen[kinds] = {};
         for (unsigned i = 0; i < test::packet_sample_count; ++i) {
             auto const sample = value(test::packet_samples[i]);
-            kinds_seen += i == 0 || sample.id != test::packet_samples[i - 1].id ? 1 : 0;
+            seen[underlying(sample.id)] = true;
             for (auto const items : all_contexts) {
                 if (sample.stands_in(items)) {
                     good = good && is_whole(decode(sample.bytes, {.items = items}), sample.id,
@@ -36,7 +36,8 @@ TEST_CASE(
                 }
             }
         }
-        return good && kinds_seen == kinds;
+        for (bool const one : seen) { good = good && one; }
+        return good;
     });
 }
 
@@ -192,11 +193,11 @@ TEST_CASE("an error consumes nothing: length 0 and no packet (PKT-005)") {
 TEST_CASE("set reserved bits change no field, and only TMA in strict mode (PKT-003, PKT-104)") {
     CHECK_TWICE([](auto value) {
         bool good = true;
-        for (unsigned i = 0; i < test::dirty_sample_count; ++i) {
+        for (unsigned i = 0; i < test::packet_sample_count; ++i) {
             auto const sample = value(test::dirty_samples[i]);
-            auto const lenient = decode(sample.dirty);
-            auto const strict = decode(sample.dirty, {.strict = true});
-            auto const clean = decode(sample.clean, {.strict = true});
+            auto const lenient = decode(sample.dirty, {.items = sample.items});
+            auto const strict = decode(sample.dirty, {.items = sample.items, .strict = true});
+            auto const clean = decode(sample.clean, {.items = sample.items, .strict = true});
             good = good && is_whole(lenient, sample.id, sample.dirty) &&
                    is_whole(clean, sample.id, sample.clean);
             good = good &&

@@ -37,12 +37,15 @@ TEST_CASE("what was decoded is written as the bytes that it was, typed or not (P
 TEST_CASE("reserved bits are written as 0 (PKT-003, PKT-340)") {
     CHECK_TWICE([](auto value) {
         bool good = true;
-        for (unsigned i = 0; i < test::dirty_sample_count; ++i) {
+        unsigned dirty = 0;
+        for (unsigned i = 0; i < test::packet_sample_count; ++i) {
             auto const sample = value(test::dirty_samples[i]);
-            auto const out = encode(decode(sample.dirty).packet);
+            auto const out = encode(decode(sample.dirty, {.items = sample.items}).packet,
+                                    sample.items);
             good = good && out && out == sample.clean;
+            dirty += sample.dirty == sample.clean ? 0 : 1;
         }
-        return good;
+        return good && dirty > 20;
     });
 }
 
@@ -163,9 +166,7 @@ TEST_CASE("a packet is written whole or not at all (PKT-347)") {
         bool good = true;
         for (unsigned i = 0; i < test::packet_sample_count; ++i) {
             auto const sample = value(test::packet_samples[i]);
-            auto const items = sample.where == test::context_of::items_of_8   ? block::items_of_8
-                               : sample.where == test::context_of::items_of_4 ? block::items_of_4
-                                                                              : block::none;
+            auto const items = sample.a_context();
             auto const packet = decode(sample.bytes, {.items = items}).packet;
             for (size_t room = 0; room <= sample.bytes.size(); ++room) {
                 // One byte stands in front, and what lies behind the room is not to be touched.

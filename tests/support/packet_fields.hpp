@@ -1,178 +1,112 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// A packet's fields as packet_vectors.csv spells them, derived ones included, in its order.
+// A packet's fields by the names of packet_vectors.csv, derived ones included.
 
 #include <ptspec/packet/any_packet.hpp>
 
-namespace ptspec::test {
+#include <spec_tables.hpp>
 
-/// How a field's value is written.
-enum class form : uint8_t {
-    decimal,
-    hexadecimal,
-    branches,    ///< T and N, oldest first; how many is the field before
-    suppressed,  ///< an IP that is not there
-};
+namespace ptspec::test {
 
 struct named_value {
     text name;
-    form how = form::decimal;
     uint64_t value = 0;
+    bool is_suppressed = false;  ///< an IP that is not there
 };
 
 struct field_list {
-    static constexpr unsigned most = 6;
+    static constexpr unsigned most = 8;
     named_value fields[most];
     unsigned count = 0;
 
-    constexpr auto with(text name, uint64_t value, form how = form::decimal) const noexcept
+    constexpr auto with(text name, uint64_t value, bool is_suppressed = false) const noexcept
         -> field_list {
         auto longer = *this;
-        longer.fields[longer.count++] = {name, how, value};
+        longer.fields[longer.count++] = {name, value, is_suppressed};
         return longer;
     }
-    constexpr auto with_hex(text name, uint64_t value) const noexcept -> field_list {
-        return with(name, value, form::hexadecimal);
+    /// The field of a name, or null.
+    [[nodiscard]] constexpr auto find(text name) const noexcept -> named_value const* {
+        for (unsigned i = 0; i < count; ++i) {
+            if (fields[i].name == name) { return &fields[i]; }
+        }
+        return nullptr;
     }
 };
 
-/// The fields of each packet type; an object to visit with. IPs are rebuilt behind `last_ip`, and
-/// the size of a BIP is that of the packet.
+namespace detail {
+
+/// The name that packets.csv has for a row of the layout.
+template <class Packet>
+constexpr auto name_of_row(text cpp_name) noexcept -> text {
+    auto const& row = packet_rows[underlying(Packet::about.id)];
+    for (auto const& field : row.fields) {
+        if (field.cpp_name == cpp_name) { return field.name; }
+    }
+    return "?";
+}
+template <class Row, class Packet>
+constexpr void add_row(field_list& out, Packet const& one) noexcept {
+    if constexpr (Row::kind == row_kind::field) {
+        out = out.with(name_of_row<Packet>(name_of<Row>()),
+                       static_cast<uint64_t>(one.template get<Row>()));
+    }
+}
+template <class Packet, class... Rows>
+constexpr auto of_rows(Packet const& one, type_list<Rows...>) noexcept -> field_list {
+    field_list out;
+    (add_row<Rows>(out, one), ...);
+    if constexpr (Packet::most_bytes != Packet::head_bytes) {
+        unsigned const length = Packet::length_of(one.raw, packet::block::items_of_8);
+        if (length > Packet::head_bytes) {
+            out = out.with(name_of_row<Packet>("payload"), one.payload());
+        }
+    }
+    return out;
+}
+
+}  // namespace detail
+
+/// The fields of a packet; an object to visit with. IPs are rebuilt behind `last_ip`.
 struct fields_of_packet {
     uint64_t last_ip = 0;
 
-    constexpr auto operator()(packet::pad const&) const noexcept -> field_list { return {}; }
-    constexpr auto operator()(packet::tracestop const&) const noexcept -> field_list { return {}; }
-    constexpr auto operator()(packet::ovf const&) const noexcept -> field_list { return {}; }
-    constexpr auto operator()(packet::psb const&) const noexcept -> field_list { return {}; }
-    constexpr auto operator()(packet::psbend const&) const noexcept -> field_list { return {}; }
-
-    constexpr auto operator()(packet::tnt_short const& one) const noexcept -> field_list {
-        return of_branches(one.taken());
-    }
-    constexpr auto operator()(packet::tnt_long const& one) const noexcept -> field_list {
-        return of_branches(one.taken());
+    /// Each row of the layout, and the payload, by the name that packets.csv gives it.
+    template <class Packet>
+    constexpr auto operator()(Packet const& one) const noexcept -> field_list {
+        return detail::of_rows(one, typename Packet::layout::rows{});
     }
 
     template <class Packet>
+        requires one_of<Packet, packet::tnt_short, packet::tnt_long>
+    constexpr auto operator()(Packet const& one) const noexcept -> field_list {
+        return field_list{}.with("count", one.taken().count).with("bits", one.taken().bits);
+    }
+    template <class Packet>
         requires derived_from<Packet, packet::ip_packet<Packet>>
     constexpr auto operator()(Packet const& one) const noexcept -> field_list {
-        auto const how = one.template get<typename Packet::IPBytes>();
-        auto const out = field_list{}.with("ipbytes", underlying(how));
-        return one.has_ip() ? out.with_hex("payload", one.payload()).with_hex("ip", one.ip(last_ip))
-                            : out.with("ip", 0, form::suppressed);
-    }
-
-    constexpr auto operator()(packet::pip const& one) const noexcept -> field_list {
-        using packet::pip;
-        return field_list{}.with_hex("cr3", one.get<pip::CR3>()).with("nr", one.get<pip::NR>());
+        return detail::of_rows(one, typename Packet::layout::rows{})
+            .with("ip", one.has_ip() ? one.ip(last_ip) : 0, !one.has_ip());
     }
     constexpr auto operator()(packet::mode_exec const& one) const noexcept -> field_list {
-        using packet::mode_exec;
-        return field_list{}
-            .with("csl", one.get<mode_exec::CS_L>())
-            .with("csd", one.get<mode_exec::CS_D>())
-            .with("iflag", one.get<mode_exec::IF>())
+        return detail::of_rows(one, packet::mode_exec::layout::rows{})
             .with("mode", one.code_bits());
-    }
-    constexpr auto operator()(packet::mode_tsx const& one) const noexcept -> field_list {
-        using packet::mode_tsx;
-        return field_list{}
-            .with("intx", one.get<mode_tsx::InTX>())
-            .with("txabort", one.get<mode_tsx::TXAbort>());
-    }
-    constexpr auto operator()(packet::cbr const& one) const noexcept -> field_list {
-        return field_list{}.with("ratio", one.get<packet::cbr::CoreBusRatio>());
-    }
-    constexpr auto operator()(packet::tsc const& one) const noexcept -> field_list {
-        return field_list{}.with_hex("tsc", one.get<packet::tsc::TSC>());
-    }
-    constexpr auto operator()(packet::mtc const& one) const noexcept -> field_list {
-        return field_list{}.with_hex("ctc", one.get<packet::mtc::CTC>());
-    }
-    constexpr auto operator()(packet::tma const& one) const noexcept -> field_list {
-        using packet::tma;
-        return field_list{}.with_hex("ctc", one.get<tma::CTC>()).with_hex("fc", one.get<tma::FC>());
     }
     constexpr auto operator()(packet::cyc const& one) const noexcept -> field_list {
         return field_list{}.with("value", one.value());
-    }
-    constexpr auto operator()(packet::vmcs const& one) const noexcept -> field_list {
-        return field_list{}.with_hex("base", one.get<packet::vmcs::base>());
-    }
-    constexpr auto operator()(packet::mnt const& one) const noexcept -> field_list {
-        return field_list{}.with_hex("payload", one.get<packet::mnt::payload>());
     }
     constexpr auto operator()(packet::ptw const& one) const noexcept -> field_list {
         using packet::ptw;
         return field_list{}
             .with("size", one.get<ptw::PayloadBytes>() == 0 ? 4 : 8)
-            .with_hex("payload", one.payload())
+            .with("payload", one.payload())
             .with("ip", one.get<ptw::IP>());
-    }
-    constexpr auto operator()(packet::exstop const& one) const noexcept -> field_list {
-        return field_list{}.with("ip", one.get<packet::exstop::IP>());
-    }
-    constexpr auto operator()(packet::mwait const& one) const noexcept -> field_list {
-        using packet::mwait;
-        return field_list{}
-            .with_hex("hints", one.get<mwait::hints>())
-            .with_hex("ext", one.get<mwait::ext>());
-    }
-    constexpr auto operator()(packet::pwre const& one) const noexcept -> field_list {
-        using packet::pwre;
-        return field_list{}
-            .with("hw", one.get<pwre::HW>())
-            .with("state", one.get<pwre::state>())
-            .with("substate", one.get<pwre::substate>());
-    }
-    constexpr auto operator()(packet::pwrx const& one) const noexcept -> field_list {
-        using packet::pwrx;
-        return field_list{}
-            .with("last", one.get<pwrx::last>())
-            .with("deepest", one.get<pwrx::deepest>())
-            .with_hex("reason", one.get<pwrx::reason>());
     }
     constexpr auto operator()(packet::bbp const& one) const noexcept -> field_list {
         return field_list{}
             .with("size", underlying(one.opens()))
             .with("type", one.get<packet::bbp::type>());
-    }
-    constexpr auto operator()(packet::bip const& one) const noexcept -> field_list {
-        return field_list{}
-            .with("id", one.get<packet::bip::id>())
-            .with_hex("payload", one.payload());
-    }
-    constexpr auto operator()(packet::bep const& one) const noexcept -> field_list {
-        return field_list{}.with("ip", one.get<packet::bep::IP>());
-    }
-    constexpr auto operator()(packet::cfe const& one) const noexcept -> field_list {
-        using packet::cfe;
-        return field_list{}
-            .with("type", underlying(one.get<cfe::type>()))
-            .with_hex("vector", one.get<cfe::vector>())
-            .with("ip", one.get<cfe::IP>());
-    }
-    constexpr auto operator()(packet::evd const& one) const noexcept -> field_list {
-        using packet::evd;
-        return field_list{}
-            .with("type", underlying(one.get<evd::type>()))
-            .with_hex("payload", one.get<evd::payload>());
-    }
-    constexpr auto operator()(packet::trig const& one) const noexcept -> field_list {
-        using packet::trig;
-        auto const out = field_list{}
-                             .with_hex("trbv", one.get<trig::TRBV>())
-                             .with("ip", one.get<trig::IP>())
-                             .with("icntv", one.get<trig::ICNTV>())
-                             .with("mult", one.get<trig::MULT>());
-        return one.get<trig::ICNTV>() ? out.with("icnt", one.ICNT()) : out;
-    }
-
-private:
-    static constexpr auto of_branches(packet::branches which) noexcept -> field_list {
-        return field_list{}.with("count", which.count).with("bits", which.bits, form::branches);
     }
 };
 
@@ -181,52 +115,46 @@ constexpr auto fields_of(packet::any_packet const& one, uint64_t last_ip) noexce
     return visit(fields_of_packet{last_ip}, one);
 }
 
-/// A text that is made while compiling.
-struct written_text {
-    static constexpr unsigned most = 160;
-    char letters[most] = {};
-    unsigned length = 0;
+/// The value of digits, decimal or, behind 0x, hexadecimal.
+constexpr auto number_in(text digits) noexcept -> uint64_t {
+    bool const is_hex = digits.size() > 2 && digits.data()[1] == 'x';
+    uint64_t value = 0;
+    for (size_t i = is_hex ? 2 : 0; i < digits.size(); ++i) {
+        char const digit = digits.data()[i];
+        value = value * (is_hex ? 16 : 10) +
+                static_cast<uint64_t>(digit <= '9' ? digit - '0' : digit - 'a' + 10);
+    }
+    return value;
+}
 
-    constexpr void put(char letter) noexcept { letters[length++] = letter; }
-    constexpr void put(text part) noexcept {
-        for (char const letter : part) { put(letter); }
-    }
-    constexpr void put_number(uint64_t value, unsigned base) noexcept {
-        char digits[20] = {};
-        unsigned count = 0;
-        do {
-            auto const digit = static_cast<unsigned>(value % base);
-            digits[count++] = static_cast<char>(digit < 10 ? '0' + digit : 'a' + digit - 10);
-            value /= base;
-        } while (value != 0);
-        while (count != 0) { put(digits[--count]); }
-    }
-    [[nodiscard]] constexpr auto view() const noexcept -> text { return {letters, length}; }
-};
+/// Branches as T and N, the oldest first.
+constexpr auto branches_in(text letters) noexcept -> uint64_t {
+    uint64_t bits = 0;
+    for (char const letter : letters) { bits = bits * 2 + (letter == 'T' ? 1 : 0); }
+    return bits;
+}
 
-/// `name=value` joined by `;`, as in the table.
-constexpr auto written(field_list const& list) noexcept -> written_text {
-    written_text out;
-    for (unsigned i = 0; i < list.count; ++i) {
-        auto const& one = list.fields[i];
-        if (i != 0) { out.put(';'); }
-        out.put(one.name);
-        out.put('=');
-        switch (one.how) {
-            case form::decimal: out.put_number(one.value, 10); break;
-            case form::hexadecimal:
-                out.put("0x");
-                out.put_number(one.value, 16);
-                break;
-            case form::branches:
-                for (uint64_t left = list.fields[i - 1].value; left-- != 0;) {
-                    out.put((one.value >> left & 1) != 0 ? 'T' : 'N');
-                }
-                break;
-            case form::suppressed: out.put("suppressed"); break;
-        }
+/// Whether a cell, `name=value` joined by `;`, has these fields and no others.
+constexpr auto are_the_fields(text cell, field_list const& list) noexcept -> bool {
+    unsigned count = 0;
+    size_t at = 0;
+    auto const part_up_to = [&](char end) {
+        size_t const first = at;
+        while (at < cell.size() && cell.data()[at] != end) { ++at; }
+        return text{cell.data() + first, at++ - first};
+    };
+    for (; at < cell.size(); ++count) {
+        auto const name = part_up_to('=');
+        auto const value = part_up_to(';');
+        auto const* const field = list.find(name);
+        if (field == nullptr || field->is_suppressed != (value == "suppressed")) { return false; }
+        if (field->is_suppressed) { continue; }
+        bool const same = name == "bits" ? value.size() == list.find("count")->value &&
+                                               branches_in(value) == field->value
+                                         : number_in(value) == field->value;
+        if (!same) { return false; }
     }
-    return out;
+    return count == list.count;
 }
 
 }  // namespace ptspec::test

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// One packet of each kind, in each length that it can have: rows of packet_vectors.csv by hand.
+// A few packets of each kind, in each length that it can have: rows of packet_vectors.csv.
 
 #include <support/wire.hpp>
+
+#include <spec_tables.hpp>
 
 namespace ptspec::test {
 
@@ -16,117 +18,71 @@ struct packet_sample {
     context_of where = context_of::any;
 
     [[nodiscard]] constexpr auto stands_in(packet::block items) const noexcept -> bool {
-        switch (where) {
-            case context_of::any: return true;
-            case context_of::outside: return items == packet::block::none;
-            case context_of::items_of_4: return items == packet::block::items_of_4;
-            case context_of::items_of_8: return items == packet::block::items_of_8;
-        }
-        return false;
+        return where == context_of::any || items == a_context();
+    }
+    /// A context in which it stands.
+    [[nodiscard]] constexpr auto a_context() const noexcept -> packet::block {
+        return where == context_of::items_of_4   ? packet::block::items_of_4
+               : where == context_of::items_of_8 ? packet::block::items_of_8
+                                                 : packet::block::none;
     }
 };
 
 inline constexpr packet::block all_contexts[] = {packet::block::none, packet::block::items_of_4,
                                                  packet::block::items_of_8};
 
-inline constexpr packet_sample packet_samples[] = {
-    {packet::kind::pad, hex("00")},
-    {packet::kind::tnt_short, hex("0C"), context_of::outside},
-    {packet::kind::tnt_short, hex("A6")},
-    {packet::kind::tnt_long, hex("02 A3 EF CD AB 00 00 00")},
-    {packet::kind::tip, hex("0D")},
-    {packet::kind::tip, hex("2D 12 34")},
-    {packet::kind::tip, hex("4D 78 56 34 12")},
-    {packet::kind::tip, hex("6D 78 56 34 12 9A BC")},
-    {packet::kind::tip, hex("8D 78 56 34 12 01 00")},
-    {packet::kind::tip, hex("CD EF CD AB 89 67 45 23 01")},
-    {packet::kind::tip_pge, hex("11")},
-    {packet::kind::tip_pge, hex("31 12 34")},
-    {packet::kind::tip_pge, hex("51 78 56 34 12")},
-    {packet::kind::tip_pge, hex("71 78 56 34 12 9A BC")},
-    {packet::kind::tip_pge, hex("91 78 56 34 12 01 00")},
-    {packet::kind::tip_pge, hex("D1 EF CD AB 89 67 45 23 01")},
-    {packet::kind::tip_pgd, hex("01")},
-    {packet::kind::tip_pgd, hex("21 12 34")},
-    {packet::kind::tip_pgd, hex("41 78 56 34 12")},
-    {packet::kind::tip_pgd, hex("61 78 56 34 12 9A BC")},
-    {packet::kind::tip_pgd, hex("81 78 56 34 12 01 00")},
-    {packet::kind::tip_pgd, hex("C1 EF CD AB 89 67 45 23 01")},
-    {packet::kind::fup, hex("1D")},
-    {packet::kind::fup, hex("3D 12 34")},
-    {packet::kind::fup, hex("5D 78 56 34 12")},
-    {packet::kind::fup, hex("7D 78 56 34 12 9A BC")},
-    {packet::kind::fup, hex("9D 78 56 34 12 01 00")},
-    {packet::kind::fup, hex("DD EF CD AB 89 67 45 23 01")},
-    {packet::kind::pip, hex("02 43 01 12 34 56 78 0A")},
-    {packet::kind::mode_exec, hex("99 05")},
-    {packet::kind::mode_tsx, hex("99 22")},
-    {packet::kind::tracestop, hex("02 83")},
-    {packet::kind::cbr, hex("02 03 18 00")},
-    {packet::kind::tsc, hex("19 01 02 03 04 05 06 07")},
-    {packet::kind::mtc, hex("59 80")},
-    {packet::kind::tma, hex("02 73 FF FF 00 FF 01")},
-    {packet::kind::cyc, hex("FB")},
-    {packet::kind::cyc, hex("DF FA")},
-    {packet::kind::cyc, hex("17 01 04")},
-    {packet::kind::cyc, hex("FF FF FF FE")},
-    {packet::kind::cyc, hex("07 01 01 01 02")},
-    {packet::kind::cyc, hex("FF FF FF FF FF FE")},
-    {packet::kind::cyc, hex("FF FF FF FF FF FF FE")},
-    {packet::kind::cyc, hex("FF FF FF FF FF FF FF FE")},
-    {packet::kind::cyc, hex("FF FF FF FF FF FF FF FF FE")},
-    {packet::kind::cyc, hex("07 01 01 01 01 01 01 01 01 02")},
-    {packet::kind::vmcs, hex("02 C8 05 04 03 02 01")},
-    {packet::kind::ovf, hex("02 F3")},
-    {packet::kind::psb, hex("0282 0282 0282 0282 0282 0282 0282 0282")},
-    {packet::kind::psbend, hex("02 23")},
-    {packet::kind::mnt, hex("02 C3 88 01 02 03 04 05 06 07 08")},
-    {packet::kind::ptw, hex("02 12 78 56 34 12")},
-    {packet::kind::ptw, hex("02 32 EF CD AB 89 67 45 23 01")},
-    {packet::kind::ptw, hex("02 92 78 56 34 12")},
-    {packet::kind::ptw, hex("02 B2 EF CD AB 89 67 45 23 F1")},
-    {packet::kind::exstop, hex("02 62")},
-    {packet::kind::exstop, hex("02 E2")},
-    {packet::kind::mwait, hex("02 C2 FF 00 00 00 03 00 00 00")},
-    {packet::kind::pwre, hex("02 22 80 F0")},
-    {packet::kind::pwrx, hex("02 A2 46 04 00 00 00")},
-    {packet::kind::bbp, hex("02 63 04")},
-    {packet::kind::bbp, hex("02 63 81")},
-    {packet::kind::bip, hex("0C EF BE AD DE"), context_of::items_of_4},
-    {packet::kind::bip, hex("FC 88 77 66 55 44 33 22 11"), context_of::items_of_8},
-    {packet::kind::bep, hex("02 33")},
-    {packet::kind::bep, hex("02 B3")},
-    {packet::kind::cfe, hex("02 13 81 03")},
-    {packet::kind::evd, hex("02 53 00 10 32 54 76 98 BA DC FE")},
-    {packet::kind::trig, hex("D9 80 01")},
-    {packet::kind::trig, hex("D9 E0 A1 FF FF")},
-};
+/// The row of packets.csv for a packet.
+constexpr auto row_of(packet::kind which) noexcept -> packet_row const& {
+    return packet_rows[underlying(which)];
+}
 
-inline constexpr unsigned packet_sample_count = sizeof packet_samples / sizeof *packet_samples;
+/// The packet of a vector. A TNT.short with low bits 100 is one outside a block only (PKT-203).
+constexpr auto sample_of(packet_vector const& vector) noexcept -> packet_sample {
+    packet_sample out{static_cast<packet::kind>(vector.packet), {}};
+    for (unsigned i = 0; i < vector.size; ++i) { out.bytes = out.bytes.and_then(vector.bytes[i]); }
+    if (vector.name == "BIP") {
+        out.where = vector.block == 4 ? context_of::items_of_4 : context_of::items_of_8;
+    } else if (vector.name == "TNT.short" && vector.bytes[0] % 8 == 4) {
+        out.where = context_of::outside;
+    }
+    return out;
+}
 
 /// Bytes with every reserved bit of the packet set, and the same with every reserved bit 0.
 struct dirty_sample {
     packet::kind id;
     hex_bytes dirty;
     hex_bytes clean;
+    packet::block items;
 };
 
-inline constexpr dirty_sample dirty_samples[] = {
-    {packet::kind::mode_exec, hex("99 1E"), hex("99 06")},
-    {packet::kind::mode_tsx, hex("99 3D"), hex("99 21")},
-    {packet::kind::cbr, hex("02 03 18 FF"), hex("02 03 18 00")},
-    {packet::kind::tma, hex("02 73 34 12 FF 56 FF"), hex("02 73 34 12 00 56 01")},
-    {packet::kind::mwait, hex("02 C2 11 FF FF FF FE FF FF FF"),
-     hex("02 C2 11 00 00 00 02 00 00 00")},
-    {packet::kind::pwre, hex("02 22 FF 21"), hex("02 22 80 21")},
-    {packet::kind::pwrx, hex("02 A2 46 F4 FF FF FF"), hex("02 A2 46 04 00 00 00")},
-    {packet::kind::bbp, hex("02 63 E4"), hex("02 63 84")},
-    {packet::kind::cfe, hex("02 13 E1 03"), hex("02 13 81 03")},
-    {packet::kind::evd, hex("02 53 C2 30 00 00 00 00 00 00 80"),
-     hex("02 53 02 30 00 00 00 00 00 00 80")},
-    {packet::kind::trig, hex("D9 FF A1 17 80"), hex("D9 E0 A1 17 80")},
+constexpr auto dirty_of(packet_sample const& clean) noexcept -> dirty_sample {
+    dirty_sample out{clean.id, clean.bytes, clean.bytes, clean.a_context()};
+    auto const& row = row_of(clean.id);
+    for (unsigned i = 0; i < row.field_count; ++i) {
+        auto const& field = row.fields[i];
+        for (unsigned bit = field.lsb; field.name == "rsvd" && bit <= field.msb; ++bit) {
+            auto& byte = out.dirty.bytes[bit / 8];
+            byte = static_cast<uint8_t>(byte | 1U << bit % 8);
+        }
+    }
+    return out;
+}
+
+template <class Numbers>
+struct samples_of;
+template <size_t... Numbers>
+struct samples_of<index_list<Numbers...>> {
+    static constexpr packet_sample packets[] = {
+        sample_of(packet_vectors[sample_vectors[Numbers]])...};
+    static constexpr dirty_sample dirty[] = {dirty_of(packets[Numbers])...};
 };
 
-inline constexpr unsigned dirty_sample_count = sizeof dirty_samples / sizeof *dirty_samples;
+inline constexpr unsigned packet_sample_count = sample_vectors_count;
+inline constexpr auto const& packet_samples =
+    samples_of<make_index_list<packet_sample_count>>::packets;
+/// Of packets that have no reserved bit both are the same.
+inline constexpr auto const& dirty_samples =
+    samples_of<make_index_list<packet_sample_count>>::dirty;
 
 }  // namespace ptspec::test

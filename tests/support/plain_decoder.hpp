@@ -1,397 +1,266 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// A second packet decoder, to compare with: packets.md sections 2 to 14 written down one sentence
-// after the other, a bit at a time, without tables, without tricks, and without anything of the
-// library.
+// A second packet decoder, to compare with: packets.csv read one bit at a time, and what
+// packets.md says in words beside it. Of the library it uses `text` and nothing else.
+
+#include <spec_tables.hpp>
 
 #include <cstddef>
 
 namespace plain {
 
+using ptspec::text;
+using ptspec::test::open_end;
+using ptspec::test::packet_block;
+using ptspec::test::packet_field;
+using ptspec::test::packet_length;
+using ptspec::test::packet_row;
+using ptspec::test::packet_rows;
+using ptspec::test::packet_rows_count;
+
 using number = unsigned long long;
 
 struct field {
-    char const* name;
+    text name;
     number value;
 };
 
 /// What some bytes are. `error` is empty for a packet.
 struct answer {
-    char const* name = "";
-    char const* error = "";
+    unsigned packet = packet_rows_count;  ///< the row of packets.csv
+    text error{};
     unsigned length = 0;
     unsigned need = 0;
-    field fields[6] = {};
+    field fields[8] = {};
     unsigned count = 0;
 
-    void add(char const* field_name, number value) { fields[count++] = {field_name, value}; }
+    constexpr void add(text name, number value) { fields[count++] = {name, value}; }
+    [[nodiscard]] constexpr auto name() const -> text {
+        return packet < packet_rows_count ? packet_rows[packet].name : text{};
+    }
+    /// The field of a name, or null.
+    [[nodiscard]] constexpr auto find(text name) const -> field const* {
+        for (unsigned i = 0; i < count; ++i) {
+            if (fields[i].name == name) { return &fields[i]; }
+        }
+        return nullptr;
+    }
 };
 
-/// The bytes at hand, and what of them a packet's description names.
+/// The bytes at hand.
 struct bytes {
     unsigned char const* first;
     std::size_t size;
 
     /// Bit `m` of byte `n`, `n.m` in the catalogue.
-    auto bit(unsigned n, unsigned m) const -> number { return first[n] / (1U << m) % 2; }
-    /// The run of bits `a.b..c.d`, the lowest first.
-    auto run(unsigned a, unsigned b, unsigned c, unsigned d) const -> number {
+    [[nodiscard]] constexpr auto bit(unsigned n, unsigned m) const -> number {
+        return first[n] / (1U << m) % 2;
+    }
+    /// The bits from `lsb` to `msb`, counted from bit 0 of byte 0.
+    [[nodiscard]] constexpr auto run(unsigned lsb, unsigned msb) const -> number {
         number value = 0;
-        for (unsigned at = 8 * c + d + 1; at-- != 8 * a + b;) {
-            value = value * 2 + bit(at / 8, at % 8);
-        }
+        for (unsigned at = msb + 1; at-- != lsb;) { value = value * 2 + bit(at / 8, at % 8); }
         return value;
+    }
+    /// Whether the fixed bits of byte `n` are those of a packet.
+    [[nodiscard]] constexpr auto has(packet_row const& row, unsigned n) const -> bool {
+        return (first[n] & row.mask[n]) == row.value[n];
     }
 };
 
-inline auto failed(char const* error, unsigned need = 0) -> answer {
+constexpr auto failed(text error, unsigned need = 0) -> answer {
     answer out;
     out.error = error;
     out.need = need;
     return out;
 }
+constexpr auto truncated(unsigned need) -> answer { return failed("truncated", need); }
 
-inline auto truncated(unsigned need) -> answer { return failed("truncated", need); }
+constexpr auto ones(unsigned mask) -> unsigned {
+    unsigned count = 0;
+    for (; mask != 0; mask /= 2) { count += mask % 2; }
+    return count;
+}
 
-inline auto packet(char const* name, unsigned length) -> answer {
+/// The packet whose opcode is at the front. One byte after the other is looked at, and of the
+/// packets that have it those that fix most of its bits are meant: PAD and the escape are no
+/// TNT.short, and in a block an item is none (PKT-010, PKT-012..016, PKT-203).
+constexpr auto opcode_at(bytes in, bool in_block) -> answer {
+    if (in.size == 0) { return truncated(1); }
+    bool possible[packet_rows_count] = {};
+    for (unsigned i = 0; i < packet_rows_count; ++i) {
+        possible[i] = in_block || !packet_rows[i].only_in_block;
+    }
+    for (unsigned at = 0;; ++at) {
+        unsigned most = 0;
+        for (unsigned i = 0; i < packet_rows_count; ++i) {
+            possible[i] = possible[i] && at < packet_rows[i].opcode_bytes &&
+                          in.has(packet_rows[i], at);
+            if (possible[i] && ones(packet_rows[i].mask[at]) > most) {
+                most = ones(packet_rows[i].mask[at]);
+            }
+        }
+        if (most == 0) { return failed("bad_opcode"); }
+        unsigned found = packet_rows_count;
+        for (unsigned i = packet_rows_count; i-- != 0;) {
+            possible[i] = possible[i] && ones(packet_rows[i].mask[at]) == most;
+            if (possible[i]) { found = i; }
+        }
+        if (packet_rows[found].opcode_bytes == at + 1) {
+            answer out;
+            out.packet = found;
+            return out;
+        }
+        if (in.size == at + 1) { return truncated(at + 2); }
+    }
+}
+
+/// The length, or what is wrong with the header.
+constexpr auto length_at(bytes in, packet_row const& row, unsigned item_size) -> answer {
     answer out;
-    out.name = name;
-    out.length = length;
-    return out;
+    if (row.length == packet_length::of_block) {
+        out.length = 1 + item_size;
+    } else if (row.length == packet_length::continued) {
+        // PKT-107..111.
+        number more = in.bit(0, 2);
+        out.length = 1;
+        while (more == 1) {
+            if (out.length == row.most_bytes) { return failed("bad_packet"); }
+            if (in.size == out.length) { return truncated(out.length + 1); }
+            more = in.bit(out.length, 0);
+            ++out.length;
+        }
+    } else if (row.length == packet_length::selected) {
+        auto const& selector = row.fields[row.selector];
+        bool const is_there = selector.lsb / 8 < in.size;
+        out.length = row.lengths[is_there ? in.run(selector.lsb, selector.msb) : 0];
+        if (out.length == 0) { return failed("reserved"); }
+    } else {
+        out.length = row.lengths[0];
+    }
+    return in.size < out.length ? truncated(out.length) : out;
 }
 
-// ------------------------------------------------------------------------------ section 3
-
-inline auto tnt_short(bytes in) -> answer {
-    // PKT-031, PKT-032.
-    unsigned stop = 7;
-    while (in.bit(0, stop) == 0) { --stop; }
-    answer out = packet("TNT.short", 1);
-    out.add("count", stop - 1);
-    out.add("bits", stop == 1 ? 0 : in.run(0, 1, 0, stop - 1));
-    return out;
+/// A packet's payload breaks a rule.
+constexpr auto payload_is_bad(bytes in, packet_row const& row, unsigned length, bool strict)
+    -> bool {
+    for (unsigned at = 0; at < row.fixed_bytes; ++at) {
+        if (!in.has(row, at)) { return true; }  // PKT-131
+    }
+    if (row.name == "TNT.long") { return in.run(17, 63) == 0; }  // PKT-036, PKT-037
+    if (row.name == "TMA") {                                     // PKT-104
+        return strict && (in.run(32, 39) != 0 || in.run(49, 55) != 0);
+    }
+    return row.name == "CYC" && length == 10 && in.run(73, 79) > 7;  // PKT-110
 }
 
-inline auto tnt_long(bytes in) -> answer {
-    // PKT-034..037.
-    if (in.size < 8) { return truncated(8); }
-    unsigned stop = 48;
-    do {
-        if (stop == 0) { return failed("bad_packet"); }
-        --stop;
-    } while (in.bit(2 + stop / 8, stop % 8) == 0);
-    if (stop == 0) { return failed("bad_packet"); }
-    answer out = packet("TNT.long", 8);
-    out.add("count", stop);
-    out.add("bits", in.run(2, 0, 2 + (stop - 1) / 8, (stop - 1) % 8));
-    return out;
+/// PKT-031, PKT-032, PKT-034, PKT-035: branches below the highest 1 down to bit `first`.
+constexpr void add_branches(answer& out, bytes in, unsigned first, unsigned last) {
+    unsigned stop = last;
+    while (in.bit(stop / 8, stop % 8) == 0) { --stop; }
+    out.add("count", stop - first);
+    out.add("bits", stop == first ? 0 : in.run(first, stop - 1));
 }
 
-// ------------------------------------------------------------------------------ section 4
-
-inline auto ip_packet(char const* name, bytes in, number last_ip) -> answer {
-    number const ip_bytes = in.run(0, 5, 0, 7);
-    unsigned size = 0;
+/// PKT-051, PKT-053..058.
+constexpr auto rebuilt_ip(number ip_bytes, number payload, number last_ip) -> number {
     switch (ip_bytes) {
-        case 0: break;
-        case 1: size = 2; break;
-        case 2: size = 4; break;
-        case 3:
-        case 4: size = 6; break;
-        case 6: size = 8; break;
-        default: return failed("reserved");
+        case 1: return last_ip - last_ip % 0x10000 + payload;
+        case 2: return last_ip - last_ip % 0x1'0000'0000 + payload;
+        case 3: return payload + (payload < 0x8000'0000'0000 ? 0 : 0xFFFF'0000'0000'0000);
+        case 4: return last_ip - last_ip % 0x1'0000'0000'0000 + payload;
+        default: return payload;
     }
-    if (in.size < 1 + size) { return truncated(1 + size); }
-    answer out = packet(name, 1 + size);
-    out.add("ipbytes", ip_bytes);
-    if (size == 0) {
-        out.add("ip", 0);  // suppressed
-        return out;
+}
+
+/// PKT-108, PKT-110: five bits, then seven of each byte.
+constexpr auto cycles_in(bytes in, unsigned length) -> number {
+    number value = in.run(3, 7);
+    for (unsigned at = 1; at < length; ++at) {
+        value += in.run(8 * at + 1, 8 * at + 7) << (7 * at - 2);
     }
-    number const payload = in.run(1, 0, size, 7);
-    number ip = 0;
-    switch (ip_bytes) {
-        case 1: ip = last_ip - last_ip % 0x10000 + payload; break;
-        case 2: ip = last_ip - last_ip % 0x1'0000'0000 + payload; break;
-        case 3: ip = payload + (in.bit(6, 7) == 1 ? 0xFFFF'0000'0000'0000 : 0); break;
-        case 4: ip = last_ip - last_ip % 0x1'0000'0000'0000 + payload; break;
-        default: ip = payload; break;
-    }
-    out.add("payload", payload);
-    out.add("ip", ip);
-    return out;
+    return value;
 }
 
-// ------------------------------------------------------------------------------ section 5
-
-inline auto pip(bytes in) -> answer {
-    if (in.size < 8) { return truncated(8); }
-    answer out = packet("PIP", 8);
-    out.add("cr3", in.run(3, 0, 7, 7) * 4096 + in.run(2, 1, 2, 7) * 32);
-    out.add("nr", in.bit(2, 0));
-    return out;
-}
-
-inline auto mode(bytes in) -> answer {
-    if (in.size < 2) { return truncated(2); }
-    number const leaf = in.run(1, 5, 1, 7);
-    if (leaf >= 2) { return failed("reserved"); }
-    if (in.bit(1, 0) == 1 && in.bit(1, 1) == 1) { return failed("reserved"); }
-    if (leaf == 1) {
-        answer out = packet("MODE.TSX", 2);
-        out.add("intx", in.bit(1, 0));
-        out.add("txabort", in.bit(1, 1));
-        return out;
-    }
-    answer out = packet("MODE.Exec", 2);
-    out.add("csl", in.bit(1, 0));
-    out.add("csd", in.bit(1, 1));
-    out.add("iflag", in.bit(1, 2));
-    out.add("mode", in.bit(1, 0) == 1 ? 64 : in.bit(1, 1) == 1 ? 32 : 16);
-    return out;
-}
-
-// ------------------------------------------------------------------------------ section 6
-
-inline auto tsc(bytes in) -> answer {
-    if (in.size < 8) { return truncated(8); }
-    answer out = packet("TSC", 8);
-    out.add("tsc", in.run(1, 0, 7, 7));
-    return out;
-}
-
-inline auto mtc(bytes in) -> answer {
-    if (in.size < 2) { return truncated(2); }
-    answer out = packet("MTC", 2);
-    out.add("ctc", in.run(1, 0, 1, 7));
-    return out;
-}
-
-inline auto tma(bytes in, bool strict) -> answer {
-    if (in.size < 7) { return truncated(7); }
-    if (strict && (in.run(4, 0, 4, 7) != 0 || in.run(6, 1, 6, 7) != 0)) {
-        return failed("bad_packet");
-    }
-    answer out = packet("TMA", 7);
-    out.add("ctc", in.run(2, 0, 3, 7));
-    out.add("fc", in.run(5, 0, 5, 7) + 256 * in.bit(6, 0));
-    return out;
-}
-
-inline auto cbr(bytes in) -> answer {
-    if (in.size < 4) { return truncated(4); }
-    answer out = packet("CBR", 4);
-    out.add("ratio", in.run(2, 0, 2, 7));
-    return out;
-}
-
-inline auto cyc(bytes in) -> answer {
-    // PKT-107..111.
-    number value = in.run(0, 3, 0, 7);
-    number exp = in.bit(0, 2);
-    unsigned k = 0;
-    while (exp == 1) {
-        ++k;
-        if (k == 10) { return failed("bad_packet"); }
-        if (in.size < k + 1) { return truncated(k + 1); }
-        exp = in.bit(k, 0);
-        number const seven = in.run(k, 1, k, 7);
-        if (k == 9 && (seven > 7 || exp == 1)) { return failed("bad_packet"); }
-        for (unsigned bit = 0; bit < 7; ++bit) {
-            unsigned const place = 5 + 7 * (k - 1) + bit;
-            if (seven / (1U << bit) % 2 == 1) { value += 1ULL << place; }
+/// The fields of a packet that is whole, as packet_vectors.csv names them (PKT-007).
+constexpr void add_fields(answer& out, bytes in, packet_row const& row, number last_ip) {
+    if (row.name == "TNT.short") { return add_branches(out, in, 1, 7); }
+    if (row.name == "TNT.long") { return add_branches(out, in, 16, 63); }
+    if (row.name == "CYC") { return out.add("value", cycles_in(in, out.length)); }
+    for (unsigned i = 0; i < row.field_count; ++i) {
+        auto const& one = row.fields[i];
+        if (one.name == "rsvd" || one.name == "leaf" || one.lsb >= 8 * out.length) { continue; }
+        number const value = in.run(one.lsb, one.msb == open_end ? 8 * out.length - 1 : one.msb)
+                             << one.value_lsb;
+        if (one.name == "payloadbytes") {
+            out.add("size", value == 0 ? 4 : 8);
+        } else if (one.name == "sz") {
+            out.add("size", value == 1 ? 4 : 8);
+        } else if (i != 0 && one.name == row.fields[i - 1].name) {
+            out.fields[out.count - 1].value += value;
+        } else {
+            out.add(one.name, value);
         }
     }
-    answer out = packet("CYC", k + 1);
-    out.add("value", value);
-    return out;
-}
-
-// ---------------------------------------------------------------------------- sections 7 to 9
-
-inline auto vmcs(bytes in) -> answer {
-    if (in.size < 7) { return truncated(7); }
-    answer out = packet("VMCS", 7);
-    out.add("base", in.run(2, 0, 6, 7) * 4096);
-    return out;
-}
-
-inline auto mnt(bytes in) -> answer {
-    if (in.size < 3) { return truncated(3); }
-    if (in.run(2, 0, 2, 7) != 0x88) { return failed("bad_opcode"); }
-    if (in.size < 11) { return truncated(11); }
-    answer out = packet("MNT", 11);
-    out.add("payload", in.run(3, 0, 10, 7));
-    return out;
-}
-
-inline auto psb(bytes in) -> answer {
-    if (in.size < 16) { return truncated(16); }
-    for (unsigned i = 0; i < 16; ++i) {
-        if (in.first[i] != (i % 2 == 0 ? 0x02 : 0x82)) { return failed("bad_packet"); }
+    if (auto const* const how = out.find("ipbytes"); how != nullptr) {
+        auto const* const payload = out.find("payload");
+        out.add("ip", payload == nullptr ? 0 : rebuilt_ip(how->value, payload->value, last_ip));
     }
-    return packet("PSB", 16);
-}
-
-// ---------------------------------------------------------------------------- sections 10, 11
-
-inline auto ptw(bytes in) -> answer {
-    number const payload_bytes = in.run(1, 5, 1, 6);
-    if (payload_bytes >= 2) { return failed("reserved"); }
-    unsigned const size = payload_bytes == 0 ? 4 : 8;
-    if (in.size < 2 + size) { return truncated(2 + size); }
-    answer out = packet("PTW", 2 + size);
-    out.add("size", size);
-    out.add("payload", in.run(2, 0, 1 + size, 7));
-    out.add("ip", in.bit(1, 7));
-    return out;
-}
-
-inline auto exstop(bytes in) -> answer {
-    answer out = packet("EXSTOP", 2);
-    out.add("ip", in.bit(1, 7));
-    return out;
-}
-
-inline auto mwait(bytes in) -> answer {
-    if (in.size < 10) { return truncated(10); }
-    answer out = packet("MWAIT", 10);
-    out.add("hints", in.run(2, 0, 2, 7));
-    out.add("ext", in.run(6, 0, 6, 1));
-    return out;
-}
-
-inline auto pwre(bytes in) -> answer {
-    if (in.size < 4) { return truncated(4); }
-    answer out = packet("PWRE", 4);
-    out.add("hw", in.bit(2, 7));
-    out.add("state", in.run(3, 4, 3, 7));
-    out.add("substate", in.run(3, 0, 3, 3));
-    return out;
-}
-
-inline auto pwrx(bytes in) -> answer {
-    if (in.size < 7) { return truncated(7); }
-    answer out = packet("PWRX", 7);
-    out.add("last", in.run(2, 4, 2, 7));
-    out.add("deepest", in.run(2, 0, 2, 3));
-    out.add("reason", in.run(3, 0, 3, 3));
-    return out;
-}
-
-// ---------------------------------------------------------------------------- sections 12 to 14
-
-inline auto bbp(bytes in) -> answer {
-    if (in.size < 3) { return truncated(3); }
-    answer out = packet("BBP", 3);
-    out.add("size", in.bit(2, 7) == 1 ? 4 : 8);
-    out.add("type", in.run(2, 0, 2, 4));
-    return out;
-}
-
-inline auto bip(bytes in, unsigned item_size) -> answer {
-    if (in.size < 1 + item_size) { return truncated(1 + item_size); }
-    answer out = packet("BIP", 1 + item_size);
-    out.add("id", in.run(0, 3, 0, 7));
-    out.add("payload", in.run(1, 0, item_size, 7));
-    return out;
-}
-
-inline auto bep(bytes in) -> answer {
-    answer out = packet("BEP", 2);
-    out.add("ip", in.bit(1, 7));
-    return out;
-}
-
-inline auto cfe(bytes in) -> answer {
-    if (in.size < 4) { return truncated(4); }
-    answer out = packet("CFE", 4);
-    out.add("type", in.run(2, 0, 2, 4));
-    out.add("vector", in.run(3, 0, 3, 7));
-    out.add("ip", in.bit(2, 7));
-    return out;
-}
-
-inline auto evd(bytes in) -> answer {
-    if (in.size < 11) { return truncated(11); }
-    answer out = packet("EVD", 11);
-    out.add("type", in.run(2, 0, 2, 5));
-    out.add("payload", in.run(3, 0, 10, 7));
-    return out;
-}
-
-inline auto trig(bytes in) -> answer {
-    if (in.size < 2) { return truncated(3); }
-    bool const counts = in.bit(1, 6) == 1;
-    unsigned const length = counts ? 5 : 3;
-    if (in.size < length) { return truncated(length); }
-    answer out = packet("TRIG", length);
-    out.add("trbv", in.run(2, 0, 2, 7));
-    out.add("ip", in.bit(1, 7));
-    out.add("icntv", in.bit(1, 6));
-    out.add("mult", in.bit(1, 5));
-    if (counts) { out.add("icnt", in.run(3, 0, 4, 7)); }
-    return out;
-}
-
-// ------------------------------------------------------------------------------ section 2
-
-/// Behind 02: PKT-012.
-inline auto extended(bytes in, bool strict) -> answer {
-    if (in.size < 2) { return truncated(2); }
-    unsigned const second = in.first[1];
-    if (second % 32 == 0x12) { return ptw(in); }
-    switch (second) {
-        case 0x03: return cbr(in);
-        case 0x13: return cfe(in);
-        case 0x22: return pwre(in);
-        case 0x23: return packet("PSBEND", 2);
-        case 0x33: return bep(in);
-        case 0x43: return pip(in);
-        case 0x53: return evd(in);
-        case 0x62: return exstop(in);
-        case 0x63: return bbp(in);
-        case 0x73: return tma(in, strict);
-        case 0x82: return psb(in);
-        case 0x83: return packet("TraceStop", 2);
-        case 0xA2: return pwrx(in);
-        case 0xA3: return tnt_long(in);
-        case 0xB3: return bep(in);
-        case 0xC2: return mwait(in);
-        case 0xC3: return mnt(in);
-        case 0xC8: return vmcs(in);
-        case 0xE2: return exstop(in);
-        case 0xF3: return packet("OVF", 2);
-        default: return failed("bad_opcode");
+    if (row.name == "MODE.Exec") {
+        out.add("mode", in.bit(1, 0) == 1 ? 64 : in.bit(1, 1) == 1 ? 32 : 16);
     }
 }
 
-/// The packet at the front, behind a BBP with items of `item_size` bytes, or 0: PKT-010, PKT-014.
-inline auto decode(unsigned char const* first, std::size_t size, unsigned item_size, bool strict,
-                   number last_ip) -> answer {
+constexpr auto has_leaf(packet_row const& row) -> bool {
+    for (unsigned i = 0; i < row.field_count; ++i) {
+        if (row.fields[i].name == "leaf") { return true; }
+    }
+    return false;
+}
+
+/// The packet at the front, behind a BBP with items of `item_size` bytes, or 0.
+constexpr auto decode(unsigned char const* first, std::size_t size, unsigned item_size, bool strict,
+                      number last_ip) -> answer {
     bytes const in{first, size};
-    if (size == 0) { return truncated(1); }
-    unsigned const b = first[0];
-    if (item_size != 0 && b % 8 == 4) { return bip(in, item_size); }
-    if (b == 0x00) { return packet("PAD", 1); }
-    if (b == 0x02) { return extended(in, strict); }
-    if (b % 2 == 0) { return tnt_short(in); }
-    if (b % 4 == 3) { return cyc(in); }
-    switch (b % 32) {
-        case 0x0D: return ip_packet("TIP", in, last_ip);
-        case 0x11: return ip_packet("TIP.PGE", in, last_ip);
-        case 0x01: return ip_packet("TIP.PGD", in, last_ip);
-        case 0x1D: return ip_packet("FUP", in, last_ip);
-        default: break;
+    answer const opcode = opcode_at(in, item_size != 0);
+    if (opcode.packet == packet_rows_count) { return opcode; }
+    // Of packets that differ in their leaf alone the first one was found (PKT-085, PKT-089).
+    auto const& shared = packet_rows[opcode.packet];
+    unsigned which = opcode.packet;
+    if (has_leaf(shared) && size > 1) {
+        while (which < packet_rows_count && packet_rows[which].value[0] == shared.value[0] &&
+               !in.has(packet_rows[which], 1)) {
+            ++which;
+        }
+        bool const is_one = which < packet_rows_count &&
+                            packet_rows[which].value[0] == shared.value[0];
+        if (!is_one || in.run(8, 9) == 3) { return failed("reserved"); }  // PKT-089, PKT-090
     }
-    switch (b) {
-        case 0x19: return tsc(in);
-        case 0x59: return mtc(in);
-        case 0x99: return mode(in);
-        case 0xD9: return trig(in);
-        default: return failed("bad_opcode");
+    auto const& row = packet_rows[which];
+    answer out = length_at(in, row, item_size);
+    if (out.error.size() != 0) { return out; }
+    if (payload_is_bad(in, row, out.length, strict)) { return failed("bad_packet"); }
+    out.packet = which;
+    add_fields(out, in, row, last_ip);
+    return out;
+}
+
+/// The item size behind a packet, given the one before it (PKT-205).
+constexpr auto items_behind(answer const& packet, unsigned before) -> unsigned {
+    switch (packet_rows[packet.packet].block) {
+        case packet_block::keeps: return before;
+        case packet_block::sets: return static_cast<unsigned>(packet.find("size")->value);
+        case packet_block::clears: break;
     }
+    return 0;
+}
+
+/// The last IP behind a packet, given the one before it (PKT-051, PKT-060).
+constexpr auto last_ip_behind(answer const& packet, number before) -> number {
+    if (packet.name() == "PSB") { return 0; }
+    bool const has_ip = packet.find("ipbytes") != nullptr && packet.find("payload") != nullptr;
+    return has_ip ? packet.find("ip")->value : before;
 }
 
 }  // namespace plain

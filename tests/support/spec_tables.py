@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSL-1.0
 """Turns tables of the catalogue into arrays that a constant expression can read.
 
-    spec_tables.py packets SPEC OUTPUT    writes the header OUTPUT from SPEC/packet_vectors.csv and
-                                          SPEC/opcode_map.csv
+    spec_tables.py packets SPEC OUTPUT    writes the header OUTPUT from SPEC/packets.csv,
+                                          SPEC/packet_vectors.csv and SPEC/opcode_map.csv
     spec_tables.py cases SPEC OUTPUT      from the worked cases of SPEC/registers.md and the
                                           profiles that they run on
     spec_tables.py outputs SPEC OUTPUT    from the worked cases of SPEC/output.md; OUTPUT includes
@@ -15,6 +15,7 @@ Cells become what the test needs them to be, and nothing more is made of them he
 
 import csv
 import pathlib
+import re
 import sys
 
 import oc_cases
@@ -33,29 +34,72 @@ HEAD = """\
 namespace ptspec::test {{
 """
 
+# The longest list of fields is filled in.
 PACKETS = """\
 
+/// Bits of a packet, counted from bit 0 of byte 0. A payload of several lengths ends at `open_end`.
+struct packet_field {{
+    text name;      ///< in packet_vectors.csv; `rsvd` and `leaf` are not told there
+    text cpp_name;  ///< the row of the layout
+    unsigned lsb;
+    unsigned msb;
+    unsigned value_lsb;  ///< the bit of the value that stands at `lsb`
+}};
+inline constexpr unsigned open_end = ~0U;
+
+/// What decides a packet's length.
+enum class packet_length : unsigned char {{
+    fixed,      ///< `lengths[0]`
+    selected,   ///< the field `selector`: `lengths[its value]`, 0 where the value is reserved
+    of_block,   ///< one byte and an item of the open block
+    continued,  ///< each byte says whether another one follows
+}};
+
+enum class packet_block : unsigned char {{ keeps, clears, sets }};
+
+/// A row of packets.csv.
+struct packet_row {{
+    text name;
+    text cpp_name;
+    unsigned opcode_bytes;  ///< the first of the fixed bytes, which tell the packet from others
+    unsigned fixed_bytes;
+    unsigned char value[16];
+    unsigned char mask[16];
+    bool only_in_block;
+    packet_length length;
+    unsigned selector;
+    unsigned lengths[8];
+    unsigned most_bytes;
+    unsigned field_count;
+    packet_field fields[{most_fields}];
+    text binds_to_ip;
+    bool in_psb_plus;
+    text cyc_eligible;
+    packet_block block;
+}};
+
 /// A row of packet_vectors.csv.
-struct packet_vector {
+struct packet_vector {{
     text id;
     unsigned char bytes[24];
     unsigned size;
     text name;
+    unsigned packet;  ///< the row of packets.csv, or how many there are
     text fields;
     unsigned length;
     unsigned block;
     unsigned long long last_ip;
     int canonical;  ///< -1 where the cell is empty
-};
+}};
 
 /// A row of opcode_map.csv.
-struct opcode_row {
+struct opcode_row {{
     text space;
     unsigned char byte;
     text packet;
     text length;
     text error;
-};
+}};
 """
 
 # The kinds of operations and claims, the profiles, the cases and the longest lists are filled in.
@@ -323,11 +367,98 @@ def context(cell):
     return int(value, 10) if key == "block" else 0, int(value, 16) if key == "last_ip" else 0
 
 
-def vector(row):
+def without_remarks(cell):
+    """A cell without what stands in parentheses."""
+    return re.sub(r" ?\([^)]*\)", "", cell)
+
+
+def packet_fields(row):
+    """The fields of a packet: name, row of the layout, lsb, msb or None, lsb of the value."""
+    cells = list(filter(None, without_remarks(row["fields"]).split(";")))
+    names = row["cpp_name"].split(";")[1:]
+    if len(cells) != len(names):
+        raise ValueError(f"{row['name']}: {len(cells)} fields, {len(names)} names")
+    for cell, cpp_name in zip(cells, names):
+        found = re.fullmatch(r"(\w+)(?:\[\d+:(\d+)\])?:(\d+)\.(\d)(?:\.\.(\d+|n)\.(\d))?"
+                             r"(?: or 1\.0\.\.\d\.7)?(?: if \w+)?", cell)
+        if found:
+            name, value_lsb, byte, bit, last_byte, last_bit = found.groups()
+            lsb = 8 * int(byte) + int(bit)
+            is_open = last_byte == "n" or " or " in cell
+            msb = None if is_open else 8 * int(last_byte) + int(last_bit) if last_byte else lsb
+            yield name, cpp_name, lsb, msb, int(value_lsb or 0)
+        elif not re.fullmatch(r"(then per byte )?\w+:n\.\d(\.\.n\.\d)?", cell):
+            raise ValueError(f"{row['name']}: not understood: {cell}")
+
+
+def packet_length(cell, fields):
+    """The rule of a length, the number of the field that selects, the lengths by its value."""
+    if cell.isdigit():
+        return "fixed", 0, [int(cell)]
+    names = [field[0] for field in fields]
+    if found := re.fullmatch(r"(\d+)\+\{([\d;]+)\} for (\w+) \{([\d;]+)\}", cell):
+        lengths = [0] * 8
+        for size, value in zip(found[2].split(";"), found[4].split(";"), strict=True):
+            lengths[int(value)] = int(found[1]) + int(size)
+        return "selected", names.index(found[3].lower()), lengths
+    if found := re.fullmatch(r"(\d+) or (\d+) \((\w+)\)", cell):
+        return "selected", names.index(found[3]), [int(found[1]), int(found[2])]
+    if re.fullmatch(r"5 or 9 \(BBP\.sz\)", cell):
+        return "of_block", 0, [5, 9]
+    if found := re.fullmatch(r"1\.\.(\d+)", cell):
+        return "continued", 0, [int(found[1])]
+    raise ValueError(f"a length that is not understood: {cell}")
+
+
+def packet(row, rows):
+    fields = list(packet_fields(row))
+    opcode = without_remarks(row["opcode_bytes_hex"])
+    only_in_block = opcode.endswith(" inside a block only")
+    opcode = opcode.removesuffix(" inside a block only")
+    repeats = int(opcode.rpartition(" x")[2]) if " x" in opcode else 1
+    pairs = [pair.split("/") for pair in opcode.partition(" x")[0].split(" ")]
+    # A leaf is fixed but belongs to the header, not to the opcode.
+    leaves = [field[2] // 8 for field in fields if field[0] == "leaf"]
+    values, masks = (", ".join(f"0x{pair[i]}" for pair in pairs * repeats) for i in (0, 1))
+    cell = row["total_length_bytes"]
+    if cell.startswith("as "):
+        cell = next(one["total_length_bytes"] for one in rows if one["name"] == cell[3:])
+    rule, selector, lengths = packet_length(cell, fields)
+    cells = [quoted(row["name"]), quoted(row["cpp_name"].partition(";")[0]),
+             str(min(leaves, default=len(pairs))), str(len(pairs) * repeats), f"{{{values}}}",
+             f"{{{masks}}}", truth(only_in_block), f"packet_length::{rule}", str(selector),
+             braced(map(str, lengths)), str(max(lengths)),
+             *counted(fields, lambda one: braced(
+                 [quoted(one[0]), quoted(one[1]), str(one[2]),
+                  "open_end" if one[3] is None else str(one[3]), str(one[4])])),
+             quoted(row["binds_to_IP"]), {"y": "true", "n": "false"}[row["allowed_in_psb_plus"]],
+             quoted(row["cyc_eligible"]), f"packet_block::{row['block']}"]
+    return f"    {braced(cells)},\n"
+
+
+def samples(vectors):
+    """The numbers of a few vectors of each packet in each of its lengths: the first, the last, and
+    the one of which most bytes differ."""
+    of_length = {}
+    for number, row in enumerate(vectors):
+        if row["canonical"] == "1" and 2 * int(row["length"]) == len(row["bytes_hex"]):
+            key = row["expected_packet_name"], row["length"]
+            of_length.setdefault(key, []).append(number)
+
+    def variety(number):
+        return len(set(bytes.fromhex(vectors[number]["bytes_hex"])))
+
+    return sorted({number for numbers in of_length.values()
+                   for number in (numbers[0], numbers[-1], max(numbers, key=variety))})
+
+
+def vector(row, names):
     data = bytes.fromhex(row["bytes_hex"])
     block, last_ip = context(row["ctx"])
+    name = row["expected_packet_name"]
     cells = [quoted(row["id"]), "{" + ", ".join(f"0x{byte:02X}" for byte in data) + "}",
-             str(len(data)), quoted(row["expected_packet_name"]), quoted(row["expected_fields"]),
+             str(len(data)), quoted(name),
+             str(names.index(name) if name in names else len(names)), quoted(row["expected_fields"]),
              str(int(row["length"])), str(block), f"0x{last_ip:X}",
              {"1": "1", "0": "0", "": "-1"}[row["canonical"]]]
     return "    {" + ", ".join(cells) + "},\n"
@@ -417,7 +548,7 @@ def numbers_case(row):
     return map(number, row[1:-1])
 
 
-def names(items):
+def spelled(items):
     return ", ".join(item.replace("-", "_") for item in items)
 
 
@@ -427,9 +558,15 @@ def table(kind, name, lines):
 
 
 def packets(spec):
-    return (PACKETS
-            + table("packet_vector", "packet_vectors",
-                    [vector(row) for row in rows_of(spec / "packet_vectors.csv")])
+    rows = rows_of(spec / "packets.csv")
+    vectors = rows_of(spec / "packet_vectors.csv")
+    names = [row["name"] for row in rows]
+    kinds = PACKETS.format(most_fields=max(len(list(packet_fields(row))) for row in rows))
+    return (kinds + table("packet_row", "packet_rows", [packet(row, rows) for row in rows])
+            + table("packet_vector", "packet_vectors", [vector(row, names) for row in vectors])
+            + "\n/// A few vectors of each packet in each of its lengths."
+            + table("unsigned", "sample_vectors",
+                    [f"    {number},\n" for number in samples(vectors)])
             + table("opcode_row", "opcode_rows",
                     [opcode(row) for row in rows_of(spec / "opcode_map.csv")]))
 
@@ -439,8 +576,8 @@ def cases(spec):
     rows = rc_cases.read_cases(catalogue)
     steps = [one for row in rows for one in row.steps]
     kinds = CASES.format(
-        operations=names(rc_cases.OPERATIONS), claims=names(rc_cases.CLAIMS),
-        profiles=names(catalogue.profiles), cases=names(row.id for row in rows),
+        operations=spelled(rc_cases.OPERATIONS), claims=spelled(rc_cases.CLAIMS),
+        profiles=spelled(catalogue.profiles), cases=spelled(row.id for row in rows),
         most_claims=max(len(one.claims) for one in steps),
         most_puts=max(1, *(len(row.puts) for row in rows)),
         most_steps=max(len(row.steps) for row in rows),
@@ -460,7 +597,7 @@ def outputs(spec):
     of_kind = {kind: [row for row in rows if isinstance(row, kind)] for kind in OUTPUT_KINDS}
     engine = of_kind[oc_cases.Engine]
     kinds = OUTPUTS.format(
-        engine_cases=names(row.id for row in engine),
+        engine_cases=spelled(row.id for row in engine),
         most_words=max(1, *(len(row.memory) for row in engine)),
         most_writes=max(1, *(len(row.writes) for row in engine)),
         most_pieces=max(len(row.pieces) for row in of_kind[oc_cases.Pieces]),
