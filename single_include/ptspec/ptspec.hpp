@@ -8008,7 +8008,7 @@ constexpr void find_warnings(entry which, place at, surroundings const& around,
 
 namespace ptspec::packet {
 
-/// The 32 packets.
+/// The packets.
 ///
 /// Source: PKT-007.
 enum class kind : uint8_t {
@@ -8045,8 +8045,6 @@ enum class kind : uint8_t {
     evd,
     trig,
 };
-
-inline constexpr unsigned kinds = 32;
 
 /// An answer of the catalogue that may be missing.
 enum class answer : uint8_t { no, yes, unconfirmed };
@@ -9180,7 +9178,19 @@ using all = type_list<pad, tnt_short, tnt_long, tip, tip_pge, tip_pgd, fup, pip,
                       mode_tsx, tracestop, cbr, tsc, mtc, tma, cyc, vmcs, ovf, psb, psbend, mnt,
                       ptw, exstop, mwait, pwre, pwrx, bbp, bip, bep, cfe, evd, trig>;
 
+inline constexpr unsigned kinds = all::size;
+
 namespace detail {
+
+template <class... Packets>
+constexpr auto are_in_order(type_list<Packets...>) noexcept -> bool {
+    kind const order[] = {Packets::about.id...};
+    for (unsigned i = 0; i < sizeof...(Packets); ++i) {
+        if (underlying(order[i]) != i) { return false; }
+    }
+    return true;
+}
+static_assert(are_in_order(all{}), "a kind is the place of its packet in the list");
 
 template <class... Packets>
 constexpr auto facts_in(type_list<Packets...>, kind which) noexcept -> facts {
@@ -9262,7 +9272,7 @@ struct known_packet {
 
 }  // namespace detail
 
-/// Any of the 32 packets: its bytes, its kind and its length. PAD unless said otherwise.
+/// Any of the packets: its bytes, its kind and its length. PAD unless said otherwise.
 ///
 /// Shape:  at most 24 bytes, trivially copyable.
 class any_packet {

@@ -3,25 +3,28 @@
 
 #include <support/check_twice.hpp>
 
+#include <spec_tables.hpp>
+
+#include <cstddef>
+
 using namespace ptspec;
 using namespace ptspec::packet;
 
-TEST_CASE("the kinds are numbered in the order of the catalogue (PKT-007)") {
-    constexpr kind order[] = {kind::pad,       kind::tnt_short, kind::tnt_long,  kind::tip,
-                              kind::tip_pge,   kind::tip_pgd,   kind::fup,       kind::pip,
-                              kind::mode_exec, kind::mode_tsx,  kind::tracestop, kind::cbr,
-                              kind::tsc,       kind::mtc,       kind::tma,       kind::cyc,
-                              kind::vmcs,      kind::ovf,       kind::psb,       kind::psbend,
-                              kind::mnt,       kind::ptw,       kind::exstop,    kind::mwait,
-                              kind::pwre,      kind::pwrx,      kind::bbp,       kind::bip,
-                              kind::bep,       kind::cfe,       kind::evd,       kind::trig};
-    static_assert(sizeof order / sizeof order[0] == kinds);
-    CHECK_TWICE([&](auto value) {
-        for (unsigned i = 0; i < kinds; ++i) {
-            if (underlying(value(order[i])) != i) { return false; }
-        }
-        return true;
-    });
+namespace {
+
+template <std::size_t... Numbers>
+constexpr auto are_the_rows(index_list<Numbers...>) -> bool {
+    return (
+        (name_of_enumerator<static_cast<kind>(Numbers)>() == test::packet_rows[Numbers].cpp_name) &&
+        ...);
+}
+
+}  // namespace
+
+TEST_CASE("the kinds are the rows of packets.csv, in their order, and no more (PKT-007)") {
+    constexpr auto count = test::packet_rows_count;
+    static_assert(are_the_rows(make_index_list<count>{}));
+    static_assert(name_of_enumerator<static_cast<kind>(count)>() == "");
 }
 
 TEST_CASE("the block context is the item size: 0, 4 or 8 (PKT-006, PKT-203)") {

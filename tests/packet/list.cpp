@@ -4,6 +4,8 @@
 #include <support/check_twice.hpp>
 #include <support/csv.hpp>
 
+#include <spec_tables.hpp>
+
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -338,33 +340,11 @@ auto answer_in(std::string const& cell) -> answer {
     return cell == "y" ? answer::yes : cell == "n" ? answer::no : answer::unconfirmed;
 }
 
-constexpr text names[] = {"PAD", "TNT.short", "TNT.long", "TIP",       "TIP.PGE", "TIP.PGD", "FUP",
-                          "PIP", "MODE.Exec", "MODE.TSX", "TraceStop", "CBR",     "TSC",     "MTC",
-                          "TMA", "CYC",       "VMCS",     "OVF",       "PSB",     "PSBEND",  "MNT",
-                          "PTW", "EXSTOP",    "MWAIT",    "PWRE",      "PWRX",    "BBP",     "BIP",
-                          "BEP", "CFE",       "EVD",      "TRIG"};
-
-template <class... Packets>
-constexpr auto in_order_of_kind(type_list<Packets...>) -> bool {
-    unsigned next = 0;
-    return ((underlying(Packets::about.id) == next++) && ...);
-}
-
 }  // namespace
-
-TEST_CASE("packets.csv has one row for each packet, in the order of the list (PKT-007)") {
-    auto const table = test::read_csv("tests/spec/packets.csv");
-    REQUIRE(table.rows.size() == kinds);
-    REQUIRE(std::size(names) == kinds);
-    for (unsigned i = 0; i < kinds; ++i) {
-        CHECK(table.rows[i]["name"] == to_string(names[i]));
-        CHECK(table.rows[i]["name"] == to_string(name_of(static_cast<kind>(i))));
-    }
-}
 
 TEST_CASE(
     "each packet's declaration is its row of packets.csv (PKT-003, PKT-007, PKT-010, PKT-012, "
-    "PKT-112)") {
+    "PKT-112, PKT-134, PKT-205)") {
     auto const table = test::read_csv("tests/spec/packets.csv");
     auto const packets = declare_all(all{});
     REQUIRE(table.rows.size() == packets.size());
@@ -380,6 +360,7 @@ TEST_CASE(
         CHECK(in_psb_plus != answer::unconfirmed);
         CHECK((in_psb_plus == answer::yes) == packet.about.in_psb_plus);
         CHECK(answer_in(row["cyc_eligible"]) == packet.about.cyc_eligible);
+        CHECK((row["block"] == "keeps") == packet.about.keeps_block);
 
         auto opcode_cell = without_remarks(row["opcode_bytes_hex"]);
         CHECK(cut(opcode_cell, " inside a block only") == packet.needs_block);
@@ -392,34 +373,21 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("what may stand between PSB and PSBEND, the packets that end it included (PKT-134)") {
-    constexpr kind may[] = {kind::pad,  kind::fup, kind::pip,    kind::mode_exec, kind::mode_tsx,
-                            kind::cbr,  kind::tsc, kind::mtc,    kind::tma,       kind::cyc,
-                            kind::vmcs, kind::ovf, kind::psbend, kind::mnt};
-    CHECK_TWICE([&](auto value) {
-        bool good = true;
-        for (unsigned i = 0; i < kinds; ++i) {
-            auto const which = static_cast<kind>(value(static_cast<uint8_t>(i)));
-            bool listed = false;
-            for (auto const one : may) { listed = listed || one == which; }
-            good = good && facts_of(which).in_psb_plus == listed;
-        }
-        return good;
-    });
-}
-
-TEST_CASE("the list has every kind once, in their order (PKT-007)") {
-    static_assert(all::size == kinds && in_order_of_kind(all{}));
+TEST_CASE("the list has every row of packets.csv once, in their order (PKT-007)") {
+    static_assert(kinds == all::size && kinds == test::packet_rows_count);
+    static_assert(packet::detail::are_in_order(all{}));
+    static_assert(!packet::detail::are_in_order(type_list<pad, tnt_long>{}));
     static_assert(packet_type<pad> && packet_type<trig> && !packet_type<int>);
 }
 
-TEST_CASE("facts and names are found by kind (PKT-007)") {
+TEST_CASE("facts and names are found by kind (PKT-007, PKT-134)") {
     CHECK_TWICE([](auto value) {
         bool good = true;
         for (unsigned i = 0; i < kinds; ++i) {
             auto const which = static_cast<kind>(value(static_cast<uint8_t>(i)));
-            good = good && facts_of(which).id == which && facts_of(which).name == names[i] &&
-                   name_of(which) == names[i];
+            auto const& row = test::packet_rows[i];
+            good = good && facts_of(which).id == which && facts_of(which).name == row.name &&
+                   name_of(which) == row.name && facts_of(which).in_psb_plus == row.in_psb_plus;
         }
         return good;
     });

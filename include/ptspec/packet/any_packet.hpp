@@ -42,7 +42,7 @@ struct known_packet {
 
 }  // namespace detail
 
-/// Any of the 32 packets: its bytes, its kind and its length. PAD unless said otherwise.
+/// Any of the packets: its bytes, its kind and its length. PAD unless said otherwise.
 ///
 /// Shape:  at most 24 bytes, trivially copyable.
 class any_packet {

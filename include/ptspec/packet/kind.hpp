@@ -5,7 +5,7 @@
 
 namespace ptspec::packet {
 
-/// The 32 packets.
+/// The packets.
 ///
 /// Source: PKT-007.
 enum class kind : uint8_t {
@@ -42,8 +42,6 @@ enum class kind : uint8_t {
     evd,
     trig,
 };
-
-inline constexpr unsigned kinds = 32;
 
 /// An answer of the catalogue that may be missing.
 enum class answer : uint8_t { no, yes, unconfirmed };

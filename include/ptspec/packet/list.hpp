@@ -29,7 +29,19 @@ using all = type_list<pad, tnt_short, tnt_long, tip, tip_pge, tip_pgd, fup, pip,
                       mode_tsx, tracestop, cbr, tsc, mtc, tma, cyc, vmcs, ovf, psb, psbend, mnt,
                       ptw, exstop, mwait, pwre, pwrx, bbp, bip, bep, cfe, evd, trig>;
 
+inline constexpr unsigned kinds = all::size;
+
 namespace detail {
+
+template <class... Packets>
+constexpr auto are_in_order(type_list<Packets...>) noexcept -> bool {
+    kind const order[] = {Packets::about.id...};
+    for (unsigned i = 0; i < sizeof...(Packets); ++i) {
+        if (underlying(order[i]) != i) { return false; }
+    }
+    return true;
+}
+static_assert(are_in_order(all{}), "a kind is the place of its packet in the list");
 
 template <class... Packets>
 constexpr auto facts_in(type_list<Packets...>, kind which) noexcept -> facts {
