@@ -4,7 +4,8 @@
 // A trace as text, one line a packet: `0000002e tip len=3 ipc=1 payload=0x2042 ip=0x402042`.
 // pt_dump writes it, pt_asm reads it.
 
-#include <ptspec/packet/list.hpp>
+#include "listing_names.hpp"
+
 #include <ptspec/trace/reader.hpp>
 
 #include <charconv>
@@ -13,8 +14,6 @@
 #include <string_view>
 
 namespace listing {
-
-using namespace ptspec;
 
 inline auto error_name(packet::error why) -> std::string_view {
     switch (why) {
@@ -27,46 +26,6 @@ inline auto error_name(packet::error why) -> std::string_view {
     return "none";
 }
 
-/// The name of a packet in a listing.
-inline auto name(packet::kind which) -> std::string_view {
-    using packet::kind;
-    switch (which) {
-        case kind::pad: return "pad";
-        case kind::tnt_short: return "tnt.8";
-        case kind::tnt_long: return "tnt.64";
-        case kind::tip: return "tip";
-        case kind::tip_pge: return "tip.pge";
-        case kind::tip_pgd: return "tip.pgd";
-        case kind::fup: return "fup";
-        case kind::pip: return "pip";
-        case kind::mode_exec: return "mode.exec";
-        case kind::mode_tsx: return "mode.tsx";
-        case kind::tracestop: return "stop";
-        case kind::cbr: return "cbr";
-        case kind::tsc: return "tsc";
-        case kind::mtc: return "mtc";
-        case kind::tma: return "tma";
-        case kind::cyc: return "cyc";
-        case kind::vmcs: return "vmcs";
-        case kind::ovf: return "ovf";
-        case kind::psb: return "psb";
-        case kind::psbend: return "psbend";
-        case kind::mnt: return "mnt";
-        case kind::ptw: return "ptw";
-        case kind::exstop: return "exstop";
-        case kind::mwait: return "mwait";
-        case kind::pwre: return "pwre";
-        case kind::pwrx: return "pwrx";
-        case kind::bbp: return "bbp";
-        case kind::bip: return "bip";
-        case kind::bep: return "bep";
-        case kind::cfe: return "cfe";
-        case kind::evd: return "evd";
-        case kind::trig: return "trig";
-    }
-    return "?";
-}
-
 /// The fields of a packet as name and value, for `out.number(name, value)`, `out.hex(name, value)`,
 /// `out.nothing(name)` and `out.branches(name, value)`.
 template <class Out>
@@ -74,57 +33,24 @@ class fields_of {
 public:
     fields_of(Out& out, std::uint64_t ip) : out_{out}, ip_{ip} {}
 
+    template <class Packet>
+    void operator()(Packet const& p) const {
+        std::apply([&](auto const&... each) { (write(p, each), ...); }, columns(p));
+        if constexpr (has_payload<Packet>) { out_.hex("payload", p.payload()); }
+    }
     void operator()(packet::tnt_short const& p) const { tnt(p.taken()); }
     void operator()(packet::tnt_long const& p) const { tnt(p.taken()); }
     void operator()(packet::tip const& p) const { ip(p); }
     void operator()(packet::tip_pge const& p) const { ip(p); }
     void operator()(packet::tip_pgd const& p) const { ip(p); }
     void operator()(packet::fup const& p) const { ip(p); }
-    void operator()(packet::pip const& p) const {
-        out_.hex("cr3", p.get<packet::pip::CR3>());
-        out_.number("nr", p.get<packet::pip::NR>());
-    }
-    void operator()(packet::mode_exec const& p) const {
-        out_.number("csl", p.get<packet::mode_exec::CS_L>());
-        out_.number("csd", p.get<packet::mode_exec::CS_D>());
-        out_.number("if", p.get<packet::mode_exec::IF>());
-    }
-    void operator()(packet::mode_tsx const& p) const {
-        out_.number("intx", p.get<packet::mode_tsx::InTX>());
-        out_.number("abrt", p.get<packet::mode_tsx::TXAbort>());
-    }
-    void operator()(packet::cbr const& p) const {
-        out_.number("ratio", p.get<packet::cbr::CoreBusRatio>());
-    }
-    void operator()(packet::tsc const& p) const { out_.hex("tsc", p.get<packet::tsc::TSC>()); }
-    void operator()(packet::mtc const& p) const { out_.hex("ctc", p.get<packet::mtc::CTC>()); }
-    void operator()(packet::tma const& p) const {
-        out_.hex("ctc", p.get<packet::tma::CTC>());
-        out_.hex("fc", p.get<packet::tma::FC>());
-    }
     void operator()(packet::cyc const& p) const { out_.hex("value", p.value()); }
-    void operator()(packet::vmcs const& p) const { out_.hex("base", p.get<packet::vmcs::base>()); }
-    void operator()(packet::mnt const& p) const {
-        out_.hex("payload", p.get<packet::mnt::payload>());
-    }
     void operator()(packet::ptw const& p) const {
         auto const bytes = p.get<packet::ptw::PayloadBytes>();
         out_.number("plc", bytes);
         out_.number("size", bytes == 0 ? 4 : 8);
         out_.hex("payload", p.payload());
         out_.number("ip", p.get<packet::ptw::IP>());
-    }
-    void operator()(packet::exstop const& p) const {
-        out_.number("ip", p.get<packet::exstop::IP>());
-    }
-    void operator()(packet::mwait const& p) const {
-        out_.hex("hints", p.get<packet::mwait::hints>());
-        out_.hex("ext", p.get<packet::mwait::ext>());
-    }
-    void operator()(packet::pwre const& p) const {
-        out_.number("state", p.get<packet::pwre::state>());
-        out_.number("sub_state", p.get<packet::pwre::substate>());
-        out_.number("hw", p.get<packet::pwre::HW>());
     }
     void operator()(packet::pwrx const& p) const {
         auto const reason = p.get<packet::pwrx::reason>();
@@ -138,20 +64,6 @@ public:
         out_.number("sz", underlying(p.opens()));
         out_.number("type", p.get<packet::bbp::type>());
     }
-    void operator()(packet::bip const& p) const {
-        out_.number("id", p.get<packet::bip::id>());
-        out_.hex("payload", p.payload());
-    }
-    void operator()(packet::bep const& p) const { out_.number("ip", p.get<packet::bep::IP>()); }
-    void operator()(packet::cfe const& p) const {
-        out_.number("type", underlying(p.get<packet::cfe::type>()));
-        out_.number("vector", p.get<packet::cfe::vector>());
-        out_.number("ip", p.get<packet::cfe::IP>());
-    }
-    void operator()(packet::evd const& p) const {
-        out_.number("type", underlying(p.get<packet::evd::type>()));
-        out_.hex("payload", p.get<packet::evd::payload>());
-    }
     void operator()(packet::trig const& p) const {
         out_.hex("trbv", p.get<packet::trig::TRBV>());
         out_.number("ip", p.get<packet::trig::IP>());
@@ -163,13 +75,17 @@ public:
             out_.nothing("icnt");
         }
     }
-    void operator()(packet::pad const&) const {}
-    void operator()(packet::psb const&) const {}
-    void operator()(packet::psbend const&) const {}
-    void operator()(packet::ovf const&) const {}
-    void operator()(packet::tracestop const&) const {}
 
 private:
+    template <class Packet, class Column>
+    void write(Packet const& p, Column const& column) const {
+        auto const value = static_cast<std::uint64_t>(p.template get<typename Column::field>());
+        if (column.base == 10) {
+            out_.number(column.name, value);
+        } else {
+            out_.hex(column.name, value);
+        }
+    }
     void tnt(packet::branches which) const {
         out_.number("n", which.count);
         out_.branches("bits", which);

@@ -229,11 +229,19 @@ private:
             kind, [&]<class Packet>() { return make(Packet{}, given, length); }, packet::all{});
     }
 
-    // One overload a packet. Those without fields need none of their own.
-
+    /// A packet from the columns of a listing, and its payload. A BIP has the length of its block.
     template <class Packet>
-    auto make(Packet plain, fields&, std::optional<std::uint64_t>) const -> packet::any_packet {
-        return plain;
+    auto make(Packet plain, fields& given, std::optional<std::uint64_t>) const
+        -> packet::any_packet {
+        Packet made = std::apply(
+            [&](auto const&... each) {
+                return plain.with(given.as<typename bare_t<decltype(each)>::field>(each.name)...);
+            },
+            listing::columns(plain));
+        if constexpr (listing::has_payload<Packet>) {
+            made = made.with_payload(given.number("payload").value_or(0));
+        }
+        return {made, Packet::length_of(made.raw, to_.state().items)};
     }
 
     template <class Packet>
@@ -271,51 +279,11 @@ private:
         return Packet::of(which);
     }
 
-    auto make(packet::pip plain, fields& given, std::optional<std::uint64_t>) const
-        -> packet::any_packet {
-        using p = packet::pip;
-        return plain.with(given.as<p::CR3>("cr3"), given.as<p::NR>("nr"));
-    }
-    auto make(packet::mode_exec plain, fields& given, std::optional<std::uint64_t>) const
-        -> packet::any_packet {
-        using p = packet::mode_exec;
-        return plain.with(given.as<p::CS_L>("csl"), given.as<p::CS_D>("csd"),
-                          given.as<p::IF>("if"));
-    }
-    auto make(packet::mode_tsx plain, fields& given, std::optional<std::uint64_t>) const
-        -> packet::any_packet {
-        using p = packet::mode_tsx;
-        return plain.with(given.as<p::InTX>("intx"), given.as<p::TXAbort>("abrt"));
-    }
-    auto make(packet::cbr plain, fields& given, std::optional<std::uint64_t>) const
-        -> packet::any_packet {
-        return plain.with(given.as<packet::cbr::CoreBusRatio>("ratio"));
-    }
-    auto make(packet::tsc plain, fields& given, std::optional<std::uint64_t>) const
-        -> packet::any_packet {
-        return plain.with(given.as<packet::tsc::TSC>("tsc"));
-    }
-    auto make(packet::mtc plain, fields& given, std::optional<std::uint64_t>) const
-        -> packet::any_packet {
-        return plain.with(given.as<packet::mtc::CTC>("ctc"));
-    }
-    auto make(packet::tma plain, fields& given, std::optional<std::uint64_t>) const
-        -> packet::any_packet {
-        return plain.with(given.as<packet::tma::CTC>("ctc"), given.as<packet::tma::FC>("fc"));
-    }
     auto make(packet::cyc, fields& given, std::optional<std::uint64_t> length) const
         -> packet::any_packet {
         return packet::cyc::of(
             given.number("value").value_or(0),
             static_cast<unsigned>(std::min<std::uint64_t>(length.value_or(1), 16)));
-    }
-    auto make(packet::vmcs plain, fields& given, std::optional<std::uint64_t>) const
-        -> packet::any_packet {
-        return plain.with(given.as<packet::vmcs::base>("base"));
-    }
-    auto make(packet::mnt plain, fields& given, std::optional<std::uint64_t>) const
-        -> packet::any_packet {
-        return plain.with(given.as<packet::mnt::payload>("payload"));
     }
     auto make(packet::ptw plain, fields& given, std::optional<std::uint64_t>) const
         -> packet::any_packet {
@@ -326,21 +294,6 @@ private:
         if (code > 1) { throw refusal{"PayloadBytes 2 and 3 are reserved (PKT-173)"}; }
         return plain.with(p::PayloadBytes{wrapped{code}}, given.as<p::IP>("ip"))
             .with_payload(given.number("payload").value_or(0));
-    }
-    auto make(packet::exstop plain, fields& given, std::optional<std::uint64_t>) const
-        -> packet::any_packet {
-        return plain.with(given.as<packet::exstop::IP>("ip"));
-    }
-    auto make(packet::mwait plain, fields& given, std::optional<std::uint64_t>) const
-        -> packet::any_packet {
-        return plain.with(given.as<packet::mwait::hints>("hints"),
-                          given.as<packet::mwait::ext>("ext"));
-    }
-    auto make(packet::pwre plain, fields& given, std::optional<std::uint64_t>) const
-        -> packet::any_packet {
-        using p = packet::pwre;
-        return plain.with(given.as<p::state>("state"), given.as<p::substate>("sub_state"),
-                          given.as<p::HW>("hw"));
     }
     auto make(packet::pwrx plain, fields& given, std::optional<std::uint64_t>) const
         -> packet::any_packet {
@@ -359,27 +312,6 @@ private:
         auto const size = given.number("sz").value_or(8);
         if (size != 4 && size != 8) { throw refusal{"sz is 4 or 8"}; }
         return plain.with(p::SZ{size == 4}, given.as<p::type>("type"));
-    }
-    auto make(packet::bip plain, fields& given, std::optional<std::uint64_t>) const
-        -> packet::any_packet {
-        return {plain.with(given.as<packet::bip::id>("id"))
-                    .with_payload(given.number("payload").value_or(0)),
-                1 + unsigned{underlying(to_.state().items)}};
-    }
-    auto make(packet::bep plain, fields& given, std::optional<std::uint64_t>) const
-        -> packet::any_packet {
-        return plain.with(given.as<packet::bep::IP>("ip"));
-    }
-    auto make(packet::cfe plain, fields& given, std::optional<std::uint64_t>) const
-        -> packet::any_packet {
-        using p = packet::cfe;
-        return plain.with(given.as<p::type>("type"), given.as<p::vector>("vector"),
-                          given.as<p::IP>("ip"));
-    }
-    auto make(packet::evd plain, fields& given, std::optional<std::uint64_t>) const
-        -> packet::any_packet {
-        using p = packet::evd;
-        return plain.with(given.as<p::type>("type"), given.as<p::payload>("payload"));
     }
     auto make(packet::trig plain, fields& given, std::optional<std::uint64_t>) const
         -> packet::any_packet {

@@ -40,7 +40,6 @@ constexpr auto why(ptspec::packet::kind which) -> std::string_view {
         case kind::psb:
             return "GEN-160..163: as many bytes as PSBFreq says, or tracing was enabled";
         case kind::psbend: return "GEN-170: the end of a PSB+";
-        case kind::mnt: return "GEN-008";
         case kind::ptw: return "GEN-300: PTWRITE where PTWEn, ContextEn and FilterEn are 1";
         case kind::exstop: return "GEN-310, GEN-317: the clock stops here";
         case kind::mwait: return "GEN-310: what MWAIT asked for";
@@ -51,9 +50,8 @@ constexpr auto why(ptspec::packet::kind which) -> std::string_view {
         case kind::bep: return "GEN-320..322: a PEBS record";
         case kind::cfe: return "GEN-301, GEN-303, GEN-304: an event that Event Trace tells";
         case kind::evd: return "GEN-302: data of the CFE that follows";
-        case kind::trig: return "GEN-328";
+        default: return "";  // the engine does not write it
     }
-    return "";
 }
 
 }  // namespace pt_model
