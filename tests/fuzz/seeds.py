@@ -4,8 +4,8 @@
 
     tests/fuzz/seeds.py FOLDER     writes FOLDER/TARGET/... for every target
 
-Nothing here was recorded: packets are put together by hand, then cut, damaged and joined. Scripts
-are those of the worked cases.
+Nothing here was recorded: packets are those of packet_vectors.csv, then cut, damaged and joined.
+Scripts are those of the worked cases.
 """
 
 import pathlib
@@ -15,94 +15,49 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import spec_page  # noqa: E402
+import spec_tables  # noqa: E402
 import tc_cases  # noqa: E402
 
 PSB = bytes([0x02, 0x82]) * 8
 PSBEND = bytes([0x02, 0x23])
 
-# One of every packet, and of every form that has a length of its own.
-PACKETS = {
-    "pad": "00",
-    "tnt_short": "16",
-    "tnt_short_6": "fe",
-    "tnt_short_low_100": "0c",
-    "tnt_long": "02a3 0102030405 80",
-    "tnt_long_1": "02a3 020000000000",
-    "tip_0": "0d",
-    "tip_1": "2d 3412",
-    "tip_2": "4d 78563412",
-    "tip_3": "6d 00000000ffff",
-    "tip_4": "8d 665544332211",
-    "tip_6": "cd 8877665544332211",
-    "tip_pge": "71 001040000000",
-    "tip_pgd": "21 0010",
-    "tip_pgd_0": "01",
-    "fup": "7d 001140000000",
-    "pip": "0243 0110203040 50",
-    "mode_exec": "9901",
-    "mode_exec_if": "9906",
-    "mode_tsx": "9921",
-    "tracestop": "0283",
-    "cbr": "0203 1800",
-    "tsc": "19 01020304050607",
-    "mtc": "5955",
-    "tma": "0273 3412 00 5001",
-    "cyc_1": "fb",
-    "cyc_2": "0f20",
-    "cyc_3": "ff0302",
-    "cyc_9": "070101010101010102",
-    "cyc_10": "0701010101010101010e",
-    "vmcs": "02c8 0102030405",
-    "ovf": "02f3",
-    "psb": PSB.hex(),
-    "psbend": "0223",
-    "mnt": "02c388 0102030405060708",
-    "ptw_4": "0212 01020304",
-    "ptw_8_ip": "02b2 0102030405060708",
-    "exstop": "0262",
-    "exstop_ip": "02e2",
-    "mwait": "02c2 60000000 03000000",
-    "pwre": "0222 8031",
-    "pwrx": "02a2 330d000000",
-    "bbp_4": "0263 84",
-    "bbp_8": "0263 01",
-    "bip_4": "0c 01020304",
-    "bip_8": "14 0102030405060708",
-    "bep_ip": "02b3",
-    "cfe": "0213 8120",
-    "evd": "0253 00 0102030405060708",
-    "trig": "d90005",
-    "trig_icnt": "d9c001 0200",
-    "bad_opcode": "05",
-    "bad_extended": "0244",
-    "bad_extended_2": "02c300",
-    "reserved_ip": "ad",
-    "reserved_mode": "9903",
-    "reserved_ptw": "0252",
-    "bad_tnt_long": "02a3 000000000000",
-    "bad_cyc": "070101010101010101 11",
-}
-PACKETS = {name: bytes.fromhex(text.replace(" ", "")) for name, text in PACKETS.items()}
+VECTORS = spec_tables.rows_of(spec_page.SPEC / "packet_vectors.csv")
+KINDS = len(spec_tables.rows_of(spec_page.SPEC / "packets.csv"))
+# The contexts of the targets, by the size of an item.
+CONTEXTS = {0: 0, 4: 2, 8: 3}
 
-BLOCK = b"".join(PACKETS[name] for name in ("bbp_8", "bip_8", "bip_8", "pad", "bbp_4", "bip_4",
-                                            "cyc_1", "bip_4", "bep_ip", "fup"))
-PSB_PLUS = PSB + b"".join(PACKETS[name] for name in ("tsc", "tma", "cbr", "pip", "vmcs",
-                                                     "mode_exec", "fup")) + PSBEND
-LEGAL = [data for name, data in PACKETS.items() if "bad" not in name and "reserved" not in name]
+
+def of(name, fields="", block=""):
+    """The first vector of a packet whose fields begin so."""
+    return next(bytes.fromhex(row["bytes_hex"]) for row in VECTORS
+                if row["expected_packet_name"] == name and row["ctx"] == block
+                and row["canonical"] == "1" and row["expected_fields"].startswith(fields))
+
+
+FUP = bytes.fromhex("7d001140000000")
+BLOCK = (of("BBP", "size=8") + of("BIP", block="block=8") * 2 + of("PAD") + of("BBP", "size=4")
+         + of("BIP", block="block=4") + of("CYC", "value=31") + of("BIP", block="block=4")
+         + of("BEP", "ip=1", "block=4") + FUP)
+PSB_PLUS = (PSB + b"".join(map(of, ("TSC", "TMA", "CBR", "PIP", "VMCS", "MODE.Exec"))) + FUP
+            + PSBEND)
+# Whole packets, and everything that the catalogue has, errors included.
+LEGAL = [bytes.fromhex(row["bytes_hex"]) for row in VECTORS if row["canonical"] == "1"]
+ALL = [bytes.fromhex(row["bytes_hex"]) for row in VECTORS]
 
 
 def decode():
-    for name, data in PACKETS.items():
-        for context in (0, 2, 3, 4):
-            if context in (0, 4) or name in ("bip_4", "bip_8", "tnt_short_low_100", "bbp_4", "pad"):
-                yield bytes([context]) + data + b"\x00\xff"
+    for row in VECTORS:
+        block, _ = spec_tables.context(row["ctx"])
+        for context in {0, 4, CONTEXTS[block]}:
+            yield bytes([context]) + bytes.fromhex(row["bytes_hex"]) + b"\x00\xff"
 
 
 def encode():
-    for kind in range(32):
+    for kind in range(KINDS):
+        choice = kind // 32 * 0x80 | kind % 32
         for block in (0x00, 0x40, 0x60):
-            yield bytes([kind | block, 16]) + bytes(33)
-            yield bytes([kind | block, 5]) + b"\xff" * 33
+            yield bytes([choice | block, 16]) + bytes(33)
+            yield bytes([choice | block, 5]) + b"\xff" * 33
     for data in LEGAL:
         yield bytes([0, 31]) + data.ljust(16, b"\0") + struct.pack("<QQB", 0x401000, 0x400FF0, 5)
 
@@ -129,7 +84,7 @@ def damaged(data, chance):
         elif way == 2:
             data[at:at] = PSB[chance.randrange(15):]
         else:
-            data[at:at] = chance.choice(list(PACKETS.values()))
+            data[at:at] = chance.choice(ALL)
         data = data or bytearray(b"\0")
     return bytes(data)
 
@@ -145,7 +100,7 @@ def reader():
     for cut in range(0, 17):  # a PSB on either side of the end of a piece
         yield reading(1, cut, 0, [5 + cut, 1], b"\x19\0\0\0\0\0\0\0" + PSB + PSB_PLUS)
         yield reading(0, cut, 0, [16 + cut], PSB + b"\x05" + PSB_PLUS)
-        yield reading(0, cut, 0, [cut], PACKETS["mnt"][:3] + PSB[:cut] + PSB + b"\x05\x02" + PSB)
+        yield reading(0, cut, 0, [cut], of("MNT")[:3] + PSB[:cut] + PSB + b"\x05\x02" + PSB)
     for moment in range(6):  # the search behind damage begins in the piece before
         yield reading(0, moment, 0, [6], b"\x19" + bytes(5) + PSB + b"\x05" + PSB)
         yield reading(0, moment, 0, [1, 16], b"\x02" + PSB + b"\x05" + PSB)

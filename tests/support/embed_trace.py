@@ -7,14 +7,21 @@
 Without the folder of traces the header only says so.
 """
 
+import csv
 import json
 import pathlib
 import sys
 
 import traces
 
-KINDS = ("pad tnt.8 tnt.64 tip tip.pge tip.pgd fup pip mode.exec mode.tsx stop cbr tsc mtc tma cyc vmcs "
-         "ovf psb psbend mnt ptw exstop mwait pwre pwrx bbp bip bep cfe evd trig").split()
+SPEC = pathlib.Path(__file__).resolve().parents[1] / "spec"
+# What the listing calls a packet, where it is not its name in lower case.
+LISTED = {"TNT.short": "tnt.8", "TNT.long": "tnt.64", "TraceStop": "stop"}
+
+
+def kinds():
+    with open(SPEC / "packets.csv", encoding="utf-8", newline="") as file:
+        return [LISTED.get(row["name"], row["name"].lower()) for row in csv.DictReader(file)]
 
 
 def header(name):
@@ -29,7 +36,7 @@ def header(name):
         fields = dict(f.split("=") for f in line.split(" ")[2:] if "=" in f)
         if "payload" in fields and "ipc" in fields and fields["ip"] != "-":
             checksum = (checksum * 31 + int(fields["ip"], 16)) % 2**64
-    counts = [summary["packets_by_type"].get(kind, 0) for kind in KINDS]
+    counts = [summary["packets_by_type"].get(kind, 0) for kind in kinds()]
     data = traces.read(where / f"{name}.pt")
     rows = [",".join(str(byte) for byte in data[i:i + 64]) for i in range(0, len(data), 64)]
     return (f"inline constexpr std::uint64_t golden_packets = {summary['packets']};\n"
