@@ -22,17 +22,17 @@ TEST_CASE("MNT is 02 C3 88 and eight bytes (PKT-164)") {
     });
 }
 
-TEST_CASE("behind 02 C3 only 88 begins a packet (PKT-013)") {
+TEST_CASE("behind 02 C3 only 88 begins an MNT, and 00 no packet (PKT-013)") {
     CHECK_TWICE([](auto value) {
         bool good = true;
         for (unsigned i = 0; i < 256; ++i) {
             auto bytes = value(hex("02 C3 00 01 02 03 04 05 06 07 08"));
             bytes.bytes[2] = static_cast<uint8_t>(i);
             auto const one = decode(bytes);
-            good = good && (i == 0x88 ? one.length() == 11
-                                      : test::is_error(one, error::bad_opcode, rule::PKT_013));
+            good = good && (one && one.packet.template is<mnt>()) == (i == 0x88);
         }
-        return good;
+        return good && test::is_error(decode(value(hex("02 C3 00 01 02 03 04 05 06 07 08"))),
+                                      error::bad_opcode, rule::PKT_013);
     });
 }
 

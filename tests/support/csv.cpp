@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <spec_tables.hpp>
+
 namespace test = ptspec::test;
 using namespace std::string_literals;
 
@@ -93,7 +95,9 @@ TEST_CASE("every table of the catalogue can be read") {
                              "registers", "scenarios"}) {
         CHECK_NOTHROW((void)test::read_csv("tests/spec/"s + name + ".csv"));
     }
-    CHECK(test::read_csv("tests/spec/opcode_map.csv").rows.size() == std::size_t{3} * 256);
+    CHECK(test::read_csv("tests/spec/opcode_map.csv").rows.size() == 768);
+    CHECK(test::read_csv("tests/spec/packet_vectors.csv").rows.size() ==
+          test::packet_vectors_count);
 
     auto const table = test::read_csv("tests/spec/registers.csv");
     CHECK(table.rows[4]["field"] == "MaskOrTableOffset");
