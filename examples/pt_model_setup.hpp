@@ -143,17 +143,20 @@ constexpr auto put_named(start& to, string_view name, string_view text) -> strin
         return {};
     }
     if (name == "SMM") { return to.msrs.in_smm = flag, string_view{}; }
-    if (name == "TSX") { return to.how.has_tsx = flag, string_view{}; }
     if (name == "SGX") { return {}; }
-    if (name == "deferral") { return to.how.defers_tips = flag, string_view{}; }
     if (name == "callstack") { return to.calls = value, string_view{}; }
     if (name == "ART") { return to.clocks.art = value, string_view{}; }
     if (name == "TNT") {
         to.how.long_tnt = value == 0x47;
         return value == 0x47 || value == 6 ? string_view{} : "a TNT capacity, 6 or 47";
     }
-    if (put_field(to.msrs.ctl, name, value) || (name != "TriggerEn" && name != "ContextEn" &&
-                                                put_field<status>(to.msrs.status, name, value))) {
+    string_view const option = name == "TSX"        ? "has_tsx"
+                               : name == "deferral" ? "defers_tips"
+                                                    : name;
+    if (engine::set_option(to.how, {option.data(), option.size()}, value) ||
+        put_field(to.msrs.ctl, name, value) ||
+        (name != "TriggerEn" && name != "ContextEn" &&
+         put_field<status>(to.msrs.status, name, value))) {
         return {};
     }
     return "a field of IA32_RTIT_CTL or IA32_RTIT_STATUS, or another name of "

@@ -3,8 +3,65 @@
 
 #include <support/check_twice.hpp>
 
+#include <initializer_list>
+
 using namespace ptspec;
 using engine::model_options;
+
+namespace {
+
+/// Stands for a value of any type.
+struct anything {
+    template <class Type>
+    constexpr operator Type() const;
+};
+
+template <size_t... Index>
+constexpr auto takes(index_list<Index...>) -> bool {
+    return requires { model_options{(static_cast<void>(Index), anything{})...}; };
+}
+/// How many members an aggregate has.
+template <size_t Count = 64>
+constexpr auto member_count() -> size_t {
+    if constexpr (takes(make_index_list<Count>{})) {
+        return Count;
+    } else {
+        return member_count<Count - 1>();
+    }
+}
+
+}  // namespace
+
+TEST_CASE("every member but policy and output is an option by its name") {
+    constexpr size_t count = sizeof engine::all_model_options / sizeof *engine::all_model_options;
+    static_assert(count + 2 == member_count());
+}
+
+TEST_CASE("an option is set by its name, and no other one is") {
+    CHECK_TWICE([](auto value) {
+        bool good = true;
+        for (auto const& one : engine::all_model_options) {
+            model_options const fresh;
+            for (uint64_t const wanted : {one.least, one.most}) {
+                model_options how;
+                good = good && engine::set_option(how, one.name, value(wanted));
+                for (auto const& other : engine::all_model_options) {
+                    good = good &&
+                           other.get(how) == (other.name == one.name ? wanted : other.get(fresh));
+                }
+            }
+            model_options how;
+            bool const too_much = one.most + 1 != 0 &&
+                                  engine::set_option(how, one.name, value(one.most + 1));
+            good = good && !too_much && one.get(how) == one.get(fresh);
+        }
+        model_options how;
+        return good && !engine::set_option(how, "cycle_counter_bits", value(uint64_t{0})) &&
+               !engine::set_option(how, "pad", value(uint64_t{1})) &&
+               engine::set_option(how, "psb_behind_overflow", value(uint64_t{1})) &&
+               how.psb_behind_overflow == engine::psb_behind_ovf::always;
+    });
+}
 
 // The rules tagged [MODEL] say what holds where nothing is asked for.
 TEST_CASE("what is left open is as the catalogue has it") {

@@ -188,6 +188,25 @@ class Options(unittest.TestCase):
         self.assertLess(usage.ru_maxrss, 32 << 10)
 
 
+class ModelOptions(unittest.TestCase):
+    def test_every_option_of_the_model_is_an_item_of_a_setup(self):
+        header = pathlib.Path("include/ptspec/engine/model_options.hpp").read_text(encoding="utf-8")
+        names = re.findall(r'option<&model_options::(\w+)>\(\s*"(\w+)"', header)
+        self.assertGreater(len(names), 10)
+        for member, name in names:
+            with self.subTest(option=name):
+                self.assertEqual(member, name)
+                status, _, err = run("--setup", f"{name}=1", "-e", "NOP")
+                self.assertEqual((status, err), (0, ""))
+
+    def test_an_option_changes_what_is_written(self):
+        events = "JMP RAX->2000; JMP RAX->12345678"
+        self.assertEqual(run("--setup", "pads=0", "-e", events)[1].strip(),
+                         "TIP(2000), TIP(12345678)")
+        self.assertEqual(run("--setup", "pads=1", "-e", events)[1].strip(),
+                         "TIP(2000), PAD, TIP(12345678)")
+
+
 class Refusals(unittest.TestCase):
     def refused(self, expected, *arguments, script=""):
         status, out, err = run(*arguments, script=script)
@@ -221,7 +240,8 @@ class Refusals(unittest.TestCase):
     def test_a_setup_that_cannot_be_read(self):
         for text in ("OS", "OS=2", "Nothing=1", "ADDR0=[1000,10FF]", "ADDR4=[1,2] stop", "CPL=4",
                      "ADDR0=[1000] stop", "VMX=some", "conceal=some", "mode=48", "pending=2",
-                     "CR3=xyz", "LP=A", "IF=2", "callstack=40", "CS=10000", "TSX=2", "TNT=7", "TriggerEn=1", "OS=1,,User=1"):
+                     "CR3=xyz", "LP=A", "IF=2", "callstack=40", "CS=10000", "TSX=2", "TNT=7",
+                     "TriggerEn=1", "OS=1,,User=1", "pads=2", "cycle_counter_bits=0"):
             with self.subTest(setup=text):
                 self.refused("setup ", "--setup", text, "-e", "NOP")
 

@@ -66,4 +66,63 @@ struct model_options {
     output_options output{};
 };
 
+/// A member of `model_options` as data: its name, and the values that it can have.
+struct model_option {
+    text name;
+    uint64_t least;
+    uint64_t most;
+    void (*put)(model_options& how, uint64_t value) noexcept;
+    uint64_t (*get)(model_options const& how) noexcept;
+};
+
+namespace detail {
+
+template <auto Member>
+constexpr auto option(text name, uint64_t most = 1, uint64_t least = 0) noexcept -> model_option {
+    return {name, least, most,
+            [](model_options& how, uint64_t value) noexcept {
+                how.*Member = static_cast<bare_t<decltype(how.*Member)>>(value);
+            },
+            [](model_options const& how) noexcept { return static_cast<uint64_t>(how.*Member); }};
+}
+
+}  // namespace detail
+
+/// Every member of `model_options` that is a number, a flag or an enumerator, in their order.
+inline constexpr model_option all_model_options[] = {
+    detail::option<&model_options::ips>("ips", underlying(trace::ip_choice::shortest)),
+    detail::option<&model_options::long_tnt>("long_tnt"),
+    detail::option<&model_options::defers_tips>("defers_tips"),
+    detail::option<&model_options::pads>("pads"),
+    detail::option<&model_options::has_tsx>("has_tsx"),
+    detail::option<&model_options::vmcs_needs_context>("vmcs_needs_context"),
+    detail::option<&model_options::vmcs_before_pip>("vmcs_before_pip"),
+    detail::option<&model_options::psb_behind_pge>("psb_behind_pge"),
+    detail::option<&model_options::psb_on_every_enable>("psb_on_every_enable"),
+    detail::option<&model_options::psb_counts_itself>("psb_counts_itself"),
+    detail::option<&model_options::pip_for_same_cr3>("pip_for_same_cr3"),
+    detail::option<&model_options::mov_cr3_stops_at_next>("mov_cr3_stops_at_next"),
+    detail::option<&model_options::swintr_events>("swintr_events"),
+    detail::option<&model_options::psb_behind_overflow>("psb_behind_overflow",
+                                                        underlying(psb_behind_ovf::never)),
+    detail::option<&model_options::trace_stop_in_overflow>("trace_stop_in_overflow",
+                                                           underlying(stop_in_overflow::not_told)),
+    detail::option<&model_options::cycle_counter_bits>("cycle_counter_bits", 64, 1),
+    detail::option<&model_options::drained_at_once>("drained_at_once", ~size_t{0}),
+    detail::option<&model_options::overflow_ends_at>("overflow_ends_at", ~size_t{0}),
+};
+
+/// Sets the option of a name. False, and nothing is set, where there is none or the value is not
+/// one of it.
+[[nodiscard]] constexpr auto set_option(model_options& how, text name, uint64_t value) noexcept
+    -> bool {
+    for (auto const& one : all_model_options) {
+        if (one.name == name && one.least <= value && value <= one.most) {
+            one.put(how, value);
+            return true;
+        }
+    }
+    return false;
+}
+
 }  // namespace ptspec::engine
