@@ -4,6 +4,8 @@
 #include <support/check_twice.hpp>
 
 #include <array>
+#include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -34,8 +36,8 @@ struct sizes_only {
 struct data_only {
     auto data() const -> uint8_t const*;
 };
-struct of_char {
-    auto data() const -> char const*;
+struct of_wchar {
+    auto data() const -> wchar_t const*;
     auto size() const -> size_t;
 };
 struct writable {
@@ -107,16 +109,57 @@ TEST_CASE("a byte_view is made of everything that owns bytes in a row") {
     CHECK(byte_view{text}.size() == 5);
 }
 
-TEST_CASE("a byte_view is not made of letters, of larger numbers or of half an owner") {
+TEST_CASE("a byte_view reads char and std::byte as bytes, at run time") {
+    std::string const letters{"\x02\x82\xFF"};
+    std::vector<char> const file{letters.begin(), letters.end()};
+    std::byte const raw[] = {std::byte{0x02}, std::byte{0x82}, std::byte{0xFF}};
+    uint8_t const expected[] = {0x02, 0x82, 0xFF};
+    CHECK(byte_view{letters} == byte_view{expected});
+    CHECK(byte_view{std::string_view{letters}.substr(1)} == byte_view{expected}.from(1));
+    CHECK(byte_view{file} == byte_view{expected});
+    CHECK(byte_view{std::span<std::byte const>{raw}} == byte_view{expected});
+    CHECK(static_cast<void const*>(byte_view{file}.data()) == file.data());
+}
+
+TEST_CASE("what borrows bytes is told from what holds them") {
+    static_assert(borrows_bytes<byte_view> && borrows_bytes<text>);
+    static_assert(borrows_bytes<std::string_view>);
+    static_assert(borrows_bytes<std::span<uint8_t>> &&
+                  borrows_bytes<std::span<std::byte const, 4>>);
+    static_assert(!borrows_bytes<std::vector<uint8_t>> && !borrows_bytes<std::string>);
+    static_assert(!borrows_bytes<std::array<uint8_t, 4>>);
+    static_assert(!borrows_bytes<std::array<uint8_t const, 4>>);
+    static_assert(!borrows_bytes<byte_array<4>> && !borrows_bytes<counts_with_int>);
+    static_assert(!borrows_bytes<uint8_t[4]> && !borrows_bytes<int>);
+    CHECK(std::is_trivially_copyable_v<std::array<uint8_t, 4>>);
+}
+
+TEST_CASE("kept_bytes is made of names of owners, of views and of a pointer and a length") {
+    CHECK_TWICE([](auto value) {
+        auto const owner = value(byte_array<3>{{7, 8, 9}});
+        kept_bytes const of_owner = owner;
+        kept_bytes const of_view = byte_view{owner}.from(1);
+        kept_bytes const of_array = counting;
+        kept_bytes const copy = of_owner;
+        return of_owner.view().data() == owner.data() && of_owner.view().size() == 3 &&
+               of_view.view().data() == owner.data() + 1 && of_view.view().size() == 2 &&
+               of_array.view().data() == counting && of_array.view().size() == 20 &&
+               copy.view() == of_owner.view() &&
+               kept_bytes{counting, value(size_t{2})}.view().size() == 2;
+    });
+    std::vector<char> file{'a', 'b'};
+    CHECK(kept_bytes{file}.view().size() == 2);
+    CHECK(kept_bytes{std::span{file}}.view()[1] == 'b');
+}
+
+TEST_CASE("a byte_view is not made of literals, of larger numbers or of half an owner") {
     static_assert(std::is_convertible_v<std::vector<uint8_t>, byte_view>);
-    static_assert(!std::is_constructible_v<byte_view, std::string_view>);
-    static_assert(!std::is_constructible_v<byte_view, std::string>);
     static_assert(!std::is_constructible_v<byte_view, char const(&)[4]>);
     static_assert(!std::is_constructible_v<byte_view, std::vector<uint16_t>>);
-    static_assert(!std::is_constructible_v<byte_view, std::vector<char>>);
+    static_assert(!std::is_constructible_v<byte_view, std::vector<double>>);
     static_assert(!std::is_constructible_v<byte_view, sizes_only>);
     static_assert(!std::is_constructible_v<byte_view, data_only>);
-    static_assert(!std::is_constructible_v<byte_view, of_char>);
+    static_assert(!std::is_constructible_v<byte_view, of_wchar>);
     static_assert(!std::is_constructible_v<byte_view, writable>);
     static_assert(!std::is_constructible_v<byte_view, uint8_t const*>);
     static_assert(!std::is_constructible_v<byte_view, int>);

@@ -43,6 +43,27 @@ constexpr void copy_few_bytes(uint8_t* to, uint8_t const* from, size_t count) no
     copy_bytes(to, from, count);
 }
 
+namespace detail {
+
+/// Elements that hold a byte each: uint8_t, the other character types of that size, and std::byte,
+/// which is an enumeration over unsigned char.
+template <class Element>
+concept byte_like = one_of<Element, unsigned char, char, signed char, char8_t> ||
+                    (enumeration<Element> && same_as<__underlying_type(Element), unsigned char>);
+
+template <class Owner>
+concept has_uint8 = requires(Owner const& owner) {
+    { owner.data() } -> convertible_to<uint8_t const*>;
+    { owner.size() } -> convertible_to<size_t>;
+};
+template <class Owner>
+concept has_bytes = requires(Owner const& owner) {
+    requires byte_like<bare_t<decltype(*owner.data())>>;
+    { owner.size() } -> convertible_to<size_t>;
+};
+
+}  // namespace detail
+
 /// Borrowed bytes to read. The owner has to outlive the view.
 class byte_view {
 public:
@@ -51,15 +72,17 @@ public:
         : first_{first}, size_{count} {}
     template <size_t Count>
     constexpr byte_view(uint8_t const (&array)[Count]) noexcept : first_{array}, size_{Count} {}
-    /// Anything that owns bytes in a row and says so with `data()` and `size()`.
-    template <class Owner>
-        requires(!same_as<Owner, byte_view> &&
-                 requires(Owner const& owner) {
-                     { owner.data() } -> convertible_to<uint8_t const*>;
-                     { owner.size() } -> convertible_to<size_t>;
-                 })
+    /// Anything that has bytes in a row and says so with `data()` and `size()`.
+    template <detail::has_uint8 Owner>
+        requires(!same_as<Owner, byte_view>)
     constexpr byte_view(Owner const& owner) noexcept
         : first_{owner.data()}, size_{static_cast<size_t>(owner.size())} {}
+    /// The same where they are `char` or std::byte: at run time only, as it takes a cast.
+    template <detail::has_bytes Owner>
+        requires(!detail::has_uint8<Owner>)
+    byte_view(Owner const& owner) noexcept
+        : first_{reinterpret_cast<uint8_t const*>(owner.data())},
+          size_{static_cast<size_t>(owner.size())} {}
 
     [[nodiscard]] constexpr auto data() const noexcept -> uint8_t const* { return first_; }
     [[nodiscard]] constexpr auto size() const noexcept -> size_t { return size_; }
@@ -91,6 +114,46 @@ public:
 private:
     uint8_t const* first_ = nullptr;
     size_t size_ = 0;
+};
+
+/// True of a type that refers to bytes of somebody else, as std::span and std::string_view do: it is
+/// copied byte by byte and made from a pointer and a length, which no array is. A specialisation
+/// says so of another type.
+template <class Type>
+inline constexpr bool borrows_bytes = false;
+template <class Type>
+    requires requires(Type const& it) {
+        requires __is_trivially_copyable(Type);
+        requires __is_constructible(Type, decltype(it.data()), size_t);
+    }
+inline constexpr bool borrows_bytes<Type> = true;
+
+/// Bytes that are read after the call to which they are passed: the parameter type of what keeps a
+/// view. It takes what byte_view takes, but for an owner that is gone after the call.
+class kept_bytes {
+public:
+    constexpr kept_bytes(uint8_t const* first, size_t count) noexcept : view_{first, count} {}
+    template <class Owner>
+        requires(!same_as<bare_t<Owner>, kept_bytes>)
+    constexpr kept_bytes(Owner&& owner) noexcept : view_{view_of<Owner>(owner)} {}
+
+    [[nodiscard]] constexpr auto view() const noexcept -> byte_view { return view_; }
+
+private:
+    template <class Owner>
+    static constexpr auto view_of(auto const& owner) noexcept -> byte_view {
+        constexpr bool is_row = __is_constructible(byte_view, Owner);
+        static_assert(is_row, "a row of bytes has data() and size(), and elements of one byte");
+        static_assert(!is_row || same_as<Owner, Owner&> || borrows_bytes<bare_t<Owner>>,
+                      "the bytes of this temporary are gone before they are read: give it a name");
+        if constexpr (is_row) {
+            return owner;
+        } else {
+            return {};
+        }
+    }
+
+    byte_view view_{};
 };
 
 /// Borrowed room to write bytes into, filled from the front.

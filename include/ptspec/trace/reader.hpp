@@ -22,8 +22,8 @@ template <opcode_hook Hook = no_hook, class Packets = packet::all>
 class reader : public reader_state {
 public:
     /// Reads a whole trace.
-    constexpr explicit reader(byte_view whole, options how = {}, Hook hook = {}) noexcept
-        : reader_state{fresh(whole, true, how)}, hook_{hook} {}
+    constexpr explicit reader(kept_bytes whole, options how = {}, Hook hook = {}) noexcept
+        : reader_state{fresh(whole.view(), true, how)}, hook_{hook} {}
 
     /// Reads a trace that comes in pieces.
     constexpr explicit reader(options how = {}, Hook hook = {}) noexcept
@@ -31,8 +31,8 @@ public:
 
     /// Gives the next piece. Only when the reader asked for it with `event::more`, and at the
     /// beginning; at other times nothing happens and the answer is false.
-    [[nodiscard]] constexpr auto feed(byte_view piece) noexcept -> bool {
-        return bytes_.feed(piece);
+    [[nodiscard]] constexpr auto feed(kept_bytes piece) noexcept -> bool {
+        return bytes_.feed(piece.view());
     }
 
     /// Says that there are no more pieces.

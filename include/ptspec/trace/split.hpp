@@ -47,8 +47,11 @@ template <class Packets = packet::all>
 template <class Packets = packet::all>
 class split {
 public:
-    constexpr split(byte_view trace, size_t count, options how = {}) noexcept
-        : trace_{trace}, size_{trace.size() / (count == 0 ? 1 : count)}, count_{count}, how_{how} {}
+    constexpr split(kept_bytes whole, size_t count, options how = {}) noexcept
+        : trace_{whole.view()},
+          size_{trace_.size() / (count == 0 ? 1 : count)},
+          count_{count},
+          how_{how} {}
 
     struct end_of_trace {};
 
