@@ -103,13 +103,17 @@ inline constexpr model_option all_model_options[] = {
     detail::option<&model_options::pip_for_same_cr3>("pip_for_same_cr3"),
     detail::option<&model_options::mov_cr3_stops_at_next>("mov_cr3_stops_at_next"),
     detail::option<&model_options::swintr_events>("swintr_events"),
+    detail::option<&model_options::on_ret_mismatch>("on_ret_mismatch",
+                                                    underlying(ret_mismatch::clears_stack)),
     detail::option<&model_options::psb_behind_overflow>("psb_behind_overflow",
                                                         underlying(psb_behind_ovf::never)),
+    detail::option<&model_options::psb_before_ovf_fup>("psb_before_ovf_fup"),
     detail::option<&model_options::trace_stop_in_overflow>("trace_stop_in_overflow",
                                                            underlying(stop_in_overflow::not_told)),
     detail::option<&model_options::cycle_counter_bits>("cycle_counter_bits", 64, 1),
     detail::option<&model_options::drained_at_once>("drained_at_once", ~size_t{0}),
     detail::option<&model_options::overflow_ends_at>("overflow_ends_at", ~size_t{0}),
+    detail::option<&model_options::msrs_lag>("msrs_lag"),
 };
 
 /// Sets the option of a name. False, and nothing is set, where there is none or the value is not
