@@ -187,7 +187,7 @@ inline void find_position(chain& into, what_if::session const& in, given_memory&
 inline auto read_chain(what_if::session const& in, std::uint64_t first, bool positioned) -> chain {
     chain made;
     given_memory memory{in.memory};
-    topa::limits const of{in.of.max_phys_addr(), in.of.has_topa_of_many_entries()};
+    auto const of = topa::limits::of(in.of);
     detail::read_tables(made, in, memory, first, of);
     if (positioned) { detail::find_position(made, in, memory, first, of); }
     return made;

@@ -180,7 +180,7 @@ inline auto most_entries_of(session const& in, std::uint64_t table) -> std::uint
 inline void validate(session& in, words& given) {
     auto const table = given.number("the table's address");
     given.end();
-    topa::limits const of{in.of.max_phys_addr(), in.of.has_topa_of_many_entries()};
+    auto const of = topa::limits::of(in.of);
     topa::surroundings const around{in.how.restricted, in.apic};
     auto const most = most_entries_of(in, table);
 

@@ -14,6 +14,7 @@ namespace ptspec {
 namespace build_error {
 void value_does_not_fit_in_the_field();
 void address_has_bits_outside_the_field();
+void a_run_time_number_needs_wrapped_or_checked();
 }  // namespace build_error
 
 // ------------------------------------------------------------------------------------ rows
@@ -107,6 +108,13 @@ struct quantity {
 
 namespace detail {
 
+/// A literal's value.
+template <integral Number>
+constexpr auto known(Number const& literal) -> uint64_t {
+    if (!is_known(literal)) { build_error::a_run_time_number_needs_wrapped_or_checked(); }
+    return static_cast<uint64_t>(literal);
+}
+
 template <integral Number>
 constexpr auto is_negative(Number number) noexcept -> bool {
     if constexpr (static_cast<Number>(-1) < Number{}) {
@@ -161,7 +169,7 @@ struct field : bit_range<Msb, Lsb>, detail::number_value {
         return number <= low_bits(Msb - Lsb + 1);
     }
 
-    consteval field(integral auto literal) : number_value{static_cast<value_type>(literal)} {
+    consteval field(integral auto const& literal) : number_value{detail::known(literal)} {
         if (detail::is_negative(literal) || !fits(value)) {
             build_error::value_does_not_fit_in_the_field();
         }
@@ -222,7 +230,7 @@ struct address_field : bit_range<Msb, Lsb> {
         return value >> LowestAddressBit;
     }
 
-    consteval address_field(integral auto literal) : value{static_cast<value_type>(literal)} {
+    consteval address_field(integral auto const& literal) : value{detail::known(literal)} {
         if (detail::is_negative(literal) || !fits(value)) {
             build_error::address_has_bits_outside_the_field();
         }

@@ -122,6 +122,21 @@ struct count_up<0, Index...> {
 template <size_t Count>
 using make_index_list = typename detail::count_up<Count>::type;
 
+namespace detail {
+
+/// False of a number that is not known while compiling, where the compiler tells: what demands a
+/// constant says then what to do instead. Passed by reference, as a copy cannot be made of it.
+template <class Number>
+constexpr auto is_known([[maybe_unused]] Number const& number) noexcept -> bool {
+#if defined(__GNUC__)
+    return __builtin_constant_p(number);
+#else
+    return true;
+#endif
+}
+
+}  // namespace detail
+
 /// How many bits are 1. No builtin: where there is no instruction it is a call of a library.
 [[nodiscard]] constexpr auto popcount(uint64_t value) noexcept -> unsigned {
     unsigned count = 0;

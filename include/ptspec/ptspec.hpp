@@ -62,6 +62,7 @@
 #include <ptspec/topa/entry.hpp>
 #include <ptspec/topa/position.hpp>
 #include <ptspec/topa/table.hpp>
+#include <ptspec/topa/site.hpp>
 #include <ptspec/topa/builders.hpp>
 #include <ptspec/topa/cover.hpp>
 #include <ptspec/topa/marks.hpp>

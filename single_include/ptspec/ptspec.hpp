@@ -151,6 +151,21 @@ struct count_up<0, Index...> {
 template <size_t Count>
 using make_index_list = typename detail::count_up<Count>::type;
 
+namespace detail {
+
+/// False of a number that is not known while compiling, where the compiler tells: what demands a
+/// constant says then what to do instead. Passed by reference, as a copy cannot be made of it.
+template <class Number>
+constexpr auto is_known([[maybe_unused]] Number const& number) noexcept -> bool {
+#if defined(__GNUC__)
+    return __builtin_constant_p(number);
+#else
+    return true;
+#endif
+}
+
+}  // namespace detail
+
 /// How many bits are 1. No builtin: where there is no instruction it is a call of a library.
 [[nodiscard]] constexpr auto popcount(uint64_t value) noexcept -> unsigned {
     unsigned count = 0;
@@ -647,6 +662,7 @@ namespace ptspec {
 namespace build_error {
 void value_does_not_fit_in_the_field();
 void address_has_bits_outside_the_field();
+void a_run_time_number_needs_wrapped_or_checked();
 }  // namespace build_error
 
 // ------------------------------------------------------------------------------------ rows
@@ -740,6 +756,13 @@ struct quantity {
 
 namespace detail {
 
+/// A literal's value.
+template <integral Number>
+constexpr auto known(Number const& literal) -> uint64_t {
+    if (!is_known(literal)) { build_error::a_run_time_number_needs_wrapped_or_checked(); }
+    return static_cast<uint64_t>(literal);
+}
+
 template <integral Number>
 constexpr auto is_negative(Number number) noexcept -> bool {
     if constexpr (static_cast<Number>(-1) < Number{}) {
@@ -794,7 +817,7 @@ struct field : bit_range<Msb, Lsb>, detail::number_value {
         return number <= low_bits(Msb - Lsb + 1);
     }
 
-    consteval field(integral auto literal) : number_value{static_cast<value_type>(literal)} {
+    consteval field(integral auto const& literal) : number_value{detail::known(literal)} {
         if (detail::is_negative(literal) || !fits(value)) {
             build_error::value_does_not_fit_in_the_field();
         }
@@ -855,7 +878,7 @@ struct address_field : bit_range<Msb, Lsb> {
         return value >> LowestAddressBit;
     }
 
-    consteval address_field(integral auto literal) : value{static_cast<value_type>(literal)} {
+    consteval address_field(integral auto const& literal) : value{detail::known(literal)} {
         if (detail::is_negative(literal) || !fits(value)) {
             build_error::address_has_bits_outside_the_field();
         }
@@ -3405,6 +3428,7 @@ template <same_as<reg::cpuid_01h_eax> Signature = reg::cpuid_01h_eax>
 namespace ptspec {
 
 namespace build_error {
+void a_run_time_number_needs_a_function_that_begins_with_try();
 void an_encoding_is_0_to_15();
 void an_MTC_period_is_a_power_of_two_up_to_32768_crystal_cycles();
 void a_CYC_threshold_is_0_or_a_power_of_two_up_to_16384_cycles();
@@ -3431,7 +3455,10 @@ public:
     static constexpr unsigned last_encoding = 15;
 
     /// The period of an encoding: a literal from 0 to 15.
-    [[nodiscard]] static consteval auto encoded(integral auto literal) -> Period {
+    [[nodiscard]] static consteval auto encoded(integral auto const& literal) -> Period {
+        if (!ptspec::detail::is_known(literal)) {
+            build_error::a_run_time_number_needs_a_function_that_begins_with_try();
+        }
         if (ptspec::detail::is_negative(literal) || !Field::fits(static_cast<uint64_t>(literal))) {
             build_error::an_encoding_is_0_to_15();
         }
@@ -3452,7 +3479,9 @@ public:
     /// The number in the field.
     [[nodiscard]] constexpr auto encoding() const noexcept -> unsigned { return encoding_; }
 
-    friend constexpr auto operator==(encoded_period, encoded_period) -> bool = default;
+    friend constexpr auto operator==(encoded_period one, encoded_period two) noexcept -> bool {
+        return one.encoding_ == two.encoding_;
+    }
 
 protected:
     constexpr encoded_period() noexcept = default;
@@ -3461,6 +3490,12 @@ protected:
         return amount_of(encoding_);
     }
 
+    static constexpr auto of_literal(uint64_t const& amount) -> checked_period<Period> {
+        if (!ptspec::detail::is_known(amount)) {
+            build_error::a_run_time_number_needs_a_function_that_begins_with_try();
+        }
+        return try_of(amount);
+    }
     /// Errors: REG-048 no encoding means this amount.
     static constexpr auto try_of(uint64_t amount) noexcept -> checked_period<Period> {
         for (unsigned encoding = 0; encoding <= last_encoding; ++encoding) {
@@ -3495,6 +3530,8 @@ private:
 
 }  // namespace detail
 
+// Their functions are templates: including this file then instantiates next to nothing.
+
 /// How many crystal cycles there are from one MTC packet to the next, `of_crystal_cycles(8)`.
 ///
 /// Units:  crystal cycles, 2^n of them for the encoding n: 1 to 32768. As it begins it is 1.
@@ -3505,15 +3542,18 @@ public:
     constexpr mtc_period() noexcept = default;
     mtc_period(integral auto) = delete;  // of_crystal_cycles(n), or encoded(n) for MTCFreq
 
-    [[nodiscard]] static consteval auto of_crystal_cycles(uint64_t cycles) -> mtc_period {
-        auto const found = try_of(cycles);
+    template <class = void>
+    [[nodiscard]] static consteval auto of_crystal_cycles(uint64_t const& cycles) -> mtc_period {
+        auto const found = of_literal(cycles);
         if (!found) { build_error::an_MTC_period_is_a_power_of_two_up_to_32768_crystal_cycles(); }
         return found.period;
     }
+    template <class = void>
     [[nodiscard]] static constexpr auto try_of_crystal_cycles(uint64_t cycles) noexcept
         -> checked_period<mtc_period> {
         return try_of(cycles);
     }
+    template <class = void>
     [[nodiscard]] static constexpr auto nearest_to_crystal_cycles(uint64_t cycles) noexcept
         -> mtc_period {
         return nearest_to(cycles);
@@ -3531,15 +3571,18 @@ public:
     constexpr cyc_threshold() noexcept = default;
     cyc_threshold(integral auto) = delete;  // of_cycles(n), or encoded(n) for CycThresh
 
-    [[nodiscard]] static consteval auto of_cycles(uint64_t cycles) -> cyc_threshold {
-        auto const found = try_of(cycles);
+    template <class = void>
+    [[nodiscard]] static consteval auto of_cycles(uint64_t const& cycles) -> cyc_threshold {
+        auto const found = of_literal(cycles);
         if (!found) { build_error::a_CYC_threshold_is_0_or_a_power_of_two_up_to_16384_cycles(); }
         return found.period;
     }
+    template <class = void>
     [[nodiscard]] static constexpr auto try_of_cycles(uint64_t cycles) noexcept
         -> checked_period<cyc_threshold> {
         return try_of(cycles);
     }
+    template <class = void>
     [[nodiscard]] static constexpr auto nearest_to_cycles(uint64_t cycles) noexcept
         -> cyc_threshold {
         return nearest_to(cycles);
@@ -3557,15 +3600,18 @@ public:
     constexpr psb_period() noexcept = default;
     psb_period(integral auto) = delete;  // of_bytes(n), or encoded(n) for PSBFreq
 
-    [[nodiscard]] static consteval auto of_bytes(uint64_t bytes) -> psb_period {
-        auto const found = try_of(bytes);
+    template <class = void>
+    [[nodiscard]] static consteval auto of_bytes(uint64_t const& bytes) -> psb_period {
+        auto const found = of_literal(bytes);
         if (!found) { build_error::a_PSB_period_is_a_power_of_two_from_2_KB_to_64_MB(); }
         return found.period;
     }
+    template <class = void>
     [[nodiscard]] static constexpr auto try_of_bytes(uint64_t bytes) noexcept
         -> checked_period<psb_period> {
         return try_of(bytes);
     }
+    template <class = void>
     [[nodiscard]] static constexpr auto nearest_to_bytes(uint64_t bytes) noexcept -> psb_period {
         return nearest_to(bytes);
     }
@@ -7042,6 +7088,14 @@ struct limits {
     max_phys_addr width{};
     bool many_entries = true;  ///< CPUID.14H.0:ECX.MENTRY: a table may hold more than one region
 
+    /// Those of a processor.
+    ///
+    /// Source: REG-070, REG-163.
+    template <class Capabilities>
+    [[nodiscard]] static constexpr auto of(Capabilities const& processor) noexcept -> limits {
+        return {processor.max_phys_addr(), processor.has_topa_of_many_entries()};
+    }
+
     friend constexpr auto operator==(limits, limits) -> bool = default;
 };
 
@@ -7193,7 +7247,8 @@ void a_table_must_begin_at_a_multiple_of_4_KB();
 void a_region_must_be_aligned_to_its_own_size();
 void an_address_must_lie_below_the_physical_width();
 void a_table_must_have_an_output_region();
-void this_processor_takes_one_region_and_a_link_back();
+void this_processor_takes_one_region_so_use_single_entry();
+void a_run_time_table_needs_try_ring_or_its_like();
 void an_interrupt_must_come_before_the_last_region();
 }  // namespace build_error
 
@@ -7317,14 +7372,8 @@ constexpr auto check_ending(ending end, bool stops, place at, limits of) noexcep
 
 }  // namespace ptspec
 
-// ---- ptspec/topa/builders.hpp ----
+// ---- ptspec/topa/site.hpp ----
 
-/// The usual tables. Each comes twice: `try_ring` works at run time and in templates and says what
-/// is wrong; `ring` is proved while compiling, and a mistake stops the build with its name and the
-/// numbers of table and entry.
-///
-/// The regions come in the order in which they are filled. IA32_RTIT_OUTPUT_BASE is the address of
-/// the table, IA32_RTIT_OUTPUT_MASK_PTRS begins as 7FH.
 namespace ptspec::topa {
 
 /// Where a table will stand, and what processor it is for.
@@ -7334,6 +7383,43 @@ struct site {
 
     constexpr site(uint64_t table, limits processor = {}) noexcept : base{table}, of{processor} {}
 };
+
+namespace detail {
+
+/// A site, or the address of one.
+template <class At>
+concept site_like = convertible_to<At const&, site>;
+
+constexpr auto is_known(site const& at) noexcept -> bool {
+    return ptspec::detail::is_known(at.base);
+}
+constexpr auto is_known(region const& which) noexcept -> bool {
+    return ptspec::detail::is_known(which.base);
+}
+constexpr auto is_known(integral auto const& number) noexcept -> bool {
+    return ptspec::detail::is_known(number);
+}
+
+/// Stops the build where an argument of a builder is known at run time only.
+constexpr void demand_constants(auto const&... arguments) {
+    if (!(is_known(arguments) && ...)) {
+        build_error::a_run_time_table_needs_try_ring_or_its_like();
+    }
+}
+
+}  // namespace detail
+
+}  // namespace ptspec::topa
+
+// ---- ptspec/topa/builders.hpp ----
+
+/// The usual tables. Each comes twice: `try_ring` works at run time and in templates and says what
+/// is wrong; `ring` is proved while compiling, and a mistake stops the build with its name and the
+/// numbers of table and entry.
+///
+/// The regions come in the order in which they are filled. IA32_RTIT_OUTPUT_BASE is the address of
+/// the table, IA32_RTIT_OUTPUT_MASK_PTRS begins as 7FH.
+namespace ptspec::topa {
 
 namespace detail {
 
@@ -7347,7 +7433,8 @@ constexpr void check_entry([[maybe_unused]] size_t table, [[maybe_unused]] size_
         case rule::OUT_063:
         case rule::OUT_071: return build_error::an_address_must_lie_below_the_physical_width();
         case rule::OUT_067:
-        case rule::OUT_068: return build_error::this_processor_takes_one_region_and_a_link_back();
+        case rule::OUT_068:
+            return build_error::this_processor_takes_one_region_so_use_single_entry();
         case rule::OUT_093: return build_error::an_interrupt_must_come_before_the_last_region();
         default: return build_error::a_table_must_have_an_output_region();
     }
@@ -7389,8 +7476,9 @@ template <same_as<region>... Regions>
     -> built<sizeof...(Regions) + 1> {
     return detail::build<sizeof...(Regions) + 1>(at, {regions..., region{}}, link(next));
 }
-template <same_as<region>... Regions>
-[[nodiscard]] consteval auto linked(site at, uint64_t next, Regions... regions) {
+template <detail::site_like At = site, same_as<region>... Regions>
+[[nodiscard]] consteval auto linked(At const& at, uint64_t const& next, Regions const&... regions) {
+    detail::demand_constants(at, next, regions...);
     return detail::proved(try_linked(at, next, regions...));
 }
 
@@ -7403,8 +7491,9 @@ template <same_as<region>... Regions>
     -> built<sizeof...(Regions) + 1> {
     return try_linked(at, at.base, regions...);
 }
-template <same_as<region>... Regions>
-[[nodiscard]] consteval auto ring(site at, Regions... regions) {
+template <detail::site_like At = site, same_as<region>... Regions>
+[[nodiscard]] consteval auto ring(At const& at, Regions const&... regions) {
+    detail::demand_constants(at, regions...);
     return detail::proved(try_ring(at, regions...));
 }
 
@@ -7416,7 +7505,9 @@ template <same_as<region>... Regions>
 [[nodiscard]] constexpr auto try_single_entry(site at, region which) noexcept -> built<2> {
     return try_ring(at, which);
 }
-[[nodiscard]] consteval auto single_entry(site at, region which) {
+template <detail::site_like At = site>
+[[nodiscard]] consteval auto single_entry(At const& at, region const& which) {
+    detail::demand_constants(at, which);
     return detail::proved(try_single_entry(at, which));
 }
 
@@ -7435,8 +7526,9 @@ template <same_as<region>... Regions>
     if (count != 0) { wanted[count - 1].stop = true; }
     return detail::build < count == 0 ? 1 : count > (at, wanted, no_link);
 }
-template <same_as<region>... Regions>
-[[nodiscard]] consteval auto stop_on_full(site at, Regions... regions) {
+template <detail::site_like At = site, same_as<region>... Regions>
+[[nodiscard]] consteval auto stop_on_full(At const& at, Regions const&... regions) {
+    detail::demand_constants(at, regions...);
     return detail::proved(try_stop_on_full(at, regions...));
 }
 
@@ -7457,8 +7549,9 @@ template <same_as<region>... Regions>
         return detail::build<count + 1>(at, wanted, link(at.base));
     }
 }
-template <same_as<region>... Regions>
-[[nodiscard]] consteval auto interrupt_on_full(site at, Regions... regions) {
+template <detail::site_like At = site, same_as<region>... Regions>
+[[nodiscard]] consteval auto interrupt_on_full(At const& at, Regions const&... regions) {
+    detail::demand_constants(at, regions...);
     return detail::proved(try_interrupt_on_full(at, regions...));
 }
 
@@ -7481,8 +7574,9 @@ template <same_as<region>... Regions>
         return detail::build<count>(at, wanted, no_link);
     }
 }
-template <same_as<region>... Regions>
-[[nodiscard]] consteval auto interrupt_and_stop(site at, Regions... regions) {
+template <detail::site_like At = site, same_as<region>... Regions>
+[[nodiscard]] consteval auto interrupt_and_stop(At const& at, Regions const&... regions) {
+    detail::demand_constants(at, regions...);
     return detail::proved(try_interrupt_and_stop(at, regions...));
 }
 
@@ -7593,7 +7687,8 @@ template <size_t... Count>
 }
 template <size_t... Count>
     requires(sizeof...(Count) != 0)
-[[nodiscard]] consteval auto chain(part<Count>... parts) {
+[[nodiscard]] consteval auto chain(part<Count> const&... parts) {
+    detail::demand_constants(parts.at...);
     return detail::proved(make_index_list<sizeof...(Count)>{}, try_chain(parts...));
 }
 
@@ -13995,7 +14090,7 @@ public:
         using ctl = access::ia32_rtit_ctl;
         *this = {};
         how_ = how;
-        of_ = {of.max_phys_addr(), of.has_topa_of_many_entries()};
+        of_ = topa::limits::of(of);
         asks_ = !of_.many_entries || !how.restricted.is_empty();
         keeps_pmi_ = of.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::INJECTPSBPMI>() &&
                      now.ctl.get<ctl::InjectPsbPmiOnEnable>();
@@ -14303,8 +14398,7 @@ template <memory_port Memory>
 constexpr auto error_of_topa(cpu::capabilities const& of, access::msr_state const& now,
                              Memory& memory, output_options const& how) noexcept -> explanation {
     auto const where = topa::position_in(now.output_base, now.output_mask_ptrs);
-    auto const come = topa::enter(
-        memory, where, {of.max_phys_addr(), of.has_topa_of_many_entries()}, how.restricted);
+    auto const come = topa::enter(memory, where, topa::limits::of(of), how.restricted);
     if (come.fault) { return {.not_read = come.fault}; }
     if (!come) { return of_entry(come.broken, come.where, come.current); }
     if (stores_into_restricted(how, topa::trace_store_phys_addr(come.where, come.current))) {

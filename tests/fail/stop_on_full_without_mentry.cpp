@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // expect: check_entry(0, 1,
-// expect: this_processor_takes_one_region_and_a_link_back
+// expect: this_processor_takes_one_region_so_use_single_entry
 #include <ptspec/topa/builders.hpp>
 
 using namespace ptspec;

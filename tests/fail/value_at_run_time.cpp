@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// expect: is not a constant expression
+// expect: a_run_time_number_needs_wrapped_or_checked
 #include <ptspec/reg/rtit_ctl.hpp>
 
 using ctl = ptspec::reg::ia32_rtit_ctl;

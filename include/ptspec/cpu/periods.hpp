@@ -8,6 +8,7 @@
 namespace ptspec {
 
 namespace build_error {
+void a_run_time_number_needs_a_function_that_begins_with_try();
 void an_encoding_is_0_to_15();
 void an_MTC_period_is_a_power_of_two_up_to_32768_crystal_cycles();
 void a_CYC_threshold_is_0_or_a_power_of_two_up_to_16384_cycles();
@@ -34,7 +35,10 @@ public:
     static constexpr unsigned last_encoding = 15;
 
     /// The period of an encoding: a literal from 0 to 15.
-    [[nodiscard]] static consteval auto encoded(integral auto literal) -> Period {
+    [[nodiscard]] static consteval auto encoded(integral auto const& literal) -> Period {
+        if (!ptspec::detail::is_known(literal)) {
+            build_error::a_run_time_number_needs_a_function_that_begins_with_try();
+        }
         if (ptspec::detail::is_negative(literal) || !Field::fits(static_cast<uint64_t>(literal))) {
             build_error::an_encoding_is_0_to_15();
         }
@@ -55,7 +59,9 @@ public:
     /// The number in the field.
     [[nodiscard]] constexpr auto encoding() const noexcept -> unsigned { return encoding_; }
 
-    friend constexpr auto operator==(encoded_period, encoded_period) -> bool = default;
+    friend constexpr auto operator==(encoded_period one, encoded_period two) noexcept -> bool {
+        return one.encoding_ == two.encoding_;
+    }
 
 protected:
     constexpr encoded_period() noexcept = default;
@@ -64,6 +70,12 @@ protected:
         return amount_of(encoding_);
     }
 
+    static constexpr auto of_literal(uint64_t const& amount) -> checked_period<Period> {
+        if (!ptspec::detail::is_known(amount)) {
+            build_error::a_run_time_number_needs_a_function_that_begins_with_try();
+        }
+        return try_of(amount);
+    }
     /// Errors: REG-048 no encoding means this amount.
     static constexpr auto try_of(uint64_t amount) noexcept -> checked_period<Period> {
         for (unsigned encoding = 0; encoding <= last_encoding; ++encoding) {
@@ -98,6 +110,8 @@ private:
 
 }  // namespace detail
 
+// Their functions are templates: including this file then instantiates next to nothing.
+
 /// How many crystal cycles there are from one MTC packet to the next, `of_crystal_cycles(8)`.
 ///
 /// Units:  crystal cycles, 2^n of them for the encoding n: 1 to 32768. As it begins it is 1.
@@ -108,15 +122,18 @@ public:
     constexpr mtc_period() noexcept = default;
     mtc_period(integral auto) = delete;  // of_crystal_cycles(n), or encoded(n) for MTCFreq
 
-    [[nodiscard]] static consteval auto of_crystal_cycles(uint64_t cycles) -> mtc_period {
-        auto const found = try_of(cycles);
+    template <class = void>
+    [[nodiscard]] static consteval auto of_crystal_cycles(uint64_t const& cycles) -> mtc_period {
+        auto const found = of_literal(cycles);
         if (!found) { build_error::an_MTC_period_is_a_power_of_two_up_to_32768_crystal_cycles(); }
         return found.period;
     }
+    template <class = void>
     [[nodiscard]] static constexpr auto try_of_crystal_cycles(uint64_t cycles) noexcept
         -> checked_period<mtc_period> {
         return try_of(cycles);
     }
+    template <class = void>
     [[nodiscard]] static constexpr auto nearest_to_crystal_cycles(uint64_t cycles) noexcept
         -> mtc_period {
         return nearest_to(cycles);
@@ -134,15 +151,18 @@ public:
     constexpr cyc_threshold() noexcept = default;
     cyc_threshold(integral auto) = delete;  // of_cycles(n), or encoded(n) for CycThresh
 
-    [[nodiscard]] static consteval auto of_cycles(uint64_t cycles) -> cyc_threshold {
-        auto const found = try_of(cycles);
+    template <class = void>
+    [[nodiscard]] static consteval auto of_cycles(uint64_t const& cycles) -> cyc_threshold {
+        auto const found = of_literal(cycles);
         if (!found) { build_error::a_CYC_threshold_is_0_or_a_power_of_two_up_to_16384_cycles(); }
         return found.period;
     }
+    template <class = void>
     [[nodiscard]] static constexpr auto try_of_cycles(uint64_t cycles) noexcept
         -> checked_period<cyc_threshold> {
         return try_of(cycles);
     }
+    template <class = void>
     [[nodiscard]] static constexpr auto nearest_to_cycles(uint64_t cycles) noexcept
         -> cyc_threshold {
         return nearest_to(cycles);
@@ -160,15 +180,18 @@ public:
     constexpr psb_period() noexcept = default;
     psb_period(integral auto) = delete;  // of_bytes(n), or encoded(n) for PSBFreq
 
-    [[nodiscard]] static consteval auto of_bytes(uint64_t bytes) -> psb_period {
-        auto const found = try_of(bytes);
+    template <class = void>
+    [[nodiscard]] static consteval auto of_bytes(uint64_t const& bytes) -> psb_period {
+        auto const found = of_literal(bytes);
         if (!found) { build_error::a_PSB_period_is_a_power_of_two_from_2_KB_to_64_MB(); }
         return found.period;
     }
+    template <class = void>
     [[nodiscard]] static constexpr auto try_of_bytes(uint64_t bytes) noexcept
         -> checked_period<psb_period> {
         return try_of(bytes);
     }
+    template <class = void>
     [[nodiscard]] static constexpr auto nearest_to_bytes(uint64_t bytes) noexcept -> psb_period {
         return nearest_to(bytes);
     }

@@ -82,8 +82,7 @@ template <memory_port Memory>
 constexpr auto error_of_topa(cpu::capabilities const& of, access::msr_state const& now,
                              Memory& memory, output_options const& how) noexcept -> explanation {
     auto const where = topa::position_in(now.output_base, now.output_mask_ptrs);
-    auto const come = topa::enter(
-        memory, where, {of.max_phys_addr(), of.has_topa_of_many_entries()}, how.restricted);
+    auto const come = topa::enter(memory, where, topa::limits::of(of), how.restricted);
     if (come.fault) { return {.not_read = come.fault}; }
     if (!come) { return of_entry(come.broken, come.where, come.current); }
     if (stores_into_restricted(how, topa::trace_store_phys_addr(come.where, come.current))) {

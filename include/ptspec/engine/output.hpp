@@ -40,7 +40,7 @@ public:
         using ctl = access::ia32_rtit_ctl;
         *this = {};
         how_ = how;
-        of_ = {of.max_phys_addr(), of.has_topa_of_many_entries()};
+        of_ = topa::limits::of(of);
         asks_ = !of_.many_entries || !how.restricted.is_empty();
         keeps_pmi_ = of.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::INJECTPSBPMI>() &&
                      now.ctl.get<ctl::InjectPsbPmiOnEnable>();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/topa/table.hpp>
+#include <ptspec/topa/site.hpp>
 
 /// The usual tables. Each comes twice: `try_ring` works at run time and in templates and says what
 /// is wrong; `ring` is proved while compiling, and a mistake stops the build with its name and the
@@ -10,14 +10,6 @@
 /// The regions come in the order in which they are filled. IA32_RTIT_OUTPUT_BASE is the address of
 /// the table, IA32_RTIT_OUTPUT_MASK_PTRS begins as 7FH.
 namespace ptspec::topa {
-
-/// Where a table will stand, and what processor it is for.
-struct site {
-    uint64_t base;  ///< physical address
-    limits of;
-
-    constexpr site(uint64_t table, limits processor = {}) noexcept : base{table}, of{processor} {}
-};
 
 namespace detail {
 
@@ -31,7 +23,8 @@ constexpr void check_entry([[maybe_unused]] size_t table, [[maybe_unused]] size_
         case rule::OUT_063:
         case rule::OUT_071: return build_error::an_address_must_lie_below_the_physical_width();
         case rule::OUT_067:
-        case rule::OUT_068: return build_error::this_processor_takes_one_region_and_a_link_back();
+        case rule::OUT_068:
+            return build_error::this_processor_takes_one_region_so_use_single_entry();
         case rule::OUT_093: return build_error::an_interrupt_must_come_before_the_last_region();
         default: return build_error::a_table_must_have_an_output_region();
     }
@@ -73,8 +66,9 @@ template <same_as<region>... Regions>
     -> built<sizeof...(Regions) + 1> {
     return detail::build<sizeof...(Regions) + 1>(at, {regions..., region{}}, link(next));
 }
-template <same_as<region>... Regions>
-[[nodiscard]] consteval auto linked(site at, uint64_t next, Regions... regions) {
+template <detail::site_like At = site, same_as<region>... Regions>
+[[nodiscard]] consteval auto linked(At const& at, uint64_t const& next, Regions const&... regions) {
+    detail::demand_constants(at, next, regions...);
     return detail::proved(try_linked(at, next, regions...));
 }
 
@@ -87,8 +81,9 @@ template <same_as<region>... Regions>
     -> built<sizeof...(Regions) + 1> {
     return try_linked(at, at.base, regions...);
 }
-template <same_as<region>... Regions>
-[[nodiscard]] consteval auto ring(site at, Regions... regions) {
+template <detail::site_like At = site, same_as<region>... Regions>
+[[nodiscard]] consteval auto ring(At const& at, Regions const&... regions) {
+    detail::demand_constants(at, regions...);
     return detail::proved(try_ring(at, regions...));
 }
 
@@ -100,7 +95,9 @@ template <same_as<region>... Regions>
 [[nodiscard]] constexpr auto try_single_entry(site at, region which) noexcept -> built<2> {
     return try_ring(at, which);
 }
-[[nodiscard]] consteval auto single_entry(site at, region which) {
+template <detail::site_like At = site>
+[[nodiscard]] consteval auto single_entry(At const& at, region const& which) {
+    detail::demand_constants(at, which);
     return detail::proved(try_single_entry(at, which));
 }
 
@@ -119,8 +116,9 @@ template <same_as<region>... Regions>
     if (count != 0) { wanted[count - 1].stop = true; }
     return detail::build < count == 0 ? 1 : count > (at, wanted, no_link);
 }
-template <same_as<region>... Regions>
-[[nodiscard]] consteval auto stop_on_full(site at, Regions... regions) {
+template <detail::site_like At = site, same_as<region>... Regions>
+[[nodiscard]] consteval auto stop_on_full(At const& at, Regions const&... regions) {
+    detail::demand_constants(at, regions...);
     return detail::proved(try_stop_on_full(at, regions...));
 }
 
@@ -141,8 +139,9 @@ template <same_as<region>... Regions>
         return detail::build<count + 1>(at, wanted, link(at.base));
     }
 }
-template <same_as<region>... Regions>
-[[nodiscard]] consteval auto interrupt_on_full(site at, Regions... regions) {
+template <detail::site_like At = site, same_as<region>... Regions>
+[[nodiscard]] consteval auto interrupt_on_full(At const& at, Regions const&... regions) {
+    detail::demand_constants(at, regions...);
     return detail::proved(try_interrupt_on_full(at, regions...));
 }
 
@@ -165,8 +164,9 @@ template <same_as<region>... Regions>
         return detail::build<count>(at, wanted, no_link);
     }
 }
-template <same_as<region>... Regions>
-[[nodiscard]] consteval auto interrupt_and_stop(site at, Regions... regions) {
+template <detail::site_like At = site, same_as<region>... Regions>
+[[nodiscard]] consteval auto interrupt_and_stop(At const& at, Regions const&... regions) {
+    detail::demand_constants(at, regions...);
     return detail::proved(try_interrupt_and_stop(at, regions...));
 }
 
@@ -277,7 +277,8 @@ template <size_t... Count>
 }
 template <size_t... Count>
     requires(sizeof...(Count) != 0)
-[[nodiscard]] consteval auto chain(part<Count>... parts) {
+[[nodiscard]] consteval auto chain(part<Count> const&... parts) {
+    detail::demand_constants(parts.at...);
     return detail::proved(make_index_list<sizeof...(Count)>{}, try_chain(parts...));
 }
 

@@ -116,6 +116,14 @@ struct limits {
     max_phys_addr width{};
     bool many_entries = true;  ///< CPUID.14H.0:ECX.MENTRY: a table may hold more than one region
 
+    /// Those of a processor.
+    ///
+    /// Source: REG-070, REG-163.
+    template <class Capabilities>
+    [[nodiscard]] static constexpr auto of(Capabilities const& processor) noexcept -> limits {
+        return {processor.max_phys_addr(), processor.has_topa_of_many_entries()};
+    }
+
     friend constexpr auto operator==(limits, limits) -> bool = default;
 };
 

@@ -11,7 +11,8 @@ void a_table_must_begin_at_a_multiple_of_4_KB();
 void a_region_must_be_aligned_to_its_own_size();
 void an_address_must_lie_below_the_physical_width();
 void a_table_must_have_an_output_region();
-void this_processor_takes_one_region_and_a_link_back();
+void this_processor_takes_one_region_so_use_single_entry();
+void a_run_time_table_needs_try_ring_or_its_like();
 void an_interrupt_must_come_before_the_last_region();
 }  // namespace build_error
 

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/topa/table.hpp>
+
+namespace ptspec::topa {
+
+/// Where a table will stand, and what processor it is for.
+struct site {
+    uint64_t base;  ///< physical address
+    limits of;
+
+    constexpr site(uint64_t table, limits processor = {}) noexcept : base{table}, of{processor} {}
+};
+
+namespace detail {
+
+/// A site, or the address of one.
+template <class At>
+concept site_like = convertible_to<At const&, site>;
+
+constexpr auto is_known(site const& at) noexcept -> bool {
+    return ptspec::detail::is_known(at.base);
+}
+constexpr auto is_known(region const& which) noexcept -> bool {
+    return ptspec::detail::is_known(which.base);
+}
+constexpr auto is_known(integral auto const& number) noexcept -> bool {
+    return ptspec::detail::is_known(number);
+}
+
+/// Stops the build where an argument of a builder is known at run time only.
+constexpr void demand_constants(auto const&... arguments) {
+    if (!(is_known(arguments) && ...)) {
+        build_error::a_run_time_table_needs_try_ring_or_its_like();
+    }
+}
+
+}  // namespace detail
+
+}  // namespace ptspec::topa

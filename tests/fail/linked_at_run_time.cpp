@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: BSL-1.0
+// expect: a_run_time_table_needs_try_ring_or_its_like
+#include <ptspec/topa/builders.hpp>
+
+using namespace ptspec;
+
+#ifndef SHOULD_FAIL
+auto table_to(uint64_t next) {
+    return topa::try_linked(0x1000, next, topa::region{.base = 0x10'0000}).table;
+}
+#else
+auto table_to(uint64_t next) { return topa::linked(0x1000, next, topa::region{.base = 0x10'0000}); }
+#endif
