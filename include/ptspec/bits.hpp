@@ -185,6 +185,7 @@ struct field : bit_range<Msb, Lsb>, detail::number_value {
 template <unsigned Position>
 struct flag : bit_range<Position>, detail::flag_value {
     constexpr flag(same_as<bool> auto on) noexcept : flag_value{on} {}
+    flag(int) = delete;  // a flag is true or false
     constexpr flag(wrapped number) noexcept : flag_value{(number.value & 1) != 0} {}
 };
 

@@ -833,6 +833,7 @@ struct field : bit_range<Msb, Lsb>, detail::number_value {
 template <unsigned Position>
 struct flag : bit_range<Position>, detail::flag_value {
     constexpr flag(same_as<bool> auto on) noexcept : flag_value{on} {}
+    flag(int) = delete;  // a flag is true or false
     constexpr flag(wrapped number) noexcept : flag_value{(number.value & 1) != 0} {}
 };
 
@@ -3479,9 +3480,7 @@ public:
     /// The number in the field.
     [[nodiscard]] constexpr auto encoding() const noexcept -> unsigned { return encoding_; }
 
-    friend constexpr auto operator==(encoded_period one, encoded_period two) noexcept -> bool {
-        return one.encoding_ == two.encoding_;
-    }
+    friend constexpr auto operator==(encoded_period, encoded_period) -> bool = default;
 
 protected:
     constexpr encoded_period() noexcept = default;
@@ -12733,8 +12732,11 @@ public:
 
     /// Reads on until the end, the end of the piece, or until the visitor returns false, and says
     /// which of the three it was: `end`, `more`, or `packet`.
-    template <packet_visitor<Packets> Visitor>
+    template <class Visitor>
     constexpr auto for_each(Visitor&& visitor) -> event {
+        static_assert(
+            packet_visitor<Visitor, Packets>,
+            "a visitor is called with (packet, trace::at) and takes one packet type at least");
         while (true) {
             if (reads_in_the_piece() && !visit_in_the_piece(visitor)) { return event::packet; }
             auto const got = next_with_care();
@@ -16816,6 +16818,10 @@ private:
     }
 };
 
+/// An event that a generator takes.
+template <class Generator, class Event, class Sink>
+concept takes_event = requires(Generator& to, Event const& e, Sink& sink) { to.on(e, sink); };
+
 }  // namespace ptspec::engine
 
 // ---- ptspec/engine/access_done.hpp ----
@@ -16959,9 +16965,7 @@ public:
 
     /// Something happens.
     template <class Event, memory_port Memory>
-        requires requires(generator& to, Event const& e, byte_queue<Depth>& sink) {
-            to.on(e, sink);
-        }
+        requires takes_event<generator, Event, byte_queue<Depth>>
     constexpr auto on(Event const& e, Memory& memory) noexcept -> port_fault {
         if constexpr (requires { take_quietly(e); }) {
             if (debt_ == debt::nothing && take_quietly(e)) [[likely]] {
@@ -16970,6 +16974,8 @@ public:
         }
         return on_with_care(e, memory);
     }
+    template <class Other, class Memory>
+    void on(Other const&, Memory&) = delete;  // an event is a struct of engine::event
 
     /// RDMSR at the privilege level of what runs. Source: REG-011, PRG-034.
     [[nodiscard]] constexpr auto rdmsr(uint32_t index) noexcept -> access::read_result {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// expect: packet_visitor
+// expect: a visitor is called with (packet, trace::at) and takes one packet type at least
 #include <ptspec/trace/reader.hpp>
 
 // A visitor that no packet can be given to sees nothing, and would do so silently.

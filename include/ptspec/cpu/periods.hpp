@@ -59,9 +59,7 @@ public:
     /// The number in the field.
     [[nodiscard]] constexpr auto encoding() const noexcept -> unsigned { return encoding_; }
 
-    friend constexpr auto operator==(encoded_period one, encoded_period two) noexcept -> bool {
-        return one.encoding_ == two.encoding_;
-    }
+    friend constexpr auto operator==(encoded_period, encoded_period) -> bool = default;
 
 protected:
     constexpr encoded_period() noexcept = default;

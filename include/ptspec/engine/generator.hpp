@@ -259,4 +259,8 @@ private:
     }
 };
 
+/// An event that a generator takes.
+template <class Generator, class Event, class Sink>
+concept takes_event = requires(Generator& to, Event const& e, Sink& sink) { to.on(e, sink); };
+
 }  // namespace ptspec::engine

@@ -83,9 +83,7 @@ public:
 
     /// Something happens.
     template <class Event, memory_port Memory>
-        requires requires(generator& to, Event const& e, byte_queue<Depth>& sink) {
-            to.on(e, sink);
-        }
+        requires takes_event<generator, Event, byte_queue<Depth>>
     constexpr auto on(Event const& e, Memory& memory) noexcept -> port_fault {
         if constexpr (requires { take_quietly(e); }) {
             if (debt_ == debt::nothing && take_quietly(e)) [[likely]] {
@@ -94,6 +92,8 @@ public:
         }
         return on_with_care(e, memory);
     }
+    template <class Other, class Memory>
+    void on(Other const&, Memory&) = delete;  // an event is a struct of engine::event
 
     /// RDMSR at the privilege level of what runs. Source: REG-011, PRG-034.
     [[nodiscard]] constexpr auto rdmsr(uint32_t index) noexcept -> access::read_result {

@@ -67,8 +67,11 @@ public:
 
     /// Reads on until the end, the end of the piece, or until the visitor returns false, and says
     /// which of the three it was: `end`, `more`, or `packet`.
-    template <packet_visitor<Packets> Visitor>
+    template <class Visitor>
     constexpr auto for_each(Visitor&& visitor) -> event {
+        static_assert(
+            packet_visitor<Visitor, Packets>,
+            "a visitor is called with (packet, trace::at) and takes one packet type at least");
         while (true) {
             if (reads_in_the_piece() && !visit_in_the_piece(visitor)) { return event::packet; }
             auto const got = next_with_care();
