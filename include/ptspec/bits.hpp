@@ -184,8 +184,9 @@ struct field : bit_range<Msb, Lsb>, detail::number_value {
 /// A field of one bit.
 template <unsigned Position>
 struct flag : bit_range<Position>, detail::flag_value {
-    constexpr flag(same_as<bool> auto on) noexcept : flag_value{on} {}
-    flag(int) = delete;  // a flag is true or false
+    constexpr flag(bool on) noexcept : flag_value{on} {}
+    template <class Other>
+    flag(Other) = delete;  // a flag is true or false
     constexpr flag(wrapped number) noexcept : flag_value{(number.value & 1) != 0} {}
 };
 

@@ -832,8 +832,9 @@ struct field : bit_range<Msb, Lsb>, detail::number_value {
 /// A field of one bit.
 template <unsigned Position>
 struct flag : bit_range<Position>, detail::flag_value {
-    constexpr flag(same_as<bool> auto on) noexcept : flag_value{on} {}
-    flag(int) = delete;  // a flag is true or false
+    constexpr flag(bool on) noexcept : flag_value{on} {}
+    template <class Other>
+    flag(Other) = delete;  // a flag is true or false
     constexpr flag(wrapped number) noexcept : flag_value{(number.value & 1) != 0} {}
 };
 
@@ -3539,7 +3540,7 @@ private:
 class mtc_period : public detail::encoded_period<mtc_period, reg::ia32_rtit_ctl::MTCFreq> {
 public:
     constexpr mtc_period() noexcept = default;
-    mtc_period(integral auto) = delete;  // of_crystal_cycles(n), or encoded(n) for MTCFreq
+    mtc_period(int) = delete;  // of_crystal_cycles(n), or encoded(n) for MTCFreq
 
     template <class = void>
     [[nodiscard]] static consteval auto of_crystal_cycles(uint64_t const& cycles) -> mtc_period {
@@ -3568,7 +3569,7 @@ public:
 class cyc_threshold : public detail::encoded_period<cyc_threshold, reg::ia32_rtit_ctl::CycThresh> {
 public:
     constexpr cyc_threshold() noexcept = default;
-    cyc_threshold(integral auto) = delete;  // of_cycles(n), or encoded(n) for CycThresh
+    cyc_threshold(int) = delete;  // of_cycles(n), or encoded(n) for CycThresh
 
     template <class = void>
     [[nodiscard]] static consteval auto of_cycles(uint64_t const& cycles) -> cyc_threshold {
@@ -3597,7 +3598,7 @@ public:
 class psb_period : public detail::encoded_period<psb_period, reg::ia32_rtit_ctl::PSBFreq> {
 public:
     constexpr psb_period() noexcept = default;
-    psb_period(integral auto) = delete;  // of_bytes(n), or encoded(n) for PSBFreq
+    psb_period(int) = delete;  // of_bytes(n), or encoded(n) for PSBFreq
 
     template <class = void>
     [[nodiscard]] static consteval auto of_bytes(uint64_t const& bytes) -> psb_period {
@@ -7380,7 +7381,9 @@ struct site {
     uint64_t base;  ///< physical address
     limits of;
 
-    constexpr site(uint64_t table, limits processor = {}) noexcept : base{table}, of{processor} {}
+    /// A cast, so that an int as the address does not warn inside this header.
+    constexpr site(integral auto table, limits processor = {}) noexcept
+        : base{static_cast<uint64_t>(table)}, of{processor} {}
 };
 
 namespace detail {

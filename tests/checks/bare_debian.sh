@@ -59,6 +59,8 @@ inside apt-get -q -y update >/dev/null
 inside apt-get -q -y -o Dpkg::Use-Pty=0 install --no-install-recommends git >/dev/null
 git clone --quiet --bare . "$system/origin"
 inside git clone --quiet /origin /ptspec
+# Recorded traces and facts, where this tree has them beside it.
+if [ -d ../shared ]; then cp -rL ../shared "$system/shared"; fi
 inside rm -rf /var/lib/apt/lists # as on a machine whose lists were never fetched
 
 if [ $# = 0 ]; then

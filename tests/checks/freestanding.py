@@ -10,6 +10,7 @@ implementation has to provide, no instruction that uses SSE or x87, no static in
 variable. With tests/firmware/memory.cpp, which has those four, it must link to a whole program.
 """
 
+import concurrent.futures
 import os
 import pathlib
 import re
@@ -79,9 +80,10 @@ def problems_of(compiler, level, source):
 
 def check(compilers, source):
     failed = False
-    for compiler in compilers:
-        for level in LEVELS:
-            problems = problems_of(compiler, level, source)
+    ways = [(compiler, level) for compiler in compilers for level in LEVELS]
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        found = pool.map(lambda way: problems_of(*way, source), ways)
+        for (compiler, level), problems in zip(ways, found):
             for problem in problems or ["nothing found"]:
                 print(f"{compiler} {level}: {problem}")
             failed |= bool(problems)

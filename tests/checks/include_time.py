@@ -11,6 +11,7 @@ same on a busy machine. What reads traces and tables, and the whole single heade
 """
 
 import argparse
+import concurrent.futures
 import os
 import pathlib
 import re
@@ -75,7 +76,9 @@ def compare(compiler, includes, yardstick, pairs, limit):
             sources.append(path)
         command = f"{compiler} -I{ROOT / 'include'}"
         ours, theirs = medians(command, sources, pairs)
-        ratio = instructions(command, sources[0]) / instructions(command, sources[1])
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            counts = list(pool.map(lambda source: instructions(command, source), sources))
+        ratio = counts[0] / counts[1]
     names = " ".join(re.sub(r".*/ptspec/", "", one).strip('"') for one in includes)
     print(f"{compiler}: {names} {ours * 1000:.1f} ms, {yardstick} {theirs * 1000:.1f} ms, "
           f"ratio {ours / theirs:.2f}; of instructions {ratio:.2f}, limit {limit:.2f}", flush=True)

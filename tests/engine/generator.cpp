@@ -256,7 +256,7 @@ TEST_CASE("MTCs tell the crystal counter, whatever is traced") {  // GEN-203, GE
 TEST_CASE("no CBR has the ratio 0, also not behind a reset") {  // GEN-202, PKT-106
     CHECK_TWICE([](auto value) {
         bool good = true;
-        for (std::uint64_t const own : {0x0000, 0x2400}) {
+        for (std::uint64_t const own : {0x0000U, 0x2400U}) {
             auto from = traced::started("CPL=0, OS=0");
             from.of.platform_info.raw = value(own);
             traced on{from};

@@ -32,7 +32,8 @@ TEST_CASE("on random set-ups both formulations of output do the same (OUT-151)")
     CHECK(seen.advances > count / 5);
     CHECK(seen.faults > count / 20);
     CHECK(seen.in_place > count / 4);
-    for (unsigned const out : {22, 23, 24, 60, 61, 62, 63, 64, 65, 66, 67, 68, 71, 80, 91, 111}) {
+    for (int const number : {22, 23, 24, 60, 61, 62, 63, 64, 65, 66, 67, 68, 71, 80, 91, 111}) {
+        auto const out = static_cast<unsigned>(number);
         CAPTURE(out);
         CHECK(seen.rules[out] != 0);
     }

@@ -118,7 +118,7 @@ private:
 class mtc_period : public detail::encoded_period<mtc_period, reg::ia32_rtit_ctl::MTCFreq> {
 public:
     constexpr mtc_period() noexcept = default;
-    mtc_period(integral auto) = delete;  // of_crystal_cycles(n), or encoded(n) for MTCFreq
+    mtc_period(int) = delete;  // of_crystal_cycles(n), or encoded(n) for MTCFreq
 
     template <class = void>
     [[nodiscard]] static consteval auto of_crystal_cycles(uint64_t const& cycles) -> mtc_period {
@@ -147,7 +147,7 @@ public:
 class cyc_threshold : public detail::encoded_period<cyc_threshold, reg::ia32_rtit_ctl::CycThresh> {
 public:
     constexpr cyc_threshold() noexcept = default;
-    cyc_threshold(integral auto) = delete;  // of_cycles(n), or encoded(n) for CycThresh
+    cyc_threshold(int) = delete;  // of_cycles(n), or encoded(n) for CycThresh
 
     template <class = void>
     [[nodiscard]] static consteval auto of_cycles(uint64_t const& cycles) -> cyc_threshold {
@@ -176,7 +176,7 @@ public:
 class psb_period : public detail::encoded_period<psb_period, reg::ia32_rtit_ctl::PSBFreq> {
 public:
     constexpr psb_period() noexcept = default;
-    psb_period(integral auto) = delete;  // of_bytes(n), or encoded(n) for PSBFreq
+    psb_period(int) = delete;  // of_bytes(n), or encoded(n) for PSBFreq
 
     template <class = void>
     [[nodiscard]] static consteval auto of_bytes(uint64_t const& bytes) -> psb_period {

@@ -10,7 +10,9 @@ struct site {
     uint64_t base;  ///< physical address
     limits of;
 
-    constexpr site(uint64_t table, limits processor = {}) noexcept : base{table}, of{processor} {}
+    /// A cast, so that an int as the address does not warn inside this header.
+    constexpr site(integral auto table, limits processor = {}) noexcept
+        : base{static_cast<uint64_t>(table)}, of{processor} {}
 };
 
 namespace detail {
