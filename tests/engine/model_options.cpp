@@ -33,28 +33,41 @@ constexpr auto member_count() -> size_t {
 }  // namespace
 
 TEST_CASE("every member but policy and output is an option by its name") {
-    constexpr size_t count = sizeof engine::all_model_options / sizeof *engine::all_model_options;
+    constexpr auto count = [] {
+        model_options const how;
+        size_t options = 0;
+        engine::for_each_option(how, [&](auto&&...) { ++options; });
+        return options;
+    }();
     static_assert(count + 2 == member_count());
 }
 
 TEST_CASE("an option is set by its name, and no other one is") {
     CHECK_TWICE([](auto value) {
         bool good = true;
-        for (auto const& one : engine::all_model_options) {
-            model_options const fresh;
-            for (uint64_t const wanted : {one.least, one.most}) {
+        model_options const fresh;
+        /// True when the option of a name has a number, and all others are as they begin.
+        auto const only_one_is = [&](model_options const& how, text name, uint64_t number) {
+            bool as_wanted = true;
+            engine::for_each_option(how, [&](text other, auto const& member, auto...) {
+                engine::for_each_option(fresh, [&](text same, auto const& begun, auto...) {
+                    if (!(same == other)) { return; }
+                    auto const wanted = other == name ? number : static_cast<uint64_t>(begun);
+                    as_wanted = as_wanted && static_cast<uint64_t>(member) == wanted;
+                });
+            });
+            return as_wanted;
+        };
+        engine::for_each_option(fresh, [&](text name, auto const& begun, auto least, auto most) {
+            for (uint64_t const wanted : {least, most}) {
                 model_options how;
-                good = good && engine::set_option(how, one.name, value(wanted));
-                for (auto const& other : engine::all_model_options) {
-                    good = good &&
-                           other.get(how) == (other.name == one.name ? wanted : other.get(fresh));
-                }
+                good = good && engine::set_option(how, name, value(wanted)) &&
+                       only_one_is(how, name, wanted);
             }
             model_options how;
-            bool const too_much = one.most + 1 != 0 &&
-                                  engine::set_option(how, one.name, value(one.most + 1));
-            good = good && !too_much && one.get(how) == one.get(fresh);
-        }
+            bool const too_much = most + 1 != 0 && engine::set_option(how, name, value(most + 1));
+            good = good && !too_much && only_one_is(how, name, static_cast<uint64_t>(begun));
+        });
         model_options how;
         return good && !engine::set_option(how, "cycle_counter_bits", value(uint64_t{0})) &&
                !engine::set_option(how, "pad", value(uint64_t{1})) &&

@@ -66,67 +66,48 @@ struct model_options {
     output_options output{};
 };
 
-/// A member of `model_options` as data: its name, and the values that it can have.
-struct model_option {
-    text name;
-    uint64_t least;
-    uint64_t most;
-    void (*put)(model_options& how, uint64_t value) noexcept;
-    uint64_t (*get)(model_options const& how) noexcept;
-};
-
-namespace detail {
-
-template <auto Member>
-constexpr auto option(text name, uint64_t most = 1, uint64_t least = 0) noexcept -> model_option {
-    return {name, least, most,
-            [](model_options& how, uint64_t value) noexcept {
-                how.*Member = static_cast<bare_t<decltype(how.*Member)>>(value);
-            },
-            [](model_options const& how) noexcept { return static_cast<uint64_t>(how.*Member); }};
+/// Calls `visit(name, member, least, most)` for every member of `model_options` that is a number, a
+/// flag or an enumerator, in their order. It may have the values from `least` to `most`.
+template <class Options, class Visit>
+constexpr void for_each_option(Options& how, Visit&& visit) noexcept {
+    visit("ips", how.ips, uint64_t{0}, uint64_t{underlying(trace::ip_choice::shortest)});
+    visit("long_tnt", how.long_tnt, uint64_t{0}, uint64_t{1});
+    visit("defers_tips", how.defers_tips, uint64_t{0}, uint64_t{1});
+    visit("pads", how.pads, uint64_t{0}, uint64_t{1});
+    visit("has_tsx", how.has_tsx, uint64_t{0}, uint64_t{1});
+    visit("vmcs_needs_context", how.vmcs_needs_context, uint64_t{0}, uint64_t{1});
+    visit("vmcs_before_pip", how.vmcs_before_pip, uint64_t{0}, uint64_t{1});
+    visit("psb_behind_pge", how.psb_behind_pge, uint64_t{0}, uint64_t{1});
+    visit("psb_on_every_enable", how.psb_on_every_enable, uint64_t{0}, uint64_t{1});
+    visit("psb_counts_itself", how.psb_counts_itself, uint64_t{0}, uint64_t{1});
+    visit("pip_for_same_cr3", how.pip_for_same_cr3, uint64_t{0}, uint64_t{1});
+    visit("mov_cr3_stops_at_next", how.mov_cr3_stops_at_next, uint64_t{0}, uint64_t{1});
+    visit("swintr_events", how.swintr_events, uint64_t{0}, uint64_t{1});
+    visit("on_ret_mismatch", how.on_ret_mismatch, uint64_t{0},
+          uint64_t{underlying(ret_mismatch::clears_stack)});
+    visit("psb_behind_overflow", how.psb_behind_overflow, uint64_t{0},
+          uint64_t{underlying(psb_behind_ovf::never)});
+    visit("psb_before_ovf_fup", how.psb_before_ovf_fup, uint64_t{0}, uint64_t{1});
+    visit("trace_stop_in_overflow", how.trace_stop_in_overflow, uint64_t{0},
+          uint64_t{underlying(stop_in_overflow::not_told)});
+    visit("cycle_counter_bits", how.cycle_counter_bits, uint64_t{1}, uint64_t{64});
+    visit("drained_at_once", how.drained_at_once, uint64_t{0}, uint64_t{~size_t{0}});
+    visit("overflow_ends_at", how.overflow_ends_at, uint64_t{0}, uint64_t{~size_t{0}});
+    visit("msrs_lag", how.msrs_lag, uint64_t{0}, uint64_t{1});
 }
-
-}  // namespace detail
-
-/// Every member of `model_options` that is a number, a flag or an enumerator, in their order.
-inline constexpr model_option all_model_options[] = {
-    detail::option<&model_options::ips>("ips", underlying(trace::ip_choice::shortest)),
-    detail::option<&model_options::long_tnt>("long_tnt"),
-    detail::option<&model_options::defers_tips>("defers_tips"),
-    detail::option<&model_options::pads>("pads"),
-    detail::option<&model_options::has_tsx>("has_tsx"),
-    detail::option<&model_options::vmcs_needs_context>("vmcs_needs_context"),
-    detail::option<&model_options::vmcs_before_pip>("vmcs_before_pip"),
-    detail::option<&model_options::psb_behind_pge>("psb_behind_pge"),
-    detail::option<&model_options::psb_on_every_enable>("psb_on_every_enable"),
-    detail::option<&model_options::psb_counts_itself>("psb_counts_itself"),
-    detail::option<&model_options::pip_for_same_cr3>("pip_for_same_cr3"),
-    detail::option<&model_options::mov_cr3_stops_at_next>("mov_cr3_stops_at_next"),
-    detail::option<&model_options::swintr_events>("swintr_events"),
-    detail::option<&model_options::on_ret_mismatch>("on_ret_mismatch",
-                                                    underlying(ret_mismatch::clears_stack)),
-    detail::option<&model_options::psb_behind_overflow>("psb_behind_overflow",
-                                                        underlying(psb_behind_ovf::never)),
-    detail::option<&model_options::psb_before_ovf_fup>("psb_before_ovf_fup"),
-    detail::option<&model_options::trace_stop_in_overflow>("trace_stop_in_overflow",
-                                                           underlying(stop_in_overflow::not_told)),
-    detail::option<&model_options::cycle_counter_bits>("cycle_counter_bits", 64, 1),
-    detail::option<&model_options::drained_at_once>("drained_at_once", ~size_t{0}),
-    detail::option<&model_options::overflow_ends_at>("overflow_ends_at", ~size_t{0}),
-    detail::option<&model_options::msrs_lag>("msrs_lag"),
-};
 
 /// Sets the option of a name. False, and nothing is set, where there is none or the value is not
 /// one of it.
-[[nodiscard]] constexpr auto set_option(model_options& how, text name, uint64_t value) noexcept
-    -> bool {
-    for (auto const& one : all_model_options) {
-        if (one.name == name && one.least <= value && value <= one.most) {
-            one.put(how, value);
-            return true;
+template <same_as<model_options> Options>
+[[nodiscard]] constexpr auto set_option(Options& how, text name, uint64_t value) noexcept -> bool {
+    bool is_set = false;
+    for_each_option(how, [&](text option, auto& member, uint64_t least, uint64_t most) {
+        if (option == name && least <= value && value <= most) {
+            member = static_cast<bare_t<decltype(member)>>(value);
+            is_set = true;
         }
-    }
-    return false;
+    });
+    return is_set;
 }
 
 }  // namespace ptspec::engine
