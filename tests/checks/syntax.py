@@ -40,7 +40,9 @@ def main():
                     "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON"], check=True, stdout=subprocess.DEVNULL)
     subprocess.run(["cmake", "--build", build, "--target", "generated_headers", "--", "--quiet"],
                    check=True)
-    entries = json.loads((build / "compile_commands.json").read_text(encoding="utf-8"))
+    entries = [entry for entry in
+               json.loads((build / "compile_commands.json").read_text(encoding="utf-8"))
+               if not pathlib.Path(entry["file"]).is_relative_to(build)]
     rejected = 0
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for name, status, said in pool.map(check, entries):

@@ -227,8 +227,8 @@ private:
         bool fine = false;
         pip_at_ = 0;
         watch([&] {
-            fine = static_cast<bool>(
-                unit_.wrmsr(reg::ia32_rtit_ctl::address, value, here, next, memory_));
+            fine = unit_.wrmsr(reg::ia32_rtit_ctl::address, value, here, next, memory_).what ==
+                   engine::access_outcome::done;
         });
         return fine;
     }
