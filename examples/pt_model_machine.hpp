@@ -30,12 +30,14 @@ public:
         store_word(table, region_base | size);
         store_word(table + 8, table | 1);
         // The processor has run for a while.
-        do_it(event::cycles{1'000'000});
+        execute(event::cycles{1'000'000});
         for (std::uint64_t i = 0; i < given.calls; ++i) {
             call(0x1005 + 0x10 * (given.calls - 1 - i));
         }
-        for (char const bit : given.pending) { do_it(event::conditional{unit_.ip(), bit == '1'}); }
-        do_it(event::sequential{given.ip});
+        for (char const bit : given.pending) {
+            execute(event::conditional{unit_.ip(), bit == '1'});
+        }
+        execute(event::sequential{given.ip});
     }
 
     /// Lets one event happen. Empty, or what was expected in its stead.
@@ -45,7 +47,7 @@ public:
         event_text& e = done.parts;
         if (e.cycle && e.rest.find("task_gate") == string_view::npos) {
             if (*e.cycle < cycle_) { return "a time that is not before the last one"; }
-            do_it(event::cycles{*e.cycle - cycle_});
+            execute(event::cycles{*e.cycle - cycle_});
             cycle_ = *e.cycle;
         }
         for (std::uint64_t i = 0; i < e.times; ++i) {
@@ -137,7 +139,7 @@ private:
         fault_ = memory_.store(address, bytes) != 8;
     }
     template <class Event>
-    constexpr void do_it(Event const& e) {
+    constexpr void execute(Event const& e) {
         if (unit_.on(e, memory_)) { fault_ = true; }
         event_trace_ = event_trace_ || unit_.events_are_traced();
     }
@@ -154,7 +156,7 @@ private:
 
     constexpr void call(std::uint64_t next) {
         if (depth_ < most_calls) { calls_[depth_++] = next; }
-        do_it(event::direct_call{next, next + 0x1000});
+        execute(event::direct_call{next, next + 0x1000});
     }
     [[nodiscard]] constexpr auto returns_to() const -> std::uint64_t {
         return depth_ == 0 ? unit_.ip() + 0x10 : calls_[depth_ - 1];
@@ -251,12 +253,12 @@ private:
 
     constexpr auto near_branch(event_text& e) -> string_view {
         auto const here = at(e);
-        auto const behind = next(e, e.kind == "CALL" ? 5 : 2);
+        auto const next_ip = next(e, e.kind == "CALL" ? 5 : 2);
         if (e.kind == "Jcc") {
             if (e.rest != "T" && e.rest != "N") { return "Jcc T or Jcc N"; }
             bool const taken = e.rest == "T";
             if (!taken && e.has_target) { return "no target: the branch is not taken"; }
-            do_it(event::conditional{taken ? target(e, here + 0x10) : behind, taken});
+            execute(event::conditional{taken ? target(e, here + 0x10) : next_ip, taken});
             return fine;
         }
         if (e.kind == "RET") { return ret(e); }
@@ -267,16 +269,16 @@ private:
         }
         auto const to = target(e, here + 0x100);
         if (e.kind == "JMP" && direct) {
-            do_it(event::direct_jump{to});
+            execute(event::direct_jump{to});
         } else if (e.kind == "JMP") {
-            do_it(event::indirect_jump{to});
+            execute(event::indirect_jump{to});
         } else {
-            auto const back = nested ? 0x505 + 0x10 * depth_ : behind;
+            auto const back = nested ? 0x505 + 0x10 * depth_ : next_ip;
             if (depth_ < most_calls) { calls_[depth_++] = back; }
             if (direct) {
-                do_it(event::direct_call{back, nested ? back + 0x100 : to});
+                execute(event::direct_call{back, nested ? back + 0x100 : to});
             } else {
-                do_it(event::indirect_call{back, to});
+                execute(event::indirect_call{back, to});
             }
         }
         return fine;
@@ -289,41 +291,41 @@ private:
         if (e.rest == "compressed" && unit_.calls().size() == 0) { call(unit_.ip() + 0x10); }
         auto const to = target(e, e.rest == "uncompressed" ? returns_to() + 0x10 : returns_to());
         pop();
-        do_it(event::near_return{to});
+        execute(event::near_return{to});
         return fine;
     }
     /// Code that adds no packets.
     constexpr auto silent(event_text& e) -> string_view {
         if (e.kind == "fall") {
             if (e.rest != "through" || !e.has_target) { return "fall through->ip"; }
-            do_it(event::sequential{target(e, 0)});
+            execute(event::sequential{target(e, 0)});
         } else if (e.kind == "PUSH" || e.kind == "POP" || e.kind == "NOP") {
             if (e.kind == "POP") { pop(); }
-            do_it(event::sequential{next(e, 1)});
+            execute(event::sequential{next(e, 1)});
         } else {
             if (e.kind == "any" && e.rest != "branches") { return "any branches"; }
             auto const ip = unit_.ip();
-            do_it(event::conditional{ip + 0x10, true});
-            do_it(event::conditional{ip + 0x12, false});
-            do_it(event::direct_jump{ip + 0x20});
-            do_it(event::indirect_jump{ip + 0x30});
-            do_it(event::indirect_call{ip + 0x32, ip + 0x40});
-            do_it(event::near_return{ip + 0x32});
+            execute(event::conditional{ip + 0x10, true});
+            execute(event::conditional{ip + 0x12, false});
+            execute(event::direct_jump{ip + 0x20});
+            execute(event::indirect_jump{ip + 0x30});
+            execute(event::indirect_call{ip + 0x32, ip + 0x40});
+            execute(event::near_return{ip + 0x32});
         }
         return fine;
     }
 
     constexpr auto far_away(event_text& e) -> string_view {
         auto const here = at(e);
-        auto const behind = next(e);
+        auto const next_ip = next(e);
         auto const kind = e.kind;
         if (kind == "interrupt" || kind == "NMI") {
-            do_it(event::interrupt{behind, target(e, kernel), after(e, 0),
-                                   vector(e, kind == "NMI" ? 2 : 0x20)});
+            execute(event::interrupt{next_ip, target(e, kernel), after(e, 0),
+                                     vector(e, kind == "NMI" ? 2 : 0x20)});
         } else if (kind == "fault") {
             std::uint64_t const usual = e.rest == "#PF" ? 0x0E : e.rest == "#BR" ? 5 : 0x0D;
-            do_it(event::exception{here, target(e, kernel), after(e, 0), vector(e, usual),
-                                   number(e, "cr2", 0)});
+            execute(event::exception{here, target(e, kernel), after(e, 0), vector(e, usual),
+                                     number(e, "cr2", 0)});
         } else if (kind == "INT") {
             return software_interrupt(e, here);
         } else if (kind == "SYSCALL" || kind == "SYSRET" || kind == "IRET") {
@@ -333,15 +335,15 @@ private:
             auto const what = kind == "SYSCALL" ? event::far_kind::syscall
                               : kind == "IRET"  ? event::far_kind::iret
                                                 : event::far_kind::plain;
-            do_it(event::far_transfer{here, target(e, kernel), after(e, cpl), what});
+            execute(event::far_transfer{here, target(e, kernel), after(e, cpl), what});
         } else if (kind == "INIT") {
             if (e.rest != "BSP" && e.rest != "AP") { return "INIT BSP or INIT AP"; }
             auto code = after(e, 0);
             code.cr3 = 0;
             code.real_mode = true;
-            do_it(event::init{behind, target(e, 0xFFFF'FFF0), code, e.rest == "AP"});
+            execute(event::init{next_ip, target(e, 0xFFFF'FFF0), code, e.rest == "AP"});
         } else {
-            do_it(event::sipi{target(e, 0), after(e, 0), vector(e, 0)});
+            execute(event::sipi{target(e, 0), after(e, 0), vector(e, 0)});
         }
         return fine;
     }
@@ -380,14 +382,14 @@ private:
             cycle_ = last;
         }
         (void)next(e);
-        do_it(event::software_interrupt{here, target(e, kernel), code,
-                                        static_cast<std::uint8_t>(*number_of_it), takes});
+        execute(event::software_interrupt{here, target(e, kernel), code,
+                                          static_cast<std::uint8_t>(*number_of_it), takes});
         return fine;
     }
 
     constexpr auto instruction(event_text& e) -> string_view {
         auto const here = at(e);
-        auto const behind = next(e);
+        auto const next_ip = next(e);
         auto const kind = e.kind;
         if (kind == "MOV") {
             if (!begins(e.rest, "CR3,")) { return "MOV CR3,value"; }
@@ -395,30 +397,31 @@ private:
             auto const value = text == "?" ? maybe_number{true, unit_.runs().cr3 + 0x1000}
                                            : number_in(text);
             if (!value) { return "a hexadecimal number after CR3,"; }
-            do_it(event::mov_cr3{here, behind, *value});
+            execute(event::mov_cr3{here, next_ip, *value});
         } else if (kind == "WRMSR") {
             auto const value = number_in(e.value("TraceEn"));
             if (!value || *value > 1) { return "WRMSR TraceEn=0 or WRMSR TraceEn=1"; }
             using ctl = reg::ia32_rtit_ctl;
             auto const word = unit_.msrs().ctl.with(ctl::TraceEn{*value == 1});
-            auto const done = unit_.wrmsr(ctl::address, word.raw, here, behind, memory_);
+            auto const done = unit_.wrmsr(ctl::address, word.raw, here, next_ip, memory_);
             fault_ = fault_ || done.fault;
             if (!done.took_effect()) { return "a value for IA32_RTIT_CTL that does not fault"; }
         } else if (kind == "STI" || kind == "CLI") {
-            do_it(event::interrupt_flag{behind, kind == "STI"});
+            execute(event::interrupt_flag{next_ip, kind == "STI"});
         } else if (kind == "XBEGIN") {
             (void)e.value("fallback");
-            do_it(event::transaction_begin{here, behind});
+            execute(event::transaction_begin{here, next_ip});
         } else if (kind == "XEND") {
-            do_it(event::transaction_end{here, behind});
+            execute(event::transaction_end{here, next_ip});
         } else if (kind == "abort") {
-            do_it(event::transaction_abort{here, target(e, here)});
+            execute(event::transaction_abort{here, target(e, here)});
         } else {
-            return ptwrite(e, here, behind);
+            return ptwrite(e, here, next_ip);
         }
         return fine;
     }
-    constexpr auto ptwrite(event_text& e, std::uint64_t here, std::uint64_t behind) -> string_view {
+    constexpr auto ptwrite(event_text& e, std::uint64_t here, std::uint64_t next_ip)
+        -> string_view {
         for (std::size_t i = 0; i < e.count; ++i) {
             auto& one = e.arguments[i];
             if (one.name == "at" || one.name == "next") { continue; }
@@ -426,7 +429,7 @@ private:
             bool const wide = begins(one.name, "R");
             if (!value || (!wide && !begins(one.name, "E"))) { break; }
             one.used = true;
-            do_it(event::ptwrite{here, behind, *value, wide});
+            execute(event::ptwrite{here, next_ip, *value, wide});
             return fine;
         }
         return "the name of a register, = and a number";
@@ -439,17 +442,17 @@ private:
             auto code = after(e, 0);
             if (e.rest == "exit") {
                 code.vmx_non_root = false;
-                do_it(event::vm_exit{.from = here, .to = target(e, kernel), .after = code});
+                execute(event::vm_exit{.from = here, .to = target(e, kernel), .after = code});
             } else if (e.rest == "entry") {
                 code.vmx_non_root = true;
-                do_it(event::vm_entry{.at = here, .to = target(e, kernel), .after = code});
+                execute(event::vm_entry{.at = here, .to = target(e, kernel), .after = code});
             } else {
                 return "VM exit or VM entry";
             }
         } else if (kind == "VMPTRLD") {
             auto const value = number_in(e.rest);
             if (!value) { return "the address of a VMCS"; }
-            do_it(event::vmptrld{next(e), *value});
+            execute(event::vmptrld{next(e), *value});
         } else if (kind == "EENTER" || kind == "ERESUME" || kind == "EEXIT" || kind == "AEX") {
             auto code = after(e, unit_.runs().cpl);
             bool const enters = kind == "EENTER" || kind == "ERESUME";
@@ -459,34 +462,34 @@ private:
             code.inside = !enters                  ? engine::enclave::none
                           : e.rest == "production" ? engine::enclave::production
                                                    : engine::enclave::debug;
-            do_it(event::enclave_transfer{here, target(e, here + 0x1000), code});
+            execute(event::enclave_transfer{here, target(e, here + 0x1000), code});
         } else if (kind == "SMI") {
-            do_it(event::smi{next(e), 0x8000, after(e, 0)});
+            execute(event::smi{next(e), 0x8000, after(e, 0)});
         } else {
             auto const saved = e.value("TraceEn");
             bool const is_saved = unit_.msrs().smram_trace_en;
             if (!saved.empty() && saved != (is_saved ? "1" : "0")) {
                 return "the TraceEn that the last SMI saved";
             }
-            do_it(event::rsm{target(e, unit_.ip()), after(e, 3)});
+            execute(event::rsm{target(e, unit_.ip()), after(e, 3)});
         }
         return fine;
     }
 
     constexpr auto power(event_text& e) -> string_view {
         auto const here = at(e);
-        auto const behind = next(e, 3);
+        auto const next_ip = next(e, 3);
         if (e.kind == "clock") {
             if (e.rest == "stop") {
-                do_it(event::clock_stop{behind});
+                execute(event::clock_stop{next_ip});
             } else if (e.rest == "resume") {
-                do_it(event::clock_resume{});
+                execute(event::clock_resume{});
             } else {
                 return "clock stop or clock resume";
             }
         } else if (e.kind == "HLT") {
             core_ = c_state(e, "core", 1);
-            do_it(event::halt{here, behind});
+            execute(event::halt{here, next_ip});
         } else if (e.kind == "MWAIT") {
             auto words = e.rest;
             auto const hints = words.empty() ? maybe_number{true, 0}
@@ -495,20 +498,20 @@ private:
             if (!hints || !ext || *hints > 0xFF || *ext > 3) { return "MWAIT hints,ext"; }
             auto const thread = c_state(e, "thread", 1);
             core_ = c_state(e, "core", thread);
-            do_it(event::mwait{.at = here,
-                               .next = behind,
-                               .hints = static_cast<std::uint8_t>(*hints),
-                               .ext = static_cast<std::uint8_t>(*ext),
-                               .thread = {thread, 0}});
+            execute(event::mwait{.at = here,
+                                 .next = next_ip,
+                                 .hints = static_cast<std::uint8_t>(*hints),
+                                 .ext = static_cast<std::uint8_t>(*ext),
+                                 .thread = {thread, 0}});
         } else {
             bool const by_interrupt = e.rest == "interrupt";
             if (!by_interrupt && e.rest != "store") { return "wake interrupt or wake store"; }
-            do_it(event::wake{core_, core_,
-                              by_interrupt ? event::wake_reason::interrupt
-                                           : event::wake_reason::store});
+            execute(event::wake{core_, core_,
+                                by_interrupt ? event::wake_reason::interrupt
+                                             : event::wake_reason::store});
             if (by_interrupt) {
-                do_it(event::interrupt{number(e, "next", unit_.ip()), target(e, kernel),
-                                       after(e, 0), 0x20});
+                execute(event::interrupt{number(e, "next", unit_.ip()), target(e, kernel),
+                                         after(e, 0), 0x20});
             }
         }
         return fine;
@@ -517,16 +520,16 @@ private:
     constexpr auto clockwork(event_text& e) -> string_view {
         auto const clocks = unit_.clocks_now();
         if (e.kind == "psb" && e.rest == "due") {
-            do_it(event::psb_due{});
+            execute(event::psb_due{});
         } else if (e.kind == "wrap" && e.rest == "guard") {
-            do_it(event::cycle_guard{});
+            execute(event::cycle_guard{});
         } else if (e.kind == "overflow" && e.rest.empty()) {
-            do_it(event::sequential{at(e)});
-            do_it(event::overflow{});
+            execute(event::sequential{at(e)});
+            execute(event::overflow{});
         } else if (e.kind == "resolved" && e.rest.empty()) {
-            do_it(event::overflow_end{at(e)});
+            execute(event::overflow_end{at(e)});
         } else if (e.kind == "ART" && e.rest.empty() && e.has_target) {
-            do_it(event::time{0, target(e, clocks.art), clocks.tsc});
+            execute(event::time{0, target(e, clocks.art), clocks.tsc});
         } else if (e.kind == "mtc") {
             auto const value = number_in(e.rest);
             if (!value || *value > 0xFF) { return "mtc and two hexadecimal digits"; }
@@ -536,7 +539,7 @@ private:
             std::uint64_t const high = (clocks.art >> freq | 0xFF) + 1;
             std::uint64_t const art = (high | *value) << freq;
             unit_.set_clocks({art - 1, clocks.tsc, 0, clocks.core_to_bus, clocks.are_off});
-            do_it(event::time{0, art, clocks.tsc});
+            execute(event::time{0, art, clocks.tsc});
         } else {
             return "an event of tests/spec/notation.md, section 3";
         }

@@ -121,7 +121,7 @@ TEST_CASE("a byte_view reads char and std::byte as bytes, at run time") {
     CHECK(static_cast<void const*>(byte_view{file}.data()) == file.data());
 }
 
-TEST_CASE("what borrows bytes is told from what holds them") {
+TEST_CASE("a type that borrows bytes is not one that owns them") {
     static_assert(borrows_bytes<byte_view> && borrows_bytes<text>);
     static_assert(borrows_bytes<std::string_view>);
     static_assert(borrows_bytes<std::span<uint8_t>> &&

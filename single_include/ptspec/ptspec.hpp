@@ -2094,7 +2094,7 @@ struct ia32_rtit_triggerx_cfg : bit_word<ia32_rtit_triggerx_cfg, uint64_t> {
     // clang-format on
 };
 
-/// DR7, of which debug registers a match reaches the triggers.
+/// DR7: which debug registers send a match to the triggers.
 ///
 /// Shape:  64-bit debug register.
 /// Source: SDM vol. 3, "Debug Control Register (DR7)"; REG-219.
@@ -9509,7 +9509,7 @@ template <class Packets = all>
     return visit<Packets>([=](auto const& one) { return block_behind(one, before); }, packet);
 }
 
-/// The last IP behind a packet, given the one before it.
+/// The last IP after a packet, given the one before it.
 ///
 /// Source: PKT-059, PKT-060, PKT-061, PKT-068.
 template <packet_type Packet>
@@ -15110,8 +15110,8 @@ public:
         entries_[top_] = next;
         count_ += count_ < most ? 1 : 0;
     }
-    /// A near return to `to`, of which only the bits of `compared` were popped. True when the youngest
-    /// entry led there, which then is gone.
+    /// A near RET to `to`. `compared` masks the address bits that the RET pops. True when the top
+    /// entry matches; it is then popped. `otherwise` says what a mismatch does.
     [[nodiscard]] constexpr auto pop(uint64_t to, uint64_t compared,
                                      ret_mismatch otherwise = ret_mismatch::pops_top) noexcept
         -> bool {

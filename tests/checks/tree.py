@@ -72,7 +72,7 @@ HARDWARE_WORD = re.compile(
     r"^[ \t]*(?:template[ \t]*<.*>[ \t]*)?struct[ \t]+(?P<name>[^:;{}]+?)\s*:(?!:)"
     r"[^;{}]*(?:\b(?:bit_word|packet_word)\s*<|<\s*(?P=name)\b)", re.M)
 
-# What a function declaration begins with: attributes, with comments behind them, and the name. An
+# What a function declaration begins with: attributes, with comments after them, and the name. An
 # operator and a function that is defined outside its class do not match.
 FUNCTION = re.compile(
     r"^[ \t]*(?P<attributes>(?:\[\[.*?\]\]\s*(?://[^\n]*\s*)?)*)"

@@ -339,7 +339,7 @@ auto lacking(dump const& whole, dump const& part) -> uint32_t {
 
 }  // namespace
 
-TEST_CASE("between each two dumps, what one lacks of the other is told (REG-164..166)") {
+TEST_CASE("between each two dumps, compare() names what one lacks of the other (REG-164..166)") {
     auto const all = complete_dumps();
     std::vector<capabilities> found;
     for (auto const& one : all) { found.push_back(detected(one)); }

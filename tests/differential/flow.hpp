@@ -139,7 +139,7 @@ inline void compare(std::vector<stretch> const& executed, reading const& got, st
         std::printf("program %" PRIu64 ": %zu overflows, not %zu\n", seed, got.ips.size() - 1,
                     executed.size() - 1);
     } else if (left_out) {
-        ++all.beyond_libipt["TIP.PGD() behind the PIP of a MOV CR3 was taken for the MOV's"];
+        ++all.beyond_libipt["TIP.PGD() after the PIP of a MOV CR3 was taken for the MOV's"];
     } else {
         ++all.alike;
     }

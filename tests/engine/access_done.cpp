@@ -30,7 +30,7 @@ static_assert(!tests_as_bool<engine::access_done>);
 static_assert(!tests_as_bool<engine::xsaves_done>);
 static_assert(!tests_as_bool<engine::xrstors_done>);
 
-TEST_CASE("an access that takes effect is told from one that does not, also where a port fails") {
+TEST_CASE("an access that takes effect differs from one that does not, also where a port fails") {
     CHECK_TWICE([](auto value) {
         machine_memory memory;
         auto unit = off("CPL=0");

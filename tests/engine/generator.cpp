@@ -253,7 +253,7 @@ TEST_CASE("MTCs tell the crystal counter, whatever is traced") {  // GEN-203, GE
     CHECK(packets(cycle) == "CYC(4), MTC(1), TNT(1), CYC(3), TIP(2000)");
 }
 
-TEST_CASE("no CBR has the ratio 0, also not behind a reset") {  // GEN-202, PKT-106
+TEST_CASE("no CBR has the ratio 0, also not after a reset") {  // GEN-202, PKT-106
     CHECK_TWICE([](auto value) {
         bool good = true;
         for (std::uint64_t const own : {0x0000U, 0x2400U}) {

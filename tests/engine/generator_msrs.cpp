@@ -131,7 +131,7 @@ TEST_CASE("a write that faults does nothing, and says by which rule") {  // REG-
     });
 }
 
-TEST_CASE("an IP behind a new start without a PSB refers to the last one before it") {
+TEST_CASE("an IP after a new start without a PSB refers to the last one before it") {
     // GEN-107, GEN-181
     CHECK_TWICE([](auto value) {
         bool good = true;

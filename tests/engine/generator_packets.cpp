@@ -196,7 +196,7 @@ TEST_CASE("an overflow that took a MODE or a PIP brings a PSB+") {  // GEN-228
           "OVF, FUP(5000), PSB, CBR, MODE.Exec(64), FUP(5000), PSBEND");
 }
 
-TEST_CASE("with an OVF the PSB+ comes behind the FUP, directly where control flow is not traced") {
+TEST_CASE("with an OVF the PSB+ follows the FUP, or the OVF where control flow is not traced") {
     // GEN-227, GEN-228
     auto const with_psb = [](std::string_view setup, bool psb_first) {
         auto from = traced::started(setup);

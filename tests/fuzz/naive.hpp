@@ -41,12 +41,12 @@ inline auto decode(byte_view in, unsigned item_bytes, bool strict) -> outcome {
     return {error::none, static_cast<kind>(got.packet), got.length, 0};
 }
 
-/// The item size behind a packet, given the one before it (PKT-205). `in` begins with the packet.
+/// The item size after a packet, given the one before it (PKT-205). `in` begins with the packet.
 inline auto items_behind(byte_view in, unsigned before) -> unsigned {
     return plain::items_behind(plain_answer(in, before, false), before);
 }
 
-/// The last IP behind a packet, given the one before it (PKT-051, PKT-060). `in` begins with it.
+/// The last IP after a packet, given the one before it (PKT-051, PKT-060). `in` begins with it.
 inline auto last_ip_behind(byte_view in, unsigned item_bytes, uint64_t before) -> uint64_t {
     return plain::last_ip_behind(plain_answer(in, item_bytes, false, before), before);
 }

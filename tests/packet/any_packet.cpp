@@ -31,7 +31,7 @@ constexpr auto is_named_for = []<class Packet>(Packet const&, kind which) -> boo
     return ptspec::name_of<Packet>() == test::row_of(which).cpp_name;
 };
 
-/// The context behind a packet, by the column of packets.csv.
+/// The context after a packet, by the column of packets.csv.
 constexpr auto plain_block_behind(kind id, test::hex_bytes const& bytes, block before) -> block {
     switch (test::row_of(id).block) {
         case test::packet_block::keeps: return before;

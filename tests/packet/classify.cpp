@@ -50,7 +50,7 @@ auto plain_byte(std::initializer_list<unsigned> front, bool in_block = false) ->
 
 }  // namespace
 
-TEST_CASE("all 256 bytes, first, behind 02 and behind 02 C3, are those of the catalogue "
+TEST_CASE("all 256 bytes, first, after 02 and after 02 C3, are those of the catalogue "
           "(PKT-010, PKT-012..016)") {
     for (unsigned b = 0; b < 256; ++b) {
         CAPTURE(b);

@@ -22,7 +22,7 @@ TEST_CASE("MNT is 02 C3 88 and eight bytes (PKT-164)") {
     });
 }
 
-TEST_CASE("behind 02 C3 only 88 begins an MNT, and 00 no packet (PKT-013)") {
+TEST_CASE("after 02 C3 only 88 begins an MNT, and 00 no packet (PKT-013)") {
     CHECK_TWICE([](auto value) {
         bool good = true;
         for (unsigned i = 0; i < 256; ++i) {

@@ -28,11 +28,11 @@ struct recorder {
     }
 };
 
-/// Instructions that libipt leaves out: it takes a TIP.PGD without IP that stands directly behind the
+/// Instructions that libipt leaves out: it takes a TIP.PGD without IP that stands directly after the
 /// PIP of a MOV CR3 for the end of tracing by that MOV, though one that ends tracing has no PIP
 /// (GEN-243), and not for that of a later far branch or MOV CR3.
 struct left_out {
-    std::size_t at;  ///< behind so many
+    std::size_t at;  ///< after this many instructions
     std::size_t count;
 };
 
@@ -83,7 +83,7 @@ inline auto random_plan(dice& from) -> plan {
     how.vmcs_before_pip = from.chance(20);
     how.psb_behind_overflow = from.chance(30) ? engine::psb_behind_ovf::always
                                               : engine::psb_behind_ovf::where_needed;
-    // libipt pops its stack on compressed RETs only, and takes the last IP for 0 behind an OVF.
+    // libipt pops its stack on compressed RETs only, and takes the last IP for 0 after an OVF.
     how.on_ret_mismatch = from.chance(50) ? ret_mismatch::keeps_stack : ret_mismatch::clears_stack;
     if (made.overflows && from.chance(60)) {
         how.drained_at_once = static_cast<std::size_t>(4 + from.roll(12));
@@ -148,7 +148,7 @@ private:
     unsigned depth_ = 0;          ///< of transactions
     std::uint64_t art_ = 0;
     engine::code_width told_width_ = engine::code_width::bits_64;
-    std::size_t pip_at_ = 0;  ///< behind so many instructions stood the last packet, that PIP
+    std::size_t pip_at_ = 0;  ///< instructions before the last PIP
     bool had_psb_ = false;    ///< the last event
     bool lost_ = false;       ///< by an overflow that was asked for
     bool is_refused_ = false;

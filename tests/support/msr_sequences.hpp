@@ -12,7 +12,7 @@
 //
 // Statements end with the line or with `;`. Numbers are hexadecimal, `?` is any value:
 //   WRMSR(idx,value)   RDMSR(idx)->value   CPUID(leaf,sub)->a b c d   [VMXON]   [VMXOFF]
-// An access with ` #GP RULE` behind it faults. Other words in brackets, and comments, which begin
+// An access with ` #GP RULE` after it faults. Other words in brackets, and comments, which begin
 // with `#` and end with the line, change nothing, but for these:
 //   # ToPA table[i] = entry     what is in a table
 //   # event: .. aux=N pages writable|overwrite watermark=N ..     a ring of N (decimal) pages

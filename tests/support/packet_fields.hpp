@@ -68,7 +68,7 @@ constexpr auto of_rows(Packet const& one, type_list<Rows...>) noexcept -> field_
 
 }  // namespace detail
 
-/// The fields of a packet; an object to visit with. IPs are rebuilt behind `last_ip`.
+/// The fields of a packet; an object to visit with. IPs are rebuilt from `last_ip`.
 struct fields_of_packet {
     uint64_t last_ip = 0;
 
@@ -115,7 +115,7 @@ constexpr auto fields_of(packet::any_packet const& one, uint64_t last_ip) noexce
     return visit(fields_of_packet{last_ip}, one);
 }
 
-/// The value of digits, decimal or, behind 0x, hexadecimal.
+/// The value of digits, decimal, or hexadecimal after 0x.
 constexpr auto number_in(text digits) noexcept -> uint64_t {
     bool const is_hex = digits.size() > 2 && digits.data()[1] == 'x';
     uint64_t value = 0;

@@ -219,7 +219,7 @@ constexpr auto has_leaf(packet_row const& row) -> bool {
     return false;
 }
 
-/// The packet at the front, behind a BBP with items of `item_size` bytes, or 0.
+/// The packet at the front, after a BBP with items of `item_size` bytes, or 0.
 constexpr auto decode(unsigned char const* first, std::size_t size, unsigned item_size, bool strict,
                       number last_ip) -> answer {
     bytes const in{first, size};
@@ -246,7 +246,7 @@ constexpr auto decode(unsigned char const* first, std::size_t size, unsigned ite
     return out;
 }
 
-/// The item size behind a packet, given the one before it (PKT-205).
+/// The item size after a packet, given the one before it (PKT-205).
 constexpr auto items_behind(answer const& packet, unsigned before) -> unsigned {
     switch (packet_rows[packet.packet].block) {
         case packet_block::keeps: return before;
@@ -256,7 +256,7 @@ constexpr auto items_behind(answer const& packet, unsigned before) -> unsigned {
     return 0;
 }
 
-/// The last IP behind a packet, given the one before it (PKT-051, PKT-060).
+/// The last IP after a packet, given the one before it (PKT-051, PKT-060).
 constexpr auto last_ip_behind(answer const& packet, number before) -> number {
     if (packet.name() == "PSB") { return 0; }
     bool const has_ip = packet.find("ipbytes") != nullptr && packet.find("payload") != nullptr;

@@ -30,8 +30,8 @@ public:
         entries_[top_] = next;
         count_ += count_ < most ? 1 : 0;
     }
-    /// A near return to `to`, of which only the bits of `compared` were popped. True when the youngest
-    /// entry led there, which then is gone.
+    /// A near RET to `to`. `compared` masks the address bits that the RET pops. True when the top
+    /// entry matches; it is then popped. `otherwise` says what a mismatch does.
     [[nodiscard]] constexpr auto pop(uint64_t to, uint64_t compared,
                                      ret_mismatch otherwise = ret_mismatch::pops_top) noexcept
         -> bool {

@@ -119,7 +119,7 @@ template <class Packets = all>
     return visit<Packets>([=](auto const& one) { return block_behind(one, before); }, packet);
 }
 
-/// The last IP behind a packet, given the one before it.
+/// The last IP after a packet, given the one before it.
 ///
 /// Source: PKT-059, PKT-060, PKT-061, PKT-068.
 template <packet_type Packet>

@@ -45,7 +45,7 @@ struct ia32_rtit_triggerx_cfg : bit_word<ia32_rtit_triggerx_cfg, uint64_t> {
     // clang-format on
 };
 
-/// DR7, of which debug registers a match reaches the triggers.
+/// DR7: which debug registers send a match to the triggers.
 ///
 /// Shape:  64-bit debug register.
 /// Source: SDM vol. 3, "Debug Control Register (DR7)"; REG-219.
