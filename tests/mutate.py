@@ -39,8 +39,8 @@ import tempfile
 import threading
 
 # Words in braces are filled in; {flags} may become several words.
-BUILD = ("{cxx} -std=c++20 -O0 -I {include} -I {root}/tests -I {root} '-DPTSPEC_ROOT=\"{root}\"'"
-         " {flags} {test} {main} -o {program}")
+BUILD = ("{cxx} -std=c++20 -O0 -I {include} -I {root}/tests -I {generated} -I {root}"
+         " '-DPTSPEC_ROOT=\"{root}\"' {flags} {test} {main} -o {program}")
 BUILD_SECONDS = 300
 RUN_BYTES = 4 << 30  # of address space
 FILE_BYTES = 256 << 20
@@ -307,10 +307,16 @@ class Laboratory:
         self.root, self.scratch, self.options = root, scratch, options
         self.processes = Processes()
         self.main = scratch / "main.o"
+        self.generated = scratch / "generated"  # headers that the build makes of the catalogue
         text = "".join(p.read_text(encoding="utf-8") for p in (root / "include").rglob("*.hpp"))
         self.build_errors = set(re.findall(r"build_error::(\w+)", text))
 
     def prepare(self):
+        tables = self.root / "tests/support/spec_tables.py"
+        if tables.is_file():
+            self.generated.mkdir()
+            subprocess.run([sys.executable, "-B", tables, "packets", self.root / "tests/spec",
+                            self.generated / "spec_tables.hpp"], check=True)
         command = self.words("{cxx} -std=c++20 -O0 -I {include} -I {root}/tests -I {root} {flags} "
                              "-c {test} -o {main}", self.root / "include",
                              self.root / "tests/support/main.cpp", self.scratch)
@@ -320,7 +326,8 @@ class Laboratory:
 
     def words(self, template, include, test, folder):
         values = {"cxx": self.options.cxx, "include": include, "root": self.root, "test": test,
-                  "main": self.main, "program": folder / "program", "flags": ""}
+                  "main": self.main, "program": folder / "program", "flags": "",
+                  "generated": self.generated}
         for word in shlex.split(template):
             if word == "{flags}":
                 yield from shlex.split(self.options.flags)
