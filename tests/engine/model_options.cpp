@@ -42,6 +42,18 @@ TEST_CASE("every member but policy and output is an option by its name") {
     static_assert(count + 2 == member_count());
 }
 
+TEST_CASE("a flag can be false and true, and enumerators begin at 0") {
+    model_options const how;
+    engine::for_each_option(how, [](text name, auto const& member, uint64_t least, uint64_t most) {
+        CAPTURE(name.data());
+        if constexpr (same_as<bare_t<decltype(member)>, bool>) {
+            CHECK((least == 0 && most == 1));
+        } else if constexpr (enumeration<bare_t<decltype(member)>>) {
+            CHECK(least == 0);
+        }
+    });
+}
+
 TEST_CASE("an option is set by its name, and no other one is") {
     CHECK_TWICE([](auto value) {
         bool good = true;

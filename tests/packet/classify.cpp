@@ -171,3 +171,37 @@ TEST_CASE("the opcode of a packet, which the two kinds of MODE share") {
                packet::detail::opcode_of(value(kind::tip), toys{}) == 0;
     });
 }
+
+namespace {
+
+/// True when two answers are the same to a reader of one packet: another packet is any other.
+constexpr auto agree(opcode_byte of_one, opcode_byte of_all, kind own) -> bool {
+    return of_one.what == of_all.what &&
+           (of_all.what != says::a_packet || (of_one.which == own) == (of_all.which == own));
+}
+
+template <class Packet>
+constexpr auto sets_agree_with_tables() -> bool {
+    constexpr kind own = Packet::about.id;
+    using one = packet::detail::opcodes_of_one<all, own, own == kind::pad ? kind::psb : kind::pad>;
+    bool good = true;
+    for (unsigned b = 0; b < 256; ++b) {
+        auto const byte = static_cast<uint8_t>(b);
+        for (auto const items : {block::none, block::items_of_4, block::items_of_8}) {
+            good = good && agree(one::first(byte, items), classify_first(byte, items), own);
+        }
+        good = good && agree(one::ext(byte), classify_ext(byte), own) &&
+               agree(one::ext2(byte), classify_ext2(byte), own);
+    }
+    return good;
+}
+
+}  // namespace
+
+TEST_CASE("what one packet asks of opcode bytes agrees with the tables (PKT-010..016)") {
+    static_assert(sets_agree_with_tables<pad>() && sets_agree_with_tables<tip>());
+    static_assert(sets_agree_with_tables<tnt_short>() && sets_agree_with_tables<bip>());
+    static_assert(sets_agree_with_tables<cyc>() && sets_agree_with_tables<trig>());
+    static_assert(sets_agree_with_tables<cbr>() && sets_agree_with_tables<mnt>());
+    CHECK((sets_agree_with_tables<bip>() && sets_agree_with_tables<mnt>()));
+}
