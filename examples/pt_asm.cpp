@@ -3,7 +3,7 @@
 // pt_asm: writes the bytes of a listing, the inverse of pt_dump. `pt_asm --help` says how.
 
 #include "common/tool.hpp"
-#include "listing.hpp"
+#include "common/listing.hpp"
 
 #include <ptspec/ptspec.hpp>
 

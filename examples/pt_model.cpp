@@ -4,8 +4,8 @@
 // SYSCALL->kernel"` prints TNT(1), TIP.PGD(). tests/spec/notation.md, section 3, is the grammar.
 
 #include "common/script.hpp"
-#include "pt_model_machine.hpp"
-#include "pt_model_why.hpp"
+#include "common/trace_script/machine.hpp"
+#include "common/trace_script/why.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -4,7 +4,7 @@
 // regions, a table that is wrong and why, and a trace that is read packet by packet. `tour FILE`
 // reads a raw trace of yours.
 
-#include "listing.hpp"
+#include "common/listing.hpp"
 
 #include <ptspec/ptspec.hpp>
 

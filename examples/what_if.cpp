@@ -2,7 +2,7 @@
 
 // what_if: asks the model what a processor with Intel PT would do. `what_if --help` says how.
 
-#include "what_if_statements.hpp"
+#include "common/msr_script/statements.hpp"
 
 #include <cstddef>
 #include <string>

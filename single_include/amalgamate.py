@@ -8,6 +8,7 @@
     single_include/amalgamate.py --self-test     shows what it writes and what it refuses
 
 Every `#include <ptspec/...>` is replaced by the file, the first time; nothing else is changed.
+In place of ptspec/one_copy.hpp, which refuses the single header, stands what refuses the others.
 Exit status: 0 done, 1 refused or (with --check) stale, 2 wrong usage.
 """
 
@@ -24,6 +25,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 START = "ptspec/ptspec.hpp"
 SYSTEM_HEADERS = ("<stddef.h>", "<stdint.h>")
+ONE_COPY = "ptspec/one_copy.hpp"
 
 SPDX = "// SPDX-License-Identifier: BSL-1.0"
 HEAD = """\
@@ -33,6 +35,12 @@ HEAD = """\
 //
 // Generated from include/ptspec/ptspec.hpp by single_include/amalgamate.py. Do not edit.
 #pragma once
+
+#if defined(PTSPEC_SEPARATE_HEADERS)
+#error "headers of ptspec are included already: include either those or the single header"
+#include <ptspec/either_the_single_header_or_those>  // ends compilation before redefinitions follow
+#endif
+#define PTSPEC_SINGLE_HEADER
 
 {system}
 """
@@ -83,6 +91,8 @@ class Amalgam:
     def follow(self, included, depth, includers, here):
         if depth:
             raise Refused(f"{here}: an #include inside #if would be unconditional in one header")
+        if included == f"<{ONE_COPY}>":
+            return
         if included.startswith("<ptspec/"):
             self.add(included[1:-1], includers, here)
         elif included in SYSTEM_HEADERS:
@@ -132,7 +142,8 @@ def run(root, output, check):
 SMALL = {
     "ptspec": "/// All of it.\n\n#include <ptspec/version.hpp>\n#include <ptspec/b.hpp>\n"
               "#include <ptspec/a.hpp>\n",
-    "version": "#define PTSPEC_VERSION_MAJOR 1\n#define PTSPEC_VERSION_MINOR 2\n"
+    "one_copy": "int one_copy;\n",
+    "version": "#include <ptspec/one_copy.hpp>\n#define PTSPEC_VERSION_MAJOR 1\n#define PTSPEC_VERSION_MINOR 2\n"
                "#define PTSPEC_VERSION_PATCH 3\n",
     "a": "#include <stdint.h>\n#include <stddef.h>\n\nint a;\n\n\n",
     "b": "#include <ptspec/a.hpp>\n\n#include <stdint.h>  // uint64_t\n\n#if 1\nint b;\n#endif\n",

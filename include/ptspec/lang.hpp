@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <ptspec/one_copy.hpp>
+
 #include <stddef.h>
 #include <stdint.h>
 

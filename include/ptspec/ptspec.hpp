@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// Intel Processor Trace as constexpr C++20, in reading order.
+// Intel Processor Trace as constexpr C++20: all headers, in reading order.
 
 #include <ptspec/version.hpp>
 
@@ -32,44 +32,6 @@
 #include <ptspec/reg/vmx.hpp>
 #include <ptspec/reg/list.hpp>
 
-#include <ptspec/cpu/quirks.hpp>
-#include <ptspec/cpu/periods.hpp>
-#include <ptspec/cpu/capabilities.hpp>
-#include <ptspec/cpu/enumerated_quirks.hpp>
-#include <ptspec/cpu/preset_rows.hpp>
-#include <ptspec/cpu/presets.hpp>
-#include <ptspec/cpu/compare.hpp>
-#include <ptspec/cpu/nearest.hpp>
-#include <ptspec/cpu/legal.hpp>
-#include <ptspec/cpu/trigger.hpp>
-#include <ptspec/cpu/trace_config.hpp>
-#include <ptspec/cpu/check_config.hpp>
-#include <ptspec/cpu/perf_config.hpp>
-
-#include <ptspec/access/msr_state.hpp>
-#include <ptspec/access/check.hpp>
-#include <ptspec/access/enables.hpp>
-#include <ptspec/access/effect.hpp>
-#include <ptspec/access/paths.hpp>
-#include <ptspec/access/lbr.hpp>
-#include <ptspec/access/events.hpp>
-#include <ptspec/access/xsave.hpp>
-#include <ptspec/access/pmi.hpp>
-#include <ptspec/access/image.hpp>
-
-#include <ptspec/topa/address_math.hpp>
-#include <ptspec/topa/single_range.hpp>
-#include <ptspec/topa/entry.hpp>
-#include <ptspec/topa/position.hpp>
-#include <ptspec/topa/table.hpp>
-#include <ptspec/topa/site.hpp>
-#include <ptspec/topa/builders.hpp>
-#include <ptspec/topa/cover.hpp>
-#include <ptspec/topa/marks.hpp>
-#include <ptspec/topa/restricted.hpp>
-#include <ptspec/topa/walk.hpp>
-#include <ptspec/topa/validate.hpp>
-
 #include <ptspec/packet/kind.hpp>
 #include <ptspec/packet/packet_word.hpp>
 #include <ptspec/packet/pad.hpp>
@@ -90,7 +52,7 @@
 #include <ptspec/packet/ptw.hpp>
 #include <ptspec/packet/power.hpp>
 #include <ptspec/packet/pebs.hpp>
-#include <ptspec/packet/event.hpp>
+#include <ptspec/packet/event_trace.hpp>
 #include <ptspec/packet/trig.hpp>
 #include <ptspec/packet/list.hpp>
 #include <ptspec/packet/any_packet.hpp>
@@ -98,56 +60,92 @@
 #include <ptspec/packet/decode.hpp>
 #include <ptspec/packet/encode.hpp>
 
+#include <ptspec/cpu/quirks.hpp>
+#include <ptspec/cpu/periods.hpp>
+#include <ptspec/cpu/capabilities.hpp>
+#include <ptspec/cpu/enumerated_quirks.hpp>
+#include <ptspec/cpu/preset_rows.hpp>
+#include <ptspec/cpu/presets.hpp>
+#include <ptspec/cpu/compare.hpp>
+
+#include <ptspec/topa/address_math.hpp>
+#include <ptspec/topa/single_range.hpp>
+#include <ptspec/topa/entry.hpp>
+#include <ptspec/topa/position.hpp>
+#include <ptspec/topa/table.hpp>
+#include <ptspec/topa/site.hpp>
+#include <ptspec/topa/builders.hpp>
+#include <ptspec/topa/regions_for_pages.hpp>
+#include <ptspec/topa/set_int_and_stop.hpp>
+#include <ptspec/topa/restricted.hpp>
+#include <ptspec/topa/walk.hpp>
+#include <ptspec/topa/validate.hpp>
+
+#include <ptspec/access/legal.hpp>
+#include <ptspec/access/trigger.hpp>
+#include <ptspec/access/msr_state.hpp>
+#include <ptspec/access/check.hpp>
+#include <ptspec/access/enables.hpp>
+#include <ptspec/access/effect.hpp>
+#include <ptspec/access/paths.hpp>
+#include <ptspec/access/lbr.hpp>
+#include <ptspec/access/resets.hpp>
+#include <ptspec/access/xsave.hpp>
+#include <ptspec/access/pmi.hpp>
+#include <ptspec/access/image.hpp>
+
+#include <ptspec/config/nearest.hpp>
+#include <ptspec/config/trace_config.hpp>
+#include <ptspec/config/check_config.hpp>
+#include <ptspec/config/perf_config.hpp>
+
 #include <ptspec/print/text.hpp>
 #include <ptspec/print/rows.hpp>
 #include <ptspec/print/word.hpp>
 #include <ptspec/print/packet.hpp>
-#include <ptspec/print/figure.hpp>
-#include <ptspec/print/leaders.hpp>
-#include <ptspec/print/diagram.hpp>
-#include <ptspec/print/svg.hpp>
 
-#include <ptspec/trace/sync.hpp>
-#include <ptspec/trace/pieces.hpp>
+#include <ptspec/trace/psb_search.hpp>
+#include <ptspec/trace/input.hpp>
 #include <ptspec/trace/item.hpp>
 #include <ptspec/trace/visitor.hpp>
-#include <ptspec/trace/tally.hpp>
-#include <ptspec/trace/outline.hpp>
-#include <ptspec/trace/hot_loop.hpp>
-#include <ptspec/trace/scan_loop.hpp>
-#include <ptspec/trace/scan_lanes.hpp>
+#include <ptspec/trace/packet_counts.hpp>
+#include <ptspec/trace/fast/opcode_info.hpp>
+#include <ptspec/trace/fast/decode_loop.hpp>
+#include <ptspec/trace/fast/count_loop.hpp>
+#include <ptspec/trace/fast/count_lanes.hpp>
 #include <ptspec/trace/reader_state.hpp>
 #include <ptspec/trace/reader.hpp>
 #include <ptspec/trace/split.hpp>
-#include <ptspec/trace/writer_state.hpp>
-#include <ptspec/trace/packet_group.hpp>
-#include <ptspec/trace/plain.hpp>
-#include <ptspec/trace/writer.hpp>
+#include <ptspec/trace/write/state.hpp>
+#include <ptspec/trace/write/batch.hpp>
+#include <ptspec/trace/write/encode_table.hpp>
+#include <ptspec/trace/write/writer.hpp>
 
-#include <ptspec/engine/output_options.hpp>
-#include <ptspec/engine/written.hpp>
-#include <ptspec/engine/output_state.hpp>
-#include <ptspec/engine/output_regions.hpp>
-#include <ptspec/engine/output.hpp>
-#include <ptspec/engine/output_sink.hpp>
-#include <ptspec/engine/explain.hpp>
-#include <ptspec/engine/running.hpp>
-#include <ptspec/engine/filters.hpp>
-#include <ptspec/engine/cycles.hpp>
-#include <ptspec/engine/events_flow.hpp>
-#include <ptspec/engine/events.hpp>
-#include <ptspec/engine/return_stack.hpp>
+#include <ptspec/engine/output/options.hpp>
+#include <ptspec/engine/output/result.hpp>
+#include <ptspec/engine/output/state.hpp>
+#include <ptspec/engine/output/regions.hpp>
+#include <ptspec/engine/output/output.hpp>
+#include <ptspec/engine/output/sink.hpp>
+#include <ptspec/engine/output/explain.hpp>
+#include <ptspec/engine/event/execution_context.hpp>
+#include <ptspec/engine/event/branch.hpp>
+#include <ptspec/engine/event/events.hpp>
 #include <ptspec/engine/model_options.hpp>
 #include <ptspec/engine/byte_queue.hpp>
-#include <ptspec/engine/generator_state.hpp>
-#include <ptspec/engine/generator_packets.hpp>
-#include <ptspec/engine/generator_moves.hpp>
-#include <ptspec/engine/generator_flow.hpp>
-#include <ptspec/engine/generator_msrs.hpp>
-#include <ptspec/engine/generator_system.hpp>
-#include <ptspec/engine/generator.hpp>
+#include <ptspec/engine/packets/enables.hpp>
+#include <ptspec/engine/packets/clocks.hpp>
+#include <ptspec/engine/packets/return_stack.hpp>
+#include <ptspec/engine/packets/state.hpp>
+#include <ptspec/engine/packets/psb.hpp>
+#include <ptspec/engine/packets/control_transfer.hpp>
+#include <ptspec/engine/packets/branches.hpp>
+#include <ptspec/engine/packets/msr_access.hpp>
+#include <ptspec/engine/packets/vmx_smm.hpp>
+#include <ptspec/engine/packets/generator.hpp>
 #include <ptspec/engine/access_done.hpp>
 #include <ptspec/engine/trace_unit.hpp>
 #include <ptspec/engine/unit_image.hpp>
+
 #include <ptspec/vmx/controls.hpp>
 #include <ptspec/vmx/tdx.hpp>

@@ -62,6 +62,9 @@ constexpr auto run_of_bits(unsigned msb, unsigned lsb) noexcept -> Raw {
         return static_cast<Raw>(low_bits(msb + 1) & ~low_bits(lsb));
     }
 }
+/// The bits of a field of a 64-bit word.
+template <class Field>
+constexpr uint64_t field_mask = run_of_bits<uint64_t>(Field::msb, Field::lsb);
 
 /// The number in bits `msb` to `lsb`.
 template <class Raw>

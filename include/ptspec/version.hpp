@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <ptspec/one_copy.hpp>
+
 #define PTSPEC_VERSION_MAJOR 0
 #define PTSPEC_VERSION_MINOR 1
 #define PTSPEC_VERSION_PATCH 0

@@ -5,6 +5,12 @@
 // Generated from include/ptspec/ptspec.hpp by single_include/amalgamate.py. Do not edit.
 #pragma once
 
+#if defined(PTSPEC_SEPARATE_HEADERS)
+#error "headers of ptspec are included already: include either those or the single header"
+#include <ptspec/either_the_single_header_or_those>  // ends compilation before redefinitions follow
+#endif
+#define PTSPEC_SINGLE_HEADER
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -634,6 +640,9 @@ constexpr auto run_of_bits(unsigned msb, unsigned lsb) noexcept -> Raw {
         return static_cast<Raw>(low_bits(msb + 1) & ~low_bits(lsb));
     }
 }
+/// The bits of a field of a 64-bit word.
+template <class Field>
+constexpr uint64_t field_mask = run_of_bits<uint64_t>(Field::msb, Field::lsb);
 
 /// The number in bits `msb` to `lsb`.
 template <class Raw>
@@ -3239,6 +3248,1941 @@ using all = type_list<
 
 }  // namespace ptspec::reg
 
+// ---- ptspec/packet/kind.hpp ----
+
+namespace ptspec::packet {
+
+/// The packets.
+///
+/// Source: PKT-007.
+enum class kind : uint8_t {
+    pad,
+    tnt_short,
+    tnt_long,
+    tip,
+    tip_pge,
+    tip_pgd,
+    fup,
+    pip,
+    mode_exec,
+    mode_tsx,
+    tracestop,
+    cbr,
+    tsc,
+    mtc,
+    tma,
+    cyc,
+    vmcs,
+    ovf,
+    psb,
+    psbend,
+    mnt,
+    ptw,
+    exstop,
+    mwait,
+    pwre,
+    pwrx,
+    bbp,
+    bip,
+    bep,
+    cfe,
+    evd,
+    trig,
+};
+
+/// An answer of the catalogue that may be missing.
+enum class answer : uint8_t { no, yes, unconfirmed };
+
+/// Whether a packet belongs to an instruction's address.
+enum class binding : uint8_t { no, yes, conditional };
+
+/// What is to be said of a packet beside its bits.
+struct facts {
+    kind id;
+    text name;  ///< as the manual spells it
+    binding binds_to_ip = binding::no;
+    bool in_psb_plus = false;  ///< it may stand between PSB and PSBEND
+    answer cyc_eligible = answer::no;
+    bool keeps_block = false;  ///< a block of BIPs goes on behind it
+};
+
+/// The item size of the open block, the one piece of context that reading a packet needs.
+///
+/// Source: PKT-006, PKT-203.
+enum class block : uint8_t {
+    none = 0,
+    items_of_4 = 4,
+    items_of_8 = 8,
+};
+
+/// What is wrong with the bytes at hand.
+///
+/// Source: PKT-004, in its order of checks.
+enum class error : uint8_t {
+    none,
+    truncated,   ///< legal so far, and more bytes are needed: append some and try again
+    bad_opcode,  ///< no packet begins like this: go on at the next PSB
+    reserved,    ///< the packet's header holds a value without a meaning: go on at the next PSB
+    bad_packet,  ///< the packet is whole and its payload breaks a rule: go on at the next PSB
+};
+
+}  // namespace ptspec::packet
+
+// ---- ptspec/packet/packet_word.hpp ----
+
+/// What all packets share: bits at their places on the wire, and how long they are.
+namespace ptspec::packet {
+
+/// The size that a payload has for values of the selecting field that are reserved.
+inline constexpr unsigned undefined_size = ~0U;
+
+/// Payload sizes in bytes, by the value of the field that is declared with `selects_payload`.
+template <unsigned... Sizes>
+struct payload_of {
+    static constexpr unsigned largest = [] {
+        unsigned most = 0;
+        ((most = Sizes != undefined_size && Sizes > most ? Sizes : most), ...);
+        return most;
+    }();
+    [[nodiscard]] static constexpr auto size(uint64_t selector) noexcept -> unsigned {
+        constexpr unsigned sizes[] = {Sizes...};
+        return sizes[selector];
+    }
+};
+
+struct no_payload {
+    static constexpr unsigned largest = 0;
+};
+
+/// The payload is an item of the open block: its size is context, not content.
+struct payload_of_block {
+    static constexpr unsigned largest = 8;
+};
+
+/// Bytes follow as long as each announces another, `Most` at the most.
+template <unsigned Most>
+struct payload_continues {
+    static constexpr unsigned largest = Most;
+};
+
+namespace detail {
+
+using namespace ptspec::detail;
+
+template <class Raw>
+constexpr auto widen(Raw raw) noexcept -> wide_bits {
+    if constexpr (same_as<Raw, wide_bits>) {
+        return raw;
+    } else {
+        return {raw, 0};
+    }
+}
+
+template <class Raw>
+constexpr auto narrow(wide_bits bits) noexcept -> Raw {
+    if constexpr (same_as<Raw, wide_bits>) {
+        return bits;
+    } else {
+        return static_cast<Raw>(bits.low);
+    }
+}
+
+template <class Raw, class... Rows>
+constexpr auto all_fixed_bits(type_list<Rows...>) noexcept -> Raw {
+    uint64_t const values[] = {Rows::fixed_value...};
+    unsigned const places[] = {Rows::lsb...};
+    wide_bits all{};
+    for (size_t i = 0; i < sizeof...(Rows); ++i) {
+        all = all | to_bit<wide_bits>(values[i], places[i]);
+    }
+    return narrow<Raw>(all);
+}
+
+/// The bits of a packet's opcode and of everything else in it that is fixed.
+template <class Packet>
+inline constexpr auto opcode_bits = all_fixed_bits<typename Packet::raw_type>(
+    typename Packet::layout::rows{});
+
+/// The row that selects the payload's size, if a layout has one.
+template <class... Rows>
+struct selector_among {};
+template <class First, class... Rest>
+struct selector_among<First, Rest...> : selector_among<Rest...> {};
+template <class First, class... Rest>
+    requires(First::selects_the_payload)
+struct selector_among<First, Rest...> {
+    using row = First;
+};
+
+template <class... Rows>
+auto selector_in(type_list<Rows...>) -> selector_among<Rows...>;
+
+}  // namespace detail
+
+/// A packet: its bytes as one little-endian number, so that bit 8n+b is bit b of byte n.
+///
+/// `Derived` declares the fields of its first `HeadBytes` bytes and `struct layout :
+/// bit_layout<...>` that tiles them, opcode included. `Payload` says what follows them.
+template <class Derived, unsigned HeadBytes, class Payload = no_payload>
+struct packet_word
+    : bit_word<Derived, choose_t<(HeadBytes + Payload::largest > 8), wide_bits, uint64_t>> {
+    using word =
+        bit_word<Derived, choose_t<(HeadBytes + Payload::largest > 8), wide_bits, uint64_t>>;
+    using raw_type = typename word::raw_type;
+    using payload_type = Payload;
+    static constexpr unsigned head_bytes = HeadBytes;
+    static constexpr unsigned most_bytes = HeadBytes + Payload::largest;
+
+    /// The packet with every field 0.
+    constexpr packet_word() noexcept : word{detail::opcode_bits<Derived>} {
+        static_assert(Derived::layout::bits == 8 * HeadBytes);
+    }
+    constexpr packet_word(raw_type bits) noexcept : word{bits} {}
+
+    /// What follows the head, as a little-endian number. Bytes that the packet does not have are 0.
+    [[nodiscard]] constexpr auto payload() const noexcept -> uint64_t
+        requires(Payload::largest != 0)
+    {
+        return detail::from_bit(this->raw, 8 * HeadBytes) & low_bits(8 * Payload::largest);
+    }
+
+    /// The same packet with another payload. The bits that do not fit are cut off.
+    [[nodiscard]] constexpr auto with_payload(uint64_t number) const noexcept -> Derived
+        requires(Payload::largest != 0)
+    {
+        constexpr auto place = detail::run_of_bits<raw_type>(
+            8 * HeadBytes + 8 * Payload::largest - 1, 8 * HeadBytes);
+        return Derived{(this->raw & ~place) |
+                       (detail::to_bit<raw_type>(number, 8 * HeadBytes) & place)};
+    }
+
+    // A packet that can be illegal beyond its opcode says so in static functions of its raw bits:
+    //   broken_header       the rule that a field of the header breaks: it is `reserved`
+    //   broken_payload      the rule that the whole packet breaks: it is `bad_packet`
+    //   broken_when_strict  the rule that it breaks where reserved bits have to be 0
+
+    /// How many bytes the packet has, as far as the bytes at hand tell.
+    [[nodiscard]] static constexpr auto length_of(raw_type raw, block items) noexcept -> unsigned {
+        if constexpr (same_as<Payload, payload_of_block>) {
+            return HeadBytes + underlying(items);
+        } else if constexpr (Payload::largest != 0) {
+            return HeadBytes + selected_size(raw);
+        } else {
+            return HeadBytes;
+        }
+    }
+
+protected:
+    /// The payload's size by the field that selects it, or `undefined_size`.
+    [[nodiscard]] static constexpr auto selected_size(raw_type raw) noexcept -> unsigned {
+        using row = typename decltype(detail::selector_in(typename Derived::layout::rows{}))::row;
+        return Payload::size(detail::from_bit(raw, row::lsb) & low_bits(row::width));
+    }
+};
+
+}  // namespace ptspec::packet
+
+// ---- ptspec/packet/pad.hpp ----
+
+namespace ptspec::packet {
+
+/// PAD, nothing. Each 00H is one PAD.
+///
+/// Shape:  1 byte: 00H.
+/// Errors: none.
+/// Source: SDM vol. 3, "PAD Packet"; PKT-166.
+struct pad : packet_word<pad, 1> {
+    static constexpr facts about{
+        .id = kind::pad, .name = "PAD", .in_psb_plus = true, .keeps_block = true};
+
+    struct Opcode : fixed<7, 0, 0x00> {};
+    struct layout : bit_layout<8, Opcode> {};
+};
+
+}  // namespace ptspec::packet
+
+// ---- ptspec/packet/tnt.hpp ----
+
+namespace ptspec::packet {
+
+/// The branches that a TNT packet tells of.
+struct branches {
+    unsigned count = 0;
+    /// Bit count-1 is the oldest branch, bit 0 the youngest; 1 is taken.
+    uint64_t bits = 0;
+
+    /// Branch `i`, counted from the oldest. `i` has to be below `count`.
+    [[nodiscard]] constexpr auto taken(unsigned i) const noexcept -> bool {
+        return (bits >> (count - 1 - i) & 1) != 0;
+    }
+    friend constexpr auto operator==(branches const&, branches const&) -> bool = default;
+};
+
+namespace detail {
+
+/// What stands below the stop bit, the highest bit that is 1.
+constexpr auto below_stop_bit(uint64_t bits) noexcept -> branches {
+    unsigned const stop = highest_bit(bits | 1);  // without one there is nothing below bit 0 either
+    return {stop, bits & ~(uint64_t{1} << stop)};
+}
+
+}  // namespace detail
+
+/// TNT.short, up to six taken or not-taken branches.
+///
+/// Shape:  1 byte: bit 0 is 0, above it the branches, above them the stop bit. 00H is PAD and 02H
+///         is the escape of the longer opcodes, so it has at least one branch.
+/// Units:  the bit directly below the stop bit is the oldest branch.
+/// Errors: none when read; PKT-033 for no branch or more than six, PKT-344 inside a block, when
+///         written.
+/// Source: SDM vol. 3, "Taken/Not-taken (TNT) Packet"; PKT-030..033, PKT-039.
+struct tnt_short : packet_word<tnt_short, 1> {
+    static constexpr facts about{.id = kind::tnt_short,
+                                 .name = "TNT.short",
+                                 .binds_to_ip = binding::yes,
+                                 .cyc_eligible = answer::yes};
+    static constexpr unsigned most_branches = 6;
+    /// Below this it is PAD or the escape, or has no branch below the stop bit.
+    static constexpr uint64_t least_raw = 4;
+
+    struct Opcode : fixed<0, 0, 0> {};
+    struct bits : field<7, 1> {};
+    struct layout : bit_layout<8, Opcode, bits> {};
+
+    [[nodiscard]] constexpr auto taken() const noexcept -> branches {
+        return detail::below_stop_bit(raw >> 1);
+    }
+    /// The packet for 1 to 6 branches. Others give a packet that `encode` refuses.
+    [[nodiscard]] static constexpr auto of(branches which) noexcept -> tnt_short {
+        return which.count == 0 || which.count > most_branches
+                   ? tnt_short{}
+                   : tnt_short{}.with(bits{wrapped{uint64_t{1} << which.count |
+                                                   (which.bits & low_bits(which.count))}});
+    }
+    [[nodiscard]] static constexpr auto broken_payload(uint64_t raw) noexcept -> rule {
+        return raw < least_raw ? rule::PKT_033 : rule::none;
+    }
+};
+
+/// TNT.long, up to 47 taken or not-taken branches.
+///
+/// Shape:  8 bytes: 02H A3H, then 48 bits that hold the branches and above them the stop bit.
+/// Units:  the bit directly below the stop bit is the oldest branch.
+/// Errors: truncated; bad_packet without a stop bit or without a branch.
+/// Source: SDM vol. 3, "Taken/Not-taken (TNT) Packet"; PKT-034..037, PKT-039, PKT-040.
+struct tnt_long : packet_word<tnt_long, 8> {
+    static constexpr facts about{.id = kind::tnt_long,
+                                 .name = "TNT.long",
+                                 .binds_to_ip = binding::yes,
+                                 .cyc_eligible = answer::yes};
+    static constexpr unsigned most_branches = 47;
+    /// Below this there is no stop bit, or no branch below it.
+    static constexpr uint64_t least_raw = uint64_t{2} << 16;
+
+    struct Escape : fixed<7, 0, 0x02> {};
+    struct Opcode : fixed<15, 8, 0xA3> {};
+    struct bits : field<63, 16> {};
+    struct layout : bit_layout<64, Escape, Opcode, bits> {};
+
+    [[nodiscard]] constexpr auto taken() const noexcept -> branches {
+        return detail::below_stop_bit(raw >> 16);
+    }
+    /// The packet for 1 to 47 branches. Others give a packet that `encode` refuses.
+    [[nodiscard]] static constexpr auto of(branches which) noexcept -> tnt_long {
+        return which.count == 0 || which.count > most_branches
+                   ? tnt_long{}
+                   : tnt_long{}.with(bits{wrapped{uint64_t{1} << which.count |
+                                                  (which.bits & low_bits(which.count))}});
+    }
+    [[nodiscard]] static constexpr auto broken_payload(uint64_t raw) noexcept -> rule {
+        return raw >= least_raw ? rule::none : raw >> 16 == 0 ? rule::PKT_036 : rule::PKT_037;
+    }
+};
+
+}  // namespace ptspec::packet
+
+// ---- ptspec/packet/ip.hpp ----
+
+namespace ptspec::packet {
+
+/// How an IP packet's payload and the last IP make an IP.
+///
+/// Source: PKT-051. 5 and 7 are reserved.
+enum class ip_bytes : uint8_t {
+    suppressed = 0,  ///< no payload: no IP
+    update_16 = 1,   ///< 2 bytes replace bits 15:0
+    update_32 = 2,   ///< 4 bytes replace bits 31:0
+    sign_48 = 3,     ///< 6 bytes, sign-extended
+    update_48 = 4,   ///< 6 bytes replace bits 47:0
+    full = 6,        ///< 8 bytes
+};
+
+/// The IP that an IP packet leaves as last IP: `last_ip` itself where it carries none.
+///
+/// Errors: none; for reserved values of IPBytes it is `last_ip`.
+/// Source: PKT-053..059.
+[[nodiscard]] constexpr auto rebuilt_ip(ip_bytes how, uint64_t payload, uint64_t last_ip) noexcept
+    -> uint64_t {
+    switch (how) {
+        case ip_bytes::update_16: return (last_ip & ~low_bits(16)) | (payload & low_bits(16));
+        case ip_bytes::update_32: return (last_ip & ~low_bits(32)) | (payload & low_bits(32));
+        case ip_bytes::sign_48: return sign_extended(payload, 48);
+        case ip_bytes::update_48: return (last_ip & ~low_bits(48)) | (payload & low_bits(48));
+        case ip_bytes::full: return payload;
+        case ip_bytes::suppressed: break;
+    }
+    return last_ip;
+}
+
+/// The shortest form from which a reader whose last IP is `last_ip` rebuilds `ip`.
+///
+/// Source: PKT-064: the first that fits of 1, 2, 3, 4, 6.
+[[nodiscard]] constexpr auto shortest_form(uint64_t ip, uint64_t last_ip) noexcept -> ip_bytes {
+    return (ip ^ last_ip) >> 16 == 0     ? ip_bytes::update_16
+           : (ip ^ last_ip) >> 32 == 0   ? ip_bytes::update_32
+           : sign_extended(ip, 48) == ip ? ip_bytes::sign_48
+           : (ip ^ last_ip) >> 48 == 0   ? ip_bytes::update_48
+                                         : ip_bytes::full;
+}
+
+/// What TIP, TIP.PGE, TIP.PGD and FUP share.
+///
+/// Shape:  1 byte: the opcode in bits 4:0 and IPBytes in bits 7:5; then 0, 2, 4, 6 or 8 bytes of
+///         IP.
+/// Errors: truncated; reserved when IPBytes is 5 or 7.
+/// Source: SDM vol. 3, "IP Compression"; PKT-050..062.
+template <class Derived>
+struct ip_packet
+    : packet_word<Derived, 1, payload_of<0, 2, 4, 6, 6, undefined_size, 8, undefined_size>> {
+    using base =
+        packet_word<Derived, 1, payload_of<0, 2, 4, 6, 6, undefined_size, 8, undefined_size>>;
+    using base::base;
+
+    struct IPBytes : selects_payload<enumerated<7, 5, ip_bytes>> {};
+
+    /// False: the IP is suppressed, and the last IP stays as it is.
+    [[nodiscard]] constexpr auto has_ip() const noexcept -> bool {
+        return this->template get<IPBytes>() != ip_bytes::suppressed;
+    }
+    /// The last IP behind this packet; where it has an IP, that IP.
+    [[nodiscard]] constexpr auto ip(uint64_t last_ip) const noexcept -> uint64_t {
+        return rebuilt_ip(this->template get<IPBytes>(), this->payload(), last_ip);
+    }
+    /// The packet in the form of the caller's choice, with as many bits of `ip` as it carries.
+    [[nodiscard]] static constexpr auto of(ip_bytes how, uint64_t ip) noexcept -> Derived {
+        return Derived{}.with(IPBytes{how}).with_payload(ip & low_bits(8 * payload_bytes(how)));
+    }
+    /// The packet in the shortest form from which `ip` is rebuilt behind `last_ip`.
+    [[nodiscard]] static constexpr auto compressed(uint64_t ip, uint64_t last_ip) noexcept
+        -> Derived {
+        return of(shortest_form(ip, last_ip), ip);
+    }
+    [[nodiscard]] static constexpr auto broken_header(wide_bits raw) noexcept -> rule {
+        return base::selected_size(raw) == undefined_size ? rule::PKT_052 : rule::none;
+    }
+
+private:
+    static constexpr auto payload_bytes(ip_bytes how) noexcept -> unsigned {
+        unsigned const size = base::payload_type::size(underlying(how) & 7U);
+        return size == undefined_size ? 0 : size;
+    }
+};
+
+/// TIP, where an indirect branch, an uncompressed return, a far transfer or an event went.
+///
+/// Shape:  1, 3, 5, 7 or 9 bytes: 0DH with IPBytes, then the IP.
+/// Errors: truncated; reserved when IPBytes is 5 or 7.
+/// Source: SDM vol. 3, "Target IP (TIP) Packet"; PKT-050, PKT-070, PKT-071.
+struct tip : ip_packet<tip> {
+    static constexpr facts about{
+        .id = kind::tip, .name = "TIP", .binds_to_ip = binding::yes, .cyc_eligible = answer::yes};
+
+    struct Opcode : fixed<4, 0, 0x0D> {};
+    struct layout : bit_layout<8, Opcode, IPBytes> {};
+};
+
+/// TIP.PGE, where tracing of control flow starts.
+///
+/// Shape:  1, 3, 5, 7 or 9 bytes: 11H with IPBytes, then the IP.
+/// Errors: truncated; reserved when IPBytes is 5 or 7.
+/// Source: SDM vol. 3, "Packet Generation Enable (TIP.PGE) Packet"; PKT-050, PKT-076.
+struct tip_pge : ip_packet<tip_pge> {
+    static constexpr facts about{.id = kind::tip_pge,
+                                 .name = "TIP.PGE",
+                                 .binds_to_ip = binding::yes,
+                                 .cyc_eligible = answer::yes};
+
+    struct Opcode : fixed<4, 0, 0x11> {};
+    struct layout : bit_layout<8, Opcode, IPBytes> {};
+};
+
+/// TIP.PGD, where tracing of control flow stops.
+///
+/// Shape:  1, 3, 5, 7 or 9 bytes: 01H with IPBytes, then the IP.
+/// Errors: truncated; reserved when IPBytes is 5 or 7.
+/// Source: SDM vol. 3, "Packet Generation Disable (TIP.PGD) Packet"; PKT-050, PKT-073..075.
+struct tip_pgd : ip_packet<tip_pgd> {
+    static constexpr facts about{.id = kind::tip_pgd,
+                                 .name = "TIP.PGD",
+                                 .binds_to_ip = binding::yes,
+                                 .cyc_eligible = answer::yes};
+
+    struct Opcode : fixed<4, 0, 0x01> {};
+    struct layout : bit_layout<8, Opcode, IPBytes> {};
+};
+
+/// FUP, where an event came from. It is never alone: another packet consumes it.
+///
+/// Shape:  1, 3, 5, 7 or 9 bytes: 1DH with IPBytes, then the IP.
+/// Errors: truncated; reserved when IPBytes is 5 or 7.
+/// Source: SDM vol. 3, "Flow Update Packet (FUP)"; PKT-050, PKT-065, PKT-077.
+struct fup : ip_packet<fup> {
+    static constexpr facts about{.id = kind::fup,
+                                 .name = "FUP",
+                                 .binds_to_ip = binding::yes,
+                                 .in_psb_plus = true,
+                                 .keeps_block = true};
+
+    struct Opcode : fixed<4, 0, 0x1D> {};
+    struct layout : bit_layout<8, Opcode, IPBytes> {};
+};
+
+}  // namespace ptspec::packet
+
+// ---- ptspec/packet/pip.hpp ----
+
+namespace ptspec::packet {
+
+/// PIP, a new page-directory base.
+///
+/// Shape:  8 bytes: 02H 43H, then NR and CR3[51:5].
+/// Units:  CR3 is the register itself. Bits 11:5 are part of the address with PAE paging, else of the
+///         PCID. Bits 4:0 read as 0.
+/// Errors: truncated.
+/// Source: SDM vol. 3, "Paging Information (PIP) Packet"; PKT-080, PKT-081.
+struct pip : packet_word<pip, 8> {
+    static constexpr facts about{.id = kind::pip,
+                                 .name = "PIP",
+                                 .binds_to_ip = binding::conditional,
+                                 .in_psb_plus = true,
+                                 .cyc_eligible = answer::yes};
+
+    struct Escape : fixed<7, 0, 0x02> {};
+    struct Opcode : fixed<15, 8, 0x43> {};
+    struct NR : flag<16> {};  ///< VMX non-root operation
+    struct CR3 : address_field<63, 17, 5> {};
+    struct layout : bit_layout<64, Escape, Opcode, NR, CR3> {};
+};
+
+}  // namespace ptspec::packet
+
+// ---- ptspec/packet/mode.hpp ----
+
+namespace ptspec::packet {
+
+/// MODE.Exec, the execution mode from here on.
+///
+/// Shape:  2 bytes: 99H, then leaf 0 and the mode.
+/// Units:  CS_L is CS.L & EFER.LMA. IF is RFLAGS.IF, told only with event trace.
+/// Errors: truncated; reserved when CS_L and CS_D are both 1.
+/// Source: SDM vol. 3, "MODE Packets"; PKT-085..087, PKT-090, PKT-091.
+struct mode_exec : packet_word<mode_exec, 2> {
+    static constexpr facts about{.id = kind::mode_exec,
+                                 .name = "MODE.Exec",
+                                 .binds_to_ip = binding::yes,
+                                 .in_psb_plus = true,
+                                 .cyc_eligible = answer::yes};
+
+    struct Opcode : fixed<7, 0, 0x99> {};
+    struct CS_L : flag<8> {};
+    struct CS_D : flag<9> {};
+    struct IF : flag<10> {};
+    struct Leaf : leaf<15, 13, 0> {};
+    struct layout : bit_layout<16, Opcode, CS_L, CS_D, IF, reserved<12, 11>, Leaf> {};
+    static constexpr rule unknown_leaf = rule::PKT_089;
+
+    /// The width of the code that runs: 16, 32 or 64 bits.
+    [[nodiscard]] constexpr auto code_bits() const noexcept -> unsigned {
+        return get<CS_L>() ? 64 : get<CS_D>() ? 32 : 16;
+    }
+    static constexpr uint64_t never_both = uint64_t{1} << CS_L::lsb | uint64_t{1} << CS_D::lsb;
+    [[nodiscard]] static constexpr auto broken_header(uint64_t raw) noexcept -> rule {
+        return (raw & never_both) == never_both ? rule::PKT_090 : rule::none;
+    }
+};
+
+/// MODE.TSX, a transaction began, ended or was aborted.
+///
+/// Shape:  2 bytes: 99H, then leaf 1 and the state.
+/// Errors: truncated; reserved when InTX and TXAbort are both 1.
+/// Source: SDM vol. 3, "MODE Packets"; PKT-085, PKT-088, PKT-090, PKT-091.
+struct mode_tsx : packet_word<mode_tsx, 2> {
+    static constexpr facts about{.id = kind::mode_tsx,
+                                 .name = "MODE.TSX",
+                                 .binds_to_ip = binding::yes,
+                                 .in_psb_plus = true,
+                                 .cyc_eligible = answer::yes};
+
+    struct Opcode : fixed<7, 0, 0x99> {};
+    struct InTX : flag<8> {};
+    struct TXAbort : flag<9> {};
+    struct Leaf : leaf<15, 13, 1> {};
+    struct layout : bit_layout<16, Opcode, InTX, TXAbort, reserved<12, 10>, Leaf> {};
+    static constexpr rule unknown_leaf = rule::PKT_089;
+
+    static constexpr uint64_t never_both = uint64_t{1} << InTX::lsb | uint64_t{1} << TXAbort::lsb;
+    [[nodiscard]] static constexpr auto broken_header(uint64_t raw) noexcept -> rule {
+        return (raw & never_both) == never_both ? rule::PKT_090 : rule::none;
+    }
+};
+
+}  // namespace ptspec::packet
+
+// ---- ptspec/packet/tracestop.hpp ----
+
+namespace ptspec::packet {
+
+/// TraceStop, tracing was stopped by a TraceStop range.
+///
+/// Shape:  2 bytes: 02H 83H.
+/// Errors: truncated.
+/// Source: SDM vol. 3, "TraceStop Packet"; PKT-160.
+struct tracestop : packet_word<tracestop, 2> {
+    static constexpr facts about{
+        .id = kind::tracestop, .name = "TraceStop", .binds_to_ip = binding::conditional};
+
+    struct Escape : fixed<7, 0, 0x02> {};
+    struct Opcode : fixed<15, 8, 0x83> {};
+    struct layout : bit_layout<16, Escape, Opcode> {};
+};
+
+}  // namespace ptspec::packet
+
+// ---- ptspec/packet/cbr.hpp ----
+
+namespace ptspec::packet {
+
+/// CBR, the core clock's ratio to the bus clock.
+///
+/// Shape:  4 bytes: 02H 03H, the ratio, one reserved byte.
+/// Units:  CoreBusRatio multiplies the bus clock; 0 is decoded but says nothing about time.
+/// Errors: truncated. A set reserved bit is ignored when read and 0 when written.
+/// Source: SDM vol. 3, "Core:Bus Ratio (CBR) Packet"; PKT-105, PKT-106.
+struct cbr : packet_word<cbr, 4> {
+    static constexpr facts about{
+        .id = kind::cbr, .name = "CBR", .in_psb_plus = true, .keeps_block = true};
+
+    struct Escape : fixed<7, 0, 0x02> {};
+    struct Opcode : fixed<15, 8, 0x03> {};
+    struct CoreBusRatio : field<23, 16> {};
+    struct layout : bit_layout<32, Escape, Opcode, CoreBusRatio, reserved<31, 24>> {};
+};
+
+}  // namespace ptspec::packet
+
+// ---- ptspec/packet/tsc.hpp ----
+
+namespace ptspec::packet {
+
+/// TSC, the time-stamp counter.
+///
+/// Shape:  8 bytes: 19H, then TSC[55:0].
+/// Units:  ticks of the time-stamp counter, zero-extended.
+/// Errors: truncated.
+/// Source: SDM vol. 3, "Timestamp Counter (TSC) Packet"; PKT-100.
+struct tsc : packet_word<tsc, 8> {
+    static constexpr facts about{.id = kind::tsc,
+                                 .name = "TSC",
+                                 .in_psb_plus = true,
+                                 .cyc_eligible = answer::yes,
+                                 .keeps_block = true};
+
+    struct Opcode : fixed<7, 0, 0x19> {};
+    struct TSC : field<63, 8> {};
+    struct layout : bit_layout<64, Opcode, TSC> {};
+};
+
+}  // namespace ptspec::packet
+
+// ---- ptspec/packet/mtc.hpp ----
+
+namespace ptspec::packet {
+
+/// MTC, eight bits of the crystal clock.
+///
+/// Shape:  2 bytes: 59H, then CTC.
+/// Units:  CTC is bits N+7:N of the crystal counter, N being IA32_RTIT_CTL.MTCFreq.
+/// Errors: truncated.
+/// Source: SDM vol. 3, "Mini Time Counter (MTC) Packet"; PKT-101, PKT-102.
+struct mtc : packet_word<mtc, 2> {
+    static constexpr facts about{.id = kind::mtc,
+                                 .name = "MTC",
+                                 .in_psb_plus = true,
+                                 .cyc_eligible = answer::yes,
+                                 .keeps_block = true};
+
+    struct Opcode : fixed<7, 0, 0x59> {};
+    struct CTC : field<15, 8> {};
+    struct layout : bit_layout<16, Opcode, CTC> {};
+};
+
+}  // namespace ptspec::packet
+
+// ---- ptspec/packet/tma.hpp ----
+
+namespace ptspec::packet {
+
+/// TMA, the crystal clock at the TSC packet before it.
+///
+/// Shape:  7 bytes: 02H 73H, CTC in two bytes, a reserved byte, FC in nine bits.
+/// Units:  CTC is bits 15:0 of the crystal counter; FC counts TSC ticks since its last edge.
+/// Errors: truncated; bad_packet in strict mode when a reserved bit is set.
+/// Source: SDM vol. 3, "TSC/MTC Alignment (TMA) Packet"; PKT-103, PKT-104.
+struct tma : packet_word<tma, 7> {
+    static constexpr facts about{
+        .id = kind::tma, .name = "TMA", .in_psb_plus = true, .keeps_block = true};
+
+    struct Escape : fixed<7, 0, 0x02> {};
+    struct Opcode : fixed<15, 8, 0x73> {};
+    struct CTC : field<31, 16> {};
+    struct FC : field<48, 40> {};
+    // clang-format off
+    struct layout : bit_layout<56,
+        Escape, Opcode, CTC, reserved<39, 32>, FC, reserved<55, 49>> {};
+    // clang-format on
+
+    [[nodiscard]] static constexpr auto broken_when_strict(uint64_t raw) noexcept -> rule {
+        return (raw & reserved_mask()) != 0 ? rule::PKT_104 : rule::none;
+    }
+};
+
+}  // namespace ptspec::packet
+
+// ---- ptspec/packet/cyc.hpp ----
+
+namespace ptspec::packet {
+
+namespace detail {
+
+/// In each byte the bit that says whether another follows: bit 2 of the first, bit 0 of the others.
+inline constexpr uint64_t cyc_ends_low = 0x0101'0101'0101'0100;
+
+/// Seven bits of each of the eight bytes, put together.
+constexpr auto gather_sevens(uint64_t bytes) noexcept -> uint64_t {
+    bytes = (bytes & 0x007F'007F'007F'007F) | (bytes & 0x7F00'7F00'7F00'7F00) >> 1;
+    bytes = (bytes & 0x0000'3FFF'0000'3FFF) | (bytes & 0x3FFF'0000'3FFF'0000) >> 2;
+    return (bytes & 0x0000'0000'0FFF'FFFF) | (bytes & 0x0FFF'FFFF'0000'0000) >> 4;
+}
+
+}  // namespace detail
+
+/// CYC, core clocks since the CYC before it.
+///
+/// Shape:  1 to 10 bytes: 03H in bits 1:0 of the first, Exp in bit 2 and five bits of the count
+///         above; while Exp is 1 another byte follows, with its Exp in bit 0 and seven bits of the
+///         count.
+/// Units:  core clock cycles.
+/// Errors: truncated; bad_packet for a count beyond 64 bits.
+/// Source: SDM vol. 3, "Cycle Count Packet (CYC)"; PKT-107..111.
+struct cyc : packet_word<cyc, 1, payload_continues<9>> {
+    static constexpr facts about{
+        .id = kind::cyc, .name = "CYC", .in_psb_plus = true, .keeps_block = true};
+
+    struct Opcode : fixed<1, 0, 3> {};
+    struct Exp : flag<2> {};
+    struct value_4_0 : field<7, 3> {};
+    struct layout : bit_layout<8, Opcode, Exp, value_4_0> {};
+
+    /// The count.
+    [[nodiscard]] constexpr auto value() const noexcept -> uint64_t {
+        return get<value_4_0>() | detail::gather_sevens(raw.low >> 9 & 0x007F'7F7F'7F7F'7F7F) << 5 |
+               (raw.high >> 1 & 0x7F) << 54 | raw.high >> 9 << 61;
+    }
+    /// How many bytes the packet has.
+    [[nodiscard]] constexpr auto length() const noexcept -> unsigned {
+        return length_of(raw, block::none);
+    }
+    /// The packet of a count in the fewest bytes, or in `bytes` of them where that is more.
+    [[nodiscard]] static constexpr auto of(uint64_t count, unsigned bytes = 1) noexcept -> cyc {
+        wide_bits bits = cyc{}.with(value_4_0{wrapped{count}}).raw;
+        count >>= 5;
+        for (unsigned at = 1; at < most_bytes && (count != 0 || at < bytes); ++at) {
+            bits = bits | detail::to_bit<wide_bits>(1, at == 1 ? Exp::lsb : 8 * (at - 1)) |
+                   detail::to_bit<wide_bits>((count & 0x7F) << 1, 8 * at);
+            count >>= 7;
+        }
+        return cyc{bits};
+    }
+
+    [[nodiscard]] static constexpr auto length_of(wide_bits raw, block) noexcept -> unsigned {
+        if ((raw.low & 1U << Exp::lsb) == 0) { return 1; }
+        uint64_t const ends = ~raw.low & detail::cyc_ends_low;
+        return ends != 0 ? lowest_bit(ends) / 8 + 1 : (raw.high & 1) == 0 ? 9 : 10;
+    }
+    [[nodiscard]] static constexpr auto broken_payload(wide_bits raw) noexcept -> rule {
+        return length_of(raw, block::none) == most_bytes && (raw.high >> 8 & 0xF1) != 0
+                   ? rule::PKT_110
+                   : rule::none;
+    }
+};
+
+}  // namespace ptspec::packet
+
+// ---- ptspec/packet/vmcs.hpp ----
+
+namespace ptspec::packet {
+
+/// VMCS, a new VMCS pointer.
+///
+/// Shape:  7 bytes: 02H C8H, then bits 51:12 of the address.
+/// Units:  base is the address itself; all ones means that no VMCS is loaded.
+/// Errors: truncated.
+/// Source: SDM vol. 3, "VMCS Packet"; PKT-162.
+struct vmcs : packet_word<vmcs, 7> {
+    static constexpr facts about{.id = kind::vmcs,
+                                 .name = "VMCS",
+                                 .binds_to_ip = binding::conditional,
+                                 .in_psb_plus = true,
+                                 .cyc_eligible = answer::yes};
+
+    struct Escape : fixed<7, 0, 0x02> {};
+    struct Opcode : fixed<15, 8, 0xC8> {};
+    struct base : address_field<55, 16, 12> {};
+    struct layout : bit_layout<56, Escape, Opcode, base> {};
+};
+
+}  // namespace ptspec::packet
+
+// ---- ptspec/packet/ovf.hpp ----
+
+namespace ptspec::packet {
+
+/// OVF, packets before this one were lost.
+///
+/// Shape:  2 bytes: 02H F3H.
+/// Errors: truncated.
+/// Source: SDM vol. 3, "Overflow (OVF) Packet"; PKT-150.
+struct ovf : packet_word<ovf, 2> {
+    static constexpr facts about{.id = kind::ovf,
+                                 .name = "OVF",
+                                 .binds_to_ip = binding::conditional,
+                                 .in_psb_plus = true,
+                                 .cyc_eligible = answer::yes};
+
+    struct Escape : fixed<7, 0, 0x02> {};
+    struct Opcode : fixed<15, 8, 0xF3> {};
+    struct layout : bit_layout<16, Escape, Opcode> {};
+};
+
+}  // namespace ptspec::packet
+
+// ---- ptspec/packet/psb.hpp ----
+
+namespace ptspec::packet {
+
+/// PSB, where a reader can start.
+///
+/// Shape:  16 bytes: 02H 82H eight times. Nothing else in a trace looks like this.
+/// Errors: truncated; bad_packet when a byte behind the first two is off the pattern.
+/// Source: SDM vol. 3, "Packet Stream Boundary (PSB) Packet"; PKT-130..132.
+struct psb : packet_word<psb, 16> {
+    static constexpr facts about{.id = kind::psb, .name = "PSB"};
+
+    struct Escape : fixed<7, 0, 0x02> {};
+    struct Opcode : fixed<15, 8, 0x82> {};
+    struct Low : pattern<63, 16, 0x8202'8202'8202> {};
+    struct High : pattern<127, 64, 0x8202'8202'8202'8202> {};
+    struct layout : bit_layout<128, Escape, Opcode, Low, High> {};
+
+    [[nodiscard]] static constexpr auto broken_payload(wide_bits raw) noexcept -> rule {
+        return raw == detail::opcode_bits<psb> ? rule::none : rule::PKT_131;
+    }
+};
+
+/// PSBEND, the end of the status packets that follow a PSB.
+///
+/// Shape:  2 bytes: 02H 23H.
+/// Errors: truncated.
+/// Source: SDM vol. 3, "PSBEND Packet"; PKT-133.
+struct psbend : packet_word<psbend, 2> {
+    static constexpr facts about{.id = kind::psbend, .name = "PSBEND", .in_psb_plus = true};
+
+    struct Escape : fixed<7, 0, 0x02> {};
+    struct Opcode : fixed<15, 8, 0x23> {};
+    struct layout : bit_layout<16, Escape, Opcode> {};
+};
+
+}  // namespace ptspec::packet
+
+// ---- ptspec/packet/mnt.hpp ----
+
+namespace ptspec::packet {
+
+/// MNT, a model-specific value.
+///
+/// Shape:  11 bytes: 02H C3H 88H, then 8 bytes.
+/// Errors: truncated.
+/// Source: SDM vol. 3, "Maintenance (MNT) Packet"; PKT-164.
+struct mnt : packet_word<mnt, 11> {
+    static constexpr facts about{
+        .id = kind::mnt, .name = "MNT", .in_psb_plus = true, .keeps_block = true};
+
+    struct Escape : fixed<7, 0, 0x02> {};
+    struct Escape2 : fixed<15, 8, 0xC3> {};
+    struct Opcode : fixed<23, 16, 0x88> {};
+    struct payload : field<87, 24> {};
+    struct layout : bit_layout<88, Escape, Escape2, Opcode, payload> {};
+};
+
+}  // namespace ptspec::packet
+
+// ---- ptspec/packet/ptw.hpp ----
+
+namespace ptspec::packet {
+
+/// PTW, a value that PTWRITE put into the trace.
+///
+/// Shape:  6 or 10 bytes: 02H 12H with PayloadBytes and IP, then 4 or 8 bytes of payload.
+/// Errors: truncated; reserved when PayloadBytes is 2 or 3.
+/// Source: SDM vol. 3, "PTWRITE (PTW) Packet"; PKT-170..174.
+struct ptw : packet_word<ptw, 2, payload_of<4, 8, undefined_size, undefined_size>> {
+    static constexpr facts about{
+        .id = kind::ptw, .name = "PTW", .binds_to_ip = binding::yes, .cyc_eligible = answer::yes};
+
+    struct Escape : fixed<7, 0, 0x02> {};
+    struct Opcode : fixed<12, 8, 0x12> {};
+    struct PayloadBytes : selects_payload<field<14, 13>> {};
+    struct IP : flag<15> {};  ///< a FUP with this instruction's IP follows
+    struct layout : bit_layout<16, Escape, Opcode, PayloadBytes, IP> {};
+
+    [[nodiscard]] static constexpr auto broken_header(wide_bits raw) noexcept -> rule {
+        return selected_size(raw) == undefined_size ? rule::PKT_173 : rule::none;
+    }
+};
+
+}  // namespace ptspec::packet
+
+// ---- ptspec/packet/power.hpp ----
+
+namespace ptspec::packet {
+
+/// EXSTOP, execution stopped because the core clock did.
+///
+/// Shape:  2 bytes: 02H 62H with IP.
+/// Errors: truncated.
+/// Source: SDM vol. 3, "Execution Stop (EXSTOP) Packet"; PKT-180, PKT-181.
+struct exstop : packet_word<exstop, 2> {
+    static constexpr facts about{.id = kind::exstop,
+                                 .name = "EXSTOP",
+                                 .binds_to_ip = binding::conditional,
+                                 .cyc_eligible = answer::yes,
+                                 .keeps_block = true};
+
+    struct Escape : fixed<7, 0, 0x02> {};
+    struct Opcode : fixed<14, 8, 0x62> {};
+    struct IP : flag<15> {};  ///< a FUP follows
+    struct layout : bit_layout<16, Escape, Opcode, IP> {};
+};
+
+/// MWAIT, which idle state an MWAIT asked for.
+///
+/// Shape:  10 bytes: 02H C2H, the hints, three reserved bytes, the extensions, three reserved
+///         bytes.
+/// Units:  hints and ext as MWAIT takes them in EAX and ECX.
+/// Errors: truncated.
+/// Source: SDM vol. 3, "MWAIT Packet"; PKT-182, PKT-183.
+struct mwait : packet_word<mwait, 10> {
+    static constexpr facts about{.id = kind::mwait,
+                                 .name = "MWAIT",
+                                 .binds_to_ip = binding::yes,
+                                 .cyc_eligible = answer::yes};
+
+    struct Escape : fixed<7, 0, 0x02> {};
+    struct Opcode : fixed<15, 8, 0xC2> {};
+    struct hints : field<23, 16> {};
+    struct ext : field<49, 48> {};
+    // clang-format off
+    struct layout : bit_layout<80,
+        Escape, Opcode, hints, reserved<47, 24>, ext, reserved<79, 50>> {};
+    // clang-format on
+};
+
+/// PWRE, an idle state was entered.
+///
+/// Shape:  4 bytes: 02H 22H, HW, the resolved thread C-state and its sub-state.
+/// Units:  C-states as MWAIT encodes them.
+/// Errors: truncated.
+/// Source: SDM vol. 3, "Power Entry (PWRE) Packet"; PKT-184, PKT-185.
+struct pwre : packet_word<pwre, 4> {
+    static constexpr facts about{
+        .id = kind::pwre, .name = "PWRE", .binds_to_ip = binding::conditional, .keeps_block = true};
+
+    struct Escape : fixed<7, 0, 0x02> {};
+    struct Opcode : fixed<15, 8, 0x22> {};
+    struct HW : flag<23> {};  ///< the hardware's own decision
+    struct substate : field<27, 24> {};
+    struct state : field<31, 28> {};
+    struct layout : bit_layout<32, Escape, Opcode, reserved<22, 16>, HW, substate, state> {};
+};
+
+/// PWRX, an idle state was left.
+///
+/// Shape:  7 bytes: 02H A2H, the deepest and the last core C-state, the wake reason, reserved bits.
+/// Units:  C-states as MWAIT encodes them. reason has one bit a cause: bit 0 an interrupt, bit 2 a
+///         store to the monitored address, bit 3 the hardware; 0 is none of these.
+/// Errors: truncated.
+/// Source: SDM vol. 3, "Power Exit (PWRX) Packet"; PKT-186, PKT-187.
+struct pwrx : packet_word<pwrx, 7> {
+    static constexpr facts about{
+        .id = kind::pwrx, .name = "PWRX", .binds_to_ip = binding::conditional, .keeps_block = true};
+
+    struct Escape : fixed<7, 0, 0x02> {};
+    struct Opcode : fixed<15, 8, 0xA2> {};
+    struct deepest : field<19, 16> {};
+    struct last : field<23, 20> {};
+    struct reason : field<27, 24> {};
+    struct layout : bit_layout<56, Escape, Opcode, deepest, last, reason, reserved<55, 28>> {};
+};
+
+}  // namespace ptspec::packet
+
+// ---- ptspec/packet/pebs.hpp ----
+
+namespace ptspec::packet {
+
+/// BBP, a block of BIPs begins.
+///
+/// Shape:  3 bytes: 02H 63H, the type of the group and the size of its items.
+/// Units:  SZ is 1 for items of 4 bytes and 0 for items of 8.
+/// Errors: truncated.
+/// Source: SDM vol. 3, "Block Begin Packet (BBP)"; PKT-200, PKT-201.
+struct bbp : packet_word<bbp, 3> {
+    static constexpr facts about{.id = kind::bbp,
+                                 .name = "BBP",
+                                 .binds_to_ip = binding::conditional,
+                                 .cyc_eligible = answer::unconfirmed};
+
+    struct Escape : fixed<7, 0, 0x02> {};
+    struct Opcode : fixed<15, 8, 0x63> {};
+    struct type : field<20, 16> {};
+    struct SZ : flag<23> {};
+    struct layout : bit_layout<24, Escape, Opcode, type, reserved<22, 21>, SZ> {};
+
+    /// The item size of the block that begins here.
+    [[nodiscard]] constexpr auto opens() const noexcept -> block {
+        return get<SZ>() ? block::items_of_4 : block::items_of_8;
+    }
+};
+
+/// BIP, one item of a block.
+///
+/// Shape:  5 or 9 bytes: 04H with the id, then 4 or 8 bytes as the last BBP said. Outside a block
+///         the same byte is a TNT.short.
+/// Errors: truncated; PKT-344 when written outside a block.
+/// Source: SDM vol. 3, "Block Item Packet (BIP)"; PKT-202, PKT-203.
+struct bip : packet_word<bip, 1, payload_of_block> {
+    static constexpr facts about{.id = kind::bip,
+                                 .name = "BIP",
+                                 .binds_to_ip = binding::conditional,
+                                 .cyc_eligible = answer::unconfirmed,
+                                 .keeps_block = true};
+
+    struct Opcode : fixed<2, 0, 4> {};
+    struct id : field<7, 3> {};
+    struct layout : bit_layout<8, Opcode, id> {};
+};
+
+/// BEP, a record of blocks ends.
+///
+/// Shape:  2 bytes: 02H 33H with IP.
+/// Errors: truncated.
+/// Source: SDM vol. 3, "Block End Packet (BEP)"; PKT-204.
+struct bep : packet_word<bep, 2> {
+    static constexpr facts about{.id = kind::bep,
+                                 .name = "BEP",
+                                 .binds_to_ip = binding::conditional,
+                                 .cyc_eligible = answer::unconfirmed};
+
+    struct Escape : fixed<7, 0, 0x02> {};
+    struct Opcode : fixed<14, 8, 0x33> {};
+    struct IP : flag<15> {};  ///< a FUP follows
+    struct layout : bit_layout<16, Escape, Opcode, IP> {};
+};
+
+}  // namespace ptspec::packet
+
+// ---- ptspec/packet/event_trace.hpp ----
+
+namespace ptspec::packet {
+
+/// What a CFE tells of. Other values decode; what they mean is not known.
+///
+/// Source: PKT-221. SWINTR and SYSCALL are UNCONFIRMED.
+enum class cfe_type : uint8_t {
+    INTR = 0x01,
+    IRET = 0x02,
+    SMI = 0x03,
+    RSM = 0x04,
+    SIPI = 0x05,
+    INIT = 0x06,
+    VMENTRY = 0x07,
+    VMEXIT = 0x08,
+    VMEXIT_INTR = 0x09,
+    SHUTDOWN = 0x0A,
+    UINTR = 0x0C,
+    UIRET = 0x0D,
+    SWINTR = 0x0E,
+    SYSCALL = 0x0F,
+};
+
+/// What the payload of an EVD is. Other values decode; what they mean is not known.
+///
+/// Source: PKT-226.
+enum class evd_type : uint8_t {
+    PFA = 0,   ///< page-fault linear address
+    VMXQ = 1,  ///< VMX exit qualification
+    VMXR = 2,  ///< VMX exit reason
+};
+
+/// CFE, a control-flow event of event trace.
+///
+/// Shape:  4 bytes: 02H 13H, the type and IP, the vector.
+/// Errors: truncated.
+/// Source: SDM vol. 3, "Control Flow Event (CFE) Packet"; PKT-220, PKT-221.
+struct cfe : packet_word<cfe, 4> {
+    static constexpr facts about{.id = kind::cfe,
+                                 .name = "CFE",
+                                 .binds_to_ip = binding::conditional,
+                                 .cyc_eligible = answer::unconfirmed};
+
+    struct Escape : fixed<7, 0, 0x02> {};
+    struct Opcode : fixed<15, 8, 0x13> {};
+    struct type : enumerated<20, 16, cfe_type> {};
+    struct IP : flag<23> {};  ///< a FUP follows
+    struct vector : field<31, 24> {};
+    struct layout : bit_layout<32, Escape, Opcode, type, reserved<22, 21>, IP, vector> {};
+};
+
+/// EVD, data of the event that the next CFE tells of.
+///
+/// Shape:  11 bytes: 02H 53H, the type, then 8 bytes.
+/// Errors: truncated.
+/// Source: SDM vol. 3, "Event Data (EVD) Packet"; PKT-225, PKT-226 (six bits of type are
+///         UNCONFIRMED).
+struct evd : packet_word<evd, 11> {
+    static constexpr facts about{.id = kind::evd,
+                                 .name = "EVD",
+                                 .binds_to_ip = binding::conditional,
+                                 .cyc_eligible = answer::unconfirmed};
+
+    struct Escape : fixed<7, 0, 0x02> {};
+    struct Opcode : fixed<15, 8, 0x53> {};
+    struct type : enumerated<21, 16, evd_type> {};
+    struct payload : field<87, 24> {};
+    struct layout : bit_layout<88, Escape, Opcode, type, reserved<23, 22>, payload> {};
+};
+
+}  // namespace ptspec::packet
+
+// ---- ptspec/packet/trig.hpp ----
+
+namespace ptspec::packet {
+
+/// TRIG, triggers fired.
+///
+/// Shape:  3 or 5 bytes: D9H, flags, TRBV with one bit a trigger, and ICNT when ICNTV is 1.
+/// Units:  ICNT counts instructions since the last packet that told an IP.
+/// Errors: truncated.
+/// Source: PKT-240, PKT-242, PKT-243. UNCONFIRMED as a whole: known from decoders only.
+struct trig : packet_word<trig, 3, payload_of<0, 2>> {
+    static constexpr facts about{.id = kind::trig,
+                                 .name = "TRIG",
+                                 .binds_to_ip = binding::conditional,
+                                 .cyc_eligible = answer::unconfirmed};
+
+    struct Opcode : fixed<7, 0, 0xD9> {};
+    struct MULT : flag<13> {};  ///< more triggers fired than are told
+    struct ICNTV : selects_payload<flag<14>> {};
+    struct IP : flag<15> {};  ///< a FUP follows
+    struct TRBV : field<23, 16> {};
+    struct layout : bit_layout<24, Opcode, reserved<12, 8>, MULT, ICNTV, IP, TRBV> {};
+
+    /// The instruction count, 0 when ICNTV is 0.
+    [[nodiscard]] constexpr auto ICNT() const noexcept -> uint64_t { return payload(); }
+};
+
+}  // namespace ptspec::packet
+
+// ---- ptspec/packet/list.hpp ----
+
+namespace ptspec::packet {
+
+/// Every packet type, in the order of `kind`.
+using all = type_list<pad, tnt_short, tnt_long, tip, tip_pge, tip_pgd, fup, pip, mode_exec,
+                      mode_tsx, tracestop, cbr, tsc, mtc, tma, cyc, vmcs, ovf, psb, psbend, mnt,
+                      ptw, exstop, mwait, pwre, pwrx, bbp, bip, bep, cfe, evd, trig>;
+
+inline constexpr unsigned kinds = all::size;
+
+namespace detail {
+
+template <class... Packets>
+constexpr auto are_in_order(type_list<Packets...>) noexcept -> bool {
+    kind const order[] = {Packets::about.id...};
+    for (unsigned i = 0; i < sizeof...(Packets); ++i) {
+        if (underlying(order[i]) != i) { return false; }
+    }
+    return true;
+}
+static_assert(are_in_order(all{}), "a kind is the place of its packet in the list");
+
+template <class... Packets>
+constexpr auto facts_in(type_list<Packets...>, kind which) noexcept -> facts {
+    facts found{};
+    (void)((Packets::about.id == which ? (found = Packets::about, true) : false) || ...);
+    return found;
+}
+
+/// That a type is in a list is a question about base classes: it costs a compiler as much whatever the
+/// length.
+template <class Type>
+struct member {};
+template <class List>
+struct members;
+template <class... Types>
+struct members<type_list<Types...>> : member<Types>... {};
+
+}  // namespace detail
+
+/// One of the packet types of `all`.
+template <class Packet>
+concept packet_type = __is_base_of(detail::member<Packet>, detail::members<all>);
+
+// Functions that look through a list of packets are templates of it, with every packet as default:
+// a header that is only included then instantiates none of them.
+
+/// What is to be said of a packet beside its bits.
+template <class Packets = all>
+[[nodiscard]] constexpr auto facts_of(kind which) noexcept -> facts {
+    return detail::facts_in(Packets{}, which);
+}
+
+/// A packet's name as the manual spells it, `TIP.PGE`.
+template <class Packets = all>
+[[nodiscard]] constexpr auto name_of(kind which) noexcept -> text {
+    return facts_of<Packets>(which).name;
+}
+
+}  // namespace ptspec::packet
+
+// ---- ptspec/packet/any_packet.hpp ----
+
+namespace ptspec::packet {
+
+/// Calls `body.operator()<Packet>()` for the packet type of one kind. Where the body returns
+/// something, a value-initialised result has to exist.
+template <class Body, class First, class... Rest>
+[[gnu::always_inline]]  // so that what the body refers to can stay in registers
+constexpr auto
+for_kind(kind which, Body&& body, type_list<First, Rest...> /*packets*/) {
+    using result = decltype(body.template operator()<First>());
+    if constexpr (same_as<result, void>) {
+        (void)((which == First::about.id ? (body.template operator()<First>(), true) : false) ||
+               ... || (which == Rest::about.id ? (body.template operator()<Rest>(), true) : false));
+    } else {
+        result out{};
+        (void)((which == First::about.id ? (out = body.template operator()<First>(), true)
+                                         : false) ||
+               ... ||
+               (which == Rest::about.id ? (out = body.template operator()<Rest>(), true) : false));
+        return out;
+    }
+}
+
+namespace detail {
+
+/// The first `length` bytes.
+constexpr auto first_bytes(wide_bits bits, unsigned length) noexcept -> wide_bits {
+    return {bits.low & low_bits(8 * length),
+            length > 8 ? bits.high & low_bits(8 * length - 64) : 0};
+}
+
+/// What `any_packet` keeps, for who found it out by a table.
+struct known_packet {
+    wide_bits bits{};
+    unsigned length = 0;
+    kind which = kind::pad;
+};
+
+}  // namespace detail
+
+/// Any of the packets: its bytes, its kind and its length. PAD unless said otherwise.
+///
+/// Shape:  at most 24 bytes, trivially copyable.
+class any_packet {
+public:
+    constexpr any_packet() noexcept = default;
+
+    template <packet_type Packet>
+    constexpr any_packet(Packet const& packet, unsigned length) noexcept
+        : bytes_{detail::widen(packet.raw)},
+          kind_{Packet::about.id},
+          length_{static_cast<uint8_t>(length)} {}
+
+    /// A packet whose own bits tell its length: every one but BIP.
+    template <packet_type Packet>
+        requires(!same_as<typename Packet::payload_type, payload_of_block>)
+    constexpr any_packet(Packet const& packet) noexcept
+        : any_packet{packet, Packet::length_of(packet.raw, block::none)} {}
+
+    constexpr explicit any_packet(detail::known_packet known) noexcept
+        : bytes_{known.bits}, kind_{known.which}, length_{static_cast<uint8_t>(known.length)} {}
+
+    [[nodiscard]] constexpr auto kind() const noexcept -> packet::kind { return kind_; }
+    /// How many bytes it has on the wire.
+    [[nodiscard]] constexpr auto length() const noexcept -> unsigned { return length_; }
+    /// Its bytes as one little-endian number.
+    [[nodiscard]] constexpr auto raw() const noexcept -> wide_bits { return bytes_; }
+
+    template <packet_type Packet>
+    [[nodiscard]] constexpr auto is() const noexcept -> bool {
+        return kind_ == Packet::about.id;
+    }
+    /// The packet, which has to be a `Packet`.
+    template <packet_type Packet>
+    [[nodiscard]] constexpr auto as() const noexcept -> Packet {
+        return Packet{detail::narrow<typename Packet::raw_type>(bytes_)};
+    }
+
+    friend constexpr auto operator==(any_packet const&, any_packet const&) -> bool = default;
+
+private:
+    wide_bits bytes_{};
+    packet::kind kind_ = packet::kind::pad;
+    uint8_t length_ = 1;
+};
+
+static_assert(sizeof(any_packet) <= 24 && __is_trivially_copyable(any_packet));
+
+/// Calls `visitor` with the packet as what it is, and returns what it returned. The results for all
+/// packets are of one type, which is void or has a default.
+template <class Packets = all, class Visitor>
+[[gnu::always_inline]]  // as above
+constexpr auto
+visit(Visitor&& visitor, any_packet const& packet) {
+    return for_kind(
+        packet.kind(), [&]<class Packet>() { return visitor(packet.template as<Packet>()); },
+        Packets{});
+}
+
+/// The block context behind a packet.
+///
+/// Source: PKT-205.
+template <packet_type Packet>
+[[nodiscard]] constexpr auto block_behind(Packet const& packet, block before) noexcept -> block {
+    if constexpr (same_as<Packet, bbp>) {
+        return packet.opens();
+    } else {
+        return Packet::about.keeps_block ? before : block::none;
+    }
+}
+
+template <class Packets = all>
+[[nodiscard]] constexpr auto block_behind(any_packet const& packet, block before) noexcept
+    -> block {
+    return visit<Packets>([=](auto const& one) { return block_behind(one, before); }, packet);
+}
+
+/// The last IP after a packet, given the one before it.
+///
+/// Source: PKT-059, PKT-060, PKT-061, PKT-068.
+template <packet_type Packet>
+[[nodiscard]] constexpr auto last_ip_behind(Packet const& packet, uint64_t before) noexcept
+    -> uint64_t {
+    if constexpr (derived_from<Packet, ip_packet<Packet>>) {
+        return packet.ip(before);
+    } else {
+        return same_as<Packet, psb> ? 0 : before;
+    }
+}
+
+template <class Packets = all>
+[[nodiscard]] constexpr auto last_ip_behind(any_packet const& packet, uint64_t before) noexcept
+    -> uint64_t {
+    return visit<Packets>([=](auto const& one) { return last_ip_behind(one, before); }, packet);
+}
+
+}  // namespace ptspec::packet
+
+// ---- ptspec/packet/classify.hpp ----
+
+/// Which packet some bytes begin, derived from the packets' declarations.
+namespace ptspec::packet {
+
+/// What a byte of an opcode says.
+struct opcode_byte {
+    enum class says : uint8_t {
+        nothing,   ///< no packet has this byte here: `bad_opcode`
+        a_packet,  ///< `which` begins here
+        go_on,     ///< the next byte tells
+    };
+    says what = says::nothing;
+    kind which = kind::pad;
+
+    friend constexpr auto operator==(opcode_byte const&, opcode_byte const&) -> bool = default;
+};
+
+namespace detail {
+
+/// What a packet demands of one byte of its opcode.
+struct demand {
+    uint8_t mask = 0;
+    uint8_t value = 0;
+};
+
+/// The bits of the rows that make this of a packet where they hold another value.
+template <class... Rows>
+constexpr auto bits_of_mismatch(type_list<Rows...> rows, mismatch which) noexcept -> uint64_t {
+    mismatch const mismatches[] = {Rows::otherwise...};
+    return bits_where<wide_bits>(rows, mismatches, which).low;
+}
+
+/// The opcode of a packet: up to three bytes, as value and mask.
+struct opcode_shape {
+    kind which;
+    uint32_t mask;
+    uint32_t value;
+
+    [[nodiscard]] constexpr auto at(unsigned byte) const noexcept -> demand {
+        return {static_cast<uint8_t>(mask >> (8 * byte)),
+                static_cast<uint8_t>(value >> (8 * byte))};
+    }
+};
+
+template <class Packet>
+constexpr auto shape_of() noexcept -> opcode_shape {
+    constexpr uint64_t mask = bits_of_mismatch(typename Packet::layout::rows{},
+                                               mismatch::bad_opcode);
+    static_assert(mask >> 24 == 0, "an opcode has at most three bytes");
+    return {Packet::about.id, static_cast<uint32_t>(mask),
+            static_cast<uint32_t>(widen(opcode_bits<Packet>).low & mask)};
+}
+
+/// The opcode bits of a packet. MODE.Exec and MODE.TSX share them.
+template <class... Packets>
+constexpr auto opcode_of(kind which, type_list<Packets...>) noexcept -> uint32_t {
+    uint32_t found = 0;
+    (void)((Packets::about.id == which ? (found = shape_of<Packets>().value, true) : false) || ...);
+    return found;
+}
+
+struct opcode_table {
+    opcode_byte bytes[256];
+};
+
+/// What each value of the opcode's byte number `at` says behind the bytes `prefix`. Where the
+/// demands of several packets hold, the one that demands most bits is meant; of packets that differ
+/// only in a leaf it is the first.
+template <class... Packets>
+constexpr auto tabulate(type_list<Packets...>, unsigned at, uint32_t prefix, bool in_block) noexcept
+    -> opcode_table {
+    constexpr opcode_shape shapes[] = {shape_of<Packets>()...};
+    constexpr bool only_in_block[] = {same_as<typename Packets::payload_type, payload_of_block>...};
+    opcode_table table{};
+    unsigned bits[256] = {};
+    for (unsigned i = 0; i < sizeof...(Packets); ++i) {
+        auto const shape = shapes[i];
+        auto const here = shape.at(at);
+        if (here.mask == 0 || ((shape.value ^ prefix) & low_bits(8 * at)) != 0 ||
+            (only_in_block[i] && !in_block)) {
+            continue;
+        }
+        bool const goes_on = shape.at(at + 1).mask != 0;
+        unsigned const demanded = popcount(here.mask);
+        unsigned const free_bits = 0xFFU & ~unsigned{here.mask};
+        // Every value that agrees in the demanded bits: the subsets of the free ones.
+        for (unsigned rest = free_bits;; rest = (rest - 1) & free_bits) {
+            unsigned const byte = here.value | rest;
+            if (demanded > bits[byte]) {
+                bits[byte] = demanded;
+                table.bytes[byte] = {goes_on ? opcode_byte::says::go_on
+                                             : opcode_byte::says::a_packet,
+                                     goes_on ? kind::pad : shape.which};
+            }
+            if (rest == 0) { break; }
+        }
+    }
+    return table;
+}
+
+/// What opcodes of two bytes begin with, and what those of three do.
+inline constexpr uint32_t escape = shape_of<psbend>().value & 0xFF;
+inline constexpr uint32_t second_escape = shape_of<mnt>().value & 0xFFFF;
+
+/// The tables, made when they are first used.
+template <class Packets>
+struct tables_of {
+    static constexpr opcode_table first = tabulate(Packets{}, 0, 0, false);
+    static constexpr opcode_table first_in_block = tabulate(Packets{}, 0, 0, true);
+    static constexpr opcode_table ext = tabulate(Packets{}, 1, escape, false);
+    static constexpr opcode_table ext2 = tabulate(Packets{}, 2, second_escape, false);
+};
+
+}  // namespace detail
+
+/// What a packet's first byte says.
+///
+/// Source: PKT-010, PKT-011, PKT-014, PKT-015, PKT-203.
+template <class Packets = all>
+[[nodiscard]] constexpr auto classify_first(uint8_t byte, block items = block::none) noexcept
+    -> opcode_byte {
+    return items == block::none ? detail::tables_of<Packets>::first.bytes[byte]
+                                : detail::tables_of<Packets>::first_in_block.bytes[byte];
+}
+
+/// What the byte after 02H says.
+///
+/// Source: PKT-012, PKT-016.
+template <class Packets = all>
+[[nodiscard]] constexpr auto classify_ext(uint8_t byte) noexcept -> opcode_byte {
+    return detail::tables_of<Packets>::ext.bytes[byte];
+}
+
+/// What the byte after 02H C3H says.
+///
+/// Source: PKT-013.
+template <class Packets = all>
+[[nodiscard]] constexpr auto classify_ext2(uint8_t byte) noexcept -> opcode_byte {
+    return detail::tables_of<Packets>::ext2.bytes[byte];
+}
+
+namespace detail {
+
+/// What opcode bytes say, by the tables.
+template <class Packets>
+struct opcodes {
+    static constexpr auto first(uint8_t byte, block items) noexcept -> opcode_byte {
+        return classify_first<Packets>(byte, items);
+    }
+    static constexpr auto ext(uint8_t byte) noexcept -> opcode_byte {
+        return classify_ext<Packets>(byte);
+    }
+    static constexpr auto ext2(uint8_t byte) noexcept -> opcode_byte {
+        return classify_ext2<Packets>(byte);
+    }
+};
+
+/// Some of the values of a byte.
+struct byte_set {
+    uint64_t bits[4] = {};
+
+    [[nodiscard]] constexpr auto has(unsigned byte) const noexcept -> bool {
+        return (bits[byte / 64] >> byte % 64 & 1) != 0;
+    }
+    friend constexpr auto operator==(byte_set const&, byte_set const&) -> bool = default;
+};
+
+/// The bytes of a table for which `holds(opcode_byte)` is true.
+template <class Holds>
+constexpr auto bytes_where(opcode_table const& table, Holds const& holds) noexcept -> byte_set {
+    byte_set found;
+    for (unsigned i = 0; i < 256; ++i) {
+        if (holds(table.bytes[i])) { found.bits[i / 64] |= uint64_t{1} << i % 64; }
+    }
+    return found;
+}
+
+/// The same for who asks for one packet, `Own`: sets of 32 bytes stand for tables of 512. Whatever
+/// other packet it is, the answer is `Other`.
+template <class Packets, kind Own, kind Other>
+struct opcodes_of_one {
+    using tables = tables_of<Packets>;
+
+    template <opcode_table const& Table>
+    static constexpr byte_set known = bytes_where(
+        Table, [](opcode_byte one) { return one.what != opcode_byte::says::nothing; });
+    template <opcode_table const& Table>
+    static constexpr byte_set own = bytes_where(Table, [](opcode_byte one) {
+        return one == opcode_byte{opcode_byte::says::a_packet, Own};
+    });
+    static constexpr bool depends_on_block = known<tables::first> !=
+                                                 known<tables::first_in_block> ||
+                                             own<tables::first> != own<tables::first_in_block>;
+
+    /// `prefix` is the byte that more of an opcode follows.
+    template <opcode_table const& Table>
+    static constexpr auto in(unsigned prefix, uint8_t byte) noexcept -> opcode_byte {
+        if (byte == prefix) { return {opcode_byte::says::go_on}; }
+        if (!known<Table>.has(byte)) { return {}; }
+        bool is_own = false;
+        if constexpr (own<Table> != byte_set{}) { is_own = own<Table>.has(byte); }
+        return {opcode_byte::says::a_packet, is_own ? Own : Other};
+    }
+    static constexpr auto first(uint8_t byte, block items) noexcept -> opcode_byte {
+        if constexpr (depends_on_block) {
+            if (items != block::none) { return in<tables::first_in_block>(escape, byte); }
+        }
+        return in<tables::first>(escape, byte);
+    }
+    static constexpr auto ext(uint8_t byte) noexcept -> opcode_byte {
+        return in<tables::ext>(second_escape >> 8, byte);
+    }
+    static constexpr auto ext2(uint8_t byte) noexcept -> opcode_byte {
+        return in<tables::ext2>(~0U, byte);
+    }
+};
+
+}  // namespace detail
+
+}  // namespace ptspec::packet
+
+// ---- ptspec/packet/decode.hpp ----
+
+/// Bytes to packets. A pure function of the bytes and of the block's item size.
+namespace ptspec::packet {
+
+/// What reading a packet depends on beside its bytes.
+struct context {
+    block items = block::none;
+    bool strict = false;  ///< a reserved bit of TMA that is set is `bad_packet` (PKT-003, PKT-104)
+};
+
+/// What reading the bytes at hand gave.
+struct decoded {
+    any_packet packet{};  ///< when `why` is `none`
+    error why = error::none;
+    uint8_t need = 0;  ///< when truncated: the bytes known to be required so far, at most 16
+    rule broken = rule::none;  ///< the rule behind `why`
+
+    constexpr explicit operator bool() const noexcept { return why == error::none; }
+    /// How many bytes were consumed: 0 after an error.
+    [[nodiscard]] constexpr auto length() const noexcept -> unsigned {
+        return why == error::none ? packet.length() : 0;
+    }
+};
+
+/// The same for one packet type.
+template <class Packet>
+struct decoded_as {
+    Packet packet{};
+    unsigned length = 0;  ///< the bytes consumed: 0 after an error
+    error why = error::none;
+    uint8_t need = 0;
+    rule broken = rule::none;
+
+    constexpr explicit operator bool() const noexcept { return why == error::none; }
+};
+
+namespace detail {
+
+/// Why there is no packet.
+struct failure {
+    error why = error::none;
+    uint8_t need = 0;
+    rule broken = rule::none;
+};
+
+constexpr auto truncated(unsigned need) noexcept -> failure {
+    return {error::truncated, static_cast<uint8_t>(need), rule::PKT_255};
+}
+
+/// The bits by which a packet is told from others of the same opcode.
+template <class Packet>
+inline constexpr uint64_t leaf_bits = bits_of_mismatch(typename Packet::layout::rows{},
+                                                       mismatch::reserved);
+
+struct nobody {};
+
+template <class Packet>
+constexpr auto is_sibling(opcode_shape one) noexcept -> bool {
+    constexpr auto two = shape_of<Packet>();
+    return underlying(two.which) > underlying(one.which) && two.mask == one.mask &&
+           two.value == one.value;
+}
+
+template <class Packet, class... Rest>
+struct sibling_among {
+    using type = nobody;
+};
+template <class Packet, class First, class... Rest>
+struct sibling_among<Packet, First, Rest...> : sibling_among<Packet, Rest...> {};
+template <class Packet, class First, class... Rest>
+    requires(is_sibling<First>(shape_of<Packet>()))
+struct sibling_among<Packet, First, Rest...> {
+    using type = First;
+};
+template <class Packet, class... Packets>
+auto sibling_in(type_list<Packets...>) -> typename sibling_among<Packet, Packets...>::type;
+
+template <class Packet>
+constexpr auto broken_header(typename Packet::raw_type bits) noexcept -> rule {
+    if constexpr (requires { Packet::broken_header(bits); }) {
+        return Packet::broken_header(bits);
+    } else {
+        return rule::none;
+    }
+}
+
+template <class Packet>
+constexpr auto broken_payload(typename Packet::raw_type bits, bool strict) noexcept -> rule {
+    if constexpr (requires { Packet::broken_payload(bits); }) {
+        return Packet::broken_payload(bits);
+    } else if constexpr (requires { Packet::broken_when_strict(bits); }) {
+        return strict ? Packet::broken_when_strict(bits) : rule::none;
+    } else {
+        return rule::none;
+    }
+}
+
+/// Everything behind the opcode: header, length, payload. Bytes that are not there count as 0,
+/// which no header forbids, so that a short header shows as a length that is not reached.
+template <class Packets, class Packet, class Sink>
+constexpr auto finish(wide_bits image, size_t present, context how, Sink&& sink) -> failure {
+    using raw = typename Packet::raw_type;
+    if constexpr (leaf_bits<Packet> != 0) {
+        if ((image.low & leaf_bits<Packet>) !=
+            (widen(opcode_bits<Packet>).low & leaf_bits<Packet>)) {
+            using sibling = decltype(sibling_in<Packet>(Packets{}));
+            if constexpr (same_as<sibling, nobody>) {
+                return {error::reserved, 0, Packet::unknown_leaf};
+            } else {
+                return finish<Packets, sibling>(image, present, how, sink);
+            }
+        }
+    }
+    rule broken = broken_header<Packet>(narrow<raw>(image));
+    if (broken != rule::none) { return {error::reserved, 0, broken}; }
+    unsigned const length = Packet::length_of(narrow<raw>(image), how.items);
+    if (present < length) { return truncated(length); }
+    raw const bits = narrow<raw>(first_bytes(image, length));
+    broken = broken_payload<Packet>(bits, how.strict);
+    if (broken != rule::none) { return {error::bad_packet, 0, broken}; }
+    sink(Packet{bits}, length);
+    return {};
+}
+
+/// The opcode at the front: which packet it begins, or why none.
+struct opcode_found {
+    failure failed{};
+    kind which = kind::pad;
+};
+
+template <class Opcodes>
+constexpr auto find_opcode(wide_bits image, size_t present, block items) noexcept -> opcode_found {
+    if (present == 0) { return {truncated(1)}; }
+    auto says = Opcodes::first(static_cast<uint8_t>(image.low), items);
+    if (says.what == opcode_byte::says::a_packet) { return {{}, says.which}; }
+    rule unknown = rule::PKT_015;
+    if (says.what == opcode_byte::says::go_on) {
+        if (present < 2) { return {truncated(2)}; }
+        says = Opcodes::ext(static_cast<uint8_t>(image.low >> 8));
+        unknown = rule::PKT_012;
+        if (says.what == opcode_byte::says::go_on) {
+            if (present < 3) { return {truncated(3)}; }
+            says = Opcodes::ext2(static_cast<uint8_t>(image.low >> 16));
+            unknown = rule::PKT_013;
+        }
+    }
+    if (says.what == opcode_byte::says::nothing) { return {{error::bad_opcode, 0, unknown}}; }
+    return {{}, says.which};
+}
+
+/// Reads the packet at the front and hands it to `sink(packet, length)`, typed.
+template <class Packets, class Sink>
+constexpr auto decode_into(byte_view in, context how, Sink&& sink) -> failure {
+    wide_bits const image = load_le_wide(in);
+    auto const opcode = find_opcode<opcodes<Packets>>(image, in.size(), how.items);
+    return opcode.failed.why != error::none
+               ? opcode.failed
+               : for_kind(
+                     opcode.which,
+                     [&]<class Packet>() {
+                         return finish<Packets, Packet>(image, in.size(), how, sink);
+                     },
+                     Packets{});
+}
+
+/// The first of the packets that have the opcode of one, which the tables name.
+template <class Packet, class... Packets>
+struct owner_among;
+template <class Packet, class First, class... Rest>
+struct owner_among<Packet, First, Rest...> : owner_among<Packet, Rest...> {};
+template <class Packet, class First, class... Rest>
+    requires(shape_of<First>().mask == shape_of<Packet>().mask &&
+             shape_of<First>().value == shape_of<Packet>().value)
+struct owner_among<Packet, First, Rest...> {
+    using type = First;
+};
+template <class Packet, class... Packets>
+auto owner_in(type_list<Packets...>) -> typename owner_among<Packet, Packets...>::type;
+
+}  // namespace detail
+
+/// The packet at the front of `in`. Nothing at all is `truncated`, need 1.
+///
+/// Errors: truncated, bad_opcode, reserved, bad_packet, checked in this order but that reserved
+///         comes before a payload that is short. An error consumes nothing.
+/// Source: PKT-003..006, PKT-010..016, PKT-255.
+template <class Packets = all>
+[[nodiscard]] constexpr auto decode(byte_view in, context how = {}) noexcept -> decoded {
+    decoded out;
+    auto const failure = detail::decode_into<Packets>(
+        in, how,
+        [&](auto const& packet, unsigned length) { out.packet = any_packet{packet, length}; });
+    out.why = failure.why;
+    out.need = failure.need;
+    out.broken = failure.broken;
+    return out;
+}
+
+/// The packet at the front of `in`, if it is a `Packet`; another one, whole or not, is
+/// `bad_opcode`. What is wrong with a MODE packet is told to those who ask for either of the two.
+template <packet_type Packet, class Packets = all>
+[[nodiscard]] constexpr auto decode_as(byte_view in, context how = {}) noexcept
+    -> decoded_as<Packet> {
+    using owner = decltype(detail::owner_in<Packet>(Packets{}));
+    constexpr kind own = owner::about.id;
+    constexpr kind other = own == kind::pad ? kind::psb : kind::pad;
+    wide_bits const image = load_le_wide(in);
+    auto const opcode = detail::find_opcode<detail::opcodes_of_one<Packets, own, other>>(
+        image, in.size(), how.items);
+    detail::failure failed = opcode.failed;
+    decoded_as<Packet> out;
+    if (failed.why == error::none && opcode.which == own) {
+        failed = detail::finish<Packets, owner>(
+            image, in.size(), how, [&]<class Found>(Found const& packet, unsigned length) {
+                if constexpr (same_as<Found, Packet>) {
+                    out.packet = packet;
+                    out.length = length;
+                }
+            });
+    }
+    if (failed.why == error::none && out.length == 0) {
+        failed = {error::bad_opcode, 0, rule::PKT_010};
+    }
+    out.why = failed.why;
+    out.need = failed.need;
+    out.broken = failed.broken;
+    return out;
+}
+
+}  // namespace ptspec::packet
+
+// ---- ptspec/packet/encode.hpp ----
+
+/// Packets to bytes. Whatever `decode` would not read back as the same packet is refused.
+namespace ptspec::packet {
+
+/// A packet's bytes, or the rule that forbids writing it.
+template <unsigned Most>
+struct encoded {
+    byte_array<Most> bytes{};
+    unsigned length = 0;
+    rule broken = rule::none;
+
+    constexpr explicit operator bool() const noexcept { return broken == rule::none; }
+    [[nodiscard]] constexpr auto data() const noexcept -> uint8_t const* { return bytes.data(); }
+    [[nodiscard]] constexpr auto size() const noexcept -> size_t { return length; }
+
+    friend constexpr auto operator==(encoded const& one, byte_view two) noexcept -> bool {
+        return byte_view{one} == two;
+    }
+};
+
+namespace detail {
+
+/// The packet's bits with opcode in place and reserved bits 0.
+template <class Packet>
+constexpr auto clean(Packet const& packet) noexcept -> wide_bits {
+    constexpr wide_bits kept = ~(
+        widen(Packet::reserved_mask()) |
+        bits_of_kind<wide_bits>(typename Packet::layout::rows{}, row_kind::fixed));
+    return (widen(packet.raw) & kept) | widen(opcode_bits<Packet>);
+}
+
+/// The rule that forbids writing these bits as a `Packet`.
+template <class Packets, class Packet>
+constexpr auto why_refused(wide_bits bits, block items) noexcept -> rule {
+    using raw = typename Packet::raw_type;
+    if (rule const broken = broken_header<Packet>(narrow<raw>(bits)); broken != rule::none) {
+        return broken;
+    }
+    if (rule const broken = broken_payload<Packet>(narrow<raw>(bits), false);
+        broken != rule::none) {
+        return broken;
+    }
+    auto const read = classify_first<Packets>(static_cast<uint8_t>(bits.low), items);
+    if (read.what == opcode_byte::says::a_packet &&
+        opcode_of(read.which, Packets{}) != opcode_of(Packet::about.id, Packets{})) {
+        return rule::PKT_344;
+    }
+    unsigned const length = Packet::length_of(narrow<raw>(bits), items);
+    return bits == first_bytes(bits, length) ? rule::none : rule::PKT_340;
+}
+
+/// What is to be written of a packet, or the rule that forbids it.
+struct code {
+    wide_bits bytes{};
+    unsigned length = 0;
+    rule broken = rule::none;
+};
+
+template <class Packets, class Packet>
+constexpr auto code_of(Packet const& packet, block items) noexcept -> code {
+    wide_bits const bits = clean(packet);
+    if (rule const broken = why_refused<Packets, Packet>(bits, items); broken != rule::none) {
+        return {{}, 0, broken};
+    }
+    return {bits, Packet::length_of(narrow<typename Packet::raw_type>(bits), items), rule::none};
+}
+
+}  // namespace detail
+
+/// The packet's bytes; reserved bits are 0.
+///
+/// Errors: the rule that the packet breaks: a value without a meaning in its header, no branch in a
+///         TNT, a payload longer than its size says (PKT-340), a TNT.short or BIP that would be
+///         read as the other one (PKT-344).
+/// Source: PKT-340..347.
+template <packet_type Packet, class Packets = all>
+[[nodiscard]] constexpr auto encode(Packet const& packet, block items = block::none) noexcept
+    -> encoded<Packet::most_bytes> {
+    auto const code = detail::code_of<Packets>(packet, items);
+    encoded<Packet::most_bytes> out{{}, code.length, code.broken};
+    copy_bytes(out.bytes.data(), to_le(code.bytes).data(), code.length);
+    return out;
+}
+
+template <class Packets = all>
+[[nodiscard]] constexpr auto encode(any_packet const& packet, block items = block::none) noexcept
+    -> encoded<16> {
+    return for_kind(
+        packet.kind(),
+        [&]<class Packet>() {
+            auto const one = encode(packet.template as<Packet>(), items);
+            encoded<16> out;
+            out.length = one.length;
+            out.broken = one.broken;
+            for (unsigned i = 0; i < one.length; ++i) { out.bytes.bytes[i] = one.bytes[i]; }
+            return out;
+        },
+        Packets{});
+}
+
+/// Writes the packet behind what `out` holds, whole or not at all.
+///
+/// Errors: what `encode` refuses, and PKT-347 when there is no room. Nothing is written then.
+/// Source: PKT-347.
+template <class Packet>
+    requires(packet_type<Packet> || same_as<Packet, any_packet>)
+[[nodiscard]] constexpr auto append(byte_buffer& out, Packet const& packet,
+                                    block items = block::none) noexcept -> rule {
+    auto const bytes = encode(packet, items);
+    return !bytes ? bytes.broken : out.append(bytes) ? rule::none : rule::PKT_347;
+}
+
+}  // namespace ptspec::packet
+
 // ---- ptspec/cpu/quirks.hpp ----
 
 /// Which processor this is, and where processors of its model differ from what CPUID tells.
@@ -4455,2265 +6399,6 @@ template <same_as<capabilities> Capabilities = capabilities>
 
 }  // namespace ptspec::cpu
 
-// ---- ptspec/cpu/nearest.hpp ----
-
-/// The nearest to what was asked for that a processor has.
-namespace ptspec::cpu {
-
-/// What was found, if anything.
-template <class Value>
-struct nearest_of {
-    bool any = false;
-    Value value{};
-
-    constexpr explicit operator bool() const noexcept { return any; }
-    friend constexpr auto operator==(nearest_of const&, nearest_of const&) -> bool = default;
-};
-
-namespace detail {
-
-constexpr auto distance(unsigned one, unsigned two) noexcept -> unsigned {
-    return one < two ? two - one : one - two;
-}
-
-template <class Encoding>
-constexpr auto nearest_encoding(capabilities const& of, Encoding wanted) noexcept
-    -> nearest_of<Encoding> {
-    nearest_of<Encoding> best;
-    for (unsigned encoding = 0; encoding <= Encoding::last_encoding; ++encoding) {
-        auto const one = Encoding::encoded(wrapped{encoding});
-        bool const nearer = !best.any || distance(encoding, wanted.encoding()) <
-                                             distance(best.value.encoding(), wanted.encoding());
-        if (nearer && of.supports(one)) { best = {true, one}; }
-    }
-    return best;
-}
-
-}  // namespace detail
-
-/// The nearest encoding that the processor enumerates; of two that are equally near the smaller.
-/// None where it has no MTC, no CYC, no choice of PSB periods.
-///
-/// Units:  nearness counts encodings, that is, powers of two. The nearest threshold can be 0, none.
-/// Source: REG-028, REG-029, REG-048.
-[[nodiscard]] constexpr auto nearest(capabilities const& of, mtc_period wanted) noexcept
-    -> nearest_of<mtc_period> {
-    return detail::nearest_encoding(of, wanted);
-}
-[[nodiscard]] constexpr auto nearest(capabilities const& of, cyc_threshold wanted) noexcept
-    -> nearest_of<cyc_threshold> {
-    return detail::nearest_encoding(of, wanted);
-}
-[[nodiscard]] constexpr auto nearest(capabilities const& of, psb_period wanted) noexcept
-    -> nearest_of<psb_period> {
-    return detail::nearest_encoding(of, wanted);
-}
-
-/// The output asked for, or else the first that there is of ToPA, a single range, the transport.
-///
-/// Source: REG-024..026, PRG-003.
-[[nodiscard]] constexpr auto nearest(capabilities const& of, output_scheme wanted) noexcept
-    -> nearest_of<output_scheme> {
-    output_scheme const order[] = {wanted, output_scheme::topa, output_scheme::single_range,
-                                   output_scheme::fabric};
-    for (output_scheme const one : order) {
-        if (of.supports(one)) { return {true, one}; }
-    }
-    return {};
-}
-
-}  // namespace ptspec::cpu
-
-// ---- ptspec/cpu/legal.hpp ----
-
-/// Which register values a processor accepts, by what it enumerates. What it is doing at the moment
-/// is not looked at: that is `access`.
-namespace ptspec::cpu {
-
-using reg::ia32_rtit_addr;
-using reg::ia32_rtit_cr3_match;
-using reg::ia32_rtit_ctl;
-using reg::ia32_rtit_output_base;
-using reg::ia32_rtit_status;
-
-namespace detail {
-
-using namespace ptspec::detail;
-
-template <class Field>
-constexpr uint64_t bits_of = run_of_bits<uint64_t>(Field::msb, Field::lsb);
-
-/// Fields that have to be 0 where a bit of a capability leaf is 0.
-template <auto Leaf, class Bit, rule Broken, class... Fields>
-struct gate {
-    static constexpr uint64_t mask = (... | bits_of<Fields>);
-    static constexpr rule broken = Broken;
-    static constexpr auto is_open(capabilities const& of) noexcept -> bool {
-        return (of.*Leaf).template get<Bit>();
-    }
-};
-
-template <class Bit, rule Broken, class... Fields>
-using ebx_gate = gate<&capabilities::leaf_14_0_ebx, Bit, Broken, Fields...>;
-template <class Bit, rule Broken, class... Fields>
-using ecx_gate = gate<&capabilities::leaf_14_0_ecx, Bit, Broken, Fields...>;
-
-using ctl = ia32_rtit_ctl;
-
-namespace gates {
-
-using ebx = reg::cpuid_14h_0_ebx;
-using ecx = reg::cpuid_14h_0_ecx;
-using status = ia32_rtit_status;
-
-/// Source: REG-024, REG-026, REG-027, REG-030..036.
-using of_ctl = type_list<                                 //
-    ecx_gate<ecx::TOPAOUT, rule::REG_024, ctl::ToPA>,     //
-    ecx_gate<ecx::FABRIC, rule::REG_026, ctl::FabricEn>,  //
-    ebx_gate<ebx::CPSB_CAM, rule::REG_027, ctl::CYCEn, ctl::CycThresh, ctl::PSBFreq>,
-    ebx_gate<ebx::MTC, rule::REG_030, ctl::MTCEn, ctl::MTCFreq>,  //
-    ebx_gate<ebx::CR3FILTER, rule::REG_031, ctl::CR3Filter>,      //
-    ebx_gate<ebx::PTWRITE, rule::REG_032, ctl::PTWEn, ctl::FUPonPTW>,
-    ebx_gate<ebx::PWR_EVT, rule::REG_033, ctl::PwrEvtEn>,  //
-    ebx_gate<ebx::INJECTPSBPMI, rule::REG_034, ctl::InjectPsbPmiOnEnable>,
-    ebx_gate<ebx::EVENT_TRACE, rule::REG_035, ctl::EventEn>,  //
-    ebx_gate<ebx::TNT_DIS, rule::REG_036, ctl::DisTNT>>;
-
-/// Source: REG-054, REG-055.
-using of_status = type_list<  //
-    ebx_gate<ebx::INJECTPSBPMI, rule::REG_054, status::PendPSB, status::PendToPAPMI>,
-    ebx_gate<ebx::CPSB_CAM, rule::REG_055, status::PacketByteCnt>>;
-
-}  // namespace gates
-
-template <class... Gates>
-#if defined(__GNUC__)
-[[gnu::always_inline]]  // so that constant capabilities leave a constant, at -Os too
-#endif
-constexpr auto
-closed_bits(type_list<Gates...>, capabilities const& of) noexcept -> uint64_t {
-    return (uint64_t{0} | ... | (Gates::is_open(of) ? 0 : Gates::mask));
-}
-
-/// Calls `found` with the rule of every closed gate that `raw` has a bit behind.
-template <class... Gates, class Found>
-constexpr void find_closed(type_list<Gates...>, capabilities const& of, uint64_t raw,
-                           Found&& found) noexcept {
-    ((!Gates::is_open(of) && (raw & Gates::mask) != 0 ? found(Gates::broken) : void()), ...);
-}
-
-/// ADDR0_CFG to ADDR3_CFG, four bits each, and the lowest bit of each.
-inline constexpr uint64_t addr_cfg_bits = bits_of<ctl::ADDR0_CFG> | bits_of<ctl::ADDR1_CFG> |
-                                          bits_of<ctl::ADDR2_CFG> | bits_of<ctl::ADDR3_CFG>;
-inline constexpr uint64_t addr_cfg_lowest = addr_cfg_bits / 15;
-
-/// The bits of ADDRn_CFG that an encoding up to 2 can have, of the ranges that exist.
-///
-/// Source: REG-037.
-constexpr auto usable_addr_cfg(capabilities const& of) noexcept -> uint64_t {
-    return addr_cfg_lowest * 3 & ~(addr_cfg_bits << 4 * of.address_ranges());
-}
-
-/// Not 0 when one of the four holds 3, all looked at at once.
-constexpr auto bits_of_addr_cfg_3(ia32_rtit_ctl value) noexcept -> uint64_t {
-    return value.raw & value.raw >> 1 & addr_cfg_lowest;
-}
-
-/// Source: REG-028, REG-029.
-#if defined(__GNUC__)
-[[gnu::always_inline]]  // so that constant capabilities leave constants
-#endif
-constexpr auto
-has_listed_encodings(capabilities const& of, ia32_rtit_ctl value) noexcept -> bool {
-    return (of.mtc_periods() >> value.get<ctl::MTCFreq>() & 1U) != 0 &&
-           (of.cyc_thresholds() >> value.get<ctl::CycThresh>() & 1U) != 0 &&
-           (of.psb_periods() >> value.get<ctl::PSBFreq>() & 1U) != 0;
-}
-
-/// Source: REG-025.
-constexpr auto lacks_an_output(capabilities const& of, ia32_rtit_ctl value) noexcept -> bool {
-    return !of.supports(output_scheme::single_range) && value.get<ctl::TraceEn>() &&
-           !value.get<ctl::ToPA>() && !value.get<ctl::FabricEn>();
-}
-
-/// Source: REG-040.
-constexpr auto lacks_branches(capabilities const& of, ia32_rtit_ctl value) noexcept -> bool {
-    return !of.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::MTC>() && value.get<ctl::TraceEn>() &&
-           !value.get<ctl::BranchEn>();
-}
-
-}  // namespace detail
-
-// ------------------------------------------------------------------------------------ CTL
-
-/// The bits of IA32_RTIT_CTL that can be 1 on a processor. Fields of several bits may hold only
-/// some of their encodings.
-///
-/// Source: REG-024, REG-026, REG-027, REG-030..037, REG-039, REG-044.
-#if defined(__GNUC__)
-[[gnu::always_inline]]  // so that constant capabilities leave a constant
-#endif
-[[nodiscard]] constexpr auto
-writable_ctl_mask(capabilities const& of) noexcept -> uint64_t {
-    return ~(ia32_rtit_ctl::reserved_mask() | detail::closed_bits(detail::gates::of_ctl{}, of) |
-             detail::addr_cfg_bits) |
-           detail::usable_addr_cfg(of);
-}
-
-namespace detail {
-
-/// What no write may set, whatever TraceEn becomes.
-template <class Found>
-constexpr void find_unwritable(capabilities const& of, ia32_rtit_ctl value,
-                               Found&& found) noexcept {
-    if (value.reserved_bits_set() != 0) { found(rule::REG_044); }
-    find_closed(gates::of_ctl{}, of, value.raw, found);
-    uint64_t const writable = writable_ctl_mask(of);
-    if ((value.raw & addr_cfg_bits & ~writable) != 0 || bits_of_addr_cfg_3(value) != 0) {
-        found(rule::REG_037);
-    }
-    if (!has_listed_encodings(of, ia32_rtit_ctl{value.raw & writable})) { found(rule::REG_028); }
-}
-
-/// What TraceEn does not go without.
-template <class Found>
-constexpr void find_lacking(capabilities const& of, ia32_rtit_ctl value, Found&& found) noexcept {
-    if (lacks_an_output(of, value)) { found(rule::REG_025); }
-    if (lacks_branches(of, value)) { found(rule::REG_040); }
-}
-
-}  // namespace detail
-
-/// Calls `found` with every rule that a value of IA32_RTIT_CTL breaks by itself, whatever the
-/// processor is doing: reserved bits and features first, then encodings, then what TraceEn needs.
-///
-/// Source: REG-024..028, REG-030..037, REG-040, REG-044.
-template <class Found>
-constexpr void find_broken_rules(capabilities const& of, ia32_rtit_ctl value,
-                                 Found&& found) noexcept {
-    detail::find_unwritable(of, value, found);
-    detail::find_lacking(of, value, found);
-}
-
-namespace detail {
-
-/// True when a value of IA32_RTIT_CTL breaks a rule by itself, or when one of `more` bits is set:
-/// one test of a mask for all that are bits.
-#if defined(__GNUC__)
-[[gnu::always_inline]]  // so that constant capabilities leave one test of a mask
-#endif
-constexpr auto
-breaks_a_rule(capabilities const& of, ia32_rtit_ctl value, uint64_t more) noexcept -> bool {
-    uint64_t const unwritable = value.raw & ~writable_ctl_mask(of);
-    return (unwritable | bits_of_addr_cfg_3(value) | more) != 0 ||
-           !has_listed_encodings(of, value) || lacks_an_output(of, value) ||
-           lacks_branches(of, value);
-}
-
-}  // namespace detail
-
-/// True when a value of IA32_RTIT_CTL breaks no rule by itself.
-[[nodiscard]] constexpr auto is_legal(capabilities const& of, ia32_rtit_ctl value) noexcept
-    -> bool {
-    return !detail::breaks_a_rule(of, value, 0);
-}
-
-// ------------------------------------------------------------------------------------ the others
-
-/// The bits of IA32_RTIT_STATUS that raise #GP when written as 1.
-///
-/// Source: REG-052, REG-054, REG-055.
-[[nodiscard]] constexpr auto faulting_status_mask(capabilities const& of) noexcept -> uint64_t {
-    return ia32_rtit_status::reserved_mask() | detail::closed_bits(detail::gates::of_status{}, of);
-}
-
-template <class Found>
-constexpr void find_broken_rules(capabilities const& of, ia32_rtit_status value,
-                                 Found&& found) noexcept {
-    if (value.reserved_bits_set() != 0) { found(rule::REG_052); }
-    detail::find_closed(detail::gates::of_status{}, of, value.raw, found);
-}
-[[nodiscard]] constexpr auto is_legal(capabilities const& of, ia32_rtit_status value) noexcept
-    -> bool {
-    return (value.raw & faulting_status_mask(of)) == 0;
-}
-
-/// Source: REG-070, REG-071.
-[[nodiscard]] constexpr auto is_legal(capabilities const& of, ia32_rtit_output_base value) noexcept
-    -> bool {
-    return value.reserved_bits_set(of.max_phys_addr().bits) == 0;
-}
-template <class Found>
-constexpr void find_broken_rules(capabilities const& of, ia32_rtit_output_base value,
-                                 Found&& found) noexcept {
-    if (!is_legal(of, value)) { found(rule::REG_070); }
-}
-
-/// Source: REG-074.
-[[nodiscard]] constexpr auto is_legal(capabilities const&, ia32_rtit_cr3_match value) noexcept
-    -> bool {
-    return value.reserved_bits_set() == 0;
-}
-template <class Found>
-constexpr void find_broken_rules(capabilities const& of, ia32_rtit_cr3_match value,
-                                 Found&& found) noexcept {
-    if (!is_legal(of, value)) { found(rule::REG_074); }
-}
-
-/// Source: REG-076.
-[[nodiscard]] constexpr auto is_legal(capabilities const& of, ia32_rtit_addr value) noexcept
-    -> bool {
-    return is_canonical(value.raw, of.linear_address_bits());
-}
-template <class Found>
-constexpr void find_broken_rules(capabilities const& of, ia32_rtit_addr value,
-                                 Found&& found) noexcept {
-    if (!is_legal(of, value)) { found(rule::REG_076); }
-}
-
-/// IA32_RTIT_OUTPUT_MASK_PTRS takes every value.
-///
-/// Source: REG-072, REG-073.
-[[nodiscard]] constexpr auto is_legal(capabilities const&, reg::ia32_rtit_output_mask_ptrs) noexcept
-    -> bool {
-    return true;
-}
-template <class Found>
-constexpr void find_broken_rules(capabilities const&, reg::ia32_rtit_output_mask_ptrs,
-                                 Found&&) noexcept {}
-
-/// The most specific rule that a value breaks by itself.
-template <class Word>
-[[nodiscard]] constexpr auto broken_rule(capabilities const& of, Word value) noexcept -> rule {
-    first_rule first;
-    find_broken_rules(of, value, first);
-    return first.found;
-}
-
-}  // namespace ptspec::cpu
-
-// ---- ptspec/cpu/trigger.hpp ----
-
-/// Trigger tracing: which configurations of triggers mean something. A processor may take others
-/// without a fault, so these rules are for whoever builds one, and no write is judged by them.
-///
-/// UNCONFIRMED: most of it rests on one source.
-namespace ptspec::cpu {
-
-using reg::ia32_rtit_triggerx_cfg;
-
-/// How many triggers there are: four for each IA32_RTIT_TRIGGERx_CFG.
-///
-/// Source: REG-215.
-[[nodiscard]] constexpr auto triggers(capabilities const& of) noexcept -> unsigned {
-    using eax = reg::cpuid_14h_1_eax;
-    bool const any = of.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::PTTT>() &&
-                     of.leaf_14_0_eax.raw != 0;
-    return any ? 4 * static_cast<unsigned>(of.leaf_14_1_eax.get<eax::TRIGGER_CFG_CNT>()) : 0;
-}
-
-/// True for an input that a trigger can have: 0 to 7 and 20H to 27H are general counters, 40H to
-/// 43H matches of DR0 to DR3.
-///
-/// Source: REG-217.
-[[nodiscard]] constexpr auto is_trigger_input(capabilities const& of, uint64_t input) noexcept
-    -> bool {
-    bool const counter = (input & ~uint64_t{0x27}) == 0;
-    bool const debug_register = (input & ~uint64_t{3}) == 0x40;
-    return counter ||
-           (debug_register && of.leaf_14_1_ecx.get<reg::cpuid_14h_1_ecx::TRIGGER_DR_MATCH>());
-}
-
-namespace detail {
-
-template <class Input, class Action12, class Action13, class EnIcnt, class Found>
-constexpr void find_broken_rules_of_slot(capabilities const& of, ia32_rtit_triggerx_cfg value,
-                                         Found&& found) noexcept {
-    using leaf = reg::cpuid_14h_1_ecx;
-    bool const acts = value.get<Action12>() || value.get<Action13>();
-    if ((acts && !of.leaf_14_1_ecx.get<leaf::TRIGGER_PAUSE_RESUME>()) ||
-        (value.get<EnIcnt>() && !of.leaf_14_1_ecx.get<leaf::TRIGGER_ATTRIBUTION>())) {
-        found(rule::REG_216);
-    }
-    if (!is_trigger_input(of, value.get<Input>())) { found(rule::REG_217); }
-}
-
-}  // namespace detail
-
-/// Calls `found` with every rule that a configuration of triggers breaks, slot by slot.
-///
-/// Errors: REG-216 reserved bits, or an action that is not enumerated; REG-217 an input that does
-///         not exist.
-/// Source: REG-215..218.
-template <class Found>
-constexpr void find_broken_rules(capabilities const& of, ia32_rtit_triggerx_cfg value,
-                                 Found&& found) noexcept {
-    using cfg = ia32_rtit_triggerx_cfg;
-    using namespace detail;
-    if (value.reserved_bits_set() != 0) { found(rule::REG_216); }
-    find_broken_rules_of_slot<cfg::Input0, cfg::Action12_0, cfg::Action13_0, cfg::EnIcnt0>(
-        of, value, found);
-    find_broken_rules_of_slot<cfg::Input1, cfg::Action12_1, cfg::Action13_1, cfg::EnIcnt1>(
-        of, value, found);
-    find_broken_rules_of_slot<cfg::Input2, cfg::Action12_2, cfg::Action13_2, cfg::EnIcnt2>(
-        of, value, found);
-    find_broken_rules_of_slot<cfg::Input3, cfg::Action12_3, cfg::Action13_3, cfg::EnIcnt3>(
-        of, value, found);
-}
-
-/// The bits of DR7 without which the enabled slots of a configuration see no match of their debug
-/// register.
-///
-/// Source: REG-217, REG-219.
-[[nodiscard]] constexpr auto needed_dr7(ia32_rtit_triggerx_cfg value) noexcept -> reg::dr7 {
-    using cfg = ia32_rtit_triggerx_cfg;
-    uint64_t bits = 0;
-    for (unsigned slot = 0; slot < 4; ++slot) {
-        uint64_t const one = value.raw >> 16 * slot;
-        uint64_t const input = one & low_bits(cfg::Input0::msb + 1);
-        bool const enabled = (one >> cfg::En0::lsb & 1) != 0;
-        if (enabled && (input & ~uint64_t{3}) == 0x40) {
-            bits |= uint64_t{1} << (reg::dr7::DR0_PT_LOG::lsb + (input & 3));
-        }
-    }
-    return {bits};
-}
-
-/// The first rule that a configuration of triggers breaks.
-///
-/// Source: REG-215..218.
-[[nodiscard]] constexpr auto broken_rule(capabilities const& of,
-                                         ia32_rtit_triggerx_cfg value) noexcept -> rule {
-    first_rule first;
-    find_broken_rules(of, value, first);
-    return first.found;
-}
-
-}  // namespace ptspec::cpu
-
-// ---- ptspec/cpu/trace_config.hpp ----
-
-/// What somebody wants traced, in words, to and from IA32_RTIT_CTL.
-namespace ptspec::cpu {
-
-using reg::addr_cfg;
-
-/// What is wanted of a trace:
-/// `trace_config{.user = true, .mtc = true, .mtc_every = mtc_period::of_crystal_cycles(8)}`.
-///
-/// As it begins, it asks for branches, with returns compressed, into ToPA, which every processor
-/// seen so far has.
-/// Source: REG-024..041, REG-048.
-struct trace_config {
-    bool os = false;    ///< what runs at CPL 0
-    bool user = false;  ///< what runs at CPL 1 to 3
-    bool branches = true;
-    bool ret_compression = true;  ///< a return to where its call came from is one bit; DisRETC is 0
-    bool no_tnt = false;          ///< no TNT packets: targets only
-    bool tsc = false;
-    bool mtc = false;
-    mtc_period mtc_every{};
-    bool cyc = false;
-    cyc_threshold cyc_after{};
-    psb_period psb_every{};
-    bool ptwrite = false;
-    bool fup_on_ptwrite = false;  ///< with the IP of each PTWRITE
-    bool power_events = false;
-    bool event_trace = false;
-    bool cr3_filter = false;
-    addr_cfg addr[4] = {};
-    output_scheme output = output_scheme::topa;
-    bool inject_psb_pmi = false;  ///< make up for what of PSB and PMI was owed at the last stop
-
-    friend constexpr auto operator==(trace_config const&, trace_config const&) -> bool = default;
-};
-
-// ------------------------------------------------------------------------------------ members
-
-/// A member of trace_config.
-enum class config_member : uint8_t {
-    os,
-    user,
-    branches,
-    ret_compression,
-    no_tnt,
-    tsc,
-    mtc,
-    mtc_every,
-    cyc,
-    cyc_after,
-    psb_every,
-    ptwrite,
-    fup_on_ptwrite,
-    power_events,
-    event_trace,
-    cr3_filter,
-    addr_0,
-    addr_1,
-    addr_2,
-    addr_3,
-    output,
-    inject_psb_pmi,
-};
-
-/// A member's name, and the bits of IA32_RTIT_CTL that say the same.
-struct config_member_info {
-    config_member which{};
-    text name{};
-    uint64_t ctl_bits = 0;
-};
-
-/// Every member, in the order of the enumeration.
-inline constexpr config_member_info config_members[] = {
-    {config_member::os, "os", detail::bits_of<ia32_rtit_ctl::OS>},
-    {config_member::user, "user", detail::bits_of<ia32_rtit_ctl::User>},
-    {config_member::branches, "branches", detail::bits_of<ia32_rtit_ctl::BranchEn>},
-    {config_member::ret_compression, "ret_compression", detail::bits_of<ia32_rtit_ctl::DisRETC>},
-    {config_member::no_tnt, "no_tnt", detail::bits_of<ia32_rtit_ctl::DisTNT>},
-    {config_member::tsc, "tsc", detail::bits_of<ia32_rtit_ctl::TSCEn>},
-    {config_member::mtc, "mtc", detail::bits_of<ia32_rtit_ctl::MTCEn>},
-    {config_member::mtc_every, "mtc_every", detail::bits_of<ia32_rtit_ctl::MTCFreq>},
-    {config_member::cyc, "cyc", detail::bits_of<ia32_rtit_ctl::CYCEn>},
-    {config_member::cyc_after, "cyc_after", detail::bits_of<ia32_rtit_ctl::CycThresh>},
-    {config_member::psb_every, "psb_every", detail::bits_of<ia32_rtit_ctl::PSBFreq>},
-    {config_member::ptwrite, "ptwrite", detail::bits_of<ia32_rtit_ctl::PTWEn>},
-    {config_member::fup_on_ptwrite, "fup_on_ptwrite", detail::bits_of<ia32_rtit_ctl::FUPonPTW>},
-    {config_member::power_events, "power_events", detail::bits_of<ia32_rtit_ctl::PwrEvtEn>},
-    {config_member::event_trace, "event_trace", detail::bits_of<ia32_rtit_ctl::EventEn>},
-    {config_member::cr3_filter, "cr3_filter", detail::bits_of<ia32_rtit_ctl::CR3Filter>},
-    {config_member::addr_0, "addr[0]", detail::bits_of<ia32_rtit_ctl::ADDR0_CFG>},
-    {config_member::addr_1, "addr[1]", detail::bits_of<ia32_rtit_ctl::ADDR1_CFG>},
-    {config_member::addr_2, "addr[2]", detail::bits_of<ia32_rtit_ctl::ADDR2_CFG>},
-    {config_member::addr_3, "addr[3]", detail::bits_of<ia32_rtit_ctl::ADDR3_CFG>},
-    {config_member::output, "output",
-     detail::bits_of<ia32_rtit_ctl::ToPA> | detail::bits_of<ia32_rtit_ctl::FabricEn>},
-    {config_member::inject_psb_pmi, "inject_psb_pmi",
-     detail::bits_of<ia32_rtit_ctl::InjectPsbPmiOnEnable>},
-};
-
-inline constexpr size_t config_member_count = sizeof(config_members) / sizeof(config_members[0]);
-
-[[nodiscard]] constexpr auto info_of(config_member which) noexcept -> config_member_info const& {
-    return config_members[underlying(which)];
-}
-
-/// Some members.
-struct config_member_set {
-    uint32_t bits = 0;
-
-    [[nodiscard]] constexpr auto has(config_member which) const noexcept -> bool {
-        return (bits >> underlying(which) & 1U) != 0;
-    }
-    constexpr void add(config_member which) noexcept { bits |= 1U << underlying(which); }
-    [[nodiscard]] constexpr auto empty() const noexcept -> bool { return bits == 0; }
-    friend constexpr auto operator==(config_member_set const&, config_member_set const&)
-        -> bool = default;
-};
-
-// ------------------------------------------------------------------------------------ CTL
-
-// Values are put together from the table above, without `with` and `get`: including this file
-// instantiates next to nothing.
-
-namespace detail {
-
-/// A number in its place in IA32_RTIT_CTL. What does not fit is cut off.
-constexpr auto placed(config_member which, uint64_t number) noexcept -> uint64_t {
-    uint64_t const bits = info_of(which).ctl_bits;
-    return number << lowest_bit(bits) & bits;
-}
-constexpr auto held(ia32_rtit_ctl value, config_member which) noexcept -> unsigned {
-    uint64_t const bits = info_of(which).ctl_bits;
-    return static_cast<unsigned>((value.raw & bits) >> lowest_bit(bits));
-}
-constexpr auto is_held(ia32_rtit_ctl value, config_member which) noexcept -> bool {
-    return (value.raw & info_of(which).ctl_bits) != 0;
-}
-
-constexpr auto ctl_bits_of(output_scheme scheme) noexcept -> uint64_t {
-    return scheme == output_scheme::topa     ? bits_of<ia32_rtit_ctl::ToPA>
-           : scheme == output_scheme::fabric ? bits_of<ia32_rtit_ctl::FabricEn>
-                                             : 0;
-}
-
-}  // namespace detail
-
-/// The value of IA32_RTIT_CTL for what is wanted, with TraceEn 0. Of ADDRn_CFG only the four
-/// bits that fit are kept: `check` refuses larger numbers.
-[[nodiscard]] constexpr auto ctl_of(trace_config const& wanted) noexcept -> ia32_rtit_ctl {
-    using member = config_member;
-    using detail::placed;
-    return {
-        placed(member::os, wanted.os) | placed(member::user, wanted.user) |
-        placed(member::branches, wanted.branches) |
-        placed(member::ret_compression, !wanted.ret_compression) |
-        placed(member::no_tnt, wanted.no_tnt) | placed(member::tsc, wanted.tsc) |
-        placed(member::mtc, wanted.mtc) | placed(member::mtc_every, wanted.mtc_every.encoding()) |
-        placed(member::cyc, wanted.cyc) | placed(member::cyc_after, wanted.cyc_after.encoding()) |
-        placed(member::psb_every, wanted.psb_every.encoding()) |
-        placed(member::ptwrite, wanted.ptwrite) |
-        placed(member::fup_on_ptwrite, wanted.fup_on_ptwrite) |
-        placed(member::power_events, wanted.power_events) |
-        placed(member::event_trace, wanted.event_trace) |
-        placed(member::cr3_filter, wanted.cr3_filter) |
-        placed(member::addr_0, underlying(wanted.addr[0])) |
-        placed(member::addr_1, underlying(wanted.addr[1])) |
-        placed(member::addr_2, underlying(wanted.addr[2])) |
-        placed(member::addr_3, underlying(wanted.addr[3])) | detail::ctl_bits_of(wanted.output) |
-        placed(member::inject_psb_pmi, wanted.inject_psb_pmi)};
-}
-
-/// Where the trace goes that a value of IA32_RTIT_CTL makes.
-///
-/// Source: REG-026.
-[[nodiscard]] constexpr auto output_of(ia32_rtit_ctl value) noexcept -> output_scheme {
-    bool const fabric = (value.raw & detail::bits_of<ia32_rtit_ctl::FabricEn>) != 0;
-    bool const topa = (value.raw & detail::bits_of<ia32_rtit_ctl::ToPA>) != 0;
-    return fabric ? output_scheme::fabric
-           : topa ? output_scheme::topa
-                  : output_scheme::single_range;
-}
-
-/// What a value of IA32_RTIT_CTL asks for, the other way round. TraceEn, reserved bits, and ToPA
-/// beside FabricEn say nothing here; `ctl_of` gives all other bits back.
-[[nodiscard]] constexpr auto config_of(ia32_rtit_ctl value) noexcept -> trace_config {
-    using member = config_member;
-    using detail::held, detail::is_held;
-    auto const number = [=](member which) { return wrapped{held(value, which)}; };
-    auto const range = [=](member which) { return static_cast<addr_cfg>(held(value, which)); };
-    return {.os = is_held(value, member::os),
-            .user = is_held(value, member::user),
-            .branches = is_held(value, member::branches),
-            .ret_compression = !is_held(value, member::ret_compression),
-            .no_tnt = is_held(value, member::no_tnt),
-            .tsc = is_held(value, member::tsc),
-            .mtc = is_held(value, member::mtc),
-            .mtc_every = mtc_period::encoded(number(member::mtc_every)),
-            .cyc = is_held(value, member::cyc),
-            .cyc_after = cyc_threshold::encoded(number(member::cyc_after)),
-            .psb_every = psb_period::encoded(number(member::psb_every)),
-            .ptwrite = is_held(value, member::ptwrite),
-            .fup_on_ptwrite = is_held(value, member::fup_on_ptwrite),
-            .power_events = is_held(value, member::power_events),
-            .event_trace = is_held(value, member::event_trace),
-            .cr3_filter = is_held(value, member::cr3_filter),
-            .addr = {range(member::addr_0), range(member::addr_1), range(member::addr_2),
-                     range(member::addr_3)},
-            .output = output_of(value),
-            .inject_psb_pmi = is_held(value, member::inject_psb_pmi)};
-}
-
-}  // namespace ptspec::cpu
-
-// ---- ptspec/cpu/check_config.hpp ----
-
-/// Can a processor trace what is wanted, and if not, what comes nearest?
-namespace ptspec::cpu {
-
-/// What is not refused, and yet worth knowing.
-enum class config_advice : uint8_t {
-    nothing_to_trace = 1U << 0,         ///< neither `os` nor `user`. Source: REG-041
-    cyc_without_tsc = 1U << 1,          ///< cycles that nothing puts in time. Source: REG-047
-    threshold_without_cyc = 1U << 2,    ///< Source: REG-047
-    no_tnt_without_branches = 1U << 3,  ///< Source: REG-047
-    fup_without_ptwrite = 1U << 4,      ///< Linux refuses it. Source: REG-032
-    range_of_one_page = 1U << 5,        ///< a single range should have 4 KB at most
-    table_of_one_region = 1U << 6,      ///< ToPA has one region. Source: REG-163
-};
-
-/// One sentence that gives the advice.
-[[nodiscard]] constexpr auto sentence_of(config_advice which) noexcept -> text {
-    switch (which) {
-        case config_advice::nothing_to_trace: return "with neither os nor user, no code is traced";
-        case config_advice::cyc_without_tsc: return "cycles say more where there is TSC as well";
-        case config_advice::threshold_without_cyc:
-            return "without CYC packets their threshold means nothing";
-        case config_advice::no_tnt_without_branches:
-            return "without branches there are no TNT packets to leave out";
-        case config_advice::fup_without_ptwrite: return "without PTWRITE there is no IP of it";
-        case config_advice::range_of_one_page:
-            return "on this model a single range of more than 4 KB is not reliable";
-        case config_advice::table_of_one_region:
-            return "on this processor a ToPA table has one region and a link to itself";
-    }
-    return "unknown advice";
-}
-
-/// Some pieces of advice.
-struct config_advice_set {
-    uint8_t bits = 0;
-
-    [[nodiscard]] constexpr auto has(config_advice one) const noexcept -> bool {
-        return (bits & underlying(one)) != 0;
-    }
-    friend constexpr auto operator==(config_advice_set const&, config_advice_set const&)
-        -> bool = default;
-};
-
-/// A member that a processor refuses, and the rule by which it does.
-struct config_refusal {
-    config_member member{};
-    rule why = rule::none;
-
-    friend constexpr auto operator==(config_refusal const&, config_refusal const&)
-        -> bool = default;
-};
-
-/// What a processor makes of a configuration.
-struct config_verdict {
-    /// The rule by which nothing at all can be traced: there is no Intel PT, or no output.
-    rule impossible = rule::none;
-    config_refusal refusals[config_member_count] = {};
-    size_t refused = 0;  ///< how many of them there are
-
-    /// What was wanted, with the least changed that makes it legal. Where tracing is impossible, it
-    /// is what was wanted.
-    trace_config nearest{};
-    config_advice_set advice{};  ///< about `nearest`
-
-    constexpr explicit operator bool() const noexcept {
-        return impossible == rule::none && refused == 0;
-    }
-    [[nodiscard]] constexpr auto begin() const noexcept -> config_refusal const* {
-        return refusals;
-    }
-    [[nodiscard]] constexpr auto end() const noexcept -> config_refusal const* {
-        return refusals + refused;
-    }
-    /// The rule against one member.
-    [[nodiscard]] constexpr auto why(config_member member) const noexcept -> rule {
-        for (config_refusal const& one : *this) {
-            if (one.member == member) { return one.why; }
-        }
-        return rule::none;
-    }
-};
-
-// All that looks at a processor is a template: including this file instantiates next to nothing.
-
-namespace detail {
-
-/// The number that a member holds, where it is one that can be too large.
-constexpr auto number_in(trace_config const& wanted, config_member which) noexcept -> uint64_t {
-    switch (which) {
-        case config_member::addr_0: return underlying(wanted.addr[0]);
-        case config_member::addr_1: return underlying(wanted.addr[1]);
-        case config_member::addr_2: return underlying(wanted.addr[2]);
-        case config_member::addr_3: return underlying(wanted.addr[3]);
-        default: return 0;
-    }
-}
-
-/// The rule against one member, told by its bits alone: but for what TraceEn needs, no bit of CTL
-/// depends on another.
-template <class Capabilities>
-constexpr auto rule_against(Capabilities const& of, quirk_set odd, trace_config const& wanted,
-                            config_member which) noexcept -> rule {
-    uint64_t const number = number_in(wanted, which);
-    if (placed(which, number) >> lowest_bit(info_of(which).ctl_bits) != number) {
-        return rule::REG_037;
-    }
-    uint64_t const all = ctl_of(wanted).raw | bits_of<ia32_rtit_ctl::TraceEn>;
-    if (which == config_member::output && lacks_an_output(of, {all})) { return rule::REG_025; }
-    if (which == config_member::branches && !wanted.branches &&
-        odd.has(quirk::branch_en_always_on)) {
-        return rule::REG_040;
-    }
-    return broken_rule(of, ia32_rtit_ctl{all & info_of(which).ctl_bits});
-}
-
-/// Other bits for a member that is refused. What has no nearest value is turned off.
-template <class Capabilities>
-constexpr auto corrected_bits(Capabilities const& of, trace_config const& wanted,
-                              config_member which) noexcept -> uint64_t {
-    switch (which) {
-        case config_member::branches: return info_of(which).ctl_bits;
-        case config_member::mtc_every:
-            return placed(which, nearest(of, wanted.mtc_every).value.encoding());
-        case config_member::cyc_after:
-            return placed(which, nearest(of, wanted.cyc_after).value.encoding());
-        case config_member::psb_every:
-            return placed(which, nearest(of, wanted.psb_every).value.encoding());
-        case config_member::output: return ctl_bits_of(nearest(of, wanted.output).value);
-        default: return 0;
-    }
-}
-
-constexpr auto advice_on(quirk_set odd, trace_config const& wanted) noexcept -> config_advice_set {
-    config_advice_set found;
-    auto const add = [&](config_advice one, bool applies) {
-        if (applies) { found.bits |= underlying(one); }
-    };
-    add(config_advice::nothing_to_trace, !wanted.os && !wanted.user);
-    add(config_advice::cyc_without_tsc, wanted.cyc && !wanted.tsc);
-    add(config_advice::threshold_without_cyc, wanted.cyc_after.encoding() != 0 && !wanted.cyc);
-    add(config_advice::no_tnt_without_branches, wanted.no_tnt && !wanted.branches);
-    add(config_advice::fup_without_ptwrite, wanted.fup_on_ptwrite && !wanted.ptwrite);
-    add(config_advice::range_of_one_page,
-        wanted.output == output_scheme::single_range && odd.has(quirk::single_range_one_page));
-    add(config_advice::table_of_one_region,
-        wanted.output == output_scheme::topa && odd.has(quirk::single_entry_topa));
-    return found;
-}
-
-}  // namespace detail
-
-/// Everything that a processor refuses of what is wanted, member by member, and what comes nearest
-/// to it. After a good verdict, a WRMSR of `ctl_of` with TraceEn set breaks no rule by its value.
-///
-/// Errors: `impossible` is REG-001 without Intel PT, REG-025 where there is no output. Refusals are
-///         those of `find_broken_rules`; also REG-040 where an erratum keeps BranchEn on, and
-///         REG-037 for numbers beyond the field.
-/// Source: REG-001, REG-025, REG-028, REG-037, REG-040, REG-041, REG-047, PRG-003, PRG-027.
-template <same_as<capabilities> Capabilities = capabilities>
-[[nodiscard]] constexpr auto check(trace_config const& wanted, Capabilities const& of) noexcept
-    -> config_verdict {
-    config_verdict found;
-    found.nearest = wanted;
-    if (!of.has_pt()) {
-        found.impossible = rule::REG_001;
-        return found;
-    }
-    if (!nearest(of, wanted.output)) {
-        found.impossible = rule::REG_025;
-        return found;
-    }
-    auto const odd = quirks_of(of);
-    uint64_t best = ctl_of(wanted).raw;
-    for (config_member_info const& member : config_members) {
-        rule const why = detail::rule_against(of, odd, wanted, member.which);
-        if (why == rule::none) { continue; }
-        found.refusals[found.refused++] = {member.which, why};
-        best = (best & ~member.ctl_bits) | detail::corrected_bits(of, wanted, member.which);
-    }
-    found.nearest = config_of({best});
-    found.advice = detail::advice_on(odd, found.nearest);
-    return found;
-}
-
-}  // namespace ptspec::cpu
-
-// ---- ptspec/cpu/perf_config.hpp ----
-
-/// A trace as Linux perf is asked for it.
-namespace ptspec::cpu {
-
-/// Of a `perf_event_attr` of the PMU `intel_pt`, what decides about IA32_RTIT_CTL.
-///
-/// Shape:  a bit of `config` is the bit of IA32_RTIT_CTL in its place. Bit 0, `pt`, is not TraceEn:
-///         with it bit 13, `branch`, is BranchEn; without it BranchEn is 1 and bit 13 may not be.
-/// Source: Linux, arch/x86/events/intel/pt.c; REG-032.
-struct perf_event {
-    uint64_t config = 0;
-    bool exclude_kernel = false;
-    bool exclude_user = false;
-
-    friend constexpr auto operator==(perf_event const&, perf_event const&) -> bool = default;
-};
-
-/// Why Linux refuses an event, whatever the processor is.
-enum class perf_error : uint8_t {
-    none,
-    unknown_bit,          ///< `config` has a bit without a meaning: clear it
-    branch_without_pt,    ///< bit 13 without bit 0: set both, or none
-    fup_without_ptwrite,  ///< bit 5 without bit 12: set both, or none
-};
-
-/// One sentence that says what is wrong.
-[[nodiscard]] constexpr auto sentence_of(perf_error which) noexcept -> text {
-    switch (which) {
-        case perf_error::none: return "nothing is wrong";
-        case perf_error::unknown_bit: return "config has a bit that means nothing";
-        case perf_error::branch_without_pt: return "branch needs pt";
-        case perf_error::fup_without_ptwrite: return "fup_on_ptw needs ptw";
-    }
-    return "unknown error";
-}
-
-namespace detail {
-
-/// Bit 0 of `config`: bit 13 is to be looked at.
-inline constexpr uint64_t perf_pt = bits_of<ctl::TraceEn>;
-
-/// The fields that `config` and IA32_RTIT_CTL have in the same places.
-inline constexpr uint64_t perf_fields = bits_of<ctl::CYCEn> | bits_of<ctl::PwrEvtEn> |
-                                        bits_of<ctl::FUPonPTW> | bits_of<ctl::MTCEn> |
-                                        bits_of<ctl::TSCEn> | bits_of<ctl::DisRETC> |
-                                        bits_of<ctl::PTWEn> | bits_of<ctl::BranchEn> |
-                                        bits_of<ctl::MTCFreq> | bits_of<ctl::CycThresh> |
-                                        bits_of<ctl::PSBFreq> | bits_of<ctl::EventEn> |
-                                        bits_of<ctl::DisTNT>;
-
-constexpr auto perf_error_of(uint64_t config) noexcept -> perf_error {
-    auto const has = [=](config_member which) { return is_held({config}, which); };
-    bool const branch_alone = has(config_member::branches) && (config & perf_pt) == 0;
-    bool const fup_alone = has(config_member::fup_on_ptwrite) && !has(config_member::ptwrite);
-    return (config & ~(perf_fields | perf_pt)) != 0 ? perf_error::unknown_bit
-           : branch_alone                           ? perf_error::branch_without_pt
-           : fup_alone                              ? perf_error::fup_without_ptwrite
-                                                    : perf_error::none;
-}
-
-}  // namespace detail
-
-// ------------------------------------------------------------------------------------ from perf
-
-/// What Linux makes of an event, or why it refuses it.
-struct perf_config {
-    perf_error why = perf_error::none;
-    trace_config
-        config{};  ///< `output` and `addr` are left as they begin: perf says them elsewhere
-
-    constexpr explicit operator bool() const noexcept { return why == perf_error::none; }
-};
-
-/// The trace that Linux makes for an event. What it refuses over the processor's capabilities,
-/// `check` refuses.
-///
-/// Errors: those of perf_error.
-[[nodiscard]] constexpr auto from_perf(perf_event const& event) noexcept -> perf_config {
-    auto const why = detail::perf_error_of(event.config);
-    if (why != perf_error::none) { return {.why = why}; }
-    auto made = config_of(ia32_rtit_ctl{event.config & detail::perf_fields});
-    made.os = !event.exclude_kernel;
-    made.user = !event.exclude_user;
-    made.branches = made.branches || (event.config & detail::perf_pt) == 0;
-    made.output = trace_config{}.output;
-    return {.config = made};
-}
-
-// ------------------------------------------------------------------------------------ to perf
-
-/// An event, and what of a configuration it does not carry.
-struct perf_request {
-    perf_event event{};
-    config_member_set lost{};
-    perf_error why = perf_error::none;  ///< Linux refuses the event
-
-    constexpr explicit operator bool() const noexcept {
-        return lost.empty() && why == perf_error::none;
-    }
-};
-
-/// The event that asks Linux for a trace. It sets bit 0 only where it has to: kernels that do not
-/// know it refuse it.
-///
-/// Errors: `lost` are the members that `from_perf` would not give back: those that perf has no bit
-///         for (it takes filters from elsewhere and chooses the output itself). `why` is why Linux
-///         refuses the event.
-[[nodiscard]] constexpr auto to_perf(trace_config const& wanted) noexcept -> perf_request {
-    using detail::perf_pt;
-    uint64_t const carried = ctl_of(wanted).raw & detail::perf_fields;
-    uint64_t const branches = detail::bits_of<ia32_rtit_ctl::BranchEn>;
-    perf_request made;
-    made.event = {.config = wanted.branches ? carried & ~branches : carried | perf_pt,
-                  .exclude_kernel = !wanted.os,
-                  .exclude_user = !wanted.user};
-    made.why = detail::perf_error_of(made.event.config);
-    auto const lose = [&](config_member which, bool differs) {
-        if (differs) { made.lost.add(which); }
-    };
-    lose(config_member::cr3_filter, wanted.cr3_filter);
-    lose(config_member::addr_0, wanted.addr[0] != addr_cfg::off);
-    lose(config_member::addr_1, wanted.addr[1] != addr_cfg::off);
-    lose(config_member::addr_2, wanted.addr[2] != addr_cfg::off);
-    lose(config_member::addr_3, wanted.addr[3] != addr_cfg::off);
-    lose(config_member::output, wanted.output != trace_config{}.output);
-    lose(config_member::inject_psb_pmi, wanted.inject_psb_pmi);
-    return made;
-}
-
-}  // namespace ptspec::cpu
-
-// ---- ptspec/access/msr_state.hpp ----
-
-/// What a logical processor holds about Intel PT, and what it is running.
-namespace ptspec::access {
-
-using reg::ia32_rtit_addr;
-using reg::ia32_rtit_cr3_match;
-using reg::ia32_rtit_ctl;
-using reg::ia32_rtit_output_base;
-using reg::ia32_rtit_output_mask_ptrs;
-using reg::ia32_rtit_status;
-using reg::range_end;
-
-/// The two ends of an address range, both inside it.
-///
-/// Source: REG-077, REG-078.
-struct address_range {
-    ia32_rtit_addr a{};
-    ia32_rtit_addr b{};
-
-    /// True when an instruction whose first byte is at `ip` belongs to the range.
-    [[nodiscard]] constexpr auto contains(uint64_t ip) const noexcept -> bool {
-        return a.raw <= ip && ip <= b.raw;
-    }
-    friend constexpr auto operator==(address_range const&, address_range const&) -> bool = default;
-};
-
-/// The MSRs of Intel PT on one logical processor, those next to them that it touches, and the modes
-/// of the processor that decide about them. As it begins, it is the state after a cold reset.
-///
-/// Source: REG-003, REG-018, REG-090.
-struct msr_state {
-    ia32_rtit_ctl ctl{};
-    ia32_rtit_status status{};
-    ia32_rtit_output_base output_base{};
-    ia32_rtit_output_mask_ptrs output_mask_ptrs{ia32_rtit_output_mask_ptrs::forced_1_mask()};
-    ia32_rtit_cr3_match cr3_match{};
-    address_range addr[ia32_rtit_addr::count]{};
-
-    reg::ia32_xss xss{};
-    reg::ia32_perf_global_status perf_global_status{};
-    reg::ia32_debugctl debugctl{};
-
-    bool in_vmx_operation = false;
-    bool in_smm = false;
-    bool smram_trace_en = false;  ///< the TraceEn that the last SMI saved
-
-    friend constexpr auto operator==(msr_state const&, msr_state const&) -> bool = default;
-};
-
-/// What the processor is running: what ContextEn and FilterEn depend on.
-struct context {
-    unsigned cpl = 0;  ///< 0 in real mode, 3 in virtual-8086 mode
-    uint64_t cr3 = 0;
-    bool pae = false;  ///< PAE paging: CR3 bits 63:5 are compared, not 63:12
-    bool production_enclave = false;
-    uint64_t ip = 0;  ///< the next instruction, in the form that packets have it
-};
-
-/// What the catalogue's sources disagree about.
-struct policy {
-    /// Without Intel PT in VMX operation: a write of IA32_RTIT_CTL there faults only when it sets
-    /// TraceEn, as older texts say. Source: REG-121.
-    bool only_enabling_faults_in_vmx = false;
-    /// RSM that would leave both Intel PT and LBR on, where they exclude each other, shuts the
-    /// processor down; else LBR is merely suspended. Source: REG-103 (UNCONFIRMED).
-    bool lbr_after_rsm_shuts_down = true;
-};
-
-// ------------------------------------------------------------------------------------ by index
-
-namespace detail {
-
-using namespace ptspec::detail;
-
-inline constexpr uint32_t first_pt_msr = ia32_rtit_output_base::address;
-inline constexpr uint32_t first_addr_msr = ia32_rtit_addr::address(0, range_end::a);
-inline constexpr uint32_t last_pt_msr = ia32_rtit_addr::address(ia32_rtit_addr::count - 1,
-                                                                range_end::b);
-
-constexpr auto is_pt_msr(uint32_t index) noexcept -> bool {
-    return index >= first_pt_msr && index <= last_pt_msr;
-}
-constexpr auto is_addr_msr(uint32_t index) noexcept -> bool {
-    return index >= first_addr_msr && index <= last_pt_msr;
-}
-
-}  // namespace detail
-
-/// True for the MSRs that the functions here answer for: 560H to 587H, and next to them
-/// IA32_DEBUGCTL, IA32_XSS and the three IA32_PERF_GLOBAL_STATUS registers.
-///
-/// Source: REG-017, REG-018.
-[[nodiscard]] constexpr auto covers(uint32_t index) noexcept -> bool {
-    return detail::is_pt_msr(index) || index == reg::ia32_perf_global_status::address ||
-           index == reg::ia32_perf_global_status_reset::address ||
-           index == reg::ia32_perf_global_status_set::address || index == reg::ia32_xss::address ||
-           index == reg::ia32_debugctl::address;
-}
-
-/// What a covered MSR holds, whether or not the processor has it. The two registers that set and
-/// reset IA32_PERF_GLOBAL_STATUS hold 0.
-///
-/// Source: REG-011, REG-080.
-[[nodiscard]] constexpr auto value_of(msr_state const& now, uint32_t index) noexcept -> uint64_t {
-    switch (index) {
-        case ia32_rtit_output_base::address: return now.output_base.raw;
-        case ia32_rtit_output_mask_ptrs::address: return now.output_mask_ptrs.raw;
-        case ia32_rtit_ctl::address: return now.ctl.raw;
-        case ia32_rtit_status::address: return now.status.raw;
-        case ia32_rtit_cr3_match::address: return now.cr3_match.raw;
-        case reg::ia32_perf_global_status::address: return now.perf_global_status.raw;
-        case reg::ia32_xss::address: return now.xss.raw;
-        case reg::ia32_debugctl::address: return now.debugctl.raw;
-        default: break;
-    }
-    if (!detail::is_addr_msr(index)) { return 0; }
-    uint32_t const at = index - detail::first_addr_msr;
-    auto const& range = now.addr[at / 2];
-    return at % 2 == 0 ? range.a.raw : range.b.raw;
-}
-
-/// Puts a value into a covered MSR as raw state: nothing is checked, nothing follows from it.
-///
-/// Errors: none; an MSR that is not covered, or that holds nothing, stays so. LowerMask reads as
-///         ones whatever is put there.
-/// Source: REG-072.
-constexpr void put(msr_state& state, uint32_t index, uint64_t value) noexcept {
-    switch (index) {
-        case ia32_rtit_output_base::address: state.output_base = {value}; return;
-        case ia32_rtit_output_mask_ptrs::address:
-            state.output_mask_ptrs = {value | ia32_rtit_output_mask_ptrs::forced_1_mask()};
-            return;
-        case ia32_rtit_ctl::address: state.ctl = {value}; return;
-        case ia32_rtit_status::address: state.status = {value}; return;
-        case ia32_rtit_cr3_match::address: state.cr3_match = {value}; return;
-        case reg::ia32_perf_global_status::address: state.perf_global_status = {value}; return;
-        case reg::ia32_xss::address: state.xss = {value}; return;
-        case reg::ia32_debugctl::address: state.debugctl = {value}; return;
-        default: break;
-    }
-    if (!detail::is_addr_msr(index)) { return; }
-    uint32_t const at = index - detail::first_addr_msr;
-    auto& range = state.addr[at / 2];
-    (at % 2 == 0 ? range.a : range.b) = {value};
-}
-
-}  // namespace ptspec::access
-
-// ---- ptspec/access/check.hpp ----
-
-/// Would this RDMSR or WRMSR fault, and by which rule?
-namespace ptspec::access {
-
-using cpu::capabilities;
-
-enum class answer : uint8_t {
-    fine,
-    gp,           ///< the access raises #GP(0) and changes nothing
-    not_covered,  ///< not an MSR of Intel PT: somebody else has to answer
-};
-
-/// The answer, and where the access faults the most specific rule that it breaks.
-struct verdict {
-    answer what = answer::fine;
-    rule why = rule::none;
-
-    constexpr explicit operator bool() const noexcept { return what == answer::fine; }
-    friend constexpr auto operator==(verdict const&, verdict const&) -> bool = default;
-};
-
-namespace detail {
-
-using namespace ptspec::detail;
-
-/// The rule by which a processor does not have an MSR.
-///
-/// Source: REG-001, REG-012..015, REG-017.
-#if defined(__GNUC__)
-[[gnu::always_inline]]  // so that a constant index leaves its own case
-#endif
-constexpr auto
-rule_of_absence(capabilities const& of, uint32_t index) noexcept -> rule {
-    if (!is_pt_msr(index)) { return rule::none; }
-    rule missing = rule::none;
-    switch (index) {
-        case ia32_rtit_ctl::address:
-        case ia32_rtit_status::address: break;
-        case ia32_rtit_output_base::address:
-        case ia32_rtit_output_mask_ptrs::address:
-            if (!of.has_output_msrs()) { missing = rule::REG_012; }
-            break;
-        case ia32_rtit_cr3_match::address:
-            if (!of.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::CR3FILTER>()) {
-                missing = rule::REG_013;
-            }
-            break;
-        default:
-            if (!is_addr_msr(index)) { return rule::REG_017; }
-            if (index - first_addr_msr >= 2 * of.address_ranges()) { missing = rule::REG_014; }
-    }
-    return of.has_pt() ? missing : rule::REG_001;
-}
-
-/// Source: REG-121.
-constexpr auto is_barred_by_vmx(capabilities const& of, msr_state const& now, ia32_rtit_ctl value,
-                                policy const& how) noexcept -> bool {
-    return now.in_vmx_operation && of.vmx() == cpu::vmx_support::none &&
-           (!how.only_enabling_faults_in_vmx || value.get<ia32_rtit_ctl::TraceEn>());
-}
-
-/// TraceEn where it stays 1, as a bit.
-///
-/// Source: REG-021.
-constexpr auto staying_enabled(msr_state const& now, ia32_rtit_ctl value) noexcept -> uint64_t {
-    return now.ctl.raw & value.raw & cpu::detail::bits_of<ia32_rtit_ctl::TraceEn>;
-}
-
-template <class Found>
-constexpr void find_broken_rules(capabilities const& of, msr_state const& now, ia32_rtit_ctl value,
-                                 policy const& how, Found&& found) noexcept {
-    if (is_barred_by_vmx(of, now, value, how)) { found(rule::REG_121); }
-    if (value == now.ctl) { return; }  // REG-020
-    cpu::detail::find_unwritable(of, value, found);
-    if (staying_enabled(now, value) != 0) { found(rule::REG_021); }
-    cpu::detail::find_lacking(of, value, found);
-}
-
-/// Source: REG-007, REG-203, REG-204.
-template <class Word, class Found>
-constexpr void find_broken_rules_of_global_status(capabilities const& of, Word value,
-                                                  Found&& found) noexcept {
-    bool const has_topa = of.has_pt() && of.supports(cpu::output_scheme::topa);
-    bool const has_arch_pebs = of.perf_capabilities.get<reg::ia32_perf_capabilities::PEBS_FMT>() ==
-                               0xF;
-    bool const reserved = value.reserved_bits_set() != 0 ||
-                          (value.template get<typename Word::ArchPebsThresh>() && !has_arch_pebs);
-    if (value.template get<typename Word::Trace_ToPA_PMI>() && !has_topa) {
-        found(rule::REG_204);
-    } else if (reserved) {
-        found(rule::REG_006);
-    }
-}
-
-/// Source: REG-140.
-template <class Found>
-constexpr void find_broken_rules_of_xss(capabilities const& of, reg::ia32_xss value,
-                                        Found&& found) noexcept {
-    if (value.get<reg::ia32_xss::PT_STATE>() && !of.has_xsaves_state()) { found(rule::REG_140); }
-}
-
-/// Calls `use` with a value as the word that an MSR of Intel PT other than CTL holds.
-#if defined(__GNUC__)
-[[gnu::always_inline]]  // so that constant capabilities leave one test of a mask
-#endif
-constexpr auto
-with_word(uint32_t index, uint64_t value, auto const& use) noexcept {
-    switch (index) {
-        case ia32_rtit_status::address: return use(ia32_rtit_status{value});
-        case ia32_rtit_output_base::address: return use(ia32_rtit_output_base{value});
-        case ia32_rtit_output_mask_ptrs::address: return use(ia32_rtit_output_mask_ptrs{value});
-        case ia32_rtit_cr3_match::address: return use(ia32_rtit_cr3_match{value});
-        default: return use(ia32_rtit_addr{value});
-    }
-}
-
-}  // namespace detail
-
-// ------------------------------------------------------------------------------------ WRMSR
-
-/// Calls `found` with every rule by which a WRMSR at CPL 0 raises #GP, the most specific first. An
-/// MSR that is not covered breaks none.
-///
-/// Source: REG-001, REG-004, REG-006, REG-012..015, REG-017, REG-020..044, REG-050..055,
-///         REG-070..076, REG-121, REG-140, REG-203, REG-204.
-template <class Found>
-constexpr void find_broken_rules(capabilities const& of, msr_state const& now, uint32_t index,
-                                 uint64_t value, policy const& how, Found&& found) noexcept {
-    if (auto const absent = detail::rule_of_absence(of, index); absent != rule::none) {
-        return found(absent);
-    }
-    if (index == ia32_rtit_ctl::address) {
-        return detail::find_broken_rules(of, now, ia32_rtit_ctl{value}, how, found);
-    }
-    if (detail::is_pt_msr(index)) {
-        if (now.ctl.get<ia32_rtit_ctl::TraceEn>()) { found(rule::REG_004); }
-        return detail::with_word(index, value,
-                                 [&](auto word) { cpu::find_broken_rules(of, word, found); });
-    }
-    switch (index) {
-        case reg::ia32_perf_global_status::address: return found(rule::REG_203);
-        case reg::ia32_perf_global_status_reset::address:
-            return detail::find_broken_rules_of_global_status(
-                of, reg::ia32_perf_global_status_reset{value}, found);
-        case reg::ia32_perf_global_status_set::address:
-            return detail::find_broken_rules_of_global_status(
-                of, reg::ia32_perf_global_status_set{value}, found);
-        case reg::ia32_xss::address:
-            return detail::find_broken_rules_of_xss(of, reg::ia32_xss{value}, found);
-        case reg::ia32_debugctl::address:
-            if (reg::ia32_debugctl{value}.reserved_bits_set() != 0) { found(rule::REG_006); }
-            return;
-        default: return;
-    }
-}
-
-/// The most specific rule by which a WRMSR at CPL 0 raises #GP.
-#if defined(__GNUC__)
-[[gnu::noinline, gnu::pure]]  // so that it is not there where only the verdict is used
-#endif
-[[nodiscard]] constexpr auto
-broken_rule(capabilities const& of, msr_state const& now, uint32_t index, uint64_t value,
-            policy const& how = {}) noexcept -> rule {
-    first_rule first;
-    find_broken_rules(of, now, index, value, how, first);
-    return first.found;
-}
-
-/// True when a WRMSR at CPL 0 raises #GP.
-#if defined(__GNUC__)
-[[gnu::always_inline]]  // so that constant capabilities leave one test of a mask
-#endif
-[[nodiscard]] constexpr auto
-write_faults(capabilities const& of, msr_state const& now, uint32_t index, uint64_t value,
-             policy const& how = {}) noexcept -> bool {
-    if (!detail::is_pt_msr(index)) { return broken_rule(of, now, index, value, how) != rule::none; }
-    if (detail::rule_of_absence(of, index) != rule::none) { return true; }
-    if (index == ia32_rtit_ctl::address) {
-        ia32_rtit_ctl const ctl{value};
-        return detail::is_barred_by_vmx(of, now, ctl, how) ||
-               (ctl != now.ctl &&
-                cpu::detail::breaks_a_rule(of, ctl, detail::staying_enabled(now, ctl)));
-    }
-    if (now.ctl.get<ia32_rtit_ctl::TraceEn>()) { return true; }
-    return !detail::with_word(index, value, [&](auto word) { return cpu::is_legal(of, word); });
-}
-
-/// Whether a WRMSR raises #GP, and by which rule.
-///
-/// Errors: `gp` with the rule; nothing is written then. `not_covered` for other MSRs.
-/// Source: SDM vol. 3, "IA32_RTIT_CTL MSR" and the sections behind it; REG-002, REG-009 and the
-///         rules of `find_broken_rules`.
-#if defined(__GNUC__)
-[[gnu::always_inline]]  // so that constant capabilities leave one test of a mask
-#endif
-[[nodiscard]] constexpr auto
-check_write(capabilities const& of, msr_state const& now, uint32_t index, uint64_t value,
-            unsigned cpl = 0, policy const& how = {}) noexcept -> verdict {
-    if (!covers(index)) { return {answer::not_covered}; }
-    if (cpl != 0) { return {answer::gp, rule::REG_002}; }
-    if (!write_faults(of, now, index, value, how)) { return {}; }
-    return {answer::gp, broken_rule(of, now, index, value, how)};
-}
-
-// ------------------------------------------------------------------------------------ RDMSR
-
-/// Whether an RDMSR raises #GP, and by which rule. TraceEn has no say in it.
-///
-/// Errors: `gp` with the rule; `not_covered` for other MSRs.
-/// Source: REG-001, REG-002, REG-011..017.
-[[nodiscard]] constexpr auto check_read(capabilities const& of, uint32_t index,
-                                        unsigned cpl = 0) noexcept -> verdict {
-    if (!covers(index)) { return {answer::not_covered}; }
-    if (cpl != 0) { return {answer::gp, rule::REG_002}; }
-    auto const absent = detail::rule_of_absence(of, index);
-    return absent == rule::none ? verdict{} : verdict{answer::gp, absent};
-}
-
-}  // namespace ptspec::access
-
-// ---- ptspec/access/enables.hpp ----
-
-/// TriggerEn, ContextEn, FilterEn and PacketEn, as pure functions.
-namespace ptspec::access {
-
-/// True when the trace unit is on and nothing stopped it.
-///
-/// Source: SDM vol. 3, "Trigger Enable"; REG-056.
-[[nodiscard]] constexpr auto trigger_en(ia32_rtit_ctl ctl, ia32_rtit_status status) noexcept
-    -> bool {
-    return ctl.get<ia32_rtit_ctl::TraceEn>() && !status.get<ia32_rtit_status::Stopped>() &&
-           !status.get<ia32_rtit_status::Error>();
-}
-
-/// True when IA32_RTIT_CR3_MATCH equals CR3 in the bits that are compared.
-///
-/// Source: SDM vol. 3, "Filtering by CR3"; REG-075, GEN-060.
-[[nodiscard]] constexpr auto cr3_matches(ia32_rtit_cr3_match match, uint64_t cr3, bool pae) noexcept
-    -> bool {
-    return ((match.raw ^ cr3) & ~low_bits(pae ? 5 : 12)) == 0;
-}
-
-/// True when what is running may be traced.
-///
-/// Source: SDM vol. 3, "Context Enable"; REG-057, REG-113.
-[[nodiscard]] constexpr auto context_en(ia32_rtit_ctl ctl, ia32_rtit_cr3_match match,
-                                        context const& now) noexcept -> bool {
-    bool const at_this_cpl = now.cpl == 0 ? ctl.get<ia32_rtit_ctl::OS>()
-                                          : ctl.get<ia32_rtit_ctl::User>();
-    return at_this_cpl && !now.production_enclave &&
-           (!ctl.get<ia32_rtit_ctl::CR3Filter>() || cr3_matches(match, now.cr3, now.pae));
-}
-
-namespace detail {
-
-using namespace ptspec::detail;
-
-constexpr auto any_range_of_kind(msr_state const& state, reg::addr_cfg kind, auto accepted) noexcept
-    -> bool {
-    using ctl = ia32_rtit_ctl;
-    reg::addr_cfg const kinds[] = {state.ctl.get<ctl::ADDR0_CFG>(), state.ctl.get<ctl::ADDR1_CFG>(),
-                                   state.ctl.get<ctl::ADDR2_CFG>(),
-                                   state.ctl.get<ctl::ADDR3_CFG>()};
-    for (unsigned n = 0; n < 4; ++n) {
-        if (kinds[n] == kind && accepted(state.addr[n])) { return true; }
-    }
-    return false;
-}
-
-}  // namespace detail
-
-/// What a taken branch or an event to `ip` finds in the address ranges.
-struct range_hit {
-    bool filter_en = true;    ///< FilterEn afterwards
-    bool trace_stop = false;  ///< `ip` lies in a TraceStop range
-};
-
-/// True when at least one address range is a filter.
-///
-/// Source: REG-058.
-[[nodiscard]] constexpr auto has_filter(msr_state const& state) noexcept -> bool {
-    return detail::any_range_of_kind(state, reg::addr_cfg::filter,
-                                     [](address_range const&) { return true; });
-}
-
-/// True when a range stops tracing.
-///
-/// Source: REG-068.
-[[nodiscard]] constexpr auto has_trace_stop(msr_state const& state) noexcept -> bool {
-    return detail::any_range_of_kind(state, reg::addr_cfg::trace_stop,
-                                     [](address_range const&) { return true; });
-}
-
-/// True when an instruction lies where FilterEn is 1: in a filter range, or anywhere where there is
-/// none.
-///
-/// Source: REG-058, REG-078, GEN-081, GEN-082.
-[[nodiscard]] constexpr auto in_filter(msr_state const& state, uint64_t ip) noexcept -> bool {
-    return !has_filter(state) ||
-           detail::any_range_of_kind(state, reg::addr_cfg::filter, [=](address_range const& range) {
-               return range.contains(ip);
-           });
-}
-
-/// True when an instruction lies in a TraceStop range.
-///
-/// Source: REG-068, REG-078, GEN-081.
-[[nodiscard]] constexpr auto in_trace_stop(msr_state const& state, uint64_t ip) noexcept -> bool {
-    return detail::any_range_of_kind(
-        state, reg::addr_cfg::trace_stop,
-        [=](address_range const& range) { return range.contains(ip); });
-}
-
-/// Looks an instruction up in the address ranges. Where it lies in a filter range and in a
-/// TraceStop range, the latter counts.
-///
-/// Source: SDM vol. 3, "Filtering by IP"; REG-058, REG-068, GEN-085.
-[[nodiscard]] constexpr auto look_up(msr_state const& state, uint64_t ip) noexcept -> range_hit {
-    bool const stop = in_trace_stop(state, ip);
-    return {!stop && in_filter(state, ip), stop};
-}
-
-/// STATUS.FilterEn as it counts. Without filtering by IP its bit is 0, and it counts as 1.
-///
-/// Source: REG-051, REG-058.
-[[nodiscard]] constexpr auto filter_en(cpu::capabilities const& of,
-                                       ia32_rtit_status status) noexcept -> bool {
-    return !of.has_ip_filtering() || status.get<ia32_rtit_status::FilterEn>();
-}
-
-/// True when control flow is traced. No register shows it.
-///
-/// Source: SDM vol. 3, "Packet Enable (PacketEn)"; REG-059.
-[[nodiscard]] constexpr auto packet_en(cpu::capabilities const& of, msr_state const& state) noexcept
-    -> bool {
-    return state.status.get<ia32_rtit_status::TriggerEn>() &&
-           state.status.get<ia32_rtit_status::ContextEn>() && filter_en(of, state.status) &&
-           state.ctl.get<ia32_rtit_ctl::BranchEn>();
-}
-
-/// The state after a taken branch or an event to `now`, whose target `now.ip` is. TraceStop shows
-/// as STATUS.Stopped.
-///
-/// Source: REG-057, REG-058, REG-068, GEN-024, GEN-025, GEN-090.
-[[nodiscard]] constexpr auto after_branch(cpu::capabilities const& of, msr_state state,
-                                          context const& now) noexcept -> msr_state {
-    using status = ia32_rtit_status;
-    if (!state.status.get<status::TriggerEn>()) { return state; }
-    bool const in_context = context_en(state.ctl, state.cr3_match, now);
-    auto next = state.status.with(status::ContextEn{in_context});
-    if (of.has_ip_filtering() && in_context) {
-        auto const hit = look_up(state, now.ip);
-        next = next.with(status::FilterEn{hit.filter_en});
-        if (hit.trace_stop) { next = next.with(status::Stopped{true}, status::TriggerEn{false}); }
-    }
-    state.status = next;
-    return state;
-}
-
-}  // namespace ptspec::access
-
-// ---- ptspec/access/effect.hpp ----
-
-/// What a WRMSR does.
-namespace ptspec::access {
-
-/// Whether something makes the processor generate a PSB+.
-enum class psb_plus : uint8_t {
-    no,
-    yes,
-    may,  ///< the processor is free to
-};
-
-/// What an access or an event did.
-struct effect {
-    verdict outcome{};
-    msr_state state{};  ///< afterwards; unchanged where the access faulted
-    psb_plus psb = psb_plus::no;
-    bool pmi = false;         ///< a performance-monitoring interrupt was pended
-    bool trace_stop = false;  ///< tracing resumed inside a TraceStop range, and stopped
-
-    constexpr explicit operator bool() const noexcept { return static_cast<bool>(outcome); }
-};
-
-namespace detail {
-
-/// Source: REG-063..067.
-constexpr auto psb_when_enabled(capabilities const& of, msr_state const& now) noexcept -> psb_plus {
-    using status = ia32_rtit_status;
-    bool const counts = of.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::CPSB_CAM>();
-    bool const pending = now.ctl.get<ia32_rtit_ctl::InjectPsbPmiOnEnable>() &&
-                         now.status.get<status::PendPSB>();
-    return !counts || pending || now.status.get<status::PacketByteCnt>() == 0 ? psb_plus::yes
-                                                                              : psb_plus::may;
-}
-
-/// TraceEn rises, whatever made it rise. `now.ctl` has it already.
-///
-/// Source: REG-043, REG-056, REG-058, REG-063..067, GEN-024, GEN-025, GEN-088, OUT-086.
-constexpr auto enabled(capabilities const& of, msr_state now, context const& code) noexcept
-    -> effect {
-    using status = ia32_rtit_status;
-    using ctl = ia32_rtit_ctl;
-    effect done;
-    bool const triggered = trigger_en(now.ctl, now.status);
-    now.status = now.status.with(status::TriggerEn{triggered});
-    if (of.has_ip_filtering() && !has_filter(now)) {
-        now.status = now.status.with(status::FilterEn{true});
-    }
-    bool const inject = now.ctl.get<ctl::InjectPsbPmiOnEnable>();
-    done.pmi = inject && now.status.get<status::PendToPAPMI>();
-    if (done.pmi) {
-        now.perf_global_status = now.perf_global_status.with(
-            reg::ia32_perf_global_status::Trace_ToPA_PMI{true});
-    }
-    if (triggered) {
-        done.psb = psb_when_enabled(of, now);
-        if (inject) { now.status = now.status.with(status::PendPSB{false}); }
-        now = after_branch(of, now, code);
-        done.trace_stop = now.status.get<status::Stopped>();
-    }
-    done.state = now;
-    return done;
-}
-
-/// TraceEn falls, whatever made it fall.
-///
-/// Source: REG-061, REG-093.
-constexpr auto disabled(msr_state now) noexcept -> msr_state {
-    now.ctl = now.ctl.with(ia32_rtit_ctl::TraceEn{false});
-    now.status = now.status.with(ia32_rtit_status::TriggerEn{false});
-    return now;
-}
-
-/// Source: REG-020, REG-022, REG-023.
-constexpr auto write_ctl(capabilities const& of, msr_state now, ia32_rtit_ctl value,
-                         context const& code) noexcept -> effect {
-    bool const was_on = now.ctl.get<ia32_rtit_ctl::TraceEn>();
-    now.ctl = value;
-    bool const is_on = value.get<ia32_rtit_ctl::TraceEn>();
-    if (was_on == is_on) { return {.state = now}; }
-    return is_on ? enabled(of, now, code) : effect{.state = disabled(now)};
-}
-
-/// A write of a covered MSR other than IA32_RTIT_CTL, which the processor has. What is
-/// write-ignored stays.
-///
-/// Source: REG-050, REG-203.
-constexpr auto store(msr_state now, uint32_t index, uint64_t value) noexcept -> msr_state {
-    switch (index) {
-        case ia32_rtit_status::address: {
-            constexpr auto kept = ia32_rtit_status::write_ignored_mask();
-            now.status = {(value & ~kept) | (now.status.raw & kept)};
-            break;
-        }
-        case reg::ia32_perf_global_status_reset::address:
-            now.perf_global_status = {now.perf_global_status.raw & ~value};
-            break;
-        case reg::ia32_perf_global_status_set::address:
-            now.perf_global_status = {now.perf_global_status.raw | value};
-            break;
-        default: put(now, index, value); break;
-    }
-    return now;
-}
-
-}  // namespace detail
-
-/// What a WRMSR does, by code that `code` describes.
-///
-/// Errors: those of `check_write`; the state is then the one before.
-/// Source: SDM vol. 3, "IA32_RTIT_CTL MSR", "IA32_RTIT_STATUS MSR"; REG-009, REG-020..023, REG-043,
-///         REG-050, REG-053, REG-056..068, REG-072, REG-080, REG-203.
-[[nodiscard]] constexpr auto effect_of_write(capabilities const& of, msr_state const& now,
-                                             uint32_t index, uint64_t value,
-                                             context const& code = {},
-                                             policy const& how = {}) noexcept -> effect {
-    auto const outcome = check_write(of, now, index, value, code.cpl, how);
-    if (!outcome) { return {.outcome = outcome, .state = now}; }
-    return index == ia32_rtit_ctl::address ? detail::write_ctl(of, now, ia32_rtit_ctl{value}, code)
-                                           : effect{.state = detail::store(now, index, value)};
-}
-
-/// What an RDMSR gives.
-struct read_result {
-    verdict outcome{};
-    uint64_t value = 0;
-
-    constexpr explicit operator bool() const noexcept { return static_cast<bool>(outcome); }
-};
-
-/// Source: REG-011, REG-080.
-[[nodiscard]] constexpr auto read(capabilities const& of, msr_state const& now, uint32_t index,
-                                  unsigned cpl = 0) noexcept -> read_result {
-    auto const outcome = check_read(of, index, cpl);
-    return {outcome, outcome ? value_of(now, index) : 0};
-}
-
-}  // namespace ptspec::access
-
-// ---- ptspec/access/paths.hpp ----
-
-/// The ways in which a value reaches an MSR, and what a value that faults does on each.
-namespace ptspec::access {
-
-/// Source: REG-010.
-enum class write_path : uint8_t {
-    wrmsr,
-    xrstors,  ///< component 8 of an XSAVE area
-    vm_entry_msr_load_list,
-    vm_exit_msr_load_list,
-};
-
-/// What happens where a value is refused.
-enum class refusal : uint8_t {
-    none,                ///< the value was taken
-    general_protection,  ///< #GP(0)
-    vm_entry_fails,      ///< exit reason 34 with bit 31 set, "VM-entry failure due to MSR loading"
-    vmx_abort,
-};
-
-/// The exit reason of a VM entry that fails over its MSR-load list.
-///
-/// Source: REG-010.
-inline constexpr uint32_t exit_reason_of_msr_load_failure = 0x8000'0000U | 34U;
-
-/// What a refused value does on a path.
-///
-/// Source: SDM vol. 3, "Loading MSRs" of VM entries and of VM exits; REG-010.
-[[nodiscard]] constexpr auto refusal_on(write_path path) noexcept -> refusal {
-    switch (path) {
-        case write_path::vm_entry_msr_load_list: return refusal::vm_entry_fails;
-        case write_path::vm_exit_msr_load_list: return refusal::vmx_abort;
-        case write_path::wrmsr:
-        case write_path::xrstors: break;
-    }
-    return refusal::general_protection;
-}
-
-/// The verdict on a write, and what a refused one does.
-struct path_verdict {
-    verdict outcome{};
-    refusal how = refusal::none;
-
-    constexpr explicit operator bool() const noexcept { return static_cast<bool>(outcome); }
-};
-
-/// The checks of a WRMSR at CPL 0, for a value that comes on another path.
-///
-/// Errors: those of `check_write`.
-/// Source: REG-010.
-[[nodiscard]] constexpr auto check_write_on(write_path path, capabilities const& of,
-                                            msr_state const& now, uint32_t index, uint64_t value,
-                                            policy const& how = {}) noexcept -> path_verdict {
-    auto const outcome = check_write(of, now, index, value, 0, how);
-    return {outcome, outcome.what == answer::gp ? refusal_on(path) : refusal::none};
-}
-
-}  // namespace ptspec::access
-
-// ---- ptspec/access/lbr.hpp ----
-
-/// Branch records (LBR, LER, BTS, BTM) on the processors where Intel PT excludes them.
-namespace ptspec::access {
-
-/// True on the signatures where Intel PT and branch records exclude each other.
-///
-/// Source: REG-180, REG-184.
-[[nodiscard]] constexpr auto excludes_lbr(reg::cpuid_01h_eax signature) noexcept -> bool {
-    return cpu::quirks_of(signature).has(cpu::quirk::lbr_exclusive);
-}
-
-/// True while TraceEn keeps branch records from being made.
-///
-/// Source: SDM vol. 3, "Interaction of Intel Processor Trace and LBR"; REG-180, REG-181.
-[[nodiscard]] constexpr auto suspends_lbr(reg::cpuid_01h_eax signature, ia32_rtit_ctl ctl) noexcept
-    -> bool {
-    return ctl.get<ia32_rtit_ctl::TraceEn>() && excludes_lbr(signature);
-}
-
-/// How many entries a stack of last branches can have.
-inline constexpr uint32_t most_lbr_entries = 32;
-
-/// True for the MSRs of branch records that read 0 and drop writes while they are suspended.
-/// IA32_DEBUGCTL is not among them.
-///
-/// Source: REG-182.
-[[nodiscard]] constexpr auto is_lbr_msr(uint32_t index) noexcept -> bool {
-    auto const in_stack = [=](uint32_t first) {
-        return index >= first && index - first < most_lbr_entries;
-    };
-    return in_stack(reg::msr_lastbranch_x_from_ip::address(0)) ||
-           in_stack(reg::msr_lastbranch_x_to_ip::address(0)) ||
-           in_stack(reg::msr_lbr_info_x::address(0)) || index == reg::msr_lastbranch_tos::address ||
-           index == reg::msr_lbr_select::address || index == reg::msr_ler_from_lip::address ||
-           index == reg::msr_ler_to_lip::address;
-}
-
-/// True while an RDMSR of `index` gives 0 and a WRMSR of it changes nothing. Neither faults.
-///
-/// Source: REG-181, REG-182.
-[[nodiscard]] constexpr auto is_suspended(reg::cpuid_01h_eax signature, ia32_rtit_ctl ctl,
-                                          uint32_t index) noexcept -> bool {
-    return suspends_lbr(signature, ctl) && is_lbr_msr(index);
-}
-
-/// True when a write of IA32_RTIT_CTL from `before` to `after` resets the stack of last branches.
-///
-/// Source: REG-183.
-[[nodiscard]] constexpr auto resets_lbr(reg::cpuid_01h_eax signature, ia32_rtit_ctl before,
-                                        ia32_rtit_ctl after) noexcept -> bool {
-    return suspends_lbr(signature, before) && !suspends_lbr(signature, after);
-}
-
-}  // namespace ptspec::access
-
-// ---- ptspec/access/events.hpp ----
-
-/// Events other than instructions that access MSRs: resets, INIT, SMM, VMX, measured launch.
-namespace ptspec::access {
-
-/// The state after power is applied.
-///
-/// Source: REG-090.
-[[nodiscard]] constexpr auto cold_reset() noexcept -> msr_state { return {}; }
-
-/// The state after a warm reset. With IP filtering all MSRs of Intel PT but TraceEn survive. What a
-/// reset makes of the MSRs next to them is left to whoever models those.
-///
-/// Source: REG-091..093.
-[[nodiscard]] constexpr auto warm_reset(capabilities const& of, msr_state const& now) noexcept
-    -> msr_state {
-    auto next = detail::disabled(now);
-    if (!of.has_ip_filtering()) {
-        next = cold_reset();
-        next.xss = now.xss;
-        next.perf_global_status = now.perf_global_status;
-        next.debugctl = now.debugctl;
-    }
-    next.in_vmx_operation = false;
-    next.in_smm = false;
-    next.smram_trace_en = false;
-    return next;
-}
-
-/// The state after INIT: tracing goes on, in the context `code`.
-///
-/// Source: REG-094.
-[[nodiscard]] constexpr auto init(capabilities const& of, msr_state const& now,
-                                  context const& code = {}) noexcept -> msr_state {
-    return after_branch(of, now, code);
-}
-
-// ------------------------------------------------------------------------------------ SMM
-
-/// What an SMI leads to.
-enum class smm_treatment : uint8_t {
-    by_default,
-    dual_monitor,  ///< a VM exit to the SMI-transfer monitor, which saves and restores MSRs itself
-};
-
-/// The state after the delivery of an SMI. In SMM an SMI waits.
-///
-/// Source: SDM vol. 3, "System Management Mode (SMM)"; REG-100, REG-104..106.
-[[nodiscard]] constexpr auto smi(msr_state const& now,
-                                 smm_treatment how = smm_treatment::by_default) noexcept
-    -> msr_state {
-    if (now.in_smm || how == smm_treatment::dual_monitor) { return now; }
-    auto next = detail::disabled(now);
-    next.smram_trace_en = now.ctl.get<ia32_rtit_ctl::TraceEn>();
-    next.in_smm = true;
-    return next;
-}
-
-enum class rsm_outcome : uint8_t {
-    resumed,
-    shutdown,          ///< the processor shut down: `why` says by which rule
-    undefined_opcode,  ///< #UD: the processor was not in SMM
-};
-
-struct rsm_result {
-    rsm_outcome outcome = rsm_outcome::resumed;
-    rule why = rule::none;
-    effect done{};  ///< what followed where the processor resumed
-
-    constexpr explicit operator bool() const noexcept { return outcome == rsm_outcome::resumed; }
-};
-
-/// What RSM does: TraceEn comes back, into the context `code` that is resumed.
-///
-/// Source: SDM vol. 3, "System Management Mode (SMM)"; REG-101..103.
-[[nodiscard]] constexpr auto rsm(capabilities const& of, msr_state const& now,
-                                 context const& code = {}, policy const& how = {}) noexcept
-    -> rsm_result {
-    if (!now.in_smm) { return {rsm_outcome::undefined_opcode, rule::none, {.state = now}}; }
-    if (now.ctl.get<ia32_rtit_ctl::TraceEn>()) {
-        return {rsm_outcome::shutdown, rule::REG_102, {.state = now}};
-    }
-    bool const both = now.smram_trace_en && now.debugctl.get<reg::ia32_debugctl::LBR>() &&
-                      excludes_lbr(of.leaf_01_eax);
-    if (both && how.lbr_after_rsm_shuts_down) {
-        return {rsm_outcome::shutdown, rule::REG_103, {.state = now}};
-    }
-    auto next = now;
-    next.in_smm = false;
-    next.smram_trace_en = false;
-    if (!now.smram_trace_en) { return {rsm_outcome::resumed, rule::none, {.state = next}}; }
-    next.ctl = next.ctl.with(ia32_rtit_ctl::TraceEn{true});
-    return {rsm_outcome::resumed, rule::none, detail::enabled(of, next, code)};
-}
-
-// ------------------------------------------------------------------------------------ VMX, SMX
-
-/// The state after VMXON. It ends tracing where Intel PT cannot be used in VMX operation.
-///
-/// Source: REG-110.
-[[nodiscard]] constexpr auto vmxon(capabilities const& of, msr_state const& now) noexcept
-    -> msr_state {
-    auto next = of.vmx() == cpu::vmx_support::none ? detail::disabled(now) : now;
-    next.in_vmx_operation = true;
-    return next;
-}
-
-/// The state after VMXOFF.
-[[nodiscard]] constexpr auto vmxoff(msr_state now) noexcept -> msr_state {
-    now.in_vmx_operation = false;
-    return now;
-}
-
-/// The state after GETSEC[SENTER] or GETSEC[ENTERACCS], which end tracing for good. SENTER does it
-/// on the other logical processors, too.
-///
-/// Source: REG-111.
-[[nodiscard]] constexpr auto measured_launch(msr_state const& now) noexcept -> msr_state {
-    return detail::disabled(now);
-}
-
-/// The state while an authenticated code module is set up: TraceEn is cleared, and no packet tells.
-///
-/// Source: REG-112.
-[[nodiscard]] constexpr auto acm_begins(msr_state const& now) noexcept -> msr_state {
-    return detail::disabled(now);
-}
-
-/// The state when the module has ended. `trace_en` is what TraceEn was before it began.
-///
-/// Source: REG-112.
-[[nodiscard]] constexpr auto acm_ended(capabilities const& of, msr_state now, bool trace_en,
-                                       context const& code = {}) noexcept -> msr_state {
-    if (!trace_en) { return now; }
-    now.ctl = now.ctl.with(ia32_rtit_ctl::TraceEn{true});
-    return detail::enabled(of, now, code).state;
-}
-
-}  // namespace ptspec::access
-
-// ---- ptspec/access/xsave.hpp ----
-
-/// XSAVES and XRSTORS of component 8, the state of Intel PT.
-///
-/// Here RFBM[8] is 1: the instruction was asked for the component, and IA32_XSS lets it.
-namespace ptspec::access {
-
-using reg::xsave_pt_state;
-
-namespace detail {
-
-/// Calls `each` with every MSR of the component: its index and what the image holds for it. CTL is
-/// not among them, it goes alone: first out, last in.
-template <class Each>
-constexpr void for_each_but_ctl(xsave_pt_state const& image, Each&& each) noexcept {
-    using area = xsave_pt_state;
-    each(ia32_rtit_output_base::address, image.get<area::IA32_RTIT_OUTPUT_BASE>().raw);
-    each(ia32_rtit_output_mask_ptrs::address, image.get<area::IA32_RTIT_OUTPUT_MASK_PTRS>().raw);
-    each(ia32_rtit_status::address, image.get<area::IA32_RTIT_STATUS>().raw);
-    each(ia32_rtit_cr3_match::address, image.get<area::IA32_RTIT_CR3_MATCH>().raw);
-    each(ia32_rtit_addr::address(0, range_end::a), image.get<area::IA32_RTIT_ADDR0_A>().raw);
-    each(ia32_rtit_addr::address(0, range_end::b), image.get<area::IA32_RTIT_ADDR0_B>().raw);
-    each(ia32_rtit_addr::address(1, range_end::a), image.get<area::IA32_RTIT_ADDR1_A>().raw);
-    each(ia32_rtit_addr::address(1, range_end::b), image.get<area::IA32_RTIT_ADDR1_B>().raw);
-}
-
-}  // namespace detail
-
-// ------------------------------------------------------------------------------------ XSAVES
-
-struct xsaves_result {
-    xsave_pt_state image{};
-    msr_state state{};  ///< afterwards: TraceEn is 0
-};
-
-/// What XSAVES stores, and leaves behind. Where the instruction faults on its way, the state before
-/// holds: TraceEn gets its old value back.
-///
-/// Source: SDM vol. 1, "Operation of XSAVES"; REG-141, REG-142.
-template <same_as<capabilities> Capabilities = capabilities>
-[[nodiscard]] constexpr auto xsaves(Capabilities const& of, msr_state const& now) noexcept
-    -> xsaves_result {
-    using area = xsave_pt_state;
-    auto const left = detail::disabled(now);
-    auto const held = [&](uint32_t index) {
-        return detail::rule_of_absence(of, index) == rule::none ? value_of(left, index) : 0;
-    };
-    auto const held_addr = [&](unsigned n, range_end end) {
-        return wrapped{held(ia32_rtit_addr::address(n, end))};
-    };
-    return {
-        xsave_pt_state{}.with(
-            area::IA32_RTIT_CTL{now.ctl},
-            area::IA32_RTIT_OUTPUT_BASE{wrapped{held(ia32_rtit_output_base::address)}},
-            area::IA32_RTIT_OUTPUT_MASK_PTRS{wrapped{held(ia32_rtit_output_mask_ptrs::address)}},
-            area::IA32_RTIT_STATUS{left.status},
-            area::IA32_RTIT_CR3_MATCH{wrapped{held(ia32_rtit_cr3_match::address)}},
-            area::IA32_RTIT_ADDR0_A{held_addr(0, range_end::a)},
-            area::IA32_RTIT_ADDR0_B{held_addr(0, range_end::b)},
-            area::IA32_RTIT_ADDR1_A{held_addr(1, range_end::a)},
-            area::IA32_RTIT_ADDR1_B{held_addr(1, range_end::b)}),
-        left};
-}
-
-/// True for an image that XSAVES may mark as initial in XSTATE_BV: all 0, or LowerMask all ones.
-///
-/// Source: REG-147.
-[[nodiscard]] constexpr auto is_initial(xsave_pt_state const& image) noexcept -> bool {
-    bool initial = image.get<xsave_pt_state::IA32_RTIT_CTL>().raw == 0;
-    detail::for_each_but_ctl(image, [&](uint32_t index, uint64_t value) {
-        initial = initial && (value == 0 || (index == ia32_rtit_output_mask_ptrs::address &&
-                                             value == ia32_rtit_output_mask_ptrs::forced_1_mask()));
-    });
-    return initial;
-}
-
-// ------------------------------------------------------------------------------------ XRSTORS
-
-/// The rule by which XRSTORS refuses the header of an XSAVE area before it looks at Intel PT.
-///
-/// Source: SDM vol. 1, "Operation of XRSTORS"; REG-148.
-[[nodiscard]] constexpr auto check_header(reg::xsave_header_xstate_bv present,
-                                          reg::xsave_header_xcomp_bv format,
-                                          reg::ia32_xss allowed) noexcept -> verdict {
-    using xcomp = reg::xsave_header_xcomp_bv;
-    bool const compacted = format.get<xcomp::Compacted>();
-    bool const inside = (present.raw & ~format.raw) == 0;
-    bool const enabled = !format.get<xcomp::PT>() || allowed.get<reg::ia32_xss::PT_STATE>();
-    return compacted && inside && enabled ? verdict{} : verdict{answer::gp, rule::REG_148};
-}
-
-struct xrstors_result {
-    effect done{};                  ///< where XRSTORS faults, the state is the one before
-    uint32_t refused_msr = 0;       ///< the MSR whose quadword was refused, or 0
-    rule why_refused = rule::none;  ///< the rule that a WRMSR of that quadword breaks
-
-    constexpr explicit operator bool() const noexcept { return static_cast<bool>(done); }
-};
-
-namespace detail {
-
-template <same_as<msr_state> State = msr_state>
-constexpr auto refused(State const& now, rule why) noexcept -> effect {
-    return {.outcome = {answer::gp, why}, .state = now};
-}
-
-/// The rule by which XRSTORS refuses a quadword. A zero for an MSR that the processor lacks is
-/// passed over.
-///
-/// Source: REG-144.
-template <same_as<capabilities> Capabilities = capabilities>
-constexpr auto rule_against(Capabilities const& of, msr_state const& now, uint32_t index,
-                            uint64_t value, policy const& how) noexcept -> rule {
-    auto const absent = rule_of_absence(of, index);
-    if (absent != rule::none) { return value == 0 ? rule::none : absent; }
-    return broken_rule(of, now, index, value, how);
-}
-
-}  // namespace detail
-
-/// What XRSTORS does with an image: every quadword is checked as by WRMSR, and TraceEn is written
-/// last. `code` is what runs when TraceEn rises.
-///
-/// Errors: REG-143 while TraceEn is 1; REG-144 for a quadword that is refused, or reserved bytes
-///         that are not 0. Then no MSR changes (a processor may have loaded some; TraceEn is 0).
-/// Source: SDM vol. 1, "Operation of XRSTORS"; REG-143..145.
-template <same_as<capabilities> Capabilities = capabilities>
-[[nodiscard]] constexpr auto xrstors(Capabilities const& of, msr_state const& now,
-                                     xsave_pt_state const& image, context const& code = {},
-                                     policy const& how = {}) noexcept -> xrstors_result {
-    if (now.ctl.get<ia32_rtit_ctl::TraceEn>()) { return {detail::refused(now, rule::REG_143)}; }
-    if (!image.reserved_quadwords_are_zero()) { return {detail::refused(now, rule::REG_144)}; }
-    auto const ctl = image.get<xsave_pt_state::IA32_RTIT_CTL>();
-    uint32_t refused_msr = ia32_rtit_ctl::address;
-    rule why = detail::rule_against(of, now, refused_msr, ctl.raw, how);
-    auto next = now;
-    detail::for_each_but_ctl(image, [&](uint32_t index, uint64_t value) {
-        if (why != rule::none) { return; }
-        refused_msr = index;
-        why = detail::rule_against(of, now, index, value, how);
-        if (detail::rule_of_absence(of, index) == rule::none) {
-            next = detail::store(next, index, value);
-        }
-    });
-    if (why != rule::none) { return {detail::refused(now, rule::REG_144), refused_msr, why}; }
-    return {detail::write_ctl(of, next, ctl, code)};
-}
-
-/// What XRSTORS does where XSTATE_BV[8] is 0: the component gets its initial configuration.
-///
-/// Errors: REG-143 while TraceEn is 1.
-/// Source: REG-143, REG-146.
-[[nodiscard]] constexpr auto xrstors_init(msr_state const& now) noexcept -> xrstors_result {
-    if (now.ctl.get<ia32_rtit_ctl::TraceEn>()) { return {detail::refused(now, rule::REG_143)}; }
-    msr_state const initial{};
-    auto next = now;
-    next.ctl = initial.ctl;
-    next.output_base = initial.output_base;
-    next.output_mask_ptrs = initial.output_mask_ptrs;
-    next.status = initial.status;
-    next.cr3_match = initial.cr3_match;
-    next.addr[0] = initial.addr[0];
-    next.addr[1] = initial.addr[1];
-    return {effect{.state = next}};
-}
-
-}  // namespace ptspec::access
-
-// ---- ptspec/access/pmi.hpp ----
-
-/// What the delivery of a performance-monitoring interrupt does next to Intel PT, and what a handler
-/// does with it.
-namespace ptspec::access {
-
-struct pmi_result {
-    msr_state state{};
-    bool clears_global_ctrl = false;  ///< IA32_PERF_GLOBAL_CTRL becomes 0
-};
-
-/// What a ToPA interrupt freezes, which is what any interrupt of performance monitoring does. From
-/// version 4 of performance monitoring on bits of IA32_PERF_GLOBAL_STATUS freeze, before it the
-/// enables are cleared. Intel PT goes on.
-///
-/// Source: SDM vol. 3, "ToPA PMI"; REG-205.
-[[nodiscard]] constexpr auto deliver_pmi(cpu::capabilities const& of, msr_state now) noexcept
-    -> pmi_result {
-    using debugctl = reg::ia32_debugctl;
-    using status = reg::ia32_perf_global_status;
-    auto const version = of.leaf_0a_eax.get<reg::cpuid_0ah_eax::VersionID>();
-    bool const counters = version >= 2 && now.debugctl.get<debugctl::FREEZE_PERFMON_ON_PMI>();
-    bool const branches = version >= 2 && now.debugctl.get<debugctl::FREEZE_LBRS_ON_PMI>();
-    if (version < 4) {
-        if (branches) { now.debugctl = now.debugctl.with(debugctl::LBR{false}); }
-        return {now, counters};
-    }
-    if (counters) { now.perf_global_status = now.perf_global_status.with(status::CTR_Frz{true}); }
-    if (branches) { now.perf_global_status = now.perf_global_status.with(status::LBR_Frz{true}); }
-    return {now, false};
-}
-
-/// The performance-monitoring entry of the local vector table after it delivered an interrupt: no
-/// further one comes until software clears Mask.
-///
-/// Source: SDM vol. 3, "ToPA PMI"; OUT-084.
-template <one_of<reg::ia32_x2apic_lvt_pmi, reg::apic_mmio_lvt_pmi> Word>
-[[nodiscard]] constexpr auto after_delivery(Word entry) noexcept -> Word {
-    return entry.with(typename Word::Mask{true});
-}
-
-/// True when a handler has to handle a ToPA interrupt now. One that is seen while TraceEn is 0 is of
-/// a context that does not run: it is ignored, and PendToPAPMI stays, so that the interrupt comes
-/// again when that context is enabled. A handler that handles one clears the bit.
-///
-/// Source: SDM vol. 3, "PMI Preservation"; OUT-087.
-[[nodiscard]] constexpr auto is_topa_pmi_for_now(msr_state const& now) noexcept -> bool {
-    return now.perf_global_status.get<reg::ia32_perf_global_status::Trace_ToPA_PMI>() &&
-           now.ctl.get<ia32_rtit_ctl::TraceEn>();
-}
-
-}  // namespace ptspec::access
-
-// ---- ptspec/access/image.hpp ----
-
-/// An `msr_state` as bytes, to be kept or to be moved to another processor.
-namespace ptspec::access {
-
-/// Why bytes are not taken as what they are to be an image of.
-enum class image_error : uint8_t {
-    none,
-    truncated,      ///< fewer bytes than the image says, or than its head has
-    not_an_image,   ///< the bytes are no image of such a thing
-    other_version,  ///< an image, in a form that this version does not know
-    wrong_size,     ///< more bytes than the image has
-    unknown_flags,  ///< flags that this version does not know, or that exclude each other
-    refused,        ///< the processor cannot hold this value: the result says of which MSR, and why
-    impossible,     ///< a number that is none of what it counts or names
-    no_room,        ///< the buffer that is to hold the bytes is smaller
-};
-
-/// The version of the form that `save` writes.
-inline constexpr uint32_t image_version = 1;
-
-namespace detail {
-
-/// The letters PTSTATE and a zero, as a little-endian number.
-inline constexpr uint64_t image_magic = 0x0045'5441'5453'5450;
-
-inline constexpr uint64_t flag_in_vmx_operation = 1;
-inline constexpr uint64_t flag_in_smm = 2;
-inline constexpr uint64_t flag_smram_trace_en = 4;
-
-/// The MSRs of an image, in its order.
-inline constexpr uint32_t image_msrs[] = {
-    ia32_rtit_ctl::address,
-    ia32_rtit_status::address,
-    ia32_rtit_output_base::address,
-    ia32_rtit_output_mask_ptrs::address,
-    ia32_rtit_cr3_match::address,
-    ia32_rtit_addr::address(0, range_end::a),
-    ia32_rtit_addr::address(0, range_end::b),
-    ia32_rtit_addr::address(1, range_end::a),
-    ia32_rtit_addr::address(1, range_end::b),
-    ia32_rtit_addr::address(2, range_end::a),
-    ia32_rtit_addr::address(2, range_end::b),
-    ia32_rtit_addr::address(3, range_end::a),
-    ia32_rtit_addr::address(3, range_end::b),
-    reg::ia32_xss::address,
-    reg::ia32_perf_global_status::address,
-    reg::ia32_debugctl::address,
-};
-inline constexpr size_t image_msr_count = sizeof(image_msrs) / sizeof(image_msrs[0]);
-inline constexpr size_t image_head = 16;
-
-}  // namespace detail
-
-/// The size of an image in bytes.
-inline constexpr size_t image_size = detail::image_head + 8 * (detail::image_msr_count + 1);
-
-/// A state as bytes.
-///
-/// Shape: 16 bytes of head: `PTSTATE` and a zero, then version and size in bytes, 4 bytes each.
-///        Then 8 bytes for each MSR: CTL, STATUS, OUTPUT_BASE, OUTPUT_MASK_PTRS, CR3_MATCH, ADDR0_A
-///        to ADDR3_B, IA32_XSS, IA32_PERF_GLOBAL_STATUS, IA32_DEBUGCTL. Then 8 bytes of flags: 1 in
-///        VMX operation, 2 in SMM, 4 the TraceEn that the SMI saved. All numbers are little-endian.
-template <same_as<msr_state> State = msr_state>
-[[nodiscard]] constexpr auto save(State const& now) noexcept -> byte_array<image_size> {
-    byte_array<image_size> image;
-    uint8_t* to = image.data();
-    store_le64(to, detail::image_magic);
-    store_le64(to + 8, uint64_t{image_size} << 32 | image_version);
-    to += detail::image_head;
-    for (uint32_t const index : detail::image_msrs) {
-        store_le64(to, value_of(now, index));
-        to += 8;
-    }
-    store_le64(to, (now.in_vmx_operation ? detail::flag_in_vmx_operation : 0) |
-                       (now.in_smm ? detail::flag_in_smm : 0) |
-                       (now.smram_trace_en ? detail::flag_smram_trace_en : 0));
-    return image;
-}
-
-/// A state out of bytes, or why there is none.
-struct load_result {
-    image_error why = image_error::none;
-    rule broken = rule::none;  ///< of a value that is refused: the rule that it breaks
-    uint32_t msr = 0;          ///< and the MSR whose value it is
-    msr_state state{};         ///< as after a cold reset where there is an error
-
-    constexpr explicit operator bool() const noexcept { return why == image_error::none; }
-};
-
-namespace detail {
-
-constexpr auto refused_value(rule broken, uint32_t index) noexcept -> load_result {
-    return {image_error::refused, broken, index, {}};
-}
-
-/// The rule by which a processor cannot hold a value, whatever it is doing.
-///
-/// Source: REG-012..015, REG-024..044, REG-052..055, REG-070..076, REG-140, REG-204.
-template <same_as<capabilities> Capabilities = capabilities>
-constexpr auto rule_against_holding(Capabilities const& of, uint32_t index, uint64_t value) noexcept
-    -> rule {
-    if (auto const absent = rule_of_absence(of, index); absent != rule::none) {
-        return value == value_of(msr_state{}, index) ? rule::none : absent;
-    }
-    if (index == ia32_rtit_ctl::address) { return cpu::broken_rule(of, ia32_rtit_ctl{value}); }
-    if (index == reg::ia32_perf_global_status::address) {
-        // What it can hold is what can be set in it.
-        index = reg::ia32_perf_global_status_set::address;
-    }
-    return broken_rule(of, msr_state{}, index, value);
-}
-
-}  // namespace detail
-
-/// A state out of the bytes that `save` made, for a processor that has to be able to hold it. The
-/// bytes may be anything.
-///
-/// Errors: those of `image_error`. A value is refused by the rule that a WRMSR of it would break on
-///         this processor; TriggerEn that does not follow from the other bits by REG-056; a trace
-///         that goes on in VMX operation where it cannot by REG-121.
-/// Source: REG-056, REG-121, and the rules of `find_broken_rules`.
-template <same_as<capabilities> Capabilities = capabilities>
-[[nodiscard]] constexpr auto load(Capabilities const& of, byte_view image) noexcept -> load_result {
-    if (image.size() < 8) { return {image_error::truncated}; }
-    if (load_le64(image.data()) != detail::image_magic) { return {image_error::not_an_image}; }
-    if (image.size() < detail::image_head) { return {image_error::truncated}; }
-    uint64_t const form = load_le64(image.data() + 8);
-    if ((form & low_bits(32)) != image_version) { return {image_error::other_version}; }
-    if (form >> 32 != image_size) { return {image_error::wrong_size}; }
-    if (image.size() < image_size) { return {image_error::truncated}; }
-    if (image.size() > image_size) { return {image_error::wrong_size}; }
-
-    load_result loaded;
-    uint8_t const* from = image.data() + detail::image_head;
-    for (uint32_t const index : detail::image_msrs) {
-        uint64_t const value = load_le64(from);
-        auto const broken = detail::rule_against_holding(of, index, value);
-        if (broken != rule::none) { return detail::refused_value(broken, index); }
-        put(loaded.state, index, value);
-        from += 8;
-    }
-    uint64_t const flags = load_le64(from);
-    msr_state& state = loaded.state;
-    state.in_vmx_operation = (flags & detail::flag_in_vmx_operation) != 0;
-    state.in_smm = (flags & detail::flag_in_smm) != 0;
-    state.smram_trace_en = (flags & detail::flag_smram_trace_en) != 0;
-    if (flags > 7 || (state.smram_trace_en && !state.in_smm)) {
-        return {image_error::unknown_flags};
-    }
-    if (state.status.get<ia32_rtit_status::TriggerEn>() != trigger_en(state.ctl, state.status)) {
-        return detail::refused_value(rule::REG_056, ia32_rtit_status::address);
-    }
-    bool const on = state.ctl.get<ia32_rtit_ctl::TraceEn>();
-    if (on && detail::is_barred_by_vmx(of, state, state.ctl, {})) {
-        return detail::refused_value(rule::REG_121, ia32_rtit_ctl::address);
-    }
-    return loaded;
-}
-
-}  // namespace ptspec::access
-
 // ---- ptspec/topa/address_math.hpp ----
 
 /// The address math of both output schemes, on numbers.
@@ -7696,7 +7381,7 @@ template <size_t... Count>
 
 }  // namespace ptspec::topa
 
-// ---- ptspec/topa/cover.hpp ----
+// ---- ptspec/topa/regions_for_pages.hpp ----
 
 /// Regions for pages that somebody else chose.
 namespace ptspec::topa {
@@ -7756,7 +7441,7 @@ template <class Take>
 
 }  // namespace ptspec::topa
 
-// ---- ptspec/topa/marks.hpp ----
+// ---- ptspec/topa/set_int_and_stop.hpp ----
 
 /// INT and STOP for a ring that is read while it is written.
 namespace ptspec::topa {
@@ -8164,1940 +7849,2290 @@ constexpr void find_warnings(entry which, place at, surroundings const& around,
 
 }  // namespace ptspec::topa
 
-// ---- ptspec/packet/kind.hpp ----
+// ---- ptspec/access/legal.hpp ----
 
-namespace ptspec::packet {
+/// Which register values a processor accepts, by what it enumerates. What it is doing at the moment
+/// is not looked at: that is `access`.
+namespace ptspec::access {
 
-/// The packets.
-///
-/// Source: PKT-007.
-enum class kind : uint8_t {
-    pad,
-    tnt_short,
-    tnt_long,
-    tip,
-    tip_pge,
-    tip_pgd,
-    fup,
-    pip,
-    mode_exec,
-    mode_tsx,
-    tracestop,
-    cbr,
-    tsc,
-    mtc,
-    tma,
-    cyc,
-    vmcs,
-    ovf,
-    psb,
-    psbend,
-    mnt,
-    ptw,
-    exstop,
-    mwait,
-    pwre,
-    pwrx,
-    bbp,
-    bip,
-    bep,
-    cfe,
-    evd,
-    trig,
-};
+using cpu::capabilities;
+using cpu::output_scheme;
+using reg::ia32_rtit_addr;
+using reg::ia32_rtit_cr3_match;
+using reg::ia32_rtit_ctl;
+using reg::ia32_rtit_output_base;
+using reg::ia32_rtit_status;
 
-/// An answer of the catalogue that may be missing.
-enum class answer : uint8_t { no, yes, unconfirmed };
+namespace detail {
 
-/// Whether a packet belongs to an instruction's address.
-enum class binding : uint8_t { no, yes, conditional };
+using namespace ptspec::detail;
 
-/// What is to be said of a packet beside its bits.
-struct facts {
-    kind id;
-    text name;  ///< as the manual spells it
-    binding binds_to_ip = binding::no;
-    bool in_psb_plus = false;  ///< it may stand between PSB and PSBEND
-    answer cyc_eligible = answer::no;
-    bool keeps_block = false;  ///< a block of BIPs goes on behind it
-};
-
-/// The item size of the open block, the one piece of context that reading a packet needs.
-///
-/// Source: PKT-006, PKT-203.
-enum class block : uint8_t {
-    none = 0,
-    items_of_4 = 4,
-    items_of_8 = 8,
-};
-
-/// What is wrong with the bytes at hand.
-///
-/// Source: PKT-004, in its order of checks.
-enum class error : uint8_t {
-    none,
-    truncated,   ///< legal so far, and more bytes are needed: append some and try again
-    bad_opcode,  ///< no packet begins like this: go on at the next PSB
-    reserved,    ///< the packet's header holds a value without a meaning: go on at the next PSB
-    bad_packet,  ///< the packet is whole and its payload breaks a rule: go on at the next PSB
-};
-
-}  // namespace ptspec::packet
-
-// ---- ptspec/packet/packet_word.hpp ----
-
-/// What all packets share: bits at their places on the wire, and how long they are.
-namespace ptspec::packet {
-
-/// The size that a payload has for values of the selecting field that are reserved.
-inline constexpr unsigned undefined_size = ~0U;
-
-/// Payload sizes in bytes, by the value of the field that is declared with `selects_payload`.
-template <unsigned... Sizes>
-struct payload_of {
-    static constexpr unsigned largest = [] {
-        unsigned most = 0;
-        ((most = Sizes != undefined_size && Sizes > most ? Sizes : most), ...);
-        return most;
-    }();
-    [[nodiscard]] static constexpr auto size(uint64_t selector) noexcept -> unsigned {
-        constexpr unsigned sizes[] = {Sizes...};
-        return sizes[selector];
+/// Fields that have to be 0 where a bit of a capability leaf is 0.
+template <auto Leaf, class Bit, rule Broken, class... Fields>
+struct gate {
+    static constexpr uint64_t mask = (... | field_mask<Fields>);
+    static constexpr rule broken = Broken;
+    static constexpr auto is_open(capabilities const& of) noexcept -> bool {
+        return (of.*Leaf).template get<Bit>();
     }
 };
 
-struct no_payload {
-    static constexpr unsigned largest = 0;
+template <class Bit, rule Broken, class... Fields>
+using ebx_gate = gate<&capabilities::leaf_14_0_ebx, Bit, Broken, Fields...>;
+template <class Bit, rule Broken, class... Fields>
+using ecx_gate = gate<&capabilities::leaf_14_0_ecx, Bit, Broken, Fields...>;
+
+namespace gates {
+
+using ctl = ia32_rtit_ctl;
+using ebx = reg::cpuid_14h_0_ebx;
+using ecx = reg::cpuid_14h_0_ecx;
+using status = ia32_rtit_status;
+
+/// Source: REG-024, REG-026, REG-027, REG-030..036.
+using of_ctl = type_list<                                 //
+    ecx_gate<ecx::TOPAOUT, rule::REG_024, ctl::ToPA>,     //
+    ecx_gate<ecx::FABRIC, rule::REG_026, ctl::FabricEn>,  //
+    ebx_gate<ebx::CPSB_CAM, rule::REG_027, ctl::CYCEn, ctl::CycThresh, ctl::PSBFreq>,
+    ebx_gate<ebx::MTC, rule::REG_030, ctl::MTCEn, ctl::MTCFreq>,  //
+    ebx_gate<ebx::CR3FILTER, rule::REG_031, ctl::CR3Filter>,      //
+    ebx_gate<ebx::PTWRITE, rule::REG_032, ctl::PTWEn, ctl::FUPonPTW>,
+    ebx_gate<ebx::PWR_EVT, rule::REG_033, ctl::PwrEvtEn>,  //
+    ebx_gate<ebx::INJECTPSBPMI, rule::REG_034, ctl::InjectPsbPmiOnEnable>,
+    ebx_gate<ebx::EVENT_TRACE, rule::REG_035, ctl::EventEn>,  //
+    ebx_gate<ebx::TNT_DIS, rule::REG_036, ctl::DisTNT>>;
+
+/// Source: REG-054, REG-055.
+using of_status = type_list<  //
+    ebx_gate<ebx::INJECTPSBPMI, rule::REG_054, status::PendPSB, status::PendToPAPMI>,
+    ebx_gate<ebx::CPSB_CAM, rule::REG_055, status::PacketByteCnt>>;
+
+}  // namespace gates
+
+template <class... Gates>
+#if defined(__GNUC__)
+[[gnu::always_inline]]  // so that constant capabilities leave a constant, at -Os too
+#endif
+constexpr auto
+closed_bits(type_list<Gates...>, capabilities const& of) noexcept -> uint64_t {
+    return (uint64_t{0} | ... | (Gates::is_open(of) ? 0 : Gates::mask));
+}
+
+/// Calls `found` with the rule of every closed gate that `raw` has a bit behind.
+template <class... Gates, class Found>
+constexpr void find_closed(type_list<Gates...>, capabilities const& of, uint64_t raw,
+                           Found&& found) noexcept {
+    ((!Gates::is_open(of) && (raw & Gates::mask) != 0 ? found(Gates::broken) : void()), ...);
+}
+
+/// ADDR0_CFG to ADDR3_CFG, four bits each, and the lowest bit of each.
+inline constexpr uint64_t addr_cfg_bits = field_mask<ia32_rtit_ctl::ADDR0_CFG> |
+                                          field_mask<ia32_rtit_ctl::ADDR1_CFG> |
+                                          field_mask<ia32_rtit_ctl::ADDR2_CFG> |
+                                          field_mask<ia32_rtit_ctl::ADDR3_CFG>;
+inline constexpr uint64_t addr_cfg_lowest = addr_cfg_bits / 15;
+
+/// The bits of ADDRn_CFG that an encoding up to 2 can have, of the ranges that exist.
+///
+/// Source: REG-037.
+constexpr auto usable_addr_cfg(capabilities const& of) noexcept -> uint64_t {
+    return addr_cfg_lowest * 3 & ~(addr_cfg_bits << 4 * of.address_ranges());
+}
+
+/// Not 0 when one of the four holds 3, all looked at at once.
+constexpr auto bits_of_addr_cfg_3(ia32_rtit_ctl value) noexcept -> uint64_t {
+    return value.raw & value.raw >> 1 & addr_cfg_lowest;
+}
+
+/// Source: REG-028, REG-029.
+#if defined(__GNUC__)
+[[gnu::always_inline]]  // so that constant capabilities leave constants
+#endif
+constexpr auto
+has_listed_encodings(capabilities const& of, ia32_rtit_ctl value) noexcept -> bool {
+    return (of.mtc_periods() >> value.get<ia32_rtit_ctl::MTCFreq>() & 1U) != 0 &&
+           (of.cyc_thresholds() >> value.get<ia32_rtit_ctl::CycThresh>() & 1U) != 0 &&
+           (of.psb_periods() >> value.get<ia32_rtit_ctl::PSBFreq>() & 1U) != 0;
+}
+
+/// Source: REG-025.
+constexpr auto lacks_an_output(capabilities const& of, ia32_rtit_ctl value) noexcept -> bool {
+    return !of.supports(output_scheme::single_range) && value.get<ia32_rtit_ctl::TraceEn>() &&
+           !value.get<ia32_rtit_ctl::ToPA>() && !value.get<ia32_rtit_ctl::FabricEn>();
+}
+
+/// Source: REG-040.
+constexpr auto lacks_branches(capabilities const& of, ia32_rtit_ctl value) noexcept -> bool {
+    return !of.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::MTC>() &&
+           value.get<ia32_rtit_ctl::TraceEn>() && !value.get<ia32_rtit_ctl::BranchEn>();
+}
+
+}  // namespace detail
+
+// ------------------------------------------------------------------------------------ CTL
+
+/// The bits of IA32_RTIT_CTL that can be 1 on a processor. Fields of several bits may hold only
+/// some of their encodings.
+///
+/// Source: REG-024, REG-026, REG-027, REG-030..037, REG-039, REG-044.
+#if defined(__GNUC__)
+[[gnu::always_inline]]  // so that constant capabilities leave a constant
+#endif
+[[nodiscard]] constexpr auto
+writable_ctl_mask(capabilities const& of) noexcept -> uint64_t {
+    return ~(ia32_rtit_ctl::reserved_mask() | detail::closed_bits(detail::gates::of_ctl{}, of) |
+             detail::addr_cfg_bits) |
+           detail::usable_addr_cfg(of);
+}
+
+namespace detail {
+
+/// What no write may set, whatever TraceEn becomes.
+template <class Found>
+constexpr void find_unwritable(capabilities const& of, ia32_rtit_ctl value,
+                               Found&& found) noexcept {
+    if (value.reserved_bits_set() != 0) { found(rule::REG_044); }
+    find_closed(gates::of_ctl{}, of, value.raw, found);
+    uint64_t const writable = writable_ctl_mask(of);
+    if ((value.raw & addr_cfg_bits & ~writable) != 0 || bits_of_addr_cfg_3(value) != 0) {
+        found(rule::REG_037);
+    }
+    if (!has_listed_encodings(of, ia32_rtit_ctl{value.raw & writable})) { found(rule::REG_028); }
+}
+
+/// What TraceEn does not go without.
+template <class Found>
+constexpr void find_lacking(capabilities const& of, ia32_rtit_ctl value, Found&& found) noexcept {
+    if (lacks_an_output(of, value)) { found(rule::REG_025); }
+    if (lacks_branches(of, value)) { found(rule::REG_040); }
+}
+
+}  // namespace detail
+
+/// Calls `found` with every rule that a value of IA32_RTIT_CTL breaks by itself, whatever the
+/// processor is doing: reserved bits and features first, then encodings, then what TraceEn needs.
+///
+/// Source: REG-024..028, REG-030..037, REG-040, REG-044.
+template <class Found>
+constexpr void find_broken_rules(capabilities const& of, ia32_rtit_ctl value,
+                                 Found&& found) noexcept {
+    detail::find_unwritable(of, value, found);
+    detail::find_lacking(of, value, found);
+}
+
+namespace detail {
+
+/// True when a value of IA32_RTIT_CTL breaks a rule by itself, or when one of `more` bits is set:
+/// one test of a mask for all that are bits.
+#if defined(__GNUC__)
+[[gnu::always_inline]]  // so that constant capabilities leave one test of a mask
+#endif
+constexpr auto
+breaks_a_rule(capabilities const& of, ia32_rtit_ctl value, uint64_t more) noexcept -> bool {
+    uint64_t const unwritable = value.raw & ~writable_ctl_mask(of);
+    return (unwritable | bits_of_addr_cfg_3(value) | more) != 0 ||
+           !has_listed_encodings(of, value) || lacks_an_output(of, value) ||
+           lacks_branches(of, value);
+}
+
+}  // namespace detail
+
+/// True when a value of IA32_RTIT_CTL breaks no rule by itself.
+[[nodiscard]] constexpr auto is_legal(capabilities const& of, ia32_rtit_ctl value) noexcept
+    -> bool {
+    return !detail::breaks_a_rule(of, value, 0);
+}
+
+// ------------------------------------------------------------------------------------ the others
+
+/// The bits of IA32_RTIT_STATUS that raise #GP when written as 1.
+///
+/// Source: REG-052, REG-054, REG-055.
+[[nodiscard]] constexpr auto faulting_status_mask(capabilities const& of) noexcept -> uint64_t {
+    return ia32_rtit_status::reserved_mask() | detail::closed_bits(detail::gates::of_status{}, of);
+}
+
+template <class Found>
+constexpr void find_broken_rules(capabilities const& of, ia32_rtit_status value,
+                                 Found&& found) noexcept {
+    if (value.reserved_bits_set() != 0) { found(rule::REG_052); }
+    detail::find_closed(detail::gates::of_status{}, of, value.raw, found);
+}
+[[nodiscard]] constexpr auto is_legal(capabilities const& of, ia32_rtit_status value) noexcept
+    -> bool {
+    return (value.raw & faulting_status_mask(of)) == 0;
+}
+
+/// Source: REG-070, REG-071.
+[[nodiscard]] constexpr auto is_legal(capabilities const& of, ia32_rtit_output_base value) noexcept
+    -> bool {
+    return value.reserved_bits_set(of.max_phys_addr().bits) == 0;
+}
+template <class Found>
+constexpr void find_broken_rules(capabilities const& of, ia32_rtit_output_base value,
+                                 Found&& found) noexcept {
+    if (!is_legal(of, value)) { found(rule::REG_070); }
+}
+
+/// Source: REG-074.
+[[nodiscard]] constexpr auto is_legal(capabilities const&, ia32_rtit_cr3_match value) noexcept
+    -> bool {
+    return value.reserved_bits_set() == 0;
+}
+template <class Found>
+constexpr void find_broken_rules(capabilities const& of, ia32_rtit_cr3_match value,
+                                 Found&& found) noexcept {
+    if (!is_legal(of, value)) { found(rule::REG_074); }
+}
+
+/// Source: REG-076.
+[[nodiscard]] constexpr auto is_legal(capabilities const& of, ia32_rtit_addr value) noexcept
+    -> bool {
+    return is_canonical(value.raw, of.linear_address_bits());
+}
+template <class Found>
+constexpr void find_broken_rules(capabilities const& of, ia32_rtit_addr value,
+                                 Found&& found) noexcept {
+    if (!is_legal(of, value)) { found(rule::REG_076); }
+}
+
+/// IA32_RTIT_OUTPUT_MASK_PTRS takes every value.
+///
+/// Source: REG-072, REG-073.
+[[nodiscard]] constexpr auto is_legal(capabilities const&, reg::ia32_rtit_output_mask_ptrs) noexcept
+    -> bool {
+    return true;
+}
+template <class Found>
+constexpr void find_broken_rules(capabilities const&, reg::ia32_rtit_output_mask_ptrs,
+                                 Found&&) noexcept {}
+
+/// The most specific rule that a value breaks by itself.
+template <class Word>
+[[nodiscard]] constexpr auto broken_rule(capabilities const& of, Word value) noexcept -> rule {
+    first_rule first;
+    find_broken_rules(of, value, first);
+    return first.found;
+}
+
+}  // namespace ptspec::access
+
+// ---- ptspec/access/trigger.hpp ----
+
+/// Trigger tracing: which configurations of triggers mean something. A processor may take others
+/// without a fault, so these rules are for whoever builds one, and no write is judged by them.
+///
+/// UNCONFIRMED: most of it rests on one source.
+namespace ptspec::access {
+
+using cpu::capabilities;
+using reg::ia32_rtit_triggerx_cfg;
+
+/// How many triggers there are: four for each IA32_RTIT_TRIGGERx_CFG.
+///
+/// Source: REG-215.
+[[nodiscard]] constexpr auto triggers(capabilities const& of) noexcept -> unsigned {
+    using eax = reg::cpuid_14h_1_eax;
+    bool const any = of.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::PTTT>() &&
+                     of.leaf_14_0_eax.raw != 0;
+    return any ? 4 * static_cast<unsigned>(of.leaf_14_1_eax.get<eax::TRIGGER_CFG_CNT>()) : 0;
+}
+
+/// True for an input that a trigger can have: 0 to 7 and 20H to 27H are general counters, 40H to
+/// 43H matches of DR0 to DR3.
+///
+/// Source: REG-217.
+[[nodiscard]] constexpr auto is_trigger_input(capabilities const& of, uint64_t input) noexcept
+    -> bool {
+    bool const counter = (input & ~uint64_t{0x27}) == 0;
+    bool const debug_register = (input & ~uint64_t{3}) == 0x40;
+    return counter ||
+           (debug_register && of.leaf_14_1_ecx.get<reg::cpuid_14h_1_ecx::TRIGGER_DR_MATCH>());
+}
+
+namespace detail {
+
+template <class Input, class Action12, class Action13, class EnIcnt, class Found>
+constexpr void find_broken_rules_of_slot(capabilities const& of, ia32_rtit_triggerx_cfg value,
+                                         Found&& found) noexcept {
+    using leaf = reg::cpuid_14h_1_ecx;
+    bool const acts = value.get<Action12>() || value.get<Action13>();
+    if ((acts && !of.leaf_14_1_ecx.get<leaf::TRIGGER_PAUSE_RESUME>()) ||
+        (value.get<EnIcnt>() && !of.leaf_14_1_ecx.get<leaf::TRIGGER_ATTRIBUTION>())) {
+        found(rule::REG_216);
+    }
+    if (!is_trigger_input(of, value.get<Input>())) { found(rule::REG_217); }
+}
+
+}  // namespace detail
+
+/// Calls `found` with every rule that a configuration of triggers breaks, slot by slot.
+///
+/// Errors: REG-216 reserved bits, or an action that is not enumerated; REG-217 an input that does
+///         not exist.
+/// Source: REG-215..218.
+template <class Found>
+constexpr void find_broken_rules(capabilities const& of, ia32_rtit_triggerx_cfg value,
+                                 Found&& found) noexcept {
+    using cfg = ia32_rtit_triggerx_cfg;
+    using namespace detail;
+    if (value.reserved_bits_set() != 0) { found(rule::REG_216); }
+    find_broken_rules_of_slot<cfg::Input0, cfg::Action12_0, cfg::Action13_0, cfg::EnIcnt0>(
+        of, value, found);
+    find_broken_rules_of_slot<cfg::Input1, cfg::Action12_1, cfg::Action13_1, cfg::EnIcnt1>(
+        of, value, found);
+    find_broken_rules_of_slot<cfg::Input2, cfg::Action12_2, cfg::Action13_2, cfg::EnIcnt2>(
+        of, value, found);
+    find_broken_rules_of_slot<cfg::Input3, cfg::Action12_3, cfg::Action13_3, cfg::EnIcnt3>(
+        of, value, found);
+}
+
+/// The bits of DR7 without which the enabled slots of a configuration see no match of their debug
+/// register.
+///
+/// Source: REG-217, REG-219.
+[[nodiscard]] constexpr auto needed_dr7(ia32_rtit_triggerx_cfg value) noexcept -> reg::dr7 {
+    using cfg = ia32_rtit_triggerx_cfg;
+    uint64_t bits = 0;
+    for (unsigned slot = 0; slot < 4; ++slot) {
+        uint64_t const one = value.raw >> 16 * slot;
+        uint64_t const input = one & low_bits(cfg::Input0::msb + 1);
+        bool const enabled = (one >> cfg::En0::lsb & 1) != 0;
+        if (enabled && (input & ~uint64_t{3}) == 0x40) {
+            bits |= uint64_t{1} << (reg::dr7::DR0_PT_LOG::lsb + (input & 3));
+        }
+    }
+    return {bits};
+}
+
+/// The first rule that a configuration of triggers breaks.
+///
+/// Source: REG-215..218.
+[[nodiscard]] constexpr auto broken_rule(capabilities const& of,
+                                         ia32_rtit_triggerx_cfg value) noexcept -> rule {
+    first_rule first;
+    find_broken_rules(of, value, first);
+    return first.found;
+}
+
+}  // namespace ptspec::access
+
+// ---- ptspec/access/msr_state.hpp ----
+
+/// What a logical processor holds about Intel PT, and what it is running.
+namespace ptspec::access {
+
+using reg::ia32_rtit_addr;
+using reg::ia32_rtit_cr3_match;
+using reg::ia32_rtit_ctl;
+using reg::ia32_rtit_output_base;
+using reg::ia32_rtit_output_mask_ptrs;
+using reg::ia32_rtit_status;
+using reg::range_end;
+
+/// The two ends of an address range, both inside it.
+///
+/// Source: REG-077, REG-078.
+struct address_range {
+    ia32_rtit_addr a{};
+    ia32_rtit_addr b{};
+
+    /// True when an instruction whose first byte is at `ip` belongs to the range.
+    [[nodiscard]] constexpr auto contains(uint64_t ip) const noexcept -> bool {
+        return a.raw <= ip && ip <= b.raw;
+    }
+    friend constexpr auto operator==(address_range const&, address_range const&) -> bool = default;
 };
 
-/// The payload is an item of the open block: its size is context, not content.
-struct payload_of_block {
-    static constexpr unsigned largest = 8;
+/// The MSRs of Intel PT on one logical processor, those next to them that it touches, and the modes
+/// of the processor that decide about them. As it begins, it is the state after a cold reset.
+///
+/// Source: REG-003, REG-018, REG-090.
+struct msr_state {
+    ia32_rtit_ctl ctl{};
+    ia32_rtit_status status{};
+    ia32_rtit_output_base output_base{};
+    ia32_rtit_output_mask_ptrs output_mask_ptrs{ia32_rtit_output_mask_ptrs::forced_1_mask()};
+    ia32_rtit_cr3_match cr3_match{};
+    address_range addr[ia32_rtit_addr::count]{};
+
+    reg::ia32_xss xss{};
+    reg::ia32_perf_global_status perf_global_status{};
+    reg::ia32_debugctl debugctl{};
+
+    bool in_vmx_operation = false;
+    bool in_smm = false;
+    bool smram_trace_en = false;  ///< the TraceEn that the last SMI saved
+
+    friend constexpr auto operator==(msr_state const&, msr_state const&) -> bool = default;
 };
 
-/// Bytes follow as long as each announces another, `Most` at the most.
-template <unsigned Most>
-struct payload_continues {
-    static constexpr unsigned largest = Most;
+/// What the processor is running: what ContextEn and FilterEn depend on.
+struct context {
+    unsigned cpl = 0;  ///< 0 in real mode, 3 in virtual-8086 mode
+    uint64_t cr3 = 0;
+    bool pae = false;  ///< PAE paging: CR3 bits 63:5 are compared, not 63:12
+    bool production_enclave = false;
+    uint64_t ip = 0;  ///< the next instruction, in the form that packets have it
+};
+
+/// What the catalogue's sources disagree about.
+struct policy {
+    /// Without Intel PT in VMX operation: a write of IA32_RTIT_CTL there faults only when it sets
+    /// TraceEn, as older texts say. Source: REG-121.
+    bool only_enabling_faults_in_vmx = false;
+    /// RSM that would leave both Intel PT and LBR on, where they exclude each other, shuts the
+    /// processor down; else LBR is merely suspended. Source: REG-103 (UNCONFIRMED).
+    bool lbr_after_rsm_shuts_down = true;
+};
+
+// ------------------------------------------------------------------------------------ by index
+
+namespace detail {
+
+using namespace ptspec::detail;
+
+inline constexpr uint32_t first_pt_msr = ia32_rtit_output_base::address;
+inline constexpr uint32_t first_addr_msr = ia32_rtit_addr::address(0, range_end::a);
+inline constexpr uint32_t last_pt_msr = ia32_rtit_addr::address(ia32_rtit_addr::count - 1,
+                                                                range_end::b);
+
+constexpr auto is_pt_msr(uint32_t index) noexcept -> bool {
+    return index >= first_pt_msr && index <= last_pt_msr;
+}
+constexpr auto is_addr_msr(uint32_t index) noexcept -> bool {
+    return index >= first_addr_msr && index <= last_pt_msr;
+}
+
+}  // namespace detail
+
+/// True for the MSRs that the functions here answer for: 560H to 587H, and next to them
+/// IA32_DEBUGCTL, IA32_XSS and the three IA32_PERF_GLOBAL_STATUS registers.
+///
+/// Source: REG-017, REG-018.
+[[nodiscard]] constexpr auto covers(uint32_t index) noexcept -> bool {
+    return detail::is_pt_msr(index) || index == reg::ia32_perf_global_status::address ||
+           index == reg::ia32_perf_global_status_reset::address ||
+           index == reg::ia32_perf_global_status_set::address || index == reg::ia32_xss::address ||
+           index == reg::ia32_debugctl::address;
+}
+
+/// What a covered MSR holds, whether or not the processor has it. The two registers that set and
+/// reset IA32_PERF_GLOBAL_STATUS hold 0.
+///
+/// Source: REG-011, REG-080.
+[[nodiscard]] constexpr auto value_of(msr_state const& now, uint32_t index) noexcept -> uint64_t {
+    switch (index) {
+        case ia32_rtit_output_base::address: return now.output_base.raw;
+        case ia32_rtit_output_mask_ptrs::address: return now.output_mask_ptrs.raw;
+        case ia32_rtit_ctl::address: return now.ctl.raw;
+        case ia32_rtit_status::address: return now.status.raw;
+        case ia32_rtit_cr3_match::address: return now.cr3_match.raw;
+        case reg::ia32_perf_global_status::address: return now.perf_global_status.raw;
+        case reg::ia32_xss::address: return now.xss.raw;
+        case reg::ia32_debugctl::address: return now.debugctl.raw;
+        default: break;
+    }
+    if (!detail::is_addr_msr(index)) { return 0; }
+    uint32_t const at = index - detail::first_addr_msr;
+    auto const& range = now.addr[at / 2];
+    return at % 2 == 0 ? range.a.raw : range.b.raw;
+}
+
+/// Puts a value into a covered MSR as raw state: nothing is checked, nothing follows from it.
+///
+/// Errors: none; an MSR that is not covered, or that holds nothing, stays so. LowerMask reads as
+///         ones whatever is put there.
+/// Source: REG-072.
+constexpr void put(msr_state& state, uint32_t index, uint64_t value) noexcept {
+    switch (index) {
+        case ia32_rtit_output_base::address: state.output_base = {value}; return;
+        case ia32_rtit_output_mask_ptrs::address:
+            state.output_mask_ptrs = {value | ia32_rtit_output_mask_ptrs::forced_1_mask()};
+            return;
+        case ia32_rtit_ctl::address: state.ctl = {value}; return;
+        case ia32_rtit_status::address: state.status = {value}; return;
+        case ia32_rtit_cr3_match::address: state.cr3_match = {value}; return;
+        case reg::ia32_perf_global_status::address: state.perf_global_status = {value}; return;
+        case reg::ia32_xss::address: state.xss = {value}; return;
+        case reg::ia32_debugctl::address: state.debugctl = {value}; return;
+        default: break;
+    }
+    if (!detail::is_addr_msr(index)) { return; }
+    uint32_t const at = index - detail::first_addr_msr;
+    auto& range = state.addr[at / 2];
+    (at % 2 == 0 ? range.a : range.b) = {value};
+}
+
+}  // namespace ptspec::access
+
+// ---- ptspec/access/check.hpp ----
+
+/// Would this RDMSR or WRMSR fault, and by which rule?
+namespace ptspec::access {
+
+using cpu::capabilities;
+
+enum class answer : uint8_t {
+    fine,
+    gp,           ///< the access raises #GP(0) and changes nothing
+    not_covered,  ///< not an MSR of Intel PT: somebody else has to answer
+};
+
+/// The answer, and where the access faults the most specific rule that it breaks.
+struct verdict {
+    answer what = answer::fine;
+    rule why = rule::none;
+
+    constexpr explicit operator bool() const noexcept { return what == answer::fine; }
+    friend constexpr auto operator==(verdict const&, verdict const&) -> bool = default;
 };
 
 namespace detail {
 
 using namespace ptspec::detail;
 
-template <class Raw>
-constexpr auto widen(Raw raw) noexcept -> wide_bits {
-    if constexpr (same_as<Raw, wide_bits>) {
-        return raw;
-    } else {
-        return {raw, 0};
-    }
-}
-
-template <class Raw>
-constexpr auto narrow(wide_bits bits) noexcept -> Raw {
-    if constexpr (same_as<Raw, wide_bits>) {
-        return bits;
-    } else {
-        return static_cast<Raw>(bits.low);
-    }
-}
-
-template <class Raw, class... Rows>
-constexpr auto all_fixed_bits(type_list<Rows...>) noexcept -> Raw {
-    uint64_t const values[] = {Rows::fixed_value...};
-    unsigned const places[] = {Rows::lsb...};
-    wide_bits all{};
-    for (size_t i = 0; i < sizeof...(Rows); ++i) {
-        all = all | to_bit<wide_bits>(values[i], places[i]);
-    }
-    return narrow<Raw>(all);
-}
-
-/// The bits of a packet's opcode and of everything else in it that is fixed.
-template <class Packet>
-inline constexpr auto opcode_bits = all_fixed_bits<typename Packet::raw_type>(
-    typename Packet::layout::rows{});
-
-/// The row that selects the payload's size, if a layout has one.
-template <class... Rows>
-struct selector_among {};
-template <class First, class... Rest>
-struct selector_among<First, Rest...> : selector_among<Rest...> {};
-template <class First, class... Rest>
-    requires(First::selects_the_payload)
-struct selector_among<First, Rest...> {
-    using row = First;
-};
-
-template <class... Rows>
-auto selector_in(type_list<Rows...>) -> selector_among<Rows...>;
-
-}  // namespace detail
-
-/// A packet: its bytes as one little-endian number, so that bit 8n+b is bit b of byte n.
+/// The rule by which a processor does not have an MSR.
 ///
-/// `Derived` declares the fields of its first `HeadBytes` bytes and `struct layout :
-/// bit_layout<...>` that tiles them, opcode included. `Payload` says what follows them.
-template <class Derived, unsigned HeadBytes, class Payload = no_payload>
-struct packet_word
-    : bit_word<Derived, choose_t<(HeadBytes + Payload::largest > 8), wide_bits, uint64_t>> {
-    using word =
-        bit_word<Derived, choose_t<(HeadBytes + Payload::largest > 8), wide_bits, uint64_t>>;
-    using raw_type = typename word::raw_type;
-    using payload_type = Payload;
-    static constexpr unsigned head_bytes = HeadBytes;
-    static constexpr unsigned most_bytes = HeadBytes + Payload::largest;
-
-    /// The packet with every field 0.
-    constexpr packet_word() noexcept : word{detail::opcode_bits<Derived>} {
-        static_assert(Derived::layout::bits == 8 * HeadBytes);
-    }
-    constexpr packet_word(raw_type bits) noexcept : word{bits} {}
-
-    /// What follows the head, as a little-endian number. Bytes that the packet does not have are 0.
-    [[nodiscard]] constexpr auto payload() const noexcept -> uint64_t
-        requires(Payload::largest != 0)
-    {
-        return detail::from_bit(this->raw, 8 * HeadBytes) & low_bits(8 * Payload::largest);
-    }
-
-    /// The same packet with another payload. The bits that do not fit are cut off.
-    [[nodiscard]] constexpr auto with_payload(uint64_t number) const noexcept -> Derived
-        requires(Payload::largest != 0)
-    {
-        constexpr auto place = detail::run_of_bits<raw_type>(
-            8 * HeadBytes + 8 * Payload::largest - 1, 8 * HeadBytes);
-        return Derived{(this->raw & ~place) |
-                       (detail::to_bit<raw_type>(number, 8 * HeadBytes) & place)};
-    }
-
-    // A packet that can be illegal beyond its opcode says so in static functions of its raw bits:
-    //   broken_header       the rule that a field of the header breaks: it is `reserved`
-    //   broken_payload      the rule that the whole packet breaks: it is `bad_packet`
-    //   broken_when_strict  the rule that it breaks where reserved bits have to be 0
-
-    /// How many bytes the packet has, as far as the bytes at hand tell.
-    [[nodiscard]] static constexpr auto length_of(raw_type raw, block items) noexcept -> unsigned {
-        if constexpr (same_as<Payload, payload_of_block>) {
-            return HeadBytes + underlying(items);
-        } else if constexpr (Payload::largest != 0) {
-            return HeadBytes + selected_size(raw);
-        } else {
-            return HeadBytes;
-        }
-    }
-
-protected:
-    /// The payload's size by the field that selects it, or `undefined_size`.
-    [[nodiscard]] static constexpr auto selected_size(raw_type raw) noexcept -> unsigned {
-        using row = typename decltype(detail::selector_in(typename Derived::layout::rows{}))::row;
-        return Payload::size(detail::from_bit(raw, row::lsb) & low_bits(row::width));
-    }
-};
-
-}  // namespace ptspec::packet
-
-// ---- ptspec/packet/pad.hpp ----
-
-namespace ptspec::packet {
-
-/// PAD, nothing. Each 00H is one PAD.
-///
-/// Shape:  1 byte: 00H.
-/// Errors: none.
-/// Source: SDM vol. 3, "PAD Packet"; PKT-166.
-struct pad : packet_word<pad, 1> {
-    static constexpr facts about{
-        .id = kind::pad, .name = "PAD", .in_psb_plus = true, .keeps_block = true};
-
-    struct Opcode : fixed<7, 0, 0x00> {};
-    struct layout : bit_layout<8, Opcode> {};
-};
-
-}  // namespace ptspec::packet
-
-// ---- ptspec/packet/tnt.hpp ----
-
-namespace ptspec::packet {
-
-/// The branches that a TNT packet tells of.
-struct branches {
-    unsigned count = 0;
-    /// Bit count-1 is the oldest branch, bit 0 the youngest; 1 is taken.
-    uint64_t bits = 0;
-
-    /// Branch `i`, counted from the oldest. `i` has to be below `count`.
-    [[nodiscard]] constexpr auto taken(unsigned i) const noexcept -> bool {
-        return (bits >> (count - 1 - i) & 1) != 0;
-    }
-    friend constexpr auto operator==(branches const&, branches const&) -> bool = default;
-};
-
-namespace detail {
-
-/// What stands below the stop bit, the highest bit that is 1.
-constexpr auto below_stop_bit(uint64_t bits) noexcept -> branches {
-    unsigned const stop = highest_bit(bits | 1);  // without one there is nothing below bit 0 either
-    return {stop, bits & ~(uint64_t{1} << stop)};
-}
-
-}  // namespace detail
-
-/// TNT.short, up to six taken or not-taken branches.
-///
-/// Shape:  1 byte: bit 0 is 0, above it the branches, above them the stop bit. 00H is PAD and 02H
-///         is the escape of the longer opcodes, so it has at least one branch.
-/// Units:  the bit directly below the stop bit is the oldest branch.
-/// Errors: none when read; PKT-033 for no branch or more than six, PKT-344 inside a block, when
-///         written.
-/// Source: SDM vol. 3, "Taken/Not-taken (TNT) Packet"; PKT-030..033, PKT-039.
-struct tnt_short : packet_word<tnt_short, 1> {
-    static constexpr facts about{.id = kind::tnt_short,
-                                 .name = "TNT.short",
-                                 .binds_to_ip = binding::yes,
-                                 .cyc_eligible = answer::yes};
-    static constexpr unsigned most_branches = 6;
-    /// Below this it is PAD or the escape, or has no branch below the stop bit.
-    static constexpr uint64_t least_raw = 4;
-
-    struct Opcode : fixed<0, 0, 0> {};
-    struct bits : field<7, 1> {};
-    struct layout : bit_layout<8, Opcode, bits> {};
-
-    [[nodiscard]] constexpr auto taken() const noexcept -> branches {
-        return detail::below_stop_bit(raw >> 1);
-    }
-    /// The packet for 1 to 6 branches. Others give a packet that `encode` refuses.
-    [[nodiscard]] static constexpr auto of(branches which) noexcept -> tnt_short {
-        return which.count == 0 || which.count > most_branches
-                   ? tnt_short{}
-                   : tnt_short{}.with(bits{wrapped{uint64_t{1} << which.count |
-                                                   (which.bits & low_bits(which.count))}});
-    }
-    [[nodiscard]] static constexpr auto broken_payload(uint64_t raw) noexcept -> rule {
-        return raw < least_raw ? rule::PKT_033 : rule::none;
-    }
-};
-
-/// TNT.long, up to 47 taken or not-taken branches.
-///
-/// Shape:  8 bytes: 02H A3H, then 48 bits that hold the branches and above them the stop bit.
-/// Units:  the bit directly below the stop bit is the oldest branch.
-/// Errors: truncated; bad_packet without a stop bit or without a branch.
-/// Source: SDM vol. 3, "Taken/Not-taken (TNT) Packet"; PKT-034..037, PKT-039, PKT-040.
-struct tnt_long : packet_word<tnt_long, 8> {
-    static constexpr facts about{.id = kind::tnt_long,
-                                 .name = "TNT.long",
-                                 .binds_to_ip = binding::yes,
-                                 .cyc_eligible = answer::yes};
-    static constexpr unsigned most_branches = 47;
-    /// Below this there is no stop bit, or no branch below it.
-    static constexpr uint64_t least_raw = uint64_t{2} << 16;
-
-    struct Escape : fixed<7, 0, 0x02> {};
-    struct Opcode : fixed<15, 8, 0xA3> {};
-    struct bits : field<63, 16> {};
-    struct layout : bit_layout<64, Escape, Opcode, bits> {};
-
-    [[nodiscard]] constexpr auto taken() const noexcept -> branches {
-        return detail::below_stop_bit(raw >> 16);
-    }
-    /// The packet for 1 to 47 branches. Others give a packet that `encode` refuses.
-    [[nodiscard]] static constexpr auto of(branches which) noexcept -> tnt_long {
-        return which.count == 0 || which.count > most_branches
-                   ? tnt_long{}
-                   : tnt_long{}.with(bits{wrapped{uint64_t{1} << which.count |
-                                                  (which.bits & low_bits(which.count))}});
-    }
-    [[nodiscard]] static constexpr auto broken_payload(uint64_t raw) noexcept -> rule {
-        return raw >= least_raw ? rule::none : raw >> 16 == 0 ? rule::PKT_036 : rule::PKT_037;
-    }
-};
-
-}  // namespace ptspec::packet
-
-// ---- ptspec/packet/ip.hpp ----
-
-namespace ptspec::packet {
-
-/// How an IP packet's payload and the last IP make an IP.
-///
-/// Source: PKT-051. 5 and 7 are reserved.
-enum class ip_bytes : uint8_t {
-    suppressed = 0,  ///< no payload: no IP
-    update_16 = 1,   ///< 2 bytes replace bits 15:0
-    update_32 = 2,   ///< 4 bytes replace bits 31:0
-    sign_48 = 3,     ///< 6 bytes, sign-extended
-    update_48 = 4,   ///< 6 bytes replace bits 47:0
-    full = 6,        ///< 8 bytes
-};
-
-/// The IP that an IP packet leaves as last IP: `last_ip` itself where it carries none.
-///
-/// Errors: none; for reserved values of IPBytes it is `last_ip`.
-/// Source: PKT-053..059.
-[[nodiscard]] constexpr auto rebuilt_ip(ip_bytes how, uint64_t payload, uint64_t last_ip) noexcept
-    -> uint64_t {
-    switch (how) {
-        case ip_bytes::update_16: return (last_ip & ~low_bits(16)) | (payload & low_bits(16));
-        case ip_bytes::update_32: return (last_ip & ~low_bits(32)) | (payload & low_bits(32));
-        case ip_bytes::sign_48: return sign_extended(payload, 48);
-        case ip_bytes::update_48: return (last_ip & ~low_bits(48)) | (payload & low_bits(48));
-        case ip_bytes::full: return payload;
-        case ip_bytes::suppressed: break;
-    }
-    return last_ip;
-}
-
-/// The shortest form from which a reader whose last IP is `last_ip` rebuilds `ip`.
-///
-/// Source: PKT-064: the first that fits of 1, 2, 3, 4, 6.
-[[nodiscard]] constexpr auto shortest_form(uint64_t ip, uint64_t last_ip) noexcept -> ip_bytes {
-    return (ip ^ last_ip) >> 16 == 0     ? ip_bytes::update_16
-           : (ip ^ last_ip) >> 32 == 0   ? ip_bytes::update_32
-           : sign_extended(ip, 48) == ip ? ip_bytes::sign_48
-           : (ip ^ last_ip) >> 48 == 0   ? ip_bytes::update_48
-                                         : ip_bytes::full;
-}
-
-/// What TIP, TIP.PGE, TIP.PGD and FUP share.
-///
-/// Shape:  1 byte: the opcode in bits 4:0 and IPBytes in bits 7:5; then 0, 2, 4, 6 or 8 bytes of
-///         IP.
-/// Errors: truncated; reserved when IPBytes is 5 or 7.
-/// Source: SDM vol. 3, "IP Compression"; PKT-050..062.
-template <class Derived>
-struct ip_packet
-    : packet_word<Derived, 1, payload_of<0, 2, 4, 6, 6, undefined_size, 8, undefined_size>> {
-    using base =
-        packet_word<Derived, 1, payload_of<0, 2, 4, 6, 6, undefined_size, 8, undefined_size>>;
-    using base::base;
-
-    struct IPBytes : selects_payload<enumerated<7, 5, ip_bytes>> {};
-
-    /// False: the IP is suppressed, and the last IP stays as it is.
-    [[nodiscard]] constexpr auto has_ip() const noexcept -> bool {
-        return this->template get<IPBytes>() != ip_bytes::suppressed;
-    }
-    /// The last IP behind this packet; where it has an IP, that IP.
-    [[nodiscard]] constexpr auto ip(uint64_t last_ip) const noexcept -> uint64_t {
-        return rebuilt_ip(this->template get<IPBytes>(), this->payload(), last_ip);
-    }
-    /// The packet in the form of the caller's choice, with as many bits of `ip` as it carries.
-    [[nodiscard]] static constexpr auto of(ip_bytes how, uint64_t ip) noexcept -> Derived {
-        return Derived{}.with(IPBytes{how}).with_payload(ip & low_bits(8 * payload_bytes(how)));
-    }
-    /// The packet in the shortest form from which `ip` is rebuilt behind `last_ip`.
-    [[nodiscard]] static constexpr auto compressed(uint64_t ip, uint64_t last_ip) noexcept
-        -> Derived {
-        return of(shortest_form(ip, last_ip), ip);
-    }
-    [[nodiscard]] static constexpr auto broken_header(wide_bits raw) noexcept -> rule {
-        return base::selected_size(raw) == undefined_size ? rule::PKT_052 : rule::none;
-    }
-
-private:
-    static constexpr auto payload_bytes(ip_bytes how) noexcept -> unsigned {
-        unsigned const size = base::payload_type::size(underlying(how) & 7U);
-        return size == undefined_size ? 0 : size;
-    }
-};
-
-/// TIP, where an indirect branch, an uncompressed return, a far transfer or an event went.
-///
-/// Shape:  1, 3, 5, 7 or 9 bytes: 0DH with IPBytes, then the IP.
-/// Errors: truncated; reserved when IPBytes is 5 or 7.
-/// Source: SDM vol. 3, "Target IP (TIP) Packet"; PKT-050, PKT-070, PKT-071.
-struct tip : ip_packet<tip> {
-    static constexpr facts about{
-        .id = kind::tip, .name = "TIP", .binds_to_ip = binding::yes, .cyc_eligible = answer::yes};
-
-    struct Opcode : fixed<4, 0, 0x0D> {};
-    struct layout : bit_layout<8, Opcode, IPBytes> {};
-};
-
-/// TIP.PGE, where tracing of control flow starts.
-///
-/// Shape:  1, 3, 5, 7 or 9 bytes: 11H with IPBytes, then the IP.
-/// Errors: truncated; reserved when IPBytes is 5 or 7.
-/// Source: SDM vol. 3, "Packet Generation Enable (TIP.PGE) Packet"; PKT-050, PKT-076.
-struct tip_pge : ip_packet<tip_pge> {
-    static constexpr facts about{.id = kind::tip_pge,
-                                 .name = "TIP.PGE",
-                                 .binds_to_ip = binding::yes,
-                                 .cyc_eligible = answer::yes};
-
-    struct Opcode : fixed<4, 0, 0x11> {};
-    struct layout : bit_layout<8, Opcode, IPBytes> {};
-};
-
-/// TIP.PGD, where tracing of control flow stops.
-///
-/// Shape:  1, 3, 5, 7 or 9 bytes: 01H with IPBytes, then the IP.
-/// Errors: truncated; reserved when IPBytes is 5 or 7.
-/// Source: SDM vol. 3, "Packet Generation Disable (TIP.PGD) Packet"; PKT-050, PKT-073..075.
-struct tip_pgd : ip_packet<tip_pgd> {
-    static constexpr facts about{.id = kind::tip_pgd,
-                                 .name = "TIP.PGD",
-                                 .binds_to_ip = binding::yes,
-                                 .cyc_eligible = answer::yes};
-
-    struct Opcode : fixed<4, 0, 0x01> {};
-    struct layout : bit_layout<8, Opcode, IPBytes> {};
-};
-
-/// FUP, where an event came from. It is never alone: another packet consumes it.
-///
-/// Shape:  1, 3, 5, 7 or 9 bytes: 1DH with IPBytes, then the IP.
-/// Errors: truncated; reserved when IPBytes is 5 or 7.
-/// Source: SDM vol. 3, "Flow Update Packet (FUP)"; PKT-050, PKT-065, PKT-077.
-struct fup : ip_packet<fup> {
-    static constexpr facts about{.id = kind::fup,
-                                 .name = "FUP",
-                                 .binds_to_ip = binding::yes,
-                                 .in_psb_plus = true,
-                                 .keeps_block = true};
-
-    struct Opcode : fixed<4, 0, 0x1D> {};
-    struct layout : bit_layout<8, Opcode, IPBytes> {};
-};
-
-}  // namespace ptspec::packet
-
-// ---- ptspec/packet/pip.hpp ----
-
-namespace ptspec::packet {
-
-/// PIP, a new page-directory base.
-///
-/// Shape:  8 bytes: 02H 43H, then NR and CR3[51:5].
-/// Units:  CR3 is the register itself. Bits 11:5 are part of the address with PAE paging, else of the
-///         PCID. Bits 4:0 read as 0.
-/// Errors: truncated.
-/// Source: SDM vol. 3, "Paging Information (PIP) Packet"; PKT-080, PKT-081.
-struct pip : packet_word<pip, 8> {
-    static constexpr facts about{.id = kind::pip,
-                                 .name = "PIP",
-                                 .binds_to_ip = binding::conditional,
-                                 .in_psb_plus = true,
-                                 .cyc_eligible = answer::yes};
-
-    struct Escape : fixed<7, 0, 0x02> {};
-    struct Opcode : fixed<15, 8, 0x43> {};
-    struct NR : flag<16> {};  ///< VMX non-root operation
-    struct CR3 : address_field<63, 17, 5> {};
-    struct layout : bit_layout<64, Escape, Opcode, NR, CR3> {};
-};
-
-}  // namespace ptspec::packet
-
-// ---- ptspec/packet/mode.hpp ----
-
-namespace ptspec::packet {
-
-/// MODE.Exec, the execution mode from here on.
-///
-/// Shape:  2 bytes: 99H, then leaf 0 and the mode.
-/// Units:  CS_L is CS.L & EFER.LMA. IF is RFLAGS.IF, told only with event trace.
-/// Errors: truncated; reserved when CS_L and CS_D are both 1.
-/// Source: SDM vol. 3, "MODE Packets"; PKT-085..087, PKT-090, PKT-091.
-struct mode_exec : packet_word<mode_exec, 2> {
-    static constexpr facts about{.id = kind::mode_exec,
-                                 .name = "MODE.Exec",
-                                 .binds_to_ip = binding::yes,
-                                 .in_psb_plus = true,
-                                 .cyc_eligible = answer::yes};
-
-    struct Opcode : fixed<7, 0, 0x99> {};
-    struct CS_L : flag<8> {};
-    struct CS_D : flag<9> {};
-    struct IF : flag<10> {};
-    struct Leaf : leaf<15, 13, 0> {};
-    struct layout : bit_layout<16, Opcode, CS_L, CS_D, IF, reserved<12, 11>, Leaf> {};
-    static constexpr rule unknown_leaf = rule::PKT_089;
-
-    /// The width of the code that runs: 16, 32 or 64 bits.
-    [[nodiscard]] constexpr auto code_bits() const noexcept -> unsigned {
-        return get<CS_L>() ? 64 : get<CS_D>() ? 32 : 16;
-    }
-    static constexpr uint64_t never_both = uint64_t{1} << CS_L::lsb | uint64_t{1} << CS_D::lsb;
-    [[nodiscard]] static constexpr auto broken_header(uint64_t raw) noexcept -> rule {
-        return (raw & never_both) == never_both ? rule::PKT_090 : rule::none;
-    }
-};
-
-/// MODE.TSX, a transaction began, ended or was aborted.
-///
-/// Shape:  2 bytes: 99H, then leaf 1 and the state.
-/// Errors: truncated; reserved when InTX and TXAbort are both 1.
-/// Source: SDM vol. 3, "MODE Packets"; PKT-085, PKT-088, PKT-090, PKT-091.
-struct mode_tsx : packet_word<mode_tsx, 2> {
-    static constexpr facts about{.id = kind::mode_tsx,
-                                 .name = "MODE.TSX",
-                                 .binds_to_ip = binding::yes,
-                                 .in_psb_plus = true,
-                                 .cyc_eligible = answer::yes};
-
-    struct Opcode : fixed<7, 0, 0x99> {};
-    struct InTX : flag<8> {};
-    struct TXAbort : flag<9> {};
-    struct Leaf : leaf<15, 13, 1> {};
-    struct layout : bit_layout<16, Opcode, InTX, TXAbort, reserved<12, 10>, Leaf> {};
-    static constexpr rule unknown_leaf = rule::PKT_089;
-
-    static constexpr uint64_t never_both = uint64_t{1} << InTX::lsb | uint64_t{1} << TXAbort::lsb;
-    [[nodiscard]] static constexpr auto broken_header(uint64_t raw) noexcept -> rule {
-        return (raw & never_both) == never_both ? rule::PKT_090 : rule::none;
-    }
-};
-
-}  // namespace ptspec::packet
-
-// ---- ptspec/packet/tracestop.hpp ----
-
-namespace ptspec::packet {
-
-/// TraceStop, tracing was stopped by a TraceStop range.
-///
-/// Shape:  2 bytes: 02H 83H.
-/// Errors: truncated.
-/// Source: SDM vol. 3, "TraceStop Packet"; PKT-160.
-struct tracestop : packet_word<tracestop, 2> {
-    static constexpr facts about{
-        .id = kind::tracestop, .name = "TraceStop", .binds_to_ip = binding::conditional};
-
-    struct Escape : fixed<7, 0, 0x02> {};
-    struct Opcode : fixed<15, 8, 0x83> {};
-    struct layout : bit_layout<16, Escape, Opcode> {};
-};
-
-}  // namespace ptspec::packet
-
-// ---- ptspec/packet/cbr.hpp ----
-
-namespace ptspec::packet {
-
-/// CBR, the core clock's ratio to the bus clock.
-///
-/// Shape:  4 bytes: 02H 03H, the ratio, one reserved byte.
-/// Units:  CoreBusRatio multiplies the bus clock; 0 is decoded but says nothing about time.
-/// Errors: truncated. A set reserved bit is ignored when read and 0 when written.
-/// Source: SDM vol. 3, "Core:Bus Ratio (CBR) Packet"; PKT-105, PKT-106.
-struct cbr : packet_word<cbr, 4> {
-    static constexpr facts about{
-        .id = kind::cbr, .name = "CBR", .in_psb_plus = true, .keeps_block = true};
-
-    struct Escape : fixed<7, 0, 0x02> {};
-    struct Opcode : fixed<15, 8, 0x03> {};
-    struct CoreBusRatio : field<23, 16> {};
-    struct layout : bit_layout<32, Escape, Opcode, CoreBusRatio, reserved<31, 24>> {};
-};
-
-}  // namespace ptspec::packet
-
-// ---- ptspec/packet/tsc.hpp ----
-
-namespace ptspec::packet {
-
-/// TSC, the time-stamp counter.
-///
-/// Shape:  8 bytes: 19H, then TSC[55:0].
-/// Units:  ticks of the time-stamp counter, zero-extended.
-/// Errors: truncated.
-/// Source: SDM vol. 3, "Timestamp Counter (TSC) Packet"; PKT-100.
-struct tsc : packet_word<tsc, 8> {
-    static constexpr facts about{.id = kind::tsc,
-                                 .name = "TSC",
-                                 .in_psb_plus = true,
-                                 .cyc_eligible = answer::yes,
-                                 .keeps_block = true};
-
-    struct Opcode : fixed<7, 0, 0x19> {};
-    struct TSC : field<63, 8> {};
-    struct layout : bit_layout<64, Opcode, TSC> {};
-};
-
-}  // namespace ptspec::packet
-
-// ---- ptspec/packet/mtc.hpp ----
-
-namespace ptspec::packet {
-
-/// MTC, eight bits of the crystal clock.
-///
-/// Shape:  2 bytes: 59H, then CTC.
-/// Units:  CTC is bits N+7:N of the crystal counter, N being IA32_RTIT_CTL.MTCFreq.
-/// Errors: truncated.
-/// Source: SDM vol. 3, "Mini Time Counter (MTC) Packet"; PKT-101, PKT-102.
-struct mtc : packet_word<mtc, 2> {
-    static constexpr facts about{.id = kind::mtc,
-                                 .name = "MTC",
-                                 .in_psb_plus = true,
-                                 .cyc_eligible = answer::yes,
-                                 .keeps_block = true};
-
-    struct Opcode : fixed<7, 0, 0x59> {};
-    struct CTC : field<15, 8> {};
-    struct layout : bit_layout<16, Opcode, CTC> {};
-};
-
-}  // namespace ptspec::packet
-
-// ---- ptspec/packet/tma.hpp ----
-
-namespace ptspec::packet {
-
-/// TMA, the crystal clock at the TSC packet before it.
-///
-/// Shape:  7 bytes: 02H 73H, CTC in two bytes, a reserved byte, FC in nine bits.
-/// Units:  CTC is bits 15:0 of the crystal counter; FC counts TSC ticks since its last edge.
-/// Errors: truncated; bad_packet in strict mode when a reserved bit is set.
-/// Source: SDM vol. 3, "TSC/MTC Alignment (TMA) Packet"; PKT-103, PKT-104.
-struct tma : packet_word<tma, 7> {
-    static constexpr facts about{
-        .id = kind::tma, .name = "TMA", .in_psb_plus = true, .keeps_block = true};
-
-    struct Escape : fixed<7, 0, 0x02> {};
-    struct Opcode : fixed<15, 8, 0x73> {};
-    struct CTC : field<31, 16> {};
-    struct FC : field<48, 40> {};
-    // clang-format off
-    struct layout : bit_layout<56,
-        Escape, Opcode, CTC, reserved<39, 32>, FC, reserved<55, 49>> {};
-    // clang-format on
-
-    [[nodiscard]] static constexpr auto broken_when_strict(uint64_t raw) noexcept -> rule {
-        return (raw & reserved_mask()) != 0 ? rule::PKT_104 : rule::none;
-    }
-};
-
-}  // namespace ptspec::packet
-
-// ---- ptspec/packet/cyc.hpp ----
-
-namespace ptspec::packet {
-
-namespace detail {
-
-/// In each byte the bit that says whether another follows: bit 2 of the first, bit 0 of the others.
-inline constexpr uint64_t cyc_ends_low = 0x0101'0101'0101'0100;
-
-/// Seven bits of each of the eight bytes, put together.
-constexpr auto gather_sevens(uint64_t bytes) noexcept -> uint64_t {
-    bytes = (bytes & 0x007F'007F'007F'007F) | (bytes & 0x7F00'7F00'7F00'7F00) >> 1;
-    bytes = (bytes & 0x0000'3FFF'0000'3FFF) | (bytes & 0x3FFF'0000'3FFF'0000) >> 2;
-    return (bytes & 0x0000'0000'0FFF'FFFF) | (bytes & 0x0FFF'FFFF'0000'0000) >> 4;
-}
-
-}  // namespace detail
-
-/// CYC, core clocks since the CYC before it.
-///
-/// Shape:  1 to 10 bytes: 03H in bits 1:0 of the first, Exp in bit 2 and five bits of the count
-///         above; while Exp is 1 another byte follows, with its Exp in bit 0 and seven bits of the
-///         count.
-/// Units:  core clock cycles.
-/// Errors: truncated; bad_packet for a count beyond 64 bits.
-/// Source: SDM vol. 3, "Cycle Count Packet (CYC)"; PKT-107..111.
-struct cyc : packet_word<cyc, 1, payload_continues<9>> {
-    static constexpr facts about{
-        .id = kind::cyc, .name = "CYC", .in_psb_plus = true, .keeps_block = true};
-
-    struct Opcode : fixed<1, 0, 3> {};
-    struct Exp : flag<2> {};
-    struct value_4_0 : field<7, 3> {};
-    struct layout : bit_layout<8, Opcode, Exp, value_4_0> {};
-
-    /// The count.
-    [[nodiscard]] constexpr auto value() const noexcept -> uint64_t {
-        return get<value_4_0>() | detail::gather_sevens(raw.low >> 9 & 0x007F'7F7F'7F7F'7F7F) << 5 |
-               (raw.high >> 1 & 0x7F) << 54 | raw.high >> 9 << 61;
-    }
-    /// How many bytes the packet has.
-    [[nodiscard]] constexpr auto length() const noexcept -> unsigned {
-        return length_of(raw, block::none);
-    }
-    /// The packet of a count in the fewest bytes, or in `bytes` of them where that is more.
-    [[nodiscard]] static constexpr auto of(uint64_t count, unsigned bytes = 1) noexcept -> cyc {
-        wide_bits bits = cyc{}.with(value_4_0{wrapped{count}}).raw;
-        count >>= 5;
-        for (unsigned at = 1; at < most_bytes && (count != 0 || at < bytes); ++at) {
-            bits = bits | detail::to_bit<wide_bits>(1, at == 1 ? Exp::lsb : 8 * (at - 1)) |
-                   detail::to_bit<wide_bits>((count & 0x7F) << 1, 8 * at);
-            count >>= 7;
-        }
-        return cyc{bits};
-    }
-
-    [[nodiscard]] static constexpr auto length_of(wide_bits raw, block) noexcept -> unsigned {
-        if ((raw.low & 1U << Exp::lsb) == 0) { return 1; }
-        uint64_t const ends = ~raw.low & detail::cyc_ends_low;
-        return ends != 0 ? lowest_bit(ends) / 8 + 1 : (raw.high & 1) == 0 ? 9 : 10;
-    }
-    [[nodiscard]] static constexpr auto broken_payload(wide_bits raw) noexcept -> rule {
-        return length_of(raw, block::none) == most_bytes && (raw.high >> 8 & 0xF1) != 0
-                   ? rule::PKT_110
-                   : rule::none;
-    }
-};
-
-}  // namespace ptspec::packet
-
-// ---- ptspec/packet/vmcs.hpp ----
-
-namespace ptspec::packet {
-
-/// VMCS, a new VMCS pointer.
-///
-/// Shape:  7 bytes: 02H C8H, then bits 51:12 of the address.
-/// Units:  base is the address itself; all ones means that no VMCS is loaded.
-/// Errors: truncated.
-/// Source: SDM vol. 3, "VMCS Packet"; PKT-162.
-struct vmcs : packet_word<vmcs, 7> {
-    static constexpr facts about{.id = kind::vmcs,
-                                 .name = "VMCS",
-                                 .binds_to_ip = binding::conditional,
-                                 .in_psb_plus = true,
-                                 .cyc_eligible = answer::yes};
-
-    struct Escape : fixed<7, 0, 0x02> {};
-    struct Opcode : fixed<15, 8, 0xC8> {};
-    struct base : address_field<55, 16, 12> {};
-    struct layout : bit_layout<56, Escape, Opcode, base> {};
-};
-
-}  // namespace ptspec::packet
-
-// ---- ptspec/packet/ovf.hpp ----
-
-namespace ptspec::packet {
-
-/// OVF, packets before this one were lost.
-///
-/// Shape:  2 bytes: 02H F3H.
-/// Errors: truncated.
-/// Source: SDM vol. 3, "Overflow (OVF) Packet"; PKT-150.
-struct ovf : packet_word<ovf, 2> {
-    static constexpr facts about{.id = kind::ovf,
-                                 .name = "OVF",
-                                 .binds_to_ip = binding::conditional,
-                                 .in_psb_plus = true,
-                                 .cyc_eligible = answer::yes};
-
-    struct Escape : fixed<7, 0, 0x02> {};
-    struct Opcode : fixed<15, 8, 0xF3> {};
-    struct layout : bit_layout<16, Escape, Opcode> {};
-};
-
-}  // namespace ptspec::packet
-
-// ---- ptspec/packet/psb.hpp ----
-
-namespace ptspec::packet {
-
-/// PSB, where a reader can start.
-///
-/// Shape:  16 bytes: 02H 82H eight times. Nothing else in a trace looks like this.
-/// Errors: truncated; bad_packet when a byte behind the first two is off the pattern.
-/// Source: SDM vol. 3, "Packet Stream Boundary (PSB) Packet"; PKT-130..132.
-struct psb : packet_word<psb, 16> {
-    static constexpr facts about{.id = kind::psb, .name = "PSB"};
-
-    struct Escape : fixed<7, 0, 0x02> {};
-    struct Opcode : fixed<15, 8, 0x82> {};
-    struct Low : pattern<63, 16, 0x8202'8202'8202> {};
-    struct High : pattern<127, 64, 0x8202'8202'8202'8202> {};
-    struct layout : bit_layout<128, Escape, Opcode, Low, High> {};
-
-    [[nodiscard]] static constexpr auto broken_payload(wide_bits raw) noexcept -> rule {
-        return raw == detail::opcode_bits<psb> ? rule::none : rule::PKT_131;
-    }
-};
-
-/// PSBEND, the end of the status packets that follow a PSB.
-///
-/// Shape:  2 bytes: 02H 23H.
-/// Errors: truncated.
-/// Source: SDM vol. 3, "PSBEND Packet"; PKT-133.
-struct psbend : packet_word<psbend, 2> {
-    static constexpr facts about{.id = kind::psbend, .name = "PSBEND", .in_psb_plus = true};
-
-    struct Escape : fixed<7, 0, 0x02> {};
-    struct Opcode : fixed<15, 8, 0x23> {};
-    struct layout : bit_layout<16, Escape, Opcode> {};
-};
-
-}  // namespace ptspec::packet
-
-// ---- ptspec/packet/mnt.hpp ----
-
-namespace ptspec::packet {
-
-/// MNT, a model-specific value.
-///
-/// Shape:  11 bytes: 02H C3H 88H, then 8 bytes.
-/// Errors: truncated.
-/// Source: SDM vol. 3, "Maintenance (MNT) Packet"; PKT-164.
-struct mnt : packet_word<mnt, 11> {
-    static constexpr facts about{
-        .id = kind::mnt, .name = "MNT", .in_psb_plus = true, .keeps_block = true};
-
-    struct Escape : fixed<7, 0, 0x02> {};
-    struct Escape2 : fixed<15, 8, 0xC3> {};
-    struct Opcode : fixed<23, 16, 0x88> {};
-    struct payload : field<87, 24> {};
-    struct layout : bit_layout<88, Escape, Escape2, Opcode, payload> {};
-};
-
-}  // namespace ptspec::packet
-
-// ---- ptspec/packet/ptw.hpp ----
-
-namespace ptspec::packet {
-
-/// PTW, a value that PTWRITE put into the trace.
-///
-/// Shape:  6 or 10 bytes: 02H 12H with PayloadBytes and IP, then 4 or 8 bytes of payload.
-/// Errors: truncated; reserved when PayloadBytes is 2 or 3.
-/// Source: SDM vol. 3, "PTWRITE (PTW) Packet"; PKT-170..174.
-struct ptw : packet_word<ptw, 2, payload_of<4, 8, undefined_size, undefined_size>> {
-    static constexpr facts about{
-        .id = kind::ptw, .name = "PTW", .binds_to_ip = binding::yes, .cyc_eligible = answer::yes};
-
-    struct Escape : fixed<7, 0, 0x02> {};
-    struct Opcode : fixed<12, 8, 0x12> {};
-    struct PayloadBytes : selects_payload<field<14, 13>> {};
-    struct IP : flag<15> {};  ///< a FUP with this instruction's IP follows
-    struct layout : bit_layout<16, Escape, Opcode, PayloadBytes, IP> {};
-
-    [[nodiscard]] static constexpr auto broken_header(wide_bits raw) noexcept -> rule {
-        return selected_size(raw) == undefined_size ? rule::PKT_173 : rule::none;
-    }
-};
-
-}  // namespace ptspec::packet
-
-// ---- ptspec/packet/power.hpp ----
-
-namespace ptspec::packet {
-
-/// EXSTOP, execution stopped because the core clock did.
-///
-/// Shape:  2 bytes: 02H 62H with IP.
-/// Errors: truncated.
-/// Source: SDM vol. 3, "Execution Stop (EXSTOP) Packet"; PKT-180, PKT-181.
-struct exstop : packet_word<exstop, 2> {
-    static constexpr facts about{.id = kind::exstop,
-                                 .name = "EXSTOP",
-                                 .binds_to_ip = binding::conditional,
-                                 .cyc_eligible = answer::yes,
-                                 .keeps_block = true};
-
-    struct Escape : fixed<7, 0, 0x02> {};
-    struct Opcode : fixed<14, 8, 0x62> {};
-    struct IP : flag<15> {};  ///< a FUP follows
-    struct layout : bit_layout<16, Escape, Opcode, IP> {};
-};
-
-/// MWAIT, which idle state an MWAIT asked for.
-///
-/// Shape:  10 bytes: 02H C2H, the hints, three reserved bytes, the extensions, three reserved
-///         bytes.
-/// Units:  hints and ext as MWAIT takes them in EAX and ECX.
-/// Errors: truncated.
-/// Source: SDM vol. 3, "MWAIT Packet"; PKT-182, PKT-183.
-struct mwait : packet_word<mwait, 10> {
-    static constexpr facts about{.id = kind::mwait,
-                                 .name = "MWAIT",
-                                 .binds_to_ip = binding::yes,
-                                 .cyc_eligible = answer::yes};
-
-    struct Escape : fixed<7, 0, 0x02> {};
-    struct Opcode : fixed<15, 8, 0xC2> {};
-    struct hints : field<23, 16> {};
-    struct ext : field<49, 48> {};
-    // clang-format off
-    struct layout : bit_layout<80,
-        Escape, Opcode, hints, reserved<47, 24>, ext, reserved<79, 50>> {};
-    // clang-format on
-};
-
-/// PWRE, an idle state was entered.
-///
-/// Shape:  4 bytes: 02H 22H, HW, the resolved thread C-state and its sub-state.
-/// Units:  C-states as MWAIT encodes them.
-/// Errors: truncated.
-/// Source: SDM vol. 3, "Power Entry (PWRE) Packet"; PKT-184, PKT-185.
-struct pwre : packet_word<pwre, 4> {
-    static constexpr facts about{
-        .id = kind::pwre, .name = "PWRE", .binds_to_ip = binding::conditional, .keeps_block = true};
-
-    struct Escape : fixed<7, 0, 0x02> {};
-    struct Opcode : fixed<15, 8, 0x22> {};
-    struct HW : flag<23> {};  ///< the hardware's own decision
-    struct substate : field<27, 24> {};
-    struct state : field<31, 28> {};
-    struct layout : bit_layout<32, Escape, Opcode, reserved<22, 16>, HW, substate, state> {};
-};
-
-/// PWRX, an idle state was left.
-///
-/// Shape:  7 bytes: 02H A2H, the deepest and the last core C-state, the wake reason, reserved bits.
-/// Units:  C-states as MWAIT encodes them. reason has one bit a cause: bit 0 an interrupt, bit 2 a
-///         store to the monitored address, bit 3 the hardware; 0 is none of these.
-/// Errors: truncated.
-/// Source: SDM vol. 3, "Power Exit (PWRX) Packet"; PKT-186, PKT-187.
-struct pwrx : packet_word<pwrx, 7> {
-    static constexpr facts about{
-        .id = kind::pwrx, .name = "PWRX", .binds_to_ip = binding::conditional, .keeps_block = true};
-
-    struct Escape : fixed<7, 0, 0x02> {};
-    struct Opcode : fixed<15, 8, 0xA2> {};
-    struct deepest : field<19, 16> {};
-    struct last : field<23, 20> {};
-    struct reason : field<27, 24> {};
-    struct layout : bit_layout<56, Escape, Opcode, deepest, last, reason, reserved<55, 28>> {};
-};
-
-}  // namespace ptspec::packet
-
-// ---- ptspec/packet/pebs.hpp ----
-
-namespace ptspec::packet {
-
-/// BBP, a block of BIPs begins.
-///
-/// Shape:  3 bytes: 02H 63H, the type of the group and the size of its items.
-/// Units:  SZ is 1 for items of 4 bytes and 0 for items of 8.
-/// Errors: truncated.
-/// Source: SDM vol. 3, "Block Begin Packet (BBP)"; PKT-200, PKT-201.
-struct bbp : packet_word<bbp, 3> {
-    static constexpr facts about{.id = kind::bbp,
-                                 .name = "BBP",
-                                 .binds_to_ip = binding::conditional,
-                                 .cyc_eligible = answer::unconfirmed};
-
-    struct Escape : fixed<7, 0, 0x02> {};
-    struct Opcode : fixed<15, 8, 0x63> {};
-    struct type : field<20, 16> {};
-    struct SZ : flag<23> {};
-    struct layout : bit_layout<24, Escape, Opcode, type, reserved<22, 21>, SZ> {};
-
-    /// The item size of the block that begins here.
-    [[nodiscard]] constexpr auto opens() const noexcept -> block {
-        return get<SZ>() ? block::items_of_4 : block::items_of_8;
-    }
-};
-
-/// BIP, one item of a block.
-///
-/// Shape:  5 or 9 bytes: 04H with the id, then 4 or 8 bytes as the last BBP said. Outside a block
-///         the same byte is a TNT.short.
-/// Errors: truncated; PKT-344 when written outside a block.
-/// Source: SDM vol. 3, "Block Item Packet (BIP)"; PKT-202, PKT-203.
-struct bip : packet_word<bip, 1, payload_of_block> {
-    static constexpr facts about{.id = kind::bip,
-                                 .name = "BIP",
-                                 .binds_to_ip = binding::conditional,
-                                 .cyc_eligible = answer::unconfirmed,
-                                 .keeps_block = true};
-
-    struct Opcode : fixed<2, 0, 4> {};
-    struct id : field<7, 3> {};
-    struct layout : bit_layout<8, Opcode, id> {};
-};
-
-/// BEP, a record of blocks ends.
-///
-/// Shape:  2 bytes: 02H 33H with IP.
-/// Errors: truncated.
-/// Source: SDM vol. 3, "Block End Packet (BEP)"; PKT-204.
-struct bep : packet_word<bep, 2> {
-    static constexpr facts about{.id = kind::bep,
-                                 .name = "BEP",
-                                 .binds_to_ip = binding::conditional,
-                                 .cyc_eligible = answer::unconfirmed};
-
-    struct Escape : fixed<7, 0, 0x02> {};
-    struct Opcode : fixed<14, 8, 0x33> {};
-    struct IP : flag<15> {};  ///< a FUP follows
-    struct layout : bit_layout<16, Escape, Opcode, IP> {};
-};
-
-}  // namespace ptspec::packet
-
-// ---- ptspec/packet/event.hpp ----
-
-namespace ptspec::packet {
-
-/// What a CFE tells of. Other values decode; what they mean is not known.
-///
-/// Source: PKT-221. SWINTR and SYSCALL are UNCONFIRMED.
-enum class cfe_type : uint8_t {
-    INTR = 0x01,
-    IRET = 0x02,
-    SMI = 0x03,
-    RSM = 0x04,
-    SIPI = 0x05,
-    INIT = 0x06,
-    VMENTRY = 0x07,
-    VMEXIT = 0x08,
-    VMEXIT_INTR = 0x09,
-    SHUTDOWN = 0x0A,
-    UINTR = 0x0C,
-    UIRET = 0x0D,
-    SWINTR = 0x0E,
-    SYSCALL = 0x0F,
-};
-
-/// What the payload of an EVD is. Other values decode; what they mean is not known.
-///
-/// Source: PKT-226.
-enum class evd_type : uint8_t {
-    PFA = 0,   ///< page-fault linear address
-    VMXQ = 1,  ///< VMX exit qualification
-    VMXR = 2,  ///< VMX exit reason
-};
-
-/// CFE, a control-flow event of event trace.
-///
-/// Shape:  4 bytes: 02H 13H, the type and IP, the vector.
-/// Errors: truncated.
-/// Source: SDM vol. 3, "Control Flow Event (CFE) Packet"; PKT-220, PKT-221.
-struct cfe : packet_word<cfe, 4> {
-    static constexpr facts about{.id = kind::cfe,
-                                 .name = "CFE",
-                                 .binds_to_ip = binding::conditional,
-                                 .cyc_eligible = answer::unconfirmed};
-
-    struct Escape : fixed<7, 0, 0x02> {};
-    struct Opcode : fixed<15, 8, 0x13> {};
-    struct type : enumerated<20, 16, cfe_type> {};
-    struct IP : flag<23> {};  ///< a FUP follows
-    struct vector : field<31, 24> {};
-    struct layout : bit_layout<32, Escape, Opcode, type, reserved<22, 21>, IP, vector> {};
-};
-
-/// EVD, data of the event that the next CFE tells of.
-///
-/// Shape:  11 bytes: 02H 53H, the type, then 8 bytes.
-/// Errors: truncated.
-/// Source: SDM vol. 3, "Event Data (EVD) Packet"; PKT-225, PKT-226 (six bits of type are
-///         UNCONFIRMED).
-struct evd : packet_word<evd, 11> {
-    static constexpr facts about{.id = kind::evd,
-                                 .name = "EVD",
-                                 .binds_to_ip = binding::conditional,
-                                 .cyc_eligible = answer::unconfirmed};
-
-    struct Escape : fixed<7, 0, 0x02> {};
-    struct Opcode : fixed<15, 8, 0x53> {};
-    struct type : enumerated<21, 16, evd_type> {};
-    struct payload : field<87, 24> {};
-    struct layout : bit_layout<88, Escape, Opcode, type, reserved<23, 22>, payload> {};
-};
-
-}  // namespace ptspec::packet
-
-// ---- ptspec/packet/trig.hpp ----
-
-namespace ptspec::packet {
-
-/// TRIG, triggers fired.
-///
-/// Shape:  3 or 5 bytes: D9H, flags, TRBV with one bit a trigger, and ICNT when ICNTV is 1.
-/// Units:  ICNT counts instructions since the last packet that told an IP.
-/// Errors: truncated.
-/// Source: PKT-240, PKT-242, PKT-243. UNCONFIRMED as a whole: known from decoders only.
-struct trig : packet_word<trig, 3, payload_of<0, 2>> {
-    static constexpr facts about{.id = kind::trig,
-                                 .name = "TRIG",
-                                 .binds_to_ip = binding::conditional,
-                                 .cyc_eligible = answer::unconfirmed};
-
-    struct Opcode : fixed<7, 0, 0xD9> {};
-    struct MULT : flag<13> {};  ///< more triggers fired than are told
-    struct ICNTV : selects_payload<flag<14>> {};
-    struct IP : flag<15> {};  ///< a FUP follows
-    struct TRBV : field<23, 16> {};
-    struct layout : bit_layout<24, Opcode, reserved<12, 8>, MULT, ICNTV, IP, TRBV> {};
-
-    /// The instruction count, 0 when ICNTV is 0.
-    [[nodiscard]] constexpr auto ICNT() const noexcept -> uint64_t { return payload(); }
-};
-
-}  // namespace ptspec::packet
-
-// ---- ptspec/packet/list.hpp ----
-
-namespace ptspec::packet {
-
-/// Every packet type, in the order of `kind`.
-using all = type_list<pad, tnt_short, tnt_long, tip, tip_pge, tip_pgd, fup, pip, mode_exec,
-                      mode_tsx, tracestop, cbr, tsc, mtc, tma, cyc, vmcs, ovf, psb, psbend, mnt,
-                      ptw, exstop, mwait, pwre, pwrx, bbp, bip, bep, cfe, evd, trig>;
-
-inline constexpr unsigned kinds = all::size;
-
-namespace detail {
-
-template <class... Packets>
-constexpr auto are_in_order(type_list<Packets...>) noexcept -> bool {
-    kind const order[] = {Packets::about.id...};
-    for (unsigned i = 0; i < sizeof...(Packets); ++i) {
-        if (underlying(order[i]) != i) { return false; }
-    }
-    return true;
-}
-static_assert(are_in_order(all{}), "a kind is the place of its packet in the list");
-
-template <class... Packets>
-constexpr auto facts_in(type_list<Packets...>, kind which) noexcept -> facts {
-    facts found{};
-    (void)((Packets::about.id == which ? (found = Packets::about, true) : false) || ...);
-    return found;
-}
-
-/// That a type is in a list is a question about base classes: it costs a compiler as much whatever the
-/// length.
-template <class Type>
-struct member {};
-template <class List>
-struct members;
-template <class... Types>
-struct members<type_list<Types...>> : member<Types>... {};
-
-}  // namespace detail
-
-/// One of the packet types of `all`.
-template <class Packet>
-concept packet_type = __is_base_of(detail::member<Packet>, detail::members<all>);
-
-// Functions that look through a list of packets are templates of it, with every packet as default:
-// a header that is only included then instantiates none of them.
-
-/// What is to be said of a packet beside its bits.
-template <class Packets = all>
-[[nodiscard]] constexpr auto facts_of(kind which) noexcept -> facts {
-    return detail::facts_in(Packets{}, which);
-}
-
-/// A packet's name as the manual spells it, `TIP.PGE`.
-template <class Packets = all>
-[[nodiscard]] constexpr auto name_of(kind which) noexcept -> text {
-    return facts_of<Packets>(which).name;
-}
-
-}  // namespace ptspec::packet
-
-// ---- ptspec/packet/any_packet.hpp ----
-
-namespace ptspec::packet {
-
-/// Calls `body.operator()<Packet>()` for the packet type of one kind. Where the body returns
-/// something, a value-initialised result has to exist.
-template <class Body, class First, class... Rest>
-[[gnu::always_inline]]  // so that what the body refers to can stay in registers
+/// Source: REG-001, REG-012..015, REG-017.
+#if defined(__GNUC__)
+[[gnu::always_inline]]  // so that a constant index leaves its own case
+#endif
 constexpr auto
-for_kind(kind which, Body&& body, type_list<First, Rest...> /*packets*/) {
-    using result = decltype(body.template operator()<First>());
-    if constexpr (same_as<result, void>) {
-        (void)((which == First::about.id ? (body.template operator()<First>(), true) : false) ||
-               ... || (which == Rest::about.id ? (body.template operator()<Rest>(), true) : false));
-    } else {
-        result out{};
-        (void)((which == First::about.id ? (out = body.template operator()<First>(), true)
-                                         : false) ||
-               ... ||
-               (which == Rest::about.id ? (out = body.template operator()<Rest>(), true) : false));
-        return out;
+rule_of_absence(capabilities const& of, uint32_t index) noexcept -> rule {
+    if (!is_pt_msr(index)) { return rule::none; }
+    rule missing = rule::none;
+    switch (index) {
+        case ia32_rtit_ctl::address:
+        case ia32_rtit_status::address: break;
+        case ia32_rtit_output_base::address:
+        case ia32_rtit_output_mask_ptrs::address:
+            if (!of.has_output_msrs()) { missing = rule::REG_012; }
+            break;
+        case ia32_rtit_cr3_match::address:
+            if (!of.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::CR3FILTER>()) {
+                missing = rule::REG_013;
+            }
+            break;
+        default:
+            if (!is_addr_msr(index)) { return rule::REG_017; }
+            if (index - first_addr_msr >= 2 * of.address_ranges()) { missing = rule::REG_014; }
     }
+    return of.has_pt() ? missing : rule::REG_001;
+}
+
+/// Source: REG-121.
+constexpr auto is_barred_by_vmx(capabilities const& of, msr_state const& now, ia32_rtit_ctl value,
+                                policy const& how) noexcept -> bool {
+    return now.in_vmx_operation && of.vmx() == cpu::vmx_support::none &&
+           (!how.only_enabling_faults_in_vmx || value.get<ia32_rtit_ctl::TraceEn>());
+}
+
+/// TraceEn where it stays 1, as a bit.
+///
+/// Source: REG-021.
+constexpr auto staying_enabled(msr_state const& now, ia32_rtit_ctl value) noexcept -> uint64_t {
+    return now.ctl.raw & value.raw & detail::field_mask<ia32_rtit_ctl::TraceEn>;
+}
+
+template <class Found>
+constexpr void find_broken_rules(capabilities const& of, msr_state const& now, ia32_rtit_ctl value,
+                                 policy const& how, Found&& found) noexcept {
+    if (is_barred_by_vmx(of, now, value, how)) { found(rule::REG_121); }
+    if (value == now.ctl) { return; }  // REG-020
+    access::detail::find_unwritable(of, value, found);
+    if (staying_enabled(now, value) != 0) { found(rule::REG_021); }
+    access::detail::find_lacking(of, value, found);
+}
+
+/// Source: REG-007, REG-203, REG-204.
+template <class Word, class Found>
+constexpr void find_broken_rules_of_global_status(capabilities const& of, Word value,
+                                                  Found&& found) noexcept {
+    bool const has_topa = of.has_pt() && of.supports(cpu::output_scheme::topa);
+    bool const has_arch_pebs = of.perf_capabilities.get<reg::ia32_perf_capabilities::PEBS_FMT>() ==
+                               0xF;
+    bool const reserved = value.reserved_bits_set() != 0 ||
+                          (value.template get<typename Word::ArchPebsThresh>() && !has_arch_pebs);
+    if (value.template get<typename Word::Trace_ToPA_PMI>() && !has_topa) {
+        found(rule::REG_204);
+    } else if (reserved) {
+        found(rule::REG_006);
+    }
+}
+
+/// Source: REG-140.
+template <class Found>
+constexpr void find_broken_rules_of_xss(capabilities const& of, reg::ia32_xss value,
+                                        Found&& found) noexcept {
+    if (value.get<reg::ia32_xss::PT_STATE>() && !of.has_xsaves_state()) { found(rule::REG_140); }
+}
+
+/// Calls `use` with a value as the word that an MSR of Intel PT other than CTL holds.
+#if defined(__GNUC__)
+[[gnu::always_inline]]  // so that constant capabilities leave one test of a mask
+#endif
+constexpr auto
+with_word(uint32_t index, uint64_t value, auto const& use) noexcept {
+    switch (index) {
+        case ia32_rtit_status::address: return use(ia32_rtit_status{value});
+        case ia32_rtit_output_base::address: return use(ia32_rtit_output_base{value});
+        case ia32_rtit_output_mask_ptrs::address: return use(ia32_rtit_output_mask_ptrs{value});
+        case ia32_rtit_cr3_match::address: return use(ia32_rtit_cr3_match{value});
+        default: return use(ia32_rtit_addr{value});
+    }
+}
+
+}  // namespace detail
+
+// ------------------------------------------------------------------------------------ WRMSR
+
+/// Calls `found` with every rule by which a WRMSR at CPL 0 raises #GP, the most specific first. An
+/// MSR that is not covered breaks none.
+///
+/// Source: REG-001, REG-004, REG-006, REG-012..015, REG-017, REG-020..044, REG-050..055,
+///         REG-070..076, REG-121, REG-140, REG-203, REG-204.
+template <class Found>
+constexpr void find_broken_rules(capabilities const& of, msr_state const& now, uint32_t index,
+                                 uint64_t value, policy const& how, Found&& found) noexcept {
+    if (auto const absent = detail::rule_of_absence(of, index); absent != rule::none) {
+        return found(absent);
+    }
+    if (index == ia32_rtit_ctl::address) {
+        return detail::find_broken_rules(of, now, ia32_rtit_ctl{value}, how, found);
+    }
+    if (detail::is_pt_msr(index)) {
+        if (now.ctl.get<ia32_rtit_ctl::TraceEn>()) { found(rule::REG_004); }
+        return detail::with_word(index, value,
+                                 [&](auto word) { access::find_broken_rules(of, word, found); });
+    }
+    switch (index) {
+        case reg::ia32_perf_global_status::address: return found(rule::REG_203);
+        case reg::ia32_perf_global_status_reset::address:
+            return detail::find_broken_rules_of_global_status(
+                of, reg::ia32_perf_global_status_reset{value}, found);
+        case reg::ia32_perf_global_status_set::address:
+            return detail::find_broken_rules_of_global_status(
+                of, reg::ia32_perf_global_status_set{value}, found);
+        case reg::ia32_xss::address:
+            return detail::find_broken_rules_of_xss(of, reg::ia32_xss{value}, found);
+        case reg::ia32_debugctl::address:
+            if (reg::ia32_debugctl{value}.reserved_bits_set() != 0) { found(rule::REG_006); }
+            return;
+        default: return;
+    }
+}
+
+/// The most specific rule by which a WRMSR at CPL 0 raises #GP.
+#if defined(__GNUC__)
+[[gnu::noinline, gnu::pure]]  // so that it is not there where only the verdict is used
+#endif
+[[nodiscard]] constexpr auto
+broken_rule(capabilities const& of, msr_state const& now, uint32_t index, uint64_t value,
+            policy const& how = {}) noexcept -> rule {
+    first_rule first;
+    find_broken_rules(of, now, index, value, how, first);
+    return first.found;
+}
+
+/// True when a WRMSR at CPL 0 raises #GP.
+#if defined(__GNUC__)
+[[gnu::always_inline]]  // so that constant capabilities leave one test of a mask
+#endif
+[[nodiscard]] constexpr auto
+write_faults(capabilities const& of, msr_state const& now, uint32_t index, uint64_t value,
+             policy const& how = {}) noexcept -> bool {
+    if (!detail::is_pt_msr(index)) { return broken_rule(of, now, index, value, how) != rule::none; }
+    if (detail::rule_of_absence(of, index) != rule::none) { return true; }
+    if (index == ia32_rtit_ctl::address) {
+        ia32_rtit_ctl const ctl{value};
+        return detail::is_barred_by_vmx(of, now, ctl, how) ||
+               (ctl != now.ctl &&
+                access::detail::breaks_a_rule(of, ctl, detail::staying_enabled(now, ctl)));
+    }
+    if (now.ctl.get<ia32_rtit_ctl::TraceEn>()) { return true; }
+    return !detail::with_word(index, value, [&](auto word) { return access::is_legal(of, word); });
+}
+
+/// Whether a WRMSR raises #GP, and by which rule.
+///
+/// Errors: `gp` with the rule; nothing is written then. `not_covered` for other MSRs.
+/// Source: SDM vol. 3, "IA32_RTIT_CTL MSR" and the sections behind it; REG-002, REG-009 and the
+///         rules of `find_broken_rules`.
+#if defined(__GNUC__)
+[[gnu::always_inline]]  // so that constant capabilities leave one test of a mask
+#endif
+[[nodiscard]] constexpr auto
+check_write(capabilities const& of, msr_state const& now, uint32_t index, uint64_t value,
+            unsigned cpl = 0, policy const& how = {}) noexcept -> verdict {
+    if (!covers(index)) { return {answer::not_covered}; }
+    if (cpl != 0) { return {answer::gp, rule::REG_002}; }
+    if (!write_faults(of, now, index, value, how)) { return {}; }
+    return {answer::gp, broken_rule(of, now, index, value, how)};
+}
+
+// ------------------------------------------------------------------------------------ RDMSR
+
+/// Whether an RDMSR raises #GP, and by which rule. TraceEn has no say in it.
+///
+/// Errors: `gp` with the rule; `not_covered` for other MSRs.
+/// Source: REG-001, REG-002, REG-011..017.
+[[nodiscard]] constexpr auto check_read(capabilities const& of, uint32_t index,
+                                        unsigned cpl = 0) noexcept -> verdict {
+    if (!covers(index)) { return {answer::not_covered}; }
+    if (cpl != 0) { return {answer::gp, rule::REG_002}; }
+    auto const absent = detail::rule_of_absence(of, index);
+    return absent == rule::none ? verdict{} : verdict{answer::gp, absent};
+}
+
+}  // namespace ptspec::access
+
+// ---- ptspec/access/enables.hpp ----
+
+/// TriggerEn, ContextEn, FilterEn and PacketEn, as pure functions.
+namespace ptspec::access {
+
+/// True when the trace unit is on and nothing stopped it.
+///
+/// Source: SDM vol. 3, "Trigger Enable"; REG-056.
+[[nodiscard]] constexpr auto trigger_en(ia32_rtit_ctl ctl, ia32_rtit_status status) noexcept
+    -> bool {
+    return ctl.get<ia32_rtit_ctl::TraceEn>() && !status.get<ia32_rtit_status::Stopped>() &&
+           !status.get<ia32_rtit_status::Error>();
+}
+
+/// True when IA32_RTIT_CR3_MATCH equals CR3 in the bits that are compared.
+///
+/// Source: SDM vol. 3, "Filtering by CR3"; REG-075, GEN-060.
+[[nodiscard]] constexpr auto cr3_matches(ia32_rtit_cr3_match match, uint64_t cr3, bool pae) noexcept
+    -> bool {
+    return ((match.raw ^ cr3) & ~low_bits(pae ? 5 : 12)) == 0;
+}
+
+/// True when what is running may be traced.
+///
+/// Source: SDM vol. 3, "Context Enable"; REG-057, REG-113.
+[[nodiscard]] constexpr auto context_en(ia32_rtit_ctl ctl, ia32_rtit_cr3_match match,
+                                        context const& now) noexcept -> bool {
+    bool const at_this_cpl = now.cpl == 0 ? ctl.get<ia32_rtit_ctl::OS>()
+                                          : ctl.get<ia32_rtit_ctl::User>();
+    return at_this_cpl && !now.production_enclave &&
+           (!ctl.get<ia32_rtit_ctl::CR3Filter>() || cr3_matches(match, now.cr3, now.pae));
 }
 
 namespace detail {
 
-/// The first `length` bytes.
-constexpr auto first_bytes(wide_bits bits, unsigned length) noexcept -> wide_bits {
-    return {bits.low & low_bits(8 * length),
-            length > 8 ? bits.high & low_bits(8 * length - 64) : 0};
-}
+using namespace ptspec::detail;
 
-/// What `any_packet` keeps, for who found it out by a table.
-struct known_packet {
-    wide_bits bits{};
-    unsigned length = 0;
-    kind which = kind::pad;
-};
+constexpr auto any_range_of_kind(msr_state const& state, reg::addr_cfg kind, auto accepted) noexcept
+    -> bool {
+    using ctl = ia32_rtit_ctl;
+    reg::addr_cfg const kinds[] = {state.ctl.get<ctl::ADDR0_CFG>(), state.ctl.get<ctl::ADDR1_CFG>(),
+                                   state.ctl.get<ctl::ADDR2_CFG>(),
+                                   state.ctl.get<ctl::ADDR3_CFG>()};
+    for (unsigned n = 0; n < 4; ++n) {
+        if (kinds[n] == kind && accepted(state.addr[n])) { return true; }
+    }
+    return false;
+}
 
 }  // namespace detail
 
-/// Any of the packets: its bytes, its kind and its length. PAD unless said otherwise.
-///
-/// Shape:  at most 24 bytes, trivially copyable.
-class any_packet {
-public:
-    constexpr any_packet() noexcept = default;
-
-    template <packet_type Packet>
-    constexpr any_packet(Packet const& packet, unsigned length) noexcept
-        : bytes_{detail::widen(packet.raw)},
-          kind_{Packet::about.id},
-          length_{static_cast<uint8_t>(length)} {}
-
-    /// A packet whose own bits tell its length: every one but BIP.
-    template <packet_type Packet>
-        requires(!same_as<typename Packet::payload_type, payload_of_block>)
-    constexpr any_packet(Packet const& packet) noexcept
-        : any_packet{packet, Packet::length_of(packet.raw, block::none)} {}
-
-    constexpr explicit any_packet(detail::known_packet known) noexcept
-        : bytes_{known.bits}, kind_{known.which}, length_{static_cast<uint8_t>(known.length)} {}
-
-    [[nodiscard]] constexpr auto kind() const noexcept -> packet::kind { return kind_; }
-    /// How many bytes it has on the wire.
-    [[nodiscard]] constexpr auto length() const noexcept -> unsigned { return length_; }
-    /// Its bytes as one little-endian number.
-    [[nodiscard]] constexpr auto raw() const noexcept -> wide_bits { return bytes_; }
-
-    template <packet_type Packet>
-    [[nodiscard]] constexpr auto is() const noexcept -> bool {
-        return kind_ == Packet::about.id;
-    }
-    /// The packet, which has to be a `Packet`.
-    template <packet_type Packet>
-    [[nodiscard]] constexpr auto as() const noexcept -> Packet {
-        return Packet{detail::narrow<typename Packet::raw_type>(bytes_)};
-    }
-
-    friend constexpr auto operator==(any_packet const&, any_packet const&) -> bool = default;
-
-private:
-    wide_bits bytes_{};
-    packet::kind kind_ = packet::kind::pad;
-    uint8_t length_ = 1;
+/// What a taken branch or an event to `ip` finds in the address ranges.
+struct range_hit {
+    bool filter_en = true;    ///< FilterEn afterwards
+    bool trace_stop = false;  ///< `ip` lies in a TraceStop range
 };
 
-static_assert(sizeof(any_packet) <= 24 && __is_trivially_copyable(any_packet));
-
-/// Calls `visitor` with the packet as what it is, and returns what it returned. The results for all
-/// packets are of one type, which is void or has a default.
-template <class Packets = all, class Visitor>
-[[gnu::always_inline]]  // as above
-constexpr auto
-visit(Visitor&& visitor, any_packet const& packet) {
-    return for_kind(
-        packet.kind(), [&]<class Packet>() { return visitor(packet.template as<Packet>()); },
-        Packets{});
-}
-
-/// The block context behind a packet.
+/// True when at least one address range is a filter.
 ///
-/// Source: PKT-205.
-template <packet_type Packet>
-[[nodiscard]] constexpr auto block_behind(Packet const& packet, block before) noexcept -> block {
-    if constexpr (same_as<Packet, bbp>) {
-        return packet.opens();
-    } else {
-        return Packet::about.keeps_block ? before : block::none;
-    }
+/// Source: REG-058.
+[[nodiscard]] constexpr auto has_filter(msr_state const& state) noexcept -> bool {
+    return detail::any_range_of_kind(state, reg::addr_cfg::filter,
+                                     [](address_range const&) { return true; });
 }
 
-template <class Packets = all>
-[[nodiscard]] constexpr auto block_behind(any_packet const& packet, block before) noexcept
-    -> block {
-    return visit<Packets>([=](auto const& one) { return block_behind(one, before); }, packet);
-}
-
-/// The last IP after a packet, given the one before it.
+/// True when a range stops tracing.
 ///
-/// Source: PKT-059, PKT-060, PKT-061, PKT-068.
-template <packet_type Packet>
-[[nodiscard]] constexpr auto last_ip_behind(Packet const& packet, uint64_t before) noexcept
-    -> uint64_t {
-    if constexpr (derived_from<Packet, ip_packet<Packet>>) {
-        return packet.ip(before);
-    } else {
-        return same_as<Packet, psb> ? 0 : before;
+/// Source: REG-068.
+[[nodiscard]] constexpr auto has_trace_stop(msr_state const& state) noexcept -> bool {
+    return detail::any_range_of_kind(state, reg::addr_cfg::trace_stop,
+                                     [](address_range const&) { return true; });
+}
+
+/// True when an instruction lies where FilterEn is 1: in a filter range, or anywhere where there is
+/// none.
+///
+/// Source: REG-058, REG-078, GEN-081, GEN-082.
+[[nodiscard]] constexpr auto in_filter(msr_state const& state, uint64_t ip) noexcept -> bool {
+    return !has_filter(state) ||
+           detail::any_range_of_kind(state, reg::addr_cfg::filter, [=](address_range const& range) {
+               return range.contains(ip);
+           });
+}
+
+/// True when an instruction lies in a TraceStop range.
+///
+/// Source: REG-068, REG-078, GEN-081.
+[[nodiscard]] constexpr auto in_trace_stop(msr_state const& state, uint64_t ip) noexcept -> bool {
+    return detail::any_range_of_kind(
+        state, reg::addr_cfg::trace_stop,
+        [=](address_range const& range) { return range.contains(ip); });
+}
+
+/// Looks an instruction up in the address ranges. Where it lies in a filter range and in a
+/// TraceStop range, the latter counts.
+///
+/// Source: SDM vol. 3, "Filtering by IP"; REG-058, REG-068, GEN-085.
+[[nodiscard]] constexpr auto look_up(msr_state const& state, uint64_t ip) noexcept -> range_hit {
+    bool const stop = in_trace_stop(state, ip);
+    return {!stop && in_filter(state, ip), stop};
+}
+
+/// STATUS.FilterEn as it counts. Without filtering by IP its bit is 0, and it counts as 1.
+///
+/// Source: REG-051, REG-058.
+[[nodiscard]] constexpr auto filter_en(cpu::capabilities const& of,
+                                       ia32_rtit_status status) noexcept -> bool {
+    return !of.has_ip_filtering() || status.get<ia32_rtit_status::FilterEn>();
+}
+
+/// True when control flow is traced. No register shows it.
+///
+/// Source: SDM vol. 3, "Packet Enable (PacketEn)"; REG-059.
+[[nodiscard]] constexpr auto packet_en(cpu::capabilities const& of, msr_state const& state) noexcept
+    -> bool {
+    return state.status.get<ia32_rtit_status::TriggerEn>() &&
+           state.status.get<ia32_rtit_status::ContextEn>() && filter_en(of, state.status) &&
+           state.ctl.get<ia32_rtit_ctl::BranchEn>();
+}
+
+/// The state after a taken branch or an event to `now`, whose target `now.ip` is. TraceStop shows
+/// as STATUS.Stopped.
+///
+/// Source: REG-057, REG-058, REG-068, GEN-024, GEN-025, GEN-090.
+[[nodiscard]] constexpr auto after_branch(cpu::capabilities const& of, msr_state state,
+                                          context const& now) noexcept -> msr_state {
+    using status = ia32_rtit_status;
+    if (!state.status.get<status::TriggerEn>()) { return state; }
+    bool const in_context = context_en(state.ctl, state.cr3_match, now);
+    auto next = state.status.with(status::ContextEn{in_context});
+    if (of.has_ip_filtering() && in_context) {
+        auto const hit = look_up(state, now.ip);
+        next = next.with(status::FilterEn{hit.filter_en});
+        if (hit.trace_stop) { next = next.with(status::Stopped{true}, status::TriggerEn{false}); }
     }
+    state.status = next;
+    return state;
 }
 
-template <class Packets = all>
-[[nodiscard]] constexpr auto last_ip_behind(any_packet const& packet, uint64_t before) noexcept
-    -> uint64_t {
-    return visit<Packets>([=](auto const& one) { return last_ip_behind(one, before); }, packet);
+}  // namespace ptspec::access
+
+// ---- ptspec/access/effect.hpp ----
+
+/// What a WRMSR does.
+namespace ptspec::access {
+
+/// Whether something makes the processor generate a PSB+.
+enum class psb_plus : uint8_t {
+    no,
+    yes,
+    may,  ///< the processor is free to
+};
+
+/// What an access or an event did.
+struct effect {
+    verdict outcome{};
+    msr_state state{};  ///< afterwards; unchanged where the access faulted
+    psb_plus psb = psb_plus::no;
+    bool pmi = false;         ///< a performance-monitoring interrupt was pended
+    bool trace_stop = false;  ///< tracing resumed inside a TraceStop range, and stopped
+
+    constexpr explicit operator bool() const noexcept { return static_cast<bool>(outcome); }
+};
+
+namespace detail {
+
+/// Source: REG-063..067.
+constexpr auto psb_when_enabled(capabilities const& of, msr_state const& now) noexcept -> psb_plus {
+    using status = ia32_rtit_status;
+    bool const counts = of.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::CPSB_CAM>();
+    bool const pending = now.ctl.get<ia32_rtit_ctl::InjectPsbPmiOnEnable>() &&
+                         now.status.get<status::PendPSB>();
+    return !counts || pending || now.status.get<status::PacketByteCnt>() == 0 ? psb_plus::yes
+                                                                              : psb_plus::may;
 }
 
-}  // namespace ptspec::packet
+/// TraceEn rises, whatever made it rise. `now.ctl` has it already.
+///
+/// Source: REG-043, REG-056, REG-058, REG-063..067, GEN-024, GEN-025, GEN-088, OUT-086.
+constexpr auto enabled(capabilities const& of, msr_state now, context const& code) noexcept
+    -> effect {
+    using ctl = ia32_rtit_ctl;
+    using status = ia32_rtit_status;
+    effect done;
+    bool const triggered = trigger_en(now.ctl, now.status);
+    now.status = now.status.with(status::TriggerEn{triggered});
+    if (of.has_ip_filtering() && !has_filter(now)) {
+        now.status = now.status.with(status::FilterEn{true});
+    }
+    bool const inject = now.ctl.get<ctl::InjectPsbPmiOnEnable>();
+    done.pmi = inject && now.status.get<status::PendToPAPMI>();
+    if (done.pmi) {
+        now.perf_global_status = now.perf_global_status.with(
+            reg::ia32_perf_global_status::Trace_ToPA_PMI{true});
+    }
+    if (triggered) {
+        done.psb = psb_when_enabled(of, now);
+        if (inject) { now.status = now.status.with(status::PendPSB{false}); }
+        now = after_branch(of, now, code);
+        done.trace_stop = now.status.get<status::Stopped>();
+    }
+    done.state = now;
+    return done;
+}
 
-// ---- ptspec/packet/classify.hpp ----
+/// TraceEn falls, whatever made it fall.
+///
+/// Source: REG-061, REG-093.
+constexpr auto disabled(msr_state now) noexcept -> msr_state {
+    now.ctl = now.ctl.with(ia32_rtit_ctl::TraceEn{false});
+    now.status = now.status.with(ia32_rtit_status::TriggerEn{false});
+    return now;
+}
 
-/// Which packet some bytes begin, derived from the packets' declarations.
-namespace ptspec::packet {
+/// Source: REG-020, REG-022, REG-023.
+constexpr auto write_ctl(capabilities const& of, msr_state now, ia32_rtit_ctl value,
+                         context const& code) noexcept -> effect {
+    bool const was_on = now.ctl.get<ia32_rtit_ctl::TraceEn>();
+    now.ctl = value;
+    bool const is_on = value.get<ia32_rtit_ctl::TraceEn>();
+    if (was_on == is_on) { return {.state = now}; }
+    return is_on ? enabled(of, now, code) : effect{.state = disabled(now)};
+}
 
-/// What a byte of an opcode says.
-struct opcode_byte {
-    enum class says : uint8_t {
-        nothing,   ///< no packet has this byte here: `bad_opcode`
-        a_packet,  ///< `which` begins here
-        go_on,     ///< the next byte tells
+/// A write of a covered MSR other than IA32_RTIT_CTL, which the processor has. What is
+/// write-ignored stays.
+///
+/// Source: REG-050, REG-203.
+constexpr auto store(msr_state now, uint32_t index, uint64_t value) noexcept -> msr_state {
+    switch (index) {
+        case ia32_rtit_status::address: {
+            constexpr auto kept = ia32_rtit_status::write_ignored_mask();
+            now.status = {(value & ~kept) | (now.status.raw & kept)};
+            break;
+        }
+        case reg::ia32_perf_global_status_reset::address:
+            now.perf_global_status = {now.perf_global_status.raw & ~value};
+            break;
+        case reg::ia32_perf_global_status_set::address:
+            now.perf_global_status = {now.perf_global_status.raw | value};
+            break;
+        default: put(now, index, value); break;
+    }
+    return now;
+}
+
+}  // namespace detail
+
+/// What a WRMSR does, by code that `code` describes.
+///
+/// Errors: those of `check_write`; the state is then the one before.
+/// Source: SDM vol. 3, "IA32_RTIT_CTL MSR", "IA32_RTIT_STATUS MSR"; REG-009, REG-020..023, REG-043,
+///         REG-050, REG-053, REG-056..068, REG-072, REG-080, REG-203.
+[[nodiscard]] constexpr auto effect_of_write(capabilities const& of, msr_state const& now,
+                                             uint32_t index, uint64_t value,
+                                             context const& code = {},
+                                             policy const& how = {}) noexcept -> effect {
+    auto const outcome = check_write(of, now, index, value, code.cpl, how);
+    if (!outcome) { return {.outcome = outcome, .state = now}; }
+    return index == ia32_rtit_ctl::address ? detail::write_ctl(of, now, ia32_rtit_ctl{value}, code)
+                                           : effect{.state = detail::store(now, index, value)};
+}
+
+/// What an RDMSR gives.
+struct read_result {
+    verdict outcome{};
+    uint64_t value = 0;
+
+    constexpr explicit operator bool() const noexcept { return static_cast<bool>(outcome); }
+};
+
+/// Source: REG-011, REG-080.
+[[nodiscard]] constexpr auto read(capabilities const& of, msr_state const& now, uint32_t index,
+                                  unsigned cpl = 0) noexcept -> read_result {
+    auto const outcome = check_read(of, index, cpl);
+    return {outcome, outcome ? value_of(now, index) : 0};
+}
+
+}  // namespace ptspec::access
+
+// ---- ptspec/access/paths.hpp ----
+
+/// The ways in which a value reaches an MSR, and what a value that faults does on each.
+namespace ptspec::access {
+
+/// Source: REG-010.
+enum class write_path : uint8_t {
+    wrmsr,
+    xrstors,  ///< component 8 of an XSAVE area
+    vm_entry_msr_load_list,
+    vm_exit_msr_load_list,
+};
+
+/// What happens where a value is refused.
+enum class refusal : uint8_t {
+    none,                ///< the value was taken
+    general_protection,  ///< #GP(0)
+    vm_entry_fails,      ///< exit reason 34 with bit 31 set, "VM-entry failure due to MSR loading"
+    vmx_abort,
+};
+
+/// The exit reason of a VM entry that fails over its MSR-load list.
+///
+/// Source: REG-010.
+inline constexpr uint32_t exit_reason_of_msr_load_failure = 0x8000'0000U | 34U;
+
+/// What a refused value does on a path.
+///
+/// Source: SDM vol. 3, "Loading MSRs" of VM entries and of VM exits; REG-010.
+[[nodiscard]] constexpr auto refusal_on(write_path path) noexcept -> refusal {
+    switch (path) {
+        case write_path::vm_entry_msr_load_list: return refusal::vm_entry_fails;
+        case write_path::vm_exit_msr_load_list: return refusal::vmx_abort;
+        case write_path::wrmsr:
+        case write_path::xrstors: break;
+    }
+    return refusal::general_protection;
+}
+
+/// The verdict on a write, and what a refused one does.
+struct path_verdict {
+    verdict outcome{};
+    refusal how = refusal::none;
+
+    constexpr explicit operator bool() const noexcept { return static_cast<bool>(outcome); }
+};
+
+/// The checks of a WRMSR at CPL 0, for a value that comes on another path.
+///
+/// Errors: those of `check_write`.
+/// Source: REG-010.
+[[nodiscard]] constexpr auto check_write_on(write_path path, capabilities const& of,
+                                            msr_state const& now, uint32_t index, uint64_t value,
+                                            policy const& how = {}) noexcept -> path_verdict {
+    auto const outcome = check_write(of, now, index, value, 0, how);
+    return {outcome, outcome.what == answer::gp ? refusal_on(path) : refusal::none};
+}
+
+}  // namespace ptspec::access
+
+// ---- ptspec/access/lbr.hpp ----
+
+/// Branch records (LBR, LER, BTS, BTM) on the processors where Intel PT excludes them.
+namespace ptspec::access {
+
+/// True on the signatures where Intel PT and branch records exclude each other.
+///
+/// Source: REG-180, REG-184.
+[[nodiscard]] constexpr auto excludes_lbr(reg::cpuid_01h_eax signature) noexcept -> bool {
+    return cpu::quirks_of(signature).has(cpu::quirk::lbr_exclusive);
+}
+
+/// True while TraceEn keeps branch records from being made.
+///
+/// Source: SDM vol. 3, "Interaction of Intel Processor Trace and LBR"; REG-180, REG-181.
+[[nodiscard]] constexpr auto suspends_lbr(reg::cpuid_01h_eax signature, ia32_rtit_ctl ctl) noexcept
+    -> bool {
+    return ctl.get<ia32_rtit_ctl::TraceEn>() && excludes_lbr(signature);
+}
+
+/// How many entries a stack of last branches can have.
+inline constexpr uint32_t most_lbr_entries = 32;
+
+/// True for the MSRs of branch records that read 0 and drop writes while they are suspended.
+/// IA32_DEBUGCTL is not among them.
+///
+/// Source: REG-182.
+[[nodiscard]] constexpr auto is_lbr_msr(uint32_t index) noexcept -> bool {
+    auto const in_stack = [=](uint32_t first) {
+        return index >= first && index - first < most_lbr_entries;
     };
-    says what = says::nothing;
-    kind which = kind::pad;
+    return in_stack(reg::msr_lastbranch_x_from_ip::address(0)) ||
+           in_stack(reg::msr_lastbranch_x_to_ip::address(0)) ||
+           in_stack(reg::msr_lbr_info_x::address(0)) || index == reg::msr_lastbranch_tos::address ||
+           index == reg::msr_lbr_select::address || index == reg::msr_ler_from_lip::address ||
+           index == reg::msr_ler_to_lip::address;
+}
 
-    friend constexpr auto operator==(opcode_byte const&, opcode_byte const&) -> bool = default;
+/// True while an RDMSR of `index` gives 0 and a WRMSR of it changes nothing. Neither faults.
+///
+/// Source: REG-181, REG-182.
+[[nodiscard]] constexpr auto is_suspended(reg::cpuid_01h_eax signature, ia32_rtit_ctl ctl,
+                                          uint32_t index) noexcept -> bool {
+    return suspends_lbr(signature, ctl) && is_lbr_msr(index);
+}
+
+/// True when a write of IA32_RTIT_CTL from `before` to `after` resets the stack of last branches.
+///
+/// Source: REG-183.
+[[nodiscard]] constexpr auto resets_lbr(reg::cpuid_01h_eax signature, ia32_rtit_ctl before,
+                                        ia32_rtit_ctl after) noexcept -> bool {
+    return suspends_lbr(signature, before) && !suspends_lbr(signature, after);
+}
+
+}  // namespace ptspec::access
+
+// ---- ptspec/access/resets.hpp ----
+
+/// Events other than instructions that access MSRs: resets, INIT, SMM, VMX, measured launch.
+namespace ptspec::access {
+
+/// The state after power is applied.
+///
+/// Source: REG-090.
+[[nodiscard]] constexpr auto cold_reset() noexcept -> msr_state { return {}; }
+
+/// The state after a warm reset. With IP filtering all MSRs of Intel PT but TraceEn survive. What a
+/// reset makes of the MSRs next to them is left to whoever models those.
+///
+/// Source: REG-091..093.
+[[nodiscard]] constexpr auto warm_reset(capabilities const& of, msr_state const& now) noexcept
+    -> msr_state {
+    auto next = detail::disabled(now);
+    if (!of.has_ip_filtering()) {
+        next = cold_reset();
+        next.xss = now.xss;
+        next.perf_global_status = now.perf_global_status;
+        next.debugctl = now.debugctl;
+    }
+    next.in_vmx_operation = false;
+    next.in_smm = false;
+    next.smram_trace_en = false;
+    return next;
+}
+
+/// The state after INIT: tracing goes on, in the context `code`.
+///
+/// Source: REG-094.
+[[nodiscard]] constexpr auto init(capabilities const& of, msr_state const& now,
+                                  context const& code = {}) noexcept -> msr_state {
+    return after_branch(of, now, code);
+}
+
+// ------------------------------------------------------------------------------------ SMM
+
+/// What an SMI leads to.
+enum class smm_treatment : uint8_t {
+    by_default,
+    dual_monitor,  ///< a VM exit to the SMI-transfer monitor, which saves and restores MSRs itself
 };
+
+/// The state after the delivery of an SMI. In SMM an SMI waits.
+///
+/// Source: SDM vol. 3, "System Management Mode (SMM)"; REG-100, REG-104..106.
+[[nodiscard]] constexpr auto smi(msr_state const& now,
+                                 smm_treatment how = smm_treatment::by_default) noexcept
+    -> msr_state {
+    if (now.in_smm || how == smm_treatment::dual_monitor) { return now; }
+    auto next = detail::disabled(now);
+    next.smram_trace_en = now.ctl.get<ia32_rtit_ctl::TraceEn>();
+    next.in_smm = true;
+    return next;
+}
+
+enum class rsm_outcome : uint8_t {
+    resumed,
+    shutdown,          ///< the processor shut down: `why` says by which rule
+    undefined_opcode,  ///< #UD: the processor was not in SMM
+};
+
+struct rsm_result {
+    rsm_outcome outcome = rsm_outcome::resumed;
+    rule why = rule::none;
+    effect done{};  ///< what followed where the processor resumed
+
+    constexpr explicit operator bool() const noexcept { return outcome == rsm_outcome::resumed; }
+};
+
+/// What RSM does: TraceEn comes back, into the context `code` that is resumed.
+///
+/// Source: SDM vol. 3, "System Management Mode (SMM)"; REG-101..103.
+[[nodiscard]] constexpr auto rsm(capabilities const& of, msr_state const& now,
+                                 context const& code = {}, policy const& how = {}) noexcept
+    -> rsm_result {
+    if (!now.in_smm) { return {rsm_outcome::undefined_opcode, rule::none, {.state = now}}; }
+    if (now.ctl.get<ia32_rtit_ctl::TraceEn>()) {
+        return {rsm_outcome::shutdown, rule::REG_102, {.state = now}};
+    }
+    bool const both = now.smram_trace_en && now.debugctl.get<reg::ia32_debugctl::LBR>() &&
+                      excludes_lbr(of.leaf_01_eax);
+    if (both && how.lbr_after_rsm_shuts_down) {
+        return {rsm_outcome::shutdown, rule::REG_103, {.state = now}};
+    }
+    auto next = now;
+    next.in_smm = false;
+    next.smram_trace_en = false;
+    if (!now.smram_trace_en) { return {rsm_outcome::resumed, rule::none, {.state = next}}; }
+    next.ctl = next.ctl.with(ia32_rtit_ctl::TraceEn{true});
+    return {rsm_outcome::resumed, rule::none, detail::enabled(of, next, code)};
+}
+
+// ------------------------------------------------------------------------------------ VMX, SMX
+
+/// The state after VMXON. It ends tracing where Intel PT cannot be used in VMX operation.
+///
+/// Source: REG-110.
+[[nodiscard]] constexpr auto vmxon(capabilities const& of, msr_state const& now) noexcept
+    -> msr_state {
+    auto next = of.vmx() == cpu::vmx_support::none ? detail::disabled(now) : now;
+    next.in_vmx_operation = true;
+    return next;
+}
+
+/// The state after VMXOFF.
+[[nodiscard]] constexpr auto vmxoff(msr_state now) noexcept -> msr_state {
+    now.in_vmx_operation = false;
+    return now;
+}
+
+/// The state after GETSEC[SENTER] or GETSEC[ENTERACCS], which end tracing for good. SENTER does it
+/// on the other logical processors, too.
+///
+/// Source: REG-111.
+[[nodiscard]] constexpr auto measured_launch(msr_state const& now) noexcept -> msr_state {
+    return detail::disabled(now);
+}
+
+/// The state while an authenticated code module is set up: TraceEn is cleared, and no packet tells.
+///
+/// Source: REG-112.
+[[nodiscard]] constexpr auto acm_begins(msr_state const& now) noexcept -> msr_state {
+    return detail::disabled(now);
+}
+
+/// The state when the module has ended. `trace_en` is what TraceEn was before it began.
+///
+/// Source: REG-112.
+[[nodiscard]] constexpr auto acm_ended(capabilities const& of, msr_state now, bool trace_en,
+                                       context const& code = {}) noexcept -> msr_state {
+    if (!trace_en) { return now; }
+    now.ctl = now.ctl.with(ia32_rtit_ctl::TraceEn{true});
+    return detail::enabled(of, now, code).state;
+}
+
+}  // namespace ptspec::access
+
+// ---- ptspec/access/xsave.hpp ----
+
+/// XSAVES and XRSTORS of component 8, the state of Intel PT.
+///
+/// Here RFBM[8] is 1: the instruction was asked for the component, and IA32_XSS lets it.
+namespace ptspec::access {
+
+using reg::xsave_pt_state;
 
 namespace detail {
 
-/// What a packet demands of one byte of its opcode.
-struct demand {
-    uint8_t mask = 0;
-    uint8_t value = 0;
-};
-
-/// The bits of the rows that make this of a packet where they hold another value.
-template <class... Rows>
-constexpr auto bits_of_mismatch(type_list<Rows...> rows, mismatch which) noexcept -> uint64_t {
-    mismatch const mismatches[] = {Rows::otherwise...};
-    return bits_where<wide_bits>(rows, mismatches, which).low;
+/// Calls `each` with every MSR of the component: its index and what the image holds for it. CTL is
+/// not among them, it goes alone: first out, last in.
+template <class Each>
+constexpr void for_each_but_ctl(xsave_pt_state const& image, Each&& each) noexcept {
+    using area = xsave_pt_state;
+    each(ia32_rtit_output_base::address, image.get<area::IA32_RTIT_OUTPUT_BASE>().raw);
+    each(ia32_rtit_output_mask_ptrs::address, image.get<area::IA32_RTIT_OUTPUT_MASK_PTRS>().raw);
+    each(ia32_rtit_status::address, image.get<area::IA32_RTIT_STATUS>().raw);
+    each(ia32_rtit_cr3_match::address, image.get<area::IA32_RTIT_CR3_MATCH>().raw);
+    each(ia32_rtit_addr::address(0, range_end::a), image.get<area::IA32_RTIT_ADDR0_A>().raw);
+    each(ia32_rtit_addr::address(0, range_end::b), image.get<area::IA32_RTIT_ADDR0_B>().raw);
+    each(ia32_rtit_addr::address(1, range_end::a), image.get<area::IA32_RTIT_ADDR1_A>().raw);
+    each(ia32_rtit_addr::address(1, range_end::b), image.get<area::IA32_RTIT_ADDR1_B>().raw);
 }
-
-/// The opcode of a packet: up to three bytes, as value and mask.
-struct opcode_shape {
-    kind which;
-    uint32_t mask;
-    uint32_t value;
-
-    [[nodiscard]] constexpr auto at(unsigned byte) const noexcept -> demand {
-        return {static_cast<uint8_t>(mask >> (8 * byte)),
-                static_cast<uint8_t>(value >> (8 * byte))};
-    }
-};
-
-template <class Packet>
-constexpr auto shape_of() noexcept -> opcode_shape {
-    constexpr uint64_t mask = bits_of_mismatch(typename Packet::layout::rows{},
-                                               mismatch::bad_opcode);
-    static_assert(mask >> 24 == 0, "an opcode has at most three bytes");
-    return {Packet::about.id, static_cast<uint32_t>(mask),
-            static_cast<uint32_t>(widen(opcode_bits<Packet>).low & mask)};
-}
-
-/// The opcode bits of a packet. MODE.Exec and MODE.TSX share them.
-template <class... Packets>
-constexpr auto opcode_of(kind which, type_list<Packets...>) noexcept -> uint32_t {
-    uint32_t found = 0;
-    (void)((Packets::about.id == which ? (found = shape_of<Packets>().value, true) : false) || ...);
-    return found;
-}
-
-struct opcode_table {
-    opcode_byte bytes[256];
-};
-
-/// What each value of the opcode's byte number `at` says behind the bytes `prefix`. Where the
-/// demands of several packets hold, the one that demands most bits is meant; of packets that differ
-/// only in a leaf it is the first.
-template <class... Packets>
-constexpr auto tabulate(type_list<Packets...>, unsigned at, uint32_t prefix, bool in_block) noexcept
-    -> opcode_table {
-    constexpr opcode_shape shapes[] = {shape_of<Packets>()...};
-    constexpr bool only_in_block[] = {same_as<typename Packets::payload_type, payload_of_block>...};
-    opcode_table table{};
-    unsigned bits[256] = {};
-    for (unsigned i = 0; i < sizeof...(Packets); ++i) {
-        auto const shape = shapes[i];
-        auto const here = shape.at(at);
-        if (here.mask == 0 || ((shape.value ^ prefix) & low_bits(8 * at)) != 0 ||
-            (only_in_block[i] && !in_block)) {
-            continue;
-        }
-        bool const goes_on = shape.at(at + 1).mask != 0;
-        unsigned const demanded = popcount(here.mask);
-        unsigned const free_bits = 0xFFU & ~unsigned{here.mask};
-        // Every value that agrees in the demanded bits: the subsets of the free ones.
-        for (unsigned rest = free_bits;; rest = (rest - 1) & free_bits) {
-            unsigned const byte = here.value | rest;
-            if (demanded > bits[byte]) {
-                bits[byte] = demanded;
-                table.bytes[byte] = {goes_on ? opcode_byte::says::go_on
-                                             : opcode_byte::says::a_packet,
-                                     goes_on ? kind::pad : shape.which};
-            }
-            if (rest == 0) { break; }
-        }
-    }
-    return table;
-}
-
-/// What opcodes of two bytes begin with, and what those of three do.
-inline constexpr uint32_t escape = shape_of<psbend>().value & 0xFF;
-inline constexpr uint32_t second_escape = shape_of<mnt>().value & 0xFFFF;
-
-/// The tables, made when they are first used.
-template <class Packets>
-struct tables_of {
-    static constexpr opcode_table first = tabulate(Packets{}, 0, 0, false);
-    static constexpr opcode_table first_in_block = tabulate(Packets{}, 0, 0, true);
-    static constexpr opcode_table ext = tabulate(Packets{}, 1, escape, false);
-    static constexpr opcode_table ext2 = tabulate(Packets{}, 2, second_escape, false);
-};
 
 }  // namespace detail
 
-/// What a packet's first byte says.
-///
-/// Source: PKT-010, PKT-011, PKT-014, PKT-015, PKT-203.
-template <class Packets = all>
-[[nodiscard]] constexpr auto classify_first(uint8_t byte, block items = block::none) noexcept
-    -> opcode_byte {
-    return items == block::none ? detail::tables_of<Packets>::first.bytes[byte]
-                                : detail::tables_of<Packets>::first_in_block.bytes[byte];
-}
+// ------------------------------------------------------------------------------------ XSAVES
 
-/// What the byte after 02H says.
-///
-/// Source: PKT-012, PKT-016.
-template <class Packets = all>
-[[nodiscard]] constexpr auto classify_ext(uint8_t byte) noexcept -> opcode_byte {
-    return detail::tables_of<Packets>::ext.bytes[byte];
-}
-
-/// What the byte after 02H C3H says.
-///
-/// Source: PKT-013.
-template <class Packets = all>
-[[nodiscard]] constexpr auto classify_ext2(uint8_t byte) noexcept -> opcode_byte {
-    return detail::tables_of<Packets>::ext2.bytes[byte];
-}
-
-namespace detail {
-
-/// What opcode bytes say, by the tables.
-template <class Packets>
-struct opcodes {
-    static constexpr auto first(uint8_t byte, block items) noexcept -> opcode_byte {
-        return classify_first<Packets>(byte, items);
-    }
-    static constexpr auto ext(uint8_t byte) noexcept -> opcode_byte {
-        return classify_ext<Packets>(byte);
-    }
-    static constexpr auto ext2(uint8_t byte) noexcept -> opcode_byte {
-        return classify_ext2<Packets>(byte);
-    }
+struct xsaves_result {
+    xsave_pt_state image{};
+    msr_state state{};  ///< afterwards: TraceEn is 0
 };
 
-/// Some of the values of a byte.
-struct byte_set {
-    uint64_t bits[4] = {};
-
-    [[nodiscard]] constexpr auto has(unsigned byte) const noexcept -> bool {
-        return (bits[byte / 64] >> byte % 64 & 1) != 0;
-    }
-    friend constexpr auto operator==(byte_set const&, byte_set const&) -> bool = default;
-};
-
-/// The bytes of a table for which `holds(opcode_byte)` is true.
-template <class Holds>
-constexpr auto bytes_where(opcode_table const& table, Holds const& holds) noexcept -> byte_set {
-    byte_set found;
-    for (unsigned i = 0; i < 256; ++i) {
-        if (holds(table.bytes[i])) { found.bits[i / 64] |= uint64_t{1} << i % 64; }
-    }
-    return found;
+/// What XSAVES stores, and leaves behind. Where the instruction faults on its way, the state before
+/// holds: TraceEn gets its old value back.
+///
+/// Source: SDM vol. 1, "Operation of XSAVES"; REG-141, REG-142.
+template <same_as<capabilities> Capabilities = capabilities>
+[[nodiscard]] constexpr auto xsaves(Capabilities const& of, msr_state const& now) noexcept
+    -> xsaves_result {
+    using area = xsave_pt_state;
+    auto const left = detail::disabled(now);
+    auto const held = [&](uint32_t index) {
+        return detail::rule_of_absence(of, index) == rule::none ? value_of(left, index) : 0;
+    };
+    auto const held_addr = [&](unsigned n, range_end end) {
+        return wrapped{held(ia32_rtit_addr::address(n, end))};
+    };
+    return {
+        xsave_pt_state{}.with(
+            area::IA32_RTIT_CTL{now.ctl},
+            area::IA32_RTIT_OUTPUT_BASE{wrapped{held(ia32_rtit_output_base::address)}},
+            area::IA32_RTIT_OUTPUT_MASK_PTRS{wrapped{held(ia32_rtit_output_mask_ptrs::address)}},
+            area::IA32_RTIT_STATUS{left.status},
+            area::IA32_RTIT_CR3_MATCH{wrapped{held(ia32_rtit_cr3_match::address)}},
+            area::IA32_RTIT_ADDR0_A{held_addr(0, range_end::a)},
+            area::IA32_RTIT_ADDR0_B{held_addr(0, range_end::b)},
+            area::IA32_RTIT_ADDR1_A{held_addr(1, range_end::a)},
+            area::IA32_RTIT_ADDR1_B{held_addr(1, range_end::b)}),
+        left};
 }
 
-/// The same for who asks for one packet, `Own`: sets of 32 bytes stand for tables of 512. Whatever
-/// other packet it is, the answer is `Other`.
-template <class Packets, kind Own, kind Other>
-struct opcodes_of_one {
-    using tables = tables_of<Packets>;
-
-    template <opcode_table const& Table>
-    static constexpr byte_set known = bytes_where(
-        Table, [](opcode_byte one) { return one.what != opcode_byte::says::nothing; });
-    template <opcode_table const& Table>
-    static constexpr byte_set own = bytes_where(Table, [](opcode_byte one) {
-        return one == opcode_byte{opcode_byte::says::a_packet, Own};
+/// True for an image that XSAVES may mark as initial in XSTATE_BV: all 0, or LowerMask all ones.
+///
+/// Source: REG-147.
+[[nodiscard]] constexpr auto is_initial(xsave_pt_state const& image) noexcept -> bool {
+    bool initial = image.get<xsave_pt_state::IA32_RTIT_CTL>().raw == 0;
+    detail::for_each_but_ctl(image, [&](uint32_t index, uint64_t value) {
+        initial = initial && (value == 0 || (index == ia32_rtit_output_mask_ptrs::address &&
+                                             value == ia32_rtit_output_mask_ptrs::forced_1_mask()));
     });
-    static constexpr bool depends_on_block = known<tables::first> !=
-                                                 known<tables::first_in_block> ||
-                                             own<tables::first> != own<tables::first_in_block>;
+    return initial;
+}
 
-    /// `prefix` is the byte that more of an opcode follows.
-    template <opcode_table const& Table>
-    static constexpr auto in(unsigned prefix, uint8_t byte) noexcept -> opcode_byte {
-        if (byte == prefix) { return {opcode_byte::says::go_on}; }
-        if (!known<Table>.has(byte)) { return {}; }
-        bool is_own = false;
-        if constexpr (own<Table> != byte_set{}) { is_own = own<Table>.has(byte); }
-        return {opcode_byte::says::a_packet, is_own ? Own : Other};
-    }
-    static constexpr auto first(uint8_t byte, block items) noexcept -> opcode_byte {
-        if constexpr (depends_on_block) {
-            if (items != block::none) { return in<tables::first_in_block>(escape, byte); }
-        }
-        return in<tables::first>(escape, byte);
-    }
-    static constexpr auto ext(uint8_t byte) noexcept -> opcode_byte {
-        return in<tables::ext>(second_escape >> 8, byte);
-    }
-    static constexpr auto ext2(uint8_t byte) noexcept -> opcode_byte {
-        return in<tables::ext2>(~0U, byte);
-    }
-};
+// ------------------------------------------------------------------------------------ XRSTORS
 
-}  // namespace detail
+/// The rule by which XRSTORS refuses the header of an XSAVE area before it looks at Intel PT.
+///
+/// Source: SDM vol. 1, "Operation of XRSTORS"; REG-148.
+[[nodiscard]] constexpr auto check_header(reg::xsave_header_xstate_bv present,
+                                          reg::xsave_header_xcomp_bv format,
+                                          reg::ia32_xss allowed) noexcept -> verdict {
+    using xcomp = reg::xsave_header_xcomp_bv;
+    bool const compacted = format.get<xcomp::Compacted>();
+    bool const inside = (present.raw & ~format.raw) == 0;
+    bool const enabled = !format.get<xcomp::PT>() || allowed.get<reg::ia32_xss::PT_STATE>();
+    return compacted && inside && enabled ? verdict{} : verdict{answer::gp, rule::REG_148};
+}
 
-}  // namespace ptspec::packet
+struct xrstors_result {
+    effect done{};                  ///< where XRSTORS faults, the state is the one before
+    uint32_t refused_msr = 0;       ///< the MSR whose quadword was refused, or 0
+    rule why_refused = rule::none;  ///< the rule that a WRMSR of that quadword breaks
 
-// ---- ptspec/packet/decode.hpp ----
-
-/// Bytes to packets. A pure function of the bytes and of the block's item size.
-namespace ptspec::packet {
-
-/// What reading a packet depends on beside its bytes.
-struct context {
-    block items = block::none;
-    bool strict = false;  ///< a reserved bit of TMA that is set is `bad_packet` (PKT-003, PKT-104)
-};
-
-/// What reading the bytes at hand gave.
-struct decoded {
-    any_packet packet{};  ///< when `why` is `none`
-    error why = error::none;
-    uint8_t need = 0;  ///< when truncated: the bytes known to be required so far, at most 16
-    rule broken = rule::none;  ///< the rule behind `why`
-
-    constexpr explicit operator bool() const noexcept { return why == error::none; }
-    /// How many bytes were consumed: 0 after an error.
-    [[nodiscard]] constexpr auto length() const noexcept -> unsigned {
-        return why == error::none ? packet.length() : 0;
-    }
-};
-
-/// The same for one packet type.
-template <class Packet>
-struct decoded_as {
-    Packet packet{};
-    unsigned length = 0;  ///< the bytes consumed: 0 after an error
-    error why = error::none;
-    uint8_t need = 0;
-    rule broken = rule::none;
-
-    constexpr explicit operator bool() const noexcept { return why == error::none; }
+    constexpr explicit operator bool() const noexcept { return static_cast<bool>(done); }
 };
 
 namespace detail {
 
-/// Why there is no packet.
-struct failure {
-    error why = error::none;
-    uint8_t need = 0;
-    rule broken = rule::none;
-};
-
-constexpr auto truncated(unsigned need) noexcept -> failure {
-    return {error::truncated, static_cast<uint8_t>(need), rule::PKT_255};
+template <same_as<msr_state> State = msr_state>
+constexpr auto refused(State const& now, rule why) noexcept -> effect {
+    return {.outcome = {answer::gp, why}, .state = now};
 }
 
-/// The bits by which a packet is told from others of the same opcode.
-template <class Packet>
-inline constexpr uint64_t leaf_bits = bits_of_mismatch(typename Packet::layout::rows{},
-                                                       mismatch::reserved);
-
-struct nobody {};
-
-template <class Packet>
-constexpr auto is_sibling(opcode_shape one) noexcept -> bool {
-    constexpr auto two = shape_of<Packet>();
-    return underlying(two.which) > underlying(one.which) && two.mask == one.mask &&
-           two.value == one.value;
+/// The rule by which XRSTORS refuses a quadword. A zero for an MSR that the processor lacks is
+/// passed over.
+///
+/// Source: REG-144.
+template <same_as<capabilities> Capabilities = capabilities>
+constexpr auto rule_against(Capabilities const& of, msr_state const& now, uint32_t index,
+                            uint64_t value, policy const& how) noexcept -> rule {
+    auto const absent = rule_of_absence(of, index);
+    if (absent != rule::none) { return value == 0 ? rule::none : absent; }
+    return broken_rule(of, now, index, value, how);
 }
 
-template <class Packet, class... Rest>
-struct sibling_among {
-    using type = nobody;
-};
-template <class Packet, class First, class... Rest>
-struct sibling_among<Packet, First, Rest...> : sibling_among<Packet, Rest...> {};
-template <class Packet, class First, class... Rest>
-    requires(is_sibling<First>(shape_of<Packet>()))
-struct sibling_among<Packet, First, Rest...> {
-    using type = First;
-};
-template <class Packet, class... Packets>
-auto sibling_in(type_list<Packets...>) -> typename sibling_among<Packet, Packets...>::type;
+}  // namespace detail
 
-template <class Packet>
-constexpr auto broken_header(typename Packet::raw_type bits) noexcept -> rule {
-    if constexpr (requires { Packet::broken_header(bits); }) {
-        return Packet::broken_header(bits);
-    } else {
-        return rule::none;
-    }
-}
-
-template <class Packet>
-constexpr auto broken_payload(typename Packet::raw_type bits, bool strict) noexcept -> rule {
-    if constexpr (requires { Packet::broken_payload(bits); }) {
-        return Packet::broken_payload(bits);
-    } else if constexpr (requires { Packet::broken_when_strict(bits); }) {
-        return strict ? Packet::broken_when_strict(bits) : rule::none;
-    } else {
-        return rule::none;
-    }
-}
-
-/// Everything behind the opcode: header, length, payload. Bytes that are not there count as 0,
-/// which no header forbids, so that a short header shows as a length that is not reached.
-template <class Packets, class Packet, class Sink>
-constexpr auto finish(wide_bits image, size_t present, context how, Sink&& sink) -> failure {
-    using raw = typename Packet::raw_type;
-    if constexpr (leaf_bits<Packet> != 0) {
-        if ((image.low & leaf_bits<Packet>) !=
-            (widen(opcode_bits<Packet>).low & leaf_bits<Packet>)) {
-            using sibling = decltype(sibling_in<Packet>(Packets{}));
-            if constexpr (same_as<sibling, nobody>) {
-                return {error::reserved, 0, Packet::unknown_leaf};
-            } else {
-                return finish<Packets, sibling>(image, present, how, sink);
-            }
+/// What XRSTORS does with an image: every quadword is checked as by WRMSR, and TraceEn is written
+/// last. `code` is what runs when TraceEn rises.
+///
+/// Errors: REG-143 while TraceEn is 1; REG-144 for a quadword that is refused, or reserved bytes
+///         that are not 0. Then no MSR changes (a processor may have loaded some; TraceEn is 0).
+/// Source: SDM vol. 1, "Operation of XRSTORS"; REG-143..145.
+template <same_as<capabilities> Capabilities = capabilities>
+[[nodiscard]] constexpr auto xrstors(Capabilities const& of, msr_state const& now,
+                                     xsave_pt_state const& image, context const& code = {},
+                                     policy const& how = {}) noexcept -> xrstors_result {
+    if (now.ctl.get<ia32_rtit_ctl::TraceEn>()) { return {detail::refused(now, rule::REG_143)}; }
+    if (!image.reserved_quadwords_are_zero()) { return {detail::refused(now, rule::REG_144)}; }
+    auto const ctl = image.get<xsave_pt_state::IA32_RTIT_CTL>();
+    uint32_t refused_msr = ia32_rtit_ctl::address;
+    rule why = detail::rule_against(of, now, refused_msr, ctl.raw, how);
+    auto next = now;
+    detail::for_each_but_ctl(image, [&](uint32_t index, uint64_t value) {
+        if (why != rule::none) { return; }
+        refused_msr = index;
+        why = detail::rule_against(of, now, index, value, how);
+        if (detail::rule_of_absence(of, index) == rule::none) {
+            next = detail::store(next, index, value);
         }
+    });
+    if (why != rule::none) { return {detail::refused(now, rule::REG_144), refused_msr, why}; }
+    return {detail::write_ctl(of, next, ctl, code)};
+}
+
+/// What XRSTORS does where XSTATE_BV[8] is 0: the component gets its initial configuration.
+///
+/// Errors: REG-143 while TraceEn is 1.
+/// Source: REG-143, REG-146.
+[[nodiscard]] constexpr auto xrstors_init(msr_state const& now) noexcept -> xrstors_result {
+    if (now.ctl.get<ia32_rtit_ctl::TraceEn>()) { return {detail::refused(now, rule::REG_143)}; }
+    msr_state const initial{};
+    auto next = now;
+    next.ctl = initial.ctl;
+    next.output_base = initial.output_base;
+    next.output_mask_ptrs = initial.output_mask_ptrs;
+    next.status = initial.status;
+    next.cr3_match = initial.cr3_match;
+    next.addr[0] = initial.addr[0];
+    next.addr[1] = initial.addr[1];
+    return {effect{.state = next}};
+}
+
+}  // namespace ptspec::access
+
+// ---- ptspec/access/pmi.hpp ----
+
+/// What the delivery of a performance-monitoring interrupt does next to Intel PT, and what a handler
+/// does with it.
+namespace ptspec::access {
+
+struct pmi_result {
+    msr_state state{};
+    bool clears_global_ctrl = false;  ///< IA32_PERF_GLOBAL_CTRL becomes 0
+};
+
+/// What a ToPA interrupt freezes, which is what any interrupt of performance monitoring does. From
+/// version 4 of performance monitoring on bits of IA32_PERF_GLOBAL_STATUS freeze, before it the
+/// enables are cleared. Intel PT goes on.
+///
+/// Source: SDM vol. 3, "ToPA PMI"; REG-205.
+[[nodiscard]] constexpr auto deliver_pmi(cpu::capabilities const& of, msr_state now) noexcept
+    -> pmi_result {
+    using debugctl = reg::ia32_debugctl;
+    using status = reg::ia32_perf_global_status;
+    auto const version = of.leaf_0a_eax.get<reg::cpuid_0ah_eax::VersionID>();
+    bool const counters = version >= 2 && now.debugctl.get<debugctl::FREEZE_PERFMON_ON_PMI>();
+    bool const branches = version >= 2 && now.debugctl.get<debugctl::FREEZE_LBRS_ON_PMI>();
+    if (version < 4) {
+        if (branches) { now.debugctl = now.debugctl.with(debugctl::LBR{false}); }
+        return {now, counters};
     }
-    rule broken = broken_header<Packet>(narrow<raw>(image));
-    if (broken != rule::none) { return {error::reserved, 0, broken}; }
-    unsigned const length = Packet::length_of(narrow<raw>(image), how.items);
-    if (present < length) { return truncated(length); }
-    raw const bits = narrow<raw>(first_bytes(image, length));
-    broken = broken_payload<Packet>(bits, how.strict);
-    if (broken != rule::none) { return {error::bad_packet, 0, broken}; }
-    sink(Packet{bits}, length);
+    if (counters) { now.perf_global_status = now.perf_global_status.with(status::CTR_Frz{true}); }
+    if (branches) { now.perf_global_status = now.perf_global_status.with(status::LBR_Frz{true}); }
+    return {now, false};
+}
+
+/// The performance-monitoring entry of the local vector table after it delivered an interrupt: no
+/// further one comes until software clears Mask.
+///
+/// Source: SDM vol. 3, "ToPA PMI"; OUT-084.
+template <one_of<reg::ia32_x2apic_lvt_pmi, reg::apic_mmio_lvt_pmi> Word>
+[[nodiscard]] constexpr auto after_delivery(Word entry) noexcept -> Word {
+    return entry.with(typename Word::Mask{true});
+}
+
+/// True when a handler has to handle a ToPA interrupt now. One that is seen while TraceEn is 0 is of
+/// a context that does not run: it is ignored, and PendToPAPMI stays, so that the interrupt comes
+/// again when that context is enabled. A handler that handles one clears the bit.
+///
+/// Source: SDM vol. 3, "PMI Preservation"; OUT-087.
+[[nodiscard]] constexpr auto is_topa_pmi_for_now(msr_state const& now) noexcept -> bool {
+    return now.perf_global_status.get<reg::ia32_perf_global_status::Trace_ToPA_PMI>() &&
+           now.ctl.get<ia32_rtit_ctl::TraceEn>();
+}
+
+}  // namespace ptspec::access
+
+// ---- ptspec/access/image.hpp ----
+
+/// An `msr_state` as bytes, to be kept or to be moved to another processor.
+namespace ptspec::access {
+
+/// Why bytes are not taken as what they are to be an image of.
+enum class image_error : uint8_t {
+    none,
+    truncated,      ///< fewer bytes than the image says, or than its head has
+    not_an_image,   ///< the bytes are no image of such a thing
+    other_version,  ///< an image, in a form that this version does not know
+    wrong_size,     ///< more bytes than the image has
+    unknown_flags,  ///< flags that this version does not know, or that exclude each other
+    refused,        ///< the processor cannot hold this value: the result says of which MSR, and why
+    impossible,     ///< a number that is none of what it counts or names
+    no_room,        ///< the buffer that is to hold the bytes is smaller
+};
+
+/// The version of the form that `save` writes.
+inline constexpr uint32_t image_version = 1;
+
+namespace detail {
+
+/// The letters PTSTATE and a zero, as a little-endian number.
+inline constexpr uint64_t image_magic = 0x0045'5441'5453'5450;
+
+inline constexpr uint64_t flag_in_vmx_operation = 1;
+inline constexpr uint64_t flag_in_smm = 2;
+inline constexpr uint64_t flag_smram_trace_en = 4;
+
+/// The MSRs of an image, in its order.
+inline constexpr uint32_t image_msrs[] = {
+    ia32_rtit_ctl::address,
+    ia32_rtit_status::address,
+    ia32_rtit_output_base::address,
+    ia32_rtit_output_mask_ptrs::address,
+    ia32_rtit_cr3_match::address,
+    ia32_rtit_addr::address(0, range_end::a),
+    ia32_rtit_addr::address(0, range_end::b),
+    ia32_rtit_addr::address(1, range_end::a),
+    ia32_rtit_addr::address(1, range_end::b),
+    ia32_rtit_addr::address(2, range_end::a),
+    ia32_rtit_addr::address(2, range_end::b),
+    ia32_rtit_addr::address(3, range_end::a),
+    ia32_rtit_addr::address(3, range_end::b),
+    reg::ia32_xss::address,
+    reg::ia32_perf_global_status::address,
+    reg::ia32_debugctl::address,
+};
+inline constexpr size_t image_msr_count = sizeof(image_msrs) / sizeof(image_msrs[0]);
+inline constexpr size_t image_head = 16;
+
+}  // namespace detail
+
+/// The size of an image in bytes.
+inline constexpr size_t image_size = detail::image_head + 8 * (detail::image_msr_count + 1);
+
+/// A state as bytes.
+///
+/// Shape: 16 bytes of head: `PTSTATE` and a zero, then version and size in bytes, 4 bytes each.
+///        Then 8 bytes for each MSR: CTL, STATUS, OUTPUT_BASE, OUTPUT_MASK_PTRS, CR3_MATCH, ADDR0_A
+///        to ADDR3_B, IA32_XSS, IA32_PERF_GLOBAL_STATUS, IA32_DEBUGCTL. Then 8 bytes of flags: 1 in
+///        VMX operation, 2 in SMM, 4 the TraceEn that the SMI saved. All numbers are little-endian.
+template <same_as<msr_state> State = msr_state>
+[[nodiscard]] constexpr auto save(State const& now) noexcept -> byte_array<image_size> {
+    byte_array<image_size> image;
+    uint8_t* to = image.data();
+    store_le64(to, detail::image_magic);
+    store_le64(to + 8, uint64_t{image_size} << 32 | image_version);
+    to += detail::image_head;
+    for (uint32_t const index : detail::image_msrs) {
+        store_le64(to, value_of(now, index));
+        to += 8;
+    }
+    store_le64(to, (now.in_vmx_operation ? detail::flag_in_vmx_operation : 0) |
+                       (now.in_smm ? detail::flag_in_smm : 0) |
+                       (now.smram_trace_en ? detail::flag_smram_trace_en : 0));
+    return image;
+}
+
+/// A state out of bytes, or why there is none.
+struct load_result {
+    image_error why = image_error::none;
+    rule broken = rule::none;  ///< of a value that is refused: the rule that it breaks
+    uint32_t msr = 0;          ///< and the MSR whose value it is
+    msr_state state{};         ///< as after a cold reset where there is an error
+
+    constexpr explicit operator bool() const noexcept { return why == image_error::none; }
+};
+
+namespace detail {
+
+constexpr auto refused_value(rule broken, uint32_t index) noexcept -> load_result {
+    return {image_error::refused, broken, index, {}};
+}
+
+/// The rule by which a processor cannot hold a value, whatever it is doing.
+///
+/// Source: REG-012..015, REG-024..044, REG-052..055, REG-070..076, REG-140, REG-204.
+template <same_as<capabilities> Capabilities = capabilities>
+constexpr auto rule_against_holding(Capabilities const& of, uint32_t index, uint64_t value) noexcept
+    -> rule {
+    if (auto const absent = rule_of_absence(of, index); absent != rule::none) {
+        return value == value_of(msr_state{}, index) ? rule::none : absent;
+    }
+    if (index == ia32_rtit_ctl::address) { return access::broken_rule(of, ia32_rtit_ctl{value}); }
+    if (index == reg::ia32_perf_global_status::address) {
+        // What it can hold is what can be set in it.
+        index = reg::ia32_perf_global_status_set::address;
+    }
+    return broken_rule(of, msr_state{}, index, value);
+}
+
+}  // namespace detail
+
+/// A state out of the bytes that `save` made, for a processor that has to be able to hold it. The
+/// bytes may be anything.
+///
+/// Errors: those of `image_error`. A value is refused by the rule that a WRMSR of it would break on
+///         this processor; TriggerEn that does not follow from the other bits by REG-056; a trace
+///         that goes on in VMX operation where it cannot by REG-121.
+/// Source: REG-056, REG-121, and the rules of `find_broken_rules`.
+template <same_as<capabilities> Capabilities = capabilities>
+[[nodiscard]] constexpr auto load(Capabilities const& of, byte_view image) noexcept -> load_result {
+    if (image.size() < 8) { return {image_error::truncated}; }
+    if (load_le64(image.data()) != detail::image_magic) { return {image_error::not_an_image}; }
+    if (image.size() < detail::image_head) { return {image_error::truncated}; }
+    uint64_t const form = load_le64(image.data() + 8);
+    if ((form & low_bits(32)) != image_version) { return {image_error::other_version}; }
+    if (form >> 32 != image_size) { return {image_error::wrong_size}; }
+    if (image.size() < image_size) { return {image_error::truncated}; }
+    if (image.size() > image_size) { return {image_error::wrong_size}; }
+
+    load_result loaded;
+    uint8_t const* from = image.data() + detail::image_head;
+    for (uint32_t const index : detail::image_msrs) {
+        uint64_t const value = load_le64(from);
+        auto const broken = detail::rule_against_holding(of, index, value);
+        if (broken != rule::none) { return detail::refused_value(broken, index); }
+        put(loaded.state, index, value);
+        from += 8;
+    }
+    uint64_t const flags = load_le64(from);
+    msr_state& state = loaded.state;
+    state.in_vmx_operation = (flags & detail::flag_in_vmx_operation) != 0;
+    state.in_smm = (flags & detail::flag_in_smm) != 0;
+    state.smram_trace_en = (flags & detail::flag_smram_trace_en) != 0;
+    if (flags > 7 || (state.smram_trace_en && !state.in_smm)) {
+        return {image_error::unknown_flags};
+    }
+    if (state.status.get<ia32_rtit_status::TriggerEn>() != trigger_en(state.ctl, state.status)) {
+        return detail::refused_value(rule::REG_056, ia32_rtit_status::address);
+    }
+    bool const on = state.ctl.get<ia32_rtit_ctl::TraceEn>();
+    if (on && detail::is_barred_by_vmx(of, state, state.ctl, {})) {
+        return detail::refused_value(rule::REG_121, ia32_rtit_ctl::address);
+    }
+    return loaded;
+}
+
+}  // namespace ptspec::access
+
+// ---- ptspec/config/nearest.hpp ----
+
+/// The nearest to what was asked for that a processor has.
+namespace ptspec::config {
+
+using cpu::capabilities;
+using cpu::cyc_threshold;
+using cpu::mtc_period;
+using cpu::output_scheme;
+using cpu::psb_period;
+
+/// What was found, if anything.
+template <class Value>
+struct nearest_of {
+    bool any = false;
+    Value value{};
+
+    constexpr explicit operator bool() const noexcept { return any; }
+    friend constexpr auto operator==(nearest_of const&, nearest_of const&) -> bool = default;
+};
+
+namespace detail {
+
+constexpr auto distance(unsigned one, unsigned two) noexcept -> unsigned {
+    return one < two ? two - one : one - two;
+}
+
+template <class Encoding>
+constexpr auto nearest_encoding(capabilities const& of, Encoding wanted) noexcept
+    -> nearest_of<Encoding> {
+    nearest_of<Encoding> best;
+    for (unsigned encoding = 0; encoding <= Encoding::last_encoding; ++encoding) {
+        auto const one = Encoding::encoded(wrapped{encoding});
+        bool const nearer = !best.any || distance(encoding, wanted.encoding()) <
+                                             distance(best.value.encoding(), wanted.encoding());
+        if (nearer && of.supports(one)) { best = {true, one}; }
+    }
+    return best;
+}
+
+}  // namespace detail
+
+/// The nearest encoding that the processor enumerates; of two that are equally near the smaller.
+/// None where it has no MTC, no CYC, no choice of PSB periods.
+///
+/// Units:  nearness counts encodings, that is, powers of two. The nearest threshold can be 0, none.
+/// Source: REG-028, REG-029, REG-048.
+[[nodiscard]] constexpr auto nearest(capabilities const& of, mtc_period wanted) noexcept
+    -> nearest_of<mtc_period> {
+    return detail::nearest_encoding(of, wanted);
+}
+[[nodiscard]] constexpr auto nearest(capabilities const& of, cyc_threshold wanted) noexcept
+    -> nearest_of<cyc_threshold> {
+    return detail::nearest_encoding(of, wanted);
+}
+[[nodiscard]] constexpr auto nearest(capabilities const& of, psb_period wanted) noexcept
+    -> nearest_of<psb_period> {
+    return detail::nearest_encoding(of, wanted);
+}
+
+/// The output asked for, or else the first that there is of ToPA, a single range, the transport.
+///
+/// Source: REG-024..026, PRG-003.
+[[nodiscard]] constexpr auto nearest(capabilities const& of, output_scheme wanted) noexcept
+    -> nearest_of<output_scheme> {
+    output_scheme const order[] = {wanted, output_scheme::topa, output_scheme::single_range,
+                                   output_scheme::fabric};
+    for (output_scheme const one : order) {
+        if (of.supports(one)) { return {true, one}; }
+    }
     return {};
 }
 
-/// The opcode at the front: which packet it begins, or why none.
-struct opcode_found {
-    failure failed{};
-    kind which = kind::pad;
-};
+}  // namespace ptspec::config
 
-template <class Opcodes>
-constexpr auto find_opcode(wide_bits image, size_t present, block items) noexcept -> opcode_found {
-    if (present == 0) { return {truncated(1)}; }
-    auto says = Opcodes::first(static_cast<uint8_t>(image.low), items);
-    if (says.what == opcode_byte::says::a_packet) { return {{}, says.which}; }
-    rule unknown = rule::PKT_015;
-    if (says.what == opcode_byte::says::go_on) {
-        if (present < 2) { return {truncated(2)}; }
-        says = Opcodes::ext(static_cast<uint8_t>(image.low >> 8));
-        unknown = rule::PKT_012;
-        if (says.what == opcode_byte::says::go_on) {
-            if (present < 3) { return {truncated(3)}; }
-            says = Opcodes::ext2(static_cast<uint8_t>(image.low >> 16));
-            unknown = rule::PKT_013;
-        }
-    }
-    if (says.what == opcode_byte::says::nothing) { return {{error::bad_opcode, 0, unknown}}; }
-    return {{}, says.which};
-}
+// ---- ptspec/config/trace_config.hpp ----
 
-/// Reads the packet at the front and hands it to `sink(packet, length)`, typed.
-template <class Packets, class Sink>
-constexpr auto decode_into(byte_view in, context how, Sink&& sink) -> failure {
-    wide_bits const image = load_le_wide(in);
-    auto const opcode = find_opcode<opcodes<Packets>>(image, in.size(), how.items);
-    return opcode.failed.why != error::none
-               ? opcode.failed
-               : for_kind(
-                     opcode.which,
-                     [&]<class Packet>() {
-                         return finish<Packets, Packet>(image, in.size(), how, sink);
-                     },
-                     Packets{});
-}
+/// What somebody wants traced, in words, to and from IA32_RTIT_CTL.
+namespace ptspec::config {
 
-/// The first of the packets that have the opcode of one, which the tables name.
-template <class Packet, class... Packets>
-struct owner_among;
-template <class Packet, class First, class... Rest>
-struct owner_among<Packet, First, Rest...> : owner_among<Packet, Rest...> {};
-template <class Packet, class First, class... Rest>
-    requires(shape_of<First>().mask == shape_of<Packet>().mask &&
-             shape_of<First>().value == shape_of<Packet>().value)
-struct owner_among<Packet, First, Rest...> {
-    using type = First;
-};
-template <class Packet, class... Packets>
-auto owner_in(type_list<Packets...>) -> typename owner_among<Packet, Packets...>::type;
+using cpu::capabilities;
+using cpu::cyc_threshold;
+using cpu::mtc_period;
+using cpu::output_scheme;
+using cpu::psb_period;
+using reg::addr_cfg;
+using reg::ia32_rtit_ctl;
 
-}  // namespace detail
-
-/// The packet at the front of `in`. Nothing at all is `truncated`, need 1.
+/// What is wanted of a trace:
+/// `trace_config{.user = true, .mtc = true, .mtc_every = mtc_period::of_crystal_cycles(8)}`.
 ///
-/// Errors: truncated, bad_opcode, reserved, bad_packet, checked in this order but that reserved
-///         comes before a payload that is short. An error consumes nothing.
-/// Source: PKT-003..006, PKT-010..016, PKT-255.
-template <class Packets = all>
-[[nodiscard]] constexpr auto decode(byte_view in, context how = {}) noexcept -> decoded {
-    decoded out;
-    auto const failure = detail::decode_into<Packets>(
-        in, how,
-        [&](auto const& packet, unsigned length) { out.packet = any_packet{packet, length}; });
-    out.why = failure.why;
-    out.need = failure.need;
-    out.broken = failure.broken;
-    return out;
-}
+/// As it begins, it asks for branches, with returns compressed, into ToPA, which every processor
+/// seen so far has.
+/// Source: REG-024..041, REG-048.
+struct trace_config {
+    bool os = false;    ///< what runs at CPL 0
+    bool user = false;  ///< what runs at CPL 1 to 3
+    bool branches = true;
+    bool ret_compression = true;  ///< a return to where its call came from is one bit; DisRETC is 0
+    bool no_tnt = false;          ///< no TNT packets: targets only
+    bool tsc = false;
+    bool mtc = false;
+    mtc_period mtc_every{};
+    bool cyc = false;
+    cyc_threshold cyc_after{};
+    psb_period psb_every{};
+    bool ptwrite = false;
+    bool fup_on_ptwrite = false;  ///< with the IP of each PTWRITE
+    bool power_events = false;
+    bool event_trace = false;
+    bool cr3_filter = false;
+    addr_cfg addr[4] = {};
+    output_scheme output = output_scheme::topa;
+    bool inject_psb_pmi = false;  ///< make up for what of PSB and PMI was owed at the last stop
 
-/// The packet at the front of `in`, if it is a `Packet`; another one, whole or not, is
-/// `bad_opcode`. What is wrong with a MODE packet is told to those who ask for either of the two.
-template <packet_type Packet, class Packets = all>
-[[nodiscard]] constexpr auto decode_as(byte_view in, context how = {}) noexcept
-    -> decoded_as<Packet> {
-    using owner = decltype(detail::owner_in<Packet>(Packets{}));
-    constexpr kind own = owner::about.id;
-    constexpr kind other = own == kind::pad ? kind::psb : kind::pad;
-    wide_bits const image = load_le_wide(in);
-    auto const opcode = detail::find_opcode<detail::opcodes_of_one<Packets, own, other>>(
-        image, in.size(), how.items);
-    detail::failure failed = opcode.failed;
-    decoded_as<Packet> out;
-    if (failed.why == error::none && opcode.which == own) {
-        failed = detail::finish<Packets, owner>(
-            image, in.size(), how, [&]<class Found>(Found const& packet, unsigned length) {
-                if constexpr (same_as<Found, Packet>) {
-                    out.packet = packet;
-                    out.length = length;
-                }
-            });
-    }
-    if (failed.why == error::none && out.length == 0) {
-        failed = {error::bad_opcode, 0, rule::PKT_010};
-    }
-    out.why = failed.why;
-    out.need = failed.need;
-    out.broken = failed.broken;
-    return out;
-}
-
-}  // namespace ptspec::packet
-
-// ---- ptspec/packet/encode.hpp ----
-
-/// Packets to bytes. Whatever `decode` would not read back as the same packet is refused.
-namespace ptspec::packet {
-
-/// A packet's bytes, or the rule that forbids writing it.
-template <unsigned Most>
-struct encoded {
-    byte_array<Most> bytes{};
-    unsigned length = 0;
-    rule broken = rule::none;
-
-    constexpr explicit operator bool() const noexcept { return broken == rule::none; }
-    [[nodiscard]] constexpr auto data() const noexcept -> uint8_t const* { return bytes.data(); }
-    [[nodiscard]] constexpr auto size() const noexcept -> size_t { return length; }
-
-    friend constexpr auto operator==(encoded const& one, byte_view two) noexcept -> bool {
-        return byte_view{one} == two;
-    }
+    friend constexpr auto operator==(trace_config const&, trace_config const&) -> bool = default;
 };
+
+// ------------------------------------------------------------------------------------ members
+
+/// A member of trace_config.
+enum class config_member : uint8_t {
+    os,
+    user,
+    branches,
+    ret_compression,
+    no_tnt,
+    tsc,
+    mtc,
+    mtc_every,
+    cyc,
+    cyc_after,
+    psb_every,
+    ptwrite,
+    fup_on_ptwrite,
+    power_events,
+    event_trace,
+    cr3_filter,
+    addr_0,
+    addr_1,
+    addr_2,
+    addr_3,
+    output,
+    inject_psb_pmi,
+};
+
+/// A member's name, and the bits of IA32_RTIT_CTL that say the same.
+struct config_member_info {
+    config_member which{};
+    text name{};
+    uint64_t ctl_bits = 0;
+};
+
+/// Every member, in the order of the enumeration.
+inline constexpr config_member_info config_members[] = {
+    {config_member::os, "os", ptspec::detail::field_mask<ia32_rtit_ctl::OS>},
+    {config_member::user, "user", ptspec::detail::field_mask<ia32_rtit_ctl::User>},
+    {config_member::branches, "branches", ptspec::detail::field_mask<ia32_rtit_ctl::BranchEn>},
+    {config_member::ret_compression, "ret_compression",
+     ptspec::detail::field_mask<ia32_rtit_ctl::DisRETC>},
+    {config_member::no_tnt, "no_tnt", ptspec::detail::field_mask<ia32_rtit_ctl::DisTNT>},
+    {config_member::tsc, "tsc", ptspec::detail::field_mask<ia32_rtit_ctl::TSCEn>},
+    {config_member::mtc, "mtc", ptspec::detail::field_mask<ia32_rtit_ctl::MTCEn>},
+    {config_member::mtc_every, "mtc_every", ptspec::detail::field_mask<ia32_rtit_ctl::MTCFreq>},
+    {config_member::cyc, "cyc", ptspec::detail::field_mask<ia32_rtit_ctl::CYCEn>},
+    {config_member::cyc_after, "cyc_after", ptspec::detail::field_mask<ia32_rtit_ctl::CycThresh>},
+    {config_member::psb_every, "psb_every", ptspec::detail::field_mask<ia32_rtit_ctl::PSBFreq>},
+    {config_member::ptwrite, "ptwrite", ptspec::detail::field_mask<ia32_rtit_ctl::PTWEn>},
+    {config_member::fup_on_ptwrite, "fup_on_ptwrite",
+     ptspec::detail::field_mask<ia32_rtit_ctl::FUPonPTW>},
+    {config_member::power_events, "power_events",
+     ptspec::detail::field_mask<ia32_rtit_ctl::PwrEvtEn>},
+    {config_member::event_trace, "event_trace", ptspec::detail::field_mask<ia32_rtit_ctl::EventEn>},
+    {config_member::cr3_filter, "cr3_filter", ptspec::detail::field_mask<ia32_rtit_ctl::CR3Filter>},
+    {config_member::addr_0, "addr[0]", ptspec::detail::field_mask<ia32_rtit_ctl::ADDR0_CFG>},
+    {config_member::addr_1, "addr[1]", ptspec::detail::field_mask<ia32_rtit_ctl::ADDR1_CFG>},
+    {config_member::addr_2, "addr[2]", ptspec::detail::field_mask<ia32_rtit_ctl::ADDR2_CFG>},
+    {config_member::addr_3, "addr[3]", ptspec::detail::field_mask<ia32_rtit_ctl::ADDR3_CFG>},
+    {config_member::output, "output",
+     ptspec::detail::field_mask<ia32_rtit_ctl::ToPA> |
+         ptspec::detail::field_mask<ia32_rtit_ctl::FabricEn>},
+    {config_member::inject_psb_pmi, "inject_psb_pmi",
+     ptspec::detail::field_mask<ia32_rtit_ctl::InjectPsbPmiOnEnable>},
+};
+
+inline constexpr size_t config_member_count = sizeof(config_members) / sizeof(config_members[0]);
+
+[[nodiscard]] constexpr auto info_of(config_member which) noexcept -> config_member_info const& {
+    return config_members[underlying(which)];
+}
+
+/// Some members.
+struct config_member_set {
+    uint32_t bits = 0;
+
+    [[nodiscard]] constexpr auto has(config_member which) const noexcept -> bool {
+        return (bits >> underlying(which) & 1U) != 0;
+    }
+    constexpr void add(config_member which) noexcept { bits |= 1U << underlying(which); }
+    [[nodiscard]] constexpr auto empty() const noexcept -> bool { return bits == 0; }
+    friend constexpr auto operator==(config_member_set const&, config_member_set const&)
+        -> bool = default;
+};
+
+// ------------------------------------------------------------------------------------ CTL
+
+// Values are put together from the table above, without `with` and `get`: including this file
+// instantiates next to nothing.
 
 namespace detail {
 
-/// The packet's bits with opcode in place and reserved bits 0.
-template <class Packet>
-constexpr auto clean(Packet const& packet) noexcept -> wide_bits {
-    constexpr wide_bits kept = ~(
-        widen(Packet::reserved_mask()) |
-        bits_of_kind<wide_bits>(typename Packet::layout::rows{}, row_kind::fixed));
-    return (widen(packet.raw) & kept) | widen(opcode_bits<Packet>);
+using namespace ptspec::detail;
+using ctl = ia32_rtit_ctl;
+
+/// A number in its place in IA32_RTIT_CTL. What does not fit is cut off.
+constexpr auto placed(config_member which, uint64_t number) noexcept -> uint64_t {
+    uint64_t const bits = info_of(which).ctl_bits;
+    return number << lowest_bit(bits) & bits;
+}
+constexpr auto held(ia32_rtit_ctl value, config_member which) noexcept -> unsigned {
+    uint64_t const bits = info_of(which).ctl_bits;
+    return static_cast<unsigned>((value.raw & bits) >> lowest_bit(bits));
+}
+constexpr auto is_held(ia32_rtit_ctl value, config_member which) noexcept -> bool {
+    return (value.raw & info_of(which).ctl_bits) != 0;
 }
 
-/// The rule that forbids writing these bits as a `Packet`.
-template <class Packets, class Packet>
-constexpr auto why_refused(wide_bits bits, block items) noexcept -> rule {
-    using raw = typename Packet::raw_type;
-    if (rule const broken = broken_header<Packet>(narrow<raw>(bits)); broken != rule::none) {
-        return broken;
-    }
-    if (rule const broken = broken_payload<Packet>(narrow<raw>(bits), false);
-        broken != rule::none) {
-        return broken;
-    }
-    auto const read = classify_first<Packets>(static_cast<uint8_t>(bits.low), items);
-    if (read.what == opcode_byte::says::a_packet &&
-        opcode_of(read.which, Packets{}) != opcode_of(Packet::about.id, Packets{})) {
-        return rule::PKT_344;
-    }
-    unsigned const length = Packet::length_of(narrow<raw>(bits), items);
-    return bits == first_bytes(bits, length) ? rule::none : rule::PKT_340;
-}
-
-/// What is to be written of a packet, or the rule that forbids it.
-struct code {
-    wide_bits bytes{};
-    unsigned length = 0;
-    rule broken = rule::none;
-};
-
-template <class Packets, class Packet>
-constexpr auto code_of(Packet const& packet, block items) noexcept -> code {
-    wide_bits const bits = clean(packet);
-    if (rule const broken = why_refused<Packets, Packet>(bits, items); broken != rule::none) {
-        return {{}, 0, broken};
-    }
-    return {bits, Packet::length_of(narrow<typename Packet::raw_type>(bits), items), rule::none};
+constexpr auto ctl_bits_of(output_scheme scheme) noexcept -> uint64_t {
+    return scheme == output_scheme::topa     ? field_mask<ia32_rtit_ctl::ToPA>
+           : scheme == output_scheme::fabric ? field_mask<ia32_rtit_ctl::FabricEn>
+                                             : 0;
 }
 
 }  // namespace detail
 
-/// The packet's bytes; reserved bits are 0.
+/// The value of IA32_RTIT_CTL for what is wanted, with TraceEn 0. Of ADDRn_CFG only the four
+/// bits that fit are kept: `check` refuses larger numbers.
+[[nodiscard]] constexpr auto ctl_of(trace_config const& wanted) noexcept -> ia32_rtit_ctl {
+    using member = config_member;
+    using detail::placed;
+    return {
+        placed(member::os, wanted.os) | placed(member::user, wanted.user) |
+        placed(member::branches, wanted.branches) |
+        placed(member::ret_compression, !wanted.ret_compression) |
+        placed(member::no_tnt, wanted.no_tnt) | placed(member::tsc, wanted.tsc) |
+        placed(member::mtc, wanted.mtc) | placed(member::mtc_every, wanted.mtc_every.encoding()) |
+        placed(member::cyc, wanted.cyc) | placed(member::cyc_after, wanted.cyc_after.encoding()) |
+        placed(member::psb_every, wanted.psb_every.encoding()) |
+        placed(member::ptwrite, wanted.ptwrite) |
+        placed(member::fup_on_ptwrite, wanted.fup_on_ptwrite) |
+        placed(member::power_events, wanted.power_events) |
+        placed(member::event_trace, wanted.event_trace) |
+        placed(member::cr3_filter, wanted.cr3_filter) |
+        placed(member::addr_0, underlying(wanted.addr[0])) |
+        placed(member::addr_1, underlying(wanted.addr[1])) |
+        placed(member::addr_2, underlying(wanted.addr[2])) |
+        placed(member::addr_3, underlying(wanted.addr[3])) | detail::ctl_bits_of(wanted.output) |
+        placed(member::inject_psb_pmi, wanted.inject_psb_pmi)};
+}
+
+/// Where the trace goes that a value of IA32_RTIT_CTL makes.
 ///
-/// Errors: the rule that the packet breaks: a value without a meaning in its header, no branch in a
-///         TNT, a payload longer than its size says (PKT-340), a TNT.short or BIP that would be
-///         read as the other one (PKT-344).
-/// Source: PKT-340..347.
-template <packet_type Packet, class Packets = all>
-[[nodiscard]] constexpr auto encode(Packet const& packet, block items = block::none) noexcept
-    -> encoded<Packet::most_bytes> {
-    auto const code = detail::code_of<Packets>(packet, items);
-    encoded<Packet::most_bytes> out{{}, code.length, code.broken};
-    copy_bytes(out.bytes.data(), to_le(code.bytes).data(), code.length);
-    return out;
+/// Source: REG-026.
+[[nodiscard]] constexpr auto output_of(ia32_rtit_ctl value) noexcept -> output_scheme {
+    bool const fabric = (value.raw & ptspec::detail::field_mask<ia32_rtit_ctl::FabricEn>) != 0;
+    bool const topa = (value.raw & ptspec::detail::field_mask<ia32_rtit_ctl::ToPA>) != 0;
+    return fabric ? output_scheme::fabric
+           : topa ? output_scheme::topa
+                  : output_scheme::single_range;
 }
 
-template <class Packets = all>
-[[nodiscard]] constexpr auto encode(any_packet const& packet, block items = block::none) noexcept
-    -> encoded<16> {
-    return for_kind(
-        packet.kind(),
-        [&]<class Packet>() {
-            auto const one = encode(packet.template as<Packet>(), items);
-            encoded<16> out;
-            out.length = one.length;
-            out.broken = one.broken;
-            for (unsigned i = 0; i < one.length; ++i) { out.bytes.bytes[i] = one.bytes[i]; }
-            return out;
-        },
-        Packets{});
+/// What a value of IA32_RTIT_CTL asks for, the other way round. TraceEn, reserved bits, and ToPA
+/// beside FabricEn say nothing here; `ctl_of` gives all other bits back.
+[[nodiscard]] constexpr auto config_of(ia32_rtit_ctl value) noexcept -> trace_config {
+    using member = config_member;
+    using detail::held, detail::is_held;
+    auto const number = [=](member which) { return wrapped{held(value, which)}; };
+    auto const range = [=](member which) { return static_cast<addr_cfg>(held(value, which)); };
+    return {.os = is_held(value, member::os),
+            .user = is_held(value, member::user),
+            .branches = is_held(value, member::branches),
+            .ret_compression = !is_held(value, member::ret_compression),
+            .no_tnt = is_held(value, member::no_tnt),
+            .tsc = is_held(value, member::tsc),
+            .mtc = is_held(value, member::mtc),
+            .mtc_every = mtc_period::encoded(number(member::mtc_every)),
+            .cyc = is_held(value, member::cyc),
+            .cyc_after = cyc_threshold::encoded(number(member::cyc_after)),
+            .psb_every = psb_period::encoded(number(member::psb_every)),
+            .ptwrite = is_held(value, member::ptwrite),
+            .fup_on_ptwrite = is_held(value, member::fup_on_ptwrite),
+            .power_events = is_held(value, member::power_events),
+            .event_trace = is_held(value, member::event_trace),
+            .cr3_filter = is_held(value, member::cr3_filter),
+            .addr = {range(member::addr_0), range(member::addr_1), range(member::addr_2),
+                     range(member::addr_3)},
+            .output = output_of(value),
+            .inject_psb_pmi = is_held(value, member::inject_psb_pmi)};
 }
 
-/// Writes the packet behind what `out` holds, whole or not at all.
+}  // namespace ptspec::config
+
+// ---- ptspec/config/check_config.hpp ----
+
+/// Can a processor trace what is wanted, and if not, what comes nearest?
+namespace ptspec::config {
+
+using access::broken_rule;
+using cpu::quirk;
+using cpu::quirk_set;
+
+/// What is not refused, and yet worth knowing.
+enum class config_advice : uint8_t {
+    nothing_to_trace = 1U << 0,         ///< neither `os` nor `user`. Source: REG-041
+    cyc_without_tsc = 1U << 1,          ///< cycles that nothing puts in time. Source: REG-047
+    threshold_without_cyc = 1U << 2,    ///< Source: REG-047
+    no_tnt_without_branches = 1U << 3,  ///< Source: REG-047
+    fup_without_ptwrite = 1U << 4,      ///< Linux refuses it. Source: REG-032
+    range_of_one_page = 1U << 5,        ///< a single range should have 4 KB at most
+    table_of_one_region = 1U << 6,      ///< ToPA has one region. Source: REG-163
+};
+
+/// One sentence that gives the advice.
+[[nodiscard]] constexpr auto sentence_of(config_advice which) noexcept -> text {
+    switch (which) {
+        case config_advice::nothing_to_trace: return "with neither os nor user, no code is traced";
+        case config_advice::cyc_without_tsc: return "cycles say more where there is TSC as well";
+        case config_advice::threshold_without_cyc:
+            return "without CYC packets their threshold means nothing";
+        case config_advice::no_tnt_without_branches:
+            return "without branches there are no TNT packets to leave out";
+        case config_advice::fup_without_ptwrite: return "without PTWRITE there is no IP of it";
+        case config_advice::range_of_one_page:
+            return "on this model a single range of more than 4 KB is not reliable";
+        case config_advice::table_of_one_region:
+            return "on this processor a ToPA table has one region and a link to itself";
+    }
+    return "unknown advice";
+}
+
+/// Some pieces of advice.
+struct config_advice_set {
+    uint8_t bits = 0;
+
+    [[nodiscard]] constexpr auto has(config_advice one) const noexcept -> bool {
+        return (bits & underlying(one)) != 0;
+    }
+    friend constexpr auto operator==(config_advice_set const&, config_advice_set const&)
+        -> bool = default;
+};
+
+/// A member that a processor refuses, and the rule by which it does.
+struct config_refusal {
+    config_member member{};
+    rule why = rule::none;
+
+    friend constexpr auto operator==(config_refusal const&, config_refusal const&)
+        -> bool = default;
+};
+
+/// What a processor makes of a configuration.
+struct config_verdict {
+    /// The rule by which nothing at all can be traced: there is no Intel PT, or no output.
+    rule impossible = rule::none;
+    config_refusal refusals[config_member_count] = {};
+    size_t refused = 0;  ///< how many of them there are
+
+    /// What was wanted, with the least changed that makes it legal. Where tracing is impossible, it
+    /// is what was wanted.
+    trace_config nearest{};
+    config_advice_set advice{};  ///< about `nearest`
+
+    constexpr explicit operator bool() const noexcept {
+        return impossible == rule::none && refused == 0;
+    }
+    [[nodiscard]] constexpr auto begin() const noexcept -> config_refusal const* {
+        return refusals;
+    }
+    [[nodiscard]] constexpr auto end() const noexcept -> config_refusal const* {
+        return refusals + refused;
+    }
+    /// The rule against one member.
+    [[nodiscard]] constexpr auto why(config_member member) const noexcept -> rule {
+        for (config_refusal const& one : *this) {
+            if (one.member == member) { return one.why; }
+        }
+        return rule::none;
+    }
+};
+
+// All that looks at a processor is a template: including this file instantiates next to nothing.
+
+namespace detail {
+
+/// The number that a member holds, where it is one that can be too large.
+constexpr auto number_in(trace_config const& wanted, config_member which) noexcept -> uint64_t {
+    switch (which) {
+        case config_member::addr_0: return underlying(wanted.addr[0]);
+        case config_member::addr_1: return underlying(wanted.addr[1]);
+        case config_member::addr_2: return underlying(wanted.addr[2]);
+        case config_member::addr_3: return underlying(wanted.addr[3]);
+        default: return 0;
+    }
+}
+
+/// The rule against one member, told by its bits alone: but for what TraceEn needs, no bit of CTL
+/// depends on another.
+template <class Capabilities>
+constexpr auto rule_against(Capabilities const& of, quirk_set odd, trace_config const& wanted,
+                            config_member which) noexcept -> rule {
+    uint64_t const number = number_in(wanted, which);
+    if (placed(which, number) >> lowest_bit(info_of(which).ctl_bits) != number) {
+        return rule::REG_037;
+    }
+    uint64_t const all = ctl_of(wanted).raw | field_mask<ia32_rtit_ctl::TraceEn>;
+    if (which == config_member::output && access::detail::lacks_an_output(of, {all})) {
+        return rule::REG_025;
+    }
+    if (which == config_member::branches && !wanted.branches &&
+        odd.has(quirk::branch_en_always_on)) {
+        return rule::REG_040;
+    }
+    return broken_rule(of, ia32_rtit_ctl{all & info_of(which).ctl_bits});
+}
+
+/// Other bits for a member that is refused. What has no nearest value is turned off.
+template <class Capabilities>
+constexpr auto corrected_bits(Capabilities const& of, trace_config const& wanted,
+                              config_member which) noexcept -> uint64_t {
+    switch (which) {
+        case config_member::branches: return info_of(which).ctl_bits;
+        case config_member::mtc_every:
+            return placed(which, nearest(of, wanted.mtc_every).value.encoding());
+        case config_member::cyc_after:
+            return placed(which, nearest(of, wanted.cyc_after).value.encoding());
+        case config_member::psb_every:
+            return placed(which, nearest(of, wanted.psb_every).value.encoding());
+        case config_member::output: return ctl_bits_of(nearest(of, wanted.output).value);
+        default: return 0;
+    }
+}
+
+constexpr auto advice_on(quirk_set odd, trace_config const& wanted) noexcept -> config_advice_set {
+    config_advice_set found;
+    auto const add = [&](config_advice one, bool applies) {
+        if (applies) { found.bits |= underlying(one); }
+    };
+    add(config_advice::nothing_to_trace, !wanted.os && !wanted.user);
+    add(config_advice::cyc_without_tsc, wanted.cyc && !wanted.tsc);
+    add(config_advice::threshold_without_cyc, wanted.cyc_after.encoding() != 0 && !wanted.cyc);
+    add(config_advice::no_tnt_without_branches, wanted.no_tnt && !wanted.branches);
+    add(config_advice::fup_without_ptwrite, wanted.fup_on_ptwrite && !wanted.ptwrite);
+    add(config_advice::range_of_one_page,
+        wanted.output == output_scheme::single_range && odd.has(quirk::single_range_one_page));
+    add(config_advice::table_of_one_region,
+        wanted.output == output_scheme::topa && odd.has(quirk::single_entry_topa));
+    return found;
+}
+
+}  // namespace detail
+
+/// Everything that a processor refuses of what is wanted, member by member, and what comes nearest
+/// to it. After a good verdict, a WRMSR of `ctl_of` with TraceEn set breaks no rule by its value.
 ///
-/// Errors: what `encode` refuses, and PKT-347 when there is no room. Nothing is written then.
-/// Source: PKT-347.
-template <class Packet>
-    requires(packet_type<Packet> || same_as<Packet, any_packet>)
-[[nodiscard]] constexpr auto append(byte_buffer& out, Packet const& packet,
-                                    block items = block::none) noexcept -> rule {
-    auto const bytes = encode(packet, items);
-    return !bytes ? bytes.broken : out.append(bytes) ? rule::none : rule::PKT_347;
+/// Errors: `impossible` is REG-001 without Intel PT, REG-025 where there is no output. Refusals are
+///         those of `find_broken_rules`; also REG-040 where an erratum keeps BranchEn on, and
+///         REG-037 for numbers beyond the field.
+/// Source: REG-001, REG-025, REG-028, REG-037, REG-040, REG-041, REG-047, PRG-003, PRG-027.
+template <same_as<capabilities> Capabilities = capabilities>
+[[nodiscard]] constexpr auto check(trace_config const& wanted, Capabilities const& of) noexcept
+    -> config_verdict {
+    config_verdict found;
+    found.nearest = wanted;
+    if (!of.has_pt()) {
+        found.impossible = rule::REG_001;
+        return found;
+    }
+    if (!nearest(of, wanted.output)) {
+        found.impossible = rule::REG_025;
+        return found;
+    }
+    auto const odd = quirks_of(of);
+    uint64_t best = ctl_of(wanted).raw;
+    for (config_member_info const& member : config_members) {
+        rule const why = detail::rule_against(of, odd, wanted, member.which);
+        if (why == rule::none) { continue; }
+        found.refusals[found.refused++] = {member.which, why};
+        best = (best & ~member.ctl_bits) | detail::corrected_bits(of, wanted, member.which);
+    }
+    found.nearest = config_of({best});
+    found.advice = detail::advice_on(odd, found.nearest);
+    return found;
 }
 
-}  // namespace ptspec::packet
+}  // namespace ptspec::config
+
+// ---- ptspec/config/perf_config.hpp ----
+
+/// A trace as Linux perf is asked for it.
+namespace ptspec::config {
+
+/// Of a `perf_event_attr` of the PMU `intel_pt`, what decides about IA32_RTIT_CTL.
+///
+/// Shape:  a bit of `config` is the bit of IA32_RTIT_CTL in its place. Bit 0, `pt`, is not TraceEn:
+///         with it bit 13, `branch`, is BranchEn; without it BranchEn is 1 and bit 13 may not be.
+/// Source: Linux, arch/x86/events/intel/pt.c; REG-032.
+struct perf_event {
+    uint64_t config = 0;
+    bool exclude_kernel = false;
+    bool exclude_user = false;
+
+    friend constexpr auto operator==(perf_event const&, perf_event const&) -> bool = default;
+};
+
+/// Why Linux refuses an event, whatever the processor is.
+enum class perf_error : uint8_t {
+    none,
+    unknown_bit,          ///< `config` has a bit without a meaning: clear it
+    branch_without_pt,    ///< bit 13 without bit 0: set both, or none
+    fup_without_ptwrite,  ///< bit 5 without bit 12: set both, or none
+};
+
+/// One sentence that says what is wrong.
+[[nodiscard]] constexpr auto sentence_of(perf_error which) noexcept -> text {
+    switch (which) {
+        case perf_error::none: return "nothing is wrong";
+        case perf_error::unknown_bit: return "config has a bit that means nothing";
+        case perf_error::branch_without_pt: return "branch needs pt";
+        case perf_error::fup_without_ptwrite: return "fup_on_ptw needs ptw";
+    }
+    return "unknown error";
+}
+
+namespace detail {
+
+/// Bit 0 of `config`: bit 13 is to be looked at.
+inline constexpr uint64_t perf_pt = field_mask<ctl::TraceEn>;
+
+/// The fields that `config` and IA32_RTIT_CTL have in the same places.
+inline constexpr uint64_t perf_fields = field_mask<ctl::CYCEn> | field_mask<ctl::PwrEvtEn> |
+                                        field_mask<ctl::FUPonPTW> | field_mask<ctl::MTCEn> |
+                                        field_mask<ctl::TSCEn> | field_mask<ctl::DisRETC> |
+                                        field_mask<ctl::PTWEn> | field_mask<ctl::BranchEn> |
+                                        field_mask<ctl::MTCFreq> | field_mask<ctl::CycThresh> |
+                                        field_mask<ctl::PSBFreq> | field_mask<ctl::EventEn> |
+                                        field_mask<ctl::DisTNT>;
+
+constexpr auto perf_error_of(uint64_t config) noexcept -> perf_error {
+    auto const has = [=](config_member which) { return is_held({config}, which); };
+    bool const branch_alone = has(config_member::branches) && (config & perf_pt) == 0;
+    bool const fup_alone = has(config_member::fup_on_ptwrite) && !has(config_member::ptwrite);
+    return (config & ~(perf_fields | perf_pt)) != 0 ? perf_error::unknown_bit
+           : branch_alone                           ? perf_error::branch_without_pt
+           : fup_alone                              ? perf_error::fup_without_ptwrite
+                                                    : perf_error::none;
+}
+
+}  // namespace detail
+
+// ------------------------------------------------------------------------------------ from perf
+
+/// What Linux makes of an event, or why it refuses it.
+struct perf_config {
+    perf_error why = perf_error::none;
+    trace_config
+        config{};  ///< `output` and `addr` are left as they begin: perf says them elsewhere
+
+    constexpr explicit operator bool() const noexcept { return why == perf_error::none; }
+};
+
+/// The trace that Linux makes for an event. What it refuses over the processor's capabilities,
+/// `check` refuses.
+///
+/// Errors: those of perf_error.
+[[nodiscard]] constexpr auto from_perf(perf_event const& event) noexcept -> perf_config {
+    auto const why = detail::perf_error_of(event.config);
+    if (why != perf_error::none) { return {.why = why}; }
+    auto made = config_of(ia32_rtit_ctl{event.config & detail::perf_fields});
+    made.os = !event.exclude_kernel;
+    made.user = !event.exclude_user;
+    made.branches = made.branches || (event.config & detail::perf_pt) == 0;
+    made.output = trace_config{}.output;
+    return {.config = made};
+}
+
+// ------------------------------------------------------------------------------------ to perf
+
+/// An event, and what of a configuration it does not carry.
+struct perf_request {
+    perf_event event{};
+    config_member_set lost{};
+    perf_error why = perf_error::none;  ///< Linux refuses the event
+
+    constexpr explicit operator bool() const noexcept {
+        return lost.empty() && why == perf_error::none;
+    }
+};
+
+/// The event that asks Linux for a trace. It sets bit 0 only where it has to: kernels that do not
+/// know it refuse it.
+///
+/// Errors: `lost` are the members that `from_perf` would not give back: those that perf has no bit
+///         for (it takes filters from elsewhere and chooses the output itself). `why` is why Linux
+///         refuses the event.
+[[nodiscard]] constexpr auto to_perf(trace_config const& wanted) noexcept -> perf_request {
+    using detail::perf_pt;
+    uint64_t const carried = ctl_of(wanted).raw & detail::perf_fields;
+    uint64_t const branches = detail::field_mask<ia32_rtit_ctl::BranchEn>;
+    perf_request made;
+    made.event = {.config = wanted.branches ? carried & ~branches : carried | perf_pt,
+                  .exclude_kernel = !wanted.os,
+                  .exclude_user = !wanted.user};
+    made.why = detail::perf_error_of(made.event.config);
+    auto const lose = [&](config_member which, bool differs) {
+        if (differs) { made.lost.add(which); }
+    };
+    lose(config_member::cr3_filter, wanted.cr3_filter);
+    lose(config_member::addr_0, wanted.addr[0] != addr_cfg::off);
+    lose(config_member::addr_1, wanted.addr[1] != addr_cfg::off);
+    lose(config_member::addr_2, wanted.addr[2] != addr_cfg::off);
+    lose(config_member::addr_3, wanted.addr[3] != addr_cfg::off);
+    lose(config_member::output, wanted.output != trace_config{}.output);
+    lose(config_member::inject_psb_pmi, wanted.inject_psb_pmi);
+    return made;
+}
+
+}  // namespace ptspec::config
 
 // ---- ptspec/print/text.hpp ----
 
@@ -10597,811 +10632,7 @@ constexpr void packet(packet::any_packet const& packet, Sink&& sink, style how =
 
 }  // namespace ptspec::print
 
-// ---- ptspec/print/figure.hpp ----
-
-/// What stands where in a picture of a word or a packet, whatever it is drawn with.
-///
-/// A word is drawn in lines of bits. A packet, and what is longer than 64 bits, is drawn byte by
-/// byte, as the manual draws packets.
-namespace ptspec::print {
-
-[[nodiscard]] constexpr auto drawn_in_bytes(row_list const& rows) noexcept -> bool {
-    return rows.is_packet || rows.bits > 64;
-}
-
-/// How many letters there are at most before a line of bytes: `8..15`.
-[[nodiscard]] constexpr auto widest_byte_numbers(row_list const& rows) noexcept -> unsigned {
-    return rows.bits / 8 > 100 ? 8 : 6;
-}
-
-/// The part of a row that stands in one line of a picture.
-struct piece {
-    row_facts const* of;
-    unsigned msb;
-    unsigned lsb;
-
-    [[nodiscard]] constexpr auto whole() const noexcept -> bool {
-        return msb == of->row.msb && lsb == of->row.lsb;
-    }
-    [[nodiscard]] constexpr auto named() const noexcept -> bool {
-        return of->row.kind == row_kind::field;
-    }
-};
-
-/// One line of a picture: bits `msb` to `lsb`, or of a packet some bytes that one row fills.
-struct picture_line {
-    unsigned msb;
-    unsigned lsb;
-    unsigned columns;  ///< how many bits wide it is drawn
-
-    /// True for bytes of a packet that are drawn as wide as one.
-    [[nodiscard]] constexpr auto has_several_bytes() const noexcept -> bool {
-        return msb - lsb >= columns;
-    }
-};
-
-namespace detail {
-
-constexpr auto row_at(row_list const& of, unsigned bit) noexcept -> row_facts const& {
-    size_t i = 0;
-    while (of.first[i].row.msb < bit) { ++i; }
-    return of.first[i];
-}
-
-}  // namespace detail
-
-/// Calls `visit(picture_line)` from the top of the picture to its foot. A word is drawn from its
-/// highest bit down, `bits_per_line` in a line; a packet from its first byte on.
-template <class Visitor>
-constexpr void for_each_line(row_list const& of, unsigned bits_per_line, Visitor&& visit) {
-    if (!drawn_in_bytes(of)) {
-        for (unsigned end = of.bits; end != 0;) {
-            unsigned const first = (end - 1) / bits_per_line * bits_per_line;
-            visit(picture_line{end - 1, first, end - first});
-            end = first;
-        }
-        return;
-    }
-    for (unsigned first = 0; first < of.bits;) {
-        unsigned const filled = (detail::row_at(of, first).row.msb + 1 - first) / 8;
-        unsigned const bytes = filled != 0 ? filled : 1;
-        visit(picture_line{first + 8 * bytes - 1, first, 8});
-        first += 8 * bytes;
-    }
-}
-
-/// Calls `visit(piece)` for each row of a line, from the left, which is the highest bit, to the
-/// right.
-template <class Visitor>
-constexpr void for_each_piece(row_list const& of, picture_line line, Visitor&& visit) {
-    for (size_t i = of.count; i-- != 0;) {
-        auto const& row = of.first[i].row;
-        if (row.lsb > line.msb || row.msb < line.lsb) { continue; }
-        visit(piece{&of.first[i], row.msb < line.msb ? row.msb : line.msb,
-                    row.lsb > line.lsb ? row.lsb : line.lsb});
-    }
-}
-
-/// Where a piece begins and ends, its borders included.
-struct place {
-    unsigned left;
-    unsigned right;
-};
-
-/// The place of a piece in its line, where a bit is `width` wide. Several bytes of a packet are
-/// drawn as wide as one.
-[[nodiscard]] constexpr auto place_of(piece one, picture_line line, unsigned width) noexcept
-    -> place {
-    return line.has_several_bytes()
-               ? place{0, line.columns * width}
-               : place{(line.msb - one.msb) * width, (line.msb - one.lsb + 1) * width};
-}
-
-// ------------------------------------------------------------------------------------ words
-
-/// Room for what is written for one piece.
-using label_text = fixed_text<96>;
-
-/// The sizes of a payload: `0, 2, 4, 6 or 8 bytes`, `0 to 9 bytes`.
-template <text_sink Sink>
-constexpr void byte_counts(uint32_t sizes, Sink&& sink) {
-    unsigned const lowest = lowest_bit(sizes);
-    unsigned const highest = highest_bit(sizes);
-    if (popcount(sizes) > 2 && popcount(sizes) == highest - lowest + 1) {
-        decimal(lowest, sink);
-        put(" to ", sink);
-    } else {
-        for (unsigned size = lowest; size < highest; ++size) {
-            if ((sizes >> size & 1) == 0) { continue; }
-            decimal(size, sink);
-            bool const more = (sizes >> (size + 1) & low_bits(highest - size - 1)) != 0;
-            put(more ? text{", "} : text{" or "}, sink);
-        }
-    }
-    decimal(highest, sink);
-    put(" bytes", sink);
-}
-
-/// What is written for a piece: the name, of a part of a field the part's bits, of a payload
-/// its sizes. As the manual writes it: `CR3[11:5]`.
-template <text_sink Sink>
-constexpr void label(piece const& which, Sink&& sink) {
-    auto const& row = which.of->row;
-    put(row.name, sink);
-    if (which.of->payload_sizes != 0 && popcount(which.of->payload_sizes) != 1) {
-        put(" (", sink);
-        byte_counts(which.of->payload_sizes, sink);
-        put(")", sink);
-    }
-    if (which.named() && !which.whole()) {
-        unsigned const first = row.lsb - row.lowest_address_bit;
-        put("[", sink);
-        decimal(which.msb - first, sink);
-        if (which.msb != which.lsb) {
-            put(":", sink);
-            decimal(which.lsb - first, sink);
-        }
-        put("]", sink);
-    }
-}
-
-/// The bytes of a fixed row in the order in which they stand, joined by blanks: `02H 82H`.
-template <text_sink Sink>
-constexpr void fixed_bytes(piece const& which, Sink&& sink) {
-    for (unsigned lsb = which.lsb; lsb < which.msb; lsb += 8) {
-        if (lsb != which.lsb) { put(" ", sink); }
-        hex(which.of->value >> (lsb - which.of->row.lsb) & 0xFF, sink, 2);
-        put("H", sink);
-    }
-}
-
-}  // namespace ptspec::print
-
-// ---- ptspec/print/leaders.hpp ----
-
-/// Names that do not fit into their boxes: below the line of boxes, each at the end of a line that
-/// leads to it. Places are in columns or in pixels.
-namespace ptspec::print {
-
-struct leader {
-    piece which;
-    unsigned at;     ///< where the line leaves its box
-    unsigned reach;  ///< how far bend, name and a gap behind it go from there
-    bool to_the_left;
-    unsigned level;  ///< how far down the name stands
-};
-
-/// The leaders of one line of boxes, from the left to the right.
-class leader_list {
-public:
-    static constexpr unsigned most = 64;
-
-    constexpr void add(piece which, unsigned at, unsigned reach) noexcept {
-        leaders_[count_++] = {which, at, reach, false, 0};
-    }
-    [[nodiscard]] constexpr auto begin() const noexcept -> leader const* { return leaders_; }
-    [[nodiscard]] constexpr auto end() const noexcept -> leader const* { return leaders_ + count_; }
-    /// How many levels there are.
-    [[nodiscard]] constexpr auto levels() const noexcept -> unsigned { return levels_; }
-
-    /// Gives every name a side and a level, so that no name stands on a line or on another name.
-    ///
-    /// Names go to the left of their line where there is room and else to the right. Those to the
-    /// left are placed from left to right and the others from right to left, so that a line never
-    /// has to go through a name that is there already.
-    constexpr void place(unsigned gap) noexcept {
-        unsigned taken = 0;
-        for (unsigned i = 0; i < count_; ++i) {
-            auto& one = leaders_[i];
-            one.to_the_left = one.at >= taken + one.reach;
-            if (!one.to_the_left) { taken = one.at + gap; }
-        }
-        for (unsigned i = 0; i < count_; ++i) {
-            if (leaders_[i].to_the_left) { put(i, gap); }
-        }
-        for (unsigned i = count_; i-- != 0;) {
-            if (!leaders_[i].to_the_left) { put(i, gap); }
-        }
-    }
-
-private:
-    static constexpr auto first(leader const& one) noexcept -> unsigned {
-        return one.to_the_left ? one.at - one.reach : one.at;
-    }
-    static constexpr auto last(leader const& one) noexcept -> unsigned {
-        return one.to_the_left ? one.at : one.at + one.reach;
-    }
-
-    /// The highest level below every line in the way and beside every name.
-    constexpr void put(unsigned which, unsigned gap) noexcept {
-        auto& one = leaders_[which];
-        for (bool moved = true; moved;) {
-            moved = false;
-            for (unsigned i = 0; i < count_; ++i) {
-                auto const& other = leaders_[i];
-                bool const line_in_the_way = first(one) <= other.at && other.at <= last(one);
-                bool const name_in_the_way = other.level == one.level &&
-                                             first(one) < last(other) + gap &&
-                                             first(other) < last(one) + gap;
-                if (i != which && placed_[i] && other.level >= one.level &&
-                    (line_in_the_way || name_in_the_way)) {
-                    one.level = other.level + 1;
-                    moved = true;
-                }
-            }
-        }
-        placed_[which] = true;
-        if (one.level >= levels_) { levels_ = one.level + 1; }
-    }
-
-    leader leaders_[most]{};
-    bool placed_[most]{};
-    unsigned count_ = 0;
-    unsigned levels_ = 0;
-};
-
-}  // namespace ptspec::print
-
-// ---- ptspec/print/diagram.hpp ----
-
-/// The layout of a word or a packet drawn with characters, as the manual's figures show it.
-namespace ptspec::print {
-
-/// How a diagram is drawn.
-struct drawing {
-    bool unicode = false;         ///< lines of U+2500 and up, in UTF-8; else of + - |
-    unsigned bits_per_line = 32;  ///< of a word: 64 at the most
-};
-
-namespace detail {
-
-/// One line of characters. A line is drawn as the directions into which it goes from each place;
-/// what it looks like where lines meet follows from all that were drawn there.
-template <unsigned Most = 200>
-class character_line {
-public:
-    static constexpr unsigned up = 1, down = 2, left = 4, right = 8;
-
-    constexpr void put(unsigned at, text what) noexcept {
-        for (char const letter : what) { put(at++, letter); }
-    }
-    constexpr void fill(unsigned from, unsigned to, char with) noexcept {
-        while (from < to) { put(from++, with); }
-    }
-    /// In the middle between two borders, or as much of it as there is room.
-    constexpr void centre(place borders, text what) noexcept {
-        size_t const room = borders.right - borders.left - 1;
-        size_t const shown = what.size() < room ? what.size() : room;
-        put(borders.left + 1 + static_cast<unsigned>(room - shown) / 2, {what.data(), shown});
-    }
-    /// Text that is there stays.
-    constexpr void draw(unsigned at, unsigned directions) noexcept {
-        if (at < Most && cells_[at] <= ' ') {
-            auto const before = is_drawn(cells_[at]) ? static_cast<unsigned char>(cells_[at]) : 0U;
-            put(at, static_cast<char>(before | directions));
-        }
-    }
-    /// A line from the middle of `from` to the middle of `to`.
-    constexpr void draw_across(unsigned from, unsigned to) noexcept {
-        draw(from, right);
-        for (unsigned at = from + 1; at < to; ++at) { draw(at, left | right); }
-        draw(to, left);
-    }
-
-    /// Hands the line on and begins another.
-    template <class Sink>
-    constexpr void end_line(drawing how, Sink& sink) {
-        unsigned from = 0;
-        for (unsigned at = 0; at < used_; ++at) {
-            if (!is_drawn(cells_[at])) { continue; }
-            auto const directions = unsigned{static_cast<unsigned char>(cells_[at])};
-            if (how.unicode) {
-                sink(text{cells_ + from, at - from});
-                char const glyph[] = {'\xE2', '\x94', last_byte_of_glyph(directions)};
-                sink(text{glyph, 3});
-                from = at + 1;
-            } else {
-                cells_[at] = directions == (up | down)      ? '|'
-                             : directions == (left | right) ? '-'
-                                                            : '+';
-            }
-        }
-        sink(text{cells_ + from, used_ - from});
-        print::put("\n", sink);
-        *this = {};
-    }
-
-private:
-    static constexpr auto is_drawn(char cell) noexcept -> bool { return cell > 0 && cell < 16; }
-    static constexpr auto last_byte_of_glyph(unsigned directions) noexcept -> char {
-        return "\x80\x82\x82\x82\x80\x98\x90\xA4\x80\x94\x8C\x9C\x80\xB4\xAC\xBC"[directions];
-    }
-
-    constexpr void put(unsigned at, char letter) noexcept {
-        if (at >= Most) { return; }
-        while (used_ <= at) { cells_[used_++] = ' '; }
-        cells_[at] = letter;
-    }
-
-    char cells_[Most]{};
-    unsigned used_ = 0;
-};
-
-/// Draws line by line.
-template <class Sink>
-class character_picture {
-public:
-    constexpr character_picture(row_list const& of, drawing how, Sink& sink)
-        : of_{of}, how_{how}, sink_{sink} {}
-
-    constexpr void draw() {
-        bool first = true;
-        for_each_line(of_, how_.bits_per_line, [&](picture_line line) {
-            if (drawn_in_bytes(of_)) {
-                draw_bytes(line, first);
-            } else {
-                draw_bits(line, first);
-            }
-            first = false;
-        });
-        if (drawn_in_bytes(of_)) { end_line(); }
-    }
-
-private:
-    using line_type = character_line<>;
-
-    /// A line of a word: numbers, boxes, and below them the names that do not fit.
-    constexpr void draw_bits(picture_line line, bool first) {
-        if (!first) { end_line(); }
-        leader_list leaders;
-        for_each_piece(of_, line, [&](piece one) { number(line, one); });
-        end_line();
-        draw_borders(line, line_type::down);
-        end_line();
-        draw_boxes(line, leaders);
-        draw_borders(line, line_type::up);
-        leaders.place(2);
-        for (auto const& one : leaders) { out_.draw(one.at, line_type::down); }
-        end_line();
-        for (unsigned level = 0; level < leaders.levels(); ++level) {
-            for (auto const& one : leaders) { draw_leader(one, level); }
-            end_line();
-        }
-    }
-
-    /// Bytes of a packet. The line above belongs to this one and to the one before it.
-    constexpr void draw_bytes(picture_line line, bool first) {
-        if (first) {
-            for (unsigned bit = 0; bit < 8; ++bit) {
-                out_.put(margin() + (7 - bit) * width_of_a_bit() + 4, text{&"01234567"[bit], 1});
-            }
-            end_line();
-        }
-        draw_borders(line, line_type::down);
-        end_line();
-        label_text bytes;
-        decimal(line.lsb / 8, bytes);
-        if (line.has_several_bytes()) {
-            put("..", bytes);
-            decimal(line.msb / 8, bytes);
-        }
-        out_.put(margin() - 1 - static_cast<unsigned>(bytes.length), bytes.written());
-        leader_list none;
-        draw_boxes(line, none);
-        draw_borders(line, line_type::up);
-    }
-
-    constexpr void number(picture_line line, piece one) {
-        auto const here = place_of(one, line);
-        if (one.msb != one.lsb) {
-            label_text msb;
-            decimal(one.msb, msb);
-            out_.put(here.left + 1, msb.written());
-        }
-        label_text lsb;
-        decimal(one.lsb, lsb);
-        out_.put(here.right - static_cast<unsigned>(lsb.length), lsb.written());
-    }
-
-    constexpr void draw_borders(picture_line line, unsigned direction) {
-        for_each_piece(of_, line, [&](piece one) {
-            auto const here = place_of(one, line);
-            out_.draw_across(here.left, here.right);
-            out_.draw(here.left, direction);
-            out_.draw(here.right, direction);
-        });
-    }
-
-    constexpr void draw_boxes(picture_line line, leader_list& leaders) {
-        for_each_piece(of_, line, [&](piece one) {
-            auto const here = place_of(one, line);
-            out_.draw(here.left, line_type::up | line_type::down);
-            out_.draw(here.right, line_type::up | line_type::down);
-            if (one.named()) {
-                draw_name(here, one, leaders);
-            } else if (one.of->row.kind == row_kind::fixed) {
-                draw_fixed(here, line, one);
-            } else {
-                bool const reserved = one.of->row.kind == row_kind::reserved;
-                out_.fill(here.left + 1, here.right, reserved ? '/' : '.');
-                text const name = reserved ? text{" reserved "} : text{" other "};
-                if (name.size() < here.right - here.left) { out_.centre(here, name); }
-            }
-        });
-        end_line();
-    }
-
-    constexpr void draw_name(place here, piece one, leader_list& leaders) {
-        label_text full;
-        label(one, full);
-        auto const room = here.right - here.left - 1;
-        if (full.length <= room) {
-            out_.centre(here, full.written());
-        } else if (one.of->row.name.size() <= room || drawn_in_bytes(of_)) {
-            out_.centre(here, one.of->row.name);
-        } else {
-            leaders.add(one, (here.left + here.right) / 2, static_cast<unsigned>(full.length) + 3);
-        }
-    }
-
-    /// The bits, or where there are several bytes these.
-    constexpr void draw_fixed(place here, picture_line line, piece one) {
-        if (line.has_several_bytes()) {
-            label_text bytes;
-            fixed_bytes(one, bytes);
-            out_.centre(here, bytes.written());
-            return;
-        }
-        for (unsigned bit = one.lsb; bit <= one.msb; ++bit) {
-            auto const bit_place = place_of({one.of, bit, bit}, line);
-            bool const set = (one.of->value >> (bit - one.of->row.lsb) & 1) != 0;
-            out_.centre(bit_place, set ? text{"1"} : text{"0"});
-        }
-    }
-
-    constexpr void draw_leader(leader const& one, unsigned level) {
-        if (level > one.level) { return; }
-        if (level < one.level) {
-            out_.draw(one.at, line_type::up | line_type::down);
-            return;
-        }
-        label_text full;
-        label(one.which, full);
-        out_.draw(one.at, line_type::up);
-        if (one.to_the_left) {
-            out_.draw_across(one.at - 1, one.at);
-            out_.draw(one.at - 1, line_type::left);
-            out_.put(one.at - one.reach + 1, full.written());
-        } else {
-            out_.draw_across(one.at, one.at + 1);
-            out_.draw(one.at + 1, line_type::right);
-            out_.put(one.at + 3, full.written());
-        }
-    }
-
-    /// In columns, its left border included.
-    [[nodiscard]] constexpr auto width_of_a_bit() const noexcept -> unsigned {
-        return drawn_in_bytes(of_) ? 9 : 3;
-    }
-    [[nodiscard]] constexpr auto margin() const noexcept -> unsigned {
-        return drawn_in_bytes(of_) ? widest_byte_numbers(of_) + 1 : 0;
-    }
-    [[nodiscard]] constexpr auto place_of(piece one, picture_line line) const noexcept -> place {
-        auto const here = print::place_of(one, line, width_of_a_bit());
-        return {here.left + margin(), here.right + margin()};
-    }
-    constexpr void end_line() { out_.end_line(how_, sink_); }
-
-    row_list const& of_;
-    drawing how_;
-    Sink& sink_;
-    line_type out_{};
-};
-
-}  // namespace detail
-
-/// Draws a layout: the bits of a word in lines of 32, no longer than 100 columns; a packet byte by
-/// byte.
-template <text_sink Sink>
-constexpr void diagram(row_list const& of, Sink&& sink, drawing how = {}) {
-    detail::character_picture<bare_t<Sink>>{of, how, sink}.draw();
-}
-
-template <class Type, text_sink Sink>
-constexpr void diagram(Sink&& sink, drawing how = {}) {
-    diagram(row_list_of<Type>(), sink, how);
-}
-
-}  // namespace ptspec::print
-
-// ---- ptspec/print/svg.hpp ----
-
-/// The layout of a word or a packet as a picture for web pages and documents.
-namespace ptspec::print {
-
-/// How a picture is made.
-struct svg_drawing {
-    text title{};                 ///< the name of the type where it is empty
-    unsigned bits_per_line = 32;  ///< of a word: 64 at the most
-    bool standalone = true;       ///< a file of its own; else a page holds `svg_style`
-};
-
-/// Text with the characters that mean something in HTML and XML written as entities.
-template <text_sink Sink>
-constexpr void escaped(text plain, Sink&& sink) {
-    size_t from = 0;
-    for (size_t at = 0; at < plain.size(); ++at) {
-        text entity;
-        switch (plain.data()[at]) {
-            case '&': entity = "&amp;"; break;
-            case '<': entity = "&lt;"; break;
-            case '>': entity = "&gt;"; break;
-            case '"': entity = "&quot;"; break;
-            case '\'': entity = "&#39;"; break;
-            default: continue;
-        }
-        sink(text{plain.data() + from, at - from});
-        sink(entity);
-        from = at + 1;
-    }
-    sink(text{plain.data() + from, plain.size() - from});
-}
-
-/// The style sheet of all pictures. Lines and letters have the colour of the text around them; a
-/// page may set the variables.
-template <text_sink Sink>
-constexpr void svg_style(Sink&& sink) {
-    put(".ptspec text{fill:currentColor}"
-        ".ptspec .number{font-size:10px;opacity:.75}"
-        ".ptspec .quiet{opacity:.65}"
-        ".ptspec rect{fill:var(--ptspec-field,transparent);stroke:currentColor}"
-        ".ptspec .owned{fill:var(--ptspec-owned,#4a90d92e)}"
-        ".ptspec .reserved{fill:var(--ptspec-reserved,#8080804d)}"
-        ".ptspec .other{fill:var(--ptspec-other,#80808024);stroke-dasharray:3 2}"
-        ".ptspec .fixed{fill:var(--ptspec-fixed,#e0a03038)}"
-        ".ptspec path{fill:none;stroke:currentColor;opacity:.6}",
-        sink);
-}
-
-namespace detail {
-
-/// Writes the elements. All numbers are pixels.
-template <class Sink>
-class svg_picture {
-public:
-    constexpr svg_picture(row_list const& of, svg_drawing how, Sink& sink)
-        : of_{of},
-          how_{how},
-          sink_{sink},
-          bit_{drawn_in_bytes(of) ? 44U : 22U},
-          margin_{drawn_in_bytes(of) ? 6 * widest_byte_numbers(of) + 6 : 0} {}
-
-    constexpr void draw() {
-        open();
-        if (drawn_in_bytes(of_)) { number_bits_of_a_byte(); }
-        unsigned y = numbers_height;
-        for_each_line(of_, how_.bits_per_line, [&](picture_line line) {
-            if (drawn_in_bytes(of_)) {
-                number_bytes(line, y + baseline);
-            } else {
-                for_each_piece(of_, line, [&](piece one) { number_bits(line, one, y - 4); });
-            }
-            for_each_piece(of_, line, [&](piece one) { draw_box(line, one, y); });
-            for (auto const& one : leaders_of(line)) { draw_leader(one, y + box_height); }
-            y += height_of(line) + gap();
-        });
-        put("</svg>", sink_);
-    }
-
-private:
-    static constexpr unsigned box_height = 28;
-    static constexpr unsigned baseline = 18;  ///< of a text in a box, from its top
-    static constexpr unsigned numbers_height = 13;
-    static constexpr unsigned level_height = 17;
-
-    // -------------------------------------------------------------------------------- places
-
-    /// Letters of twelve pixels, all of one width.
-    static constexpr auto width_of(size_t letters) noexcept -> unsigned {
-        return static_cast<unsigned>(letters * 29 + 3) / 4;
-    }
-    [[nodiscard]] constexpr auto place_in(picture_line line, piece one) const noexcept -> place {
-        auto const here = place_of(one, line, bit_);
-        return {here.left + margin_, here.right + margin_};
-    }
-    static constexpr auto fits(size_t letters, place here) noexcept -> bool {
-        return width_of(letters) + 4 <= here.right - here.left;
-    }
-    /// What stands in a box: the label, or the name alone, or nothing.
-    [[nodiscard]] constexpr auto text_in(piece one, place here) const noexcept -> label_text {
-        label_text full;
-        label(one, full);
-        if (fits(full.length, here)) { return full; }
-        auto const& name = one.of->row.name;
-        label_text short_one;
-        if (fits(name.size(), here) || drawn_in_bytes(of_)) { short_one(name); }
-        return short_one;
-    }
-    [[nodiscard]] constexpr auto leaders_of(picture_line line) const noexcept -> leader_list {
-        leader_list leaders;
-        for_each_piece(of_, line, [&](piece one) {
-            auto const here = place_in(line, one);
-            if (!one.named() || text_in(one, here).length != 0) { return; }
-            label_text full;
-            label(one, full);
-            leaders.add(one, (here.left + here.right) / 2, width_of(full.length) + 14);
-        });
-        leaders.place(9);
-        return leaders;
-    }
-    [[nodiscard]] constexpr auto height_of(picture_line line) const noexcept -> unsigned {
-        unsigned const levels = leaders_of(line).levels();
-        return box_height + levels * level_height + (levels != 0 ? 4 : 0);
-    }
-    /// From the end of one line to the boxes of the next.
-    [[nodiscard]] constexpr auto gap() const noexcept -> unsigned {
-        return drawn_in_bytes(of_) ? 0 : numbers_height + 8;
-    }
-
-    // -------------------------------------------------------------------------------- elements
-
-    /// Writes texts and numbers one behind the other.
-    template <class... Pieces>
-    constexpr void write(Pieces... pieces) {
-        (write_one(pieces), ...);
-    }
-    constexpr void write_one(char const* literal) {
-        size_t length = 0;
-        while (literal[length] != 0) { ++length; }
-        sink_(text{literal, length});
-    }
-    constexpr void write_one(text piece) { escaped(piece, sink_); }
-    constexpr void write_one(unsigned number) { decimal(number, sink_); }
-
-    constexpr void open() {
-        unsigned width = 0;
-        unsigned height = 0;
-        for_each_line(of_, how_.bits_per_line, [&](picture_line line) {
-            unsigned const across = margin_ + line.columns * bit_ + 1;
-            width = across > width ? across : width;
-            for (auto const& one : leaders_of(line)) {
-                unsigned const end = one.at + one.reach + 1;
-                width = !one.to_the_left && end > width ? end : width;
-            }
-            height += (height == 0 ? numbers_height + 1 : gap()) + height_of(line);
-        });
-        text const title = how_.title.size() != 0 ? how_.title : of_.name;
-        put("<svg ", sink_);
-        if (how_.standalone) { put("xmlns=\"http://www.w3.org/2000/svg\" ", sink_); }
-        write("class=\"ptspec\" role=\"img\" width=\"", width, "\" height=\"", height,
-              "\" viewBox=\"-.5 -.5 ", width, " ", height,
-              "\" text-anchor=\"middle\" font-size=\"12\" font-family=\"ui-monospace,"
-              "SFMono-Regular,Menlo,Consolas,DejaVu Sans Mono,monospace\"><title>",
-              title, "</title>");
-        if (how_.standalone) {
-            put("<style>.ptspec{color:#1f2328;background:#fff}"
-                "@media(prefers-color-scheme:dark){.ptspec{color:#e6edf3;background:#0d1117}}",
-                sink_);
-            svg_style(sink_);
-            put("</style>", sink_);
-        }
-    }
-
-    constexpr void number(unsigned x, unsigned y, char const* anchor, unsigned value) {
-        write("<text class=\"number\" x=\"", x, "\" y=\"", y, "\"", anchor, ">", value, "</text>");
-    }
-    constexpr void number_bits(picture_line line, piece one, unsigned y) {
-        auto const here = place_in(line, one);
-        if (one.msb == one.lsb) {
-            number((here.left + here.right) / 2, y, "", one.lsb);
-        } else {
-            number(here.left + 3, y, " text-anchor=\"start\"", one.msb);
-            number(here.right - 3, y, " text-anchor=\"end\"", one.lsb);
-        }
-    }
-    constexpr void number_bits_of_a_byte() {
-        for (unsigned bit = 8; bit-- != 0;) {
-            number(margin_ + (7 - bit) * bit_ + bit_ / 2, numbers_height - 4, "", bit);
-        }
-    }
-    constexpr void number_bytes(picture_line line, unsigned y) {
-        write("<text class=\"number\" x=\"", margin_ - 6, "\" y=\"", y, "\" text-anchor=\"end\">",
-              line.lsb / 8);
-        if (line.has_several_bytes()) { write("..", line.msb / 8); }
-        put("</text>", sink_);
-    }
-
-    constexpr void draw_box(picture_line line, piece one, unsigned y) {
-        auto const here = place_in(line, one);
-        auto const& row = one.of->row;
-        write("<g><title>", row.name, ", ");
-        write_place(row);
-        if (one.named() && !drawn_in_bytes(of_)) { write(", ", access_name(row.access)); }
-        write("</title><rect class=\"", class_of(row), "\" x=\"", here.left, "\" y=\"", y,
-              "\" width=\"", here.right - here.left, "\" height=\"", box_height, "\"/>");
-        if (one.named()) {
-            auto const name = text_in(one, here);
-            if (name.length != 0) { text_at(here, y, name.written()); }
-        } else if (row.kind == row_kind::fixed) {
-            draw_fixed(line, one, y);
-        } else if (fits(row.name.size(), here)) {
-            text_at(here, y, row.name, " class=\"quiet\"");
-        }
-        put("</g>", sink_);
-    }
-    constexpr void write_place(row_info const& row) {
-        if (drawn_in_bytes(of_)) {
-            write(row.lsb / 8, ".", row.lsb % 8);
-            if (row.msb != row.lsb) { write("..", row.msb / 8, ".", row.msb % 8); }
-        } else {
-            write(row.msb != row.lsb ? "bits " : "bit ", row.msb);
-            if (row.msb != row.lsb) { write(":", row.lsb); }
-        }
-    }
-    static constexpr auto class_of(row_info const& row) noexcept -> char const* {
-        return row.kind == row_kind::reserved    ? "reserved"
-               : row.kind == row_kind::other     ? "other"
-               : row.kind == row_kind::fixed     ? "fixed"
-               : row.access == row_access::plain ? "field"
-                                                 : "field owned";
-    }
-    /// In the middle of a box, squeezed into it where it is too long.
-    constexpr void text_at(place here, unsigned y, text what, char const* more = "") {
-        write("<text x=\"", (here.left + here.right) / 2, "\" y=\"", y + baseline, "\"", more);
-        if (!fits(what.size(), here)) {
-            write(" textLength=\"", here.right - here.left - 4,
-                  "\" lengthAdjust=\"spacingAndGlyphs\"");
-        }
-        write(">", what, "</text>");
-    }
-    /// The bits, or where there are several bytes these.
-    constexpr void draw_fixed(picture_line line, piece one, unsigned y) {
-        if (line.has_several_bytes()) {
-            label_text bytes;
-            fixed_bytes(one, bytes);
-            text_at(place_in(line, one), y, bytes.written());
-            return;
-        }
-        for (unsigned bit = one.msb + 1; bit-- != one.lsb;) {
-            bool const set = (one.of->value >> (bit - one.of->row.lsb) & 1) != 0;
-            text_at(place_in(line, {one.of, bit, bit}), y, set ? text{"1"} : text{"0"});
-        }
-    }
-
-    constexpr void draw_leader(leader const& one, unsigned y) {
-        label_text full;
-        label(one.which, full);
-        unsigned const down = one.level * level_height + 12;
-        write("<path d=\"M", one.at, " ", y, "v", down, one.to_the_left ? "h-6" : "h6",
-              "\"/><text x=\"", one.to_the_left ? one.at - 9 : one.at + 9, "\" y=\"", y + down + 4,
-              one.to_the_left ? "\" text-anchor=\"end\">" : "\" text-anchor=\"start\">",
-              full.written(), "</text>");
-    }
-
-    row_list const& of_;
-    svg_drawing how_;
-    Sink& sink_;
-    unsigned bit_;
-    unsigned margin_;
-};
-
-}  // namespace detail
-
-/// Draws a layout as an <svg> element. It needs no other resource, takes the colour of the text
-/// around it, and says its title to those who cannot see it.
-template <text_sink Sink>
-constexpr void svg_diagram(row_list const& of, Sink&& sink, svg_drawing how = {}) {
-    detail::svg_picture<bare_t<Sink>>{of, how, sink}.draw();
-}
-
-template <class Type, text_sink Sink>
-constexpr void svg_diagram(Sink&& sink, svg_drawing how = {}) {
-    svg_diagram(row_list_of<Type>(), sink, how);
-}
-
-}  // namespace ptspec::print
-
-// ---- ptspec/trace/sync.hpp ----
+// ---- ptspec/trace/psb_search.hpp ----
 
 /// Finding the places where a trace can be read from.
 ///
@@ -11539,7 +10770,7 @@ inline constexpr size_t nowhere = ~size_t{0};
 
 }  // namespace ptspec::trace
 
-// ---- ptspec/trace/pieces.hpp ----
+// ---- ptspec/trace/input.hpp ----
 
 namespace ptspec::trace {
 
@@ -11800,7 +11031,7 @@ concept packet_visitor = detail::takes_any<Visitor>(Packets{}) || takes_pads_in_
 
 }  // namespace ptspec::trace
 
-// ---- ptspec/trace/tally.hpp ----
+// ---- ptspec/trace/packet_counts.hpp ----
 
 namespace ptspec::trace {
 
@@ -11872,7 +11103,7 @@ struct counter {
 
 }  // namespace ptspec::trace
 
-// ---- ptspec/trace/outline.hpp ----
+// ---- ptspec/trace/fast/opcode_info.hpp ----
 
 /// What the first bytes of a packet tell about all of it, in tables made from the packets'
 /// declarations.
@@ -12057,7 +11288,7 @@ constexpr auto outline_at(uint8_t const* at, bool strict) noexcept -> outline {
 
 }  // namespace ptspec::trace::detail
 
-// ---- ptspec/trace/hot_loop.hpp ----
+// ---- ptspec/trace/fast/decode_loop.hpp ----
 
 /// How nearly all packets of a trace are read. Everything else is `packet::decode`.
 ///
@@ -12290,7 +11521,7 @@ constexpr auto hot_loop(byte_view bytes, uint64_t offset, bool strict, hot_state
 
 }  // namespace ptspec::trace::detail
 
-// ---- ptspec/trace/scan_loop.hpp ----
+// ---- ptspec/trace/fast/count_loop.hpp ----
 
 /// How packets are counted of which nobody wants to know more.
 namespace ptspec::trace::detail {
@@ -12367,7 +11598,7 @@ constexpr auto scan_loop(byte_view bytes, size_t place, bool strict, tally& sum)
 
 }  // namespace ptspec::trace::detail
 
-// ---- ptspec/trace/scan_lanes.hpp ----
+// ---- ptspec/trace/fast/count_lanes.hpp ----
 
 /// How packets are counted in several places of a trace at once.
 ///
@@ -13057,7 +12288,7 @@ private:
 
 }  // namespace ptspec::trace
 
-// ---- ptspec/trace/writer_state.hpp ----
+// ---- ptspec/trace/write/state.hpp ----
 
 namespace ptspec::trace {
 
@@ -13155,7 +12386,7 @@ struct psb_status {
 
 }  // namespace ptspec::trace
 
-// ---- ptspec/trace/packet_group.hpp ----
+// ---- ptspec/trace/write/batch.hpp ----
 
 namespace ptspec::trace {
 
@@ -13301,7 +12532,7 @@ public:
 
 }  // namespace ptspec::trace
 
-// ---- ptspec/trace/plain.hpp ----
+// ---- ptspec/trace/write/encode_table.hpp ----
 
 /// Packets that are written as they stand, told by one look into a table.
 namespace ptspec::trace::detail {
@@ -13411,7 +12642,7 @@ struct plain_packets<type_list<Packets...>> {
 
 }  // namespace ptspec::trace::detail
 
-// ---- ptspec/trace/writer.hpp ----
+// ---- ptspec/trace/write/writer.hpp ----
 
 /// A trace from what happened: branches, IPs, status, and time.
 namespace ptspec::trace {
@@ -13618,7 +12849,7 @@ private:
 
 }  // namespace ptspec::trace
 
-// ---- ptspec/engine/output_options.hpp ----
+// ---- ptspec/engine/output/options.hpp ----
 
 namespace ptspec::engine {
 
@@ -13641,7 +12872,7 @@ struct output_options {
 
 }  // namespace ptspec::engine
 
-// ---- ptspec/engine/written.hpp ----
+// ---- ptspec/engine/output/result.hpp ----
 
 namespace ptspec::engine {
 
@@ -13705,7 +12936,7 @@ struct totals {
 
 }  // namespace ptspec::engine
 
-// ---- ptspec/engine/output_state.hpp ----
+// ---- ptspec/engine/output/state.hpp ----
 
 namespace ptspec::engine {
 
@@ -13892,7 +13123,7 @@ protected:
 
 }  // namespace ptspec::engine
 
-// ---- ptspec/engine/output_regions.hpp ----
+// ---- ptspec/engine/output/regions.hpp ----
 
 namespace ptspec::engine {
 
@@ -14056,7 +13287,7 @@ protected:
 
 }  // namespace ptspec::engine
 
-// ---- ptspec/engine/output.hpp ----
+// ---- ptspec/engine/output/output.hpp ----
 
 /// Where every byte of trace goes, and what stops it from going there.
 namespace ptspec::engine {
@@ -14259,7 +13490,7 @@ private:
 
 }  // namespace ptspec::engine
 
-// ---- ptspec/engine/output_sink.hpp ----
+// ---- ptspec/engine/output/sink.hpp ----
 
 namespace ptspec::engine {
 
@@ -14323,7 +13554,7 @@ private:
 
 }  // namespace ptspec::engine
 
-// ---- ptspec/engine/explain.hpp ----
+// ---- ptspec/engine/output/explain.hpp ----
 
 /// Why STATUS.Error or STATUS.Stopped is set, from what the processor left behind.
 namespace ptspec::engine {
@@ -14458,7 +13689,7 @@ template <memory_port Memory>
 
 }  // namespace ptspec::engine
 
-// ---- ptspec/engine/running.hpp ----
+// ---- ptspec/engine/event/execution_context.hpp ----
 
 namespace ptspec::engine {
 
@@ -14513,223 +13744,7 @@ struct running {
 
 }  // namespace ptspec::engine
 
-// ---- ptspec/engine/filters.hpp ----
-
-/// What an operation of the processor makes of the enables, on which depends what is traced.
-namespace ptspec::engine {
-
-/// The enables at one point.
-///
-/// Source: SDM vol. 3, "Packet Generation Enable Controls"; GEN-020..027.
-struct enables {
-    bool trigger = false;
-    bool context = false;
-    bool filter = false;
-    bool branch = false;
-
-    /// PacketEn: control flow is traced.
-    [[nodiscard]] constexpr auto packet() const noexcept -> bool {
-        return trigger && context && filter && branch;
-    }
-    friend constexpr auto operator==(enables const&, enables const&) -> bool = default;
-};
-
-/// Source: GEN-020..027.
-[[nodiscard]] constexpr auto enables_of(cpu::capabilities const& of,
-                                        access::msr_state const& now) noexcept -> enables {
-    using status = access::ia32_rtit_status;
-    return {now.status.get<status::TriggerEn>(), now.status.get<status::ContextEn>(),
-            access::filter_en(of, now.status), now.ctl.get<access::ia32_rtit_ctl::BranchEn>()};
-}
-
-/// Which addresses an operation is judged by: most by the one where execution goes.
-///
-/// Source: GEN-083, GEN-087.
-struct tested_ips {
-    bool any = false;  ///< false: it is no point at which FilterEn and TraceStop are evaluated
-    uint64_t filter = 0;
-    uint64_t trace_stop = 0;
-};
-
-/// IPs from one to another, both inside. As it begins it has none.
-struct ip_span {
-    uint64_t first = 1;
-    uint64_t last = 0;
-
-    /// How many they are; of all the last one is not counted.
-    [[nodiscard]] constexpr auto size() const noexcept -> uint64_t {
-        if (first > last) { return 0; }
-        uint64_t const behind_first = last - first;
-        return behind_first == ~uint64_t{0} ? behind_first : behind_first + 1;
-    }
-    friend constexpr auto operator==(ip_span const&, ip_span const&) -> bool = default;
-};
-
-/// IPs, with the one that is given among them, to which a branch leaves FilterEn at 1 and meets no
-/// TraceStop. There may be more of them.
-///
-/// Source: GEN-080..085.
-[[nodiscard]] constexpr auto traced_around(access::msr_state const& state, uint64_t ip) noexcept
-    -> ip_span {
-    using access::detail::any_range_of_kind;
-    ip_span found{0, ~uint64_t{0}};
-    if (access::has_filter(state)) {
-        found = {};
-        any_range_of_kind(state, reg::addr_cfg::filter, [&](access::address_range const& range) {
-            bool const inside = range.contains(ip);
-            if (inside) { found = {range.a.raw, range.b.raw}; }
-            return inside;
-        });
-    }
-    any_range_of_kind(state, reg::addr_cfg::trace_stop, [&](access::address_range const& range) {
-        if (range.contains(ip)) {
-            found = {};
-        } else if (ip < range.a.raw) {
-            found.last = range.a.raw - 1 < found.last ? range.a.raw - 1 : found.last;
-        } else {
-            found.first = range.b.raw + 1 > found.first ? range.b.raw + 1 : found.first;
-        }
-        return false;
-    });
-    return found;
-}
-
-/// IA32_RTIT_STATUS and the enables behind an operation.
-struct evaluated {
-    access::ia32_rtit_status status{};
-    enables after{};  ///< as if there were no TraceStop, but for FilterEn
-    bool trace_stop = false;
-};
-
-/// What an operation does to the enables, TraceEn staying as it is. `now` is what it leads to. A
-/// TraceStop shows in `status` as Stopped.
-///
-/// Source: GEN-005, GEN-024..027, GEN-080..090.
-[[nodiscard]] constexpr auto evaluate(cpu::capabilities const& of, access::msr_state const& state,
-                                      access::context const& now, tested_ips const& ips) noexcept
-    -> evaluated {
-    using status = access::ia32_rtit_status;
-    evaluated done{state.status, enables_of(of, state), false};
-    if (!done.after.trigger) { return done; }
-    done.after.context = access::context_en(state.ctl, state.cr3_match, now);
-    done.status = done.status.with(status::ContextEn{done.after.context});
-    if (ips.any && done.after.context && of.has_ip_filtering()) {
-        done.trace_stop = access::in_trace_stop(state, ips.trace_stop);
-        done.after.filter = !done.trace_stop && access::in_filter(state, ips.filter);
-        done.status = done.status.with(status::FilterEn{done.after.filter});
-        if (done.trace_stop) {
-            done.status = done.status.with(status::Stopped{true}, status::TriggerEn{false});
-        }
-    }
-    return done;
-}
-
-}  // namespace ptspec::engine
-
-// ---- ptspec/engine/cycles.hpp ----
-
-/// The clocks of a logical processor, and the packets that tell of them.
-namespace ptspec::engine {
-
-/// The MTCs that are due.
-struct mtcs_due {
-    /// More cannot be told apart: eight bits of the crystal counter are in a packet.
-    static constexpr uint64_t most = 256;
-
-    uint64_t first = 0;  ///< the crystal counter at the first, without the bits that are left out
-    uint64_t count = 0;
-
-    /// Packet `i`. Source: GEN-203, PKT-101.
-    [[nodiscard]] constexpr auto packet(uint64_t i) const noexcept -> packet::mtc {
-        return packet::mtc{}.with(packet::mtc::CTC{wrapped{first + i}});
-    }
-};
-
-/// The core:bus ratio of a processor that has none in MSR_PLATFORM_INFO.
-///
-/// Units:  of the bus clock: 2.4 GHz where it runs at 100 MHz.
-/// Source: GEN-202.
-inline constexpr uint8_t default_core_to_bus = 24;
-
-/// What the clocks show.
-///
-/// Units:  ticks of the crystal clock and of the time-stamp counter.
-/// Source: SDM vol. 3, "Timing Packets"; GEN-200..204.
-struct clocks {
-    uint64_t art = 0;
-    uint64_t tsc = 0;          ///< as RDTSC would give it
-    uint64_t tsc_at_edge = 0;  ///< what it was at the last edge of the crystal clock
-    uint8_t core_to_bus = 0;   ///< 0: not given, the processor's own (`core_to_bus_of`)
-    bool are_off = false;      ///< the core clock stands still
-
-    /// The crystal clock and the time-stamp counter run up to what is given.
-    ///
-    /// Source: GEN-201.
-    constexpr void run_to(uint64_t new_art, uint64_t new_tsc) noexcept {
-        if (new_art != art) { tsc_at_edge = new_tsc; }
-        art = new_art;
-        tsc = new_tsc;
-    }
-    /// The MTCs that are due when the crystal counter runs to a value, `freq` being MTCFreq. Of more
-    /// than 256 the last; none where it runs back.
-    ///
-    /// Source: SDM vol. 3, "Mini Time Counter (MTC) Packet"; GEN-203, PRG-134.
-    [[nodiscard]] constexpr auto until(uint64_t new_art, unsigned freq) const noexcept -> mtcs_due {
-        if (new_art <= art) { return {}; }
-        uint64_t const periods = (new_art >> freq) - (art >> freq);
-        uint64_t const count = periods < mtcs_due::most ? periods : mtcs_due::most;
-        return {(new_art >> freq) - count + 1, count};
-    }
-
-    /// Source: GEN-200.
-    [[nodiscard]] constexpr auto tsc_packet() const noexcept -> packet::tsc {
-        return packet::tsc{}.with(packet::tsc::TSC{wrapped{tsc}});
-    }
-    /// Source: GEN-201.
-    [[nodiscard]] constexpr auto tma_packet() const noexcept -> packet::tma {
-        return packet::tma{}.with(packet::tma::CTC{wrapped{art}},
-                                  packet::tma::FC{wrapped{tsc - tsc_at_edge}});
-    }
-    /// With the ratio `otherwise` where none was given. Source: GEN-202, PKT-106.
-    [[nodiscard]] constexpr auto cbr_packet(uint8_t otherwise = default_core_to_bus) const noexcept
-        -> packet::cbr {
-        uint8_t const ratio = core_to_bus != 0 ? core_to_bus : otherwise;
-        return packet::cbr{}.with(packet::cbr::CoreBusRatio{wrapped{uint64_t{ratio}}});
-    }
-    friend constexpr auto operator==(clocks const&, clocks const&) -> bool = default;
-};
-
-/// The core:bus ratio at which a processor runs where nothing else is given: MaxNonTurboRatio, at which
-/// the TSC counts.
-///
-/// Source: REG-168, GEN-202, GEN-208.
-[[nodiscard]] constexpr auto core_to_bus_of(cpu::capabilities const& of) noexcept -> uint8_t {
-    auto const ratio = of.platform_info.get<reg::msr_platform_info::MaxNonTurboRatio>();
-    return ratio != 0 ? static_cast<uint8_t>(ratio) : default_core_to_bus;
-}
-
-/// Where the cycle counter is when cycles have passed.
-struct counted_cycles {
-    uint64_t cycles = 0;
-    bool guard = false;  ///< it is about to wrap: a CYC takes all of them
-};
-
-/// Counts core clock cycles by a counter of `bits` bits. While packets are lost it wraps.
-///
-/// Source: SDM vol. 3, "Cycle-Accurate Mode"; GEN-210, GEN-217, GEN-220.
-[[nodiscard]] constexpr auto count_cycles(uint64_t before, uint64_t passed, unsigned bits,
-                                          bool loses) noexcept -> counted_cycles {
-    uint64_t const sum = before + passed;
-    bool const carries = sum < before;
-    uint64_t const all = carries ? ~uint64_t{0} : sum;
-    uint64_t const most = low_bits(bits);
-    if (all < most) { return {all, false}; }
-    return loses ? counted_cycles{sum & most, false} : counted_cycles{all, true};
-}
-
-}  // namespace ptspec::engine
-
-// ---- ptspec/engine/events_flow.hpp ----
+// ---- ptspec/engine/event/branch.hpp ----
 
 /// What a logical processor does, as far as its trace depends on it.
 ///
@@ -14851,7 +13866,7 @@ struct sipi {
 
 }  // namespace ptspec::engine::event
 
-// ---- ptspec/engine/events.hpp ----
+// ---- ptspec/engine/event/events.hpp ----
 
 namespace ptspec::engine::event {
 
@@ -15081,7 +14096,7 @@ struct overflow_end {
 
 }  // namespace ptspec::engine::event
 
-// ---- ptspec/engine/return_stack.hpp ----
+// ---- ptspec/engine/model_options.hpp ----
 
 namespace ptspec::engine {
 
@@ -15094,65 +14109,6 @@ enum class ret_mismatch : uint8_t {
     keeps_stack,   ///< only compressed RETs pop, as in libipt; perf misreads some later RETs
     clears_stack,  ///< no later RET refers to an older CALL: both read it
 };
-
-/// Where the near calls that were traced return to. A return to the youngest of them takes one bit
-/// of trace instead of a TIP.
-///
-/// Shape:  at most 64 addresses; one more drops the oldest.
-/// Source: SDM vol. 3, "Indirect Transfer Compression for Returns (RET)"; GEN-130..137.
-class return_stack {
-public:
-    static constexpr unsigned most = 64;
-
-    /// A near call was traced, behind which `next` comes.
-    constexpr void push(uint64_t next) noexcept {
-        top_ = (top_ + 1) % most;
-        entries_[top_] = next;
-        count_ += count_ < most ? 1 : 0;
-    }
-    /// A near RET to `to`. `compared` masks the address bits that the RET pops. True when the top
-    /// entry matches; it is then popped. `otherwise` says what a mismatch does.
-    [[nodiscard]] constexpr auto pop(uint64_t to, uint64_t compared,
-                                     ret_mismatch otherwise = ret_mismatch::pops_top) noexcept
-        -> bool {
-        if (count_ == 0) { return false; }
-        bool const leads_there = ((entries_[top_] ^ to) & compared) == 0;
-        if (leads_there || otherwise == ret_mismatch::pops_top) {
-            top_ = (top_ + most - 1) % most;
-            --count_;
-        } else if (otherwise == ret_mismatch::clears_stack) {
-            clear();
-        }
-        return leads_there;
-    }
-    constexpr void clear() noexcept { count_ = 0; }
-
-    [[nodiscard]] constexpr auto size() const noexcept -> unsigned { return count_; }
-    /// Entry `i` counted from the oldest, which has to be below `size()`.
-    [[nodiscard]] constexpr auto operator[](unsigned i) const noexcept -> uint64_t {
-        return entries_[(top_ + most + 1 - count_ + i) % most];
-    }
-
-    friend constexpr auto operator==(return_stack const& one, return_stack const& two) noexcept
-        -> bool {
-        if (one.count_ != two.count_) { return false; }
-        for (unsigned i = 0; i < one.count_; ++i) {
-            if (one[i] != two[i]) { return false; }
-        }
-        return true;
-    }
-
-private:
-    uint64_t entries_[most] = {};
-    unsigned top_ = 0;
-    unsigned count_ = 0;
-};
-
-}  // namespace ptspec::engine
-
-// ---- ptspec/engine/model_options.hpp ----
-
-namespace ptspec::engine {
 
 /// What happens when a branch comes into a TraceStop range while packets are lost.
 ///
@@ -15326,7 +14282,282 @@ private:
 
 }  // namespace ptspec::engine
 
-// ---- ptspec/engine/generator_state.hpp ----
+// ---- ptspec/engine/packets/enables.hpp ----
+
+/// What an operation of the processor makes of the enables, on which depends what is traced.
+namespace ptspec::engine {
+
+/// The enables at one point.
+///
+/// Source: SDM vol. 3, "Packet Generation Enable Controls"; GEN-020..027.
+struct enables {
+    bool trigger = false;
+    bool context = false;
+    bool filter = false;
+    bool branch = false;
+
+    /// PacketEn: control flow is traced.
+    [[nodiscard]] constexpr auto packet() const noexcept -> bool {
+        return trigger && context && filter && branch;
+    }
+    friend constexpr auto operator==(enables const&, enables const&) -> bool = default;
+};
+
+/// Source: GEN-020..027.
+[[nodiscard]] constexpr auto enables_of(cpu::capabilities const& of,
+                                        access::msr_state const& now) noexcept -> enables {
+    using status = access::ia32_rtit_status;
+    return {now.status.get<status::TriggerEn>(), now.status.get<status::ContextEn>(),
+            access::filter_en(of, now.status), now.ctl.get<access::ia32_rtit_ctl::BranchEn>()};
+}
+
+/// Which addresses an operation is judged by: most by the one where execution goes.
+///
+/// Source: GEN-083, GEN-087.
+struct tested_ips {
+    bool any = false;  ///< false: it is no point at which FilterEn and TraceStop are evaluated
+    uint64_t filter = 0;
+    uint64_t trace_stop = 0;
+};
+
+/// IPs from one to another, both inside. As it begins it has none.
+struct ip_span {
+    uint64_t first = 1;
+    uint64_t last = 0;
+
+    /// How many they are; of all the last one is not counted.
+    [[nodiscard]] constexpr auto size() const noexcept -> uint64_t {
+        if (first > last) { return 0; }
+        uint64_t const behind_first = last - first;
+        return behind_first == ~uint64_t{0} ? behind_first : behind_first + 1;
+    }
+    friend constexpr auto operator==(ip_span const&, ip_span const&) -> bool = default;
+};
+
+/// IPs, with the one that is given among them, to which a branch leaves FilterEn at 1 and meets no
+/// TraceStop. There may be more of them.
+///
+/// Source: GEN-080..085.
+[[nodiscard]] constexpr auto traced_around(access::msr_state const& state, uint64_t ip) noexcept
+    -> ip_span {
+    using access::detail::any_range_of_kind;
+    ip_span found{0, ~uint64_t{0}};
+    if (access::has_filter(state)) {
+        found = {};
+        any_range_of_kind(state, reg::addr_cfg::filter, [&](access::address_range const& range) {
+            bool const inside = range.contains(ip);
+            if (inside) { found = {range.a.raw, range.b.raw}; }
+            return inside;
+        });
+    }
+    any_range_of_kind(state, reg::addr_cfg::trace_stop, [&](access::address_range const& range) {
+        if (range.contains(ip)) {
+            found = {};
+        } else if (ip < range.a.raw) {
+            found.last = range.a.raw - 1 < found.last ? range.a.raw - 1 : found.last;
+        } else {
+            found.first = range.b.raw + 1 > found.first ? range.b.raw + 1 : found.first;
+        }
+        return false;
+    });
+    return found;
+}
+
+/// IA32_RTIT_STATUS and the enables behind an operation.
+struct evaluated {
+    access::ia32_rtit_status status{};
+    enables after{};  ///< as if there were no TraceStop, but for FilterEn
+    bool trace_stop = false;
+};
+
+/// What an operation does to the enables, TraceEn staying as it is. `now` is what it leads to. A
+/// TraceStop shows in `status` as Stopped.
+///
+/// Source: GEN-005, GEN-024..027, GEN-080..090.
+[[nodiscard]] constexpr auto evaluate(cpu::capabilities const& of, access::msr_state const& state,
+                                      access::context const& now, tested_ips const& ips) noexcept
+    -> evaluated {
+    using status = access::ia32_rtit_status;
+    evaluated done{state.status, enables_of(of, state), false};
+    if (!done.after.trigger) { return done; }
+    done.after.context = access::context_en(state.ctl, state.cr3_match, now);
+    done.status = done.status.with(status::ContextEn{done.after.context});
+    if (ips.any && done.after.context && of.has_ip_filtering()) {
+        done.trace_stop = access::in_trace_stop(state, ips.trace_stop);
+        done.after.filter = !done.trace_stop && access::in_filter(state, ips.filter);
+        done.status = done.status.with(status::FilterEn{done.after.filter});
+        if (done.trace_stop) {
+            done.status = done.status.with(status::Stopped{true}, status::TriggerEn{false});
+        }
+    }
+    return done;
+}
+
+}  // namespace ptspec::engine
+
+// ---- ptspec/engine/packets/clocks.hpp ----
+
+/// The clocks of a logical processor, and the packets that tell of them.
+namespace ptspec::engine {
+
+/// The MTCs that are due.
+struct mtcs_due {
+    /// More cannot be told apart: eight bits of the crystal counter are in a packet.
+    static constexpr uint64_t most = 256;
+
+    uint64_t first = 0;  ///< the crystal counter at the first, without the bits that are left out
+    uint64_t count = 0;
+
+    /// Packet `i`. Source: GEN-203, PKT-101.
+    [[nodiscard]] constexpr auto packet(uint64_t i) const noexcept -> packet::mtc {
+        return packet::mtc{}.with(packet::mtc::CTC{wrapped{first + i}});
+    }
+};
+
+/// The core:bus ratio of a processor that has none in MSR_PLATFORM_INFO.
+///
+/// Units:  of the bus clock: 2.4 GHz where it runs at 100 MHz.
+/// Source: GEN-202.
+inline constexpr uint8_t default_core_to_bus = 24;
+
+/// What the clocks show.
+///
+/// Units:  ticks of the crystal clock and of the time-stamp counter.
+/// Source: SDM vol. 3, "Timing Packets"; GEN-200..204.
+struct clocks {
+    uint64_t art = 0;
+    uint64_t tsc = 0;          ///< as RDTSC would give it
+    uint64_t tsc_at_edge = 0;  ///< what it was at the last edge of the crystal clock
+    uint8_t core_to_bus = 0;   ///< 0: not given, the processor's own (`core_to_bus_of`)
+    bool are_off = false;      ///< the core clock stands still
+
+    /// The crystal clock and the time-stamp counter run up to what is given.
+    ///
+    /// Source: GEN-201.
+    constexpr void run_to(uint64_t new_art, uint64_t new_tsc) noexcept {
+        if (new_art != art) { tsc_at_edge = new_tsc; }
+        art = new_art;
+        tsc = new_tsc;
+    }
+    /// The MTCs that are due when the crystal counter runs to a value, `freq` being MTCFreq. Of more
+    /// than 256 the last; none where it runs back.
+    ///
+    /// Source: SDM vol. 3, "Mini Time Counter (MTC) Packet"; GEN-203, PRG-134.
+    [[nodiscard]] constexpr auto until(uint64_t new_art, unsigned freq) const noexcept -> mtcs_due {
+        if (new_art <= art) { return {}; }
+        uint64_t const periods = (new_art >> freq) - (art >> freq);
+        uint64_t const count = periods < mtcs_due::most ? periods : mtcs_due::most;
+        return {(new_art >> freq) - count + 1, count};
+    }
+
+    /// Source: GEN-200.
+    [[nodiscard]] constexpr auto tsc_packet() const noexcept -> packet::tsc {
+        return packet::tsc{}.with(packet::tsc::TSC{wrapped{tsc}});
+    }
+    /// Source: GEN-201.
+    [[nodiscard]] constexpr auto tma_packet() const noexcept -> packet::tma {
+        return packet::tma{}.with(packet::tma::CTC{wrapped{art}},
+                                  packet::tma::FC{wrapped{tsc - tsc_at_edge}});
+    }
+    /// With the ratio `otherwise` where none was given. Source: GEN-202, PKT-106.
+    [[nodiscard]] constexpr auto cbr_packet(uint8_t otherwise = default_core_to_bus) const noexcept
+        -> packet::cbr {
+        uint8_t const ratio = core_to_bus != 0 ? core_to_bus : otherwise;
+        return packet::cbr{}.with(packet::cbr::CoreBusRatio{wrapped{uint64_t{ratio}}});
+    }
+    friend constexpr auto operator==(clocks const&, clocks const&) -> bool = default;
+};
+
+/// The core:bus ratio at which a processor runs where nothing else is given: MaxNonTurboRatio, at which
+/// the TSC counts.
+///
+/// Source: REG-168, GEN-202, GEN-208.
+[[nodiscard]] constexpr auto core_to_bus_of(cpu::capabilities const& of) noexcept -> uint8_t {
+    auto const ratio = of.platform_info.get<reg::msr_platform_info::MaxNonTurboRatio>();
+    return ratio != 0 ? static_cast<uint8_t>(ratio) : default_core_to_bus;
+}
+
+/// Where the cycle counter is when cycles have passed.
+struct counted_cycles {
+    uint64_t cycles = 0;
+    bool guard = false;  ///< it is about to wrap: a CYC takes all of them
+};
+
+/// Counts core clock cycles by a counter of `bits` bits. While packets are lost it wraps.
+///
+/// Source: SDM vol. 3, "Cycle-Accurate Mode"; GEN-210, GEN-217, GEN-220.
+[[nodiscard]] constexpr auto count_cycles(uint64_t before, uint64_t passed, unsigned bits,
+                                          bool loses) noexcept -> counted_cycles {
+    uint64_t const sum = before + passed;
+    bool const carries = sum < before;
+    uint64_t const all = carries ? ~uint64_t{0} : sum;
+    uint64_t const most = low_bits(bits);
+    if (all < most) { return {all, false}; }
+    return loses ? counted_cycles{sum & most, false} : counted_cycles{all, true};
+}
+
+}  // namespace ptspec::engine
+
+// ---- ptspec/engine/packets/return_stack.hpp ----
+
+namespace ptspec::engine {
+
+/// Where the near calls that were traced return to. A return to the youngest of them takes one bit
+/// of trace instead of a TIP.
+///
+/// Shape:  at most 64 addresses; one more drops the oldest.
+/// Source: SDM vol. 3, "Indirect Transfer Compression for Returns (RET)"; GEN-130..137.
+class return_stack {
+public:
+    static constexpr unsigned most = 64;
+
+    /// A near call was traced, behind which `next` comes.
+    constexpr void push(uint64_t next) noexcept {
+        top_ = (top_ + 1) % most;
+        entries_[top_] = next;
+        count_ += count_ < most ? 1 : 0;
+    }
+    /// A near RET to `to`. `compared` masks the address bits that the RET pops. True when the top
+    /// entry matches; it is then popped. `otherwise` says what a mismatch does.
+    [[nodiscard]] constexpr auto pop(uint64_t to, uint64_t compared,
+                                     ret_mismatch otherwise = ret_mismatch::pops_top) noexcept
+        -> bool {
+        if (count_ == 0) { return false; }
+        bool const leads_there = ((entries_[top_] ^ to) & compared) == 0;
+        if (leads_there || otherwise == ret_mismatch::pops_top) {
+            top_ = (top_ + most - 1) % most;
+            --count_;
+        } else if (otherwise == ret_mismatch::clears_stack) {
+            clear();
+        }
+        return leads_there;
+    }
+    constexpr void clear() noexcept { count_ = 0; }
+
+    [[nodiscard]] constexpr auto size() const noexcept -> unsigned { return count_; }
+    /// Entry `i` counted from the oldest, which has to be below `size()`.
+    [[nodiscard]] constexpr auto operator[](unsigned i) const noexcept -> uint64_t {
+        return entries_[(top_ + most + 1 - count_ + i) % most];
+    }
+
+    friend constexpr auto operator==(return_stack const& one, return_stack const& two) noexcept
+        -> bool {
+        if (one.count_ != two.count_) { return false; }
+        for (unsigned i = 0; i < one.count_; ++i) {
+            if (one[i] != two[i]) { return false; }
+        }
+        return true;
+    }
+
+private:
+    uint64_t entries_[most] = {};
+    unsigned top_ = 0;
+    unsigned count_ = 0;
+};
+
+}  // namespace ptspec::engine
+
+// ---- ptspec/engine/packets/state.hpp ----
 
 namespace ptspec::engine {
 
@@ -15587,7 +14818,7 @@ protected:
 
 }  // namespace ptspec::engine
 
-// ---- ptspec/engine/generator_packets.hpp ----
+// ---- ptspec/engine/packets/psb.hpp ----
 
 namespace ptspec::engine {
 
@@ -15729,7 +14960,7 @@ protected:
 
 }  // namespace ptspec::engine
 
-// ---- ptspec/engine/generator_moves.hpp ----
+// ---- ptspec/engine/packets/control_transfer.hpp ----
 
 namespace ptspec::engine {
 
@@ -15878,7 +15109,7 @@ protected:
 
 }  // namespace ptspec::engine
 
-// ---- ptspec/engine/generator_flow.hpp ----
+// ---- ptspec/engine/packets/branches.hpp ----
 
 namespace ptspec::engine {
 
@@ -16162,7 +15393,7 @@ private:
 
 }  // namespace ptspec::engine
 
-// ---- ptspec/engine/generator_msrs.hpp ----
+// ---- ptspec/engine/packets/msr_access.hpp ----
 
 namespace ptspec::engine {
 
@@ -16360,7 +15591,7 @@ protected:
 
 }  // namespace ptspec::engine
 
-// ---- ptspec/engine/generator_system.hpp ----
+// ---- ptspec/engine/packets/vmx_smm.hpp ----
 
 namespace ptspec::engine {
 
@@ -16544,7 +15775,7 @@ private:
 
 }  // namespace ptspec::engine
 
-// ---- ptspec/engine/generator.hpp ----
+// ---- ptspec/engine/packets/generator.hpp ----
 
 namespace ptspec::engine {
 

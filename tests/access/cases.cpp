@@ -5,7 +5,7 @@
 // REG-078, REG-090..093, REG-100..102, REG-110, REG-120, REG-121, REG-142..146, OUT-086.
 #include <ptspec/access/effect.hpp>
 #include <ptspec/access/enables.hpp>
-#include <ptspec/access/events.hpp>
+#include <ptspec/access/resets.hpp>
 #include <ptspec/access/xsave.hpp>
 #include <ptspec/cpu/presets.hpp>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <ptspec/access/events.hpp>
+#include <ptspec/access/resets.hpp>
 
 #include <ptspec/cpu/presets.hpp>
 

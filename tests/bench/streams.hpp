@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/trace/writer.hpp>
+#include <ptspec/trace/write/writer.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <ptspec/cpu/compare.hpp>
 
-#include <ptspec/cpu/legal.hpp>
+#include <ptspec/access/legal.hpp>
 #include <ptspec/cpu/presets.hpp>
 #include <support/check_twice.hpp>
 
@@ -9,6 +9,7 @@
 #include <vector>
 
 using namespace ptspec::cpu;
+using namespace ptspec::access;
 using namespace ptspec::reg;
 
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // CPUID of real processors, as InstLatx64 dumped it, and what Linux writes to IA32_RTIT_CTL.
 #include <ptspec/cpu/compare.hpp>
-#include <ptspec/cpu/legal.hpp>
+#include <ptspec/access/legal.hpp>
 #include <ptspec/cpu/presets.hpp>
 
 #include <support/facts.hpp>
@@ -277,7 +277,7 @@ TEST_CASE("what Linux writes to CTL is legal on each dump exactly when the rules
             CAPTURE(value);
             bool const expected =
                 plain::broken_by_ctl(plain_of(one), {}, value, plain::vmx_text::newer).empty();
-            CHECK(cpu::is_legal(of, reg::ia32_rtit_ctl{value}) == expected);
+            CHECK(access::is_legal(of, reg::ia32_rtit_ctl{value}) == expected);
         }
     }
 }
@@ -292,12 +292,12 @@ TEST_CASE("what Linux writes on one part is legal there, and on each dump that h
         auto const values = written_by_linux(part.name);
         CHECK(!values.empty());
         for (uint64_t const value : values) {
-            CHECK(cpu::is_legal(of, reg::ia32_rtit_ctl{value}));
+            CHECK(access::is_legal(of, reg::ia32_rtit_ctl{value}));
             for (auto const& one : all) {
                 auto const other = detected(one);
                 if (!includes_leaf(other, of)) { continue; }
                 CAPTURE(one.place);
-                CHECK(cpu::is_legal(other, reg::ia32_rtit_ctl{value}));
+                CHECK(access::is_legal(other, reg::ia32_rtit_ctl{value}));
             }
         }
     }

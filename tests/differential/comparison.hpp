@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <ptspec/packet/encode.hpp>
-#include <ptspec/trace/sync.hpp>
+#include <ptspec/trace/psb_search.hpp>
 
 #include <differential/streams.hpp>
 

@@ -20,7 +20,7 @@
 #include <differential/flow.hpp>
 #include <support/any_events.hpp>
 
-#include "../../examples/pt_model_why.hpp"
+#include "../../examples/common/trace_script/why.hpp"
 
 namespace {
 

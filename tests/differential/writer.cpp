@@ -17,8 +17,8 @@
 #include <string_view>
 #include <vector>
 
-#include <ptspec/trace/sync.hpp>
-#include <ptspec/trace/writer.hpp>
+#include <ptspec/trace/psb_search.hpp>
+#include <ptspec/trace/write/writer.hpp>
 
 #include <differential/streams.hpp>
 #include <support/libipt.hpp>

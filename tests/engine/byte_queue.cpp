@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <ptspec/engine/byte_queue.hpp>
-#include <ptspec/trace/packet_group.hpp>
+#include <ptspec/trace/write/batch.hpp>
 
 #include <support/check_twice.hpp>
 

@@ -4,7 +4,7 @@
 // OUT-060..068, OUT-080..082, OUT-085, OUT-091, OUT-101..104, OUT-110..112, OUT-131, OUT-142,
 // OUT-151, OUT-152.
 #include <ptspec/cpu/presets.hpp>
-#include <ptspec/engine/explain.hpp>
+#include <ptspec/engine/output/explain.hpp>
 #include <ptspec/topa/single_range.hpp>
 
 #include <support/check_twice.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Operational errors of ToPA: which entry each is about, and what stays.
 #include <ptspec/cpu/presets.hpp>
-#include <ptspec/engine/output.hpp>
+#include <ptspec/engine/output/output.hpp>
 
 #include <support/check_twice.hpp>
 #include <support/small_tables.hpp>

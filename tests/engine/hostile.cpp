@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Output against its second formulation, on random and hostile set-ups: 1 000 000 of them, or as
 // many as PTSPEC_HOSTILE in the environment says. PTSPEC_HOSTILE_FIRST is the seed of the first.
-#include <ptspec/engine/explain.hpp>
+#include <ptspec/engine/output/explain.hpp>
 
 #include <doctest/doctest.h>
 #include <support/how_many.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // What a full region does besides: STOP and INT.
 #include <ptspec/cpu/presets.hpp>
-#include <ptspec/engine/output.hpp>
+#include <ptspec/engine/output/output.hpp>
 
 #include <support/check_twice.hpp>
 #include <support/small_tables.hpp>

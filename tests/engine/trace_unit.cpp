@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <ptspec/engine/trace_unit.hpp>
-#include <ptspec/engine/explain.hpp>
+#include <ptspec/engine/output/explain.hpp>
 
 #include <support/check_twice.hpp>
 #include <support/traced.hpp>

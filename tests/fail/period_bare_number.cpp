@@ -2,9 +2,10 @@
 // expect: deleted
 // expect: psb_period
 // expect: of_bytes(n), or encoded(n)
-#include <ptspec/cpu/trace_config.hpp>
+#include <ptspec/config/trace_config.hpp>
 
 using namespace ptspec::cpu;
+using namespace ptspec::config;
 
 // PSBFreq 8192 was the bits that fit of it: 0.
 #ifndef SHOULD_FAIL

@@ -2,9 +2,10 @@
 // expect: deleted
 // expect: mtc_period
 // expect: of_crystal_cycles(n), or encoded(n)
-#include <ptspec/cpu/trace_config.hpp>
+#include <ptspec/config/trace_config.hpp>
 
 using namespace ptspec::cpu;
+using namespace ptspec::config;
 
 #ifndef SHOULD_FAIL
 constexpr trace_config wanted{.mtc_every = mtc_period::encoded(3)};

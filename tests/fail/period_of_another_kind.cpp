@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 // expect: cyc_threshold
 // expect: psb_period
-#include <ptspec/cpu/trace_config.hpp>
+#include <ptspec/config/trace_config.hpp>
 
 using namespace ptspec::cpu;
+using namespace ptspec::config;
 
 #ifndef SHOULD_FAIL
 constexpr trace_config wanted{.cyc_after = cyc_threshold::encoded(2)};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // expect: ignoring return value of
 // expect: nodiscard
-#include <ptspec/topa/cover.hpp>
+#include <ptspec/topa/regions_for_pages.hpp>
 
 #if defined(_MSC_VER)
 #pragma warning(error : 4834)

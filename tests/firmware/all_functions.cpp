@@ -741,18 +741,18 @@ auto fw_supports(capabilities const& of, unsigned n) noexcept -> uint64_t {
         of.linear_address_bits(),
         underlying(of.vmx()),
         underlying(of.ip_payload()),
-        cpu::triggers(of),
-        cpu::is_trigger_input(of, n) ? 1U : 0U,
-        cpu::writable_ctl_mask(of),
-        cpu::faulting_status_mask(of),
+        access::triggers(of),
+        access::is_trigger_input(of, n) ? 1U : 0U,
+        access::writable_ctl_mask(of),
+        access::faulting_status_mask(of),
         cpu::quirks_of(of).bits | cpu::quirks_of(of.leaf_01_eax).bits,
     };
     return answers[n % 16];
 }
 auto fw_trigger(capabilities const& of, uint64_t value) noexcept -> rule {
-    return cpu::broken_rule(of, reg::ia32_rtit_triggerx_cfg{value});
+    return access::broken_rule(of, reg::ia32_rtit_triggerx_cfg{value});
 }
-auto fw_needed_dr7(uint64_t value) noexcept -> uint64_t { return cpu::needed_dr7({value}).raw; }
+auto fw_needed_dr7(uint64_t value) noexcept -> uint64_t { return access::needed_dr7({value}).raw; }
 auto fw_named(char const* name, size_t size, capabilities& out) noexcept -> bool {
     auto const found = cpu::preset::find({name, size});
     out = found->value;
@@ -767,9 +767,9 @@ void fw_includes(capabilities const& whole, capabilities const& part,
     out = cpu::includes(whole, part);
 }
 auto fw_nearest(capabilities const& of, unsigned n) noexcept -> unsigned {
-    return cpu::nearest(of, cpu::mtc_period::encoded(wrapped{n})).value.encoding() +
-           cpu::nearest(of, cpu::cyc_threshold::encoded(wrapped{n})).value.encoding() +
-           cpu::nearest(of, cpu::psb_period::encoded(wrapped{n})).value.encoding();
+    return config::nearest(of, cpu::mtc_period::encoded(wrapped{n})).value.encoding() +
+           config::nearest(of, cpu::cyc_threshold::encoded(wrapped{n})).value.encoding() +
+           config::nearest(of, cpu::psb_period::encoded(wrapped{n})).value.encoding();
 }
 auto fw_periods(uint64_t n) noexcept -> uint64_t {
     uint64_t const answers[] = {
@@ -784,19 +784,19 @@ auto fw_periods(uint64_t n) noexcept -> uint64_t {
     };
     return answers[n % 8];
 }
-void fw_check_config(cpu::trace_config const& wanted, capabilities const& of,
-                     cpu::config_verdict& out) noexcept {
-    out = cpu::check(wanted, of);
+void fw_check_config(config::trace_config const& wanted, capabilities const& of,
+                     config::config_verdict& out) noexcept {
+    out = config::check(wanted, of);
 }
-auto fw_config(cpu::trace_config& config, uint64_t raw) noexcept -> uint64_t {
-    auto const before = cpu::ctl_of(config);
-    config = cpu::config_of(reg::ia32_rtit_ctl{raw});
+auto fw_config(config::trace_config& config, uint64_t raw) noexcept -> uint64_t {
+    auto const before = config::ctl_of(config);
+    config = config::config_of(reg::ia32_rtit_ctl{raw});
     return before.raw;
 }
-void fw_perf(cpu::trace_config const& config, cpu::perf_event const& event,
-             cpu::perf_request& request, cpu::perf_config& back) noexcept {
-    request = cpu::to_perf(config);
-    back = cpu::from_perf(event);
+void fw_perf(config::trace_config const& config, config::perf_event const& event,
+             config::perf_request& request, config::perf_config& back) noexcept {
+    request = config::to_perf(config);
+    back = config::from_perf(event);
 }
 
 // -------------------------------------------------------------------------------- access
@@ -1346,12 +1346,6 @@ auto fw_print_word(unsigned word, wide_bits const& bits, char* room, size_t size
 auto fw_print_packet(packet::any_packet const& any, char* room, size_t size) noexcept -> size_t {
     print::text_buffer out{room, size};
     print::packet(any, out);
-    return out.was_cut() ? 0 : out.written().size();
-}
-auto fw_print_diagram(char* room, size_t size) noexcept -> size_t {
-    print::text_buffer out{room, size};
-    print::diagram<reg::ia32_rtit_ctl>(out);
-    print::svg_diagram<packet::ptw>(out);
     return out.was_cut() ? 0 : out.written().size();
 }
 

@@ -7,7 +7,7 @@
 
 #include <vector>
 
-#include <ptspec/trace/sync.hpp>
+#include <ptspec/trace/psb_search.hpp>
 
 #include <fuzz/check.hpp>
 #include <fuzz/naive.hpp>

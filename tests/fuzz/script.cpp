@@ -8,7 +8,7 @@
 
 #include <fuzz/check.hpp>
 
-#include "../../examples/pt_model_machine.hpp"
+#include "../../examples/common/trace_script/machine.hpp"
 
 namespace {
 

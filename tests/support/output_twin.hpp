@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/engine/explain.hpp>
+#include <ptspec/engine/output/explain.hpp>
 #include <ptspec/host_memory.hpp>
 
 #include <support/random_tables.hpp>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include "../../examples/pt_model_print.hpp"
-#include "../../examples/pt_model_setup.hpp"
+#include "../../examples/common/trace_script/print.hpp"
+#include "../../examples/common/trace_script/setup.hpp"
 
-#include <ptspec/engine/generator.hpp>
+#include <ptspec/engine/packets/generator.hpp>
 
 #include <string_view>
 

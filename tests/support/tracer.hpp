@@ -2,7 +2,7 @@
 #pragma once
 
 #include <ptspec/access/effect.hpp>
-#include <ptspec/engine/output.hpp>
+#include <ptspec/engine/output/output.hpp>
 #include <ptspec/host_memory.hpp>
 
 namespace ptspec::test {

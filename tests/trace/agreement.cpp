@@ -3,7 +3,7 @@
 // and `packet::encode` alone: on 1 000 000 random packets, or as many as PTSPEC_AGREEMENT in the
 // environment says. PTSPEC_AGREEMENT_FIRST is the seed of the first trace.
 #include <ptspec/trace/reader.hpp>
-#include <ptspec/trace/writer.hpp>
+#include <ptspec/trace/write/writer.hpp>
 
 #include <doctest/doctest.h>
 #include <support/how_many.hpp>

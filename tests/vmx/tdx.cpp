@@ -2,7 +2,7 @@
 #include <ptspec/vmx/tdx.hpp>
 
 #include <ptspec/cpu/presets.hpp>
-#include <ptspec/cpu/trigger.hpp>
+#include <ptspec/access/trigger.hpp>
 
 #include <support/check_twice.hpp>
 
@@ -41,8 +41,8 @@ TEST_CASE("a TD sees leaf 14H without trigger tracing and what has no meaning ye
         expected.leaf_14_1_eax = {0xFFFF'0007};
         expected.leaf_14_1_ecx = {0};
         return tdx::seen_by_td(everything) == expected &&
-               cpu::triggers(tdx::seen_by_td(preset::P_FUT)) == 0 &&
-               cpu::triggers(preset::P_FUT) != 0;
+               access::triggers(tdx::seen_by_td(preset::P_FUT)) == 0 &&
+               access::triggers(preset::P_FUT) != 0;
     });
     CHECK_TWICE([](auto value) {  // no public part has any of these bits
         return tdx::seen_by_td(value(preset::arrow_lake_e)) == preset::arrow_lake_e;

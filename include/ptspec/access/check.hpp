@@ -2,7 +2,7 @@
 #pragma once
 
 #include <ptspec/access/msr_state.hpp>
-#include <ptspec/cpu/legal.hpp>
+#include <ptspec/access/legal.hpp>
 
 /// Would this RDMSR or WRMSR fault, and by which rule?
 namespace ptspec::access {
@@ -68,7 +68,7 @@ constexpr auto is_barred_by_vmx(capabilities const& of, msr_state const& now, ia
 ///
 /// Source: REG-021.
 constexpr auto staying_enabled(msr_state const& now, ia32_rtit_ctl value) noexcept -> uint64_t {
-    return now.ctl.raw & value.raw & cpu::detail::bits_of<ia32_rtit_ctl::TraceEn>;
+    return now.ctl.raw & value.raw & detail::field_mask<ia32_rtit_ctl::TraceEn>;
 }
 
 template <class Found>
@@ -76,9 +76,9 @@ constexpr void find_broken_rules(capabilities const& of, msr_state const& now, i
                                  policy const& how, Found&& found) noexcept {
     if (is_barred_by_vmx(of, now, value, how)) { found(rule::REG_121); }
     if (value == now.ctl) { return; }  // REG-020
-    cpu::detail::find_unwritable(of, value, found);
+    access::detail::find_unwritable(of, value, found);
     if (staying_enabled(now, value) != 0) { found(rule::REG_021); }
-    cpu::detail::find_lacking(of, value, found);
+    access::detail::find_lacking(of, value, found);
 }
 
 /// Source: REG-007, REG-203, REG-204.
@@ -140,7 +140,7 @@ constexpr void find_broken_rules(capabilities const& of, msr_state const& now, u
     if (detail::is_pt_msr(index)) {
         if (now.ctl.get<ia32_rtit_ctl::TraceEn>()) { found(rule::REG_004); }
         return detail::with_word(index, value,
-                                 [&](auto word) { cpu::find_broken_rules(of, word, found); });
+                                 [&](auto word) { access::find_broken_rules(of, word, found); });
     }
     switch (index) {
         case reg::ia32_perf_global_status::address: return found(rule::REG_203);
@@ -184,10 +184,10 @@ write_faults(capabilities const& of, msr_state const& now, uint32_t index, uint6
         ia32_rtit_ctl const ctl{value};
         return detail::is_barred_by_vmx(of, now, ctl, how) ||
                (ctl != now.ctl &&
-                cpu::detail::breaks_a_rule(of, ctl, detail::staying_enabled(now, ctl)));
+                access::detail::breaks_a_rule(of, ctl, detail::staying_enabled(now, ctl)));
     }
     if (now.ctl.get<ia32_rtit_ctl::TraceEn>()) { return true; }
-    return !detail::with_word(index, value, [&](auto word) { return cpu::is_legal(of, word); });
+    return !detail::with_word(index, value, [&](auto word) { return access::is_legal(of, word); });
 }
 
 /// Whether a WRMSR raises #GP, and by which rule.

@@ -42,8 +42,8 @@ constexpr auto psb_when_enabled(capabilities const& of, msr_state const& now) no
 /// Source: REG-043, REG-056, REG-058, REG-063..067, GEN-024, GEN-025, GEN-088, OUT-086.
 constexpr auto enabled(capabilities const& of, msr_state now, context const& code) noexcept
     -> effect {
-    using status = ia32_rtit_status;
     using ctl = ia32_rtit_ctl;
+    using status = ia32_rtit_status;
     effect done;
     bool const triggered = trigger_en(now.ctl, now.status);
     now.status = now.status.with(status::TriggerEn{triggered});

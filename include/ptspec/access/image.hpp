@@ -108,7 +108,7 @@ constexpr auto rule_against_holding(Capabilities const& of, uint32_t index, uint
     if (auto const absent = rule_of_absence(of, index); absent != rule::none) {
         return value == value_of(msr_state{}, index) ? rule::none : absent;
     }
-    if (index == ia32_rtit_ctl::address) { return cpu::broken_rule(of, ia32_rtit_ctl{value}); }
+    if (index == ia32_rtit_ctl::address) { return access::broken_rule(of, ia32_rtit_ctl{value}); }
     if (index == reg::ia32_perf_global_status::address) {
         // What it can hold is what can be set in it.
         index = reg::ia32_perf_global_status_set::address;

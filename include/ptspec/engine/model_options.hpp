@@ -2,11 +2,20 @@
 #pragma once
 
 #include <ptspec/access/msr_state.hpp>
-#include <ptspec/engine/output_options.hpp>
-#include <ptspec/engine/return_stack.hpp>
-#include <ptspec/trace/writer_state.hpp>
+#include <ptspec/engine/output/options.hpp>
+#include <ptspec/trace/write/state.hpp>
 
 namespace ptspec::engine {
+
+/// What a near RET to somewhere else than the top entry leaves of the call stack. That RET takes a TIP
+/// in any case. Decoders keep a call stack, too, and differ in what they do with it then.
+///
+/// Source: GEN-133, GEN-134.
+enum class ret_mismatch : uint8_t {
+    pops_top,      ///< every RET pops, as the manual says; libipt misreads some later RETs
+    keeps_stack,   ///< only compressed RETs pop, as in libipt; perf misreads some later RETs
+    clears_stack,  ///< no later RET refers to an older CALL: both read it
+};
 
 /// What happens when a branch comes into a TraceStop range while packets are lost.
 ///

@@ -3,8 +3,8 @@
 
 #include <ptspec/engine/access_done.hpp>
 #include <ptspec/engine/byte_queue.hpp>
-#include <ptspec/engine/generator.hpp>
-#include <ptspec/engine/output.hpp>
+#include <ptspec/engine/packets/generator.hpp>
+#include <ptspec/engine/output/output.hpp>
 
 namespace ptspec::engine {
 

@@ -3,7 +3,7 @@
 
 #include <ptspec/packet/cbr.hpp>
 #include <ptspec/packet/cyc.hpp>
-#include <ptspec/packet/event.hpp>
+#include <ptspec/packet/event_trace.hpp>
 #include <ptspec/packet/ip.hpp>
 #include <ptspec/packet/mnt.hpp>
 #include <ptspec/packet/mode.hpp>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/trace/hot_loop.hpp>
+#include <ptspec/trace/fast/decode_loop.hpp>
 #include <ptspec/trace/reader_state.hpp>
-#include <ptspec/trace/scan_lanes.hpp>
-#include <ptspec/trace/tally.hpp>
+#include <ptspec/trace/fast/count_lanes.hpp>
+#include <ptspec/trace/packet_counts.hpp>
 #include <ptspec/trace/visitor.hpp>
 
 namespace ptspec::trace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/trace/hot_loop.hpp>
-#include <ptspec/trace/pieces.hpp>
+#include <ptspec/trace/fast/decode_loop.hpp>
+#include <ptspec/trace/input.hpp>
 
 namespace ptspec::trace {
 

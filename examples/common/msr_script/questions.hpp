@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+// The statements of what_if that change nothing. None knows a rule: each asks the library, and
+// prints its answer.
+
+#include "session.hpp"
+
+#include <ptspec/access/enables.hpp>
+#include <ptspec/engine/output/explain.hpp>
+#include <ptspec/print/word.hpp>
+#include <ptspec/topa/position.hpp>
+#include <ptspec/topa/validate.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace what_if {
+
+inline void state(session& in, words& given) {
+    using status = reg::ia32_rtit_status;
+    given.end();
+    auto const& now = in.now;
+    bool const error = now.status.get<status::Error>();
+    bool const stopped = now.status.get<status::Stopped>();
+    std::string pending = in.psb_due ? " PSB+ due" : "";
+    if (in.pmi_pending) { pending += in.psb_due ? ", PMI pending" : " PMI pending"; }
+    in.line("Error=" + hex(error) + " Stopped=" + hex(stopped) +
+            "; BASE=" + hex(now.output_base.raw) + " MASK_PTRS=" + hex(now.output_mask_ptrs) +
+            "; CTL=" + hex(now.ctl.raw) + " STATUS=" + hex(now.status.raw) +
+            " GLOBAL_STATUS=" + hex(now.perf_global_status.raw) + ";" + pending);
+    if (error || stopped) { in.explain(engine::explain(in.of, in.now, in.memory, in.how).why); }
+}
+
+inline void explain(session& in, words& given) {
+    given.end();
+    auto const found = engine::explain(in.of, in.now, in.memory, in.how);
+    if (!found) { return in.line("nothing stopped it"); }
+    std::string const place = found.has_place ? " table " + hex(found.at.table) + " entry " +
+                                                    hex(found.at.index)
+                                              : "";
+    in.line(string_of(rule_id{found.why}.view()) + place + ": " +
+            string_of(sentence_of(found.why)));
+}
+
+inline void locate(session& in, words& given) {
+    given.end();
+    auto const where = topa::position_in(in.now.output_base, in.now.output_mask_ptrs);
+    in.line("idx=" + hex(where.index) + " entry=" + hex(topa::table_pointer(where)) +
+            " off=" + hex(where.offset));
+}
+
+inline void context(session& in, words& given) {
+    access::context running;
+    given.expect("cr3");
+    running.cr3 = given.number("the value of CR3");
+    given.expect("cpl");
+    auto const cpl = given.number("CPL");
+    if (cpl > 3) { throw refusal{"CPL is 0 to 3"}; }
+    running.cpl = static_cast<unsigned>(cpl);
+    while (!given.at_end()) {
+        if (given.takes("pae")) {
+            running.pae = true;
+        } else {
+            given.expect("enclave");
+            running.production_enclave = true;
+        }
+    }
+    in.line(hex(access::context_en(in.now.ctl, in.now.cr3_match, running)));
+}
+
+inline void branch(session& in, words& given) {
+    auto const ip = given.number("an IP");
+    given.end();
+    auto const hit = access::look_up(in.now, ip);
+    in.line("FilterEn=" + hex(hit.filter_en) + (hit.trace_stop ? ", TraceStop" : ""));
+}
+
+// ------------------------------------------------------------------------------------ words
+
+/// The fields of a word, its reserved bits that are set, and the rules that it breaks.
+template <class Word>
+auto decoded(Word word, max_phys_addr width, sorted_rules const& broken) -> std::string {
+    auto how = print::style::plain_hex;
+    how.max_phys_addr = width.bits;
+    std::string out;
+    print::word(word, [&](text piece) { out += string_of(piece); }, how);
+    return out + (broken.empty() ? "" : "; violates " + ids_of(broken));
+}
+
+inline void decode(session& in, words& given) {
+    auto const name = given.next("a register");
+    auto const value = given.number("its value");
+    given.end();
+    auto const width = in.of.max_phys_addr();
+    sorted_rules broken;
+    if (name == "TOPA_ENTRY") {
+        topa::entry const it{value};
+        topa::find_broken_rules(it, width, into(broken));
+        return in.line(decoded(it, width, broken));
+    }
+    with_register(in, name, [&]<class Word>(Word const&) {
+        if constexpr (same_as<Word, reg::ia32_vmx_misc>) {
+            throw refusal{"VMX_MISC14 is one bit"};
+        } else {
+            access::find_broken_rules(in.of, access::cold_reset(), index_for_writing<Word>(), value,
+                                      {}, into(broken));
+            in.line(decoded(Word{value}, width, broken));
+        }
+    });
+}
+
+/// Puts a value into a field of an entry, if the field has that name.
+template <class Field>
+auto put(topa::entry& into, std::string_view name, std::uint64_t value) -> bool {
+    if (name != string_of(name_of<Field>())) { return false; }
+    auto const field = checked<Field>(value);
+    if (!field) { throw refusal{quoted(name) + " has no room for " + hex(value)}; }
+    into = into.with(field.field);
+    return true;
+}
+
+inline void encode(session& in, words& given) {
+    using topa::entry;
+    given.expect("TOPA_ENTRY");
+    entry it;
+    std::uint64_t base = 0;
+    while (!given.at_end()) {
+        auto const name = given.next("a field");
+        given.expect("=");
+        auto const value = given.number("its value");
+        if (name == "Base") {
+            base = value;
+        } else if (!put<entry::END>(it, name, value) && !put<entry::INT>(it, name, value) &&
+                   !put<entry::STOP>(it, name, value) && !put<entry::Size>(it, name, value)) {
+            throw refusal{"no such field: " + quoted(name)};
+        }
+    }
+    it = it.with(entry::Base{wrapped{base}});
+    sorted_rules broken;
+    topa::find_broken_rules_of_base(it, base, in.of.max_phys_addr(), into(broken));
+    topa::find_broken_rules(it, in.of.max_phys_addr(), into(broken));
+    in.line(broken.empty() ? hex(it.raw) : "violates " + ids_of(broken));
+}
+
+// ------------------------------------------------------------------------------------ output
+
+inline void build(session& in, words& given) {
+    single_range::region wanted;
+    wanted.base = given.number("the first address");
+    wanted.bytes = given.number("the number of bytes");
+    wanted.offset = given.number("the offset");
+    given.end();
+    auto const width = in.of.max_phys_addr();
+    if (auto const built = single_range::build(wanted, width)) {
+        return in.line("BASE=" + hex(built.base.raw) + " MASK_PTRS=" + hex(built.pointers));
+    }
+    told_rules broken;
+    single_range::find_broken_rules(wanted, width, into(broken));
+    in.line("violates " + ids_of(broken));
+}
+
+/// How many entries of the table at an address are to be looked at: as far as words were put where a
+/// table of the largest size could have them.
+inline auto most_entries_of(session const& in, std::uint64_t table) -> std::uint64_t {
+    std::uint64_t const least = in.of.has_topa_of_many_entries() ? 1 : 2;
+    auto const& put = in.memory.put_words();
+    std::uint64_t const last_byte = topa::table_pointer({table, topa::last_index, 0}) + 7;
+    auto const behind = last_byte > table ? put.upper_bound(last_byte) : put.end();
+    if (behind == put.begin()) { return least; }
+    std::uint64_t const last = std::prev(behind)->first;
+    return last < table ? least : std::max((last - table) / 8 + 1, least);
+}
+
+inline void validate(session& in, words& given) {
+    auto const table = given.number("the table's address");
+    given.end();
+    auto const of = topa::limits::of(in.of);
+    topa::surroundings const around{in.how.restricted, in.apic};
+    auto const most = most_entries_of(in, table);
+
+    std::vector<std::pair<std::uint32_t, rule>> findings;
+    constexpr std::size_t most_findings = 0x1'0000;
+    bool too_many = false;
+    auto const found = [&](topa::place at, rule broken) {
+        too_many = too_many || findings.size() == most_findings;
+        if (!too_many) { findings.emplace_back(at.index, broken); }
+    };
+    (void)topa::validate(  // this memory never fails
+        in.memory, table, of,
+        [&](topa::finding one) {
+            // Without MENTRY what is missing is a link behind entry 0, and that was told.
+            if (one.broken != rule::OUT_056 || of.many_entries) { found(one.at, one.broken); }
+        },
+        most, around.restricted);
+    (void)topa::for_each_entry(in.memory, table, most, [&](topa::place at, topa::entry current) {
+        topa::find_warnings(current, at, around, [&](rule warning) {
+            if (warning != rule::OUT_070) { found(at, warning); }
+        });
+    });
+    if (too_many) { return in.line("more than " + hex(most_findings) + " findings"); }
+    std::sort(findings.begin(), findings.end());
+    findings.erase(std::unique(findings.begin(), findings.end()), findings.end());
+
+    std::string items;
+    for (std::size_t i = 0; i < findings.size(); ++i) {
+        auto const [index, broken] = findings[i];
+        bool const goes_on = i != 0 && findings[i - 1].first == index;
+        items += goes_on ? "," : (items.empty() ? "" : " | ") + hex(index) + ": ";
+        items += string_of(rule_id{broken}.view());
+    }
+    in.line(items.empty() ? "ok" : items);
+}
+
+}  // namespace what_if

@@ -1,0 +1,550 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+// A processor that a script drives, and the memory that its trace goes to.
+
+#include "print.hpp"
+#include "setup.hpp"
+
+namespace pt_model {
+
+namespace event = engine::event;
+
+/// What an event reads as where it is told that nothing can be read.
+inline constexpr string_view fine{};
+
+/// A logical processor with a region of `Bytes` bytes, a power of two from 4096 on.
+template <std::size_t Bytes>
+class machine {
+public:
+    static constexpr std::uint64_t table = region_base + Bytes;
+
+    constexpr machine() : unit_{cpu::capabilities{}} {}
+
+    /// Begins as `given` says.
+    constexpr void begin(start const& given) {
+        unit_ = engine::trace_unit<>{given.of, given.msrs, given.code, given.ip, given.how};
+        unit_.conceal(given.hidden);
+        unit_.set_clocks(given.clocks);
+        auto const size = low_bits(0) | static_cast<std::uint64_t>(size_code()) << 6;
+        store_word(table, region_base | size);
+        store_word(table + 8, table | 1);
+        // The processor has run for a while.
+        execute(event::cycles{1'000'000});
+        for (std::uint64_t i = 0; i < given.calls; ++i) {
+            call(0x1005 + 0x10 * (given.calls - 1 - i));
+        }
+        for (char const bit : given.pending) {
+            execute(event::conditional{unit_.ip(), bit == '1'});
+        }
+        execute(event::sequential{given.ip});
+    }
+
+    /// Lets one event happen. Empty, or what was expected in its stead.
+    constexpr auto run(string_view text) -> string_view {
+        auto done = cut(text);
+        if (!done.expected.empty()) { return done.expected; }
+        event_text& e = done.parts;
+        if (e.cycle && e.rest.find("task_gate") == string_view::npos) {
+            if (*e.cycle < cycle_) { return "a time that is not before the last one"; }
+            execute(event::cycles{*e.cycle - cycle_});
+            cycle_ = *e.cycle;
+        }
+        for (std::uint64_t i = 0; i < e.times; ++i) {
+            auto const expected = happen(e);
+            if (!expected.empty()) { return expected; }
+        }
+        if (fault_) { return "a shorter trace: there is no more memory"; }
+        return e.unused().empty() ? fine : string_view{"arguments that this event has"};
+    }
+
+    /// The packets so far; `none` when there are none. False where they are not whole.
+    template <class Out>
+    constexpr auto print_packets(Out& out) const -> bool {
+        bool first = true;
+        packet_printer<Out> printer{out, event_trace_};
+        auto each = [&](auto const& packet, trace::at where) {
+            if (!first) { out(text{", "}); }
+            first = false;
+            printer(packet, where);
+        };
+        trace::reader from{written(), {.sync = false}};
+        bool whole = true;
+        for (auto item = from.next(); item; item = from.next()) {
+            if (item.what != trace::event::packet) {
+                whole = false;
+                continue;
+            }
+            packet::visit(
+                [&](auto const& packet) {
+                    each(packet, trace::at{item.offset, item.ip, item.length});
+                },
+                item.packet);
+        }
+        if (first) { out(text{"none"}); }
+        return whole;
+    }
+    /// The value of a field of CTL or STATUS, of `shutdown`, or the bits of `pending`. False for a
+    /// name that is none of them.
+    template <class Out>
+    constexpr auto print_value(string_view name, Out& out) -> bool {
+        if (name == "pending") {
+            auto const held = unit_.pending();
+            for (unsigned i = 0; i < held.count; ++i) {
+                out(held.taken(i) ? text{"1"} : text{"0"});
+            }
+            if (held.count == 0) { out(text{"none"}); }
+            return true;
+        }
+        if (name == "shutdown") {
+            out(unit_.why_shut_down() != rule::none ? text{"1"} : text{"0"});
+            return true;
+        }
+        auto const& now = unit_.msrs();
+        return print_field(now.ctl, name, out) || print_field(now.status, name, out);
+    }
+
+    /// The trace in memory.
+    [[nodiscard]] constexpr auto written() const -> byte_view {
+        auto const count = unit_.total().stored;
+        return byte_view{memory_.bytes}.first(count < Bytes ? static_cast<std::size_t>(count)
+                                                            : Bytes);
+    }
+    [[nodiscard]] constexpr auto wrapped_around() const -> bool {
+        return unit_.total().stored > Bytes;
+    }
+    [[nodiscard]] constexpr auto unit() -> engine::trace_unit<>& { return unit_; }
+
+private:
+    static constexpr std::uint64_t kernel = 0xFFFF'8000'0010'0000;
+    static constexpr std::size_t most_calls = 128;
+
+    memory_model<Bytes + 16> memory_{region_base, {}};
+    engine::trace_unit<> unit_;
+    std::uint64_t cycle_ = 0;
+    std::uint64_t calls_[most_calls] = {};  ///< where the program's calls return to
+    std::size_t depth_ = 0;
+    std::uint8_t core_ = 1;  ///< the C-state that the core is in
+    bool fault_ = false;
+    bool event_trace_ = false;
+
+    static constexpr auto size_code() -> unsigned {
+        unsigned code = 0;
+        while ((std::size_t{4096} << code) < Bytes) { ++code; }
+        return code;
+    }
+    constexpr void store_word(std::uint64_t address, std::uint64_t word) {
+        byte_array<8> bytes;
+        store_le64(bytes.data(), word);
+        fault_ = memory_.store(address, bytes) != 8;
+    }
+    template <class Event>
+    constexpr void execute(Event const& e) {
+        if (unit_.on(e, memory_)) { fault_ = true; }
+        event_trace_ = event_trace_ || unit_.events_are_traced();
+    }
+    template <class Word, class Out>
+    static constexpr auto print_field(Word word, string_view name, Out& out) -> bool {
+        auto const* const field = print::row_list_of<Word>().field({name.data(), name.size()});
+        if (field == nullptr) { return false; }
+        auto const& row = field->row;
+        print::hex(word.raw >> row.lsb & low_bits(row.msb - row.lsb + 1), out);
+        return true;
+    }
+
+    // -------------------------------------------------------------------------------- calls
+
+    constexpr void call(std::uint64_t next) {
+        if (depth_ < most_calls) { calls_[depth_++] = next; }
+        execute(event::direct_call{next, next + 0x1000});
+    }
+    [[nodiscard]] constexpr auto returns_to() const -> std::uint64_t {
+        return depth_ == 0 ? unit_.ip() + 0x10 : calls_[depth_ - 1];
+    }
+    constexpr void pop() { depth_ -= depth_ != 0 ? 1 : 0; }
+
+    // -------------------------------------------------------------------------------- arguments
+
+    /// An argument that is a number, or `other`. What was expected stays in `wrong_`.
+    string_view wrong_{};
+    constexpr auto number(event_text& e, string_view name, std::uint64_t other,
+                          std::uint64_t most = ~std::uint64_t{0}) -> std::uint64_t {
+        auto const digits = e.value(name);
+        if (digits.empty()) { return other; }
+        auto const value = number_in(digits);
+        if (!value) { wrong_ = "a hexadecimal number as the argument"; }
+        if (value.value_or(0) > most) { wrong_ = "a smaller number as the argument"; }
+        return value.value_or(other);
+    }
+    constexpr auto vector(event_text& e, std::uint64_t other) -> std::uint8_t {
+        return static_cast<std::uint8_t>(number(e, "vector", other, 0xFF));
+    }
+    constexpr auto at(event_text& e) -> std::uint64_t { return number(e, "at", unit_.ip()); }
+    constexpr auto next(event_text& e, std::uint64_t length = 2) -> std::uint64_t {
+        return number(e, "next", number(e, "at", unit_.ip()) + length);
+    }
+    constexpr auto target(event_text const& e, std::uint64_t other) -> std::uint64_t {
+        if (!e.has_target) { return other; }
+        if (e.target == "kernel") { return kernel; }
+        auto const value = number_in(e.target);
+        if (!value) { wrong_ = "a hexadecimal address or kernel after ->"; }
+        return value.value_or(other);
+    }
+    constexpr auto c_state(event_text& e, string_view name, std::uint8_t other) -> std::uint8_t {
+        auto const given = e.value(name);
+        if (given.empty()) { return other; }
+        auto const value = given[0] == 'C' ? number_in(given.substr(1), 10) : maybe_number{};
+        if (!value || *value > 15) { wrong_ = "a C-state C0 to C15"; }
+        return static_cast<std::uint8_t>(value.value_or(other));
+    }
+    /// What runs after a transfer to some privilege level.
+    constexpr auto after(event_text& e, std::uint64_t cpl) -> running {
+        auto code = unit_.runs();
+        code.cpl = static_cast<std::uint8_t>(number(e, "CPL", cpl, 3));
+        code.IF = number(e, "IF", code.IF ? 1 : 0, 1) != 0;
+        code.cr3 = number(e, "CR3", code.cr3);
+        auto const mode = e.value("mode");
+        if (mode == "16") {
+            code.width = engine::code_width::bits_16;
+        } else if (mode == "32") {
+            code.width = engine::code_width::bits_32;
+        } else if (mode == "64") {
+            code.width = engine::code_width::bits_64;
+        } else if (!mode.empty()) {
+            wrong_ = "a mode of 16, 32 or 64";
+        }
+        return code;
+    }
+
+    // -------------------------------------------------------------------------------- events
+
+    constexpr auto happen(event_text& e) -> string_view {
+        wrong_ = {};
+        string_view const expected = kind_of(e);
+        return !wrong_.empty() ? wrong_ : expected;
+    }
+    constexpr auto kind_of(event_text& e) -> string_view {
+        auto const kind = e.kind;
+        if (kind == "Jcc" || kind == "JMP" || kind == "CALL" || kind == "RET") {
+            return near_branch(e);
+        }
+        if (kind == "any" || kind == "branches" || kind == "PUSH" || kind == "POP" ||
+            kind == "NOP" || kind == "fall") {
+            return silent(e);
+        }
+        if (kind == "interrupt" || kind == "NMI" || kind == "fault" || kind == "INT" ||
+            kind == "SYSCALL" || kind == "SYSRET" || kind == "IRET" || kind == "INIT" ||
+            kind == "SIPI") {
+            return far_away(e);
+        }
+        if (kind == "MOV" || kind == "WRMSR" || kind == "STI" || kind == "CLI" ||
+            kind == "XBEGIN" || kind == "XEND" || kind == "abort" || kind == "PTWRITE") {
+            return instruction(e);
+        }
+        if (kind == "VM" || kind == "VMPTRLD" || kind == "EENTER" || kind == "ERESUME" ||
+            kind == "EEXIT" || kind == "AEX" || kind == "SMI" || kind == "RSM") {
+            return transition(e);
+        }
+        if (kind == "HLT" || kind == "MWAIT" || kind == "wake" || kind == "clock") {
+            return power(e);
+        }
+        return clockwork(e);
+    }
+
+    constexpr auto near_branch(event_text& e) -> string_view {
+        auto const here = at(e);
+        auto const next_ip = next(e, e.kind == "CALL" ? 5 : 2);
+        if (e.kind == "Jcc") {
+            if (e.rest != "T" && e.rest != "N") { return "Jcc T or Jcc N"; }
+            bool const taken = e.rest == "T";
+            if (!taken && e.has_target) { return "no target: the branch is not taken"; }
+            execute(event::conditional{taken ? target(e, here + 0x10) : next_ip, taken});
+            return fine;
+        }
+        if (e.kind == "RET") { return ret(e); }
+        bool const nested = e.rest == "rel nested" && e.kind == "CALL";
+        bool const direct = e.rest == "rel" || nested;
+        if (e.rest.empty() || (!direct && e.rest.find(' ') != string_view::npos)) {
+            return "rel or the name of a register";
+        }
+        auto const to = target(e, here + 0x100);
+        if (e.kind == "JMP" && direct) {
+            execute(event::direct_jump{to});
+        } else if (e.kind == "JMP") {
+            execute(event::indirect_jump{to});
+        } else {
+            auto const back = nested ? 0x505 + 0x10 * depth_ : next_ip;
+            if (depth_ < most_calls) { calls_[depth_++] = back; }
+            if (direct) {
+                execute(event::direct_call{back, nested ? back + 0x100 : to});
+            } else {
+                execute(event::indirect_call{back, to});
+            }
+        }
+        return fine;
+    }
+    constexpr auto ret(event_text& e) -> string_view {
+        bool const matches = e.rest == "compressed" || e.rest == "matching";
+        if (!matches && e.rest != "uncompressed" && !e.rest.empty()) {
+            return "compressed, uncompressed or matching";
+        }
+        if (e.rest == "compressed" && unit_.calls().size() == 0) { call(unit_.ip() + 0x10); }
+        auto const to = target(e, e.rest == "uncompressed" ? returns_to() + 0x10 : returns_to());
+        pop();
+        execute(event::near_return{to});
+        return fine;
+    }
+    /// Code that adds no packets.
+    constexpr auto silent(event_text& e) -> string_view {
+        if (e.kind == "fall") {
+            if (e.rest != "through" || !e.has_target) { return "fall through->ip"; }
+            execute(event::sequential{target(e, 0)});
+        } else if (e.kind == "PUSH" || e.kind == "POP" || e.kind == "NOP") {
+            if (e.kind == "POP") { pop(); }
+            execute(event::sequential{next(e, 1)});
+        } else {
+            if (e.kind == "any" && e.rest != "branches") { return "any branches"; }
+            auto const ip = unit_.ip();
+            execute(event::conditional{ip + 0x10, true});
+            execute(event::conditional{ip + 0x12, false});
+            execute(event::direct_jump{ip + 0x20});
+            execute(event::indirect_jump{ip + 0x30});
+            execute(event::indirect_call{ip + 0x32, ip + 0x40});
+            execute(event::near_return{ip + 0x32});
+        }
+        return fine;
+    }
+
+    constexpr auto far_away(event_text& e) -> string_view {
+        auto const here = at(e);
+        auto const next_ip = next(e);
+        auto const kind = e.kind;
+        if (kind == "interrupt" || kind == "NMI") {
+            execute(event::interrupt{next_ip, target(e, kernel), after(e, 0),
+                                     vector(e, kind == "NMI" ? 2 : 0x20)});
+        } else if (kind == "fault") {
+            std::uint64_t const usual = e.rest == "#PF" ? 0x0E : e.rest == "#BR" ? 5 : 0x0D;
+            execute(event::exception{here, target(e, kernel), after(e, 0), vector(e, usual),
+                                     number(e, "cr2", 0)});
+        } else if (kind == "INT") {
+            return software_interrupt(e, here);
+        } else if (kind == "SYSCALL" || kind == "SYSRET" || kind == "IRET") {
+            auto const cpl = kind == "SYSCALL"  ? std::uint64_t{0}
+                             : kind == "SYSRET" ? std::uint64_t{3}
+                                                : std::uint64_t{unit_.runs().cpl};
+            auto const what = kind == "SYSCALL" ? event::far_kind::syscall
+                              : kind == "IRET"  ? event::far_kind::iret
+                                                : event::far_kind::plain;
+            execute(event::far_transfer{here, target(e, kernel), after(e, cpl), what});
+        } else if (kind == "INIT") {
+            if (e.rest != "BSP" && e.rest != "AP") { return "INIT BSP or INIT AP"; }
+            auto code = after(e, 0);
+            code.cr3 = 0;
+            code.real_mode = true;
+            execute(event::init{next_ip, target(e, 0xFFFF'FFF0), code, e.rest == "AP"});
+        } else {
+            execute(event::sipi{target(e, 0), after(e, 0), vector(e, 0)});
+        }
+        return fine;
+    }
+    /// INT v, perhaps through a task gate, whose packets are due at cycles of their own.
+    constexpr auto software_interrupt(event_text& e, std::uint64_t here) -> string_view {
+        auto words = e.rest;
+        auto const number_of_it = number_in(take_word(words));
+        if (!number_of_it || *number_of_it > 0xFF) { return "INT and a vector"; }
+        auto code = after(e, 0);
+        event::cycles_within takes{};
+        if (!words.empty()) {
+            if (take_word(words) != "task_gate") { return "task_gate"; }
+            std::uint64_t last = cycle_;
+            while (!words.empty()) {
+                auto const word = take_word(words);
+                auto const sign = word.find('@');
+                auto const name = word.substr(0, sign);
+                auto const cycle = sign == string_view::npos ? maybe_number{}
+                                                             : number_in(word.substr(sign + 1), 10);
+                if (!cycle || *cycle < last) { return "PACKET@cycle, in their order"; }
+                if (name == "PIP") {
+                    takes.until_pip = *cycle - last;
+                    code.cr3 += 0x1000;
+                } else if (name == "MODE.Exec" || name == "TIP") {
+                    takes.until_target += *cycle - last;
+                    if (name == "MODE.Exec") {
+                        code.width = code.width == engine::code_width::bits_16
+                                         ? engine::code_width::bits_32
+                                         : engine::code_width::bits_16;
+                    }
+                } else {
+                    return "PIP, MODE.Exec or TIP before @";
+                }
+                last = *cycle;
+            }
+            cycle_ = last;
+        }
+        (void)next(e);
+        execute(event::software_interrupt{here, target(e, kernel), code,
+                                          static_cast<std::uint8_t>(*number_of_it), takes});
+        return fine;
+    }
+
+    constexpr auto instruction(event_text& e) -> string_view {
+        auto const here = at(e);
+        auto const next_ip = next(e);
+        auto const kind = e.kind;
+        if (kind == "MOV") {
+            if (!begins(e.rest, "CR3,")) { return "MOV CR3,value"; }
+            auto const text = e.rest.substr(4);
+            auto const value = text == "?" ? maybe_number{true, unit_.runs().cr3 + 0x1000}
+                                           : number_in(text);
+            if (!value) { return "a hexadecimal number after CR3,"; }
+            execute(event::mov_cr3{here, next_ip, *value});
+        } else if (kind == "WRMSR") {
+            auto const value = number_in(e.value("TraceEn"));
+            if (!value || *value > 1) { return "WRMSR TraceEn=0 or WRMSR TraceEn=1"; }
+            using ctl = reg::ia32_rtit_ctl;
+            auto const word = unit_.msrs().ctl.with(ctl::TraceEn{*value == 1});
+            auto const done = unit_.wrmsr(ctl::address, word.raw, here, next_ip, memory_);
+            fault_ = fault_ || done.fault;
+            if (!done.took_effect()) { return "a value for IA32_RTIT_CTL that does not fault"; }
+        } else if (kind == "STI" || kind == "CLI") {
+            execute(event::interrupt_flag{next_ip, kind == "STI"});
+        } else if (kind == "XBEGIN") {
+            (void)e.value("fallback");
+            execute(event::transaction_begin{here, next_ip});
+        } else if (kind == "XEND") {
+            execute(event::transaction_end{here, next_ip});
+        } else if (kind == "abort") {
+            execute(event::transaction_abort{here, target(e, here)});
+        } else {
+            return ptwrite(e, here, next_ip);
+        }
+        return fine;
+    }
+    constexpr auto ptwrite(event_text& e, std::uint64_t here, std::uint64_t next_ip)
+        -> string_view {
+        for (std::size_t i = 0; i < e.count; ++i) {
+            auto& one = e.arguments[i];
+            if (one.name == "at" || one.name == "next") { continue; }
+            auto const value = number_in(one.value);
+            bool const wide = begins(one.name, "R");
+            if (!value || (!wide && !begins(one.name, "E"))) { break; }
+            one.used = true;
+            execute(event::ptwrite{here, next_ip, *value, wide});
+            return fine;
+        }
+        return "the name of a register, = and a number";
+    }
+
+    constexpr auto transition(event_text& e) -> string_view {
+        auto const here = at(e);
+        auto const kind = e.kind;
+        if (kind == "VM") {
+            auto code = after(e, 0);
+            if (e.rest == "exit") {
+                code.vmx_non_root = false;
+                execute(event::vm_exit{.from = here, .to = target(e, kernel), .after = code});
+            } else if (e.rest == "entry") {
+                code.vmx_non_root = true;
+                execute(event::vm_entry{.at = here, .to = target(e, kernel), .after = code});
+            } else {
+                return "VM exit or VM entry";
+            }
+        } else if (kind == "VMPTRLD") {
+            auto const value = number_in(e.rest);
+            if (!value) { return "the address of a VMCS"; }
+            execute(event::vmptrld{next(e), *value});
+        } else if (kind == "EENTER" || kind == "ERESUME" || kind == "EEXIT" || kind == "AEX") {
+            auto code = after(e, unit_.runs().cpl);
+            bool const enters = kind == "EENTER" || kind == "ERESUME";
+            if (enters && e.rest != "production" && e.rest != "debug") {
+                return "production or debug";
+            }
+            code.inside = !enters                  ? engine::enclave::none
+                          : e.rest == "production" ? engine::enclave::production
+                                                   : engine::enclave::debug;
+            execute(event::enclave_transfer{here, target(e, here + 0x1000), code});
+        } else if (kind == "SMI") {
+            execute(event::smi{next(e), 0x8000, after(e, 0)});
+        } else {
+            auto const saved = e.value("TraceEn");
+            bool const is_saved = unit_.msrs().smram_trace_en;
+            if (!saved.empty() && saved != (is_saved ? "1" : "0")) {
+                return "the TraceEn that the last SMI saved";
+            }
+            execute(event::rsm{target(e, unit_.ip()), after(e, 3)});
+        }
+        return fine;
+    }
+
+    constexpr auto power(event_text& e) -> string_view {
+        auto const here = at(e);
+        auto const next_ip = next(e, 3);
+        if (e.kind == "clock") {
+            if (e.rest == "stop") {
+                execute(event::clock_stop{next_ip});
+            } else if (e.rest == "resume") {
+                execute(event::clock_resume{});
+            } else {
+                return "clock stop or clock resume";
+            }
+        } else if (e.kind == "HLT") {
+            core_ = c_state(e, "core", 1);
+            execute(event::halt{here, next_ip});
+        } else if (e.kind == "MWAIT") {
+            auto words = e.rest;
+            auto const hints = words.empty() ? maybe_number{true, 0}
+                                             : number_in(take_item(words, ','));
+            auto const ext = words.empty() ? maybe_number{true, 0} : number_in(trimmed(words));
+            if (!hints || !ext || *hints > 0xFF || *ext > 3) { return "MWAIT hints,ext"; }
+            auto const thread = c_state(e, "thread", 1);
+            core_ = c_state(e, "core", thread);
+            execute(event::mwait{.at = here,
+                                 .next = next_ip,
+                                 .hints = static_cast<std::uint8_t>(*hints),
+                                 .ext = static_cast<std::uint8_t>(*ext),
+                                 .thread = {thread, 0}});
+        } else {
+            bool const by_interrupt = e.rest == "interrupt";
+            if (!by_interrupt && e.rest != "store") { return "wake interrupt or wake store"; }
+            execute(event::wake{core_, core_,
+                                by_interrupt ? event::wake_reason::interrupt
+                                             : event::wake_reason::store});
+            if (by_interrupt) {
+                execute(event::interrupt{number(e, "next", unit_.ip()), target(e, kernel),
+                                         after(e, 0), 0x20});
+            }
+        }
+        return fine;
+    }
+
+    constexpr auto clockwork(event_text& e) -> string_view {
+        auto const clocks = unit_.clocks_now();
+        if (e.kind == "psb" && e.rest == "due") {
+            execute(event::psb_due{});
+        } else if (e.kind == "wrap" && e.rest == "guard") {
+            execute(event::cycle_guard{});
+        } else if (e.kind == "overflow" && e.rest.empty()) {
+            execute(event::sequential{at(e)});
+            execute(event::overflow{});
+        } else if (e.kind == "resolved" && e.rest.empty()) {
+            execute(event::overflow_end{at(e)});
+        } else if (e.kind == "ART" && e.rest.empty() && e.has_target) {
+            execute(event::time{0, target(e, clocks.art), clocks.tsc});
+        } else if (e.kind == "mtc") {
+            auto const value = number_in(e.rest);
+            if (!value || *value > 0xFF) { return "mtc and two hexadecimal digits"; }
+            auto const freq = static_cast<unsigned>(
+                unit_.msrs().ctl.get<reg::ia32_rtit_ctl::MTCFreq>());
+            // The crystal counter stands directly before the value that the packet tells.
+            std::uint64_t const high = (clocks.art >> freq | 0xFF) + 1;
+            std::uint64_t const art = (high | *value) << freq;
+            unit_.set_clocks({art - 1, clocks.tsc, 0, clocks.core_to_bus, clocks.are_off});
+            execute(event::time{0, art, clocks.tsc});
+        } else {
+            return "an event of tests/spec/notation.md, section 3";
+        }
+        return fine;
+    }
+};
+
+}  // namespace pt_model

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+// What pt_model starts from: tracing is on, 64-bit code runs at CPL 3, and the setup changes that.
+
+#include "script.hpp"
+
+#include <ptspec/cpu/presets.hpp>
+#include <ptspec/engine/trace_unit.hpp>
+#include <ptspec/print/rows.hpp>
+
+namespace pt_model {
+
+using namespace ptspec;
+using engine::running;
+
+/// Where the table and its only region are.
+inline constexpr std::uint64_t region_base = 0x1000'0000;
+
+/// Everything that a setup decides.
+struct start {
+    cpu::capabilities of{};
+    access::msr_state msrs{};
+    running code{};
+    engine::model_options how{};
+    engine::concealed hidden{};
+    engine::clocks clocks{};
+    std::uint64_t ip = 0x1000;
+    std::uint64_t calls = 0;  ///< on the call stack
+    string_view pending{};    ///< TNT bits
+    bool filter_en = true;
+    bool two_processors = false;
+};
+
+/// A field of a word by its name.
+template <class Word>
+constexpr auto put_field(Word& word, string_view name, std::uint64_t value) -> bool {
+    auto const* const field = print::row_list_of<Word>().field({name.data(), name.size()});
+    if (field == nullptr) { return false; }
+    auto const& row = field->row;
+    std::uint64_t const mask = low_bits(row.msb - row.lsb + 1);
+    if (value > mask) { return false; }
+    word.raw = (word.raw & ~(mask << row.lsb)) | value << row.lsb;
+    return true;
+}
+
+/// The base state: TraceEn, OS, User, ToPA and BranchEn; every capability is there.
+constexpr auto base_state(std::uint64_t table) -> start {
+    start made;
+    made.of = cpu::preset::P_FUT;
+    made.of.leaf_14_0_ebx.raw |= 0x1FF;
+    made.of.leaf_14_0_ecx.raw |= 0x8000'000F;
+    made.of.leaf_14_1_eax.raw = (made.of.leaf_14_1_eax.raw & ~7U) | 4;
+    made.of.vmx_misc = made.of.vmx_misc.with(reg::ia32_vmx_misc::INTEL_PT{true});
+    using ctl = reg::ia32_rtit_ctl;
+    made.msrs.ctl = ctl{}.with(ctl::TraceEn{true}, ctl::OS{true}, ctl::User{true}, ctl::ToPA{true},
+                               ctl::BranchEn{true});
+    made.msrs.output_base = {table};
+    made.code.cpl = 3;
+    made.code.cr3 = 0x1000;
+    return made;
+}
+
+/// A range `[A,B] filter` or `[A,B] stop`.
+constexpr auto put_range(start& to, std::size_t n, string_view text) -> bool {
+    auto const close = text.find(']');
+    auto const comma = text.find(',');
+    if (text.empty() || text.front() != '[' || close == string_view::npos ||
+        comma == string_view::npos || comma > close) {
+        return false;
+    }
+    auto const a = number_in(trimmed(text.substr(1, comma - 1)));
+    auto const b = number_in(trimmed(text.substr(comma + 1, close - comma - 1)));
+    auto const kind = trimmed(text.substr(close + 1));
+    if (!a || !b || (kind != "filter" && kind != "stop")) { return false; }
+    to.msrs.addr[n] = {{*a}, {*b}};
+    to.msrs.ctl.raw |= std::uint64_t{kind == "filter" ? 1U : 2U} << (32 + 4 * n);
+    return true;
+}
+
+/// The largest value of an item that is no field of a register.
+constexpr auto largest(string_view name) -> std::uint64_t {
+    if (name == "CPL") { return 3; }
+    if (name == "callstack") { return 0x3F; }
+    if (name == "CS") { return 0xFFFF; }
+    for (string_view const flag :
+         {"FilterEn", "IF", "PAE", "real", "v86", "LIP", "SMM", "TSX", "SGX", "deferral"}) {
+        if (name == flag) { return 1; }
+    }
+    return ~std::uint64_t{0};
+}
+
+/// What an item other than a range sets. Empty where it was taken, else what was expected.
+constexpr auto put_named(start& to, string_view name, string_view text) -> string_view {
+    using status = reg::ia32_rtit_status;
+    if (name == "VMX") {
+        if (text != "root" && text != "nonroot" && text != "off") { return "root, nonroot or off"; }
+        to.msrs.in_vmx_operation = text != "off";
+        to.code.vmx_non_root = text == "nonroot";
+        return {};
+    }
+    if (name == "conceal") {
+        if (text != "all" && text != "none") { return "all or none"; }
+        to.hidden = {text == "all", text == "all", text == "all"};
+        return {};
+    }
+    if (name == "LP") {
+        to.two_processors = text == "A+B";
+        return to.two_processors ? string_view{} : "A+B";
+    }
+    if (name == "pending") {
+        for (char const bit : text) {
+            if (bit != '0' && bit != '1') { return "TNT bits, 0 and 1"; }
+        }
+        to.pending = text;
+        return text.size() > 46 ? "at most 46 TNT bits" : string_view{};
+    }
+    if (name == "mode") {
+        if (text != "16" && text != "32" && text != "64") { return "16, 32 or 64"; }
+        to.code.width = text == "16"   ? engine::code_width::bits_16
+                        : text == "32" ? engine::code_width::bits_32
+                                       : engine::code_width::bits_64;
+        return {};
+    }
+    auto const number = number_in(text);
+    if (!number) { return "a hexadecimal number"; }
+    std::uint64_t const value = *number;
+    bool const flag = value != 0;
+    if (value > largest(name)) { return "a smaller value"; }
+    if (name == "FilterEn") { return to.filter_en = flag, string_view{}; }
+    if (name == "CPL") { return to.code.cpl = static_cast<std::uint8_t>(value), string_view{}; }
+    if (name == "CR3") { return to.code.cr3 = value, string_view{}; }
+    if (name == "CR3_MATCH") { return to.msrs.cr3_match = {value}, string_view{}; }
+    if (name == "IP") { return to.ip = value, string_view{}; }
+    if (name == "IF") { return to.code.IF = flag, string_view{}; }
+    if (name == "PAE") { return to.code.pae = flag, string_view{}; }
+    if (name == "real") { return to.code.real_mode = flag, string_view{}; }
+    if (name == "v86") { return to.code.virtual_8086 = flag, string_view{}; }
+    if (name == "CS") { return to.code.cs_base = value << 4, string_view{}; }
+    if (name == "CSbase") { return to.code.cs_base = value, string_view{}; }
+    if (name == "LIP") {
+        to.of.leaf_14_0_ecx = to.of.leaf_14_0_ecx.with(reg::cpuid_14h_0_ecx::LIP{flag});
+        return {};
+    }
+    if (name == "SMM") { return to.msrs.in_smm = flag, string_view{}; }
+    if (name == "SGX") { return {}; }
+    if (name == "callstack") { return to.calls = value, string_view{}; }
+    if (name == "ART") { return to.clocks.art = value, string_view{}; }
+    if (name == "TNT") {
+        to.how.long_tnt = value == 0x47;
+        return value == 0x47 || value == 6 ? string_view{} : "a TNT capacity, 6 or 47";
+    }
+    string_view const option = name == "TSX"        ? "has_tsx"
+                               : name == "deferral" ? "defers_tips"
+                                                    : name;
+    if (engine::set_option(to.how, {option.data(), option.size()}, value) ||
+        put_field(to.msrs.ctl, name, value) ||
+        (name != "TriggerEn" && name != "ContextEn" &&
+         put_field<status>(to.msrs.status, name, value))) {
+        return {};
+    }
+    return "a field of IA32_RTIT_CTL or IA32_RTIT_STATUS, or another name of "
+           "tests/spec/notation.md, "
+           "section 3, and a value that fits";
+}
+
+/// Reads one item, `NAME=value`, `A=B=value` or `ADDRn=[A,B] kind`.
+constexpr auto put_item(start& to, string_view item) -> string_view {
+    if (begins(item, "ADDR") && item.size() > 6 && item[5] == '=') {
+        auto const n = static_cast<unsigned char>(item[4]) - '0';
+        bool const fine = n >= 0 && n < 4 &&
+                          put_range(to, static_cast<std::size_t>(n), trimmed(item.substr(6)));
+        return fine ? string_view{} : "ADDRn=[A,B] filter or ADDRn=[A,B] stop";
+    }
+    auto const last = item.rfind('=');
+    if (last == string_view::npos) { return "NAME=value"; }
+    auto const value = trimmed(item.substr(last + 1));
+    auto names = item.substr(0, last);
+    while (!names.empty()) {
+        auto const expected = put_named(to, take_item(names, '='), value);
+        if (!expected.empty()) { return expected; }
+    }
+    return {};
+}
+
+/// A whole setup.
+struct read_start {
+    start made{};
+    problem wrong{};
+};
+constexpr auto read_setup(string_view setup, std::uint64_t table) -> read_start {
+    read_start done{base_state(table), {}};
+    auto rest = trimmed(setup);
+    while (!rest.empty()) {
+        auto const item = take_item(rest, ',');
+        if (auto const expected = put_item(done.made, item); !expected.empty()) {
+            return {done.made, {true, 0, expected, item}};
+        }
+    }
+    start& made = done.made;
+    using status = reg::ia32_rtit_status;
+    auto& now = made.msrs;
+    if (access::trigger_en(now.ctl, now.status)) {
+        auto const in_packets = engine::ip_in_packets(made.of.ip_payload(), made.code, made.ip);
+        bool const in_context = access::context_en(now.ctl, now.cr3_match,
+                                                   engine::context_of(made.code, in_packets));
+        now.status = now.status.with(status::TriggerEn{true}, status::ContextEn{in_context});
+    }
+    if (now.ctl.get<reg::ia32_rtit_ctl::TraceEn>()) {
+        now.status = now.status.with(status::FilterEn{made.filter_en});
+    }
+    return done;
+}
+
+}  // namespace pt_model

@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+// What pt_dump does with a trace: it lists it or sums it up, as text or as JSON.
+
+#include "../common/tool.hpp"
+#include "../common/listing.hpp"
+
+#include <ptspec/ptspec.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstddef>
+#include <cstdio>
+#include <iterator>
+#include <string>
+#include <string_view>
+
+namespace pt_dump {
+
+using namespace ptspec;
+
+enum status : std::uint8_t { clean = 0, damaged = 1, failed = tool::failed, no_psb = 3 };
+
+struct settings {
+    trace::options how{};
+    bool pads = true;
+    bool summary = false;
+    bool json = false;
+    bool several = false;  ///< more than one input
+    unsigned jobs = 1;
+};
+
+/// Text for standard output.
+class output {
+public:
+    /// Without a target all text is kept until another output writes it.
+    explicit output(tool::output* to = nullptr) : to_{to} {}
+
+    auto text() -> std::string& { return text_; }
+    void line_done() {
+        if (text_.size() >= 1 << 16 && to_ != nullptr) { flush(); }
+    }
+    /// Writes at once what another has kept.
+    void write(output& other) {
+        flush();
+        text_.swap(other.text_);
+        flush();
+    }
+    void flush() {
+        to_->write(text_);
+        text_.clear();
+    }
+
+private:
+    std::string text_{};
+    tool::output* to_;
+};
+
+// ------------------------------------------------------------------------------------------- JSON
+
+/// How many bytes at the front of a text are one character of UTF-8; 0 where they are none.
+inline auto utf8_length(std::string_view text) -> std::size_t {
+    auto const byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+    auto const lead = byte(0);
+    if (lead < 0x80) { return 1; }
+    std::size_t const length = lead < 0xC2 ? 0 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+    if (lead > 0xF4 || text.size() < length) { return 0; }
+    for (std::size_t i = 1; i < length; ++i) {
+        if (byte(i) >> 6 != 2) { return 0; }
+    }
+    // Not what has a shorter form, a surrogate, or a character past U+10FFFF.
+    bool const is_other = (lead == 0xE0 && byte(1) < 0xA0) || (lead == 0xED && byte(1) > 0x9F) ||
+                          (lead == 0xF0 && byte(1) < 0x90) || (lead == 0xF4 && byte(1) > 0x8F);
+    return is_other ? 0 : length;
+}
+
+inline void append_json_string(std::string& out, std::string_view value) {
+    out += '"';
+    while (!value.empty()) {
+        auto const length = utf8_length(value);
+        auto const byte = static_cast<unsigned char>(value[0]);
+        if (length == 0) {
+            out += "\\ufffd";
+        } else if (byte == '"' || byte == '\\') {
+            out += '\\';
+            out += value[0];
+        } else if (byte < 0x20) {
+            char escape[8];
+            std::snprintf(escape, sizeof escape, "\\u%04x", byte);
+            out += escape;
+        } else {
+            out += value.substr(0, length);
+        }
+        value.remove_prefix(length == 0 ? 1 : length);
+    }
+    out += '"';
+}
+
+/// Appends `"name":value` pairs to an object.
+class json_fields {
+public:
+    explicit json_fields(std::string& out) : out_{out} {}
+
+    template <class Number>
+    void number(std::string_view name, Number value) {
+        begin(name);
+        out_ += std::to_string(value);
+    }
+    void hex(std::string_view name, std::uint64_t value) {
+        begin(name);
+        char digits[24];
+        std::snprintf(digits, sizeof digits, "\"0x%llx\"", static_cast<unsigned long long>(value));
+        out_ += digits;
+    }
+    void nothing(std::string_view name) {
+        begin(name);
+        out_ += "null";
+    }
+    void string(std::string_view name, std::string_view value) {
+        begin(name);
+        append_json_string(out_, value);
+    }
+    void branches(std::string_view name, packet::branches which) {
+        begin(name);
+        out_ += '"';
+        for (unsigned i = 0; i < which.count; ++i) { out_ += which.taken(i) ? 'T' : 'N'; }
+        out_ += '"';
+    }
+    void open(std::string_view name) {
+        begin(name);
+        out_ += '{';
+    }
+
+    void begin(std::string_view name) {
+        if (out_.back() != '{') { out_ += ','; }
+        append_json_string(out_, name);
+        out_ += ':';
+    }
+
+private:
+    std::string& out_;
+};
+
+inline void append_json(std::string& out, trace::item const& item, listing::totals const& sofar) {
+    using trace::event;
+    out += '{';
+    json_fields fields{out};
+    fields.number("offset", item.what == event::lost && !sofar.synced ? 0 : item.offset);
+    switch (item.what) {
+        case event::packet:
+            fields.string("packet", listing::name(item.packet.kind()));
+            fields.number("len", item.length);
+            packet::visit(listing::fields_of{fields, item.ip}, item.packet);
+            break;
+        case event::unknown:
+            fields.string("event", "unknown");
+            fields.number("len", item.length);
+            break;
+        case event::synced:
+        case event::resynced:
+        case event::lost:
+            fields.string("event", item.what == event::synced     ? "sync"
+                                   : item.what == event::resynced ? "resync"
+                                                                  : "nosync");
+            fields.number("skipped", item.skipped);
+            break;
+        case event::damage:
+            fields.string("event", "error");
+            fields.string("code", listing::error_name(item.why));
+            if (item.why == packet::error::truncated) { fields.number("left", item.skipped); }
+            break;
+        case event::end:
+        case event::more:
+            fields.string("event", "end");
+            fields.number("packets", sofar.packets);
+            fields.number("errors", sofar.errors);
+            fields.number("resyncs", sofar.resyncs);
+            break;
+    }
+    out += "}\n";
+}
+
+// ------------------------------------------------------------------------------------ the two ways
+
+/// Prints every item as a line.
+class lister {
+public:
+    /// What a thread reads at a time: as text it is some twenty times as much.
+    static constexpr std::size_t piece_bytes = std::size_t{1} << 17;
+
+    lister(settings const& how, output& out, std::uint64_t begin = 0)
+        : how_{how}, out_{out}, begin_{begin} {}
+
+    void begin(std::string_view name) {
+        if (!how_.several) { return; }
+        if (how_.json) {
+            out_.text() += '{';
+            json_fields fields{out_.text()};
+            fields.string("event", "file");
+            fields.string("file", name);
+            out_.text() += "}\n";
+        } else {
+            out_.text().append("# ").append(tool::one_line(name)) += '\n';
+        }
+    }
+
+    template <class Reader>
+    void read(Reader& reader) {
+        for (auto item = reader.next(); item; item = reader.next()) {
+            item.offset += begin_;
+            totals_.count(item);
+            bool const hidden = !how_.pads && item.what == trace::event::packet &&
+                                item.packet.kind() == packet::kind::pad;
+            if (!hidden) { print(item); }
+        }
+    }
+
+    /// Counts what the next piece of the trace has.
+    void add(lister const& next) { totals_.add(next.totals_); }
+
+    [[nodiscard]] auto end(std::uint64_t bytes) -> status {
+        print({.what = trace::event::end, .offset = bytes});
+        return totals_.errors != 0 ? damaged : totals_.synced ? clean : no_psb;
+    }
+
+private:
+    void print(trace::item const& item) {
+        (how_.json ? append_json : listing::append_line)(out_.text(), item, totals_);
+        out_.line_done();
+    }
+
+    settings const& how_;
+    output& out_;
+    std::uint64_t begin_;  ///< where the reader's bytes begin in the trace
+    listing::totals totals_{};
+};
+
+/// Counts, and prints the sums.
+class summariser {
+public:
+    static constexpr std::size_t piece_bytes = std::size_t{1} << 20;
+
+    summariser(settings const& how, output& out, std::uint64_t begin = 0)
+        : how_{how}, out_{out}, begin_{begin} {}
+
+    void begin(std::string_view name) { name_ = name; }
+
+    template <class Reader>
+    void read(Reader& reader) {
+        (void)reader.for_each(visitor{*this});
+    }
+
+    /// Counts what the next piece of the trace has.
+    void add(summariser const& next) {
+        if (next.psbs() != 0) {
+            if (psbs() != 0) {
+                count_spacing(next.first_psb_ - last_psb_);
+            } else {
+                first_psb_ = next.first_psb_;
+            }
+            last_psb_ = next.last_psb_;
+            nearest_ = std::min(nearest_, next.nearest_);
+            farthest_ = std::max(farthest_, next.farthest_);
+        }
+        sum_ += next.sum_;
+        for (unsigned i = 0; i < std::size(by_code_); ++i) { by_code_[i] += next.by_code_[i]; }
+        skipped_ += next.skipped_;
+        lowest_ip_ = std::min(lowest_ip_, next.lowest_ip_);
+        highest_ip_ = std::max(highest_ip_, next.highest_ip_);
+    }
+
+    [[nodiscard]] auto end(std::uint64_t bytes) -> status {
+        how_.json ? print_json(bytes) : print_text(bytes);
+        return sum_.errors != 0 ? damaged : sum_.total() != 0 ? clean : no_psb;
+    }
+
+private:
+    struct visitor {
+        summariser& to;
+
+        template <packet::packet_type Packet>
+        void operator()(Packet const& packet, trace::at where) const {
+            to.sum_.add(Packet::about.id, where.length);
+            if constexpr (requires { packet.has_ip(); }) {
+                if (packet.has_ip()) {
+                    to.lowest_ip_ = std::min(to.lowest_ip_, where.ip);
+                    to.highest_ip_ = std::max(to.highest_ip_, where.ip);
+                }
+            } else if constexpr (std::is_same_v<Packet, packet::psb>) {
+                to.count_psb(to.begin_ + where.offset);
+            }
+        }
+        void operator()(trace::item const& other) const {
+            to.sum_.add(other);
+            if (other.what == trace::event::damage) {
+                to.by_code_[static_cast<unsigned>(other.why)] += 1;
+            }
+            to.skipped_ += other.skipped;
+        }
+    };
+
+    void count_psb(std::uint64_t offset) {
+        if (psbs() == 1) {
+            first_psb_ = offset;
+        } else {
+            count_spacing(offset - last_psb_);
+        }
+        last_psb_ = offset;
+    }
+    void count_spacing(std::uint64_t bytes) {
+        nearest_ = std::min(nearest_, bytes);
+        farthest_ = std::max(farthest_, bytes);
+    }
+
+    [[nodiscard]] auto psbs() const -> std::uint64_t { return sum_.of(packet::kind::psb); }
+    [[nodiscard]] auto mean_spacing() const -> std::uint64_t {
+        return (last_psb_ - first_psb_) / (psbs() - 1);
+    }
+
+    void print_text(std::uint64_t bytes) {
+        auto& out = out_.text();
+        auto const line = [&](std::string_view name, std::uint64_t value) {
+            char buffer[80];
+            std::snprintf(buffer, sizeof buffer, "%-12.*s %12llu\n", static_cast<int>(name.size()),
+                          name.data(), static_cast<unsigned long long>(value));
+            out += buffer;
+        };
+        if (how_.several) { out.append("# ").append(tool::one_line(name_)) += '\n'; }
+        line("bytes", bytes);
+        line("packets", sum_.total());
+        line("skipped", static_cast<std::uint64_t>(skipped_));
+        line("errors", sum_.errors);
+        for (auto const why : codes) {
+            if (count(why) != 0) {
+                line(std::string{"  "}.append(listing::error_name(why)), count(why));
+            }
+        }
+        line("resyncs", sum_.resyncs);
+        char buffer[120];
+        if (psbs() > 1) {
+            std::snprintf(buffer, sizeof buffer,
+                          "psb spacing  min %llu, mean %llu, max %llu bytes\n",
+                          static_cast<unsigned long long>(nearest_),
+                          static_cast<unsigned long long>(mean_spacing()),
+                          static_cast<unsigned long long>(farthest_));
+            out += buffer;
+        }
+        if (lowest_ip_ <= highest_ip_) {
+            std::snprintf(buffer, sizeof buffer, "ip           0x%llx to 0x%llx\n",
+                          static_cast<unsigned long long>(lowest_ip_),
+                          static_cast<unsigned long long>(highest_ip_));
+            out += buffer;
+        }
+        if (sum_.total() != 0) { out += "\ntype              packets        bytes\n"; }
+        for (unsigned i = 0; i < packet::kinds; ++i) {
+            if (sum_.packets[i] == 0) { continue; }
+            auto const name = listing::name(static_cast<packet::kind>(i));
+            std::snprintf(buffer, sizeof buffer, "%-12.*s %12llu %12llu\n",
+                          static_cast<int>(name.size()), name.data(),
+                          static_cast<unsigned long long>(sum_.packets[i]),
+                          static_cast<unsigned long long>(sum_.bytes[i]));
+            out += buffer;
+        }
+    }
+
+    void print_json(std::uint64_t bytes) {
+        auto& out = out_.text();
+        out += '{';
+        json_fields fields{out};
+        fields.string("file", name_);
+        fields.number("bytes", bytes);
+        fields.number("packets", sum_.total());
+        fields.number("skipped", skipped_);
+        fields.number("errors", sum_.errors);
+        fields.number("resyncs", sum_.resyncs);
+        fields.open("errors_by_code");
+        for (auto const why : codes) {
+            if (count(why) != 0) { fields.number(listing::error_name(why), count(why)); }
+        }
+        out += '}';
+        fields.open("by_type");
+        for (unsigned i = 0; i < packet::kinds; ++i) {
+            if (sum_.packets[i] == 0) { continue; }
+            fields.open(listing::name(static_cast<packet::kind>(i)));
+            fields.number("packets", sum_.packets[i]);
+            fields.number("bytes", sum_.bytes[i]);
+            out += '}';
+        }
+        out += '}';
+        if (psbs() > 1) {
+            fields.open("psb_spacing");
+            fields.number("min", nearest_);
+            fields.number("mean", mean_spacing());
+            fields.number("max", farthest_);
+            out += '}';
+        } else {
+            fields.nothing("psb_spacing");
+        }
+        if (lowest_ip_ <= highest_ip_) {
+            fields.open("ip");
+            fields.hex("lowest", lowest_ip_);
+            fields.hex("highest", highest_ip_);
+            out += '}';
+        } else {
+            fields.nothing("ip");
+        }
+        out += "}\n";
+    }
+
+    static constexpr packet::error codes[] = {packet::error::bad_opcode, packet::error::bad_packet,
+                                              packet::error::truncated};
+
+    /// Errors by what the listing calls them.
+    [[nodiscard]] auto count(packet::error why) const -> std::uint64_t {
+        auto const plain = by_code_[static_cast<unsigned>(why)];
+        return why == packet::error::bad_packet
+                   ? plain + by_code_[static_cast<unsigned>(packet::error::reserved)]
+                   : plain;
+    }
+
+    settings const& how_;
+    output& out_;
+    std::uint64_t begin_;  ///< where the reader's bytes begin in the trace
+    std::string name_{};
+    trace::tally sum_{};
+    std::uint64_t by_code_[5] = {};
+    std::int64_t skipped_ = 0;
+    std::uint64_t lowest_ip_ = ~std::uint64_t{0};
+    std::uint64_t highest_ip_ = 0;
+    std::uint64_t last_psb_ = 0;
+    std::uint64_t first_psb_ = 0;
+    std::uint64_t nearest_ = ~std::uint64_t{0};
+    std::uint64_t farthest_ = 0;
+};
+
+}  // namespace pt_dump

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/cpu/enumerated_quirks.hpp>
+#include <ptspec/config/nearest.hpp>
+#include <ptspec/config/trace_config.hpp>
+
+/// Can a processor trace what is wanted, and if not, what comes nearest?
+namespace ptspec::config {
+
+using access::broken_rule;
+using cpu::quirk;
+using cpu::quirk_set;
+
+/// What is not refused, and yet worth knowing.
+enum class config_advice : uint8_t {
+    nothing_to_trace = 1U << 0,         ///< neither `os` nor `user`. Source: REG-041
+    cyc_without_tsc = 1U << 1,          ///< cycles that nothing puts in time. Source: REG-047
+    threshold_without_cyc = 1U << 2,    ///< Source: REG-047
+    no_tnt_without_branches = 1U << 3,  ///< Source: REG-047
+    fup_without_ptwrite = 1U << 4,      ///< Linux refuses it. Source: REG-032
+    range_of_one_page = 1U << 5,        ///< a single range should have 4 KB at most
+    table_of_one_region = 1U << 6,      ///< ToPA has one region. Source: REG-163
+};
+
+/// One sentence that gives the advice.
+[[nodiscard]] constexpr auto sentence_of(config_advice which) noexcept -> text {
+    switch (which) {
+        case config_advice::nothing_to_trace: return "with neither os nor user, no code is traced";
+        case config_advice::cyc_without_tsc: return "cycles say more where there is TSC as well";
+        case config_advice::threshold_without_cyc:
+            return "without CYC packets their threshold means nothing";
+        case config_advice::no_tnt_without_branches:
+            return "without branches there are no TNT packets to leave out";
+        case config_advice::fup_without_ptwrite: return "without PTWRITE there is no IP of it";
+        case config_advice::range_of_one_page:
+            return "on this model a single range of more than 4 KB is not reliable";
+        case config_advice::table_of_one_region:
+            return "on this processor a ToPA table has one region and a link to itself";
+    }
+    return "unknown advice";
+}
+
+/// Some pieces of advice.
+struct config_advice_set {
+    uint8_t bits = 0;
+
+    [[nodiscard]] constexpr auto has(config_advice one) const noexcept -> bool {
+        return (bits & underlying(one)) != 0;
+    }
+    friend constexpr auto operator==(config_advice_set const&, config_advice_set const&)
+        -> bool = default;
+};
+
+/// A member that a processor refuses, and the rule by which it does.
+struct config_refusal {
+    config_member member{};
+    rule why = rule::none;
+
+    friend constexpr auto operator==(config_refusal const&, config_refusal const&)
+        -> bool = default;
+};
+
+/// What a processor makes of a configuration.
+struct config_verdict {
+    /// The rule by which nothing at all can be traced: there is no Intel PT, or no output.
+    rule impossible = rule::none;
+    config_refusal refusals[config_member_count] = {};
+    size_t refused = 0;  ///< how many of them there are
+
+    /// What was wanted, with the least changed that makes it legal. Where tracing is impossible, it
+    /// is what was wanted.
+    trace_config nearest{};
+    config_advice_set advice{};  ///< about `nearest`
+
+    constexpr explicit operator bool() const noexcept {
+        return impossible == rule::none && refused == 0;
+    }
+    [[nodiscard]] constexpr auto begin() const noexcept -> config_refusal const* {
+        return refusals;
+    }
+    [[nodiscard]] constexpr auto end() const noexcept -> config_refusal const* {
+        return refusals + refused;
+    }
+    /// The rule against one member.
+    [[nodiscard]] constexpr auto why(config_member member) const noexcept -> rule {
+        for (config_refusal const& one : *this) {
+            if (one.member == member) { return one.why; }
+        }
+        return rule::none;
+    }
+};
+
+// All that looks at a processor is a template: including this file instantiates next to nothing.
+
+namespace detail {
+
+/// The number that a member holds, where it is one that can be too large.
+constexpr auto number_in(trace_config const& wanted, config_member which) noexcept -> uint64_t {
+    switch (which) {
+        case config_member::addr_0: return underlying(wanted.addr[0]);
+        case config_member::addr_1: return underlying(wanted.addr[1]);
+        case config_member::addr_2: return underlying(wanted.addr[2]);
+        case config_member::addr_3: return underlying(wanted.addr[3]);
+        default: return 0;
+    }
+}
+
+/// The rule against one member, told by its bits alone: but for what TraceEn needs, no bit of CTL
+/// depends on another.
+template <class Capabilities>
+constexpr auto rule_against(Capabilities const& of, quirk_set odd, trace_config const& wanted,
+                            config_member which) noexcept -> rule {
+    uint64_t const number = number_in(wanted, which);
+    if (placed(which, number) >> lowest_bit(info_of(which).ctl_bits) != number) {
+        return rule::REG_037;
+    }
+    uint64_t const all = ctl_of(wanted).raw | field_mask<ia32_rtit_ctl::TraceEn>;
+    if (which == config_member::output && access::detail::lacks_an_output(of, {all})) {
+        return rule::REG_025;
+    }
+    if (which == config_member::branches && !wanted.branches &&
+        odd.has(quirk::branch_en_always_on)) {
+        return rule::REG_040;
+    }
+    return broken_rule(of, ia32_rtit_ctl{all & info_of(which).ctl_bits});
+}
+
+/// Other bits for a member that is refused. What has no nearest value is turned off.
+template <class Capabilities>
+constexpr auto corrected_bits(Capabilities const& of, trace_config const& wanted,
+                              config_member which) noexcept -> uint64_t {
+    switch (which) {
+        case config_member::branches: return info_of(which).ctl_bits;
+        case config_member::mtc_every:
+            return placed(which, nearest(of, wanted.mtc_every).value.encoding());
+        case config_member::cyc_after:
+            return placed(which, nearest(of, wanted.cyc_after).value.encoding());
+        case config_member::psb_every:
+            return placed(which, nearest(of, wanted.psb_every).value.encoding());
+        case config_member::output: return ctl_bits_of(nearest(of, wanted.output).value);
+        default: return 0;
+    }
+}
+
+constexpr auto advice_on(quirk_set odd, trace_config const& wanted) noexcept -> config_advice_set {
+    config_advice_set found;
+    auto const add = [&](config_advice one, bool applies) {
+        if (applies) { found.bits |= underlying(one); }
+    };
+    add(config_advice::nothing_to_trace, !wanted.os && !wanted.user);
+    add(config_advice::cyc_without_tsc, wanted.cyc && !wanted.tsc);
+    add(config_advice::threshold_without_cyc, wanted.cyc_after.encoding() != 0 && !wanted.cyc);
+    add(config_advice::no_tnt_without_branches, wanted.no_tnt && !wanted.branches);
+    add(config_advice::fup_without_ptwrite, wanted.fup_on_ptwrite && !wanted.ptwrite);
+    add(config_advice::range_of_one_page,
+        wanted.output == output_scheme::single_range && odd.has(quirk::single_range_one_page));
+    add(config_advice::table_of_one_region,
+        wanted.output == output_scheme::topa && odd.has(quirk::single_entry_topa));
+    return found;
+}
+
+}  // namespace detail
+
+/// Everything that a processor refuses of what is wanted, member by member, and what comes nearest
+/// to it. After a good verdict, a WRMSR of `ctl_of` with TraceEn set breaks no rule by its value.
+///
+/// Errors: `impossible` is REG-001 without Intel PT, REG-025 where there is no output. Refusals are
+///         those of `find_broken_rules`; also REG-040 where an erratum keeps BranchEn on, and
+///         REG-037 for numbers beyond the field.
+/// Source: REG-001, REG-025, REG-028, REG-037, REG-040, REG-041, REG-047, PRG-003, PRG-027.
+template <same_as<capabilities> Capabilities = capabilities>
+[[nodiscard]] constexpr auto check(trace_config const& wanted, Capabilities const& of) noexcept
+    -> config_verdict {
+    config_verdict found;
+    found.nearest = wanted;
+    if (!of.has_pt()) {
+        found.impossible = rule::REG_001;
+        return found;
+    }
+    if (!nearest(of, wanted.output)) {
+        found.impossible = rule::REG_025;
+        return found;
+    }
+    auto const odd = quirks_of(of);
+    uint64_t best = ctl_of(wanted).raw;
+    for (config_member_info const& member : config_members) {
+        rule const why = detail::rule_against(of, odd, wanted, member.which);
+        if (why == rule::none) { continue; }
+        found.refusals[found.refused++] = {member.which, why};
+        best = (best & ~member.ctl_bits) | detail::corrected_bits(of, wanted, member.which);
+    }
+    found.nearest = config_of({best});
+    found.advice = detail::advice_on(odd, found.nearest);
+    return found;
+}
+
+}  // namespace ptspec::config

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/cpu/capabilities.hpp>
+
+/// The nearest to what was asked for that a processor has.
+namespace ptspec::config {
+
+using cpu::capabilities;
+using cpu::cyc_threshold;
+using cpu::mtc_period;
+using cpu::output_scheme;
+using cpu::psb_period;
+
+/// What was found, if anything.
+template <class Value>
+struct nearest_of {
+    bool any = false;
+    Value value{};
+
+    constexpr explicit operator bool() const noexcept { return any; }
+    friend constexpr auto operator==(nearest_of const&, nearest_of const&) -> bool = default;
+};
+
+namespace detail {
+
+constexpr auto distance(unsigned one, unsigned two) noexcept -> unsigned {
+    return one < two ? two - one : one - two;
+}
+
+template <class Encoding>
+constexpr auto nearest_encoding(capabilities const& of, Encoding wanted) noexcept
+    -> nearest_of<Encoding> {
+    nearest_of<Encoding> best;
+    for (unsigned encoding = 0; encoding <= Encoding::last_encoding; ++encoding) {
+        auto const one = Encoding::encoded(wrapped{encoding});
+        bool const nearer = !best.any || distance(encoding, wanted.encoding()) <
+                                             distance(best.value.encoding(), wanted.encoding());
+        if (nearer && of.supports(one)) { best = {true, one}; }
+    }
+    return best;
+}
+
+}  // namespace detail
+
+/// The nearest encoding that the processor enumerates; of two that are equally near the smaller.
+/// None where it has no MTC, no CYC, no choice of PSB periods.
+///
+/// Units:  nearness counts encodings, that is, powers of two. The nearest threshold can be 0, none.
+/// Source: REG-028, REG-029, REG-048.
+[[nodiscard]] constexpr auto nearest(capabilities const& of, mtc_period wanted) noexcept
+    -> nearest_of<mtc_period> {
+    return detail::nearest_encoding(of, wanted);
+}
+[[nodiscard]] constexpr auto nearest(capabilities const& of, cyc_threshold wanted) noexcept
+    -> nearest_of<cyc_threshold> {
+    return detail::nearest_encoding(of, wanted);
+}
+[[nodiscard]] constexpr auto nearest(capabilities const& of, psb_period wanted) noexcept
+    -> nearest_of<psb_period> {
+    return detail::nearest_encoding(of, wanted);
+}
+
+/// The output asked for, or else the first that there is of ToPA, a single range, the transport.
+///
+/// Source: REG-024..026, PRG-003.
+[[nodiscard]] constexpr auto nearest(capabilities const& of, output_scheme wanted) noexcept
+    -> nearest_of<output_scheme> {
+    output_scheme const order[] = {wanted, output_scheme::topa, output_scheme::single_range,
+                                   output_scheme::fabric};
+    for (output_scheme const one : order) {
+        if (of.supports(one)) { return {true, one}; }
+    }
+    return {};
+}
+
+}  // namespace ptspec::config

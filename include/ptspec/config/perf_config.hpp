@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/config/trace_config.hpp>
+
+/// A trace as Linux perf is asked for it.
+namespace ptspec::config {
+
+/// Of a `perf_event_attr` of the PMU `intel_pt`, what decides about IA32_RTIT_CTL.
+///
+/// Shape:  a bit of `config` is the bit of IA32_RTIT_CTL in its place. Bit 0, `pt`, is not TraceEn:
+///         with it bit 13, `branch`, is BranchEn; without it BranchEn is 1 and bit 13 may not be.
+/// Source: Linux, arch/x86/events/intel/pt.c; REG-032.
+struct perf_event {
+    uint64_t config = 0;
+    bool exclude_kernel = false;
+    bool exclude_user = false;
+
+    friend constexpr auto operator==(perf_event const&, perf_event const&) -> bool = default;
+};
+
+/// Why Linux refuses an event, whatever the processor is.
+enum class perf_error : uint8_t {
+    none,
+    unknown_bit,          ///< `config` has a bit without a meaning: clear it
+    branch_without_pt,    ///< bit 13 without bit 0: set both, or none
+    fup_without_ptwrite,  ///< bit 5 without bit 12: set both, or none
+};
+
+/// One sentence that says what is wrong.
+[[nodiscard]] constexpr auto sentence_of(perf_error which) noexcept -> text {
+    switch (which) {
+        case perf_error::none: return "nothing is wrong";
+        case perf_error::unknown_bit: return "config has a bit that means nothing";
+        case perf_error::branch_without_pt: return "branch needs pt";
+        case perf_error::fup_without_ptwrite: return "fup_on_ptw needs ptw";
+    }
+    return "unknown error";
+}
+
+namespace detail {
+
+/// Bit 0 of `config`: bit 13 is to be looked at.
+inline constexpr uint64_t perf_pt = field_mask<ctl::TraceEn>;
+
+/// The fields that `config` and IA32_RTIT_CTL have in the same places.
+inline constexpr uint64_t perf_fields = field_mask<ctl::CYCEn> | field_mask<ctl::PwrEvtEn> |
+                                        field_mask<ctl::FUPonPTW> | field_mask<ctl::MTCEn> |
+                                        field_mask<ctl::TSCEn> | field_mask<ctl::DisRETC> |
+                                        field_mask<ctl::PTWEn> | field_mask<ctl::BranchEn> |
+                                        field_mask<ctl::MTCFreq> | field_mask<ctl::CycThresh> |
+                                        field_mask<ctl::PSBFreq> | field_mask<ctl::EventEn> |
+                                        field_mask<ctl::DisTNT>;
+
+constexpr auto perf_error_of(uint64_t config) noexcept -> perf_error {
+    auto const has = [=](config_member which) { return is_held({config}, which); };
+    bool const branch_alone = has(config_member::branches) && (config & perf_pt) == 0;
+    bool const fup_alone = has(config_member::fup_on_ptwrite) && !has(config_member::ptwrite);
+    return (config & ~(perf_fields | perf_pt)) != 0 ? perf_error::unknown_bit
+           : branch_alone                           ? perf_error::branch_without_pt
+           : fup_alone                              ? perf_error::fup_without_ptwrite
+                                                    : perf_error::none;
+}
+
+}  // namespace detail
+
+// ------------------------------------------------------------------------------------ from perf
+
+/// What Linux makes of an event, or why it refuses it.
+struct perf_config {
+    perf_error why = perf_error::none;
+    trace_config
+        config{};  ///< `output` and `addr` are left as they begin: perf says them elsewhere
+
+    constexpr explicit operator bool() const noexcept { return why == perf_error::none; }
+};
+
+/// The trace that Linux makes for an event. What it refuses over the processor's capabilities,
+/// `check` refuses.
+///
+/// Errors: those of perf_error.
+[[nodiscard]] constexpr auto from_perf(perf_event const& event) noexcept -> perf_config {
+    auto const why = detail::perf_error_of(event.config);
+    if (why != perf_error::none) { return {.why = why}; }
+    auto made = config_of(ia32_rtit_ctl{event.config & detail::perf_fields});
+    made.os = !event.exclude_kernel;
+    made.user = !event.exclude_user;
+    made.branches = made.branches || (event.config & detail::perf_pt) == 0;
+    made.output = trace_config{}.output;
+    return {.config = made};
+}
+
+// ------------------------------------------------------------------------------------ to perf
+
+/// An event, and what of a configuration it does not carry.
+struct perf_request {
+    perf_event event{};
+    config_member_set lost{};
+    perf_error why = perf_error::none;  ///< Linux refuses the event
+
+    constexpr explicit operator bool() const noexcept {
+        return lost.empty() && why == perf_error::none;
+    }
+};
+
+/// The event that asks Linux for a trace. It sets bit 0 only where it has to: kernels that do not
+/// know it refuse it.
+///
+/// Errors: `lost` are the members that `from_perf` would not give back: those that perf has no bit
+///         for (it takes filters from elsewhere and chooses the output itself). `why` is why Linux
+///         refuses the event.
+[[nodiscard]] constexpr auto to_perf(trace_config const& wanted) noexcept -> perf_request {
+    using detail::perf_pt;
+    uint64_t const carried = ctl_of(wanted).raw & detail::perf_fields;
+    uint64_t const branches = detail::field_mask<ia32_rtit_ctl::BranchEn>;
+    perf_request made;
+    made.event = {.config = wanted.branches ? carried & ~branches : carried | perf_pt,
+                  .exclude_kernel = !wanted.os,
+                  .exclude_user = !wanted.user};
+    made.why = detail::perf_error_of(made.event.config);
+    auto const lose = [&](config_member which, bool differs) {
+        if (differs) { made.lost.add(which); }
+    };
+    lose(config_member::cr3_filter, wanted.cr3_filter);
+    lose(config_member::addr_0, wanted.addr[0] != addr_cfg::off);
+    lose(config_member::addr_1, wanted.addr[1] != addr_cfg::off);
+    lose(config_member::addr_2, wanted.addr[2] != addr_cfg::off);
+    lose(config_member::addr_3, wanted.addr[3] != addr_cfg::off);
+    lose(config_member::output, wanted.output != trace_config{}.output);
+    lose(config_member::inject_psb_pmi, wanted.inject_psb_pmi);
+    return made;
+}
+
+}  // namespace ptspec::config

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/access/legal.hpp>
+
+/// What somebody wants traced, in words, to and from IA32_RTIT_CTL.
+namespace ptspec::config {
+
+using cpu::capabilities;
+using cpu::cyc_threshold;
+using cpu::mtc_period;
+using cpu::output_scheme;
+using cpu::psb_period;
+using reg::addr_cfg;
+using reg::ia32_rtit_ctl;
+
+/// What is wanted of a trace:
+/// `trace_config{.user = true, .mtc = true, .mtc_every = mtc_period::of_crystal_cycles(8)}`.
+///
+/// As it begins, it asks for branches, with returns compressed, into ToPA, which every processor
+/// seen so far has.
+/// Source: REG-024..041, REG-048.
+struct trace_config {
+    bool os = false;    ///< what runs at CPL 0
+    bool user = false;  ///< what runs at CPL 1 to 3
+    bool branches = true;
+    bool ret_compression = true;  ///< a return to where its call came from is one bit; DisRETC is 0
+    bool no_tnt = false;          ///< no TNT packets: targets only
+    bool tsc = false;
+    bool mtc = false;
+    mtc_period mtc_every{};
+    bool cyc = false;
+    cyc_threshold cyc_after{};
+    psb_period psb_every{};
+    bool ptwrite = false;
+    bool fup_on_ptwrite = false;  ///< with the IP of each PTWRITE
+    bool power_events = false;
+    bool event_trace = false;
+    bool cr3_filter = false;
+    addr_cfg addr[4] = {};
+    output_scheme output = output_scheme::topa;
+    bool inject_psb_pmi = false;  ///< make up for what of PSB and PMI was owed at the last stop
+
+    friend constexpr auto operator==(trace_config const&, trace_config const&) -> bool = default;
+};
+
+// ------------------------------------------------------------------------------------ members
+
+/// A member of trace_config.
+enum class config_member : uint8_t {
+    os,
+    user,
+    branches,
+    ret_compression,
+    no_tnt,
+    tsc,
+    mtc,
+    mtc_every,
+    cyc,
+    cyc_after,
+    psb_every,
+    ptwrite,
+    fup_on_ptwrite,
+    power_events,
+    event_trace,
+    cr3_filter,
+    addr_0,
+    addr_1,
+    addr_2,
+    addr_3,
+    output,
+    inject_psb_pmi,
+};
+
+/// A member's name, and the bits of IA32_RTIT_CTL that say the same.
+struct config_member_info {
+    config_member which{};
+    text name{};
+    uint64_t ctl_bits = 0;
+};
+
+/// Every member, in the order of the enumeration.
+inline constexpr config_member_info config_members[] = {
+    {config_member::os, "os", ptspec::detail::field_mask<ia32_rtit_ctl::OS>},
+    {config_member::user, "user", ptspec::detail::field_mask<ia32_rtit_ctl::User>},
+    {config_member::branches, "branches", ptspec::detail::field_mask<ia32_rtit_ctl::BranchEn>},
+    {config_member::ret_compression, "ret_compression",
+     ptspec::detail::field_mask<ia32_rtit_ctl::DisRETC>},
+    {config_member::no_tnt, "no_tnt", ptspec::detail::field_mask<ia32_rtit_ctl::DisTNT>},
+    {config_member::tsc, "tsc", ptspec::detail::field_mask<ia32_rtit_ctl::TSCEn>},
+    {config_member::mtc, "mtc", ptspec::detail::field_mask<ia32_rtit_ctl::MTCEn>},
+    {config_member::mtc_every, "mtc_every", ptspec::detail::field_mask<ia32_rtit_ctl::MTCFreq>},
+    {config_member::cyc, "cyc", ptspec::detail::field_mask<ia32_rtit_ctl::CYCEn>},
+    {config_member::cyc_after, "cyc_after", ptspec::detail::field_mask<ia32_rtit_ctl::CycThresh>},
+    {config_member::psb_every, "psb_every", ptspec::detail::field_mask<ia32_rtit_ctl::PSBFreq>},
+    {config_member::ptwrite, "ptwrite", ptspec::detail::field_mask<ia32_rtit_ctl::PTWEn>},
+    {config_member::fup_on_ptwrite, "fup_on_ptwrite",
+     ptspec::detail::field_mask<ia32_rtit_ctl::FUPonPTW>},
+    {config_member::power_events, "power_events",
+     ptspec::detail::field_mask<ia32_rtit_ctl::PwrEvtEn>},
+    {config_member::event_trace, "event_trace", ptspec::detail::field_mask<ia32_rtit_ctl::EventEn>},
+    {config_member::cr3_filter, "cr3_filter", ptspec::detail::field_mask<ia32_rtit_ctl::CR3Filter>},
+    {config_member::addr_0, "addr[0]", ptspec::detail::field_mask<ia32_rtit_ctl::ADDR0_CFG>},
+    {config_member::addr_1, "addr[1]", ptspec::detail::field_mask<ia32_rtit_ctl::ADDR1_CFG>},
+    {config_member::addr_2, "addr[2]", ptspec::detail::field_mask<ia32_rtit_ctl::ADDR2_CFG>},
+    {config_member::addr_3, "addr[3]", ptspec::detail::field_mask<ia32_rtit_ctl::ADDR3_CFG>},
+    {config_member::output, "output",
+     ptspec::detail::field_mask<ia32_rtit_ctl::ToPA> |
+         ptspec::detail::field_mask<ia32_rtit_ctl::FabricEn>},
+    {config_member::inject_psb_pmi, "inject_psb_pmi",
+     ptspec::detail::field_mask<ia32_rtit_ctl::InjectPsbPmiOnEnable>},
+};
+
+inline constexpr size_t config_member_count = sizeof(config_members) / sizeof(config_members[0]);
+
+[[nodiscard]] constexpr auto info_of(config_member which) noexcept -> config_member_info const& {
+    return config_members[underlying(which)];
+}
+
+/// Some members.
+struct config_member_set {
+    uint32_t bits = 0;
+
+    [[nodiscard]] constexpr auto has(config_member which) const noexcept -> bool {
+        return (bits >> underlying(which) & 1U) != 0;
+    }
+    constexpr void add(config_member which) noexcept { bits |= 1U << underlying(which); }
+    [[nodiscard]] constexpr auto empty() const noexcept -> bool { return bits == 0; }
+    friend constexpr auto operator==(config_member_set const&, config_member_set const&)
+        -> bool = default;
+};
+
+// ------------------------------------------------------------------------------------ CTL
+
+// Values are put together from the table above, without `with` and `get`: including this file
+// instantiates next to nothing.
+
+namespace detail {
+
+using namespace ptspec::detail;
+using ctl = ia32_rtit_ctl;
+
+/// A number in its place in IA32_RTIT_CTL. What does not fit is cut off.
+constexpr auto placed(config_member which, uint64_t number) noexcept -> uint64_t {
+    uint64_t const bits = info_of(which).ctl_bits;
+    return number << lowest_bit(bits) & bits;
+}
+constexpr auto held(ia32_rtit_ctl value, config_member which) noexcept -> unsigned {
+    uint64_t const bits = info_of(which).ctl_bits;
+    return static_cast<unsigned>((value.raw & bits) >> lowest_bit(bits));
+}
+constexpr auto is_held(ia32_rtit_ctl value, config_member which) noexcept -> bool {
+    return (value.raw & info_of(which).ctl_bits) != 0;
+}
+
+constexpr auto ctl_bits_of(output_scheme scheme) noexcept -> uint64_t {
+    return scheme == output_scheme::topa     ? field_mask<ia32_rtit_ctl::ToPA>
+           : scheme == output_scheme::fabric ? field_mask<ia32_rtit_ctl::FabricEn>
+                                             : 0;
+}
+
+}  // namespace detail
+
+/// The value of IA32_RTIT_CTL for what is wanted, with TraceEn 0. Of ADDRn_CFG only the four
+/// bits that fit are kept: `check` refuses larger numbers.
+[[nodiscard]] constexpr auto ctl_of(trace_config const& wanted) noexcept -> ia32_rtit_ctl {
+    using member = config_member;
+    using detail::placed;
+    return {
+        placed(member::os, wanted.os) | placed(member::user, wanted.user) |
+        placed(member::branches, wanted.branches) |
+        placed(member::ret_compression, !wanted.ret_compression) |
+        placed(member::no_tnt, wanted.no_tnt) | placed(member::tsc, wanted.tsc) |
+        placed(member::mtc, wanted.mtc) | placed(member::mtc_every, wanted.mtc_every.encoding()) |
+        placed(member::cyc, wanted.cyc) | placed(member::cyc_after, wanted.cyc_after.encoding()) |
+        placed(member::psb_every, wanted.psb_every.encoding()) |
+        placed(member::ptwrite, wanted.ptwrite) |
+        placed(member::fup_on_ptwrite, wanted.fup_on_ptwrite) |
+        placed(member::power_events, wanted.power_events) |
+        placed(member::event_trace, wanted.event_trace) |
+        placed(member::cr3_filter, wanted.cr3_filter) |
+        placed(member::addr_0, underlying(wanted.addr[0])) |
+        placed(member::addr_1, underlying(wanted.addr[1])) |
+        placed(member::addr_2, underlying(wanted.addr[2])) |
+        placed(member::addr_3, underlying(wanted.addr[3])) | detail::ctl_bits_of(wanted.output) |
+        placed(member::inject_psb_pmi, wanted.inject_psb_pmi)};
+}
+
+/// Where the trace goes that a value of IA32_RTIT_CTL makes.
+///
+/// Source: REG-026.
+[[nodiscard]] constexpr auto output_of(ia32_rtit_ctl value) noexcept -> output_scheme {
+    bool const fabric = (value.raw & ptspec::detail::field_mask<ia32_rtit_ctl::FabricEn>) != 0;
+    bool const topa = (value.raw & ptspec::detail::field_mask<ia32_rtit_ctl::ToPA>) != 0;
+    return fabric ? output_scheme::fabric
+           : topa ? output_scheme::topa
+                  : output_scheme::single_range;
+}
+
+/// What a value of IA32_RTIT_CTL asks for, the other way round. TraceEn, reserved bits, and ToPA
+/// beside FabricEn say nothing here; `ctl_of` gives all other bits back.
+[[nodiscard]] constexpr auto config_of(ia32_rtit_ctl value) noexcept -> trace_config {
+    using member = config_member;
+    using detail::held, detail::is_held;
+    auto const number = [=](member which) { return wrapped{held(value, which)}; };
+    auto const range = [=](member which) { return static_cast<addr_cfg>(held(value, which)); };
+    return {.os = is_held(value, member::os),
+            .user = is_held(value, member::user),
+            .branches = is_held(value, member::branches),
+            .ret_compression = !is_held(value, member::ret_compression),
+            .no_tnt = is_held(value, member::no_tnt),
+            .tsc = is_held(value, member::tsc),
+            .mtc = is_held(value, member::mtc),
+            .mtc_every = mtc_period::encoded(number(member::mtc_every)),
+            .cyc = is_held(value, member::cyc),
+            .cyc_after = cyc_threshold::encoded(number(member::cyc_after)),
+            .psb_every = psb_period::encoded(number(member::psb_every)),
+            .ptwrite = is_held(value, member::ptwrite),
+            .fup_on_ptwrite = is_held(value, member::fup_on_ptwrite),
+            .power_events = is_held(value, member::power_events),
+            .event_trace = is_held(value, member::event_trace),
+            .cr3_filter = is_held(value, member::cr3_filter),
+            .addr = {range(member::addr_0), range(member::addr_1), range(member::addr_2),
+                     range(member::addr_3)},
+            .output = output_of(value),
+            .inject_psb_pmi = is_held(value, member::inject_psb_pmi)};
+}
+
+}  // namespace ptspec::config

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/draw/figure.hpp>
+
+/// Names that do not fit into their boxes: below the line of boxes, each at the end of a line that
+/// leads to it. Places are in columns or in pixels.
+namespace ptspec::draw {
+
+struct leader {
+    piece which;
+    unsigned at;     ///< where the line leaves its box
+    unsigned reach;  ///< how far bend, name and a gap behind it go from there
+    bool to_the_left;
+    unsigned level;  ///< how far down the name stands
+};
+
+/// The leaders of one line of boxes, from the left to the right.
+class leader_list {
+public:
+    static constexpr unsigned most = 64;
+
+    constexpr void add(piece which, unsigned at, unsigned reach) noexcept {
+        leaders_[count_++] = {which, at, reach, false, 0};
+    }
+    [[nodiscard]] constexpr auto begin() const noexcept -> leader const* { return leaders_; }
+    [[nodiscard]] constexpr auto end() const noexcept -> leader const* { return leaders_ + count_; }
+    /// How many levels there are.
+    [[nodiscard]] constexpr auto levels() const noexcept -> unsigned { return levels_; }
+
+    /// Gives every name a side and a level, so that no name stands on a line or on another name.
+    ///
+    /// Names go to the left of their line where there is room and else to the right. Those to the
+    /// left are placed from left to right and the others from right to left, so that a line never
+    /// has to go through a name that is there already.
+    constexpr void place(unsigned gap) noexcept {
+        unsigned taken = 0;
+        for (unsigned i = 0; i < count_; ++i) {
+            auto& one = leaders_[i];
+            one.to_the_left = one.at >= taken + one.reach;
+            if (!one.to_the_left) { taken = one.at + gap; }
+        }
+        for (unsigned i = 0; i < count_; ++i) {
+            if (leaders_[i].to_the_left) { put(i, gap); }
+        }
+        for (unsigned i = count_; i-- != 0;) {
+            if (!leaders_[i].to_the_left) { put(i, gap); }
+        }
+    }
+
+private:
+    static constexpr auto first(leader const& one) noexcept -> unsigned {
+        return one.to_the_left ? one.at - one.reach : one.at;
+    }
+    static constexpr auto last(leader const& one) noexcept -> unsigned {
+        return one.to_the_left ? one.at : one.at + one.reach;
+    }
+
+    /// The highest level below every line in the way and beside every name.
+    constexpr void put(unsigned which, unsigned gap) noexcept {
+        auto& one = leaders_[which];
+        for (bool moved = true; moved;) {
+            moved = false;
+            for (unsigned i = 0; i < count_; ++i) {
+                auto const& other = leaders_[i];
+                bool const line_in_the_way = first(one) <= other.at && other.at <= last(one);
+                bool const name_in_the_way = other.level == one.level &&
+                                             first(one) < last(other) + gap &&
+                                             first(other) < last(one) + gap;
+                if (i != which && placed_[i] && other.level >= one.level &&
+                    (line_in_the_way || name_in_the_way)) {
+                    one.level = other.level + 1;
+                    moved = true;
+                }
+            }
+        }
+        placed_[which] = true;
+        if (one.level >= levels_) { levels_ = one.level + 1; }
+    }
+
+    leader leaders_[most]{};
+    bool placed_[most]{};
+    unsigned count_ = 0;
+    unsigned levels_ = 0;
+};
+
+}  // namespace ptspec::draw

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/engine/output/output.hpp>
+#include <ptspec/trace/write/writer.hpp>
+
+namespace ptspec::engine {
+
+/// Output as the sink of a `trace::writer`. Bytes that a failing port did not take are kept, and go
+/// out before any others.
+///
+/// Errors: `append` is false, and takes nothing, while the port goes on failing, and for more than
+///         `most_bytes` at once. `fault` tells what is in the way.
+/// Source: OUT-001, PKT-347, PRG-180.
+template <memory_port Memory>
+class output_sink {
+public:
+    /// As many as a writer appends at once.
+    static constexpr size_t most_bytes = trace::writer_state::most_bytes;
+
+    /// All of them are borrowed, and have to outlive this.
+    constexpr output_sink(output& to, access::msr_state& now, Memory& memory) noexcept
+        : to_{to}, now_{now}, memory_{memory} {}
+
+    [[nodiscard]] constexpr auto append(byte_view bytes) noexcept -> bool {
+        if (bytes.size() > most_bytes || resume()) { return false; }
+        keep(bytes.from(write(bytes)));
+        return true;
+    }
+    /// Tries again what a port did not let happen.
+    constexpr auto resume() noexcept -> port_fault {
+        if (!fault()) { return {}; }
+        if (count_ == 0) {  // all bytes are out, and the next entry could not be read
+            last_ = {.why_not_all = to_.resume(now_, memory_)};
+        } else {
+            auto const all = byte_view{kept_}.first(count_);
+            keep(all.from(write(all)));
+        }
+        return fault();
+    }
+    /// What is in the way, where something is.
+    [[nodiscard]] constexpr auto fault() const noexcept -> port_fault { return last_.why_not_all; }
+    /// How many bytes are kept.
+    [[nodiscard]] constexpr auto kept() const noexcept -> size_t { return count_; }
+    /// What became of the bytes of the last write: of the last `append` or `resume`.
+    [[nodiscard]] constexpr auto last() const noexcept -> written const& { return last_; }
+
+private:
+    constexpr auto write(byte_view bytes) noexcept -> size_t {
+        last_ = to_.write(now_, memory_, bytes);
+        return last_.taken;
+    }
+    /// Keeps bytes, which may be some of those that are kept.
+    constexpr void keep(byte_view bytes) noexcept {
+        for (size_t i = 0; i < bytes.size(); ++i) { kept_.bytes[i] = bytes[i]; }
+        count_ = bytes.size();
+    }
+
+    output& to_;
+    access::msr_state& now_;
+    Memory& memory_;
+    byte_array<most_bytes> kept_{};
+    size_t count_ = 0;
+    written last_{};
+};
+
+}  // namespace ptspec::engine

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/engine/model_options.hpp>
+
+namespace ptspec::engine {
+
+/// Where the near calls that were traced return to. A return to the youngest of them takes one bit
+/// of trace instead of a TIP.
+///
+/// Shape:  at most 64 addresses; one more drops the oldest.
+/// Source: SDM vol. 3, "Indirect Transfer Compression for Returns (RET)"; GEN-130..137.
+class return_stack {
+public:
+    static constexpr unsigned most = 64;
+
+    /// A near call was traced, behind which `next` comes.
+    constexpr void push(uint64_t next) noexcept {
+        top_ = (top_ + 1) % most;
+        entries_[top_] = next;
+        count_ += count_ < most ? 1 : 0;
+    }
+    /// A near RET to `to`. `compared` masks the address bits that the RET pops. True when the top
+    /// entry matches; it is then popped. `otherwise` says what a mismatch does.
+    [[nodiscard]] constexpr auto pop(uint64_t to, uint64_t compared,
+                                     ret_mismatch otherwise = ret_mismatch::pops_top) noexcept
+        -> bool {
+        if (count_ == 0) { return false; }
+        bool const leads_there = ((entries_[top_] ^ to) & compared) == 0;
+        if (leads_there || otherwise == ret_mismatch::pops_top) {
+            top_ = (top_ + most - 1) % most;
+            --count_;
+        } else if (otherwise == ret_mismatch::clears_stack) {
+            clear();
+        }
+        return leads_there;
+    }
+    constexpr void clear() noexcept { count_ = 0; }
+
+    [[nodiscard]] constexpr auto size() const noexcept -> unsigned { return count_; }
+    /// Entry `i` counted from the oldest, which has to be below `size()`.
+    [[nodiscard]] constexpr auto operator[](unsigned i) const noexcept -> uint64_t {
+        return entries_[(top_ + most + 1 - count_ + i) % most];
+    }
+
+    friend constexpr auto operator==(return_stack const& one, return_stack const& two) noexcept
+        -> bool {
+        if (one.count_ != two.count_) { return false; }
+        for (unsigned i = 0; i < one.count_; ++i) {
+            if (one[i] != two[i]) { return false; }
+        }
+        return true;
+    }
+
+private:
+    uint64_t entries_[most] = {};
+    unsigned top_ = 0;
+    unsigned count_ = 0;
+};
+
+}  // namespace ptspec::engine

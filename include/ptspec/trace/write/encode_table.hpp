@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/trace/fast/decode_loop.hpp>
+
+/// Packets that are written as they stand, told by one look into a table.
+namespace ptspec::trace::detail {
+
+/// By kind and length, what makes a packet right: then its other bits may be anything. What is to be
+/// known of a row stands side by side with the others', so that it is an index without a
+/// multiplication.
+struct plain_table {
+    static constexpr size_t lengths = 20;  // more than a packet has bytes
+    static constexpr size_t rows = packet::kinds * lengths;
+
+    uint64_t fixed[rows];      ///< bits 63:0 that are the same in all of them
+    uint64_t value[rows];      ///< those bits
+    uint64_t zero_high[rows];  ///< bits 127:64 that are 0
+    uint64_t least[rows];      ///< bits 63:0 are no number below
+    /// How many bytes they have; 0 where there are none. A packet that claims more bytes than
+    /// `lengths` finds the row of another kind, which has another length, or one behind all of them.
+    uint8_t length[rows + (256 - lengths)];
+
+    [[nodiscard]] static constexpr auto row_of(packet::kind which, unsigned bytes) noexcept
+        -> size_t {
+        return underlying(which) % packet::kinds * lengths + bytes;
+    }
+    /// Packets have so many bytes where the bits of `because` are as in `bits`. Where that was said of
+    /// others before, the row of the length 0, which no packet has, tells it.
+    template <class Packet>
+    constexpr void set(unsigned bytes, wide_bits because, wide_bits bits) noexcept {
+        size_t row = row_of(Packet::about.id, bytes);
+        if (length[row] != 0) { row -= bytes; }
+        wide_bits const whole = first_bytes_mask(bytes);
+        wide_bits const same = because | packet::detail::widen(Packet::reserved_mask()) |
+                               packet::detail::bits_of_kind<wide_bits>(
+                                   typename Packet::layout::rows{}, row_kind::fixed);
+        fixed[row] = ~whole.low | same.low;
+        value[row] = bits.low;
+        zero_high[row] = ~whole.high | same.high;
+        if constexpr (requires { Packet::least_raw; }) { least[row] = Packet::least_raw; }
+        length[row] = static_cast<uint8_t>(bytes);
+    }
+    /// The packet is one of this row.
+    [[nodiscard, gnu::always_inline]]  // so that it costs no call
+    constexpr auto
+    is_of(size_t row, unsigned bytes, uint64_t low, uint64_t high) const noexcept -> bool {
+        // Four branches that are all foreseen take less than what would make one of them.
+        return bytes == length[row] && (low & fixed[row]) == value[row] &&
+               (high & zero_high[row]) == 0 && low >= least[row];
+    }
+    /// The packet is plain.
+    [[nodiscard, gnu::always_inline]]  // so that it costs no call
+    constexpr auto
+    has(packet::kind which, unsigned bytes, uint64_t low, uint64_t high) const noexcept -> bool {
+        size_t const row = row_of(which, bytes);
+        if (is_of(row, bytes, low, high)) [[likely]] { return true; }
+        return is_of(row - bytes, bytes, low, high) ||
+               (row == row_of(packet::kind::psb, packet::psb::most_bytes) && bytes == length[row] &&
+                wide_bits{low, high} == packet::psb{}.raw);
+    }
+};
+
+template <class Packet>
+constexpr void set_plain(plain_table& all) noexcept {
+    using payload = typename Packet::payload_type;
+    using raw = typename Packet::raw_type;
+    wide_bits const opcode = packet::detail::widen(opcode_bits<Packet>);
+    if constexpr (same_as<Packet, packet::cyc>) {
+        wide_bits const announces{1U << packet::cyc::Exp::lsb | packet::detail::cyc_ends_low, 0};
+        for (unsigned bytes = 1; bytes <= 8; ++bytes) {
+            all.set<Packet>(bytes, announces & first_bytes_mask(bytes),
+                            packet::cyc::of(0, bytes).raw);
+        }
+    } else if constexpr (requires { payload::size(0); }) {
+        using row = typename decltype(packet::detail::selector_in(
+            typename Packet::layout::rows{}))::row;
+        auto const selects = packet::detail::run_of_bits<wide_bits>(row::msb, row::lsb);
+        for (uint64_t i = 0; i <= low_bits(row::width); ++i) {
+            unsigned const bytes = payload::size(i);
+            if (bytes == packet::undefined_size) { continue; }
+            all.set<Packet>(Packet::head_bytes + bytes, selects,
+                            opcode | packet::detail::to_bit<wide_bits>(i, row::lsb));
+        }
+    } else if constexpr (requires { Packet::never_both; }) {
+        constexpr uint64_t both = Packet::never_both;
+        constexpr uint64_t second = both & (both - 1);
+        all.set<Packet>(Packet::head_bytes, {second, 0}, opcode);
+        all.set<Packet>(Packet::head_bytes, {both, 0}, opcode | wide_bits{second, 0});
+    } else if constexpr (same_as<Packet, packet::psb>) {  // `has` looks at the bits
+        all.length[plain_table::row_of(packet::kind::psb, Packet::most_bytes)] = Packet::most_bytes;
+    } else if constexpr (
+        !opens_or_needs_a_block<Packet> &&
+        (requires { Packet::least_raw; } || !requires(raw bits) { Packet::broken_payload(bits); })) {
+        all.set<Packet>(Packet::head_bytes, {}, opcode);
+    }
+}
+
+/// The table, made when it is first used.
+template <class Packets>
+struct plain_packets;
+template <class... Packets>
+struct plain_packets<type_list<Packets...>> {
+    static constexpr plain_table table = [] {
+        plain_table all{};
+        for (auto& bits : all.value) { bits = 1; }  // of those that are fixed, which are none yet
+        (set_plain<Packets>(all), ...);
+        return all;
+    }();
+};
+
+}  // namespace ptspec::trace::detail

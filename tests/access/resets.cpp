@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ptspec/access/resets.hpp>
+#include <ptspec/cpu/presets.hpp>
+
+#include <support/check_twice.hpp>
+
+using namespace ptspec;
+using access::msr_state;
+using access::psb_plus;
+using access::rsm_outcome;
+namespace preset = cpu::preset;
+
+namespace {
+
+constexpr uint64_t on = 0x2105;  // BranchEn, ToPA, OS, TraceEn
+constexpr uint64_t off = 0x2104;
+
+/// A processor that has been tracing, every register with something in it.
+constexpr auto busy(uint64_t ctl = on, uint64_t status = 0x1'2345'0000'00F7) -> msr_state {
+    msr_state now;
+    now.ctl = {ctl};
+    now.status = {status};
+    now.output_base = {0x5000};
+    now.output_mask_ptrs = {0x1'0000'00FF};
+    now.cr3_match = {0x6000};
+    for (unsigned n = 0; n < 4; ++n) { now.addr[n] = {{n + 0x1000ULL}, {n + 0x2000ULL}}; }
+    now.xss = {0x100};
+    now.perf_global_status = {uint64_t{1} << 55};
+    now.debugctl = {0x800};
+    return now;
+}
+
+/// The same with CTL and STATUS changed, and nothing else.
+constexpr auto changed(msr_state now, uint64_t ctl, uint64_t status) -> msr_state {
+    now.ctl = {ctl};
+    now.status = {status};
+    return now;
+}
+
+}  // namespace
+
+// ------------------------------------------------------------------------------ resets
+
+TEST_CASE("a cold reset leaves 0 everywhere, and 7FH in OUTPUT_MASK_PTRS (REG-090)") {
+    CHECK_TWICE([](auto value) {
+        auto const now = access::cold_reset();
+        bool zero = now.xss.raw == 0 && !now.in_vmx_operation && !now.in_smm;
+        for (uint32_t index = value(0x560U); index < 0x588; ++index) {
+            zero = zero && access::value_of(now, index) == (index == 0x561 ? 0x7FU : 0U);
+        }
+        return zero;
+    });
+}
+
+TEST_CASE("with EBX[2] a warm reset clears TraceEn and TriggerEn and nothing else (REG-091, 093)") {
+    CHECK_TWICE([](auto value) {
+        auto const now = busy(value(on));
+        return access::warm_reset(preset::P_SKL, now) == changed(now, off, 0x1'2345'0000'00F3);
+    });
+}
+
+TEST_CASE("without EBX[2] it leaves the MSRs of Intel PT as a cold reset does (REG-092)") {
+    CHECK_TWICE([](auto value) {
+        auto const now = busy(value(on));
+        auto expected = access::cold_reset();
+        expected.xss = now.xss;
+        expected.perf_global_status = now.perf_global_status;
+        expected.debugctl = now.debugctl;
+        return access::warm_reset(preset::P_BDW, now) == expected;
+    });
+}
+
+TEST_CASE("a warm reset leads out of SMM and of VMX operation") {
+    CHECK_TWICE([](auto value) {
+        auto now = busy();
+        now.in_vmx_operation = value(true);
+        now.in_smm = value(true);
+        now.smram_trace_en = true;
+        auto const kept = access::warm_reset(preset::P_SKL, now);
+        auto const cold = access::warm_reset(preset::P_BDW, now);
+        return !kept.in_vmx_operation && !kept.in_smm && !kept.smram_trace_en &&
+               !cold.in_vmx_operation && !cold.in_smm && !cold.smram_trace_en;
+    });
+}
+
+TEST_CASE("INIT changes ContextEn and FilterEn for where it leads, and no register (REG-094)") {
+    CHECK_TWICE([](auto value) {
+        auto const now = busy(0x2109, 7);  // User only, as CPL was 3
+        auto const to_cpl_0 = access::init(preset::P_SKL, now, {.ip = value(uint64_t{0xFFF0})});
+        auto filtered = busy(on | uint64_t{1} << 32, 7);
+        filtered.addr[0] = {{0x1000}, {0x1FFF}};
+        auto const outside = access::init(preset::P_SKL, filtered,
+                                          {.ip = value(uint64_t{0xFFFF'FFF0})});
+        return to_cpl_0 == changed(now, 0x2109, 5) &&
+               outside == changed(filtered, filtered.ctl.raw, 6);
+    });
+    CHECK_TWICE([](auto value) {
+        auto const now = busy(value(off), 3);
+        return access::init(preset::P_SKL, now) == now;  // not tracing: nothing at all (REG-060)
+    });
+}
+
+// ------------------------------------------------------------------------------ SMM
+
+TEST_CASE("an SMI saves TraceEn and clears it, and touches nothing else (REG-100)") {
+    CHECK_TWICE([](auto value) {
+        auto const now = busy(value(on));
+        auto expected = changed(now, off, 0x1'2345'0000'00F3);
+        expected.in_smm = true;
+        expected.smram_trace_en = true;
+        auto const idle = busy(value(off), 3);
+        auto still = idle;
+        still.in_smm = true;
+        return access::smi(now) == expected && access::smi(idle) == still;
+    });
+}
+
+TEST_CASE("in SMM an SMI waits") {
+    CHECK_TWICE([](auto value) {
+        auto now = access::smi(busy());
+        now.ctl = {value(on)};
+        return access::smi(now) == now;
+    });
+}
+
+TEST_CASE("RSM brings TraceEn back, with all that follows when it rises (REG-101)") {
+    CHECK_TWICE([](auto value) {
+        uint64_t const ctl = value(uint64_t{1} << 56 | on);
+        auto const in_smm = access::smi(busy(ctl, 0x80'0000'00C7 | uint64_t{9} << 32));
+        auto const back = access::rsm(preset::P_FUT, in_smm);
+        auto const user = access::rsm(preset::P_FUT, in_smm, {.cpl = value(3U)});
+        auto expected = busy(ctl, 0x80'0000'0087 | uint64_t{9} << 32);
+        return back && back.outcome == rsm_outcome::resumed && back.why == rule::none &&
+               back.done.state == expected && back.done.psb == psb_plus::yes && back.done.pmi &&
+               user && (user.done.state.status.raw & 7) == 5;  // ContextEn of what is resumed
+    });
+}
+
+TEST_CASE("RSM restores TraceEn into a TraceStop range (REG-101, REG-068)") {
+    CHECK_TWICE([](auto value) {
+        auto now = busy(on | uint64_t{2} << 32, 7);
+        now.addr[0] = {{0x1000}, {0x1FFF}};
+        auto const back = access::rsm(preset::P_SKL, access::smi(now),
+                                      {.ip = value(uint64_t{0x1000})});
+        return back && back.done.trace_stop && back.done.state.status.raw == 0x22;
+    });
+}
+
+TEST_CASE("where TraceEn was 0, RSM changes no register (REG-101)") {
+    CHECK_TWICE([](auto value) {
+        auto const now = busy(value(off), 3);
+        auto const back = access::rsm(preset::P_SKL, access::smi(now));
+        return back && back.done.state == now && back.done.psb == psb_plus::no && !back.done.pmi;
+    });
+}
+
+TEST_CASE("RSM with TraceEn set shuts the processor down (REG-102)") {
+    CHECK_TWICE([](auto value) {
+        auto now = access::smi(busy(off, 3));
+        now.ctl = {value(on)};
+        auto const back = access::rsm(preset::P_SKL, now);
+        return !back && back.outcome == rsm_outcome::shutdown && back.why == rule::REG_102 &&
+               back.done.state == now;
+    });
+}
+
+TEST_CASE("RSM outside SMM is #UD") {
+    CHECK_TWICE([](auto value) {
+        auto const now = busy(value(on));
+        auto const back = access::rsm(preset::P_SKL, now);
+        return !back && back.outcome == rsm_outcome::undefined_opcode && back.why == rule::none &&
+               back.done.state == now;
+    });
+}
+
+TEST_CASE("RSM into Intel PT and LBR, where they exclude each other, is a policy (REG-103)") {
+    CHECK_TWICE([](auto value) {
+        auto const tracing = access::smi([&] {
+            auto now = busy(on, 7);
+            now.debugctl = {value(uint64_t{1})};
+            return now;
+        }());
+        auto without_lbr = tracing;
+        without_lbr.debugctl = {0x800};
+        auto idle = tracing;
+        idle.smram_trace_en = false;
+        access::policy const suspends{.lbr_after_rsm_shuts_down = false};
+        auto const down = access::rsm(preset::P_SKL, tracing);
+        return !down && down.outcome == rsm_outcome::shutdown &&
+               underlying(down.why) == 1000 + 103 && down.done.state == tracing &&
+               access::rsm(preset::P_SKL, tracing, {}, suspends) &&
+               access::rsm(preset::P_SKL, without_lbr) && access::rsm(preset::P_SKL, idle) &&
+               access::rsm(preset::skylake_x, tracing);  // they may run together there
+    });
+}
+
+TEST_CASE("RSM may be followed by another SMI, which saves what it finds (REG-100, REG-101)") {
+    CHECK_TWICE([](auto value) {
+        auto const once = access::rsm(preset::P_SKL, access::smi(busy(value(on), 7)));
+        auto now = once.done.state;
+        bool const left = !now.in_smm && !now.smram_trace_en;
+        now.ctl = {off};
+        auto const again = access::smi(now);
+        return left && again.in_smm && !again.smram_trace_en;
+    });
+}
+
+// ------------------------------------------------------------------------------ VMX, SMX
+
+TEST_CASE("VMXON clears TraceEn where VMX_MISC[14] is 0 (REG-110)") {
+    CHECK_TWICE([](auto value) {
+        auto const now = busy(value(on));
+        auto expected = changed(now, off, 0x1'2345'0000'00F3);
+        expected.in_vmx_operation = true;
+        return access::vmxon(preset::P_BDW, now) == expected;
+    });
+}
+
+TEST_CASE("where it is 1, tracing goes on, and may begin there (REG-120)") {
+    CHECK_TWICE([](auto value) {
+        auto const now = busy(value(on));
+        auto expected = now;
+        expected.in_vmx_operation = true;
+        auto const root = access::vmxon(preset::skylake_x, busy(off, 3));
+        return access::vmxon(preset::P_SKL, now) == expected &&
+               access::vmxon(preset::ice_lake_u, now) == expected &&
+               access::effect_of_write(preset::skylake_x, root, 0x570, value(on));
+    });
+}
+
+TEST_CASE("behind VMXON tracing cannot begin there, and behind VMXOFF it can (REG-110, REG-121)") {
+    CHECK_TWICE([](auto value) {
+        auto const root = access::vmxon(preset::P_BDW, busy(off, 0));
+        auto const refused = access::effect_of_write(preset::P_BDW, root, 0x570, value(on));
+        auto const outside = access::vmxoff(root);
+        auto const taken = access::effect_of_write(preset::P_BDW, outside, 0x570, value(on));
+        return refused.outcome.why == rule::REG_121 && outside == busy(off, 0) && taken;
+    });
+}
+
+TEST_CASE("VMXOFF changes no register") {
+    CHECK_TWICE([](auto value) {
+        auto now = busy(value(on));
+        now.in_vmx_operation = true;
+        return access::vmxoff(now) == busy(on);
+    });
+}
+
+TEST_CASE("SENTER and ENTERACCS clear TraceEn for good (REG-111)") {
+    CHECK_TWICE([](auto value) {
+        auto const now = busy(value(on));
+        return access::measured_launch(now) == changed(now, off, 0x1'2345'0000'00F3);
+    });
+}
+
+TEST_CASE("a module clears TraceEn silently and gives it back (REG-112)") {
+    CHECK_TWICE([](auto value) {
+        msr_state const tracing{.ctl = {value(on)}, .status = {0x0000'0040'0000'0007}};
+        auto const meanwhile = access::acm_begins(tracing);
+        auto const after = access::acm_ended(preset::P_SKL, meanwhile, true);
+        return meanwhile.ctl.raw == off && meanwhile.status.raw == 0x0000'0040'0000'0003 &&
+               after == tracing;
+    });
+    CHECK_TWICE([](auto value) {
+        msr_state const idle{.ctl = {value(off)}};
+        return access::acm_ended(preset::P_SKL, access::acm_begins(idle), false) == idle;
+    });
+}

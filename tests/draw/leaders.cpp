@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ptspec/draw/leaders.hpp>
+
+#include <support/check_twice.hpp>
+
+#include <cstdint>
+
+using namespace ptspec;
+
+namespace {
+
+constexpr draw::piece nobody{nullptr, 0, 0};
+
+struct side_and_level {
+    bool to_the_left;
+    unsigned level;
+};
+
+/// True when leaders at these places are placed so.
+template <size_t Count>
+constexpr auto placed_so(unsigned const (&at)[Count], unsigned const (&reach)[Count],
+                         side_and_level const (&expected)[Count], unsigned levels, unsigned gap = 2)
+    -> bool {
+    draw::leader_list list;
+    for (size_t i = 0; i < Count; ++i) { list.add(nobody, at[i], reach[i]); }
+    list.place(gap);
+    bool right = list.levels() == levels;
+    size_t i = 0;
+    for (auto const& one : list) {
+        right = right && one.at == at[i] && one.reach == reach[i] &&
+                one.to_the_left == expected[i].to_the_left && one.level == expected[i].level;
+        ++i;
+    }
+    return right && i == Count;
+}
+
+constexpr auto left_end(draw::leader const& one) -> unsigned {
+    return one.to_the_left ? one.at - one.reach : one.at;
+}
+constexpr auto right_end(draw::leader const& one) -> unsigned {
+    return one.to_the_left ? one.at : one.at + one.reach;
+}
+
+/// True when no name stands on the line of another one, or on its name.
+auto nothing_overlaps(draw::leader_list const& list) -> bool {
+    for (auto const& one : list) {
+        if (one.level >= list.levels()) { return false; }
+        for (auto const& other : list) {
+            if (&one == &other) { continue; }
+            bool const crosses = left_end(one) <= other.at && other.at <= right_end(one);
+            if (crosses && other.level >= one.level) { return false; }
+            bool const beside = right_end(one) < left_end(other) ||
+                                right_end(other) < left_end(one);
+            if (one.level == other.level && !beside) { return false; }
+        }
+    }
+    return true;
+}
+
+}  // namespace
+
+TEST_CASE("without leaders there are no levels") {
+    CHECK_TWICE([](auto value) {
+        draw::leader_list list;
+        list.place(value(2U));
+        return list.levels() == 0 && list.begin() == list.end();
+    });
+}
+
+TEST_CASE("a name goes to the left of its line where there is room") {
+    CHECK_TWICE([](auto value) {
+        return placed_so({value(10U)}, {10}, {{true, 0}}, 1) &&
+               placed_so({value(9U)}, {10}, {{false, 0}}, 1);
+    });
+}
+
+TEST_CASE("names to the left go down from left to right") {
+    CHECK_TWICE([](auto value) {
+        return placed_so({value(20U), 23, 26}, {8, 8, 8}, {{true, 0}, {true, 1}, {true, 2}}, 3);
+    });
+    // A line that ends on the same level as a name begins would touch it.
+    CHECK_TWICE(
+        [](auto value) { return placed_so({value(20U), 28}, {8, 8}, {{true, 0}, {true, 1}}, 2); });
+}
+
+TEST_CASE("names with a gap between them share a level") {
+    CHECK_TWICE([](auto value) {
+        return placed_so({20, 30}, {8, 8}, {{true, 0}, {true, 0}}, 1, value(2U)) &&
+               placed_so({20, 30}, {8, 8}, {{true, 0}, {true, 1}}, 2, value(3U));
+    });
+    CHECK_TWICE([](auto value) {
+        // The third goes back to the highest level, beside the first.
+        return placed_so({20, 23, value(40U)}, {8, 8, 8}, {{true, 0}, {true, 1}, {true, 0}}, 2);
+    });
+}
+
+TEST_CASE("a name that is moved down goes below what is in its new way") {
+    CHECK_TWICE([](auto value) {
+        return placed_so({20, 23, 40, value(43U)}, {8, 8, 8, 19},
+                         {{true, 0}, {true, 1}, {true, 0}, {true, 2}}, 3) &&
+               placed_so({20, 23, 40, value(43U)}, {8, 8, 8, 18},
+                         {{true, 0}, {true, 1}, {true, 0}, {true, 1}}, 2);
+    });
+}
+
+TEST_CASE("names to the right share a level with those to the left") {
+    CHECK_TWICE([](auto value) {
+        return placed_so({1, value(20U)}, {5, 12}, {{false, 0}, {true, 0}}, 1) &&
+               placed_so({1, value(20U)}, {6, 12}, {{false, 1}, {true, 0}}, 2);
+    });
+}
+
+TEST_CASE("a line of 64 bits can have as many leaders") {
+    CHECK_TWICE([](auto value) {
+        draw::leader_list list;
+        for (unsigned i = 0; i < 64; ++i) { list.add(nobody, 3 * i + 1, value(2U)); }
+        list.place(2);
+        return list.end() - list.begin() == 64 && list.levels() == 2;
+    });
+}
+
+TEST_CASE("names to the right go down from right to left") {
+    CHECK_TWICE([](auto value) {
+        return placed_so({1, 4, value(7U)}, {9, 9, 9}, {{false, 2}, {false, 1}, {false, 0}}, 3);
+    });
+}
+
+TEST_CASE("a name to the left does not go over a line whose name is to the right") {
+    CHECK_TWICE([](auto value) {
+        return placed_so({2, value(14U)}, {8, 10}, {{false, 1}, {true, 0}}, 2) &&
+               placed_so({2, value(13U)}, {8, 10}, {{false, 0}, {false, 0}}, 1);
+    });
+}
+
+TEST_CASE("a name to the right goes below the lines that are in its way") {
+    CHECK_TWICE([](auto value) {
+        return placed_so({2, value(14U)}, {12, 8}, {{false, 1}, {true, 0}}, 2) &&
+               placed_so({2, value(14U)}, {11, 8}, {{false, 1}, {true, 0}}, 2) &&
+               placed_so({2, value(40U), 43}, {41, 8, 8}, {{false, 2}, {true, 0}, {true, 1}}, 3);
+    });
+}
+
+TEST_CASE("no name ever stands on a line or on another name") {
+    std::uint64_t state = 0x9E37'79B9'7F4A'7C15;
+    auto const next = [&](unsigned below) {
+        state = state * 6364136223846793005U + 1442695040888963407U;
+        return static_cast<unsigned>((state >> 33) % below);
+    };
+    for (unsigned trial = 0; trial < 2000; ++trial) {
+        draw::leader_list list;
+        unsigned at = 1 + next(10);
+        for (unsigned left = 1 + next(32); left != 0; --left) {
+            list.add(nobody, at, 4 + next(30));
+            at += 3 + 3 * (next(4) == 0 ? next(5) : 0);
+        }
+        list.place(2);
+        REQUIRE(nothing_overlaps(list));
+    }
+}

@@ -1,0 +1,739 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ptspec/cpu/presets.hpp>
+#include <ptspec/engine/output/output.hpp>
+
+#include <support/check_twice.hpp>
+#include <support/small_tables.hpp>
+
+#include <initializer_list>
+#include <type_traits>
+
+using namespace ptspec;
+using namespace ptspec::test;
+using engine::output;
+using engine::restricted_access;
+using engine::written;
+namespace preset = cpu::preset;
+namespace bits = ctl_bits;
+namespace flags = status_bits;
+
+// ------------------------------------------------------------------------------------ schemes
+
+namespace {
+
+/// A fabric that takes a number of bytes, and no more until it is emptied.
+struct small_fabric {
+    byte_array<64> got{};
+    size_t count = 0;
+    size_t room = 64;
+    size_t others = 0;  ///< accesses to memory
+
+    constexpr auto load(uint64_t) noexcept -> port_value {
+        ++others;
+        return {true, 0};
+    }
+    constexpr auto store(uint64_t, byte_view bytes) noexcept -> size_t {
+        ++others;
+        return bytes.size();
+    }
+    constexpr auto send(byte_view bytes) noexcept -> size_t {
+        size_t const taken = bytes.size() < room ? bytes.size() : room;
+        for (size_t i = 0; i < taken; ++i) { got.bytes[count + i] = bytes[i]; }
+        count += taken;
+        room -= taken;
+        return taken;
+    }
+};
+static_assert(fabric_port<small_fabric> && memory_port<small_fabric>);
+
+/// What makes every rule of memory output fail, were it looked at.
+template <memory_port Memory>
+constexpr void make_everything_wrong(tracer<Memory>& one) {
+    one.place(0x1'0080, pointers(5, 0xFFFF'FFFF));
+    one.how.restricted.smrr_physmask = {0x800};  // all below 4 GB
+    one.how.when_restricted = restricted_access::error;
+}
+
+}  // namespace
+
+TEST_CASE("FabricEn sends the bytes to the fabric, with and without ToPA (OUT-001,120, PRG-080)") {
+    CHECK_TWICE([](auto value) {
+        for (uint64_t const topa : {uint64_t{0}, bits::topa}) {
+            small_fabric fabric;
+            auto one = tracer_on(fabric, preset::P_FUT);
+            make_everything_wrong(one);
+            if (!one.enable(value(bits::single_range | bits::fabric) | topa)) { return false; }
+            auto const done = one.write(first_bytes(40));
+            bool const right = done == written{.taken = 40, .stored = 40} && one.is_running() &&
+                               fabric.count == 40 && fabric.others == 0 &&
+                               byte_view{fabric.got}.first(40) == first_bytes(40) &&
+                               one.stands_at(0x1'0080, pointers(5, 0xFFFF'FFFF)) &&
+                               !one.pmi_pending() && !one.fault;
+            if (!right || !one.disable()) { return false; }
+            if (!one.stands_at(0x1'0080, pointers(5, 0xFFFF'FFFF))) { return false; }
+        }
+        return true;
+    });
+}
+
+TEST_CASE("a fabric that takes fewer bytes gets the others later, once and in order (OUT-121)") {
+    CHECK_TWICE([](auto value) {
+        small_fabric fabric;
+        fabric.room = value(size_t{5});
+        auto one = tracer_on(fabric, preset::P_FUT);
+        if (!one.enable(bits::single_range | bits::fabric)) { return false; }
+        auto const some = one.write(first_bytes(12));
+        bool const first = !some && some.taken == 5 && some.stored == 5 && some.lost == 0 &&
+                           some.why_not_all == port_fault{true, 0} && !some.had_address;
+        auto const none = one.write(first_bytes(12).from(5));
+        bool const second = !none && none.taken == 0 && none.stored == 0;
+        one.resume();
+        bool const nothing = !one.fault && fabric.count == 5;
+        fabric.room = 64;
+        auto const rest = one.write(first_bytes(12).from(5));
+        return first && second && nothing && rest && rest.taken == 7 && fabric.count == 12 &&
+               byte_view{fabric.got}.first(12) == first_bytes(12) && one.is_running();
+    });
+}
+
+TEST_CASE("where nobody listens to the fabric its bytes count as stored (OUT-121)") {
+    CHECK_TWICE([](auto value) {
+        listed_memory memory;
+        auto one = tracer_on(memory, preset::P_FAB);
+        if (!one.enable(value(bits::fabric | 4 | 1 << 13))) { return false; }
+        return one.write(first_bytes(100)) == written{.taken = 100, .stored = 100} &&
+               memory.loads == 0 && memory.run_count == 0;
+    });
+}
+
+TEST_CASE("without FabricEn, ToPA chooses a table, and its absence a single range (OUT-001)") {
+    CHECK_TWICE([](auto value) {
+        word_at const words[] = {{A, X}};
+        listed_memory memory{words};
+        auto one = traced_from(memory, value(A));
+        (void)one.write(first_bytes(3));
+        bool const through_a_table = memory.loads == 1 && memory.loaded[0] == A &&
+                                     memory.runs[0] == stored_run{X, 3};
+        listed_memory other{words};
+        auto two = tracer_on(other);
+        two.place(value(A), 0xFFF);
+        (void)two.enable(bits::single_range);
+        (void)two.write(first_bytes(3));
+        return through_a_table && other.loads == 0 && other.runs[0] == stored_run{A, 3};
+    });
+}
+
+TEST_CASE("the scheme is chosen when TraceEn rises, and holds until it falls (OUT-001)") {
+    CHECK_TWICE([](auto value) {
+        word_at const words[] = {{A, X}, {A + 8, A | END}};
+        listed_memory memory{words};
+        auto one = traced_from(memory, value(A));
+        one.now.ctl = {bits::single_range | bits::trace_en};
+        (void)one.write(first_bytes(0x1000));
+        bool const kept = memory.run_count == 1 && memory.runs[0] == stored_run{X, 0x1000} &&
+                          one.stands_at(A, 0x7F);
+        one.now.ctl = {bits::single_range | bits::topa | bits::trace_en};
+        if (!one.disable()) { return false; }
+        one.place(Z, 0xFFF);
+        (void)one.enable(bits::single_range);
+        (void)one.write(first_bytes(2));
+        return kept && memory.runs[1] == stored_run{Z, 2} && one.stands_at(Z, 0x2'0000'0FFF);
+    });
+}
+
+TEST_CASE("all schemes get the same bytes; they may be cut anywhere (OUT-002, PRG-084)") {
+    CHECK_TWICE([](auto value) {
+        size_t const count = value(size_t{40});
+        auto const packets = first_bytes(count);
+        return on_both([&](auto& memory) {
+            set_table(memory, A, X, Y, A | END);
+            auto one = tracer_on(memory);
+            one.place(A, pointers(0, 0xFF0));  // 16 bytes before the end of X
+            (void)one.enable_topa();
+            (void)one.write(packets);
+            bool const topa = holds(memory, X + 0xFF0, packets.first(16)) &&
+                              holds(memory, Y, packets.from(16)) && one.disable();
+            one.place(Z, pointers(0, 0x70));  // 128 bytes, 16 before the end
+            (void)one.enable(bits::single_range);
+            (void)one.write(packets);
+            return topa && holds(memory, Z + 0x70, packets.first(16)) &&
+                   holds(memory, Z, packets.from(16));
+        });
+    });
+}
+
+// ------------------------------------------------------------------------------------ TraceEn
+
+TEST_CASE("a unit that was not started stores nothing, and nothing is an error (OUT-008)") {
+    CHECK_TWICE([](auto value) {
+        listed_memory memory;
+        auto one = tracer_on(memory);
+        make_everything_wrong(one);
+        auto const before = one.now;
+        auto const done = one.write(first_bytes(value(size_t{7})));
+        one.resume();
+        one.out.sync(one.now);
+        one.out.stop(one.now);
+        return done == written{.taken = 7, .lost = 7} && one.now == before && memory.loads == 0 &&
+               memory.run_count == 0 && one.out.why() == rule::none && !one.fault;
+    });
+}
+
+TEST_CASE("with Stopped or Error set nothing is checked and every byte is lost (OUT-007)") {
+    CHECK_TWICE([](auto value) {
+        for (uint64_t const status :
+             {flags::stopped, flags::error, flags::stopped | flags::error}) {
+            for (uint64_t const topa : {uint64_t{0}, bits::topa, bits::topa | bits::fabric}) {
+                listed_memory memory;
+                auto one = tracer_on(memory, preset::P_FUT);
+                make_everything_wrong(one);
+                one.put(0x571, value(status));
+                if (!one.enable(bits::single_range | topa)) { return false; }
+                auto const before = one.now;
+                if (one.write(first_bytes(9)) != written{.taken = 9, .lost = 9}) { return false; }
+                one.out.sync(one.now);
+                one.resume();
+                bool const nothing = one.now == before && memory.loads == 0 &&
+                                     memory.run_count == 0 && one.out.why() == rule::none;
+                if (!nothing || one.status(flags::trigger_en)) { return false; }
+            }
+        }
+        return true;
+    });
+}
+
+TEST_CASE("the output MSRs are exact after TraceEn fell, and frozen (OUT-005, PRG-083)") {
+    CHECK_TWICE([](auto value) {
+        return on_both([&](auto& memory) {
+            set_table(memory, A, X, Y, A | END);
+            auto one = traced_from(memory, A);
+            (void)one.write(first_bytes(value(size_t{0x1005})));
+            one.out.stop(one.now);
+            bool const exact = one.now.output_base.raw == A &&
+                               one.now.output_mask_ptrs.raw == pointers(1, 5);
+            auto const frozen = one.now;
+            auto const done = one.write(first_bytes(3));
+            one.out.sync(one.now);
+            one.out.stop(one.now);
+            one.resume();
+            return exact && done == written{.taken = 3, .lost = 3} && one.now == frozen &&
+                   holds(memory, Y + 5, byte_array<3>{});
+        });
+    });
+}
+
+TEST_CASE("the output MSRs can be brought up to date while tracing goes on (OUT-005)") {
+    CHECK_TWICE([](auto value) {
+        return on_both([&](auto& memory) {
+            set_table(memory, A, X, B | END);
+            set_table(memory, B, Y, Z | size_8K);
+            auto one = traced_from(memory, A);
+            bool right = one.stands_at(A, 0x7F);
+            (void)one.write(first_bytes(value(size_t{1})));
+            right = right && one.stands_at(A, pointers(0, 1));
+            (void)one.write(first_bytes(0xFFE));
+            right = right && one.stands_at(A, pointers(0, 0xFFF));
+            (void)one.write(first_bytes(1));
+            right = right && one.stands_at(B, 0x7F);
+            (void)one.write(first_bytes(0x1000));
+            right = right && one.stands_at(B, pointers(1, 0));
+            (void)one.write(first_bytes(0x1FFF));
+            return right && one.stands_at(B, pointers(1, 0x1FFF)) && one.is_running();
+        });
+    });
+    CHECK_TWICE([](auto value) {
+        return on_both([&](auto& memory) {
+            auto one = tracer_on(memory);
+            one.place(X, 0x7F);
+            (void)one.enable(bits::single_range);
+            (void)one.write(first_bytes(value(size_t{0x7F})));
+            bool const right = one.stands_at(X, pointers(0, 0x7F));
+            (void)one.write(first_bytes(1));
+            return right && one.stands_at(X, 0x7F);
+        });
+    });
+}
+
+namespace {
+
+/// Writes bytes with TraceEn falling and rising again behind the first `cut` of them. The MSRs are
+/// not touched in between.
+template <memory_port Memory>
+constexpr void write_with_a_pause(tracer<Memory>& one, uint64_t ctl, size_t cut, size_t all) {
+    (void)one.enable(ctl);
+    (void)one.write(first_bytes(cut));
+    (void)one.disable();
+    (void)one.enable(ctl);
+    (void)one.write(first_bytes(all).from(cut));
+    (void)one.disable();
+}
+
+}  // namespace
+
+TEST_CASE("a trace goes on where it ended, without a write of the output MSRs (OUT-006)") {
+    auto const body = [](auto value, size_t cut) {
+        return on_both([&](auto& memory) {
+            set_table(memory, A, X, B | END);
+            set_table(memory, B, Y, A | END);
+            auto one = tracer_on(memory);
+            one.place(value(A), 0x7F);
+            write_with_a_pause(one, bits::single_range | bits::topa, cut, 0x2003);
+            bool const topa = one.stands_at(A, pointers(0, 3)) &&
+                              holds(memory, X + 3, first_bytes(0x1000).from(3)) &&
+                              holds(memory, Y, first_bytes(0x2000).from(0x1000)) &&
+                              holds(memory, X, first_bytes(0x2003).from(0x2000));
+            one.place(Z, 0xFFF);
+            write_with_a_pause(one, bits::single_range, cut, 0x1001);
+            return topa && one.stands_at(Z, pointers(31, 1)) &&
+                   holds(memory, Z + 1, first_bytes(0x1000).from(1)) &&
+                   holds(memory, Z, first_bytes(0x1001).from(0x1000));
+        });
+    };
+    CHECK_TWICE([body](auto value) { return body(value, 0xFFF); });
+    for (size_t const cut : {0x0U, 0x1U, 0x807U, 0x808U, 0x809U, 0x1000U, 0x1001U}) {
+        CHECK(body(test::unknown{}, cut));
+    }
+}
+
+TEST_CASE("what was taken is in memory when TraceEn has fallen (OUT-130)") {
+    CHECK_TWICE([](auto value) {
+        return on_both([&](auto& memory) {
+            set_table(memory, A, X, A | END);
+            auto one = traced_from(memory, A);
+            for (size_t i = 0; i < value(size_t{5}); ++i) {
+                (void)one.write(first_bytes(i + 1).from(i));
+            }
+            one.out.stop(one.now);
+            return one.sum.stored == 5 && holds(memory, X, first_bytes(5));
+        });
+    });
+}
+
+TEST_CASE("an error that enabling finds is there when enabling is done (OUT-133)") {
+    CHECK_TWICE([](auto value) {
+        listed_memory memory;
+        auto one = tracer_on(memory);
+        one.place(value(A) + 0x80, 0x7F);
+        return one.enable_topa() && one.has_failed(rule::OUT_061);
+    });
+}
+
+TEST_CASE("an error is recovered from: TraceEn off, mend, clear Error, TraceEn on (OUT-134)") {
+    CHECK_TWICE([](auto value) {
+        return on_both([&](auto& memory) {
+            set_table(memory, A, X, Y | 2, A | END);
+            auto one = traced_from(memory, A);
+            (void)one.write(first_bytes(value(size_t{0x1010})));
+            bool const found = one.has_failed(rule::OUT_060) && one.sum.lost == 0x10 &&
+                               one.stands_at(A, pointers(1, 0));
+            if (!found || !one.disable()) { return false; }
+            set(memory, A + 8, Y);  // MASK_PTRS led to it
+            auto const clear = access::effect_of_write(one.of, one.now, 0x571, 0);
+            one.now = clear.state;
+            (void)one.enable_topa();
+            (void)one.write(first_bytes(4));
+            return one.is_running() && one.sum.lost == 0 && holds(memory, Y, first_bytes(4));
+        });
+    });
+}
+
+// ------------------------------------------------------------------------------------ single range
+
+namespace {
+
+/// The rule by which enabling of a single range fails, or none; then nothing has happened.
+constexpr auto single_range_fails(uint64_t base, uint64_t mask_ptrs,
+                                  cpu::capabilities const& of = preset::P_SKL) -> rule {
+    listed_memory memory;
+    auto one = tracer_on(memory, of);
+    one.place(base, mask_ptrs);
+    (void)one.enable(bits::single_range);
+    rule const why = one.out.why();
+    bool const running = one.is_running();
+    auto const done = one.write(first_bytes(2));
+    bool const untouched = one.stands_at(base, mask_ptrs);
+    if (why == rule::none) { return running && done.stored == 2 ? why : something_else; }
+    bool const right = !running && one.has_failed(why) && untouched && memory.run_count == 0 &&
+                       done == written{.taken = 2, .lost = 2} && !one.pmi_pending();
+    return right ? why : something_else;
+}
+
+}  // namespace
+
+TEST_CASE("a single range is checked when TraceEn rises (OUT-022..024, PRG-082)") {
+    CHECK_TWICE([](auto value) {
+        return single_range_fails(0x10'0000, value(uint64_t{0x17F})) == rule::OUT_022 &&
+               single_range_fails(0x80, value(uint64_t{0xFF})) == rule::OUT_023 &&
+               single_range_fails(0x10'0000, value(uint64_t{0x1000'0000'0FFF})) == rule::OUT_024 &&
+               single_range_fails(0x80, value(uint64_t{0x7F})) == rule::none &&
+               single_range_fails(0x10'0000, value(uint64_t{0xFFF'0000'0FFF})) == rule::none;
+    });
+}
+
+TEST_CASE("a single range is circular, and stops nothing (OUT-021,025,028, PRG-081)") {
+    CHECK_TWICE([](auto value) {
+        return on_both([&](auto& memory) {
+            auto one = tracer_on(memory);
+            one.place(X, pointers(1, 0xF0));  // 256 bytes
+            (void)one.enable(bits::single_range);
+            auto const done = one.write(first_bytes(value(size_t{0x310})));
+            return done == written{.taken = 0x310,
+                                   .stored = 0x310,
+                                   .first = X + 0xF0,
+                                   .last = X + 0xFF,
+                                   .had_address = true} &&
+                   one.is_running() && one.stands_at(X, pointers(1, 0)) && !one.pmi_pending() &&
+                   holds(memory, X, first_bytes(0x310).from(0x210)) &&
+                   holds(memory, X + 0x100, byte_array<8>{});
+        });
+    });
+}
+
+TEST_CASE("nothing tells how often a single range has wrapped (OUT-025,030)") {
+    CHECK_TWICE([](auto value) {
+        listed_memory memory;
+        auto one = tracer_on(memory);
+        one.place(X, pointers(0, 5));
+        (void)one.enable(bits::single_range);
+        one.out.sync(one.now);
+        auto const before = one.now;
+        for (unsigned lap = 0; lap < 3; ++lap) {
+            (void)one.write(first_bytes(value(size_t{0x80})));
+            one.out.sync(one.now);
+            if (one.now != before || !one.is_running()) { return false; }
+        }
+        return true;
+    });
+}
+
+TEST_CASE("single ranges have 128 bytes to 4 GB, and wrap at their end (OUT-020, OUT-153)") {
+    CHECK_TWICE([](auto value) {
+        for (unsigned k = 7; k <= 32; ++k) {
+            uint64_t const mask = (value(uint64_t{1}) << k) - 1;
+            uint64_t const base = (uint64_t{1} << 52) - (uint64_t{1} << k);  // up to the top
+            listed_memory memory;
+            auto one = tracer_on(memory, preset::P_FUT);
+            one.place(base, mask << 32 | mask);
+            (void)one.enable(bits::single_range);
+            auto const done = one.write(first_bytes(3));
+            bool const right = done.first == base + mask && done.last == base + 1 &&
+                               memory.run_count == 2 &&
+                               memory.runs[0] == stored_run{base + mask, 1} &&
+                               memory.runs[1] == stored_run{base, 2};
+            if (!right || !one.stands_at(base, uint64_t{2} << 32 | mask)) { return false; }
+        }
+        return true;
+    });
+}
+
+TEST_CASE("a device in the single range gets every byte, lap after lap (OUT-026)") {
+    CHECK_TWICE([](auto value) {
+        listed_memory device;
+        auto one = tracer_on(device);
+        one.place(0xFED0'0000, 0x7F);
+        (void)one.enable(bits::single_range);
+        (void)one.write(first_bytes(value(size_t{0x180})));
+        return device.run_count == 3 && device.runs[0] == stored_run{0xFED0'0000, 0x80} &&
+               device.runs[1] == device.runs[0] && device.runs[2] == device.runs[0];
+    });
+}
+
+// ------------------------------------------------------------------------------------ ToPA
+
+TEST_CASE("entries are read as the pointer comes to them, each once (OUT-053,054, PRG-085)") {
+    CHECK_TWICE([](auto value) {
+        word_at const words[] = {{A, X}, {A + 8, Y}, {A + 16, B | END}, {B, Z}, {B + 8, A | END}};
+        listed_memory memory{words};
+        auto one = traced_from(memory, value(A));
+        bool right = memory.loads == 1 && memory.loaded[0] == A;
+        (void)one.write(first_bytes(0xFFF));
+        right = right && memory.loads == 1;
+        (void)one.write(first_bytes(1));  // X is full
+        right = right && memory.loads == 2 && memory.loaded[1] == A + 8 &&
+                one.stands_at(A, pointers(1, 0));
+        (void)one.write(first_bytes(0x1000));  // Y is full
+        right = right && memory.loads == 4 && memory.loaded[2] == A + 16 && memory.loaded[3] == B &&
+                one.stands_at(B, 0x7F);
+        (void)one.write(first_bytes(0x1000));  // Z is full
+        return right && memory.loads == 6 && memory.loaded[4] == B + 8 && memory.loaded[5] == A &&
+               one.stands_at(A, 0x7F) && one.is_running() && memory.run_count == 1 &&
+               memory.runs[0] == stored_run{X, 0x3000};
+    });
+}
+
+TEST_CASE("one write fills as many regions as it reaches (OUT-052..054)") {
+    CHECK_TWICE([](auto value) {
+        return on_both([&](auto& memory) {
+            set_table(memory, A, X, B | END);
+            set_table(memory, B, Z | size_8K, A | END);
+            auto one = tracer_on(memory);
+            one.place(A, pointers(0, 0xFFE));
+            (void)one.enable_topa();
+            auto const done = one.write(first_bytes(value(size_t{0x2005})));
+            return done == written{.taken = 0x2005,
+                                   .stored = 0x2005,
+                                   .first = X + 0xFFE,
+                                   .last = X + 2,
+                                   .had_address = true} &&
+                   one.stands_at(A, pointers(0, 3)) && holds(memory, X + 0xFFE, first_bytes(2)) &&
+                   holds(memory, Z, first_bytes(0x2002).from(2)) &&
+                   holds(memory, X, first_bytes(0x2005).from(0x2002));
+        });
+    });
+}
+
+TEST_CASE("a table that ends with no END and no STOP goes round (OUT-055)") {
+    CHECK_TWICE([](auto value) {
+        uint64_t const last = A + 8 * 0x1FF'FFFF;
+        word_at const words[] = {{A, X}, {last, Y}};
+        listed_memory memory{words};
+        auto one = tracer_on(memory);
+        one.place(value(A), pointers(0x1FF'FFFF, 0xFFE));
+        (void)one.enable_topa();
+        (void)one.write(first_bytes(5));
+        return memory.loads == 2 && memory.loaded[0] == last && memory.loaded[1] == A &&
+               memory.runs[0] == stored_run{Y + 0xFFE, 2} && memory.runs[1] == stored_run{X, 3} &&
+               one.stands_at(A, pointers(0, 3)) && one.is_running();
+    });
+    CHECK_TWICE([](auto value) {  // END and STOP there count as anywhere
+        uint64_t const last = A + 8 * 0x1FF'FFFF;
+        word_at const words[] = {{A, X}, {last - 8, Y}, {last, B | END}, {B, Z | STOP}};
+        listed_memory memory{words};
+        auto one = tracer_on(memory);
+        one.place(value(A), pointers(0x1FF'FFFE, 0xFFF));
+        (void)one.enable_topa();
+        (void)one.write(first_bytes(2));
+        return one.stands_at(B, pointers(0, 1));
+    });
+}
+
+TEST_CASE("address 0, overlapping regions and a region over its table are legal (OUT-070)") {
+    CHECK_TWICE([](auto value) {
+        word_at const words[] = {{A, value(uint64_t{0})}, {A + 8, 0}, {A + 16, A | END}};
+        listed_memory memory{words};
+        auto one = traced_from(memory, A);
+        (void)one.write(first_bytes(0x2001));
+        return one.is_running() && memory.run_count == 3 &&
+               memory.runs[0] == stored_run{0, 0x1000} && memory.runs[1] == memory.runs[0] &&
+               one.stands_at(A, pointers(0, 1));
+    });
+    CHECK_TWICE([](auto value) {  // what was written becomes the next entry
+        return on_both([&](auto& memory) {
+            set_table(memory, A, A, X, A | END);
+            auto one = tracer_on(memory);
+            one.place(A, pointers(0, 8));
+            (void)one.enable_topa();
+            uint8_t next[8] = {};
+            store_le64(next, value(Y));
+            (void)one.write(next);
+            (void)one.write(first_bytes(0xFF0));
+            (void)one.write(first_bytes(4));
+            return one.is_running() && one.stands_at(A, pointers(1, 4)) &&
+                   holds(memory, Y, first_bytes(4));
+        });
+    });
+}
+
+TEST_CASE("the extremes: Size 15, index 1FFFFFFH, the top of 52 bits (OUT-153)") {
+    CHECK_TWICE([](auto value) {
+        uint64_t const table = value(uint64_t{0xF'FFFF'F000'0000});  // 256 MB below the top
+        uint64_t const region = 0xF'FFFF'F800'0000;                  // 128 MB below the top
+        word_at const words[] = {{0xF'FFFF'FFFF'FFF8, region | 15 << 6}, {table, X}};
+        listed_memory memory{words};
+        auto one = tracer_on(memory, preset::P_FUT);
+        one.place(table, pointers(0x1FF'FFFF, 0x7FF'FFFE));
+        (void)one.enable_topa();
+        auto const done = one.write(first_bytes(3));
+        return memory.loaded[0] == 0xF'FFFF'FFFF'FFF8 && memory.loaded[1] == table &&
+               done.first == 0xF'FFFF'FFFF'FFFE && done.last == X && done.stored == 3 &&
+               memory.runs[0] == stored_run{0xF'FFFF'FFFF'FFFE, 2} &&
+               memory.runs[1] == stored_run{X, 1} && one.stands_at(table, pointers(0, 1));
+    });
+}
+
+// ------------------------------------------------------------------------------------ pieces
+
+namespace {
+
+/// Three regions, of which one raises an interrupt and one is partly restricted; then STOP.
+template <memory_port Memory>
+constexpr void prepare_a_course(tracer<Memory>& one) {
+    set_table(one.memory, A, X | INT, B | END);
+    set_table(one.memory, B, Y, Z | STOP | INT, A | END);
+    one.place(A, pointers(0, 0xFFD));
+    (void)one.enable(bits::single_range | bits::topa | bits::inject);
+}
+constexpr topa::address_span course_spans[] = {{Y + 0x10, Y + 0x12}, {Y + 0xFFF, Z}};
+constexpr size_t course_bytes = 0x2010;  // all of it, and some behind the STOP
+
+/// What there is to see of a processor after a course.
+struct course {
+    written sum{};
+    access::msr_state now{};
+    rule why = rule::none;
+
+    friend constexpr auto operator==(course const&, course const&) -> bool = default;
+};
+
+template <memory_port Memory>
+constexpr auto result_of(tracer<Memory>& one) -> course {
+    one.out.sync(one.now);
+    return {one.sum, one.now, one.out.why()};
+}
+
+}  // namespace
+
+TEST_CASE("n bytes written at once do what they do one by one (OUT-151)") {
+    CHECK_TWICE([](auto value) {
+        return on_both([&](auto& memory) {
+            using memory_type = std::remove_reference_t<decltype(memory)>;
+            tracer<memory_type> one{
+                .of = preset::P_ATM, .memory = memory, .how = protecting(course_spans)};
+            prepare_a_course(one);
+            (void)one.write(first_bytes(value(course_bytes)));
+            return one.sum.stored == 3 + 0xFFC + 0xFFF && one.sum.lost == 5 + 0xD &&
+                   one.sum.pmis == 2 && one.has_stopped() &&
+                   one.stands_at(B, pointers(1, 0x1000)) && one.status(flags::pend_topa_pmi) &&
+                   one.pmi_pending();
+        });
+    });
+    // Against one another, in pieces of every size.
+    ram whole{A, {}};
+    tracer<ram> all{.of = preset::P_ATM, .memory = whole, .how = protecting(course_spans)};
+    prepare_a_course(all);
+    (void)all.write(first_bytes(course_bytes));
+    auto const wanted = result_of(all);
+    for (size_t piece = 1; piece < 0x1020; piece += piece < 20 ? 1 : piece < 0xFE0 ? 97 : 3) {
+        CHECK(on_both([&](auto& memory) {
+            using memory_type = std::remove_reference_t<decltype(memory)>;
+            tracer<memory_type> one{
+                .of = preset::P_ATM, .memory = memory, .how = protecting(course_spans)};
+            prepare_a_course(one);
+            for (size_t at = 0; at < course_bytes; at += piece) {
+                (void)one.write(first_bytes(course_bytes).from(at).first(piece));
+            }
+            auto const got = result_of(one);
+            return got == wanted && holds(memory, A, whole.bytes);
+        }));
+    }
+}
+
+TEST_CASE("what a write tells is about its own bytes (OUT-151)") {
+    CHECK_TWICE([](auto value) {
+        return on_both([&](auto& memory) {
+            set_table(memory, A, X, A | END);
+            auto one = traced_from(memory, A);
+            auto const first = one.write(first_bytes(value(size_t{1})));
+            auto const second = one.write(first_bytes(4));
+            return first ==
+                       written{
+                           .taken = 1, .stored = 1, .first = X, .last = X, .had_address = true} &&
+                   second == written{.taken = 4,
+                                     .stored = 4,
+                                     .first = X + 1,
+                                     .last = X + 4,
+                                     .had_address = true};
+        });
+    });
+}
+
+TEST_CASE("what put_few takes is a write of a few bytes that fill nothing; else it does nothing "
+          "(OUT-151,152)") {
+    CHECK_TWICE([](auto value) {
+        return on_whole([&](auto& memory) {
+            constexpr bool in_place =
+                std::is_same_v<std::remove_reference_t<decltype(memory)>, host_memory>;
+            // Either way the byte is stored once.
+            auto const takes = [](auto& one, size_t count) {
+                bool const taken = one.out.put_few(first_bytes(count));
+                if (!taken) { (void)one.write(first_bytes(count)); }
+                return taken;
+            };
+            set_table(memory, A, X, Y, A | END);
+            auto one = traced_from(memory, A);
+            bool right = !one.out.put_few({}) && takes(one, value(size_t{3})) == in_place &&
+                         one.stands_at(A, pointers(0, 3)) && holds(memory, X, first_bytes(3)) &&
+                         takes(one, value(size_t{16})) == in_place && !takes(one, 17) &&
+                         one.stands_at(A, pointers(0, 36)) && holds(memory, X + 3, first_bytes(16));
+            (void)one.write(first_bytes(0x1000 - 36 - 5));
+            right = right && !one.out.put_few(first_bytes(5)) &&
+                    one.stands_at(A, pointers(0, 0xFFB)) &&
+                    takes(one, value(size_t{4})) == in_place && !takes(one, 1) &&
+                    one.stands_at(A, pointers(1, 0)) && holds(memory, X + 0xFFB, first_bytes(4));
+            (void)one.write(first_bytes(0x1000));  // END: back to the first entry
+            right = right && takes(one, 2) == in_place && one.stands_at(A, pointers(0, 2));
+            (void)one.disable();
+            return right && !one.out.put_few(first_bytes(1));
+        });
+    });
+}
+
+TEST_CASE("a write of no bytes changes nothing (OUT-152)") {
+    auto const body = [](auto value) {
+        return on_both([&](auto& memory) {
+            set_table(memory, A, X | INT, Y | 2, A | END);
+            byte_view const nothing = first_bytes(value(size_t{0}));
+            auto one = tracer_on(memory);
+            bool right = one.write(nothing) == written{} && one.write({}) == written{};
+            one.place(A, pointers(0, 0xFFE));
+            (void)one.enable_topa();
+            auto now = one.now;
+            right = right && one.write(nothing) == written{} && one.write({}) == written{} &&
+                    one.now == now && one.stands_at(A, pointers(0, 0xFFE));
+            (void)one.write(first_bytes(1));
+            now = one.now;
+            right = right && one.write({}) == written{} && one.now == now && one.is_running();
+            (void)one.write(first_bytes(1));  // the next entry is broken
+            now = one.now;
+            return right && one.write(nothing) == written{} && one.write({}) == written{} &&
+                   one.now == now && one.has_failed(rule::OUT_060);
+        });
+    };
+    CHECK_TWICE([body](auto value) { return body(value); });
+    CHECK_TWICE([](auto value) {
+        small_fabric fabric;
+        auto one = tracer_on(fabric, preset::P_FUT);
+        (void)one.enable(value(bits::single_range | bits::fabric));
+        return one.write({}) == written{} && fabric.count == 0;
+    });
+}
+
+TEST_CASE("a unit is a value: a copy goes on from where it was copied") {
+    CHECK_TWICE([](auto value) {
+        word_at const words[] = {{A, X | INT}, {A + 8, Y}};
+        listed_memory memory{words};
+        auto one = tracer_on(memory);
+        one.place(value(A), pointers(0, 0xFFE));
+        (void)one.enable_topa();
+        output copy = one.out;
+        auto copied = one.now;
+        (void)one.write(first_bytes(3));
+        listed_memory other{words};
+        auto const done = copy.write(copied, other, first_bytes(1));
+        copy.sync(copied);
+        return done.stored == 1 && copied.output_mask_ptrs.raw == pointers(0, 0xFFF) &&
+               one.stands_at(A, pointers(1, 1));
+    });
+}
+
+TEST_CASE("a unit that is started again has forgotten what was (OUT-006)") {
+    CHECK_TWICE([](auto value) {
+        word_at const words[] = {{A, X | INT | STOP}, {B, Y}, {B + 8, B | END}};
+        listed_memory memory{words};
+        auto one = tracer_on(memory, preset::P_BDW);
+        one.how = smrr(0, 0x800);
+        one.how.restricted.smrr_physmask = {0xFFFF'F000 | (value(uint64_t{0}) << 11)};
+        one.place(A, pointers(0, 0xFFF));
+        (void)one.enable_topa();
+        (void)one.write(first_bytes(1));
+        bool const stopped = one.has_stopped() && one.sum.pmis == 0;
+        (void)one.disable();
+        one.put(0x571, 0);
+        one.place(B, pointers(0, 0xDFF));
+        (void)one.enable_topa();
+        bool const fresh = one.out.why() == rule::none;
+        auto const done = one.write(first_bytes(0x201));
+        return stopped && fresh && done.pmis == 0 && done.lost == 0 && one.is_running() &&
+               one.stands_at(B, 0x7F);
+    });
+}

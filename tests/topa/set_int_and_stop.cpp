@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ptspec/topa/set_int_and_stop.hpp>
+
+#include <support/check_twice.hpp>
+
+using namespace ptspec;
+using namespace ptspec::topa;
+
+namespace {
+
+struct ring_of_four {
+    entry entries[4] = {{0x10'0014}, {0x10'1000}, {0x10'2010}, {0x10'3044}};
+    bool done = false;
+};
+
+constexpr auto marked(size_t unread, size_t wake_up) -> ring_of_four {
+    ring_of_four ring;
+    ring.done = place_marks(ring.entries, 4, {unread, wake_up});
+    return ring;
+}
+
+constexpr auto is(ring_of_four const& ring, uint64_t a, uint64_t b, uint64_t c, uint64_t d)
+    -> bool {
+    return ring.done && ring.entries[0].raw == a && ring.entries[1].raw == b &&
+           ring.entries[2].raw == c && ring.entries[3].raw == d;
+}
+
+}  // namespace
+
+TEST_CASE("a reader that has read nothing begins at the first region, and is woken up by it") {
+    CHECK_TWICE([](auto value) {
+        ring_of_four ring;
+        ring.done = place_marks(ring.entries, value(size_t{4}), {});
+        return is(ring, 0x10'0004, 0x10'1000, 0x10'2000, 0x10'3054);
+    });
+}
+
+TEST_CASE("STOP and INT stand on the region before the unread bytes, INT where the reader wakes up "
+          "(OUT-094)") {
+    CHECK_TWICE([](auto value) {
+        return is(marked(value(size_t{3}), 1), 0x10'0000, 0x10'1004, 0x10'2014, 0x10'3040) &&
+               is(marked(value(size_t{1}), 3), 0x10'0014, 0x10'1000, 0x10'2000, 0x10'3044) &&
+               is(marked(value(size_t{2}), 1), 0x10'0000, 0x10'1014, 0x10'2000, 0x10'3040);
+    });
+}
+
+TEST_CASE("before the first region comes the last (OUT-093, OUT-094)") {
+    CHECK_TWICE([](auto value) {
+        return is(marked(value(size_t{0}), 2), 0x10'0000, 0x10'1000, 0x10'2004, 0x10'3054);
+    });
+}
+
+TEST_CASE("a single region has both (OUT-094)") {
+    CHECK_TWICE([](auto value) {
+        entry one[1] = {{value(uint64_t{0x80'0080})}};
+        return place_marks(one, 1, {0, 0}) && one[0].raw == 0x80'0094;
+    });
+}
+
+TEST_CASE("a number that is no region's changes nothing") {
+    CHECK_TWICE([](auto value) {
+        auto const unchanged = [](ring_of_four ring) {
+            bool const refused = !ring.done;
+            ring.done = true;
+            return refused && is(ring, 0x10'0014, 0x10'1000, 0x10'2010, 0x10'3044);
+        };
+        return unchanged(marked(value(size_t{4}), 0)) && unchanged(marked(0, value(size_t{4}))) &&
+               unchanged(marked(~size_t{0}, 0)) && !place_marks(nullptr, 0, {});
+    });
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <support/check_twice.hpp>
+#include <support/streams.hpp>
+
+#include <ptspec/trace/fast/count_loop.hpp>
+
+#include <vector>
+
+using namespace ptspec;
+using packet::kind;
+using trace::detail::count_of_tops;
+using trace::detail::eight_bytes;
+using trace::detail::scan_loop;
+
+namespace {
+
+/// The same by decode, one packet after the other, up to a place.
+auto plainly(byte_view in, size_t from, size_t until) -> trace::tally {
+    trace::tally sum;
+    while (from < until) {
+        auto const got = packet::decode(in.from(from));
+        REQUIRE(got);
+        sum.add(got.packet.kind(), got.length());
+        from += got.length();
+    }
+    REQUIRE(from == until);
+    return sum;
+}
+
+/// The length of this packet is told by its first bytes.
+auto is_told_at_once(uint8_t const* at) -> bool {
+    unsigned const first = *at;
+    return (first % 2 == 0 && first != 2) ||
+           (first % 4 == 3 ? trace::detail::length_of_cyc(load_le64(at)) != 0
+                           : trace::detail::outline_at<packet::all>(at, false).length != 0);
+}
+
+constexpr auto tops_by_byte(auto says) -> bool {
+    for (unsigned byte = 0; byte < 256; ++byte) {
+        for (unsigned lane = 0; lane < 8; ++lane) {
+            for (uint64_t const around :
+                 {uint64_t{0}, ~uint64_t{0}, uint64_t{0x0202'0202'0202'0202},
+                  uint64_t{0x8001'7F80'0100'FF03}}) {
+                uint64_t const hole = uint64_t{0xFF} << 8 * lane;
+                uint64_t const word = (around & ~hole) | uint64_t{byte} << 8 * lane;
+                if (!says(word, byte, uint64_t{0x80} << 8 * lane)) { return false; }
+            }
+        }
+    }
+    return true;
+}
+
+}  // namespace
+
+TEST_CASE("of eight bytes each is known as 0 or not, and as TNT, PAD or neither (PKT-010,030)") {
+    CHECK_TWICE([](auto value) {
+        return tops_by_byte([&](uint64_t word, unsigned byte, uint64_t top) {
+            eight_bytes const one{value(word)};
+            bool const other = (byte & 1) != 0 || byte == 2;
+            return ((one.zeros() & top) != 0) == (byte == 0) &&
+                   ((one.others() & top) != 0) == other &&
+                   ((one.zeros() | one.others()) & ~eight_bytes::tops) == 0;
+        });
+    });
+    CHECK_TWICE([](auto value) {
+        return count_of_tops(value(uint64_t{0})) == 0 &&
+               count_of_tops(value(uint64_t{0x8080'8080'8080'8080})) == 8 &&
+               count_of_tops(value(uint64_t{0x8000'0080'0000'0000})) == 2;
+    });
+}
+
+TEST_CASE("a scan counts what decode reads, up to where it ends (PKT-010,030,166)") {
+    std::uint64_t packets = 0;
+    for (std::uint32_t seed = 0; seed < 12'000; ++seed) {
+        auto const bytes = test::random_stream(seed, 40 + seed % 200);
+        byte_view const in{bytes.data(), bytes.size()};
+        for (size_t const begin : {size_t{0}, size_t{seed % 31}}) {
+            trace::tally sum;
+            size_t const end = scan_loop<packet::all>(in, begin, false, sum);
+            REQUIRE(sum == plainly(in, begin, end));
+            // It does not end early: near the end, or at something that one look does not tell.
+            if (end + 24 <= in.size()) { REQUIRE(is_told_at_once(in.data() + end) == false); }
+            packets += sum.total();
+        }
+    }
+    CHECK(packets > 30'000);
+}
+
+TEST_CASE("rows of TNT and PAD are counted in eights and in fewer (PKT-030,166)") {
+    CHECK_TWICE([](auto value) {
+        // 13 TNTs and 10 PADs, mixed, with a TIP of three bytes and a CYC between.
+        auto const in = value(test::join(
+            test::bytes(0, 0, 4, 6, 0, 8, 4, 0, 0, 0x16, 0x2D, 1, 2, 0, 4, 4, 0x03, 4, 4, 4, 4, 0),
+            test::bytes(4, 4, 0, 0, 0), byte_array<40>{}));
+        trace::tally sum;
+        size_t const end = scan_loop<packet::all>(in, 0, false, sum);
+        auto const more = end - 27;
+        return end > in.size() - 24 && sum.of(kind::tnt_short) == 13 &&
+               sum.of(kind::pad) == 10 + more && sum.of(kind::tip) == 1 && sum.of(kind::cyc) == 1 &&
+               sum.bytes[underlying(kind::tip)] == 3 &&
+               sum.bytes[underlying(kind::pad)] == 10 + more &&
+               sum.bytes[underlying(kind::tnt_short)] == 13 && sum.total() == 25 + more;
+    });
+}
+
+TEST_CASE("a scan leaves alone what is too near to the end, and what needs more care") {
+    CHECK_TWICE([](auto value) {
+        auto const near = value(byte_array<23>{});
+        auto const wide = value(byte_array<24>{});
+        auto const wrong = value(test::join(test::bytes(0, 0x99, 0x03), byte_array<30>{}));
+        trace::tally none;
+        trace::tally some;
+        trace::tally one;
+        return scan_loop<packet::all>(near, 0, false, none) == 0 && none == trace::tally{} &&
+               scan_loop<packet::all>(wide, 0, false, some) == 8 && some.of(kind::pad) == 8 &&
+               scan_loop<packet::all>(wrong, 0, false, one) == 1 && one.total() == 1;
+    });
+}

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <support/check_twice.hpp>
+#include <support/streams.hpp>
+
+#include <ptspec/trace/fast/decode_loop.hpp>
+
+#include <vector>
+
+using namespace ptspec;
+using test::bytes;
+using trace::detail::hot_loop;
+using trace::detail::hot_state;
+using trace::detail::look_at;
+
+namespace {
+
+struct seen {
+    packet::kind which;
+    unsigned length;
+    uint64_t offset;
+    uint64_t ip;
+    wide_bits raw;
+
+    friend auto operator==(seen const&, seen const&) -> bool = default;
+};
+
+/// Writes down what the loop hands out.
+struct collector {
+    std::vector<seen>& all;
+
+    template <packet::packet_type Packet>
+    void operator()(Packet const& packet, trace::at where) const {
+        all.push_back({Packet::about.id, where.length, where.offset, where.ip,
+                       packet::any_packet{packet, where.length}.raw()});
+    }
+};
+
+/// The same from decode, one packet after the other.
+auto plainly(byte_view in, uint64_t offset, bool strict, hot_state& now) -> std::vector<seen> {
+    std::vector<seen> all;
+    while (true) {
+        auto const got = packet::decode(in.from(now.place), {now.items, strict});
+        if (!got) { return all; }
+        now.last_ip = packet::last_ip_behind(got.packet, now.last_ip);
+        now.items = packet::block_behind(got.packet, now.items);
+        all.push_back(
+            {got.packet.kind(), got.length(), offset + now.place, now.last_ip, got.packet.raw()});
+        now.place += got.length();
+    }
+}
+
+/// Counts PADs, alone and in rows, and everything else.
+struct row_counter {
+    unsigned others = 0;
+    unsigned count = 0;
+    uint64_t next = 0;
+    bool in_order = true;
+
+    constexpr void see(uint64_t offset, unsigned bytes) {
+        in_order = in_order && offset == next;
+        next = offset + bytes;
+    }
+    constexpr void pads(unsigned row, trace::at where) {
+        in_order = in_order && row != 0 && row == where.length;
+        count += row;
+        see(where.offset, where.length);
+    }
+    constexpr void operator()(auto const&, trace::at where) {
+        ++others;
+        see(where.offset, where.length);
+    }
+};
+
+constexpr packet::block contexts[] = {packet::block::none, packet::block::items_of_4,
+                                      packet::block::items_of_8};
+
+}  // namespace
+
+TEST_CASE("the loop hands out what decode reads, behind every two bytes and in every block "
+          "(PKT-010,203)") {
+    uint64_t packets = 0;
+    for (unsigned two = 0; two < 0x10000; ++two) {
+        for (auto const items : contexts) {
+            byte_array<20> in{};
+            in.bytes[0] = static_cast<uint8_t>(two);
+            in.bytes[1] = static_cast<uint8_t>(two >> 8);
+            for (unsigned i = 2; i < 18; ++i) {
+                in.bytes[i] = static_cast<uint8_t>(two * i * 37 >> 3);
+            }
+            for (std::size_t const size : {20U, 3U, 2U}) {
+                auto const view = byte_view{in}.first(size);
+                std::vector<seen> fast;
+                collector collect{fast};
+                auto const behind = hot_loop<packet::all>(
+                    view, 1000, two % 2 == 0, {0, 0x1234'5678'9ABC'DEF0, items, true}, collect);
+                hot_state now{0, 0x1234'5678'9ABC'DEF0, items, true};
+                auto const slow = plainly(view, 1000, two % 2 == 0, now);
+                REQUIRE(fast == slow);
+                REQUIRE(behind.place == now.place);
+                REQUIRE(behind.last_ip == (fast.empty() ? 0x1234'5678'9ABC'DEF0 : fast.back().ip));
+                REQUIRE(behind.go_on);
+                packets += fast.size();
+            }
+        }
+    }
+    CHECK(packets > 1'000'000);
+}
+
+TEST_CASE("the loop stops behind the packet at which the visitor returns false") {
+    CHECK_TWICE([](auto value) {
+        auto const in = value(bytes(0x16, 0x00, 0x03, 0x07, 0x02, 0x59, 0x01, 0x2D, 0x00, 0x10,
+                                    0x02, 0x63, 0x80, 0x04, 1, 2, 3, 4, 0x00, 0x00));
+        auto stop = [](auto const&, trace::at) { return false; };
+        hot_state now;
+        uint64_t places = 0;
+        for (unsigned i = 0; i < 8; ++i) {
+            now.go_on = true;
+            now = hot_loop<packet::all>(in, 0, false, now, stop);
+            if (now.go_on) { return false; }
+            places = places * 100 + now.place;
+        }
+        return places == 1'02'03'05'07'10'13'18 && now.last_ip == 0x1000 &&
+               now.items == packet::block::items_of_4;
+    });
+}
+
+TEST_CASE("the loop leaves alone what it cannot read") {
+    CHECK_TWICE([](auto value) {
+        auto const in = value(bytes(0x16, 0x05, 0x00));
+        unsigned calls = 0;
+        auto count = [&](auto const&, trace::at) { ++calls; };
+        auto const behind = hot_loop<packet::all>(in, 0, false, {}, count);
+        auto const nothing = hot_loop<packet::all>({}, 0, false, {}, count);
+        return behind.place == 1 && behind.go_on && behind.last_ip == 0 && calls == 1 &&
+               nothing.place == 0;
+    });
+}
+
+TEST_CASE("the first byte tells PAD, TNT and CYC from the others (PKT-010,030,107,166)") {
+    CHECK_TWICE([](auto value) {
+        for (unsigned first = 0; first < 256; ++first) {
+            using namespace trace::detail;
+            unsigned const byte = value(first);
+            auto const says = packet::classify_first<packet::all>(static_cast<uint8_t>(first));
+            bool const is_packet = says.what == packet::opcode_byte::says::a_packet;
+            bool const cyc = is_packet && says.which == packet::kind::cyc;
+            bool const tnt = is_packet && says.which == packet::kind::tnt_short;
+            if (is_cyc(byte) != cyc || is_tnt(byte) != tnt) { return false; }
+        }
+        return true;
+    });
+}
+
+TEST_CASE("one look tells what decode reads, or that there is more to see (PKT-010,050..062)") {
+    std::uint64_t known = 0;
+    std::uint64_t right = 0;
+    for (unsigned two = 0; two < 0x10000; ++two) {
+        unsigned const first = two & 0xFF;
+        if ((first % 2 == 0 && first != 2) || first % 4 == 3) { continue; }  // PAD, TNT, CYC
+        for (unsigned variant = 0; variant < 4; ++variant) {
+            byte_array<16> in{};
+            in.bytes[0] = static_cast<uint8_t>(first);
+            in.bytes[1] = static_cast<uint8_t>(two >> 8);
+            for (unsigned i = 2; i < 16; ++i) {
+                in.bytes[i] = static_cast<uint8_t>((two + variant * 977) * i * 113 >> variant);
+            }
+            uint64_t const last_ip = 0xFEDC'BA98'7654'3210 >> variant;
+            bool const strict = variant % 2 == 0;
+            auto const got = look_at<packet::all>(in.data(), last_ip, strict);
+            auto const plain = packet::decode(in, {packet::block::none, strict});
+            right += plain ? 1 : 0;
+            if (got.packet.length == 0) { continue; }
+            REQUIRE(plain);
+            REQUIRE(packet::any_packet{got.packet} == plain.packet);
+            REQUIRE(got.ip == packet::last_ip_behind(plain.packet, last_ip));
+            REQUIRE(packet::block_behind(plain.packet, packet::block::none) == packet::block::none);
+            ++known;
+        }
+    }
+    // All but TRIG and what opens a block.
+    CHECK(known > right * 95 / 100);
+}
+
+TEST_CASE("behind a PSB, seen at one look, the last IP is 0 (PKT-061)") {
+    CHECK_TWICE([](auto value) {
+        auto const in = value(test::psb);
+        auto const got = look_at<packet::all>(in.bytes, value(uint64_t{0x1234}), true);
+        return got.packet.length == 16 && got.ip == 0;
+    });
+}
+
+TEST_CASE("a visitor that takes PADs in a row gets each of them once (PKT-166)") {
+    CHECK_TWICE([](auto value) {
+        auto const in = value(bytes(0x16, 0, 0, 0, 0x1A, 0, 0x02, 0x23, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+                                    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0));
+        row_counter all;
+        auto const behind = hot_loop<packet::all>(in, 0, false, {}, all);
+        return behind.place == 30 && all.in_order && all.next == 30 && all.others == 3 &&
+               all.count == 26;
+    });
+    CHECK_TWICE([](auto value) {
+        using trace::detail::pads_in_front;
+        for (size_t place = 0; place < 16; ++place) {
+            for (unsigned count = 1; count < 8; ++count) {
+                for (uint64_t const byte : {0x01U, 0x80U, 0xFFU}) {
+                    unsigned const ends = 8 - static_cast<unsigned>(place % 8);
+                    unsigned const wanted = count < ends ? count : ends;
+                    uint64_t const bytes = value(byte << 8 * count);
+                    if (pads_in_front(bytes, place) != wanted) { return false; }
+                }
+            }
+            if (pads_in_front(value(uint64_t{0}), place) != 8 - place % 8) { return false; }
+        }
+        return true;
+    });
+}
+
+TEST_CASE("a CYC is as long as its bytes say, up to seven of them (PKT-107,111)") {
+    CHECK_TWICE([](auto value) {
+        using trace::detail::look_at_cyc;
+        auto const length = [&](uint64_t image) {
+            return look_at_cyc(value(image), 0).packet.length;
+        };
+        return length(0x03) == 1 && length(0xFFFF'FFFF'FFFF'FF03) == 1 && length(0x07) == 2 &&
+               length(0x0107) == 3 && length(0x01'0107) == 4 && length(0x0101'0107) == 5 &&
+               length(0x01'0101'0107) == 6 && length(0x0101'0101'0107) == 7 &&
+               length(0x01'0101'0101'0107) == 0 && length(0x0101'0101'0101'0107) == 0;
+    });
+}
+
+namespace {
+
+/// Adds up the places of packets, up to the one that begins at `last`.
+template <std::size_t More>
+struct place_counter {
+    uint64_t last;
+    uint64_t sum = 0;
+    char more[More] = {};
+
+    constexpr auto operator()(auto const&, trace::at where) -> bool {
+        sum += where.offset + 1;
+        return where.offset != last;
+    }
+};
+
+}  // namespace
+
+TEST_CASE("a visitor has its own sums behind the loop, whether it was copied or not") {
+    CHECK_TWICE([](auto value) {
+        // A TIP, TNTs, and at the end a TSC that is read with care.
+        auto const in = value(test::join(bytes(0x2D, 0x00, 0x10), byte_array<20>{},
+                                         bytes(0x19, 1, 2, 3, 4, 5, 6, 7)));
+        uint64_t const places = 1 + 20 * 27 / 2 + 24;  // 1, 4..23, 24
+        auto const is_right = [&](auto visitor, uint64_t end, uint64_t sum, bool go_on) {
+            auto const behind = hot_loop<packet::all>(in, 0, false, {}, visitor);
+            return behind.place == end && behind.go_on == go_on && visitor.sum == sum;
+        };
+        return is_right(place_counter<1>{99}, 31, places, true) &&
+               is_right(place_counter<100>{99}, 31, places, true) &&
+               is_right(place_counter<1>{23}, 31, places, false) &&
+               is_right(place_counter<100>{23}, 31, places, false) &&
+               is_right(place_counter<1>{4}, 5, 1 + 4 + 5, false) &&
+               is_right(place_counter<100>{4}, 5, 1 + 4 + 5, false);
+    });
+}
+
+TEST_CASE("a visitor of every type of packet meets packets only") {
+    CHECK_TWICE([](auto value) {
+        auto const in = value(byte_array<40>{});
+        uint64_t ids = 0;
+        auto any = [&](auto const& packet, trace::at) { ids += underlying(packet.about.id) + 1; };
+        (void)hot_loop<packet::all>(in, 0, false, {}, any);
+        return ids == 40 * (underlying(packet::kind::pad) + 1);
+    });
+}

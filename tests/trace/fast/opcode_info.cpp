@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <support/check_twice.hpp>
+#include <support/packet_samples.hpp>
+#include <support/streams.hpp>
+
+#include <ptspec/trace/fast/opcode_info.hpp>
+
+using namespace ptspec;
+using test::bytes;
+using trace::detail::outline;
+using trace::detail::outline_at;
+
+namespace {
+
+/// What `decode` says, as an outline. An empty one where there is no packet.
+constexpr auto plain_outline(byte_view in, bool strict) -> outline {
+    auto const got = packet::decode(in, {packet::block::none, strict});
+    return got ? outline{static_cast<uint8_t>(got.length()), got.packet.kind()} : outline{};
+}
+
+constexpr auto tells(byte_view in, bool strict, unsigned length, packet::kind which) -> bool {
+    auto const one = outline_at<packet::all>(in.data(), strict);
+    return one.length == length && (length == 0 || one.which == which);
+}
+
+/// A packet, and zeros behind it.
+template <std::size_t Size>
+constexpr auto padded(byte_array<Size> const& in) -> byte_array<Size + 16> {
+    return test::join(in, byte_array<16>{});
+}
+
+}  // namespace
+
+TEST_CASE("an outline is what decode reads, or empty (PKT-010..016,090,131)") {
+    std::uint64_t known = 0;
+    std::uint64_t unknown[packet::kinds] = {};
+    for (unsigned two = 0; two < 0x10000; ++two) {
+        for (unsigned variant = 0; variant < 4; ++variant) {
+            byte_array<16> in{};
+            in.bytes[0] = static_cast<uint8_t>(two);
+            in.bytes[1] = static_cast<uint8_t>(two >> 8);
+            for (unsigned i = 2; i < 16; ++i) {
+                in.bytes[i] = variant == 0
+                                  ? uint8_t{0}
+                                  : static_cast<uint8_t>((two + variant) * i * 113 >> variant);
+            }
+            if (two == 0xC302) { in.bytes[2] = 0x88; }  // MNT
+            for (bool const strict : {false, true}) {
+                auto const one = outline_at<packet::all>(in.bytes, strict);
+                auto const plain = plain_outline(in, strict);
+                if (one.length == 0) {
+                    unknown[underlying(plain.which)] += plain.length;
+                    continue;
+                }
+                REQUIRE(one.length == plain.length);
+                REQUIRE(one.which == plain.which);
+                ++known;
+            }
+        }
+    }
+    CHECK(known > 350'000);
+    // Too little is known only of what is seldom, and of a CYC that goes on.
+    for (unsigned i = 0; i < packet::kinds; ++i) {
+        auto const which = static_cast<packet::kind>(i);
+        using packet::kind;
+        bool const seldom = which == kind::cyc || which == kind::bbp || which == kind::trig ||
+                            which == kind::mnt;
+        CHECK_MESSAGE((unknown[i] != 0) == seldom, i);
+    }
+}
+
+TEST_CASE("MODE is told by its leaf (PKT-086..090)") {
+    CHECK_TWICE([](auto value) {
+        auto const is = [&](unsigned second, unsigned length, packet::kind which) {
+            auto const in = value(padded(bytes(0x99, second)));
+            return tells(in, false, length, which) && tells(in, true, length, which);
+        };
+        using packet::kind;
+        return is(0x00, 2, kind::mode_exec) && is(0x01, 2, kind::mode_exec) &&
+               is(0x02, 2, kind::mode_exec) && is(0x03, 0, kind::mode_exec) &&
+               is(0x20, 2, kind::mode_tsx) && is(0x22, 2, kind::mode_tsx) &&
+               is(0x23, 0, kind::mode_tsx) && is(0x40, 0, kind::pad) && is(0xE0, 0, kind::pad);
+    });
+}
+
+TEST_CASE("a packet whose bytes may be wrong is looked at all over (PKT-036,037,104,131)") {
+    CHECK_TWICE([](auto value) {
+        using packet::kind;
+        auto const right = value(padded(bytes(0x02, 0xA3, 0x02, 0, 0, 0, 0, 0)));
+        auto const high = value(padded(bytes(0x02, 0xA3, 0, 0, 0, 0, 0, 0x80)));
+        auto const no_branch = value(padded(bytes(0x02, 0xA3, 0x01, 0, 0, 0, 0, 0)));
+        auto const no_stop = value(padded(bytes(0x02, 0xA3, 0, 0, 0, 0, 0, 0)));
+        return tells(right, false, 8, kind::tnt_long) && tells(high, false, 8, kind::tnt_long) &&
+               tells(no_branch, false, 0, kind::pad) && tells(no_stop, false, 0, kind::pad);
+    });
+    CHECK_TWICE([](auto value) {
+        auto const tma = value(padded(bytes(0x02, 0x73, 1, 2, 0x10, 3, 0)));
+        return tells(tma, false, 7, packet::kind::tma) && tells(tma, true, 0, packet::kind::pad);
+    });
+    CHECK_TWICE([](auto value) {
+        auto in = value(test::psb);
+        bool const right = tells(in, true, 16, packet::kind::psb);
+        in.bytes[15] ^= 1;
+        return right && tells(in, false, 0, packet::kind::pad);
+    });
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <support/check_twice.hpp>
+
+#include <ptspec/trace/packet_counts.hpp>
+
+#include <initializer_list>
+
+using namespace ptspec;
+using packet::kind;
+using trace::event;
+
+TEST_CASE("packets count under their kind, everything else under its own") {
+    CHECK_TWICE([](auto value) {
+        trace::tally sum;
+        sum.add(value(kind::tip), 3);
+        sum.add(value(kind::tip), 7);
+        sum.add(value(kind::trig), 5);
+        return sum.of(kind::tip) == 2 && sum.bytes[3] == 10 && sum.of(kind::trig) == 1 &&
+               sum.bytes[31] == 5 && sum.of(kind::pad) == 0 && sum.total() == 3;
+    });
+    CHECK_TWICE([](auto value) {
+        trace::tally sum;
+        for (event const what :
+             {event::unknown, event::damage, event::damage, event::damage, event::resynced,
+              event::resynced, event::synced, event::lost, event::end}) {
+            sum.add(trace::item{.what = value(what), .length = 4});
+        }
+        return sum.unknown == 1 && sum.unknown_bytes == 4 && sum.errors == 3 && sum.resyncs == 2 &&
+               sum.total() == 1;
+    });
+}
+
+TEST_CASE("two tallies are equal when all their counts are") {
+    CHECK_TWICE([](auto value) {
+        trace::tally one;
+        one.add(value(kind::psb), 16);
+        return one == one && !(one == trace::tally{});
+    });
+}
+
+TEST_CASE("the counting visitor counts packets and damage, and tells boundaries") {
+    CHECK_TWICE([](auto value) {
+        trace::tally sum;
+        uint64_t seen = 0;
+        auto boundary = [&](kind which, uint64_t offset, unsigned length) {
+            seen = seen * 1000 + underlying(which) * 100U + offset * 10 + length;
+        };
+        trace::detail::counter<decltype(boundary)> const count{sum, boundary};
+        count(packet::tip{}, trace::at{value(uint64_t{4}), 0, 3});
+        count(trace::item{.what = event::damage});
+        return seen == 343 && sum.of(kind::tip) == 1 && sum.bytes[3] == 3 && sum.errors == 1;
+    });
+}
+
+TEST_CASE("tallies of two parts add up") {
+    CHECK_TWICE([](auto value) {
+        trace::tally one;
+        one.add(kind::tip, value(3U));
+        one.unknown = 2;
+        one.errors = 5;
+        trace::tally two;
+        two.add(kind::tip, value(7U), 10);
+        two.add(kind::pad, 1U);
+        two.unknown = 1;
+        two.unknown_bytes = 4;
+        two.errors = 1;
+        two.resyncs = value(uint64_t{9});
+        one += two;
+        return one.of(kind::tip) == 11 && one.bytes[underlying(kind::tip)] == 73 &&
+               one.of(kind::pad) == 1 && one.unknown == 3 && one.unknown_bytes == 4 &&
+               one.errors == 6 && one.resyncs == 9 && one.total() == 15;
+    });
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ptspec/trace/write/batch.hpp>
+
+#include <support/check_twice.hpp>
+#include <support/streams.hpp>
+
+using namespace ptspec;
+using test::bytes;
+using test::join;
+using trace::packet_group;
+using trace::psb_status;
+using trace::writer_options;
+using trace::writer_state;
+
+TEST_CASE("a group holds its packets, and the state behind them") {
+    CHECK_TWICE([](auto value) {
+        writer_options const how{};
+        writer_state before;
+        before.tnt = {2, value(uint64_t{1})};
+        before.bytes = 100;
+        packet_group<> all{before, how};
+        bool const empty = all.bytes().empty() && all.broken() == rule::none &&
+                           all.state().bytes == 100 && all.state().tnt == before.tnt;
+        all.branch(true);
+        all.add(packet::cbr{});
+        all.add_ip<packet::tip>(0x1000);
+        return empty && all.bytes() == bytes(0x16, 0x02, 0x03, 0, 0, 0x6D, 0, 0x10, 0, 0, 0, 0) &&
+               all.state().bytes == 112 && all.state().tnt.count == 0 &&
+               all.state().tnt.bits == 0 && all.state().last_ip == 0x1000 &&
+               all.state().has_last_ip;
+    });
+}
+
+TEST_CASE("a group tells the first rule that was broken, and holds nothing behind it") {
+    CHECK_TWICE([](auto value) {
+        writer_options const how{.pads = value(true), .cyc = true};
+        writer_state before;
+        before.cycles = 9;
+        packet_group<> all{before, how};
+        all.add(packet::cbr{});
+        all.add(packet::tnt_short{});
+        all.add(packet::bip{});
+        all.add(packet::cbr{});
+        return all.broken() == rule::PKT_033 && all.bytes() == bytes(0x02, 0x03, 0, 0) &&
+               all.state().bytes == 4 && all.state().cycles == 9;
+    });
+}
+
+TEST_CASE("the largest group has room (PKT-134,347)") {
+    CHECK_TWICE([](auto value) {
+        writer_options const how{.long_tnt = true, .defers_tips = true, .pads = true, .cyc = true};
+        writer_state before;
+        before.tnt = {46, value(uint64_t{1})};
+        before.bytes = 1;
+        before.deferred_count = writer_state::most_deferred;
+        for (auto& ip : before.deferred) { ip = 0x8000'0000'0000; }
+        before.deferred[1] = 0x1'0000'0000'0000;
+        before.cycles = ~uint64_t{0};
+        psb_status status;
+        status.tsc = packet::tsc{};
+        status.tma = packet::tma{};
+        status.cbr = packet::cbr{};
+        status.pip = packet::pip{};
+        status.vmcs = packet::vmcs{};
+        status.mode_tsx = packet::mode_tsx{};
+        status.mode_exec = packet::mode_exec{};
+        status.fup = 0x8000'0000'0000;
+        packet_group<> all{before, how};
+        all.add(status);
+        auto const got = all.bytes();
+        return all.broken() == rule::none && got.size() > 100 && got.size() < 384 - 64 &&
+               all.state().bytes == 1 + got.size() && got[got.size() - 2] == 0x02 &&
+               got[got.size() - 1] == 0x23 && all.state().deferred_count == 0 &&
+               all.state().cycles == 0;
+    });
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ptspec/trace/write/state.hpp>
+
+#include <support/check_twice.hpp>
+
+using namespace ptspec;
+using packet::ip_bytes;
+using trace::ip_choice;
+using trace::psb_status;
+using trace::writer_options;
+using trace::writer_state;
+
+TEST_CASE("a writer is set to what processors do when nothing else is told") {
+    CHECK_TWICE([](auto value) {
+        writer_options const how = value(writer_options{});
+        return how.ips == ip_choice::as_processors && !how.long_tnt && !how.defers_tips &&
+               !how.pads && !how.cyc && how.cyc_threshold == 0 && how.most_branches() == 6 &&
+               writer_options{.long_tnt = true}.most_branches() == 47;
+    });
+}
+
+TEST_CASE("a writer begins with nothing behind it") {
+    CHECK_TWICE([](auto value) {
+        auto const now = value(writer_state{});
+        return now.last_ip == 0 && !now.has_last_ip && now.items == packet::block::none &&
+               now.tnt.count == 0 && now.tnt.bits == 0 && now.cycles == 0 && now.bytes == 0 &&
+               now.deferred_count == 0;
+    });
+}
+
+TEST_CASE("branches are gathered with the youngest in bit 0 (PKT-039)") {
+    CHECK_TWICE([](auto value) {
+        writer_state now;
+        now.gather(value(true));
+        bool const one = now.tnt == packet::branches{1, 1};
+        now.gather(false);
+        bool const two = now.tnt == packet::branches{2, 2};
+        now.gather(true);
+        return one && two && now.tnt == packet::branches{3, 5};
+    });
+}
+
+TEST_CASE("the last IP that a reader has is told apart from none (PKT-059..061,GEN-174,229)") {
+    CHECK_TWICE([](auto value) {
+        writer_state now;
+        now.step_over(packet::tip{}, 1);
+        bool const none = !now.has_last_ip && now.last_ip == 0 && now.bytes == 1;
+        now.step_over(packet::fup::of(ip_bytes::update_32, value(uint64_t{0x401000})), 5);
+        bool const one = now.has_last_ip && now.last_ip == 0x401000 && now.bytes == 6;
+        now.step_over(packet::tip{}, 1);
+        now.step_over(packet::cbr{}, 4);
+        bool const still = now.has_last_ip && now.last_ip == 0x401000;
+        now.step_over(packet::ovf{}, 2);
+        bool const lost = !now.has_last_ip && now.last_ip == 0x401000;
+        now.step_over(packet::tip_pge::of(ip_bytes::update_16, 0x2000), 3);
+        bool const again = now.has_last_ip && now.last_ip == 0x402000;
+        now.step_over(packet::psb{}, 16);
+        return none && one && still && lost && again && !now.has_last_ip && now.last_ip == 0 &&
+               now.bytes == 32;
+    });
+}
+
+TEST_CASE("a block is open behind its BBP until another packet ends it (PKT-205)") {
+    CHECK_TWICE([](auto value) {
+        writer_state now;
+        now.step_over(value(packet::bbp{}), 3);
+        bool const open = now.items == packet::block::items_of_8;
+        now.step_over(packet::bip{}, 9);
+        bool const still = now.items == packet::block::items_of_8;
+        now.step_over(packet::ovf{}, 2);
+        return open && still && now.items == packet::block::none;
+    });
+}
+
+TEST_CASE("an IP behind no other is sent without one, canonical or not (PKT-055,057,064,065)") {
+    CHECK_TWICE([](auto value) {
+        constexpr auto hardware = ip_choice::as_processors;
+        writer_state now = value(writer_state{});
+        bool const first = now.form_of(0, hardware) == ip_bytes::sign_48 &&
+                           now.form_of(0x7FFF'FFFF'FFFF, hardware) == ip_bytes::sign_48 &&
+                           now.form_of(0x8000'0000'0000, hardware) == ip_bytes::full &&
+                           now.form_of(0xFFFF'8000'0000'0000, hardware) == ip_bytes::sign_48 &&
+                           now.form_of(0xFFFF'7FFF'FFFF'FFFF, hardware) == ip_bytes::full &&
+                           now.form_of(0x1000, ip_choice::shortest) == ip_bytes::update_16;
+        now.has_last_ip = true;
+        now.last_ip = 0xFFFF'7FFF'0000'0000;
+        return first && now.form_of(0xFFFF'7FFF'0000'FFFF, hardware) == ip_bytes::update_16 &&
+               now.form_of(0xFFFF'7FFF'0001'0000, hardware) == ip_bytes::update_32 &&
+               now.form_of(0xFFFF'7FFE'0001'0000, hardware) == ip_bytes::update_48 &&
+               now.form_of(0xFFFF'8000'0001'0000, hardware) == ip_bytes::sign_48 &&
+               now.form_of(0xFFFE'7FFF'0000'0000, hardware) == ip_bytes::full;
+    });
+}
+
+TEST_CASE("a CYC is due when as many clocks have passed as its threshold says (GEN-211,212)") {
+    CHECK_TWICE([](auto value) {
+        auto const due = [&](uint8_t threshold, uint64_t cycles) {
+            writer_state now;
+            now.cycles = cycles;
+            return now.cyc_is_due({.cyc = value(true), .cyc_threshold = threshold});
+        };
+        writer_state ready;
+        ready.cycles = 1;
+        return !due(0, 0) && due(0, 1) && !due(1, 0) && due(1, 1) && !due(2, 1) && due(2, 2) &&
+               !due(15, 0x3FFF) && due(15, 0x4000) && !due(64, ~uint64_t{0} >> 1) &&
+               due(64, uint64_t{1} << 63) && due(255, uint64_t{1} << 63) && !ready.cyc_is_due({});
+    });
+}
+
+TEST_CASE("of a status there is what was put into it") {
+    CHECK_TWICE([](auto value) {
+        psb_status const none{};
+        psb_status const some{.cbr = packet::cbr{}, .fup = value(uint64_t{5})};
+        return !none.tsc.is_there && !none.tma.is_there && !none.cbr.is_there &&
+               !none.pip.is_there && !none.vmcs.is_there && !none.mode_tsx.is_there &&
+               !none.mode_exec.is_there && !none.fup.is_there && some.cbr.is_there &&
+               some.fup.is_there && some.fup.value == 5 && !some.tsc.is_there;
+    });
+}
