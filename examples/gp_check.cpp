@@ -29,10 +29,10 @@ template <class Log>
 constexpr auto on_wrmsr_exit(virtual_cpu& guest, Log&& log) noexcept -> bool {
     uint64_t const value = uint64_t{guest.edx} << 32 | guest.eax;
     auto const done = access::effect_of_write(guest.cpuid, guest.pt, guest.ecx, value);
-    if (done.outcome.what == access::answer::not_covered) { return false; }
+    if (done.verdict.what == access::outcome::not_covered) { return false; }
     if (!done) {
         guest.inject_gp = true;  // nothing was written, and RIP stays at the WRMSR
-        log(guest.ecx, value, done.outcome.why);
+        log(guest.ecx, value, done.verdict.why);
         return true;
     }
     guest.pt = done.state;
@@ -60,7 +60,7 @@ void wrmsr(virtual_cpu& guest, uint32_t index, uint64_t value) {
     guest.inject_gp = false;
     std::printf("WRMSR %3X = %-12llX ", unsigned{index}, static_cast<unsigned long long>(value));
     bool const ours = on_wrmsr_exit(guest, [](uint32_t, uint64_t, rule why) {
-        std::printf("#GP(0), %s: %s\n", rule_id{why}.letters, sentence_of(why).data());
+        std::printf("#GP(0), %s: %s\n", rule_id{why}.letters, describe(why).data());
     });
     if (!ours) {
         std::printf("for another handler\n");

@@ -148,7 +148,7 @@ public:
             word = next_word(text);
         }
         if (word.starts_with('!')) {
-            event(word);
+            item_type(word);
             return;
         }
         auto const kind = kind_of(word);
@@ -158,7 +158,7 @@ public:
         given.all_used();
         packet_ = byte_buffer{room_};
         if (auto const broken = to_.put(packet); broken != rule::none) {
-            throw refusal{std::string{sentence_of(broken).data(), sentence_of(broken).size()}};
+            throw refusal{std::string{describe(broken).data(), describe(broken).size()}};
         }
         if (length && *length != packet_.size()) {
             throw refusal{"len is " + std::to_string(*length) + ", but the packet has " +
@@ -209,7 +209,7 @@ private:
         }
     }
 
-    static void event(std::string_view word) {
+    static void item_type(std::string_view word) {
         if (word == "!sync" || word == "!end") { return; }
         throw refusal{"a listing does not hold the bytes that " + std::string{word} +
                       " stands for"};

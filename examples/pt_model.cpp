@@ -32,7 +32,7 @@ are hexadecimal, but cycles (t=) and counts (n x) are decimal.
   -e EVENTS        the script itself; each further -e continues it on a new line
   --setup SETUP    what differs from the base state, which is 64-bit code at CPL 3 with TraceEn, OS,
                    User, ToPA and BranchEn: OS=0, ADDR0=[1000,10FF] filter, TSCEn=MTCEn=1;
-                   options of the model by their names: pads=1, psb_behind_pge=1
+                   options of the model by their names: pads=1, psb_after_pge=1
   --show NAME,...  afterwards also fields of IA32_RTIT_CTL and IA32_RTIT_STATUS, `pending` for the
                    TNT bits that are in no packet yet, `shutdown`
   -o FILE          write the bytes of the trace to FILE; - is standard output, and then there is no
@@ -185,7 +185,7 @@ void explain(processor& one, tool::output& to) {
     trace::reader from{one.on->written(), {.sync = false}};
     std::size_t event = 0;
     for (auto item = from.next(); item; item = from.next()) {
-        if (item.what != trace::event::packet) { continue; }
+        if (item.what != trace::item_type::packet) { continue; }
         while (event + 1 < events.size() && item.offset >= events[event].bytes) { ++event; }
         std::string line = "  ";
         auto out = [&](text piece) { line.append(piece.data(), piece.size()); };

@@ -43,8 +43,8 @@ static_assert(pointers.raw == 0x10'0000'00FF);
 static_assert(topa::table_pointer(where) == table_address + 8);
 static_assert(topa::trace_store_phys_addr(where, ring.entries[1]) == 0x1'0020'0010);
 static_assert(topa::bytes_left(where, ring.entries[1]) == 0x1'0000 - 16);
-static_assert(topa::behind(where) == topa::position{.table = table_address, .index = 2});
-static_assert(topa::through(ring.entries[2]) == topa::position{.table = table_address});
+static_assert(topa::next_entry(where) == topa::position{.table = table_address, .index = 2});
+static_assert(topa::follow_end(ring.entries[2]) == topa::position{.table = table_address});
 
 // A table that came from elsewhere: its second region has 64 KB, and begins where none may.
 // Why tracing ends there is asked of the model, before hardware is touched.
@@ -159,7 +159,7 @@ auto main(int count, char** arguments) -> int {
     std::printf("\nWhy is STATUS.Error set? %s, table %llx, entry %u, %s:\n  %s\n",
                 string_of(rule_id{found.why}.view()).c_str(),
                 static_cast<unsigned long long>(found.at.table), found.at.index,
-                string_of(found.field).c_str(), string_of(sentence_of(found.why)).c_str());
+                string_of(found.field).c_str(), string_of(describe(found.why)).c_str());
 
     std::printf("\nA trace of %zu bytes:\n", own_trace.size);
     auto const bytes = byte_view{own_trace.bytes}.first(own_trace.size);

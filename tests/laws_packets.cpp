@@ -150,12 +150,12 @@ constexpr auto differ_as_they_should(type_list<Packets...>) -> bool {
 
 TEST_CASE("the rows of a packet cover each bit of its head once, and no bit behind it") {
     for_every_packet([]<class Packet>(test::numbers, unsigned) {
-        unsigned covered[128] = {};
+        unsigned page_regions[128] = {};
         for (auto const& row : rows_of<Packet>()) {
-            for (unsigned at = row.lsb; at <= row.msb; ++at) { ++covered[at]; }
+            for (unsigned at = row.lsb; at <= row.msb; ++at) { ++page_regions[at]; }
         }
         for (unsigned at = 0; at < 128; ++at) {
-            if (covered[at] != (at < 8 * Packet::head_bytes ? 1U : 0U)) { return false; }
+            if (page_regions[at] != (at < 8 * Packet::head_bytes ? 1U : 0U)) { return false; }
         }
         return true;
     });

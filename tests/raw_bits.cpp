@@ -78,24 +78,24 @@ TEST_CASE("numbers are put into a word at any position") {
 
 TEST_CASE("a run of bits goes from its lowest bit to its highest, both among it") {
     CHECK_TWICE([](auto value) {
-        return detail::run_of_bits<uint64_t>(value(17U), value(14U)) == 0x3'C000 &&
-               detail::run_of_bits<uint64_t>(value(0U), value(0U)) == 1 &&
-               detail::run_of_bits<uint64_t>(value(63U), value(0U)) == all &&
-               detail::run_of_bits<uint64_t>(value(63U), value(63U)) == 0x8000'0000'0000'0000 &&
-               detail::run_of_bits<uint8_t>(value(7U), value(4U)) == 0xF0;
+        return detail::bit_mask<uint64_t>(value(17U), value(14U)) == 0x3'C000 &&
+               detail::bit_mask<uint64_t>(value(0U), value(0U)) == 1 &&
+               detail::bit_mask<uint64_t>(value(63U), value(0U)) == all &&
+               detail::bit_mask<uint64_t>(value(63U), value(63U)) == 0x8000'0000'0000'0000 &&
+               detail::bit_mask<uint8_t>(value(7U), value(4U)) == 0xF0;
     });
     CHECK_TWICE([](auto value) {
-        return detail::run_of_bits<wide_bits>(value(17U), value(14U)) == wide_bits{0x3'C000, 0} &&
-               detail::run_of_bits<wide_bits>(value(63U), value(0U)) == wide_bits{all, 0} &&
-               detail::run_of_bits<wide_bits>(value(63U), value(63U)) ==
+        return detail::bit_mask<wide_bits>(value(17U), value(14U)) == wide_bits{0x3'C000, 0} &&
+               detail::bit_mask<wide_bits>(value(63U), value(0U)) == wide_bits{all, 0} &&
+               detail::bit_mask<wide_bits>(value(63U), value(63U)) ==
                    wide_bits{0x8000'0000'0000'0000, 0} &&
-               detail::run_of_bits<wide_bits>(value(64U), value(63U)) ==
+               detail::bit_mask<wide_bits>(value(64U), value(63U)) ==
                    wide_bits{0x8000'0000'0000'0000, 1} &&
-               detail::run_of_bits<wide_bits>(value(64U), value(64U)) == wide_bits{0, 1} &&
-               detail::run_of_bits<wide_bits>(value(65U), value(65U)) == wide_bits{0, 2} &&
-               detail::run_of_bits<wide_bits>(value(71U), value(68U)) == wide_bits{0, 0xF0} &&
-               detail::run_of_bits<wide_bits>(value(127U), value(0U)) == wide_bits{all, all} &&
-               detail::run_of_bits<wide_bits>(value(127U), value(127U)) ==
+               detail::bit_mask<wide_bits>(value(64U), value(64U)) == wide_bits{0, 1} &&
+               detail::bit_mask<wide_bits>(value(65U), value(65U)) == wide_bits{0, 2} &&
+               detail::bit_mask<wide_bits>(value(71U), value(68U)) == wide_bits{0, 0xF0} &&
+               detail::bit_mask<wide_bits>(value(127U), value(0U)) == wide_bits{all, all} &&
+               detail::bit_mask<wide_bits>(value(127U), value(127U)) ==
                    wide_bits{0, 0x8000'0000'0000'0000};
     });
 }

@@ -111,7 +111,7 @@ TEST_CASE("every enumerator has a sentence of its own, and no other number has o
     std::set<std::string> sentences;
     for (size_t number = 0; number < 0x10000; ++number) {
         CAPTURE(number);
-        auto const sentence = string_of(sentence_of(static_cast<rule>(number)));
+        auto const sentence = string_of(describe(static_cast<rule>(number)));
         if (enumerator_of(number).empty()) {
             REQUIRE(sentence == "unknown rule");
         } else {
@@ -180,8 +180,8 @@ TEST_CASE("a number that no family has is still an id of seven letters") {
 
 TEST_CASE("the sentence of no rule says so") {
     CHECK_TWICE([](auto value) {
-        return sentence_of(value(rule::none)) == text{"no rule is broken"} &&
-               sentence_of(value(rule{2061})) ==
+        return describe(value(rule::none)) == text{"no rule is broken"} &&
+               describe(value(rule{2061})) ==
                    text{"a ToPA table has to begin at a multiple of 4 KB"};
     });
 }

@@ -163,10 +163,11 @@ struct totals {
     bool synced = false;  ///< something was read
 
     void count(trace::item const& item) {
-        packets += item.what == trace::event::packet || item.what == trace::event::unknown;
-        errors += item.what == trace::event::damage;
-        resyncs += item.what == trace::event::resynced;
-        synced = synced || item.what == trace::event::packet || item.what == trace::event::damage;
+        packets += item.what == trace::item_type::packet || item.what == trace::item_type::unknown;
+        errors += item.what == trace::item_type::damage;
+        resyncs += item.what == trace::item_type::resynced;
+        synced = synced || item.what == trace::item_type::packet ||
+                 item.what == trace::item_type::damage;
     }
     void add(totals const& next) {
         packets += next.packets;
@@ -178,10 +179,10 @@ struct totals {
 
 /// Appends the line of one item. `sofar` counts everything up to and with it.
 inline void append_line(std::string& out, trace::item const& item, totals const& sofar) {
-    using trace::event;
-    append_offset(out, item.what == event::lost && !sofar.synced ? 0 : item.offset);
+    using trace::item_type;
+    append_offset(out, item.what == item_type::lost && !sofar.synced ? 0 : item.offset);
     switch (item.what) {
-        case event::packet: {
+        case item_type::packet: {
             out += ' ';
             out += name(item.packet.kind());
             append_number(out, " len=", item.length);
@@ -189,22 +190,22 @@ inline void append_line(std::string& out, trace::item const& item, totals const&
             packet::visit(fields_of{fields, item.ip}, item.packet);
             break;
         }
-        case event::unknown: append_number(out, " unknown len=", item.length); break;
-        case event::synced: append_number(out, " !sync skipped=", item.skipped); break;
-        case event::damage:
+        case item_type::unknown: append_number(out, " unknown len=", item.length); break;
+        case item_type::synced: append_number(out, " !sync skipped=", item.skipped); break;
+        case item_type::damage:
             out += " !error code=";
             out += error_name(item.why);
             if (item.why == packet::error::truncated) {
                 append_number(out, " left=", item.skipped);
             }
             break;
-        case event::resynced: append_number(out, " !resync skipped=", item.skipped); break;
-        case event::lost:
+        case item_type::resynced: append_number(out, " !resync skipped=", item.skipped); break;
+        case item_type::lost:
             out += " !nosync";
             if (sofar.synced) { append_number(out, " skipped=", item.skipped); }
             break;
-        case event::end:
-        case event::more:
+        case item_type::end:
+        case item_type::need_input:
             append_number(out, " !end packets=", static_cast<std::int64_t>(sofar.packets));
             append_number(out, " errors=", static_cast<std::int64_t>(sofar.errors));
             append_number(out, " resyncs=", static_cast<std::int64_t>(sofar.resyncs));

@@ -143,35 +143,35 @@ private:
 };
 
 inline void append_json(std::string& out, trace::item const& item, listing::totals const& sofar) {
-    using trace::event;
+    using trace::item_type;
     out += '{';
     json_fields fields{out};
-    fields.number("offset", item.what == event::lost && !sofar.synced ? 0 : item.offset);
+    fields.number("offset", item.what == item_type::lost && !sofar.synced ? 0 : item.offset);
     switch (item.what) {
-        case event::packet:
+        case item_type::packet:
             fields.string("packet", listing::name(item.packet.kind()));
             fields.number("len", item.length);
             packet::visit(listing::fields_of{fields, item.ip}, item.packet);
             break;
-        case event::unknown:
+        case item_type::unknown:
             fields.string("event", "unknown");
             fields.number("len", item.length);
             break;
-        case event::synced:
-        case event::resynced:
-        case event::lost:
-            fields.string("event", item.what == event::synced     ? "sync"
-                                   : item.what == event::resynced ? "resync"
-                                                                  : "nosync");
+        case item_type::synced:
+        case item_type::resynced:
+        case item_type::lost:
+            fields.string("event", item.what == item_type::synced     ? "sync"
+                                   : item.what == item_type::resynced ? "resync"
+                                                                      : "nosync");
             fields.number("skipped", item.skipped);
             break;
-        case event::damage:
+        case item_type::damage:
             fields.string("event", "error");
             fields.string("code", listing::error_name(item.why));
             if (item.why == packet::error::truncated) { fields.number("left", item.skipped); }
             break;
-        case event::end:
-        case event::more:
+        case item_type::end:
+        case item_type::need_input:
             fields.string("event", "end");
             fields.number("packets", sofar.packets);
             fields.number("errors", sofar.errors);
@@ -210,7 +210,7 @@ public:
         for (auto item = reader.next(); item; item = reader.next()) {
             item.offset += begin_;
             totals_.count(item);
-            bool const hidden = !how_.pads && item.what == trace::event::packet &&
+            bool const hidden = !how_.pads && item.what == trace::item_type::packet &&
                                 item.packet.kind() == packet::kind::pad;
             if (!hidden) { print(item); }
         }
@@ -220,7 +220,7 @@ public:
     void add(lister const& next) { totals_.add(next.totals_); }
 
     [[nodiscard]] auto end(std::uint64_t bytes) -> status {
-        print({.what = trace::event::end, .offset = bytes});
+        print({.what = trace::item_type::end, .offset = bytes});
         return totals_.errors != 0 ? damaged : totals_.synced ? clean : no_psb;
     }
 
@@ -293,7 +293,7 @@ private:
         }
         void operator()(trace::item const& other) const {
             to.sum_.add(other);
-            if (other.what == trace::event::damage) {
+            if (other.what == trace::item_type::damage) {
                 to.by_code_[static_cast<unsigned>(other.why)] += 1;
             }
             to.skipped_ += other.skipped;
@@ -423,7 +423,7 @@ private:
     output& out_;
     std::uint64_t begin_;  ///< where the reader's bytes begin in the trace
     std::string name_{};
-    trace::tally sum_{};
+    trace::packet_counts sum_{};
     std::uint64_t by_code_[5] = {};
     std::int64_t skipped_ = 0;
     std::uint64_t lowest_ip_ = ~std::uint64_t{0};

@@ -257,7 +257,7 @@ inline auto bytes_from(std::span<std::string const> values) -> std::vector<std::
 }
 
 inline auto refusal_of(rule broken) -> refusal {
-    return refusal{plain(sentence_of(broken)) + " (" + plain(rule_id{broken}.view()) + ")"};
+    return refusal{plain(describe(broken)) + " (" + plain(rule_id{broken}.view()) + ")"};
 }
 inline auto refusal_of(std::size_t length, std::size_t given) -> refusal {
     return refusal{"more bytes than the packet has: " + decimal(given) + ", not " +
@@ -379,10 +379,10 @@ auto make_word(std::string const& space, std::string const& prefix, std::string 
 
 // ------------------------------------------------------------------------------------ packets
 
-inline auto words_of(packet::answer answer) -> std::string {
-    return answer == packet::answer::yes  ? "yes"
-           : answer == packet::answer::no ? "no"
-                                          : "unconfirmed";
+inline auto words_of(packet::cyc_rule answer) -> std::string {
+    return answer == packet::cyc_rule::yes  ? "yes"
+           : answer == packet::cyc_rule::no ? "no"
+                                            : "unconfirmed";
 }
 inline auto words_of(packet::binding binding) -> std::string {
     return binding == packet::binding::yes  ? "yes"

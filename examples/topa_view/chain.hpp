@@ -62,7 +62,7 @@ using place = std::pair<std::size_t, std::uint32_t>;
 struct whereabouts {
     bool known = false;
     topa::position given{};         ///< as the registers have it
-    topa::arrival come{};           ///< with an END followed
+    topa::loaded_entry come{};      ///< with an END followed
     std::optional<place> in_chain;  ///< where `come` is
     topa::distance from_start{};    ///< bytes from the start of the chain
     bool error = false;
@@ -162,7 +162,7 @@ inline void find_position(chain& into, what_if::session const& in, given_memory&
     now.stopped = in.now.status.get<status::Stopped>();
     if (now.error || now.stopped) {
         // Nothing is checked while one of them is set.
-        now.come = topa::arrive(memory, now.given, of, in.how.restricted);
+        now.come = topa::load_entry(memory, now.given, of, in.how.restricted);
         auto state = in.now;
         state.ctl = state.ctl.with(ctl::ToPA{true}, ctl::FabricEn{false});
         now.why = engine::explain(in.of, state, memory, in.how);

@@ -257,7 +257,7 @@ private:
 
     /// The beginning of a link: to the table below, or to one above.
     void begin_link(row const& from, double at) {
-        auto const target = of_.find({topa::through(from.word).table, 0});
+        auto const target = of_.find({topa::follow_end(from.word).table, 0});
         if (!target) { return; }
         bool const back = target->first <= from.at.first;
         (back ? back_ : next_) = {target->first, at};

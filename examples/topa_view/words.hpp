@@ -52,7 +52,7 @@ inline auto joined(std::vector<std::string> const& words) -> std::string {
 
 /// Where the link of a table leads: to a table further down, or back.
 inline auto link_text(chain const& of, place at, topa::entry link) -> std::string {
-    auto const address = topa::through(link).table;
+    auto const address = topa::follow_end(link).table;
     auto const target = of.find({address, 0});
     if (!target) { return "-> " + hex(address) + ", not looked at"; }
     return "-> " + hex(address) + (target->first <= at.first ? ", back to table " : ", table ") +
@@ -76,7 +76,7 @@ inline auto address_of(chain const& of, place at) -> std::uint64_t {
 
 inline auto note_text(note const& what) -> std::string {
     return (what.is_warning ? "warning " : "") + id_of(what.which) + ": " +
-           string_of(sentence_of(what.which));
+           string_of(describe(what.which));
 }
 
 /// What is wrong with a table that cannot be read from an entry on.
@@ -163,7 +163,7 @@ inline auto position_lines(chain const& of) -> std::vector<std::string> {
     }
     if (now.why) {
         std::string const which = now.error ? "Error is set: " : "Stopped is set: ";
-        lines.push_back(which + id_of(now.why.why) + ", " + string_of(sentence_of(now.why.why)));
+        lines.push_back(which + id_of(now.why.why) + ", " + string_of(describe(now.why.why)));
     }
     return lines;
 }

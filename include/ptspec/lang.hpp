@@ -174,7 +174,7 @@ constexpr auto is_known([[maybe_unused]] Number const& number) noexcept -> bool 
 /// The same number, of which the compiler is not to know where it comes from: it does not join ways
 /// on which it is computed differently, nor keep it in one register with its neighbour.
 template <class Unsigned>
-[[nodiscard]] constexpr auto as_if_new(Unsigned value) noexcept -> Unsigned {
+[[nodiscard]] constexpr auto hide_from_optimizer(Unsigned value) noexcept -> Unsigned {
 #if defined(__GNUC__) || defined(__clang__)
     if constexpr (sizeof(Unsigned) <= sizeof(size_t)) {
         if (!__builtin_is_constant_evaluated()) { asm("" : "+r"(value)); }
@@ -183,7 +183,7 @@ template <class Unsigned>
     return value;
 }
 template <class Pointee>
-[[nodiscard]] constexpr auto as_if_new(Pointee* value) noexcept -> Pointee* {
+[[nodiscard]] constexpr auto hide_from_optimizer(Pointee* value) noexcept -> Pointee* {
 #if defined(__GNUC__) || defined(__clang__)
     if (!__builtin_is_constant_evaluated()) { asm("" : "+r"(value)); }
 #endif
@@ -250,7 +250,7 @@ struct probe_of_a_name {};
 enum class probe_of_a_value : uint8_t { named = 1 };
 
 /// How many characters of `whole` stand behind `known`, which is in it.
-constexpr auto behind_the_name(text whole, text known) noexcept -> size_t {
+constexpr auto bytes_after_name(text whole, text known) noexcept -> size_t {
     size_t at = whole.size() - known.size();
     while (!(text{whole.data() + at, known.size()} == known)) { --at; }
     return whole.size() - at - known.size();
@@ -263,7 +263,7 @@ template <class Type>
 [[nodiscard]] constexpr auto name_of() noexcept -> text {
     // What stands behind the name is the same for every type: measured on a type whose name is
     // known.
-    constexpr auto behind = detail::behind_the_name(
+    constexpr auto behind = detail::bytes_after_name(
         detail::decorated_name<detail::probe_of_a_name>(), "probe_of_a_name");
     return detail::last_component(detail::decorated_name<Type>(), behind);
 }
@@ -271,7 +271,7 @@ template <class Type>
 /// The unqualified name of an enumerator; empty for a value that has none.
 template <auto Value>
 [[nodiscard]] constexpr auto name_of_enumerator() noexcept -> text {
-    constexpr auto behind = detail::behind_the_name(
+    constexpr auto behind = detail::bytes_after_name(
         detail::decorated_value<detail::probe_of_a_value::named>(), "named");
     // A value without a name is spelled as a cast: `(ptspec::reg::addr_cfg)3`.
     constexpr auto name = detail::last_component(detail::decorated_value<Value>(), behind);

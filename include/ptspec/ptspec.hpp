@@ -143,7 +143,7 @@
 #include <ptspec/engine/packets/msr_access.hpp>
 #include <ptspec/engine/packets/vmx_smm.hpp>
 #include <ptspec/engine/packets/generator.hpp>
-#include <ptspec/engine/access_done.hpp>
+#include <ptspec/engine/access_result.hpp>
 #include <ptspec/engine/trace_unit.hpp>
 #include <ptspec/engine/unit_image.hpp>
 

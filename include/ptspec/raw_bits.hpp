@@ -54,7 +54,7 @@ constexpr auto to_bit(uint64_t number, unsigned lsb) noexcept -> Raw {
 }
 
 template <class Raw>
-constexpr auto run_of_bits(unsigned msb, unsigned lsb) noexcept -> Raw {
+constexpr auto bit_mask(unsigned msb, unsigned lsb) noexcept -> Raw {
     if constexpr (same_as<Raw, wide_bits>) {
         return {lsb >= 64 ? 0 : low_bits(msb + 1) & ~low_bits(lsb),
                 msb < 64 ? 0 : low_bits(msb - 63) & ~(lsb < 64 ? 0 : low_bits(lsb - 64))};
@@ -64,7 +64,7 @@ constexpr auto run_of_bits(unsigned msb, unsigned lsb) noexcept -> Raw {
 }
 /// The bits of a field of a 64-bit word.
 template <class Field>
-constexpr uint64_t field_mask = run_of_bits<uint64_t>(Field::msb, Field::lsb);
+constexpr uint64_t field_mask = bit_mask<uint64_t>(Field::msb, Field::lsb);
 
 /// The number in bits `msb` to `lsb`.
 template <class Raw>

@@ -117,7 +117,7 @@ enum class rule : uint16_t {
 
 /// One sentence that says what the rule demands.
 template <same_as<rule> Rule = rule>
-[[nodiscard]] constexpr auto sentence_of(Rule which) noexcept -> text {
+[[nodiscard]] constexpr auto describe(Rule which) noexcept -> text {
     switch (which) {
         case rule::none: return "no rule is broken";
         case rule::REG_001: return "a processor without Intel PT has no IA32_RTIT MSR";

@@ -78,7 +78,7 @@ constexpr auto bits_where(Fact const* facts, Fact wanted, unsigned const* msb, u
                           size_t count) noexcept -> Raw {
     Raw all{};
     for (size_t i = 0; i < count; ++i) {
-        if (facts[i] == wanted) { all = static_cast<Raw>(all | run_of_bits<Raw>(msb[i], lsb[i])); }
+        if (facts[i] == wanted) { all = static_cast<Raw>(all | bit_mask<Raw>(msb[i], lsb[i])); }
     }
     return all;
 }
@@ -114,7 +114,7 @@ constexpr auto bits_above(unsigned msb, unsigned lsb, unsigned lowest_address_bi
     unsigned const first = max_phys_addr < lowest_address_bit
                                ? lsb
                                : max_phys_addr - lowest_address_bit + lsb;
-    return first <= msb ? run_of_bits<Raw>(msb, first) : Raw{};
+    return first <= msb ? bit_mask<Raw>(msb, first) : Raw{};
 }
 
 template <class... Rows>
@@ -184,7 +184,7 @@ struct bit_word {
         static_assert(row_of<Field, Derived>, "the word has no such field");
         if constexpr (Field::width == 1) {
             // Tested in place, so that compilers merge the tests of several flags.
-            bool const is_set = (raw & detail::run_of_bits<Raw>(Field::msb, Field::lsb)) != Raw{};
+            bool const is_set = (raw & detail::bit_mask<Raw>(Field::msb, Field::lsb)) != Raw{};
             return Field::from_number(is_set ? 1 : 0);
         } else {
             return Field::from_number(detail::bits_between(raw, Field::msb, Field::lsb));
@@ -199,7 +199,7 @@ struct bit_word {
             static_assert(detail::are_apart({Fields::msb...}, {Fields::lsb...}),
                           "a field is named twice");
         }
-        constexpr Raw named = (Raw{} | ... | detail::run_of_bits<Raw>(Fields::msb, Fields::lsb));
+        constexpr Raw named = (Raw{} | ... | detail::bit_mask<Raw>(Fields::msb, Fields::lsb));
         return Derived{
             static_cast<Raw>((raw & static_cast<Raw>(~named)) |
                              (Raw{} | ... | detail::to_bit<Raw>(fields.number(), Fields::lsb)))};

@@ -207,7 +207,7 @@ constexpr auto is_known([[maybe_unused]] Number const& number) noexcept -> bool 
 /// The same number, of which the compiler is not to know where it comes from: it does not join ways
 /// on which it is computed differently, nor keep it in one register with its neighbour.
 template <class Unsigned>
-[[nodiscard]] constexpr auto as_if_new(Unsigned value) noexcept -> Unsigned {
+[[nodiscard]] constexpr auto hide_from_optimizer(Unsigned value) noexcept -> Unsigned {
 #if defined(__GNUC__) || defined(__clang__)
     if constexpr (sizeof(Unsigned) <= sizeof(size_t)) {
         if (!__builtin_is_constant_evaluated()) { asm("" : "+r"(value)); }
@@ -216,7 +216,7 @@ template <class Unsigned>
     return value;
 }
 template <class Pointee>
-[[nodiscard]] constexpr auto as_if_new(Pointee* value) noexcept -> Pointee* {
+[[nodiscard]] constexpr auto hide_from_optimizer(Pointee* value) noexcept -> Pointee* {
 #if defined(__GNUC__) || defined(__clang__)
     if (!__builtin_is_constant_evaluated()) { asm("" : "+r"(value)); }
 #endif
@@ -283,7 +283,7 @@ struct probe_of_a_name {};
 enum class probe_of_a_value : uint8_t { named = 1 };
 
 /// How many characters of `whole` stand behind `known`, which is in it.
-constexpr auto behind_the_name(text whole, text known) noexcept -> size_t {
+constexpr auto bytes_after_name(text whole, text known) noexcept -> size_t {
     size_t at = whole.size() - known.size();
     while (!(text{whole.data() + at, known.size()} == known)) { --at; }
     return whole.size() - at - known.size();
@@ -296,7 +296,7 @@ template <class Type>
 [[nodiscard]] constexpr auto name_of() noexcept -> text {
     // What stands behind the name is the same for every type: measured on a type whose name is
     // known.
-    constexpr auto behind = detail::behind_the_name(
+    constexpr auto behind = detail::bytes_after_name(
         detail::decorated_name<detail::probe_of_a_name>(), "probe_of_a_name");
     return detail::last_component(detail::decorated_name<Type>(), behind);
 }
@@ -304,7 +304,7 @@ template <class Type>
 /// The unqualified name of an enumerator; empty for a value that has none.
 template <auto Value>
 [[nodiscard]] constexpr auto name_of_enumerator() noexcept -> text {
-    constexpr auto behind = detail::behind_the_name(
+    constexpr auto behind = detail::bytes_after_name(
         detail::decorated_value<detail::probe_of_a_value::named>(), "named");
     // A value without a name is spelled as a cast: `(ptspec::reg::addr_cfg)3`.
     constexpr auto name = detail::last_component(detail::decorated_value<Value>(), behind);
@@ -430,7 +430,7 @@ enum class rule : uint16_t {
 
 /// One sentence that says what the rule demands.
 template <same_as<rule> Rule = rule>
-[[nodiscard]] constexpr auto sentence_of(Rule which) noexcept -> text {
+[[nodiscard]] constexpr auto describe(Rule which) noexcept -> text {
     switch (which) {
         case rule::none: return "no rule is broken";
         case rule::REG_001: return "a processor without Intel PT has no IA32_RTIT MSR";
@@ -632,7 +632,7 @@ constexpr auto to_bit(uint64_t number, unsigned lsb) noexcept -> Raw {
 }
 
 template <class Raw>
-constexpr auto run_of_bits(unsigned msb, unsigned lsb) noexcept -> Raw {
+constexpr auto bit_mask(unsigned msb, unsigned lsb) noexcept -> Raw {
     if constexpr (same_as<Raw, wide_bits>) {
         return {lsb >= 64 ? 0 : low_bits(msb + 1) & ~low_bits(lsb),
                 msb < 64 ? 0 : low_bits(msb - 63) & ~(lsb < 64 ? 0 : low_bits(lsb - 64))};
@@ -642,7 +642,7 @@ constexpr auto run_of_bits(unsigned msb, unsigned lsb) noexcept -> Raw {
 }
 /// The bits of a field of a 64-bit word.
 template <class Field>
-constexpr uint64_t field_mask = run_of_bits<uint64_t>(Field::msb, Field::lsb);
+constexpr uint64_t field_mask = bit_mask<uint64_t>(Field::msb, Field::lsb);
 
 /// The number in bits `msb` to `lsb`.
 template <class Raw>
@@ -1024,7 +1024,7 @@ constexpr auto bits_where(Fact const* facts, Fact wanted, unsigned const* msb, u
                           size_t count) noexcept -> Raw {
     Raw all{};
     for (size_t i = 0; i < count; ++i) {
-        if (facts[i] == wanted) { all = static_cast<Raw>(all | run_of_bits<Raw>(msb[i], lsb[i])); }
+        if (facts[i] == wanted) { all = static_cast<Raw>(all | bit_mask<Raw>(msb[i], lsb[i])); }
     }
     return all;
 }
@@ -1060,7 +1060,7 @@ constexpr auto bits_above(unsigned msb, unsigned lsb, unsigned lowest_address_bi
     unsigned const first = max_phys_addr < lowest_address_bit
                                ? lsb
                                : max_phys_addr - lowest_address_bit + lsb;
-    return first <= msb ? run_of_bits<Raw>(msb, first) : Raw{};
+    return first <= msb ? bit_mask<Raw>(msb, first) : Raw{};
 }
 
 template <class... Rows>
@@ -1130,7 +1130,7 @@ struct bit_word {
         static_assert(row_of<Field, Derived>, "the word has no such field");
         if constexpr (Field::width == 1) {
             // Tested in place, so that compilers merge the tests of several flags.
-            bool const is_set = (raw & detail::run_of_bits<Raw>(Field::msb, Field::lsb)) != Raw{};
+            bool const is_set = (raw & detail::bit_mask<Raw>(Field::msb, Field::lsb)) != Raw{};
             return Field::from_number(is_set ? 1 : 0);
         } else {
             return Field::from_number(detail::bits_between(raw, Field::msb, Field::lsb));
@@ -1145,7 +1145,7 @@ struct bit_word {
             static_assert(detail::are_apart({Fields::msb...}, {Fields::lsb...}),
                           "a field is named twice");
         }
-        constexpr Raw named = (Raw{} | ... | detail::run_of_bits<Raw>(Fields::msb, Fields::lsb));
+        constexpr Raw named = (Raw{} | ... | detail::bit_mask<Raw>(Fields::msb, Fields::lsb));
         return Derived{
             static_cast<Raw>((raw & static_cast<Raw>(~named)) |
                              (Raw{} | ... | detail::to_bit<Raw>(fields.number(), Fields::lsb)))};
@@ -3291,7 +3291,7 @@ enum class kind : uint8_t {
 };
 
 /// An answer of the catalogue that may be missing.
-enum class answer : uint8_t { no, yes, unconfirmed };
+enum class cyc_rule : uint8_t { no, yes, unconfirmed };
 
 /// Whether a packet belongs to an instruction's address.
 enum class binding : uint8_t { no, yes, conditional };
@@ -3302,7 +3302,7 @@ struct facts {
     text name;  ///< as the manual spells it
     binding binds_to_ip = binding::no;
     bool in_psb_plus = false;  ///< it may stand between PSB and PSBEND
-    answer cyc_eligible = answer::no;
+    cyc_rule cyc_eligible = cyc_rule::no;
     bool keeps_block = false;  ///< a block of BIPs goes on behind it
 };
 
@@ -3450,8 +3450,8 @@ struct packet_word
     [[nodiscard]] constexpr auto with_payload(uint64_t number) const noexcept -> Derived
         requires(Payload::largest != 0)
     {
-        constexpr auto place = detail::run_of_bits<raw_type>(
-            8 * HeadBytes + 8 * Payload::largest - 1, 8 * HeadBytes);
+        constexpr auto place = detail::bit_mask<raw_type>(8 * HeadBytes + 8 * Payload::largest - 1,
+                                                          8 * HeadBytes);
         return Derived{(this->raw & ~place) |
                        (detail::to_bit<raw_type>(number, 8 * HeadBytes) & place)};
     }
@@ -3540,7 +3540,7 @@ struct tnt_short : packet_word<tnt_short, 1> {
     static constexpr facts about{.id = kind::tnt_short,
                                  .name = "TNT.short",
                                  .binds_to_ip = binding::yes,
-                                 .cyc_eligible = answer::yes};
+                                 .cyc_eligible = cyc_rule::yes};
     static constexpr unsigned most_branches = 6;
     /// Below this it is PAD or the escape, or has no branch below the stop bit.
     static constexpr uint64_t least_raw = 4;
@@ -3574,7 +3574,7 @@ struct tnt_long : packet_word<tnt_long, 8> {
     static constexpr facts about{.id = kind::tnt_long,
                                  .name = "TNT.long",
                                  .binds_to_ip = binding::yes,
-                                 .cyc_eligible = answer::yes};
+                                 .cyc_eligible = cyc_rule::yes};
     static constexpr unsigned most_branches = 47;
     /// Below this there is no stop bit, or no branch below it.
     static constexpr uint64_t least_raw = uint64_t{2} << 16;
@@ -3695,7 +3695,7 @@ private:
 /// Source: SDM vol. 3, "Target IP (TIP) Packet"; PKT-050, PKT-070, PKT-071.
 struct tip : ip_packet<tip> {
     static constexpr facts about{
-        .id = kind::tip, .name = "TIP", .binds_to_ip = binding::yes, .cyc_eligible = answer::yes};
+        .id = kind::tip, .name = "TIP", .binds_to_ip = binding::yes, .cyc_eligible = cyc_rule::yes};
 
     struct Opcode : fixed<4, 0, 0x0D> {};
     struct layout : bit_layout<8, Opcode, IPBytes> {};
@@ -3710,7 +3710,7 @@ struct tip_pge : ip_packet<tip_pge> {
     static constexpr facts about{.id = kind::tip_pge,
                                  .name = "TIP.PGE",
                                  .binds_to_ip = binding::yes,
-                                 .cyc_eligible = answer::yes};
+                                 .cyc_eligible = cyc_rule::yes};
 
     struct Opcode : fixed<4, 0, 0x11> {};
     struct layout : bit_layout<8, Opcode, IPBytes> {};
@@ -3725,7 +3725,7 @@ struct tip_pgd : ip_packet<tip_pgd> {
     static constexpr facts about{.id = kind::tip_pgd,
                                  .name = "TIP.PGD",
                                  .binds_to_ip = binding::yes,
-                                 .cyc_eligible = answer::yes};
+                                 .cyc_eligible = cyc_rule::yes};
 
     struct Opcode : fixed<4, 0, 0x01> {};
     struct layout : bit_layout<8, Opcode, IPBytes> {};
@@ -3765,7 +3765,7 @@ struct pip : packet_word<pip, 8> {
                                  .name = "PIP",
                                  .binds_to_ip = binding::conditional,
                                  .in_psb_plus = true,
-                                 .cyc_eligible = answer::yes};
+                                 .cyc_eligible = cyc_rule::yes};
 
     struct Escape : fixed<7, 0, 0x02> {};
     struct Opcode : fixed<15, 8, 0x43> {};
@@ -3791,7 +3791,7 @@ struct mode_exec : packet_word<mode_exec, 2> {
                                  .name = "MODE.Exec",
                                  .binds_to_ip = binding::yes,
                                  .in_psb_plus = true,
-                                 .cyc_eligible = answer::yes};
+                                 .cyc_eligible = cyc_rule::yes};
 
     struct Opcode : fixed<7, 0, 0x99> {};
     struct CS_L : flag<8> {};
@@ -3821,7 +3821,7 @@ struct mode_tsx : packet_word<mode_tsx, 2> {
                                  .name = "MODE.TSX",
                                  .binds_to_ip = binding::yes,
                                  .in_psb_plus = true,
-                                 .cyc_eligible = answer::yes};
+                                 .cyc_eligible = cyc_rule::yes};
 
     struct Opcode : fixed<7, 0, 0x99> {};
     struct InTX : flag<8> {};
@@ -3894,7 +3894,7 @@ struct tsc : packet_word<tsc, 8> {
     static constexpr facts about{.id = kind::tsc,
                                  .name = "TSC",
                                  .in_psb_plus = true,
-                                 .cyc_eligible = answer::yes,
+                                 .cyc_eligible = cyc_rule::yes,
                                  .keeps_block = true};
 
     struct Opcode : fixed<7, 0, 0x19> {};
@@ -3918,7 +3918,7 @@ struct mtc : packet_word<mtc, 2> {
     static constexpr facts about{.id = kind::mtc,
                                  .name = "MTC",
                                  .in_psb_plus = true,
-                                 .cyc_eligible = answer::yes,
+                                 .cyc_eligible = cyc_rule::yes,
                                  .keeps_block = true};
 
     struct Opcode : fixed<7, 0, 0x59> {};
@@ -4043,7 +4043,7 @@ struct vmcs : packet_word<vmcs, 7> {
                                  .name = "VMCS",
                                  .binds_to_ip = binding::conditional,
                                  .in_psb_plus = true,
-                                 .cyc_eligible = answer::yes};
+                                 .cyc_eligible = cyc_rule::yes};
 
     struct Escape : fixed<7, 0, 0x02> {};
     struct Opcode : fixed<15, 8, 0xC8> {};
@@ -4067,7 +4067,7 @@ struct ovf : packet_word<ovf, 2> {
                                  .name = "OVF",
                                  .binds_to_ip = binding::conditional,
                                  .in_psb_plus = true,
-                                 .cyc_eligible = answer::yes};
+                                 .cyc_eligible = cyc_rule::yes};
 
     struct Escape : fixed<7, 0, 0x02> {};
     struct Opcode : fixed<15, 8, 0xF3> {};
@@ -4147,7 +4147,7 @@ namespace ptspec::packet {
 /// Source: SDM vol. 3, "PTWRITE (PTW) Packet"; PKT-170..174.
 struct ptw : packet_word<ptw, 2, payload_of<4, 8, undefined_size, undefined_size>> {
     static constexpr facts about{
-        .id = kind::ptw, .name = "PTW", .binds_to_ip = binding::yes, .cyc_eligible = answer::yes};
+        .id = kind::ptw, .name = "PTW", .binds_to_ip = binding::yes, .cyc_eligible = cyc_rule::yes};
 
     struct Escape : fixed<7, 0, 0x02> {};
     struct Opcode : fixed<12, 8, 0x12> {};
@@ -4175,7 +4175,7 @@ struct exstop : packet_word<exstop, 2> {
     static constexpr facts about{.id = kind::exstop,
                                  .name = "EXSTOP",
                                  .binds_to_ip = binding::conditional,
-                                 .cyc_eligible = answer::yes,
+                                 .cyc_eligible = cyc_rule::yes,
                                  .keeps_block = true};
 
     struct Escape : fixed<7, 0, 0x02> {};
@@ -4195,7 +4195,7 @@ struct mwait : packet_word<mwait, 10> {
     static constexpr facts about{.id = kind::mwait,
                                  .name = "MWAIT",
                                  .binds_to_ip = binding::yes,
-                                 .cyc_eligible = answer::yes};
+                                 .cyc_eligible = cyc_rule::yes};
 
     struct Escape : fixed<7, 0, 0x02> {};
     struct Opcode : fixed<15, 8, 0xC2> {};
@@ -4260,7 +4260,7 @@ struct bbp : packet_word<bbp, 3> {
     static constexpr facts about{.id = kind::bbp,
                                  .name = "BBP",
                                  .binds_to_ip = binding::conditional,
-                                 .cyc_eligible = answer::unconfirmed};
+                                 .cyc_eligible = cyc_rule::unconfirmed};
 
     struct Escape : fixed<7, 0, 0x02> {};
     struct Opcode : fixed<15, 8, 0x63> {};
@@ -4284,7 +4284,7 @@ struct bip : packet_word<bip, 1, payload_of_block> {
     static constexpr facts about{.id = kind::bip,
                                  .name = "BIP",
                                  .binds_to_ip = binding::conditional,
-                                 .cyc_eligible = answer::unconfirmed,
+                                 .cyc_eligible = cyc_rule::unconfirmed,
                                  .keeps_block = true};
 
     struct Opcode : fixed<2, 0, 4> {};
@@ -4301,7 +4301,7 @@ struct bep : packet_word<bep, 2> {
     static constexpr facts about{.id = kind::bep,
                                  .name = "BEP",
                                  .binds_to_ip = binding::conditional,
-                                 .cyc_eligible = answer::unconfirmed};
+                                 .cyc_eligible = cyc_rule::unconfirmed};
 
     struct Escape : fixed<7, 0, 0x02> {};
     struct Opcode : fixed<14, 8, 0x33> {};
@@ -4353,7 +4353,7 @@ struct cfe : packet_word<cfe, 4> {
     static constexpr facts about{.id = kind::cfe,
                                  .name = "CFE",
                                  .binds_to_ip = binding::conditional,
-                                 .cyc_eligible = answer::unconfirmed};
+                                 .cyc_eligible = cyc_rule::unconfirmed};
 
     struct Escape : fixed<7, 0, 0x02> {};
     struct Opcode : fixed<15, 8, 0x13> {};
@@ -4373,7 +4373,7 @@ struct evd : packet_word<evd, 11> {
     static constexpr facts about{.id = kind::evd,
                                  .name = "EVD",
                                  .binds_to_ip = binding::conditional,
-                                 .cyc_eligible = answer::unconfirmed};
+                                 .cyc_eligible = cyc_rule::unconfirmed};
 
     struct Escape : fixed<7, 0, 0x02> {};
     struct Opcode : fixed<15, 8, 0x53> {};
@@ -4398,7 +4398,7 @@ struct trig : packet_word<trig, 3, payload_of<0, 2>> {
     static constexpr facts about{.id = kind::trig,
                                  .name = "TRIG",
                                  .binds_to_ip = binding::conditional,
-                                 .cyc_eligible = answer::unconfirmed};
+                                 .cyc_eligible = cyc_rule::unconfirmed};
 
     struct Opcode : fixed<7, 0, 0xD9> {};
     struct MULT : flag<13> {};  ///< more triggers fired than are told
@@ -4579,7 +4579,7 @@ visit(Visitor&& visitor, any_packet const& packet) {
 ///
 /// Source: PKT-205.
 template <packet_type Packet>
-[[nodiscard]] constexpr auto block_behind(Packet const& packet, block before) noexcept -> block {
+[[nodiscard]] constexpr auto block_after(Packet const& packet, block before) noexcept -> block {
     if constexpr (same_as<Packet, bbp>) {
         return packet.opens();
     } else {
@@ -4588,16 +4588,15 @@ template <packet_type Packet>
 }
 
 template <class Packets = all>
-[[nodiscard]] constexpr auto block_behind(any_packet const& packet, block before) noexcept
-    -> block {
-    return visit<Packets>([=](auto const& one) { return block_behind(one, before); }, packet);
+[[nodiscard]] constexpr auto block_after(any_packet const& packet, block before) noexcept -> block {
+    return visit<Packets>([=](auto const& one) { return block_after(one, before); }, packet);
 }
 
 /// The last IP after a packet, given the one before it.
 ///
 /// Source: PKT-059, PKT-060, PKT-061, PKT-068.
 template <packet_type Packet>
-[[nodiscard]] constexpr auto last_ip_behind(Packet const& packet, uint64_t before) noexcept
+[[nodiscard]] constexpr auto last_ip_after(Packet const& packet, uint64_t before) noexcept
     -> uint64_t {
     if constexpr (derived_from<Packet, ip_packet<Packet>>) {
         return packet.ip(before);
@@ -4607,9 +4606,9 @@ template <packet_type Packet>
 }
 
 template <class Packets = all>
-[[nodiscard]] constexpr auto last_ip_behind(any_packet const& packet, uint64_t before) noexcept
+[[nodiscard]] constexpr auto last_ip_after(any_packet const& packet, uint64_t before) noexcept
     -> uint64_t {
-    return visit<Packets>([=](auto const& one) { return last_ip_behind(one, before); }, packet);
+    return visit<Packets>([=](auto const& one) { return last_ip_after(one, before); }, packet);
 }
 
 }  // namespace ptspec::packet
@@ -6519,7 +6518,7 @@ template <word_like Word>
 ///
 /// Source: OUT-053, OUT-055.
 template <word_like Word>
-[[nodiscard]] constexpr auto index_behind(Word index) noexcept -> Word {
+[[nodiscard]] constexpr auto next_index(Word index) noexcept -> Word {
     return (index + Word{uint64_t{1}}) & Word{most_entries - 1};
 }
 
@@ -6895,14 +6894,14 @@ struct position {
 /// first of the same table.
 ///
 /// Source: OUT-053, OUT-055.
-[[nodiscard]] constexpr auto behind(position full) noexcept -> position {
-    return {full.table, static_cast<uint32_t>(address_math::index_behind(uint64_t{full.index})), 0};
+[[nodiscard]] constexpr auto next_entry(position full) noexcept -> position {
+    return {full.table, static_cast<uint32_t>(address_math::next_index(uint64_t{full.index})), 0};
 }
 
 /// The position to which an END entry leads.
 ///
 /// Source: OUT-054.
-[[nodiscard]] constexpr auto through(entry end) noexcept -> position {
+[[nodiscard]] constexpr auto follow_end(entry end) noexcept -> position {
     return {end_entry{end.raw}.get<end_entry::NextTable>(), 0, 0};
 }
 
@@ -7387,13 +7386,13 @@ template <size_t... Count>
 namespace ptspec::topa {
 
 /// What `cover` came to.
-struct covered {
+struct page_regions {
     size_t regions = 0;        ///< how many were given out
     rule broken = rule::none;  ///< what forbids it
     size_t page = 0;           ///< the number of the page that is at fault
 
     constexpr explicit operator bool() const noexcept { return broken == rule::none; }
-    friend constexpr auto operator==(covered, covered) -> bool = default;
+    friend constexpr auto operator==(page_regions, page_regions) -> bool = default;
 };
 
 /// The largest region that begins at an address and has at most that many bytes, at least 4 KB. The
@@ -7417,13 +7416,14 @@ struct covered {
 ///         region is then given out.
 /// Source: OUT-041, OUT-042, OUT-141.
 template <class Take>
-[[nodiscard]] constexpr auto cover(uint64_t const* pages, size_t count, max_phys_addr width,
-                                   Take&& take) noexcept -> covered {
+[[nodiscard]] constexpr auto regions_for_pages(uint64_t const* pages, size_t count,
+                                               max_phys_addr width, Take&& take) noexcept
+    -> page_regions {
     for (size_t i = 0; i < count; ++i) {
         if (!is_aligned(pages[i], 4096)) { return {0, rule::OUT_062, i}; }
         if (!width.reaches(pages[i])) { return {0, rule::OUT_063, i}; }
     }
-    covered done;
+    page_regions done;
     for (size_t i = 0; i < count;) {
         size_t run = 1;
         while (i + run < count && pages[i + run] - pages[i] == run * uint64_t{4096}) { ++run; }
@@ -7447,7 +7447,7 @@ template <class Take>
 namespace ptspec::topa {
 
 /// Where a reader of a ring is, in numbers of regions.
-struct ring_marks {
+struct int_and_stop {
     size_t unread = 0;   ///< the region at which bytes begin that nobody has read yet
     size_t wake_up = 0;  ///< the region that interrupts when it is full, so that they are read
 };
@@ -7459,8 +7459,8 @@ struct ring_marks {
 ///
 /// Errors: false where a number is none of a region; nothing is then changed.
 /// Source: OUT-093, OUT-094.
-[[nodiscard]] constexpr auto place_marks(entry* regions, size_t count, ring_marks where) noexcept
-    -> bool {
+[[nodiscard]] constexpr auto set_int_and_stop(entry* regions, size_t count,
+                                              int_and_stop where) noexcept -> bool {
     if (where.unread >= count || where.wake_up >= count) { return false; }
     size_t const last_free = (where.unread == 0 ? count : where.unread) - 1;
     for (size_t i = 0; i < count; ++i) {
@@ -7568,7 +7568,7 @@ struct restricted_memory {
 namespace ptspec::topa {
 
 /// Where the trace unit is when it has come to an entry.
-struct arrival {
+struct loaded_entry {
     position where{};          ///< END entries followed; or the entry that cannot be taken
     entry current{};           ///< the entry there, where it was read
     rule broken = rule::none;  ///< what makes it an operational error
@@ -7588,8 +7588,8 @@ struct arrival {
 template <memory_port Memory>
 [[gnu::always_inline]]  // so that what was found need not go through memory
 [[nodiscard]] constexpr auto
-arrive(Memory& memory, position where, limits of, restricted_memory const& around = {}) noexcept
-    -> arrival {
+load_entry(Memory& memory, position where, limits of, restricted_memory const& around = {}) noexcept
+    -> loaded_entry {
     for (;;) {
         uint64_t const address = table_pointer(where);
         rule const misplaced = !is_aligned(where.table, 4096)             ? rule::OUT_061
@@ -7604,7 +7604,7 @@ arrive(Memory& memory, position where, limits of, restricted_memory const& aroun
         if (broken != rule::none || !current.get<entry::END>()) {
             return {.where = where, .current = current, .broken = broken};
         }
-        where = through(current);
+        where = follow_end(current);
     }
 }
 
@@ -7617,8 +7617,8 @@ template <memory_port Memory>
 [[gnu::always_inline]]  // as above
 [[nodiscard]] constexpr auto
 enter(Memory& memory, position where, limits of, restricted_memory const& around = {}) noexcept
-    -> arrival {
-    auto at = arrive(memory, where, of, around);
+    -> loaded_entry {
+    auto at = load_entry(memory, where, of, around);
     if (at && bytes_left(at.where, at.current) == 0) { at.broken = rule::OUT_064; }
     return at;
 }
@@ -7648,7 +7648,7 @@ template <memory_port Memory>
                                            uint64_t most_regions = 0x1'0000) noexcept -> distance {
     distance gone;
     for (uint64_t i = 0; i <= most_regions; ++i) {
-        auto const at = arrive(memory, from, of);
+        auto const at = load_entry(memory, from, of);
         if (!at) { return {false, gone.bytes, at.broken, at.fault}; }
         from = at.where;
         if (from.table == to.table && from.index == to.index && from.offset <= to.offset) {
@@ -7659,7 +7659,7 @@ template <memory_port Memory>
             return {true, gone.bytes + (to.offset - from.offset), rule::none, {}};
         }
         gone.bytes += bytes_left(from, at.current);
-        from = behind(from);
+        from = next_entry(from);
     }
     return gone;
 }
@@ -7695,7 +7695,7 @@ template <memory_port Memory, class Visit>
         if (!word) { return {table_end::unreadable, at, 0}; }
         entry const current{word.value};
         visit(at, current);
-        if (current.get<entry::END>()) { return {table_end::link, at, through(current).table}; }
+        if (current.get<entry::END>()) { return {table_end::link, at, follow_end(current).table}; }
         if (current.get<entry::STOP>()) { return {table_end::stop, at, 0}; }
         if (i == last_index) { return {table_end::wraps, at, 0}; }
     }
@@ -8344,7 +8344,7 @@ constexpr auto is_addr_msr(uint32_t index) noexcept -> bool {
 /// Errors: none; an MSR that is not covered, or that holds nothing, stays so. LowerMask reads as
 ///         ones whatever is put there.
 /// Source: REG-072.
-constexpr void put(msr_state& state, uint32_t index, uint64_t value) noexcept {
+constexpr void set_raw(msr_state& state, uint32_t index, uint64_t value) noexcept {
     switch (index) {
         case ia32_rtit_output_base::address: state.output_base = {value}; return;
         case ia32_rtit_output_mask_ptrs::address:
@@ -8373,18 +8373,18 @@ namespace ptspec::access {
 
 using cpu::capabilities;
 
-enum class answer : uint8_t {
-    fine,
-    gp,           ///< the access raises #GP(0) and changes nothing
-    not_covered,  ///< not an MSR of Intel PT: somebody else has to answer
+enum class outcome : uint8_t {
+    allowed,
+    general_protection,  ///< the access raises #GP(0) and changes nothing
+    not_covered,         ///< not an MSR of Intel PT: somebody else has to answer
 };
 
 /// The answer, and where the access faults the most specific rule that it breaks.
 struct verdict {
-    answer what = answer::fine;
+    outcome what = outcome::allowed;
     rule why = rule::none;
 
-    constexpr explicit operator bool() const noexcept { return what == answer::fine; }
+    constexpr explicit operator bool() const noexcept { return what == outcome::allowed; }
     friend constexpr auto operator==(verdict const&, verdict const&) -> bool = default;
 };
 
@@ -8565,10 +8565,10 @@ write_faults(capabilities const& of, msr_state const& now, uint32_t index, uint6
 [[nodiscard]] constexpr auto
 check_write(capabilities const& of, msr_state const& now, uint32_t index, uint64_t value,
             unsigned cpl = 0, policy const& how = {}) noexcept -> verdict {
-    if (!covers(index)) { return {answer::not_covered}; }
-    if (cpl != 0) { return {answer::gp, rule::REG_002}; }
+    if (!covers(index)) { return {outcome::not_covered}; }
+    if (cpl != 0) { return {outcome::general_protection, rule::REG_002}; }
     if (!write_faults(of, now, index, value, how)) { return {}; }
-    return {answer::gp, broken_rule(of, now, index, value, how)};
+    return {outcome::general_protection, broken_rule(of, now, index, value, how)};
 }
 
 // ------------------------------------------------------------------------------------ RDMSR
@@ -8579,10 +8579,10 @@ check_write(capabilities const& of, msr_state const& now, uint32_t index, uint64
 /// Source: REG-001, REG-002, REG-011..017.
 [[nodiscard]] constexpr auto check_read(capabilities const& of, uint32_t index,
                                         unsigned cpl = 0) noexcept -> verdict {
-    if (!covers(index)) { return {answer::not_covered}; }
-    if (cpl != 0) { return {answer::gp, rule::REG_002}; }
+    if (!covers(index)) { return {outcome::not_covered}; }
+    if (cpl != 0) { return {outcome::general_protection, rule::REG_002}; }
     auto const absent = detail::rule_of_absence(of, index);
-    return absent == rule::none ? verdict{} : verdict{answer::gp, absent};
+    return absent == rule::none ? verdict{} : verdict{outcome::general_protection, absent};
 }
 
 }  // namespace ptspec::access
@@ -8684,7 +8684,8 @@ struct range_hit {
 /// TraceStop range, the latter counts.
 ///
 /// Source: SDM vol. 3, "Filtering by IP"; REG-058, REG-068, GEN-085.
-[[nodiscard]] constexpr auto look_up(msr_state const& state, uint64_t ip) noexcept -> range_hit {
+[[nodiscard]] constexpr auto match_ranges(msr_state const& state, uint64_t ip) noexcept
+    -> range_hit {
     bool const stop = in_trace_stop(state, ip);
     return {!stop && in_filter(state, ip), stop};
 }
@@ -8718,7 +8719,7 @@ struct range_hit {
     bool const in_context = context_en(state.ctl, state.cr3_match, now);
     auto next = state.status.with(status::ContextEn{in_context});
     if (of.has_ip_filtering() && in_context) {
-        auto const hit = look_up(state, now.ip);
+        auto const hit = match_ranges(state, now.ip);
         next = next.with(status::FilterEn{hit.filter_en});
         if (hit.trace_stop) { next = next.with(status::Stopped{true}, status::TriggerEn{false}); }
     }
@@ -8742,13 +8743,13 @@ enum class psb_plus : uint8_t {
 
 /// What an access or an event did.
 struct effect {
-    verdict outcome{};
+    access::verdict verdict{};
     msr_state state{};  ///< afterwards; unchanged where the access faulted
     psb_plus psb = psb_plus::no;
     bool pmi = false;         ///< a performance-monitoring interrupt was pended
     bool trace_stop = false;  ///< tracing resumed inside a TraceStop range, and stopped
 
-    constexpr explicit operator bool() const noexcept { return static_cast<bool>(outcome); }
+    constexpr explicit operator bool() const noexcept { return static_cast<bool>(verdict); }
 };
 
 namespace detail {
@@ -8828,7 +8829,7 @@ constexpr auto store(msr_state now, uint32_t index, uint64_t value) noexcept -> 
         case reg::ia32_perf_global_status_set::address:
             now.perf_global_status = {now.perf_global_status.raw | value};
             break;
-        default: put(now, index, value); break;
+        default: set_raw(now, index, value); break;
     }
     return now;
 }
@@ -8844,25 +8845,25 @@ constexpr auto store(msr_state now, uint32_t index, uint64_t value) noexcept -> 
                                              uint32_t index, uint64_t value,
                                              context const& code = {},
                                              policy const& how = {}) noexcept -> effect {
-    auto const outcome = check_write(of, now, index, value, code.cpl, how);
-    if (!outcome) { return {.outcome = outcome, .state = now}; }
+    auto const judged = check_write(of, now, index, value, code.cpl, how);
+    if (!judged) { return {.verdict = judged, .state = now}; }
     return index == ia32_rtit_ctl::address ? detail::write_ctl(of, now, ia32_rtit_ctl{value}, code)
                                            : effect{.state = detail::store(now, index, value)};
 }
 
 /// What an RDMSR gives.
 struct read_result {
-    verdict outcome{};
+    access::verdict verdict{};
     uint64_t value = 0;
 
-    constexpr explicit operator bool() const noexcept { return static_cast<bool>(outcome); }
+    constexpr explicit operator bool() const noexcept { return static_cast<bool>(verdict); }
 };
 
 /// Source: REG-011, REG-080.
 [[nodiscard]] constexpr auto read(capabilities const& of, msr_state const& now, uint32_t index,
                                   unsigned cpl = 0) noexcept -> read_result {
-    auto const outcome = check_read(of, index, cpl);
-    return {outcome, outcome ? value_of(now, index) : 0};
+    auto const judged = check_read(of, index, cpl);
+    return {judged, judged ? value_of(now, index) : 0};
 }
 
 }  // namespace ptspec::access
@@ -8908,10 +8909,10 @@ inline constexpr uint32_t exit_reason_of_msr_load_failure = 0x8000'0000U | 34U;
 
 /// The verdict on a write, and what a refused one does.
 struct path_verdict {
-    verdict outcome{};
+    access::verdict verdict{};
     refusal how = refusal::none;
 
-    constexpr explicit operator bool() const noexcept { return static_cast<bool>(outcome); }
+    constexpr explicit operator bool() const noexcept { return static_cast<bool>(verdict); }
 };
 
 /// The checks of a WRMSR at CPL 0, for a value that comes on another path.
@@ -8921,8 +8922,8 @@ struct path_verdict {
 [[nodiscard]] constexpr auto check_write_on(write_path path, capabilities const& of,
                                             msr_state const& now, uint32_t index, uint64_t value,
                                             policy const& how = {}) noexcept -> path_verdict {
-    auto const outcome = check_write(of, now, index, value, 0, how);
-    return {outcome, outcome.what == answer::gp ? refusal_on(path) : refusal::none};
+    auto const judged = check_write(of, now, index, value, 0, how);
+    return {judged, judged.what == outcome::general_protection ? refusal_on(path) : refusal::none};
 }
 
 }  // namespace ptspec::access
@@ -9050,7 +9051,7 @@ enum class rsm_outcome : uint8_t {
 struct rsm_result {
     rsm_outcome outcome = rsm_outcome::resumed;
     rule why = rule::none;
-    effect done{};  ///< what followed where the processor resumed
+    access::effect effect{};  ///< what followed where the processor resumed
 
     constexpr explicit operator bool() const noexcept { return outcome == rsm_outcome::resumed; }
 };
@@ -9211,22 +9212,23 @@ template <same_as<capabilities> Capabilities = capabilities>
     bool const compacted = format.get<xcomp::Compacted>();
     bool const inside = (present.raw & ~format.raw) == 0;
     bool const enabled = !format.get<xcomp::PT>() || allowed.get<reg::ia32_xss::PT_STATE>();
-    return compacted && inside && enabled ? verdict{} : verdict{answer::gp, rule::REG_148};
+    return compacted && inside && enabled ? verdict{}
+                                          : verdict{outcome::general_protection, rule::REG_148};
 }
 
 struct xrstors_result {
-    effect done{};                  ///< where XRSTORS faults, the state is the one before
+    access::effect effect{};        ///< where XRSTORS faults, the state is the one before
     uint32_t refused_msr = 0;       ///< the MSR whose quadword was refused, or 0
     rule why_refused = rule::none;  ///< the rule that a WRMSR of that quadword breaks
 
-    constexpr explicit operator bool() const noexcept { return static_cast<bool>(done); }
+    constexpr explicit operator bool() const noexcept { return static_cast<bool>(effect); }
 };
 
 namespace detail {
 
 template <same_as<msr_state> State = msr_state>
 constexpr auto refused(State const& now, rule why) noexcept -> effect {
-    return {.outcome = {answer::gp, why}, .state = now};
+    return {.verdict = {outcome::general_protection, why}, .state = now};
 }
 
 /// The rule by which XRSTORS refuses a quadword. A zero for an MSR that the processor lacks is
@@ -9483,7 +9485,7 @@ template <same_as<capabilities> Capabilities = capabilities>
         uint64_t const value = load_le64(from);
         auto const broken = detail::rule_against_holding(of, index, value);
         if (broken != rule::none) { return detail::refused_value(broken, index); }
-        put(loaded.state, index, value);
+        set_raw(loaded.state, index, value);
         from += 8;
     }
     uint64_t const flags = load_le64(from);
@@ -9829,7 +9831,7 @@ enum class config_advice : uint8_t {
 };
 
 /// One sentence that gives the advice.
-[[nodiscard]] constexpr auto sentence_of(config_advice which) noexcept -> text {
+[[nodiscard]] constexpr auto describe(config_advice which) noexcept -> text {
     switch (which) {
         case config_advice::nothing_to_trace: return "with neither os nor user, no code is traced";
         case config_advice::cyc_without_tsc: return "cycles say more where there is TSC as well";
@@ -10029,7 +10031,7 @@ enum class perf_error : uint8_t {
 };
 
 /// One sentence that says what is wrong.
-[[nodiscard]] constexpr auto sentence_of(perf_error which) noexcept -> text {
+[[nodiscard]] constexpr auto describe(perf_error which) noexcept -> text {
     switch (which) {
         case perf_error::none: return "nothing is wrong";
         case perf_error::unknown_bit: return "config has a bit that means nothing";
@@ -10546,7 +10548,7 @@ constexpr auto other_bits(row_list const& rows) noexcept -> wide_bits {
     wide_bits mask{};
     for (auto const& one : rows) {
         if (one.row.kind == row_kind::other) {
-            mask = mask | run_of_bits<wide_bits>(one.row.msb, one.row.lsb);
+            mask = mask | bit_mask<wide_bits>(one.row.msb, one.row.lsb);
         }
     }
     return mask;
@@ -10819,7 +10821,7 @@ public:
     }
     /// The bytes from the place on, when it straddles, as many as a packet can have: written to
     /// `room`.
-    [[nodiscard]] constexpr auto joint(byte_buffer room) const noexcept -> byte_view {
+    [[nodiscard]] constexpr auto stitched(byte_buffer room) const noexcept -> byte_view {
         (void)room.append(kept());
         (void)room.append(piece_.first(psb_bytes));
         return room.written();
@@ -10831,7 +10833,7 @@ public:
         at_ += count - kept;
     }
     /// The same, when the place does not straddle.
-    constexpr void step_in_piece(size_t count) noexcept { at_ = as_if_new(at_ + count); }
+    constexpr void step_in_piece(size_t count) noexcept { at_ = hide_from_optimizer(at_ + count); }
     /// Steps back over `count` bytes, at most `look_back` and no more than there were.
     constexpr void go_back(unsigned count) noexcept {
         unsigned const here = at_ < count ? static_cast<unsigned>(at_) : count;
@@ -10845,7 +10847,7 @@ public:
 
     /// Lets go of the piece; its last `unread` bytes, which may have begun before it, are to be
     /// read yet.
-    constexpr void let_go(unsigned unread) noexcept {
+    constexpr void release(unsigned unread) noexcept {
         byte_array<kept_room> all{};
         size_t const fresh = piece_.size() < kept_room ? piece_.size() : kept_room;
         for (size_t i = 0; i < kept_room; ++i) {
@@ -10876,7 +10878,7 @@ public:
         } else if (last_) {
             at_ = piece_.size();
         } else {
-            let_go(0);
+            release(0);
         }
         return found;
     }
@@ -10900,20 +10902,20 @@ private:
 namespace ptspec::trace {
 
 /// What a reader came to.
-enum class event : uint8_t {
-    packet,    ///< a packet
-    unknown,   ///< bytes that the caller's hook knows: `length` of them
-    synced,    ///< the first PSB: `skipped` bytes before it were not read
-    damage,    ///< the bytes at `offset` are no packet, or a broken one: `why`, `broken`
-    resynced,  ///< reading goes on at the PSB at `offset`
-    lost,      ///< no PSB follows: the last `skipped` bytes are lost
-    more,      ///< the piece is used up: `feed()` the next, or `finish()`
-    end,       ///< the end of the trace
+enum class item_type : uint8_t {
+    packet,      ///< a packet
+    unknown,     ///< bytes that the caller's hook knows: `length` of them
+    synced,      ///< the first PSB: `skipped` bytes before it were not read
+    damage,      ///< the bytes at `offset` are no packet, or a broken one: `why`, `broken`
+    resynced,    ///< reading goes on at the PSB at `offset`
+    lost,        ///< no PSB follows: the last `skipped` bytes are lost
+    need_input,  ///< the piece is used up: `feed()` the next, or `finish()`
+    end,         ///< the end of the trace
 };
 
 /// One thing that a reader came to, and where.
 struct item {
-    event what = event::end;
+    item_type what = item_type::end;
     packet::error why = packet::error::none;  ///< of damage; truncated: the trace ends in a packet
     uint8_t length = 0;                       ///< bytes that a packet or unknown bytes take
     uint8_t need = 0;  ///< of more, and of truncated damage: bytes that are missing at least
@@ -10926,7 +10928,7 @@ struct item {
 
     /// True for everything but the end of what there is to read.
     constexpr explicit operator bool() const noexcept {
-        return what != event::more && what != event::end;
+        return what != item_type::need_input && what != item_type::end;
     }
 };
 
@@ -11036,7 +11038,7 @@ concept packet_visitor = detail::takes_any<Visitor>(Packets{}) || takes_pads_in_
 namespace ptspec::trace {
 
 /// How much of what a trace holds.
-struct tally {
+struct packet_counts {
     uint64_t packets[packet::kinds] = {};  ///< by kind
     uint64_t bytes[packet::kinds] = {};    ///< by kind
     uint64_t unknown = 0;                  ///< packets that the caller's hook knew
@@ -11051,14 +11053,14 @@ struct tally {
     }
     /// Counts whatever a reader came to.
     constexpr void add(item const& one) noexcept {
-        if (one.what == event::packet) { return add(one.packet.kind(), one.length); }
-        unknown += one.what == event::unknown ? 1U : 0U;
-        unknown_bytes += one.what == event::unknown ? one.length : 0U;
-        errors += one.what == event::damage ? 1U : 0U;
-        resyncs += one.what == event::resynced ? 1U : 0U;
+        if (one.what == item_type::packet) { return add(one.packet.kind(), one.length); }
+        unknown += one.what == item_type::unknown ? 1U : 0U;
+        unknown_bytes += one.what == item_type::unknown ? one.length : 0U;
+        errors += one.what == item_type::damage ? 1U : 0U;
+        resyncs += one.what == item_type::resynced ? 1U : 0U;
     }
     /// Adds what another part of a trace holds.
-    constexpr auto operator+=(tally const& other) noexcept -> tally& {
+    constexpr auto operator+=(packet_counts const& other) noexcept -> packet_counts& {
         for (unsigned i = 0; i < packet::kinds; ++i) {
             packets[i] += other.packets[i];
             bytes[i] += other.bytes[i];
@@ -11080,7 +11082,7 @@ struct tally {
         return sum;
     }
 
-    friend constexpr auto operator==(tally const&, tally const&) -> bool = default;
+    friend constexpr auto operator==(packet_counts const&, packet_counts const&) -> bool = default;
 };
 
 namespace detail {
@@ -11088,7 +11090,7 @@ namespace detail {
 /// The visitor that counts, and tells the boundaries.
 template <class Boundary>
 struct counter {
-    tally& sum;
+    packet_counts& sum;
     Boundary& boundary;
 
     template <packet::packet_type Packet>
@@ -11113,25 +11115,25 @@ using packet::detail::escape;
 using packet::detail::opcode_bits;
 
 /// A look at a packet reads so many bytes, whatever its length.
-inline constexpr size_t looked_at = 16;
+inline constexpr size_t lookahead_bytes = 16;
 
 /// Where else to look at a packet.
-enum class look_on : uint8_t {
+enum class next_lookup : uint8_t {
     nowhere,
-    behind_escape,  ///< the second byte has the opcode: the second table
-    behind_mode,    ///< the second byte has the leaf: the third table
-    at_all,         ///< the whole packet may be a wrong one
+    after_escape,  ///< the second byte has the opcode: the second table
+    after_mode,    ///< the second byte has the leaf: the third table
+    whole_packet,  ///< the whole packet may be a wrong one
 };
 
 /// The form of the packet behind which the last IP is 0. Source: PKT-061.
 inline constexpr uint8_t clears_ip = 8;
 
 /// What the first byte of a packet, or the first two, tell about all of it.
-struct outline {
+struct opcode_info {
     uint8_t length = 0;  ///< 0: too little is known but, perhaps, which packet it is
     packet::kind which = packet::kind::pad;
     uint8_t form = 0;  ///< IPBytes; 0 also where there is no IP, and `clears_ip` of a PSB
-    look_on next = look_on::nowhere;
+    next_lookup next = next_lookup::nowhere;
 };
 
 inline constexpr auto tnt_opcode = packet::detail::shape_of<packet::tnt_short>();
@@ -11146,18 +11148,18 @@ inline constexpr bool opens_or_needs_a_block =
 /// The outline of packets of one type that begin with these bits, `known` bytes of them, where no
 /// block is open.
 template <class Packet>
-constexpr auto outline_of(uint64_t head, unsigned known) noexcept -> outline {
+constexpr auto opcode_info_of(uint64_t head, unsigned known) noexcept -> opcode_info {
     using raw = typename Packet::raw_type;
     constexpr bool has_one_size = same_as<typename Packet::payload_type, packet::no_payload>;
     auto const bits = packet::detail::narrow<raw>(wide_bits{head, 0});
-    outline const unknown{.which = Packet::about.id};
+    opcode_info const unknown{.which = Packet::about.id};
     if (opens_or_needs_a_block<Packet>) { return unknown; }
     if (packet::detail::leaf_bits<Packet> != 0 && known == 1) {
-        return {.next = look_on::behind_mode};
+        return {.next = next_lookup::after_mode};
     }
     if (packet::detail::broken_header<Packet>(bits) != rule::none) { return unknown; }
     unsigned const length = Packet::length_of(bits, packet::block::none);
-    outline all{static_cast<uint8_t>(length), Packet::about.id};
+    opcode_info all{static_cast<uint8_t>(length), Packet::about.id};
     if (length <= known) {
         if (packet::detail::broken_payload<Packet>(bits, true) != rule::none) { return unknown; }
     } else {
@@ -11166,7 +11168,7 @@ constexpr auto outline_of(uint64_t head, unsigned known) noexcept -> outline {
             requires { Packet::broken_payload(bits); } ||
             requires { Packet::broken_when_strict(bits); }) {
             if (!has_one_size || known == 1) { return unknown; }
-            all.next = look_on::at_all;
+            all.next = next_lookup::whole_packet;
         }
     }
     if constexpr (derived_from<Packet, packet::ip_packet<Packet>>) {
@@ -11179,18 +11181,18 @@ constexpr auto outline_of(uint64_t head, unsigned known) noexcept -> outline {
 
 /// All outlines: by the first byte, then by the second byte behind the escape and behind the opcode of
 /// MODE. What they are made of stands side by side, so that each part is one load.
-struct outline_table {
+struct opcode_info_table {
     static constexpr size_t rows = size_t{3} * 256;
 
     uint8_t length[rows];
     packet::kind which[rows];
     uint8_t form[rows];
-    look_on next[rows];
+    next_lookup next[rows];
 
-    [[nodiscard]] constexpr auto at(size_t row) const noexcept -> outline {
+    [[nodiscard]] constexpr auto at(size_t row) const noexcept -> opcode_info {
         return {length[row], which[row], form[row], next[row]};
     }
-    constexpr void set(size_t row, outline one) noexcept {
+    constexpr void set(size_t row, opcode_info one) noexcept {
         length[row] = one.length;
         which[row] = one.which;
         form[row] = one.form;
@@ -11199,14 +11201,14 @@ struct outline_table {
 };
 
 /// The row of a byte: a first one where nothing says `where`.
-constexpr auto row_of(look_on where, uint8_t byte) noexcept -> size_t {
+constexpr auto row_of(next_lookup where, uint8_t byte) noexcept -> size_t {
     return size_t{underlying(where)} << 8 | byte;
 }
 
 /// Sets the rows of one opcode byte, the first or the second.
 template <class Packets>
-constexpr void set_outlines(outline_table& all, look_on where) noexcept {
-    bool const second = where == look_on::behind_escape;
+constexpr void set_opcode_infos(opcode_info_table& all, next_lookup where) noexcept {
+    bool const second = where == next_lookup::after_escape;
     for (unsigned i = 0; i < 256; ++i) {
         auto const byte = static_cast<uint8_t>(i);
         auto const says = second ? packet::classify_ext<Packets>(byte)
@@ -11216,21 +11218,21 @@ constexpr void set_outlines(outline_table& all, look_on where) noexcept {
         all.set(row_of(where, byte),
                 packet::for_kind(
                     says.which,
-                    [&]<class Packet>() { return outline_of<Packet>(head, second ? 2 : 1); },
+                    [&]<class Packet>() { return opcode_info_of<Packet>(head, second ? 2 : 1); },
                     Packets{}));
     }
 }
 
 /// The same behind the opcode of MODE, of which the leaf tells which packet it is.
 template <class... Packets>
-constexpr void set_outlines_of_leaves(outline_table& all, type_list<Packets...>) noexcept {
+constexpr void set_mode_leaves(opcode_info_table& all, type_list<Packets...>) noexcept {
     for (unsigned i = 0; i < 256; ++i) {
         uint64_t const head = mode_opcode | i << 8;
-        size_t const row = row_of(look_on::behind_mode, static_cast<uint8_t>(i));
+        size_t const row = row_of(next_lookup::after_mode, static_cast<uint8_t>(i));
         ((packet::detail::leaf_bits<Packets> != 0 &&
                   ((packet::detail::widen(opcode_bits<Packets>).low ^ head) &
                    packet::detail::leaf_bits<Packets>) == 0
-              ? all.set(row, outline_of<Packets>(head, 2))
+              ? all.set(row, opcode_info_of<Packets>(head, 2))
               : void()),
          ...);
     }
@@ -11238,12 +11240,12 @@ constexpr void set_outlines_of_leaves(outline_table& all, type_list<Packets...>)
 
 /// The table, made when it is first used.
 template <class Packets>
-inline constexpr outline_table outlines = [] {
-    outline_table all{};
-    set_outlines<Packets>(all, look_on::nowhere);
-    set_outlines<Packets>(all, look_on::behind_escape);
-    set_outlines_of_leaves(all, Packets{});
-    all.next[escape] = look_on::behind_escape;
+inline constexpr opcode_info_table opcode_infos = [] {
+    opcode_info_table all{};
+    set_opcode_infos<Packets>(all, next_lookup::nowhere);
+    set_opcode_infos<Packets>(all, next_lookup::after_escape);
+    set_mode_leaves(all, Packets{});
+    all.next[escape] = next_lookup::after_escape;
     return all;
 }();
 
@@ -11251,7 +11253,7 @@ inline constexpr outline_table outlines = [] {
 template <class Packets>
 [[gnu::noinline]]  // so that it is not in the way of those that are right in any case
 constexpr auto
-is_right(uint64_t low, uint64_t high, packet::kind which, bool strict) noexcept -> bool {
+is_valid_packet(uint64_t low, uint64_t high, packet::kind which, bool strict) noexcept -> bool {
     wide_bits const image{low, high};  // not as one, which would be passed in memory
     return packet::for_kind(
         which,
@@ -11263,27 +11265,28 @@ is_right(uint64_t low, uint64_t high, packet::kind which, bool strict) noexcept 
 }
 
 /// The row of the packet that begins here; of one that cannot be known the escape's, which has no
-/// length. There have to be `looked_at` bytes.
+/// length. There have to be `lookahead_bytes` bytes.
 template <class Packets>
 [[gnu::always_inline]]  // so that it costs no call
 constexpr auto
 row_at(uint8_t const* at, bool strict) noexcept -> size_t {
-    outline_table const& all = outlines<Packets>;
+    opcode_info_table const& all = opcode_infos<Packets>;
     size_t const first = *at;
     size_t row = first;
     // A branch: were the row chosen without one, the length of every TIP would wait for it.
-    if (first == escape) [[unlikely]] { row = row_of(look_on::behind_escape, at[1]); }
-    look_on const where = all.next[row];
-    if (where == look_on::nowhere) [[likely]] { return row; }
-    if (where == look_on::at_all) {
-        return is_right<Packets>(load_le64(at), load_le64(at + 8), all.which[row], strict) ? row
-                                                                                           : escape;
+    if (first == escape) [[unlikely]] { row = row_of(next_lookup::after_escape, at[1]); }
+    next_lookup const where = all.next[row];
+    if (where == next_lookup::nowhere) [[likely]] { return row; }
+    if (where == next_lookup::whole_packet) {
+        return is_valid_packet<Packets>(load_le64(at), load_le64(at + 8), all.which[row], strict)
+                   ? row
+                   : escape;
     }
     return row_of(where, at[1]);  // MODE, of which the second byte tells all
 }
 template <class Packets>
-constexpr auto outline_at(uint8_t const* at, bool strict) noexcept -> outline {
-    return outlines<Packets>.at(row_at<Packets>(at, strict));
+constexpr auto opcode_info_at(uint8_t const* at, bool strict) noexcept -> opcode_info {
+    return opcode_infos<Packets>.at(row_at<Packets>(at, strict));
 }
 
 }  // namespace ptspec::trace::detail
@@ -11325,12 +11328,12 @@ constexpr auto ip_update_of(unsigned form) noexcept -> ip_update {
 }
 
 struct byte_masks {
-    uint64_t low[looked_at + 1];
-    uint64_t high[looked_at + 1];
+    uint64_t low[lookahead_bytes + 1];
+    uint64_t high[lookahead_bytes + 1];
 };
 inline constexpr byte_masks first_bytes_masks = [] {
     byte_masks all{};
-    for (unsigned i = 0; i <= looked_at; ++i) {
+    for (unsigned i = 0; i <= lookahead_bytes; ++i) {
         wide_bits const mask = packet::detail::first_bytes(~wide_bits{}, i);
         all.low[i] = mask.low;
         all.high[i] = mask.high;
@@ -11349,7 +11352,7 @@ constexpr auto updated_ip(ip_update update, uint64_t payload, uint64_t last_ip) 
 }
 
 /// A packet as far as one look tells.
-struct glance {
+struct quick_packet {
     packet::detail::known_packet packet{};  ///< of length 0 where it needs a closer look
     uint64_t ip = 0;                        ///< the last IP behind it
 };
@@ -11373,28 +11376,28 @@ constexpr auto length_of_cyc(uint64_t image) noexcept -> unsigned {
     uint64_t const ends = ~image & (others_go_on | first_goes_on);
     return ends == 0 ? 0 : lowest_bit(ends) / 8 + 1;
 }
-constexpr auto look_at_cyc(uint64_t image, uint64_t last_ip) noexcept -> glance {
+constexpr auto quick_decode_cyc(uint64_t image, uint64_t last_ip) noexcept -> quick_packet {
     unsigned const length = length_of_cyc(image);
     return {{{image & first_bytes_masks.low[length], 0}, length, packet::kind::cyc}, last_ip};
 }
 
-/// Looks at a packet that is neither TNT, PAD nor CYC. There have to be `looked_at` bytes, and no
+/// Looks at a packet that is neither TNT, PAD nor CYC. There have to be `lookahead_bytes` bytes, and no
 /// block may be open.
 template <class Packets>
 [[gnu::always_inline]]  // so that what the caller does not need is not computed
 constexpr auto
-look_at(uint8_t const* at, uint64_t last_ip, bool strict) noexcept -> glance {
+quick_decode(uint8_t const* at, uint64_t last_ip, bool strict) noexcept -> quick_packet {
     size_t const row = row_at<Packets>(at, strict);
-    unsigned const length = outlines<Packets>.length[row];
+    unsigned const length = opcode_infos<Packets>.length[row];
     // Not as one: what is built as a struct some compilers leave in memory.
     uint64_t const low = load_le64(at) & first_bytes_masks.low[length];
     uint64_t const high = load_le64(at + 8) & first_bytes_masks.high[length];
-    return {{{low, high}, length, outlines<Packets>.which[row]},
-            updated_ip(ip_update_of(outlines<Packets>.form[row]), load_le64(at + 1), last_ip)};
+    return {{{low, high}, length, opcode_infos<Packets>.which[row]},
+            updated_ip(ip_update_of(opcode_infos<Packets>.form[row]), load_le64(at + 1), last_ip)};
 }
 
 /// What reading changes. It goes in and out by value, so that it can stay in registers.
-struct hot_state {
+struct loop_state {
     size_t place = 0;  // in the bytes at hand
     uint64_t last_ip = 0;
     packet::block items = packet::block::none;
@@ -11410,13 +11413,13 @@ constexpr auto pads_in_front(uint64_t bytes, size_t place) noexcept -> unsigned 
     auto const gone = static_cast<unsigned>(place % 8);
     if (bytes << 8 * gone == 0) { return 8 - gone; }
     if (bytes << 8 * (gone + 1) == 0) { return 7 - gone; }
-    return as_if_new(lowest_bit(bytes)) / 8;
+    return hide_from_optimizer(lowest_bit(bytes)) / 8;
 }
 
 /// What there is behind one packet.
 template <class Visitor>
-struct behind_one {
-    hot_state now;
+struct after_one {
+    loop_state now;
     carried<Visitor> visitor;
 };
 
@@ -11424,21 +11427,21 @@ struct behind_one {
 template <class Packets, class Visitor>
 [[gnu::noinline]]  // so that nobody has the address of what the loop keeps in registers
 constexpr auto
-one_with_care(byte_view from, packet::context how, uint64_t offset, uint64_t last_ip,
-              carried<Visitor> visitor) -> behind_one<Visitor> {
-    hot_state now{0, last_ip, how.items, true};
+decode_one(byte_view from, packet::context how, uint64_t offset, uint64_t last_ip,
+           carried<Visitor> visitor) -> after_one<Visitor> {
+    loop_state now{0, last_ip, how.items, true};
     (void)packet::detail::decode_into<Packets>(from, how, [&](auto const& packet, unsigned length) {
         now.place = length;
-        now.last_ip = last_ip_behind(packet, last_ip);
-        now.items = block_behind(packet, how.items);
+        now.last_ip = last_ip_after(packet, last_ip);
+        now.items = block_after(packet, how.items);
         now.go_on = call(visitor, packet, {offset, now.last_ip, length});
     });
     return {now, visitor};
 }
 
-/// Hands out one packet that was seen at a glance, of which there are `looked_at` bytes.
+/// Hands out one packet that was seen at a glance, of which there are `lookahead_bytes` bytes.
 template <class Visitor>
-struct handing_out {
+struct visitor_call {
     Visitor& visitor;
     uint8_t const* from;
     at where;
@@ -11458,12 +11461,13 @@ struct handing_out {
 /// no more or until there is no whole packet.
 /// Fastest where `offset` is a multiple of eight.
 template <class Packets, class Visitor>
-constexpr auto hot_loop(byte_view bytes, uint64_t offset, bool strict, hot_state now,
-                        Visitor& theirs) -> hot_state {
+constexpr auto decode_loop(byte_view bytes, uint64_t offset, bool strict, loop_state now,
+                           Visitor& theirs) -> loop_state {
     using namespace packet;
     carried<Visitor> visitor = theirs;
     uint8_t const* const data = bytes.data();
-    size_t const calm_until = bytes.size() < looked_at ? 0 : bytes.size() - (looked_at - 1);
+    size_t const calm_until = bytes.size() < lookahead_bytes ? 0
+                                                             : bytes.size() - (lookahead_bytes - 1);
     size_t place = now.place;
     uint64_t last_ip = now.last_ip;
     block items = now.items;
@@ -11485,29 +11489,29 @@ constexpr auto hot_loop(byte_view bytes, uint64_t offset, bool strict, hot_state
                 go_on = call(visitor, tnt_short{first}, here);
                 place += 1;
             } else if (is_cyc(first)) {
-                auto const found = look_at_cyc(load_le64(data + place), last_ip);
+                auto const found = quick_decode_cyc(load_le64(data + place), last_ip);
                 here.length = found.packet.length;
                 if (here.length == 0) { break; }
                 go_on = call(visitor, cyc{found.packet.bits}, here);
                 place += here.length;
             } else {
                 size_t const row = row_at<Packets>(data + place, strict);
-                here.length = outlines<Packets>.length[row];
+                here.length = opcode_infos<Packets>.length[row];
                 if (here.length == 0) { break; }
-                here.ip = last_ip = updated_ip(ip_update_of(outlines<Packets>.form[row]),
+                here.ip = last_ip = updated_ip(ip_update_of(opcode_infos<Packets>.form[row]),
                                                load_le64(data + place + 1), last_ip);
                 uint8_t const* const from = data + place;
                 place += here.length;
-                go_on = for_kind(outlines<Packets>.which[row],
-                                 handing_out<carried<Visitor>>{visitor, from, here}, Packets{});
+                go_on = for_kind(opcode_infos<Packets>.which[row],
+                                 visitor_call<carried<Visitor>>{visitor, from, here}, Packets{});
             }
             if (!go_on) {
                 if constexpr (is_carried<Visitor>) { theirs = visitor; }
                 return {place, last_ip, items, false};
             }
         }
-        auto const behind = one_with_care<Packets, Visitor>(bytes.from(place), {items, strict},
-                                                            offset + place, last_ip, visitor);
+        auto const behind = decode_one<Packets, Visitor>(bytes.from(place), {items, strict},
+                                                         offset + place, last_ip, visitor);
         if constexpr (is_carried<Visitor>) { visitor = behind.visitor; }
         if (behind.now.place == 0) { break; }
         place += behind.now.place;
@@ -11552,8 +11556,8 @@ constexpr auto count_of_tops(uint64_t tops) noexcept -> unsigned {
 template <class Packets>
 [[gnu::always_inline]]  // so that it costs no call
 constexpr auto
-outline_with_cyc_at(uint8_t const* at, bool strict) noexcept -> outline {
-    outline one = outline_at<Packets>(at, strict);
+opcode_info_with_cyc_at(uint8_t const* at, bool strict) noexcept -> opcode_info {
+    opcode_info one = opcode_info_at<Packets>(at, strict);
     if (one.length == 0 && one.which == packet::kind::cyc) {
         one.length = static_cast<uint8_t>(length_of_cyc(load_le64(at)));
     }
@@ -11567,10 +11571,10 @@ outline_with_cyc_at(uint8_t const* at, bool strict) noexcept -> outline {
 /// each row one other packet is looked up. So a round has no branch that goes one way as often as
 /// the other.
 template <class Packets>
-constexpr auto scan_loop(byte_view bytes, size_t place, bool strict, tally& sum) noexcept
+constexpr auto count_loop(byte_view bytes, size_t place, bool strict, packet_counts& sum) noexcept
     -> size_t {
     using packet::kind;
-    constexpr size_t seen_in_a_round = 8 + looked_at;
+    constexpr size_t seen_in_a_round = 8 + lookahead_bytes;
     size_t const until = bytes.size() < seen_in_a_round ? 0 : bytes.size() - (seen_in_a_round - 1);
     uint8_t const* const data = bytes.data();
     uint64_t rows = 0;  // bytes of TNT and PAD
@@ -11584,7 +11588,7 @@ constexpr auto scan_loop(byte_view bytes, size_t place, bool strict, tally& sum)
         rows += count;
         place += count;
         if (ends == 0) { continue; }
-        outline const one = outline_with_cyc_at<Packets>(data + place, strict);
+        opcode_info const one = opcode_info_with_cyc_at<Packets>(data + place, strict);
         if (one.length == 0) { break; }
         sum.add(one.which, one.length);
         place += one.length;
@@ -11653,39 +11657,39 @@ struct lane {
 
 /// What was counted in lanes, until it is known to be right.
 template <class Packets>
-struct lane_counts {
-    uint32_t by_first[table_count][256] = {};            ///< packets by their first byte
-    uint32_t by_second[outline_table::rows - 256] = {};  ///< those that the second byte tells
-    tally others{};                                      ///< those that neither tells
-    bool is_right = true;
+struct lane_sums {
+    uint32_t by_first[table_count][256] = {};                ///< packets by their first byte
+    uint32_t by_second[opcode_info_table::rows - 256] = {};  ///< those that the second byte tells
+    packet_counts others{};                                  ///< those that neither tells
+    bool is_valid_packet = true;
     bool strict;
 
     /// Counts what the first byte does not tell. Returns what is behind it, or the same place.
     [[gnu::noinline]]  // so that it is not in the way of the others
     constexpr auto
     add_other(uint8_t const* at) noexcept -> uint8_t const* {
-        outline_table const& all = outlines<Packets>;
+        opcode_info_table const& all = opcode_infos<Packets>;
         size_t const first = *at;
         if (all.which[first] == packet::kind::cyc) {
             unsigned const length = length_of_cyc(load_le64(at));
-            if (length == 0) { return add_with_care(at); }
+            if (length == 0) { return add_decoded(at); }
             others.add(packet::kind::cyc, length);
             return at + length;
         }
         size_t const row = row_of(all.next[first], at[1]);
         size_t const length = all.length[row];
-        bool const is_known = all.next[first] != look_on::nowhere && length != 0 &&
-                              all.next[row] == look_on::nowhere;
-        if (!is_known) { return add_with_care(at); }
+        bool const is_known = all.next[first] != next_lookup::nowhere && length != 0 &&
+                              all.next[row] == next_lookup::nowhere;
+        if (!is_known) { return add_decoded(at); }
         by_second[row - 256] += 1;
         return at + length;
     }
     [[gnu::noinline]]  // as above
     constexpr auto
-    add_with_care(uint8_t const* at) noexcept -> uint8_t const* {
-        outline const one = outline_at<Packets>(at, strict);
+    add_decoded(uint8_t const* at) noexcept -> uint8_t const* {
+        opcode_info const one = opcode_info_at<Packets>(at, strict);
         if (one.length != 0) { others.add(one.which, one.length); }
-        is_right = is_right && one.length != 0;
+        is_valid_packet = is_valid_packet && one.length != 0;
         return at + one.length;
     }
     /// Counts one packet if its first byte tells its length; else the place stays, and what is counted
@@ -11694,7 +11698,7 @@ struct lane_counts {
     constexpr void
     add_known(uint8_t const*& at, uint8_t const* lengths, size_t table) noexcept {
         size_t const first = *at;
-        at = as_if_new(at + lengths[first]);
+        at = hide_from_optimizer(at + lengths[first]);
         by_first[table][first] += 1;
     }
     /// Counts one packet. Where it needs more care the place stays as it is.
@@ -11710,10 +11714,10 @@ struct lane_counts {
             at += length;
         }
     }
-    constexpr void add_to(tally& sum) const noexcept {
+    constexpr void add_to(packet_counts& sum) const noexcept {
         sum += others;
         auto const add = [&](size_t row, uint64_t count) {
-            auto const one = outlines<Packets>.at(row);
+            auto const one = opcode_infos<Packets>.at(row);
             if (one.length != 0) { sum.add(one.which, one.length, count); }
         };
         for (size_t first = 0; first < 256; ++first) {
@@ -11721,7 +11725,9 @@ struct lane_counts {
             for (auto const& table : by_first) { count += table[first]; }
             add(first, count);
         }
-        for (size_t row = 256; row < outline_table::rows; ++row) { add(row, by_second[row - 256]); }
+        for (size_t row = 256; row < opcode_info_table::rows; ++row) {
+            add(row, by_second[row - 256]);
+        }
     }
 };
 
@@ -11744,21 +11750,21 @@ constexpr auto find_first(part_finder& parts, first_parts& found) noexcept -> bo
 /// Counts what is in the first parts and in those behind them. False, and nothing is counted, where
 /// it cannot be done at a glance.
 template <class Packets, size_t... I, size_t... K>
-constexpr auto count_lanes(first_parts const& first, part_finder& parts, bool strict, tally& sum,
-                           index_list<I...> /*lanes*/, index_list<K...> /*behind one*/) noexcept
-    -> bool {
-    constexpr auto round_bytes = static_cast<ptrdiff_t>((1 + sizeof...(K)) * looked_at);
-    lane_counts<Packets> counts{.strict = strict};
+constexpr auto run_lanes(first_parts const& first, part_finder& parts, bool strict,
+                         packet_counts& sum, index_list<I...> /*lanes*/,
+                         index_list<K...> /*behind one*/) noexcept -> bool {
+    constexpr auto round_bytes = static_cast<ptrdiff_t>((1 + sizeof...(K)) * lookahead_bytes);
+    lane_sums<Packets> counts{.strict = strict};
     // The compiler is not to know the table: it would ask for its address anew each time.
-    uint8_t const* const lengths = as_if_new(&outlines<Packets>.length[0]);
+    uint8_t const* const lengths = hide_from_optimizer(&opcode_infos<Packets>.length[0]);
     uint8_t const* const data = parts.bytes.data();
     auto const finish = [&](lane one) {
-        while (counts.is_right && one.room() >= round_bytes) {
+        while (counts.is_valid_packet && one.room() >= round_bytes) {
             counts.add_one(one.at, lengths, 0);
             (counts.add_known(one.at, lengths, K % table_count), ...);
         }
-        while (counts.is_right && one.room() > 0) { counts.add_one(one.at, lengths, 0); }
-        counts.is_right = counts.is_right && one.room() == 0;
+        while (counts.is_valid_packet && one.room() > 0) { counts.add_one(one.at, lengths, 0); }
+        counts.is_valid_packet = counts.is_valid_packet && one.room() == 0;
     };
     bool is_more = true;
     // The next part of a lane that is at the end of one; where there is none, nothing.
@@ -11771,7 +11777,7 @@ constexpr auto count_lanes(first_parts const& first, part_finder& parts, bool st
     };
     // Not by loops over the lanes: then their places would be in memory.
     lane lanes[] = {{data + first.begins[I], data + first.begins[I + 1]}...};
-    while (counts.is_right && is_more) {
+    while (counts.is_valid_packet && is_more) {
         ptrdiff_t least = lanes[0].room();
         ((least = lanes[I].room() < least ? lanes[I].room() : least), ...);
         for (ptrdiff_t rounds = least / round_bytes; rounds > 0; --rounds) {
@@ -11782,8 +11788,8 @@ constexpr auto count_lanes(first_parts const& first, part_finder& parts, bool st
         if (least < round_bytes) { ((lanes[I] = go_on(lanes[I])), ...); }
     }
     (finish(lanes[I]), ...);
-    if (counts.is_right) { counts.add_to(sum); }
-    return counts.is_right;
+    if (counts.is_valid_packet) { counts.add_to(sum); }
+    return counts.is_valid_packet;
 }
 
 /// What scanning in lanes was like up to here.
@@ -11795,8 +11801,8 @@ struct lanes_outlook {
 /// Counts the packets of `bytes` from `place` on, where no block is open, as far as that can be done
 /// in lanes. Returns the place behind them.
 template <class Packets>
-constexpr auto scan_lanes(byte_view bytes, size_t place, bool strict, tally& sum,
-                          lanes_outlook& outlook) noexcept -> size_t {
+constexpr auto count_lanes(byte_view bytes, size_t place, bool strict, packet_counts& sum,
+                           lanes_outlook& outlook) noexcept -> size_t {
     while (true) {
         size_t const left = bytes.size() - place;
         size_t const tried = left < outlook.at_once ? left : outlook.at_once;
@@ -11806,8 +11812,8 @@ constexpr auto scan_lanes(byte_view bytes, size_t place, bool strict, tally& sum
             outlook.again = bytes.size();
             return place;
         }
-        if (count_lanes<Packets>(first, parts, strict, sum, make_index_list<lane_count>{},
-                                 make_index_list<known_in_a_row>{})) {
+        if (run_lanes<Packets>(first, parts, strict, sum, make_index_list<lane_count>{},
+                               make_index_list<known_in_a_row>{})) {
             place = parts.place;
             if (outlook.at_once < most_at_once) { outlook.at_once *= 2; }
         } else if (tried > least_at_once) {
@@ -11887,8 +11893,8 @@ protected:
     /// Up to where packets can be read at a glance.
     constexpr void settle() noexcept {
         bool const calm = reads_in_the_piece() && items_ == packet::block::none &&
-                          bytes_.piece().size() >= detail::looked_at;
-        calm_until_ = calm ? bytes_.piece().size() - (detail::looked_at - 1) : 0;
+                          bytes_.piece().size() >= detail::lookahead_bytes;
+        calm_until_ = calm ? bytes_.piece().size() - (detail::lookahead_bytes - 1) : 0;
     }
 
     pieces bytes_;
@@ -11928,7 +11934,7 @@ public:
     constexpr explicit reader(options how = {}, Hook hook = {}) noexcept
         : reader_state{fresh({}, false, how)}, hook_{hook} {}
 
-    /// Gives the next piece. Only when the reader asked for it with `event::more`, and at the
+    /// Gives the next piece. Only when the reader asked for it with `item_type::need_input`, and at the
     /// beginning; at other times nothing happens and the answer is false.
     [[nodiscard]] constexpr auto feed(kept_bytes piece) noexcept -> bool {
         return bytes_.feed(piece.view());
@@ -11954,11 +11960,11 @@ public:
                 return take({{{first, 0}, 1, kind::tnt_short}, last_ip_}, offset);
             }
             if (detail::is_cyc(first)) {
-                auto const found = detail::look_at_cyc(load_le64(here), last_ip_);
+                auto const found = detail::quick_decode_cyc(load_le64(here), last_ip_);
                 if (found.packet.length != 0) { return take(found, offset); }
             }
             // Here a long CYC has no length either.
-            auto const found = detail::look_at<Packets>(here, last_ip_, strict_);
+            auto const found = detail::quick_decode<Packets>(here, last_ip_, strict_);
             if (found.packet.length != 0) [[likely]] { return take(found, offset); }
         }
         return next_by_value();
@@ -11967,20 +11973,20 @@ public:
     /// Reads on until the end, the end of the piece, or until the visitor returns false, and says
     /// which of the three it was: `end`, `more`, or `packet`.
     template <class Visitor>
-    constexpr auto for_each(Visitor&& visitor) -> event {
+    constexpr auto for_each(Visitor&& visitor) -> item_type {
         static_assert(
             packet_visitor<Visitor, Packets>,
             "a visitor is called with (packet, trace::at) and takes one packet type at least");
         while (true) {
-            if (reads_in_the_piece() && !visit_in_the_piece(visitor)) { return event::packet; }
-            auto const got = next_with_care();
-            if (got.what == event::packet) {
+            if (reads_in_the_piece() && !visit_in_the_piece(visitor)) { return item_type::packet; }
+            auto const got = next_slow_path();
+            if (got.what == item_type::packet) {
                 bool const go_on = packet::visit<Packets>(
                     [&](auto const& packet) {
                         return detail::call(visitor, packet, at{got.offset, got.ip, got.length});
                     },
                     got.packet);
-                if (!go_on) { return event::packet; }
+                if (!go_on) { return item_type::packet; }
             } else {
                 if constexpr (callable<Visitor&, item const&>) { visitor(got); }
                 if (!got) { return got.what; }
@@ -11991,19 +11997,19 @@ public:
     /// Counts what comes until the end, or the end of the piece, on top of `sofar`: in several places
     /// at once where there are PSBs, which takes some 6 KB of stack. The last IP is not followed: it
     /// counts as 0 until the next PSB.
-    [[nodiscard]] constexpr auto scan(tally sofar = {}) -> tally {
+    [[nodiscard]] constexpr auto scan(packet_counts sofar = {}) -> packet_counts {
         detail::lanes_outlook outlook;
         while (true) {
             if (reads_in_the_piece() && items_ == packet::block::none) {
                 size_t place = bytes_.at();
                 if (place >= outlook.again) {
-                    place = detail::scan_lanes<Packets>(bytes_.piece(), place, strict_, sofar,
-                                                        outlook);
+                    place = detail::count_lanes<Packets>(bytes_.piece(), place, strict_, sofar,
+                                                         outlook);
                 }
                 byte_view const up_to_lanes = bytes_.piece().first(outlook.again);
-                bytes_.go_to(detail::scan_loop<Packets>(up_to_lanes, place, strict_, sofar));
+                bytes_.go_to(detail::count_loop<Packets>(up_to_lanes, place, strict_, sofar));
             }
-            auto const got = next_with_care();
+            auto const got = next_slow_path();
             last_ip_ = 0;
             if (!got) { return sofar; }
             sofar.add(got);
@@ -12011,7 +12017,7 @@ public:
     }
     /// The same, and calls `boundary(kind, offset, length)` for each packet.
     template <class Boundary>
-    [[nodiscard]] constexpr auto scan(tally sofar, Boundary&& boundary) -> tally {
+    [[nodiscard]] constexpr auto scan(packet_counts sofar, Boundary&& boundary) -> packet_counts {
         (void)for_each(detail::counter<Boundary>{sofar, boundary});
         return sofar;
     }
@@ -12038,7 +12044,7 @@ private:
     /// What is seldom. The reader goes in and out by value: the address of the caller's is taken by
     /// nobody, so that it can stay in registers.
     [[gnu::noinline]] static constexpr auto with_care(reader now) noexcept -> step {
-        item const got = now.next_with_care();
+        item const got = now.next_slow_path();
         return {static_cast<reader_state const&>(now), got};
     }
     [[gnu::always_inline]]  // apart from next, as whose variables these would live longer
@@ -12050,11 +12056,11 @@ private:
             behind.got.ip = last_ip_;  // as it is: so that one register does for both
             return behind.got;
         } else {
-            return next_with_care();
+            return next_slow_path();
         }
     }
-    [[gnu::noinline]] constexpr auto next_with_care() noexcept -> item {
-        item got = next_slowly();
+    [[gnu::noinline]] constexpr auto next_slow_path() noexcept -> item {
+        item got = next_outside_input();
         got.ip = last_ip_;
         settle();
         return got;
@@ -12063,10 +12069,10 @@ private:
     /// Steps over a packet that was seen at a glance.
     [[gnu::always_inline]]  // as above
     constexpr auto
-    take(detail::glance found, uint64_t offset) noexcept -> item {
+    take(detail::quick_packet found, uint64_t offset) noexcept -> item {
         bytes_.step_in_piece(found.packet.length);
         last_ip_ = found.ip;
-        return {.what = event::packet,
+        return {.what = item_type::packet,
                 .length = static_cast<uint8_t>(found.packet.length),
                 .offset = offset,
                 .ip = found.ip,
@@ -12076,16 +12082,16 @@ private:
     constexpr auto take(packet::any_packet const& packet) noexcept -> item {
         uint64_t const offset = bytes_.offset();
         bytes_.step_over(packet.length());
-        last_ip_ = packet::last_ip_behind<Packets>(packet, last_ip_);
-        items_ = packet::block_behind<Packets>(packet, items_);
-        return {.what = event::packet,
+        last_ip_ = packet::last_ip_after<Packets>(packet, last_ip_);
+        items_ = packet::block_after<Packets>(packet, items_);
+        return {.what = item_type::packet,
                 .length = static_cast<uint8_t>(packet.length()),
                 .offset = offset,
                 .packet = packet};
     }
 
     /// What to do about bytes that are no packet.
-    constexpr auto trouble(packet::decoded const& got, byte_view here) noexcept -> item {
+    constexpr auto handle_bad_bytes(packet::decoded const& got, byte_view here) noexcept -> item {
         if (got.why == packet::error::truncated) { return out_of_bytes(got.need, here.size()); }
         uint64_t const offset = bytes_.offset();
         if (got.why == packet::error::bad_opcode) {
@@ -12093,7 +12099,7 @@ private:
             if (known != 0 && known <= psb_bytes) {
                 if (known > here.size()) { return out_of_bytes(known, here.size()); }
                 bytes_.step_over(known);
-                return {.what = event::unknown,
+                return {.what = item_type::unknown,
                         .length = static_cast<uint8_t>(known),
                         .offset = offset};
             }
@@ -12103,7 +12109,7 @@ private:
         search_ = {};
         bytes_.go_back(offset < pieces::look_back ? static_cast<unsigned>(offset)
                                                   : pieces::look_back);
-        return {.what = event::damage, .why = got.why, .broken = got.broken, .offset = offset};
+        return {.what = item_type::damage, .why = got.why, .broken = got.broken, .offset = offset};
     }
 
     /// A packet needs more bytes than there are: the next piece has them, or the trace ends here.
@@ -12111,12 +12117,12 @@ private:
         uint64_t const offset = bytes_.offset();
         auto const missing = static_cast<uint8_t>(need - have);
         if (!bytes_.is_last()) {
-            bytes_.let_go(static_cast<unsigned>(have));
-            return {.what = event::more, .need = missing, .offset = offset};
+            bytes_.release(static_cast<unsigned>(have));
+            return {.what = item_type::need_input, .need = missing, .offset = offset};
         }
-        if (have == 0) { return {.what = event::end, .offset = offset}; }
+        if (have == 0) { return {.what = item_type::end, .offset = offset}; }
         bytes_.step_over(have);
-        return {.what = event::damage,
+        return {.what = item_type::damage,
                 .why = packet::error::truncated,
                 .need = missing,
                 .broken = rule::PKT_255,
@@ -12126,28 +12132,28 @@ private:
 
     // What is seldom: between two pieces, and behind damage.
 
-    constexpr auto next_slowly() noexcept -> item {
+    constexpr auto next_outside_input() noexcept -> item {
         switch (state_) {
             case state::searching: return search();
             case state::resuming: return resume();
             case state::reading: break;
         }
         byte_array<size_t{2} * psb_bytes> room{};
-        auto const here = bytes_.straddles() ? bytes_.joint(room.bytes) : bytes_.rest();
+        auto const here = bytes_.straddles() ? bytes_.stitched(room.bytes) : bytes_.rest();
         auto const got = packet::decode<Packets>(here, context());
-        return got ? take(got.packet) : trouble(got, here);
+        return got ? take(got.packet) : handle_bad_bytes(got, here);
     }
 
     constexpr auto search() noexcept -> item {
         bool const found = bytes_.search(search_);
         uint64_t const offset = bytes_.offset();
         if (!found && !bytes_.is_last()) {
-            return {.what = event::more, .need = 1, .offset = offset};
+            return {.what = item_type::need_input, .need = 1, .offset = offset};
         }
         if (!found) {
             state_ = state::reading;
-            if (offset == lost_at_) { return {.what = event::end, .offset = offset}; }
-            return {.what = event::lost,
+            if (offset == lost_at_) { return {.what = item_type::end, .offset = offset}; }
+            return {.what = item_type::lost,
                     .offset = offset,
                     .skipped = static_cast<int64_t>(offset - lost_at_)};
         }
@@ -12156,7 +12162,7 @@ private:
         synced_ = true;
         uint64_t const psb = offset - psb_bytes;
         if (first && psb == 0) { return resume(); }
-        return {.what = first ? event::synced : event::resynced,
+        return {.what = first ? item_type::synced : item_type::resynced,
                 .offset = psb,
                 .skipped = static_cast<int64_t>(psb - lost_at_)};
     }
@@ -12166,7 +12172,7 @@ private:
         state_ = state::reading;
         last_ip_ = 0;
         items_ = packet::block::none;
-        return {.what = event::packet,
+        return {.what = item_type::packet,
                 .length = psb_bytes,
                 .offset = bytes_.offset() - psb_bytes,
                 .packet = packet::any_packet{packet::psb{}}};
@@ -12176,9 +12182,9 @@ private:
     template <class Visitor>
     constexpr auto visit_in_the_piece(Visitor& visitor) -> bool {
         size_t const place = bytes_.at();
-        auto const behind = detail::hot_loop<Packets>(bytes_.piece(), bytes_.offset() - place,
-                                                      strict_, {place, last_ip_, items_, true},
-                                                      visitor);
+        auto const behind = detail::decode_loop<Packets>(bytes_.piece(), bytes_.offset() - place,
+                                                         strict_, {place, last_ip_, items_, true},
+                                                         visitor);
         bytes_.go_to(behind.place);
         last_ip_ = behind.last_ip;
         items_ = behind.items;
@@ -12207,7 +12213,8 @@ namespace ptspec::trace {
 /// none. Each of the two is read by itself as it is in the whole, offsets aside, but by a reader
 /// with a hook.
 template <class Packets = packet::all>
-[[nodiscard]] constexpr auto find_cut(byte_view trace, size_t from, options how = {}) -> size_t {
+[[nodiscard]] constexpr auto find_split_point(byte_view trace, size_t from, options how = {})
+    -> size_t {
     size_t here = find_psb(trace, from);
     if (here == nowhere) { return trace.size(); }
     // Whatever stands before a PSB, reading comes to it: no packet but another PSB is so long that
@@ -12247,7 +12254,7 @@ public:
 
     class iterator {
     public:
-        constexpr explicit iterator(split const& of) : of_{of}, end_{of.cut_behind(0, 1)} {}
+        constexpr explicit iterator(split const& of) : of_{of}, end_{of.split_point_after(0, 1)} {}
 
         constexpr auto operator*() const noexcept -> byte_view {
             return of_.trace_.from(begin_).first(end_ - begin_);
@@ -12255,7 +12262,7 @@ public:
         constexpr auto operator++() -> iterator& {
             begin_ = end_;
             number_ += 1;
-            end_ = of_.cut_behind(begin_, number_);
+            end_ = of_.split_point_after(begin_, number_);
             return *this;
         }
         constexpr auto operator==(end_of_trace) const noexcept -> bool {
@@ -12274,10 +12281,10 @@ public:
 
 private:
     /// Where piece `number`, counted from 1, ends, which begins at `begin`.
-    [[nodiscard]] constexpr auto cut_behind(size_t begin, size_t number) const -> size_t {
+    [[nodiscard]] constexpr auto split_point_after(size_t begin, size_t number) const -> size_t {
         if (number >= count_) { return trace_.size(); }
         size_t const wanted = size_ * number;
-        return find_cut<Packets>(trace_, wanted > begin ? wanted : begin + 1, how_);
+        return find_split_point<Packets>(trace_, wanted > begin ? wanted : begin + 1, how_);
     }
 
     byte_view trace_;
@@ -12336,8 +12343,8 @@ struct writer_state {
     /// Takes note of a packet that was written.
     template <packet::packet_type Packet>
     constexpr void step_over(Packet const& which, unsigned length) noexcept {
-        last_ip = packet::last_ip_behind(which, last_ip);
-        items = packet::block_behind(which, items);
+        last_ip = packet::last_ip_after(which, last_ip);
+        items = packet::block_after(which, items);
         if constexpr (derived_from<Packet, packet::ip_packet<Packet>>) {
             has_last_ip |= which.has_ip();
         } else if constexpr (same_as<Packet, packet::psb> || same_as<Packet, packet::ovf>) {
@@ -12401,7 +12408,7 @@ concept packet_sink = requires(Sink& to, byte_view bytes) {
 ///
 /// Source: as `writer`.
 template <class Packets = packet::all>  // so that including this costs no more than reading it
-class packet_group {
+class packet_batch {
     writer_state now_;
     writer_options const& how_;
     byte_array<writer_state::most_bytes> bytes_{};
@@ -12438,7 +12445,7 @@ class packet_group {
     }
 
 public:
-    constexpr packet_group(writer_state const& before, writer_options const& how) noexcept
+    constexpr packet_batch(writer_state const& before, writer_options const& how) noexcept
         : now_{before}, how_{how} {}
 
     [[nodiscard]] constexpr auto bytes() const noexcept -> byte_view {
@@ -12473,7 +12480,7 @@ public:
     template <packet::packet_type Packet>
     constexpr void add(Packet const& which) noexcept {
         flush();
-        write(which, Packet::about.cyc_eligible == packet::answer::yes && now_.cyc_is_due(how_));
+        write(which, Packet::about.cyc_eligible == packet::cyc_rule::yes && now_.cyc_is_due(how_));
     }
     constexpr void add(packet::any_packet const& which) noexcept {
         packet::visit<Packets>([this](auto const& one) { this->add(one); }, which);
@@ -12540,7 +12547,7 @@ namespace ptspec::trace::detail {
 /// By kind and length, what makes a packet right: then its other bits may be anything. What is to be
 /// known of a row stands side by side with the others', so that it is an index without a
 /// multiplication.
-struct plain_table {
+struct encode_table {
     static constexpr size_t lengths = 20;  // more than a packet has bytes
     static constexpr size_t rows = packet::kinds * lengths;
 
@@ -12593,7 +12600,7 @@ struct plain_table {
 };
 
 template <class Packet>
-constexpr void set_plain(plain_table& all) noexcept {
+constexpr void add_to_table(encode_table& all) noexcept {
     using payload = typename Packet::payload_type;
     using raw = typename Packet::raw_type;
     wide_bits const opcode = packet::detail::widen(opcode_bits<Packet>);
@@ -12606,7 +12613,7 @@ constexpr void set_plain(plain_table& all) noexcept {
     } else if constexpr (requires { payload::size(0); }) {
         using row = typename decltype(packet::detail::selector_in(
             typename Packet::layout::rows{}))::row;
-        auto const selects = packet::detail::run_of_bits<wide_bits>(row::msb, row::lsb);
+        auto const selects = packet::detail::bit_mask<wide_bits>(row::msb, row::lsb);
         for (uint64_t i = 0; i <= low_bits(row::width); ++i) {
             unsigned const bytes = payload::size(i);
             if (bytes == packet::undefined_size) { continue; }
@@ -12619,7 +12626,8 @@ constexpr void set_plain(plain_table& all) noexcept {
         all.set<Packet>(Packet::head_bytes, {second, 0}, opcode);
         all.set<Packet>(Packet::head_bytes, {both, 0}, opcode | wide_bits{second, 0});
     } else if constexpr (same_as<Packet, packet::psb>) {  // `has` looks at the bits
-        all.length[plain_table::row_of(packet::kind::psb, Packet::most_bytes)] = Packet::most_bytes;
+        all.length[encode_table::row_of(packet::kind::psb, Packet::most_bytes)] =
+            Packet::most_bytes;
     } else if constexpr (
         !opens_or_needs_a_block<Packet> &&
         (requires { Packet::least_raw; } || !requires(raw bits) { Packet::broken_payload(bits); })) {
@@ -12629,13 +12637,13 @@ constexpr void set_plain(plain_table& all) noexcept {
 
 /// The table, made when it is first used.
 template <class Packets>
-struct plain_packets;
+struct encode_tables;
 template <class... Packets>
-struct plain_packets<type_list<Packets...>> {
-    static constexpr plain_table table = [] {
-        plain_table all{};
+struct encode_tables<type_list<Packets...>> {
+    static constexpr encode_table table = [] {
+        encode_table all{};
         for (auto& bits : all.value) { bits = 1; }  // of those that are fixed, which are none yet
-        (set_plain<Packets>(all), ...);
+        (add_to_table<Packets>(all), ...);
         return all;
     }();
 };
@@ -12677,25 +12685,25 @@ public:
             takes_care_ = true;
             return rule::none;
         }
-        return together([&](packet_group<Packets>& all) { all.branch(taken); });
+        return together([&](packet_batch<Packets>& all) { all.branch(taken); });
     }
     /// The target of an indirect branch, which may be deferred.
     [[nodiscard]] constexpr auto indirect(uint64_t ip) noexcept -> rule {
-        return together([&](packet_group<Packets>& all) { all.defer(ip); });
+        return together([&](packet_batch<Packets>& all) { all.defer(ip); });
     }
     /// A packet with an IP, in the form that the options tell. It is never deferred.
     template <class Packet>
         requires derived_from<Packet, packet::ip_packet<Packet>>
     [[nodiscard]] constexpr auto put_ip(uint64_t ip) noexcept -> rule {
         if (is_calm()) { return put(Packet::of(now_.form_of(ip, how_.ips), ip)); }
-        return together([&](packet_group<Packets>& all) { all.template add_ip<Packet>(ip); });
+        return together([&](packet_batch<Packets>& all) { all.template add_ip<Packet>(ip); });
     }
     /// A packet as it is.
     template <packet::packet_type Packet>
     [[nodiscard]] constexpr auto put(Packet const& which) noexcept -> rule {
-        bool const eligible = Packet::about.cyc_eligible == packet::answer::yes;
+        bool const eligible = Packet::about.cyc_eligible == packet::cyc_rule::yes;
         if (!is_calm() || (eligible && now_.cyc_is_due(how_))) {
-            return together([&](packet_group<Packets>& all) { all.add(which); });
+            return together([&](packet_batch<Packets>& all) { all.add(which); });
         }
         auto const code = packet::detail::code_of<Packets>(which, now_.items);
         if (code.broken != rule::none) { return code.broken; }
@@ -12708,8 +12716,8 @@ public:
     put(packet::any_packet const& which) noexcept -> rule {
         packet::kind const kind = which.kind();
         unsigned const length = which.length();
-        uint64_t const low = as_if_new(which.raw().low);
-        uint64_t const high = as_if_new(which.raw().high);
+        uint64_t const low = hide_from_optimizer(which.raw().low);
+        uint64_t const high = hide_from_optimizer(which.raw().high);
         if (takes_care_ || !plain.has(kind, length, low, high)) { return with_care(which); }
         if (!append({low, high}, length)) { return rule::PKT_347; }
         follow_ip(kind, low, high);
@@ -12722,7 +12730,7 @@ public:
     [[nodiscard]] constexpr auto put(packet::any_packet const* first, size_t count) noexcept
         -> put_many {
         for (size_t done = 0;;) {
-            if (!takes_care_) { done += put_plain(first + done, count - done); }
+            if (!takes_care_) { done += put_by_table(first + done, count - done); }
             if (done == count) { return {done, rule::none}; }
             rule const broken = put(first[done]);
             if (broken != rule::none) { return {done, broken}; }
@@ -12731,11 +12739,11 @@ public:
     }
     /// A PSB+: PSB, the status in the order in which it is listed, PSBEND.
     [[nodiscard]] constexpr auto put(psb_status const& status) noexcept -> rule {
-        return together([&](packet_group<Packets>& all) { all.add(status); });
+        return together([&](packet_batch<Packets>& all) { all.add(status); });
     }
     /// Ends the TNT that is being filled, and lets go of the TIPs that wait for it.
     [[nodiscard]] constexpr auto flush() noexcept -> rule {
-        return together([](packet_group<Packets>& all) { all.flush(); });
+        return together([](packet_batch<Packets>& all) { all.flush(); });
     }
 
     /// Core clocks pass.
@@ -12744,7 +12752,7 @@ public:
     [[nodiscard]] constexpr auto state() const noexcept -> writer_state const& { return now_; }
 
 private:
-    static constexpr detail::plain_table const& plain = detail::plain_packets<Packets>::table;
+    static constexpr detail::encode_table const& plain = detail::encode_tables<Packets>::table;
 
     /// True when no packet waits for the next, and none needs PADs.
     [[nodiscard]] constexpr auto is_calm() const noexcept -> bool {
@@ -12770,16 +12778,17 @@ private:
     /// Which packet comes next nobody can foresee: it decides about no branch.
     [[gnu::noinline]]  // so that everything it needs is in registers
     constexpr auto
-    put_plain(packet::any_packet const* first, size_t count) noexcept -> size_t {
+    put_by_table(packet::any_packet const* first, size_t count) noexcept -> size_t {
         if constexpr (requires { to_.grow(to_.room()), to_.end(); }) {
-            size_t const most = to_.room() / detail::looked_at;
+            size_t const most = to_.room() / detail::lookahead_bytes;
             if (count > most) { count = most; }
             uint8_t* place = to_.end();
             size_t done = 0;
             for (; done < count; ++done) {
                 packet::any_packet const& which = first[done];
-                uint64_t const low = as_if_new(which.raw().low);  // each in a register, not both
-                uint64_t const high = as_if_new(which.raw().high);
+                uint64_t const low = hide_from_optimizer(
+                    which.raw().low);  // each in a register, not both
+                uint64_t const high = hide_from_optimizer(which.raw().high);
                 unsigned const length = which.length();
                 if (!plain.has(which.kind(), length, low, high)) { break; }
                 store_le64(place, low);
@@ -12810,7 +12819,7 @@ private:
     constexpr void follow_ip(packet::kind which, uint64_t low, uint64_t high) noexcept {
         unsigned const form = form_of(which, low);
         // One byte is loaded, as one was stored: the next packet does not wait for memory.
-        unsigned const had = as_if_new(unsigned{now_.has_last_ip});
+        unsigned const had = hide_from_optimizer(unsigned{now_.has_last_ip});
         unsigned const has = form - 1 < detail::clears_ip - 1U ? 1 : 0;
         unsigned const keeps = which == packet::kind::psb || which == packet::kind::ovf ? 0 : 1;
         now_.has_last_ip = (has | (had & keeps)) != 0;
@@ -12821,7 +12830,7 @@ private:
     [[nodiscard]] static constexpr auto form_of(packet::kind which, uint64_t low) noexcept
         -> unsigned {
         return which == packet::kind::psb ? detail::clears_ip
-                                          : detail::outlines<Packets>.form[low & 0xFF];
+                                          : detail::opcode_infos<Packets>.form[low & 0xFF];
     }
     [[gnu::noinline]]  // so that it is not in the way of plain packets
     constexpr auto
@@ -12833,7 +12842,7 @@ private:
     [[gnu::noinline]]  // so that it is not in the way of single packets
     constexpr auto
     together(Add const& add) noexcept -> rule {
-        packet_group<Packets> all{now_, how_};
+        packet_batch<Packets> all{now_, how_};
         add(all);
         if (all.broken() != rule::none) { return all.broken(); }
         if (!all.bytes().empty() && !to_.append(all.bytes())) { return rule::PKT_347; }
@@ -13168,7 +13177,7 @@ protected:
             return {};
         }
         if (next.get<topa::entry::END>()) {
-            at_ = topa::through(next);
+            at_ = topa::follow_end(next);
             return settle(now, memory);
         }
         run_.next_entry += sizeof(topa::entry);
@@ -13388,7 +13397,7 @@ private:
     /// True of bytes for `put_in_place`, where there is room for more.
     [[nodiscard]] constexpr auto are_few_in_place(size_t count) const noexcept -> bool {
         // As if new: two branches that are foreseen, not one number made of two comparisons.
-        return as_if_new(run_.end_in_place) != nullptr && count - 1 < few_bytes;
+        return hide_from_optimizer(run_.end_in_place) != nullptr && count - 1 < few_bytes;
     }
     /// `write_on`, of which the result is copied: where that is not called it is nowhere but in
     /// registers.
@@ -13482,7 +13491,7 @@ private:
         }
         if (rings) { raise(now, memory, done); }
         if (phase_ == phase::off) { return; }
-        at_ = topa::behind(at_);
+        at_ = topa::next_entry(at_);
         phase_ = phase::at_entry;
         done.why_not_all = take_next(now, memory);
     }
@@ -13559,7 +13568,7 @@ private:
 /// Why STATUS.Error or STATUS.Stopped is set, from what the processor left behind.
 namespace ptspec::engine {
 
-/// Why output ended, and where to look. `sentence_of(why)` says it in words.
+/// Why output ended, and where to look. `describe(why)` says it in words.
 struct explanation {
     rule why = rule::none;  ///< none: nothing stopped it, or the entry could not be read
     bool has_place = false;
@@ -14121,7 +14130,7 @@ enum class stop_in_overflow : uint8_t {
 /// When a PSB+ comes with an OVF.
 ///
 /// Source: GEN-228.
-enum class psb_behind_ovf : uint8_t {
+enum class psb_after_ovf : uint8_t {
     where_needed,  ///< where a MODE or PIP was lost that no later packet makes up for
     always,
     never,
@@ -14139,14 +14148,14 @@ struct model_options {
     bool has_tsx = false;                ///< a PSB+ has a MODE.TSX: GEN-170
     bool vmcs_needs_context = true;      ///< as has PIP: GEN-170
     bool vmcs_before_pip = false;        ///< in front of a TIP: GEN-245
-    bool psb_behind_pge = false;         ///< enabling writes TIP.PGE first: GEN-180
+    bool psb_after_pge = false;          ///< enabling writes TIP.PGE first: GEN-180
     bool psb_on_every_enable = false;    ///< also where PacketByteCnt is not 0: GEN-162
     bool psb_counts_itself = true;       ///< its bytes count towards the next one: GEN-165
     bool pip_for_same_cr3 = true;        ///< also where MOV CR3 changes nothing: GEN-240
     bool mov_cr3_stops_at_next = false;  ///< the instruction behind is looked up: GEN-087
     bool swintr_events = false;  ///< CFE has types for software interrupts and SYSCALL: GEN-301
     ret_mismatch on_ret_mismatch = ret_mismatch::pops_top;  ///< GEN-134
-    psb_behind_ovf psb_behind_overflow = psb_behind_ovf::where_needed;
+    psb_after_ovf psb_after_overflow = psb_after_ovf::where_needed;
     /// Where PacketEn is 1 it is OVF, PSB+, FUP, not OVF, FUP, PSB+. libipt refuses that: GEN-228.
     bool psb_before_ovf_fup = false;
     stop_in_overflow trace_stop_in_overflow = stop_in_overflow::told_afterwards;
@@ -14179,7 +14188,7 @@ constexpr void for_each_option(Options& how, Visit&& visit) noexcept {
     visit("has_tsx", how.has_tsx, uint64_t{0}, uint64_t{1});
     visit("vmcs_needs_context", how.vmcs_needs_context, uint64_t{0}, uint64_t{1});
     visit("vmcs_before_pip", how.vmcs_before_pip, uint64_t{0}, uint64_t{1});
-    visit("psb_behind_pge", how.psb_behind_pge, uint64_t{0}, uint64_t{1});
+    visit("psb_after_pge", how.psb_after_pge, uint64_t{0}, uint64_t{1});
     visit("psb_on_every_enable", how.psb_on_every_enable, uint64_t{0}, uint64_t{1});
     visit("psb_counts_itself", how.psb_counts_itself, uint64_t{0}, uint64_t{1});
     visit("pip_for_same_cr3", how.pip_for_same_cr3, uint64_t{0}, uint64_t{1});
@@ -14187,8 +14196,8 @@ constexpr void for_each_option(Options& how, Visit&& visit) noexcept {
     visit("swintr_events", how.swintr_events, uint64_t{0}, uint64_t{1});
     visit("on_ret_mismatch", how.on_ret_mismatch, uint64_t{0},
           uint64_t{underlying(ret_mismatch::clears_stack)});
-    visit("psb_behind_overflow", how.psb_behind_overflow, uint64_t{0},
-          uint64_t{underlying(psb_behind_ovf::never)});
+    visit("psb_after_overflow", how.psb_after_overflow, uint64_t{0},
+          uint64_t{underlying(psb_after_ovf::never)});
     visit("psb_before_ovf_fup", how.psb_before_ovf_fup, uint64_t{0}, uint64_t{1});
     visit("trace_stop_in_overflow", how.trace_stop_in_overflow, uint64_t{0},
           uint64_t{underlying(stop_in_overflow::not_told)});
@@ -14796,7 +14805,7 @@ protected:
     constexpr void emit(Sink& to, Add const& add) noexcept {
         if (loses_) { return; }
         using packets = typename detail::once_known<Sink, packet::all>::type;
-        trace::packet_group<packets> all{now_, writing_};
+        trace::packet_batch<packets> all{now_, writing_};
         told const before = told_;
         add(all);
         if (all.broken() == rule::none && (all.bytes().empty() || to.append(all.bytes()))) {
@@ -14944,8 +14953,8 @@ protected:
         if (!now.trigger) { return settle(); }
         emit(to, [&](auto& all) {
             all.add(packet::ovf{});
-            bool const asked = how_.psb_behind_overflow == psb_behind_ovf::always ||
-                               (how_.psb_behind_overflow == psb_behind_ovf::where_needed &&
+            bool const asked = how_.psb_after_overflow == psb_after_ovf::always ||
+                               (how_.psb_after_overflow == psb_after_ovf::where_needed &&
                                 has_lost_state(now));
             told_.owes_psb = told_.owes_psb || asked;
             bool const psb = psb_is_due() && !clocks_.are_off;
@@ -15418,14 +15427,14 @@ public:
                                          uint64_t next, Sink& to) noexcept
         -> access::xrstors_result {
         auto const done = access::xrstors(of_, msrs_, image, context_at(next), how_.policy);
-        if (done) { take(done.done, at, next, to); }
+        if (done) { take(done.effect, at, next, to); }
         return done;
     }
     /// The same where XSTATE_BV[8] is 0. Source: REG-146.
     [[nodiscard]] constexpr auto xrstors_init(uint64_t next) noexcept -> access::xrstors_result {
         auto const done = access::xrstors_init(msrs_);
         if (done) {
-            msrs_ = done.done.state;
+            msrs_ = done.effect.state;
             ip_ = next;
         }
         return done;
@@ -15439,9 +15448,9 @@ public:
                                        Sink& to) noexcept -> access::verdict {
         auto const done = access::effect_of_write(of_, msrs_, index, value, context_at(next),
                                                   how_.policy);
-        if (!done) { return done.outcome; }
+        if (!done) { return done.verdict; }
         take(done, at, next, to);
-        return done.outcome;
+        return done.verdict;
     }
 
     template <trace::packet_sink Sink>
@@ -15518,7 +15527,7 @@ protected:
         enables const now = enables_now();
         bool const psb = done.psb == access::psb_plus::yes ||
                          (done.psb == access::psb_plus::may && how_.psb_on_every_enable);
-        bool const psb_behind = psb && how_.psb_behind_pge && now.packet();
+        bool const psb_behind = psb && how_.psb_after_pge && now.packet();
         emit(to, [&](auto& all) {
             if (!psb) {
                 add_times(all);
@@ -15703,9 +15712,9 @@ public:
         }
         code_ = e.after;
         ip_ = e.to;
-        msrs_ = done.done.state;
+        msrs_ = done.effect.state;
         if (!is_set<ctl::TraceEn>()) { return settle(); }
-        begin_trace(done.done, to, true);
+        begin_trace(done.effect, to, true);
         finish(to);
     }
     template <trace::packet_sink Sink>
@@ -16039,7 +16048,7 @@ concept takes_event = requires(Generator& to, Event const& e, Sink& sink) { to.o
 
 }  // namespace ptspec::engine
 
-// ---- ptspec/engine/access_done.hpp ----
+// ---- ptspec/engine/access_result.hpp ----
 
 /// What becomes of an access to the MSRs of a trace unit, whose ports may fail.
 namespace ptspec::engine {
@@ -16057,7 +16066,7 @@ enum class access_outcome : uint8_t {
 ///
 /// Errors: `why` is the rule of a #GP, and of nothing else. `fault` is that of the port, as
 ///         `trace_unit::on` returns it; a #GP may have one, too.
-struct [[nodiscard]] access_done {
+struct [[nodiscard]] access_result {
     access_outcome what = access_outcome::done;
     rule why = rule::none;
     port_fault fault{};
@@ -16069,12 +16078,12 @@ struct [[nodiscard]] access_done {
 };
 
 /// What XSAVES did: `done` or `not_done_port_failed`.
-struct [[nodiscard]] xsaves_done : access_done {
+struct [[nodiscard]] xsaves_result : access_result {
     access::xsave_pt_state image{};  ///< what it stored where it took effect
 };
 
 /// What XRSTORS did.
-struct [[nodiscard]] xrstors_done : access_done {
+struct [[nodiscard]] xrstors_result : access_result {
     uint32_t refused_msr = 0;       ///< of a #GP: the MSR whose quadword was refused, or 0
     rule why_refused = rule::none;  ///< the rule that a WRMSR of that quadword breaks
 };
@@ -16084,16 +16093,17 @@ namespace detail {
 using namespace ptspec::detail;
 
 /// An access that the processor has judged, after which a port may have failed.
-constexpr auto judged(access::verdict const& outcome, port_fault fault) noexcept -> access_done {
+constexpr auto judged(access::verdict const& outcome, port_fault fault) noexcept -> access_result {
     switch (outcome.what) {
-        case access::answer::gp: return {access_outcome::general_protection, outcome.why, fault};
-        case access::answer::not_covered: return {access_outcome::not_covered, rule::none, fault};
-        case access::answer::fine: break;
+        case access::outcome::general_protection:
+            return {access_outcome::general_protection, outcome.why, fault};
+        case access::outcome::not_covered: return {access_outcome::not_covered, rule::none, fault};
+        case access::outcome::allowed: break;
     }
     return {fault ? access_outcome::done_but_port_failed : access_outcome::done, rule::none, fault};
 }
 /// An access that a port did not let begin.
-constexpr auto not_begun(port_fault fault) noexcept -> access_done {
+constexpr auto not_begun(port_fault fault) noexcept -> access_result {
     return {access_outcome::not_done_port_failed, rule::none, fault};
 }
 
@@ -16201,7 +16211,7 @@ public:
     /// WRMSR by the instruction at `at`.
     template <memory_port Memory>
     constexpr auto wrmsr(uint32_t index, uint64_t value, uint64_t at, uint64_t next,
-                         Memory& memory) noexcept -> access_done {
+                         Memory& memory) noexcept -> access_result {
         if (auto const fault = begin(memory)) { return detail::not_begun(fault); }
         auto const outcome = generator::wrmsr(index, value, at, next, queue_);
         return detail::judged(outcome, done(memory));
@@ -16211,7 +16221,7 @@ public:
     ///
     /// Source: GEN-184, REG-142, PRG-110.
     template <memory_port Memory>
-    constexpr auto xsaves(uint64_t at, uint64_t next, Memory& memory) noexcept -> xsaves_done {
+    constexpr auto xsaves(uint64_t at, uint64_t next, Memory& memory) noexcept -> xsaves_result {
         bool const is_again = debt_ == debt::save;
         bool const was_on = is_again || is_set<ctl::TraceEn>();
         if (auto const fault = begin(memory)) { return {detail::not_begun(fault)}; }
@@ -16229,16 +16239,16 @@ public:
     /// XRSTORS of component 8. Source: GEN-184, REG-143..146.
     template <memory_port Memory>
     constexpr auto xrstors(access::xsave_pt_state const& image, uint64_t at, uint64_t next,
-                           Memory& memory) noexcept -> xrstors_done {
+                           Memory& memory) noexcept -> xrstors_result {
         if (auto const fault = begin(memory)) { return {detail::not_begun(fault)}; }
         auto const loaded = generator::xrstors(image, at, next, queue_);
-        return {detail::judged(loaded.done.outcome, done(memory)), loaded.refused_msr,
+        return {detail::judged(loaded.effect.verdict, done(memory)), loaded.refused_msr,
                 loaded.why_refused};
     }
     template <memory_port Memory>
-    constexpr auto xrstors_init(uint64_t next, Memory& memory) noexcept -> xrstors_done {
+    constexpr auto xrstors_init(uint64_t next, Memory& memory) noexcept -> xrstors_result {
         if (auto const fault = begin(memory)) { return {detail::not_begun(fault)}; }
-        return {detail::judged(generator::xrstors_init(next).done.outcome, {})};
+        return {detail::judged(generator::xrstors_init(next).effect.verdict, {})};
     }
     /// A warm reset: what is in the buffer is lost. Source: GEN-291, REG-091..093.
     constexpr void warm_reset(running const& after, uint64_t ip) noexcept {
@@ -16751,7 +16761,8 @@ template <same_as<capabilities> Capabilities = capabilities>
 /// CPUID.07H.0:EBX for a guest that is not to see Intel PT.
 ///
 /// Source: REG-134, REG-234.
-[[nodiscard]] constexpr auto hidden(reg::cpuid_07h_0_ebx leaf) noexcept -> reg::cpuid_07h_0_ebx {
+[[nodiscard]] constexpr auto without_pt(reg::cpuid_07h_0_ebx leaf) noexcept
+    -> reg::cpuid_07h_0_ebx {
     return leaf.with(reg::cpuid_07h_0_ebx::INTEL_PT{false});
 }
 

@@ -99,7 +99,7 @@ constexpr auto of_state(msr_state const& state) -> result {
 }
 
 constexpr auto of_rsm(access::rsm_result const& rsm) -> result {
-    auto got = of_effect(rsm.done, rsm.why);
+    auto got = of_effect(rsm.effect, rsm.why);
     if (!rsm) { got.outcome = rc_what::shutdown; }
     return got;
 }
@@ -111,7 +111,7 @@ constexpr auto of_xsaves(access::xsaves_result const& xsaves) -> result {
 }
 
 constexpr auto of_xrstors(access::xrstors_result const& xrstors) -> result {
-    return of_effect(xrstors.done, xrstors.done.outcome.why);
+    return of_effect(xrstors.effect, xrstors.effect.verdict.why);
 }
 
 constexpr auto of_question(msr_state const& state, bool enabled, bool trace_stop = false)
@@ -123,7 +123,7 @@ constexpr auto of_question(msr_state const& state, bool enabled, bool trace_stop
 }
 
 constexpr auto of_rdmsr(msr_state const& now, access::verdict outcome) -> result {
-    return of_effect(access::effect{.outcome = outcome, .state = now}, outcome.why);
+    return of_effect(access::effect{.verdict = outcome, .state = now}, outcome.why);
 }
 
 constexpr auto quadwords_of(rc_step const& step) -> access::xsave_pt_state {
@@ -135,10 +135,10 @@ constexpr auto quadwords_of(rc_step const& step) -> access::xsave_pt_state {
 constexpr auto answer_to(rc_case const& row, cpu::capabilities const& of, msr_state const& now,
                          rc_step const& step) -> result {
     switch (step.operation) {
-        case rc_operation::rdmsr: return of_rdmsr(now, access::read(of, now, step.index).outcome);
+        case rc_operation::rdmsr: return of_rdmsr(now, access::read(of, now, step.index).verdict);
         case rc_operation::wrmsr: {
             auto const done = access::effect_of_write(of, now, step.index, step.value);
-            return of_effect(done, done.outcome.why);
+            return of_effect(done, done.verdict.why);
         }
         case rc_operation::warm_reset: return of_state(access::warm_reset(of, now));
         case rc_operation::smi: return of_state(access::smi(now));
@@ -156,7 +156,7 @@ constexpr auto answer_to(rc_case const& row, cpu::capabilities const& of, msr_st
             return of_question(now, access::cr3_matches(now.cr3_match, step.value, step.pae));
         case rc_operation::branch: break;
     }
-    auto const hit = access::look_up(now, step.value);
+    auto const hit = access::match_ranges(now, step.value);
     return of_question(now, hit.filter_en, hit.trace_stop);
 }
 

@@ -5,7 +5,7 @@
 #include <support/check_twice.hpp>
 
 using namespace ptspec;
-using access::answer;
+using access::outcome;
 using access::msr_state;
 using cpu::capabilities;
 namespace preset = cpu::preset;
@@ -26,7 +26,7 @@ constexpr auto tracing = with_ctl(0x2109);
 constexpr auto breaks(rule why, capabilities const& of, msr_state const& now, uint32_t index,
                       uint64_t value, access::policy const& how = {}) -> bool {
     auto const verdict = access::check_write(of, now, index, value, 0, how);
-    return !verdict && verdict.what == answer::gp && verdict.why == why &&
+    return !verdict && verdict.what == outcome::general_protection && verdict.why == why &&
            access::write_faults(of, now, index, value, how) &&
            access::broken_rule(of, now, index, value, how) == why;
 }
@@ -44,7 +44,7 @@ constexpr auto reads(capabilities const& of, uint32_t index) -> bool {
 }
 constexpr auto reads_as(rule why, capabilities const& of, uint32_t index) -> bool {
     auto const verdict = access::check_read(of, index);
-    return !verdict && verdict.what == answer::gp && verdict.why == why;
+    return !verdict && verdict.what == outcome::general_protection && verdict.why == why;
 }
 
 /// True when both directions raise #GP by `why`.
@@ -90,7 +90,7 @@ TEST_CASE("above CPL 0 every access faults before anything else is looked at (RE
             if (!access::check_write(preset::P_SKL, cold, 0x570, 0)) { return false; }  // CPL 0
             auto const read = access::check_read(preset::P_SKL, 0x571, cpl);
             auto const other = access::check_read(preset::P_SKL, 0xDA0, cpl);
-            access::verdict const expected{answer::gp, rule::REG_002};
+            access::verdict const expected{outcome::general_protection, rule::REG_002};
             if (write != expected || legal != expected || read != expected || other != expected) {
                 return false;
             }
@@ -172,7 +172,7 @@ TEST_CASE("the other numbers up to 587H are no MSRs, and 588H is somebody else's
                 return false;
             }
         }
-        access::verdict const expected{answer::not_covered, rule::none};
+        access::verdict const expected{outcome::not_covered, rule::none};
         return access::check_read(preset::P_FUT, value(0x588U)) == expected &&
                access::check_write(preset::P_FUT, cold, value(0x588U), 1) == expected &&
                access::check_write(preset::P_FUT, cold, value(0x588U), 1, 3) == expected &&

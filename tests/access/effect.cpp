@@ -5,7 +5,7 @@
 #include <support/check_twice.hpp>
 
 using namespace ptspec;
-using access::answer;
+using access::outcome;
 using access::context;
 using access::effect;
 using access::msr_state;
@@ -48,14 +48,14 @@ TEST_CASE("a write that faults changes nothing (REG-009)") {
         uint32_t const others[] = {0x560, 0x561, 0x571, 0x572, 0x580};
         for (uint32_t const index : others) {
             auto const done = access::effect_of_write(preset::P_SKL, now, value(index), 0x80);
-            if (done || done.outcome.why != rule::REG_004 || !(done.state == now) || done.pmi ||
+            if (done || done.verdict.why != rule::REG_004 || !(done.state == now) || done.pmi ||
                 done.psb != psb_plus::no || done.trace_stop) {
                 return false;
             }
         }
         // One reserved bit, and TraceEn that would have fallen.
         auto const done = write_ctl(preset::P_SKL, now, value(uint64_t{0x4'0000}));
-        return !done && done.outcome.why == rule::REG_044 && done.state == now;
+        return !done && done.verdict.why == rule::REG_044 && done.state == now;
     });
 }
 
@@ -68,8 +68,8 @@ TEST_CASE("above CPL 0, and by the older text in VMX operation, as check_write()
         auto const barred = access::effect_of_write(preset::P_BDW, now, 0x570, value(off));
         auto const taken = access::effect_of_write(preset::P_BDW, now, 0x570, value(off), {},
                                                    {.only_enabling_faults_in_vmx = true});
-        return user.outcome == access::verdict{answer::gp, rule::REG_002} &&
-               user.state == with(0) && barred.outcome.why == rule::REG_121 &&
+        return user.verdict == access::verdict{outcome::general_protection, rule::REG_002} &&
+               user.state == with(0) && barred.verdict.why == rule::REG_121 &&
                barred.state == now && taken && taken.state.ctl.raw == off;
     });
 }
@@ -77,7 +77,7 @@ TEST_CASE("above CPL 0, and by the older text in VMX operation, as check_write()
 TEST_CASE("an MSR of somebody else is not written") {
     CHECK_TWICE([](auto value) {
         auto const done = access::effect_of_write(preset::P_SKL, with(0), value(0x588U), 1);
-        return done.outcome.what == answer::not_covered && done.state == with(0);
+        return done.verdict.what == outcome::not_covered && done.state == with(0);
     });
 }
 
@@ -216,7 +216,7 @@ TEST_CASE("resuming takes three writes: TraceEn 0, STATUS, TraceEn 1 (REG-062)")
         auto const direct = write_ctl(preset::P_SKL, first.state, value(on));
         auto const second = access::effect_of_write(preset::P_SKL, first.state, 0x571, 0);
         auto const third = write_ctl(preset::P_SKL, second.state, value(on));
-        return early.outcome.why == rule::REG_004 && first &&
+        return early.verdict.why == rule::REG_004 && first &&
                (direct.state.status.raw & 0x24) == 0x20 && second && third &&
                third.state.status.raw == 7;
     });
@@ -282,7 +282,7 @@ TEST_CASE("390H clears the bits written as 1 in GLOBAL_STATUS, and 391H sets the
         now = stored(now, 0x390, bit_55 | 1);
         bool const cleared = now.perf_global_status.raw == 6;
         auto const refused = access::effect_of_write(preset::P_SKL, now, 0x38E, value(uint64_t{0}));
-        return set && more && cleared && refused.outcome.why == rule::REG_203 &&
+        return set && more && cleared && refused.verdict.why == rule::REG_203 &&
                refused.state == now;
     });
 }
@@ -314,7 +314,7 @@ TEST_CASE("reading gives what the MSR holds, while tracing as well (REG-011)") {
 }
 
 TEST_CASE("an effect that nobody filled in is that nothing happened") {
-    CHECK(effect{}.outcome == access::verdict{answer::fine, rule::none});
+    CHECK(effect{}.verdict == access::verdict{outcome::allowed, rule::none});
     CHECK(effect{}.state == with(0));
     CHECK(effect{}.psb == psb_plus::no);
     CHECK(!effect{}.pmi);
@@ -330,9 +330,9 @@ TEST_CASE("where reading faults there is no value (REG-001, REG-002, REG-013)") 
         auto const user = access::read(preset::P_SKL, now, 0x570, value(3U));
         auto const absent = access::read(preset::P_SRO, now, value(0x572U));
         auto const other = access::read(preset::P_SKL, now, value(0x588U));
-        return !none && none.outcome.why == rule::REG_001 && none.value == 0 && !user &&
-               user.outcome.why == rule::REG_002 && user.value == 0 && !absent &&
-               absent.outcome.why == rule::REG_013 && absent.value == 0 && !other &&
-               other.outcome.what == answer::not_covered && other.value == 0;
+        return !none && none.verdict.why == rule::REG_001 && none.value == 0 && !user &&
+               user.verdict.why == rule::REG_002 && user.value == 0 && !absent &&
+               absent.verdict.why == rule::REG_013 && absent.value == 0 && !other &&
+               other.verdict.what == outcome::not_covered && other.value == 0;
     });
 }

@@ -30,7 +30,7 @@ constexpr auto in_context(uint64_t ctl_value, context const& now, uint64_t match
 
 constexpr auto looked_up(msr_state const& now, uint64_t ip, bool filter_en, bool trace_stop)
     -> bool {
-    auto const hit = access::look_up(now, ip);
+    auto const hit = access::match_ranges(now, ip);
     return hit.filter_en == filter_en && hit.trace_stop == trace_stop;
 }
 

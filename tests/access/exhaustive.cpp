@@ -105,9 +105,9 @@ constexpr auto compare_write(capabilities const& of, plain_cpu const& cpu, momen
         return difference::order;
     }
     auto const verdict = access::check_write(of, now.state, index, value, 0, how);
-    auto const what = !asked             ? access::answer::not_covered
-                      : expected.empty() ? access::answer::fine
-                                         : access::answer::gp;
+    auto const what = !asked             ? access::outcome::not_covered
+                      : expected.empty() ? access::outcome::allowed
+                                         : access::outcome::general_protection;
     if (verdict.what != what || verdict.why != first) { return difference::verdict; }
 
     auto context = now.context;
@@ -115,7 +115,7 @@ constexpr auto compare_write(capabilities const& of, plain_cpu const& cpu, momen
     auto code = now.code;
     code.cpl = 0;
     auto const done = access::effect_of_write(of, now.state, index, value, context, how);
-    if (done.outcome != verdict) { return difference::verdict; }
+    if (done.verdict != verdict) { return difference::verdict; }
     auto const after = asked && expected.empty()
                            ? plain::after_write(cpu, now.plain, index, value, code)
                            : plain::plain_effect{now.plain};
@@ -136,12 +136,12 @@ constexpr auto compare_read(capabilities const& of, plain_cpu const& cpu, moment
     bool const asked = plain::is_asked(index);
     auto const expected = asked ? plain::absence(cpu, index) : plain::rule_set{};
     auto const got = access::read(of, now.state, index);
-    auto const what = !asked             ? access::answer::not_covered
-                      : expected.empty() ? access::answer::fine
-                                         : access::answer::gp;
-    if (got.outcome.what != what) { return difference::fault; }
+    auto const what = !asked             ? access::outcome::not_covered
+                      : expected.empty() ? access::outcome::allowed
+                                         : access::outcome::general_protection;
+    if (got.verdict.what != what) { return difference::fault; }
     plain::rule_set why;
-    if (got.outcome.why != rule::none) { why.add(id_of(got.outcome.why)); }
+    if (got.verdict.why != rule::none) { why.add(id_of(got.verdict.why)); }
     if (!why.same_as(expected)) { return difference::rules; }
     number const value = asked && expected.empty() ? plain::held(now.plain, index) : 0;
     return got.value == value ? difference::none : difference::value;

@@ -88,7 +88,8 @@ TEST_CASE("ADDR1_CFG does not stand where ADDR0_CFG does (REG-037, REG-058)") {
         auto now = state(value(uint64_t{0x0000'0010'0000'0000}), 0);
         now.addr[0] = {{0x1000}, {0x1FFF}};
         now.addr[1] = {{0x3000}, {0x3FFF}};
-        return !access::look_up(now, 0x1000).filter_en && access::look_up(now, 0x3000).filter_en;
+        return !access::match_ranges(now, 0x1000).filter_en &&
+               access::match_ranges(now, 0x3000).filter_en;
     });
 }
 

@@ -62,7 +62,7 @@ TEST_CASE("put() changes the named register and no other") {
     CHECK_TWICE([](auto value) {
         for (uint32_t index = value(0x550U); index < 0x590; ++index) {
             msr_state now;
-            access::put(now, index, value(uint64_t{0xABCD'007F}));
+            access::set_raw(now, index, value(uint64_t{0xABCD'007F}));
             for (uint32_t other = 0x558; other < 0x588; ++other) {
                 bool const holds = other <= 0x561   ? other >= 0x560
                                    : other <= 0x572 ? other >= 0x570
@@ -77,11 +77,11 @@ TEST_CASE("put() changes the named register and no other") {
     });
     CHECK_TWICE([](auto value) {
         msr_state now;
-        access::put(now, value(0x38EU), 0x11);
-        access::put(now, value(0xDA0U), 0x22);
-        access::put(now, value(0x1D9U), 0x33);
-        access::put(now, value(0x390U), 0x44);
-        access::put(now, value(0x391U), 0x44);
+        access::set_raw(now, value(0x38EU), 0x11);
+        access::set_raw(now, value(0xDA0U), 0x22);
+        access::set_raw(now, value(0x1D9U), 0x33);
+        access::set_raw(now, value(0x390U), 0x44);
+        access::set_raw(now, value(0x391U), 0x44);
         msr_state expected;
         expected.perf_global_status = {0x11};
         expected.xss = {0x22};
@@ -93,22 +93,22 @@ TEST_CASE("put() changes the named register and no other") {
 TEST_CASE("LowerMask reads as ones whatever is put there (REG-072)") {
     CHECK_TWICE([](auto value) {
         msr_state now;
-        access::put(now, 0x561, value(uint64_t{0x12'0000'0100}));
+        access::set_raw(now, 0x561, value(uint64_t{0x12'0000'0100}));
         return access::value_of(now, 0x561) == 0x12'0000'017F;
     });
 }
 
 TEST_CASE("560H to 587H are answered for, and the five next to them, but not 588H (REG-017)") {
     CHECK_TWICE([](auto value) {
-        unsigned covered = 0;
+        unsigned page_regions = 0;
         for (uint32_t index = value(0U); index < 0x1000; ++index) {
             bool const expected = (0x560 <= index && index <= 0x587) || index == 0x38E ||
                                   index == 0x390 || index == 0x391 || index == 0xDA0 ||
                                   index == 0x1D9;
             if (access::covers(index) != expected) { return false; }
-            covered += expected;
+            page_regions += expected;
         }
-        return covered == 45;
+        return page_regions == 45;
     });
 }
 
@@ -127,8 +127,8 @@ TEST_CASE("a range holds both its ends, and one that is upside down holds nothin
 TEST_CASE("two logical processors share nothing (REG-003)") {
     CHECK_TWICE([](auto value) {
         msr_state threads[2];
-        access::put(threads[0], value(0x570U), 0x2109);
-        access::put(threads[0], value(0x580U), 0x1000);
+        access::set_raw(threads[0], value(0x570U), 0x2109);
+        access::set_raw(threads[0], value(0x580U), 0x1000);
         return threads[1] == msr_state{} && !(threads[0] == threads[1]);
     });
 }

@@ -26,7 +26,7 @@ TEST_CASE("a refused value is #GP, a VM entry that fails, or a VMX abort (REG-01
             auto const taken = access::check_write_on(path, preset::P_SKL, cold, 0x570, 0x2109);
             auto const other = access::check_write_on(path, preset::P_SKL, cold, 0x588, 1);
             if (access::refusal_on(value(path)) != expected || refused || refused.how != expected ||
-                refused.outcome.why != rule::REG_044 || !taken || taken.how != refusal::none ||
+                refused.verdict.why != rule::REG_044 || !taken || taken.how != refusal::none ||
                 other || other.how != refusal::none) {
                 return false;
             }
@@ -52,7 +52,7 @@ TEST_CASE("the checks of every path are those of WRMSR in the state as it is (RE
         auto const older = access::check_write_on(write_path::vm_exit_msr_load_list, preset::P_BDW,
                                                   now, 0x570, value(uint64_t{0x2108}),
                                                   {.only_enabling_faults_in_vmx = true});
-        return base.outcome.why == rule::REG_004 && base.how == refusal::vm_entry_fails &&
-               ctl.outcome.why == rule::REG_121 && ctl.how == refusal::vmx_abort && older;
+        return base.verdict.why == rule::REG_004 && base.how == refusal::vm_entry_fails &&
+               ctl.verdict.why == rule::REG_121 && ctl.how == refusal::vmx_abort && older;
     });
 }

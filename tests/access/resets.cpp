@@ -131,8 +131,9 @@ TEST_CASE("RSM brings TraceEn back, with all that follows when it rises (REG-101
         auto const user = access::rsm(preset::P_FUT, in_smm, {.cpl = value(3U)});
         auto expected = busy(ctl, 0x80'0000'0087 | uint64_t{9} << 32);
         return back && back.outcome == rsm_outcome::resumed && back.why == rule::none &&
-               back.done.state == expected && back.done.psb == psb_plus::yes && back.done.pmi &&
-               user && (user.done.state.status.raw & 7) == 5;  // ContextEn of what is resumed
+               back.effect.state == expected && back.effect.psb == psb_plus::yes &&
+               back.effect.pmi && user &&
+               (user.effect.state.status.raw & 7) == 5;  // ContextEn of what is resumed
     });
 }
 
@@ -142,7 +143,7 @@ TEST_CASE("RSM restores TraceEn into a TraceStop range (REG-101, REG-068)") {
         now.addr[0] = {{0x1000}, {0x1FFF}};
         auto const back = access::rsm(preset::P_SKL, access::smi(now),
                                       {.ip = value(uint64_t{0x1000})});
-        return back && back.done.trace_stop && back.done.state.status.raw == 0x22;
+        return back && back.effect.trace_stop && back.effect.state.status.raw == 0x22;
     });
 }
 
@@ -150,7 +151,8 @@ TEST_CASE("where TraceEn was 0, RSM changes no register (REG-101)") {
     CHECK_TWICE([](auto value) {
         auto const now = busy(value(off), 3);
         auto const back = access::rsm(preset::P_SKL, access::smi(now));
-        return back && back.done.state == now && back.done.psb == psb_plus::no && !back.done.pmi;
+        return back && back.effect.state == now && back.effect.psb == psb_plus::no &&
+               !back.effect.pmi;
     });
 }
 
@@ -160,7 +162,7 @@ TEST_CASE("RSM with TraceEn set shuts the processor down (REG-102)") {
         now.ctl = {value(on)};
         auto const back = access::rsm(preset::P_SKL, now);
         return !back && back.outcome == rsm_outcome::shutdown && back.why == rule::REG_102 &&
-               back.done.state == now;
+               back.effect.state == now;
     });
 }
 
@@ -169,7 +171,7 @@ TEST_CASE("RSM outside SMM is #UD") {
         auto const now = busy(value(on));
         auto const back = access::rsm(preset::P_SKL, now);
         return !back && back.outcome == rsm_outcome::undefined_opcode && back.why == rule::none &&
-               back.done.state == now;
+               back.effect.state == now;
     });
 }
 
@@ -187,7 +189,7 @@ TEST_CASE("RSM into Intel PT and LBR, where they exclude each other, is a policy
         access::policy const suspends{.lbr_after_rsm_shuts_down = false};
         auto const down = access::rsm(preset::P_SKL, tracing);
         return !down && down.outcome == rsm_outcome::shutdown &&
-               underlying(down.why) == 1000 + 103 && down.done.state == tracing &&
+               underlying(down.why) == 1000 + 103 && down.effect.state == tracing &&
                access::rsm(preset::P_SKL, tracing, {}, suspends) &&
                access::rsm(preset::P_SKL, without_lbr) && access::rsm(preset::P_SKL, idle) &&
                access::rsm(preset::skylake_x, tracing);  // they may run together there
@@ -197,7 +199,7 @@ TEST_CASE("RSM into Intel PT and LBR, where they exclude each other, is a policy
 TEST_CASE("RSM may be followed by another SMI, which saves what it finds (REG-100, REG-101)") {
     CHECK_TWICE([](auto value) {
         auto const once = access::rsm(preset::P_SKL, access::smi(busy(value(on), 7)));
-        auto now = once.done.state;
+        auto now = once.effect.state;
         bool const left = !now.in_smm && !now.smram_trace_en;
         now.ctl = {off};
         auto const again = access::smi(now);
@@ -234,7 +236,7 @@ TEST_CASE("behind VMXON tracing cannot begin there, and behind VMXOFF it can (RE
         auto const refused = access::effect_of_write(preset::P_BDW, root, 0x570, value(on));
         auto const outside = access::vmxoff(root);
         auto const taken = access::effect_of_write(preset::P_BDW, outside, 0x570, value(on));
-        return refused.outcome.why == rule::REG_121 && outside == busy(off, 0) && taken;
+        return refused.verdict.why == rule::REG_121 && outside == busy(off, 0) && taken;
     });
 }
 

@@ -42,7 +42,7 @@ TEST_CASE("SMM may trace itself, and has to put everything back before RSM (REG-
         bool const restored = write_all(state, wrmsr{0x570, 0}, wrmsr{0x571, 0x0000'0040'0000'0000},
                                         wrmsr{0x560, 0}, wrmsr{0x570, 0x210C});
         auto const back = rsm(preset::P_ATM, state, {.cpl = 0});
-        return traced && too_early && restored && back && back.done.state == tracing;
+        return traced && too_early && restored && back && back.effect.state == tracing;
     });
 }
 

@@ -89,7 +89,7 @@ TEST_CASE("no write is judged by the rules of triggers: 588H and up are not clai
     CHECK_TWICE([](auto value) {
         for (uint32_t index = 0x588; index < 0x600; ++index) {
             if (access::check_write(preset::P_FUT, {}, value(index), 0x7F).what !=
-                access::answer::not_covered) {
+                access::outcome::not_covered) {
                 return false;
             }
         }

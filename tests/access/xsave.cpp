@@ -5,7 +5,7 @@
 #include <support/check_twice.hpp>
 
 using namespace ptspec;
-using access::answer;
+using access::outcome;
 using access::msr_state;
 using access::psb_plus;
 using reg::xsave_pt_state;
@@ -49,9 +49,9 @@ constexpr auto with(xsave_pt_state image, unsigned quadword, uint64_t value) -> 
 constexpr auto refuses(cpu::capabilities const& of, msr_state const& now,
                        xsave_pt_state const& image, rule why, uint32_t msr, rule of_msr) -> bool {
     auto const back = access::xrstors(of, now, image);
-    return !back && back.done.outcome == access::verdict{answer::gp, why} &&
-           back.done.state == now && back.refused_msr == msr && back.why_refused == of_msr &&
-           back.done.psb == psb_plus::no && !back.done.pmi && !back.done.trace_stop;
+    return !back && back.effect.verdict == access::verdict{outcome::general_protection, why} &&
+           back.effect.state == now && back.refused_msr == msr && back.why_refused == of_msr &&
+           back.effect.psb == psb_plus::no && !back.effect.pmi && !back.effect.trace_stop;
 }
 
 constexpr msr_state cold{};
@@ -89,9 +89,9 @@ TEST_CASE("ranges 2 and 3 have no room and stay in the processor (REG-141)") {
         auto const now = busy(value(off), 3);
         auto const saved = access::xsaves(preset::P_FUT, now);
         auto const back = access::xrstors(preset::P_FUT, cold, saved.image);
-        return saved.state == now && back && back.done.state.addr[1] == now.addr[1] &&
-               back.done.state.addr[2] == access::address_range{} &&
-               back.done.state.addr[3] == access::address_range{};
+        return saved.state == now && back && back.effect.state.addr[1] == now.addr[1] &&
+               back.effect.state.addr[2] == access::address_range{} &&
+               back.effect.state.addr[3] == access::address_range{};
     });
 }
 
@@ -128,7 +128,7 @@ TEST_CASE("XRSTORS wants a compacted area that has room for what it holds (REG-1
     CHECK_TWICE([](auto value) {
         uint64_t const compacted = value(uint64_t{1}) << 63;
         reg::ia32_xss const allowed{0x100};
-        access::verdict const refused{answer::gp, rule::REG_148};
+        access::verdict const refused{outcome::general_protection, rule::REG_148};
         return access::check_header({0x100}, {compacted | 0x100}, allowed) &&
                access::check_header({0}, {compacted | 0x100}, allowed) &&
                access::check_header({3}, {compacted | 0x103}, allowed) &&
@@ -145,7 +145,7 @@ TEST_CASE("room for Intel PT needs IA32_XSS[8] (REG-148)") {
     CHECK_TWICE([](auto value) {
         uint64_t const compacted = value(uint64_t{1}) << 63;
         reg::ia32_xss const denied{~uint64_t{0x100}};
-        access::verdict const refused{answer::gp, rule::REG_148};
+        access::verdict const refused{outcome::general_protection, rule::REG_148};
         return access::check_header({0}, {compacted | 0x100}, denied) == refused &&
                access::check_header({3}, {compacted | 3}, denied);
     });
@@ -159,8 +159,9 @@ TEST_CASE("XRSTORS while TraceEn is 1 faults before anything changes (REG-143)")
         auto const init = access::xrstors_init(now);
         return refuses(preset::P_SKL, now, {}, rule::REG_143, 0, rule::none) &&
                refuses(preset::P_SKL, now, with({}, 15, 1), rule::REG_143, 0, rule::none) &&
-               !init && init.done.outcome == access::verdict{answer::gp, rule::REG_143} &&
-               init.done.state == now;
+               !init &&
+               init.effect.verdict == access::verdict{outcome::general_protection, rule::REG_143} &&
+               init.effect.state == now;
     });
 }
 
@@ -211,7 +212,7 @@ TEST_CASE("a zero for an MSR that the part lacks is passed over, another value i
         auto const back = access::xrstors(preset::P_BDW, cold, plain);
         auto const fabric = access::xrstors(preset::P_FAB, cold, image_of(0x2045, 0, 0, 0));
         return back && back.refused_msr == 0 && back.why_refused == rule::none && fabric &&
-               fabric.done.state.output_mask_ptrs.raw == 0x7F &&
+               fabric.effect.state.output_mask_ptrs.raw == 0x7F &&
                refuses(preset::P_BDW, cold, with(plain, 5, value(uint64_t{0x1000})), rule::REG_144,
                        0x580, rule::REG_014) &&
                refuses(preset::P_FAB, cold, image_of(0x2045, 0, value(uint64_t{0x7F}), 0),
@@ -226,7 +227,7 @@ TEST_CASE("an MSR that the part lacks keeps what a cold reset left (REG-144)") {
         auto now = cold;
         now.addr[0] = {{value(uint64_t{0x1000})}, {0x2000}};  // as no processor could
         auto const back = access::xrstors(preset::P_BDW, now, image_of(off, 0x8000, 0x7F, 0));
-        return back && back.done.state.addr[0] == now.addr[0];
+        return back && back.effect.state.addr[0] == now.addr[0];
     });
 }
 
@@ -234,8 +235,8 @@ TEST_CASE("write-ignored STATUS bits are ignored, and LowerMask reads as ones (R
     CHECK_TWICE([](auto value) {
         auto const back = access::xrstors(preset::P_SKL, busy(off, 3),
                                           image_of(off, 0x8000, value(uint64_t{0x100}), 0x14));
-        return back && back.done.state.output_mask_ptrs.raw == 0x17F &&
-               back.done.state.status.raw == 0x13;
+        return back && back.effect.state.output_mask_ptrs.raw == 0x17F &&
+               back.effect.state.status.raw == 0x13;
     });
 }
 
@@ -255,7 +256,7 @@ TEST_CASE("XRSTORS loads all nine, and TraceEn rises last (REG-145)") {
         expected.cr3_match = {0x6000};
         expected.addr[0] = {{0x4000}, {0x4FFF}};
         expected.addr[1] = {{0x5000}, {0x5FFF}};
-        return back && back.done.state == expected && back.done.psb == psb_plus::may;
+        return back && back.effect.state == expected && back.effect.psb == psb_plus::may;
     });
 }
 
@@ -263,7 +264,7 @@ TEST_CASE("XRSTORS that faults leaves TraceEn 0 (REG-145)") {
     CHECK_TWICE([](auto value) {
         auto const back = access::xrstors(
             preset::P_SKL, cold, with(image_of(on, 0, 0x7F, 0), 8, value(~uint64_t{0} >> 1)));
-        return !back && (back.done.state.ctl.raw & 1) == 0;
+        return !back && (back.effect.state.ctl.raw & 1) == 0;
     });
 }
 
@@ -272,9 +273,9 @@ TEST_CASE("TraceEn that XRSTORS restores does what it does when WRMSR sets it (R
         uint64_t const ctl = value(uint64_t{1} << 56 | on);
         auto const back = access::xrstors(preset::P_FUT, cold, image_of(ctl, 0, 0x7F, 0xC0));
         auto const stopped = access::xrstors(preset::P_SKL, cold, image_of(on, 0, 0x7F, 0x20));
-        return back && back.done.pmi && back.done.psb == psb_plus::yes &&
-               back.done.state.status.raw == 0x87 && stopped &&
-               stopped.done.state.status.raw == 0x21 && stopped.done.psb == psb_plus::no;
+        return back && back.effect.pmi && back.effect.psb == psb_plus::yes &&
+               back.effect.state.status.raw == 0x87 && stopped &&
+               stopped.effect.state.status.raw == 0x21 && stopped.effect.psb == psb_plus::no;
     });
 }
 
@@ -286,7 +287,7 @@ TEST_CASE("XRSTORS in VMX operation is as WRMSR there (REG-010, REG-121, REG-144
         auto const older = access::xrstors(preset::P_BDW, now, image, {},
                                            {.only_enabling_faults_in_vmx = true});
         return refuses(preset::P_BDW, now, image, rule::REG_144, 0x570, rule::REG_121) && older &&
-               older.done.state.ctl.raw == off;
+               older.effect.state.ctl.raw == off;
     });
 }
 
@@ -298,7 +299,7 @@ TEST_CASE("XRSTORS of the initial configuration takes all nine to 0 (REG-146)") 
         expected.addr[2] = now.addr[2];
         expected.addr[3] = now.addr[3];
         expected.xss = now.xss;
-        return back && back.done.state == expected && back.done.psb == psb_plus::no;
+        return back && back.effect.state == expected && back.effect.psb == psb_plus::no;
     });
 }
 
@@ -309,6 +310,6 @@ TEST_CASE("what XSAVES stored, XRSTORS brings back (REG-142, REG-145)") {
         auto const back = access::xrstors(preset::P_SKL, saved.state, saved.image);
         auto expected = now;
         expected.status = {0x5'0000'0007};
-        return back && back.done.state == expected;
+        return back && back.effect.state == expected;
     });
 }

@@ -102,7 +102,7 @@ auto we_read(buffer const& trace) -> seen {
     uint64_t counts = 0;
     while (true) {
         auto const got = in.next();
-        if (got.what != trace::event::packet) { break; }
+        if (got.what != trace::item_type::packet) { break; }
         switch (got.packet.kind()) {
             case packet::kind::tnt_short:
                 branches += sum_of(got.packet.as<packet::tnt_short>().taken());
@@ -267,7 +267,7 @@ void additions_row(benchmark::State& state) {
     auto const run = [](unsigned count) {
         in_threads(count, [count] {
             uint64_t sum = 0;
-            for (uint64_t i = 0; i < additions / count; ++i) { sum = as_if_new(sum + i); }
+            for (uint64_t i = 0; i < additions / count; ++i) { sum = hide_from_optimizer(sum + i); }
             benchmark::DoNotOptimize(sum);
         });
     };

@@ -67,7 +67,7 @@ struct job {
 
     explicit job(buffer from) : trace{std::move(from)}, bytes(trace.size()) {
         trace::reader in{byte_view{trace.data(), trace.size()}, {.sync = false}};
-        for (auto got = in.next(); got.what == trace::event::packet; got = in.next()) {
+        for (auto got = in.next(); got.what == trace::item_type::packet; got = in.next()) {
             ours.push_back(got.packet);
         }
         pt_config config = config_of(trace);
@@ -104,7 +104,7 @@ void clear_unwritten(std::vector<packet::any_packet> const& packets, buffer& byt
 }
 
 /// Both write the trace.
-auto is_right(job& one) -> bool {
+auto is_valid_packet(job& one) -> bool {
     if (we_write(one.ours, one.bytes) != one.trace.size() || one.bytes != one.trace) {
         return false;
     }
@@ -116,7 +116,7 @@ auto is_right(job& one) -> bool {
 }
 
 void write_row(benchmark::State& state, job& one) {
-    if (!is_right(one)) { return state.SkipWithError("the two did not write the trace"); }
+    if (!is_valid_packet(one)) { return state.SkipWithError("the two did not write the trace"); }
     bench::compare(
         state, static_cast<double>(one.ours.size()),
         [&] { return time_of_all(one.ours, one.bytes, we_write); },

@@ -375,14 +375,14 @@ TEST_CASE("every advice has a sentence of its own") {
         config_advice::fup_without_ptwrite,   config_advice::range_of_one_page,
         config_advice::table_of_one_region};
     for (auto const one : all) {
-        CHECK(sentence_of(one).size() > 20);
+        CHECK(describe(one).size() > 20);
         for (auto const other : all) {
-            CHECK((sentence_of(one) == sentence_of(other)) == (one == other));
+            CHECK((describe(one) == describe(other)) == (one == other));
         }
     }
     CHECK_TWICE([](auto value) {
-        return sentence_of(value(config_advice::range_of_one_page)) ==
+        return describe(value(config_advice::range_of_one_page)) ==
                    ptspec::text{"on this model a single range of more than 4 KB is not reliable"} &&
-               sentence_of(value(config_advice{0x80})) == ptspec::text{"unknown advice"};
+               describe(value(config_advice{0x80})) == ptspec::text{"unknown advice"};
     });
 }

@@ -216,12 +216,11 @@ TEST_CASE("there and back: what is not lost comes back, and every event that Lin
 TEST_CASE("every error has a sentence") {
     CHECK_TWICE([](auto value) {
         using ptspec::text;
-        return sentence_of(value(perf_error::none)) == text{"nothing is wrong"} &&
-               sentence_of(value(perf_error::unknown_bit)) ==
+        return describe(value(perf_error::none)) == text{"nothing is wrong"} &&
+               describe(value(perf_error::unknown_bit)) ==
                    text{"config has a bit that means nothing"} &&
-               sentence_of(value(perf_error::branch_without_pt)) == text{"branch needs pt"} &&
-               sentence_of(value(perf_error::fup_without_ptwrite)) ==
-                   text{"fup_on_ptw needs ptw"} &&
-               sentence_of(value(perf_error{9})) == text{"unknown error"};
+               describe(value(perf_error::branch_without_pt)) == text{"branch needs pt"} &&
+               describe(value(perf_error::fup_without_ptwrite)) == text{"fup_on_ptw needs ptw"} &&
+               describe(value(perf_error{9})) == text{"unknown error"};
     });
 }

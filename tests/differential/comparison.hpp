@@ -357,7 +357,7 @@ inline auto compare_all(buffer& in) -> std::vector<start> {
         if (status < 0 && theirs.offset() != at) { fail(view, at, "libipt moved on an error"); }
         if (ours) {
             ++packets_of_kind[underlying(ours.packet.kind())];
-            items = packet::block_behind(ours.packet, items);
+            items = packet::block_after(ours.packet, items);
             at += ours.length();
         } else {
             ++errors_of_kind[underlying(ours.why)];

@@ -75,7 +75,7 @@ inline auto read(std::vector<std::uint8_t> trace, machine_code::code const& prog
 }
 
 /// What came of the programs.
-struct tally {
+struct packet_counts {
     std::uint64_t programs = 0;
     std::uint64_t instructions = 0;
     std::uint64_t overflows = 0;
@@ -109,7 +109,7 @@ inline auto as_libipt_reads(stretch const& whole) -> stretch {
 
 /// Compares two, and counts what comes of it.
 inline void compare(std::vector<stretch> const& executed, reading const& got, std::uint64_t seed,
-                    tally& all) {
+                    packet_counts& all) {
     ++all.programs;
     all.overflows += executed.size() - 1;
     auto const count = std::min(executed.size(), got.ips.size());
@@ -146,7 +146,7 @@ inline void compare(std::vector<stretch> const& executed, reading const& got, st
 }
 
 /// Lets one program be traced and read.
-inline void run(std::uint64_t seed, tally& all) {
+inline void run(std::uint64_t seed, packet_counts& all) {
     std::mt19937_64 numbers{seed};
     ptspec::test::programs::dice from{[&](std::uint64_t sides) { return numbers() % sides; }};
     auto const what = machine_code::random_plan(from);
@@ -163,7 +163,7 @@ inline void run(std::uint64_t seed, tally& all) {
 }
 
 /// Prints what came of all. False where the unit made an error.
-inline auto print(tally const& all) -> bool {
+inline auto print(packet_counts const& all) -> bool {
     std::printf("%" PRIu64 " programs, %" PRIu64 " instructions, %" PRIu64 " overflows: %" PRIu64
                 " read alike\n",
                 all.programs, all.instructions, all.overflows, all.alike);

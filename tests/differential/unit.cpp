@@ -101,7 +101,7 @@ auto main(int count, char** arguments) -> int {
             return 2;
         }
     }
-    flow::tally flows;
+    flow::packet_counts flows;
     for (uint64_t i = 0; i < machine_programs; ++i) { flow::run(seed + i, flows); }
     if (!flow::print(flows)) { return 1; }
 

@@ -112,7 +112,7 @@ auto rewritten(buffer const& in, trace::writer_options how) -> buffer {
     uint64_t ip = 0;
     for (size_t at = 0; at < in.size();) {
         auto const got = packet::decode(byte_view{in}.from(at));
-        ip = packet::last_ip_behind(got.packet, ip);
+        ip = packet::last_ip_after(got.packet, ip);
         check(packet::visit([&](auto const& which) { return give(to, which, ip); }, got.packet));
         at += got.length();
     }
@@ -137,13 +137,13 @@ auto is_the_same(seen one, seen two) -> bool {
 }
 
 /// What a run has met.
-struct tally {
+struct packet_counts {
     uint64_t packets = 0;
     uint64_t ips = 0;
     uint64_t shorter = 0;  ///< IPs that were written in another form than they were read in
 };
 
-void compare(buffer& in, char const* name, trace::writer_options how, tally& sum) {
+void compare(buffer& in, char const* name, trace::writer_options how, packet_counts& sum) {
     auto const before = read_by_libipt(in);
     buffer out = rewritten(in, how);
     auto const after = read_by_libipt(out);
@@ -162,7 +162,7 @@ void compare(buffer& in, char const* name, trace::writer_options how, tally& sum
     sum.packets += before.size();
 }
 
-void compare_all_ways(buffer& in, char const* name, tally& sum) {
+void compare_all_ways(buffer& in, char const* name, packet_counts& sum) {
     if (!in.empty()) { cut(in); }
     if (in.empty()) { return; }
     for (auto const ips : {trace::ip_choice::as_processors, trace::ip_choice::shortest}) {
@@ -185,7 +185,7 @@ auto read_file(char const* path) -> buffer {
     return all;
 }
 
-void print(char const* what, tally const& sum) {
+void print(char const* what, packet_counts const& sum) {
     std::printf("%s: %" PRIu64 " packets, %" PRIu64 " IPs, %" PRIu64 " of them in another form\n",
                 what, sum.packets, sum.ips, sum.shorter);
 }
@@ -195,7 +195,7 @@ void print(char const* what, tally const& sum) {
 auto main(int count, char** arguments) -> int {
     uint64_t wanted = 2'000'000;
     uint64_t seed = 1;
-    tally files;
+    packet_counts files;
     for (int i = 1; i < count; ++i) {
         std::string_view const name{arguments[i]};
         if (name == "--packets" && i + 1 < count) {
@@ -213,7 +213,7 @@ auto main(int count, char** arguments) -> int {
     print("files", files);
 
     chance random{seed};
-    tally sum;
+    packet_counts sum;
     buffer in;
     uint64_t ip = 0;
     while (sum.packets < wanted) {

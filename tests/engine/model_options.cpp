@@ -83,8 +83,8 @@ TEST_CASE("an option is set by its name, and no other one is") {
         model_options how;
         return good && !engine::set_option(how, "cycle_counter_bits", value(uint64_t{0})) &&
                !engine::set_option(how, "pad", value(uint64_t{1})) &&
-               engine::set_option(how, "psb_behind_overflow", value(uint64_t{1})) &&
-               how.psb_behind_overflow == engine::psb_behind_ovf::always;
+               engine::set_option(how, "psb_after_overflow", value(uint64_t{1})) &&
+               how.psb_after_overflow == engine::psb_after_ovf::always;
     });
 }
 
@@ -97,7 +97,7 @@ TEST_CASE("what is left open is as the catalogue has it") {
     static_assert(!how.psb_on_every_enable);                    // GEN-162
     static_assert(how.psb_counts_itself);                       // GEN-165
     static_assert(how.vmcs_needs_context);                      // GEN-170
-    static_assert(!how.psb_behind_pge);                         // GEN-180
+    static_assert(!how.psb_after_pge);                          // GEN-180
     static_assert(!how.mov_cr3_stops_at_next);                  // GEN-087
     static_assert(how.ips == trace::ip_choice::as_processors);  // GEN-229
     static_assert(how.trace_stop_in_overflow ==
@@ -105,7 +105,7 @@ TEST_CASE("what is left open is as the catalogue has it") {
     static_assert(how.pip_for_same_cr3);                       // GEN-240
     static_assert(!how.vmcs_before_pip);                       // GEN-245
     static_assert(!how.swintr_events);                         // GEN-301
-    static_assert(how.psb_behind_overflow == engine::psb_behind_ovf::where_needed);
+    static_assert(how.psb_after_overflow == engine::psb_after_ovf::where_needed);
     static_assert(how.on_ret_mismatch == engine::ret_mismatch::pops_top);  // GEN-133, GEN-134
     static_assert(!how.psb_before_ovf_fup);                                // GEN-228
     static_assert(!how.has_tsx);                                           // GEN-170

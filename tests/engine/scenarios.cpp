@@ -143,7 +143,7 @@ auto control_flow(row const& of) -> std::vector<scene> {
             by_wrmsr.varies.push_back(&world::c1);
             if (id == "S50-2e-printed") {
                 by_wrmsr.sets = [](pt_model::start& to, world const&) {
-                    to.how.psb_behind_pge = true;
+                    to.how.psb_after_pge = true;
                 };
             }
             return {by_wrmsr};

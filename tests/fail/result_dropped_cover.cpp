@@ -13,10 +13,11 @@
 auto regions_for(uint64_t const* pages, size_t count) {
     size_t regions = 0;
 #ifndef SHOULD_FAIL
-    bool const covers = !!ptspec::topa::cover(pages, count, {46}, [&](auto) { ++regions; });
+    bool const covers = !!ptspec::topa::regions_for_pages(pages, count, {46},
+                                                          [&](auto) { ++regions; });
     return covers ? regions : 0;
 #else
-    ptspec::topa::cover(pages, count, {46}, [&](auto) { ++regions; });
+    ptspec::topa::regions_for_pages(pages, count, {46}, [&](auto) { ++regions; });
     return regions;
 #endif
 }

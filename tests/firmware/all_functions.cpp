@@ -57,7 +57,7 @@ extern "C" {
 auto fw_popcount(uint64_t value) noexcept -> unsigned { return popcount(value); }
 auto fw_highest_bit(uint64_t value) noexcept -> unsigned { return highest_bit(value); }
 auto fw_lowest_bit(uint64_t value) noexcept -> unsigned { return lowest_bit(value); }
-auto fw_as_if_new(size_t value) noexcept -> size_t { return as_if_new(value); }
+auto fw_as_if_new(size_t value) noexcept -> size_t { return hide_from_optimizer(value); }
 auto fw_low_bits(unsigned count) noexcept -> uint64_t { return low_bits(count); }
 auto fw_same_text(text const& one, text const& two) noexcept -> bool { return one == two; }
 auto fw_text_sum(text const& of) noexcept -> unsigned {
@@ -66,7 +66,7 @@ auto fw_text_sum(text const& of) noexcept -> unsigned {
     return sum + static_cast<unsigned>(of.size()) + (of.data() == nullptr ? 1U : 0U);
 }
 
-void fw_sentence(rule which, text& out) noexcept { out = sentence_of(which); }
+void fw_sentence(rule which, text& out) noexcept { out = describe(which); }
 auto fw_rule_id(rule which, char* out) noexcept -> size_t {
     rule_id const id{which};
     text const view = id.view();
@@ -255,7 +255,7 @@ auto fw_address_math(uint64_t a, uint64_t b, uint64_t c, uint64_t d, unsigned wh
         case 7: return region_bytes(a);
         case 8: return misalignment(a, b);
         case 9: return address_math::table_pointer(a, b);
-        case 10: return index_behind(a);
+        case 10: return next_index(a);
         default: return index_after(a, b, c, d);
     }
 }
@@ -341,10 +341,10 @@ void fw_largest_region(uint64_t base, uint64_t most, topa::region& out) noexcept
     out = topa::largest_region(base, most);
 }
 void fw_cover(uint64_t const* pages, size_t count, unsigned width, topa::region* to,
-              topa::covered& out) noexcept {
-    out = topa::cover(pages, count, {width}, [&](topa::region one) { *to++ = one; });
+              topa::page_regions& out) noexcept {
+    out = topa::regions_for_pages(pages, count, {width}, [&](topa::region one) { *to++ = one; });
 }
-auto fw_same_covers(topa::covered const& a, topa::covered const& b) noexcept -> bool {
+auto fw_same_covers(topa::page_regions const& a, topa::page_regions const& b) noexcept -> bool {
     return a == b && a;
 }
 
@@ -383,9 +383,9 @@ auto fw_build_single_range(single_range::region const& wanted, unsigned width,
     return made ? rule::none : made.why;
 }
 
-auto fw_place_marks(topa::entry* regions, size_t count, topa::ring_marks const& where) noexcept
+auto fw_place_marks(topa::entry* regions, size_t count, topa::int_and_stop const& where) noexcept
     -> bool {
-    return topa::place_marks(regions, count, where);
+    return topa::set_int_and_stop(regions, count, where);
 }
 
 void fw_position(uint64_t base, uint64_t pointers, topa::position& out) noexcept {
@@ -398,9 +398,9 @@ auto fw_position_numbers(topa::position const& at, uint64_t raw) noexcept -> uin
            topa::trace_store_phys_addr(at, current) + topa::bytes_left(at, current);
 }
 void fw_position_behind(topa::position& at, uint64_t raw, uint64_t bytes) noexcept {
-    auto const linked = topa::through(topa::entry{raw});
+    auto const linked = topa::follow_end(topa::entry{raw});
     at = linked == at ? linked
-         : bytes == 0 ? topa::behind(at)
+         : bytes == 0 ? topa::next_entry(at)
                       : topa::advanced(at, topa::entry{raw}, bytes);
 }
 
@@ -440,8 +440,8 @@ static_assert(pmi_port<hooked_memory>);
 extern "C" {
 
 void fw_arrive(hooked_memory& memory, topa::position const& where, topa::limits const& of,
-               topa::restricted_memory const& around, topa::arrival* out) noexcept {
-    out[0] = topa::arrive(memory, where, of, around);
+               topa::restricted_memory const& around, topa::loaded_entry* out) noexcept {
+    out[0] = topa::load_entry(memory, where, of, around);
     out[1] = topa::enter(memory, where, of, around);
     if (out[0]) { out[1].where = out[0].where; }
 }
@@ -561,7 +561,7 @@ auto fw_visit(packet::any_packet const& any) noexcept -> uint64_t {
     return packet::visit([](auto const& one) { return uint64_t{one.head_bytes}; }, any);
 }
 auto fw_behind(packet::any_packet const& any, uint64_t last_ip, block items) noexcept -> uint64_t {
-    return packet::last_ip_behind(any, last_ip) + underlying(packet::block_behind(any, items));
+    return packet::last_ip_after(any, last_ip) + underlying(packet::block_after(any, items));
 }
 
 /// A payload of the packets that have one, and their length.
@@ -678,23 +678,26 @@ auto fw_reader_next(trace::reader<>& from, trace::item& out) noexcept -> bool {
     out = from.next();
     return static_cast<bool>(out);
 }
-auto fw_reader_visit(trace::reader<>& from, uint64_t& sum) noexcept -> trace::event {
+auto fw_reader_visit(trace::reader<>& from, uint64_t& sum) noexcept -> trace::item_type {
     visitor one;
     auto const why = from.for_each(one);
     sum = one.sum;
     return why;
 }
-auto fw_reader_collect(trace::reader<>& from, packet::any_packet* out) noexcept -> trace::event {
+auto fw_reader_collect(trace::reader<>& from, packet::any_packet* out) noexcept
+    -> trace::item_type {
     return from.for_each(collector{out});
 }
-void fw_reader_scan(trace::reader<>& from, trace::tally& sum) noexcept { sum = from.scan(sum); }
+void fw_reader_scan(trace::reader<>& from, trace::packet_counts& sum) noexcept {
+    sum = from.scan(sum);
+}
 void fw_reader_boundaries(trace::reader<>& from, uint64_t* out) noexcept {
     (void)from.scan({}, [&](packet::kind which, uint64_t offset, unsigned length) {
         *out++ = offset << 16 | length << 8 | underlying(which);
     });
 }
-auto fw_tally(trace::tally const& one, trace::tally const& two, packet::kind which) noexcept
-    -> uint64_t {
+auto fw_tally(trace::packet_counts const& one, trace::packet_counts const& two,
+              packet::kind which) noexcept -> uint64_t {
     return one == two ? one.total() : two.of(which);
 }
 auto fw_reader_state(trace::reader<> const& from) noexcept -> uint64_t {
@@ -709,7 +712,7 @@ void fw_hooked_whole(hooked& out, uint8_t const* data, size_t size,
     out = hooked{byte_view{data, size}, {}, hook{answer}};
 }
 void fw_hooked_next(hooked& from, trace::item& out) noexcept { out = from.next(); }
-void fw_hooked_scan(hooked& from, trace::tally& sum) noexcept { sum = from.scan(sum); }
+void fw_hooked_scan(hooked& from, trace::packet_counts& sum) noexcept { sum = from.scan(sum); }
 
 // -------------------------------------------------------------------------------- processors
 
@@ -807,7 +810,7 @@ void fw_check_access(capabilities const& of, msr_state const& now, uint32_t inde
                      unsigned cpl, access::verdict* out) noexcept {
     out[0] = access::check_write(of, now, index, value, cpl);
     out[1] = access::check_read(of, index, cpl);
-    out[2] = access::check_write_on(access::write_path::xrstors, of, now, index, value).outcome;
+    out[2] = access::check_write_on(access::write_path::xrstors, of, now, index, value).verdict;
 }
 auto fw_broken_rules(capabilities const& of, msr_state const& now, uint32_t index, uint64_t value,
                      rule* out) noexcept -> size_t {
@@ -821,7 +824,7 @@ void fw_effect(capabilities const& of, msr_state const& now, uint32_t index, uin
 }
 auto fw_read(capabilities const& of, msr_state& now, uint32_t index, uint64_t raw) noexcept
     -> uint64_t {
-    access::put(now, index, raw);
+    access::set_raw(now, index, raw);
     return access::read(of, now, index).value;
 }
 void fw_event(unsigned which, capabilities const& of, msr_state& now, access::context const& code,
@@ -842,7 +845,7 @@ void fw_event(unsigned which, capabilities const& of, msr_state& now, access::co
 }
 auto fw_enables(capabilities const& of, msr_state const& now, access::context const& code) noexcept
     -> unsigned {
-    auto const hit = access::look_up(now, code.ip);
+    auto const hit = access::match_ranges(now, code.ip);
     return (access::trigger_en(now.ctl, now.status) ? 1U : 0U) +
            (access::context_en(now.ctl, now.cr3_match, code) ? 2U : 0U) +
            (access::filter_en(of, now.status) ? 4U : 0U) + (hit.filter_en ? 8U : 0U) +
@@ -871,7 +874,7 @@ auto fw_xrstors(capabilities const& of, msr_state& now, reg::xsave_pt_state cons
     if (!header) { return header.why; }
     auto const done = access::is_initial(image) ? access::xrstors_init(now)
                                                 : access::xrstors(of, now, image);
-    now = done.done.state;
+    now = done.effect.state;
     return done.why_refused;
 }
 auto fw_image(capabilities const& of, msr_state& now, uint8_t const* data, size_t size,
@@ -900,7 +903,7 @@ static auto first_of(rule one, rule other) noexcept -> rule {
 }
 
 auto fw_writer_size() noexcept -> size_t {
-    return sizeof(buffer_writer) + sizeof(trace::packet_group<>);
+    return sizeof(buffer_writer) + sizeof(trace::packet_batch<>);
 }
 auto fw_writer_branches(byte_buffer& out, trace::writer_options const& how, uint64_t bits,
                         unsigned count, uint64_t cycles) noexcept -> rule {

@@ -121,7 +121,7 @@ void check_compression(uint64_t ip, uint64_t last_ip) {
           packet::ip_bytes::update_48, packet::ip_bytes::full}) {
         auto const one = there_and_back(Packet::of(form, ip));
         fuzz::copy const bytes{packet::encode(one)};
-        bool const rebuilds = naive::last_ip_behind(bytes, 0, last_ip) == ip;
+        bool const rebuilds = naive::last_ip_after(bytes, 0, last_ip) == ip;
         require((one.ip(last_ip) == ip) == rebuilds, "the form rebuilds what the catalogue says");
         if (rebuilds) {
             require(one == packet, "the first form that fits is taken");

@@ -47,8 +47,8 @@ inline auto items_behind(byte_view in, unsigned before) -> unsigned {
 }
 
 /// The last IP after a packet, given the one before it (PKT-051, PKT-060). `in` begins with it.
-inline auto last_ip_behind(byte_view in, unsigned item_bytes, uint64_t before) -> uint64_t {
-    return plain::last_ip_behind(plain_answer(in, item_bytes, false, before), before);
+inline auto last_ip_after(byte_view in, unsigned item_bytes, uint64_t before) -> uint64_t {
+    return plain::last_ip_after(plain_answer(in, item_bytes, false, before), before);
 }
 
 /// 02 82 `pairs` times from `at` on.

@@ -22,7 +22,7 @@ using fuzz::require;
 using namespace ptspec;
 using packet::error;
 using packet::kind;
-using trace::event;
+using trace::item_type;
 
 // ------------------------------------------------------------------------------------ the input
 
@@ -71,7 +71,7 @@ auto setting_of(fuzz::input from) -> setting {
 
 /// An item in a form that can be compared.
 struct step {
-    event what = event::end;
+    item_type what = item_type::end;
     error why = error::none;
     unsigned length = 0;
     unsigned need = 0;
@@ -86,9 +86,10 @@ struct step {
 using steps = std::vector<step>;
 
 auto step_of(trace::item const& from) -> step {
-    require(from.what == event::damage || from.broken == rule::none, "damage alone breaks a rule");
-    require(from.what != event::damage || from.broken != rule::none, "damage names its rule");
-    if (from.what == event::packet) {
+    require(from.what == item_type::damage || from.broken == rule::none,
+            "damage alone breaks a rule");
+    require(from.what != item_type::damage || from.broken != rule::none, "damage names its rule");
+    if (from.what == item_type::packet) {
         require(from.length == from.packet.length(), "an item is as long as its packet");
     } else {
         require(from.packet == packet::any_packet{}, "there is a packet or there is none");
@@ -120,7 +121,7 @@ auto expect(setting const& what, bool at_psb = false, size_t at = 0) -> expectat
         out.items.push_back(items);
     };
     bool searching = what.how.sync && !at_psb;
-    event found = event::synced;
+    item_type found = item_type::synced;
     size_t search_from = 0;
     size_t lost_at = 0;
     while (true) {
@@ -131,12 +132,12 @@ auto expect(setting const& what, bool at_psb = false, size_t at = 0) -> expectat
             }
             if (psb == bytes.size()) {
                 if (bytes.size() == lost_at) { break; }
-                add({.what = event::lost,
+                add({.what = item_type::lost,
                      .offset = bytes.size(),
                      .skipped = static_cast<int64_t>(bytes.size() - lost_at)});
                 break;
             }
-            if (found != event::synced || psb != 0) {
+            if (found != item_type::synced || psb != 0) {
                 add({.what = found,
                      .offset = psb,
                      .skipped = static_cast<int64_t>(psb) - static_cast<int64_t>(lost_at)});
@@ -153,7 +154,7 @@ auto expect(setting const& what, bool at_psb = false, size_t at = 0) -> expectat
             unsigned const known = what.hook(here.first(16));
             if (known != 0 && known <= 16) {
                 if (known <= here.size()) {
-                    add({.what = event::unknown, .length = known, .offset = at});
+                    add({.what = item_type::unknown, .length = known, .offset = at});
                     at += known;
                     continue;
                 }
@@ -161,31 +162,31 @@ auto expect(setting const& what, bool at_psb = false, size_t at = 0) -> expectat
             }
         }
         if (got.why == error::none) {
-            ip = naive::last_ip_behind(here, items, ip);
+            ip = naive::last_ip_after(here, items, ip);
             items = naive::items_behind(here, items);
-            add({.what = event::packet,
+            add({.what = item_type::packet,
                  .length = got.length,
                  .offset = at,
                  .which = got.which,
                  .bits = bits_at(bytes, at, got.length)});
             at += got.length;
         } else if (got.why == error::truncated) {
-            add({.what = event::damage,
+            add({.what = item_type::damage,
                  .why = got.why,
                  .need = got.need - static_cast<unsigned>(here.size()),
                  .offset = at,
                  .skipped = static_cast<int64_t>(here.size())});
             break;
         } else {
-            add({.what = event::damage, .why = got.why, .offset = at});
+            add({.what = item_type::damage, .why = got.why, .offset = at});
             searching = true;
-            found = event::resynced;
+            found = item_type::resynced;
             search_from = at < 15 ? 0 : at - 15;
             lost_at = at;
         }
     }
     items = out.items.empty() ? 0 : out.items.back();
-    add({.what = event::end, .offset = bytes.size()});
+    add({.what = item_type::end, .offset = bytes.size()});
     return out;
 }
 
@@ -195,36 +196,38 @@ void account(steps const& all, size_t size) {
     uint64_t place = 0;
     for (step const& one : all) {
         switch (one.what) {
-            case event::packet:
-            case event::unknown:
+            case item_type::packet:
+            case item_type::unknown:
                 require(one.length >= 1 && one.offset == place, "packets follow each other");
                 place += one.length;
                 break;
-            case event::synced:
+            case item_type::synced:
                 require(place == 0 && one.skipped == static_cast<int64_t>(one.offset),
                         "what stands before the first PSB is skipped");
                 place = one.offset;
                 break;
-            case event::resynced:
+            case item_type::resynced:
                 require(one.offset + 15 >= place && one.offset + 16 > place,
                         "reading goes on behind the damage");
                 require(one.skipped == static_cast<int64_t>(one.offset - place),
                         "skipped bytes are counted from the damage");
                 place = one.offset;
                 break;
-            case event::damage:
+            case item_type::damage:
                 require(one.offset == place, "damage stands where the next packet should");
                 if (one.why == error::truncated) {
                     place += static_cast<uint64_t>(one.skipped);
                     require(place == size, "only the last packet can be cut off");
                 }
                 break;
-            case event::lost:
+            case item_type::lost:
                 require(place + static_cast<uint64_t>(one.skipped) == size, "the rest is lost");
                 place = size;
                 break;
-            case event::more: require(false, "a reader of the whole trace asks for no more"); break;
-            case event::end:
+            case item_type::need_input:
+                require(false, "a reader of the whole trace asks for no more");
+                break;
+            case item_type::end:
                 require(place == size && &one == &all.back(), "the end is the end");
                 break;
         }
@@ -301,9 +304,9 @@ struct reading {
             auto const got = reader.next();
             require(searching || got.offset == offset,
                     "outside of a search offset() is where the next packet begins");
-            if (got.what != event::more) {
+            if (got.what != item_type::need_input) {
                 require(missing == 0, "without the bytes it asked for a reader asks again");
-                searching = got.what == event::damage && got.why != error::truncated;
+                searching = got.what == item_type::damage && got.why != error::truncated;
                 return got;
             }
             require(got.need >= 1 && got.need <= 16, "a reader asks for 1 to 16 bytes");
@@ -318,7 +321,7 @@ struct reading {
 
     auto rest() -> steps {
         steps all;
-        do { all.push_back(step_of(next())); } while (all.back().what != event::end);
+        do { all.push_back(step_of(next())); } while (all.back().what != item_type::end);
         return all;
     }
 };
@@ -330,7 +333,7 @@ struct collector {
 
     template <packet::packet_type Packet>
     auto operator()(Packet const& packet, trace::at where) -> bool {
-        all.push_back({.what = event::packet,
+        all.push_back({.what = item_type::packet,
                        .length = where.length,
                        .offset = where.offset,
                        .ip = where.ip,
@@ -339,7 +342,7 @@ struct collector {
         return stop_after == ~0U || --stop_after != 0;
     }
     void operator()(trace::item const& other) const {
-        if (other.what != event::more) { all.push_back(step_of(other)); }
+        if (other.what != item_type::need_input) { all.push_back(step_of(other)); }
     }
 };
 
@@ -358,8 +361,8 @@ template <class Visitor>
 void visit_all(reading one, Visitor visitor) {
     while (true) {
         auto const ended = one.reader.for_each(visitor);
-        if (ended == event::end) { return; }
-        if (ended == event::more) { (void)one.from.give(one.reader); }
+        if (ended == item_type::end) { return; }
+        if (ended == item_type::need_input) { (void)one.from.give(one.reader); }
     }
 }
 
@@ -369,19 +372,19 @@ auto visited(reading const& one) -> steps {
     return all;
 }
 
-auto sum_of(steps const& all) -> trace::tally {
-    trace::tally sum;
+auto sum_of(steps const& all) -> trace::packet_counts {
+    trace::packet_counts sum;
     for (step const& one : all) {
-        if (one.what == event::packet) {
+        if (one.what == item_type::packet) {
             sum.packets[underlying(one.which)] += 1;
             sum.bytes[underlying(one.which)] += one.length;
         }
-        if (one.what == event::unknown) {
+        if (one.what == item_type::unknown) {
             sum.unknown += 1;
             sum.unknown_bytes += one.length;
         }
-        sum.errors += one.what == event::damage ? 1U : 0U;
-        sum.resyncs += one.what == event::resynced ? 1U : 0U;
+        sum.errors += one.what == item_type::damage ? 1U : 0U;
+        sum.resyncs += one.what == item_type::resynced ? 1U : 0U;
     }
     return sum;
 }
@@ -393,12 +396,12 @@ void check_bulk(setting const& what, bool in_pieces, steps const& expected) {
     // A visitor that stops, and whoever goes on behind it.
     reading stopped = fresh;
     steps all;
-    event ended = event::more;
-    while (ended == event::more) {
+    item_type ended = item_type::need_input;
+    while (ended == item_type::need_input) {
         ended = stopped.reader.for_each(collector{all, what.moment + 1U});
-        if (ended == event::more) { (void)stopped.from.give(stopped.reader); }
+        if (ended == item_type::need_input) { (void)stopped.from.give(stopped.reader); }
     }
-    if (ended == event::packet) {
+    if (ended == item_type::packet) {
         for (step const& one : stopped.rest()) { all.push_back(one); }
     }
     require(all == expected, "next goes on where for_each stopped");
@@ -407,19 +410,20 @@ void check_bulk(setting const& what, bool in_pieces, steps const& expected) {
     visit_all(fresh, chooser{chosen});
     steps wanted;
     for (step const& one : expected) {
-        if (one.what == event::packet && (one.which == kind::tip || one.which == kind::tnt_short)) {
+        if (one.what == item_type::packet &&
+            (one.which == kind::tip || one.which == kind::tnt_short)) {
             wanted.push_back(one);
         }
     }
     require(chosen == wanted, "a visitor gets what it takes");
 
     reading scanned = fresh;
-    trace::tally sum;
+    trace::packet_counts sum;
     size_t boundaries = 0;
     bool more = true;
     while (more) {
         sum = scanned.reader.scan(sum, [&](kind which, uint64_t offset, unsigned length) {
-            while (boundaries < expected.size() && expected[boundaries].what != event::packet) {
+            while (boundaries < expected.size() && expected[boundaries].what != item_type::packet) {
                 ++boundaries;
             }
             require(boundaries < expected.size() && expected[boundaries].which == which &&
@@ -479,11 +483,12 @@ void check(setting const& what, bool in_pieces) {
         }
         auto const got = one.next();
         require(step_of(got) == expected.all[i], "reading follows the catalogue");
-        require(got.what != event::packet || (one.reader.last_ip() == got.ip &&
-                                              underlying(one.reader.items()) == expected.items[i]),
+        require(got.what != item_type::packet ||
+                    (one.reader.last_ip() == got.ip &&
+                     underlying(one.reader.items()) == expected.items[i]),
                 "the reader's state is that behind the packet");
     }
-    require(one.next().what == event::end, "the end stays the end");
+    require(one.next().what == item_type::end, "the end stays the end");
     check_bulk(what, in_pieces, expected.all);
 }
 

@@ -282,11 +282,11 @@ void check_position(uint64_t base, uint64_t pointers, uint64_t word, uint64_t mo
                 (region + where.offset + left == region + size),
             "the last byte is the region's last");
 
-    auto const next = topa::behind(where);
+    auto const next = topa::next_entry(where);
     require(next.table == where.table && next.offset == 0, "the next region of the same table");
     require(next.index == (where.index == 0x1FF'FFFF ? 0 : where.index + 1),
             "the next entry, or round");
-    require(topa::through(current) == topa::position{region, 0, 0}, "a link leads to entry 0");
+    require(topa::follow_end(current) == topa::position{region, 0, 0}, "a link leads to entry 0");
     if (left != 0) {
         uint64_t const bytes = more % (left + 1);
         auto moved = where;

@@ -48,9 +48,9 @@ struct recorder {
 void require_packets(std::vector<uint8_t> const& stream, bool is_cut) {
     trace::reader from{byte_view{stream}, {.sync = false}};
     for (auto it = from.next(); it; it = from.next()) {
-        bool const at_end = is_cut &&
-                            (it.why == packet::error::truncated || it.what == trace::event::lost);
-        require(it.what == trace::event::packet || at_end, "a trace is made of packets");
+        bool const at_end = is_cut && (it.why == packet::error::truncated ||
+                                       it.what == trace::item_type::lost);
+        require(it.what == trace::item_type::packet || at_end, "a trace is made of packets");
     }
 }
 
@@ -60,7 +60,7 @@ void run_anything(programs::dice& from, size_t events, bool moves, unsigned opti
     how.pads = (options & 2) != 0;
     how.defers_tips = (options & 4) != 0;
     how.has_tsx = (options & 8) != 0;
-    how.psb_behind_pge = (options & 8) != 0;
+    how.psb_after_pge = (options & 8) != 0;
     how.swintr_events = (options & 8) != 0;
     if ((options & 16) != 0) {
         how.drained_at_once = 5;

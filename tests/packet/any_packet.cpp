@@ -179,8 +179,8 @@ TEST_CASE("the block behind each packet, typed or not (PKT-205, PKT-206)") {
                 if (!sample.stands_in(before)) { continue; }
                 auto const packet = decode(sample.bytes, {.items = before}).packet;
                 auto const behind = plain_block_behind(sample.id, sample.bytes, before);
-                good = good && block_behind(packet, before) == behind &&
-                       visit([=](auto const& one) { return block_behind(one, before); }, packet) ==
+                good = good && block_after(packet, before) == behind &&
+                       visit([=](auto const& one) { return block_after(one, before); }, packet) ==
                            behind;
             }
         }
@@ -207,7 +207,7 @@ TEST_CASE("a BBP opens a block, inside another one too, and BEP closes it (PKT-2
         for (auto const id : expected) {
             auto const one = decode(byte_view{all_bytes, count}.from(at), {.items = now});
             good = good && one && one.packet.kind() == id;
-            now = block_behind(one.packet, now);
+            now = block_after(one.packet, now);
             at += one.length();
         }
         return good && at == count && now == block::none;
@@ -221,13 +221,13 @@ TEST_CASE("only IP packets and PSB change the last IP (PKT-059..061, PKT-068)") 
         for (unsigned i = 0; i < test::packet_sample_count; ++i) {
             auto const sample = value(test::packet_samples[i]);
             auto const items = sample.a_context();
-            auto const expected = plain::last_ip_behind(
+            auto const expected = plain::last_ip_after(
                 plain::decode(sample.bytes.data(), sample.bytes.size(), underlying(items), false,
                               before),
                 before);
             auto const packet = decode(sample.bytes, {.items = items}).packet;
-            good = good && last_ip_behind(packet, before) == expected &&
-                   visit([=](auto const& one) { return last_ip_behind(one, before); }, packet) ==
+            good = good && last_ip_after(packet, before) == expected &&
+                   visit([=](auto const& one) { return last_ip_after(one, before); }, packet) ==
                        expected;
         }
         return good;
@@ -237,8 +237,8 @@ TEST_CASE("only IP packets and PSB change the last IP (PKT-059..061, PKT-068)") 
 TEST_CASE("PSB sets the last IP to 0 and OVF keeps it (PKT-060, PKT-061)") {
     CHECK_TWICE([](auto value) {
         uint64_t const before = value(uint64_t{0x1234'5678'9ABC});
-        auto const after_psb = last_ip_behind(psb{}, before);
-        auto const after_ovf = last_ip_behind(ovf{}, before);
+        auto const after_psb = last_ip_after(psb{}, before);
+        auto const after_ovf = last_ip_after(ovf{}, before);
         auto const next = tip::of(ip_bytes::update_16, 0x1000);
         return after_psb == 0 && next.ip(after_psb) == 0x1000 && after_ovf == before &&
                next.ip(after_ovf) == 0x1234'5678'1000;

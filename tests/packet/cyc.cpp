@@ -175,5 +175,5 @@ TEST_CASE("a CYC beyond 64 bits is not written (PKT-110)") {
 }
 
 TEST_CASE("CYC binds to no IP, may stand in PSB+ and in a block, has no CYC (PKT-112, PKT-205)") {
-    static_assert(test::facts_are<cyc>(kind::cyc, "CYC", binding::no, true, answer::no, true));
+    static_assert(test::facts_are<cyc>(kind::cyc, "CYC", binding::no, true, cyc_rule::no, true));
 }

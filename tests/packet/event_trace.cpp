@@ -106,7 +106,7 @@ TEST_CASE("a CFE type over 31 and an EVD type over 63 do not fit (PKT-340)") {
 
 TEST_CASE("CFE and EVD may bind to an IP, stand outside PSB+ and end a block (PKT-205)") {
     static_assert(test::facts_are<cfe>(kind::cfe, "CFE", binding::conditional, false,
-                                       answer::unconfirmed, false));
+                                       cyc_rule::unconfirmed, false));
     static_assert(test::facts_are<evd>(kind::evd, "EVD", binding::conditional, false,
-                                       answer::unconfirmed, false));
+                                       cyc_rule::unconfirmed, false));
 }

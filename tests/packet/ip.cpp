@@ -119,7 +119,7 @@ TEST_CASE("a payload of 0 with IPBytes 3 is the IP 0, not a suppressed one (PKT-
     CHECK_TWICE([](auto value) {
         auto const one = decode_as<tip>(value(hex("6D 00 00 00 00 00 00")));
         return one.packet.has_ip() && one.packet.ip(last) == 0 &&
-               last_ip_behind(one.packet, last) == 0;
+               last_ip_after(one.packet, last) == 0;
     });
 }
 
@@ -158,7 +158,7 @@ TEST_CASE("IPBytes 0 carries no IP and leaves the last IP alone (PKT-058)") {
         return for_all_four([&]<class Packet>(Packet packet, unsigned) {
             auto const other = Packet::of(ip_bytes::update_16, 0x1000);
             return !value(packet).has_ip() && value(packet).ip(last) == last &&
-                   last_ip_behind(value(packet), last) == last && value(other).has_ip() &&
+                   last_ip_after(value(packet), last) == last && value(other).has_ip() &&
                    rebuilt_ip(value(ip_bytes::suppressed), 0x1234, last) == last;
         });
     });
@@ -167,10 +167,10 @@ TEST_CASE("IPBytes 0 carries no IP and leaves the last IP alone (PKT-058)") {
 TEST_CASE("all four packets set the one last IP (PKT-059)") {
     CHECK_TWICE([](auto value) {
         uint64_t ip = value(uint64_t{0});
-        ip = last_ip_behind(decode_as<tip>(hex("CD 00 00 00 00 00 00 34 12")).packet, ip);
-        ip = last_ip_behind(decode_as<tip_pge>(hex("91 11 11 11 11 11 11")).packet, ip);
-        ip = last_ip_behind(decode_as<tip_pgd>(hex("41 22 22 22 22")).packet, ip);
-        ip = last_ip_behind(decode_as<fup>(hex("3D 33 33")).packet, ip);
+        ip = last_ip_after(decode_as<tip>(hex("CD 00 00 00 00 00 00 34 12")).packet, ip);
+        ip = last_ip_after(decode_as<tip_pge>(hex("91 11 11 11 11 11 11")).packet, ip);
+        ip = last_ip_after(decode_as<tip_pgd>(hex("41 22 22 22 22")).packet, ip);
+        ip = last_ip_after(decode_as<fup>(hex("3D 33 33")).packet, ip);
         return ip == 0x1234'1111'2222'3333;
     });
 }
@@ -299,10 +299,11 @@ TEST_CASE("an IP payload of more bytes than IPBytes says is not written (PKT-340
 
 TEST_CASE("IP packets bind to an IP; FUP may stand in PSB+ and in a block and has no CYC "
           "(PKT-112, PKT-205)") {
-    static_assert(test::facts_are<tip>(kind::tip, "TIP", binding::yes, false, answer::yes, false));
+    static_assert(
+        test::facts_are<tip>(kind::tip, "TIP", binding::yes, false, cyc_rule::yes, false));
     static_assert(test::facts_are<tip_pge>(kind::tip_pge, "TIP.PGE", binding::yes, false,
-                                           answer::yes, false));
+                                           cyc_rule::yes, false));
     static_assert(test::facts_are<tip_pgd>(kind::tip_pgd, "TIP.PGD", binding::yes, false,
-                                           answer::yes, false));
-    static_assert(test::facts_are<fup>(kind::fup, "FUP", binding::yes, true, answer::no, true));
+                                           cyc_rule::yes, false));
+    static_assert(test::facts_are<fup>(kind::fup, "FUP", binding::yes, true, cyc_rule::no, true));
 }

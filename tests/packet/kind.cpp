@@ -41,5 +41,5 @@ TEST_CASE("there are four errors, in the order of their checks but for truncated
 TEST_CASE("the facts of a packet are those of the least special one unless said otherwise") {
     constexpr facts about{.id = kind::mtc, .name = "MTC"};
     static_assert(about.binds_to_ip == binding::no && !about.in_psb_plus &&
-                  about.cyc_eligible == answer::no && !about.keeps_block);
+                  about.cyc_eligible == cyc_rule::no && !about.keeps_block);
 }

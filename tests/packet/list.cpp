@@ -335,9 +335,9 @@ auto binding_in(std::string const& cell) -> binding {
     return cell == "yes" ? binding::yes : cell == "no" ? binding::no : binding::conditional;
 }
 
-auto answer_in(std::string const& cell) -> answer {
+auto answer_in(std::string const& cell) -> cyc_rule {
     REQUIRE((cell == "y" || cell == "n" || cell == "UNCONFIRMED"));
-    return cell == "y" ? answer::yes : cell == "n" ? answer::no : answer::unconfirmed;
+    return cell == "y" ? cyc_rule::yes : cell == "n" ? cyc_rule::no : cyc_rule::unconfirmed;
 }
 
 }  // namespace
@@ -357,8 +357,8 @@ TEST_CASE(
         CHECK(split(row["cpp_name"], ';')[0] == packet.struct_name);
         CHECK(binding_in(row["binds_to_IP"]) == packet.about.binds_to_ip);
         auto const in_psb_plus = answer_in(row["allowed_in_psb_plus"]);
-        CHECK(in_psb_plus != answer::unconfirmed);
-        CHECK((in_psb_plus == answer::yes) == packet.about.in_psb_plus);
+        CHECK(in_psb_plus != cyc_rule::unconfirmed);
+        CHECK((in_psb_plus == cyc_rule::yes) == packet.about.in_psb_plus);
         CHECK(answer_in(row["cyc_eligible"]) == packet.about.cyc_eligible);
         CHECK((row["block"] == "keeps") == packet.about.keeps_block);
 
@@ -396,7 +396,7 @@ TEST_CASE("facts and names are found by kind (PKT-007, PKT-134)") {
 TEST_CASE("facts are those of the packet, not of another") {
     CHECK_TWICE([](auto value) {
         return facts_of(value(kind::cbr)).keeps_block && !facts_of(value(kind::psb)).keeps_block &&
-               facts_of(value(kind::trig)).cyc_eligible == answer::unconfirmed &&
+               facts_of(value(kind::trig)).cyc_eligible == cyc_rule::unconfirmed &&
                facts_of(value(kind::tip)).binds_to_ip == binding::yes;
     });
 }

@@ -37,5 +37,5 @@ TEST_CASE("after 02 C3 only 88 begins an MNT, and 00 no packet (PKT-013)") {
 }
 
 TEST_CASE("MNT binds to no IP, may stand in PSB+ and in a block, has no CYC (PKT-112, PKT-205)") {
-    static_assert(test::facts_are<mnt>(kind::mnt, "MNT", binding::no, true, answer::no, true));
+    static_assert(test::facts_are<mnt>(kind::mnt, "MNT", binding::no, true, cyc_rule::no, true));
 }

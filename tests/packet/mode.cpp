@@ -91,7 +91,7 @@ TEST_CASE("CS.L with CS.D, and InTX with TXAbort, are not written (PKT-090)") {
 TEST_CASE(
     "MODE binds to an IP, may stand in PSB+, may have a CYC, ends a block (PKT-112, PKT-205)") {
     static_assert(test::facts_are<mode_exec>(kind::mode_exec, "MODE.Exec", binding::yes, true,
-                                             answer::yes, false));
+                                             cyc_rule::yes, false));
     static_assert(test::facts_are<mode_tsx>(kind::mode_tsx, "MODE.TSX", binding::yes, true,
-                                            answer::yes, false));
+                                            cyc_rule::yes, false));
 }

@@ -26,5 +26,5 @@ TEST_CASE("each 00 is one PAD, however many follow (PKT-166)") {
 }
 
 TEST_CASE("PAD binds to no IP, may stand in PSB+ and in a block, has no CYC (PKT-112, PKT-205)") {
-    static_assert(test::facts_are<pad>(kind::pad, "PAD", binding::no, true, answer::no, true));
+    static_assert(test::facts_are<pad>(kind::pad, "PAD", binding::no, true, cyc_rule::no, true));
 }

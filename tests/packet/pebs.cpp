@@ -102,9 +102,9 @@ TEST_CASE("BEP is 02 33, and 02 B3 with IP, inside a block or not (PKT-204)") {
 TEST_CASE(
     "PEBS packets may bind to an IP and stand outside PSB+; only BIP keeps its block (PKT-205)") {
     static_assert(test::facts_are<bbp>(kind::bbp, "BBP", binding::conditional, false,
-                                       answer::unconfirmed, false));
+                                       cyc_rule::unconfirmed, false));
     static_assert(test::facts_are<bip>(kind::bip, "BIP", binding::conditional, false,
-                                       answer::unconfirmed, true));
+                                       cyc_rule::unconfirmed, true));
     static_assert(test::facts_are<bep>(kind::bep, "BEP", binding::conditional, false,
-                                       answer::unconfirmed, false));
+                                       cyc_rule::unconfirmed, false));
 }

@@ -45,5 +45,5 @@ TEST_CASE("a CR3 with bits 4:0 or 63:52 does not fit (PKT-340)") {
 TEST_CASE(
     "PIP may bind to an IP, may stand in PSB+, may have a CYC, ends a block (PKT-112, PKT-205)") {
     static_assert(
-        test::facts_are<pip>(kind::pip, "PIP", binding::conditional, true, answer::yes, false));
+        test::facts_are<pip>(kind::pip, "PIP", binding::conditional, true, cyc_rule::yes, false));
 }

@@ -105,11 +105,11 @@ TEST_CASE("all four bits of the wake reason are kept, the reserved one too (PKT-
 TEST_CASE("power packets stand outside PSB+; MWAIT ends a block; EXSTOP and MWAIT may have a CYC "
           "(PKT-112, PKT-205)") {
     static_assert(test::facts_are<exstop>(kind::exstop, "EXSTOP", binding::conditional, false,
-                                          answer::yes, true));
+                                          cyc_rule::yes, true));
     static_assert(
-        test::facts_are<mwait>(kind::mwait, "MWAIT", binding::yes, false, answer::yes, false));
+        test::facts_are<mwait>(kind::mwait, "MWAIT", binding::yes, false, cyc_rule::yes, false));
     static_assert(
-        test::facts_are<pwre>(kind::pwre, "PWRE", binding::conditional, false, answer::no, true));
+        test::facts_are<pwre>(kind::pwre, "PWRE", binding::conditional, false, cyc_rule::no, true));
     static_assert(
-        test::facts_are<pwrx>(kind::pwrx, "PWRX", binding::conditional, false, answer::no, true));
+        test::facts_are<pwrx>(kind::pwrx, "PWRX", binding::conditional, false, cyc_rule::no, true));
 }

@@ -54,5 +54,6 @@ TEST_CASE("a PTW payload of more than its 4 bytes is not written (PKT-340)") {
 
 TEST_CASE(
     "PTW binds to an IP, may have a CYC, ends a block, stands outside PSB+ (PKT-112, PKT-205)") {
-    static_assert(test::facts_are<ptw>(kind::ptw, "PTW", binding::yes, false, answer::yes, false));
+    static_assert(
+        test::facts_are<ptw>(kind::ptw, "PTW", binding::yes, false, cyc_rule::yes, false));
 }

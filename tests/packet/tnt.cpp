@@ -192,7 +192,7 @@ TEST_CASE("an older and a younger TNT are one by a << nb | b (PKT-039)") {
 TEST_CASE(
     "TNT binds to IPs, may have a CYC, ends a block, stands outside PSB+ (PKT-112, PKT-205)") {
     static_assert(test::facts_are<tnt_short>(kind::tnt_short, "TNT.short", binding::yes, false,
-                                             answer::yes, false));
+                                             cyc_rule::yes, false));
     static_assert(test::facts_are<tnt_long>(kind::tnt_long, "TNT.long", binding::yes, false,
-                                            answer::yes, false));
+                                            cyc_rule::yes, false));
 }

@@ -15,5 +15,5 @@ TEST_CASE("TraceStop is 02 83 and has no fields (PKT-160)") {
 
 TEST_CASE("TraceStop may bind to an IP, ends a block, has no CYC (PKT-112, PKT-205)") {
     static_assert(test::facts_are<tracestop>(kind::tracestop, "TraceStop", binding::conditional,
-                                             false, answer::no, false));
+                                             false, cyc_rule::no, false));
 }

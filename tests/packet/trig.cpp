@@ -56,5 +56,5 @@ TEST_CASE("an ICNT is not written without ICNTV (PKT-340)") {
 
 TEST_CASE("TRIG may bind to an IP, stands outside PSB+ and ends a block (PKT-205)") {
     static_assert(test::facts_are<trig>(kind::trig, "TRIG", binding::conditional, false,
-                                        answer::unconfirmed, false));
+                                        cyc_rule::unconfirmed, false));
 }

@@ -172,11 +172,11 @@ auto claims() -> std::vector<claim> {
          topa_offset < region && topa_offset.exact && topa_index.exact},
         {"the index moves, to the one behind, just when the region is full (OUT-052, OUT-053)",
          legal_step,
-         topa_index.number == z3::ite(fills, index_behind(index).number, index.number) &&
+         topa_index.number == z3::ite(fills, next_index(index).number, index.number) &&
              (topa_index == index) == !fills},
         {"behind an index comes the next, and behind 1FFFFFFH comes 0 (OUT-053, OUT-055)",
          index <= last_index,
-         index_behind(index).number ==
+         next_index(index).number ==
              z3::ite(index == last_index, constant(0), (index + 1_w).number)},
         {"some bytes that do not fill a region and then more are all at once",
          legal_step && !fills && more <= region - topa_offset,
@@ -231,14 +231,14 @@ auto false_claims() -> std::vector<claim> {
         {"a misaligned region holds base + offset as a single range does", in_region,
          store_address(base, region - 1_w, offset) == base + offset},
         {"a region is full when its last byte is still to come", legal_step,
-         implies(offset + bytes == region - 1_w, topa_index == index_behind(index))},
+         implies(offset + bytes == region - 1_w, topa_index == next_index(index))},
         {"a region is full when there is one byte more than fits", legal_step, topa_index == index},
         {"also one byte more than fits leads to offset 0 or stays",
          in_region && bytes <= region - offset + 1_w,
          topa_offset == 0_w || !(region <= offset + bytes)},
-        {"behind 1FFFFFFH comes 2000000H", index <= last_index, index_behind(index) == index + 1_w},
+        {"behind 1FFFFFFH comes 2000000H", index <= last_index, next_index(index) == index + 1_w},
         {"behind 1FFFFFEH comes 0", index < last_index,
-         implies(last_index <= index + 1_w, index_behind(index) == 0_w)},
+         implies(last_index <= index + 1_w, next_index(index) == 0_w)},
         {"an entry stands at base + (MP[31:7] << 7)", always,
          table_pointer(table, index_in(pointers)).number ==
              table.number + concat(zeros(32), concat(pointers.bits(31, 7), zeros(7)))},

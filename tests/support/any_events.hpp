@@ -142,7 +142,7 @@ private:
     auto load() -> event::ctl_load {
         return {dice_.chance(20), {dice_.chance(50) ? ctl_word() : 0}};
     }
-    static auto is_done(engine::access_done const& access) -> bool {
+    static auto is_done(engine::access_result const& access) -> bool {
         return access.what == engine::access_outcome::done;
     }
     template <class Memory>

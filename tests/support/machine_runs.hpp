@@ -78,11 +78,11 @@ inline auto random_plan(dice& from) -> plan {
     how.has_tsx = from.chance(50);
     how.defers_tips = with.dis_retc && from.chance(20);
     how.psb_on_every_enable = from.chance(20);
-    how.psb_behind_pge = from.chance(20);
+    how.psb_after_pge = from.chance(20);
     how.pip_for_same_cr3 = from.chance(80);
     how.vmcs_before_pip = from.chance(20);
-    how.psb_behind_overflow = from.chance(30) ? engine::psb_behind_ovf::always
-                                              : engine::psb_behind_ovf::where_needed;
+    how.psb_after_overflow = from.chance(30) ? engine::psb_after_ovf::always
+                                             : engine::psb_after_ovf::where_needed;
     // libipt pops its stack on compressed RETs only, and takes the last IP for 0 after an OVF.
     how.on_ret_mismatch = from.chance(50) ? ret_mismatch::keeps_stack : ret_mismatch::clears_stack;
     if (made.overflows && from.chance(60)) {

@@ -264,7 +264,7 @@ private:
     }
     constexpr auto reads(statement const& what) -> bool {
         auto const index = static_cast<std::uint32_t>(what.index);
-        if (!what.broken.empty()) { return is(unit.rdmsr(index).outcome.why, what.broken); }
+        if (!what.broken.empty()) { return is(unit.rdmsr(index).verdict.why, what.broken); }
         bool const is_raised = index != 0x38E || (memory.raised != 0) == (what.value != 0);
         return is_raised && (what.any || value_of(index) == what.value);
     }

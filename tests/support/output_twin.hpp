@@ -177,14 +177,14 @@ struct engine_side {
 };
 
 /// What a write has to tell that had no fault.
-inline auto told_by(plain::tally const& tally, uint64_t pmis) -> engine::written {
-    return {.taken = static_cast<size_t>(tally.taken),
-            .stored = tally.stored,
-            .lost = tally.lost,
+inline auto told_by(plain::packet_counts const& packet_counts, uint64_t pmis) -> engine::written {
+    return {.taken = static_cast<size_t>(packet_counts.taken),
+            .stored = packet_counts.stored,
+            .lost = packet_counts.lost,
             .pmis = pmis,
-            .first = tally.first,
-            .last = tally.last,
-            .had_address = tally.placed};
+            .first = packet_counts.first,
+            .last = packet_counts.last,
+            .had_address = packet_counts.placed};
 }
 
 /// The plain side, byte by byte, with what it stored.
@@ -195,18 +195,18 @@ struct plain_side {
     uint64_t dropped = 0;
     uint64_t fills = 0;
 
-    auto write(byte_view bytes) -> plain::tally {
-        plain::tally tally;
+    auto write(byte_view bytes) -> plain::packet_counts {
+        plain::packet_counts packet_counts;
         for (size_t i = 0; i < bytes.size(); ++i) {
             bool const by_table = machine.on() && machine.topa();
             auto const byte = machine.write_byte(bytes[i]);
-            tally.add(byte);
+            packet_counts.add(byte);
             if (byte.what == plain::fate::stored) { stores.add(byte.address, bytes[i]); }
             if (byte.what == plain::fate::dropped) { ++dropped; }
             if (by_table && machine.offset() == 0) { ++fills; }
         }
-        lost += tally.lost;
-        return tally;
+        lost += packet_counts.lost;
+        return packet_counts;
     }
 };
 
@@ -354,8 +354,8 @@ public:
             auto const bytes = detail::stream_from(at, count);
             at += count;
             uint64_t const pmis = twin.machine.pmis;
-            auto const tally = twin.write(bytes);
-            auto const told = detail::told_by(tally, twin.machine.pmis - pmis);
+            auto const packet_counts = twin.write(bytes);
+            auto const told = detail::told_by(packet_counts, twin.machine.pmis - pmis);
             if (unit.write(bytes) != told) { return "what a write tells"; }
             if (!unit.stands_as(twin.machine)) { return "the registers after a write"; }
         }

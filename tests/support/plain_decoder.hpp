@@ -257,7 +257,7 @@ constexpr auto items_behind(answer const& packet, unsigned before) -> unsigned {
 }
 
 /// The last IP after a packet, given the one before it (PKT-051, PKT-060).
-constexpr auto last_ip_behind(answer const& packet, number before) -> number {
+constexpr auto last_ip_after(answer const& packet, number before) -> number {
     if (packet.name() == "PSB") { return 0; }
     bool const has_ip = packet.find("ipbytes") != nullptr && packet.find("payload") != nullptr;
     return has_ip ? packet.find("ip")->value : before;

@@ -454,7 +454,7 @@ inline auto machine::write_byte(unsigned char value) -> byte_result {
 // ---------------------------------------------------------------------------------- tally
 
 /// What became of many bytes.
-struct tally {
+struct packet_counts {
     number taken = 0;    ///< all but the byte that met a fault
     number stored = 0;   ///< fabric bytes too
     number lost = 0;     ///< dropped bytes too
@@ -484,8 +484,8 @@ struct tally {
 };
 
 /// OUT-151: writing many bytes is writing each of them. Stops at the first that meets a fault.
-inline auto write(machine& where, unsigned char const* bytes, std::size_t count) -> tally {
-    tally result;
+inline auto write(machine& where, unsigned char const* bytes, std::size_t count) -> packet_counts {
+    packet_counts result;
     for (std::size_t i = 0; i < count && !result.faulted; ++i) {
         result.add(where.write_byte(bytes[i]));
     }

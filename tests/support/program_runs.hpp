@@ -103,8 +103,8 @@ public:
         hold(unit_.total().stored <= memory_bytes && unit_.total().lost == 0, "nothing is lost");
         trace::reader from{bytes(), {.sync = false}};
         for (auto it = from.next(); it; it = from.next()) {
-            hold(it.what == trace::event::packet, "no damage");
-            if (it.what != trace::event::packet) { continue; }
+            hold(it.what == trace::item_type::packet, "no damage");
+            if (it.what != trace::item_type::packet) { continue; }
             packet::visit([&](auto const& packet) { this->see(packet, it.ip); }, it.packet);
         }
         if (wrong_) {

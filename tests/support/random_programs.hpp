@@ -96,7 +96,7 @@ public:
         cr3_ = cr3;
         trigger_ = true;
         filter_ = !filters();
-        bool const stops = arrive(ip, ip);
+        bool const stops = load_entry(ip, ip);
         if (packets()) { add(what::pge, ip); }
         stop_if(stops);
     }
@@ -128,7 +128,7 @@ public:
         cr3_ = cr3;
         mode_ = mode;
         if (!trigger_) { return; }
-        bool const stops = arrive(to, to);
+        bool const stops = load_entry(to, to);
         if (before && has_fup) { add(what::fup, from); }
         if (other_cr3 && context_ && set_.os) { add(what::pip, cr3_ & ~std::uint64_t{0x1F}); }
         arrived(before, to, what::tip, false);
@@ -138,7 +138,7 @@ public:
         bool const before = packets();
         cr3_ = cr3;
         if (!trigger_) { return; }
-        bool const stops = arrive(next, at);
+        bool const stops = load_entry(next, at);
         if (context_ && set_.os) { add(what::pip, cr3_ & ~std::uint64_t{0x1F}); }
         bool const after = packets();
         if (before && !after) {
@@ -156,7 +156,7 @@ public:
     void abort(std::uint64_t at, std::uint64_t to) {
         if (!trigger_) { return; }
         bool const before = packets();
-        bool const stops = arrive(to, to);
+        bool const stops = load_entry(to, to);
         if (context_ && set_.branch_en) { add(what::tsx, 2); }
         if (before) { add(what::fup, at); }
         arrived(before, to, what::tip, false);
@@ -210,7 +210,7 @@ private:
         if (!loses_) { items.push_back({kind, value, cycle, mode_}); }
     }
     /// GEN-005, steps 3 and 4; true for a TraceStop.
-    auto arrive(std::uint64_t filtered, std::uint64_t stopped) -> bool {
+    auto load_entry(std::uint64_t filtered, std::uint64_t stopped) -> bool {
         context_ = in_context();
         if (!context_) { return false; }
         bool const stops = in_any(2, stopped);
@@ -226,7 +226,7 @@ private:
     void branch_to(std::uint64_t to, what told, bool hides_ip) {
         if (!trigger_) { return; }
         bool const before = packets();
-        bool const stops = arrive(to, to);
+        bool const stops = load_entry(to, to);
         arrived(before, to, told, hides_ip);
         stop_if(stops);
     }

@@ -24,7 +24,7 @@ constexpr auto packets_in(byte_view bytes, bool with_if = false) -> packets_text
     for (auto item = from.next(); item; item = from.next()) {
         if (!first) { out(text{", "}); }
         first = false;
-        if (item.what != trace::event::packet) {
+        if (item.what != trace::item_type::packet) {
             out(text{"DAMAGE"});
             continue;
         }

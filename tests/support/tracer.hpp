@@ -144,7 +144,7 @@ struct tracer {
     engine::written sum{};  ///< of all writes since TraceEn rose; its fault is the last write's
     port_fault fault{};     ///< of the last start or resume
 
-    constexpr void put(uint32_t index, uint64_t value) { access::put(now, index, value); }
+    constexpr void put(uint32_t index, uint64_t value) { access::set_raw(now, index, value); }
     constexpr void place(uint64_t base, uint64_t mask_ptrs) {
         put(0x560, base);
         put(0x561, mask_ptrs);

@@ -60,7 +60,7 @@ inline constexpr auto INT = topa::entry{}.with(topa::entry::INT{true});
 inline constexpr auto STOP = topa::entry{}.with(topa::entry::STOP{true});
 
 /// It took effect, and no port failed.
-constexpr auto is_done(engine::access_done const& access) -> bool {
+constexpr auto is_done(engine::access_result const& access) -> bool {
     return access.what == engine::access_outcome::done;
 }
 
@@ -75,12 +75,12 @@ constexpr auto off(std::string_view setup, engine::model_options const& how = {}
     return engine::trace_unit<Depth>{from.of, from.msrs, from.code, from.ip, how};
 }
 template <std::size_t Depth, memory_port Memory>
-constexpr auto enable(engine::trace_unit<Depth>& unit, Memory& memory) -> engine::access_done {
+constexpr auto enable(engine::trace_unit<Depth>& unit, Memory& memory) -> engine::access_result {
     auto const word = unit.msrs().ctl.with(access::ia32_rtit_ctl::TraceEn{true});
     return unit.wrmsr(access::ia32_rtit_ctl::address, word.raw, 0x1000, 0x1002, memory);
 }
 template <std::size_t Depth, memory_port Memory>
-constexpr auto disable(engine::trace_unit<Depth>& unit, Memory& memory) -> engine::access_done {
+constexpr auto disable(engine::trace_unit<Depth>& unit, Memory& memory) -> engine::access_result {
     auto const word = unit.msrs().ctl.with(access::ia32_rtit_ctl::TraceEn{false});
     return unit.wrmsr(access::ia32_rtit_ctl::address, word.raw, 0x1100, 0x1102, memory);
 }

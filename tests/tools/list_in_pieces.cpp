@@ -28,14 +28,14 @@ struct lines {
     listing::totals totals{};
 
     void add(trace::item const& item) {
-        if (item.what == trace::event::more) { return; }
+        if (item.what == trace::item_type::need_input) { return; }
         totals.count(item);
         listing::append_line(text, item, totals);
     }
 
     template <packet::packet_type Packet>
     void operator()(Packet const& packet, trace::at where) {
-        add({.what = trace::event::packet,
+        add({.what = trace::item_type::packet,
              .length = static_cast<std::uint8_t>(where.length),
              .offset = where.offset,
              .ip = where.ip,

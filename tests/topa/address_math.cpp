@@ -192,9 +192,9 @@ TEST_CASE("an entry has 8 bytes, so the current one stands at table + 8 * index 
 TEST_CASE(
     "behind an entry comes the next, and behind the last possible one the first (OUT-053,055)") {
     CHECK_TWICE([](auto value) {
-        return index_behind(value(uint64_t{0})) == 1 && index_behind(value(uint64_t{7})) == 8 &&
-               index_behind(value(uint64_t{0x1FF'FFFE})) == 0x1FF'FFFF &&
-               index_behind(value(uint64_t{0x1FF'FFFF})) == 0;
+        return next_index(value(uint64_t{0})) == 1 && next_index(value(uint64_t{7})) == 8 &&
+               next_index(value(uint64_t{0x1FF'FFFE})) == 0x1FF'FFFF &&
+               next_index(value(uint64_t{0x1FF'FFFF})) == 0;
     });
 }
 
@@ -252,7 +252,7 @@ TEST_CASE("nothing overflows for Size 15, the index 1FFFFFFH and M = 52 (OUT-153
                is(pointers_of(index, careful{0xFFFF'FFFF}), 0xFFFF'FFFF'FFFF'FFFF) &&
                is(region_bytes(size), 0x800'0000) &&
                is(misalignment(careful{0xF'FFFF'F800'0000}, region_bytes(size)), 0) &&
-               is(table_pointer(table, index), 0x10'0000'0FFF'EFF8) && is(index_behind(index), 0) &&
+               is(table_pointer(table, index), 0x10'0000'0FFF'EFF8) && is(next_index(index), 0) &&
                is(index_after(index, offset, one, size), 0) &&
                is(index_after(index, careful{0}, region_bytes(size), size), 0);
     });

@@ -198,7 +198,7 @@ TEST_CASE("after the fill of a single region comes its begin (OUT-103)") {
         auto const made = topa::try_single_entry(0x1'0000, value(at_64K));
         auto const full = topa::advanced({0x1'0000, 0, 0xFFFF}, made.table.entries[0], 1);
         return full == topa::position{0x1'0000, 1, 0} &&
-               topa::through(made.table.entries[full.index]) == topa::position{0x1'0000, 0, 0};
+               topa::follow_end(made.table.entries[full.index]) == topa::position{0x1'0000, 0, 0};
     });
 }
 

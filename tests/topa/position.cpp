@@ -105,8 +105,8 @@ TEST_CASE("nothing fits where the offset lies outside the region (OUT-064)") {
 
 TEST_CASE("behind a full region comes the next entry, from its first byte (OUT-053)") {
     CHECK_TWICE([](auto value) {
-        return topa::behind(value(position{0x1'0000, 0, 0x1000})) == position{0x1'0000, 1, 0} &&
-               topa::behind(value(position{0x1'0000, 0x1FF'FFFE, 5})) ==
+        return topa::next_entry(value(position{0x1'0000, 0, 0x1000})) == position{0x1'0000, 1, 0} &&
+               topa::next_entry(value(position{0x1'0000, 0x1FF'FFFE, 5})) ==
                    position{0x1'0000, 0x1FF'FFFF, 0};
     });
 }
@@ -115,16 +115,17 @@ TEST_CASE("a table holds 2^25 entries, and behind the last comes the first (OUT-
     static_assert(topa::last_index == (1U << 25) - 1);
     CHECK_TWICE([](auto value) {  // OC-36
         auto const last = value(position{0x1'0000, 0x1FF'FFFF, 0xFFF});
-        return topa::behind(last) == position{0x1'0000, 0, 0} &&
+        return topa::next_entry(last) == position{0x1'0000, 0, 0} &&
                topa::advanced(last, four_kb, 1) == position{0x1'0000, 0, 0} &&
-               topa::mask_ptrs_of(topa::behind(last)).raw == 0x7F;
+               topa::mask_ptrs_of(topa::next_entry(last)).raw == 0x7F;
     });
 }
 
 TEST_CASE("an END entry leads to entry 0 of the table it names (OUT-043,047,054)") {
     CHECK_TWICE([](auto value) {
-        return topa::through(topa::entry{value(uint64_t{0x2'0001})}) == position{0x2'0000, 0, 0} &&
-               topa::through(topa::entry{value(uint64_t{0xF'FFFF'FFFF'F3C1})}) ==
+        return topa::follow_end(topa::entry{value(uint64_t{0x2'0001})}) ==
+                   position{0x2'0000, 0, 0} &&
+               topa::follow_end(topa::entry{value(uint64_t{0xF'FFFF'FFFF'F3C1})}) ==
                    position{0xF'FFFF'FFFF'F000, 0, 0};
     });
 }
@@ -132,7 +133,7 @@ TEST_CASE("an END entry leads to entry 0 of the table it names (OUT-043,047,054)
 TEST_CASE("where tracing begins on an END entry, the offset is forgotten (OUT-057)") {
     CHECK_TWICE([](auto value) {  // OC-34
         auto const where = placed(0x1'0000, value(uint64_t{0x0000'0999'0000'017F}));
-        auto const to = topa::through(topa::entry{value(uint64_t{0x1'0001})});
+        auto const to = topa::follow_end(topa::entry{value(uint64_t{0x1'0001})});
         return where.index == 2 && where.offset == 0x999 && topa::mask_ptrs_of(to).raw == 0x7F;
     });
 }
@@ -167,8 +168,8 @@ TEST_CASE("two full regions, then END is followed at once (OUT-052..054)") {
         auto const end = topa::advanced(second, table[1], 0x1000);
         return topa::bytes_left(start, table[0]) == 0x1000 &&
                topa::mask_ptrs_of(second).raw == 0xFF && end.index == 2 &&
-               topa::through(table[end.index]) == start &&
-               topa::mask_ptrs_of(topa::through(table[end.index])).raw == 0x7F;
+               topa::follow_end(table[end.index]) == start &&
+               topa::mask_ptrs_of(topa::follow_end(table[end.index])).raw == 0x7F;
     });
 }
 
@@ -184,7 +185,7 @@ TEST_CASE("64K in X, 4K in Y, then the other table's entry 0 (OUT-142)") {
         auto const y = topa::advanced(last, table_a[0], 1);
         bool const in_y = topa::trace_store_phys_addr(y, table_a[y.index]) == 0x2000'0000 &&
                           topa::bytes_left(y, table_a[y.index]) == 0x1000;
-        auto const b = topa::through(table_a[topa::behind(y).index]);
+        auto const b = topa::follow_end(table_a[topa::next_entry(y).index]);
         return in_x && last_of_x && in_y && b == position{0x2'0000, 0, 0} &&
                topa::trace_store_phys_addr(b, table_b[b.index]) == 0x3000'0000;
     });
@@ -200,7 +201,7 @@ TEST_CASE("positions hold at Size 15, index 1FFFFFFH and M = 52 (OUT-153)") {
                topa::trace_store_phys_addr(where, current) == 0xF'FFFF'FFFF'FFFF &&
                topa::bytes_left(where, current) == 1 &&
                topa::broken_rule(current, {where.table, where.index}, {{52}}) == rule::none &&
-               topa::behind(where) == position{0xF'FFFF'FFFF'F000, 0, 0} &&
+               topa::next_entry(where) == position{0xF'FFFF'FFFF'F000, 0, 0} &&
                topa::advanced(where, current, 1) == position{0xF'FFFF'FFFF'F000, 0, 0} &&
                topa::base_of(where).raw == 0xF'FFFF'FFFF'F000 &&
                topa::mask_ptrs_of(where).raw == 0x07FF'FFFF'FFFF'FFFF;

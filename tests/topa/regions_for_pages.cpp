@@ -8,7 +8,7 @@
 #include <vector>
 
 using namespace ptspec;
-using topa::covered;
+using topa::page_regions;
 using topa::region;
 using topa::region_size;
 
@@ -38,8 +38,8 @@ constexpr auto at(uint64_t base, region_size size = region_size::size_4K) -> reg
 template <size_t Count>
 constexpr auto cover_of(uint64_t const (&pages)[Count], max_phys_addr width = widest) -> regions {
     regions found;
-    auto const done = topa::cover(pages, Count, width, found);
-    return done && done == covered{found.count} ? found : regions{.count = 99};
+    auto const done = topa::regions_for_pages(pages, Count, width, found);
+    return done && done == page_regions{found.count} ? found : regions{.count = 99};
 }
 
 constexpr auto biggest(uint64_t base, uint64_t most) -> uint64_t {
@@ -116,7 +116,8 @@ TEST_CASE("a page is a region of 4 KB, and no page is none") {
     });
     CHECK_TWICE([](auto value) {
         regions found;
-        return topa::cover(nullptr, value(size_t{0}), widest, found) == covered{} &&
+        return topa::regions_for_pages(nullptr, value(size_t{0}), widest, found) ==
+                   page_regions{} &&
                found.count == 0;
     });
 }
@@ -165,8 +166,8 @@ auto pages_of(std::vector<region> const& of) -> std::vector<uint64_t> {
 
 auto cover_of(std::vector<uint64_t> const& pages) -> std::vector<region> {
     std::vector<region> found;
-    auto const done = topa::cover(pages.data(), pages.size(), widest,
-                                  [&](region one) { found.push_back(one); });
+    auto const done = topa::regions_for_pages(pages.data(), pages.size(), widest,
+                                              [&](region one) { found.push_back(one); });
     REQUIRE(done);
     REQUIRE(done.regions == found.size());
     return found;
@@ -249,10 +250,10 @@ namespace {
 
 /// What `cover` says of pages that cannot be covered; nothing when it gave out a region.
 template <size_t Count>
-constexpr auto refusal(uint64_t const (&pages)[Count], max_phys_addr width) -> covered {
+constexpr auto refusal(uint64_t const (&pages)[Count], max_phys_addr width) -> page_regions {
     regions found;
-    auto const done = topa::cover(pages, Count, width, found);
-    return done || found.count != 0 ? covered{} : done;
+    auto const done = topa::regions_for_pages(pages, Count, width, found);
+    return done || found.count != 0 ? page_regions{} : done;
 }
 
 }  // namespace
@@ -260,43 +261,43 @@ constexpr auto refusal(uint64_t const (&pages)[Count], max_phys_addr width) -> c
 TEST_CASE("a page that is no multiple of 4 KB is refused, and no region is given out (OUT-062)") {
     CHECK_TWICE([](auto value) {
         uint64_t const odd = value(uint64_t{0x3001});
-        return refusal({0x1000, 0x2000, odd}, {39}) == covered{0, rule::OUT_062, 2} &&
-               refusal({odd, 0x2000}, {39}) == covered{0, rule::OUT_062, 0} &&
-               refusal({0x1000, odd + 0x7FF, odd}, {39}) == covered{0, rule::OUT_062, 1} &&
-               refusal({odd + 0xFFE}, {39}) == covered{0, rule::OUT_062, 0} &&
-               refusal({odd + 0xFFF}, {39}) == covered{};
+        return refusal({0x1000, 0x2000, odd}, {39}) == page_regions{0, rule::OUT_062, 2} &&
+               refusal({odd, 0x2000}, {39}) == page_regions{0, rule::OUT_062, 0} &&
+               refusal({0x1000, odd + 0x7FF, odd}, {39}) == page_regions{0, rule::OUT_062, 1} &&
+               refusal({odd + 0xFFE}, {39}) == page_regions{0, rule::OUT_062, 0} &&
+               refusal({odd + 0xFFF}, {39}) == page_regions{};
     });
 }
 
 TEST_CASE("a page beyond the physical width is refused, and no region is given out (OUT-063)") {
     CHECK_TWICE([](auto value) {
         uint64_t const high = value(uint64_t{0x80'0000'0000});
-        return refusal({0x1000, high}, {39}) == covered{0, rule::OUT_063, 1} &&
-               refusal({high, high + 0x1000}, {39}) == covered{0, rule::OUT_063, 0} &&
+        return refusal({0x1000, high}, {39}) == page_regions{0, rule::OUT_063, 1} &&
+               refusal({high, high + 0x1000}, {39}) == page_regions{0, rule::OUT_063, 0} &&
                cover_of({0x1000, high}, {40}).are(at(0x1000), at(high)) &&
                cover_of({high - 0x1000}, {39}).are(at(0x7F'FFFF'F000));
     });
     CHECK_TWICE([](auto value) {
-        return refusal({value(~uint64_t{0xFFF})}, {52}) == covered{0, rule::OUT_063, 0} &&
-               refusal({value(uint64_t{1} << 52)}, {52}) == covered{0, rule::OUT_063, 0};
+        return refusal({value(~uint64_t{0xFFF})}, {52}) == page_regions{0, rule::OUT_063, 0} &&
+               refusal({value(uint64_t{1} << 52)}, {52}) == page_regions{0, rule::OUT_063, 0};
     });
 }
 
 TEST_CASE("the first page at fault is told, and of it the rule with the lower number") {
     CHECK_TWICE([](auto value) {
         uint64_t const high = value(uint64_t{0x80'0000'0000});
-        return refusal({high + 1, 0x1001}, {39}) == covered{0, rule::OUT_062, 0} &&
-               refusal({0x1000, high, 0x1001}, {39}) == covered{0, rule::OUT_063, 1} &&
-               refusal({0x1000, 0x1001, high}, {39}) == covered{0, rule::OUT_062, 1};
+        return refusal({high + 1, 0x1001}, {39}) == page_regions{0, rule::OUT_062, 0} &&
+               refusal({0x1000, high, 0x1001}, {39}) == page_regions{0, rule::OUT_063, 1} &&
+               refusal({0x1000, 0x1001, high}, {39}) == page_regions{0, rule::OUT_062, 1};
     });
 }
 
 TEST_CASE("what covering came to is a success without a rule, and equal when every part is") {
     CHECK_TWICE([](auto value) {
-        auto const it = value(covered{3, rule::OUT_062, 5});
-        return !it && value(covered{3, rule::none, 0}) && value(covered{}).regions == 0 &&
-               value(covered{}).page == 0 && value(covered{}) &&
-               it == covered{3, rule::OUT_062, 5} && it != covered{2, rule::OUT_062, 5} &&
-               it != covered{3, rule::OUT_063, 5} && it != covered{3, rule::OUT_062, 4};
+        auto const it = value(page_regions{3, rule::OUT_062, 5});
+        return !it && value(page_regions{3, rule::none, 0}) && value(page_regions{}).regions == 0 &&
+               value(page_regions{}).page == 0 && value(page_regions{}) &&
+               it == page_regions{3, rule::OUT_062, 5} && it != page_regions{2, rule::OUT_062, 5} &&
+               it != page_regions{3, rule::OUT_063, 5} && it != page_regions{3, rule::OUT_062, 4};
     });
 }

@@ -15,7 +15,7 @@ struct ring_of_four {
 
 constexpr auto marked(size_t unread, size_t wake_up) -> ring_of_four {
     ring_of_four ring;
-    ring.done = place_marks(ring.entries, 4, {unread, wake_up});
+    ring.done = set_int_and_stop(ring.entries, 4, {unread, wake_up});
     return ring;
 }
 
@@ -30,7 +30,7 @@ constexpr auto is(ring_of_four const& ring, uint64_t a, uint64_t b, uint64_t c, 
 TEST_CASE("a reader that has read nothing begins at the first region, and is woken up by it") {
     CHECK_TWICE([](auto value) {
         ring_of_four ring;
-        ring.done = place_marks(ring.entries, value(size_t{4}), {});
+        ring.done = set_int_and_stop(ring.entries, value(size_t{4}), {});
         return is(ring, 0x10'0004, 0x10'1000, 0x10'2000, 0x10'3054);
     });
 }
@@ -53,7 +53,7 @@ TEST_CASE("before the first region comes the last (OUT-093, OUT-094)") {
 TEST_CASE("a single region has both (OUT-094)") {
     CHECK_TWICE([](auto value) {
         entry one[1] = {{value(uint64_t{0x80'0080})}};
-        return place_marks(one, 1, {0, 0}) && one[0].raw == 0x80'0094;
+        return set_int_and_stop(one, 1, {0, 0}) && one[0].raw == 0x80'0094;
     });
 }
 
@@ -65,6 +65,6 @@ TEST_CASE("a number that is no region's changes nothing") {
             return refused && is(ring, 0x10'0014, 0x10'1000, 0x10'2010, 0x10'3044);
         };
         return unchanged(marked(value(size_t{4}), 0)) && unchanged(marked(0, value(size_t{4}))) &&
-               unchanged(marked(~size_t{0}, 0)) && !place_marks(nullptr, 0, {});
+               unchanged(marked(~size_t{0}, 0)) && !set_int_and_stop(nullptr, 0, {});
     });
 }

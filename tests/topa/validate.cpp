@@ -405,9 +405,9 @@ TEST_CASE("each table is looked at once, also where a chain may have more than i
         for (uint64_t most = value(uint64_t{1}); most < 8; ++most) {
             tables<3> memory{{{0x40'0002, 0x1'1001}, {0x40'0002, 0x1'2001}, {0x40'0002, 0x1'0001}}};
             findings found;
-            uint64_t const looked_at = most < 3 ? most : 3;
+            uint64_t const lookahead_bytes = most < 3 ? most : 3;
             auto const got = topa::validate_chain(memory, 0x1'0000, skl, found, 512, most);
-            if (got.tables != looked_at || found.count != looked_at) { return false; }
+            if (got.tables != lookahead_bytes || found.count != lookahead_bytes) { return false; }
         }
         return true;
     });

@@ -11,7 +11,7 @@
 #include <vector>
 
 using namespace ptspec;
-using topa::arrival;
+using topa::loaded_entry;
 using topa::chain_shape;
 using topa::distance;
 using topa::entry;
@@ -68,11 +68,12 @@ struct few_words {
 /// Two regions of 4 KB, 400000 and 401000, and a link back: the ring of most worked cases.
 constexpr word ring_words[] = {{0x1'0000, 0x40'0000}, {0x1'0008, 0x40'1000}, {0x1'0010, 0x1'0001}};
 
-constexpr auto is_region(arrival const& got, position where, uint64_t raw) -> bool {
+constexpr auto is_region(loaded_entry const& got, position where, uint64_t raw) -> bool {
     return got && got.where == where && got.current.raw == raw && got.broken == rule::none &&
            got.fault == port_fault{};
 }
-constexpr auto is_error(arrival const& got, rule broken, position where, uint64_t raw) -> bool {
+constexpr auto is_error(loaded_entry const& got, rule broken, position where, uint64_t raw)
+    -> bool {
     return !got && got.broken == broken && got.where == where && got.current.raw == raw &&
            got.fault == port_fault{};
 }
@@ -80,7 +81,7 @@ constexpr auto is_error(arrival const& got, rule broken, position where, uint64_
 /// The error to which an only entry leads.
 constexpr auto error_of(uint64_t raw, limits of = skl, uint32_t index = 0) -> rule {
     few_words memory{{{0x1'0000 + 8 * uint64_t{index}, raw}}};
-    return topa::arrive(memory, {0x1'0000, index, 0}, of).broken;
+    return topa::load_entry(memory, {0x1'0000, index, 0}, of).broken;
 }
 
 }  // namespace
@@ -90,16 +91,16 @@ constexpr auto error_of(uint64_t raw, limits of = skl, uint32_t index = 0) -> ru
 TEST_CASE("an entry stands at table + 8 * index, and is read once (OUT-050)") {
     CHECK_TWICE([](auto value) {
         few_words memory{ring_words};
-        auto const first = topa::arrive(memory, value(position{0x1'0000, 0, 0}), skl);
+        auto const first = topa::load_entry(memory, value(position{0x1'0000, 0, 0}), skl);
         bool const one = is_region(first, {0x1'0000, 0, 0}, 0x40'0000) &&
                          memory.were_read(1U, 0U, 0U);
-        auto const second = topa::arrive(memory, value(position{0x1'0000, 1, 0}), skl);
+        auto const second = topa::load_entry(memory, value(position{0x1'0000, 1, 0}), skl);
         return one && is_region(second, {0x1'0000, 1, 0}, 0x40'1000) &&
                memory.were_read(1U, 1U, 0U) && memory.faults == 0;
     });
     CHECK_TWICE([](auto value) {  // the last there can be, OC-36; the offset stays as it is
         few_words memory{{{0x1000'FFF8, value(uint64_t{0x50'0000})}}};
-        auto const got = topa::arrive(memory, {0x1'0000, 0x1FF'FFFF, 0xFFF}, skl);
+        auto const got = topa::load_entry(memory, {0x1'0000, 0x1FF'FFFF, 0xFFF}, skl);
         return is_region(got, {0x1'0000, 0x1FF'FFFF, 0xFFF}, 0x50'0000);
     });
 }
@@ -107,34 +108,35 @@ TEST_CASE("an entry stands at table + 8 * index, and is read once (OUT-050)") {
 TEST_CASE("END leads to entry 0 of any table at once, and both are read once (OUT-047,054)") {
     CHECK_TWICE([](auto value) {  // OC-13: back to the same
         few_words memory{ring_words};
-        auto const got = topa::arrive(memory, value(position{0x1'0000, 2, 0}), skl);
+        auto const got = topa::load_entry(memory, value(position{0x1'0000, 2, 0}), skl);
         return is_region(got, {0x1'0000, 0, 0}, 0x40'0000) && memory.were_read(1U, 0U, 1U);
     });
     CHECK_TWICE([](auto value) {  // OC-15: to another, where INT and STOP stand
         few_words memory{{{0x1'0010, value(uint64_t{0x2'0001})}, {0x2'0000, 0x3000'0054}}};
-        auto const got = topa::arrive(memory, {0x1'0000, 2, 0}, skl);
+        auto const got = topa::load_entry(memory, {0x1'0000, 2, 0}, skl);
         return is_region(got, {0x2'0000, 0, 0}, 0x3000'0054) && memory.were_read(1U, 1U);
     });
     CHECK_TWICE([](auto value) {  // the size of a link means nothing
         few_words memory{{{0x1'0010, value(uint64_t{0x2'03C1})}, {0x2'0000, 0x40'0000}}};
-        return is_region(topa::arrive(memory, {0x1'0000, 2, 7}, skl), {0x2'0000, 0, 0}, 0x40'0000);
+        return is_region(topa::load_entry(memory, {0x1'0000, 2, 7}, skl), {0x2'0000, 0, 0},
+                         0x40'0000);
     });
 }
 
 TEST_CASE("END in entry 0 is an error, also behind an END, so no walk goes on (OUT-047,066)") {
     CHECK_TWICE([](auto value) {  // OC-27
         few_words memory{{{0x1'0000, value(uint64_t{0x40'0001})}}};
-        auto const got = topa::arrive(memory, {0x1'0000, 0, 0}, skl);
+        auto const got = topa::load_entry(memory, {0x1'0000, 0, 0}, skl);
         return is_error(got, rule::OUT_066, {0x1'0000, 0, 0}, 0x40'0001) && memory.were_read(1U);
     });
     CHECK_TWICE([](auto value) {  // OC-31: the position is on the second table already
         few_words memory{{{0x1'0008, value(uint64_t{0x2'0001})}, {0x2'0000, 0x1'0001}}};
-        auto const got = topa::arrive(memory, {0x1'0000, 1, 0}, skl);
+        auto const got = topa::load_entry(memory, {0x1'0000, 1, 0}, skl);
         return is_error(got, rule::OUT_066, {0x2'0000, 0, 0}, 0x1'0001) && memory.were_read(1U, 1U);
     });
     CHECK_TWICE([](auto value) {  // a table that is a link to itself
         few_words memory{{{0x1'0000, value(uint64_t{0x1'0001})}}};
-        auto const got = topa::arrive(memory, {0x1'0000, 0, 0}, skl);
+        auto const got = topa::load_entry(memory, {0x1'0000, 0, 0}, skl);
         return is_error(got, rule::OUT_066, {0x1'0000, 0, 0}, 0x1'0001) && memory.were_read(1U);
     });
 }
@@ -159,14 +161,14 @@ TEST_CASE("reserved bits 1, 3, 5, 10 and 11 are errors in both kinds of entry (O
 TEST_CASE("a table that is not at a multiple of 4 KB is an error before it is read (OUT-061)") {
     CHECK_TWICE([](auto value) {  // OC-32
         few_words memory{{{0x1'0080, value(uint64_t{0x40'0000})}}};
-        auto const got = topa::arrive(memory, value(position{0x1'0080, 0, 0}), skl);
+        auto const got = topa::load_entry(memory, value(position{0x1'0080, 0, 0}), skl);
         return is_error(got, rule::OUT_061, {0x1'0080, 0, 0}, 0) && memory.were_read(0U);
     });
     CHECK_TWICE([](auto value) {
         few_words memory{ring_words};
         for (unsigned bit = 0; bit < 12; ++bit) {
             position const where{0x1'0000 | value(uint64_t{1}) << bit, 0, 0};
-            if (topa::arrive(memory, where, skl).broken != rule::OUT_061) { return false; }
+            if (topa::load_entry(memory, where, skl).broken != rule::OUT_061) { return false; }
         }
         return memory.were_read(0U, 0U, 0U) && memory.faults == 0;
     });
@@ -203,7 +205,7 @@ TEST_CASE("an address at or above 2^MAXPHYADDR is an error in both kinds of entr
 TEST_CASE("END with INT or STOP is an error when the pointer comes to it (OUT-065)") {
     CHECK_TWICE([](auto value) {  // OC-29
         few_words memory{{{0x1'0008, value(uint64_t{0x1'0005})}}};
-        return is_error(topa::arrive(memory, {0x1'0000, 1, 0}, skl), rule::OUT_065,
+        return is_error(topa::load_entry(memory, {0x1'0000, 1, 0}, skl), rule::OUT_065,
                         {0x1'0000, 1, 0}, 0x1'0005) &&
                error_of(0x1'0011, skl, 1) == rule::OUT_065 &&
                error_of(0x1'0015, skl, 1) == rule::OUT_065;
@@ -213,20 +215,22 @@ TEST_CASE("END with INT or STOP is an error when the pointer comes to it (OUT-06
 TEST_CASE("without MENTRY only entry 0 is a region, and entry 1 leads back (OUT-067,068)") {
     CHECK_TWICE([](auto value) {
         few_words ring{{{0x1'0000, value(uint64_t{0x80'0080})}, {0x1'0008, 0x1'0001}}};
-        return is_region(topa::arrive(ring, {0x1'0000, 0, 0}, bdw), {0x1'0000, 0, 0}, 0x80'0080) &&
-               is_region(topa::arrive(ring, {0x1'0000, 1, 0}, bdw), {0x1'0000, 0, 0}, 0x80'0080) &&
+        return is_region(topa::load_entry(ring, {0x1'0000, 0, 0}, bdw), {0x1'0000, 0, 0},
+                         0x80'0080) &&
+               is_region(topa::load_entry(ring, {0x1'0000, 1, 0}, bdw), {0x1'0000, 0, 0},
+                         0x80'0080) &&
                ring.were_read(2U, 1U);
     });
     CHECK_TWICE([](auto value) {  // OC-41, OC-40: the position stays on the entry
         few_words memory{{{0x1'0008, value(uint64_t{0x90'0000})},
                           {0x2'0008, value(uint64_t{0x3'0001})},
                           {0x3'0000, 0x90'0000}}};
-        return is_error(topa::arrive(memory, {0x1'0000, 1, 0}, bdw), rule::OUT_067,
+        return is_error(topa::load_entry(memory, {0x1'0000, 1, 0}, bdw), rule::OUT_067,
                         {0x1'0000, 1, 0}, 0x90'0000) &&
-               is_error(topa::arrive(memory, {0x2'0000, 1, 0}, bdw), rule::OUT_068,
+               is_error(topa::load_entry(memory, {0x2'0000, 1, 0}, bdw), rule::OUT_068,
                         {0x2'0000, 1, 0}, 0x3'0001) &&
-               memory.were_read(1U, 1U, 0U) && topa::arrive(memory, {0x1'0000, 1, 0}, skl) &&
-               topa::arrive(memory, {0x2'0000, 1, 0}, skl);
+               memory.were_read(1U, 1U, 0U) && topa::load_entry(memory, {0x1'0000, 1, 0}, skl) &&
+               topa::load_entry(memory, {0x2'0000, 1, 0}, skl);
     });
 }
 
@@ -235,22 +239,22 @@ TEST_CASE("an entry at or above 2^MAXPHYADDR is an error before it is read (OUT-
         few_words memory{{{0x7F'FFFF'FFF8, 0x40'0000}, {0x80'0000'0000, 0x40'0000}}};
         position const last{0x7F'FFFF'F000, value(511U), 0};
         position const behind{0x7F'FFFF'F000, value(512U), 0};
-        return is_region(topa::arrive(memory, last, skl), last, 0x40'0000) &&
-               is_error(topa::arrive(memory, behind, skl), rule::OUT_071, behind, 0) &&
+        return is_region(topa::load_entry(memory, last, skl), last, 0x40'0000) &&
+               is_error(topa::load_entry(memory, behind, skl), rule::OUT_071, behind, 0) &&
                memory.were_read(1U, 0U) &&
-               is_region(topa::arrive(memory, behind, atm), behind, 0x40'0000);
+               is_region(topa::load_entry(memory, behind, atm), behind, 0x40'0000);
     });
     CHECK_TWICE([](auto value) {  // at the top of what any processor has, and beyond
         few_words memory{{{0xF'FFFF'FFFF'FFF8, 0x40'0000}, {0x10'0000'0000'0000, 0x40'0000}}};
         uint64_t const table = value(uint64_t{0xF'FFFF'FFFF'F000});
-        return topa::arrive(memory, {table, 511, 0}, widest) &&
-               topa::arrive(memory, {table, 512, 0}, widest).broken == rule::OUT_071 &&
-               topa::arrive(memory, {table + 0x1000, 0, 0}, widest).broken == rule::OUT_071 &&
-               topa::arrive(memory, {top - 0xFFF, 0, 0}, widest).broken == rule::OUT_071 &&
-               topa::arrive(memory, {top - 0xFFF, 511, 0}, widest).broken == rule::OUT_071 &&
-               topa::arrive(memory, {top - 7, 0, 0}, widest).broken == rule::OUT_061 &&
+        return topa::load_entry(memory, {table, 511, 0}, widest) &&
+               topa::load_entry(memory, {table, 512, 0}, widest).broken == rule::OUT_071 &&
+               topa::load_entry(memory, {table + 0x1000, 0, 0}, widest).broken == rule::OUT_071 &&
+               topa::load_entry(memory, {top - 0xFFF, 0, 0}, widest).broken == rule::OUT_071 &&
+               topa::load_entry(memory, {top - 0xFFF, 511, 0}, widest).broken == rule::OUT_071 &&
+               topa::load_entry(memory, {top - 7, 0, 0}, widest).broken == rule::OUT_061 &&
                // 2^64 is not 0.
-               topa::arrive(memory, {top - 0xFFF, 512, 0}, widest).broken == rule::OUT_071 &&
+               topa::load_entry(memory, {top - 0xFFF, 512, 0}, widest).broken == rule::OUT_071 &&
                memory.were_read(1U, 0U) && memory.faults == 0;
     });
 }
@@ -263,18 +267,19 @@ TEST_CASE("an entry in restricted memory is an error before it is read (OUT-091,
                           {0x7FFF'FFF8, 0x40'0000},
                           {0x8000'0000, 0x40'0000},
                           {0x8080'0000, 0x40'0000}}};
-        return is_error(topa::arrive(memory, {0x8000'1000, 0, 0}, atm, smrr), rule::OUT_091,
+        return is_error(topa::load_entry(memory, {0x8000'1000, 0, 0}, atm, smrr), rule::OUT_091,
                         {0x8000'1000, 0, 0}, 0) &&
-               topa::arrive(memory, {0x7FFF'F000, 511, 0}, atm, smrr) &&
-               topa::arrive(memory, {0x7FFF'F000, 512, 0}, atm, smrr).broken == rule::OUT_091 &&
-               topa::arrive(memory, {0x8080'0000, 0, 0}, atm, smrr) &&
-               memory.were_read(0U, 1U, 0U, 1U) && topa::arrive(memory, {0x8000'1000, 0, 0}, atm);
+               topa::load_entry(memory, {0x7FFF'F000, 511, 0}, atm, smrr) &&
+               topa::load_entry(memory, {0x7FFF'F000, 512, 0}, atm, smrr).broken == rule::OUT_091 &&
+               topa::load_entry(memory, {0x8080'0000, 0, 0}, atm, smrr) &&
+               memory.were_read(0U, 1U, 0U, 1U) &&
+               topa::load_entry(memory, {0x8000'1000, 0, 0}, atm);
     });
     CHECK_TWICE([](auto value) {  // where END leads, too
         topa::address_span const extra[] = {{value(uint64_t{0x2'0000}), 0x2'0FFF}};
         restricted_memory const around{.extra = extra, .extra_count = 1};
         few_words memory{{{0x1'0008, 0x2'0001}, {0x2'0000, 0x40'0000}}};
-        return is_error(topa::arrive(memory, {0x1'0000, 1, 0}, skl, around), rule::OUT_091,
+        return is_error(topa::load_entry(memory, {0x1'0000, 1, 0}, skl, around), rule::OUT_091,
                         {0x2'0000, 0, 0}, 0) &&
                memory.were_read(1U, 0U);
     });
@@ -284,7 +289,7 @@ TEST_CASE("an entry in restricted memory is an error before it is read (OUT-091,
             topa::address_span const extra[] = {{byte, byte}};
             restricted_memory const around{.extra = extra, .extra_count = 1};
             bool const inside = 0x1'0008 <= byte && byte < 0x1'0010;
-            auto const got = topa::arrive(memory, {0x1'0000, 1, 0}, skl, around);
+            auto const got = topa::load_entry(memory, {0x1'0000, 1, 0}, skl, around);
             if (got.broken != (inside ? rule::OUT_091 : rule::none)) { return false; }
         }
         return true;
@@ -296,10 +301,10 @@ TEST_CASE("of several errors of one entry the one with the lowest number is told
         topa::address_span const all[] = {{0, top}};
         restricted_memory const around{.extra = all, .extra_count = 1};
         few_words memory{ring_words};
-        return topa::arrive(memory, {value(top), 0, 0}, skl, around).broken == rule::OUT_061 &&
-               topa::arrive(memory, {value(top - 0xFFF), 0, 0}, skl, around).broken ==
+        return topa::load_entry(memory, {value(top), 0, 0}, skl, around).broken == rule::OUT_061 &&
+               topa::load_entry(memory, {value(top - 0xFFF), 0, 0}, skl, around).broken ==
                    rule::OUT_071 &&
-               topa::arrive(memory, {value(uint64_t{0x1'0000}), 0, 0}, skl, around).broken ==
+               topa::load_entry(memory, {value(uint64_t{0x1'0000}), 0, 0}, skl, around).broken ==
                    rule::OUT_091 &&
                error_of(value(top)) == rule::OUT_060 &&
                error_of(top & ~0xC2AULL) == rule::OUT_063 && error_of(0x1'0015) == rule::OUT_065;
@@ -309,8 +314,8 @@ TEST_CASE("of several errors of one entry the one with the lowest number is told
 TEST_CASE("an entry that cannot be read decides nothing, and can be read again") {
     CHECK_TWICE([](auto value) {
         few_words memory{{{0x1'0008, value(uint64_t{0x2'0001})}}};
-        auto const first = topa::arrive(memory, {0x1'0000, 2, 5}, skl);
-        auto const second = topa::arrive(memory, {0x1'0000, 1, 5}, skl);
+        auto const first = topa::load_entry(memory, {0x1'0000, 2, 5}, skl);
+        auto const second = topa::load_entry(memory, {0x1'0000, 1, 5}, skl);
         return !first && first.fault == port_fault{true, 0x1'0010} && first.broken == rule::none &&
                first.where == position{0x1'0000, 2, 5} && !second && second.broken == rule::none &&
                second.fault == port_fault{true, 0x2'0000} &&
@@ -321,10 +326,10 @@ TEST_CASE("an entry that cannot be read decides nothing, and can be read again")
 
 TEST_CASE("where nobody has come to there is no error") {
     CHECK_TWICE([](auto value) {
-        auto const it = value(arrival{});
+        auto const it = value(loaded_entry{});
         return it && it.where == position{} && it.current.raw == 0 && it.broken == rule::none &&
-               !it.fault && !value(arrival{.broken = rule::OUT_060}) &&
-               !value(arrival{.fault = {true, 0}});
+               !it.fault && !value(loaded_entry{.broken = rule::OUT_060}) &&
+               !value(loaded_entry{.fault = {true, 0}});
     });
 }
 
@@ -363,7 +368,7 @@ TEST_CASE("tracing does not begin outside of the region (OUT-064)") {
                    rule::OUT_064 &&
                topa::enter(memory, value(position{0x1'0000, 1, 0xFFFF'FFFF}), skl).broken ==
                    rule::OUT_064 &&
-               topa::arrive(memory, value(position{0x1'0000, 0, 0x1000}), skl);
+               topa::load_entry(memory, value(position{0x1'0000, 0, 0x1000}), skl);
     });
     CHECK_TWICE([](auto value) {  // OC-18: a region with STOP is full
         few_words memory{{{0x2'0000, value(uint64_t{0x3000'0050})}}};

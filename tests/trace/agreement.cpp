@@ -46,9 +46,9 @@ struct random_trace {
             auto const got = packet::decode(draft, {items, false});
             if (!got) { continue; }
             auto const& one = got.packet;
-            ip = packet::last_ip_behind(one, ip);
+            ip = packet::last_ip_after(one, ip);
             packets.push_back({one, bytes.size(), ip, items});
-            items = packet::block_behind(one, items);
+            items = packet::block_after(one, items);
             bytes.insert(bytes.end(), draft.data(), draft.data() + one.length());
         }
     }
@@ -88,7 +88,9 @@ struct comparer {
     void operator()(Packet const& which, trace::at where) {
         see(packet::any_packet{which, where.length}, where.offset, where.ip);
     }
-    void operator()(trace::item const& other) { same = same && other.what == trace::event::end; }
+    void operator()(trace::item const& other) {
+        same = same && other.what == trace::item_type::end;
+    }
     void pads(unsigned count, trace::at where) {
         for (unsigned i = 0; i < count; ++i) { see(packet::pad{}, where.offset + i, where.ip); }
     }
@@ -107,17 +109,17 @@ auto difference(random_trace const& trace) -> char const* {
     trace::reader one_by_one{bytes, how};
     comparer by_next{trace.packets};
     auto got = one_by_one.next();
-    for (; got.what == trace::event::packet; got = one_by_one.next()) {
+    for (; got.what == trace::item_type::packet; got = one_by_one.next()) {
         by_next.see(got.packet, got.offset, got.ip);
     }
-    if (!by_next.saw_all() || got.what != trace::event::end) { return "next"; }
+    if (!by_next.saw_all() || got.what != trace::item_type::end) { return "next"; }
 
     comparer by_visitor{trace.packets};
     trace::reader visited{bytes, how};
     (void)visited.for_each(by_visitor);
     if (!by_visitor.saw_all()) { return "for_each"; }
 
-    trace::tally counts;
+    trace::packet_counts counts;
     for (auto const& one : trace.packets) { counts.add(one.packet.kind(), one.packet.length()); }
     if (trace::reader{bytes, how}.scan() != counts) { return "scan"; }
 

@@ -29,10 +29,10 @@ TEST_CASE("the next piece is taken when the one before was let go, and before th
         bool const first = !at.is_last() && at.feed(in);
         bool const too_early = at.feed(in);
         at.step_over(3);
-        at.let_go(0);
+        at.release(0);
         bool const second = at.feed(in);
         at.step_over(3);
-        at.let_go(0);
+        at.release(0);
         at.finish();
         return first && !too_early && second && at.is_last() && !at.feed(in) && at.offset() == 6;
     });
@@ -45,11 +45,11 @@ TEST_CASE("bytes that are kept are read in front of the next piece (PKT-255)") {
         pieces at;
         bool ok = at.feed(one);
         at.step_over(1);
-        at.let_go(2);
+        at.release(2);
         ok = ok && at.straddles() && at.offset() == 1 && at.piece().empty() && at.at() == 0;
         ok = ok && at.feed(two) && at.kept() == bytes(2, 3);
         byte_array<32> room{};
-        ok = ok && at.joint(room.bytes) == bytes(2, 3, 4, 5);
+        ok = ok && at.stitched(room.bytes) == bytes(2, 3, 4, 5);
         at.step_over(3);
         return ok && !at.straddles() && at.offset() == 4 && at.at() == 1 && at.rest() == bytes(5);
     });
@@ -61,10 +61,10 @@ TEST_CASE("a joint holds no more than a packet of the next piece") {
         auto const two = value(join(test::psb, test::psb));
         pieces at;
         bool ok = at.feed(one);
-        at.let_go(1);
+        at.release(1);
         ok = ok && at.feed(two);
         byte_array<32> room{};
-        return ok && at.joint(room.bytes) == join(bytes(0x02), test::psb);
+        return ok && at.stitched(room.bytes) == join(bytes(0x02), test::psb);
     });
 }
 
@@ -76,7 +76,7 @@ TEST_CASE("going back crosses into what was kept, over pieces of one byte (PKT-2
             auto const one = value(bytes(i));
             ok = ok && at.feed(one);
             at.step_over(1);
-            at.let_go(0);
+            at.release(0);
         }
         auto const last = value(bytes(40, 41, 42));
         ok = ok && at.feed(last);
@@ -99,7 +99,7 @@ TEST_CASE("as much is kept as fifteen bytes of a packet with fifteen before them
         pieces at;
         bool ok = at.feed(seen);
         at.step_over(49);
-        at.let_go(15);
+        at.release(15);
         at.go_back(pieces::look_back);
         ok = ok && at.offset() == 34 && at.kept().size() == 30;
         for (unsigned i = 0; i < 30; ++i) { ok = ok && at.kept()[i] == 34 + i; }
@@ -145,7 +145,7 @@ TEST_CASE("go_to moves within the piece and forgets what was kept") {
         auto const in = value(bytes(1, 2, 3));
         pieces at;
         bool ok = at.feed(in);
-        at.let_go(3);
+        at.release(3);
         ok = ok && at.feed(in);
         at.go_to(2);
         return ok && !at.straddles() && at.offset() == 5 && at.rest() == bytes(3);

@@ -4,17 +4,18 @@
 #include <ptspec/trace/item.hpp>
 
 using namespace ptspec;
-using trace::event;
+using trace::item_type;
 
 TEST_CASE("an item is true until there is nothing more to read") {
     CHECK_TWICE([](auto value) {
-        auto const is = [&](event what) { return bool{trace::item{.what = value(what)}}; };
-        return is(event::packet) && is(event::unknown) && is(event::synced) && is(event::damage) &&
-               is(event::resynced) && is(event::lost) && !is(event::more) && !is(event::end);
+        auto const is = [&](item_type what) { return bool{trace::item{.what = value(what)}}; };
+        return is(item_type::packet) && is(item_type::unknown) && is(item_type::synced) &&
+               is(item_type::damage) && is(item_type::resynced) && is(item_type::lost) &&
+               !is(item_type::need_input) && !is(item_type::end);
     });
     CHECK_TWICE([](auto value) {
         auto const nothing = value(trace::item{});
-        return nothing.what == event::end && nothing.length == 0 && nothing.need == 0 &&
+        return nothing.what == item_type::end && nothing.length == 0 && nothing.need == 0 &&
                nothing.offset == 0 && nothing.ip == 0 && nothing.skipped == 0 &&
                nothing.broken == rule::none && nothing.why == packet::error::none;
     });

@@ -7,11 +7,11 @@
 
 using namespace ptspec;
 using packet::kind;
-using trace::event;
+using trace::item_type;
 
 TEST_CASE("packets count under their kind, everything else under its own") {
     CHECK_TWICE([](auto value) {
-        trace::tally sum;
+        trace::packet_counts sum;
         sum.add(value(kind::tip), 3);
         sum.add(value(kind::tip), 7);
         sum.add(value(kind::trig), 5);
@@ -19,10 +19,10 @@ TEST_CASE("packets count under their kind, everything else under its own") {
                sum.bytes[31] == 5 && sum.of(kind::pad) == 0 && sum.total() == 3;
     });
     CHECK_TWICE([](auto value) {
-        trace::tally sum;
-        for (event const what :
-             {event::unknown, event::damage, event::damage, event::damage, event::resynced,
-              event::resynced, event::synced, event::lost, event::end}) {
+        trace::packet_counts sum;
+        for (item_type const what : {item_type::unknown, item_type::damage, item_type::damage,
+                                     item_type::damage, item_type::resynced, item_type::resynced,
+                                     item_type::synced, item_type::lost, item_type::end}) {
             sum.add(trace::item{.what = value(what), .length = 4});
         }
         return sum.unknown == 1 && sum.unknown_bytes == 4 && sum.errors == 3 && sum.resyncs == 2 &&
@@ -32,33 +32,33 @@ TEST_CASE("packets count under their kind, everything else under its own") {
 
 TEST_CASE("two tallies are equal when all their counts are") {
     CHECK_TWICE([](auto value) {
-        trace::tally one;
+        trace::packet_counts one;
         one.add(value(kind::psb), 16);
-        return one == one && !(one == trace::tally{});
+        return one == one && !(one == trace::packet_counts{});
     });
 }
 
 TEST_CASE("the counting visitor counts packets and damage, and tells boundaries") {
     CHECK_TWICE([](auto value) {
-        trace::tally sum;
+        trace::packet_counts sum;
         uint64_t seen = 0;
         auto boundary = [&](kind which, uint64_t offset, unsigned length) {
             seen = seen * 1000 + underlying(which) * 100U + offset * 10 + length;
         };
         trace::detail::counter<decltype(boundary)> const count{sum, boundary};
         count(packet::tip{}, trace::at{value(uint64_t{4}), 0, 3});
-        count(trace::item{.what = event::damage});
+        count(trace::item{.what = item_type::damage});
         return seen == 343 && sum.of(kind::tip) == 1 && sum.bytes[3] == 3 && sum.errors == 1;
     });
 }
 
 TEST_CASE("tallies of two parts add up") {
     CHECK_TWICE([](auto value) {
-        trace::tally one;
+        trace::packet_counts one;
         one.add(kind::tip, value(3U));
         one.unknown = 2;
         one.errors = 5;
-        trace::tally two;
+        trace::packet_counts two;
         two.add(kind::tip, value(7U), 10);
         two.add(kind::pad, 1U);
         two.unknown = 1;

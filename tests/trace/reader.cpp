@@ -13,7 +13,7 @@ using packet::kind;
 using test::bytes;
 using test::join;
 using test::psb;
-using trace::event;
+using trace::item_type;
 using trace::item;
 using trace::reader;
 
@@ -46,7 +46,7 @@ auto items_in_pieces(std::vector<std::uint8_t> const& in, std::size_t size, trac
     auto const read = [&] {
         while (true) {
             auto const next = from.next();
-            if (next.what == event::more) {
+            if (next.what == item_type::need_input) {
                 REQUIRE(next.need >= 1);
                 REQUIRE(next.need <= 16);
                 break;
@@ -73,7 +73,7 @@ struct collector {
     std::vector<item>& all;
     template <packet::packet_type Packet>
     void operator()(Packet const& packet, trace::at where) const {
-        all.push_back({.what = event::packet,
+        all.push_back({.what = item_type::packet,
                        .length = static_cast<uint8_t>(where.length),
                        .offset = where.offset,
                        .ip = where.ip,
@@ -82,13 +82,13 @@ struct collector {
     void operator()(item const& other) const { all.push_back(other); }
 };
 
-constexpr auto is(item const& found, event what, uint64_t offset) -> bool {
+constexpr auto is(item const& found, item_type what, uint64_t offset) -> bool {
     return found.what == what && found.offset == offset;
 }
 
 template <class Packet>
 constexpr auto is_packet(item const& found, uint64_t offset, unsigned length) -> bool {
-    return is(found, event::packet, offset) && found.packet.template is<Packet>() &&
+    return is(found, item_type::packet, offset) && found.packet.template is<Packet>() &&
            found.length == length && found.packet.length() == length;
 }
 
@@ -103,16 +103,17 @@ TEST_CASE("packets come one after the other with their offsets, then the end (PK
         return is_packet<packet::psb>(r.next(), 0, 16) && r.offset() == 16 &&
                is_packet<packet::psbend>(r.next(), 16, 2) &&
                is_packet<packet::tnt_short>(r.next(), 18, 1) &&
-               is_packet<packet::pad>(r.next(), 19, 1) && is(r.next(), event::end, 20) &&
-               is(r.next(), event::end, 20) && r.offset() == 20;
+               is_packet<packet::pad>(r.next(), 19, 1) && is(r.next(), item_type::end, 20) &&
+               is(r.next(), item_type::end, 20) && r.offset() == 20;
     });
 }
 
 TEST_CASE("an empty trace ends cleanly, with a search and without (PKT-256)") {
-    CHECK_TWICE([](auto) { return is(reader{byte_view{}, from_the_begin}.next(), event::end, 0); });
+    CHECK_TWICE(
+        [](auto) { return is(reader{byte_view{}, from_the_begin}.next(), item_type::end, 0); });
     CHECK_TWICE([](auto) {
         reader r{byte_view{}};
-        return is(r.next(), event::end, 0) && is(r.next(), event::end, 0);
+        return is(r.next(), item_type::end, 0) && is(r.next(), item_type::end, 0);
     });
 }
 
@@ -121,7 +122,7 @@ TEST_CASE("reading begins at the first PSB and says what it skipped (PKT-250)") 
         auto const in = value(join(bytes(0x05, 0x02), psb, bytes(0x16)));
         reader r{byte_view{in}};
         auto const first = r.next();
-        return is(first, event::synced, 2) && first.skipped == 2 && r.offset() == 2 &&
+        return is(first, item_type::synced, 2) && first.skipped == 2 && r.offset() == 2 &&
                is_packet<packet::psb>(r.next(), 2, 16) &&
                is_packet<packet::tnt_short>(r.next(), 18, 1);
     });
@@ -132,7 +133,8 @@ TEST_CASE("without a PSB everything is lost (PKT-254)") {
         auto const in = value(join(bytes(0x16), byte_array<15>{psb[0]}));
         reader r{byte_view{in}};
         auto const first = r.next();
-        return is(first, event::lost, 16) && first.skipped == 16 && is(r.next(), event::end, 16);
+        return is(first, item_type::lost, 16) && first.skipped == 16 &&
+               is(r.next(), item_type::end, 16);
     });
 }
 
@@ -187,12 +189,12 @@ TEST_CASE(
         auto const in = value(
             join(psb, bytes(0x02, 0x63, 0x84, 0xAD, 0x00, 0x00), psb, bytes(0x0C)));
         reader r{byte_view{in}};
-        bool ok = r.next().what == event::packet && r.next().what == event::packet;
+        bool ok = r.next().what == item_type::packet && r.next().what == item_type::packet;
         auto const damage = r.next();
-        ok = ok && is(damage, event::damage, 19) && damage.why == error::reserved &&
+        ok = ok && is(damage, item_type::damage, 19) && damage.why == error::reserved &&
              damage.broken == rule::PKT_052 && damage.length == 0;
         auto const resync = r.next();
-        ok = ok && is(resync, event::resynced, 22) && resync.skipped == 3 && r.offset() == 22;
+        ok = ok && is(resync, item_type::resynced, 22) && resync.skipped == 3 && r.offset() == 22;
         ok = ok && is_packet<packet::psb>(r.next(), 22, 16);
         // The block that was open is not open any more (PKT-205,252).
         return ok && is_packet<packet::tnt_short>(r.next(), 38, 1);
@@ -204,8 +206,8 @@ TEST_CASE("the last IP is 0 behind a PSB that was searched (PKT-252)") {
         auto const in = value(
             join(bytes(0x4D, 0x67, 0x45, 0x23, 0x01, 0x05), psb, bytes(0x2D, 0x11, 0x22)));
         reader r{byte_view{in}, from_the_begin};
-        bool const before = r.next().ip == 0x0123'4567 && r.next().what == event::damage &&
-                            r.next().what == event::resynced && r.next().ip == 0;
+        bool const before = r.next().ip == 0x0123'4567 && r.next().what == item_type::damage &&
+                            r.next().what == item_type::resynced && r.next().ip == 0;
         return before && r.next().ip == 0x2211;
     });
 }
@@ -224,11 +226,11 @@ TEST_CASE("a PSB whose head a packet swallowed is still found, before the error 
         put(byte_array<8>{}, 8);
         auto const seen = value(in);
         reader r{byte_view{seen}.first(size)};
-        bool ok = r.next().what == event::packet && is_packet<packet::tsc>(r.next(), 16, 8);
+        bool ok = r.next().what == item_type::packet && is_packet<packet::tsc>(r.next(), 16, 8);
         auto const damage = r.next();
-        ok = ok && is(damage, event::damage, 24);
+        ok = ok && is(damage, item_type::damage, 24);
         auto const resync = r.next();
-        ok = ok && is(resync, event::resynced, 24 - swallowed) &&
+        ok = ok && is(resync, item_type::resynced, 24 - swallowed) &&
              resync.skipped == -static_cast<int64_t>(swallowed);
         return ok && is_packet<packet::psb>(r.next(), 24 - swallowed, 16) &&
                is_packet<packet::pad>(r.next(), 40 - swallowed, 1);
@@ -244,17 +246,20 @@ TEST_CASE("the search looks back fifteen bytes and no further (PKT-250)") {
     CHECK_TWICE([](auto value) {
         auto const in = value(join(bytes(0x02, 0xC3, 0x88), psb, byte_array<8>{}));
         reader r{byte_view{in}, from_the_begin};
-        bool const ok = is_packet<packet::mnt>(r.next(), 0, 11) && is(r.next(), event::damage, 11);
+        bool const ok = is_packet<packet::mnt>(r.next(), 0, 11) &&
+                        is(r.next(), item_type::damage, 11);
         auto const resync = r.next();
-        return ok && is(resync, event::resynced, 3) && resync.skipped == -8;
+        return ok && is(resync, item_type::resynced, 3) && resync.skipped == -8;
     });
     // The PSB that was read a moment ago lies 16 bytes back and is not found again.
     CHECK_TWICE([](auto value) {
         auto const in = value(join(psb, bytes(0x05)));
         reader r{byte_view{in}};
-        bool const ok = is_packet<packet::psb>(r.next(), 0, 16) && is(r.next(), event::damage, 16);
+        bool const ok = is_packet<packet::psb>(r.next(), 0, 16) &&
+                        is(r.next(), item_type::damage, 16);
         auto const lost = r.next();
-        return ok && is(lost, event::lost, 17) && lost.skipped == 1 && is(r.next(), event::end, 17);
+        return ok && is(lost, item_type::lost, 17) && lost.skipped == 1 &&
+               is(r.next(), item_type::end, 17);
     });
 }
 
@@ -262,10 +267,11 @@ TEST_CASE("a trace that ends in a packet is truncated, and nothing behind is sea
     CHECK_TWICE([](auto value) {
         auto const in = value(join(psb, bytes(0x19, 0x01, 0x02)));
         reader r{byte_view{in}};
-        bool const ok = r.next().what == event::packet;
+        bool const ok = r.next().what == item_type::packet;
         auto const cut = r.next();
-        return ok && is(cut, event::damage, 16) && cut.why == error::truncated && cut.need == 5 &&
-               cut.skipped == 3 && cut.broken == rule::PKT_255 && is(r.next(), event::end, 19);
+        return ok && is(cut, item_type::damage, 16) && cut.why == error::truncated &&
+               cut.need == 5 && cut.skipped == 3 && cut.broken == rule::PKT_255 &&
+               is(r.next(), item_type::end, 19);
     });
 }
 
@@ -277,15 +283,15 @@ TEST_CASE("a piece that ends in a packet asks for the bytes that are missing (PK
         bool ok = r.feed(one);
         ok = ok && is_packet<packet::psb>(r.next(), 0, 16);
         auto const more = r.next();
-        ok = ok && is(more, event::more, 16) && more.need == 6 && r.offset() == 16;
-        ok = ok && r.next().what == event::more && r.feed(two) && !r.feed(two);
+        ok = ok && is(more, item_type::need_input, 16) && more.need == 6 && r.offset() == 16;
+        ok = ok && r.next().what == item_type::need_input && r.feed(two) && !r.feed(two);
         auto const tsc = r.next();
         ok = ok && is_packet<packet::tsc>(tsc, 16, 8) &&
              tsc.packet.template as<packet::tsc>().template get<packet::tsc::TSC>() ==
                  0x07'0605'0403'0201;
-        ok = ok && is(r.next(), event::more, 24);
+        ok = ok && is(r.next(), item_type::need_input, 24);
         r.finish();
-        return ok && !r.feed(two) && is(r.next(), event::end, 24);
+        return ok && !r.feed(two) && is(r.next(), item_type::end, 24);
     });
 }
 
@@ -295,13 +301,15 @@ TEST_CASE(
         auto const in = value(psb);
         auto const more = value(bytes(0x02, 0x82, 0x00));
         reader r{};
-        bool ok = is(r.next(), event::more, 0) && r.feed(in) && is(r.next(), event::more, 16);
+        bool ok = is(r.next(), item_type::need_input, 0) && r.feed(in) &&
+                  is(r.next(), item_type::need_input, 16);
         reader ends = r;
         ends.finish();
-        ok = ok && is_packet<packet::psb>(ends.next(), 0, 16) && is(ends.next(), event::end, 16);
+        ok = ok && is_packet<packet::psb>(ends.next(), 0, 16) &&
+             is(ends.next(), item_type::end, 16);
         ok = ok && r.feed(more);
         auto const synced = r.next();
-        return ok && is(synced, event::synced, 2) && synced.skipped == 2 &&
+        return ok && is(synced, item_type::synced, 2) && synced.skipped == 2 &&
                is_packet<packet::psb>(r.next(), 2, 16) && is_packet<packet::pad>(r.next(), 18, 1);
     });
 }
@@ -311,7 +319,7 @@ TEST_CASE("strict reading takes reserved bits of TMA as damage (PKT-104)") {
         auto const in = value(bytes(0x02, 0x73, 0x00, 0x00, 0x01, 0x00, 0x00));
         auto const found = reader{byte_view{in}, {.sync = false, .strict = true}}.next();
         return is_packet<packet::tma>(reader{byte_view{in}, from_the_begin}.next(), 0, 7) &&
-               is(found, event::damage, 0) && found.why == error::bad_packet &&
+               is(found, item_type::damage, 0) && found.why == error::bad_packet &&
                found.broken == rule::PKT_104;
     });
 }
@@ -348,17 +356,17 @@ TEST_CASE("a hook can step over opcodes that the caller knows (PKT-253)") {
         reader r{byte_view{in}, from_the_begin, knows_05};
         bool ok = is_packet<packet::tnt_short>(r.next(), 0, 1);
         auto const unknown = r.next();
-        ok = ok && is(unknown, event::unknown, 1) && unknown.length == 3;
+        ok = ok && is(unknown, item_type::unknown, 1) && unknown.length == 3;
         ok = ok && is_packet<packet::pad>(r.next(), 4, 1);
         auto const damage = r.next();
-        return ok && is(damage, event::damage, 5) && damage.why == error::bad_opcode &&
+        return ok && is(damage, item_type::damage, 5) && damage.why == error::bad_opcode &&
                damage.broken == rule::PKT_015;
     });
     // What it announces may reach just to the end.
     CHECK_TWICE([=](auto value) {
         auto const in = value(bytes(0x05, 0xAA, 0xBB));
         reader r{byte_view{in}, from_the_begin, knows_05};
-        return is(r.next(), event::unknown, 0) && is(r.next(), event::end, 3);
+        return is(r.next(), item_type::unknown, 0) && is(r.next(), item_type::end, 3);
     });
     // What it announces may not be there yet.
     CHECK_TWICE([=](auto value) {
@@ -367,9 +375,9 @@ TEST_CASE("a hook can step over opcodes that the caller knows (PKT-253)") {
         trace::reader<decltype(knows_05)> r{from_the_begin, knows_05};
         bool ok = r.feed(one);
         auto const more = r.next();
-        ok = ok && is(more, event::more, 0) && more.need == 2 && r.feed(two);
+        ok = ok && is(more, item_type::need_input, 0) && more.need == 2 && r.feed(two);
         auto const unknown = r.next();
-        return ok && is(unknown, event::unknown, 0) && unknown.length == 3 &&
+        return ok && is(unknown, item_type::unknown, 0) && unknown.length == 3 &&
                is_packet<packet::pad>(r.next(), 3, 1);
     });
     // No packet is longer than sixteen bytes, whatever a hook says, and only bad_opcode is asked
@@ -380,9 +388,9 @@ TEST_CASE("a hook can step over opcodes that the caller knows (PKT-253)") {
         auto const says_16 = [](byte_view at) -> unsigned { return at.size() == 16 ? 16 : 0; };
         auto const reserved = value(bytes(0xAD, 0x00));
         auto const says_1 = [](byte_view) -> unsigned { return 1; };
-        return is(reader{byte_view{in}, from_the_begin, says_17}.next(), event::damage, 0) &&
-               is(reader{byte_view{in}, from_the_begin, says_16}.next(), event::unknown, 0) &&
-               is(reader{byte_view{reserved}, from_the_begin, says_1}.next(), event::damage, 0);
+        return is(reader{byte_view{in}, from_the_begin, says_17}.next(), item_type::damage, 0) &&
+               is(reader{byte_view{in}, from_the_begin, says_16}.next(), item_type::unknown, 0) &&
+               is(reader{byte_view{reserved}, from_the_begin, says_1}.next(), item_type::damage, 0);
     });
 }
 
@@ -397,7 +405,7 @@ TEST_CASE("for_each calls a visitor for what it names, until the end (PKT-256)")
             seen = where.offset * 100 + where.length * 10 + (packet.has_ip() ? 1U : 0U);
             return where.ip == 0x1000;
         });
-        return why == event::end && tips == 1 && seen == 1731;
+        return why == item_type::end && tips == 1 && seen == 1731;
     });
 }
 
@@ -414,9 +422,9 @@ TEST_CASE("for_each stops behind the packet at which the visitor returns false, 
         };
         reader r{byte_view{in}, from_the_begin};
         for (unsigned i = 0; i < 10; ++i) {
-            if (r.for_each(visitor) != event::packet) { return false; }
+            if (r.for_each(visitor) != item_type::packet) { return false; }
         }
-        return r.for_each(visitor) == event::end && packets == 10 && r.offset() == 28 &&
+        return r.for_each(visitor) == item_type::end && packets == 10 && r.offset() == 28 &&
                offsets == 1'02'03'19'20'21'23'25'27;
     });
 }
@@ -430,7 +438,7 @@ TEST_CASE("next goes on in the block in which a visitor stopped (PKT-205)") {
         };
         reader r{byte_view{in}, from_the_begin};
         bool const before = is_packet<packet::psb>(r.next(), 0, 16);
-        bool const stopped = r.for_each(up_to_block) == event::packet && r.offset() == 19;
+        bool const stopped = r.for_each(up_to_block) == item_type::packet && r.offset() == 19;
         return before && stopped && is_packet<packet::bip>(r.next(), 19, 5);
     });
 }
@@ -489,7 +497,7 @@ TEST_CASE("for_each gives a visitor that takes items the damage too (PKT-254)") 
         visitor seen;
         auto const why = reader{byte_view{in}}.for_each(seen);
         // synced, damage, resynced, damage, lost, end
-        return why == event::end && seen.packets == 2 && seen.others == 234357;
+        return why == item_type::end && seen.packets == 2 && seen.others == 234357;
     });
 }
 
@@ -543,7 +551,7 @@ TEST_CASE("a reader whose packet begins before the piece stands before all its P
         auto const two = value(join(psb, bytes(0x00)));
         reader r{from_the_begin};
         bool ok = r.feed(one) && is_packet<packet::tnt_short>(r.next(), 0, 1);
-        ok = ok && is(r.next(), event::more, 1) && r.feed(two);
+        ok = ok && is(r.next(), item_type::need_input, 1) && r.feed(two);
         ok = ok && !r.sync_previous() && r.offset() == 1;
         return ok && r.sync_next() && r.offset() == 3 && is_packet<packet::psb>(r.next(), 3, 16);
     });
@@ -562,7 +570,7 @@ TEST_CASE("behind damage a PSB is a resynchronisation, also after going to one b
         auto const in = value(join(psb, bytes(0x05), psb));
         reader r{byte_view{in}};
         return r.sync_first() && is_packet<packet::psb>(r.next(), 0, 16) &&
-               is(r.next(), event::damage, 16) && is(r.next(), event::resynced, 17);
+               is(r.next(), item_type::damage, 16) && is(r.next(), item_type::resynced, 17);
     });
 }
 
@@ -598,7 +606,7 @@ TEST_CASE("for_each and next share last IP and block over pieces (PKT-059,205)")
         auto const two = value(bytes(0x0C, 1, 2, 3, 4, 0x3D, 0x11, 0x22));
         auto const ignore = [](auto const&, trace::at) {};
         reader r{from_the_begin};
-        bool ok = r.feed(one) && r.for_each(ignore) == event::more;
+        bool ok = r.feed(one) && r.for_each(ignore) == item_type::need_input;
         ok = ok && r.last_ip() == 0x1234'5678 && r.items() == packet::block::items_of_4;
         ok = ok && r.feed(two) && is_packet<packet::bip>(r.next(), 8, 5);
         return ok && r.next().ip == 0x1234'2211;
@@ -610,8 +618,9 @@ TEST_CASE("behind a long piece a short one is not read past its end (PKT-255)") 
         auto const all_long = value(byte_array<64>{});
         auto const tip = value(join(bytes(0x4D, 0x78, 0x56, 0x34, 0x12), byte_array<64>{}));
         reader r{from_the_begin};
-        bool ok = r.feed(all_long) && r.for_each([](auto const&, trace::at) {}) == event::more;
-        ok = ok && r.feed(byte_view{tip}.first(1)) && is(r.next(), event::more, 64);
+        bool ok = r.feed(all_long) &&
+                  r.for_each([](auto const&, trace::at) {}) == item_type::need_input;
+        ok = ok && r.feed(byte_view{tip}.first(1)) && is(r.next(), item_type::need_input, 64);
         return ok && r.feed(byte_view{tip}.from(1)) && is_packet<packet::tip>(r.next(), 64, 5);
     });
 }
@@ -622,7 +631,7 @@ TEST_CASE("a search that needs the next piece asks for one byte at least (PKT-25
         reader r{};
         bool const fed = r.feed(in);
         auto const more = r.next();
-        return fed && is(more, event::more, 2) && more.need == 1;
+        return fed && is(more, item_type::need_input, 2) && more.need == 1;
     });
 }
 
@@ -681,10 +690,10 @@ TEST_CASE(
         (void)reader{byte_view{in}, how}.for_each(collector{visited});
         REQUIRE(same(pulled, visited));
 
-        trace::tally sum;
+        trace::packet_counts sum;
         int64_t accounted = 0;
         for (auto const& one : pulled) {
-            if (one.what == event::packet) {
+            if (one.what == item_type::packet) {
                 sum.add(one.packet.kind(), one.length);
                 accounted += one.length;
             } else {
@@ -704,7 +713,7 @@ TEST_CASE("events of unknown types are packets, to be stepped over (GEN-307)") {
     trace::reader from{byte_view{bytes}, {.sync = false}};
     std::size_t count = 0;
     for (auto it = from.next(); it; it = from.next()) {
-        CHECK(it.what == trace::event::packet);
+        CHECK(it.what == trace::item_type::packet);
         ++count;
     }
     CHECK(count == 4);

@@ -35,7 +35,7 @@ constexpr auto ask(trace::reader_state const& which) -> answers {
 template <class Reader>
 constexpr auto next_in_pieces(Reader& in, size_t piece, size_t& fed) -> trace::item {
     auto got = in.next();
-    while (got.what == trace::event::more) {
+    while (got.what == trace::item_type::need_input) {
         auto const rest = byte_view{packets}.from(fed);
         if (rest.empty()) {
             in.finish();
@@ -76,7 +76,7 @@ TEST_CASE("a reader tells where it stands, its last IP and its block (PKT-059..0
             {40, 0x0605'0403'1234, none},
         };
         for (auto const& one : expected) {
-            if (in.next().what != trace::event::packet || ask(in) != one) { return false; }
+            if (in.next().what != trace::item_type::packet || ask(in) != one) { return false; }
         }
         return true;
     });

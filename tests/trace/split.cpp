@@ -19,7 +19,7 @@ namespace {
 auto items_of(byte_view in, trace::options how, size_t begin = 0) -> std::vector<std::uint64_t> {
     std::vector<std::uint64_t> all;
     trace::reader reader{in, how};
-    for (auto one = reader.next(); one.what != trace::event::end; one = reader.next()) {
+    for (auto one = reader.next(); one.what != trace::item_type::end; one = reader.next()) {
         for (std::uint64_t const value :
              {std::uint64_t{one.offset + begin}, static_cast<std::uint64_t>(one.what), one.ip,
               static_cast<std::uint64_t>(one.why), std::uint64_t{one.length},
@@ -92,26 +92,27 @@ TEST_CASE("the first PSB is no place to cut: what is before it is skipped (PKT-2
     CHECK_TWICE([](auto value) {
         auto const in = value(join(tip, psb, tips, psb, tips));
         size_t const second = 3 + step;
-        return trace::find_cut(in, 0) == second && trace::find_cut(in, second) == second &&
-               trace::find_cut(in, second + 1) == in.size();
+        return trace::find_split_point(in, 0) == second &&
+               trace::find_split_point(in, second) == second &&
+               trace::find_split_point(in, second + 1) == in.size();
     });
     CHECK_TWICE([](auto value) {
         auto const in = value(tips);
-        return trace::find_cut(in, 0) == in.size();
+        return trace::find_split_point(in, 0) == in.size();
     });
 }
 
 TEST_CASE("a PSB behind damage is no place to cut: it is where reading goes on (PKT-251)") {
     CHECK_TWICE([](auto value) {
         auto const in = value(join(psb, tips, bad, psb, tips, psb, tips));
-        return trace::find_cut(in, 1) == 2 * step + 1;
+        return trace::find_split_point(in, 1) == 2 * step + 1;
     });
     // Strictly read, a reserved bit of TMA is damage.
     CHECK_TWICE([](auto value) {
         auto const tma = bytes(0x02, 0x73, 0, 0, 1, 0, 0);
         auto const in = value(join(psb, tips, tma, psb, tips, psb));
-        return trace::find_cut(in, 1) == step + 7 &&
-               trace::find_cut(in, 1, {.strict = true}) == 2 * step + 7;
+        return trace::find_split_point(in, 1) == step + 7 &&
+               trace::find_split_point(in, 1, {.strict = true}) == 2 * step + 7;
     });
 }
 
@@ -119,7 +120,7 @@ TEST_CASE("a PSB of which a packet has the head is no place to cut (PKT-250)") {
     CHECK_TWICE([](auto value) {
         auto const ptw = bytes(0x02, 0x12);  // its payload is from the PSB
         auto const in = value(join(psb, tips, ptw, psb, tips, psb));
-        return trace::find_cut(in, 1) == 2 * step + 2;
+        return trace::find_split_point(in, 1) == 2 * step + 2;
     });
 }
 
@@ -164,7 +165,7 @@ TEST_CASE("a cut is at the first PSB that the one before cannot hide (PKT-250)")
                 in.bytes[rest(pads) + i] = test::psb[i];
             }
             byte_view const trace = byte_view{in}.first(rest(pads) + 16);
-            right = right && trace::find_cut(trace, value(size_t{1})) ==
+            right = right && trace::find_split_point(trace, value(size_t{1})) ==
                                  (pads >= 16 ? rest(pads) : trace.size());
         }
         return right;

@@ -45,7 +45,7 @@ inline void rdmsr(session& in, words& given, std::uint32_t index) {
     bool const lags = in.goes_out() && in.at_start &&
                       (whole || index == reg::ia32_rtit_output_base::address);
     auto const got = access::read(in.of, lags ? *in.at_start : in.now, index);
-    if (!got) { return in.gp({got.outcome.why}); }
+    if (!got) { return in.gp({got.verdict.why}); }
     in.line(hex(got.value, whole ? 16 : 1));
 }
 
@@ -149,7 +149,7 @@ inline void rsm(session& in, words& given) {
     given.end();
     auto const got = access::rsm(in.of, in.now);
     switch (got.outcome) {
-        case access::rsm_outcome::resumed: in.go_on(got.done); return in.line("ok");
+        case access::rsm_outcome::resumed: in.go_on(got.effect); return in.line("ok");
         case access::rsm_outcome::shutdown:
             return in.line("shutdown " + ids_of(told_rules{got.why}));
         case access::rsm_outcome::undefined_opcode: return in.line("UD");
@@ -192,11 +192,11 @@ inline void xrstors(session& in, words& given) {
         done = access::xrstors(in.of, in.now, image);
     }
     if (!done) {
-        told_rules broken{done.done.outcome.why};
+        told_rules broken{done.effect.verdict.why};
         if (done.why_refused != rule::none) { broken.push_back(done.why_refused); }
         return in.gp(broken);
     }
-    in.go_on(done.done);
+    in.go_on(done.effect);
     in.line("ok");
 }
 

@@ -44,8 +44,7 @@ inline void explain(session& in, words& given) {
     std::string const place = found.has_place ? " table " + hex(found.at.table) + " entry " +
                                                     hex(found.at.index)
                                               : "";
-    in.line(string_of(rule_id{found.why}.view()) + place + ": " +
-            string_of(sentence_of(found.why)));
+    in.line(string_of(rule_id{found.why}.view()) + place + ": " + string_of(describe(found.why)));
 }
 
 inline void locate(session& in, words& given) {
@@ -77,7 +76,7 @@ inline void context(session& in, words& given) {
 inline void branch(session& in, words& given) {
     auto const ip = given.number("an IP");
     given.end();
-    auto const hit = access::look_up(in.now, ip);
+    auto const hit = access::match_ranges(in.now, ip);
     in.line("FilterEn=" + hex(hit.filter_en) + (hit.trace_stop ? ", TraceStop" : ""));
 }
 

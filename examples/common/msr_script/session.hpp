@@ -83,7 +83,7 @@ struct session {
 
     void explain(rule why) {
         if (!explains) { return; }
-        line("  " + string_of(rule_id{why}.view()) + ": " + string_of(sentence_of(why)));
+        line("  " + string_of(rule_id{why}.view()) + ": " + string_of(describe(why)));
     }
     void gp(told_rules const& broken) {
         line("GP " + ids_of(broken));

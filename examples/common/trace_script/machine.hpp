@@ -71,7 +71,7 @@ public:
         trace::reader from{written(), {.sync = false}};
         bool whole = true;
         for (auto item = from.next(); item; item = from.next()) {
-            if (item.what != trace::event::packet) {
+            if (item.what != trace::item_type::packet) {
                 whole = false;
                 continue;
             }

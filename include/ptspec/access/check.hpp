@@ -9,18 +9,18 @@ namespace ptspec::access {
 
 using cpu::capabilities;
 
-enum class answer : uint8_t {
-    fine,
-    gp,           ///< the access raises #GP(0) and changes nothing
-    not_covered,  ///< not an MSR of Intel PT: somebody else has to answer
+enum class outcome : uint8_t {
+    allowed,
+    general_protection,  ///< the access raises #GP(0) and changes nothing
+    not_covered,         ///< not an MSR of Intel PT: somebody else has to answer
 };
 
 /// The answer, and where the access faults the most specific rule that it breaks.
 struct verdict {
-    answer what = answer::fine;
+    outcome what = outcome::allowed;
     rule why = rule::none;
 
-    constexpr explicit operator bool() const noexcept { return what == answer::fine; }
+    constexpr explicit operator bool() const noexcept { return what == outcome::allowed; }
     friend constexpr auto operator==(verdict const&, verdict const&) -> bool = default;
 };
 
@@ -201,10 +201,10 @@ write_faults(capabilities const& of, msr_state const& now, uint32_t index, uint6
 [[nodiscard]] constexpr auto
 check_write(capabilities const& of, msr_state const& now, uint32_t index, uint64_t value,
             unsigned cpl = 0, policy const& how = {}) noexcept -> verdict {
-    if (!covers(index)) { return {answer::not_covered}; }
-    if (cpl != 0) { return {answer::gp, rule::REG_002}; }
+    if (!covers(index)) { return {outcome::not_covered}; }
+    if (cpl != 0) { return {outcome::general_protection, rule::REG_002}; }
     if (!write_faults(of, now, index, value, how)) { return {}; }
-    return {answer::gp, broken_rule(of, now, index, value, how)};
+    return {outcome::general_protection, broken_rule(of, now, index, value, how)};
 }
 
 // ------------------------------------------------------------------------------------ RDMSR
@@ -215,10 +215,10 @@ check_write(capabilities const& of, msr_state const& now, uint32_t index, uint64
 /// Source: REG-001, REG-002, REG-011..017.
 [[nodiscard]] constexpr auto check_read(capabilities const& of, uint32_t index,
                                         unsigned cpl = 0) noexcept -> verdict {
-    if (!covers(index)) { return {answer::not_covered}; }
-    if (cpl != 0) { return {answer::gp, rule::REG_002}; }
+    if (!covers(index)) { return {outcome::not_covered}; }
+    if (cpl != 0) { return {outcome::general_protection, rule::REG_002}; }
     auto const absent = detail::rule_of_absence(of, index);
-    return absent == rule::none ? verdict{} : verdict{answer::gp, absent};
+    return absent == rule::none ? verdict{} : verdict{outcome::general_protection, absent};
 }
 
 }  // namespace ptspec::access

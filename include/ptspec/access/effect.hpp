@@ -16,13 +16,13 @@ enum class psb_plus : uint8_t {
 
 /// What an access or an event did.
 struct effect {
-    verdict outcome{};
+    access::verdict verdict{};
     msr_state state{};  ///< afterwards; unchanged where the access faulted
     psb_plus psb = psb_plus::no;
     bool pmi = false;         ///< a performance-monitoring interrupt was pended
     bool trace_stop = false;  ///< tracing resumed inside a TraceStop range, and stopped
 
-    constexpr explicit operator bool() const noexcept { return static_cast<bool>(outcome); }
+    constexpr explicit operator bool() const noexcept { return static_cast<bool>(verdict); }
 };
 
 namespace detail {
@@ -102,7 +102,7 @@ constexpr auto store(msr_state now, uint32_t index, uint64_t value) noexcept -> 
         case reg::ia32_perf_global_status_set::address:
             now.perf_global_status = {now.perf_global_status.raw | value};
             break;
-        default: put(now, index, value); break;
+        default: set_raw(now, index, value); break;
     }
     return now;
 }
@@ -118,25 +118,25 @@ constexpr auto store(msr_state now, uint32_t index, uint64_t value) noexcept -> 
                                              uint32_t index, uint64_t value,
                                              context const& code = {},
                                              policy const& how = {}) noexcept -> effect {
-    auto const outcome = check_write(of, now, index, value, code.cpl, how);
-    if (!outcome) { return {.outcome = outcome, .state = now}; }
+    auto const judged = check_write(of, now, index, value, code.cpl, how);
+    if (!judged) { return {.verdict = judged, .state = now}; }
     return index == ia32_rtit_ctl::address ? detail::write_ctl(of, now, ia32_rtit_ctl{value}, code)
                                            : effect{.state = detail::store(now, index, value)};
 }
 
 /// What an RDMSR gives.
 struct read_result {
-    verdict outcome{};
+    access::verdict verdict{};
     uint64_t value = 0;
 
-    constexpr explicit operator bool() const noexcept { return static_cast<bool>(outcome); }
+    constexpr explicit operator bool() const noexcept { return static_cast<bool>(verdict); }
 };
 
 /// Source: REG-011, REG-080.
 [[nodiscard]] constexpr auto read(capabilities const& of, msr_state const& now, uint32_t index,
                                   unsigned cpl = 0) noexcept -> read_result {
-    auto const outcome = check_read(of, index, cpl);
-    return {outcome, outcome ? value_of(now, index) : 0};
+    auto const judged = check_read(of, index, cpl);
+    return {judged, judged ? value_of(now, index) : 0};
 }
 
 }  // namespace ptspec::access

@@ -99,7 +99,8 @@ struct range_hit {
 /// TraceStop range, the latter counts.
 ///
 /// Source: SDM vol. 3, "Filtering by IP"; REG-058, REG-068, GEN-085.
-[[nodiscard]] constexpr auto look_up(msr_state const& state, uint64_t ip) noexcept -> range_hit {
+[[nodiscard]] constexpr auto match_ranges(msr_state const& state, uint64_t ip) noexcept
+    -> range_hit {
     bool const stop = in_trace_stop(state, ip);
     return {!stop && in_filter(state, ip), stop};
 }
@@ -133,7 +134,7 @@ struct range_hit {
     bool const in_context = context_en(state.ctl, state.cr3_match, now);
     auto next = state.status.with(status::ContextEn{in_context});
     if (of.has_ip_filtering() && in_context) {
-        auto const hit = look_up(state, now.ip);
+        auto const hit = match_ranges(state, now.ip);
         next = next.with(status::FilterEn{hit.filter_en});
         if (hit.trace_stop) { next = next.with(status::Stopped{true}, status::TriggerEn{false}); }
     }

@@ -142,7 +142,7 @@ template <same_as<capabilities> Capabilities = capabilities>
         uint64_t const value = load_le64(from);
         auto const broken = detail::rule_against_holding(of, index, value);
         if (broken != rule::none) { return detail::refused_value(broken, index); }
-        put(loaded.state, index, value);
+        set_raw(loaded.state, index, value);
         from += 8;
     }
     uint64_t const flags = load_le64(from);

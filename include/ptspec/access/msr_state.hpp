@@ -135,7 +135,7 @@ constexpr auto is_addr_msr(uint32_t index) noexcept -> bool {
 /// Errors: none; an MSR that is not covered, or that holds nothing, stays so. LowerMask reads as
 ///         ones whatever is put there.
 /// Source: REG-072.
-constexpr void put(msr_state& state, uint32_t index, uint64_t value) noexcept {
+constexpr void set_raw(msr_state& state, uint32_t index, uint64_t value) noexcept {
     switch (index) {
         case ia32_rtit_output_base::address: state.output_base = {value}; return;
         case ia32_rtit_output_mask_ptrs::address:

@@ -42,10 +42,10 @@ inline constexpr uint32_t exit_reason_of_msr_load_failure = 0x8000'0000U | 34U;
 
 /// The verdict on a write, and what a refused one does.
 struct path_verdict {
-    verdict outcome{};
+    access::verdict verdict{};
     refusal how = refusal::none;
 
-    constexpr explicit operator bool() const noexcept { return static_cast<bool>(outcome); }
+    constexpr explicit operator bool() const noexcept { return static_cast<bool>(verdict); }
 };
 
 /// The checks of a WRMSR at CPL 0, for a value that comes on another path.
@@ -55,8 +55,8 @@ struct path_verdict {
 [[nodiscard]] constexpr auto check_write_on(write_path path, capabilities const& of,
                                             msr_state const& now, uint32_t index, uint64_t value,
                                             policy const& how = {}) noexcept -> path_verdict {
-    auto const outcome = check_write(of, now, index, value, 0, how);
-    return {outcome, outcome.what == answer::gp ? refusal_on(path) : refusal::none};
+    auto const judged = check_write(of, now, index, value, 0, how);
+    return {judged, judged.what == outcome::general_protection ? refusal_on(path) : refusal::none};
 }
 
 }  // namespace ptspec::access

@@ -69,7 +69,7 @@ enum class rsm_outcome : uint8_t {
 struct rsm_result {
     rsm_outcome outcome = rsm_outcome::resumed;
     rule why = rule::none;
-    effect done{};  ///< what followed where the processor resumed
+    access::effect effect{};  ///< what followed where the processor resumed
 
     constexpr explicit operator bool() const noexcept { return outcome == rsm_outcome::resumed; }
 };

@@ -90,22 +90,23 @@ template <same_as<capabilities> Capabilities = capabilities>
     bool const compacted = format.get<xcomp::Compacted>();
     bool const inside = (present.raw & ~format.raw) == 0;
     bool const enabled = !format.get<xcomp::PT>() || allowed.get<reg::ia32_xss::PT_STATE>();
-    return compacted && inside && enabled ? verdict{} : verdict{answer::gp, rule::REG_148};
+    return compacted && inside && enabled ? verdict{}
+                                          : verdict{outcome::general_protection, rule::REG_148};
 }
 
 struct xrstors_result {
-    effect done{};                  ///< where XRSTORS faults, the state is the one before
+    access::effect effect{};        ///< where XRSTORS faults, the state is the one before
     uint32_t refused_msr = 0;       ///< the MSR whose quadword was refused, or 0
     rule why_refused = rule::none;  ///< the rule that a WRMSR of that quadword breaks
 
-    constexpr explicit operator bool() const noexcept { return static_cast<bool>(done); }
+    constexpr explicit operator bool() const noexcept { return static_cast<bool>(effect); }
 };
 
 namespace detail {
 
 template <same_as<msr_state> State = msr_state>
 constexpr auto refused(State const& now, rule why) noexcept -> effect {
-    return {.outcome = {answer::gp, why}, .state = now};
+    return {.verdict = {outcome::general_protection, why}, .state = now};
 }
 
 /// The rule by which XRSTORS refuses a quadword. A zero for an MSR that the processor lacks is

@@ -24,7 +24,7 @@ enum class config_advice : uint8_t {
 };
 
 /// One sentence that gives the advice.
-[[nodiscard]] constexpr auto sentence_of(config_advice which) noexcept -> text {
+[[nodiscard]] constexpr auto describe(config_advice which) noexcept -> text {
     switch (which) {
         case config_advice::nothing_to_trace: return "with neither os nor user, no code is traced";
         case config_advice::cyc_without_tsc: return "cycles say more where there is TSC as well";

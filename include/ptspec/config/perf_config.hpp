@@ -28,7 +28,7 @@ enum class perf_error : uint8_t {
 };
 
 /// One sentence that says what is wrong.
-[[nodiscard]] constexpr auto sentence_of(perf_error which) noexcept -> text {
+[[nodiscard]] constexpr auto describe(perf_error which) noexcept -> text {
     switch (which) {
         case perf_error::none: return "nothing is wrong";
         case perf_error::unknown_bit: return "config has a bit that means nothing";

@@ -28,7 +28,7 @@ enum class stop_in_overflow : uint8_t {
 /// When a PSB+ comes with an OVF.
 ///
 /// Source: GEN-228.
-enum class psb_behind_ovf : uint8_t {
+enum class psb_after_ovf : uint8_t {
     where_needed,  ///< where a MODE or PIP was lost that no later packet makes up for
     always,
     never,
@@ -46,14 +46,14 @@ struct model_options {
     bool has_tsx = false;                ///< a PSB+ has a MODE.TSX: GEN-170
     bool vmcs_needs_context = true;      ///< as has PIP: GEN-170
     bool vmcs_before_pip = false;        ///< in front of a TIP: GEN-245
-    bool psb_behind_pge = false;         ///< enabling writes TIP.PGE first: GEN-180
+    bool psb_after_pge = false;          ///< enabling writes TIP.PGE first: GEN-180
     bool psb_on_every_enable = false;    ///< also where PacketByteCnt is not 0: GEN-162
     bool psb_counts_itself = true;       ///< its bytes count towards the next one: GEN-165
     bool pip_for_same_cr3 = true;        ///< also where MOV CR3 changes nothing: GEN-240
     bool mov_cr3_stops_at_next = false;  ///< the instruction behind is looked up: GEN-087
     bool swintr_events = false;  ///< CFE has types for software interrupts and SYSCALL: GEN-301
     ret_mismatch on_ret_mismatch = ret_mismatch::pops_top;  ///< GEN-134
-    psb_behind_ovf psb_behind_overflow = psb_behind_ovf::where_needed;
+    psb_after_ovf psb_after_overflow = psb_after_ovf::where_needed;
     /// Where PacketEn is 1 it is OVF, PSB+, FUP, not OVF, FUP, PSB+. libipt refuses that: GEN-228.
     bool psb_before_ovf_fup = false;
     stop_in_overflow trace_stop_in_overflow = stop_in_overflow::told_afterwards;
@@ -86,7 +86,7 @@ constexpr void for_each_option(Options& how, Visit&& visit) noexcept {
     visit("has_tsx", how.has_tsx, uint64_t{0}, uint64_t{1});
     visit("vmcs_needs_context", how.vmcs_needs_context, uint64_t{0}, uint64_t{1});
     visit("vmcs_before_pip", how.vmcs_before_pip, uint64_t{0}, uint64_t{1});
-    visit("psb_behind_pge", how.psb_behind_pge, uint64_t{0}, uint64_t{1});
+    visit("psb_after_pge", how.psb_after_pge, uint64_t{0}, uint64_t{1});
     visit("psb_on_every_enable", how.psb_on_every_enable, uint64_t{0}, uint64_t{1});
     visit("psb_counts_itself", how.psb_counts_itself, uint64_t{0}, uint64_t{1});
     visit("pip_for_same_cr3", how.pip_for_same_cr3, uint64_t{0}, uint64_t{1});
@@ -94,8 +94,8 @@ constexpr void for_each_option(Options& how, Visit&& visit) noexcept {
     visit("swintr_events", how.swintr_events, uint64_t{0}, uint64_t{1});
     visit("on_ret_mismatch", how.on_ret_mismatch, uint64_t{0},
           uint64_t{underlying(ret_mismatch::clears_stack)});
-    visit("psb_behind_overflow", how.psb_behind_overflow, uint64_t{0},
-          uint64_t{underlying(psb_behind_ovf::never)});
+    visit("psb_after_overflow", how.psb_after_overflow, uint64_t{0},
+          uint64_t{underlying(psb_after_ovf::never)});
     visit("psb_before_ovf_fup", how.psb_before_ovf_fup, uint64_t{0}, uint64_t{1});
     visit("trace_stop_in_overflow", how.trace_stop_in_overflow, uint64_t{0},
           uint64_t{underlying(stop_in_overflow::not_told)});

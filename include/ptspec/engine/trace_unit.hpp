@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/engine/access_done.hpp>
+#include <ptspec/engine/access_result.hpp>
 #include <ptspec/engine/byte_queue.hpp>
 #include <ptspec/engine/packets/generator.hpp>
 #include <ptspec/engine/output/output.hpp>
@@ -104,7 +104,7 @@ public:
     /// WRMSR by the instruction at `at`.
     template <memory_port Memory>
     constexpr auto wrmsr(uint32_t index, uint64_t value, uint64_t at, uint64_t next,
-                         Memory& memory) noexcept -> access_done {
+                         Memory& memory) noexcept -> access_result {
         if (auto const fault = begin(memory)) { return detail::not_begun(fault); }
         auto const outcome = generator::wrmsr(index, value, at, next, queue_);
         return detail::judged(outcome, done(memory));
@@ -114,7 +114,7 @@ public:
     ///
     /// Source: GEN-184, REG-142, PRG-110.
     template <memory_port Memory>
-    constexpr auto xsaves(uint64_t at, uint64_t next, Memory& memory) noexcept -> xsaves_done {
+    constexpr auto xsaves(uint64_t at, uint64_t next, Memory& memory) noexcept -> xsaves_result {
         bool const is_again = debt_ == debt::save;
         bool const was_on = is_again || is_set<ctl::TraceEn>();
         if (auto const fault = begin(memory)) { return {detail::not_begun(fault)}; }
@@ -132,16 +132,16 @@ public:
     /// XRSTORS of component 8. Source: GEN-184, REG-143..146.
     template <memory_port Memory>
     constexpr auto xrstors(access::xsave_pt_state const& image, uint64_t at, uint64_t next,
-                           Memory& memory) noexcept -> xrstors_done {
+                           Memory& memory) noexcept -> xrstors_result {
         if (auto const fault = begin(memory)) { return {detail::not_begun(fault)}; }
         auto const loaded = generator::xrstors(image, at, next, queue_);
-        return {detail::judged(loaded.done.outcome, done(memory)), loaded.refused_msr,
+        return {detail::judged(loaded.effect.verdict, done(memory)), loaded.refused_msr,
                 loaded.why_refused};
     }
     template <memory_port Memory>
-    constexpr auto xrstors_init(uint64_t next, Memory& memory) noexcept -> xrstors_done {
+    constexpr auto xrstors_init(uint64_t next, Memory& memory) noexcept -> xrstors_result {
         if (auto const fault = begin(memory)) { return {detail::not_begun(fault)}; }
-        return {detail::judged(generator::xrstors_init(next).done.outcome, {})};
+        return {detail::judged(generator::xrstors_init(next).effect.verdict, {})};
     }
     /// A warm reset: what is in the buffer is lost. Source: GEN-291, REG-091..093.
     constexpr void warm_reset(running const& after, uint64_t ip) noexcept {

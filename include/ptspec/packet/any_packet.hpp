@@ -105,7 +105,7 @@ visit(Visitor&& visitor, any_packet const& packet) {
 ///
 /// Source: PKT-205.
 template <packet_type Packet>
-[[nodiscard]] constexpr auto block_behind(Packet const& packet, block before) noexcept -> block {
+[[nodiscard]] constexpr auto block_after(Packet const& packet, block before) noexcept -> block {
     if constexpr (same_as<Packet, bbp>) {
         return packet.opens();
     } else {
@@ -114,16 +114,15 @@ template <packet_type Packet>
 }
 
 template <class Packets = all>
-[[nodiscard]] constexpr auto block_behind(any_packet const& packet, block before) noexcept
-    -> block {
-    return visit<Packets>([=](auto const& one) { return block_behind(one, before); }, packet);
+[[nodiscard]] constexpr auto block_after(any_packet const& packet, block before) noexcept -> block {
+    return visit<Packets>([=](auto const& one) { return block_after(one, before); }, packet);
 }
 
 /// The last IP after a packet, given the one before it.
 ///
 /// Source: PKT-059, PKT-060, PKT-061, PKT-068.
 template <packet_type Packet>
-[[nodiscard]] constexpr auto last_ip_behind(Packet const& packet, uint64_t before) noexcept
+[[nodiscard]] constexpr auto last_ip_after(Packet const& packet, uint64_t before) noexcept
     -> uint64_t {
     if constexpr (derived_from<Packet, ip_packet<Packet>>) {
         return packet.ip(before);
@@ -133,9 +132,9 @@ template <packet_type Packet>
 }
 
 template <class Packets = all>
-[[nodiscard]] constexpr auto last_ip_behind(any_packet const& packet, uint64_t before) noexcept
+[[nodiscard]] constexpr auto last_ip_after(any_packet const& packet, uint64_t before) noexcept
     -> uint64_t {
-    return visit<Packets>([=](auto const& one) { return last_ip_behind(one, before); }, packet);
+    return visit<Packets>([=](auto const& one) { return last_ip_after(one, before); }, packet);
 }
 
 }  // namespace ptspec::packet

@@ -43,7 +43,7 @@ struct cfe : packet_word<cfe, 4> {
     static constexpr facts about{.id = kind::cfe,
                                  .name = "CFE",
                                  .binds_to_ip = binding::conditional,
-                                 .cyc_eligible = answer::unconfirmed};
+                                 .cyc_eligible = cyc_rule::unconfirmed};
 
     struct Escape : fixed<7, 0, 0x02> {};
     struct Opcode : fixed<15, 8, 0x13> {};
@@ -63,7 +63,7 @@ struct evd : packet_word<evd, 11> {
     static constexpr facts about{.id = kind::evd,
                                  .name = "EVD",
                                  .binds_to_ip = binding::conditional,
-                                 .cyc_eligible = answer::unconfirmed};
+                                 .cyc_eligible = cyc_rule::unconfirmed};
 
     struct Escape : fixed<7, 0, 0x02> {};
     struct Opcode : fixed<15, 8, 0x53> {};

@@ -96,7 +96,7 @@ private:
 /// Source: SDM vol. 3, "Target IP (TIP) Packet"; PKT-050, PKT-070, PKT-071.
 struct tip : ip_packet<tip> {
     static constexpr facts about{
-        .id = kind::tip, .name = "TIP", .binds_to_ip = binding::yes, .cyc_eligible = answer::yes};
+        .id = kind::tip, .name = "TIP", .binds_to_ip = binding::yes, .cyc_eligible = cyc_rule::yes};
 
     struct Opcode : fixed<4, 0, 0x0D> {};
     struct layout : bit_layout<8, Opcode, IPBytes> {};
@@ -111,7 +111,7 @@ struct tip_pge : ip_packet<tip_pge> {
     static constexpr facts about{.id = kind::tip_pge,
                                  .name = "TIP.PGE",
                                  .binds_to_ip = binding::yes,
-                                 .cyc_eligible = answer::yes};
+                                 .cyc_eligible = cyc_rule::yes};
 
     struct Opcode : fixed<4, 0, 0x11> {};
     struct layout : bit_layout<8, Opcode, IPBytes> {};
@@ -126,7 +126,7 @@ struct tip_pgd : ip_packet<tip_pgd> {
     static constexpr facts about{.id = kind::tip_pgd,
                                  .name = "TIP.PGD",
                                  .binds_to_ip = binding::yes,
-                                 .cyc_eligible = answer::yes};
+                                 .cyc_eligible = cyc_rule::yes};
 
     struct Opcode : fixed<4, 0, 0x01> {};
     struct layout : bit_layout<8, Opcode, IPBytes> {};

@@ -44,7 +44,7 @@ enum class kind : uint8_t {
 };
 
 /// An answer of the catalogue that may be missing.
-enum class answer : uint8_t { no, yes, unconfirmed };
+enum class cyc_rule : uint8_t { no, yes, unconfirmed };
 
 /// Whether a packet belongs to an instruction's address.
 enum class binding : uint8_t { no, yes, conditional };
@@ -55,7 +55,7 @@ struct facts {
     text name;  ///< as the manual spells it
     binding binds_to_ip = binding::no;
     bool in_psb_plus = false;  ///< it may stand between PSB and PSBEND
-    answer cyc_eligible = answer::no;
+    cyc_rule cyc_eligible = cyc_rule::no;
     bool keeps_block = false;  ///< a block of BIPs goes on behind it
 };
 

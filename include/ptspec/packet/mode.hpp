@@ -16,7 +16,7 @@ struct mode_exec : packet_word<mode_exec, 2> {
                                  .name = "MODE.Exec",
                                  .binds_to_ip = binding::yes,
                                  .in_psb_plus = true,
-                                 .cyc_eligible = answer::yes};
+                                 .cyc_eligible = cyc_rule::yes};
 
     struct Opcode : fixed<7, 0, 0x99> {};
     struct CS_L : flag<8> {};
@@ -46,7 +46,7 @@ struct mode_tsx : packet_word<mode_tsx, 2> {
                                  .name = "MODE.TSX",
                                  .binds_to_ip = binding::yes,
                                  .in_psb_plus = true,
-                                 .cyc_eligible = answer::yes};
+                                 .cyc_eligible = cyc_rule::yes};
 
     struct Opcode : fixed<7, 0, 0x99> {};
     struct InTX : flag<8> {};

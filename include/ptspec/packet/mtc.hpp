@@ -15,7 +15,7 @@ struct mtc : packet_word<mtc, 2> {
     static constexpr facts about{.id = kind::mtc,
                                  .name = "MTC",
                                  .in_psb_plus = true,
-                                 .cyc_eligible = answer::yes,
+                                 .cyc_eligible = cyc_rule::yes,
                                  .keeps_block = true};
 
     struct Opcode : fixed<7, 0, 0x59> {};

@@ -15,7 +15,7 @@ struct ovf : packet_word<ovf, 2> {
                                  .name = "OVF",
                                  .binds_to_ip = binding::conditional,
                                  .in_psb_plus = true,
-                                 .cyc_eligible = answer::yes};
+                                 .cyc_eligible = cyc_rule::yes};
 
     struct Escape : fixed<7, 0, 0x02> {};
     struct Opcode : fixed<15, 8, 0xF3> {};

@@ -124,8 +124,8 @@ struct packet_word
     [[nodiscard]] constexpr auto with_payload(uint64_t number) const noexcept -> Derived
         requires(Payload::largest != 0)
     {
-        constexpr auto place = detail::run_of_bits<raw_type>(
-            8 * HeadBytes + 8 * Payload::largest - 1, 8 * HeadBytes);
+        constexpr auto place = detail::bit_mask<raw_type>(8 * HeadBytes + 8 * Payload::largest - 1,
+                                                          8 * HeadBytes);
         return Derived{(this->raw & ~place) |
                        (detail::to_bit<raw_type>(number, 8 * HeadBytes) & place)};
     }

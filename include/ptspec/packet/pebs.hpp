@@ -15,7 +15,7 @@ struct bbp : packet_word<bbp, 3> {
     static constexpr facts about{.id = kind::bbp,
                                  .name = "BBP",
                                  .binds_to_ip = binding::conditional,
-                                 .cyc_eligible = answer::unconfirmed};
+                                 .cyc_eligible = cyc_rule::unconfirmed};
 
     struct Escape : fixed<7, 0, 0x02> {};
     struct Opcode : fixed<15, 8, 0x63> {};
@@ -39,7 +39,7 @@ struct bip : packet_word<bip, 1, payload_of_block> {
     static constexpr facts about{.id = kind::bip,
                                  .name = "BIP",
                                  .binds_to_ip = binding::conditional,
-                                 .cyc_eligible = answer::unconfirmed,
+                                 .cyc_eligible = cyc_rule::unconfirmed,
                                  .keeps_block = true};
 
     struct Opcode : fixed<2, 0, 4> {};
@@ -56,7 +56,7 @@ struct bep : packet_word<bep, 2> {
     static constexpr facts about{.id = kind::bep,
                                  .name = "BEP",
                                  .binds_to_ip = binding::conditional,
-                                 .cyc_eligible = answer::unconfirmed};
+                                 .cyc_eligible = cyc_rule::unconfirmed};
 
     struct Escape : fixed<7, 0, 0x02> {};
     struct Opcode : fixed<14, 8, 0x33> {};

@@ -17,7 +17,7 @@ struct pip : packet_word<pip, 8> {
                                  .name = "PIP",
                                  .binds_to_ip = binding::conditional,
                                  .in_psb_plus = true,
-                                 .cyc_eligible = answer::yes};
+                                 .cyc_eligible = cyc_rule::yes};
 
     struct Escape : fixed<7, 0, 0x02> {};
     struct Opcode : fixed<15, 8, 0x43> {};

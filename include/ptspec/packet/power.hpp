@@ -14,7 +14,7 @@ struct exstop : packet_word<exstop, 2> {
     static constexpr facts about{.id = kind::exstop,
                                  .name = "EXSTOP",
                                  .binds_to_ip = binding::conditional,
-                                 .cyc_eligible = answer::yes,
+                                 .cyc_eligible = cyc_rule::yes,
                                  .keeps_block = true};
 
     struct Escape : fixed<7, 0, 0x02> {};
@@ -34,7 +34,7 @@ struct mwait : packet_word<mwait, 10> {
     static constexpr facts about{.id = kind::mwait,
                                  .name = "MWAIT",
                                  .binds_to_ip = binding::yes,
-                                 .cyc_eligible = answer::yes};
+                                 .cyc_eligible = cyc_rule::yes};
 
     struct Escape : fixed<7, 0, 0x02> {};
     struct Opcode : fixed<15, 8, 0xC2> {};

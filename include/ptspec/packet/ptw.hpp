@@ -12,7 +12,7 @@ namespace ptspec::packet {
 /// Source: SDM vol. 3, "PTWRITE (PTW) Packet"; PKT-170..174.
 struct ptw : packet_word<ptw, 2, payload_of<4, 8, undefined_size, undefined_size>> {
     static constexpr facts about{
-        .id = kind::ptw, .name = "PTW", .binds_to_ip = binding::yes, .cyc_eligible = answer::yes};
+        .id = kind::ptw, .name = "PTW", .binds_to_ip = binding::yes, .cyc_eligible = cyc_rule::yes};
 
     struct Escape : fixed<7, 0, 0x02> {};
     struct Opcode : fixed<12, 8, 0x12> {};

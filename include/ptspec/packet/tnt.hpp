@@ -40,7 +40,7 @@ struct tnt_short : packet_word<tnt_short, 1> {
     static constexpr facts about{.id = kind::tnt_short,
                                  .name = "TNT.short",
                                  .binds_to_ip = binding::yes,
-                                 .cyc_eligible = answer::yes};
+                                 .cyc_eligible = cyc_rule::yes};
     static constexpr unsigned most_branches = 6;
     /// Below this it is PAD or the escape, or has no branch below the stop bit.
     static constexpr uint64_t least_raw = 4;
@@ -74,7 +74,7 @@ struct tnt_long : packet_word<tnt_long, 8> {
     static constexpr facts about{.id = kind::tnt_long,
                                  .name = "TNT.long",
                                  .binds_to_ip = binding::yes,
-                                 .cyc_eligible = answer::yes};
+                                 .cyc_eligible = cyc_rule::yes};
     static constexpr unsigned most_branches = 47;
     /// Below this there is no stop bit, or no branch below it.
     static constexpr uint64_t least_raw = uint64_t{2} << 16;

@@ -15,7 +15,7 @@ struct trig : packet_word<trig, 3, payload_of<0, 2>> {
     static constexpr facts about{.id = kind::trig,
                                  .name = "TRIG",
                                  .binds_to_ip = binding::conditional,
-                                 .cyc_eligible = answer::unconfirmed};
+                                 .cyc_eligible = cyc_rule::unconfirmed};
 
     struct Opcode : fixed<7, 0, 0xD9> {};
     struct MULT : flag<13> {};  ///< more triggers fired than are told

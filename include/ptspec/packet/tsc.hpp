@@ -15,7 +15,7 @@ struct tsc : packet_word<tsc, 8> {
     static constexpr facts about{.id = kind::tsc,
                                  .name = "TSC",
                                  .in_psb_plus = true,
-                                 .cyc_eligible = answer::yes,
+                                 .cyc_eligible = cyc_rule::yes,
                                  .keeps_block = true};
 
     struct Opcode : fixed<7, 0, 0x19> {};

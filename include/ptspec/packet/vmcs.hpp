@@ -16,7 +16,7 @@ struct vmcs : packet_word<vmcs, 7> {
                                  .name = "VMCS",
                                  .binds_to_ip = binding::conditional,
                                  .in_psb_plus = true,
-                                 .cyc_eligible = answer::yes};
+                                 .cyc_eligible = cyc_rule::yes};
 
     struct Escape : fixed<7, 0, 0x02> {};
     struct Opcode : fixed<15, 8, 0xC8> {};

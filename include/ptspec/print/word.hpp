@@ -141,7 +141,7 @@ constexpr auto other_bits(row_list const& rows) noexcept -> wide_bits {
     wide_bits mask{};
     for (auto const& one : rows) {
         if (one.row.kind == row_kind::other) {
-            mask = mask | run_of_bits<wide_bits>(one.row.msb, one.row.lsb);
+            mask = mask | bit_mask<wide_bits>(one.row.msb, one.row.lsb);
         }
     }
     return mask;

@@ -121,7 +121,7 @@ template <word_like Word>
 ///
 /// Source: OUT-053, OUT-055.
 template <word_like Word>
-[[nodiscard]] constexpr auto index_behind(Word index) noexcept -> Word {
+[[nodiscard]] constexpr auto next_index(Word index) noexcept -> Word {
     return (index + Word{uint64_t{1}}) & Word{most_entries - 1};
 }
 

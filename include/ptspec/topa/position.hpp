@@ -77,14 +77,14 @@ struct position {
 /// first of the same table.
 ///
 /// Source: OUT-053, OUT-055.
-[[nodiscard]] constexpr auto behind(position full) noexcept -> position {
-    return {full.table, static_cast<uint32_t>(address_math::index_behind(uint64_t{full.index})), 0};
+[[nodiscard]] constexpr auto next_entry(position full) noexcept -> position {
+    return {full.table, static_cast<uint32_t>(address_math::next_index(uint64_t{full.index})), 0};
 }
 
 /// The position to which an END entry leads.
 ///
 /// Source: OUT-054.
-[[nodiscard]] constexpr auto through(entry end) noexcept -> position {
+[[nodiscard]] constexpr auto follow_end(entry end) noexcept -> position {
     return {end_entry{end.raw}.get<end_entry::NextTable>(), 0, 0};
 }
 

@@ -7,13 +7,13 @@
 namespace ptspec::topa {
 
 /// What `cover` came to.
-struct covered {
+struct page_regions {
     size_t regions = 0;        ///< how many were given out
     rule broken = rule::none;  ///< what forbids it
     size_t page = 0;           ///< the number of the page that is at fault
 
     constexpr explicit operator bool() const noexcept { return broken == rule::none; }
-    friend constexpr auto operator==(covered, covered) -> bool = default;
+    friend constexpr auto operator==(page_regions, page_regions) -> bool = default;
 };
 
 /// The largest region that begins at an address and has at most that many bytes, at least 4 KB. The
@@ -37,13 +37,14 @@ struct covered {
 ///         region is then given out.
 /// Source: OUT-041, OUT-042, OUT-141.
 template <class Take>
-[[nodiscard]] constexpr auto cover(uint64_t const* pages, size_t count, max_phys_addr width,
-                                   Take&& take) noexcept -> covered {
+[[nodiscard]] constexpr auto regions_for_pages(uint64_t const* pages, size_t count,
+                                               max_phys_addr width, Take&& take) noexcept
+    -> page_regions {
     for (size_t i = 0; i < count; ++i) {
         if (!is_aligned(pages[i], 4096)) { return {0, rule::OUT_062, i}; }
         if (!width.reaches(pages[i])) { return {0, rule::OUT_063, i}; }
     }
-    covered done;
+    page_regions done;
     for (size_t i = 0; i < count;) {
         size_t run = 1;
         while (i + run < count && pages[i + run] - pages[i] == run * uint64_t{4096}) { ++run; }

@@ -7,7 +7,7 @@
 namespace ptspec::topa {
 
 /// Where a reader of a ring is, in numbers of regions.
-struct ring_marks {
+struct int_and_stop {
     size_t unread = 0;   ///< the region at which bytes begin that nobody has read yet
     size_t wake_up = 0;  ///< the region that interrupts when it is full, so that they are read
 };
@@ -19,8 +19,8 @@ struct ring_marks {
 ///
 /// Errors: false where a number is none of a region; nothing is then changed.
 /// Source: OUT-093, OUT-094.
-[[nodiscard]] constexpr auto place_marks(entry* regions, size_t count, ring_marks where) noexcept
-    -> bool {
+[[nodiscard]] constexpr auto set_int_and_stop(entry* regions, size_t count,
+                                              int_and_stop where) noexcept -> bool {
     if (where.unread >= count || where.wake_up >= count) { return false; }
     size_t const last_free = (where.unread == 0 ? count : where.unread) - 1;
     for (size_t i = 0; i < count; ++i) {

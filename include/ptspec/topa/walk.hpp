@@ -11,7 +11,7 @@
 namespace ptspec::topa {
 
 /// Where the trace unit is when it has come to an entry.
-struct arrival {
+struct loaded_entry {
     position where{};          ///< END entries followed; or the entry that cannot be taken
     entry current{};           ///< the entry there, where it was read
     rule broken = rule::none;  ///< what makes it an operational error
@@ -31,8 +31,8 @@ struct arrival {
 template <memory_port Memory>
 [[gnu::always_inline]]  // so that what was found need not go through memory
 [[nodiscard]] constexpr auto
-arrive(Memory& memory, position where, limits of, restricted_memory const& around = {}) noexcept
-    -> arrival {
+load_entry(Memory& memory, position where, limits of, restricted_memory const& around = {}) noexcept
+    -> loaded_entry {
     for (;;) {
         uint64_t const address = table_pointer(where);
         rule const misplaced = !is_aligned(where.table, 4096)             ? rule::OUT_061
@@ -47,7 +47,7 @@ arrive(Memory& memory, position where, limits of, restricted_memory const& aroun
         if (broken != rule::none || !current.get<entry::END>()) {
             return {.where = where, .current = current, .broken = broken};
         }
-        where = through(current);
+        where = follow_end(current);
     }
 }
 
@@ -60,8 +60,8 @@ template <memory_port Memory>
 [[gnu::always_inline]]  // as above
 [[nodiscard]] constexpr auto
 enter(Memory& memory, position where, limits of, restricted_memory const& around = {}) noexcept
-    -> arrival {
-    auto at = arrive(memory, where, of, around);
+    -> loaded_entry {
+    auto at = load_entry(memory, where, of, around);
     if (at && bytes_left(at.where, at.current) == 0) { at.broken = rule::OUT_064; }
     return at;
 }
@@ -91,7 +91,7 @@ template <memory_port Memory>
                                            uint64_t most_regions = 0x1'0000) noexcept -> distance {
     distance gone;
     for (uint64_t i = 0; i <= most_regions; ++i) {
-        auto const at = arrive(memory, from, of);
+        auto const at = load_entry(memory, from, of);
         if (!at) { return {false, gone.bytes, at.broken, at.fault}; }
         from = at.where;
         if (from.table == to.table && from.index == to.index && from.offset <= to.offset) {
@@ -102,7 +102,7 @@ template <memory_port Memory>
             return {true, gone.bytes + (to.offset - from.offset), rule::none, {}};
         }
         gone.bytes += bytes_left(from, at.current);
-        from = behind(from);
+        from = next_entry(from);
     }
     return gone;
 }
@@ -138,7 +138,7 @@ template <memory_port Memory, class Visit>
         if (!word) { return {table_end::unreadable, at, 0}; }
         entry const current{word.value};
         visit(at, current);
-        if (current.get<entry::END>()) { return {table_end::link, at, through(current).table}; }
+        if (current.get<entry::END>()) { return {table_end::link, at, follow_end(current).table}; }
         if (current.get<entry::STOP>()) { return {table_end::stop, at, 0}; }
         if (i == last_index) { return {table_end::wraps, at, 0}; }
     }

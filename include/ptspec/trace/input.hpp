@@ -50,7 +50,7 @@ public:
     }
     /// The bytes from the place on, when it straddles, as many as a packet can have: written to
     /// `room`.
-    [[nodiscard]] constexpr auto joint(byte_buffer room) const noexcept -> byte_view {
+    [[nodiscard]] constexpr auto stitched(byte_buffer room) const noexcept -> byte_view {
         (void)room.append(kept());
         (void)room.append(piece_.first(psb_bytes));
         return room.written();
@@ -62,7 +62,7 @@ public:
         at_ += count - kept;
     }
     /// The same, when the place does not straddle.
-    constexpr void step_in_piece(size_t count) noexcept { at_ = as_if_new(at_ + count); }
+    constexpr void step_in_piece(size_t count) noexcept { at_ = hide_from_optimizer(at_ + count); }
     /// Steps back over `count` bytes, at most `look_back` and no more than there were.
     constexpr void go_back(unsigned count) noexcept {
         unsigned const here = at_ < count ? static_cast<unsigned>(at_) : count;
@@ -76,7 +76,7 @@ public:
 
     /// Lets go of the piece; its last `unread` bytes, which may have begun before it, are to be
     /// read yet.
-    constexpr void let_go(unsigned unread) noexcept {
+    constexpr void release(unsigned unread) noexcept {
         byte_array<kept_room> all{};
         size_t const fresh = piece_.size() < kept_room ? piece_.size() : kept_room;
         for (size_t i = 0; i < kept_room; ++i) {
@@ -107,7 +107,7 @@ public:
         } else if (last_) {
             at_ = piece_.size();
         } else {
-            let_go(0);
+            release(0);
         }
         return found;
     }

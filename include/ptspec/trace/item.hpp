@@ -6,20 +6,20 @@
 namespace ptspec::trace {
 
 /// What a reader came to.
-enum class event : uint8_t {
-    packet,    ///< a packet
-    unknown,   ///< bytes that the caller's hook knows: `length` of them
-    synced,    ///< the first PSB: `skipped` bytes before it were not read
-    damage,    ///< the bytes at `offset` are no packet, or a broken one: `why`, `broken`
-    resynced,  ///< reading goes on at the PSB at `offset`
-    lost,      ///< no PSB follows: the last `skipped` bytes are lost
-    more,      ///< the piece is used up: `feed()` the next, or `finish()`
-    end,       ///< the end of the trace
+enum class item_type : uint8_t {
+    packet,      ///< a packet
+    unknown,     ///< bytes that the caller's hook knows: `length` of them
+    synced,      ///< the first PSB: `skipped` bytes before it were not read
+    damage,      ///< the bytes at `offset` are no packet, or a broken one: `why`, `broken`
+    resynced,    ///< reading goes on at the PSB at `offset`
+    lost,        ///< no PSB follows: the last `skipped` bytes are lost
+    need_input,  ///< the piece is used up: `feed()` the next, or `finish()`
+    end,         ///< the end of the trace
 };
 
 /// One thing that a reader came to, and where.
 struct item {
-    event what = event::end;
+    item_type what = item_type::end;
     packet::error why = packet::error::none;  ///< of damage; truncated: the trace ends in a packet
     uint8_t length = 0;                       ///< bytes that a packet or unknown bytes take
     uint8_t need = 0;  ///< of more, and of truncated damage: bytes that are missing at least
@@ -32,7 +32,7 @@ struct item {
 
     /// True for everything but the end of what there is to read.
     constexpr explicit operator bool() const noexcept {
-        return what != event::more && what != event::end;
+        return what != item_type::need_input && what != item_type::end;
     }
 };
 

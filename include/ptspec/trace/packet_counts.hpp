@@ -6,7 +6,7 @@
 namespace ptspec::trace {
 
 /// How much of what a trace holds.
-struct tally {
+struct packet_counts {
     uint64_t packets[packet::kinds] = {};  ///< by kind
     uint64_t bytes[packet::kinds] = {};    ///< by kind
     uint64_t unknown = 0;                  ///< packets that the caller's hook knew
@@ -21,14 +21,14 @@ struct tally {
     }
     /// Counts whatever a reader came to.
     constexpr void add(item const& one) noexcept {
-        if (one.what == event::packet) { return add(one.packet.kind(), one.length); }
-        unknown += one.what == event::unknown ? 1U : 0U;
-        unknown_bytes += one.what == event::unknown ? one.length : 0U;
-        errors += one.what == event::damage ? 1U : 0U;
-        resyncs += one.what == event::resynced ? 1U : 0U;
+        if (one.what == item_type::packet) { return add(one.packet.kind(), one.length); }
+        unknown += one.what == item_type::unknown ? 1U : 0U;
+        unknown_bytes += one.what == item_type::unknown ? one.length : 0U;
+        errors += one.what == item_type::damage ? 1U : 0U;
+        resyncs += one.what == item_type::resynced ? 1U : 0U;
     }
     /// Adds what another part of a trace holds.
-    constexpr auto operator+=(tally const& other) noexcept -> tally& {
+    constexpr auto operator+=(packet_counts const& other) noexcept -> packet_counts& {
         for (unsigned i = 0; i < packet::kinds; ++i) {
             packets[i] += other.packets[i];
             bytes[i] += other.bytes[i];
@@ -50,7 +50,7 @@ struct tally {
         return sum;
     }
 
-    friend constexpr auto operator==(tally const&, tally const&) -> bool = default;
+    friend constexpr auto operator==(packet_counts const&, packet_counts const&) -> bool = default;
 };
 
 namespace detail {
@@ -58,7 +58,7 @@ namespace detail {
 /// The visitor that counts, and tells the boundaries.
 template <class Boundary>
 struct counter {
-    tally& sum;
+    packet_counts& sum;
     Boundary& boundary;
 
     template <packet::packet_type Packet>

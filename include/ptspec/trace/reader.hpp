@@ -29,7 +29,7 @@ public:
     constexpr explicit reader(options how = {}, Hook hook = {}) noexcept
         : reader_state{fresh({}, false, how)}, hook_{hook} {}
 
-    /// Gives the next piece. Only when the reader asked for it with `event::more`, and at the
+    /// Gives the next piece. Only when the reader asked for it with `item_type::need_input`, and at the
     /// beginning; at other times nothing happens and the answer is false.
     [[nodiscard]] constexpr auto feed(kept_bytes piece) noexcept -> bool {
         return bytes_.feed(piece.view());
@@ -55,11 +55,11 @@ public:
                 return take({{{first, 0}, 1, kind::tnt_short}, last_ip_}, offset);
             }
             if (detail::is_cyc(first)) {
-                auto const found = detail::look_at_cyc(load_le64(here), last_ip_);
+                auto const found = detail::quick_decode_cyc(load_le64(here), last_ip_);
                 if (found.packet.length != 0) { return take(found, offset); }
             }
             // Here a long CYC has no length either.
-            auto const found = detail::look_at<Packets>(here, last_ip_, strict_);
+            auto const found = detail::quick_decode<Packets>(here, last_ip_, strict_);
             if (found.packet.length != 0) [[likely]] { return take(found, offset); }
         }
         return next_by_value();
@@ -68,20 +68,20 @@ public:
     /// Reads on until the end, the end of the piece, or until the visitor returns false, and says
     /// which of the three it was: `end`, `more`, or `packet`.
     template <class Visitor>
-    constexpr auto for_each(Visitor&& visitor) -> event {
+    constexpr auto for_each(Visitor&& visitor) -> item_type {
         static_assert(
             packet_visitor<Visitor, Packets>,
             "a visitor is called with (packet, trace::at) and takes one packet type at least");
         while (true) {
-            if (reads_in_the_piece() && !visit_in_the_piece(visitor)) { return event::packet; }
-            auto const got = next_with_care();
-            if (got.what == event::packet) {
+            if (reads_in_the_piece() && !visit_in_the_piece(visitor)) { return item_type::packet; }
+            auto const got = next_slow_path();
+            if (got.what == item_type::packet) {
                 bool const go_on = packet::visit<Packets>(
                     [&](auto const& packet) {
                         return detail::call(visitor, packet, at{got.offset, got.ip, got.length});
                     },
                     got.packet);
-                if (!go_on) { return event::packet; }
+                if (!go_on) { return item_type::packet; }
             } else {
                 if constexpr (callable<Visitor&, item const&>) { visitor(got); }
                 if (!got) { return got.what; }
@@ -92,19 +92,19 @@ public:
     /// Counts what comes until the end, or the end of the piece, on top of `sofar`: in several places
     /// at once where there are PSBs, which takes some 6 KB of stack. The last IP is not followed: it
     /// counts as 0 until the next PSB.
-    [[nodiscard]] constexpr auto scan(tally sofar = {}) -> tally {
+    [[nodiscard]] constexpr auto scan(packet_counts sofar = {}) -> packet_counts {
         detail::lanes_outlook outlook;
         while (true) {
             if (reads_in_the_piece() && items_ == packet::block::none) {
                 size_t place = bytes_.at();
                 if (place >= outlook.again) {
-                    place = detail::scan_lanes<Packets>(bytes_.piece(), place, strict_, sofar,
-                                                        outlook);
+                    place = detail::count_lanes<Packets>(bytes_.piece(), place, strict_, sofar,
+                                                         outlook);
                 }
                 byte_view const up_to_lanes = bytes_.piece().first(outlook.again);
-                bytes_.go_to(detail::scan_loop<Packets>(up_to_lanes, place, strict_, sofar));
+                bytes_.go_to(detail::count_loop<Packets>(up_to_lanes, place, strict_, sofar));
             }
-            auto const got = next_with_care();
+            auto const got = next_slow_path();
             last_ip_ = 0;
             if (!got) { return sofar; }
             sofar.add(got);
@@ -112,7 +112,7 @@ public:
     }
     /// The same, and calls `boundary(kind, offset, length)` for each packet.
     template <class Boundary>
-    [[nodiscard]] constexpr auto scan(tally sofar, Boundary&& boundary) -> tally {
+    [[nodiscard]] constexpr auto scan(packet_counts sofar, Boundary&& boundary) -> packet_counts {
         (void)for_each(detail::counter<Boundary>{sofar, boundary});
         return sofar;
     }
@@ -139,7 +139,7 @@ private:
     /// What is seldom. The reader goes in and out by value: the address of the caller's is taken by
     /// nobody, so that it can stay in registers.
     [[gnu::noinline]] static constexpr auto with_care(reader now) noexcept -> step {
-        item const got = now.next_with_care();
+        item const got = now.next_slow_path();
         return {static_cast<reader_state const&>(now), got};
     }
     [[gnu::always_inline]]  // apart from next, as whose variables these would live longer
@@ -151,11 +151,11 @@ private:
             behind.got.ip = last_ip_;  // as it is: so that one register does for both
             return behind.got;
         } else {
-            return next_with_care();
+            return next_slow_path();
         }
     }
-    [[gnu::noinline]] constexpr auto next_with_care() noexcept -> item {
-        item got = next_slowly();
+    [[gnu::noinline]] constexpr auto next_slow_path() noexcept -> item {
+        item got = next_outside_input();
         got.ip = last_ip_;
         settle();
         return got;
@@ -164,10 +164,10 @@ private:
     /// Steps over a packet that was seen at a glance.
     [[gnu::always_inline]]  // as above
     constexpr auto
-    take(detail::glance found, uint64_t offset) noexcept -> item {
+    take(detail::quick_packet found, uint64_t offset) noexcept -> item {
         bytes_.step_in_piece(found.packet.length);
         last_ip_ = found.ip;
-        return {.what = event::packet,
+        return {.what = item_type::packet,
                 .length = static_cast<uint8_t>(found.packet.length),
                 .offset = offset,
                 .ip = found.ip,
@@ -177,16 +177,16 @@ private:
     constexpr auto take(packet::any_packet const& packet) noexcept -> item {
         uint64_t const offset = bytes_.offset();
         bytes_.step_over(packet.length());
-        last_ip_ = packet::last_ip_behind<Packets>(packet, last_ip_);
-        items_ = packet::block_behind<Packets>(packet, items_);
-        return {.what = event::packet,
+        last_ip_ = packet::last_ip_after<Packets>(packet, last_ip_);
+        items_ = packet::block_after<Packets>(packet, items_);
+        return {.what = item_type::packet,
                 .length = static_cast<uint8_t>(packet.length()),
                 .offset = offset,
                 .packet = packet};
     }
 
     /// What to do about bytes that are no packet.
-    constexpr auto trouble(packet::decoded const& got, byte_view here) noexcept -> item {
+    constexpr auto handle_bad_bytes(packet::decoded const& got, byte_view here) noexcept -> item {
         if (got.why == packet::error::truncated) { return out_of_bytes(got.need, here.size()); }
         uint64_t const offset = bytes_.offset();
         if (got.why == packet::error::bad_opcode) {
@@ -194,7 +194,7 @@ private:
             if (known != 0 && known <= psb_bytes) {
                 if (known > here.size()) { return out_of_bytes(known, here.size()); }
                 bytes_.step_over(known);
-                return {.what = event::unknown,
+                return {.what = item_type::unknown,
                         .length = static_cast<uint8_t>(known),
                         .offset = offset};
             }
@@ -204,7 +204,7 @@ private:
         search_ = {};
         bytes_.go_back(offset < pieces::look_back ? static_cast<unsigned>(offset)
                                                   : pieces::look_back);
-        return {.what = event::damage, .why = got.why, .broken = got.broken, .offset = offset};
+        return {.what = item_type::damage, .why = got.why, .broken = got.broken, .offset = offset};
     }
 
     /// A packet needs more bytes than there are: the next piece has them, or the trace ends here.
@@ -212,12 +212,12 @@ private:
         uint64_t const offset = bytes_.offset();
         auto const missing = static_cast<uint8_t>(need - have);
         if (!bytes_.is_last()) {
-            bytes_.let_go(static_cast<unsigned>(have));
-            return {.what = event::more, .need = missing, .offset = offset};
+            bytes_.release(static_cast<unsigned>(have));
+            return {.what = item_type::need_input, .need = missing, .offset = offset};
         }
-        if (have == 0) { return {.what = event::end, .offset = offset}; }
+        if (have == 0) { return {.what = item_type::end, .offset = offset}; }
         bytes_.step_over(have);
-        return {.what = event::damage,
+        return {.what = item_type::damage,
                 .why = packet::error::truncated,
                 .need = missing,
                 .broken = rule::PKT_255,
@@ -227,28 +227,28 @@ private:
 
     // What is seldom: between two pieces, and behind damage.
 
-    constexpr auto next_slowly() noexcept -> item {
+    constexpr auto next_outside_input() noexcept -> item {
         switch (state_) {
             case state::searching: return search();
             case state::resuming: return resume();
             case state::reading: break;
         }
         byte_array<size_t{2} * psb_bytes> room{};
-        auto const here = bytes_.straddles() ? bytes_.joint(room.bytes) : bytes_.rest();
+        auto const here = bytes_.straddles() ? bytes_.stitched(room.bytes) : bytes_.rest();
         auto const got = packet::decode<Packets>(here, context());
-        return got ? take(got.packet) : trouble(got, here);
+        return got ? take(got.packet) : handle_bad_bytes(got, here);
     }
 
     constexpr auto search() noexcept -> item {
         bool const found = bytes_.search(search_);
         uint64_t const offset = bytes_.offset();
         if (!found && !bytes_.is_last()) {
-            return {.what = event::more, .need = 1, .offset = offset};
+            return {.what = item_type::need_input, .need = 1, .offset = offset};
         }
         if (!found) {
             state_ = state::reading;
-            if (offset == lost_at_) { return {.what = event::end, .offset = offset}; }
-            return {.what = event::lost,
+            if (offset == lost_at_) { return {.what = item_type::end, .offset = offset}; }
+            return {.what = item_type::lost,
                     .offset = offset,
                     .skipped = static_cast<int64_t>(offset - lost_at_)};
         }
@@ -257,7 +257,7 @@ private:
         synced_ = true;
         uint64_t const psb = offset - psb_bytes;
         if (first && psb == 0) { return resume(); }
-        return {.what = first ? event::synced : event::resynced,
+        return {.what = first ? item_type::synced : item_type::resynced,
                 .offset = psb,
                 .skipped = static_cast<int64_t>(psb - lost_at_)};
     }
@@ -267,7 +267,7 @@ private:
         state_ = state::reading;
         last_ip_ = 0;
         items_ = packet::block::none;
-        return {.what = event::packet,
+        return {.what = item_type::packet,
                 .length = psb_bytes,
                 .offset = bytes_.offset() - psb_bytes,
                 .packet = packet::any_packet{packet::psb{}}};
@@ -277,9 +277,9 @@ private:
     template <class Visitor>
     constexpr auto visit_in_the_piece(Visitor& visitor) -> bool {
         size_t const place = bytes_.at();
-        auto const behind = detail::hot_loop<Packets>(bytes_.piece(), bytes_.offset() - place,
-                                                      strict_, {place, last_ip_, items_, true},
-                                                      visitor);
+        auto const behind = detail::decode_loop<Packets>(bytes_.piece(), bytes_.offset() - place,
+                                                         strict_, {place, last_ip_, items_, true},
+                                                         visitor);
         bytes_.go_to(behind.place);
         last_ip_ = behind.last_ip;
         items_ = behind.items;

@@ -68,8 +68,8 @@ protected:
     /// Up to where packets can be read at a glance.
     constexpr void settle() noexcept {
         bool const calm = reads_in_the_piece() && items_ == packet::block::none &&
-                          bytes_.piece().size() >= detail::looked_at;
-        calm_until_ = calm ? bytes_.piece().size() - (detail::looked_at - 1) : 0;
+                          bytes_.piece().size() >= detail::lookahead_bytes;
+        calm_until_ = calm ? bytes_.piece().size() - (detail::lookahead_bytes - 1) : 0;
     }
 
     pieces bytes_;

@@ -17,7 +17,8 @@ namespace ptspec::trace {
 /// none. Each of the two is read by itself as it is in the whole, offsets aside, but by a reader
 /// with a hook.
 template <class Packets = packet::all>
-[[nodiscard]] constexpr auto find_cut(byte_view trace, size_t from, options how = {}) -> size_t {
+[[nodiscard]] constexpr auto find_split_point(byte_view trace, size_t from, options how = {})
+    -> size_t {
     size_t here = find_psb(trace, from);
     if (here == nowhere) { return trace.size(); }
     // Whatever stands before a PSB, reading comes to it: no packet but another PSB is so long that
@@ -57,7 +58,7 @@ public:
 
     class iterator {
     public:
-        constexpr explicit iterator(split const& of) : of_{of}, end_{of.cut_behind(0, 1)} {}
+        constexpr explicit iterator(split const& of) : of_{of}, end_{of.split_point_after(0, 1)} {}
 
         constexpr auto operator*() const noexcept -> byte_view {
             return of_.trace_.from(begin_).first(end_ - begin_);
@@ -65,7 +66,7 @@ public:
         constexpr auto operator++() -> iterator& {
             begin_ = end_;
             number_ += 1;
-            end_ = of_.cut_behind(begin_, number_);
+            end_ = of_.split_point_after(begin_, number_);
             return *this;
         }
         constexpr auto operator==(end_of_trace) const noexcept -> bool {
@@ -84,10 +85,10 @@ public:
 
 private:
     /// Where piece `number`, counted from 1, ends, which begins at `begin`.
-    [[nodiscard]] constexpr auto cut_behind(size_t begin, size_t number) const -> size_t {
+    [[nodiscard]] constexpr auto split_point_after(size_t begin, size_t number) const -> size_t {
         if (number >= count_) { return trace_.size(); }
         size_t const wanted = size_ * number;
-        return find_cut<Packets>(trace_, wanted > begin ? wanted : begin + 1, how_);
+        return find_split_point<Packets>(trace_, wanted > begin ? wanted : begin + 1, how_);
     }
 
     byte_view trace_;

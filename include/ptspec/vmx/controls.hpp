@@ -96,7 +96,8 @@ template <same_as<capabilities> Capabilities = capabilities>
 /// CPUID.07H.0:EBX for a guest that is not to see Intel PT.
 ///
 /// Source: REG-134, REG-234.
-[[nodiscard]] constexpr auto hidden(reg::cpuid_07h_0_ebx leaf) noexcept -> reg::cpuid_07h_0_ebx {
+[[nodiscard]] constexpr auto without_pt(reg::cpuid_07h_0_ebx leaf) noexcept
+    -> reg::cpuid_07h_0_ebx {
     return leaf.with(reg::cpuid_07h_0_ebx::INTEL_PT{false});
 }
 

@@ -218,7 +218,7 @@ TEST_CASE("around an IP are those to which a branch changes nothing") {  // GEN-
                value(ip_span{0x2000, 0x2FFF}).size() == 0x1000 && ip_span{}.first > ip_span{}.last;
     });
     // Wherever a branch goes from there, it finds what is said, and next to it something else.
-    auto const is_right = [=](access::msr_state const& now, bool has_order) {
+    auto const is_valid_packet = [=](access::msr_state const& now, bool has_order) {
         auto const is_traced = [&](std::uint64_t ip) {
             auto const done = branch_to(now, ip);
             return done.after.filter && !done.trace_stop;
@@ -240,9 +240,9 @@ TEST_CASE("around an IP are those to which a branch changes nothing") {  // GEN-
         access::address_range const one{{i % 6}, {i / 6 % 6}};
         access::address_range const two{{i / 36 % 6}, {i / 216}};
         bool const has_order = one.a.raw <= one.b.raw && two.a.raw <= two.b.raw;
-        wrong += is_right(with(filter, one, stop, two), has_order) ? 0 : 1;
-        wrong += is_right(with(stop, one, filter, two), has_order) ? 0 : 1;
-        wrong += is_right(with(stop, one, stop, two), has_order) ? 0 : 1;
+        wrong += is_valid_packet(with(filter, one, stop, two), has_order) ? 0 : 1;
+        wrong += is_valid_packet(with(stop, one, filter, two), has_order) ? 0 : 1;
+        wrong += is_valid_packet(with(stop, one, stop, two), has_order) ? 0 : 1;
     }
     CHECK(wrong == 0);
 }

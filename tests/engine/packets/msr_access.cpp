@@ -52,11 +52,11 @@ TEST_CASE("enabling writes a PSB+ where nothing was counted, else what the clock
     from.of.leaf_14_0_ebx = from.of.leaf_14_0_ebx.with(reg::cpuid_14h_0_ebx::CPSB_CAM{false});
     CHECK(enabled(from) == "PSB, CBR, PIP(1000,NR=0), PSBEND, MODE.Exec(64), TIP.PGE(2000)");
     from = traced::started("TraceEn=0, CPL=0");
-    from.how.psb_behind_pge = true;
+    from.how.psb_after_pge = true;
     CHECK(enabled(from) == "MODE.Exec(64), TIP.PGE(2000), PSB, CBR, PIP(1000,NR=0), "
                            "MODE.Exec(64), FUP(2000), PSBEND");
     from = traced::started("TraceEn=0, CPL=0, OS=0");
-    from.how.psb_behind_pge = true;
+    from.how.psb_after_pge = true;
     CHECK(enabled(from) == "PSB, CBR, PSBEND");
 }
 
@@ -120,7 +120,7 @@ TEST_CASE("a write that faults does nothing, and says by which rule") {  // REG-
     CHECK_TWICE([](auto value) {  // and neither may code at CPL 3
         traced on{};
         on.writes(ctl::address, value(std::uint64_t{0}), 0x1000, 0x2000);
-        return !on.answer && on.rdmsr(ctl::address).outcome == on.answer &&
+        return !on.answer && on.rdmsr(ctl::address).verdict == on.answer &&
                on.enables_now().trigger;
     });
     CHECK_TWICE([](auto value) {

@@ -162,9 +162,9 @@ TEST_CASE("a call that is lost in an overflow compresses no return") {  // GEN-1
 }
 
 TEST_CASE("an overflow that took a MODE or a PIP brings a PSB+") {  // GEN-228
-    auto const lost = [](std::string_view setup, engine::psb_behind_ovf how, auto const& what) {
+    auto const lost = [](std::string_view setup, engine::psb_after_ovf how, auto const& what) {
         auto from = traced::started(setup);
-        from.how.psb_behind_overflow = how;
+        from.how.psb_after_overflow = how;
         traced on{from};
         on.does(event::psb_due{}).does(event::overflow{});
         on.does(what(on));
@@ -180,8 +180,8 @@ TEST_CASE("an overflow that took a MODE or a PIP brings a PSB+") {  // GEN-228
     };
     auto const other_cr3 = [](traced&) { return event::mov_cr3{.cr3 = 0x7000}; };
     auto const begins = [](traced&) { return event::transaction_begin{}; };
-    using engine::psb_behind_ovf;
-    constexpr auto needed = psb_behind_ovf::where_needed;
+    using engine::psb_after_ovf;
+    constexpr auto needed = psb_after_ovf::where_needed;
     CHECK(lost("CPL=0", needed, nothing) == "OVF, FUP(5000)");
     CHECK(lost("CPL=0", needed, narrower) == "OVF, FUP(5000), PSB, CBR, PIP(1000,NR=0), "
                                              "MODE.Exec(32), FUP(5000), PSBEND");
@@ -191,8 +191,8 @@ TEST_CASE("an overflow that took a MODE or a PIP brings a PSB+") {  // GEN-228
           "OVF, FUP(5000), PSB, CBR, MODE.TSX(InTX=1,TXAbort=0), MODE.Exec(64), FUP(5000), "
           "PSBEND");
     CHECK(lost("OS=0", needed, begins) == "OVF, FUP(5000)");
-    CHECK(lost("CPL=0", psb_behind_ovf::never, narrower) == "OVF, FUP(5000)");
-    CHECK(lost("OS=0", psb_behind_ovf::always, nothing) ==
+    CHECK(lost("CPL=0", psb_after_ovf::never, narrower) == "OVF, FUP(5000)");
+    CHECK(lost("OS=0", psb_after_ovf::always, nothing) ==
           "OVF, FUP(5000), PSB, CBR, MODE.Exec(64), FUP(5000), PSBEND");
 }
 
@@ -200,7 +200,7 @@ TEST_CASE("with an OVF the PSB+ follows the FUP, or the OVF where control flow i
     // GEN-227, GEN-228
     auto const with_psb = [](std::string_view setup, bool psb_first) {
         auto from = traced::started(setup);
-        from.how.psb_behind_overflow = engine::psb_behind_ovf::always;
+        from.how.psb_after_overflow = engine::psb_after_ovf::always;
         from.how.psb_before_ovf_fup = psb_first;
         traced on{from};
         on.does(event::overflow{}).does(event::overflow_end{0x5000});

@@ -18,16 +18,16 @@ using trace::detail::first_parts;
 using trace::detail::lane_count;
 using trace::detail::lanes_outlook;
 using trace::detail::part_finder;
-using trace::detail::scan_lanes;
+using trace::detail::count_lanes;
 
 namespace {
 
 /// The same from `next`, one thing after the other.
-constexpr auto plainly(byte_view in, trace::options how) -> trace::tally {
-    trace::tally sum;
+constexpr auto plainly(byte_view in, trace::options how) -> trace::packet_counts {
+    trace::packet_counts sum;
     trace::reader reader{in, how};
     for (auto one = reader.next(); one; one = reader.next()) {
-        if (one.what == trace::event::packet) {
+        if (one.what == trace::item_type::packet) {
             sum.add(one.packet.kind(), one.length);
         } else {
             sum.add(one);
@@ -104,8 +104,8 @@ TEST_CASE("a scan of a whole trace counts what is in it (PKT-250)") {
     });
     CHECK_TWICE([](auto value) {
         auto const two = value(bytes(0x16, 0x16));
-        return trace::reader{byte_view{}}.scan() == trace::tally{} &&
-               trace::reader{byte_view{two}}.scan() == trace::tally{};
+        return trace::reader{byte_view{}}.scan() == trace::packet_counts{} &&
+               trace::reader{byte_view{two}}.scan() == trace::packet_counts{};
     });
     CHECK_TWICE([](auto value) {
         auto const in = value(bytes(0x16, 0x16));
@@ -144,7 +144,7 @@ TEST_CASE("a trace that comes in long pieces is counted as the whole (PKT-255)")
     auto const whole = plainly(byte_view{in}, {});
     for (size_t const size : {size_t{50'001}, size_t{100'000}, in.size()}) {
         trace::reader reader;
-        trace::tally sum;
+        trace::packet_counts sum;
         for (size_t at = 0; at < in.size(); at += size) {
             REQUIRE(reader.feed(byte_view{in}.from(at).first(size)));
             sum = reader.scan(sum);
@@ -210,8 +210,8 @@ TEST_CASE("where lanes went wrong a quarter is tried, and twice as much where th
         lanes_outlook outlook;
     };
     auto const scan = [&](lanes_outlook outlook, size_t from) -> end {
-        trace::tally sum;
-        size_t const place = scan_lanes<packet::all>(byte_view{in}, from, false, sum, outlook);
+        trace::packet_counts sum;
+        size_t const place = count_lanes<packet::all>(byte_view{in}, from, false, sum, outlook);
         size_t const psbs = (place - from) / 4096;
         CHECK((sum.of(kind::psb) == psbs && sum.total() == place - from - 15 * psbs));
         return {place, outlook};
@@ -243,11 +243,11 @@ TEST_CASE("where lanes went wrong a quarter is tried, and twice as much where th
 TEST_CASE("lanes count what is in them, round after round (PKT-250)") {
     for (std::uint32_t seed = 0; seed < 20; ++seed) {
         auto const in = made_trace(seed, 60'000 + 1000 * seed, 30, 0, false);
-        trace::tally sum;
+        trace::packet_counts sum;
         lanes_outlook outlook;
-        auto const end = scan_lanes<packet::all>(in, 0, seed % 2 != 0, sum, outlook);
+        auto const end = count_lanes<packet::all>(in, 0, seed % 2 != 0, sum, outlook);
         CHECK((in.size() - end < 20'000 && outlook.again == in.size()));
-        trace::tally plain;
+        trace::packet_counts plain;
         size_t at = 0;
         while (at < end) {
             auto const got = packet::decode(byte_view{in}.from(at));
@@ -269,9 +269,9 @@ TEST_CASE("lanes count what is in them, also as a constant (PKT-250)") {
             copy_bytes(&trace.bytes[at], some.bytes, some.size());
         }
         auto const in = value(trace);
-        trace::tally sum;
+        trace::packet_counts sum;
         lanes_outlook outlook;
-        auto const end = scan_lanes<packet::all>(byte_view{in}, 0, true, sum, outlook);
+        auto const end = count_lanes<packet::all>(byte_view{in}, 0, true, sum, outlook);
         return end == 10 * 2048 && outlook.again == trace.size() && sum.of(kind::psb) == 640 &&
                sum.of(kind::tip) == 1280 && sum.total() == 1920;
     });
@@ -288,9 +288,9 @@ TEST_CASE("what is counted in lanes counts only if each of them ends where the n
         auto const broken_at = [&](size_t at, byte_view by) {
             std::vector<std::uint8_t> in = right;
             std::copy_n(by.data(), by.size(), in.begin() + static_cast<long>(at));
-            trace::tally sum;
+            trace::packet_counts sum;
             lanes_outlook outlook;
-            auto const stop = scan_lanes<packet::all>(in, 0, false, sum, outlook);
+            auto const stop = count_lanes<packet::all>(in, 0, false, sum, outlook);
             CHECK((stop <= at && outlook.again > at));
             auto const before = byte_view{in}.first(stop);
             CHECK(sum == plainly(before, from_the_begin));

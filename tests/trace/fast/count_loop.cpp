@@ -10,13 +10,13 @@ using namespace ptspec;
 using packet::kind;
 using trace::detail::count_of_tops;
 using trace::detail::eight_bytes;
-using trace::detail::scan_loop;
+using trace::detail::count_loop;
 
 namespace {
 
 /// The same by decode, one packet after the other, up to a place.
-auto plainly(byte_view in, size_t from, size_t until) -> trace::tally {
-    trace::tally sum;
+auto plainly(byte_view in, size_t from, size_t until) -> trace::packet_counts {
+    trace::packet_counts sum;
     while (from < until) {
         auto const got = packet::decode(in.from(from));
         REQUIRE(got);
@@ -32,7 +32,7 @@ auto is_told_at_once(uint8_t const* at) -> bool {
     unsigned const first = *at;
     return (first % 2 == 0 && first != 2) ||
            (first % 4 == 3 ? trace::detail::length_of_cyc(load_le64(at)) != 0
-                           : trace::detail::outline_at<packet::all>(at, false).length != 0);
+                           : trace::detail::opcode_info_at<packet::all>(at, false).length != 0);
 }
 
 constexpr auto tops_by_byte(auto says) -> bool {
@@ -75,8 +75,8 @@ TEST_CASE("a scan counts what decode reads, up to where it ends (PKT-010,030,166
         auto const bytes = test::random_stream(seed, 40 + seed % 200);
         byte_view const in{bytes.data(), bytes.size()};
         for (size_t const begin : {size_t{0}, size_t{seed % 31}}) {
-            trace::tally sum;
-            size_t const end = scan_loop<packet::all>(in, begin, false, sum);
+            trace::packet_counts sum;
+            size_t const end = count_loop<packet::all>(in, begin, false, sum);
             REQUIRE(sum == plainly(in, begin, end));
             // It does not end early: near the end, or at something that one look does not tell.
             if (end + 24 <= in.size()) { REQUIRE(is_told_at_once(in.data() + end) == false); }
@@ -92,8 +92,8 @@ TEST_CASE("rows of TNT and PAD are counted in eights and in fewer (PKT-030,166)"
         auto const in = value(test::join(
             test::bytes(0, 0, 4, 6, 0, 8, 4, 0, 0, 0x16, 0x2D, 1, 2, 0, 4, 4, 0x03, 4, 4, 4, 4, 0),
             test::bytes(4, 4, 0, 0, 0), byte_array<40>{}));
-        trace::tally sum;
-        size_t const end = scan_loop<packet::all>(in, 0, false, sum);
+        trace::packet_counts sum;
+        size_t const end = count_loop<packet::all>(in, 0, false, sum);
         auto const more = end - 27;
         return end > in.size() - 24 && sum.of(kind::tnt_short) == 13 &&
                sum.of(kind::pad) == 10 + more && sum.of(kind::tip) == 1 && sum.of(kind::cyc) == 1 &&
@@ -108,11 +108,12 @@ TEST_CASE("a scan leaves alone what is too near to the end, and what needs more 
         auto const near = value(byte_array<23>{});
         auto const wide = value(byte_array<24>{});
         auto const wrong = value(test::join(test::bytes(0, 0x99, 0x03), byte_array<30>{}));
-        trace::tally none;
-        trace::tally some;
-        trace::tally one;
-        return scan_loop<packet::all>(near, 0, false, none) == 0 && none == trace::tally{} &&
-               scan_loop<packet::all>(wide, 0, false, some) == 8 && some.of(kind::pad) == 8 &&
-               scan_loop<packet::all>(wrong, 0, false, one) == 1 && one.total() == 1;
+        trace::packet_counts none;
+        trace::packet_counts some;
+        trace::packet_counts one;
+        return count_loop<packet::all>(near, 0, false, none) == 0 &&
+               none == trace::packet_counts{} &&
+               count_loop<packet::all>(wide, 0, false, some) == 8 && some.of(kind::pad) == 8 &&
+               count_loop<packet::all>(wrong, 0, false, one) == 1 && one.total() == 1;
     });
 }

@@ -8,9 +8,9 @@
 
 using namespace ptspec;
 using test::bytes;
-using trace::detail::hot_loop;
-using trace::detail::hot_state;
-using trace::detail::look_at;
+using trace::detail::decode_loop;
+using trace::detail::loop_state;
+using trace::detail::quick_decode;
 
 namespace {
 
@@ -36,13 +36,13 @@ struct collector {
 };
 
 /// The same from decode, one packet after the other.
-auto plainly(byte_view in, uint64_t offset, bool strict, hot_state& now) -> std::vector<seen> {
+auto plainly(byte_view in, uint64_t offset, bool strict, loop_state& now) -> std::vector<seen> {
     std::vector<seen> all;
     while (true) {
         auto const got = packet::decode(in.from(now.place), {now.items, strict});
         if (!got) { return all; }
-        now.last_ip = packet::last_ip_behind(got.packet, now.last_ip);
-        now.items = packet::block_behind(got.packet, now.items);
+        now.last_ip = packet::last_ip_after(got.packet, now.last_ip);
+        now.items = packet::block_after(got.packet, now.items);
         all.push_back(
             {got.packet.kind(), got.length(), offset + now.place, now.last_ip, got.packet.raw()});
         now.place += got.length();
@@ -91,9 +91,9 @@ TEST_CASE("the loop hands out what decode reads, behind every two bytes and in e
                 auto const view = byte_view{in}.first(size);
                 std::vector<seen> fast;
                 collector collect{fast};
-                auto const behind = hot_loop<packet::all>(
+                auto const behind = decode_loop<packet::all>(
                     view, 1000, two % 2 == 0, {0, 0x1234'5678'9ABC'DEF0, items, true}, collect);
-                hot_state now{0, 0x1234'5678'9ABC'DEF0, items, true};
+                loop_state now{0, 0x1234'5678'9ABC'DEF0, items, true};
                 auto const slow = plainly(view, 1000, two % 2 == 0, now);
                 REQUIRE(fast == slow);
                 REQUIRE(behind.place == now.place);
@@ -111,11 +111,11 @@ TEST_CASE("the loop stops behind the packet at which the visitor returns false")
         auto const in = value(bytes(0x16, 0x00, 0x03, 0x07, 0x02, 0x59, 0x01, 0x2D, 0x00, 0x10,
                                     0x02, 0x63, 0x80, 0x04, 1, 2, 3, 4, 0x00, 0x00));
         auto stop = [](auto const&, trace::at) { return false; };
-        hot_state now;
+        loop_state now;
         uint64_t places = 0;
         for (unsigned i = 0; i < 8; ++i) {
             now.go_on = true;
-            now = hot_loop<packet::all>(in, 0, false, now, stop);
+            now = decode_loop<packet::all>(in, 0, false, now, stop);
             if (now.go_on) { return false; }
             places = places * 100 + now.place;
         }
@@ -129,8 +129,8 @@ TEST_CASE("the loop leaves alone what it cannot read") {
         auto const in = value(bytes(0x16, 0x05, 0x00));
         unsigned calls = 0;
         auto count = [&](auto const&, trace::at) { ++calls; };
-        auto const behind = hot_loop<packet::all>(in, 0, false, {}, count);
-        auto const nothing = hot_loop<packet::all>({}, 0, false, {}, count);
+        auto const behind = decode_loop<packet::all>(in, 0, false, {}, count);
+        auto const nothing = decode_loop<packet::all>({}, 0, false, {}, count);
         return behind.place == 1 && behind.go_on && behind.last_ip == 0 && calls == 1 &&
                nothing.place == 0;
     });
@@ -166,14 +166,14 @@ TEST_CASE("one look tells what decode reads, or that there is more to see (PKT-0
             }
             uint64_t const last_ip = 0xFEDC'BA98'7654'3210 >> variant;
             bool const strict = variant % 2 == 0;
-            auto const got = look_at<packet::all>(in.data(), last_ip, strict);
+            auto const got = quick_decode<packet::all>(in.data(), last_ip, strict);
             auto const plain = packet::decode(in, {packet::block::none, strict});
             right += plain ? 1 : 0;
             if (got.packet.length == 0) { continue; }
             REQUIRE(plain);
             REQUIRE(packet::any_packet{got.packet} == plain.packet);
-            REQUIRE(got.ip == packet::last_ip_behind(plain.packet, last_ip));
-            REQUIRE(packet::block_behind(plain.packet, packet::block::none) == packet::block::none);
+            REQUIRE(got.ip == packet::last_ip_after(plain.packet, last_ip));
+            REQUIRE(packet::block_after(plain.packet, packet::block::none) == packet::block::none);
             ++known;
         }
     }
@@ -184,7 +184,7 @@ TEST_CASE("one look tells what decode reads, or that there is more to see (PKT-0
 TEST_CASE("behind a PSB, seen at one look, the last IP is 0 (PKT-061)") {
     CHECK_TWICE([](auto value) {
         auto const in = value(test::psb);
-        auto const got = look_at<packet::all>(in.bytes, value(uint64_t{0x1234}), true);
+        auto const got = quick_decode<packet::all>(in.bytes, value(uint64_t{0x1234}), true);
         return got.packet.length == 16 && got.ip == 0;
     });
 }
@@ -194,7 +194,7 @@ TEST_CASE("a visitor that takes PADs in a row gets each of them once (PKT-166)")
         auto const in = value(bytes(0x16, 0, 0, 0, 0x1A, 0, 0x02, 0x23, 0, 0, 0, 0, 0, 0, 0, 0, 0,
                                     0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0));
         row_counter all;
-        auto const behind = hot_loop<packet::all>(in, 0, false, {}, all);
+        auto const behind = decode_loop<packet::all>(in, 0, false, {}, all);
         return behind.place == 30 && all.in_order && all.next == 30 && all.others == 3 &&
                all.count == 26;
     });
@@ -217,9 +217,9 @@ TEST_CASE("a visitor that takes PADs in a row gets each of them once (PKT-166)")
 
 TEST_CASE("a CYC is as long as its bytes say, up to seven of them (PKT-107,111)") {
     CHECK_TWICE([](auto value) {
-        using trace::detail::look_at_cyc;
+        using trace::detail::quick_decode_cyc;
         auto const length = [&](uint64_t image) {
-            return look_at_cyc(value(image), 0).packet.length;
+            return quick_decode_cyc(value(image), 0).packet.length;
         };
         return length(0x03) == 1 && length(0xFFFF'FFFF'FFFF'FF03) == 1 && length(0x07) == 2 &&
                length(0x0107) == 3 && length(0x01'0107) == 4 && length(0x0101'0107) == 5 &&
@@ -251,16 +251,16 @@ TEST_CASE("a visitor has its own sums behind the loop, whether it was copied or 
         auto const in = value(test::join(bytes(0x2D, 0x00, 0x10), byte_array<20>{},
                                          bytes(0x19, 1, 2, 3, 4, 5, 6, 7)));
         uint64_t const places = 1 + 20 * 27 / 2 + 24;  // 1, 4..23, 24
-        auto const is_right = [&](auto visitor, uint64_t end, uint64_t sum, bool go_on) {
-            auto const behind = hot_loop<packet::all>(in, 0, false, {}, visitor);
+        auto const is_valid_packet = [&](auto visitor, uint64_t end, uint64_t sum, bool go_on) {
+            auto const behind = decode_loop<packet::all>(in, 0, false, {}, visitor);
             return behind.place == end && behind.go_on == go_on && visitor.sum == sum;
         };
-        return is_right(place_counter<1>{99}, 31, places, true) &&
-               is_right(place_counter<100>{99}, 31, places, true) &&
-               is_right(place_counter<1>{23}, 31, places, false) &&
-               is_right(place_counter<100>{23}, 31, places, false) &&
-               is_right(place_counter<1>{4}, 5, 1 + 4 + 5, false) &&
-               is_right(place_counter<100>{4}, 5, 1 + 4 + 5, false);
+        return is_valid_packet(place_counter<1>{99}, 31, places, true) &&
+               is_valid_packet(place_counter<100>{99}, 31, places, true) &&
+               is_valid_packet(place_counter<1>{23}, 31, places, false) &&
+               is_valid_packet(place_counter<100>{23}, 31, places, false) &&
+               is_valid_packet(place_counter<1>{4}, 5, 1 + 4 + 5, false) &&
+               is_valid_packet(place_counter<100>{4}, 5, 1 + 4 + 5, false);
     });
 }
 
@@ -269,7 +269,7 @@ TEST_CASE("a visitor of every type of packet meets packets only") {
         auto const in = value(byte_array<40>{});
         uint64_t ids = 0;
         auto any = [&](auto const& packet, trace::at) { ids += underlying(packet.about.id) + 1; };
-        (void)hot_loop<packet::all>(in, 0, false, {}, any);
+        (void)decode_loop<packet::all>(in, 0, false, {}, any);
         return ids == 40 * (underlying(packet::kind::pad) + 1);
     });
 }

@@ -7,19 +7,19 @@
 
 using namespace ptspec;
 using test::bytes;
-using trace::detail::outline;
-using trace::detail::outline_at;
+using trace::detail::opcode_info;
+using trace::detail::opcode_info_at;
 
 namespace {
 
 /// What `decode` says, as an outline. An empty one where there is no packet.
-constexpr auto plain_outline(byte_view in, bool strict) -> outline {
+constexpr auto plain_outline(byte_view in, bool strict) -> opcode_info {
     auto const got = packet::decode(in, {packet::block::none, strict});
-    return got ? outline{static_cast<uint8_t>(got.length()), got.packet.kind()} : outline{};
+    return got ? opcode_info{static_cast<uint8_t>(got.length()), got.packet.kind()} : opcode_info{};
 }
 
 constexpr auto tells(byte_view in, bool strict, unsigned length, packet::kind which) -> bool {
-    auto const one = outline_at<packet::all>(in.data(), strict);
+    auto const one = opcode_info_at<packet::all>(in.data(), strict);
     return one.length == length && (length == 0 || one.which == which);
 }
 
@@ -46,7 +46,7 @@ TEST_CASE("an outline is what decode reads, or empty (PKT-010..016,090,131)") {
             }
             if (two == 0xC302) { in.bytes[2] = 0x88; }  // MNT
             for (bool const strict : {false, true}) {
-                auto const one = outline_at<packet::all>(in.bytes, strict);
+                auto const one = opcode_info_at<packet::all>(in.bytes, strict);
                 auto const plain = plain_outline(in, strict);
                 if (one.length == 0) {
                     unknown[underlying(plain.which)] += plain.length;

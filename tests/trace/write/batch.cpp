@@ -7,7 +7,7 @@
 using namespace ptspec;
 using test::bytes;
 using test::join;
-using trace::packet_group;
+using trace::packet_batch;
 using trace::psb_status;
 using trace::writer_options;
 using trace::writer_state;
@@ -18,7 +18,7 @@ TEST_CASE("a group holds its packets, and the state behind them") {
         writer_state before;
         before.tnt = {2, value(uint64_t{1})};
         before.bytes = 100;
-        packet_group<> all{before, how};
+        packet_batch<> all{before, how};
         bool const empty = all.bytes().empty() && all.broken() == rule::none &&
                            all.state().bytes == 100 && all.state().tnt == before.tnt;
         all.branch(true);
@@ -36,7 +36,7 @@ TEST_CASE("a group tells the first rule that was broken, and holds nothing behin
         writer_options const how{.pads = value(true), .cyc = true};
         writer_state before;
         before.cycles = 9;
-        packet_group<> all{before, how};
+        packet_batch<> all{before, how};
         all.add(packet::cbr{});
         all.add(packet::tnt_short{});
         all.add(packet::bip{});
@@ -65,7 +65,7 @@ TEST_CASE("the largest group has room (PKT-134,347)") {
         status.mode_tsx = packet::mode_tsx{};
         status.mode_exec = packet::mode_exec{};
         status.fup = 0x8000'0000'0000;
-        packet_group<> all{before, how};
+        packet_batch<> all{before, how};
         all.add(status);
         auto const got = all.bytes();
         return all.broken() == rule::none && got.size() > 100 && got.size() < 384 - 64 &&

@@ -15,7 +15,7 @@ using packets_without_psb = type_list<packet::pad, packet::tnt_short, packet::ti
 
 template <class Packets = packet::all>
 constexpr auto is_plain(kind which, unsigned length, wide_bits bits) -> bool {
-    return trace::detail::plain_packets<Packets>::table.has(which, length, bits.low, bits.high);
+    return trace::detail::encode_tables<Packets>::table.has(which, length, bits.low, bits.high);
 }
 
 /// A packet that nothing is to be asked of but its bits: `encode` writes just these.
@@ -41,19 +41,19 @@ constexpr auto may_be_plain(unsigned length) -> bool {
 template <class Packet>
 auto plain_variants(wide_bits bits, unsigned length) -> int {
     int found = 0;
-    auto const is_right = [&](unsigned claimed, wide_bits other) {
+    auto const is_valid_packet = [&](unsigned claimed, wide_bits other) {
         bool const plain = is_plain(Packet::about.id, claimed, other);
         found += plain ? 1 : 0;
         return plain ==
                (may_be_plain<Packet>(claimed) && is_written_as_it_stands<Packet>(claimed, other));
     };
     for (unsigned i = 0; i < 256; ++i) {
-        if (!is_right(i, bits)) { return -1; }
+        if (!is_valid_packet(i, bits)) { return -1; }
     }
     for (unsigned i = 0; i < 128; ++i) {
         wide_bits const other{bits.low ^ (i < 64 ? uint64_t{1} << i : 0),
                               bits.high ^ (i < 64 ? 0 : uint64_t{1} << (i - 64))};
-        if (!is_right(length, other)) { return -2; }
+        if (!is_valid_packet(length, other)) { return -2; }
     }
     return found;
 }

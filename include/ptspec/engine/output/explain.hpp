@@ -7,7 +7,7 @@
 /// Why STATUS.Error or STATUS.Stopped is set, from what the processor left behind.
 namespace ptspec::engine {
 
-/// Why output ended, and where to look. `sentence_of(why)` says it in words.
+/// Why output ended, and where to look. `describe(why)` says it in words.
 struct explanation {
     rule why = rule::none;  ///< none: nothing stopped it, or the entry could not be read
     bool has_place = false;

@@ -102,7 +102,7 @@ private:
     /// True of bytes for `put_in_place`, where there is room for more.
     [[nodiscard]] constexpr auto are_few_in_place(size_t count) const noexcept -> bool {
         // As if new: two branches that are foreseen, not one number made of two comparisons.
-        return as_if_new(run_.end_in_place) != nullptr && count - 1 < few_bytes;
+        return hide_from_optimizer(run_.end_in_place) != nullptr && count - 1 < few_bytes;
     }
     /// `write_on`, of which the result is copied: where that is not called it is nowhere but in
     /// registers.
@@ -196,7 +196,7 @@ private:
         }
         if (rings) { raise(now, memory, done); }
         if (phase_ == phase::off) { return; }
-        at_ = topa::behind(at_);
+        at_ = topa::next_entry(at_);
         phase_ = phase::at_entry;
         done.why_not_all = take_next(now, memory);
     }

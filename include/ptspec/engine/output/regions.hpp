@@ -48,7 +48,7 @@ protected:
             return {};
         }
         if (next.get<topa::entry::END>()) {
-            at_ = topa::through(next);
+            at_ = topa::follow_end(next);
             return settle(now, memory);
         }
         run_.next_entry += sizeof(topa::entry);

@@ -27,14 +27,14 @@ public:
                                          uint64_t next, Sink& to) noexcept
         -> access::xrstors_result {
         auto const done = access::xrstors(of_, msrs_, image, context_at(next), how_.policy);
-        if (done) { take(done.done, at, next, to); }
+        if (done) { take(done.effect, at, next, to); }
         return done;
     }
     /// The same where XSTATE_BV[8] is 0. Source: REG-146.
     [[nodiscard]] constexpr auto xrstors_init(uint64_t next) noexcept -> access::xrstors_result {
         auto const done = access::xrstors_init(msrs_);
         if (done) {
-            msrs_ = done.done.state;
+            msrs_ = done.effect.state;
             ip_ = next;
         }
         return done;
@@ -48,9 +48,9 @@ public:
                                        Sink& to) noexcept -> access::verdict {
         auto const done = access::effect_of_write(of_, msrs_, index, value, context_at(next),
                                                   how_.policy);
-        if (!done) { return done.outcome; }
+        if (!done) { return done.verdict; }
         take(done, at, next, to);
-        return done.outcome;
+        return done.verdict;
     }
 
     template <trace::packet_sink Sink>
@@ -127,7 +127,7 @@ protected:
         enables const now = enables_now();
         bool const psb = done.psb == access::psb_plus::yes ||
                          (done.psb == access::psb_plus::may && how_.psb_on_every_enable);
-        bool const psb_behind = psb && how_.psb_behind_pge && now.packet();
+        bool const psb_behind = psb && how_.psb_after_pge && now.packet();
         emit(to, [&](auto& all) {
             if (!psb) {
                 add_times(all);

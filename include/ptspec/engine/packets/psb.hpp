@@ -127,8 +127,8 @@ protected:
         if (!now.trigger) { return settle(); }
         emit(to, [&](auto& all) {
             all.add(packet::ovf{});
-            bool const asked = how_.psb_behind_overflow == psb_behind_ovf::always ||
-                               (how_.psb_behind_overflow == psb_behind_ovf::where_needed &&
+            bool const asked = how_.psb_after_overflow == psb_after_ovf::always ||
+                               (how_.psb_after_overflow == psb_after_ovf::where_needed &&
                                 has_lost_state(now));
             told_.owes_psb = told_.owes_psb || asked;
             bool const psb = psb_is_due() && !clocks_.are_off;

@@ -246,7 +246,7 @@ protected:
     constexpr void emit(Sink& to, Add const& add) noexcept {
         if (loses_) { return; }
         using packets = typename detail::once_known<Sink, packet::all>::type;
-        trace::packet_group<packets> all{now_, writing_};
+        trace::packet_batch<packets> all{now_, writing_};
         told const before = told_;
         add(all);
         if (all.broken() == rule::none && (all.bytes().empty() || to.append(all.bytes()))) {

@@ -114,9 +114,9 @@ public:
         }
         code_ = e.after;
         ip_ = e.to;
-        msrs_ = done.done.state;
+        msrs_ = done.effect.state;
         if (!is_set<ctl::TraceEn>()) { return settle(); }
-        begin_trace(done.done, to, true);
+        begin_trace(done.effect, to, true);
         finish(to);
     }
     template <trace::packet_sink Sink>

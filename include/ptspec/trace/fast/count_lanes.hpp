@@ -57,39 +57,39 @@ struct lane {
 
 /// What was counted in lanes, until it is known to be right.
 template <class Packets>
-struct lane_counts {
-    uint32_t by_first[table_count][256] = {};            ///< packets by their first byte
-    uint32_t by_second[outline_table::rows - 256] = {};  ///< those that the second byte tells
-    tally others{};                                      ///< those that neither tells
-    bool is_right = true;
+struct lane_sums {
+    uint32_t by_first[table_count][256] = {};                ///< packets by their first byte
+    uint32_t by_second[opcode_info_table::rows - 256] = {};  ///< those that the second byte tells
+    packet_counts others{};                                  ///< those that neither tells
+    bool is_valid_packet = true;
     bool strict;
 
     /// Counts what the first byte does not tell. Returns what is behind it, or the same place.
     [[gnu::noinline]]  // so that it is not in the way of the others
     constexpr auto
     add_other(uint8_t const* at) noexcept -> uint8_t const* {
-        outline_table const& all = outlines<Packets>;
+        opcode_info_table const& all = opcode_infos<Packets>;
         size_t const first = *at;
         if (all.which[first] == packet::kind::cyc) {
             unsigned const length = length_of_cyc(load_le64(at));
-            if (length == 0) { return add_with_care(at); }
+            if (length == 0) { return add_decoded(at); }
             others.add(packet::kind::cyc, length);
             return at + length;
         }
         size_t const row = row_of(all.next[first], at[1]);
         size_t const length = all.length[row];
-        bool const is_known = all.next[first] != look_on::nowhere && length != 0 &&
-                              all.next[row] == look_on::nowhere;
-        if (!is_known) { return add_with_care(at); }
+        bool const is_known = all.next[first] != next_lookup::nowhere && length != 0 &&
+                              all.next[row] == next_lookup::nowhere;
+        if (!is_known) { return add_decoded(at); }
         by_second[row - 256] += 1;
         return at + length;
     }
     [[gnu::noinline]]  // as above
     constexpr auto
-    add_with_care(uint8_t const* at) noexcept -> uint8_t const* {
-        outline const one = outline_at<Packets>(at, strict);
+    add_decoded(uint8_t const* at) noexcept -> uint8_t const* {
+        opcode_info const one = opcode_info_at<Packets>(at, strict);
         if (one.length != 0) { others.add(one.which, one.length); }
-        is_right = is_right && one.length != 0;
+        is_valid_packet = is_valid_packet && one.length != 0;
         return at + one.length;
     }
     /// Counts one packet if its first byte tells its length; else the place stays, and what is counted
@@ -98,7 +98,7 @@ struct lane_counts {
     constexpr void
     add_known(uint8_t const*& at, uint8_t const* lengths, size_t table) noexcept {
         size_t const first = *at;
-        at = as_if_new(at + lengths[first]);
+        at = hide_from_optimizer(at + lengths[first]);
         by_first[table][first] += 1;
     }
     /// Counts one packet. Where it needs more care the place stays as it is.
@@ -114,10 +114,10 @@ struct lane_counts {
             at += length;
         }
     }
-    constexpr void add_to(tally& sum) const noexcept {
+    constexpr void add_to(packet_counts& sum) const noexcept {
         sum += others;
         auto const add = [&](size_t row, uint64_t count) {
-            auto const one = outlines<Packets>.at(row);
+            auto const one = opcode_infos<Packets>.at(row);
             if (one.length != 0) { sum.add(one.which, one.length, count); }
         };
         for (size_t first = 0; first < 256; ++first) {
@@ -125,7 +125,9 @@ struct lane_counts {
             for (auto const& table : by_first) { count += table[first]; }
             add(first, count);
         }
-        for (size_t row = 256; row < outline_table::rows; ++row) { add(row, by_second[row - 256]); }
+        for (size_t row = 256; row < opcode_info_table::rows; ++row) {
+            add(row, by_second[row - 256]);
+        }
     }
 };
 
@@ -148,21 +150,21 @@ constexpr auto find_first(part_finder& parts, first_parts& found) noexcept -> bo
 /// Counts what is in the first parts and in those behind them. False, and nothing is counted, where
 /// it cannot be done at a glance.
 template <class Packets, size_t... I, size_t... K>
-constexpr auto count_lanes(first_parts const& first, part_finder& parts, bool strict, tally& sum,
-                           index_list<I...> /*lanes*/, index_list<K...> /*behind one*/) noexcept
-    -> bool {
-    constexpr auto round_bytes = static_cast<ptrdiff_t>((1 + sizeof...(K)) * looked_at);
-    lane_counts<Packets> counts{.strict = strict};
+constexpr auto run_lanes(first_parts const& first, part_finder& parts, bool strict,
+                         packet_counts& sum, index_list<I...> /*lanes*/,
+                         index_list<K...> /*behind one*/) noexcept -> bool {
+    constexpr auto round_bytes = static_cast<ptrdiff_t>((1 + sizeof...(K)) * lookahead_bytes);
+    lane_sums<Packets> counts{.strict = strict};
     // The compiler is not to know the table: it would ask for its address anew each time.
-    uint8_t const* const lengths = as_if_new(&outlines<Packets>.length[0]);
+    uint8_t const* const lengths = hide_from_optimizer(&opcode_infos<Packets>.length[0]);
     uint8_t const* const data = parts.bytes.data();
     auto const finish = [&](lane one) {
-        while (counts.is_right && one.room() >= round_bytes) {
+        while (counts.is_valid_packet && one.room() >= round_bytes) {
             counts.add_one(one.at, lengths, 0);
             (counts.add_known(one.at, lengths, K % table_count), ...);
         }
-        while (counts.is_right && one.room() > 0) { counts.add_one(one.at, lengths, 0); }
-        counts.is_right = counts.is_right && one.room() == 0;
+        while (counts.is_valid_packet && one.room() > 0) { counts.add_one(one.at, lengths, 0); }
+        counts.is_valid_packet = counts.is_valid_packet && one.room() == 0;
     };
     bool is_more = true;
     // The next part of a lane that is at the end of one; where there is none, nothing.
@@ -175,7 +177,7 @@ constexpr auto count_lanes(first_parts const& first, part_finder& parts, bool st
     };
     // Not by loops over the lanes: then their places would be in memory.
     lane lanes[] = {{data + first.begins[I], data + first.begins[I + 1]}...};
-    while (counts.is_right && is_more) {
+    while (counts.is_valid_packet && is_more) {
         ptrdiff_t least = lanes[0].room();
         ((least = lanes[I].room() < least ? lanes[I].room() : least), ...);
         for (ptrdiff_t rounds = least / round_bytes; rounds > 0; --rounds) {
@@ -186,8 +188,8 @@ constexpr auto count_lanes(first_parts const& first, part_finder& parts, bool st
         if (least < round_bytes) { ((lanes[I] = go_on(lanes[I])), ...); }
     }
     (finish(lanes[I]), ...);
-    if (counts.is_right) { counts.add_to(sum); }
-    return counts.is_right;
+    if (counts.is_valid_packet) { counts.add_to(sum); }
+    return counts.is_valid_packet;
 }
 
 /// What scanning in lanes was like up to here.
@@ -199,8 +201,8 @@ struct lanes_outlook {
 /// Counts the packets of `bytes` from `place` on, where no block is open, as far as that can be done
 /// in lanes. Returns the place behind them.
 template <class Packets>
-constexpr auto scan_lanes(byte_view bytes, size_t place, bool strict, tally& sum,
-                          lanes_outlook& outlook) noexcept -> size_t {
+constexpr auto count_lanes(byte_view bytes, size_t place, bool strict, packet_counts& sum,
+                           lanes_outlook& outlook) noexcept -> size_t {
     while (true) {
         size_t const left = bytes.size() - place;
         size_t const tried = left < outlook.at_once ? left : outlook.at_once;
@@ -210,8 +212,8 @@ constexpr auto scan_lanes(byte_view bytes, size_t place, bool strict, tally& sum
             outlook.again = bytes.size();
             return place;
         }
-        if (count_lanes<Packets>(first, parts, strict, sum, make_index_list<lane_count>{},
-                                 make_index_list<known_in_a_row>{})) {
+        if (run_lanes<Packets>(first, parts, strict, sum, make_index_list<lane_count>{},
+                               make_index_list<known_in_a_row>{})) {
             place = parts.place;
             if (outlook.at_once < most_at_once) { outlook.at_once *= 2; }
         } else if (tried > least_at_once) {

@@ -33,8 +33,8 @@ constexpr auto count_of_tops(uint64_t tops) noexcept -> unsigned {
 template <class Packets>
 [[gnu::always_inline]]  // so that it costs no call
 constexpr auto
-outline_with_cyc_at(uint8_t const* at, bool strict) noexcept -> outline {
-    outline one = outline_at<Packets>(at, strict);
+opcode_info_with_cyc_at(uint8_t const* at, bool strict) noexcept -> opcode_info {
+    opcode_info one = opcode_info_at<Packets>(at, strict);
     if (one.length == 0 && one.which == packet::kind::cyc) {
         one.length = static_cast<uint8_t>(length_of_cyc(load_le64(at)));
     }
@@ -48,10 +48,10 @@ outline_with_cyc_at(uint8_t const* at, bool strict) noexcept -> outline {
 /// each row one other packet is looked up. So a round has no branch that goes one way as often as
 /// the other.
 template <class Packets>
-constexpr auto scan_loop(byte_view bytes, size_t place, bool strict, tally& sum) noexcept
+constexpr auto count_loop(byte_view bytes, size_t place, bool strict, packet_counts& sum) noexcept
     -> size_t {
     using packet::kind;
-    constexpr size_t seen_in_a_round = 8 + looked_at;
+    constexpr size_t seen_in_a_round = 8 + lookahead_bytes;
     size_t const until = bytes.size() < seen_in_a_round ? 0 : bytes.size() - (seen_in_a_round - 1);
     uint8_t const* const data = bytes.data();
     uint64_t rows = 0;  // bytes of TNT and PAD
@@ -65,7 +65,7 @@ constexpr auto scan_loop(byte_view bytes, size_t place, bool strict, tally& sum)
         rows += count;
         place += count;
         if (ends == 0) { continue; }
-        outline const one = outline_with_cyc_at<Packets>(data + place, strict);
+        opcode_info const one = opcode_info_with_cyc_at<Packets>(data + place, strict);
         if (one.length == 0) { break; }
         sum.add(one.which, one.length);
         place += one.length;

@@ -39,12 +39,12 @@ constexpr auto ip_update_of(unsigned form) noexcept -> ip_update {
 }
 
 struct byte_masks {
-    uint64_t low[looked_at + 1];
-    uint64_t high[looked_at + 1];
+    uint64_t low[lookahead_bytes + 1];
+    uint64_t high[lookahead_bytes + 1];
 };
 inline constexpr byte_masks first_bytes_masks = [] {
     byte_masks all{};
-    for (unsigned i = 0; i <= looked_at; ++i) {
+    for (unsigned i = 0; i <= lookahead_bytes; ++i) {
         wide_bits const mask = packet::detail::first_bytes(~wide_bits{}, i);
         all.low[i] = mask.low;
         all.high[i] = mask.high;
@@ -63,7 +63,7 @@ constexpr auto updated_ip(ip_update update, uint64_t payload, uint64_t last_ip) 
 }
 
 /// A packet as far as one look tells.
-struct glance {
+struct quick_packet {
     packet::detail::known_packet packet{};  ///< of length 0 where it needs a closer look
     uint64_t ip = 0;                        ///< the last IP behind it
 };
@@ -87,28 +87,28 @@ constexpr auto length_of_cyc(uint64_t image) noexcept -> unsigned {
     uint64_t const ends = ~image & (others_go_on | first_goes_on);
     return ends == 0 ? 0 : lowest_bit(ends) / 8 + 1;
 }
-constexpr auto look_at_cyc(uint64_t image, uint64_t last_ip) noexcept -> glance {
+constexpr auto quick_decode_cyc(uint64_t image, uint64_t last_ip) noexcept -> quick_packet {
     unsigned const length = length_of_cyc(image);
     return {{{image & first_bytes_masks.low[length], 0}, length, packet::kind::cyc}, last_ip};
 }
 
-/// Looks at a packet that is neither TNT, PAD nor CYC. There have to be `looked_at` bytes, and no
+/// Looks at a packet that is neither TNT, PAD nor CYC. There have to be `lookahead_bytes` bytes, and no
 /// block may be open.
 template <class Packets>
 [[gnu::always_inline]]  // so that what the caller does not need is not computed
 constexpr auto
-look_at(uint8_t const* at, uint64_t last_ip, bool strict) noexcept -> glance {
+quick_decode(uint8_t const* at, uint64_t last_ip, bool strict) noexcept -> quick_packet {
     size_t const row = row_at<Packets>(at, strict);
-    unsigned const length = outlines<Packets>.length[row];
+    unsigned const length = opcode_infos<Packets>.length[row];
     // Not as one: what is built as a struct some compilers leave in memory.
     uint64_t const low = load_le64(at) & first_bytes_masks.low[length];
     uint64_t const high = load_le64(at + 8) & first_bytes_masks.high[length];
-    return {{{low, high}, length, outlines<Packets>.which[row]},
-            updated_ip(ip_update_of(outlines<Packets>.form[row]), load_le64(at + 1), last_ip)};
+    return {{{low, high}, length, opcode_infos<Packets>.which[row]},
+            updated_ip(ip_update_of(opcode_infos<Packets>.form[row]), load_le64(at + 1), last_ip)};
 }
 
 /// What reading changes. It goes in and out by value, so that it can stay in registers.
-struct hot_state {
+struct loop_state {
     size_t place = 0;  // in the bytes at hand
     uint64_t last_ip = 0;
     packet::block items = packet::block::none;
@@ -124,13 +124,13 @@ constexpr auto pads_in_front(uint64_t bytes, size_t place) noexcept -> unsigned 
     auto const gone = static_cast<unsigned>(place % 8);
     if (bytes << 8 * gone == 0) { return 8 - gone; }
     if (bytes << 8 * (gone + 1) == 0) { return 7 - gone; }
-    return as_if_new(lowest_bit(bytes)) / 8;
+    return hide_from_optimizer(lowest_bit(bytes)) / 8;
 }
 
 /// What there is behind one packet.
 template <class Visitor>
-struct behind_one {
-    hot_state now;
+struct after_one {
+    loop_state now;
     carried<Visitor> visitor;
 };
 
@@ -138,21 +138,21 @@ struct behind_one {
 template <class Packets, class Visitor>
 [[gnu::noinline]]  // so that nobody has the address of what the loop keeps in registers
 constexpr auto
-one_with_care(byte_view from, packet::context how, uint64_t offset, uint64_t last_ip,
-              carried<Visitor> visitor) -> behind_one<Visitor> {
-    hot_state now{0, last_ip, how.items, true};
+decode_one(byte_view from, packet::context how, uint64_t offset, uint64_t last_ip,
+           carried<Visitor> visitor) -> after_one<Visitor> {
+    loop_state now{0, last_ip, how.items, true};
     (void)packet::detail::decode_into<Packets>(from, how, [&](auto const& packet, unsigned length) {
         now.place = length;
-        now.last_ip = last_ip_behind(packet, last_ip);
-        now.items = block_behind(packet, how.items);
+        now.last_ip = last_ip_after(packet, last_ip);
+        now.items = block_after(packet, how.items);
         now.go_on = call(visitor, packet, {offset, now.last_ip, length});
     });
     return {now, visitor};
 }
 
-/// Hands out one packet that was seen at a glance, of which there are `looked_at` bytes.
+/// Hands out one packet that was seen at a glance, of which there are `lookahead_bytes` bytes.
 template <class Visitor>
-struct handing_out {
+struct visitor_call {
     Visitor& visitor;
     uint8_t const* from;
     at where;
@@ -172,12 +172,13 @@ struct handing_out {
 /// no more or until there is no whole packet.
 /// Fastest where `offset` is a multiple of eight.
 template <class Packets, class Visitor>
-constexpr auto hot_loop(byte_view bytes, uint64_t offset, bool strict, hot_state now,
-                        Visitor& theirs) -> hot_state {
+constexpr auto decode_loop(byte_view bytes, uint64_t offset, bool strict, loop_state now,
+                           Visitor& theirs) -> loop_state {
     using namespace packet;
     carried<Visitor> visitor = theirs;
     uint8_t const* const data = bytes.data();
-    size_t const calm_until = bytes.size() < looked_at ? 0 : bytes.size() - (looked_at - 1);
+    size_t const calm_until = bytes.size() < lookahead_bytes ? 0
+                                                             : bytes.size() - (lookahead_bytes - 1);
     size_t place = now.place;
     uint64_t last_ip = now.last_ip;
     block items = now.items;
@@ -199,29 +200,29 @@ constexpr auto hot_loop(byte_view bytes, uint64_t offset, bool strict, hot_state
                 go_on = call(visitor, tnt_short{first}, here);
                 place += 1;
             } else if (is_cyc(first)) {
-                auto const found = look_at_cyc(load_le64(data + place), last_ip);
+                auto const found = quick_decode_cyc(load_le64(data + place), last_ip);
                 here.length = found.packet.length;
                 if (here.length == 0) { break; }
                 go_on = call(visitor, cyc{found.packet.bits}, here);
                 place += here.length;
             } else {
                 size_t const row = row_at<Packets>(data + place, strict);
-                here.length = outlines<Packets>.length[row];
+                here.length = opcode_infos<Packets>.length[row];
                 if (here.length == 0) { break; }
-                here.ip = last_ip = updated_ip(ip_update_of(outlines<Packets>.form[row]),
+                here.ip = last_ip = updated_ip(ip_update_of(opcode_infos<Packets>.form[row]),
                                                load_le64(data + place + 1), last_ip);
                 uint8_t const* const from = data + place;
                 place += here.length;
-                go_on = for_kind(outlines<Packets>.which[row],
-                                 handing_out<carried<Visitor>>{visitor, from, here}, Packets{});
+                go_on = for_kind(opcode_infos<Packets>.which[row],
+                                 visitor_call<carried<Visitor>>{visitor, from, here}, Packets{});
             }
             if (!go_on) {
                 if constexpr (is_carried<Visitor>) { theirs = visitor; }
                 return {place, last_ip, items, false};
             }
         }
-        auto const behind = one_with_care<Packets, Visitor>(bytes.from(place), {items, strict},
-                                                            offset + place, last_ip, visitor);
+        auto const behind = decode_one<Packets, Visitor>(bytes.from(place), {items, strict},
+                                                         offset + place, last_ip, visitor);
         if constexpr (is_carried<Visitor>) { visitor = behind.visitor; }
         if (behind.now.place == 0) { break; }
         place += behind.now.place;

@@ -16,7 +16,7 @@ concept packet_sink = requires(Sink& to, byte_view bytes) {
 ///
 /// Source: as `writer`.
 template <class Packets = packet::all>  // so that including this costs no more than reading it
-class packet_group {
+class packet_batch {
     writer_state now_;
     writer_options const& how_;
     byte_array<writer_state::most_bytes> bytes_{};
@@ -53,7 +53,7 @@ class packet_group {
     }
 
 public:
-    constexpr packet_group(writer_state const& before, writer_options const& how) noexcept
+    constexpr packet_batch(writer_state const& before, writer_options const& how) noexcept
         : now_{before}, how_{how} {}
 
     [[nodiscard]] constexpr auto bytes() const noexcept -> byte_view {
@@ -88,7 +88,7 @@ public:
     template <packet::packet_type Packet>
     constexpr void add(Packet const& which) noexcept {
         flush();
-        write(which, Packet::about.cyc_eligible == packet::answer::yes && now_.cyc_is_due(how_));
+        write(which, Packet::about.cyc_eligible == packet::cyc_rule::yes && now_.cyc_is_due(how_));
     }
     constexpr void add(packet::any_packet const& which) noexcept {
         packet::visit<Packets>([this](auto const& one) { this->add(one); }, which);

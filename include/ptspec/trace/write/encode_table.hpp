@@ -9,7 +9,7 @@ namespace ptspec::trace::detail {
 /// By kind and length, what makes a packet right: then its other bits may be anything. What is to be
 /// known of a row stands side by side with the others', so that it is an index without a
 /// multiplication.
-struct plain_table {
+struct encode_table {
     static constexpr size_t lengths = 20;  // more than a packet has bytes
     static constexpr size_t rows = packet::kinds * lengths;
 
@@ -62,7 +62,7 @@ struct plain_table {
 };
 
 template <class Packet>
-constexpr void set_plain(plain_table& all) noexcept {
+constexpr void add_to_table(encode_table& all) noexcept {
     using payload = typename Packet::payload_type;
     using raw = typename Packet::raw_type;
     wide_bits const opcode = packet::detail::widen(opcode_bits<Packet>);
@@ -75,7 +75,7 @@ constexpr void set_plain(plain_table& all) noexcept {
     } else if constexpr (requires { payload::size(0); }) {
         using row = typename decltype(packet::detail::selector_in(
             typename Packet::layout::rows{}))::row;
-        auto const selects = packet::detail::run_of_bits<wide_bits>(row::msb, row::lsb);
+        auto const selects = packet::detail::bit_mask<wide_bits>(row::msb, row::lsb);
         for (uint64_t i = 0; i <= low_bits(row::width); ++i) {
             unsigned const bytes = payload::size(i);
             if (bytes == packet::undefined_size) { continue; }
@@ -88,7 +88,8 @@ constexpr void set_plain(plain_table& all) noexcept {
         all.set<Packet>(Packet::head_bytes, {second, 0}, opcode);
         all.set<Packet>(Packet::head_bytes, {both, 0}, opcode | wide_bits{second, 0});
     } else if constexpr (same_as<Packet, packet::psb>) {  // `has` looks at the bits
-        all.length[plain_table::row_of(packet::kind::psb, Packet::most_bytes)] = Packet::most_bytes;
+        all.length[encode_table::row_of(packet::kind::psb, Packet::most_bytes)] =
+            Packet::most_bytes;
     } else if constexpr (
         !opens_or_needs_a_block<Packet> &&
         (requires { Packet::least_raw; } || !requires(raw bits) { Packet::broken_payload(bits); })) {
@@ -98,13 +99,13 @@ constexpr void set_plain(plain_table& all) noexcept {
 
 /// The table, made when it is first used.
 template <class Packets>
-struct plain_packets;
+struct encode_tables;
 template <class... Packets>
-struct plain_packets<type_list<Packets...>> {
-    static constexpr plain_table table = [] {
-        plain_table all{};
+struct encode_tables<type_list<Packets...>> {
+    static constexpr encode_table table = [] {
+        encode_table all{};
         for (auto& bits : all.value) { bits = 1; }  // of those that are fixed, which are none yet
-        (set_plain<Packets>(all), ...);
+        (add_to_table<Packets>(all), ...);
         return all;
     }();
 };

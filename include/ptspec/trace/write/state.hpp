@@ -49,8 +49,8 @@ struct writer_state {
     /// Takes note of a packet that was written.
     template <packet::packet_type Packet>
     constexpr void step_over(Packet const& which, unsigned length) noexcept {
-        last_ip = packet::last_ip_behind(which, last_ip);
-        items = packet::block_behind(which, items);
+        last_ip = packet::last_ip_after(which, last_ip);
+        items = packet::block_after(which, items);
         if constexpr (derived_from<Packet, packet::ip_packet<Packet>>) {
             has_last_ip |= which.has_ip();
         } else if constexpr (same_as<Packet, packet::psb> || same_as<Packet, packet::ovf>) {

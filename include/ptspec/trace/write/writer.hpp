@@ -37,25 +37,25 @@ public:
             takes_care_ = true;
             return rule::none;
         }
-        return together([&](packet_group<Packets>& all) { all.branch(taken); });
+        return together([&](packet_batch<Packets>& all) { all.branch(taken); });
     }
     /// The target of an indirect branch, which may be deferred.
     [[nodiscard]] constexpr auto indirect(uint64_t ip) noexcept -> rule {
-        return together([&](packet_group<Packets>& all) { all.defer(ip); });
+        return together([&](packet_batch<Packets>& all) { all.defer(ip); });
     }
     /// A packet with an IP, in the form that the options tell. It is never deferred.
     template <class Packet>
         requires derived_from<Packet, packet::ip_packet<Packet>>
     [[nodiscard]] constexpr auto put_ip(uint64_t ip) noexcept -> rule {
         if (is_calm()) { return put(Packet::of(now_.form_of(ip, how_.ips), ip)); }
-        return together([&](packet_group<Packets>& all) { all.template add_ip<Packet>(ip); });
+        return together([&](packet_batch<Packets>& all) { all.template add_ip<Packet>(ip); });
     }
     /// A packet as it is.
     template <packet::packet_type Packet>
     [[nodiscard]] constexpr auto put(Packet const& which) noexcept -> rule {
-        bool const eligible = Packet::about.cyc_eligible == packet::answer::yes;
+        bool const eligible = Packet::about.cyc_eligible == packet::cyc_rule::yes;
         if (!is_calm() || (eligible && now_.cyc_is_due(how_))) {
-            return together([&](packet_group<Packets>& all) { all.add(which); });
+            return together([&](packet_batch<Packets>& all) { all.add(which); });
         }
         auto const code = packet::detail::code_of<Packets>(which, now_.items);
         if (code.broken != rule::none) { return code.broken; }
@@ -68,8 +68,8 @@ public:
     put(packet::any_packet const& which) noexcept -> rule {
         packet::kind const kind = which.kind();
         unsigned const length = which.length();
-        uint64_t const low = as_if_new(which.raw().low);
-        uint64_t const high = as_if_new(which.raw().high);
+        uint64_t const low = hide_from_optimizer(which.raw().low);
+        uint64_t const high = hide_from_optimizer(which.raw().high);
         if (takes_care_ || !plain.has(kind, length, low, high)) { return with_care(which); }
         if (!append({low, high}, length)) { return rule::PKT_347; }
         follow_ip(kind, low, high);
@@ -82,7 +82,7 @@ public:
     [[nodiscard]] constexpr auto put(packet::any_packet const* first, size_t count) noexcept
         -> put_many {
         for (size_t done = 0;;) {
-            if (!takes_care_) { done += put_plain(first + done, count - done); }
+            if (!takes_care_) { done += put_by_table(first + done, count - done); }
             if (done == count) { return {done, rule::none}; }
             rule const broken = put(first[done]);
             if (broken != rule::none) { return {done, broken}; }
@@ -91,11 +91,11 @@ public:
     }
     /// A PSB+: PSB, the status in the order in which it is listed, PSBEND.
     [[nodiscard]] constexpr auto put(psb_status const& status) noexcept -> rule {
-        return together([&](packet_group<Packets>& all) { all.add(status); });
+        return together([&](packet_batch<Packets>& all) { all.add(status); });
     }
     /// Ends the TNT that is being filled, and lets go of the TIPs that wait for it.
     [[nodiscard]] constexpr auto flush() noexcept -> rule {
-        return together([](packet_group<Packets>& all) { all.flush(); });
+        return together([](packet_batch<Packets>& all) { all.flush(); });
     }
 
     /// Core clocks pass.
@@ -104,7 +104,7 @@ public:
     [[nodiscard]] constexpr auto state() const noexcept -> writer_state const& { return now_; }
 
 private:
-    static constexpr detail::plain_table const& plain = detail::plain_packets<Packets>::table;
+    static constexpr detail::encode_table const& plain = detail::encode_tables<Packets>::table;
 
     /// True when no packet waits for the next, and none needs PADs.
     [[nodiscard]] constexpr auto is_calm() const noexcept -> bool {
@@ -130,16 +130,17 @@ private:
     /// Which packet comes next nobody can foresee: it decides about no branch.
     [[gnu::noinline]]  // so that everything it needs is in registers
     constexpr auto
-    put_plain(packet::any_packet const* first, size_t count) noexcept -> size_t {
+    put_by_table(packet::any_packet const* first, size_t count) noexcept -> size_t {
         if constexpr (requires { to_.grow(to_.room()), to_.end(); }) {
-            size_t const most = to_.room() / detail::looked_at;
+            size_t const most = to_.room() / detail::lookahead_bytes;
             if (count > most) { count = most; }
             uint8_t* place = to_.end();
             size_t done = 0;
             for (; done < count; ++done) {
                 packet::any_packet const& which = first[done];
-                uint64_t const low = as_if_new(which.raw().low);  // each in a register, not both
-                uint64_t const high = as_if_new(which.raw().high);
+                uint64_t const low = hide_from_optimizer(
+                    which.raw().low);  // each in a register, not both
+                uint64_t const high = hide_from_optimizer(which.raw().high);
                 unsigned const length = which.length();
                 if (!plain.has(which.kind(), length, low, high)) { break; }
                 store_le64(place, low);
@@ -170,7 +171,7 @@ private:
     constexpr void follow_ip(packet::kind which, uint64_t low, uint64_t high) noexcept {
         unsigned const form = form_of(which, low);
         // One byte is loaded, as one was stored: the next packet does not wait for memory.
-        unsigned const had = as_if_new(unsigned{now_.has_last_ip});
+        unsigned const had = hide_from_optimizer(unsigned{now_.has_last_ip});
         unsigned const has = form - 1 < detail::clears_ip - 1U ? 1 : 0;
         unsigned const keeps = which == packet::kind::psb || which == packet::kind::ovf ? 0 : 1;
         now_.has_last_ip = (has | (had & keeps)) != 0;
@@ -181,7 +182,7 @@ private:
     [[nodiscard]] static constexpr auto form_of(packet::kind which, uint64_t low) noexcept
         -> unsigned {
         return which == packet::kind::psb ? detail::clears_ip
-                                          : detail::outlines<Packets>.form[low & 0xFF];
+                                          : detail::opcode_infos<Packets>.form[low & 0xFF];
     }
     [[gnu::noinline]]  // so that it is not in the way of plain packets
     constexpr auto
@@ -193,7 +194,7 @@ private:
     [[gnu::noinline]]  // so that it is not in the way of single packets
     constexpr auto
     together(Add const& add) noexcept -> rule {
-        packet_group<Packets> all{now_, how_};
+        packet_batch<Packets> all{now_, how_};
         add(all);
         if (all.broken() != rule::none) { return all.broken(); }
         if (!all.bytes().empty() && !to_.append(all.bytes())) { return rule::PKT_347; }

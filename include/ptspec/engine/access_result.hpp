@@ -20,7 +20,7 @@ enum class access_outcome : uint8_t {
 ///
 /// Errors: `why` is the rule of a #GP, and of nothing else. `fault` is that of the port, as
 ///         `trace_unit::on` returns it; a #GP may have one, too.
-struct [[nodiscard]] access_done {
+struct [[nodiscard]] access_result {
     access_outcome what = access_outcome::done;
     rule why = rule::none;
     port_fault fault{};
@@ -32,12 +32,12 @@ struct [[nodiscard]] access_done {
 };
 
 /// What XSAVES did: `done` or `not_done_port_failed`.
-struct [[nodiscard]] xsaves_done : access_done {
+struct [[nodiscard]] xsaves_result : access_result {
     access::xsave_pt_state image{};  ///< what it stored where it took effect
 };
 
 /// What XRSTORS did.
-struct [[nodiscard]] xrstors_done : access_done {
+struct [[nodiscard]] xrstors_result : access_result {
     uint32_t refused_msr = 0;       ///< of a #GP: the MSR whose quadword was refused, or 0
     rule why_refused = rule::none;  ///< the rule that a WRMSR of that quadword breaks
 };
@@ -47,16 +47,17 @@ namespace detail {
 using namespace ptspec::detail;
 
 /// An access that the processor has judged, after which a port may have failed.
-constexpr auto judged(access::verdict const& outcome, port_fault fault) noexcept -> access_done {
+constexpr auto judged(access::verdict const& outcome, port_fault fault) noexcept -> access_result {
     switch (outcome.what) {
-        case access::answer::gp: return {access_outcome::general_protection, outcome.why, fault};
-        case access::answer::not_covered: return {access_outcome::not_covered, rule::none, fault};
-        case access::answer::fine: break;
+        case access::outcome::general_protection:
+            return {access_outcome::general_protection, outcome.why, fault};
+        case access::outcome::not_covered: return {access_outcome::not_covered, rule::none, fault};
+        case access::outcome::allowed: break;
     }
     return {fault ? access_outcome::done_but_port_failed : access_outcome::done, rule::none, fault};
 }
 /// An access that a port did not let begin.
-constexpr auto not_begun(port_fault fault) noexcept -> access_done {
+constexpr auto not_begun(port_fault fault) noexcept -> access_result {
     return {access_outcome::not_done_port_failed, rule::none, fault};
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <ptspec/engine/access_done.hpp>
+#include <ptspec/engine/access_result.hpp>
 #include <ptspec/engine/unit_image.hpp>
 
 #include <support/check_twice.hpp>
@@ -26,9 +26,9 @@ concept tests_as_bool = requires(Type value) { static_cast<bool>(value); };
 }  // namespace
 
 // A #GP and a port that failed after the access took effect cannot both be "false".
-static_assert(!tests_as_bool<engine::access_done>);
-static_assert(!tests_as_bool<engine::xsaves_done>);
-static_assert(!tests_as_bool<engine::xrstors_done>);
+static_assert(!tests_as_bool<engine::access_result>);
+static_assert(!tests_as_bool<engine::xsaves_result>);
+static_assert(!tests_as_bool<engine::xrstors_result>);
 
 TEST_CASE("an access that takes effect differs from one that does not, also where a port fails") {
     CHECK_TWICE([](auto value) {
