@@ -5837,18 +5837,18 @@ inline constexpr uint32_t first_cyc_thresholds = 0x3FFF;
 /// `no_vmx`.
 /// Source: REG-040, REG-120, REG-121, REG-140, REG-163, REG-165.
 template <same_as<capabilities> Capabilities = capabilities>
-[[nodiscard]] constexpr auto quirks_of(Capabilities const& of) noexcept -> quirk_set {
+[[nodiscard]] constexpr auto quirks_of(Capabilities const& caps) noexcept -> quirk_set {
     using ebx = reg::cpuid_14h_0_ebx;
-    auto const by_model = quirks_of(of.leaf_01_eax);
-    if (!of.has_pt()) { return by_model; }
-    bool const has_thresholds = of.leaf_14_0_ebx.template get<ebx::CPSB_CAM>();
-    return by_model.with(quirk::branch_en_always_on, !of.leaf_14_0_ebx.template get<ebx::MTC>())
-        .with(quirk::no_vmx, of.vmx() == vmx_support::none)
+    auto const by_model = quirks_of(caps.leaf_01_eax);
+    if (!caps.has_pt()) { return by_model; }
+    bool const has_thresholds = caps.leaf_14_0_ebx.template get<ebx::CPSB_CAM>();
+    return by_model.with(quirk::branch_en_always_on, !caps.leaf_14_0_ebx.template get<ebx::MTC>())
+        .with(quirk::no_vmx, caps.vmx() == vmx_support::none)
         .with(quirk::single_entry_topa,
-              of.supports(output_scheme::topa) && !of.has_topa_of_many_entries())
-        .with(quirk::no_xsaves, !of.has_xsaves_state())
+              caps.supports(output_scheme::topa) && !caps.has_topa_of_many_entries())
+        .with(quirk::no_xsaves, !caps.has_xsaves_state())
         .with(quirk::short_cyc_bitmap,
-              has_thresholds && (first_cyc_thresholds & ~of.cyc_thresholds()) != 0);
+              has_thresholds && (first_cyc_thresholds & ~caps.cyc_thresholds()) != 0);
 }
 
 }  // namespace ptspec::cpu
@@ -7872,8 +7872,8 @@ template <auto Leaf, class Bit, rule Broken, class... Fields>
 struct gate {
     static constexpr uint64_t mask = (... | field_mask<Fields>);
     static constexpr rule broken = Broken;
-    static constexpr auto is_open(capabilities const& of) noexcept -> bool {
-        return (of.*Leaf).template get<Bit>();
+    static constexpr auto is_open(capabilities const& caps) noexcept -> bool {
+        return (caps.*Leaf).template get<Bit>();
     }
 };
 
@@ -7914,15 +7914,15 @@ template <class... Gates>
 [[gnu::always_inline]]  // so that constant capabilities leave a constant, at -Os too
 #endif
 constexpr auto
-closed_bits(type_list<Gates...>, capabilities const& of) noexcept -> uint64_t {
-    return (uint64_t{0} | ... | (Gates::is_open(of) ? 0 : Gates::mask));
+closed_bits(type_list<Gates...>, capabilities const& caps) noexcept -> uint64_t {
+    return (uint64_t{0} | ... | (Gates::is_open(caps) ? 0 : Gates::mask));
 }
 
 /// Calls `found` with the rule of every closed gate that `raw` has a bit behind.
 template <class... Gates, class Found>
-constexpr void find_closed(type_list<Gates...>, capabilities const& of, uint64_t raw,
+constexpr void find_closed(type_list<Gates...>, capabilities const& caps, uint64_t raw,
                            Found&& found) noexcept {
-    ((!Gates::is_open(of) && (raw & Gates::mask) != 0 ? found(Gates::broken) : void()), ...);
+    ((!Gates::is_open(caps) && (raw & Gates::mask) != 0 ? found(Gates::broken) : void()), ...);
 }
 
 /// ADDR0_CFG to ADDR3_CFG, four bits each, and the lowest bit of each.
@@ -7935,8 +7935,8 @@ inline constexpr uint64_t addr_cfg_lowest = addr_cfg_bits / 15;
 /// The bits of ADDRn_CFG that an encoding up to 2 can have, of the ranges that exist.
 ///
 /// Source: REG-037.
-constexpr auto usable_addr_cfg(capabilities const& of) noexcept -> uint64_t {
-    return addr_cfg_lowest * 3 & ~(addr_cfg_bits << 4 * of.address_ranges());
+constexpr auto usable_addr_cfg(capabilities const& caps) noexcept -> uint64_t {
+    return addr_cfg_lowest * 3 & ~(addr_cfg_bits << 4 * caps.address_ranges());
 }
 
 /// Not 0 when one of the four holds 3, all looked at at once.
@@ -7949,21 +7949,21 @@ constexpr auto bits_of_addr_cfg_3(ia32_rtit_ctl value) noexcept -> uint64_t {
 [[gnu::always_inline]]  // so that constant capabilities leave constants
 #endif
 constexpr auto
-has_listed_encodings(capabilities const& of, ia32_rtit_ctl value) noexcept -> bool {
-    return (of.mtc_periods() >> value.get<ia32_rtit_ctl::MTCFreq>() & 1U) != 0 &&
-           (of.cyc_thresholds() >> value.get<ia32_rtit_ctl::CycThresh>() & 1U) != 0 &&
-           (of.psb_periods() >> value.get<ia32_rtit_ctl::PSBFreq>() & 1U) != 0;
+has_listed_encodings(capabilities const& caps, ia32_rtit_ctl value) noexcept -> bool {
+    return (caps.mtc_periods() >> value.get<ia32_rtit_ctl::MTCFreq>() & 1U) != 0 &&
+           (caps.cyc_thresholds() >> value.get<ia32_rtit_ctl::CycThresh>() & 1U) != 0 &&
+           (caps.psb_periods() >> value.get<ia32_rtit_ctl::PSBFreq>() & 1U) != 0;
 }
 
 /// Source: REG-025.
-constexpr auto lacks_an_output(capabilities const& of, ia32_rtit_ctl value) noexcept -> bool {
-    return !of.supports(output_scheme::single_range) && value.get<ia32_rtit_ctl::TraceEn>() &&
+constexpr auto lacks_an_output(capabilities const& caps, ia32_rtit_ctl value) noexcept -> bool {
+    return !caps.supports(output_scheme::single_range) && value.get<ia32_rtit_ctl::TraceEn>() &&
            !value.get<ia32_rtit_ctl::ToPA>() && !value.get<ia32_rtit_ctl::FabricEn>();
 }
 
 /// Source: REG-040.
-constexpr auto lacks_branches(capabilities const& of, ia32_rtit_ctl value) noexcept -> bool {
-    return !of.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::MTC>() &&
+constexpr auto lacks_branches(capabilities const& caps, ia32_rtit_ctl value) noexcept -> bool {
+    return !caps.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::MTC>() &&
            value.get<ia32_rtit_ctl::TraceEn>() && !value.get<ia32_rtit_ctl::BranchEn>();
 }
 
@@ -7979,32 +7979,32 @@ constexpr auto lacks_branches(capabilities const& of, ia32_rtit_ctl value) noexc
 [[gnu::always_inline]]  // so that constant capabilities leave a constant
 #endif
 [[nodiscard]] constexpr auto
-writable_ctl_mask(capabilities const& of) noexcept -> uint64_t {
-    return ~(ia32_rtit_ctl::reserved_mask() | detail::closed_bits(detail::gates::of_ctl{}, of) |
+writable_ctl_mask(capabilities const& caps) noexcept -> uint64_t {
+    return ~(ia32_rtit_ctl::reserved_mask() | detail::closed_bits(detail::gates::of_ctl{}, caps) |
              detail::addr_cfg_bits) |
-           detail::usable_addr_cfg(of);
+           detail::usable_addr_cfg(caps);
 }
 
 namespace detail {
 
 /// What no write may set, whatever TraceEn becomes.
 template <class Found>
-constexpr void find_unwritable(capabilities const& of, ia32_rtit_ctl value,
+constexpr void find_unwritable(capabilities const& caps, ia32_rtit_ctl value,
                                Found&& found) noexcept {
     if (value.reserved_bits_set() != 0) { found(rule::REG_044); }
-    find_closed(gates::of_ctl{}, of, value.raw, found);
-    uint64_t const writable = writable_ctl_mask(of);
+    find_closed(gates::of_ctl{}, caps, value.raw, found);
+    uint64_t const writable = writable_ctl_mask(caps);
     if ((value.raw & addr_cfg_bits & ~writable) != 0 || bits_of_addr_cfg_3(value) != 0) {
         found(rule::REG_037);
     }
-    if (!has_listed_encodings(of, ia32_rtit_ctl{value.raw & writable})) { found(rule::REG_028); }
+    if (!has_listed_encodings(caps, ia32_rtit_ctl{value.raw & writable})) { found(rule::REG_028); }
 }
 
 /// What TraceEn does not go without.
 template <class Found>
-constexpr void find_lacking(capabilities const& of, ia32_rtit_ctl value, Found&& found) noexcept {
-    if (lacks_an_output(of, value)) { found(rule::REG_025); }
-    if (lacks_branches(of, value)) { found(rule::REG_040); }
+constexpr void find_lacking(capabilities const& caps, ia32_rtit_ctl value, Found&& found) noexcept {
+    if (lacks_an_output(caps, value)) { found(rule::REG_025); }
+    if (lacks_branches(caps, value)) { found(rule::REG_040); }
 }
 
 }  // namespace detail
@@ -8014,10 +8014,10 @@ constexpr void find_lacking(capabilities const& of, ia32_rtit_ctl value, Found&&
 ///
 /// Source: REG-024..028, REG-030..037, REG-040, REG-044.
 template <class Found>
-constexpr void find_broken_rules(capabilities const& of, ia32_rtit_ctl value,
+constexpr void find_broken_rules(capabilities const& caps, ia32_rtit_ctl value,
                                  Found&& found) noexcept {
-    detail::find_unwritable(of, value, found);
-    detail::find_lacking(of, value, found);
+    detail::find_unwritable(caps, value, found);
+    detail::find_lacking(caps, value, found);
 }
 
 namespace detail {
@@ -8028,19 +8028,19 @@ namespace detail {
 [[gnu::always_inline]]  // so that constant capabilities leave one test of a mask
 #endif
 constexpr auto
-breaks_a_rule(capabilities const& of, ia32_rtit_ctl value, uint64_t more) noexcept -> bool {
-    uint64_t const unwritable = value.raw & ~writable_ctl_mask(of);
+breaks_a_rule(capabilities const& caps, ia32_rtit_ctl value, uint64_t more) noexcept -> bool {
+    uint64_t const unwritable = value.raw & ~writable_ctl_mask(caps);
     return (unwritable | bits_of_addr_cfg_3(value) | more) != 0 ||
-           !has_listed_encodings(of, value) || lacks_an_output(of, value) ||
-           lacks_branches(of, value);
+           !has_listed_encodings(caps, value) || lacks_an_output(caps, value) ||
+           lacks_branches(caps, value);
 }
 
 }  // namespace detail
 
 /// True when a value of IA32_RTIT_CTL breaks no rule by itself.
-[[nodiscard]] constexpr auto is_legal(capabilities const& of, ia32_rtit_ctl value) noexcept
+[[nodiscard]] constexpr auto is_legal(capabilities const& caps, ia32_rtit_ctl value) noexcept
     -> bool {
-    return !detail::breaks_a_rule(of, value, 0);
+    return !detail::breaks_a_rule(caps, value, 0);
 }
 
 // ------------------------------------------------------------------------------------ the others
@@ -8048,30 +8048,31 @@ breaks_a_rule(capabilities const& of, ia32_rtit_ctl value, uint64_t more) noexce
 /// The bits of IA32_RTIT_STATUS that raise #GP when written as 1.
 ///
 /// Source: REG-052, REG-054, REG-055.
-[[nodiscard]] constexpr auto faulting_status_mask(capabilities const& of) noexcept -> uint64_t {
-    return ia32_rtit_status::reserved_mask() | detail::closed_bits(detail::gates::of_status{}, of);
+[[nodiscard]] constexpr auto faulting_status_mask(capabilities const& caps) noexcept -> uint64_t {
+    return ia32_rtit_status::reserved_mask() |
+           detail::closed_bits(detail::gates::of_status{}, caps);
 }
 
 template <class Found>
-constexpr void find_broken_rules(capabilities const& of, ia32_rtit_status value,
+constexpr void find_broken_rules(capabilities const& caps, ia32_rtit_status value,
                                  Found&& found) noexcept {
     if (value.reserved_bits_set() != 0) { found(rule::REG_052); }
-    detail::find_closed(detail::gates::of_status{}, of, value.raw, found);
+    detail::find_closed(detail::gates::of_status{}, caps, value.raw, found);
 }
-[[nodiscard]] constexpr auto is_legal(capabilities const& of, ia32_rtit_status value) noexcept
+[[nodiscard]] constexpr auto is_legal(capabilities const& caps, ia32_rtit_status value) noexcept
     -> bool {
-    return (value.raw & faulting_status_mask(of)) == 0;
+    return (value.raw & faulting_status_mask(caps)) == 0;
 }
 
 /// Source: REG-070, REG-071.
-[[nodiscard]] constexpr auto is_legal(capabilities const& of, ia32_rtit_output_base value) noexcept
-    -> bool {
-    return value.reserved_bits_set(of.max_phys_addr().bits) == 0;
+[[nodiscard]] constexpr auto is_legal(capabilities const& caps,
+                                      ia32_rtit_output_base value) noexcept -> bool {
+    return value.reserved_bits_set(caps.max_phys_addr().bits) == 0;
 }
 template <class Found>
-constexpr void find_broken_rules(capabilities const& of, ia32_rtit_output_base value,
+constexpr void find_broken_rules(capabilities const& caps, ia32_rtit_output_base value,
                                  Found&& found) noexcept {
-    if (!is_legal(of, value)) { found(rule::REG_070); }
+    if (!is_legal(caps, value)) { found(rule::REG_070); }
 }
 
 /// Source: REG-074.
@@ -8080,20 +8081,20 @@ constexpr void find_broken_rules(capabilities const& of, ia32_rtit_output_base v
     return value.reserved_bits_set() == 0;
 }
 template <class Found>
-constexpr void find_broken_rules(capabilities const& of, ia32_rtit_cr3_match value,
+constexpr void find_broken_rules(capabilities const& caps, ia32_rtit_cr3_match value,
                                  Found&& found) noexcept {
-    if (!is_legal(of, value)) { found(rule::REG_074); }
+    if (!is_legal(caps, value)) { found(rule::REG_074); }
 }
 
 /// Source: REG-076.
-[[nodiscard]] constexpr auto is_legal(capabilities const& of, ia32_rtit_addr value) noexcept
+[[nodiscard]] constexpr auto is_legal(capabilities const& caps, ia32_rtit_addr value) noexcept
     -> bool {
-    return is_canonical(value.raw, of.linear_address_bits());
+    return is_canonical(value.raw, caps.linear_address_bits());
 }
 template <class Found>
-constexpr void find_broken_rules(capabilities const& of, ia32_rtit_addr value,
+constexpr void find_broken_rules(capabilities const& caps, ia32_rtit_addr value,
                                  Found&& found) noexcept {
-    if (!is_legal(of, value)) { found(rule::REG_076); }
+    if (!is_legal(caps, value)) { found(rule::REG_076); }
 }
 
 /// IA32_RTIT_OUTPUT_MASK_PTRS takes every value.
@@ -8109,9 +8110,9 @@ constexpr void find_broken_rules(capabilities const&, reg::ia32_rtit_output_mask
 
 /// The most specific rule that a value breaks by itself.
 template <class Word>
-[[nodiscard]] constexpr auto broken_rule(capabilities const& of, Word value) noexcept -> rule {
+[[nodiscard]] constexpr auto broken_rule(capabilities const& caps, Word value) noexcept -> rule {
     first_rule first;
-    find_broken_rules(of, value, first);
+    find_broken_rules(caps, value, first);
     return first.found;
 }
 
@@ -8131,37 +8132,37 @@ using reg::ia32_rtit_triggerx_cfg;
 /// How many triggers there are: four for each IA32_RTIT_TRIGGERx_CFG.
 ///
 /// Source: REG-215.
-[[nodiscard]] constexpr auto triggers(capabilities const& of) noexcept -> unsigned {
+[[nodiscard]] constexpr auto triggers(capabilities const& caps) noexcept -> unsigned {
     using eax = reg::cpuid_14h_1_eax;
-    bool const any = of.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::PTTT>() &&
-                     of.leaf_14_0_eax.raw != 0;
-    return any ? 4 * static_cast<unsigned>(of.leaf_14_1_eax.get<eax::TRIGGER_CFG_CNT>()) : 0;
+    bool const any = caps.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::PTTT>() &&
+                     caps.leaf_14_0_eax.raw != 0;
+    return any ? 4 * static_cast<unsigned>(caps.leaf_14_1_eax.get<eax::TRIGGER_CFG_CNT>()) : 0;
 }
 
 /// True for an input that a trigger can have: 0 to 7 and 20H to 27H are general counters, 40H to
 /// 43H matches of DR0 to DR3.
 ///
 /// Source: REG-217.
-[[nodiscard]] constexpr auto is_trigger_input(capabilities const& of, uint64_t input) noexcept
+[[nodiscard]] constexpr auto is_trigger_input(capabilities const& caps, uint64_t input) noexcept
     -> bool {
     bool const counter = (input & ~uint64_t{0x27}) == 0;
     bool const debug_register = (input & ~uint64_t{3}) == 0x40;
     return counter ||
-           (debug_register && of.leaf_14_1_ecx.get<reg::cpuid_14h_1_ecx::TRIGGER_DR_MATCH>());
+           (debug_register && caps.leaf_14_1_ecx.get<reg::cpuid_14h_1_ecx::TRIGGER_DR_MATCH>());
 }
 
 namespace detail {
 
 template <class Input, class Action12, class Action13, class EnIcnt, class Found>
-constexpr void find_broken_rules_of_slot(capabilities const& of, ia32_rtit_triggerx_cfg value,
+constexpr void find_broken_rules_of_slot(capabilities const& caps, ia32_rtit_triggerx_cfg value,
                                          Found&& found) noexcept {
     using leaf = reg::cpuid_14h_1_ecx;
     bool const acts = value.get<Action12>() || value.get<Action13>();
-    if ((acts && !of.leaf_14_1_ecx.get<leaf::TRIGGER_PAUSE_RESUME>()) ||
-        (value.get<EnIcnt>() && !of.leaf_14_1_ecx.get<leaf::TRIGGER_ATTRIBUTION>())) {
+    if ((acts && !caps.leaf_14_1_ecx.get<leaf::TRIGGER_PAUSE_RESUME>()) ||
+        (value.get<EnIcnt>() && !caps.leaf_14_1_ecx.get<leaf::TRIGGER_ATTRIBUTION>())) {
         found(rule::REG_216);
     }
-    if (!is_trigger_input(of, value.get<Input>())) { found(rule::REG_217); }
+    if (!is_trigger_input(caps, value.get<Input>())) { found(rule::REG_217); }
 }
 
 }  // namespace detail
@@ -8172,19 +8173,19 @@ constexpr void find_broken_rules_of_slot(capabilities const& of, ia32_rtit_trigg
 ///         not exist.
 /// Source: REG-215..218.
 template <class Found>
-constexpr void find_broken_rules(capabilities const& of, ia32_rtit_triggerx_cfg value,
+constexpr void find_broken_rules(capabilities const& caps, ia32_rtit_triggerx_cfg value,
                                  Found&& found) noexcept {
     using cfg = ia32_rtit_triggerx_cfg;
     using namespace detail;
     if (value.reserved_bits_set() != 0) { found(rule::REG_216); }
     find_broken_rules_of_slot<cfg::Input0, cfg::Action12_0, cfg::Action13_0, cfg::EnIcnt0>(
-        of, value, found);
+        caps, value, found);
     find_broken_rules_of_slot<cfg::Input1, cfg::Action12_1, cfg::Action13_1, cfg::EnIcnt1>(
-        of, value, found);
+        caps, value, found);
     find_broken_rules_of_slot<cfg::Input2, cfg::Action12_2, cfg::Action13_2, cfg::EnIcnt2>(
-        of, value, found);
+        caps, value, found);
     find_broken_rules_of_slot<cfg::Input3, cfg::Action12_3, cfg::Action13_3, cfg::EnIcnt3>(
-        of, value, found);
+        caps, value, found);
 }
 
 /// The bits of DR7 without which the enabled slots of a configuration see no match of their debug
@@ -8208,10 +8209,10 @@ constexpr void find_broken_rules(capabilities const& of, ia32_rtit_triggerx_cfg 
 /// The first rule that a configuration of triggers breaks.
 ///
 /// Source: REG-215..218.
-[[nodiscard]] constexpr auto broken_rule(capabilities const& of,
+[[nodiscard]] constexpr auto broken_rule(capabilities const& caps,
                                          ia32_rtit_triggerx_cfg value) noexcept -> rule {
     first_rule first;
-    find_broken_rules(of, value, first);
+    find_broken_rules(caps, value, first);
     return first.found;
 }
 
@@ -8399,7 +8400,7 @@ using namespace ptspec::detail;
 [[gnu::always_inline]]  // so that a constant index leaves its own case
 #endif
 constexpr auto
-rule_of_absence(capabilities const& of, uint32_t index) noexcept -> rule {
+rule_of_absence(capabilities const& caps, uint32_t index) noexcept -> rule {
     if (!is_pt_msr(index)) { return rule::none; }
     rule missing = rule::none;
     switch (index) {
@@ -8407,24 +8408,24 @@ rule_of_absence(capabilities const& of, uint32_t index) noexcept -> rule {
         case ia32_rtit_status::address: break;
         case ia32_rtit_output_base::address:
         case ia32_rtit_output_mask_ptrs::address:
-            if (!of.has_output_msrs()) { missing = rule::REG_012; }
+            if (!caps.has_output_msrs()) { missing = rule::REG_012; }
             break;
         case ia32_rtit_cr3_match::address:
-            if (!of.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::CR3FILTER>()) {
+            if (!caps.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::CR3FILTER>()) {
                 missing = rule::REG_013;
             }
             break;
         default:
             if (!is_addr_msr(index)) { return rule::REG_017; }
-            if (index - first_addr_msr >= 2 * of.address_ranges()) { missing = rule::REG_014; }
+            if (index - first_addr_msr >= 2 * caps.address_ranges()) { missing = rule::REG_014; }
     }
-    return of.has_pt() ? missing : rule::REG_001;
+    return caps.has_pt() ? missing : rule::REG_001;
 }
 
 /// Source: REG-121.
-constexpr auto is_barred_by_vmx(capabilities const& of, msr_state const& now, ia32_rtit_ctl value,
+constexpr auto is_barred_by_vmx(capabilities const& caps, msr_state const& now, ia32_rtit_ctl value,
                                 policy const& how) noexcept -> bool {
-    return now.in_vmx_operation && of.vmx() == cpu::vmx_support::none &&
+    return now.in_vmx_operation && caps.vmx() == cpu::vmx_support::none &&
            (!how.only_enabling_faults_in_vmx || value.get<ia32_rtit_ctl::TraceEn>());
 }
 
@@ -8436,22 +8437,22 @@ constexpr auto staying_enabled(msr_state const& now, ia32_rtit_ctl value) noexce
 }
 
 template <class Found>
-constexpr void find_broken_rules(capabilities const& of, msr_state const& now, ia32_rtit_ctl value,
-                                 policy const& how, Found&& found) noexcept {
-    if (is_barred_by_vmx(of, now, value, how)) { found(rule::REG_121); }
+constexpr void find_broken_rules(capabilities const& caps, msr_state const& now,
+                                 ia32_rtit_ctl value, policy const& how, Found&& found) noexcept {
+    if (is_barred_by_vmx(caps, now, value, how)) { found(rule::REG_121); }
     if (value == now.ctl) { return; }  // REG-020
-    access::detail::find_unwritable(of, value, found);
+    access::detail::find_unwritable(caps, value, found);
     if (staying_enabled(now, value) != 0) { found(rule::REG_021); }
-    access::detail::find_lacking(of, value, found);
+    access::detail::find_lacking(caps, value, found);
 }
 
 /// Source: REG-007, REG-203, REG-204.
 template <class Word, class Found>
-constexpr void find_broken_rules_of_global_status(capabilities const& of, Word value,
+constexpr void find_broken_rules_of_global_status(capabilities const& caps, Word value,
                                                   Found&& found) noexcept {
-    bool const has_topa = of.has_pt() && of.supports(cpu::output_scheme::topa);
-    bool const has_arch_pebs = of.perf_capabilities.get<reg::ia32_perf_capabilities::PEBS_FMT>() ==
-                               0xF;
+    bool const has_topa = caps.has_pt() && caps.supports(cpu::output_scheme::topa);
+    bool const has_arch_pebs =
+        caps.perf_capabilities.get<reg::ia32_perf_capabilities::PEBS_FMT>() == 0xF;
     bool const reserved = value.reserved_bits_set() != 0 ||
                           (value.template get<typename Word::ArchPebsThresh>() && !has_arch_pebs);
     if (value.template get<typename Word::Trace_ToPA_PMI>() && !has_topa) {
@@ -8463,9 +8464,9 @@ constexpr void find_broken_rules_of_global_status(capabilities const& of, Word v
 
 /// Source: REG-140.
 template <class Found>
-constexpr void find_broken_rules_of_xss(capabilities const& of, reg::ia32_xss value,
+constexpr void find_broken_rules_of_xss(capabilities const& caps, reg::ia32_xss value,
                                         Found&& found) noexcept {
-    if (value.get<reg::ia32_xss::PT_STATE>() && !of.has_xsaves_state()) { found(rule::REG_140); }
+    if (value.get<reg::ia32_xss::PT_STATE>() && !caps.has_xsaves_state()) { found(rule::REG_140); }
 }
 
 /// Calls `use` with a value as the word that an MSR of Intel PT other than CTL holds.
@@ -8493,29 +8494,29 @@ with_word(uint32_t index, uint64_t value, auto const& use) noexcept {
 /// Source: REG-001, REG-004, REG-006, REG-012..015, REG-017, REG-020..044, REG-050..055,
 ///         REG-070..076, REG-121, REG-140, REG-203, REG-204.
 template <class Found>
-constexpr void find_broken_rules(capabilities const& of, msr_state const& now, uint32_t index,
+constexpr void find_broken_rules(capabilities const& caps, msr_state const& now, uint32_t index,
                                  uint64_t value, policy const& how, Found&& found) noexcept {
-    if (auto const absent = detail::rule_of_absence(of, index); absent != rule::none) {
+    if (auto const absent = detail::rule_of_absence(caps, index); absent != rule::none) {
         return found(absent);
     }
     if (index == ia32_rtit_ctl::address) {
-        return detail::find_broken_rules(of, now, ia32_rtit_ctl{value}, how, found);
+        return detail::find_broken_rules(caps, now, ia32_rtit_ctl{value}, how, found);
     }
     if (detail::is_pt_msr(index)) {
         if (now.ctl.get<ia32_rtit_ctl::TraceEn>()) { found(rule::REG_004); }
         return detail::with_word(index, value,
-                                 [&](auto word) { access::find_broken_rules(of, word, found); });
+                                 [&](auto word) { access::find_broken_rules(caps, word, found); });
     }
     switch (index) {
         case reg::ia32_perf_global_status::address: return found(rule::REG_203);
         case reg::ia32_perf_global_status_reset::address:
             return detail::find_broken_rules_of_global_status(
-                of, reg::ia32_perf_global_status_reset{value}, found);
+                caps, reg::ia32_perf_global_status_reset{value}, found);
         case reg::ia32_perf_global_status_set::address:
             return detail::find_broken_rules_of_global_status(
-                of, reg::ia32_perf_global_status_set{value}, found);
+                caps, reg::ia32_perf_global_status_set{value}, found);
         case reg::ia32_xss::address:
-            return detail::find_broken_rules_of_xss(of, reg::ia32_xss{value}, found);
+            return detail::find_broken_rules_of_xss(caps, reg::ia32_xss{value}, found);
         case reg::ia32_debugctl::address:
             if (reg::ia32_debugctl{value}.reserved_bits_set() != 0) { found(rule::REG_006); }
             return;
@@ -8528,10 +8529,10 @@ constexpr void find_broken_rules(capabilities const& of, msr_state const& now, u
 [[gnu::noinline, gnu::pure]]  // so that it is not there where only the verdict is used
 #endif
 [[nodiscard]] constexpr auto
-broken_rule(capabilities const& of, msr_state const& now, uint32_t index, uint64_t value,
+broken_rule(capabilities const& caps, msr_state const& now, uint32_t index, uint64_t value,
             policy const& how = {}) noexcept -> rule {
     first_rule first;
-    find_broken_rules(of, now, index, value, how, first);
+    find_broken_rules(caps, now, index, value, how, first);
     return first.found;
 }
 
@@ -8540,18 +8541,21 @@ broken_rule(capabilities const& of, msr_state const& now, uint32_t index, uint64
 [[gnu::always_inline]]  // so that constant capabilities leave one test of a mask
 #endif
 [[nodiscard]] constexpr auto
-write_faults(capabilities const& of, msr_state const& now, uint32_t index, uint64_t value,
+write_faults(capabilities const& caps, msr_state const& now, uint32_t index, uint64_t value,
              policy const& how = {}) noexcept -> bool {
-    if (!detail::is_pt_msr(index)) { return broken_rule(of, now, index, value, how) != rule::none; }
-    if (detail::rule_of_absence(of, index) != rule::none) { return true; }
+    if (!detail::is_pt_msr(index)) {
+        return broken_rule(caps, now, index, value, how) != rule::none;
+    }
+    if (detail::rule_of_absence(caps, index) != rule::none) { return true; }
     if (index == ia32_rtit_ctl::address) {
         ia32_rtit_ctl const ctl{value};
-        return detail::is_barred_by_vmx(of, now, ctl, how) ||
+        return detail::is_barred_by_vmx(caps, now, ctl, how) ||
                (ctl != now.ctl &&
-                access::detail::breaks_a_rule(of, ctl, detail::staying_enabled(now, ctl)));
+                access::detail::breaks_a_rule(caps, ctl, detail::staying_enabled(now, ctl)));
     }
     if (now.ctl.get<ia32_rtit_ctl::TraceEn>()) { return true; }
-    return !detail::with_word(index, value, [&](auto word) { return access::is_legal(of, word); });
+    return !detail::with_word(index, value,
+                              [&](auto word) { return access::is_legal(caps, word); });
 }
 
 /// Whether a WRMSR raises #GP, and by which rule.
@@ -8563,12 +8567,12 @@ write_faults(capabilities const& of, msr_state const& now, uint32_t index, uint6
 [[gnu::always_inline]]  // so that constant capabilities leave one test of a mask
 #endif
 [[nodiscard]] constexpr auto
-check_write(capabilities const& of, msr_state const& now, uint32_t index, uint64_t value,
+check_write(capabilities const& caps, msr_state const& now, uint32_t index, uint64_t value,
             unsigned cpl = 0, policy const& how = {}) noexcept -> verdict {
     if (!covers(index)) { return {outcome::not_covered}; }
     if (cpl != 0) { return {outcome::general_protection, rule::REG_002}; }
-    if (!write_faults(of, now, index, value, how)) { return {}; }
-    return {outcome::general_protection, broken_rule(of, now, index, value, how)};
+    if (!write_faults(caps, now, index, value, how)) { return {}; }
+    return {outcome::general_protection, broken_rule(caps, now, index, value, how)};
 }
 
 // ------------------------------------------------------------------------------------ RDMSR
@@ -8577,11 +8581,11 @@ check_write(capabilities const& of, msr_state const& now, uint32_t index, uint64
 ///
 /// Errors: `gp` with the rule; `not_covered` for other MSRs.
 /// Source: REG-001, REG-002, REG-011..017.
-[[nodiscard]] constexpr auto check_read(capabilities const& of, uint32_t index,
+[[nodiscard]] constexpr auto check_read(capabilities const& caps, uint32_t index,
                                         unsigned cpl = 0) noexcept -> verdict {
     if (!covers(index)) { return {outcome::not_covered}; }
     if (cpl != 0) { return {outcome::general_protection, rule::REG_002}; }
-    auto const absent = detail::rule_of_absence(of, index);
+    auto const absent = detail::rule_of_absence(caps, index);
     return absent == rule::none ? verdict{} : verdict{outcome::general_protection, absent};
 }
 
@@ -8693,18 +8697,18 @@ struct range_hit {
 /// STATUS.FilterEn as it counts. Without filtering by IP its bit is 0, and it counts as 1.
 ///
 /// Source: REG-051, REG-058.
-[[nodiscard]] constexpr auto filter_en(cpu::capabilities const& of,
+[[nodiscard]] constexpr auto filter_en(cpu::capabilities const& caps,
                                        ia32_rtit_status status) noexcept -> bool {
-    return !of.has_ip_filtering() || status.get<ia32_rtit_status::FilterEn>();
+    return !caps.has_ip_filtering() || status.get<ia32_rtit_status::FilterEn>();
 }
 
 /// True when control flow is traced. No register shows it.
 ///
 /// Source: SDM vol. 3, "Packet Enable (PacketEn)"; REG-059.
-[[nodiscard]] constexpr auto packet_en(cpu::capabilities const& of, msr_state const& state) noexcept
-    -> bool {
+[[nodiscard]] constexpr auto packet_en(cpu::capabilities const& caps,
+                                       msr_state const& state) noexcept -> bool {
     return state.status.get<ia32_rtit_status::TriggerEn>() &&
-           state.status.get<ia32_rtit_status::ContextEn>() && filter_en(of, state.status) &&
+           state.status.get<ia32_rtit_status::ContextEn>() && filter_en(caps, state.status) &&
            state.ctl.get<ia32_rtit_ctl::BranchEn>();
 }
 
@@ -8712,13 +8716,13 @@ struct range_hit {
 /// as STATUS.Stopped.
 ///
 /// Source: REG-057, REG-058, REG-068, GEN-024, GEN-025, GEN-090.
-[[nodiscard]] constexpr auto after_branch(cpu::capabilities const& of, msr_state state,
+[[nodiscard]] constexpr auto after_branch(cpu::capabilities const& caps, msr_state state,
                                           context const& now) noexcept -> msr_state {
     using status = ia32_rtit_status;
     if (!state.status.get<status::TriggerEn>()) { return state; }
     bool const in_context = context_en(state.ctl, state.cr3_match, now);
     auto next = state.status.with(status::ContextEn{in_context});
-    if (of.has_ip_filtering() && in_context) {
+    if (caps.has_ip_filtering() && in_context) {
         auto const hit = match_ranges(state, now.ip);
         next = next.with(status::FilterEn{hit.filter_en});
         if (hit.trace_stop) { next = next.with(status::Stopped{true}, status::TriggerEn{false}); }
@@ -8755,9 +8759,10 @@ struct effect {
 namespace detail {
 
 /// Source: REG-063..067.
-constexpr auto psb_when_enabled(capabilities const& of, msr_state const& now) noexcept -> psb_plus {
+constexpr auto psb_when_enabled(capabilities const& caps, msr_state const& now) noexcept
+    -> psb_plus {
     using status = ia32_rtit_status;
-    bool const counts = of.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::CPSB_CAM>();
+    bool const counts = caps.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::CPSB_CAM>();
     bool const pending = now.ctl.get<ia32_rtit_ctl::InjectPsbPmiOnEnable>() &&
                          now.status.get<status::PendPSB>();
     return !counts || pending || now.status.get<status::PacketByteCnt>() == 0 ? psb_plus::yes
@@ -8767,14 +8772,14 @@ constexpr auto psb_when_enabled(capabilities const& of, msr_state const& now) no
 /// TraceEn rises, whatever made it rise. `now.ctl` has it already.
 ///
 /// Source: REG-043, REG-056, REG-058, REG-063..067, GEN-024, GEN-025, GEN-088, OUT-086.
-constexpr auto enabled(capabilities const& of, msr_state now, context const& code) noexcept
+constexpr auto enabled(capabilities const& caps, msr_state now, context const& code) noexcept
     -> effect {
     using ctl = ia32_rtit_ctl;
     using status = ia32_rtit_status;
     effect done;
     bool const triggered = trigger_en(now.ctl, now.status);
     now.status = now.status.with(status::TriggerEn{triggered});
-    if (of.has_ip_filtering() && !has_filter(now)) {
+    if (caps.has_ip_filtering() && !has_filter(now)) {
         now.status = now.status.with(status::FilterEn{true});
     }
     bool const inject = now.ctl.get<ctl::InjectPsbPmiOnEnable>();
@@ -8784,9 +8789,9 @@ constexpr auto enabled(capabilities const& of, msr_state now, context const& cod
             reg::ia32_perf_global_status::Trace_ToPA_PMI{true});
     }
     if (triggered) {
-        done.psb = psb_when_enabled(of, now);
+        done.psb = psb_when_enabled(caps, now);
         if (inject) { now.status = now.status.with(status::PendPSB{false}); }
-        now = after_branch(of, now, code);
+        now = after_branch(caps, now, code);
         done.trace_stop = now.status.get<status::Stopped>();
     }
     done.state = now;
@@ -8803,13 +8808,13 @@ constexpr auto disabled(msr_state now) noexcept -> msr_state {
 }
 
 /// Source: REG-020, REG-022, REG-023.
-constexpr auto write_ctl(capabilities const& of, msr_state now, ia32_rtit_ctl value,
+constexpr auto write_ctl(capabilities const& caps, msr_state now, ia32_rtit_ctl value,
                          context const& code) noexcept -> effect {
     bool const was_on = now.ctl.get<ia32_rtit_ctl::TraceEn>();
     now.ctl = value;
     bool const is_on = value.get<ia32_rtit_ctl::TraceEn>();
     if (was_on == is_on) { return {.state = now}; }
-    return is_on ? enabled(of, now, code) : effect{.state = disabled(now)};
+    return is_on ? enabled(caps, now, code) : effect{.state = disabled(now)};
 }
 
 /// A write of a covered MSR other than IA32_RTIT_CTL, which the processor has. What is
@@ -8841,14 +8846,15 @@ constexpr auto store(msr_state now, uint32_t index, uint64_t value) noexcept -> 
 /// Errors: those of `check_write`; the state is then the one before.
 /// Source: SDM vol. 3, "IA32_RTIT_CTL MSR", "IA32_RTIT_STATUS MSR"; REG-009, REG-020..023, REG-043,
 ///         REG-050, REG-053, REG-056..068, REG-072, REG-080, REG-203.
-[[nodiscard]] constexpr auto effect_of_write(capabilities const& of, msr_state const& now,
+[[nodiscard]] constexpr auto effect_of_write(capabilities const& caps, msr_state const& now,
                                              uint32_t index, uint64_t value,
                                              context const& code = {},
                                              policy const& how = {}) noexcept -> effect {
-    auto const judged = check_write(of, now, index, value, code.cpl, how);
+    auto const judged = check_write(caps, now, index, value, code.cpl, how);
     if (!judged) { return {.verdict = judged, .state = now}; }
-    return index == ia32_rtit_ctl::address ? detail::write_ctl(of, now, ia32_rtit_ctl{value}, code)
-                                           : effect{.state = detail::store(now, index, value)};
+    return index == ia32_rtit_ctl::address
+               ? detail::write_ctl(caps, now, ia32_rtit_ctl{value}, code)
+               : effect{.state = detail::store(now, index, value)};
 }
 
 /// What an RDMSR gives.
@@ -8860,9 +8866,9 @@ struct read_result {
 };
 
 /// Source: REG-011, REG-080.
-[[nodiscard]] constexpr auto read(capabilities const& of, msr_state const& now, uint32_t index,
+[[nodiscard]] constexpr auto read(capabilities const& caps, msr_state const& now, uint32_t index,
                                   unsigned cpl = 0) noexcept -> read_result {
-    auto const judged = check_read(of, index, cpl);
+    auto const judged = check_read(caps, index, cpl);
     return {judged, judged ? value_of(now, index) : 0};
 }
 
@@ -8919,10 +8925,10 @@ struct path_verdict {
 ///
 /// Errors: those of `check_write`.
 /// Source: REG-010.
-[[nodiscard]] constexpr auto check_write_on(write_path path, capabilities const& of,
+[[nodiscard]] constexpr auto check_write_on(write_path path, capabilities const& caps,
                                             msr_state const& now, uint32_t index, uint64_t value,
                                             policy const& how = {}) noexcept -> path_verdict {
-    auto const judged = check_write(of, now, index, value, 0, how);
+    auto const judged = check_write(caps, now, index, value, 0, how);
     return {judged, judged.what == outcome::general_protection ? refusal_on(path) : refusal::none};
 }
 
@@ -8998,10 +9004,10 @@ namespace ptspec::access {
 /// reset makes of the MSRs next to them is left to whoever models those.
 ///
 /// Source: REG-091..093.
-[[nodiscard]] constexpr auto warm_reset(capabilities const& of, msr_state const& now) noexcept
+[[nodiscard]] constexpr auto warm_reset(capabilities const& caps, msr_state const& now) noexcept
     -> msr_state {
     auto next = detail::disabled(now);
-    if (!of.has_ip_filtering()) {
+    if (!caps.has_ip_filtering()) {
         next = cold_reset();
         next.xss = now.xss;
         next.perf_global_status = now.perf_global_status;
@@ -9016,9 +9022,9 @@ namespace ptspec::access {
 /// The state after INIT: tracing goes on, in the context `code`.
 ///
 /// Source: REG-094.
-[[nodiscard]] constexpr auto init(capabilities const& of, msr_state const& now,
+[[nodiscard]] constexpr auto init(capabilities const& caps, msr_state const& now,
                                   context const& code = {}) noexcept -> msr_state {
-    return after_branch(of, now, code);
+    return after_branch(caps, now, code);
 }
 
 // ------------------------------------------------------------------------------------ SMM
@@ -9059,7 +9065,7 @@ struct rsm_result {
 /// What RSM does: TraceEn comes back, into the context `code` that is resumed.
 ///
 /// Source: SDM vol. 3, "System Management Mode (SMM)"; REG-101..103.
-[[nodiscard]] constexpr auto rsm(capabilities const& of, msr_state const& now,
+[[nodiscard]] constexpr auto rsm(capabilities const& caps, msr_state const& now,
                                  context const& code = {}, policy const& how = {}) noexcept
     -> rsm_result {
     if (!now.in_smm) { return {rsm_outcome::undefined_opcode, rule::none, {.state = now}}; }
@@ -9067,7 +9073,7 @@ struct rsm_result {
         return {rsm_outcome::shutdown, rule::REG_102, {.state = now}};
     }
     bool const both = now.smram_trace_en && now.debugctl.get<reg::ia32_debugctl::LBR>() &&
-                      excludes_lbr(of.leaf_01_eax);
+                      excludes_lbr(caps.leaf_01_eax);
     if (both && how.lbr_after_rsm_shuts_down) {
         return {rsm_outcome::shutdown, rule::REG_103, {.state = now}};
     }
@@ -9076,7 +9082,7 @@ struct rsm_result {
     next.smram_trace_en = false;
     if (!now.smram_trace_en) { return {rsm_outcome::resumed, rule::none, {.state = next}}; }
     next.ctl = next.ctl.with(ia32_rtit_ctl::TraceEn{true});
-    return {rsm_outcome::resumed, rule::none, detail::enabled(of, next, code)};
+    return {rsm_outcome::resumed, rule::none, detail::enabled(caps, next, code)};
 }
 
 // ------------------------------------------------------------------------------------ VMX, SMX
@@ -9084,9 +9090,9 @@ struct rsm_result {
 /// The state after VMXON. It ends tracing where Intel PT cannot be used in VMX operation.
 ///
 /// Source: REG-110.
-[[nodiscard]] constexpr auto vmxon(capabilities const& of, msr_state const& now) noexcept
+[[nodiscard]] constexpr auto vmxon(capabilities const& caps, msr_state const& now) noexcept
     -> msr_state {
-    auto next = of.vmx() == cpu::vmx_support::none ? detail::disabled(now) : now;
+    auto next = caps.vmx() == cpu::vmx_support::none ? detail::disabled(now) : now;
     next.in_vmx_operation = true;
     return next;
 }
@@ -9115,11 +9121,11 @@ struct rsm_result {
 /// The state when the module has ended. `trace_en` is what TraceEn was before it began.
 ///
 /// Source: REG-112.
-[[nodiscard]] constexpr auto acm_ended(capabilities const& of, msr_state now, bool trace_en,
+[[nodiscard]] constexpr auto acm_ended(capabilities const& caps, msr_state now, bool trace_en,
                                        context const& code = {}) noexcept -> msr_state {
     if (!trace_en) { return now; }
     now.ctl = now.ctl.with(ia32_rtit_ctl::TraceEn{true});
-    return detail::enabled(of, now, code).state;
+    return detail::enabled(caps, now, code).state;
 }
 
 }  // namespace ptspec::access
@@ -9164,12 +9170,12 @@ struct xsaves_result {
 ///
 /// Source: SDM vol. 1, "Operation of XSAVES"; REG-141, REG-142.
 template <same_as<capabilities> Capabilities = capabilities>
-[[nodiscard]] constexpr auto xsaves(Capabilities const& of, msr_state const& now) noexcept
+[[nodiscard]] constexpr auto xsaves(Capabilities const& caps, msr_state const& now) noexcept
     -> xsaves_result {
     using area = xsave_pt_state;
     auto const left = detail::disabled(now);
     auto const held = [&](uint32_t index) {
-        return detail::rule_of_absence(of, index) == rule::none ? value_of(left, index) : 0;
+        return detail::rule_of_absence(caps, index) == rule::none ? value_of(left, index) : 0;
     };
     auto const held_addr = [&](unsigned n, range_end end) {
         return wrapped{held(ia32_rtit_addr::address(n, end))};
@@ -9236,11 +9242,11 @@ constexpr auto refused(State const& now, rule why) noexcept -> effect {
 ///
 /// Source: REG-144.
 template <same_as<capabilities> Capabilities = capabilities>
-constexpr auto rule_against(Capabilities const& of, msr_state const& now, uint32_t index,
+constexpr auto rule_against(Capabilities const& caps, msr_state const& now, uint32_t index,
                             uint64_t value, policy const& how) noexcept -> rule {
-    auto const absent = rule_of_absence(of, index);
+    auto const absent = rule_of_absence(caps, index);
     if (absent != rule::none) { return value == 0 ? rule::none : absent; }
-    return broken_rule(of, now, index, value, how);
+    return broken_rule(caps, now, index, value, how);
 }
 
 }  // namespace detail
@@ -9252,25 +9258,25 @@ constexpr auto rule_against(Capabilities const& of, msr_state const& now, uint32
 ///         that are not 0. Then no MSR changes (a processor may have loaded some; TraceEn is 0).
 /// Source: SDM vol. 1, "Operation of XRSTORS"; REG-143..145.
 template <same_as<capabilities> Capabilities = capabilities>
-[[nodiscard]] constexpr auto xrstors(Capabilities const& of, msr_state const& now,
+[[nodiscard]] constexpr auto xrstors(Capabilities const& caps, msr_state const& now,
                                      xsave_pt_state const& image, context const& code = {},
                                      policy const& how = {}) noexcept -> xrstors_result {
     if (now.ctl.get<ia32_rtit_ctl::TraceEn>()) { return {detail::refused(now, rule::REG_143)}; }
     if (!image.reserved_quadwords_are_zero()) { return {detail::refused(now, rule::REG_144)}; }
     auto const ctl = image.get<xsave_pt_state::IA32_RTIT_CTL>();
     uint32_t refused_msr = ia32_rtit_ctl::address;
-    rule why = detail::rule_against(of, now, refused_msr, ctl.raw, how);
+    rule why = detail::rule_against(caps, now, refused_msr, ctl.raw, how);
     auto next = now;
     detail::for_each_but_ctl(image, [&](uint32_t index, uint64_t value) {
         if (why != rule::none) { return; }
         refused_msr = index;
-        why = detail::rule_against(of, now, index, value, how);
-        if (detail::rule_of_absence(of, index) == rule::none) {
+        why = detail::rule_against(caps, now, index, value, how);
+        if (detail::rule_of_absence(caps, index) == rule::none) {
             next = detail::store(next, index, value);
         }
     });
     if (why != rule::none) { return {detail::refused(now, rule::REG_144), refused_msr, why}; }
-    return {detail::write_ctl(of, next, ctl, code)};
+    return {detail::write_ctl(caps, next, ctl, code)};
 }
 
 /// What XRSTORS does where XSTATE_BV[8] is 0: the component gets its initial configuration.
@@ -9309,11 +9315,11 @@ struct pmi_result {
 /// enables are cleared. Intel PT goes on.
 ///
 /// Source: SDM vol. 3, "ToPA PMI"; REG-205.
-[[nodiscard]] constexpr auto deliver_pmi(cpu::capabilities const& of, msr_state now) noexcept
+[[nodiscard]] constexpr auto deliver_pmi(cpu::capabilities const& caps, msr_state now) noexcept
     -> pmi_result {
     using debugctl = reg::ia32_debugctl;
     using status = reg::ia32_perf_global_status;
-    auto const version = of.leaf_0a_eax.get<reg::cpuid_0ah_eax::VersionID>();
+    auto const version = caps.leaf_0a_eax.get<reg::cpuid_0ah_eax::VersionID>();
     bool const counters = version >= 2 && now.debugctl.get<debugctl::FREEZE_PERFMON_ON_PMI>();
     bool const branches = version >= 2 && now.debugctl.get<debugctl::FREEZE_LBRS_ON_PMI>();
     if (version < 4) {
@@ -9446,17 +9452,17 @@ constexpr auto refused_value(rule broken, uint32_t index) noexcept -> load_resul
 ///
 /// Source: REG-012..015, REG-024..044, REG-052..055, REG-070..076, REG-140, REG-204.
 template <same_as<capabilities> Capabilities = capabilities>
-constexpr auto rule_against_holding(Capabilities const& of, uint32_t index, uint64_t value) noexcept
-    -> rule {
-    if (auto const absent = rule_of_absence(of, index); absent != rule::none) {
+constexpr auto rule_against_holding(Capabilities const& caps, uint32_t index,
+                                    uint64_t value) noexcept -> rule {
+    if (auto const absent = rule_of_absence(caps, index); absent != rule::none) {
         return value == value_of(msr_state{}, index) ? rule::none : absent;
     }
-    if (index == ia32_rtit_ctl::address) { return access::broken_rule(of, ia32_rtit_ctl{value}); }
+    if (index == ia32_rtit_ctl::address) { return access::broken_rule(caps, ia32_rtit_ctl{value}); }
     if (index == reg::ia32_perf_global_status::address) {
         // What it can hold is what can be set in it.
         index = reg::ia32_perf_global_status_set::address;
     }
-    return broken_rule(of, msr_state{}, index, value);
+    return broken_rule(caps, msr_state{}, index, value);
 }
 
 }  // namespace detail
@@ -9469,7 +9475,8 @@ constexpr auto rule_against_holding(Capabilities const& of, uint32_t index, uint
 ///         that goes on in VMX operation where it cannot by REG-121.
 /// Source: REG-056, REG-121, and the rules of `find_broken_rules`.
 template <same_as<capabilities> Capabilities = capabilities>
-[[nodiscard]] constexpr auto load(Capabilities const& of, byte_view image) noexcept -> load_result {
+[[nodiscard]] constexpr auto load(Capabilities const& caps, byte_view image) noexcept
+    -> load_result {
     if (image.size() < 8) { return {image_error::truncated}; }
     if (load_le64(image.data()) != detail::image_magic) { return {image_error::not_an_image}; }
     if (image.size() < detail::image_head) { return {image_error::truncated}; }
@@ -9483,7 +9490,7 @@ template <same_as<capabilities> Capabilities = capabilities>
     uint8_t const* from = image.data() + detail::image_head;
     for (uint32_t const index : detail::image_msrs) {
         uint64_t const value = load_le64(from);
-        auto const broken = detail::rule_against_holding(of, index, value);
+        auto const broken = detail::rule_against_holding(caps, index, value);
         if (broken != rule::none) { return detail::refused_value(broken, index); }
         set_raw(loaded.state, index, value);
         from += 8;
@@ -9500,7 +9507,7 @@ template <same_as<capabilities> Capabilities = capabilities>
         return detail::refused_value(rule::REG_056, ia32_rtit_status::address);
     }
     bool const on = state.ctl.get<ia32_rtit_ctl::TraceEn>();
-    if (on && detail::is_barred_by_vmx(of, state, state.ctl, {})) {
+    if (on && detail::is_barred_by_vmx(caps, state, state.ctl, {})) {
         return detail::refused_value(rule::REG_121, ia32_rtit_ctl::address);
     }
     return loaded;
@@ -9536,14 +9543,14 @@ constexpr auto distance(unsigned one, unsigned two) noexcept -> unsigned {
 }
 
 template <class Encoding>
-constexpr auto nearest_encoding(capabilities const& of, Encoding wanted) noexcept
+constexpr auto nearest_encoding(capabilities const& caps, Encoding wanted) noexcept
     -> nearest_of<Encoding> {
     nearest_of<Encoding> best;
     for (unsigned encoding = 0; encoding <= Encoding::last_encoding; ++encoding) {
         auto const one = Encoding::encoded(wrapped{encoding});
         bool const nearer = !best.any || distance(encoding, wanted.encoding()) <
                                              distance(best.value.encoding(), wanted.encoding());
-        if (nearer && of.supports(one)) { best = {true, one}; }
+        if (nearer && caps.supports(one)) { best = {true, one}; }
     }
     return best;
 }
@@ -9555,28 +9562,28 @@ constexpr auto nearest_encoding(capabilities const& of, Encoding wanted) noexcep
 ///
 /// Units:  nearness counts encodings, that is, powers of two. The nearest threshold can be 0, none.
 /// Source: REG-028, REG-029, REG-048.
-[[nodiscard]] constexpr auto nearest(capabilities const& of, mtc_period wanted) noexcept
+[[nodiscard]] constexpr auto nearest(capabilities const& caps, mtc_period wanted) noexcept
     -> nearest_of<mtc_period> {
-    return detail::nearest_encoding(of, wanted);
+    return detail::nearest_encoding(caps, wanted);
 }
-[[nodiscard]] constexpr auto nearest(capabilities const& of, cyc_threshold wanted) noexcept
+[[nodiscard]] constexpr auto nearest(capabilities const& caps, cyc_threshold wanted) noexcept
     -> nearest_of<cyc_threshold> {
-    return detail::nearest_encoding(of, wanted);
+    return detail::nearest_encoding(caps, wanted);
 }
-[[nodiscard]] constexpr auto nearest(capabilities const& of, psb_period wanted) noexcept
+[[nodiscard]] constexpr auto nearest(capabilities const& caps, psb_period wanted) noexcept
     -> nearest_of<psb_period> {
-    return detail::nearest_encoding(of, wanted);
+    return detail::nearest_encoding(caps, wanted);
 }
 
 /// The output asked for, or else the first that there is of ToPA, a single range, the transport.
 ///
 /// Source: REG-024..026, PRG-003.
-[[nodiscard]] constexpr auto nearest(capabilities const& of, output_scheme wanted) noexcept
+[[nodiscard]] constexpr auto nearest(capabilities const& caps, output_scheme wanted) noexcept
     -> nearest_of<output_scheme> {
     output_scheme const order[] = {wanted, output_scheme::topa, output_scheme::single_range,
                                    output_scheme::fabric};
     for (output_scheme const one : order) {
-        if (of.supports(one)) { return {true, one}; }
+        if (caps.supports(one)) { return {true, one}; }
     }
     return {};
 }
@@ -9916,36 +9923,36 @@ constexpr auto number_in(trace_config const& wanted, config_member which) noexce
 /// The rule against one member, told by its bits alone: but for what TraceEn needs, no bit of CTL
 /// depends on another.
 template <class Capabilities>
-constexpr auto rule_against(Capabilities const& of, quirk_set odd, trace_config const& wanted,
+constexpr auto rule_against(Capabilities const& caps, quirk_set odd, trace_config const& wanted,
                             config_member which) noexcept -> rule {
     uint64_t const number = number_in(wanted, which);
     if (placed(which, number) >> lowest_bit(info_of(which).ctl_bits) != number) {
         return rule::REG_037;
     }
     uint64_t const all = ctl_of(wanted).raw | field_mask<ia32_rtit_ctl::TraceEn>;
-    if (which == config_member::output && access::detail::lacks_an_output(of, {all})) {
+    if (which == config_member::output && access::detail::lacks_an_output(caps, {all})) {
         return rule::REG_025;
     }
     if (which == config_member::branches && !wanted.branches &&
         odd.has(quirk::branch_en_always_on)) {
         return rule::REG_040;
     }
-    return broken_rule(of, ia32_rtit_ctl{all & info_of(which).ctl_bits});
+    return broken_rule(caps, ia32_rtit_ctl{all & info_of(which).ctl_bits});
 }
 
 /// Other bits for a member that is refused. What has no nearest value is turned off.
 template <class Capabilities>
-constexpr auto corrected_bits(Capabilities const& of, trace_config const& wanted,
+constexpr auto corrected_bits(Capabilities const& caps, trace_config const& wanted,
                               config_member which) noexcept -> uint64_t {
     switch (which) {
         case config_member::branches: return info_of(which).ctl_bits;
         case config_member::mtc_every:
-            return placed(which, nearest(of, wanted.mtc_every).value.encoding());
+            return placed(which, nearest(caps, wanted.mtc_every).value.encoding());
         case config_member::cyc_after:
-            return placed(which, nearest(of, wanted.cyc_after).value.encoding());
+            return placed(which, nearest(caps, wanted.cyc_after).value.encoding());
         case config_member::psb_every:
-            return placed(which, nearest(of, wanted.psb_every).value.encoding());
-        case config_member::output: return ctl_bits_of(nearest(of, wanted.output).value);
+            return placed(which, nearest(caps, wanted.psb_every).value.encoding());
+        case config_member::output: return ctl_bits_of(nearest(caps, wanted.output).value);
         default: return 0;
     }
 }
@@ -9977,25 +9984,25 @@ constexpr auto advice_on(quirk_set odd, trace_config const& wanted) noexcept -> 
 ///         REG-037 for numbers beyond the field.
 /// Source: REG-001, REG-025, REG-028, REG-037, REG-040, REG-041, REG-047, PRG-003, PRG-027.
 template <same_as<capabilities> Capabilities = capabilities>
-[[nodiscard]] constexpr auto check(trace_config const& wanted, Capabilities const& of) noexcept
+[[nodiscard]] constexpr auto check(trace_config const& wanted, Capabilities const& caps) noexcept
     -> config_verdict {
     config_verdict found;
     found.nearest = wanted;
-    if (!of.has_pt()) {
+    if (!caps.has_pt()) {
         found.impossible = rule::REG_001;
         return found;
     }
-    if (!nearest(of, wanted.output)) {
+    if (!nearest(caps, wanted.output)) {
         found.impossible = rule::REG_025;
         return found;
     }
-    auto const odd = quirks_of(of);
+    auto const odd = quirks_of(caps);
     uint64_t best = ctl_of(wanted).raw;
     for (config_member_info const& member : config_members) {
-        rule const why = detail::rule_against(of, odd, wanted, member.which);
+        rule const why = detail::rule_against(caps, odd, wanted, member.which);
         if (why == rule::none) { continue; }
         found.refusals[found.refused++] = {member.which, why};
-        best = (best & ~member.ctl_bits) | detail::corrected_bits(of, wanted, member.which);
+        best = (best & ~member.ctl_bits) | detail::corrected_bits(caps, wanted, member.which);
     }
     found.nearest = config_of({best});
     found.advice = detail::advice_on(odd, found.nearest);
@@ -16714,16 +16721,16 @@ constexpr auto is_allowed(Word word, auto capability) noexcept -> bool {
 ///         operation; REG-135 a control that a capability MSR does not allow.
 /// Source: SDM vol. 3, "Checks on VMX Controls"; REG-129, REG-130, REG-132, REG-135.
 template <class Found>
-constexpr void find_broken_rules(capabilities const& of, controls const& set, ia32_rtit_ctl host,
+constexpr void find_broken_rules(capabilities const& caps, controls const& set, ia32_rtit_ctl host,
                                  Found&& found) noexcept {
     bool const load = set.vm_entry.get<reg::vmcs_vmentry_ctls::LoadIA32_RTIT_CTL>();
     bool const clear = set.vm_exit.get<reg::vmcs_vmexit_ctls::ClearIA32_RTIT_CTL>();
     uint32_t const any = detail::pt_bits(set.secondary) | detail::pt_bits(set.vm_exit) |
                          detail::pt_bits(set.vm_entry);
-    if (of.vmx() == cpu::vmx_support::none && any != 0) { found(rule::REG_132); }
-    if (!detail::is_allowed(set.secondary, of.vmx_procbased_ctls2) ||
-        !detail::is_allowed(set.vm_exit, of.vmx_exit_ctls) ||
-        !detail::is_allowed(set.vm_entry, of.vmx_entry_ctls)) {
+    if (caps.vmx() == cpu::vmx_support::none && any != 0) { found(rule::REG_132); }
+    if (!detail::is_allowed(set.secondary, caps.vmx_procbased_ctls2) ||
+        !detail::is_allowed(set.vm_exit, caps.vmx_exit_ctls) ||
+        !detail::is_allowed(set.vm_entry, caps.vmx_entry_ctls)) {
         found(rule::REG_135);
     }
     if (set.secondary.get<reg::vmcs_secondary_proc_ctls::PTUsesGuestPhysAddr>() &&
@@ -16737,10 +16744,10 @@ constexpr void find_broken_rules(capabilities const& of, controls const& set, ia
 ///
 /// Source: REG-129, REG-130, REG-132, REG-135.
 template <same_as<capabilities> Capabilities = capabilities>
-[[nodiscard]] constexpr auto broken_rule(Capabilities const& of, controls const& set,
+[[nodiscard]] constexpr auto broken_rule(Capabilities const& caps, controls const& set,
                                          ia32_rtit_ctl host) noexcept -> rule {
     first_rule first;
-    find_broken_rules(of, set, host, first);
+    find_broken_rules(caps, set, host, first);
     return first.found;
 }
 
@@ -16749,9 +16756,9 @@ template <same_as<capabilities> Capabilities = capabilities>
 ///
 /// Source: REG-125..129.
 template <same_as<capabilities> Capabilities = capabilities>
-[[nodiscard]] constexpr auto with_guest_pt(Capabilities const& of, controls set) noexcept
+[[nodiscard]] constexpr auto with_guest_pt(Capabilities const& caps, controls set) noexcept
     -> controls {
-    bool const whole = of.vmx() == cpu::vmx_support::whole && set.enable_ept;
+    bool const whole = caps.vmx() == cpu::vmx_support::whole && set.enable_ept;
     set.secondary = set.secondary.with(reg::vmcs_secondary_proc_ctls::PTUsesGuestPhysAddr{whole});
     set.vm_exit = set.vm_exit.with(reg::vmcs_vmexit_ctls::ClearIA32_RTIT_CTL{whole});
     set.vm_entry = set.vm_entry.with(reg::vmcs_vmentry_ctls::LoadIA32_RTIT_CTL{whole});
@@ -16791,12 +16798,12 @@ namespace ptspec::vmx::tdx {
 /// A processor as a TD with Intel PT sees it: with leaf 14H as the TDX module gives it.
 ///
 /// Source: TDX module, branch tdx_1.5; REG-137.
-[[nodiscard]] constexpr auto seen_by_td(cpu::capabilities of) noexcept -> cpu::capabilities {
-    of.leaf_14_0_ebx.raw &= 0x0000'01FF;
-    of.leaf_14_0_ecx.raw &= 0x8000'000F;
-    of.leaf_14_1_eax.raw &= 0xFFFF'0007;
-    of.leaf_14_1_ecx.raw = 0;
-    return of;
+[[nodiscard]] constexpr auto seen_by_td(cpu::capabilities caps) noexcept -> cpu::capabilities {
+    caps.leaf_14_0_ebx.raw &= 0x0000'01FF;
+    caps.leaf_14_0_ecx.raw &= 0x8000'000F;
+    caps.leaf_14_1_eax.raw &= 0xFFFF'0007;
+    caps.leaf_14_1_ecx.raw = 0;
+    return caps;
 }
 
 }  // namespace ptspec::vmx::tdx

@@ -35,7 +35,7 @@ using namespace ptspec::detail;
 [[gnu::always_inline]]  // so that a constant index leaves its own case
 #endif
 constexpr auto
-rule_of_absence(capabilities const& of, uint32_t index) noexcept -> rule {
+rule_of_absence(capabilities const& caps, uint32_t index) noexcept -> rule {
     if (!is_pt_msr(index)) { return rule::none; }
     rule missing = rule::none;
     switch (index) {
@@ -43,24 +43,24 @@ rule_of_absence(capabilities const& of, uint32_t index) noexcept -> rule {
         case ia32_rtit_status::address: break;
         case ia32_rtit_output_base::address:
         case ia32_rtit_output_mask_ptrs::address:
-            if (!of.has_output_msrs()) { missing = rule::REG_012; }
+            if (!caps.has_output_msrs()) { missing = rule::REG_012; }
             break;
         case ia32_rtit_cr3_match::address:
-            if (!of.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::CR3FILTER>()) {
+            if (!caps.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::CR3FILTER>()) {
                 missing = rule::REG_013;
             }
             break;
         default:
             if (!is_addr_msr(index)) { return rule::REG_017; }
-            if (index - first_addr_msr >= 2 * of.address_ranges()) { missing = rule::REG_014; }
+            if (index - first_addr_msr >= 2 * caps.address_ranges()) { missing = rule::REG_014; }
     }
-    return of.has_pt() ? missing : rule::REG_001;
+    return caps.has_pt() ? missing : rule::REG_001;
 }
 
 /// Source: REG-121.
-constexpr auto is_barred_by_vmx(capabilities const& of, msr_state const& now, ia32_rtit_ctl value,
+constexpr auto is_barred_by_vmx(capabilities const& caps, msr_state const& now, ia32_rtit_ctl value,
                                 policy const& how) noexcept -> bool {
-    return now.in_vmx_operation && of.vmx() == cpu::vmx_support::none &&
+    return now.in_vmx_operation && caps.vmx() == cpu::vmx_support::none &&
            (!how.only_enabling_faults_in_vmx || value.get<ia32_rtit_ctl::TraceEn>());
 }
 
@@ -72,22 +72,22 @@ constexpr auto staying_enabled(msr_state const& now, ia32_rtit_ctl value) noexce
 }
 
 template <class Found>
-constexpr void find_broken_rules(capabilities const& of, msr_state const& now, ia32_rtit_ctl value,
-                                 policy const& how, Found&& found) noexcept {
-    if (is_barred_by_vmx(of, now, value, how)) { found(rule::REG_121); }
+constexpr void find_broken_rules(capabilities const& caps, msr_state const& now,
+                                 ia32_rtit_ctl value, policy const& how, Found&& found) noexcept {
+    if (is_barred_by_vmx(caps, now, value, how)) { found(rule::REG_121); }
     if (value == now.ctl) { return; }  // REG-020
-    access::detail::find_unwritable(of, value, found);
+    access::detail::find_unwritable(caps, value, found);
     if (staying_enabled(now, value) != 0) { found(rule::REG_021); }
-    access::detail::find_lacking(of, value, found);
+    access::detail::find_lacking(caps, value, found);
 }
 
 /// Source: REG-007, REG-203, REG-204.
 template <class Word, class Found>
-constexpr void find_broken_rules_of_global_status(capabilities const& of, Word value,
+constexpr void find_broken_rules_of_global_status(capabilities const& caps, Word value,
                                                   Found&& found) noexcept {
-    bool const has_topa = of.has_pt() && of.supports(cpu::output_scheme::topa);
-    bool const has_arch_pebs = of.perf_capabilities.get<reg::ia32_perf_capabilities::PEBS_FMT>() ==
-                               0xF;
+    bool const has_topa = caps.has_pt() && caps.supports(cpu::output_scheme::topa);
+    bool const has_arch_pebs =
+        caps.perf_capabilities.get<reg::ia32_perf_capabilities::PEBS_FMT>() == 0xF;
     bool const reserved = value.reserved_bits_set() != 0 ||
                           (value.template get<typename Word::ArchPebsThresh>() && !has_arch_pebs);
     if (value.template get<typename Word::Trace_ToPA_PMI>() && !has_topa) {
@@ -99,9 +99,9 @@ constexpr void find_broken_rules_of_global_status(capabilities const& of, Word v
 
 /// Source: REG-140.
 template <class Found>
-constexpr void find_broken_rules_of_xss(capabilities const& of, reg::ia32_xss value,
+constexpr void find_broken_rules_of_xss(capabilities const& caps, reg::ia32_xss value,
                                         Found&& found) noexcept {
-    if (value.get<reg::ia32_xss::PT_STATE>() && !of.has_xsaves_state()) { found(rule::REG_140); }
+    if (value.get<reg::ia32_xss::PT_STATE>() && !caps.has_xsaves_state()) { found(rule::REG_140); }
 }
 
 /// Calls `use` with a value as the word that an MSR of Intel PT other than CTL holds.
@@ -129,29 +129,29 @@ with_word(uint32_t index, uint64_t value, auto const& use) noexcept {
 /// Source: REG-001, REG-004, REG-006, REG-012..015, REG-017, REG-020..044, REG-050..055,
 ///         REG-070..076, REG-121, REG-140, REG-203, REG-204.
 template <class Found>
-constexpr void find_broken_rules(capabilities const& of, msr_state const& now, uint32_t index,
+constexpr void find_broken_rules(capabilities const& caps, msr_state const& now, uint32_t index,
                                  uint64_t value, policy const& how, Found&& found) noexcept {
-    if (auto const absent = detail::rule_of_absence(of, index); absent != rule::none) {
+    if (auto const absent = detail::rule_of_absence(caps, index); absent != rule::none) {
         return found(absent);
     }
     if (index == ia32_rtit_ctl::address) {
-        return detail::find_broken_rules(of, now, ia32_rtit_ctl{value}, how, found);
+        return detail::find_broken_rules(caps, now, ia32_rtit_ctl{value}, how, found);
     }
     if (detail::is_pt_msr(index)) {
         if (now.ctl.get<ia32_rtit_ctl::TraceEn>()) { found(rule::REG_004); }
         return detail::with_word(index, value,
-                                 [&](auto word) { access::find_broken_rules(of, word, found); });
+                                 [&](auto word) { access::find_broken_rules(caps, word, found); });
     }
     switch (index) {
         case reg::ia32_perf_global_status::address: return found(rule::REG_203);
         case reg::ia32_perf_global_status_reset::address:
             return detail::find_broken_rules_of_global_status(
-                of, reg::ia32_perf_global_status_reset{value}, found);
+                caps, reg::ia32_perf_global_status_reset{value}, found);
         case reg::ia32_perf_global_status_set::address:
             return detail::find_broken_rules_of_global_status(
-                of, reg::ia32_perf_global_status_set{value}, found);
+                caps, reg::ia32_perf_global_status_set{value}, found);
         case reg::ia32_xss::address:
-            return detail::find_broken_rules_of_xss(of, reg::ia32_xss{value}, found);
+            return detail::find_broken_rules_of_xss(caps, reg::ia32_xss{value}, found);
         case reg::ia32_debugctl::address:
             if (reg::ia32_debugctl{value}.reserved_bits_set() != 0) { found(rule::REG_006); }
             return;
@@ -164,10 +164,10 @@ constexpr void find_broken_rules(capabilities const& of, msr_state const& now, u
 [[gnu::noinline, gnu::pure]]  // so that it is not there where only the verdict is used
 #endif
 [[nodiscard]] constexpr auto
-broken_rule(capabilities const& of, msr_state const& now, uint32_t index, uint64_t value,
+broken_rule(capabilities const& caps, msr_state const& now, uint32_t index, uint64_t value,
             policy const& how = {}) noexcept -> rule {
     first_rule first;
-    find_broken_rules(of, now, index, value, how, first);
+    find_broken_rules(caps, now, index, value, how, first);
     return first.found;
 }
 
@@ -176,18 +176,21 @@ broken_rule(capabilities const& of, msr_state const& now, uint32_t index, uint64
 [[gnu::always_inline]]  // so that constant capabilities leave one test of a mask
 #endif
 [[nodiscard]] constexpr auto
-write_faults(capabilities const& of, msr_state const& now, uint32_t index, uint64_t value,
+write_faults(capabilities const& caps, msr_state const& now, uint32_t index, uint64_t value,
              policy const& how = {}) noexcept -> bool {
-    if (!detail::is_pt_msr(index)) { return broken_rule(of, now, index, value, how) != rule::none; }
-    if (detail::rule_of_absence(of, index) != rule::none) { return true; }
+    if (!detail::is_pt_msr(index)) {
+        return broken_rule(caps, now, index, value, how) != rule::none;
+    }
+    if (detail::rule_of_absence(caps, index) != rule::none) { return true; }
     if (index == ia32_rtit_ctl::address) {
         ia32_rtit_ctl const ctl{value};
-        return detail::is_barred_by_vmx(of, now, ctl, how) ||
+        return detail::is_barred_by_vmx(caps, now, ctl, how) ||
                (ctl != now.ctl &&
-                access::detail::breaks_a_rule(of, ctl, detail::staying_enabled(now, ctl)));
+                access::detail::breaks_a_rule(caps, ctl, detail::staying_enabled(now, ctl)));
     }
     if (now.ctl.get<ia32_rtit_ctl::TraceEn>()) { return true; }
-    return !detail::with_word(index, value, [&](auto word) { return access::is_legal(of, word); });
+    return !detail::with_word(index, value,
+                              [&](auto word) { return access::is_legal(caps, word); });
 }
 
 /// Whether a WRMSR raises #GP, and by which rule.
@@ -199,12 +202,12 @@ write_faults(capabilities const& of, msr_state const& now, uint32_t index, uint6
 [[gnu::always_inline]]  // so that constant capabilities leave one test of a mask
 #endif
 [[nodiscard]] constexpr auto
-check_write(capabilities const& of, msr_state const& now, uint32_t index, uint64_t value,
+check_write(capabilities const& caps, msr_state const& now, uint32_t index, uint64_t value,
             unsigned cpl = 0, policy const& how = {}) noexcept -> verdict {
     if (!covers(index)) { return {outcome::not_covered}; }
     if (cpl != 0) { return {outcome::general_protection, rule::REG_002}; }
-    if (!write_faults(of, now, index, value, how)) { return {}; }
-    return {outcome::general_protection, broken_rule(of, now, index, value, how)};
+    if (!write_faults(caps, now, index, value, how)) { return {}; }
+    return {outcome::general_protection, broken_rule(caps, now, index, value, how)};
 }
 
 // ------------------------------------------------------------------------------------ RDMSR
@@ -213,11 +216,11 @@ check_write(capabilities const& of, msr_state const& now, uint32_t index, uint64
 ///
 /// Errors: `gp` with the rule; `not_covered` for other MSRs.
 /// Source: REG-001, REG-002, REG-011..017.
-[[nodiscard]] constexpr auto check_read(capabilities const& of, uint32_t index,
+[[nodiscard]] constexpr auto check_read(capabilities const& caps, uint32_t index,
                                         unsigned cpl = 0) noexcept -> verdict {
     if (!covers(index)) { return {outcome::not_covered}; }
     if (cpl != 0) { return {outcome::general_protection, rule::REG_002}; }
-    auto const absent = detail::rule_of_absence(of, index);
+    auto const absent = detail::rule_of_absence(caps, index);
     return absent == rule::none ? verdict{} : verdict{outcome::general_protection, absent};
 }
 

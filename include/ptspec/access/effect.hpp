@@ -28,9 +28,10 @@ struct effect {
 namespace detail {
 
 /// Source: REG-063..067.
-constexpr auto psb_when_enabled(capabilities const& of, msr_state const& now) noexcept -> psb_plus {
+constexpr auto psb_when_enabled(capabilities const& caps, msr_state const& now) noexcept
+    -> psb_plus {
     using status = ia32_rtit_status;
-    bool const counts = of.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::CPSB_CAM>();
+    bool const counts = caps.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::CPSB_CAM>();
     bool const pending = now.ctl.get<ia32_rtit_ctl::InjectPsbPmiOnEnable>() &&
                          now.status.get<status::PendPSB>();
     return !counts || pending || now.status.get<status::PacketByteCnt>() == 0 ? psb_plus::yes
@@ -40,14 +41,14 @@ constexpr auto psb_when_enabled(capabilities const& of, msr_state const& now) no
 /// TraceEn rises, whatever made it rise. `now.ctl` has it already.
 ///
 /// Source: REG-043, REG-056, REG-058, REG-063..067, GEN-024, GEN-025, GEN-088, OUT-086.
-constexpr auto enabled(capabilities const& of, msr_state now, context const& code) noexcept
+constexpr auto enabled(capabilities const& caps, msr_state now, context const& code) noexcept
     -> effect {
     using ctl = ia32_rtit_ctl;
     using status = ia32_rtit_status;
     effect done;
     bool const triggered = trigger_en(now.ctl, now.status);
     now.status = now.status.with(status::TriggerEn{triggered});
-    if (of.has_ip_filtering() && !has_filter(now)) {
+    if (caps.has_ip_filtering() && !has_filter(now)) {
         now.status = now.status.with(status::FilterEn{true});
     }
     bool const inject = now.ctl.get<ctl::InjectPsbPmiOnEnable>();
@@ -57,9 +58,9 @@ constexpr auto enabled(capabilities const& of, msr_state now, context const& cod
             reg::ia32_perf_global_status::Trace_ToPA_PMI{true});
     }
     if (triggered) {
-        done.psb = psb_when_enabled(of, now);
+        done.psb = psb_when_enabled(caps, now);
         if (inject) { now.status = now.status.with(status::PendPSB{false}); }
-        now = after_branch(of, now, code);
+        now = after_branch(caps, now, code);
         done.trace_stop = now.status.get<status::Stopped>();
     }
     done.state = now;
@@ -76,13 +77,13 @@ constexpr auto disabled(msr_state now) noexcept -> msr_state {
 }
 
 /// Source: REG-020, REG-022, REG-023.
-constexpr auto write_ctl(capabilities const& of, msr_state now, ia32_rtit_ctl value,
+constexpr auto write_ctl(capabilities const& caps, msr_state now, ia32_rtit_ctl value,
                          context const& code) noexcept -> effect {
     bool const was_on = now.ctl.get<ia32_rtit_ctl::TraceEn>();
     now.ctl = value;
     bool const is_on = value.get<ia32_rtit_ctl::TraceEn>();
     if (was_on == is_on) { return {.state = now}; }
-    return is_on ? enabled(of, now, code) : effect{.state = disabled(now)};
+    return is_on ? enabled(caps, now, code) : effect{.state = disabled(now)};
 }
 
 /// A write of a covered MSR other than IA32_RTIT_CTL, which the processor has. What is
@@ -114,14 +115,15 @@ constexpr auto store(msr_state now, uint32_t index, uint64_t value) noexcept -> 
 /// Errors: those of `check_write`; the state is then the one before.
 /// Source: SDM vol. 3, "IA32_RTIT_CTL MSR", "IA32_RTIT_STATUS MSR"; REG-009, REG-020..023, REG-043,
 ///         REG-050, REG-053, REG-056..068, REG-072, REG-080, REG-203.
-[[nodiscard]] constexpr auto effect_of_write(capabilities const& of, msr_state const& now,
+[[nodiscard]] constexpr auto effect_of_write(capabilities const& caps, msr_state const& now,
                                              uint32_t index, uint64_t value,
                                              context const& code = {},
                                              policy const& how = {}) noexcept -> effect {
-    auto const judged = check_write(of, now, index, value, code.cpl, how);
+    auto const judged = check_write(caps, now, index, value, code.cpl, how);
     if (!judged) { return {.verdict = judged, .state = now}; }
-    return index == ia32_rtit_ctl::address ? detail::write_ctl(of, now, ia32_rtit_ctl{value}, code)
-                                           : effect{.state = detail::store(now, index, value)};
+    return index == ia32_rtit_ctl::address
+               ? detail::write_ctl(caps, now, ia32_rtit_ctl{value}, code)
+               : effect{.state = detail::store(now, index, value)};
 }
 
 /// What an RDMSR gives.
@@ -133,9 +135,9 @@ struct read_result {
 };
 
 /// Source: REG-011, REG-080.
-[[nodiscard]] constexpr auto read(capabilities const& of, msr_state const& now, uint32_t index,
+[[nodiscard]] constexpr auto read(capabilities const& caps, msr_state const& now, uint32_t index,
                                   unsigned cpl = 0) noexcept -> read_result {
-    auto const judged = check_read(of, index, cpl);
+    auto const judged = check_read(caps, index, cpl);
     return {judged, judged ? value_of(now, index) : 0};
 }
 

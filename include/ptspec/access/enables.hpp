@@ -108,18 +108,18 @@ struct range_hit {
 /// STATUS.FilterEn as it counts. Without filtering by IP its bit is 0, and it counts as 1.
 ///
 /// Source: REG-051, REG-058.
-[[nodiscard]] constexpr auto filter_en(cpu::capabilities const& of,
+[[nodiscard]] constexpr auto filter_en(cpu::capabilities const& caps,
                                        ia32_rtit_status status) noexcept -> bool {
-    return !of.has_ip_filtering() || status.get<ia32_rtit_status::FilterEn>();
+    return !caps.has_ip_filtering() || status.get<ia32_rtit_status::FilterEn>();
 }
 
 /// True when control flow is traced. No register shows it.
 ///
 /// Source: SDM vol. 3, "Packet Enable (PacketEn)"; REG-059.
-[[nodiscard]] constexpr auto packet_en(cpu::capabilities const& of, msr_state const& state) noexcept
-    -> bool {
+[[nodiscard]] constexpr auto packet_en(cpu::capabilities const& caps,
+                                       msr_state const& state) noexcept -> bool {
     return state.status.get<ia32_rtit_status::TriggerEn>() &&
-           state.status.get<ia32_rtit_status::ContextEn>() && filter_en(of, state.status) &&
+           state.status.get<ia32_rtit_status::ContextEn>() && filter_en(caps, state.status) &&
            state.ctl.get<ia32_rtit_ctl::BranchEn>();
 }
 
@@ -127,13 +127,13 @@ struct range_hit {
 /// as STATUS.Stopped.
 ///
 /// Source: REG-057, REG-058, REG-068, GEN-024, GEN-025, GEN-090.
-[[nodiscard]] constexpr auto after_branch(cpu::capabilities const& of, msr_state state,
+[[nodiscard]] constexpr auto after_branch(cpu::capabilities const& caps, msr_state state,
                                           context const& now) noexcept -> msr_state {
     using status = ia32_rtit_status;
     if (!state.status.get<status::TriggerEn>()) { return state; }
     bool const in_context = context_en(state.ctl, state.cr3_match, now);
     auto next = state.status.with(status::ContextEn{in_context});
-    if (of.has_ip_filtering() && in_context) {
+    if (caps.has_ip_filtering() && in_context) {
         auto const hit = match_ranges(state, now.ip);
         next = next.with(status::FilterEn{hit.filter_en});
         if (hit.trace_stop) { next = next.with(status::Stopped{true}, status::TriggerEn{false}); }

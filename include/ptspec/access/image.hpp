@@ -103,17 +103,17 @@ constexpr auto refused_value(rule broken, uint32_t index) noexcept -> load_resul
 ///
 /// Source: REG-012..015, REG-024..044, REG-052..055, REG-070..076, REG-140, REG-204.
 template <same_as<capabilities> Capabilities = capabilities>
-constexpr auto rule_against_holding(Capabilities const& of, uint32_t index, uint64_t value) noexcept
-    -> rule {
-    if (auto const absent = rule_of_absence(of, index); absent != rule::none) {
+constexpr auto rule_against_holding(Capabilities const& caps, uint32_t index,
+                                    uint64_t value) noexcept -> rule {
+    if (auto const absent = rule_of_absence(caps, index); absent != rule::none) {
         return value == value_of(msr_state{}, index) ? rule::none : absent;
     }
-    if (index == ia32_rtit_ctl::address) { return access::broken_rule(of, ia32_rtit_ctl{value}); }
+    if (index == ia32_rtit_ctl::address) { return access::broken_rule(caps, ia32_rtit_ctl{value}); }
     if (index == reg::ia32_perf_global_status::address) {
         // What it can hold is what can be set in it.
         index = reg::ia32_perf_global_status_set::address;
     }
-    return broken_rule(of, msr_state{}, index, value);
+    return broken_rule(caps, msr_state{}, index, value);
 }
 
 }  // namespace detail
@@ -126,7 +126,8 @@ constexpr auto rule_against_holding(Capabilities const& of, uint32_t index, uint
 ///         that goes on in VMX operation where it cannot by REG-121.
 /// Source: REG-056, REG-121, and the rules of `find_broken_rules`.
 template <same_as<capabilities> Capabilities = capabilities>
-[[nodiscard]] constexpr auto load(Capabilities const& of, byte_view image) noexcept -> load_result {
+[[nodiscard]] constexpr auto load(Capabilities const& caps, byte_view image) noexcept
+    -> load_result {
     if (image.size() < 8) { return {image_error::truncated}; }
     if (load_le64(image.data()) != detail::image_magic) { return {image_error::not_an_image}; }
     if (image.size() < detail::image_head) { return {image_error::truncated}; }
@@ -140,7 +141,7 @@ template <same_as<capabilities> Capabilities = capabilities>
     uint8_t const* from = image.data() + detail::image_head;
     for (uint32_t const index : detail::image_msrs) {
         uint64_t const value = load_le64(from);
-        auto const broken = detail::rule_against_holding(of, index, value);
+        auto const broken = detail::rule_against_holding(caps, index, value);
         if (broken != rule::none) { return detail::refused_value(broken, index); }
         set_raw(loaded.state, index, value);
         from += 8;
@@ -157,7 +158,7 @@ template <same_as<capabilities> Capabilities = capabilities>
         return detail::refused_value(rule::REG_056, ia32_rtit_status::address);
     }
     bool const on = state.ctl.get<ia32_rtit_ctl::TraceEn>();
-    if (on && detail::is_barred_by_vmx(of, state, state.ctl, {})) {
+    if (on && detail::is_barred_by_vmx(caps, state, state.ctl, {})) {
         return detail::refused_value(rule::REG_121, ia32_rtit_ctl::address);
     }
     return loaded;

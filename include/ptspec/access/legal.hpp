@@ -30,8 +30,8 @@ template <auto Leaf, class Bit, rule Broken, class... Fields>
 struct gate {
     static constexpr uint64_t mask = (... | field_mask<Fields>);
     static constexpr rule broken = Broken;
-    static constexpr auto is_open(capabilities const& of) noexcept -> bool {
-        return (of.*Leaf).template get<Bit>();
+    static constexpr auto is_open(capabilities const& caps) noexcept -> bool {
+        return (caps.*Leaf).template get<Bit>();
     }
 };
 
@@ -72,15 +72,15 @@ template <class... Gates>
 [[gnu::always_inline]]  // so that constant capabilities leave a constant, at -Os too
 #endif
 constexpr auto
-closed_bits(type_list<Gates...>, capabilities const& of) noexcept -> uint64_t {
-    return (uint64_t{0} | ... | (Gates::is_open(of) ? 0 : Gates::mask));
+closed_bits(type_list<Gates...>, capabilities const& caps) noexcept -> uint64_t {
+    return (uint64_t{0} | ... | (Gates::is_open(caps) ? 0 : Gates::mask));
 }
 
 /// Calls `found` with the rule of every closed gate that `raw` has a bit behind.
 template <class... Gates, class Found>
-constexpr void find_closed(type_list<Gates...>, capabilities const& of, uint64_t raw,
+constexpr void find_closed(type_list<Gates...>, capabilities const& caps, uint64_t raw,
                            Found&& found) noexcept {
-    ((!Gates::is_open(of) && (raw & Gates::mask) != 0 ? found(Gates::broken) : void()), ...);
+    ((!Gates::is_open(caps) && (raw & Gates::mask) != 0 ? found(Gates::broken) : void()), ...);
 }
 
 /// ADDR0_CFG to ADDR3_CFG, four bits each, and the lowest bit of each.
@@ -93,8 +93,8 @@ inline constexpr uint64_t addr_cfg_lowest = addr_cfg_bits / 15;
 /// The bits of ADDRn_CFG that an encoding up to 2 can have, of the ranges that exist.
 ///
 /// Source: REG-037.
-constexpr auto usable_addr_cfg(capabilities const& of) noexcept -> uint64_t {
-    return addr_cfg_lowest * 3 & ~(addr_cfg_bits << 4 * of.address_ranges());
+constexpr auto usable_addr_cfg(capabilities const& caps) noexcept -> uint64_t {
+    return addr_cfg_lowest * 3 & ~(addr_cfg_bits << 4 * caps.address_ranges());
 }
 
 /// Not 0 when one of the four holds 3, all looked at at once.
@@ -107,21 +107,21 @@ constexpr auto bits_of_addr_cfg_3(ia32_rtit_ctl value) noexcept -> uint64_t {
 [[gnu::always_inline]]  // so that constant capabilities leave constants
 #endif
 constexpr auto
-has_listed_encodings(capabilities const& of, ia32_rtit_ctl value) noexcept -> bool {
-    return (of.mtc_periods() >> value.get<ia32_rtit_ctl::MTCFreq>() & 1U) != 0 &&
-           (of.cyc_thresholds() >> value.get<ia32_rtit_ctl::CycThresh>() & 1U) != 0 &&
-           (of.psb_periods() >> value.get<ia32_rtit_ctl::PSBFreq>() & 1U) != 0;
+has_listed_encodings(capabilities const& caps, ia32_rtit_ctl value) noexcept -> bool {
+    return (caps.mtc_periods() >> value.get<ia32_rtit_ctl::MTCFreq>() & 1U) != 0 &&
+           (caps.cyc_thresholds() >> value.get<ia32_rtit_ctl::CycThresh>() & 1U) != 0 &&
+           (caps.psb_periods() >> value.get<ia32_rtit_ctl::PSBFreq>() & 1U) != 0;
 }
 
 /// Source: REG-025.
-constexpr auto lacks_an_output(capabilities const& of, ia32_rtit_ctl value) noexcept -> bool {
-    return !of.supports(output_scheme::single_range) && value.get<ia32_rtit_ctl::TraceEn>() &&
+constexpr auto lacks_an_output(capabilities const& caps, ia32_rtit_ctl value) noexcept -> bool {
+    return !caps.supports(output_scheme::single_range) && value.get<ia32_rtit_ctl::TraceEn>() &&
            !value.get<ia32_rtit_ctl::ToPA>() && !value.get<ia32_rtit_ctl::FabricEn>();
 }
 
 /// Source: REG-040.
-constexpr auto lacks_branches(capabilities const& of, ia32_rtit_ctl value) noexcept -> bool {
-    return !of.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::MTC>() &&
+constexpr auto lacks_branches(capabilities const& caps, ia32_rtit_ctl value) noexcept -> bool {
+    return !caps.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::MTC>() &&
            value.get<ia32_rtit_ctl::TraceEn>() && !value.get<ia32_rtit_ctl::BranchEn>();
 }
 
@@ -137,32 +137,32 @@ constexpr auto lacks_branches(capabilities const& of, ia32_rtit_ctl value) noexc
 [[gnu::always_inline]]  // so that constant capabilities leave a constant
 #endif
 [[nodiscard]] constexpr auto
-writable_ctl_mask(capabilities const& of) noexcept -> uint64_t {
-    return ~(ia32_rtit_ctl::reserved_mask() | detail::closed_bits(detail::gates::of_ctl{}, of) |
+writable_ctl_mask(capabilities const& caps) noexcept -> uint64_t {
+    return ~(ia32_rtit_ctl::reserved_mask() | detail::closed_bits(detail::gates::of_ctl{}, caps) |
              detail::addr_cfg_bits) |
-           detail::usable_addr_cfg(of);
+           detail::usable_addr_cfg(caps);
 }
 
 namespace detail {
 
 /// What no write may set, whatever TraceEn becomes.
 template <class Found>
-constexpr void find_unwritable(capabilities const& of, ia32_rtit_ctl value,
+constexpr void find_unwritable(capabilities const& caps, ia32_rtit_ctl value,
                                Found&& found) noexcept {
     if (value.reserved_bits_set() != 0) { found(rule::REG_044); }
-    find_closed(gates::of_ctl{}, of, value.raw, found);
-    uint64_t const writable = writable_ctl_mask(of);
+    find_closed(gates::of_ctl{}, caps, value.raw, found);
+    uint64_t const writable = writable_ctl_mask(caps);
     if ((value.raw & addr_cfg_bits & ~writable) != 0 || bits_of_addr_cfg_3(value) != 0) {
         found(rule::REG_037);
     }
-    if (!has_listed_encodings(of, ia32_rtit_ctl{value.raw & writable})) { found(rule::REG_028); }
+    if (!has_listed_encodings(caps, ia32_rtit_ctl{value.raw & writable})) { found(rule::REG_028); }
 }
 
 /// What TraceEn does not go without.
 template <class Found>
-constexpr void find_lacking(capabilities const& of, ia32_rtit_ctl value, Found&& found) noexcept {
-    if (lacks_an_output(of, value)) { found(rule::REG_025); }
-    if (lacks_branches(of, value)) { found(rule::REG_040); }
+constexpr void find_lacking(capabilities const& caps, ia32_rtit_ctl value, Found&& found) noexcept {
+    if (lacks_an_output(caps, value)) { found(rule::REG_025); }
+    if (lacks_branches(caps, value)) { found(rule::REG_040); }
 }
 
 }  // namespace detail
@@ -172,10 +172,10 @@ constexpr void find_lacking(capabilities const& of, ia32_rtit_ctl value, Found&&
 ///
 /// Source: REG-024..028, REG-030..037, REG-040, REG-044.
 template <class Found>
-constexpr void find_broken_rules(capabilities const& of, ia32_rtit_ctl value,
+constexpr void find_broken_rules(capabilities const& caps, ia32_rtit_ctl value,
                                  Found&& found) noexcept {
-    detail::find_unwritable(of, value, found);
-    detail::find_lacking(of, value, found);
+    detail::find_unwritable(caps, value, found);
+    detail::find_lacking(caps, value, found);
 }
 
 namespace detail {
@@ -186,19 +186,19 @@ namespace detail {
 [[gnu::always_inline]]  // so that constant capabilities leave one test of a mask
 #endif
 constexpr auto
-breaks_a_rule(capabilities const& of, ia32_rtit_ctl value, uint64_t more) noexcept -> bool {
-    uint64_t const unwritable = value.raw & ~writable_ctl_mask(of);
+breaks_a_rule(capabilities const& caps, ia32_rtit_ctl value, uint64_t more) noexcept -> bool {
+    uint64_t const unwritable = value.raw & ~writable_ctl_mask(caps);
     return (unwritable | bits_of_addr_cfg_3(value) | more) != 0 ||
-           !has_listed_encodings(of, value) || lacks_an_output(of, value) ||
-           lacks_branches(of, value);
+           !has_listed_encodings(caps, value) || lacks_an_output(caps, value) ||
+           lacks_branches(caps, value);
 }
 
 }  // namespace detail
 
 /// True when a value of IA32_RTIT_CTL breaks no rule by itself.
-[[nodiscard]] constexpr auto is_legal(capabilities const& of, ia32_rtit_ctl value) noexcept
+[[nodiscard]] constexpr auto is_legal(capabilities const& caps, ia32_rtit_ctl value) noexcept
     -> bool {
-    return !detail::breaks_a_rule(of, value, 0);
+    return !detail::breaks_a_rule(caps, value, 0);
 }
 
 // ------------------------------------------------------------------------------------ the others
@@ -206,30 +206,31 @@ breaks_a_rule(capabilities const& of, ia32_rtit_ctl value, uint64_t more) noexce
 /// The bits of IA32_RTIT_STATUS that raise #GP when written as 1.
 ///
 /// Source: REG-052, REG-054, REG-055.
-[[nodiscard]] constexpr auto faulting_status_mask(capabilities const& of) noexcept -> uint64_t {
-    return ia32_rtit_status::reserved_mask() | detail::closed_bits(detail::gates::of_status{}, of);
+[[nodiscard]] constexpr auto faulting_status_mask(capabilities const& caps) noexcept -> uint64_t {
+    return ia32_rtit_status::reserved_mask() |
+           detail::closed_bits(detail::gates::of_status{}, caps);
 }
 
 template <class Found>
-constexpr void find_broken_rules(capabilities const& of, ia32_rtit_status value,
+constexpr void find_broken_rules(capabilities const& caps, ia32_rtit_status value,
                                  Found&& found) noexcept {
     if (value.reserved_bits_set() != 0) { found(rule::REG_052); }
-    detail::find_closed(detail::gates::of_status{}, of, value.raw, found);
+    detail::find_closed(detail::gates::of_status{}, caps, value.raw, found);
 }
-[[nodiscard]] constexpr auto is_legal(capabilities const& of, ia32_rtit_status value) noexcept
+[[nodiscard]] constexpr auto is_legal(capabilities const& caps, ia32_rtit_status value) noexcept
     -> bool {
-    return (value.raw & faulting_status_mask(of)) == 0;
+    return (value.raw & faulting_status_mask(caps)) == 0;
 }
 
 /// Source: REG-070, REG-071.
-[[nodiscard]] constexpr auto is_legal(capabilities const& of, ia32_rtit_output_base value) noexcept
-    -> bool {
-    return value.reserved_bits_set(of.max_phys_addr().bits) == 0;
+[[nodiscard]] constexpr auto is_legal(capabilities const& caps,
+                                      ia32_rtit_output_base value) noexcept -> bool {
+    return value.reserved_bits_set(caps.max_phys_addr().bits) == 0;
 }
 template <class Found>
-constexpr void find_broken_rules(capabilities const& of, ia32_rtit_output_base value,
+constexpr void find_broken_rules(capabilities const& caps, ia32_rtit_output_base value,
                                  Found&& found) noexcept {
-    if (!is_legal(of, value)) { found(rule::REG_070); }
+    if (!is_legal(caps, value)) { found(rule::REG_070); }
 }
 
 /// Source: REG-074.
@@ -238,20 +239,20 @@ constexpr void find_broken_rules(capabilities const& of, ia32_rtit_output_base v
     return value.reserved_bits_set() == 0;
 }
 template <class Found>
-constexpr void find_broken_rules(capabilities const& of, ia32_rtit_cr3_match value,
+constexpr void find_broken_rules(capabilities const& caps, ia32_rtit_cr3_match value,
                                  Found&& found) noexcept {
-    if (!is_legal(of, value)) { found(rule::REG_074); }
+    if (!is_legal(caps, value)) { found(rule::REG_074); }
 }
 
 /// Source: REG-076.
-[[nodiscard]] constexpr auto is_legal(capabilities const& of, ia32_rtit_addr value) noexcept
+[[nodiscard]] constexpr auto is_legal(capabilities const& caps, ia32_rtit_addr value) noexcept
     -> bool {
-    return is_canonical(value.raw, of.linear_address_bits());
+    return is_canonical(value.raw, caps.linear_address_bits());
 }
 template <class Found>
-constexpr void find_broken_rules(capabilities const& of, ia32_rtit_addr value,
+constexpr void find_broken_rules(capabilities const& caps, ia32_rtit_addr value,
                                  Found&& found) noexcept {
-    if (!is_legal(of, value)) { found(rule::REG_076); }
+    if (!is_legal(caps, value)) { found(rule::REG_076); }
 }
 
 /// IA32_RTIT_OUTPUT_MASK_PTRS takes every value.
@@ -267,9 +268,9 @@ constexpr void find_broken_rules(capabilities const&, reg::ia32_rtit_output_mask
 
 /// The most specific rule that a value breaks by itself.
 template <class Word>
-[[nodiscard]] constexpr auto broken_rule(capabilities const& of, Word value) noexcept -> rule {
+[[nodiscard]] constexpr auto broken_rule(capabilities const& caps, Word value) noexcept -> rule {
     first_rule first;
-    find_broken_rules(of, value, first);
+    find_broken_rules(caps, value, first);
     return first.found;
 }
 

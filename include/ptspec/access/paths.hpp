@@ -52,10 +52,10 @@ struct path_verdict {
 ///
 /// Errors: those of `check_write`.
 /// Source: REG-010.
-[[nodiscard]] constexpr auto check_write_on(write_path path, capabilities const& of,
+[[nodiscard]] constexpr auto check_write_on(write_path path, capabilities const& caps,
                                             msr_state const& now, uint32_t index, uint64_t value,
                                             policy const& how = {}) noexcept -> path_verdict {
-    auto const judged = check_write(of, now, index, value, 0, how);
+    auto const judged = check_write(caps, now, index, value, 0, how);
     return {judged, judged.what == outcome::general_protection ? refusal_on(path) : refusal::none};
 }
 

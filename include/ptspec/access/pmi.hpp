@@ -19,11 +19,11 @@ struct pmi_result {
 /// enables are cleared. Intel PT goes on.
 ///
 /// Source: SDM vol. 3, "ToPA PMI"; REG-205.
-[[nodiscard]] constexpr auto deliver_pmi(cpu::capabilities const& of, msr_state now) noexcept
+[[nodiscard]] constexpr auto deliver_pmi(cpu::capabilities const& caps, msr_state now) noexcept
     -> pmi_result {
     using debugctl = reg::ia32_debugctl;
     using status = reg::ia32_perf_global_status;
-    auto const version = of.leaf_0a_eax.get<reg::cpuid_0ah_eax::VersionID>();
+    auto const version = caps.leaf_0a_eax.get<reg::cpuid_0ah_eax::VersionID>();
     bool const counters = version >= 2 && now.debugctl.get<debugctl::FREEZE_PERFMON_ON_PMI>();
     bool const branches = version >= 2 && now.debugctl.get<debugctl::FREEZE_LBRS_ON_PMI>();
     if (version < 4) {

@@ -16,10 +16,10 @@ namespace ptspec::access {
 /// reset makes of the MSRs next to them is left to whoever models those.
 ///
 /// Source: REG-091..093.
-[[nodiscard]] constexpr auto warm_reset(capabilities const& of, msr_state const& now) noexcept
+[[nodiscard]] constexpr auto warm_reset(capabilities const& caps, msr_state const& now) noexcept
     -> msr_state {
     auto next = detail::disabled(now);
-    if (!of.has_ip_filtering()) {
+    if (!caps.has_ip_filtering()) {
         next = cold_reset();
         next.xss = now.xss;
         next.perf_global_status = now.perf_global_status;
@@ -34,9 +34,9 @@ namespace ptspec::access {
 /// The state after INIT: tracing goes on, in the context `code`.
 ///
 /// Source: REG-094.
-[[nodiscard]] constexpr auto init(capabilities const& of, msr_state const& now,
+[[nodiscard]] constexpr auto init(capabilities const& caps, msr_state const& now,
                                   context const& code = {}) noexcept -> msr_state {
-    return after_branch(of, now, code);
+    return after_branch(caps, now, code);
 }
 
 // ------------------------------------------------------------------------------------ SMM
@@ -77,7 +77,7 @@ struct rsm_result {
 /// What RSM does: TraceEn comes back, into the context `code` that is resumed.
 ///
 /// Source: SDM vol. 3, "System Management Mode (SMM)"; REG-101..103.
-[[nodiscard]] constexpr auto rsm(capabilities const& of, msr_state const& now,
+[[nodiscard]] constexpr auto rsm(capabilities const& caps, msr_state const& now,
                                  context const& code = {}, policy const& how = {}) noexcept
     -> rsm_result {
     if (!now.in_smm) { return {rsm_outcome::undefined_opcode, rule::none, {.state = now}}; }
@@ -85,7 +85,7 @@ struct rsm_result {
         return {rsm_outcome::shutdown, rule::REG_102, {.state = now}};
     }
     bool const both = now.smram_trace_en && now.debugctl.get<reg::ia32_debugctl::LBR>() &&
-                      excludes_lbr(of.leaf_01_eax);
+                      excludes_lbr(caps.leaf_01_eax);
     if (both && how.lbr_after_rsm_shuts_down) {
         return {rsm_outcome::shutdown, rule::REG_103, {.state = now}};
     }
@@ -94,7 +94,7 @@ struct rsm_result {
     next.smram_trace_en = false;
     if (!now.smram_trace_en) { return {rsm_outcome::resumed, rule::none, {.state = next}}; }
     next.ctl = next.ctl.with(ia32_rtit_ctl::TraceEn{true});
-    return {rsm_outcome::resumed, rule::none, detail::enabled(of, next, code)};
+    return {rsm_outcome::resumed, rule::none, detail::enabled(caps, next, code)};
 }
 
 // ------------------------------------------------------------------------------------ VMX, SMX
@@ -102,9 +102,9 @@ struct rsm_result {
 /// The state after VMXON. It ends tracing where Intel PT cannot be used in VMX operation.
 ///
 /// Source: REG-110.
-[[nodiscard]] constexpr auto vmxon(capabilities const& of, msr_state const& now) noexcept
+[[nodiscard]] constexpr auto vmxon(capabilities const& caps, msr_state const& now) noexcept
     -> msr_state {
-    auto next = of.vmx() == cpu::vmx_support::none ? detail::disabled(now) : now;
+    auto next = caps.vmx() == cpu::vmx_support::none ? detail::disabled(now) : now;
     next.in_vmx_operation = true;
     return next;
 }
@@ -133,11 +133,11 @@ struct rsm_result {
 /// The state when the module has ended. `trace_en` is what TraceEn was before it began.
 ///
 /// Source: REG-112.
-[[nodiscard]] constexpr auto acm_ended(capabilities const& of, msr_state now, bool trace_en,
+[[nodiscard]] constexpr auto acm_ended(capabilities const& caps, msr_state now, bool trace_en,
                                        context const& code = {}) noexcept -> msr_state {
     if (!trace_en) { return now; }
     now.ctl = now.ctl.with(ia32_rtit_ctl::TraceEn{true});
-    return detail::enabled(of, now, code).state;
+    return detail::enabled(caps, now, code).state;
 }
 
 }  // namespace ptspec::access

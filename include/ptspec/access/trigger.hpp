@@ -17,37 +17,37 @@ using reg::ia32_rtit_triggerx_cfg;
 /// How many triggers there are: four for each IA32_RTIT_TRIGGERx_CFG.
 ///
 /// Source: REG-215.
-[[nodiscard]] constexpr auto triggers(capabilities const& of) noexcept -> unsigned {
+[[nodiscard]] constexpr auto triggers(capabilities const& caps) noexcept -> unsigned {
     using eax = reg::cpuid_14h_1_eax;
-    bool const any = of.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::PTTT>() &&
-                     of.leaf_14_0_eax.raw != 0;
-    return any ? 4 * static_cast<unsigned>(of.leaf_14_1_eax.get<eax::TRIGGER_CFG_CNT>()) : 0;
+    bool const any = caps.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::PTTT>() &&
+                     caps.leaf_14_0_eax.raw != 0;
+    return any ? 4 * static_cast<unsigned>(caps.leaf_14_1_eax.get<eax::TRIGGER_CFG_CNT>()) : 0;
 }
 
 /// True for an input that a trigger can have: 0 to 7 and 20H to 27H are general counters, 40H to
 /// 43H matches of DR0 to DR3.
 ///
 /// Source: REG-217.
-[[nodiscard]] constexpr auto is_trigger_input(capabilities const& of, uint64_t input) noexcept
+[[nodiscard]] constexpr auto is_trigger_input(capabilities const& caps, uint64_t input) noexcept
     -> bool {
     bool const counter = (input & ~uint64_t{0x27}) == 0;
     bool const debug_register = (input & ~uint64_t{3}) == 0x40;
     return counter ||
-           (debug_register && of.leaf_14_1_ecx.get<reg::cpuid_14h_1_ecx::TRIGGER_DR_MATCH>());
+           (debug_register && caps.leaf_14_1_ecx.get<reg::cpuid_14h_1_ecx::TRIGGER_DR_MATCH>());
 }
 
 namespace detail {
 
 template <class Input, class Action12, class Action13, class EnIcnt, class Found>
-constexpr void find_broken_rules_of_slot(capabilities const& of, ia32_rtit_triggerx_cfg value,
+constexpr void find_broken_rules_of_slot(capabilities const& caps, ia32_rtit_triggerx_cfg value,
                                          Found&& found) noexcept {
     using leaf = reg::cpuid_14h_1_ecx;
     bool const acts = value.get<Action12>() || value.get<Action13>();
-    if ((acts && !of.leaf_14_1_ecx.get<leaf::TRIGGER_PAUSE_RESUME>()) ||
-        (value.get<EnIcnt>() && !of.leaf_14_1_ecx.get<leaf::TRIGGER_ATTRIBUTION>())) {
+    if ((acts && !caps.leaf_14_1_ecx.get<leaf::TRIGGER_PAUSE_RESUME>()) ||
+        (value.get<EnIcnt>() && !caps.leaf_14_1_ecx.get<leaf::TRIGGER_ATTRIBUTION>())) {
         found(rule::REG_216);
     }
-    if (!is_trigger_input(of, value.get<Input>())) { found(rule::REG_217); }
+    if (!is_trigger_input(caps, value.get<Input>())) { found(rule::REG_217); }
 }
 
 }  // namespace detail
@@ -58,19 +58,19 @@ constexpr void find_broken_rules_of_slot(capabilities const& of, ia32_rtit_trigg
 ///         not exist.
 /// Source: REG-215..218.
 template <class Found>
-constexpr void find_broken_rules(capabilities const& of, ia32_rtit_triggerx_cfg value,
+constexpr void find_broken_rules(capabilities const& caps, ia32_rtit_triggerx_cfg value,
                                  Found&& found) noexcept {
     using cfg = ia32_rtit_triggerx_cfg;
     using namespace detail;
     if (value.reserved_bits_set() != 0) { found(rule::REG_216); }
     find_broken_rules_of_slot<cfg::Input0, cfg::Action12_0, cfg::Action13_0, cfg::EnIcnt0>(
-        of, value, found);
+        caps, value, found);
     find_broken_rules_of_slot<cfg::Input1, cfg::Action12_1, cfg::Action13_1, cfg::EnIcnt1>(
-        of, value, found);
+        caps, value, found);
     find_broken_rules_of_slot<cfg::Input2, cfg::Action12_2, cfg::Action13_2, cfg::EnIcnt2>(
-        of, value, found);
+        caps, value, found);
     find_broken_rules_of_slot<cfg::Input3, cfg::Action12_3, cfg::Action13_3, cfg::EnIcnt3>(
-        of, value, found);
+        caps, value, found);
 }
 
 /// The bits of DR7 without which the enabled slots of a configuration see no match of their debug
@@ -94,10 +94,10 @@ constexpr void find_broken_rules(capabilities const& of, ia32_rtit_triggerx_cfg 
 /// The first rule that a configuration of triggers breaks.
 ///
 /// Source: REG-215..218.
-[[nodiscard]] constexpr auto broken_rule(capabilities const& of,
+[[nodiscard]] constexpr auto broken_rule(capabilities const& caps,
                                          ia32_rtit_triggerx_cfg value) noexcept -> rule {
     first_rule first;
-    find_broken_rules(of, value, first);
+    find_broken_rules(caps, value, first);
     return first.found;
 }
 

@@ -42,12 +42,12 @@ struct xsaves_result {
 ///
 /// Source: SDM vol. 1, "Operation of XSAVES"; REG-141, REG-142.
 template <same_as<capabilities> Capabilities = capabilities>
-[[nodiscard]] constexpr auto xsaves(Capabilities const& of, msr_state const& now) noexcept
+[[nodiscard]] constexpr auto xsaves(Capabilities const& caps, msr_state const& now) noexcept
     -> xsaves_result {
     using area = xsave_pt_state;
     auto const left = detail::disabled(now);
     auto const held = [&](uint32_t index) {
-        return detail::rule_of_absence(of, index) == rule::none ? value_of(left, index) : 0;
+        return detail::rule_of_absence(caps, index) == rule::none ? value_of(left, index) : 0;
     };
     auto const held_addr = [&](unsigned n, range_end end) {
         return wrapped{held(ia32_rtit_addr::address(n, end))};
@@ -114,11 +114,11 @@ constexpr auto refused(State const& now, rule why) noexcept -> effect {
 ///
 /// Source: REG-144.
 template <same_as<capabilities> Capabilities = capabilities>
-constexpr auto rule_against(Capabilities const& of, msr_state const& now, uint32_t index,
+constexpr auto rule_against(Capabilities const& caps, msr_state const& now, uint32_t index,
                             uint64_t value, policy const& how) noexcept -> rule {
-    auto const absent = rule_of_absence(of, index);
+    auto const absent = rule_of_absence(caps, index);
     if (absent != rule::none) { return value == 0 ? rule::none : absent; }
-    return broken_rule(of, now, index, value, how);
+    return broken_rule(caps, now, index, value, how);
 }
 
 }  // namespace detail
@@ -130,25 +130,25 @@ constexpr auto rule_against(Capabilities const& of, msr_state const& now, uint32
 ///         that are not 0. Then no MSR changes (a processor may have loaded some; TraceEn is 0).
 /// Source: SDM vol. 1, "Operation of XRSTORS"; REG-143..145.
 template <same_as<capabilities> Capabilities = capabilities>
-[[nodiscard]] constexpr auto xrstors(Capabilities const& of, msr_state const& now,
+[[nodiscard]] constexpr auto xrstors(Capabilities const& caps, msr_state const& now,
                                      xsave_pt_state const& image, context const& code = {},
                                      policy const& how = {}) noexcept -> xrstors_result {
     if (now.ctl.get<ia32_rtit_ctl::TraceEn>()) { return {detail::refused(now, rule::REG_143)}; }
     if (!image.reserved_quadwords_are_zero()) { return {detail::refused(now, rule::REG_144)}; }
     auto const ctl = image.get<xsave_pt_state::IA32_RTIT_CTL>();
     uint32_t refused_msr = ia32_rtit_ctl::address;
-    rule why = detail::rule_against(of, now, refused_msr, ctl.raw, how);
+    rule why = detail::rule_against(caps, now, refused_msr, ctl.raw, how);
     auto next = now;
     detail::for_each_but_ctl(image, [&](uint32_t index, uint64_t value) {
         if (why != rule::none) { return; }
         refused_msr = index;
-        why = detail::rule_against(of, now, index, value, how);
-        if (detail::rule_of_absence(of, index) == rule::none) {
+        why = detail::rule_against(caps, now, index, value, how);
+        if (detail::rule_of_absence(caps, index) == rule::none) {
             next = detail::store(next, index, value);
         }
     });
     if (why != rule::none) { return {detail::refused(now, rule::REG_144), refused_msr, why}; }
-    return {detail::write_ctl(of, next, ctl, code)};
+    return {detail::write_ctl(caps, next, ctl, code)};
 }
 
 /// What XRSTORS does where XSTATE_BV[8] is 0: the component gets its initial configuration.

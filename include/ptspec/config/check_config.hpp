@@ -109,36 +109,36 @@ constexpr auto number_in(trace_config const& wanted, config_member which) noexce
 /// The rule against one member, told by its bits alone: but for what TraceEn needs, no bit of CTL
 /// depends on another.
 template <class Capabilities>
-constexpr auto rule_against(Capabilities const& of, quirk_set odd, trace_config const& wanted,
+constexpr auto rule_against(Capabilities const& caps, quirk_set odd, trace_config const& wanted,
                             config_member which) noexcept -> rule {
     uint64_t const number = number_in(wanted, which);
     if (placed(which, number) >> lowest_bit(info_of(which).ctl_bits) != number) {
         return rule::REG_037;
     }
     uint64_t const all = ctl_of(wanted).raw | field_mask<ia32_rtit_ctl::TraceEn>;
-    if (which == config_member::output && access::detail::lacks_an_output(of, {all})) {
+    if (which == config_member::output && access::detail::lacks_an_output(caps, {all})) {
         return rule::REG_025;
     }
     if (which == config_member::branches && !wanted.branches &&
         odd.has(quirk::branch_en_always_on)) {
         return rule::REG_040;
     }
-    return broken_rule(of, ia32_rtit_ctl{all & info_of(which).ctl_bits});
+    return broken_rule(caps, ia32_rtit_ctl{all & info_of(which).ctl_bits});
 }
 
 /// Other bits for a member that is refused. What has no nearest value is turned off.
 template <class Capabilities>
-constexpr auto corrected_bits(Capabilities const& of, trace_config const& wanted,
+constexpr auto corrected_bits(Capabilities const& caps, trace_config const& wanted,
                               config_member which) noexcept -> uint64_t {
     switch (which) {
         case config_member::branches: return info_of(which).ctl_bits;
         case config_member::mtc_every:
-            return placed(which, nearest(of, wanted.mtc_every).value.encoding());
+            return placed(which, nearest(caps, wanted.mtc_every).value.encoding());
         case config_member::cyc_after:
-            return placed(which, nearest(of, wanted.cyc_after).value.encoding());
+            return placed(which, nearest(caps, wanted.cyc_after).value.encoding());
         case config_member::psb_every:
-            return placed(which, nearest(of, wanted.psb_every).value.encoding());
-        case config_member::output: return ctl_bits_of(nearest(of, wanted.output).value);
+            return placed(which, nearest(caps, wanted.psb_every).value.encoding());
+        case config_member::output: return ctl_bits_of(nearest(caps, wanted.output).value);
         default: return 0;
     }
 }
@@ -170,25 +170,25 @@ constexpr auto advice_on(quirk_set odd, trace_config const& wanted) noexcept -> 
 ///         REG-037 for numbers beyond the field.
 /// Source: REG-001, REG-025, REG-028, REG-037, REG-040, REG-041, REG-047, PRG-003, PRG-027.
 template <same_as<capabilities> Capabilities = capabilities>
-[[nodiscard]] constexpr auto check(trace_config const& wanted, Capabilities const& of) noexcept
+[[nodiscard]] constexpr auto check(trace_config const& wanted, Capabilities const& caps) noexcept
     -> config_verdict {
     config_verdict found;
     found.nearest = wanted;
-    if (!of.has_pt()) {
+    if (!caps.has_pt()) {
         found.impossible = rule::REG_001;
         return found;
     }
-    if (!nearest(of, wanted.output)) {
+    if (!nearest(caps, wanted.output)) {
         found.impossible = rule::REG_025;
         return found;
     }
-    auto const odd = quirks_of(of);
+    auto const odd = quirks_of(caps);
     uint64_t best = ctl_of(wanted).raw;
     for (config_member_info const& member : config_members) {
-        rule const why = detail::rule_against(of, odd, wanted, member.which);
+        rule const why = detail::rule_against(caps, odd, wanted, member.which);
         if (why == rule::none) { continue; }
         found.refusals[found.refused++] = {member.which, why};
-        best = (best & ~member.ctl_bits) | detail::corrected_bits(of, wanted, member.which);
+        best = (best & ~member.ctl_bits) | detail::corrected_bits(caps, wanted, member.which);
     }
     found.nearest = config_of({best});
     found.advice = detail::advice_on(odd, found.nearest);

@@ -29,14 +29,14 @@ constexpr auto distance(unsigned one, unsigned two) noexcept -> unsigned {
 }
 
 template <class Encoding>
-constexpr auto nearest_encoding(capabilities const& of, Encoding wanted) noexcept
+constexpr auto nearest_encoding(capabilities const& caps, Encoding wanted) noexcept
     -> nearest_of<Encoding> {
     nearest_of<Encoding> best;
     for (unsigned encoding = 0; encoding <= Encoding::last_encoding; ++encoding) {
         auto const one = Encoding::encoded(wrapped{encoding});
         bool const nearer = !best.any || distance(encoding, wanted.encoding()) <
                                              distance(best.value.encoding(), wanted.encoding());
-        if (nearer && of.supports(one)) { best = {true, one}; }
+        if (nearer && caps.supports(one)) { best = {true, one}; }
     }
     return best;
 }
@@ -48,28 +48,28 @@ constexpr auto nearest_encoding(capabilities const& of, Encoding wanted) noexcep
 ///
 /// Units:  nearness counts encodings, that is, powers of two. The nearest threshold can be 0, none.
 /// Source: REG-028, REG-029, REG-048.
-[[nodiscard]] constexpr auto nearest(capabilities const& of, mtc_period wanted) noexcept
+[[nodiscard]] constexpr auto nearest(capabilities const& caps, mtc_period wanted) noexcept
     -> nearest_of<mtc_period> {
-    return detail::nearest_encoding(of, wanted);
+    return detail::nearest_encoding(caps, wanted);
 }
-[[nodiscard]] constexpr auto nearest(capabilities const& of, cyc_threshold wanted) noexcept
+[[nodiscard]] constexpr auto nearest(capabilities const& caps, cyc_threshold wanted) noexcept
     -> nearest_of<cyc_threshold> {
-    return detail::nearest_encoding(of, wanted);
+    return detail::nearest_encoding(caps, wanted);
 }
-[[nodiscard]] constexpr auto nearest(capabilities const& of, psb_period wanted) noexcept
+[[nodiscard]] constexpr auto nearest(capabilities const& caps, psb_period wanted) noexcept
     -> nearest_of<psb_period> {
-    return detail::nearest_encoding(of, wanted);
+    return detail::nearest_encoding(caps, wanted);
 }
 
 /// The output asked for, or else the first that there is of ToPA, a single range, the transport.
 ///
 /// Source: REG-024..026, PRG-003.
-[[nodiscard]] constexpr auto nearest(capabilities const& of, output_scheme wanted) noexcept
+[[nodiscard]] constexpr auto nearest(capabilities const& caps, output_scheme wanted) noexcept
     -> nearest_of<output_scheme> {
     output_scheme const order[] = {wanted, output_scheme::topa, output_scheme::single_range,
                                    output_scheme::fabric};
     for (output_scheme const one : order) {
-        if (of.supports(one)) { return {true, one}; }
+        if (caps.supports(one)) { return {true, one}; }
     }
     return {};
 }

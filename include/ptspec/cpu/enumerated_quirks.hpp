@@ -15,18 +15,18 @@ inline constexpr uint32_t first_cyc_thresholds = 0x3FFF;
 /// `no_vmx`.
 /// Source: REG-040, REG-120, REG-121, REG-140, REG-163, REG-165.
 template <same_as<capabilities> Capabilities = capabilities>
-[[nodiscard]] constexpr auto quirks_of(Capabilities const& of) noexcept -> quirk_set {
+[[nodiscard]] constexpr auto quirks_of(Capabilities const& caps) noexcept -> quirk_set {
     using ebx = reg::cpuid_14h_0_ebx;
-    auto const by_model = quirks_of(of.leaf_01_eax);
-    if (!of.has_pt()) { return by_model; }
-    bool const has_thresholds = of.leaf_14_0_ebx.template get<ebx::CPSB_CAM>();
-    return by_model.with(quirk::branch_en_always_on, !of.leaf_14_0_ebx.template get<ebx::MTC>())
-        .with(quirk::no_vmx, of.vmx() == vmx_support::none)
+    auto const by_model = quirks_of(caps.leaf_01_eax);
+    if (!caps.has_pt()) { return by_model; }
+    bool const has_thresholds = caps.leaf_14_0_ebx.template get<ebx::CPSB_CAM>();
+    return by_model.with(quirk::branch_en_always_on, !caps.leaf_14_0_ebx.template get<ebx::MTC>())
+        .with(quirk::no_vmx, caps.vmx() == vmx_support::none)
         .with(quirk::single_entry_topa,
-              of.supports(output_scheme::topa) && !of.has_topa_of_many_entries())
-        .with(quirk::no_xsaves, !of.has_xsaves_state())
+              caps.supports(output_scheme::topa) && !caps.has_topa_of_many_entries())
+        .with(quirk::no_xsaves, !caps.has_xsaves_state())
         .with(quirk::short_cyc_bitmap,
-              has_thresholds && (first_cyc_thresholds & ~of.cyc_thresholds()) != 0);
+              has_thresholds && (first_cyc_thresholds & ~caps.cyc_thresholds()) != 0);
 }
 
 }  // namespace ptspec::cpu

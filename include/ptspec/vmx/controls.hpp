@@ -49,16 +49,16 @@ constexpr auto is_allowed(Word word, auto capability) noexcept -> bool {
 ///         operation; REG-135 a control that a capability MSR does not allow.
 /// Source: SDM vol. 3, "Checks on VMX Controls"; REG-129, REG-130, REG-132, REG-135.
 template <class Found>
-constexpr void find_broken_rules(capabilities const& of, controls const& set, ia32_rtit_ctl host,
+constexpr void find_broken_rules(capabilities const& caps, controls const& set, ia32_rtit_ctl host,
                                  Found&& found) noexcept {
     bool const load = set.vm_entry.get<reg::vmcs_vmentry_ctls::LoadIA32_RTIT_CTL>();
     bool const clear = set.vm_exit.get<reg::vmcs_vmexit_ctls::ClearIA32_RTIT_CTL>();
     uint32_t const any = detail::pt_bits(set.secondary) | detail::pt_bits(set.vm_exit) |
                          detail::pt_bits(set.vm_entry);
-    if (of.vmx() == cpu::vmx_support::none && any != 0) { found(rule::REG_132); }
-    if (!detail::is_allowed(set.secondary, of.vmx_procbased_ctls2) ||
-        !detail::is_allowed(set.vm_exit, of.vmx_exit_ctls) ||
-        !detail::is_allowed(set.vm_entry, of.vmx_entry_ctls)) {
+    if (caps.vmx() == cpu::vmx_support::none && any != 0) { found(rule::REG_132); }
+    if (!detail::is_allowed(set.secondary, caps.vmx_procbased_ctls2) ||
+        !detail::is_allowed(set.vm_exit, caps.vmx_exit_ctls) ||
+        !detail::is_allowed(set.vm_entry, caps.vmx_entry_ctls)) {
         found(rule::REG_135);
     }
     if (set.secondary.get<reg::vmcs_secondary_proc_ctls::PTUsesGuestPhysAddr>() &&
@@ -72,10 +72,10 @@ constexpr void find_broken_rules(capabilities const& of, controls const& set, ia
 ///
 /// Source: REG-129, REG-130, REG-132, REG-135.
 template <same_as<capabilities> Capabilities = capabilities>
-[[nodiscard]] constexpr auto broken_rule(Capabilities const& of, controls const& set,
+[[nodiscard]] constexpr auto broken_rule(Capabilities const& caps, controls const& set,
                                          ia32_rtit_ctl host) noexcept -> rule {
     first_rule first;
-    find_broken_rules(of, set, host, first);
+    find_broken_rules(caps, set, host, first);
     return first.found;
 }
 
@@ -84,9 +84,9 @@ template <same_as<capabilities> Capabilities = capabilities>
 ///
 /// Source: REG-125..129.
 template <same_as<capabilities> Capabilities = capabilities>
-[[nodiscard]] constexpr auto with_guest_pt(Capabilities const& of, controls set) noexcept
+[[nodiscard]] constexpr auto with_guest_pt(Capabilities const& caps, controls set) noexcept
     -> controls {
-    bool const whole = of.vmx() == cpu::vmx_support::whole && set.enable_ept;
+    bool const whole = caps.vmx() == cpu::vmx_support::whole && set.enable_ept;
     set.secondary = set.secondary.with(reg::vmcs_secondary_proc_ctls::PTUsesGuestPhysAddr{whole});
     set.vm_exit = set.vm_exit.with(reg::vmcs_vmexit_ctls::ClearIA32_RTIT_CTL{whole});
     set.vm_entry = set.vm_entry.with(reg::vmcs_vmentry_ctls::LoadIA32_RTIT_CTL{whole});

@@ -30,12 +30,12 @@ namespace ptspec::vmx::tdx {
 /// A processor as a TD with Intel PT sees it: with leaf 14H as the TDX module gives it.
 ///
 /// Source: TDX module, branch tdx_1.5; REG-137.
-[[nodiscard]] constexpr auto seen_by_td(cpu::capabilities of) noexcept -> cpu::capabilities {
-    of.leaf_14_0_ebx.raw &= 0x0000'01FF;
-    of.leaf_14_0_ecx.raw &= 0x8000'000F;
-    of.leaf_14_1_eax.raw &= 0xFFFF'0007;
-    of.leaf_14_1_ecx.raw = 0;
-    return of;
+[[nodiscard]] constexpr auto seen_by_td(cpu::capabilities caps) noexcept -> cpu::capabilities {
+    caps.leaf_14_0_ebx.raw &= 0x0000'01FF;
+    caps.leaf_14_0_ecx.raw &= 0x8000'000F;
+    caps.leaf_14_1_eax.raw &= 0xFFFF'0007;
+    caps.leaf_14_1_ecx.raw = 0;
+    return caps;
 }
 
 }  // namespace ptspec::vmx::tdx
