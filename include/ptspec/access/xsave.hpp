@@ -41,8 +41,7 @@ struct xsaves_result {
 /// holds: TraceEn gets its old value back.
 ///
 /// Source: SDM vol. 1, "Operation of XSAVES"; REG-141, REG-142.
-template <same_as<capabilities> Capabilities = capabilities>
-[[nodiscard]] constexpr auto xsaves(Capabilities const& caps, msr_state const& now) noexcept
+[[nodiscard]] constexpr auto xsaves(capabilities const& caps, msr_state const& now) noexcept
     -> xsaves_result {
     using area = xsave_pt_state;
     auto const left = detail::disabled(now);
@@ -104,8 +103,7 @@ struct xrstors_result {
 
 namespace detail {
 
-template <same_as<msr_state> State = msr_state>
-constexpr auto refused(State const& now, rule why) noexcept -> effect {
+constexpr auto refused(msr_state const& now, rule why) noexcept -> effect {
     return {.verdict = {outcome::general_protection, why}, .state = now};
 }
 
@@ -113,8 +111,7 @@ constexpr auto refused(State const& now, rule why) noexcept -> effect {
 /// passed over.
 ///
 /// Source: REG-144.
-template <same_as<capabilities> Capabilities = capabilities>
-constexpr auto rule_against(Capabilities const& caps, msr_state const& now, uint32_t index,
+constexpr auto rule_against(capabilities const& caps, msr_state const& now, uint32_t index,
                             uint64_t value, policy const& how) noexcept -> rule {
     auto const absent = rule_of_absence(caps, index);
     if (absent != rule::none) { return value == 0 ? rule::none : absent; }
@@ -129,8 +126,7 @@ constexpr auto rule_against(Capabilities const& caps, msr_state const& now, uint
 /// Errors: REG-143 while TraceEn is 1; REG-144 for a quadword that is refused, or reserved bytes
 ///         that are not 0. Then no MSR changes (a processor may have loaded some; TraceEn is 0).
 /// Source: SDM vol. 1, "Operation of XRSTORS"; REG-143..145.
-template <same_as<capabilities> Capabilities = capabilities>
-[[nodiscard]] constexpr auto xrstors(Capabilities const& caps, msr_state const& now,
+[[nodiscard]] constexpr auto xrstors(capabilities const& caps, msr_state const& now,
                                      xsave_pt_state const& image, context const& code = {},
                                      policy const& how = {}) noexcept -> xrstors_result {
     if (now.ctl.get<ia32_rtit_ctl::TraceEn>()) { return {detail::refused(now, rule::REG_143)}; }

@@ -91,8 +91,6 @@ struct config_verdict {
     }
 };
 
-// All that looks at a processor is a template: including this file instantiates next to nothing.
-
 namespace detail {
 
 /// The number that a member holds, where it is one that can be too large.
@@ -108,8 +106,7 @@ constexpr auto number_in(trace_config const& wanted, config_member which) noexce
 
 /// The rule against one member, told by its bits alone: but for what TraceEn needs, no bit of CTL
 /// depends on another.
-template <class Capabilities>
-constexpr auto rule_against(Capabilities const& caps, quirk_set odd, trace_config const& wanted,
+constexpr auto rule_against(capabilities const& caps, quirk_set odd, trace_config const& wanted,
                             config_member which) noexcept -> rule {
     uint64_t const number = number_in(wanted, which);
     if (placed(which, number) >> lowest_bit(info_of(which).ctl_bits) != number) {
@@ -127,8 +124,7 @@ constexpr auto rule_against(Capabilities const& caps, quirk_set odd, trace_confi
 }
 
 /// Other bits for a member that is refused. What has no nearest value is turned off.
-template <class Capabilities>
-constexpr auto corrected_bits(Capabilities const& caps, trace_config const& wanted,
+constexpr auto corrected_bits(capabilities const& caps, trace_config const& wanted,
                               config_member which) noexcept -> uint64_t {
     switch (which) {
         case config_member::branches: return info_of(which).ctl_bits;
@@ -169,8 +165,7 @@ constexpr auto advice_on(quirk_set odd, trace_config const& wanted) noexcept -> 
 ///         those of `find_broken_rules`; also REG-040 where an erratum keeps BranchEn on, and
 ///         REG-037 for numbers beyond the field.
 /// Source: REG-001, REG-025, REG-028, REG-037, REG-040, REG-041, REG-047, PRG-003, PRG-027.
-template <same_as<capabilities> Capabilities = capabilities>
-[[nodiscard]] constexpr auto check(trace_config const& wanted, Capabilities const& caps) noexcept
+[[nodiscard]] constexpr auto check(trace_config const& wanted, capabilities const& caps) noexcept
     -> config_verdict {
     config_verdict found;
     found.nearest = wanted;

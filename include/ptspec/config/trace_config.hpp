@@ -132,8 +132,8 @@ struct config_member_set {
 
 // ------------------------------------------------------------------------------------ CTL
 
-// Values are put together from the table above, without `with` and `get`: including this file
-// instantiates next to nothing.
+// The functions below use the masks of the table above instead of `with` and `get`, which would be
+// instantiated on inclusion.
 
 namespace detail {
 

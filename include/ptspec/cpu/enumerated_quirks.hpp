@@ -14,8 +14,7 @@ inline constexpr uint32_t first_cyc_thresholds = 0x3FFF;
 /// A processor without Intel PT shows none, and one whose IA32_VMX_MISC was not read shows
 /// `no_vmx`.
 /// Source: REG-040, REG-120, REG-121, REG-140, REG-163, REG-165.
-template <same_as<capabilities> Capabilities = capabilities>
-[[nodiscard]] constexpr auto quirks_of(Capabilities const& caps) noexcept -> quirk_set {
+[[nodiscard]] constexpr auto quirks_of(capabilities const& caps) noexcept -> quirk_set {
     using ebx = reg::cpuid_14h_0_ebx;
     auto const by_model = quirks_of(caps.leaf_01_eax);
     if (!caps.has_pt()) { return by_model; }

@@ -108,8 +108,6 @@ private:
 
 }  // namespace detail
 
-// Their functions are templates: including this file then instantiates next to nothing.
-
 /// How many crystal cycles there are from one MTC packet to the next, `of_crystal_cycles(8)`.
 ///
 /// Units:  crystal cycles, 2^n of them for the encoding n: 1 to 32768. As it begins it is 1.
@@ -120,18 +118,15 @@ public:
     constexpr mtc_period() noexcept = default;
     mtc_period(int) = delete;  // of_crystal_cycles(n), or encoded(n) for MTCFreq
 
-    template <class = void>
     [[nodiscard]] static consteval auto of_crystal_cycles(uint64_t const& cycles) -> mtc_period {
         auto const found = of_literal(cycles);
         if (!found) { build_error::an_MTC_period_is_a_power_of_two_up_to_32768_crystal_cycles(); }
         return found.period;
     }
-    template <class = void>
     [[nodiscard]] static constexpr auto try_of_crystal_cycles(uint64_t cycles) noexcept
         -> checked_period<mtc_period> {
         return try_of(cycles);
     }
-    template <class = void>
     [[nodiscard]] static constexpr auto nearest_to_crystal_cycles(uint64_t cycles) noexcept
         -> mtc_period {
         return nearest_to(cycles);
@@ -149,18 +144,15 @@ public:
     constexpr cyc_threshold() noexcept = default;
     cyc_threshold(int) = delete;  // of_cycles(n), or encoded(n) for CycThresh
 
-    template <class = void>
     [[nodiscard]] static consteval auto of_cycles(uint64_t const& cycles) -> cyc_threshold {
         auto const found = of_literal(cycles);
         if (!found) { build_error::a_CYC_threshold_is_0_or_a_power_of_two_up_to_16384_cycles(); }
         return found.period;
     }
-    template <class = void>
     [[nodiscard]] static constexpr auto try_of_cycles(uint64_t cycles) noexcept
         -> checked_period<cyc_threshold> {
         return try_of(cycles);
     }
-    template <class = void>
     [[nodiscard]] static constexpr auto nearest_to_cycles(uint64_t cycles) noexcept
         -> cyc_threshold {
         return nearest_to(cycles);
@@ -178,18 +170,15 @@ public:
     constexpr psb_period() noexcept = default;
     psb_period(int) = delete;  // of_bytes(n), or encoded(n) for PSBFreq
 
-    template <class = void>
     [[nodiscard]] static consteval auto of_bytes(uint64_t const& bytes) -> psb_period {
         auto const found = of_literal(bytes);
         if (!found) { build_error::a_PSB_period_is_a_power_of_two_from_2_KB_to_64_MB(); }
         return found.period;
     }
-    template <class = void>
     [[nodiscard]] static constexpr auto try_of_bytes(uint64_t bytes) noexcept
         -> checked_period<psb_period> {
         return try_of(bytes);
     }
-    template <class = void>
     [[nodiscard]] static constexpr auto nearest_to_bytes(uint64_t bytes) noexcept -> psb_period {
         return nearest_to(bytes);
     }

@@ -55,8 +55,8 @@ constexpr auto allowed(uint32_t can_be_1, uint32_t required = 0) noexcept -> uin
     return uint64_t{can_be_1} << 32 | (can_be_1 & required);
 }
 
-/// The processor of a row. Bits are put where their fields are, without `with`: including this file
-/// instantiates nothing.
+/// The processor of a row. Shifts instead of `with`, which would be instantiated on
+/// inclusion.
 constexpr auto made_of(row const& from) noexcept -> capabilities {
     using widths = reg::cpuid_80000008h_eax;
     capabilities made;

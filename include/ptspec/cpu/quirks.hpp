@@ -15,21 +15,17 @@ struct cpu_model {
     friend constexpr auto operator==(cpu_model const&, cpu_model const&) -> bool = default;
 };
 
-// Functions that look into words are templates: including them instantiates nothing.
-
 /// DisplayFamily, DisplayModel and stepping.
 ///
 /// Source: SDM vol. 2A, "CPUID"; PRG-001.
-template <same_as<reg::cpuid_01h_eax> Signature = reg::cpuid_01h_eax>
-[[nodiscard]] constexpr auto model_of(Signature signature) noexcept -> cpu_model {
+[[nodiscard]] constexpr auto model_of(reg::cpuid_01h_eax signature) noexcept -> cpu_model {
     using eax = reg::cpuid_01h_eax;
     auto const part = [](uint64_t value) { return static_cast<unsigned>(value); };
-    unsigned const family = part(signature.template get<eax::Family>());
-    unsigned const model = part(signature.template get<eax::Model>());
-    return {family == 15 ? family + part(signature.template get<eax::ExtFamily>()) : family,
-            family == 6 || family == 15 ? part(signature.template get<eax::ExtModel>()) << 4 | model
-                                        : model,
-            part(signature.template get<eax::Stepping>())};
+    unsigned const family = part(signature.get<eax::Family>());
+    unsigned const model = part(signature.get<eax::Model>());
+    return {family == 15 ? family + part(signature.get<eax::ExtFamily>()) : family,
+            family == 6 || family == 15 ? part(signature.get<eax::ExtModel>()) << 4 | model : model,
+            part(signature.get<eax::Stepping>())};
 }
 
 /// What software has to know about a processor that the architecture does not say. The lower ones
@@ -174,8 +170,7 @@ inline constexpr model_quirks quirk_table[] = {
 /// The quirks of a processor's model. An unknown model has none.
 ///
 /// Source: REG-040, REG-180, REG-184.
-template <same_as<reg::cpuid_01h_eax> Signature = reg::cpuid_01h_eax>
-[[nodiscard]] constexpr auto quirks_of(Signature signature) noexcept -> quirk_set {
+[[nodiscard]] constexpr auto quirks_of(reg::cpuid_01h_eax signature) noexcept -> quirk_set {
     auto const which = model_of(signature);
     quirk_set found;
     for (model_quirks const& row : quirk_table) {

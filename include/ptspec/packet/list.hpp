@@ -65,8 +65,9 @@ struct members<type_list<Types...>> : member<Types>... {};
 template <class Packet>
 concept packet_type = __is_base_of(detail::member<Packet>, detail::members<all>);
 
-// Functions that look through a list of packets are templates of it, with every packet as default:
-// a header that is only included then instantiates none of them.
+// Functions that search a list of packets are templates of it; the default lists every packet. Were
+// they plain functions, including ptspec.hpp would build their tables and take 30 % (g++ 12) to 50 %
+// (clang 19) longer.
 
 /// What is to be said of a packet beside its bits.
 template <class Packets = all>

@@ -71,8 +71,7 @@ constexpr void find_broken_rules(capabilities const& caps, controls const& set, 
 /// The first rule by which VM entry fails over the controls of Intel PT.
 ///
 /// Source: REG-129, REG-130, REG-132, REG-135.
-template <same_as<capabilities> Capabilities = capabilities>
-[[nodiscard]] constexpr auto broken_rule(Capabilities const& caps, controls const& set,
+[[nodiscard]] constexpr auto broken_rule(capabilities const& caps, controls const& set,
                                          ia32_rtit_ctl host) noexcept -> rule {
     first_rule first;
     find_broken_rules(caps, set, host, first);
@@ -83,8 +82,7 @@ template <same_as<capabilities> Capabilities = capabilities>
 /// not have all that it takes: then a guest has to be told that there is no Intel PT.
 ///
 /// Source: REG-125..129.
-template <same_as<capabilities> Capabilities = capabilities>
-[[nodiscard]] constexpr auto with_guest_pt(Capabilities const& caps, controls set) noexcept
+[[nodiscard]] constexpr auto with_guest_pt(capabilities const& caps, controls set) noexcept
     -> controls {
     bool const whole = caps.vmx() == cpu::vmx_support::whole && set.enable_ept;
     set.secondary = set.secondary.with(reg::vmcs_secondary_proc_ctls::PTUsesGuestPhysAddr{whole});

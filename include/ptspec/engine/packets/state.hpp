@@ -42,13 +42,6 @@ namespace detail {
 
 using namespace ptspec::detail;
 
-/// `Type`, which the compiler does not look at before it knows `Other`: so that including this costs
-/// no more than reading it.
-template <class Other, class Type>
-struct once_known {
-    using type = Type;
-};
-
 }  // namespace detail
 
 /// What is to be told of an overflow that tracing did not outlive.
@@ -245,8 +238,7 @@ protected:
     template <class Sink, class Add>
     constexpr void emit(Sink& to, Add const& add) noexcept {
         if (loses_) { return; }
-        using packets = typename detail::once_known<Sink, packet::all>::type;
-        trace::packet_batch<packets> all{now_, writing_};
+        trace::packet_batch<> all{now_, writing_};
         told const before = told_;
         add(all);
         if (all.broken() == rule::none && (all.bytes().empty() || to.append(all.bytes()))) {

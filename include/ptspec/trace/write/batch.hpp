@@ -15,7 +15,7 @@ concept packet_sink = requires(Sink& to, byte_view bytes) {
 /// Packets that enter a trace together or not at all, and the writer's state behind them.
 ///
 /// Source: as `writer`.
-template <class Packets = packet::all>  // so that including this costs no more than reading it
+template <class Packets = packet::all>
 class packet_batch {
     writer_state now_;
     writer_options const& how_;
