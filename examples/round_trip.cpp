@@ -126,7 +126,7 @@ private:
     auto go_back() -> bool {
         auto const to = calls_.back();
         calls_.pop_back();
-        bool const compressed = unit_.calls().size() != 0;
+        bool const compressed = unit_.state().calls.size() != 0;
         branches_.push_back({.is_conditional = compressed, .taken = compressed, .to = to});
         return tell(event::near_return{to});
     }

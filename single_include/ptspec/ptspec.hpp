@@ -8687,32 +8687,73 @@ struct range_hit {
     return !caps.has_ip_filtering() || status.get<ia32_rtit_status::FilterEn>();
 }
 
-/// True when control flow is traced. No register shows it.
+/// The enables at one point.
 ///
-/// Source: SDM vol. 3, "Packet Enable (PacketEn)"; REG-059.
-[[nodiscard]] constexpr auto packet_en(cpu::capabilities const& caps,
-                                       msr_state const& state) noexcept -> bool {
-    return state.status.get<ia32_rtit_status::TriggerEn>() &&
-           state.status.get<ia32_rtit_status::ContextEn>() && filter_en(caps, state.status) &&
-           state.ctl.get<ia32_rtit_ctl::BranchEn>();
+/// Source: SDM vol. 3, "Packet Generation Enable Controls"; GEN-020..027.
+struct enables {
+    bool trigger = false;
+    bool context = false;
+    bool filter = false;
+    bool branch = false;
+
+    /// PacketEn: control flow is traced. No register shows it.
+    ///
+    /// Source: SDM vol. 3, "Packet Enable (PacketEn)"; REG-059.
+    [[nodiscard]] constexpr auto packet() const noexcept -> bool {
+        return trigger && context && filter && branch;
+    }
+    friend constexpr auto operator==(enables const&, enables const&) -> bool = default;
+};
+
+/// Source: GEN-020..027.
+[[nodiscard]] constexpr auto enables_of(cpu::capabilities const& caps,
+                                        msr_state const& state) noexcept -> enables {
+    using status = ia32_rtit_status;
+    return {state.status.get<status::TriggerEn>(), state.status.get<status::ContextEn>(),
+            filter_en(caps, state.status), state.ctl.get<ia32_rtit_ctl::BranchEn>()};
 }
 
-/// The state after a taken branch or an event to `now`, whose target `now.ip` is. TraceStop shows
-/// as STATUS.Stopped.
+/// PacketEn. Source: REG-059.
+[[nodiscard]] constexpr auto packet_en(cpu::capabilities const& caps,
+                                       msr_state const& state) noexcept -> bool {
+    return enables_of(caps, state).packet();
+}
+
+/// The enables after a branch, an event or a write of CR3.
+struct evaluated {
+    ia32_rtit_status status{};
+    enables after{};  ///< a TraceStop clears only `filter`; `status` has all that it clears
+    bool trace_stop = false;
+};
+
+/// Evaluates the enables at a target. `now` is the context there, `now.ip` the target; `stop_ip` is
+/// compared with the TraceStop ranges. TraceEn stays as it is; a TraceStop sets STATUS.Stopped.
+///
+/// Source: REG-057, REG-058, REG-068, GEN-005, GEN-024..027, GEN-080..090.
+[[nodiscard]] constexpr auto evaluate(cpu::capabilities const& caps, msr_state const& state,
+                                      context const& now, uint64_t stop_ip) noexcept -> evaluated {
+    using status = ia32_rtit_status;
+    evaluated done{state.status, enables_of(caps, state), false};
+    if (!done.after.trigger) { return done; }
+    done.after.context = context_en(state.ctl, state.cr3_match, now);
+    done.status = done.status.with(status::ContextEn{done.after.context});
+    if (done.after.context && caps.has_ip_filtering()) {
+        done.trace_stop = in_trace_stop(state, stop_ip);
+        done.after.filter = !done.trace_stop && in_filter(state, now.ip);
+        done.status = done.status.with(status::FilterEn{done.after.filter});
+        if (done.trace_stop) {
+            done.status = done.status.with(status::Stopped{true}, status::TriggerEn{false});
+        }
+    }
+    return done;
+}
+
+/// The state after a branch or an event whose target is `now.ip`.
 ///
 /// Source: REG-057, REG-058, REG-068, GEN-024, GEN-025, GEN-090.
 [[nodiscard]] constexpr auto after_branch(cpu::capabilities const& caps, msr_state state,
                                           context const& now) noexcept -> msr_state {
-    using status = ia32_rtit_status;
-    if (!state.status.get<status::TriggerEn>()) { return state; }
-    bool const in_context = context_en(state.ctl, state.cr3_match, now);
-    auto next = state.status.with(status::ContextEn{in_context});
-    if (caps.has_ip_filtering() && in_context) {
-        auto const hit = match_ranges(state, now.ip);
-        next = next.with(status::FilterEn{hit.filter_en});
-        if (hit.trace_stop) { next = next.with(status::Stopped{true}, status::TriggerEn{false}); }
-    }
-    state.status = next;
+    state.status = evaluate(caps, state, now, now.ip).status;
     return state;
 }
 
@@ -12519,6 +12560,66 @@ public:
 
 }  // namespace ptspec::trace
 
+// ---- ptspec/trace/write/direct.hpp ----
+
+/// The two packets that branches generate, appended without a batch.
+///
+/// A batch copies the writer's state and the bytes. Without this file a unit that traces branches
+/// executes FIGURE times the instructions.
+namespace ptspec::trace {
+
+namespace detail {
+
+/// Appends the gathered branches and what follows them, `count` bytes in all.
+template <class Sink>
+constexpr auto append_with_tnt(Sink& to, writer_state& now, wide_bits bytes,
+                               unsigned count) noexcept -> bool {
+    bool const has_room = [&] {
+        if constexpr (requires { to.append(bytes, size_t{count}); }) {
+            return to.append(bytes, size_t{count});
+        } else {
+            return to.append(byte_view{to_le(bytes)}.first(count));
+        }
+    }();
+    if (has_room) {
+        now.tnt = {};
+        now.bytes += count;
+    }
+    return has_room;
+}
+
+}  // namespace detail
+
+/// Appends the gathered branches as a TNT.short. False, and nothing is written, if they do not fit
+/// into one, or the sink has no room.
+template <packet_sink Sink>
+[[nodiscard]] constexpr auto append_tnt(Sink& to, writer_state& now) noexcept -> bool {
+    if (now.tnt.count > packet::tnt_short::most_branches) { return false; }
+    return detail::append_with_tnt(to, now, {packet::tnt_short::of(now.tnt).raw, 0}, 1);
+}
+
+/// Appends the gathered branches, if any, as a TNT.short, and a TIP. False, and nothing is written,
+/// if the branches do not fit into one, a CYC may be due, or the sink has no room.
+template <packet_sink Sink>
+[[nodiscard]] constexpr auto append_tip(Sink& to, writer_state& now, writer_options const& how,
+                                        uint64_t ip) noexcept -> bool {
+    if (how.cyc || now.tnt.count > packet::tnt_short::most_branches) { return false; }
+    auto const which = packet::tip::of(now.form_of(ip, how.ips), ip);
+    wide_bits bytes = which.raw;
+    unsigned count = packet::tip::length_of(which.raw, packet::block::none);
+    if (now.tnt.count != 0) {
+        bytes = {bytes.low << 8 | packet::tnt_short::of(now.tnt).raw,
+                 bytes.high << 8 | bytes.low >> 56};
+        ++count;
+    }
+    if (!detail::append_with_tnt(to, now, bytes, count)) { return false; }
+    now.last_ip = ip;
+    now.has_last_ip = true;
+    return true;
+}
+
+}  // namespace ptspec::trace
+
 // ---- ptspec/trace/write/encode_table.hpp ----
 
 /// Packets that are written as they stand, told by one look into a table.
@@ -12866,7 +12967,7 @@ struct output_options {
 namespace ptspec::engine {
 
 /// What became of bytes that were written.
-struct [[nodiscard]] written {
+struct [[nodiscard]] write_result {
     size_t taken = 0;  ///< from the front; the others are still the caller's, see `why_not_all`
     uint64_t stored = 0;
     uint64_t lost = 0;
@@ -12891,7 +12992,7 @@ struct [[nodiscard]] written {
         count_stored(from, from + count - 1, count);
     }
     /// Adds what became of the bytes that came next. What is in the way is what was in theirs.
-    constexpr auto operator+=(written const& next) noexcept -> written& {
+    constexpr auto operator+=(write_result const& next) noexcept -> write_result& {
         taken += next.taken;
         stored += next.stored;
         lost += next.lost;
@@ -12904,7 +13005,7 @@ struct [[nodiscard]] written {
         why_not_all = next.why_not_all;
         return *this;
     }
-    friend constexpr auto operator==(written const&, written const&) -> bool = default;
+    friend constexpr auto operator==(write_result const&, write_result const&) -> bool = default;
 };
 
 /// How many bytes went where since a trace unit was made.
@@ -12914,7 +13015,7 @@ struct totals {
     uint64_t pmis = 0;  ///< interrupts that were raised
 
     /// Adds what became of the bytes that came next.
-    constexpr auto operator+=(written const& next) noexcept -> totals& {
+    constexpr auto operator+=(write_result const& next) noexcept -> totals& {
         stored += next.stored;
         lost += next.lost;
         pmis += next.pmis;
@@ -13056,7 +13157,7 @@ protected:
 
     /// Stores bytes of the run, or drops them.
     template <memory_port Memory>
-    constexpr void put(Memory& memory, byte_view bytes, written& done) noexcept {
+    constexpr void put(Memory& memory, byte_view bytes, write_result& done) noexcept {
         uint64_t const address = store_address();
         size_t count = bytes.size();
         if (run_.end_in_place != nullptr) {
@@ -13076,7 +13177,7 @@ protected:
 
     /// Sends bytes to the fabric.
     template <memory_port Memory>
-    constexpr void send(Memory& memory, byte_view bytes, written& done) noexcept {
+    constexpr void send(Memory& memory, byte_view bytes, write_result& done) noexcept {
         size_t const sent = [&] {
             if constexpr (fabric_port<Memory>) { return memory.send(bytes); }
             return bytes.size();
@@ -13099,7 +13200,8 @@ protected:
     }
 
     template <memory_port Memory>
-    constexpr void raise(access::msr_state& now, Memory& memory, written& done) const noexcept {
+    constexpr void raise(access::msr_state& now, Memory& memory,
+                         write_result& done) const noexcept {
         ++done.pmis;
         now.perf_global_status = now.perf_global_status.with(
             reg::ia32_perf_global_status::Trace_ToPA_PMI{true});
@@ -13341,9 +13443,9 @@ public:
     template <memory_port Memory>
     [[gnu::always_inline]]  // so that it costs only what the caller looks at
     constexpr auto
-    write(access::msr_state& now, Memory& memory, byte_view bytes) noexcept -> written {
+    write(access::msr_state& now, Memory& memory, byte_view bytes) noexcept -> write_result {
         size_t const count = bytes.size();
-        written done;
+        write_result done;
         if (count < run_.room) {
             if (!are_few_in_place(count)) [[unlikely]] {
                 return write_with_care(now, memory, bytes);
@@ -13384,17 +13486,18 @@ private:
     template <memory_port Memory>
     [[gnu::always_inline]]  // so that it is not copied twice
     constexpr auto
-    write_with_care(access::msr_state& now, Memory& memory, byte_view bytes) noexcept -> written {
-        written const done = write_on(now, memory, bytes);
-        return written{done};
+    write_with_care(access::msr_state& now, Memory& memory, byte_view bytes) noexcept
+        -> write_result {
+        write_result const done = write_on(now, memory, bytes);
+        return write_result{done};
     }
 
     /// Goes from run to run.
     template <memory_port Memory>
     [[gnu::noinline]]  // so that it is not in the way of bytes for one run
     constexpr auto
-    write_on(access::msr_state& now, Memory& memory, byte_view bytes) noexcept -> written {
-        written done;
+    write_on(access::msr_state& now, Memory& memory, byte_view bytes) noexcept -> write_result {
+        write_result done;
         while (done.taken < bytes.size() && !done.why_not_all) {
             byte_view const rest = bytes.from(done.taken);
             if (rest.size() < run_.room && run_.end_in_place != nullptr) {
@@ -13411,7 +13514,7 @@ private:
     template <memory_port Memory>
     [[gnu::noinline]]  // so that it has all registers for itself
     constexpr auto
-    fill(Memory& memory, byte_view bytes, written& done) noexcept -> bool {
+    fill(Memory& memory, byte_view bytes, write_result& done) noexcept -> bool {
         if (!fills_) { return false; }
         uint64_t const first = store_address();
         uint64_t end = first;
@@ -13435,7 +13538,7 @@ private:
     template <memory_port Memory>
     [[gnu::noinline]]  // so that it is not in the way of bytes that only have to be copied
     constexpr void
-    step(access::msr_state& now, Memory& memory, byte_view bytes, written& done) noexcept {
+    step(access::msr_state& now, Memory& memory, byte_view bytes, write_result& done) noexcept {
         catch_up();
         if (phase_ == phase::at_entry) {
             done.why_not_all = settle(now, memory);
@@ -13454,7 +13557,7 @@ private:
 
     /// The run is at its end: decides what comes next.
     template <memory_port Memory>
-    constexpr void turn(access::msr_state& now, Memory& memory, written& done) noexcept {
+    constexpr void turn(access::msr_state& now, Memory& memory, write_result& done) noexcept {
         using topa::entry;
         uint64_t const reached = run_.end - base_;
         at_.offset = static_cast<uint32_t>(reached);
@@ -13520,7 +13623,7 @@ public:
     /// How many bytes are kept.
     [[nodiscard]] constexpr auto kept() const noexcept -> size_t { return count_; }
     /// What became of the bytes of the last write: of the last `append` or `resume`.
-    [[nodiscard]] constexpr auto last() const noexcept -> written const& { return last_; }
+    [[nodiscard]] constexpr auto last() const noexcept -> write_result const& { return last_; }
 
 private:
     constexpr auto write(byte_view bytes) noexcept -> size_t {
@@ -13538,7 +13641,7 @@ private:
     Memory& memory_;
     byte_array<most_bytes> kept_{};
     size_t count_ = 0;
-    written last_{};
+    write_result last_{};
 };
 
 }  // namespace ptspec::engine
@@ -13635,8 +13738,8 @@ constexpr auto error_of_topa(cpu::capabilities const& of, access::msr_state cons
 /// A STOP leaves the offset at the region's size, by newer editions of the manual at its last byte.
 template <memory_port Memory>
 constexpr auto stopped(access::msr_state const& now, Memory& memory) noexcept -> explanation {
-    using ctl = reg::ia32_rtit_ctl;
-    bool const topa = now.ctl.get<ctl::ToPA>() && !now.ctl.get<ctl::FabricEn>();
+    bool const topa = now.ctl.get<reg::ia32_rtit_ctl::ToPA>() &&
+                      !now.ctl.get<reg::ia32_rtit_ctl::FabricEn>();
     if (topa) {
         auto const where = topa::position_in(now.output_base, now.output_mask_ptrs);
         auto const word = memory.load(topa::table_pointer(where));
@@ -13682,7 +13785,7 @@ template <memory_port Memory>
 
 namespace ptspec::engine {
 
-/// The width of the code that runs, by CS.L, CS.D and IA32_EFER.LMA.
+/// The code size, by CS.L, CS.D and IA32_EFER.LMA.
 ///
 /// Source: GEN-235.
 enum class code_width : uint8_t { bits_16, bits_32, bits_64 };
@@ -13694,39 +13797,40 @@ enum class enclave : uint8_t {
     production,  ///< not traced
 };
 
-/// What a logical processor runs: all that trace depends on, but for the address.
-struct running {
+/// What a logical processor executes, without the address: everything that its trace depends on.
+struct execution_context {
     uint64_t cr3 = 0;
     uint64_t cs_base = 0;  ///< added to IPs where packets have linear addresses; 0 in 64-bit code
-    uint8_t cpl = 0;       ///< does not count in real and virtual-8086 mode
+    uint8_t cpl = 0;       ///< ignored in real mode and virtual-8086 mode
     code_width width = code_width::bits_64;
     bool real_mode = false;
     bool virtual_8086 = false;
     bool pae = false;  ///< PAE paging: CR4.PAE is 1, IA32_EFER.LMA is 0
-    bool IF = false;   ///< of RFLAGS
+    bool IF = false;   ///< RFLAGS.IF
     engine::enclave inside = enclave::none;
     bool vmx_non_root = false;
 
-    /// Real mode counts as 0, virtual-8086 mode as 3.
+    /// The CPL that filtering uses: 0 in real mode, 3 in virtual-8086 mode.
     ///
     /// Source: SDM vol. 3, "Filtering by Current Privilege Level (CPL)"; GEN-051.
     [[nodiscard]] constexpr auto counted_cpl() const noexcept -> unsigned {
         return real_mode ? 0 : virtual_8086 ? 3 : cpl;
     }
-    friend constexpr auto operator==(running const&, running const&) -> bool = default;
+    friend constexpr auto operator==(execution_context const&, execution_context const&)
+        -> bool = default;
 };
 
-/// An IP as packets have it, and as address ranges are compared with: LIP or RIP.
+/// An IP in the form that packets and address ranges have: LIP or RIP.
 ///
 /// Source: SDM vol. 3, "Linear IP vs. RIP"; GEN-091, REG-079.
-[[nodiscard]] constexpr auto ip_in_packets(cpu::ip_payload form, running const& code,
+[[nodiscard]] constexpr auto ip_in_packets(cpu::ip_payload form, execution_context const& code,
                                            uint64_t ip) noexcept -> uint64_t {
     if (form == cpu::ip_payload::effective || code.width == code_width::bits_64) { return ip; }
     return (code.cs_base + ip) & low_bits(32);
 }
 
-/// What ContextEn and FilterEn depend on, when `code` runs at an IP that is in the form of packets.
-[[nodiscard]] constexpr auto context_of(running const& code, uint64_t ip) noexcept
+/// The inputs of ContextEn and FilterEn while `code` executes at `ip`, in the form of packets.
+[[nodiscard]] constexpr auto context_of(execution_context const& code, uint64_t ip) noexcept
     -> access::context {
     return {code.counted_cpl(), code.cr3, code.pae, code.inside == enclave::production, ip};
 }
@@ -13735,18 +13839,16 @@ struct running {
 
 // ---- ptspec/engine/event/branch.hpp ----
 
-/// What a logical processor does, as far as its trace depends on it.
+/// Events: what a logical processor does, as far as its trace depends on it.
 ///
-/// IPs are offsets from the CS base, as software sees them. `at` is the instruction itself, the
-/// manual's CLIP; `next` the one behind it, NLIP; `to` where execution goes, BLIP. `after` is what
-/// runs then.
+/// IPs are offsets from the CS base, as software sees them. `at` is the address of the instruction,
+/// the manual's CLIP; `next` the address after it, NLIP; `to` the target, BLIP. `after` is the
+/// context after the event.
 namespace ptspec::engine::event {
 
-// ------------------------------------------------------------------------------------ near branches
-
-/// Jcc, JCXZ, JECXZ, JRCXZ, LOOP and its kin. Source: GEN-110, GEN-121.
+/// Jcc, JCXZ, JECXZ, JRCXZ, LOOP, LOOPE, LOOPNE. Source: GEN-110, GEN-121.
 struct conditional {
-    uint64_t to = 0;  ///< the target where it was taken, else the instruction behind
+    uint64_t to = 0;  ///< the target if taken, else the next instruction
     bool taken = false;
 };
 /// JMP E9 and EB. Source: GEN-110, GEN-112.
@@ -13771,14 +13873,19 @@ struct indirect_call {
 struct near_return {
     uint64_t to = 0;
 };
-/// Instructions that trace says nothing about came up to `next`. Source: GEN-083, GEN-084.
+/// Instructions without packets executed up to `next`. Source: GEN-083, GEN-084.
 struct sequential {
     uint64_t next = 0;
 };
 
-// ------------------------------------------------------------------------------------ transfers
+}  // namespace ptspec::engine::event
 
-/// Of the transfers without a FUP those that Event Trace tells apart. Source: GEN-301.
+// ---- ptspec/engine/event/transfer.hpp ----
+
+/// Far transfers, interrupts, exceptions, INIT and SIPI, transitions of enclaves.
+namespace ptspec::engine::event {
+
+/// The transfers without a FUP that Event Trace distinguishes. Source: GEN-301.
 enum class far_kind : uint8_t {
     plain,
     iret,
@@ -13792,41 +13899,43 @@ enum class far_kind : uint8_t {
 struct far_transfer {
     uint64_t at = 0;
     uint64_t to = 0;
-    running after{};
+    execution_context after{};
     far_kind kind = far_kind::plain;
 };
 
-/// A task switch takes many cycles: its packets are in the trace when each is due.
+/// The cycles of a task switch, which takes so long that its packets are generated at different
+/// times.
 ///
 /// Units:  core clock cycles. Source: GEN-215.
 struct cycles_within {
     uint64_t until_pip = 0;
-    uint64_t until_target = 0;  ///< from the PIP on
+    uint64_t until_target = 0;  ///< after the PIP
 };
 
 /// INT n, INT3, INT1, INTO. Source: GEN-110, GEN-111, GEN-113.
 struct software_interrupt {
     uint64_t at = 0;
     uint64_t to = 0;
-    running after{};
+    execution_context after{};
     uint8_t vector = 0;
     cycles_within takes{};
 };
-/// An external interrupt, an NMI, a trap, or a machine check like one. Source: GEN-110, GEN-113.
+/// An external interrupt, an NMI, a trap, or a machine check delivered as a trap.
+/// Source: GEN-110, GEN-113.
 struct interrupt {
     uint64_t next = 0;
     uint64_t to = 0;
-    running after{};
+    execution_context after{};
     uint8_t vector = 0;
     cycles_within takes{};
 };
-/// A fault, or a machine check like one. Source: GEN-110, GEN-113, GEN-289, GEN-302.
+/// A fault, or a machine check delivered as a fault. Source: GEN-110, GEN-113, GEN-289, GEN-302.
 struct exception {
     static constexpr uint8_t page_fault = 0x0E;
 
     uint64_t at = 0;
     uint64_t to = 0;
-    running after{};
+    execution_context after{};
     uint8_t vector = 0;
     uint64_t cr2 = 0;  ///< of a page fault
     cycles_within takes{};
@@ -13837,45 +13946,37 @@ struct user_interrupt {
     uint64_t to = 0;
     uint8_t vector = 0;  ///< the user vector
 };
-/// INIT. The bootstrap processor goes on at `to`, the others wait for a SIPI.
+/// INIT. The bootstrap processor continues at `to`, the others wait for a SIPI.
 ///
 /// Source: GEN-113, GEN-290.
 struct init {
     uint64_t next = 0;
     uint64_t to = 0;
-    running after{};
+    execution_context after{};
     bool waits_for_sipi = false;
 };
 /// Source: GEN-290.
 struct sipi {
     uint64_t to = 0;
-    running after{};
+    execution_context after{};
     uint8_t vector = 0;
+};
+
+/// EENTER, ERESUME, EEXIT, EEE, AEX. `after.inside` says which kind of enclave executes then.
+///
+/// Source: GEN-113, GEN-285, GEN-286.
+struct enclave_transfer {
+    uint64_t from = 0;  ///< the instruction; for an AEX that is a trap the one after it
+    uint64_t to = 0;    ///< for an AEX the AEP
+    execution_context after{};
 };
 
 }  // namespace ptspec::engine::event
 
-// ---- ptspec/engine/event/events.hpp ----
+// ---- ptspec/engine/event/transaction.hpp ----
 
+/// Transactions of TSX.
 namespace ptspec::engine::event {
-
-// ------------------------------------------------------------------------------------ state
-
-/// MOV to CR3 that no VMM intercepts. Source: GEN-087, GEN-240..243.
-struct mov_cr3 {
-    /// A bit of the operand that is not written to CR3: with CR4.PCIDE set it asks to keep cached
-    /// translations.
-    static constexpr uint64_t keeps_translations = uint64_t{1} << 63;
-
-    uint64_t at = 0;
-    uint64_t next = 0;
-    uint64_t cr3 = 0;  ///< the operand
-};
-/// STI, CLI, POPF. Source: GEN-305.
-struct interrupt_flag {
-    uint64_t next = 0;
-    bool IF = false;
-};
 
 /// XBEGIN, or an XACQUIRE that starts a transaction. Source: GEN-250, GEN-253.
 struct transaction_begin {
@@ -13890,21 +13991,40 @@ struct transaction_end {
 /// Source: GEN-252.
 struct transaction_abort {
     uint64_t at = 0;
-    uint64_t to = 0;  ///< the fallback, or the XACQUIRE
+    uint64_t to = 0;  ///< the fallback address, or the XACQUIRE
 };
 
-/// EENTER, ERESUME, EEXIT, EEE, AEX: `after` says whether it leads into an enclave, and which.
-///
-/// Source: GEN-113, GEN-285, GEN-286.
-struct enclave_transfer {
-    uint64_t from = 0;  ///< the instruction; the one behind it for an AEX that is like a trap
-    uint64_t to = 0;    ///< the AEP for AEX
-    running after{};
+}  // namespace ptspec::engine::event
+
+// ---- ptspec/engine/event/register_write.hpp ----
+
+/// Writes of registers that are no MSRs. MSRs are written by `trace_unit::wrmsr`.
+namespace ptspec::engine::event {
+
+/// MOV to CR3 that causes no VM exit. Source: GEN-087, GEN-240..243.
+struct mov_cr3 {
+    /// An operand bit that is not written to CR3: with CR4.PCIDE set it keeps cached translations.
+    static constexpr uint64_t keeps_translations = uint64_t{1} << 63;
+
+    uint64_t at = 0;
+    uint64_t next = 0;
+    uint64_t cr3 = 0;  ///< the operand
+};
+/// STI, CLI, POPF. Source: GEN-305.
+struct interrupt_flag {
+    uint64_t next = 0;
+    bool IF = false;
 };
 
-// ------------------------------------------------------------------------------------ VMX
+}  // namespace ptspec::engine::event
 
-/// What a VM transition makes of IA32_RTIT_CTL: an MSR list, or the controls that load or clear it.
+// ---- ptspec/engine/event/vmx_smm.hpp ----
+
+/// VMX transitions and instructions, system management mode, measured launch.
+namespace ptspec::engine::event {
+
+/// A value that a VM transition loads into IA32_RTIT_CTL: by an MSR list, or by the controls that
+/// load or clear it.
 ///
 /// Source: GEN-273, GEN-274, REG-125..127.
 struct ctl_load {
@@ -13914,32 +14034,32 @@ struct ctl_load {
 
 /// Source: GEN-271, GEN-273, GEN-274, GEN-301, GEN-302.
 struct vm_exit {
-    uint64_t from = 0;  ///< the IP that the VMCS has
+    uint64_t from = 0;  ///< the guest RIP that the VMCS saves
     uint64_t to = 0;
-    running after{};
+    execution_context after{};
     ctl_load loads{};
     uint64_t qualification = 0;
     uint64_t reason = 0;
-    bool is_vectored = false;  ///< an event with a vector caused it
+    bool is_vectored = false;  ///< caused by an event that has a vector
     uint8_t vector = 0;
-    bool to_stm = false;  ///< an SMM VM exit; `vmcs` is that of the monitor
+    bool to_stm = false;  ///< an SMM VM exit; `vmcs` is then that of the SMM-transfer monitor
     uint64_t vmcs = 0;
 };
 /// Source: GEN-272..274, GEN-301.
 struct vm_entry {
     uint64_t at = 0;
     uint64_t to = 0;
-    running after{};
+    execution_context after{};
     ctl_load loads{};
-    bool from_stm = false;  ///< it returns from SMM; `vmcs` is the one that is current then
+    bool from_stm = false;  ///< it returns from SMM; `vmcs` is then the current VMCS
     uint64_t vmcs = 0;
 };
-/// A VM entry that failed: it goes on behind the instruction, or has loaded the host's state.
+/// A VM entry that failed: execution continues after the instruction, or with the host's state.
 ///
 /// Source: GEN-276.
 struct vm_entry_failure {
     uint64_t to = 0;
-    running after{};
+    execution_context after{};
     bool loaded_host_state = false;
 };
 /// VMPTRLD that succeeded. Source: GEN-244.
@@ -13959,30 +14079,33 @@ struct vmxoff {
     uint64_t next = 0;
 };
 
-// ------------------------------------------------------------------------------------ SMM and so on
-
 /// Source: GEN-113, GEN-260.
 struct smi {
     uint64_t next = 0;  ///< the IP that is saved
     uint64_t to = 0;
-    running after{};
+    execution_context after{};
 };
 /// Source: GEN-261, GEN-262.
 struct rsm {
     uint64_t to = 0;
-    running after{};
+    execution_context after{};
 };
 /// GETSEC[SENTER] and GETSEC[ENTERACCS], or SENTER on another logical processor. Source: GEN-287.
 struct measured_launch {};
-/// Source: GEN-288.
+/// An authenticated code module is set up. Source: GEN-288.
 struct acm_begin {};
 struct acm_end {
     uint64_t next = 0;
 };
 
-// ------------------------------------------------------------------------------------ values, power
+}  // namespace ptspec::engine::event
 
-/// PTWRITE whose operand can be read. Source: GEN-300.
+// ---- ptspec/engine/event/value.hpp ----
+
+/// Values that software or PEBS puts into the trace.
+namespace ptspec::engine::event {
+
+/// PTWRITE whose operand is readable. Source: GEN-300.
 struct ptwrite {
     uint64_t at = 0;
     uint64_t next = 0;
@@ -13990,51 +14113,7 @@ struct ptwrite {
     bool is_64_bit = false;
 };
 
-/// A C-state as packets tell it. Source: GEN-310.
-struct c_state {
-    uint8_t state = 0;
-    uint8_t substate = 0;
-};
-
-/// MWAIT, or an I/O instruction that counts as one. A C-state 0 is none. Source: GEN-310, GEN-312.
-struct mwait {
-    uint64_t at = 0;
-    uint64_t next = 0;
-    uint8_t hints = 0;
-    uint8_t ext = 0;
-    c_state thread{};         ///< as resolved
-    bool is_io = false;       ///< there is no MWAIT packet
-    bool is_pending = false;  ///< an event is pending already: GEN-314
-};
-/// HLT, shutdown, a VMX abort, INIT, and whatever else comes to C1. Source: GEN-311.
-struct halt {
-    uint64_t from = 0;  ///< the instruction; the one behind it for INIT
-    uint64_t next = 0;
-    bool is_shutdown = false;
-};
-/// Why a C-state ends. Source: GEN-313.
-enum class wake_reason : uint8_t { other = 0, interrupt = 1, store = 4, hardware = 8 };
-/// A C-state ends. What woke the processor up comes next. Source: GEN-200, GEN-205, GEN-313, GEN-318.
-struct wake {
-    uint8_t last = 0;     ///< core C-state
-    uint8_t deepest = 0;  ///< core C-state
-    wake_reason reason = wake_reason::other;
-};
-/// Hardware duty cycling begins; `wake` ends it. Source: GEN-315.
-struct duty_cycle {
-    uint64_t next = 0;
-    uint8_t state = 6;
-};
-/// The clock stops while code runs: a new P-state, thermal throttling, STPCLK. Source: GEN-316.
-struct clock_stop {
-    uint64_t next = 0;
-};
-/// It goes on, at a ratio. Source: GEN-202, GEN-316.
-struct clock_resume {};
-
-// ------------------------------------------------------------------------------------ PEBS
-
-/// Items of a PEBS record. Source: GEN-320.
+/// An item of a PEBS record. Source: GEN-320.
 struct pebs_item {
     uint8_t id = 0;
     uint64_t value = 0;
@@ -14045,40 +14124,103 @@ struct pebs_group {
     pebs_item const* items = nullptr;
     size_t count = 0;
 };
-/// A PEBS record that goes into the trace. Source: GEN-320..322.
+/// A PEBS record that is output to the trace. Source: GEN-320..322.
 struct pebs_record {
     uint64_t ip = 0;
     pebs_group const* groups = nullptr;
     size_t count = 0;
 };
 
-// ------------------------------------------------------------------------------------ the unit itself
+}  // namespace ptspec::engine::event
+
+// ---- ptspec/engine/event/power.hpp ----
+
+/// C-states and stops of the clock.
+namespace ptspec::engine::event {
+
+/// A C-state as packets encode it. Source: GEN-310.
+struct c_state {
+    uint8_t state = 0;
+    uint8_t substate = 0;
+};
+
+/// MWAIT, or an I/O instruction that acts as one. C-state 0 means that none is entered.
+/// Source: GEN-310, GEN-312.
+struct mwait {
+    uint64_t at = 0;
+    uint64_t next = 0;
+    uint8_t hints = 0;
+    uint8_t ext = 0;
+    c_state thread{};         ///< as resolved
+    bool is_io = false;       ///< an I/O instruction: no MWAIT packet
+    bool is_pending = false;  ///< an event is already pending: GEN-314
+};
+/// HLT, shutdown, a VMX abort, INIT, and whatever else enters C1. Source: GEN-311.
+struct halt {
+    uint64_t from = 0;  ///< the instruction; for INIT the one after it
+    uint64_t next = 0;
+    bool is_shutdown = false;
+};
+/// Why a C-state ends. Source: GEN-313.
+enum class wake_reason : uint8_t { other = 0, interrupt = 1, store = 4, hardware = 8 };
+/// A C-state ends. The event that ended it follows. Source: GEN-200, GEN-205, GEN-313, GEN-318.
+struct wake {
+    uint8_t last = 0;     ///< core C-state
+    uint8_t deepest = 0;  ///< core C-state
+    wake_reason reason = wake_reason::other;
+};
+/// Hardware duty cycling begins; `wake` ends it. Source: GEN-315.
+struct duty_cycle {
+    uint64_t next = 0;
+    uint8_t state = 6;
+};
+/// The clock stops while code executes: a new P-state, thermal throttling, STPCLK. Source: GEN-316.
+struct clock_stop {
+    uint64_t next = 0;
+};
+/// The clock resumes. Source: GEN-202, GEN-316.
+struct clock_resume {};
+
+}  // namespace ptspec::engine::event
+
+// ---- ptspec/engine/event/time.hpp ----
+
+/// Time passes.
+namespace ptspec::engine::event {
 
 /// Time passes.
 ///
 /// Units:  core clock cycles; ticks of the crystal clock; ticks of the time-stamp counter as RDTSC
-///         would give them.
+///         returns them.
 /// Source: GEN-200..204, GEN-210.
 struct time {
-    uint64_t cycles = 0;  ///< that passed
-    uint64_t art = 0;     ///< what the crystal counter is now
-    uint64_t tsc = 0;     ///< what the time-stamp counter is now
+    uint64_t cycles = 0;  ///< since the last event
+    uint64_t art = 0;     ///< the new value of the crystal clock's counter
+    uint64_t tsc = 0;     ///< the new value of the time-stamp counter
 };
 /// Core clock cycles pass. Source: GEN-210.
 struct cycles {
     uint64_t passed = 0;
 };
-/// The core clock has another ratio to the bus clock. Source: GEN-202.
+/// The ratio of the core clock to the bus clock changes. Source: GEN-202.
 struct ratio {
-    uint8_t core_to_bus = 0;  ///< 0: the processor's own
+    uint8_t core_to_bus = 0;  ///< 0: the processor's default ratio
 };
-/// A CYC without a packet, as before the counter wraps. Source: GEN-217.
+/// A CYC without a packet, generated before the cycle counter wraps. Source: GEN-217.
 struct cycle_guard {};
-/// A PSB+ is due, whatever was counted. Source: GEN-164.
+
+}  // namespace ptspec::engine::event
+
+// ---- ptspec/engine/event/psb_overflow.hpp ----
+
+/// PSB+ and overflow on request, whatever the byte count and the buffer say.
+namespace ptspec::engine::event {
+
+/// A PSB+ is due. Source: GEN-164.
 struct psb_due {};
-/// Packets are lost from now on, whatever the buffer has room for. Source: GEN-225.
+/// An overflow begins: packets are lost from now on. Source: GEN-225.
 struct overflow {};
-/// They come through again. Source: GEN-227.
+/// The overflow ends: packets are generated again. Source: GEN-227.
 struct overflow_end {
     uint64_t next = 0;
 };
@@ -14271,63 +14413,29 @@ private:
 
 }  // namespace ptspec::engine
 
-// ---- ptspec/engine/packets/enables.hpp ----
+// ---- ptspec/engine/packets/fast_ips.hpp ----
 
-/// What an operation of the processor makes of the enables, on which depends what is traced.
 namespace ptspec::engine {
 
-/// The enables at one point.
-///
-/// Source: SDM vol. 3, "Packet Generation Enable Controls"; GEN-020..027.
-struct enables {
-    bool trigger = false;
-    bool context = false;
-    bool filter = false;
-    bool branch = false;
-
-    /// PacketEn: control flow is traced.
-    [[nodiscard]] constexpr auto packet() const noexcept -> bool {
-        return trigger && context && filter && branch;
-    }
-    friend constexpr auto operator==(enables const&, enables const&) -> bool = default;
-};
-
-/// Source: GEN-020..027.
-[[nodiscard]] constexpr auto enables_of(cpu::capabilities const& of,
-                                        access::msr_state const& now) noexcept -> enables {
-    using status = access::ia32_rtit_status;
-    return {now.status.get<status::TriggerEn>(), now.status.get<status::ContextEn>(),
-            access::filter_en(of, now.status), now.ctl.get<access::ia32_rtit_ctl::BranchEn>()};
-}
-
-/// Which addresses an operation is judged by: most by the one where execution goes.
-///
-/// Source: GEN-083, GEN-087.
-struct tested_ips {
-    bool any = false;  ///< false: it is no point at which FilterEn and TraceStop are evaluated
-    uint64_t filter = 0;
-    uint64_t trace_stop = 0;
-};
-
-/// IPs from one to another, both inside. As it begins it has none.
+/// IPs from `first` to `last`, both included. The default is empty.
 struct ip_span {
     uint64_t first = 1;
     uint64_t last = 0;
 
-    /// How many they are; of all the last one is not counted.
+    /// The number of IPs; for the whole address space one less.
     [[nodiscard]] constexpr auto size() const noexcept -> uint64_t {
         if (first > last) { return 0; }
-        uint64_t const behind_first = last - first;
-        return behind_first == ~uint64_t{0} ? behind_first : behind_first + 1;
+        uint64_t const after_first = last - first;
+        return after_first == ~uint64_t{0} ? after_first : after_first + 1;
     }
     friend constexpr auto operator==(ip_span const&, ip_span const&) -> bool = default;
 };
 
-/// IPs, with the one that is given among them, to which a branch leaves FilterEn at 1 and meets no
-/// TraceStop. There may be more of them.
+/// A span of IPs around `ip` to which a branch keeps FilterEn at 1 and meets no TraceStop. It is
+/// maximal towards TraceStop ranges, and inside one filter range.
 ///
 /// Source: GEN-080..085.
-[[nodiscard]] constexpr auto traced_around(access::msr_state const& state, uint64_t ip) noexcept
+[[nodiscard]] constexpr auto fast_ips_around(access::msr_state const& state, uint64_t ip) noexcept
     -> ip_span {
     using access::detail::any_range_of_kind;
     ip_span found{0, ~uint64_t{0}};
@@ -14350,36 +14458,6 @@ struct ip_span {
         return false;
     });
     return found;
-}
-
-/// IA32_RTIT_STATUS and the enables behind an operation.
-struct evaluated {
-    access::ia32_rtit_status status{};
-    enables after{};  ///< as if there were no TraceStop, but for FilterEn
-    bool trace_stop = false;
-};
-
-/// What an operation does to the enables, TraceEn staying as it is. `now` is what it leads to. A
-/// TraceStop shows in `status` as Stopped.
-///
-/// Source: GEN-005, GEN-024..027, GEN-080..090.
-[[nodiscard]] constexpr auto evaluate(cpu::capabilities const& of, access::msr_state const& state,
-                                      access::context const& now, tested_ips const& ips) noexcept
-    -> evaluated {
-    using status = access::ia32_rtit_status;
-    evaluated done{state.status, enables_of(of, state), false};
-    if (!done.after.trigger) { return done; }
-    done.after.context = access::context_en(state.ctl, state.cr3_match, now);
-    done.status = done.status.with(status::ContextEn{done.after.context});
-    if (ips.any && done.after.context && of.has_ip_filtering()) {
-        done.trace_stop = access::in_trace_stop(state, ips.trace_stop);
-        done.after.filter = !done.trace_stop && access::in_filter(state, ips.filter);
-        done.status = done.status.with(status::FilterEn{done.after.filter});
-        if (done.trace_stop) {
-            done.status = done.status.with(status::Stopped{true}, status::TriggerEn{false});
-        }
-    }
-    return done;
 }
 
 }  // namespace ptspec::engine
@@ -14550,1473 +14628,1452 @@ private:
 
 namespace ptspec::engine {
 
-/// The controls by which a VMM hides VMX operation from trace.
+/// The controls by which a VMM conceals VMX operation from the trace.
 ///
 /// Source: GEN-278, REG-122..124.
-struct concealed {
-    bool non_root = false;  ///< "conceal VMX from PT", of VM execution
-    bool exits = false;     ///< "conceal VMX from PT", of VM exits
-    bool entries = false;   ///< "conceal VMX from PT", of VM entries
+struct vmx_concealment {
+    bool non_root = false;  ///< "conceal VMX from PT", a VM-execution control
+    bool exits = false;     ///< "conceal VMX from PT", a VM-exit control
+    bool entries = false;   ///< "conceal VMX from PT", a VM-entry control
 
-    friend constexpr auto operator==(concealed const&, concealed const&) -> bool = default;
+    friend constexpr auto operator==(vmx_concealment const&, vmx_concealment const&)
+        -> bool = default;
 };
 
-/// The address that a VMCS packet has where no VMCS is current.
+/// The base address in a VMCS packet while no VMCS is current.
 ///
 /// Source: GEN-244.
 inline constexpr uint64_t no_vmcs = ~uint64_t{0};
 
-/// What the packets so far have told, and a decoder therefore knows.
-struct told {
-    uint64_t mode = 0;  ///< MODE.Exec, raw, since the last PSB; 0: none
-    uint64_t pip = 0;   ///< PIP, raw; 0: none
+/// What a decoder knows from the packets so far.
+struct decoder_view {
+    uint64_t mode = 0;  ///< the raw MODE.Exec since the last PSB; 0: none
+    uint64_t pip = 0;   ///< the raw PIP; 0: none
     bool in_tx = false;
-    bool owes_psb = false;  ///< a PSB+ was asked for
-    uint64_t counted = 0;   ///< how many bytes were written where PacketByteCnt began
+    bool psb_requested = false;
+    uint64_t count_start = 0;  ///< the bytes written when PacketByteCnt was 0
 
-    friend constexpr auto operator==(told const&, told const&) -> bool = default;
+    friend constexpr auto operator==(decoder_view const&, decoder_view const&) -> bool = default;
+};
+
+/// The packets that follow an overflow during which tracing stopped.
+///
+/// Source: GEN-225, GEN-230.
+enum class deferred_ovf : uint8_t { none, ovf, ovf_and_trace_stop };
+
+/// The state of packet generation between two events.
+///
+/// `msrs.status.PacketByteCnt` and `PendPSB` are not kept current: see `status_now`.
+///
+/// Source: GEN-003..008, GEN-123, GEN-160..176, GEN-225..230.
+struct generator_state {
+    cpu::capabilities caps{};
+    model_options options{};
+    access::msr_state msrs{};
+    execution_context code{};
+    uint64_t ip = 0;  ///< the next instruction
+
+    trace::writer_state writer{};
+    trace::writer_options write_options{};  ///< from IA32_RTIT_CTL and `options`
+    return_stack calls{};
+    engine::clocks clocks{};
+    decoder_view view{};
+    vmx_concealment concealment{};
+    uint64_t vmcs = no_vmcs;
+    uint64_t psb_period = 0;  ///< in bytes, from IA32_RTIT_CTL
+    rule shutdown_rule = rule::none;
+    access::path_verdict ctl_load_verdict{};  ///< of the last VM transition
+    uint8_t tx_depth = 0;
+    bool in_overflow = false;         ///< packets are lost
+    bool overflow_requested = false;  ///< the overflow lasts until its end is requested
+    engine::deferred_ovf deferred_ovf = deferred_ovf::none;
+    bool in_acm = false;
+    bool trace_en_after_acm = false;
+
+    // Cached by `refresh_cache` for `try_fast_path`.
+
+    /// A branch to one of the `fast_ip_count` IPs from `fast_ip_first` on changes no enable.
+    uint64_t fast_ip_first = 0;
+    uint64_t fast_ip_count = 0;
+    /// With one of the `fast_tnt_count` numbers of gathered branches from `fast_tnt_first` on, one
+    /// more branch completes no packet.
+    unsigned fast_tnt_first = 0;
+    unsigned fast_tnt_count = 0;
+    bool has_ranges = false;  ///< an address range filters, or stops tracing
+
+    template <class Field>
+    [[nodiscard]] constexpr auto ctl() const noexcept -> typename Field::value_type {
+        return msrs.ctl.get<Field>();
+    }
+    [[nodiscard]] constexpr auto trigger_en() const noexcept -> bool {
+        return msrs.status.get<access::ia32_rtit_status::TriggerEn>();
+    }
+    [[nodiscard]] constexpr auto enables() const noexcept -> access::enables {
+        return access::enables_of(caps, msrs);
+    }
+    /// An IP of the code that executes, in the form of packets.
+    [[nodiscard]] constexpr auto packet_ip(uint64_t from) const noexcept -> uint64_t {
+        return ip_in_packets(caps.ip_payload(), code, from);
+    }
+    [[nodiscard]] constexpr auto context_at(uint64_t where) const noexcept -> access::context {
+        return context_of(code, packet_ip(where));
+    }
+    [[nodiscard]] constexpr auto bytes_since_psb() const noexcept -> uint64_t {
+        return writer.bytes - view.count_start;
+    }
+    [[nodiscard]] constexpr auto psb_is_due() const noexcept -> bool {
+        return view.psb_requested || bytes_since_psb() >= psb_period;
+    }
+    /// True for an IP to which a branch changes no enable.
+    [[nodiscard]] constexpr auto is_fast_ip(uint64_t target) const noexcept -> bool {
+        return target - fast_ip_first < fast_ip_count;
+    }
 };
 
 namespace detail {
 
 using namespace ptspec::detail;
+using ctl = access::ia32_rtit_ctl;
+
+/// IA32_RTIT_STATUS with its counters. Source: REG-055, REG-061, REG-064, REG-065, GEN-161.
+[[nodiscard]] constexpr auto status_now(generator_state const& s) noexcept
+    -> access::ia32_rtit_status {
+    using status = access::ia32_rtit_status;
+    auto now = s.msrs.status;
+    if (!s.ctl<ctl::TraceEn>()) { return now; }
+    // Without CPSB_CAM the count still decides when a PSB is due, but reads as 0.
+    if (s.caps.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::CPSB_CAM>()) {
+        now = now.with(status::PacketByteCnt{wrapped{s.bytes_since_psb()}});
+    }
+    if (s.ctl<ctl::InjectPsbPmiOnEnable>() && s.trigger_en()) {
+        now = now.with(status::PendPSB{s.psb_is_due()});
+    }
+    return now;
+}
+
+constexpr void drop_gathered_branches(generator_state& s) noexcept {
+    s.writer.tnt = {};
+    s.writer.deferred_count = 0;
+}
+
+/// Recomputes what depends on the enables, after they may have changed.
+constexpr void refresh_cache(generator_state& s) noexcept {
+    auto const now = s.enables();
+    if (!now.packet()) { s.calls.clear(); }
+    if (!now.trigger) {
+        drop_gathered_branches(s);
+        s.writer.cycles = 0;
+    }
+    s.fast_tnt_first = s.write_options.cyc ? 1 : 0;  // the first branch may need a CYC
+    s.fast_tnt_count = s.write_options.most_branches() - 1 - s.fast_tnt_first;
+    s.has_ranges = access::has_filter(s.msrs) || access::has_trace_stop(s.msrs);
+    ip_span fast{0, ~uint64_t{0}};
+    if (s.has_ranges) {
+        bool const ips_are_offsets = s.code.width != code_width::bits_64 &&
+                                     s.caps.ip_payload() == cpu::ip_payload::linear;
+        fast = ips_are_offsets ? ip_span{} : fast_ips_around(s.msrs, s.ip);
+    }
+    bool const branches_only_gather = now.packet() && !s.in_overflow && !s.ctl<ctl::DisTNT>() &&
+                                      !s.options.defers_tips && !s.options.pads;
+    s.fast_ip_first = fast.first;
+    s.fast_ip_count = branches_only_gather ? fast.size() : 0;
+}
+
+/// Derives the state that depends on IA32_RTIT_CTL, after it may have changed.
+constexpr void apply_ctl(generator_state& s) noexcept {
+    s.write_options = {.ips = s.options.ips,
+                       .long_tnt = s.options.long_tnt,
+                       .defers_tips = s.options.defers_tips,
+                       .pads = s.options.pads,
+                       .cyc = s.ctl<ctl::CYCEn>(),
+                       .cyc_threshold = static_cast<uint8_t>(s.ctl<ctl::CycThresh>())};
+    s.psb_period = uint64_t{2048} << s.ctl<ctl::PSBFreq>();
+    refresh_cache(s);
+}
+
+/// Packets are lost from now on. Source: GEN-166, GEN-225, GEN-229, GEN-135.
+constexpr void begin_overflow(generator_state& s) noexcept {
+    s.in_overflow = true;
+    drop_gathered_branches(s);
+    s.writer.items = packet::block::none;
+    s.calls.clear();
+    refresh_cache(s);
+}
+
+/// Writes the packets that `add` adds to a batch: all of them or, during an overflow, none. An
+/// overflow begins if the sink has no room for them.
+template <class Sink, class Add>
+constexpr void emit(generator_state& s, Sink& to, Add const& add) noexcept {
+    if (s.in_overflow) { return; }
+    trace::packet_batch<> batch{s.writer, s.write_options};
+    decoder_view const before = s.view;
+    add(batch);
+    if (batch.broken() == rule::none && (batch.bytes().empty() || to.append(batch.bytes()))) {
+        s.writer = batch.state();
+        return;
+    }
+    s.view = before;
+    begin_overflow(s);
+}
 
 }  // namespace detail
-
-/// What is to be told of an overflow that tracing did not outlive.
-///
-/// Source: GEN-225, GEN-230.
-enum class owed : uint8_t { nothing, ovf, ovf_and_trace_stop };
-
-/// What a generator of packets knows between two operations, and what all operations have in common.
-/// The base of `generator`.
-///
-/// Source: GEN-003..008, GEN-123, GEN-160..176, GEN-225..230.
-class generator_state {
-protected:
-    using ctl = access::ia32_rtit_ctl;
-    using status = access::ia32_rtit_status;
-
-    template <class Field>
-    [[nodiscard]] constexpr auto is_set() const noexcept -> bool {
-        return msrs_.ctl.get<Field>();
-    }
-
-public:
-    constexpr generator_state(cpu::capabilities const& of, access::msr_state const& msrs,
-                              running const& code, uint64_t ip,
-                              model_options const& how = {}) noexcept
-        : of_{of}, how_{how}, msrs_{msrs}, code_{code}, ip_{ip} {
-        told_.counted = 0 - msrs.status.get<status::PacketByteCnt>();
-        if (triggers()) { told_.mode = mode().raw; }
-        take_over_ctl();
-    }
-
-    [[nodiscard]] constexpr auto of() const noexcept -> cpu::capabilities const& { return of_; }
-    [[nodiscard]] constexpr auto how() const noexcept -> model_options const& { return how_; }
-    /// The MSRs, of which STATUS.PacketByteCnt and PendPSB are not brought up to date.
-    [[nodiscard]] constexpr auto msrs() const noexcept -> access::msr_state const& { return msrs_; }
-    [[nodiscard]] constexpr auto runs() const noexcept -> running const& { return code_; }
-    /// The next instruction.
-    [[nodiscard]] constexpr auto ip() const noexcept -> uint64_t { return ip_; }
-    [[nodiscard]] constexpr auto enables_now() const noexcept -> enables {
-        return enables_of(of_, msrs_);
-    }
-    /// The branches that are in no packet yet.
-    [[nodiscard]] constexpr auto pending() const noexcept -> packet::branches { return now_.tnt; }
-    [[nodiscard]] constexpr auto calls() const noexcept -> return_stack const& { return calls_; }
-    /// True where Event Trace is on: MODE.Exec has RFLAGS.IF then. Source: GEN-305.
-    [[nodiscard]] constexpr auto events_are_traced() const noexcept -> bool {
-        return is_set<ctl::EventEn>();
-    }
-    /// True while packets are lost.
-    [[nodiscard]] constexpr auto overflows() const noexcept -> bool { return loses_; }
-
-protected:
-    cpu::capabilities of_;
-    model_options how_;
-    access::msr_state msrs_;
-    running code_;
-    uint64_t ip_;
-
-    trace::writer_state now_{};
-    trace::writer_options writing_{};
-    return_stack calls_{};
-    clocks clocks_{};
-    told told_{};
-    concealed conceal_{};
-    uint64_t vmcs_ = no_vmcs;
-    uint64_t psb_period_ = 0;
-    rule shut_down_by_ = rule::none;
-    uint8_t tx_depth_ = 0;
-    // Branches to one of so many IPs from this one on change nothing but what is gathered.
-    uint64_t calm_at_ = 0;
-    uint64_t calm_ips_ = 0;
-    // With one of so many counts of gathered branches, from this one on, one more makes no packet.
-    unsigned quiet_from_ = 0;
-    unsigned quiet_counts_ = 0;
-    bool has_ranges_ = false;    ///< IPs are filtered, or stop tracing
-    bool loses_ = false;         ///< an overflow: no packet comes through
-    bool loses_on_ = false;      ///< until it is said to end
-    owed owes_ = owed::nothing;  ///< when packets come through again
-    bool in_acm_ = false;
-    bool goes_on_behind_acm_ = false;
-
-    // -------------------------------------------------------------------------------- state
-
-    [[nodiscard]] constexpr auto triggers() const noexcept -> bool {
-        return msrs_.status.get<status::TriggerEn>();
-    }
-    /// An IP of code as packets have it.
-    [[nodiscard]] constexpr auto form(running const& code, uint64_t ip) const noexcept -> uint64_t {
-        return ip_in_packets(of_.ip_payload(), code, ip);
-    }
-    [[nodiscard]] constexpr auto form(uint64_t ip) const noexcept -> uint64_t {
-        return form(code_, ip);
-    }
-    [[nodiscard]] constexpr auto context_at(uint64_t ip) const noexcept -> access::context {
-        return context_of(code_, form(ip));
-    }
-
-    /// IA32_RTIT_CTL may have changed.
-    constexpr void take_over_ctl() noexcept {
-        writing_ = {.ips = how_.ips,
-                    .long_tnt = how_.long_tnt,
-                    .defers_tips = how_.defers_tips,
-                    .pads = how_.pads,
-                    .cyc = is_set<ctl::CYCEn>(),
-                    .cyc_threshold = static_cast<uint8_t>(msrs_.ctl.get<ctl::CycThresh>())};
-        psb_period_ = uint64_t{2048} << msrs_.ctl.get<ctl::PSBFreq>();
-        settle();
-    }
-    /// The enables may have changed.
-    constexpr void settle() noexcept {
-        enables const now = enables_now();
-        if (!now.packet()) { calls_.clear(); }
-        if (!now.trigger) {
-            drop_gathered();
-            now_.cycles = 0;
-        }
-        quiet_from_ = writing_.cyc ? 1 : 0;  // of the first one the CYC may be due
-        quiet_counts_ = writing_.most_branches() - 1 - quiet_from_;
-        has_ranges_ = access::has_filter(msrs_) || access::has_trace_stop(msrs_);
-        ip_span calm{0, ~uint64_t{0}};
-        if (has_ranges_) {
-            bool const are_offsets = code_.width != code_width::bits_64 &&
-                                     of_.ip_payload() == cpu::ip_payload::linear;
-            calm = are_offsets ? ip_span{} : traced_around(msrs_, ip_);
-        }
-        bool const only_branches = now.packet() && !loses_ && !is_set<ctl::DisTNT>() &&
-                                   !how_.defers_tips && !how_.pads;
-        calm_at_ = calm.first;
-        calm_ips_ = only_branches ? calm.size() : 0;
-    }
-    constexpr void drop_gathered() noexcept {
-        now_.tnt = {};
-        now_.deferred_count = 0;
-    }
-    /// True where a branch to an IP changes nothing but what is gathered.
-    [[nodiscard]] constexpr auto is_calm(uint64_t ip) const noexcept -> bool {
-        return ip - calm_at_ < calm_ips_;
-    }
-    /// Takes a branch that makes no packet and changes no enable. False where it is another one, for
-    /// which there is `on`.
-    [[nodiscard]] constexpr auto take_quietly(event::conditional const& e) noexcept -> bool {
-        if (!is_calm(e.to) || now_.tnt.count - quiet_from_ >= quiet_counts_) { return false; }
-        ip_ = e.to;
-        now_.gather(e.taken);
-        return true;
-    }
-    [[nodiscard]] constexpr auto take_quietly(event::direct_jump const& e) noexcept -> bool {
-        if (is_calm(e.to)) { ip_ = e.to; }
-        return is_calm(e.to);
-    }
-    [[nodiscard]] constexpr auto take_quietly(event::direct_call const& e) noexcept -> bool {
-        if (!is_calm(e.to)) { return false; }
-        ip_ = e.to;
-        if (returns(e)) { calls_.push(e.next); }
-        return true;
-    }
-    /// A call of the next instruction only asks where that is. Source: GEN-132.
-    static constexpr auto returns(event::direct_call const& e) noexcept -> bool {
-        return e.to != e.next;
-    }
-
-    /// STATUS, up to date. Source: REG-055, REG-061, REG-064, REG-065, GEN-161.
-    [[nodiscard]] constexpr auto status_now() const noexcept -> status {
-        auto now = msrs_.status;
-        if (!is_set<ctl::TraceEn>()) { return now; }
-        // Otherwise the count still decides when a PSB is due, but reads as 0.
-        if (of_.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::CPSB_CAM>()) {
-            now = now.with(status::PacketByteCnt{wrapped{counted_bytes()}});
-        }
-        if (is_set<ctl::InjectPsbPmiOnEnable>() && triggers()) {
-            now = now.with(status::PendPSB{psb_is_due()});
-        }
-        return now;
-    }
-    constexpr void sync_status() noexcept { msrs_.status = status_now(); }
-    /// Bytes since the last PSB.
-    [[nodiscard]] constexpr auto counted_bytes() const noexcept -> uint64_t {
-        return now_.bytes - told_.counted;
-    }
-    [[nodiscard]] constexpr auto psb_is_due() const noexcept -> bool {
-        return told_.owes_psb || counted_bytes() >= psb_period_;
-    }
-
-    /// Source: GEN-235, GEN-305.
-    [[nodiscard]] constexpr auto mode() const noexcept -> packet::mode_exec {
-        using packet::mode_exec;
-        return mode_exec{}.with(mode_exec::CS_L{code_.width == code_width::bits_64},
-                                mode_exec::CS_D{code_.width == code_width::bits_32},
-                                mode_exec::IF{is_set<ctl::EventEn>() && code_.IF});
-    }
-    // -------------------------------------------------------------------------------- packets
-
-    /// Writes what `add` adds to a group: all of it, or nothing where packets are lost.
-    template <class Sink, class Add>
-    constexpr void emit(Sink& to, Add const& add) noexcept {
-        if (loses_) { return; }
-        trace::packet_batch<> all{now_, writing_};
-        told const before = told_;
-        add(all);
-        if (all.broken() == rule::none && (all.bytes().empty() || to.append(all.bytes()))) {
-            now_ = all.state();
-            return;
-        }
-        told_ = before;
-        begin_overflow();
-    }
-    /// Source: GEN-166, GEN-225, GEN-229, GEN-135.
-    constexpr void begin_overflow() noexcept {
-        loses_ = true;
-        drop_gathered();
-        now_.items = packet::block::none;
-        calls_.clear();
-        settle();
-    }
-};
 
 }  // namespace ptspec::engine
 
 // ---- ptspec/engine/packets/psb.hpp ----
 
-namespace ptspec::engine {
+/// PSB+, and the packets of the status that it reports: MODE, PIP, VMCS, timing.
+namespace ptspec::engine::detail {
 
-/// The packets that more than one operation makes. The second layer of `generator`.
-///
-/// Source: GEN-006, GEN-160..176, GEN-181, GEN-200..202, GEN-227..230, GEN-235..245.
-class generator_packets : public generator_state {
-public:
-    using generator_state::generator_state;
+/// The MODE.Exec of the code that executes. Source: GEN-235, GEN-305.
+[[nodiscard]] constexpr auto mode_exec_of(generator_state const& s) noexcept -> packet::mode_exec {
+    using packet::mode_exec;
+    return mode_exec{}.with(mode_exec::CS_L{s.code.width == code_width::bits_64},
+                            mode_exec::CS_D{s.code.width == code_width::bits_32},
+                            mode_exec::IF{s.ctl<ctl::EventEn>() && s.code.IF});
+}
+constexpr void add_mode_exec(generator_state& s, auto& batch) noexcept {
+    s.view.mode = mode_exec_of(s).raw;
+    batch.add(mode_exec_of(s));
+}
+/// Adds a MODE.Exec unless a decoder knows the mode. Source: GEN-236.
+constexpr void add_changed_mode_exec(generator_state& s, auto& batch) noexcept {
+    if (s.view.mode != mode_exec_of(s).raw) { add_mode_exec(s, batch); }
+}
 
-protected:
-    /// An operation is complete: a PSB+ may come. While the clocks are off it waits for the wake.
-    /// Source: GEN-006, GEN-163.
-    template <class Sink>
-    constexpr void finish(Sink& to) noexcept {
-        if (!psb_is_due() || !triggers() || loses_ || clocks_.are_off) { return; }
-        emit(to, [&](auto& all) { add_psb(all, enables_now()); });
-    }
+/// Source: GEN-240, GEN-241.
+[[nodiscard]] constexpr auto pip_of(execution_context const& code, bool non_root) noexcept
+    -> packet::pip {
+    return packet::pip{}.with(packet::pip::NR{non_root}, packet::pip::CR3{wrapped{code.cr3}});
+}
+/// The PIP of a context, with NR unless a VMM conceals it. Source: GEN-241, GEN-278.
+[[nodiscard]] constexpr auto pip_of(generator_state const& s,
+                                    execution_context const& code) noexcept -> packet::pip {
+    return pip_of(code, code.vmx_non_root && !s.concealment.non_root);
+}
+constexpr void add_pip(generator_state& s, auto& batch, packet::pip which) noexcept {
+    s.view.pip = which.raw;
+    batch.add(which);
+}
+[[nodiscard]] constexpr auto vmcs_of(uint64_t address) noexcept -> packet::vmcs {
+    return packet::vmcs{}.with(packet::vmcs::base{wrapped{address}});
+}
+[[nodiscard]] constexpr auto mode_tsx_of(generator_state const& s, bool aborted = false) noexcept
+    -> packet::mode_tsx {
+    using packet::mode_tsx;
+    return mode_tsx{}.with(mode_tsx::InTX{s.tx_depth != 0}, mode_tsx::TXAbort{aborted});
+}
+constexpr void add_mode_tsx(generator_state& s, auto& batch, bool aborted = false) noexcept {
+    s.view.in_tx = s.tx_depth != 0;
+    batch.add(mode_tsx_of(s, aborted));
+}
+/// Source: GEN-202.
+[[nodiscard]] constexpr auto cbr_of(generator_state const& s) noexcept -> packet::cbr {
+    return s.clocks.cbr_packet(core_to_bus_of(s.caps));
+}
+/// The timing packets after the clocks were off. Source: GEN-181, GEN-201, GEN-205, GEN-313.
+constexpr void add_timing(generator_state const& s, auto& batch) noexcept {
+    if (s.ctl<ctl::TSCEn>()) { batch.add(s.clocks.tsc_packet()); }
+    if (s.ctl<ctl::TSCEn>() && s.ctl<ctl::MTCEn>()) { batch.add(s.clocks.tma_packet()); }
+    batch.add(cbr_of(s));
+}
 
-    constexpr void add_mode(auto& all) noexcept {
-        told_.mode = mode().raw;
-        all.add(mode());
+/// Adds a PSB+ that reports the status under the enables `now`.
+/// Source: GEN-165, GEN-170..176, REG-065.
+constexpr void add_psb(generator_state& s, auto& batch, access::enables const& now) noexcept {
+    batch.flush();
+    uint64_t const begin = batch.state().bytes;
+    trace::psb_status reported;
+    if (s.ctl<ctl::TSCEn>()) { reported.tsc = s.clocks.tsc_packet(); }
+    if (s.ctl<ctl::TSCEn>() && s.ctl<ctl::MTCEn>()) { reported.tma = s.clocks.tma_packet(); }
+    reported.cbr = cbr_of(s);
+    bool const vmx_is_visible = s.msrs.in_vmx_operation && s.caps.vmx() != cpu::vmx_support::none &&
+                                !(s.code.vmx_non_root && s.concealment.non_root);
+    s.view.mode = 0;
+    if (now.context && s.ctl<ctl::OS>()) {
+        reported.pip = pip_of(s, s.code);
+        s.view.pip = pip_of(s, s.code).raw;
     }
-    /// A MODE.Exec, where what it tells is not known. Source: GEN-236.
-    constexpr void add_mode_where_stale(auto& all) noexcept {
-        if (told_.mode != mode().raw) { add_mode(all); }
+    if (vmx_is_visible && (now.context || !s.options.vmcs_needs_context)) {
+        reported.vmcs = vmcs_of(s.vmcs);
     }
-    /// Source: GEN-240, GEN-241.
-    [[nodiscard]] static constexpr auto pip_of(running const& code, bool non_root) noexcept
-        -> packet::pip {
-        return packet::pip{}.with(packet::pip::NR{non_root}, packet::pip::CR3{wrapped{code.cr3}});
+    if (now.context && now.branch && s.options.has_tsx) {
+        reported.mode_tsx = mode_tsx_of(s);
+        s.view.in_tx = s.tx_depth != 0;
     }
-    /// With NR where a VMM does not hide it. Source: GEN-241, GEN-278.
-    [[nodiscard]] constexpr auto pip_of(running const& code) const noexcept -> packet::pip {
-        return pip_of(code, code.vmx_non_root && !conceal_.non_root);
+    if (now.packet()) {
+        reported.mode_exec = mode_exec_of(s);
+        s.view.mode = mode_exec_of(s).raw;
+        reported.fup = s.packet_ip(s.ip);
     }
-    [[nodiscard]] constexpr auto pip() const noexcept -> packet::pip { return pip_of(code_); }
-    constexpr void add_pip(auto& all, packet::pip which) noexcept {
-        told_.pip = which.raw;
-        all.add(which);
-    }
-    [[nodiscard]] static constexpr auto vmcs_of(uint64_t address) noexcept -> packet::vmcs {
-        return packet::vmcs{}.with(packet::vmcs::base{wrapped{address}});
-    }
-    constexpr void add_tsx(auto& all, bool aborted = false) noexcept {
-        using packet::mode_tsx;
-        told_.in_tx = tx_depth_ != 0;
-        all.add(mode_tsx{}.with(mode_tsx::InTX{told_.in_tx}, mode_tsx::TXAbort{aborted}));
-    }
-    /// Source: GEN-202.
-    [[nodiscard]] constexpr auto cbr() const noexcept -> packet::cbr {
-        return clocks_.cbr_packet(core_to_bus_of(of_));
-    }
-    /// Source: GEN-181, GEN-201, GEN-205, GEN-313.
-    constexpr void add_times(auto& all) const noexcept {
-        if (is_set<ctl::TSCEn>()) { all.add(clocks_.tsc_packet()); }
-        if (is_set<ctl::TSCEn>() && is_set<ctl::MTCEn>()) { all.add(clocks_.tma_packet()); }
-        all.add(cbr());
-    }
-    /// A PSB+, as the enables are. Source: GEN-165, GEN-170..176, REG-065.
-    constexpr void add_psb(auto& all, enables const& now) noexcept {
-        all.flush();
-        uint64_t const begin = all.state().bytes;
-        trace::psb_status tells;
-        if (is_set<ctl::TSCEn>()) { tells.tsc = clocks_.tsc_packet(); }
-        if (is_set<ctl::TSCEn>() && is_set<ctl::MTCEn>()) { tells.tma = clocks_.tma_packet(); }
-        tells.cbr = cbr();
-        bool const sees_vmx = msrs_.in_vmx_operation && of_.vmx() != cpu::vmx_support::none &&
-                              !(code_.vmx_non_root && conceal_.non_root);
-        told_.mode = 0;
-        if (now.context && is_set<ctl::OS>()) {
-            tells.pip = pip();
-            told_.pip = pip().raw;
-        }
-        if (sees_vmx && (now.context || !how_.vmcs_needs_context)) { tells.vmcs = vmcs_of(vmcs_); }
-        if (now.context && now.branch && how_.has_tsx) {
-            using packet::mode_tsx;
-            told_.in_tx = tx_depth_ != 0;
-            tells.mode_tsx = mode_tsx{}.with(mode_tsx::InTX{told_.in_tx});
-        }
-        if (now.packet()) {
-            tells.mode_exec = mode();
-            told_.mode = mode().raw;
-            tells.fup = form(ip_);
-        }
-        all.add(tells);
-        told_.counted = how_.psb_counts_itself ? begin : all.state().bytes;
-        told_.owes_psb = false;
-        calls_.clear();
-    }
+    batch.add(reported);
+    s.view.count_start = s.options.psb_counts_itself ? begin : batch.state().bytes;
+    s.view.psb_requested = false;
+    s.calls.clear();
+}
 
-    // -------------------------------------------------------------------------------- overflow
+/// Completes an event: generates a PSB+ that is due. While the clocks are off it waits for the wake.
+/// Source: GEN-006, GEN-163.
+template <class Sink>
+constexpr void complete_event(generator_state& s, Sink& to) noexcept {
+    if (!s.psb_is_due() || !s.trigger_en() || s.in_overflow || s.clocks.are_off) { return; }
+    emit(s, to, [&](auto& batch) { add_psb(s, batch, s.enables()); });
+}
 
-    /// A TraceStop may have come while packets are lost. Source: GEN-230.
-    constexpr void owe(evaluated const& done) noexcept {
-        if (!done.trace_stop || !loses_) { return; }
-        owes_ = how_.trace_stop_in_overflow == stop_in_overflow::told_afterwards
-                    ? owed::ovf_and_trace_stop
-                    : owed::nothing;
-    }
-    /// True when packets were lost that no later one makes up for.
-    [[nodiscard]] constexpr auto has_lost_state(enables const& now) const noexcept -> bool {
-        bool const mode_was_lost = now.packet() && told_.mode != mode().raw;
-        bool const pip_was_lost = now.context && is_set<ctl::OS>() && told_.pip != 0 &&
-                                  told_.pip != pip().raw;
-        bool const tsx_was_lost = now.context && now.branch && told_.in_tx != (tx_depth_ != 0);
-        return mode_was_lost || pip_was_lost || (tsx_was_lost && how_.has_tsx);
-    }
-    /// Packets come through again, into a sink that has room for them. Source: GEN-227..230.
-    template <class Sink>
-    constexpr void resolve_overflow(Sink& to) noexcept {
-        loses_ = loses_on_ = false;
-        enables const now = enables_now();
-        if (owes_ != owed::nothing) {
-            bool const stopped = owes_ == owed::ovf_and_trace_stop;
-            owes_ = owed::nothing;
-            emit(to, [=](auto& all) {
-                all.add(packet::ovf{});
-                if (stopped) { all.add(packet::tracestop{}); }
-            });
-            return settle();
-        }
-        if (!now.trigger) { return settle(); }
-        emit(to, [&](auto& all) {
-            all.add(packet::ovf{});
-            bool const asked = how_.psb_after_overflow == psb_after_ovf::always ||
-                               (how_.psb_after_overflow == psb_after_ovf::where_needed &&
-                                has_lost_state(now));
-            told_.owes_psb = told_.owes_psb || asked;
-            bool const psb = psb_is_due() && !clocks_.are_off;
-            bool const psb_first = !now.packet() || how_.psb_before_ovf_fup;
-            if (psb && psb_first) { add_psb(all, now); }
-            if (now.packet()) { all.template add_ip<packet::fup>(form(ip_)); }
-            if (psb && !psb_first) { add_psb(all, now); }
+}  // namespace ptspec::engine::detail
+
+// ---- ptspec/engine/packets/overflow.hpp ----
+
+/// The end of an overflow, and overflows and PSB+ on request. `emit` begins an overflow.
+namespace ptspec::engine::detail {
+
+/// True if packets were lost whose state no later packet reports.
+[[nodiscard]] constexpr auto has_lost_state(generator_state const& s,
+                                            access::enables const& now) noexcept -> bool {
+    bool const mode_was_lost = now.packet() && s.view.mode != mode_exec_of(s).raw;
+    bool const pip_was_lost = now.context && s.ctl<ctl::OS>() && s.view.pip != 0 &&
+                              s.view.pip != pip_of(s, s.code).raw;
+    bool const tsx_was_lost = now.context && now.branch && s.view.in_tx != (s.tx_depth != 0);
+    return mode_was_lost || pip_was_lost || (tsx_was_lost && s.options.has_tsx);
+}
+
+/// Ends an overflow with an OVF, and with what its rules require after it, into a sink that has room
+/// for them. Source: GEN-227..230.
+template <class Sink>
+constexpr void resolve_overflow(generator_state& s, Sink& to) noexcept {
+    s.in_overflow = s.overflow_requested = false;
+    auto const now = s.enables();
+    if (s.deferred_ovf != deferred_ovf::none) {
+        bool const stopped = s.deferred_ovf == deferred_ovf::ovf_and_trace_stop;
+        s.deferred_ovf = deferred_ovf::none;
+        emit(s, to, [=](auto& batch) {
+            batch.add(packet::ovf{});
+            if (stopped) { batch.add(packet::tracestop{}); }
         });
-        settle();
+    } else if (now.trigger) {
+        emit(s, to, [&](auto& batch) {
+            batch.add(packet::ovf{});
+            bool const requested = s.options.psb_after_overflow == psb_after_ovf::always ||
+                                   (s.options.psb_after_overflow == psb_after_ovf::where_needed &&
+                                    has_lost_state(s, now));
+            s.view.psb_requested = s.view.psb_requested || requested;
+            bool const psb = s.psb_is_due() && !s.clocks.are_off;
+            bool const psb_first = !now.packet() || s.options.psb_before_ovf_fup;
+            if (psb && psb_first) { add_psb(s, batch, now); }
+            if (now.packet()) { batch.template add_ip<packet::fup>(s.packet_ip(s.ip)); }
+            if (psb && !psb_first) { add_psb(s, batch, now); }
+        });
     }
-};
+    refresh_cache(s);
+}
 
-}  // namespace ptspec::engine
+template <class Sink>
+constexpr void handle(generator_state& s, event::psb_due const&, Sink& /*to*/) noexcept {
+    s.view.psb_requested = s.trigger_en();
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::overflow const&, Sink& /*to*/) noexcept {
+    if (!s.trigger_en()) { return; }
+    s.overflow_requested = true;
+    begin_overflow(s);
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::overflow_end const& e, Sink& to) noexcept {
+    if (!s.in_overflow) { return; }
+    s.ip = e.next;
+    resolve_overflow(s, to);
+}
+
+}  // namespace ptspec::engine::detail
 
 // ---- ptspec/engine/packets/control_transfer.hpp ----
 
-namespace ptspec::engine {
-
-/// How execution goes from one instruction to another that is not the next, and the packets that
-/// tell of it. The third layer of `generator`.
+/// The packets of a control transfer, in the order of the manual's scenarios.
 ///
 /// Source: SDM vol. 3, "Packet Generation Scenarios"; GEN-005, GEN-020..032, GEN-080..107,
 ///         GEN-236..245, GEN-255..257, GEN-301..306, GEN-340..342.
-class generator_moves : public generator_packets {
-public:
-    using generator_packets::generator_packets;
+namespace ptspec::engine::detail {
 
-protected:
-    /// What tells of a movement while PacketEn stays 1.
-    ///
-    /// Source: GEN-110, GEN-340.
-    enum class told_by : uint8_t {
-        bit,   ///< a taken branch, or a compressed return
-        code,  ///< nothing: who reads the trace sees it in the code
-        tip,
-        tip_at_once,  ///< which is never deferred
-    };
-    /// When a CFE has a FUP of its own. Source: GEN-303, GEN-304.
-    enum class own_ip : uint8_t { where_no_other, always, never };
-    /// What an EVD tells.
-    struct datum {
-        bool is_there = false;
-        packet::evd_type type = packet::evd_type::PFA;
-        uint64_t value = 0;
-    };
-    /// What Event Trace tells of a movement. Source: GEN-301, GEN-302.
-    struct control_flow {
-        packet::cfe_type type{};  ///< 0: nothing
-        uint8_t vector = 0;
-        own_ip ip = own_ip::where_no_other;
-        datum first{};
-        datum second{};
-    };
-    /// Execution goes on somewhere else.
-    struct movement {
-        told_by by = told_by::tip;
-        uint64_t to = 0;    ///< not yet in the form of packets
-        uint64_t from = 0;  ///< in the form of packets
-        bool has_fup = false;
-        bool aborts = false;   ///< a transaction
-        packet::pip pip{0};    ///< 0: CR3 is not written
-        packet::vmcs vmcs{0};  ///< 0: the current VMCS stays
-        control_flow tells{};
-        event::cycles_within takes{};
-    };
+/// How a transfer is encoded while PacketEn stays 1.
+///
+/// Source: GEN-110, GEN-340.
+enum class branch_encoding : uint8_t {
+    tnt,   ///< a TNT bit: a taken branch, or a compressed RET
+    none,  ///< no packet: a decoder follows the code
+    tip,
+    tip_undeferred,  ///< a TIP that no option defers
+};
+/// When a CFE is followed by a FUP of its own. Source: GEN-303, GEN-304.
+enum class fup_policy : uint8_t { if_no_other, always, never };
 
-    /// True when Event Trace tells of a movement. Source: GEN-306.
-    [[nodiscard]] constexpr auto tells_events(enables const& before,
-                                              enables const& after) const noexcept -> bool {
-        return is_set<ctl::EventEn>() && before.trigger && (before.context || after.context);
-    }
-    /// Source: GEN-301..304.
-    constexpr void add_events(auto& all, control_flow const& tells, uint64_t from,
-                              enables const& before) const noexcept {
-        using packet::cfe;
-        if (tells.type == packet::cfe_type{}) { return; }
-        add_datum(all, tells.first);
-        add_datum(all, tells.second);
-        bool const has_ip = before.context &&
-                            (tells.ip == own_ip::always ||
-                             (tells.ip == own_ip::where_no_other && !before.packet()));
-        all.add(cfe{}.with(cfe::type{tells.type}, cfe::IP{has_ip},
-                           cfe::vector{wrapped{uint64_t{tells.vector}}}));
-        if (has_ip) { all.template add_ip<packet::fup>(from); }
-    }
-    static constexpr void add_datum(auto& all, datum const& which) noexcept {
-        using packet::evd;
-        if (!which.is_there) { return; }
-        all.add(evd{}.with(evd::type{which.type}, evd::payload{wrapped{which.value}}));
-    }
+/// An EVD packet, or none.
+struct event_data {
+    bool is_there = false;
+    packet::evd_type type = packet::evd_type::PFA;
+    uint64_t value = 0;
+};
+/// The packets of Event Trace for a transfer. Source: GEN-301, GEN-302.
+struct traced_event {
+    packet::cfe_type type{};  ///< 0: no packet
+    uint8_t vector = 0;
+    fup_policy fup = fup_policy::if_no_other;
+    event_data first{};
+    event_data second{};
+};
 
-    /// Goes somewhere else, and lets the operation be complete.
-    template <class Sink>
-    constexpr void go(Sink& to, movement const& how, running const& after) noexcept {
-        code_ = after;
-        ip_ = how.to;
-        move(to, how);
-        finish(to);
-    }
-    /// The packets of a movement that has happened.
-    ///
-    /// Source: GEN-005, GEN-100..105, GEN-245, GEN-255..257, GEN-340..342.
-    template <class Sink>
-    constexpr void move(Sink& to, movement const& how) noexcept {
-        enables const before = enables_now();
-        if (!before.trigger) { return; }
-        uint64_t const target = form(how.to);
-        auto const done = evaluate(of_, msrs_, context_of(code_, target), {true, target, target});
-        msrs_.status = done.status;
-        bool const was_on = before.packet();
-        bool const is_on = done.after.packet();
-        owe(done);
-        if (was_on && is_on && how.by == told_by::code) {
-            if (has_ranges_) { settle(); }
+/// A transfer of control, or a write of CR3.
+struct control_transfer {
+    branch_encoding encoding = branch_encoding::tip;
+    uint64_t to = 0;    ///< an offset in CS, not yet in the form of packets
+    uint64_t from = 0;  ///< in the form of packets
+    bool has_fup = false;
+    bool aborts_transaction = false;
+    packet::pip pip{0};    ///< 0: CR3 is not written
+    packet::vmcs vmcs{0};  ///< 0: the current VMCS stays
+    traced_event cfe{};
+    event::cycles_within takes{};
+};
+
+/// True if Event Trace records a transfer. Source: GEN-306.
+[[nodiscard]] constexpr auto records_events(generator_state const& s, access::enables const& before,
+                                            access::enables const& after) noexcept -> bool {
+    return s.ctl<ctl::EventEn>() && before.trigger && (before.context || after.context);
+}
+/// Source: GEN-301..304.
+constexpr void add_cfe(auto& batch, traced_event const& which, uint64_t from,
+                       access::enables const& before) noexcept {
+    using packet::cfe;
+    using packet::evd;
+    if (which.type == packet::cfe_type{}) { return; }
+    auto const add_evd = [&](event_data const& data) {
+        if (!data.is_there) { return; }
+        batch.add(evd{}.with(evd::type{data.type}, evd::payload{wrapped{data.value}}));
+    };
+    add_evd(which.first);
+    add_evd(which.second);
+    bool const has_ip = before.context &&
+                        (which.fup == fup_policy::always ||
+                         (which.fup == fup_policy::if_no_other && !before.packet()));
+    batch.add(cfe{}.with(cfe::type{which.type}, cfe::IP{has_ip},
+                         cfe::vector{wrapped{uint64_t{which.vector}}}));
+    if (has_ip) { batch.template add_ip<packet::fup>(from); }
+}
+
+/// Adds the last packets of a transfer, which report its target. Source: GEN-101..103.
+constexpr void add_target(generator_state& s, auto& batch, control_transfer const& how,
+                          access::enables const& before, access::enables const& after) noexcept {
+    uint64_t const target = s.packet_ip(how.to);
+    bool const is_tnt = how.encoding == branch_encoding::tnt;
+    if (before.packet() && after.packet()) {
+        if (how.encoding == branch_encoding::none) { return; }
+        if (is_tnt) {
+            if (!s.ctl<ctl::DisTNT>()) { batch.branch(true); }
             return;
         }
-        emit(to, [&](auto& all) {
-            if (tells_events(before, done.after)) { add_events(all, how.tells, how.from, before); }
-            if (how.aborts && done.after.context && done.after.branch) { add_tsx(all, true); }
-            if (was_on && how.has_fup) { all.template add_ip<packet::fup>(how.from); }
-            all.advance(how.takes.until_pip);
-            bool const tells_vmcs = how.vmcs.raw != 0 && done.after.context;
-            if (tells_vmcs && how_.vmcs_before_pip) { all.add(how.vmcs); }
-            if (how.pip.raw != 0 && done.after.context && is_set<ctl::OS>()) {
-                add_pip(all, how.pip);
-            }
-            if (tells_vmcs && !how_.vmcs_before_pip) { all.add(how.vmcs); }
-            all.advance(how.takes.until_target);
-            add_end(all, how, was_on, is_on, done.after.context);
-            if (done.trace_stop) { all.add(packet::tracestop{}); }
-        });
-        if (done.trace_stop || was_on != is_on || has_ranges_) { settle(); }
-    }
-    /// The last packets of a movement, which say where it went. Source: GEN-101..103.
-    constexpr void add_end(auto& all, movement const& how, bool was_on, bool is_on,
-                           bool in_context) noexcept {
-        uint64_t const target = form(how.to);
-        if (was_on && is_on) {
-            if (how.by == told_by::bit) {
-                if (!is_set<ctl::DisTNT>()) { all.branch(true); }
-                return;
-            }
-            add_mode_where_stale(all);
-            if (how.by == told_by::tip) {
-                all.defer(target);
-            } else {
-                all.template add_ip<packet::tip>(target);
-            }
-        } else if (was_on) {
-            if (in_context && how.by != told_by::bit) {
-                all.template add_ip<packet::tip_pgd>(target);
-            } else {
-                all.add(packet::tip_pgd{});
-            }
-        } else if (is_on) {
-            add_mode_where_stale(all);
-            all.template add_ip<packet::tip_pge>(target);
+        add_changed_mode_exec(s, batch);
+        if (how.encoding == branch_encoding::tip) {
+            batch.defer(target);
+        } else {
+            batch.template add_ip<packet::tip>(target);
         }
+    } else if (before.packet()) {
+        if (after.context && !is_tnt) {
+            batch.template add_ip<packet::tip_pgd>(target);
+        } else {
+            batch.add(packet::tip_pgd{});
+        }
+    } else if (after.packet()) {
+        add_changed_mode_exec(s, batch);
+        batch.template add_ip<packet::tip_pge>(target);
     }
-};
+}
 
-}  // namespace ptspec::engine
-
-// ---- ptspec/engine/packets/branches.hpp ----
-
-namespace ptspec::engine {
-
-/// Branches, interrupts, transactions, enclaves. The fourth layer of `generator`.
+/// Generates the packets of a transfer to `s.ip`, after which `s.code` executes. `stop_ip`, in the
+/// form of packets, is compared with the TraceStop ranges.
 ///
-/// Source: GEN-110..147, GEN-250..258, GEN-285, GEN-286, GEN-289, GEN-290, GEN-301, GEN-325,
-///         GEN-341.
-class generator_flow : public generator_moves {
-public:
-    using generator_moves::generator_moves;
-
-    template <trace::packet_sink Sink>
-    constexpr void on(event::conditional const& e, Sink& to) noexcept {
-        if (take_quietly(e)) { return; }
-        if (is_calm(e.to)) {
-            ip_ = e.to;
-            if (writing_.cyc && now_.tnt.count == 0) { return begin_tnt(e.taken, to); }
-            now_.gather(e.taken);
-            return emit_gathered(to);
-        }
-        if (!e.taken) {
-            ip_ = e.to;
-            if (enables_now().packet()) { emit_branch(false, to); }
-            return finish(to);
-        }
-        transfer(to, {.by = told_by::bit, .to = e.to});
+/// Source: GEN-005, GEN-100..105, GEN-245, GEN-255..257, GEN-340..342.
+template <class Sink>
+constexpr void transfer(generator_state& s, Sink& to, control_transfer const& how,
+                        uint64_t stop_ip) noexcept {
+    auto const before = s.enables();
+    if (!before.trigger) { return; }
+    auto const done = access::evaluate(s.caps, s.msrs, s.context_at(how.to), stop_ip);
+    s.msrs.status = done.status;
+    if (done.trace_stop && s.in_overflow) {  // Source: GEN-230
+        s.deferred_ovf = s.options.trace_stop_in_overflow == stop_in_overflow::told_afterwards
+                             ? deferred_ovf::ovf_and_trace_stop
+                             : deferred_ovf::none;
     }
-    template <trace::packet_sink Sink>
-    constexpr void on(event::direct_jump const& e, Sink& to) noexcept {
-        if (take_quietly(e)) { return; }
-        transfer(to, {.by = told_by::code, .to = e.to});
-    }
-    template <trace::packet_sink Sink>
-    constexpr void on(event::direct_call const& e, Sink& to) noexcept {
-        if (take_quietly(e)) { return; }
-        call(to, {.by = told_by::code, .to = e.to}, returns(e), e.next);
-    }
-    template <trace::packet_sink Sink>
-    constexpr void on(event::indirect_jump const& e, Sink& to) noexcept {
-        if (is_calm(e.to)) [[likely]] { return emit_tip(e.to, to); }
-        transfer(to, {.by = told_by::tip, .to = e.to});
-    }
-    template <trace::packet_sink Sink>
-    constexpr void on(event::indirect_call const& e, Sink& to) noexcept {
-        if (is_calm(e.to)) [[likely]] {
-            calls_.push(e.next);
-            return emit_tip(e.to, to);
-        }
-        call(to, {.by = told_by::tip, .to = e.to}, true, e.next);
-    }
-    template <trace::packet_sink Sink>
-    constexpr void on(event::near_return const& e, Sink& to) noexcept {
-        unsigned const popped = code_.width == code_width::bits_64   ? 64
-                                : code_.width == code_width::bits_32 ? 32
-                                                                     : 16;
-        bool const matches = calls_.pop(e.to, low_bits(popped), how_.on_ret_mismatch);
-        bool const compressed = matches && !is_set<ctl::DisRETC>();
-        if (is_calm(e.to)) {
-            if (compressed) { return on(event::conditional{e.to, true}, to); }
-            return emit_tip(e.to, to);
-        }
-        transfer(to, {.by = compressed ? told_by::bit : told_by::tip_at_once, .to = e.to});
-    }
-    template <trace::packet_sink Sink>
-    constexpr void on(event::sequential const& e, Sink& /*to*/) noexcept {
-        ip_ = e.next;
-    }
-
-    template <trace::packet_sink Sink>
-    constexpr void on(event::far_transfer const& e, Sink& to) noexcept {
-        using packet::cfe_type;
-        movement how{.by = told_by::tip, .to = e.to};
-        how.pip = pip_where_changed(e.after);
-        switch (e.kind) {
-            case event::far_kind::iret: how.tells = {cfe_type::IRET}; break;
-            case event::far_kind::uiret: how.tells = {cfe_type::UIRET}; break;
-            case event::far_kind::syscall:
-                if (how_.swintr_events) { how.tells = {cfe_type::SYSCALL, 0, own_ip::always}; }
-                break;
-            case event::far_kind::plain: break;
-        }
-        how.from = form(e.at);
-        go(to, how, e.after);
-    }
-    template <trace::packet_sink Sink>
-    constexpr void on(event::software_interrupt const& e, Sink& to) noexcept {
-        auto const type = how_.swintr_events ? packet::cfe_type::SWINTR : packet::cfe_type::INTR;
-        vectored(to, e.at, e.to, e.after, {type, e.vector}, e.takes);
-    }
-    template <trace::packet_sink Sink>
-    constexpr void on(event::interrupt const& e, Sink& to) noexcept {
-        vectored(to, e.next, e.to, e.after, {packet::cfe_type::INTR, e.vector}, e.takes);
-    }
-    template <trace::packet_sink Sink>
-    constexpr void on(event::exception const& e, Sink& to) noexcept {
-        control_flow tells{packet::cfe_type::INTR, e.vector};
-        if (e.vector == event::exception::page_fault) {
-            tells.first = {true, packet::evd_type::PFA, e.cr2};
-        }
-        vectored(to, e.at, e.to, e.after, tells, e.takes);
-    }
-    template <trace::packet_sink Sink>
-    constexpr void on(event::user_interrupt const& e, Sink& to) noexcept {
-        vectored(to, e.next, e.to, code_, {packet::cfe_type::UINTR, e.vector}, {});
-    }
-    template <trace::packet_sink Sink>
-    constexpr void on(event::init const& e, Sink& to) noexcept {
-        movement how{.by = told_by::tip, .to = e.to};
-        how.from = form(e.next);
-        how.has_fup = true;
-        how.pip = pip_of(e.after, false);
-        how.tells = {packet::cfe_type::INIT};
-        tx_depth_ = 0;
-        if (e.waits_for_sipi) {
-            wait_for_sipi(to, how, e.after);
-        } else {
-            go(to, how, e.after);
-        }
-    }
-    template <trace::packet_sink Sink>
-    constexpr void on(event::sipi const& e, Sink& to) noexcept {
-        movement how{.by = told_by::tip, .to = e.to};
-        how.tells = {packet::cfe_type::SIPI, e.vector, own_ip::never};
-        go(to, how, e.after);
-    }
-    template <trace::packet_sink Sink>
-    constexpr void on(event::enclave_transfer const& e, Sink& to) noexcept {
-        movement how{.by = told_by::tip, .to = e.to};
-        how.from = form(e.from);
-        how.has_fup = true;
-        go(to, how, e.after);
-    }
-
-    template <trace::packet_sink Sink>
-    constexpr void on(event::transaction_begin const& e, Sink& to) noexcept {
-        if (tx_depth_ < 0xFF) { ++tx_depth_; }
-        ip_ = e.next;
-        if (tx_depth_ == 1) { tell_tsx(to, e.at); }
-        finish(to);
-    }
-    template <trace::packet_sink Sink>
-    constexpr void on(event::transaction_end const& e, Sink& to) noexcept {
-        bool const ends = tx_depth_ == 1;
-        if (tx_depth_ != 0) { --tx_depth_; }
-        ip_ = e.next;
-        if (ends) { tell_tsx(to, e.at); }
-        finish(to);
-    }
-    template <trace::packet_sink Sink>
-    constexpr void on(event::transaction_abort const& e, Sink& to) noexcept {
-        movement how{.by = told_by::tip, .to = e.to};
-        how.from = form(e.at);
-        how.has_fup = true;
-        how.aborts = true;
-        tx_depth_ = 0;
-        go(to, how, code_);
-    }
-
-private:
-    // What `emit` would write where nothing but branches is to be thought of, and in its stead.
-
-    /// The first branch of a TNT, with the CYC that may be due.
-    template <class Sink>
-    constexpr void begin_tnt(bool taken, Sink& to) noexcept {
-        emit_branch(taken, to);
-        finish(to);
-    }
-    /// The branches that were gathered.
-    template <class Sink>
-    constexpr void emit_gathered(Sink& to) noexcept {
-        if (now_.tnt.count > packet::tnt_short::most_branches ||
-            !append({packet::tnt_short::of(now_.tnt).raw, 0}, 1, to)) {
-            emit(to, [](auto& all) { all.flush(); });
-        }
-        finish(to);
-    }
-    /// The branches that were gathered, and a TIP.
-    template <class Sink>
-    constexpr void emit_tip(uint64_t target, Sink& to) noexcept {
-        ip_ = target;
-        uint64_t const ip = form(target);
-        auto const which = packet::tip::of(now_.form_of(ip, writing_.ips), ip);
-        wide_bits bytes = which.raw;
-        unsigned count = packet::tip::length_of(which.raw, packet::block::none);
-        if (now_.tnt.count != 0) {
-            bytes = {bytes.low << 8 | packet::tnt_short::of(now_.tnt).raw,
-                     bytes.high << 8 | bytes.low >> 56};
-            ++count;
-        }
-        if (writing_.cyc || now_.tnt.count > packet::tnt_short::most_branches ||
-            !append(bytes, count, to)) {
-            emit(to, [=](auto& all) { all.template add_ip<packet::tip>(ip); });
-        } else {
-            now_.last_ip = ip;
-            now_.has_last_ip = true;
-        }
-        finish(to);
-    }
-    /// Bytes in which the branches are that were gathered. False where there is no room.
-    template <class Sink>
-    constexpr auto append(wide_bits bytes, unsigned count, Sink& to) noexcept -> bool {
-        bool const has_room = [&] {
-            if constexpr (requires { to.append(bytes, size_t{count}); }) {
-                return to.append(bytes, size_t{count});
-            } else {
-                return to.append(byte_view{to_le(bytes)}.first(count));
+    bool const stays_on = before.packet() && done.after.packet();
+    bool const has_packet = how.encoding != branch_encoding::none || how.pip.raw != 0;
+    if (has_packet || !stays_on) {
+        emit(s, to, [&](auto& batch) {
+            if (records_events(s, before, done.after)) {
+                add_cfe(batch, how.cfe, how.from, before);
             }
-        }();
-        if (has_room) {
-            now_.tnt = {};
-            now_.bytes += count;
-        }
-        return has_room;
-    }
-
-    template <class Sink>
-    constexpr void emit_branch(bool taken, Sink& to) noexcept {
-        if (is_set<ctl::DisTNT>()) { return; }
-        emit(to, [=](auto& all) { all.branch(taken); });
-    }
-    /// A near branch: what runs stays. Source: GEN-112, GEN-341.
-    template <class Sink>
-    constexpr void transfer(Sink& to, movement const& how) noexcept {
-        go(to, how, code_);
-    }
-    /// A call whose packets are lost is not compressed against. Source: GEN-130, GEN-135.
-    template <class Sink>
-    constexpr void call(Sink& to, movement const& how, bool returns, uint64_t next) noexcept {
-        bool const before = enables_now().packet();
-        ip_ = how.to;
-        move(to, how);
-        bool const was_traced = before && !loses_ && enables_now().packet();
-        if (returns && was_traced) { calls_.push(next); }
-        finish(to);
-    }
-    template <class Sink>
-    constexpr void vectored(Sink& to, uint64_t from, uint64_t target, running const& after,
-                            control_flow const& tells, event::cycles_within takes) noexcept {
-        movement how{.by = told_by::tip, .to = target};
-        how.from = form(from);
-        how.has_fup = true;
-        how.pip = pip_where_changed(after);
-        how.tells = tells;
-        how.takes = takes;
-        go(to, how, after);
-    }
-    /// The PIP of a transfer that may load CR3, as a task switch does. Source: GEN-240.
-    [[nodiscard]] constexpr auto pip_where_changed(running const& after) const noexcept
-        -> packet::pip {
-        return after.cr3 == code_.cr3 ? packet::pip{0} : pip_of(after);
-    }
-
-    /// Source: GEN-250, GEN-251, GEN-255.
-    template <class Sink>
-    constexpr void tell_tsx(Sink& to, uint64_t at) noexcept {
-        enables const now = enables_now();
-        if (!now.trigger || !now.context || !now.branch) { return; }
-        emit(to, [&](auto& all) {
-            add_tsx(all);
-            if (now.packet()) { all.template add_ip<packet::fup>(form(at)); }
+            if (how.aborts_transaction && done.after.context && done.after.branch) {
+                add_mode_tsx(s, batch, true);
+            }
+            if (before.packet() && how.has_fup) { batch.template add_ip<packet::fup>(how.from); }
+            batch.advance(how.takes.until_pip);
+            bool const has_vmcs = how.vmcs.raw != 0 && done.after.context;
+            if (has_vmcs && s.options.vmcs_before_pip) { batch.add(how.vmcs); }
+            if (how.pip.raw != 0 && done.after.context && s.ctl<ctl::OS>()) {
+                add_pip(s, batch, how.pip);
+            }
+            if (has_vmcs && !s.options.vmcs_before_pip) { batch.add(how.vmcs); }
+            batch.advance(how.takes.until_target);
+            add_target(s, batch, how, before, done.after);
+            if (done.trace_stop) { batch.add(packet::tracestop{}); }
         });
     }
-    /// INIT of a processor that then waits: the enables are evaluated when it goes on. Source:
-    /// GEN-290.
-    template <class Sink>
-    constexpr void wait_for_sipi(Sink& to, movement const& how, running const& after) noexcept {
-        enables const now = enables_now();
-        code_ = after;
-        ip_ = how.to;
-        if (now.trigger) {
-            emit(to, [&](auto& all) {
-                if (tells_events(now, now)) { add_events(all, how.tells, how.from, now); }
-                if (!now.packet()) { return; }
-                all.template add_ip<packet::fup>(how.from);
-                if (is_set<ctl::OS>()) { add_pip(all, how.pip); }
-            });
-        }
-        finish(to);
+    if (done.trace_stop || before.packet() != done.after.packet() || s.has_ranges) {
+        refresh_cache(s);
     }
-};
+}
+/// The same for a transfer whose target is compared with the TraceStop ranges, as nearly all are.
+template <class Sink>
+constexpr void transfer(generator_state& s, Sink& to, control_transfer const& how,
+                        execution_context const& after) noexcept {
+    s.code = after;
+    s.ip = how.to;
+    transfer(s, to, how, s.packet_ip(how.to));
+}
 
-}  // namespace ptspec::engine
+}  // namespace ptspec::engine::detail
+
+// ---- ptspec/engine/packets/branch.hpp ----
+
+/// Near branches.
+///
+/// Source: GEN-110..112, GEN-120..147, GEN-325, GEN-341.
+namespace ptspec::engine::detail {
+
+/// True for a call that pushes a return address which a RET can match. A call of the next
+/// instruction only reads the IP. Source: GEN-132.
+[[nodiscard]] constexpr auto pushes_return(event::direct_call const& e) noexcept -> bool {
+    return e.to != e.next;
+}
+
+/// Handles an event that completes no packet and changes no enable. False if `handle` has to do it.
+[[nodiscard]] constexpr auto try_fast_path(generator_state& s, event::conditional const& e) noexcept
+    -> bool {
+    if (!s.is_fast_ip(e.to) || s.writer.tnt.count - s.fast_tnt_first >= s.fast_tnt_count) {
+        return false;
+    }
+    s.ip = e.to;
+    s.writer.gather(e.taken);
+    return true;
+}
+[[nodiscard]] constexpr auto try_fast_path(generator_state& s, event::direct_jump const& e) noexcept
+    -> bool {
+    if (!s.is_fast_ip(e.to)) { return false; }
+    s.ip = e.to;
+    return true;
+}
+[[nodiscard]] constexpr auto try_fast_path(generator_state& s, event::direct_call const& e) noexcept
+    -> bool {
+    if (!s.is_fast_ip(e.to)) { return false; }
+    s.ip = e.to;
+    if (pushes_return(e)) { s.calls.push(e.next); }
+    return true;
+}
+
+/// One more TNT bit.
+template <class Sink>
+constexpr void emit_branch(generator_state& s, bool taken, Sink& to) noexcept {
+    if (s.ctl<ctl::DisTNT>()) { return; }
+    emit(s, to, [=](auto& batch) { batch.branch(taken); });
+}
+/// A TIP to a fast IP, after the branches that were gathered.
+template <class Sink>
+constexpr void emit_tip(generator_state& s, uint64_t target, Sink& to) noexcept {
+    s.ip = target;
+    uint64_t const ip = s.packet_ip(target);
+    if (!trace::append_tip(to, s.writer, s.write_options, ip)) {
+        emit(s, to, [=](auto& batch) { batch.template add_ip<packet::tip>(ip); });
+    }
+}
+/// A call. If its packets are lost, no RET is compressed against it. Source: GEN-130, GEN-135.
+template <class Sink>
+constexpr void call(generator_state& s, Sink& to, control_transfer const& how, bool pushes,
+                    uint64_t next) noexcept {
+    bool const was_on = s.enables().packet();
+    transfer(s, to, how, s.code);
+    if (pushes && was_on && !s.in_overflow && s.enables().packet()) { s.calls.push(next); }
+}
+
+template <class Sink>
+constexpr void handle(generator_state& s, event::conditional const& e, Sink& to) noexcept {
+    if (s.is_fast_ip(e.to)) {  // it begins or completes a TNT
+        s.ip = e.to;
+        if (s.write_options.cyc && s.writer.tnt.count == 0) { return emit_branch(s, e.taken, to); }
+        s.writer.gather(e.taken);
+        if (trace::append_tnt(to, s.writer)) { return; }
+        return emit(s, to, [](auto& batch) { batch.flush(); });
+    }
+    if (e.taken) { return transfer(s, to, {.encoding = branch_encoding::tnt, .to = e.to}, s.code); }
+    s.ip = e.to;
+    if (s.enables().packet()) { emit_branch(s, false, to); }
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::direct_jump const& e, Sink& to) noexcept {
+    transfer(s, to, {.encoding = branch_encoding::none, .to = e.to}, s.code);
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::direct_call const& e, Sink& to) noexcept {
+    call(s, to, {.encoding = branch_encoding::none, .to = e.to}, pushes_return(e), e.next);
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::indirect_jump const& e, Sink& to) noexcept {
+    if (s.is_fast_ip(e.to)) [[likely]] { return emit_tip(s, e.to, to); }
+    transfer(s, to, {.encoding = branch_encoding::tip, .to = e.to}, s.code);
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::indirect_call const& e, Sink& to) noexcept {
+    if (s.is_fast_ip(e.to)) [[likely]] {
+        s.calls.push(e.next);
+        return emit_tip(s, e.to, to);
+    }
+    call(s, to, {.encoding = branch_encoding::tip, .to = e.to}, true, e.next);
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::near_return const& e, Sink& to) noexcept {
+    unsigned const popped_bits = s.code.width == code_width::bits_64   ? 64
+                                 : s.code.width == code_width::bits_32 ? 32
+                                                                       : 16;
+    bool const matches = s.calls.pop(e.to, low_bits(popped_bits), s.options.on_ret_mismatch);
+    bool const compressed = matches && !s.ctl<ctl::DisRETC>();
+    if (!s.is_fast_ip(e.to)) {
+        auto const encoding = compressed ? branch_encoding::tnt : branch_encoding::tip_undeferred;
+        return transfer(s, to, {.encoding = encoding, .to = e.to}, s.code);
+    }
+    if (!compressed) { return emit_tip(s, e.to, to); }
+    event::conditional const as_taken{e.to, true};
+    if (!try_fast_path(s, as_taken)) { handle(s, as_taken, to); }
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::sequential const& e, Sink& /*to*/) noexcept {
+    s.ip = e.next;
+}
+
+}  // namespace ptspec::engine::detail
+
+// ---- ptspec/engine/packets/transfer.hpp ----
+
+/// Far transfers, interrupts, exceptions, INIT and SIPI, transitions of enclaves.
+///
+/// Source: GEN-110..114, GEN-136, GEN-285, GEN-286, GEN-289, GEN-290, GEN-301..303.
+namespace ptspec::engine::detail {
+
+/// The PIP of a transfer that may load CR3, as a task switch does. Source: GEN-240.
+[[nodiscard]] constexpr auto pip_if_changed(generator_state const& s,
+                                            execution_context const& after) noexcept
+    -> packet::pip {
+    return after.cr3 == s.code.cr3 ? packet::pip{0} : pip_of(s, after);
+}
+/// An event that has a vector. `from` is the IP of its FUP, an offset in CS.
+template <class Sink>
+constexpr void vectored(generator_state& s, Sink& to, uint64_t from, uint64_t target,
+                        execution_context const& after, traced_event const& cfe,
+                        event::cycles_within takes) noexcept {
+    control_transfer how{.to = target};
+    how.from = s.packet_ip(from);
+    how.has_fup = true;
+    how.pip = pip_if_changed(s, after);
+    how.cfe = cfe;
+    how.takes = takes;
+    transfer(s, to, how, after);
+}
+
+template <class Sink>
+constexpr void handle(generator_state& s, event::far_transfer const& e, Sink& to) noexcept {
+    using packet::cfe_type;
+    control_transfer how{.to = e.to};
+    how.from = s.packet_ip(e.at);
+    how.pip = pip_if_changed(s, e.after);
+    switch (e.kind) {
+        case event::far_kind::iret: how.cfe = {cfe_type::IRET}; break;
+        case event::far_kind::uiret: how.cfe = {cfe_type::UIRET}; break;
+        case event::far_kind::syscall:
+            if (s.options.swintr_events) { how.cfe = {cfe_type::SYSCALL, 0, fup_policy::always}; }
+            break;
+        case event::far_kind::plain: break;
+    }
+    transfer(s, to, how, e.after);
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::software_interrupt const& e, Sink& to) noexcept {
+    auto const type = s.options.swintr_events ? packet::cfe_type::SWINTR : packet::cfe_type::INTR;
+    vectored(s, to, e.at, e.to, e.after, {type, e.vector}, e.takes);
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::interrupt const& e, Sink& to) noexcept {
+    vectored(s, to, e.next, e.to, e.after, {packet::cfe_type::INTR, e.vector}, e.takes);
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::exception const& e, Sink& to) noexcept {
+    traced_event cfe{packet::cfe_type::INTR, e.vector};
+    if (e.vector == event::exception::page_fault) {
+        cfe.first = {true, packet::evd_type::PFA, e.cr2};
+    }
+    vectored(s, to, e.at, e.to, e.after, cfe, e.takes);
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::user_interrupt const& e, Sink& to) noexcept {
+    vectored(s, to, e.next, e.to, s.code, {packet::cfe_type::UINTR, e.vector}, {});
+}
+/// A processor that waits for a SIPI evaluates the enables only when it continues.
+template <class Sink>
+constexpr void handle(generator_state& s, event::init const& e, Sink& to) noexcept {
+    control_transfer how{.to = e.to};
+    how.from = s.packet_ip(e.next);
+    how.has_fup = true;
+    how.pip = pip_of(e.after, false);
+    how.cfe = {packet::cfe_type::INIT};
+    s.tx_depth = 0;
+    if (!e.waits_for_sipi) { return transfer(s, to, how, e.after); }
+    auto const now = s.enables();
+    s.code = e.after;
+    s.ip = e.to;
+    if (!now.trigger) { return; }
+    emit(s, to, [&](auto& batch) {
+        if (records_events(s, now, now)) { add_cfe(batch, how.cfe, how.from, now); }
+        if (!now.packet()) { return; }
+        batch.template add_ip<packet::fup>(how.from);
+        if (s.ctl<ctl::OS>()) { add_pip(s, batch, how.pip); }
+    });
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::sipi const& e, Sink& to) noexcept {
+    control_transfer how{.to = e.to};
+    how.cfe = {packet::cfe_type::SIPI, e.vector, fup_policy::never};
+    transfer(s, to, how, e.after);
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::enclave_transfer const& e, Sink& to) noexcept {
+    control_transfer how{.to = e.to};
+    how.from = s.packet_ip(e.from);
+    how.has_fup = true;
+    transfer(s, to, how, e.after);
+}
+
+}  // namespace ptspec::engine::detail
+
+// ---- ptspec/engine/packets/transaction.hpp ----
+
+/// Transactions of TSX.
+///
+/// Source: GEN-250..258.
+namespace ptspec::engine::detail {
+
+/// Source: GEN-250, GEN-251, GEN-255.
+template <class Sink>
+constexpr void emit_mode_tsx(generator_state& s, uint64_t at, Sink& to) noexcept {
+    auto const now = s.enables();
+    if (!now.trigger || !now.context || !now.branch) { return; }
+    emit(s, to, [&](auto& batch) {
+        add_mode_tsx(s, batch);
+        if (now.packet()) { batch.template add_ip<packet::fup>(s.packet_ip(at)); }
+    });
+}
+
+template <class Sink>
+constexpr void handle(generator_state& s, event::transaction_begin const& e, Sink& to) noexcept {
+    if (s.tx_depth < 0xFF) { ++s.tx_depth; }
+    s.ip = e.next;
+    if (s.tx_depth == 1) { emit_mode_tsx(s, e.at, to); }
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::transaction_end const& e, Sink& to) noexcept {
+    bool const ends = s.tx_depth == 1;
+    if (s.tx_depth != 0) { --s.tx_depth; }
+    s.ip = e.next;
+    if (ends) { emit_mode_tsx(s, e.at, to); }
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::transaction_abort const& e, Sink& to) noexcept {
+    control_transfer how{.to = e.to};
+    how.from = s.packet_ip(e.at);
+    how.has_fup = true;
+    how.aborts_transaction = true;
+    s.tx_depth = 0;
+    transfer(s, to, how, s.code);
+}
+
+}  // namespace ptspec::engine::detail
 
 // ---- ptspec/engine/packets/msr_access.hpp ----
 
-namespace ptspec::engine {
-
-/// Accesses to MSRs, which start and end tracing, and other registers. The fifth layer of
-/// `generator`.
+/// Accesses to MSRs, which start and end tracing, and writes of other registers.
 ///
 /// Source: GEN-020..024, GEN-087, GEN-124, GEN-161, GEN-162, GEN-180..185, GEN-236, GEN-240..243,
 ///         GEN-291, GEN-305.
-class generator_msrs : public generator_flow {
+namespace ptspec::engine::detail {
+
+/// Generates the packets after TraceEn rose. The last IP of a decoder is kept.
+/// Source: GEN-107, GEN-162, GEN-180..182, GEN-236.
+template <class Sink>
+constexpr void begin_trace(generator_state& s, access::effect const& done, Sink& to,
+                           bool by_rsm) noexcept {
+    uint64_t const count = s.msrs.status.get<access::ia32_rtit_status::PacketByteCnt>();
+    s.writer = {.last_ip = s.writer.last_ip, .bytes = s.writer.bytes};
+    s.view = {.in_tx = s.tx_depth != 0, .count_start = s.writer.bytes - count};
+    s.in_overflow = s.overflow_requested = false;
+    s.deferred_ovf = deferred_ovf::none;
+    apply_ctl(s);
+    if (!s.trigger_en() && !done.trace_stop) { return; }
+    auto const now = s.enables();
+    bool const psb = done.psb == access::psb_plus::yes ||
+                     (done.psb == access::psb_plus::may && s.options.psb_on_every_enable);
+    bool const psb_last = psb && s.options.psb_after_pge && now.packet();
+    emit(s, to, [&](auto& batch) {
+        if (!psb) {
+            add_timing(s, batch);
+        } else if (!psb_last) {
+            add_psb(s, batch, {now.trigger, now.context, false, now.branch});
+        }
+        if (by_rsm && s.ctl<ctl::EventEn>() && now.context) {
+            add_cfe(batch, {packet::cfe_type::RSM, 0, fup_policy::never}, 0, now);
+        }
+        if (now.packet()) {
+            add_mode_exec(s, batch);
+            batch.template add_ip<packet::tip_pge>(s.packet_ip(s.ip));
+        }
+        if (psb_last) { add_psb(s, batch, now); }
+        if (done.trace_stop) { batch.add(packet::tracestop{}); }
+    });
+}
+/// Generates the packets of whatever clears TraceEn. The MSRs are `next` afterwards, and count the
+/// bytes of these packets, too. Source: GEN-124, GEN-183, GEN-260, GEN-273, REG-061.
+template <class Sink>
+constexpr void end_trace(generator_state& s, Sink& to, control_transfer const& how,
+                         access::msr_state const& next) noexcept {
+    using status = access::ia32_rtit_status;
+    auto const before = s.enables();
+    if (before.trigger) {
+        emit(s, to, [&](auto& batch) {
+            if (records_events(s, before, before)) { add_cfe(batch, how.cfe, how.from, before); }
+            if (before.packet() && how.has_fup) { batch.template add_ip<packet::fup>(how.from); }
+            if (how.pip.raw != 0 && s.ctl<ctl::OS>()) { add_pip(s, batch, how.pip); }
+            if (before.packet()) { batch.add(packet::tip_pgd{}); }
+            batch.flush();
+        });
+        if (s.in_overflow) { s.deferred_ovf = deferred_ovf::ovf; }
+    }
+    s.overflow_requested = false;
+    auto const last = status_now(s);
+    s.msrs = next;
+    s.msrs.status = next.status.with(
+        status::PacketByteCnt{wrapped{last.get<status::PacketByteCnt>()}},
+        status::PendPSB{last.get<status::PendPSB>()});
+}
+/// An instruction at `at` wrote MSRs: TraceEn may have risen or fallen.
+template <class Sink>
+constexpr void apply_effect(generator_state& s, access::effect const& done, uint64_t at,
+                            uint64_t next, Sink& to) noexcept {
+    bool const was_on = s.ctl<ctl::TraceEn>();
+    bool const is_on = done.state.ctl.get<ctl::TraceEn>();
+    if (was_on && !is_on) {
+        end_trace(s, to, {.from = s.packet_ip(at), .has_fup = true}, done.state);
+    } else {
+        s.msrs = done.state;
+    }
+    s.ip = next;
+    if (!was_on && is_on) {
+        begin_trace(s, done, to, false);
+    } else {
+        apply_ctl(s);
+    }
+}
+
+/// RDMSR. Source: REG-011, GEN-161.
+[[nodiscard]] constexpr auto rdmsr(generator_state& s, uint32_t index) noexcept
+    -> access::read_result {
+    if (!s.options.msrs_lag) { s.msrs.status = status_now(s); }
+    return access::read(s.caps, s.msrs, index, s.code.counted_cpl());
+}
+/// WRMSR by the instruction at `at`.
+///
+/// Errors: those of `access::check_write`; nothing has changed then.
+/// Source: GEN-021, GEN-088, GEN-106, GEN-180..183.
+template <class Sink>
+[[nodiscard]] constexpr auto wrmsr(generator_state& s, uint32_t index, uint64_t value, uint64_t at,
+                                   uint64_t next, Sink& to) noexcept -> access::verdict {
+    auto const done = access::effect_of_write(s.caps, s.msrs, index, value, s.context_at(next),
+                                              s.options.policy);
+    if (!done) { return done.verdict; }
+    apply_effect(s, done, at, next, to);
+    complete_event(s, to);
+    return done.verdict;
+}
+/// XRSTORS of component 8. Source: GEN-184, REG-143..146.
+template <class Sink>
+[[nodiscard]] constexpr auto xrstors(generator_state& s, access::xsave_pt_state const& image,
+                                     uint64_t at, uint64_t next, Sink& to) noexcept
+    -> access::xrstors_result {
+    auto const done = access::xrstors(s.caps, s.msrs, image, s.context_at(next), s.options.policy);
+    if (done) {
+        apply_effect(s, done.effect, at, next, to);
+        complete_event(s, to);
+    }
+    return done;
+}
+/// XRSTORS where XSTATE_BV[8] is 0. Source: REG-146.
+[[nodiscard]] constexpr auto xrstors_init(generator_state& s, uint64_t next) noexcept
+    -> access::xrstors_result {
+    auto const done = access::xrstors_init(s.msrs);
+    if (done) {
+        s.msrs = done.effect.state;
+        s.ip = next;
+    }
+    return done;
+}
+
+/// The address of MOV CR3 itself is compared with the TraceStop ranges, or the next one.
+/// Source: GEN-087, GEN-101, GEN-240..243.
+template <class Sink>
+constexpr void handle(generator_state& s, event::mov_cr3 const& e, Sink& to) noexcept {
+    uint64_t const cr3 = e.cr3 & ~event::mov_cr3::keeps_translations;
+    bool const has_pip = cr3 != s.code.cr3 || s.options.pip_for_same_cr3;
+    s.code.cr3 = cr3;
+    s.ip = e.next;
+    control_transfer const how{.encoding = branch_encoding::none,
+                               .to = e.next,
+                               .pip = has_pip ? pip_of(s, s.code) : packet::pip{0}};
+    transfer(s, to, how, s.packet_ip(s.options.mov_cr3_stops_at_next ? e.next : e.at));
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::interrupt_flag const& e, Sink& to) noexcept {
+    bool const changes = s.code.IF != e.IF;
+    s.code.IF = e.IF;
+    s.ip = e.next;
+    if (!changes || !s.ctl<ctl::EventEn>() || !s.enables().packet()) { return; }
+    emit(s, to, [&](auto& batch) {
+        add_mode_exec(s, batch);
+        batch.template add_ip<packet::fup>(s.packet_ip(e.next));
+    });
+}
+
+/// Resets generate no packet. Source: GEN-291, REG-090..093.
+constexpr void reset(generator_state& s, access::msr_state const& now,
+                     execution_context const& after, uint64_t ip) noexcept {
+    s.msrs = now;
+    s.code = after;
+    s.ip = ip;
+    s.vmcs = no_vmcs;
+    s.tx_depth = 0;
+    s.view = {};
+    s.in_overflow = s.overflow_requested = s.in_acm = false;
+    s.deferred_ovf = deferred_ovf::none;
+    s.shutdown_rule = rule::none;
+    s.clocks.are_off = false;
+    apply_ctl(s);
+}
+constexpr void warm_reset(generator_state& s, execution_context const& after,
+                          uint64_t ip) noexcept {
+    s.msrs.status = status_now(s);
+    reset(s, access::warm_reset(s.caps, s.msrs), after, ip);
+}
+constexpr void cold_reset(generator_state& s, execution_context const& after,
+                          uint64_t ip) noexcept {
+    reset(s, access::cold_reset(), after, ip);
+}
+
+}  // namespace ptspec::engine::detail
+
+// ---- ptspec/engine/packets/vmx_smm.hpp ----
+
+/// VMX, system management mode, measured launch.
+///
+/// Source: GEN-244, GEN-260..264, GEN-270..279, GEN-287, GEN-288.
+namespace ptspec::engine::detail {
+
+/// A VM transition, which may load IA32_RTIT_CTL. Source: GEN-270..278, REG-010.
+template <class Sink>
+constexpr void vm_transition(generator_state& s, Sink& to, control_transfer how,
+                             execution_context const& after, event::ctl_load const& loads,
+                             access::write_path path) noexcept {
+    s.ctl_load_verdict = {};
+    if (loads.is_there) {
+        s.ctl_load_verdict = access::check_write_on(path, s.caps, s.msrs, ctl::address,
+                                                    loads.value.raw, s.options.policy);
+    }
+    bool const is_loaded = loads.is_there && s.ctl_load_verdict;
+    bool const was_on = s.ctl<ctl::TraceEn>();
+    bool const is_on = is_loaded ? loads.value.get<ctl::TraceEn>() : was_on;
+    if (was_on == is_on) {
+        if (is_loaded && !is_on) { s.msrs.ctl = loads.value; }
+        transfer(s, to, how, after);
+        return apply_ctl(s);
+    }
+    auto const context = context_of(after, ip_in_packets(s.caps.ip_payload(), after, how.to));
+    auto const done = access::detail::write_ctl(s.caps, s.msrs, loads.value, context);
+    if (was_on) {
+        // The new context decides about the PIP, which precedes the fall of TraceEn.
+        bool const in_context = access::context_en(s.msrs.ctl, s.msrs.cr3_match, context);
+        if (!in_context) { how.pip = packet::pip{0}; }
+        end_trace(s, to, how, done.state);
+    } else {
+        s.msrs = done.state;
+    }
+    s.code = after;
+    s.ip = how.to;
+    if (is_on) {
+        begin_trace(s, done, to, false);
+    } else {
+        apply_ctl(s);
+    }
+}
+
+template <class Sink>
+constexpr void handle(generator_state& s, event::vm_exit const& e, Sink& to) noexcept {
+    using packet::cfe_type;
+    control_transfer how{.to = e.to};
+    how.from = s.packet_ip(e.from);
+    how.has_fup = true;
+    if (!s.concealment.exits) {
+        how.pip = pip_of(e.after, false);
+        how.cfe = {e.is_vectored ? cfe_type::VMEXIT_INTR : cfe_type::VMEXIT,
+                   e.is_vectored ? e.vector : uint8_t{0},
+                   fup_policy::if_no_other,
+                   {true, packet::evd_type::VMXQ, e.qualification},
+                   {true, packet::evd_type::VMXR, e.reason}};
+        if (e.to_stm) { how.vmcs = vmcs_of(e.vmcs); }
+    }
+    if (e.to_stm) { s.vmcs = e.vmcs; }
+    s.tx_depth = 0;
+    vm_transition(s, to, how, e.after, e.loads, access::write_path::vm_exit_msr_load_list);
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::vm_entry const& e, Sink& to) noexcept {
+    control_transfer how{.to = e.to};
+    how.from = s.packet_ip(e.at);
+    if (!s.concealment.entries) {
+        how.pip = pip_of(s, e.after);
+        how.cfe = {packet::cfe_type::VMENTRY, 0, fup_policy::always};
+        if (e.from_stm) { how.vmcs = vmcs_of(e.vmcs); }
+    }
+    if (e.from_stm) { s.vmcs = e.vmcs; }
+    vm_transition(s, to, how, e.after, e.loads, access::write_path::vm_entry_msr_load_list);
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::vm_entry_failure const& e, Sink& to) noexcept {
+    control_transfer how{.to = e.to};
+    if (e.loaded_host_state && !s.concealment.exits) { how.pip = pip_of(e.after, false); }
+    transfer(s, to, how, e.loaded_host_state ? e.after : s.code);
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::vmptrld const& e, Sink& to) noexcept {
+    s.vmcs = e.vmcs;
+    s.ip = e.next;
+    auto const now = s.enables();
+    if (now.trigger && now.context && s.caps.vmx() != cpu::vmx_support::none) {
+        emit(s, to, [&](auto& batch) { batch.add(vmcs_of(s.vmcs)); });
+    }
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::vmclear const& e, Sink& /*to*/) noexcept {
+    s.vmcs = no_vmcs;
+    s.ip = e.next;
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::vmxon const& e, Sink& to) noexcept {
+    apply_effect(s, {.state = access::vmxon(s.caps, s.msrs)}, e.at, e.next, to);
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::vmxoff const& e, Sink& /*to*/) noexcept {
+    s.msrs = access::vmxoff(s.msrs);
+    s.vmcs = no_vmcs;
+    s.ip = e.next;
+}
+
+template <class Sink>
+constexpr void handle(generator_state& s, event::smi const& e, Sink& to) noexcept {
+    if (s.msrs.in_smm) { return; }  // it stays pending
+    end_trace(s, to, {.from = s.packet_ip(e.next), .has_fup = true, .cfe = {packet::cfe_type::SMI}},
+              access::smi(s.msrs));
+    s.code = e.after;
+    s.ip = e.to;
+    s.tx_depth = 0;
+    refresh_cache(s);
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::rsm const& e, Sink& to) noexcept {
+    auto const context = context_of(e.after, ip_in_packets(s.caps.ip_payload(), e.after, e.to));
+    auto const done = access::rsm(s.caps, s.msrs, context, s.options.policy);
+    if (done.outcome == access::rsm_outcome::undefined_opcode) { return; }
+    if (!done) {
+        s.shutdown_rule = done.why;
+        return;
+    }
+    s.code = e.after;
+    s.ip = e.to;
+    s.msrs = done.effect.state;
+    if (!s.ctl<ctl::TraceEn>()) { return refresh_cache(s); }
+    begin_trace(s, done.effect, to, true);
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::measured_launch const&, Sink& to) noexcept {
+    end_trace(s, to, {}, access::measured_launch(s.msrs));
+    refresh_cache(s);
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::acm_begin const&, Sink& to) noexcept {
+    if (s.in_acm) { return; }
+    s.msrs.status = status_now(s);
+    emit(s, to, [](auto& batch) { batch.flush(); });
+    s.in_acm = true;
+    s.trace_en_after_acm = s.ctl<ctl::TraceEn>();
+    s.msrs = access::acm_begins(s.msrs);
+    refresh_cache(s);
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::acm_end const& e, Sink& to) noexcept {
+    if (!s.in_acm) { return; }
+    s.in_acm = false;
+    s.ip = e.next;
+    s.msrs = access::acm_ended(s.caps, s.msrs, s.trace_en_after_acm, s.context_at(e.next));
+    apply_ctl(s);
+    if (!s.trigger_en()) { return; }
+    emit(s, to, [&](auto& batch) { add_timing(s, batch); });
+}
+
+}  // namespace ptspec::engine::detail
+
+// ---- ptspec/engine/packets/value.hpp ----
+
+/// PTWRITE, and PEBS records that are output to the trace.
+///
+/// Source: GEN-300, GEN-320..322.
+namespace ptspec::engine::detail {
+
+template <class Sink>
+constexpr void handle(generator_state& s, event::ptwrite const& e, Sink& to) noexcept {
+    s.ip = e.next;
+    auto const now = s.enables();
+    if (!now.trigger || !now.context || !now.filter || !s.ctl<ctl::PTWEn>()) { return; }
+    using packet::ptw;
+    bool const has_ip = s.ctl<ctl::FUPonPTW>();
+    uint64_t const value = e.is_64_bit ? e.value : e.value & low_bits(32);
+    emit(s, to, [&](auto& batch) {
+        batch.add(ptw{}
+                      .with(ptw::PayloadBytes{wrapped{uint64_t{e.is_64_bit}}}, ptw::IP{has_ip})
+                      .with_payload(value));
+        if (has_ip) { batch.template add_ip<packet::fup>(s.packet_ip(e.at)); }
+    });
+}
+
+/// A group of items, in parts that fit into a batch. Source: GEN-320, GEN-321.
+template <class Sink>
+constexpr void emit_group(generator_state& s, event::pebs_group const& which, Sink& to) noexcept {
+    constexpr size_t items_of_a_batch = 16;
+    using packet::bbp;
+    using packet::bip;
+    size_t done = 0;
+    do {
+        size_t const end = which.count - done < items_of_a_batch ? which.count
+                                                                 : done + items_of_a_batch;
+        emit(s, to, [&](auto& batch) {
+            if (done == 0) {
+                batch.add(bbp{}.with(bbp::type{wrapped{uint64_t{which.type}}},
+                                     bbp::SZ{which.items_of_4}));
+            }
+            for (size_t i = done; i < end; ++i) {
+                auto const& item = which.items[i];
+                uint64_t const value = which.items_of_4 ? item.value & low_bits(32) : item.value;
+                batch.add(bip{}.with(bip::id{wrapped{uint64_t{item.id}}}).with_payload(value));
+            }
+        });
+        done = end;
+    } while (done < which.count && !s.in_overflow);
+}
+/// Source: GEN-320..322.
+template <class Sink>
+constexpr void handle(generator_state& s, event::pebs_record const& e, Sink& to) noexcept {
+    if (!s.trigger_en() || e.count == 0) { return; }
+    for (size_t i = 0; i < e.count; ++i) { emit_group(s, e.groups[i], to); }
+    bool const has_ip = s.enables().context;
+    emit(s, to, [&](auto& batch) {
+        batch.add(packet::bep{}.with(packet::bep::IP{has_ip}));
+        if (has_ip) { batch.template add_ip<packet::fup>(s.packet_ip(e.ip)); }
+    });
+}
+
+}  // namespace ptspec::engine::detail
+
+// ---- ptspec/engine/packets/power.hpp ----
+
+/// C-states and stops of the clock. From their packets to the wake the core clock is off.
+///
+/// Source: GEN-200, GEN-205, GEN-210, GEN-310..318.
+namespace ptspec::engine::detail {
+
+[[nodiscard]] constexpr auto records_power(generator_state const& s) noexcept -> bool {
+    return s.trigger_en() && s.ctl<ctl::PwrEvtEn>();
+}
+constexpr void add_pwre(auto& batch, event::c_state thread, bool by_hardware) noexcept {
+    using packet::pwre;
+    batch.add(pwre{}.with(pwre::HW{by_hardware}, pwre::substate{wrapped{uint64_t{thread.substate}}},
+                          pwre::state{wrapped{uint64_t{thread.state}}}));
+}
+constexpr void add_pwrx(auto& batch, event::wake const& e) noexcept {
+    using packet::pwrx;
+    batch.add(pwrx{}.with(pwrx::last{wrapped{uint64_t{e.last}}},
+                          pwrx::deepest{wrapped{uint64_t{e.deepest}}},
+                          pwrx::reason{wrapped{uint64_t{underlying(e.reason)}}}));
+}
+/// Source: GEN-317.
+constexpr void add_exstop(generator_state const& s, auto& batch, uint64_t from) noexcept {
+    bool const has_ip = s.enables().context;
+    batch.add(packet::exstop{}.with(packet::exstop::IP{has_ip}));
+    if (has_ip) { batch.template add_ip<packet::fup>(s.packet_ip(from)); }
+}
+
+template <class Sink>
+constexpr void handle(generator_state& s, event::mwait const& e, Sink& to) noexcept {
+    s.ip = e.next;
+    if (e.thread.state == 0 && e.thread.substate == 0) { return; }
+    if (records_power(s)) {
+        emit(s, to, [&](auto& batch) {
+            using packet::mwait;
+            if (s.enables().context && !e.is_io && !e.is_pending) {
+                batch.add(mwait{}.with(mwait::hints{wrapped{uint64_t{e.hints}}},
+                                       mwait::ext{wrapped{uint64_t{e.ext}}}));
+            }
+            add_pwre(batch, e.thread, false);
+            add_exstop(s, batch, e.at);
+        });
+    }
+    s.clocks.are_off = true;
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::halt const& e, Sink& to) noexcept {
+    auto const now = s.enables();
+    s.ip = e.next;
+    if (e.is_shutdown && records_events(s, now, now)) {
+        emit(s, to, [&](auto& batch) {
+            add_cfe(batch, {packet::cfe_type::SHUTDOWN, 0, fup_policy::always}, s.packet_ip(e.from),
+                    now);
+        });
+    }
+    if (records_power(s)) {
+        emit(s, to, [&](auto& batch) {
+            add_pwre(batch, {1, 0}, false);
+            add_exstop(s, batch, e.from);
+        });
+    }
+    s.clocks.are_off = true;
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::duty_cycle const& e, Sink& to) noexcept {
+    if (records_power(s)) {
+        emit(s, to, [&](auto& batch) {
+            add_pwre(batch, {e.state, 0}, true);
+            add_exstop(s, batch, e.next);
+        });
+    }
+    s.clocks.are_off = true;
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::wake const& e, Sink& to) noexcept {
+    if (!s.clocks.are_off) { return; }
+    s.clocks.are_off = false;
+    if (!s.trigger_en()) { return; }
+    emit(s, to, [&](auto& batch) {
+        add_timing(s, batch);
+        if (records_power(s)) { add_pwrx(batch, e); }
+    });
+}
+/// In a C-state the clock is off already: GEN-312.
+template <class Sink>
+constexpr void handle(generator_state& s, event::clock_stop const& e, Sink& to) noexcept {
+    if (s.clocks.are_off) { return; }
+    if (records_power(s)) {
+        emit(s, to, [&](auto& batch) { add_exstop(s, batch, e.next); });
+    }
+    s.clocks.are_off = true;
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::clock_resume const&, Sink& to) noexcept {
+    if (!s.clocks.are_off) { return; }
+    s.clocks.are_off = false;
+    if (s.trigger_en()) {
+        emit(s, to, [&](auto& batch) { add_timing(s, batch); });
+    }
+}
+
+}  // namespace ptspec::engine::detail
+
+// ---- ptspec/engine/packets/time.hpp ----
+
+/// Time: cycles, MTC, CBR.
+///
+/// Source: GEN-200..204, GEN-210, GEN-217, GEN-220.
+namespace ptspec::engine::detail {
+
+[[nodiscard]] constexpr auto count(generator_state const& s, event::cycles const& e) noexcept
+    -> counted_cycles {
+    return count_cycles(s.writer.cycles, e.passed, s.options.cycle_counter_bits,
+                        s.in_overflow || !s.ctl<ctl::CYCEn>());
+}
+/// Counts cycles after which no CYC is due. False if one is.
+[[nodiscard]] constexpr auto try_fast_path(generator_state& s, event::cycles const& e) noexcept
+    -> bool {
+    if (!s.trigger_en() || s.clocks.are_off) { return true; }
+    auto const counted = count(s, e);
+    if (!counted.guard) { s.writer.cycles = counted.cycles; }
+    return !counted.guard;
+}
+
+template <class Sink>
+constexpr void handle(generator_state& s, event::cycle_guard const&, Sink& to) noexcept {
+    if (!s.trigger_en() || !s.ctl<ctl::CYCEn>() || s.writer.cycles == 0) { return; }
+    emit(s, to, [](auto& batch) { batch.add_cycles(); });
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::cycles const& e, Sink& to) noexcept {
+    s.writer.cycles = count(s, e).cycles;
+    handle(s, event::cycle_guard{}, to);
+}
+/// Each MTC is an event of its own, after which a PSB+ may be due.
+template <class Sink>
+constexpr void handle(generator_state& s, event::time const& e, Sink& to) noexcept {
+    event::cycles const cycles{e.cycles};
+    if (!try_fast_path(s, cycles)) {
+        handle(s, cycles, to);
+        complete_event(s, to);
+    }
+    auto const due = s.clocks.until(e.art, static_cast<unsigned>(s.ctl<ctl::MTCFreq>()));
+    s.clocks.run_to(e.art, e.tsc);
+    if (!s.trigger_en() || !s.ctl<ctl::MTCEn>() || s.clocks.are_off) { return; }
+    for (uint64_t i = 0; i < due.count; ++i) {
+        emit(s, to, [&](auto& batch) { batch.add(due.packet(i)); });
+        complete_event(s, to);
+    }
+}
+template <class Sink>
+constexpr void handle(generator_state& s, event::ratio const& e, Sink& to) noexcept {
+    s.clocks.core_to_bus = e.core_to_bus;
+    if (s.trigger_en() && !s.clocks.are_off) {
+        emit(s, to, [&](auto& batch) { batch.add(cbr_of(s)); });
+    }
+}
+
+}  // namespace ptspec::engine::detail
+
+// ---- ptspec/engine/packets/generator.hpp ----
+
+/// From events to packets: the dispatch, and a generator for a sink of the caller's.
+namespace ptspec::engine {
+
+/// An event: a struct of `engine::event` for which a family of handlers has a `handle`.
+template <class Event, class Sink>
+concept event_for = requires(generator_state& state, Event const& e, Sink& sink) {
+    detail::handle(state, e, sink);
+};
+
+namespace detail {
+
+/// Handles an event, and completes it. The state's cache decides which events take the fast path.
+template <class Event, class Sink>
+constexpr void generate(generator_state& s, Event const& e, Sink& to) noexcept {
+    if constexpr (requires { try_fast_path(s, e); }) {
+        if (try_fast_path(s, e)) { return; }
+    }
+    handle(s, e, to);
+    complete_event(s, to);
+}
+
+/// The state of a processor that has executed for a while.
+[[nodiscard]] constexpr auto make_generator_state(cpu::capabilities const& caps,
+                                                  access::msr_state const& msrs,
+                                                  execution_context const& code, uint64_t ip,
+                                                  model_options const& options) noexcept
+    -> generator_state {
+    generator_state s{.caps = caps, .options = options, .msrs = msrs, .code = code, .ip = ip};
+    s.view.count_start = 0 - msrs.status.get<access::ia32_rtit_status::PacketByteCnt>();
+    if (s.trigger_en()) { s.view.mode = mode_exec_of(s).raw; }
+    apply_ctl(s);
+    return s;
+}
+
+}  // namespace detail
+
+/// The packets of a logical processor, from what it does.
+///
+/// A value that holds the MSRs of Intel PT and the context that executes. Each operation appends its
+/// packets to a sink. If the sink has no room for them an overflow begins, and packets are lost until
+/// `end_overflow`.
+///
+/// The sink receives packets only; `trace_unit` adds the output, and so the MSRs that it changes.
+///
+/// Source: SDM vol. 3, "Packet Generation Scenarios", "Trace Packets and Data Types"; GEN-001..342.
+class generator {
 public:
-    using generator_flow::generator_flow;
-    using generator_flow::on;
+    constexpr generator(cpu::capabilities const& caps, access::msr_state const& msrs,
+                        execution_context const& code, uint64_t ip,
+                        model_options const& options = {}) noexcept
+        : state_{detail::make_generator_state(caps, msrs, code, ip, options)} {}
+
+    /// PacketByteCnt and PendPSB of `state().msrs.status` are those of the last access to an MSR.
+    [[nodiscard]] constexpr auto state() const noexcept -> generator_state const& { return state_; }
+
+    /// Handles an event.
+    template <class Event, trace::packet_sink Sink>
+        requires event_for<Event, Sink>
+    constexpr void on(Event const& e, Sink& to) noexcept {
+        detail::generate(state_, e, to);
+    }
+    /// Ends an overflow that was not requested by `event::overflow`. The sink has to have room.
+    template <trace::packet_sink Sink>
+    constexpr void end_overflow(Sink& to) noexcept {
+        if (state_.in_overflow && !state_.overflow_requested) {
+            detail::resolve_overflow(state_, to);
+        }
+    }
 
     /// RDMSR. Source: REG-011, GEN-161.
     [[nodiscard]] constexpr auto rdmsr(uint32_t index) noexcept -> access::read_result {
-        if (!how_.msrs_lag) { sync_status(); }
-        return access::read(of_, msrs_, index, code_.counted_cpl());
+        return detail::rdmsr(state_, index);
+    }
+    /// WRMSR by the instruction at `at`.
+    ///
+    /// Errors: those of `access::check_write`; nothing has changed then.
+    /// Source: GEN-021, GEN-088, GEN-106, GEN-180..183.
+    template <trace::packet_sink Sink>
+    [[nodiscard]] constexpr auto wrmsr(uint32_t index, uint64_t value, uint64_t at, uint64_t next,
+                                       Sink& to) noexcept -> access::verdict {
+        return detail::wrmsr(state_, index, value, at, next, to);
     }
     /// XRSTORS of component 8. Source: GEN-184, REG-143..146.
     template <trace::packet_sink Sink>
     [[nodiscard]] constexpr auto xrstors(access::xsave_pt_state const& image, uint64_t at,
                                          uint64_t next, Sink& to) noexcept
         -> access::xrstors_result {
-        auto const done = access::xrstors(of_, msrs_, image, context_at(next), how_.policy);
-        if (done) { take(done.effect, at, next, to); }
-        return done;
+        return detail::xrstors(state_, image, at, next, to);
     }
-    /// The same where XSTATE_BV[8] is 0. Source: REG-146.
+    /// XRSTORS where XSTATE_BV[8] is 0. Source: REG-146.
     [[nodiscard]] constexpr auto xrstors_init(uint64_t next) noexcept -> access::xrstors_result {
-        auto const done = access::xrstors_init(msrs_);
-        if (done) {
-            msrs_ = done.effect.state;
-            ip_ = next;
-        }
-        return done;
-    }
-    /// WRMSR by the instruction at `at`.
-    ///
-    /// Errors: those of `access::check_write`; nothing has happened then.
-    /// Source: GEN-021, GEN-088, GEN-106, GEN-180..183.
-    template <trace::packet_sink Sink>
-    [[nodiscard]] constexpr auto wrmsr(uint32_t index, uint64_t value, uint64_t at, uint64_t next,
-                                       Sink& to) noexcept -> access::verdict {
-        auto const done = access::effect_of_write(of_, msrs_, index, value, context_at(next),
-                                                  how_.policy);
-        if (!done) { return done.verdict; }
-        take(done, at, next, to);
-        return done.verdict;
+        return detail::xrstors_init(state_, next);
     }
 
-    template <trace::packet_sink Sink>
-    constexpr void on(event::mov_cr3 const& e, Sink& to) noexcept {
-        enables const before = enables_now();
-        uint64_t const cr3 = e.cr3 & ~event::mov_cr3::keeps_translations;
-        bool const changes = cr3 != code_.cr3 || how_.pip_for_same_cr3;
-        code_.cr3 = cr3;
-        ip_ = e.next;
-        if (before.trigger) { move_cr3(to, e, before, changes); }
-        finish(to);
+    /// Source: GEN-291, REG-090..093.
+    constexpr void warm_reset(execution_context const& after, uint64_t ip) noexcept {
+        detail::warm_reset(state_, after, ip);
     }
-    template <trace::packet_sink Sink>
-    constexpr void on(event::interrupt_flag const& e, Sink& to) noexcept {
-        bool const changes = code_.IF != e.IF;
-        code_.IF = e.IF;
-        ip_ = e.next;
-        if (changes && is_set<ctl::EventEn>() && enables_now().packet()) {
-            emit(to, [&](auto& all) {
-                add_mode(all);
-                all.template add_ip<packet::fup>(form(e.next));
-            });
-        }
-        finish(to);
+    constexpr void cold_reset(execution_context const& after, uint64_t ip) noexcept {
+        detail::cold_reset(state_, after, ip);
     }
 
-    /// Neither reset leaves a packet. Source: GEN-291, REG-090..093.
-    constexpr void warm_reset(running const& after, uint64_t ip) noexcept {
-        sync_status();
-        reset(access::warm_reset(of_, msrs_), after, ip);
-    }
-    constexpr void cold_reset(running const& after, uint64_t ip) noexcept {
-        reset(access::cold_reset(), after, ip);
-    }
-
-protected:
-    constexpr void reset(access::msr_state const& now, running const& after, uint64_t ip) noexcept {
-        msrs_ = now;
-        code_ = after;
-        ip_ = ip;
-        vmcs_ = no_vmcs;
-        tx_depth_ = 0;
-        told_ = {};
-        loses_ = loses_on_ = in_acm_ = false;
-        owes_ = owed::nothing;
-        shut_down_by_ = rule::none;
-        clocks_.are_off = false;
-        take_over_ctl();
-    }
-    /// MSRs are as an instruction left them: TraceEn may have risen or fallen.
-    template <class Sink>
-    constexpr void take(access::effect const& done, uint64_t at, uint64_t next, Sink& to) noexcept {
-        bool const was_on = is_set<ctl::TraceEn>();
-        bool const is_on = done.state.ctl.get<ctl::TraceEn>();
-        if (was_on && !is_on) {
-            end_trace(to, {.from = form(at), .has_fup = true}, done.state);
-        } else {
-            msrs_ = done.state;
-        }
-        ip_ = next;
-        if (!was_on && is_on) { return begin_trace(done, to, false), finish(to); }
-        take_over_ctl();
-    }
-    /// TraceEn has risen. A reader's last IP stays. Source: GEN-107, GEN-162, GEN-180..182, GEN-236.
-    template <class Sink>
-    constexpr void begin_trace(access::effect const& done, Sink& to, bool by_rsm) noexcept {
-        now_ = {.last_ip = now_.last_ip, .bytes = now_.bytes};
-        told_ = {.in_tx = tx_depth_ != 0,
-                 .counted = now_.bytes - msrs_.status.get<status::PacketByteCnt>()};
-        loses_ = loses_on_ = false;
-        owes_ = owed::nothing;
-        take_over_ctl();
-        if (!triggers() && !done.trace_stop) { return; }
-        enables const now = enables_now();
-        bool const psb = done.psb == access::psb_plus::yes ||
-                         (done.psb == access::psb_plus::may && how_.psb_on_every_enable);
-        bool const psb_behind = psb && how_.psb_after_pge && now.packet();
-        emit(to, [&](auto& all) {
-            if (!psb) {
-                add_times(all);
-            } else if (!psb_behind) {
-                add_psb(all, {now.trigger, now.context, false, now.branch});
-            }
-            if (by_rsm && is_set<ctl::EventEn>() && now.context) {
-                add_events(all, {packet::cfe_type::RSM, 0, own_ip::never}, 0, now);
-            }
-            if (now.packet()) {
-                add_mode(all);
-                all.template add_ip<packet::tip_pge>(form(ip_));
-            }
-            if (psb_behind) { add_psb(all, now); }
-            if (done.trace_stop) { all.add(packet::tracestop{}); }
-        });
-    }
-    /// The packets of whatever clears TraceEn, behind which the MSRs are `next` and count the bytes
-    /// of those packets, too. Source: GEN-124, GEN-183, GEN-260, GEN-273, REG-061.
-    template <class Sink>
-    constexpr void end_trace(Sink& to, movement const& how,
-                             access::msr_state const& next) noexcept {
-        enables const before = enables_now();
-        if (before.trigger) {
-            emit(to, [&](auto& all) {
-                if (tells_events(before, before)) { add_events(all, how.tells, how.from, before); }
-                if (before.packet() && how.has_fup) { all.template add_ip<packet::fup>(how.from); }
-                if (how.pip.raw != 0 && is_set<ctl::OS>()) { add_pip(all, how.pip); }
-                if (before.packet()) { all.add(packet::tip_pgd{}); }
-                all.flush();
-            });
-        }
-        if (before.trigger && loses_) { owes_ = owed::ovf; }
-        loses_on_ = false;
-        sync_status();
-        auto const last = msrs_.status;
-        msrs_ = next;
-        msrs_.status = next.status.with(
-            status::PacketByteCnt{wrapped{last.get<status::PacketByteCnt>()}},
-            status::PendPSB{last.get<status::PendPSB>()});
-    }
-    /// MOV CR3. Source: GEN-087, GEN-101, GEN-240..243.
-    template <class Sink>
-    constexpr void move_cr3(Sink& to, event::mov_cr3 const& e, enables const& before,
-                            bool tells_pip) noexcept {
-        uint64_t const next = form(e.next);
-        uint64_t const stops_at = how_.mov_cr3_stops_at_next ? next : form(e.at);
-        auto const done = evaluate(of_, msrs_, context_of(code_, next), {true, next, stops_at});
-        msrs_.status = done.status;
-        bool const was_on = before.packet();
-        bool const is_on = done.after.packet();
-        owe(done);
-        emit(to, [&](auto& all) {
-            if (tells_pip && done.after.context && is_set<ctl::OS>()) { add_pip(all, pip()); }
-            if (was_on && !is_on) {
-                if (done.after.context) {
-                    all.template add_ip<packet::tip_pgd>(next);
-                } else {
-                    all.add(packet::tip_pgd{});
-                }
-            } else if (!was_on && is_on) {
-                add_mode_where_stale(all);
-                all.template add_ip<packet::tip_pge>(next);
-            }
-            if (done.trace_stop) { all.add(packet::tracestop{}); }
-        });
-        if (done.trace_stop || was_on != is_on) { settle(); }
-    }
-};
-
-}  // namespace ptspec::engine
-
-// ---- ptspec/engine/packets/vmx_smm.hpp ----
-
-namespace ptspec::engine {
-
-/// VMX, system management mode, measured launch. The sixth layer of `generator`.
-///
-/// Source: GEN-244, GEN-260..264, GEN-270..279, GEN-287, GEN-288.
-class generator_system : public generator_msrs {
-public:
-    using generator_msrs::generator_msrs;
-    using generator_msrs::on;
-
-    /// The controls by which a VMM hides VMX operation from trace. Source: GEN-278.
-    constexpr void conceal(concealed const& what) noexcept { conceal_ = what; }
-    [[nodiscard]] constexpr auto conceals() const noexcept -> concealed const& { return conceal_; }
-
-    /// What became of the value for IA32_RTIT_CTL that the last VM transition loaded. One that was
-    /// refused was not loaded.
-    [[nodiscard]] constexpr auto outcome_of_load() const noexcept -> access::path_verdict {
-        return load_outcome_;
-    }
-    /// The rule by which the processor shut down. Source: GEN-262.
-    [[nodiscard]] constexpr auto why_shut_down() const noexcept -> rule { return shut_down_by_; }
-
-    // -------------------------------------------------------------------------------- VMX
-
-    template <trace::packet_sink Sink>
-    constexpr void on(event::vm_exit const& e, Sink& to) noexcept {
-        using packet::cfe_type;
-        movement how{.by = told_by::tip, .to = e.to};
-        how.from = form(e.from);
-        how.has_fup = true;
-        if (!conceal_.exits) {
-            how.pip = pip_of(e.after, false);
-            how.tells = {e.is_vectored ? cfe_type::VMEXIT_INTR : cfe_type::VMEXIT,
-                         e.is_vectored ? e.vector : uint8_t{0},
-                         own_ip::where_no_other,
-                         {true, packet::evd_type::VMXQ, e.qualification},
-                         {true, packet::evd_type::VMXR, e.reason}};
-            if (e.to_stm) { how.vmcs = vmcs_of(e.vmcs); }
-        }
-        if (e.to_stm) { vmcs_ = e.vmcs; }
-        tx_depth_ = 0;
-        cross(to, how, e.after, e.loads, access::write_path::vm_exit_msr_load_list);
-    }
-    template <trace::packet_sink Sink>
-    constexpr void on(event::vm_entry const& e, Sink& to) noexcept {
-        movement how{.by = told_by::tip, .to = e.to};
-        how.from = form(e.at);
-        if (!conceal_.entries) {
-            how.pip = pip_of(e.after);
-            how.tells = {packet::cfe_type::VMENTRY, 0, own_ip::always};
-            if (e.from_stm) { how.vmcs = vmcs_of(e.vmcs); }
-        }
-        if (e.from_stm) { vmcs_ = e.vmcs; }
-        cross(to, how, e.after, e.loads, access::write_path::vm_entry_msr_load_list);
-    }
-    template <trace::packet_sink Sink>
-    constexpr void on(event::vm_entry_failure const& e, Sink& to) noexcept {
-        movement how{.by = told_by::tip, .to = e.to};
-        if (e.loaded_host_state && !conceal_.exits) { how.pip = pip_of(e.after, false); }
-        go(to, how, e.loaded_host_state ? e.after : code_);
-    }
-    template <trace::packet_sink Sink>
-    constexpr void on(event::vmptrld const& e, Sink& to) noexcept {
-        vmcs_ = e.vmcs;
-        ip_ = e.next;
-        enables const now = enables_now();
-        if (now.trigger && now.context && of_.vmx() != cpu::vmx_support::none) {
-            emit(to, [&](auto& all) { all.add(vmcs_of(vmcs_)); });
-        }
-        finish(to);
-    }
-    template <trace::packet_sink Sink>
-    constexpr void on(event::vmclear const& e, Sink& /*to*/) noexcept {
-        vmcs_ = no_vmcs;
-        ip_ = e.next;
-    }
-    template <trace::packet_sink Sink>
-    constexpr void on(event::vmxon const& e, Sink& to) noexcept {
-        take({.state = access::vmxon(of_, msrs_)}, e.at, e.next, to);
-    }
-    template <trace::packet_sink Sink>
-    constexpr void on(event::vmxoff const& e, Sink& /*to*/) noexcept {
-        msrs_ = access::vmxoff(msrs_);
-        vmcs_ = no_vmcs;
-        ip_ = e.next;
-    }
-
-    // -------------------------------------------------------------------------------- SMM and so on
-
-    template <trace::packet_sink Sink>
-    constexpr void on(event::smi const& e, Sink& to) noexcept {
-        if (msrs_.in_smm) { return; }  // it waits
-        end_trace(to, {.from = form(e.next), .has_fup = true, .tells = {packet::cfe_type::SMI}},
-                  access::smi(msrs_));
-        code_ = e.after;
-        ip_ = e.to;
-        tx_depth_ = 0;
-        settle();
-    }
-    template <trace::packet_sink Sink>
-    constexpr void on(event::rsm const& e, Sink& to) noexcept {
-        auto const done = access::rsm(of_, msrs_, context_of(e.after, form(e.after, e.to)),
-                                      how_.policy);
-        if (done.outcome == access::rsm_outcome::undefined_opcode) { return; }
-        if (!done) {
-            shut_down_by_ = done.why;
-            return;
-        }
-        code_ = e.after;
-        ip_ = e.to;
-        msrs_ = done.effect.state;
-        if (!is_set<ctl::TraceEn>()) { return settle(); }
-        begin_trace(done.effect, to, true);
-        finish(to);
-    }
-    template <trace::packet_sink Sink>
-    constexpr void on(event::measured_launch const&, Sink& to) noexcept {
-        end_trace(to, {}, access::measured_launch(msrs_));
-        settle();
-    }
-    template <trace::packet_sink Sink>
-    constexpr void on(event::acm_begin const&, Sink& to) noexcept {
-        if (in_acm_) { return; }
-        sync_status();
-        emit(to, [](auto& all) { all.flush(); });
-        in_acm_ = true;
-        goes_on_behind_acm_ = is_set<ctl::TraceEn>();
-        msrs_ = access::acm_begins(msrs_);
-        settle();
-    }
-    template <trace::packet_sink Sink>
-    constexpr void on(event::acm_end const& e, Sink& to) noexcept {
-        if (!in_acm_) { return; }
-        in_acm_ = false;
-        ip_ = e.next;
-        msrs_ = access::acm_ended(of_, msrs_, goes_on_behind_acm_, context_at(e.next));
-        take_over_ctl();
-        if (triggers()) {
-            emit(to, [&](auto& all) { add_times(all); });
-            finish(to);
-        }
-    }
+    /// Source: GEN-278.
+    constexpr void conceal(vmx_concealment const& what) noexcept { state_.concealment = what; }
+    /// Sets the clocks without the time in between passing.
+    constexpr void set_clocks(clocks const& now) noexcept { state_.clocks = now; }
 
 private:
-    access::path_verdict load_outcome_{};
-
-    /// A VM transition, which may load IA32_RTIT_CTL. Source: GEN-270..278, REG-010.
-    template <class Sink>
-    constexpr void cross(Sink& to, movement const& how, running const& after,
-                         event::ctl_load const& loads, access::write_path path) noexcept {
-        load_outcome_ = {};
-        if (loads.is_there) {
-            load_outcome_ = access::check_write_on(path, of_, msrs_, ctl::address, loads.value.raw,
-                                                   how_.policy);
-        }
-        bool const was_on = is_set<ctl::TraceEn>();
-        bool const is_on = loads.is_there && load_outcome_ ? loads.value.get<ctl::TraceEn>()
-                                                           : was_on;
-        if (was_on == is_on) {
-            if (loads.is_there && load_outcome_ && !is_on) { msrs_.ctl = loads.value; }
-            return go(to, how, after), take_over_ctl();
-        }
-        auto const code = context_of(after, form(after, how.to));
-        // The new state counts for the PIP, which comes before TraceEn falls.
-        bool const in_context = was_on && access::context_en(msrs_.ctl, msrs_.cr3_match, code);
-        auto packets = how;
-        if (!in_context) { packets.pip = packet::pip{0}; }
-        auto const done = access::detail::write_ctl(of_, msrs_, loads.value, code);
-        if (was_on) {
-            end_trace(to, packets, done.state);
-        } else {
-            msrs_ = done.state;
-        }
-        code_ = after;
-        ip_ = how.to;
-        if (is_on) { return begin_trace(done, to, false), finish(to); }
-        take_over_ctl();
-    }
+    generator_state state_;
 };
-
-}  // namespace ptspec::engine
-
-// ---- ptspec/engine/packets/generator.hpp ----
-
-namespace ptspec::engine {
-
-/// The packets of a logical processor, from what it does.
-///
-/// A value, which holds the MSRs of Intel PT and knows what runs. Each operation writes its packets
-/// into a sink. Where the sink has no room for them an overflow begins, and packets are lost until
-/// `end_overflow` is called.
-///
-/// The sink is told of packets only: who stores them is asked for where they go (`trace_unit`).
-///
-/// Source: SDM vol. 3, "Packet Generation Scenarios", "Trace Packets and Data Types"; GEN-001..342.
-class generator : public generator_system {
-public:
-    using generator_system::generator_system;
-    using generator_system::on;
-
-    /// Packets come through again, into a sink that has room for them. Nothing while an overflow was
-    /// asked for and not yet ended.
-    template <trace::packet_sink Sink>
-    constexpr void end_overflow(Sink& to) noexcept {
-        if (loses_ && !loses_on_) { resolve_overflow(to); }
-    }
-
-    // -------------------------------------------------------------------------------- values
-
-    template <trace::packet_sink Sink>
-    constexpr void on(event::ptwrite const& e, Sink& to) noexcept {
-        ip_ = e.next;
-        enables const now = enables_now();
-        if (now.trigger && now.context && now.filter && is_set<ctl::PTWEn>()) {
-            using packet::ptw;
-            bool const with_ip = is_set<ctl::FUPonPTW>();
-            uint64_t const value = e.is_64_bit ? e.value : e.value & low_bits(32);
-            emit(to, [&](auto& all) {
-                all.add(
-                    ptw{}
-                        .with(ptw::PayloadBytes{wrapped{uint64_t{e.is_64_bit}}}, ptw::IP{with_ip})
-                        .with_payload(value));
-                if (with_ip) { all.template add_ip<packet::fup>(form(e.at)); }
-            });
-        }
-        finish(to);
-    }
-    /// Source: GEN-320..322.
-    template <trace::packet_sink Sink>
-    constexpr void on(event::pebs_record const& e, Sink& to) noexcept {
-        if (!triggers() || e.count == 0) { return; }
-        for (size_t i = 0; i < e.count; ++i) { emit_items(to, e.groups[i]); }
-        bool const with_ip = enables_now().context;
-        emit(to, [&](auto& all) {
-            all.add(packet::bep{}.with(packet::bep::IP{with_ip}));
-            if (with_ip) { all.template add_ip<packet::fup>(form(e.ip)); }
-        });
-        finish(to);
-    }
-
-    // -------------------------------------------------------------------------------- power
-
-    template <trace::packet_sink Sink>
-    constexpr void on(event::mwait const& e, Sink& to) noexcept {
-        ip_ = e.next;
-        if (e.thread.state == 0 && e.thread.substate == 0) { return finish(to); }
-        if (tells_power()) {
-            enables const now = enables_now();
-            emit(to, [&](auto& all) {
-                using packet::mwait;
-                if (now.context && !e.is_io && !e.is_pending) {
-                    all.add(mwait{}.with(mwait::hints{wrapped{uint64_t{e.hints}}},
-                                         mwait::ext{wrapped{uint64_t{e.ext}}}));
-                }
-                add_pwre(all, e.thread, false);
-                add_exstop(all, form(e.at));
-            });
-        }
-        sleep();
-    }
-    template <trace::packet_sink Sink>
-    constexpr void on(event::halt const& e, Sink& to) noexcept {
-        enables const now = enables_now();
-        ip_ = e.next;
-        if (e.is_shutdown && tells_events(now, now)) {
-            emit(to, [&](auto& all) {
-                add_events(all, {packet::cfe_type::SHUTDOWN, 0, own_ip::always}, form(e.from), now);
-            });
-        }
-        if (tells_power()) {
-            emit(to, [&](auto& all) {
-                add_pwre(all, {1, 0}, false);
-                add_exstop(all, form(e.from));
-            });
-        }
-        sleep();
-    }
-    template <trace::packet_sink Sink>
-    constexpr void on(event::duty_cycle const& e, Sink& to) noexcept {
-        if (tells_power()) {
-            emit(to, [&](auto& all) {
-                add_pwre(all, {e.state, 0}, true);
-                add_exstop(all, form(e.next));
-            });
-        }
-        sleep();
-    }
-    template <trace::packet_sink Sink>
-    constexpr void on(event::wake const& e, Sink& to) noexcept {
-        if (!clocks_.are_off) { return; }
-        clocks_.are_off = false;
-        if (triggers()) {
-            emit(to, [&](auto& all) {
-                add_times(all);
-                if (tells_power()) { add_pwrx(all, e); }
-            });
-        }
-        finish(to);
-    }
-    template <trace::packet_sink Sink>
-    constexpr void on(event::clock_stop const& e, Sink& to) noexcept {
-        if (clocks_.are_off) { return; }  // in a C-state nobody sees it: GEN-312
-        if (tells_power()) {
-            emit(to, [&](auto& all) { add_exstop(all, form(e.next)); });
-        }
-        sleep();
-    }
-    template <trace::packet_sink Sink>
-    constexpr void on(event::clock_resume const&, Sink& to) noexcept {
-        if (!clocks_.are_off) { return; }
-        clocks_.are_off = false;
-        if (triggers()) {
-            emit(to, [&](auto& all) { add_times(all); });
-        }
-        finish(to);
-    }
-
-    // -------------------------------------------------------------------------------- time
-
-    /// What the clocks show, without that they ran there: where they begin, or were written.
-    constexpr void set_clocks(clocks const& now) noexcept { clocks_ = now; }
-    [[nodiscard]] constexpr auto clocks_now() const noexcept -> clocks const& { return clocks_; }
-
-    template <trace::packet_sink Sink>
-    constexpr void on(event::cycles const& e, Sink& to) noexcept {
-        if (take_quietly(e)) { return; }
-        now_.cycles = count(e).cycles;
-        on(event::cycle_guard{}, to);
-    }
-    template <trace::packet_sink Sink>
-    constexpr void on(event::cycle_guard const&, Sink& to) noexcept {
-        if (!triggers() || !is_set<ctl::CYCEn>() || now_.cycles == 0) { return; }
-        emit(to, [](auto& all) { all.add_cycles(); });
-        finish(to);
-    }
-    template <trace::packet_sink Sink>
-    constexpr void on(event::time const& e, Sink& to) noexcept {
-        on(event::cycles{e.cycles}, to);
-        auto const due = clocks_.until(e.art, static_cast<unsigned>(msrs_.ctl.get<ctl::MTCFreq>()));
-        clocks_.run_to(e.art, e.tsc);
-        if (!triggers() || !is_set<ctl::MTCEn>() || clocks_.are_off) { return; }
-        for (uint64_t i = 0; i < due.count; ++i) {
-            emit(to, [&](auto& all) { all.add(due.packet(i)); });
-            finish(to);
-        }
-    }
-    template <trace::packet_sink Sink>
-    constexpr void on(event::ratio const& e, Sink& to) noexcept {
-        clocks_.core_to_bus = e.core_to_bus;
-        if (triggers() && !clocks_.are_off) {
-            emit(to, [&](auto& all) { all.add(cbr()); });
-        }
-        finish(to);
-    }
-
-    // -------------------------------------------------------------------------------- the unit
-
-    template <trace::packet_sink Sink>
-    constexpr void on(event::psb_due const&, Sink& to) noexcept {
-        told_.owes_psb = triggers();
-        finish(to);
-    }
-    template <trace::packet_sink Sink>
-    constexpr void on(event::overflow const&, Sink& /*to*/) noexcept {
-        if (!triggers()) { return; }
-        loses_on_ = true;
-        begin_overflow();
-    }
-    template <trace::packet_sink Sink>
-    constexpr void on(event::overflow_end const& e, Sink& to) noexcept {
-        if (!loses_) { return; }
-        ip_ = e.next;
-        resolve_overflow(to);
-    }
-
-protected:
-    using generator_system::take_quietly;
-
-    /// Takes cycles behind which no packet is due. False where one is, for which there is `on`.
-    [[nodiscard]] constexpr auto take_quietly(event::cycles const& e) noexcept -> bool {
-        if (!triggers() || clocks_.are_off) { return true; }
-        auto const counted = count(e);
-        if (!counted.guard) { now_.cycles = counted.cycles; }
-        return !counted.guard;
-    }
-
-private:
-    [[nodiscard]] constexpr auto count(event::cycles const& e) const noexcept -> counted_cycles {
-        return count_cycles(now_.cycles, e.passed, how_.cycle_counter_bits,
-                            loses_ || !is_set<ctl::CYCEn>());
-    }
-    [[nodiscard]] constexpr auto tells_power() const noexcept -> bool {
-        return triggers() && is_set<ctl::PwrEvtEn>();
-    }
-    /// The core clock stands still from now on. Source: GEN-210.
-    constexpr void sleep() noexcept { clocks_.are_off = true; }
-    static constexpr void add_pwre(auto& all, event::c_state thread, bool by_hardware) noexcept {
-        using packet::pwre;
-        all.add(pwre{}.with(pwre::HW{by_hardware},
-                            pwre::substate{wrapped{uint64_t{thread.substate}}},
-                            pwre::state{wrapped{uint64_t{thread.state}}}));
-    }
-    static constexpr void add_pwrx(auto& all, event::wake const& e) noexcept {
-        using packet::pwrx;
-        all.add(pwrx{}.with(pwrx::last{wrapped{uint64_t{e.last}}},
-                            pwrx::deepest{wrapped{uint64_t{e.deepest}}},
-                            pwrx::reason{wrapped{uint64_t{underlying(e.reason)}}}));
-    }
-    /// Source: GEN-317.
-    constexpr void add_exstop(auto& all, uint64_t from) const noexcept {
-        bool const with_ip = enables_now().context;
-        all.add(packet::exstop{}.with(packet::exstop::IP{with_ip}));
-        if (with_ip) { all.template add_ip<packet::fup>(from); }
-    }
-    /// A group of items, in pieces that fit into a group of packets. Source: GEN-320, GEN-321.
-    template <class Sink>
-    constexpr void emit_items(Sink& to, event::pebs_group const& which) noexcept {
-        constexpr size_t at_once = 16;
-        using packet::bbp;
-        using packet::bip;
-        size_t done = 0;
-        do {
-            size_t const end = which.count - done < at_once ? which.count : done + at_once;
-            emit(to, [&](auto& all) {
-                if (done == 0) {
-                    all.add(bbp{}.with(bbp::type{wrapped{uint64_t{which.type}}},
-                                       bbp::SZ{which.items_of_4}));
-                }
-                for (size_t i = done; i < end; ++i) {
-                    auto const& item = which.items[i];
-                    uint64_t const value = which.items_of_4 ? item.value & low_bits(32)
-                                                            : item.value;
-                    all.add(bip{}.with(bip::id{wrapped{uint64_t{item.id}}}).with_payload(value));
-                }
-            });
-            done = end;
-        } while (done < which.count && !loses_);
-    }
-};
-
-/// An event that a generator takes.
-template <class Generator, class Event, class Sink>
-concept takes_event = requires(Generator& to, Event const& e, Sink& sink) { to.on(e, sink); };
 
 }  // namespace ptspec::engine
 
@@ -16089,273 +16146,278 @@ namespace ptspec::engine {
 
 namespace detail {
 
-struct unit_state;
+struct unit_codec;
 
 }  // namespace detail
 
-/// A logical processor's trace unit: what the processor does goes in, packets at physical addresses,
-/// status bits and interrupts come out.
+/// A logical processor's trace unit: from what the processor does to packets at physical addresses,
+/// status bits and interrupts.
 ///
-/// A value. Memory, fabric and interrupts are ports, which are passed with each operation; see
-/// `output` for what they may do. Between the packets and the memory there is a buffer of `Depth`
-/// bytes, from which `model_options::drained_at_once` leave after each operation. Where it is full
-/// an overflow begins.
+/// A value. Memory, fabric and interrupts are ports, passed with each operation; see `output` for
+/// what they may do. Packets pass through a buffer of `Depth` bytes; after each operation
+/// `model_options::drained_at_once` of them are stored. A full buffer begins an overflow.
 ///
-/// A failing port loses and repeats nothing: what is not out stays in the buffer. `on` returns what
-/// is in the way, and the operation has happened. Only what clears TraceEn waits until all is out:
-/// until then the unit `is_flushing`; operations first try again and, if that fails, do nothing.
+/// If a port fails, no byte is lost or repeated: bytes that were not stored stay in the buffer. `on`
+/// returns the fault, and the operation has taken effect. Only an operation that clears TraceEn waits
+/// until all bytes are stored: until then the unit `is_flushing`, and each operation first tries to
+/// store them again; if that fails the operation does not take effect.
 ///
-/// Shape:  at most 2 KB beside the buffer.
+/// Shape:  at most 2 KB besides the buffer.
 /// Source: SDM vol. 3, "Intel Processor Trace"; GEN-003, GEN-004, GEN-183, GEN-184, GEN-225..232,
 ///         OUT-132, PRG-061, PRG-110.
 template <size_t Depth = 1024>
-class trace_unit : private generator {
+class trace_unit {
     static_assert(Depth >= trace::writer_state::most_bytes,
                   "the buffer holds the packets of any operation");
+    using ctl = access::ia32_rtit_ctl;
 
 public:
-    /// A processor behind a cold reset.
-    constexpr explicit trace_unit(cpu::capabilities const& of, running const& code = {},
-                                  uint64_t ip = 0, model_options const& how = {}) noexcept
-        : generator{of, access::msr_state{}, code, ip, how} {}
-    /// A processor in the midst of its work. Where TraceEn is 1 output begins with the first
+    /// A processor after a cold reset.
+    constexpr explicit trace_unit(cpu::capabilities const& caps, execution_context const& code = {},
+                                  uint64_t ip = 0, model_options const& options = {}) noexcept
+        : trace_unit{caps, access::msr_state{}, code, ip, options} {}
+    /// A processor that has executed for a while. If TraceEn is 1, output begins with the first
     /// operation.
-    constexpr trace_unit(cpu::capabilities const& of, access::msr_state const& msrs,
-                         running const& code, uint64_t ip, model_options const& how = {}) noexcept
-        : generator{of, msrs, code, ip, how},
-          debt_{is_set<ctl::TraceEn>() ? debt::start : debt::nothing} {}
+    constexpr trace_unit(cpu::capabilities const& caps, access::msr_state const& msrs,
+                         execution_context const& code, uint64_t ip,
+                         model_options const& options = {}) noexcept
+        : state_{detail::make_generator_state(caps, msrs, code, ip, options)},
+          pending_{state_.ctl<ctl::TraceEn>() ? pending_action::start_output
+                                              : pending_action::none} {}
 
-    using generator::calls;
-    using generator::clocks_now;
-    using generator::conceal;
-    using generator::conceals;
-    using generator::enables_now;
-    using generator::events_are_traced;
-    using generator::how;
-    using generator::ip;
-    using generator::of;
-    using generator::outcome_of_load;
-    using generator::overflows;
-    using generator::pending;
-    using generator::runs;
-    using generator::set_clocks;
-    using generator::why_shut_down;
-
-    /// The MSRs, up to date.
+    /// The state of packet generation. The output MSRs and the counters of IA32_RTIT_STATUS in it
+    /// are not current: use `msrs`.
+    [[nodiscard]] constexpr auto state() const noexcept -> generator_state const& { return state_; }
+    /// The next instruction.
+    [[nodiscard]] constexpr auto ip() const noexcept -> uint64_t { return state_.ip; }
+    /// The MSRs, all current.
     [[nodiscard]] constexpr auto msrs() const noexcept -> access::msr_state {
-        auto now = msrs_;
-        now.status = status_now();
-        if (puts_out_) { output_.sync(now); }
+        auto now = state_.msrs;
+        now.status = detail::status_now(state_);
+        if (output_active_) { output_.sync(now); }
         return now;
     }
     [[nodiscard]] constexpr auto total() const noexcept -> totals const& { return total_; }
-    /// Bytes that are in the buffer.
+    /// The bytes that are not stored yet.
     [[nodiscard]] constexpr auto buffered() const noexcept -> byte_queue<Depth> const& {
         return queue_;
     }
-    /// True where TraceEn has fallen and bytes are not out: a port failed.
+    /// True if TraceEn was cleared and bytes are not stored yet, because a port failed.
     [[nodiscard]] constexpr auto is_flushing() const noexcept -> bool {
-        return debt_ == debt::flush || debt_ == debt::save;
+        return pending_ == pending_action::flush || pending_ == pending_action::save;
     }
-    /// The rule by which output ended by itself since TraceEn rose: none while it has not.
+    /// The rule by which output ended by itself since TraceEn rose; `none` if it has not.
     [[nodiscard]] constexpr auto why_ended() const noexcept -> rule { return output_.why(); }
 
-    /// Something happens.
+    /// Handles an event: appends its packets to the buffer, and stores bytes of the buffer.
     template <class Event, memory_port Memory>
-        requires takes_event<generator, Event, byte_queue<Depth>>
+        requires event_for<Event, byte_queue<Depth>>
     constexpr auto on(Event const& e, Memory& memory) noexcept -> port_fault {
-        if constexpr (requires { take_quietly(e); }) {
-            if (debt_ == debt::nothing && take_quietly(e)) [[likely]] {
-                return queue_.empty() ? port_fault{} : done(memory);
+        if constexpr (requires { detail::try_fast_path(state_, e); }) {
+            if (pending_ == pending_action::none && detail::try_fast_path(state_, e)) [[likely]] {
+                return queue_.empty() ? port_fault{} : drain_after_operation(memory);
             }
         }
-        return on_with_care(e, memory);
+        return on_slow_path(e, memory);
     }
     template <class Other, class Memory>
     void on(Other const&, Memory&) = delete;  // an event is a struct of engine::event
 
-    /// RDMSR at the privilege level of what runs. Source: REG-011, PRG-034.
+    /// RDMSR at the CPL of the code that executes. Source: REG-011, PRG-034.
     [[nodiscard]] constexpr auto rdmsr(uint32_t index) noexcept -> access::read_result {
-        bool const lags = how_.msrs_lag && is_set<ctl::TraceEn>();
-        if (puts_out_ && !lags) { output_.sync(msrs_); }
-        return generator::rdmsr(index);
+        bool const lags = state_.options.msrs_lag && state_.ctl<ctl::TraceEn>();
+        if (output_active_ && !lags) { output_.sync(state_.msrs); }
+        return detail::rdmsr(state_, index);
     }
     /// WRMSR by the instruction at `at`.
     template <memory_port Memory>
     constexpr auto wrmsr(uint32_t index, uint64_t value, uint64_t at, uint64_t next,
                          Memory& memory) noexcept -> access_result {
-        if (auto const fault = begin(memory)) { return detail::not_begun(fault); }
-        auto const outcome = generator::wrmsr(index, value, at, next, queue_);
-        return detail::judged(outcome, done(memory));
+        if (auto const fault = complete_pending(memory)) { return detail::not_begun(fault); }
+        auto const verdict = detail::wrmsr(state_, index, value, at, next, queue_);
+        return detail::judged(verdict, drain_after_operation(memory));
     }
-    /// XSAVES of component 8 by the instruction at `at`. Where a port fails nothing is stored, and
-    /// TraceEn is 0; made again it stores what it would have.
+    /// XSAVES of component 8 by the instruction at `at`. If a port fails nothing is stored, and
+    /// TraceEn is 0; repeated, it stores what the first one would have stored.
     ///
     /// Source: GEN-184, REG-142, PRG-110.
     template <memory_port Memory>
     constexpr auto xsaves(uint64_t at, uint64_t next, Memory& memory) noexcept -> xsaves_result {
-        bool const is_again = debt_ == debt::save;
-        bool const was_on = is_again || is_set<ctl::TraceEn>();
-        if (auto const fault = begin(memory)) { return {detail::not_begun(fault)}; }
-        if (!is_again) {
-            take({.state = access::detail::disabled(msrs_)}, at, next, queue_);
-            if (auto const fault = done(memory)) {
-                debt_ = debt::save;
+        bool const is_repeated = pending_ == pending_action::save;
+        bool const was_on = is_repeated || state_.ctl<ctl::TraceEn>();
+        if (auto const fault = complete_pending(memory)) { return {detail::not_begun(fault)}; }
+        if (!is_repeated) {
+            detail::apply_effect(state_, {.state = access::detail::disabled(state_.msrs)}, at, next,
+                                 queue_);
+            if (auto const fault = drain_after_operation(memory)) {
+                pending_ = pending_action::save;
                 return {detail::not_begun(fault)};
             }
         }
-        auto before = msrs_;
+        auto before = state_.msrs;
         if (was_on) { before.ctl = ctl_at_start_; }
-        return {{}, access::xsaves(of_, before).image};
+        return {{}, access::xsaves(state_.caps, before).image};
     }
     /// XRSTORS of component 8. Source: GEN-184, REG-143..146.
     template <memory_port Memory>
     constexpr auto xrstors(access::xsave_pt_state const& image, uint64_t at, uint64_t next,
                            Memory& memory) noexcept -> xrstors_result {
-        if (auto const fault = begin(memory)) { return {detail::not_begun(fault)}; }
-        auto const loaded = generator::xrstors(image, at, next, queue_);
-        return {detail::judged(loaded.effect.verdict, done(memory)), loaded.refused_msr,
-                loaded.why_refused};
+        if (auto const fault = complete_pending(memory)) { return {detail::not_begun(fault)}; }
+        auto const loaded = detail::xrstors(state_, image, at, next, queue_);
+        return {detail::judged(loaded.effect.verdict, drain_after_operation(memory)),
+                loaded.refused_msr, loaded.why_refused};
     }
+    /// XRSTORS where XSTATE_BV[8] is 0. Source: REG-146.
     template <memory_port Memory>
     constexpr auto xrstors_init(uint64_t next, Memory& memory) noexcept -> xrstors_result {
-        if (auto const fault = begin(memory)) { return {detail::not_begun(fault)}; }
-        return {detail::judged(generator::xrstors_init(next).effect.verdict, {})};
+        if (auto const fault = complete_pending(memory)) { return {detail::not_begun(fault)}; }
+        return {detail::judged(detail::xrstors_init(state_, next).effect.verdict, {})};
     }
-    /// A warm reset: what is in the buffer is lost. Source: GEN-291, REG-091..093.
-    constexpr void warm_reset(running const& after, uint64_t ip) noexcept {
-        msrs_ = msrs();
-        generator::warm_reset(after, ip);
-        stop_at_once();
+    /// A warm reset: bytes in the buffer are lost. Source: GEN-291, REG-091..093.
+    constexpr void warm_reset(execution_context const& after, uint64_t ip) noexcept {
+        state_.msrs = msrs();
+        detail::warm_reset(state_, after, ip);
+        drop_buffer();
     }
-    constexpr void cold_reset(running const& after, uint64_t ip) noexcept {
-        generator::cold_reset(after, ip);
-        stop_at_once();
+    constexpr void cold_reset(execution_context const& after, uint64_t ip) noexcept {
+        detail::cold_reset(state_, after, ip);
+        drop_buffer();
     }
 
-    /// Up to `most` bytes leave the buffer, whatever the options say.
+    /// Sets the controls by which a VMM conceals VMX operation. Source: GEN-278.
+    constexpr void conceal(vmx_concealment const& what) noexcept { state_.concealment = what; }
+    /// Sets the clocks without the time in between passing.
+    constexpr void set_clocks(clocks const& now) noexcept { state_.clocks = now; }
+
+    /// Stores up to `most` bytes of the buffer, whatever the options say.
     template <memory_port Memory>
     constexpr auto drain(Memory& memory, size_t most = ~size_t{0}) noexcept -> port_fault {
-        if (auto const fault = begin(memory)) { return fault; }
+        if (auto const fault = complete_pending(memory)) { return fault; }
         return store(memory, most);
     }
 
 private:
-    friend struct detail::unit_state;
+    friend struct detail::unit_codec;
 
-    enum class debt : uint8_t {
-        nothing,
-        start,  ///< TraceEn is 1, and `output_` does not know
-        flush,  ///< TraceEn has fallen, and bytes are not out
-        save,   ///< the same, by an XSAVES that is to be made again
+    enum class pending_action : uint8_t {
+        none,
+        start_output,  ///< TraceEn is 1, and output has not begun
+        flush,         ///< TraceEn was cleared, and bytes are not stored yet
+        save,          ///< the same, by an XSAVES that will be repeated
     };
 
+    generator_state state_;
     output output_{};
     totals total_{};
-    access::ia32_rtit_ctl ctl_at_start_{};  ///< of output; it stays so while TraceEn is 1
-    bool puts_out_ = false;                 ///< `output_` has begun, and has not been told to stop
-    debt debt_ = debt::nothing;
+    access::ia32_rtit_ctl ctl_at_start_{};  ///< when output began; constant while TraceEn is 1
+    bool output_active_ = false;            ///< `output_` was started, and not stopped
+    pending_action pending_ = pending_action::none;
     byte_queue<Depth> queue_{};
 
-    /// What comes before an operation.
-    template <memory_port Memory>
-    constexpr auto begin(Memory& memory) noexcept -> port_fault {
-        return debt_ == debt::nothing ? port_fault{} : pay(memory);
-    }
-    template <memory_port Memory>
-    constexpr auto pay(Memory& memory) noexcept -> port_fault {
-        if (is_flushing()) { return flush(memory); }
-        debt_ = debt::nothing;
-        ctl_at_start_ = msrs_.ctl;
-        (void)start(memory);  // a fault is met again when bytes are stored
-        return {};
-    }
     template <class Event, memory_port Memory>
-    [[gnu::noinline]]  // so that it is not in the way of branches
+    [[gnu::noinline]]  // keeps the slow path out of the callers of `on`
     constexpr auto
-    on_with_care(Event const& e, Memory& memory) noexcept -> port_fault {
-        if (auto const fault = begin(memory)) { return fault; }
-        generator::on(e, queue_);
-        return done(memory);
+    on_slow_path(Event const& e, Memory& memory) noexcept -> port_fault {
+        if (auto const fault = complete_pending(memory)) { return fault; }
+        detail::generate(state_, e, queue_);
+        return drain_after_operation(memory);
     }
-    /// What comes behind an operation: bytes leave the buffer.
+    /// Stores bytes after an operation, and starts or ends output if TraceEn changed.
     template <memory_port Memory>
-    constexpr auto done(Memory& memory) noexcept -> port_fault {
-        if (is_set<ctl::TraceEn>() != puts_out_) [[unlikely]] { return turn(memory); }
+    constexpr auto drain_after_operation(Memory& memory) noexcept -> port_fault {
+        if (state_.ctl<ctl::TraceEn>() != output_active_) [[unlikely]] {
+            return on_trace_en_changed(memory);
+        }
         if (queue_.empty()) { return {}; }
         byte_view const all = queue_.front();
-        if (all.size() <= how_.drained_at_once && !loses_ && output_.put_few(all)) [[likely]] {
+        if (all.size() <= state_.options.drained_at_once && !state_.in_overflow &&
+            output_.put_few(all)) [[likely]] {
             queue_.drop(all.size());
             total_.stored += all.size();
             return {};
         }
-        return store(memory, how_.drained_at_once);
+        return store(memory, state_.options.drained_at_once);
     }
-    /// TraceEn has changed.
     template <memory_port Memory>
-    [[gnu::noinline]]  // as above
+    [[gnu::noinline]]  // as on_slow_path
     constexpr auto
-    turn(Memory& memory) noexcept -> port_fault {
-        if (puts_out_) { return flush(memory); }
-        ctl_at_start_ = msrs_.ctl;
-        auto const fault = start(memory);
-        return fault ? fault : store(memory, how_.drained_at_once);
-    }
-    /// Output begins where the MSRs say.
-    template <memory_port Memory>
-    [[gnu::noinline]]  // so that it is not in the way of branches
-    constexpr auto
-    start(Memory& memory) noexcept -> port_fault {
-        puts_out_ = true;
-        auto const ctl_now = msrs_.ctl;
-        msrs_.ctl = ctl_at_start_;
-        // Tracing may have ended already, as it does in a TraceStop range, and its packets go out.
-        bool const has_ended = !triggers() && (!queue_.empty() || loses_);
-        if (has_ended) { msrs_.status = msrs_.status.with(status::TriggerEn{true}); }
-        auto const fault = output_.start(of_, msrs_, memory, how_.output);
-        if (has_ended) { msrs_.status = msrs_.status.with(status::TriggerEn{false}); }
-        msrs_.ctl = ctl_now;
-        settle();
+    store(Memory& memory, size_t most) noexcept -> port_fault {
+        bool const was_triggered = state_.trigger_en();
+        port_fault fault{};
+        while (!queue_.empty() && most != 0 && !fault) {
+            auto const done = output_.write(state_.msrs, memory, queue_.front().first(most));
+            queue_.drop(done.taken);
+            most -= done.taken;
+            total_ += done;
+            fault = done.why_not_all;
+            end_overflow_if_drained();
+        }
+        if (was_triggered != state_.trigger_en()) { detail::refresh_cache(state_); }
         return fault;
     }
-    /// TraceEn has fallen.
-    template <memory_port Memory>
-    [[gnu::noinline]]  // as above
-    constexpr auto
-    flush(Memory& memory) noexcept -> port_fault {
-        if (!is_flushing()) { debt_ = debt::flush; }
-        if (!puts_out_) {
-            if (auto const fault = start(memory)) { return fault; }
+    constexpr void end_overflow_if_drained() noexcept {
+        if (queue_.size() <= state_.options.overflow_ends_at && state_.in_overflow &&
+            !state_.overflow_requested) {
+            detail::resolve_overflow(state_, queue_);
         }
-        if (queue_.size() <= how_.overflow_ends_at) { end_overflow(queue_); }
-        if (auto const fault = store(memory, ~size_t{0})) { return fault; }
-        output_.stop(msrs_);
-        puts_out_ = false;
-        debt_ = debt::nothing;
+    }
+
+    // -------------------------------------------------------------- TraceEn rises and falls
+
+    /// Does what an earlier operation left to do.
+    template <memory_port Memory>
+    constexpr auto complete_pending(Memory& memory) noexcept -> port_fault {
+        if (pending_ == pending_action::none) { return {}; }
+        if (is_flushing()) { return flush(memory); }
+        pending_ = pending_action::none;
+        ctl_at_start_ = state_.msrs.ctl;
+        (void)start_output(memory);  // storing bytes reports the same fault again
         return {};
     }
     template <memory_port Memory>
-    [[gnu::noinline]]  // as above
+    [[gnu::noinline]]  // as on_slow_path
     constexpr auto
-    store(Memory& memory, size_t most) noexcept -> port_fault {
-        bool const triggered = triggers();
-        port_fault fault{};
-        while (!queue_.empty() && most != 0 && !fault) {
-            auto const went = output_.write(msrs_, memory, queue_.front().first(most));
-            queue_.drop(went.taken);
-            most -= went.taken;
-            total_ += went;
-            fault = went.why_not_all;
-            if (queue_.size() <= how_.overflow_ends_at) { end_overflow(queue_); }
-        }
-        if (triggered != triggers()) { settle(); }
+    on_trace_en_changed(Memory& memory) noexcept -> port_fault {
+        if (output_active_) { return flush(memory); }
+        ctl_at_start_ = state_.msrs.ctl;
+        auto const fault = start_output(memory);
+        return fault ? fault : store(memory, state_.options.drained_at_once);
+    }
+    template <memory_port Memory>
+    constexpr auto start_output(Memory& memory) noexcept -> port_fault {
+        using status = access::ia32_rtit_status;
+        output_active_ = true;
+        auto& msrs = state_.msrs;
+        auto const ctl_now = msrs.ctl;
+        msrs.ctl = ctl_at_start_;
+        // Tracing may have ended already, as in a TraceStop range; its packets are still stored.
+        bool const has_ended = !state_.trigger_en() && (!queue_.empty() || state_.in_overflow);
+        if (has_ended) { msrs.status = msrs.status.with(status::TriggerEn{true}); }
+        auto const fault = output_.start(state_.caps, msrs, memory, state_.options.output);
+        if (has_ended) { msrs.status = msrs.status.with(status::TriggerEn{false}); }
+        msrs.ctl = ctl_now;
+        detail::refresh_cache(state_);
         return fault;
     }
-    constexpr void stop_at_once() noexcept {
+    /// TraceEn was cleared: stores all bytes, and ends output.
+    template <memory_port Memory>
+    constexpr auto flush(Memory& memory) noexcept -> port_fault {
+        if (!is_flushing()) { pending_ = pending_action::flush; }
+        if (!output_active_) {
+            if (auto const fault = start_output(memory)) { return fault; }
+        }
+        end_overflow_if_drained();
+        if (auto const fault = store(memory, ~size_t{0})) { return fault; }
+        output_.stop(state_.msrs);
+        output_active_ = false;
+        pending_ = pending_action::none;
+        return {};
+    }
+    constexpr void drop_buffer() noexcept {
         total_.lost += queue_.size();
         queue_.clear();
-        puts_out_ = false;
-        debt_ = debt::nothing;
+        output_active_ = false;
+        pending_ = pending_action::none;
     }
 };
 
@@ -16374,28 +16436,28 @@ inline constexpr uint32_t unit_image_version = 1;
 namespace detail {
 
 /// What a unit holds beside its MSRs: the only list of it.
-struct unit_state {
+struct unit_codec {
     /// Calls `each` with every number of fixed place and, where not all that fit are possible, with
     /// the greatest.
     template <class Unit, class Each>
     static constexpr void visit(Unit& unit, Each& each) noexcept {
-        each(unit.ip_);
-        visit_code(unit.code_, each);
-        visit_packets(unit.now_, each);
-        visit_told(unit, each);
-        each(unit.clocks_.art);
-        each(unit.clocks_.tsc);
-        each(unit.clocks_.tsc_at_edge);
-        each(unit.clocks_.core_to_bus);
-        each(unit.clocks_.are_off);
-        each(unit.conceal_.non_root);
-        each(unit.conceal_.exits);
-        each(unit.conceal_.entries);
-        each(unit.vmcs_);
-        each(unit.tx_depth_);
-        each(unit.in_acm_);
-        each(unit.goes_on_behind_acm_);
-        each(unit.shut_down_by_);
+        each(unit.state_.ip);
+        visit_code(unit.state_.code, each);
+        visit_packets(unit.state_.writer, each);
+        visit_view(unit, each);
+        each(unit.state_.clocks.art);
+        each(unit.state_.clocks.tsc);
+        each(unit.state_.clocks.tsc_at_edge);
+        each(unit.state_.clocks.core_to_bus);
+        each(unit.state_.clocks.are_off);
+        each(unit.state_.concealment.non_root);
+        each(unit.state_.concealment.exits);
+        each(unit.state_.concealment.entries);
+        each(unit.state_.vmcs);
+        each(unit.state_.tx_depth);
+        each(unit.state_.in_acm);
+        each(unit.state_.trace_en_after_acm);
+        each(unit.state_.shutdown_rule);
         each(unit.total_.stored);
         each(unit.total_.lost);
         each(unit.total_.pmis);
@@ -16426,15 +16488,15 @@ struct unit_state {
         for (auto& ip : now.deferred) { each(ip); }
     }
     template <class Unit, class Each>
-    static constexpr void visit_told(Unit& unit, Each& each) noexcept {
-        each(unit.told_.mode);
-        each(unit.told_.pip);
-        each(unit.told_.in_tx);
-        each(unit.told_.owes_psb);
-        each(unit.told_.counted);
-        each(unit.loses_);
-        each(unit.loses_on_);
-        each(unit.generator::owes_, underlying(owed::ovf_and_trace_stop));
+    static constexpr void visit_view(Unit& unit, Each& each) noexcept {
+        each(unit.state_.view.mode);
+        each(unit.state_.view.pip);
+        each(unit.state_.view.in_tx);
+        each(unit.state_.view.psb_requested);
+        each(unit.state_.view.count_start);
+        each(unit.state_.in_overflow);
+        each(unit.state_.overflow_requested);
+        each(unit.state_.deferred_ovf, underlying(deferred_ovf::ovf_and_trace_stop));
     }
 
     /// Writes numbers of 8 bytes each.
@@ -16503,14 +16565,16 @@ struct unit_state {
     template <size_t Depth>
     static constexpr auto save(trace_unit<Depth> now, uint8_t* const to) noexcept -> size_t {
         copy_bytes(to + front::msrs_at, access::save(now.msrs()).data(), access::image_size);
-        using debt = typename trace_unit<Depth>::debt;
-        uint8_t const flushing = now.debt_ == debt::save ? 2 : now.debt_ == debt::flush ? 1 : 0;
+        using pending = typename trace_unit<Depth>::pending_action;
+        uint8_t const flushing = now.pending_ == pending::save    ? 2
+                                 : now.pending_ == pending::flush ? 1
+                                                                  : 0;
         front const first{now.ctl_at_start_, now.output_.why(), flushing,
-                          static_cast<uint8_t>(now.calls_.size()), now.queue_.size()};
+                          static_cast<uint8_t>(now.state_.calls.size()), now.queue_.size()};
         writer numbers{to + front::msrs_at + access::image_size};
         front::visit(first, numbers);
         visit(now, numbers);
-        for (unsigned i = 0; i < now.calls_.size(); ++i) { numbers(now.calls_[i]); }
+        for (unsigned i = 0; i < now.state_.calls.size(); ++i) { numbers(now.state_.calls[i]); }
         for (; !now.queue_.empty(); now.queue_.drop(now.queue_.front().size())) {
             copy_bytes(numbers.to, now.queue_.front().data(), now.queue_.front().size());
             numbers.to += now.queue_.front().size();
@@ -16528,9 +16592,9 @@ struct unit_state {
         reader numbers{image.data() + front::msrs_at + access::image_size};
         front::visit(first, numbers);
         visit(unit, numbers);
-        bool const is_on = unit.msrs_.ctl.template get<access::ia32_rtit_ctl::TraceEn>();
-        auto const& now = unit.now_;
-        bool const are_branches = now.tnt.count < unit.writing_.most_branches() &&
+        bool const is_on = unit.state_.msrs.ctl.template get<access::ia32_rtit_ctl::TraceEn>();
+        auto const& now = unit.state_.writer;
+        bool const are_branches = now.tnt.count < unit.state_.write_options.most_branches() &&
                                   now.tnt.bits <= low_bits(now.tnt.count);
         if (!numbers.all_possible || !are_branches || (first.flushing != 0 && is_on)) {
             return image_error::impossible;
@@ -16541,7 +16605,7 @@ struct unit_state {
             return image_error::wrong_size;
         }
         for (size_t i = 0; i < first.calls; ++i) {
-            unit.calls_.push(load_le64(calls.data() + i * sizeof(uint64_t)));
+            unit.state_.calls.push(load_le64(calls.data() + i * sizeof(uint64_t)));
         }
         if (!unit.queue_.append(calls.from(first.calls * sizeof(uint64_t)))) {
             return image_error::no_room;
@@ -16549,13 +16613,13 @@ struct unit_state {
         unit.ctl_at_start_ = first.ctl_at_start;
         unit.output_ = output{first.why_ended};
         bool const has_ended = first.why_ended != rule::none;
-        unit.puts_out_ = has_ended && (is_on || first.flushing != 0);
-        using debt = typename trace_unit<Depth>::debt;
-        unit.debt_ = first.flushing == 2   ? debt::save
-                     : first.flushing == 1 ? debt::flush
-                     : is_on && !has_ended ? debt::start
-                                           : debt::nothing;
-        unit.settle();
+        unit.output_active_ = has_ended && (is_on || first.flushing != 0);
+        using pending = typename trace_unit<Depth>::pending_action;
+        unit.pending_ = first.flushing == 2   ? pending::save
+                        : first.flushing == 1 ? pending::flush
+                        : is_on && !has_ended ? pending::start_output
+                                              : pending::none;
+        refresh_cache(unit.state_);
         return image_error::none;
     }
 };
@@ -16566,7 +16630,7 @@ struct unit_state {
 template <size_t Depth>
 struct unit_image {
     /// As many as there can be.
-    static constexpr size_t most = detail::unit_state::least_bytes<Depth>() +
+    static constexpr size_t most = detail::unit_codec::least_bytes<Depth>() +
                                    sizeof(uint64_t) * return_stack::most + Depth;
 
     byte_array<most> bytes{};
@@ -16587,7 +16651,7 @@ struct unit_image {
 template <size_t Depth>
 [[nodiscard]] constexpr auto save(trace_unit<Depth> const& unit) noexcept -> unit_image<Depth> {
     unit_image<Depth> image;
-    image.size = detail::unit_state::save(unit, image.bytes.data());
+    image.size = detail::unit_codec::save(unit, image.bytes.data());
     return image;
 }
 
@@ -16610,10 +16674,10 @@ struct unit_load {
 /// Errors: those of `access::load`, and those of `image_error` for what is not in an MSR.
 template <size_t Depth = 1024>
 [[nodiscard]] constexpr auto load(cpu::capabilities const& of, byte_view image,
-                                  model_options const& how = {}) noexcept -> unit_load<Depth> {
-    using detail::unit_state;
-    using front = unit_state::front;
-    trace_unit<Depth> const none{of, {}, 0, how};
+                                  model_options const& options = {}) noexcept -> unit_load<Depth> {
+    using detail::unit_codec;
+    using front = unit_codec::front;
+    trace_unit<Depth> const none{of, {}, 0, options};
     auto const fails = [&](image_error why) { return unit_load<Depth>{.why = why, .unit = none}; };
     if (image.size() < 8) { return fails(image_error::truncated); }
     if (load_le64(image.data()) != front::magic) { return fails(image_error::not_an_image); }
@@ -16621,7 +16685,7 @@ template <size_t Depth = 1024>
     uint64_t const form = load_le64(image.data() + 8);
     if ((form & low_bits(32)) != unit_image_version) { return fails(image_error::other_version); }
     uint64_t const size = form >> 32;
-    if (size < unit_state::least_bytes<Depth>()) { return fails(image_error::wrong_size); }
+    if (size < unit_codec::least_bytes<Depth>()) { return fails(image_error::wrong_size); }
     if (image.size() < size) { return fails(image_error::truncated); }
     if (image.size() > size) { return fails(image_error::wrong_size); }
 
@@ -16633,8 +16697,8 @@ template <size_t Depth = 1024>
         broken != rule::none) {
         return {image_error::refused, broken, index, none};
     }
-    unit_load<Depth> loaded{.unit = {of, msrs.state, {}, 0, how}};
-    loaded.why = unit_state::load(image, loaded.unit);
+    unit_load<Depth> loaded{.unit = {of, msrs.state, {}, 0, options}};
+    loaded.why = unit_codec::load(image, loaded.unit);
     return loaded ? loaded : fails(loaded.why);
 }
 

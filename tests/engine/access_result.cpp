@@ -101,7 +101,7 @@ TEST_CASE("XSAVES after a disabling WRMSR whose bytes wait stores a TraceEn of 0
         (void)enable(unit, memory);
         memory.fails = value(true);
         (void)disable(unit, memory);
-        auto moved = engine::load(unit.of(), engine::save(unit).view()).unit;
+        auto moved = engine::load(unit.state().caps, engine::save(unit).view()).unit;
         memory.fails = false;
         auto const of = [&](trace_unit<>& one) {
             auto const saved = one.xsaves(0x1100, 0x1104, memory);
@@ -116,7 +116,7 @@ TEST_CASE("XSAVES after a disabling WRMSR whose bytes wait stores a TraceEn of 0
         (void)enable(unit, memory);
         memory.fails = value(true);
         (void)unit.xsaves(0x1100, 0x1104, memory);
-        auto moved = engine::load(unit.of(), engine::save(unit).view()).unit;
+        auto moved = engine::load(unit.state().caps, engine::save(unit).view()).unit;
         memory.fails = false;
         auto const of = [&](trace_unit<>& one) {
             auto const saved = one.xsaves(0x1100, 0x1104, memory);

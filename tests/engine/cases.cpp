@@ -45,7 +45,7 @@ constexpr uint8_t some_trace[0x1'1000] = {};
 struct result {
     bool enabled = false;  ///< the WRMSR that sets TraceEn did not fault
     access::msr_state now{};
-    engine::written sum{};
+    engine::write_result sum{};
     uint64_t stored = 0;  ///< what the memory counted
     rule why = rule::none;
     engine::explanation told{};

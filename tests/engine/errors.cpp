@@ -11,7 +11,7 @@
 using namespace ptspec;
 using namespace ptspec::test;
 using engine::output_options;
-using engine::written;
+using engine::write_result;
 namespace preset = cpu::preset;
 
 namespace {

@@ -10,7 +10,7 @@
 
 using namespace ptspec;
 using namespace ptspec::test;
-using engine::written;
+using engine::write_result;
 namespace preset = cpu::preset;
 namespace bits = ctl_bits;
 
@@ -35,7 +35,7 @@ struct patient {
     constexpr void after_a_fault() {
         ++faults;
         if (manner % 3 == 1) { one.resume(); }
-        if (manner % 3 == 2) { right = right && one.write({}) == written{}; }
+        if (manner % 3 == 2) { right = right && one.write({}) == write_result{}; }
     }
     constexpr void write(byte_view bytes) {
         for (unsigned tries = 0; tries < 8 && !bytes.empty(); ++tries) {
@@ -129,7 +129,7 @@ TEST_CASE("where a store fails the bytes before it are taken, and no other (PRG-
                           done.last == X + 0xF && done.why_not_all == port_fault{true, X + 0x10} &&
                           one.is_running() && one.stands_at(A, pointers(0, 0x10));
         auto const again = one.write(first_bytes(0x30).from(0x10));
-        bool const none = again == written{.why_not_all = {true, X + 0x10}} &&
+        bool const none = again == write_result{.why_not_all = {true, X + 0x10}} &&
                           one.stands_at(A, pointers(0, 0x10));
         one.resume();  // there is nothing to do but the store of a byte that the caller has
         bool const idle = !one.fault;
@@ -152,8 +152,8 @@ TEST_CASE("an entry that cannot be read is no error, and is read again (PRG-180)
         bool const waits = one.fault == port_fault{true, A + 8} && one.is_running() &&
                            one.stands_at(A, pointers(1, 5));
         auto const none = one.write(first_bytes(3));
-        bool const kept = none == written{.why_not_all = {true, A + 8}} &&
-                          one.write({}) == written{};
+        bool const kept = none == write_result{.why_not_all = {true, A + 8}} &&
+                          one.write({}) == write_result{};
         one.resume();
         bool const still = one.fault == port_fault{true, A + 8};
         memory.mend();

@@ -11,7 +11,7 @@
 using namespace ptspec;
 using namespace ptspec::test;
 using engine::output_options;
-using engine::written;
+using engine::write_result;
 namespace preset = cpu::preset;
 namespace bits = ctl_bits;
 namespace flags = status_bits;
@@ -55,7 +55,7 @@ TEST_CASE("a full region with STOP stops the trace, which stays behind its last 
             bool const stopped = one.has_stopped() && one.stands_at(A, pointers(1, 0x1000)) &&
                                  last.stored == 1 && last.lost == 0;
             auto const lost = one.write(first_bytes(9));
-            return not_yet && stopped && lost == written{.taken = 9, .lost = 9} &&
+            return not_yet && stopped && lost == write_result{.taken = 9, .lost = 9} &&
                    one.sum.pmis == 0 && !one.pmi_pending() &&
                    one.stands_at(A, pointers(1, 0x1000)) && one.disable() &&
                    one.stands_at(A, pointers(1, 0x1000));
@@ -71,12 +71,12 @@ TEST_CASE("what a write has behind a STOP is lost (OUT-131, PRG-085,086)") {
         one.place(A, pointers(0, value(uint64_t{0xFFE})));
         (void)one.enable_topa();
         auto const done = one.write(first_bytes(7));
-        return done == written{.taken = 7,
-                               .stored = 2,
-                               .lost = 5,
-                               .first = X + 0xFFE,
-                               .last = X + 0xFFF,
-                               .had_address = true} &&
+        return done == write_result{.taken = 7,
+                                    .stored = 2,
+                                    .lost = 5,
+                                    .first = X + 0xFFE,
+                                    .last = X + 0xFFF,
+                                    .had_address = true} &&
                memory.loads == 1 && memory.run_count == 1 && one.has_stopped() &&
                one.stands_at(A, pointers(0, 0x1000));
     });

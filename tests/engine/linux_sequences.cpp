@@ -148,7 +148,7 @@ private:
     }
     auto ring_of(std::uint64_t table) -> ring* {
         for (auto& one : rings_) {
-            bool const one_each = !now_.unit.of().has_topa_of_many_entries();
+            bool const one_each = !now_.unit.state().caps.has_topa_of_many_entries();
             std::uint64_t const tables = one_each ? one.regions() : 1;
             if (one.table != 0 && table - one.table < tables * 0x1000) { return &one; }
         }
@@ -197,7 +197,7 @@ private:
         bool const is_topa = (all_[begin].value & 0x100) != 0;
         ring const* const of = is_topa && table != 0 ? ring_of(table) : nullptr;
         if (of == nullptr || is_listed) { return; }
-        bool const one_each = !now_.unit.of().has_topa_of_many_entries();
+        bool const one_each = !now_.unit.state().caps.has_topa_of_many_entries();
         std::uint64_t count = one_each ? 1 : of->regions();
         if (now_.memory.has(table)) {
             count = 0;
@@ -258,7 +258,7 @@ private:
         return one.unit.msrs().status.get<status::PacketByteCnt>();
     }
     [[nodiscard]] auto counts() const -> bool {
-        return now_.unit.of().leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::CPSB_CAM>();
+        return now_.unit.state().caps.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::CPSB_CAM>();
     }
     /// Bytes that have to come until the segment's end. Where the last PSB would stand before
     /// what is there already, the ring has been filled once more.
@@ -283,7 +283,7 @@ private:
         search(begin, end, distance(to));
     }
     [[nodiscard]] auto is_goal(processor one, std::size_t begin, std::size_t end) const -> bool {
-        if (one.unit.runs().cpl != 0) { return false; }
+        if (one.unit.state().code.cpl != 0) { return false; }
         for (std::size_t i = begin + 1; i < end; ++i) {
             if (all_[i].what != kind::entry && !one.does(all_[i])) { return false; }
         }
@@ -299,7 +299,7 @@ private:
         auto const period = std::uint64_t{2048} << now_.unit.msrs().ctl.get<ctl::PSBFreq>();
         auto const last = to.count.value_or(0);
         if (distance(to) <= near_by) { return; }
-        if (!now_.unit.enables_now().packet()) { go_to(now_, 3, in_range(now_)); }
+        if (!now_.unit.state().enables().packet()) { go_to(now_, 3, in_range(now_)); }
         if (to.count && count_of(now_) + distance(to) != last) {
             while (distance(to) > last) {
                 auto const gap = distance(to) - last;
@@ -337,7 +337,7 @@ private:
         for (int i = 0; i < 6; ++i) { one.on(event::conditional{ip, true}); }
     }
     static void go_to(processor& one, std::uint8_t cpl, std::uint64_t ip) {
-        auto code = one.unit.runs();
+        auto code = one.unit.state().code;
         code.cpl = cpl;
         one.on(event::far_transfer{.at = one.unit.ip(), .to = ip, .after = code});
     }
@@ -349,7 +349,7 @@ private:
     /// One step of a program.
     static void move(processor& one, unsigned which) {
         auto const ip = one.unit.ip();
-        auto const is_user = one.unit.runs().cpl != 0;
+        auto const is_user = one.unit.state().code.cpl != 0;
         switch (which) {
             case 0: return put_tnt(one);
             case 1: return one.on(event::indirect_jump{ip ^ 0x100});
@@ -358,12 +358,13 @@ private:
             case 4: return one.on(event::indirect_jump{one.unit.msrs().addr[1].a.raw});
             case 5: return one.on(event::indirect_jump{0x7000'0000});
             case 6: {
-                auto const clocks = one.unit.clocks_now();
+                auto const clocks = one.unit.state().clocks;
                 auto const ticks = std::uint64_t{1} << one.unit.msrs().ctl.get<ctl::MTCFreq>();
                 return one.on(event::time{0, clocks.art + ticks, clocks.tsc + ticks});
             }
             default:
-                return one.on(event::interrupt{.next = ip, .to = ip, .after = one.unit.runs()});
+                return one.on(
+                    event::interrupt{.next = ip, .to = ip, .after = one.unit.state().code});
         }
     }
     static constexpr unsigned moves = 8;
@@ -372,7 +373,7 @@ private:
     void search(std::size_t begin, std::size_t end, std::uint64_t to_go) {
         auto const key_of = [](processor const& one) {
             return std::array{one.unit.total().stored, one.unit.msrs().status.raw,
-                              std::uint64_t{one.unit.runs().cpl}};
+                              std::uint64_t{one.unit.state().code.cpl}};
         };
         constexpr std::size_t most = 3000;
         std::vector<processor> tried{now_};

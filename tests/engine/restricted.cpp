@@ -10,7 +10,7 @@ using namespace ptspec;
 using namespace ptspec::test;
 using engine::output_options;
 using engine::restricted_access;
-using engine::written;
+using engine::write_result;
 namespace preset = cpu::preset;
 namespace bits = ctl_bits;
 
@@ -115,12 +115,12 @@ TEST_CASE("bytes for restricted memory are lost and keep their places (OUT-111,1
             (void)one.enable_topa();
             auto const done = one.write(first_bytes(count));
             byte_array<4> const nothing{};
-            return done == written{.taken = 32,
-                                   .stored = 27,
-                                   .lost = 5,
-                                   .first = X + 0xFF0,
-                                   .last = Y + 15,
-                                   .had_address = true} &&
+            return done == write_result{.taken = 32,
+                                        .stored = 27,
+                                        .lost = 5,
+                                        .first = X + 0xFF0,
+                                        .last = Y + 15,
+                                        .had_address = true} &&
                    one.is_running() && one.stands_at(A, pointers(1, 16)) &&
                    holds(memory, X + 0xFF0, first_bytes(8)) && holds(memory, X + 0xFF8, nothing) &&
                    holds(memory, X + 0xFFC, first_bytes(18).from(12)) &&
@@ -136,7 +136,7 @@ TEST_CASE("bytes for restricted memory are lost and keep their places (OUT-111,1
         one.place(value(X), pointers(31, 0xFFF));
         (void)one.enable(bits::single_range);
         return one.write(first_bytes(2)) ==
-                   written{
+                   write_result{
                        .taken = 2, .lost = 2, .first = X + 0xFFF, .last = X, .had_address = true} &&
                memory.run_count == 0 && one.stands_at(X, pointers(31, 1));
     });

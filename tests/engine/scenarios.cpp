@@ -45,7 +45,7 @@ auto branching(std::function<void(traced&, world const&)> does) -> scene {
     return made;
 }
 /// A far transfer, or an event.
-auto transferring(std::function<void(traced&, world const&, engine::running const&)> does)
+auto transferring(std::function<void(traced&, world const&, engine::execution_context const&)> does)
     -> scene {
     scene made;
     made.does = [=](traced& on, world const& w) { does(on, w, running_after(on, w, scene{})); };
@@ -55,7 +55,8 @@ auto transferring(std::function<void(traced&, world const&, engine::running cons
     return made;
 }
 /// Something that starts tracing, behind which `target` comes.
-auto starts(std::function<void(traced&, world const&, engine::running const&)> does) -> scene {
+auto starts(std::function<void(traced&, world const&, engine::execution_context const&)> does)
+    -> scene {
     auto made = transferring(std::move(does));
     made.starts_off = true;
     made.from = target;
@@ -100,7 +101,7 @@ auto control_flow(row const& of) -> std::vector<scene> {
     auto const number = std::stoi(group);
     bool const says_stop = of.optional.count("TraceStop") != 0;
     auto const enclave = [&](engine::enclave before, engine::enclave after) {
-        auto made = transferring([=](traced& on, world const&, engine::running code) {
+        auto made = transferring([=](traced& on, world const&, engine::execution_context code) {
             code.inside = after;
             on.does(event::enclave_transfer{clip, 0, code});
         });
@@ -130,10 +131,11 @@ auto control_flow(row const& of) -> std::vector<scene> {
             return {made};
         }
         case 2: {
-            auto by_wrmsr = starts([](traced& on, world const& w, engine::running const&) {
-                on.writes(ctl::address, on.msrs().ctl.with(ctl::TraceEn{true}).raw, clip,
-                          target(w));
-            });
+            auto by_wrmsr = starts(
+                [](traced& on, world const& w, engine::execution_context const&) {
+                    on.writes(ctl::address, on.msrs().ctl.with(ctl::TraceEn{true}).raw, clip,
+                              target(w));
+                });
             by_wrmsr.by_cr3 = true;
             auto const occurs = by_wrmsr.occurs;
             by_wrmsr.occurs = [=](world const& w) {
@@ -231,28 +233,33 @@ auto control_flow(row const& of) -> std::vector<scene> {
             return all;
         }
         case 10:
-            return {transferring([](traced& on, world const& w, engine::running const& code) {
-                on.does(event::far_transfer{.at = clip, .to = target(w), .after = code});
-            })};
+            return {
+                transferring([](traced& on, world const& w, engine::execution_context const& code) {
+                    on.does(event::far_transfer{.at = clip, .to = target(w), .after = code});
+                })};
         case 11: {
-            auto made = transferring([](traced& on, world const& w, engine::running const& code) {
-                on.does(event::interrupt{.next = nlip, .to = target(w), .after = code});
-            });
+            auto made = transferring(
+                [](traced& on, world const& w, engine::execution_context const& code) {
+                    on.does(event::interrupt{.next = nlip, .to = target(w), .after = code});
+                });
             made.from = at(nlip);
             return {made};
         }
         case 12:
-            return {transferring([](traced& on, world const& w, engine::running const& code) {
-                on.does(event::software_interrupt{.at = clip, .to = target(w), .after = code});
-            })};
+            return {
+                transferring([](traced& on, world const& w, engine::execution_context const& code) {
+                    on.does(event::software_interrupt{.at = clip, .to = target(w), .after = code});
+                })};
         case 13:
-            return {transferring([](traced& on, world const& w, engine::running const& code) {
-                on.does(event::exception{.at = clip, .to = target(w), .after = code});
-            })};
+            return {
+                transferring([](traced& on, world const& w, engine::execution_context const& code) {
+                    on.does(event::exception{.at = clip, .to = target(w), .after = code});
+                })};
         case 14: {
-            auto made = transferring([](traced& on, world const& w, engine::running const& code) {
-                on.does(event::smi{nlip, target(w), code});
-            });
+            auto made = transferring(
+                [](traced& on, world const& w, engine::execution_context const& code) {
+                    on.does(event::smi{nlip, target(w), code});
+                });
             made.from = at(nlip);
             made.varies = {&world::c0, &world::f0, &world::branch, &world::os};
             made.occurs = [](world const& w) { return !w.c1; };
@@ -262,9 +269,10 @@ auto control_flow(row const& of) -> std::vector<scene> {
         case 15: {
             bool const shuts = of.scenario.find("shutdown") != std::string::npos;
             bool const saved = of.scenario.find("saved TraceEn=1") != std::string::npos;
-            auto made = starts([](traced& on, world const& w, engine::running const& code) {
-                on.does(event::rsm{target(w), code});
-            });
+            auto made = starts(
+                [](traced& on, world const& w, engine::execution_context const& code) {
+                    on.does(event::rsm{target(w), code});
+                });
             made.starts_off = !shuts;
             made.sets = [=](pt_model::start& to, world const&) {
                 to.msrs.in_smm = true;
@@ -282,20 +290,22 @@ auto control_flow(row const& of) -> std::vector<scene> {
             return {made};
         }
         case 16: {
-            auto const exit = [](traced& on, world const& w, engine::running code,
+            auto const exit = [](traced& on, world const& w, engine::execution_context code,
                                  event::ctl_load loads) {
                 code.vmx_non_root = false;
                 code.cr3 = cr3_new;
                 on.does(
                     event::vm_exit{.from = clip, .to = target(w), .after = code, .loads = loads});
             };
-            auto made = transferring([=](traced& on, world const& w, engine::running const& code) {
-                exit(on, w, code, {});
-            });
-            if (id == "S50-16b" || id == "S50-16c") {
-                made = starts([=](traced& on, world const& w, engine::running const& code) {
-                    exit(on, w, code, {true, on.msrs().ctl.with(ctl::TraceEn{true})});
+            auto made = transferring(
+                [=](traced& on, world const& w, engine::execution_context const& code) {
+                    exit(on, w, code, {});
                 });
+            if (id == "S50-16b" || id == "S50-16c") {
+                made = starts(
+                    [=](traced& on, world const& w, engine::execution_context const& code) {
+                        exit(on, w, code, {true, on.msrs().ctl.with(ctl::TraceEn{true})});
+                    });
                 made.varies.push_back(&world::c1);
                 made.occurs = [](world const& w) { return w.guest && !w.vmx && w.f0; };
                 made.leaves_guest = true;
@@ -317,20 +327,22 @@ auto control_flow(row const& of) -> std::vector<scene> {
             return {made};
         }
         case 17: {
-            auto const enter = [](traced& on, world const& w, engine::running code,
+            auto const enter = [](traced& on, world const& w, engine::execution_context code,
                                   event::ctl_load loads) {
                 code.vmx_non_root = true;
                 code.cr3 = cr3_new;
                 on.does(
                     event::vm_entry{.at = clip, .to = target(w), .after = code, .loads = loads});
             };
-            auto made = transferring([=](traced& on, world const& w, engine::running const& code) {
-                enter(on, w, code, {});
-            });
-            if (id == "S50-17c" || id == "S50-17d") {
-                made = starts([=](traced& on, world const& w, engine::running const& code) {
-                    enter(on, w, code, {true, on.msrs().ctl.with(ctl::TraceEn{true})});
+            auto made = transferring(
+                [=](traced& on, world const& w, engine::execution_context const& code) {
+                    enter(on, w, code, {});
                 });
+            if (id == "S50-17c" || id == "S50-17d") {
+                made = starts(
+                    [=](traced& on, world const& w, engine::execution_context const& code) {
+                        enter(on, w, code, {true, on.msrs().ctl.with(ctl::TraceEn{true})});
+                    });
                 made.varies.push_back(&world::c1);
                 made.occurs = [](world const& w) { return !w.guest && w.f0; };
                 made.enters_guest = true;
@@ -397,7 +409,7 @@ auto transaction(row const& of, char what) -> std::vector<scene> {
 auto others_of_table(row const& of) -> std::vector<scene> {
     auto const number = std::stoi(of.id.substr(4, 2));
     if (number < 33) {
-        auto made = transferring([=](traced& on, world const& w, engine::running code) {
+        auto made = transferring([=](traced& on, world const& w, engine::execution_context code) {
             code.cr3 = 0;
             if (number == 32) {
                 on.does(event::sipi{target(w), code, 0});
@@ -471,7 +483,7 @@ auto power(row const& of) -> std::vector<scene> {
     if (is("16.20")) { return {wakes(event::wake_reason::store)}; }
     if (is("16.1") || is("16.3")) { return {waits({})}; }
     if (is("16.2")) {
-        auto made = transferring([](traced& on, world const& w, engine::running code) {
+        auto made = transferring([](traced& on, world const& w, engine::execution_context code) {
             code.vmx_non_root = false;
             code.cr3 = cr3_new;
             on.does(event::vm_exit{.from = clip, .to = target(w), .after = code});
@@ -494,7 +506,7 @@ auto power(row const& of) -> std::vector<scene> {
 /// PTWRITE: rows S52.
 auto values(row const& of) -> std::vector<scene> {
     if (of.id == "S52-16.25a") {
-        return {transferring([](traced& on, world const& w, engine::running const& code) {
+        return {transferring([](traced& on, world const& w, engine::execution_context const& code) {
             on.does(event::exception{.at = clip, .to = target(w), .after = code});
         })};
     }
@@ -512,13 +524,13 @@ auto events(row const& of) -> std::vector<scene> {
         return made;
     };
     if (id == "SEV-pf") {
-        return {transfer([](traced& on, world const& w, engine::running const& code) {
+        return {transfer([](traced& on, world const& w, engine::execution_context const& code) {
             on.does(event::exception{
                 .at = clip, .to = target(w), .after = code, .vector = 0x0E, .cr2 = 0xBEEF});
         })};
     }
     if (id == "SEV-intr" || id == "SEV-intr-be0") {
-        auto made = transfer([](traced& on, world const& w, engine::running const& code) {
+        auto made = transfer([](traced& on, world const& w, engine::execution_context const& code) {
             on.does(event::interrupt{.next = nlip, .to = target(w), .after = code, .vector = 0x20});
         });
         made.from = at(nlip);
@@ -530,19 +542,20 @@ auto events(row const& of) -> std::vector<scene> {
         return {made};
     }
     if (id == "SEV-iret") {
-        return {transfer([](traced& on, world const& w, engine::running const& code) {
+        return {transfer([](traced& on, world const& w, engine::execution_context const& code) {
             on.does(event::far_transfer{
                 .at = clip, .to = target(w), .after = code, .kind = event::far_kind::iret});
         })};
     }
     if (id == "SEV-smi") {
-        auto made = same_mode(transfer([](traced& on, world const& w, engine::running const& code) {
-            on.does(event::smi{clip, target(w), code});
-        }));
+        auto made = same_mode(
+            transfer([](traced& on, world const& w, engine::execution_context const& code) {
+                on.does(event::smi{clip, target(w), code});
+            }));
         return {made};
     }
     if (id == "SEV-rsm") {
-        auto made = starts([](traced& on, world const& w, engine::running const& code) {
+        auto made = starts([](traced& on, world const& w, engine::execution_context const& code) {
             on.does(event::rsm{target(w), code});
         });
         made = event_traced(made);
@@ -557,25 +570,27 @@ auto events(row const& of) -> std::vector<scene> {
         return {made};
     }
     if (id == "SEV-init") {
-        auto made = same_mode(transfer([](traced& on, world const& w, engine::running const& code) {
-            on.does(event::init{nlip, target(w), code, false});
-        }));
+        auto made = same_mode(
+            transfer([](traced& on, world const& w, engine::execution_context const& code) {
+                on.does(event::init{nlip, target(w), code, false});
+            }));
         made.from = at(nlip);
         made.varies = {&world::os, &world::f1};
         made.drops = {"PIP"};
         return {made};
     }
     if (id == "SEV-sipi") {
-        auto made = same_mode(transfer([](traced& on, world const& w, engine::running const& code) {
-            on.does(event::sipi{target(w), code, 0x9A});
-        }));
+        auto made = same_mode(
+            transfer([](traced& on, world const& w, engine::execution_context const& code) {
+                on.does(event::sipi{target(w), code, 0x9A});
+            }));
         made.varies = {&world::os, &world::f0, &world::f1};
         made.occurs = [](world const& w) { return w.f0 || w.f1; };
         return {made};
     }
     if (id == "SEV-vmexit" || id == "SEV-vmexit-i") {
         bool const vectored = id == "SEV-vmexit-i";
-        auto made = transfer([=](traced& on, world const& w, engine::running code) {
+        auto made = transfer([=](traced& on, world const& w, engine::execution_context code) {
             code.vmx_non_root = false;
             code.cr3 = cr3_new;
             on.does(event::vm_exit{.from = clip,
@@ -591,7 +606,7 @@ auto events(row const& of) -> std::vector<scene> {
         return {made};
     }
     if (id == "SEV-vmentry") {
-        auto made = transfer([](traced& on, world const& w, engine::running code) {
+        auto made = transfer([](traced& on, world const& w, engine::execution_context code) {
             code.vmx_non_root = true;
             code.cr3 = cr3_new;
             on.does(event::vm_entry{.at = clip, .to = target(w), .after = code});
@@ -602,24 +617,27 @@ auto events(row const& of) -> std::vector<scene> {
         return {made};
     }
     if (id == "SEV-if") {
-        auto made = same_mode(transfer([](traced& on, world const&, engine::running const&) {
-            on.does(event::interrupt_flag{nlip, true});
-        }));
+        auto made = same_mode(
+            transfer([](traced& on, world const&, engine::execution_context const&) {
+                on.does(event::interrupt_flag{nlip, true});
+            }));
         made.from = at(nlip);
         return {made};
     }
     if (id == "SEV-uintr") {
-        auto made = same_mode(transfer([](traced& on, world const& w, engine::running const&) {
-            on.does(event::user_interrupt{nlip, target(w), 5});
-        }));
+        auto made = same_mode(
+            transfer([](traced& on, world const& w, engine::execution_context const&) {
+                on.does(event::user_interrupt{nlip, target(w), 5});
+            }));
         made.from = at(nlip);
         return {made};
     }
     if (id == "SEV-uiret") {
-        return {same_mode(transfer([](traced& on, world const& w, engine::running const& code) {
-            on.does(event::far_transfer{
-                .at = clip, .to = target(w), .after = code, .kind = event::far_kind::uiret});
-        }))};
+        return {same_mode(
+            transfer([](traced& on, world const& w, engine::execution_context const& code) {
+                on.does(event::far_transfer{
+                    .at = clip, .to = target(w), .after = code, .kind = event::far_kind::uiret});
+            }))};
     }
     return {};
 }
@@ -628,7 +646,7 @@ auto events(row const& of) -> std::vector<scene> {
 auto virtual_machines(row const& of) -> std::vector<scene> {
     auto const& id = of.id;
     auto const leaves = [](event::vm_exit e) {
-        auto made = transferring([=](traced& on, world const& w, engine::running code) {
+        auto made = transferring([=](traced& on, world const& w, engine::execution_context code) {
             auto exit = e;
             code.vmx_non_root = false;
             code.cr3 = cr3_new;
@@ -642,7 +660,7 @@ auto virtual_machines(row const& of) -> std::vector<scene> {
         return made;
     };
     auto const enters = [](event::vm_entry e) {
-        auto made = transferring([=](traced& on, world const& w, engine::running code) {
+        auto made = transferring([=](traced& on, world const& w, engine::execution_context code) {
             auto entry = e;
             code.vmx_non_root = true;
             code.cr3 = cr3_new;
@@ -657,7 +675,7 @@ auto virtual_machines(row const& of) -> std::vector<scene> {
         return made;
     };
     auto const fails = [](bool late, bool conceals) {
-        auto made = transferring([=](traced& on, world const&, engine::running code) {
+        auto made = transferring([=](traced& on, world const&, engine::execution_context code) {
             code.cr3 = cr3_new;
             on.does(event::vm_entry_failure{late ? 0x1100 : nlip, code, late});
         });
@@ -744,7 +762,7 @@ auto singles(row const& of) -> std::vector<scene> {
             on.does(event::conditional{0x130A, false}).does(event::conditional{0x1310, true});
             on.does(event::conditional{0x1312, false}).does(event::indirect_jump{0x1100});
             on.does(event::conditional{0x110C, false});
-            on.does(event::interrupt{.next = 0x110C, .to = 0xCC00, .after = on.runs()});
+            on.does(event::interrupt{.next = 0x110C, .to = 0xCC00, .after = on.state().code});
         });
         bool const defers = id == "S19-deferred";
         made.sets = [=](pt_model::start& to, world const&) {
@@ -801,9 +819,10 @@ auto singles(row const& of) -> std::vector<scene> {
         return {made};
     }
     if (id == "SMPX-br") {
-        return {fixed(transferring([](traced& on, world const& w, engine::running const& code) {
-            on.does(event::exception{.at = clip, .to = target(w), .after = code, .vector = 5});
-        }))};
+        return {fixed(
+            transferring([](traced& on, world const& w, engine::execution_context const& code) {
+                on.does(event::exception{.at = clip, .to = target(w), .after = code, .vector = 5});
+            }))};
     }
     if (id == "SSENTER") {
         auto made = branching([](traced& on, world const&) { on.does(event::measured_launch{}); });
@@ -869,7 +888,8 @@ auto packets_in(world const& w, scene const& s) -> std::vector<std::string> {
     }
     auto const before = on.bytes.size();
     s.does(on, w);
-    auto const after = test::packets_in(on.bytes.written().from(before), on.events_are_traced());
+    auto const after = test::packets_in(on.bytes.written().from(before),
+                                        on.state().ctl<reg::ia32_rtit_ctl::EventEn>());
     std::string const all{after.characters, after.length};
     std::vector<std::string> packets;
     for (auto const& one : split(all, ',')) {

@@ -50,7 +50,7 @@ TEST_CASE("what happens between enabling and disabling is in memory") {  // GEN-
     CHECK_TWICE([](auto value) {
         machine_memory memory;
         auto unit = off("CPL=0, OS=1");
-        bool good = is_done(enable(unit, memory)) && unit.enables_now().packet();
+        bool good = is_done(enable(unit, memory)) && unit.state().enables().packet();
         good = good && !unit.on(event::conditional{value(std::uint64_t{0x1010}), true}, memory) &&
                !unit.on(event::indirect_jump{0x2000}, memory) && is_done(disable(unit, memory));
         auto const count = unit.total().stored;
@@ -73,7 +73,7 @@ TEST_CASE("tracing that begins in a TraceStop range ends at once, and its packet
         bool const on = is_done(enable(unit, memory));
         (void)unit.on(event::indirect_jump{value(std::uint64_t{0x2000})}, memory);
         return on && unit.msrs().status.template get<status::Stopped>() &&
-               !unit.enables_now().trigger && unit.total().lost == 0 &&
+               !unit.state().enables().trigger && unit.total().lost == 0 &&
                packets(memory, unit.total().stored) ==
                    text{"PSB, CBR, PIP(1000,NR=0), PSBEND, TraceStop"};
     });
@@ -116,7 +116,7 @@ TEST_CASE("such a unit begins to put out also with a branch that makes no packet
         trace_unit<> unit{from.of, from.msrs, from.code, from.ip};
         bool const done = !unit.on(event::conditional{0x2000, true}, memory);
         return done && unit.msrs().status.template get<status::Error>() &&
-               unit.why_ended() == rule::OUT_060 && unit.pending().count == 0;
+               unit.why_ended() == rule::OUT_060 && unit.state().writer.tnt.count == 0;
     });
 }
 
@@ -147,7 +147,7 @@ TEST_CASE(
         auto const& now = unit.msrs();
         return early && memory.interrupts == 1 && unit.total().pmis == 1 &&
                now.perf_global_status.template get<global::Trace_ToPA_PMI>() &&
-               now.status.template get<status::PendToPAPMI>() && unit.enables_now().packet() &&
+               now.status.template get<status::PendToPAPMI>() && unit.state().enables().packet() &&
                unit.total().lost == 0;
     });
 }
@@ -168,7 +168,7 @@ TEST_CASE("a region with STOP ends tracing at its last byte, and the rest is los
         fill(unit, memory, 5);
         (void)disable(unit, memory);
         return stopped && unit.total().stored == 0x1000 && lost < 9 && lost == unit.total().lost &&
-               memory.trace.bytes[0x1000] == 0 && unit.pending().count == 0;
+               memory.trace.bytes[0x1000] == 0 && unit.state().writer.tnt.count == 0;
     });
 }
 
@@ -176,7 +176,7 @@ TEST_CASE("a bad entry is an operational error when tracing comes to it") {  // 
     CHECK_TWICE([](auto value) {
         machine_memory memory{{}, entry{value(std::uint64_t{2})}};  // a reserved bit
         auto unit = off("CPL=0, PSBFreq=5");
-        bool const fine = is_done(enable(unit, memory)) && unit.enables_now().packet();
+        bool const fine = is_done(enable(unit, memory)) && unit.state().enables().packet();
         fill(unit, memory, 500);
         auto const& now = unit.msrs();
         return fine && now.status.template get<status::Error>() &&
@@ -188,9 +188,9 @@ TEST_CASE("a bad entry is an operational error when tracing comes to it") {  // 
         auto unit = off("CPL=0");
         bool const done = is_done(enable(unit, memory));
         auto const& now = unit.msrs();
-        return done && now.status.template get<status::Error>() && !unit.enables_now().packet() &&
-               unit.total().stored == 0 && unit.total().lost != 0 &&
-               now.ctl.template get<ctl::TraceEn>();
+        return done && now.status.template get<status::Error>() &&
+               !unit.state().enables().packet() && unit.total().stored == 0 &&
+               unit.total().lost != 0 && now.ctl.template get<ctl::TraceEn>();
     });
 }
 
@@ -204,12 +204,12 @@ TEST_CASE("a buffer that nothing leaves overflows, and comes through again") {
         (void)enable(unit, memory);
         bool const waits = unit.total().stored == 0 && !unit.buffered().empty();
         fill(unit, memory, 120);
-        bool const loses = unit.overflows() && unit.buffered().size() <= 1024 &&
+        bool const loses = unit.state().in_overflow && unit.buffered().size() <= 1024 &&
                            unit.buffered().size() > 1024 - 9;
         auto const before = unit.buffered().size();
-        bool const partly = !unit.drain(memory, 100) && unit.overflows() &&
+        bool const partly = !unit.drain(memory, 100) && unit.state().in_overflow &&
                             unit.total().stored == 100;
-        bool const all = !unit.drain(memory) && !unit.overflows();
+        bool const all = !unit.drain(memory) && !unit.state().in_overflow;
         // OVF 2, FUP 9
         return waits && loses && partly && all && unit.total().stored == before + 11 &&
                unit.total().lost == 0;
@@ -223,9 +223,9 @@ TEST_CASE("a buffer that nothing leaves overflows, and comes through again") {
         (void)enable(unit, memory);
         fill(unit, memory, 120);
         (void)unit.drain(memory, 100);
-        bool const still = unit.overflows();
+        bool const still = unit.state().in_overflow;
         (void)unit.drain(memory, 50);
-        return still && !unit.overflows();
+        return still && !unit.state().in_overflow;
     });
 }
 
@@ -238,8 +238,8 @@ TEST_CASE("that packets were lost is told also where tracing ends meanwhile") { 
         (void)enable(unit, memory);
         fill(unit, memory, 120);
         auto const held = unit.buffered().size();
-        bool const done = unit.overflows() && is_done(disable(unit, memory));
-        return done && !unit.overflows() && unit.total().stored == held + 2 &&
+        bool const done = unit.state().in_overflow && is_done(disable(unit, memory));
+        return done && !unit.state().in_overflow && unit.total().stored == held + 2 &&
                memory.trace.bytes[held] == 0x02 && memory.trace.bytes[held + 1] == 0xF3;
     });
     CHECK_TWICE([](auto value) {  // one that was asked for
@@ -271,10 +271,10 @@ TEST_CASE("a call that a full buffer loses compresses no return") {  // GEN-130,
         how.drained_at_once = value(std::size_t{0});
         auto unit = off<400>("CPL=0, PSBFreq=5", how);
         (void)enable(unit, memory);
-        for (std::uint64_t i = 0; i < 60 && !unit.overflows(); ++i) {
+        for (std::uint64_t i = 0; i < 60 && !unit.state().in_overflow; ++i) {
             (void)unit.on(event::indirect_jump{0x1234'5678'9ABC'DEF0 + (i << 48)}, memory);
         }
-        bool const lost = unit.overflows();
+        bool const lost = unit.state().in_overflow;
         auto const held = unit.buffered().size();
         (void)unit.on(event::direct_call{0x1005, 0x2000}, memory);
         (void)unit.drain(memory);
@@ -286,7 +286,7 @@ TEST_CASE("a call that a full buffer loses compresses no return") {  // GEN-130,
         byte_view const all{memory.trace.bytes};
         auto const rest = all.from(held).first(static_cast<std::size_t>(unit.total().stored) -
                                                held);
-        return lost && !unit.overflows() &&
+        return lost && !unit.state().in_overflow &&
                test::packets_in(rest) == text{"OVF, FUP(2000), TNT(1), TIP(1005), TIP(9000)"};
     });
 }
@@ -320,9 +320,9 @@ constexpr auto store_alike(std::size_t at_once) -> bool {
     bool same = is_done(enable(one, through_port)) && is_done(enable(other, in_place));
     auto const both = [&](auto const& e) {
         same = same && !one.on(e, through_port) && !other.on(e, in_place) &&
-               one.total() == other.total() && one.pending() == other.pending() &&
+               one.total() == other.total() && one.state().writer.tnt == other.state().writer.tnt &&
                one.buffered().size() == other.buffered().size() &&
-               one.overflows() == other.overflows();
+               one.state().in_overflow == other.state().in_overflow;
     };
     for (std::uint64_t i = 0; i < 60; ++i) {
         both(event::conditional{0x2000 + i, i % 3 == 0});
@@ -361,11 +361,12 @@ TEST_CASE("a port that fails loses nothing, and a flush is complete when all byt
         // Nothing happens now,
         good = good && unit.is_flushing() &&
                static_cast<bool>(unit.on(event::mov_cr3{.cr3 = 0x9000}, memory)) &&
-               unit.runs().cr3 == 0x1000 &&
+               unit.state().code.cr3 == 0x1000 &&
                enable(unit, memory).what == outcome::not_done_port_failed && unit.drain(memory);
         // until all is out.
         memory.fails = false;
-        good = good && !unit.on(event::mov_cr3{.cr3 = 0x9000}, memory) && unit.runs().cr3 == 0x9000;
+        good = good && !unit.on(event::mov_cr3{.cr3 = 0x9000}, memory) &&
+               unit.state().code.cr3 == 0x9000;
         return good && !unit.is_flushing() && unit.total().lost == 0 && unit.buffered().empty() &&
                packets(memory, unit.total().stored) ==
                    text{"PSB, CBR, PIP(1000,NR=0), PSBEND, MODE.Exec(64), TIP.PGE(1002), "
@@ -407,7 +408,7 @@ TEST_CASE("XSAVES stores a context that XRSTORS brings back") {  // GEN-184, REG
         good = good && is_done(unit.xrstors_init(value(std::uint64_t{0x5000}), memory)) &&
                unit.msrs().output_base.raw == 0 &&
                is_done(unit.xrstors(saved.image, 0x6000, 0x6004, memory)) &&
-               unit.enables_now().packet() &&
+               unit.state().enables().packet() &&
                unit.xrstors_init(0x7000, memory).what == outcome::general_protection &&
                unit.xrstors(saved.image, 0, 0, memory).what == outcome::general_protection;
         (void)unit.on(event::indirect_jump{0x2000}, memory);
@@ -479,7 +480,7 @@ TEST_CASE("behind a reset output begins anew, where the MSRs say") {  // GEN-291
         (void)enable(unit, memory);
         (void)unit.on(event::indirect_jump{0x2000}, memory);
         auto const count = unit.total().stored;
-        auto const cpl_0 = unit.runs();
+        auto const cpl_0 = unit.state().code;
         unit.warm_reset(cpl_0, 0x1000);
         bool good = unit.msrs().output_mask_ptrs.raw == (count << 32 | 0x7F);
         // On in the second region
@@ -504,7 +505,7 @@ TEST_CASE("behind a reset output begins anew, where the MSRs say") {  // GEN-291
         (void)disable(unit, memory);
         auto const kept = unit.buffered().size();
         bool good = unit.is_flushing() && kept != 0;
-        unit.warm_reset(unit.runs(), 0x1000);
+        unit.warm_reset(unit.state().code, 0x1000);
         good = good && !unit.is_flushing() && unit.buffered().empty() &&
                unit.total().lost == kept && unit.total().stored == count;
         // Nothing waits for the port.
@@ -518,8 +519,8 @@ TEST_CASE("an error at the first entry lets no branch be gathered") {  // GEN-02
         auto unit = off("CPL=0");
         (void)enable(unit, memory);
         (void)unit.on(event::conditional{0x1010, true}, memory);
-        return unit.msrs().status.template get<status::Error>() && unit.pending().count == 0 &&
-               unit.total().stored == 0;
+        return unit.msrs().status.template get<status::Error>() &&
+               unit.state().writer.tnt.count == 0 && unit.total().stored == 0;
     });
 }
 
@@ -662,14 +663,16 @@ TEST_CASE("a unit behind a cold reset traces nothing") {
     CHECK_TWICE([](auto value) {
         machine_memory memory;
         trace_unit<> unit{cpu::preset::P_FUT, {.cpl = value(std::uint8_t{0})}, 0x1000};
-        return !unit.on(event::indirect_jump{0x2000}, memory) && !unit.enables_now().trigger &&
+        return !unit.on(event::indirect_jump{0x2000}, memory) && !unit.state().enables().trigger &&
                unit.total() == engine::totals{} && unit.msrs() == access::msr_state{} &&
-               unit.why_ended() == rule::none && !unit.overflows() &&
-               trace_unit<>{cpu::preset::P_FUT}.ip() == 0 && unit.of() == cpu::preset::P_FUT &&
-               unit.how().drained_at_once != 0 && unit.calls().size() == 0 &&
-               unit.why_shut_down() == rule::none && unit.outcome_of_load() &&
-               !unit.events_are_traced() && unit.clocks_now() == engine::clocks{} &&
-               unit.conceals() == engine::concealed{} && unit.runs().cpl == 0;
+               unit.why_ended() == rule::none && !unit.state().in_overflow &&
+               trace_unit<>{cpu::preset::P_FUT}.ip() == 0 &&
+               unit.state().caps == cpu::preset::P_FUT &&
+               unit.state().options.drained_at_once != 0 && unit.state().calls.size() == 0 &&
+               unit.state().shutdown_rule == rule::none && unit.state().ctl_load_verdict &&
+               !unit.state().ctl<reg::ia32_rtit_ctl::EventEn>() &&
+               unit.state().clocks == engine::clocks{} &&
+               unit.state().concealment == engine::vmx_concealment{} && unit.state().code.cpl == 0;
     });
 }
 

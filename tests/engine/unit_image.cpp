@@ -34,7 +34,8 @@ struct twins {
 
     constexpr void move() {
         auto const image = engine::save(moves);
-        auto const loaded = engine::load<Depth>(moves.of(), image.view(), moves.how());
+        auto const loaded = engine::load<Depth>(moves.state().caps, image.view(),
+                                                moves.state().options);
         all_loaded = all_loaded && loaded && engine::save(loaded.unit).view() == image.view();
         moves = loaded.unit;
     }
@@ -64,16 +65,19 @@ struct twins {
                stays.total() == moves.total() && memory.trace.bytes == other_memory.trace.bytes &&
                memory.interrupts == other_memory.interrupts &&
                stays.why_ended() == moves.why_ended() && stays.ip() == moves.ip() &&
-               stays.runs() == moves.runs() && stays.calls() == moves.calls() &&
-               stays.clocks_now() == moves.clocks_now() && stays.conceals() == moves.conceals() &&
-               stays.why_shut_down() == moves.why_shut_down() &&
-               stays.overflows() == moves.overflows() &&
+               stays.state().code == moves.state().code &&
+               stays.state().calls == moves.state().calls &&
+               stays.state().clocks == moves.state().clocks &&
+               stays.state().concealment == moves.state().concealment &&
+               stays.state().shutdown_rule == moves.state().shutdown_rule &&
+               stays.state().in_overflow == moves.state().in_overflow &&
                stays.is_flushing() == moves.is_flushing() &&
                stays.buffered().size() == moves.buffered().size();
     }
 };
 
-constexpr engine::running user{.cr3 = 0x5000, .cpl = 3, .width = engine::code_width::bits_32};
+constexpr engine::execution_context user{
+    .cr3 = 0x5000, .cpl = 3, .width = engine::code_width::bits_32};
 
 /// A unit that has something in every place.
 constexpr auto full() -> trace_unit<> {
@@ -98,9 +102,10 @@ constexpr std::size_t numbers = front + 5 * 8;
 
 template <std::size_t Depth>
 constexpr auto fails(engine::unit_load<Depth> const& loaded, image_error why) -> bool {
-    return !loaded && loaded.why == why && loaded.unit.runs() == engine::running{} &&
-           loaded.unit.ip() == 0 && loaded.unit.buffered().empty() &&
-           loaded.unit.calls().size() == 0 && loaded.unit.total() == engine::totals{};
+    return !loaded && loaded.why == why &&
+           loaded.unit.state().code == engine::execution_context{} && loaded.unit.ip() == 0 &&
+           loaded.unit.buffered().empty() && loaded.unit.state().calls.size() == 0 &&
+           loaded.unit.total() == engine::totals{};
 }
 
 }  // namespace
@@ -123,7 +128,7 @@ TEST_CASE("what is moved before every operation traces what it would have") {
         both.on(event::direct_call{0x2010, 0x3000}).on(event::direct_call{0x3010, 0x4000});
         both.on(event::near_return{0x3010}).on(event::near_return{0x2010});
         both.on(event::near_return{0x1010});
-        return both.stays.pending().count == 3 && both.disable().are_same();
+        return both.stays.state().writer.tnt.count == 3 && both.disable().are_same();
     });
     CHECK_TWICE([](auto value) {  // time, sleep and power
         twins<> both{"CPL=0, CYCEn=1, MTCEn=1, TSCEn=1, PwrEvtEn=1, CycThresh=4, PSBFreq=5"};
@@ -182,7 +187,7 @@ TEST_CASE("what shows only later is moved, too") {
         twins<> both{"CPL=0, OS=1", how};
         both.enable().on(event::overflow{}).on(event::mov_cr3{0x1010, 0x1013, 0x7000});
         for (unsigned i = 0; i < 12; ++i) { both.on(event::indirect_jump{0x2000}); }
-        bool const loses = both.stays.overflows() && both.moves.overflows();
+        bool const loses = both.stays.state().in_overflow && both.moves.state().in_overflow;
         return loses && both.on(event::overflow_end{0x2000}).disable().are_same();
     });
     CHECK_TWICE([](auto value) {  // that a transaction was told
@@ -196,7 +201,7 @@ TEST_CASE("what shows only later is moved, too") {
         twins<> both{"CPL=0"};
         both.enable().on(event::smi{.next = 0x1010, .to = 0x8'0000}).enable();
         both.on(event::rsm{.to = 0x1010}).on(event::sequential{value(std::uint64_t{0x8'0010})});
-        return both.stays.why_shut_down() == rule::REG_102 && both.disable().are_same();
+        return both.stays.state().shutdown_rule == rule::REG_102 && both.disable().are_same();
     });
 }
 
@@ -207,20 +212,20 @@ TEST_CASE("what is moved before every operation loses what it would have, and te
         twins<384> both{"CPL=0, PSBFreq=5, MTCEn=1", how};
         both.enable();
         for (std::uint64_t i = 1; i <= 6; ++i) { both.on(event::time{0, 80 * i, 300 * i}); }
-        bool const loses = both.stays.overflows();
+        bool const loses = both.stays.state().in_overflow;
         return loses && both.disable().are_same();
     });
     CHECK_TWICE([](auto value) {  // branches meanwhile
         twins<> both{"CPL=0"};
         both.enable().on(event::overflow{}).on(event::conditional{0x2000, value(true)});
         both.on(event::overflow_end{0x2000}).on(event::conditional{0x2010, false});
-        return both.stays.pending().count == 1 && both.disable().are_same();
+        return both.stays.state().writer.tnt.count == 1 && both.disable().are_same();
     });
     CHECK_TWICE([](auto value) {  // a TraceStop meanwhile
         twins<> both{"CPL=0, ADDR0=[2000,2fff] stop"};
         both.enable().on(event::overflow{});
         both.on(event::indirect_jump{value(std::uint64_t{0x2000})});
-        bool const stopped = !both.stays.enables_now().trigger;
+        bool const stopped = !both.stays.state().enables().trigger;
         both.on(event::overflow_end{0x2000});
         return stopped && both.disable().are_same();
     });
@@ -302,7 +307,7 @@ TEST_CASE("every processor takes the image of a unit that has traced on it") {  
         (void)unit.wrmsr(0x560, topa ? test::table : test::regions, 0x1000, 0x1002, memory);
         (void)unit.wrmsr(0x561, topa ? 0x7F : 0xFFF, 0x1000, 0x1002, memory);
         (void)unit.wrmsr(ia32_rtit_ctl::address, word, 0x1000, 0x1002, memory);
-        CHECK(unit.enables_now().packet() == one.value.has_pt());
+        CHECK(unit.state().enables().packet() == one.value.has_pt());
         for (std::uint64_t i = 0; i < 20; ++i) {
             (void)unit.on(event::indirect_jump{i << 40}, memory);
         }
@@ -323,7 +328,7 @@ TEST_CASE("an image is a head, the image of the MSRs, numbers, calls and bytes")
         for (std::size_t i = 0; i < unit.buffered().size(); ++i) {
             same = same && calls[8 + i] == unit.buffered()[i];
         }
-        return same && unit.calls().size() == 1 && !unit.buffered().empty() &&
+        return same && unit.state().calls.size() == 1 && !unit.buffered().empty() &&
                image.view().first(12) == byte_view{head} &&
                load_le64(image.bytes.data() + 8) == (std::uint64_t{image.size} << 32 | 1) &&
                image.view().from(16).first(access::image_size) == byte_view{msrs};
@@ -333,7 +338,7 @@ TEST_CASE("an image is a head, the image of the MSRs, numbers, calls and bytes")
 TEST_CASE("every prefix of an image is truncated, and more bytes are too many") {
     CHECK_TWICE([](auto value) {
         auto const image = engine::save(full());
-        auto const of = full().of();
+        auto const of = full().state().caps;
         for (std::size_t count = 0; count < image.size; ++count) {
             if (!fails(engine::load(of, image.view().first(value(count))),
                        image_error::truncated)) {
@@ -357,7 +362,7 @@ TEST_CASE("every prefix of an image is truncated, and more bytes are too many") 
 TEST_CASE("other bytes are no image, and other forms are not guessed at") {
     CHECK_TWICE([](auto value) {
         auto const image = engine::save(full());
-        auto const of = full().of();
+        auto const of = full().state().caps;
         auto const with = [&](std::size_t place, std::uint8_t byte) {
             auto changed = image;
             changed.bytes.bytes[place] = value(byte);
@@ -381,7 +386,7 @@ TEST_CASE("other bytes are no image, and other forms are not guessed at") {
 TEST_CASE("what a unit cannot hold is refused") {
     CHECK_TWICE([](auto value) {
         auto const image = engine::save(full());
-        auto const of = full().of();
+        auto const of = full().state().caps;
         auto const with = [&](std::size_t at, std::uint64_t number) {
             return engine::load(of, with_number(image, at, value(number)).view());
         };
@@ -409,7 +414,7 @@ TEST_CASE("what a unit cannot hold is refused") {
     });
     CHECK_TWICE([](auto value) {  // branches: more than a TNT has, or bits of more than there are
         auto const image = engine::save(full());
-        auto const of = full().of();
+        auto const of = full().state().caps;
         // Behind the IP, what runs, last IP and that there is one: one branch, which is taken.
         std::size_t const count = numbers + 8 * 13;
         engine::model_options how;
@@ -429,8 +434,8 @@ TEST_CASE("what a unit cannot hold is refused") {
         auto const unit = test::off("CPL=0");
         auto const image = with_number(engine::save(unit), numbers + 8 * 13,
                                        value(std::uint64_t{2}));
-        auto const loaded = engine::load(unit.of(), image.view());
-        return loaded && loaded.unit.pending().count == 0;
+        auto const loaded = engine::load(unit.state().caps, image.view());
+        return loaded && loaded.unit.state().writer.tnt.count == 0;
     });
 }
 
@@ -439,20 +444,21 @@ TEST_CASE("a unit with a smaller buffer takes what it has room for") {
         auto unit = full();
         machine_memory memory;
         bool const fits = static_cast<bool>(
-            engine::load<384>(unit.of(), engine::save(unit).view(), unit.how()));
+            engine::load<384>(unit.state().caps, engine::save(unit).view(), unit.state().options));
         for (std::uint64_t i = 0; i < 60; ++i) {
             (void)unit.on(event::indirect_jump{value(0x1234'5678'9ABC'DEF0 + (i << 48))}, memory);
         }
         return fits && unit.buffered().size() > 384 &&
-               fails(engine::load<384>(unit.of(), engine::save(unit).view(), unit.how()),
+               fails(engine::load<384>(unit.state().caps, engine::save(unit).view(),
+                                       unit.state().options),
                      image_error::no_room);
     });
 }
 
 TEST_CASE("any number in any place is refused, or a unit goes on with it") {
     auto const image = engine::save(full());
-    auto const of = full().of();
-    engine::model_options const how = full().how();
+    auto const of = full().state().caps;
+    engine::model_options const how = full().state().options;
     unsigned taken = 0, refused = 0;
     for (std::size_t at = 0; at < image.size; ++at) {
         for (unsigned const byte : {0U, 1U, 2U, 3U, 6U, 0x40U, 0x41U, 0x7FU, 0x80U, 0xFFU}) {

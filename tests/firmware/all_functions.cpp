@@ -940,7 +940,8 @@ void fw_output_start(engine::output& out, capabilities const& of, msr_state& now
     fault = out.start(of, now, memory, how);
 }
 auto fw_output_write(engine::output& out, msr_state& now, hooked_memory& memory,
-                     uint8_t const* data, size_t size, engine::written& done) noexcept -> bool {
+                     uint8_t const* data, size_t size, engine::write_result& done) noexcept
+    -> bool {
     done = out.write(now, memory, {data, size});
     return static_cast<bool>(done);
 }
@@ -965,19 +966,21 @@ auto fw_output_sink(engine::output& out, msr_state& now, hooked_memory& memory, 
     return first_of(broken, to.put_ip<packet::tip>(sink.last().stored + sink.kept()));
 }
 auto fw_output_without_windows(capabilities const& of, msr_state& now, memory_model<256>& memory,
-                               uint8_t const* data, size_t size, engine::written& done) noexcept
-    -> rule {
+                               uint8_t const* data, size_t size,
+                               engine::write_result& done) noexcept -> rule {
     engine::output out;
     if (!out.start(of, now, memory)) { done = out.write(now, memory, {data, size}); }
     return out.why();
 }
-auto fw_add_writes(engine::written& to, engine::written const& next) noexcept -> uint64_t {
+auto fw_add_writes(engine::write_result& to, engine::write_result const& next) noexcept
+    -> uint64_t {
     return (to += next).stored;
 }
-auto fw_add_to_totals(engine::totals& to, engine::written const& next) noexcept -> uint64_t {
+auto fw_add_to_totals(engine::totals& to, engine::write_result const& next) noexcept -> uint64_t {
     return (to += next).stored;
 }
-auto fw_same_writes(engine::written const& one, engine::written const& two) noexcept -> bool {
+auto fw_same_writes(engine::write_result const& one, engine::write_result const& two) noexcept
+    -> bool {
     return one == two;
 }
 auto fw_explain(capabilities const& of, msr_state const& now, hooked_memory& memory,
@@ -1227,12 +1230,13 @@ auto fw_unit_overflow_end(engine::trace_unit<>& unit, engine::event::overflow_en
     return !fault;
 }
 auto fw_unit_size() noexcept -> size_t { return sizeof(engine::trace_unit<>); }
-void fw_unit_make(engine::trace_unit<>& unit, capabilities const& of, engine::running const& code,
-                  uint64_t ip, engine::model_options const& how) noexcept {
+void fw_unit_make(engine::trace_unit<>& unit, capabilities const& of,
+                  engine::execution_context const& code, uint64_t ip,
+                  engine::model_options const& how) noexcept {
     unit = engine::trace_unit<>{of, code, ip, how};
 }
 void fw_unit_go_on(engine::trace_unit<>& unit, capabilities const& of, msr_state const& now,
-                   engine::running const& code, uint64_t ip,
+                   engine::execution_context const& code, uint64_t ip,
                    engine::model_options const& how) noexcept {
     unit = engine::trace_unit<>{of, now, code, ip, how};
 }
@@ -1261,7 +1265,8 @@ auto fw_unit_xrstors_init(engine::trace_unit<>& unit, uint64_t ip, hooked_memory
     -> bool {
     return unit.xrstors_init(ip, memory).took_effect();
 }
-void fw_unit_resets(engine::trace_unit<>& unit, engine::running const& code, uint64_t ip) noexcept {
+void fw_unit_resets(engine::trace_unit<>& unit, engine::execution_context const& code,
+                    uint64_t ip) noexcept {
     unit.warm_reset(code, ip);
     unit.cold_reset(code, ip);
 }
@@ -1270,27 +1275,29 @@ auto fw_unit_drain(engine::trace_unit<>& unit, hooked_memory& memory, size_t mos
     fault = unit.drain(memory, most);
     return unit.buffered().size();
 }
-void fw_unit_settings(engine::trace_unit<>& unit, engine::concealed const& what,
+void fw_unit_settings(engine::trace_unit<>& unit, engine::vmx_concealment const& what,
                       engine::clocks const& clocks) noexcept {
     unit.conceal(what);
     unit.set_clocks(clocks);
 }
-auto fw_unit_state(engine::trace_unit<>& unit, msr_state& now, engine::running& code,
+auto fw_unit_state(engine::trace_unit<>& unit, msr_state& now, engine::execution_context& code,
                    engine::totals& total, uint64_t& ip) noexcept -> rule {
     now = unit.msrs();
-    code = unit.runs();
+    code = unit.state().code;
     total = unit.total();
-    ip = unit.ip() + unit.calls().size() + unit.pending().count + unit.clocks_now().art;
-    bool const all = unit.enables_now().packet() && unit.overflows() && unit.is_flushing() &&
-                     unit.events_are_traced() && unit.conceals().exits && unit.outcome_of_load() &&
-                     unit.how().pads && unit.of().has_pt();
-    return all ? unit.why_ended() : unit.why_shut_down();
+    ip = unit.ip() + unit.state().calls.size() + unit.state().writer.tnt.count +
+         unit.state().clocks.art;
+    bool const all = unit.state().enables().packet() && unit.state().in_overflow &&
+                     unit.is_flushing() && unit.state().ctl<reg::ia32_rtit_ctl::EventEn>() &&
+                     unit.state().concealment.exits && unit.state().ctl_load_verdict &&
+                     unit.state().options.pads && unit.state().caps.has_pt();
+    return all ? unit.why_ended() : unit.state().shutdown_rule;
 }
 auto fw_unit_image(engine::trace_unit<>& unit, engine::model_options const& how,
                    uint8_t const* data, size_t size, engine::unit_image<1024>& saved) noexcept
     -> engine::image_error {
     saved = engine::save(unit);
-    auto const loaded = engine::load(unit.of(), {data, size}, how);
+    auto const loaded = engine::load(unit.state().caps, {data, size}, how);
     if (loaded) { unit = loaded.unit; }
     return saved.view().empty() ? engine::image_error::none : loaded.why;
 }
@@ -1299,20 +1306,20 @@ auto fw_generator(engine::generator& from, engine::event::mov_cr3 const& e,
     from.on(e, to);
     from.end_overflow(to);
     return from.xrstors_init(0) && from.wrmsr(0x570, 0, 0, 0, to) && from.xrstors({}, 0, 0, to) &&
-           from.msrs() == msr_state{};
+           from.state().msrs == msr_state{};
 }
-void fw_generator_resets(engine::generator& of, engine::running const& code,
+void fw_generator_resets(engine::generator& of, engine::execution_context const& code,
                          uint64_t& value) noexcept {
     of.cold_reset(code, 0);
     of.warm_reset(code, 0);
     value = of.rdmsr(0x571).value;
 }
-auto fw_evaluate(capabilities const& of, msr_state const& now, engine::running const& code,
-                 engine::evaluated& done) noexcept -> bool {
+auto fw_evaluate(capabilities const& of, msr_state const& now,
+                 engine::execution_context const& code, access::evaluated& done) noexcept -> bool {
     uint64_t const ip = engine::ip_in_packets(of.ip_payload(), code, code.cr3);
-    done = engine::evaluate(of, now, engine::context_of(code, ip), {true, ip, ip});
-    return engine::enables_of(of, now).packet() && code.counted_cpl() == 0 &&
-           engine::traced_around(now, ip).size() != 0 && access::in_filter(now, ip) &&
+    done = access::evaluate(of, now, engine::context_of(code, ip), ip);
+    return access::enables_of(of, now).packet() && code.counted_cpl() == 0 &&
+           engine::fast_ips_around(now, ip).size() != 0 && access::in_filter(now, ip) &&
            access::in_trace_stop(now, ip);
 }
 auto fw_clocks(cpu::capabilities const& of, engine::clocks& now, uint64_t art,

@@ -74,7 +74,7 @@ void run_anything(programs::dice& from, size_t events, bool moves, unsigned opti
         (void)events_of.step(memory);
         if (moves && from.chance(5)) {
             auto const image = engine::save(unit);
-            auto const loaded = engine::load<384>(unit.of(), image.view(), how);
+            auto const loaded = engine::load<384>(unit.state().caps, image.view(), how);
             require(static_cast<bool>(loaded), "a unit that was saved loads");
             require(engine::save(loaded.unit).view() == image.view(), "and is the same");
             unit = loaded.unit;

@@ -105,11 +105,11 @@ private:
         return dice_.chance(90) ? 0x40'0000 + dice_.roll(0x3000) : any();
     }
     auto back() -> std::uint64_t {
-        auto const& calls = unit_.calls();
+        auto const& calls = unit_.state().calls;
         return calls.size() != 0 && dice_.chance(80) ? calls[calls.size() - 1] : address();
     }
-    auto code() -> engine::running {
-        engine::running made;
+    auto code() -> engine::execution_context {
+        engine::execution_context made;
         made.cr3 = 0x1000 * dice_.roll(3);
         made.cpl = dice_.chance(60) ? 0 : 3;
         made.width = static_cast<engine::code_width>(dice_.roll(3));

@@ -106,7 +106,7 @@ public:
         for (unsigned i = 0; i < steps; ++i) { step(); }
         if (lost_) { end_overflow(); }
         abort();
-        if (unit_.runs().cpl != 0) { interrupt(); }
+        if (unit_.state().code.cpl != 0) { interrupt(); }
         is_finished_ = write_ctl(plan_.with.word() & ~std::uint64_t{1}, unit_.ip(), unit_.ip() + 2);
         done_.back().sure = done_.back().ips.size();
     }
@@ -123,7 +123,7 @@ private:
     /// Where execution was when the kernel was entered.
     struct frame {
         std::uint64_t ip;
-        engine::running code;
+        engine::execution_context code;
     };
 
     static auto started(plan const& what) -> unit {
@@ -157,21 +157,21 @@ private:
     // -------------------------------------------------------------------------------- the unit
 
     [[nodiscard]] auto is_traced() -> bool {
-        return unit_.enables_now().packet() && !unit_.overflows();
+        return unit_.state().enables().packet() && !unit_.state().in_overflow;
     }
     /// Lets something happen, and sees whether an overflow ended.
     template <class Act>
     void watch(Act const& act) {
-        bool const lost = unit_.overflows();
+        bool const lost = unit_.state().in_overflow;
         act();
-        lost_ = lost_ && unit_.overflows();
-        if (lost && !unit_.overflows()) {
+        lost_ = lost_ && unit_.state().in_overflow;
+        if (lost && !unit_.state().in_overflow) {
             done_.emplace_back();
             pip_at_ = 0;
-            bool const is_on = unit_.enables_now().packet();
-            done_.back().lost_mode = is_on && unit_.runs().width != told_width_;
+            bool const is_on = unit_.state().enables().packet();
+            done_.back().lost_mode = is_on && unit_.state().code.width != told_width_;
         }
-        if (is_traced()) { told_width_ = unit_.runs().width; }
+        if (is_traced()) { told_width_ = unit_.state().code.width; }
     }
     template <class Event>
     void on(Event const& e) {
@@ -198,15 +198,15 @@ private:
         auto const from = bytes();
         auto const pip_at = pip_at_;
         flows(e, traced, has_own_fup ? 1 : 0);
-        if (!traced || unit_.overflows()) { return; }
-        bool const goes_on = unit_.enables_now().packet();
-        if (!unit_.enables_now().context && pip_at != 0) {
+        if (!traced || unit_.state().in_overflow) { return; }
+        bool const goes_on = unit_.state().enables().packet();
+        if (!unit_.state().enables().context && pip_at != 0) {
             auto& now = done_.back();
             now.by_libipt.push_back({pip_at, now.ips.size() - pip_at});
         }
         bool const is_pip = what.what == op::mov_cr3 && goes_on && bytes() != from;
         if (is_pip && !had_psb_) { pip_at_ = done_.back().ips.size(); }
-        if (unit_.pending().count != 0) { pip_at_ = 0; }
+        if (unit_.state().writer.tnt.count != 0) { pip_at_ = 0; }
     }
     /// Something happens that packets of control flow tell, where it is traced.
     template <class Event>
@@ -214,9 +214,11 @@ private:
         auto const before = bytes();
         auto const stretches = done_.size();
         on(e);
-        bool const is_told = traced && bytes() != before && unit_.pending().count == 0 &&
+        bool const is_told = traced && bytes() != before && unit_.state().writer.tnt.count == 0 &&
                              !plan_.how.defers_tips && done_.size() == stretches;
-        if (is_told && !unit_.overflows()) { done_.back().sure = done_.back().ips.size() - unsure; }
+        if (is_told && !unit_.state().in_overflow) {
+            done_.back().sure = done_.back().ips.size() - unsure;
+        }
     }
     /// An event that is not an instruction's.
     template <class Event>
@@ -325,20 +327,20 @@ private:
     auto kernel_entry() -> std::uint64_t {
         return code::function(code::kernel, static_cast<unsigned>(dice_.roll(code::functions)));
     }
-    auto kernel_code() -> engine::running {
-        auto code = unit_.runs();
+    auto kernel_code() -> engine::execution_context {
+        auto code = unit_.state().code;
         code.cpl = 0;
         code.width = engine::code_width::bits_64;
         return code;
     }
-    auto user_code(code::segment where) -> engine::running {
-        auto made = unit_.runs();
+    auto user_code(code::segment where) -> engine::execution_context {
+        auto made = unit_.state().code;
         made.cpl = 3;
         made.width = where == code::user_64 ? engine::code_width::bits_64
                                             : engine::code_width::bits_32;
         return made;
     }
-    void enter(std::uint64_t back) { entries_.push_back({back, unit_.runs()}); }
+    void enter(std::uint64_t back) { entries_.push_back({back, unit_.state().code}); }
     void interrupt() {
         abort();
         enter(unit_.ip());
@@ -379,7 +381,7 @@ private:
             if (fits) {
                 entries_.pop_back();
                 auto code = back.code;
-                code.cr3 = unit_.runs().cr3;
+                code.cr3 = unit_.state().code.cr3;
                 return execute(here, event::far_transfer{here.at, back.ip, code, kind});
             }
         }
@@ -392,8 +394,8 @@ private:
         abort();
         if (unit_.msrs().in_smm) { return; }
         auto const here = unit_.ip();
-        auto const back = unit_.runs();
-        engine::running handler = back;
+        auto const back = unit_.state().code;
+        engine::execution_context handler = back;
         handler.cpl = 0;
         handler.real_mode = true;
         handler.width = engine::code_width::bits_16;
@@ -464,7 +466,7 @@ private:
         if (lost_) { return end_overflow(); }
         if (!plan_.overflows || !dice_.chance(40)) { return execute_here(); }
         on(event::overflow{});
-        lost_ = unit_.overflows();
+        lost_ = unit_.state().in_overflow;
     }
     void end_overflow() {
         lost_ = false;

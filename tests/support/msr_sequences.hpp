@@ -237,7 +237,7 @@ struct processor {
             case kind::cpuid: return asks(what);
             case kind::vmxon: on(engine::event::vmxon{here, here + 4}); break;
             case kind::vmxoff: on(engine::event::vmxoff{here + 3}); break;
-            case kind::cold_reset: unit.cold_reset(unit.runs(), here); break;
+            case kind::cold_reset: unit.cold_reset(unit.state().code, here); break;
             case kind::entry: memory.put(what.values[0] + 8 * what.index, what.value); break;
             case kind::ring:
             case kind::comment: break;
@@ -246,8 +246,8 @@ struct processor {
     }
     /// What RDMSR gives, or what the processor has that is no MSR of Intel PT.
     [[nodiscard]] constexpr auto value_of(std::uint64_t index) -> std::uint64_t {
-        if (index == 0x485) { return unit.of().vmx_misc.raw; }
-        if (index == 0xCE) { return unit.of().platform_info.raw; }
+        if (index == 0x485) { return unit.state().caps.vmx_misc.raw; }
+        if (index == 0xCE) { return unit.state().caps.platform_info.raw; }
         return unit.rdmsr(static_cast<std::uint32_t>(index)).value;
     }
 
@@ -269,7 +269,7 @@ private:
         return is_raised && (what.any || value_of(index) == what.value);
     }
     [[nodiscard]] constexpr auto asks(statement const& what) const -> bool {
-        auto const& of = unit.of();
+        auto const& of = unit.state().caps;
         auto const is = [&](std::uint64_t a, std::uint64_t b, std::uint64_t c) {
             return what.values[1] == a && what.values[2] == b && what.values[3] == c &&
                    what.values[4] == 0;

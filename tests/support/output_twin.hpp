@@ -160,7 +160,7 @@ struct engine_side {
         how.pmi_lead_bytes = static_cast<uint32_t>(setup.lead);
         return out.start(capabilities_of(setup), now, memory, how);
     }
-    auto write(byte_view bytes) -> engine::written {
+    auto write(byte_view bytes) -> engine::write_result {
         auto const done = out.write(now, memory, bytes);
         lost += done.lost;
         pmis += done.pmis;
@@ -177,7 +177,8 @@ struct engine_side {
 };
 
 /// What a write has to tell that had no fault.
-inline auto told_by(plain::packet_counts const& packet_counts, uint64_t pmis) -> engine::written {
+inline auto told_by(plain::packet_counts const& packet_counts, uint64_t pmis)
+    -> engine::write_result {
     return {.taken = static_cast<size_t>(packet_counts.taken),
             .stored = packet_counts.stored,
             .lost = packet_counts.lost,

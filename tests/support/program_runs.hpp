@@ -82,13 +82,13 @@ public:
         auto const before = unit_.ip();
         auto const began = unit_.wrmsr(ctl::address, what_.word(), before, before + 2, memory_);
         hold(began.what == engine::access_outcome::done, "tracing begins");
-        model_.begin(before + 2, unit_.runs().cr3);
+        model_.begin(before + 2, unit_.state().code.cr3);
         for (unsigned i = 0; i < events; ++i) {
             step();
             if (moves && dice_.chance(5)) { move(); }
         }
         if (lost_) { end_overflow(); }
-        go_far(0x40'0000, 0, unit_.runs().cr3, false);  // WRMSR is for the kernel
+        go_far(0x40'0000, 0, unit_.state().code.cr3, false);  // WRMSR is for the kernel
         auto const at = unit_.ip();
         auto const ended = unit_.wrmsr(ctl::address, 0, at, at + 2, memory_);
         hold(ended.what == engine::access_outcome::done, "tracing ends");
@@ -148,7 +148,7 @@ private:
         hold(!unit_.on(e, memory_), "no port fails");
     }
     void go_far(std::uint64_t to, unsigned cpl, std::uint64_t cr3, bool interrupts) {
-        auto code = unit_.runs();
+        auto code = unit_.state().code;
         code.cpl = static_cast<std::uint8_t>(cpl);
         code.cr3 = cr3;
         unsigned const mode = cpl == 0 || dice_.chance(70) ? 64 : 32;
@@ -164,7 +164,7 @@ private:
     }
     auto target() -> std::uint64_t {
         auto const to = address();
-        return unit_.runs().width == engine::code_width::bits_64 ? to : to & 0xFFFF'FFFF;
+        return unit_.state().code.width == engine::code_width::bits_64 ? to : to & 0xFFFF'FFFF;
     }
     void time_passes() {
         std::uint64_t const cycles = dice_.roll(50);
@@ -214,7 +214,7 @@ private:
             case 7: return time_passes();
             case 8:
                 return go_far(address(), dice_.chance(50) ? 3 : 0,
-                              dice_.chance(80) ? unit_.runs().cr3 : 0x1000 * dice_.roll(3),
+                              dice_.chance(80) ? unit_.state().code.cr3 : 0x1000 * dice_.roll(3),
                               dice_.chance(50));
             case 9: {
                 auto const cr3 = 0x1000 * dice_.roll(3) | dice_.roll(0x1000);
@@ -239,7 +239,7 @@ private:
         }
     }
     void go_back() {
-        bool const wide = unit_.runs().width == engine::code_width::bits_64;
+        bool const wide = unit_.state().code.width == engine::code_width::bits_64;
         std::uint64_t const popped = wide ? ~std::uint64_t{0} : 0xFFFF'FFFF;
         bool const called = !calls_.empty();
         auto const back = called ? calls_.back() & popped : 0;
@@ -269,7 +269,7 @@ private:
     }
     void move() {
         auto const image = engine::save(unit_);
-        auto const loaded = engine::load(unit_.of(), image.view(), unit_.how());
+        auto const loaded = engine::load(unit_.state().caps, image.view(), unit_.state().options);
         hold(static_cast<bool>(loaded), "a unit that was saved loads");
         hold(engine::save(loaded.unit).view() == image.view(), "and is the same");
         unit_ = loaded.unit;
@@ -288,9 +288,9 @@ private:
             if (lost_) { end_overflow(); }
             return;
         }
-        model_.overflow(unit_.pending().count);
+        model_.overflow(unit_.state().writer.tnt.count);
         on(event::overflow{});
-        lost_ = unit_.overflows();
+        lost_ = unit_.state().in_overflow;
         if (lost_) { forget_calls(); }
     }
 

@@ -133,8 +133,9 @@ inline auto running_before(world const& w, scene const& s) -> pt_model::start {
         status::PacketByteCnt{wrapped{w.counted || !s.starts_off ? 5U : 0U}});
     return made;
 }
-inline auto running_after(traced const& on, world const& w, scene const& s) -> engine::running {
-    auto code = on.runs();
+inline auto running_after(traced const& on, world const& w, scene const& s)
+    -> engine::execution_context {
+    auto code = on.state().code;
     if (!s.by_cr3) { code.cpl = levels_of(w).after; }
     if (w.cr3_changed) { code.cr3 = cr3_new; }
     if (w.mode_changed) { code.width = engine::code_width::bits_32; }

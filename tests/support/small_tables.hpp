@@ -154,7 +154,7 @@ constexpr auto enabling_fails(uint64_t base, uint64_t mask_ptrs, listed_memory m
     if (why == rule::none) { return one.is_running() ? why : something_else; }
     bool const failed = one.has_failed(why) && one.stands_at(base, mask_ptrs);
     auto const done = one.write(first_bytes(3));
-    bool const lost = done == engine::written{.taken = 3, .lost = 3} && memory.run_count == 0;
+    bool const lost = done == engine::write_result{.taken = 3, .lost = 3} && memory.run_count == 0;
     return failed && lost && !one.pmi_pending() ? why : something_else;
 }
 

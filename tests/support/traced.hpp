@@ -38,6 +38,18 @@ constexpr auto packets_in(byte_view bytes, bool with_if = false) -> packets_text
     return out;
 }
 
+/// Calls `visitor` for the packets that it takes.
+inline void read(byte_view bytes, auto&& visitor) {
+    trace::reader from{bytes, {.sync = false}};
+    for (auto it = from.next(); it; it = from.next()) {
+        packet::visit(
+            [&](auto const& which) {
+                if constexpr (requires { visitor(which); }) { visitor(which); }
+            },
+            it.packet);
+    }
+}
+
 /// A generator whose setup is text, as in the worked cases, and what it wrote.
 class traced : public engine::generator {
 public:
@@ -53,6 +65,9 @@ public:
         return read.wrong ? not_a_setup() : read.made;
     }
 
+    [[nodiscard]] constexpr auto ip() const -> uint64_t { return state().ip; }
+    [[nodiscard]] constexpr auto msrs() const -> access::msr_state const& { return state().msrs; }
+
     template <class Event>
     constexpr auto does(Event const& e) -> traced& {
         on(e, bytes);
@@ -63,7 +78,7 @@ public:
         return *this;
     }
     [[nodiscard]] constexpr auto packets() const -> packets_text {
-        return packets_in(bytes.written(), events_are_traced());
+        return packets_in(bytes.written(), state().ctl<reg::ia32_rtit_ctl::EventEn>());
     }
 
     uint8_t room[2048] = {};

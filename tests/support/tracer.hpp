@@ -141,8 +141,9 @@ struct tracer {
     engine::output_options how{};
     access::msr_state now{};
     engine::output out{};
-    engine::written sum{};  ///< of all writes since TraceEn rose; its fault is the last write's
-    port_fault fault{};     ///< of the last start or resume
+    engine::write_result
+        sum{};           ///< of all writes since TraceEn rose; its fault is the last write's
+    port_fault fault{};  ///< of the last start or resume
 
     constexpr void put(uint32_t index, uint64_t value) { access::set_raw(now, index, value); }
     constexpr void place(uint64_t base, uint64_t mask_ptrs) {
@@ -168,7 +169,7 @@ struct tracer {
         now = done.state;
         return static_cast<bool>(done);
     }
-    constexpr auto write(byte_view bytes) -> engine::written {
+    constexpr auto write(byte_view bytes) -> engine::write_result {
         auto const done = out.write(now, memory, bytes);
         sum += done;
         return done;

@@ -88,7 +88,7 @@ inline void disable(session& in, words& given) {
 
 // ------------------------------------------------------------------------------------ trace
 
-inline void print_written(session& in, engine::written const& what) {
+inline void print_written(session& in, engine::write_result const& what) {
     bool const in_memory = what.stored != 0 && what.had_address;
     std::string const at = " first " + hex(what.first) + " last " + hex(what.last);
     in.line("stored " + hex(what.stored) + " lost " + hex(what.lost) + " PMI " + hex(what.pmis) +
@@ -101,7 +101,7 @@ inline void write_trace(session& in, words& given) {
     auto count = given.number("a number of bytes");
     given.end();
     if (count > most) { throw refusal{"at most " + hex(most) + " bytes are written at once"}; }
-    engine::written done;
+    engine::write_result done;
     in.psb_due = in.psb_due && count == 0;
     while (count != 0) {
         auto const piece = static_cast<std::size_t>(std::min<std::uint64_t>(count, sizeof(pads)));

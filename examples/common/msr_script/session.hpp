@@ -72,7 +72,7 @@ struct session {
     engine::output_options how{};  ///< of the output, when TraceEn next rises
     reg::ia32_apic_base apic{};
     std::optional<cpu::output_scheme> scheme{};  ///< of each `enable`
-    engine::written total{};                     ///< since TraceEn rose
+    engine::write_result total{};                ///< since TraceEn rose
     /// What RDMSR reads of the output MSRs while trace goes out: as when TraceEn rose, which is as
     /// late as a processor may be.
     std::optional<access::msr_state> at_start{};

@@ -89,7 +89,7 @@ public:
     template <class Out>
     constexpr auto print_value(string_view name, Out& out) -> bool {
         if (name == "pending") {
-            auto const held = unit_.pending();
+            auto const held = unit_.state().writer.tnt;
             for (unsigned i = 0; i < held.count; ++i) {
                 out(held.taken(i) ? text{"1"} : text{"0"});
             }
@@ -97,7 +97,7 @@ public:
             return true;
         }
         if (name == "shutdown") {
-            out(unit_.why_shut_down() != rule::none ? text{"1"} : text{"0"});
+            out(unit_.state().shutdown_rule != rule::none ? text{"1"} : text{"0"});
             return true;
         }
         auto const& now = unit_.msrs();
@@ -141,7 +141,7 @@ private:
     template <class Event>
     constexpr void execute(Event const& e) {
         if (unit_.on(e, memory_)) { fault_ = true; }
-        event_trace_ = event_trace_ || unit_.events_are_traced();
+        event_trace_ = event_trace_ || unit_.state().ctl<ptspec::reg::ia32_rtit_ctl::EventEn>();
     }
     template <class Word, class Out>
     static constexpr auto print_field(Word word, string_view name, Out& out) -> bool {
@@ -198,8 +198,8 @@ private:
         return static_cast<std::uint8_t>(value.value_or(other));
     }
     /// What runs after a transfer to some privilege level.
-    constexpr auto after(event_text& e, std::uint64_t cpl) -> running {
-        auto code = unit_.runs();
+    constexpr auto after(event_text& e, std::uint64_t cpl) -> execution_context {
+        auto code = unit_.state().code;
         code.cpl = static_cast<std::uint8_t>(number(e, "CPL", cpl, 3));
         code.IF = number(e, "IF", code.IF ? 1 : 0, 1) != 0;
         code.cr3 = number(e, "CR3", code.cr3);
@@ -288,7 +288,7 @@ private:
         if (!matches && e.rest != "uncompressed" && !e.rest.empty()) {
             return "compressed, uncompressed or matching";
         }
-        if (e.rest == "compressed" && unit_.calls().size() == 0) { call(unit_.ip() + 0x10); }
+        if (e.rest == "compressed" && unit_.state().calls.size() == 0) { call(unit_.ip() + 0x10); }
         auto const to = target(e, e.rest == "uncompressed" ? returns_to() + 0x10 : returns_to());
         pop();
         execute(event::near_return{to});
@@ -331,7 +331,7 @@ private:
         } else if (kind == "SYSCALL" || kind == "SYSRET" || kind == "IRET") {
             auto const cpl = kind == "SYSCALL"  ? std::uint64_t{0}
                              : kind == "SYSRET" ? std::uint64_t{3}
-                                                : std::uint64_t{unit_.runs().cpl};
+                                                : std::uint64_t{unit_.state().code.cpl};
             auto const what = kind == "SYSCALL" ? event::far_kind::syscall
                               : kind == "IRET"  ? event::far_kind::iret
                                                 : event::far_kind::plain;
@@ -394,7 +394,7 @@ private:
         if (kind == "MOV") {
             if (!begins(e.rest, "CR3,")) { return "MOV CR3,value"; }
             auto const text = e.rest.substr(4);
-            auto const value = text == "?" ? maybe_number{true, unit_.runs().cr3 + 0x1000}
+            auto const value = text == "?" ? maybe_number{true, unit_.state().code.cr3 + 0x1000}
                                            : number_in(text);
             if (!value) { return "a hexadecimal number after CR3,"; }
             execute(event::mov_cr3{here, next_ip, *value});
@@ -454,7 +454,7 @@ private:
             if (!value) { return "the address of a VMCS"; }
             execute(event::vmptrld{next(e), *value});
         } else if (kind == "EENTER" || kind == "ERESUME" || kind == "EEXIT" || kind == "AEX") {
-            auto code = after(e, unit_.runs().cpl);
+            auto code = after(e, unit_.state().code.cpl);
             bool const enters = kind == "EENTER" || kind == "ERESUME";
             if (enters && e.rest != "production" && e.rest != "debug") {
                 return "production or debug";
@@ -518,7 +518,7 @@ private:
     }
 
     constexpr auto clockwork(event_text& e) -> string_view {
-        auto const clocks = unit_.clocks_now();
+        auto const clocks = unit_.state().clocks;
         if (e.kind == "psb" && e.rest == "due") {
             execute(event::psb_due{});
         } else if (e.kind == "wrap" && e.rest == "guard") {

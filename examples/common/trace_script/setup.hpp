@@ -12,7 +12,7 @@
 namespace pt_model {
 
 using namespace ptspec;
-using engine::running;
+using engine::execution_context;
 
 /// Where the table and its only region are.
 inline constexpr std::uint64_t region_base = 0x1000'0000;
@@ -21,9 +21,9 @@ inline constexpr std::uint64_t region_base = 0x1000'0000;
 struct start {
     cpu::capabilities of{};
     access::msr_state msrs{};
-    running code{};
+    execution_context code{};
     engine::model_options how{};
-    engine::concealed hidden{};
+    engine::vmx_concealment hidden{};
     engine::clocks clocks{};
     std::uint64_t ip = 0x1000;
     std::uint64_t calls = 0;  ///< on the call stack

@@ -113,32 +113,73 @@ struct range_hit {
     return !caps.has_ip_filtering() || status.get<ia32_rtit_status::FilterEn>();
 }
 
-/// True when control flow is traced. No register shows it.
+/// The enables at one point.
 ///
-/// Source: SDM vol. 3, "Packet Enable (PacketEn)"; REG-059.
-[[nodiscard]] constexpr auto packet_en(cpu::capabilities const& caps,
-                                       msr_state const& state) noexcept -> bool {
-    return state.status.get<ia32_rtit_status::TriggerEn>() &&
-           state.status.get<ia32_rtit_status::ContextEn>() && filter_en(caps, state.status) &&
-           state.ctl.get<ia32_rtit_ctl::BranchEn>();
+/// Source: SDM vol. 3, "Packet Generation Enable Controls"; GEN-020..027.
+struct enables {
+    bool trigger = false;
+    bool context = false;
+    bool filter = false;
+    bool branch = false;
+
+    /// PacketEn: control flow is traced. No register shows it.
+    ///
+    /// Source: SDM vol. 3, "Packet Enable (PacketEn)"; REG-059.
+    [[nodiscard]] constexpr auto packet() const noexcept -> bool {
+        return trigger && context && filter && branch;
+    }
+    friend constexpr auto operator==(enables const&, enables const&) -> bool = default;
+};
+
+/// Source: GEN-020..027.
+[[nodiscard]] constexpr auto enables_of(cpu::capabilities const& caps,
+                                        msr_state const& state) noexcept -> enables {
+    using status = ia32_rtit_status;
+    return {state.status.get<status::TriggerEn>(), state.status.get<status::ContextEn>(),
+            filter_en(caps, state.status), state.ctl.get<ia32_rtit_ctl::BranchEn>()};
 }
 
-/// The state after a taken branch or an event to `now`, whose target `now.ip` is. TraceStop shows
-/// as STATUS.Stopped.
+/// PacketEn. Source: REG-059.
+[[nodiscard]] constexpr auto packet_en(cpu::capabilities const& caps,
+                                       msr_state const& state) noexcept -> bool {
+    return enables_of(caps, state).packet();
+}
+
+/// The enables after a branch, an event or a write of CR3.
+struct evaluated {
+    ia32_rtit_status status{};
+    enables after{};  ///< a TraceStop clears only `filter`; `status` has all that it clears
+    bool trace_stop = false;
+};
+
+/// Evaluates the enables at a target. `now` is the context there, `now.ip` the target; `stop_ip` is
+/// compared with the TraceStop ranges. TraceEn stays as it is; a TraceStop sets STATUS.Stopped.
+///
+/// Source: REG-057, REG-058, REG-068, GEN-005, GEN-024..027, GEN-080..090.
+[[nodiscard]] constexpr auto evaluate(cpu::capabilities const& caps, msr_state const& state,
+                                      context const& now, uint64_t stop_ip) noexcept -> evaluated {
+    using status = ia32_rtit_status;
+    evaluated done{state.status, enables_of(caps, state), false};
+    if (!done.after.trigger) { return done; }
+    done.after.context = context_en(state.ctl, state.cr3_match, now);
+    done.status = done.status.with(status::ContextEn{done.after.context});
+    if (done.after.context && caps.has_ip_filtering()) {
+        done.trace_stop = in_trace_stop(state, stop_ip);
+        done.after.filter = !done.trace_stop && in_filter(state, now.ip);
+        done.status = done.status.with(status::FilterEn{done.after.filter});
+        if (done.trace_stop) {
+            done.status = done.status.with(status::Stopped{true}, status::TriggerEn{false});
+        }
+    }
+    return done;
+}
+
+/// The state after a branch or an event whose target is `now.ip`.
 ///
 /// Source: REG-057, REG-058, REG-068, GEN-024, GEN-025, GEN-090.
 [[nodiscard]] constexpr auto after_branch(cpu::capabilities const& caps, msr_state state,
                                           context const& now) noexcept -> msr_state {
-    using status = ia32_rtit_status;
-    if (!state.status.get<status::TriggerEn>()) { return state; }
-    bool const in_context = context_en(state.ctl, state.cr3_match, now);
-    auto next = state.status.with(status::ContextEn{in_context});
-    if (caps.has_ip_filtering() && in_context) {
-        auto const hit = match_ranges(state, now.ip);
-        next = next.with(status::FilterEn{hit.filter_en});
-        if (hit.trace_stop) { next = next.with(status::Stopped{true}, status::TriggerEn{false}); }
-    }
-    state.status = next;
+    state.status = evaluate(caps, state, now, now.ip).status;
     return state;
 }
 

@@ -10,273 +10,278 @@ namespace ptspec::engine {
 
 namespace detail {
 
-struct unit_state;
+struct unit_codec;
 
 }  // namespace detail
 
-/// A logical processor's trace unit: what the processor does goes in, packets at physical addresses,
-/// status bits and interrupts come out.
+/// A logical processor's trace unit: from what the processor does to packets at physical addresses,
+/// status bits and interrupts.
 ///
-/// A value. Memory, fabric and interrupts are ports, which are passed with each operation; see
-/// `output` for what they may do. Between the packets and the memory there is a buffer of `Depth`
-/// bytes, from which `model_options::drained_at_once` leave after each operation. Where it is full
-/// an overflow begins.
+/// A value. Memory, fabric and interrupts are ports, passed with each operation; see `output` for
+/// what they may do. Packets pass through a buffer of `Depth` bytes; after each operation
+/// `model_options::drained_at_once` of them are stored. A full buffer begins an overflow.
 ///
-/// A failing port loses and repeats nothing: what is not out stays in the buffer. `on` returns what
-/// is in the way, and the operation has happened. Only what clears TraceEn waits until all is out:
-/// until then the unit `is_flushing`; operations first try again and, if that fails, do nothing.
+/// If a port fails, no byte is lost or repeated: bytes that were not stored stay in the buffer. `on`
+/// returns the fault, and the operation has taken effect. Only an operation that clears TraceEn waits
+/// until all bytes are stored: until then the unit `is_flushing`, and each operation first tries to
+/// store them again; if that fails the operation does not take effect.
 ///
-/// Shape:  at most 2 KB beside the buffer.
+/// Shape:  at most 2 KB besides the buffer.
 /// Source: SDM vol. 3, "Intel Processor Trace"; GEN-003, GEN-004, GEN-183, GEN-184, GEN-225..232,
 ///         OUT-132, PRG-061, PRG-110.
 template <size_t Depth = 1024>
-class trace_unit : private generator {
+class trace_unit {
     static_assert(Depth >= trace::writer_state::most_bytes,
                   "the buffer holds the packets of any operation");
+    using ctl = access::ia32_rtit_ctl;
 
 public:
-    /// A processor behind a cold reset.
-    constexpr explicit trace_unit(cpu::capabilities const& of, running const& code = {},
-                                  uint64_t ip = 0, model_options const& how = {}) noexcept
-        : generator{of, access::msr_state{}, code, ip, how} {}
-    /// A processor in the midst of its work. Where TraceEn is 1 output begins with the first
+    /// A processor after a cold reset.
+    constexpr explicit trace_unit(cpu::capabilities const& caps, execution_context const& code = {},
+                                  uint64_t ip = 0, model_options const& options = {}) noexcept
+        : trace_unit{caps, access::msr_state{}, code, ip, options} {}
+    /// A processor that has executed for a while. If TraceEn is 1, output begins with the first
     /// operation.
-    constexpr trace_unit(cpu::capabilities const& of, access::msr_state const& msrs,
-                         running const& code, uint64_t ip, model_options const& how = {}) noexcept
-        : generator{of, msrs, code, ip, how},
-          debt_{is_set<ctl::TraceEn>() ? debt::start : debt::nothing} {}
+    constexpr trace_unit(cpu::capabilities const& caps, access::msr_state const& msrs,
+                         execution_context const& code, uint64_t ip,
+                         model_options const& options = {}) noexcept
+        : state_{detail::make_generator_state(caps, msrs, code, ip, options)},
+          pending_{state_.ctl<ctl::TraceEn>() ? pending_action::start_output
+                                              : pending_action::none} {}
 
-    using generator::calls;
-    using generator::clocks_now;
-    using generator::conceal;
-    using generator::conceals;
-    using generator::enables_now;
-    using generator::events_are_traced;
-    using generator::how;
-    using generator::ip;
-    using generator::of;
-    using generator::outcome_of_load;
-    using generator::overflows;
-    using generator::pending;
-    using generator::runs;
-    using generator::set_clocks;
-    using generator::why_shut_down;
-
-    /// The MSRs, up to date.
+    /// The state of packet generation. The output MSRs and the counters of IA32_RTIT_STATUS in it
+    /// are not current: use `msrs`.
+    [[nodiscard]] constexpr auto state() const noexcept -> generator_state const& { return state_; }
+    /// The next instruction.
+    [[nodiscard]] constexpr auto ip() const noexcept -> uint64_t { return state_.ip; }
+    /// The MSRs, all current.
     [[nodiscard]] constexpr auto msrs() const noexcept -> access::msr_state {
-        auto now = msrs_;
-        now.status = status_now();
-        if (puts_out_) { output_.sync(now); }
+        auto now = state_.msrs;
+        now.status = detail::status_now(state_);
+        if (output_active_) { output_.sync(now); }
         return now;
     }
     [[nodiscard]] constexpr auto total() const noexcept -> totals const& { return total_; }
-    /// Bytes that are in the buffer.
+    /// The bytes that are not stored yet.
     [[nodiscard]] constexpr auto buffered() const noexcept -> byte_queue<Depth> const& {
         return queue_;
     }
-    /// True where TraceEn has fallen and bytes are not out: a port failed.
+    /// True if TraceEn was cleared and bytes are not stored yet, because a port failed.
     [[nodiscard]] constexpr auto is_flushing() const noexcept -> bool {
-        return debt_ == debt::flush || debt_ == debt::save;
+        return pending_ == pending_action::flush || pending_ == pending_action::save;
     }
-    /// The rule by which output ended by itself since TraceEn rose: none while it has not.
+    /// The rule by which output ended by itself since TraceEn rose; `none` if it has not.
     [[nodiscard]] constexpr auto why_ended() const noexcept -> rule { return output_.why(); }
 
-    /// Something happens.
+    /// Handles an event: appends its packets to the buffer, and stores bytes of the buffer.
     template <class Event, memory_port Memory>
-        requires takes_event<generator, Event, byte_queue<Depth>>
+        requires event_for<Event, byte_queue<Depth>>
     constexpr auto on(Event const& e, Memory& memory) noexcept -> port_fault {
-        if constexpr (requires { take_quietly(e); }) {
-            if (debt_ == debt::nothing && take_quietly(e)) [[likely]] {
-                return queue_.empty() ? port_fault{} : done(memory);
+        if constexpr (requires { detail::try_fast_path(state_, e); }) {
+            if (pending_ == pending_action::none && detail::try_fast_path(state_, e)) [[likely]] {
+                return queue_.empty() ? port_fault{} : drain_after_operation(memory);
             }
         }
-        return on_with_care(e, memory);
+        return on_slow_path(e, memory);
     }
     template <class Other, class Memory>
     void on(Other const&, Memory&) = delete;  // an event is a struct of engine::event
 
-    /// RDMSR at the privilege level of what runs. Source: REG-011, PRG-034.
+    /// RDMSR at the CPL of the code that executes. Source: REG-011, PRG-034.
     [[nodiscard]] constexpr auto rdmsr(uint32_t index) noexcept -> access::read_result {
-        bool const lags = how_.msrs_lag && is_set<ctl::TraceEn>();
-        if (puts_out_ && !lags) { output_.sync(msrs_); }
-        return generator::rdmsr(index);
+        bool const lags = state_.options.msrs_lag && state_.ctl<ctl::TraceEn>();
+        if (output_active_ && !lags) { output_.sync(state_.msrs); }
+        return detail::rdmsr(state_, index);
     }
     /// WRMSR by the instruction at `at`.
     template <memory_port Memory>
     constexpr auto wrmsr(uint32_t index, uint64_t value, uint64_t at, uint64_t next,
                          Memory& memory) noexcept -> access_result {
-        if (auto const fault = begin(memory)) { return detail::not_begun(fault); }
-        auto const outcome = generator::wrmsr(index, value, at, next, queue_);
-        return detail::judged(outcome, done(memory));
+        if (auto const fault = complete_pending(memory)) { return detail::not_begun(fault); }
+        auto const verdict = detail::wrmsr(state_, index, value, at, next, queue_);
+        return detail::judged(verdict, drain_after_operation(memory));
     }
-    /// XSAVES of component 8 by the instruction at `at`. Where a port fails nothing is stored, and
-    /// TraceEn is 0; made again it stores what it would have.
+    /// XSAVES of component 8 by the instruction at `at`. If a port fails nothing is stored, and
+    /// TraceEn is 0; repeated, it stores what the first one would have stored.
     ///
     /// Source: GEN-184, REG-142, PRG-110.
     template <memory_port Memory>
     constexpr auto xsaves(uint64_t at, uint64_t next, Memory& memory) noexcept -> xsaves_result {
-        bool const is_again = debt_ == debt::save;
-        bool const was_on = is_again || is_set<ctl::TraceEn>();
-        if (auto const fault = begin(memory)) { return {detail::not_begun(fault)}; }
-        if (!is_again) {
-            take({.state = access::detail::disabled(msrs_)}, at, next, queue_);
-            if (auto const fault = done(memory)) {
-                debt_ = debt::save;
+        bool const is_repeated = pending_ == pending_action::save;
+        bool const was_on = is_repeated || state_.ctl<ctl::TraceEn>();
+        if (auto const fault = complete_pending(memory)) { return {detail::not_begun(fault)}; }
+        if (!is_repeated) {
+            detail::apply_effect(state_, {.state = access::detail::disabled(state_.msrs)}, at, next,
+                                 queue_);
+            if (auto const fault = drain_after_operation(memory)) {
+                pending_ = pending_action::save;
                 return {detail::not_begun(fault)};
             }
         }
-        auto before = msrs_;
+        auto before = state_.msrs;
         if (was_on) { before.ctl = ctl_at_start_; }
-        return {{}, access::xsaves(of_, before).image};
+        return {{}, access::xsaves(state_.caps, before).image};
     }
     /// XRSTORS of component 8. Source: GEN-184, REG-143..146.
     template <memory_port Memory>
     constexpr auto xrstors(access::xsave_pt_state const& image, uint64_t at, uint64_t next,
                            Memory& memory) noexcept -> xrstors_result {
-        if (auto const fault = begin(memory)) { return {detail::not_begun(fault)}; }
-        auto const loaded = generator::xrstors(image, at, next, queue_);
-        return {detail::judged(loaded.effect.verdict, done(memory)), loaded.refused_msr,
-                loaded.why_refused};
+        if (auto const fault = complete_pending(memory)) { return {detail::not_begun(fault)}; }
+        auto const loaded = detail::xrstors(state_, image, at, next, queue_);
+        return {detail::judged(loaded.effect.verdict, drain_after_operation(memory)),
+                loaded.refused_msr, loaded.why_refused};
     }
+    /// XRSTORS where XSTATE_BV[8] is 0. Source: REG-146.
     template <memory_port Memory>
     constexpr auto xrstors_init(uint64_t next, Memory& memory) noexcept -> xrstors_result {
-        if (auto const fault = begin(memory)) { return {detail::not_begun(fault)}; }
-        return {detail::judged(generator::xrstors_init(next).effect.verdict, {})};
+        if (auto const fault = complete_pending(memory)) { return {detail::not_begun(fault)}; }
+        return {detail::judged(detail::xrstors_init(state_, next).effect.verdict, {})};
     }
-    /// A warm reset: what is in the buffer is lost. Source: GEN-291, REG-091..093.
-    constexpr void warm_reset(running const& after, uint64_t ip) noexcept {
-        msrs_ = msrs();
-        generator::warm_reset(after, ip);
-        stop_at_once();
+    /// A warm reset: bytes in the buffer are lost. Source: GEN-291, REG-091..093.
+    constexpr void warm_reset(execution_context const& after, uint64_t ip) noexcept {
+        state_.msrs = msrs();
+        detail::warm_reset(state_, after, ip);
+        drop_buffer();
     }
-    constexpr void cold_reset(running const& after, uint64_t ip) noexcept {
-        generator::cold_reset(after, ip);
-        stop_at_once();
+    constexpr void cold_reset(execution_context const& after, uint64_t ip) noexcept {
+        detail::cold_reset(state_, after, ip);
+        drop_buffer();
     }
 
-    /// Up to `most` bytes leave the buffer, whatever the options say.
+    /// Sets the controls by which a VMM conceals VMX operation. Source: GEN-278.
+    constexpr void conceal(vmx_concealment const& what) noexcept { state_.concealment = what; }
+    /// Sets the clocks without the time in between passing.
+    constexpr void set_clocks(clocks const& now) noexcept { state_.clocks = now; }
+
+    /// Stores up to `most` bytes of the buffer, whatever the options say.
     template <memory_port Memory>
     constexpr auto drain(Memory& memory, size_t most = ~size_t{0}) noexcept -> port_fault {
-        if (auto const fault = begin(memory)) { return fault; }
+        if (auto const fault = complete_pending(memory)) { return fault; }
         return store(memory, most);
     }
 
 private:
-    friend struct detail::unit_state;
+    friend struct detail::unit_codec;
 
-    enum class debt : uint8_t {
-        nothing,
-        start,  ///< TraceEn is 1, and `output_` does not know
-        flush,  ///< TraceEn has fallen, and bytes are not out
-        save,   ///< the same, by an XSAVES that is to be made again
+    enum class pending_action : uint8_t {
+        none,
+        start_output,  ///< TraceEn is 1, and output has not begun
+        flush,         ///< TraceEn was cleared, and bytes are not stored yet
+        save,          ///< the same, by an XSAVES that will be repeated
     };
 
+    generator_state state_;
     output output_{};
     totals total_{};
-    access::ia32_rtit_ctl ctl_at_start_{};  ///< of output; it stays so while TraceEn is 1
-    bool puts_out_ = false;                 ///< `output_` has begun, and has not been told to stop
-    debt debt_ = debt::nothing;
+    access::ia32_rtit_ctl ctl_at_start_{};  ///< when output began; constant while TraceEn is 1
+    bool output_active_ = false;            ///< `output_` was started, and not stopped
+    pending_action pending_ = pending_action::none;
     byte_queue<Depth> queue_{};
 
-    /// What comes before an operation.
-    template <memory_port Memory>
-    constexpr auto begin(Memory& memory) noexcept -> port_fault {
-        return debt_ == debt::nothing ? port_fault{} : pay(memory);
-    }
-    template <memory_port Memory>
-    constexpr auto pay(Memory& memory) noexcept -> port_fault {
-        if (is_flushing()) { return flush(memory); }
-        debt_ = debt::nothing;
-        ctl_at_start_ = msrs_.ctl;
-        (void)start(memory);  // a fault is met again when bytes are stored
-        return {};
-    }
     template <class Event, memory_port Memory>
-    [[gnu::noinline]]  // so that it is not in the way of branches
+    [[gnu::noinline]]  // keeps the slow path out of the callers of `on`
     constexpr auto
-    on_with_care(Event const& e, Memory& memory) noexcept -> port_fault {
-        if (auto const fault = begin(memory)) { return fault; }
-        generator::on(e, queue_);
-        return done(memory);
+    on_slow_path(Event const& e, Memory& memory) noexcept -> port_fault {
+        if (auto const fault = complete_pending(memory)) { return fault; }
+        detail::generate(state_, e, queue_);
+        return drain_after_operation(memory);
     }
-    /// What comes behind an operation: bytes leave the buffer.
+    /// Stores bytes after an operation, and starts or ends output if TraceEn changed.
     template <memory_port Memory>
-    constexpr auto done(Memory& memory) noexcept -> port_fault {
-        if (is_set<ctl::TraceEn>() != puts_out_) [[unlikely]] { return turn(memory); }
+    constexpr auto drain_after_operation(Memory& memory) noexcept -> port_fault {
+        if (state_.ctl<ctl::TraceEn>() != output_active_) [[unlikely]] {
+            return on_trace_en_changed(memory);
+        }
         if (queue_.empty()) { return {}; }
         byte_view const all = queue_.front();
-        if (all.size() <= how_.drained_at_once && !loses_ && output_.put_few(all)) [[likely]] {
+        if (all.size() <= state_.options.drained_at_once && !state_.in_overflow &&
+            output_.put_few(all)) [[likely]] {
             queue_.drop(all.size());
             total_.stored += all.size();
             return {};
         }
-        return store(memory, how_.drained_at_once);
+        return store(memory, state_.options.drained_at_once);
     }
-    /// TraceEn has changed.
     template <memory_port Memory>
-    [[gnu::noinline]]  // as above
+    [[gnu::noinline]]  // as on_slow_path
     constexpr auto
-    turn(Memory& memory) noexcept -> port_fault {
-        if (puts_out_) { return flush(memory); }
-        ctl_at_start_ = msrs_.ctl;
-        auto const fault = start(memory);
-        return fault ? fault : store(memory, how_.drained_at_once);
-    }
-    /// Output begins where the MSRs say.
-    template <memory_port Memory>
-    [[gnu::noinline]]  // so that it is not in the way of branches
-    constexpr auto
-    start(Memory& memory) noexcept -> port_fault {
-        puts_out_ = true;
-        auto const ctl_now = msrs_.ctl;
-        msrs_.ctl = ctl_at_start_;
-        // Tracing may have ended already, as it does in a TraceStop range, and its packets go out.
-        bool const has_ended = !triggers() && (!queue_.empty() || loses_);
-        if (has_ended) { msrs_.status = msrs_.status.with(status::TriggerEn{true}); }
-        auto const fault = output_.start(of_, msrs_, memory, how_.output);
-        if (has_ended) { msrs_.status = msrs_.status.with(status::TriggerEn{false}); }
-        msrs_.ctl = ctl_now;
-        settle();
+    store(Memory& memory, size_t most) noexcept -> port_fault {
+        bool const was_triggered = state_.trigger_en();
+        port_fault fault{};
+        while (!queue_.empty() && most != 0 && !fault) {
+            auto const done = output_.write(state_.msrs, memory, queue_.front().first(most));
+            queue_.drop(done.taken);
+            most -= done.taken;
+            total_ += done;
+            fault = done.why_not_all;
+            end_overflow_if_drained();
+        }
+        if (was_triggered != state_.trigger_en()) { detail::refresh_cache(state_); }
         return fault;
     }
-    /// TraceEn has fallen.
-    template <memory_port Memory>
-    [[gnu::noinline]]  // as above
-    constexpr auto
-    flush(Memory& memory) noexcept -> port_fault {
-        if (!is_flushing()) { debt_ = debt::flush; }
-        if (!puts_out_) {
-            if (auto const fault = start(memory)) { return fault; }
+    constexpr void end_overflow_if_drained() noexcept {
+        if (queue_.size() <= state_.options.overflow_ends_at && state_.in_overflow &&
+            !state_.overflow_requested) {
+            detail::resolve_overflow(state_, queue_);
         }
-        if (queue_.size() <= how_.overflow_ends_at) { end_overflow(queue_); }
-        if (auto const fault = store(memory, ~size_t{0})) { return fault; }
-        output_.stop(msrs_);
-        puts_out_ = false;
-        debt_ = debt::nothing;
+    }
+
+    // -------------------------------------------------------------- TraceEn rises and falls
+
+    /// Does what an earlier operation left to do.
+    template <memory_port Memory>
+    constexpr auto complete_pending(Memory& memory) noexcept -> port_fault {
+        if (pending_ == pending_action::none) { return {}; }
+        if (is_flushing()) { return flush(memory); }
+        pending_ = pending_action::none;
+        ctl_at_start_ = state_.msrs.ctl;
+        (void)start_output(memory);  // storing bytes reports the same fault again
         return {};
     }
     template <memory_port Memory>
-    [[gnu::noinline]]  // as above
+    [[gnu::noinline]]  // as on_slow_path
     constexpr auto
-    store(Memory& memory, size_t most) noexcept -> port_fault {
-        bool const triggered = triggers();
-        port_fault fault{};
-        while (!queue_.empty() && most != 0 && !fault) {
-            auto const went = output_.write(msrs_, memory, queue_.front().first(most));
-            queue_.drop(went.taken);
-            most -= went.taken;
-            total_ += went;
-            fault = went.why_not_all;
-            if (queue_.size() <= how_.overflow_ends_at) { end_overflow(queue_); }
-        }
-        if (triggered != triggers()) { settle(); }
+    on_trace_en_changed(Memory& memory) noexcept -> port_fault {
+        if (output_active_) { return flush(memory); }
+        ctl_at_start_ = state_.msrs.ctl;
+        auto const fault = start_output(memory);
+        return fault ? fault : store(memory, state_.options.drained_at_once);
+    }
+    template <memory_port Memory>
+    constexpr auto start_output(Memory& memory) noexcept -> port_fault {
+        using status = access::ia32_rtit_status;
+        output_active_ = true;
+        auto& msrs = state_.msrs;
+        auto const ctl_now = msrs.ctl;
+        msrs.ctl = ctl_at_start_;
+        // Tracing may have ended already, as in a TraceStop range; its packets are still stored.
+        bool const has_ended = !state_.trigger_en() && (!queue_.empty() || state_.in_overflow);
+        if (has_ended) { msrs.status = msrs.status.with(status::TriggerEn{true}); }
+        auto const fault = output_.start(state_.caps, msrs, memory, state_.options.output);
+        if (has_ended) { msrs.status = msrs.status.with(status::TriggerEn{false}); }
+        msrs.ctl = ctl_now;
+        detail::refresh_cache(state_);
         return fault;
     }
-    constexpr void stop_at_once() noexcept {
+    /// TraceEn was cleared: stores all bytes, and ends output.
+    template <memory_port Memory>
+    constexpr auto flush(Memory& memory) noexcept -> port_fault {
+        if (!is_flushing()) { pending_ = pending_action::flush; }
+        if (!output_active_) {
+            if (auto const fault = start_output(memory)) { return fault; }
+        }
+        end_overflow_if_drained();
+        if (auto const fault = store(memory, ~size_t{0})) { return fault; }
+        output_.stop(state_.msrs);
+        output_active_ = false;
+        pending_ = pending_action::none;
+        return {};
+    }
+    constexpr void drop_buffer() noexcept {
         total_.lost += queue_.size();
         queue_.clear();
-        puts_out_ = false;
-        debt_ = debt::nothing;
+        output_active_ = false;
+        pending_ = pending_action::none;
     }
 };
 

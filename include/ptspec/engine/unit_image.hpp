@@ -15,28 +15,28 @@ inline constexpr uint32_t unit_image_version = 1;
 namespace detail {
 
 /// What a unit holds beside its MSRs: the only list of it.
-struct unit_state {
+struct unit_codec {
     /// Calls `each` with every number of fixed place and, where not all that fit are possible, with
     /// the greatest.
     template <class Unit, class Each>
     static constexpr void visit(Unit& unit, Each& each) noexcept {
-        each(unit.ip_);
-        visit_code(unit.code_, each);
-        visit_packets(unit.now_, each);
-        visit_told(unit, each);
-        each(unit.clocks_.art);
-        each(unit.clocks_.tsc);
-        each(unit.clocks_.tsc_at_edge);
-        each(unit.clocks_.core_to_bus);
-        each(unit.clocks_.are_off);
-        each(unit.conceal_.non_root);
-        each(unit.conceal_.exits);
-        each(unit.conceal_.entries);
-        each(unit.vmcs_);
-        each(unit.tx_depth_);
-        each(unit.in_acm_);
-        each(unit.goes_on_behind_acm_);
-        each(unit.shut_down_by_);
+        each(unit.state_.ip);
+        visit_code(unit.state_.code, each);
+        visit_packets(unit.state_.writer, each);
+        visit_view(unit, each);
+        each(unit.state_.clocks.art);
+        each(unit.state_.clocks.tsc);
+        each(unit.state_.clocks.tsc_at_edge);
+        each(unit.state_.clocks.core_to_bus);
+        each(unit.state_.clocks.are_off);
+        each(unit.state_.concealment.non_root);
+        each(unit.state_.concealment.exits);
+        each(unit.state_.concealment.entries);
+        each(unit.state_.vmcs);
+        each(unit.state_.tx_depth);
+        each(unit.state_.in_acm);
+        each(unit.state_.trace_en_after_acm);
+        each(unit.state_.shutdown_rule);
         each(unit.total_.stored);
         each(unit.total_.lost);
         each(unit.total_.pmis);
@@ -67,15 +67,15 @@ struct unit_state {
         for (auto& ip : now.deferred) { each(ip); }
     }
     template <class Unit, class Each>
-    static constexpr void visit_told(Unit& unit, Each& each) noexcept {
-        each(unit.told_.mode);
-        each(unit.told_.pip);
-        each(unit.told_.in_tx);
-        each(unit.told_.owes_psb);
-        each(unit.told_.counted);
-        each(unit.loses_);
-        each(unit.loses_on_);
-        each(unit.generator::owes_, underlying(owed::ovf_and_trace_stop));
+    static constexpr void visit_view(Unit& unit, Each& each) noexcept {
+        each(unit.state_.view.mode);
+        each(unit.state_.view.pip);
+        each(unit.state_.view.in_tx);
+        each(unit.state_.view.psb_requested);
+        each(unit.state_.view.count_start);
+        each(unit.state_.in_overflow);
+        each(unit.state_.overflow_requested);
+        each(unit.state_.deferred_ovf, underlying(deferred_ovf::ovf_and_trace_stop));
     }
 
     /// Writes numbers of 8 bytes each.
@@ -144,14 +144,16 @@ struct unit_state {
     template <size_t Depth>
     static constexpr auto save(trace_unit<Depth> now, uint8_t* const to) noexcept -> size_t {
         copy_bytes(to + front::msrs_at, access::save(now.msrs()).data(), access::image_size);
-        using debt = typename trace_unit<Depth>::debt;
-        uint8_t const flushing = now.debt_ == debt::save ? 2 : now.debt_ == debt::flush ? 1 : 0;
+        using pending = typename trace_unit<Depth>::pending_action;
+        uint8_t const flushing = now.pending_ == pending::save    ? 2
+                                 : now.pending_ == pending::flush ? 1
+                                                                  : 0;
         front const first{now.ctl_at_start_, now.output_.why(), flushing,
-                          static_cast<uint8_t>(now.calls_.size()), now.queue_.size()};
+                          static_cast<uint8_t>(now.state_.calls.size()), now.queue_.size()};
         writer numbers{to + front::msrs_at + access::image_size};
         front::visit(first, numbers);
         visit(now, numbers);
-        for (unsigned i = 0; i < now.calls_.size(); ++i) { numbers(now.calls_[i]); }
+        for (unsigned i = 0; i < now.state_.calls.size(); ++i) { numbers(now.state_.calls[i]); }
         for (; !now.queue_.empty(); now.queue_.drop(now.queue_.front().size())) {
             copy_bytes(numbers.to, now.queue_.front().data(), now.queue_.front().size());
             numbers.to += now.queue_.front().size();
@@ -169,9 +171,9 @@ struct unit_state {
         reader numbers{image.data() + front::msrs_at + access::image_size};
         front::visit(first, numbers);
         visit(unit, numbers);
-        bool const is_on = unit.msrs_.ctl.template get<access::ia32_rtit_ctl::TraceEn>();
-        auto const& now = unit.now_;
-        bool const are_branches = now.tnt.count < unit.writing_.most_branches() &&
+        bool const is_on = unit.state_.msrs.ctl.template get<access::ia32_rtit_ctl::TraceEn>();
+        auto const& now = unit.state_.writer;
+        bool const are_branches = now.tnt.count < unit.state_.write_options.most_branches() &&
                                   now.tnt.bits <= low_bits(now.tnt.count);
         if (!numbers.all_possible || !are_branches || (first.flushing != 0 && is_on)) {
             return image_error::impossible;
@@ -182,7 +184,7 @@ struct unit_state {
             return image_error::wrong_size;
         }
         for (size_t i = 0; i < first.calls; ++i) {
-            unit.calls_.push(load_le64(calls.data() + i * sizeof(uint64_t)));
+            unit.state_.calls.push(load_le64(calls.data() + i * sizeof(uint64_t)));
         }
         if (!unit.queue_.append(calls.from(first.calls * sizeof(uint64_t)))) {
             return image_error::no_room;
@@ -190,13 +192,13 @@ struct unit_state {
         unit.ctl_at_start_ = first.ctl_at_start;
         unit.output_ = output{first.why_ended};
         bool const has_ended = first.why_ended != rule::none;
-        unit.puts_out_ = has_ended && (is_on || first.flushing != 0);
-        using debt = typename trace_unit<Depth>::debt;
-        unit.debt_ = first.flushing == 2   ? debt::save
-                     : first.flushing == 1 ? debt::flush
-                     : is_on && !has_ended ? debt::start
-                                           : debt::nothing;
-        unit.settle();
+        unit.output_active_ = has_ended && (is_on || first.flushing != 0);
+        using pending = typename trace_unit<Depth>::pending_action;
+        unit.pending_ = first.flushing == 2   ? pending::save
+                        : first.flushing == 1 ? pending::flush
+                        : is_on && !has_ended ? pending::start_output
+                                              : pending::none;
+        refresh_cache(unit.state_);
         return image_error::none;
     }
 };
@@ -207,7 +209,7 @@ struct unit_state {
 template <size_t Depth>
 struct unit_image {
     /// As many as there can be.
-    static constexpr size_t most = detail::unit_state::least_bytes<Depth>() +
+    static constexpr size_t most = detail::unit_codec::least_bytes<Depth>() +
                                    sizeof(uint64_t) * return_stack::most + Depth;
 
     byte_array<most> bytes{};
@@ -228,7 +230,7 @@ struct unit_image {
 template <size_t Depth>
 [[nodiscard]] constexpr auto save(trace_unit<Depth> const& unit) noexcept -> unit_image<Depth> {
     unit_image<Depth> image;
-    image.size = detail::unit_state::save(unit, image.bytes.data());
+    image.size = detail::unit_codec::save(unit, image.bytes.data());
     return image;
 }
 
@@ -251,10 +253,10 @@ struct unit_load {
 /// Errors: those of `access::load`, and those of `image_error` for what is not in an MSR.
 template <size_t Depth = 1024>
 [[nodiscard]] constexpr auto load(cpu::capabilities const& of, byte_view image,
-                                  model_options const& how = {}) noexcept -> unit_load<Depth> {
-    using detail::unit_state;
-    using front = unit_state::front;
-    trace_unit<Depth> const none{of, {}, 0, how};
+                                  model_options const& options = {}) noexcept -> unit_load<Depth> {
+    using detail::unit_codec;
+    using front = unit_codec::front;
+    trace_unit<Depth> const none{of, {}, 0, options};
     auto const fails = [&](image_error why) { return unit_load<Depth>{.why = why, .unit = none}; };
     if (image.size() < 8) { return fails(image_error::truncated); }
     if (load_le64(image.data()) != front::magic) { return fails(image_error::not_an_image); }
@@ -262,7 +264,7 @@ template <size_t Depth = 1024>
     uint64_t const form = load_le64(image.data() + 8);
     if ((form & low_bits(32)) != unit_image_version) { return fails(image_error::other_version); }
     uint64_t const size = form >> 32;
-    if (size < unit_state::least_bytes<Depth>()) { return fails(image_error::wrong_size); }
+    if (size < unit_codec::least_bytes<Depth>()) { return fails(image_error::wrong_size); }
     if (image.size() < size) { return fails(image_error::truncated); }
     if (image.size() > size) { return fails(image_error::wrong_size); }
 
@@ -274,8 +276,8 @@ template <size_t Depth = 1024>
         broken != rule::none) {
         return {image_error::refused, broken, index, none};
     }
-    unit_load<Depth> loaded{.unit = {of, msrs.state, {}, 0, how}};
-    loaded.why = unit_state::load(image, loaded.unit);
+    unit_load<Depth> loaded{.unit = {of, msrs.state, {}, 0, options}};
+    loaded.why = unit_codec::load(image, loaded.unit);
     return loaded ? loaded : fails(loaded.why);
 }
 

@@ -12,7 +12,7 @@ using namespace ptspec;
 using namespace ptspec::test;
 using engine::output;
 using engine::restricted_access;
-using engine::written;
+using engine::write_result;
 namespace preset = cpu::preset;
 namespace bits = ctl_bits;
 namespace flags = status_bits;
@@ -64,8 +64,8 @@ TEST_CASE("FabricEn sends the bytes to the fabric, with and without ToPA (OUT-00
             make_everything_wrong(one);
             if (!one.enable(value(bits::single_range | bits::fabric) | topa)) { return false; }
             auto const done = one.write(first_bytes(40));
-            bool const right = done == written{.taken = 40, .stored = 40} && one.is_running() &&
-                               fabric.count == 40 && fabric.others == 0 &&
+            bool const right = done == write_result{.taken = 40, .stored = 40} &&
+                               one.is_running() && fabric.count == 40 && fabric.others == 0 &&
                                byte_view{fabric.got}.first(40) == first_bytes(40) &&
                                one.stands_at(0x1'0080, pointers(5, 0xFFFF'FFFF)) &&
                                !one.pmi_pending() && !one.fault;
@@ -101,7 +101,7 @@ TEST_CASE("where nobody listens to the fabric its bytes count as stored (OUT-121
         listed_memory memory;
         auto one = tracer_on(memory, preset::P_FAB);
         if (!one.enable(value(bits::fabric | 4 | 1 << 13))) { return false; }
-        return one.write(first_bytes(100)) == written{.taken = 100, .stored = 100} &&
+        return one.write(first_bytes(100)) == write_result{.taken = 100, .stored = 100} &&
                memory.loads == 0 && memory.run_count == 0;
     });
 }
@@ -174,8 +174,9 @@ TEST_CASE("a unit that was not started stores nothing, and nothing is an error (
         one.resume();
         one.out.sync(one.now);
         one.out.stop(one.now);
-        return done == written{.taken = 7, .lost = 7} && one.now == before && memory.loads == 0 &&
-               memory.run_count == 0 && one.out.why() == rule::none && !one.fault;
+        return done == write_result{.taken = 7, .lost = 7} && one.now == before &&
+               memory.loads == 0 && memory.run_count == 0 && one.out.why() == rule::none &&
+               !one.fault;
     });
 }
 
@@ -190,7 +191,9 @@ TEST_CASE("with Stopped or Error set nothing is checked and every byte is lost (
                 one.put(0x571, value(status));
                 if (!one.enable(bits::single_range | topa)) { return false; }
                 auto const before = one.now;
-                if (one.write(first_bytes(9)) != written{.taken = 9, .lost = 9}) { return false; }
+                if (one.write(first_bytes(9)) != write_result{.taken = 9, .lost = 9}) {
+                    return false;
+                }
                 one.out.sync(one.now);
                 one.resume();
                 bool const nothing = one.now == before && memory.loads == 0 &&
@@ -216,7 +219,7 @@ TEST_CASE("the output MSRs are exact after TraceEn fell, and frozen (OUT-005, PR
             one.out.sync(one.now);
             one.out.stop(one.now);
             one.resume();
-            return exact && done == written{.taken = 3, .lost = 3} && one.now == frozen &&
+            return exact && done == write_result{.taken = 3, .lost = 3} && one.now == frozen &&
                    holds(memory, Y + 5, byte_array<3>{});
         });
     });
@@ -354,7 +357,7 @@ constexpr auto single_range_fails(uint64_t base, uint64_t mask_ptrs,
     bool const untouched = one.stands_at(base, mask_ptrs);
     if (why == rule::none) { return running && done.stored == 2 ? why : something_else; }
     bool const right = !running && one.has_failed(why) && untouched && memory.run_count == 0 &&
-                       done == written{.taken = 2, .lost = 2} && !one.pmi_pending();
+                       done == write_result{.taken = 2, .lost = 2} && !one.pmi_pending();
     return right ? why : something_else;
 }
 
@@ -377,11 +380,11 @@ TEST_CASE("a single range is circular, and stops nothing (OUT-021,025,028, PRG-0
             one.place(X, pointers(1, 0xF0));  // 256 bytes
             (void)one.enable(bits::single_range);
             auto const done = one.write(first_bytes(value(size_t{0x310})));
-            return done == written{.taken = 0x310,
-                                   .stored = 0x310,
-                                   .first = X + 0xF0,
-                                   .last = X + 0xFF,
-                                   .had_address = true} &&
+            return done == write_result{.taken = 0x310,
+                                        .stored = 0x310,
+                                        .first = X + 0xF0,
+                                        .last = X + 0xFF,
+                                        .had_address = true} &&
                    one.is_running() && one.stands_at(X, pointers(1, 0)) && !one.pmi_pending() &&
                    holds(memory, X, first_bytes(0x310).from(0x210)) &&
                    holds(memory, X + 0x100, byte_array<8>{});
@@ -470,11 +473,11 @@ TEST_CASE("one write fills as many regions as it reaches (OUT-052..054)") {
             one.place(A, pointers(0, 0xFFE));
             (void)one.enable_topa();
             auto const done = one.write(first_bytes(value(size_t{0x2005})));
-            return done == written{.taken = 0x2005,
-                                   .stored = 0x2005,
-                                   .first = X + 0xFFE,
-                                   .last = X + 2,
-                                   .had_address = true} &&
+            return done == write_result{.taken = 0x2005,
+                                        .stored = 0x2005,
+                                        .first = X + 0xFFE,
+                                        .last = X + 2,
+                                        .had_address = true} &&
                    one.stands_at(A, pointers(0, 3)) && holds(memory, X + 0xFFE, first_bytes(2)) &&
                    holds(memory, Z, first_bytes(0x2002).from(2)) &&
                    holds(memory, X, first_bytes(0x2005).from(0x2002));
@@ -568,7 +571,7 @@ constexpr size_t course_bytes = 0x2010;  // all of it, and some behind the STOP
 
 /// What there is to see of a processor after a course.
 struct course {
-    written sum{};
+    write_result sum{};
     access::msr_state now{};
     rule why = rule::none;
 
@@ -626,13 +629,13 @@ TEST_CASE("what a write tells is about its own bytes (OUT-151)") {
             auto const first = one.write(first_bytes(value(size_t{1})));
             auto const second = one.write(first_bytes(4));
             return first ==
-                       written{
+                       write_result{
                            .taken = 1, .stored = 1, .first = X, .last = X, .had_address = true} &&
-                   second == written{.taken = 4,
-                                     .stored = 4,
-                                     .first = X + 1,
-                                     .last = X + 4,
-                                     .had_address = true};
+                   second == write_result{.taken = 4,
+                                          .stored = 4,
+                                          .first = X + 1,
+                                          .last = X + 4,
+                                          .had_address = true};
         });
     });
 }
@@ -674,19 +677,21 @@ TEST_CASE("a write of no bytes changes nothing (OUT-152)") {
             set_table(memory, A, X | INT, Y | 2, A | END);
             byte_view const nothing = first_bytes(value(size_t{0}));
             auto one = tracer_on(memory);
-            bool right = one.write(nothing) == written{} && one.write({}) == written{};
+            bool right = one.write(nothing) == write_result{} && one.write({}) == write_result{};
             one.place(A, pointers(0, 0xFFE));
             (void)one.enable_topa();
             auto now = one.now;
-            right = right && one.write(nothing) == written{} && one.write({}) == written{} &&
-                    one.now == now && one.stands_at(A, pointers(0, 0xFFE));
+            right = right && one.write(nothing) == write_result{} &&
+                    one.write({}) == write_result{} && one.now == now &&
+                    one.stands_at(A, pointers(0, 0xFFE));
             (void)one.write(first_bytes(1));
             now = one.now;
-            right = right && one.write({}) == written{} && one.now == now && one.is_running();
+            right = right && one.write({}) == write_result{} && one.now == now && one.is_running();
             (void)one.write(first_bytes(1));  // the next entry is broken
             now = one.now;
-            return right && one.write(nothing) == written{} && one.write({}) == written{} &&
-                   one.now == now && one.has_failed(rule::OUT_060);
+            return right && one.write(nothing) == write_result{} &&
+                   one.write({}) == write_result{} && one.now == now &&
+                   one.has_failed(rule::OUT_060);
         });
     };
     CHECK_TWICE([body](auto value) { return body(value); });
@@ -694,7 +699,7 @@ TEST_CASE("a write of no bytes changes nothing (OUT-152)") {
         small_fabric fabric;
         auto one = tracer_on(fabric, preset::P_FUT);
         (void)one.enable(value(bits::single_range | bits::fabric));
-        return one.write({}) == written{} && fabric.count == 0;
+        return one.write({}) == write_result{} && fabric.count == 0;
     });
 }
 

@@ -4,11 +4,11 @@
 #include <support/check_twice.hpp>
 
 using namespace ptspec;
-using engine::written;
+using engine::write_result;
 
 TEST_CASE("a write that was not asked for anything did nothing, and did not fail") {
     CHECK_TWICE([](auto value) {
-        auto const done = value(written{});
+        auto const done = value(write_result{});
         return done && done.taken == 0 && done.stored == 0 && done.lost == 0 && done.pmis == 0 &&
                done.first == 0 && done.last == 0 && !done.had_address && !done.why_not_all;
     });
@@ -16,15 +16,16 @@ TEST_CASE("a write that was not asked for anything did nothing, and did not fail
 
 TEST_CASE("a write counts as done unless something was in its way") {
     CHECK_TWICE([](auto value) {
-        return value(written{.taken = 5, .lost = 5}) &&
-               !value(written{.taken = 5, .why_not_all = {true, 0x1000}}) &&
-               !value(written{.why_not_all = {true, 0}});
+        return value(write_result{.taken = 5, .lost = 5}) &&
+               !value(write_result{.taken = 5, .why_not_all = {true, 0x1000}}) &&
+               !value(write_result{.why_not_all = {true, 0}});
     });
 }
 
 TEST_CASE("two writes are the same when all about them is") {
     CHECK_TWICE([](auto value) {
-        written const one{.taken = 1, .stored = 2, .lost = 3, .pmis = 4, .first = 5, .last = 6};
+        write_result const one{
+            .taken = 1, .stored = 2, .lost = 3, .pmis = 4, .first = 5, .last = 6};
         auto other = [&](auto change) {
             auto copy = value(one);
             change(copy);
@@ -44,43 +45,44 @@ TEST_CASE("two writes are the same when all about them is") {
 TEST_CASE(
     "what is stored piece by piece is added up, and reaches from the first byte to the last") {
     CHECK_TWICE([](auto value) {
-        written done{.taken = 2, .lost = 2, .pmis = 1, .first = 9, .last = 9};
+        write_result done{.taken = 2, .lost = 2, .pmis = 1, .first = 9, .last = 9};
         done.count_stored(value(uint64_t{0x1'2FFD}), 3);
-        bool const one = done == written{.taken = 5,
-                                         .stored = 3,
-                                         .lost = 2,
-                                         .pmis = 1,
-                                         .first = 0x1'2FFD,
-                                         .last = 0x1'2FFF,
-                                         .had_address = true};
+        bool const one = done == write_result{.taken = 5,
+                                              .stored = 3,
+                                              .lost = 2,
+                                              .pmis = 1,
+                                              .first = 0x1'2FFD,
+                                              .last = 0x1'2FFF,
+                                              .had_address = true};
         done.count_stored(value(uint64_t{0x4000}), 1);
-        return one && done == written{.taken = 6,
-                                      .stored = 4,
-                                      .lost = 2,
-                                      .pmis = 1,
-                                      .first = 0x1'2FFD,
-                                      .last = 0x4000,
-                                      .had_address = true};
+        return one && done == write_result{.taken = 6,
+                                           .stored = 4,
+                                           .lost = 2,
+                                           .pmis = 1,
+                                           .first = 0x1'2FFD,
+                                           .last = 0x4000,
+                                           .had_address = true};
     });
     CHECK_TWICE([](auto value) {  // at address 0, where it begins, too
-        written done = value(written{});
+        write_result done = value(write_result{});
         done.count_stored(0, 1);
         done.count_stored(0x1000, 2);
         return done ==
-               written{.taken = 3, .stored = 3, .first = 0, .last = 0x1001, .had_address = true};
+               write_result{
+                   .taken = 3, .stored = 3, .first = 0, .last = 0x1001, .had_address = true};
     });
 }
 
 TEST_CASE("two writes in a row are as one, and what stopped the last is still in the way") {
     CHECK_TWICE([](auto value) {
-        auto sum = value(written{.taken = 1, .stored = 2, .lost = 3, .pmis = 4});
-        sum += value(written{.taken = 16, .stored = 32, .lost = 48, .pmis = 64});
-        return sum == written{.taken = 17, .stored = 34, .lost = 51, .pmis = 68};
+        auto sum = value(write_result{.taken = 1, .stored = 2, .lost = 3, .pmis = 4});
+        sum += value(write_result{.taken = 16, .stored = 32, .lost = 48, .pmis = 64});
+        return sum == write_result{.taken = 17, .stored = 34, .lost = 51, .pmis = 68};
     });
     CHECK_TWICE([](auto value) {
-        written const nowhere{.first = 7, .last = 7};  // addresses that are none
-        written const one{.first = 0x1000, .last = 0x1FFF, .had_address = true};
-        written const two{.first = 0x4000, .last = 0x4003, .had_address = true};
+        write_result const nowhere{.first = 7, .last = 7};  // addresses that are none
+        write_result const one{.first = 0x1000, .last = 0x1FFF, .had_address = true};
+        write_result const two{.first = 0x4000, .last = 0x4003, .had_address = true};
         auto first = value(nowhere);
         first += one;
         auto both = first;
@@ -90,10 +92,10 @@ TEST_CASE("two writes in a row are as one, and what stopped the last is still in
                both.first == 0x1000 && both.last == 0x4003 && both.had_address;
     });
     CHECK_TWICE([](auto value) {
-        auto sum = value(written{.why_not_all = {true, 0x1000}});
-        sum += value(written{});
+        auto sum = value(write_result{.why_not_all = {true, 0x1000}});
+        sum += value(write_result{});
         bool const free = static_cast<bool>(sum);
-        sum += value(written{.why_not_all = {true, 0x2000}});
+        sum += value(write_result{.why_not_all = {true, 0x2000}});
         return free && sum.why_not_all == port_fault{true, 0x2000};
     });
 }
@@ -102,11 +104,11 @@ TEST_CASE("totals are the sums of what writes did, and the same when all three a
     using engine::totals;
     CHECK_TWICE([](auto value) {
         totals all;
-        all += value(written{.taken = 9, .stored = 5, .lost = 4, .pmis = 1, .first = 7});
+        all += value(write_result{.taken = 9, .stored = 5, .lost = 4, .pmis = 1, .first = 7});
         totals const then = all;
-        all += value(written{.taken = 5, .stored = 2, .lost = 3, .pmis = 6, .last = 7});
+        all += value(write_result{.taken = 5, .stored = 2, .lost = 3, .pmis = 6, .last = 7});
         return then == totals{5, 4, 1} && all == totals{7, 7, 7} &&
-               (totals{} += written{.pmis = 2}).pmis == 2 && all != totals{6, 7, 7} &&
+               (totals{} += write_result{.pmis = 2}).pmis == 2 && all != totals{6, 7, 7} &&
                all != totals{7, 6, 7} && all != totals{7, 7, 6};
     });
 }

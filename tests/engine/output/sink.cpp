@@ -8,7 +8,7 @@
 using namespace ptspec;
 using namespace ptspec::test;
 using engine::output_sink;
-using engine::written;
+using engine::write_result;
 namespace preset = cpu::preset;
 
 namespace {
@@ -35,11 +35,11 @@ TEST_CASE("what a writer writes goes where output says") {
         constexpr uint8_t wanted[] = {0x06, 0x7D, 0x00, 0x10, 0x40, 0x00,
                                       0x00, 0x00, 0x02, 0x03, 0x00, 0x00};
         return right && !sink.fault() && sink.kept() == 0 &&
-               sink.last() == written{.taken = 4,
-                                      .stored = 4,
-                                      .first = Y + 2,
-                                      .last = Y + 5,
-                                      .had_address = true} &&
+               sink.last() == write_result{.taken = 4,
+                                           .stored = 4,
+                                           .first = Y + 2,
+                                           .last = Y + 5,
+                                           .had_address = true} &&
                one.stands_at(A, pointers(1, 6)) &&
                holds(memory, X + 0xFFA, byte_view{wanted}.first(6)) &&
                holds(memory, Y, byte_view{wanted}.from(6));

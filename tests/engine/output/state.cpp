@@ -13,7 +13,7 @@
 
 using namespace ptspec;
 using namespace ptspec::test;
-using engine::written;
+using engine::write_result;
 namespace preset = cpu::preset;
 namespace flags = status_bits;
 
@@ -21,7 +21,7 @@ namespace {
 
 /// What can be seen of a trace that went to a memory.
 struct outcome {
-    written sum{};
+    write_result sum{};
     port_fault start{};
     access::msr_state now{};
     rule why = rule::none;
@@ -302,7 +302,7 @@ TEST_CASE("bytes that would fill a region are lost once TraceEn has fallen") {
             bool right = true;
             for (size_t const count : {size_t{0xFF0}, size_t{0xFF8}, size_t{0x3000}}) {
                 right = right && one.write(first_bytes(count)) ==
-                                     engine::written{.taken = count, .lost = count};
+                                     engine::write_result{.taken = count, .lost = count};
             }
             return right && one.stands_at(A, pointers(0, 0x10));
         });
@@ -536,7 +536,8 @@ TEST_CASE("a link that was followed in place to memory that faults is not follow
         bool const waits = filled.taken == 0x1000 && filled.why_not_all == port_fault{true, B} &&
                            one.is_running() && one.stands_at(B, 0x7F);
         auto const again = one.write(first_bytes(0x1000));
-        bool const still = again == written{.why_not_all = {true, B}} && one.stands_at(B, 0x7F);
+        bool const still = again == write_result{.why_not_all = {true, B}} &&
+                           one.stands_at(B, 0x7F);
         one.resume();
         bool const asked = one.fault == port_fault{true, B};
         memory = whole;

@@ -42,12 +42,12 @@ auto indirect(std::uint64_t at, std::uint64_t to, std::string more = "") -> std:
 }
 auto far_away(std::uint64_t at, std::uint64_t to, std::string more = "") -> std::string {
     return goes(from(at) + more, [=](traced& on) {
-        on.does(event::far_transfer{.at = at, .to = to, .after = on.runs()});
+        on.does(event::far_transfer{.at = at, .to = to, .after = on.state().code});
     });
 }
 auto interrupted(std::uint64_t at, std::uint64_t to, std::string more = "") -> std::string {
     return goes(from(at) + more, [=](traced& on) {
-        on.does(event::interrupt{.next = at, .to = to, .after = on.runs()});
+        on.does(event::interrupt{.next = at, .to = to, .after = on.state().code});
     });
 }
 
@@ -104,7 +104,7 @@ TEST_CASE("without BranchEn nothing but a TraceStop tells of a move") {  // GEN-
 TEST_CASE("no IP of another context is told") {  // GEN-030, GEN-032, GEN-052
     auto const calls = [](std::string setup, std::uint8_t cpl, bool far) {
         return goes(setup, [=](traced& on) {
-            auto code = on.runs();
+            auto code = on.state().code;
             code.cpl = cpl;
             if (far) {
                 on.does(event::far_transfer{.at = 0x1100, .to = 0x5000, .after = code});
@@ -124,12 +124,12 @@ TEST_CASE("a move to another paging or width of code tells so, the mode last") {
     // GEN-236, GEN-237, GEN-240, GEN-245
     auto const moved = [](std::string setup, std::uint64_t to, auto const& change) {
         return goes(setup, [&](traced& on) {
-            auto code = on.runs();
+            auto code = on.state().code;
             change(code);
             on.does(event::interrupt{.next = 0x1100, .to = to, .after = code});
         });
     };
-    auto const both = [](engine::running& code) {
+    auto const both = [](engine::execution_context& code) {
         code.cr3 = 0x7000;
         code.width = engine::code_width::bits_32;
         code.cpl = 0;
@@ -140,14 +140,15 @@ TEST_CASE("a move to another paging or width of code tells so, the mode last") {
     CHECK(moved(std::string{ranges} + ", FilterEn=0", 0x1000, both) ==
           "PIP(7000,NR=0), MODE.Exec(32), TIP.PGE(1000)");
     CHECK(moved("BranchEn=0", 0x5000, both) == "PIP(7000,NR=0)");
-    CHECK(moved("", 0x5000, [](engine::running& code) { code.cpl = 0; }) == "FUP(1100), TIP(5000)");
+    CHECK(moved("", 0x5000, [](engine::execution_context& code) { code.cpl = 0; }) ==
+          "FUP(1100), TIP(5000)");
     CHECK(moved("VMX=nonroot", 0x5000, both) ==
           "FUP(1100), PIP(7000,NR=1), MODE.Exec(32), TIP(5000)");  // GEN-241
 }
 
 TEST_CASE("each packet of a task switch has its own time") {  // GEN-215, GEN-214
     traced on{"CYCEn=1, mode=32"};
-    auto code = on.runs();
+    auto code = on.state().code;
     code.cr3 = 0x7000;
     code.width = engine::code_width::bits_16;
     code.cpl = 0;
@@ -167,7 +168,7 @@ TEST_CASE("Event Trace tells of a move first, and gives it an IP where nothing e
     CHECK(far_away(inside, inside, ", EventEn=1") == "TIP(1100)");
     // told where it leads into the context, too, but then without the IP
     CHECK(goes("EventEn=1, OS=0, CPL=0", [](traced& on) {
-              auto code = on.runs();
+              auto code = on.state().code;
               code.cpl = 3;
               on.does(event::far_transfer{
                   .at = 0x9000, .to = 0x1000, .after = code, .kind = event::far_kind::iret});
@@ -175,7 +176,7 @@ TEST_CASE("Event Trace tells of a move first, and gives it an IP where nothing e
     CHECK(goes("EventEn=1", [](traced& on) {
               on.does(event::exception{.at = 0x1000,
                                        .to = 0x2000,
-                                       .after = on.runs(),
+                                       .after = on.state().code,
                                        .vector = event::exception::page_fault,
                                        .cr2 = 0xBEEF000});
           }) == "EVD(PFA:BEEF000), CFE(INTR:E,IP=0), FUP(1000), TIP(2000)");  // GEN-302
@@ -195,9 +196,9 @@ TEST_CASE("without FilterEn PIP, MODE.TSX and TraceStop are told all the same") 
 
 TEST_CASE("a suppressed IP leaves the last IP as it was") {  // GEN-107
     traced on{"OS=0"};
-    auto kernel = on.runs();
+    auto kernel = on.state().code;
     kernel.cpl = 0;
-    auto const user = on.runs();
+    auto const user = on.state().code;
     on.does(event::indirect_jump{0x7000});
     on.does(event::far_transfer{.at = 0x7000, .to = 0x9000, .after = kernel});
     on.does(event::far_transfer{.at = 0x9000, .to = 0x7002, .after = user});
@@ -210,7 +211,7 @@ TEST_CASE("an event without a vector has 0 in its place") {  // GEN-301, PKT-220
         traced on{"CPL=0, EventEn=1"};
         on.does(event::far_transfer{.at = value(std::uint64_t{0x1000}),
                                     .to = 0x2000,
-                                    .after = on.runs(),
+                                    .after = on.state().code,
                                     .kind = event::far_kind::iret});
         byte_view const all = on.bytes.written();
         return all.size() > 4 && all[0] == 0x02 && all[1] == 0x13 && all[3] == 0;

@@ -67,7 +67,7 @@ TEST_CASE("enabling while Stopped or Error is set writes nothing, ever") {  // G
         on.does(event::indirect_jump{0x3000}).does(event::psb_due{});
         CHECK(packets(on) == "none");
         CHECK(on.msrs().ctl.get<ctl::TraceEn>());
-        CHECK(!on.enables_now().trigger);
+        CHECK(!on.state().enables().trigger);
     }
 }
 
@@ -121,7 +121,7 @@ TEST_CASE("a write that faults does nothing, and says by which rule") {  // REG-
         traced on{};
         on.writes(ctl::address, value(std::uint64_t{0}), 0x1000, 0x2000);
         return !on.answer && on.rdmsr(ctl::address).verdict == on.answer &&
-               on.enables_now().trigger;
+               on.state().enables().trigger;
     });
     CHECK_TWICE([](auto value) {
         traced on{"TraceEn=0, CPL=0"};
@@ -172,7 +172,8 @@ TEST_CASE("MOV CR3 writes a PIP where its context is traced") {  // GEN-240..243
     // Bit 63 of the operand is no bit of CR3.
     constexpr auto keep = std::uint64_t{1} << 63;
     CHECK(packets(traced{from}.does(event::mov_cr3{0x1000, 0x1003, keep | 0x1000})) == "none");
-    CHECK(traced{from}.does(event::mov_cr3{0x1000, 0x1003, keep | 0x2001}).runs().cr3 == 0x2001);
+    CHECK(traced{from}.does(event::mov_cr3{0x1000, 0x1003, keep | 0x2001}).state().code.cr3 ==
+          0x2001);
     CHECK(packets(traced{"CPL=0, CR3Filter=1, CR3_MATCH=2000"}.does(
               event::mov_cr3{0x1000, 0x1003, keep | 0x2801})) == "PIP(2800,NR=0), TIP.PGE(1003)");
 }
@@ -233,7 +234,7 @@ TEST_CASE("XRSTORS enables as WRMSR does") {  // GEN-184, REG-143..146
     traced on{"CPL=0"};
     CHECK(!on.xrstors_init(0x2000));
     CHECK(!on.xrstors({}, 0x1FF0, 0x2000, on.bytes));
-    CHECK(on.enables_now().trigger);
+    CHECK(on.state().enables().trigger);
     CHECK(on.ip() == 0x1000);
 }
 
@@ -244,10 +245,10 @@ TEST_CASE("no reset leaves a packet; a warm one leaves the MSRs") {  // GEN-291,
     CHECK(packets(on) == "none");
     CHECK(on.msrs().ctl.get<ctl::MTCFreq>() == 3);
     CHECK(!on.msrs().ctl.get<ctl::TraceEn>());
-    CHECK(!on.overflows());
+    CHECK(!on.state().in_overflow);
     on.cold_reset({}, 0xFFFF'FFF0);
     CHECK(on.msrs() == access::msr_state{});
-    CHECK(on.runs() == engine::running{});
+    CHECK(on.state().code == engine::execution_context{});
 }
 
 namespace {
@@ -276,7 +277,7 @@ TEST_CASE("behind a reset nothing is as it was") {  // GEN-291
                   0x12);
     };
     auto const cpl_0 = [](traced const& on) {
-        auto code = on.runs();
+        auto code = on.state().code;
         code.cpl = 0;
         return code;
     };
@@ -298,21 +299,21 @@ TEST_CASE("behind a reset nothing is as it was") {  // GEN-291
     CHECK(packets(root.does(event::psb_due{})).find("VMCS(FFFFFFFFFF000)") != std::string::npos);
 
     traced shut{"SMM=1, CPL=0"};  // a shutdown
-    shut.does(event::rsm{0x1555, shut.runs()});
-    CHECK(shut.why_shut_down() == rule::REG_102);
-    shut.warm_reset(shut.runs(), 0x1000);
-    CHECK(shut.why_shut_down() == rule::none);
+    shut.does(event::rsm{0x1555, shut.state().code});
+    CHECK(shut.state().shutdown_rule == rule::REG_102);
+    shut.warm_reset(shut.state().code, 0x1000);
+    CHECK(shut.state().shutdown_rule == rule::none);
 
     traced asleep{"CPL=0, TSCEn=1, MTCEn=1, art=0"};  // clocks that stand still
     asleep.does(event::halt{0x1000, 0x1001});
-    CHECK(asleep.clocks_now().are_off);
-    asleep.warm_reset(asleep.runs(), 0x1000);
-    CHECK(!asleep.clocks_now().are_off);
+    CHECK(asleep.state().clocks.are_off);
+    asleep.warm_reset(asleep.state().code, 0x1000);
+    CHECK(!asleep.state().clocks.are_off);
 
     traced calm{"CPL=0"};  // nobody gathers branches
-    calm.warm_reset(calm.runs(), 0x1000);
+    calm.warm_reset(calm.state().code, 0x1000);
     calm.does(event::conditional{0x1010, true}).does(event::indirect_jump{0x2000});
-    CHECK(calm.pending().count == 0);
+    CHECK(calm.state().writer.tnt.count == 0);
     CHECK(packets(calm) == "none");
 }
 
@@ -322,7 +323,7 @@ TEST_CASE("a warm reset leaves the count of bytes") {  // REG-091, GEN-161
         on.does(event::indirect_jump{value(std::uint64_t{0x7000})});  // 7 bytes
         auto const before = status{on.rdmsr(status::address).value}.get<status::PacketByteCnt>();
         on.does(event::indirect_jump{0x7001});  // 3
-        on.warm_reset(on.runs(), 0);
+        on.warm_reset(on.state().code, 0);
         return before == 12 && on.msrs().status.get<status::PacketByteCnt>() == 15;
     });
 }
@@ -380,7 +381,7 @@ TEST_CASE("an overflow that tracing did not outlive says nothing of what is trac
     on.does(event::overflow{});
     on.writes(ctl::address, with_trace_en(on, false), 0x1000, 0x1002);
     on.writes(ctl::address, with_trace_en(on, true), 0x1002, 0x1004);
-    CHECK(!on.overflows());
+    CHECK(!on.state().in_overflow);
     CHECK(packets(on) == "CBR, MODE.Exec(64), TIP.PGE(1004)");
     on.does(event::overflow{}).does(event::overflow_end{0x1006});
     CHECK(packets(on) == "CBR, MODE.Exec(64), TIP.PGE(1004), OVF, FUP(1006)");

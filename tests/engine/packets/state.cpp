@@ -17,13 +17,15 @@ TEST_CASE("a generator begins where it is put") {  // GEN-003
         auto from = traced::started("CPL=0, IP=7000, CR3=9000");
         from.ip = value(from.ip);
         traced const on{from};
-        return on.ip() == 0x7000 && on.runs() == from.code && on.runs().cr3 == 0x9000 &&
-               on.msrs() == from.msrs && on.of() == from.of && on.enables_now().packet() &&
-               on.pending().count == 0 && on.calls().size() == 0 && !on.overflows() &&
-               !on.events_are_traced() && !on.how().long_tnt;
+        return on.ip() == 0x7000 && on.state().code == from.code && on.state().code.cr3 == 0x9000 &&
+               on.msrs() == from.msrs && on.state().caps == from.of &&
+               on.state().enables().packet() && on.state().writer.tnt.count == 0 &&
+               on.state().calls.size() == 0 && !on.state().in_overflow &&
+               !on.state().ctl<reg::ia32_rtit_ctl::EventEn>() && !on.state().options.long_tnt;
     });
-    CHECK_TWICE(
-        [](auto value) { return traced{value(true) ? "EventEn=1" : ""}.events_are_traced(); });
+    CHECK_TWICE([](auto value) {
+        return traced{value(true) ? "EventEn=1" : ""}.state().ctl<reg::ia32_rtit_ctl::EventEn>();
+    });
 }
 
 TEST_CASE("a branch that makes no packet leads on, and is gathered where it is conditional") {
@@ -31,28 +33,29 @@ TEST_CASE("a branch that makes no packet leads on, and is gathered where it is c
     CHECK_TWICE([](auto value) {
         traced on{"CPL=0"};
         on.does(event::conditional{value(std::uint64_t{0x2000}), true});
-        bool const taken = on.ip() == 0x2000 && on.pending() == packet::branches{1, 1};
+        bool const taken = on.ip() == 0x2000 && on.state().writer.tnt == packet::branches{1, 1};
         on.does(event::conditional{0x2002, false});
-        bool const not_taken = on.ip() == 0x2002 && on.pending() == packet::branches{2, 2};
+        bool const not_taken = on.ip() == 0x2002 && on.state().writer.tnt == packet::branches{2, 2};
         on.does(event::direct_jump{value(std::uint64_t{0x3000})});
-        return taken && not_taken && on.ip() == 0x3000 && on.pending() == packet::branches{2, 2} &&
-               on.packets() == text{"none"};
+        return taken && not_taken && on.ip() == 0x3000 &&
+               on.state().writer.tnt == packet::branches{2, 2} && on.packets() == text{"none"};
     });
     CHECK_TWICE([](auto value) {  // a call is also pushed, but for one of the next instruction
         traced on{"CPL=0"};
         on.does(event::direct_call{.next = 0x1005, .to = value(std::uint64_t{0x2000})});
-        bool const call = on.ip() == 0x2000 && on.calls().size() == 1;
+        bool const call = on.ip() == 0x2000 && on.state().calls.size() == 1;
         on.does(event::direct_call{.next = 0x2005, .to = 0x2005});
-        return call && on.ip() == 0x2005 && on.calls().size() == 1 && on.packets() == text{"none"};
+        return call && on.ip() == 0x2005 && on.state().calls.size() == 1 &&
+               on.packets() == text{"none"};
     });
     CHECK_TWICE([](auto value) {  // where nothing is traced nothing is kept
         traced on{"CPL=0, OS=0"};
         on.does(event::direct_call{.next = 0x1005, .to = value(std::uint64_t{0x2000})});
-        bool const call = on.ip() == 0x2000 && on.calls().size() == 0;
+        bool const call = on.ip() == 0x2000 && on.state().calls.size() == 0;
         on.does(event::direct_jump{0x3000});
         bool const jump = on.ip() == 0x3000;
         on.does(event::conditional{0x4000, true});
-        return call && jump && on.ip() == 0x4000 && on.pending().count == 0 &&
+        return call && jump && on.ip() == 0x4000 && on.state().writer.tnt.count == 0 &&
                on.packets() == text{"none"};
     });
 }
@@ -65,12 +68,12 @@ TEST_CASE("the CYC of a TNT comes with its first branch, and six branches fill i
             on.does(event::cycles{value(std::uint64_t{5})}).does(event::conditional{0x2000, true});
         };
         branch();
-        bool const first = on.packets() == text{"CYC(5)"} && on.pending().count == 1;
+        bool const first = on.packets() == text{"CYC(5)"} && on.state().writer.tnt.count == 1;
         for (int i = 0; i < 4; ++i) { branch(); }
-        bool const others = on.packets() == text{"CYC(5)"} && on.pending().count == 5;
+        bool const others = on.packets() == text{"CYC(5)"} && on.state().writer.tnt.count == 5;
         branch();
         return first && others && on.packets() == text{"CYC(5), TNT(111111)"} &&
-               on.pending().count == 0;
+               on.state().writer.tnt.count == 0;
     });
 }
 
@@ -114,7 +117,7 @@ TEST_CASE("a PSB+ comes at the first operation behind its period") {  // GEN-160
         traced on{"PacketByteCnt=7F7, CPL=0"};
         on.does(event::indirect_jump{value(std::uint64_t{0x2000})});
         bool const early = on.packets() == text{"TIP(2000)"};
-        on.does(event::exception{.at = 0x2000, .to = 0x3000, .after = on.runs()});
+        on.does(event::exception{.at = 0x2000, .to = 0x3000, .after = on.state().code});
         return early && on.packets() == text{"TIP(2000), FUP(2000), TIP(3000), PSB, CBR, "
                                              "PIP(1000,NR=0), MODE.Exec(64), FUP(3000), PSBEND"};
     });
@@ -137,14 +140,15 @@ TEST_CASE("in an overflow nothing is written and nothing counted") {  // GEN-166
         on.does(event::overflow{});
         on.does(event::indirect_jump{value(std::uint64_t{0x2000})}).does(event::psb_due{});
         auto const now = status{on.rdmsr(status::address).value};
-        return on.overflows() && on.packets() == text{"none"} && on.pending().count == 0 &&
+        return on.state().in_overflow && on.packets() == text{"none"} &&
+               on.state().writer.tnt.count == 0 &&
                now.template get<status::PacketByteCnt>() == 0x100;
     });
     CHECK_TWICE([](auto value) {  // it begins where there is no room
         traced on{};
         bool begun = false;
         for (unsigned i = 0; i < value(600U) && !begun; ++i) {
-            begun = on.does(event::indirect_jump{std::uint64_t{i} << 32}).overflows();
+            begun = on.does(event::indirect_jump{std::uint64_t{i} << 32}).state().in_overflow;
         }
         auto const size = on.bytes.size();
         on.does(event::indirect_jump{0x2000});
@@ -159,9 +163,9 @@ TEST_CASE("an overflow that nobody asked for ends where there is room") {  // GE
         byte_buffer small{few};
         on.on(event::indirect_jump{value(std::uint64_t{0x2000})}, small);
         on.on(event::indirect_jump{0x3000}, small);
-        bool const lost = on.overflows();
+        bool const lost = on.state().in_overflow;
         on.end_overflow(on.bytes);
-        return lost && !on.overflows() && on.packets() == text{"OVF, FUP(3000)"};
+        return lost && !on.state().in_overflow && on.packets() == text{"OVF, FUP(3000)"};
     });
 }
 
@@ -171,7 +175,7 @@ TEST_CASE("a PSB+ for which there is no room stays owed") {  // GEN-163, GEN-225
         std::uint8_t few[8] = {};
         byte_buffer small{few};
         on.on(event::indirect_jump{value(std::uint64_t{0x2000})}, small);
-        bool const lost = on.overflows() && small.size() == 7;
+        bool const lost = on.state().in_overflow && small.size() == 7;
         on.end_overflow(on.bytes);
         return lost && on.packets() == text{"OVF, FUP(2000), PSB, CBR, MODE.Exec(64), FUP(2000), "
                                             "PSBEND"};
@@ -201,14 +205,15 @@ TEST_CASE("calls are forgotten with PacketEn, branches with TriggerEn") {  // GE
     CHECK_TWICE([](auto value) {
         traced on{"ADDR0=[1000,1FFF] filter"};
         on.does(event::direct_call{value(std::uint64_t{0x1005}), 0x1100});
-        bool const known = on.calls().size() == 1;
+        bool const known = on.state().calls.size() == 1;
         on.does(event::direct_jump{0x3000});
-        return known && on.calls().size() == 0;
+        return known && on.state().calls.size() == 0;
     });
     CHECK_TWICE([](auto value) {
         traced on{"CPL=0"};
         on.does(event::conditional{0x1000, value(true)});
         on.warm_reset({}, 0xFFFF'FFF0);
-        return on.pending().count == 0 && on.ip() == 0xFFFF'FFF0 && !on.enables_now().trigger;
+        return on.state().writer.tnt.count == 0 && on.ip() == 0xFFFF'FFF0 &&
+               !on.state().enables().trigger;
     });
 }

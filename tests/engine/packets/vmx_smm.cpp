@@ -19,15 +19,15 @@ auto packets(traced const& on) -> std::string {
     auto const all = on.packets();
     return {all.characters, all.length};
 }
-constexpr auto host(traced const& on, std::uint64_t cr3 = 0x2000) -> engine::running {
-    auto code = on.runs();
+constexpr auto host(traced const& on, std::uint64_t cr3 = 0x2000) -> engine::execution_context {
+    auto code = on.state().code;
     code.vmx_non_root = false;
     code.cpl = 0;
     code.cr3 = cr3;
     return code;
 }
-constexpr auto guest(traced const& on, std::uint64_t cr3 = 0x8000) -> engine::running {
-    auto code = on.runs();
+constexpr auto guest(traced const& on, std::uint64_t cr3 = 0x8000) -> engine::execution_context {
+    auto code = on.state().code;
     code.vmx_non_root = true;
     code.cpl = 0;
     code.cr3 = cr3;
@@ -54,7 +54,7 @@ TEST_CASE("a VM exit and a VM entry tell the other side's CR3, unless concealed"
     CHECK(both("VMX=nonroot, BranchEn=0") == "PIP(2000,NR=0), PIP(8000,NR=1)");
     traced on{"VMX=nonroot, CPL=0"};
     on.conceal({.non_root = true});
-    CHECK(on.conceals() == engine::concealed{true, false, false});
+    CHECK(on.state().concealment == engine::vmx_concealment{true, false, false});
     on.does(event::vm_entry{.at = 0x5010, .to = 0x4321, .after = guest(on)});
     CHECK(packets(on) == "PIP(8000,NR=0), TIP(4321)");
 }
@@ -73,7 +73,7 @@ TEST_CASE("a VM transition that ends tracing tells the PIP first, and no IP") { 
     exits.does(event::vm_exit{
         .from = 0x4321, .to = 0x5000, .after = host(exits), .loads = trace_en(exits, false)});
     CHECK(packets(exits) == "FUP(4321), PIP(2000,NR=0), TIP.PGD()");
-    CHECK(exits.outcome_of_load());
+    CHECK(exits.state().ctl_load_verdict);
     CHECK(!exits.msrs().ctl.get<ctl::TraceEn>());
     CHECK(exits.ip() == 0x5000);
     traced enters{"VMX=root, CPL=0"};
@@ -110,16 +110,16 @@ TEST_CASE("a value that an MSR list may not load is not loaded") {  // REG-010
                             .to = 0x4321,
                             .after = guest(on),
                             .loads = {true, ctl{0x8000'0000'0000'0001}}});
-    CHECK(on.outcome_of_load().how == access::refusal::vm_entry_fails);
+    CHECK(on.state().ctl_load_verdict.how == access::refusal::vm_entry_fails);
     CHECK(packets(on) == "none");
     CHECK(!on.msrs().ctl.get<ctl::TraceEn>());
     on.does(event::vm_exit{.from = 0x4321,
                            .to = 0x5000,
                            .after = host(on),
                            .loads = {true, ctl{0x8000'0000'0000'0001}}});
-    CHECK(on.outcome_of_load().how == access::refusal::vmx_abort);
+    CHECK(on.state().ctl_load_verdict.how == access::refusal::vmx_abort);
     on.does(event::vm_exit{.from = 0x4321, .to = 0x5000, .after = host(on)});
-    CHECK(on.outcome_of_load());
+    CHECK(on.state().ctl_load_verdict);
     // One that leaves tracing off is loaded all the same.
     on.does(event::vm_exit{.from = 0x4321,
                            .to = 0x5000,
@@ -190,7 +190,7 @@ TEST_CASE("a VM entry that fails goes on behind it, or where the host's state le
     traced early{"VMX=root, CPL=0"};
     early.does(event::vm_entry_failure{.to = 0x1003, .after = guest(early)});
     CHECK(packets(early) == "TIP(1003)");
-    CHECK(!early.runs().vmx_non_root);
+    CHECK(!early.state().code.vmx_non_root);
     traced late{"VMX=root, CPL=0"};
     late.does(
         event::vm_entry_failure{.to = 0x5000, .after = host(late), .loaded_host_state = true});
@@ -219,7 +219,7 @@ TEST_CASE("VMXON ends tracing where there is no Intel PT in VMX operation") {  /
 
 TEST_CASE("an SMI ends tracing, and RSM brings it back") {  // GEN-260..262, GEN-113
     traced on{"PacketByteCnt=40, EventEn=1"};
-    auto const before = on.runs();
+    auto const before = on.state().code;
     auto handler = before;
     handler.cpl = 0;
     handler.cr3 = 0xABC000;
@@ -230,7 +230,7 @@ TEST_CASE("an SMI ends tracing, and RSM brings it back") {  // GEN-260..262, GEN
     on.does(event::rsm{0x1555, before});
     CHECK(packets(on) == "CFE(SMI,IP=0), FUP(1555), TIP.PGD(), CBR, CFE(RSM,IP=0), "
                          "MODE.Exec(64,IF=0), TIP.PGE(1555)");
-    CHECK(on.why_shut_down() == rule::none);
+    CHECK(on.state().shutdown_rule == rule::none);
     on.does(event::rsm{0x1, before});  // #UD
     CHECK(on.ip() == 0x1555);
 
@@ -241,7 +241,7 @@ TEST_CASE("an SMI ends tracing, and RSM brings it back") {  // GEN-260..262, GEN
 
     traced shut{"SMM=1, CPL=0"};
     shut.does(event::rsm{0x1555, before});
-    CHECK(shut.why_shut_down() == rule::REG_102);
+    CHECK(shut.state().shutdown_rule == rule::REG_102);
     CHECK(packets(shut) == "none");
 }
 
@@ -294,9 +294,9 @@ TEST_CASE("a VM transition has a vector where an event with one causes it") {  /
     enters.does(event::vm_entry{.at = 0x10, .to = 0x20, .after = guest(enters)});
     CHECK(vector_told(enters) == 0);
     traced resumes{"CPL=0, EventEn=1, PacketByteCnt=1"};
-    resumes.does(event::smi{0x1555, 0x8000, resumes.runs()});
+    resumes.does(event::smi{0x1555, 0x8000, resumes.state().code});
     resumes.bytes = byte_buffer{resumes.room};
-    resumes.does(event::rsm{0x1555, resumes.runs()});
+    resumes.does(event::rsm{0x1555, resumes.state().code});
     CHECK(vector_told(resumes) == 0);
 }
 
@@ -329,9 +329,9 @@ TEST_CASE("which VMCS is current is known behind transitions to and from the SMM
 TEST_CASE("only RSM is told as RSM, where events are traced") {  // GEN-261, GEN-301
     auto const resumed = [](std::string_view setup) {
         traced on{setup};
-        on.does(event::smi{0x1555, 0x8000, on.runs()});
+        on.does(event::smi{0x1555, 0x8000, on.state().code});
         on.bytes = byte_buffer{on.room};
-        return packets(on.does(event::rsm{0x1555, on.runs()}));
+        return packets(on.does(event::rsm{0x1555, on.state().code}));
     };
     CHECK(resumed("CPL=0, PacketByteCnt=1") == "CBR, MODE.Exec(64), TIP.PGE(1555)");
     traced on{"VMX=nonroot, CPL=0, TraceEn=0, EventEn=1"};
@@ -343,12 +343,12 @@ TEST_CASE("only RSM is told as RSM, where events are traced") {  // GEN-261, GEN
 
 TEST_CASE("what enters and leaves SMM, VMX operation and code modules says where it goes on") {
     traced managed{"CPL=0"};
-    auto handler = managed.runs();
+    auto handler = managed.state().code;
     handler.cr3 = 0xABC000;
     managed.does(event::transaction_begin{0x100, 0x105});
     managed.does(event::smi{0x1555, 0x8000, handler});
     CHECK(managed.ip() == 0x8000);
-    CHECK(managed.runs().cr3 == 0xABC000);
+    CHECK(managed.state().code.cr3 == 0xABC000);
     managed.does(event::rsm{0x1555, handler});
     managed.bytes = byte_buffer{managed.room};
     managed.does(event::transaction_begin{0x200, 0x205});  // the SMI aborted the other: GEN-258
@@ -371,16 +371,16 @@ TEST_CASE("where a VM exit has ended tracing nobody gathers branches") {  // GEN
     on.does(
         event::vm_exit{.from = 0x10, .to = 0x20, .after = host(on), .loads = trace_en(on, false)});
     on.does(event::conditional{0x30, true});
-    CHECK(on.pending().count == 0);
+    CHECK(on.state().writer.tnt.count == 0);
 }
 
 TEST_CASE("a PSB+ that is due comes behind VMPTRLD, RSM and a code module") {  // GEN-006, GEN-163
     traced root{nearly_due("VMX=root, CPL=0")};
     CHECK(has_psb(root.does(event::vmptrld{0x1003, 0x7000})));
     traced managed{nearly_due("CPL=0, OS=0")};
-    managed.does(event::smi{0x1555, 0x8000, managed.runs()});
+    managed.does(event::smi{0x1555, 0x8000, managed.state().code});
     CHECK(!has_psb(managed));
-    CHECK(has_psb(managed.does(event::rsm{0x1555, managed.runs()})));
+    CHECK(has_psb(managed.does(event::rsm{0x1555, managed.state().code})));
     traced measured{nearly_due("CPL=0, TSCEn=1")};
     CHECK(!has_psb(measured.does(event::acm_begin{})));
     CHECK(has_psb(measured.does(event::acm_end{0x1234})));

@@ -94,8 +94,8 @@ constexpr auto error_of_topa(cpu::capabilities const& of, access::msr_state cons
 /// A STOP leaves the offset at the region's size, by newer editions of the manual at its last byte.
 template <memory_port Memory>
 constexpr auto stopped(access::msr_state const& now, Memory& memory) noexcept -> explanation {
-    using ctl = reg::ia32_rtit_ctl;
-    bool const topa = now.ctl.get<ctl::ToPA>() && !now.ctl.get<ctl::FabricEn>();
+    bool const topa = now.ctl.get<reg::ia32_rtit_ctl::ToPA>() &&
+                      !now.ctl.get<reg::ia32_rtit_ctl::FabricEn>();
     if (topa) {
         auto const where = topa::position_in(now.output_base, now.output_mask_ptrs);
         auto const word = memory.load(topa::table_pointer(where));

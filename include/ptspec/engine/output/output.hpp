@@ -66,9 +66,9 @@ public:
     template <memory_port Memory>
     [[gnu::always_inline]]  // so that it costs only what the caller looks at
     constexpr auto
-    write(access::msr_state& now, Memory& memory, byte_view bytes) noexcept -> written {
+    write(access::msr_state& now, Memory& memory, byte_view bytes) noexcept -> write_result {
         size_t const count = bytes.size();
-        written done;
+        write_result done;
         if (count < run_.room) {
             if (!are_few_in_place(count)) [[unlikely]] {
                 return write_with_care(now, memory, bytes);
@@ -109,17 +109,18 @@ private:
     template <memory_port Memory>
     [[gnu::always_inline]]  // so that it is not copied twice
     constexpr auto
-    write_with_care(access::msr_state& now, Memory& memory, byte_view bytes) noexcept -> written {
-        written const done = write_on(now, memory, bytes);
-        return written{done};
+    write_with_care(access::msr_state& now, Memory& memory, byte_view bytes) noexcept
+        -> write_result {
+        write_result const done = write_on(now, memory, bytes);
+        return write_result{done};
     }
 
     /// Goes from run to run.
     template <memory_port Memory>
     [[gnu::noinline]]  // so that it is not in the way of bytes for one run
     constexpr auto
-    write_on(access::msr_state& now, Memory& memory, byte_view bytes) noexcept -> written {
-        written done;
+    write_on(access::msr_state& now, Memory& memory, byte_view bytes) noexcept -> write_result {
+        write_result done;
         while (done.taken < bytes.size() && !done.why_not_all) {
             byte_view const rest = bytes.from(done.taken);
             if (rest.size() < run_.room && run_.end_in_place != nullptr) {
@@ -136,7 +137,7 @@ private:
     template <memory_port Memory>
     [[gnu::noinline]]  // so that it has all registers for itself
     constexpr auto
-    fill(Memory& memory, byte_view bytes, written& done) noexcept -> bool {
+    fill(Memory& memory, byte_view bytes, write_result& done) noexcept -> bool {
         if (!fills_) { return false; }
         uint64_t const first = store_address();
         uint64_t end = first;
@@ -160,7 +161,7 @@ private:
     template <memory_port Memory>
     [[gnu::noinline]]  // so that it is not in the way of bytes that only have to be copied
     constexpr void
-    step(access::msr_state& now, Memory& memory, byte_view bytes, written& done) noexcept {
+    step(access::msr_state& now, Memory& memory, byte_view bytes, write_result& done) noexcept {
         catch_up();
         if (phase_ == phase::at_entry) {
             done.why_not_all = settle(now, memory);
@@ -179,7 +180,7 @@ private:
 
     /// The run is at its end: decides what comes next.
     template <memory_port Memory>
-    constexpr void turn(access::msr_state& now, Memory& memory, written& done) noexcept {
+    constexpr void turn(access::msr_state& now, Memory& memory, write_result& done) noexcept {
         using topa::entry;
         uint64_t const reached = run_.end - base_;
         at_.offset = static_cast<uint32_t>(reached);

@@ -6,7 +6,7 @@
 namespace ptspec::engine {
 
 /// What became of bytes that were written.
-struct [[nodiscard]] written {
+struct [[nodiscard]] write_result {
     size_t taken = 0;  ///< from the front; the others are still the caller's, see `why_not_all`
     uint64_t stored = 0;
     uint64_t lost = 0;
@@ -31,7 +31,7 @@ struct [[nodiscard]] written {
         count_stored(from, from + count - 1, count);
     }
     /// Adds what became of the bytes that came next. What is in the way is what was in theirs.
-    constexpr auto operator+=(written const& next) noexcept -> written& {
+    constexpr auto operator+=(write_result const& next) noexcept -> write_result& {
         taken += next.taken;
         stored += next.stored;
         lost += next.lost;
@@ -44,7 +44,7 @@ struct [[nodiscard]] written {
         why_not_all = next.why_not_all;
         return *this;
     }
-    friend constexpr auto operator==(written const&, written const&) -> bool = default;
+    friend constexpr auto operator==(write_result const&, write_result const&) -> bool = default;
 };
 
 /// How many bytes went where since a trace unit was made.
@@ -54,7 +54,7 @@ struct totals {
     uint64_t pmis = 0;  ///< interrupts that were raised
 
     /// Adds what became of the bytes that came next.
-    constexpr auto operator+=(written const& next) noexcept -> totals& {
+    constexpr auto operator+=(write_result const& next) noexcept -> totals& {
         stored += next.stored;
         lost += next.lost;
         pmis += next.pmis;

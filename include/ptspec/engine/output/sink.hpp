@@ -43,7 +43,7 @@ public:
     /// How many bytes are kept.
     [[nodiscard]] constexpr auto kept() const noexcept -> size_t { return count_; }
     /// What became of the bytes of the last write: of the last `append` or `resume`.
-    [[nodiscard]] constexpr auto last() const noexcept -> written const& { return last_; }
+    [[nodiscard]] constexpr auto last() const noexcept -> write_result const& { return last_; }
 
 private:
     constexpr auto write(byte_view bytes) noexcept -> size_t {
@@ -61,7 +61,7 @@ private:
     Memory& memory_;
     byte_array<most_bytes> kept_{};
     size_t count_ = 0;
-    written last_{};
+    write_result last_{};
 };
 
 }  // namespace ptspec::engine

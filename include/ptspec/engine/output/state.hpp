@@ -136,7 +136,7 @@ protected:
 
     /// Stores bytes of the run, or drops them.
     template <memory_port Memory>
-    constexpr void put(Memory& memory, byte_view bytes, written& done) noexcept {
+    constexpr void put(Memory& memory, byte_view bytes, write_result& done) noexcept {
         uint64_t const address = store_address();
         size_t count = bytes.size();
         if (run_.end_in_place != nullptr) {
@@ -156,7 +156,7 @@ protected:
 
     /// Sends bytes to the fabric.
     template <memory_port Memory>
-    constexpr void send(Memory& memory, byte_view bytes, written& done) noexcept {
+    constexpr void send(Memory& memory, byte_view bytes, write_result& done) noexcept {
         size_t const sent = [&] {
             if constexpr (fabric_port<Memory>) { return memory.send(bytes); }
             return bytes.size();
@@ -179,7 +179,8 @@ protected:
     }
 
     template <memory_port Memory>
-    constexpr void raise(access::msr_state& now, Memory& memory, written& done) const noexcept {
+    constexpr void raise(access::msr_state& now, Memory& memory,
+                         write_result& done) const noexcept {
         ++done.pmis;
         now.perf_global_status = now.perf_global_status.with(
             reg::ia32_perf_global_status::Trace_ToPA_PMI{true});

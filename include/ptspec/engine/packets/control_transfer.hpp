@@ -1,151 +1,159 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <ptspec/engine/event/transfer.hpp>
 #include <ptspec/engine/packets/psb.hpp>
 
-namespace ptspec::engine {
-
-/// How execution goes from one instruction to another that is not the next, and the packets that
-/// tell of it. The third layer of `generator`.
+/// The packets of a control transfer, in the order of the manual's scenarios.
 ///
 /// Source: SDM vol. 3, "Packet Generation Scenarios"; GEN-005, GEN-020..032, GEN-080..107,
 ///         GEN-236..245, GEN-255..257, GEN-301..306, GEN-340..342.
-class generator_moves : public generator_packets {
-public:
-    using generator_packets::generator_packets;
+namespace ptspec::engine::detail {
 
-protected:
-    /// What tells of a movement while PacketEn stays 1.
-    ///
-    /// Source: GEN-110, GEN-340.
-    enum class told_by : uint8_t {
-        bit,   ///< a taken branch, or a compressed return
-        code,  ///< nothing: who reads the trace sees it in the code
-        tip,
-        tip_at_once,  ///< which is never deferred
-    };
-    /// When a CFE has a FUP of its own. Source: GEN-303, GEN-304.
-    enum class own_ip : uint8_t { where_no_other, always, never };
-    /// What an EVD tells.
-    struct datum {
-        bool is_there = false;
-        packet::evd_type type = packet::evd_type::PFA;
-        uint64_t value = 0;
-    };
-    /// What Event Trace tells of a movement. Source: GEN-301, GEN-302.
-    struct control_flow {
-        packet::cfe_type type{};  ///< 0: nothing
-        uint8_t vector = 0;
-        own_ip ip = own_ip::where_no_other;
-        datum first{};
-        datum second{};
-    };
-    /// Execution goes on somewhere else.
-    struct movement {
-        told_by by = told_by::tip;
-        uint64_t to = 0;    ///< not yet in the form of packets
-        uint64_t from = 0;  ///< in the form of packets
-        bool has_fup = false;
-        bool aborts = false;   ///< a transaction
-        packet::pip pip{0};    ///< 0: CR3 is not written
-        packet::vmcs vmcs{0};  ///< 0: the current VMCS stays
-        control_flow tells{};
-        event::cycles_within takes{};
-    };
+/// How a transfer is encoded while PacketEn stays 1.
+///
+/// Source: GEN-110, GEN-340.
+enum class branch_encoding : uint8_t {
+    tnt,   ///< a TNT bit: a taken branch, or a compressed RET
+    none,  ///< no packet: a decoder follows the code
+    tip,
+    tip_undeferred,  ///< a TIP that no option defers
+};
+/// When a CFE is followed by a FUP of its own. Source: GEN-303, GEN-304.
+enum class fup_policy : uint8_t { if_no_other, always, never };
 
-    /// True when Event Trace tells of a movement. Source: GEN-306.
-    [[nodiscard]] constexpr auto tells_events(enables const& before,
-                                              enables const& after) const noexcept -> bool {
-        return is_set<ctl::EventEn>() && before.trigger && (before.context || after.context);
-    }
-    /// Source: GEN-301..304.
-    constexpr void add_events(auto& all, control_flow const& tells, uint64_t from,
-                              enables const& before) const noexcept {
-        using packet::cfe;
-        if (tells.type == packet::cfe_type{}) { return; }
-        add_datum(all, tells.first);
-        add_datum(all, tells.second);
-        bool const has_ip = before.context &&
-                            (tells.ip == own_ip::always ||
-                             (tells.ip == own_ip::where_no_other && !before.packet()));
-        all.add(cfe{}.with(cfe::type{tells.type}, cfe::IP{has_ip},
-                           cfe::vector{wrapped{uint64_t{tells.vector}}}));
-        if (has_ip) { all.template add_ip<packet::fup>(from); }
-    }
-    static constexpr void add_datum(auto& all, datum const& which) noexcept {
-        using packet::evd;
-        if (!which.is_there) { return; }
-        all.add(evd{}.with(evd::type{which.type}, evd::payload{wrapped{which.value}}));
-    }
-
-    /// Goes somewhere else, and lets the operation be complete.
-    template <class Sink>
-    constexpr void go(Sink& to, movement const& how, running const& after) noexcept {
-        code_ = after;
-        ip_ = how.to;
-        move(to, how);
-        finish(to);
-    }
-    /// The packets of a movement that has happened.
-    ///
-    /// Source: GEN-005, GEN-100..105, GEN-245, GEN-255..257, GEN-340..342.
-    template <class Sink>
-    constexpr void move(Sink& to, movement const& how) noexcept {
-        enables const before = enables_now();
-        if (!before.trigger) { return; }
-        uint64_t const target = form(how.to);
-        auto const done = evaluate(of_, msrs_, context_of(code_, target), {true, target, target});
-        msrs_.status = done.status;
-        bool const was_on = before.packet();
-        bool const is_on = done.after.packet();
-        owe(done);
-        if (was_on && is_on && how.by == told_by::code) {
-            if (has_ranges_) { settle(); }
-            return;
-        }
-        emit(to, [&](auto& all) {
-            if (tells_events(before, done.after)) { add_events(all, how.tells, how.from, before); }
-            if (how.aborts && done.after.context && done.after.branch) { add_tsx(all, true); }
-            if (was_on && how.has_fup) { all.template add_ip<packet::fup>(how.from); }
-            all.advance(how.takes.until_pip);
-            bool const tells_vmcs = how.vmcs.raw != 0 && done.after.context;
-            if (tells_vmcs && how_.vmcs_before_pip) { all.add(how.vmcs); }
-            if (how.pip.raw != 0 && done.after.context && is_set<ctl::OS>()) {
-                add_pip(all, how.pip);
-            }
-            if (tells_vmcs && !how_.vmcs_before_pip) { all.add(how.vmcs); }
-            all.advance(how.takes.until_target);
-            add_end(all, how, was_on, is_on, done.after.context);
-            if (done.trace_stop) { all.add(packet::tracestop{}); }
-        });
-        if (done.trace_stop || was_on != is_on || has_ranges_) { settle(); }
-    }
-    /// The last packets of a movement, which say where it went. Source: GEN-101..103.
-    constexpr void add_end(auto& all, movement const& how, bool was_on, bool is_on,
-                           bool in_context) noexcept {
-        uint64_t const target = form(how.to);
-        if (was_on && is_on) {
-            if (how.by == told_by::bit) {
-                if (!is_set<ctl::DisTNT>()) { all.branch(true); }
-                return;
-            }
-            add_mode_where_stale(all);
-            if (how.by == told_by::tip) {
-                all.defer(target);
-            } else {
-                all.template add_ip<packet::tip>(target);
-            }
-        } else if (was_on) {
-            if (in_context && how.by != told_by::bit) {
-                all.template add_ip<packet::tip_pgd>(target);
-            } else {
-                all.add(packet::tip_pgd{});
-            }
-        } else if (is_on) {
-            add_mode_where_stale(all);
-            all.template add_ip<packet::tip_pge>(target);
-        }
-    }
+/// An EVD packet, or none.
+struct event_data {
+    bool is_there = false;
+    packet::evd_type type = packet::evd_type::PFA;
+    uint64_t value = 0;
+};
+/// The packets of Event Trace for a transfer. Source: GEN-301, GEN-302.
+struct traced_event {
+    packet::cfe_type type{};  ///< 0: no packet
+    uint8_t vector = 0;
+    fup_policy fup = fup_policy::if_no_other;
+    event_data first{};
+    event_data second{};
 };
 
-}  // namespace ptspec::engine
+/// A transfer of control, or a write of CR3.
+struct control_transfer {
+    branch_encoding encoding = branch_encoding::tip;
+    uint64_t to = 0;    ///< an offset in CS, not yet in the form of packets
+    uint64_t from = 0;  ///< in the form of packets
+    bool has_fup = false;
+    bool aborts_transaction = false;
+    packet::pip pip{0};    ///< 0: CR3 is not written
+    packet::vmcs vmcs{0};  ///< 0: the current VMCS stays
+    traced_event cfe{};
+    event::cycles_within takes{};
+};
+
+/// True if Event Trace records a transfer. Source: GEN-306.
+[[nodiscard]] constexpr auto records_events(generator_state const& s, access::enables const& before,
+                                            access::enables const& after) noexcept -> bool {
+    return s.ctl<ctl::EventEn>() && before.trigger && (before.context || after.context);
+}
+/// Source: GEN-301..304.
+constexpr void add_cfe(auto& batch, traced_event const& which, uint64_t from,
+                       access::enables const& before) noexcept {
+    using packet::cfe;
+    using packet::evd;
+    if (which.type == packet::cfe_type{}) { return; }
+    auto const add_evd = [&](event_data const& data) {
+        if (!data.is_there) { return; }
+        batch.add(evd{}.with(evd::type{data.type}, evd::payload{wrapped{data.value}}));
+    };
+    add_evd(which.first);
+    add_evd(which.second);
+    bool const has_ip = before.context &&
+                        (which.fup == fup_policy::always ||
+                         (which.fup == fup_policy::if_no_other && !before.packet()));
+    batch.add(cfe{}.with(cfe::type{which.type}, cfe::IP{has_ip},
+                         cfe::vector{wrapped{uint64_t{which.vector}}}));
+    if (has_ip) { batch.template add_ip<packet::fup>(from); }
+}
+
+/// Adds the last packets of a transfer, which report its target. Source: GEN-101..103.
+constexpr void add_target(generator_state& s, auto& batch, control_transfer const& how,
+                          access::enables const& before, access::enables const& after) noexcept {
+    uint64_t const target = s.packet_ip(how.to);
+    bool const is_tnt = how.encoding == branch_encoding::tnt;
+    if (before.packet() && after.packet()) {
+        if (how.encoding == branch_encoding::none) { return; }
+        if (is_tnt) {
+            if (!s.ctl<ctl::DisTNT>()) { batch.branch(true); }
+            return;
+        }
+        add_changed_mode_exec(s, batch);
+        if (how.encoding == branch_encoding::tip) {
+            batch.defer(target);
+        } else {
+            batch.template add_ip<packet::tip>(target);
+        }
+    } else if (before.packet()) {
+        if (after.context && !is_tnt) {
+            batch.template add_ip<packet::tip_pgd>(target);
+        } else {
+            batch.add(packet::tip_pgd{});
+        }
+    } else if (after.packet()) {
+        add_changed_mode_exec(s, batch);
+        batch.template add_ip<packet::tip_pge>(target);
+    }
+}
+
+/// Generates the packets of a transfer to `s.ip`, after which `s.code` executes. `stop_ip`, in the
+/// form of packets, is compared with the TraceStop ranges.
+///
+/// Source: GEN-005, GEN-100..105, GEN-245, GEN-255..257, GEN-340..342.
+template <class Sink>
+constexpr void transfer(generator_state& s, Sink& to, control_transfer const& how,
+                        uint64_t stop_ip) noexcept {
+    auto const before = s.enables();
+    if (!before.trigger) { return; }
+    auto const done = access::evaluate(s.caps, s.msrs, s.context_at(how.to), stop_ip);
+    s.msrs.status = done.status;
+    if (done.trace_stop && s.in_overflow) {  // Source: GEN-230
+        s.deferred_ovf = s.options.trace_stop_in_overflow == stop_in_overflow::told_afterwards
+                             ? deferred_ovf::ovf_and_trace_stop
+                             : deferred_ovf::none;
+    }
+    bool const stays_on = before.packet() && done.after.packet();
+    bool const has_packet = how.encoding != branch_encoding::none || how.pip.raw != 0;
+    if (has_packet || !stays_on) {
+        emit(s, to, [&](auto& batch) {
+            if (records_events(s, before, done.after)) {
+                add_cfe(batch, how.cfe, how.from, before);
+            }
+            if (how.aborts_transaction && done.after.context && done.after.branch) {
+                add_mode_tsx(s, batch, true);
+            }
+            if (before.packet() && how.has_fup) { batch.template add_ip<packet::fup>(how.from); }
+            batch.advance(how.takes.until_pip);
+            bool const has_vmcs = how.vmcs.raw != 0 && done.after.context;
+            if (has_vmcs && s.options.vmcs_before_pip) { batch.add(how.vmcs); }
+            if (how.pip.raw != 0 && done.after.context && s.ctl<ctl::OS>()) {
+                add_pip(s, batch, how.pip);
+            }
+            if (has_vmcs && !s.options.vmcs_before_pip) { batch.add(how.vmcs); }
+            batch.advance(how.takes.until_target);
+            add_target(s, batch, how, before, done.after);
+            if (done.trace_stop) { batch.add(packet::tracestop{}); }
+        });
+    }
+    if (done.trace_stop || before.packet() != done.after.packet() || s.has_ranges) {
+        refresh_cache(s);
+    }
+}
+/// The same for a transfer whose target is compared with the TraceStop ranges, as nearly all are.
+template <class Sink>
+constexpr void transfer(generator_state& s, Sink& to, control_transfer const& how,
+                        execution_context const& after) noexcept {
+    s.code = after;
+    s.ip = how.to;
+    transfer(s, to, how, s.packet_ip(how.to));
+}
+
+}  // namespace ptspec::engine::detail

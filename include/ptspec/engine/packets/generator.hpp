@@ -1,266 +1,125 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <ptspec/engine/packets/branch.hpp>
+#include <ptspec/engine/packets/msr_access.hpp>
+#include <ptspec/engine/packets/overflow.hpp>
+#include <ptspec/engine/packets/power.hpp>
+#include <ptspec/engine/packets/time.hpp>
+#include <ptspec/engine/packets/transaction.hpp>
+#include <ptspec/engine/packets/transfer.hpp>
+#include <ptspec/engine/packets/value.hpp>
 #include <ptspec/engine/packets/vmx_smm.hpp>
 
+/// From events to packets: the dispatch, and a generator for a sink of the caller's.
 namespace ptspec::engine {
+
+/// An event: a struct of `engine::event` for which a family of handlers has a `handle`.
+template <class Event, class Sink>
+concept event_for = requires(generator_state& state, Event const& e, Sink& sink) {
+    detail::handle(state, e, sink);
+};
+
+namespace detail {
+
+/// Handles an event, and completes it. The state's cache decides which events take the fast path.
+template <class Event, class Sink>
+constexpr void generate(generator_state& s, Event const& e, Sink& to) noexcept {
+    if constexpr (requires { try_fast_path(s, e); }) {
+        if (try_fast_path(s, e)) { return; }
+    }
+    handle(s, e, to);
+    complete_event(s, to);
+}
+
+/// The state of a processor that has executed for a while.
+[[nodiscard]] constexpr auto make_generator_state(cpu::capabilities const& caps,
+                                                  access::msr_state const& msrs,
+                                                  execution_context const& code, uint64_t ip,
+                                                  model_options const& options) noexcept
+    -> generator_state {
+    generator_state s{.caps = caps, .options = options, .msrs = msrs, .code = code, .ip = ip};
+    s.view.count_start = 0 - msrs.status.get<access::ia32_rtit_status::PacketByteCnt>();
+    if (s.trigger_en()) { s.view.mode = mode_exec_of(s).raw; }
+    apply_ctl(s);
+    return s;
+}
+
+}  // namespace detail
 
 /// The packets of a logical processor, from what it does.
 ///
-/// A value, which holds the MSRs of Intel PT and knows what runs. Each operation writes its packets
-/// into a sink. Where the sink has no room for them an overflow begins, and packets are lost until
-/// `end_overflow` is called.
+/// A value that holds the MSRs of Intel PT and the context that executes. Each operation appends its
+/// packets to a sink. If the sink has no room for them an overflow begins, and packets are lost until
+/// `end_overflow`.
 ///
-/// The sink is told of packets only: who stores them is asked for where they go (`trace_unit`).
+/// The sink receives packets only; `trace_unit` adds the output, and so the MSRs that it changes.
 ///
 /// Source: SDM vol. 3, "Packet Generation Scenarios", "Trace Packets and Data Types"; GEN-001..342.
-class generator : public generator_system {
+class generator {
 public:
-    using generator_system::generator_system;
-    using generator_system::on;
+    constexpr generator(cpu::capabilities const& caps, access::msr_state const& msrs,
+                        execution_context const& code, uint64_t ip,
+                        model_options const& options = {}) noexcept
+        : state_{detail::make_generator_state(caps, msrs, code, ip, options)} {}
 
-    /// Packets come through again, into a sink that has room for them. Nothing while an overflow was
-    /// asked for and not yet ended.
+    /// PacketByteCnt and PendPSB of `state().msrs.status` are those of the last access to an MSR.
+    [[nodiscard]] constexpr auto state() const noexcept -> generator_state const& { return state_; }
+
+    /// Handles an event.
+    template <class Event, trace::packet_sink Sink>
+        requires event_for<Event, Sink>
+    constexpr void on(Event const& e, Sink& to) noexcept {
+        detail::generate(state_, e, to);
+    }
+    /// Ends an overflow that was not requested by `event::overflow`. The sink has to have room.
     template <trace::packet_sink Sink>
     constexpr void end_overflow(Sink& to) noexcept {
-        if (loses_ && !loses_on_) { resolve_overflow(to); }
-    }
-
-    // -------------------------------------------------------------------------------- values
-
-    template <trace::packet_sink Sink>
-    constexpr void on(event::ptwrite const& e, Sink& to) noexcept {
-        ip_ = e.next;
-        enables const now = enables_now();
-        if (now.trigger && now.context && now.filter && is_set<ctl::PTWEn>()) {
-            using packet::ptw;
-            bool const with_ip = is_set<ctl::FUPonPTW>();
-            uint64_t const value = e.is_64_bit ? e.value : e.value & low_bits(32);
-            emit(to, [&](auto& all) {
-                all.add(
-                    ptw{}
-                        .with(ptw::PayloadBytes{wrapped{uint64_t{e.is_64_bit}}}, ptw::IP{with_ip})
-                        .with_payload(value));
-                if (with_ip) { all.template add_ip<packet::fup>(form(e.at)); }
-            });
-        }
-        finish(to);
-    }
-    /// Source: GEN-320..322.
-    template <trace::packet_sink Sink>
-    constexpr void on(event::pebs_record const& e, Sink& to) noexcept {
-        if (!triggers() || e.count == 0) { return; }
-        for (size_t i = 0; i < e.count; ++i) { emit_items(to, e.groups[i]); }
-        bool const with_ip = enables_now().context;
-        emit(to, [&](auto& all) {
-            all.add(packet::bep{}.with(packet::bep::IP{with_ip}));
-            if (with_ip) { all.template add_ip<packet::fup>(form(e.ip)); }
-        });
-        finish(to);
-    }
-
-    // -------------------------------------------------------------------------------- power
-
-    template <trace::packet_sink Sink>
-    constexpr void on(event::mwait const& e, Sink& to) noexcept {
-        ip_ = e.next;
-        if (e.thread.state == 0 && e.thread.substate == 0) { return finish(to); }
-        if (tells_power()) {
-            enables const now = enables_now();
-            emit(to, [&](auto& all) {
-                using packet::mwait;
-                if (now.context && !e.is_io && !e.is_pending) {
-                    all.add(mwait{}.with(mwait::hints{wrapped{uint64_t{e.hints}}},
-                                         mwait::ext{wrapped{uint64_t{e.ext}}}));
-                }
-                add_pwre(all, e.thread, false);
-                add_exstop(all, form(e.at));
-            });
-        }
-        sleep();
-    }
-    template <trace::packet_sink Sink>
-    constexpr void on(event::halt const& e, Sink& to) noexcept {
-        enables const now = enables_now();
-        ip_ = e.next;
-        if (e.is_shutdown && tells_events(now, now)) {
-            emit(to, [&](auto& all) {
-                add_events(all, {packet::cfe_type::SHUTDOWN, 0, own_ip::always}, form(e.from), now);
-            });
-        }
-        if (tells_power()) {
-            emit(to, [&](auto& all) {
-                add_pwre(all, {1, 0}, false);
-                add_exstop(all, form(e.from));
-            });
-        }
-        sleep();
-    }
-    template <trace::packet_sink Sink>
-    constexpr void on(event::duty_cycle const& e, Sink& to) noexcept {
-        if (tells_power()) {
-            emit(to, [&](auto& all) {
-                add_pwre(all, {e.state, 0}, true);
-                add_exstop(all, form(e.next));
-            });
-        }
-        sleep();
-    }
-    template <trace::packet_sink Sink>
-    constexpr void on(event::wake const& e, Sink& to) noexcept {
-        if (!clocks_.are_off) { return; }
-        clocks_.are_off = false;
-        if (triggers()) {
-            emit(to, [&](auto& all) {
-                add_times(all);
-                if (tells_power()) { add_pwrx(all, e); }
-            });
-        }
-        finish(to);
-    }
-    template <trace::packet_sink Sink>
-    constexpr void on(event::clock_stop const& e, Sink& to) noexcept {
-        if (clocks_.are_off) { return; }  // in a C-state nobody sees it: GEN-312
-        if (tells_power()) {
-            emit(to, [&](auto& all) { add_exstop(all, form(e.next)); });
-        }
-        sleep();
-    }
-    template <trace::packet_sink Sink>
-    constexpr void on(event::clock_resume const&, Sink& to) noexcept {
-        if (!clocks_.are_off) { return; }
-        clocks_.are_off = false;
-        if (triggers()) {
-            emit(to, [&](auto& all) { add_times(all); });
-        }
-        finish(to);
-    }
-
-    // -------------------------------------------------------------------------------- time
-
-    /// What the clocks show, without that they ran there: where they begin, or were written.
-    constexpr void set_clocks(clocks const& now) noexcept { clocks_ = now; }
-    [[nodiscard]] constexpr auto clocks_now() const noexcept -> clocks const& { return clocks_; }
-
-    template <trace::packet_sink Sink>
-    constexpr void on(event::cycles const& e, Sink& to) noexcept {
-        if (take_quietly(e)) { return; }
-        now_.cycles = count(e).cycles;
-        on(event::cycle_guard{}, to);
-    }
-    template <trace::packet_sink Sink>
-    constexpr void on(event::cycle_guard const&, Sink& to) noexcept {
-        if (!triggers() || !is_set<ctl::CYCEn>() || now_.cycles == 0) { return; }
-        emit(to, [](auto& all) { all.add_cycles(); });
-        finish(to);
-    }
-    template <trace::packet_sink Sink>
-    constexpr void on(event::time const& e, Sink& to) noexcept {
-        on(event::cycles{e.cycles}, to);
-        auto const due = clocks_.until(e.art, static_cast<unsigned>(msrs_.ctl.get<ctl::MTCFreq>()));
-        clocks_.run_to(e.art, e.tsc);
-        if (!triggers() || !is_set<ctl::MTCEn>() || clocks_.are_off) { return; }
-        for (uint64_t i = 0; i < due.count; ++i) {
-            emit(to, [&](auto& all) { all.add(due.packet(i)); });
-            finish(to);
+        if (state_.in_overflow && !state_.overflow_requested) {
+            detail::resolve_overflow(state_, to);
         }
     }
+
+    /// RDMSR. Source: REG-011, GEN-161.
+    [[nodiscard]] constexpr auto rdmsr(uint32_t index) noexcept -> access::read_result {
+        return detail::rdmsr(state_, index);
+    }
+    /// WRMSR by the instruction at `at`.
+    ///
+    /// Errors: those of `access::check_write`; nothing has changed then.
+    /// Source: GEN-021, GEN-088, GEN-106, GEN-180..183.
     template <trace::packet_sink Sink>
-    constexpr void on(event::ratio const& e, Sink& to) noexcept {
-        clocks_.core_to_bus = e.core_to_bus;
-        if (triggers() && !clocks_.are_off) {
-            emit(to, [&](auto& all) { all.add(cbr()); });
-        }
-        finish(to);
+    [[nodiscard]] constexpr auto wrmsr(uint32_t index, uint64_t value, uint64_t at, uint64_t next,
+                                       Sink& to) noexcept -> access::verdict {
+        return detail::wrmsr(state_, index, value, at, next, to);
+    }
+    /// XRSTORS of component 8. Source: GEN-184, REG-143..146.
+    template <trace::packet_sink Sink>
+    [[nodiscard]] constexpr auto xrstors(access::xsave_pt_state const& image, uint64_t at,
+                                         uint64_t next, Sink& to) noexcept
+        -> access::xrstors_result {
+        return detail::xrstors(state_, image, at, next, to);
+    }
+    /// XRSTORS where XSTATE_BV[8] is 0. Source: REG-146.
+    [[nodiscard]] constexpr auto xrstors_init(uint64_t next) noexcept -> access::xrstors_result {
+        return detail::xrstors_init(state_, next);
     }
 
-    // -------------------------------------------------------------------------------- the unit
-
-    template <trace::packet_sink Sink>
-    constexpr void on(event::psb_due const&, Sink& to) noexcept {
-        told_.owes_psb = triggers();
-        finish(to);
+    /// Source: GEN-291, REG-090..093.
+    constexpr void warm_reset(execution_context const& after, uint64_t ip) noexcept {
+        detail::warm_reset(state_, after, ip);
     }
-    template <trace::packet_sink Sink>
-    constexpr void on(event::overflow const&, Sink& /*to*/) noexcept {
-        if (!triggers()) { return; }
-        loses_on_ = true;
-        begin_overflow();
-    }
-    template <trace::packet_sink Sink>
-    constexpr void on(event::overflow_end const& e, Sink& to) noexcept {
-        if (!loses_) { return; }
-        ip_ = e.next;
-        resolve_overflow(to);
+    constexpr void cold_reset(execution_context const& after, uint64_t ip) noexcept {
+        detail::cold_reset(state_, after, ip);
     }
 
-protected:
-    using generator_system::take_quietly;
-
-    /// Takes cycles behind which no packet is due. False where one is, for which there is `on`.
-    [[nodiscard]] constexpr auto take_quietly(event::cycles const& e) noexcept -> bool {
-        if (!triggers() || clocks_.are_off) { return true; }
-        auto const counted = count(e);
-        if (!counted.guard) { now_.cycles = counted.cycles; }
-        return !counted.guard;
-    }
+    /// Source: GEN-278.
+    constexpr void conceal(vmx_concealment const& what) noexcept { state_.concealment = what; }
+    /// Sets the clocks without the time in between passing.
+    constexpr void set_clocks(clocks const& now) noexcept { state_.clocks = now; }
 
 private:
-    [[nodiscard]] constexpr auto count(event::cycles const& e) const noexcept -> counted_cycles {
-        return count_cycles(now_.cycles, e.passed, how_.cycle_counter_bits,
-                            loses_ || !is_set<ctl::CYCEn>());
-    }
-    [[nodiscard]] constexpr auto tells_power() const noexcept -> bool {
-        return triggers() && is_set<ctl::PwrEvtEn>();
-    }
-    /// The core clock stands still from now on. Source: GEN-210.
-    constexpr void sleep() noexcept { clocks_.are_off = true; }
-    static constexpr void add_pwre(auto& all, event::c_state thread, bool by_hardware) noexcept {
-        using packet::pwre;
-        all.add(pwre{}.with(pwre::HW{by_hardware},
-                            pwre::substate{wrapped{uint64_t{thread.substate}}},
-                            pwre::state{wrapped{uint64_t{thread.state}}}));
-    }
-    static constexpr void add_pwrx(auto& all, event::wake const& e) noexcept {
-        using packet::pwrx;
-        all.add(pwrx{}.with(pwrx::last{wrapped{uint64_t{e.last}}},
-                            pwrx::deepest{wrapped{uint64_t{e.deepest}}},
-                            pwrx::reason{wrapped{uint64_t{underlying(e.reason)}}}));
-    }
-    /// Source: GEN-317.
-    constexpr void add_exstop(auto& all, uint64_t from) const noexcept {
-        bool const with_ip = enables_now().context;
-        all.add(packet::exstop{}.with(packet::exstop::IP{with_ip}));
-        if (with_ip) { all.template add_ip<packet::fup>(from); }
-    }
-    /// A group of items, in pieces that fit into a group of packets. Source: GEN-320, GEN-321.
-    template <class Sink>
-    constexpr void emit_items(Sink& to, event::pebs_group const& which) noexcept {
-        constexpr size_t at_once = 16;
-        using packet::bbp;
-        using packet::bip;
-        size_t done = 0;
-        do {
-            size_t const end = which.count - done < at_once ? which.count : done + at_once;
-            emit(to, [&](auto& all) {
-                if (done == 0) {
-                    all.add(bbp{}.with(bbp::type{wrapped{uint64_t{which.type}}},
-                                       bbp::SZ{which.items_of_4}));
-                }
-                for (size_t i = done; i < end; ++i) {
-                    auto const& item = which.items[i];
-                    uint64_t const value = which.items_of_4 ? item.value & low_bits(32)
-                                                            : item.value;
-                    all.add(bip{}.with(bip::id{wrapped{uint64_t{item.id}}}).with_payload(value));
-                }
-            });
-            done = end;
-        } while (done < which.count && !loses_);
-    }
+    generator_state state_;
 };
-
-/// An event that a generator takes.
-template <class Generator, class Event, class Sink>
-concept takes_event = requires(Generator& to, Event const& e, Sink& sink) { to.on(e, sink); };
 
 }  // namespace ptspec::engine

@@ -1,261 +1,205 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/access/resets.hpp>
-#include <ptspec/engine/packets/clocks.hpp>
-#include <ptspec/engine/event/events.hpp>
-#include <ptspec/engine/packets/enables.hpp>
+#include <ptspec/access/enables.hpp>
+#include <ptspec/access/paths.hpp>
+#include <ptspec/engine/event/execution_context.hpp>
 #include <ptspec/engine/model_options.hpp>
+#include <ptspec/engine/packets/clocks.hpp>
+#include <ptspec/engine/packets/fast_ips.hpp>
 #include <ptspec/engine/packets/return_stack.hpp>
 #include <ptspec/trace/write/batch.hpp>
 
 namespace ptspec::engine {
 
-/// The controls by which a VMM hides VMX operation from trace.
+/// The controls by which a VMM conceals VMX operation from the trace.
 ///
 /// Source: GEN-278, REG-122..124.
-struct concealed {
-    bool non_root = false;  ///< "conceal VMX from PT", of VM execution
-    bool exits = false;     ///< "conceal VMX from PT", of VM exits
-    bool entries = false;   ///< "conceal VMX from PT", of VM entries
+struct vmx_concealment {
+    bool non_root = false;  ///< "conceal VMX from PT", a VM-execution control
+    bool exits = false;     ///< "conceal VMX from PT", a VM-exit control
+    bool entries = false;   ///< "conceal VMX from PT", a VM-entry control
 
-    friend constexpr auto operator==(concealed const&, concealed const&) -> bool = default;
+    friend constexpr auto operator==(vmx_concealment const&, vmx_concealment const&)
+        -> bool = default;
 };
 
-/// The address that a VMCS packet has where no VMCS is current.
+/// The base address in a VMCS packet while no VMCS is current.
 ///
 /// Source: GEN-244.
 inline constexpr uint64_t no_vmcs = ~uint64_t{0};
 
-/// What the packets so far have told, and a decoder therefore knows.
-struct told {
-    uint64_t mode = 0;  ///< MODE.Exec, raw, since the last PSB; 0: none
-    uint64_t pip = 0;   ///< PIP, raw; 0: none
+/// What a decoder knows from the packets so far.
+struct decoder_view {
+    uint64_t mode = 0;  ///< the raw MODE.Exec since the last PSB; 0: none
+    uint64_t pip = 0;   ///< the raw PIP; 0: none
     bool in_tx = false;
-    bool owes_psb = false;  ///< a PSB+ was asked for
-    uint64_t counted = 0;   ///< how many bytes were written where PacketByteCnt began
+    bool psb_requested = false;
+    uint64_t count_start = 0;  ///< the bytes written when PacketByteCnt was 0
 
-    friend constexpr auto operator==(told const&, told const&) -> bool = default;
+    friend constexpr auto operator==(decoder_view const&, decoder_view const&) -> bool = default;
+};
+
+/// The packets that follow an overflow during which tracing stopped.
+///
+/// Source: GEN-225, GEN-230.
+enum class deferred_ovf : uint8_t { none, ovf, ovf_and_trace_stop };
+
+/// The state of packet generation between two events.
+///
+/// `msrs.status.PacketByteCnt` and `PendPSB` are not kept current: see `status_now`.
+///
+/// Source: GEN-003..008, GEN-123, GEN-160..176, GEN-225..230.
+struct generator_state {
+    cpu::capabilities caps{};
+    model_options options{};
+    access::msr_state msrs{};
+    execution_context code{};
+    uint64_t ip = 0;  ///< the next instruction
+
+    trace::writer_state writer{};
+    trace::writer_options write_options{};  ///< from IA32_RTIT_CTL and `options`
+    return_stack calls{};
+    engine::clocks clocks{};
+    decoder_view view{};
+    vmx_concealment concealment{};
+    uint64_t vmcs = no_vmcs;
+    uint64_t psb_period = 0;  ///< in bytes, from IA32_RTIT_CTL
+    rule shutdown_rule = rule::none;
+    access::path_verdict ctl_load_verdict{};  ///< of the last VM transition
+    uint8_t tx_depth = 0;
+    bool in_overflow = false;         ///< packets are lost
+    bool overflow_requested = false;  ///< the overflow lasts until its end is requested
+    engine::deferred_ovf deferred_ovf = deferred_ovf::none;
+    bool in_acm = false;
+    bool trace_en_after_acm = false;
+
+    // Cached by `refresh_cache` for `try_fast_path`.
+
+    /// A branch to one of the `fast_ip_count` IPs from `fast_ip_first` on changes no enable.
+    uint64_t fast_ip_first = 0;
+    uint64_t fast_ip_count = 0;
+    /// With one of the `fast_tnt_count` numbers of gathered branches from `fast_tnt_first` on, one
+    /// more branch completes no packet.
+    unsigned fast_tnt_first = 0;
+    unsigned fast_tnt_count = 0;
+    bool has_ranges = false;  ///< an address range filters, or stops tracing
+
+    template <class Field>
+    [[nodiscard]] constexpr auto ctl() const noexcept -> typename Field::value_type {
+        return msrs.ctl.get<Field>();
+    }
+    [[nodiscard]] constexpr auto trigger_en() const noexcept -> bool {
+        return msrs.status.get<access::ia32_rtit_status::TriggerEn>();
+    }
+    [[nodiscard]] constexpr auto enables() const noexcept -> access::enables {
+        return access::enables_of(caps, msrs);
+    }
+    /// An IP of the code that executes, in the form of packets.
+    [[nodiscard]] constexpr auto packet_ip(uint64_t from) const noexcept -> uint64_t {
+        return ip_in_packets(caps.ip_payload(), code, from);
+    }
+    [[nodiscard]] constexpr auto context_at(uint64_t where) const noexcept -> access::context {
+        return context_of(code, packet_ip(where));
+    }
+    [[nodiscard]] constexpr auto bytes_since_psb() const noexcept -> uint64_t {
+        return writer.bytes - view.count_start;
+    }
+    [[nodiscard]] constexpr auto psb_is_due() const noexcept -> bool {
+        return view.psb_requested || bytes_since_psb() >= psb_period;
+    }
+    /// True for an IP to which a branch changes no enable.
+    [[nodiscard]] constexpr auto is_fast_ip(uint64_t target) const noexcept -> bool {
+        return target - fast_ip_first < fast_ip_count;
+    }
 };
 
 namespace detail {
 
 using namespace ptspec::detail;
+using ctl = access::ia32_rtit_ctl;
+
+/// IA32_RTIT_STATUS with its counters. Source: REG-055, REG-061, REG-064, REG-065, GEN-161.
+[[nodiscard]] constexpr auto status_now(generator_state const& s) noexcept
+    -> access::ia32_rtit_status {
+    using status = access::ia32_rtit_status;
+    auto now = s.msrs.status;
+    if (!s.ctl<ctl::TraceEn>()) { return now; }
+    // Without CPSB_CAM the count still decides when a PSB is due, but reads as 0.
+    if (s.caps.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::CPSB_CAM>()) {
+        now = now.with(status::PacketByteCnt{wrapped{s.bytes_since_psb()}});
+    }
+    if (s.ctl<ctl::InjectPsbPmiOnEnable>() && s.trigger_en()) {
+        now = now.with(status::PendPSB{s.psb_is_due()});
+    }
+    return now;
+}
+
+constexpr void drop_gathered_branches(generator_state& s) noexcept {
+    s.writer.tnt = {};
+    s.writer.deferred_count = 0;
+}
+
+/// Recomputes what depends on the enables, after they may have changed.
+constexpr void refresh_cache(generator_state& s) noexcept {
+    auto const now = s.enables();
+    if (!now.packet()) { s.calls.clear(); }
+    if (!now.trigger) {
+        drop_gathered_branches(s);
+        s.writer.cycles = 0;
+    }
+    s.fast_tnt_first = s.write_options.cyc ? 1 : 0;  // the first branch may need a CYC
+    s.fast_tnt_count = s.write_options.most_branches() - 1 - s.fast_tnt_first;
+    s.has_ranges = access::has_filter(s.msrs) || access::has_trace_stop(s.msrs);
+    ip_span fast{0, ~uint64_t{0}};
+    if (s.has_ranges) {
+        bool const ips_are_offsets = s.code.width != code_width::bits_64 &&
+                                     s.caps.ip_payload() == cpu::ip_payload::linear;
+        fast = ips_are_offsets ? ip_span{} : fast_ips_around(s.msrs, s.ip);
+    }
+    bool const branches_only_gather = now.packet() && !s.in_overflow && !s.ctl<ctl::DisTNT>() &&
+                                      !s.options.defers_tips && !s.options.pads;
+    s.fast_ip_first = fast.first;
+    s.fast_ip_count = branches_only_gather ? fast.size() : 0;
+}
+
+/// Derives the state that depends on IA32_RTIT_CTL, after it may have changed.
+constexpr void apply_ctl(generator_state& s) noexcept {
+    s.write_options = {.ips = s.options.ips,
+                       .long_tnt = s.options.long_tnt,
+                       .defers_tips = s.options.defers_tips,
+                       .pads = s.options.pads,
+                       .cyc = s.ctl<ctl::CYCEn>(),
+                       .cyc_threshold = static_cast<uint8_t>(s.ctl<ctl::CycThresh>())};
+    s.psb_period = uint64_t{2048} << s.ctl<ctl::PSBFreq>();
+    refresh_cache(s);
+}
+
+/// Packets are lost from now on. Source: GEN-166, GEN-225, GEN-229, GEN-135.
+constexpr void begin_overflow(generator_state& s) noexcept {
+    s.in_overflow = true;
+    drop_gathered_branches(s);
+    s.writer.items = packet::block::none;
+    s.calls.clear();
+    refresh_cache(s);
+}
+
+/// Writes the packets that `add` adds to a batch: all of them or, during an overflow, none. An
+/// overflow begins if the sink has no room for them.
+template <class Sink, class Add>
+constexpr void emit(generator_state& s, Sink& to, Add const& add) noexcept {
+    if (s.in_overflow) { return; }
+    trace::packet_batch<> batch{s.writer, s.write_options};
+    decoder_view const before = s.view;
+    add(batch);
+    if (batch.broken() == rule::none && (batch.bytes().empty() || to.append(batch.bytes()))) {
+        s.writer = batch.state();
+        return;
+    }
+    s.view = before;
+    begin_overflow(s);
+}
 
 }  // namespace detail
-
-/// What is to be told of an overflow that tracing did not outlive.
-///
-/// Source: GEN-225, GEN-230.
-enum class owed : uint8_t { nothing, ovf, ovf_and_trace_stop };
-
-/// What a generator of packets knows between two operations, and what all operations have in common.
-/// The base of `generator`.
-///
-/// Source: GEN-003..008, GEN-123, GEN-160..176, GEN-225..230.
-class generator_state {
-protected:
-    using ctl = access::ia32_rtit_ctl;
-    using status = access::ia32_rtit_status;
-
-    template <class Field>
-    [[nodiscard]] constexpr auto is_set() const noexcept -> bool {
-        return msrs_.ctl.get<Field>();
-    }
-
-public:
-    constexpr generator_state(cpu::capabilities const& of, access::msr_state const& msrs,
-                              running const& code, uint64_t ip,
-                              model_options const& how = {}) noexcept
-        : of_{of}, how_{how}, msrs_{msrs}, code_{code}, ip_{ip} {
-        told_.counted = 0 - msrs.status.get<status::PacketByteCnt>();
-        if (triggers()) { told_.mode = mode().raw; }
-        take_over_ctl();
-    }
-
-    [[nodiscard]] constexpr auto of() const noexcept -> cpu::capabilities const& { return of_; }
-    [[nodiscard]] constexpr auto how() const noexcept -> model_options const& { return how_; }
-    /// The MSRs, of which STATUS.PacketByteCnt and PendPSB are not brought up to date.
-    [[nodiscard]] constexpr auto msrs() const noexcept -> access::msr_state const& { return msrs_; }
-    [[nodiscard]] constexpr auto runs() const noexcept -> running const& { return code_; }
-    /// The next instruction.
-    [[nodiscard]] constexpr auto ip() const noexcept -> uint64_t { return ip_; }
-    [[nodiscard]] constexpr auto enables_now() const noexcept -> enables {
-        return enables_of(of_, msrs_);
-    }
-    /// The branches that are in no packet yet.
-    [[nodiscard]] constexpr auto pending() const noexcept -> packet::branches { return now_.tnt; }
-    [[nodiscard]] constexpr auto calls() const noexcept -> return_stack const& { return calls_; }
-    /// True where Event Trace is on: MODE.Exec has RFLAGS.IF then. Source: GEN-305.
-    [[nodiscard]] constexpr auto events_are_traced() const noexcept -> bool {
-        return is_set<ctl::EventEn>();
-    }
-    /// True while packets are lost.
-    [[nodiscard]] constexpr auto overflows() const noexcept -> bool { return loses_; }
-
-protected:
-    cpu::capabilities of_;
-    model_options how_;
-    access::msr_state msrs_;
-    running code_;
-    uint64_t ip_;
-
-    trace::writer_state now_{};
-    trace::writer_options writing_{};
-    return_stack calls_{};
-    clocks clocks_{};
-    told told_{};
-    concealed conceal_{};
-    uint64_t vmcs_ = no_vmcs;
-    uint64_t psb_period_ = 0;
-    rule shut_down_by_ = rule::none;
-    uint8_t tx_depth_ = 0;
-    // Branches to one of so many IPs from this one on change nothing but what is gathered.
-    uint64_t calm_at_ = 0;
-    uint64_t calm_ips_ = 0;
-    // With one of so many counts of gathered branches, from this one on, one more makes no packet.
-    unsigned quiet_from_ = 0;
-    unsigned quiet_counts_ = 0;
-    bool has_ranges_ = false;    ///< IPs are filtered, or stop tracing
-    bool loses_ = false;         ///< an overflow: no packet comes through
-    bool loses_on_ = false;      ///< until it is said to end
-    owed owes_ = owed::nothing;  ///< when packets come through again
-    bool in_acm_ = false;
-    bool goes_on_behind_acm_ = false;
-
-    // -------------------------------------------------------------------------------- state
-
-    [[nodiscard]] constexpr auto triggers() const noexcept -> bool {
-        return msrs_.status.get<status::TriggerEn>();
-    }
-    /// An IP of code as packets have it.
-    [[nodiscard]] constexpr auto form(running const& code, uint64_t ip) const noexcept -> uint64_t {
-        return ip_in_packets(of_.ip_payload(), code, ip);
-    }
-    [[nodiscard]] constexpr auto form(uint64_t ip) const noexcept -> uint64_t {
-        return form(code_, ip);
-    }
-    [[nodiscard]] constexpr auto context_at(uint64_t ip) const noexcept -> access::context {
-        return context_of(code_, form(ip));
-    }
-
-    /// IA32_RTIT_CTL may have changed.
-    constexpr void take_over_ctl() noexcept {
-        writing_ = {.ips = how_.ips,
-                    .long_tnt = how_.long_tnt,
-                    .defers_tips = how_.defers_tips,
-                    .pads = how_.pads,
-                    .cyc = is_set<ctl::CYCEn>(),
-                    .cyc_threshold = static_cast<uint8_t>(msrs_.ctl.get<ctl::CycThresh>())};
-        psb_period_ = uint64_t{2048} << msrs_.ctl.get<ctl::PSBFreq>();
-        settle();
-    }
-    /// The enables may have changed.
-    constexpr void settle() noexcept {
-        enables const now = enables_now();
-        if (!now.packet()) { calls_.clear(); }
-        if (!now.trigger) {
-            drop_gathered();
-            now_.cycles = 0;
-        }
-        quiet_from_ = writing_.cyc ? 1 : 0;  // of the first one the CYC may be due
-        quiet_counts_ = writing_.most_branches() - 1 - quiet_from_;
-        has_ranges_ = access::has_filter(msrs_) || access::has_trace_stop(msrs_);
-        ip_span calm{0, ~uint64_t{0}};
-        if (has_ranges_) {
-            bool const are_offsets = code_.width != code_width::bits_64 &&
-                                     of_.ip_payload() == cpu::ip_payload::linear;
-            calm = are_offsets ? ip_span{} : traced_around(msrs_, ip_);
-        }
-        bool const only_branches = now.packet() && !loses_ && !is_set<ctl::DisTNT>() &&
-                                   !how_.defers_tips && !how_.pads;
-        calm_at_ = calm.first;
-        calm_ips_ = only_branches ? calm.size() : 0;
-    }
-    constexpr void drop_gathered() noexcept {
-        now_.tnt = {};
-        now_.deferred_count = 0;
-    }
-    /// True where a branch to an IP changes nothing but what is gathered.
-    [[nodiscard]] constexpr auto is_calm(uint64_t ip) const noexcept -> bool {
-        return ip - calm_at_ < calm_ips_;
-    }
-    /// Takes a branch that makes no packet and changes no enable. False where it is another one, for
-    /// which there is `on`.
-    [[nodiscard]] constexpr auto take_quietly(event::conditional const& e) noexcept -> bool {
-        if (!is_calm(e.to) || now_.tnt.count - quiet_from_ >= quiet_counts_) { return false; }
-        ip_ = e.to;
-        now_.gather(e.taken);
-        return true;
-    }
-    [[nodiscard]] constexpr auto take_quietly(event::direct_jump const& e) noexcept -> bool {
-        if (is_calm(e.to)) { ip_ = e.to; }
-        return is_calm(e.to);
-    }
-    [[nodiscard]] constexpr auto take_quietly(event::direct_call const& e) noexcept -> bool {
-        if (!is_calm(e.to)) { return false; }
-        ip_ = e.to;
-        if (returns(e)) { calls_.push(e.next); }
-        return true;
-    }
-    /// A call of the next instruction only asks where that is. Source: GEN-132.
-    static constexpr auto returns(event::direct_call const& e) noexcept -> bool {
-        return e.to != e.next;
-    }
-
-    /// STATUS, up to date. Source: REG-055, REG-061, REG-064, REG-065, GEN-161.
-    [[nodiscard]] constexpr auto status_now() const noexcept -> status {
-        auto now = msrs_.status;
-        if (!is_set<ctl::TraceEn>()) { return now; }
-        // Otherwise the count still decides when a PSB is due, but reads as 0.
-        if (of_.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::CPSB_CAM>()) {
-            now = now.with(status::PacketByteCnt{wrapped{counted_bytes()}});
-        }
-        if (is_set<ctl::InjectPsbPmiOnEnable>() && triggers()) {
-            now = now.with(status::PendPSB{psb_is_due()});
-        }
-        return now;
-    }
-    constexpr void sync_status() noexcept { msrs_.status = status_now(); }
-    /// Bytes since the last PSB.
-    [[nodiscard]] constexpr auto counted_bytes() const noexcept -> uint64_t {
-        return now_.bytes - told_.counted;
-    }
-    [[nodiscard]] constexpr auto psb_is_due() const noexcept -> bool {
-        return told_.owes_psb || counted_bytes() >= psb_period_;
-    }
-
-    /// Source: GEN-235, GEN-305.
-    [[nodiscard]] constexpr auto mode() const noexcept -> packet::mode_exec {
-        using packet::mode_exec;
-        return mode_exec{}.with(mode_exec::CS_L{code_.width == code_width::bits_64},
-                                mode_exec::CS_D{code_.width == code_width::bits_32},
-                                mode_exec::IF{is_set<ctl::EventEn>() && code_.IF});
-    }
-    // -------------------------------------------------------------------------------- packets
-
-    /// Writes what `add` adds to a group: all of it, or nothing where packets are lost.
-    template <class Sink, class Add>
-    constexpr void emit(Sink& to, Add const& add) noexcept {
-        if (loses_) { return; }
-        trace::packet_batch<> all{now_, writing_};
-        told const before = told_;
-        add(all);
-        if (all.broken() == rule::none && (all.bytes().empty() || to.append(all.bytes()))) {
-            now_ = all.state();
-            return;
-        }
-        told_ = before;
-        begin_overflow();
-    }
-    /// Source: GEN-166, GEN-225, GEN-229, GEN-135.
-    constexpr void begin_overflow() noexcept {
-        loses_ = true;
-        drop_gathered();
-        now_.items = packet::block::none;
-        calls_.clear();
-        settle();
-    }
-};
 
 }  // namespace ptspec::engine

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/lang.hpp>
+
+/// PSB+ and overflow on request, whatever the byte count and the buffer say.
+namespace ptspec::engine::event {
+
+/// A PSB+ is due. Source: GEN-164.
+struct psb_due {};
+/// An overflow begins: packets are lost from now on. Source: GEN-225.
+struct overflow {};
+/// The overflow ends: packets are generated again. Source: GEN-227.
+struct overflow_end {
+    uint64_t next = 0;
+};
+
+}  // namespace ptspec::engine::event

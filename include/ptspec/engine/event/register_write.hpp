@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/lang.hpp>
+
+/// Writes of registers that are no MSRs. MSRs are written by `trace_unit::wrmsr`.
+namespace ptspec::engine::event {
+
+/// MOV to CR3 that causes no VM exit. Source: GEN-087, GEN-240..243.
+struct mov_cr3 {
+    /// An operand bit that is not written to CR3: with CR4.PCIDE set it keeps cached translations.
+    static constexpr uint64_t keeps_translations = uint64_t{1} << 63;
+
+    uint64_t at = 0;
+    uint64_t next = 0;
+    uint64_t cr3 = 0;  ///< the operand
+};
+/// STI, CLI, POPF. Source: GEN-305.
+struct interrupt_flag {
+    uint64_t next = 0;
+    bool IF = false;
+};
+
+}  // namespace ptspec::engine::event

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/lang.hpp>
+
+/// Time passes.
+namespace ptspec::engine::event {
+
+/// Time passes.
+///
+/// Units:  core clock cycles; ticks of the crystal clock; ticks of the time-stamp counter as RDTSC
+///         returns them.
+/// Source: GEN-200..204, GEN-210.
+struct time {
+    uint64_t cycles = 0;  ///< since the last event
+    uint64_t art = 0;     ///< the new value of the crystal clock's counter
+    uint64_t tsc = 0;     ///< the new value of the time-stamp counter
+};
+/// Core clock cycles pass. Source: GEN-210.
+struct cycles {
+    uint64_t passed = 0;
+};
+/// The ratio of the core clock to the bus clock changes. Source: GEN-202.
+struct ratio {
+    uint8_t core_to_bus = 0;  ///< 0: the processor's default ratio
+};
+/// A CYC without a packet, generated before the cycle counter wraps. Source: GEN-217.
+struct cycle_guard {};
+
+}  // namespace ptspec::engine::event

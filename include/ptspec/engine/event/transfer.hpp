@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/engine/event/execution_context.hpp>
+
+/// Far transfers, interrupts, exceptions, INIT and SIPI, transitions of enclaves.
+namespace ptspec::engine::event {
+
+/// The transfers without a FUP that Event Trace distinguishes. Source: GEN-301.
+enum class far_kind : uint8_t {
+    plain,
+    iret,
+    uiret,
+    syscall,  ///< SYSCALL and SYSENTER
+};
+
+/// Far JMP, CALL and RET, SYSCALL, SYSRET, SYSENTER, SYSEXIT, IRET, UIRET.
+///
+/// Source: GEN-110, GEN-114, GEN-136.
+struct far_transfer {
+    uint64_t at = 0;
+    uint64_t to = 0;
+    execution_context after{};
+    far_kind kind = far_kind::plain;
+};
+
+/// The cycles of a task switch, which takes so long that its packets are generated at different
+/// times.
+///
+/// Units:  core clock cycles. Source: GEN-215.
+struct cycles_within {
+    uint64_t until_pip = 0;
+    uint64_t until_target = 0;  ///< after the PIP
+};
+
+/// INT n, INT3, INT1, INTO. Source: GEN-110, GEN-111, GEN-113.
+struct software_interrupt {
+    uint64_t at = 0;
+    uint64_t to = 0;
+    execution_context after{};
+    uint8_t vector = 0;
+    cycles_within takes{};
+};
+/// An external interrupt, an NMI, a trap, or a machine check delivered as a trap.
+/// Source: GEN-110, GEN-113.
+struct interrupt {
+    uint64_t next = 0;
+    uint64_t to = 0;
+    execution_context after{};
+    uint8_t vector = 0;
+    cycles_within takes{};
+};
+/// A fault, or a machine check delivered as a fault. Source: GEN-110, GEN-113, GEN-289, GEN-302.
+struct exception {
+    static constexpr uint8_t page_fault = 0x0E;
+
+    uint64_t at = 0;
+    uint64_t to = 0;
+    execution_context after{};
+    uint8_t vector = 0;
+    uint64_t cr2 = 0;  ///< of a page fault
+    cycles_within takes{};
+};
+/// The delivery of a user interrupt. Source: GEN-301, GEN-303.
+struct user_interrupt {
+    uint64_t next = 0;
+    uint64_t to = 0;
+    uint8_t vector = 0;  ///< the user vector
+};
+/// INIT. The bootstrap processor continues at `to`, the others wait for a SIPI.
+///
+/// Source: GEN-113, GEN-290.
+struct init {
+    uint64_t next = 0;
+    uint64_t to = 0;
+    execution_context after{};
+    bool waits_for_sipi = false;
+};
+/// Source: GEN-290.
+struct sipi {
+    uint64_t to = 0;
+    execution_context after{};
+    uint8_t vector = 0;
+};
+
+/// EENTER, ERESUME, EEXIT, EEE, AEX. `after.inside` says which kind of enclave executes then.
+///
+/// Source: GEN-113, GEN-285, GEN-286.
+struct enclave_transfer {
+    uint64_t from = 0;  ///< the instruction; for an AEX that is a trap the one after it
+    uint64_t to = 0;    ///< for an AEX the AEP
+    execution_context after{};
+};
+
+}  // namespace ptspec::engine::event

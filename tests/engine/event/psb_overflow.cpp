@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ptspec/engine/event/psb_overflow.hpp>
+
+#include <support/check_twice.hpp>
+
+using namespace ptspec;
+namespace event = engine::event;
+
+TEST_CASE("the members of a default event are 0") {
+    CHECK_TWICE([](auto value) { return value(event::overflow_end{}).next == 0; });
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ptspec/engine/event/register_write.hpp>
+
+#include <support/check_twice.hpp>
+
+using namespace ptspec;
+namespace event = engine::event;
+
+namespace {
+
+template <class... Values>
+constexpr auto are_zero(Values const&... values) -> bool {
+    return ((values == Values{}) && ...);
+}
+
+}  // namespace
+
+TEST_CASE("the members of a default event are 0") {
+    CHECK_TWICE([](auto value) {
+        bool good = value(true);
+        {
+            auto const [at, next, cr3] = event::mov_cr3{};
+            good = good && are_zero(at, next, cr3);
+        }
+        {
+            auto const [next, IF] = event::interrupt_flag{};
+            good = good && are_zero(next, IF);
+        }
+        return good;
+    });
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ptspec/engine/event/time.hpp>
+
+#include <support/check_twice.hpp>
+
+using namespace ptspec;
+namespace event = engine::event;
+
+namespace {
+
+template <class... Values>
+constexpr auto are_zero(Values const&... values) -> bool {
+    return ((values == Values{}) && ...);
+}
+
+}  // namespace
+
+TEST_CASE("the members of a default event are 0") {
+    CHECK_TWICE([](auto value) {
+        bool good = value(true);
+        {
+            auto const [passed, art, tsc] = event::time{};
+            good = good &&
+                   are_zero(passed, art, tsc, event::cycles{}.passed, event::ratio{}.core_to_bus);
+        }
+        return good;
+    });
+}

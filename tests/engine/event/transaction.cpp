@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ptspec/engine/event/transaction.hpp>
+
+#include <support/check_twice.hpp>
+
+using namespace ptspec;
+namespace event = engine::event;
+
+namespace {
+
+template <class... Values>
+constexpr auto are_zero(Values const&... values) -> bool {
+    return ((values == Values{}) && ...);
+}
+
+}  // namespace
+
+TEST_CASE("the members of a default event are 0") {
+    CHECK_TWICE([](auto value) {
+        bool good = value(true);
+        {
+            auto const [at, next] = event::transaction_begin{};
+            good = good && are_zero(at, next);
+        }
+        {
+            auto const [at, next] = event::transaction_end{};
+            good = good && are_zero(at, next);
+        }
+        {
+            auto const [at, to] = event::transaction_abort{};
+            good = good && are_zero(at, to);
+        }
+        return good;
+    });
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ptspec/engine/event/value.hpp>
+
+#include <support/check_twice.hpp>
+
+using namespace ptspec;
+namespace event = engine::event;
+
+namespace {
+
+template <class... Values>
+constexpr auto are_zero(Values const&... values) -> bool {
+    return ((values == Values{}) && ...);
+}
+
+}  // namespace
+
+TEST_CASE("the members of a default event are 0") {
+    CHECK_TWICE([](auto value) {
+        bool good = value(true);
+        {
+            auto const [at, next, number, is_64_bit] = event::ptwrite{};
+            good = good && are_zero(at, next, number, is_64_bit);
+        }
+        {
+            auto const [id, number] = event::pebs_item{};
+            good = good && are_zero(id, number);
+        }
+        {
+            auto const [type, items_of_4, items, count] = event::pebs_group{};
+            good = good && are_zero(type, items_of_4, items, count);
+        }
+        {
+            auto const [ip, groups, count] = event::pebs_record{};
+            good = good && are_zero(ip, groups, count);
+        }
+        return good;
+    });
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ptspec/engine/event/vmx_smm.hpp>
+
+#include <support/check_twice.hpp>
+
+using namespace ptspec;
+namespace event = engine::event;
+
+namespace {
+
+template <class... Values>
+constexpr auto are_zero(Values const&... values) -> bool {
+    return ((values == Values{}) && ...);
+}
+
+}  // namespace
+
+TEST_CASE("the members of a default event are 0") {
+    CHECK_TWICE([](auto value) {
+        bool good = value(true);
+        {
+            auto const [is_there, ctl] = event::ctl_load{};
+            good = good && are_zero(is_there, ctl.raw);
+        }
+        {
+            auto const [from, to, after, loads, qualification, reason, is_vectored, vector, to_stm,
+                        vmcs] = event::vm_exit{};
+            good = good && are_zero(from, to, after, loads.is_there, loads.value.raw, qualification,
+                                    reason, is_vectored, vector, to_stm, vmcs);
+        }
+        {
+            auto const [at, to, after, loads, from_stm, vmcs] = event::vm_entry{};
+            good = good && are_zero(at, to, after, loads.is_there, loads.value.raw, from_stm, vmcs);
+        }
+        {
+            auto const [to, after, loaded_host_state] = event::vm_entry_failure{};
+            good = good && are_zero(to, after, loaded_host_state);
+        }
+        {
+            auto const [next, vmcs] = event::vmptrld{};
+            good = good && are_zero(next, vmcs, event::vmclear{}.next, event::vmxoff{}.next);
+        }
+        {
+            auto const [at, next] = event::vmxon{};
+            good = good && are_zero(at, next);
+        }
+        {
+            auto const [next, to, after] = event::smi{};
+            good = good && are_zero(next, to, after, event::acm_end{}.next);
+        }
+        {
+            auto const [to, after] = event::rsm{};
+            good = good && are_zero(to, after);
+        }
+        return good;
+    });
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ptspec/engine/packets/transaction.hpp>
+
+#include <support/check_twice.hpp>
+#include <support/traced.hpp>
+
+#include <cstdint>
+#include <string>
+
+using namespace ptspec;
+using test::traced;
+namespace event = engine::event;
+
+namespace {
+
+auto packets(traced const& on) -> std::string {
+    auto const all = on.packets();
+    return {all.characters, all.length};
+}
+constexpr auto deferring(std::string_view setup = "") -> pt_model::start {
+    auto from = traced::started(setup);
+    from.how.defers_tips = true;
+    return from;
+}
+
+}  // namespace
+
+TEST_CASE("a transaction tells its begin, its end and its abort, the outermost one") {
+    // GEN-007, GEN-250..255, GEN-258
+    traced on{"TSX=1"};
+    on.does(event::transaction_begin{0x100, 0x105}).does(event::transaction_begin{0x110, 0x115});
+    on.does(event::transaction_end{0x120, 0x123}).does(event::transaction_end{0x130, 0x133});
+    on.does(event::transaction_end{0x140, 0x143});  // of none
+    CHECK(packets(on) == "MODE.TSX(InTX=1,TXAbort=0), FUP(100), MODE.TSX(InTX=0,TXAbort=0), "
+                         "FUP(130)");
+    CHECK(on.ip() == 0x143);
+    traced aborted{"TSX=1"};
+    aborted.does(event::transaction_begin{0x100, 0x105});
+    aborted.does(event::conditional{0x200, true});
+    aborted.does(event::transaction_abort{0x200, 0x900});
+    aborted.does(event::transaction_begin{0x300, 0x305});
+    CHECK(packets(aborted) ==
+          "MODE.TSX(InTX=1,TXAbort=0), FUP(100), TNT(1), MODE.TSX(InTX=0,TXAbort=1), FUP(200), "
+          "TIP(900), MODE.TSX(InTX=1,TXAbort=0), FUP(300)");
+    traced off{"TSX=1, BranchEn=0"};
+    off.does(event::transaction_begin{0x100, 0x105}).does(event::transaction_abort{0x110, 0x900});
+    CHECK(packets(off) == "none");
+    traced outside{"TSX=1, ADDR0=[1000,1FFF] filter, IP=3000, FilterEn=0"};
+    outside.does(event::transaction_begin{0x3000, 0x3005});
+    outside.does(event::transaction_abort{0x3010, 0x1900});
+    CHECK(packets(outside) ==
+          "MODE.TSX(InTX=1,TXAbort=0), MODE.TSX(InTX=0,TXAbort=1), TIP.PGE(1900)");  // GEN-257
+    traced leaves{"TSX=1, ADDR0=[1000,1FFF] filter"};
+    leaves.does(event::transaction_begin{0x1000, 0x1005});
+    leaves.does(event::transaction_abort{0x1010, 0x3000});
+    CHECK(packets(leaves) == "MODE.TSX(InTX=1,TXAbort=0), FUP(1000), "
+                             "MODE.TSX(InTX=0,TXAbort=1), FUP(1010), TIP.PGD(3000)");  // GEN-256
+}
+
+TEST_CASE("INIT and an abort end all that is nested") {  // GEN-252, GEN-290
+    CHECK_TWICE([](auto value) {
+        bool good = true;
+        for (bool const aborts : {true, false}) {
+            traced on{"OS=0"};
+            on.does(event::transaction_begin{0x1000, value(std::uint64_t{0x1003})});
+            on.does(event::transaction_begin{0x1003, 0x1006});
+            if (aborts) {
+                on.does(event::transaction_abort{0x1006, 0x1003});
+            } else {
+                on.does(event::init{.next = 0x1006, .to = 0x1003, .after = on.state().code});
+            }
+            std::size_t const ended = on.bytes.size();
+            on.does(event::transaction_begin{0x1003, 0x1006});
+            std::size_t const begun = on.bytes.size();
+            on.does(event::transaction_end{0x1006, 0x1009});
+            good = good && begun > ended && on.bytes.size() > begun;
+        }
+        return good;
+    });
+}
+
+TEST_CASE("a transaction may be nested as deep as code can make it") {  // GEN-253
+    CHECK_TWICE([](auto value) {
+        traced on{"OS=0"};
+        for (unsigned i = 0; i < 300; ++i) {
+            on.does(event::transaction_begin{0x1000, value(std::uint64_t{0x1003})});
+        }
+        std::size_t const begun = on.bytes.size();
+        // As many as are counted end nothing.
+        for (unsigned i = 0; i < 254; ++i) { on.does(event::transaction_end{0x1000, 0x1003}); }
+        bool const open = on.bytes.size() == begun;
+        on.does(event::transaction_end{0x1000, 0x1003});
+        return open && on.bytes.size() > begun;
+    });
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ptspec/engine/packets/transfer.hpp>
+
+#include <support/check_twice.hpp>
+#include <support/traced.hpp>
+
+#include <cstdint>
+#include <string>
+
+using namespace ptspec;
+using test::traced;
+namespace event = engine::event;
+
+namespace {
+
+auto packets(traced const& on) -> std::string {
+    auto const all = on.packets();
+    return {all.characters, all.length};
+}
+constexpr auto deferring(std::string_view setup = "") -> pt_model::start {
+    auto from = traced::started(setup);
+    from.how.defers_tips = true;
+    return from;
+}
+
+}  // namespace
+
+TEST_CASE("INIT and SIPI: who waits in between has an unbound FUP") {  // GEN-113, GEN-290
+    auto const reset = [](traced const& on) {
+        auto code = on.state().code;
+        code.cr3 = 0;
+        code.cpl = 0;
+        code.width = engine::code_width::bits_16;
+        code.real_mode = true;
+        return code;
+    };
+    traced boots{"CPL=0"};
+    boots.does(event::init{0x1000, 0xFFFF'FFF0, reset(boots)});
+    CHECK(packets(boots) == "FUP(1000), PIP(0,NR=0), MODE.Exec(16), TIP(FFFFFFF0)");
+    traced waits{"CPL=0"};
+    waits.does(event::init{0x1000, 0, reset(waits), true});
+    CHECK(packets(waits) == "FUP(1000), PIP(0,NR=0)");
+    CHECK(waits.state().code == reset(waits));
+    CHECK(waits.state().code.real_mode);
+    waits.does(event::sipi{0x9'A000, reset(waits), 0x9A});
+    CHECK(packets(waits) == "FUP(1000), PIP(0,NR=0), MODE.Exec(16), TIP(9A000)");
+    CHECK(waits.state().enables().trigger);
+    traced told{"CPL=0, EventEn=1"};
+    told.does(event::init{0x1000, 0, reset(told), true})
+        .does(event::sipi{0x9'A000, reset(told), 0x9A});
+    CHECK(packets(told) == "CFE(INIT,IP=0), FUP(1000), PIP(0,NR=0), CFE(SIPI:9A,IP=0), "
+                           "MODE.Exec(16,IF=0), TIP(9A000)");
+}
+
+TEST_CASE("a production enclave is not traced, a debug enclave is") {  // GEN-285, GEN-286, GEN-113
+    auto const into = [](std::string_view setup, engine::enclave kind) {
+        traced on{setup};
+        auto code = on.state().code;
+        code.inside = kind;
+        on.does(event::enclave_transfer{0x1000, 0x7000, code});
+        on.does(event::conditional{0x7002, true});
+        code.inside = engine::enclave::none;
+        on.does(event::enclave_transfer{0x7100, 0x2000, code});
+        return packets(on);
+    };
+    CHECK(into("", engine::enclave::production) == "FUP(1000), TIP.PGD(), TIP.PGE(2000)");
+    CHECK(into("", engine::enclave::debug) == "FUP(1000), TIP(7000), TNT(1), FUP(7100), TIP(2000)");
+    CHECK(into("ADDR0=[1000,2FFF] filter", engine::enclave::debug) ==
+          "FUP(1000), TIP.PGD(7000), TIP.PGE(2000)");
+}
+
+TEST_CASE("software interrupts, SYSCALL and user interrupts have types of their own, if known") {
+    // GEN-111, GEN-301, GEN-304
+    auto const told = [](bool known) {
+        auto from = traced::started("EventEn=1");
+        from.how.swintr_events = known;
+        traced on{from};
+        on.does(event::software_interrupt{
+            .at = 0x1000, .to = 0x2000, .after = on.state().code, .vector = 0x80});
+        on.does(event::far_transfer{.at = 0x2000,
+                                    .to = 0x3000,
+                                    .after = on.state().code,
+                                    .kind = event::far_kind::syscall});
+        on.does(event::user_interrupt{0x3000, 0x4000, 5});
+        on.does(event::far_transfer{
+            .at = 0x4000, .to = 0x3000, .after = on.state().code, .kind = event::far_kind::uiret});
+        return packets(on);
+    };
+    CHECK(told(false) == "CFE(INTR:80,IP=0), FUP(1000), TIP(2000), TIP(3000), CFE(UINTR:5,IP=0), "
+                         "FUP(3000), TIP(4000), CFE(UIRET,IP=0), TIP(3000)");
+    CHECK(told(true) == "CFE(SWINTR:80,IP=0), FUP(1000), TIP(2000), CFE(SYSCALL,IP=1), FUP(2000), "
+                        "TIP(3000), CFE(UINTR:5,IP=0), FUP(3000), TIP(4000), CFE(UIRET,IP=0), "
+                        "TIP(3000)");
+}
+
+TEST_CASE("an exception tells the instruction, an interrupt the one behind, an INT itself") {
+    // GEN-113, GEN-289
+    auto const from = [](auto const& e) { return packets(traced{}.does(e)); };
+    engine::execution_context const code = traced{}.state().code;
+    CHECK(from(event::exception{.at = 0x1000, .to = 0x2000, .after = code, .vector = 5}) ==
+          "FUP(1000), TIP(2000)");
+    CHECK(from(event::interrupt{.next = 0x1003, .to = 0x2000, .after = code}) ==
+          "FUP(1003), TIP(2000)");
+    CHECK(from(event::software_interrupt{.at = 0x1000, .to = 0x2000, .after = code}) ==
+          "FUP(1000), TIP(2000)");
+}
+
+TEST_CASE("the width of code is told as 16, 32 or 64 bits") {  // GEN-235
+    auto const into = [](engine::code_width width) {
+        traced on{"mode=" + std::string{width == engine::code_width::bits_64 ? "32" : "64"}};
+        auto code = on.state().code;
+        code.width = width;
+        on.does(event::far_transfer{.to = 0x2000, .after = code});
+        return packets(on);
+    };
+    CHECK(into(engine::code_width::bits_16) == "MODE.Exec(16), TIP(2000)");
+    CHECK(into(engine::code_width::bits_32) == "MODE.Exec(32), TIP(2000)");
+    CHECK(into(engine::code_width::bits_64) == "MODE.Exec(64), TIP(2000)");
+}
+
+TEST_CASE("SYSCALL has no vector") {  // PKT-220, PV-250
+    auto from = traced::started("EventEn=1");
+    from.how.swintr_events = true;
+    traced on{from};
+    on.does(event::far_transfer{
+        .at = 0x2000, .to = 0x3000, .after = on.state().code, .kind = event::far_kind::syscall});
+    CHECK(on.bytes.written()[3] == 0);
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ptspec/trace/write/direct.hpp>
+
+#include <support/check_twice.hpp>
+#include <support/wire.hpp>
+
+using namespace ptspec;
+using test::hex;
+
+namespace {
+
+/// What is appended to a buffer of `Room` bytes, and the state afterwards.
+template <size_t Room>
+struct appended {
+    uint8_t bytes[Room] = {};
+    size_t size = 0;
+    bool done = false;
+    trace::writer_state now{};
+};
+
+template <size_t Room = 16, class Append>
+constexpr auto append(trace::writer_state now, Append const& what) -> appended<Room> {
+    appended<Room> got{.now = now};
+    byte_buffer to{got.bytes};
+    got.done = what(to, got.now);
+    got.size = to.written().size();
+    return got;
+}
+template <size_t Room = 16>
+constexpr auto append_tip(trace::writer_state const& now, uint64_t ip,
+                          trace::writer_options const& how = {}) -> appended<Room> {
+    return append<Room>(
+        now, [&](auto& to, auto& state) { return trace::append_tip(to, state, how, ip); });
+}
+template <size_t Room = 16>
+constexpr auto append_tnt(trace::writer_state const& now) -> appended<Room> {
+    return append<Room>(now, [](auto& to, auto& state) { return trace::append_tnt(to, state); });
+}
+template <size_t Room>
+constexpr auto holds(appended<Room> const& got, char const* bytes) -> bool {
+    auto const wanted = hex(bytes);
+    return got.done && byte_view{got.bytes}.first(got.size) == byte_view{wanted} &&
+           got.now.bytes == got.size && got.now.tnt.count == 0;
+}
+
+}  // namespace
+
+TEST_CASE("gathered branches are appended as one TNT.short") {  // PKT-030, GEN-120
+    CHECK_TWICE([](auto value) {  // 1, 0, 1: the stop bit, the oldest first, and the zero
+        trace::writer_state now{.tnt = {value(3U), 0b101}};
+        return holds(append_tnt(now), "1A");
+    });
+    CHECK_TWICE([](auto value) {  // seven do not fit
+        auto const got = append_tnt(trace::writer_state{.tnt = {value(7U), 0}});
+        return !got.done && got.size == 0 && got.now.tnt.count == 7 && got.now.bytes == 0;
+    });
+}
+
+TEST_CASE("a TIP follows the gathered branches, compressed against the last IP") {
+    // PKT-052, PKT-064, GEN-229
+    CHECK_TWICE([](auto value) {
+        trace::writer_state now{.last_ip = 0x40'1000, .has_last_ip = true, .tnt = {1, 1}};
+        auto const got = append_tip(now, value(uint64_t{0x40'2345}));
+        return holds(got, "06 2D 45 23") && got.now.last_ip == 0x40'2345;
+    });
+    CHECK_TWICE([](auto value) {  // without branches, and without a last IP
+        auto const got = append_tip({}, value(uint64_t{0x40'2345}));
+        return holds(got, "6D 45 23 40 00 00 00") && got.now.has_last_ip;
+    });
+    CHECK_TWICE([](auto value) {  // all bytes of the IP
+        trace::writer_state now{.tnt = {6, 0}};
+        return holds(append_tip(now, value(uint64_t{0x8123'4567'89AB'CDEF})),
+                     "80 CD EF CD AB 89 67 45 23 81");
+    });
+}
+
+TEST_CASE("what needs a batch is left to it") {  // GEN-210, GEN-225
+    CHECK_TWICE([](auto value) {
+        auto const timed = append_tip({}, value(uint64_t{0x1000}), {.cyc = true});
+        auto const many = append_tip({.tnt = {7, 0}}, value(uint64_t{0x1000}));
+        auto const full = append_tip<6>({.tnt = {1, 1}}, value(uint64_t{0x1000}));
+        auto const none = [](auto const& got) {
+            return !got.done && got.size == 0 && got.now.bytes == 0 && !got.now.has_last_ip;
+        };
+        return none(timed) && none(many) && many.now.tnt.count == 7 && none(full) &&
+               full.now.tnt.count == 1;
+    });
+}
