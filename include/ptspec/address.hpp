@@ -11,7 +11,7 @@ namespace ptspec {
     return (address & (size - 1)) == 0;
 }
 
-/// The highest multiple of `size`, a power of two, that is not above `address`.
+/// Rounds `address` down to a multiple of `size`, a power of two.
 [[nodiscard]] constexpr auto align_down(uint64_t address, uint64_t size) noexcept -> uint64_t {
     return address & ~(size - 1);
 }
@@ -21,7 +21,7 @@ namespace ptspec {
     return value != 0 && (value & (value - 1)) == 0;
 }
 
-/// Bits 63 to `width` become copies of bit `width` - 1. `width` is 1 to 64.
+/// Sign-extends bit `width` - 1 into bits 63:`width`. `width` is 1 to 64.
 [[nodiscard]] constexpr auto sign_extended(uint64_t value, unsigned width) noexcept -> uint64_t {
     unsigned const above = 64 - width;
     return static_cast<uint64_t>(static_cast<int64_t>(value << above) >> above);
@@ -32,8 +32,8 @@ namespace ptspec {
     return sign_extended(address, width) == address;
 }
 
-/// MAXPHYADDR, the width of physical addresses in bits: CPUID.80000008H:EAX[7:0], 36 without that
-/// leaf, at most 52.
+/// MAXPHYADDR, the width of physical addresses in bits: CPUID.80000008H:EAX[7:0], or 36 if the leaf
+/// is absent. At most 52.
 struct max_phys_addr {
     unsigned bits = 52;
 

@@ -3,14 +3,14 @@
 
 #include <ptspec/raw_bits.hpp>
 
-/// Bit ranges, and what they are in a word: fields, reserved runs, opcodes.
+/// Bit ranges and their roles in a word: fields, reserved bits, opcodes.
 ///
-/// A row is a type: compilers print type names, so every mistake names the field, and a value of a
-/// field's type is "this field, this value". Bit ranges are written `msb, lsb`.
+/// A row is a type. Compilers print type names, so an error message names the field; and a value of
+/// a field's type means "this field with this value". Bit ranges are written `msb, lsb`.
 namespace ptspec {
 
-/// Functions that are declared and never defined. Calling one in a constant expression stops the
-/// build, and the compiler names it: the name is the message.
+/// Functions that are declared and never defined. A call in a constant expression stops the build,
+/// and the compiler prints the function's name as the error message.
 namespace build_error {
 void value_does_not_fit_in_the_field();
 void address_has_bits_outside_the_field();
@@ -19,31 +19,31 @@ void a_run_time_number_needs_wrapped_or_checked();
 
 // ------------------------------------------------------------------------------------ rows
 
-/// What a row of a layout is.
+/// The role of a row in a layout.
 enum class row_kind : uint8_t {
     field,     ///< software reads and writes it
-    reserved,  ///< reads 0; what writing 1 does is the word's rule
-    other,     ///< belongs to somebody else: preserved, never reserved
-    fixed,     ///< opcode bits of a packet: another value is another packet
+    reserved,  ///< reads 0; the word defines the effect of writing 1
+    other,     ///< not part of Intel PT: preserved, never reserved
+    fixed,     ///< opcode bits of a packet: a different value is a different packet
 };
 
-/// What happens to a written bit.
+/// The effect of a write on a bit.
 enum class row_access : uint8_t {
-    plain,          ///< it is stored
+    plain,          ///< the written value is stored
     write_ignored,  ///< the old value stays
-    forced_1,       ///< it reads 1 whatever was written
-    read_only,      ///< the processor alone writes it
+    forced_1,       ///< reads 1 regardless of the written value
+    read_only,      ///< only the processor writes it
 };
 
-/// What a fixed row that holds another value makes of a packet.
+/// The decode result when a fixed row holds a different value.
 enum class mismatch : uint8_t {
     nothing,     ///< the row is not fixed
-    bad_opcode,  ///< it is not this packet
-    reserved,    ///< the value has no meaning
-    bad_packet,  ///< it is this packet, damaged
+    bad_opcode,  ///< the bytes are a different packet
+    reserved,    ///< the value is reserved
+    bad_packet,  ///< the packet is corrupt
 };
 
-/// What a row is that says nothing else.
+/// The defaults of a row.
 struct row_facts {
     static constexpr row_kind kind = row_kind::field;
     static constexpr row_access access = row_access::plain;
@@ -68,13 +68,13 @@ struct reserved : bit_range<Msb, Lsb> {
     static constexpr row_kind kind = row_kind::reserved;
 };
 
-/// Bits of a neighbour that Intel PT does not touch.
+/// Bits of the same register that Intel PT does not use.
 template <unsigned Msb, unsigned Lsb = Msb>
 struct other : bit_range<Msb, Lsb> {
     static constexpr row_kind kind = row_kind::other;
 };
 
-/// Opcode bits. Whoever holds another value there holds another packet.
+/// Opcode bits. A different value is a different packet.
 template <unsigned Msb, unsigned Lsb, uint64_t Value>
 struct fixed : bit_range<Msb, Lsb> {
     static_assert(Msb < Lsb + 64 && Value <= low_bits(Msb - Lsb + 1));
@@ -83,19 +83,20 @@ struct fixed : bit_range<Msb, Lsb> {
     static constexpr uint64_t fixed_value = Value;
 };
 
-/// Fixed bits that choose among packets of one opcode; a value that no packet has is reserved.
+/// Fixed bits that select a packet among those with the same opcode. Other values are reserved.
 template <unsigned Msb, unsigned Lsb, uint64_t Value>
 struct leaf : fixed<Msb, Lsb, Value> {
     static constexpr mismatch otherwise = mismatch::reserved;
 };
 
-/// Fixed bits behind the opcode; another value means that the packet is damaged.
+/// Fixed bits after the opcode. A different value means that the packet is corrupt.
 template <unsigned Msb, unsigned Lsb, uint64_t Value>
 struct pattern : fixed<Msb, Lsb, Value> {
     static constexpr mismatch otherwise = mismatch::bad_packet;
 };
 
-/// What the encoding in a field amounts to: `{8, "crystal cycles"}`. Without a unit it says nothing.
+/// The decoded value of an encoding, with its unit: `{8, "crystal cycles"}`. An empty unit means
+/// that there is no decoded value.
 ///
 /// A field whose number is an encoding declares `static constexpr auto amount(uint64_t encoding)
 /// noexcept -> quantity`.
@@ -126,7 +127,7 @@ constexpr auto is_negative(Number number) noexcept -> bool {
 
 }  // namespace detail
 
-/// A run-time number of which the bits that fit are kept: `MTCFreq{wrapped{n}}`.
+/// A run-time number, truncated to the bits that fit the field: `MTCFreq{wrapped{n}}`.
 struct wrapped {
     uint64_t value;
 };
@@ -139,7 +140,8 @@ inline constexpr constant_number<Value> constant{};
 
 namespace detail {
 
-/// What fields have that does not depend on where they are: instantiated by none of them.
+/// The members of a field that do not depend on its position. Not a template, so it is compiled
+/// once for all fields.
 struct number_value {
     using value_type = uint64_t;
     value_type value;
@@ -186,11 +188,11 @@ template <unsigned Position>
 struct flag : bit_range<Position>, detail::flag_value {
     constexpr flag(bool on) noexcept : flag_value{on} {}
     template <class Other>
-    flag(Other) = delete;  // a flag is true or false
+    flag(Other) = delete;  // a flag takes only true or false
     constexpr flag(wrapped number) noexcept : flag_value{(number.value & 1) != 0} {}
 };
 
-/// A field whose encodings have names.
+/// A field whose encodings are named by an enumeration.
 template <unsigned Msb, unsigned Lsb, enumeration Enum>
 struct enumerated : bit_range<Msb, Lsb> {
     using value_type = Enum;
@@ -211,8 +213,8 @@ struct enumerated : bit_range<Msb, Lsb> {
         : value{static_cast<value_type>(number.value & low_bits(Msb - Lsb + 1))} {}
 };
 
-/// A field that holds the upper bits of an address: its value is the whole address, of which the
-/// bits below `LowestAddressBit` are 0. The address bits at and above MAXPHYADDR are reserved.
+/// A field that holds the upper bits of an address. Its value is the whole address, with the bits
+/// below `LowestAddressBit` 0. The address bits at and above MAXPHYADDR are reserved.
 template <unsigned Msb, unsigned Lsb, unsigned LowestAddressBit = Lsb>
 struct address_field : bit_range<Msb, Lsb> {
     using value_type = uint64_t;
@@ -243,37 +245,37 @@ struct address_field : bit_range<Msb, Lsb> {
     constexpr address_field(constant_number<Address>) noexcept : value{Address} {}
 };
 
-/// A field that the processor owns: writing it changes nothing.
+/// A field whose value the processor sets: writes are ignored.
 template <class Field>
 struct write_ignored : Field {
     static constexpr row_access access = row_access::write_ignored;
 };
 
-/// A field that reads as all ones whatever is written.
+/// A field that reads as all ones regardless of the written value.
 template <class Field>
 struct forced_1 : Field {
     static constexpr row_access access = row_access::forced_1;
 };
 
-/// A field that the processor alone writes.
+/// A field that only the processor writes.
 template <class Field>
 struct read_only : Field {
     static constexpr row_access access = row_access::read_only;
 };
 
-/// A field in the form of an address, of which no bit is reserved whatever MAXPHYADDR is.
+/// An address field without reserved bits at and above MAXPHYADDR.
 template <class Field>
 struct unbounded : Field {
     static constexpr bool ends_at_max_phys_addr = false;
 };
 
-/// A packet field whose value tells how many payload bytes follow.
+/// A packet field that selects the payload size.
 template <class Field>
 struct selects_payload : Field {
     static constexpr bool selects_the_payload = true;
 };
 
-/// The outcome of `checked`: a field, or nothing where the number does not fit.
+/// The result of `checked`: a field, valid only if `fits` is true.
 template <class Field>
 struct checked_field {
     bool fits;
@@ -282,7 +284,8 @@ struct checked_field {
     constexpr explicit operator bool() const noexcept { return fits; }
 };
 
-/// A run-time number as a field's value, if it fits: `if (auto f = checked<ctl::MTCFreq>(n))`.
+/// Converts a run-time number to a field and checks the range: `if (auto f =
+/// checked<ctl::MTCFreq>(n))`.
 template <class Field>
 [[nodiscard]] constexpr auto checked(uint64_t number) noexcept -> checked_field<Field> {
     return {Field::fits(number), Field{wrapped{number}}};

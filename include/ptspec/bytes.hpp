@@ -3,14 +3,15 @@
 
 #include <ptspec/bits.hpp>
 
-/// Bytes: borrowed for reading, borrowed for writing, owned. Little-endian numbers in them.
+/// Byte ranges: borrowed for reading, borrowed for writing, and owned. Little-endian loads and
+/// stores.
 namespace ptspec {
 
-/// Copies bytes to where none of them stands.
+/// Copies `count` bytes. The ranges must not overlap.
 constexpr void copy_bytes(uint8_t* to, uint8_t const* from, size_t count) noexcept {
 #if defined(__GNUC__) || defined(__clang__)
     if (!__builtin_is_constant_evaluated()) {
-        if (count != 0) { __builtin_memcpy(to, from, count); }  // which takes no null pointer
+        if (count != 0) { __builtin_memcpy(to, from, count); }  // memcpy requires non-null pointers
         return;
     }
 #endif
@@ -19,10 +20,11 @@ constexpr void copy_bytes(uint8_t* to, uint8_t const* from, size_t count) noexce
 
 inline constexpr size_t few_bytes = 16;
 
-/// The same for bytes that are likely to be few, as those of a packet are: then it costs no call.
+/// Copies `count` bytes like `copy_bytes`, but inline for up to 16 bytes, the size of a packet.
 constexpr void copy_few_bytes(uint8_t* to, uint8_t const* from, size_t count) noexcept {
 #if defined(__GNUC__) || defined(__clang__)
-    // Both ends of them, which overlap where there are less than twice as many as an end has.
+    // Copies the first and the last sizeof(End) bytes; the two overlap if count < 2 *
+    // sizeof(End).
     auto const both_ends = [&]<class End>(End front) {
         End back{};
         size_t const behind = count - sizeof(End);
@@ -32,7 +34,7 @@ constexpr void copy_few_bytes(uint8_t* to, uint8_t const* from, size_t count) no
         __builtin_memcpy(to + behind, &back, sizeof(End));
     };
     if (!__builtin_is_constant_evaluated() && count <= few_bytes) {
-        // Unlikely: most are packets of a few bytes, and their way is to be straight on.
+        // Unlikely: most packets are short, so their path has no taken branches.
         if (count >= 8) [[unlikely]] { return both_ends(uint64_t{}); }
         if (count >= 4) [[unlikely]] { return both_ends(uint32_t{}); }
         if (count >= 2) [[likely]] { return both_ends(uint16_t{}); }
@@ -45,8 +47,8 @@ constexpr void copy_few_bytes(uint8_t* to, uint8_t const* from, size_t count) no
 
 namespace detail {
 
-/// Elements that hold a byte each: uint8_t, the other character types of that size, and std::byte,
-/// which is an enumeration over unsigned char.
+/// Types of one byte: uint8_t, the other character types of that size, and std::byte, an
+/// enumeration over unsigned char.
 template <class Element>
 concept byte_like = one_of<Element, unsigned char, char, signed char, char8_t> ||
                     (enumeration<Element> && same_as<__underlying_type(Element), unsigned char>);
@@ -64,7 +66,7 @@ concept has_bytes = requires(Owner const& owner) {
 
 }  // namespace detail
 
-/// Borrowed bytes to read. The owner has to outlive the view.
+/// Borrowed bytes to read. The owner must outlive the view.
 class byte_view {
 public:
     constexpr byte_view() noexcept = default;
@@ -72,12 +74,13 @@ public:
         : first_{first}, size_{count} {}
     template <size_t Count>
     constexpr byte_view(uint8_t const (&array)[Count]) noexcept : first_{array}, size_{Count} {}
-    /// Anything that has bytes in a row and says so with `data()` and `size()`.
+    /// Any contiguous container of uint8_t with `data()` and `size()`.
     template <detail::has_uint8 Owner>
         requires(!same_as<Owner, byte_view>)
     constexpr byte_view(Owner const& owner) noexcept
         : first_{owner.data()}, size_{static_cast<size_t>(owner.size())} {}
-    /// The same where they are `char` or std::byte: at run time only, as it takes a cast.
+    /// A contiguous container of `char` or std::byte. Not constexpr, since it needs a
+    /// reinterpret_cast.
     template <detail::has_bytes Owner>
         requires(!detail::has_uint8<Owner>)
     byte_view(Owner const& owner) noexcept
@@ -89,16 +92,16 @@ public:
     [[nodiscard]] constexpr auto empty() const noexcept -> bool { return size_ == 0; }
     [[nodiscard]] constexpr auto begin() const noexcept -> uint8_t const* { return first_; }
     [[nodiscard]] constexpr auto end() const noexcept -> uint8_t const* { return first_ + size_; }
-    /// The byte at `i`, which has to be below `size()`.
+    /// The byte at `i`, which must be below `size()`.
     [[nodiscard]] constexpr auto operator[](size_t i) const noexcept -> uint8_t {
         return first_[i];
     }
 
-    /// The bytes from `offset` on; none when `offset` lies at or behind the end.
+    /// The bytes from `offset` to the end; empty if `offset` is at or past the end.
     [[nodiscard]] constexpr auto from(size_t offset) const noexcept -> byte_view {
         return offset < size_ ? byte_view{first_ + offset, size_ - offset} : byte_view{};
     }
-    /// The first `count` bytes, or all when there are fewer.
+    /// The first `count` bytes, or all if there are fewer.
     [[nodiscard]] constexpr auto first(size_t count) const noexcept -> byte_view {
         return {first_, count < size_ ? count : size_};
     }
@@ -116,9 +119,9 @@ private:
     size_t size_ = 0;
 };
 
-/// True of a type that refers to bytes of somebody else, as std::span and std::string_view do: it is
-/// copied byte by byte and made from a pointer and a length, which no array is. A specialisation
-/// says so of another type.
+/// True for a type that borrows its bytes, such as std::span and std::string_view. Detected as
+/// trivially copyable and constructible from a pointer and a length, which excludes arrays.
+/// Specialise it for a type that the detection misses.
 template <class Type>
 inline constexpr bool borrows_bytes = false;
 template <class Type>
@@ -128,8 +131,8 @@ template <class Type>
     }
 inline constexpr bool borrows_bytes<Type> = true;
 
-/// Bytes that are read after the call to which they are passed: the parameter type of what keeps a
-/// view. It takes what byte_view takes, but for an owner that is gone after the call.
+/// Borrowed bytes that the callee keeps after the call returns. Takes the same arguments as
+/// byte_view, except a temporary that owns its bytes.
 class kept_bytes {
 public:
     constexpr kept_bytes(uint8_t const* first, size_t count) noexcept : view_{first, count} {}
@@ -156,7 +159,7 @@ private:
     byte_view view_{};
 };
 
-/// Borrowed room to write bytes into, filled from the front.
+/// Borrowed space for bytes, filled from the front.
 class byte_buffer {
 public:
     constexpr byte_buffer() noexcept = default;
@@ -167,23 +170,23 @@ public:
     /// The bytes written so far.
     [[nodiscard]] constexpr auto written() const noexcept -> byte_view { return {first_, size_}; }
     [[nodiscard]] constexpr auto size() const noexcept -> size_t { return size_; }
-    /// How many more bytes there is room for.
+    /// The number of bytes that still fit.
     [[nodiscard]] constexpr auto room() const noexcept -> size_t { return room_ - size_; }
-    /// Where the next byte goes, for who writes many and then says with `grow` how many they were.
+    /// The address of the next byte. A caller that writes several bytes directly then calls `grow`.
     [[nodiscard]] constexpr auto end() noexcept -> uint8_t* { return first_ + size_; }
-    /// Counts bytes behind the last as written: at most those that there is room for.
+    /// Marks `count` bytes after the last one as written, limited to `room()`.
     constexpr void grow(size_t count) noexcept { size_ += count < room() ? count : room(); }
 
-    /// Writes all of `bytes`, or nothing where they do not fit. True when they were written.
+    /// Appends all of `bytes`, or nothing if they do not fit. Returns true if they were appended.
     [[nodiscard]] constexpr auto append(byte_view bytes) noexcept -> bool {
         if (bytes.size() > room()) { return false; }
         for (size_t i = 0; i < bytes.size(); ++i) { first_[size_ + i] = bytes[i]; }
         size_ += bytes.size();
         return true;
     }
-    /// The same for the first `count` of sixteen bytes. What they are followed by is not kept: all
-    /// sixteen are stored where there is room for them, which takes two stores.
-    [[nodiscard, gnu::always_inline]]  // so that who writes many packets keeps it in registers
+    /// Appends the first `count` of sixteen bytes. If there is room, it stores all sixteen with two
+    /// stores, so the bytes after the first `count` are overwritten.
+    [[nodiscard, gnu::always_inline]]  // always_inline: keeps the buffer in registers in a loop
     constexpr auto
     append(wide_bits bytes, size_t count) noexcept -> bool;
 
@@ -193,7 +196,7 @@ private:
     size_t size_ = 0;
 };
 
-/// Owned bytes, `Count` of them.
+/// Owned bytes: an array of `Count` bytes.
 template <size_t Count>
 struct byte_array {
     uint8_t bytes[Count] = {};
@@ -218,7 +221,7 @@ constexpr auto little_endian(uint64_t value) noexcept -> uint64_t { return value
 
 }  // namespace detail
 
-/// The eight bytes at `from` as a little-endian number. They have to be there.
+/// Loads the eight bytes at `from` as a little-endian number.
 [[nodiscard]] constexpr auto load_le64(uint8_t const* from) noexcept -> uint64_t {
 #if defined(__GNUC__) || defined(__clang__)
     if (!__builtin_is_constant_evaluated()) {
@@ -232,7 +235,7 @@ constexpr auto little_endian(uint64_t value) noexcept -> uint64_t { return value
            uint64_t{from[6]} << 48 | uint64_t{from[7]} << 56;
 }
 
-/// Up to eight bytes as a little-endian number, zero where there are fewer.
+/// Loads up to eight bytes as a little-endian number, zero-extended.
 [[nodiscard]] constexpr auto load_le(byte_view from) noexcept -> uint64_t {
     if (from.size() >= 8) { return load_le64(from.data()); }
     uint64_t value = 0;
@@ -240,13 +243,13 @@ constexpr auto little_endian(uint64_t value) noexcept -> uint64_t { return value
     return value;
 }
 
-/// Up to sixteen bytes as a little-endian number, zero where there are fewer.
+/// Loads up to sixteen bytes as a little-endian number, zero-extended.
 [[nodiscard]] constexpr auto load_le_wide(byte_view from) noexcept -> wide_bits {
     return from.size() >= 16 ? wide_bits{load_le64(from.data()), load_le64(from.data() + 8)}
                              : wide_bits{load_le(from.first(8)), load_le(from.from(8))};
 }
 
-/// Writes a number as eight little-endian bytes. There has to be room for them.
+/// Stores a number as eight little-endian bytes.
 constexpr void store_le64(uint8_t* to, uint64_t value) noexcept {
 #if defined(__GNUC__) || defined(__clang__)
     if (!__builtin_is_constant_evaluated()) {
@@ -258,7 +261,7 @@ constexpr void store_le64(uint8_t* to, uint64_t value) noexcept {
     for (unsigned i = 0; i < 8; ++i) { to[i] = static_cast<uint8_t>(value >> 8 * i); }
 }
 
-/// Sixteen bytes of a little-endian number.
+/// Converts a number to sixteen little-endian bytes.
 [[nodiscard]] constexpr auto to_le(wide_bits value) noexcept -> byte_array<16> {
     byte_array<16> bytes;
     store_le64(bytes.data(), value.low);
@@ -268,8 +271,8 @@ constexpr void store_le64(uint8_t* to, uint64_t value) noexcept {
 
 namespace detail {
 
-/// The first `count` bytes of a little-endian number.
-[[gnu::noinline]]  // so that it is not in the way where there is room for all
+/// Stores the first `count` bytes of a little-endian number.
+[[gnu::noinline]]  // noinline: keeps the cold path out of the caller
 constexpr void
 store_few(uint8_t* to, uint64_t low, uint64_t high, size_t count) noexcept {
     copy_bytes(to, to_le({low, high}).data(), count);

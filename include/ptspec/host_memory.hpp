@@ -3,23 +3,22 @@
 
 #include <ptspec/ports.hpp>
 
-/// Memory of the program itself, presented as physical memory.
+/// The program's own memory, presented as physical memory.
 namespace ptspec {
 
-/// Bytes of the program, and the physical address that the first of them has.
+/// A range of the program's memory and its physical address.
 struct host_region {
     uint64_t base = 0;
     uint8_t* bytes = nullptr;
     uint64_t size = 0;
 };
 
-/// Regions of the program's memory as one `mapped_memory_port`. Everything outside them faults. The
-/// regions may come in any order, but no two of them may hold the same address, and none may reach
-/// beyond the highest there is. They are borrowed and have to outlive this.
+/// Maps regions of the program's memory to physical addresses, as a `mapped_memory_port`. An access
+/// outside the regions faults. The regions may be in any order, but must not overlap and must not
+/// extend past the highest address. The list is borrowed and must outlive this object.
 ///
-/// A region is found at once when it was the last, or is listed behind the last; else in a number
-/// of steps that is the logarithm of their number where they are listed by address, and their number
-/// where they are not.
+/// The lookup is O(1) for the last used region and the one listed after it. Otherwise it is a
+/// binary search if the list is sorted by address, and a linear search if it is not.
 class host_memory {
 public:
     constexpr host_memory(host_region const* regions, size_t count) noexcept
@@ -59,9 +58,9 @@ public:
     }
 
 private:
-    /// Looks an address up. Reading and writing go from region to region, each in its own places: the
-    /// region of the last time and the one behind it are good guesses.
-    [[gnu::always_inline]]  // so that a good guess costs no call
+    /// Looks up an address. Reads and writes are sequential, and each has its own position, so the
+    /// last used region and the next one are tried first.
+    [[gnu::always_inline]]  // always_inline: the common case needs no call
     [[nodiscard]] constexpr auto
     find(uint64_t address, host_region const*& guess) const noexcept -> byte_window {
         host_region const* found = guess;
@@ -79,8 +78,8 @@ private:
         }
         return {found->bytes + offset, found->size - offset};
     }
-    /// The only region that may hold an address.
-    [[gnu::noinline]]  // so that it is not in the way of good guesses
+    /// Returns the only region that can contain an address.
+    [[gnu::noinline]]  // noinline: keeps the search out of the callers' common case
     [[nodiscard]] constexpr auto
     search(uint64_t address) const noexcept -> host_region const* {
         if (!by_address_) {
@@ -96,7 +95,7 @@ private:
         }
         return first;
     }
-    /// Eight bytes that do not lie in one region.
+    /// Loads eight bytes that span regions.
     [[nodiscard]] constexpr auto load_from_several(uint64_t address) noexcept -> port_value {
         uint64_t value = 0;
         for (unsigned i = 0; i < 8; ++i) {
@@ -106,12 +105,12 @@ private:
         }
         return {true, value};
     }
-    static constexpr host_region none{};  // to be looked at where there is no region
+    static constexpr host_region none{};  // stands for "no region", so find() needs no null check
 
     host_region const* first_;
     host_region const* end_;
-    host_region const* read_ = first_;     ///< the region that was read last
-    host_region const* written_ = first_;  ///< the region that was written last
+    host_region const* read_ = first_;     ///< the region of the last read
+    host_region const* written_ = first_;  ///< the region of the last write
     bool by_address_ = true;
 };
 

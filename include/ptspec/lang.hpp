@@ -6,14 +6,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/// The handful of language-support pieces that ptspec needs and that a target without a C++
-/// standard library does not have.
+/// The language-support pieces that ptspec needs and that a target without a C++ standard library
+/// lacks.
 namespace ptspec {
 
 namespace detail {
 
 #if defined(__GNUC__) || defined(__clang__)
-// The builtin instantiates nothing for each pair.
+// The builtin avoids one instantiation for each pair of types.
 template <class One, class Two>
 concept is_same = __is_same(One, Two);
 template <class Type, class... Choices>
@@ -93,19 +93,19 @@ using bare_t = typename detail::bare<Type>::type;
 template <class Function, class... Arguments>
 using result_t = decltype(detail::make<Function>()(detail::make<Arguments>()...));
 
-/// The integer behind an enumerator.
+/// The integer value of an enumerator.
 template <enumeration Enum>
 [[nodiscard]] constexpr auto underlying(Enum value) noexcept {
     return static_cast<__underlying_type(Enum)>(value);
 }
 
-/// A list of types, and nothing but the list.
+/// A list of types.
 template <class... Types>
 struct type_list {
     static constexpr size_t size = sizeof...(Types);
 };
 
-/// A list of numbers, and nothing but the list.
+/// A list of numbers.
 template <size_t... Index>
 struct index_list {};
 
@@ -120,14 +120,15 @@ struct count_up<0, Index...> {
 
 }  // namespace detail
 
-/// 0 to `Count` - 1.
+/// The numbers 0 to `Count` - 1.
 template <size_t Count>
 using make_index_list = typename detail::count_up<Count>::type;
 
 namespace detail {
 
-/// False of a number that is not known while compiling, where the compiler tells: what demands a
-/// constant says then what to do instead. Passed by reference, as a copy cannot be made of it.
+/// True if the number is a compile-time constant, or if the compiler cannot tell. Used to give a
+/// clear error where a constant is required. By reference, because copying a run-time number is an
+/// error in a constant expression.
 template <class Number>
 constexpr auto is_known([[maybe_unused]] Number const& number) noexcept -> bool {
 #if defined(__GNUC__)
@@ -139,14 +140,14 @@ constexpr auto is_known([[maybe_unused]] Number const& number) noexcept -> bool 
 
 }  // namespace detail
 
-/// How many bits are 1. No builtin: where there is no instruction it is a call of a library.
+/// The number of bits that are 1. Without a popcnt instruction the builtin is a library call.
 [[nodiscard]] constexpr auto popcount(uint64_t value) noexcept -> unsigned {
     unsigned count = 0;
     for (; value != 0; value &= value - 1) { ++count; }
     return count;
 }
 
-/// The position of the highest bit that is 1. `value` must not be 0.
+/// The position of the highest bit that is 1 (bit scan reverse). `value` must not be 0.
 [[nodiscard]] constexpr auto highest_bit(uint64_t value) noexcept -> unsigned {
 #if defined(__GNUC__) || defined(__clang__)
     return 63U ^ static_cast<unsigned>(__builtin_clzll(value));
@@ -162,7 +163,7 @@ constexpr auto is_known([[maybe_unused]] Number const& number) noexcept -> bool 
 #endif
 }
 
-/// The position of the lowest bit that is 1. `value` must not be 0.
+/// The position of the lowest bit that is 1 (bit scan forward). `value` must not be 0.
 [[nodiscard]] constexpr auto lowest_bit(uint64_t value) noexcept -> unsigned {
 #if defined(__GNUC__) || defined(__clang__)
     return static_cast<unsigned>(__builtin_ctzll(value));
@@ -171,8 +172,9 @@ constexpr auto is_known([[maybe_unused]] Number const& number) noexcept -> bool 
 #endif
 }
 
-/// The same number, of which the compiler is not to know where it comes from: it does not join ways
-/// on which it is computed differently, nor keep it in one register with its neighbour.
+/// Returns its argument and hides its origin from the optimizer. Keeps the compiler from merging
+/// code paths that compute it differently, and from combining it with another value in one
+/// register.
 template <class Unsigned>
 [[nodiscard]] constexpr auto hide_from_optimizer(Unsigned value) noexcept -> Unsigned {
 #if defined(__GNUC__) || defined(__clang__)
@@ -190,7 +192,7 @@ template <class Pointee>
     return value;
 }
 
-/// A borrowed string that lives as long as the program: a name or a sentence.
+/// A borrowed string with static lifetime: a name or a sentence.
 struct text {
     char const* characters = "";
     size_t length = 0;
@@ -234,8 +236,9 @@ constexpr auto decorated_value() noexcept -> text {
 #endif
 }
 
-/// Cuts the last component out of `... Type = a::b::Name]`, or out of MSVC's
-/// `...decorated_name<struct a::b::Name>(void) noexcept`.
+/// The last component of a qualified name. `whole` is `... Type = a::b::Name]`, or
+/// `...decorated_name<struct a::b::Name>(void) noexcept` from MSVC, and ends `suffix` characters
+/// after the name.
 constexpr auto last_component(text whole, size_t behind) noexcept -> text {
     size_t const end = whole.size() - behind;
     size_t first = end;
@@ -249,7 +252,7 @@ constexpr auto last_component(text whole, size_t behind) noexcept -> text {
 struct probe_of_a_name {};
 enum class probe_of_a_value : uint8_t { named = 1 };
 
-/// How many characters of `whole` stand behind `known`, which is in it.
+/// The number of characters of `whole` after `known`. `whole` must contain `known`.
 constexpr auto bytes_after_name(text whole, text known) noexcept -> size_t {
     size_t at = whole.size() - known.size();
     while (!(text{whole.data() + at, known.size()} == known)) { --at; }
@@ -258,17 +261,16 @@ constexpr auto bytes_after_name(text whole, text known) noexcept -> size_t {
 
 }  // namespace detail
 
-/// The unqualified name of a type that is not a template, as it is spelled in the source.
+/// The unqualified name of a type that is not a template, as spelled in the source.
 template <class Type>
 [[nodiscard]] constexpr auto name_of() noexcept -> text {
-    // What stands behind the name is the same for every type: measured on a type whose name is
-    // known.
+    // The suffix after the name is the same for every type, so it is measured on a known name.
     constexpr auto behind = detail::bytes_after_name(
         detail::decorated_name<detail::probe_of_a_name>(), "probe_of_a_name");
     return detail::last_component(detail::decorated_name<Type>(), behind);
 }
 
-/// The unqualified name of an enumerator; empty for a value that has none.
+/// The unqualified name of an enumerator; empty for a value without a name.
 template <auto Value>
 [[nodiscard]] constexpr auto name_of_enumerator() noexcept -> text {
     constexpr auto behind = detail::bytes_after_name(

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// The single header defines what the headers of this directory define, so a translation unit includes
-// either the one or the others. Every header includes this one first.
+// The single header defines the same names as the headers of this directory. A translation unit
+// may include only one of the two, and this check enforces it. Every header includes this file
+// first.
 
 #if defined(PTSPEC_SINGLE_HEADER)
 #error "the single header of ptspec is included already: include only that one"

@@ -3,68 +3,69 @@
 
 #include <ptspec/bytes.hpp>
 
-/// How memory, MSRs, CPUID and interrupts reach the library, and a constexpr model of each.
+/// The interfaces through which the library accesses memory, MSRs, CPUID and interrupts, and a
+/// constexpr model of each.
 ///
-/// A port may fail. A failed access changes nothing, and whoever made it can make it again.
+/// A port may fail. A failed access changes nothing and may be retried.
 namespace ptspec {
 
-/// What an access through a port gave.
+/// The result of a read through a port.
 struct [[nodiscard]] port_value {
-    bool done = false;  ///< false: the access faulted, `value` says nothing
+    bool done = false;  ///< false: the access faulted and `value` is meaningless
     uint64_t value = 0;
 
     constexpr explicit operator bool() const noexcept { return done; }
     friend constexpr auto operator==(port_value const&, port_value const&) -> bool = default;
 };
 
-/// An access that a port did not make. What was asked for can be asked again.
+/// A fault of a port. The operation may be retried.
 struct [[nodiscard]] port_fault {
     bool happened = false;
-    uint64_t address = 0;  ///< of the first byte that was not accessed
+    uint64_t address = 0;  ///< the first byte that was not accessed
 
     constexpr explicit operator bool() const noexcept { return happened; }
     friend constexpr auto operator==(port_fault, port_fault) -> bool = default;
 };
 
-/// Physical memory, or a guest's.
+/// Physical memory, or guest-physical memory.
 ///
-/// `load` reads the 8 bytes at an address as a little-endian number. `store` writes bytes from an
-/// address on and returns how many were stored: fewer than given when the next one faulted.
+/// `load` reads the 8 bytes at an address as a little-endian number. `store` writes bytes starting
+/// at an address and returns the number of bytes stored: fewer than given if the next byte faulted.
 template <class Port>
 concept memory_port = requires(Port& port, uint64_t address, byte_view bytes) {
     { port.load(address) } -> same_as<port_value>;
     { port.store(address, bytes) } -> same_as<size_t>;
 };
 
-/// Bytes of memory that can be written where they stand.
+/// Directly writable bytes of memory.
 struct byte_window {
-    uint8_t* first = nullptr;  ///< null: there are none
+    uint8_t* first = nullptr;  ///< null: no bytes
     uint64_t size = 0;
 };
 
-/// Memory that the program has in its own address space, at least in part. `window` gives the bytes
-/// from an address on that stand in a row, or none, where `store` has to be asked. They stay there
-/// as long as output goes on, which looks a table up once for all that is read in it.
+/// Memory that is at least partly mapped into the program's address space. `window` returns the
+/// contiguous bytes from an address on, or none if the caller must use `store`. The bytes must stay
+/// mapped while output runs, because the output code caches the address of the ToPA table.
 template <class Port>
 concept mapped_memory_port = memory_port<Port> && requires(Port& port, uint64_t address) {
     { port.window(address) } -> same_as<byte_window>;
 };
 
-/// Where trace goes that does not go to memory. `send` takes bytes and returns how many it took:
-/// fewer than given when there is no room at present.
+/// The trace transport subsystem, an output other than memory. `send` takes bytes and returns how
+/// many it accepted: fewer than given if it has no more room at present.
 template <class Port>
 concept fabric_port = requires(Port& port, byte_view bytes) {
     { port.send(bytes) } -> same_as<size_t>;
 };
 
-/// A logical processor's model-specific registers. A fault is a #GP.
+/// The MSRs of a logical processor. A fault is a #GP.
 template <class Port>
 concept msr_port = requires(Port& port, uint32_t index, uint64_t value) {
     { port.read(index) } -> same_as<port_value>;
     { port.write(index, value) } -> same_as<bool>;
 };
 
-/// The four registers that CPUID fills.
+/// The four registers that CPUID writes.
 struct cpuid_registers {
     uint32_t eax = 0;
     uint32_t ebx = 0;
@@ -80,13 +81,13 @@ concept cpuid_port = requires(Port& port, uint32_t leaf, uint32_t subleaf) {
     { port.query(leaf, subleaf) } -> same_as<cpuid_registers>;
 };
 
-/// Where a performance-monitoring interrupt goes.
+/// The receiver of performance-monitoring interrupts.
 template <class Port>
 concept pmi_port = requires(Port& port) { port.raise(); };
 
 // ------------------------------------------------------------------------------------ models
 
-/// `Size` bytes of memory from `base` on. Everything outside faults.
+/// `Size` bytes of memory from `base` on. An access outside them faults.
 template <size_t Size>
 struct memory_model {
     uint64_t base = 0;
@@ -107,7 +108,7 @@ struct memory_model {
     }
 };
 
-/// A file of `Count` registers, each with its index. Every other index is #GP.
+/// A set of `Count` registers, each with its index. Any other index raises #GP.
 template <size_t Count>
 struct msr_model {
     struct slot {
@@ -134,7 +135,8 @@ struct msr_model {
     }
 };
 
-/// `Count` leaves. Every other leaf is all zero, as a processor answers within its range.
+/// `Count` leaves. Any other leaf returns all zeros, as a processor does for a leaf within its
+/// range.
 template <size_t Count>
 struct cpuid_model {
     struct answer {

@@ -3,15 +3,15 @@
 
 #include <ptspec/lang.hpp>
 
-/// Bits as numbers: masks, and words that are longer than a machine's.
+/// Bit masks and shifts, and a 128-bit word.
 namespace ptspec {
 
-/// The `count` lowest bits set. `count` is at most 64.
+/// A mask of the `count` lowest bits. `count` is at most 64.
 [[nodiscard]] constexpr auto low_bits(unsigned count) noexcept -> uint64_t {
     return count >= 64 ? ~uint64_t{0} : (uint64_t{1} << count) - 1;
 }
 
-/// Sixteen bytes as one number, for words that are longer than a machine's.
+/// A 128-bit number, for words longer than 64 bits.
 struct wide_bits {
     uint64_t low = 0;
     uint64_t high = 0;
@@ -28,8 +28,7 @@ struct wide_bits {
 
 namespace detail {
 
-/// Bits `lsb` and up of a raw word, right-justified; what lies above bit 63 of the result is cut
-/// off.
+/// The bits from `lsb` up, right-justified and truncated to 64 bits.
 template <class Raw>
 constexpr auto from_bit(Raw raw, unsigned lsb) noexcept -> uint64_t {
     if constexpr (same_as<Raw, wide_bits>) {
@@ -41,7 +40,7 @@ constexpr auto from_bit(Raw raw, unsigned lsb) noexcept -> uint64_t {
     }
 }
 
-/// A number put at bit `lsb` of an otherwise empty word.
+/// A word that holds a number from bit `lsb` up; the other bits are 0.
 template <class Raw>
 constexpr auto to_bit(uint64_t number, unsigned lsb) noexcept -> Raw {
     if constexpr (same_as<Raw, wide_bits>) {
@@ -62,7 +61,7 @@ constexpr auto bit_mask(unsigned msb, unsigned lsb) noexcept -> Raw {
         return static_cast<Raw>(low_bits(msb + 1) & ~low_bits(lsb));
     }
 }
-/// The bits of a field of a 64-bit word.
+/// The mask of a field in a 64-bit word.
 template <class Field>
 constexpr uint64_t field_mask = bit_mask<uint64_t>(Field::msb, Field::lsb);
 

@@ -7,8 +7,8 @@ namespace ptspec {
 
 namespace detail {
 
-// Where the numbers of each family of rules begin: the thousands tell the family. Numbers, not an
-// enumeration: of every sum with an enumerator compilers ask which operator is meant.
+// The base of each family of rules, in thousands. Constants instead of an enumeration: compilers
+// resolve an overloaded operator for each sum with an enumerator, which costs compile time.
 inline constexpr uint16_t reg = 1000;
 inline constexpr uint16_t out = 2000;
 inline constexpr uint16_t pkt = 3000;
@@ -17,9 +17,9 @@ inline constexpr uint16_t prg = 5000;
 
 }  // namespace detail
 
-/// A rule that something broke, under its number in the rule catalogue.
+/// A violated rule, by its number in the rule catalogue.
 ///
-/// Only rules that a function of this library returns are listed. `none` means: no rule was broken.
+/// Lists only the rules that a function of this library returns. `none`: no rule was violated.
 enum class rule : uint16_t {
     none = 0,
     REG_001 = detail::reg + 1,
@@ -115,7 +115,7 @@ enum class rule : uint16_t {
     PKT_347 = detail::pkt + 347,
 };
 
-/// One sentence that says what the rule demands.
+/// One sentence that states the rule.
 template <same_as<rule> Rule = rule>  // a plain function adds 1.1 % to including ptspec.hpp
 [[nodiscard]] constexpr auto describe(Rule which) noexcept -> text {
     switch (which) {
@@ -235,7 +235,7 @@ template <same_as<rule> Rule = rule>  // a plain function adds 1.1 % to includin
     return "unknown rule";
 }
 
-/// A rule's id as the catalogue spells it, `OUT-062`.
+/// The id of a rule as spelled in the catalogue, `OUT-062`.
 struct rule_id {
     char letters[8] = {'n', 'o', 'n', 'e'};
 
@@ -255,7 +255,7 @@ struct rule_id {
     }
 };
 
-/// For functions that call `found` with every rule that is broken: keeps the first.
+/// Collects the first violated rule. Passed to functions that call `found` for each one.
 struct first_rule {
     rule found = rule::none;
 

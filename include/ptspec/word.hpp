@@ -5,8 +5,8 @@
 
 /// Layouts and hardware words.
 ///
-/// A layout is the list of a word's rows from bit 0 to the top, and a word is its raw bits. Every
-/// mask and every table about a word is folded from its rows.
+/// A layout lists the rows of a word from bit 0 up, and a word is its raw bits. All masks and
+/// tables of a word are computed from its rows.
 namespace ptspec {
 
 template <class Lower, class Upper>
@@ -44,7 +44,7 @@ struct explained_tiling : explain_pairs<Rows...> {
                   "the last row has to end at the top of the word");
 };
 
-/// Only for layouts that do not tile: says where.
+/// Instantiated only for layouts that do not tile: names the two rows in the error message.
 template <bool Tile>
 struct explain_tiling {
     template <unsigned Bits, class... Rows>
@@ -58,10 +58,10 @@ struct explain_tiling<false> {
 
 }  // namespace detail
 
-/// All rows of a word, from bit 0 to the top. Rows that do not tile the word stop the build.
+/// All rows of a word, from bit 0 up. Rows that do not tile the word stop the build.
 ///
-/// They are its bases: what its rows are is a question that costs a compiler as much whatever the
-/// length.
+/// The rows are base classes: `__is_base_of` checks membership in a time that does not depend on
+/// the number of rows.
 template <unsigned Bits, class... Rows>
 struct bit_layout : Rows... {
     static constexpr bool tiles = detail::tile({Rows::lsb...}, {Rows::msb...}, Bits);
@@ -72,7 +72,7 @@ struct bit_layout : Rows... {
 
 namespace detail {
 
-/// The bits of the rows of which a fact is as wanted.
+/// The bits of the rows whose fact equals `wanted`.
 template <class Raw, class Fact>
 constexpr auto bits_where(Fact const* facts, Fact wanted, unsigned const* msb, unsigned const* lsb,
                           size_t count) noexcept -> Raw {
@@ -83,7 +83,7 @@ constexpr auto bits_where(Fact const* facts, Fact wanted, unsigned const* msb, u
     return all;
 }
 
-// Compilers are quick at lists of facts, and slow at a call for each row.
+// Arrays of facts compile faster than one function call for each row.
 template <class Raw, class Fact, class... Rows>
 constexpr auto bits_where(type_list<Rows...>, Fact const* facts, Fact wanted) noexcept -> Raw {
     unsigned const msb[] = {Rows::msb...};
@@ -101,13 +101,13 @@ constexpr auto bits_of_access(type_list<Rows...> rows, row_access wanted) noexce
     return bits_where<Raw>(rows, accesses, wanted);
 }
 
-/// As constants, also for who asks at run time.
+/// Masks as constants, so that they cost nothing at run time.
 template <class Raw, class Layout, row_kind Kind>
 inline constexpr Raw kind_mask = bits_of_kind<Raw>(typename Layout::rows{}, Kind);
 template <class Raw, class Layout, row_access Access>
 inline constexpr Raw access_mask = bits_of_access<Raw>(typename Layout::rows{}, Access);
 
-/// The bits at and above `max_phys_addr` of a row that is an address.
+/// The bits of an address row at and above `max_phys_addr`.
 template <class Raw>
 constexpr auto bits_above(unsigned msb, unsigned lsb, unsigned lowest_address_bit,
                           unsigned max_phys_addr) noexcept -> Raw {
@@ -126,7 +126,7 @@ constexpr auto is_any_address(type_list<Rows...>) noexcept -> bool {
     return false;
 }
 
-/// The bits of all addresses at and above `max_phys_addr`.
+/// The bits of all address rows at and above `max_phys_addr`.
 template <class Raw, class... Rows>
 constexpr auto address_bits_above(type_list<Rows...>, unsigned max_phys_addr) noexcept -> Raw {
     if constexpr (is_any_address(type_list<Rows...>{})) {
@@ -140,7 +140,7 @@ constexpr auto address_bits_above(type_list<Rows...>, unsigned max_phys_addr) no
     }
 }
 
-/// No two of these runs of bits have one in common.
+/// True if no two of these bit ranges overlap.
 template <size_t Count>
 constexpr auto are_apart(unsigned const (&msb)[Count], unsigned const (&lsb)[Count]) noexcept
     -> bool {
@@ -164,8 +164,8 @@ concept field_of = Field::kind == row_kind::field && __is_base_of(Field, typenam
 
 /// A hardware word: its raw bits and nothing else.
 ///
-/// `Derived` declares the fields and `struct layout : bit_layout<...>`. `Access` is what happens to
-/// its fields when written, where they do not say otherwise.
+/// `Derived` declares the fields and `struct layout : bit_layout<...>`. `Access` applies to the
+/// fields that do not set their own.
 template <class Derived, class Raw, row_access Access = row_access::plain>
 struct bit_word {
     using raw_type = Raw;
@@ -183,7 +183,7 @@ struct bit_word {
     [[nodiscard]] constexpr auto get() const noexcept -> typename Field::value_type {
         static_assert(row_of<Field, Derived>, "the word has no such field");
         if constexpr (Field::width == 1) {
-            // Tested in place, so that compilers merge the tests of several flags.
+            // Tests the bit without a shift, so that compilers can merge tests of several flags.
             bool const is_set = (raw & detail::bit_mask<Raw>(Field::msb, Field::lsb)) != Raw{};
             return Field::from_number(is_set ? 1 : 0);
         } else {
@@ -191,7 +191,7 @@ struct bit_word {
         }
     }
 
-    /// The same word with other values in the named fields; every other bit stays.
+    /// Returns the word with the named fields changed. All other bits keep their value.
     template <class... Fields>
     [[nodiscard]] constexpr auto with(Fields... fields) const noexcept -> Derived {
         static_assert((row_of<Fields, Derived> && ...), "the word has no such field");
@@ -205,7 +205,7 @@ struct bit_word {
                              (Raw{} | ... | detail::to_bit<Raw>(fields.number(), Fields::lsb)))};
     }
 
-    /// The reserved rows, and of address fields the bits at and above `max_phys_addr`.
+    /// The reserved bits, including the address bits at and above `max_phys_addr`.
     [[nodiscard]] static constexpr auto reserved_mask(unsigned max_phys_addr = 64) noexcept -> Raw {
         using layout = typename Derived::layout;
         return static_cast<Raw>(
@@ -213,12 +213,12 @@ struct bit_word {
             detail::address_bits_above<Raw>(typename layout::rows{}, max_phys_addr));
     }
 
-    /// The rows of which writes are ignored.
+    /// The bits that ignore writes.
     [[nodiscard]] static constexpr auto write_ignored_mask() noexcept -> Raw {
         return detail::access_mask<Raw, typename Derived::layout, row_access::write_ignored>;
     }
 
-    /// The rows that read as ones whatever is written.
+    /// The bits that read as 1 regardless of the written value.
     [[nodiscard]] static constexpr auto forced_1_mask() noexcept -> Raw {
         return detail::access_mask<Raw, typename Derived::layout, row_access::forced_1>;
     }
@@ -236,15 +236,15 @@ using read_only_word = bit_word<Derived, Raw, row_access::read_only>;
 
 // ------------------------------------------------------------------------------------ reflection
 
-/// One row of a word, as data.
+/// A row of a word, as data.
 struct row_info {
-    text name;  ///< the field's name; `reserved` and `other` for rows that have none
+    text name;  ///< the field's name, or `reserved` or `other`
     unsigned msb;
     unsigned lsb;
     row_kind kind;
     row_access access;
     bool is_address;
-    unsigned lowest_address_bit;  ///< the bit of the value that stands at `lsb`: 0 but in addresses
+    unsigned lowest_address_bit;  ///< the address bit at `lsb`; 0 if the field is no address
 };
 
 template <size_t Count>
@@ -272,7 +272,7 @@ constexpr auto name_of_row() noexcept -> text {
     }
 }
 
-/// What writing a row does: what the row says, or else what the word says of its fields.
+/// The access of a row: its own, or else the default of the word's fields.
 template <class Word, class Row>
 constexpr auto access_of_row() noexcept -> row_access {
     return Row::access == row_access::plain && Row::kind == row_kind::field ? Word::access
@@ -287,7 +287,7 @@ constexpr auto describe_rows(type_list<Rows...>) noexcept -> row_table<sizeof...
 
 }  // namespace detail
 
-/// Every row of a word from bit 0 to the top, with its name and position.
+/// All rows of a word from bit 0 up, with names and positions.
 template <class Word>
 [[nodiscard]] constexpr auto rows_of() noexcept {
     return detail::describe_rows<Word>(typename Word::layout::rows{});

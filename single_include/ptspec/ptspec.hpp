@@ -39,14 +39,14 @@ inline constexpr version_number version{PTSPEC_VERSION_MAJOR, PTSPEC_VERSION_MIN
 
 // ---- ptspec/lang.hpp ----
 
-/// The handful of language-support pieces that ptspec needs and that a target without a C++
-/// standard library does not have.
+/// The language-support pieces that ptspec needs and that a target without a C++ standard library
+/// lacks.
 namespace ptspec {
 
 namespace detail {
 
 #if defined(__GNUC__) || defined(__clang__)
-// The builtin instantiates nothing for each pair.
+// The builtin avoids one instantiation for each pair of types.
 template <class One, class Two>
 concept is_same = __is_same(One, Two);
 template <class Type, class... Choices>
@@ -126,19 +126,19 @@ using bare_t = typename detail::bare<Type>::type;
 template <class Function, class... Arguments>
 using result_t = decltype(detail::make<Function>()(detail::make<Arguments>()...));
 
-/// The integer behind an enumerator.
+/// The integer value of an enumerator.
 template <enumeration Enum>
 [[nodiscard]] constexpr auto underlying(Enum value) noexcept {
     return static_cast<__underlying_type(Enum)>(value);
 }
 
-/// A list of types, and nothing but the list.
+/// A list of types.
 template <class... Types>
 struct type_list {
     static constexpr size_t size = sizeof...(Types);
 };
 
-/// A list of numbers, and nothing but the list.
+/// A list of numbers.
 template <size_t... Index>
 struct index_list {};
 
@@ -153,14 +153,15 @@ struct count_up<0, Index...> {
 
 }  // namespace detail
 
-/// 0 to `Count` - 1.
+/// The numbers 0 to `Count` - 1.
 template <size_t Count>
 using make_index_list = typename detail::count_up<Count>::type;
 
 namespace detail {
 
-/// False of a number that is not known while compiling, where the compiler tells: what demands a
-/// constant says then what to do instead. Passed by reference, as a copy cannot be made of it.
+/// True if the number is a compile-time constant, or if the compiler cannot tell. Used to give a
+/// clear error where a constant is required. By reference, because copying a run-time number is an
+/// error in a constant expression.
 template <class Number>
 constexpr auto is_known([[maybe_unused]] Number const& number) noexcept -> bool {
 #if defined(__GNUC__)
@@ -172,14 +173,14 @@ constexpr auto is_known([[maybe_unused]] Number const& number) noexcept -> bool 
 
 }  // namespace detail
 
-/// How many bits are 1. No builtin: where there is no instruction it is a call of a library.
+/// The number of bits that are 1. Without a popcnt instruction the builtin is a library call.
 [[nodiscard]] constexpr auto popcount(uint64_t value) noexcept -> unsigned {
     unsigned count = 0;
     for (; value != 0; value &= value - 1) { ++count; }
     return count;
 }
 
-/// The position of the highest bit that is 1. `value` must not be 0.
+/// The position of the highest bit that is 1 (bit scan reverse). `value` must not be 0.
 [[nodiscard]] constexpr auto highest_bit(uint64_t value) noexcept -> unsigned {
 #if defined(__GNUC__) || defined(__clang__)
     return 63U ^ static_cast<unsigned>(__builtin_clzll(value));
@@ -195,7 +196,7 @@ constexpr auto is_known([[maybe_unused]] Number const& number) noexcept -> bool 
 #endif
 }
 
-/// The position of the lowest bit that is 1. `value` must not be 0.
+/// The position of the lowest bit that is 1 (bit scan forward). `value` must not be 0.
 [[nodiscard]] constexpr auto lowest_bit(uint64_t value) noexcept -> unsigned {
 #if defined(__GNUC__) || defined(__clang__)
     return static_cast<unsigned>(__builtin_ctzll(value));
@@ -204,8 +205,9 @@ constexpr auto is_known([[maybe_unused]] Number const& number) noexcept -> bool 
 #endif
 }
 
-/// The same number, of which the compiler is not to know where it comes from: it does not join ways
-/// on which it is computed differently, nor keep it in one register with its neighbour.
+/// Returns its argument and hides its origin from the optimizer. Keeps the compiler from merging
+/// code paths that compute it differently, and from combining it with another value in one
+/// register.
 template <class Unsigned>
 [[nodiscard]] constexpr auto hide_from_optimizer(Unsigned value) noexcept -> Unsigned {
 #if defined(__GNUC__) || defined(__clang__)
@@ -223,7 +225,7 @@ template <class Pointee>
     return value;
 }
 
-/// A borrowed string that lives as long as the program: a name or a sentence.
+/// A borrowed string with static lifetime: a name or a sentence.
 struct text {
     char const* characters = "";
     size_t length = 0;
@@ -267,8 +269,9 @@ constexpr auto decorated_value() noexcept -> text {
 #endif
 }
 
-/// Cuts the last component out of `... Type = a::b::Name]`, or out of MSVC's
-/// `...decorated_name<struct a::b::Name>(void) noexcept`.
+/// The last component of a qualified name. `whole` is `... Type = a::b::Name]`, or
+/// `...decorated_name<struct a::b::Name>(void) noexcept` from MSVC, and ends `suffix` characters
+/// after the name.
 constexpr auto last_component(text whole, size_t behind) noexcept -> text {
     size_t const end = whole.size() - behind;
     size_t first = end;
@@ -282,7 +285,7 @@ constexpr auto last_component(text whole, size_t behind) noexcept -> text {
 struct probe_of_a_name {};
 enum class probe_of_a_value : uint8_t { named = 1 };
 
-/// How many characters of `whole` stand behind `known`, which is in it.
+/// The number of characters of `whole` after `known`. `whole` must contain `known`.
 constexpr auto bytes_after_name(text whole, text known) noexcept -> size_t {
     size_t at = whole.size() - known.size();
     while (!(text{whole.data() + at, known.size()} == known)) { --at; }
@@ -291,17 +294,16 @@ constexpr auto bytes_after_name(text whole, text known) noexcept -> size_t {
 
 }  // namespace detail
 
-/// The unqualified name of a type that is not a template, as it is spelled in the source.
+/// The unqualified name of a type that is not a template, as spelled in the source.
 template <class Type>
 [[nodiscard]] constexpr auto name_of() noexcept -> text {
-    // What stands behind the name is the same for every type: measured on a type whose name is
-    // known.
+    // The suffix after the name is the same for every type, so it is measured on a known name.
     constexpr auto behind = detail::bytes_after_name(
         detail::decorated_name<detail::probe_of_a_name>(), "probe_of_a_name");
     return detail::last_component(detail::decorated_name<Type>(), behind);
 }
 
-/// The unqualified name of an enumerator; empty for a value that has none.
+/// The unqualified name of an enumerator; empty for a value without a name.
 template <auto Value>
 [[nodiscard]] constexpr auto name_of_enumerator() noexcept -> text {
     constexpr auto behind = detail::bytes_after_name(
@@ -320,8 +322,8 @@ namespace ptspec {
 
 namespace detail {
 
-// Where the numbers of each family of rules begin: the thousands tell the family. Numbers, not an
-// enumeration: of every sum with an enumerator compilers ask which operator is meant.
+// The base of each family of rules, in thousands. Constants instead of an enumeration: compilers
+// resolve an overloaded operator for each sum with an enumerator, which costs compile time.
 inline constexpr uint16_t reg = 1000;
 inline constexpr uint16_t out = 2000;
 inline constexpr uint16_t pkt = 3000;
@@ -330,9 +332,9 @@ inline constexpr uint16_t prg = 5000;
 
 }  // namespace detail
 
-/// A rule that something broke, under its number in the rule catalogue.
+/// A violated rule, by its number in the rule catalogue.
 ///
-/// Only rules that a function of this library returns are listed. `none` means: no rule was broken.
+/// Lists only the rules that a function of this library returns. `none`: no rule was violated.
 enum class rule : uint16_t {
     none = 0,
     REG_001 = detail::reg + 1,
@@ -428,7 +430,7 @@ enum class rule : uint16_t {
     PKT_347 = detail::pkt + 347,
 };
 
-/// One sentence that says what the rule demands.
+/// One sentence that states the rule.
 template <same_as<rule> Rule = rule>  // a plain function adds 1.1 % to including ptspec.hpp
 [[nodiscard]] constexpr auto describe(Rule which) noexcept -> text {
     switch (which) {
@@ -548,7 +550,7 @@ template <same_as<rule> Rule = rule>  // a plain function adds 1.1 % to includin
     return "unknown rule";
 }
 
-/// A rule's id as the catalogue spells it, `OUT-062`.
+/// The id of a rule as spelled in the catalogue, `OUT-062`.
 struct rule_id {
     char letters[8] = {'n', 'o', 'n', 'e'};
 
@@ -568,7 +570,7 @@ struct rule_id {
     }
 };
 
-/// For functions that call `found` with every rule that is broken: keeps the first.
+/// Collects the first violated rule. Passed to functions that call `found` for each one.
 struct first_rule {
     rule found = rule::none;
 
@@ -581,15 +583,15 @@ struct first_rule {
 
 // ---- ptspec/raw_bits.hpp ----
 
-/// Bits as numbers: masks, and words that are longer than a machine's.
+/// Bit masks and shifts, and a 128-bit word.
 namespace ptspec {
 
-/// The `count` lowest bits set. `count` is at most 64.
+/// A mask of the `count` lowest bits. `count` is at most 64.
 [[nodiscard]] constexpr auto low_bits(unsigned count) noexcept -> uint64_t {
     return count >= 64 ? ~uint64_t{0} : (uint64_t{1} << count) - 1;
 }
 
-/// Sixteen bytes as one number, for words that are longer than a machine's.
+/// A 128-bit number, for words longer than 64 bits.
 struct wide_bits {
     uint64_t low = 0;
     uint64_t high = 0;
@@ -606,8 +608,7 @@ struct wide_bits {
 
 namespace detail {
 
-/// Bits `lsb` and up of a raw word, right-justified; what lies above bit 63 of the result is cut
-/// off.
+/// The bits from `lsb` up, right-justified and truncated to 64 bits.
 template <class Raw>
 constexpr auto from_bit(Raw raw, unsigned lsb) noexcept -> uint64_t {
     if constexpr (same_as<Raw, wide_bits>) {
@@ -619,7 +620,7 @@ constexpr auto from_bit(Raw raw, unsigned lsb) noexcept -> uint64_t {
     }
 }
 
-/// A number put at bit `lsb` of an otherwise empty word.
+/// A word that holds a number from bit `lsb` up; the other bits are 0.
 template <class Raw>
 constexpr auto to_bit(uint64_t number, unsigned lsb) noexcept -> Raw {
     if constexpr (same_as<Raw, wide_bits>) {
@@ -640,7 +641,7 @@ constexpr auto bit_mask(unsigned msb, unsigned lsb) noexcept -> Raw {
         return static_cast<Raw>(low_bits(msb + 1) & ~low_bits(lsb));
     }
 }
-/// The bits of a field of a 64-bit word.
+/// The mask of a field in a 64-bit word.
 template <class Field>
 constexpr uint64_t field_mask = bit_mask<uint64_t>(Field::msb, Field::lsb);
 
@@ -660,14 +661,14 @@ constexpr auto bits_in(wide_bits bits) noexcept -> unsigned {
 
 // ---- ptspec/bits.hpp ----
 
-/// Bit ranges, and what they are in a word: fields, reserved runs, opcodes.
+/// Bit ranges and their roles in a word: fields, reserved bits, opcodes.
 ///
-/// A row is a type: compilers print type names, so every mistake names the field, and a value of a
-/// field's type is "this field, this value". Bit ranges are written `msb, lsb`.
+/// A row is a type. Compilers print type names, so an error message names the field; and a value of
+/// a field's type means "this field with this value". Bit ranges are written `msb, lsb`.
 namespace ptspec {
 
-/// Functions that are declared and never defined. Calling one in a constant expression stops the
-/// build, and the compiler names it: the name is the message.
+/// Functions that are declared and never defined. A call in a constant expression stops the build,
+/// and the compiler prints the function's name as the error message.
 namespace build_error {
 void value_does_not_fit_in_the_field();
 void address_has_bits_outside_the_field();
@@ -676,31 +677,31 @@ void a_run_time_number_needs_wrapped_or_checked();
 
 // ------------------------------------------------------------------------------------ rows
 
-/// What a row of a layout is.
+/// The role of a row in a layout.
 enum class row_kind : uint8_t {
     field,     ///< software reads and writes it
-    reserved,  ///< reads 0; what writing 1 does is the word's rule
-    other,     ///< belongs to somebody else: preserved, never reserved
-    fixed,     ///< opcode bits of a packet: another value is another packet
+    reserved,  ///< reads 0; the word defines the effect of writing 1
+    other,     ///< not part of Intel PT: preserved, never reserved
+    fixed,     ///< opcode bits of a packet: a different value is a different packet
 };
 
-/// What happens to a written bit.
+/// The effect of a write on a bit.
 enum class row_access : uint8_t {
-    plain,          ///< it is stored
+    plain,          ///< the written value is stored
     write_ignored,  ///< the old value stays
-    forced_1,       ///< it reads 1 whatever was written
-    read_only,      ///< the processor alone writes it
+    forced_1,       ///< reads 1 regardless of the written value
+    read_only,      ///< only the processor writes it
 };
 
-/// What a fixed row that holds another value makes of a packet.
+/// The decode result when a fixed row holds a different value.
 enum class mismatch : uint8_t {
     nothing,     ///< the row is not fixed
-    bad_opcode,  ///< it is not this packet
-    reserved,    ///< the value has no meaning
-    bad_packet,  ///< it is this packet, damaged
+    bad_opcode,  ///< the bytes are a different packet
+    reserved,    ///< the value is reserved
+    bad_packet,  ///< the packet is corrupt
 };
 
-/// What a row is that says nothing else.
+/// The defaults of a row.
 struct row_facts {
     static constexpr row_kind kind = row_kind::field;
     static constexpr row_access access = row_access::plain;
@@ -725,13 +726,13 @@ struct reserved : bit_range<Msb, Lsb> {
     static constexpr row_kind kind = row_kind::reserved;
 };
 
-/// Bits of a neighbour that Intel PT does not touch.
+/// Bits of the same register that Intel PT does not use.
 template <unsigned Msb, unsigned Lsb = Msb>
 struct other : bit_range<Msb, Lsb> {
     static constexpr row_kind kind = row_kind::other;
 };
 
-/// Opcode bits. Whoever holds another value there holds another packet.
+/// Opcode bits. A different value is a different packet.
 template <unsigned Msb, unsigned Lsb, uint64_t Value>
 struct fixed : bit_range<Msb, Lsb> {
     static_assert(Msb < Lsb + 64 && Value <= low_bits(Msb - Lsb + 1));
@@ -740,19 +741,20 @@ struct fixed : bit_range<Msb, Lsb> {
     static constexpr uint64_t fixed_value = Value;
 };
 
-/// Fixed bits that choose among packets of one opcode; a value that no packet has is reserved.
+/// Fixed bits that select a packet among those with the same opcode. Other values are reserved.
 template <unsigned Msb, unsigned Lsb, uint64_t Value>
 struct leaf : fixed<Msb, Lsb, Value> {
     static constexpr mismatch otherwise = mismatch::reserved;
 };
 
-/// Fixed bits behind the opcode; another value means that the packet is damaged.
+/// Fixed bits after the opcode. A different value means that the packet is corrupt.
 template <unsigned Msb, unsigned Lsb, uint64_t Value>
 struct pattern : fixed<Msb, Lsb, Value> {
     static constexpr mismatch otherwise = mismatch::bad_packet;
 };
 
-/// What the encoding in a field amounts to: `{8, "crystal cycles"}`. Without a unit it says nothing.
+/// The decoded value of an encoding, with its unit: `{8, "crystal cycles"}`. An empty unit means
+/// that there is no decoded value.
 ///
 /// A field whose number is an encoding declares `static constexpr auto amount(uint64_t encoding)
 /// noexcept -> quantity`.
@@ -783,7 +785,7 @@ constexpr auto is_negative(Number number) noexcept -> bool {
 
 }  // namespace detail
 
-/// A run-time number of which the bits that fit are kept: `MTCFreq{wrapped{n}}`.
+/// A run-time number, truncated to the bits that fit the field: `MTCFreq{wrapped{n}}`.
 struct wrapped {
     uint64_t value;
 };
@@ -796,7 +798,8 @@ inline constexpr constant_number<Value> constant{};
 
 namespace detail {
 
-/// What fields have that does not depend on where they are: instantiated by none of them.
+/// The members of a field that do not depend on its position. Not a template, so it is compiled
+/// once for all fields.
 struct number_value {
     using value_type = uint64_t;
     value_type value;
@@ -843,11 +846,11 @@ template <unsigned Position>
 struct flag : bit_range<Position>, detail::flag_value {
     constexpr flag(bool on) noexcept : flag_value{on} {}
     template <class Other>
-    flag(Other) = delete;  // a flag is true or false
+    flag(Other) = delete;  // a flag takes only true or false
     constexpr flag(wrapped number) noexcept : flag_value{(number.value & 1) != 0} {}
 };
 
-/// A field whose encodings have names.
+/// A field whose encodings are named by an enumeration.
 template <unsigned Msb, unsigned Lsb, enumeration Enum>
 struct enumerated : bit_range<Msb, Lsb> {
     using value_type = Enum;
@@ -868,8 +871,8 @@ struct enumerated : bit_range<Msb, Lsb> {
         : value{static_cast<value_type>(number.value & low_bits(Msb - Lsb + 1))} {}
 };
 
-/// A field that holds the upper bits of an address: its value is the whole address, of which the
-/// bits below `LowestAddressBit` are 0. The address bits at and above MAXPHYADDR are reserved.
+/// A field that holds the upper bits of an address. Its value is the whole address, with the bits
+/// below `LowestAddressBit` 0. The address bits at and above MAXPHYADDR are reserved.
 template <unsigned Msb, unsigned Lsb, unsigned LowestAddressBit = Lsb>
 struct address_field : bit_range<Msb, Lsb> {
     using value_type = uint64_t;
@@ -900,37 +903,37 @@ struct address_field : bit_range<Msb, Lsb> {
     constexpr address_field(constant_number<Address>) noexcept : value{Address} {}
 };
 
-/// A field that the processor owns: writing it changes nothing.
+/// A field whose value the processor sets: writes are ignored.
 template <class Field>
 struct write_ignored : Field {
     static constexpr row_access access = row_access::write_ignored;
 };
 
-/// A field that reads as all ones whatever is written.
+/// A field that reads as all ones regardless of the written value.
 template <class Field>
 struct forced_1 : Field {
     static constexpr row_access access = row_access::forced_1;
 };
 
-/// A field that the processor alone writes.
+/// A field that only the processor writes.
 template <class Field>
 struct read_only : Field {
     static constexpr row_access access = row_access::read_only;
 };
 
-/// A field in the form of an address, of which no bit is reserved whatever MAXPHYADDR is.
+/// An address field without reserved bits at and above MAXPHYADDR.
 template <class Field>
 struct unbounded : Field {
     static constexpr bool ends_at_max_phys_addr = false;
 };
 
-/// A packet field whose value tells how many payload bytes follow.
+/// A packet field that selects the payload size.
 template <class Field>
 struct selects_payload : Field {
     static constexpr bool selects_the_payload = true;
 };
 
-/// The outcome of `checked`: a field, or nothing where the number does not fit.
+/// The result of `checked`: a field, valid only if `fits` is true.
 template <class Field>
 struct checked_field {
     bool fits;
@@ -939,7 +942,8 @@ struct checked_field {
     constexpr explicit operator bool() const noexcept { return fits; }
 };
 
-/// A run-time number as a field's value, if it fits: `if (auto f = checked<ctl::MTCFreq>(n))`.
+/// Converts a run-time number to a field and checks the range: `if (auto f =
+/// checked<ctl::MTCFreq>(n))`.
 template <class Field>
 [[nodiscard]] constexpr auto checked(uint64_t number) noexcept -> checked_field<Field> {
     return {Field::fits(number), Field{wrapped{number}}};
@@ -951,8 +955,8 @@ template <class Field>
 
 /// Layouts and hardware words.
 ///
-/// A layout is the list of a word's rows from bit 0 to the top, and a word is its raw bits. Every
-/// mask and every table about a word is folded from its rows.
+/// A layout lists the rows of a word from bit 0 up, and a word is its raw bits. All masks and
+/// tables of a word are computed from its rows.
 namespace ptspec {
 
 template <class Lower, class Upper>
@@ -990,7 +994,7 @@ struct explained_tiling : explain_pairs<Rows...> {
                   "the last row has to end at the top of the word");
 };
 
-/// Only for layouts that do not tile: says where.
+/// Instantiated only for layouts that do not tile: names the two rows in the error message.
 template <bool Tile>
 struct explain_tiling {
     template <unsigned Bits, class... Rows>
@@ -1004,10 +1008,10 @@ struct explain_tiling<false> {
 
 }  // namespace detail
 
-/// All rows of a word, from bit 0 to the top. Rows that do not tile the word stop the build.
+/// All rows of a word, from bit 0 up. Rows that do not tile the word stop the build.
 ///
-/// They are its bases: what its rows are is a question that costs a compiler as much whatever the
-/// length.
+/// The rows are base classes: `__is_base_of` checks membership in a time that does not depend on
+/// the number of rows.
 template <unsigned Bits, class... Rows>
 struct bit_layout : Rows... {
     static constexpr bool tiles = detail::tile({Rows::lsb...}, {Rows::msb...}, Bits);
@@ -1018,7 +1022,7 @@ struct bit_layout : Rows... {
 
 namespace detail {
 
-/// The bits of the rows of which a fact is as wanted.
+/// The bits of the rows whose fact equals `wanted`.
 template <class Raw, class Fact>
 constexpr auto bits_where(Fact const* facts, Fact wanted, unsigned const* msb, unsigned const* lsb,
                           size_t count) noexcept -> Raw {
@@ -1029,7 +1033,7 @@ constexpr auto bits_where(Fact const* facts, Fact wanted, unsigned const* msb, u
     return all;
 }
 
-// Compilers are quick at lists of facts, and slow at a call for each row.
+// Arrays of facts compile faster than one function call for each row.
 template <class Raw, class Fact, class... Rows>
 constexpr auto bits_where(type_list<Rows...>, Fact const* facts, Fact wanted) noexcept -> Raw {
     unsigned const msb[] = {Rows::msb...};
@@ -1047,13 +1051,13 @@ constexpr auto bits_of_access(type_list<Rows...> rows, row_access wanted) noexce
     return bits_where<Raw>(rows, accesses, wanted);
 }
 
-/// As constants, also for who asks at run time.
+/// Masks as constants, so that they cost nothing at run time.
 template <class Raw, class Layout, row_kind Kind>
 inline constexpr Raw kind_mask = bits_of_kind<Raw>(typename Layout::rows{}, Kind);
 template <class Raw, class Layout, row_access Access>
 inline constexpr Raw access_mask = bits_of_access<Raw>(typename Layout::rows{}, Access);
 
-/// The bits at and above `max_phys_addr` of a row that is an address.
+/// The bits of an address row at and above `max_phys_addr`.
 template <class Raw>
 constexpr auto bits_above(unsigned msb, unsigned lsb, unsigned lowest_address_bit,
                           unsigned max_phys_addr) noexcept -> Raw {
@@ -1072,7 +1076,7 @@ constexpr auto is_any_address(type_list<Rows...>) noexcept -> bool {
     return false;
 }
 
-/// The bits of all addresses at and above `max_phys_addr`.
+/// The bits of all address rows at and above `max_phys_addr`.
 template <class Raw, class... Rows>
 constexpr auto address_bits_above(type_list<Rows...>, unsigned max_phys_addr) noexcept -> Raw {
     if constexpr (is_any_address(type_list<Rows...>{})) {
@@ -1086,7 +1090,7 @@ constexpr auto address_bits_above(type_list<Rows...>, unsigned max_phys_addr) no
     }
 }
 
-/// No two of these runs of bits have one in common.
+/// True if no two of these bit ranges overlap.
 template <size_t Count>
 constexpr auto are_apart(unsigned const (&msb)[Count], unsigned const (&lsb)[Count]) noexcept
     -> bool {
@@ -1110,8 +1114,8 @@ concept field_of = Field::kind == row_kind::field && __is_base_of(Field, typenam
 
 /// A hardware word: its raw bits and nothing else.
 ///
-/// `Derived` declares the fields and `struct layout : bit_layout<...>`. `Access` is what happens to
-/// its fields when written, where they do not say otherwise.
+/// `Derived` declares the fields and `struct layout : bit_layout<...>`. `Access` applies to the
+/// fields that do not set their own.
 template <class Derived, class Raw, row_access Access = row_access::plain>
 struct bit_word {
     using raw_type = Raw;
@@ -1129,7 +1133,7 @@ struct bit_word {
     [[nodiscard]] constexpr auto get() const noexcept -> typename Field::value_type {
         static_assert(row_of<Field, Derived>, "the word has no such field");
         if constexpr (Field::width == 1) {
-            // Tested in place, so that compilers merge the tests of several flags.
+            // Tests the bit without a shift, so that compilers can merge tests of several flags.
             bool const is_set = (raw & detail::bit_mask<Raw>(Field::msb, Field::lsb)) != Raw{};
             return Field::from_number(is_set ? 1 : 0);
         } else {
@@ -1137,7 +1141,7 @@ struct bit_word {
         }
     }
 
-    /// The same word with other values in the named fields; every other bit stays.
+    /// Returns the word with the named fields changed. All other bits keep their value.
     template <class... Fields>
     [[nodiscard]] constexpr auto with(Fields... fields) const noexcept -> Derived {
         static_assert((row_of<Fields, Derived> && ...), "the word has no such field");
@@ -1151,7 +1155,7 @@ struct bit_word {
                              (Raw{} | ... | detail::to_bit<Raw>(fields.number(), Fields::lsb)))};
     }
 
-    /// The reserved rows, and of address fields the bits at and above `max_phys_addr`.
+    /// The reserved bits, including the address bits at and above `max_phys_addr`.
     [[nodiscard]] static constexpr auto reserved_mask(unsigned max_phys_addr = 64) noexcept -> Raw {
         using layout = typename Derived::layout;
         return static_cast<Raw>(
@@ -1159,12 +1163,12 @@ struct bit_word {
             detail::address_bits_above<Raw>(typename layout::rows{}, max_phys_addr));
     }
 
-    /// The rows of which writes are ignored.
+    /// The bits that ignore writes.
     [[nodiscard]] static constexpr auto write_ignored_mask() noexcept -> Raw {
         return detail::access_mask<Raw, typename Derived::layout, row_access::write_ignored>;
     }
 
-    /// The rows that read as ones whatever is written.
+    /// The bits that read as 1 regardless of the written value.
     [[nodiscard]] static constexpr auto forced_1_mask() noexcept -> Raw {
         return detail::access_mask<Raw, typename Derived::layout, row_access::forced_1>;
     }
@@ -1182,15 +1186,15 @@ using read_only_word = bit_word<Derived, Raw, row_access::read_only>;
 
 // ------------------------------------------------------------------------------------ reflection
 
-/// One row of a word, as data.
+/// A row of a word, as data.
 struct row_info {
-    text name;  ///< the field's name; `reserved` and `other` for rows that have none
+    text name;  ///< the field's name, or `reserved` or `other`
     unsigned msb;
     unsigned lsb;
     row_kind kind;
     row_access access;
     bool is_address;
-    unsigned lowest_address_bit;  ///< the bit of the value that stands at `lsb`: 0 but in addresses
+    unsigned lowest_address_bit;  ///< the address bit at `lsb`; 0 if the field is no address
 };
 
 template <size_t Count>
@@ -1218,7 +1222,7 @@ constexpr auto name_of_row() noexcept -> text {
     }
 }
 
-/// What writing a row does: what the row says, or else what the word says of its fields.
+/// The access of a row: its own, or else the default of the word's fields.
 template <class Word, class Row>
 constexpr auto access_of_row() noexcept -> row_access {
     return Row::access == row_access::plain && Row::kind == row_kind::field ? Word::access
@@ -1233,7 +1237,7 @@ constexpr auto describe_rows(type_list<Rows...>) noexcept -> row_table<sizeof...
 
 }  // namespace detail
 
-/// Every row of a word from bit 0 to the top, with its name and position.
+/// All rows of a word from bit 0 up, with names and positions.
 template <class Word>
 [[nodiscard]] constexpr auto rows_of() noexcept {
     return detail::describe_rows<Word>(typename Word::layout::rows{});
@@ -1243,14 +1247,15 @@ template <class Word>
 
 // ---- ptspec/bytes.hpp ----
 
-/// Bytes: borrowed for reading, borrowed for writing, owned. Little-endian numbers in them.
+/// Byte ranges: borrowed for reading, borrowed for writing, and owned. Little-endian loads and
+/// stores.
 namespace ptspec {
 
-/// Copies bytes to where none of them stands.
+/// Copies `count` bytes. The ranges must not overlap.
 constexpr void copy_bytes(uint8_t* to, uint8_t const* from, size_t count) noexcept {
 #if defined(__GNUC__) || defined(__clang__)
     if (!__builtin_is_constant_evaluated()) {
-        if (count != 0) { __builtin_memcpy(to, from, count); }  // which takes no null pointer
+        if (count != 0) { __builtin_memcpy(to, from, count); }  // memcpy requires non-null pointers
         return;
     }
 #endif
@@ -1259,10 +1264,11 @@ constexpr void copy_bytes(uint8_t* to, uint8_t const* from, size_t count) noexce
 
 inline constexpr size_t few_bytes = 16;
 
-/// The same for bytes that are likely to be few, as those of a packet are: then it costs no call.
+/// Copies `count` bytes like `copy_bytes`, but inline for up to 16 bytes, the size of a packet.
 constexpr void copy_few_bytes(uint8_t* to, uint8_t const* from, size_t count) noexcept {
 #if defined(__GNUC__) || defined(__clang__)
-    // Both ends of them, which overlap where there are less than twice as many as an end has.
+    // Copies the first and the last sizeof(End) bytes; the two overlap if count < 2 *
+    // sizeof(End).
     auto const both_ends = [&]<class End>(End front) {
         End back{};
         size_t const behind = count - sizeof(End);
@@ -1272,7 +1278,7 @@ constexpr void copy_few_bytes(uint8_t* to, uint8_t const* from, size_t count) no
         __builtin_memcpy(to + behind, &back, sizeof(End));
     };
     if (!__builtin_is_constant_evaluated() && count <= few_bytes) {
-        // Unlikely: most are packets of a few bytes, and their way is to be straight on.
+        // Unlikely: most packets are short, so their path has no taken branches.
         if (count >= 8) [[unlikely]] { return both_ends(uint64_t{}); }
         if (count >= 4) [[unlikely]] { return both_ends(uint32_t{}); }
         if (count >= 2) [[likely]] { return both_ends(uint16_t{}); }
@@ -1285,8 +1291,8 @@ constexpr void copy_few_bytes(uint8_t* to, uint8_t const* from, size_t count) no
 
 namespace detail {
 
-/// Elements that hold a byte each: uint8_t, the other character types of that size, and std::byte,
-/// which is an enumeration over unsigned char.
+/// Types of one byte: uint8_t, the other character types of that size, and std::byte, an
+/// enumeration over unsigned char.
 template <class Element>
 concept byte_like = one_of<Element, unsigned char, char, signed char, char8_t> ||
                     (enumeration<Element> && same_as<__underlying_type(Element), unsigned char>);
@@ -1304,7 +1310,7 @@ concept has_bytes = requires(Owner const& owner) {
 
 }  // namespace detail
 
-/// Borrowed bytes to read. The owner has to outlive the view.
+/// Borrowed bytes to read. The owner must outlive the view.
 class byte_view {
 public:
     constexpr byte_view() noexcept = default;
@@ -1312,12 +1318,13 @@ public:
         : first_{first}, size_{count} {}
     template <size_t Count>
     constexpr byte_view(uint8_t const (&array)[Count]) noexcept : first_{array}, size_{Count} {}
-    /// Anything that has bytes in a row and says so with `data()` and `size()`.
+    /// Any contiguous container of uint8_t with `data()` and `size()`.
     template <detail::has_uint8 Owner>
         requires(!same_as<Owner, byte_view>)
     constexpr byte_view(Owner const& owner) noexcept
         : first_{owner.data()}, size_{static_cast<size_t>(owner.size())} {}
-    /// The same where they are `char` or std::byte: at run time only, as it takes a cast.
+    /// A contiguous container of `char` or std::byte. Not constexpr, since it needs a
+    /// reinterpret_cast.
     template <detail::has_bytes Owner>
         requires(!detail::has_uint8<Owner>)
     byte_view(Owner const& owner) noexcept
@@ -1329,16 +1336,16 @@ public:
     [[nodiscard]] constexpr auto empty() const noexcept -> bool { return size_ == 0; }
     [[nodiscard]] constexpr auto begin() const noexcept -> uint8_t const* { return first_; }
     [[nodiscard]] constexpr auto end() const noexcept -> uint8_t const* { return first_ + size_; }
-    /// The byte at `i`, which has to be below `size()`.
+    /// The byte at `i`, which must be below `size()`.
     [[nodiscard]] constexpr auto operator[](size_t i) const noexcept -> uint8_t {
         return first_[i];
     }
 
-    /// The bytes from `offset` on; none when `offset` lies at or behind the end.
+    /// The bytes from `offset` to the end; empty if `offset` is at or past the end.
     [[nodiscard]] constexpr auto from(size_t offset) const noexcept -> byte_view {
         return offset < size_ ? byte_view{first_ + offset, size_ - offset} : byte_view{};
     }
-    /// The first `count` bytes, or all when there are fewer.
+    /// The first `count` bytes, or all if there are fewer.
     [[nodiscard]] constexpr auto first(size_t count) const noexcept -> byte_view {
         return {first_, count < size_ ? count : size_};
     }
@@ -1356,9 +1363,9 @@ private:
     size_t size_ = 0;
 };
 
-/// True of a type that refers to bytes of somebody else, as std::span and std::string_view do: it is
-/// copied byte by byte and made from a pointer and a length, which no array is. A specialisation
-/// says so of another type.
+/// True for a type that borrows its bytes, such as std::span and std::string_view. Detected as
+/// trivially copyable and constructible from a pointer and a length, which excludes arrays.
+/// Specialise it for a type that the detection misses.
 template <class Type>
 inline constexpr bool borrows_bytes = false;
 template <class Type>
@@ -1368,8 +1375,8 @@ template <class Type>
     }
 inline constexpr bool borrows_bytes<Type> = true;
 
-/// Bytes that are read after the call to which they are passed: the parameter type of what keeps a
-/// view. It takes what byte_view takes, but for an owner that is gone after the call.
+/// Borrowed bytes that the callee keeps after the call returns. Takes the same arguments as
+/// byte_view, except a temporary that owns its bytes.
 class kept_bytes {
 public:
     constexpr kept_bytes(uint8_t const* first, size_t count) noexcept : view_{first, count} {}
@@ -1396,7 +1403,7 @@ private:
     byte_view view_{};
 };
 
-/// Borrowed room to write bytes into, filled from the front.
+/// Borrowed space for bytes, filled from the front.
 class byte_buffer {
 public:
     constexpr byte_buffer() noexcept = default;
@@ -1407,23 +1414,23 @@ public:
     /// The bytes written so far.
     [[nodiscard]] constexpr auto written() const noexcept -> byte_view { return {first_, size_}; }
     [[nodiscard]] constexpr auto size() const noexcept -> size_t { return size_; }
-    /// How many more bytes there is room for.
+    /// The number of bytes that still fit.
     [[nodiscard]] constexpr auto room() const noexcept -> size_t { return room_ - size_; }
-    /// Where the next byte goes, for who writes many and then says with `grow` how many they were.
+    /// The address of the next byte. A caller that writes several bytes directly then calls `grow`.
     [[nodiscard]] constexpr auto end() noexcept -> uint8_t* { return first_ + size_; }
-    /// Counts bytes behind the last as written: at most those that there is room for.
+    /// Marks `count` bytes after the last one as written, limited to `room()`.
     constexpr void grow(size_t count) noexcept { size_ += count < room() ? count : room(); }
 
-    /// Writes all of `bytes`, or nothing where they do not fit. True when they were written.
+    /// Appends all of `bytes`, or nothing if they do not fit. Returns true if they were appended.
     [[nodiscard]] constexpr auto append(byte_view bytes) noexcept -> bool {
         if (bytes.size() > room()) { return false; }
         for (size_t i = 0; i < bytes.size(); ++i) { first_[size_ + i] = bytes[i]; }
         size_ += bytes.size();
         return true;
     }
-    /// The same for the first `count` of sixteen bytes. What they are followed by is not kept: all
-    /// sixteen are stored where there is room for them, which takes two stores.
-    [[nodiscard, gnu::always_inline]]  // so that who writes many packets keeps it in registers
+    /// Appends the first `count` of sixteen bytes. If there is room, it stores all sixteen with two
+    /// stores, so the bytes after the first `count` are overwritten.
+    [[nodiscard, gnu::always_inline]]  // always_inline: keeps the buffer in registers in a loop
     constexpr auto
     append(wide_bits bytes, size_t count) noexcept -> bool;
 
@@ -1433,7 +1440,7 @@ private:
     size_t size_ = 0;
 };
 
-/// Owned bytes, `Count` of them.
+/// Owned bytes: an array of `Count` bytes.
 template <size_t Count>
 struct byte_array {
     uint8_t bytes[Count] = {};
@@ -1458,7 +1465,7 @@ constexpr auto little_endian(uint64_t value) noexcept -> uint64_t { return value
 
 }  // namespace detail
 
-/// The eight bytes at `from` as a little-endian number. They have to be there.
+/// Loads the eight bytes at `from` as a little-endian number.
 [[nodiscard]] constexpr auto load_le64(uint8_t const* from) noexcept -> uint64_t {
 #if defined(__GNUC__) || defined(__clang__)
     if (!__builtin_is_constant_evaluated()) {
@@ -1472,7 +1479,7 @@ constexpr auto little_endian(uint64_t value) noexcept -> uint64_t { return value
            uint64_t{from[6]} << 48 | uint64_t{from[7]} << 56;
 }
 
-/// Up to eight bytes as a little-endian number, zero where there are fewer.
+/// Loads up to eight bytes as a little-endian number, zero-extended.
 [[nodiscard]] constexpr auto load_le(byte_view from) noexcept -> uint64_t {
     if (from.size() >= 8) { return load_le64(from.data()); }
     uint64_t value = 0;
@@ -1480,13 +1487,13 @@ constexpr auto little_endian(uint64_t value) noexcept -> uint64_t { return value
     return value;
 }
 
-/// Up to sixteen bytes as a little-endian number, zero where there are fewer.
+/// Loads up to sixteen bytes as a little-endian number, zero-extended.
 [[nodiscard]] constexpr auto load_le_wide(byte_view from) noexcept -> wide_bits {
     return from.size() >= 16 ? wide_bits{load_le64(from.data()), load_le64(from.data() + 8)}
                              : wide_bits{load_le(from.first(8)), load_le(from.from(8))};
 }
 
-/// Writes a number as eight little-endian bytes. There has to be room for them.
+/// Stores a number as eight little-endian bytes.
 constexpr void store_le64(uint8_t* to, uint64_t value) noexcept {
 #if defined(__GNUC__) || defined(__clang__)
     if (!__builtin_is_constant_evaluated()) {
@@ -1498,7 +1505,7 @@ constexpr void store_le64(uint8_t* to, uint64_t value) noexcept {
     for (unsigned i = 0; i < 8; ++i) { to[i] = static_cast<uint8_t>(value >> 8 * i); }
 }
 
-/// Sixteen bytes of a little-endian number.
+/// Converts a number to sixteen little-endian bytes.
 [[nodiscard]] constexpr auto to_le(wide_bits value) noexcept -> byte_array<16> {
     byte_array<16> bytes;
     store_le64(bytes.data(), value.low);
@@ -1508,8 +1515,8 @@ constexpr void store_le64(uint8_t* to, uint64_t value) noexcept {
 
 namespace detail {
 
-/// The first `count` bytes of a little-endian number.
-[[gnu::noinline]]  // so that it is not in the way where there is room for all
+/// Stores the first `count` bytes of a little-endian number.
+[[gnu::noinline]]  // noinline: keeps the cold path out of the caller
 constexpr void
 store_few(uint8_t* to, uint64_t low, uint64_t high, size_t count) noexcept {
     copy_bytes(to, to_le({low, high}).data(), count);
@@ -1543,7 +1550,7 @@ namespace ptspec {
     return (address & (size - 1)) == 0;
 }
 
-/// The highest multiple of `size`, a power of two, that is not above `address`.
+/// Rounds `address` down to a multiple of `size`, a power of two.
 [[nodiscard]] constexpr auto align_down(uint64_t address, uint64_t size) noexcept -> uint64_t {
     return address & ~(size - 1);
 }
@@ -1553,7 +1560,7 @@ namespace ptspec {
     return value != 0 && (value & (value - 1)) == 0;
 }
 
-/// Bits 63 to `width` become copies of bit `width` - 1. `width` is 1 to 64.
+/// Sign-extends bit `width` - 1 into bits 63:`width`. `width` is 1 to 64.
 [[nodiscard]] constexpr auto sign_extended(uint64_t value, unsigned width) noexcept -> uint64_t {
     unsigned const above = 64 - width;
     return static_cast<uint64_t>(static_cast<int64_t>(value << above) >> above);
@@ -1564,8 +1571,8 @@ namespace ptspec {
     return sign_extended(address, width) == address;
 }
 
-/// MAXPHYADDR, the width of physical addresses in bits: CPUID.80000008H:EAX[7:0], 36 without that
-/// leaf, at most 52.
+/// MAXPHYADDR, the width of physical addresses in bits: CPUID.80000008H:EAX[7:0], or 36 if the leaf
+/// is absent. At most 52.
 struct max_phys_addr {
     unsigned bits = 52;
 
@@ -1580,68 +1587,69 @@ struct max_phys_addr {
 
 // ---- ptspec/ports.hpp ----
 
-/// How memory, MSRs, CPUID and interrupts reach the library, and a constexpr model of each.
+/// The interfaces through which the library accesses memory, MSRs, CPUID and interrupts, and a
+/// constexpr model of each.
 ///
-/// A port may fail. A failed access changes nothing, and whoever made it can make it again.
+/// A port may fail. A failed access changes nothing and may be retried.
 namespace ptspec {
 
-/// What an access through a port gave.
+/// The result of a read through a port.
 struct [[nodiscard]] port_value {
-    bool done = false;  ///< false: the access faulted, `value` says nothing
+    bool done = false;  ///< false: the access faulted and `value` is meaningless
     uint64_t value = 0;
 
     constexpr explicit operator bool() const noexcept { return done; }
     friend constexpr auto operator==(port_value const&, port_value const&) -> bool = default;
 };
 
-/// An access that a port did not make. What was asked for can be asked again.
+/// A fault of a port. The operation may be retried.
 struct [[nodiscard]] port_fault {
     bool happened = false;
-    uint64_t address = 0;  ///< of the first byte that was not accessed
+    uint64_t address = 0;  ///< the first byte that was not accessed
 
     constexpr explicit operator bool() const noexcept { return happened; }
     friend constexpr auto operator==(port_fault, port_fault) -> bool = default;
 };
 
-/// Physical memory, or a guest's.
+/// Physical memory, or guest-physical memory.
 ///
-/// `load` reads the 8 bytes at an address as a little-endian number. `store` writes bytes from an
-/// address on and returns how many were stored: fewer than given when the next one faulted.
+/// `load` reads the 8 bytes at an address as a little-endian number. `store` writes bytes starting
+/// at an address and returns the number of bytes stored: fewer than given if the next byte faulted.
 template <class Port>
 concept memory_port = requires(Port& port, uint64_t address, byte_view bytes) {
     { port.load(address) } -> same_as<port_value>;
     { port.store(address, bytes) } -> same_as<size_t>;
 };
 
-/// Bytes of memory that can be written where they stand.
+/// Directly writable bytes of memory.
 struct byte_window {
-    uint8_t* first = nullptr;  ///< null: there are none
+    uint8_t* first = nullptr;  ///< null: no bytes
     uint64_t size = 0;
 };
 
-/// Memory that the program has in its own address space, at least in part. `window` gives the bytes
-/// from an address on that stand in a row, or none, where `store` has to be asked. They stay there
-/// as long as output goes on, which looks a table up once for all that is read in it.
+/// Memory that is at least partly mapped into the program's address space. `window` returns the
+/// contiguous bytes from an address on, or none if the caller must use `store`. The bytes must stay
+/// mapped while output runs, because the output code caches the address of the ToPA table.
 template <class Port>
 concept mapped_memory_port = memory_port<Port> && requires(Port& port, uint64_t address) {
     { port.window(address) } -> same_as<byte_window>;
 };
 
-/// Where trace goes that does not go to memory. `send` takes bytes and returns how many it took:
-/// fewer than given when there is no room at present.
+/// The trace transport subsystem, an output other than memory. `send` takes bytes and returns how
+/// many it accepted: fewer than given if it has no more room at present.
 template <class Port>
 concept fabric_port = requires(Port& port, byte_view bytes) {
     { port.send(bytes) } -> same_as<size_t>;
 };
 
-/// A logical processor's model-specific registers. A fault is a #GP.
+/// The MSRs of a logical processor. A fault is a #GP.
 template <class Port>
 concept msr_port = requires(Port& port, uint32_t index, uint64_t value) {
     { port.read(index) } -> same_as<port_value>;
     { port.write(index, value) } -> same_as<bool>;
 };
 
-/// The four registers that CPUID fills.
+/// The four registers that CPUID writes.
 struct cpuid_registers {
     uint32_t eax = 0;
     uint32_t ebx = 0;
@@ -1657,13 +1665,13 @@ concept cpuid_port = requires(Port& port, uint32_t leaf, uint32_t subleaf) {
     { port.query(leaf, subleaf) } -> same_as<cpuid_registers>;
 };
 
-/// Where a performance-monitoring interrupt goes.
+/// The receiver of performance-monitoring interrupts.
 template <class Port>
 concept pmi_port = requires(Port& port) { port.raise(); };
 
 // ------------------------------------------------------------------------------------ models
 
-/// `Size` bytes of memory from `base` on. Everything outside faults.
+/// `Size` bytes of memory from `base` on. An access outside them faults.
 template <size_t Size>
 struct memory_model {
     uint64_t base = 0;
@@ -1684,7 +1692,7 @@ struct memory_model {
     }
 };
 
-/// A file of `Count` registers, each with its index. Every other index is #GP.
+/// A set of `Count` registers, each with its index. Any other index raises #GP.
 template <size_t Count>
 struct msr_model {
     struct slot {
@@ -1711,7 +1719,8 @@ struct msr_model {
     }
 };
 
-/// `Count` leaves. Every other leaf is all zero, as a processor answers within its range.
+/// `Count` leaves. Any other leaf returns all zeros, as a processor does for a leaf within its
+/// range.
 template <size_t Count>
 struct cpuid_model {
     struct answer {
@@ -1746,23 +1755,22 @@ static_assert(cpuid_port<cpuid_model<1>> && pmi_port<pmi_model>);
 
 // ---- ptspec/host_memory.hpp ----
 
-/// Memory of the program itself, presented as physical memory.
+/// The program's own memory, presented as physical memory.
 namespace ptspec {
 
-/// Bytes of the program, and the physical address that the first of them has.
+/// A range of the program's memory and its physical address.
 struct host_region {
     uint64_t base = 0;
     uint8_t* bytes = nullptr;
     uint64_t size = 0;
 };
 
-/// Regions of the program's memory as one `mapped_memory_port`. Everything outside them faults. The
-/// regions may come in any order, but no two of them may hold the same address, and none may reach
-/// beyond the highest there is. They are borrowed and have to outlive this.
+/// Maps regions of the program's memory to physical addresses, as a `mapped_memory_port`. An access
+/// outside the regions faults. The regions may be in any order, but must not overlap and must not
+/// extend past the highest address. The list is borrowed and must outlive this object.
 ///
-/// A region is found at once when it was the last, or is listed behind the last; else in a number
-/// of steps that is the logarithm of their number where they are listed by address, and their number
-/// where they are not.
+/// The lookup is O(1) for the last used region and the one listed after it. Otherwise it is a
+/// binary search if the list is sorted by address, and a linear search if it is not.
 class host_memory {
 public:
     constexpr host_memory(host_region const* regions, size_t count) noexcept
@@ -1802,9 +1810,9 @@ public:
     }
 
 private:
-    /// Looks an address up. Reading and writing go from region to region, each in its own places: the
-    /// region of the last time and the one behind it are good guesses.
-    [[gnu::always_inline]]  // so that a good guess costs no call
+    /// Looks up an address. Reads and writes are sequential, and each has its own position, so the
+    /// last used region and the next one are tried first.
+    [[gnu::always_inline]]  // always_inline: the common case needs no call
     [[nodiscard]] constexpr auto
     find(uint64_t address, host_region const*& guess) const noexcept -> byte_window {
         host_region const* found = guess;
@@ -1822,8 +1830,8 @@ private:
         }
         return {found->bytes + offset, found->size - offset};
     }
-    /// The only region that may hold an address.
-    [[gnu::noinline]]  // so that it is not in the way of good guesses
+    /// Returns the only region that can contain an address.
+    [[gnu::noinline]]  // noinline: keeps the search out of the callers' common case
     [[nodiscard]] constexpr auto
     search(uint64_t address) const noexcept -> host_region const* {
         if (!by_address_) {
@@ -1839,7 +1847,7 @@ private:
         }
         return first;
     }
-    /// Eight bytes that do not lie in one region.
+    /// Loads eight bytes that span regions.
     [[nodiscard]] constexpr auto load_from_several(uint64_t address) noexcept -> port_value {
         uint64_t value = 0;
         for (unsigned i = 0; i < 8; ++i) {
@@ -1849,12 +1857,12 @@ private:
         }
         return {true, value};
     }
-    static constexpr host_region none{};  // to be looked at where there is no region
+    static constexpr host_region none{};  // stands for "no region", so find() needs no null check
 
     host_region const* first_;
     host_region const* end_;
-    host_region const* read_ = first_;     ///< the region that was read last
-    host_region const* written_ = first_;  ///< the region that was written last
+    host_region const* read_ = first_;     ///< the region of the last read
+    host_region const* written_ = first_;  ///< the region of the last write
     bool by_address_ = true;
 };
 
@@ -3252,7 +3260,7 @@ using all = type_list<
 
 namespace ptspec::packet {
 
-/// The packets.
+/// The packet types.
 ///
 /// Source: PKT-007.
 enum class kind : uint8_t {
@@ -3290,23 +3298,23 @@ enum class kind : uint8_t {
     trig,
 };
 
-/// An answer of the catalogue that may be missing.
+/// Whether a CYC precedes a packet. The catalogue leaves some packets unconfirmed.
 enum class cyc_rule : uint8_t { no, yes, unconfirmed };
 
-/// Whether a packet belongs to an instruction's address.
+/// Whether a packet binds to the address of an instruction.
 enum class binding : uint8_t { no, yes, conditional };
 
-/// What is to be said of a packet beside its bits.
+/// The properties of a packet type other than its bits.
 struct facts {
     kind id;
     text name;  ///< as the manual spells it
     binding binds_to_ip = binding::no;
-    bool in_psb_plus = false;  ///< it may stand between PSB and PSBEND
+    bool in_psb_plus = false;  ///< may appear between PSB and PSBEND
     cyc_rule cyc_eligible = cyc_rule::no;
-    bool keeps_block = false;  ///< a block of BIPs goes on behind it
+    bool keeps_block = false;  ///< does not end a block of BIPs
 };
 
-/// The item size of the open block, the one piece of context that reading a packet needs.
+/// The item size of the open block: the only context that decoding a packet needs.
 ///
 /// Source: PKT-006, PKT-203.
 enum class block : uint8_t {
@@ -3315,28 +3323,29 @@ enum class block : uint8_t {
     items_of_8 = 8,
 };
 
-/// What is wrong with the bytes at hand.
+/// The reason why a decode failed.
 ///
 /// Source: PKT-004, in its order of checks.
 enum class error : uint8_t {
     none,
-    truncated,   ///< legal so far, and more bytes are needed: append some and try again
-    bad_opcode,  ///< no packet begins like this: go on at the next PSB
-    reserved,    ///< the packet's header holds a value without a meaning: go on at the next PSB
-    bad_packet,  ///< the packet is whole and its payload breaks a rule: go on at the next PSB
+    truncated,   ///< valid so far, but more bytes are needed: append some and retry
+    bad_opcode,  ///< no packet has this opcode: continue at the next PSB
+    reserved,    ///< the packet's header holds a reserved value: continue at the next PSB
+    /// the packet is complete, but its payload violates a rule: continue at the next PSB
+    bad_packet,
 };
 
 }  // namespace ptspec::packet
 
 // ---- ptspec/packet/packet_word.hpp ----
 
-/// What all packets share: bits at their places on the wire, and how long they are.
+/// The common part of all packets: the bits on the wire and the length.
 namespace ptspec::packet {
 
-/// The size that a payload has for values of the selecting field that are reserved.
+/// The payload size for reserved values of the field that selects it.
 inline constexpr unsigned undefined_size = ~0U;
 
-/// Payload sizes in bytes, by the value of the field that is declared with `selects_payload`.
+/// Payload sizes in bytes, indexed by the field declared with `selects_payload`.
 template <unsigned... Sizes>
 struct payload_of {
     static constexpr unsigned largest = [] {
@@ -3354,12 +3363,12 @@ struct no_payload {
     static constexpr unsigned largest = 0;
 };
 
-/// The payload is an item of the open block: its size is context, not content.
+/// The payload is an item of the open block. Its size is context, not part of the packet.
 struct payload_of_block {
     static constexpr unsigned largest = 8;
 };
 
-/// Bytes follow as long as each announces another, `Most` at the most.
+/// Each byte says whether another one follows, up to `Most` bytes.
 template <unsigned Most>
 struct payload_continues {
     static constexpr unsigned largest = Most;
@@ -3398,12 +3407,12 @@ constexpr auto all_fixed_bits(type_list<Rows...>) noexcept -> Raw {
     return narrow<Raw>(all);
 }
 
-/// The bits of a packet's opcode and of everything else in it that is fixed.
+/// The fixed bits of a packet: its opcode, leaf and pattern.
 template <class Packet>
 inline constexpr auto opcode_bits = all_fixed_bits<typename Packet::raw_type>(
     typename Packet::layout::rows{});
 
-/// The row that selects the payload's size, if a layout has one.
+/// The row of a layout that selects the payload size, if there is one.
 template <class... Rows>
 struct selector_among {};
 template <class First, class... Rest>
@@ -3419,10 +3428,10 @@ auto selector_in(type_list<Rows...>) -> selector_among<Rows...>;
 
 }  // namespace detail
 
-/// A packet: its bytes as one little-endian number, so that bit 8n+b is bit b of byte n.
+/// A packet: its bytes as one little-endian number. Bit 8n+b is bit b of byte n.
 ///
 /// `Derived` declares the fields of its first `HeadBytes` bytes and `struct layout :
-/// bit_layout<...>` that tiles them, opcode included. `Payload` says what follows them.
+/// bit_layout<...>` that tiles them, opcode included. `Payload` describes the bytes after them.
 template <class Derived, unsigned HeadBytes, class Payload = no_payload>
 struct packet_word
     : bit_word<Derived, choose_t<(HeadBytes + Payload::largest > 8), wide_bits, uint64_t>> {
@@ -3433,20 +3442,20 @@ struct packet_word
     static constexpr unsigned head_bytes = HeadBytes;
     static constexpr unsigned most_bytes = HeadBytes + Payload::largest;
 
-    /// The packet with every field 0.
+    /// The packet with all fields 0.
     constexpr packet_word() noexcept : word{detail::opcode_bits<Derived>} {
         static_assert(Derived::layout::bits == 8 * HeadBytes);
     }
     constexpr packet_word(raw_type bits) noexcept : word{bits} {}
 
-    /// What follows the head, as a little-endian number. Bytes that the packet does not have are 0.
+    /// The bytes after the head, as a little-endian number. Missing bytes are 0.
     [[nodiscard]] constexpr auto payload() const noexcept -> uint64_t
         requires(Payload::largest != 0)
     {
         return detail::from_bit(this->raw, 8 * HeadBytes) & low_bits(8 * Payload::largest);
     }
 
-    /// The same packet with another payload. The bits that do not fit are cut off.
+    /// Returns the packet with another payload, truncated to the bits that fit.
     [[nodiscard]] constexpr auto with_payload(uint64_t number) const noexcept -> Derived
         requires(Payload::largest != 0)
     {
@@ -3456,12 +3465,12 @@ struct packet_word
                        (detail::to_bit<raw_type>(number, 8 * HeadBytes) & place)};
     }
 
-    // A packet that can be illegal beyond its opcode says so in static functions of its raw bits:
-    //   broken_header       the rule that a field of the header breaks: it is `reserved`
-    //   broken_payload      the rule that the whole packet breaks: it is `bad_packet`
-    //   broken_when_strict  the rule that it breaks where reserved bits have to be 0
+    // A packet with further rules declares static functions of its raw bits:
+    //   broken_header       the rule that a header field violates: the packet is `reserved`
+    //   broken_payload      the rule that the whole packet violates: it is `bad_packet`
+    //   broken_when_strict  the same, checked only in strict mode
 
-    /// How many bytes the packet has, as far as the bytes at hand tell.
+    /// The length of the packet in bytes, computed from the bytes present.
     [[nodiscard]] static constexpr auto length_of(raw_type raw, block items) noexcept -> unsigned {
         if constexpr (same_as<Payload, payload_of_block>) {
             return HeadBytes + underlying(items);
@@ -3473,7 +3482,7 @@ struct packet_word
     }
 
 protected:
-    /// The payload's size by the field that selects it, or `undefined_size`.
+    /// The payload size that the selecting field gives, or `undefined_size`.
     [[nodiscard]] static constexpr auto selected_size(raw_type raw) noexcept -> unsigned {
         using row = typename decltype(detail::selector_in(typename Derived::layout::rows{}))::row;
         return Payload::size(detail::from_bit(raw, row::lsb) & low_bits(row::width));
@@ -3486,7 +3495,7 @@ protected:
 
 namespace ptspec::packet {
 
-/// PAD, nothing. Each 00H is one PAD.
+/// PAD, no information. Each 00H byte is one PAD.
 ///
 /// Shape:  1 byte: 00H.
 /// Errors: none.
@@ -3505,13 +3514,13 @@ struct pad : packet_word<pad, 1> {
 
 namespace ptspec::packet {
 
-/// The branches that a TNT packet tells of.
+/// The branches in a TNT packet.
 struct branches {
     unsigned count = 0;
-    /// Bit count-1 is the oldest branch, bit 0 the youngest; 1 is taken.
+    /// Bit count-1 is the oldest branch, bit 0 the youngest. 1 is taken.
     uint64_t bits = 0;
 
-    /// Branch `i`, counted from the oldest. `i` has to be below `count`.
+    /// True if branch `i` was taken. Branch 0 is the oldest; `i` must be below `count`.
     [[nodiscard]] constexpr auto taken(unsigned i) const noexcept -> bool {
         return (bits >> (count - 1 - i) & 1) != 0;
     }
@@ -3520,9 +3529,9 @@ struct branches {
 
 namespace detail {
 
-/// What stands below the stop bit, the highest bit that is 1.
+/// The branches below the stop bit, which is the highest bit that is 1.
 constexpr auto below_stop_bit(uint64_t bits) noexcept -> branches {
-    unsigned const stop = highest_bit(bits | 1);  // without one there is nothing below bit 0 either
+    unsigned const stop = highest_bit(bits | 1);  // 0 without a stop bit: no branches
     return {stop, bits & ~(uint64_t{1} << stop)};
 }
 
@@ -3542,7 +3551,7 @@ struct tnt_short : packet_word<tnt_short, 1> {
                                  .binds_to_ip = binding::yes,
                                  .cyc_eligible = cyc_rule::yes};
     static constexpr unsigned most_branches = 6;
-    /// Below this it is PAD or the escape, or has no branch below the stop bit.
+    /// Smaller values are PAD, the escape byte or a TNT without branches.
     static constexpr uint64_t least_raw = 4;
 
     struct Opcode : fixed<0, 0, 0> {};
@@ -3552,7 +3561,7 @@ struct tnt_short : packet_word<tnt_short, 1> {
     [[nodiscard]] constexpr auto taken() const noexcept -> branches {
         return detail::below_stop_bit(raw >> 1);
     }
-    /// The packet for 1 to 6 branches. Others give a packet that `encode` refuses.
+    /// A packet for 1 to 6 branches. Any other count gives a packet that `encode` refuses.
     [[nodiscard]] static constexpr auto of(branches which) noexcept -> tnt_short {
         return which.count == 0 || which.count > most_branches
                    ? tnt_short{}
@@ -3576,7 +3585,7 @@ struct tnt_long : packet_word<tnt_long, 8> {
                                  .binds_to_ip = binding::yes,
                                  .cyc_eligible = cyc_rule::yes};
     static constexpr unsigned most_branches = 47;
-    /// Below this there is no stop bit, or no branch below it.
+    /// Smaller values have no stop bit, or no branch below it.
     static constexpr uint64_t least_raw = uint64_t{2} << 16;
 
     struct Escape : fixed<7, 0, 0x02> {};
@@ -3587,7 +3596,7 @@ struct tnt_long : packet_word<tnt_long, 8> {
     [[nodiscard]] constexpr auto taken() const noexcept -> branches {
         return detail::below_stop_bit(raw >> 16);
     }
-    /// The packet for 1 to 47 branches. Others give a packet that `encode` refuses.
+    /// A packet for 1 to 47 branches. Any other count gives a packet that `encode` refuses.
     [[nodiscard]] static constexpr auto of(branches which) noexcept -> tnt_long {
         return which.count == 0 || which.count > most_branches
                    ? tnt_long{}
@@ -3605,7 +3614,7 @@ struct tnt_long : packet_word<tnt_long, 8> {
 
 namespace ptspec::packet {
 
-/// How an IP packet's payload and the last IP make an IP.
+/// How the IP is rebuilt from the payload and the last IP.
 ///
 /// Source: PKT-051. 5 and 7 are reserved.
 enum class ip_bytes : uint8_t {
@@ -3617,7 +3626,7 @@ enum class ip_bytes : uint8_t {
     full = 6,        ///< 8 bytes
 };
 
-/// The IP that an IP packet leaves as last IP: `last_ip` itself where it carries none.
+/// The last IP after an IP packet. `last_ip` is unchanged if the packet has no IP.
 ///
 /// Errors: none; for reserved values of IPBytes it is `last_ip`.
 /// Source: PKT-053..059.
@@ -3634,7 +3643,7 @@ enum class ip_bytes : uint8_t {
     return last_ip;
 }
 
-/// The shortest form from which a reader whose last IP is `last_ip` rebuilds `ip`.
+/// The shortest form that compresses `ip`, given the last IP.
 ///
 /// Source: PKT-064: the first that fits of 1, 2, 3, 4, 6.
 [[nodiscard]] constexpr auto shortest_form(uint64_t ip, uint64_t last_ip) noexcept -> ip_bytes {
@@ -3645,7 +3654,7 @@ enum class ip_bytes : uint8_t {
                                          : ip_bytes::full;
 }
 
-/// What TIP, TIP.PGE, TIP.PGD and FUP share.
+/// The common part of TIP, TIP.PGE, TIP.PGD and FUP.
 ///
 /// Shape:  1 byte: the opcode in bits 4:0 and IPBytes in bits 7:5; then 0, 2, 4, 6 or 8 bytes of
 ///         IP.
@@ -3660,19 +3669,19 @@ struct ip_packet
 
     struct IPBytes : selects_payload<enumerated<7, 5, ip_bytes>> {};
 
-    /// False: the IP is suppressed, and the last IP stays as it is.
+    /// False if the IP is suppressed; the last IP is then unchanged.
     [[nodiscard]] constexpr auto has_ip() const noexcept -> bool {
         return this->template get<IPBytes>() != ip_bytes::suppressed;
     }
-    /// The last IP behind this packet; where it has an IP, that IP.
+    /// The last IP after this packet. If the packet has an IP, this is its IP.
     [[nodiscard]] constexpr auto ip(uint64_t last_ip) const noexcept -> uint64_t {
         return rebuilt_ip(this->template get<IPBytes>(), this->payload(), last_ip);
     }
-    /// The packet in the form of the caller's choice, with as many bits of `ip` as it carries.
+    /// A packet in the given form. IP bits that the form does not carry are dropped.
     [[nodiscard]] static constexpr auto of(ip_bytes how, uint64_t ip) noexcept -> Derived {
         return Derived{}.with(IPBytes{how}).with_payload(ip & low_bits(8 * payload_bytes(how)));
     }
-    /// The packet in the shortest form from which `ip` is rebuilt behind `last_ip`.
+    /// A packet that carries `ip` in the shortest form, given the last IP.
     [[nodiscard]] static constexpr auto compressed(uint64_t ip, uint64_t last_ip) noexcept
         -> Derived {
         return of(shortest_form(ip, last_ip), ip);
@@ -3688,7 +3697,7 @@ private:
     }
 };
 
-/// TIP, where an indirect branch, an uncompressed return, a far transfer or an event went.
+/// TIP, the target of an indirect branch, uncompressed return, far transfer or event.
 ///
 /// Shape:  1, 3, 5, 7 or 9 bytes: 0DH with IPBytes, then the IP.
 /// Errors: truncated; reserved when IPBytes is 5 or 7.
@@ -3701,7 +3710,7 @@ struct tip : ip_packet<tip> {
     struct layout : bit_layout<8, Opcode, IPBytes> {};
 };
 
-/// TIP.PGE, where tracing of control flow starts.
+/// TIP.PGE, the IP where packet generation was enabled.
 ///
 /// Shape:  1, 3, 5, 7 or 9 bytes: 11H with IPBytes, then the IP.
 /// Errors: truncated; reserved when IPBytes is 5 or 7.
@@ -3716,7 +3725,7 @@ struct tip_pge : ip_packet<tip_pge> {
     struct layout : bit_layout<8, Opcode, IPBytes> {};
 };
 
-/// TIP.PGD, where tracing of control flow stops.
+/// TIP.PGD, the IP where packet generation was disabled.
 ///
 /// Shape:  1, 3, 5, 7 or 9 bytes: 01H with IPBytes, then the IP.
 /// Errors: truncated; reserved when IPBytes is 5 or 7.
@@ -3731,7 +3740,7 @@ struct tip_pgd : ip_packet<tip_pgd> {
     struct layout : bit_layout<8, Opcode, IPBytes> {};
 };
 
-/// FUP, where an event came from. It is never alone: another packet consumes it.
+/// FUP, the source IP of an event. It always belongs to another packet, which consumes it.
 ///
 /// Shape:  1, 3, 5, 7 or 9 bytes: 1DH with IPBytes, then the IP.
 /// Errors: truncated; reserved when IPBytes is 5 or 7.
@@ -3753,11 +3762,11 @@ struct fup : ip_packet<fup> {
 
 namespace ptspec::packet {
 
-/// PIP, a new page-directory base.
+/// PIP, a new CR3 value.
 ///
 /// Shape:  8 bytes: 02H 43H, then NR and CR3[51:5].
-/// Units:  CR3 is the register itself. Bits 11:5 are part of the address with PAE paging, else of the
-///         PCID. Bits 4:0 read as 0.
+/// Units:  CR3 is the register itself. Bits 11:5 are part of the address with PAE paging, else of
+///         the PCID. Bits 4:0 read as 0.
 /// Errors: truncated.
 /// Source: SDM vol. 3, "Paging Information (PIP) Packet"; PKT-080, PKT-081.
 struct pip : packet_word<pip, 8> {
@@ -3780,10 +3789,10 @@ struct pip : packet_word<pip, 8> {
 
 namespace ptspec::packet {
 
-/// MODE.Exec, the execution mode from here on.
+/// MODE.Exec, the execution mode of the code that follows.
 ///
 /// Shape:  2 bytes: 99H, then leaf 0 and the mode.
-/// Units:  CS_L is CS.L & EFER.LMA. IF is RFLAGS.IF, told only with event trace.
+/// Units:  CS_L is CS.L & EFER.LMA. IF is RFLAGS.IF, valid only with event trace.
 /// Errors: truncated; reserved when CS_L and CS_D are both 1.
 /// Source: SDM vol. 3, "MODE Packets"; PKT-085..087, PKT-090, PKT-091.
 struct mode_exec : packet_word<mode_exec, 2> {
@@ -3801,7 +3810,7 @@ struct mode_exec : packet_word<mode_exec, 2> {
     struct layout : bit_layout<16, Opcode, CS_L, CS_D, IF, reserved<12, 11>, Leaf> {};
     static constexpr rule unknown_leaf = rule::PKT_089;
 
-    /// The width of the code that runs: 16, 32 or 64 bits.
+    /// The code size: 16, 32 or 64 bits.
     [[nodiscard]] constexpr auto code_bits() const noexcept -> unsigned {
         return get<CS_L>() ? 64 : get<CS_D>() ? 32 : 16;
     }
@@ -3811,7 +3820,7 @@ struct mode_exec : packet_word<mode_exec, 2> {
     }
 };
 
-/// MODE.TSX, a transaction began, ended or was aborted.
+/// MODE.TSX, a transaction began, committed or aborted.
 ///
 /// Shape:  2 bytes: 99H, then leaf 1 and the state.
 /// Errors: truncated; reserved when InTX and TXAbort are both 1.
@@ -3842,7 +3851,7 @@ struct mode_tsx : packet_word<mode_tsx, 2> {
 
 namespace ptspec::packet {
 
-/// TraceStop, tracing was stopped by a TraceStop range.
+/// TraceStop, a TraceStop range stopped tracing.
 ///
 /// Shape:  2 bytes: 02H 83H.
 /// Errors: truncated.
@@ -3862,10 +3871,10 @@ struct tracestop : packet_word<tracestop, 2> {
 
 namespace ptspec::packet {
 
-/// CBR, the core clock's ratio to the bus clock.
+/// CBR, the ratio of the core clock to the bus clock.
 ///
 /// Shape:  4 bytes: 02H 03H, the ratio, one reserved byte.
-/// Units:  CoreBusRatio multiplies the bus clock; 0 is decoded but says nothing about time.
+/// Units:  CoreBusRatio multiplies the bus clock; 0 decodes, but gives no information about time.
 /// Errors: truncated. A set reserved bit is ignored when read and 0 when written.
 /// Source: SDM vol. 3, "Core:Bus Ratio (CBR) Packet"; PKT-105, PKT-106.
 struct cbr : packet_word<cbr, 4> {
@@ -3932,7 +3941,7 @@ struct mtc : packet_word<mtc, 2> {
 
 namespace ptspec::packet {
 
-/// TMA, the crystal clock at the TSC packet before it.
+/// TMA, the crystal clock at the time of the preceding TSC packet.
 ///
 /// Shape:  7 bytes: 02H 73H, CTC in two bytes, a reserved byte, FC in nine bits.
 /// Units:  CTC is bits 15:0 of the crystal counter; FC counts TSC ticks since its last edge.
@@ -3964,10 +3973,11 @@ namespace ptspec::packet {
 
 namespace detail {
 
-/// In each byte the bit that says whether another follows: bit 2 of the first, bit 0 of the others.
+/// The Exp bit of each byte, which says whether another byte follows: bit 2 of the first byte, bit
+/// 0 of the others.
 inline constexpr uint64_t cyc_ends_low = 0x0101'0101'0101'0100;
 
-/// Seven bits of each of the eight bytes, put together.
+/// Packs the seven low bits of each of the eight bytes.
 constexpr auto gather_sevens(uint64_t bytes) noexcept -> uint64_t {
     bytes = (bytes & 0x007F'007F'007F'007F) | (bytes & 0x7F00'7F00'7F00'7F00) >> 1;
     bytes = (bytes & 0x0000'3FFF'0000'3FFF) | (bytes & 0x3FFF'0000'3FFF'0000) >> 2;
@@ -3976,7 +3986,7 @@ constexpr auto gather_sevens(uint64_t bytes) noexcept -> uint64_t {
 
 }  // namespace detail
 
-/// CYC, core clocks since the CYC before it.
+/// CYC, the core clock cycles since the previous CYC.
 ///
 /// Shape:  1 to 10 bytes: 03H in bits 1:0 of the first, Exp in bit 2 and five bits of the count
 ///         above; while Exp is 1 another byte follows, with its Exp in bit 0 and seven bits of the
@@ -3993,16 +4003,16 @@ struct cyc : packet_word<cyc, 1, payload_continues<9>> {
     struct value_4_0 : field<7, 3> {};
     struct layout : bit_layout<8, Opcode, Exp, value_4_0> {};
 
-    /// The count.
+    /// The cycle count.
     [[nodiscard]] constexpr auto value() const noexcept -> uint64_t {
         return get<value_4_0>() | detail::gather_sevens(raw.low >> 9 & 0x007F'7F7F'7F7F'7F7F) << 5 |
                (raw.high >> 1 & 0x7F) << 54 | raw.high >> 9 << 61;
     }
-    /// How many bytes the packet has.
+    /// The number of bytes in the packet.
     [[nodiscard]] constexpr auto length() const noexcept -> unsigned {
         return length_of(raw, block::none);
     }
-    /// The packet of a count in the fewest bytes, or in `bytes` of them where that is more.
+    /// A packet for a count, in the fewest bytes, or in `bytes` bytes if that is more.
     [[nodiscard]] static constexpr auto of(uint64_t count, unsigned bytes = 1) noexcept -> cyc {
         wide_bits bits = cyc{}.with(value_4_0{wrapped{count}}).raw;
         count >>= 5;
@@ -4080,10 +4090,10 @@ struct ovf : packet_word<ovf, 2> {
 
 namespace ptspec::packet {
 
-/// PSB, where a reader can start.
+/// PSB, the synchronisation point where a decoder can start.
 ///
-/// Shape:  16 bytes: 02H 82H eight times. Nothing else in a trace looks like this.
-/// Errors: truncated; bad_packet when a byte behind the first two is off the pattern.
+/// Shape:  16 bytes: 02H 82H eight times. This pattern occurs nowhere else in a trace.
+/// Errors: truncated; bad_packet when a byte after the first two does not match the pattern.
 /// Source: SDM vol. 3, "Packet Stream Boundary (PSB) Packet"; PKT-130..132.
 struct psb : packet_word<psb, 16> {
     static constexpr facts about{.id = kind::psb, .name = "PSB"};
@@ -4140,7 +4150,7 @@ struct mnt : packet_word<mnt, 11> {
 
 namespace ptspec::packet {
 
-/// PTW, a value that PTWRITE put into the trace.
+/// PTW, the operand of a PTWRITE instruction.
 ///
 /// Shape:  6 or 10 bytes: 02H 12H with PayloadBytes and IP, then 4 or 8 bytes of payload.
 /// Errors: truncated; reserved when PayloadBytes is 2 or 3.
@@ -4166,7 +4176,7 @@ struct ptw : packet_word<ptw, 2, payload_of<4, 8, undefined_size, undefined_size
 
 namespace ptspec::packet {
 
-/// EXSTOP, execution stopped because the core clock did.
+/// EXSTOP, execution stopped because the core clock stopped.
 ///
 /// Shape:  2 bytes: 02H 62H with IP.
 /// Errors: truncated.
@@ -4184,7 +4194,7 @@ struct exstop : packet_word<exstop, 2> {
     struct layout : bit_layout<16, Escape, Opcode, IP> {};
 };
 
-/// MWAIT, which idle state an MWAIT asked for.
+/// MWAIT, the idle state that an MWAIT instruction requested.
 ///
 /// Shape:  10 bytes: 02H C2H, the hints, three reserved bytes, the extensions, three reserved
 ///         bytes.
@@ -4207,7 +4217,7 @@ struct mwait : packet_word<mwait, 10> {
     // clang-format on
 };
 
-/// PWRE, an idle state was entered.
+/// PWRE, entry into a C-state.
 ///
 /// Shape:  4 bytes: 02H 22H, HW, the resolved thread C-state and its sub-state.
 /// Units:  C-states as MWAIT encodes them.
@@ -4219,17 +4229,17 @@ struct pwre : packet_word<pwre, 4> {
 
     struct Escape : fixed<7, 0, 0x02> {};
     struct Opcode : fixed<15, 8, 0x22> {};
-    struct HW : flag<23> {};  ///< the hardware's own decision
+    struct HW : flag<23> {};  ///< the hardware initiated the entry
     struct substate : field<27, 24> {};
     struct state : field<31, 28> {};
     struct layout : bit_layout<32, Escape, Opcode, reserved<22, 16>, HW, substate, state> {};
 };
 
-/// PWRX, an idle state was left.
+/// PWRX, exit from a C-state.
 ///
 /// Shape:  7 bytes: 02H A2H, the deepest and the last core C-state, the wake reason, reserved bits.
-/// Units:  C-states as MWAIT encodes them. reason has one bit a cause: bit 0 an interrupt, bit 2 a
-///         store to the monitored address, bit 3 the hardware; 0 is none of these.
+/// Units:  C-states as MWAIT encodes them. reason has one bit per cause: bit 0 an interrupt, bit 2
+///         a store to the monitored address, bit 3 the hardware; 0 is none of these.
 /// Errors: truncated.
 /// Source: SDM vol. 3, "Power Exit (PWRX) Packet"; PKT-186, PKT-187.
 struct pwrx : packet_word<pwrx, 7> {
@@ -4250,7 +4260,7 @@ struct pwrx : packet_word<pwrx, 7> {
 
 namespace ptspec::packet {
 
-/// BBP, a block of BIPs begins.
+/// BBP, the start of a block of BIPs.
 ///
 /// Shape:  3 bytes: 02H 63H, the type of the group and the size of its items.
 /// Units:  SZ is 1 for items of 4 bytes and 0 for items of 8.
@@ -4268,7 +4278,7 @@ struct bbp : packet_word<bbp, 3> {
     struct SZ : flag<23> {};
     struct layout : bit_layout<24, Escape, Opcode, type, reserved<22, 21>, SZ> {};
 
-    /// The item size of the block that begins here.
+    /// The item size of the block that this packet opens.
     [[nodiscard]] constexpr auto opens() const noexcept -> block {
         return get<SZ>() ? block::items_of_4 : block::items_of_8;
     }
@@ -4276,8 +4286,8 @@ struct bbp : packet_word<bbp, 3> {
 
 /// BIP, one item of a block.
 ///
-/// Shape:  5 or 9 bytes: 04H with the id, then 4 or 8 bytes as the last BBP said. Outside a block
-///         the same byte is a TNT.short.
+/// Shape:  5 or 9 bytes: 04H with the id, then 4 or 8 bytes, as the last BBP selects. Outside a
+///         block the same byte is a TNT.short.
 /// Errors: truncated; PKT-344 when written outside a block.
 /// Source: SDM vol. 3, "Block Item Packet (BIP)"; PKT-202, PKT-203.
 struct bip : packet_word<bip, 1, payload_of_block> {
@@ -4292,7 +4302,7 @@ struct bip : packet_word<bip, 1, payload_of_block> {
     struct layout : bit_layout<8, Opcode, id> {};
 };
 
-/// BEP, a record of blocks ends.
+/// BEP, the end of a record of blocks.
 ///
 /// Shape:  2 bytes: 02H 33H with IP.
 /// Errors: truncated.
@@ -4315,7 +4325,7 @@ struct bep : packet_word<bep, 2> {
 
 namespace ptspec::packet {
 
-/// What a CFE tells of. Other values decode; what they mean is not known.
+/// The event that a CFE reports. Other values decode, but their meaning is unknown.
 ///
 /// Source: PKT-221. SWINTR and SYSCALL are UNCONFIRMED.
 enum class cfe_type : uint8_t {
@@ -4335,7 +4345,7 @@ enum class cfe_type : uint8_t {
     SYSCALL = 0x0F,
 };
 
-/// What the payload of an EVD is. Other values decode; what they mean is not known.
+/// The payload type of an EVD. Other values decode, but their meaning is unknown.
 ///
 /// Source: PKT-226.
 enum class evd_type : uint8_t {
@@ -4363,7 +4373,7 @@ struct cfe : packet_word<cfe, 4> {
     struct layout : bit_layout<32, Escape, Opcode, type, reserved<22, 21>, IP, vector> {};
 };
 
-/// EVD, data of the event that the next CFE tells of.
+/// EVD, data of the event that the next CFE reports.
 ///
 /// Shape:  11 bytes: 02H 53H, the type, then 8 bytes.
 /// Errors: truncated.
@@ -4388,10 +4398,10 @@ struct evd : packet_word<evd, 11> {
 
 namespace ptspec::packet {
 
-/// TRIG, triggers fired.
+/// TRIG, one or more triggers fired.
 ///
-/// Shape:  3 or 5 bytes: D9H, flags, TRBV with one bit a trigger, and ICNT when ICNTV is 1.
-/// Units:  ICNT counts instructions since the last packet that told an IP.
+/// Shape:  3 or 5 bytes: D9H, flags, TRBV with one bit per trigger, and ICNT when ICNTV is 1.
+/// Units:  ICNT counts instructions since the last packet that carried an IP.
 /// Errors: truncated.
 /// Source: PKT-240, PKT-242, PKT-243. UNCONFIRMED as a whole: known from decoders only.
 struct trig : packet_word<trig, 3, payload_of<0, 2>> {
@@ -4401,7 +4411,7 @@ struct trig : packet_word<trig, 3, payload_of<0, 2>> {
                                  .cyc_eligible = cyc_rule::unconfirmed};
 
     struct Opcode : fixed<7, 0, 0xD9> {};
-    struct MULT : flag<13> {};  ///< more triggers fired than are told
+    struct MULT : flag<13> {};  ///< more triggers fired than are reported
     struct ICNTV : selects_payload<flag<14>> {};
     struct IP : flag<15> {};  ///< a FUP follows
     struct TRBV : field<23, 16> {};
@@ -4417,7 +4427,7 @@ struct trig : packet_word<trig, 3, payload_of<0, 2>> {
 
 namespace ptspec::packet {
 
-/// Every packet type, in the order of `kind`.
+/// All packet types, in the order of `kind`.
 using all = type_list<pad, tnt_short, tnt_long, tip, tip_pge, tip_pgd, fup, pip, mode_exec,
                       mode_tsx, tracestop, cbr, tsc, mtc, tma, cyc, vmcs, ovf, psb, psbend, mnt,
                       ptw, exstop, mwait, pwre, pwrx, bbp, bip, bep, cfe, evd, trig>;
@@ -4443,7 +4453,7 @@ constexpr auto facts_in(type_list<Packets...>, kind which) noexcept -> facts {
     return found;
 }
 
-/// That a type is in a list is a question about base classes: it costs a compiler as much whatever the
+/// Tests membership in a list by base class, so the compile time does not depend on the list's
 /// length.
 template <class Type>
 struct member {};
@@ -4458,11 +4468,11 @@ struct members<type_list<Types...>> : member<Types>... {};
 template <class Packet>
 concept packet_type = __is_base_of(detail::member<Packet>, detail::members<all>);
 
-// Functions that search a list of packets are templates of it; the default lists every packet. Were
-// they plain functions, including ptspec.hpp would build their tables and take 30 % (g++ 12) to 50 %
-// (clang 19) longer.
+// Functions that search a list of packets are templates with the list as parameter; the default
+// lists all packets. As plain functions they would build their tables in every inclusion of
+// ptspec.hpp, which would take 30 % (g++ 12) to 50 % (clang 19) longer.
 
-/// What is to be said of a packet beside its bits.
+/// The properties of a packet type other than its bits.
 template <class Packets = all>
 [[nodiscard]] constexpr auto facts_of(kind which) noexcept -> facts {
     return detail::facts_in(Packets{}, which);
@@ -4480,10 +4490,10 @@ template <class Packets = all>
 
 namespace ptspec::packet {
 
-/// Calls `body.operator()<Packet>()` for the packet type of one kind. Where the body returns
-/// something, a value-initialised result has to exist.
+/// Calls `body.operator()<Packet>()` with the packet type of `which`. If the body returns a value,
+/// its type must be default-constructible.
 template <class Body, class First, class... Rest>
-[[gnu::always_inline]]  // so that what the body refers to can stay in registers
+[[gnu::always_inline]]  // always_inline: variables that the body captures stay in registers
 constexpr auto
 for_kind(kind which, Body&& body, type_list<First, Rest...> /*packets*/) {
     using result = decltype(body.template operator()<First>());
@@ -4508,7 +4518,7 @@ constexpr auto first_bytes(wide_bits bits, unsigned length) noexcept -> wide_bit
             length > 8 ? bits.high & low_bits(8 * length - 64) : 0};
 }
 
-/// What `any_packet` keeps, for who found it out by a table.
+/// The members of `any_packet`, for decoders that look up kind and length in a table.
 struct known_packet {
     wide_bits bits{};
     unsigned length = 0;
@@ -4517,7 +4527,7 @@ struct known_packet {
 
 }  // namespace detail
 
-/// Any of the packets: its bytes, its kind and its length. PAD unless said otherwise.
+/// A packet of any type: its bytes, kind and length. PAD by default.
 ///
 /// Shape:  at most 24 bytes, trivially copyable.
 class any_packet {
@@ -4530,7 +4540,7 @@ public:
           kind_{Packet::about.id},
           length_{static_cast<uint8_t>(length)} {}
 
-    /// A packet whose own bits tell its length: every one but BIP.
+    /// A packet whose length follows from its own bits: every type except BIP.
     template <packet_type Packet>
         requires(!same_as<typename Packet::payload_type, payload_of_block>)
     constexpr any_packet(Packet const& packet) noexcept
@@ -4540,16 +4550,16 @@ public:
         : bytes_{known.bits}, kind_{known.which}, length_{static_cast<uint8_t>(known.length)} {}
 
     [[nodiscard]] constexpr auto kind() const noexcept -> packet::kind { return kind_; }
-    /// How many bytes it has on the wire.
+    /// The number of bytes on the wire.
     [[nodiscard]] constexpr auto length() const noexcept -> unsigned { return length_; }
-    /// Its bytes as one little-endian number.
+    /// The bytes as one little-endian number.
     [[nodiscard]] constexpr auto raw() const noexcept -> wide_bits { return bytes_; }
 
     template <packet_type Packet>
     [[nodiscard]] constexpr auto is() const noexcept -> bool {
         return kind_ == Packet::about.id;
     }
-    /// The packet, which has to be a `Packet`.
+    /// The packet as a `Packet`. The caller must check `is<Packet>()` first.
     template <packet_type Packet>
     [[nodiscard]] constexpr auto as() const noexcept -> Packet {
         return Packet{detail::narrow<typename Packet::raw_type>(bytes_)};
@@ -4565,8 +4575,8 @@ private:
 
 static_assert(sizeof(any_packet) <= 24 && __is_trivially_copyable(any_packet));
 
-/// Calls `visitor` with the packet as what it is, and returns what it returned. The results for all
-/// packets are of one type, which is void or has a default.
+/// Calls `visitor` with the packet as its own type and returns the result. The visitor must return
+/// the same type for all packets: void, or a default-constructible type.
 template <class Packets = all, class Visitor>
 [[gnu::always_inline]]  // as above
 constexpr auto
@@ -4576,7 +4586,7 @@ visit(Visitor&& visitor, any_packet const& packet) {
         Packets{});
 }
 
-/// The block context behind a packet.
+/// The block context after a packet.
 ///
 /// Source: PKT-205.
 template <packet_type Packet>
@@ -4593,7 +4603,7 @@ template <class Packets = all>
     return visit<Packets>([=](auto const& one) { return block_after(one, before); }, packet);
 }
 
-/// The last IP after a packet, given the one before it.
+/// The last IP after a packet, given the last IP before it.
 ///
 /// Source: PKT-059, PKT-060, PKT-061, PKT-068.
 template <packet_type Packet>
@@ -4616,15 +4626,15 @@ template <class Packets = all>
 
 // ---- ptspec/packet/classify.hpp ----
 
-/// Which packet some bytes begin, derived from the packets' declarations.
+/// Identifies a packet by its opcode bytes. The tables are derived from the packets' declarations.
 namespace ptspec::packet {
 
-/// What a byte of an opcode says.
+/// The meaning of one opcode byte.
 struct opcode_byte {
     enum class says : uint8_t {
         nothing,   ///< no packet has this byte here: `bad_opcode`
-        a_packet,  ///< `which` begins here
-        go_on,     ///< the next byte tells
+        a_packet,  ///< the opcode is complete: the packet is `which`
+        go_on,     ///< the opcode continues in the next byte
     };
     says what = says::nothing;
     kind which = kind::pad;
@@ -4634,13 +4644,13 @@ struct opcode_byte {
 
 namespace detail {
 
-/// What a packet demands of one byte of its opcode.
+/// The value that one byte of an opcode must have, and the bits that are compared.
 struct demand {
     uint8_t mask = 0;
     uint8_t value = 0;
 };
 
-/// The bits of the rows that make this of a packet where they hold another value.
+/// The bits of the rows for which a different value gives the decode result `which`.
 template <class... Rows>
 constexpr auto bits_of_mismatch(type_list<Rows...> rows, mismatch which) noexcept -> uint64_t {
     mismatch const mismatches[] = {Rows::otherwise...};
@@ -4668,7 +4678,7 @@ constexpr auto shape_of() noexcept -> opcode_shape {
             static_cast<uint32_t>(widen(opcode_bits<Packet>).low & mask)};
 }
 
-/// The opcode bits of a packet. MODE.Exec and MODE.TSX share them.
+/// The opcode bits of a packet type. MODE.Exec and MODE.TSX have the same.
 template <class... Packets>
 constexpr auto opcode_of(kind which, type_list<Packets...>) noexcept -> uint32_t {
     uint32_t found = 0;
@@ -4680,9 +4690,9 @@ struct opcode_table {
     opcode_byte bytes[256];
 };
 
-/// What each value of the opcode's byte number `at` says behind the bytes `prefix`. Where the
-/// demands of several packets hold, the one that demands most bits is meant; of packets that differ
-/// only in a leaf it is the first.
+/// The meaning of each value of opcode byte number `at`, after the opcode bytes `prefix`. If
+/// several packets match, the one that compares the most bits wins; among packets that differ only
+/// in a leaf, the first.
 template <class... Packets>
 constexpr auto tabulate(type_list<Packets...>, unsigned at, uint32_t prefix, bool in_block) noexcept
     -> opcode_table {
@@ -4700,7 +4710,7 @@ constexpr auto tabulate(type_list<Packets...>, unsigned at, uint32_t prefix, boo
         bool const goes_on = shape.at(at + 1).mask != 0;
         unsigned const demanded = popcount(here.mask);
         unsigned const free_bits = 0xFFU & ~unsigned{here.mask};
-        // Every value that agrees in the demanded bits: the subsets of the free ones.
+        // All values that match in the compared bits: the subsets of the other bits.
         for (unsigned rest = free_bits;; rest = (rest - 1) & free_bits) {
             unsigned const byte = here.value | rest;
             if (demanded > bits[byte]) {
@@ -4715,11 +4725,11 @@ constexpr auto tabulate(type_list<Packets...>, unsigned at, uint32_t prefix, boo
     return table;
 }
 
-/// What opcodes of two bytes begin with, and what those of three do.
+/// The first byte of two-byte opcodes, and the first two bytes of three-byte opcodes.
 inline constexpr uint32_t escape = shape_of<psbend>().value & 0xFF;
 inline constexpr uint32_t second_escape = shape_of<mnt>().value & 0xFFFF;
 
-/// The tables, made when they are first used.
+/// The opcode tables. Members of a template, so they are computed on first use.
 template <class Packets>
 struct tables_of {
     static constexpr opcode_table first = tabulate(Packets{}, 0, 0, false);
@@ -4730,7 +4740,7 @@ struct tables_of {
 
 }  // namespace detail
 
-/// What a packet's first byte says.
+/// The meaning of a packet's first byte.
 ///
 /// Source: PKT-010, PKT-011, PKT-014, PKT-015, PKT-203.
 template <class Packets = all>
@@ -4740,7 +4750,7 @@ template <class Packets = all>
                                 : detail::tables_of<Packets>::first_in_block.bytes[byte];
 }
 
-/// What the byte after 02H says.
+/// The meaning of the byte after 02H.
 ///
 /// Source: PKT-012, PKT-016.
 template <class Packets = all>
@@ -4748,7 +4758,7 @@ template <class Packets = all>
     return detail::tables_of<Packets>::ext.bytes[byte];
 }
 
-/// What the byte after 02H C3H says.
+/// The meaning of the byte after 02H C3H.
 ///
 /// Source: PKT-013.
 template <class Packets = all>
@@ -4758,7 +4768,7 @@ template <class Packets = all>
 
 namespace detail {
 
-/// What opcode bytes say, by the tables.
+/// Opcode lookup in the tables.
 template <class Packets>
 struct opcodes {
     static constexpr auto first(uint8_t byte, block items) noexcept -> opcode_byte {
@@ -4772,7 +4782,7 @@ struct opcodes {
     }
 };
 
-/// Some of the values of a byte.
+/// A set of byte values.
 struct byte_set {
     uint64_t bits[4] = {};
 
@@ -4792,8 +4802,8 @@ constexpr auto bytes_where(opcode_table const& table, Holds const& holds) noexce
     return found;
 }
 
-/// The same for who asks for one packet, `Own`: sets of 32 bytes stand for tables of 512. Whatever
-/// other packet it is, the answer is `Other`.
+/// Opcode lookup for one packet, `Own`, with sets of 32 bytes instead of tables of 512. Every other
+/// packet is reported as `Other`.
 template <class Packets, kind Own, kind Other>
 struct opcodes_of_one {
     using tables = tables_of<Packets>;
@@ -4809,7 +4819,7 @@ struct opcodes_of_one {
                                                  known<tables::first_in_block> ||
                                              own<tables::first> != own<tables::first_in_block>;
 
-    /// `prefix` is the byte that more of an opcode follows.
+    /// `prefix` is the byte after which the opcode continues.
     template <opcode_table const& Table>
     static constexpr auto in(unsigned prefix, uint8_t byte) noexcept -> opcode_byte {
         if (byte == prefix) { return {opcode_byte::says::go_on}; }
@@ -4838,34 +4848,34 @@ struct opcodes_of_one {
 
 // ---- ptspec/packet/decode.hpp ----
 
-/// Bytes to packets. A pure function of the bytes and of the block's item size.
+/// Decodes bytes to packets. A pure function of the bytes and the block's item size.
 namespace ptspec::packet {
 
-/// What reading a packet depends on beside its bytes.
+/// The context of a decode: everything it depends on besides the bytes.
 struct context {
     block items = block::none;
-    bool strict = false;  ///< a reserved bit of TMA that is set is `bad_packet` (PKT-003, PKT-104)
+    bool strict = false;  ///< a set reserved bit of TMA is `bad_packet` (PKT-003, PKT-104)
 };
 
-/// What reading the bytes at hand gave.
+/// The result of a decode.
 struct decoded {
-    any_packet packet{};  ///< when `why` is `none`
+    any_packet packet{};  ///< valid if `why` is `none`
     error why = error::none;
-    uint8_t need = 0;  ///< when truncated: the bytes known to be required so far, at most 16
-    rule broken = rule::none;  ///< the rule behind `why`
+    uint8_t need = 0;          ///< if truncated: the bytes known to be required so far, at most 16
+    rule broken = rule::none;  ///< the rule that was violated
 
     constexpr explicit operator bool() const noexcept { return why == error::none; }
-    /// How many bytes were consumed: 0 after an error.
+    /// The number of bytes consumed: 0 after an error.
     [[nodiscard]] constexpr auto length() const noexcept -> unsigned {
         return why == error::none ? packet.length() : 0;
     }
 };
 
-/// The same for one packet type.
+/// The result of a decode as one packet type.
 template <class Packet>
 struct decoded_as {
     Packet packet{};
-    unsigned length = 0;  ///< the bytes consumed: 0 after an error
+    unsigned length = 0;  ///< the number of bytes consumed: 0 after an error
     error why = error::none;
     uint8_t need = 0;
     rule broken = rule::none;
@@ -4875,7 +4885,7 @@ struct decoded_as {
 
 namespace detail {
 
-/// Why there is no packet.
+/// The reason why a decode failed.
 struct failure {
     error why = error::none;
     uint8_t need = 0;
@@ -4886,7 +4896,7 @@ constexpr auto truncated(unsigned need) noexcept -> failure {
     return {error::truncated, static_cast<uint8_t>(need), rule::PKT_255};
 }
 
-/// The bits by which a packet is told from others of the same opcode.
+/// The bits that distinguish a packet from others with the same opcode.
 template <class Packet>
 inline constexpr uint64_t leaf_bits = bits_of_mismatch(typename Packet::layout::rows{},
                                                        mismatch::reserved);
@@ -4934,8 +4944,8 @@ constexpr auto broken_payload(typename Packet::raw_type bits, bool strict) noexc
     }
 }
 
-/// Everything behind the opcode: header, length, payload. Bytes that are not there count as 0,
-/// which no header forbids, so that a short header shows as a length that is not reached.
+/// Decodes everything after the opcode: header, length, payload. Missing bytes read as 0, which is
+/// a valid value in every header, so a short header fails the length check.
 template <class Packets, class Packet, class Sink>
 constexpr auto finish(wide_bits image, size_t present, context how, Sink&& sink) -> failure {
     using raw = typename Packet::raw_type;
@@ -4961,7 +4971,7 @@ constexpr auto finish(wide_bits image, size_t present, context how, Sink&& sink)
     return {};
 }
 
-/// The opcode at the front: which packet it begins, or why none.
+/// The packet whose opcode is at the front, or the failure.
 struct opcode_found {
     failure failed{};
     kind which = kind::pad;
@@ -4987,7 +4997,7 @@ constexpr auto find_opcode(wide_bits image, size_t present, block items) noexcep
     return {{}, says.which};
 }
 
-/// Reads the packet at the front and hands it to `sink(packet, length)`, typed.
+/// Decodes the packet at the front and calls `sink(packet, length)` with its type.
 template <class Packets, class Sink>
 constexpr auto decode_into(byte_view in, context how, Sink&& sink) -> failure {
     wide_bits const image = load_le_wide(in);
@@ -5002,7 +5012,7 @@ constexpr auto decode_into(byte_view in, context how, Sink&& sink) -> failure {
                      Packets{});
 }
 
-/// The first of the packets that have the opcode of one, which the tables name.
+/// The first packet type with the same opcode as `Packet`. The opcode tables name this type.
 template <class Packet, class... Packets>
 struct owner_among;
 template <class Packet, class First, class... Rest>
@@ -5018,10 +5028,10 @@ auto owner_in(type_list<Packets...>) -> typename owner_among<Packet, Packets...>
 
 }  // namespace detail
 
-/// The packet at the front of `in`. Nothing at all is `truncated`, need 1.
+/// Decodes the packet at the front of `in`. Empty input is `truncated` with need 1.
 ///
-/// Errors: truncated, bad_opcode, reserved, bad_packet, checked in this order but that reserved
-///         comes before a payload that is short. An error consumes nothing.
+/// Errors: truncated, bad_opcode, reserved, bad_packet, checked in this order; but reserved is
+///         checked before a truncated payload. An error consumes nothing.
 /// Source: PKT-003..006, PKT-010..016, PKT-255.
 template <class Packets = all>
 [[nodiscard]] constexpr auto decode(byte_view in, context how = {}) noexcept -> decoded {
@@ -5035,8 +5045,9 @@ template <class Packets = all>
     return out;
 }
 
-/// The packet at the front of `in`, if it is a `Packet`; another one, whole or not, is
-/// `bad_opcode`. What is wrong with a MODE packet is told to those who ask for either of the two.
+/// Decodes the packet at the front of `in` as a `Packet`. Any other packet, complete or not, is
+/// `bad_opcode`. An error in a MODE packet is reported for both MODE types, since they share an
+/// opcode.
 template <packet_type Packet, class Packets = all>
 [[nodiscard]] constexpr auto decode_as(byte_view in, context how = {}) noexcept
     -> decoded_as<Packet> {
@@ -5070,10 +5081,10 @@ template <packet_type Packet, class Packets = all>
 
 // ---- ptspec/packet/encode.hpp ----
 
-/// Packets to bytes. Whatever `decode` would not read back as the same packet is refused.
+/// Encodes packets to bytes. Refuses every packet that `decode` would not read back unchanged.
 namespace ptspec::packet {
 
-/// A packet's bytes, or the rule that forbids writing it.
+/// The bytes of a packet, or the rule that it violates.
 template <unsigned Most>
 struct encoded {
     byte_array<Most> bytes{};
@@ -5091,7 +5102,7 @@ struct encoded {
 
 namespace detail {
 
-/// The packet's bits with opcode in place and reserved bits 0.
+/// The bits of a packet with the opcode set and the reserved bits 0.
 template <class Packet>
 constexpr auto clean(Packet const& packet) noexcept -> wide_bits {
     constexpr wide_bits kept = ~(
@@ -5100,7 +5111,7 @@ constexpr auto clean(Packet const& packet) noexcept -> wide_bits {
     return (widen(packet.raw) & kept) | widen(opcode_bits<Packet>);
 }
 
-/// The rule that forbids writing these bits as a `Packet`.
+/// The rule that these bits violate as a `Packet`, or `none`.
 template <class Packets, class Packet>
 constexpr auto why_refused(wide_bits bits, block items) noexcept -> rule {
     using raw = typename Packet::raw_type;
@@ -5120,7 +5131,7 @@ constexpr auto why_refused(wide_bits bits, block items) noexcept -> rule {
     return bits == first_bytes(bits, length) ? rule::none : rule::PKT_340;
 }
 
-/// What is to be written of a packet, or the rule that forbids it.
+/// The bytes and length of a packet, or the rule that it violates.
 struct code {
     wide_bits bytes{};
     unsigned length = 0;
@@ -5138,11 +5149,11 @@ constexpr auto code_of(Packet const& packet, block items) noexcept -> code {
 
 }  // namespace detail
 
-/// The packet's bytes; reserved bits are 0.
+/// Encodes a packet. Reserved bits are written as 0.
 ///
-/// Errors: the rule that the packet breaks: a value without a meaning in its header, no branch in a
-///         TNT, a payload longer than its size says (PKT-340), a TNT.short or BIP that would be
-///         read as the other one (PKT-344).
+/// Errors: the rule that the packet violates: a reserved value in its header, no branch in a TNT, a
+///         payload longer than its size field says (PKT-340), a TNT.short or BIP that would be
+///         decoded as the other one (PKT-344).
 /// Source: PKT-340..347.
 template <packet_type Packet, class Packets = all>
 [[nodiscard]] constexpr auto encode(Packet const& packet, block items = block::none) noexcept
@@ -5169,9 +5180,10 @@ template <class Packets = all>
         Packets{});
 }
 
-/// Writes the packet behind what `out` holds, whole or not at all.
+/// Appends a packet to `out`, completely or not at all.
 ///
-/// Errors: what `encode` refuses, and PKT-347 when there is no room. Nothing is written then.
+/// Errors: the errors of `encode`, and PKT-347 when there is no room. On an error nothing is
+///         written.
 /// Source: PKT-347.
 template <class Packet>
     requires(packet_type<Packet> || same_as<Packet, any_packet>)

@@ -5,10 +5,10 @@
 
 namespace ptspec::packet {
 
-/// Calls `body.operator()<Packet>()` for the packet type of one kind. Where the body returns
-/// something, a value-initialised result has to exist.
+/// Calls `body.operator()<Packet>()` with the packet type of `which`. If the body returns a value,
+/// its type must be default-constructible.
 template <class Body, class First, class... Rest>
-[[gnu::always_inline]]  // so that what the body refers to can stay in registers
+[[gnu::always_inline]]  // always_inline: variables that the body captures stay in registers
 constexpr auto
 for_kind(kind which, Body&& body, type_list<First, Rest...> /*packets*/) {
     using result = decltype(body.template operator()<First>());
@@ -33,7 +33,7 @@ constexpr auto first_bytes(wide_bits bits, unsigned length) noexcept -> wide_bit
             length > 8 ? bits.high & low_bits(8 * length - 64) : 0};
 }
 
-/// What `any_packet` keeps, for who found it out by a table.
+/// The members of `any_packet`, for decoders that look up kind and length in a table.
 struct known_packet {
     wide_bits bits{};
     unsigned length = 0;
@@ -42,7 +42,7 @@ struct known_packet {
 
 }  // namespace detail
 
-/// Any of the packets: its bytes, its kind and its length. PAD unless said otherwise.
+/// A packet of any type: its bytes, kind and length. PAD by default.
 ///
 /// Shape:  at most 24 bytes, trivially copyable.
 class any_packet {
@@ -55,7 +55,7 @@ public:
           kind_{Packet::about.id},
           length_{static_cast<uint8_t>(length)} {}
 
-    /// A packet whose own bits tell its length: every one but BIP.
+    /// A packet whose length follows from its own bits: every type except BIP.
     template <packet_type Packet>
         requires(!same_as<typename Packet::payload_type, payload_of_block>)
     constexpr any_packet(Packet const& packet) noexcept
@@ -65,16 +65,16 @@ public:
         : bytes_{known.bits}, kind_{known.which}, length_{static_cast<uint8_t>(known.length)} {}
 
     [[nodiscard]] constexpr auto kind() const noexcept -> packet::kind { return kind_; }
-    /// How many bytes it has on the wire.
+    /// The number of bytes on the wire.
     [[nodiscard]] constexpr auto length() const noexcept -> unsigned { return length_; }
-    /// Its bytes as one little-endian number.
+    /// The bytes as one little-endian number.
     [[nodiscard]] constexpr auto raw() const noexcept -> wide_bits { return bytes_; }
 
     template <packet_type Packet>
     [[nodiscard]] constexpr auto is() const noexcept -> bool {
         return kind_ == Packet::about.id;
     }
-    /// The packet, which has to be a `Packet`.
+    /// The packet as a `Packet`. The caller must check `is<Packet>()` first.
     template <packet_type Packet>
     [[nodiscard]] constexpr auto as() const noexcept -> Packet {
         return Packet{detail::narrow<typename Packet::raw_type>(bytes_)};
@@ -90,8 +90,8 @@ private:
 
 static_assert(sizeof(any_packet) <= 24 && __is_trivially_copyable(any_packet));
 
-/// Calls `visitor` with the packet as what it is, and returns what it returned. The results for all
-/// packets are of one type, which is void or has a default.
+/// Calls `visitor` with the packet as its own type and returns the result. The visitor must return
+/// the same type for all packets: void, or a default-constructible type.
 template <class Packets = all, class Visitor>
 [[gnu::always_inline]]  // as above
 constexpr auto
@@ -101,7 +101,7 @@ visit(Visitor&& visitor, any_packet const& packet) {
         Packets{});
 }
 
-/// The block context behind a packet.
+/// The block context after a packet.
 ///
 /// Source: PKT-205.
 template <packet_type Packet>
@@ -118,7 +118,7 @@ template <class Packets = all>
     return visit<Packets>([=](auto const& one) { return block_after(one, before); }, packet);
 }
 
-/// The last IP after a packet, given the one before it.
+/// The last IP after a packet, given the last IP before it.
 ///
 /// Source: PKT-059, PKT-060, PKT-061, PKT-068.
 template <packet_type Packet>

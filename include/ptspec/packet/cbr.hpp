@@ -5,10 +5,10 @@
 
 namespace ptspec::packet {
 
-/// CBR, the core clock's ratio to the bus clock.
+/// CBR, the ratio of the core clock to the bus clock.
 ///
 /// Shape:  4 bytes: 02H 03H, the ratio, one reserved byte.
-/// Units:  CoreBusRatio multiplies the bus clock; 0 is decoded but says nothing about time.
+/// Units:  CoreBusRatio multiplies the bus clock; 0 decodes, but gives no information about time.
 /// Errors: truncated. A set reserved bit is ignored when read and 0 when written.
 /// Source: SDM vol. 3, "Core:Bus Ratio (CBR) Packet"; PKT-105, PKT-106.
 struct cbr : packet_word<cbr, 4> {

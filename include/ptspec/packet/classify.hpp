@@ -3,15 +3,15 @@
 
 #include <ptspec/packet/list.hpp>
 
-/// Which packet some bytes begin, derived from the packets' declarations.
+/// Identifies a packet by its opcode bytes. The tables are derived from the packets' declarations.
 namespace ptspec::packet {
 
-/// What a byte of an opcode says.
+/// The meaning of one opcode byte.
 struct opcode_byte {
     enum class says : uint8_t {
         nothing,   ///< no packet has this byte here: `bad_opcode`
-        a_packet,  ///< `which` begins here
-        go_on,     ///< the next byte tells
+        a_packet,  ///< the opcode is complete: the packet is `which`
+        go_on,     ///< the opcode continues in the next byte
     };
     says what = says::nothing;
     kind which = kind::pad;
@@ -21,13 +21,13 @@ struct opcode_byte {
 
 namespace detail {
 
-/// What a packet demands of one byte of its opcode.
+/// The value that one byte of an opcode must have, and the bits that are compared.
 struct demand {
     uint8_t mask = 0;
     uint8_t value = 0;
 };
 
-/// The bits of the rows that make this of a packet where they hold another value.
+/// The bits of the rows for which a different value gives the decode result `which`.
 template <class... Rows>
 constexpr auto bits_of_mismatch(type_list<Rows...> rows, mismatch which) noexcept -> uint64_t {
     mismatch const mismatches[] = {Rows::otherwise...};
@@ -55,7 +55,7 @@ constexpr auto shape_of() noexcept -> opcode_shape {
             static_cast<uint32_t>(widen(opcode_bits<Packet>).low & mask)};
 }
 
-/// The opcode bits of a packet. MODE.Exec and MODE.TSX share them.
+/// The opcode bits of a packet type. MODE.Exec and MODE.TSX have the same.
 template <class... Packets>
 constexpr auto opcode_of(kind which, type_list<Packets...>) noexcept -> uint32_t {
     uint32_t found = 0;
@@ -67,9 +67,9 @@ struct opcode_table {
     opcode_byte bytes[256];
 };
 
-/// What each value of the opcode's byte number `at` says behind the bytes `prefix`. Where the
-/// demands of several packets hold, the one that demands most bits is meant; of packets that differ
-/// only in a leaf it is the first.
+/// The meaning of each value of opcode byte number `at`, after the opcode bytes `prefix`. If
+/// several packets match, the one that compares the most bits wins; among packets that differ only
+/// in a leaf, the first.
 template <class... Packets>
 constexpr auto tabulate(type_list<Packets...>, unsigned at, uint32_t prefix, bool in_block) noexcept
     -> opcode_table {
@@ -87,7 +87,7 @@ constexpr auto tabulate(type_list<Packets...>, unsigned at, uint32_t prefix, boo
         bool const goes_on = shape.at(at + 1).mask != 0;
         unsigned const demanded = popcount(here.mask);
         unsigned const free_bits = 0xFFU & ~unsigned{here.mask};
-        // Every value that agrees in the demanded bits: the subsets of the free ones.
+        // All values that match in the compared bits: the subsets of the other bits.
         for (unsigned rest = free_bits;; rest = (rest - 1) & free_bits) {
             unsigned const byte = here.value | rest;
             if (demanded > bits[byte]) {
@@ -102,11 +102,11 @@ constexpr auto tabulate(type_list<Packets...>, unsigned at, uint32_t prefix, boo
     return table;
 }
 
-/// What opcodes of two bytes begin with, and what those of three do.
+/// The first byte of two-byte opcodes, and the first two bytes of three-byte opcodes.
 inline constexpr uint32_t escape = shape_of<psbend>().value & 0xFF;
 inline constexpr uint32_t second_escape = shape_of<mnt>().value & 0xFFFF;
 
-/// The tables, made when they are first used.
+/// The opcode tables. Members of a template, so they are computed on first use.
 template <class Packets>
 struct tables_of {
     static constexpr opcode_table first = tabulate(Packets{}, 0, 0, false);
@@ -117,7 +117,7 @@ struct tables_of {
 
 }  // namespace detail
 
-/// What a packet's first byte says.
+/// The meaning of a packet's first byte.
 ///
 /// Source: PKT-010, PKT-011, PKT-014, PKT-015, PKT-203.
 template <class Packets = all>
@@ -127,7 +127,7 @@ template <class Packets = all>
                                 : detail::tables_of<Packets>::first_in_block.bytes[byte];
 }
 
-/// What the byte after 02H says.
+/// The meaning of the byte after 02H.
 ///
 /// Source: PKT-012, PKT-016.
 template <class Packets = all>
@@ -135,7 +135,7 @@ template <class Packets = all>
     return detail::tables_of<Packets>::ext.bytes[byte];
 }
 
-/// What the byte after 02H C3H says.
+/// The meaning of the byte after 02H C3H.
 ///
 /// Source: PKT-013.
 template <class Packets = all>
@@ -145,7 +145,7 @@ template <class Packets = all>
 
 namespace detail {
 
-/// What opcode bytes say, by the tables.
+/// Opcode lookup in the tables.
 template <class Packets>
 struct opcodes {
     static constexpr auto first(uint8_t byte, block items) noexcept -> opcode_byte {
@@ -159,7 +159,7 @@ struct opcodes {
     }
 };
 
-/// Some of the values of a byte.
+/// A set of byte values.
 struct byte_set {
     uint64_t bits[4] = {};
 
@@ -179,8 +179,8 @@ constexpr auto bytes_where(opcode_table const& table, Holds const& holds) noexce
     return found;
 }
 
-/// The same for who asks for one packet, `Own`: sets of 32 bytes stand for tables of 512. Whatever
-/// other packet it is, the answer is `Other`.
+/// Opcode lookup for one packet, `Own`, with sets of 32 bytes instead of tables of 512. Every other
+/// packet is reported as `Other`.
 template <class Packets, kind Own, kind Other>
 struct opcodes_of_one {
     using tables = tables_of<Packets>;
@@ -196,7 +196,7 @@ struct opcodes_of_one {
                                                  known<tables::first_in_block> ||
                                              own<tables::first> != own<tables::first_in_block>;
 
-    /// `prefix` is the byte that more of an opcode follows.
+    /// `prefix` is the byte after which the opcode continues.
     template <opcode_table const& Table>
     static constexpr auto in(unsigned prefix, uint8_t byte) noexcept -> opcode_byte {
         if (byte == prefix) { return {opcode_byte::says::go_on}; }

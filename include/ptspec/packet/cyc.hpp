@@ -7,10 +7,11 @@ namespace ptspec::packet {
 
 namespace detail {
 
-/// In each byte the bit that says whether another follows: bit 2 of the first, bit 0 of the others.
+/// The Exp bit of each byte, which says whether another byte follows: bit 2 of the first byte, bit
+/// 0 of the others.
 inline constexpr uint64_t cyc_ends_low = 0x0101'0101'0101'0100;
 
-/// Seven bits of each of the eight bytes, put together.
+/// Packs the seven low bits of each of the eight bytes.
 constexpr auto gather_sevens(uint64_t bytes) noexcept -> uint64_t {
     bytes = (bytes & 0x007F'007F'007F'007F) | (bytes & 0x7F00'7F00'7F00'7F00) >> 1;
     bytes = (bytes & 0x0000'3FFF'0000'3FFF) | (bytes & 0x3FFF'0000'3FFF'0000) >> 2;
@@ -19,7 +20,7 @@ constexpr auto gather_sevens(uint64_t bytes) noexcept -> uint64_t {
 
 }  // namespace detail
 
-/// CYC, core clocks since the CYC before it.
+/// CYC, the core clock cycles since the previous CYC.
 ///
 /// Shape:  1 to 10 bytes: 03H in bits 1:0 of the first, Exp in bit 2 and five bits of the count
 ///         above; while Exp is 1 another byte follows, with its Exp in bit 0 and seven bits of the
@@ -36,16 +37,16 @@ struct cyc : packet_word<cyc, 1, payload_continues<9>> {
     struct value_4_0 : field<7, 3> {};
     struct layout : bit_layout<8, Opcode, Exp, value_4_0> {};
 
-    /// The count.
+    /// The cycle count.
     [[nodiscard]] constexpr auto value() const noexcept -> uint64_t {
         return get<value_4_0>() | detail::gather_sevens(raw.low >> 9 & 0x007F'7F7F'7F7F'7F7F) << 5 |
                (raw.high >> 1 & 0x7F) << 54 | raw.high >> 9 << 61;
     }
-    /// How many bytes the packet has.
+    /// The number of bytes in the packet.
     [[nodiscard]] constexpr auto length() const noexcept -> unsigned {
         return length_of(raw, block::none);
     }
-    /// The packet of a count in the fewest bytes, or in `bytes` of them where that is more.
+    /// A packet for a count, in the fewest bytes, or in `bytes` bytes if that is more.
     [[nodiscard]] static constexpr auto of(uint64_t count, unsigned bytes = 1) noexcept -> cyc {
         wide_bits bits = cyc{}.with(value_4_0{wrapped{count}}).raw;
         count >>= 5;

@@ -5,34 +5,34 @@
 #include <ptspec/packet/any_packet.hpp>
 #include <ptspec/packet/classify.hpp>
 
-/// Bytes to packets. A pure function of the bytes and of the block's item size.
+/// Decodes bytes to packets. A pure function of the bytes and the block's item size.
 namespace ptspec::packet {
 
-/// What reading a packet depends on beside its bytes.
+/// The context of a decode: everything it depends on besides the bytes.
 struct context {
     block items = block::none;
-    bool strict = false;  ///< a reserved bit of TMA that is set is `bad_packet` (PKT-003, PKT-104)
+    bool strict = false;  ///< a set reserved bit of TMA is `bad_packet` (PKT-003, PKT-104)
 };
 
-/// What reading the bytes at hand gave.
+/// The result of a decode.
 struct decoded {
-    any_packet packet{};  ///< when `why` is `none`
+    any_packet packet{};  ///< valid if `why` is `none`
     error why = error::none;
-    uint8_t need = 0;  ///< when truncated: the bytes known to be required so far, at most 16
-    rule broken = rule::none;  ///< the rule behind `why`
+    uint8_t need = 0;          ///< if truncated: the bytes known to be required so far, at most 16
+    rule broken = rule::none;  ///< the rule that was violated
 
     constexpr explicit operator bool() const noexcept { return why == error::none; }
-    /// How many bytes were consumed: 0 after an error.
+    /// The number of bytes consumed: 0 after an error.
     [[nodiscard]] constexpr auto length() const noexcept -> unsigned {
         return why == error::none ? packet.length() : 0;
     }
 };
 
-/// The same for one packet type.
+/// The result of a decode as one packet type.
 template <class Packet>
 struct decoded_as {
     Packet packet{};
-    unsigned length = 0;  ///< the bytes consumed: 0 after an error
+    unsigned length = 0;  ///< the number of bytes consumed: 0 after an error
     error why = error::none;
     uint8_t need = 0;
     rule broken = rule::none;
@@ -42,7 +42,7 @@ struct decoded_as {
 
 namespace detail {
 
-/// Why there is no packet.
+/// The reason why a decode failed.
 struct failure {
     error why = error::none;
     uint8_t need = 0;
@@ -53,7 +53,7 @@ constexpr auto truncated(unsigned need) noexcept -> failure {
     return {error::truncated, static_cast<uint8_t>(need), rule::PKT_255};
 }
 
-/// The bits by which a packet is told from others of the same opcode.
+/// The bits that distinguish a packet from others with the same opcode.
 template <class Packet>
 inline constexpr uint64_t leaf_bits = bits_of_mismatch(typename Packet::layout::rows{},
                                                        mismatch::reserved);
@@ -101,8 +101,8 @@ constexpr auto broken_payload(typename Packet::raw_type bits, bool strict) noexc
     }
 }
 
-/// Everything behind the opcode: header, length, payload. Bytes that are not there count as 0,
-/// which no header forbids, so that a short header shows as a length that is not reached.
+/// Decodes everything after the opcode: header, length, payload. Missing bytes read as 0, which is
+/// a valid value in every header, so a short header fails the length check.
 template <class Packets, class Packet, class Sink>
 constexpr auto finish(wide_bits image, size_t present, context how, Sink&& sink) -> failure {
     using raw = typename Packet::raw_type;
@@ -128,7 +128,7 @@ constexpr auto finish(wide_bits image, size_t present, context how, Sink&& sink)
     return {};
 }
 
-/// The opcode at the front: which packet it begins, or why none.
+/// The packet whose opcode is at the front, or the failure.
 struct opcode_found {
     failure failed{};
     kind which = kind::pad;
@@ -154,7 +154,7 @@ constexpr auto find_opcode(wide_bits image, size_t present, block items) noexcep
     return {{}, says.which};
 }
 
-/// Reads the packet at the front and hands it to `sink(packet, length)`, typed.
+/// Decodes the packet at the front and calls `sink(packet, length)` with its type.
 template <class Packets, class Sink>
 constexpr auto decode_into(byte_view in, context how, Sink&& sink) -> failure {
     wide_bits const image = load_le_wide(in);
@@ -169,7 +169,7 @@ constexpr auto decode_into(byte_view in, context how, Sink&& sink) -> failure {
                      Packets{});
 }
 
-/// The first of the packets that have the opcode of one, which the tables name.
+/// The first packet type with the same opcode as `Packet`. The opcode tables name this type.
 template <class Packet, class... Packets>
 struct owner_among;
 template <class Packet, class First, class... Rest>
@@ -185,10 +185,10 @@ auto owner_in(type_list<Packets...>) -> typename owner_among<Packet, Packets...>
 
 }  // namespace detail
 
-/// The packet at the front of `in`. Nothing at all is `truncated`, need 1.
+/// Decodes the packet at the front of `in`. Empty input is `truncated` with need 1.
 ///
-/// Errors: truncated, bad_opcode, reserved, bad_packet, checked in this order but that reserved
-///         comes before a payload that is short. An error consumes nothing.
+/// Errors: truncated, bad_opcode, reserved, bad_packet, checked in this order; but reserved is
+///         checked before a truncated payload. An error consumes nothing.
 /// Source: PKT-003..006, PKT-010..016, PKT-255.
 template <class Packets = all>
 [[nodiscard]] constexpr auto decode(byte_view in, context how = {}) noexcept -> decoded {
@@ -202,8 +202,9 @@ template <class Packets = all>
     return out;
 }
 
-/// The packet at the front of `in`, if it is a `Packet`; another one, whole or not, is
-/// `bad_opcode`. What is wrong with a MODE packet is told to those who ask for either of the two.
+/// Decodes the packet at the front of `in` as a `Packet`. Any other packet, complete or not, is
+/// `bad_opcode`. An error in a MODE packet is reported for both MODE types, since they share an
+/// opcode.
 template <packet_type Packet, class Packets = all>
 [[nodiscard]] constexpr auto decode_as(byte_view in, context how = {}) noexcept
     -> decoded_as<Packet> {

@@ -3,10 +3,10 @@
 
 #include <ptspec/packet/decode.hpp>
 
-/// Packets to bytes. Whatever `decode` would not read back as the same packet is refused.
+/// Encodes packets to bytes. Refuses every packet that `decode` would not read back unchanged.
 namespace ptspec::packet {
 
-/// A packet's bytes, or the rule that forbids writing it.
+/// The bytes of a packet, or the rule that it violates.
 template <unsigned Most>
 struct encoded {
     byte_array<Most> bytes{};
@@ -24,7 +24,7 @@ struct encoded {
 
 namespace detail {
 
-/// The packet's bits with opcode in place and reserved bits 0.
+/// The bits of a packet with the opcode set and the reserved bits 0.
 template <class Packet>
 constexpr auto clean(Packet const& packet) noexcept -> wide_bits {
     constexpr wide_bits kept = ~(
@@ -33,7 +33,7 @@ constexpr auto clean(Packet const& packet) noexcept -> wide_bits {
     return (widen(packet.raw) & kept) | widen(opcode_bits<Packet>);
 }
 
-/// The rule that forbids writing these bits as a `Packet`.
+/// The rule that these bits violate as a `Packet`, or `none`.
 template <class Packets, class Packet>
 constexpr auto why_refused(wide_bits bits, block items) noexcept -> rule {
     using raw = typename Packet::raw_type;
@@ -53,7 +53,7 @@ constexpr auto why_refused(wide_bits bits, block items) noexcept -> rule {
     return bits == first_bytes(bits, length) ? rule::none : rule::PKT_340;
 }
 
-/// What is to be written of a packet, or the rule that forbids it.
+/// The bytes and length of a packet, or the rule that it violates.
 struct code {
     wide_bits bytes{};
     unsigned length = 0;
@@ -71,11 +71,11 @@ constexpr auto code_of(Packet const& packet, block items) noexcept -> code {
 
 }  // namespace detail
 
-/// The packet's bytes; reserved bits are 0.
+/// Encodes a packet. Reserved bits are written as 0.
 ///
-/// Errors: the rule that the packet breaks: a value without a meaning in its header, no branch in a
-///         TNT, a payload longer than its size says (PKT-340), a TNT.short or BIP that would be
-///         read as the other one (PKT-344).
+/// Errors: the rule that the packet violates: a reserved value in its header, no branch in a TNT, a
+///         payload longer than its size field says (PKT-340), a TNT.short or BIP that would be
+///         decoded as the other one (PKT-344).
 /// Source: PKT-340..347.
 template <packet_type Packet, class Packets = all>
 [[nodiscard]] constexpr auto encode(Packet const& packet, block items = block::none) noexcept
@@ -102,9 +102,10 @@ template <class Packets = all>
         Packets{});
 }
 
-/// Writes the packet behind what `out` holds, whole or not at all.
+/// Appends a packet to `out`, completely or not at all.
 ///
-/// Errors: what `encode` refuses, and PKT-347 when there is no room. Nothing is written then.
+/// Errors: the errors of `encode`, and PKT-347 when there is no room. On an error nothing is
+///         written.
 /// Source: PKT-347.
 template <class Packet>
     requires(packet_type<Packet> || same_as<Packet, any_packet>)

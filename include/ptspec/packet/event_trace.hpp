@@ -5,7 +5,7 @@
 
 namespace ptspec::packet {
 
-/// What a CFE tells of. Other values decode; what they mean is not known.
+/// The event that a CFE reports. Other values decode, but their meaning is unknown.
 ///
 /// Source: PKT-221. SWINTR and SYSCALL are UNCONFIRMED.
 enum class cfe_type : uint8_t {
@@ -25,7 +25,7 @@ enum class cfe_type : uint8_t {
     SYSCALL = 0x0F,
 };
 
-/// What the payload of an EVD is. Other values decode; what they mean is not known.
+/// The payload type of an EVD. Other values decode, but their meaning is unknown.
 ///
 /// Source: PKT-226.
 enum class evd_type : uint8_t {
@@ -53,7 +53,7 @@ struct cfe : packet_word<cfe, 4> {
     struct layout : bit_layout<32, Escape, Opcode, type, reserved<22, 21>, IP, vector> {};
 };
 
-/// EVD, data of the event that the next CFE tells of.
+/// EVD, data of the event that the next CFE reports.
 ///
 /// Shape:  11 bytes: 02H 53H, the type, then 8 bytes.
 /// Errors: truncated.

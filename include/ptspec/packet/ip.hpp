@@ -6,7 +6,7 @@
 
 namespace ptspec::packet {
 
-/// How an IP packet's payload and the last IP make an IP.
+/// How the IP is rebuilt from the payload and the last IP.
 ///
 /// Source: PKT-051. 5 and 7 are reserved.
 enum class ip_bytes : uint8_t {
@@ -18,7 +18,7 @@ enum class ip_bytes : uint8_t {
     full = 6,        ///< 8 bytes
 };
 
-/// The IP that an IP packet leaves as last IP: `last_ip` itself where it carries none.
+/// The last IP after an IP packet. `last_ip` is unchanged if the packet has no IP.
 ///
 /// Errors: none; for reserved values of IPBytes it is `last_ip`.
 /// Source: PKT-053..059.
@@ -35,7 +35,7 @@ enum class ip_bytes : uint8_t {
     return last_ip;
 }
 
-/// The shortest form from which a reader whose last IP is `last_ip` rebuilds `ip`.
+/// The shortest form that compresses `ip`, given the last IP.
 ///
 /// Source: PKT-064: the first that fits of 1, 2, 3, 4, 6.
 [[nodiscard]] constexpr auto shortest_form(uint64_t ip, uint64_t last_ip) noexcept -> ip_bytes {
@@ -46,7 +46,7 @@ enum class ip_bytes : uint8_t {
                                          : ip_bytes::full;
 }
 
-/// What TIP, TIP.PGE, TIP.PGD and FUP share.
+/// The common part of TIP, TIP.PGE, TIP.PGD and FUP.
 ///
 /// Shape:  1 byte: the opcode in bits 4:0 and IPBytes in bits 7:5; then 0, 2, 4, 6 or 8 bytes of
 ///         IP.
@@ -61,19 +61,19 @@ struct ip_packet
 
     struct IPBytes : selects_payload<enumerated<7, 5, ip_bytes>> {};
 
-    /// False: the IP is suppressed, and the last IP stays as it is.
+    /// False if the IP is suppressed; the last IP is then unchanged.
     [[nodiscard]] constexpr auto has_ip() const noexcept -> bool {
         return this->template get<IPBytes>() != ip_bytes::suppressed;
     }
-    /// The last IP behind this packet; where it has an IP, that IP.
+    /// The last IP after this packet. If the packet has an IP, this is its IP.
     [[nodiscard]] constexpr auto ip(uint64_t last_ip) const noexcept -> uint64_t {
         return rebuilt_ip(this->template get<IPBytes>(), this->payload(), last_ip);
     }
-    /// The packet in the form of the caller's choice, with as many bits of `ip` as it carries.
+    /// A packet in the given form. IP bits that the form does not carry are dropped.
     [[nodiscard]] static constexpr auto of(ip_bytes how, uint64_t ip) noexcept -> Derived {
         return Derived{}.with(IPBytes{how}).with_payload(ip & low_bits(8 * payload_bytes(how)));
     }
-    /// The packet in the shortest form from which `ip` is rebuilt behind `last_ip`.
+    /// A packet that carries `ip` in the shortest form, given the last IP.
     [[nodiscard]] static constexpr auto compressed(uint64_t ip, uint64_t last_ip) noexcept
         -> Derived {
         return of(shortest_form(ip, last_ip), ip);
@@ -89,7 +89,7 @@ private:
     }
 };
 
-/// TIP, where an indirect branch, an uncompressed return, a far transfer or an event went.
+/// TIP, the target of an indirect branch, uncompressed return, far transfer or event.
 ///
 /// Shape:  1, 3, 5, 7 or 9 bytes: 0DH with IPBytes, then the IP.
 /// Errors: truncated; reserved when IPBytes is 5 or 7.
@@ -102,7 +102,7 @@ struct tip : ip_packet<tip> {
     struct layout : bit_layout<8, Opcode, IPBytes> {};
 };
 
-/// TIP.PGE, where tracing of control flow starts.
+/// TIP.PGE, the IP where packet generation was enabled.
 ///
 /// Shape:  1, 3, 5, 7 or 9 bytes: 11H with IPBytes, then the IP.
 /// Errors: truncated; reserved when IPBytes is 5 or 7.
@@ -117,7 +117,7 @@ struct tip_pge : ip_packet<tip_pge> {
     struct layout : bit_layout<8, Opcode, IPBytes> {};
 };
 
-/// TIP.PGD, where tracing of control flow stops.
+/// TIP.PGD, the IP where packet generation was disabled.
 ///
 /// Shape:  1, 3, 5, 7 or 9 bytes: 01H with IPBytes, then the IP.
 /// Errors: truncated; reserved when IPBytes is 5 or 7.
@@ -132,7 +132,7 @@ struct tip_pgd : ip_packet<tip_pgd> {
     struct layout : bit_layout<8, Opcode, IPBytes> {};
 };
 
-/// FUP, where an event came from. It is never alone: another packet consumes it.
+/// FUP, the source IP of an event. It always belongs to another packet, which consumes it.
 ///
 /// Shape:  1, 3, 5, 7 or 9 bytes: 1DH with IPBytes, then the IP.
 /// Errors: truncated; reserved when IPBytes is 5 or 7.

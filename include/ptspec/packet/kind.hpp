@@ -5,7 +5,7 @@
 
 namespace ptspec::packet {
 
-/// The packets.
+/// The packet types.
 ///
 /// Source: PKT-007.
 enum class kind : uint8_t {
@@ -43,23 +43,23 @@ enum class kind : uint8_t {
     trig,
 };
 
-/// An answer of the catalogue that may be missing.
+/// Whether a CYC precedes a packet. The catalogue leaves some packets unconfirmed.
 enum class cyc_rule : uint8_t { no, yes, unconfirmed };
 
-/// Whether a packet belongs to an instruction's address.
+/// Whether a packet binds to the address of an instruction.
 enum class binding : uint8_t { no, yes, conditional };
 
-/// What is to be said of a packet beside its bits.
+/// The properties of a packet type other than its bits.
 struct facts {
     kind id;
     text name;  ///< as the manual spells it
     binding binds_to_ip = binding::no;
-    bool in_psb_plus = false;  ///< it may stand between PSB and PSBEND
+    bool in_psb_plus = false;  ///< may appear between PSB and PSBEND
     cyc_rule cyc_eligible = cyc_rule::no;
-    bool keeps_block = false;  ///< a block of BIPs goes on behind it
+    bool keeps_block = false;  ///< does not end a block of BIPs
 };
 
-/// The item size of the open block, the one piece of context that reading a packet needs.
+/// The item size of the open block: the only context that decoding a packet needs.
 ///
 /// Source: PKT-006, PKT-203.
 enum class block : uint8_t {
@@ -68,15 +68,16 @@ enum class block : uint8_t {
     items_of_8 = 8,
 };
 
-/// What is wrong with the bytes at hand.
+/// The reason why a decode failed.
 ///
 /// Source: PKT-004, in its order of checks.
 enum class error : uint8_t {
     none,
-    truncated,   ///< legal so far, and more bytes are needed: append some and try again
-    bad_opcode,  ///< no packet begins like this: go on at the next PSB
-    reserved,    ///< the packet's header holds a value without a meaning: go on at the next PSB
-    bad_packet,  ///< the packet is whole and its payload breaks a rule: go on at the next PSB
+    truncated,   ///< valid so far, but more bytes are needed: append some and retry
+    bad_opcode,  ///< no packet has this opcode: continue at the next PSB
+    reserved,    ///< the packet's header holds a reserved value: continue at the next PSB
+    /// the packet is complete, but its payload violates a rule: continue at the next PSB
+    bad_packet,
 };
 
 }  // namespace ptspec::packet

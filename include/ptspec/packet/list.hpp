@@ -24,7 +24,7 @@
 
 namespace ptspec::packet {
 
-/// Every packet type, in the order of `kind`.
+/// All packet types, in the order of `kind`.
 using all = type_list<pad, tnt_short, tnt_long, tip, tip_pge, tip_pgd, fup, pip, mode_exec,
                       mode_tsx, tracestop, cbr, tsc, mtc, tma, cyc, vmcs, ovf, psb, psbend, mnt,
                       ptw, exstop, mwait, pwre, pwrx, bbp, bip, bep, cfe, evd, trig>;
@@ -50,7 +50,7 @@ constexpr auto facts_in(type_list<Packets...>, kind which) noexcept -> facts {
     return found;
 }
 
-/// That a type is in a list is a question about base classes: it costs a compiler as much whatever the
+/// Tests membership in a list by base class, so the compile time does not depend on the list's
 /// length.
 template <class Type>
 struct member {};
@@ -65,11 +65,11 @@ struct members<type_list<Types...>> : member<Types>... {};
 template <class Packet>
 concept packet_type = __is_base_of(detail::member<Packet>, detail::members<all>);
 
-// Functions that search a list of packets are templates of it; the default lists every packet. Were
-// they plain functions, including ptspec.hpp would build their tables and take 30 % (g++ 12) to 50 %
-// (clang 19) longer.
+// Functions that search a list of packets are templates with the list as parameter; the default
+// lists all packets. As plain functions they would build their tables in every inclusion of
+// ptspec.hpp, which would take 30 % (g++ 12) to 50 % (clang 19) longer.
 
-/// What is to be said of a packet beside its bits.
+/// The properties of a packet type other than its bits.
 template <class Packets = all>
 [[nodiscard]] constexpr auto facts_of(kind which) noexcept -> facts {
     return detail::facts_in(Packets{}, which);

@@ -5,10 +5,10 @@
 
 namespace ptspec::packet {
 
-/// MODE.Exec, the execution mode from here on.
+/// MODE.Exec, the execution mode of the code that follows.
 ///
 /// Shape:  2 bytes: 99H, then leaf 0 and the mode.
-/// Units:  CS_L is CS.L & EFER.LMA. IF is RFLAGS.IF, told only with event trace.
+/// Units:  CS_L is CS.L & EFER.LMA. IF is RFLAGS.IF, valid only with event trace.
 /// Errors: truncated; reserved when CS_L and CS_D are both 1.
 /// Source: SDM vol. 3, "MODE Packets"; PKT-085..087, PKT-090, PKT-091.
 struct mode_exec : packet_word<mode_exec, 2> {
@@ -26,7 +26,7 @@ struct mode_exec : packet_word<mode_exec, 2> {
     struct layout : bit_layout<16, Opcode, CS_L, CS_D, IF, reserved<12, 11>, Leaf> {};
     static constexpr rule unknown_leaf = rule::PKT_089;
 
-    /// The width of the code that runs: 16, 32 or 64 bits.
+    /// The code size: 16, 32 or 64 bits.
     [[nodiscard]] constexpr auto code_bits() const noexcept -> unsigned {
         return get<CS_L>() ? 64 : get<CS_D>() ? 32 : 16;
     }
@@ -36,7 +36,7 @@ struct mode_exec : packet_word<mode_exec, 2> {
     }
 };
 
-/// MODE.TSX, a transaction began, ended or was aborted.
+/// MODE.TSX, a transaction began, committed or aborted.
 ///
 /// Shape:  2 bytes: 99H, then leaf 1 and the state.
 /// Errors: truncated; reserved when InTX and TXAbort are both 1.

@@ -4,13 +4,13 @@
 #include <ptspec/packet/kind.hpp>
 #include <ptspec/word.hpp>
 
-/// What all packets share: bits at their places on the wire, and how long they are.
+/// The common part of all packets: the bits on the wire and the length.
 namespace ptspec::packet {
 
-/// The size that a payload has for values of the selecting field that are reserved.
+/// The payload size for reserved values of the field that selects it.
 inline constexpr unsigned undefined_size = ~0U;
 
-/// Payload sizes in bytes, by the value of the field that is declared with `selects_payload`.
+/// Payload sizes in bytes, indexed by the field declared with `selects_payload`.
 template <unsigned... Sizes>
 struct payload_of {
     static constexpr unsigned largest = [] {
@@ -28,12 +28,12 @@ struct no_payload {
     static constexpr unsigned largest = 0;
 };
 
-/// The payload is an item of the open block: its size is context, not content.
+/// The payload is an item of the open block. Its size is context, not part of the packet.
 struct payload_of_block {
     static constexpr unsigned largest = 8;
 };
 
-/// Bytes follow as long as each announces another, `Most` at the most.
+/// Each byte says whether another one follows, up to `Most` bytes.
 template <unsigned Most>
 struct payload_continues {
     static constexpr unsigned largest = Most;
@@ -72,12 +72,12 @@ constexpr auto all_fixed_bits(type_list<Rows...>) noexcept -> Raw {
     return narrow<Raw>(all);
 }
 
-/// The bits of a packet's opcode and of everything else in it that is fixed.
+/// The fixed bits of a packet: its opcode, leaf and pattern.
 template <class Packet>
 inline constexpr auto opcode_bits = all_fixed_bits<typename Packet::raw_type>(
     typename Packet::layout::rows{});
 
-/// The row that selects the payload's size, if a layout has one.
+/// The row of a layout that selects the payload size, if there is one.
 template <class... Rows>
 struct selector_among {};
 template <class First, class... Rest>
@@ -93,10 +93,10 @@ auto selector_in(type_list<Rows...>) -> selector_among<Rows...>;
 
 }  // namespace detail
 
-/// A packet: its bytes as one little-endian number, so that bit 8n+b is bit b of byte n.
+/// A packet: its bytes as one little-endian number. Bit 8n+b is bit b of byte n.
 ///
 /// `Derived` declares the fields of its first `HeadBytes` bytes and `struct layout :
-/// bit_layout<...>` that tiles them, opcode included. `Payload` says what follows them.
+/// bit_layout<...>` that tiles them, opcode included. `Payload` describes the bytes after them.
 template <class Derived, unsigned HeadBytes, class Payload = no_payload>
 struct packet_word
     : bit_word<Derived, choose_t<(HeadBytes + Payload::largest > 8), wide_bits, uint64_t>> {
@@ -107,20 +107,20 @@ struct packet_word
     static constexpr unsigned head_bytes = HeadBytes;
     static constexpr unsigned most_bytes = HeadBytes + Payload::largest;
 
-    /// The packet with every field 0.
+    /// The packet with all fields 0.
     constexpr packet_word() noexcept : word{detail::opcode_bits<Derived>} {
         static_assert(Derived::layout::bits == 8 * HeadBytes);
     }
     constexpr packet_word(raw_type bits) noexcept : word{bits} {}
 
-    /// What follows the head, as a little-endian number. Bytes that the packet does not have are 0.
+    /// The bytes after the head, as a little-endian number. Missing bytes are 0.
     [[nodiscard]] constexpr auto payload() const noexcept -> uint64_t
         requires(Payload::largest != 0)
     {
         return detail::from_bit(this->raw, 8 * HeadBytes) & low_bits(8 * Payload::largest);
     }
 
-    /// The same packet with another payload. The bits that do not fit are cut off.
+    /// Returns the packet with another payload, truncated to the bits that fit.
     [[nodiscard]] constexpr auto with_payload(uint64_t number) const noexcept -> Derived
         requires(Payload::largest != 0)
     {
@@ -130,12 +130,12 @@ struct packet_word
                        (detail::to_bit<raw_type>(number, 8 * HeadBytes) & place)};
     }
 
-    // A packet that can be illegal beyond its opcode says so in static functions of its raw bits:
-    //   broken_header       the rule that a field of the header breaks: it is `reserved`
-    //   broken_payload      the rule that the whole packet breaks: it is `bad_packet`
-    //   broken_when_strict  the rule that it breaks where reserved bits have to be 0
+    // A packet with further rules declares static functions of its raw bits:
+    //   broken_header       the rule that a header field violates: the packet is `reserved`
+    //   broken_payload      the rule that the whole packet violates: it is `bad_packet`
+    //   broken_when_strict  the same, checked only in strict mode
 
-    /// How many bytes the packet has, as far as the bytes at hand tell.
+    /// The length of the packet in bytes, computed from the bytes present.
     [[nodiscard]] static constexpr auto length_of(raw_type raw, block items) noexcept -> unsigned {
         if constexpr (same_as<Payload, payload_of_block>) {
             return HeadBytes + underlying(items);
@@ -147,7 +147,7 @@ struct packet_word
     }
 
 protected:
-    /// The payload's size by the field that selects it, or `undefined_size`.
+    /// The payload size that the selecting field gives, or `undefined_size`.
     [[nodiscard]] static constexpr auto selected_size(raw_type raw) noexcept -> unsigned {
         using row = typename decltype(detail::selector_in(typename Derived::layout::rows{}))::row;
         return Payload::size(detail::from_bit(raw, row::lsb) & low_bits(row::width));

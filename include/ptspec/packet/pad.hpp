@@ -5,7 +5,7 @@
 
 namespace ptspec::packet {
 
-/// PAD, nothing. Each 00H is one PAD.
+/// PAD, no information. Each 00H byte is one PAD.
 ///
 /// Shape:  1 byte: 00H.
 /// Errors: none.

@@ -5,7 +5,7 @@
 
 namespace ptspec::packet {
 
-/// BBP, a block of BIPs begins.
+/// BBP, the start of a block of BIPs.
 ///
 /// Shape:  3 bytes: 02H 63H, the type of the group and the size of its items.
 /// Units:  SZ is 1 for items of 4 bytes and 0 for items of 8.
@@ -23,7 +23,7 @@ struct bbp : packet_word<bbp, 3> {
     struct SZ : flag<23> {};
     struct layout : bit_layout<24, Escape, Opcode, type, reserved<22, 21>, SZ> {};
 
-    /// The item size of the block that begins here.
+    /// The item size of the block that this packet opens.
     [[nodiscard]] constexpr auto opens() const noexcept -> block {
         return get<SZ>() ? block::items_of_4 : block::items_of_8;
     }
@@ -31,8 +31,8 @@ struct bbp : packet_word<bbp, 3> {
 
 /// BIP, one item of a block.
 ///
-/// Shape:  5 or 9 bytes: 04H with the id, then 4 or 8 bytes as the last BBP said. Outside a block
-///         the same byte is a TNT.short.
+/// Shape:  5 or 9 bytes: 04H with the id, then 4 or 8 bytes, as the last BBP selects. Outside a
+///         block the same byte is a TNT.short.
 /// Errors: truncated; PKT-344 when written outside a block.
 /// Source: SDM vol. 3, "Block Item Packet (BIP)"; PKT-202, PKT-203.
 struct bip : packet_word<bip, 1, payload_of_block> {
@@ -47,7 +47,7 @@ struct bip : packet_word<bip, 1, payload_of_block> {
     struct layout : bit_layout<8, Opcode, id> {};
 };
 
-/// BEP, a record of blocks ends.
+/// BEP, the end of a record of blocks.
 ///
 /// Shape:  2 bytes: 02H 33H with IP.
 /// Errors: truncated.

@@ -5,11 +5,11 @@
 
 namespace ptspec::packet {
 
-/// PIP, a new page-directory base.
+/// PIP, a new CR3 value.
 ///
 /// Shape:  8 bytes: 02H 43H, then NR and CR3[51:5].
-/// Units:  CR3 is the register itself. Bits 11:5 are part of the address with PAE paging, else of the
-///         PCID. Bits 4:0 read as 0.
+/// Units:  CR3 is the register itself. Bits 11:5 are part of the address with PAE paging, else of
+///         the PCID. Bits 4:0 read as 0.
 /// Errors: truncated.
 /// Source: SDM vol. 3, "Paging Information (PIP) Packet"; PKT-080, PKT-081.
 struct pip : packet_word<pip, 8> {

@@ -5,7 +5,7 @@
 
 namespace ptspec::packet {
 
-/// EXSTOP, execution stopped because the core clock did.
+/// EXSTOP, execution stopped because the core clock stopped.
 ///
 /// Shape:  2 bytes: 02H 62H with IP.
 /// Errors: truncated.
@@ -23,7 +23,7 @@ struct exstop : packet_word<exstop, 2> {
     struct layout : bit_layout<16, Escape, Opcode, IP> {};
 };
 
-/// MWAIT, which idle state an MWAIT asked for.
+/// MWAIT, the idle state that an MWAIT instruction requested.
 ///
 /// Shape:  10 bytes: 02H C2H, the hints, three reserved bytes, the extensions, three reserved
 ///         bytes.
@@ -46,7 +46,7 @@ struct mwait : packet_word<mwait, 10> {
     // clang-format on
 };
 
-/// PWRE, an idle state was entered.
+/// PWRE, entry into a C-state.
 ///
 /// Shape:  4 bytes: 02H 22H, HW, the resolved thread C-state and its sub-state.
 /// Units:  C-states as MWAIT encodes them.
@@ -58,17 +58,17 @@ struct pwre : packet_word<pwre, 4> {
 
     struct Escape : fixed<7, 0, 0x02> {};
     struct Opcode : fixed<15, 8, 0x22> {};
-    struct HW : flag<23> {};  ///< the hardware's own decision
+    struct HW : flag<23> {};  ///< the hardware initiated the entry
     struct substate : field<27, 24> {};
     struct state : field<31, 28> {};
     struct layout : bit_layout<32, Escape, Opcode, reserved<22, 16>, HW, substate, state> {};
 };
 
-/// PWRX, an idle state was left.
+/// PWRX, exit from a C-state.
 ///
 /// Shape:  7 bytes: 02H A2H, the deepest and the last core C-state, the wake reason, reserved bits.
-/// Units:  C-states as MWAIT encodes them. reason has one bit a cause: bit 0 an interrupt, bit 2 a
-///         store to the monitored address, bit 3 the hardware; 0 is none of these.
+/// Units:  C-states as MWAIT encodes them. reason has one bit per cause: bit 0 an interrupt, bit 2
+///         a store to the monitored address, bit 3 the hardware; 0 is none of these.
 /// Errors: truncated.
 /// Source: SDM vol. 3, "Power Exit (PWRX) Packet"; PKT-186, PKT-187.
 struct pwrx : packet_word<pwrx, 7> {

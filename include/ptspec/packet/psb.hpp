@@ -5,10 +5,10 @@
 
 namespace ptspec::packet {
 
-/// PSB, where a reader can start.
+/// PSB, the synchronisation point where a decoder can start.
 ///
-/// Shape:  16 bytes: 02H 82H eight times. Nothing else in a trace looks like this.
-/// Errors: truncated; bad_packet when a byte behind the first two is off the pattern.
+/// Shape:  16 bytes: 02H 82H eight times. This pattern occurs nowhere else in a trace.
+/// Errors: truncated; bad_packet when a byte after the first two does not match the pattern.
 /// Source: SDM vol. 3, "Packet Stream Boundary (PSB) Packet"; PKT-130..132.
 struct psb : packet_word<psb, 16> {
     static constexpr facts about{.id = kind::psb, .name = "PSB"};

@@ -5,7 +5,7 @@
 
 namespace ptspec::packet {
 
-/// PTW, a value that PTWRITE put into the trace.
+/// PTW, the operand of a PTWRITE instruction.
 ///
 /// Shape:  6 or 10 bytes: 02H 12H with PayloadBytes and IP, then 4 or 8 bytes of payload.
 /// Errors: truncated; reserved when PayloadBytes is 2 or 3.

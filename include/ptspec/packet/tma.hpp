@@ -5,7 +5,7 @@
 
 namespace ptspec::packet {
 
-/// TMA, the crystal clock at the TSC packet before it.
+/// TMA, the crystal clock at the time of the preceding TSC packet.
 ///
 /// Shape:  7 bytes: 02H 73H, CTC in two bytes, a reserved byte, FC in nine bits.
 /// Units:  CTC is bits 15:0 of the crystal counter; FC counts TSC ticks since its last edge.

@@ -5,13 +5,13 @@
 
 namespace ptspec::packet {
 
-/// The branches that a TNT packet tells of.
+/// The branches in a TNT packet.
 struct branches {
     unsigned count = 0;
-    /// Bit count-1 is the oldest branch, bit 0 the youngest; 1 is taken.
+    /// Bit count-1 is the oldest branch, bit 0 the youngest. 1 is taken.
     uint64_t bits = 0;
 
-    /// Branch `i`, counted from the oldest. `i` has to be below `count`.
+    /// True if branch `i` was taken. Branch 0 is the oldest; `i` must be below `count`.
     [[nodiscard]] constexpr auto taken(unsigned i) const noexcept -> bool {
         return (bits >> (count - 1 - i) & 1) != 0;
     }
@@ -20,9 +20,9 @@ struct branches {
 
 namespace detail {
 
-/// What stands below the stop bit, the highest bit that is 1.
+/// The branches below the stop bit, which is the highest bit that is 1.
 constexpr auto below_stop_bit(uint64_t bits) noexcept -> branches {
-    unsigned const stop = highest_bit(bits | 1);  // without one there is nothing below bit 0 either
+    unsigned const stop = highest_bit(bits | 1);  // 0 without a stop bit: no branches
     return {stop, bits & ~(uint64_t{1} << stop)};
 }
 
@@ -42,7 +42,7 @@ struct tnt_short : packet_word<tnt_short, 1> {
                                  .binds_to_ip = binding::yes,
                                  .cyc_eligible = cyc_rule::yes};
     static constexpr unsigned most_branches = 6;
-    /// Below this it is PAD or the escape, or has no branch below the stop bit.
+    /// Smaller values are PAD, the escape byte or a TNT without branches.
     static constexpr uint64_t least_raw = 4;
 
     struct Opcode : fixed<0, 0, 0> {};
@@ -52,7 +52,7 @@ struct tnt_short : packet_word<tnt_short, 1> {
     [[nodiscard]] constexpr auto taken() const noexcept -> branches {
         return detail::below_stop_bit(raw >> 1);
     }
-    /// The packet for 1 to 6 branches. Others give a packet that `encode` refuses.
+    /// A packet for 1 to 6 branches. Any other count gives a packet that `encode` refuses.
     [[nodiscard]] static constexpr auto of(branches which) noexcept -> tnt_short {
         return which.count == 0 || which.count > most_branches
                    ? tnt_short{}
@@ -76,7 +76,7 @@ struct tnt_long : packet_word<tnt_long, 8> {
                                  .binds_to_ip = binding::yes,
                                  .cyc_eligible = cyc_rule::yes};
     static constexpr unsigned most_branches = 47;
-    /// Below this there is no stop bit, or no branch below it.
+    /// Smaller values have no stop bit, or no branch below it.
     static constexpr uint64_t least_raw = uint64_t{2} << 16;
 
     struct Escape : fixed<7, 0, 0x02> {};
@@ -87,7 +87,7 @@ struct tnt_long : packet_word<tnt_long, 8> {
     [[nodiscard]] constexpr auto taken() const noexcept -> branches {
         return detail::below_stop_bit(raw >> 16);
     }
-    /// The packet for 1 to 47 branches. Others give a packet that `encode` refuses.
+    /// A packet for 1 to 47 branches. Any other count gives a packet that `encode` refuses.
     [[nodiscard]] static constexpr auto of(branches which) noexcept -> tnt_long {
         return which.count == 0 || which.count > most_branches
                    ? tnt_long{}

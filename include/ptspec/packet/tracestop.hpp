@@ -5,7 +5,7 @@
 
 namespace ptspec::packet {
 
-/// TraceStop, tracing was stopped by a TraceStop range.
+/// TraceStop, a TraceStop range stopped tracing.
 ///
 /// Shape:  2 bytes: 02H 83H.
 /// Errors: truncated.

@@ -5,10 +5,10 @@
 
 namespace ptspec::packet {
 
-/// TRIG, triggers fired.
+/// TRIG, one or more triggers fired.
 ///
-/// Shape:  3 or 5 bytes: D9H, flags, TRBV with one bit a trigger, and ICNT when ICNTV is 1.
-/// Units:  ICNT counts instructions since the last packet that told an IP.
+/// Shape:  3 or 5 bytes: D9H, flags, TRBV with one bit per trigger, and ICNT when ICNTV is 1.
+/// Units:  ICNT counts instructions since the last packet that carried an IP.
 /// Errors: truncated.
 /// Source: PKT-240, PKT-242, PKT-243. UNCONFIRMED as a whole: known from decoders only.
 struct trig : packet_word<trig, 3, payload_of<0, 2>> {
@@ -18,7 +18,7 @@ struct trig : packet_word<trig, 3, payload_of<0, 2>> {
                                  .cyc_eligible = cyc_rule::unconfirmed};
 
     struct Opcode : fixed<7, 0, 0xD9> {};
-    struct MULT : flag<13> {};  ///< more triggers fired than are told
+    struct MULT : flag<13> {};  ///< more triggers fired than are reported
     struct ICNTV : selects_payload<flag<14>> {};
     struct IP : flag<15> {};  ///< a FUP follows
     struct TRBV : field<23, 16> {};
