@@ -1874,14 +1874,14 @@ static_assert(mapped_memory_port<host_memory>);
 
 namespace ptspec::reg {
 
-/// What an address range does: encodings of ADDR0_CFG to ADDR3_CFG. 3 to 15 are reserved.
+/// Encodings of ADDR0_CFG to ADDR3_CFG: the use of an address range. 3 to 15 are reserved.
 enum class addr_cfg : uint8_t {
     off = 0,
-    filter = 1,      ///< FilterEn is 1 inside
-    trace_stop = 2,  ///< a branch or event into it stops tracing
+    filter = 1,      ///< trace only inside: FilterEn is 1 there
+    trace_stop = 2,  ///< a branch or event into the range stops tracing
 };
 
-/// IA32_RTIT_CTL, which trace is made, and whether.
+/// IA32_RTIT_CTL, the enable bit and the configuration of the trace.
 ///
 /// Shape:  64-bit MSR 570H.
 /// Units:  an MTC every 2^MTCFreq crystal cycles; a CYC at most every 2^(CycThresh-1) core cycles
@@ -1898,9 +1898,10 @@ struct ia32_rtit_ctl : bit_word<ia32_rtit_ctl, uint64_t> {
     struct User : flag<3> {};  ///< trace at CPL 1 to 3
     struct PwrEvtEn : flag<4> {};
     struct FUPonPTW : flag<5> {};
-    struct FabricEn : flag<6> {};  ///< output to the trace transport; ToPA is then ignored
+    /// output to the trace transport subsystem; ToPA is then ignored
+    struct FabricEn : flag<6> {};
     struct CR3Filter : flag<7> {};
-    struct ToPA : flag<8> {};  ///< 0: a single range
+    struct ToPA : flag<8> {};  ///< 0: single-range output
     struct MTCEn : flag<9> {};
     struct TSCEn : flag<10> {};
     struct DisRETC : flag<11> {};
@@ -1945,9 +1946,9 @@ struct ia32_rtit_ctl : bit_word<ia32_rtit_ctl, uint64_t> {
 
 namespace ptspec::reg {
 
-/// IA32_RTIT_STATUS, what the trace unit is doing, and why it stopped.
+/// IA32_RTIT_STATUS, the state of the trace unit and the reason why it stopped.
 ///
-/// Shape:  64-bit MSR 571H. FilterEn, ContextEn and TriggerEn belong to the processor.
+/// Shape:  64-bit MSR 571H. Only the processor changes FilterEn, ContextEn and TriggerEn.
 /// Units:  PacketByteCnt counts bytes of trace since the last PSB.
 /// Errors: WRMSR raises #GP(0) while TraceEn is 1, and when a reserved bit is 1.
 /// Source: SDM vol. 3, "IA32_RTIT_STATUS MSR"; REG-050..067.
@@ -1958,9 +1959,9 @@ struct ia32_rtit_status : bit_word<ia32_rtit_status, uint64_t> {
     struct ContextEn : write_ignored<flag<1>> {};
     struct TriggerEn : write_ignored<flag<2>> {};
     struct Error : flag<4> {};        ///< an operational error ended tracing
-    struct Stopped : flag<5> {};      ///< a TraceStop range or a ToPA STOP ended tracing
-    struct PendPSB : flag<6> {};      ///< a PSB+ is owed when tracing is enabled again
-    struct PendToPAPMI : flag<7> {};  ///< a ToPA interrupt is owed when tracing is enabled again
+    struct Stopped : flag<5> {};      ///< a TraceStop range or a ToPA STOP bit ended tracing
+    struct PendPSB : flag<6> {};      ///< a PSB+ is pending until tracing is enabled again
+    struct PendToPAPMI : flag<7> {};  ///< a ToPA PMI is pending until tracing is enabled again
     struct PacketByteCnt : field<48, 32> {};
 
     // clang-format off
@@ -1976,11 +1977,11 @@ struct ia32_rtit_status : bit_word<ia32_rtit_status, uint64_t> {
 
 namespace ptspec::reg {
 
-/// IA32_RTIT_OUTPUT_BASE, where the output region or the ToPA table begins.
+/// IA32_RTIT_OUTPUT_BASE, the base address of the output region or the ToPA table.
 ///
 /// Shape:  64-bit MSR 560H.
-/// Units:  BasePhysAddr is a physical address in bytes, a multiple of 128; a ToPA table begins at a
-///         multiple of 4096, a single range at a multiple of its size.
+/// Units:  BasePhysAddr is a physical address in bytes, a multiple of 128. A ToPA table is aligned
+///         to 4096 bytes, a single range to its size.
 /// Errors: WRMSR raises #GP(0) while TraceEn is 1, and for bits 6:0 or bits at or above MAXPHYADDR.
 /// Source: SDM vol. 3, "IA32_RTIT_OUTPUT_BASE MSR"; REG-070.
 struct ia32_rtit_output_base : bit_word<ia32_rtit_output_base, uint64_t> {
@@ -1991,13 +1992,14 @@ struct ia32_rtit_output_base : bit_word<ia32_rtit_output_base, uint64_t> {
     struct layout : bit_layout<64, reserved<6, 0>, BasePhysAddr> {};
 };
 
-/// IA32_RTIT_OUTPUT_MASK_PTRS, where in the region or the table the next byte goes.
+/// IA32_RTIT_OUTPUT_MASK_PTRS, the position of the next output byte.
 ///
-/// Shape:  64-bit MSR 561H. Its low seven bits read as ones, so a single range's mask can be taken
-///         from bits 31:0 as they are.
-/// Units:  MaskOrTableOffset is the mask's bits 31:7 of a single range, or the number of the
-///         current ToPA entry (8 bytes each). OutputOffset is in bytes from the region's begin.
-/// Errors: WRMSR raises #GP(0) while TraceEn is 1. What it holds is checked when TraceEn rises.
+/// Shape:  64-bit MSR 561H. The low seven bits read as ones, so bits 31:0 are the mask of a single
+///         range.
+/// Units:  MaskOrTableOffset is bits 31:7 of the mask of a single range, or the index of the
+///         current ToPA entry (8 bytes each). OutputOffset is in bytes from the start of the
+///         region.
+/// Errors: WRMSR raises #GP(0) while TraceEn is 1. The value is checked when TraceEn is set.
 /// Source: SDM vol. 3, "IA32_RTIT_OUTPUT_MASK_PTRS MSR"; REG-071, OUT-020, OUT-050.
 struct ia32_rtit_output_mask_ptrs : bit_word<ia32_rtit_output_mask_ptrs, uint64_t> {
     static constexpr uint32_t address = 0x561;
@@ -2015,7 +2017,7 @@ struct ia32_rtit_output_mask_ptrs : bit_word<ia32_rtit_output_mask_ptrs, uint64_
 
 namespace ptspec::reg {
 
-/// IA32_RTIT_CR3_MATCH, the address space that is traced where CR3Filter is 1.
+/// IA32_RTIT_CR3_MATCH, the CR3 value that is traced if CR3Filter is 1.
 ///
 /// Shape:  64-bit MSR 572H.
 /// Units:  CR3 is the register's value, a multiple of 32. It is compared from bit 12 up, in PAE
@@ -2046,16 +2048,16 @@ enum class range_end : uint8_t {
 /// IA32_RTIT_ADDR0_A to IA32_RTIT_ADDR3_B, the ends of the address ranges. One type for all eight.
 ///
 /// Shape:  64-bit MSRs: 580H and 581H for range 0, and so on in pairs to 587H.
-/// Units:  Address is linear, or effective where CPUID.14H.0:ECX.LIP is 0. Both ends belong to the
-///         range; a range whose A is above its B is empty.
+/// Units:  Address is a linear address, or an effective address if CPUID.14H.0:ECX.LIP is 0. Both
+///         ends belong to the range. A range with A above B is empty.
 /// Errors: WRMSR raises #GP(0) while TraceEn is 1, and for an address that is not canonical. The
 ///         processor has the first RANGECNT ranges; the MSRs of the others raise #GP(0).
 /// Source: SDM vol. 3, "IA32_RTIT_ADDRn_A and IA32_RTIT_ADDRn_B MSRs"; REG-014, REG-018,
 ///         REG-076..079.
 struct ia32_rtit_addr : bit_word<ia32_rtit_addr, uint64_t> {
-    static constexpr unsigned count = 4;  ///< of ranges that the manual numbers
+    static constexpr unsigned count = 4;  ///< the number of ranges that the manual defines
 
-    /// The MSR of one end of range `n`, which is below `count`.
+    /// The MSR index of one end of range `n`. `n` must be below `count`.
     [[nodiscard]] static constexpr auto address(unsigned n, range_end which) noexcept -> uint32_t {
         return 0x580 + 2 * n + underlying(which);
     }
@@ -2072,33 +2074,34 @@ struct ia32_rtit_addr : bit_word<ia32_rtit_addr, uint64_t> {
 /// The registers of trigger tracing.
 namespace ptspec::reg {
 
-/// IA32_RTIT_TRIGGERx_CFG, what triggers do to a trace. One type for all of them.
+/// IA32_RTIT_TRIGGERx_CFG, the triggers and their actions. One type for all of them.
 ///
-/// Shape:  64-bit MSRs of four slots with 16 bits each. UNCONFIRMED: their numbers, for which
-///         reason there is no address here; and that bits 11:7 of a slot are reserved.
-/// Units:  Input 0 to 7 and 20H to 27H select a general counter by its low three bits, 40H to 43H
-///         a match of DR0 to DR3. UNCONFIRMED: how 0 to 7 differ from 20H to 27H.
-/// Errors: UNCONFIRMED. The processor may accept encodings that mean nothing.
+/// Shape:  64-bit MSRs of four slots with 16 bits each. UNCONFIRMED: their indices, so they have no
+///         address here; and that bits 11:7 of a slot are reserved.
+/// Units:  Input 0 to 7 and 20H to 27H select a general-purpose counter by its low three bits, 40H
+///         to 43H a match of DR0 to DR3. UNCONFIRMED: how 0 to 7 differ from 20H to 27H.
+/// Errors: UNCONFIRMED. The processor may accept encodings without a meaning.
 /// Source: REG-016, REG-215..219.
 struct ia32_rtit_triggerx_cfg : bit_word<ia32_rtit_triggerx_cfg, uint64_t> {
     struct Input0 : field<6, 0> {};
     struct Action12_0 : flag<12> {};  ///< UNCONFIRMED: TRACE_PAUSE or TRACE_RESUME
-    struct Action13_0 : flag<13> {};  ///< UNCONFIRMED: the other of the two
-    struct EnIcnt0 : flag<14> {};     ///< the TRIG packet has a count of instructions
-    struct En0 : flag<15> {};         ///< this slot is armed
+    /// UNCONFIRMED: the other one of TRACE_PAUSE and TRACE_RESUME
+    struct Action13_0 : flag<13> {};
+    struct EnIcnt0 : flag<14> {};  ///< the TRIG packet carries an instruction count
+    struct En0 : flag<15> {};      ///< this slot is armed
     struct Input1 : field<22, 16> {};
-    struct Action12_1 : flag<28> {};  ///< UNCONFIRMED: as Action12_0
-    struct Action13_1 : flag<29> {};  ///< UNCONFIRMED: as Action13_0
+    struct Action12_1 : flag<28> {};  ///< UNCONFIRMED: like Action12_0
+    struct Action13_1 : flag<29> {};  ///< UNCONFIRMED: like Action13_0
     struct EnIcnt1 : flag<30> {};
     struct En1 : flag<31> {};
     struct Input2 : field<38, 32> {};
-    struct Action12_2 : flag<44> {};  ///< UNCONFIRMED: as Action12_0
-    struct Action13_2 : flag<45> {};  ///< UNCONFIRMED: as Action13_0
+    struct Action12_2 : flag<44> {};  ///< UNCONFIRMED: like Action12_0
+    struct Action13_2 : flag<45> {};  ///< UNCONFIRMED: like Action13_0
     struct EnIcnt2 : flag<46> {};
     struct En2 : flag<47> {};
     struct Input3 : field<54, 48> {};
-    struct Action12_3 : flag<60> {};  ///< UNCONFIRMED: as Action12_0
-    struct Action13_3 : flag<61> {};  ///< UNCONFIRMED: as Action13_0
+    struct Action12_3 : flag<60> {};  ///< UNCONFIRMED: like Action12_0
+    struct Action13_3 : flag<61> {};  ///< UNCONFIRMED: like Action13_0
     struct EnIcnt3 : flag<62> {};
     struct En3 : flag<63> {};
 
@@ -2111,7 +2114,7 @@ struct ia32_rtit_triggerx_cfg : bit_word<ia32_rtit_triggerx_cfg, uint64_t> {
     // clang-format on
 };
 
-/// DR7: which debug registers send a match to the triggers.
+/// DR7: the debug registers whose matches fire triggers.
 ///
 /// Shape:  64-bit debug register.
 /// Source: SDM vol. 3, "Debug Control Register (DR7)"; REG-219.
@@ -2131,10 +2134,10 @@ struct dr7 : bit_word<dr7, uint64_t> {
 
 // ---- ptspec/reg/xsave.hpp ----
 
-/// The trace configuration as component 8 of the XSAVE feature set.
+/// The trace configuration as component 8 of XSAVE.
 namespace ptspec::reg {
 
-/// IA32_XSS, which supervisor state XSAVES and XRSTORS manage.
+/// IA32_XSS, the supervisor components that XSAVES and XRSTORS manage.
 ///
 /// Shape:  64-bit MSR DA0H.
 /// Errors: WRMSR raises #GP(0) for a component that CPUID.0DH.1:ECX and EDX do not enumerate.
@@ -2147,26 +2150,27 @@ struct ia32_xss : bit_word<ia32_xss, uint64_t> {
     struct layout : bit_layout<64, other<7, 0>, PT_STATE, other<63, 9>> {};
 };
 
-/// XSTATE_BV, which components of an XSAVE area hold data. The others are in their initial state.
+/// XSTATE_BV, the components of an XSAVE area that hold data. The others are in their initial
+/// state.
 ///
 /// Shape:  64 bits, 200H bytes into the XSAVE area.
-/// Errors: XRSTORS raises #GP(0) for a bit that XCOMP_BV does not have.
+/// Errors: XRSTORS raises #GP(0) for a bit that is 0 in XCOMP_BV.
 /// Source: SDM vol. 1, "XSAVE Header"; REG-146, REG-148.
 struct xsave_header_xstate_bv : bit_word<xsave_header_xstate_bv, uint64_t> {
-    static constexpr uint32_t offset = 0x200;  ///< in bytes from the begin of the area
+    static constexpr uint32_t offset = 0x200;  ///< in bytes from the start of the area
 
     struct PT : flag<8> {};
 
     struct layout : bit_layout<64, other<7, 0>, PT, other<63, 9>> {};
 };
 
-/// XCOMP_BV, which components an XSAVE area in compacted form has room for.
+/// XCOMP_BV, the components that an XSAVE area in compacted form contains.
 ///
 /// Shape:  64 bits, 208H bytes into the XSAVE area. XSAVES writes no other form.
-/// Errors: XRSTORS raises #GP(0) where Compacted is 0, and for a bit that IA32_XSS does not have.
+/// Errors: XRSTORS raises #GP(0) if Compacted is 0, and for a bit that is 0 in IA32_XSS.
 /// Source: SDM vol. 1, "XSAVE Header"; REG-148.
 struct xsave_header_xcomp_bv : bit_word<xsave_header_xcomp_bv, uint64_t> {
-    static constexpr uint32_t offset = 0x208;  ///< in bytes from the begin of the area
+    static constexpr uint32_t offset = 0x208;  ///< in bytes from the start of the area
 
     struct PT : flag<8> {};
     struct Compacted : forced_1<flag<63>> {};
@@ -2174,7 +2178,7 @@ struct xsave_header_xcomp_bv : bit_word<xsave_header_xcomp_bv, uint64_t> {
     struct layout : bit_layout<64, other<7, 0>, PT, other<62, 9>, Compacted> {};
 };
 
-/// A field that is the image of a whole word, `Offset` bytes into the state.
+/// A field that holds a whole word, `Offset` bytes into the state.
 template <unsigned Offset, class Word>
 struct image : bit_range<8 * Offset + 63, 8 * Offset> {
     using value_type = Word;
@@ -2190,10 +2194,10 @@ struct image : bit_range<8 * Offset + 63, 8 * Offset> {
     constexpr image(wrapped number) noexcept : value{number.value} {}
 };
 
-/// PT state, component 8: the image of the trace configuration that XSAVES writes.
+/// PT state, component 8: the trace configuration as XSAVES writes it.
 ///
-/// Shape:  128 bytes: nine MSRs of 8 bytes each, then reserved ones. Address ranges 2 and 3 have no
-///         room here.
+/// Shape:  128 bytes: nine MSRs of 8 bytes each, then reserved quadwords. Address ranges 2 and 3
+///         are not included.
 /// Errors: XRSTORS raises #GP(0) while TraceEn is 1, for a reserved quadword that is not 0, and for
 ///         a value that WRMSR refuses.
 /// Source: SDM vol. 1, "PT State"; REG-141, REG-144.
@@ -2223,18 +2227,18 @@ struct xsave_pt_state {
     friend constexpr auto operator==(xsave_pt_state const&, xsave_pt_state const&)
         -> bool = default;
 
-    /// Which of the quadwords a row is.
+    /// The index of a row's quadword.
     template <class Row>
     static constexpr unsigned quadword_of = Row::lsb / 64;
 
-    /// The image of a word.
+    /// The saved value of a register.
     template <class Field>
         requires field_of<Field, xsave_pt_state>
     [[nodiscard]] constexpr auto get() const noexcept -> typename Field::value_type {
         return Field::from_number(quadwords[quadword_of<Field>]);
     }
 
-    /// The same state with other images of the named words; every other quadword stays.
+    /// Returns the state with the named registers changed. All other quadwords keep their value.
     template <class... Fields>
         requires(field_of<Fields, xsave_pt_state> && ...)
     [[nodiscard]] constexpr auto with(Fields... fields) const noexcept -> xsave_pt_state {
@@ -2246,7 +2250,7 @@ struct xsave_pt_state {
         return changed;
     }
 
-    /// False: XRSTORS of this state raises #GP(0).
+    /// If false, XRSTORS of this state raises #GP(0).
     [[nodiscard]] constexpr auto reserved_quadwords_are_zero() const noexcept -> bool {
         return [this]<class... Rows>(type_list<Rows...>) {
             row_kind const kinds[] = {Rows::kind...};
@@ -2263,32 +2267,32 @@ struct xsave_pt_state {
 
 // ---- ptspec/reg/cpuid.hpp ----
 
-/// What CPUID tells about a processor, as far as tracing depends on it. Leaf 14H is in
-/// cpuid_14h.hpp.
+/// The CPUID leaves that tracing depends on. Leaf 14H is in cpuid_14h.hpp.
 namespace ptspec::reg {
 
-/// The four registers that CPUID fills.
+/// The four registers that CPUID writes.
 enum class cpuid_register : uint8_t { eax, ebx, ecx, edx };
 
-/// What CPUID puts into one register for one leaf and sub-leaf.
+/// One output register of CPUID for one leaf and sub-leaf.
 ///
-/// Shape:  32 bits, which software can only read.
+/// Shape:  32 bits, read-only.
 /// Source: SDM vol. 2A, "CPUID".
 template <class Derived, uint32_t Leaf, uint32_t Subleaf, cpuid_register Part>
 struct cpuid_word : read_only_word<Derived, uint32_t> {
-    static constexpr uint32_t leaf = Leaf;        ///< EAX before CPUID
-    static constexpr uint32_t subleaf = Subleaf;  ///< ECX before CPUID; 0 where the leaf has none
+    static constexpr uint32_t leaf = Leaf;  ///< EAX before CPUID
+    /// ECX before CPUID; 0 if the leaf has no sub-leaves
+    static constexpr uint32_t subleaf = Subleaf;
     static constexpr cpuid_register part = Part;
 
     using base = read_only_word<Derived, uint32_t>;
     using base::base;
 };
 
-/// CPUID.01H:EAX, which processor this is.
+/// CPUID.01H:EAX, the processor's family, model and stepping.
 ///
 /// Shape:  32 bits.
-/// Units:  ExtFamily is added to Family where that is 15. ExtModel stands before Model's four bits
-///         where Family is 6 or 15.
+/// Units:  ExtFamily is added to Family if Family is 15. ExtModel is bits 7:4 of the model if
+///         Family is 6 or 15.
 /// Source: SDM vol. 2A, "CPUID".
 struct cpuid_01h_eax : cpuid_word<cpuid_01h_eax, 0x01, 0, cpuid_register::eax> {
     struct Stepping : field<3, 0> {};
@@ -2304,13 +2308,13 @@ struct cpuid_01h_eax : cpuid_word<cpuid_01h_eax, 0x01, 0, cpuid_register::eax> {
     // clang-format on
 };
 
-/// CPUID.01H:ECX, which features there are.
+/// CPUID.01H:ECX, feature flags.
 ///
 /// Shape:  32 bits.
 /// Source: SDM vol. 2A, "CPUID".
 struct cpuid_01h_ecx : cpuid_word<cpuid_01h_ecx, 0x01, 0, cpuid_register::ecx> {
     struct VMX : flag<5> {};
-    struct PDCM : flag<15> {};  ///< there is IA32_PERF_CAPABILITIES
+    struct PDCM : flag<15> {};  ///< IA32_PERF_CAPABILITIES exists
     struct x2APIC : flag<21> {};
     struct XSAVE : flag<26> {};
     struct OSXSAVE : flag<27> {};  ///< CR4.OSXSAVE is 1
@@ -2322,7 +2326,7 @@ struct cpuid_01h_ecx : cpuid_word<cpuid_01h_ecx, 0x01, 0, cpuid_register::ecx> {
     // clang-format on
 };
 
-/// CPUID.07H.0:EBX, which features there are, tracing among them.
+/// CPUID.07H.0:EBX, feature flags, including Intel PT.
 ///
 /// Shape:  32 bits.
 /// Source: SDM vol. 2A, "CPUID"; REG-134, REG-160.
@@ -2339,11 +2343,11 @@ struct cpuid_07h_0_ebx : cpuid_word<cpuid_07h_0_ebx, 0x07, 0, cpuid_register::eb
     // clang-format on
 };
 
-/// CPUID.0AH:EAX, which performance counters there are.
+/// CPUID.0AH:EAX, the performance counters.
 ///
 /// Shape:  32 bits.
-/// Units:  NumGP counts general counters, Width is that of a counter in bits, EbxLen counts the
-///         bits of EBX that say something about an event.
+/// Units:  NumGP counts general-purpose counters. Width is a counter's width in bits. EbxLen counts
+///         the bits of EBX that enumerate an event.
 /// Source: SDM vol. 2A, "CPUID".
 struct cpuid_0ah_eax : cpuid_word<cpuid_0ah_eax, 0x0A, 0, cpuid_register::eax> {
     struct VersionID : field<7, 0> {};
@@ -2356,7 +2360,7 @@ struct cpuid_0ah_eax : cpuid_word<cpuid_0ah_eax, 0x0A, 0, cpuid_register::eax> {
 
 // ------------------------------------------------------------------------------------ XSAVE
 
-/// CPUID.0DH.1:EAX, which forms of XSAVE there are.
+/// CPUID.0DH.1:EAX, the supported forms of XSAVE.
 ///
 /// Shape:  32 bits.
 /// Source: SDM vol. 2A, "CPUID"; REG-140.
@@ -2366,7 +2370,7 @@ struct cpuid_0dh_1_eax : cpuid_word<cpuid_0dh_1_eax, 0x0D, 1, cpuid_register::ea
     struct layout : bit_layout<32, other<2, 0>, XSAVES, other<31, 4>> {};
 };
 
-/// CPUID.0DH.1:ECX, which low bits of IA32_XSS may be 1.
+/// CPUID.0DH.1:ECX, the low bits of IA32_XSS that may be 1.
 ///
 /// Shape:  32 bits.
 /// Source: SDM vol. 2A, "CPUID"; REG-140.
@@ -2376,7 +2380,7 @@ struct cpuid_0dh_1_ecx : cpuid_word<cpuid_0dh_1_ecx, 0x0D, 1, cpuid_register::ec
     struct layout : bit_layout<32, other<7, 0>, PT_STATE, other<31, 9>> {};
 };
 
-/// CPUID.0DH.8:EAX, how large PT state is in an XSAVE area.
+/// CPUID.0DH.8:EAX, the size of PT state in an XSAVE area.
 ///
 /// Shape:  32 bits.
 /// Units:  Size is in bytes; 128 on every processor seen.
@@ -2391,7 +2395,8 @@ struct cpuid_0dh_8_eax : cpuid_word<cpuid_0dh_8_eax, 0x0D, 8, cpuid_register::ea
     struct layout : bit_layout<32, Size> {};
 };
 
-/// CPUID.0DH.8:EBX, where PT state is in an XSAVE area in standard form: it is not in one.
+/// CPUID.0DH.8:EBX, the offset of PT state in the standard form of an XSAVE area. 0, since the
+/// standard form does not hold PT state.
 ///
 /// Shape:  32 bits, all 0.
 /// Source: SDM vol. 2A, "CPUID"; REG-140.
@@ -2401,20 +2406,20 @@ struct cpuid_0dh_8_ebx : cpuid_word<cpuid_0dh_8_ebx, 0x0D, 8, cpuid_register::eb
     struct layout : bit_layout<32, Offset> {};
 };
 
-/// CPUID.0DH.8:ECX, how PT state is managed and where it may lie.
+/// CPUID.0DH.8:ECX, the management and alignment of PT state.
 ///
 /// Shape:  32 bits.
 /// Source: SDM vol. 2A, "CPUID"; REG-140.
 struct cpuid_0dh_8_ecx : cpuid_word<cpuid_0dh_8_ecx, 0x0D, 8, cpuid_register::ecx> {
-    struct Supervisor : flag<0> {};  ///< by IA32_XSS, so it is always 1
-    struct Align64 : flag<1> {};     ///< in compacted form at a multiple of 64 bytes
+    struct Supervisor : flag<0> {};  ///< managed by IA32_XSS; always 1
+    struct Align64 : flag<1> {};     ///< aligned to 64 bytes in compacted form
 
     struct layout : bit_layout<32, Supervisor, Align64, other<31, 2>> {};
 };
 
 // ------------------------------------------------------------------------------------ clocks
 
-/// CPUID.15H:EAX, what the crystal's clock is divided by.
+/// CPUID.15H:EAX, the denominator of the ratio of the TSC to the crystal clock.
 ///
 /// Shape:  32 bits. 0: the ratio is not enumerated.
 /// Units:  TSC / crystal = Numerator / Denominator.
@@ -2425,7 +2430,7 @@ struct cpuid_15h_eax : cpuid_word<cpuid_15h_eax, 0x15, 0, cpuid_register::eax> {
     struct layout : bit_layout<32, Denominator> {};
 };
 
-/// CPUID.15H:EBX, what the crystal's clock is multiplied by.
+/// CPUID.15H:EBX, the numerator of the ratio of the TSC to the crystal clock.
 ///
 /// Shape:  32 bits. 0: the ratio is not enumerated.
 /// Units:  TSC / crystal = Numerator / Denominator.
@@ -2436,9 +2441,9 @@ struct cpuid_15h_ebx : cpuid_word<cpuid_15h_ebx, 0x15, 0, cpuid_register::ebx> {
     struct layout : bit_layout<32, Numerator> {};
 };
 
-/// CPUID.15H:ECX, how fast the crystal is.
+/// CPUID.15H:ECX, the frequency of the crystal clock.
 ///
-/// Shape:  32 bits. 0: it is not enumerated.
+/// Shape:  32 bits. 0: the frequency is not enumerated.
 /// Units:  CrystalHz is in Hz.
 /// Source: SDM vol. 2A, "CPUID"; REG-167.
 struct cpuid_15h_ecx : cpuid_word<cpuid_15h_ecx, 0x15, 0, cpuid_register::ecx> {
@@ -2451,7 +2456,7 @@ struct cpuid_15h_ecx : cpuid_word<cpuid_15h_ecx, 0x15, 0, cpuid_register::ecx> {
     struct layout : bit_layout<32, CrystalHz> {};
 };
 
-/// CPUID.15H:EDX, which says nothing.
+/// CPUID.15H:EDX, reserved.
 ///
 /// Shape:  32 bits.
 /// Source: SDM vol. 2A, "CPUID".
@@ -2459,23 +2464,23 @@ struct cpuid_15h_edx : cpuid_word<cpuid_15h_edx, 0x15, 0, cpuid_register::edx> {
     struct layout : bit_layout<32, reserved<31, 0>> {};
 };
 
-/// CPUID.80000007H:EDX, whether the TSC always counts.
+/// CPUID.80000007H:EDX, the invariant TSC.
 ///
 /// Shape:  32 bits.
 /// Source: SDM vol. 2A, "CPUID"; PRG-138.
 struct cpuid_80000007h_edx : cpuid_word<cpuid_80000007h_edx, 0x8000'0007, 0, cpuid_register::edx> {
-    struct InvariantTSC : flag<8> {};  ///< in deep sleep too
+    struct InvariantTSC : flag<8> {};  ///< counts at a constant rate in all C-states
 
     struct layout : bit_layout<32, other<7, 0>, InvariantTSC, other<31, 9>> {};
 };
 
 // ------------------------------------------------------------------------------------ addresses
 
-/// CPUID.80000008H:EAX, how wide addresses are.
+/// CPUID.80000008H:EAX, the widths of addresses.
 ///
 /// Shape:  32 bits.
-/// Units:  MAXPHYADDR counts the bits of a physical address, 36 where this leaf is absent;
-///         LinearBits those of a linear one, 48 or 57.
+/// Units:  MAXPHYADDR is the width of physical addresses in bits, 36 if this leaf is absent.
+///         LinearBits is the width of linear addresses, 48 or 57.
 /// Source: SDM vol. 2A, "CPUID"; REG-070, REG-076.
 struct cpuid_80000008h_eax : cpuid_word<cpuid_80000008h_eax, 0x8000'0008, 0, cpuid_register::eax> {
     struct MAXPHYADDR : field<7, 0> {};
@@ -2488,13 +2493,13 @@ struct cpuid_80000008h_eax : cpuid_word<cpuid_80000008h_eax, 0x8000'0008, 0, cpu
 
 // ---- ptspec/reg/cpuid_14h.hpp ----
 
-/// CPUID leaf 14H: what the trace unit can do. Every capability is enumerated by itself.
+/// CPUID leaf 14H: the capabilities of the trace unit. Each one is enumerated separately.
 namespace ptspec::reg {
 
-/// CPUID.14H.0:EAX, how many sub-leaves there are.
+/// CPUID.14H.0:EAX, the number of the last sub-leaf.
 ///
 /// Shape:  32 bits.
-/// Units:  MaxSubleaf is the number of the last one.
+/// Units:  MaxSubleaf is the number of the last sub-leaf.
 /// Source: SDM vol. 3, "Detection of Intel Processor Trace and Capability Enumeration"; REG-046,
 ///         REG-160.
 struct cpuid_14h_0_eax : cpuid_word<cpuid_14h_0_eax, 0x14, 0, cpuid_register::eax> {
@@ -2503,18 +2508,18 @@ struct cpuid_14h_0_eax : cpuid_word<cpuid_14h_0_eax, 0x14, 0, cpuid_register::ea
     struct layout : bit_layout<32, MaxSubleaf> {};
 };
 
-/// CPUID.14H.0:EBX, what can be traced.
+/// CPUID.14H.0:EBX, the supported features.
 ///
 /// Shape:  32 bits.
 /// Source: SDM vol. 3, "Detection of Intel Processor Trace and Capability Enumeration"; REG-161.
 struct cpuid_14h_0_ebx : cpuid_word<cpuid_14h_0_ebx, 0x14, 0, cpuid_register::ebx> {
     struct CR3FILTER : flag<0> {};
-    struct CPSB_CAM : flag<1> {};         ///< PSBFreq, and cycle-accurate mode
-    struct IPFILT_WRSTPRSV : flag<2> {};  ///< address ranges; a warm reset keeps the MSRs
-    struct MTC : flag<3> {};              ///< and BranchEn may be 0
+    struct CPSB_CAM : flag<1> {};         ///< PSBFreq and cycle-accurate mode
+    struct IPFILT_WRSTPRSV : flag<2> {};  ///< address ranges; MSRs preserved across warm reset
+    struct MTC : flag<3> {};              ///< MTC packets; BranchEn may be 0
     struct PTWRITE : flag<4> {};
     struct PWR_EVT : flag<5> {};       ///< power events
-    struct INJECTPSBPMI : flag<6> {};  ///< what is owed of PSB and PMI survives a context switch
+    struct INJECTPSBPMI : flag<6> {};  ///< PendPSB and PendToPAPMI, for context switches
     struct EVENT_TRACE : flag<7> {};
     struct TNT_DIS : flag<8> {};  ///< DisTNT
     struct PTTT : flag<9> {};     ///< trigger tracing
@@ -2526,22 +2531,22 @@ struct cpuid_14h_0_ebx : cpuid_word<cpuid_14h_0_ebx, 0x14, 0, cpuid_register::eb
     // clang-format on
 };
 
-/// CPUID.14H.0:ECX, where a trace can go, and what its IPs are.
+/// CPUID.14H.0:ECX, the supported outputs and the kind of IPs.
 ///
 /// Shape:  32 bits.
 /// Source: SDM vol. 3, "Detection of Intel Processor Trace and Capability Enumeration"; REG-162,
 ///         REG-163.
 struct cpuid_14h_0_ecx : cpuid_word<cpuid_14h_0_ecx, 0x14, 0, cpuid_register::ecx> {
     struct TOPAOUT : flag<0> {};
-    struct MENTRY : flag<1> {};      ///< ToPA tables of several regions
-    struct SNGLRNGOUT : flag<2> {};  ///< a single range
-    struct FABRIC : flag<3> {};      ///< the trace transport
-    struct LIP : flag<31> {};        ///< IPs are linear addresses, else effective ones
+    struct MENTRY : flag<1> {};      ///< ToPA tables with more than one region
+    struct SNGLRNGOUT : flag<2> {};  ///< single-range output
+    struct FABRIC : flag<3> {};      ///< output to the trace transport subsystem
+    struct LIP : flag<31> {};        ///< 1: IPs are linear addresses; 0: effective addresses
 
     struct layout : bit_layout<32, TOPAOUT, MENTRY, SNGLRNGOUT, FABRIC, reserved<30, 4>, LIP> {};
 };
 
-/// CPUID.14H.0:EDX, which says nothing.
+/// CPUID.14H.0:EDX, reserved.
 ///
 /// Shape:  32 bits.
 /// Source: SDM vol. 3, "Detection of Intel Processor Trace and Capability Enumeration".
@@ -2549,11 +2554,11 @@ struct cpuid_14h_0_edx : cpuid_word<cpuid_14h_0_edx, 0x14, 0, cpuid_register::ed
     struct layout : bit_layout<32, reserved<31, 0>> {};
 };
 
-/// CPUID.14H.1:EAX, how many ranges and triggers there are, and how often an MTC can come.
+/// CPUID.14H.1:EAX, the number of ranges and triggers, and the supported MTC periods.
 ///
 /// Shape:  32 bits.
 /// Units:  RANGECNT counts address ranges, TRIGGER_CFG_CNT the IA32_RTIT_TRIGGERx_CFG MSRs. Bit n
-///         of MTC_PERIODS tells whether MTCFreq may be n.
+///         of MTC_PERIODS is 1 if MTCFreq may be n.
 /// Source: SDM vol. 3, "Detection of Intel Processor Trace and Capability Enumeration"; REG-164.
 struct cpuid_14h_1_eax : cpuid_word<cpuid_14h_1_eax, 0x14, 1, cpuid_register::eax> {
     struct RANGECNT : field<2, 0> {};
@@ -2566,11 +2571,11 @@ struct cpuid_14h_1_eax : cpuid_word<cpuid_14h_1_eax, 0x14, 1, cpuid_register::ea
     // clang-format on
 };
 
-/// CPUID.14H.1:EBX, how often a CYC and a PSB can come.
+/// CPUID.14H.1:EBX, the supported CYC thresholds and PSB periods.
 ///
 /// Shape:  32 bits.
-/// Units:  Bit n of CYC_THRESHOLDS tells whether CycThresh may be n, bit n of PSB_PERIODS whether
-///         PSBFreq may be n.
+/// Units:  Bit n of CYC_THRESHOLDS is 1 if CycThresh may be n, bit n of PSB_PERIODS if PSBFreq may
+///         be n.
 /// Source: SDM vol. 3, "Detection of Intel Processor Trace and Capability Enumeration"; REG-164.
 struct cpuid_14h_1_ebx : cpuid_word<cpuid_14h_1_ebx, 0x14, 1, cpuid_register::ebx> {
     struct CYC_THRESHOLDS : field<15, 0> {};
@@ -2579,14 +2584,14 @@ struct cpuid_14h_1_ebx : cpuid_word<cpuid_14h_1_ebx, 0x14, 1, cpuid_register::eb
     struct layout : bit_layout<32, CYC_THRESHOLDS, PSB_PERIODS> {};
 };
 
-/// CPUID.14H.1:ECX, what triggers can do.
+/// CPUID.14H.1:ECX, the supported trigger features.
 ///
 /// Shape:  32 bits.
 /// Source: REG-164.
 struct cpuid_14h_1_ecx : cpuid_word<cpuid_14h_1_ecx, 0x14, 1, cpuid_register::ecx> {
-    struct TRIGGER_ATTRIBUTION : flag<0> {};   ///< a TRIG packet may count instructions
+    struct TRIGGER_ATTRIBUTION : flag<0> {};   ///< a TRIG packet may carry an instruction count
     struct TRIGGER_PAUSE_RESUME : flag<1> {};  ///< a trigger may pause and resume tracing
-    struct TRIGGER_DR_MATCH : flag<15> {};     ///< a match of a debug register may be one
+    struct TRIGGER_DR_MATCH : flag<15> {};     ///< a debug-register match may be a trigger
 
     // clang-format off
     struct layout : bit_layout<32,
@@ -2595,7 +2600,7 @@ struct cpuid_14h_1_ecx : cpuid_word<cpuid_14h_1_ecx, 0x14, 1, cpuid_register::ec
     // clang-format on
 };
 
-/// CPUID.14H.1:EDX, which says nothing.
+/// CPUID.14H.1:EDX, reserved.
 ///
 /// Shape:  32 bits.
 /// Source: SDM vol. 3, "Detection of Intel Processor Trace and Capability Enumeration".
@@ -2607,10 +2612,11 @@ struct cpuid_14h_1_edx : cpuid_word<cpuid_14h_1_edx, 0x14, 1, cpuid_register::ed
 
 // ---- ptspec/reg/perf.hpp ----
 
-/// What tracing shares with performance monitoring: the interrupt of a full region is one of its.
+/// The performance-monitoring registers that tracing uses: the ToPA PMI is reported in them.
 namespace ptspec::reg {
 
-/// What IA32_PERF_GLOBAL_STATUS and the two registers that write it share: each has the same bits.
+/// The common part of IA32_PERF_GLOBAL_STATUS and its RESET and SET registers, which have the same
+/// bits.
 ///
 /// Shape:  64 bits.
 /// Source: SDM vol. 3, "IA32_PERF_GLOBAL_STATUS MSR"; REG-203, REG-205.
@@ -2619,16 +2625,16 @@ struct perf_global_status_word : bit_word<Derived, uint64_t, Access> {
     using base = bit_word<Derived, uint64_t, Access>;
     using base::base;
 
-    struct OvfPMC : field<31, 0> {};  ///< a bit for each general counter
+    struct OvfPMC : field<31, 0> {};  ///< one bit per general-purpose counter
     struct OvfFixed : field<47, 32> {};
     struct OvfPerfMetrics : flag<48> {};
-    struct ArchPebsThresh : flag<54> {};  ///< the buffer of architectural PEBS is at its threshold
+    struct ArchPebsThresh : flag<54> {};  ///< the architectural PEBS buffer reached its threshold
     struct Trace_ToPA_PMI : flag<55> {};  ///< a ToPA region with INT is full
-    struct LBR_Frz : flag<58> {};         ///< an interrupt froze the LBRs
-    struct CTR_Frz : flag<59> {};         ///< an interrupt froze the counters
-    struct ASCI : flag<60> {};            ///< an SGX enclave may have added to the counts
+    struct LBR_Frz : flag<58> {};         ///< a PMI froze the LBRs
+    struct CTR_Frz : flag<59> {};         ///< a PMI froze the counters
+    struct ASCI : flag<60> {};            ///< an SGX enclave may have contributed to the counts
     struct OvfUncore : flag<61> {};
-    struct OvfBuf : flag<62> {};  ///< the buffer of the DS area
+    struct OvfBuf : flag<62> {};  ///< the DS buffer overflowed
     struct CondChgd : flag<63> {};
 
     // clang-format off
@@ -2638,16 +2644,16 @@ struct perf_global_status_word : bit_word<Derived, uint64_t, Access> {
     // clang-format on
 };
 
-/// IA32_PERF_GLOBAL_STATUS, what a performance-monitoring interrupt is about.
+/// IA32_PERF_GLOBAL_STATUS, the causes of a performance-monitoring interrupt.
 ///
-/// Shape:  64-bit MSR 38EH. Software can only read it.
+/// Shape:  64-bit MSR 38EH, read-only.
 /// Source: SDM vol. 3, "IA32_PERF_GLOBAL_STATUS MSR"; REG-203..205.
 struct ia32_perf_global_status
     : perf_global_status_word<ia32_perf_global_status, row_access::read_only> {
     static constexpr uint32_t address = 0x38E;
 };
 
-/// IA32_PERF_GLOBAL_STATUS_RESET: a 1 clears that bit of IA32_PERF_GLOBAL_STATUS.
+/// IA32_PERF_GLOBAL_STATUS_RESET: writing 1 to a bit clears that bit of IA32_PERF_GLOBAL_STATUS.
 ///
 /// Shape:  64-bit MSR 390H. Below version 4 of performance monitoring it is called
 ///         IA32_PERF_GLOBAL_OVF_CTRL.
@@ -2656,7 +2662,7 @@ struct ia32_perf_global_status_reset : perf_global_status_word<ia32_perf_global_
     static constexpr uint32_t address = 0x390;
 };
 
-/// IA32_PERF_GLOBAL_STATUS_SET: a 1 sets that bit of IA32_PERF_GLOBAL_STATUS.
+/// IA32_PERF_GLOBAL_STATUS_SET: writing 1 to a bit sets that bit of IA32_PERF_GLOBAL_STATUS.
 ///
 /// Shape:  64-bit MSR 391H, from version 4 of performance monitoring on.
 /// Source: SDM vol. 3, "IA32_PERF_GLOBAL_STATUS_SET MSR"; REG-203.
@@ -2664,23 +2670,23 @@ struct ia32_perf_global_status_set : perf_global_status_word<ia32_perf_global_st
     static constexpr uint32_t address = 0x391;
 };
 
-/// IA32_PERF_GLOBAL_CTRL, which counters count.
+/// IA32_PERF_GLOBAL_CTRL, the enabled counters.
 ///
-/// Shape:  64-bit MSR 38FH. Up to version 3 of performance monitoring, FREEZE_PERFMON_ON_PMI
-///         clears it when an interrupt comes.
+/// Shape:  64-bit MSR 38FH. Up to version 3 of performance monitoring, FREEZE_PERFMON_ON_PMI clears
+///         it on a PMI.
 /// Source: SDM vol. 3, "IA32_PERF_GLOBAL_CTRL MSR"; REG-205.
 struct ia32_perf_global_ctrl : bit_word<ia32_perf_global_ctrl, uint64_t> {
     static constexpr uint32_t address = 0x38F;
 
-    struct EnPMC : field<31, 0> {};  ///< a bit for each general counter
+    struct EnPMC : field<31, 0> {};  ///< one bit per general-purpose counter
     struct EnFixed : field<47, 32> {};
 
     struct layout : bit_layout<64, EnPMC, EnFixed, other<63, 48>> {};
 };
 
-/// IA32_PERF_CAPABILITIES, which features of performance monitoring there are.
+/// IA32_PERF_CAPABILITIES, the performance-monitoring features.
 ///
-/// Shape:  64-bit MSR 345H, where CPUID.01H:ECX.PDCM is 1. Software can only read it.
+/// Shape:  64-bit MSR 345H, where CPUID.01H:ECX.PDCM is 1. Read-only.
 /// Source: SDM vol. 3, "IA32_PERF_CAPABILITIES MSR"; REG-200.
 struct ia32_perf_capabilities : read_only_word<ia32_perf_capabilities, uint64_t> {
     static constexpr uint32_t address = 0x345;
@@ -2688,7 +2694,8 @@ struct ia32_perf_capabilities : read_only_word<ia32_perf_capabilities, uint64_t>
     struct LBR_FMT : field<5, 0> {};  ///< the format of LBR records
     struct PEBSTrap : flag<6> {};
     struct PEBSArchRegs : flag<7> {};
-    struct PEBS_FMT : field<11, 8> {};          ///< the format of records; FH is architectural PEBS
+    /// the format of PEBS records; FH is architectural PEBS
+    struct PEBS_FMT : field<11, 8> {};
     struct SMM_FREEZE : flag<12> {};            ///< IA32_DEBUGCTL has FREEZE_WHILE_SMM
     struct FW_WRITE : flag<13> {};              ///< counters can be written in their full width
     struct PEBS_BASELINE : flag<14> {};         ///< adaptive PEBS
@@ -2703,9 +2710,9 @@ struct ia32_perf_capabilities : read_only_word<ia32_perf_capabilities, uint64_t>
     // clang-format on
 };
 
-/// MSR_PLATFORM_INFO, the ratio at which the TSC counts.
+/// MSR_PLATFORM_INFO, the ratio of the TSC to the bus clock.
 ///
-/// Shape:  64-bit MSR CEH. Software can only read it.
+/// Shape:  64-bit MSR CEH, read-only.
 /// Units:  MaxNonTurboRatio multiplies the bus clock, as CoreBusRatio of a CBR packet does.
 /// Source: SDM vol. 4, "MSR_PLATFORM_INFO"; REG-168, GEN-208.
 struct msr_platform_info : read_only_word<msr_platform_info, uint64_t> {
@@ -2722,13 +2729,13 @@ struct msr_platform_info : read_only_word<msr_platform_info, uint64_t> {
 
 namespace ptspec::reg {
 
-/// Where PEBS records go: encodings of PEBS_OUTPUT. 2 and 3 are reserved.
+/// Encodings of PEBS_OUTPUT: where PEBS records go. 2 and 3 are reserved.
 enum class pebs_output : uint8_t {
     ds_area = 0,
     intel_pt = 1,  ///< into the trace
 };
 
-/// IA32_PEBS_ENABLE, which counters make PEBS records, and where these go.
+/// IA32_PEBS_ENABLE, the counters that make PEBS records, and the output of the records.
 ///
 /// Shape:  64-bit MSR 3F1H. One PEBS_OUTPUT for all counters.
 /// Errors: PMI_AFTER_EACH_RECORD and PEBS_OUTPUT exist where PEBS_OUTPUT_PT_AVAIL is 1.
@@ -2736,7 +2743,7 @@ enum class pebs_output : uint8_t {
 struct ia32_pebs_enable : bit_word<ia32_pebs_enable, uint64_t> {
     static constexpr uint32_t address = 0x3F1;
 
-    struct EnPMC : field<31, 0> {};  ///< a bit for each general counter
+    struct EnPMC : field<31, 0> {};  ///< one bit per general-purpose counter
     struct EnFixed : field<59, 32> {};
     struct PMI_AFTER_EACH_RECORD : flag<60> {};
     struct PEBS_OUTPUT : enumerated<62, 61, pebs_output> {};
@@ -2747,12 +2754,13 @@ struct ia32_pebs_enable : bit_word<ia32_pebs_enable, uint64_t> {
     // clang-format on
 };
 
-/// MSR_RELOAD_PMCx, what a general counter starts from again when its record went into the trace.
+/// MSR_RELOAD_PMCx, the reload value of a general-purpose counter after its record was written to
+/// the trace.
 ///
 /// Shape:  64-bit MSRs from 14C1H on, one for each general counter.
 /// Source: SDM vol. 3, "PEBS Output to Intel Processor Trace"; REG-200.
 struct msr_reload_pmcx : bit_word<msr_reload_pmcx, uint64_t> {
-    /// The MSR of general counter `n`.
+    /// The MSR index of general-purpose counter `n`.
     [[nodiscard]] static constexpr auto address(unsigned n) noexcept -> uint32_t {
         return 0x14C1 + n;
     }
@@ -2762,13 +2770,13 @@ struct msr_reload_pmcx : bit_word<msr_reload_pmcx, uint64_t> {
     struct layout : bit_layout<64, Reload> {};
 };
 
-/// MSR_RELOAD_FIXED_CTRx, what a fixed counter starts from again when its record went into the
-/// trace.
+/// MSR_RELOAD_FIXED_CTRx, the reload value of a fixed-function counter after its record was written
+/// to the trace.
 ///
 /// Shape:  64-bit MSRs from 1309H on, one for each fixed counter.
 /// Source: SDM vol. 3, "PEBS Output to Intel Processor Trace"; REG-200.
 struct msr_reload_fixed_ctrx : bit_word<msr_reload_fixed_ctrx, uint64_t> {
-    /// The MSR of fixed counter `n`.
+    /// The MSR index of fixed-function counter `n`.
     [[nodiscard]] static constexpr auto address(unsigned n) noexcept -> uint32_t {
         return 0x1309 + n;
     }
@@ -2782,13 +2790,13 @@ struct msr_reload_fixed_ctrx : bit_word<msr_reload_fixed_ctrx, uint64_t> {
 
 // ---- ptspec/reg/lbr.hpp ----
 
-/// Last-branch records and their neighbours, which some processors suspend while they trace.
+/// Last-branch records and related registers, which some processors suspend while PT is enabled.
 namespace ptspec::reg {
 
-/// IA32_DEBUGCTL, which branches are recorded, and what an interrupt freezes.
+/// IA32_DEBUGCTL, branch recording and freeze-on-PMI.
 ///
-/// Shape:  64-bit MSR 1D9H. Where PT and LBR exclude each other, tracing does not change these bits
-///         though it suspends what they enable.
+/// Shape:  64-bit MSR 1D9H. If PT and LBR exclude each other, tracing suspends the features but
+///         does not change their enable bits.
 /// Errors: WRMSR raises #GP(0) for a reserved bit.
 /// Source: SDM vol. 3, "IA32_DEBUGCTL MSR"; REG-181, REG-205.
 struct ia32_debugctl : bit_word<ia32_debugctl, uint64_t> {
@@ -2798,12 +2806,12 @@ struct ia32_debugctl : bit_word<ia32_debugctl, uint64_t> {
     struct BTF : flag<1> {};                     ///< single-step on branches
     struct BLD : flag<2> {};                     ///< detect bus locks
     struct TR : flag<6> {};                      ///< send branch trace messages
-    struct BTS : flag<7> {};                     ///< store them in the BTS buffer
-    struct BTINT : flag<8> {};                   ///< interrupt when that buffer is full
+    struct BTS : flag<7> {};                     ///< store branch trace messages in the BTS buffer
+    struct BTINT : flag<8> {};                   ///< interrupt when the BTS buffer is full
     struct BTS_OFF_OS : flag<9> {};              ///< no BTS at CPL 0
     struct BTS_OFF_USR : flag<10> {};            ///< no BTS at CPL 1 to 3
-    struct FREEZE_LBRS_ON_PMI : flag<11> {};     ///< of a full ToPA region as well
-    struct FREEZE_PERFMON_ON_PMI : flag<12> {};  ///< of a full ToPA region as well
+    struct FREEZE_LBRS_ON_PMI : flag<11> {};     ///< also on a ToPA PMI
+    struct FREEZE_PERFMON_ON_PMI : flag<12> {};  ///< also on a ToPA PMI
     struct ENABLE_UNCORE_PMI : flag<13> {};
     struct FREEZE_WHILE_SMM : flag<14> {};
     struct RTM_DEBUG : flag<15> {};
@@ -2816,10 +2824,10 @@ struct ia32_debugctl : bit_word<ia32_debugctl, uint64_t> {
     // clang-format on
 };
 
-/// What the registers of last-branch records share. Where PT and LBR exclude each other they read
-/// 0 while TraceEn is 1, and writing them changes nothing.
+/// The common part of the LBR registers. If PT and LBR exclude each other, they read 0 and ignore
+/// writes while TraceEn is 1.
 ///
-/// Shape:  64 bits whose meaning is the model's.
+/// Shape:  64 bits with model-specific content.
 /// Source: SDM vol. 3, "Last Branch, Interrupt, and Exception Recording"; REG-180..182.
 template <class Derived>
 struct lbr_word : bit_word<Derived, uint64_t> {
@@ -2831,7 +2839,7 @@ struct lbr_word : bit_word<Derived, uint64_t> {
     struct layout : bit_layout<64, Value> {};
 };
 
-/// MSR_LASTBRANCH_TOS, the number of the latest record.
+/// MSR_LASTBRANCH_TOS, the index of the latest record.
 ///
 /// Shape:  64-bit MSR 1C9H.
 /// Source: REG-182.
@@ -2839,7 +2847,7 @@ struct msr_lastbranch_tos : lbr_word<msr_lastbranch_tos> {
     static constexpr uint32_t address = 0x1C9;
 };
 
-/// MSR_LBR_SELECT, which branches are recorded.
+/// MSR_LBR_SELECT, the filter of the recorded branches.
 ///
 /// Shape:  64-bit MSR 1C8H.
 /// Source: REG-182.
@@ -2847,7 +2855,7 @@ struct msr_lbr_select : lbr_word<msr_lbr_select> {
     static constexpr uint32_t address = 0x1C8;
 };
 
-/// MSR_LER_FROM_LIP, the last branch before the latest exception or interrupt: from where.
+/// MSR_LER_FROM_LIP, the source of the last branch before the latest exception or interrupt.
 ///
 /// Shape:  64-bit MSR 1DDH.
 /// Source: REG-182, REG-238.
@@ -2855,7 +2863,7 @@ struct msr_ler_from_lip : lbr_word<msr_ler_from_lip> {
     static constexpr uint32_t address = 0x1DD;
 };
 
-/// MSR_LER_TO_LIP, the last branch before the latest exception or interrupt: where to.
+/// MSR_LER_TO_LIP, the target of the last branch before the latest exception or interrupt.
 ///
 /// Shape:  64-bit MSR 1DEH.
 /// Source: REG-182, REG-238.
@@ -2863,34 +2871,34 @@ struct msr_ler_to_lip : lbr_word<msr_ler_to_lip> {
     static constexpr uint32_t address = 0x1DE;
 };
 
-/// MSR_LASTBRANCH_x_FROM_IP, a recorded branch: from where.
+/// MSR_LASTBRANCH_x_FROM_IP, the source of a recorded branch.
 ///
 /// Shape:  64-bit MSRs from 680H on, one for each record.
 /// Source: REG-182.
 struct msr_lastbranch_x_from_ip : lbr_word<msr_lastbranch_x_from_ip> {
-    /// The MSR of record `x`.
+    /// The MSR index of record `x`.
     [[nodiscard]] static constexpr auto address(unsigned x) noexcept -> uint32_t {
         return 0x680 + x;
     }
 };
 
-/// MSR_LASTBRANCH_x_TO_IP, a recorded branch: where to.
+/// MSR_LASTBRANCH_x_TO_IP, the target of a recorded branch.
 ///
 /// Shape:  64-bit MSRs from 6C0H on, one for each record.
 /// Source: REG-182.
 struct msr_lastbranch_x_to_ip : lbr_word<msr_lastbranch_x_to_ip> {
-    /// The MSR of record `x`.
+    /// The MSR index of record `x`.
     [[nodiscard]] static constexpr auto address(unsigned x) noexcept -> uint32_t {
         return 0x6C0 + x;
     }
 };
 
-/// MSR_LBR_INFO_x, a recorded branch: what else is known about it.
+/// MSR_LBR_INFO_x, further information about a recorded branch.
 ///
 /// Shape:  64-bit MSRs from DC0H on, one for each record.
 /// Source: REG-182.
 struct msr_lbr_info_x : lbr_word<msr_lbr_info_x> {
-    /// The MSR of record `x`.
+    /// The MSR index of record `x`.
     [[nodiscard]] static constexpr auto address(unsigned x) noexcept -> uint32_t {
         return 0xDC0 + x;
     }
@@ -2900,25 +2908,25 @@ struct msr_lbr_info_x : lbr_word<msr_lbr_info_x> {
 
 // ---- ptspec/reg/smrr.hpp ----
 
-/// The range of memory that belongs to system management, where no trace may go.
+/// The SMRR, a memory range for SMM. Trace output must not go there.
 namespace ptspec::reg {
 
-/// IA32_MTRRCAP, which memory-type range registers there are.
+/// IA32_MTRRCAP, the supported memory-type range registers.
 ///
-/// Shape:  64-bit MSR FEH. Software can only read it.
+/// Shape:  64-bit MSR FEH, read-only.
 /// Source: SDM vol. 3, "IA32_MTRRCAP Register".
 struct ia32_mtrrcap : read_only_word<ia32_mtrrcap, uint64_t> {
     static constexpr uint32_t address = 0xFE;
 
-    struct VCNT : field<7, 0> {};  ///< how many variable ranges
+    struct VCNT : field<7, 0> {};  ///< the number of variable ranges
     struct FIX : flag<8> {};       ///< fixed ranges
     struct WC : flag<10> {};       ///< write combining
-    struct SMRR : flag<11> {};     ///< the two registers below
+    struct SMRR : flag<11> {};     ///< the SMRR registers below exist
 
     struct layout : bit_layout<64, VCNT, FIX, reserved<9>, WC, SMRR, other<63, 12>> {};
 };
 
-/// IA32_SMRR_PHYSBASE, where the range of system management is.
+/// IA32_SMRR_PHYSBASE, the base address and memory type of the SMRR.
 ///
 /// Shape:  64-bit MSR 1F2H, where IA32_MTRRCAP.SMRR is 1.
 /// Units:  PhysBase is a physical address below 4 GB, a multiple of 4096. Type is a memory type.
@@ -2932,11 +2940,11 @@ struct ia32_smrr_physbase : bit_word<ia32_smrr_physbase, uint64_t> {
     struct layout : bit_layout<64, Type, reserved<11, 8>, PhysBase, reserved<63, 32>> {};
 };
 
-/// IA32_SMRR_PHYSMASK, how large the range of system management is, and whether there is one.
+/// IA32_SMRR_PHYSMASK, the size and the valid bit of the SMRR.
 ///
 /// Shape:  64-bit MSR 1F3H, where IA32_MTRRCAP.SMRR is 1.
-/// Units:  PhysMask has the bits of an address that are compared with PhysBase. Only an address
-///         below 4 GB is inside.
+/// Units:  PhysMask selects the address bits that are compared with PhysBase. Only addresses below
+///         4 GB are inside.
 /// Source: SDM vol. 3, "System-Management Range Register Interface"; OUT-110.
 struct ia32_smrr_physmask : bit_word<ia32_smrr_physmask, uint64_t> {
     static constexpr uint32_t address = 0x1F3;
@@ -2951,10 +2959,10 @@ struct ia32_smrr_physmask : bit_word<ia32_smrr_physmask, uint64_t> {
 
 // ---- ptspec/reg/apic.hpp ----
 
-/// The local APIC, by which the interrupt of a full region comes.
+/// The local APIC, which delivers the PMI of a full ToPA region.
 namespace ptspec::reg {
 
-/// IA32_APIC_BASE, where the local APIC's registers are in memory. No trace may go there.
+/// IA32_APIC_BASE, the address of the local APIC's registers. Trace output must not go there.
 ///
 /// Shape:  64-bit MSR 1BH.
 /// Units:  ApicBase is the physical address of a page of 4096 bytes.
@@ -2971,15 +2979,15 @@ struct ia32_apic_base : bit_word<ia32_apic_base, uint64_t> {
     struct layout : bit_layout<64, reserved<7, 0>, BSP, reserved<9>, EXTD, EN, ApicBase> {};
 };
 
-/// How the interrupt is delivered: encodings of DeliveryMode.
+/// Encodings of DeliveryMode: how the interrupt is delivered.
 enum class delivery_mode : uint8_t {
-    fixed = 0,  ///< by its vector, as the interrupt of a full region has to be
+    fixed = 0,  ///< by vector, as the ToPA PMI requires
     nmi = 4,
 };
 
-/// What the two forms of the performance-monitoring entry of the local vector table share.
+/// The common part of the two forms of the LVT performance-monitoring entry.
 ///
-/// Shape:  32 or 64 bits, of which the low 17 are in use.
+/// Shape:  32 or 64 bits; the low 17 are in use.
 /// Source: SDM vol. 3, "Local Vector Table"; OUT-082, OUT-084.
 template <class Derived, class Raw>
 struct lvt_pmi_word : bit_word<Derived, Raw> {
@@ -2988,7 +2996,7 @@ struct lvt_pmi_word : bit_word<Derived, Raw> {
 
     struct Vector : field<7, 0> {};
     struct DeliveryMode : enumerated<10, 8, delivery_mode> {};
-    struct DeliveryStatus : read_only<flag<12>> {};  ///< sent, and not yet accepted
+    struct DeliveryStatus : read_only<flag<12>> {};  ///< sent, but not yet accepted
     struct Mask : flag<16> {};                       ///< the processor sets it on delivery
 
     // clang-format off
@@ -2998,7 +3006,7 @@ struct lvt_pmi_word : bit_word<Derived, Raw> {
     // clang-format on
 };
 
-/// The performance-monitoring entry of the local vector table in x2APIC mode.
+/// The LVT performance-monitoring entry in x2APIC mode.
 ///
 /// Shape:  64-bit MSR 834H.
 /// Errors: WRMSR raises #GP(0) for a reserved bit.
@@ -3007,7 +3015,7 @@ struct ia32_x2apic_lvt_pmi : lvt_pmi_word<ia32_x2apic_lvt_pmi, uint64_t> {
     static constexpr uint32_t address = 0x834;
 };
 
-/// The performance-monitoring entry of the local vector table in xAPIC mode.
+/// The LVT performance-monitoring entry in xAPIC mode.
 ///
 /// Shape:  32 bits, 340H bytes into the APIC's page.
 /// Source: SDM vol. 3, "Local Vector Table"; OUT-082, OUT-143.
@@ -3019,22 +3027,22 @@ struct apic_mmio_lvt_pmi : lvt_pmi_word<apic_mmio_lvt_pmi, uint32_t> {
 
 // ---- ptspec/reg/vmx.hpp ----
 
-/// What virtual machines have to do with tracing: capabilities, controls and fields of the VMCS.
+/// The parts of VMX that concern tracing: capability MSRs, controls and fields of the VMCS.
 namespace ptspec::reg {
 
-/// IA32_VMX_MISC, what VMX operation can do.
+/// IA32_VMX_MISC, miscellaneous capabilities of VMX.
 ///
-/// Shape:  64-bit MSR 485H. Software can only read it.
+/// Shape:  64-bit MSR 485H, read-only.
 /// Units:  CR3TargetCount counts values, MaxMsrList is an encoding of a number of MSRs.
 /// Source: SDM vol. 3, "Miscellaneous Data"; REG-110, REG-120, REG-121, REG-132.
 struct ia32_vmx_misc : read_only_word<ia32_vmx_misc, uint64_t> {
     static constexpr uint32_t address = 0x485;
 
-    struct PreemptTscShift : field<4, 0> {};  ///< the TSC bit that the preemption timer counts
+    struct PreemptTscShift : field<4, 0> {};  ///< the preemption timer counts at this TSC bit
     struct StoreEferLma : flag<5> {};         ///< a VM exit stores EFER.LMA in the entry controls
-    struct ActivityStates : field<8, 6> {};   ///< HLT, shutdown, wait-for-SIPI: a bit for each
+    struct ActivityStates : field<8, 6> {};   ///< HLT, shutdown, wait-for-SIPI: one bit each
     struct INTEL_PT : flag<14> {};            ///< PT may be used in VMX operation
-    struct RdmsrSmbase : flag<15> {};         ///< SMBASE can be read in system management
+    struct RdmsrSmbase : flag<15> {};         ///< RDMSR of SMBASE is allowed in SMM
     struct CR3TargetCount : field<24, 16> {};
     struct MaxMsrList : field<27, 25> {
         [[nodiscard]] static constexpr auto amount(uint64_t encoding) noexcept -> quantity {
@@ -3052,11 +3060,11 @@ struct ia32_vmx_misc : read_only_word<ia32_vmx_misc, uint64_t> {
 
 // ------------------------------------------------------------------------------------ capabilities
 
-// Of a control, `Must1` tells that it cannot be 0 and `Can1` that it can be 1.
+// For each control, `Must1` means that it cannot be 0, and `Can1` that it can be 1.
 
-/// IA32_VMX_PROCBASED_CTLS2, what the secondary processor-based controls can be.
+/// IA32_VMX_PROCBASED_CTLS2, the allowed settings of the secondary processor-based controls.
 ///
-/// Shape:  64-bit MSR 48BH. Software can only read it.
+/// Shape:  64-bit MSR 48BH, read-only.
 /// Source: SDM vol. 3, "Secondary Processor-Based VM-Execution Controls"; REG-122, REG-128.
 struct ia32_vmx_procbased_ctls2 : read_only_word<ia32_vmx_procbased_ctls2, uint64_t> {
     static constexpr uint32_t address = 0x48B;
@@ -3081,9 +3089,9 @@ struct ia32_vmx_procbased_ctls2 : read_only_word<ia32_vmx_procbased_ctls2, uint6
     // clang-format on
 };
 
-/// IA32_VMX_EXIT_CTLS, what the VM-exit controls can be.
+/// IA32_VMX_EXIT_CTLS, the allowed settings of the VM-exit controls.
 ///
-/// Shape:  64-bit MSR 483H. Software can only read it.
+/// Shape:  64-bit MSR 483H, read-only.
 /// Source: SDM vol. 3, "VM-Exit Controls"; REG-123, REG-126.
 struct ia32_vmx_exit_ctls : read_only_word<ia32_vmx_exit_ctls, uint64_t> {
     static constexpr uint32_t address = 0x483;
@@ -3104,9 +3112,9 @@ struct ia32_vmx_exit_ctls : read_only_word<ia32_vmx_exit_ctls, uint64_t> {
     // clang-format on
 };
 
-/// IA32_VMX_ENTRY_CTLS, what the VM-entry controls can be.
+/// IA32_VMX_ENTRY_CTLS, the allowed settings of the VM-entry controls.
 ///
-/// Shape:  64-bit MSR 484H. Software can only read it.
+/// Shape:  64-bit MSR 484H, read-only.
 /// Source: SDM vol. 3, "VM-Entry Controls"; REG-124, REG-125.
 struct ia32_vmx_entry_ctls : read_only_word<ia32_vmx_entry_ctls, uint64_t> {
     static constexpr uint32_t address = 0x484;
@@ -3132,13 +3140,15 @@ struct ia32_vmx_entry_ctls : read_only_word<ia32_vmx_entry_ctls, uint64_t> {
 /// The secondary processor-based VM-execution controls.
 ///
 /// Shape:  32-bit field 401EH of the VMCS.
-/// Errors: a control that IA32_VMX_PROCBASED_CTLS2 does not allow makes VM entry fail.
+/// Errors: VM entry fails for a control that IA32_VMX_PROCBASED_CTLS2 does not allow.
 /// Source: SDM vol. 3, "Processor-Based VM-Execution Controls"; REG-122, REG-128, REG-129.
 struct vmcs_secondary_proc_ctls : bit_word<vmcs_secondary_proc_ctls, uint32_t> {
     static constexpr uint32_t encoding = 0x401E;
 
-    struct ConcealVmxNonRootFromPT : flag<19> {};  ///< PIPs without NR, no VMCS in a guest's PSB+
-    struct PTUsesGuestPhysAddr : flag<24> {};      ///< output and tables go through EPT
+    /// PIPs without NR; no VMCS packet in a guest's PSB+
+    struct ConcealVmxNonRootFromPT : flag<19> {};
+    /// output and ToPA addresses are translated by EPT
+    struct PTUsesGuestPhysAddr : flag<24> {};
 
     // clang-format off
     struct layout : bit_layout<32,
@@ -3150,12 +3160,13 @@ struct vmcs_secondary_proc_ctls : bit_word<vmcs_secondary_proc_ctls, uint32_t> {
 /// The VM-exit controls.
 ///
 /// Shape:  32-bit field 400CH of the VMCS.
-/// Errors: a control that IA32_VMX_EXIT_CTLS does not allow makes VM entry fail.
+/// Errors: VM entry fails for a control that IA32_VMX_EXIT_CTLS does not allow.
 /// Source: SDM vol. 3, "VM-Exit Controls"; REG-123, REG-126.
 struct vmcs_vmexit_ctls : bit_word<vmcs_vmexit_ctls, uint32_t> {
     static constexpr uint32_t encoding = 0x400C;
 
-    struct ConcealVmExitsFromPT : flag<24> {};  ///< no PIP on exit, no VMCS on an exit to SMM
+    /// no PIP on exit, no VMCS packet on an SMM VM exit
+    struct ConcealVmExitsFromPT : flag<24> {};
     struct ClearIA32_RTIT_CTL : flag<25> {};
 
     // clang-format off
@@ -3167,13 +3178,14 @@ struct vmcs_vmexit_ctls : bit_word<vmcs_vmexit_ctls, uint32_t> {
 /// The VM-entry controls.
 ///
 /// Shape:  32-bit field 4012H of the VMCS.
-/// Errors: a control that IA32_VMX_ENTRY_CTLS does not allow makes VM entry fail.
+/// Errors: VM entry fails for a control that IA32_VMX_ENTRY_CTLS does not allow.
 /// Source: SDM vol. 3, "VM-Entry Controls"; REG-124, REG-125.
 struct vmcs_vmentry_ctls : bit_word<vmcs_vmentry_ctls, uint32_t> {
     static constexpr uint32_t encoding = 0x4012;
 
-    struct ConcealVmEntriesFromPT : flag<17> {};  ///< no PIP on entry, no VMCS when SMM returns
-    struct LoadIA32_RTIT_CTL : flag<18> {};       ///< from the guest field
+    /// no PIP on entry, no VMCS packet on a return from SMM
+    struct ConcealVmEntriesFromPT : flag<17> {};
+    struct LoadIA32_RTIT_CTL : flag<18> {};  ///< loads it from the guest-state field
 
     // clang-format off
     struct layout : bit_layout<32,
@@ -3183,19 +3195,19 @@ struct vmcs_vmentry_ctls : bit_word<vmcs_vmentry_ctls, uint32_t> {
 
 /// The guest's IA32_RTIT_CTL.
 ///
-/// Shape:  64-bit field 2814H of the VMCS; 2815H is its upper half. It exists where one of the load
-///         and the clear control does.
+/// Shape:  64-bit field 2814H of the VMCS; 2815H is its upper half. It exists if the load control
+///         or the clear control exists.
 /// Source: SDM vol. 3, "Guest Register State"; REG-125, REG-127.
 struct vmcs_guest_ia32_rtit_ctl : bit_word<vmcs_guest_ia32_rtit_ctl, uint64_t> {
     static constexpr uint32_t encoding = 0x2814;
     static constexpr uint32_t encoding_high = 0x2815;
 
-    struct GuestRtitCtl : field<63, 0> {};  ///< the bits of an ia32_rtit_ctl
+    struct GuestRtitCtl : field<63, 0> {};  ///< the bits of ia32_rtit_ctl
 
     struct layout : bit_layout<64, GuestRtitCtl> {};
 };
 
-/// The XSS-exiting bitmap: for which state XSAVES and XRSTORS leave the guest.
+/// The XSS-exiting bitmap: the components for which XSAVES and XRSTORS cause a VM exit.
 ///
 /// Shape:  64-bit field 202CH of the VMCS.
 /// Source: SDM vol. 3, "XSS-Exiting Bitmap".
@@ -3209,12 +3221,13 @@ struct vmcs_xss_exiting_bitmap : bit_word<vmcs_xss_exiting_bitmap, uint64_t> {
 
 /// The exit qualification of an EPT violation.
 ///
-/// Shape:  64-bit field 6400H of the VMCS. Software can only read it.
+/// Shape:  64-bit field 6400H of the VMCS, read-only.
 /// Source: SDM vol. 3, "Exit Qualification for EPT Violations"; REG-128.
 struct vmcs_exit_qual_ept_violation : read_only_word<vmcs_exit_qual_ept_violation, uint64_t> {
     static constexpr uint32_t encoding = 0x6400;
 
-    struct Asynchronous : flag<16> {};  ///< no instruction's access: a trace's output, say
+    /// not caused by an instruction, for example by trace output
+    struct Asynchronous : flag<16> {};
 
     struct layout : bit_layout<64, other<15, 0>, Asynchronous, other<63, 17>> {};
 };
@@ -3225,8 +3238,7 @@ struct vmcs_exit_qual_ept_violation : read_only_word<vmcs_exit_qual_ept_violatio
 
 namespace ptspec::reg {
 
-/// Every register and capability word, the trace unit's own first. Entries of tables are in
-/// `topa`.
+/// All register and capability words, the trace unit's first. ToPA entries are in `topa`.
 using all = type_list<
     // The trace unit
     ia32_rtit_output_base, ia32_rtit_output_mask_ptrs, ia32_rtit_ctl, ia32_rtit_status,
@@ -3238,7 +3250,7 @@ using all = type_list<
     // Last branches
     ia32_debugctl, msr_lastbranch_tos, msr_lbr_select, msr_ler_from_lip, msr_ler_to_lip,
     msr_lastbranch_x_from_ip, msr_lastbranch_x_to_ip, msr_lbr_info_x,
-    // Where no trace may go, and who is told that a region is full
+    // Restricted memory, and the APIC that receives the PMI
     ia32_mtrrcap, ia32_smrr_physbase, ia32_smrr_physmask, ia32_apic_base, ia32_x2apic_lvt_pmi,
     apic_mmio_lvt_pmi, msr_platform_info,
     // VMX
@@ -10171,23 +10183,23 @@ struct perf_request {
 
 // ---- ptspec/print/text.hpp ----
 
-/// Where printed text goes, and numbers as text.
+/// Text output, and numbers as text.
 ///
-/// Whatever prints hands its text on piece by piece, so that nothing has to be allocated: to a
-/// lambda that writes to a screen, to borrowed characters, to a constant.
+/// A printer passes its text to a sink piece by piece, so it allocates nothing. A sink may be a
+/// lambda that writes to a screen, a borrowed buffer, or a constant.
 namespace ptspec::print {
 
-/// Anything that can be called with one piece of text after the other.
+/// A callable that takes the pieces of a text in order.
 template <class Sink>
 concept text_sink = callable<Sink&, text>;
 
-/// One piece, as `text` and nothing else, so that a sink may take any argument.
+/// Passes one piece as `text`, so that a sink with a generic parameter also works.
 template <text_sink Sink>
 constexpr void put(text piece, Sink&& sink) {
     sink(piece);
 }
 
-/// Borrowed characters, filled from the front. What does not fit is cut off.
+/// A borrowed character buffer, filled from the front. Text that does not fit is truncated.
 class text_buffer {
 public:
     constexpr text_buffer(char* first, size_t room) noexcept : first_{first}, room_{room} {}
@@ -10204,9 +10216,9 @@ public:
         }
     }
 
-    /// The text so far. No zero stands behind it.
+    /// The text written so far, without a terminating zero.
     [[nodiscard]] constexpr auto written() const noexcept -> text { return {first_, size_}; }
-    /// True when something did not fit.
+    /// True if text was truncated.
     [[nodiscard]] constexpr auto was_cut() const noexcept -> bool { return cut_; }
 
 private:
@@ -10216,7 +10228,7 @@ private:
     bool cut_ = false;
 };
 
-/// Owned text of up to `Room` characters. What does not fit is cut off.
+/// An owned text of up to `Room` characters. Text that does not fit is truncated.
 template <size_t Room>
 struct fixed_text {
     char characters[Room] = {};
@@ -10230,7 +10242,7 @@ struct fixed_text {
         was_cut = was_cut || rest.was_cut();
     }
 
-    /// The text, which lives as long as this object.
+    /// The text, valid as long as this object.
     [[nodiscard]] constexpr auto written() const noexcept -> text { return {characters, length}; }
 
     friend constexpr auto operator==(fixed_text const& one, text two) noexcept -> bool {
@@ -10238,8 +10250,8 @@ struct fixed_text {
     }
 };
 
-/// What `prints(sink)` prints, as a value:
-/// `written<80>([](auto& out) { print::word(start, out); })`.
+/// Returns the output of `prints(sink)` as a value: `written<80>([](auto& out) { print::word(start,
+/// out); })`.
 template <size_t Room, class Prints>
 [[nodiscard]] constexpr auto written(Prints&& prints) -> fixed_text<Room> {
     fixed_text<Room> out;
@@ -10247,7 +10259,7 @@ template <size_t Room, class Prints>
     return out;
 }
 
-/// A number in hexadecimal: upper case, at least `digits` digits of 16 at the most.
+/// Prints a number in upper-case hexadecimal with at least `digits` digits. `digits` is at most 16.
 template <text_sink Sink>
 constexpr void hex(uint64_t number, Sink&& sink, unsigned digits = 1) {
     char letters[16] = {};
@@ -10266,7 +10278,7 @@ constexpr void hex(wide_bits number, Sink&& sink) {
     hex(number.low, sink, number.high != 0 ? 16 : 1);
 }
 
-/// A number in decimal.
+/// Prints a number in decimal.
 template <text_sink Sink>
 constexpr void decimal(uint64_t number, Sink&& sink) {
     char letters[20] = {};
@@ -10283,37 +10295,39 @@ constexpr void decimal(uint64_t number, Sink&& sink) {
 
 // ---- ptspec/print/rows.hpp ----
 
-/// What a declaration says about its rows, as data: tables that whatever prints goes through, so
-/// that printing another word adds a table and no code.
+/// The rows of a declaration as data tables. All printers read these tables, so printing another
+/// word adds a table but no code.
 namespace ptspec::print {
 
-/// The amount of a field that does not say what its encodings amount to.
+/// The amount of a field without an `amount` function.
 [[nodiscard]] constexpr auto no_amount(uint64_t) noexcept -> quantity { return {}; }
 
-/// One row of a layout, or the payload of a packet, with everything that is known of it.
+/// One row of a layout, or the payload of a packet, with all its properties.
 struct row_facts {
     row_info row;
-    uint64_t value;              ///< of a fixed row
-    uint32_t payload_sizes;      ///< bit n is 1 where a payload can have n bytes; else 0
-    bool ends_at_max_phys_addr;  ///< of an address: the bits from MAXPHYADDR on are reserved
-    text const* enumerators;     ///< the names of its encodings, empty where one has none
+    uint64_t value;  ///< the value of a fixed row
+    /// bit n is 1 if the payload may have n bytes; 0 if the row is no payload
+    uint32_t payload_sizes;
+    bool ends_at_max_phys_addr;  ///< an address: the bits at and above MAXPHYADDR are reserved
+    /// the names of the encodings; empty for an encoding without a name
+    text const* enumerators;
     size_t enumerator_count;
-    /// What an encoding amounts to, without a unit where the field does not say.
+    /// The decoded value of an encoding. Without a unit if the field has no `amount` function.
     auto (*amount_of)(uint64_t encoding) noexcept -> quantity = no_amount;
 
-    /// The name of an encoding, empty where it has none. Names are looked for below 256.
+    /// The name of an encoding, or empty. Only encodings below 256 have names.
     [[nodiscard]] constexpr auto enumerator(uint64_t encoding) const noexcept -> text {
         return encoding < enumerator_count ? enumerators[encoding] : text{};
     }
 };
 
-/// The rows of a word or a packet from bit 0 up, and behind them the payload. Borrows what lives as
-/// long as the program.
+/// The rows of a word or a packet from bit 0 up, then the payload. Borrows data with static
+/// lifetime.
 struct row_list {
     text name;
     row_facts const* first;
     size_t count;
-    unsigned bits;  ///< with the longest payload
+    unsigned bits;  ///< including the longest payload
     bool is_packet;
 
     [[nodiscard]] constexpr auto begin() const noexcept -> row_facts const* { return first; }
@@ -10321,7 +10335,7 @@ struct row_list {
     [[nodiscard]] constexpr auto last() const noexcept -> row_facts const& {
         return first[count - 1];
     }
-    /// The field of a name, or null.
+    /// Finds a field by name. Returns null if there is none.
     [[nodiscard]] constexpr auto field(text which) const noexcept -> row_facts const* {
         for (auto const& one : *this) {
             if (one.row.kind == row_kind::field && one.row.name == which) { return &one; }
@@ -10366,7 +10380,8 @@ constexpr auto make_facts(row_info const& row) noexcept -> row_facts {
     return facts;
 }
 
-/// The sizes that a payload can have: as its selector says, as its block says, or any.
+/// The possible payload sizes: those of the selecting field, those of a block, or all up to the
+/// largest.
 template <class Packet>
 constexpr auto payload_sizes() noexcept -> uint32_t {
     using payload = typename Packet::payload_type;
@@ -10416,7 +10431,7 @@ inline constexpr auto rows_in = make_rows<Type>(typename Type::layout::rows{});
 
 }  // namespace detail
 
-/// Everything about the rows of a word or a packet.
+/// All properties of the rows of a word or a packet.
 template <class Type>
 [[nodiscard]] constexpr auto row_list_of() noexcept -> row_list {
     constexpr auto const& rows = detail::rows_in<Type>.rows;
@@ -10429,7 +10444,7 @@ template <class Type>
     }
 }
 
-/// How a row can be written, in two words at the most.
+/// The access of a row in at most two words.
 [[nodiscard]] constexpr auto access_name(row_access access) noexcept -> text {
     switch (access) {
         case row_access::plain: break;
@@ -10444,36 +10459,36 @@ template <class Type>
 
 // ---- ptspec/print/word.hpp ----
 
-/// A word's value as text: `TraceEn=1 MTCFreq=3 (8 crystal cycles) reserved set 40000H`.
+/// Prints the value of a word: `TraceEn=1 MTCFreq=3 (8 crystal cycles) reserved set 40000H`.
 ///
-/// A number below 10 is written as it is. Every other one, and every address, is hexadecimal with
-/// an H behind it, as the manual writes it. Amounts are decimal and have their unit behind them.
+/// A number below 10 is a decimal digit. Larger numbers and all addresses are hexadecimal with the
+/// suffix H, as in the manual. Amounts are decimal and followed by their unit.
 namespace ptspec::print {
 
-/// What is written of a word.
+/// Options for printing a word.
 struct style {
-    bool zeros = false;     ///< the fields that are 0, too
-    bool meanings = true;   ///< in parentheses what an encoding is called or amounts to
-    bool bare_hex = false;  ///< every number hexadecimal without an H; `; ` before reserved bits
-    unsigned max_phys_addr = 64;  ///< from this bit on the bits of an address are reserved
+    bool zeros = false;     ///< also print fields that are 0
+    bool meanings = true;   ///< in parentheses, the name or the amount of an encoding
+    bool bare_hex = false;  ///< all numbers in hexadecimal without H; `; ` before reserved bits
+    unsigned max_phys_addr = 64;  ///< address bits at and above this bit are reserved
 
-    /// Every field.
+    /// Prints all fields.
     static style const full;
-    /// Every field and nothing but digits: `TraceEn=1 MTCFreq=F; reserved set 40000`.
+    /// Prints all fields as bare hexadecimal numbers: `TraceEn=1 MTCFreq=F; reserved set 40000`.
     static style const plain_hex;
 };
 
 inline constexpr style style::full{.zeros = true};
 inline constexpr style style::plain_hex{.zeros = true, .meanings = false, .bare_hex = true};
 
-/// A field, and what it holds.
+/// A field and its value.
 struct field_value {
     row_facts const* of;
     uint64_t encoding;
-    uint64_t value;  ///< the encoding, or of an address field the address
+    uint64_t value;  ///< the encoding, or the address for an address field
 };
 
-/// Calls `visit(field_value)` for every field from bit 0 up.
+/// Calls `visit(field_value)` for each field from bit 0 up.
 template <class Visitor>
 constexpr void for_each_field(row_list const& rows, wide_bits raw, Visitor&& visit) {
     for (auto const& one : rows) {
@@ -10497,7 +10512,7 @@ constexpr void hex_with_h(wide_bits number, Sink& sink, style how) {
     if (!how.bare_hex) { put("H", sink); }
 }
 
-/// A number that is no address.
+/// Prints a number that is not an address.
 template <class Sink>
 constexpr void plain_number(wide_bits number, Sink& sink, style how) {
     if (number.high == 0 && number.low < 10) {
@@ -10509,7 +10524,7 @@ constexpr void plain_number(wide_bits number, Sink& sink, style how) {
 
 }  // namespace detail
 
-/// An amount with its unit, a plural: `8 crystal cycles`, `1 byte`.
+/// Prints an amount with its unit, which is a plural: `8 crystal cycles`, `1 byte`.
 template <text_sink Sink>
 constexpr void amount(quantity const& what, Sink&& sink) {
     decimal(what.count, sink);
@@ -10519,7 +10534,7 @@ constexpr void amount(quantity const& what, Sink&& sink) {
     put(unit, sink);
 }
 
-/// What a field holds: `3 (8 crystal cycles)`.
+/// Prints the value of a field: `3 (8 crystal cycles)`.
 template <text_sink Sink>
 constexpr void value(field_value const& what, Sink&& sink, style how = {}) {
     if (what.of->row.is_address) {
@@ -10543,7 +10558,7 @@ constexpr void value(field_value const& what, Sink&& sink, style how = {}) {
 
 namespace detail {
 
-/// Items on one line, with blanks between them.
+/// Prints items on one line, separated by spaces.
 template <class Sink>
 struct item_writer {
     Sink& sink;
@@ -10589,8 +10604,8 @@ constexpr auto other_bits(row_list const& rows) noexcept -> wide_bits {
 
 }  // namespace detail
 
-/// A word's fields from bit 0 up, joined by blanks, and the reserved bits that are set. Where there
-/// is nothing to tell it is `0`.
+/// Prints a word's fields from bit 0 up, separated by spaces, and the reserved bits that are set.
+/// Prints `0` if there is nothing else.
 template <class Word, text_sink Sink>
 constexpr void word(Word const& word, Sink&& sink, style how = {}) {
     detail::item_writer<bare_t<Sink>> out{sink, how};
@@ -10611,13 +10626,13 @@ namespace ptspec::print {
 
 namespace detail {
 
-/// The bytes behind the head, and how many of them are there.
+/// The bytes after the head, and their number.
 struct payload_value {
     wide_bits bits{};
     unsigned bytes = 0;
 };
 
-/// A packet's length in bytes. Only its block tells that of a BIP, which counts as the longest.
+/// The length of a packet in bytes. For a BIP it depends on the block, so the longest is assumed.
 template <class Packet>
 constexpr auto length_of(Packet const& packet) noexcept -> unsigned {
     if constexpr (same_as<typename Packet::payload_type, packet::payload_of_block>) {
@@ -10634,7 +10649,7 @@ constexpr auto payload_of(Packet const& packet) noexcept -> payload_value {
     } else {
         constexpr unsigned head = Packet::head_bytes;
         unsigned const length = length_of(packet);
-        if (length < head) { return {}; }  // the value that selects the size has no meaning
+        if (length < head) { return {}; }  // the selecting field holds a reserved value
         auto const bits = packet::detail::widen(packet.raw);
         return {packet::detail::first_bytes({from_bit(bits, 8 * head), bits.high >> 8 * head},
                                             length - head),
@@ -10644,8 +10659,8 @@ constexpr auto payload_of(Packet const& packet) noexcept -> payload_value {
 
 }  // namespace detail
 
-/// A packet's name, its fields in the order of its bits, its payload when it has one, and the
-/// reserved bits that are set.
+/// Prints a packet's name, its fields from bit 0 up, its payload if it has one, and the reserved
+/// bits that are set.
 template <packet::packet_type Packet, text_sink Sink>
 constexpr void packet(Packet const& packet, Sink&& sink, style how = style::full) {
     detail::item_writer<bare_t<Sink>> out{sink, how};

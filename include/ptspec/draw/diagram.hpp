@@ -3,19 +3,19 @@
 
 #include <ptspec/draw/leaders.hpp>
 
-/// The layout of a word or a packet drawn with characters, as the manual's figures show it.
+/// Draws the layout of a word or a packet in text characters, like the manual's figures.
 namespace ptspec::draw {
 
-/// How a diagram is drawn.
+/// Options of a diagram.
 struct drawing {
-    bool unicode = false;         ///< lines of U+2500 and up, in UTF-8; else of + - |
-    unsigned bits_per_line = 32;  ///< of a word: 64 at the most
+    bool unicode = false;         ///< box-drawing characters (U+2500 and up) in UTF-8; else + - |
+    unsigned bits_per_line = 32;  ///< for a word; at most 64
 };
 
 namespace detail {
 
-/// One line of characters. A line is drawn as the directions into which it goes from each place;
-/// what it looks like where lines meet follows from all that were drawn there.
+/// One line of characters. Each cell stores the directions of the lines that leave it, so junctions
+/// follow from all lines drawn there.
 template <unsigned Most = 200>
 class character_line {
 public:
@@ -27,27 +27,27 @@ public:
     constexpr void fill(unsigned from, unsigned to, char with) noexcept {
         while (from < to) { put(from++, with); }
     }
-    /// In the middle between two borders, or as much of it as there is room.
+    /// Centres text between two borders, truncated to the space between them.
     constexpr void centre(place borders, text what) noexcept {
         size_t const room = borders.right - borders.left - 1;
         size_t const shown = what.size() < room ? what.size() : room;
         put(borders.left + 1 + static_cast<unsigned>(room - shown) / 2, {what.data(), shown});
     }
-    /// Text that is there stays.
+    /// Draws a line segment. Existing text stays.
     constexpr void draw(unsigned at, unsigned directions) noexcept {
         if (at < Most && cells_[at] <= ' ') {
             auto const before = is_drawn(cells_[at]) ? static_cast<unsigned char>(cells_[at]) : 0U;
             put(at, static_cast<char>(before | directions));
         }
     }
-    /// A line from the middle of `from` to the middle of `to`.
+    /// Draws a line from the centre of `from` to the centre of `to`.
     constexpr void draw_across(unsigned from, unsigned to) noexcept {
         draw(from, right);
         for (unsigned at = from + 1; at < to; ++at) { draw(at, left | right); }
         draw(to, left);
     }
 
-    /// Hands the line on and begins another.
+    /// Passes the line to the sink and clears it.
     template <class Sink>
     constexpr void end_line(drawing how, Sink& sink) {
         unsigned from = 0;
@@ -86,7 +86,7 @@ private:
     unsigned used_ = 0;
 };
 
-/// Draws line by line.
+/// Draws a diagram line by line.
 template <class Sink>
 class character_picture {
 public:
@@ -109,7 +109,7 @@ public:
 private:
     using line_type = character_line<>;
 
-    /// A line of a word: numbers, boxes, and below them the names that do not fit.
+    /// Draws a line of a word: bit numbers, boxes, and below them the names that do not fit.
     constexpr void draw_bits(picture_line line, bool first) {
         if (!first) { end_line(); }
         leader_list leaders;
@@ -128,7 +128,7 @@ private:
         }
     }
 
-    /// Bytes of a packet. The line above belongs to this one and to the one before it.
+    /// Draws bytes of a packet. The border above is shared with the bytes before.
     constexpr void draw_bytes(picture_line line, bool first) {
         if (first) {
             for (unsigned bit = 0; bit < 8; ++bit) {
@@ -203,7 +203,7 @@ private:
         }
     }
 
-    /// The bits, or where there are several bytes these.
+    /// Draws the bits of a fixed row, or its bytes if it has several.
     constexpr void draw_fixed(place here, picture_line line, piece one) {
         if (line.has_several_bytes()) {
             label_text bytes;
@@ -238,7 +238,7 @@ private:
         }
     }
 
-    /// In columns, its left border included.
+    /// In columns, including the left border.
     [[nodiscard]] constexpr auto width_of_a_bit() const noexcept -> unsigned {
         return drawn_in_bytes(of_) ? 9 : 3;
     }
@@ -259,8 +259,7 @@ private:
 
 }  // namespace detail
 
-/// Draws a layout: the bits of a word in lines of 32, no longer than 100 columns; a packet byte by
-/// byte.
+/// Draws a layout: a word in lines of 32 bits, at most 100 columns wide; a packet byte by byte.
 template <text_sink Sink>
 constexpr void diagram(row_list const& of, Sink&& sink, drawing how = {}) {
     detail::character_picture<bare_t<Sink>>{of, how, sink}.draw();

@@ -4,10 +4,10 @@
 #include <ptspec/print/rows.hpp>
 #include <ptspec/print/text.hpp>
 
-/// What stands where in a picture of a word or a packet, whatever it is drawn with.
+/// The arrangement of a figure of a word or a packet, independent of the output format.
 ///
-/// A word is drawn in lines of bits. A packet, and what is longer than 64 bits, is drawn byte by
-/// byte, as the manual draws packets.
+/// A word is drawn in lines of bits. A packet, or any word longer than 64 bits, is drawn byte by
+/// byte, as in the manual.
 namespace ptspec::draw {
 
 using print::fixed_text;
@@ -24,12 +24,12 @@ using print::text_sink;
     return rows.is_packet || rows.bits > 64;
 }
 
-/// How many letters there are at most before a line of bytes: `8..15`.
+/// The maximum number of characters of the byte numbers before a line: `8..15`.
 [[nodiscard]] constexpr auto widest_byte_numbers(row_list const& rows) noexcept -> unsigned {
     return rows.bits / 8 > 100 ? 8 : 6;
 }
 
-/// The part of a row that stands in one line of a picture.
+/// The part of a row in one line of a figure.
 struct piece {
     row_facts const* of;
     unsigned msb;
@@ -43,13 +43,13 @@ struct piece {
     }
 };
 
-/// One line of a picture: bits `msb` to `lsb`, or of a packet some bytes that one row fills.
+/// One line of a figure: bits `msb` to `lsb`, or the bytes of a packet that one row fills.
 struct picture_line {
     unsigned msb;
     unsigned lsb;
-    unsigned columns;  ///< how many bits wide it is drawn
+    unsigned columns;  ///< the width of the line in bits
 
-    /// True for bytes of a packet that are drawn as wide as one.
+    /// True for several bytes of a packet that are drawn as wide as one.
     [[nodiscard]] constexpr auto has_several_bytes() const noexcept -> bool {
         return msb - lsb >= columns;
     }
@@ -65,8 +65,8 @@ constexpr auto row_at(row_list const& of, unsigned bit) noexcept -> row_facts co
 
 }  // namespace detail
 
-/// Calls `visit(picture_line)` from the top of the picture to its foot. A word is drawn from its
-/// highest bit down, `bits_per_line` in a line; a packet from its first byte on.
+/// Calls `visit(picture_line)` from top to bottom. A word is drawn from its highest bit down with
+/// `bits_per_line` bits per line, a packet from its first byte on.
 template <class Visitor>
 constexpr void for_each_line(row_list const& of, unsigned bits_per_line, Visitor&& visit) {
     if (!drawn_in_bytes(of)) {
@@ -85,8 +85,7 @@ constexpr void for_each_line(row_list const& of, unsigned bits_per_line, Visitor
     }
 }
 
-/// Calls `visit(piece)` for each row of a line, from the left, which is the highest bit, to the
-/// right.
+/// Calls `visit(piece)` for each row of a line from left to right, the highest bit first.
 template <class Visitor>
 constexpr void for_each_piece(row_list const& of, picture_line line, Visitor&& visit) {
     for (size_t i = of.count; i-- != 0;) {
@@ -97,14 +96,14 @@ constexpr void for_each_piece(row_list const& of, picture_line line, Visitor&& v
     }
 }
 
-/// Where a piece begins and ends, its borders included.
+/// The left and right end of a piece, including its borders.
 struct place {
     unsigned left;
     unsigned right;
 };
 
-/// The place of a piece in its line, where a bit is `width` wide. Several bytes of a packet are
-/// drawn as wide as one.
+/// The place of a piece in its line, if a bit is `width` wide. Several bytes of a packet are drawn
+/// as wide as one.
 [[nodiscard]] constexpr auto place_of(piece one, picture_line line, unsigned width) noexcept
     -> place {
     return line.has_several_bytes()
@@ -114,10 +113,10 @@ struct place {
 
 // ------------------------------------------------------------------------------------ words
 
-/// Room for what is written for one piece.
+/// A buffer for the label of one piece.
 using label_text = fixed_text<96>;
 
-/// The sizes of a payload: `0, 2, 4, 6 or 8 bytes`, `0 to 9 bytes`.
+/// Prints the sizes of a payload: `0, 2, 4, 6 or 8 bytes`, `0 to 9 bytes`.
 template <text_sink Sink>
 constexpr void byte_counts(uint32_t sizes, Sink&& sink) {
     unsigned const lowest = lowest_bit(sizes);
@@ -137,8 +136,8 @@ constexpr void byte_counts(uint32_t sizes, Sink&& sink) {
     put(" bytes", sink);
 }
 
-/// What is written for a piece: the name, of a part of a field the part's bits, of a payload
-/// its sizes. As the manual writes it: `CR3[11:5]`.
+/// Prints the label of a piece: the name, with the bits if it is part of a field, or with the sizes
+/// if it is a payload. Spelled as in the manual: `CR3[11:5]`.
 template <text_sink Sink>
 constexpr void label(piece const& which, Sink&& sink) {
     auto const& row = which.of->row;
@@ -160,7 +159,7 @@ constexpr void label(piece const& which, Sink&& sink) {
     }
 }
 
-/// The bytes of a fixed row in the order in which they stand, joined by blanks: `02H 82H`.
+/// Prints the bytes of a fixed row in memory order, separated by spaces: `02H 82H`.
 template <text_sink Sink>
 constexpr void fixed_bytes(piece const& which, Sink&& sink) {
     for (unsigned lsb = which.lsb; lsb < which.msb; lsb += 8) {

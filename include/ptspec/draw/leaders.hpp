@@ -3,19 +3,19 @@
 
 #include <ptspec/draw/figure.hpp>
 
-/// Names that do not fit into their boxes: below the line of boxes, each at the end of a line that
-/// leads to it. Places are in columns or in pixels.
+/// Labels that do not fit into their boxes. They are placed below the boxes, each connected to its
+/// box by a leader line. Coordinates are in columns or in pixels.
 namespace ptspec::draw {
 
 struct leader {
     piece which;
     unsigned at;     ///< where the line leaves its box
-    unsigned reach;  ///< how far bend, name and a gap behind it go from there
+    unsigned reach;  ///< the length of bend, label and gap from there
     bool to_the_left;
-    unsigned level;  ///< how far down the name stands
+    unsigned level;  ///< how far down the label is
 };
 
-/// The leaders of one line of boxes, from the left to the right.
+/// The leaders of one line of boxes, from left to right.
 class leader_list {
 public:
     static constexpr unsigned most = 64;
@@ -25,14 +25,14 @@ public:
     }
     [[nodiscard]] constexpr auto begin() const noexcept -> leader const* { return leaders_; }
     [[nodiscard]] constexpr auto end() const noexcept -> leader const* { return leaders_ + count_; }
-    /// How many levels there are.
+    /// The number of levels in use.
     [[nodiscard]] constexpr auto levels() const noexcept -> unsigned { return levels_; }
 
-    /// Gives every name a side and a level, so that no name stands on a line or on another name.
+    /// Assigns a side and a level to each label, so that no label overlaps a line or another label.
     ///
-    /// Names go to the left of their line where there is room and else to the right. Those to the
-    /// left are placed from left to right and the others from right to left, so that a line never
-    /// has to go through a name that is there already.
+    /// A label goes to the left of its line if there is room, else to the right. Left labels are
+    /// placed from left to right and right labels from right to left, so a line never crosses a
+    /// label that is already placed.
     constexpr void place(unsigned gap) noexcept {
         unsigned taken = 0;
         for (unsigned i = 0; i < count_; ++i) {
@@ -56,7 +56,8 @@ private:
         return one.to_the_left ? one.at : one.at + one.reach;
     }
 
-    /// The highest level below every line in the way and beside every name.
+    /// Places a label at the first free level: below all lines that it would cross, and not next to
+    /// an overlapping label.
     constexpr void put(unsigned which, unsigned gap) noexcept {
         auto& one = leaders_[which];
         for (bool moved = true; moved;) {

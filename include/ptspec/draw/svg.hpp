@@ -3,17 +3,17 @@
 
 #include <ptspec/draw/leaders.hpp>
 
-/// The layout of a word or a packet as a picture for web pages and documents.
+/// Draws the layout of a word or a packet as SVG, for web pages and documents.
 namespace ptspec::draw {
 
-/// How a picture is made.
+/// Options of an SVG drawing.
 struct svg_drawing {
-    text title{};                 ///< the name of the type where it is empty
-    unsigned bits_per_line = 32;  ///< of a word: 64 at the most
-    bool standalone = true;       ///< a file of its own; else a page holds `svg_style`
+    text title{};                 ///< if empty, the name of the type
+    unsigned bits_per_line = 32;  ///< for a word; at most 64
+    bool standalone = true;       ///< a complete file; if false, the page must contain `svg_style`
 };
 
-/// Text with the characters that mean something in HTML and XML written as entities.
+/// Prints text with the special characters of HTML and XML escaped.
 template <text_sink Sink>
 constexpr void escaped(text plain, Sink&& sink) {
     size_t from = 0;
@@ -34,8 +34,8 @@ constexpr void escaped(text plain, Sink&& sink) {
     sink(text{plain.data() + from, plain.size() - from});
 }
 
-/// The style sheet of all pictures. Lines and letters have the colour of the text around them; a
-/// page may set the variables.
+/// Prints the style sheet of all drawings. Lines and text have the colour of the surrounding text.
+/// A page may set the variables.
 template <text_sink Sink>
 constexpr void svg_style(Sink&& sink) {
     put(".ptspec text{fill:currentColor}"
@@ -52,7 +52,7 @@ constexpr void svg_style(Sink&& sink) {
 
 namespace detail {
 
-/// Writes the elements. All numbers are pixels.
+/// Writes the SVG elements. All numbers are pixels.
 template <class Sink>
 class svg_picture {
 public:
@@ -82,13 +82,13 @@ public:
 
 private:
     static constexpr unsigned box_height = 28;
-    static constexpr unsigned baseline = 18;  ///< of a text in a box, from its top
+    static constexpr unsigned baseline = 18;  ///< of the text in a box, from the top of the box
     static constexpr unsigned numbers_height = 13;
     static constexpr unsigned level_height = 17;
 
     // -------------------------------------------------------------------------------- places
 
-    /// Letters of twelve pixels, all of one width.
+    /// The width of text in a monospaced font of 12 pixels.
     static constexpr auto width_of(size_t letters) noexcept -> unsigned {
         return static_cast<unsigned>(letters * 29 + 3) / 4;
     }
@@ -99,7 +99,7 @@ private:
     static constexpr auto fits(size_t letters, place here) noexcept -> bool {
         return width_of(letters) + 4 <= here.right - here.left;
     }
-    /// What stands in a box: the label, or the name alone, or nothing.
+    /// The text in a box: the label, or only the name if the label does not fit, or nothing.
     [[nodiscard]] constexpr auto text_in(piece one, place here) const noexcept -> label_text {
         label_text full;
         label(one, full);
@@ -125,14 +125,14 @@ private:
         unsigned const levels = leaders_of(line).levels();
         return box_height + levels * level_height + (levels != 0 ? 4 : 0);
     }
-    /// From the end of one line to the boxes of the next.
+    /// The distance from the end of one line to the boxes of the next.
     [[nodiscard]] constexpr auto gap() const noexcept -> unsigned {
         return drawn_in_bytes(of_) ? 0 : numbers_height + 8;
     }
 
     // -------------------------------------------------------------------------------- elements
 
-    /// Writes texts and numbers one behind the other.
+    /// Writes texts and numbers in order.
     template <class... Pieces>
     constexpr void write(Pieces... pieces) {
         (write_one(pieces), ...);
@@ -232,7 +232,7 @@ private:
                : row.access == row_access::plain ? "field"
                                                  : "field owned";
     }
-    /// In the middle of a box, squeezed into it where it is too long.
+    /// Writes text in the centre of a box, compressed if it is too long.
     constexpr void text_at(place here, unsigned y, text what, char const* more = "") {
         write("<text x=\"", (here.left + here.right) / 2, "\" y=\"", y + baseline, "\"", more);
         if (!fits(what.size(), here)) {
@@ -241,7 +241,7 @@ private:
         }
         write(">", what, "</text>");
     }
-    /// The bits, or where there are several bytes these.
+    /// Draws the bits of a fixed row, or its bytes if it has several.
     constexpr void draw_fixed(picture_line line, piece one, unsigned y) {
         if (line.has_several_bytes()) {
             label_text bytes;
@@ -274,8 +274,8 @@ private:
 
 }  // namespace detail
 
-/// Draws a layout as an <svg> element. It needs no other resource, takes the colour of the text
-/// around it, and says its title to those who cannot see it.
+/// Draws a layout as an <svg> element. It needs no other resource, uses the colour of the
+/// surrounding text, and has a title for screen readers.
 template <text_sink Sink>
 constexpr void svg_diagram(row_list const& of, Sink&& sink, svg_drawing how = {}) {
     detail::svg_picture<bare_t<Sink>>{of, how, sink}.draw();

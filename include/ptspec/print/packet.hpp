@@ -9,13 +9,13 @@ namespace ptspec::print {
 
 namespace detail {
 
-/// The bytes behind the head, and how many of them are there.
+/// The bytes after the head, and their number.
 struct payload_value {
     wide_bits bits{};
     unsigned bytes = 0;
 };
 
-/// A packet's length in bytes. Only its block tells that of a BIP, which counts as the longest.
+/// The length of a packet in bytes. For a BIP it depends on the block, so the longest is assumed.
 template <class Packet>
 constexpr auto length_of(Packet const& packet) noexcept -> unsigned {
     if constexpr (same_as<typename Packet::payload_type, packet::payload_of_block>) {
@@ -32,7 +32,7 @@ constexpr auto payload_of(Packet const& packet) noexcept -> payload_value {
     } else {
         constexpr unsigned head = Packet::head_bytes;
         unsigned const length = length_of(packet);
-        if (length < head) { return {}; }  // the value that selects the size has no meaning
+        if (length < head) { return {}; }  // the selecting field holds a reserved value
         auto const bits = packet::detail::widen(packet.raw);
         return {packet::detail::first_bytes({from_bit(bits, 8 * head), bits.high >> 8 * head},
                                             length - head),
@@ -42,8 +42,8 @@ constexpr auto payload_of(Packet const& packet) noexcept -> payload_value {
 
 }  // namespace detail
 
-/// A packet's name, its fields in the order of its bits, its payload when it has one, and the
-/// reserved bits that are set.
+/// Prints a packet's name, its fields from bit 0 up, its payload if it has one, and the reserved
+/// bits that are set.
 template <packet::packet_type Packet, text_sink Sink>
 constexpr void packet(Packet const& packet, Sink&& sink, style how = style::full) {
     detail::item_writer<bare_t<Sink>> out{sink, how};

@@ -3,37 +3,39 @@
 
 #include <ptspec/packet/packet_word.hpp>
 
-/// What a declaration says about its rows, as data: tables that whatever prints goes through, so
-/// that printing another word adds a table and no code.
+/// The rows of a declaration as data tables. All printers read these tables, so printing another
+/// word adds a table but no code.
 namespace ptspec::print {
 
-/// The amount of a field that does not say what its encodings amount to.
+/// The amount of a field without an `amount` function.
 [[nodiscard]] constexpr auto no_amount(uint64_t) noexcept -> quantity { return {}; }
 
-/// One row of a layout, or the payload of a packet, with everything that is known of it.
+/// One row of a layout, or the payload of a packet, with all its properties.
 struct row_facts {
     row_info row;
-    uint64_t value;              ///< of a fixed row
-    uint32_t payload_sizes;      ///< bit n is 1 where a payload can have n bytes; else 0
-    bool ends_at_max_phys_addr;  ///< of an address: the bits from MAXPHYADDR on are reserved
-    text const* enumerators;     ///< the names of its encodings, empty where one has none
+    uint64_t value;  ///< the value of a fixed row
+    /// bit n is 1 if the payload may have n bytes; 0 if the row is no payload
+    uint32_t payload_sizes;
+    bool ends_at_max_phys_addr;  ///< an address: the bits at and above MAXPHYADDR are reserved
+    /// the names of the encodings; empty for an encoding without a name
+    text const* enumerators;
     size_t enumerator_count;
-    /// What an encoding amounts to, without a unit where the field does not say.
+    /// The decoded value of an encoding. Without a unit if the field has no `amount` function.
     auto (*amount_of)(uint64_t encoding) noexcept -> quantity = no_amount;
 
-    /// The name of an encoding, empty where it has none. Names are looked for below 256.
+    /// The name of an encoding, or empty. Only encodings below 256 have names.
     [[nodiscard]] constexpr auto enumerator(uint64_t encoding) const noexcept -> text {
         return encoding < enumerator_count ? enumerators[encoding] : text{};
     }
 };
 
-/// The rows of a word or a packet from bit 0 up, and behind them the payload. Borrows what lives as
-/// long as the program.
+/// The rows of a word or a packet from bit 0 up, then the payload. Borrows data with static
+/// lifetime.
 struct row_list {
     text name;
     row_facts const* first;
     size_t count;
-    unsigned bits;  ///< with the longest payload
+    unsigned bits;  ///< including the longest payload
     bool is_packet;
 
     [[nodiscard]] constexpr auto begin() const noexcept -> row_facts const* { return first; }
@@ -41,7 +43,7 @@ struct row_list {
     [[nodiscard]] constexpr auto last() const noexcept -> row_facts const& {
         return first[count - 1];
     }
-    /// The field of a name, or null.
+    /// Finds a field by name. Returns null if there is none.
     [[nodiscard]] constexpr auto field(text which) const noexcept -> row_facts const* {
         for (auto const& one : *this) {
             if (one.row.kind == row_kind::field && one.row.name == which) { return &one; }
@@ -86,7 +88,8 @@ constexpr auto make_facts(row_info const& row) noexcept -> row_facts {
     return facts;
 }
 
-/// The sizes that a payload can have: as its selector says, as its block says, or any.
+/// The possible payload sizes: those of the selecting field, those of a block, or all up to the
+/// largest.
 template <class Packet>
 constexpr auto payload_sizes() noexcept -> uint32_t {
     using payload = typename Packet::payload_type;
@@ -136,7 +139,7 @@ inline constexpr auto rows_in = make_rows<Type>(typename Type::layout::rows{});
 
 }  // namespace detail
 
-/// Everything about the rows of a word or a packet.
+/// All properties of the rows of a word or a packet.
 template <class Type>
 [[nodiscard]] constexpr auto row_list_of() noexcept -> row_list {
     constexpr auto const& rows = detail::rows_in<Type>.rows;
@@ -149,7 +152,7 @@ template <class Type>
     }
 }
 
-/// How a row can be written, in two words at the most.
+/// The access of a row in at most two words.
 [[nodiscard]] constexpr auto access_name(row_access access) noexcept -> text {
     switch (access) {
         case row_access::plain: break;

@@ -3,23 +3,23 @@
 
 #include <ptspec/raw_bits.hpp>
 
-/// Where printed text goes, and numbers as text.
+/// Text output, and numbers as text.
 ///
-/// Whatever prints hands its text on piece by piece, so that nothing has to be allocated: to a
-/// lambda that writes to a screen, to borrowed characters, to a constant.
+/// A printer passes its text to a sink piece by piece, so it allocates nothing. A sink may be a
+/// lambda that writes to a screen, a borrowed buffer, or a constant.
 namespace ptspec::print {
 
-/// Anything that can be called with one piece of text after the other.
+/// A callable that takes the pieces of a text in order.
 template <class Sink>
 concept text_sink = callable<Sink&, text>;
 
-/// One piece, as `text` and nothing else, so that a sink may take any argument.
+/// Passes one piece as `text`, so that a sink with a generic parameter also works.
 template <text_sink Sink>
 constexpr void put(text piece, Sink&& sink) {
     sink(piece);
 }
 
-/// Borrowed characters, filled from the front. What does not fit is cut off.
+/// A borrowed character buffer, filled from the front. Text that does not fit is truncated.
 class text_buffer {
 public:
     constexpr text_buffer(char* first, size_t room) noexcept : first_{first}, room_{room} {}
@@ -36,9 +36,9 @@ public:
         }
     }
 
-    /// The text so far. No zero stands behind it.
+    /// The text written so far, without a terminating zero.
     [[nodiscard]] constexpr auto written() const noexcept -> text { return {first_, size_}; }
-    /// True when something did not fit.
+    /// True if text was truncated.
     [[nodiscard]] constexpr auto was_cut() const noexcept -> bool { return cut_; }
 
 private:
@@ -48,7 +48,7 @@ private:
     bool cut_ = false;
 };
 
-/// Owned text of up to `Room` characters. What does not fit is cut off.
+/// An owned text of up to `Room` characters. Text that does not fit is truncated.
 template <size_t Room>
 struct fixed_text {
     char characters[Room] = {};
@@ -62,7 +62,7 @@ struct fixed_text {
         was_cut = was_cut || rest.was_cut();
     }
 
-    /// The text, which lives as long as this object.
+    /// The text, valid as long as this object.
     [[nodiscard]] constexpr auto written() const noexcept -> text { return {characters, length}; }
 
     friend constexpr auto operator==(fixed_text const& one, text two) noexcept -> bool {
@@ -70,8 +70,8 @@ struct fixed_text {
     }
 };
 
-/// What `prints(sink)` prints, as a value:
-/// `written<80>([](auto& out) { print::word(start, out); })`.
+/// Returns the output of `prints(sink)` as a value: `written<80>([](auto& out) { print::word(start,
+/// out); })`.
 template <size_t Room, class Prints>
 [[nodiscard]] constexpr auto written(Prints&& prints) -> fixed_text<Room> {
     fixed_text<Room> out;
@@ -79,7 +79,7 @@ template <size_t Room, class Prints>
     return out;
 }
 
-/// A number in hexadecimal: upper case, at least `digits` digits of 16 at the most.
+/// Prints a number in upper-case hexadecimal with at least `digits` digits. `digits` is at most 16.
 template <text_sink Sink>
 constexpr void hex(uint64_t number, Sink&& sink, unsigned digits = 1) {
     char letters[16] = {};
@@ -98,7 +98,7 @@ constexpr void hex(wide_bits number, Sink&& sink) {
     hex(number.low, sink, number.high != 0 ? 16 : 1);
 }
 
-/// A number in decimal.
+/// Prints a number in decimal.
 template <text_sink Sink>
 constexpr void decimal(uint64_t number, Sink&& sink) {
     char letters[20] = {};

@@ -4,36 +4,36 @@
 #include <ptspec/print/rows.hpp>
 #include <ptspec/print/text.hpp>
 
-/// A word's value as text: `TraceEn=1 MTCFreq=3 (8 crystal cycles) reserved set 40000H`.
+/// Prints the value of a word: `TraceEn=1 MTCFreq=3 (8 crystal cycles) reserved set 40000H`.
 ///
-/// A number below 10 is written as it is. Every other one, and every address, is hexadecimal with
-/// an H behind it, as the manual writes it. Amounts are decimal and have their unit behind them.
+/// A number below 10 is a decimal digit. Larger numbers and all addresses are hexadecimal with the
+/// suffix H, as in the manual. Amounts are decimal and followed by their unit.
 namespace ptspec::print {
 
-/// What is written of a word.
+/// Options for printing a word.
 struct style {
-    bool zeros = false;     ///< the fields that are 0, too
-    bool meanings = true;   ///< in parentheses what an encoding is called or amounts to
-    bool bare_hex = false;  ///< every number hexadecimal without an H; `; ` before reserved bits
-    unsigned max_phys_addr = 64;  ///< from this bit on the bits of an address are reserved
+    bool zeros = false;     ///< also print fields that are 0
+    bool meanings = true;   ///< in parentheses, the name or the amount of an encoding
+    bool bare_hex = false;  ///< all numbers in hexadecimal without H; `; ` before reserved bits
+    unsigned max_phys_addr = 64;  ///< address bits at and above this bit are reserved
 
-    /// Every field.
+    /// Prints all fields.
     static style const full;
-    /// Every field and nothing but digits: `TraceEn=1 MTCFreq=F; reserved set 40000`.
+    /// Prints all fields as bare hexadecimal numbers: `TraceEn=1 MTCFreq=F; reserved set 40000`.
     static style const plain_hex;
 };
 
 inline constexpr style style::full{.zeros = true};
 inline constexpr style style::plain_hex{.zeros = true, .meanings = false, .bare_hex = true};
 
-/// A field, and what it holds.
+/// A field and its value.
 struct field_value {
     row_facts const* of;
     uint64_t encoding;
-    uint64_t value;  ///< the encoding, or of an address field the address
+    uint64_t value;  ///< the encoding, or the address for an address field
 };
 
-/// Calls `visit(field_value)` for every field from bit 0 up.
+/// Calls `visit(field_value)` for each field from bit 0 up.
 template <class Visitor>
 constexpr void for_each_field(row_list const& rows, wide_bits raw, Visitor&& visit) {
     for (auto const& one : rows) {
@@ -57,7 +57,7 @@ constexpr void hex_with_h(wide_bits number, Sink& sink, style how) {
     if (!how.bare_hex) { put("H", sink); }
 }
 
-/// A number that is no address.
+/// Prints a number that is not an address.
 template <class Sink>
 constexpr void plain_number(wide_bits number, Sink& sink, style how) {
     if (number.high == 0 && number.low < 10) {
@@ -69,7 +69,7 @@ constexpr void plain_number(wide_bits number, Sink& sink, style how) {
 
 }  // namespace detail
 
-/// An amount with its unit, a plural: `8 crystal cycles`, `1 byte`.
+/// Prints an amount with its unit, which is a plural: `8 crystal cycles`, `1 byte`.
 template <text_sink Sink>
 constexpr void amount(quantity const& what, Sink&& sink) {
     decimal(what.count, sink);
@@ -79,7 +79,7 @@ constexpr void amount(quantity const& what, Sink&& sink) {
     put(unit, sink);
 }
 
-/// What a field holds: `3 (8 crystal cycles)`.
+/// Prints the value of a field: `3 (8 crystal cycles)`.
 template <text_sink Sink>
 constexpr void value(field_value const& what, Sink&& sink, style how = {}) {
     if (what.of->row.is_address) {
@@ -103,7 +103,7 @@ constexpr void value(field_value const& what, Sink&& sink, style how = {}) {
 
 namespace detail {
 
-/// Items on one line, with blanks between them.
+/// Prints items on one line, separated by spaces.
 template <class Sink>
 struct item_writer {
     Sink& sink;
@@ -149,8 +149,8 @@ constexpr auto other_bits(row_list const& rows) noexcept -> wide_bits {
 
 }  // namespace detail
 
-/// A word's fields from bit 0 up, joined by blanks, and the reserved bits that are set. Where there
-/// is nothing to tell it is `0`.
+/// Prints a word's fields from bit 0 up, separated by spaces, and the reserved bits that are set.
+/// Prints `0` if there is nothing else.
 template <class Word, text_sink Sink>
 constexpr void word(Word const& word, Sink&& sink, style how = {}) {
     detail::item_writer<bare_t<Sink>> out{sink, how};

@@ -3,10 +3,10 @@
 
 #include <ptspec/word.hpp>
 
-/// The local APIC, by which the interrupt of a full region comes.
+/// The local APIC, which delivers the PMI of a full ToPA region.
 namespace ptspec::reg {
 
-/// IA32_APIC_BASE, where the local APIC's registers are in memory. No trace may go there.
+/// IA32_APIC_BASE, the address of the local APIC's registers. Trace output must not go there.
 ///
 /// Shape:  64-bit MSR 1BH.
 /// Units:  ApicBase is the physical address of a page of 4096 bytes.
@@ -23,15 +23,15 @@ struct ia32_apic_base : bit_word<ia32_apic_base, uint64_t> {
     struct layout : bit_layout<64, reserved<7, 0>, BSP, reserved<9>, EXTD, EN, ApicBase> {};
 };
 
-/// How the interrupt is delivered: encodings of DeliveryMode.
+/// Encodings of DeliveryMode: how the interrupt is delivered.
 enum class delivery_mode : uint8_t {
-    fixed = 0,  ///< by its vector, as the interrupt of a full region has to be
+    fixed = 0,  ///< by vector, as the ToPA PMI requires
     nmi = 4,
 };
 
-/// What the two forms of the performance-monitoring entry of the local vector table share.
+/// The common part of the two forms of the LVT performance-monitoring entry.
 ///
-/// Shape:  32 or 64 bits, of which the low 17 are in use.
+/// Shape:  32 or 64 bits; the low 17 are in use.
 /// Source: SDM vol. 3, "Local Vector Table"; OUT-082, OUT-084.
 template <class Derived, class Raw>
 struct lvt_pmi_word : bit_word<Derived, Raw> {
@@ -40,7 +40,7 @@ struct lvt_pmi_word : bit_word<Derived, Raw> {
 
     struct Vector : field<7, 0> {};
     struct DeliveryMode : enumerated<10, 8, delivery_mode> {};
-    struct DeliveryStatus : read_only<flag<12>> {};  ///< sent, and not yet accepted
+    struct DeliveryStatus : read_only<flag<12>> {};  ///< sent, but not yet accepted
     struct Mask : flag<16> {};                       ///< the processor sets it on delivery
 
     // clang-format off
@@ -50,7 +50,7 @@ struct lvt_pmi_word : bit_word<Derived, Raw> {
     // clang-format on
 };
 
-/// The performance-monitoring entry of the local vector table in x2APIC mode.
+/// The LVT performance-monitoring entry in x2APIC mode.
 ///
 /// Shape:  64-bit MSR 834H.
 /// Errors: WRMSR raises #GP(0) for a reserved bit.
@@ -59,7 +59,7 @@ struct ia32_x2apic_lvt_pmi : lvt_pmi_word<ia32_x2apic_lvt_pmi, uint64_t> {
     static constexpr uint32_t address = 0x834;
 };
 
-/// The performance-monitoring entry of the local vector table in xAPIC mode.
+/// The LVT performance-monitoring entry in xAPIC mode.
 ///
 /// Shape:  32 bits, 340H bytes into the APIC's page.
 /// Source: SDM vol. 3, "Local Vector Table"; OUT-082, OUT-143.

@@ -3,32 +3,32 @@
 
 #include <ptspec/word.hpp>
 
-/// What CPUID tells about a processor, as far as tracing depends on it. Leaf 14H is in
-/// cpuid_14h.hpp.
+/// The CPUID leaves that tracing depends on. Leaf 14H is in cpuid_14h.hpp.
 namespace ptspec::reg {
 
-/// The four registers that CPUID fills.
+/// The four registers that CPUID writes.
 enum class cpuid_register : uint8_t { eax, ebx, ecx, edx };
 
-/// What CPUID puts into one register for one leaf and sub-leaf.
+/// One output register of CPUID for one leaf and sub-leaf.
 ///
-/// Shape:  32 bits, which software can only read.
+/// Shape:  32 bits, read-only.
 /// Source: SDM vol. 2A, "CPUID".
 template <class Derived, uint32_t Leaf, uint32_t Subleaf, cpuid_register Part>
 struct cpuid_word : read_only_word<Derived, uint32_t> {
-    static constexpr uint32_t leaf = Leaf;        ///< EAX before CPUID
-    static constexpr uint32_t subleaf = Subleaf;  ///< ECX before CPUID; 0 where the leaf has none
+    static constexpr uint32_t leaf = Leaf;  ///< EAX before CPUID
+    /// ECX before CPUID; 0 if the leaf has no sub-leaves
+    static constexpr uint32_t subleaf = Subleaf;
     static constexpr cpuid_register part = Part;
 
     using base = read_only_word<Derived, uint32_t>;
     using base::base;
 };
 
-/// CPUID.01H:EAX, which processor this is.
+/// CPUID.01H:EAX, the processor's family, model and stepping.
 ///
 /// Shape:  32 bits.
-/// Units:  ExtFamily is added to Family where that is 15. ExtModel stands before Model's four bits
-///         where Family is 6 or 15.
+/// Units:  ExtFamily is added to Family if Family is 15. ExtModel is bits 7:4 of the model if
+///         Family is 6 or 15.
 /// Source: SDM vol. 2A, "CPUID".
 struct cpuid_01h_eax : cpuid_word<cpuid_01h_eax, 0x01, 0, cpuid_register::eax> {
     struct Stepping : field<3, 0> {};
@@ -44,13 +44,13 @@ struct cpuid_01h_eax : cpuid_word<cpuid_01h_eax, 0x01, 0, cpuid_register::eax> {
     // clang-format on
 };
 
-/// CPUID.01H:ECX, which features there are.
+/// CPUID.01H:ECX, feature flags.
 ///
 /// Shape:  32 bits.
 /// Source: SDM vol. 2A, "CPUID".
 struct cpuid_01h_ecx : cpuid_word<cpuid_01h_ecx, 0x01, 0, cpuid_register::ecx> {
     struct VMX : flag<5> {};
-    struct PDCM : flag<15> {};  ///< there is IA32_PERF_CAPABILITIES
+    struct PDCM : flag<15> {};  ///< IA32_PERF_CAPABILITIES exists
     struct x2APIC : flag<21> {};
     struct XSAVE : flag<26> {};
     struct OSXSAVE : flag<27> {};  ///< CR4.OSXSAVE is 1
@@ -62,7 +62,7 @@ struct cpuid_01h_ecx : cpuid_word<cpuid_01h_ecx, 0x01, 0, cpuid_register::ecx> {
     // clang-format on
 };
 
-/// CPUID.07H.0:EBX, which features there are, tracing among them.
+/// CPUID.07H.0:EBX, feature flags, including Intel PT.
 ///
 /// Shape:  32 bits.
 /// Source: SDM vol. 2A, "CPUID"; REG-134, REG-160.
@@ -79,11 +79,11 @@ struct cpuid_07h_0_ebx : cpuid_word<cpuid_07h_0_ebx, 0x07, 0, cpuid_register::eb
     // clang-format on
 };
 
-/// CPUID.0AH:EAX, which performance counters there are.
+/// CPUID.0AH:EAX, the performance counters.
 ///
 /// Shape:  32 bits.
-/// Units:  NumGP counts general counters, Width is that of a counter in bits, EbxLen counts the
-///         bits of EBX that say something about an event.
+/// Units:  NumGP counts general-purpose counters. Width is a counter's width in bits. EbxLen counts
+///         the bits of EBX that enumerate an event.
 /// Source: SDM vol. 2A, "CPUID".
 struct cpuid_0ah_eax : cpuid_word<cpuid_0ah_eax, 0x0A, 0, cpuid_register::eax> {
     struct VersionID : field<7, 0> {};
@@ -96,7 +96,7 @@ struct cpuid_0ah_eax : cpuid_word<cpuid_0ah_eax, 0x0A, 0, cpuid_register::eax> {
 
 // ------------------------------------------------------------------------------------ XSAVE
 
-/// CPUID.0DH.1:EAX, which forms of XSAVE there are.
+/// CPUID.0DH.1:EAX, the supported forms of XSAVE.
 ///
 /// Shape:  32 bits.
 /// Source: SDM vol. 2A, "CPUID"; REG-140.
@@ -106,7 +106,7 @@ struct cpuid_0dh_1_eax : cpuid_word<cpuid_0dh_1_eax, 0x0D, 1, cpuid_register::ea
     struct layout : bit_layout<32, other<2, 0>, XSAVES, other<31, 4>> {};
 };
 
-/// CPUID.0DH.1:ECX, which low bits of IA32_XSS may be 1.
+/// CPUID.0DH.1:ECX, the low bits of IA32_XSS that may be 1.
 ///
 /// Shape:  32 bits.
 /// Source: SDM vol. 2A, "CPUID"; REG-140.
@@ -116,7 +116,7 @@ struct cpuid_0dh_1_ecx : cpuid_word<cpuid_0dh_1_ecx, 0x0D, 1, cpuid_register::ec
     struct layout : bit_layout<32, other<7, 0>, PT_STATE, other<31, 9>> {};
 };
 
-/// CPUID.0DH.8:EAX, how large PT state is in an XSAVE area.
+/// CPUID.0DH.8:EAX, the size of PT state in an XSAVE area.
 ///
 /// Shape:  32 bits.
 /// Units:  Size is in bytes; 128 on every processor seen.
@@ -131,7 +131,8 @@ struct cpuid_0dh_8_eax : cpuid_word<cpuid_0dh_8_eax, 0x0D, 8, cpuid_register::ea
     struct layout : bit_layout<32, Size> {};
 };
 
-/// CPUID.0DH.8:EBX, where PT state is in an XSAVE area in standard form: it is not in one.
+/// CPUID.0DH.8:EBX, the offset of PT state in the standard form of an XSAVE area. 0, since the
+/// standard form does not hold PT state.
 ///
 /// Shape:  32 bits, all 0.
 /// Source: SDM vol. 2A, "CPUID"; REG-140.
@@ -141,20 +142,20 @@ struct cpuid_0dh_8_ebx : cpuid_word<cpuid_0dh_8_ebx, 0x0D, 8, cpuid_register::eb
     struct layout : bit_layout<32, Offset> {};
 };
 
-/// CPUID.0DH.8:ECX, how PT state is managed and where it may lie.
+/// CPUID.0DH.8:ECX, the management and alignment of PT state.
 ///
 /// Shape:  32 bits.
 /// Source: SDM vol. 2A, "CPUID"; REG-140.
 struct cpuid_0dh_8_ecx : cpuid_word<cpuid_0dh_8_ecx, 0x0D, 8, cpuid_register::ecx> {
-    struct Supervisor : flag<0> {};  ///< by IA32_XSS, so it is always 1
-    struct Align64 : flag<1> {};     ///< in compacted form at a multiple of 64 bytes
+    struct Supervisor : flag<0> {};  ///< managed by IA32_XSS; always 1
+    struct Align64 : flag<1> {};     ///< aligned to 64 bytes in compacted form
 
     struct layout : bit_layout<32, Supervisor, Align64, other<31, 2>> {};
 };
 
 // ------------------------------------------------------------------------------------ clocks
 
-/// CPUID.15H:EAX, what the crystal's clock is divided by.
+/// CPUID.15H:EAX, the denominator of the ratio of the TSC to the crystal clock.
 ///
 /// Shape:  32 bits. 0: the ratio is not enumerated.
 /// Units:  TSC / crystal = Numerator / Denominator.
@@ -165,7 +166,7 @@ struct cpuid_15h_eax : cpuid_word<cpuid_15h_eax, 0x15, 0, cpuid_register::eax> {
     struct layout : bit_layout<32, Denominator> {};
 };
 
-/// CPUID.15H:EBX, what the crystal's clock is multiplied by.
+/// CPUID.15H:EBX, the numerator of the ratio of the TSC to the crystal clock.
 ///
 /// Shape:  32 bits. 0: the ratio is not enumerated.
 /// Units:  TSC / crystal = Numerator / Denominator.
@@ -176,9 +177,9 @@ struct cpuid_15h_ebx : cpuid_word<cpuid_15h_ebx, 0x15, 0, cpuid_register::ebx> {
     struct layout : bit_layout<32, Numerator> {};
 };
 
-/// CPUID.15H:ECX, how fast the crystal is.
+/// CPUID.15H:ECX, the frequency of the crystal clock.
 ///
-/// Shape:  32 bits. 0: it is not enumerated.
+/// Shape:  32 bits. 0: the frequency is not enumerated.
 /// Units:  CrystalHz is in Hz.
 /// Source: SDM vol. 2A, "CPUID"; REG-167.
 struct cpuid_15h_ecx : cpuid_word<cpuid_15h_ecx, 0x15, 0, cpuid_register::ecx> {
@@ -191,7 +192,7 @@ struct cpuid_15h_ecx : cpuid_word<cpuid_15h_ecx, 0x15, 0, cpuid_register::ecx> {
     struct layout : bit_layout<32, CrystalHz> {};
 };
 
-/// CPUID.15H:EDX, which says nothing.
+/// CPUID.15H:EDX, reserved.
 ///
 /// Shape:  32 bits.
 /// Source: SDM vol. 2A, "CPUID".
@@ -199,23 +200,23 @@ struct cpuid_15h_edx : cpuid_word<cpuid_15h_edx, 0x15, 0, cpuid_register::edx> {
     struct layout : bit_layout<32, reserved<31, 0>> {};
 };
 
-/// CPUID.80000007H:EDX, whether the TSC always counts.
+/// CPUID.80000007H:EDX, the invariant TSC.
 ///
 /// Shape:  32 bits.
 /// Source: SDM vol. 2A, "CPUID"; PRG-138.
 struct cpuid_80000007h_edx : cpuid_word<cpuid_80000007h_edx, 0x8000'0007, 0, cpuid_register::edx> {
-    struct InvariantTSC : flag<8> {};  ///< in deep sleep too
+    struct InvariantTSC : flag<8> {};  ///< counts at a constant rate in all C-states
 
     struct layout : bit_layout<32, other<7, 0>, InvariantTSC, other<31, 9>> {};
 };
 
 // ------------------------------------------------------------------------------------ addresses
 
-/// CPUID.80000008H:EAX, how wide addresses are.
+/// CPUID.80000008H:EAX, the widths of addresses.
 ///
 /// Shape:  32 bits.
-/// Units:  MAXPHYADDR counts the bits of a physical address, 36 where this leaf is absent;
-///         LinearBits those of a linear one, 48 or 57.
+/// Units:  MAXPHYADDR is the width of physical addresses in bits, 36 if this leaf is absent.
+///         LinearBits is the width of linear addresses, 48 or 57.
 /// Source: SDM vol. 2A, "CPUID"; REG-070, REG-076.
 struct cpuid_80000008h_eax : cpuid_word<cpuid_80000008h_eax, 0x8000'0008, 0, cpuid_register::eax> {
     struct MAXPHYADDR : field<7, 0> {};

@@ -19,8 +19,7 @@
 
 namespace ptspec::reg {
 
-/// Every register and capability word, the trace unit's own first. Entries of tables are in
-/// `topa`.
+/// All register and capability words, the trace unit's first. ToPA entries are in `topa`.
 using all = type_list<
     // The trace unit
     ia32_rtit_output_base, ia32_rtit_output_mask_ptrs, ia32_rtit_ctl, ia32_rtit_status,
@@ -32,7 +31,7 @@ using all = type_list<
     // Last branches
     ia32_debugctl, msr_lastbranch_tos, msr_lbr_select, msr_ler_from_lip, msr_ler_to_lip,
     msr_lastbranch_x_from_ip, msr_lastbranch_x_to_ip, msr_lbr_info_x,
-    // Where no trace may go, and who is told that a region is full
+    // Restricted memory, and the APIC that receives the PMI
     ia32_mtrrcap, ia32_smrr_physbase, ia32_smrr_physmask, ia32_apic_base, ia32_x2apic_lvt_pmi,
     apic_mmio_lvt_pmi, msr_platform_info,
     // VMX

@@ -5,7 +5,7 @@
 
 namespace ptspec::reg {
 
-/// IA32_RTIT_CR3_MATCH, the address space that is traced where CR3Filter is 1.
+/// IA32_RTIT_CR3_MATCH, the CR3 value that is traced if CR3Filter is 1.
 ///
 /// Shape:  64-bit MSR 572H.
 /// Units:  CR3 is the register's value, a multiple of 32. It is compared from bit 12 up, in PAE

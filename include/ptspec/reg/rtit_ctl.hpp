@@ -5,14 +5,14 @@
 
 namespace ptspec::reg {
 
-/// What an address range does: encodings of ADDR0_CFG to ADDR3_CFG. 3 to 15 are reserved.
+/// Encodings of ADDR0_CFG to ADDR3_CFG: the use of an address range. 3 to 15 are reserved.
 enum class addr_cfg : uint8_t {
     off = 0,
-    filter = 1,      ///< FilterEn is 1 inside
-    trace_stop = 2,  ///< a branch or event into it stops tracing
+    filter = 1,      ///< trace only inside: FilterEn is 1 there
+    trace_stop = 2,  ///< a branch or event into the range stops tracing
 };
 
-/// IA32_RTIT_CTL, which trace is made, and whether.
+/// IA32_RTIT_CTL, the enable bit and the configuration of the trace.
 ///
 /// Shape:  64-bit MSR 570H.
 /// Units:  an MTC every 2^MTCFreq crystal cycles; a CYC at most every 2^(CycThresh-1) core cycles
@@ -29,9 +29,10 @@ struct ia32_rtit_ctl : bit_word<ia32_rtit_ctl, uint64_t> {
     struct User : flag<3> {};  ///< trace at CPL 1 to 3
     struct PwrEvtEn : flag<4> {};
     struct FUPonPTW : flag<5> {};
-    struct FabricEn : flag<6> {};  ///< output to the trace transport; ToPA is then ignored
+    /// output to the trace transport subsystem; ToPA is then ignored
+    struct FabricEn : flag<6> {};
     struct CR3Filter : flag<7> {};
-    struct ToPA : flag<8> {};  ///< 0: a single range
+    struct ToPA : flag<8> {};  ///< 0: single-range output
     struct MTCEn : flag<9> {};
     struct TSCEn : flag<10> {};
     struct DisRETC : flag<11> {};

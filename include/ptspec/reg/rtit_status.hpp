@@ -5,9 +5,9 @@
 
 namespace ptspec::reg {
 
-/// IA32_RTIT_STATUS, what the trace unit is doing, and why it stopped.
+/// IA32_RTIT_STATUS, the state of the trace unit and the reason why it stopped.
 ///
-/// Shape:  64-bit MSR 571H. FilterEn, ContextEn and TriggerEn belong to the processor.
+/// Shape:  64-bit MSR 571H. Only the processor changes FilterEn, ContextEn and TriggerEn.
 /// Units:  PacketByteCnt counts bytes of trace since the last PSB.
 /// Errors: WRMSR raises #GP(0) while TraceEn is 1, and when a reserved bit is 1.
 /// Source: SDM vol. 3, "IA32_RTIT_STATUS MSR"; REG-050..067.
@@ -18,9 +18,9 @@ struct ia32_rtit_status : bit_word<ia32_rtit_status, uint64_t> {
     struct ContextEn : write_ignored<flag<1>> {};
     struct TriggerEn : write_ignored<flag<2>> {};
     struct Error : flag<4> {};        ///< an operational error ended tracing
-    struct Stopped : flag<5> {};      ///< a TraceStop range or a ToPA STOP ended tracing
-    struct PendPSB : flag<6> {};      ///< a PSB+ is owed when tracing is enabled again
-    struct PendToPAPMI : flag<7> {};  ///< a ToPA interrupt is owed when tracing is enabled again
+    struct Stopped : flag<5> {};      ///< a TraceStop range or a ToPA STOP bit ended tracing
+    struct PendPSB : flag<6> {};      ///< a PSB+ is pending until tracing is enabled again
+    struct PendToPAPMI : flag<7> {};  ///< a ToPA PMI is pending until tracing is enabled again
     struct PacketByteCnt : field<48, 32> {};
 
     // clang-format off

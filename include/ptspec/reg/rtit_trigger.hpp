@@ -6,33 +6,34 @@
 /// The registers of trigger tracing.
 namespace ptspec::reg {
 
-/// IA32_RTIT_TRIGGERx_CFG, what triggers do to a trace. One type for all of them.
+/// IA32_RTIT_TRIGGERx_CFG, the triggers and their actions. One type for all of them.
 ///
-/// Shape:  64-bit MSRs of four slots with 16 bits each. UNCONFIRMED: their numbers, for which
-///         reason there is no address here; and that bits 11:7 of a slot are reserved.
-/// Units:  Input 0 to 7 and 20H to 27H select a general counter by its low three bits, 40H to 43H
-///         a match of DR0 to DR3. UNCONFIRMED: how 0 to 7 differ from 20H to 27H.
-/// Errors: UNCONFIRMED. The processor may accept encodings that mean nothing.
+/// Shape:  64-bit MSRs of four slots with 16 bits each. UNCONFIRMED: their indices, so they have no
+///         address here; and that bits 11:7 of a slot are reserved.
+/// Units:  Input 0 to 7 and 20H to 27H select a general-purpose counter by its low three bits, 40H
+///         to 43H a match of DR0 to DR3. UNCONFIRMED: how 0 to 7 differ from 20H to 27H.
+/// Errors: UNCONFIRMED. The processor may accept encodings without a meaning.
 /// Source: REG-016, REG-215..219.
 struct ia32_rtit_triggerx_cfg : bit_word<ia32_rtit_triggerx_cfg, uint64_t> {
     struct Input0 : field<6, 0> {};
     struct Action12_0 : flag<12> {};  ///< UNCONFIRMED: TRACE_PAUSE or TRACE_RESUME
-    struct Action13_0 : flag<13> {};  ///< UNCONFIRMED: the other of the two
-    struct EnIcnt0 : flag<14> {};     ///< the TRIG packet has a count of instructions
-    struct En0 : flag<15> {};         ///< this slot is armed
+    /// UNCONFIRMED: the other one of TRACE_PAUSE and TRACE_RESUME
+    struct Action13_0 : flag<13> {};
+    struct EnIcnt0 : flag<14> {};  ///< the TRIG packet carries an instruction count
+    struct En0 : flag<15> {};      ///< this slot is armed
     struct Input1 : field<22, 16> {};
-    struct Action12_1 : flag<28> {};  ///< UNCONFIRMED: as Action12_0
-    struct Action13_1 : flag<29> {};  ///< UNCONFIRMED: as Action13_0
+    struct Action12_1 : flag<28> {};  ///< UNCONFIRMED: like Action12_0
+    struct Action13_1 : flag<29> {};  ///< UNCONFIRMED: like Action13_0
     struct EnIcnt1 : flag<30> {};
     struct En1 : flag<31> {};
     struct Input2 : field<38, 32> {};
-    struct Action12_2 : flag<44> {};  ///< UNCONFIRMED: as Action12_0
-    struct Action13_2 : flag<45> {};  ///< UNCONFIRMED: as Action13_0
+    struct Action12_2 : flag<44> {};  ///< UNCONFIRMED: like Action12_0
+    struct Action13_2 : flag<45> {};  ///< UNCONFIRMED: like Action13_0
     struct EnIcnt2 : flag<46> {};
     struct En2 : flag<47> {};
     struct Input3 : field<54, 48> {};
-    struct Action12_3 : flag<60> {};  ///< UNCONFIRMED: as Action12_0
-    struct Action13_3 : flag<61> {};  ///< UNCONFIRMED: as Action13_0
+    struct Action12_3 : flag<60> {};  ///< UNCONFIRMED: like Action12_0
+    struct Action13_3 : flag<61> {};  ///< UNCONFIRMED: like Action13_0
     struct EnIcnt3 : flag<62> {};
     struct En3 : flag<63> {};
 
@@ -45,7 +46,7 @@ struct ia32_rtit_triggerx_cfg : bit_word<ia32_rtit_triggerx_cfg, uint64_t> {
     // clang-format on
 };
 
-/// DR7: which debug registers send a match to the triggers.
+/// DR7: the debug registers whose matches fire triggers.
 ///
 /// Shape:  64-bit debug register.
 /// Source: SDM vol. 3, "Debug Control Register (DR7)"; REG-219.

@@ -3,22 +3,22 @@
 
 #include <ptspec/word.hpp>
 
-/// What virtual machines have to do with tracing: capabilities, controls and fields of the VMCS.
+/// The parts of VMX that concern tracing: capability MSRs, controls and fields of the VMCS.
 namespace ptspec::reg {
 
-/// IA32_VMX_MISC, what VMX operation can do.
+/// IA32_VMX_MISC, miscellaneous capabilities of VMX.
 ///
-/// Shape:  64-bit MSR 485H. Software can only read it.
+/// Shape:  64-bit MSR 485H, read-only.
 /// Units:  CR3TargetCount counts values, MaxMsrList is an encoding of a number of MSRs.
 /// Source: SDM vol. 3, "Miscellaneous Data"; REG-110, REG-120, REG-121, REG-132.
 struct ia32_vmx_misc : read_only_word<ia32_vmx_misc, uint64_t> {
     static constexpr uint32_t address = 0x485;
 
-    struct PreemptTscShift : field<4, 0> {};  ///< the TSC bit that the preemption timer counts
+    struct PreemptTscShift : field<4, 0> {};  ///< the preemption timer counts at this TSC bit
     struct StoreEferLma : flag<5> {};         ///< a VM exit stores EFER.LMA in the entry controls
-    struct ActivityStates : field<8, 6> {};   ///< HLT, shutdown, wait-for-SIPI: a bit for each
+    struct ActivityStates : field<8, 6> {};   ///< HLT, shutdown, wait-for-SIPI: one bit each
     struct INTEL_PT : flag<14> {};            ///< PT may be used in VMX operation
-    struct RdmsrSmbase : flag<15> {};         ///< SMBASE can be read in system management
+    struct RdmsrSmbase : flag<15> {};         ///< RDMSR of SMBASE is allowed in SMM
     struct CR3TargetCount : field<24, 16> {};
     struct MaxMsrList : field<27, 25> {
         [[nodiscard]] static constexpr auto amount(uint64_t encoding) noexcept -> quantity {
@@ -36,11 +36,11 @@ struct ia32_vmx_misc : read_only_word<ia32_vmx_misc, uint64_t> {
 
 // ------------------------------------------------------------------------------------ capabilities
 
-// Of a control, `Must1` tells that it cannot be 0 and `Can1` that it can be 1.
+// For each control, `Must1` means that it cannot be 0, and `Can1` that it can be 1.
 
-/// IA32_VMX_PROCBASED_CTLS2, what the secondary processor-based controls can be.
+/// IA32_VMX_PROCBASED_CTLS2, the allowed settings of the secondary processor-based controls.
 ///
-/// Shape:  64-bit MSR 48BH. Software can only read it.
+/// Shape:  64-bit MSR 48BH, read-only.
 /// Source: SDM vol. 3, "Secondary Processor-Based VM-Execution Controls"; REG-122, REG-128.
 struct ia32_vmx_procbased_ctls2 : read_only_word<ia32_vmx_procbased_ctls2, uint64_t> {
     static constexpr uint32_t address = 0x48B;
@@ -65,9 +65,9 @@ struct ia32_vmx_procbased_ctls2 : read_only_word<ia32_vmx_procbased_ctls2, uint6
     // clang-format on
 };
 
-/// IA32_VMX_EXIT_CTLS, what the VM-exit controls can be.
+/// IA32_VMX_EXIT_CTLS, the allowed settings of the VM-exit controls.
 ///
-/// Shape:  64-bit MSR 483H. Software can only read it.
+/// Shape:  64-bit MSR 483H, read-only.
 /// Source: SDM vol. 3, "VM-Exit Controls"; REG-123, REG-126.
 struct ia32_vmx_exit_ctls : read_only_word<ia32_vmx_exit_ctls, uint64_t> {
     static constexpr uint32_t address = 0x483;
@@ -88,9 +88,9 @@ struct ia32_vmx_exit_ctls : read_only_word<ia32_vmx_exit_ctls, uint64_t> {
     // clang-format on
 };
 
-/// IA32_VMX_ENTRY_CTLS, what the VM-entry controls can be.
+/// IA32_VMX_ENTRY_CTLS, the allowed settings of the VM-entry controls.
 ///
-/// Shape:  64-bit MSR 484H. Software can only read it.
+/// Shape:  64-bit MSR 484H, read-only.
 /// Source: SDM vol. 3, "VM-Entry Controls"; REG-124, REG-125.
 struct ia32_vmx_entry_ctls : read_only_word<ia32_vmx_entry_ctls, uint64_t> {
     static constexpr uint32_t address = 0x484;
@@ -116,13 +116,15 @@ struct ia32_vmx_entry_ctls : read_only_word<ia32_vmx_entry_ctls, uint64_t> {
 /// The secondary processor-based VM-execution controls.
 ///
 /// Shape:  32-bit field 401EH of the VMCS.
-/// Errors: a control that IA32_VMX_PROCBASED_CTLS2 does not allow makes VM entry fail.
+/// Errors: VM entry fails for a control that IA32_VMX_PROCBASED_CTLS2 does not allow.
 /// Source: SDM vol. 3, "Processor-Based VM-Execution Controls"; REG-122, REG-128, REG-129.
 struct vmcs_secondary_proc_ctls : bit_word<vmcs_secondary_proc_ctls, uint32_t> {
     static constexpr uint32_t encoding = 0x401E;
 
-    struct ConcealVmxNonRootFromPT : flag<19> {};  ///< PIPs without NR, no VMCS in a guest's PSB+
-    struct PTUsesGuestPhysAddr : flag<24> {};      ///< output and tables go through EPT
+    /// PIPs without NR; no VMCS packet in a guest's PSB+
+    struct ConcealVmxNonRootFromPT : flag<19> {};
+    /// output and ToPA addresses are translated by EPT
+    struct PTUsesGuestPhysAddr : flag<24> {};
 
     // clang-format off
     struct layout : bit_layout<32,
@@ -134,12 +136,13 @@ struct vmcs_secondary_proc_ctls : bit_word<vmcs_secondary_proc_ctls, uint32_t> {
 /// The VM-exit controls.
 ///
 /// Shape:  32-bit field 400CH of the VMCS.
-/// Errors: a control that IA32_VMX_EXIT_CTLS does not allow makes VM entry fail.
+/// Errors: VM entry fails for a control that IA32_VMX_EXIT_CTLS does not allow.
 /// Source: SDM vol. 3, "VM-Exit Controls"; REG-123, REG-126.
 struct vmcs_vmexit_ctls : bit_word<vmcs_vmexit_ctls, uint32_t> {
     static constexpr uint32_t encoding = 0x400C;
 
-    struct ConcealVmExitsFromPT : flag<24> {};  ///< no PIP on exit, no VMCS on an exit to SMM
+    /// no PIP on exit, no VMCS packet on an SMM VM exit
+    struct ConcealVmExitsFromPT : flag<24> {};
     struct ClearIA32_RTIT_CTL : flag<25> {};
 
     // clang-format off
@@ -151,13 +154,14 @@ struct vmcs_vmexit_ctls : bit_word<vmcs_vmexit_ctls, uint32_t> {
 /// The VM-entry controls.
 ///
 /// Shape:  32-bit field 4012H of the VMCS.
-/// Errors: a control that IA32_VMX_ENTRY_CTLS does not allow makes VM entry fail.
+/// Errors: VM entry fails for a control that IA32_VMX_ENTRY_CTLS does not allow.
 /// Source: SDM vol. 3, "VM-Entry Controls"; REG-124, REG-125.
 struct vmcs_vmentry_ctls : bit_word<vmcs_vmentry_ctls, uint32_t> {
     static constexpr uint32_t encoding = 0x4012;
 
-    struct ConcealVmEntriesFromPT : flag<17> {};  ///< no PIP on entry, no VMCS when SMM returns
-    struct LoadIA32_RTIT_CTL : flag<18> {};       ///< from the guest field
+    /// no PIP on entry, no VMCS packet on a return from SMM
+    struct ConcealVmEntriesFromPT : flag<17> {};
+    struct LoadIA32_RTIT_CTL : flag<18> {};  ///< loads it from the guest-state field
 
     // clang-format off
     struct layout : bit_layout<32,
@@ -167,19 +171,19 @@ struct vmcs_vmentry_ctls : bit_word<vmcs_vmentry_ctls, uint32_t> {
 
 /// The guest's IA32_RTIT_CTL.
 ///
-/// Shape:  64-bit field 2814H of the VMCS; 2815H is its upper half. It exists where one of the load
-///         and the clear control does.
+/// Shape:  64-bit field 2814H of the VMCS; 2815H is its upper half. It exists if the load control
+///         or the clear control exists.
 /// Source: SDM vol. 3, "Guest Register State"; REG-125, REG-127.
 struct vmcs_guest_ia32_rtit_ctl : bit_word<vmcs_guest_ia32_rtit_ctl, uint64_t> {
     static constexpr uint32_t encoding = 0x2814;
     static constexpr uint32_t encoding_high = 0x2815;
 
-    struct GuestRtitCtl : field<63, 0> {};  ///< the bits of an ia32_rtit_ctl
+    struct GuestRtitCtl : field<63, 0> {};  ///< the bits of ia32_rtit_ctl
 
     struct layout : bit_layout<64, GuestRtitCtl> {};
 };
 
-/// The XSS-exiting bitmap: for which state XSAVES and XRSTORS leave the guest.
+/// The XSS-exiting bitmap: the components for which XSAVES and XRSTORS cause a VM exit.
 ///
 /// Shape:  64-bit field 202CH of the VMCS.
 /// Source: SDM vol. 3, "XSS-Exiting Bitmap".
@@ -193,12 +197,13 @@ struct vmcs_xss_exiting_bitmap : bit_word<vmcs_xss_exiting_bitmap, uint64_t> {
 
 /// The exit qualification of an EPT violation.
 ///
-/// Shape:  64-bit field 6400H of the VMCS. Software can only read it.
+/// Shape:  64-bit field 6400H of the VMCS, read-only.
 /// Source: SDM vol. 3, "Exit Qualification for EPT Violations"; REG-128.
 struct vmcs_exit_qual_ept_violation : read_only_word<vmcs_exit_qual_ept_violation, uint64_t> {
     static constexpr uint32_t encoding = 0x6400;
 
-    struct Asynchronous : flag<16> {};  ///< no instruction's access: a trace's output, say
+    /// not caused by an instruction, for example by trace output
+    struct Asynchronous : flag<16> {};
 
     struct layout : bit_layout<64, other<15, 0>, Asynchronous, other<63, 17>> {};
 };

@@ -7,10 +7,10 @@
 #include <ptspec/reg/rtit_output.hpp>
 #include <ptspec/reg/rtit_status.hpp>
 
-/// The trace configuration as component 8 of the XSAVE feature set.
+/// The trace configuration as component 8 of XSAVE.
 namespace ptspec::reg {
 
-/// IA32_XSS, which supervisor state XSAVES and XRSTORS manage.
+/// IA32_XSS, the supervisor components that XSAVES and XRSTORS manage.
 ///
 /// Shape:  64-bit MSR DA0H.
 /// Errors: WRMSR raises #GP(0) for a component that CPUID.0DH.1:ECX and EDX do not enumerate.
@@ -23,26 +23,27 @@ struct ia32_xss : bit_word<ia32_xss, uint64_t> {
     struct layout : bit_layout<64, other<7, 0>, PT_STATE, other<63, 9>> {};
 };
 
-/// XSTATE_BV, which components of an XSAVE area hold data. The others are in their initial state.
+/// XSTATE_BV, the components of an XSAVE area that hold data. The others are in their initial
+/// state.
 ///
 /// Shape:  64 bits, 200H bytes into the XSAVE area.
-/// Errors: XRSTORS raises #GP(0) for a bit that XCOMP_BV does not have.
+/// Errors: XRSTORS raises #GP(0) for a bit that is 0 in XCOMP_BV.
 /// Source: SDM vol. 1, "XSAVE Header"; REG-146, REG-148.
 struct xsave_header_xstate_bv : bit_word<xsave_header_xstate_bv, uint64_t> {
-    static constexpr uint32_t offset = 0x200;  ///< in bytes from the begin of the area
+    static constexpr uint32_t offset = 0x200;  ///< in bytes from the start of the area
 
     struct PT : flag<8> {};
 
     struct layout : bit_layout<64, other<7, 0>, PT, other<63, 9>> {};
 };
 
-/// XCOMP_BV, which components an XSAVE area in compacted form has room for.
+/// XCOMP_BV, the components that an XSAVE area in compacted form contains.
 ///
 /// Shape:  64 bits, 208H bytes into the XSAVE area. XSAVES writes no other form.
-/// Errors: XRSTORS raises #GP(0) where Compacted is 0, and for a bit that IA32_XSS does not have.
+/// Errors: XRSTORS raises #GP(0) if Compacted is 0, and for a bit that is 0 in IA32_XSS.
 /// Source: SDM vol. 1, "XSAVE Header"; REG-148.
 struct xsave_header_xcomp_bv : bit_word<xsave_header_xcomp_bv, uint64_t> {
-    static constexpr uint32_t offset = 0x208;  ///< in bytes from the begin of the area
+    static constexpr uint32_t offset = 0x208;  ///< in bytes from the start of the area
 
     struct PT : flag<8> {};
     struct Compacted : forced_1<flag<63>> {};
@@ -50,7 +51,7 @@ struct xsave_header_xcomp_bv : bit_word<xsave_header_xcomp_bv, uint64_t> {
     struct layout : bit_layout<64, other<7, 0>, PT, other<62, 9>, Compacted> {};
 };
 
-/// A field that is the image of a whole word, `Offset` bytes into the state.
+/// A field that holds a whole word, `Offset` bytes into the state.
 template <unsigned Offset, class Word>
 struct image : bit_range<8 * Offset + 63, 8 * Offset> {
     using value_type = Word;
@@ -66,10 +67,10 @@ struct image : bit_range<8 * Offset + 63, 8 * Offset> {
     constexpr image(wrapped number) noexcept : value{number.value} {}
 };
 
-/// PT state, component 8: the image of the trace configuration that XSAVES writes.
+/// PT state, component 8: the trace configuration as XSAVES writes it.
 ///
-/// Shape:  128 bytes: nine MSRs of 8 bytes each, then reserved ones. Address ranges 2 and 3 have no
-///         room here.
+/// Shape:  128 bytes: nine MSRs of 8 bytes each, then reserved quadwords. Address ranges 2 and 3
+///         are not included.
 /// Errors: XRSTORS raises #GP(0) while TraceEn is 1, for a reserved quadword that is not 0, and for
 ///         a value that WRMSR refuses.
 /// Source: SDM vol. 1, "PT State"; REG-141, REG-144.
@@ -99,18 +100,18 @@ struct xsave_pt_state {
     friend constexpr auto operator==(xsave_pt_state const&, xsave_pt_state const&)
         -> bool = default;
 
-    /// Which of the quadwords a row is.
+    /// The index of a row's quadword.
     template <class Row>
     static constexpr unsigned quadword_of = Row::lsb / 64;
 
-    /// The image of a word.
+    /// The saved value of a register.
     template <class Field>
         requires field_of<Field, xsave_pt_state>
     [[nodiscard]] constexpr auto get() const noexcept -> typename Field::value_type {
         return Field::from_number(quadwords[quadword_of<Field>]);
     }
 
-    /// The same state with other images of the named words; every other quadword stays.
+    /// Returns the state with the named registers changed. All other quadwords keep their value.
     template <class... Fields>
         requires(field_of<Fields, xsave_pt_state> && ...)
     [[nodiscard]] constexpr auto with(Fields... fields) const noexcept -> xsave_pt_state {
@@ -122,7 +123,7 @@ struct xsave_pt_state {
         return changed;
     }
 
-    /// False: XRSTORS of this state raises #GP(0).
+    /// If false, XRSTORS of this state raises #GP(0).
     [[nodiscard]] constexpr auto reserved_quadwords_are_zero() const noexcept -> bool {
         return [this]<class... Rows>(type_list<Rows...>) {
             row_kind const kinds[] = {Rows::kind...};
