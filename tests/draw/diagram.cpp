@@ -39,7 +39,7 @@ auto lines_of(std::string const& picture) -> std::vector<std::string> {
     return lines;
 }
 
-/// The part of a picture from its line `first` on, so many lines.
+/// `count` lines of a drawing from line `first` on.
 auto part(std::string const& picture, std::size_t first, std::size_t count) -> std::string {
     std::string out;
     auto const lines = lines_of(picture);
@@ -49,8 +49,8 @@ auto part(std::string const& picture, std::size_t first, std::size_t count) -> s
     return out;
 }
 
-/// A word of which names fit only partly: a name of 20 letters, a part of a field that has room for
-/// the name and none for its bits, and bits of somebody else.
+/// A word whose labels fit only partly: a name of 20 letters, a part of a field with room for the
+/// name but not for its bits, and an `other` row.
 ///
 /// Shape:  40 bits.
 /// Source: none.
@@ -61,7 +61,8 @@ struct sample : bit_word<sample, uint64_t> {
                                other<36, 34>, reserved<39, 37>> {};
 };
 
-/// A word in which a name with its bits just fits, and names share a level just so.
+/// A word in which a label with its bits fits exactly, and labels that exactly fit side by side on
+/// one level.
 ///
 /// Shape:  40 bits.
 /// Source: none.
@@ -74,7 +75,7 @@ struct exact : bit_word<exact, uint64_t> {
                                reserved<19>, Ends, reserved<39, 36>> {};
 };
 
-/// A word in which a name just fits without its bits.
+/// A word in which a name without its bits fits exactly.
 ///
 /// Shape:  33 bits.
 /// Source: none.
@@ -83,7 +84,7 @@ struct exact_name : bit_word<exact_name, uint64_t> {
     struct layout : bit_layout<33, other<29, 0>, OK> {};
 };
 
-/// A packet whose flag has a name of more letters than there is room.
+/// A packet with a flag whose name is too long for its box.
 ///
 /// Shape:  1 byte.
 /// Source: none.
@@ -98,7 +99,7 @@ struct sample_packet : packet::packet_word<sample_packet, 1> {
 
 }  // namespace
 
-TEST_CASE("a word is drawn as the manual's figures show it") {
+TEST_CASE("a word is drawn like the manual's figures") {
     constexpr text expected = R"(
  63                                                                                           32
 +-----------------------------------------------------------------------------------------------+
@@ -120,7 +121,7 @@ TEST_CASE("a word is drawn as the manual's figures show it") {
     CHECK("\n" + drawn<topa::entry>() == std::string(expected.data(), expected.size()));
 }
 
-TEST_CASE("names stand on both sides of their lines") {
+TEST_CASE("labels are placed on both sides of their lines") {
     CHECK("\n" + part(drawn<reg::ia32_rtit_ctl>(), 2, 4) == R"(
 |///// reserved /////|  |  |///// reserved /////| ADDR3_CFG | ADDR2_CFG | ADDR1_CFG | ADDR0_CFG |
 +--------------------++-++-+--------------------+-----------+-----------+-----------+-----------+
@@ -136,7 +137,7 @@ TEST_CASE("names stand on both sides of their lines") {
     CHECK(lines_of(drawn<reg::ia32_rtit_ctl>()).size() == 24);
 }
 
-TEST_CASE("a word can be drawn with line characters, and in other lines") {
+TEST_CASE("a word can be drawn with box-drawing characters and with other line lengths") {
     CHECK("\n" + part(drawn<topa::end_entry>({.unicode = true, .bits_per_line = 16}), 15, 5) == R"(
  15       12 11 10 9         6  5  4  3  2  1  0
 ┌───────────┬─────┬───────────┬──┬──┬──┬──┬──┬──┐
@@ -191,7 +192,7 @@ TEST_CASE("packets are drawn byte by byte") {
 )");
 }
 
-TEST_CASE("what is longer than a word is drawn byte by byte, with room for its numbers") {
+TEST_CASE("a state longer than a word is drawn byte by byte, with room for its byte numbers") {
     auto const picture = drawn<reg::xsave_pt_state>();
     CHECK(lines_of(picture).size() == 2 * 16 + 2);
     CHECK("\n" + part(picture, 0, 3) == R"(
@@ -205,7 +206,7 @@ TEST_CASE("what is longer than a word is drawn byte by byte, with room for its n
 )");
 }
 
-TEST_CASE("names that fit nowhere stand below, parts of fields do without bits") {
+TEST_CASE("labels that do not fit are drawn below, and parts of fields may omit their bits") {
     CHECK("\n" + drawn<sample>() == R"(
  39    37 36    34 33 32
 +--------+--------+-----+
@@ -221,7 +222,7 @@ TEST_CASE("names that fit nowhere stand below, parts of fields do without bits")
 )");
 }
 
-TEST_CASE("names that just fit are inside, and below they need a blank between them") {
+TEST_CASE("labels that fit exactly are inside, and labels below need a space between them") {
     CHECK("\n" + drawn<exact>() == R"(
  39       36 35       32
 +-----------+-----------+
@@ -243,7 +244,7 @@ TEST_CASE("names that just fit are inside, and below they need a blank between t
 )");
 }
 
-TEST_CASE("what is drawn behind the end of a line is cut off, and lines go under text") {
+TEST_CASE("drawing past the end of a line is truncated, and lines do not overwrite text") {
     constexpr auto line = print::written<40>([](auto& out) {
         draw::detail::character_line<6> characters;
         characters.put(4, "abc");
@@ -257,7 +258,7 @@ TEST_CASE("what is drawn behind the end of a line is cut off, and lines go under
     CHECK(std::string(line.characters, line.length) == "    ab\n +x+\n");
 }
 
-TEST_CASE("in a byte a name that does not fit is cut off") {
+TEST_CASE("a name that does not fit in a byte is truncated") {
     CHECK(part(drawn<sample_packet>(), 2, 1) ==
           "     0 |Nine_or_|Eight_or|   1        0        1        0        1        0    |\n");
 }
@@ -266,7 +267,7 @@ TEST_CASE("in a byte a name that does not fit is cut off") {
 
 namespace {
 
-/// Where the boxes of a picture begin, as bits, read from its upper borders and the numbers above.
+/// The bit ranges of the boxes in a drawing, read from the upper borders and the numbers above.
 auto boxes_in(std::string const& picture) -> std::vector<std::pair<unsigned, unsigned>> {
     std::vector<std::pair<unsigned, unsigned>> boxes;
     auto const lines = lines_of(picture);
@@ -325,7 +326,7 @@ auto layouts_of(type_list<Types...> /*types*/) -> std::vector<print::row_list> {
 
 }  // namespace
 
-TEST_CASE("every word's boxes stand where its rows are, with all names, in 100 columns") {
+TEST_CASE("the boxes of every word match its rows, with all names, in 100 columns") {
     auto words = layouts_of(reg::all{});
     words.push_back(print::row_list_of<topa::entry>());
     words.push_back(print::row_list_of<topa::end_entry>());

@@ -15,7 +15,7 @@ using namespace ptspec;
 
 namespace {
 
-/// The lines of a picture as `63..32/32 31..0/32`.
+/// The lines of a figure as `63..32/32 31..0/32`.
 template <class Type>
 constexpr auto lines_of(unsigned bits_per_line = 32) {
     return print::written<400>([=](auto& out) {
@@ -31,7 +31,7 @@ constexpr auto lines_of(unsigned bits_per_line = 32) {
     });
 }
 
-/// The labels of all lines, with where each piece begins and ends at ten pixels a bit.
+/// The labels of all lines with the ends of each piece, at ten pixels per bit.
 template <class Type>
 constexpr auto pieces_of(unsigned bits_per_line = 32) {
     return print::written<800>([=](auto& out) {
@@ -71,7 +71,7 @@ constexpr auto sizes(uint32_t mask) {
 
 }  // namespace
 
-TEST_CASE("a word is drawn from its highest bit down, in lines of so many bits") {
+TEST_CASE("a word is drawn from its highest bit down, with a given number of bits per line") {
     static_assert(lines_of<topa::entry>() == "63..32/32 31..0/32 ");
     static_assert(lines_of<topa::entry>(64) == "63..0/64 ");
     static_assert(lines_of<topa::entry>(16) == "63..48/16 47..32/16 31..16/16 15..0/16 ");
@@ -81,7 +81,7 @@ TEST_CASE("a word is drawn from its highest bit down, in lines of so many bits")
     CHECK((lines_of<topa::entry>() == "63..32/32 31..0/32 "));
 }
 
-TEST_CASE("a packet is drawn byte by byte, and bytes that one row fills in one line") {
+TEST_CASE("a packet is drawn byte by byte, and bytes of the same row share a line") {
     static_assert(lines_of<packet::pad>() == "7..0/8 ");
     static_assert(lines_of<packet::tma>() == "7..0/8 15..8/8 31..16/8 39..32/8 47..40/8 55..48/8 ");
     static_assert(lines_of<packet::pip>() == "7..0/8 15..8/8 23..16/8 63..24/8 ");
@@ -92,7 +92,7 @@ TEST_CASE("a packet is drawn byte by byte, and bytes that one row fills in one l
     CHECK((lines_of<packet::pad>() == "7..0/8 "));
 }
 
-TEST_CASE("what is longer than a word is drawn like a packet") {
+TEST_CASE("a state longer than a word is drawn like a packet") {
     static_assert(draw::drawn_in_bytes(print::row_list_of<reg::xsave_pt_state>()));
     static_assert(draw::drawn_in_bytes(print::row_list_of<packet::pad>()));
     static_assert(!draw::drawn_in_bytes(print::row_list_of<topa::entry>()));
@@ -100,12 +100,12 @@ TEST_CASE("what is longer than a word is drawn like a packet") {
     static_assert(draw::widest_byte_numbers(print::row_list_of<packet::psb>()) == 6);
     CHECK(!draw::drawn_in_bytes({"", nullptr, 0, 64, false}));
     CHECK(draw::drawn_in_bytes({"", nullptr, 0, 65, false}));
-    // 100 bytes are 0 to 99.
+    // 100 bytes have the numbers 0 to 99.
     CHECK(draw::widest_byte_numbers({"", nullptr, 0, 800, false}) == 6);
     CHECK(draw::widest_byte_numbers({"", nullptr, 0, 808, false}) == 8);
 }
 
-TEST_CASE("the pieces of a line stand from left to right without a gap") {
+TEST_CASE("the pieces of a line are adjacent, from left to right") {
     static_assert(pieces_of<topa::entry>() ==
                   "0-320=Base[63:32]* "
                   "0-200=Base[31:12]* 200-220~reserved 220-260=Size 260-270~reserved 270-280=STOP "
@@ -118,7 +118,7 @@ TEST_CASE("the pieces of a line stand from left to right without a gap") {
            "600-610~reserved 610-620=INT 620-630~reserved 630-640=END "));
 }
 
-TEST_CASE("a part of a field is written with its bits, and of an address with the address's") {
+TEST_CASE("a part of a field is labelled with its bits, a part of an address with address bits") {
     static_assert(pieces_of<packet::pip>() ==
                   "0-80~Escape 0-80~Opcode 0-70=CR3[11:5]* 70-80=NR 0-80=CR3[51:12]* ");
     static_assert(pieces_of<packet::tma>() ==
@@ -130,7 +130,7 @@ TEST_CASE("a part of a field is written with its bits, and of an address with th
            "0-130=MaskOrTableOffset[12:0]* 130-200=LowerMask "));
 }
 
-TEST_CASE("a payload is written with its sizes") {
+TEST_CASE("a payload is labelled with its sizes") {
     static_assert(pieces_of<packet::tip>() ==
                   "0-30=IPBytes 30-80~Opcode 0-80=payload (0, 2, 4, 6 or 8 bytes) ");
     static_assert(pieces_of<packet::mnt>() == "0-80~Escape 0-80~Escape2 0-80~Opcode 0-80=payload ");
@@ -144,7 +144,7 @@ TEST_CASE("a payload is written with its sizes") {
            "0-50=value_4_0 50-60=Exp 60-80~Opcode 0-80=payload (0 to 9 bytes) "));
 }
 
-TEST_CASE("sizes in words") {
+TEST_CASE("byte_counts prints the sizes in words") {
     CHECK_TWICE([](auto value) {
         return sizes(value(1U << 4)) == "4 bytes" &&
                sizes(value(1U << 0 | 1U << 2)) == "0 or 2 bytes" &&
@@ -155,7 +155,7 @@ TEST_CASE("sizes in words") {
     });
 }
 
-TEST_CASE("the bytes of a fixed row stand as they stand in memory") {
+TEST_CASE("the bytes of a fixed row are printed in memory order") {
     constexpr auto bytes = [](unsigned row, unsigned msb, unsigned lsb) {
         return print::written<60>([=](auto& out) {
             draw::fixed_bytes({print::row_list_of<packet::psb>().first + row, msb, lsb}, out);

@@ -16,7 +16,7 @@ struct side_and_level {
     unsigned level;
 };
 
-/// True when leaders at these places are placed so.
+/// True if leaders at these positions get these sides and levels.
 template <size_t Count>
 constexpr auto placed_so(unsigned const (&at)[Count], unsigned const (&reach)[Count],
                          side_and_level const (&expected)[Count], unsigned levels, unsigned gap = 2)
@@ -41,7 +41,7 @@ constexpr auto right_end(draw::leader const& one) -> unsigned {
     return one.to_the_left ? one.at : one.at + one.reach;
 }
 
-/// True when no name stands on the line of another one, or on its name.
+/// True if no label overlaps another label or its line.
 auto nothing_overlaps(draw::leader_list const& list) -> bool {
     for (auto const& one : list) {
         if (one.level >= list.levels()) { return false; }
@@ -67,34 +67,34 @@ TEST_CASE("without leaders there are no levels") {
     });
 }
 
-TEST_CASE("a name goes to the left of its line where there is room") {
+TEST_CASE("a label goes to the left of its line if there is room") {
     CHECK_TWICE([](auto value) {
         return placed_so({value(10U)}, {10}, {{true, 0}}, 1) &&
                placed_so({value(9U)}, {10}, {{false, 0}}, 1);
     });
 }
 
-TEST_CASE("names to the left go down from left to right") {
+TEST_CASE("labels on the left descend from left to right") {
     CHECK_TWICE([](auto value) {
         return placed_so({value(20U), 23, 26}, {8, 8, 8}, {{true, 0}, {true, 1}, {true, 2}}, 3);
     });
-    // A line that ends on the same level as a name begins would touch it.
+    // A line that ends on the level where a label begins would touch it.
     CHECK_TWICE(
         [](auto value) { return placed_so({value(20U), 28}, {8, 8}, {{true, 0}, {true, 1}}, 2); });
 }
 
-TEST_CASE("names with a gap between them share a level") {
+TEST_CASE("labels with a gap between them share a level") {
     CHECK_TWICE([](auto value) {
         return placed_so({20, 30}, {8, 8}, {{true, 0}, {true, 0}}, 1, value(2U)) &&
                placed_so({20, 30}, {8, 8}, {{true, 0}, {true, 1}}, 2, value(3U));
     });
     CHECK_TWICE([](auto value) {
-        // The third goes back to the highest level, beside the first.
+        // The third label goes back to the top level, beside the first.
         return placed_so({20, 23, value(40U)}, {8, 8, 8}, {{true, 0}, {true, 1}, {true, 0}}, 2);
     });
 }
 
-TEST_CASE("a name that is moved down goes below what is in its new way") {
+TEST_CASE("a label that is moved down also avoids the labels on its new level") {
     CHECK_TWICE([](auto value) {
         return placed_so({20, 23, 40, value(43U)}, {8, 8, 8, 19},
                          {{true, 0}, {true, 1}, {true, 0}, {true, 2}}, 3) &&
@@ -103,14 +103,14 @@ TEST_CASE("a name that is moved down goes below what is in its new way") {
     });
 }
 
-TEST_CASE("names to the right share a level with those to the left") {
+TEST_CASE("labels on the right share a level with labels on the left") {
     CHECK_TWICE([](auto value) {
         return placed_so({1, value(20U)}, {5, 12}, {{false, 0}, {true, 0}}, 1) &&
                placed_so({1, value(20U)}, {6, 12}, {{false, 1}, {true, 0}}, 2);
     });
 }
 
-TEST_CASE("a line of 64 bits can have as many leaders") {
+TEST_CASE("a line of 64 bits can have 64 leaders") {
     CHECK_TWICE([](auto value) {
         draw::leader_list list;
         for (unsigned i = 0; i < 64; ++i) { list.add(nobody, 3 * i + 1, value(2U)); }
@@ -119,20 +119,20 @@ TEST_CASE("a line of 64 bits can have as many leaders") {
     });
 }
 
-TEST_CASE("names to the right go down from right to left") {
+TEST_CASE("labels on the right descend from right to left") {
     CHECK_TWICE([](auto value) {
         return placed_so({1, 4, value(7U)}, {9, 9, 9}, {{false, 2}, {false, 1}, {false, 0}}, 3);
     });
 }
 
-TEST_CASE("a name to the left does not go over a line whose name is to the right") {
+TEST_CASE("a label on the left does not cross the line of a label on the right") {
     CHECK_TWICE([](auto value) {
         return placed_so({2, value(14U)}, {8, 10}, {{false, 1}, {true, 0}}, 2) &&
                placed_so({2, value(13U)}, {8, 10}, {{false, 0}, {false, 0}}, 1);
     });
 }
 
-TEST_CASE("a name to the right goes below the lines that are in its way") {
+TEST_CASE("a label on the right goes below the lines that it would cross") {
     CHECK_TWICE([](auto value) {
         return placed_so({2, value(14U)}, {12, 8}, {{false, 1}, {true, 0}}, 2) &&
                placed_so({2, value(14U)}, {11, 8}, {{false, 1}, {true, 0}}, 2) &&
@@ -140,7 +140,7 @@ TEST_CASE("a name to the right goes below the lines that are in its way") {
     });
 }
 
-TEST_CASE("no name ever stands on a line or on another name") {
+TEST_CASE("no label overlaps a line or another label") {
     std::uint64_t state = 0x9E37'79B9'7F4A'7C15;
     auto const next = [&](unsigned below) {
         state = state * 6364136223846793005U + 1442695040888963407U;

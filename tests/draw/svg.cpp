@@ -33,7 +33,7 @@ auto drawn(draw::svg_drawing how = {}) -> std::string {
     return drawn(print::row_list_of<Type>(), how);
 }
 
-/// What stands behind the title, with a new line before every element that is none of a group.
+/// The text after the title, with a new line before each top-level element.
 template <class Type>
 auto elements(draw::svg_drawing how = {}) -> std::string {
     how.standalone = false;
@@ -53,7 +53,7 @@ auto elements(draw::svg_drawing how = {}) -> std::string {
     return out + "\n";
 }
 
-/// What stands before the elements.
+/// The text before the elements.
 template <class Type>
 auto head(draw::svg_drawing how = {}) -> std::string {
     auto const picture = drawn<Type>(how);
@@ -90,7 +90,7 @@ struct sample_packet : packet::packet_word<sample_packet, 4, packet::payload_of<
 
 }  // namespace
 
-TEST_CASE("letters that mean something in HTML are written as entities") {
+TEST_CASE("special characters of HTML are escaped") {
     CHECK_TWICE([](auto value) {
         return print::written<60>([&](auto& out) {
                    draw::escaped(value(text{"a<b>&\"c'"}), out);
@@ -101,7 +101,7 @@ TEST_CASE("letters that mean something in HTML are written as entities") {
                print::written<60>([&](auto& out) { draw::escaped(value(text{"<"}), out); }) ==
                    "&lt;";
     });
-    // No letter behind the text is looked at.
+    // Characters after the end of the text are not read.
     constexpr auto one_letter = print::written<60>([](auto& out) {
         char const letters[] = {'a'};
         draw::escaped(text{letters, 1}, out);
@@ -109,7 +109,7 @@ TEST_CASE("letters that mean something in HTML are written as entities") {
     CHECK((one_letter == "a"));
 }
 
-TEST_CASE("a word's boxes, numbers, names and leaders") {
+TEST_CASE("a word is drawn with boxes, numbers, names and leaders") {
     CHECK(elements<sample>() == R"(
 <text class="number" x="11" y="9">39</text>
 <text class="number" x="33" y="9">38</text>
@@ -163,7 +163,7 @@ TEST_CASE("a word's boxes, numbers, names and leaders") {
 )");
 }
 
-TEST_CASE("a word in shorter lines") {
+TEST_CASE("a word can be drawn in shorter lines") {
     auto const all = elements<sample>({.bits_per_line = 16});
     CHECK(all.substr(all.find("\n<text class=\"number\" x=\"3\" y=\"145\"")) == R"(
 <text class="number" x="3" y="145" text-anchor="start">15</text>
@@ -188,7 +188,7 @@ TEST_CASE("a word in shorter lines") {
 )");
 }
 
-TEST_CASE("a packet's bytes, and a name that is squeezed into its box") {
+TEST_CASE("a packet is drawn in bytes, and a long name is compressed into its box") {
     CHECK(elements<sample_packet>() == R"(
 <text class="number" x="64" y="9">7</text>
 <text class="number" x="108" y="9">6</text>
@@ -237,7 +237,7 @@ TEST_CASE("a packet's bytes, and a name that is squeezed into its box") {
 
 namespace {
 
-/// Names that share a level just so, or just not.
+/// Labels that exactly fit on one level, and labels that exactly do not.
 ///
 /// Shape:  32 bits.
 /// Source: none.
@@ -250,7 +250,7 @@ struct exact : bit_word<exact, uint32_t> {
                                One, other<23>, Twelve_long_, other<31, 25>> {};
 };
 
-/// A name that goes beyond the right edge.
+/// A label that extends past the right edge.
 ///
 /// Shape:  3 bits.
 /// Source: none.
@@ -259,7 +259,7 @@ struct narrow : bit_word<narrow, uint32_t> {
     struct layout : bit_layout<3, Nine_long, other<2, 1>> {};
 };
 
-/// A name that just fits with two pixels on both sides, and one that just does not.
+/// A name that fits exactly with two pixels on both sides, and one that does not fit by one pixel.
 ///
 /// Shape:  28 bits.
 /// Source: none.
@@ -270,7 +270,7 @@ struct exact_names : bit_word<exact_names, uint32_t> {
                                a_name_of_thirty_six_letters_is_not_> {};
 };
 
-/// The bits in a picture, from left to right and from top to foot.
+/// The single digits in a drawing, from left to right and top to bottom.
 auto digits_in(std::string const& picture) -> std::string {
     std::string digits;
     for (std::size_t at = 0; at + 2 < picture.size(); ++at) {
@@ -284,8 +284,8 @@ auto digits_in(std::string const& picture) -> std::string {
 
 }  // namespace
 
-TEST_CASE("the bits of fixed rows stand in their places") {
-    // Behind the numbers 1 and 0 of bits, each byte after its own number.
+TEST_CASE("the bits of fixed rows are at their positions") {
+    // The bit numbers 1 and 0 come first, and each byte follows its own number.
     CHECK(digits_in(drawn<packet::exstop>()) == "10"
                                                 "0"
                                                 "00000010"
@@ -298,14 +298,14 @@ TEST_CASE("the bits of fixed rows stand in their places") {
                                                   "001");
 }
 
-TEST_CASE("lines of bytes have their numbers, and rows their places") {
+TEST_CASE("lines of bytes have their numbers, and rows are at their positions") {
     auto const picture = drawn<reg::xsave_pt_state>();
     CHECK(picture.find(">72..79</text>") != std::string::npos);
     CHECK(picture.find(">120..127</text>") != std::string::npos);
     CHECK(picture.find("<title>reserved, 120.0..127.7</title>") != std::string::npos);
 }
 
-TEST_CASE("names share a level where there are nine pixels between them") {
+TEST_CASE("labels share a level if there are nine pixels between them") {
     auto const all = elements<exact>();
     CHECK(all.substr(all.find("<path")) == R"(<path d="M165 41v12h-6"/>
 <text x="156" y="57" text-anchor="end">Twelve_long_</text>
@@ -319,13 +319,13 @@ TEST_CASE("names share a level where there are nine pixels between them") {
 )");
 }
 
-TEST_CASE("a name is inside its box where there are two pixels on both sides of it") {
+TEST_CASE("a name is inside its box if there are two pixels on both sides") {
     auto const all = elements<exact_names>();
     CHECK(all.find("y=\"31\">a_name_of_forty_eight_letters") != std::string::npos);
     CHECK(all.find("text-anchor=\"start\">a_name_of_thirty_six_letters") != std::string::npos);
 }
 
-TEST_CASE("rows without a name are called what they are where there is room") {
+TEST_CASE("rows without a name show their kind if there is room") {
     auto const quiet = [](std::string const& picture) {
         return picture.find("class=\"quiet\"") != std::string::npos;
     };
@@ -333,7 +333,7 @@ TEST_CASE("rows without a name are called what they are where there is room") {
     CHECK(quiet(drawn<reg::ia32_rtit_output_base>({.standalone = false})));
 }
 
-TEST_CASE("the head tells size, title and letters") {
+TEST_CASE("the head has the size, the title and the font") {
     CHECK(head<sample>({.standalone = false}) ==
           "<svg class=\"ptspec\" role=\"img\" width=\"705\" height=\"150\" "
           "viewBox=\"-.5 -.5 705 150\" text-anchor=\"middle\" font-size=\"12\" "
@@ -348,18 +348,18 @@ TEST_CASE("the head tells size, title and letters") {
     CHECK(size_of(head<topa::end_entry>()) == "width=\"705\" height=\"112\"");
     CHECK(size_of(head<reg::ia32_rtit_output_base>()) == "width=\"705\" height=\"91\"");
     CHECK(size_of(head<narrow>()) == "width=\"136\" height=\"63\"");
-    // A name to the right of the last line makes the picture wider.
+    // A label to the right of the last line makes the drawing wider.
     CHECK(size_of(head<reg::ia32_rtit_ctl>({.bits_per_line = 16})) ==
           "width=\"407\" height=\"473\"");
 }
 
-TEST_CASE("a title of the caller's choice is escaped") {
+TEST_CASE("a title from the caller is escaped") {
     CHECK(drawn<topa::entry>({.title = "a<b", .standalone = false}).find("<title>a&lt;b</title>") !=
           std::string::npos);
     CHECK(drawn<sample_packet>().find("<title>A&lt;B</title>") != std::string::npos);
 }
 
-TEST_CASE("a picture of its own says what it is and brings its colours") {
+TEST_CASE("a standalone drawing has its namespace and its colours") {
     auto const picture = drawn<topa::entry>();
     CHECK(picture.rfind("<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"ptspec\" ", 0) == 0);
     auto const style = std::string{"<title>entry</title><style>.ptspec{color:#1f2328;background:"
@@ -378,7 +378,7 @@ TEST_CASE("a picture of its own says what it is and brings its colours") {
     CHECK(part.find("xmlns") == std::string::npos);
 }
 
-TEST_CASE("the style sheet has a rule for every class, and colours for light and dark") {
+TEST_CASE("the style sheet has a rule for every class and colours for light and dark mode") {
     constexpr auto rules = print::written<800>([](auto& out) { draw::svg_style(out); });
     std::string_view const all{rules.characters, rules.length};
     for (std::string_view const name : {"number", "quiet", "owned", "reserved", "other", "fixed"}) {
@@ -389,7 +389,7 @@ TEST_CASE("the style sheet has a rule for every class, and colours for light and
     CHECK(!rules.was_cut);
 }
 
-TEST_CASE("a picture can be a constant") {
+TEST_CASE("a drawing can be a constant expression") {
     constexpr auto picture = print::written<1500>(
         [](auto& out) { draw::svg_diagram<packet::pad>(out, {.standalone = false}); });
     CHECK(std::string(picture.characters, picture.length) ==
@@ -401,7 +401,7 @@ TEST_CASE("a picture can be a constant") {
 
 namespace {
 
-/// The elements of a picture that are open at its end; `?` when one is closed that is not open.
+/// The open elements at the end of a drawing, or `?` if an element is closed that is not open.
 auto open_elements(std::string const& picture) -> std::string {
     std::vector<std::string> open;
     for (std::size_t at = picture.find('<'); at != std::string::npos; at = picture.find('<', at)) {
@@ -433,7 +433,7 @@ void check_picture(print::row_list const& rows) {
                   std::string::npos);
         }
     }
-    // Boxes stand side by side from the left edge to the right one.
+    // Boxes are adjacent from the left edge to the right edge.
     unsigned const edge = !draw::drawn_in_bytes(rows) ? 0 : rows.bits > 800 ? 54 : 42;
     unsigned x = edge;
     unsigned y = 0;
@@ -456,7 +456,7 @@ auto layouts_of(type_list<Types...> /*types*/) -> std::vector<print::row_list> {
 
 }  // namespace
 
-TEST_CASE("every word is a whole picture with all names") {
+TEST_CASE("every word is drawn completely with all names") {
     auto words = layouts_of(reg::all{});
     words.push_back(print::row_list_of<topa::entry>());
     words.push_back(print::row_list_of<topa::end_entry>());
@@ -466,7 +466,7 @@ TEST_CASE("every word is a whole picture with all names") {
     }
 }
 
-TEST_CASE("every packet is a whole picture with all names") {
+TEST_CASE("every packet is drawn completely with all names") {
     for (auto const& packet : layouts_of(packet::all{})) {
         CAPTURE(std::string(packet.name.data(), packet.name.size()));
         check_picture(packet);

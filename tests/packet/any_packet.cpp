@@ -19,19 +19,19 @@ constexpr auto kind_of_each(type_list<Packets...>) -> bool {
     return ((any_packet{Packets{}, 1}.kind() == Packets::about.id) && ...);
 }
 
-/// True when of all packet types only that of `packet` says that it is it.
+/// True if is<Packet>() holds only for the packet's own type.
 template <class... Packets>
 constexpr auto is_one_only(any_packet const& packet, type_list<Packets...>) -> bool {
     return ((packet.is<Packets>() == (Packets::about.id == packet.kind())) && ...) &&
            (unsigned{packet.is<Packets>()} + ...) == 1;
 }
 
-/// Whether a visitor was called with the type that packets.csv names for a packet.
+/// True if a visitor was called with the type that packets.csv names for a packet.
 constexpr auto is_named_for = []<class Packet>(Packet const&, kind which) -> bool {
     return ptspec::name_of<Packet>() == test::row_of(which).cpp_name;
 };
 
-/// The context after a packet, by the column of packets.csv.
+/// The block context after a packet, from the column of packets.csv.
 constexpr auto plain_block_behind(kind id, test::hex_bytes const& bytes, block before) -> block {
     switch (test::row_of(id).block) {
         case test::packet_block::keeps: return before;
@@ -43,12 +43,12 @@ constexpr auto plain_block_behind(kind id, test::hex_bytes const& bytes, block b
 
 }  // namespace
 
-TEST_CASE("any_packet is at most 24 bytes, which can be copied") {
+TEST_CASE("any_packet is at most 24 bytes and trivially copyable") {
     static_assert(sizeof(any_packet) <= 24);
     static_assert(std::is_trivially_copyable_v<any_packet>);
 }
 
-TEST_CASE("an any_packet is a PAD unless said otherwise") {
+TEST_CASE("a default-constructed any_packet is a PAD") {
     CHECK_TWICE([](auto value) {
         auto const packet = value(any_packet{});
         return packet.kind() == kind::pad && packet.length() == 1 && packet.raw() == wide_bits{} &&
@@ -74,7 +74,7 @@ TEST_CASE("an any_packet has the kind, the length and the bytes of its packet") 
     });
 }
 
-TEST_CASE("an any_packet has no bits of the bytes behind it") {
+TEST_CASE("an any_packet contains no bytes after its packet") {
     CHECK_TWICE([](auto value) {
         bool good = true;
         for (unsigned i = 0; i < test::packet_sample_count; ++i) {
@@ -88,7 +88,7 @@ TEST_CASE("an any_packet has no bits of the bytes behind it") {
     });
 }
 
-TEST_CASE("a packet tells its own length, but for BIP, whose length is that of the block") {
+TEST_CASE("the length of a packet follows from its bits; for BIP it follows from the block") {
     static_assert(!std::is_constructible_v<any_packet, bip>);
     static_assert(std::is_constructible_v<any_packet, tip>);
     CHECK_TWICE([](auto value) {
@@ -100,7 +100,7 @@ TEST_CASE("a packet tells its own length, but for BIP, whose length is that of t
     });
 }
 
-TEST_CASE("as() gives the packet back, wide and narrow") {
+TEST_CASE("as() returns the same packet, for narrow and wide packets") {
     CHECK_TWICE([](auto value) {
         auto const narrow = value(pip{}.with(pip::CR3{0x1000}, pip::NR{true}));
         auto const wide = value(evd{}.with(evd::payload{~uint64_t{0}}));
@@ -110,7 +110,7 @@ TEST_CASE("as() gives the packet back, wide and narrow") {
     });
 }
 
-TEST_CASE("any_packets are equal when bytes, kind and length are") {
+TEST_CASE("any_packets are equal if bytes, kind and length are equal") {
     CHECK_TWICE([](auto value) {
         auto const one = value(any_packet{bip{}, 5});
         return one == any_packet{bip{}, 5} && one != any_packet{bip{}, 9} &&
@@ -120,7 +120,7 @@ TEST_CASE("any_packets are equal when bytes, kind and length are") {
     });
 }
 
-TEST_CASE("visit calls with the right type and the right bits, and returns what was returned") {
+TEST_CASE("visit calls with the right type and bits and returns the visitor's result") {
     CHECK_TWICE([](auto value) {
         bool good = true;
         for (unsigned i = 0; i < test::packet_sample_count; ++i) {
@@ -136,7 +136,7 @@ TEST_CASE("visit calls with the right type and the right bits, and returns what 
     });
 }
 
-TEST_CASE("visit calls a visitor that returns nothing exactly once") {
+TEST_CASE("visit calls a void visitor exactly once") {
     CHECK_TWICE([](auto value) {
         bool good = true;
         for (unsigned i = 0; i < test::packet_sample_count; ++i) {
@@ -170,7 +170,7 @@ TEST_CASE("a packet that is not in the list is not visited") {
 
 // ------------------------------------------------------------------------------------ context
 
-TEST_CASE("the block behind each packet, typed or not (PKT-205, PKT-206)") {
+TEST_CASE("block_after gives the context after each packet, typed or not (PKT-205, PKT-206)") {
     CHECK_TWICE([](auto value) {
         bool good = true;
         for (unsigned i = 0; i < test::packet_sample_count; ++i) {
@@ -188,9 +188,10 @@ TEST_CASE("the block behind each packet, typed or not (PKT-205, PKT-206)") {
     });
 }
 
-TEST_CASE("a BBP opens a block, inside another one too, and BEP closes it (PKT-205, PKT-206)") {
+TEST_CASE("a BBP opens a block, also inside another block, and BEP closes it (PKT-205, PKT-206)") {
     CHECK_TWICE([](auto value) {
-        // BBP of 4, an item, BBP of 8, an item, MTC, BEP, and now the same byte is a TNT.short.
+        // BBP with items of 4, an item, BBP with items of 8, an item, MTC, BEP. After these the BIP
+        // byte is a TNT.short.
         auto const bytes = value(hex("026381 0C11223344 026304 0C11223344"));
         auto const more = value(hex("55667788 5980 0233 0C"));
         test::hex_bytes const parts[] = {bytes, more};

@@ -23,7 +23,7 @@ TEST_CASE("CBR with ratio 0 decodes (PKT-106)") {
     });
 }
 
-TEST_CASE("the ratio of CBR is byte 2 alone (PKT-003, PKT-105)") {
+TEST_CASE("the ratio of CBR is only byte 2 (PKT-003, PKT-105)") {
     CHECK_TWICE([](auto value) {
         auto const one = decode_as<cbr>(value(hex("02 03 01 FF")));
         return one && one.packet.template get<cbr::CoreBusRatio>() == 1 &&
@@ -32,6 +32,6 @@ TEST_CASE("the ratio of CBR is byte 2 alone (PKT-003, PKT-105)") {
     });
 }
 
-TEST_CASE("CBR binds to no IP, may stand in PSB+ and in a block, has no CYC (PKT-112, PKT-205)") {
+TEST_CASE("CBR binds to no IP, may appear in PSB+ and in a block, has no CYC (PKT-112, PKT-205)") {
     static_assert(test::facts_are<cbr>(kind::cbr, "CBR", binding::no, true, cyc_rule::no, true));
 }

@@ -12,8 +12,8 @@ using says = opcode_byte::says;
 
 namespace {
 
-/// Opcodes that no packet has, to see what becomes of each of their bits. Behind 82, of which seven
-/// bits are those of the escape; behind 02 C4; and with a free bit 0.
+/// Packets with unused opcodes, to test each opcode bit: after 82, which shares seven bits with the
+/// escape; after 02 C4; and with bit 0 free.
 struct behind_82 : packet_word<behind_82, 2> {
     static constexpr facts about{.id = kind::mtc, .name = "behind 82"};
     struct Opcode : fixed<15, 0, 0x1182> {};
@@ -37,7 +37,7 @@ constexpr opcode_byte nothing{};
 
 constexpr auto packet_of(kind id) -> opcode_byte { return {says::a_packet, id}; }
 
-/// What the plain decoder says of bytes that are the front of an opcode.
+/// The classification that the plain decoder gives for the first bytes of an opcode.
 auto plain_byte(std::initializer_list<unsigned> front, bool in_block = false) -> opcode_byte {
     uint8_t bytes[3] = {};
     size_t size = 0;
@@ -50,8 +50,8 @@ auto plain_byte(std::initializer_list<unsigned> front, bool in_block = false) ->
 
 }  // namespace
 
-TEST_CASE("all 256 bytes, first, after 02 and after 02 C3, are those of the catalogue "
-          "(PKT-010, PKT-012..016)") {
+TEST_CASE("classification of all first bytes, bytes after 02 and after 02 C3 matches the "
+          "catalogue (PKT-010, PKT-012..016)") {
     for (unsigned b = 0; b < 256; ++b) {
         CAPTURE(b);
         auto const byte = static_cast<uint8_t>(b);
@@ -63,7 +63,8 @@ TEST_CASE("all 256 bytes, first, after 02 and after 02 C3, are those of the cata
     CHECK(plain_byte({0x02, 0xC3}) == go_on);
 }
 
-TEST_CASE("inside a block the bytes with low bits 100 are BIP, the others as outside (PKT-203)") {
+TEST_CASE("inside a block, bytes with low bits 100 are BIP and the others do not change "
+          "(PKT-203)") {
     CHECK_TWICE([](auto value) {
         bool good = true;
         unsigned items_seen = 0;
@@ -114,13 +115,13 @@ TEST_CASE("census of the first bytes: 1 + 1 + 126 + 64 + 32, and 32 others (PKT-
     });
 }
 
-TEST_CASE("a shorter list of packets knows the bytes of those only") {
+TEST_CASE("a shorter list of packets classifies only the bytes of those packets") {
     CHECK_TWICE([](auto value) {
         using few = type_list<tip, tnt_short, cbr>;
         bool good = true;
         for (unsigned b = 0; b < 256; ++b) {
             auto const byte = value(static_cast<uint8_t>(b));
-            // Without PAD its byte looks like a TNT.short; the escape demands more bits.
+            // Without PAD, 00 matches TNT.short. 02 is the escape, which compares more bits.
             auto const first = b == 0x02        ? go_on
                                : b % 2 == 0     ? packet_of(kind::tnt_short)
                                : b % 32 == 0x0D ? packet_of(kind::tip)
@@ -134,7 +135,7 @@ TEST_CASE("a shorter list of packets knows the bytes of those only") {
     });
 }
 
-TEST_CASE("an opcode_byte equals one that says the same of the same packet") {
+TEST_CASE("opcode_bytes are equal if their class and their packet are equal") {
     CHECK_TWICE([](auto value) {
         auto const one = value(packet_of(kind::tip));
         return one == packet_of(kind::tip) && one != packet_of(kind::fup) && one != go_on &&
@@ -142,7 +143,7 @@ TEST_CASE("an opcode_byte equals one that says the same of the same packet") {
     });
 }
 
-TEST_CASE("every bit of an opcode counts, and every value of the bits that are free") {
+TEST_CASE("all opcode bits are compared, and free bits may have any value") {
     CHECK_TWICE([](auto value) {
         bool good = true;
         for (unsigned b = 0; b < 256; ++b) {
@@ -158,7 +159,7 @@ TEST_CASE("every bit of an opcode counts, and every value of the bits that are f
     });
 }
 
-TEST_CASE("the opcode of a packet, which the two kinds of MODE share") {
+TEST_CASE("opcode_of gives the opcode of a packet; both MODE packets have the same") {
     CHECK_TWICE([](auto value) {
         auto const opcode = [&](kind which) {
             return packet::detail::opcode_of(value(which), all{});
@@ -174,7 +175,8 @@ TEST_CASE("the opcode of a packet, which the two kinds of MODE share") {
 
 namespace {
 
-/// True when two answers are the same to a reader of one packet: another packet is any other.
+/// True if two answers are equal for a decoder of one packet, for which all other packets are the
+/// same.
 constexpr auto agree(opcode_byte of_one, opcode_byte of_all, kind own) -> bool {
     return of_one.what == of_all.what &&
            (of_all.what != says::a_packet || (of_one.which == own) == (of_all.which == own));
@@ -198,7 +200,7 @@ constexpr auto sets_agree_with_tables() -> bool {
 
 }  // namespace
 
-TEST_CASE("what one packet asks of opcode bytes agrees with the tables (PKT-010..016)") {
+TEST_CASE("the opcode lookup of one packet agrees with the tables (PKT-010..016)") {
     static_assert(sets_agree_with_tables<pad>() && sets_agree_with_tables<tip>());
     static_assert(sets_agree_with_tables<tnt_short>() && sets_agree_with_tables<bip>());
     static_assert(sets_agree_with_tables<cyc>() && sets_agree_with_tables<trig>());

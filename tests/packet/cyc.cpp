@@ -10,7 +10,7 @@ using test::hex;
 
 namespace {
 
-/// A CYC of `bytes` bytes as PKT-107 and PKT-108 draw it, a bit at a time.
+/// A CYC of `bytes` bytes, built bit by bit as in PKT-107 and PKT-108.
 constexpr auto plain_cyc(uint64_t count, unsigned bytes) -> test::hex_bytes {
     auto out = hex("03");
     for (unsigned bit = 0; bit < 5; ++bit) {
@@ -30,7 +30,7 @@ constexpr auto plain_cyc(uint64_t count, unsigned bytes) -> test::hex_bytes {
     return out;
 }
 
-/// PKT-109, as it is written.
+/// The formula of PKT-109.
 constexpr auto fewest_bytes(uint64_t count) -> unsigned {
     unsigned const powers[] = {5, 12, 19, 26, 33, 40, 47, 54, 61};
     unsigned bytes = 1;
@@ -51,7 +51,7 @@ TEST_CASE("the first byte of CYC is 3 in two bits, Exp and five bits of the coun
     });
 }
 
-TEST_CASE("Exp moves to bit 0 in the bytes behind the first, which have seven bits (PKT-108)") {
+TEST_CASE("in the bytes after the first, Exp is bit 0 and the count has seven bits (PKT-108)") {
     CHECK_TWICE([](auto value) {
         return test::stands_for(value(hex("07 02")), cyc::of(32)) &&
                test::stands_for(value(hex("FF FE")), cyc::of(4095)) &&
@@ -61,7 +61,7 @@ TEST_CASE("Exp moves to bit 0 in the bytes behind the first, which have seven bi
     });
 }
 
-TEST_CASE("counts around every power where a byte is added (PKT-108, PKT-109, PKT-342)") {
+TEST_CASE("counts around every power of two that adds a byte (PKT-108, PKT-109, PKT-342)") {
     CHECK_TWICE([](auto value) {
         unsigned const powers[] = {5, 12, 19, 26, 33, 40, 47, 54, 61};
         bool good = true;
@@ -80,7 +80,7 @@ TEST_CASE("counts around every power where a byte is added (PKT-108, PKT-109, PK
     });
 }
 
-TEST_CASE("random counts of every size, both ways (PKT-107..109, PKT-342)") {
+TEST_CASE("random counts of every size are encoded and decoded (PKT-107..109, PKT-342)") {
     CHECK_TWICE([](auto value) {
         test::numbers random{value(uint64_t{107})};
         bool good = true;
@@ -95,8 +95,7 @@ TEST_CASE("random counts of every size, both ways (PKT-107..109, PKT-342)") {
     });
 }
 
-TEST_CASE(
-    "all ten lengths decode, and every part of them asks for one byte more (PKT-108, PKT-255)") {
+TEST_CASE("all ten lengths decode, and every prefix needs one byte more (PKT-108, PKT-255)") {
     CHECK_TWICE([](auto value) {
         bool good = true;
         for (unsigned bytes = 1; bytes <= 10; ++bytes) {
@@ -108,7 +107,7 @@ TEST_CASE(
     });
 }
 
-TEST_CASE("forms that are longer than need be are legal and keep their length (PKT-111)") {
+TEST_CASE("forms longer than necessary are legal and keep their length (PKT-111)") {
     CHECK_TWICE([](auto value) {
         bool good = test::stands_for(value(hex("07 00")), cyc::of(0, 2)) &&
                     test::stands_for(value(hex("0F 01 00")), cyc::of(1, 3));
@@ -122,8 +121,7 @@ TEST_CASE("forms that are longer than need be are legal and keep their length (P
     });
 }
 
-TEST_CASE(
-    "a count that needs more bytes than asked for has them, and ten is the most (PKT-109,110)") {
+TEST_CASE("a count gets more bytes than requested if it needs them, at most ten (PKT-109,110)") {
     CHECK_TWICE([](auto value) {
         return cyc::of(value(uint64_t{32}), 1).length() == 2 &&
                cyc::of(value(~uint64_t{0}), 1).length() == 10 &&
@@ -132,7 +130,7 @@ TEST_CASE(
     });
 }
 
-TEST_CASE("the tenth byte may hold three bits and no Exp: the count fits in 64 bits (PKT-110)") {
+TEST_CASE("the tenth byte may hold three bits and no Exp, so the count fits in 64 bits (PKT-110)") {
     CHECK_TWICE([](auto value) {
         bool good = true;
         for (unsigned tenth = 0; tenth < 256; ++tenth) {
@@ -155,14 +153,14 @@ TEST_CASE("the tenth byte may hold three bits and no Exp: the count fits in 64 b
     });
 }
 
-TEST_CASE("the nine bytes before a tenth that breaks the rule are truncated (PKT-110, PKT-255)") {
+TEST_CASE("nine bytes before an invalid tenth byte are truncated (PKT-110, PKT-255)") {
     CHECK_TWICE([](auto value) {
         auto const bytes = value(hex("FF FF FF FF FF FF FF FF FF"));
         return test::is_error(decode(bytes), error::truncated, rule::PKT_255, 10);
     });
 }
 
-TEST_CASE("a CYC beyond 64 bits is not written (PKT-110)") {
+TEST_CASE("a CYC with a count beyond 64 bits is not encoded (PKT-110)") {
     CHECK_TWICE([](auto value) {
         auto const most = cyc::of(value(~uint64_t{0}));
         bool good = encode(most) == hex("FF FF FF FF FF FF FF FF FF 0E");
@@ -174,6 +172,6 @@ TEST_CASE("a CYC beyond 64 bits is not written (PKT-110)") {
     });
 }
 
-TEST_CASE("CYC binds to no IP, may stand in PSB+ and in a block, has no CYC (PKT-112, PKT-205)") {
+TEST_CASE("CYC binds to no IP, may appear in PSB+ and in a block, has no CYC (PKT-112, PKT-205)") {
     static_assert(test::facts_are<cyc>(kind::cyc, "CYC", binding::no, true, cyc_rule::no, true));
 }

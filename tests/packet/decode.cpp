@@ -12,7 +12,7 @@ using test::is_error;
 
 namespace {
 
-/// True when the bytes begin with one whole packet of this kind, and nothing else was taken.
+/// True if the bytes decode to one complete packet of this kind that consumes no further bytes.
 constexpr auto is_whole(decoded const& got, kind id, test::hex_bytes const& bytes) -> bool {
     return got && got.why == error::none && got.broken == rule::none && got.need == 0 &&
            got.packet.kind() == id && got.length() == bytes.size() &&
@@ -21,8 +21,8 @@ constexpr auto is_whole(decoded const& got, kind id, test::hex_bytes const& byte
 
 }  // namespace
 
-TEST_CASE(
-    "every packet in every length decodes in every context it may stand in (PKT-002, PKT-006)") {
+TEST_CASE("every packet decodes at every length in every context where it may appear (PKT-002, "
+          "PKT-006)") {
     CHECK_TWICE([](auto value) {
         bool good = true;
         bool seen[kinds] = {};
@@ -41,7 +41,7 @@ TEST_CASE(
     });
 }
 
-TEST_CASE("every proper prefix of every packet is truncated, with its need (PKT-255)") {
+TEST_CASE("every proper prefix of every packet is truncated and reports its need (PKT-255)") {
     CHECK_TWICE([](auto value) {
         bool good = true;
         for (unsigned i = 0; i < test::packet_sample_count; ++i) {
@@ -69,7 +69,7 @@ TEST_CASE("the need grows as header bytes arrive and is never above 16 (PKT-012,
     });
 }
 
-TEST_CASE("a result that nobody filled in is a PAD, without an error") {
+TEST_CASE("a default-constructed result is a PAD without an error") {
     static_assert(decoded{} && decoded{}.packet == any_packet{pad{}} && decoded{}.length() == 1);
     static_assert(decoded{}.need == 0 && decoded{}.broken == rule::none);
     static_assert(decoded_as<mtc>{} && decoded_as<mtc>{}.length == 0 &&
@@ -85,8 +85,8 @@ TEST_CASE("decoding nothing is truncated, need 1 (PKT-255)") {
     });
 }
 
-TEST_CASE("bytes behind a packet do not matter (PKT-002, PKT-006)") {
-    // Every value right behind, at run time.
+TEST_CASE("bytes after a packet do not change its decoding (PKT-002, PKT-006)") {
+    // Every value of the byte after the packet, at run time.
     for (auto const& sample : test::packet_samples) {
         for (auto const items : all_contexts) {
             if (!sample.stands_in(items)) { continue; }
@@ -114,8 +114,8 @@ TEST_CASE("bytes behind a packet do not matter (PKT-002, PKT-006)") {
     });
 }
 
-TEST_CASE("the four errors, and the rule behind each (PKT-004, PKT-012,013, PKT-015, PKT-036,037, "
-          "PKT-052, PKT-089,090, PKT-110, PKT-131, PKT-173)") {
+TEST_CASE("the four errors and the violated rule of each (PKT-004, PKT-012,013, PKT-015, "
+          "PKT-036,037, PKT-052, PKT-089,090, PKT-110, PKT-131, PKT-173)") {
     CHECK_TWICE([](auto value) {
         auto const is = [&](char const* bytes, error why, rule broken) {
             return is_error(decode(value(hex(bytes))), why, broken);
@@ -141,14 +141,14 @@ TEST_CASE("the four errors, and the rule behind each (PKT-004, PKT-012,013, PKT-
     });
 }
 
-TEST_CASE("opcode, then header, then length, then payload (PKT-004, PKT-132)") {
+TEST_CASE("checks run in order: opcode, header, length, payload (PKT-004, PKT-132)") {
     CHECK_TWICE([](auto value) {
         auto const of = [&](char const* bytes) { return decode(value(hex(bytes))); };
-        return  // reserved although short
+        return  // reserved, although truncated
             is_error(of("02 52"), error::reserved, rule::PKT_173) &&
             is_error(of("AD"), error::reserved, rule::PKT_052) &&
             is_error(of("ED 01"), error::reserved, rule::PKT_052) &&
-            // truncated although the payload is wrong already
+            // truncated, although the payload is already wrong
             is_error(of("02 82 FF"), error::truncated, rule::PKT_255, 16) &&
             is_error(of("02 A3 00 00 00 00 00"), error::truncated, rule::PKT_255, 8) &&
             is_error(of("02 73 00 00 FF"), error::truncated, rule::PKT_255, 7) &&
@@ -163,7 +163,7 @@ TEST_CASE("opcode, then header, then length, then payload (PKT-004, PKT-132)") {
     });
 }
 
-TEST_CASE("the bytes of a header that is known to be wrong say so in every context (PKT-004)") {
+TEST_CASE("a wrong header is reported in every context (PKT-004)") {
     CHECK_TWICE([](auto value) {
         bool good = true;
         for (auto const items : all_contexts) {
@@ -190,7 +190,8 @@ TEST_CASE("an error consumes nothing: length 0 and no packet (PKT-005)") {
     });
 }
 
-TEST_CASE("set reserved bits change no field, and only TMA in strict mode (PKT-003, PKT-104)") {
+TEST_CASE("set reserved bits change no field; only TMA rejects them, in strict mode (PKT-003, "
+          "PKT-104)") {
     CHECK_TWICE([](auto value) {
         bool good = true;
         for (unsigned i = 0; i < test::packet_sample_count; ++i) {
@@ -232,7 +233,8 @@ TEST_CASE("strict mode changes nothing for packets without reserved bits (PKT-00
     });
 }
 
-TEST_CASE("the same bytes give the same packet in every context, but for BIP (PKT-006, PKT-203)") {
+TEST_CASE("the same bytes give the same packet in every context, except for BIP (PKT-006, "
+          "PKT-203)") {
     for (unsigned byte = 0; byte < 256; ++byte) {
         test::numbers random{byte};
         auto bytes = hex("");
@@ -258,7 +260,7 @@ TEST_CASE("the same bytes give the same packet in every context, but for BIP (PK
     }
 }
 
-TEST_CASE("multi-byte fields have their lowest byte first (PKT-001)") {
+TEST_CASE("multi-byte fields are little-endian (PKT-001)") {
     CHECK_TWICE([](auto value) {
         auto const one = decode(value(hex("19 01 02 03 04 05 06 07")));
         return one.packet.raw() == wide_bits{0x0706'0504'0302'0119, 0} &&
@@ -267,7 +269,7 @@ TEST_CASE("multi-byte fields have their lowest byte first (PKT-001)") {
     });
 }
 
-TEST_CASE("a packet may stand at any address, behind others (PKT-002)") {
+TEST_CASE("a packet may start at any address, after other packets (PKT-002)") {
     CHECK_TWICE([](auto value) {
         // MTC, TIP, PAD, CYC of two bytes, PSBEND.
         auto const bytes = value(hex("59 80 2D 12 34 00 07 02 02 23"));
@@ -286,7 +288,7 @@ TEST_CASE("a packet may stand at any address, behind others (PKT-002)") {
 
 // ------------------------------------------------------------------------------------ decode_as
 
-TEST_CASE("decode_as gives the packet that was asked for, and its length") {
+TEST_CASE("decode_as returns the requested packet and its length") {
     CHECK_TWICE([](auto value) {
         auto const one = decode_as<cbr>(value(hex("02 03 18 00 FF")));
         return one && one.length == 4 && one.packet == cbr{}.with(cbr::CoreBusRatio{24}) &&
@@ -294,7 +296,7 @@ TEST_CASE("decode_as gives the packet that was asked for, and its length") {
     });
 }
 
-TEST_CASE("another packet, whole or truncated, is bad_opcode for decode_as") {
+TEST_CASE("decode_as reports another packet as bad_opcode, complete or truncated") {
     CHECK_TWICE([](auto value) {
         auto const is_other = [](auto const& got) {
             return is_error(got, error::bad_opcode, rule::PKT_010);
@@ -312,7 +314,7 @@ TEST_CASE("another packet, whole or truncated, is bad_opcode for decode_as") {
     });
 }
 
-TEST_CASE("decode_as tells MODE.Exec from MODE.TSX (PKT-085)") {
+TEST_CASE("decode_as distinguishes MODE.Exec and MODE.TSX (PKT-085)") {
     CHECK_TWICE([](auto value) {
         return decode_as<mode_exec>(value(hex("99 01"))).length == 2 &&
                decode_as<mode_tsx>(value(hex("99 21"))).length == 2 &&
@@ -331,8 +333,8 @@ TEST_CASE("decode_as tells MODE.Exec from MODE.TSX (PKT-085)") {
     });
 }
 
-TEST_CASE(
-    "the right packet, truncated or wrong, keeps its error for decode_as (PKT-004, PKT-255)") {
+TEST_CASE("decode_as reports truncated and wrong payloads of the requested packet (PKT-004, "
+          "PKT-255)") {
     CHECK_TWICE([](auto value) {
         return is_error(decode_as<cbr>(value(hex("02 03 18"))), error::truncated, rule::PKT_255,
                         4) &&
@@ -347,8 +349,7 @@ TEST_CASE(
     });
 }
 
-TEST_CASE(
-    "an opcode that is not whole yet is truncated for every packet that it can begin (PKT-255)") {
+TEST_CASE("an incomplete opcode is truncated for every packet that it may begin (PKT-255)") {
     CHECK_TWICE([](auto value) {
         return is_error(decode_as<cbr>(value(hex("02"))), error::truncated, rule::PKT_255, 2) &&
                is_error(decode_as<mnt>(value(hex("02 C3"))), error::truncated, rule::PKT_255, 3) &&
@@ -357,7 +358,7 @@ TEST_CASE(
     });
 }
 
-TEST_CASE("decode_as goes by the block and by strictness as decode does (PKT-006)") {
+TEST_CASE("decode_as honours block and strict mode like decode (PKT-006)") {
     CHECK_TWICE([](auto value) {
         auto const bytes = value(hex("0C EF BE AD DE"));
         auto const dirty = value(hex("02 73 34 12 FF 56 00"));
@@ -371,7 +372,7 @@ TEST_CASE("decode_as goes by the block and by strictness as decode does (PKT-006
     });
 }
 
-TEST_CASE("a reader that knows fewer packets reads those, and no others") {
+TEST_CASE("a decoder for a shorter list decodes only the packets of the list") {
     using few = type_list<pad, tip, mode_exec, mode_tsx, psb>;
     using without_tsx = type_list<mode_exec>;
     CHECK_TWICE([](auto value) {

@@ -9,7 +9,7 @@ using namespace ptspec::packet;
 using test::all_contexts;
 using test::hex;
 
-TEST_CASE("what was decoded is written as the bytes that it was, typed or not (PKT-346)") {
+TEST_CASE("a decoded packet encodes to the same bytes, typed or not (PKT-346)") {
     CHECK_TWICE([](auto value) {
         bool good = true;
         for (unsigned i = 0; i < test::packet_sample_count; ++i) {
@@ -49,7 +49,7 @@ TEST_CASE("reserved bits are written as 0 (PKT-003, PKT-340)") {
     });
 }
 
-TEST_CASE("opcode bits are written whatever the raw bits are (PKT-340, PKT-345)") {
+TEST_CASE("opcode bits are written correctly whatever the raw bits are (PKT-340, PKT-345)") {
     CHECK_TWICE([](auto value) {
         return encode(tsc{value(uint64_t{0x0706'0504'0302'0100})}) ==
                    hex("19 01 02 03 04 05 06 07") &&
@@ -60,9 +60,8 @@ TEST_CASE("opcode bits are written whatever the raw bits are (PKT-340, PKT-345)"
     });
 }
 
-TEST_CASE(
-    "what a reader would not read back is refused, and nothing is written (PKT-033, PKT-036,037, "
-    "PKT-052, PKT-090, PKT-110, PKT-173, PKT-340,341, PKT-344)") {
+TEST_CASE("a packet that would not decode to itself is refused, and nothing is written (PKT-033, "
+          "PKT-036,037, PKT-052, PKT-090, PKT-110, PKT-173, PKT-340,341, PKT-344)") {
     CHECK_TWICE([](auto value) {
         auto const is_refused = [&](auto const& packet, rule broken, block items = block::none) {
             auto const out = encode(value(packet), items);
@@ -94,7 +93,7 @@ TEST_CASE(
     });
 }
 
-TEST_CASE("a TNT.short that a block would read as BIP is refused there, and no other (PKT-344)") {
+TEST_CASE("inside a block, only a TNT.short that decodes as BIP is refused (PKT-344)") {
     CHECK_TWICE([](auto value) {
         bool good = true;
         unsigned refused = 0;
@@ -113,7 +112,7 @@ TEST_CASE("a TNT.short that a block would read as BIP is refused there, and no o
     });
 }
 
-TEST_CASE("a BIP outside a block is refused, whatever its id (PKT-344)") {
+TEST_CASE("a BIP outside a block is refused for every id (PKT-344)") {
     CHECK_TWICE([](auto value) {
         bool good = true;
         for (unsigned id = 0; id < 32; ++id) {
@@ -126,7 +125,7 @@ TEST_CASE("a BIP outside a block is refused, whatever its id (PKT-344)") {
     });
 }
 
-TEST_CASE("no other packet minds a block (PKT-344)") {
+TEST_CASE("a block does not change the encoding of any other packet (PKT-344)") {
     CHECK_TWICE([](auto value) {
         bool good = true;
         for (unsigned i = 0; i < test::packet_sample_count; ++i) {
@@ -140,7 +139,7 @@ TEST_CASE("no other packet minds a block (PKT-344)") {
     });
 }
 
-TEST_CASE("an encoded packet compares with bytes") {
+TEST_CASE("an encoded packet can be compared with bytes") {
     CHECK_TWICE([](auto value) {
         auto const out = encode(mtc{}.with(mtc::CTC{0x80}));
         return out == value(hex("59 80")) && !(out == value(hex("59 81"))) &&
@@ -150,7 +149,7 @@ TEST_CASE("an encoded packet compares with bytes") {
 
 // ------------------------------------------------------------------------------------ append
 
-TEST_CASE("append writes packets one behind the other (PKT-347)") {
+TEST_CASE("append writes each packet after the previous one (PKT-347)") {
     CHECK_TWICE([](auto value) {
         uint8_t room[8] = {};
         byte_buffer out{room};
@@ -161,7 +160,7 @@ TEST_CASE("append writes packets one behind the other (PKT-347)") {
     });
 }
 
-TEST_CASE("a packet is written whole or not at all (PKT-347)") {
+TEST_CASE("a packet is written completely or not at all (PKT-347)") {
     CHECK_TWICE([](auto value) {
         bool good = true;
         for (unsigned i = 0; i < test::packet_sample_count; ++i) {
@@ -169,7 +168,7 @@ TEST_CASE("a packet is written whole or not at all (PKT-347)") {
             auto const items = sample.a_context();
             auto const packet = decode(sample.bytes, {.items = items}).packet;
             for (size_t room = 0; room <= sample.bytes.size(); ++room) {
-                // One byte stands in front, and what lies behind the room is not to be touched.
+                // One byte is already written. The bytes after the buffer must not change.
                 uint8_t bytes[20] = {0xEE};
                 for (auto& byte : bytes) { byte = 0xEE; }
                 byte_buffer out{bytes, room + 1};
@@ -187,7 +186,7 @@ TEST_CASE("a packet is written whole or not at all (PKT-347)") {
     });
 }
 
-TEST_CASE("typed packets are appended whole or not at all, too (PKT-347)") {
+TEST_CASE("typed packets are also appended completely or not at all (PKT-347)") {
     CHECK_TWICE([](auto value) {
         uint8_t bytes[15] = {};
         byte_buffer small{bytes};
@@ -197,7 +196,8 @@ TEST_CASE("typed packets are appended whole or not at all, too (PKT-347)") {
     });
 }
 
-TEST_CASE("a refused packet leaves the buffer alone and says why (PKT-341, PKT-344, PKT-347)") {
+TEST_CASE("a refused packet does not change the buffer and reports the rule (PKT-341, PKT-344, "
+          "PKT-347)") {
     CHECK_TWICE([](auto value) {
         uint8_t bytes[16] = {};
         byte_buffer out{bytes};

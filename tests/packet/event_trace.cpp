@@ -24,7 +24,7 @@ TEST_CASE("CFE is 02 13, type, IP and vector (PKT-220)") {
     });
 }
 
-TEST_CASE("the types of CFE that have a name, and that every other one decodes (PKT-221)") {
+TEST_CASE("the named types of CFE; all other types also decode (PKT-221)") {
     struct named {
         cfe_type type;
         unsigned number;
@@ -53,7 +53,7 @@ TEST_CASE("the types of CFE that have a name, and that every other one decodes (
     });
 }
 
-TEST_CASE("SWINTR and SYSCALL are the types 0E and 0F, as the one source for them has it") {
+TEST_CASE("SWINTR and SYSCALL are types 0E and 0F, as in the only source") {
     static_assert(underlying(cfe_type::SWINTR) == 0x0E && underlying(cfe_type::SYSCALL) == 0x0F);
 }
 
@@ -84,8 +84,8 @@ TEST_CASE("EVD is 02 53, six bits of type and eight bytes (PKT-225)") {
     });
 }
 
-TEST_CASE(
-    "the types of EVD: a page fault's address, the VMX exit's qualification and reason (PKT-226)") {
+TEST_CASE("the types of EVD: page-fault address, VMX exit qualification and exit reason "
+          "(PKT-226)") {
     CHECK_TWICE([](auto value) {
         auto const raw_of = [&](evd_type type) {
             return evd{}.with(evd::type{value(type)}).raw.low;
@@ -104,7 +104,7 @@ TEST_CASE("a CFE type over 31 and an EVD type over 63 do not fit (PKT-340)") {
     });
 }
 
-TEST_CASE("CFE and EVD may bind to an IP, stand outside PSB+ and end a block (PKT-205)") {
+TEST_CASE("CFE and EVD may bind to an IP, are not in PSB+ and end a block (PKT-205)") {
     static_assert(test::facts_are<cfe>(kind::cfe, "CFE", binding::conditional, false,
                                        cyc_rule::unconfirmed, false));
     static_assert(test::facts_are<evd>(kind::evd, "EVD", binding::conditional, false,

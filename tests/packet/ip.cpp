@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint64_t last = 0xFFFF'FFFF'8123'4567;
 
-/// PKT-051 byte by byte: what is not in the payload comes from the last IP or from the sign.
+/// PKT-051 byte by byte: bytes that are not in the payload come from the last IP or the sign.
 constexpr auto plain_ip(unsigned ip_bytes_field, uint64_t payload, uint64_t last_ip) -> uint64_t {
     unsigned const sizes[] = {0, 2, 4, 6, 6, 0, 8, 0};
     unsigned const size = sizes[ip_bytes_field];
@@ -29,7 +29,7 @@ constexpr auto plain_ip(unsigned ip_bytes_field, uint64_t payload, uint64_t last
     return ip;
 }
 
-/// The four packets, in the order of their opcodes 0D 11 01 1D.
+/// The four IP packets, in the order of their opcodes 0D 11 01 1D.
 template <class Check>
 constexpr auto for_all_four(Check check) -> bool {
     return check(tip{}, 0x0D) && check(tip_pge{}, 0x11) && check(tip_pgd{}, 0x01) &&
@@ -51,7 +51,7 @@ TEST_CASE("an IP packet is five bits of opcode and IPBytes (PKT-050)") {
     });
 }
 
-TEST_CASE("every form of every IP packet has its length, and all its bytes (PKT-050..052)") {
+TEST_CASE("every form of every IP packet has its length and its payload bytes (PKT-050..052)") {
     CHECK_TWICE([](auto value) {
         unsigned const lengths[] = {1, 3, 5, 7, 7, 0, 9, 0};
         return for_all_four([&]<class Packet>(Packet, unsigned opcode) {
@@ -81,7 +81,7 @@ TEST_CASE("every form of every IP packet has its length, and all its bytes (PKT-
     });
 }
 
-TEST_CASE("the values of IPBytes (PKT-051)") {
+TEST_CASE("the encodings of IPBytes (PKT-051)") {
     static_assert(underlying(ip_bytes::suppressed) == 0 && underlying(ip_bytes::update_16) == 1 &&
                   underlying(ip_bytes::update_32) == 2 && underlying(ip_bytes::sign_48) == 3 &&
                   underlying(ip_bytes::update_48) == 4 && underlying(ip_bytes::full) == 6);
@@ -142,7 +142,7 @@ TEST_CASE("IPBytes 6 is all 64 bits, canonical or not (PKT-057, PKT-065)") {
     });
 }
 
-TEST_CASE("a non-canonical IP can also be told against a non-canonical last IP (PKT-065)") {
+TEST_CASE("a non-canonical IP can be compressed against a non-canonical last IP (PKT-065)") {
     CHECK_TWICE([](auto value) {
         uint64_t const odd = value(uint64_t{0x0001'8000'1234'5678});
         return fup::of(ip_bytes::update_16, 0xABCD).ip(odd) == 0x0001'8000'1234'ABCD &&
@@ -153,7 +153,7 @@ TEST_CASE("a non-canonical IP can also be told against a non-canonical last IP (
     });
 }
 
-TEST_CASE("IPBytes 0 carries no IP and leaves the last IP alone (PKT-058)") {
+TEST_CASE("IPBytes 0 carries no IP and keeps the last IP (PKT-058)") {
     CHECK_TWICE([](auto value) {
         return for_all_four([&]<class Packet>(Packet packet, unsigned) {
             auto const other = Packet::of(ip_bytes::update_16, 0x1000);
@@ -164,7 +164,7 @@ TEST_CASE("IPBytes 0 carries no IP and leaves the last IP alone (PKT-058)") {
     });
 }
 
-TEST_CASE("all four packets set the one last IP (PKT-059)") {
+TEST_CASE("all four packets set the same last IP (PKT-059)") {
     CHECK_TWICE([](auto value) {
         uint64_t ip = value(uint64_t{0});
         ip = last_ip_after(decode_as<tip>(hex("CD 00 00 00 00 00 00 34 12")).packet, ip);
@@ -175,14 +175,14 @@ TEST_CASE("all four packets set the one last IP (PKT-059)") {
     });
 }
 
-TEST_CASE("compression against 0 is ordinary: 2D 00 10 is 1000 (PKT-062)") {
+TEST_CASE("compression against a last IP of 0 works as usual: 2D 00 10 is 1000 (PKT-062)") {
     CHECK_TWICE([](auto value) {
         auto const one = decode_as<tip>(value(hex("2D 00 10")));
         return one.packet.ip(0) == 0x1000 && encode(tip::compressed(0x1000, 0)) == hex("2D 00 10");
     });
 }
 
-TEST_CASE("rebuilding is what a table of bytes says, for random values (PKT-051, PKT-053..059)") {
+TEST_CASE("rebuilt_ip matches a byte-by-byte model for random values (PKT-051, PKT-053..059)") {
     CHECK_TWICE([](auto value) {
         test::numbers random{value(uint64_t{51})};
         bool good = true;
@@ -199,7 +199,7 @@ TEST_CASE("rebuilding is what a table of bytes says, for random values (PKT-051,
     });
 }
 
-TEST_CASE("payload bits above the form's size do not reach the IP (PKT-051)") {
+TEST_CASE("payload bits above the form's size do not affect the IP (PKT-051)") {
     CHECK_TWICE([](auto value) {
         auto const ones = value(~uint64_t{0});
         return rebuilt_ip(ip_bytes::update_16, ones, 0) == 0xFFFF &&
@@ -209,7 +209,7 @@ TEST_CASE("payload bits above the form's size do not reach the IP (PKT-051)") {
     });
 }
 
-TEST_CASE("reserved values of IPBytes leave the last IP (PKT-052)") {
+TEST_CASE("reserved values of IPBytes keep the last IP (PKT-052)") {
     CHECK_TWICE([](auto value) {
         return rebuilt_ip(static_cast<ip_bytes>(value(5)), 1, last) == last &&
                rebuilt_ip(static_cast<ip_bytes>(value(7)), 1, last) == last;
@@ -261,7 +261,8 @@ TEST_CASE("a kernel address far from the last IP takes form 3 before form 4 (PKT
     });
 }
 
-TEST_CASE("the caller may choose the form, with as many bits of the IP as it carries (PKT-064)") {
+TEST_CASE("the caller may choose the form, which drops the IP bits that it does not carry "
+          "(PKT-064)") {
     CHECK_TWICE([](auto value) {
         auto const of = [&](ip_bytes how) { return encode(tip::of(how, value(last))); };
         return of(ip_bytes::suppressed) == hex("0D") &&
@@ -273,7 +274,7 @@ TEST_CASE("the caller may choose the form, with as many bits of the IP as it car
     });
 }
 
-TEST_CASE("IPBytes 5 and 7 are not written (PKT-052)") {
+TEST_CASE("IPBytes 5 and 7 are not encoded (PKT-052)") {
     CHECK_TWICE([](auto value) {
         return for_all_four([&]<class Packet>(Packet, unsigned) {
             return encode(Packet::of(static_cast<ip_bytes>(value(5)), 0)).broken == rule::PKT_052 &&
@@ -283,7 +284,7 @@ TEST_CASE("IPBytes 5 and 7 are not written (PKT-052)") {
     });
 }
 
-TEST_CASE("an IP payload of more bytes than IPBytes says is not written (PKT-340, PKT-343)") {
+TEST_CASE("an IP payload longer than IPBytes says is not encoded (PKT-340, PKT-343)") {
     CHECK_TWICE([](auto value) {
         unsigned const sizes[] = {0, 2, 4, 6, 6, 0, 8};
         bool good = true;
@@ -297,7 +298,7 @@ TEST_CASE("an IP payload of more bytes than IPBytes says is not written (PKT-340
     });
 }
 
-TEST_CASE("IP packets bind to an IP; FUP may stand in PSB+ and in a block and has no CYC "
+TEST_CASE("IP packets bind to an IP; FUP may appear in PSB+ and in a block and has no CYC "
           "(PKT-112, PKT-205)") {
     static_assert(
         test::facts_are<tip>(kind::tip, "TIP", binding::yes, false, cyc_rule::yes, false));

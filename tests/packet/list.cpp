@@ -33,7 +33,7 @@ auto split(std::string const& cell, char at) -> std::vector<std::string> {
     return parts;
 }
 
-/// Without what stands in parentheses, and without the blank in front of them.
+/// Removes text in parentheses and the space before it.
 auto without_remarks(std::string const& cell) -> std::string {
     std::string out;
     int depth = 0;
@@ -49,7 +49,7 @@ auto without_remarks(std::string const& cell) -> std::string {
     return out;
 }
 
-/// Cuts `end` off the end of `whole`. True when it was there.
+/// Removes the suffix `end` from `whole`. Returns true if it was there.
 auto cut(std::string& whole, std::string const& end) -> bool {
     bool const there = whole.ends_with(end);
     if (there) { whole.resize(whole.size() - end.size()); }
@@ -72,7 +72,7 @@ struct opcode {
     friend auto operator==(opcode const&, opcode const&) -> bool = default;
 };
 
-/// `02/ff 12/1f`, one value and mask a byte; ` x8` repeats what is there.
+/// Parses `02/ff 12/1f`, one value and mask per byte. ` x8` repeats the bytes before it.
 auto opcode_in(std::string cell) -> opcode {
     bool const eight_times = cut(cell, " x8");
     auto const pairs = split(cell, ' ');
@@ -94,14 +94,14 @@ auto opcode_in(std::string cell) -> opcode {
 
 // ------------------------------------------------------------------------------------ packets
 
-/// What the library says of a packet type, as data.
+/// The declaration of a packet type as data.
 struct declared {
     std::string struct_name;
     facts about;
     std::vector<row_info> rows;
     unsigned head_bytes;
     unsigned most_bytes;
-    wide_bits raw;  ///< of a new packet
+    wide_bits raw;  ///< the raw bits of a default-constructed packet
     bool needs_block;
     unsigned (*length_of)(wide_bits raw, block items);
     rule (*broken_header)(wide_bits raw);
@@ -149,7 +149,7 @@ auto declare_all(type_list<Packets...>) -> std::vector<declared> {
     return {declare<Packets>()...};
 }
 
-/// What the fixed rows of a packet say.
+/// The opcode that the fixed rows of a packet give.
 auto opcode_of(declared const& packet) -> opcode {
     opcode out;
     for (auto const& row : packet.rows) {
@@ -158,13 +158,13 @@ auto opcode_of(declared const& packet) -> opcode {
         }
     }
     out.value = packet.raw & out.mask;
-    CHECK(out.value == packet.raw);  // every other bit of a new packet is 0
+    CHECK(out.value == packet.raw);  // all other bits of a default-constructed packet are 0
     return out;
 }
 
 // ------------------------------------------------------------------------------------ lengths
 
-/// The bits of a new packet with this value in the row of this name.
+/// The bits of a default-constructed packet with this value in the row of this name.
 auto raw_with(declared const& packet, std::string const& name, unsigned value) -> wide_bits {
     auto const row = std::find_if(packet.rows.begin(), packet.rows.end(),
                                   [&](auto const& one) { return to_string(one.name) == name; });
@@ -172,8 +172,8 @@ auto raw_with(declared const& packet, std::string const& name, unsigned value) -
     return packet.raw | wide_bits{uint64_t{value} << row->lsb, 0};
 }
 
-/// `1+{0;2} for Field {0;1}`: what the field's value makes of the length, other values being
-/// reserved.
+/// Checks `1+{0;2} for Field {0;1}`: the length for each value of the field. All other values must
+/// be reserved.
 void check_selected_length(declared const& packet, std::string const& cell, unsigned values) {
     auto const sizes_at = cell.find("+{");
     auto const field_at = cell.find("} for ");
@@ -204,7 +204,7 @@ void check_selected_length(declared const& packet, std::string const& cell, unsi
     CHECK(most == packet.most_bytes);
 }
 
-/// A length that has two values.
+/// Checks a length with two possible values.
 void check_either(declared const& packet, unsigned head, wide_bits one, wide_bits two,
                   unsigned shorter, unsigned longer) {
     CHECK(packet.head_bytes == head);
@@ -240,9 +240,9 @@ void check_length(declared const& packet, std::string const& cell) {
 
 // ------------------------------------------------------------------------------------ fields
 
-constexpr unsigned any_byte = 1000;  ///< `n`: the last byte, or each byte behind the first
+constexpr unsigned any_byte = 1000;  ///< `n`: the last byte, or each byte after the first
 
-/// `byte.bit` as the number of a bit.
+/// Parses `byte.bit` to a bit number.
 auto position(std::string const& cell) -> unsigned {
     auto const parts = split(cell, '.');
     REQUIRE(parts.size() == 2);
@@ -257,14 +257,14 @@ struct csv_field {
     bool is_per_byte = false;
 };
 
-/// `name:from..to` or `name:at`, and what may stand around it.
+/// Parses `name:from..to` or `name:at` and the text around it.
 auto field_in(std::string cell, std::string const& row) -> csv_field {
     csv_field out{"", row, 0, 0};
     std::string const per_byte = "then per byte ";
     if (cell.starts_with(per_byte)) { cell.erase(0, per_byte.size()); }
     cut(cell, " if icntv");
     if (auto const either = cell.find(" or "); either != std::string::npos) {
-        // The longer of two lengths stands last.
+        // The longer of two lengths is last.
         auto const colon = cell.find(':');
         cell = cell.substr(0, colon + 1) + cell.substr(either + 4);
     }
@@ -279,7 +279,7 @@ auto field_in(std::string cell, std::string const& row) -> csv_field {
     return out;
 }
 
-/// The fields of a row of the table; parts of one row of the layout are put together.
+/// The fields in a row of the table. Parts of one layout row are merged.
 auto fields_in(test::csv_row const& row) -> std::vector<csv_field> {
     auto const cells = split(without_remarks(row["fields"]), ';');
     auto const names = split(row["cpp_name"], ';');
@@ -302,7 +302,8 @@ void check_fields(declared const& packet, test::csv_row const& row) {
     for (auto const& field : fields_in(row)) {
         INFO(field.name);
         if (field.is_per_byte) {
-            // Seven bits and Exp of each byte behind the first: tests/packet/cyc.cpp has the bits.
+            // Exp and seven bits of each byte after the first; tests/packet/cyc.cpp tests these
+            // bits.
             CHECK(packet.about.id == kind::cyc);
             CHECK(field.row == "payload");
             CHECK((field.name == "value" || field.name == "exp"));
@@ -342,9 +343,8 @@ auto answer_in(std::string const& cell) -> cyc_rule {
 
 }  // namespace
 
-TEST_CASE(
-    "each packet's declaration is its row of packets.csv (PKT-003, PKT-007, PKT-010, PKT-012, "
-    "PKT-112, PKT-134, PKT-205)") {
+TEST_CASE("each packet's declaration matches its row of packets.csv (PKT-003, PKT-007, PKT-010, "
+          "PKT-012, PKT-112, PKT-134, PKT-205)") {
     auto const table = test::read_csv("tests/spec/packets.csv");
     auto const packets = declare_all(all{});
     REQUIRE(table.rows.size() == packets.size());
@@ -373,7 +373,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("the list has every row of packets.csv once, in their order (PKT-007)") {
+TEST_CASE("the list has every row of packets.csv once, in the same order (PKT-007)") {
     static_assert(kinds == all::size && kinds == test::packet_rows_count);
     static_assert(packet::detail::are_in_order(all{}));
     static_assert(!packet::detail::are_in_order(type_list<pad, tnt_long>{}));
@@ -393,7 +393,7 @@ TEST_CASE("facts and names are found by kind (PKT-007, PKT-134)") {
     });
 }
 
-TEST_CASE("facts are those of the packet, not of another") {
+TEST_CASE("facts_of returns the facts of the requested packet and no other") {
     CHECK_TWICE([](auto value) {
         return facts_of(value(kind::cbr)).keeps_block && !facts_of(value(kind::psb)).keeps_block &&
                facts_of(value(kind::trig)).cyc_eligible == cyc_rule::unconfirmed &&
@@ -401,7 +401,7 @@ TEST_CASE("facts are those of the packet, not of another") {
     });
 }
 
-TEST_CASE("a kind that a list does not have has the facts of nothing") {
+TEST_CASE("a kind that is not in the list has empty facts") {
     CHECK_TWICE([](auto value) {
         return name_of<type_list<mtc>>(value(kind::tsc)) == text{} &&
                name_of<type_list<mtc>>(value(kind::mtc)) == "MTC";

@@ -22,7 +22,7 @@ TEST_CASE("MNT is 02 C3 88 and eight bytes (PKT-164)") {
     });
 }
 
-TEST_CASE("after 02 C3 only 88 begins an MNT, and 00 no packet (PKT-013)") {
+TEST_CASE("after 02 C3, 88 is MNT and 00 is no packet (PKT-013)") {
     CHECK_TWICE([](auto value) {
         bool good = true;
         for (unsigned i = 0; i < 256; ++i) {
@@ -36,6 +36,6 @@ TEST_CASE("after 02 C3 only 88 begins an MNT, and 00 no packet (PKT-013)") {
     });
 }
 
-TEST_CASE("MNT binds to no IP, may stand in PSB+ and in a block, has no CYC (PKT-112, PKT-205)") {
+TEST_CASE("MNT binds to no IP, may appear in PSB+ and in a block, has no CYC (PKT-112, PKT-205)") {
     static_assert(test::facts_are<mnt>(kind::mnt, "MNT", binding::no, true, cyc_rule::no, true));
 }

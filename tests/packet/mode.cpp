@@ -21,7 +21,8 @@ TEST_CASE("MODE.Exec is 99 and leaf 0 with CS.L, CS.D and IF (PKT-085..087)") {
     });
 }
 
-TEST_CASE("CS.L is 64-bit code, CS.D 32-bit, neither 16-bit, whatever IF is (PKT-086, PKT-087)") {
+TEST_CASE("CS.L means 64-bit code, CS.D 32-bit, neither 16-bit, for either value of IF (PKT-086, "
+          "PKT-087)") {
     CHECK_TWICE([](auto value) {
         auto const width = [&](uint8_t mode) {
             uint8_t const bytes[] = {0x99, value(mode)};
@@ -42,7 +43,7 @@ TEST_CASE("MODE.TSX is 99 and leaf 1 with InTX and TXAbort (PKT-085, PKT-088)") 
     });
 }
 
-TEST_CASE("each of the 256 bytes behind 99 (PKT-085, PKT-089..091)") {
+TEST_CASE("decoding of each of the 256 bytes after 99 (PKT-085, PKT-089..091)") {
     CHECK_TWICE([](auto value) {
         bool good = true;
         for (unsigned i = 0; i < 256; ++i) {
@@ -79,7 +80,7 @@ TEST_CASE("the reserved bits of MODE are written as 0 (PKT-091, PKT-340)") {
     });
 }
 
-TEST_CASE("CS.L with CS.D, and InTX with TXAbort, are not written (PKT-090)") {
+TEST_CASE("CS.L with CS.D, and InTX with TXAbort, are not encoded (PKT-090)") {
     CHECK_TWICE([](auto value) {
         auto const on = value(true);
         auto const exec = mode_exec{}.with(mode_exec::CS_L{on}, mode_exec::CS_D{on});
@@ -88,8 +89,8 @@ TEST_CASE("CS.L with CS.D, and InTX with TXAbort, are not written (PKT-090)") {
     });
 }
 
-TEST_CASE(
-    "MODE binds to an IP, may stand in PSB+, may have a CYC, ends a block (PKT-112, PKT-205)") {
+TEST_CASE("MODE binds to an IP, may appear in PSB+, may have a CYC, ends a block (PKT-112, "
+          "PKT-205)") {
     static_assert(test::facts_are<mode_exec>(kind::mode_exec, "MODE.Exec", binding::yes, true,
                                              cyc_rule::yes, false));
     static_assert(test::facts_are<mode_tsx>(kind::mode_tsx, "MODE.TSX", binding::yes, true,

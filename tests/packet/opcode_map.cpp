@@ -19,13 +19,13 @@ using says = opcode_byte::says;
 
 namespace {
 
-/// How many bytes of the opcode stand in front of the row's byte.
+/// The number of opcode bytes before the row's byte.
 constexpr auto bytes_before(opcode_row const& row) -> unsigned {
     return row.space == "first" ? 0 : row.space == "ext" ? 1 : row.space == "ext2" ? 2 : 99;
 }
 
-/// Sixteen bytes that begin as the row says. What follows is 02, which every packet can go on with;
-/// only PSB needs its pattern.
+/// Sixteen bytes that begin with the row's opcode. The rest is 02, which is a valid payload for
+/// every packet except PSB, which needs its pattern.
 constexpr auto bytes_of(opcode_row const& row) -> test::hex_bytes {
     auto bytes = test::hex("02 C3 02 02 02 02 02 02 02 02 02 02 02 02 02 02");
     unsigned const at = bytes_before(row);
@@ -45,7 +45,7 @@ constexpr auto classified(opcode_row const& row, block items) -> opcode_byte {
     }
 }
 
-/// The length that a row gives for the bytes of `bytes_of`.
+/// The length in the row for the bytes of `bytes_of`.
 constexpr auto least_length(text cell) -> unsigned {
     if (cell == "2..10") { return 2; }
     if (cell == "3|5") { return 3; }
@@ -54,13 +54,13 @@ constexpr auto least_length(text cell) -> unsigned {
     return length;
 }
 
-/// The lengths of one packet, where a row gives more than one.
+/// The other lengths of a packet whose row gives more than one.
 constexpr auto other_lengths_hold(opcode_row const& row, context how) -> bool {
     auto bytes = bytes_of(row);
     bool good = true;
     if (row.length == "2..10") {
         for (unsigned length = 2; length <= 10; ++length) {
-            // Byte length-1 has its lowest bit 0, all before it have it 1.
+            // Byte length-1 has bit 0 clear, all bytes before it have it set.
             auto longer = bytes;
             for (unsigned i = 1; i + 1 < length; ++i) { longer.bytes[i] |= 1; }
             auto const got = decode(longer, how);
@@ -76,8 +76,7 @@ constexpr auto other_lengths_hold(opcode_row const& row, context how) -> bool {
     return good;
 }
 
-/// True when the library says of these bytes what the row says, in a context in which the row
-/// counts.
+/// True if the library decodes these bytes as the row says, in a context where the row applies.
 constexpr auto decoding_holds(opcode_row const& row, context how) -> bool {
     auto const bytes = bytes_of(row);
     auto const got = decode(bytes, how);
@@ -118,8 +117,8 @@ constexpr auto holds(opcode_row const& row) -> bool {
            (goes_on || decoding_holds(row, {}));
 }
 
-/// PKT-203: inside a block a first byte with low bits 100 is BIP, whatever the row says, and every
-/// other row counts as it stands.
+/// PKT-203: inside a block a first byte with low bits 100 is BIP, whatever the row says. All other
+/// rows apply unchanged.
 constexpr auto holds_in_block(opcode_row const& row, block items) -> bool {
     bool const goes_on = row.packet == "EXT" || row.packet == "EXT2";
     auto const got = classified(row, items);
@@ -132,7 +131,7 @@ constexpr auto holds_in_block(opcode_row const& row, block items) -> bool {
     return classification_holds(row, got) && (goes_on || decoding_holds(row, {.items = items}));
 }
 
-/// A row that does not hold stops the build here; the compiler says which.
+/// A row that does not hold stops the build here; the compiler prints its number.
 template <std::size_t Number>
 struct row_holds {
     static_assert(holds(opcode_rows[Number]), "first 00 has the number 0, ext 00 256");
@@ -150,7 +149,7 @@ auto to_view(text from) -> std::string_view { return {from.data(), from.size()};
 
 }  // namespace
 
-TEST_CASE("the map has every byte of each of its three spaces once") {
+TEST_CASE("the map has every byte of each of its three opcode spaces once") {
     REQUIRE(test::opcode_rows_count == 3 * 256);
     std::string_view const spaces[] = {"first", "ext", "ext2"};
     for (unsigned i = 0; i < test::opcode_rows_count; ++i) {
@@ -176,9 +175,8 @@ TEST_CASE(
     }
 }
 
-TEST_CASE(
-    "what the map says of a packet's first bytes is what is written for it (PKT-010, PKT-012, "
-    "PKT-014, PKT-016)") {
+TEST_CASE("encoding gives the first bytes that the map has for a packet (PKT-010, PKT-012, "
+          "PKT-014, PKT-016)") {
     for (auto const& sample : test::packet_samples) {
         if (sample.where != test::context_of::any) { continue; }
         auto const& bytes = sample.bytes.bytes;
@@ -194,7 +192,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("a row that is changed does not hold") {
+TEST_CASE("a modified row does not hold") {
     for (auto row : opcode_rows) {
         INFO(to_view(row.space), ' ', unsigned{row.byte});
         auto other = row;

@@ -13,8 +13,8 @@ TEST_CASE("OVF is 02 F3 and has no fields (PKT-150)") {
     CHECK_TWICE([](auto value) { return test::stands_for(value(hex("02 F3")), ovf{}); });
 }
 
-TEST_CASE(
-    "OVF may bind to an IP, may stand in PSB+, may have a CYC, ends a block (PKT-112, PKT-205)") {
+TEST_CASE("OVF may bind to an IP, may appear in PSB+, may have a CYC, ends a block (PKT-112, "
+          "PKT-205)") {
     static_assert(
         test::facts_are<ovf>(kind::ovf, "OVF", binding::conditional, true, cyc_rule::yes, false));
 }

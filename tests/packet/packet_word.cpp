@@ -10,7 +10,7 @@ using namespace ptspec::packet;
 
 namespace {
 
-/// A head of two bytes and 1 or 5 more: 7 bytes at the most, which one machine word holds.
+/// A head of two bytes and a payload of 1 or 5: at most 7 bytes, which fit in a uint64_t.
 struct narrow_toy : packet_word<narrow_toy, 2, payload_of<1, undefined_size, 5, undefined_size>> {
     struct Opcode : fixed<7, 0, 0xAB> {};
     struct Size : selects_payload<field<9, 8>> {};
@@ -19,21 +19,21 @@ struct narrow_toy : packet_word<narrow_toy, 2, payload_of<1, undefined_size, 5, 
     struct layout : bit_layout<16, Opcode, Size, Flag, Leaf, reserved<15, 14>> {};
 };
 
-/// A head of one byte and up to eight more: nine, one more than a machine word holds.
+/// A head of one byte and a payload of up to eight: nine bytes, one more than a uint64_t holds.
 struct wide_toy : packet_word<wide_toy, 1, payload_of<8, 0>> {
     struct Opcode : fixed<6, 0, 0x2A> {};
     struct Size : selects_payload<flag<7>> {};
     struct layout : bit_layout<8, Opcode, Size> {};
 };
 
-/// Nothing but its head, of exactly eight bytes.
+/// Only a head, of exactly eight bytes.
 struct full_toy : packet_word<full_toy, 8> {
     struct Opcode : fixed<7, 0, 0x11> {};
     struct Rest : field<63, 8> {};
     struct layout : bit_layout<64, Opcode, Rest> {};
 };
 
-/// A head of nine bytes with fixed bits beyond the first eight.
+/// A head of nine bytes with fixed bits after the first eight bytes.
 struct long_toy : packet_word<long_toy, 9> {
     struct Opcode : fixed<7, 0, 0x22> {};
     struct Middle : field<63, 8> {};
@@ -53,7 +53,7 @@ concept takes_payload = requires(Packet packet) { packet.with_payload(uint64_t{}
 
 }  // namespace
 
-TEST_CASE("a packet of up to eight bytes is one machine word, a longer one is wide_bits") {
+TEST_CASE("a packet of up to eight bytes is a uint64_t, a longer one is wide_bits") {
     static_assert(std::is_same_v<narrow_toy::raw_type, uint64_t>);
     static_assert(std::is_same_v<full_toy::raw_type, uint64_t>);
     static_assert(std::is_same_v<wide_toy::raw_type, wide_bits>);
@@ -62,21 +62,21 @@ TEST_CASE("a packet of up to eight bytes is one machine word, a longer one is wi
     static_assert(std::is_trivially_copyable_v<wide_toy>);
 }
 
-TEST_CASE("a packet knows the bytes of its head and the most that it can have") {
+TEST_CASE("a packet type has the size of its head and its maximum size") {
     static_assert(narrow_toy::head_bytes == 2 && narrow_toy::most_bytes == 7);
     static_assert(wide_toy::head_bytes == 1 && wide_toy::most_bytes == 9);
     static_assert(full_toy::head_bytes == 8 && full_toy::most_bytes == 8);
     static_assert(item_toy::head_bytes == 1 && item_toy::most_bytes == 9);
 }
 
-TEST_CASE("a new packet has its opcode, leaf and pattern, and every field 0") {
+TEST_CASE("a default-constructed packet has its opcode, leaf and pattern, and all fields 0") {
     CHECK_TWICE([](auto value) {
         return value(narrow_toy{}).raw == 0x28AB && value(wide_toy{}).raw == wide_bits{0x2A, 0} &&
                value(long_toy{}).raw == wide_bits{0x22, 0x33} && value(full_toy{}).raw == 0x11;
     });
 }
 
-TEST_CASE("with() changes a field and neither the opcode nor the payload") {
+TEST_CASE("with() changes a field but not the opcode or the payload") {
     CHECK_TWICE([](auto value) {
         auto const toy = narrow_toy{}.with_payload(value(uint64_t{0x12'3456'789A}));
         auto const other = toy.with(narrow_toy::Flag{true}, narrow_toy::Size{2});
@@ -85,7 +85,7 @@ TEST_CASE("with() changes a field and neither the opcode nor the payload") {
     });
 }
 
-TEST_CASE("the payload is what stands behind the head, and nothing above its largest size") {
+TEST_CASE("the payload is the bits after the head, up to its largest size") {
     CHECK_TWICE([](auto value) {
         auto const ones = narrow_toy{value(~uint64_t{0})};
         auto const wide = wide_toy{wide_bits{value(uint64_t{0x8877'6655'4433'2200}), 0xFFEE'DD99}};
@@ -93,7 +93,7 @@ TEST_CASE("the payload is what stands behind the head, and nothing above its lar
     });
 }
 
-TEST_CASE("with_payload() changes the payload and nothing else, and cuts off what does not fit") {
+TEST_CASE("with_payload() changes only the payload and truncates it") {
     CHECK_TWICE([](auto value) {
         auto const ones = narrow_toy{value(~uint64_t{0})};
         auto const zeros = narrow_toy{uint64_t{0}};
@@ -107,13 +107,13 @@ TEST_CASE("with_payload() changes the payload and nothing else, and cuts off wha
     });
 }
 
-TEST_CASE("a packet without payload has no payload functions") {
+TEST_CASE("a packet without a payload has no payload functions") {
     static_assert(has_payload<narrow_toy> && takes_payload<narrow_toy>);
     static_assert(has_payload<item_toy> && takes_payload<item_toy>);
     static_assert(!has_payload<full_toy> && !takes_payload<full_toy>);
 }
 
-TEST_CASE("the length is the head and what the selecting field says") {
+TEST_CASE("the length is the head plus the size that the selecting field gives") {
     CHECK_TWICE([](auto value) {
         auto const of = [&](uint64_t size) {
             auto const toy = narrow_toy{}.with(narrow_toy::Size{wrapped{value(size)}});
@@ -126,14 +126,14 @@ TEST_CASE("the length is the head and what the selecting field says") {
     });
 }
 
-TEST_CASE("the length of an item is that of the block (PKT-202)") {
+TEST_CASE("the length of an item depends on the block (PKT-202)") {
     CHECK_TWICE([](auto value) {
         return item_toy::length_of(item_toy{}.raw, value(block::items_of_4)) == 5 &&
                item_toy::length_of(item_toy{}.raw, value(block::items_of_8)) == 9;
     });
 }
 
-TEST_CASE("payload_of knows the size for each value and the largest that is not undefined") {
+TEST_CASE("payload_of gives the size for each value and the largest defined size") {
     using sizes = payload_of<0, 6, undefined_size, 2>;
     static_assert(sizes::largest == 6);
     static_assert(payload_of<undefined_size, 3>::largest == 3 && payload_of<0>::largest == 0);
@@ -146,7 +146,7 @@ TEST_CASE("payload_of knows the size for each value and the largest that is not 
     });
 }
 
-TEST_CASE("raw bits of either width are the same bits in the other") {
+TEST_CASE("widen and narrow keep the raw bits") {
     CHECK_TWICE([](auto value) {
         auto const wide = value(wide_bits{0x0123'4567'89AB'CDEF, 0x1122});
         auto const narrow = value(uint64_t{0x8877'6655'4433'2211});

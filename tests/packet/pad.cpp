@@ -17,7 +17,7 @@ TEST_CASE("PAD is the byte 00 and has no fields (PKT-166)") {
     });
 }
 
-TEST_CASE("each 00 is one PAD, however many follow (PKT-166)") {
+TEST_CASE("each 00 is one PAD, whatever follows it (PKT-166)") {
     CHECK_TWICE([](auto value) {
         auto const bytes = value(hex("00 00 00 00"));
         auto const one = decode(bytes);
@@ -25,6 +25,6 @@ TEST_CASE("each 00 is one PAD, however many follow (PKT-166)") {
     });
 }
 
-TEST_CASE("PAD binds to no IP, may stand in PSB+ and in a block, has no CYC (PKT-112, PKT-205)") {
+TEST_CASE("PAD binds to no IP, may appear in PSB+ and in a block, has no CYC (PKT-112, PKT-205)") {
     static_assert(test::facts_are<pad>(kind::pad, "PAD", binding::no, true, cyc_rule::no, true));
 }

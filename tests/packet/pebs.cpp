@@ -18,7 +18,7 @@ TEST_CASE("BBP is 02 63, the type of the group and SZ (PKT-200)") {
     });
 }
 
-TEST_CASE("the larger item size has the smaller code: SZ 1 is 4 bytes, 0 is 8 (PKT-200)") {
+TEST_CASE("SZ 1 means items of 4 bytes, SZ 0 items of 8 bytes (PKT-200)") {
     CHECK_TWICE([](auto value) {
         return bbp{}.with(bbp::SZ{value(true)}).opens() == block::items_of_4 &&
                bbp{}.with(bbp::SZ{value(false)}).opens() == block::items_of_8;
@@ -39,7 +39,7 @@ TEST_CASE("every type of BBP decodes, and its reserved bits are ignored (PKT-003
     });
 }
 
-TEST_CASE("BIP is 4 in three bits, the id, and an item of the size of the block (PKT-202)") {
+TEST_CASE("BIP is 4 in three bits, the id, and an item of the block's size (PKT-202)") {
     static_assert(test::rows_are<bip>({{"id", 0, 3, 0, 7}}));
     CHECK_TWICE([](auto value) {
         return test::stands_for(value(hex("0C EF BE AD DE")),
@@ -52,7 +52,7 @@ TEST_CASE("BIP is 4 in three bits, the id, and an item of the size of the block 
     });
 }
 
-TEST_CASE("the size of an item is that of the block, not of the bytes at hand (PKT-202,203)") {
+TEST_CASE("the size of an item depends on the block, not on the bytes present (PKT-202,203)") {
     CHECK_TWICE([](auto value) {
         auto const bytes = value(hex("14 01 02 03 04 05 06 07 88 99"));
         auto const in_4 = decode_as<bip>(bytes, {.items = block::items_of_4});
@@ -63,7 +63,7 @@ TEST_CASE("the size of an item is that of the block, not of the bytes at hand (P
     });
 }
 
-TEST_CASE("outside a block a BIP is not read and not written (PKT-203, PKT-344)") {
+TEST_CASE("outside a block a BIP is neither decoded nor encoded (PKT-203, PKT-344)") {
     CHECK_TWICE([](auto value) {
         auto const bytes = value(hex("14 01 02 03 04"));
         auto const one = decode(bytes);
@@ -73,7 +73,7 @@ TEST_CASE("outside a block a BIP is not read and not written (PKT-203, PKT-344)"
     });
 }
 
-TEST_CASE("an item of more than 4 bytes is not written into a block of 4 (PKT-340)") {
+TEST_CASE("an item of more than 4 bytes is not encoded in a block of 4-byte items (PKT-340)") {
     CHECK_TWICE([](auto value) {
         auto const item = bip{}.with_payload(value(uint64_t{0x1'0000'0000}));
         return encode(item, block::items_of_4).broken == rule::PKT_340 &&
@@ -88,7 +88,7 @@ TEST_CASE("an id over 31 does not fit (PKT-340)") {
     });
 }
 
-TEST_CASE("BEP is 02 33, and 02 B3 with IP, inside a block or not (PKT-204)") {
+TEST_CASE("BEP is 02 33, and 02 B3 with IP, inside and outside a block (PKT-204)") {
     static_assert(test::rows_are<bep>({{"IP", 1, 7, 1, 7}}));
     CHECK_TWICE([](auto value) {
         auto const with_ip = bep{}.with(bep::IP{true});
@@ -99,8 +99,8 @@ TEST_CASE("BEP is 02 33, and 02 B3 with IP, inside a block or not (PKT-204)") {
     });
 }
 
-TEST_CASE(
-    "PEBS packets may bind to an IP and stand outside PSB+; only BIP keeps its block (PKT-205)") {
+TEST_CASE("PEBS packets may bind to an IP and are not in PSB+; only BIP keeps its block "
+          "(PKT-205)") {
     static_assert(test::facts_are<bbp>(kind::bbp, "BBP", binding::conditional, false,
                                        cyc_rule::unconfirmed, false));
     static_assert(test::facts_are<bip>(kind::bip, "BIP", binding::conditional, false,

@@ -22,7 +22,7 @@ TEST_CASE("PIP is 02 43, NR and bits 51:5 of CR3 (PKT-080)") {
     });
 }
 
-TEST_CASE("NR is no bit of CR3, whose lowest five bits are 0 (PKT-080)") {
+TEST_CASE("NR is not part of CR3, whose lowest five bits are 0 (PKT-080)") {
     CHECK_TWICE([](auto value) {
         auto const low = decode_as<pip>(value(hex("02 43 01 00 00 00 00 00")));
         auto const full = decode_as<pip>(value(hex("02 43 FF FF FF FF FF FF")));
@@ -42,8 +42,8 @@ TEST_CASE("a CR3 with bits 4:0 or 63:52 does not fit (PKT-340)") {
     });
 }
 
-TEST_CASE(
-    "PIP may bind to an IP, may stand in PSB+, may have a CYC, ends a block (PKT-112, PKT-205)") {
+TEST_CASE("PIP may bind to an IP, may appear in PSB+, may have a CYC, ends a block (PKT-112, "
+          "PKT-205)") {
     static_assert(
         test::facts_are<pip>(kind::pip, "PIP", binding::conditional, true, cyc_rule::yes, false));
 }

@@ -60,9 +60,9 @@ constexpr situation situations[] = {{block::none, false},       {block::none, tr
                                     {block::items_of_4, false}, {block::items_of_4, true},
                                     {block::items_of_8, false}, {block::items_of_8, true}};
 
-/// Do both say the same of these bytes in this situation?
+/// True if both decoders give the same result for these bytes in this context.
 auto same(uint8_t const* bytes, size_t size, situation in, uint64_t last_ip) -> bool {
-    // The last byte stands at the end of an array, so that the sanitizer sees who reads behind it.
+    // The bytes end at the end of an array, so that the sanitizer reports reads past the end.
     uint8_t exact[test::hex_bytes::most];
     auto* const first = exact + sizeof exact - size;
     std::memcpy(first, bytes, size);
@@ -71,7 +71,7 @@ auto same(uint8_t const* bytes, size_t size, situation in, uint64_t last_ip) -> 
                  last_ip);
 }
 
-/// The bytes for a message.
+/// The bytes as text for a failure message.
 auto shown(uint8_t const* bytes, size_t size) -> std::string {
     std::string out;
     for (size_t i = 0; i < size; ++i) {
@@ -89,8 +89,8 @@ void check_same(uint8_t const* bytes, size_t size, situation in, uint64_t last_i
     }
 }
 
-/// Sixteen and one random bytes. Zeros and the bytes of long packets are more frequent than they
-/// would be.
+/// Seventeen random bytes. Zeros and the opcodes of long packets are more frequent than in uniform
+/// bytes.
 struct random_bytes {
     test::numbers random{};
     uint8_t bytes[24] = {};
@@ -100,8 +100,8 @@ struct random_bytes {
         for (unsigned i = 0; i < 24; ++i) {
             bytes[i] = static_cast<uint8_t>(words[i / 8] >> (8 * (i % 8)));
         }
-        // Half of all strings begin with the escape, and some go on with few bits set or nearly
-        // all.
+        // Half of the strings begin with the escape, and some of these continue with few or many
+        // bits set.
         uint64_t const how = random();
         if ((how & 1) != 0) { bytes[0] = 0x02; }
         if ((how & 6) == 6) {
@@ -115,9 +115,9 @@ struct random_bytes {
 
 }  // namespace
 
-TEST_CASE("the plain decoder itself meets every vector") {
-    // It is a witness only as far as it says what the tables say, which were run through real
-    // decoders.
+TEST_CASE("the plain decoder decodes all vectors correctly") {
+    // The plain decoder is a valid reference only if it passes these vectors, which were checked
+    // with real decoders.
     REQUIRE(test::packet_vectors_count != 0);
     for (auto const& row : test::packet_vectors) {
         INFO(std::string(row.id.data(), row.id.size()));
@@ -132,7 +132,7 @@ TEST_CASE("the plain decoder itself meets every vector") {
         }
         CHECK(got.name() == row.name);
         CHECK(got.error == "");
-        // `name=value` one after the other; hexadecimal, decimal, T and N, or a word.
+        // A list of `name=value`: hexadecimal, decimal, T and N, or a word.
         unsigned count = 0;
         for (; !rest.empty(); ++count) {
             auto const cell = rest.substr(0, rest.find(';'));
@@ -159,8 +159,8 @@ TEST_CASE("the plain decoder itself meets every vector") {
     }
 }
 
-TEST_CASE("both decoders agree on all 65536 two-byte heads, whole and cut, in every context "
-          "(PKT-001..006, PKT-010..016, PKT-203)") {
+TEST_CASE("both decoders agree on all 65536 two-byte heads, complete and truncated, in every "
+          "context (PKT-001..006, PKT-010..016, PKT-203)") {
     random_bytes source;
     for (unsigned head = 0; head < 65536; ++head) {
         source.fill();
@@ -174,7 +174,7 @@ TEST_CASE("both decoders agree on all 65536 two-byte heads, whole and cut, in ev
     }
 }
 
-TEST_CASE("both decoders agree on every sample, with every part and every single bit changed") {
+TEST_CASE("both decoders agree on every sample, each prefix of it and each single-bit change") {
     for (auto const& sample : test::packet_samples) {
         for (auto const in : situations) {
             for (size_t size = 0; size <= sample.bytes.size(); ++size) {
@@ -205,7 +205,7 @@ TEST_CASE("both decoders agree on random bytes of every length, in every context
     CHECK(wrong == 0);
 }
 
-TEST_CASE("both decoders agree on three-byte heads, drawn from all of them (PKT-013)") {
+TEST_CASE("both decoders agree on random three-byte heads (PKT-013)") {
     random_bytes source{{13}};
     for (unsigned i = 0; i < 2'000'000; ++i) {
         source.fill();

@@ -87,7 +87,7 @@ TEST_CASE("PWRX is 02 A2, two C-states and the wake reason (PKT-186)") {
     });
 }
 
-TEST_CASE("all four bits of the wake reason are kept, the reserved one too (PKT-187)") {
+TEST_CASE("all four bits of the wake reason are decoded, including the reserved one (PKT-187)") {
     CHECK_TWICE([](auto value) {
         bool good = true;
         for (unsigned reason = 0; reason < 16; ++reason) {
@@ -102,7 +102,7 @@ TEST_CASE("all four bits of the wake reason are kept, the reserved one too (PKT-
     });
 }
 
-TEST_CASE("power packets stand outside PSB+; MWAIT ends a block; EXSTOP and MWAIT may have a CYC "
+TEST_CASE("power packets are not in PSB+; MWAIT ends a block; EXSTOP and MWAIT may have a CYC "
           "(PKT-112, PKT-205)") {
     static_assert(test::facts_are<exstop>(kind::exstop, "EXSTOP", binding::conditional, false,
                                           cyc_rule::yes, true));

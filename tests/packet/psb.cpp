@@ -15,7 +15,7 @@ TEST_CASE("PSB is 02 82 eight times (PKT-130)") {
     });
 }
 
-TEST_CASE("a bit of bytes 2 to 15 that is off the pattern makes a bad_packet (PKT-131)") {
+TEST_CASE("a wrong bit in bytes 2 to 15 gives bad_packet (PKT-131)") {
     CHECK_TWICE([](auto value) {
         bool good = true;
         for (unsigned bit = 16; bit < 128; ++bit) {
@@ -27,7 +27,7 @@ TEST_CASE("a bit of bytes 2 to 15 that is off the pattern makes a bad_packet (PK
     });
 }
 
-TEST_CASE("fewer than 16 bytes behind 02 82 are truncated, whatever they are (PKT-132)") {
+TEST_CASE("fewer than 16 bytes after 02 82 are truncated, whatever their values are (PKT-132)") {
     CHECK_TWICE([](auto value) {
         auto const bytes = value(hex("02 82 FF FF FF FF FF FF FF FF FF FF FF FF FF"));
         bool good = bytes.size() == 15;
@@ -39,14 +39,14 @@ TEST_CASE("fewer than 16 bytes behind 02 82 are truncated, whatever they are (PK
     });
 }
 
-TEST_CASE("a PSB is written as the 16 fixed bytes, whatever its raw bits are (PKT-345)") {
+TEST_CASE("a PSB is encoded as the 16 fixed bytes, whatever its raw bits are (PKT-345)") {
     CHECK_TWICE([](auto value) {
         auto const odd = psb{value(wide_bits{0x0123'4567'89AB'CDEF, 0x1122'3344'5566'7788})};
         return encode(odd) == hex("0282 0282 0282 0282 0282 0282 0282 0282");
     });
 }
 
-TEST_CASE("the bits of a PSB that are off the pattern break it (PKT-131)") {
+TEST_CASE("broken_payload reports every wrong bit of a PSB (PKT-131)") {
     CHECK_TWICE([](auto value) {
         auto const good = value(wide_bits{0x8202'8202'8202'8202, 0x8202'8202'8202'8202});
         return psb::broken_payload(good) == rule::none &&

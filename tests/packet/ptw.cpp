@@ -21,7 +21,7 @@ TEST_CASE("PTW is 02, 12 in five bits, PayloadBytes, IP, then 4 or 8 bytes (PKT-
     });
 }
 
-TEST_CASE("the payload of PTW has as many bytes as PayloadBytes says (PKT-171)") {
+TEST_CASE("PayloadBytes selects the size of the payload of PTW (PKT-171)") {
     CHECK_TWICE([](auto value) {
         auto const four = decode_as<ptw>(value(hex("02 12 01 02 03 84 FF FF FF FF")));
         auto const eight = decode_as<ptw>(value(hex("02 32 01 02 03 04 05 06 07 88")));
@@ -30,7 +30,7 @@ TEST_CASE("the payload of PTW has as many bytes as PayloadBytes says (PKT-171)")
     });
 }
 
-TEST_CASE("PayloadBytes 2 and 3 are reserved, on the header alone (PKT-173)") {
+TEST_CASE("PayloadBytes 2 and 3 are reserved, even if only the header is present (PKT-173)") {
     CHECK_TWICE([](auto value) {
         return test::is_error(decode(value(hex("02 52"))), error::reserved, rule::PKT_173) &&
                test::is_error(decode(value(hex("02 72"))), error::reserved, rule::PKT_173) &&
@@ -44,7 +44,7 @@ TEST_CASE("PayloadBytes 2 and 3 are reserved, on the header alone (PKT-173)") {
     });
 }
 
-TEST_CASE("a PTW payload of more than its 4 bytes is not written (PKT-340)") {
+TEST_CASE("a PTW payload that exceeds its 4 bytes is not encoded (PKT-340)") {
     CHECK_TWICE([](auto value) {
         auto const most = ptw{}.with_payload(value(uint64_t{0xFFFF'FFFF}));
         auto const more = ptw{}.with_payload(value(uint64_t{0x1'0000'0000}));
@@ -52,8 +52,7 @@ TEST_CASE("a PTW payload of more than its 4 bytes is not written (PKT-340)") {
     });
 }
 
-TEST_CASE(
-    "PTW binds to an IP, may have a CYC, ends a block, stands outside PSB+ (PKT-112, PKT-205)") {
+TEST_CASE("PTW binds to an IP, may have a CYC, ends a block, is not in PSB+ (PKT-112, PKT-205)") {
     static_assert(
         test::facts_are<ptw>(kind::ptw, "PTW", binding::yes, false, cyc_rule::yes, false));
 }

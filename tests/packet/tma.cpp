@@ -22,10 +22,11 @@ TEST_CASE("TMA is 02 73, CTC, a reserved byte, nine bits of FC and seven reserve
     });
 }
 
-TEST_CASE("reserved bits of TMA are ignored, and bad_packet in strict mode (PKT-003, PKT-104)") {
+TEST_CASE("reserved bits of TMA are ignored, but are bad_packet in strict mode (PKT-003, "
+          "PKT-104)") {
     CHECK_TWICE([](auto value) {
         bool good = true;
-        // Each of the fifteen reserved bits alone.
+        // Each of the fifteen reserved bits separately.
         for (unsigned bit = 0; bit < 15; ++bit) {
             auto bytes = value(hex("02 73 34 12 00 56 01"));
             bytes.bytes[bit < 8 ? 4 : 6] |= static_cast<uint8_t>(bit < 8 ? 1U << bit
@@ -44,7 +45,7 @@ TEST_CASE("reserved bits of TMA are ignored, and bad_packet in strict mode (PKT-
     });
 }
 
-TEST_CASE("a TMA without reserved bits is whole in strict mode (PKT-104)") {
+TEST_CASE("a TMA without reserved bits set decodes in strict mode (PKT-104)") {
     CHECK_TWICE([](auto value) {
         auto const one = decode(value(hex("02 73 FF FF 00 FF 01")), {.strict = true});
         return one && one.length() == 7;
@@ -58,6 +59,6 @@ TEST_CASE("an FC over 511 does not fit (PKT-340)") {
     });
 }
 
-TEST_CASE("TMA binds to no IP, may stand in PSB+ and in a block, has no CYC (PKT-112, PKT-205)") {
+TEST_CASE("TMA binds to no IP, may appear in PSB+ and in a block, has no CYC (PKT-112, PKT-205)") {
     static_assert(test::facts_are<tma>(kind::tma, "TMA", binding::no, true, cyc_rule::no, true));
 }

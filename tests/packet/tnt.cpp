@@ -10,7 +10,7 @@ using test::hex;
 
 namespace {
 
-/// True when the branches are these, oldest first, `T` and `N`.
+/// True if the branches match the text of `T` and `N`, oldest first.
 constexpr auto are(branches const& got, text oldest_first) -> bool {
     bool same = got.count == oldest_first.size();
     for (unsigned i = 0; same && i < got.count; ++i) {
@@ -19,7 +19,7 @@ constexpr auto are(branches const& got, text oldest_first) -> bool {
     return same;
 }
 
-/// The 48 bits of a TNT.long's payload behind its opcode.
+/// A TNT.long with these 48 bits after its opcode.
 constexpr auto long_packet(uint64_t payload) -> test::hex_bytes {
     auto bytes = hex("02 A3 00 00 00 00 00 00");
     for (unsigned i = 0; i < 6; ++i) {
@@ -40,8 +40,8 @@ TEST_CASE("TNT.short is a 0, the branches and the stop bit (PKT-030)") {
     });
 }
 
-TEST_CASE("the youngest branch is bit 1, the oldest stands below the stop bit, 1 is taken "
-          "(PKT-032, PKT-038)") {
+TEST_CASE("the youngest branch is bit 1, the oldest is below the stop bit, 1 is taken (PKT-032, "
+          "PKT-038)") {
     CHECK_TWICE([](auto value) {
         auto const of_byte = [&](char const* byte) {
             return decode_as<tnt_short>(value(hex(byte))).packet.taken();
@@ -52,7 +52,7 @@ TEST_CASE("the youngest branch is bit 1, the oldest stands below the stop bit, 1
     });
 }
 
-TEST_CASE("all 126 bytes of TNT.short, both ways (PKT-030..032)") {
+TEST_CASE("all 126 bytes of TNT.short decode and encode (PKT-030..032)") {
     CHECK_TWICE([](auto value) {
         bool good = true;
         unsigned seen = 0;
@@ -73,7 +73,7 @@ TEST_CASE("all 126 bytes of TNT.short, both ways (PKT-030..032)") {
     });
 }
 
-TEST_CASE("00 and 02 are no TNT.short (PKT-033)") {
+TEST_CASE("00 and 02 are not TNT.short (PKT-033)") {
     CHECK_TWICE([](auto value) {
         return test::is_error(decode_as<tnt_short>(value(hex("00"))), error::bad_opcode,
                               rule::PKT_010) &&
@@ -83,7 +83,7 @@ TEST_CASE("00 and 02 are no TNT.short (PKT-033)") {
     });
 }
 
-TEST_CASE("a TNT.short of 0 or of more than 6 branches is refused (PKT-033, PKT-341)") {
+TEST_CASE("a TNT.short with no branch or more than 6 branches is refused (PKT-033, PKT-341)") {
     CHECK_TWICE([](auto value) {
         bool good = encode(tnt_short::of({value(0U), 0})).broken == rule::PKT_033 &&
                     encode(tnt_short{uint64_t{2}}).broken == rule::PKT_033;
@@ -122,8 +122,8 @@ TEST_CASE("TNT.long is 02 A3 and 48 bits, the youngest branch first (PKT-034, PK
     });
 }
 
-TEST_CASE(
-    "each of the 47 stop bits of TNT.long, with random branches, both ways (PKT-034, PKT-035)") {
+TEST_CASE("each of the 47 stop bits of TNT.long, with random branches, decodes and encodes "
+          "(PKT-034, PKT-035)") {
     CHECK_TWICE([](auto value) {
         bool good = true;
         test::numbers random{value(uint64_t{34})};
@@ -143,7 +143,8 @@ TEST_CASE(
     });
 }
 
-TEST_CASE("a TNT.long without a stop bit, or with no branch below it, is bad (PKT-036,037)") {
+TEST_CASE("a TNT.long without a stop bit, or without a branch below it, is bad_packet "
+          "(PKT-036,037)") {
     CHECK_TWICE([](auto value) {
         return test::is_error(decode(value(hex("02 A3 00 00 00 00 00 00"))), error::bad_packet,
                               rule::PKT_036) &&
@@ -153,7 +154,7 @@ TEST_CASE("a TNT.long without a stop bit, or with no branch below it, is bad (PK
     });
 }
 
-TEST_CASE("a TNT.long of 0 or of more than 47 branches is refused (PKT-036,037, PKT-341)") {
+TEST_CASE("a TNT.long with no branch or more than 47 branches is refused (PKT-036,037, PKT-341)") {
     CHECK_TWICE([](auto value) {
         auto const no_stop_bit = tnt_long{}.with(tnt_long::bits{0});
         auto const no_branch = tnt_long{}.with(tnt_long::bits{1});
@@ -171,7 +172,7 @@ TEST_CASE("a TNT.long of 0 or of more than 47 branches is refused (PKT-036,037, 
     });
 }
 
-TEST_CASE("a TNT.long of one to six branches stays a TNT.long (PKT-040)") {
+TEST_CASE("a TNT.long of one to six branches is not converted to a TNT.short (PKT-040)") {
     CHECK_TWICE([](auto value) {
         auto const bytes = value(hex("02 A3 7F 00 00 00 00 00"));
         auto const one = decode(bytes);
@@ -181,7 +182,7 @@ TEST_CASE("a TNT.long of one to six branches stays a TNT.long (PKT-040)") {
     });
 }
 
-TEST_CASE("an older and a younger TNT are one by a << nb | b (PKT-039)") {
+TEST_CASE("an older TNT a and a younger TNT b are concatenated as a << nb | b (PKT-039)") {
     CHECK_TWICE([](auto value) {
         auto const a = decode_as<tnt_short>(value(hex("16"))).packet.taken();
         auto const b = decode_as<tnt_short>(value(hex("54"))).packet.taken();
@@ -189,8 +190,7 @@ TEST_CASE("an older and a younger TNT are one by a << nb | b (PKT-039)") {
     });
 }
 
-TEST_CASE(
-    "TNT binds to IPs, may have a CYC, ends a block, stands outside PSB+ (PKT-112, PKT-205)") {
+TEST_CASE("TNT binds to IPs, may have a CYC, ends a block, is not in PSB+ (PKT-112, PKT-205)") {
     static_assert(test::facts_are<tnt_short>(kind::tnt_short, "TNT.short", binding::yes, false,
                                              cyc_rule::yes, false));
     static_assert(test::facts_are<tnt_long>(kind::tnt_long, "TNT.long", binding::yes, false,

@@ -30,7 +30,7 @@ TEST_CASE("TRIG is D9, MULT, ICNTV, IP, TRBV and, with ICNTV, ICNT (PKT-240, PKT
     });
 }
 
-TEST_CASE("ICNT is the two bytes behind TRBV, and 0 without ICNTV (PKT-242)") {
+TEST_CASE("ICNT is the two bytes after TRBV, and 0 without ICNTV (PKT-242)") {
     CHECK_TWICE([](auto value) {
         auto const with = decode_as<trig>(value(hex("D9 40 01 17 80 99")));
         auto const without = decode_as<trig>(value(hex("D9 00 01 17 80")));
@@ -46,7 +46,7 @@ TEST_CASE("the reserved bits of TRIG are ignored and written as 0 (PKT-003, PKT-
     });
 }
 
-TEST_CASE("an ICNT is not written without ICNTV (PKT-340)") {
+TEST_CASE("an ICNT without ICNTV is not encoded (PKT-340)") {
     CHECK_TWICE([](auto value) {
         auto const one = trig{}.with_payload(value(uint64_t{1}));
         return encode(one).broken == rule::PKT_340 &&
@@ -54,7 +54,7 @@ TEST_CASE("an ICNT is not written without ICNTV (PKT-340)") {
     });
 }
 
-TEST_CASE("TRIG may bind to an IP, stands outside PSB+ and ends a block (PKT-205)") {
+TEST_CASE("TRIG may bind to an IP, is not in PSB+ and ends a block (PKT-205)") {
     static_assert(test::facts_are<trig>(kind::trig, "TRIG", binding::conditional, false,
                                         cyc_rule::unconfirmed, false));
 }

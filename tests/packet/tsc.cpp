@@ -8,7 +8,7 @@ using namespace ptspec;
 using namespace ptspec::packet;
 using test::hex;
 
-TEST_CASE("TSC is 19 and seven bytes, the lowest first (PKT-100)") {
+TEST_CASE("TSC is 19 and seven bytes, little-endian (PKT-100)") {
     static_assert(test::rows_are<tsc>({{"TSC", 1, 0, 7, 7}}));
     CHECK_TWICE([](auto value) {
         return test::stands_for(value(hex("19 01 02 03 04 05 06 07")),
@@ -33,7 +33,7 @@ TEST_CASE("a TSC of more than 56 bits does not fit (PKT-340)") {
     });
 }
 
-TEST_CASE(
-    "TSC binds to no IP, may stand in PSB+ and in a block, may have a CYC (PKT-112, PKT-205)") {
+TEST_CASE("TSC binds to no IP, may appear in PSB+ and in a block, may have a CYC (PKT-112, "
+          "PKT-205)") {
     static_assert(test::facts_are<tsc>(kind::tsc, "TSC", binding::no, true, cyc_rule::yes, true));
 }

@@ -22,7 +22,7 @@ using test::packet_vectors;
 
 namespace {
 
-/// The error that `error:truncated` and the like name; `none` for the name of a packet.
+/// The error in the packet column, such as `error:truncated`. `none` for a packet name.
 constexpr auto error_in(text name) -> error {
     return name == "error:truncated"    ? error::truncated
            : name == "error:bad_opcode" ? error::bad_opcode
@@ -31,13 +31,13 @@ constexpr auto error_in(text name) -> error {
                                         : error::none;
 }
 
-/// What the table's fields of an error are: `need=3`, or nothing.
+/// The fields that the table lists for an error: `need=3`, or nothing.
 constexpr auto need_of(decoded const& got) -> test::field_list {
     return got.why == error::truncated ? test::field_list{}.with("need", got.need)
                                        : test::field_list{};
 }
 
-/// The packet made anew from its fields. A CYC does not have its length among them.
+/// Rebuilds a packet from its fields. The length of a CYC is not one of them.
 constexpr auto from_fields(any_packet const& packet) -> any_packet {
     return packet.is<cyc>() ? any_packet{cyc::of(packet.as<cyc>().value())} : packet;
 }
@@ -54,7 +54,8 @@ constexpr auto packet_holds(packet_vector const& row, decoded const& got) -> boo
            are_the_fields(row.fields, fields_of(got.packet, row.last_ip));
 }
 
-/// Writing the fields gives the consumed bytes, or else other bytes that have the same fields.
+/// True if encoding the fields gives the consumed bytes, or other bytes that decode to the same
+/// fields.
 constexpr auto encoding_holds(packet_vector const& row, decoded const& got) -> bool {
     auto const items = static_cast<block>(row.block);
     auto const consumed = byte_view{row.bytes, row.size}.first(row.length);
@@ -74,7 +75,7 @@ constexpr auto holds(packet_vector const& row) -> bool {
                                              : packet_holds(row, got) && encoding_holds(row, got);
 }
 
-/// A vector that does not hold stops the build here; the compiler says which.
+/// A vector that does not hold stops the build here; the compiler prints its number.
 template <std::size_t Number>
 struct vector_holds {
     static_assert(holds(packet_vectors[Number]), "PV-001 has the number 0");
@@ -88,7 +89,7 @@ constexpr auto all_hold(std::index_sequence<Numbers...>) -> std::size_t {
 
 }  // namespace
 
-TEST_CASE("the vectors are numbered from PV-001 on, and each packet has some") {
+TEST_CASE("the vectors are numbered from PV-001 on, and each packet has at least one") {
     REQUIRE(test::packet_vectors_count ==
             test::read_csv("tests/spec/packet_vectors.csv").rows.size());
     bool seen[kinds] = {};
@@ -117,8 +118,8 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("a vector that is changed anywhere does not hold") {
-    // The checking function itself: every cell of every row matters.
+TEST_CASE("a modified vector does not hold") {
+    // Tests the checking function: every cell of every row is compared.
     for (auto row : packet_vectors) {
         INFO(std::string_view{row.id.data(), row.id.size()});
         auto other = row;

@@ -26,7 +26,7 @@ struct printed_packet {
     packet::block items = packet::block::none;
 };
 
-// Bytes and what packets.csv says they are, by hand.
+// Bytes, and their meaning in packets.csv, written manually.
 constexpr printed_packet samples[] = {
     {hex("00"), "PAD"},
     {hex("0C"), "TNT.short bits=6"},
@@ -78,7 +78,7 @@ constexpr printed_packet samples[] = {
     {hex("D9 E0 A1 17 00"), "TRIG MULT=1 ICNTV=1 IP=1 TRBV=A1H payload=17H"},
 };
 
-// Reserved bits that are 1: nobody has to look at them, and somebody may want to.
+// Set reserved bits: a decoder ignores them, but the printer shows them.
 constexpr printed_packet dirty_samples[] = {
     {hex("02 03 18 FF"), "CBR CoreBusRatio=18H reserved set FF000000H"},
     {hex("02 C2 11 00 00 00 FE 00 00 80"),
@@ -102,7 +102,7 @@ auto string_of(Packet const& one, print::style how = print::style::full) -> std:
     return line;
 }
 
-/// The line of a packet by its row of packets.csv: the fields in the order of their bits.
+/// The printed line of a packet, computed from its row of packets.csv: the fields in bit order.
 auto line_by_the_table(test::packet_sample const& sample) -> std::string {
     auto const& row = test::row_of(sample.id);
     plain::bytes const bytes{sample.bytes.data(), sample.bytes.size()};
@@ -130,7 +130,7 @@ auto line_by_the_table(test::packet_sample const& sample) -> std::string {
 
 }  // namespace
 
-TEST_CASE("a packet is written with its name, its fields, what they mean, and its payload") {
+TEST_CASE("a packet prints its name, its fields, their meanings and its payload") {
     for (auto const& sample : samples) {
         auto const read = packet::decode(sample.bytes, {.items = sample.items});
         CHECK(string_of(read.packet) == std::string(sample.line.data(), sample.line.size()));
@@ -138,15 +138,15 @@ TEST_CASE("a packet is written with its name, its fields, what they mean, and it
     }
 }
 
-TEST_CASE("every packet is written with the names and the bits that packets.csv gives it") {
+TEST_CASE("every packet prints the names and bits of packets.csv") {
     for (auto const& sample : test::packet_samples) {
-        if (sample.id == packet::kind::cyc) { continue; }  // the bytes that go on are no field
+        if (sample.id == packet::kind::cyc) { continue; }  // the continuation bytes are not a field
         auto const read = packet::decode(sample.bytes, {.items = sample.a_context()});
         CHECK(string_of(read.packet, print::style::plain_hex) == line_by_the_table(sample));
     }
 }
 
-TEST_CASE("a packet's line can be a constant") {
+TEST_CASE("a packet's line can be a constant expression") {
     CHECK_TWICE([](auto value) {
         using packet::ptw;
         auto const one = ptw{}.with(ptw::IP{value(true)}).with_payload(0x1234'5678);
@@ -157,31 +157,31 @@ TEST_CASE("a packet's line can be a constant") {
     static_assert(is_printed_as(samples[24]));
 }
 
-TEST_CASE("reserved bits of a packet are told where they are 1") {
+TEST_CASE("the set reserved bits of a packet are printed") {
     for (auto const& sample : dirty_samples) {
         CHECK(string_of(packet::decode(sample.bytes).packet) ==
               std::string(sample.line.data(), sample.line.size()));
     }
 }
 
-TEST_CASE("a packet by itself is written like one that was read") {
+TEST_CASE("a typed packet prints like a decoded one") {
     CHECK(string_of(packet::tip::of(packet::ip_bytes::update_16, 0x3412)) ==
           "TIP IPBytes=1 (update_16) payload=3412H");
     CHECK(string_of(packet::bip{}.with_payload(0xDEAD'BEEF)) == "BIP id=0 payload=DEADBEEFH");
     CHECK(string_of(packet::cyc::of(0)) == "CYC Exp=0 value_4_0=0");
 }
 
-TEST_CASE("bytes that a packet does not have are not written") {
+TEST_CASE("bytes that a packet does not have are not printed") {
     using packet::ptw;
-    // PayloadBytes says 4.
+    // PayloadBytes selects 4 bytes.
     CHECK(string_of(ptw{}.with_payload(0xFFFF'FFFF'1234'5678)) ==
           "PTW PayloadBytes=0 IP=0 payload=12345678H");
-    // PayloadBytes says nothing.
+    // PayloadBytes is reserved.
     CHECK(string_of(ptw{}.with(ptw::PayloadBytes{2}).with_payload(1)) == "PTW PayloadBytes=2 IP=0");
     CHECK(string_of(packet::tip{}.with_payload(1)) == "TIP IPBytes=0 (suppressed)");
 }
 
-TEST_CASE("a packet's line can do without zeros, meanings and everything but digits") {
+TEST_CASE("a packet's line can be printed with zeros, without meanings, or with bare hexadecimal") {
     auto const one = packet::decode(hex("2D 12 34")).packet;
     CHECK(string_of(one, print::style::plain_hex) == "TIP IPBytes=1 payload=3412");
     CHECK(string_of(packet::tip{}, {}) == "TIP");

@@ -14,7 +14,7 @@ using namespace ptspec;
 
 namespace {
 
-/// The row of a layout that has this name.
+/// The row with this name in a layout.
 template <class Type>
 constexpr auto row_named(text name) -> print::row_facts {
     for (auto const& one : print::row_list_of<Type>()) {
@@ -23,7 +23,7 @@ constexpr auto row_named(text name) -> print::row_facts {
     return {};
 }
 
-/// The sizes as a mask that a packet's payload can have.
+/// The possible payload sizes of a packet as a mask.
 template <class Packet>
 constexpr auto sizes_of() -> uint32_t {
     return print::row_list_of<Packet>().last().payload_sizes;
@@ -31,7 +31,7 @@ constexpr auto sizes_of() -> uint32_t {
 
 enum class wide_enum : uint16_t { low = 3, highest_known = 255, unknown = 256 };
 
-/// A word with encodings of ten and of seven bits.
+/// A word with encodings of ten bits and of seven bits.
 ///
 /// Shape:  17 bits.
 /// Source: none.
@@ -43,7 +43,7 @@ struct sample : bit_word<sample, uint32_t> {
 
 }  // namespace
 
-TEST_CASE("a field is found by its name, other rows are not") {
+TEST_CASE("a field is found by its name, rows that are not fields are not") {
     CHECK_TWICE([](auto value) {
         auto const rows = value(print::row_list_of<reg::ia32_rtit_status>());
         auto const* const stopped = rows.field("Stopped");
@@ -71,7 +71,7 @@ TEST_CASE("the rows of a word are those of reflection, from bit 0 up") {
     });
 }
 
-TEST_CASE("a state that is longer than a word has its rows, too") {
+TEST_CASE("a state longer than a word also has rows") {
     CHECK_TWICE([](auto) {
         auto const rows = print::row_list_of<reg::xsave_pt_state>();
         return rows.count == 16 && rows.bits == 1024 && !rows.is_packet &&
@@ -79,7 +79,7 @@ TEST_CASE("a state that is longer than a word has its rows, too") {
     });
 }
 
-TEST_CASE("an encoding has the name that its enumerator has") {
+TEST_CASE("an encoding has the name of its enumerator") {
     CHECK_TWICE([](auto value) {
         auto const config = row_named<reg::ia32_rtit_ctl>("ADDR1_CFG");
         return config.enumerator_count == 16 && config.enumerator(value(uint64_t{0})) == "off" &&
@@ -99,7 +99,7 @@ TEST_CASE("an encoding has the name that its enumerator has") {
     });
 }
 
-TEST_CASE("names are looked for below 256") {
+TEST_CASE("only encodings below 256 have names") {
     CHECK_TWICE([](auto value) {
         auto const wide = row_named<sample>("Wide");
         return wide.enumerator_count == 256 && wide.enumerator(value(uint64_t{3})) == "low" &&
@@ -109,7 +109,7 @@ TEST_CASE("names are looked for below 256") {
     });
 }
 
-TEST_CASE("an encoding amounts to what its field says") {
+TEST_CASE("the amount of an encoding comes from its field") {
     CHECK_TWICE([](auto value) {
         auto const period = row_named<reg::ia32_rtit_ctl>("PSBFreq").amount_of(value(uint64_t{5}));
         auto const none = row_named<reg::ia32_rtit_ctl>("OS").amount_of(value(uint64_t{1}));
@@ -117,7 +117,7 @@ TEST_CASE("an encoding amounts to what its field says") {
     });
 }
 
-TEST_CASE("of addresses it is told where MAXPHYADDR ends them") {
+TEST_CASE("an address field reports whether its bits end at MAXPHYADDR") {
     CHECK_TWICE([](auto) {
         return row_named<topa::entry>("Base").ends_at_max_phys_addr &&
                row_named<topa::entry>("Base").row.lowest_address_bit == 12 &&
@@ -135,7 +135,7 @@ TEST_CASE("fixed rows of a packet have their values") {
     });
 }
 
-TEST_CASE("behind the rows of a packet stands its payload with the sizes that it can have") {
+TEST_CASE("the rows of a packet end with its payload and the possible sizes") {
     CHECK_TWICE([](auto) {
         auto const rows = print::row_list_of<packet::ptw>();
         auto const& payload = rows.last();
@@ -152,13 +152,13 @@ TEST_CASE("behind the rows of a packet stands its payload with the sizes that it
                sizes_of<packet::trig>() == (1U << 0 | 1U << 2) && sizes_of<packet::cyc>() == 0x3FF;
     });
     CHECK_TWICE([](auto) {
-        // The payload of MNT is a field like others, and PAD has none.
+        // The payload of MNT is an ordinary field, and PAD has no payload.
         return sizes_of<packet::mnt>() == 0 && print::row_list_of<packet::mnt>().count == 4 &&
                sizes_of<packet::pad>() == 0 && print::row_list_of<packet::pad>().bits == 8;
     });
 }
 
-TEST_CASE("what can be written is told in two words") {
+TEST_CASE("the access of a row is at most two words") {
     CHECK_TWICE([](auto value) {
         return print::access_name(value(row_access::plain)) == text{"read/write"} &&
                print::access_name(value(row_access::write_ignored)) == text{"write ignored"} &&

@@ -22,7 +22,7 @@ constexpr auto decimal_of(uint64_t number) {
 
 }  // namespace
 
-TEST_CASE("a number in hexadecimal has upper-case digits and no zeros before them") {
+TEST_CASE("a hexadecimal number has upper-case digits and no leading zeros") {
     CHECK_TWICE([](auto value) {
         return hex_of(value(uint64_t{0})) == "0" && hex_of(value(uint64_t{9})) == "9" &&
                hex_of(value(uint64_t{0xABCDEF})) == "ABCDEF" &&
@@ -31,14 +31,14 @@ TEST_CASE("a number in hexadecimal has upper-case digits and no zeros before the
     });
 }
 
-TEST_CASE("a number in hexadecimal can have zeros up to a length") {
+TEST_CASE("a hexadecimal number can be padded with leading zeros") {
     CHECK_TWICE([](auto value) {
         return hex_of(value(uint64_t{0}), 2) == "00" && hex_of(value(uint64_t{0x7F}), 1) == "7F" &&
                hex_of(value(uint64_t{0x7F}), 16) == "000000000000007F";
     });
 }
 
-TEST_CASE("sixteen bytes in hexadecimal are one number") {
+TEST_CASE("sixteen bytes are printed as one hexadecimal number") {
     CHECK_TWICE([](auto value) {
         return hex_of(value(wide_bits{0x12, 0})) == "12" && hex_of(value(wide_bits{0, 0})) == "0" &&
                hex_of(value(wide_bits{0x12, 0xAB})) == "AB0000000000000012" &&
@@ -46,7 +46,7 @@ TEST_CASE("sixteen bytes in hexadecimal are one number") {
     });
 }
 
-TEST_CASE("a number in decimal") {
+TEST_CASE("a number is printed in decimal") {
     CHECK_TWICE([](auto value) {
         return decimal_of(value(uint64_t{0})) == "0" && decimal_of(value(uint64_t{9})) == "9" &&
                decimal_of(value(uint64_t{10})) == "10" &&
@@ -55,7 +55,7 @@ TEST_CASE("a number in decimal") {
     });
 }
 
-TEST_CASE("borrowed characters take what fits and remember that something did not") {
+TEST_CASE("a borrowed buffer truncates text and remembers it") {
     CHECK_TWICE([](auto value) {
         char room[6] = {};
         print::text_buffer out{room};
@@ -76,7 +76,7 @@ TEST_CASE("borrowed characters take what fits and remember that something did no
     });
 }
 
-TEST_CASE("owned text is as long as what was written, and is no text when it was cut") {
+TEST_CASE("written text has its exact length, and is empty if it was truncated") {
     CHECK_TWICE([](auto value) {
         print::fixed_text<4> out;
         bool const empty = out == "" && out.written().size() == 0;
@@ -89,7 +89,7 @@ TEST_CASE("owned text is as long as what was written, and is no text when it was
     });
 }
 
-TEST_CASE("what a function prints is a constant") {
+TEST_CASE("written() gives the output of a function as a constant") {
     constexpr auto line = print::written<8>([](auto& out) {
         out("x=");
         print::decimal(42, out);
@@ -98,7 +98,7 @@ TEST_CASE("what a function prints is a constant") {
     CHECK(line.length == 4);
 }
 
-TEST_CASE("a sink gets pieces of type text, and may be a function or take anything") {
+TEST_CASE("a sink receives pieces of type text, and may be a function or a generic lambda") {
     static_assert(print::text_sink<void (*)(text)>);
     static_assert(print::text_sink<print::text_buffer>);
     static_assert(print::text_sink<print::fixed_text<1>>);

@@ -30,7 +30,7 @@ constexpr auto plain(Word const& word, unsigned max_phys_addr = 64) {
     return print::written<700>([&](auto& out) { print::word(word, out, how); });
 }
 
-/// A word with rows of every kind at both ends of the rules for numbers.
+/// A word with rows of every kind and with numbers around the limits of the formats.
 ///
 /// Shape:  32 bits.
 /// Source: none.
@@ -46,13 +46,13 @@ struct sample : bit_word<sample, uint32_t> {
 
 }  // namespace
 
-TEST_CASE("the fields that are not 0 are written from bit 0 up") {
+TEST_CASE("the fields that are not 0 are printed from bit 0 up") {
     CHECK_TWICE([](auto value) {
         return brief(ctl{value(uint64_t{0x210D})}) == "TraceEn=1 OS=1 User=1 ToPA=1 BranchEn=1";
     });
 }
 
-TEST_CASE("encodings are followed by their names and by what they amount to (REG-048)") {
+TEST_CASE("encodings are followed by their names or their amounts (REG-048)") {
     CHECK_TWICE([](auto value) {
         auto const word = ctl{value(uint64_t{0x0021'0508'E70F})};
         return brief(word) ==
@@ -62,7 +62,7 @@ TEST_CASE("encodings are followed by their names and by what they amount to (REG
     });
 }
 
-TEST_CASE("an encoding without a name is a number, and so is one that amounts to nothing") {
+TEST_CASE("an encoding without a name or an amount is printed as a number") {
     CHECK_TWICE([](auto value) {
         auto const word = ctl{}.with(ctl::ADDR2_CFG{wrapped{value(uint64_t{3})}},
                                      ctl::ADDR3_CFG{wrapped{value(uint64_t{15})}});
@@ -78,7 +78,7 @@ TEST_CASE("an encoding without a name is a number, and so is one that amounts to
     });
 }
 
-TEST_CASE("from 10 on a number is hexadecimal, and an address always is") {
+TEST_CASE("numbers from 10 on are hexadecimal, and addresses always are") {
     CHECK_TWICE([](auto value) {
         return brief(sample{value(9U)}) == "Count=9 (9 MHz)" &&
                brief(sample{value(10U)}) == "Count=AH (10 MHz)" &&
@@ -92,7 +92,7 @@ TEST_CASE("from 10 on a number is hexadecimal, and an address always is") {
     });
 }
 
-TEST_CASE("bits of somebody else and reserved bits are told last, where they are 1") {
+TEST_CASE("set bits of `other` rows and set reserved bits are printed last") {
     CHECK_TWICE([](auto value) {
         return brief(sample{value(0x8101'0001U)}) ==
                    "Count=1 (1 MHz) other set 10000H reserved set 81000000H" &&
@@ -105,7 +105,7 @@ TEST_CASE("bits of somebody else and reserved bits are told last, where they are
     });
 }
 
-TEST_CASE("where nothing is 1 there is a 0") {
+TEST_CASE("a word of zeros prints 0") {
     CHECK_TWICE([](auto value) {
         return brief(ctl{value(uint64_t{0})}) == "0" && brief(sample{value(0U)}) == "0" &&
                full(reg::cpuid_15h_edx{value(0U)}) == "0" &&
@@ -113,7 +113,7 @@ TEST_CASE("where nothing is 1 there is a 0") {
     });
 }
 
-TEST_CASE("the bits of an address from MAXPHYADDR on are reserved ones") {
+TEST_CASE("address bits from MAXPHYADDR on are reserved") {
     using base = reg::ia32_rtit_output_base;
     CHECK_TWICE([](auto value) {
         auto const word = base{value(uint64_t{0x80'1234'5680})};
@@ -127,7 +127,7 @@ TEST_CASE("the bits of an address from MAXPHYADDR on are reserved ones") {
     });
 }
 
-TEST_CASE("the form of what_if: every field, digits only, reserved bits behind a semicolon") {
+TEST_CASE("plain_hex prints every field as bare digits, and reserved bits after a semicolon") {
     CHECK_TWICE([](auto value) {
         return plain(topa::entry{value(uint64_t{0x1234'0104})}) ==
                "END=0 INT=1 STOP=0 Size=4 Base=12340000";
@@ -141,13 +141,13 @@ TEST_CASE("the form of what_if: every field, digits only, reserved bits behind a
                "LowerMask=7F MaskOrTableOffset=7 OutputOffset=A";
     });
     CHECK_TWICE([](auto value) {
-        // Bits of somebody else are no business of this form.
+        // plain_hex ignores the bits of `other` rows.
         return plain(sample{value(0x01FF'001AU)}) == "Count=A Base=10; reserved set 1000000" &&
                plain(sample{value(0x01FF'0000U)}) == "Count=0 Base=0; reserved set 1000000";
     });
 }
 
-TEST_CASE("an amount has its unit, a plural but for one") {
+TEST_CASE("an amount has its unit, in the plural except for 1") {
     auto const of = [](uint64_t count, text unit) {
         return print::written<40>([=](auto& out) { print::amount({count, unit}, out); });
     };
@@ -158,7 +158,7 @@ TEST_CASE("an amount has its unit, a plural but for one") {
     CHECK((of(10'000'000'000, "Hz") == "10000000000 Hz"));
 }
 
-TEST_CASE("fields can be visited one by one") {
+TEST_CASE("fields can be visited one at a time") {
     CHECK_TWICE([](auto value) {
         unsigned seen = 0;
         bool right = true;
@@ -184,7 +184,7 @@ TEST_CASE("fields can be visited one by one") {
     });
 }
 
-TEST_CASE("every field of every word is written with its value") {
+TEST_CASE("every field of every word is printed with its value") {
     boost::hana::for_each(test::all_words, [](auto type) {
         using word = typename decltype(type)::type;
         using raw = typename word::raw_type;

@@ -13,14 +13,14 @@ using ptspec::test::stands_at;
 
 TEST_CASE("IA32_APIC_BASE is MSR 1BH") { CHECK(base::address == 0x1B); }
 
-TEST_CASE("the entry of the local vector table is MSR 834H, or at 340H of the page (OUT-143)") {
+TEST_CASE("the LVT performance-monitoring entry is MSR 834H, or at 340H of the page (OUT-143)") {
     CHECK(x2apic::address == 0x834);
     CHECK(xapic::offset == 0x340);
     CHECK(sizeof(x2apic) == 8);
     CHECK(sizeof(xapic) == 4);
 }
 
-TEST_CASE("every field stands where the manual's table has it") {
+TEST_CASE("every field is at the position in the manual's table") {
     CHECK_TWICE([](auto value) {
         return stands_at<base, base::BSP>(value, 8, 8) &&
                stands_at<base, base::EXTD>(value, 10, 10) &&
@@ -56,7 +56,7 @@ TEST_CASE("the base is the physical address of a page") {
     });
 }
 
-TEST_CASE("for the interrupt of a full region only the vector is set") {
+TEST_CASE("the ToPA PMI needs only the vector set") {
     CHECK_TWICE([](auto value) {
         auto const entry = x2apic{value(uint64_t{0x1'04FE})}.with(
             x2apic::Mask{false}, x2apic::DeliveryMode{delivery_mode::fixed}, x2apic::Vector{0x21});
@@ -73,7 +73,7 @@ TEST_CASE("bits 11, 15:13 and those from 17 on are reserved in both forms") {
     });
 }
 
-TEST_CASE("the delivery status belongs to the processor") {
+TEST_CASE("only the processor writes the delivery status") {
     CHECK(x2apic::DeliveryStatus::access == row_access::read_only);
     CHECK(xapic::DeliveryStatus::access == row_access::read_only);
     CHECK(x2apic::access == row_access::plain);

@@ -18,7 +18,7 @@ constexpr auto is_of(uint32_t leaf, uint32_t subleaf, cpuid_register part) -> bo
 
 }  // namespace
 
-TEST_CASE("every word tells its leaf and its register, and can only be read") {
+TEST_CASE("every word has its leaf and its register, and is read-only") {
     static_assert(is_of<cpuid_01h_eax>(0x01, 0, cpuid_register::eax));
     static_assert(is_of<cpuid_01h_ecx>(0x01, 0, cpuid_register::ecx));
     static_assert(is_of<cpuid_07h_0_ebx>(0x07, 0, cpuid_register::ebx));
@@ -37,7 +37,7 @@ TEST_CASE("every word tells its leaf and its register, and can only be read") {
     CHECK(is_of<cpuid_80000008h_eax>(0x8000'0008, 0, cpuid_register::eax));
 }
 
-TEST_CASE("leaf 1 tells the processor and a few of its features") {
+TEST_CASE("leaf 1 has the processor signature and some features") {
     CHECK_TWICE([](auto value) {
         return stands_at<cpuid_01h_eax, cpuid_01h_eax::Stepping>(value, 3, 0) &&
                stands_at<cpuid_01h_eax, cpuid_01h_eax::Model>(value, 7, 4) &&
@@ -64,7 +64,7 @@ TEST_CASE("leaf 1 tells the processor and a few of its features") {
     });
 }
 
-TEST_CASE("bit 25 of leaf 7, EBX says that there is Intel PT (REG-134)") {
+TEST_CASE("bit 25 of leaf 7, EBX enumerates Intel PT (REG-134)") {
     CHECK_TWICE([](auto value) {
         return stands_at<cpuid_07h_0_ebx, cpuid_07h_0_ebx::SGX>(value, 2, 2) &&
                stands_at<cpuid_07h_0_ebx, cpuid_07h_0_ebx::HLE>(value, 4, 4) &&
@@ -78,7 +78,7 @@ TEST_CASE("bit 25 of leaf 7, EBX says that there is Intel PT (REG-134)") {
     });
 }
 
-TEST_CASE("leaf AH counts performance counters") {
+TEST_CASE("leaf AH enumerates the performance counters") {
     CHECK_TWICE([](auto value) {
         return stands_at<cpuid_0ah_eax, cpuid_0ah_eax::VersionID>(value, 7, 0) &&
                stands_at<cpuid_0ah_eax, cpuid_0ah_eax::NumGP>(value, 15, 8) &&
@@ -88,7 +88,7 @@ TEST_CASE("leaf AH counts performance counters") {
     CHECK_TWICE([](auto value) { return cpuid_0ah_eax::reserved_mask(value(64U)) == 0; });
 }
 
-TEST_CASE("leaf DH tells about PT state: bit 8 of IA32_XSS, size, offset, placement (REG-140)") {
+TEST_CASE("leaf DH enumerates PT state: bit 8 of IA32_XSS, size, offset, alignment (REG-140)") {
     CHECK_TWICE([](auto value) {
         return stands_at<cpuid_0dh_1_eax, cpuid_0dh_1_eax::XSAVES>(value, 3, 3);
     });
@@ -112,7 +112,7 @@ TEST_CASE("leaf DH tells about PT state: bit 8 of IA32_XSS, size, offset, placem
     });
 }
 
-TEST_CASE("leaf 15H has the ratio of the TSC and the crystal, and the crystal's clock (REG-167)") {
+TEST_CASE("leaf 15H has the ratio of the TSC to the crystal clock, and its frequency (REG-167)") {
     CHECK_TWICE([](auto value) {
         return stands_at<cpuid_15h_eax, cpuid_15h_eax::Denominator>(value, 31, 0);
     });
@@ -144,13 +144,13 @@ TEST_CASE("a size is in bytes, a clock in Hz, and a clock of 0 is not enumerated
     });
 }
 
-TEST_CASE("bit 8 of leaf 80000007H, EDX says that the TSC always counts") {
+TEST_CASE("bit 8 of leaf 80000007H, EDX enumerates the invariant TSC") {
     CHECK_TWICE([](auto value) {
         return stands_at<cpuid_80000007h_edx, cpuid_80000007h_edx::InvariantTSC>(value, 8, 8);
     });
 }
 
-TEST_CASE("leaf 80000008H tells how wide addresses are") {
+TEST_CASE("leaf 80000008H has the widths of addresses") {
     CHECK_TWICE([](auto value) {
         return stands_at<cpuid_80000008h_eax, cpuid_80000008h_eax::MAXPHYADDR>(value, 7, 0) &&
                stands_at<cpuid_80000008h_eax, cpuid_80000008h_eax::LinearBits>(value, 15, 8);

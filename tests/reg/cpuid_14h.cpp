@@ -18,7 +18,7 @@ constexpr auto is_of(uint32_t subleaf, cpuid_register part) -> bool {
 
 }  // namespace
 
-TEST_CASE("every word tells its sub-leaf and its register, and can only be read") {
+TEST_CASE("every word has its sub-leaf and its register, and is read-only") {
     static_assert(is_of<cpuid_14h_0_eax>(0, cpuid_register::eax));
     static_assert(is_of<cpuid_14h_0_ebx>(0, cpuid_register::ebx));
     static_assert(is_of<cpuid_14h_0_ecx>(0, cpuid_register::ecx));
@@ -36,7 +36,7 @@ TEST_CASE("sub-leaf 0, EAX is the last sub-leaf") {
     });
 }
 
-TEST_CASE("sub-leaf 0, EBX has a bit for each thing that can be traced (REG-161)") {
+TEST_CASE("sub-leaf 0, EBX has a bit for each feature (REG-161)") {
     CHECK_TWICE([](auto value) {
         return stands_at<cpuid_14h_0_ebx, cpuid_14h_0_ebx::CR3FILTER>(value, 0, 0) &&
                stands_at<cpuid_14h_0_ebx, cpuid_14h_0_ebx::CPSB_CAM>(value, 1, 1) &&
@@ -53,7 +53,7 @@ TEST_CASE("sub-leaf 0, EBX has a bit for each thing that can be traced (REG-161)
         [](auto value) { return cpuid_14h_0_ebx::reserved_mask(value(64U)) == 0xFFFF'FC00; });
 }
 
-TEST_CASE("sub-leaf 0, ECX has a bit for each place where a trace can go, and LIP (REG-162)") {
+TEST_CASE("sub-leaf 0, ECX has a bit for each output, and LIP (REG-162)") {
     CHECK_TWICE([](auto value) {
         return stands_at<cpuid_14h_0_ecx, cpuid_14h_0_ecx::TOPAOUT>(value, 0, 0) &&
                stands_at<cpuid_14h_0_ecx, cpuid_14h_0_ecx::MENTRY>(value, 1, 1) &&
@@ -65,7 +65,8 @@ TEST_CASE("sub-leaf 0, ECX has a bit for each place where a trace can go, and LI
         [](auto value) { return cpuid_14h_0_ecx::reserved_mask(value(64U)) == 0x7FFF'FFF0; });
 }
 
-TEST_CASE("sub-leaf 1 counts ranges and triggers, and has a map for each period (REG-164)") {
+TEST_CASE("sub-leaf 1 has the number of ranges and triggers, and a bitmap for each period "
+          "(REG-164)") {
     CHECK_TWICE([](auto value) {
         return stands_at<cpuid_14h_1_eax, cpuid_14h_1_eax::RANGECNT>(value, 2, 0) &&
                stands_at<cpuid_14h_1_eax, cpuid_14h_1_eax::TRIGGER_CFG_CNT>(value, 10, 8) &&
@@ -87,7 +88,7 @@ TEST_CASE("sub-leaf 1 counts ranges and triggers, and has a map for each period 
     });
 }
 
-TEST_CASE("the range count has three bits, so that 4 is not read as 0 (REG-164)") {
+TEST_CASE("the range count has three bits, so 4 is not truncated to 0 (REG-164)") {
     CHECK_TWICE([](auto value) {
         auto const it = cpuid_14h_1_eax{value(uint32_t{0xFFFF'0204})};
         return it.get<cpuid_14h_1_eax::RANGECNT>() == 4 &&
@@ -96,7 +97,7 @@ TEST_CASE("the range count has three bits, so that 4 is not read as 0 (REG-164)"
     });
 }
 
-TEST_CASE("a client processor of 2015") {
+TEST_CASE("the values of a client processor of 2015") {
     CHECK_TWICE([](auto value) {
         auto const ebx = cpuid_14h_0_ebx{value(uint32_t{0xF})};
         auto const ecx = cpuid_14h_0_ecx{value(uint32_t{7})};
@@ -111,7 +112,7 @@ TEST_CASE("a client processor of 2015") {
     });
 }
 
-TEST_CASE("EDX says nothing") {
+TEST_CASE("EDX is reserved") {
     CHECK_TWICE([](auto value) {
         return cpuid_14h_0_edx::reserved_mask(value(64U)) == 0xFFFF'FFFF &&
                cpuid_14h_1_edx::reserved_mask(value(64U)) == 0xFFFF'FFFF;

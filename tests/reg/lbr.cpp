@@ -16,7 +16,7 @@ using ptspec::test::stands_at;
 
 TEST_CASE("IA32_DEBUGCTL is MSR 1D9H") { CHECK(debugctl::address == 0x1D9); }
 
-TEST_CASE("every field of IA32_DEBUGCTL stands where the manual's table has it") {
+TEST_CASE("every field of IA32_DEBUGCTL is at the position in the manual's table") {
     CHECK_TWICE([](auto value) {
         return stands_at<debugctl, debugctl::LBR>(value, 0, 0) &&
                stands_at<debugctl, debugctl::BTF>(value, 1, 1) &&
@@ -34,7 +34,7 @@ TEST_CASE("every field of IA32_DEBUGCTL stands where the manual's table has it")
     });
 }
 
-TEST_CASE("an interrupt freezes LBRs by bit 11 and counters by bit 12") {
+TEST_CASE("bit 11 freezes LBRs on a PMI, bit 12 the counters") {
     CHECK_TWICE([](auto value) {
         return debugctl{}
                    .with(debugctl::FREEZE_LBRS_ON_PMI{value(true)},
@@ -50,8 +50,7 @@ TEST_CASE("bits 5:3 and 63:16 of IA32_DEBUGCTL are reserved, and no others") {
     });
 }
 
-TEST_CASE(
-    "the registers that tracing may suspend have the manual's numbers, LIP in two (REG-238)") {
+TEST_CASE("the suspended registers have the manual's indices; two of them are LIP (REG-238)") {
     CHECK(msr_lastbranch_tos::address == 0x1C9);
     CHECK(msr_lbr_select::address == 0x1C8);
     CHECK(msr_ler_from_lip::address == 0x1DD);
@@ -66,7 +65,7 @@ TEST_CASE(
     });
 }
 
-TEST_CASE("each is one value of 64 bits, of which none is reserved") {
+TEST_CASE("each is one value of 64 bits without reserved bits") {
     CHECK_TWICE([](auto value) {
         return stands_at<msr_lastbranch_tos, msr_lastbranch_tos::Value>(value, 63, 0);
     });

@@ -20,7 +20,7 @@ auto names_in(ptspec::type_list<Words...> /*words*/) -> std::vector<std::string>
     return {std::string(ptspec::name_of<Words>().data(), ptspec::name_of<Words>().size())...};
 }
 
-/// `cpuid_14h_0_edx` of `CPUID.14H.0:EDX`.
+/// `cpuid_14h_0_edx` for `CPUID.14H.0:EDX`.
 auto cpp_spelling(std::string name) -> std::string {
     for (char& letter : name) {
         letter = std::isalnum(static_cast<unsigned char>(letter)) != 0
@@ -30,7 +30,7 @@ auto cpp_spelling(std::string name) -> std::string {
     return name;
 }
 
-/// The words below `reg` that registers.csv names, and those of which every row is reserved.
+/// The words of `reg` in registers.csv, and those with only reserved rows.
 auto words_of_the_catalogue() -> std::set<std::string> {
     std::set<std::string> words;
     for (auto const& row : test::read_csv("tests/spec/registers.csv").rows) {
@@ -45,7 +45,7 @@ auto words_of_the_catalogue() -> std::set<std::string> {
 
 }  // namespace
 
-TEST_CASE("the list has every word of registers.csv, and each once") {
+TEST_CASE("the list has every word of registers.csv exactly once") {
     auto const listed = names_in(ptspec::reg::all{});
     CHECK(std::set<std::string>(listed.begin(), listed.end()) == words_of_the_catalogue());
     CHECK(listed.size() == words_of_the_catalogue().size());

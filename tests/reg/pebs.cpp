@@ -12,7 +12,7 @@ using ptspec::test::stands_at;
 
 TEST_CASE("IA32_PEBS_ENABLE is MSR 3F1H") { CHECK(enable::address == 0x3F1); }
 
-TEST_CASE("bits 62:61 tell where PEBS records go, bit 60 asks for interrupts (REG-200)") {
+TEST_CASE("bits 62:61 select the output of PEBS records, bit 60 enables interrupts (REG-200)") {
     CHECK_TWICE([](auto value) {
         return stands_at<enable, enable::EnPMC>(value, 31, 0) &&
                stands_at<enable, enable::EnFixed>(value, 59, 32) &&
@@ -28,7 +28,7 @@ TEST_CASE("bits 62:61 tell where PEBS records go, bit 60 asks for interrupts (RE
     });
 }
 
-TEST_CASE("where PEBS records go is one field for all counters (REG-201)") {
+TEST_CASE("the output of PEBS records is one field for all counters (REG-201)") {
     CHECK_TWICE([](auto value) {
         auto const mixed = enable{value(uint64_t{0x2000'0003'0000'000F})};
         return mixed.get<enable::PEBS_OUTPUT>() == ptspec::reg::pebs_output::intel_pt &&
@@ -36,7 +36,7 @@ TEST_CASE("where PEBS records go is one field for all counters (REG-201)") {
     });
 }
 
-TEST_CASE("bit 63 of IA32_PEBS_ENABLE is not ours, so nothing is reserved") {
+TEST_CASE("bit 63 of IA32_PEBS_ENABLE is not part of PT, so no bit is reserved") {
     CHECK_TWICE([](auto value) { return enable::reserved_mask(value(36U)) == 0; });
 }
 

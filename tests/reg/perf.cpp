@@ -13,7 +13,7 @@ using platform = ptspec::reg::msr_platform_info;
 using ptspec::row_access;
 using ptspec::test::stands_at;
 
-TEST_CASE("the registers of performance monitoring have the numbers of the manual (REG-203)") {
+TEST_CASE("the performance-monitoring MSRs have the manual's indices (REG-203)") {
     CHECK(status::address == 0x38E);
     CHECK(status_reset::address == 0x390);
     CHECK(status_set::address == 0x391);
@@ -22,8 +22,7 @@ TEST_CASE("the registers of performance monitoring have the numbers of the manua
     CHECK(platform::address == 0xCE);
 }
 
-TEST_CASE(
-    "status, reset and set have the same bits, the full ToPA region's at 55 (REG-203, OUT-143)") {
+TEST_CASE("status, reset and set have the same bits; the ToPA PMI is bit 55 (REG-203, OUT-143)") {
     CHECK_TWICE([](auto value) {
         return stands_at<status, status::OvfPMC>(value, 31, 0) &&
                stands_at<status, status::OvfFixed>(value, 47, 32) &&
@@ -65,14 +64,14 @@ TEST_CASE(
     });
 }
 
-TEST_CASE("a field of one of the three is no field of the others") {
+TEST_CASE("a field of one of the three registers is not a field of the others") {
     static_assert(ptspec::field_of<status::OvfPMC, status>);
     static_assert(!ptspec::field_of<status::OvfPMC, status_reset>);
     static_assert(!ptspec::field_of<status_reset::OvfPMC, status_set>);
     CHECK(!ptspec::field_of<status_set::OvfPMC, status>);
 }
 
-TEST_CASE("bits 53:49 and 57:56 of the three are reserved, and the status is read only") {
+TEST_CASE("bits 53:49 and 57:56 of the three registers are reserved, and the status is read-only") {
     CHECK_TWICE([](auto value) {
         return status::reserved_mask(value(64U)) == 0x033E'0000'0000'0000 &&
                status_reset::reserved_mask(value(64U)) == 0x033E'0000'0000'0000 &&
@@ -83,14 +82,14 @@ TEST_CASE("bits 53:49 and 57:56 of the three are reserved, and the status is rea
     CHECK(status_set::access == row_access::plain);
 }
 
-TEST_CASE("what a handler writes to clear the bit of a full ToPA region (REG-203)") {
+TEST_CASE("the value that a PMI handler writes to clear the ToPA PMI bit (REG-203)") {
     CHECK_TWICE([](auto value) {
         return status_reset{}.with(status_reset::Trace_ToPA_PMI{value(true)}).raw ==
                0x0080'0000'0000'0000;
     });
 }
 
-TEST_CASE("the global control has the enables of the counters, and other bits") {
+TEST_CASE("IA32_PERF_GLOBAL_CTRL has the counter enables and other bits") {
     CHECK_TWICE([](auto value) {
         return stands_at<ctrl, ctrl::EnPMC>(value, 31, 0) &&
                stands_at<ctrl, ctrl::EnFixed>(value, 47, 32);
@@ -99,7 +98,7 @@ TEST_CASE("the global control has the enables of the counters, and other bits") 
     CHECK(ctrl::access == row_access::plain);
 }
 
-TEST_CASE("the capabilities tell at bit 16 whether PEBS records may go into the trace (REG-200)") {
+TEST_CASE("bit 16 of the capabilities enumerates PEBS output to the trace (REG-200)") {
     CHECK_TWICE([](auto value) {
         return stands_at<caps, caps::LBR_FMT>(value, 5, 0) &&
                stands_at<caps, caps::PEBSTrap>(value, 6, 6) &&
@@ -119,7 +118,7 @@ TEST_CASE("the capabilities tell at bit 16 whether PEBS records may go into the 
     CHECK(caps::access == row_access::read_only);
 }
 
-TEST_CASE("the ratio that CBR is compared with is in bits 15:8 (REG-168)") {
+TEST_CASE("bits 15:8 are the ratio that CBR is compared with (REG-168)") {
     CHECK_TWICE(
         [](auto value) { return stands_at<platform, platform::MaxNonTurboRatio>(value, 15, 8); });
     CHECK_TWICE([](auto value) {

@@ -23,7 +23,7 @@ TEST_CASE("the ends of the four address ranges are MSRs 580H to 587H (REG-018)")
     });
 }
 
-TEST_CASE("an end is an address and nothing else: no bit is reserved at any MAXPHYADDR") {
+TEST_CASE("a range end is only an address: no bit is reserved at any MAXPHYADDR") {
     CHECK_TWICE([](auto value) { return stands_at<addr, addr::Address>(value, 63, 0); });
     CHECK_TWICE([](auto value) {
         return addr{value(uint64_t{0xFFFF'8000'0000'0001})}.get<addr::Address>() ==

@@ -20,7 +20,7 @@ TEST_CASE("CR3 is the register's value without its low five bits") {
     });
 }
 
-TEST_CASE("bits 4:0 are reserved, and at no MAXPHYADDR any other (REG-074)") {
+TEST_CASE("bits 4:0 are reserved, and no other bit at any MAXPHYADDR (REG-074)") {
     CHECK_TWICE([](auto value) {
         return match::reserved_mask(value(36U)) == 0x1F &&
                match::reserved_mask(value(46U)) == 0x1F && match::reserved_mask() == 0x1F &&

@@ -19,7 +19,7 @@ constexpr auto stands_at(auto value, unsigned msb, unsigned lsb) -> bool {
 
 TEST_CASE("IA32_RTIT_CTL is MSR 570H") { CHECK(ctl::address == 0x570); }
 
-TEST_CASE("every field of IA32_RTIT_CTL stands where the manual's table has it") {
+TEST_CASE("every field of IA32_RTIT_CTL is at the position in the manual's table") {
     CHECK_TWICE([](auto value) { return stands_at<ctl::TraceEn>(value, 0, 0); });
     CHECK_TWICE([](auto value) { return stands_at<ctl::CYCEn>(value, 1, 1); });
     CHECK_TWICE([](auto value) { return stands_at<ctl::OS>(value, 2, 2); });
@@ -54,7 +54,7 @@ TEST_CASE("bits 18, 23, 30:28, 54:48 and 63:57 are reserved, and no others (REG-
     });
 }
 
-TEST_CASE("what an address range does has three encodings") {
+TEST_CASE("the use of an address range has three encodings") {
     CHECK_TWICE([](auto value) {
         auto const word = ctl{value(uint64_t{0x0210'0000'0000 | 0x0003'0000'0000})};
         return word.get<ctl::ADDR0_CFG>() == addr_cfg{3} &&
@@ -64,7 +64,7 @@ TEST_CASE("what an address range does has three encodings") {
     });
 }
 
-TEST_CASE("a usual configuration is the number that a driver would write") {
+TEST_CASE("a typical configuration has the value that a driver would write") {
     CHECK_TWICE([](auto value) {
         auto const start = ctl{}.with(ctl::TraceEn{true}, ctl::OS{value(true)}, ctl::User{true},
                                       ctl::BranchEn{true}, ctl::ToPA{value(true)});
@@ -78,14 +78,14 @@ TEST_CASE("a usual configuration is the number that a driver would write") {
     });
 }
 
-TEST_CASE("stopping a trace keeps everything but TraceEn") {
+TEST_CASE("disabling a trace changes only TraceEn") {
     CHECK_TWICE([](auto value) {
         return ctl{value(uint64_t{0x0180'2102'0508'E70F})}.with(ctl::TraceEn{false}).raw ==
                0x0180'2102'0508'E70E;
     });
 }
 
-TEST_CASE("what an encoding amounts to (REG-048)") {
+TEST_CASE("the amounts of the encodings (REG-048)") {
     CHECK_TWICE([](auto value) {
         auto const mtc = ctl::MTCFreq::amount(value(uint64_t{3}));
         return mtc.count == 8 && mtc.unit == ptspec::text{"crystal cycles"} &&

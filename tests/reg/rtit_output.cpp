@@ -35,14 +35,15 @@ TEST_CASE("bits 6:0 of the base and those at and above MAXPHYADDR are reserved")
     });
 }
 
-TEST_CASE("bits 11:7 of the base are not reserved, as a range may have 128 bytes") {
+TEST_CASE("bits 11:7 of the base are not reserved, since a range may have 128 bytes") {
     CHECK_TWICE([](auto value) {
         return base{value(uint64_t{0xF80})}.reserved_bits_set(36) == 0 &&
                base{value(uint64_t{0xF80})}.get<base::BasePhysAddr>() == 0xF80;
     });
 }
 
-TEST_CASE("mask or index, and offset, are the upper 25 bits of the lower half and the upper half") {
+TEST_CASE("the mask or index is the upper 25 bits of the lower half, the offset is the upper "
+          "half") {
     CHECK_TWICE([](auto value) {
         auto const all = wrapped{value(~uint64_t{0})};
         return pointers{}.with(pointers::LowerMask{all}).raw == 0x7F &&
@@ -57,7 +58,7 @@ TEST_CASE("mask or index, and offset, are the upper 25 bits of the lower half an
     });
 }
 
-TEST_CASE("bits 6:0 of the pointers read as ones, and none is reserved") {
+TEST_CASE("bits 6:0 of the pointers read as ones, and no bit is reserved") {
     CHECK_TWICE([](auto value) {
         return pointers::forced_1_mask() == 0x7F && pointers::write_ignored_mask() == 0 &&
                pointers::reserved_mask(value(36U)) == 0 && base::forced_1_mask() == 0 &&

@@ -20,7 +20,7 @@ constexpr auto stands_at(auto value, unsigned msb, unsigned lsb) -> bool {
 
 TEST_CASE("IA32_RTIT_STATUS is MSR 571H") { CHECK(st::address == 0x571); }
 
-TEST_CASE("every field of IA32_RTIT_STATUS stands where the manual's table has it") {
+TEST_CASE("every field of IA32_RTIT_STATUS is at the position in the manual's table") {
     CHECK_TWICE([](auto value) { return stands_at<st::FilterEn>(value, 0, 0); });
     CHECK_TWICE([](auto value) { return stands_at<st::ContextEn>(value, 1, 1); });
     CHECK_TWICE([](auto value) { return stands_at<st::TriggerEn>(value, 2, 2); });
@@ -38,11 +38,11 @@ TEST_CASE("bits 3, 31:8 and 63:49 are reserved, and no others") {
     });
 }
 
-TEST_CASE("FilterEn, ContextEn and TriggerEn belong to the processor, and nothing reads as ones") {
+TEST_CASE("writes of FilterEn, ContextEn and TriggerEn are ignored, and no bit reads as ones") {
     CHECK_TWICE([](auto) { return st::write_ignored_mask() == 7 && st::forced_1_mask() == 0; });
 }
 
-TEST_CASE("clearing Error leaves the byte count") {
+TEST_CASE("clearing Error does not change the byte count") {
     CHECK_TWICE([](auto value) {
         auto const before = st{value(uint64_t{0x0000'0123'0000'0010})};
         return before.get<st::Error>() && before.get<st::PacketByteCnt>() == 0x123 &&

@@ -15,7 +15,7 @@ concept has_an_address = requires { Word::address; };
 
 }  // namespace
 
-TEST_CASE("where the trigger MSRs are is not known, so the type does not tell") {
+TEST_CASE("the type has no address, since the indices of the trigger MSRs are unknown") {
     CHECK(!has_an_address<cfg>);
 }
 
@@ -60,7 +60,7 @@ TEST_CASE("bits 11:7 of each slot are reserved") {
     });
 }
 
-TEST_CASE("DR7 has a bit for each debug register whose match reaches the triggers (REG-219)") {
+TEST_CASE("DR7 has a bit for each debug register whose match fires triggers (REG-219)") {
     CHECK_TWICE([](auto value) {
         return stands_at<dr7, dr7::DR0_PT_LOG>(value, 32, 32) &&
                stands_at<dr7, dr7::DR1_PT_LOG>(value, 33, 33) &&

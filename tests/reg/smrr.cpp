@@ -11,13 +11,13 @@ using ptspec::row_access;
 using ptspec::wrapped;
 using ptspec::test::stands_at;
 
-TEST_CASE("IA32_MTRRCAP is MSR FEH, the range of system management MSRs 1F2H and 1F3H") {
+TEST_CASE("IA32_MTRRCAP is MSR FEH, the SMRR MSRs are 1F2H and 1F3H") {
     CHECK(cap::address == 0xFE);
     CHECK(base::address == 0x1F2);
     CHECK(mask::address == 0x1F3);
 }
 
-TEST_CASE("every field stands where the manual's table has it") {
+TEST_CASE("every field is at the position in the manual's table") {
     CHECK_TWICE([](auto value) {
         return stands_at<cap, cap::VCNT>(value, 7, 0) && stands_at<cap, cap::FIX>(value, 8, 8) &&
                stands_at<cap, cap::WC>(value, 10, 10) && stands_at<cap, cap::SMRR>(value, 11, 11);
@@ -47,7 +47,7 @@ TEST_CASE("base and mask are addresses below 4 GB, multiples of 4096") {
     });
 }
 
-TEST_CASE("what is reserved, MAXPHYADDR does not change") {
+TEST_CASE("MAXPHYADDR does not change the reserved bits") {
     CHECK_TWICE([](auto value) {
         return cap::reserved_mask(value(36U)) == 0x200 &&
                base::reserved_mask(value(36U)) == 0xFFFF'FFFF'0000'0F00 &&
@@ -57,7 +57,7 @@ TEST_CASE("what is reserved, MAXPHYADDR does not change") {
     });
 }
 
-TEST_CASE("IA32_MTRRCAP can only be read") {
+TEST_CASE("IA32_MTRRCAP is read-only") {
     CHECK(cap::access == row_access::read_only);
     CHECK(base::access == row_access::plain);
     CHECK(mask::access == row_access::plain);

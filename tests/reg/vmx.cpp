@@ -17,7 +17,7 @@ using violation = ptspec::reg::vmcs_exit_qual_ept_violation;
 using ptspec::row_access;
 using ptspec::test::stands_at;
 
-TEST_CASE("the capabilities of VMX are MSRs 483H, 484H, 485H and 48BH, which are only read") {
+TEST_CASE("the VMX capability MSRs are 483H, 484H, 485H and 48BH, and read-only") {
     CHECK(can_exit::address == 0x483);
     CHECK(can_enter::address == 0x484);
     CHECK(misc::address == 0x485);
@@ -43,7 +43,7 @@ TEST_CASE("the guest's IA32_RTIT_CTL is field 2814H, and 2815H its upper half") 
         [](auto value) { return stands_at<guest_ctl, guest_ctl::GuestRtitCtl>(value, 63, 0); });
 }
 
-TEST_CASE("bit 14 of IA32_VMX_MISC tells whether PT may be used in VMX operation") {
+TEST_CASE("bit 14 of IA32_VMX_MISC enumerates PT in VMX operation") {
     CHECK_TWICE([](auto value) {
         return stands_at<misc, misc::PreemptTscShift>(value, 4, 0) &&
                stands_at<misc, misc::StoreEferLma>(value, 5, 5) &&
@@ -60,7 +60,7 @@ TEST_CASE("bit 14 of IA32_VMX_MISC tells whether PT may be used in VMX operation
     });
 }
 
-TEST_CASE("a list of MSRs has 512 for each step of its encoding") {
+TEST_CASE("an MSR list has 512 entries for each step of its encoding") {
     CHECK_TWICE([](auto value) {
         return misc::MaxMsrList::amount(value(uint64_t{0})).count == 512 &&
                misc::MaxMsrList::amount(value(uint64_t{7})).count == 4096 &&
@@ -68,7 +68,7 @@ TEST_CASE("a list of MSRs has 512 for each step of its encoding") {
     });
 }
 
-TEST_CASE("what the controls can be stands where the manual's tables have it") {
+TEST_CASE("the allowed settings of the controls are at the positions in the manual's tables") {
     CHECK_TWICE([](auto value) {
         return stands_at<can_execute, can_execute::Allowed0_18_0>(value, 18, 0) &&
                stands_at<can_execute, can_execute::Must1_CONCEAL_VMX_NONROOT_FROM_PT>(value, 19,
@@ -126,17 +126,17 @@ TEST_CASE("the entry controls conceal at bit 17 and load IA32_RTIT_CTL at bit 18
     });
 }
 
-TEST_CASE("bit 8 of the XSS-exiting bitmap is that of PT state") {
+TEST_CASE("bit 8 of the XSS-exiting bitmap is PT state") {
     CHECK_TWICE([](auto value) { return stands_at<exiting, exiting::PT_STATE>(value, 8, 8); });
 }
 
-TEST_CASE("bit 16 of an EPT violation's qualification says asynchronous, and is only read") {
+TEST_CASE("bit 16 of an EPT violation's qualification is asynchronous, and read-only") {
     CHECK_TWICE(
         [](auto value) { return stands_at<violation, violation::Asynchronous>(value, 16, 16); });
     CHECK(violation::access == row_access::read_only);
 }
 
-TEST_CASE("the bits of other controls are kept and never reserved") {
+TEST_CASE("the bits of other controls are preserved and never reserved") {
     CHECK_TWICE([](auto value) {
         return secondary{value(uint32_t{0xFFFF'FFFF})}.reserved_bits_set() == 0 &&
                exit_ctls{value(uint32_t{0xFFFF'FFFF})}.reserved_bits_set() == 0 &&

@@ -23,7 +23,7 @@ concept taken_by_with = requires(state it, Fields... fields) { it.with(fields...
 template <class Field>
 concept given_by_get = requires(state it) { it.get<Field>(); };
 
-/// A number that is another one for every quadword.
+/// A different number for each quadword.
 constexpr auto pattern_of(unsigned i) -> uint64_t { return 0x0101'0101'0101'0101 * (i + 1); }
 
 constexpr auto full(auto value) -> state {
@@ -32,7 +32,7 @@ constexpr auto full(auto value) -> state {
     return it;
 }
 
-/// Field `Field` is quadword `i` alone, when read and when written.
+/// True if field `Field` reads and writes quadword `i` and no other.
 template <class Field>
 constexpr auto is_quadword(auto value, unsigned i) -> bool {
     auto const written = full(value).with(Field{wrapped{value(~uint64_t{0})}});
@@ -57,13 +57,13 @@ TEST_CASE("PT state is component 8: bit 8 of IA32_XSS and of the header (REG-140
     });
 }
 
-TEST_CASE("IA32_XSS is MSR DA0H, the header's words are at 200H and 208H") {
+TEST_CASE("IA32_XSS is MSR DA0H, the words of the header are at 200H and 208H") {
     CHECK(ia32_xss::address == 0xDA0);
     CHECK(xsave_header_xstate_bv::offset == 0x200);
     CHECK(xsave_header_xcomp_bv::offset == 0x208);
 }
 
-TEST_CASE("bits of other components are theirs, and no mask has them") {
+TEST_CASE("bits of other components are in no mask") {
     CHECK_TWICE([](auto value) {
         return ia32_xss::reserved_mask(value(36U)) == 0 &&
                xsave_header_xstate_bv::reserved_mask(value(36U)) == 0 &&
@@ -96,7 +96,7 @@ TEST_CASE("PT state is nine MSRs in the manual's order, eight bytes each (REG-14
     CHECK_TWICE([](auto value) { return is_quadword<state::IA32_RTIT_ADDR1_B>(value, 0x40 / 8); });
 }
 
-TEST_CASE("each quadword is the word of its MSR") {
+TEST_CASE("each quadword has the type of its MSR") {
     CHECK_TWICE([](auto value) {
         auto const ctl = ia32_rtit_ctl{value(uint64_t{0x210D})};
         auto const base = ia32_rtit_output_base{value(uint64_t{0x7000})};
@@ -132,7 +132,7 @@ TEST_CASE("with() changes the named quadwords and nothing else") {
     });
 }
 
-TEST_CASE("any number is a word's image") {
+TEST_CASE("a word's image accepts any number") {
     CHECK_TWICE([](auto value) {
         auto const it = checked<state::IA32_RTIT_CTL>(value(~uint64_t{0}));
         return it && it.field.number() == ~uint64_t{0} &&
@@ -141,7 +141,7 @@ TEST_CASE("any number is a word's image") {
     });
 }
 
-TEST_CASE("PT state has its own fields and no others") {
+TEST_CASE("PT state has only its own fields") {
     static_assert(taken_by_with<state::IA32_RTIT_CTL, state::IA32_RTIT_ADDR0_A>);
     static_assert(!taken_by_with<ia32_rtit_ctl::TraceEn> && !taken_by_with<reserved<639, 576>>);
     static_assert(given_by_get<state::IA32_RTIT_CTL>);
@@ -161,7 +161,7 @@ TEST_CASE("the seven quadwords from 48H on are reserved (REG-141)") {
     });
 }
 
-TEST_CASE("states are equal when all their quadwords are") {
+TEST_CASE("states are equal if all their quadwords are equal") {
     CHECK_TWICE([](auto value) {
         for (unsigned i = 0; i < 16; ++i) {
             state it = full(value);
@@ -172,8 +172,7 @@ TEST_CASE("states are equal when all their quadwords are") {
     });
 }
 
-TEST_CASE(
-    "PT state is its 128 bytes and nothing else, as the processors that have it lay them out") {
+TEST_CASE("PT state is exactly its 128 bytes, laid out as on processors that support it") {
     static_assert(sizeof(state) == 128 && alignof(state) == alignof(uint64_t));
     static_assert(std::is_trivially_copyable_v<state> && std::is_standard_layout_v<state>);
     unsigned char bytes[128] = {};
