@@ -13,7 +13,7 @@ constexpr auto all = ~uint64_t{0};
 
 }  // namespace
 
-TEST_CASE("aligned means: no bit below the size is set") {
+TEST_CASE("an address is aligned if no bit below the size is set") {
     CHECK_TWICE([](auto value) {
         return is_aligned(value(uint64_t{0}), 4096) && is_aligned(value(uint64_t{0x1000}), 4096) &&
                !is_aligned(value(uint64_t{0x1001}), 4096) &&
@@ -27,7 +27,7 @@ TEST_CASE("aligned means: no bit below the size is set") {
     });
 }
 
-TEST_CASE("align_down goes to the next multiple below, or stays on one") {
+TEST_CASE("align_down returns the next lower multiple, or the address if it is a multiple") {
     CHECK_TWICE([](auto value) {
         return align_down(value(uint64_t{0x1FFF}), 4096) == 0x1000 &&
                align_down(value(uint64_t{0x1000}), 4096) == 0x1000 &&
@@ -37,7 +37,7 @@ TEST_CASE("align_down goes to the next multiple below, or stays on one") {
     });
 }
 
-TEST_CASE("a power of two has one bit") {
+TEST_CASE("a power of two has exactly one bit set") {
     CHECK_TWICE([](auto value) {
         for (unsigned bit = 0; bit < 64; ++bit) {
             if (!is_power_of_two(value(uint64_t{1}) << bit)) { return false; }
@@ -48,7 +48,7 @@ TEST_CASE("a power of two has one bit") {
     });
 }
 
-TEST_CASE("sign extension copies the top bit of the width upwards") {
+TEST_CASE("sign extension copies the top bit of the width to all higher bits") {
     CHECK_TWICE([](auto value) {
         return sign_extended(value(uint64_t{0x7FFF}), 16) == 0x7FFF &&
                sign_extended(value(uint64_t{0x8000}), 16) == 0xFFFF'FFFF'FFFF'8000 &&
@@ -90,7 +90,7 @@ TEST_CASE("canonical addresses of 57 bits") {
     });
 }
 
-TEST_CASE("a physical address lies below 2^MAXPHYADDR") {
+TEST_CASE("a physical address is below 2^MAXPHYADDR") {
     CHECK_TWICE([](auto value) {
         for (unsigned const bits : {36U, 39U, 46U, 52U}) {
             auto const width = value(max_phys_addr{bits});
@@ -109,7 +109,7 @@ TEST_CASE("a physical address lies below 2^MAXPHYADDR") {
     });
 }
 
-TEST_CASE("MAXPHYADDR is 52 unless it is said, the most that there is") {
+TEST_CASE("MAXPHYADDR is 52 by default, its maximum") {
     CHECK_TWICE([](auto value) {
         auto const width = value(max_phys_addr{});
         return width.bits == 52 && width == max_phys_addr{52} && width != max_phys_addr{46} &&

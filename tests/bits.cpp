@@ -20,7 +20,7 @@ struct Switch : flag<9> {};
 struct Gear : enumerated<7, 4, gear> {};
 struct WideGear : enumerated<3, 0, wide_gear> {};
 struct Page : address_field<63, 12> {};
-struct Packed : address_field<50, 3, 5> {};  // address bits 52:5 stand in bits 50:3
+struct Packed : address_field<50, 3, 5> {};  // address bits 52:5 are in bits 50:3
 
 constexpr uint64_t all = ~uint64_t{0};
 
@@ -29,7 +29,7 @@ concept made_from = requires(Value value) { Field{value}; };
 
 }  // namespace
 
-TEST_CASE("negative is what is below zero, of signed types only") {
+TEST_CASE("only signed values below zero are negative") {
     CHECK_TWICE([](auto value) {
         return detail::is_negative(value(-1)) && !detail::is_negative(value(0)) &&
                !detail::is_negative(value(1)) && detail::is_negative(value(-1LL)) &&
@@ -40,7 +40,7 @@ TEST_CASE("negative is what is below zero, of signed types only") {
 
 // ------------------------------------------------------------------------------------ rows
 
-TEST_CASE("a bit range knows its ends, and is a plain field unless it says otherwise") {
+TEST_CASE("a bit range has its ends, and is a plain field by default") {
     using range = bit_range<17, 14>;
     static_assert(range::msb == 17 && range::lsb == 14 && range::width == 4);
     static_assert(range::kind == row_kind::field && range::access == row_access::plain);
@@ -49,7 +49,7 @@ TEST_CASE("a bit range knows its ends, and is a plain field unless it says other
     static_assert(bit_range<5>::msb == 5 && bit_range<5>::lsb == 5 && bit_range<5>::width == 1);
 }
 
-TEST_CASE("each kind of row says what it is") {
+TEST_CASE("each kind of row has its own row_kind") {
     static_assert(reserved<3, 1>::kind == row_kind::reserved && reserved<3, 1>::lsb == 1);
     static_assert(reserved<3>::msb == 3 && reserved<3>::lsb == 3);
     static_assert(other<3, 1>::kind == row_kind::other && other<3>::width == 1);
@@ -64,7 +64,7 @@ TEST_CASE("each kind of row says what it is") {
     static_assert(fixed<63, 0, all>::fixed_value == all);
 }
 
-TEST_CASE("write_ignored, forced_1, read_only and selects_payload change one thing about a field") {
+TEST_CASE("write_ignored, forced_1, read_only and selects_payload change one property of a field") {
     struct Ignored : write_ignored<flag<2>> {};
     struct Forced : forced_1<field<6, 0>> {};
     struct Selector : selects_payload<field<14, 13>> {};
@@ -82,7 +82,7 @@ TEST_CASE("write_ignored, forced_1, read_only and selects_payload change one thi
 
 // ------------------------------------------------------------------------------------ fields
 
-TEST_CASE("a literal that fits is the field's value") {
+TEST_CASE("a literal that fits becomes the field's value") {
     CHECK_TWICE([](auto) {
         return Number{15}.value == 15 && Number{0U}.value == 0 && Number{7LL}.number() == 7 &&
                Number{'\x0F'}.value == 15 && Number{true}.value == 1 && Whole{all}.value == all &&
@@ -114,7 +114,7 @@ TEST_CASE("constant is a literal that may depend on a template parameter") {
     static_assert(!made_from<Page, constant_number<0x1800>>);
 }
 
-TEST_CASE("a number fits when no bit of it is lost") {
+TEST_CASE("a number fits if no bit of it is lost") {
     CHECK_TWICE([](auto value) {
         return Number::fits(value(uint64_t{0})) && Number::fits(value(uint64_t{15})) &&
                !Number::fits(value(uint64_t{16})) && !Number::fits(value(all)) &&
@@ -135,7 +135,7 @@ TEST_CASE("a number fits when no bit of it is lost") {
     });
 }
 
-TEST_CASE("a field's number becomes its value and back") {
+TEST_CASE("a field's number converts to its value and back") {
     CHECK_TWICE([](auto value) {
         return Number::from_number(value(uint64_t{9})) == 9 && Number{9}.number() == 9 &&
                Switch::from_number(value(uint64_t{1})) &&
@@ -150,7 +150,7 @@ TEST_CASE("a field's number becomes its value and back") {
     });
 }
 
-TEST_CASE("a flag is made of a bool, and of nothing that becomes one") {
+TEST_CASE("a flag is constructed from bool, and from no type that converts to bool") {
     static_assert(made_from<Switch, bool> && std::convertible_to<bool, flag<9>>);
     static_assert(!made_from<Switch, int> && !made_from<Switch, unsigned> &&
                   !made_from<Switch, void*> && !made_from<Switch, double>);
@@ -158,13 +158,13 @@ TEST_CASE("a flag is made of a bool, and of nothing that becomes one") {
         [](auto value) { return Switch{value(true)}.value && !Switch{value(false)}.value; });
 }
 
-TEST_CASE("a field of names is made of its own names") {
+TEST_CASE("an enumerated field is constructed only from its own enumeration") {
     static_assert(made_from<Gear, gear>);
     static_assert(!made_from<Gear, wide_gear> && !made_from<Gear, int>);
     CHECK_TWICE([](auto value) { return Gear{value(gear::top)}.value == gear::top; });
 }
 
-TEST_CASE("a name whose number is too large for the field cannot reach its neighbours") {
+TEST_CASE("an enumerator too large for the field does not change neighbouring bits") {
     CHECK_TWICE([](auto value) {
         return WideGear{value(wide_gear::beyond)}.number() == 0xF &&
                Gear{value(gear{0x19})}.number() == 9 &&
@@ -172,7 +172,7 @@ TEST_CASE("a name whose number is too large for the field cannot reach its neigh
     });
 }
 
-TEST_CASE("an address is the field's value, low bits and all") {
+TEST_CASE("the value of an address field is the whole address, including its low bits") {
     static_assert(Page::is_address && Page::lowest_address_bit == 12);
     static_assert(Page::address_mask == 0xFFFF'FFFF'FFFF'F000);
     static_assert(Packed::is_address && Packed::lowest_address_bit == 5);
@@ -186,7 +186,7 @@ TEST_CASE("an address is the field's value, low bits and all") {
     });
 }
 
-TEST_CASE("an unbounded field is an address that MAXPHYADDR does not end") {
+TEST_CASE("an unbounded field is an address without reserved bits above MAXPHYADDR") {
     struct Free : unbounded<address_field<63, 5>> {};
     static_assert(Free::is_address && !Free::ends_at_max_phys_addr);
     static_assert(Free::lowest_address_bit == 5);
@@ -194,13 +194,13 @@ TEST_CASE("an unbounded field is an address that MAXPHYADDR does not end") {
         [](auto value) { return Free{wrapped{value(all)}}.value == 0xFFFF'FFFF'FFFF'FFE0; });
 }
 
-TEST_CASE("a quantity without a unit says nothing") {
+TEST_CASE("a quantity without a unit is empty") {
     CHECK_TWICE([](auto value) {
         return quantity{}.unit.size() == 0 && quantity{value(uint64_t{8}), "cycles"}.count == 8;
     });
 }
 
-TEST_CASE("checked gives the field where the number fits, and nothing where it does not") {
+TEST_CASE("checked returns the field if the number fits, and nothing otherwise") {
     CHECK_TWICE([](auto value) {
         auto const fits = checked<Number>(value(uint64_t{15}));
         auto const too_wide = checked<Number>(value(uint64_t{16}));
@@ -214,7 +214,7 @@ TEST_CASE("checked gives the field where the number fits, and nothing where it d
     });
 }
 
-TEST_CASE("a field is as large as its value") {
+TEST_CASE("a field has the size of its value") {
     static_assert(sizeof(Number) == sizeof(uint64_t) && sizeof(Switch) == 1 && sizeof(Gear) == 1);
     static_assert(std::is_trivially_copyable_v<Number> && std::is_trivially_copyable_v<Page>);
     CHECK(std::is_trivially_copyable_v<Gear>);

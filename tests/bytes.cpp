@@ -18,13 +18,13 @@ namespace {
 constexpr uint8_t counting[20] = {0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0x19,
                                   0x1A, 0x1B, 0x1C, 0x1D, 0x1E, 0x1F, 0xF0, 0xF1, 0xF2, 0xF3};
 
-/// Bytes that nobody else owns, made where the compiler cannot see them.
+/// A separate copy of the bytes, hidden from the compiler.
 constexpr auto copy_of_counting(auto value) {
     return value(byte_array<20>{{0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0x19,
                                  0x1A, 0x1B, 0x1C, 0x1D, 0x1E, 0x1F, 0xF0, 0xF1, 0xF2, 0xF3}});
 }
 
-/// An owner whose size is signed, as some libraries have it.
+/// An owner with a signed size, as in some libraries.
 struct counts_with_int {
     uint8_t bytes[3];
     constexpr auto data() const -> uint8_t const* { return bytes; }
@@ -49,7 +49,7 @@ struct writable {
 
 // ------------------------------------------------------------------------------------ copies
 
-/// Copies up to 40 bytes to where there are others.
+/// Checks copies of 0 to 40 bytes, including the bytes around the target.
 constexpr auto copies_right(auto value, auto copy) -> bool {
     uint8_t from[40] = {};
     for (unsigned i = 0; i < 40; ++i) { from[i] = static_cast<uint8_t>(value(i) * 7 + 1); }
@@ -61,11 +61,11 @@ constexpr auto copies_right(auto value, auto copy) -> bool {
             if (to[i] != (copied ? from[i - 1] : 0)) { return false; }
         }
     }
-    copy(nullptr, nullptr, value(size_t{0}));  // nothing needs no place
+    copy(nullptr, nullptr, value(size_t{0}));  // null pointers are allowed for an empty copy
     return true;
 }
 
-TEST_CASE("copies have as many bytes as was told, and write no other") {
+TEST_CASE("copies write exactly the requested number of bytes") {
     CHECK_TWICE([](auto value) {
         return copies_right(value, [](auto... given) { copy_bytes(given...); });
     });
@@ -76,7 +76,7 @@ TEST_CASE("copies have as many bytes as was told, and write no other") {
 
 // ------------------------------------------------------------------------------------ byte_view
 
-TEST_CASE("a byte_view is made of everything that owns bytes in a row") {
+TEST_CASE("a byte_view is constructed from every contiguous container of bytes") {
     CHECK_TWICE([](auto) { return byte_view{}.size() == 0 && byte_view{}.data() == nullptr; });
     CHECK_TWICE([](auto value) {
         byte_view const view{counting, value(size_t{3})};
@@ -121,7 +121,7 @@ TEST_CASE("a byte_view reads char and std::byte as bytes, at run time") {
     CHECK(static_cast<void const*>(byte_view{file}.data()) == file.data());
 }
 
-TEST_CASE("a type that borrows bytes is not one that owns them") {
+TEST_CASE("borrows_bytes is true for views and false for owners") {
     static_assert(borrows_bytes<byte_view> && borrows_bytes<text>);
     static_assert(borrows_bytes<std::string_view>);
     static_assert(borrows_bytes<std::span<uint8_t>> &&
@@ -134,7 +134,7 @@ TEST_CASE("a type that borrows bytes is not one that owns them") {
     CHECK(std::is_trivially_copyable_v<std::array<uint8_t, 4>>);
 }
 
-TEST_CASE("kept_bytes is made of names of owners, of views and of a pointer and a length") {
+TEST_CASE("kept_bytes is constructed from named owners, views, and a pointer with a length") {
     CHECK_TWICE([](auto value) {
         auto const owner = value(byte_array<3>{{7, 8, 9}});
         kept_bytes const of_owner = owner;
@@ -152,7 +152,7 @@ TEST_CASE("kept_bytes is made of names of owners, of views and of a pointer and 
     CHECK(kept_bytes{std::span{file}}.view()[1] == 'b');
 }
 
-TEST_CASE("a byte_view is not made of literals, of larger numbers or of half an owner") {
+TEST_CASE("a byte_view is not constructed from literals, wider elements or incomplete owners") {
     static_assert(std::is_convertible_v<std::vector<uint8_t>, byte_view>);
     static_assert(!std::is_constructible_v<byte_view, char const(&)[4]>);
     static_assert(!std::is_constructible_v<byte_view, std::vector<uint16_t>>);
@@ -166,7 +166,7 @@ TEST_CASE("a byte_view is not made of literals, of larger numbers or of half an 
     CHECK(std::is_trivially_copyable_v<byte_view>);
 }
 
-TEST_CASE("a byte_view lists its bytes") {
+TEST_CASE("a byte_view can be iterated") {
     CHECK_TWICE([](auto value) {
         auto const owner = copy_of_counting(value);
         byte_view const view{owner.data(), 4};
@@ -177,7 +177,7 @@ TEST_CASE("a byte_view lists its bytes") {
     });
 }
 
-TEST_CASE("from() leaves bytes out in front, down to none") {
+TEST_CASE("from() drops bytes at the front, down to an empty view") {
     CHECK_TWICE([](auto value) {
         auto const owner = copy_of_counting(value);
         byte_view const view = owner;
@@ -189,7 +189,7 @@ TEST_CASE("from() leaves bytes out in front, down to none") {
     });
 }
 
-TEST_CASE("first() leaves bytes out behind, and has never more than there are") {
+TEST_CASE("first() drops bytes at the end and never exceeds the size") {
     CHECK_TWICE([](auto value) {
         auto const owner = copy_of_counting(value);
         byte_view const view = owner;
@@ -201,7 +201,7 @@ TEST_CASE("first() leaves bytes out behind, and has never more than there are") 
     });
 }
 
-TEST_CASE("views are equal when their bytes are") {
+TEST_CASE("views are equal if their bytes are equal") {
     CHECK_TWICE([](auto value) {
         auto const one = copy_of_counting(value);
         auto const two = copy_of_counting(value);
@@ -219,7 +219,7 @@ TEST_CASE("views are equal when their bytes are") {
 
 // ------------------------------------------------------------------------------------ byte_buffer
 
-TEST_CASE("a byte_buffer is filled from the front, whole or not at all") {
+TEST_CASE("a byte_buffer is filled from the front; a write that does not fit is refused") {
     CHECK_TWICE([](auto value) {
         uint8_t room[5] = {0xEE, 0xEE, 0xEE, 0xEE, 0xEE};
         byte_buffer buffer = room;
@@ -240,8 +240,7 @@ TEST_CASE("a byte_buffer is filled from the front, whole or not at all") {
     });
 }
 
-TEST_CASE(
-    "who wrote behind a byte_buffer's last byte says how many, at most what there is room for") {
+TEST_CASE("grow() counts bytes written past the end, limited to the room") {
     CHECK_TWICE([](auto value) {
         uint8_t room[4] = {};
         byte_buffer buffer{room, value(size_t{3})};
@@ -255,7 +254,7 @@ TEST_CASE(
     });
 }
 
-TEST_CASE("a byte_buffer of part of an array leaves the rest alone") {
+TEST_CASE("a byte_buffer over part of an array does not change the rest") {
     CHECK_TWICE([](auto value) {
         uint8_t room[4] = {};
         byte_buffer buffer{room, value(size_t{2})};
@@ -269,7 +268,7 @@ TEST_CASE("a byte_buffer of part of an array leaves the rest alone") {
     });
 }
 
-TEST_CASE("sixteen bytes are appended as far as is wanted, near the end of the room, too") {
+TEST_CASE("append() of sixteen bytes keeps the first `count`, also near the end of the room") {
     CHECK_TWICE([](auto value) {
         wide_bits const number{0x0706'0504'0302'0100, 0x0F0E'0D0C'0B0A'0908};
         bool right = true;
@@ -296,7 +295,7 @@ TEST_CASE("sixteen bytes are appended as far as is wanted, near the end of the r
 
 // ------------------------------------------------------------------------------------ byte_array
 
-TEST_CASE("a byte_array owns its bytes and begins with zeros") {
+TEST_CASE("a byte_array owns its bytes, which are initially zero") {
     static_assert(sizeof(byte_array<3>) == 3 && byte_array<3>::size() == 3);
     static_assert(std::is_trivially_copyable_v<byte_array<3>>);
     CHECK_TWICE([](auto value) {
@@ -311,7 +310,7 @@ TEST_CASE("a byte_array owns its bytes and begins with zeros") {
 
 // ------------------------------------------------------------------------------------ numbers
 
-TEST_CASE("load_le64 reads the least significant byte first, wherever it begins") {
+TEST_CASE("load_le64 is little-endian at any alignment") {
     CHECK_TWICE([](auto value) {
         auto const owner = copy_of_counting(value);
         return load_le64(owner.data()) == 0x1716'1514'1312'1110 &&
@@ -326,7 +325,7 @@ TEST_CASE("load_le64 reads the least significant byte first, wherever it begins"
     });
 }
 
-TEST_CASE("load_le reads up to eight bytes, and zeros where there are fewer") {
+TEST_CASE("load_le reads up to eight bytes and zero-extends") {
     CHECK_TWICE([](auto value) {
         uint64_t const expected[] = {
             0,
@@ -348,7 +347,7 @@ TEST_CASE("load_le reads up to eight bytes, and zeros where there are fewer") {
     });
 }
 
-TEST_CASE("load_le_wide reads up to sixteen bytes, and zeros where there are fewer") {
+TEST_CASE("load_le_wide reads up to sixteen bytes and zero-extends") {
     CHECK_TWICE([](auto value) {
         uint64_t const expected[] = {
             0,
@@ -383,7 +382,7 @@ TEST_CASE("load_le_wide reads up to sixteen bytes, and zeros where there are few
     });
 }
 
-TEST_CASE("a number is stored with its lowest byte first, and nothing beside it") {
+TEST_CASE("store_le64 is little-endian and writes only eight bytes") {
     CHECK_TWICE([](auto value) {
         uint8_t bytes[10] = {0xEE, 0, 0, 0, 0, 0, 0, 0, 0, 0xEE};
         store_le64(bytes + 1, value(uint64_t{0x0123'4567'89AB'CDEF}));
@@ -393,7 +392,7 @@ TEST_CASE("a number is stored with its lowest byte first, and nothing beside it"
     });
 }
 
-TEST_CASE("a number of sixteen bytes has its lowest one first") {
+TEST_CASE("to_le of sixteen bytes is little-endian") {
     CHECK_TWICE([](auto value) {
         auto const bytes = to_le({value(uint64_t{0x0706'0504'0302'0100}), 0x0F0E'0D0C'0B0A'0908});
         bool right = bytes.size() == 16;

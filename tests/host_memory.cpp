@@ -13,7 +13,7 @@ namespace {
 
 constexpr uint64_t top = 0xFFFF'FFFF'FFFF'FFFF;
 
-/// Bytes of the program: 10H, 11H and so on.
+/// The bytes 10H, 11H and so on.
 template <size_t Count>
 struct counting {
     uint8_t bytes[Count] = {};
@@ -33,7 +33,7 @@ constexpr auto is_none(byte_window const& got) -> bool { return is(got, nullptr,
 
 }  // namespace
 
-TEST_CASE("host memory is a port whose bytes can be written where they stand") {
+TEST_CASE("host_memory is a mapped_memory_port") {
     static_assert(mapped_memory_port<host_memory>);
     uint8_t bytes[2] = {};
     host_region const regions[] = {{0x1000, bytes, 2}};
@@ -59,7 +59,7 @@ TEST_CASE("a window has the bytes from an address to the end of its region") {
     });
 }
 
-TEST_CASE("regions may come in any order, and with room between them") {
+TEST_CASE("regions may be in any order, with gaps between them") {
     CHECK_TWICE([](auto value) {
         counting<4> a{0x10};
         counting<8> b{0x20};
@@ -78,7 +78,7 @@ TEST_CASE("regions may come in any order, and with room between them") {
     });
 }
 
-TEST_CASE("every address is found after every other, whatever the order of the regions") {
+TEST_CASE("every address is found after every other, for regions in any order") {
     CHECK_TWICE([](auto value) {
         counting<3> a{0x10};
         counting<1> b{0x20};
@@ -105,10 +105,10 @@ TEST_CASE("every address is found after every other, whatever the order of the r
     });
 }
 
-TEST_CASE("every address is found after every other where regions are in the order of theirs") {
+TEST_CASE("every address is found after every other, for sorted regions") {
     CHECK_TWICE([](auto value) {
         counting<24> bytes{0};
-        // At 2: a a a b - c - - - d e e, and empty ones that are nobody's hindrance.
+        // At 2: a a a b - c - - - d e e, and empty regions, which must not matter.
         host_region const regions[] = {{value(uint64_t{2}), bytes.bytes + 2, 3},
                                        {5, bytes.bytes + 5, 1},
                                        {7, nullptr, 0},
@@ -134,7 +134,7 @@ TEST_CASE("every address is found after every other where regions are in the ord
         }
         return true;
     });
-    CHECK_TWICE([](auto value) {  // an empty one inside of another
+    CHECK_TWICE([](auto value) {  // an empty region inside another one
         counting<16> bytes{0};
         host_region const regions[] = {{value(uint64_t{0}), bytes.bytes, 10}, {5, nullptr, 0}};
         host_memory memory{regions};
@@ -142,7 +142,7 @@ TEST_CASE("every address is found after every other where regions are in the ord
     });
 }
 
-TEST_CASE("empty regions hold nothing, and no regions hold nothing") {
+TEST_CASE("empty regions hold no addresses, and neither does an empty list") {
     CHECK_TWICE([](auto value) {
         counting<4> a{0x10};
         counting<4> b{0x20};
@@ -164,7 +164,7 @@ TEST_CASE("empty regions hold nothing, and no regions hold nothing") {
     });
 }
 
-TEST_CASE("of regions in a row as many count as are told") {
+TEST_CASE("only the first `count` regions of an array are used") {
     CHECK_TWICE([](auto value) {
         counting<4> a{0x10};
         counting<4> b{0x20};
@@ -177,7 +177,7 @@ TEST_CASE("of regions in a row as many count as are told") {
     });
 }
 
-TEST_CASE("windows in the order of a ring are those of its regions, lap after lap") {
+TEST_CASE("windows in ring order are those of the regions, lap after lap") {
     CHECK_TWICE([](auto value) {
         counting<4> a{0x10};
         counting<4> b{0x20};
@@ -193,7 +193,7 @@ TEST_CASE("windows in the order of a ring are those of its regions, lap after la
                 return false;
             }
         }
-        for (unsigned lap = 0; lap < 3; ++lap) {  // and against their order
+        for (unsigned lap = 0; lap < 3; ++lap) {  // also in the opposite order
             if (!is(memory.window(0x2000), c.bytes, 4) || !is(memory.window(0x1000), b.bytes, 4) ||
                 !is(memory.window(0x3000), a.bytes, 4)) {
                 return false;
@@ -203,7 +203,7 @@ TEST_CASE("windows in the order of a ring are those of its regions, lap after la
     });
 }
 
-TEST_CASE("a region may end where the addresses end") {
+TEST_CASE("a region may end at the end of the address space") {
     CHECK_TWICE([](auto value) {
         counting<16> a{0x10};
         counting<16> b{0x30};
@@ -214,7 +214,7 @@ TEST_CASE("a region may end where the addresses end") {
                is_none(memory.window(16)) && memory.load(top - 7) && !memory.load(top - 6) &&
                !memory.load(top);
     });
-    CHECK_TWICE([](auto value) {  // the highest byte alone
+    CHECK_TWICE([](auto value) {  // only the highest byte
         counting<16> a{0x10};
         host_region const regions[] = {{value(top), a.bytes, 1}};
         host_memory memory{regions};
@@ -224,7 +224,7 @@ TEST_CASE("a region may end where the addresses end") {
     });
 }
 
-TEST_CASE("a region may hold all addresses but the highest") {
+TEST_CASE("a region may hold all addresses except the highest") {
     CHECK_TWICE([](auto value) {
         uint8_t byte = 0;
         host_region const regions[] = {{0, &byte, value(top)}};
@@ -235,7 +235,7 @@ TEST_CASE("a region may hold all addresses but the highest") {
 
 // ------------------------------------------------------------------------------------ loads
 
-TEST_CASE("a load gives eight bytes of a region, least significant first") {
+TEST_CASE("a load returns eight bytes of a region, little-endian") {
     CHECK_TWICE([](auto value) {
         counting<16> a{0x10};
         counting<8> b{0x30};
@@ -249,7 +249,7 @@ TEST_CASE("a load gives eight bytes of a region, least significant first") {
     });
 }
 
-TEST_CASE("a load faults when one of its bytes is outside of all regions") {
+TEST_CASE("a load faults if one of its bytes is outside all regions") {
     CHECK_TWICE([](auto value) {
         counting<16> a{0x10};
         counting<7> b{0x30};
@@ -262,7 +262,7 @@ TEST_CASE("a load faults when one of its bytes is outside of all regions") {
     });
 }
 
-TEST_CASE("a load goes on into the regions that follow in memory, and faults at a gap") {
+TEST_CASE("a load continues in adjacent regions and faults at a gap") {
     CHECK_TWICE([](auto value) {
         counting<4> low{0x10};
         counting<2> middle{0x20};
@@ -286,7 +286,7 @@ TEST_CASE("a load goes on into the regions that follow in memory, and faults at 
 
 // ------------------------------------------------------------------------------------ stores
 
-TEST_CASE("a store writes what lies inside, and says how much that was") {
+TEST_CASE("a store writes the bytes that are inside and returns their number") {
     CHECK_TWICE([](auto value) {
         counting<16> a{0x10};
         host_region const regions[] = {{value(uint64_t{0x4000}), a.bytes, 16}};
@@ -303,7 +303,7 @@ TEST_CASE("a store writes what lies inside, and says how much that was") {
     });
 }
 
-TEST_CASE("a store outside writes nothing, and a store of nothing writes nothing") {
+TEST_CASE("a store outside writes nothing, and an empty store writes nothing") {
     CHECK_TWICE([](auto value) {
         counting<8> a{0x10};
         host_region const regions[] = {{value(uint64_t{0x4000}), a.bytes, 8}};
@@ -319,12 +319,12 @@ TEST_CASE("a store outside writes nothing, and a store of nothing writes nothing
     });
 }
 
-TEST_CASE("a store goes on into the region that follows in memory, and stops at a gap") {
+TEST_CASE("a store continues in the adjacent region and stops at a gap") {
     CHECK_TWICE([](auto value) {
         counting<4> low{0x10};
         counting<2> middle{0x20};
         counting<4> high{0x30};
-        // Those that follow each other in memory do not stand next to each other in the list.
+        // Regions that are adjacent in memory are not adjacent in the list.
         host_region const regions[] = {{value(uint64_t{0x1006}), high.bytes, 4},
                                        {value(uint64_t{0x1000}), low.bytes, 4},
                                        {value(uint64_t{0x5000}), nullptr, 0},
@@ -341,7 +341,7 @@ TEST_CASE("a store goes on into the region that follows in memory, and stops at 
     });
 }
 
-TEST_CASE("a store ends where the addresses end") {
+TEST_CASE("a store ends at the end of the address space") {
     CHECK_TWICE([](auto value) {
         counting<4> at_the_top{0x10};
         counting<8> at_0{0x20};
@@ -355,12 +355,12 @@ TEST_CASE("a store ends where the addresses end") {
 
 // ------------------------------------------------------------------------------------ all of it
 
-TEST_CASE("random regions answer as a list of their bytes does") {
+TEST_CASE("random regions behave like a model that lists their bytes") {
     constexpr size_t room = 96;
     std::mt19937_64 random{20};
     auto const below = [&](size_t count) { return static_cast<size_t>(random() % count); };
     for (unsigned round = 0; round < 400; ++round) {
-        // The room is cut into pieces; some of them become regions, in any order or in theirs.
+        // The space is cut into pieces. Some of them become regions, sorted or shuffled.
         uint64_t const base = round % 4 == 0 ? top - (room - 1) : below(3) * 0x1000;
         std::vector<std::vector<uint8_t>> bytes;
         std::vector<host_region> regions;
@@ -372,7 +372,7 @@ TEST_CASE("random regions answer as a list of their bytes does") {
                 bytes.emplace_back(size, static_cast<uint8_t>(0));
                 regions.push_back({base + at, nullptr, size});
             }
-            if (below(6) == 0) {  // one that holds nothing, perhaps inside of another
+            if (below(6) == 0) {  // an empty region, possibly inside another one
                 bytes.emplace_back();
                 regions.push_back({base + at + below(size), nullptr, 0});
             }

@@ -35,7 +35,7 @@ TEST_CASE("same_as and one_of compare types exactly") {
     static_assert(!one_of<int, char, unsigned> && !one_of<int>);
 }
 
-TEST_CASE("integral is what the language calls an integer type") {
+TEST_CASE("integral holds for exactly the integer types of the language") {
     static_assert(integral<bool> && integral<char> && integral<signed char> &&
                   integral<unsigned char> && integral<wchar_t> && integral<char8_t> &&
                   integral<char16_t> && integral<char32_t> && integral<short> &&
@@ -48,17 +48,17 @@ TEST_CASE("integral is what the language calls an integer type") {
                   !integral<base> && !integral<int&> && !integral<int const>);
 }
 
-TEST_CASE("enumeration is scoped or not, and nothing else") {
+TEST_CASE("enumeration holds for scoped and unscoped enumerations only") {
     static_assert(enumeration<shade> && enumeration<plain_enum>);
     static_assert(!enumeration<int> && !enumeration<base>);
 }
 
-TEST_CASE("derived_from looks at bases") {
+TEST_CASE("derived_from tests for a base class") {
     static_assert(derived_from<derived, base> && derived_from<base, base>);
     static_assert(!derived_from<base, derived> && !derived_from<not_derived, base>);
 }
 
-TEST_CASE("convertible_to is implicit conversion") {
+TEST_CASE("convertible_to tests for implicit conversion") {
     static_assert(convertible_to<int, long> && convertible_to<int*, void const*>);
     static_assert(convertible_to<derived, base> && convertible_to<int, from_an_int>);
     static_assert(!convertible_to<base, derived> && !convertible_to<int, only_explicit>);
@@ -66,7 +66,7 @@ TEST_CASE("convertible_to is implicit conversion") {
     static_assert(!convertible_to<int const&, int&>);
 }
 
-TEST_CASE("callable is about these arguments") {
+TEST_CASE("callable tests a call with the given argument types") {
     auto const add = [](int one, int two) { return one + two; };
     using adder = decltype(add);
     static_assert(callable<adder, int, int> && callable<adder, char, short>);
@@ -78,7 +78,7 @@ TEST_CASE("callable is about these arguments") {
     move_only(base{});
 }
 
-TEST_CASE("choose_t, bare_t and result_t name types") {
+TEST_CASE("choose_t, bare_t and result_t give the right types") {
     static_assert(same_as<choose_t<true, int, base>, int>);
     static_assert(same_as<choose_t<false, int, base>, base>);
     static_assert(same_as<bare_t<int>, int> && same_as<bare_t<int const>, int>);
@@ -90,7 +90,7 @@ TEST_CASE("choose_t, bare_t and result_t name types") {
     static_assert(same_as<result_t<base& (*)()>, base&>);
 }
 
-TEST_CASE("underlying is an enumerator's number in its own type") {
+TEST_CASE("underlying returns an enumerator's number in its underlying type") {
     static_assert(same_as<decltype(underlying(shade::dark)), unsigned char>);
     static_assert(same_as<decltype(underlying(below)), short>);
     CHECK_TWICE([](auto value) {
@@ -99,14 +99,14 @@ TEST_CASE("underlying is an enumerator's number in its own type") {
     });
 }
 
-TEST_CASE("a type_list counts its types") {
+TEST_CASE("a type_list has the number of its types") {
     static_assert(type_list<>::size == 0 && type_list<int>::size == 1);
     static_assert(type_list<int, int, base>::size == 3 && std::is_empty_v<type_list<int>>);
 }
 
 // ------------------------------------------------------------------------------------ bits
 
-TEST_CASE("popcount, highest_bit and lowest_bit of one bit, wherever it is") {
+TEST_CASE("popcount, highest_bit and lowest_bit of a single bit at each position") {
     CHECK_TWICE([](auto value) {
         for (unsigned bit = 0; bit < 64; ++bit) {
             auto const one = value(uint64_t{1}) << bit;
@@ -118,7 +118,7 @@ TEST_CASE("popcount, highest_bit and lowest_bit of one bit, wherever it is") {
     });
 }
 
-TEST_CASE("popcount counts, highest_bit looks from the top, lowest_bit from below") {
+TEST_CASE("popcount counts, highest_bit searches from the top, lowest_bit from the bottom") {
     CHECK_TWICE([](auto value) { return popcount(value(uint64_t{0})) == 0; });
     CHECK_TWICE([](auto value) {
         auto const all = value(~uint64_t{0});
@@ -134,7 +134,7 @@ TEST_CASE("popcount counts, highest_bit looks from the top, lowest_bit from belo
     });
 }
 
-TEST_CASE("a number as if new is the same number") {
+TEST_CASE("hide_from_optimizer returns the same value") {
     CHECK_TWICE([](auto value) {
         return hide_from_optimizer(value(size_t{0})) == 0 &&
                hide_from_optimizer(value(~size_t{0})) == ~size_t{0};
@@ -143,7 +143,7 @@ TEST_CASE("a number as if new is the same number") {
 
 // ------------------------------------------------------------------------------------ text
 
-TEST_CASE("a text is the literal without its closing zero") {
+TEST_CASE("a text is the literal without its terminating zero") {
     CHECK_TWICE([](auto) {
         constexpr text word = "abc";
         return word.size() == 3 && view(word) == "abc" && word.end() - word.begin() == 3 &&
@@ -153,7 +153,7 @@ TEST_CASE("a text is the literal without its closing zero") {
     CHECK_TWICE([](auto value) { return view(text{"abcdef", value(size_t{2})}) == "ab"; });
 }
 
-TEST_CASE("texts are equal when all their letters are") {
+TEST_CASE("texts are equal if all their characters are equal") {
     CHECK_TWICE([](auto value) {
         text const word = "abc";
         return word == text{"abcdef", value(size_t{3})} && !(word == text{"abcd"}) &&
@@ -162,7 +162,7 @@ TEST_CASE("texts are equal when all their letters are") {
     });
 }
 
-TEST_CASE("a text lists its letters") {
+TEST_CASE("a text can be iterated") {
     CHECK_TWICE([](auto) {
         unsigned letters = 0;
         for (char const letter : text{"aaaa"}) { letters += letter == 'a' ? 1 : 100; }
@@ -187,7 +187,7 @@ union either {};
 class hidden_class {};
 }  // namespace outer::inner
 
-TEST_CASE("name_of is a type's own name, wherever the type is declared") {
+TEST_CASE("name_of is a type's unqualified name, for types of any scope") {
     static_assert(name_of<at_top>() == text{"at_top"});
     static_assert(name_of<outer::inner::deep>() == text{"deep"});
     static_assert(name_of<outer::inner::deep::member>() == text{"member"});
@@ -201,7 +201,7 @@ TEST_CASE("name_of is a type's own name, wherever the type is declared") {
     CHECK(view(name_of<outer::inner::deep::member>()) == "member");
 }
 
-TEST_CASE("a name begins behind the last colon, blank or bracket, or where the text begins") {
+TEST_CASE("a name begins after the last colon, space or bracket, or at the start of the text") {
     using detail::last_component;
     CHECK_TWICE([](auto value) {
         return last_component("Name", value(size_t{0})) == text{"Name"} &&
@@ -215,7 +215,7 @@ TEST_CASE("a name begins behind the last colon, blank or bracket, or where the t
     });
 }
 
-TEST_CASE("name_of_enumerator is the name of a value, and empty where it has none") {
+TEST_CASE("name_of_enumerator is the name of a value, or empty if it has no name") {
     static_assert(name_of_enumerator<outer::inner::colour::red>() == text{"red"});
     static_assert(name_of_enumerator<outer::inner::colour{0}>() == text{"red"});
     static_assert(name_of_enumerator<outer::inner::colour{200}>() == text{});
@@ -225,7 +225,7 @@ TEST_CASE("name_of_enumerator is the name of a value, and empty where it has non
     CHECK(view(name_of_enumerator<outer::inner::colour::red>()) == "red");
 }
 
-TEST_CASE("name_of is not confused by a type that is named like its own probe") {
+TEST_CASE("name_of works for a type with the same name as its own probe") {
     struct probe_of_a_name {};
     struct Type {};
     static_assert(name_of<probe_of_a_name>() == text{"probe_of_a_name"});

@@ -8,7 +8,7 @@
 
 #include <string>
 
-// What holds for every packet, and for every field of it.
+// Laws that hold for every packet and every field of it.
 
 namespace hana = boost::hana;
 using namespace ptspec;
@@ -21,8 +21,9 @@ namespace {
 template <class Wrapped>
 using type_in = typename Wrapped::type;
 
-/// Checks a law, `[]<class Packet>(numbers random, unsigned rounds) -> bool`, for every packet: as
-/// a constant for a few rounds, and at run time for more, on numbers that the compiler cannot see.
+/// Checks a law, `[]<class Packet>(numbers random, unsigned rounds) -> bool`, for every packet: in
+/// a constant expression for a few rounds, and at run time for more rounds on numbers that the
+/// compiler cannot see.
 template <class Law>
 void for_every_packet(Law law) {
     bool good[kinds] = {};
@@ -54,7 +55,7 @@ constexpr auto bit_of(wide_bits bits, unsigned at) -> bool {
     return ((at < 64 ? bits.low : bits.high) >> (at % 64) & 1) != 0;
 }
 
-/// Bits `lsb` to `msb` of a word as a number, one bit at a time.
+/// Bits `lsb` to `msb` of a word as a number, computed bit by bit.
 constexpr auto run(wide_bits bits, unsigned msb, unsigned lsb) -> uint64_t {
     uint64_t value = 0;
     for (unsigned at = msb + 1; at-- != lsb;) { value = value * 2 + (bit_of(bits, at) ? 1 : 0); }
@@ -68,7 +69,7 @@ constexpr auto is_inside(unsigned at) -> bool {
 
 // ------------------------------------------------------------------------------------ packets
 
-/// A packet with random fields, not all of which make sense.
+/// A packet with random fields. Some of them are illegal.
 template <class Packet>
 constexpr auto random_packet(test::numbers& random, block items) -> Packet {
     if constexpr (same_as<Packet, cyc>) {
@@ -89,8 +90,8 @@ constexpr auto random_packet(test::numbers& random, block items) -> Packet {
     }
 }
 
-/// Whether a packet of these bits may be written: PKT-033, PKT-036,037, PKT-052, PKT-090, PKT-173,
-/// PKT-344.
+/// True if a packet with these bits may be encoded: PKT-033, PKT-036,037, PKT-052, PKT-090,
+/// PKT-173, PKT-344.
 template <class Packet>
 constexpr auto makes_sense(wide_bits bits, block items) -> bool {
     uint64_t const low = bits.low;
@@ -111,7 +112,7 @@ constexpr auto makes_sense(wide_bits bits, block items) -> bool {
 
 constexpr block contexts[] = {block::none, block::items_of_4, block::items_of_8};
 
-/// The bits that a packet fixes, and what it fixes them to.
+/// The fixed bits of a packet and their values.
 struct fixed_bits {
     wide_bits mask{};
     wide_bits value{};
@@ -148,7 +149,7 @@ constexpr auto differ_as_they_should(type_list<Packets...>) -> bool {
 
 }  // namespace
 
-TEST_CASE("the rows of a packet cover each bit of its head once, and no bit behind it") {
+TEST_CASE("the rows of a packet cover each bit of its head once, and no bit after it") {
     for_every_packet([]<class Packet>(test::numbers, unsigned) {
         unsigned page_regions[128] = {};
         for (auto const& row : rows_of<Packet>()) {
@@ -161,14 +162,14 @@ TEST_CASE("the rows of a packet cover each bit of its head once, and no bit behi
     });
 }
 
-TEST_CASE("a packet is at most 16 bytes long, only PSB more than 11 (PKT-002)") {
+TEST_CASE("a packet is at most 16 bytes long; only PSB is longer than 11 (PKT-002)") {
     for_every_packet([]<class Packet>(test::numbers, unsigned) {
         unsigned const most = Packet::most_bytes;
         return Packet::about.id == kind::psb ? most == 16 : most <= 11;
     });
 }
 
-TEST_CASE("a new packet has 0 in every field and every reserved bit") {
+TEST_CASE("all fields and reserved bits of a default-constructed packet are 0") {
     for_every_packet([]<class Packet>(test::numbers, unsigned) {
         auto const bits = widened(Packet{}.raw);
         bool good = true;
@@ -209,7 +210,7 @@ TEST_CASE("with() writes one field, get() reads it back, and no other bit change
     });
 }
 
-TEST_CASE("the reserved bits of a packet are what its opcode and its fields leave of the head") {
+TEST_CASE("the reserved bits of a packet are the bits of the head that no other row covers") {
     for_every_packet([]<class Packet>(test::numbers, unsigned) {
         auto const mask = widened(Packet::reserved_mask());
         for (unsigned at = 0; at < 128; ++at) {
@@ -224,9 +225,8 @@ TEST_CASE("the reserved bits of a packet are what its opcode and its fields leav
     });
 }
 
-TEST_CASE(
-    "what makes sense is written, what does not is refused, and what was written reads back as the "
-    "same packet (PKT-033, PKT-036,037, PKT-052, PKT-090, PKT-173, PKT-344, PKT-346)") {
+TEST_CASE("legal packets are encoded, illegal ones are refused, and an encoded packet decodes to "
+          "itself (PKT-033, PKT-036,037, PKT-052, PKT-090, PKT-173, PKT-344, PKT-346)") {
     for_every_packet([]<class Packet>(test::numbers random, unsigned rounds) {
         bool good = true;
         for (unsigned round = 0; round < rounds; ++round) {
@@ -246,7 +246,7 @@ TEST_CASE(
     });
 }
 
-TEST_CASE("every proper prefix of what was written is truncated, with its need (PKT-255)") {
+TEST_CASE("every proper prefix of an encoded packet is truncated and reports its need (PKT-255)") {
     for_every_packet([]<class Packet>(test::numbers random, unsigned rounds) {
         bool good = true;
         for (unsigned round = 0; round < rounds; ++round) {
@@ -264,7 +264,7 @@ TEST_CASE("every proper prefix of what was written is truncated, with its need (
     });
 }
 
-TEST_CASE("the bytes of a packet are the lowest byte of its raw bits first (PKT-001)") {
+TEST_CASE("the bytes of a packet are its raw bits in little-endian order (PKT-001)") {
     for_every_packet([]<class Packet>(test::numbers random, unsigned rounds) {
         bool good = true;
         for (unsigned round = 0; round < rounds; ++round) {
@@ -278,11 +278,10 @@ TEST_CASE("the bytes of a packet are the lowest byte of its raw bits first (PKT-
     });
 }
 
-TEST_CASE("two packets differ in a bit that both fix, but for TNT.short with PAD, BIP and what "
-          "begins with "
-          "02 (PKT-010, PKT-033, PKT-203)") {
+TEST_CASE("two packets differ in a bit that both fix, except TNT.short with PAD, BIP and packets "
+          "with the escape 02 (PKT-010, PKT-033, PKT-203)") {
     static_assert(differ_as_they_should(all{}));
-    // The table that decides between them says the same.
+    // The opcode table resolves these cases.
     CHECK_TWICE([](auto value) {
         return classify_first(value(uint8_t{0x00})).which == kind::pad &&
                classify_first(value(uint8_t{0x02})).what == opcode_byte::says::go_on;

@@ -8,7 +8,7 @@
 #include <string>
 #include <type_traits>
 
-// What holds for every word, and for every field of it.
+// Laws that hold for every word and every field of it.
 
 namespace hana = boost::hana;
 namespace test = ptspec::test;
@@ -18,8 +18,8 @@ namespace {
 
 // ------------------------------------------------------------------------------------ as data
 
-// A law that were compiled for every field of every word would be compiled three hundred times.
-// Words and fields are therefore turned into functions of numbers, and a law is compiled once.
+// To compile each law once instead of three hundred times (once per field), words and fields are
+// converted to tables of function pointers on numbers.
 
 struct outcome {
     bool fits;
@@ -31,9 +31,9 @@ struct field_data {
     ptspec::text name;
     unsigned msb;
     unsigned lsb;
-    std::uint64_t mask;        ///< its bits in the word
-    std::uint64_t value_bits;  ///< that its value can have
-    unsigned value_lsb;        ///< where in its value the bit is that stands at `lsb`
+    std::uint64_t mask;        ///< the field's bits in the word
+    std::uint64_t value_bits;  ///< the bits that its value can have
+    unsigned value_lsb;        ///< the bit of the value that is stored at `lsb`
     std::uint64_t (*get)(std::uint64_t raw);
     std::uint64_t (*with)(std::uint64_t raw, std::uint64_t bits);
     outcome (*checked)(std::uint64_t bits);
@@ -42,10 +42,10 @@ struct field_data {
 struct word_data {
     ptspec::text name;
     unsigned bits;
-    std::uint64_t mask;  ///< all its bits
+    std::uint64_t mask;  ///< all bits of the word
     std::span<ptspec::row_info const> rows;
     std::span<field_data const> fields;
-    std::uint64_t fresh;  ///< a word that nothing was written to
+    std::uint64_t fresh;  ///< a default-constructed word
     std::uint64_t (*with_all)(std::uint64_t raw, std::uint64_t bits);
     bool (*equal)(std::uint64_t one, std::uint64_t two);
     bool (*unequal)(std::uint64_t one, std::uint64_t two);
@@ -60,7 +60,7 @@ constexpr auto word_of(std::uint64_t raw) -> Word {
     return Word{static_cast<typename Word::raw_type>(raw)};
 }
 
-/// A field of an address has the address's bits, every other one a number's.
+/// The lowest bit of a field's value: that of the address for address fields, else 0.
 template <class Field>
 constexpr auto lowest_bit_of_value() -> unsigned {
     if constexpr (Field::is_address) {
@@ -103,7 +103,7 @@ struct fields_of_word {
     }
 };
 
-/// The fields among the rows of a word.
+/// The rows of a word that are fields.
 template <class Word, class Rows, class... Fields>
 struct fields_among;
 template <class Word, class... Fields>
@@ -154,8 +154,8 @@ constexpr auto all_data = hana::unpack(test::all_words, [](auto... words) {
 
 auto spelled(ptspec::text name) -> std::string { return {name.data(), name.size()}; }
 
-/// A law of words, `[](word_data const& word, auto value) { ... return truth; }`: holds as a
-/// constant, and at run time on values that the compiler cannot see.
+/// Checks a law of words, `[](word_data const& word, auto value) { ... return truth; }`: in a
+/// constant expression, and at run time on values that the compiler cannot see.
 template <class Law>
 void for_every_word(Law law) {
     hana::for_each(test::all_words, [](auto word) {
@@ -175,7 +175,8 @@ constexpr auto holds_for_all_fields(word_data const& word) -> bool {
     return true;
 }
 
-/// A law of fields, `[](word_data const& word, field_data const& field, auto value) { ... }`.
+/// Checks a law of fields, `[](word_data const& word, field_data const& field, auto value) { ...
+/// }`.
 template <class Law>
 void for_every_field(Law law) {
     hana::for_each(test::all_words, [](auto word) {
@@ -192,8 +193,7 @@ void for_every_field(Law law) {
 
 // ------------------------------------------------------------------------------------ values
 
-/// The 64-bit patterns that every field of every word is tried with: the edges, and some of no
-/// kind.
+/// The 64-bit test patterns for every field of every word: edge cases and arbitrary values.
 constexpr std::uint64_t patterns[] = {
     0,
     1,
@@ -216,7 +216,7 @@ constexpr std::uint64_t patterns[] = {
 
 // ------------------------------------------------------------------------------------ the laws
 
-TEST_CASE("the rows of a word go from bit 0 to the top without a gap or an overlap") {
+TEST_CASE("the rows of a word tile it from bit 0 to the top without gaps or overlaps") {
     for_every_word([](word_data const& word, auto value) {
         unsigned next = value(0U);
         for (auto const& row : word.rows) {
@@ -227,8 +227,7 @@ TEST_CASE("the rows of a word go from bit 0 to the top without a gap or an overl
     });
 }
 
-TEST_CASE(
-    "with() then get() gives the value, whatever was there, and it stands where the field is") {
+TEST_CASE("with() then get() gives the value, for any old value and at the field's position") {
     for_every_field([](word_data const& word, field_data const& field, auto value) {
         for (auto const before : patterns) {
             for (auto const bits : patterns) {
@@ -242,7 +241,7 @@ TEST_CASE(
     });
 }
 
-TEST_CASE("with() leaves every other bit alone") {
+TEST_CASE("with() does not change any other bit") {
     for_every_field([](word_data const& word, field_data const& field, auto value) {
         for (auto const before : patterns) {
             for (auto const bits : patterns) {
@@ -255,7 +254,7 @@ TEST_CASE("with() leaves every other bit alone") {
     });
 }
 
-TEST_CASE("with() of several fields is with() of one after the other") {
+TEST_CASE("with() of several fields equals with() of each field in turn") {
     for_every_word([](word_data const& word, auto value) {
         for (auto const before : patterns) {
             for (auto const bits : patterns) {
@@ -286,13 +285,13 @@ TEST_CASE("checked() accepts exactly the values that fit, and keeps them") {
     });
 }
 
-TEST_CASE("a word that nothing was written to is zero") {
+TEST_CASE("a default-constructed word is zero") {
     for_every_word([](word_data const& word, auto value) {
         return word.fresh == value(std::uint64_t{0}) && word.equal(word.fresh, 0);
     });
 }
 
-TEST_CASE("words are equal when all their bits are") {
+TEST_CASE("words are equal if all their bits are equal") {
     for_every_word([](word_data const& word, auto value) {
         for (unsigned bit = 0; bit < word.bits; ++bit) {
             auto const raw = value(std::uint64_t{1}) << bit;
@@ -304,9 +303,9 @@ TEST_CASE("words are equal when all their bits are") {
     });
 }
 
-TEST_CASE("every bit is reserved, somebody else's, or a field's of one kind of access") {
+TEST_CASE("every bit is reserved, other, or part of a field with exactly one kind of access") {
     for_every_word([](word_data const& word, auto value) {
-        std::uint64_t rest = 0;  // what no mask has
+        std::uint64_t rest = 0;  // the bits that are in no mask
         for (auto const& row : word.rows) {
             bool const stored = row.access == ptspec::row_access::plain ||
                                 row.access == ptspec::row_access::read_only;
@@ -345,7 +344,7 @@ struct template_argument {
 
 }  // namespace
 
-TEST_CASE("a word is its raw bits and nothing else, and may be a template argument") {
+TEST_CASE("a word is only its raw bits and may be a template argument") {
     hana::for_each(test::all_words, [](auto word) {
         using type = typename decltype(word)::type;
         using raw = typename type::raw_type;

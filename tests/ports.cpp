@@ -48,7 +48,7 @@ struct writes_nothing {
 
 }  // namespace
 
-TEST_CASE("the models are ports, and what lacks a function is none") {
+TEST_CASE("the models satisfy the port concepts, and a type without a function does not") {
     static_assert(memory_port<memory_model<1>> && !memory_port<no_store>);
     static_assert(!memory_port<loads_a_number> && !memory_port<memory_model<8> const>);
     static_assert(msr_port<msr_model<3>> && !msr_port<writes_nothing>);
@@ -58,7 +58,7 @@ TEST_CASE("the models are ports, and what lacks a function is none") {
     CHECK(memory_port<memory_model<1>>);
 }
 
-TEST_CASE("memory is mapped where it has windows, and a fabric takes bytes") {
+TEST_CASE("memory with windows is a mapped_memory_port, and a type with send() is a fabric_port") {
     static_assert(memory_port<maps_all> && mapped_memory_port<maps_all>);
     static_assert(!mapped_memory_port<memory_model<8>> && !mapped_memory_port<maps_only>);
     static_assert(memory_port<maps_a_pointer> && !mapped_memory_port<maps_a_pointer>);
@@ -68,7 +68,7 @@ TEST_CASE("memory is mapped where it has windows, and a fabric takes bytes") {
     CHECK(mapped_memory_port<maps_all>);
 }
 
-TEST_CASE("an access that faulted says so, and is not the same as one that gave 0") {
+TEST_CASE("a faulted access is false, and differs from a read of 0") {
     CHECK_TWICE([](auto value) {
         return !value(port_value{}) && value(port_value{true, 0}) &&
                port_value{true, 0} != port_value{} && port_value{true, 5} != port_value{true, 6} &&
@@ -76,7 +76,7 @@ TEST_CASE("an access that faulted says so, and is not the same as one that gave 
     });
 }
 
-TEST_CASE("a fault is there when it happened, also one at address 0") {
+TEST_CASE("a port_fault is true if it happened, also at address 0") {
     CHECK_TWICE([](auto value) {
         auto const fault = value(port_fault{true, 0x4000});
         return !value(port_fault{}) && value(port_fault{}).address == 0 && fault &&
@@ -86,7 +86,7 @@ TEST_CASE("a fault is there when it happened, also one at address 0") {
     });
 }
 
-TEST_CASE("a window that nobody filled in has no bytes") {
+TEST_CASE("a default-constructed window has no bytes") {
     CHECK_TWICE([](auto value) {
         auto const window = value(byte_window{});
         return window.first == nullptr && window.size == 0;
@@ -95,7 +95,7 @@ TEST_CASE("a window that nobody filled in has no bytes") {
 
 // ------------------------------------------------------------------------------------ memory
 
-TEST_CASE("memory gives the eight bytes at an address, least significant first") {
+TEST_CASE("a load returns the eight bytes at an address, little-endian") {
     CHECK_TWICE([](auto value) {
         auto const memory = value(memory_at(0x4000));
         return memory.load(0x4000) == port_value{true, 0x1716'1514'1312'1110} &&
@@ -104,7 +104,7 @@ TEST_CASE("memory gives the eight bytes at an address, least significant first")
     });
 }
 
-TEST_CASE("a load faults when one of its bytes is outside") {
+TEST_CASE("a load faults if one of its bytes is outside") {
     CHECK_TWICE([](auto value) {
         auto const memory = value(memory_at(0x4000));
         return !memory.load(0x3FFF) && !memory.load(0x4009) && !memory.load(0x400F) &&
@@ -117,7 +117,7 @@ TEST_CASE("a load faults when one of its bytes is outside") {
     });
 }
 
-TEST_CASE("memory at the top of the address space ends there") {
+TEST_CASE("memory at the top of the address space does not wrap") {
     CHECK_TWICE([](auto value) {
         auto const memory = value(memory_at(top - 15));
         return memory.load(top - 15) && memory.load(top - 7) && !memory.load(top - 6) &&
@@ -131,7 +131,7 @@ TEST_CASE("memory at the top of the address space ends there") {
     });
 }
 
-TEST_CASE("a store writes what lies inside, and says how much that was") {
+TEST_CASE("a store writes the bytes that are inside and returns their number") {
     CHECK_TWICE([](auto value) {
         auto memory = value(memory_at(0x4000));
         byte_array<4> const bytes{{0xA0, 0xA1, 0xA2, 0xA3}};
@@ -157,7 +157,7 @@ TEST_CASE("a store outside writes nothing") {
     });
 }
 
-TEST_CASE("memory that nobody filled is zero, from address 0") {
+TEST_CASE("default-constructed memory is zero and starts at address 0") {
     CHECK_TWICE([](auto value) {
         auto const memory = value(memory_model<8>{});
         return memory.load(0) == port_value{true, 0} && !memory.load(1);
@@ -166,7 +166,7 @@ TEST_CASE("memory that nobody filled is zero, from address 0") {
 
 // ------------------------------------------------------------------------------------ MSRs
 
-TEST_CASE("registers keep what was written, and every other index is #GP") {
+TEST_CASE("registers keep the written value, and every other index is #GP") {
     CHECK_TWICE([](auto value) {
         auto registers = value(msr_model<2>{{{0x570, 5}, {0x571, 6}}});
         bool const read = registers.read(0x570) == port_value{true, 5} &&
@@ -184,7 +184,7 @@ TEST_CASE("registers keep what was written, and every other index is #GP") {
     });
 }
 
-TEST_CASE("what nobody filled in is zero") {
+TEST_CASE("default-constructed models are zero") {
     CHECK_TWICE([](auto value) {
         auto const slot = value(msr_model<1>{}).slots[0];
         auto const answer = value(cpuid_model<1>{}).answers[0];
@@ -197,7 +197,7 @@ TEST_CASE("what nobody filled in is zero") {
 
 // ------------------------------------------------------------------------------------ CPUID, PMI
 
-TEST_CASE("CPUID answers by leaf and subleaf, and zeros for all others") {
+TEST_CASE("CPUID is looked up by leaf and subleaf, and returns zeros for all others") {
     CHECK_TWICE([](auto value) {
         auto const cpu = value(cpuid_model<2>{{{0x14, 0, {1, 2, 3, 4}}, {0x14, 1, {5, 6, 7, 8}}}});
         return cpu.query(0x14, 0) == cpuid_registers{1, 2, 3, 4} &&

@@ -11,7 +11,7 @@ constexpr uint64_t all = ~uint64_t{0};
 
 }  // namespace
 
-TEST_CASE("low_bits sets as many bits as asked for, up to all") {
+TEST_CASE("low_bits sets `count` bits, up to all 64") {
     CHECK_TWICE([](auto value) {
         return low_bits(value(0U)) == 0 && low_bits(value(1U)) == 1 && low_bits(value(2U)) == 3 &&
                low_bits(value(7U)) == 0x7F && low_bits(value(32U)) == 0xFFFF'FFFF &&
@@ -20,7 +20,7 @@ TEST_CASE("low_bits sets as many bits as asked for, up to all") {
     });
 }
 
-TEST_CASE("wide_bits work on both halves") {
+TEST_CASE("the operators of wide_bits apply to both halves") {
     CHECK_TWICE([](auto value) {
         auto const one = value(wide_bits{0xFF00, 0x1200});
         auto const two = value(wide_bits{0x0FF0, 0x1034});
@@ -35,7 +35,7 @@ TEST_CASE("wide_bits work on both halves") {
     });
 }
 
-TEST_CASE("bits are taken out of a word from any position") {
+TEST_CASE("from_bit extracts bits from any position") {
     CHECK_TWICE([](auto value) {
         auto const raw = value(uint64_t{0x0123'4567'89AB'CDEF});
         return detail::from_bit(raw, 0) == raw && detail::from_bit(raw, 4) == 0x12'3456'789A'BCDE &&
@@ -55,7 +55,7 @@ TEST_CASE("bits are taken out of a word from any position") {
     });
 }
 
-TEST_CASE("numbers are put into a word at any position") {
+TEST_CASE("to_bit puts a number at any position") {
     CHECK_TWICE([](auto value) {
         auto const number = value(uint64_t{0x8000'0000'0000'00A5});
         return detail::to_bit<uint64_t>(number, 0) == number &&
@@ -76,7 +76,7 @@ TEST_CASE("numbers are put into a word at any position") {
     });
 }
 
-TEST_CASE("a run of bits goes from its lowest bit to its highest, both among it") {
+TEST_CASE("bit_mask includes its lowest and its highest bit") {
     CHECK_TWICE([](auto value) {
         return detail::bit_mask<uint64_t>(value(17U), value(14U)) == 0x3'C000 &&
                detail::bit_mask<uint64_t>(value(0U), value(0U)) == 1 &&

@@ -13,8 +13,8 @@
 #include <string_view>
 #include <vector>
 
-// Every row of tests/spec/registers.csv against the reflection of the word that its cpp_name names,
-// and every word of the library against the table.
+// Compares every row of tests/spec/registers.csv with the reflection of the word in its cpp_name
+// column, and every word of the library with the table.
 
 namespace hana = boost::hana;
 namespace test = ptspec::test;
@@ -25,12 +25,12 @@ namespace {
 
 // ------------------------------------------------------------------------------------ one row
 
-/// A row as the table or reflection has it.
+/// A row of the table or of the reflection.
 struct row {
     std::string name;
     unsigned msb;
     unsigned lsb;
-    std::string access;  ///< `reserved` and `other` for the rows that are so
+    std::string access;  ///< the access, or `reserved` or `other`
 
     friend auto operator==(row const&, row const&) -> bool = default;
     friend auto operator<<(std::ostream& out, row const& it) -> std::ostream& {
@@ -54,7 +54,7 @@ auto hex(std::uint32_t number, std::size_t digits = 1) -> std::string {
     return std::string(spelled.size() < digits ? digits - spelled.size() : 0, '0') + spelled;
 }
 
-/// What a row is: its access, or `other` by its name, or `reserved` by its name or its access.
+/// The access of a row; `other` according to its name; `reserved` according to its name or access.
 auto access_of(test::csv_row const& cell) -> std::string {
     std::string_view const name = cell["field"];
     if (name.starts_with("Other")) { return "other"; }
@@ -76,12 +76,12 @@ auto access_of(ptspec::row_info const& row) -> std::string {
     return "?";
 }
 
-/// The bit that a cell names for a MAXPHYADDR: `12`, `M` or `M-1`.
+/// The bit number in a cell for a MAXPHYADDR: `12`, `M` or `M-1`.
 auto bit_of(std::string const& cell, unsigned width) -> unsigned {
     return cell == "M" ? width : cell == "M-1" ? width - 1 : number_of(cell);
 }
 
-/// What is before and behind the last `::`.
+/// The parts before and after the last `::`.
 auto split(std::string const& cpp_name) -> std::pair<std::string, std::string> {
     auto const at = cpp_name.rfind("::");
     return at == std::string::npos ? std::pair{std::string{}, cpp_name}
@@ -98,12 +98,13 @@ struct csv_register {
     [[nodiscard]] auto place() const -> std::string const& { return cells[0]["address_hex"]; }
     [[nodiscard]] auto kind() const -> std::string const& { return cells[0]["kind"]; }
 
-    /// Where its bit 0 is in its word: the quadwords of PT state are parts of one.
+    /// The position of its bit 0 in its word. Not 0 only for the quadwords of PT state, which are
+    /// one word.
     [[nodiscard]] auto first_bit() const -> unsigned {
         return word == "reg::xsave_pt_state" ? 8 * number_of(place(), 16) : 0;
     }
 
-    /// The rows that the word ought to have: the address rows M-1..n and 63..M are one.
+    /// The rows that the word must have. The address rows M-1..n and 63..M are merged.
     [[nodiscard]] auto rows() const -> std::vector<row> {
         std::vector<row> rows;
         for (auto const& cell : cells) {
@@ -119,7 +120,7 @@ struct csv_register {
         return rows;
     }
 
-    /// The bits that are so for a MAXPHYADDR.
+    /// The bits with this access for a MAXPHYADDR.
     [[nodiscard]] auto mask(std::string_view access, unsigned width) const -> std::uint64_t {
         std::uint64_t mask = 0;
         for (auto const& cell : cells) {
@@ -136,7 +137,7 @@ struct csv_register {
     }
 };
 
-/// The registers in the order of the table.
+/// The registers in table order.
 auto read_registers() -> std::vector<csv_register> {
     std::vector<csv_register> registers;
     for (auto const& cell : test::read_csv("tests/spec/registers.csv").rows) {
@@ -167,7 +168,7 @@ struct place {
     }
 };
 
-/// The numbers of MSRs that are counted up, as the table writes them: `14C1+n`.
+/// The address of an array of MSRs, in the notation of the table: `14C1+n`.
 template <class Word>
 auto counted_up(std::string const& letter) -> std::string {
     auto const first = Word::address(0);
@@ -175,7 +176,7 @@ auto counted_up(std::string const& letter) -> std::string {
     return hex(first) + "+" + letter;
 }
 
-/// Where a word is, as the table writes it. `it` is one of the registers that the word is for.
+/// The address of a word in the notation of the table. `it` is one of the word's registers.
 template <class Word>
 auto place_of(csv_register const& it) -> place {
     if constexpr (ptspec::same_as<Word, ptspec::reg::xsave_pt_state>) {
@@ -205,7 +206,7 @@ auto place_of(csv_register const& it) -> place {
 
 // ------------------------------------------------------------------------------------ the words
 
-/// The name of a type below `ptspec::`, as the compiler spells it.
+/// The name of a type relative to `ptspec::`, as the compiler spells it.
 template <class Type>
 auto name_below_ptspec() -> std::string {
 #if defined(_MSC_VER) && !defined(__clang__)
@@ -223,7 +224,8 @@ struct word_data {
     row_access access;
     std::span<ptspec::row_info const> rows;
     place (*place_of)(csv_register const& it) = nullptr;
-    std::uint64_t (*reserved_mask)(unsigned max_phys_addr) = nullptr;  ///< null: no masks
+    /// null: the word has no masks
+    std::uint64_t (*reserved_mask)(unsigned max_phys_addr) = nullptr;
     std::uint64_t write_ignored_mask = 0;
     std::uint64_t forced_1_mask = 0;
 };
@@ -247,7 +249,7 @@ auto data_of() -> word_data {
     return data;
 }
 
-/// All words, and PT state, which is no bit_word but has rows in the table.
+/// All words, and PT state, which is not a bit_word but has rows in the table.
 auto all_words() -> std::vector<word_data> const& {
     static auto const all = hana::unpack(test::all_words, [](auto... words) {
         return std::vector{data_of<typename decltype(words)::type>()...,
@@ -277,7 +279,7 @@ TEST_CASE("the table has each register once") {
     CHECK(names.count("IA32_RTIT_CTL") == 1);
 }
 
-TEST_CASE("every row names its row in the library, and the rows of a register one word") {
+TEST_CASE("every row names its row in the library, and all rows of a register name the same word") {
     for (auto const& it : all_registers()) {
         bool some_are_named = false;
         for (auto const& cell : it.cells) {
@@ -289,7 +291,7 @@ TEST_CASE("every row names its row in the library, and the rows of a register on
             auto const access = access_of(cell);
             bool const named = access != "reserved" && access != "other";
             CHECK(split(cell["cpp_name"]).second == (named ? cell["field"] : access));
-            // Where no row has a name, the rows are all that names the word.
+            // If no row has a name, all rows contain only the word's name.
             CHECK(split(cell["cpp_name"]).first == (named || !some_are_named ? it.word : ""));
             CHECK((access != "reserved" || cell["access"] == "ro" ||
                    cell["access"] == "reserved-must-be-0"));
@@ -299,7 +301,7 @@ TEST_CASE("every row names its row in the library, and the rows of a register on
     }
 }
 
-TEST_CASE("the words of the library are those that the table names") {
+TEST_CASE("the words of the library are exactly those in the table") {
     std::set<std::string> ours;
     for (auto const& word : all_words()) { CHECK(ours.insert(word.name).second); }
     std::set<std::string> named;
@@ -308,7 +310,7 @@ TEST_CASE("the words of the library are those that the table names") {
     CHECK(ours.count("reg::ia32_rtit_ctl") == 1);
 }
 
-TEST_CASE("names, positions and access kinds are those of the table") {
+TEST_CASE("names, positions and access kinds match the table") {
     std::size_t compared = 0;
     for_each_register([&](word_data const& word, csv_register const& it) {
         std::vector<row> rows;
@@ -329,7 +331,7 @@ TEST_CASE("names, positions and access kinds are those of the table") {
     CHECK(compared == test::read_csv("tests/spec/registers.csv").rows.size());
 }
 
-TEST_CASE("a word is read-only as a whole when all that the table says is ro") {
+TEST_CASE("a word is read-only if the table has only ro fields for it") {
     for_each_register([](word_data const& word, csv_register const& it) {
         bool const written = it.has("rw") || it.has("w-ignored") || it.has("forced-1");
         CHECK(word.access ==
@@ -337,7 +339,7 @@ TEST_CASE("a word is read-only as a whole when all that the table says is ro") {
     });
 }
 
-TEST_CASE("masks are those of the table, for every MAXPHYADDR") {
+TEST_CASE("masks match the table for every MAXPHYADDR") {
     for_each_register([](word_data const& word, csv_register const& it) {
         if (word.reserved_mask == nullptr) {
             CHECK(word.name == "reg::xsave_pt_state");
@@ -352,7 +354,7 @@ TEST_CASE("masks are those of the table, for every MAXPHYADDR") {
     });
 }
 
-TEST_CASE("MSR numbers, VMCS encodings, CPUID leaves and offsets are those of the table") {
+TEST_CASE("MSR numbers, VMCS encodings, CPUID leaves and offsets match the table") {
     std::set<std::string> nowhere;
     for_each_register([&](word_data const& word, csv_register const& it) {
         auto const where = word.place_of(it);

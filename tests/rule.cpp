@@ -14,7 +14,8 @@
 
 using namespace ptspec;
 
-// Ids stand in two pieces here: in one they would cite the rule, and nothing here tests one.
+// Ids are split in two here: a complete id would count as a citation, but nothing here tests the
+// rule.
 
 namespace {
 
@@ -29,7 +30,7 @@ constexpr auto decorated() noexcept -> char const* {
 #endif
 }
 
-/// What the compiler shows of each number that a family of rules can use.
+/// One more than the largest number that a rule can have.
 constexpr size_t numbers = 6000;
 struct shown_names {
     char const* of[numbers];
@@ -40,8 +41,8 @@ constexpr auto show_all(std::index_sequence<Number...>) -> shown_names {
 }
 constexpr auto shown = show_all(std::make_index_sequence<numbers>{});
 
-/// The name of the enumerator with a number; nothing when there is none. Compilers show an
-/// enumerator as `ptspec::rule::none`, and another number as a cast.
+/// The name of the enumerator with a number, or empty. Compilers print an enumerator as
+/// `ptspec::rule::none`, and any other number as a cast.
 auto enumerator_of(size_t number) -> std::string {
     if (number >= numbers) { return ""; }
     std::string_view const all = shown.of[number];
@@ -52,7 +53,7 @@ auto enumerator_of(size_t number) -> std::string {
     return std::string{name.substr(0, name.find_first_of(";]>"))};
 }
 
-/// What the first group of a pattern matches in a file, in its order.
+/// All matches of a pattern's first group in a file, in order.
 auto matches(std::string const& path, char const* pattern) -> std::vector<std::string> {
     auto const text = test::read_text(path);
     std::regex const wanted{pattern};
@@ -79,7 +80,7 @@ auto catalogue() -> std::set<std::string> {
 
 }  // namespace
 
-TEST_CASE("the compiler spells enumerators, and numbers that are none") {
+TEST_CASE("the compiler prints enumerators by name and other numbers as casts") {
     CHECK(enumerator_of(0) == "none");
     CHECK(enumerator_of(2022) == "OUT"
                                  "_022");
@@ -90,7 +91,7 @@ TEST_CASE("the compiler spells enumerators, and numbers that are none") {
     CHECK(enumerator_of(5999).empty());
 }
 
-TEST_CASE("every enumerator's id is its name, and a rule of the catalogue") {
+TEST_CASE("every enumerator's id is its name and a rule of the catalogue") {
     auto const ids = catalogue();
     std::size_t rules = 0;
     for (size_t number = 1; number < numbers; ++number) {
@@ -107,7 +108,7 @@ TEST_CASE("every enumerator's id is its name, and a rule of the catalogue") {
     CHECK(rules == matches("include/ptspec/rule.hpp", R"(\n    ([A-Z]{3}_\d{3}) = )").size());
 }
 
-TEST_CASE("every enumerator has a sentence of its own, and no other number has one") {
+TEST_CASE("every enumerator has its own sentence, and no other number has one") {
     std::set<std::string> sentences;
     for (size_t number = 0; number < 0x10000; ++number) {
         CAPTURE(number);
@@ -145,7 +146,7 @@ TEST_CASE("ids of all five families") {
     });
 }
 
-TEST_CASE("the number of a family is that of its rule 000") {
+TEST_CASE("the base of a family is its rule 000") {
     CHECK_TWICE([](auto value) {
         auto const first = [](uint16_t number) { return rule_id{static_cast<rule>(number)}; };
         return first(value(detail::reg)).view() == text{"REG"
@@ -161,7 +162,7 @@ TEST_CASE("the number of a family is that of its rule 000") {
     });
 }
 
-TEST_CASE("no rule has the id none, and a number below every family has no other") {
+TEST_CASE("rule::none and numbers below all families have the id none") {
     CHECK_TWICE([](auto value) {
         return rule_id{value(rule::none)}.view() == text{"none"} &&
                rule_id{rule{value(uint16_t{999})}}.view() == text{"none"} &&
@@ -170,7 +171,7 @@ TEST_CASE("no rule has the id none, and a number below every family has no other
     });
 }
 
-TEST_CASE("a number that no family has is still an id of seven letters") {
+TEST_CASE("a number of no family also has an id of seven characters") {
     CHECK_TWICE([](auto value) {
         return rule_id{rule{value(uint16_t{6123})}}.view().size() == 7 &&
                rule_id{rule{value(uint16_t{0xFFFF})}}.view().size() == 7;
@@ -178,7 +179,7 @@ TEST_CASE("a number that no family has is still an id of seven letters") {
     static_assert(sizeof(rule_id) == 8);
 }
 
-TEST_CASE("the sentence of no rule says so") {
+TEST_CASE("rule::none has a sentence") {
     CHECK_TWICE([](auto value) {
         return describe(value(rule::none)) == text{"no rule is broken"} &&
                describe(value(rule{2061})) ==
@@ -186,14 +187,14 @@ TEST_CASE("the sentence of no rule says so") {
     });
 }
 
-TEST_CASE("an id ends with a zero, so that C can print it") {
+TEST_CASE("an id is zero-terminated, so it can be printed from C") {
     CHECK_TWICE([](auto value) {
         return rule_id{value(rule{2066})}.letters[7] == 0 &&
                rule_id{value(rule::none)}.letters[4] == 0;
     });
 }
 
-TEST_CASE("first_rule keeps the first of the rules that it is called with") {
+TEST_CASE("first_rule keeps the first rule that it is called with") {
     CHECK_TWICE([](auto value) {
         first_rule first;
         bool const nothing = first.found == rule::none;

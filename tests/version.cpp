@@ -6,7 +6,7 @@
 using ptspec::version;
 using ptspec::version_number;
 
-TEST_CASE("the constant says what the macros say") {
+TEST_CASE("the constant matches the macros") {
     static_assert(version.major_version == PTSPEC_VERSION_MAJOR);
     static_assert(version.minor_version == PTSPEC_VERSION_MINOR);
     static_assert(version.patch_version == PTSPEC_VERSION_PATCH);
@@ -18,7 +18,7 @@ TEST_CASE("this is version 0.1.0") {
     CHECK_TWICE([](auto value) { return value(version) == version_number{0, 1, 0}; });
 }
 
-TEST_CASE("versions are equal when all three numbers are") {
+TEST_CASE("versions are equal if all three numbers are equal") {
     CHECK_TWICE([](auto value) {
         auto const it = value(version_number{1, 2, 3});
         return it == version_number{1, 2, 3} && it != version_number{0, 2, 3} &&

@@ -5,8 +5,8 @@
 
 #include <type_traits>
 
-// What holds for all words of the library is in laws_words.cpp. Here are words that nobody owns,
-// with the bits written out.
+// The laws of all words of the library are in laws_words.cpp. This file tests words that exist only
+// here, with manually written bits.
 
 using namespace ptspec;
 
@@ -26,7 +26,7 @@ struct mixed : bit_word<mixed, uint64_t> {
     struct Ignored : write_ignored<flag<0>> {};
     struct Forced : forced_1<field<6, 1>> {};
     struct Address : address_field<40, 7> {};
-    struct Shifted : address_field<60, 44, 32> {};  // address bits 48:32 stand in bits 60:44
+    struct Shifted : address_field<60, 44, 32> {};  // address bits 48:32 are in bits 60:44
     struct Top : flag<63> {};
 
     struct layout
@@ -53,7 +53,7 @@ struct to_the_top : bit_word<to_the_top, uint64_t> {
     struct layout : bit_layout<64, reserved<11, 0>, Address> {};
 };
 
-/// Not a row of any word above, though it lies where one is.
+/// Not a row of any word above, although one of them has a row at the same position.
 struct Stranger : flag<3> {};
 
 constexpr auto all = ~uint64_t{0};
@@ -67,18 +67,19 @@ concept gives = requires(Word word) { word.template get<Field>(); };
 
 // ------------------------------------------------------------------------------------ layouts
 
-TEST_CASE("rows tile when each begins where the one before ended, from bit 0 to the top") {
+TEST_CASE("rows tile if each begins where the previous one ends, from bit 0 to the top") {
     CHECK_TWICE([](auto value) {
         using detail::tile;
-        unsigned const zero = value(0U);  // rows as their lowest bits, and their highest
+        // The arguments are the lowest and the highest bits of the rows
+        unsigned const zero = value(0U);
         return tile({zero, 4}, {3, 7}, 8) && tile({zero}, {7}, 8) &&
                !tile({1, 4}, {3, 7}, 8 + zero) &&    // begins too high
                !tile({zero, 4}, {3, 6}, 8) &&        // ends too low
                !tile({zero, 4}, {3, 8}, 8) &&        // ends too high
                !tile({zero, 5}, {3, 7}, 8) &&        // a gap
                !tile({zero, 3}, {3, 7}, 8) &&        // an overlap
-               !tile({4, zero}, {7, 3}, 8) &&        // upside down
-               !tile({zero, 5, 8}, {3, 7, 11}, 12);  // only inside
+               !tile({4, zero}, {7, 3}, 8) &&        // wrong order
+               !tile({zero, 5, 8}, {3, 7, 11}, 12);  // a gap only in the middle
     });
     static_assert(directly_below<field<3, 0>, field<7, 4>>);
     static_assert(!directly_below<field<3, 0>, field<7, 5>> &&
@@ -86,7 +87,7 @@ TEST_CASE("rows tile when each begins where the one before ended, from bit 0 to 
     static_assert(bit_layout<8, field<3, 0>, field<7, 4>>::tiles);
 }
 
-TEST_CASE("a layout knows its bits and rows") {
+TEST_CASE("a layout has its size and its rows") {
     static_assert(small::layout::bits == 8 && wide::layout::bits == 128);
     static_assert(only_one::layout::rows::size == 1 && small::layout::rows::size == 5);
     static_assert(row_of<small::Low, small> && row_of<reserved<4>, small>);
@@ -99,7 +100,7 @@ TEST_CASE("a layout knows its bits and rows") {
 
 // ------------------------------------------------------------------------------------ get and with
 
-TEST_CASE("get() takes a field's value out of the word") {
+TEST_CASE("get() extracts a field's value from the word") {
     CHECK_TWICE([](auto value) {
         auto const word = small{value(uint8_t{0b1100'1101})};
         return word.get<small::Low>() == 5 && word.get<small::Flag>() &&
@@ -138,7 +139,7 @@ TEST_CASE("with() changes the named field and nothing else") {
     });
 }
 
-TEST_CASE("with() changes several fields at once, in any order") {
+TEST_CASE("with() changes several fields in any order") {
     CHECK_TWICE([](auto value) {
         auto const word = small{value(uint8_t{0b1001'0000})};
         return word.with(small::Low{6}, small::Flag{true}, small::Shade{shade::dark}).raw ==
@@ -149,7 +150,7 @@ TEST_CASE("with() changes several fields at once, in any order") {
     });
 }
 
-TEST_CASE("with() of an address field puts the address where the field is") {
+TEST_CASE("with() of an address field stores the address bits at the field's position") {
     CHECK_TWICE([](auto value) {
         auto const word = mixed{value(uint64_t{0})};
         return word.with(mixed::Address{0x1FF'FFFF'FF80}).raw == 0x1FF'FFFF'FF80 &&
@@ -157,7 +158,7 @@ TEST_CASE("with() of an address field puts the address where the field is") {
     });
 }
 
-TEST_CASE("fields of a word of sixteen bytes may lie across its middle") {
+TEST_CASE("fields of a word of sixteen bytes may cross its middle") {
     CHECK_TWICE([](auto value) {
         auto const word = wide{value(wide_bits{0x1234'5678'9ABC'8202, 0x8000'0000'1234'DEF0})};
         return word.get<wide::Across>() == 0xDEF0'1234'5678'9ABC &&
@@ -173,14 +174,14 @@ TEST_CASE("fields of a word of sixteen bytes may lie across its middle") {
     });
 }
 
-TEST_CASE("a field as wide as its word") {
+TEST_CASE("a field may be as wide as its word") {
     CHECK_TWICE([](auto value) {
         auto const word = only_one{}.with(only_one::All{wrapped{value(uint64_t{0xF'1234'5678})}});
         return word.raw == 0x1234'5678 && word.get<only_one::All>() == 0x1234'5678;
     });
 }
 
-TEST_CASE("a word has its own fields and no others") {
+TEST_CASE("a word has only its own fields") {
     static_assert(field_of<small::Low, small> && field_of<small::Flag, small>);
     static_assert(!field_of<Stranger, small> && !field_of<Stranger, mixed>);
     static_assert(!field_of<mixed::Top, small> && !field_of<small::Flag, mixed>);
@@ -188,7 +189,7 @@ TEST_CASE("a word has its own fields and no others") {
     CHECK(!field_of<Stranger, small>);
 }
 
-TEST_CASE("a field is named once, and so is a bit of it") {
+TEST_CASE("naming a field or a bit twice is detected") {
     CHECK_TWICE([](auto value) {
         using detail::are_apart;
         unsigned const two = value(2U);
@@ -203,7 +204,7 @@ TEST_CASE("a field is named once, and so is a bit of it") {
 
 // ------------------------------------------------------------------------------------ masks
 
-TEST_CASE("masks are folded from the rows") {
+TEST_CASE("masks are computed from the rows") {
     CHECK_TWICE([](auto value) {
         return small::reserved_mask(value(64U)) == 0b1001'0000 &&
                small::write_ignored_mask() == 0 && small::forced_1_mask() == 0 &&
@@ -229,7 +230,7 @@ TEST_CASE("address bits at and above MAXPHYADDR are reserved, and none below") {
                mixed::reserved_mask(value(33U)) == 0x7FFF'E1FE'0000'0000 &&
                mixed::reserved_mask(value(32U)) == 0x7FFF'F1FF'0000'0000;
     });
-    CHECK_TWICE([](auto value) {  // a width below the field's lowest bit: all of the field
+    CHECK_TWICE([](auto value) {  // MAXPHYADDR below the field's lowest bit: the whole field
         return mixed::reserved_mask(value(31U)) == 0x7FFF'F1FF'8000'0000 &&
                mixed::reserved_mask(value(7U)) == 0x7FFF'F1FF'FFFF'FF80 &&
                mixed::reserved_mask(value(6U)) == 0x7FFF'F1FF'FFFF'FF80 &&
@@ -237,7 +238,7 @@ TEST_CASE("address bits at and above MAXPHYADDR are reserved, and none below") {
     });
 }
 
-TEST_CASE("the bits of one kind of rows are those of its rows") {
+TEST_CASE("bits_of_kind is the mask of the rows of that kind") {
     CHECK_TWICE([](auto value) {
         using rows = mixed::layout::rows;
         return detail::bits_of_kind<uint64_t>(rows{}, value(row_kind::other)) ==
@@ -248,7 +249,7 @@ TEST_CASE("the bits of one kind of rows are those of its rows") {
     });
 }
 
-TEST_CASE("no address bit is reserved where no width is given") {
+TEST_CASE("no address bit is reserved if no width is given") {
     CHECK_TWICE([](auto value) {
         auto const word = to_the_top{value(uint64_t{0xFFFF'FFFF'FFFF'F001})};
         return word.reserved_bits_set() == 1 && to_the_top::reserved_mask() == 0xFFF &&
@@ -257,7 +258,7 @@ TEST_CASE("no address bit is reserved where no width is given") {
     });
 }
 
-TEST_CASE("reserved_bits_set() has only what is both reserved and set") {
+TEST_CASE("reserved_bits_set() returns the bits that are both reserved and set") {
     CHECK_TWICE([](auto value) {
         return small{value(uint8_t{0b0110'1111})}.reserved_bits_set() == 0 &&
                small{value(uint8_t{0b1111'1111})}.reserved_bits_set() == 0b1001'0000 &&
@@ -289,7 +290,7 @@ TEST_CASE("a word is its raw bits") {
 
 // ------------------------------------------------------------------------------------ reflection
 
-TEST_CASE("the fields of a read-only word are read-only, unless they say otherwise") {
+TEST_CASE("the fields of a read-only word are read-only unless they set another access") {
     struct shown : read_only_word<shown, uint8_t> {
         struct Flag : flag<0> {};
         struct One : forced_1<flag<1>> {};
@@ -314,7 +315,7 @@ TEST_CASE("an unbounded address has no reserved bits at any width") {
     });
 }
 
-TEST_CASE("rows_of() lists every row from bit 0 up, with its name, place and kind") {
+TEST_CASE("rows_of() lists every row from bit 0 up, with its name, position and kind") {
     CHECK_TWICE([](auto value) {
         auto const rows = value(rows_of<small>());
         return rows.size() == 5 && rows.end() - rows.begin() == 5 && rows.begin() == &rows[0] &&

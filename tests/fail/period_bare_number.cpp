@@ -7,7 +7,7 @@
 using namespace ptspec::cpu;
 using namespace ptspec::config;
 
-// PSBFreq 8192 was the bits that fit of it: 0.
+// PSBFreq 8192 would be truncated to the bits that fit: 0.
 #ifndef SHOULD_FAIL
 constexpr trace_config wanted{.psb_every = psb_period::of_bytes(8192)};
 #else

@@ -5,7 +5,7 @@
 
 using namespace ptspec;
 
-// An array of bytes is copied byte by byte as a view is, and holds them all the same.
+// An array of bytes is trivially copyable like a view, but it owns its bytes.
 auto first_packet(packet::cbr which) {
 #ifndef SHOULD_FAIL
     auto const bytes = packet::encode(which);

@@ -9,7 +9,7 @@
 #pragma GCC diagnostic error "-Wunused-result"
 #endif
 
-// A page that cannot be part of a region is refused, and no region is given out.
+// A page that cannot be part of a region is refused, and no region is written.
 auto regions_for(uint64_t const* pages, size_t count) {
     size_t regions = 0;
 #ifndef SHOULD_FAIL

@@ -10,7 +10,7 @@
 #pragma GCC diagnostic error "-Wunused-result"
 #endif
 
-// A fault means that the event has not happened for the unit: it has to be told again.
+// After a fault the unit has not processed the event: the caller must send it again.
 auto jump(ptspec::engine::trace_unit<>& unit, ptspec::host_memory& memory) {
 #ifndef SHOULD_FAIL
     return !unit.on(ptspec::engine::event::indirect_jump{0x2000}, memory);

@@ -10,7 +10,7 @@
 #pragma GCC diagnostic error "-Wunused-result"
 #endif
 
-// No finding is no good table: the memory may have failed before the first.
+// Without findings the table may still be bad: the memory may have faulted before the first one.
 auto findings_in(ptspec::host_memory& memory) {
     size_t findings = 0;
 #ifndef SHOULD_FAIL

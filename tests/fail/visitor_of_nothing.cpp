@@ -2,7 +2,7 @@
 // expect: a visitor is called with (packet, trace::at) and takes one packet type at least
 #include <ptspec/trace/reader.hpp>
 
-// A visitor that no packet can be given to sees nothing, and would do so silently.
+// A visitor that no packet can be passed to would silently receive nothing.
 auto read(ptspec::byte_view bytes) {
 #ifndef SHOULD_FAIL
     auto const visitor = [](ptspec::packet::tip const&, ptspec::trace::at) {};

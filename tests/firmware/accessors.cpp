@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-// Pairs of functions that do the same: lib_NAME through ptspec, hand_NAME with masks and shifts
-// written by hand. tests/checks/codegen.py compiles them and compares each pair's instructions: they
-// have to be the same, and of lib_check_NAME and hand_check_NAME the first may not have more.
+// Pairs of equivalent functions: lib_NAME uses ptspec, hand_NAME uses manually written masks and
+// shifts. tests/checks/codegen.py compiles them and compares the instructions of each pair. They
+// must be the same; a lib_check_NAME must not have more instructions than its hand_check_NAME.
 
 #include <ptspec/ptspec.hpp>
 

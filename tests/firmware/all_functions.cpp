@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
-// Every public function of ptspec.hpp behind a C function, as firmware would call it. Nothing here
-// runs: tests/checks/freestanding.py looks at its object and links it with nothing but memory.cpp,
-// and .ci/targets compiles it for many targets.
+// Every public function of ptspec.hpp, wrapped in a C function that firmware could call. Nothing
+// here runs: tests/checks/freestanding.py inspects the object file and links it only with
+// memory.cpp, and .ci/targets compiles it for many targets.
 //
-// Functions that exist once for each row or packet are reached by number.
+// Templates that are instantiated for each row or packet are selected by index.
 
 #include <ptspec/ptspec.hpp>
 
@@ -12,7 +12,7 @@ using packet::block;
 
 namespace {
 
-/// A word of every shape.
+/// Words of every shape.
 using words =
     type_list<reg::ia32_rtit_ctl, reg::ia32_rtit_status, reg::ia32_rtit_output_base,
               reg::ia32_rtit_output_mask_ptrs, reg::ia32_rtit_cr3_match, reg::cpuid_14h_1_ebx,
@@ -25,7 +25,8 @@ void for_type(type_list<Types...> /*types*/, unsigned index, Body const& body) n
     ((i++ == index ? body.template operator()<Types>() : void()), ...);
 }
 
-/// Calls `body.operator()<Word>()` for a register, a table entry or, behind them, a packet.
+/// Calls `body.operator()<Word>()` for a register or table entry, or for a packet if `index` is
+/// larger.
 template <class Body>
 void for_word(unsigned index, Body const& body) noexcept {
     for_type(words{}, index, body);
@@ -408,7 +409,7 @@ void fw_position_behind(topa::position& at, uint64_t raw, uint64_t bytes) noexce
 
 namespace {
 
-/// Memory, a fabric and interrupts that are elsewhere.
+/// Memory, a fabric and interrupts that are defined elsewhere.
 struct hooked_memory {
     bool (*read)(uint64_t, uint64_t*);
     size_t (*write)(uint64_t, uint8_t const*, size_t);
@@ -564,7 +565,7 @@ auto fw_behind(packet::any_packet const& any, uint64_t last_ip, block items) noe
     return packet::last_ip_after(any, last_ip) + underlying(packet::block_after(any, items));
 }
 
-/// A payload of the packets that have one, and their length.
+/// The payload of packets that have one, and their length.
 auto fw_payload(unsigned index, uint64_t payload, block items, wide_bits& bits) noexcept
     -> uint64_t {
     uint64_t out = 0;
@@ -629,7 +630,7 @@ auto fw_search(trace::psb_search& search, uint8_t const* data, size_t size) noex
 
 namespace {
 
-/// A caller's hook, and a visitor that names some packets.
+/// A hook of the caller, and a visitor of some packet types.
 struct hook {
     unsigned (*answer)(uint8_t const*, size_t);
     auto operator()(byte_view bytes) const noexcept -> unsigned {
@@ -648,7 +649,7 @@ struct visitor {
     void operator()(trace::item const& other) noexcept { sum += other ? other.offset : 0; }
 };
 
-/// Takes every packet.
+/// A visitor of all packet types.
 struct collector {
     packet::any_packet* out;
     template <packet::packet_type Packet>
@@ -718,7 +719,7 @@ void fw_hooked_scan(hooked& from, trace::packet_counts& sum) noexcept { sum = fr
 
 using cpu::capabilities;
 
-/// A processor whose answers come from outside.
+/// A processor whose CPUID values come from outside.
 struct hooked_cpuid {
     void (*ask)(uint32_t, uint32_t, cpuid_registers*);
     auto query(uint32_t leaf, uint32_t subleaf) const noexcept -> cpuid_registers {

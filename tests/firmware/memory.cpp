@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// What a freestanding implementation has to provide, and where a program starts: with
-// all_functions.cpp it links to a program that needs nothing else.
+// The functions that a freestanding implementation must provide, and the program's entry point.
+// Together with all_functions.cpp it links to a program without further dependencies.
 
 #include <stddef.h>
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
-// Proves the address math of both output schemes for all numbers of 64 bits: the templates of
-// topa/address_math.hpp, instantiated with a number that stands for all of them, against the
-// catalogue's formulas written as choices of bits. Z3 does the search (Debian: libz3-dev).
+// Proves the address math of both output schemes for all 64-bit numbers. Instantiates the templates
+// of topa/address_math.hpp with symbolic numbers and compares them with the catalogue's formulas,
+// written as bit selections. Z3 is the solver (Debian: libz3-dev).
 //
 //   address_math               prints each claim, and whether it is proved
-//   address_math --self-test   the same for claims that are wrong by one: each has to be refuted
+//   address_math --self-test   the same for false claims: each must be refuted
 //
-// Exit status: 0 every claim is as it should be, 1 one is not, 2 wrong usage.
+// Exit status: 0 all claims as expected, 1 at least one is not, 2 wrong usage.
 
 #include <ptspec/topa/address_math.hpp>
 
@@ -25,22 +25,23 @@ using z3::implies;
 
 static_assert(word_like<symbol>);
 
-// What the claims are about. A claim restricts what has a limit; the others are any number.
+// The symbols in the claims. A claim states the limits of a symbol; without limits it is any 64-bit
+// number.
 symbol const pointers{"pointers"};  // IA32_RTIT_OUTPUT_MASK_PTRS
-symbol const base{"base"};          // of a region
-symbol const table{"table"};        // its base
+symbol const base{"base"};          // of a region or a range
+symbol const table{"table"};        // base of a ToPA table
 symbol const mask{"mask"};          // of a single range
 symbol const offset{"offset"};
 symbol const bytes{"bytes"};
 symbol const more{"more"};
 symbol const index{"index"};
-symbol const size{"size"};  // an entry's Size
+symbol const size{"size"};  // the Size field of an entry
 symbol const last_index = 0x1FF'FFFF_w;
 symbol const below_4G = 0xFFFF'FFFF_w;
 symbol const beyond_52_bits = 0x10'0000'0000'0000_w;
 z3::expr const always = context().bool_val(true);
 
-/// One of 2^first - 1 to 2^last - 1.
+/// True if `value` is 2^k - 1 for a k from `first` to `last`.
 auto is_all_ones(symbol const& value, unsigned first, unsigned last) -> z3::expr {
     z3::expr found = context().bool_val(false);
     for (unsigned k = first; k <= last; ++k) {
@@ -49,7 +50,7 @@ auto is_all_ones(symbol const& value, unsigned first, unsigned last) -> z3::expr
     return found;
 }
 
-/// `holds(k)` for all k.
+/// True if `holds(k)` is true for all k from `first` to `last`.
 template <class Holds>
 auto for_all(unsigned first, unsigned last, Holds holds) -> z3::expr {
     z3::expr all = always;
@@ -59,7 +60,7 @@ auto for_all(unsigned first, unsigned last, Holds holds) -> z3::expr {
 
 auto zeros(unsigned count) -> z3::expr { return constant(0, count); }
 
-// What is legal, by the catalogue.
+// The conditions for legal values, from the catalogue.
 z3::expr const legal_mask = is_all_ones(mask, 7, 32);
 z3::expr const aligned_range = legal_mask && (base & mask) == 0_w && base < beyond_52_bits;
 z3::expr const legal_range = aligned_range && offset <= mask;
@@ -68,7 +69,7 @@ z3::expr const legal_size = size <= 15_w;
 z3::expr const in_region = legal_size && offset < region;
 z3::expr const legal_step = in_region && bytes <= region - offset && index <= last_index;
 
-// What the functions make of it.
+// The results of the functions under test.
 symbol const address = store_address(base, mask, offset);
 symbol const next_offset = offset_after(offset, bytes, mask);
 symbol const topa_offset = offset_after(offset, bytes, region - 1_w);
@@ -78,7 +79,7 @@ z3::expr const fills = offset + bytes == region;
 auto size_is(unsigned k) -> z3::expr { return size == symbol{uint64_t{k}}; }
 auto power_of_two(unsigned k) -> symbol { return symbol{uint64_t{1} << k}; }
 
-// The catalogue's formulas that name a size, one by one.
+// The catalogue's formulas for each size, expanded.
 z3::expr const every_range_has_its_size = for_all(7, 32, [](unsigned k) {
     auto const field = constant((uint64_t{1} << (k - 7)) - 1, 25);
     return implies(pointers.bits(31, 7) == field, mask_in(pointers) + 1_w == power_of_two(k));
@@ -196,7 +197,7 @@ auto claims() -> std::vector<claim> {
     };
 }
 
-/// Claims of which each is a true one with a limit moved, or a known misreading of the manual.
+/// False claims: true ones with a limit moved by one, or known misreadings of the manual.
 auto false_claims() -> std::vector<claim> {
     return {
         {"the index is MP[31:8]", always,
@@ -255,7 +256,7 @@ auto false_claims() -> std::vector<claim> {
     };
 }
 
-/// On single numbers a symbol computes what `uint64_t` does.
+/// A symbol with a constant value computes the same as `uint64_t`.
 auto claims_of_symbols() -> std::vector<claim> {
     std::vector<claim> all;
     for (uint64_t a : {uint64_t{0}, uint64_t{1}, uint64_t{0x8000'0000'1234'567F}, ~uint64_t{0}}) {

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string>
 
-/// Numbers that stand for all numbers, and claims about them that Z3 proves or refutes.
+/// Symbolic numbers, and claims about them that Z3 proves or refutes.
 namespace proofs {
 
 inline auto context() -> z3::context& {
@@ -19,8 +19,8 @@ inline auto constant(uint64_t value, unsigned bits = 64) -> z3::expr {
     return context().bv_val(value, bits);
 }
 
-/// A 64-bit number. It computes as `uint64_t` does, and `exact` is true where no sum or difference
-/// on the way to it wrapped and every shift was by less than 64.
+/// A symbolic 64-bit number with the arithmetic of `uint64_t`. `exact` is true if no sum or
+/// difference wrapped and every shift was by less than 64.
 struct symbol {
     z3::expr number;
     z3::expr exact = context().bool_val(true);
@@ -30,7 +30,7 @@ struct symbol {
     explicit symbol(z3::expr const& bits) : number{bits} {}
     symbol(z3::expr const& bits, z3::expr const& is_exact) : number{bits}, exact{is_exact} {}
 
-    /// Bits `msb` to `lsb`, as a number of so many bits.
+    /// Bits `msb` to `lsb` as a bit vector of that width.
     auto bits(unsigned msb, unsigned lsb) const -> z3::expr { return number.extract(msb, lsb); }
 };
 
@@ -81,14 +81,14 @@ struct claim {
 enum class verdict : uint8_t {
     proved,
     refuted,  ///< there is a counter-example
-    vacuous,  ///< there are no numbers for which `when` holds
-    unknown,  ///< the time was over first
+    vacuous,  ///< no numbers satisfy `when`
+    unknown,  ///< the solver timed out
 };
 
 struct finding {
     verdict is;
     double milliseconds;
-    std::string example;  ///< the numbers that refute it
+    std::string example;  ///< the numbers of the counter-example
 };
 
 inline auto example_in(z3::model const& model) -> std::string {
@@ -100,7 +100,7 @@ inline auto example_in(z3::model const& model) -> std::string {
     return text;
 }
 
-/// Looks for numbers for which `when` holds, then for such for which `then` does not.
+/// Checks first that `when` is satisfiable, then that no such numbers violate `then`.
 inline auto examine(claim const& what) -> finding {
     z3::solver solver{context(), "QF_BV"};
     solver.set("timeout", 60'000U);

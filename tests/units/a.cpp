@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// Two units that include everything must link into one program and see the same entities.
+// Two translation units that include everything must link, and must share the same entities.
 #include <ptspec/ptspec.hpp>
 
 auto version_in_b() -> ptspec::version_number const*;

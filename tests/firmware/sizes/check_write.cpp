@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // at most: 140 bytes
-// With constant capabilities and a constant index the check of a WRMSR is a few tests of masks.
+// With constant capabilities and a constant index, the check of a WRMSR is a few mask tests.
 
 #include <ptspec/access/check.hpp>
 #include <ptspec/cpu/presets.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // at most: 140 bytes
-// The same for an MSR that a processor has by how many address ranges it has.
+// The same for an MSR whose existence depends on the number of address ranges.
 
 #include <ptspec/access/check.hpp>
 #include <ptspec/cpu/presets.hpp>

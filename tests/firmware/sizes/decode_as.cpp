@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 // at most: 1024 bytes
-// Who reads one packet needs no table of all packets.
+// A decoder of one packet does not contain the table of all packets.
 
 #include <ptspec/packet/decode.hpp>
 

@@ -2,7 +2,7 @@
 // without: this processor
 // without: a multiple of
 // without: are reserved
-// Who asks for rules and their ids, and for no sentence, has none of the sentences.
+// Code that uses rules and their ids, but no sentences, does not contain the sentences.
 
 #include <ptspec/ptspec.hpp>
 
