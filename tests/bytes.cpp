@@ -25,7 +25,7 @@ constexpr auto copy_of_counting(auto value) {
 }
 
 /// An owner with a signed size, as in some libraries.
-struct counts_with_int {
+struct signed_size {
     uint8_t bytes[3];
     constexpr auto data() const -> uint8_t const* { return bytes; }
     constexpr auto size() const -> int { return 3; }
@@ -97,7 +97,7 @@ TEST_CASE("a byte_view is constructed from every contiguous container of bytes")
         return view.size() == 2 && view[1] == 6;
     });
     CHECK_TWICE([](auto value) {
-        auto const owner = value(counts_with_int{{4, 5, 6}});
+        auto const owner = value(signed_size{{4, 5, 6}});
         byte_view const view = owner;
         return view.size() == 3 && view[2] == 6;
     });
@@ -129,7 +129,7 @@ TEST_CASE("borrows_bytes is true for views and false for owners") {
     static_assert(!borrows_bytes<std::vector<uint8_t>> && !borrows_bytes<std::string>);
     static_assert(!borrows_bytes<std::array<uint8_t, 4>>);
     static_assert(!borrows_bytes<std::array<uint8_t const, 4>>);
-    static_assert(!borrows_bytes<byte_array<4>> && !borrows_bytes<counts_with_int>);
+    static_assert(!borrows_bytes<byte_array<4>> && !borrows_bytes<signed_size>);
     static_assert(!borrows_bytes<uint8_t[4]> && !borrows_bytes<int>);
     CHECK(std::is_trivially_copyable_v<std::array<uint8_t, 4>>);
 }

@@ -219,8 +219,8 @@ TEST_CASE("name_of_enumerator is the name of a value, or empty if it has no name
     static_assert(name_of_enumerator<outer::inner::colour::red>() == text{"red"});
     static_assert(name_of_enumerator<outer::inner::colour{0}>() == text{"red"});
     static_assert(name_of_enumerator<outer::inner::colour{200}>() == text{});
-    static_assert(name_of_enumerator<detail::probe_of_a_value::named>() == text{"named"});
-    static_assert(name_of_enumerator<detail::probe_of_a_value{0}>() == text{});
+    static_assert(name_of_enumerator<detail::probe_enum::named>() == text{"named"});
+    static_assert(name_of_enumerator<detail::probe_enum{0}>() == text{});
     static_assert(name_of_enumerator<7>() == text{} && name_of_enumerator<-7>() == text{});
     CHECK(view(name_of_enumerator<outer::inner::colour::red>()) == "red");
 }

@@ -56,7 +56,7 @@ constexpr auto bit_of(wide_bits bits, unsigned at) -> bool {
 }
 
 /// Bits `lsb` to `msb` of a word as a number, computed bit by bit.
-constexpr auto run(wide_bits bits, unsigned msb, unsigned lsb) -> uint64_t {
+constexpr auto bits_of(wide_bits bits, unsigned msb, unsigned lsb) -> uint64_t {
     uint64_t value = 0;
     for (unsigned at = msb + 1; at-- != lsb;) { value = value * 2 + (bit_of(bits, at) ? 1 : 0); }
     return value;
@@ -93,7 +93,7 @@ constexpr auto random_packet(test::numbers& random, block items) -> Packet {
 /// True if a packet with these bits may be encoded: PKT-033, PKT-036,037, PKT-052, PKT-090,
 /// PKT-173, PKT-344.
 template <class Packet>
-constexpr auto makes_sense(wide_bits bits, block items) -> bool {
+constexpr auto is_legal(wide_bits bits, block items) -> bool {
     uint64_t const low = bits.low;
     switch (Packet::about.id) {
         case kind::tnt_short: return low >= 4 && (items == block::none || low % 8 != 4);
@@ -130,7 +130,7 @@ constexpr auto fixed_bits_of() -> fixed_bits {
 }
 
 template <class... Packets>
-constexpr auto differ_as_they_should(type_list<Packets...>) -> bool {
+constexpr auto differ_as_specified(type_list<Packets...>) -> bool {
     constexpr fixed_bits each[] = {fixed_bits_of<Packets>()...};
     auto const tnt = underlying(kind::tnt_short);
     bool good = true;
@@ -174,7 +174,7 @@ TEST_CASE("all fields and reserved bits of a default-constructed packet are 0") 
         auto const bits = widened(Packet{}.raw);
         bool good = true;
         for (auto const& row : rows_of<Packet>()) {
-            good = good && (row.kind == row_kind::fixed || run(bits, row.msb, row.lsb) == 0);
+            good = good && (row.kind == row_kind::fixed || bits_of(bits, row.msb, row.lsb) == 0);
         }
         return good;
     });
@@ -203,7 +203,8 @@ TEST_CASE("with() writes one field, get() reads it back, and no other bit change
                     good = good &&
                            (is_inside<field>(at) || bit_of(old_bits, at) == bit_of(new_bits, at));
                 }
-                good = good && field::from_number(run(new_bits, field::msb, field::lsb)) == number;
+                good = good &&
+                       field::from_number(bits_of(new_bits, field::msb, field::lsb)) == number;
             }
         });
         return good;
@@ -233,7 +234,7 @@ TEST_CASE("legal packets are encoded, illegal ones are refused, and an encoded p
             for (auto const items : contexts) {
                 auto const packet = random_packet<Packet>(random, items);
                 auto const bytes = encode(packet, items);
-                good = good && bool{bytes} == makes_sense<Packet>(widened(packet.raw), items);
+                good = good && bool{bytes} == is_legal<Packet>(widened(packet.raw), items);
                 if (!bytes) { continue; }
                 auto const typed = decode_as<Packet>(bytes, {.items = items});
                 auto const any = decode(bytes, {.items = items, .strict = true});
@@ -271,7 +272,7 @@ TEST_CASE("the bytes of a packet are its raw bits in little-endian order (PKT-00
             auto const packet = random_packet<Packet>(random, block::items_of_8);
             auto const bytes = encode(packet, block::items_of_8);
             for (unsigned i = 0; i < bytes.size(); ++i) {
-                good = good && bytes.bytes[i] == run(widened(packet.raw), 8 * i + 7, 8 * i);
+                good = good && bytes.bytes[i] == bits_of(widened(packet.raw), 8 * i + 7, 8 * i);
             }
         }
         return good;
@@ -280,7 +281,7 @@ TEST_CASE("the bytes of a packet are its raw bits in little-endian order (PKT-00
 
 TEST_CASE("two packets differ in a bit that both fix, except TNT.short with PAD, BIP and packets "
           "with the escape 02 (PKT-010, PKT-033, PKT-203)") {
-    static_assert(differ_as_they_should(all{}));
+    static_assert(differ_as_specified(all{}));
     // The opcode table resolves these cases.
     CHECK_TWICE([](auto value) {
         return classify_first(value(uint8_t{0x00})).which == kind::pad &&

@@ -45,7 +45,7 @@ struct word_data {
     std::uint64_t mask;  ///< all bits of the word
     std::span<ptspec::row_info const> rows;
     std::span<field_data const> fields;
-    std::uint64_t fresh;  ///< a default-constructed word
+    std::uint64_t default_raw;  ///< a default-constructed word
     std::uint64_t (*with_all)(std::uint64_t raw, std::uint64_t bits);
     bool (*equal)(std::uint64_t one, std::uint64_t two);
     bool (*unequal)(std::uint64_t one, std::uint64_t two);
@@ -287,7 +287,7 @@ TEST_CASE("checked() accepts exactly the values that fit, and keeps them") {
 
 TEST_CASE("a default-constructed word is zero") {
     for_every_word([](word_data const& word, auto value) {
-        return word.fresh == value(std::uint64_t{0}) && word.equal(word.fresh, 0);
+        return word.default_raw == value(std::uint64_t{0}) && word.equal(word.default_raw, 0);
     });
 }
 

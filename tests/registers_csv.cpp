@@ -302,12 +302,12 @@ TEST_CASE("every row names its row in the library, and all rows of a register na
 }
 
 TEST_CASE("the words of the library are exactly those in the table") {
-    std::set<std::string> ours;
-    for (auto const& word : all_words()) { CHECK(ours.insert(word.name).second); }
+    std::set<std::string> library_words;
+    for (auto const& word : all_words()) { CHECK(library_words.insert(word.name).second); }
     std::set<std::string> named;
     for (auto const& it : all_registers()) { named.insert(it.word); }
-    CHECK(ours == named);
-    CHECK(ours.count("reg::ia32_rtit_ctl") == 1);
+    CHECK(library_words == named);
+    CHECK(library_words.count("reg::ia32_rtit_ctl") == 1);
 }
 
 TEST_CASE("names, positions and access kinds match the table") {
@@ -355,19 +355,20 @@ TEST_CASE("masks match the table for every MAXPHYADDR") {
 }
 
 TEST_CASE("MSR numbers, VMCS encodings, CPUID leaves and offsets match the table") {
-    std::set<std::string> nowhere;
+    std::set<std::string> without_place;
     for_each_register([&](word_data const& word, csv_register const& it) {
         auto const where = word.place_of(it);
         if (where == place{}) {
-            nowhere.insert(it.name);
+            without_place.insert(it.name);
         } else {
             CHECK(where == place{it.kind(), it.place()});
         }
     });
-    CHECK(nowhere == std::set<std::string>{"IA32_RTIT_TRIGGERx_CFG", "DR7", "TOPA_ENTRY_OUTPUT",
-                                           "TOPA_ENTRY_END"});
+    CHECK(without_place == std::set<std::string>{"IA32_RTIT_TRIGGERx_CFG", "DR7",
+                                                 "TOPA_ENTRY_OUTPUT", "TOPA_ENTRY_END"});
     for (auto const& it : all_registers()) {
         CAPTURE(it.name);
-        CHECK((nowhere.count(it.name) == 1) == (it.place() == "-" || it.place() == "UNCONFIRMED"));
+        CHECK((without_place.count(it.name) == 1) ==
+              (it.place() == "-" || it.place() == "UNCONFIRMED"));
     }
 }

@@ -54,7 +54,7 @@ struct to_the_top : bit_word<to_the_top, uint64_t> {
 };
 
 /// Not a row of any word above, although one of them has a row at the same position.
-struct Stranger : flag<3> {};
+struct Unrelated : flag<3> {};
 
 constexpr auto all = ~uint64_t{0};
 
@@ -91,7 +91,7 @@ TEST_CASE("a layout has its size and its rows") {
     static_assert(small::layout::bits == 8 && wide::layout::bits == 128);
     static_assert(only_one::layout::rows::size == 1 && small::layout::rows::size == 5);
     static_assert(row_of<small::Low, small> && row_of<reserved<4>, small>);
-    static_assert(!row_of<reserved<3>, small> && !row_of<Stranger, small>);
+    static_assert(!row_of<reserved<3>, small> && !row_of<Unrelated, small>);
     static_assert(field_of<small::Flag, small> && field_of<small::Shade, small>);
     static_assert(!field_of<reserved<4>, small> && !field_of<small::Flag, mixed> &&
                   !field_of<wide::Opcode, wide> && !field_of<other<43, 41>, mixed>);
@@ -183,22 +183,23 @@ TEST_CASE("a field may be as wide as its word") {
 
 TEST_CASE("a word has only its own fields") {
     static_assert(field_of<small::Low, small> && field_of<small::Flag, small>);
-    static_assert(!field_of<Stranger, small> && !field_of<Stranger, mixed>);
+    static_assert(!field_of<Unrelated, small> && !field_of<Unrelated, mixed>);
     static_assert(!field_of<mixed::Top, small> && !field_of<small::Flag, mixed>);
     static_assert(!gives<small, reserved<4>> && !gives<wide, wide::Opcode>);
-    CHECK(!field_of<Stranger, small>);
+    CHECK(!field_of<Unrelated, small>);
 }
 
 TEST_CASE("naming a field or a bit twice is detected") {
     CHECK_TWICE([](auto value) {
-        using detail::are_apart;
+        using detail::are_disjoint;
         unsigned const two = value(2U);
-        return are_apart({two}, {0}) && are_apart({two, 3, 6}, {0, 3, 5}) &&
-               are_apart({6, 3, two}, {5, 3, 0}) && are_apart({79, 123, 127}, {16, 80, 127}) &&
-               !are_apart({two, 2}, {0, 0}) && !are_apart({two, 3, 2}, {0, 3, 0}) &&
-               !are_apart({two, 2, 3}, {0, 0, 3}) && !are_apart({123, 127, 127}, {80, 127, 127}) &&
-               !are_apart({two, 5}, {0, 2}) && !are_apart({5, two}, {2, 0}) &&
-               !are_apart({7, two}, {0, 1}) && !are_apart({two, 7}, {1, 0});
+        return are_disjoint({two}, {0}) && are_disjoint({two, 3, 6}, {0, 3, 5}) &&
+               are_disjoint({6, 3, two}, {5, 3, 0}) &&
+               are_disjoint({79, 123, 127}, {16, 80, 127}) && !are_disjoint({two, 2}, {0, 0}) &&
+               !are_disjoint({two, 3, 2}, {0, 3, 0}) && !are_disjoint({two, 2, 3}, {0, 0, 3}) &&
+               !are_disjoint({123, 127, 127}, {80, 127, 127}) && !are_disjoint({two, 5}, {0, 2}) &&
+               !are_disjoint({5, two}, {2, 0}) && !are_disjoint({7, two}, {0, 1}) &&
+               !are_disjoint({two, 7}, {1, 0});
     });
 }
 

@@ -27,11 +27,11 @@ constexpr void copy_few_bytes(uint8_t* to, uint8_t const* from, size_t count) no
     // sizeof(End).
     auto const both_ends = [&]<class End>(End front) {
         End back{};
-        size_t const behind = count - sizeof(End);
+        size_t const back_at = count - sizeof(End);
         __builtin_memcpy(&front, from, sizeof(End));
-        __builtin_memcpy(&back, from + behind, sizeof(End));
+        __builtin_memcpy(&back, from + back_at, sizeof(End));
         __builtin_memcpy(to, &front, sizeof(End));
-        __builtin_memcpy(to + behind, &back, sizeof(End));
+        __builtin_memcpy(to + back_at, &back, sizeof(End));
     };
     if (!__builtin_is_constant_evaluated() && count <= few_bytes) {
         // Unlikely: most packets are short, so their path has no taken branches.
@@ -274,7 +274,7 @@ namespace detail {
 /// Stores the first `count` bytes of a little-endian number.
 [[gnu::noinline]]  // noinline: keeps the cold path out of the caller
 constexpr void
-store_few(uint8_t* to, uint64_t low, uint64_t high, size_t count) noexcept {
+store_first_bytes(uint8_t* to, uint64_t low, uint64_t high, size_t count) noexcept {
     copy_bytes(to, to_le({low, high}).data(), count);
 }
 
@@ -283,7 +283,7 @@ store_few(uint8_t* to, uint64_t low, uint64_t high, size_t count) noexcept {
 constexpr auto byte_buffer::append(wide_bits bytes, size_t count) noexcept -> bool {
     if (room() < 16) {
         if (room() < count) { return false; }
-        detail::store_few(first_ + size_, bytes.low, bytes.high, count);
+        detail::store_first_bytes(first_ + size_, bytes.low, bytes.high, count);
         size_ += count;
         return true;
     }

@@ -22,11 +22,12 @@ struct host_region {
 class host_memory {
 public:
     constexpr host_memory(host_region const* regions, size_t count) noexcept
-        : first_{count != 0 ? regions : &none}, end_{count != 0 ? regions + count : &none + 1} {
+        : first_{count != 0 ? regions : &no_region},
+          end_{count != 0 ? regions + count : &no_region + 1} {
         for (size_t i = 1; i < count; ++i) {
             auto const& before = regions[i - 1];
-            by_address_ = by_address_ && regions[i].base >= before.base &&
-                          regions[i].base - before.base >= before.size;
+            is_sorted_ = is_sorted_ && regions[i].base >= before.base &&
+                         regions[i].base - before.base >= before.size;
         }
     }
     template <size_t Count>
@@ -35,13 +36,13 @@ public:
 
     /// The bytes from an address to the end of its region.
     [[nodiscard]] constexpr auto window(uint64_t address) noexcept -> byte_window {
-        return find(address, written_);
+        return find(address, last_written_);
     }
 
     [[nodiscard]] constexpr auto load(uint64_t address) noexcept -> port_value {
-        auto const at = find(address, read_);
+        auto const at = find(address, last_read_);
         if (at.size >= 8) { return {true, load_le64(at.first)}; }
-        return load_from_several(address);
+        return load_across_regions(address);
     }
 
     [[nodiscard]] constexpr auto store(uint64_t address, byte_view from) noexcept -> size_t {
@@ -62,8 +63,8 @@ private:
     /// last used region and the next one are tried first.
     [[gnu::always_inline]]  // always_inline: the common case needs no call
     [[nodiscard]] constexpr auto
-    find(uint64_t address, host_region const*& guess) const noexcept -> byte_window {
-        host_region const* found = guess;
+    find(uint64_t address, host_region const*& hint) const noexcept -> byte_window {
+        host_region const* found = hint;
         uint64_t offset = address - found->base;
         if (offset >= found->size) {
             ++found;
@@ -74,7 +75,7 @@ private:
                 offset = address - found->base;
                 if (offset >= found->size) { return {}; }
             }
-            guess = found;
+            hint = found;
         }
         return {found->bytes + offset, found->size - offset};
     }
@@ -82,7 +83,7 @@ private:
     [[gnu::noinline]]  // noinline: keeps the search out of the callers' common case
     [[nodiscard]] constexpr auto
     search(uint64_t address) const noexcept -> host_region const* {
-        if (!by_address_) {
+        if (!is_sorted_) {
             host_region const* one = first_;
             while (one + 1 != end_ && address - one->base >= one->size) { ++one; }
             return one;
@@ -96,22 +97,23 @@ private:
         return first;
     }
     /// Loads eight bytes that span regions.
-    [[nodiscard]] constexpr auto load_from_several(uint64_t address) noexcept -> port_value {
+    [[nodiscard]] constexpr auto load_across_regions(uint64_t address) noexcept -> port_value {
         uint64_t value = 0;
         for (unsigned i = 0; i < 8; ++i) {
-            auto const at = find(address + i, read_);
+            auto const at = find(address + i, last_read_);
             if (at.first == nullptr || address + i < address) { return {}; }
             value |= uint64_t{*at.first} << 8 * i;
         }
         return {true, value};
     }
-    static constexpr host_region none{};  // stands for "no region", so find() needs no null check
+    static constexpr host_region
+        no_region{};  // stands for "no region", so find() needs no null check
 
     host_region const* first_;
     host_region const* end_;
-    host_region const* read_ = first_;     ///< the region of the last read
-    host_region const* written_ = first_;  ///< the region of the last write
-    bool by_address_ = true;
+    host_region const* last_read_ = first_;     ///< the region of the last read
+    host_region const* last_written_ = first_;  ///< the region of the last write
+    bool is_sorted_ = true;
 };
 
 static_assert(mapped_memory_port<host_memory>);

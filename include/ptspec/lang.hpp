@@ -239,8 +239,8 @@ constexpr auto decorated_value() noexcept -> text {
 /// The last component of a qualified name. `whole` is `... Type = a::b::Name]`, or
 /// `...decorated_name<struct a::b::Name>(void) noexcept` from MSVC, and ends `suffix` characters
 /// after the name.
-constexpr auto last_component(text whole, size_t behind) noexcept -> text {
-    size_t const end = whole.size() - behind;
+constexpr auto last_component(text whole, size_t suffix) noexcept -> text {
+    size_t const end = whole.size() - suffix;
     size_t first = end;
     while (first != 0 && whole.characters[first - 1] != ':' && whole.characters[first - 1] != ' ' &&
            whole.characters[first - 1] != '<' && whole.characters[first - 1] != ')') {
@@ -250,10 +250,10 @@ constexpr auto last_component(text whole, size_t behind) noexcept -> text {
 }
 
 struct probe_of_a_name {};
-enum class probe_of_a_value : uint8_t { named = 1 };
+enum class probe_enum : uint8_t { named = 1 };
 
 /// The number of characters of `whole` after `known`. `whole` must contain `known`.
-constexpr auto bytes_after_name(text whole, text known) noexcept -> size_t {
+constexpr auto suffix_length(text whole, text known) noexcept -> size_t {
     size_t at = whole.size() - known.size();
     while (!(text{whole.data() + at, known.size()} == known)) { --at; }
     return whole.size() - at - known.size();
@@ -265,18 +265,18 @@ constexpr auto bytes_after_name(text whole, text known) noexcept -> size_t {
 template <class Type>
 [[nodiscard]] constexpr auto name_of() noexcept -> text {
     // The suffix after the name is the same for every type, so it is measured on a known name.
-    constexpr auto behind = detail::bytes_after_name(
-        detail::decorated_name<detail::probe_of_a_name>(), "probe_of_a_name");
-    return detail::last_component(detail::decorated_name<Type>(), behind);
+    constexpr auto suffix = detail::suffix_length(detail::decorated_name<detail::probe_of_a_name>(),
+                                                  "probe_of_a_name");
+    return detail::last_component(detail::decorated_name<Type>(), suffix);
 }
 
 /// The unqualified name of an enumerator; empty for a value without a name.
 template <auto Value>
 [[nodiscard]] constexpr auto name_of_enumerator() noexcept -> text {
-    constexpr auto behind = detail::bytes_after_name(
-        detail::decorated_value<detail::probe_of_a_value::named>(), "named");
+    constexpr auto suffix = detail::suffix_length(
+        detail::decorated_value<detail::probe_enum::named>(), "named");
     // A value without a name is spelled as a cast: `(ptspec::reg::addr_cfg)3`.
-    constexpr auto name = detail::last_component(detail::decorated_value<Value>(), behind);
+    constexpr auto name = detail::last_component(detail::decorated_value<Value>(), suffix);
     constexpr char first = name.size() == 0 ? '0' : name.data()[0];
     return first == '(' || first == '-' || (first >= '0' && first <= '9') ? text{} : name;
 }

@@ -118,7 +118,7 @@ constexpr auto bits_above(unsigned msb, unsigned lsb, unsigned lowest_address_bi
 }
 
 template <class... Rows>
-constexpr auto is_any_address(type_list<Rows...>) noexcept -> bool {
+constexpr auto has_address_row(type_list<Rows...>) noexcept -> bool {
     bool const ends[] = {Rows::ends_at_max_phys_addr...};
     for (bool const one : ends) {
         if (one) { return true; }
@@ -129,7 +129,7 @@ constexpr auto is_any_address(type_list<Rows...>) noexcept -> bool {
 /// The bits of all address rows at and above `max_phys_addr`.
 template <class Raw, class... Rows>
 constexpr auto address_bits_above(type_list<Rows...>, unsigned max_phys_addr) noexcept -> Raw {
-    if constexpr (is_any_address(type_list<Rows...>{})) {
+    if constexpr (has_address_row(type_list<Rows...>{})) {
         return static_cast<Raw>(
             (Raw{} | ... |
              (Rows::ends_at_max_phys_addr
@@ -142,7 +142,7 @@ constexpr auto address_bits_above(type_list<Rows...>, unsigned max_phys_addr) no
 
 /// True if no two of these bit ranges overlap.
 template <size_t Count>
-constexpr auto are_apart(unsigned const (&msb)[Count], unsigned const (&lsb)[Count]) noexcept
+constexpr auto are_disjoint(unsigned const (&msb)[Count], unsigned const (&lsb)[Count]) noexcept
     -> bool {
     for (size_t i = 0; i < Count; ++i) {
         for (size_t k = 0; k < i; ++k) {
@@ -196,7 +196,7 @@ struct bit_word {
     [[nodiscard]] constexpr auto with(Fields... fields) const noexcept -> Derived {
         static_assert((row_of<Fields, Derived> && ...), "the word has no such field");
         if constexpr (sizeof...(Fields) > 1) {
-            static_assert(detail::are_apart({Fields::msb...}, {Fields::lsb...}),
+            static_assert(detail::are_disjoint({Fields::msb...}, {Fields::lsb...}),
                           "a field is named twice");
         }
         constexpr Raw named = (Raw{} | ... | detail::bit_mask<Raw>(Fields::msb, Fields::lsb));

@@ -272,8 +272,8 @@ constexpr auto decorated_value() noexcept -> text {
 /// The last component of a qualified name. `whole` is `... Type = a::b::Name]`, or
 /// `...decorated_name<struct a::b::Name>(void) noexcept` from MSVC, and ends `suffix` characters
 /// after the name.
-constexpr auto last_component(text whole, size_t behind) noexcept -> text {
-    size_t const end = whole.size() - behind;
+constexpr auto last_component(text whole, size_t suffix) noexcept -> text {
+    size_t const end = whole.size() - suffix;
     size_t first = end;
     while (first != 0 && whole.characters[first - 1] != ':' && whole.characters[first - 1] != ' ' &&
            whole.characters[first - 1] != '<' && whole.characters[first - 1] != ')') {
@@ -283,10 +283,10 @@ constexpr auto last_component(text whole, size_t behind) noexcept -> text {
 }
 
 struct probe_of_a_name {};
-enum class probe_of_a_value : uint8_t { named = 1 };
+enum class probe_enum : uint8_t { named = 1 };
 
 /// The number of characters of `whole` after `known`. `whole` must contain `known`.
-constexpr auto bytes_after_name(text whole, text known) noexcept -> size_t {
+constexpr auto suffix_length(text whole, text known) noexcept -> size_t {
     size_t at = whole.size() - known.size();
     while (!(text{whole.data() + at, known.size()} == known)) { --at; }
     return whole.size() - at - known.size();
@@ -298,18 +298,18 @@ constexpr auto bytes_after_name(text whole, text known) noexcept -> size_t {
 template <class Type>
 [[nodiscard]] constexpr auto name_of() noexcept -> text {
     // The suffix after the name is the same for every type, so it is measured on a known name.
-    constexpr auto behind = detail::bytes_after_name(
-        detail::decorated_name<detail::probe_of_a_name>(), "probe_of_a_name");
-    return detail::last_component(detail::decorated_name<Type>(), behind);
+    constexpr auto suffix = detail::suffix_length(detail::decorated_name<detail::probe_of_a_name>(),
+                                                  "probe_of_a_name");
+    return detail::last_component(detail::decorated_name<Type>(), suffix);
 }
 
 /// The unqualified name of an enumerator; empty for a value without a name.
 template <auto Value>
 [[nodiscard]] constexpr auto name_of_enumerator() noexcept -> text {
-    constexpr auto behind = detail::bytes_after_name(
-        detail::decorated_value<detail::probe_of_a_value::named>(), "named");
+    constexpr auto suffix = detail::suffix_length(
+        detail::decorated_value<detail::probe_enum::named>(), "named");
     // A value without a name is spelled as a cast: `(ptspec::reg::addr_cfg)3`.
-    constexpr auto name = detail::last_component(detail::decorated_value<Value>(), behind);
+    constexpr auto name = detail::last_component(detail::decorated_value<Value>(), suffix);
     constexpr char first = name.size() == 0 ? '0' : name.data()[0];
     return first == '(' || first == '-' || (first >= '0' && first <= '9') ? text{} : name;
 }
@@ -1068,7 +1068,7 @@ constexpr auto bits_above(unsigned msb, unsigned lsb, unsigned lowest_address_bi
 }
 
 template <class... Rows>
-constexpr auto is_any_address(type_list<Rows...>) noexcept -> bool {
+constexpr auto has_address_row(type_list<Rows...>) noexcept -> bool {
     bool const ends[] = {Rows::ends_at_max_phys_addr...};
     for (bool const one : ends) {
         if (one) { return true; }
@@ -1079,7 +1079,7 @@ constexpr auto is_any_address(type_list<Rows...>) noexcept -> bool {
 /// The bits of all address rows at and above `max_phys_addr`.
 template <class Raw, class... Rows>
 constexpr auto address_bits_above(type_list<Rows...>, unsigned max_phys_addr) noexcept -> Raw {
-    if constexpr (is_any_address(type_list<Rows...>{})) {
+    if constexpr (has_address_row(type_list<Rows...>{})) {
         return static_cast<Raw>(
             (Raw{} | ... |
              (Rows::ends_at_max_phys_addr
@@ -1092,7 +1092,7 @@ constexpr auto address_bits_above(type_list<Rows...>, unsigned max_phys_addr) no
 
 /// True if no two of these bit ranges overlap.
 template <size_t Count>
-constexpr auto are_apart(unsigned const (&msb)[Count], unsigned const (&lsb)[Count]) noexcept
+constexpr auto are_disjoint(unsigned const (&msb)[Count], unsigned const (&lsb)[Count]) noexcept
     -> bool {
     for (size_t i = 0; i < Count; ++i) {
         for (size_t k = 0; k < i; ++k) {
@@ -1146,7 +1146,7 @@ struct bit_word {
     [[nodiscard]] constexpr auto with(Fields... fields) const noexcept -> Derived {
         static_assert((row_of<Fields, Derived> && ...), "the word has no such field");
         if constexpr (sizeof...(Fields) > 1) {
-            static_assert(detail::are_apart({Fields::msb...}, {Fields::lsb...}),
+            static_assert(detail::are_disjoint({Fields::msb...}, {Fields::lsb...}),
                           "a field is named twice");
         }
         constexpr Raw named = (Raw{} | ... | detail::bit_mask<Raw>(Fields::msb, Fields::lsb));
@@ -1271,11 +1271,11 @@ constexpr void copy_few_bytes(uint8_t* to, uint8_t const* from, size_t count) no
     // sizeof(End).
     auto const both_ends = [&]<class End>(End front) {
         End back{};
-        size_t const behind = count - sizeof(End);
+        size_t const back_at = count - sizeof(End);
         __builtin_memcpy(&front, from, sizeof(End));
-        __builtin_memcpy(&back, from + behind, sizeof(End));
+        __builtin_memcpy(&back, from + back_at, sizeof(End));
         __builtin_memcpy(to, &front, sizeof(End));
-        __builtin_memcpy(to + behind, &back, sizeof(End));
+        __builtin_memcpy(to + back_at, &back, sizeof(End));
     };
     if (!__builtin_is_constant_evaluated() && count <= few_bytes) {
         // Unlikely: most packets are short, so their path has no taken branches.
@@ -1518,7 +1518,7 @@ namespace detail {
 /// Stores the first `count` bytes of a little-endian number.
 [[gnu::noinline]]  // noinline: keeps the cold path out of the caller
 constexpr void
-store_few(uint8_t* to, uint64_t low, uint64_t high, size_t count) noexcept {
+store_first_bytes(uint8_t* to, uint64_t low, uint64_t high, size_t count) noexcept {
     copy_bytes(to, to_le({low, high}).data(), count);
 }
 
@@ -1527,7 +1527,7 @@ store_few(uint8_t* to, uint64_t low, uint64_t high, size_t count) noexcept {
 constexpr auto byte_buffer::append(wide_bits bytes, size_t count) noexcept -> bool {
     if (room() < 16) {
         if (room() < count) { return false; }
-        detail::store_few(first_ + size_, bytes.low, bytes.high, count);
+        detail::store_first_bytes(first_ + size_, bytes.low, bytes.high, count);
         size_ += count;
         return true;
     }
@@ -1774,11 +1774,12 @@ struct host_region {
 class host_memory {
 public:
     constexpr host_memory(host_region const* regions, size_t count) noexcept
-        : first_{count != 0 ? regions : &none}, end_{count != 0 ? regions + count : &none + 1} {
+        : first_{count != 0 ? regions : &no_region},
+          end_{count != 0 ? regions + count : &no_region + 1} {
         for (size_t i = 1; i < count; ++i) {
             auto const& before = regions[i - 1];
-            by_address_ = by_address_ && regions[i].base >= before.base &&
-                          regions[i].base - before.base >= before.size;
+            is_sorted_ = is_sorted_ && regions[i].base >= before.base &&
+                         regions[i].base - before.base >= before.size;
         }
     }
     template <size_t Count>
@@ -1787,13 +1788,13 @@ public:
 
     /// The bytes from an address to the end of its region.
     [[nodiscard]] constexpr auto window(uint64_t address) noexcept -> byte_window {
-        return find(address, written_);
+        return find(address, last_written_);
     }
 
     [[nodiscard]] constexpr auto load(uint64_t address) noexcept -> port_value {
-        auto const at = find(address, read_);
+        auto const at = find(address, last_read_);
         if (at.size >= 8) { return {true, load_le64(at.first)}; }
-        return load_from_several(address);
+        return load_across_regions(address);
     }
 
     [[nodiscard]] constexpr auto store(uint64_t address, byte_view from) noexcept -> size_t {
@@ -1814,8 +1815,8 @@ private:
     /// last used region and the next one are tried first.
     [[gnu::always_inline]]  // always_inline: the common case needs no call
     [[nodiscard]] constexpr auto
-    find(uint64_t address, host_region const*& guess) const noexcept -> byte_window {
-        host_region const* found = guess;
+    find(uint64_t address, host_region const*& hint) const noexcept -> byte_window {
+        host_region const* found = hint;
         uint64_t offset = address - found->base;
         if (offset >= found->size) {
             ++found;
@@ -1826,7 +1827,7 @@ private:
                 offset = address - found->base;
                 if (offset >= found->size) { return {}; }
             }
-            guess = found;
+            hint = found;
         }
         return {found->bytes + offset, found->size - offset};
     }
@@ -1834,7 +1835,7 @@ private:
     [[gnu::noinline]]  // noinline: keeps the search out of the callers' common case
     [[nodiscard]] constexpr auto
     search(uint64_t address) const noexcept -> host_region const* {
-        if (!by_address_) {
+        if (!is_sorted_) {
             host_region const* one = first_;
             while (one + 1 != end_ && address - one->base >= one->size) { ++one; }
             return one;
@@ -1848,22 +1849,23 @@ private:
         return first;
     }
     /// Loads eight bytes that span regions.
-    [[nodiscard]] constexpr auto load_from_several(uint64_t address) noexcept -> port_value {
+    [[nodiscard]] constexpr auto load_across_regions(uint64_t address) noexcept -> port_value {
         uint64_t value = 0;
         for (unsigned i = 0; i < 8; ++i) {
-            auto const at = find(address + i, read_);
+            auto const at = find(address + i, last_read_);
             if (at.first == nullptr || address + i < address) { return {}; }
             value |= uint64_t{*at.first} << 8 * i;
         }
         return {true, value};
     }
-    static constexpr host_region none{};  // stands for "no region", so find() needs no null check
+    static constexpr host_region
+        no_region{};  // stands for "no region", so find() needs no null check
 
     host_region const* first_;
     host_region const* end_;
-    host_region const* read_ = first_;     ///< the region of the last read
-    host_region const* written_ = first_;  ///< the region of the last write
-    bool by_address_ = true;
+    host_region const* last_read_ = first_;     ///< the region of the last read
+    host_region const* last_written_ = first_;  ///< the region of the last write
+    bool is_sorted_ = true;
 };
 
 static_assert(mapped_memory_port<host_memory>);
@@ -3990,7 +3992,7 @@ namespace detail {
 inline constexpr uint64_t cyc_ends_low = 0x0101'0101'0101'0100;
 
 /// Packs the seven low bits of each of the eight bytes.
-constexpr auto gather_sevens(uint64_t bytes) noexcept -> uint64_t {
+constexpr auto pack_7_bit_groups(uint64_t bytes) noexcept -> uint64_t {
     bytes = (bytes & 0x007F'007F'007F'007F) | (bytes & 0x7F00'7F00'7F00'7F00) >> 1;
     bytes = (bytes & 0x0000'3FFF'0000'3FFF) | (bytes & 0x3FFF'0000'3FFF'0000) >> 2;
     return (bytes & 0x0000'0000'0FFF'FFFF) | (bytes & 0x0FFF'FFFF'0000'0000) >> 4;
@@ -4017,7 +4019,8 @@ struct cyc : packet_word<cyc, 1, payload_continues<9>> {
 
     /// The cycle count.
     [[nodiscard]] constexpr auto value() const noexcept -> uint64_t {
-        return get<value_4_0>() | detail::gather_sevens(raw.low >> 9 & 0x007F'7F7F'7F7F'7F7F) << 5 |
+        return get<value_4_0>() |
+               detail::pack_7_bit_groups(raw.low >> 9 & 0x007F'7F7F'7F7F'7F7F) << 5 |
                (raw.high >> 1 & 0x7F) << 54 | raw.high >> 9 << 61;
     }
     /// The number of bytes in the packet.
@@ -4657,7 +4660,7 @@ struct opcode_byte {
 namespace detail {
 
 /// The value that one byte of an opcode must have, and the bits that are compared.
-struct demand {
+struct masked_byte {
     uint8_t mask = 0;
     uint8_t value = 0;
 };
@@ -4675,7 +4678,7 @@ struct opcode_shape {
     uint32_t mask;
     uint32_t value;
 
-    [[nodiscard]] constexpr auto at(unsigned byte) const noexcept -> demand {
+    [[nodiscard]] constexpr auto at(unsigned byte) const noexcept -> masked_byte {
         return {static_cast<uint8_t>(mask >> (8 * byte)),
                 static_cast<uint8_t>(value >> (8 * byte))};
     }
@@ -4706,8 +4709,8 @@ struct opcode_table {
 /// several packets match, the one that compares the most bits wins; among packets that differ only
 /// in a leaf, the first.
 template <class... Packets>
-constexpr auto tabulate(type_list<Packets...>, unsigned at, uint32_t prefix, bool in_block) noexcept
-    -> opcode_table {
+constexpr auto make_opcode_table(type_list<Packets...>, unsigned at, uint32_t prefix,
+                                 bool in_block) noexcept -> opcode_table {
     constexpr opcode_shape shapes[] = {shape_of<Packets>()...};
     constexpr bool only_in_block[] = {same_as<typename Packets::payload_type, payload_of_block>...};
     opcode_table table{};
@@ -4719,17 +4722,17 @@ constexpr auto tabulate(type_list<Packets...>, unsigned at, uint32_t prefix, boo
             (only_in_block[i] && !in_block)) {
             continue;
         }
-        bool const goes_on = shape.at(at + 1).mask != 0;
-        unsigned const demanded = popcount(here.mask);
+        bool const continues = shape.at(at + 1).mask != 0;
+        unsigned const compared_bits = popcount(here.mask);
         unsigned const free_bits = 0xFFU & ~unsigned{here.mask};
         // All values that match in the compared bits: the subsets of the other bits.
         for (unsigned rest = free_bits;; rest = (rest - 1) & free_bits) {
             unsigned const byte = here.value | rest;
-            if (demanded > bits[byte]) {
-                bits[byte] = demanded;
-                table.bytes[byte] = {goes_on ? opcode_byte::says::go_on
-                                             : opcode_byte::says::a_packet,
-                                     goes_on ? kind::pad : shape.which};
+            if (compared_bits > bits[byte]) {
+                bits[byte] = compared_bits;
+                table.bytes[byte] = {continues ? opcode_byte::says::go_on
+                                               : opcode_byte::says::a_packet,
+                                     continues ? kind::pad : shape.which};
             }
             if (rest == 0) { break; }
         }
@@ -4744,10 +4747,10 @@ inline constexpr uint32_t second_escape = shape_of<mnt>().value & 0xFFFF;
 /// The opcode tables. Members of a template, so they are computed on first use.
 template <class Packets>
 struct tables_of {
-    static constexpr opcode_table first = tabulate(Packets{}, 0, 0, false);
-    static constexpr opcode_table first_in_block = tabulate(Packets{}, 0, 0, true);
-    static constexpr opcode_table ext = tabulate(Packets{}, 1, escape, false);
-    static constexpr opcode_table ext2 = tabulate(Packets{}, 2, second_escape, false);
+    static constexpr opcode_table first = make_opcode_table(Packets{}, 0, 0, false);
+    static constexpr opcode_table first_in_block = make_opcode_table(Packets{}, 0, 0, true);
+    static constexpr opcode_table ext = make_opcode_table(Packets{}, 1, escape, false);
+    static constexpr opcode_table ext2 = make_opcode_table(Packets{}, 2, second_escape, false);
 };
 
 }  // namespace detail
@@ -4913,7 +4916,7 @@ template <class Packet>
 inline constexpr uint64_t leaf_bits = bits_of_mismatch(typename Packet::layout::rows{},
                                                        mismatch::reserved);
 
-struct nobody {};
+struct no_sibling {};
 
 template <class Packet>
 constexpr auto is_sibling(opcode_shape one) noexcept -> bool {
@@ -4924,7 +4927,7 @@ constexpr auto is_sibling(opcode_shape one) noexcept -> bool {
 
 template <class Packet, class... Rest>
 struct sibling_among {
-    using type = nobody;
+    using type = no_sibling;
 };
 template <class Packet, class First, class... Rest>
 struct sibling_among<Packet, First, Rest...> : sibling_among<Packet, Rest...> {};
@@ -4959,16 +4962,17 @@ constexpr auto broken_payload(typename Packet::raw_type bits, bool strict) noexc
 /// Decodes everything after the opcode: header, length, payload. Missing bytes read as 0, which is
 /// a valid value in every header, so a short header fails the length check.
 template <class Packets, class Packet, class Sink>
-constexpr auto finish(wide_bits image, size_t present, context how, Sink&& sink) -> failure {
+constexpr auto decode_after_opcode(wide_bits image, size_t present, context how, Sink&& sink)
+    -> failure {
     using raw = typename Packet::raw_type;
     if constexpr (leaf_bits<Packet> != 0) {
         if ((image.low & leaf_bits<Packet>) !=
             (widen(opcode_bits<Packet>).low & leaf_bits<Packet>)) {
             using sibling = decltype(sibling_in<Packet>(Packets{}));
-            if constexpr (same_as<sibling, nobody>) {
+            if constexpr (same_as<sibling, no_sibling>) {
                 return {error::reserved, 0, Packet::unknown_leaf};
             } else {
-                return finish<Packets, sibling>(image, present, how, sink);
+                return decode_after_opcode<Packets, sibling>(image, present, how, sink);
             }
         }
     }
@@ -4984,13 +4988,13 @@ constexpr auto finish(wide_bits image, size_t present, context how, Sink&& sink)
 }
 
 /// The packet whose opcode is at the front, or the failure.
-struct opcode_found {
+struct opcode_result {
     failure failed{};
     kind which = kind::pad;
 };
 
 template <class Opcodes>
-constexpr auto find_opcode(wide_bits image, size_t present, block items) noexcept -> opcode_found {
+constexpr auto find_opcode(wide_bits image, size_t present, block items) noexcept -> opcode_result {
     if (present == 0) { return {truncated(1)}; }
     auto says = Opcodes::first(static_cast<uint8_t>(image.low), items);
     if (says.what == opcode_byte::says::a_packet) { return {{}, says.which}; }
@@ -5019,24 +5023,26 @@ constexpr auto decode_into(byte_view in, context how, Sink&& sink) -> failure {
                : for_kind(
                      opcode.which,
                      [&]<class Packet>() {
-                         return finish<Packets, Packet>(image, in.size(), how, sink);
+                         return decode_after_opcode<Packets, Packet>(image, in.size(), how, sink);
                      },
                      Packets{});
 }
 
 /// The first packet type with the same opcode as `Packet`. The opcode tables name this type.
 template <class Packet, class... Packets>
-struct owner_among;
+struct first_with_opcode_among;
 template <class Packet, class First, class... Rest>
-struct owner_among<Packet, First, Rest...> : owner_among<Packet, Rest...> {};
+struct first_with_opcode_among<Packet, First, Rest...> : first_with_opcode_among<Packet, Rest...> {
+};
 template <class Packet, class First, class... Rest>
     requires(shape_of<First>().mask == shape_of<Packet>().mask &&
              shape_of<First>().value == shape_of<Packet>().value)
-struct owner_among<Packet, First, Rest...> {
+struct first_with_opcode_among<Packet, First, Rest...> {
     using type = First;
 };
 template <class Packet, class... Packets>
-auto owner_in(type_list<Packets...>) -> typename owner_among<Packet, Packets...>::type;
+auto first_with_opcode_of(type_list<Packets...>) ->
+    typename first_with_opcode_among<Packet, Packets...>::type;
 
 }  // namespace detail
 
@@ -5063,8 +5069,8 @@ template <class Packets = all>
 template <packet_type Packet, class Packets = all>
 [[nodiscard]] constexpr auto decode_as(byte_view in, context how = {}) noexcept
     -> decoded_as<Packet> {
-    using owner = decltype(detail::owner_in<Packet>(Packets{}));
-    constexpr kind own = owner::about.id;
+    using named_packet = decltype(detail::first_with_opcode_of<Packet>(Packets{}));
+    constexpr kind own = named_packet::about.id;
     constexpr kind other = own == kind::pad ? kind::psb : kind::pad;
     wide_bits const image = load_le_wide(in);
     auto const opcode = detail::find_opcode<detail::opcodes_of_one<Packets, own, other>>(
@@ -5072,7 +5078,7 @@ template <packet_type Packet, class Packets = all>
     detail::failure failed = opcode.failed;
     decoded_as<Packet> out;
     if (failed.why == error::none && opcode.which == own) {
-        failed = detail::finish<Packets, owner>(
+        failed = detail::decode_after_opcode<Packets, named_packet>(
             image, in.size(), how, [&]<class Found>(Found const& packet, unsigned length) {
                 if constexpr (same_as<Found, Packet>) {
                     out.packet = packet;
@@ -5125,7 +5131,7 @@ constexpr auto clean(Packet const& packet) noexcept -> wide_bits {
 
 /// The rule that these bits violate as a `Packet`, or `none`.
 template <class Packets, class Packet>
-constexpr auto why_refused(wide_bits bits, block items) noexcept -> rule {
+constexpr auto violated_rule(wide_bits bits, block items) noexcept -> rule {
     using raw = typename Packet::raw_type;
     if (rule const broken = broken_header<Packet>(narrow<raw>(bits)); broken != rule::none) {
         return broken;
@@ -5153,7 +5159,7 @@ struct code {
 template <class Packets, class Packet>
 constexpr auto code_of(Packet const& packet, block items) noexcept -> code {
     wide_bits const bits = clean(packet);
-    if (rule const broken = why_refused<Packets, Packet>(bits, items); broken != rule::none) {
+    if (rule const broken = violated_rule<Packets, Packet>(bits, items); broken != rule::none) {
         return {{}, 0, broken};
     }
     return {bits, Packet::length_of(narrow<typename Packet::raw_type>(bits), items), rule::none};

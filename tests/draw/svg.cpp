@@ -420,7 +420,7 @@ auto open_elements(std::string const& picture) -> std::string {
     return open.empty() ? "" : open.back();
 }
 
-auto number_behind(std::string const& text, std::string const& what, std::size_t from) -> unsigned {
+auto number_after(std::string const& text, std::string const& what, std::size_t from) -> unsigned {
     return static_cast<unsigned>(std::stoul(text.substr(text.find(what, from) + what.size())));
 }
 
@@ -439,14 +439,14 @@ void check_picture(print::row_list const& rows) {
     unsigned y = 0;
     for (auto at = picture.find("<rect"); at != std::string::npos;
          at = picture.find("<rect", at + 1)) {
-        if (auto const top = number_behind(picture, " y=\"", at); top != y) {
+        if (auto const top = number_after(picture, " y=\"", at); top != y) {
             y = top;
             x = edge;
         }
-        CHECK(number_behind(picture, " x=\"", at) == x);
-        x += number_behind(picture, " width=\"", at);
+        CHECK(number_after(picture, " x=\"", at) == x);
+        x += number_after(picture, " width=\"", at);
     }
-    CHECK(x == number_behind(picture, " width=\"", 0) - 1);
+    CHECK(x == number_after(picture, " width=\"", 0) - 1);
 }
 
 template <class... Types>

@@ -58,7 +58,7 @@ extern "C" {
 auto fw_popcount(uint64_t value) noexcept -> unsigned { return popcount(value); }
 auto fw_highest_bit(uint64_t value) noexcept -> unsigned { return highest_bit(value); }
 auto fw_lowest_bit(uint64_t value) noexcept -> unsigned { return lowest_bit(value); }
-auto fw_as_if_new(size_t value) noexcept -> size_t { return hide_from_optimizer(value); }
+auto fw_hide_from_optimizer(size_t value) noexcept -> size_t { return hide_from_optimizer(value); }
 auto fw_low_bits(unsigned count) noexcept -> uint64_t { return low_bits(count); }
 auto fw_same_text(text const& one, text const& two) noexcept -> bool { return one == two; }
 auto fw_text_sum(text const& of) noexcept -> unsigned {
@@ -398,7 +398,7 @@ auto fw_position_numbers(topa::position const& at, uint64_t raw) noexcept -> uin
     return topa::base_of(at).raw + topa::mask_ptrs_of(at).raw + topa::table_pointer(at) +
            topa::trace_store_phys_addr(at, current) + topa::bytes_left(at, current);
 }
-void fw_position_behind(topa::position& at, uint64_t raw, uint64_t bytes) noexcept {
+void fw_position_after(topa::position& at, uint64_t raw, uint64_t bytes) noexcept {
     auto const linked = topa::follow_end(topa::entry{raw});
     at = linked == at ? linked
          : bytes == 0 ? topa::next_entry(at)
@@ -561,7 +561,8 @@ auto fw_any_numbers(packet::any_packet const& any, packet::any_packet const& oth
 auto fw_visit(packet::any_packet const& any) noexcept -> uint64_t {
     return packet::visit([](auto const& one) { return uint64_t{one.head_bytes}; }, any);
 }
-auto fw_behind(packet::any_packet const& any, uint64_t last_ip, block items) noexcept -> uint64_t {
+auto fw_context_after(packet::any_packet const& any, uint64_t last_ip, block items) noexcept
+    -> uint64_t {
     return packet::last_ip_after(any, last_ip) + underlying(packet::block_after(any, items));
 }
 

@@ -32,7 +32,7 @@ constexpr auto is_named_for = []<class Packet>(Packet const&, kind which) -> boo
 };
 
 /// The block context after a packet, from the column of packets.csv.
-constexpr auto plain_block_behind(kind id, test::hex_bytes const& bytes, block before) -> block {
+constexpr auto expected_block_after(kind id, test::hex_bytes const& bytes, block before) -> block {
     switch (test::row_of(id).block) {
         case test::packet_block::keeps: return before;
         case test::packet_block::clears: return block::none;
@@ -178,10 +178,10 @@ TEST_CASE("block_after gives the context after each packet, typed or not (PKT-20
             for (auto const before : all_contexts) {
                 if (!sample.stands_in(before)) { continue; }
                 auto const packet = decode(sample.bytes, {.items = before}).packet;
-                auto const behind = plain_block_behind(sample.id, sample.bytes, before);
-                good = good && block_after(packet, before) == behind &&
+                auto const after = expected_block_after(sample.id, sample.bytes, before);
+                good = good && block_after(packet, before) == after &&
                        visit([=](auto const& one) { return block_after(one, before); }, packet) ==
-                           behind;
+                           after;
             }
         }
         return good;

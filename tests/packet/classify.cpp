@@ -14,23 +14,23 @@ namespace {
 
 /// Packets with unused opcodes, to test each opcode bit: after 82, which shares seven bits with the
 /// escape; after 02 C4; and with bit 0 free.
-struct behind_82 : packet_word<behind_82, 2> {
-    static constexpr facts about{.id = kind::mtc, .name = "behind 82"};
+struct after_82 : packet_word<after_82, 2> {
+    static constexpr facts about{.id = kind::mtc, .name = "after 82"};
     struct Opcode : fixed<15, 0, 0x1182> {};
     struct layout : bit_layout<16, Opcode> {};
 };
-struct behind_02_c4 : packet_word<behind_02_c4, 3> {
-    static constexpr facts about{.id = kind::mnt, .name = "behind 02 C4"};
+struct after_02_c4 : packet_word<after_02_c4, 3> {
+    static constexpr facts about{.id = kind::mnt, .name = "after 02 C4"};
     struct Opcode : fixed<23, 0, 0x22'C402> {};
     struct layout : bit_layout<24, Opcode> {};
 };
-struct even_or_odd : packet_word<even_or_odd, 1> {
-    static constexpr facts about{.id = kind::trig, .name = "even or odd"};
+struct bit_0_free : packet_word<bit_0_free, 1> {
+    static constexpr facts about{.id = kind::trig, .name = "bit 0 free"};
     struct Free : flag<0> {};
     struct Opcode : fixed<7, 1, 0x33> {};
     struct layout : bit_layout<8, Free, Opcode> {};
 };
-using toys = type_list<behind_82, behind_02_c4, even_or_odd>;
+using test_packets = type_list<after_82, after_02_c4, bit_0_free>;
 
 constexpr opcode_byte go_on{says::go_on, kind::pad};
 constexpr opcode_byte nothing{};
@@ -38,7 +38,7 @@ constexpr opcode_byte nothing{};
 constexpr auto packet_of(kind id) -> opcode_byte { return {says::a_packet, id}; }
 
 /// The classification that the plain decoder gives for the first bytes of an opcode.
-auto plain_byte(std::initializer_list<unsigned> front, bool in_block = false) -> opcode_byte {
+auto reference_byte(std::initializer_list<unsigned> front, bool in_block = false) -> opcode_byte {
     uint8_t bytes[3] = {};
     size_t size = 0;
     for (unsigned const byte : front) { bytes[size++] = static_cast<uint8_t>(byte); }
@@ -55,12 +55,12 @@ TEST_CASE("classification of all first bytes, bytes after 02 and after 02 C3 mat
     for (unsigned b = 0; b < 256; ++b) {
         CAPTURE(b);
         auto const byte = static_cast<uint8_t>(b);
-        CHECK(classify_first(byte) == plain_byte({b}));
-        CHECK(classify_first(byte, block::items_of_4) == plain_byte({b}, true));
-        CHECK(classify_ext(byte) == plain_byte({0x02, b}));
-        CHECK(classify_ext2(byte) == plain_byte({0x02, 0xC3, b}));
+        CHECK(classify_first(byte) == reference_byte({b}));
+        CHECK(classify_first(byte, block::items_of_4) == reference_byte({b}, true));
+        CHECK(classify_ext(byte) == reference_byte({0x02, b}));
+        CHECK(classify_ext2(byte) == reference_byte({0x02, 0xC3, b}));
     }
-    CHECK(plain_byte({0x02, 0xC3}) == go_on);
+    CHECK(reference_byte({0x02, 0xC3}) == go_on);
 }
 
 TEST_CASE("inside a block, bytes with low bits 100 are BIP and the others do not change "
@@ -151,9 +151,9 @@ TEST_CASE("all opcode bits are compared, and free bits may have any value") {
             auto const first = b == 0x82 || b == 0x02   ? go_on
                                : b == 0x66 || b == 0x67 ? packet_of(kind::trig)
                                                         : nothing;
-            good = good && classify_first<toys>(byte) == first &&
-                   classify_ext<toys>(byte) == (b == 0xC4 ? go_on : nothing) &&
-                   classify_ext2<toys>(byte) == nothing;
+            good = good && classify_first<test_packets>(byte) == first &&
+                   classify_ext<test_packets>(byte) == (b == 0xC4 ? go_on : nothing) &&
+                   classify_ext2<test_packets>(byte) == nothing;
         }
         return good;
     });
@@ -169,7 +169,7 @@ TEST_CASE("opcode_of gives the opcode of a packet; both MODE packets have the sa
                opcode(kind::ptw) == 0x1202 && opcode(kind::exstop) == 0x6202 &&
                opcode(kind::mnt) == 0x88'C302 && opcode(kind::psb) == 0x8202 &&
                opcode(kind::trig) == 0xD9 &&
-               packet::detail::opcode_of(value(kind::tip), toys{}) == 0;
+               packet::detail::opcode_of(value(kind::tip), test_packets{}) == 0;
     });
 }
 

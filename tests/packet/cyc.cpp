@@ -11,7 +11,7 @@ using test::hex;
 namespace {
 
 /// A CYC of `bytes` bytes, built bit by bit as in PKT-107 and PKT-108.
-constexpr auto plain_cyc(uint64_t count, unsigned bytes) -> test::hex_bytes {
+constexpr auto reference_cyc(uint64_t count, unsigned bytes) -> test::hex_bytes {
     auto out = hex("03");
     for (unsigned bit = 0; bit < 5; ++bit) {
         if ((count >> bit & 1) != 0) { out.bytes[0] |= static_cast<uint8_t>(1U << (3 + bit)); }
@@ -72,8 +72,8 @@ TEST_CASE("counts around every power of two that adds a byte (PKT-108, PKT-109, 
                 unsigned const bytes = count < first ? i + 1 : i + 2;
                 auto const packet = cyc::of(count);
                 good = good && packet.length() == bytes && packet.value() == count &&
-                       encode(packet) == plain_cyc(count, bytes) &&
-                       decode_as<cyc>(plain_cyc(count, bytes)).packet.value() == count;
+                       encode(packet) == reference_cyc(count, bytes) &&
+                       decode_as<cyc>(reference_cyc(count, bytes)).packet.value() == count;
             }
         }
         return good;
@@ -86,7 +86,7 @@ TEST_CASE("random counts of every size are encoded and decoded (PKT-107..109, PK
         bool good = true;
         for (unsigned width = 0; width < 64; ++width) {
             uint64_t const count = random() >> width;
-            auto const bytes = plain_cyc(count, fewest_bytes(count));
+            auto const bytes = reference_cyc(count, fewest_bytes(count));
             auto const one = decode_as<cyc>(bytes);
             good = good && encode(cyc::of(count)) == bytes && one && one.packet.value() == count &&
                    one.length == bytes.size() && one.packet.length() == bytes.size();
@@ -101,7 +101,7 @@ TEST_CASE("all ten lengths decode, and every prefix needs one byte more (PKT-108
         for (unsigned bytes = 1; bytes <= 10; ++bytes) {
             uint64_t const count = value(uint64_t{0x1555'5555'5555'5555}) >>
                                    (bytes < 10 ? 66 - 7 * bytes : 0);
-            good = good && test::stands_for(plain_cyc(count, bytes), cyc::of(count, bytes));
+            good = good && test::stands_for(reference_cyc(count, bytes), cyc::of(count, bytes));
         }
         return good;
     });
@@ -114,8 +114,8 @@ TEST_CASE("forms longer than necessary are legal and keep their length (PKT-111)
         for (unsigned bytes = 1; bytes <= 10; ++bytes) {
             auto const packet = cyc::of(value(uint64_t{21}), bytes);
             good = good && packet.length() == bytes && packet.value() == 21 &&
-                   encode(packet) == plain_cyc(21, bytes) &&
-                   decode(plain_cyc(21, bytes)).length() == bytes;
+                   encode(packet) == reference_cyc(21, bytes) &&
+                   decode(reference_cyc(21, bytes)).length() == bytes;
         }
         return good;
     });

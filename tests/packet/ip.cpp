@@ -13,7 +13,8 @@ namespace {
 constexpr uint64_t last = 0xFFFF'FFFF'8123'4567;
 
 /// PKT-051 byte by byte: bytes that are not in the payload come from the last IP or the sign.
-constexpr auto plain_ip(unsigned ip_bytes_field, uint64_t payload, uint64_t last_ip) -> uint64_t {
+constexpr auto reference_ip(unsigned ip_bytes_field, uint64_t payload, uint64_t last_ip)
+    -> uint64_t {
     unsigned const sizes[] = {0, 2, 4, 6, 6, 0, 8, 0};
     unsigned const size = sizes[ip_bytes_field];
     uint64_t ip = 0;
@@ -144,12 +145,12 @@ TEST_CASE("IPBytes 6 is all 64 bits, canonical or not (PKT-057, PKT-065)") {
 
 TEST_CASE("a non-canonical IP can be compressed against a non-canonical last IP (PKT-065)") {
     CHECK_TWICE([](auto value) {
-        uint64_t const odd = value(uint64_t{0x0001'8000'1234'5678});
-        return fup::of(ip_bytes::update_16, 0xABCD).ip(odd) == 0x0001'8000'1234'ABCD &&
-               fup::of(ip_bytes::update_32, 0xABCD).ip(odd) == 0x0001'8000'0000'ABCD &&
-               fup::of(ip_bytes::update_48, 0xABCD).ip(odd) == 0x0001'0000'0000'ABCD &&
-               shortest_form(odd, 0) == ip_bytes::full &&
-               shortest_form(odd, 0xFFFF'FFFF'8123'4567) == ip_bytes::full;
+        uint64_t const non_canonical = value(uint64_t{0x0001'8000'1234'5678});
+        return fup::of(ip_bytes::update_16, 0xABCD).ip(non_canonical) == 0x0001'8000'1234'ABCD &&
+               fup::of(ip_bytes::update_32, 0xABCD).ip(non_canonical) == 0x0001'8000'0000'ABCD &&
+               fup::of(ip_bytes::update_48, 0xABCD).ip(non_canonical) == 0x0001'0000'0000'ABCD &&
+               shortest_form(non_canonical, 0) == ip_bytes::full &&
+               shortest_form(non_canonical, 0xFFFF'FFFF'8123'4567) == ip_bytes::full;
     });
 }
 
@@ -193,7 +194,7 @@ TEST_CASE("rebuilt_ip matches a byte-by-byte model for random values (PKT-051, P
             uint64_t const payload = random() & low_bits(static_cast<unsigned>(payload_bits));
             uint64_t const before = random();
             good = good && rebuilt_ip(static_cast<ip_bytes>(how), payload, before) ==
-                               plain_ip(how, payload, before);
+                               reference_ip(how, payload, before);
         }
         return good;
     });
@@ -242,7 +243,9 @@ TEST_CASE(
             for (uint64_t const before : addresses) {
                 unsigned first = 0;
                 for (unsigned const how : order) {
-                    if (first == 0 && plain_ip(how, ip & mask[how], before) == ip) { first = how; }
+                    if (first == 0 && reference_ip(how, ip & mask[how], before) == ip) {
+                        first = how;
+                    }
                 }
                 auto const packet = tip::compressed(value(ip), before);
                 good = good && underlying(shortest_form(value(ip), before)) == first &&

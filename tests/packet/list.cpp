@@ -34,7 +34,7 @@ auto split(std::string const& cell, char at) -> std::vector<std::string> {
 }
 
 /// Removes text in parentheses and the space before it.
-auto without_remarks(std::string const& cell) -> std::string {
+auto without_parentheses(std::string const& cell) -> std::string {
     std::string out;
     int depth = 0;
     for (char const letter : cell) {
@@ -50,7 +50,7 @@ auto without_remarks(std::string const& cell) -> std::string {
 }
 
 /// Removes the suffix `end` from `whole`. Returns true if it was there.
-auto cut(std::string& whole, std::string const& end) -> bool {
+auto remove_suffix(std::string& whole, std::string const& end) -> bool {
     bool const there = whole.ends_with(end);
     if (there) { whole.resize(whole.size() - end.size()); }
     return there;
@@ -74,7 +74,7 @@ struct opcode {
 
 /// Parses `02/ff 12/1f`, one value and mask per byte. ` x8` repeats the bytes before it.
 auto opcode_in(std::string cell) -> opcode {
-    bool const eight_times = cut(cell, " x8");
+    bool const eight_times = remove_suffix(cell, " x8");
     auto const pairs = split(cell, ' ');
     opcode out;
     unsigned at = 0;
@@ -262,7 +262,7 @@ auto field_in(std::string cell, std::string const& row) -> csv_field {
     csv_field out{"", row, 0, 0};
     std::string const per_byte = "then per byte ";
     if (cell.starts_with(per_byte)) { cell.erase(0, per_byte.size()); }
-    cut(cell, " if icntv");
+    remove_suffix(cell, " if icntv");
     if (auto const either = cell.find(" or "); either != std::string::npos) {
         // The longer of two lengths is last.
         auto const colon = cell.find(':');
@@ -281,7 +281,7 @@ auto field_in(std::string cell, std::string const& row) -> csv_field {
 
 /// The fields in a row of the table. Parts of one layout row are merged.
 auto fields_in(test::csv_row const& row) -> std::vector<csv_field> {
-    auto const cells = split(without_remarks(row["fields"]), ';');
+    auto const cells = split(without_parentheses(row["fields"]), ';');
     auto const names = split(row["cpp_name"], ';');
     REQUIRE(names.size() == cells.size() + 1);
     std::vector<csv_field> out;
@@ -362,8 +362,8 @@ TEST_CASE("each packet's declaration matches its row of packets.csv (PKT-003, PK
         CHECK(answer_in(row["cyc_eligible"]) == packet.about.cyc_eligible);
         CHECK((row["block"] == "keeps") == packet.about.keeps_block);
 
-        auto opcode_cell = without_remarks(row["opcode_bytes_hex"]);
-        CHECK(cut(opcode_cell, " inside a block only") == packet.needs_block);
+        auto opcode_cell = without_parentheses(row["opcode_bytes_hex"]);
+        CHECK(remove_suffix(opcode_cell, " inside a block only") == packet.needs_block);
         CHECK(opcode_in(opcode_cell) == opcode_of(packet));
 
         auto const length = row["total_length_bytes"];

@@ -22,7 +22,7 @@ using test::fields_of;
 
 namespace {
 
-auto name_in_plain(error why) -> text {
+auto name_of_error(error why) -> text {
     switch (why) {
         case error::none: return "";
         case error::truncated: return "truncated";
@@ -43,7 +43,7 @@ auto fields_agree(field_list const& got, plain::answer const& expected) -> bool 
 }
 
 auto agree(decoded const& got, plain::answer const& expected, uint64_t last_ip) -> bool {
-    if (!(name_in_plain(got.why) == expected.error) || got.length() != expected.length ||
+    if (!(name_of_error(got.why) == expected.error) || got.length() != expected.length ||
         got.need != expected.need) {
         return false;
     }

@@ -41,8 +41,8 @@ TEST_CASE("fewer than 16 bytes after 02 82 are truncated, whatever their values 
 
 TEST_CASE("a PSB is encoded as the 16 fixed bytes, whatever its raw bits are (PKT-345)") {
     CHECK_TWICE([](auto value) {
-        auto const odd = psb{value(wide_bits{0x0123'4567'89AB'CDEF, 0x1122'3344'5566'7788})};
-        return encode(odd) == hex("0282 0282 0282 0282 0282 0282 0282 0282");
+        auto const wrong = psb{value(wide_bits{0x0123'4567'89AB'CDEF, 0x1122'3344'5566'7788})};
+        return encode(wrong) == hex("0282 0282 0282 0282 0282 0282 0282 0282");
     });
 }
 

@@ -103,7 +103,7 @@ auto string_of(Packet const& one, print::style how = print::style::full) -> std:
 }
 
 /// The printed line of a packet, computed from its row of packets.csv: the fields in bit order.
-auto line_by_the_table(test::packet_sample const& sample) -> std::string {
+auto expected_line(test::packet_sample const& sample) -> std::string {
     auto const& row = test::row_of(sample.id);
     plain::bytes const bytes{sample.bytes.data(), sample.bytes.size()};
     std::map<unsigned, std::pair<std::string, std::uint64_t>> fields;
@@ -142,7 +142,7 @@ TEST_CASE("every packet prints the names and bits of packets.csv") {
     for (auto const& sample : test::packet_samples) {
         if (sample.id == packet::kind::cyc) { continue; }  // the continuation bytes are not a field
         auto const read = packet::decode(sample.bytes, {.items = sample.a_context()});
-        CHECK(string_of(read.packet, print::style::plain_hex) == line_by_the_table(sample));
+        CHECK(string_of(read.packet, print::style::plain_hex) == expected_line(sample));
     }
 }
 

@@ -41,10 +41,10 @@ public:
             if (!one.to_the_left) { taken = one.at + gap; }
         }
         for (unsigned i = 0; i < count_; ++i) {
-            if (leaders_[i].to_the_left) { put(i, gap); }
+            if (leaders_[i].to_the_left) { place_label(i, gap); }
         }
         for (unsigned i = count_; i-- != 0;) {
-            if (!leaders_[i].to_the_left) { put(i, gap); }
+            if (!leaders_[i].to_the_left) { place_label(i, gap); }
         }
     }
 
@@ -58,7 +58,7 @@ private:
 
     /// Places a label at the first free level: below all lines that it would cross, and not next to
     /// an overlapping label.
-    constexpr void put(unsigned which, unsigned gap) noexcept {
+    constexpr void place_label(unsigned which, unsigned gap) noexcept {
         auto& one = leaders_[which];
         for (bool moved = true; moved;) {
             moved = false;

@@ -22,7 +22,7 @@ struct opcode_byte {
 namespace detail {
 
 /// The value that one byte of an opcode must have, and the bits that are compared.
-struct demand {
+struct masked_byte {
     uint8_t mask = 0;
     uint8_t value = 0;
 };
@@ -40,7 +40,7 @@ struct opcode_shape {
     uint32_t mask;
     uint32_t value;
 
-    [[nodiscard]] constexpr auto at(unsigned byte) const noexcept -> demand {
+    [[nodiscard]] constexpr auto at(unsigned byte) const noexcept -> masked_byte {
         return {static_cast<uint8_t>(mask >> (8 * byte)),
                 static_cast<uint8_t>(value >> (8 * byte))};
     }
@@ -71,8 +71,8 @@ struct opcode_table {
 /// several packets match, the one that compares the most bits wins; among packets that differ only
 /// in a leaf, the first.
 template <class... Packets>
-constexpr auto tabulate(type_list<Packets...>, unsigned at, uint32_t prefix, bool in_block) noexcept
-    -> opcode_table {
+constexpr auto make_opcode_table(type_list<Packets...>, unsigned at, uint32_t prefix,
+                                 bool in_block) noexcept -> opcode_table {
     constexpr opcode_shape shapes[] = {shape_of<Packets>()...};
     constexpr bool only_in_block[] = {same_as<typename Packets::payload_type, payload_of_block>...};
     opcode_table table{};
@@ -84,17 +84,17 @@ constexpr auto tabulate(type_list<Packets...>, unsigned at, uint32_t prefix, boo
             (only_in_block[i] && !in_block)) {
             continue;
         }
-        bool const goes_on = shape.at(at + 1).mask != 0;
-        unsigned const demanded = popcount(here.mask);
+        bool const continues = shape.at(at + 1).mask != 0;
+        unsigned const compared_bits = popcount(here.mask);
         unsigned const free_bits = 0xFFU & ~unsigned{here.mask};
         // All values that match in the compared bits: the subsets of the other bits.
         for (unsigned rest = free_bits;; rest = (rest - 1) & free_bits) {
             unsigned const byte = here.value | rest;
-            if (demanded > bits[byte]) {
-                bits[byte] = demanded;
-                table.bytes[byte] = {goes_on ? opcode_byte::says::go_on
-                                             : opcode_byte::says::a_packet,
-                                     goes_on ? kind::pad : shape.which};
+            if (compared_bits > bits[byte]) {
+                bits[byte] = compared_bits;
+                table.bytes[byte] = {continues ? opcode_byte::says::go_on
+                                               : opcode_byte::says::a_packet,
+                                     continues ? kind::pad : shape.which};
             }
             if (rest == 0) { break; }
         }
@@ -109,10 +109,10 @@ inline constexpr uint32_t second_escape = shape_of<mnt>().value & 0xFFFF;
 /// The opcode tables. Members of a template, so they are computed on first use.
 template <class Packets>
 struct tables_of {
-    static constexpr opcode_table first = tabulate(Packets{}, 0, 0, false);
-    static constexpr opcode_table first_in_block = tabulate(Packets{}, 0, 0, true);
-    static constexpr opcode_table ext = tabulate(Packets{}, 1, escape, false);
-    static constexpr opcode_table ext2 = tabulate(Packets{}, 2, second_escape, false);
+    static constexpr opcode_table first = make_opcode_table(Packets{}, 0, 0, false);
+    static constexpr opcode_table first_in_block = make_opcode_table(Packets{}, 0, 0, true);
+    static constexpr opcode_table ext = make_opcode_table(Packets{}, 1, escape, false);
+    static constexpr opcode_table ext2 = make_opcode_table(Packets{}, 2, second_escape, false);
 };
 
 }  // namespace detail

@@ -12,7 +12,7 @@ namespace detail {
 inline constexpr uint64_t cyc_ends_low = 0x0101'0101'0101'0100;
 
 /// Packs the seven low bits of each of the eight bytes.
-constexpr auto gather_sevens(uint64_t bytes) noexcept -> uint64_t {
+constexpr auto pack_7_bit_groups(uint64_t bytes) noexcept -> uint64_t {
     bytes = (bytes & 0x007F'007F'007F'007F) | (bytes & 0x7F00'7F00'7F00'7F00) >> 1;
     bytes = (bytes & 0x0000'3FFF'0000'3FFF) | (bytes & 0x3FFF'0000'3FFF'0000) >> 2;
     return (bytes & 0x0000'0000'0FFF'FFFF) | (bytes & 0x0FFF'FFFF'0000'0000) >> 4;
@@ -39,7 +39,8 @@ struct cyc : packet_word<cyc, 1, payload_continues<9>> {
 
     /// The cycle count.
     [[nodiscard]] constexpr auto value() const noexcept -> uint64_t {
-        return get<value_4_0>() | detail::gather_sevens(raw.low >> 9 & 0x007F'7F7F'7F7F'7F7F) << 5 |
+        return get<value_4_0>() |
+               detail::pack_7_bit_groups(raw.low >> 9 & 0x007F'7F7F'7F7F'7F7F) << 5 |
                (raw.high >> 1 & 0x7F) << 54 | raw.high >> 9 << 61;
     }
     /// The number of bytes in the packet.

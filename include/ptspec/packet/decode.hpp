@@ -58,7 +58,7 @@ template <class Packet>
 inline constexpr uint64_t leaf_bits = bits_of_mismatch(typename Packet::layout::rows{},
                                                        mismatch::reserved);
 
-struct nobody {};
+struct no_sibling {};
 
 template <class Packet>
 constexpr auto is_sibling(opcode_shape one) noexcept -> bool {
@@ -69,7 +69,7 @@ constexpr auto is_sibling(opcode_shape one) noexcept -> bool {
 
 template <class Packet, class... Rest>
 struct sibling_among {
-    using type = nobody;
+    using type = no_sibling;
 };
 template <class Packet, class First, class... Rest>
 struct sibling_among<Packet, First, Rest...> : sibling_among<Packet, Rest...> {};
@@ -104,16 +104,17 @@ constexpr auto broken_payload(typename Packet::raw_type bits, bool strict) noexc
 /// Decodes everything after the opcode: header, length, payload. Missing bytes read as 0, which is
 /// a valid value in every header, so a short header fails the length check.
 template <class Packets, class Packet, class Sink>
-constexpr auto finish(wide_bits image, size_t present, context how, Sink&& sink) -> failure {
+constexpr auto decode_after_opcode(wide_bits image, size_t present, context how, Sink&& sink)
+    -> failure {
     using raw = typename Packet::raw_type;
     if constexpr (leaf_bits<Packet> != 0) {
         if ((image.low & leaf_bits<Packet>) !=
             (widen(opcode_bits<Packet>).low & leaf_bits<Packet>)) {
             using sibling = decltype(sibling_in<Packet>(Packets{}));
-            if constexpr (same_as<sibling, nobody>) {
+            if constexpr (same_as<sibling, no_sibling>) {
                 return {error::reserved, 0, Packet::unknown_leaf};
             } else {
-                return finish<Packets, sibling>(image, present, how, sink);
+                return decode_after_opcode<Packets, sibling>(image, present, how, sink);
             }
         }
     }
@@ -129,13 +130,13 @@ constexpr auto finish(wide_bits image, size_t present, context how, Sink&& sink)
 }
 
 /// The packet whose opcode is at the front, or the failure.
-struct opcode_found {
+struct opcode_result {
     failure failed{};
     kind which = kind::pad;
 };
 
 template <class Opcodes>
-constexpr auto find_opcode(wide_bits image, size_t present, block items) noexcept -> opcode_found {
+constexpr auto find_opcode(wide_bits image, size_t present, block items) noexcept -> opcode_result {
     if (present == 0) { return {truncated(1)}; }
     auto says = Opcodes::first(static_cast<uint8_t>(image.low), items);
     if (says.what == opcode_byte::says::a_packet) { return {{}, says.which}; }
@@ -164,24 +165,26 @@ constexpr auto decode_into(byte_view in, context how, Sink&& sink) -> failure {
                : for_kind(
                      opcode.which,
                      [&]<class Packet>() {
-                         return finish<Packets, Packet>(image, in.size(), how, sink);
+                         return decode_after_opcode<Packets, Packet>(image, in.size(), how, sink);
                      },
                      Packets{});
 }
 
 /// The first packet type with the same opcode as `Packet`. The opcode tables name this type.
 template <class Packet, class... Packets>
-struct owner_among;
+struct first_with_opcode_among;
 template <class Packet, class First, class... Rest>
-struct owner_among<Packet, First, Rest...> : owner_among<Packet, Rest...> {};
+struct first_with_opcode_among<Packet, First, Rest...> : first_with_opcode_among<Packet, Rest...> {
+};
 template <class Packet, class First, class... Rest>
     requires(shape_of<First>().mask == shape_of<Packet>().mask &&
              shape_of<First>().value == shape_of<Packet>().value)
-struct owner_among<Packet, First, Rest...> {
+struct first_with_opcode_among<Packet, First, Rest...> {
     using type = First;
 };
 template <class Packet, class... Packets>
-auto owner_in(type_list<Packets...>) -> typename owner_among<Packet, Packets...>::type;
+auto first_with_opcode_of(type_list<Packets...>) ->
+    typename first_with_opcode_among<Packet, Packets...>::type;
 
 }  // namespace detail
 
@@ -208,8 +211,8 @@ template <class Packets = all>
 template <packet_type Packet, class Packets = all>
 [[nodiscard]] constexpr auto decode_as(byte_view in, context how = {}) noexcept
     -> decoded_as<Packet> {
-    using owner = decltype(detail::owner_in<Packet>(Packets{}));
-    constexpr kind own = owner::about.id;
+    using named_packet = decltype(detail::first_with_opcode_of<Packet>(Packets{}));
+    constexpr kind own = named_packet::about.id;
     constexpr kind other = own == kind::pad ? kind::psb : kind::pad;
     wide_bits const image = load_le_wide(in);
     auto const opcode = detail::find_opcode<detail::opcodes_of_one<Packets, own, other>>(
@@ -217,7 +220,7 @@ template <packet_type Packet, class Packets = all>
     detail::failure failed = opcode.failed;
     decoded_as<Packet> out;
     if (failed.why == error::none && opcode.which == own) {
-        failed = detail::finish<Packets, owner>(
+        failed = detail::decode_after_opcode<Packets, named_packet>(
             image, in.size(), how, [&]<class Found>(Found const& packet, unsigned length) {
                 if constexpr (same_as<Found, Packet>) {
                     out.packet = packet;

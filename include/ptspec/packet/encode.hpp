@@ -35,7 +35,7 @@ constexpr auto clean(Packet const& packet) noexcept -> wide_bits {
 
 /// The rule that these bits violate as a `Packet`, or `none`.
 template <class Packets, class Packet>
-constexpr auto why_refused(wide_bits bits, block items) noexcept -> rule {
+constexpr auto violated_rule(wide_bits bits, block items) noexcept -> rule {
     using raw = typename Packet::raw_type;
     if (rule const broken = broken_header<Packet>(narrow<raw>(bits)); broken != rule::none) {
         return broken;
@@ -63,7 +63,7 @@ struct code {
 template <class Packets, class Packet>
 constexpr auto code_of(Packet const& packet, block items) noexcept -> code {
     wide_bits const bits = clean(packet);
-    if (rule const broken = why_refused<Packets, Packet>(bits, items); broken != rule::none) {
+    if (rule const broken = violated_rule<Packets, Packet>(bits, items); broken != rule::none) {
         return {{}, 0, broken};
     }
     return {bits, Packet::length_of(narrow<typename Packet::raw_type>(bits), items), rule::none};
