@@ -108,46 +108,47 @@ auto claims() -> std::vector<claim> {
              concat(zeros(32), concat(pointers.bits(31, 7), constant(0x7F, 7)))},
         {"MP[31:7] = 2^(k-7) - 1 makes a range of 2^k bytes, k from 7 to 32 (OUT-020)", always,
          every_range_has_its_size},
-        {"an index and an offset stand in MP[31:7] and MP[63:32], cut off there (OUT-050)", always,
+        {"an index is truncated to MP[31:7] and an offset to MP[63:32] (OUT-050)", always,
          pointers_of(index, offset).number ==
              concat(offset.bits(31, 0), concat(index.bits(24, 0), constant(0x7F, 7)))},
-        {"MASK_PTRS to a position and back is the same, with seven ones (OUT-050)", always,
+        {"MASK_PTRS to a position and back is unchanged, except for seven ones (OUT-050)", always,
          pointers_of(index_in(pointers), offset_in(pointers)) == (pointers | 0x7F_w)},
-        {"a position to MASK_PTRS and back is the same (OUT-050)",
+        {"a position to MASK_PTRS and back is unchanged (OUT-050)",
          index <= last_index && offset <= below_4G,
          index_in(pointers_of(index, offset)) == index &&
              offset_in(pointers_of(index, offset)) == offset},
 
         // --- single range
-        {"no bit of a mask is above a gap just when it is 2^k - 1, k from 0 to 64 (OUT-022)",
+        {"a mask has no bit above a gap if and only if it is 2^k - 1, k from 0 to 64 (OUT-022)",
          always, (bits_above_a_gap(mask) == 0_w) == is_all_ones(mask, 0, 64)},
         {"MASK_PTRS without a gap is a range of 2^k bytes, k from 7 to 32 (OUT-020, OUT-022)",
          bits_above_a_gap(mask_in(pointers)) == 0_w, is_all_ones(mask_in(pointers), 7, 32)},
-        {"a base misses a multiple of 2^k by its bits k-1:0, k from 7 to 32 (OUT-023)", always,
+        {"the misalignment of a base to 2^k is its bits k-1:0, k from 7 to 32 (OUT-023)", always,
          a_range_misses_by_its_low_bits},
-        {"base AND mask is what it misses a multiple of mask + 1 by (OUT-023)", legal_mask,
+        {"base AND mask is the misalignment of base to mask + 1 (OUT-023)", legal_mask,
          (base & mask) == misalignment(base, mask + 1_w)},
         {"the address has the offset's bits where the mask has ones, else the base's (OUT-021)",
          always, ((address ^ offset) & mask) == 0_w && ((address ^ base) & ~mask) == 0_w},
         {"in a legal range the address is base + offset (OUT-027)", legal_range,
          address == base + offset},
-        {"it lies in the range and below 2^52, and nothing overflows (OUT-021, OUT-153)",
+        {"the address is in the range and below 2^52, without overflow (OUT-021, OUT-153)",
          legal_range,
          base <= address && address <= base + mask && address < beyond_52_bits &&
              (address + mask).exact && bits_above_a_gap(mask).exact},
-        {"after any number of bytes the offset lies in the range (OUT-021)", legal_mask,
+        {"after any number of bytes the offset is in the range (OUT-021)", legal_mask,
          next_offset <= mask},
-        {"one byte moves the offset by one, and from the mask to 0 (OUT-021)",
+        {"one byte advances the offset by one, and from the mask to 0 (OUT-021)",
          legal_mask && offset <= mask,
          offset_after(offset, 1_w, mask).number ==
              z3::ite(offset == mask, constant(0), (offset + 1_w).number)},
-        {"no byte moves it not, and a whole lap neither (OUT-021)", legal_mask && offset <= mask,
+        {"zero bytes do not change the offset, nor does a complete lap (OUT-021)",
+         legal_mask && offset <= mask,
          offset_after(offset, 0_w, mask) == offset &&
              offset_after(offset, mask + 1_w, mask) == offset},
-        {"some bytes and then more are all at once; so, by induction, n bytes are n times one",
+        {"writing in two parts equals writing at once; by induction, n bytes are n times one",
          legal_mask,
          offset_after(next_offset, more, mask) == offset_after(offset, bytes + more, mask)},
-        {"nothing overflows for less than 2^63 bytes (OUT-153)",
+        {"there is no overflow for less than 2^63 bytes (OUT-153)",
          legal_mask && offset <= mask && bytes <= ~0_w >> 1_w, next_offset.exact},
 
         // --- ToPA
@@ -155,40 +156,39 @@ auto claims() -> std::vector<claim> {
          symbol{most_entries} == 0x200'0000_w},
         {"a region has 2^(12+Size) bytes, 4 KB to 128 MB (OUT-041)", legal_size,
          every_region_has_its_size && 0x1000_w <= region && region <= 0x800'0000_w && region.exact},
-        {"of a Size beyond four bits the upper ones are cut off", always,
+        {"a Size of more than four bits is truncated", always,
          region == region_bytes(size & 0xF_w) &&
              topa_index == index_after(index, offset, bytes, size & 0xF_w)},
-        {"a region at a multiple of 4 KB is aligned just when bits 11+Size:12 of its base are 0 "
+        {"a 4 KB aligned region is aligned to its size if and only if base bits 11+Size:12 are 0 "
          "(OUT-042, OUT-062)",
          legal_size && base.bits(11, 0) == zeros(12),
          (misalignment(base, region) == 0_w) == base_bits_below_its_size_are_0},
-        {"an aligned region holds base + offset, below 2^52, and nothing overflows (OUT-153)",
+        {"an aligned region contains base + offset, below 2^52, without overflow (OUT-153)",
          legal_region,
          base <= base + offset && base + offset <= base + (region - 1_w) &&
              base + offset < beyond_52_bits && (base + region).exact &&
              store_address(base, region - 1_w, offset) == base + offset},
-        {"bytes that fill a region lead to offset 0, others on in it (OUT-052, OUT-053)",
+        {"bytes that fill a region reset the offset to 0, others advance it (OUT-052, OUT-053)",
          legal_step, topa_offset.number == z3::ite(fills, constant(0), (offset + bytes).number)},
-        {"the offset stays in the region, and nothing overflows (OUT-153)", legal_step,
+        {"the offset stays in the region, without overflow (OUT-153)", legal_step,
          topa_offset < region && topa_offset.exact && topa_index.exact},
-        {"the index moves, to the one behind, just when the region is full (OUT-052, OUT-053)",
-         legal_step,
+        {"the index advances if and only if the region is full (OUT-052, OUT-053)", legal_step,
          topa_index.number == z3::ite(fills, next_index(index).number, index.number) &&
              (topa_index == index) == !fills},
-        {"behind an index comes the next, and behind 1FFFFFFH comes 0 (OUT-053, OUT-055)",
+        {"the next index is index + 1, and 0 after 1FFFFFFH (OUT-053, OUT-055)",
          index <= last_index,
          next_index(index).number ==
              z3::ite(index == last_index, constant(0), (index + 1_w).number)},
-        {"some bytes that do not fill a region and then more are all at once",
+        {"writing in two parts equals writing at once, if the first part does not fill the region",
          legal_step && !fills && more <= region - topa_offset,
          index_after(topa_index, topa_offset, more, size) ==
                  index_after(index, offset, bytes + more, size) &&
              offset_after(topa_offset, more, region - 1_w) ==
                  offset_after(offset, bytes + more, region - 1_w)},
-        {"the current entry stands at base + (MP[31:7] << 3) (OUT-050)", always,
+        {"the current entry is at base + (MP[31:7] << 3) (OUT-050)", always,
          table_pointer(table, index_in(pointers)).number ==
              table.number + concat(zeros(36), concat(pointers.bits(31, 7), zeros(3)))},
-        {"it stands in the table's 256 MB, at a multiple of 8, and nothing overflows (OUT-046, "
+        {"the entry is in the table's 256 MB, at a multiple of 8, without overflow (OUT-046, "
          "OUT-153)",
          table.bits(11, 0) == zeros(12) && table < beyond_52_bits && index <= last_index,
          table_pointer(table, index) - table < 0x1000'0000_w &&
@@ -202,19 +202,19 @@ auto false_claims() -> std::vector<claim> {
     return {
         {"the index is MP[31:8]", always,
          index_in(pointers).number == concat(zeros(40), pointers.bits(31, 8))},
-        {"MASK_PTRS to a position and back is the same", always,
+        {"MASK_PTRS to a position and back is unchanged", always,
          pointers_of(index_in(pointers), offset_in(pointers)) == pointers},
-        {"an index of 2^25 comes back", index <= last_index + 1_w,
+        {"an index of 2^25 is unchanged", index <= last_index + 1_w,
          index_in(pointers_of(index, offset)) == index},
-        {"an offset of 2^32 comes back", offset <= below_4G + 1_w,
+        {"an offset of 2^32 is unchanged", offset <= below_4G + 1_w,
          offset_in(pointers_of(index, offset)) == offset},
-        {"no mask of 64 ones is without a gap", always,
+        {"a mask of 64 ones has a gap", always,
          (bits_above_a_gap(mask) == 0_w) == is_all_ones(mask, 0, 63)},
-        {"no mask of 0 is without a gap", always,
+        {"a mask of 0 has a gap", always,
          (bits_above_a_gap(mask) == 0_w) == is_all_ones(mask, 1, 64)},
-        {"also of a misaligned range the address is base + offset", legal_mask && offset <= mask,
+        {"in a misaligned range the address is base + offset", legal_mask && offset <= mask,
          address == base + offset},
-        {"also of an offset outside the address is base + offset", aligned_range,
+        {"for an offset outside the range the address is base + offset", aligned_range,
          address == base + offset},
         {"no byte is stored at base + mask", legal_range, address < base + mask},
         {"no byte is stored at base", legal_range, base < address},
@@ -222,36 +222,37 @@ auto false_claims() -> std::vector<claim> {
          offset_after(offset, 1_w, mask) == offset + 1_w},
         {"a lap is as long as the mask", legal_mask && offset <= mask,
          offset_after(offset, mask, mask) == offset},
-        {"also with a gap n bytes are n times one", always,
+        {"with a gap, n bytes are n times one", always,
          offset_after(next_offset, more, mask) == offset_after(offset, bytes + more, mask)},
-        {"nothing overflows for any number of bytes", legal_mask && offset <= mask,
+        {"there is no overflow for any number of bytes", legal_mask && offset <= mask,
          next_offset.exact},
         {"a region has less than 128 MB", legal_size, region < 0x800'0000_w},
         {"an aligned region has bits 12+Size:12 of its base 0", legal_size,
          implies(misalignment(base, region) == 0_w, base_bits_up_to_its_size_are_0)},
-        {"a misaligned region holds base + offset as a single range does", in_region,
+        {"in a misaligned region base + offset equals the masked address", in_region,
          store_address(base, region - 1_w, offset) == base + offset},
-        {"a region is full when its last byte is still to come", legal_step,
+        {"a region is full one byte before its end", legal_step,
          implies(offset + bytes == region - 1_w, topa_index == next_index(index))},
-        {"a region is full when there is one byte more than fits", legal_step, topa_index == index},
-        {"also one byte more than fits leads to offset 0 or stays",
+        {"a region is full only after one byte more than fits", legal_step, topa_index == index},
+        {"one byte more than fits resets the offset to 0 or stays in the region",
          in_region && bytes <= region - offset + 1_w,
          topa_offset == 0_w || !(region <= offset + bytes)},
-        {"behind 1FFFFFFH comes 2000000H", index <= last_index, next_index(index) == index + 1_w},
-        {"behind 1FFFFFEH comes 0", index < last_index,
+        {"the index after 1FFFFFFH is 2000000H", index <= last_index,
+         next_index(index) == index + 1_w},
+        {"the index after 1FFFFFEH is 0", index < last_index,
          implies(last_index <= index + 1_w, next_index(index) == 0_w)},
-        {"an entry stands at base + (MP[31:7] << 7)", always,
+        {"the current entry is at base + (MP[31:7] << 7)", always,
          table_pointer(table, index_in(pointers)).number ==
              table.number + concat(zeros(32), concat(pointers.bits(31, 7), zeros(7)))},
-        {"the last entry stands below 256 MB - 8", index <= last_index,
+        {"the last entry is below 256 MB - 8", index <= last_index,
          table_pointer(table, index) - table < 0xFFF'FFF8_w},
-        {"also of a table in the last 256 MB of 64 bits nothing overflows", index <= last_index,
+        {"a table in the last 256 MB of the 64-bit space does not overflow", index <= last_index,
          table_pointer(table, index).exact},
         {"a sum that wraps is exact", base <= offset, (base + offset).exact},
         {"a difference that wraps is exact", base <= offset, (base - offset).exact},
         {"a shift to the left by 64 is exact", size <= 64_w, (base << size).exact},
         {"a shift to the right by 64 is exact", size <= 64_w, (base >> size).exact},
-        {"what comes of a sum that wraps is exact", always,
+        {"the result of operations on a sum that wraps is exact", always,
          (~((((base + offset) & mask) | mask) ^ mask) - 0_w << 1_w >> 1_w).exact},
     };
 }
@@ -304,6 +305,7 @@ auto main(int count, char** arguments) -> int {
     }
     int const symbols = check(claims_of_symbols(), verdict::proved);
     int const refuted = check(false_claims(), verdict::refuted);
-    int const empty = check({{"no number is anything", base < 0_w, base == 1_w}}, verdict::vacuous);
+    int const empty = check({{"a claim about no number", base < 0_w, base == 1_w}},
+                            verdict::vacuous);
     return symbols + refuted + empty == 0 ? 0 : 1;
 }
