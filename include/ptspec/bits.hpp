@@ -188,7 +188,7 @@ template <unsigned Position>
 struct flag : bit_range<Position>, detail::flag_value {
     constexpr flag(bool on) noexcept : flag_value{on} {}
     template <class Other>
-    flag(Other) = delete;  // a flag takes only true or false
+    flag(Other) = delete;  // a flag is true or false
     constexpr flag(wrapped number) noexcept : flag_value{(number.value & 1) != 0} {}
 };
 
