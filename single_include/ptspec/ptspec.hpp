@@ -1278,7 +1278,7 @@ constexpr void copy_few_bytes(uint8_t* to, uint8_t const* from, size_t count) no
         __builtin_memcpy(to + back_at, &back, sizeof(End));
     };
     if (!__builtin_is_constant_evaluated() && count <= few_bytes) {
-        // Unlikely: most packets are short, so their path has no taken branches.
+        // Unlikely: most packets are short, so their path falls through.
         if (count >= 8) [[unlikely]] { return both_ends(uint64_t{}); }
         if (count >= 4) [[unlikely]] { return both_ends(uint32_t{}); }
         if (count >= 2) [[likely]] { return both_ends(uint16_t{}); }
