@@ -7866,8 +7866,8 @@ constexpr void find_warnings(entry which, place at, surroundings const& around,
 
 // ---- ptspec/access/legal.hpp ----
 
-/// Which register values a processor accepts, by what it enumerates. What it is doing at the moment
-/// is not looked at: that is `access`.
+/// Which register values a processor accepts, by what CPUID enumerates. The state of the processor
+/// is not considered here; check.hpp does.
 namespace ptspec::access {
 
 using cpu::capabilities;
@@ -7882,7 +7882,7 @@ namespace detail {
 
 using namespace ptspec::detail;
 
-/// Fields that have to be 0 where a bit of a capability leaf is 0.
+/// Fields that must be 0 where a bit of a capability leaf is 0.
 template <auto Leaf, class Bit, rule Broken, class... Fields>
 struct gate {
     static constexpr uint64_t mask = (... | field_mask<Fields>);
@@ -7926,42 +7926,42 @@ using of_status = type_list<  //
 
 template <class... Gates>
 #if defined(__GNUC__)
-[[gnu::always_inline]]  // so that constant capabilities leave a constant, at -Os too
+[[gnu::always_inline]]  // constant capabilities fold to a constant, at -Os too
 #endif
 constexpr auto
 closed_bits(type_list<Gates...>, capabilities const& caps) noexcept -> uint64_t {
     return (uint64_t{0} | ... | (Gates::is_open(caps) ? 0 : Gates::mask));
 }
 
-/// Calls `found` with the rule of every closed gate that `raw` has a bit behind.
+/// Calls `found` with the rule of every closed gate whose fields `raw` sets.
 template <class... Gates, class Found>
 constexpr void find_closed(type_list<Gates...>, capabilities const& caps, uint64_t raw,
                            Found&& found) noexcept {
     ((!Gates::is_open(caps) && (raw & Gates::mask) != 0 ? found(Gates::broken) : void()), ...);
 }
 
-/// ADDR0_CFG to ADDR3_CFG, four bits each, and the lowest bit of each.
+/// ADDR0_CFG to ADDR3_CFG, four bits each. `addr_cfg_lowest` has the lowest bit of each.
 inline constexpr uint64_t addr_cfg_bits = field_mask<ia32_rtit_ctl::ADDR0_CFG> |
                                           field_mask<ia32_rtit_ctl::ADDR1_CFG> |
                                           field_mask<ia32_rtit_ctl::ADDR2_CFG> |
                                           field_mask<ia32_rtit_ctl::ADDR3_CFG>;
 inline constexpr uint64_t addr_cfg_lowest = addr_cfg_bits / 15;
 
-/// The bits of ADDRn_CFG that an encoding up to 2 can have, of the ranges that exist.
+/// The bits of ADDRn_CFG that encodings 0 to 2 use, for the ranges that exist.
 ///
 /// Source: REG-037.
 constexpr auto usable_addr_cfg(capabilities const& caps) noexcept -> uint64_t {
     return addr_cfg_lowest * 3 & ~(addr_cfg_bits << 4 * caps.address_ranges());
 }
 
-/// Not 0 when one of the four holds 3, all looked at at once.
+/// Not 0 when the two low bits of any ADDRn_CFG are 3. Tests all four in parallel.
 constexpr auto bits_of_addr_cfg_3(ia32_rtit_ctl value) noexcept -> uint64_t {
     return value.raw & value.raw >> 1 & addr_cfg_lowest;
 }
 
 /// Source: REG-028, REG-029.
 #if defined(__GNUC__)
-[[gnu::always_inline]]  // so that constant capabilities leave constants
+[[gnu::always_inline]]  // constant capabilities fold to constants
 #endif
 constexpr auto
 has_listed_encodings(capabilities const& caps, ia32_rtit_ctl value) noexcept -> bool {
@@ -7986,12 +7986,12 @@ constexpr auto lacks_branches(capabilities const& caps, ia32_rtit_ctl value) noe
 
 // ------------------------------------------------------------------------------------ CTL
 
-/// The bits of IA32_RTIT_CTL that can be 1 on a processor. Fields of several bits may hold only
-/// some of their encodings.
+/// The bits of IA32_RTIT_CTL that can be 1 on a processor. A field of several bits may accept only
+/// some of its encodings.
 ///
 /// Source: REG-024, REG-026, REG-027, REG-030..037, REG-039, REG-044.
 #if defined(__GNUC__)
-[[gnu::always_inline]]  // so that constant capabilities leave a constant
+[[gnu::always_inline]]  // constant capabilities fold to a constant
 #endif
 [[nodiscard]] constexpr auto
 writable_ctl_mask(capabilities const& caps) noexcept -> uint64_t {
@@ -8002,7 +8002,7 @@ writable_ctl_mask(capabilities const& caps) noexcept -> uint64_t {
 
 namespace detail {
 
-/// What no write may set, whatever TraceEn becomes.
+/// Finds what no write may set, whatever value TraceEn has.
 template <class Found>
 constexpr void find_unwritable(capabilities const& caps, ia32_rtit_ctl value,
                                Found&& found) noexcept {
@@ -8015,7 +8015,7 @@ constexpr void find_unwritable(capabilities const& caps, ia32_rtit_ctl value,
     if (!has_listed_encodings(caps, ia32_rtit_ctl{value.raw & writable})) { found(rule::REG_028); }
 }
 
-/// What TraceEn does not go without.
+/// Finds what TraceEn = 1 requires and `value` lacks.
 template <class Found>
 constexpr void find_lacking(capabilities const& caps, ia32_rtit_ctl value, Found&& found) noexcept {
     if (lacks_an_output(caps, value)) { found(rule::REG_025); }
@@ -8025,7 +8025,7 @@ constexpr void find_lacking(capabilities const& caps, ia32_rtit_ctl value, Found
 }  // namespace detail
 
 /// Calls `found` with every rule that a value of IA32_RTIT_CTL breaks by itself, whatever the
-/// processor is doing: reserved bits and features first, then encodings, then what TraceEn needs.
+/// processor's state: reserved bits and features first, then encodings, then what TraceEn needs.
 ///
 /// Source: REG-024..028, REG-030..037, REG-040, REG-044.
 template <class Found>
@@ -8037,10 +8037,10 @@ constexpr void find_broken_rules(capabilities const& caps, ia32_rtit_ctl value,
 
 namespace detail {
 
-/// True when a value of IA32_RTIT_CTL breaks a rule by itself, or when one of `more` bits is set:
-/// one test of a mask for all that are bits.
+/// True when a value of IA32_RTIT_CTL breaks a rule by itself, or when a bit of `more` is set. One
+/// test of a mask covers all rules about single bits.
 #if defined(__GNUC__)
-[[gnu::always_inline]]  // so that constant capabilities leave one test of a mask
+[[gnu::always_inline]]  // constant capabilities fold to one test of a mask
 #endif
 constexpr auto
 breaks_a_rule(capabilities const& caps, ia32_rtit_ctl value, uint64_t more) noexcept -> bool {
@@ -8112,7 +8112,7 @@ constexpr void find_broken_rules(capabilities const& caps, ia32_rtit_addr value,
     if (!is_legal(caps, value)) { found(rule::REG_076); }
 }
 
-/// IA32_RTIT_OUTPUT_MASK_PTRS takes every value.
+/// IA32_RTIT_OUTPUT_MASK_PTRS accepts every value.
 ///
 /// Source: REG-072, REG-073.
 [[nodiscard]] constexpr auto is_legal(capabilities const&, reg::ia32_rtit_output_mask_ptrs) noexcept
@@ -8384,7 +8384,7 @@ constexpr void set_raw(msr_state& state, uint32_t index, uint64_t value) noexcep
 
 // ---- ptspec/access/check.hpp ----
 
-/// Would this RDMSR or WRMSR fault, and by which rule?
+/// Whether an RDMSR or a WRMSR faults, and by which rule.
 namespace ptspec::access {
 
 using cpu::capabilities;
@@ -8392,10 +8392,10 @@ using cpu::capabilities;
 enum class outcome : uint8_t {
     allowed,
     general_protection,  ///< the access raises #GP(0) and changes nothing
-    not_covered,         ///< not an MSR of Intel PT: somebody else has to answer
+    not_covered,         ///< not an MSR of Intel PT: the caller's own code handles it
 };
 
-/// The answer, and where the access faults the most specific rule that it breaks.
+/// The outcome of an access and, where it faults, the most specific rule that it breaks.
 struct verdict {
     outcome what = outcome::allowed;
     rule why = rule::none;
@@ -8408,11 +8408,11 @@ namespace detail {
 
 using namespace ptspec::detail;
 
-/// The rule by which a processor does not have an MSR.
+/// The rule that makes an MSR absent on a processor, or none.
 ///
 /// Source: REG-001, REG-012..015, REG-017.
 #if defined(__GNUC__)
-[[gnu::always_inline]]  // so that a constant index leaves its own case
+[[gnu::always_inline]]  // a constant index folds the switch to one case
 #endif
 constexpr auto
 rule_of_absence(capabilities const& caps, uint32_t index) noexcept -> rule {
@@ -8444,7 +8444,7 @@ constexpr auto is_barred_by_vmx(capabilities const& caps, msr_state const& now, 
            (!how.only_enabling_faults_in_vmx || value.get<ia32_rtit_ctl::TraceEn>());
 }
 
-/// TraceEn where it stays 1, as a bit.
+/// The TraceEn bit, where it is 1 before and after the write; else 0.
 ///
 /// Source: REG-021.
 constexpr auto staying_enabled(msr_state const& now, ia32_rtit_ctl value) noexcept -> uint64_t {
@@ -8484,9 +8484,9 @@ constexpr void find_broken_rules_of_xss(capabilities const& caps, reg::ia32_xss 
     if (value.get<reg::ia32_xss::PT_STATE>() && !caps.has_xsaves_state()) { found(rule::REG_140); }
 }
 
-/// Calls `use` with a value as the word that an MSR of Intel PT other than CTL holds.
+/// Calls `use` with `value` as the register type of an MSR of Intel PT other than CTL.
 #if defined(__GNUC__)
-[[gnu::always_inline]]  // so that constant capabilities leave one test of a mask
+[[gnu::always_inline]]  // constant capabilities fold to one test of a mask
 #endif
 constexpr auto
 with_word(uint32_t index, uint64_t value, auto const& use) noexcept {
@@ -8503,8 +8503,8 @@ with_word(uint32_t index, uint64_t value, auto const& use) noexcept {
 
 // ------------------------------------------------------------------------------------ WRMSR
 
-/// Calls `found` with every rule by which a WRMSR at CPL 0 raises #GP, the most specific first. An
-/// MSR that is not covered breaks none.
+/// Calls `found` with every rule by which a WRMSR at CPL 0 raises #GP, the most specific first. A
+/// write of an MSR that is not covered breaks none.
 ///
 /// Source: REG-001, REG-004, REG-006, REG-012..015, REG-017, REG-020..044, REG-050..055,
 ///         REG-070..076, REG-121, REG-140, REG-203, REG-204.
@@ -8541,7 +8541,7 @@ constexpr void find_broken_rules(capabilities const& caps, msr_state const& now,
 
 /// The most specific rule by which a WRMSR at CPL 0 raises #GP.
 #if defined(__GNUC__)
-[[gnu::noinline, gnu::pure]]  // so that it is not there where only the verdict is used
+[[gnu::noinline, gnu::pure]]  // pure: removed where the caller uses only the verdict
 #endif
 [[nodiscard]] constexpr auto
 broken_rule(capabilities const& caps, msr_state const& now, uint32_t index, uint64_t value,
@@ -8553,7 +8553,7 @@ broken_rule(capabilities const& caps, msr_state const& now, uint32_t index, uint
 
 /// True when a WRMSR at CPL 0 raises #GP.
 #if defined(__GNUC__)
-[[gnu::always_inline]]  // so that constant capabilities leave one test of a mask
+[[gnu::always_inline]]  // constant capabilities fold to one test of a mask
 #endif
 [[nodiscard]] constexpr auto
 write_faults(capabilities const& caps, msr_state const& now, uint32_t index, uint64_t value,
@@ -8573,13 +8573,13 @@ write_faults(capabilities const& caps, msr_state const& now, uint32_t index, uin
                               [&](auto word) { return access::is_legal(caps, word); });
 }
 
-/// Whether a WRMSR raises #GP, and by which rule.
+/// Checks whether a WRMSR raises #GP, and by which rule.
 ///
-/// Errors: `gp` with the rule; nothing is written then. `not_covered` for other MSRs.
-/// Source: SDM vol. 3, "IA32_RTIT_CTL MSR" and the sections behind it; REG-002, REG-009 and the
+/// Errors: `general_protection` with the rule; nothing is written. `not_covered` for other MSRs.
+/// Source: SDM vol. 3, "IA32_RTIT_CTL MSR" and the sections after it; REG-002, REG-009 and the
 ///         rules of `find_broken_rules`.
 #if defined(__GNUC__)
-[[gnu::always_inline]]  // so that constant capabilities leave one test of a mask
+[[gnu::always_inline]]  // constant capabilities fold to one test of a mask
 #endif
 [[nodiscard]] constexpr auto
 check_write(capabilities const& caps, msr_state const& now, uint32_t index, uint64_t value,
@@ -8592,9 +8592,9 @@ check_write(capabilities const& caps, msr_state const& now, uint32_t index, uint
 
 // ------------------------------------------------------------------------------------ RDMSR
 
-/// Whether an RDMSR raises #GP, and by which rule. TraceEn has no say in it.
+/// Checks whether an RDMSR raises #GP, and by which rule. It does not depend on TraceEn.
 ///
-/// Errors: `gp` with the rule; `not_covered` for other MSRs.
+/// Errors: `general_protection` with the rule; `not_covered` for other MSRs.
 /// Source: REG-001, REG-002, REG-011..017.
 [[nodiscard]] constexpr auto check_read(capabilities const& caps, uint32_t index,
                                         unsigned cpl = 0) noexcept -> verdict {
@@ -8611,7 +8611,7 @@ check_write(capabilities const& caps, msr_state const& now, uint32_t index, uint
 /// TriggerEn, ContextEn, FilterEn and PacketEn, as pure functions.
 namespace ptspec::access {
 
-/// True when the trace unit is on and nothing stopped it.
+/// True when TraceEn is 1, and Stopped and Error are 0.
 ///
 /// Source: SDM vol. 3, "Trigger Enable"; REG-056.
 [[nodiscard]] constexpr auto trigger_en(ia32_rtit_ctl ctl, ia32_rtit_status status) noexcept
@@ -8628,7 +8628,7 @@ namespace ptspec::access {
     return ((match.raw ^ cr3) & ~low_bits(pae ? 5 : 12)) == 0;
 }
 
-/// True when what is running may be traced.
+/// True when the running context may be traced: CPL, CR3 and enclave allow it.
 ///
 /// Source: SDM vol. 3, "Context Enable"; REG-057, REG-113.
 [[nodiscard]] constexpr auto context_en(ia32_rtit_ctl ctl, ia32_rtit_cr3_match match,
@@ -8657,7 +8657,7 @@ constexpr auto any_range_of_kind(msr_state const& state, reg::addr_cfg kind, aut
 
 }  // namespace detail
 
-/// What a taken branch or an event to `ip` finds in the address ranges.
+/// The result of looking `ip`, the target of a taken branch or event, up in the address ranges.
 struct range_hit {
     bool filter_en = true;    ///< FilterEn afterwards
     bool trace_stop = false;  ///< `ip` lies in a TraceStop range
@@ -8671,7 +8671,7 @@ struct range_hit {
                                      [](address_range const&) { return true; });
 }
 
-/// True when a range stops tracing.
+/// True when at least one address range is a TraceStop range.
 ///
 /// Source: REG-068.
 [[nodiscard]] constexpr auto has_trace_stop(msr_state const& state) noexcept -> bool {
@@ -8679,8 +8679,7 @@ struct range_hit {
                                      [](address_range const&) { return true; });
 }
 
-/// True when an instruction lies where FilterEn is 1: in a filter range, or anywhere where there is
-/// none.
+/// True when FilterEn is 1 for an instruction: it lies in a filter range, or no range is a filter.
 ///
 /// Source: REG-058, REG-078, GEN-081, GEN-082.
 [[nodiscard]] constexpr auto in_filter(msr_state const& state, uint64_t ip) noexcept -> bool {
@@ -8699,8 +8698,8 @@ struct range_hit {
         [=](address_range const& range) { return range.contains(ip); });
 }
 
-/// Looks an instruction up in the address ranges. Where it lies in a filter range and in a
-/// TraceStop range, the latter counts.
+/// Looks an instruction up in the address ranges. Where a filter range and a TraceStop range
+/// overlap, TraceStop wins.
 ///
 /// Source: SDM vol. 3, "Filtering by IP"; REG-058, REG-068, GEN-085.
 [[nodiscard]] constexpr auto match_ranges(msr_state const& state, uint64_t ip) noexcept
@@ -8709,7 +8708,7 @@ struct range_hit {
     return {!stop && in_filter(state, ip), stop};
 }
 
-/// STATUS.FilterEn as it counts. Without filtering by IP its bit is 0, and it counts as 1.
+/// The effective FilterEn. Without IP filtering STATUS.FilterEn reads 0, but FilterEn counts as 1.
 ///
 /// Source: REG-051, REG-058.
 [[nodiscard]] constexpr auto filter_en(cpu::capabilities const& caps,

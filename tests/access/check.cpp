@@ -12,7 +12,7 @@ namespace preset = cpu::preset;
 
 namespace {
 
-/// A cold processor whose CTL holds a value.
+/// A processor after a cold reset, with this value in CTL.
 constexpr auto with_ctl(uint64_t ctl) -> msr_state {
     msr_state now;
     now.ctl = {ctl};
@@ -22,7 +22,7 @@ constexpr auto with_ctl(uint64_t ctl) -> msr_state {
 constexpr msr_state cold{};
 constexpr auto tracing = with_ctl(0x2109);
 
-/// True when a write raises #GP by `why`, and every way of asking says so.
+/// True when a write raises #GP by `why`, and all functions agree on it.
 constexpr auto breaks(rule why, capabilities const& of, msr_state const& now, uint32_t index,
                       uint64_t value, access::policy const& how = {}) -> bool {
     auto const verdict = access::check_write(of, now, index, value, 0, how);
@@ -47,7 +47,7 @@ constexpr auto reads_as(rule why, capabilities const& of, uint32_t index) -> boo
     return !verdict && verdict.what == outcome::general_protection && verdict.why == why;
 }
 
-/// True when both directions raise #GP by `why`.
+/// True when RDMSR and WRMSR both raise #GP by `why`.
 constexpr auto is_absent(rule why, capabilities const& of, uint32_t index) -> bool {
     return reads_as(why, of, index) && breaks(why, of, cold, index, 0);
 }
@@ -70,7 +70,7 @@ constexpr auto all_broken(capabilities const& of, msr_state const& now, uint32_t
 
 }  // namespace
 
-// ------------------------------------------------------------------------------ who may touch what
+// ------------------------------------------------------------------------------ who may access
 
 TEST_CASE("without Intel PT no IA32_RTIT MSR can be read or written (REG-001)") {
     CHECK_TWICE([](auto value) {
@@ -82,7 +82,7 @@ TEST_CASE("without Intel PT no IA32_RTIT MSR can be read or written (REG-001)") 
     });
 }
 
-TEST_CASE("above CPL 0 every access faults before anything else is looked at (REG-002)") {
+TEST_CASE("above CPL 0 every access faults before any other check (REG-002)") {
     CHECK_TWICE([](auto value) {
         for (unsigned cpl = value(1U); cpl < 4; ++cpl) {
             auto const write = access::check_write(preset::P_NONE, tracing, 0x570, 0, cpl);
@@ -99,7 +99,7 @@ TEST_CASE("above CPL 0 every access faults before anything else is looked at (RE
     });
 }
 
-TEST_CASE("while TraceEn is 1, only CTL may be written, the same value or not (REG-004)") {
+TEST_CASE("while TraceEn is 1, a write of any MSR but CTL faults, the same value too (REG-004)") {
     CHECK_TWICE([](auto value) {
         uint32_t const others[] = {0x560, 0x561, 0x571, 0x572, 0x580, 0x583};
         for (uint32_t const index : others) {
@@ -109,7 +109,7 @@ TEST_CASE("while TraceEn is 1, only CTL may be written, the same value or not (R
                 return false;
             }
         }
-        // Nothing but write-ignored bits.
+        // Only write-ignored bits.
         return breaks(rule::REG_004, preset::P_SKL, tracing, 0x571, value(uint64_t{7}));
     });
 }
@@ -122,7 +122,7 @@ TEST_CASE("reading never faults because of TraceEn (REG-011)") {
     });
 }
 
-TEST_CASE("the output MSRs are there with ToPA or single-range output (REG-012)") {
+TEST_CASE("the output MSRs exist with ToPA or single-range output (REG-012)") {
     CHECK_TWICE([](auto value) {
         auto const base = value(0x560U);
         auto const pointers = value(0x561U);
@@ -133,14 +133,14 @@ TEST_CASE("the output MSRs are there with ToPA or single-range output (REG-012)"
     });
 }
 
-TEST_CASE("CR3_MATCH is there by EBX[0], whatever EBX[1] says (REG-013, REG-232)") {
+TEST_CASE("CR3_MATCH exists where EBX[0] is 1, whatever EBX[1] is (REG-013, REG-232)") {
     CHECK_TWICE([](auto value) {
         return is_there(preset::P_BDW, value(0x572U)) &&                // EBX[1:0] = 01
                is_absent(rule::REG_013, preset::P_SRO, value(0x572U));  // 10
     });
 }
 
-TEST_CASE("ADDRn are there by EBX[2] and RANGECNT of EAX (REG-014, REG-231)") {
+TEST_CASE("the ADDRn MSRs exist by EBX[2] and RANGECNT of EAX (REG-014, REG-231)") {
     CHECK_TWICE([](auto value) {
         for (uint32_t index = value(0x580U); index < 0x588; ++index) {
             bool const skl = index < 0x584 ? is_there(preset::P_SKL, index)
@@ -155,14 +155,14 @@ TEST_CASE("ADDRn are there by EBX[2] and RANGECNT of EAX (REG-014, REG-231)") {
     });
 }
 
-TEST_CASE("CTL and STATUS are there wherever Intel PT is (REG-015)") {
+TEST_CASE("CTL and STATUS exist wherever Intel PT does (REG-015)") {
     CHECK_TWICE([](auto value) {
         return is_there(preset::P_BDW, value(0x570U)) && is_there(preset::P_BDW, value(0x571U)) &&
                is_there(preset::P_FAB, value(0x570U)) && is_there(preset::P_FAB, value(0x571U));
     });
 }
 
-TEST_CASE("the other numbers up to 587H are no MSRs, and 588H is somebody else's (REG-017)") {
+TEST_CASE("the other indices up to 587H fault, and 588H is not covered (REG-017)") {
     CHECK_TWICE([](auto value) {
         for (uint32_t index = value(0x562U); index < 0x580; ++index) {
             bool const named = 0x570 <= index && index <= 0x572;
@@ -183,7 +183,7 @@ TEST_CASE("the other numbers up to 587H are no MSRs, and 588H is somebody else's
 
 // ------------------------------------------------------------------------------ CTL
 
-TEST_CASE("the value that CTL holds may be written again (REG-020)") {
+TEST_CASE("writing the current value of CTL never faults (REG-020)") {
     CHECK_TWICE([](auto value) {
         return takes(preset::P_SKL, tracing, 0x570, value(uint64_t{0x2109})) &&
                takes(preset::P_SKL, with_ctl(0x40000), 0x570, value(uint64_t{0x40000}));
@@ -202,7 +202,7 @@ TEST_CASE("while TraceEn stays 1, no other bit of CTL may change (REG-021)") {
     });
 }
 
-TEST_CASE("the write that clears TraceEn may change the rest, to what is legal (REG-022)") {
+TEST_CASE("the write that clears TraceEn may change other bits to any legal value (REG-022)") {
     CHECK_TWICE([](auto value) {
         return takes(preset::P_SKL, tracing, 0x570, value(uint64_t{0})) &&
                takes(preset::P_SKL, tracing, 0x570, value(uint64_t{0x2108})) &&
@@ -220,7 +220,7 @@ TEST_CASE("with TraceEn 0 every field may be written, TraceEn included (REG-023)
     });
 }
 
-TEST_CASE("ToPA needs ECX[0], also without TraceEn, also under FabricEn (REG-024)") {
+TEST_CASE("ToPA needs ECX[0], even with TraceEn 0 or FabricEn 1 (REG-024)") {
     CHECK_TWICE([](auto value) {
         return breaks(rule::REG_024, preset::P_SRO, cold, 0x570, value(uint64_t{0x100})) &&
                breaks(rule::REG_024, preset::P_FAB, cold, 0x570, value(uint64_t{0x2141})) &&
@@ -276,7 +276,7 @@ TEST_CASE("CPUID lists the encodings of MTCFreq, CycThresh and PSBFreq (REG-028,
     });
 }
 
-TEST_CASE("encoding 0 is always accepted, also where bit 0 of the bitmap is 0 (REG-029)") {
+TEST_CASE("encoding 0 is always accepted, even where bit 0 of the bitmap is 0 (REG-029)") {
     CHECK_TWICE([](auto value) {
         auto of = preset::P_SKL;
         of.leaf_14_1_eax = {value(0x0248'0002U)};
@@ -342,7 +342,7 @@ TEST_CASE("TraceEn, OS, User, TSCEn and DisRETC need no capability (REG-039)") {
     CHECK_TWICE([](auto value) {
         capabilities least;
         least.leaf_07_0_ebx = {1U << 25};
-        least.leaf_14_0_ecx = {1U};  // to have somewhere to trace to
+        least.leaf_14_0_ecx = {1U};  // an output scheme
         return takes(least, cold, 0x570, value(uint64_t{0x2D0D})) &&
                takes(least, with_ctl(0x2D0D), 0x570, value(uint64_t{0xC0C})) &&
                breaks(rule::REG_031, least, cold, 0x570, value(uint64_t{0x2D8D}));
@@ -364,11 +364,10 @@ TEST_CASE("TraceEn with neither OS nor User is legal (REG-041)") {
         [](auto value) { return takes(preset::P_SKL, cold, 0x570, value(uint64_t{0x2101})); });
 }
 
-TEST_CASE(
-    "neither what the output MSRs hold nor STATUS makes a write of CTL fault (REG-042, 043)") {
+TEST_CASE("a write of CTL faults neither for the output MSRs nor for STATUS (REG-042, 043)") {
     CHECK_TWICE([](auto value) {
         msr_state bad;
-        bad.output_base = {value(uint64_t{0x80})};  // no ToPA table can begin there
+        bad.output_base = {value(uint64_t{0x80})};  // no ToPA table can start there
         bad.output_mask_ptrs = {0xFFFF'FFFF'0000'05FF};
         msr_state stopped;
         stopped.status = {value(uint64_t{0x20})};
@@ -386,7 +385,7 @@ TEST_CASE("bits 18, 23, 30:28, 54:48 and 63:57 are reserved everywhere (REG-006,
         uint64_t const reserved = value(uint64_t{0xFE7F'0000'7084'0000});
         for (unsigned bit = 0; bit < 64; ++bit) {
             bool const is_reserved = (reserved >> bit & 1) != 0;
-            // BranchEn and ToPA: what TraceEn does not go without.
+            // BranchEn and ToPA: TraceEn requires them.
             uint64_t const written = uint64_t{0x2100} ^ uint64_t { 1 } << bit;
             if (is_reserved ? !breaks(rule::REG_044, preset::P_FUT, cold, 0x570, written)
                             : !takes(preset::P_FUT, cold, 0x570, written) &&
@@ -398,7 +397,7 @@ TEST_CASE("bits 18, 23, 30:28, 54:48 and 63:57 are reserved everywhere (REG-006,
     });
 }
 
-TEST_CASE("without sub-leaf 1 there are no ranges and no encodings but 0 (REG-046)") {
+TEST_CASE("without sub-leaf 1 no range exists and only encoding 0 is legal (REG-046)") {
     CHECK_TWICE([](auto value) {
         auto of = preset::P_FUT;
         of.leaf_14_0_eax = {value(0U)};
@@ -410,7 +409,7 @@ TEST_CASE("without sub-leaf 1 there are no ranges and no encodings but 0 (REG-04
     });
 }
 
-TEST_CASE("what is legal and useless does not fault (REG-047)") {
+TEST_CASE("a legal value without use does not fault (REG-047)") {
     CHECK_TWICE([](auto value) {
         auto upside_down = cold;
         upside_down.addr[0] = {{0x2000}, {0x1000}};
@@ -427,7 +426,7 @@ TEST_CASE("FUPonPTW without PTWEn does not fault (REG-032)") {
         [](auto value) { return takes(preset::P_ATM, cold, 0x570, value(uint64_t{0x2121})); });
 }
 
-TEST_CASE("in VMX operation CTL takes any legal value where VMX_MISC[14] is 1 (REG-120)") {
+TEST_CASE("in VMX operation CTL accepts any legal value where VMX_MISC[14] is 1 (REG-120)") {
     CHECK_TWICE([](auto value) {
         auto now = cold;
         now.in_vmx_operation = value(true);
@@ -436,7 +435,7 @@ TEST_CASE("in VMX operation CTL takes any legal value where VMX_MISC[14] is 1 (R
     });
 }
 
-TEST_CASE("where it is 0, TraceEn faults there, and by the newer text any value (REG-121)") {
+TEST_CASE("where it is 0, setting TraceEn faults; in newer texts any value does (REG-121)") {
     CHECK_TWICE([](auto value) {
         auto now = cold;
         now.in_vmx_operation = value(true);
@@ -451,7 +450,7 @@ TEST_CASE("where it is 0, TraceEn faults there, and by the newer text any value 
     });
 }
 
-TEST_CASE("of several broken rules the first is the most specific, and all are found") {
+TEST_CASE("all broken rules are found, the most specific first") {
     CHECK_TWICE([](auto value) {
         auto const many = all_broken(preset::P_SKL, tracing, 0x570, value(uint64_t{0x4'4041}));
         auto const vmx = [&] {
@@ -471,7 +470,8 @@ TEST_CASE("of several broken rules the first is the most specific, and all are f
 
 // ------------------------------------------------------------------------------ the other MSRs
 
-TEST_CASE("FilterEn, ContextEn and TriggerEn may be written to STATUS as anything (REG-050, 051)") {
+TEST_CASE(
+    "any value of FilterEn, ContextEn and TriggerEn may be written to STATUS (REG-050, 051)") {
     CHECK_TWICE([](auto value) {
         return takes(preset::P_SKL, cold, 0x571, value(uint64_t{7})) &&
                takes(preset::P_BDW, cold, 0x571, value(uint64_t{7}));
@@ -502,7 +502,7 @@ TEST_CASE("Error and Stopped may be set and cleared while TraceEn is 0 (REG-053)
     });
 }
 
-TEST_CASE("PendPSB and PendToPAPMI need EBX[6], whatever CTL says (REG-054)") {
+TEST_CASE("PendPSB and PendToPAPMI need EBX[6], whatever CTL holds (REG-054)") {
     CHECK_TWICE([](auto value) {
         uint64_t const each[] = {0x40, 0x80};
         for (uint64_t const bits : each) {
@@ -542,7 +542,7 @@ TEST_CASE("the output base is a multiple of 128 below 2^MAXPHYADDR (REG-070, REG
     });
 }
 
-TEST_CASE("OUTPUT_MASK_PTRS takes every value (REG-072, REG-073)") {
+TEST_CASE("OUTPUT_MASK_PTRS accepts every value (REG-072, REG-073)") {
     CHECK_TWICE([](auto value) {
         return takes(preset::P_SKL, cold, 0x561, value(uint64_t{0})) &&
                takes(preset::P_SKL, cold, 0x561, value(~uint64_t{0})) &&
@@ -550,7 +550,7 @@ TEST_CASE("OUTPUT_MASK_PTRS takes every value (REG-072, REG-073)") {
     });
 }
 
-TEST_CASE("bits 4:0 of CR3_MATCH are reserved, and no others (REG-074)") {
+TEST_CASE("only bits 4:0 of CR3_MATCH are reserved (REG-074)") {
     CHECK_TWICE([](auto value) {
         for (unsigned bit = 0; bit < 64; ++bit) {
             uint64_t const written = value(uint64_t{1}) << bit;
@@ -563,7 +563,7 @@ TEST_CASE("bits 4:0 of CR3_MATCH are reserved, and no others (REG-074)") {
     });
 }
 
-TEST_CASE("an end of a range is canonical for the supported width (REG-076)") {
+TEST_CASE("both ends of a range must be canonical for the supported width (REG-076)") {
     CHECK_TWICE([](auto value) {
         uint64_t const low_48 = value(uint64_t{0x7FFF'FFFF'FFFF});
         uint64_t const low_57 = value(uint64_t{0xFF'FFFF'FFFF'FFFF});
@@ -577,7 +577,7 @@ TEST_CASE("an end of a range is canonical for the supported width (REG-076)") {
     });
 }
 
-TEST_CASE("nothing compares the two ends of a range (REG-077)") {
+TEST_CASE("the two ends of a range are not compared with each other (REG-077)") {
     CHECK_TWICE([](auto value) {
         auto now = cold;
         now.addr[0].a = {value(uint64_t{0x2000})};
@@ -585,9 +585,9 @@ TEST_CASE("nothing compares the two ends of a range (REG-077)") {
     });
 }
 
-// ------------------------------------------------------------------------------ next to them
+// ------------------------------------------------------------------------------ related MSRs
 
-TEST_CASE("IA32_PERF_GLOBAL_STATUS is read only; 390H and 391H write it (REG-203)") {
+TEST_CASE("IA32_PERF_GLOBAL_STATUS is read-only; 390H and 391H write it (REG-203)") {
     CHECK_TWICE([](auto value) {
         uint64_t const bit_55 = value(uint64_t{1}) << 55;
         return breaks(rule::REG_203, preset::P_SKL, cold, 0x38E, 0) &&
@@ -598,7 +598,7 @@ TEST_CASE("IA32_PERF_GLOBAL_STATUS is read only; 390H and 391H write it (REG-203
     });
 }
 
-TEST_CASE("bit 55 is there with ToPA, whatever CTL says, and others are reserved (REG-204, 006)") {
+TEST_CASE("bit 55 exists with ToPA, whatever CTL holds, and others are reserved (REG-204, 006)") {
     CHECK_TWICE([](auto value) {
         uint64_t const bit_55 = value(uint64_t{1}) << 55;
         auto hidden = preset::P_SKL;
@@ -618,7 +618,7 @@ TEST_CASE("bit 55 is there with ToPA, whatever CTL says, and others are reserved
     });
 }
 
-TEST_CASE("bit 54 is there with architectural PEBS, and reserved without it (REG-007, REG-203)") {
+TEST_CASE("bit 54 exists with architectural PEBS, and is reserved without it (REG-007, REG-203)") {
     CHECK_TWICE([](auto value) {
         uint64_t const bit_54 = value(uint64_t{1}) << 54;
         auto with_pebs = preset::P_SKL;
@@ -659,7 +659,7 @@ TEST_CASE("a reserved bit of IA32_DEBUGCTL faults (REG-006)") {
     });
 }
 
-TEST_CASE("the registers next to those of Intel PT can always be read") {
+TEST_CASE("the covered MSRs outside Intel PT can always be read") {
     CHECK_TWICE([](auto value) {
         return reads(preset::P_NONE, value(0x38EU)) && reads(preset::P_NONE, value(0x390U)) &&
                reads(preset::P_NONE, value(0x391U)) && reads(preset::P_NONE, value(0xDA0U)) &&

@@ -13,7 +13,7 @@ namespace preset = cpu::preset;
 
 namespace {
 
-/// Every n in 0..3 has a range [1000H * (n + 1), 1000H * (n + 1) + FFFH].
+/// Range n is [1000H * (n + 1), 1000H * (n + 1) + FFFH], for n in 0..3.
 constexpr auto with_ranges(uint64_t ctl_value, uint64_t status_value = 0) -> msr_state {
     msr_state now;
     now.ctl = {ctl_value};
@@ -56,7 +56,7 @@ TEST_CASE("TriggerEn is TraceEn without Stopped and without Error (REG-056, GEN-
     });
 }
 
-TEST_CASE("ContextEn asks OS at CPL 0 and User above it (REG-057, GEN-023)") {
+TEST_CASE("ContextEn depends on OS at CPL 0 and on User above it (REG-057, GEN-023)") {
     CHECK_TWICE([](auto value) {
         return in_context(4, {.cpl = value(0U)}) && !in_context(8, {.cpl = value(0U)}) &&
                !in_context(4, {.cpl = value(1U)}) && in_context(8, {.cpl = value(1U)}) &&
@@ -73,7 +73,7 @@ TEST_CASE("a production enclave is never traced (REG-113, REG-057)") {
     });
 }
 
-TEST_CASE("CR3 counts only with CR3Filter (REG-057, GEN-060, GEN-062)") {
+TEST_CASE("CR3 is compared only with CR3Filter (REG-057, GEN-060, GEN-062)") {
     CHECK_TWICE([](auto value) {
         return in_context(4, {.cr3 = value(uint64_t{0x5000})}, 0x6000) &&
                !in_context(0x84, {.cr3 = value(uint64_t{0x5000})}, 0x6000) &&
@@ -82,7 +82,7 @@ TEST_CASE("CR3 counts only with CR3Filter (REG-057, GEN-060, GEN-062)") {
     });
 }
 
-TEST_CASE("CR3 is compared from bit 12 up, with PAE paging from bit 5 up (REG-075)") {
+TEST_CASE("CR3 is compared from bit 12 up, and with PAE paging from bit 5 up (REG-075)") {
     CHECK_TWICE([](auto value) {
         uint64_t const match = value(uint64_t{0x1234'5000});
         for (unsigned bit = 0; bit < 64; ++bit) {
@@ -107,12 +107,12 @@ TEST_CASE("without a filter range every address passes (REG-058, GEN-081)") {
     });
 }
 
-TEST_CASE("a hit that nobody filled in is that of a processor without ranges") {
+TEST_CASE("a default range_hit is that of a processor without ranges") {
     CHECK(access::range_hit{}.filter_en);
     CHECK(!access::range_hit{}.trace_stop);
 }
 
-TEST_CASE("with filter ranges an address passes in one of them (REG-058, GEN-081)") {
+TEST_CASE("with filter ranges an address passes only inside one of them (REG-058, GEN-081)") {
     CHECK_TWICE([](auto value) {
         for (unsigned n = value(0U); n < 4; ++n) {
             auto const now = with_ranges(tracing | uint64_t{1} << (32 + 4 * n));
@@ -131,7 +131,7 @@ TEST_CASE("with filter ranges an address passes in one of them (REG-058, GEN-081
     });
 }
 
-TEST_CASE("a range stops tracing when its ADDRn_CFG is 2, wherever it lies (REG-068)") {
+TEST_CASE("a range with ADDRn_CFG 2 stops tracing, for each n (REG-068)") {
     CHECK_TWICE([](auto value) {
         for (unsigned n = value(0U); n < 4; ++n) {
             for (uint64_t kind = 0; kind < 16; ++kind) {
@@ -163,8 +163,7 @@ TEST_CASE("a TraceStop range is hit from its first to its last byte (REG-068, RE
     });
 }
 
-TEST_CASE(
-    "where a filter range and a TraceStop range overlap, the latter counts (REG-068, GEN-085)") {
+TEST_CASE("where a filter range and a TraceStop range overlap, TraceStop wins (REG-068, GEN-085)") {
     CHECK_TWICE([](auto value) {
         auto now = with_ranges(tracing | filter_0 | stop_1);
         now.addr[0] = {{0x1000}, {0x2FFF}};
@@ -174,7 +173,7 @@ TEST_CASE(
     });
 }
 
-TEST_CASE("a single filter range that is upside down lets nothing pass (REG-077, GEN-082)") {
+TEST_CASE("a single filter range with A above B lets no address pass (REG-077, GEN-082)") {
     CHECK_TWICE([](auto value) {
         auto now = with_ranges(tracing | filter_0);
         now.addr[0] = {{0x1FFF}, {0x1000}};
@@ -216,7 +215,7 @@ TEST_CASE("PacketEn is TriggerEn, ContextEn, FilterEn and BranchEn (REG-059, GEN
     });
 }
 
-TEST_CASE("a branch into and out of a filter range moves FilterEn (REG-058, GEN-025, GEN-086)") {
+TEST_CASE("a branch into or out of a filter range updates FilterEn (REG-058, GEN-025, GEN-086)") {
     CHECK_TWICE([](auto value) {
         auto const now = with_ranges(tracing | filter_0, 6);
         return branched(now, value(uint64_t{0x1800})) == 7 &&
@@ -226,7 +225,7 @@ TEST_CASE("a branch into and out of a filter range moves FilterEn (REG-058, GEN-
     });
 }
 
-TEST_CASE("FilterEn stays while ContextEn is 0 (REG-058, GEN-025)") {
+TEST_CASE("FilterEn does not change while ContextEn is 0 (REG-058, GEN-025)") {
     CHECK_TWICE([](auto value) {
         // User is 0 and the branch goes to CPL 3.
         context const user{.cpl = value(3U), .ip = 0x2000};
@@ -248,16 +247,16 @@ TEST_CASE("ContextEn is evaluated at a branch while TriggerEn is 1, and frozen a
     });
 }
 
-// REG-237: Stopped is not for ToPA STOP alone.
-TEST_CASE(
-    "a branch into a TraceStop range stops, and TraceEn stays 1 (REG-068, GEN-089, GEN-090)") {
+// REG-237: Stopped is not only for ToPA STOP.
+TEST_CASE("a branch into a TraceStop range sets Stopped, and TraceEn stays 1 (REG-068, GEN-089, "
+          "GEN-090)") {
     CHECK_TWICE([](auto value) {
         auto const now = with_ranges(tracing | filter_0 | stop_1, 7);
         auto const after = access::after_branch(preset::P_SKL, now,
                                                 {.ip = value(uint64_t{0x2000})});
         // Stopped and ContextEn; TriggerEn and FilterEn are 0.
         return after.status.raw == 0x22 && after.ctl == now.ctl &&
-               // FilterEn and BranchEn have no say in it.
+               // FilterEn and BranchEn do not matter.
                branched(with_ranges(0x105 | stop_1, 6), value(uint64_t{0x2800})) == 0x22;
     });
 }
@@ -278,7 +277,7 @@ TEST_CASE("without IP filtering bit 0 of STATUS stays 0 at a branch (REG-051)") 
     });
 }
 
-TEST_CASE("a branch changes nothing but the enables") {
+TEST_CASE("a branch updates the enables and nothing else") {
     CHECK_TWICE([](auto value) {
         auto now = with_ranges(tracing | filter_0, 0x1'2345'0000'00C6);
         now.perf_global_status = {1};

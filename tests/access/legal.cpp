@@ -17,7 +17,7 @@ namespace {
 
 using rules = std::set<rule>;
 
-/// The rules that a value of IA32_RTIT_CTL breaks, reckoned with the numbers of the catalogue:
+/// The rules that a value of IA32_RTIT_CTL breaks, computed from the numbers of the catalogue:
 /// REG-024..028, REG-030..037, REG-040, REG-044.
 auto plain_rules(capabilities const& of, uint64_t ctl) -> rules {
     uint32_t const ebx = of.leaf_14_0_ebx.raw;
@@ -73,7 +73,7 @@ auto rules_of(capabilities const& of, Word value) -> rules {
     return found;
 }
 
-/// Values that break few rules, many, and those in between.
+/// Values that break few rules, some, and many.
 auto values_to_try(std::mt19937_64& random) -> std::vector<uint64_t> {
     std::vector<uint64_t> values = {0, ~uint64_t{0}, 0x2109, 0x2009, 0x109, 0x2149};
     for (unsigned n = 0; n < 64; ++n) {
@@ -120,7 +120,7 @@ constexpr auto breaks(capabilities const& of, uint64_t ctl, rule which) -> bool 
 
 // ------------------------------------------------------------------------------------ CTL
 
-TEST_CASE("legality of IA32_RTIT_CTL is that of the catalogue, rule by rule "
+TEST_CASE("legality of IA32_RTIT_CTL matches the catalogue, rule by rule "
           "(REG-024..028, REG-030..037, REG-040, REG-044)") {
     std::mt19937_64 random{1};
     unsigned wrong = 0;
@@ -138,7 +138,7 @@ TEST_CASE("legality of IA32_RTIT_CTL is that of the catalogue, rule by rule "
     CHECK(wrong == 0);
 }
 
-TEST_CASE("the writable bits are those that are legal alone, or in an encoding") {
+TEST_CASE("a bit is writable where it is legal alone or in some encoding") {
     std::mt19937_64 random{2};
     unsigned wrong = 0;
     for (auto const& of : processors_to_try(random)) {
@@ -170,7 +170,7 @@ TEST_CASE("the writable bits of the profiles") {
     });
 }
 
-// The worked cases of tests/spec/registers.md that a value of CTL decides.
+// The worked cases of tests/spec/registers.md that depend only on the value of CTL.
 
 TEST_CASE("worked cases: outputs (REG-024, REG-025, REG-026)") {
     CHECK_TWICE([](auto value) {
@@ -253,7 +253,7 @@ TEST_CASE("worked cases: reserved bits (REG-044)") {
     });
 }
 
-TEST_CASE("what is legal but useless never faults (REG-039, REG-041, REG-047)") {
+TEST_CASE("a legal value without use never faults (REG-039, REG-041, REG-047)") {
     CHECK_TWICE([](auto value) {
         return breaks(value(preset::P_FUT), 0x2101, rule::none) &&               // OS = User = 0
                breaks(value(preset::P_FUT), 0x210B, rule::none) &&               // CYCEn, no TSCEn
@@ -264,7 +264,7 @@ TEST_CASE("what is legal but useless never faults (REG-039, REG-041, REG-047)") 
     });
 }
 
-TEST_CASE("features and reserved bits come before encodings, these before what TraceEn needs") {
+TEST_CASE("features and reserved bits are checked before encodings, and what TraceEn needs last") {
     CHECK_TWICE([](auto value) {
         return broken_rule(value(preset::P_BDW), ia32_rtit_ctl{0x4'0003}) == rule::REG_044 &&
                broken_rule(value(preset::P_BDW), ia32_rtit_ctl{0x0003}) == rule::REG_027 &&
@@ -333,13 +333,13 @@ TEST_CASE("worked cases: IA32_RTIT_OUTPUT_BASE (REG-070, REG-071)") {
         part.leaf_80000008_eax = {0};
         bool const narrow = breaks(part, base{0x10'0000'0000}, rule::REG_070) &&
                             breaks(part, base{0x8'0000'0000}, rule::none);
-        part.leaf_80000008_eax = {0x30FF};  // a width that cannot be
+        part.leaf_80000008_eax = {0x30FF};  // an impossible width
         return narrow && breaks(part, base{0x8000'0000'0000'0000}, rule::none) &&
                breaks(part, base{0x40}, rule::REG_070);
     });
 }
 
-TEST_CASE("IA32_RTIT_OUTPUT_MASK_PTRS takes everything (REG-072, REG-073)") {
+TEST_CASE("IA32_RTIT_OUTPUT_MASK_PTRS accepts every value (REG-072, REG-073)") {
     using mask_ptrs = ia32_rtit_output_mask_ptrs;
     CHECK_TWICE([](auto value) {
         return breaks(value(preset::P_SKL), mask_ptrs{0}, rule::none) &&           // RC-60
@@ -367,7 +367,7 @@ TEST_CASE("worked cases: IA32_RTIT_ADDRn (REG-076)") {
     });
 }
 
-TEST_CASE("each finding of the other registers is found once") {
+TEST_CASE("each broken rule of the other registers is found once") {
     CHECK(rules_of(preset::P_SKL, ia32_rtit_output_base{1}) == rules{rule::REG_070});
     CHECK(rules_of(preset::P_SKL, ia32_rtit_cr3_match{1}) == rules{rule::REG_074});
     CHECK(rules_of(preset::P_SKL, ia32_rtit_addr{uint64_t{1} << 63}) == rules{rule::REG_076});

@@ -4,7 +4,7 @@
 #include <ptspec/access/msr_state.hpp>
 #include <ptspec/access/legal.hpp>
 
-/// Would this RDMSR or WRMSR fault, and by which rule?
+/// Whether an RDMSR or a WRMSR faults, and by which rule.
 namespace ptspec::access {
 
 using cpu::capabilities;
@@ -12,10 +12,10 @@ using cpu::capabilities;
 enum class outcome : uint8_t {
     allowed,
     general_protection,  ///< the access raises #GP(0) and changes nothing
-    not_covered,         ///< not an MSR of Intel PT: somebody else has to answer
+    not_covered,         ///< not an MSR of Intel PT: the caller's own code handles it
 };
 
-/// The answer, and where the access faults the most specific rule that it breaks.
+/// The outcome of an access and, where it faults, the most specific rule that it breaks.
 struct verdict {
     outcome what = outcome::allowed;
     rule why = rule::none;
@@ -28,11 +28,11 @@ namespace detail {
 
 using namespace ptspec::detail;
 
-/// The rule by which a processor does not have an MSR.
+/// The rule that makes an MSR absent on a processor, or none.
 ///
 /// Source: REG-001, REG-012..015, REG-017.
 #if defined(__GNUC__)
-[[gnu::always_inline]]  // so that a constant index leaves its own case
+[[gnu::always_inline]]  // a constant index folds the switch to one case
 #endif
 constexpr auto
 rule_of_absence(capabilities const& caps, uint32_t index) noexcept -> rule {
@@ -64,7 +64,7 @@ constexpr auto is_barred_by_vmx(capabilities const& caps, msr_state const& now, 
            (!how.only_enabling_faults_in_vmx || value.get<ia32_rtit_ctl::TraceEn>());
 }
 
-/// TraceEn where it stays 1, as a bit.
+/// The TraceEn bit, where it is 1 before and after the write; else 0.
 ///
 /// Source: REG-021.
 constexpr auto staying_enabled(msr_state const& now, ia32_rtit_ctl value) noexcept -> uint64_t {
@@ -104,9 +104,9 @@ constexpr void find_broken_rules_of_xss(capabilities const& caps, reg::ia32_xss 
     if (value.get<reg::ia32_xss::PT_STATE>() && !caps.has_xsaves_state()) { found(rule::REG_140); }
 }
 
-/// Calls `use` with a value as the word that an MSR of Intel PT other than CTL holds.
+/// Calls `use` with `value` as the register type of an MSR of Intel PT other than CTL.
 #if defined(__GNUC__)
-[[gnu::always_inline]]  // so that constant capabilities leave one test of a mask
+[[gnu::always_inline]]  // constant capabilities fold to one test of a mask
 #endif
 constexpr auto
 with_word(uint32_t index, uint64_t value, auto const& use) noexcept {
@@ -123,8 +123,8 @@ with_word(uint32_t index, uint64_t value, auto const& use) noexcept {
 
 // ------------------------------------------------------------------------------------ WRMSR
 
-/// Calls `found` with every rule by which a WRMSR at CPL 0 raises #GP, the most specific first. An
-/// MSR that is not covered breaks none.
+/// Calls `found` with every rule by which a WRMSR at CPL 0 raises #GP, the most specific first. A
+/// write of an MSR that is not covered breaks none.
 ///
 /// Source: REG-001, REG-004, REG-006, REG-012..015, REG-017, REG-020..044, REG-050..055,
 ///         REG-070..076, REG-121, REG-140, REG-203, REG-204.
@@ -161,7 +161,7 @@ constexpr void find_broken_rules(capabilities const& caps, msr_state const& now,
 
 /// The most specific rule by which a WRMSR at CPL 0 raises #GP.
 #if defined(__GNUC__)
-[[gnu::noinline, gnu::pure]]  // so that it is not there where only the verdict is used
+[[gnu::noinline, gnu::pure]]  // pure: removed where the caller uses only the verdict
 #endif
 [[nodiscard]] constexpr auto
 broken_rule(capabilities const& caps, msr_state const& now, uint32_t index, uint64_t value,
@@ -173,7 +173,7 @@ broken_rule(capabilities const& caps, msr_state const& now, uint32_t index, uint
 
 /// True when a WRMSR at CPL 0 raises #GP.
 #if defined(__GNUC__)
-[[gnu::always_inline]]  // so that constant capabilities leave one test of a mask
+[[gnu::always_inline]]  // constant capabilities fold to one test of a mask
 #endif
 [[nodiscard]] constexpr auto
 write_faults(capabilities const& caps, msr_state const& now, uint32_t index, uint64_t value,
@@ -193,13 +193,13 @@ write_faults(capabilities const& caps, msr_state const& now, uint32_t index, uin
                               [&](auto word) { return access::is_legal(caps, word); });
 }
 
-/// Whether a WRMSR raises #GP, and by which rule.
+/// Checks whether a WRMSR raises #GP, and by which rule.
 ///
-/// Errors: `gp` with the rule; nothing is written then. `not_covered` for other MSRs.
-/// Source: SDM vol. 3, "IA32_RTIT_CTL MSR" and the sections behind it; REG-002, REG-009 and the
+/// Errors: `general_protection` with the rule; nothing is written. `not_covered` for other MSRs.
+/// Source: SDM vol. 3, "IA32_RTIT_CTL MSR" and the sections after it; REG-002, REG-009 and the
 ///         rules of `find_broken_rules`.
 #if defined(__GNUC__)
-[[gnu::always_inline]]  // so that constant capabilities leave one test of a mask
+[[gnu::always_inline]]  // constant capabilities fold to one test of a mask
 #endif
 [[nodiscard]] constexpr auto
 check_write(capabilities const& caps, msr_state const& now, uint32_t index, uint64_t value,
@@ -212,9 +212,9 @@ check_write(capabilities const& caps, msr_state const& now, uint32_t index, uint
 
 // ------------------------------------------------------------------------------------ RDMSR
 
-/// Whether an RDMSR raises #GP, and by which rule. TraceEn has no say in it.
+/// Checks whether an RDMSR raises #GP, and by which rule. It does not depend on TraceEn.
 ///
-/// Errors: `gp` with the rule; `not_covered` for other MSRs.
+/// Errors: `general_protection` with the rule; `not_covered` for other MSRs.
 /// Source: REG-001, REG-002, REG-011..017.
 [[nodiscard]] constexpr auto check_read(capabilities const& caps, uint32_t index,
                                         unsigned cpl = 0) noexcept -> verdict {

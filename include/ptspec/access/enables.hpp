@@ -7,7 +7,7 @@
 /// TriggerEn, ContextEn, FilterEn and PacketEn, as pure functions.
 namespace ptspec::access {
 
-/// True when the trace unit is on and nothing stopped it.
+/// True when TraceEn is 1, and Stopped and Error are 0.
 ///
 /// Source: SDM vol. 3, "Trigger Enable"; REG-056.
 [[nodiscard]] constexpr auto trigger_en(ia32_rtit_ctl ctl, ia32_rtit_status status) noexcept
@@ -24,7 +24,7 @@ namespace ptspec::access {
     return ((match.raw ^ cr3) & ~low_bits(pae ? 5 : 12)) == 0;
 }
 
-/// True when what is running may be traced.
+/// True when the running context may be traced: CPL, CR3 and enclave allow it.
 ///
 /// Source: SDM vol. 3, "Context Enable"; REG-057, REG-113.
 [[nodiscard]] constexpr auto context_en(ia32_rtit_ctl ctl, ia32_rtit_cr3_match match,
@@ -53,7 +53,7 @@ constexpr auto any_range_of_kind(msr_state const& state, reg::addr_cfg kind, aut
 
 }  // namespace detail
 
-/// What a taken branch or an event to `ip` finds in the address ranges.
+/// The result of looking `ip`, the target of a taken branch or event, up in the address ranges.
 struct range_hit {
     bool filter_en = true;    ///< FilterEn afterwards
     bool trace_stop = false;  ///< `ip` lies in a TraceStop range
@@ -67,7 +67,7 @@ struct range_hit {
                                      [](address_range const&) { return true; });
 }
 
-/// True when a range stops tracing.
+/// True when at least one address range is a TraceStop range.
 ///
 /// Source: REG-068.
 [[nodiscard]] constexpr auto has_trace_stop(msr_state const& state) noexcept -> bool {
@@ -75,8 +75,7 @@ struct range_hit {
                                      [](address_range const&) { return true; });
 }
 
-/// True when an instruction lies where FilterEn is 1: in a filter range, or anywhere where there is
-/// none.
+/// True when FilterEn is 1 for an instruction: it lies in a filter range, or no range is a filter.
 ///
 /// Source: REG-058, REG-078, GEN-081, GEN-082.
 [[nodiscard]] constexpr auto in_filter(msr_state const& state, uint64_t ip) noexcept -> bool {
@@ -95,8 +94,8 @@ struct range_hit {
         [=](address_range const& range) { return range.contains(ip); });
 }
 
-/// Looks an instruction up in the address ranges. Where it lies in a filter range and in a
-/// TraceStop range, the latter counts.
+/// Looks an instruction up in the address ranges. Where a filter range and a TraceStop range
+/// overlap, TraceStop wins.
 ///
 /// Source: SDM vol. 3, "Filtering by IP"; REG-058, REG-068, GEN-085.
 [[nodiscard]] constexpr auto match_ranges(msr_state const& state, uint64_t ip) noexcept
@@ -105,7 +104,7 @@ struct range_hit {
     return {!stop && in_filter(state, ip), stop};
 }
 
-/// STATUS.FilterEn as it counts. Without filtering by IP its bit is 0, and it counts as 1.
+/// The effective FilterEn. Without IP filtering STATUS.FilterEn reads 0, but FilterEn counts as 1.
 ///
 /// Source: REG-051, REG-058.
 [[nodiscard]] constexpr auto filter_en(cpu::capabilities const& caps,

@@ -9,8 +9,8 @@
 #include <ptspec/reg/rtit_status.hpp>
 #include <ptspec/rule.hpp>
 
-/// Which register values a processor accepts, by what it enumerates. What it is doing at the moment
-/// is not looked at: that is `access`.
+/// Which register values a processor accepts, by what CPUID enumerates. The state of the processor
+/// is not considered here; check.hpp does.
 namespace ptspec::access {
 
 using cpu::capabilities;
@@ -25,7 +25,7 @@ namespace detail {
 
 using namespace ptspec::detail;
 
-/// Fields that have to be 0 where a bit of a capability leaf is 0.
+/// Fields that must be 0 where a bit of a capability leaf is 0.
 template <auto Leaf, class Bit, rule Broken, class... Fields>
 struct gate {
     static constexpr uint64_t mask = (... | field_mask<Fields>);
@@ -69,42 +69,42 @@ using of_status = type_list<  //
 
 template <class... Gates>
 #if defined(__GNUC__)
-[[gnu::always_inline]]  // so that constant capabilities leave a constant, at -Os too
+[[gnu::always_inline]]  // constant capabilities fold to a constant, at -Os too
 #endif
 constexpr auto
 closed_bits(type_list<Gates...>, capabilities const& caps) noexcept -> uint64_t {
     return (uint64_t{0} | ... | (Gates::is_open(caps) ? 0 : Gates::mask));
 }
 
-/// Calls `found` with the rule of every closed gate that `raw` has a bit behind.
+/// Calls `found` with the rule of every closed gate whose fields `raw` sets.
 template <class... Gates, class Found>
 constexpr void find_closed(type_list<Gates...>, capabilities const& caps, uint64_t raw,
                            Found&& found) noexcept {
     ((!Gates::is_open(caps) && (raw & Gates::mask) != 0 ? found(Gates::broken) : void()), ...);
 }
 
-/// ADDR0_CFG to ADDR3_CFG, four bits each, and the lowest bit of each.
+/// ADDR0_CFG to ADDR3_CFG, four bits each. `addr_cfg_lowest` has the lowest bit of each.
 inline constexpr uint64_t addr_cfg_bits = field_mask<ia32_rtit_ctl::ADDR0_CFG> |
                                           field_mask<ia32_rtit_ctl::ADDR1_CFG> |
                                           field_mask<ia32_rtit_ctl::ADDR2_CFG> |
                                           field_mask<ia32_rtit_ctl::ADDR3_CFG>;
 inline constexpr uint64_t addr_cfg_lowest = addr_cfg_bits / 15;
 
-/// The bits of ADDRn_CFG that an encoding up to 2 can have, of the ranges that exist.
+/// The bits of ADDRn_CFG that encodings 0 to 2 use, for the ranges that exist.
 ///
 /// Source: REG-037.
 constexpr auto usable_addr_cfg(capabilities const& caps) noexcept -> uint64_t {
     return addr_cfg_lowest * 3 & ~(addr_cfg_bits << 4 * caps.address_ranges());
 }
 
-/// Not 0 when one of the four holds 3, all looked at at once.
+/// Not 0 when the two low bits of any ADDRn_CFG are 3. Tests all four in parallel.
 constexpr auto bits_of_addr_cfg_3(ia32_rtit_ctl value) noexcept -> uint64_t {
     return value.raw & value.raw >> 1 & addr_cfg_lowest;
 }
 
 /// Source: REG-028, REG-029.
 #if defined(__GNUC__)
-[[gnu::always_inline]]  // so that constant capabilities leave constants
+[[gnu::always_inline]]  // constant capabilities fold to constants
 #endif
 constexpr auto
 has_listed_encodings(capabilities const& caps, ia32_rtit_ctl value) noexcept -> bool {
@@ -129,12 +129,12 @@ constexpr auto lacks_branches(capabilities const& caps, ia32_rtit_ctl value) noe
 
 // ------------------------------------------------------------------------------------ CTL
 
-/// The bits of IA32_RTIT_CTL that can be 1 on a processor. Fields of several bits may hold only
-/// some of their encodings.
+/// The bits of IA32_RTIT_CTL that can be 1 on a processor. A field of several bits may accept only
+/// some of its encodings.
 ///
 /// Source: REG-024, REG-026, REG-027, REG-030..037, REG-039, REG-044.
 #if defined(__GNUC__)
-[[gnu::always_inline]]  // so that constant capabilities leave a constant
+[[gnu::always_inline]]  // constant capabilities fold to a constant
 #endif
 [[nodiscard]] constexpr auto
 writable_ctl_mask(capabilities const& caps) noexcept -> uint64_t {
@@ -145,7 +145,7 @@ writable_ctl_mask(capabilities const& caps) noexcept -> uint64_t {
 
 namespace detail {
 
-/// What no write may set, whatever TraceEn becomes.
+/// Finds what no write may set, whatever value TraceEn has.
 template <class Found>
 constexpr void find_unwritable(capabilities const& caps, ia32_rtit_ctl value,
                                Found&& found) noexcept {
@@ -158,7 +158,7 @@ constexpr void find_unwritable(capabilities const& caps, ia32_rtit_ctl value,
     if (!has_listed_encodings(caps, ia32_rtit_ctl{value.raw & writable})) { found(rule::REG_028); }
 }
 
-/// What TraceEn does not go without.
+/// Finds what TraceEn = 1 requires and `value` lacks.
 template <class Found>
 constexpr void find_lacking(capabilities const& caps, ia32_rtit_ctl value, Found&& found) noexcept {
     if (lacks_an_output(caps, value)) { found(rule::REG_025); }
@@ -168,7 +168,7 @@ constexpr void find_lacking(capabilities const& caps, ia32_rtit_ctl value, Found
 }  // namespace detail
 
 /// Calls `found` with every rule that a value of IA32_RTIT_CTL breaks by itself, whatever the
-/// processor is doing: reserved bits and features first, then encodings, then what TraceEn needs.
+/// processor's state: reserved bits and features first, then encodings, then what TraceEn needs.
 ///
 /// Source: REG-024..028, REG-030..037, REG-040, REG-044.
 template <class Found>
@@ -180,10 +180,10 @@ constexpr void find_broken_rules(capabilities const& caps, ia32_rtit_ctl value,
 
 namespace detail {
 
-/// True when a value of IA32_RTIT_CTL breaks a rule by itself, or when one of `more` bits is set:
-/// one test of a mask for all that are bits.
+/// True when a value of IA32_RTIT_CTL breaks a rule by itself, or when a bit of `more` is set. One
+/// test of a mask covers all rules about single bits.
 #if defined(__GNUC__)
-[[gnu::always_inline]]  // so that constant capabilities leave one test of a mask
+[[gnu::always_inline]]  // constant capabilities fold to one test of a mask
 #endif
 constexpr auto
 breaks_a_rule(capabilities const& caps, ia32_rtit_ctl value, uint64_t more) noexcept -> bool {
@@ -255,7 +255,7 @@ constexpr void find_broken_rules(capabilities const& caps, ia32_rtit_addr value,
     if (!is_legal(caps, value)) { found(rule::REG_076); }
 }
 
-/// IA32_RTIT_OUTPUT_MASK_PTRS takes every value.
+/// IA32_RTIT_OUTPUT_MASK_PTRS accepts every value.
 ///
 /// Source: REG-072, REG-073.
 [[nodiscard]] constexpr auto is_legal(capabilities const&, reg::ia32_rtit_output_mask_ptrs) noexcept
