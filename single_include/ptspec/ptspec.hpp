@@ -8135,16 +8135,17 @@ template <class Word>
 
 // ---- ptspec/access/trigger.hpp ----
 
-/// Trigger tracing: which configurations of triggers mean something. A processor may take others
-/// without a fault, so these rules are for whoever builds one, and no write is judged by them.
+/// Trigger tracing: which trigger configurations are meaningful. A processor may accept others
+/// without a fault, so these rules help to build a configuration, and no check of a WRMSR uses
+/// them.
 ///
-/// UNCONFIRMED: most of it rests on one source.
+/// UNCONFIRMED: most of it has only one source.
 namespace ptspec::access {
 
 using cpu::capabilities;
 using reg::ia32_rtit_triggerx_cfg;
 
-/// How many triggers there are: four for each IA32_RTIT_TRIGGERx_CFG.
+/// The number of triggers: four for each IA32_RTIT_TRIGGERx_CFG.
 ///
 /// Source: REG-215.
 [[nodiscard]] constexpr auto triggers(capabilities const& caps) noexcept -> unsigned {
@@ -8154,8 +8155,8 @@ using reg::ia32_rtit_triggerx_cfg;
     return any ? 4 * static_cast<unsigned>(caps.leaf_14_1_eax.get<eax::TRIGGER_CFG_CNT>()) : 0;
 }
 
-/// True for an input that a trigger can have: 0 to 7 and 20H to 27H are general counters, 40H to
-/// 43H matches of DR0 to DR3.
+/// True for a valid trigger input: 0 to 7 and 20H to 27H are general counters, 40H to 43H are
+/// matches of DR0 to DR3.
 ///
 /// Source: REG-217.
 [[nodiscard]] constexpr auto is_trigger_input(capabilities const& caps, uint64_t input) noexcept
@@ -8182,7 +8183,7 @@ constexpr void find_broken_rules_of_slot(capabilities const& caps, ia32_rtit_tri
 
 }  // namespace detail
 
-/// Calls `found` with every rule that a configuration of triggers breaks, slot by slot.
+/// Calls `found` with every rule that a trigger configuration breaks, slot by slot.
 ///
 /// Errors: REG-216 reserved bits, or an action that is not enumerated; REG-217 an input that does
 ///         not exist.
@@ -8203,8 +8204,7 @@ constexpr void find_broken_rules(capabilities const& caps, ia32_rtit_triggerx_cf
         caps, value, found);
 }
 
-/// The bits of DR7 without which the enabled slots of a configuration see no match of their debug
-/// register.
+/// The DR7 bits that the enabled slots need to receive matches of their debug registers.
 ///
 /// Source: REG-217, REG-219.
 [[nodiscard]] constexpr auto needed_dr7(ia32_rtit_triggerx_cfg value) noexcept -> reg::dr7 {
@@ -8221,7 +8221,7 @@ constexpr void find_broken_rules(capabilities const& caps, ia32_rtit_triggerx_cf
     return {bits};
 }
 
-/// The first rule that a configuration of triggers breaks.
+/// The first rule that a trigger configuration breaks.
 ///
 /// Source: REG-215..218.
 [[nodiscard]] constexpr auto broken_rule(capabilities const& caps,
@@ -8235,7 +8235,7 @@ constexpr void find_broken_rules(capabilities const& caps, ia32_rtit_triggerx_cf
 
 // ---- ptspec/access/msr_state.hpp ----
 
-/// What a logical processor holds about Intel PT, and what it is running.
+/// The Intel PT state of a logical processor, and the context that it runs.
 namespace ptspec::access {
 
 using reg::ia32_rtit_addr;
@@ -8246,7 +8246,7 @@ using reg::ia32_rtit_output_mask_ptrs;
 using reg::ia32_rtit_status;
 using reg::range_end;
 
-/// The two ends of an address range, both inside it.
+/// An address range: ADDRn_A and ADDRn_B, both inclusive.
 ///
 /// Source: REG-077, REG-078.
 struct address_range {
@@ -8260,8 +8260,8 @@ struct address_range {
     friend constexpr auto operator==(address_range const&, address_range const&) -> bool = default;
 };
 
-/// The MSRs of Intel PT on one logical processor, those next to them that it touches, and the modes
-/// of the processor that decide about them. As it begins, it is the state after a cold reset.
+/// The MSRs of Intel PT on one logical processor, related MSRs that Intel PT uses, and the
+/// processor modes that affect them. The default is the state after a cold reset.
 ///
 /// Source: REG-003, REG-018, REG-090.
 struct msr_state {
@@ -8283,22 +8283,22 @@ struct msr_state {
     friend constexpr auto operator==(msr_state const&, msr_state const&) -> bool = default;
 };
 
-/// What the processor is running: what ContextEn and FilterEn depend on.
+/// The running context: ContextEn and FilterEn depend on it.
 struct context {
     unsigned cpl = 0;  ///< 0 in real mode, 3 in virtual-8086 mode
     uint64_t cr3 = 0;
     bool pae = false;  ///< PAE paging: CR3 bits 63:5 are compared, not 63:12
     bool production_enclave = false;
-    uint64_t ip = 0;  ///< the next instruction, in the form that packets have it
+    uint64_t ip = 0;  ///< the address of the next instruction, in the form that packets use
 };
 
-/// What the catalogue's sources disagree about.
+/// Choices where the sources of the rule catalogue disagree.
 struct policy {
-    /// Without Intel PT in VMX operation: a write of IA32_RTIT_CTL there faults only when it sets
-    /// TraceEn, as older texts say. Source: REG-121.
+    /// Where Intel PT is not allowed in VMX operation: a write of IA32_RTIT_CTL faults there only
+    /// when it sets TraceEn, as older manuals say. Source: REG-121.
     bool only_enabling_faults_in_vmx = false;
-    /// RSM that would leave both Intel PT and LBR on, where they exclude each other, shuts the
-    /// processor down; else LBR is merely suspended. Source: REG-103 (UNCONFIRMED).
+    /// RSM that would enable both Intel PT and LBR, where they are mutually exclusive, shuts the
+    /// processor down. When false, LBR is only suspended. Source: REG-103 (UNCONFIRMED).
     bool lbr_after_rsm_shuts_down = true;
 };
 
@@ -8322,8 +8322,8 @@ constexpr auto is_addr_msr(uint32_t index) noexcept -> bool {
 
 }  // namespace detail
 
-/// True for the MSRs that the functions here answer for: 560H to 587H, and next to them
-/// IA32_DEBUGCTL, IA32_XSS and the three IA32_PERF_GLOBAL_STATUS registers.
+/// True for the MSRs that this directory models: 560H to 587H, IA32_DEBUGCTL, IA32_XSS and the
+/// three IA32_PERF_GLOBAL_STATUS registers.
 ///
 /// Source: REG-017, REG-018.
 [[nodiscard]] constexpr auto covers(uint32_t index) noexcept -> bool {
@@ -8333,8 +8333,8 @@ constexpr auto is_addr_msr(uint32_t index) noexcept -> bool {
            index == reg::ia32_debugctl::address;
 }
 
-/// What a covered MSR holds, whether or not the processor has it. The two registers that set and
-/// reset IA32_PERF_GLOBAL_STATUS hold 0.
+/// The value of a covered MSR, whether or not the processor has it. The two registers that set and
+/// reset IA32_PERF_GLOBAL_STATUS read 0.
 ///
 /// Source: REG-011, REG-080.
 [[nodiscard]] constexpr auto value_of(msr_state const& now, uint32_t index) noexcept -> uint64_t {
@@ -8355,10 +8355,10 @@ constexpr auto is_addr_msr(uint32_t index) noexcept -> bool {
     return at % 2 == 0 ? range.a.raw : range.b.raw;
 }
 
-/// Puts a value into a covered MSR as raw state: nothing is checked, nothing follows from it.
+/// Stores a value in a covered MSR without checks or side effects.
 ///
-/// Errors: none; an MSR that is not covered, or that holds nothing, stays so. LowerMask reads as
-///         ones whatever is put there.
+/// Errors: none; ignored for an MSR that is not covered or has no storage. LowerMask always reads
+///         as ones.
 /// Source: REG-072.
 constexpr void set_raw(msr_state& state, uint32_t index, uint64_t value) noexcept {
     switch (index) {
@@ -8790,20 +8790,20 @@ struct evaluated {
 
 // ---- ptspec/access/effect.hpp ----
 
-/// What a WRMSR does.
+/// The effect of a WRMSR on the state of a logical processor.
 namespace ptspec::access {
 
-/// Whether something makes the processor generate a PSB+.
+/// Whether an access or an event makes the processor generate a PSB+.
 enum class psb_plus : uint8_t {
     no,
     yes,
-    may,  ///< the processor is free to
+    may,  ///< the processor may generate one or not
 };
 
-/// What an access or an event did.
+/// The effect of an access or an event.
 struct effect {
     access::verdict verdict{};
-    msr_state state{};  ///< afterwards; unchanged where the access faulted
+    msr_state state{};  ///< the new state; unchanged where the access faulted
     psb_plus psb = psb_plus::no;
     bool pmi = false;         ///< a performance-monitoring interrupt was pended
     bool trace_stop = false;  ///< tracing resumed inside a TraceStop range, and stopped
@@ -8824,7 +8824,7 @@ constexpr auto psb_when_enabled(capabilities const& caps, msr_state const& now) 
                                                                               : psb_plus::may;
 }
 
-/// TraceEn rises, whatever made it rise. `now.ctl` has it already.
+/// TraceEn changes from 0 to 1, for any reason. `now.ctl` already holds the 1.
 ///
 /// Source: REG-043, REG-056, REG-058, REG-063..067, GEN-024, GEN-025, GEN-088, OUT-086.
 constexpr auto enabled(capabilities const& caps, msr_state now, context const& code) noexcept
@@ -8853,7 +8853,7 @@ constexpr auto enabled(capabilities const& caps, msr_state now, context const& c
     return done;
 }
 
-/// TraceEn falls, whatever made it fall.
+/// Clears TraceEn, for any reason.
 ///
 /// Source: REG-061, REG-093.
 constexpr auto disabled(msr_state now) noexcept -> msr_state {
@@ -8872,8 +8872,8 @@ constexpr auto write_ctl(capabilities const& caps, msr_state now, ia32_rtit_ctl 
     return is_on ? enabled(caps, now, code) : effect{.state = disabled(now)};
 }
 
-/// A write of a covered MSR other than IA32_RTIT_CTL, which the processor has. What is
-/// write-ignored stays.
+/// A write of a covered MSR that exists, other than IA32_RTIT_CTL. Write-ignored bits keep their
+/// values.
 ///
 /// Source: REG-050, REG-203.
 constexpr auto store(msr_state now, uint32_t index, uint64_t value) noexcept -> msr_state {
@@ -8896,9 +8896,9 @@ constexpr auto store(msr_state now, uint32_t index, uint64_t value) noexcept -> 
 
 }  // namespace detail
 
-/// What a WRMSR does, by code that `code` describes.
+/// Executes a WRMSR. `code` describes the code that executes it.
 ///
-/// Errors: those of `check_write`; the state is then the one before.
+/// Errors: those of `check_write`; the state is then unchanged.
 /// Source: SDM vol. 3, "IA32_RTIT_CTL MSR", "IA32_RTIT_STATUS MSR"; REG-009, REG-020..023, REG-043,
 ///         REG-050, REG-053, REG-056..068, REG-072, REG-080, REG-203.
 [[nodiscard]] constexpr auto effect_of_write(capabilities const& caps, msr_state const& now,
@@ -8912,7 +8912,7 @@ constexpr auto store(msr_state now, uint32_t index, uint64_t value) noexcept -> 
                : effect{.state = detail::store(now, index, value)};
 }
 
-/// What an RDMSR gives.
+/// The result of an RDMSR.
 struct read_result {
     access::verdict verdict{};
     uint64_t value = 0;
@@ -8931,7 +8931,7 @@ struct read_result {
 
 // ---- ptspec/access/paths.hpp ----
 
-/// The ways in which a value reaches an MSR, and what a value that faults does on each.
+/// The paths by which a value reaches an MSR, and how each reports an illegal value.
 namespace ptspec::access {
 
 /// Source: REG-010.
@@ -8942,20 +8942,20 @@ enum class write_path : uint8_t {
     vm_exit_msr_load_list,
 };
 
-/// What happens where a value is refused.
+/// How a path reports an illegal value.
 enum class refusal : uint8_t {
-    none,                ///< the value was taken
+    none,                ///< the value is legal
     general_protection,  ///< #GP(0)
     vm_entry_fails,      ///< exit reason 34 with bit 31 set, "VM-entry failure due to MSR loading"
     vmx_abort,
 };
 
-/// The exit reason of a VM entry that fails over its MSR-load list.
+/// The exit reason of a VM entry that fails while loading its MSR-load list.
 ///
 /// Source: REG-010.
 inline constexpr uint32_t exit_reason_of_msr_load_failure = 0x8000'0000U | 34U;
 
-/// What a refused value does on a path.
+/// How a path reports an illegal value.
 ///
 /// Source: SDM vol. 3, "Loading MSRs" of VM entries and of VM exits; REG-010.
 [[nodiscard]] constexpr auto refusal_on(write_path path) noexcept -> refusal {
@@ -8968,7 +8968,7 @@ inline constexpr uint32_t exit_reason_of_msr_load_failure = 0x8000'0000U | 34U;
     return refusal::general_protection;
 }
 
-/// The verdict on a write, and what a refused one does.
+/// The verdict on a write, and how the path reports an illegal value.
 struct path_verdict {
     access::verdict verdict{};
     refusal how = refusal::none;
@@ -8976,7 +8976,7 @@ struct path_verdict {
     constexpr explicit operator bool() const noexcept { return static_cast<bool>(verdict); }
 };
 
-/// The checks of a WRMSR at CPL 0, for a value that comes on another path.
+/// Applies the checks of a WRMSR at CPL 0 to a value that comes by `path`.
 ///
 /// Errors: those of `check_write`.
 /// Source: REG-010.
@@ -8991,17 +8991,17 @@ struct path_verdict {
 
 // ---- ptspec/access/lbr.hpp ----
 
-/// Branch records (LBR, LER, BTS, BTM) on the processors where Intel PT excludes them.
+/// Branch records (LBR, LER, BTS, BTM) on processors where Intel PT and LBR are mutually exclusive.
 namespace ptspec::access {
 
-/// True on the signatures where Intel PT and branch records exclude each other.
+/// True for signatures on which Intel PT and branch records are mutually exclusive.
 ///
 /// Source: REG-180, REG-184.
 [[nodiscard]] constexpr auto excludes_lbr(reg::cpuid_01h_eax signature) noexcept -> bool {
     return cpu::quirks_of(signature).has(cpu::quirk::lbr_exclusive);
 }
 
-/// True while TraceEn keeps branch records from being made.
+/// True while TraceEn suspends branch records.
 ///
 /// Source: SDM vol. 3, "Interaction of Intel Processor Trace and LBR"; REG-180, REG-181.
 [[nodiscard]] constexpr auto suspends_lbr(reg::cpuid_01h_eax signature, ia32_rtit_ctl ctl) noexcept
@@ -9009,11 +9009,11 @@ namespace ptspec::access {
     return ctl.get<ia32_rtit_ctl::TraceEn>() && excludes_lbr(signature);
 }
 
-/// How many entries a stack of last branches can have.
+/// The largest number of entries of an LBR stack.
 inline constexpr uint32_t most_lbr_entries = 32;
 
-/// True for the MSRs of branch records that read 0 and drop writes while they are suspended.
-/// IA32_DEBUGCTL is not among them.
+/// True for the LBR and LER MSRs, which read 0 and drop writes while branch records are suspended.
+/// IA32_DEBUGCTL does not.
 ///
 /// Source: REG-182.
 [[nodiscard]] constexpr auto is_lbr_msr(uint32_t index) noexcept -> bool {
@@ -9027,7 +9027,7 @@ inline constexpr uint32_t most_lbr_entries = 32;
            index == reg::msr_ler_to_lip::address;
 }
 
-/// True while an RDMSR of `index` gives 0 and a WRMSR of it changes nothing. Neither faults.
+/// True while an RDMSR of `index` returns 0 and a WRMSR of it is ignored. Neither faults.
 ///
 /// Source: REG-181, REG-182.
 [[nodiscard]] constexpr auto is_suspended(reg::cpuid_01h_eax signature, ia32_rtit_ctl ctl,
@@ -9035,7 +9035,7 @@ inline constexpr uint32_t most_lbr_entries = 32;
     return suspends_lbr(signature, ctl) && is_lbr_msr(index);
 }
 
-/// True when a write of IA32_RTIT_CTL from `before` to `after` resets the stack of last branches.
+/// True when a write of IA32_RTIT_CTL from `before` to `after` resets the LBR stack.
 ///
 /// Source: REG-183.
 [[nodiscard]] constexpr auto resets_lbr(reg::cpuid_01h_eax signature, ia32_rtit_ctl before,
@@ -9047,16 +9047,17 @@ inline constexpr uint32_t most_lbr_entries = 32;
 
 // ---- ptspec/access/resets.hpp ----
 
-/// Events other than instructions that access MSRs: resets, INIT, SMM, VMX, measured launch.
+/// Events that change the MSRs without an access to them: resets, INIT, SMM, VMX, measured launch.
 namespace ptspec::access {
 
-/// The state after power is applied.
+/// The state after power-up.
 ///
 /// Source: REG-090.
 [[nodiscard]] constexpr auto cold_reset() noexcept -> msr_state { return {}; }
 
-/// The state after a warm reset. With IP filtering all MSRs of Intel PT but TraceEn survive. What a
-/// reset makes of the MSRs next to them is left to whoever models those.
+/// The state after a warm reset. With IP filtering all MSRs of Intel PT survive, but TraceEn is
+/// cleared. The related MSRs (IA32_XSS, IA32_PERF_GLOBAL_STATUS, IA32_DEBUGCTL) are not changed
+/// here: the caller models them.
 ///
 /// Source: REG-091..093.
 [[nodiscard]] constexpr auto warm_reset(capabilities const& caps, msr_state const& now) noexcept
@@ -9074,7 +9075,7 @@ namespace ptspec::access {
     return next;
 }
 
-/// The state after INIT: tracing goes on, in the context `code`.
+/// The state after INIT: tracing continues in the context `code`.
 ///
 /// Source: REG-094.
 [[nodiscard]] constexpr auto init(capabilities const& caps, msr_state const& now,
@@ -9084,13 +9085,14 @@ namespace ptspec::access {
 
 // ------------------------------------------------------------------------------------ SMM
 
-/// What an SMI leads to.
+/// How the processor treats an SMI.
 enum class smm_treatment : uint8_t {
     by_default,
     dual_monitor,  ///< a VM exit to the SMI-transfer monitor, which saves and restores MSRs itself
 };
 
-/// The state after the delivery of an SMI. In SMM an SMI waits.
+/// The state after the delivery of an SMI. In SMM an SMI stays pending, and the state does not
+/// change.
 ///
 /// Source: SDM vol. 3, "System Management Mode (SMM)"; REG-100, REG-104..106.
 [[nodiscard]] constexpr auto smi(msr_state const& now,
@@ -9105,19 +9107,19 @@ enum class smm_treatment : uint8_t {
 
 enum class rsm_outcome : uint8_t {
     resumed,
-    shutdown,          ///< the processor shut down: `why` says by which rule
+    shutdown,          ///< the processor shut down; `why` has the rule
     undefined_opcode,  ///< #UD: the processor was not in SMM
 };
 
 struct rsm_result {
     rsm_outcome outcome = rsm_outcome::resumed;
     rule why = rule::none;
-    access::effect effect{};  ///< what followed where the processor resumed
+    access::effect effect{};  ///< the effect, where the processor resumed
 
     constexpr explicit operator bool() const noexcept { return outcome == rsm_outcome::resumed; }
 };
 
-/// What RSM does: TraceEn comes back, into the context `code` that is resumed.
+/// The effect of RSM: it restores TraceEn and resumes the context `code`.
 ///
 /// Source: SDM vol. 3, "System Management Mode (SMM)"; REG-101..103.
 [[nodiscard]] constexpr auto rsm(capabilities const& caps, msr_state const& now,
@@ -9142,7 +9144,7 @@ struct rsm_result {
 
 // ------------------------------------------------------------------------------------ VMX, SMX
 
-/// The state after VMXON. It ends tracing where Intel PT cannot be used in VMX operation.
+/// The state after VMXON, which clears TraceEn where Intel PT is not allowed in VMX operation.
 ///
 /// Source: REG-110.
 [[nodiscard]] constexpr auto vmxon(capabilities const& caps, msr_state const& now) noexcept
@@ -9158,22 +9160,22 @@ struct rsm_result {
     return now;
 }
 
-/// The state after GETSEC[SENTER] or GETSEC[ENTERACCS], which end tracing for good. SENTER does it
-/// on the other logical processors, too.
+/// The state after GETSEC[SENTER] or GETSEC[ENTERACCS], which clear TraceEn and do not restore it.
+/// SENTER does so on the other logical processors, too.
 ///
 /// Source: REG-111.
 [[nodiscard]] constexpr auto measured_launch(msr_state const& now) noexcept -> msr_state {
     return detail::disabled(now);
 }
 
-/// The state while an authenticated code module is set up: TraceEn is cleared, and no packet tells.
+/// The state at the start of an authenticated code module: TraceEn is cleared without any packet.
 ///
 /// Source: REG-112.
 [[nodiscard]] constexpr auto acm_begins(msr_state const& now) noexcept -> msr_state {
     return detail::disabled(now);
 }
 
-/// The state when the module has ended. `trace_en` is what TraceEn was before it began.
+/// The state after the module. `trace_en` is the value of TraceEn before the module started.
 ///
 /// Source: REG-112.
 [[nodiscard]] constexpr auto acm_ended(capabilities const& caps, msr_state now, bool trace_en,
@@ -9189,15 +9191,15 @@ struct rsm_result {
 
 /// XSAVES and XRSTORS of component 8, the state of Intel PT.
 ///
-/// Here RFBM[8] is 1: the instruction was asked for the component, and IA32_XSS lets it.
+/// RFBM[8] is assumed to be 1: the instruction mask selects the component, and IA32_XSS enables it.
 namespace ptspec::access {
 
 using reg::xsave_pt_state;
 
 namespace detail {
 
-/// Calls `each` with every MSR of the component: its index and what the image holds for it. CTL is
-/// not among them, it goes alone: first out, last in.
+/// Calls `each` with the index and the image's value of every MSR of the component except CTL. CTL
+/// is handled separately: it is saved first and restored last.
 template <class Each>
 constexpr void for_each_but_ctl(xsave_pt_state const& image, Each&& each) noexcept {
     using area = xsave_pt_state;
@@ -9217,11 +9219,11 @@ constexpr void for_each_but_ctl(xsave_pt_state const& image, Each&& each) noexce
 
 struct xsaves_result {
     xsave_pt_state image{};
-    msr_state state{};  ///< afterwards: TraceEn is 0
+    msr_state state{};  ///< the new state: TraceEn is 0
 };
 
-/// What XSAVES stores, and leaves behind. Where the instruction faults on its way, the state before
-/// holds: TraceEn gets its old value back.
+/// The effect of XSAVES: the stored image and the new state. Where the instruction faults midway,
+/// the old state remains: TraceEn gets its old value back.
 ///
 /// Source: SDM vol. 1, "Operation of XSAVES"; REG-141, REG-142.
 [[nodiscard]] constexpr auto xsaves(capabilities const& caps, msr_state const& now) noexcept
@@ -9248,7 +9250,8 @@ struct xsaves_result {
         left};
 }
 
-/// True for an image that XSAVES may mark as initial in XSTATE_BV: all 0, or LowerMask all ones.
+/// True for an image that XSAVES may mark as initial in XSTATE_BV: all 0, except that LowerMask may
+/// be all ones.
 ///
 /// Source: REG-147.
 [[nodiscard]] constexpr auto is_initial(xsave_pt_state const& image) noexcept -> bool {
@@ -9262,7 +9265,7 @@ struct xsaves_result {
 
 // ------------------------------------------------------------------------------------ XRSTORS
 
-/// The rule by which XRSTORS refuses the header of an XSAVE area before it looks at Intel PT.
+/// Checks the header of an XSAVE area, which XRSTORS does before it loads component 8.
 ///
 /// Source: SDM vol. 1, "Operation of XRSTORS"; REG-148.
 [[nodiscard]] constexpr auto check_header(reg::xsave_header_xstate_bv present,
@@ -9277,7 +9280,7 @@ struct xsaves_result {
 }
 
 struct xrstors_result {
-    access::effect effect{};        ///< where XRSTORS faults, the state is the one before
+    access::effect effect{};        ///< where XRSTORS faults, the state is unchanged
     uint32_t refused_msr = 0;       ///< the MSR whose quadword was refused, or 0
     rule why_refused = rule::none;  ///< the rule that a WRMSR of that quadword breaks
 
@@ -9290,8 +9293,8 @@ constexpr auto refused(msr_state const& now, rule why) noexcept -> effect {
     return {.verdict = {outcome::general_protection, why}, .state = now};
 }
 
-/// The rule by which XRSTORS refuses a quadword. A zero for an MSR that the processor lacks is
-/// passed over.
+/// The rule by which XRSTORS refuses a quadword, or none. A zero for an MSR that the processor
+/// lacks is skipped.
 ///
 /// Source: REG-144.
 constexpr auto rule_against(capabilities const& caps, msr_state const& now, uint32_t index,
@@ -9303,8 +9306,8 @@ constexpr auto rule_against(capabilities const& caps, msr_state const& now, uint
 
 }  // namespace detail
 
-/// What XRSTORS does with an image: every quadword is checked as by WRMSR, and TraceEn is written
-/// last. `code` is what runs when TraceEn rises.
+/// The effect of XRSTORS: every quadword is checked like a WRMSR, and TraceEn is written last.
+/// `code` describes the context that runs when TraceEn becomes 1.
 ///
 /// Errors: REG-143 while TraceEn is 1; REG-144 for a quadword that is refused, or reserved bytes
 ///         that are not 0. Then no MSR changes (a processor may have loaded some; TraceEn is 0).
@@ -9330,7 +9333,7 @@ constexpr auto rule_against(capabilities const& caps, msr_state const& now, uint
     return {detail::write_ctl(caps, next, ctl, code)};
 }
 
-/// What XRSTORS does where XSTATE_BV[8] is 0: the component gets its initial configuration.
+/// The effect of XRSTORS where XSTATE_BV[8] is 0: the component gets its initial configuration.
 ///
 /// Errors: REG-143 while TraceEn is 1.
 /// Source: REG-143, REG-146.
@@ -9352,8 +9355,8 @@ constexpr auto rule_against(capabilities const& caps, msr_state const& now, uint
 
 // ---- ptspec/access/pmi.hpp ----
 
-/// What the delivery of a performance-monitoring interrupt does next to Intel PT, and what a handler
-/// does with it.
+/// The effects of delivering a performance-monitoring interrupt (PMI), and a PMI handler's
+/// decision.
 namespace ptspec::access {
 
 struct pmi_result {
@@ -9361,9 +9364,9 @@ struct pmi_result {
     bool clears_global_ctrl = false;  ///< IA32_PERF_GLOBAL_CTRL becomes 0
 };
 
-/// What a ToPA interrupt freezes, which is what any interrupt of performance monitoring does. From
-/// version 4 of performance monitoring on bits of IA32_PERF_GLOBAL_STATUS freeze, before it the
-/// enables are cleared. Intel PT goes on.
+/// Delivers a PMI. A ToPA PMI freezes what any other PMI freezes. From version 4 of performance
+/// monitoring on, bits of IA32_PERF_GLOBAL_STATUS freeze counters and LBRs; before, their enables
+/// are cleared. Intel PT keeps tracing.
 ///
 /// Source: SDM vol. 3, "ToPA PMI"; REG-205.
 [[nodiscard]] constexpr auto deliver_pmi(cpu::capabilities const& caps, msr_state now) noexcept
@@ -9382,8 +9385,8 @@ struct pmi_result {
     return {now, false};
 }
 
-/// The performance-monitoring entry of the local vector table after it delivered an interrupt: no
-/// further one comes until software clears Mask.
+/// The performance-monitoring LVT entry after it delivered an interrupt: Mask is set, and no
+/// further interrupt is delivered until software clears it.
 ///
 /// Source: SDM vol. 3, "ToPA PMI"; OUT-084.
 template <one_of<reg::ia32_x2apic_lvt_pmi, reg::apic_mmio_lvt_pmi> Word>
@@ -9391,9 +9394,9 @@ template <one_of<reg::ia32_x2apic_lvt_pmi, reg::apic_mmio_lvt_pmi> Word>
     return entry.with(typename Word::Mask{true});
 }
 
-/// True when a handler has to handle a ToPA interrupt now. One that is seen while TraceEn is 0 is of
-/// a context that does not run: it is ignored, and PendToPAPMI stays, so that the interrupt comes
-/// again when that context is enabled. A handler that handles one clears the bit.
+/// True when a handler has to handle a ToPA PMI now. A PMI that arrives while TraceEn is 0 belongs
+/// to another context: the handler ignores it and leaves PendToPAPMI set, and the PMI is raised
+/// again when that context is enabled. A handler that handles the PMI clears the bit.
 ///
 /// Source: SDM vol. 3, "PMI Preservation"; OUT-087.
 [[nodiscard]] constexpr auto is_topa_pmi_for_now(msr_state const& now) noexcept -> bool {
@@ -9405,35 +9408,35 @@ template <one_of<reg::ia32_x2apic_lvt_pmi, reg::apic_mmio_lvt_pmi> Word>
 
 // ---- ptspec/access/image.hpp ----
 
-/// An `msr_state` as bytes, to be kept or to be moved to another processor.
+/// Serialises an `msr_state` to bytes, for storage or migration to another processor.
 namespace ptspec::access {
 
-/// Why bytes are not taken as what they are to be an image of.
+/// Why an image was rejected.
 enum class image_error : uint8_t {
     none,
-    truncated,      ///< fewer bytes than the image says, or than its head has
-    not_an_image,   ///< the bytes are no image of such a thing
-    other_version,  ///< an image, in a form that this version does not know
+    truncated,      ///< fewer bytes than the header says, or than a header has
+    not_an_image,   ///< the magic number does not match
+    other_version,  ///< an image of an unknown format version
     wrong_size,     ///< more bytes than the image has
-    unknown_flags,  ///< flags that this version does not know, or that exclude each other
-    refused,        ///< the processor cannot hold this value: the result says of which MSR, and why
-    impossible,     ///< a number that is none of what it counts or names
-    no_room,        ///< the buffer that is to hold the bytes is smaller
+    unknown_flags,  ///< unknown flags, or flags that exclude each other
+    refused,        ///< the processor cannot hold a value; the result names the MSR and the rule
+    impossible,     ///< a number out of range
+    no_room,        ///< the output buffer is too small
 };
 
-/// The version of the form that `save` writes.
+/// The format version that `save` writes.
 inline constexpr uint32_t image_version = 1;
 
 namespace detail {
 
-/// The letters PTSTATE and a zero, as a little-endian number.
+/// "PTSTATE" and a zero byte, as a little-endian number.
 inline constexpr uint64_t image_magic = 0x0045'5441'5453'5450;
 
 inline constexpr uint64_t flag_in_vmx_operation = 1;
 inline constexpr uint64_t flag_in_smm = 2;
 inline constexpr uint64_t flag_smram_trace_en = 4;
 
-/// The MSRs of an image, in its order.
+/// The MSRs of an image, in the order of the image.
 inline constexpr uint32_t image_msrs[] = {
     ia32_rtit_ctl::address,
     ia32_rtit_status::address,
@@ -9460,12 +9463,13 @@ inline constexpr size_t image_head = 16;
 /// The size of an image in bytes.
 inline constexpr size_t image_size = detail::image_head + 8 * (detail::image_msr_count + 1);
 
-/// A state as bytes.
+/// Serialises a state.
 ///
-/// Shape: 16 bytes of head: `PTSTATE` and a zero, then version and size in bytes, 4 bytes each.
-///        Then 8 bytes for each MSR: CTL, STATUS, OUTPUT_BASE, OUTPUT_MASK_PTRS, CR3_MATCH, ADDR0_A
-///        to ADDR3_B, IA32_XSS, IA32_PERF_GLOBAL_STATUS, IA32_DEBUGCTL. Then 8 bytes of flags: 1 in
-///        VMX operation, 2 in SMM, 4 the TraceEn that the SMI saved. All numbers are little-endian.
+/// Shape: a header of 16 bytes: `PTSTATE` and a zero byte, then the version and the size in bytes,
+///        4 bytes each. Then 8 bytes for each MSR: CTL, STATUS, OUTPUT_BASE, OUTPUT_MASK_PTRS,
+///        CR3_MATCH, ADDR0_A to ADDR3_B, IA32_XSS, IA32_PERF_GLOBAL_STATUS, IA32_DEBUGCTL. Then 8
+///        bytes of flags: 1 for VMX operation, 2 for SMM, 4 for the TraceEn that the SMI saved. All
+///        numbers are little-endian.
 [[nodiscard]] constexpr auto save(msr_state const& now) noexcept -> byte_array<image_size> {
     byte_array<image_size> image;
     uint8_t* to = image.data();
@@ -9482,12 +9486,12 @@ inline constexpr size_t image_size = detail::image_head + 8 * (detail::image_msr
     return image;
 }
 
-/// A state out of bytes, or why there is none.
+/// A deserialised state, or why the image was rejected.
 struct load_result {
     image_error why = image_error::none;
-    rule broken = rule::none;  ///< of a value that is refused: the rule that it breaks
-    uint32_t msr = 0;          ///< and the MSR whose value it is
-    msr_state state{};         ///< as after a cold reset where there is an error
+    rule broken = rule::none;  ///< for `refused`: the rule that the value breaks
+    uint32_t msr = 0;          ///< for `refused`: the MSR
+    msr_state state{};         ///< the state after a cold reset on an error
 
     constexpr explicit operator bool() const noexcept { return why == image_error::none; }
 };
@@ -9498,7 +9502,7 @@ constexpr auto refused_value(rule broken, uint32_t index) noexcept -> load_resul
     return {image_error::refused, broken, index, {}};
 }
 
-/// The rule by which a processor cannot hold a value, whatever it is doing.
+/// The rule by which a processor can never hold a value in an MSR, or none.
 ///
 /// Source: REG-012..015, REG-024..044, REG-052..055, REG-070..076, REG-140, REG-204.
 constexpr auto rule_against_holding(capabilities const& caps, uint32_t index,
@@ -9508,7 +9512,7 @@ constexpr auto rule_against_holding(capabilities const& caps, uint32_t index,
     }
     if (index == ia32_rtit_ctl::address) { return access::broken_rule(caps, ia32_rtit_ctl{value}); }
     if (index == reg::ia32_perf_global_status::address) {
-        // What it can hold is what can be set in it.
+        // Its bits can only be set through the SET register.
         index = reg::ia32_perf_global_status_set::address;
     }
     return broken_rule(caps, msr_state{}, index, value);
@@ -9516,12 +9520,11 @@ constexpr auto rule_against_holding(capabilities const& caps, uint32_t index,
 
 }  // namespace detail
 
-/// A state out of the bytes that `save` made, for a processor that has to be able to hold it. The
-/// bytes may be anything.
+/// Deserialises a state and checks that the processor `caps` can hold it. The bytes are untrusted.
 ///
 /// Errors: those of `image_error`. A value is refused by the rule that a WRMSR of it would break on
-///         this processor; TriggerEn that does not follow from the other bits by REG-056; a trace
-///         that goes on in VMX operation where it cannot by REG-121.
+///         this processor; by REG-056 when TriggerEn does not follow from the other bits; by
+///         REG-121 when TraceEn is 1 in VMX operation and the processor does not allow it.
 /// Source: REG-056, REG-121, and the rules of `find_broken_rules`.
 [[nodiscard]] constexpr auto load(capabilities const& caps, byte_view image) noexcept
     -> load_result {

@@ -4,20 +4,20 @@
 #include <ptspec/access/check.hpp>
 #include <ptspec/access/enables.hpp>
 
-/// What a WRMSR does.
+/// The effect of a WRMSR on the state of a logical processor.
 namespace ptspec::access {
 
-/// Whether something makes the processor generate a PSB+.
+/// Whether an access or an event makes the processor generate a PSB+.
 enum class psb_plus : uint8_t {
     no,
     yes,
-    may,  ///< the processor is free to
+    may,  ///< the processor may generate one or not
 };
 
-/// What an access or an event did.
+/// The effect of an access or an event.
 struct effect {
     access::verdict verdict{};
-    msr_state state{};  ///< afterwards; unchanged where the access faulted
+    msr_state state{};  ///< the new state; unchanged where the access faulted
     psb_plus psb = psb_plus::no;
     bool pmi = false;         ///< a performance-monitoring interrupt was pended
     bool trace_stop = false;  ///< tracing resumed inside a TraceStop range, and stopped
@@ -38,7 +38,7 @@ constexpr auto psb_when_enabled(capabilities const& caps, msr_state const& now) 
                                                                               : psb_plus::may;
 }
 
-/// TraceEn rises, whatever made it rise. `now.ctl` has it already.
+/// TraceEn changes from 0 to 1, for any reason. `now.ctl` already holds the 1.
 ///
 /// Source: REG-043, REG-056, REG-058, REG-063..067, GEN-024, GEN-025, GEN-088, OUT-086.
 constexpr auto enabled(capabilities const& caps, msr_state now, context const& code) noexcept
@@ -67,7 +67,7 @@ constexpr auto enabled(capabilities const& caps, msr_state now, context const& c
     return done;
 }
 
-/// TraceEn falls, whatever made it fall.
+/// Clears TraceEn, for any reason.
 ///
 /// Source: REG-061, REG-093.
 constexpr auto disabled(msr_state now) noexcept -> msr_state {
@@ -86,8 +86,8 @@ constexpr auto write_ctl(capabilities const& caps, msr_state now, ia32_rtit_ctl 
     return is_on ? enabled(caps, now, code) : effect{.state = disabled(now)};
 }
 
-/// A write of a covered MSR other than IA32_RTIT_CTL, which the processor has. What is
-/// write-ignored stays.
+/// A write of a covered MSR that exists, other than IA32_RTIT_CTL. Write-ignored bits keep their
+/// values.
 ///
 /// Source: REG-050, REG-203.
 constexpr auto store(msr_state now, uint32_t index, uint64_t value) noexcept -> msr_state {
@@ -110,9 +110,9 @@ constexpr auto store(msr_state now, uint32_t index, uint64_t value) noexcept -> 
 
 }  // namespace detail
 
-/// What a WRMSR does, by code that `code` describes.
+/// Executes a WRMSR. `code` describes the code that executes it.
 ///
-/// Errors: those of `check_write`; the state is then the one before.
+/// Errors: those of `check_write`; the state is then unchanged.
 /// Source: SDM vol. 3, "IA32_RTIT_CTL MSR", "IA32_RTIT_STATUS MSR"; REG-009, REG-020..023, REG-043,
 ///         REG-050, REG-053, REG-056..068, REG-072, REG-080, REG-203.
 [[nodiscard]] constexpr auto effect_of_write(capabilities const& caps, msr_state const& now,
@@ -126,7 +126,7 @@ constexpr auto store(msr_state now, uint32_t index, uint64_t value) noexcept -> 
                : effect{.state = detail::store(now, index, value)};
 }
 
-/// What an RDMSR gives.
+/// The result of an RDMSR.
 struct read_result {
     access::verdict verdict{};
     uint64_t value = 0;

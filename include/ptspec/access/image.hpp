@@ -5,35 +5,35 @@
 #include <ptspec/access/enables.hpp>
 #include <ptspec/bytes.hpp>
 
-/// An `msr_state` as bytes, to be kept or to be moved to another processor.
+/// Serialises an `msr_state` to bytes, for storage or migration to another processor.
 namespace ptspec::access {
 
-/// Why bytes are not taken as what they are to be an image of.
+/// Why an image was rejected.
 enum class image_error : uint8_t {
     none,
-    truncated,      ///< fewer bytes than the image says, or than its head has
-    not_an_image,   ///< the bytes are no image of such a thing
-    other_version,  ///< an image, in a form that this version does not know
+    truncated,      ///< fewer bytes than the header says, or than a header has
+    not_an_image,   ///< the magic number does not match
+    other_version,  ///< an image of an unknown format version
     wrong_size,     ///< more bytes than the image has
-    unknown_flags,  ///< flags that this version does not know, or that exclude each other
-    refused,        ///< the processor cannot hold this value: the result says of which MSR, and why
-    impossible,     ///< a number that is none of what it counts or names
-    no_room,        ///< the buffer that is to hold the bytes is smaller
+    unknown_flags,  ///< unknown flags, or flags that exclude each other
+    refused,        ///< the processor cannot hold a value; the result names the MSR and the rule
+    impossible,     ///< a number out of range
+    no_room,        ///< the output buffer is too small
 };
 
-/// The version of the form that `save` writes.
+/// The format version that `save` writes.
 inline constexpr uint32_t image_version = 1;
 
 namespace detail {
 
-/// The letters PTSTATE and a zero, as a little-endian number.
+/// "PTSTATE" and a zero byte, as a little-endian number.
 inline constexpr uint64_t image_magic = 0x0045'5441'5453'5450;
 
 inline constexpr uint64_t flag_in_vmx_operation = 1;
 inline constexpr uint64_t flag_in_smm = 2;
 inline constexpr uint64_t flag_smram_trace_en = 4;
 
-/// The MSRs of an image, in its order.
+/// The MSRs of an image, in the order of the image.
 inline constexpr uint32_t image_msrs[] = {
     ia32_rtit_ctl::address,
     ia32_rtit_status::address,
@@ -60,12 +60,13 @@ inline constexpr size_t image_head = 16;
 /// The size of an image in bytes.
 inline constexpr size_t image_size = detail::image_head + 8 * (detail::image_msr_count + 1);
 
-/// A state as bytes.
+/// Serialises a state.
 ///
-/// Shape: 16 bytes of head: `PTSTATE` and a zero, then version and size in bytes, 4 bytes each.
-///        Then 8 bytes for each MSR: CTL, STATUS, OUTPUT_BASE, OUTPUT_MASK_PTRS, CR3_MATCH, ADDR0_A
-///        to ADDR3_B, IA32_XSS, IA32_PERF_GLOBAL_STATUS, IA32_DEBUGCTL. Then 8 bytes of flags: 1 in
-///        VMX operation, 2 in SMM, 4 the TraceEn that the SMI saved. All numbers are little-endian.
+/// Shape: a header of 16 bytes: `PTSTATE` and a zero byte, then the version and the size in bytes,
+///        4 bytes each. Then 8 bytes for each MSR: CTL, STATUS, OUTPUT_BASE, OUTPUT_MASK_PTRS,
+///        CR3_MATCH, ADDR0_A to ADDR3_B, IA32_XSS, IA32_PERF_GLOBAL_STATUS, IA32_DEBUGCTL. Then 8
+///        bytes of flags: 1 for VMX operation, 2 for SMM, 4 for the TraceEn that the SMI saved. All
+///        numbers are little-endian.
 [[nodiscard]] constexpr auto save(msr_state const& now) noexcept -> byte_array<image_size> {
     byte_array<image_size> image;
     uint8_t* to = image.data();
@@ -82,12 +83,12 @@ inline constexpr size_t image_size = detail::image_head + 8 * (detail::image_msr
     return image;
 }
 
-/// A state out of bytes, or why there is none.
+/// A deserialised state, or why the image was rejected.
 struct load_result {
     image_error why = image_error::none;
-    rule broken = rule::none;  ///< of a value that is refused: the rule that it breaks
-    uint32_t msr = 0;          ///< and the MSR whose value it is
-    msr_state state{};         ///< as after a cold reset where there is an error
+    rule broken = rule::none;  ///< for `refused`: the rule that the value breaks
+    uint32_t msr = 0;          ///< for `refused`: the MSR
+    msr_state state{};         ///< the state after a cold reset on an error
 
     constexpr explicit operator bool() const noexcept { return why == image_error::none; }
 };
@@ -98,7 +99,7 @@ constexpr auto refused_value(rule broken, uint32_t index) noexcept -> load_resul
     return {image_error::refused, broken, index, {}};
 }
 
-/// The rule by which a processor cannot hold a value, whatever it is doing.
+/// The rule by which a processor can never hold a value in an MSR, or none.
 ///
 /// Source: REG-012..015, REG-024..044, REG-052..055, REG-070..076, REG-140, REG-204.
 constexpr auto rule_against_holding(capabilities const& caps, uint32_t index,
@@ -108,7 +109,7 @@ constexpr auto rule_against_holding(capabilities const& caps, uint32_t index,
     }
     if (index == ia32_rtit_ctl::address) { return access::broken_rule(caps, ia32_rtit_ctl{value}); }
     if (index == reg::ia32_perf_global_status::address) {
-        // What it can hold is what can be set in it.
+        // Its bits can only be set through the SET register.
         index = reg::ia32_perf_global_status_set::address;
     }
     return broken_rule(caps, msr_state{}, index, value);
@@ -116,12 +117,11 @@ constexpr auto rule_against_holding(capabilities const& caps, uint32_t index,
 
 }  // namespace detail
 
-/// A state out of the bytes that `save` made, for a processor that has to be able to hold it. The
-/// bytes may be anything.
+/// Deserialises a state and checks that the processor `caps` can hold it. The bytes are untrusted.
 ///
 /// Errors: those of `image_error`. A value is refused by the rule that a WRMSR of it would break on
-///         this processor; TriggerEn that does not follow from the other bits by REG-056; a trace
-///         that goes on in VMX operation where it cannot by REG-121.
+///         this processor; by REG-056 when TriggerEn does not follow from the other bits; by
+///         REG-121 when TraceEn is 1 in VMX operation and the processor does not allow it.
 /// Source: REG-056, REG-121, and the rules of `find_broken_rules`.
 [[nodiscard]] constexpr auto load(capabilities const& caps, byte_view image) noexcept
     -> load_result {

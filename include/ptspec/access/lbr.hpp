@@ -4,17 +4,17 @@
 #include <ptspec/access/msr_state.hpp>
 #include <ptspec/cpu/quirks.hpp>
 
-/// Branch records (LBR, LER, BTS, BTM) on the processors where Intel PT excludes them.
+/// Branch records (LBR, LER, BTS, BTM) on processors where Intel PT and LBR are mutually exclusive.
 namespace ptspec::access {
 
-/// True on the signatures where Intel PT and branch records exclude each other.
+/// True for signatures on which Intel PT and branch records are mutually exclusive.
 ///
 /// Source: REG-180, REG-184.
 [[nodiscard]] constexpr auto excludes_lbr(reg::cpuid_01h_eax signature) noexcept -> bool {
     return cpu::quirks_of(signature).has(cpu::quirk::lbr_exclusive);
 }
 
-/// True while TraceEn keeps branch records from being made.
+/// True while TraceEn suspends branch records.
 ///
 /// Source: SDM vol. 3, "Interaction of Intel Processor Trace and LBR"; REG-180, REG-181.
 [[nodiscard]] constexpr auto suspends_lbr(reg::cpuid_01h_eax signature, ia32_rtit_ctl ctl) noexcept
@@ -22,11 +22,11 @@ namespace ptspec::access {
     return ctl.get<ia32_rtit_ctl::TraceEn>() && excludes_lbr(signature);
 }
 
-/// How many entries a stack of last branches can have.
+/// The largest number of entries of an LBR stack.
 inline constexpr uint32_t most_lbr_entries = 32;
 
-/// True for the MSRs of branch records that read 0 and drop writes while they are suspended.
-/// IA32_DEBUGCTL is not among them.
+/// True for the LBR and LER MSRs, which read 0 and drop writes while branch records are suspended.
+/// IA32_DEBUGCTL does not.
 ///
 /// Source: REG-182.
 [[nodiscard]] constexpr auto is_lbr_msr(uint32_t index) noexcept -> bool {
@@ -40,7 +40,7 @@ inline constexpr uint32_t most_lbr_entries = 32;
            index == reg::msr_ler_to_lip::address;
 }
 
-/// True while an RDMSR of `index` gives 0 and a WRMSR of it changes nothing. Neither faults.
+/// True while an RDMSR of `index` returns 0 and a WRMSR of it is ignored. Neither faults.
 ///
 /// Source: REG-181, REG-182.
 [[nodiscard]] constexpr auto is_suspended(reg::cpuid_01h_eax signature, ia32_rtit_ctl ctl,
@@ -48,7 +48,7 @@ inline constexpr uint32_t most_lbr_entries = 32;
     return suspends_lbr(signature, ctl) && is_lbr_msr(index);
 }
 
-/// True when a write of IA32_RTIT_CTL from `before` to `after` resets the stack of last branches.
+/// True when a write of IA32_RTIT_CTL from `before` to `after` resets the LBR stack.
 ///
 /// Source: REG-183.
 [[nodiscard]] constexpr auto resets_lbr(reg::cpuid_01h_eax signature, ia32_rtit_ctl before,

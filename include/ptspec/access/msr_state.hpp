@@ -10,7 +10,7 @@
 #include <ptspec/reg/rtit_status.hpp>
 #include <ptspec/reg/xsave.hpp>
 
-/// What a logical processor holds about Intel PT, and what it is running.
+/// The Intel PT state of a logical processor, and the context that it runs.
 namespace ptspec::access {
 
 using reg::ia32_rtit_addr;
@@ -21,7 +21,7 @@ using reg::ia32_rtit_output_mask_ptrs;
 using reg::ia32_rtit_status;
 using reg::range_end;
 
-/// The two ends of an address range, both inside it.
+/// An address range: ADDRn_A and ADDRn_B, both inclusive.
 ///
 /// Source: REG-077, REG-078.
 struct address_range {
@@ -35,8 +35,8 @@ struct address_range {
     friend constexpr auto operator==(address_range const&, address_range const&) -> bool = default;
 };
 
-/// The MSRs of Intel PT on one logical processor, those next to them that it touches, and the modes
-/// of the processor that decide about them. As it begins, it is the state after a cold reset.
+/// The MSRs of Intel PT on one logical processor, related MSRs that Intel PT uses, and the
+/// processor modes that affect them. The default is the state after a cold reset.
 ///
 /// Source: REG-003, REG-018, REG-090.
 struct msr_state {
@@ -58,22 +58,22 @@ struct msr_state {
     friend constexpr auto operator==(msr_state const&, msr_state const&) -> bool = default;
 };
 
-/// What the processor is running: what ContextEn and FilterEn depend on.
+/// The running context: ContextEn and FilterEn depend on it.
 struct context {
     unsigned cpl = 0;  ///< 0 in real mode, 3 in virtual-8086 mode
     uint64_t cr3 = 0;
     bool pae = false;  ///< PAE paging: CR3 bits 63:5 are compared, not 63:12
     bool production_enclave = false;
-    uint64_t ip = 0;  ///< the next instruction, in the form that packets have it
+    uint64_t ip = 0;  ///< the address of the next instruction, in the form that packets use
 };
 
-/// What the catalogue's sources disagree about.
+/// Choices where the sources of the rule catalogue disagree.
 struct policy {
-    /// Without Intel PT in VMX operation: a write of IA32_RTIT_CTL there faults only when it sets
-    /// TraceEn, as older texts say. Source: REG-121.
+    /// Where Intel PT is not allowed in VMX operation: a write of IA32_RTIT_CTL faults there only
+    /// when it sets TraceEn, as older manuals say. Source: REG-121.
     bool only_enabling_faults_in_vmx = false;
-    /// RSM that would leave both Intel PT and LBR on, where they exclude each other, shuts the
-    /// processor down; else LBR is merely suspended. Source: REG-103 (UNCONFIRMED).
+    /// RSM that would enable both Intel PT and LBR, where they are mutually exclusive, shuts the
+    /// processor down. When false, LBR is only suspended. Source: REG-103 (UNCONFIRMED).
     bool lbr_after_rsm_shuts_down = true;
 };
 
@@ -97,8 +97,8 @@ constexpr auto is_addr_msr(uint32_t index) noexcept -> bool {
 
 }  // namespace detail
 
-/// True for the MSRs that the functions here answer for: 560H to 587H, and next to them
-/// IA32_DEBUGCTL, IA32_XSS and the three IA32_PERF_GLOBAL_STATUS registers.
+/// True for the MSRs that this directory models: 560H to 587H, IA32_DEBUGCTL, IA32_XSS and the
+/// three IA32_PERF_GLOBAL_STATUS registers.
 ///
 /// Source: REG-017, REG-018.
 [[nodiscard]] constexpr auto covers(uint32_t index) noexcept -> bool {
@@ -108,8 +108,8 @@ constexpr auto is_addr_msr(uint32_t index) noexcept -> bool {
            index == reg::ia32_debugctl::address;
 }
 
-/// What a covered MSR holds, whether or not the processor has it. The two registers that set and
-/// reset IA32_PERF_GLOBAL_STATUS hold 0.
+/// The value of a covered MSR, whether or not the processor has it. The two registers that set and
+/// reset IA32_PERF_GLOBAL_STATUS read 0.
 ///
 /// Source: REG-011, REG-080.
 [[nodiscard]] constexpr auto value_of(msr_state const& now, uint32_t index) noexcept -> uint64_t {
@@ -130,10 +130,10 @@ constexpr auto is_addr_msr(uint32_t index) noexcept -> bool {
     return at % 2 == 0 ? range.a.raw : range.b.raw;
 }
 
-/// Puts a value into a covered MSR as raw state: nothing is checked, nothing follows from it.
+/// Stores a value in a covered MSR without checks or side effects.
 ///
-/// Errors: none; an MSR that is not covered, or that holds nothing, stays so. LowerMask reads as
-///         ones whatever is put there.
+/// Errors: none; ignored for an MSR that is not covered or has no storage. LowerMask always reads
+///         as ones.
 /// Source: REG-072.
 constexpr void set_raw(msr_state& state, uint32_t index, uint64_t value) noexcept {
     switch (index) {

@@ -3,7 +3,7 @@
 
 #include <ptspec/access/check.hpp>
 
-/// The ways in which a value reaches an MSR, and what a value that faults does on each.
+/// The paths by which a value reaches an MSR, and how each reports an illegal value.
 namespace ptspec::access {
 
 /// Source: REG-010.
@@ -14,20 +14,20 @@ enum class write_path : uint8_t {
     vm_exit_msr_load_list,
 };
 
-/// What happens where a value is refused.
+/// How a path reports an illegal value.
 enum class refusal : uint8_t {
-    none,                ///< the value was taken
+    none,                ///< the value is legal
     general_protection,  ///< #GP(0)
     vm_entry_fails,      ///< exit reason 34 with bit 31 set, "VM-entry failure due to MSR loading"
     vmx_abort,
 };
 
-/// The exit reason of a VM entry that fails over its MSR-load list.
+/// The exit reason of a VM entry that fails while loading its MSR-load list.
 ///
 /// Source: REG-010.
 inline constexpr uint32_t exit_reason_of_msr_load_failure = 0x8000'0000U | 34U;
 
-/// What a refused value does on a path.
+/// How a path reports an illegal value.
 ///
 /// Source: SDM vol. 3, "Loading MSRs" of VM entries and of VM exits; REG-010.
 [[nodiscard]] constexpr auto refusal_on(write_path path) noexcept -> refusal {
@@ -40,7 +40,7 @@ inline constexpr uint32_t exit_reason_of_msr_load_failure = 0x8000'0000U | 34U;
     return refusal::general_protection;
 }
 
-/// The verdict on a write, and what a refused one does.
+/// The verdict on a write, and how the path reports an illegal value.
 struct path_verdict {
     access::verdict verdict{};
     refusal how = refusal::none;
@@ -48,7 +48,7 @@ struct path_verdict {
     constexpr explicit operator bool() const noexcept { return static_cast<bool>(verdict); }
 };
 
-/// The checks of a WRMSR at CPL 0, for a value that comes on another path.
+/// Applies the checks of a WRMSR at CPL 0 to a value that comes by `path`.
 ///
 /// Errors: those of `check_write`.
 /// Source: REG-010.

@@ -5,8 +5,8 @@
 #include <ptspec/cpu/capabilities.hpp>
 #include <ptspec/reg/apic.hpp>
 
-/// What the delivery of a performance-monitoring interrupt does next to Intel PT, and what a handler
-/// does with it.
+/// The effects of delivering a performance-monitoring interrupt (PMI), and a PMI handler's
+/// decision.
 namespace ptspec::access {
 
 struct pmi_result {
@@ -14,9 +14,9 @@ struct pmi_result {
     bool clears_global_ctrl = false;  ///< IA32_PERF_GLOBAL_CTRL becomes 0
 };
 
-/// What a ToPA interrupt freezes, which is what any interrupt of performance monitoring does. From
-/// version 4 of performance monitoring on bits of IA32_PERF_GLOBAL_STATUS freeze, before it the
-/// enables are cleared. Intel PT goes on.
+/// Delivers a PMI. A ToPA PMI freezes what any other PMI freezes. From version 4 of performance
+/// monitoring on, bits of IA32_PERF_GLOBAL_STATUS freeze counters and LBRs; before, their enables
+/// are cleared. Intel PT keeps tracing.
 ///
 /// Source: SDM vol. 3, "ToPA PMI"; REG-205.
 [[nodiscard]] constexpr auto deliver_pmi(cpu::capabilities const& caps, msr_state now) noexcept
@@ -35,8 +35,8 @@ struct pmi_result {
     return {now, false};
 }
 
-/// The performance-monitoring entry of the local vector table after it delivered an interrupt: no
-/// further one comes until software clears Mask.
+/// The performance-monitoring LVT entry after it delivered an interrupt: Mask is set, and no
+/// further interrupt is delivered until software clears it.
 ///
 /// Source: SDM vol. 3, "ToPA PMI"; OUT-084.
 template <one_of<reg::ia32_x2apic_lvt_pmi, reg::apic_mmio_lvt_pmi> Word>
@@ -44,9 +44,9 @@ template <one_of<reg::ia32_x2apic_lvt_pmi, reg::apic_mmio_lvt_pmi> Word>
     return entry.with(typename Word::Mask{true});
 }
 
-/// True when a handler has to handle a ToPA interrupt now. One that is seen while TraceEn is 0 is of
-/// a context that does not run: it is ignored, and PendToPAPMI stays, so that the interrupt comes
-/// again when that context is enabled. A handler that handles one clears the bit.
+/// True when a handler has to handle a ToPA PMI now. A PMI that arrives while TraceEn is 0 belongs
+/// to another context: the handler ignores it and leaves PendToPAPMI set, and the PMI is raised
+/// again when that context is enabled. A handler that handles the PMI clears the bit.
 ///
 /// Source: SDM vol. 3, "PMI Preservation"; OUT-087.
 [[nodiscard]] constexpr auto is_topa_pmi_for_now(msr_state const& now) noexcept -> bool {

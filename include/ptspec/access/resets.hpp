@@ -4,16 +4,17 @@
 #include <ptspec/access/effect.hpp>
 #include <ptspec/access/lbr.hpp>
 
-/// Events other than instructions that access MSRs: resets, INIT, SMM, VMX, measured launch.
+/// Events that change the MSRs without an access to them: resets, INIT, SMM, VMX, measured launch.
 namespace ptspec::access {
 
-/// The state after power is applied.
+/// The state after power-up.
 ///
 /// Source: REG-090.
 [[nodiscard]] constexpr auto cold_reset() noexcept -> msr_state { return {}; }
 
-/// The state after a warm reset. With IP filtering all MSRs of Intel PT but TraceEn survive. What a
-/// reset makes of the MSRs next to them is left to whoever models those.
+/// The state after a warm reset. With IP filtering all MSRs of Intel PT survive, but TraceEn is
+/// cleared. The related MSRs (IA32_XSS, IA32_PERF_GLOBAL_STATUS, IA32_DEBUGCTL) are not changed
+/// here: the caller models them.
 ///
 /// Source: REG-091..093.
 [[nodiscard]] constexpr auto warm_reset(capabilities const& caps, msr_state const& now) noexcept
@@ -31,7 +32,7 @@ namespace ptspec::access {
     return next;
 }
 
-/// The state after INIT: tracing goes on, in the context `code`.
+/// The state after INIT: tracing continues in the context `code`.
 ///
 /// Source: REG-094.
 [[nodiscard]] constexpr auto init(capabilities const& caps, msr_state const& now,
@@ -41,13 +42,14 @@ namespace ptspec::access {
 
 // ------------------------------------------------------------------------------------ SMM
 
-/// What an SMI leads to.
+/// How the processor treats an SMI.
 enum class smm_treatment : uint8_t {
     by_default,
     dual_monitor,  ///< a VM exit to the SMI-transfer monitor, which saves and restores MSRs itself
 };
 
-/// The state after the delivery of an SMI. In SMM an SMI waits.
+/// The state after the delivery of an SMI. In SMM an SMI stays pending, and the state does not
+/// change.
 ///
 /// Source: SDM vol. 3, "System Management Mode (SMM)"; REG-100, REG-104..106.
 [[nodiscard]] constexpr auto smi(msr_state const& now,
@@ -62,19 +64,19 @@ enum class smm_treatment : uint8_t {
 
 enum class rsm_outcome : uint8_t {
     resumed,
-    shutdown,          ///< the processor shut down: `why` says by which rule
+    shutdown,          ///< the processor shut down; `why` has the rule
     undefined_opcode,  ///< #UD: the processor was not in SMM
 };
 
 struct rsm_result {
     rsm_outcome outcome = rsm_outcome::resumed;
     rule why = rule::none;
-    access::effect effect{};  ///< what followed where the processor resumed
+    access::effect effect{};  ///< the effect, where the processor resumed
 
     constexpr explicit operator bool() const noexcept { return outcome == rsm_outcome::resumed; }
 };
 
-/// What RSM does: TraceEn comes back, into the context `code` that is resumed.
+/// The effect of RSM: it restores TraceEn and resumes the context `code`.
 ///
 /// Source: SDM vol. 3, "System Management Mode (SMM)"; REG-101..103.
 [[nodiscard]] constexpr auto rsm(capabilities const& caps, msr_state const& now,
@@ -99,7 +101,7 @@ struct rsm_result {
 
 // ------------------------------------------------------------------------------------ VMX, SMX
 
-/// The state after VMXON. It ends tracing where Intel PT cannot be used in VMX operation.
+/// The state after VMXON, which clears TraceEn where Intel PT is not allowed in VMX operation.
 ///
 /// Source: REG-110.
 [[nodiscard]] constexpr auto vmxon(capabilities const& caps, msr_state const& now) noexcept
@@ -115,22 +117,22 @@ struct rsm_result {
     return now;
 }
 
-/// The state after GETSEC[SENTER] or GETSEC[ENTERACCS], which end tracing for good. SENTER does it
-/// on the other logical processors, too.
+/// The state after GETSEC[SENTER] or GETSEC[ENTERACCS], which clear TraceEn and do not restore it.
+/// SENTER does so on the other logical processors, too.
 ///
 /// Source: REG-111.
 [[nodiscard]] constexpr auto measured_launch(msr_state const& now) noexcept -> msr_state {
     return detail::disabled(now);
 }
 
-/// The state while an authenticated code module is set up: TraceEn is cleared, and no packet tells.
+/// The state at the start of an authenticated code module: TraceEn is cleared without any packet.
 ///
 /// Source: REG-112.
 [[nodiscard]] constexpr auto acm_begins(msr_state const& now) noexcept -> msr_state {
     return detail::disabled(now);
 }
 
-/// The state when the module has ended. `trace_en` is what TraceEn was before it began.
+/// The state after the module. `trace_en` is the value of TraceEn before the module started.
 ///
 /// Source: REG-112.
 [[nodiscard]] constexpr auto acm_ended(capabilities const& caps, msr_state now, bool trace_en,

@@ -5,16 +5,17 @@
 #include <ptspec/reg/rtit_trigger.hpp>
 #include <ptspec/rule.hpp>
 
-/// Trigger tracing: which configurations of triggers mean something. A processor may take others
-/// without a fault, so these rules are for whoever builds one, and no write is judged by them.
+/// Trigger tracing: which trigger configurations are meaningful. A processor may accept others
+/// without a fault, so these rules help to build a configuration, and no check of a WRMSR uses
+/// them.
 ///
-/// UNCONFIRMED: most of it rests on one source.
+/// UNCONFIRMED: most of it has only one source.
 namespace ptspec::access {
 
 using cpu::capabilities;
 using reg::ia32_rtit_triggerx_cfg;
 
-/// How many triggers there are: four for each IA32_RTIT_TRIGGERx_CFG.
+/// The number of triggers: four for each IA32_RTIT_TRIGGERx_CFG.
 ///
 /// Source: REG-215.
 [[nodiscard]] constexpr auto triggers(capabilities const& caps) noexcept -> unsigned {
@@ -24,8 +25,8 @@ using reg::ia32_rtit_triggerx_cfg;
     return any ? 4 * static_cast<unsigned>(caps.leaf_14_1_eax.get<eax::TRIGGER_CFG_CNT>()) : 0;
 }
 
-/// True for an input that a trigger can have: 0 to 7 and 20H to 27H are general counters, 40H to
-/// 43H matches of DR0 to DR3.
+/// True for a valid trigger input: 0 to 7 and 20H to 27H are general counters, 40H to 43H are
+/// matches of DR0 to DR3.
 ///
 /// Source: REG-217.
 [[nodiscard]] constexpr auto is_trigger_input(capabilities const& caps, uint64_t input) noexcept
@@ -52,7 +53,7 @@ constexpr void find_broken_rules_of_slot(capabilities const& caps, ia32_rtit_tri
 
 }  // namespace detail
 
-/// Calls `found` with every rule that a configuration of triggers breaks, slot by slot.
+/// Calls `found` with every rule that a trigger configuration breaks, slot by slot.
 ///
 /// Errors: REG-216 reserved bits, or an action that is not enumerated; REG-217 an input that does
 ///         not exist.
@@ -73,8 +74,7 @@ constexpr void find_broken_rules(capabilities const& caps, ia32_rtit_triggerx_cf
         caps, value, found);
 }
 
-/// The bits of DR7 without which the enabled slots of a configuration see no match of their debug
-/// register.
+/// The DR7 bits that the enabled slots need to receive matches of their debug registers.
 ///
 /// Source: REG-217, REG-219.
 [[nodiscard]] constexpr auto needed_dr7(ia32_rtit_triggerx_cfg value) noexcept -> reg::dr7 {
@@ -91,7 +91,7 @@ constexpr void find_broken_rules(capabilities const& caps, ia32_rtit_triggerx_cf
     return {bits};
 }
 
-/// The first rule that a configuration of triggers breaks.
+/// The first rule that a trigger configuration breaks.
 ///
 /// Source: REG-215..218.
 [[nodiscard]] constexpr auto broken_rule(capabilities const& caps,

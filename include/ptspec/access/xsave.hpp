@@ -6,15 +6,15 @@
 
 /// XSAVES and XRSTORS of component 8, the state of Intel PT.
 ///
-/// Here RFBM[8] is 1: the instruction was asked for the component, and IA32_XSS lets it.
+/// RFBM[8] is assumed to be 1: the instruction mask selects the component, and IA32_XSS enables it.
 namespace ptspec::access {
 
 using reg::xsave_pt_state;
 
 namespace detail {
 
-/// Calls `each` with every MSR of the component: its index and what the image holds for it. CTL is
-/// not among them, it goes alone: first out, last in.
+/// Calls `each` with the index and the image's value of every MSR of the component except CTL. CTL
+/// is handled separately: it is saved first and restored last.
 template <class Each>
 constexpr void for_each_but_ctl(xsave_pt_state const& image, Each&& each) noexcept {
     using area = xsave_pt_state;
@@ -34,11 +34,11 @@ constexpr void for_each_but_ctl(xsave_pt_state const& image, Each&& each) noexce
 
 struct xsaves_result {
     xsave_pt_state image{};
-    msr_state state{};  ///< afterwards: TraceEn is 0
+    msr_state state{};  ///< the new state: TraceEn is 0
 };
 
-/// What XSAVES stores, and leaves behind. Where the instruction faults on its way, the state before
-/// holds: TraceEn gets its old value back.
+/// The effect of XSAVES: the stored image and the new state. Where the instruction faults midway,
+/// the old state remains: TraceEn gets its old value back.
 ///
 /// Source: SDM vol. 1, "Operation of XSAVES"; REG-141, REG-142.
 [[nodiscard]] constexpr auto xsaves(capabilities const& caps, msr_state const& now) noexcept
@@ -65,7 +65,8 @@ struct xsaves_result {
         left};
 }
 
-/// True for an image that XSAVES may mark as initial in XSTATE_BV: all 0, or LowerMask all ones.
+/// True for an image that XSAVES may mark as initial in XSTATE_BV: all 0, except that LowerMask may
+/// be all ones.
 ///
 /// Source: REG-147.
 [[nodiscard]] constexpr auto is_initial(xsave_pt_state const& image) noexcept -> bool {
@@ -79,7 +80,7 @@ struct xsaves_result {
 
 // ------------------------------------------------------------------------------------ XRSTORS
 
-/// The rule by which XRSTORS refuses the header of an XSAVE area before it looks at Intel PT.
+/// Checks the header of an XSAVE area, which XRSTORS does before it loads component 8.
 ///
 /// Source: SDM vol. 1, "Operation of XRSTORS"; REG-148.
 [[nodiscard]] constexpr auto check_header(reg::xsave_header_xstate_bv present,
@@ -94,7 +95,7 @@ struct xsaves_result {
 }
 
 struct xrstors_result {
-    access::effect effect{};        ///< where XRSTORS faults, the state is the one before
+    access::effect effect{};        ///< where XRSTORS faults, the state is unchanged
     uint32_t refused_msr = 0;       ///< the MSR whose quadword was refused, or 0
     rule why_refused = rule::none;  ///< the rule that a WRMSR of that quadword breaks
 
@@ -107,8 +108,8 @@ constexpr auto refused(msr_state const& now, rule why) noexcept -> effect {
     return {.verdict = {outcome::general_protection, why}, .state = now};
 }
 
-/// The rule by which XRSTORS refuses a quadword. A zero for an MSR that the processor lacks is
-/// passed over.
+/// The rule by which XRSTORS refuses a quadword, or none. A zero for an MSR that the processor
+/// lacks is skipped.
 ///
 /// Source: REG-144.
 constexpr auto rule_against(capabilities const& caps, msr_state const& now, uint32_t index,
@@ -120,8 +121,8 @@ constexpr auto rule_against(capabilities const& caps, msr_state const& now, uint
 
 }  // namespace detail
 
-/// What XRSTORS does with an image: every quadword is checked as by WRMSR, and TraceEn is written
-/// last. `code` is what runs when TraceEn rises.
+/// The effect of XRSTORS: every quadword is checked like a WRMSR, and TraceEn is written last.
+/// `code` describes the context that runs when TraceEn becomes 1.
 ///
 /// Errors: REG-143 while TraceEn is 1; REG-144 for a quadword that is refused, or reserved bytes
 ///         that are not 0. Then no MSR changes (a processor may have loaded some; TraceEn is 0).
@@ -147,7 +148,7 @@ constexpr auto rule_against(capabilities const& caps, msr_state const& now, uint
     return {detail::write_ctl(caps, next, ctl, code)};
 }
 
-/// What XRSTORS does where XSTATE_BV[8] is 0: the component gets its initial configuration.
+/// The effect of XRSTORS where XSTATE_BV[8] is 0: the component gets its initial configuration.
 ///
 /// Errors: REG-143 while TraceEn is 1.
 /// Source: REG-143, REG-146.
