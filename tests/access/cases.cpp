@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
-// The worked cases RC of the catalogue, as its table has them. Breaking one of these
-// rules breaks a case: REG-001, REG-004, REG-012..014, REG-020..028, REG-032, REG-034..037, REG-040,
-// REG-043, REG-044, REG-050, REG-052..058, REG-063, REG-065, REG-066, REG-068, REG-070..076,
-// REG-078, REG-090..093, REG-100..102, REG-110, REG-120, REG-121, REG-142..146, OUT-086.
+// The worked cases RC of the catalogue's table. Breaking one of these rules breaks a case: REG-001,
+// REG-004, REG-012..014, REG-020..028, REG-032, REG-034..037, REG-040, REG-043, REG-044, REG-050,
+// REG-052..058, REG-063, REG-065, REG-066, REG-068, REG-070..076, REG-078, REG-090..093,
+// REG-100..102, REG-110, REG-120, REG-121, REG-142..146, OUT-086.
 #include <ptspec/access/effect.hpp>
 #include <ptspec/access/enables.hpp>
 #include <ptspec/access/resets.hpp>
@@ -47,7 +47,7 @@ constexpr auto preset(rc_profile of) -> cpu::capabilities const& {
     return cpu::preset::P_NONE;
 }
 
-/// Where a state holds an MSR.
+/// The MSR's place in a state.
 template <class State>
 constexpr auto place(State& state, unsigned index) -> auto& {
     switch (index) {
@@ -74,7 +74,7 @@ constexpr auto setup_of(rc_case const& row) -> msr_state {
     return state;
 }
 
-/// What a step came to, and how the library answers what may be asked about it.
+/// The result of a step, with the values that claims refer to.
 struct result {
     rc_what outcome = rc_what::no_fault;
     rule why = rule::none;
@@ -160,7 +160,7 @@ constexpr auto answer_to(rc_case const& row, cpu::capabilities const& of, msr_st
     return of_question(now, hit.filter_en, hit.trace_stop);
 }
 
-/// True when the rule that was given is among those of the case.
+/// True when the case lists the reported rule.
 constexpr auto is_listed(rc_case const& row, rule why) -> bool {
     bool listed = false;
     for (unsigned i = 0; i < row.rule_count; ++i) {
@@ -199,7 +199,7 @@ constexpr auto is_true(rc_case const& row, cpu::capabilities const& of, result c
     return false;
 }
 
-/// The first claim of a case that is not true: where it stands, counted from 1.
+/// The first false claim of a case: its position, counted from 1.
 struct failure {
     unsigned step = 0;
     unsigned claim = 0;
@@ -223,7 +223,7 @@ constexpr auto failure_of(rc_case const& row) -> failure {
 
 constexpr auto holds(rc_case const& row) -> bool { return failure_of(row).step == 0; }
 
-/// A case that does not hold stops the build here; the compiler says which.
+/// A case that does not hold stops the build here; the compiler names it.
 template <rc Case>
 struct case_holds {
     static constexpr bool value = holds(rc_cases[static_cast<unsigned>(Case)]);
@@ -235,7 +235,7 @@ constexpr auto all_hold(std::index_sequence<Numbers...>) -> bool {
     return (... & case_holds<static_cast<rc>(Numbers)>::value);
 }
 
-/// A claim that is true of the same step only when this one is not.
+/// The negation of a claim about the same step.
 constexpr auto opposite(rc_claim claim) -> rc_claim {
     switch (claim.what) {
         case rc_what::no_fault: claim.what = rc_what::gp; break;
@@ -263,7 +263,7 @@ auto shown(text some) -> std::string_view { return {some.data(), some.size()}; }
 
 }  // namespace
 
-TEST_CASE("the cases are all of the page, numbered from RC-01 on") {
+TEST_CASE("the cases are complete, numbered from RC-01") {
     REQUIRE(test::rc_cases_count == test::count_of_rows("tests/spec/registers.md", "RC-"));
     for (unsigned i = 0; i < test::rc_cases_count; ++i) {
         char const digits[] = {static_cast<char>('0' + (i + 1) / 10),
@@ -272,7 +272,7 @@ TEST_CASE("the cases are all of the page, numbered from RC-01 on") {
     }
 }
 
-TEST_CASE("the profiles of the cases are the presets of their names") {
+TEST_CASE("the profiles of the cases are the presets with the same names") {
     REQUIRE(test::rc_profiles_count == test::count_of_rows("tests/spec/registers.md", "P-"));
     for (unsigned i = 0; i < test::rc_profiles_count; ++i) {
         INFO(shown(test::rc_profiles[i].name));
@@ -292,8 +292,8 @@ TEST_CASE("every case holds at run time") {
     }
 }
 
-TEST_CASE("a case with a claim turned round, or without its rules, does not hold") {
-    // The checking function itself: every claim of every case matters.
+TEST_CASE("a case with a negated claim, or without its rules, does not hold") {
+    // Tests the checking function itself: every claim of every case matters.
     unsigned claims = 0;
     for (auto const& row : rc_cases) {
         for (unsigned i = 0; i < row.step_count; ++i) {

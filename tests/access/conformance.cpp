@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// The column "Manual" of the table in section 4.2 of tests/spec/drivers.md, which tells who refuses
-// which write. Every row has a scenario here, under the row's own words.
+// The column "Manual" of the table in section 4.2 of tests/spec/drivers.md, which lists the writes
+// that each implementation refuses. Every row has a scenario here, with the row's text as its name.
 #include <ptspec/access/effect.hpp>
 #include <ptspec/cpu/presets.hpp>
 
@@ -36,7 +36,7 @@ constexpr auto preset(part of) -> cpu::capabilities const& {
     return cpu::preset::P_FUT;
 }
 
-/// A WRMSR: on which processor, with what in CTL before it.
+/// A WRMSR, its processor, and the value of CTL before it.
 struct probe {
     part of = part::FUT;
     uint64_t ctl = 0;
@@ -54,7 +54,7 @@ struct probes {
         more.list[more.count++] = one;
         return more;
     }
-    /// `one` again and again, each time with another of `bits` turned round in its value.
+    /// Adds `one` once for each bit of `bits`, with that bit of the value inverted.
     constexpr auto with_each(uint64_t bits, probe one) const -> probes {
         auto more = *this;
         uint64_t const value = one.value;
@@ -64,7 +64,7 @@ struct probes {
         }
         return more;
     }
-    /// `one` with each of the encodings `bits` in the field that begins at `lsb`.
+    /// Adds `one` with each of the encodings `bits` in the field that starts at `lsb`.
     constexpr auto with_encodings(uint64_t bits, unsigned lsb, probe one) const -> probes {
         auto more = *this;
         uint64_t const value = one.value;
@@ -74,7 +74,7 @@ struct probes {
         }
         return more;
     }
-    /// `one` to each of the MSRs from `first` to `last`.
+    /// Adds `one` for each of the MSRs from `first` to `last`.
     constexpr auto with_msrs(uint32_t first, uint32_t last, probe one) const -> probes {
         auto more = *this;
         for (one.index = first; one.index <= last; ++one.index) { more = more + one; }
@@ -82,15 +82,15 @@ struct probes {
     }
 };
 
-/// A row of the table: its first cell, what is done for it, and which rule is broken where the
-/// manual says #GP.
+/// A row of the table: its first cell, the writes to try, and the broken rule where the manual says
+/// #GP.
 struct scenario {
     text row;
     rule broken;
     probes tried;
 };
 
-constexpr uint64_t everything = 0x0180'2222'8000'2109;  // bits 56, 55 and 31 among it
+constexpr uint64_t everything = 0x0180'2222'8000'2109;  // includes bits 56, 55 and 31
 
 constexpr scenario scenarios[] = {
     {"same value rewritten with TraceEn=1", rule::none,
@@ -140,8 +140,8 @@ constexpr scenario scenarios[] = {
          .with_msrs(0x580, 0x587, {part::FUT, 0x2109, 0})},
 };
 
-/// What one write comes to. Where it is not sound, it changed something though it faulted, or was
-/// accepted and does not read back.
+/// The outcome of one write. It is unsound when a faulting write changed the state, or an accepted
+/// value does not read back.
 struct outcome {
     bool sound = false;
     rule broken = rule::none;
@@ -158,7 +158,7 @@ constexpr auto outcome_of(probe const& one) -> outcome {
     return {done.state == now, done.verdict.why};
 }
 
-/// `ok` or `#GP` where all writes of a scenario come to the same by the rule that it names.
+/// `ok` or `#GP` where all writes of a scenario agree, by the rule that the scenario names.
 constexpr auto verdict_on(scenario const& row) -> text {
     for (std::size_t i = 0; i < row.tried.count; ++i) {
         auto const came = outcome_of(row.tried.list[i]);
@@ -230,7 +230,7 @@ auto rows_of(std::string const& page) -> std::vector<table_row> {
 
 auto table() -> std::vector<table_row> { return rows_of(test::read_text("tests/spec/drivers.md")); }
 
-/// A cell as verdict: without the remark in parentheses behind it.
+/// A cell's verdict: the text without the remark in parentheses after it.
 auto verdict_in(std::string const& cell) -> std::string {
     auto const remark = cell.find(" (");
     if (remark != std::string::npos && !cell.ends_with(")")) { return "no cell: " + cell; }
@@ -239,7 +239,7 @@ auto verdict_in(std::string const& cell) -> std::string {
 
 }  // namespace
 
-TEST_CASE("every row of the table has one scenario, and every scenario its row") {
+TEST_CASE("every row of the table has one scenario, and every scenario has a row") {
     std::vector<std::string> rows;
     std::vector<std::string> known;
     for (auto const& row : table()) { rows.push_back(row.name); }
@@ -251,7 +251,7 @@ TEST_CASE("every row of the table has one scenario, and every scenario its row")
     CHECK(std::adjacent_find(rows.begin(), rows.end()) == rows.end());
 }
 
-TEST_CASE("WRMSR says of every row what the manual says, as a constant and at run time") {
+TEST_CASE("WRMSR gives the manual's verdict for every row, as a constant and at run time") {
     static constexpr auto known = all_verdicts();
     for (auto const& row : table()) {
         INFO(row.name, ": the manual says ", row.manual);
@@ -263,7 +263,7 @@ TEST_CASE("WRMSR says of every row what the manual says, as a constant and at ru
     }
 }
 
-TEST_CASE("a rule that the manual's cell names is the one that is broken") {
+TEST_CASE("the broken rule is the one that the manual's cell names") {
     unsigned named = 0;
     for (auto const& row : table()) {
         auto const at = row.manual.find("REG-");
@@ -277,7 +277,7 @@ TEST_CASE("a rule that the manual's cell names is the one that is broken") {
     CHECK(named == 1);
 }
 
-TEST_CASE("a table that is no table is not read") {
+TEST_CASE("malformed tables are not read") {
     std::string const good =
         "\n### 4.2 x\n\n| Case | Manual | K |\n|---|---|---|\n| a | ok | b |\n\n";
     CHECK(rows_of(good).size() == 1);

@@ -15,7 +15,7 @@ namespace preset = cpu::preset;
 
 namespace {
 
-/// A processor with two registers that hold something.
+/// A state with these values of CTL and STATUS.
 constexpr auto with(uint64_t ctl, uint64_t status = 0) -> msr_state {
     msr_state now;
     now.ctl = {ctl};
@@ -23,7 +23,7 @@ constexpr auto with(uint64_t ctl, uint64_t status = 0) -> msr_state {
     return now;
 }
 
-/// What writing CTL does, at CPL 0 with the next instruction at `ip`.
+/// The effect of a write of CTL at CPL 0, with the next instruction at `ip`.
 constexpr auto write_ctl(capabilities const& of, msr_state const& now, uint64_t value,
                          uint64_t ip = 0) -> effect {
     return access::effect_of_write(of, now, 0x570, value, {.ip = ip});
@@ -53,13 +53,14 @@ TEST_CASE("a write that faults changes nothing (REG-009)") {
                 return false;
             }
         }
-        // One reserved bit, and TraceEn that would have fallen.
+        // A reserved bit is set, and TraceEn would have been cleared.
         auto const done = write_ctl(preset::P_SKL, now, value(uint64_t{0x4'0000}));
         return !done && done.verdict.why == rule::REG_044 && done.state == now;
     });
 }
 
-TEST_CASE("above CPL 0, and by the older text in VMX operation, as check_write() says (REG-002)") {
+TEST_CASE(
+    "above CPL 0, and in VMX operation by older texts, effects follow check_write() (REG-002)") {
     CHECK_TWICE([](auto value) {
         auto now = with(0);
         auto const user = access::effect_of_write(preset::P_SKL, now, 0x570, on,
@@ -74,16 +75,16 @@ TEST_CASE("above CPL 0, and by the older text in VMX operation, as check_write()
     });
 }
 
-TEST_CASE("an MSR of somebody else is not written") {
+TEST_CASE("an MSR that is not covered is not written") {
     CHECK_TWICE([](auto value) {
         auto const done = access::effect_of_write(preset::P_SKL, with(0), value(0x588U), 1);
         return done.verdict.what == outcome::not_covered && done.state == with(0);
     });
 }
 
-TEST_CASE("writing the value that CTL holds does nothing at all (REG-020)") {
+TEST_CASE("writing the current value of CTL has no effect (REG-020)") {
     CHECK_TWICE([](auto value) {
-        // A state that enabling would change in every way.
+        // A state in which enabling would change every field that it can.
         auto now = with(on | inject, 0x80'0000'00F0);
         auto const done = write_ctl(preset::P_FUT, now, value(on | inject));
         return done && done.state == now && done.psb == psb_plus::no && !done.pmi &&
@@ -102,7 +103,8 @@ TEST_CASE(
     });
 }
 
-TEST_CASE("with TraceEn 0 before and after, CTL takes its value and STATUS stays (REG-023, 060)") {
+TEST_CASE(
+    "with TraceEn 0 before and after, CTL is written and STATUS is unchanged (REG-023, 060)") {
     CHECK_TWICE([](auto value) {
         auto const now = with(off, 0x33);
         auto const done = write_ctl(preset::P_FUT, now, value(uint64_t{0xC0C}));
@@ -116,13 +118,14 @@ TEST_CASE("TriggerEn, ContextEn and FilterEn are computed when TraceEn rises (RE
                write_ctl(preset::P_SKL, with(0), value(on + 4)).state == with(on + 4, 5) &&
                // On Broadwell bit 0 has no function.
                write_ctl(preset::P_BDW, with(0), value(on)).state == with(on, 6) &&
-               // What is left from before goes.
+               // Values from an earlier trace are replaced.
                write_ctl(preset::P_SKL, with(0, 3), value(uint64_t{0x2109})).state ==
                    with(0x2109, 5);
     });
 }
 
-TEST_CASE("with Stopped or Error TraceEn rises and nothing follows (REG-043, REG-056, GEN-021)") {
+TEST_CASE(
+    "with Stopped or Error, TraceEn can be set but TriggerEn stays 0 (REG-043, REG-056, GEN-021)") {
     CHECK_TWICE([](auto value) {
         auto const stopped = write_ctl(preset::P_SKL, with(0, 0x20), value(on));
         auto const failed = write_ctl(preset::P_SKL, with(0, 0x12), value(on));
@@ -130,23 +133,23 @@ TEST_CASE("with Stopped or Error TraceEn rises and nothing follows (REG-043, REG
         return stopped && stopped.state == with(on, 0x21) && stopped.psb == psb_plus::no &&
                !stopped.trace_stop && failed && failed.state == with(on, 0x13) &&
                failed.psb == psb_plus::no && !failed.trace_stop &&
-               kept.state == with(on | inject, 0x61);  // PendPSB: nothing was emitted
+               kept.state == with(on | inject, 0x61);  // PendPSB stays: no PSB was emitted
     });
 }
 
-TEST_CASE("an IP filter is asked about the instruction behind the write (REG-058, GEN-083)") {
+TEST_CASE("an IP filter applies to the instruction after the write (REG-058, GEN-083)") {
     CHECK_TWICE([](auto value) {
         auto now = with(0);
         now.addr[0] = {{0x1000}, {0x1FFF}};
         uint64_t const filter = on | uint64_t{1} << 32;
         return write_ctl(preset::P_SKL, now, value(filter), 0x1FFF).state.status.raw == 7 &&
                write_ctl(preset::P_SKL, now, value(filter), 0x2000).state.status.raw == 6 &&
-               // With a filter and without ContextEn FilterEn stays as it was.
+               // With a filter and ContextEn 0, FilterEn is unchanged.
                write_ctl(preset::P_SKL, now, value(filter + 4), 0x1000).state.status.raw == 4;
     });
 }
 
-TEST_CASE("TraceEn that rises in a TraceStop range stops at once (REG-068, GEN-088)") {
+TEST_CASE("setting TraceEn inside a TraceStop range stops immediately (REG-068, GEN-088)") {
     CHECK_TWICE([](auto value) {
         auto now = with(0);
         now.addr[1] = {{0x1000}, {0x1FFF}};
@@ -161,15 +164,15 @@ TEST_CASE("TraceEn that rises in a TraceStop range stops at once (REG-068, GEN-0
     });
 }
 
-TEST_CASE("without EBX[1] enabling always makes a PSB+ (REG-063, GEN-162)") {
+TEST_CASE("without EBX[1] enabling always generates a PSB+ (REG-063, GEN-162)") {
     CHECK_TWICE([](auto value) {
         return write_ctl(preset::P_BDW, with(0), value(on)).psb == psb_plus::yes &&
-               // STATUS as it cannot be: the count has no say.
+               // An impossible STATUS: the byte count is ignored.
                write_ctl(preset::P_BDW, with(0, 0x5'0000'0000), value(on)).psb == psb_plus::yes;
     });
 }
 
-TEST_CASE("with EBX[1] it does where PacketByteCnt is 0, and otherwise may (REG-063)") {
+TEST_CASE("with EBX[1] enabling generates a PSB+ where PacketByteCnt is 0, else it may (REG-063)") {
     CHECK_TWICE([](auto value) {
         auto const none = write_ctl(preset::P_SKL, with(0), value(on));
         auto const some = write_ctl(preset::P_SKL, with(0, 0x5'0000'0000), value(on));
@@ -179,7 +182,8 @@ TEST_CASE("with EBX[1] it does where PacketByteCnt is 0, and otherwise may (REG-
     });
 }
 
-TEST_CASE("with Inject a pending PSB+ is emitted whatever the count says (REG-065)") {
+TEST_CASE(
+    "with InjectPsbPmiOnEnable a pending PSB+ is emitted whatever PacketByteCnt is (REG-065)") {
     CHECK_TWICE([](auto value) {
         auto const done = write_ctl(preset::P_FUT, with(0, 0x5'0000'0040), value(on | inject));
         auto const none = write_ctl(preset::P_FUT, with(0, 0x5'0000'0000), value(on | inject));
@@ -188,7 +192,8 @@ TEST_CASE("with Inject a pending PSB+ is emitted whatever the count says (REG-06
     });
 }
 
-TEST_CASE("with Inject a pending PMI is pended again, and stays pending (REG-066, OUT-086)") {
+TEST_CASE(
+    "with InjectPsbPmiOnEnable a pending PMI is raised, and its bit stays set (REG-066, OUT-086)") {
     CHECK_TWICE([](auto value) {
         auto const done = write_ctl(preset::P_FUT, with(0, 0x80), value(on | inject));
         auto const stopped = write_ctl(preset::P_FUT, with(0, 0xA0), value(on | inject));
@@ -200,7 +205,7 @@ TEST_CASE("with Inject a pending PMI is pended again, and stays pending (REG-066
     });
 }
 
-TEST_CASE("without Inject bits 6 and 7 are neither asked nor changed (REG-067)") {
+TEST_CASE("without InjectPsbPmiOnEnable bits 6 and 7 are neither used nor changed (REG-067)") {
     CHECK_TWICE([](auto value) {
         auto const done = write_ctl(preset::P_FUT, with(0, 0x5'0000'00C0), value(on));
         return done.psb == psb_plus::may && !done.pmi && done.state.status.raw == 0x5'0000'00C7 &&
@@ -224,7 +229,7 @@ TEST_CASE("resuming takes three writes: TraceEn 0, STATUS, TraceEn 1 (REG-062)")
 
 // ------------------------------------------------------------------------------ the other MSRs
 
-TEST_CASE("STATUS takes what is written, but its lowest three bits stay (REG-050, REG-053)") {
+TEST_CASE("STATUS is written except for its lowest three bits (REG-050, REG-053)") {
     CHECK_TWICE([](auto value) {
         return stored(with(0, 0x3), 0x571, value(uint64_t{0x1'FFFF'0000'00F4})).status.raw ==
                    0x1'FFFF'0000'00F3 &&
@@ -235,7 +240,7 @@ TEST_CASE("STATUS takes what is written, but its lowest three bits stay (REG-050
     });
 }
 
-TEST_CASE("what was accepted reads back (REG-080), LowerMask as ones (REG-072)") {
+TEST_CASE("accepted values read back (REG-080), LowerMask as ones (REG-072)") {
     CHECK_TWICE([](auto value) {
         msr_state now;
         now = stored(now, 0x560, value(uint64_t{0x1234'0080}));
@@ -256,7 +261,7 @@ TEST_CASE("what was accepted reads back (REG-080), LowerMask as ones (REG-072)")
     });
 }
 
-TEST_CASE("a write of another MSR than CTL has no further effect") {
+TEST_CASE("a write of an MSR other than CTL has no further effect") {
     CHECK_TWICE([](auto value) {
         auto busy = with(off);
         busy.perf_global_status = {0xFF};
@@ -287,7 +292,7 @@ TEST_CASE("390H clears the bits written as 1 in GLOBAL_STATUS, and 391H sets the
     });
 }
 
-TEST_CASE("IA32_XSS and IA32_DEBUGCTL are plain storage, while tracing as well") {
+TEST_CASE("IA32_XSS and IA32_DEBUGCTL are plain storage, even while tracing") {
     CHECK_TWICE([](auto value) {
         auto now = stored(with(on, 7), 0xDA0, value(uint64_t{0x100}));
         now = stored(now, 0x1D9, value(uint64_t{0x801}));
@@ -300,7 +305,7 @@ TEST_CASE("IA32_XSS and IA32_DEBUGCTL are plain storage, while tracing as well")
 
 // ------------------------------------------------------------------------------ RDMSR
 
-TEST_CASE("reading gives what the MSR holds, while tracing as well (REG-011)") {
+TEST_CASE("RDMSR returns the value of the MSR, even while tracing (REG-011)") {
     CHECK_TWICE([](auto value) {
         auto now = with(on, 0x5'0000'0007);
         now.output_base = {0x7000};
@@ -313,7 +318,7 @@ TEST_CASE("reading gives what the MSR holds, while tracing as well (REG-011)") {
     });
 }
 
-TEST_CASE("an effect that nobody filled in is that nothing happened") {
+TEST_CASE("a default effect means that nothing happened") {
     CHECK(effect{}.verdict == access::verdict{outcome::allowed, rule::none});
     CHECK(effect{}.state == with(0));
     CHECK(effect{}.psb == psb_plus::no);
@@ -322,7 +327,7 @@ TEST_CASE("an effect that nobody filled in is that nothing happened") {
     CHECK(access::read_result{}.value == 0);
 }
 
-TEST_CASE("where reading faults there is no value (REG-001, REG-002, REG-013)") {
+TEST_CASE("an RDMSR that faults returns no value (REG-001, REG-002, REG-013)") {
     CHECK_TWICE([](auto value) {
         auto now = with(on);
         now.cr3_match = {0x5000};

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
-// Accesses by the ten thousand against tests/support/plain_rules.hpp, which has the rules a second
-// time: whether they fault, by which rules, and what follows (REG-001, REG-004, REG-012..014,
-// REG-017, REG-020..037, REG-040, REG-044, REG-050..055, REG-070..076, REG-121).
+// Tens of thousands of accesses, compared with tests/support/plain_rules.hpp, an independent
+// formulation of the rules: whether they fault, by which rules, and with what effect (REG-001,
+// REG-004, REG-012..014, REG-017, REG-020..037, REG-040, REG-044, REG-050..055, REG-070..076,
+// REG-121).
 #include <ptspec/access/effect.hpp>
 #include <ptspec/cpu/presets.hpp>
 
@@ -22,7 +23,7 @@ namespace {
 
 // ------------------------------------------------------------------------------ both sides
 
-/// A processor of the second formulation as the library has it.
+/// The library's capabilities of a processor of the independent formulation.
 constexpr auto capabilities_of(plain_cpu const& from) -> capabilities {
     capabilities to;
     to.leaf_07_0_ebx = {from.pt ? 1U << 25 : 0U};
@@ -43,7 +44,7 @@ constexpr auto preset_of(plain_cpu const& plain) -> capabilities {
     return cpu::preset::find({plain.name, length})->value;
 }
 
-/// A moment of a processor, for both sides.
+/// A processor state with its context, for both sides.
 struct moment {
     plain_state plain{};
     plain::plain_code code{};
@@ -78,7 +79,7 @@ constexpr auto same_state(access::msr_state const& one, plain_state const& two) 
 
 constexpr auto id_of(rule one) -> unsigned { return underlying(one) - 1000U; }
 
-/// Where a comparison fails.
+/// What differs between the two sides.
 enum class difference { none, fault, verdict, rules, order, state, psb, pmi, trace_stop, value };
 
 /// WRMSR on both sides: whether it faults, by which rules, and what the state is afterwards.
@@ -111,7 +112,7 @@ constexpr auto compare_write(capabilities const& of, plain_cpu const& cpu, momen
     if (verdict.what != what || verdict.why != first) { return difference::verdict; }
 
     auto context = now.context;
-    context.cpl = 0;  // that of the access
+    context.cpl = 0;  // the CPL of the access
     auto code = now.code;
     code.cpl = 0;
     auto const done = access::effect_of_write(of, now.state, index, value, context, how);
@@ -156,9 +157,9 @@ constexpr auto tracing(plain_cpu const& cpu) -> number {
     return 0x204D;  // FabricEn
 }
 
-/// STATUS with all that this processor can hold besides Error and Stopped.
+/// STATUS with every bit that this processor can hold except Error and Stopped.
 constexpr auto full_status(plain_cpu const& cpu) -> number {
-    number status = 0x2;  // ContextEn, from before
+    number status = 0x2;  // ContextEn, from an earlier trace
     if (plain::bit(cpu.ebx0, 2)) { status += 0x1; }
     if (plain::bit(cpu.ebx0, 6)) { status += 0xC0; }
     if (plain::bit(cpu.ebx0, 1)) { status += number{0x12345} << 32; }
@@ -168,7 +169,7 @@ constexpr auto full_status(plain_cpu const& cpu) -> number {
 inline constexpr plain::plain_code in_ranges{0, 0x1234'5000, false, false, 0x2000};
 inline constexpr plain::plain_code elsewhere{0, 0x1234'6000, true, false, 0x5000};
 
-/// Ranges 0 and 2 hold 2000H, range 1 begins there, range 3 is empty.
+/// Ranges 0 and 2 contain 2000H, range 1 starts there, range 3 is empty.
 constexpr auto stored() -> plain_state {
     plain_state now;
     now.base = 0x7000;
@@ -181,7 +182,7 @@ constexpr auto stored() -> plain_state {
 
 constexpr unsigned all_moments = 12;
 
-/// One of the moments that every write is tried at.
+/// One of the states in which every write is tried.
 constexpr auto moment_of(plain_cpu const& cpu, unsigned which) -> moment {
     auto now = stored();
     auto code = in_ranges;
@@ -215,7 +216,7 @@ constexpr auto moment_of(plain_cpu const& cpu, unsigned which) -> moment {
             now.cr3_match = 0x1234'6000;
             code.enclave = true;
             break;
-        default:  // nothing but the byte count, and CR3 differs in bit 12
+        default:  // only the byte count; CR3 differs in bit 12
             now.status = plain::bit(cpu.ebx0, 1) ? number{1} << 48 : 0;
             code.cr3 = 0x1234'4FFF;
             break;
@@ -257,7 +258,7 @@ struct counter {
     }
 };
 
-/// Calls `body` with 0 and with every value of one bit and of two.
+/// Calls `body` with 0 and with every value of one or two bits.
 template <class Body>
 void for_each_small(Body&& body) {
     body(number{0});
@@ -267,8 +268,8 @@ void for_each_small(Body&& body) {
     }
 }
 
-/// What CTL holds besides the one or two fields that vary: nothing, what traces, and what almost
-/// does.
+/// The base values of CTL, on which one or two fields vary: nothing, values that trace, values that
+/// almost trace.
 constexpr number ctl_bases[] = {
     0x0,                    //
     0x1,                    // TraceEn
@@ -331,7 +332,7 @@ void compare_others(counter& all, subject const& one, unsigned which) {
 
 // ------------------------------------------------------------------------------ the grids
 
-TEST_CASE("the processors of the second formulation are the presets of their names") {
+TEST_CASE("the processors of the independent formulation match the presets of the same names") {
     for (auto const& plain : plain::cpus) {
         auto const of = preset_of(plain);
         auto const typed = capabilities_of(plain);
@@ -348,7 +349,7 @@ TEST_CASE("the processors of the second formulation are the presets of their nam
     }
 }
 
-TEST_CASE("every profile and every processor agrees with the second formulation") {
+TEST_CASE("every profile and every processor agrees with the independent formulation") {
     counter all;
     for (auto const& plain : plain::cpus) {
         subject const one{plain, preset_of(plain), plain.name};
@@ -370,7 +371,7 @@ TEST_CASE("every profile and every processor agrees with the second formulation"
 
 namespace {
 
-/// A processor that no table has: its capabilities follow from the plain ones.
+/// A processor outside the tables, with the capabilities of `plain`.
 auto made_up(plain_cpu const& plain, std::string name) -> subject {
     return {plain, capabilities_of(plain), std::move(name)};
 }
@@ -402,7 +403,7 @@ constexpr auto with_bit(plain_cpu cpu, unsigned plain_cpu::* word, unsigned bit,
 
 }  // namespace
 
-TEST_CASE("a processor with one capability less than all, or with one only, agrees") {
+TEST_CASE("a processor with all capabilities but one, or with only one, agrees") {
     counter all;
     auto const everything = plain::cpus[4];
     plain_cpu nothing = plain::cpus[0];
@@ -437,11 +438,11 @@ TEST_CASE("a processor with one capability less than all, or with one only, agre
     CHECK(all.wrong == 0);
 }
 
-TEST_CASE("every width of physical and linear addresses and every count of ranges agrees") {
+TEST_CASE("every width of physical and linear addresses and every range count agrees") {
     counter all;
     for (unsigned const base : {2U, 4U, 5U}) {
         for (unsigned const la : {48U, 57U}) {
-            for (unsigned m = 35; m <= 52; ++m) {  // 35: no such leaf
+            for (unsigned m = 35; m <= 52; ++m) {  // 35: leaf absent
                 plain_cpu cpu = plain::cpus[base];
                 cpu.m = m == 35 ? 0 : m;
                 cpu.la = la;
@@ -466,7 +467,7 @@ TEST_CASE("every width of physical and linear addresses and every count of range
 
 namespace {
 
-/// SplitMix64: numbers from a seed.
+/// SplitMix64, a seeded random number generator.
 struct dice {
     number state;
 
@@ -497,7 +498,7 @@ auto any_cpu(dice& roll) -> plain_cpu {
     return cpu;
 }
 
-/// A state that this processor can be in, as far as its registers' bits go.
+/// A random state whose register bits this processor can hold.
 auto any_moment(dice& roll, plain_cpu const& cpu) -> moment {
     plain_state now;
     now.ctl = roll.bits() & 0x0180'3333'8F7B'FFFF;
@@ -525,7 +526,7 @@ TEST_CASE("random values on random processors in random states agree") {
         auto const now = any_moment(roll, one.plain);
         for (unsigned j = 0; j < 8; ++j) {
             all.write(one, now, i, 0x570, roll.bits());
-            // What is legal more often: no reserved bits, ADDRn_CFG 0 to 3.
+            // Values that are legal more often: no reserved bits, ADDRn_CFG 0 to 3.
             auto const likely = roll.bits() & roll.bits() & 0x0180'3333'8F7B'FFFF;
             all.write(one, now, i, 0x570, likely | 0x2001);
             all.write(one, now, i, 0x570, now.plain.ctl & ~number{1},
@@ -551,7 +552,7 @@ TEST_CASE("random values on random processors in random states agree") {
 
 namespace {
 
-/// Values of one bit; to CTL what traces, with one bit turned round.
+/// Values of one bit; for CTL a value that traces, with one bit inverted.
 constexpr auto agrees_as_a_constant(unsigned which_cpu, unsigned which, unsigned index) -> bool {
     auto const& plain = plain::cpus[which_cpu];
     auto const of = preset_of(plain);
@@ -566,7 +567,7 @@ constexpr auto agrees_as_a_constant(unsigned which_cpu, unsigned which, unsigned
     return compare_read(of, plain, now, index) == difference::none;
 }
 
-/// A constant each, as compilers limit how long one may take.
+/// One constant for each combination: compilers limit the steps of a constant evaluation.
 template <unsigned Index, unsigned Which, unsigned Cpu>
 constexpr bool agrees = agrees_as_a_constant(Cpu, Which, Index);
 

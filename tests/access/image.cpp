@@ -11,7 +11,7 @@ namespace preset = ptspec::cpu::preset;
 
 namespace {
 
-/// A state that P-FUT can hold, with another value in each place.
+/// A state that P-FUT can hold, with a different value in each field.
 constexpr auto full() -> msr_state {
     msr_state state;
     state.ctl = {0x0000'2210'0000'210D};
@@ -32,7 +32,7 @@ constexpr auto full() -> msr_state {
 
 constexpr uint8_t head[16] = {'P', 'T', 'S', 'T', 'A', 'T', 'E', 0, 1, 0, 0, 0, 152, 0, 0, 0};
 
-/// The place of a quadword in the image.
+/// The offset of a quadword in the image.
 constexpr auto at(unsigned quadword) -> size_t { return 16 + 8 * quadword; }
 
 constexpr auto with_quadword(byte_array<image_size> image, unsigned quadword, uint64_t value) {
@@ -45,7 +45,7 @@ constexpr auto with_byte(byte_array<image_size> image, size_t place, uint8_t val
     return image;
 }
 
-/// Loading fails so, with nothing of the state taken.
+/// True when loading failed by `why` and the state is the default.
 constexpr auto fails(load_result const& loaded, image_error why) -> bool {
     return !loaded && loaded.why == why && loaded.state == msr_state{};
 }
@@ -55,7 +55,7 @@ constexpr auto refuses(load_result const& loaded, rule broken, uint32_t msr) -> 
 
 }  // namespace
 
-TEST_CASE("an image is a head, the MSRs in the order that is told, and flags") {
+TEST_CASE("an image is a header, the MSRs in the documented order, and flags") {
     CHECK_TWICE([](auto value) {
         auto const image = save(value(full()));
         uint64_t const expected[] = {0x0000'2210'0000'210D,
@@ -95,7 +95,7 @@ TEST_CASE("the flags are VMX operation, SMM and the saved TraceEn") {
     });
 }
 
-TEST_CASE("what was saved loads") {
+TEST_CASE("a saved image loads") {
     CHECK_TWICE([](auto value) {
         auto const image = save(value(full()));
         auto const loaded = load(preset::P_FUT, image);
@@ -109,7 +109,7 @@ TEST_CASE("what was saved loads") {
     });
 }
 
-TEST_CASE("every prefix of an image is truncated, and more bytes are too many") {
+TEST_CASE("every prefix of an image is truncated, and extra bytes are wrong_size") {
     CHECK_TWICE([](auto value) {
         auto const image = save(full());
         for (size_t count = 0; count < image_size; ++count) {
@@ -123,7 +123,7 @@ TEST_CASE("every prefix of an image is truncated, and more bytes are too many") 
     });
 }
 
-TEST_CASE("other bytes are no image, and other forms are not guessed at") {
+TEST_CASE("other magic numbers and other versions are rejected") {
     CHECK_TWICE([](auto value) {
         auto const image = save(full());
         auto const with = [&](size_t place, uint8_t byte) {
@@ -142,7 +142,7 @@ TEST_CASE("other bytes are no image, and other forms are not guessed at") {
     });
 }
 
-TEST_CASE("of a short image no byte behind its end is read") {
+TEST_CASE("no byte after the end of a short image is read") {
     CHECK_TWICE([](auto value) {
         uint8_t const seven[7] = {value(uint8_t{'P'}), 'T', 'S', 'T', 'A', 'T', 'E'};
         uint8_t const other[8] = {value(uint8_t{'P'}), 'T', 'S', 'T', 'A', 'T', 'E', 1};
@@ -155,7 +155,7 @@ TEST_CASE("of a short image no byte behind its end is read") {
     });
 }
 
-TEST_CASE("flags that are unknown or cannot be are refused") {
+TEST_CASE("unknown or contradictory flags are rejected") {
     CHECK_TWICE([](auto value) {
         auto const with = [&](uint64_t flags) {
             return load(preset::P_FUT, with_quadword(save(msr_state{}), 16, value(flags)));
@@ -186,7 +186,7 @@ TEST_CASE("a value that the processor cannot hold is refused by the rule of its 
     });
 }
 
-TEST_CASE("an MSR that the processor lacks has to hold what it held after a cold reset") {
+TEST_CASE("an MSR that the processor lacks must hold its cold reset value") {
     CHECK_TWICE([](auto value) {
         auto const with = [&](cpu::capabilities const& of, unsigned quadword, uint64_t number) {
             return load(of, with_quadword(save(msr_state{}), quadword, value(number)));
@@ -201,7 +201,7 @@ TEST_CASE("an MSR that the processor lacks has to hold what it held after a cold
     });
 }
 
-TEST_CASE("LowerMask reads as ones whatever the image says (REG-072)") {
+TEST_CASE("LowerMask reads as ones whatever the image holds (REG-072)") {
     CHECK_TWICE([](auto value) {
         auto const image = with_quadword(save(msr_state{}), 3, value(uint64_t{0x1'0000'0080}));
         return load(preset::P_SKL, image).state.output_mask_ptrs.raw == 0x1'0000'00FF;
@@ -221,7 +221,7 @@ TEST_CASE("TriggerEn has to follow from TraceEn, Stopped and Error (REG-056)") {
     });
 }
 
-TEST_CASE("a trace cannot go on in VMX operation where Intel PT is not allowed there (REG-121)") {
+TEST_CASE("TraceEn 1 in VMX operation is rejected where Intel PT is not allowed there (REG-121)") {
     CHECK_TWICE([](auto value) {
         auto const in_vmx = [&](cpu::capabilities const& of, uint64_t ctl) {
             return load(of, save(msr_state{.ctl = {value(ctl)},

@@ -14,14 +14,14 @@ constexpr signature skylake_x{0x50654};  // 06_55H
 constexpr ctl on{0x2109};
 constexpr ctl off{0x2108};
 
-/// CPUID.01H:EAX of family 6 and a model, of a stepping.
+/// CPUID.01H:EAX of family 6, a model and a stepping.
 constexpr auto family_6(unsigned model, unsigned stepping) -> signature {
     return {0x600 | (model & 0xF) << 4 | (model >> 4) << 16 | stepping};
 }
 
 }  // namespace
 
-TEST_CASE("six models exclude branch records while they trace, and no others do (REG-180, 184)") {
+TEST_CASE("only six models exclude branch records while they trace (REG-180, 184)") {
     CHECK_TWICE([](auto value) {
         for (unsigned model = value(0U); model < 0x100; ++model) {
             bool const listed = model == 0x3D || model == 0x47 || model == 0x4E || model == 0x4F ||
@@ -32,7 +32,7 @@ TEST_CASE("six models exclude branch records while they trace, and no others do 
     });
 }
 
-TEST_CASE("they are suspended while TraceEn is 1 (REG-181)") {
+TEST_CASE("on those models branch records are suspended while TraceEn is 1 (REG-181)") {
     CHECK_TWICE([](auto value) {
         return access::suspends_lbr(skylake, ctl{value(on.raw)}) &&
                !access::suspends_lbr(skylake, ctl{value(off.raw)}) &&
@@ -40,7 +40,7 @@ TEST_CASE("they are suspended while TraceEn is 1 (REG-181)") {
     });
 }
 
-TEST_CASE("the MSRs that read 0 then are the stacks, TOS, LBR_SELECT and LER (REG-182)") {
+TEST_CASE("the suspended MSRs are the LBR stacks, TOS, LBR_SELECT and LER (REG-182)") {
     CHECK_TWICE([](auto value) {
         for (uint32_t index = value(0U); index < 0x1000; ++index) {
             bool const in_stack = (0x680 <= index && index <= 0x69F) ||
@@ -67,7 +67,7 @@ TEST_CASE("an MSR is suspended on those models, while TraceEn is 1 (REG-181, REG
     });
 }
 
-TEST_CASE("the write that clears TraceEn resets the stack (REG-183)") {
+TEST_CASE("the write that clears TraceEn resets the LBR stack (REG-183)") {
     CHECK_TWICE([](auto value) {
         ctl const was{value(on.raw)};
         ctl const is{value(off.raw)};

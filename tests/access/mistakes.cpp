@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Mistakes that shipped in drivers, hypervisors and their headers. One test each, named for what it
-// guards.
+// Mistakes that shipped in drivers, hypervisors and their headers. One test for each, named after
+// the fact that it guards.
 #include <ptspec/access/effect.hpp>
 #include <ptspec/access/enables.hpp>
 #include <ptspec/cpu/presets.hpp>
@@ -38,7 +38,7 @@ TEST_CASE("STATUS bits 6 and 7 are not swapped: 6 is PendPSB, 7 PendToPAPMI (REG
         return psb.get<status::PendPSB>() && !psb.get<status::PendToPAPMI>() &&
                pmi.get<status::PendToPAPMI>() && !pmi.get<status::PendPSB>();
     });
-    // TraceEn rises with InjectPsbPmiOnEnable in the middle of a PSB period.
+    // TraceEn is set with InjectPsbPmiOnEnable in the middle of a PSB period.
     CHECK_TWICE([](auto value) {
         auto const before = state(0, value(uint64_t{0x5'0000'0040}));
         auto const done = effect_of_write(P_ATM, before, ctl, 0x0100'0000'0000'2109);
@@ -53,7 +53,7 @@ TEST_CASE("STATUS bits 6 and 7 are not swapped: 6 is PendPSB, 7 PendToPAPMI (REG
     });
 }
 
-TEST_CASE("a base is not 36 bits wide: it reaches up to MAXPHYADDR (REG-070, OUT-044)") {
+TEST_CASE("the output base is not limited to 36 bits: it has MAXPHYADDR bits (REG-070, OUT-044)") {
     CHECK_TWICE([](auto value) {
         auto const highest = value(uint64_t{0x000F'FFFF'FFFF'FF80});
         auto const done = effect_of_write(P_FUT, msr_state{}, output_base, highest);
@@ -75,7 +75,7 @@ TEST_CASE("a base is not 36 bits wide: it reaches up to MAXPHYADDR (REG-070, OUT
     });
 }
 
-TEST_CASE("ADDR1_CFG does not stand where ADDR0_CFG does (REG-037, REG-058)") {
+TEST_CASE("ADDR1_CFG and ADDR0_CFG are different bits (REG-037, REG-058)") {
     using word = reg::ia32_rtit_ctl;
     CHECK_TWICE([](auto value) {
         auto const one = word{value(uint64_t{0x0000'0020'0000'0000})};
@@ -83,7 +83,7 @@ TEST_CASE("ADDR1_CFG does not stand where ADDR0_CFG does (REG-037, REG-058)") {
                one.get<word::ADDR1_CFG>() == reg::addr_cfg::trace_stop &&
                word{}.with(word::ADDR1_CFG{reg::addr_cfg::trace_stop}) == one;
     });
-    // Range 0 is off, range 1 a filter: only what is in range 1 is traced.
+    // Range 0 is off and range 1 is a filter: only range 1 is traced.
     CHECK_TWICE([](auto value) {
         auto now = state(value(uint64_t{0x0000'0010'0000'0000}), 0);
         now.addr[0] = {{0x1000}, {0x1FFF}};

@@ -6,7 +6,7 @@
 using namespace ptspec;
 using access::msr_state;
 
-TEST_CASE("a state begins as after a cold reset: 0, and OUTPUT_MASK_PTRS is 7FH (REG-090)") {
+TEST_CASE("a default state is that after a cold reset: 0, and OUTPUT_MASK_PTRS is 7FH (REG-090)") {
     CHECK_TWICE([](auto value) {
         msr_state const cold{};
         for (uint32_t index = value(0x55EU); index < 0x58A; ++index) {
@@ -18,7 +18,7 @@ TEST_CASE("a state begins as after a cold reset: 0, and OUTPUT_MASK_PTRS is 7FH 
     });
 }
 
-TEST_CASE("every MSR stands where the address map has it (REG-018)") {
+TEST_CASE("every MSR has the index of the address map (REG-018)") {
     CHECK_TWICE([](auto value) {
         msr_state now;
         now.output_base = {value(uint64_t{0x1000})};
@@ -43,8 +43,7 @@ TEST_CASE("every MSR stands where the address map has it (REG-018)") {
     });
 }
 
-TEST_CASE(
-    "the registers next to those of Intel PT stand at 38EH, DA0H and 1D9H (REG-140, REG-203)") {
+TEST_CASE("the covered MSRs outside Intel PT are 38EH, DA0H and 1D9H (REG-140, REG-203)") {
     CHECK_TWICE([](auto value) {
         msr_state now;
         now.perf_global_status = {value(uint64_t{1} << 55)};
@@ -58,7 +57,7 @@ TEST_CASE(
     });
 }
 
-TEST_CASE("put() changes the named register and no other") {
+TEST_CASE("set_raw() changes the named register and no other") {
     CHECK_TWICE([](auto value) {
         for (uint32_t index = value(0x550U); index < 0x590; ++index) {
             msr_state now;
@@ -90,7 +89,7 @@ TEST_CASE("put() changes the named register and no other") {
     });
 }
 
-TEST_CASE("LowerMask reads as ones whatever is put there (REG-072)") {
+TEST_CASE("LowerMask reads as ones whatever is stored there (REG-072)") {
     CHECK_TWICE([](auto value) {
         msr_state now;
         access::set_raw(now, 0x561, value(uint64_t{0x12'0000'0100}));
@@ -98,7 +97,7 @@ TEST_CASE("LowerMask reads as ones whatever is put there (REG-072)") {
     });
 }
 
-TEST_CASE("560H to 587H are answered for, and the five next to them, but not 588H (REG-017)") {
+TEST_CASE("560H to 587H and five MSRs outside Intel PT are covered, but not 588H (REG-017)") {
     CHECK_TWICE([](auto value) {
         unsigned page_regions = 0;
         for (uint32_t index = value(0U); index < 0x1000; ++index) {
@@ -112,7 +111,7 @@ TEST_CASE("560H to 587H are answered for, and the five next to them, but not 588
     });
 }
 
-TEST_CASE("a range holds both its ends, and one that is upside down holds nothing (REG-077, 078)") {
+TEST_CASE("a range contains both its ends, and a range with A above B is empty (REG-077, 078)") {
     CHECK_TWICE([](auto value) {
         access::address_range const range{{value(uint64_t{0x1000})}, {value(uint64_t{0x1FFF})}};
         access::address_range const one{{value(uint64_t{0x1000})}, {value(uint64_t{0x1000})}};
@@ -133,12 +132,12 @@ TEST_CASE("two logical processors share nothing (REG-003)") {
     });
 }
 
-TEST_CASE("the policies begin with the newer text on VMX and with shutdown at RSM (REG-121)") {
+TEST_CASE("the default policy is the newer text on VMX and shutdown at RSM (REG-121)") {
     CHECK(!access::policy{}.only_enabling_faults_in_vmx);
     CHECK(access::policy{}.lbr_after_rsm_shuts_down);
 }
 
-TEST_CASE("what runs begins at CPL 0 with everything 0") {
+TEST_CASE("a default context is CPL 0 with everything else 0") {
     access::context const code{};
     CHECK(code.cpl == 0);
     CHECK(code.cr3 == 0);

@@ -10,7 +10,7 @@ using access::refusal;
 using access::write_path;
 namespace preset = cpu::preset;
 
-TEST_CASE("a refused value is #GP, a VM entry that fails, or a VMX abort (REG-010)") {
+TEST_CASE("an illegal value raises #GP, fails a VM entry, or causes a VMX abort (REG-010)") {
     CHECK_TWICE([](auto value) {
         struct {
             write_path path;
@@ -39,7 +39,7 @@ TEST_CASE("VM entry fails with exit reason 34 and bit 31 (REG-010)") {
     CHECK(access::exit_reason_of_msr_load_failure == 0x8000'0022);
 }
 
-TEST_CASE("the checks of every path are those of WRMSR in the state as it is (REG-010)") {
+TEST_CASE("every path applies the checks of WRMSR to the current state (REG-010)") {
     CHECK_TWICE([](auto value) {
         msr_state now;
         now.ctl = {0x2109};

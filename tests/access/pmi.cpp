@@ -17,14 +17,14 @@ constexpr auto perfmon(uint32_t version) -> cpu::capabilities {
     return of;
 }
 
-/// A trace that is on, LBRs that are on, and what DEBUGCTL asks to be frozen.
+/// A state with TraceEn and LBR on, and with the freeze bits `freeze` in DEBUGCTL.
 constexpr auto tracing(uint64_t freeze) -> msr_state {
     return {.ctl = {0x2109}, .status = {5}, .debugctl = {0x0001 | freeze}};
 }
 
 }  // namespace
 
-TEST_CASE("from version 4 on an interrupt freezes by bits of the status (REG-205)") {
+TEST_CASE("from version 4 on a PMI freezes by setting bits of GLOBAL_STATUS (REG-205)") {
     CHECK_TWICE([](auto value) {
         auto const status = [&](uint32_t version, uint64_t freeze) {
             auto const after = deliver_pmi(perfmon(value(version)), tracing(freeze));
@@ -38,7 +38,7 @@ TEST_CASE("from version 4 on an interrupt freezes by bits of the status (REG-205
     });
 }
 
-TEST_CASE("before version 4 it clears the enables (REG-205)") {
+TEST_CASE("before version 4 a PMI clears the enables (REG-205)") {
     CHECK_TWICE([](auto value) {
         auto const is = [&](uint32_t version, uint64_t freeze, bool clears, uint64_t debugctl) {
             auto const after = deliver_pmi(perfmon(value(version)), tracing(freeze));
@@ -52,7 +52,7 @@ TEST_CASE("before version 4 it clears the enables (REG-205)") {
     });
 }
 
-TEST_CASE("nothing is cleared unless it is said") { CHECK(!pmi_result{}.clears_global_ctrl); }
+TEST_CASE("a default pmi_result clears nothing") { CHECK(!pmi_result{}.clears_global_ctrl); }
 
 TEST_CASE("Intel PT itself is never frozen (REG-205, OUT-092)") {
     CHECK_TWICE([](auto value) {
@@ -61,7 +61,7 @@ TEST_CASE("Intel PT itself is never frozen (REG-205, OUT-092)") {
     });
 }
 
-TEST_CASE("a handler stops the trace, clears bit 55 and PendToPAPMI, and goes on (REG-195)") {
+TEST_CASE("a handler disables tracing, clears bit 55 and PendToPAPMI, and resumes (REG-195)") {
     CHECK_TWICE([](auto value) {
         msr_state state{.ctl = {0x0100'0000'0000'2109},
                         .status = {value(uint64_t{0x85})},
@@ -78,14 +78,14 @@ TEST_CASE("a handler stops the trace, clears bit 55 and PendToPAPMI, and goes on
                write(0x571, 0) && write(0x570, ctl) && state.perf_global_status.raw == 0 &&
                state.status.raw == 5 && state.ctl.raw == ctl;
     });
-    CHECK_TWICE([](auto value) {  // with PendToPAPMI left set the interrupt comes back
+    CHECK_TWICE([](auto value) {  // if PendToPAPMI stays set, the PMI is raised again
         msr_state const state{.ctl = {0x0100'0000'0000'2108}, .status = {value(uint64_t{0x80})}};
         auto const again = effect_of_write(cpu::preset::P_ATM, state, 0x570, 0x0100'0000'0000'2109);
         return again.pmi && again.state.perf_global_status.raw == 0x0080'0000'0000'0000;
     });
 }
 
-TEST_CASE("an entry of the local vector table that delivered is masked until software clears it "
+TEST_CASE("an LVT entry is masked by a delivery until software clears Mask "
           "(OUT-084)") {
     CHECK_TWICE([](auto value) {
         return after_delivery(reg::ia32_x2apic_lvt_pmi{value(uint64_t{0xFE})}).raw == 0x1'00FE &&
@@ -93,7 +93,7 @@ TEST_CASE("an entry of the local vector table that delivered is masked until sof
     });
 }
 
-TEST_CASE("an interrupt that is seen while TraceEn is 0 is left for its context (OUT-087)") {
+TEST_CASE("a PMI that arrives while TraceEn is 0 is left for its own context (OUT-087)") {
     CHECK_TWICE([](auto value) {
         auto const is = [&](uint64_t ctl, uint64_t global_status) {
             return is_topa_pmi_for_now(

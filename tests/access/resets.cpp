@@ -15,7 +15,7 @@ namespace {
 constexpr uint64_t on = 0x2105;  // BranchEn, ToPA, OS, TraceEn
 constexpr uint64_t off = 0x2104;
 
-/// A processor that has been tracing, every register with something in it.
+/// A processor that has been tracing, with every register nonzero.
 constexpr auto busy(uint64_t ctl = on, uint64_t status = 0x1'2345'0000'00F7) -> msr_state {
     msr_state now;
     now.ctl = {ctl};
@@ -41,7 +41,7 @@ constexpr auto changed(msr_state now, uint64_t ctl, uint64_t status) -> msr_stat
 
 // ------------------------------------------------------------------------------ resets
 
-TEST_CASE("a cold reset leaves 0 everywhere, and 7FH in OUTPUT_MASK_PTRS (REG-090)") {
+TEST_CASE("a cold reset sets every MSR to 0, and OUTPUT_MASK_PTRS to 7FH (REG-090)") {
     CHECK_TWICE([](auto value) {
         auto const now = access::cold_reset();
         bool zero = now.xss.raw == 0 && !now.in_vmx_operation && !now.in_smm;
@@ -52,14 +52,14 @@ TEST_CASE("a cold reset leaves 0 everywhere, and 7FH in OUTPUT_MASK_PTRS (REG-09
     });
 }
 
-TEST_CASE("with EBX[2] a warm reset clears TraceEn and TriggerEn and nothing else (REG-091, 093)") {
+TEST_CASE("with EBX[2] a warm reset clears only TraceEn and TriggerEn (REG-091, 093)") {
     CHECK_TWICE([](auto value) {
         auto const now = busy(value(on));
         return access::warm_reset(preset::P_SKL, now) == changed(now, off, 0x1'2345'0000'00F3);
     });
 }
 
-TEST_CASE("without EBX[2] it leaves the MSRs of Intel PT as a cold reset does (REG-092)") {
+TEST_CASE("without EBX[2] a warm reset resets the MSRs of Intel PT like a cold reset (REG-092)") {
     CHECK_TWICE([](auto value) {
         auto const now = busy(value(on));
         auto expected = access::cold_reset();
@@ -70,7 +70,7 @@ TEST_CASE("without EBX[2] it leaves the MSRs of Intel PT as a cold reset does (R
     });
 }
 
-TEST_CASE("a warm reset leads out of SMM and of VMX operation") {
+TEST_CASE("a warm reset leaves SMM and VMX operation") {
     CHECK_TWICE([](auto value) {
         auto now = busy();
         now.in_vmx_operation = value(true);
@@ -83,7 +83,7 @@ TEST_CASE("a warm reset leads out of SMM and of VMX operation") {
     });
 }
 
-TEST_CASE("INIT changes ContextEn and FilterEn for where it leads, and no register (REG-094)") {
+TEST_CASE("INIT updates ContextEn and FilterEn for the new context and changes no MSR (REG-094)") {
     CHECK_TWICE([](auto value) {
         auto const now = busy(0x2109, 7);  // User only, as CPL was 3
         auto const to_cpl_0 = access::init(preset::P_SKL, now, {.ip = value(uint64_t{0xFFF0})});
@@ -96,13 +96,13 @@ TEST_CASE("INIT changes ContextEn and FilterEn for where it leads, and no regist
     });
     CHECK_TWICE([](auto value) {
         auto const now = busy(value(off), 3);
-        return access::init(preset::P_SKL, now) == now;  // not tracing: nothing at all (REG-060)
+        return access::init(preset::P_SKL, now) == now;  // not tracing: no change (REG-060)
     });
 }
 
 // ------------------------------------------------------------------------------ SMM
 
-TEST_CASE("an SMI saves TraceEn and clears it, and touches nothing else (REG-100)") {
+TEST_CASE("an SMI saves and clears TraceEn, and changes nothing else (REG-100)") {
     CHECK_TWICE([](auto value) {
         auto const now = busy(value(on));
         auto expected = changed(now, off, 0x1'2345'0000'00F3);
@@ -115,7 +115,7 @@ TEST_CASE("an SMI saves TraceEn and clears it, and touches nothing else (REG-100
     });
 }
 
-TEST_CASE("in SMM an SMI waits") {
+TEST_CASE("in SMM an SMI stays pending") {
     CHECK_TWICE([](auto value) {
         auto now = access::smi(busy());
         now.ctl = {value(on)};
@@ -123,7 +123,7 @@ TEST_CASE("in SMM an SMI waits") {
     });
 }
 
-TEST_CASE("RSM brings TraceEn back, with all that follows when it rises (REG-101)") {
+TEST_CASE("RSM restores TraceEn, with all effects of setting it (REG-101)") {
     CHECK_TWICE([](auto value) {
         uint64_t const ctl = value(uint64_t{1} << 56 | on);
         auto const in_smm = access::smi(busy(ctl, 0x80'0000'00C7 | uint64_t{9} << 32));
@@ -133,7 +133,7 @@ TEST_CASE("RSM brings TraceEn back, with all that follows when it rises (REG-101
         return back && back.outcome == rsm_outcome::resumed && back.why == rule::none &&
                back.effect.state == expected && back.effect.psb == psb_plus::yes &&
                back.effect.pmi && user &&
-               (user.effect.state.status.raw & 7) == 5;  // ContextEn of what is resumed
+               (user.effect.state.status.raw & 7) == 5;  // ContextEn of the resumed context
     });
 }
 
@@ -175,7 +175,7 @@ TEST_CASE("RSM outside SMM is #UD") {
     });
 }
 
-TEST_CASE("RSM into Intel PT and LBR, where they exclude each other, is a policy (REG-103)") {
+TEST_CASE("RSM that would enable both Intel PT and exclusive LBR follows the policy (REG-103)") {
     CHECK_TWICE([](auto value) {
         auto const tracing = access::smi([&] {
             auto now = busy(on, 7);
@@ -192,11 +192,11 @@ TEST_CASE("RSM into Intel PT and LBR, where they exclude each other, is a policy
                underlying(down.why) == 1000 + 103 && down.effect.state == tracing &&
                access::rsm(preset::P_SKL, tracing, {}, suspends) &&
                access::rsm(preset::P_SKL, without_lbr) && access::rsm(preset::P_SKL, idle) &&
-               access::rsm(preset::skylake_x, tracing);  // they may run together there
+               access::rsm(preset::skylake_x, tracing);  // no exclusion on this model
     });
 }
 
-TEST_CASE("RSM may be followed by another SMI, which saves what it finds (REG-100, REG-101)") {
+TEST_CASE("an SMI after RSM saves the current TraceEn (REG-100, REG-101)") {
     CHECK_TWICE([](auto value) {
         auto const once = access::rsm(preset::P_SKL, access::smi(busy(value(on), 7)));
         auto now = once.effect.state;
@@ -218,7 +218,8 @@ TEST_CASE("VMXON clears TraceEn where VMX_MISC[14] is 0 (REG-110)") {
     });
 }
 
-TEST_CASE("where it is 1, tracing goes on, and may begin there (REG-120)") {
+TEST_CASE(
+    "where VMX_MISC[14] is 1, VMXON changes nothing and tracing may start after it (REG-120)") {
     CHECK_TWICE([](auto value) {
         auto const now = busy(value(on));
         auto expected = now;
@@ -230,7 +231,8 @@ TEST_CASE("where it is 1, tracing goes on, and may begin there (REG-120)") {
     });
 }
 
-TEST_CASE("behind VMXON tracing cannot begin there, and behind VMXOFF it can (REG-110, REG-121)") {
+TEST_CASE("where VMX_MISC[14] is 0, tracing cannot start after VMXON, but after VMXOFF (REG-110, "
+          "REG-121)") {
     CHECK_TWICE([](auto value) {
         auto const root = access::vmxon(preset::P_BDW, busy(off, 0));
         auto const refused = access::effect_of_write(preset::P_BDW, root, 0x570, value(on));
@@ -248,14 +250,14 @@ TEST_CASE("VMXOFF changes no register") {
     });
 }
 
-TEST_CASE("SENTER and ENTERACCS clear TraceEn for good (REG-111)") {
+TEST_CASE("SENTER and ENTERACCS clear TraceEn and do not restore it (REG-111)") {
     CHECK_TWICE([](auto value) {
         auto const now = busy(value(on));
         return access::measured_launch(now) == changed(now, off, 0x1'2345'0000'00F3);
     });
 }
 
-TEST_CASE("a module clears TraceEn silently and gives it back (REG-112)") {
+TEST_CASE("an ACM clears TraceEn without a packet and restores it (REG-112)") {
     CHECK_TWICE([](auto value) {
         msr_state const tracing{.ctl = {value(on)}, .status = {0x0000'0040'0000'0007}};
         auto const meanwhile = access::acm_begins(tracing);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// Which orders of accesses the rules allow: the sequences of the catalogue, put before the rules.
+// Which orders of accesses the rules allow: the sequences of the catalogue, checked by the rules.
 #include <ptspec/access/effect.hpp>
 #include <ptspec/access/xsave.hpp>
 #include <ptspec/cpu/presets.hpp>
@@ -17,12 +17,12 @@ struct written {
     uint64_t value;
 };
 
-/// A processor that takes one write after the other.
+/// A processor that executes writes in order.
 struct processor {
     cpu::capabilities of = preset::P_FUT;
     msr_state now{};
-    rule refused = rule::none;  ///< by which rule the first write that faulted did
-    uint32_t at = 0;            ///< and the MSR
+    rule refused = rule::none;  ///< the rule of the first write that faulted
+    uint32_t at = 0;            ///< its MSR
 
     constexpr void write(uint32_t index, uint64_t value) {
         auto const done = access::effect_of_write(of, now, index, value);
@@ -39,12 +39,12 @@ struct processor {
 
 constexpr uint64_t on = 0x1'0000'2185;  // ADDR0_CFG 1, BranchEn, ToPA, CR3Filter, OS, TraceEn
 
-/// What a trace needs besides CTL, STATUS first.
+/// The MSRs other than CTL that a trace needs, STATUS first.
 constexpr written configuration[] = {{0x571, 0},      {0x560, 0x10000}, {0x561, 0x7F},
                                      {0x572, 0x5000}, {0x580, 0x1000},  {0x581, 0x1FFF}};
 constexpr unsigned count = sizeof(configuration) / sizeof(configuration[0]);
 
-/// A processor that has been set up, then enabled with the last of several writes.
+/// A processor that is configured, then enabled by the last write.
 constexpr auto enabled() -> processor {
     processor one;
     for (auto const& [index, value] : configuration) { one.write(index, value); }
@@ -54,7 +54,7 @@ constexpr auto enabled() -> processor {
 
 }  // namespace
 
-TEST_CASE("enable: everything else first, CTL with TraceEn last (REG-190)") {
+TEST_CASE("enable: all other MSRs first, CTL with TraceEn last (REG-190)") {
     CHECK_TWICE([](auto value) {
         auto one = enabled();
         return one.refused == rule::none && one.read(value(0x570U)) == on &&
@@ -79,10 +79,10 @@ TEST_CASE("enable: with CTL earlier the next write faults (REG-190, REG-004)") {
     });
 }
 
-TEST_CASE("enable: a write left out leaves what was there, and no access tells (REG-190)") {
+TEST_CASE("enable: an omitted write leaves the old value, and no access faults (REG-190)") {
     CHECK_TWICE([](auto value) {
         processor one;
-        one.write(0x571, value(uint64_t{0x20}));  // Stopped, from the trace before
+        one.write(0x571, value(uint64_t{0x20}));  // Stopped, from the previous trace
         one.write(0x570, on);
         auto fresh = enabled();
         return one.refused == rule::none && (one.read(0x571) & 4) == 0 && one.read(0x560) == 0 &&
@@ -90,10 +90,10 @@ TEST_CASE("enable: a write left out leaves what was there, and no access tells (
     });
 }
 
-TEST_CASE("disable: TraceEn 0 first, then STATUS is read and mended (REG-191)") {
+TEST_CASE("disable: TraceEn 0 first, then STATUS is read and cleared (REG-191)") {
     CHECK_TWICE([](auto value) {
         auto one = enabled();
-        one.now.status = {value(uint64_t{0x13})};  // an operational error has come
+        one.now.status = {value(uint64_t{0x13})};  // an operational error occurred
         auto early = one;
         early.write(0x571, 3);
         one.write(0x570, on & ~uint64_t{1});
@@ -106,7 +106,7 @@ TEST_CASE("disable: TraceEn 0 first, then STATUS is read and mended (REG-191)") 
     });
 }
 
-TEST_CASE("disable may drop the rest of CTL in the same write (REG-191, REG-022)") {
+TEST_CASE("disable may clear the rest of CTL in the same write (REG-191, REG-022)") {
     CHECK_TWICE([](auto value) {
         auto one = enabled();
         one.write(0x570, value(uint64_t{0}));
@@ -114,10 +114,11 @@ TEST_CASE("disable may drop the rest of CTL in the same write (REG-191, REG-022)
     });
 }
 
-TEST_CASE("collect: behind the write that clears TraceEn the output MSRs stand still (REG-192)") {
+TEST_CASE("collect: after the write that clears TraceEn the output MSRs do not change (REG-192)") {
     CHECK_TWICE([](auto value) {
         auto one = enabled();
-        one.now.output_mask_ptrs = {value(uint64_t{0x123'0000'00FF})};  // where the trace has come
+        one.now.output_mask_ptrs = {
+            value(uint64_t{0x123'0000'00FF})};  // the current output position
         one.write(0x570, on & ~uint64_t{1});
         uint64_t const base = one.read(0x560);
         uint64_t const pointers = one.read(0x561);
@@ -132,7 +133,7 @@ constexpr uint32_t others[] = {0x571, 0x560, 0x561, 0x572, 0x580, 0x581,
                                0x582, 0x583, 0x584, 0x585, 0x586, 0x587};
 constexpr unsigned other_count = sizeof(others) / sizeof(others[0]);
 
-/// The context of a processor, saved by hand: CTL first, then TraceEn 0, then the rest.
+/// A context saved with RDMSR and WRMSR: CTL first, then TraceEn 0, then the rest.
 struct context_by_hand {
     uint64_t ctl = 0;
     uint64_t rest[other_count] = {};
@@ -142,7 +143,7 @@ struct context_by_hand {
         from.write(0x570, ctl & ~uint64_t{1});
         for (unsigned i = 0; i < other_count; ++i) { rest[i] = from.read(others[i]); }
     }
-    /// Everything but CTL, from the `first` one on and round, then CTL.
+    /// Writes everything but CTL, in rotated order from `first`, then CTL.
     constexpr void restore(processor& to, unsigned first) const {
         for (unsigned i = 0; i < other_count; ++i) {
             unsigned const which = (first + i) % other_count;
@@ -154,7 +155,7 @@ struct context_by_hand {
 
 }  // namespace
 
-TEST_CASE("save by hand: CTL, then TraceEn 0, then the rest, as XSAVES does (REG-193)") {
+TEST_CASE("manual save: CTL, then TraceEn 0, then the rest, like XSAVES (REG-193)") {
     CHECK_TWICE([](auto value) {
         auto one = enabled();
         one.now.status = {value(uint64_t{0x77'0000'0007})};
@@ -169,7 +170,8 @@ TEST_CASE("save by hand: CTL, then TraceEn 0, then the rest, as XSAVES does (REG
     });
 }
 
-TEST_CASE("save by hand: STATUS read before TraceEn is 0 is not what is left (REG-193)") {
+TEST_CASE(
+    "manual save: STATUS read before TraceEn is cleared differs from the final one (REG-193)") {
     CHECK_TWICE([](auto value) {
         auto one = enabled();
         uint64_t const early = one.read(value(0x571U));
@@ -179,14 +181,14 @@ TEST_CASE("save by hand: STATUS read before TraceEn is 0 is not what is left (RE
     });
 }
 
-TEST_CASE("restore by hand: everything else in any order, CTL last (REG-194)") {
+TEST_CASE("manual restore: all other MSRs in any order, CTL last (REG-194)") {
     CHECK_TWICE([](auto value) {
         auto one = enabled();
         auto const before = one.now;
         context_by_hand context;
         context.save(one);
         for (unsigned first = value(0U); first < other_count; ++first) {
-            processor next;  // as another context left it
+            processor next;  // holds another context
             next.now.output_base = {0x9000};
             next.now.cr3_match = {0x9000};
             context.restore(next, first);
@@ -196,7 +198,7 @@ TEST_CASE("restore by hand: everything else in any order, CTL last (REG-194)") {
     });
 }
 
-TEST_CASE("restore by hand: with CTL first the rest faults (REG-194, REG-004)") {
+TEST_CASE("manual restore: with CTL first the rest faults (REG-194, REG-004)") {
     CHECK_TWICE([](auto value) {
         auto one = enabled();
         context_by_hand context;
@@ -207,7 +209,7 @@ TEST_CASE("restore by hand: with CTL first the rest faults (REG-194, REG-004)") 
     });
 }
 
-TEST_CASE("TraceEn found set is another agent's: all that can be written is CTL (REG-196)") {
+TEST_CASE("while another agent has set TraceEn, only CTL can be written (REG-196)") {
     CHECK_TWICE([](auto value) {
         auto const found = enabled();
         if ((found.read(value(0x570U)) & 1) == 0) { return false; }
@@ -224,7 +226,7 @@ TEST_CASE("TraceEn found set is another agent's: all that can be written is CTL 
     });
 }
 
-TEST_CASE("the table is exchanged only with TraceEn 0 (REG-197)") {
+TEST_CASE("the ToPA table can be replaced only with TraceEn 0 (REG-197)") {
     CHECK_TWICE([](auto value) {
         auto one = enabled();
         auto early = one;

@@ -9,13 +9,13 @@ using namespace ptspec;
 using namespace ptspec::access;
 namespace preset = ptspec::cpu::preset;
 
-// What software in SMM has to do, as accesses one after the other.
+// The accesses that software in SMM has to make, in order.
 
 namespace {
 
 constexpr msr_state tracing{.ctl = {0x210D}, .status = {0x0000'0040'0000'0007}};
 
-/// WRMSRs one after the other; false when one of them faults.
+/// Executes WRMSRs in order; false when one faults.
 constexpr auto write_all(msr_state& state, auto... writes) -> bool {
     auto const one = [&](uint32_t index, uint64_t value) {
         auto const done = effect_of_write(preset::P_ATM, state, index, value);
@@ -32,7 +32,7 @@ struct wrmsr {
 
 }  // namespace
 
-TEST_CASE("SMM may trace itself, and has to put everything back before RSM (REG-104)") {
+TEST_CASE("SMM may trace itself, and has to restore the MSRs before RSM (REG-104)") {
     CHECK_TWICE([](auto value) {
         auto state = smi(tracing);
         bool const traced = write_all(state, wrmsr{0x571, 0}, wrmsr{0x560, value(0x9000U)},
@@ -46,7 +46,7 @@ TEST_CASE("SMM may trace itself, and has to put everything back before RSM (REG-
     });
 }
 
-TEST_CASE("tracing is off when SMI and RSM change CR3, so no packet can tell (REG-105)") {
+TEST_CASE("tracing is off when SMI and RSM change CR3, so no packet reports it (REG-105)") {
     CHECK_TWICE([](auto value) {
         auto const in_smm = smi(value(tracing));
         return !trigger_en(in_smm.ctl, in_smm.status) &&
@@ -55,7 +55,7 @@ TEST_CASE("tracing is off when SMI and RSM change CR3, so no packet can tell (RE
     });
 }
 
-TEST_CASE("an SMI that leads to a monitor neither saves nor clears TraceEn (REG-106)") {
+TEST_CASE("an SMI under dual-monitor treatment neither saves nor clears TraceEn (REG-106)") {
     CHECK_TWICE([](auto value) {
         return smi(value(tracing), smm_treatment::dual_monitor) == tracing &&
                smi(value(tracing), smm_treatment::by_default) != tracing;

@@ -18,7 +18,7 @@ constexpr auto with_ecx(uint32_t ecx) -> cpu::capabilities {
     return of;
 }
 
-/// The rule that a slot breaks, which has to be the same for each of the four.
+/// The rule that a slot breaks. It must be the same in each of the four slots.
 constexpr auto rule_of_slot(cpu::capabilities const& of, uint64_t slot) -> rule {
     rule const first = access::broken_rule(of, reg::ia32_rtit_triggerx_cfg{slot});
     for (unsigned n = 1; n < 4; ++n) {
@@ -85,7 +85,7 @@ TEST_CASE("an enabled slot on a debug register needs that register's bit of DR7 
     });
 }
 
-TEST_CASE("no write is judged by the rules of triggers: 588H and up are not claimed (REG-218)") {
+TEST_CASE("no WRMSR check uses the trigger rules: 588H and up are not covered (REG-218)") {
     CHECK_TWICE([](auto value) {
         for (uint32_t index = 0x588; index < 0x600; ++index) {
             if (access::check_write(preset::P_FUT, {}, value(index), 0x7F).what !=

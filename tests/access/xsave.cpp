@@ -16,7 +16,8 @@ namespace {
 constexpr uint64_t on = 0x2105;  // BranchEn, ToPA, OS, TraceEn
 constexpr uint64_t off = 0x2104;
 
-/// A processor whose nine MSRs, and those that have no room in the image, hold different things.
+/// A processor with a different value in each of the nine MSRs and in those that the image does not
+/// hold.
 constexpr auto busy(uint64_t ctl, uint64_t status) -> msr_state {
     msr_state now;
     now.ctl = {ctl};
@@ -29,7 +30,8 @@ constexpr auto busy(uint64_t ctl, uint64_t status) -> msr_state {
     return now;
 }
 
-/// The quadwords of a component of which CTL, OUTPUT_BASE, OUTPUT_MASK_PTRS, STATUS are these.
+/// The quadwords of a component image with these values of CTL, OUTPUT_BASE, OUTPUT_MASK_PTRS,
+/// STATUS.
 constexpr auto image_of(uint64_t ctl, uint64_t base, uint64_t mask_ptrs, uint64_t status)
     -> xsave_pt_state {
     xsave_pt_state image;
@@ -45,7 +47,7 @@ constexpr auto with(xsave_pt_state image, unsigned quadword, uint64_t value) -> 
     return image;
 }
 
-/// True when XRSTORS faults by `why`, over an MSR by its rule, and leaves everything as it was.
+/// True when XRSTORS faults by `why`, names the MSR and its rule, and leaves the state unchanged.
 constexpr auto refuses(cpu::capabilities const& of, msr_state const& now,
                        xsave_pt_state const& image, rule why, uint32_t msr, rule of_msr) -> bool {
     auto const back = access::xrstors(of, now, image);
@@ -72,7 +74,7 @@ TEST_CASE("XSAVES stores CTL with its TraceEn, then clears it, then stores the r
     });
 }
 
-TEST_CASE("nine MSRs follow one another, and the rest is 0 (REG-141)") {
+TEST_CASE("the image is nine MSRs in order, and the rest is 0 (REG-141)") {
     CHECK_TWICE([](auto value) {
         auto const saved = access::xsaves(preset::P_FUT, busy(value(off), 0x30));
         uint64_t const expected[16] = {off,    0x7000, 0x2'0000'00FF, 0x30,  0x3000,
@@ -84,7 +86,7 @@ TEST_CASE("nine MSRs follow one another, and the rest is 0 (REG-141)") {
     });
 }
 
-TEST_CASE("ranges 2 and 3 have no room and stay in the processor (REG-141)") {
+TEST_CASE("ranges 2 and 3 are not in the image and keep their values (REG-141)") {
     CHECK_TWICE([](auto value) {
         auto const now = busy(value(off), 3);
         auto const saved = access::xsaves(preset::P_FUT, now);
@@ -95,7 +97,7 @@ TEST_CASE("ranges 2 and 3 have no room and stay in the processor (REG-141)") {
     });
 }
 
-TEST_CASE("what the processor lacks is stored as 0 (REG-141)") {
+TEST_CASE("an MSR that the processor lacks is stored as 0 (REG-141)") {
     CHECK_TWICE([](auto value) {
         auto const saved = access::xsaves(preset::P_FAB, busy(value(uint64_t{0x2048}), 0));
         for (unsigned i = 1; i < 16; ++i) {
@@ -105,7 +107,7 @@ TEST_CASE("what the processor lacks is stored as 0 (REG-141)") {
     });
 }
 
-TEST_CASE("all 0 is initial, and 7FH in OUTPUT_MASK_PTRS does not spoil it (REG-147)") {
+TEST_CASE("an image of 0 is initial, also with 7FH in OUTPUT_MASK_PTRS (REG-147)") {
     CHECK_TWICE([](auto value) {
         xsave_pt_state const zero{};
         if (!access::is_initial(zero) ||
@@ -124,7 +126,7 @@ TEST_CASE("all 0 is initial, and 7FH in OUTPUT_MASK_PTRS does not spoil it (REG-
 
 // ------------------------------------------------------------------------------ the header
 
-TEST_CASE("XRSTORS wants a compacted area that has room for what it holds (REG-148)") {
+TEST_CASE("XRSTORS requires a compacted area, with XSTATE_BV inside XCOMP_BV (REG-148)") {
     CHECK_TWICE([](auto value) {
         uint64_t const compacted = value(uint64_t{1}) << 63;
         reg::ia32_xss const allowed{0x100};
@@ -141,7 +143,7 @@ TEST_CASE("XRSTORS wants a compacted area that has room for what it holds (REG-1
     });
 }
 
-TEST_CASE("room for Intel PT needs IA32_XSS[8] (REG-148)") {
+TEST_CASE("XCOMP_BV[8] requires IA32_XSS[8] (REG-148)") {
     CHECK_TWICE([](auto value) {
         uint64_t const compacted = value(uint64_t{1}) << 63;
         reg::ia32_xss const denied{~uint64_t{0x100}};
@@ -177,7 +179,7 @@ TEST_CASE("XRSTORS refuses reserved bytes that are not 0 (REG-144)") {
     });
 }
 
-TEST_CASE("XRSTORS checks every quadword as WRMSR would (REG-144)") {
+TEST_CASE("XRSTORS checks every quadword like WRMSR (REG-144)") {
     CHECK_TWICE([](auto value) {
         auto const now = busy(off, 3);
         auto const image = image_of(on, 0x8000, 0x7F, 0);
@@ -206,7 +208,7 @@ TEST_CASE("XRSTORS checks every quadword as WRMSR would (REG-144)") {
     });
 }
 
-TEST_CASE("a zero for an MSR that the part lacks is passed over, another value is not (REG-144)") {
+TEST_CASE("a zero for an MSR that the processor lacks is skipped, another value faults (REG-144)") {
     CHECK_TWICE([](auto value) {
         auto const plain = image_of(on, 0x8000, 0x7F, 0);
         auto const back = access::xrstors(preset::P_BDW, cold, plain);
@@ -222,10 +224,10 @@ TEST_CASE("a zero for an MSR that the part lacks is passed over, another value i
     });
 }
 
-TEST_CASE("an MSR that the part lacks keeps what a cold reset left (REG-144)") {
+TEST_CASE("XRSTORS does not change an MSR that the processor lacks (REG-144)") {
     CHECK_TWICE([](auto value) {
         auto now = cold;
-        now.addr[0] = {{value(uint64_t{0x1000})}, {0x2000}};  // as no processor could
+        now.addr[0] = {{value(uint64_t{0x1000})}, {0x2000}};  // impossible on a real processor
         auto const back = access::xrstors(preset::P_BDW, now, image_of(off, 0x8000, 0x7F, 0));
         return back && back.effect.state.addr[0] == now.addr[0];
     });
@@ -240,7 +242,7 @@ TEST_CASE("write-ignored STATUS bits are ignored, and LowerMask reads as ones (R
     });
 }
 
-TEST_CASE("XRSTORS loads all nine, and TraceEn rises last (REG-145)") {
+TEST_CASE("XRSTORS loads all nine MSRs, and sets TraceEn last (REG-145)") {
     CHECK_TWICE([](auto value) {
         auto image = image_of(on | uint64_t{1} << 32, 0x8000, 0x3'0000'007F, 0x5'0000'0000);
         uint64_t const rest[] = {0x6000, 0x4000, 0x4FFF, 0x5000, 0x5FFF};
@@ -252,7 +254,7 @@ TEST_CASE("XRSTORS loads all nine, and TraceEn rises last (REG-145)") {
         expected.ctl = {on | uint64_t{1} << 32};
         expected.output_base = {0x8000};
         expected.output_mask_ptrs = {0x3'0000'007F};
-        expected.status = {0x5'0000'0007};  // FilterEn by the range just loaded
+        expected.status = {0x5'0000'0007};  // FilterEn from the range just loaded
         expected.cr3_match = {0x6000};
         expected.addr[0] = {{0x4000}, {0x4FFF}};
         expected.addr[1] = {{0x5000}, {0x5FFF}};
@@ -268,7 +270,7 @@ TEST_CASE("XRSTORS that faults leaves TraceEn 0 (REG-145)") {
     });
 }
 
-TEST_CASE("TraceEn that XRSTORS restores does what it does when WRMSR sets it (REG-144, OUT-089)") {
+TEST_CASE("TraceEn set by XRSTORS has the effects of TraceEn set by WRMSR (REG-144, OUT-089)") {
     CHECK_TWICE([](auto value) {
         uint64_t const ctl = value(uint64_t{1} << 56 | on);
         auto const back = access::xrstors(preset::P_FUT, cold, image_of(ctl, 0, 0x7F, 0xC0));
@@ -279,7 +281,7 @@ TEST_CASE("TraceEn that XRSTORS restores does what it does when WRMSR sets it (R
     });
 }
 
-TEST_CASE("XRSTORS in VMX operation is as WRMSR there (REG-010, REG-121, REG-144)") {
+TEST_CASE("XRSTORS in VMX operation follows the rules of WRMSR there (REG-010, REG-121, REG-144)") {
     CHECK_TWICE([](auto value) {
         auto now = cold;
         now.in_vmx_operation = value(true);
@@ -291,7 +293,7 @@ TEST_CASE("XRSTORS in VMX operation is as WRMSR there (REG-010, REG-121, REG-144
     });
 }
 
-TEST_CASE("XRSTORS of the initial configuration takes all nine to 0 (REG-146)") {
+TEST_CASE("XRSTORS of the initial configuration resets all nine MSRs (REG-146)") {
     CHECK_TWICE([](auto value) {
         auto const now = busy(value(off), 0x33);
         auto const back = access::xrstors_init(now);
@@ -303,7 +305,7 @@ TEST_CASE("XRSTORS of the initial configuration takes all nine to 0 (REG-146)") 
     });
 }
 
-TEST_CASE("what XSAVES stored, XRSTORS brings back (REG-142, REG-145)") {
+TEST_CASE("XRSTORS restores what XSAVES stored (REG-142, REG-145)") {
     CHECK_TWICE([](auto value) {
         auto const now = busy(value(on), 0x5'0000'0003);
         auto const saved = access::xsaves(preset::P_SKL, now);
