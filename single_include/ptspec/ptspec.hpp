@@ -5215,10 +5215,10 @@ template <class Packet>
 
 // ---- ptspec/cpu/quirks.hpp ----
 
-/// Which processor this is, and where processors of its model differ from what CPUID tells.
+/// The model of a processor, and quirks of models that CPUID does not enumerate.
 namespace ptspec::cpu {
 
-/// A processor's model as software names it: 06_5EH is family 6, model 5EH.
+/// A processor's model as the SDM names it: 06_5EH is family 6, model 5EH.
 struct cpu_model {
     unsigned family = 0;
     unsigned model = 0;
@@ -5240,48 +5240,50 @@ struct cpu_model {
             part(signature.get<eax::Stepping>())};
 }
 
-/// What software has to know about a processor that the architecture does not say. The lower ones
-/// are for drivers, those from `bdm70` on, named after errata, for whoever reads a trace.
+/// A deviation of a processor from the architecture. The lower ones matter to drivers. Those from
+/// `bdm70` on are named after errata and matter to decoders.
 enum class quirk : uint32_t {
     /// A write of IA32_RTIT_CTL that sets TraceEn without BranchEn faults. Source: REG-040.
     branch_en_always_on = 1U << 0,
     /// No tracing in VMX operation. Source: REG-110, REG-121.
     no_vmx = 1U << 1,
-    /// A single range of more than 4 KB is not reliable.
+    /// Single-range output of more than 4 KB is not reliable.
     single_range_one_page = 1U << 2,
     /// A ToPA table has one region and a link to itself. Source: REG-163.
     single_entry_topa = 1U << 3,
-    /// Intel PT and LBR, BTS, BTM and LER exclude each other. Source: REG-180.
+    /// Intel PT and LBR, BTS, BTM and LER are mutually exclusive. Source: REG-180.
     lbr_exclusive = 1U << 4,
-    /// The MSRs are a core's, not a logical processor's: write them on its first thread.
+    /// The MSRs belong to a core, not to a logical processor: write them on the core's first
+    /// thread.
     core_scoped_msrs = 1U << 5,
     /// XSAVES does not manage the state of Intel PT.
     no_xsaves = 1U << 6,
-    /// P-cores and E-cores enumerate different things: ask each logical processor.
+    /// P-cores and E-cores enumerate different capabilities: execute CPUID on each logical
+    /// processor.
     per_core_type_caps = 1U << 7,
-    /// Fewer CYC thresholds than the first processors that had them.
+    /// Fewer CYC thresholds than the first processors with CYC packets.
     short_cyc_bitmap = 1U << 8,
 
-    bdm70 = 1U << 9,    ///< a PSB+ that does not belong there may precede TIP.PGE
+    bdm70 = 1U << 9,    ///< a spurious PSB+ may precede TIP.PGE
     bdm64 = 1U << 10,   ///< the branch before a TSX abort may have a wrong target
-    skd007 = 1U << 11,  ///< an OVF may stand in the place of a CYC's second byte
+    skd007 = 1U << 11,  ///< an OVF may replace the second byte of a CYC
     skd022 = 1U << 12,  ///< a VM entry that clears TraceEn adds a FUP before TIP.PGD
     skd010 = 1U << 13,  ///< the FUP after an OVF may be missing
-    skl014 = 1U << 14,  ///< TIP.PGD has no IP where a direct branch leaves the filter range
-    apl12 = 1U << 15,   ///< a FUP too many after an OVF, with filters
+    skl014 = 1U << 14,  ///< TIP.PGD lacks its IP when a direct branch leaves the filter range
+    apl12 = 1U << 15,   ///< with IP filters, a spurious FUP after an OVF
     apl11 = 1U << 16,   ///< TIP.PGD in place of the FUP after an OVF
     skl168 = 1U << 17,  ///< a CYC or MTC may be missing before a PSB
-    skz84 = 1U << 18,   ///< with TSC scaling or offset, TMA is corrupt and a byte longer
+    skz84 = 1U << 18,   ///< with TSC scaling or offset, TMA is corrupt and one byte longer
 };
 
-/// Some quirks.
+/// A set of quirks.
 struct quirk_set {
     uint32_t bits = 0;
 
     [[nodiscard]] constexpr auto has(quirk one) const noexcept -> bool {
         return (bits & underlying(one)) != 0;
     }
-    /// The same and one more, where a condition holds.
+    /// The set with `one` added, if `wanted`.
     [[nodiscard]] constexpr auto with(quirk one, bool wanted = true) const noexcept -> quirk_set {
         return {wanted ? bits | underlying(one) : bits};
     }
@@ -5298,7 +5300,7 @@ template <same_as<quirk>... Quirks>
 
 // ------------------------------------------------------------------------------------ by model
 
-/// Quirks of one model, from one stepping to another.
+/// The quirks of one model, for a range of steppings.
 struct model_quirks {
     unsigned family = 0;
     unsigned model = 0;
@@ -5336,10 +5338,10 @@ inline constexpr quirk_set later_atom = quirks(apl11);
 
 // clang-format off
 
-/// The quirks that follow from the model alone.
+/// The quirks that depend only on the model.
 ///
-/// UNCONFIRMED: of 06_8AH, 06_BEH, 06_D7H and 06_E5H all but `per_core_type_caps` of the first; they
-/// are those of parts with the same cores.
+/// UNCONFIRMED: all quirks of 06_8AH, 06_BEH, 06_D7H and 06_E5H, except `per_core_type_caps` of
+/// 06_8AH. They are taken from processors with the same cores.
 /// Source: REG-040, REG-180.
 inline constexpr model_quirks quirk_table[] = {
     {0x06, 0x3D, detail::broadwell}, {0x06, 0x47, detail::broadwell},
@@ -5395,7 +5397,7 @@ inline constexpr model_quirks quirk_table[] = {
 
 // ---- ptspec/cpu/periods.hpp ----
 
-/// How often packets come: amounts for which IA32_RTIT_CTL has encodings of four bits.
+/// The frequency of MTC, CYC and PSB packets, which IA32_RTIT_CTL encodes in fields of four bits.
 namespace ptspec {
 
 namespace build_error {
@@ -5408,7 +5410,7 @@ void a_PSB_period_is_a_power_of_two_from_2_KB_to_64_MB();
 
 namespace cpu {
 
-/// A period, or the rule by which there is none.
+/// A period, or the rule that the number breaks.
 template <class Period>
 struct [[nodiscard]] checked_period {
     rule broken = rule::none;
@@ -5419,13 +5421,13 @@ struct [[nodiscard]] checked_period {
 
 namespace detail {
 
-/// What the periods share. `Field` tells the amount that each encoding means.
+/// The common part of the period types. `Field` maps each encoding to its amount.
 template <class Period, class Field>
 class encoded_period {
 public:
     static constexpr unsigned last_encoding = 15;
 
-    /// The period of an encoding: a literal from 0 to 15.
+    /// Returns the period of an encoding: a literal from 0 to 15.
     [[nodiscard]] static consteval auto encoded(integral auto const& literal) -> Period {
         if (!ptspec::detail::is_known(literal)) {
             build_error::a_run_time_number_needs_a_function_that_begins_with_try();
@@ -5435,7 +5437,7 @@ public:
         }
         return made(static_cast<uint64_t>(literal));
     }
-    /// The same at run time: the four bits that fit are kept.
+    /// The same at run time: keeps the low four bits.
     [[nodiscard]] static constexpr auto encoded(wrapped number) noexcept -> Period {
         return made(number.value & last_encoding);
     }
@@ -5447,7 +5449,7 @@ public:
         if (number > last_encoding) { return {.broken = rule::REG_028}; }
         return {.period = made(number)};
     }
-    /// The number in the field.
+    /// The encoding, as the field holds it.
     [[nodiscard]] constexpr auto encoding() const noexcept -> unsigned { return encoding_; }
 
     friend constexpr auto operator==(encoded_period, encoded_period) -> bool = default;
@@ -5465,14 +5467,14 @@ protected:
         }
         return try_of(amount);
     }
-    /// Errors: REG-048 no encoding means this amount.
+    /// Errors: REG-048 no encoding for this amount.
     static constexpr auto try_of(uint64_t amount) noexcept -> checked_period<Period> {
         for (unsigned encoding = 0; encoding <= last_encoding; ++encoding) {
             if (amount_of(encoding) == amount) { return {.period = made(encoding)}; }
         }
         return {.broken = rule::REG_048};
     }
-    /// The nearest, by the ratio of the amounts.
+    /// The period with the smallest ratio to `amount`.
     static constexpr auto nearest_to(uint64_t amount) noexcept -> Period {
         uint64_t const most = amount_of(last_encoding);
         uint64_t const wanted = amount < most ? amount : most;
@@ -5499,9 +5501,9 @@ private:
 
 }  // namespace detail
 
-/// How many crystal cycles there are from one MTC packet to the next, `of_crystal_cycles(8)`.
+/// The period of MTC packets in crystal cycles: `of_crystal_cycles(8)`.
 ///
-/// Units:  crystal cycles, 2^n of them for the encoding n: 1 to 32768. As it begins it is 1.
+/// Units:  crystal cycles, 2^n for encoding n: 1 to 32768. The default is 1.
 /// Errors: other numbers stop the build; `try_of_crystal_cycles` returns REG-048.
 /// Source: SDM vol. 3, "IA32_RTIT_CTL MSR"; REG-048.
 class mtc_period : public detail::encoded_period<mtc_period, reg::ia32_rtit_ctl::MTCFreq> {
@@ -5525,9 +5527,9 @@ public:
     [[nodiscard]] constexpr auto crystal_cycles() const noexcept -> uint64_t { return amount(); }
 };
 
-/// How many cycles pass at least before the next CYC packet, `of_cycles(16)`.
+/// The minimum number of core cycles between two CYC packets: `of_cycles(16)`.
 ///
-/// Units:  cycles, 2^(n-1) of them for the encoding n: 1 to 16384; 0, as it begins, is no threshold.
+/// Units:  cycles, 2^(n-1) for encoding n: 1 to 16384. The default, 0, is no threshold.
 /// Errors: other numbers stop the build; `try_of_cycles` returns REG-048.
 /// Source: SDM vol. 3, "IA32_RTIT_CTL MSR"; REG-048.
 class cyc_threshold : public detail::encoded_period<cyc_threshold, reg::ia32_rtit_ctl::CycThresh> {
@@ -5551,9 +5553,9 @@ public:
     [[nodiscard]] constexpr auto cycles() const noexcept -> uint64_t { return amount(); }
 };
 
-/// How many bytes of trace there are from one PSB to the next, `of_bytes(8192)`.
+/// The number of trace bytes between two PSBs: `of_bytes(8192)`.
 ///
-/// Units:  bytes, 2^(n+11) of them for the encoding n: 2 KB, as it begins, to 64 MB.
+/// Units:  bytes, 2^(n+11) for encoding n: 2 KB, the default, to 64 MB.
 /// Errors: other numbers stop the build; `try_of_bytes` returns REG-048.
 /// Source: SDM vol. 3, "IA32_RTIT_CTL MSR"; REG-048.
 class psb_period : public detail::encoded_period<psb_period, reg::ia32_rtit_ctl::PSBFreq> {
@@ -5585,10 +5587,10 @@ public:
 /// What a processor enumerates about Intel PT.
 namespace ptspec::cpu {
 
-/// Where trace can go.
+/// An output scheme of Intel PT.
 enum class output_scheme : uint8_t { single_range, topa, fabric };
 
-/// What the addresses in packets and in IA32_RTIT_ADDRn are.
+/// Which kind of address packets and IA32_RTIT_ADDRn hold.
 ///
 /// Source: REG-079, REG-166.
 enum class ip_payload : uint8_t {
@@ -5596,16 +5598,16 @@ enum class ip_payload : uint8_t {
     linear,     ///< linear addresses, LIP
 };
 
-/// How much of Intel PT a virtual-machine monitor can use, in the order in which it came.
+/// The level of Intel PT support in VMX operation, in historical order.
 ///
 /// Source: REG-120, REG-122..128.
 enum class vmx_support : uint8_t {
     none,     ///< IA32_VMX_MISC[14] is 0: no tracing in VMX operation
-    conceal,  ///< trace across VMX operation, and conceal it
-    whole,    ///< also guest-physical output, and CTL loaded and cleared by VM entry and exit
+    conceal,  ///< tracing in VMX operation, with controls to conceal VMX from the trace
+    whole,    ///< also guest-physical output; VM entry loads CTL, VM exit clears it
 };
 
-/// What a processor says about Intel PT: CPUID leaves, and the capability MSRs next to it, as read.
+/// The enumeration of Intel PT by a processor: raw CPUID leaves and capability MSRs.
 ///
 /// Units:  each member is the word of its name; a leaf that does not exist is 0.
 /// Source: SDM vol. 3, "Detection of Intel Processor Trace and Capability Enumeration";
@@ -5643,15 +5645,15 @@ struct capabilities {
         return leaf_07_0_ebx.get<reg::cpuid_07h_0_ebx::INTEL_PT>();
     }
 
-    /// True where code can be filtered by its address; TraceStop and a warm reset that leaves the
-    /// MSRs alone come with it.
+    /// True when the processor supports IP filtering, TraceStop, and MSRs that survive a warm
+    /// reset.
     ///
     /// Source: REG-161.
     [[nodiscard]] constexpr auto has_ip_filtering() const noexcept -> bool {
         return leaf_14_0_ebx.get<ebx::IPFILT_WRSTPRSV>();
     }
 
-    /// How many pairs of IA32_RTIT_ADDRn there are: 0 to 4.
+    /// The number of IA32_RTIT_ADDRn_A/B pairs: 0 to 4.
     ///
     /// Source: REG-014, REG-046, REG-164.
     [[nodiscard]] constexpr auto address_ranges() const noexcept -> unsigned {
@@ -5660,8 +5662,8 @@ struct capabilities {
         return !any ? 0 : count < 4 ? static_cast<unsigned>(count) : 4;
     }
 
-    /// The encodings of MTCFreq, CycThresh and PSBFreq that may be written, a bit each. 0 always
-    /// may.
+    /// The legal encodings of MTCFreq, CycThresh and PSBFreq, as bitmaps. Encoding 0 is always
+    /// legal.
     ///
     /// Source: REG-028, REG-029, REG-046.
     [[nodiscard]] constexpr auto mtc_periods() const noexcept -> uint32_t {
@@ -5765,7 +5767,7 @@ private:
 
 // ------------------------------------------------------------------------------------ detection
 
-/// Asks a processor through CPUID. What MSRs tell stays 0.
+/// Reads the capabilities from CPUID. Members that are MSRs stay 0.
 ///
 /// Source: SDM vol. 3, "Detection of Intel Processor Trace and Capability Enumeration"; REG-160,
 ///         PRG-001.
@@ -5781,7 +5783,7 @@ template <cpuid_port Cpuid>
     found.leaf_01_ecx = {one.ecx};
     found.leaf_07_0_ebx = {ask(0x07, 0).ebx};
     found.leaf_0a_eax = {ask(0x0A, 0).eax};
-    // Without extended leaves the answer is that of another leaf, which may be any number.
+    // Without extended leaves CPUID returns the data of another leaf, so the value may be anything.
     uint32_t const last_extended = cpuid.query(0x8000'0000, 0).eax;
     if (last_extended >= 0x8000'0008 && last_extended <= 0x8000'FFFF) {
         found.leaf_80000008_eax = {cpuid.query(0x8000'0008, 0).eax};
@@ -5812,8 +5814,8 @@ template <cpuid_port Cpuid>
     return found;
 }
 
-/// Asks a processor through CPUID and reads the capability MSRs that CPUID says exist. One that
-/// faults all the same, as some hypervisors let it, counts as 0.
+/// Reads the capabilities from CPUID and from the capability MSRs that CPUID enumerates. An MSR
+/// that faults anyway, as under some hypervisors, counts as 0.
 ///
 /// Source: REG-160, REG-168, PRG-001.
 template <cpuid_port Cpuid, msr_port Msrs>
@@ -5843,13 +5845,13 @@ template <cpuid_port Cpuid, msr_port Msrs>
 
 namespace ptspec::cpu {
 
-/// The CYC thresholds of the first processors that had any.
+/// The CYC thresholds of the first processors with CYC packets: encodings 0 to 13.
 inline constexpr uint32_t first_cyc_thresholds = 0x3FFF;
 
-/// The quirks of a processor's model, and those that its capabilities show.
+/// The quirks of a processor: those of its model, and those that follow from its capabilities.
 ///
-/// A processor without Intel PT shows none, and one whose IA32_VMX_MISC was not read shows
-/// `no_vmx`.
+/// Without Intel PT only the quirks of the model are returned. When IA32_VMX_MISC was not read (0),
+/// `no_vmx` is set.
 /// Source: REG-040, REG-120, REG-121, REG-140, REG-163, REG-165.
 [[nodiscard]] constexpr auto quirks_of(capabilities const& caps) noexcept -> quirk_set {
     using ebx = reg::cpuid_14h_0_ebx;
@@ -5872,7 +5874,7 @@ inline constexpr uint32_t first_cyc_thresholds = 0x3FFF;
 /// The table of processors.
 namespace ptspec::cpu::preset::detail {
 
-/// CPUID leaf 14H, as tables print it.
+/// CPUID leaf 14H: sub-leaves 0 and 1.
 struct leaf_14 {
     uint32_t eax_0;
     uint32_t ebx_0;
@@ -5882,7 +5884,7 @@ struct leaf_14 {
     uint32_t ecx_1 = 0;
 };
 
-/// IA32_VMX_MISC, and of the capability MSRs next to it what controls may be 1.
+/// IA32_VMX_MISC, and the controls that may be 1 by the VMX capability MSRs.
 struct vmx_words {
     uint32_t misc = 0;
     uint32_t procbased_ctls2 = 0;
@@ -5898,8 +5900,8 @@ struct clock {
     unsigned ratio = 0;
 };
 
-/// A row of the table of processors. Without `physical` it has nothing but leaf 14H, without `leaf`
-/// no Intel PT.
+/// A row of the table of processors. Where `physical` is 0, only leaf 14H is known. Where `leaf` is
+/// 0, there is no Intel PT.
 struct row {
     text name{};
     uint32_t signature = 0;  ///< CPUID.01H:EAX
@@ -5912,17 +5914,18 @@ struct row {
     uint64_t perf_capabilities = 0;
 };
 
-/// What has to be 1 of the VM-exit and the VM-entry controls of every processor seen.
+/// The VM-exit and VM-entry controls that must be 1 on all known processors.
 inline constexpr uint32_t required_exit_ctls = 0x0003'6DFF;
 inline constexpr uint32_t required_entry_ctls = 0x0000'11FF;
 
-/// A capability MSR: what may be 1 in the upper half, and what of it has to be 1 in the lower.
+/// A VMX capability MSR: the upper half has the controls that may be 1, the lower half those that
+/// must be 1.
 constexpr auto allowed(uint32_t can_be_1, uint32_t required = 0) noexcept -> uint64_t {
     return uint64_t{can_be_1} << 32 | (can_be_1 & required);
 }
 
-/// The processor of a row. Shifts instead of `with`, which would be instantiated on
-/// inclusion.
+/// The capabilities of a row. Uses shifts instead of `with`, whose templates would be instantiated
+/// on inclusion.
 constexpr auto made_of(row const& from) noexcept -> capabilities {
     using widths = reg::cpuid_80000008h_eax;
     capabilities made;
@@ -5944,7 +5947,7 @@ constexpr auto made_of(row const& from) noexcept -> capabilities {
     made.vmx_procbased_ctls2.raw = allowed(from.vmx.procbased_ctls2);
     made.vmx_exit_ctls.raw = allowed(from.vmx.exit_ctls, required_exit_ctls);
     made.vmx_entry_ctls.raw = allowed(from.vmx.entry_ctls, required_entry_ctls);
-    if (from.xsaves) {  // in the size and form that every processor seen has
+    if (from.xsaves) {  // size and format are the same on all known processors
         made.leaf_01_ecx.raw |= 1U << reg::cpuid_01h_ecx::XSAVE::lsb;
         made.leaf_0d_1_eax.raw = 1U << reg::cpuid_0dh_1_eax::XSAVES::lsb;
         made.leaf_0d_1_ecx.raw = 1U << reg::cpuid_0dh_1_ecx::PT_STATE::lsb;
@@ -5964,7 +5967,7 @@ constexpr auto made_of(row const& from) noexcept -> capabilities {
 
 // ------------------------------------------------------------------------------------ leaf 14H
 
-// What real processors enumerate, by the first one known to do so.
+// Leaf 14H of real processors, named after the first processor known to have it.
 
 inline constexpr leaf_14 like_broadwell{0, 0x01, 1};
 inline constexpr leaf_14 like_skylake{1, 0x0F, 7, 0x0249'0002, 0x003F'3FFF};
@@ -5988,7 +5991,7 @@ inline constexpr uint32_t crystal_24 = 24'000'000;
 inline constexpr uint32_t crystal_25 = 25'000'000;
 inline constexpr uint32_t crystal_38 = 38'400'000;
 
-// The profiles may set, of the controls of VMX, those of Intel PT only.
+// The profiles may set only those VMX controls that concern Intel PT.
 inline constexpr vmx_words no_pt_in_vmx{};
 inline constexpr vmx_words conceal_only{
     1U << reg::ia32_vmx_misc::INTEL_PT::lsb,
@@ -6003,9 +6006,9 @@ inline constexpr vmx_words all_of_pt{
 
 // clang-format off
 
-/// Every processor that has a name. P-FUT enumerates everything that the catalogue knows, P-SRO has
-/// single-range output only, P-FAB output to the trace transport only. QEMU gives a guest leaf 14H
-/// and nothing else, whatever the host has.
+/// Every named processor. P-FUT enumerates everything in the catalogue, P-SRO has only single-range
+/// output, P-FAB only output to the trace transport. QEMU gives a guest only this leaf 14H,
+/// whatever the host has.
 ///
 /// Columns: name, 01H:EAX, leaf 14H, MAXPHYADDR, width of linear addresses, XSAVES; MSRs 485H,
 ///          48BH, 483H, 484H; CPUID.15H and the ratio; IA32_PERF_CAPABILITIES.
@@ -6083,8 +6086,8 @@ inline constexpr row rows[] = {
 
 /// Processors as constants: real ones, and the profiles of the rule catalogue.
 ///
-/// A part and its core type decide what is enumerated, and the model alone does not: two parts of
-/// one model can differ, so a processor is asked through CPUID first.
+/// The model does not determine the enumeration: two processors of one model, and the core types of
+/// one processor, can differ. Use CPUID where possible.
 namespace ptspec::cpu::preset {
 
 // ------------------------------------------------------------------------------------ by name
@@ -6111,7 +6114,7 @@ constexpr auto is_same_name(text one, text two) noexcept -> bool {
 
 }  // namespace detail
 
-/// Every processor that has a name: a range of `named`, made as it is asked for.
+/// All named processors: a range of `named`, whose elements are computed on access.
 struct list {
     struct iterator {
         detail::row const* at = nullptr;
@@ -6137,17 +6140,17 @@ struct list {
 
 inline constexpr list all{};
 
-/// What a name finds: a processor, or nothing.
+/// The result of `find`: a processor, or nothing.
 struct match {
     named found{};
     bool exists = false;
 
     constexpr explicit operator bool() const noexcept { return exists; }
-    /// Of nothing: a processor without a name and without Intel PT.
+    /// When nothing was found: a processor without a name and without Intel PT.
     [[nodiscard]] constexpr auto operator->() const noexcept -> named const* { return &found; }
 };
 
-/// The processor of a name, upper or lower case.
+/// Finds a processor by name, case-insensitively.
 [[nodiscard]] constexpr auto find(text name) noexcept -> match {
     for (detail::row const& one : detail::rows) {
         if (detail::is_same_name(one.name, name)) {
@@ -6165,8 +6168,8 @@ void no_processor_has_this_name();
 
 namespace detail {
 
-/// The processor of a name as the table spells it. A builtin compares, because every file that
-/// includes this one pays for the search.
+/// Finds a processor by its exact name. A builtin compares, because every file that includes this
+/// one pays for the search at compile time.
 consteval auto named_in_the_table(text name) noexcept -> capabilities {
     for (row const& one : rows) {
         if (one.name.length == name.length &&
@@ -6180,7 +6183,7 @@ consteval auto named_in_the_table(text name) noexcept -> capabilities {
 
 }  // namespace detail
 
-// For code; every other processor is `find("Its-Name")->value`.
+// Constants for use in code. The other processors are `find("Its-Name")->value`.
 
 inline constexpr capabilities P_NONE = detail::named_in_the_table("P-NONE");
 inline constexpr capabilities P_BDW = detail::named_in_the_table("P-BDW");
@@ -6205,31 +6208,31 @@ inline constexpr capabilities qemu = detail::named_in_the_table("QEMU");
 
 // ---- ptspec/cpu/compare.hpp ----
 
-/// Two processors: does one have all that the other has, and what do both have?
+/// Compares two processors: whether one includes the other, and what both have in common.
 ///
-/// What is configured for several cores, or has to survive a migration, has to be within what all
-/// of them have. The form of IPs is no feature but a convention (LIP): a difference is told, never
+/// A configuration for several cores, or one that must survive a migration, may only use what all
+/// processors have. LIP is not a feature but a convention for IPs: a difference is reported, not
 /// resolved.
 namespace ptspec::cpu {
 
-/// What a processor can lack of what another has.
+/// A capability that one processor can have and another can lack.
 enum class aspect : uint16_t {
     pt = 1U << 0,              ///< Intel PT itself
     features = 1U << 1,        ///< CPUID.14H.0:EBX
-    outputs = 1U << 2,         ///< CPUID.14H.0:ECX, but for LIP
-    address_ranges = 1U << 3,  ///< how many
+    outputs = 1U << 2,         ///< CPUID.14H.0:ECX, except LIP
+    address_ranges = 1U << 3,  ///< their number
     mtc_periods = 1U << 4,
     cyc_thresholds = 1U << 5,
     psb_periods = 1U << 6,
-    triggers = 1U << 7,             ///< how many, and what they can do
+    triggers = 1U << 7,             ///< their number and their actions
     max_phys_addr = 1U << 8,        ///< the width of physical addresses
     linear_address_bits = 1U << 9,  ///< the width of linear addresses
-    vmx = 1U << 10,                 ///< what of Intel PT can be used in VMX operation
-    xsaves = 1U << 11,              ///< XSAVES of the state of Intel PT
+    vmx = 1U << 10,                 ///< Intel PT in VMX operation
+    xsaves = 1U << 11,              ///< XSAVES manages the state of Intel PT
     pebs_output = 1U << 12,         ///< PEBS records in the trace
 };
 
-/// Whether one processor has all that another has.
+/// Whether one processor has every capability of another.
 struct inclusion {
     uint32_t lacking = 0;  ///< bits of `aspect`
     bool same_ip_payload = true;
@@ -6237,13 +6240,13 @@ struct inclusion {
     [[nodiscard]] constexpr auto lacks(aspect one) const noexcept -> bool {
         return (lacking & underlying(one)) != 0;
     }
-    /// True when nothing is lacking, whatever the form of IPs is.
+    /// True when no capability is lacking. LIP does not matter.
     constexpr explicit operator bool() const noexcept { return lacking == 0; }
     friend constexpr auto operator==(inclusion const&, inclusion const&) -> bool = default;
 };
 
-// The functions that read words are templates: as plain functions they add 2.6 % to what including
-// ptspec.hpp takes, since every field read is then instantiated on inclusion.
+// The functions that read words are templates: as plain functions they add 2.6 % to the cost of
+// including ptspec.hpp, because every field access is then instantiated on inclusion.
 
 namespace detail {
 
@@ -6268,9 +6271,10 @@ constexpr auto is_within(uint32_t part, uint32_t whole) noexcept -> bool {
 
 }  // namespace detail
 
-/// Whether `whole` has all that `part` has, so that what is legal for `part` is legal for it.
+/// Whether `whole` has every capability of `part`. If so, every value that is legal for `part` is
+/// legal for `whole`.
 ///
-/// Source: REG-164, REG-165; for the form of IPs REG-079, REG-166.
+/// Source: REG-164, REG-165; for LIP REG-079, REG-166.
 template <same_as<capabilities> Capabilities = capabilities>
 [[nodiscard]] constexpr auto includes(Capabilities const& whole, Capabilities const& part) noexcept
     -> inclusion {
@@ -6302,47 +6306,48 @@ template <same_as<capabilities> Capabilities = capabilities>
     return found;
 }
 
-/// What two processors both have.
+/// The capabilities that two processors have in common.
 struct common_capabilities {
     capabilities value{};
-    bool same_ip_payload = true;  ///< false: `value` has the form of IPs of the first one
+    bool same_ip_payload = true;  ///< false: `value` has LIP of the first processor
 };
 
 namespace detail {
 
-/// Feature bits: those of both.
+/// Feature bits: 1 where both have them.
 template <class Word>
 constexpr auto both(Word one, Word two) noexcept -> Word {
     return {one.raw & two.raw};
 }
 
-/// One feature bit that both have, or neither; the others as in `one`.
+/// `Flag` is 1 where both have it; the other bits are those of `one`.
 template <class Flag, class Word>
 constexpr auto both_in(Word one, Word two) noexcept -> Word {
     return one.with(Flag{has<Flag>(one) && has<Flag>(two)});
 }
 
-/// Of each field named the smaller number; of the other bits those of both.
+/// Each of `Fields` is the smaller number; other bits are 1 where both have them.
 template <class... Fields, class Word>
 constexpr auto least(Word one, Word two) noexcept -> Word {
     auto const smaller = [](uint64_t a, uint64_t b) { return wrapped{a < b ? a : b}; };
     return both(one, two).with(Fields{smaller(number_of<Fields>(one), number_of<Fields>(two))}...);
 }
 
-/// A number that means something only where the two agree, else 0.
+/// The number where both agree, else 0.
 template <class Word>
 constexpr auto agreed(Word one, Word two) noexcept -> Word {
     return one.raw == two.raw ? one : Word{};
 }
 
-/// What can be 1 on both, in the upper half; what has to be 1 on one of them, in the lower.
+/// A VMX capability MSR: the upper half has bits that can be 1 on both, the lower half bits that
+/// must be 1 on either.
 template <class Word>
 constexpr auto allowed_by_both(Word one, Word two) noexcept -> Word {
     return {((one.raw & two.raw) & ~low_bits(32)) | ((one.raw | two.raw) & low_bits(32))};
 }
 
-/// The field of the word where the width that it stands for is smaller. Of two numbers for one
-/// width, the greater: 0 stands for a width by default.
+/// The field that stands for the smaller width. Where both stand for the same width, the larger
+/// number: 0 stands for the default width.
 template <class Field>
 constexpr auto narrower(auto one, unsigned width_of_one, auto two, unsigned width_of_two) noexcept
     -> Field {
@@ -6365,12 +6370,13 @@ constexpr auto common_widths(Capabilities const& one, Capabilities const& two) n
 
 }  // namespace detail
 
-/// What two processors both have: a value of an MSR is legal for it exactly when it is legal for
-/// both. Clocks, and the size of an XSAVE component, count as not enumerated where they differ.
+/// The common capabilities of two processors: a value of an MSR is legal for them exactly when it
+/// is legal for both processors. Clocks, and the size of an XSAVE component, are 0 where they
+/// differ.
 ///
-/// Of `one` alone are the signature, LIP, and in IA32_VMX_MISC and IA32_PERF_CAPABILITIES all but
-/// the bits of Intel PT.
-/// Source: REG-164, REG-165; for the form of IPs REG-079, REG-166.
+/// The signature, LIP, and the bits of IA32_VMX_MISC and IA32_PERF_CAPABILITIES that do not concern
+/// Intel PT are those of `one`.
+/// Source: REG-164, REG-165; for LIP REG-079, REG-166.
 template <same_as<capabilities> Capabilities = capabilities>
 [[nodiscard]] constexpr auto common(Capabilities const& one, Capabilities const& two) noexcept
     -> common_capabilities {

@@ -18,8 +18,8 @@ constexpr uint32_t vmx_bit = 1U << 5;  // CPUID.01H:ECX
 constexpr uint32_t pdcm_bit = 1U << 15;
 constexpr uint32_t xsave_bit = 1U << 26;
 
-/// A processor that answers what `of` holds. Its last basic leaf is `last`, and for those beyond it
-/// gives garbage, as processors do.
+/// A processor that answers CPUID from `of`. Its last basic leaf is `last`; leaves after it return
+/// garbage, as on real processors.
 struct answering_cpuid {
     capabilities of;
     uint32_t last = 0x20;
@@ -57,7 +57,7 @@ constexpr auto msrs_of(capabilities const& of) -> msr_model<6> {
              {0x484, of.vmx_entry_ctls.raw}}};
 }
 
-/// Counts the reads, and lets them all succeed.
+/// Counts the reads. Every read succeeds.
 struct counting_msrs {
     unsigned reads = 0;
 
@@ -78,7 +78,7 @@ constexpr auto without_msrs(capabilities of) -> capabilities {
     return of;
 }
 
-/// The leaves of P-SKL, with what a test changes in them.
+/// P-SKL with these words of leaf 14H.
 constexpr auto skl(uint32_t ebx, uint32_t ecx, uint32_t eax_1, uint32_t ebx_1) -> capabilities {
     auto made = preset::P_SKL;
     made.leaf_14_0_ebx = {ebx};
@@ -92,7 +92,7 @@ constexpr auto skl(uint32_t ebx, uint32_t ecx, uint32_t eax_1, uint32_t ebx_1) -
 
 // ------------------------------------------------------------------------------------ queries
 
-TEST_CASE("CPUID.07H.0:EBX[25] tells whether there is Intel PT (REG-160)") {
+TEST_CASE("CPUID.07H.0:EBX[25] enumerates Intel PT (REG-160)") {
     CHECK_TWICE([](auto value) {
         capabilities one;
         one.leaf_07_0_ebx = {value(pt_bit)};
@@ -102,7 +102,7 @@ TEST_CASE("CPUID.07H.0:EBX[25] tells whether there is Intel PT (REG-160)") {
     });
 }
 
-TEST_CASE("there are as many ranges as RANGECNT says, four at most (REG-014, REG-164)") {
+TEST_CASE("the number of ranges is RANGECNT, at most four (REG-014, REG-164)") {
     CHECK_TWICE([](auto value) {
         bool all = true;
         for (unsigned n = 0; n < 8; ++n) {
@@ -113,14 +113,14 @@ TEST_CASE("there are as many ranges as RANGECNT says, four at most (REG-014, REG
     });
 }
 
-TEST_CASE("without IP filtering there are no ranges, whatever RANGECNT says (REG-014)") {
+TEST_CASE("without IP filtering no range exists, whatever RANGECNT is (REG-014)") {
     CHECK_TWICE([](auto value) {
         return skl(value(0x0BU), 7, 2, 0).address_ranges() == 0 &&
                skl(value(0x04U), 7, 2, 0).address_ranges() == 2;
     });
 }
 
-TEST_CASE("without sub-leaf 1 there are no ranges and no encodings but 0 (REG-046)") {
+TEST_CASE("without sub-leaf 1 no range exists and only encoding 0 is legal (REG-046)") {
     CHECK_TWICE([](auto value) {
         auto part = value(preset::P_FUT);
         part.leaf_14_0_eax = {0};
@@ -174,7 +174,7 @@ TEST_CASE("a bitmap counts only with its feature (REG-027, REG-030)") {
     });
 }
 
-TEST_CASE("CPUID.14H.0:ECX tells where a trace can go (REG-024..026, REG-162)") {
+TEST_CASE("CPUID.14H.0:ECX enumerates the output schemes (REG-024..026, REG-162)") {
     auto const outputs = [](capabilities const& of) {
         return (of.supports(output_scheme::topa) ? 1U : 0U) |
                (of.supports(output_scheme::single_range) ? 4U : 0U) |
@@ -190,7 +190,7 @@ TEST_CASE("CPUID.14H.0:ECX tells where a trace can go (REG-024..026, REG-162)") 
     });
 }
 
-TEST_CASE("ECX[1] means something only with ToPA (REG-163)") {
+TEST_CASE("ECX[1] has a meaning only with ToPA (REG-163)") {
     CHECK_TWICE([](auto value) {
         return skl(value(0x0FU), 3, 0, 0).has_topa_of_many_entries() &&
                !skl(value(0x0FU), 2, 0, 0).has_topa_of_many_entries() &&
@@ -208,7 +208,7 @@ TEST_CASE("the output MSRs exist with ToPA or a single range (REG-012)") {
     });
 }
 
-TEST_CASE("LIP tells what the IPs are (REG-079, REG-166)") {
+TEST_CASE("LIP selects linear or effective IPs (REG-079, REG-166)") {
     CHECK_TWICE([](auto value) {
         return value(preset::arrow_lake_e).ip_payload() == ip_payload::linear &&
                value(preset::arrow_lake_p).ip_payload() == ip_payload::effective &&
@@ -225,7 +225,7 @@ TEST_CASE("MAXPHYADDR is 36 without its leaf (REG-070)") {
     });
 }
 
-TEST_CASE("linear addresses have 48 bits unless the leaf says otherwise (REG-076)") {
+TEST_CASE("linear addresses have 48 bits unless the leaf enumerates another width (REG-076)") {
     CHECK_TWICE([](auto value) {
         capabilities part;
         bool const absent = part.linear_address_bits() == 48;
@@ -257,7 +257,7 @@ TEST_CASE("VMX has all of Intel PT only with all three controls (REG-120, REG-12
     });
 }
 
-TEST_CASE("XSAVES needs both itself and its component 8 (REG-140)") {
+TEST_CASE("XSAVES of Intel PT needs XSAVES and component 8 (REG-140)") {
     CHECK_TWICE([](auto value) {
         capabilities part;
         part.leaf_0d_1_eax = {value(8U)};
@@ -269,7 +269,7 @@ TEST_CASE("XSAVES needs both itself and its component 8 (REG-140)") {
     });
 }
 
-TEST_CASE("capabilities are equal when every word is") {
+TEST_CASE("capabilities are equal when every word is equal") {
     CHECK_TWICE([](auto value) {
         return mtc_period{} == mtc_period::encoded(0) &&
                cyc_threshold{} == cyc_threshold::encoded(0) &&
@@ -286,7 +286,7 @@ TEST_CASE("capabilities are equal when every word is") {
 
 // ------------------------------------------------------------------------------------ detection
 
-TEST_CASE("detection finds every processor as it is (REG-160, REG-168, PRG-001)") {
+TEST_CASE("detect() returns the capabilities of every preset (REG-160, REG-168, PRG-001)") {
     CHECK_TWICE([](auto value) {
         bool all = true;
         for (auto const& one : preset::all) {
@@ -299,8 +299,8 @@ TEST_CASE("detection finds every processor as it is (REG-160, REG-168, PRG-001)"
     });
 }
 
-TEST_CASE("detection takes each word from the register that has it") {
-    // Leaf 14H and the others filled with numbers that occur once, through the models of the ports.
+TEST_CASE("detect() takes each word from the right register") {
+    // Every word is a unique number, read through the in-memory ports.
     CHECK_TWICE([](auto value) {
         cpuid_model<11> cpuid{{
             {0, 0, {0x15, 0x756E'6547, 0x6C65'746E, 0x4965'6E69}},
@@ -344,7 +344,7 @@ TEST_CASE("detection takes each word from the register that has it") {
     });
 }
 
-TEST_CASE("no leaf beyond the last one is believed") {
+TEST_CASE("leaves after the last one are ignored") {
     CHECK_TWICE([](auto value) {
         answering_cpuid cpuid{preset::tiger_lake, value(0x14U)};
         auto const without_clock = detect(cpuid);
@@ -376,7 +376,7 @@ TEST_CASE("no leaf beyond the last one is believed") {
     });
 }
 
-TEST_CASE("without leaf 80000008H addresses have the widths of old (REG-070)") {
+TEST_CASE("without leaf 80000008H addresses have the default widths (REG-070)") {
     CHECK_TWICE([](auto value) {
         answering_cpuid cpuid{preset::arrow_lake_p};
         cpuid.last_extended = value(0x8000'0007U);
@@ -385,7 +385,7 @@ TEST_CASE("without leaf 80000008H addresses have the widths of old (REG-070)") {
         return found.leaf_80000008_eax.raw == 0 && found.max_phys_addr().bits == 36 &&
                found.linear_address_bits() == 48 && detect(cpuid).max_phys_addr().bits == 46;
     });
-    CHECK_TWICE([](auto value) {  // no number of an extended leaf: the answer is another leaf's
+    CHECK_TWICE([](auto value) {  // the last extended leaf is garbage: the data of another leaf
         answering_cpuid cpuid{preset::arrow_lake_p};
         cpuid.last_extended = value(0x8001'0000U);
         auto const found = detect(cpuid);
@@ -394,7 +394,7 @@ TEST_CASE("without leaf 80000008H addresses have the widths of old (REG-070)") {
     });
 }
 
-TEST_CASE("leaf 0DH is asked only where there is XSAVE") {
+TEST_CASE("leaf 0DH is read only with XSAVE") {
     CHECK_TWICE([](auto value) {
         answering_cpuid cpuid{value(preset::tiger_lake)};
         cpuid.of.leaf_01_ecx = {vmx_bit};
@@ -404,7 +404,7 @@ TEST_CASE("leaf 0DH is asked only where there is XSAVE") {
     });
 }
 
-TEST_CASE("sub-leaf 1 is asked only where leaf 14H says that it is there (REG-046, REG-160)") {
+TEST_CASE("sub-leaf 1 is read only where leaf 14H enumerates it (REG-046, REG-160)") {
     CHECK_TWICE([](auto value) {
         answering_cpuid cpuid{value(preset::P_FUT)};
         cpuid.of.leaf_14_0_eax = {0};
@@ -420,7 +420,7 @@ TEST_CASE("sub-leaf 1 is asked only where leaf 14H says that it is there (REG-04
     });
 }
 
-TEST_CASE("without Intel PT leaf 14H is not looked at, and no MSR is read (REG-160)") {
+TEST_CASE("without Intel PT neither leaf 14H nor an MSR is read (REG-160)") {
     CHECK_TWICE([](auto value) {
         answering_cpuid cpuid{value(preset::P_FUT)};
         cpuid.of.leaf_07_0_ebx = {~pt_bit};
@@ -450,7 +450,7 @@ TEST_CASE("an MSR that faults counts as 0 (REG-168)") {
     });
 }
 
-TEST_CASE("MSRs are read only where CPUID says that they exist") {
+TEST_CASE("MSRs are read only where CPUID enumerates them") {
     CHECK_TWICE([](auto value) {
         answering_cpuid cpuid{preset::P_FUT};
         cpuid.of.leaf_01_ecx = {value(~(vmx_bit | pdcm_bit))};

@@ -14,7 +14,7 @@ using namespace ptspec::reg;
 
 namespace {
 
-/// The presets, and processors that differ from them in everything that can differ.
+/// The presets, and processors that differ from them in every capability.
 auto processors() -> std::vector<capabilities> {
     std::vector<capabilities> all;
     for (auto const& one : preset::all) { all.push_back(one.value); }
@@ -49,7 +49,7 @@ auto processors() -> std::vector<capabilities> {
     return all;
 }
 
-/// What `common` takes from the first alone.
+/// Clears what `common` takes only from the first processor.
 auto without_what_is_kept(capabilities of) -> capabilities {
     of.leaf_01_eax = {};
     of.leaf_14_0_ecx = {of.leaf_14_0_ecx.raw & 0x7FFF'FFFF};
@@ -72,7 +72,7 @@ auto ctl_values() -> std::vector<uint64_t> {
     return values;
 }
 
-/// `part` as P_FUT with one word or another changed.
+/// The bits of `aspect` that P_FUT lacks of itself with `change` applied.
 template <class Change>
 constexpr auto lacking(Change change) -> uint32_t {
     auto whole = preset::P_FUT;
@@ -84,7 +84,7 @@ constexpr auto lacking(Change change) -> uint32_t {
 
 // ------------------------------------------------------------------------------------ includes
 
-TEST_CASE("among the real processors, which has all that another has (REG-165)") {
+TEST_CASE("includes() orders the real processors (REG-165)") {
     CHECK_TWICE([](auto value) {
         return includes(value(preset::skylake_x), preset::broadwell_ult) &&
                !includes(value(preset::broadwell_ult), preset::skylake_x) &&
@@ -93,7 +93,7 @@ TEST_CASE("among the real processors, which has all that another has (REG-165)")
                !includes(value(preset::P_ATM), preset::P_SRO);
     });
     CHECK_TWICE([](auto value) {
-        // Fewer CYC thresholds, more features: neither has all that the other has.
+        // Fewer CYC thresholds, more features: neither includes the other.
         auto const one = includes(value(preset::skylake_x), preset::arrow_lake_p);
         auto const other = includes(value(preset::arrow_lake_p), preset::skylake_x);
         return one.lacking == (2U | 1024U) && other.lacking == 32U &&
@@ -106,7 +106,7 @@ TEST_CASE("among the real processors, which has all that another has (REG-165)")
     });
 }
 
-TEST_CASE("LIP makes no difference but is told (REG-079, REG-166)") {
+TEST_CASE("LIP does not affect inclusion but is reported (REG-079, REG-166)") {
     CHECK_TWICE([](auto value) {
         auto const one = includes(value(preset::arrow_lake_p), preset::arrow_lake_e);
         auto const other = includes(value(preset::arrow_lake_e), preset::arrow_lake_p);
@@ -116,7 +116,7 @@ TEST_CASE("LIP makes no difference but is told (REG-079, REG-166)") {
     });
 }
 
-TEST_CASE("what one word lacks is told by its name (REG-164)") {
+TEST_CASE("includes() names the aspect of a lacking word (REG-164)") {
     CHECK_TWICE([](auto value) {
         return lacking([&](auto& of) { of.leaf_07_0_ebx = {value(~(1U << 25))}; }) == 1 &&
                lacking([&](auto& of) { of.leaf_14_0_ebx = {value(0x3FEU)}; }) == 2 &&
@@ -137,7 +137,7 @@ TEST_CASE("what one word lacks is told by its name (REG-164)") {
                lacking([&](auto& of) { of.perf_capabilities = {value(uint64_t{0})}; }) == 4096;
     });
     CHECK_TWICE([](auto value) {
-        // More than the other, and what says nothing about Intel PT.
+        // More than the other has, and bits that do not concern Intel PT.
         return lacking([&](auto& of) { of.leaf_14_0_ebx = {value(0x7FFU)}; }) == 0 &&
                lacking([&](auto& of) { of.leaf_14_1_eax = {value(0xFFFF'0307U)}; }) == 0 &&
                lacking([&](auto& of) { of.leaf_15_ebx = {value(0x7FFU)}; }) == 0 &&
@@ -147,7 +147,7 @@ TEST_CASE("what one word lacks is told by its name (REG-164)") {
     });
 }
 
-TEST_CASE("every aspect is a bit of its own, and all of them can be lacking") {
+TEST_CASE("every aspect is a distinct bit, and all of them can be lacking") {
     CHECK_TWICE([](auto value) {
         capabilities const nothing{};
         auto const found = includes(nothing, value(preset::P_FUT));
@@ -161,7 +161,7 @@ TEST_CASE("every aspect is a bit of its own, and all of them can be lacking") {
     });
 }
 
-TEST_CASE("a part that lacks a thing asks for nothing") {
+TEST_CASE("a capability that `part` does not have is never lacking") {
     CHECK_TWICE([](auto value) {
         capabilities const nothing{};
         return static_cast<bool>(includes(value(preset::P_FUT), nothing)) &&
@@ -170,7 +170,7 @@ TEST_CASE("a part that lacks a thing asks for nothing") {
     });
 }
 
-TEST_CASE("having all of another is an order: of itself, and passed on") {
+TEST_CASE("inclusion is reflexive and transitive") {
     auto const all = processors();
     unsigned wrong = 0;
     unsigned chains = 0;
@@ -189,7 +189,7 @@ TEST_CASE("having all of another is an order: of itself, and passed on") {
     CHECK(chains > 100);
 }
 
-TEST_CASE("what is legal on a part is legal on a whole that includes it") {
+TEST_CASE("a value that is legal on `part` is legal on every `whole` that includes it") {
     auto const all = processors();
     auto const values = ctl_values();
     unsigned wrong = 0;
@@ -209,7 +209,7 @@ TEST_CASE("what is legal on a part is legal on a whole that includes it") {
 
 // ------------------------------------------------------------------------------------ common
 
-TEST_CASE("Skylake-X and Arrow Lake have this in common (REG-164)") {
+TEST_CASE("common() of Skylake-X and Arrow Lake (REG-164)") {
     CHECK_TWICE([](auto value) {
         auto const both = common(value(preset::skylake_x), preset::arrow_lake_e);
         auto const& of = both.value;
@@ -228,7 +228,7 @@ TEST_CASE("Skylake-X and Arrow Lake have this in common (REG-164)") {
     });
 }
 
-TEST_CASE("both kinds of core of one processor have all in common but LIP (REG-079)") {
+TEST_CASE("the core types of one processor differ only in LIP (REG-079)") {
     CHECK_TWICE([](auto value) {
         auto const both = common(value(preset::arrow_lake_p), preset::arrow_lake_e);
         auto const turned = common(value(preset::arrow_lake_e), preset::arrow_lake_p);
@@ -237,7 +237,7 @@ TEST_CASE("both kinds of core of one processor have all in common but LIP (REG-0
     });
 }
 
-TEST_CASE("word by word: what is common to two numbers") {
+TEST_CASE("common() combines each word by its own rule") {
     CHECK_TWICE([](auto value) {
         auto one = value(preset::P_FUT);
         auto two = value(preset::P_FUT);
@@ -294,7 +294,7 @@ TEST_CASE("word by word: what is common to two numbers") {
     });
 }
 
-TEST_CASE("the narrower address is common, whatever a leaf leaves to be understood (REG-070)") {
+TEST_CASE("the narrower address width is common, default widths included (REG-070)") {
     auto const widths = [](uint32_t one, uint32_t two) {
         capabilities a;
         capabilities b;
@@ -313,7 +313,7 @@ TEST_CASE("the narrower address is common, whatever a leaf leaves to be understo
     });
 }
 
-TEST_CASE("what is common is included in both, and nothing more is") {
+TEST_CASE("common() is the greatest set that both include") {
     auto const all = processors();
     unsigned wrong = 0;
     unsigned lower_bounds = 0;
@@ -334,14 +334,14 @@ TEST_CASE("what is common is included in both, and nothing more is") {
     CHECK(lower_bounds > 100);
 }
 
-TEST_CASE("nothing compared with nothing differs in nothing") {
+TEST_CASE("a default inclusion and default common_capabilities have no difference") {
     CHECK_TWICE([](auto value) {
         return value(common_capabilities{}).same_ip_payload && inclusion{}.same_ip_payload &&
                static_cast<bool>(inclusion{});
     });
 }
 
-TEST_CASE("what is common to a processor and itself is the processor; order does not matter") {
+TEST_CASE("common() is idempotent and commutative") {
     auto const all = processors();
     unsigned wrong = 0;
     for (auto const& a : all) {
@@ -361,7 +361,7 @@ TEST_CASE("what is common to a processor and itself is the processor; order does
     CHECK(wrong == 0);
 }
 
-TEST_CASE("a value is legal on what is common exactly when it is legal on both "
+TEST_CASE("a value is legal on common() exactly when it is legal on both "
           "(REG-025, REG-028, REG-037, REG-040)") {
     auto const all = processors();
     auto const values = ctl_values();

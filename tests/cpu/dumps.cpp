@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// CPUID of real processors, as InstLatx64 dumped it, and what Linux writes to IA32_RTIT_CTL.
+// CPUID dumps of real processors by InstLatx64, and the values that Linux writes to IA32_RTIT_CTL.
 #include <ptspec/cpu/compare.hpp>
 #include <ptspec/access/legal.hpp>
 #include <ptspec/cpu/presets.hpp>
@@ -32,7 +32,7 @@ auto decimal(std::string const& cell) -> uint32_t {
 
 // ------------------------------------------------------------------------------------ a dump
 
-/// A logical processor as a dump has it.
+/// A logical processor of a dump.
 struct dump {
     std::string place;
     std::string name;
@@ -53,7 +53,7 @@ struct dump {
         return main[0] == 0 || more[0] != 0 || more[1] != 0;
     }
 
-    /// The CPUID instruction there.
+    /// The CPUID instruction of this processor.
     auto query(uint32_t leaf, uint32_t subleaf) -> cpuid_registers {
         switch (leaf) {
             case 0: return {0x15, 0, 0, 0};
@@ -141,7 +141,7 @@ auto preset_classes() -> std::set<capability_class> {
 
 // ------------------------------------------------------------------------------------ Linux
 
-/// What Linux wrote to IA32_RTIT_CTL on a processor, every value once.
+/// The distinct values that Linux wrote to IA32_RTIT_CTL on a processor.
 auto written_by_linux(std::string const& part) -> std::set<uint64_t> {
     std::set<uint64_t> values;
     for (auto const* const what : {"13_configs.", "06_filters."}) {
@@ -159,7 +159,7 @@ auto written_by_linux(std::string const& part) -> std::set<uint64_t> {
     return values;
 }
 
-/// The parts that have such logs, and the presets of their leaf 14H.
+/// The processors with such logs, and the presets with the same leaf 14H.
 struct logged_part {
     char const* name;
     text preset;
@@ -183,7 +183,7 @@ auto includes_leaf(capabilities const& whole, capabilities const& part) -> bool 
 
 // ------------------------------------------------------------------------------------ detection
 
-TEST_CASE("each dump is detected as it is (REG-160, PRG-001)") {
+TEST_CASE("detect() returns the capabilities of each dump (REG-160, PRG-001)") {
     for (auto const& one : dumps()) {
         CAPTURE(one.place);
         auto const of = detected(one);
@@ -208,7 +208,7 @@ TEST_CASE("each dump is detected as it is (REG-160, PRG-001)") {
     }
 }
 
-TEST_CASE("each dump is of the class of a preset (REG-161, REG-162, REG-164)") {
+TEST_CASE("leaf 14H of each dump is that of a preset (REG-161, REG-162, REG-164)") {
     auto const classes = preset_classes();
     for (auto const& one : dumps()) {
         CAPTURE(one.place);
@@ -223,7 +223,7 @@ TEST_CASE("each dump is of the class of a preset (REG-161, REG-162, REG-164)") {
     }
 }
 
-TEST_CASE("each real preset is the processor of its dump") {
+TEST_CASE("each real preset equals its dump") {
     auto const all = dumps();
     for (auto const& row : test::read_csv("tests/spec/presets.csv").rows) {
         if (all.empty()) { continue; }
@@ -236,7 +236,7 @@ TEST_CASE("each real preset is the processor of its dump") {
         auto const found = detected(*same);
         auto const& name = row["name"];
         auto of = preset::find({name.data(), name.size()})->value;
-        // What dumps of CPUID alone do not have, and 01H:ECX, which the table of dumps leaves out.
+        // Not in a CPUID dump: the MSRs, and 01H:ECX, which the table of dumps omits.
         of.leaf_01_ecx = found.leaf_01_ecx;
         of.platform_info = {};
         of.vmx_misc = {};
@@ -248,7 +248,7 @@ TEST_CASE("each real preset is the processor of its dump") {
     }
 }
 
-TEST_CASE("of one dump, E-cores report LIP and P-cores do not (REG-166)") {
+TEST_CASE("within one dump E-cores report LIP and P-cores do not (REG-166)") {
     auto const all = dumps();
     for (auto const& one : all) {
         for (auto const& other : all) {
@@ -263,8 +263,9 @@ TEST_CASE("of one dump, E-cores report LIP and P-cores do not (REG-166)") {
 
 // ------------------------------------------------------------------------------------ legality
 
-TEST_CASE("what Linux writes to CTL is legal on each dump exactly when the rules, written down a "
-          "second time, say so (REG-024..040, REG-044)") {
+TEST_CASE(
+    "a CTL value of Linux is legal on each dump exactly when an independent formulation of the "
+    "rules accepts it (REG-024..040, REG-044)") {
     auto const all = complete_dumps();
     if (all.empty()) { return; }
     std::set<uint64_t> values;
@@ -282,7 +283,7 @@ TEST_CASE("what Linux writes to CTL is legal on each dump exactly when the rules
     }
 }
 
-TEST_CASE("what Linux writes on one part is legal there, and on each dump that has all of its "
+TEST_CASE("a CTL value of Linux is legal on its processor, and on each dump that includes its "
           "leaf 14H (REG-164, REG-165)") {
     auto const all = complete_dumps();
     if (all.empty()) { return; }
@@ -307,7 +308,7 @@ TEST_CASE("what Linux writes on one part is legal there, and on each dump that h
 
 namespace {
 
-/// What `whole` lacks of what `part` has, from the dumps' own numbers.
+/// The aspects of `part` that `whole` lacks, computed from the numbers of the dumps.
 auto lacking(dump const& whole, dump const& part) -> uint32_t {
     auto const encodings = [](dump const& of, unsigned feature, unsigned word, unsigned lsb) {
         return ((of.main[1] >> feature & 1) != 0 ? of.more[word] >> lsb & 0xFFFF : 0) | 1U;
@@ -339,7 +340,7 @@ auto lacking(dump const& whole, dump const& part) -> uint32_t {
 
 }  // namespace
 
-TEST_CASE("between each two dumps, compare() names what one lacks of the other (REG-164..166)") {
+TEST_CASE("for each pair of dumps includes() names the lacking aspects (REG-164..166)") {
     auto const all = complete_dumps();
     std::vector<capabilities> found;
     for (auto const& one : all) { found.push_back(detected(one)); }

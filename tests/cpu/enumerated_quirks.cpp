@@ -7,7 +7,7 @@
 using namespace ptspec::cpu;
 using namespace ptspec::reg;
 
-TEST_CASE("the profiles of the catalogue show the quirks that their capabilities have") {
+TEST_CASE("the profiles of the catalogue have the quirks that follow from their capabilities") {
     CHECK_TWICE([](auto value) {
         auto const found = quirks_of(value(preset::P_SRO));
         return found == quirks(quirk::no_xsaves, quirk::short_cyc_bitmap);
@@ -21,13 +21,13 @@ TEST_CASE("the profiles of the catalogue show the quirks that their capabilities
     CHECK_TWICE([](auto value) { return quirks_of(value(preset::P_ATM)) == quirks(quirk::apl11); });
 }
 
-TEST_CASE("Broadwell shows all that is special about it (REG-040, REG-120, REG-140, REG-163)") {
+TEST_CASE("Broadwell has its known quirks (REG-040, REG-120, REG-140, REG-163)") {
     auto const expected = [] {
         return quirks(quirk::branch_en_always_on, quirk::no_vmx, quirk::single_entry_topa,
                       quirk::lbr_exclusive, quirk::no_xsaves, quirk::bdm70, quirk::bdm64);
     };
     CHECK_TWICE([=](auto value) { return quirks_of(value(preset::broadwell_ult)) == expected(); });
-    // The same, where the model is not known: what is enumerated tells.
+    // The same for an unknown model: the quirks follow from the enumeration.
     CHECK_TWICE([](auto value) {
         auto unknown = value(preset::broadwell_ult);
         unknown.leaf_01_eax = {0};
@@ -36,7 +36,7 @@ TEST_CASE("Broadwell shows all that is special about it (REG-040, REG-120, REG-1
     });
 }
 
-TEST_CASE("the model's quirks stay where the capabilities deny them") {
+TEST_CASE("the quirks of the model remain even where the capabilities contradict them") {
     CHECK_TWICE([](auto value) {
         auto odd = value(preset::skylake_x);
         odd.leaf_01_eax = preset::broadwell_ult.leaf_01_eax;
@@ -46,7 +46,7 @@ TEST_CASE("the model's quirks stay where the capabilities deny them") {
     });
 }
 
-TEST_CASE("without Intel PT only the model counts") {
+TEST_CASE("without Intel PT only the model determines the quirks") {
     CHECK_TWICE([](auto value) {
         auto without = value(preset::broadwell_ult);
         without.leaf_07_0_ebx = {0};
@@ -65,14 +65,14 @@ TEST_CASE("fewer CYC thresholds than 0 to 13 are short (REG-164)") {
     });
     CHECK_TWICE([](auto value) {
         auto part = value(preset::P_SKL);
-        part.leaf_14_1_ebx = {0x003F'3FFE};  // 0 may always be written
+        part.leaf_14_1_ebx = {0x003F'3FFE};  // encoding 0 is always legal
         bool const without_bit_0 = quirks_of(part).has(quirk::short_cyc_bitmap);
         part.leaf_14_1_ebx = {0x003F'FFFD};
         return !without_bit_0 && quirks_of(part).has(quirk::short_cyc_bitmap);
     });
 }
 
-TEST_CASE("what one bit of a capability decides") {
+TEST_CASE("a single capability bit decides about a quirk") {
     CHECK_TWICE([](auto value) {
         auto part = value(preset::skylake_x);
         part.leaf_14_0_ecx = {0x5};
@@ -99,7 +99,7 @@ TEST_CASE("what one bit of a capability decides") {
     });
 }
 
-TEST_CASE("both kinds of core of a hybrid processor are told to differ") {
+TEST_CASE("both core types of a hybrid processor have per_core_type_caps") {
     CHECK_TWICE([](auto value) {
         return quirks_of(value(preset::arrow_lake_p)) == quirks_of(value(preset::arrow_lake_e)) &&
                quirks_of(value(preset::wildcat_lake_e)).has(quirk::per_core_type_caps) &&

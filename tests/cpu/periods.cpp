@@ -6,9 +6,9 @@
 using namespace ptspec;
 using namespace ptspec::cpu;
 
-// Amounts and encodings are those of REG-048, counted out here.
+// The amounts and encodings of REG-048, written out.
 
-TEST_CASE("a PSB period of 8192 bytes is PSBFreq 2, and of no period PSBFreq is 8192 (REG-048)") {
+TEST_CASE("a PSB period of 8192 bytes is PSBFreq 2, and 8192 is no encoding (REG-048)") {
     CHECK_TWICE([](auto value) {
         return value(psb_period::of_bytes(8192)).encoding() == 2 &&
                value(psb_period::of_bytes(2048)).encoding() == 0 &&
@@ -42,7 +42,7 @@ TEST_CASE("a CYC threshold of 16 cycles is CycThresh 5, and none is 0 (REG-048)"
     });
 }
 
-TEST_CASE("at run time an amount without an encoding is refused (REG-048)") {
+TEST_CASE("at run time an amount without an encoding is rejected (REG-048)") {
     CHECK_TWICE([](auto value) {
         auto const refused = [](auto const& got) { return !got && got.broken == rule::REG_048; };
         auto const bytes = psb_period::try_of_bytes(value(uint64_t{8192}));
@@ -62,9 +62,9 @@ TEST_CASE("at run time an amount without an encoding is refused (REG-048)") {
     });
 }
 
-TEST_CASE("the nearest period is the one of the smallest ratio") {
+TEST_CASE("the nearest period has the smallest ratio to the amount") {
     CHECK_TWICE([](auto value) {
-        // 2048 and 4096 are equally far from 2896.3, their geometric mean.
+        // 2896.3 is the geometric mean of 2048 and 4096: both are equally near.
         return psb_period::nearest_to_bytes(value(uint64_t{2896})).bytes() == 2048 &&
                psb_period::nearest_to_bytes(value(uint64_t{2897})).bytes() == 4096 &&
                psb_period::nearest_to_bytes(value(uint64_t{10000})).bytes() == 8192 &&
@@ -78,7 +78,7 @@ TEST_CASE("the nearest period is the one of the smallest ratio") {
     });
 }
 
-TEST_CASE("an encoding at run time is cut to four bits, or checked") {
+TEST_CASE("an encoding at run time is truncated to four bits, or checked") {
     CHECK_TWICE([](auto value) {
         auto const refused = [](auto const& got) { return !got && got.broken == rule::REG_028; };
         return mtc_period::encoded(wrapped{value(uint64_t{0x13})}).encoding() == 3 &&
@@ -100,7 +100,7 @@ TEST_CASE("periods are equal when their encodings are") {
     });
 }
 
-// A number is no period, and a period of one kind is none of another.
+// Numbers do not convert to periods, and periods of different kinds do not convert to each other.
 static_assert(!convertible_to<int, psb_period> && !convertible_to<int, mtc_period> &&
               !convertible_to<unsigned, cyc_threshold>);
 static_assert(!convertible_to<mtc_period, psb_period>);

@@ -7,7 +7,8 @@
 #include <set>
 #include <string>
 
-// The table of processors against tests/spec/presets.csv and section 0 of tests/spec/registers.md.
+// Compares the table of processors with tests/spec/presets.csv and section 0 of
+// tests/spec/registers.md.
 
 using namespace ptspec::cpu;
 namespace test = ptspec::test;
@@ -53,7 +54,7 @@ constexpr auto is_profile(capabilities const& of, profile_row const& row) -> boo
 
 }  // namespace
 
-TEST_CASE("the real processors are those of the catalogue, word by word "
+TEST_CASE("the real processors match the catalogue, word by word "
           "(REG-160, REG-164, REG-167, REG-168)") {
     std::set<std::string> names;
     for (auto const& row : test::read_csv("tests/spec/presets.csv").rows) {
@@ -90,7 +91,7 @@ TEST_CASE("the real processors are those of the catalogue, word by word "
     }
 }
 
-TEST_CASE("the core type decides about LIP: 40H is a P-core, 20H an E-core (REG-166)") {
+TEST_CASE("the core type decides LIP: 40H is a P-core, 20H an E-core (REG-166)") {
     for (auto const& row : test::read_csv("tests/spec/presets.csv").rows) {
         CAPTURE(row.place);
         auto const one = found(row["name"]);
@@ -102,7 +103,7 @@ TEST_CASE("the core type decides about LIP: 40H is a P-core, 20H an E-core (REG-
     }
 }
 
-TEST_CASE("the profiles are all that have a name with P- in front, and registers.md lists them") {
+TEST_CASE("the profiles are the presets named P-..., and registers.md lists all of them") {
     auto const page = test::read_text("tests/spec/registers.md");
     for (auto const& one : preset::all) {
         std::string const name{one.name.data(), one.name.size()};
@@ -113,7 +114,7 @@ TEST_CASE("the profiles are all that have a name with P- in front, and registers
     }
 }
 
-TEST_CASE("the profiles are those of the catalogue (REG-122..126, REG-128, REG-160..164)") {
+TEST_CASE("the profiles match the catalogue (REG-122..126, REG-128, REG-160..164)") {
     CHECK_TWICE([](auto value) {
         return is_profile(value(preset::P_NONE), {false, 0, 0, 0, 0, 0, 0, 39, 48, false, 0, none});
     });
@@ -143,7 +144,7 @@ TEST_CASE("the profiles are those of the catalogue (REG-122..126, REG-128, REG-1
     });
 }
 
-TEST_CASE("P-cores and E-cores differ in LIP and in nothing else (REG-166)") {
+TEST_CASE("P-cores and E-cores differ only in LIP (REG-166)") {
     CHECK_TWICE([](auto value) {
         auto core = value(preset::arrow_lake_p);
         bool const effective = core.ip_payload() == ip_payload::effective;
@@ -158,7 +159,8 @@ TEST_CASE("P-cores and E-cores differ in LIP and in nothing else (REG-166)") {
     });
 }
 
-TEST_CASE("E-cores of early Alder Lakes have more CYC thresholds than their P-cores (REG-164)") {
+TEST_CASE(
+    "E-cores of early Alder Lake processors have more CYC thresholds than P-cores (REG-164)") {
     CHECK_TWICE([](auto value) {
         auto const p = preset::find(value(ptspec::text{"AlderLake-P"}));
         auto const e = preset::find("AlderLake-E");
@@ -169,7 +171,7 @@ TEST_CASE("E-cores of early Alder Lakes have more CYC thresholds than their P-co
     });
 }
 
-TEST_CASE("one model is not one set of features: Arrow Lake-H has no DisTNT (REG-165)") {
+TEST_CASE("processors of one model can differ: Arrow Lake-H has no DisTNT (REG-165)") {
     CHECK_TWICE([](auto value) {
         auto const h = preset::find(value(ptspec::text{"ArrowLake-H-P"}));
         return h->value.leaf_14_0_ebx.raw == 0x5F &&
@@ -177,7 +179,7 @@ TEST_CASE("one model is not one set of features: Arrow Lake-H has no DisTNT (REG
     });
 }
 
-TEST_CASE("of the real processors only Alder Lake-N has power events, event trace and DisTNT "
+TEST_CASE("among the real processors only Alder Lake-N has power events, event trace and DisTNT "
           "(REG-161)") {
     for (auto const& one : preset::all) {
         CAPTURE(one.name.data());
@@ -247,7 +249,7 @@ TEST_CASE("XSAVES manages the state of Intel PT from Skylake on, in 80H bytes (R
     CHECK(expected(false, preset::P_FAB));
 }
 
-TEST_CASE("processors with Intel PT have VMX, but for QEMU's; only one has PEBS in the trace") {
+TEST_CASE("all presets with Intel PT but QEMU have VMX; only one has PEBS output to the trace") {
     for (auto const& one : preset::all) {
         CAPTURE(one.name.data());
         bool const vmx = one.value.has_pt() && !(one.name == ptspec::text{"QEMU"});
@@ -258,7 +260,7 @@ TEST_CASE("processors with Intel PT have VMX, but for QEMU's; only one has PEBS 
     }
 }
 
-TEST_CASE("the clocks agree: crystal times ratio is the TSC's frequency (REG-167, REG-168)") {
+TEST_CASE("crystal frequency times ratio is the TSC frequency (REG-167, REG-168)") {
     for (auto const& one : preset::all) {
         CAPTURE(one.name.data());
         uint64_t const hz = one.value.leaf_15_ecx.raw;

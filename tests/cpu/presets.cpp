@@ -5,7 +5,7 @@
 
 using namespace ptspec::cpu;
 
-TEST_CASE("a name finds its processor, in upper and lower case") {
+TEST_CASE("find() is case-insensitive") {
     CHECK_TWICE([](auto value) {
         return preset::find(value(ptspec::text{"ArrowLake-E"}))->value == preset::arrow_lake_e &&
                preset::find("arrowlake-e")->value == preset::arrow_lake_e &&
@@ -13,7 +13,7 @@ TEST_CASE("a name finds its processor, in upper and lower case") {
                preset::find("ArrowLake-P")->value == preset::arrow_lake_p;
     });
     CHECK_TWICE([](auto value) {
-        // A name may be a part of a longer text.
+        // A name may be a part of a longer string.
         return preset::find(ptspec::text{"P-SKL;P-ATM", value(size_t{5})})->value == preset::P_SKL;
     });
     CHECK_TWICE([](auto value) {
@@ -38,7 +38,7 @@ TEST_CASE("a name finds its processor, in upper and lower case") {
     });
 }
 
-TEST_CASE("another name finds nothing") {
+TEST_CASE("an unknown name finds nothing") {
     CHECK_TWICE([](auto value) {
         auto const nothing = preset::find(value(ptspec::text{"P-SK"}));
         return !nothing && nothing->value == capabilities{} && nothing->name.size() == 0 &&
@@ -48,7 +48,7 @@ TEST_CASE("another name finds nothing") {
     });
 }
 
-TEST_CASE("case is told by the 26 letters alone") {
+TEST_CASE("only the 26 letters have two cases") {
     CHECK_TWICE([](auto value) {
         using preset::detail::lower_case;
         return lower_case(value('A')) == 'a' && lower_case(value('Z')) == 'z' &&
@@ -57,7 +57,7 @@ TEST_CASE("case is told by the 26 letters alone") {
     });
 }
 
-TEST_CASE("names are different and have no blanks") {
+TEST_CASE("names are unique and have no blanks") {
     for (auto const& one : preset::all) {
         auto const found = preset::find(one.name);
         CHECK((found && found->name == one.name && found->value == one.value));

@@ -12,7 +12,7 @@ using ptspec::reg::cpuid_01h_eax;
 
 namespace {
 
-/// CPUID.01H:EAX of a model of family 6, or of one above 15.
+/// CPUID.01H:EAX of a model of family 6, or of a family above 15.
 constexpr auto signature(unsigned family, unsigned model, unsigned stepping = 0) -> cpuid_01h_eax {
     auto const high = family > 15 ? (family - 15) << 20 | 0xF00U : family << 8;
     return {high | (model >> 4) << 16 | (model & 15) << 4 | stepping};
@@ -20,10 +20,10 @@ constexpr auto signature(unsigned family, unsigned model, unsigned stepping = 0)
 
 struct list_of_models {
     quirk which;
-    std::vector<unsigned> models;  ///< of family 6; 0x12'01 and the like for another
+    std::vector<unsigned> models;  ///< models of family 6; other families as 0x12'01
 };
 
-// Tables 3.6 and 3.7 of tests/spec/drivers.md, turned round: by quirk.
+// Tables 3.6 and 3.7 of tests/spec/drivers.md, indexed by quirk.
 
 std::vector<unsigned> const broadwell = {0x3D, 0x47, 0x4F, 0x56};
 std::vector<unsigned> const skylake = {0x4E, 0x5E, 0x8E, 0x9E, 0xA5, 0xA6};
@@ -93,7 +93,7 @@ TEST_CASE("a signature is family, model and stepping (PRG-001)") {
     });
 }
 
-TEST_CASE("the extended family counts with family 15, the extended model with 6 and 15") {
+TEST_CASE("the extended family is used with family 15, the extended model with 6 and 15") {
     CHECK_TWICE([](auto value) {
         return model_of({value(0x0030'0F13U)}) == cpu_model{0x12, 0x01, 3} &&
                model_of({value(0x0041'0F10U)}) == cpu_model{0x13, 0x11, 0} &&
@@ -110,7 +110,7 @@ TEST_CASE("the extended family counts with family 15, the extended model with 6 
 
 // ------------------------------------------------------------------------------------ sets
 
-TEST_CASE("every quirk is a bit of its own") {
+TEST_CASE("every quirk is a distinct bit") {
     uint32_t seen = 0;
     for (auto const& list : expected_lists()) {
         auto const bit = static_cast<uint32_t>(list.which);
@@ -122,7 +122,7 @@ TEST_CASE("every quirk is a bit of its own") {
     CHECK((seen & (seen + 1)) == 0);
 }
 
-TEST_CASE("a set of quirks has what was put into it") {
+TEST_CASE("a quirk set contains the quirks that were added") {
     CHECK_TWICE([](auto value) {
         auto const some = quirks(value(quirk::no_vmx), value(quirk::apl11));
         return some.has(quirk::no_vmx) && some.has(quirk::apl11) && !some.has(quirk::bdm70) &&
@@ -140,7 +140,7 @@ TEST_CASE("a set of quirks has what was put into it") {
 
 // ------------------------------------------------------------------------------------ the table
 
-TEST_CASE("a model has the quirks of the catalogue's tables and no others (REG-040, REG-180)") {
+TEST_CASE("a model has exactly the quirks of the catalogue's tables (REG-040, REG-180)") {
     for (unsigned model = 0; model < 0x100; ++model) {
         CAPTURE(model);
         uint32_t const expected = expected_of(model);
@@ -159,7 +159,7 @@ TEST_CASE("an unknown signature has no quirks") {
     CHECK_TWICE([](auto value) { return quirks_of({value(0x0000'0F4AU)}) == quirk_set{}; });
 }
 
-TEST_CASE("Intel PT and LBR exclude each other on the models of the rule only (REG-180, REG-184)") {
+TEST_CASE("Intel PT and LBR are mutually exclusive only on the rule's models (REG-180, REG-184)") {
     std::set<unsigned> found;
     for (unsigned model = 0; model < 0x100; ++model) {
         if (quirks_of(signature(6, model)).has(quirk::lbr_exclusive)) { found.insert(model); }
@@ -179,7 +179,7 @@ TEST_CASE("Intel PT and LBR exclude each other on the models of the rule only (R
     });
 }
 
-TEST_CASE("a row can be about some steppings of a model") {
+TEST_CASE("a row can apply to some steppings of a model") {
     CHECK_TWICE([](auto value) {
         model_quirks const row{6, 0x55, quirks(quirk::skz84), value(3U), value(7U)};
         return !row.is_about({6, 0x55, 2}) && row.is_about({6, 0x55, 3}) &&

@@ -12,10 +12,10 @@
 /// What a processor enumerates about Intel PT.
 namespace ptspec::cpu {
 
-/// Where trace can go.
+/// An output scheme of Intel PT.
 enum class output_scheme : uint8_t { single_range, topa, fabric };
 
-/// What the addresses in packets and in IA32_RTIT_ADDRn are.
+/// Which kind of address packets and IA32_RTIT_ADDRn hold.
 ///
 /// Source: REG-079, REG-166.
 enum class ip_payload : uint8_t {
@@ -23,16 +23,16 @@ enum class ip_payload : uint8_t {
     linear,     ///< linear addresses, LIP
 };
 
-/// How much of Intel PT a virtual-machine monitor can use, in the order in which it came.
+/// The level of Intel PT support in VMX operation, in historical order.
 ///
 /// Source: REG-120, REG-122..128.
 enum class vmx_support : uint8_t {
     none,     ///< IA32_VMX_MISC[14] is 0: no tracing in VMX operation
-    conceal,  ///< trace across VMX operation, and conceal it
-    whole,    ///< also guest-physical output, and CTL loaded and cleared by VM entry and exit
+    conceal,  ///< tracing in VMX operation, with controls to conceal VMX from the trace
+    whole,    ///< also guest-physical output; VM entry loads CTL, VM exit clears it
 };
 
-/// What a processor says about Intel PT: CPUID leaves, and the capability MSRs next to it, as read.
+/// The enumeration of Intel PT by a processor: raw CPUID leaves and capability MSRs.
 ///
 /// Units:  each member is the word of its name; a leaf that does not exist is 0.
 /// Source: SDM vol. 3, "Detection of Intel Processor Trace and Capability Enumeration";
@@ -70,15 +70,15 @@ struct capabilities {
         return leaf_07_0_ebx.get<reg::cpuid_07h_0_ebx::INTEL_PT>();
     }
 
-    /// True where code can be filtered by its address; TraceStop and a warm reset that leaves the
-    /// MSRs alone come with it.
+    /// True when the processor supports IP filtering, TraceStop, and MSRs that survive a warm
+    /// reset.
     ///
     /// Source: REG-161.
     [[nodiscard]] constexpr auto has_ip_filtering() const noexcept -> bool {
         return leaf_14_0_ebx.get<ebx::IPFILT_WRSTPRSV>();
     }
 
-    /// How many pairs of IA32_RTIT_ADDRn there are: 0 to 4.
+    /// The number of IA32_RTIT_ADDRn_A/B pairs: 0 to 4.
     ///
     /// Source: REG-014, REG-046, REG-164.
     [[nodiscard]] constexpr auto address_ranges() const noexcept -> unsigned {
@@ -87,8 +87,8 @@ struct capabilities {
         return !any ? 0 : count < 4 ? static_cast<unsigned>(count) : 4;
     }
 
-    /// The encodings of MTCFreq, CycThresh and PSBFreq that may be written, a bit each. 0 always
-    /// may.
+    /// The legal encodings of MTCFreq, CycThresh and PSBFreq, as bitmaps. Encoding 0 is always
+    /// legal.
     ///
     /// Source: REG-028, REG-029, REG-046.
     [[nodiscard]] constexpr auto mtc_periods() const noexcept -> uint32_t {
@@ -192,7 +192,7 @@ private:
 
 // ------------------------------------------------------------------------------------ detection
 
-/// Asks a processor through CPUID. What MSRs tell stays 0.
+/// Reads the capabilities from CPUID. Members that are MSRs stay 0.
 ///
 /// Source: SDM vol. 3, "Detection of Intel Processor Trace and Capability Enumeration"; REG-160,
 ///         PRG-001.
@@ -208,7 +208,7 @@ template <cpuid_port Cpuid>
     found.leaf_01_ecx = {one.ecx};
     found.leaf_07_0_ebx = {ask(0x07, 0).ebx};
     found.leaf_0a_eax = {ask(0x0A, 0).eax};
-    // Without extended leaves the answer is that of another leaf, which may be any number.
+    // Without extended leaves CPUID returns the data of another leaf, so the value may be anything.
     uint32_t const last_extended = cpuid.query(0x8000'0000, 0).eax;
     if (last_extended >= 0x8000'0008 && last_extended <= 0x8000'FFFF) {
         found.leaf_80000008_eax = {cpuid.query(0x8000'0008, 0).eax};
@@ -239,8 +239,8 @@ template <cpuid_port Cpuid>
     return found;
 }
 
-/// Asks a processor through CPUID and reads the capability MSRs that CPUID says exist. One that
-/// faults all the same, as some hypervisors let it, counts as 0.
+/// Reads the capabilities from CPUID and from the capability MSRs that CPUID enumerates. An MSR
+/// that faults anyway, as under some hypervisors, counts as 0.
 ///
 /// Source: REG-160, REG-168, PRG-001.
 template <cpuid_port Cpuid, msr_port Msrs>

@@ -3,31 +3,31 @@
 
 #include <ptspec/cpu/capabilities.hpp>
 
-/// Two processors: does one have all that the other has, and what do both have?
+/// Compares two processors: whether one includes the other, and what both have in common.
 ///
-/// What is configured for several cores, or has to survive a migration, has to be within what all
-/// of them have. The form of IPs is no feature but a convention (LIP): a difference is told, never
+/// A configuration for several cores, or one that must survive a migration, may only use what all
+/// processors have. LIP is not a feature but a convention for IPs: a difference is reported, not
 /// resolved.
 namespace ptspec::cpu {
 
-/// What a processor can lack of what another has.
+/// A capability that one processor can have and another can lack.
 enum class aspect : uint16_t {
     pt = 1U << 0,              ///< Intel PT itself
     features = 1U << 1,        ///< CPUID.14H.0:EBX
-    outputs = 1U << 2,         ///< CPUID.14H.0:ECX, but for LIP
-    address_ranges = 1U << 3,  ///< how many
+    outputs = 1U << 2,         ///< CPUID.14H.0:ECX, except LIP
+    address_ranges = 1U << 3,  ///< their number
     mtc_periods = 1U << 4,
     cyc_thresholds = 1U << 5,
     psb_periods = 1U << 6,
-    triggers = 1U << 7,             ///< how many, and what they can do
+    triggers = 1U << 7,             ///< their number and their actions
     max_phys_addr = 1U << 8,        ///< the width of physical addresses
     linear_address_bits = 1U << 9,  ///< the width of linear addresses
-    vmx = 1U << 10,                 ///< what of Intel PT can be used in VMX operation
-    xsaves = 1U << 11,              ///< XSAVES of the state of Intel PT
+    vmx = 1U << 10,                 ///< Intel PT in VMX operation
+    xsaves = 1U << 11,              ///< XSAVES manages the state of Intel PT
     pebs_output = 1U << 12,         ///< PEBS records in the trace
 };
 
-/// Whether one processor has all that another has.
+/// Whether one processor has every capability of another.
 struct inclusion {
     uint32_t lacking = 0;  ///< bits of `aspect`
     bool same_ip_payload = true;
@@ -35,13 +35,13 @@ struct inclusion {
     [[nodiscard]] constexpr auto lacks(aspect one) const noexcept -> bool {
         return (lacking & underlying(one)) != 0;
     }
-    /// True when nothing is lacking, whatever the form of IPs is.
+    /// True when no capability is lacking. LIP does not matter.
     constexpr explicit operator bool() const noexcept { return lacking == 0; }
     friend constexpr auto operator==(inclusion const&, inclusion const&) -> bool = default;
 };
 
-// The functions that read words are templates: as plain functions they add 2.6 % to what including
-// ptspec.hpp takes, since every field read is then instantiated on inclusion.
+// The functions that read words are templates: as plain functions they add 2.6 % to the cost of
+// including ptspec.hpp, because every field access is then instantiated on inclusion.
 
 namespace detail {
 
@@ -66,9 +66,10 @@ constexpr auto is_within(uint32_t part, uint32_t whole) noexcept -> bool {
 
 }  // namespace detail
 
-/// Whether `whole` has all that `part` has, so that what is legal for `part` is legal for it.
+/// Whether `whole` has every capability of `part`. If so, every value that is legal for `part` is
+/// legal for `whole`.
 ///
-/// Source: REG-164, REG-165; for the form of IPs REG-079, REG-166.
+/// Source: REG-164, REG-165; for LIP REG-079, REG-166.
 template <same_as<capabilities> Capabilities = capabilities>
 [[nodiscard]] constexpr auto includes(Capabilities const& whole, Capabilities const& part) noexcept
     -> inclusion {
@@ -100,47 +101,48 @@ template <same_as<capabilities> Capabilities = capabilities>
     return found;
 }
 
-/// What two processors both have.
+/// The capabilities that two processors have in common.
 struct common_capabilities {
     capabilities value{};
-    bool same_ip_payload = true;  ///< false: `value` has the form of IPs of the first one
+    bool same_ip_payload = true;  ///< false: `value` has LIP of the first processor
 };
 
 namespace detail {
 
-/// Feature bits: those of both.
+/// Feature bits: 1 where both have them.
 template <class Word>
 constexpr auto both(Word one, Word two) noexcept -> Word {
     return {one.raw & two.raw};
 }
 
-/// One feature bit that both have, or neither; the others as in `one`.
+/// `Flag` is 1 where both have it; the other bits are those of `one`.
 template <class Flag, class Word>
 constexpr auto both_in(Word one, Word two) noexcept -> Word {
     return one.with(Flag{has<Flag>(one) && has<Flag>(two)});
 }
 
-/// Of each field named the smaller number; of the other bits those of both.
+/// Each of `Fields` is the smaller number; other bits are 1 where both have them.
 template <class... Fields, class Word>
 constexpr auto least(Word one, Word two) noexcept -> Word {
     auto const smaller = [](uint64_t a, uint64_t b) { return wrapped{a < b ? a : b}; };
     return both(one, two).with(Fields{smaller(number_of<Fields>(one), number_of<Fields>(two))}...);
 }
 
-/// A number that means something only where the two agree, else 0.
+/// The number where both agree, else 0.
 template <class Word>
 constexpr auto agreed(Word one, Word two) noexcept -> Word {
     return one.raw == two.raw ? one : Word{};
 }
 
-/// What can be 1 on both, in the upper half; what has to be 1 on one of them, in the lower.
+/// A VMX capability MSR: the upper half has bits that can be 1 on both, the lower half bits that
+/// must be 1 on either.
 template <class Word>
 constexpr auto allowed_by_both(Word one, Word two) noexcept -> Word {
     return {((one.raw & two.raw) & ~low_bits(32)) | ((one.raw | two.raw) & low_bits(32))};
 }
 
-/// The field of the word where the width that it stands for is smaller. Of two numbers for one
-/// width, the greater: 0 stands for a width by default.
+/// The field that stands for the smaller width. Where both stand for the same width, the larger
+/// number: 0 stands for the default width.
 template <class Field>
 constexpr auto narrower(auto one, unsigned width_of_one, auto two, unsigned width_of_two) noexcept
     -> Field {
@@ -163,12 +165,13 @@ constexpr auto common_widths(Capabilities const& one, Capabilities const& two) n
 
 }  // namespace detail
 
-/// What two processors both have: a value of an MSR is legal for it exactly when it is legal for
-/// both. Clocks, and the size of an XSAVE component, count as not enumerated where they differ.
+/// The common capabilities of two processors: a value of an MSR is legal for them exactly when it
+/// is legal for both processors. Clocks, and the size of an XSAVE component, are 0 where they
+/// differ.
 ///
-/// Of `one` alone are the signature, LIP, and in IA32_VMX_MISC and IA32_PERF_CAPABILITIES all but
-/// the bits of Intel PT.
-/// Source: REG-164, REG-165; for the form of IPs REG-079, REG-166.
+/// The signature, LIP, and the bits of IA32_VMX_MISC and IA32_PERF_CAPABILITIES that do not concern
+/// Intel PT are those of `one`.
+/// Source: REG-164, REG-165; for LIP REG-079, REG-166.
 template <same_as<capabilities> Capabilities = capabilities>
 [[nodiscard]] constexpr auto common(Capabilities const& one, Capabilities const& two) noexcept
     -> common_capabilities {

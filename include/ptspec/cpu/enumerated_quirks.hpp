@@ -6,13 +6,13 @@
 
 namespace ptspec::cpu {
 
-/// The CYC thresholds of the first processors that had any.
+/// The CYC thresholds of the first processors with CYC packets: encodings 0 to 13.
 inline constexpr uint32_t first_cyc_thresholds = 0x3FFF;
 
-/// The quirks of a processor's model, and those that its capabilities show.
+/// The quirks of a processor: those of its model, and those that follow from its capabilities.
 ///
-/// A processor without Intel PT shows none, and one whose IA32_VMX_MISC was not read shows
-/// `no_vmx`.
+/// Without Intel PT only the quirks of the model are returned. When IA32_VMX_MISC was not read (0),
+/// `no_vmx` is set.
 /// Source: REG-040, REG-120, REG-121, REG-140, REG-163, REG-165.
 [[nodiscard]] constexpr auto quirks_of(capabilities const& caps) noexcept -> quirk_set {
     using ebx = reg::cpuid_14h_0_ebx;

@@ -4,7 +4,7 @@
 #include <ptspec/reg/rtit_ctl.hpp>
 #include <ptspec/rule.hpp>
 
-/// How often packets come: amounts for which IA32_RTIT_CTL has encodings of four bits.
+/// The frequency of MTC, CYC and PSB packets, which IA32_RTIT_CTL encodes in fields of four bits.
 namespace ptspec {
 
 namespace build_error {
@@ -17,7 +17,7 @@ void a_PSB_period_is_a_power_of_two_from_2_KB_to_64_MB();
 
 namespace cpu {
 
-/// A period, or the rule by which there is none.
+/// A period, or the rule that the number breaks.
 template <class Period>
 struct [[nodiscard]] checked_period {
     rule broken = rule::none;
@@ -28,13 +28,13 @@ struct [[nodiscard]] checked_period {
 
 namespace detail {
 
-/// What the periods share. `Field` tells the amount that each encoding means.
+/// The common part of the period types. `Field` maps each encoding to its amount.
 template <class Period, class Field>
 class encoded_period {
 public:
     static constexpr unsigned last_encoding = 15;
 
-    /// The period of an encoding: a literal from 0 to 15.
+    /// Returns the period of an encoding: a literal from 0 to 15.
     [[nodiscard]] static consteval auto encoded(integral auto const& literal) -> Period {
         if (!ptspec::detail::is_known(literal)) {
             build_error::a_run_time_number_needs_a_function_that_begins_with_try();
@@ -44,7 +44,7 @@ public:
         }
         return made(static_cast<uint64_t>(literal));
     }
-    /// The same at run time: the four bits that fit are kept.
+    /// The same at run time: keeps the low four bits.
     [[nodiscard]] static constexpr auto encoded(wrapped number) noexcept -> Period {
         return made(number.value & last_encoding);
     }
@@ -56,7 +56,7 @@ public:
         if (number > last_encoding) { return {.broken = rule::REG_028}; }
         return {.period = made(number)};
     }
-    /// The number in the field.
+    /// The encoding, as the field holds it.
     [[nodiscard]] constexpr auto encoding() const noexcept -> unsigned { return encoding_; }
 
     friend constexpr auto operator==(encoded_period, encoded_period) -> bool = default;
@@ -74,14 +74,14 @@ protected:
         }
         return try_of(amount);
     }
-    /// Errors: REG-048 no encoding means this amount.
+    /// Errors: REG-048 no encoding for this amount.
     static constexpr auto try_of(uint64_t amount) noexcept -> checked_period<Period> {
         for (unsigned encoding = 0; encoding <= last_encoding; ++encoding) {
             if (amount_of(encoding) == amount) { return {.period = made(encoding)}; }
         }
         return {.broken = rule::REG_048};
     }
-    /// The nearest, by the ratio of the amounts.
+    /// The period with the smallest ratio to `amount`.
     static constexpr auto nearest_to(uint64_t amount) noexcept -> Period {
         uint64_t const most = amount_of(last_encoding);
         uint64_t const wanted = amount < most ? amount : most;
@@ -108,9 +108,9 @@ private:
 
 }  // namespace detail
 
-/// How many crystal cycles there are from one MTC packet to the next, `of_crystal_cycles(8)`.
+/// The period of MTC packets in crystal cycles: `of_crystal_cycles(8)`.
 ///
-/// Units:  crystal cycles, 2^n of them for the encoding n: 1 to 32768. As it begins it is 1.
+/// Units:  crystal cycles, 2^n for encoding n: 1 to 32768. The default is 1.
 /// Errors: other numbers stop the build; `try_of_crystal_cycles` returns REG-048.
 /// Source: SDM vol. 3, "IA32_RTIT_CTL MSR"; REG-048.
 class mtc_period : public detail::encoded_period<mtc_period, reg::ia32_rtit_ctl::MTCFreq> {
@@ -134,9 +134,9 @@ public:
     [[nodiscard]] constexpr auto crystal_cycles() const noexcept -> uint64_t { return amount(); }
 };
 
-/// How many cycles pass at least before the next CYC packet, `of_cycles(16)`.
+/// The minimum number of core cycles between two CYC packets: `of_cycles(16)`.
 ///
-/// Units:  cycles, 2^(n-1) of them for the encoding n: 1 to 16384; 0, as it begins, is no threshold.
+/// Units:  cycles, 2^(n-1) for encoding n: 1 to 16384. The default, 0, is no threshold.
 /// Errors: other numbers stop the build; `try_of_cycles` returns REG-048.
 /// Source: SDM vol. 3, "IA32_RTIT_CTL MSR"; REG-048.
 class cyc_threshold : public detail::encoded_period<cyc_threshold, reg::ia32_rtit_ctl::CycThresh> {
@@ -160,9 +160,9 @@ public:
     [[nodiscard]] constexpr auto cycles() const noexcept -> uint64_t { return amount(); }
 };
 
-/// How many bytes of trace there are from one PSB to the next, `of_bytes(8192)`.
+/// The number of trace bytes between two PSBs: `of_bytes(8192)`.
 ///
-/// Units:  bytes, 2^(n+11) of them for the encoding n: 2 KB, as it begins, to 64 MB.
+/// Units:  bytes, 2^(n+11) for encoding n: 2 KB, the default, to 64 MB.
 /// Errors: other numbers stop the build; `try_of_bytes` returns REG-048.
 /// Source: SDM vol. 3, "IA32_RTIT_CTL MSR"; REG-048.
 class psb_period : public detail::encoded_period<psb_period, reg::ia32_rtit_ctl::PSBFreq> {

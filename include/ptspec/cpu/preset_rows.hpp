@@ -6,7 +6,7 @@
 /// The table of processors.
 namespace ptspec::cpu::preset::detail {
 
-/// CPUID leaf 14H, as tables print it.
+/// CPUID leaf 14H: sub-leaves 0 and 1.
 struct leaf_14 {
     uint32_t eax_0;
     uint32_t ebx_0;
@@ -16,7 +16,7 @@ struct leaf_14 {
     uint32_t ecx_1 = 0;
 };
 
-/// IA32_VMX_MISC, and of the capability MSRs next to it what controls may be 1.
+/// IA32_VMX_MISC, and the controls that may be 1 by the VMX capability MSRs.
 struct vmx_words {
     uint32_t misc = 0;
     uint32_t procbased_ctls2 = 0;
@@ -32,8 +32,8 @@ struct clock {
     unsigned ratio = 0;
 };
 
-/// A row of the table of processors. Without `physical` it has nothing but leaf 14H, without `leaf`
-/// no Intel PT.
+/// A row of the table of processors. Where `physical` is 0, only leaf 14H is known. Where `leaf` is
+/// 0, there is no Intel PT.
 struct row {
     text name{};
     uint32_t signature = 0;  ///< CPUID.01H:EAX
@@ -46,17 +46,18 @@ struct row {
     uint64_t perf_capabilities = 0;
 };
 
-/// What has to be 1 of the VM-exit and the VM-entry controls of every processor seen.
+/// The VM-exit and VM-entry controls that must be 1 on all known processors.
 inline constexpr uint32_t required_exit_ctls = 0x0003'6DFF;
 inline constexpr uint32_t required_entry_ctls = 0x0000'11FF;
 
-/// A capability MSR: what may be 1 in the upper half, and what of it has to be 1 in the lower.
+/// A VMX capability MSR: the upper half has the controls that may be 1, the lower half those that
+/// must be 1.
 constexpr auto allowed(uint32_t can_be_1, uint32_t required = 0) noexcept -> uint64_t {
     return uint64_t{can_be_1} << 32 | (can_be_1 & required);
 }
 
-/// The processor of a row. Shifts instead of `with`, which would be instantiated on
-/// inclusion.
+/// The capabilities of a row. Uses shifts instead of `with`, whose templates would be instantiated
+/// on inclusion.
 constexpr auto made_of(row const& from) noexcept -> capabilities {
     using widths = reg::cpuid_80000008h_eax;
     capabilities made;
@@ -78,7 +79,7 @@ constexpr auto made_of(row const& from) noexcept -> capabilities {
     made.vmx_procbased_ctls2.raw = allowed(from.vmx.procbased_ctls2);
     made.vmx_exit_ctls.raw = allowed(from.vmx.exit_ctls, required_exit_ctls);
     made.vmx_entry_ctls.raw = allowed(from.vmx.entry_ctls, required_entry_ctls);
-    if (from.xsaves) {  // in the size and form that every processor seen has
+    if (from.xsaves) {  // size and format are the same on all known processors
         made.leaf_01_ecx.raw |= 1U << reg::cpuid_01h_ecx::XSAVE::lsb;
         made.leaf_0d_1_eax.raw = 1U << reg::cpuid_0dh_1_eax::XSAVES::lsb;
         made.leaf_0d_1_ecx.raw = 1U << reg::cpuid_0dh_1_ecx::PT_STATE::lsb;
@@ -98,7 +99,7 @@ constexpr auto made_of(row const& from) noexcept -> capabilities {
 
 // ------------------------------------------------------------------------------------ leaf 14H
 
-// What real processors enumerate, by the first one known to do so.
+// Leaf 14H of real processors, named after the first processor known to have it.
 
 inline constexpr leaf_14 like_broadwell{0, 0x01, 1};
 inline constexpr leaf_14 like_skylake{1, 0x0F, 7, 0x0249'0002, 0x003F'3FFF};
@@ -122,7 +123,7 @@ inline constexpr uint32_t crystal_24 = 24'000'000;
 inline constexpr uint32_t crystal_25 = 25'000'000;
 inline constexpr uint32_t crystal_38 = 38'400'000;
 
-// The profiles may set, of the controls of VMX, those of Intel PT only.
+// The profiles may set only those VMX controls that concern Intel PT.
 inline constexpr vmx_words no_pt_in_vmx{};
 inline constexpr vmx_words conceal_only{
     1U << reg::ia32_vmx_misc::INTEL_PT::lsb,
@@ -137,9 +138,9 @@ inline constexpr vmx_words all_of_pt{
 
 // clang-format off
 
-/// Every processor that has a name. P-FUT enumerates everything that the catalogue knows, P-SRO has
-/// single-range output only, P-FAB output to the trace transport only. QEMU gives a guest leaf 14H
-/// and nothing else, whatever the host has.
+/// Every named processor. P-FUT enumerates everything in the catalogue, P-SRO has only single-range
+/// output, P-FAB only output to the trace transport. QEMU gives a guest only this leaf 14H,
+/// whatever the host has.
 ///
 /// Columns: name, 01H:EAX, leaf 14H, MAXPHYADDR, width of linear addresses, XSAVES; MSRs 485H,
 ///          48BH, 483H, 484H; CPUID.15H and the ratio; IA32_PERF_CAPABILITIES.

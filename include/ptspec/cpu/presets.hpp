@@ -5,8 +5,8 @@
 
 /// Processors as constants: real ones, and the profiles of the rule catalogue.
 ///
-/// A part and its core type decide what is enumerated, and the model alone does not: two parts of
-/// one model can differ, so a processor is asked through CPUID first.
+/// The model does not determine the enumeration: two processors of one model, and the core types of
+/// one processor, can differ. Use CPUID where possible.
 namespace ptspec::cpu::preset {
 
 // ------------------------------------------------------------------------------------ by name
@@ -33,7 +33,7 @@ constexpr auto is_same_name(text one, text two) noexcept -> bool {
 
 }  // namespace detail
 
-/// Every processor that has a name: a range of `named`, made as it is asked for.
+/// All named processors: a range of `named`, whose elements are computed on access.
 struct list {
     struct iterator {
         detail::row const* at = nullptr;
@@ -59,17 +59,17 @@ struct list {
 
 inline constexpr list all{};
 
-/// What a name finds: a processor, or nothing.
+/// The result of `find`: a processor, or nothing.
 struct match {
     named found{};
     bool exists = false;
 
     constexpr explicit operator bool() const noexcept { return exists; }
-    /// Of nothing: a processor without a name and without Intel PT.
+    /// When nothing was found: a processor without a name and without Intel PT.
     [[nodiscard]] constexpr auto operator->() const noexcept -> named const* { return &found; }
 };
 
-/// The processor of a name, upper or lower case.
+/// Finds a processor by name, case-insensitively.
 [[nodiscard]] constexpr auto find(text name) noexcept -> match {
     for (detail::row const& one : detail::rows) {
         if (detail::is_same_name(one.name, name)) {
@@ -87,8 +87,8 @@ void no_processor_has_this_name();
 
 namespace detail {
 
-/// The processor of a name as the table spells it. A builtin compares, because every file that
-/// includes this one pays for the search.
+/// Finds a processor by its exact name. A builtin compares, because every file that includes this
+/// one pays for the search at compile time.
 consteval auto named_in_the_table(text name) noexcept -> capabilities {
     for (row const& one : rows) {
         if (one.name.length == name.length &&
@@ -102,7 +102,7 @@ consteval auto named_in_the_table(text name) noexcept -> capabilities {
 
 }  // namespace detail
 
-// For code; every other processor is `find("Its-Name")->value`.
+// Constants for use in code. The other processors are `find("Its-Name")->value`.
 
 inline constexpr capabilities P_NONE = detail::named_in_the_table("P-NONE");
 inline constexpr capabilities P_BDW = detail::named_in_the_table("P-BDW");

@@ -3,10 +3,10 @@
 
 #include <ptspec/reg/cpuid.hpp>
 
-/// Which processor this is, and where processors of its model differ from what CPUID tells.
+/// The model of a processor, and quirks of models that CPUID does not enumerate.
 namespace ptspec::cpu {
 
-/// A processor's model as software names it: 06_5EH is family 6, model 5EH.
+/// A processor's model as the SDM names it: 06_5EH is family 6, model 5EH.
 struct cpu_model {
     unsigned family = 0;
     unsigned model = 0;
@@ -28,48 +28,50 @@ struct cpu_model {
             part(signature.get<eax::Stepping>())};
 }
 
-/// What software has to know about a processor that the architecture does not say. The lower ones
-/// are for drivers, those from `bdm70` on, named after errata, for whoever reads a trace.
+/// A deviation of a processor from the architecture. The lower ones matter to drivers. Those from
+/// `bdm70` on are named after errata and matter to decoders.
 enum class quirk : uint32_t {
     /// A write of IA32_RTIT_CTL that sets TraceEn without BranchEn faults. Source: REG-040.
     branch_en_always_on = 1U << 0,
     /// No tracing in VMX operation. Source: REG-110, REG-121.
     no_vmx = 1U << 1,
-    /// A single range of more than 4 KB is not reliable.
+    /// Single-range output of more than 4 KB is not reliable.
     single_range_one_page = 1U << 2,
     /// A ToPA table has one region and a link to itself. Source: REG-163.
     single_entry_topa = 1U << 3,
-    /// Intel PT and LBR, BTS, BTM and LER exclude each other. Source: REG-180.
+    /// Intel PT and LBR, BTS, BTM and LER are mutually exclusive. Source: REG-180.
     lbr_exclusive = 1U << 4,
-    /// The MSRs are a core's, not a logical processor's: write them on its first thread.
+    /// The MSRs belong to a core, not to a logical processor: write them on the core's first
+    /// thread.
     core_scoped_msrs = 1U << 5,
     /// XSAVES does not manage the state of Intel PT.
     no_xsaves = 1U << 6,
-    /// P-cores and E-cores enumerate different things: ask each logical processor.
+    /// P-cores and E-cores enumerate different capabilities: execute CPUID on each logical
+    /// processor.
     per_core_type_caps = 1U << 7,
-    /// Fewer CYC thresholds than the first processors that had them.
+    /// Fewer CYC thresholds than the first processors with CYC packets.
     short_cyc_bitmap = 1U << 8,
 
-    bdm70 = 1U << 9,    ///< a PSB+ that does not belong there may precede TIP.PGE
+    bdm70 = 1U << 9,    ///< a spurious PSB+ may precede TIP.PGE
     bdm64 = 1U << 10,   ///< the branch before a TSX abort may have a wrong target
-    skd007 = 1U << 11,  ///< an OVF may stand in the place of a CYC's second byte
+    skd007 = 1U << 11,  ///< an OVF may replace the second byte of a CYC
     skd022 = 1U << 12,  ///< a VM entry that clears TraceEn adds a FUP before TIP.PGD
     skd010 = 1U << 13,  ///< the FUP after an OVF may be missing
-    skl014 = 1U << 14,  ///< TIP.PGD has no IP where a direct branch leaves the filter range
-    apl12 = 1U << 15,   ///< a FUP too many after an OVF, with filters
+    skl014 = 1U << 14,  ///< TIP.PGD lacks its IP when a direct branch leaves the filter range
+    apl12 = 1U << 15,   ///< with IP filters, a spurious FUP after an OVF
     apl11 = 1U << 16,   ///< TIP.PGD in place of the FUP after an OVF
     skl168 = 1U << 17,  ///< a CYC or MTC may be missing before a PSB
-    skz84 = 1U << 18,   ///< with TSC scaling or offset, TMA is corrupt and a byte longer
+    skz84 = 1U << 18,   ///< with TSC scaling or offset, TMA is corrupt and one byte longer
 };
 
-/// Some quirks.
+/// A set of quirks.
 struct quirk_set {
     uint32_t bits = 0;
 
     [[nodiscard]] constexpr auto has(quirk one) const noexcept -> bool {
         return (bits & underlying(one)) != 0;
     }
-    /// The same and one more, where a condition holds.
+    /// The set with `one` added, if `wanted`.
     [[nodiscard]] constexpr auto with(quirk one, bool wanted = true) const noexcept -> quirk_set {
         return {wanted ? bits | underlying(one) : bits};
     }
@@ -86,7 +88,7 @@ template <same_as<quirk>... Quirks>
 
 // ------------------------------------------------------------------------------------ by model
 
-/// Quirks of one model, from one stepping to another.
+/// The quirks of one model, for a range of steppings.
 struct model_quirks {
     unsigned family = 0;
     unsigned model = 0;
@@ -124,10 +126,10 @@ inline constexpr quirk_set later_atom = quirks(apl11);
 
 // clang-format off
 
-/// The quirks that follow from the model alone.
+/// The quirks that depend only on the model.
 ///
-/// UNCONFIRMED: of 06_8AH, 06_BEH, 06_D7H and 06_E5H all but `per_core_type_caps` of the first; they
-/// are those of parts with the same cores.
+/// UNCONFIRMED: all quirks of 06_8AH, 06_BEH, 06_D7H and 06_E5H, except `per_core_type_caps` of
+/// 06_8AH. They are taken from processors with the same cores.
 /// Source: REG-040, REG-180.
 inline constexpr model_quirks quirk_table[] = {
     {0x06, 0x3D, detail::broadwell}, {0x06, 0x47, detail::broadwell},
