@@ -6421,13 +6421,13 @@ template <same_as<capabilities> Capabilities = capabilities>
 
 // ---- ptspec/topa/address_math.hpp ----
 
-/// The address math of both output schemes, on numbers.
+/// The address arithmetic of both output schemes, on plain numbers.
 ///
-/// None of these functions branches or compares, so that each works on a 64-bit number as well as
-/// on what stands for all of them in a proof. Sums do not overflow for what the rules allow.
+/// These functions neither branch nor compare. They work on 64-bit numbers and on symbolic values,
+/// which a proof uses. Sums do not overflow for values that the rules allow.
 namespace ptspec::address_math {
 
-/// What adds, masks and shifts as a 64-bit number does.
+/// A type with the arithmetic, bitwise and shift operators of a 64-bit number.
 template <class Word>
 concept word_like = requires(Word a, Word b) {
     Word{uint64_t{1}};
@@ -6440,7 +6440,7 @@ concept word_like = requires(Word a, Word b) {
     { ~a } -> convertible_to<Word>;
 };
 
-/// How many entries of 8 bytes a ToPA table can have: 2^25, which is 256 MB.
+/// The maximum number of entries of a ToPA table: 2^25 entries of 8 bytes, which is 256 MB.
 ///
 /// Source: OUT-046.
 inline constexpr uint64_t most_entries =
@@ -6457,13 +6457,13 @@ template <word_like Word>
     return (pointers >> Word{uint64_t{field::lsb}}) & Word{most_entries - 1};
 }
 
-/// OutputOffset: where in the region the next byte goes.
+/// OutputOffset: the offset of the next byte in the region.
 template <word_like Word>
 [[nodiscard]] constexpr auto offset_in(Word pointers) noexcept -> Word {
     return pointers >> Word{uint64_t{reg::ia32_rtit_output_mask_ptrs::OutputOffset::lsb}};
 }
 
-/// The mask of a single range: its size in bytes less one. The seven lowest bits are ones.
+/// The mask of a single range: its size in bytes minus one. The low seven bits are ones.
 ///
 /// Source: OUT-020, OUT-024.
 template <word_like Word>
@@ -6472,7 +6472,8 @@ template <word_like Word>
     return (pointers & Word{low_bits(word::OutputOffset::lsb)}) | Word{word::forced_1_mask()};
 }
 
-/// The register that holds an index and an offset. What does not fit is cut off.
+/// The value of IA32_RTIT_OUTPUT_MASK_PTRS for an index and an offset. Bits that do not fit are
+/// dropped.
 ///
 /// Source: OUT-050.
 template <word_like Word>
@@ -6485,7 +6486,7 @@ template <word_like Word>
 
 // ------------------------------------------------------------------- single range
 
-/// The bits of a mask above which one is missing: 0 when the mask is contiguous from bit 0.
+/// The bits of a mask above its lowest 0 bit: 0 when the mask is contiguous from bit 0.
 ///
 /// Source: OUT-022.
 template <word_like Word>
@@ -6501,7 +6502,7 @@ template <word_like Word>
     return (base & ~mask) + (offset & mask);
 }
 
-/// The offset after `bytes` more bytes: it wraps at the region's end.
+/// The offset after `bytes` more bytes, wrapped at the end of the region.
 ///
 /// Source: OUT-021.
 template <word_like Word>
@@ -6519,7 +6520,7 @@ template <word_like Word>
     return Word{uint64_t{4096}} << (size & Word{uint64_t{15}});
 }
 
-/// The bits by which an address misses a multiple of `bytes`, a power of two: 0 when it is one.
+/// The remainder of an address modulo `bytes`, a power of two: 0 when the address is aligned.
 ///
 /// Source: OUT-023, OUT-042, OUT-062.
 template <word_like Word>
@@ -6535,7 +6536,7 @@ template <word_like Word>
     return table + (index << Word{uint64_t{3}});
 }
 
-/// The index behind an entry; behind the last possible one, 0.
+/// The index after an entry. After the last possible index it wraps to 0.
 ///
 /// Source: OUT-053, OUT-055.
 template <word_like Word>
@@ -6543,7 +6544,7 @@ template <word_like Word>
     return (index + Word{uint64_t{1}}) & Word{most_entries - 1};
 }
 
-/// The index after `bytes` more bytes of a region, which may fill it but no more.
+/// The index after `bytes` more bytes, which may fill the region but not exceed it.
 ///
 /// Source: OUT-052, OUT-053, OUT-055.
 template <word_like Word>
@@ -6557,13 +6558,13 @@ template <word_like Word>
 
 // ---- ptspec/topa/single_range.hpp ----
 
-/// Output into a single range of physical addresses.
+/// The single-range output scheme.
 namespace ptspec::single_range {
 
 using reg::ia32_rtit_output_base;
 using reg::ia32_rtit_output_mask_ptrs;
 
-/// The mask of a single range: its size in bytes less one. The seven lowest bits are always ones.
+/// The mask of a single range: its size in bytes minus one. The low seven bits are always ones.
 ///
 /// Source: OUT-020.
 [[nodiscard]] constexpr auto mask_of(ia32_rtit_output_mask_ptrs pointers) noexcept -> uint64_t {
@@ -6580,7 +6581,7 @@ using reg::ia32_rtit_output_mask_ptrs;
                                        address_math::offset_in(pointers.raw));
 }
 
-/// How many bytes there are before the offset wraps; 0 when it lies outside.
+/// The number of bytes until the offset wraps; 0 when the offset is outside the range.
 ///
 /// Source: OUT-021, OUT-024.
 [[nodiscard]] constexpr auto bytes_left(ia32_rtit_output_mask_ptrs pointers) noexcept -> uint64_t {
@@ -6589,7 +6590,7 @@ using reg::ia32_rtit_output_mask_ptrs;
     return offset <= mask ? mask + 1 - offset : 0;
 }
 
-/// The pointers after `bytes` more bytes: the offset wraps at the region's end.
+/// The pointers after `bytes` more bytes: the offset wraps at the end of the range.
 ///
 /// Source: OUT-021, OUT-028.
 [[nodiscard]] constexpr auto advanced(ia32_rtit_output_mask_ptrs pointers, uint64_t bytes) noexcept
@@ -6638,10 +6639,10 @@ constexpr void find_broken_rules(ia32_rtit_output_base base, ia32_rtit_output_ma
 struct region {
     uint64_t base = 0;    ///< physical address, a multiple of the size
     uint64_t bytes = 0;   ///< its size: 128 bytes to 4 GB, a power of two
-    uint64_t offset = 0;  ///< where in it the next byte of trace goes
+    uint64_t offset = 0;  ///< the offset of the next byte of trace
 };
 
-/// The two output MSRs for a region, or what forbids them.
+/// The two output MSRs for a region, or the first broken rule.
 struct built {
     rule why = rule::none;
     ia32_rtit_output_base base{};
@@ -6664,7 +6665,7 @@ constexpr void find_broken_rules(region wanted, max_phys_addr width, Found&& fou
     if (!width.reaches(wanted.base)) { found(rule::REG_070); }
 }
 
-/// The output MSRs for a region.
+/// Computes the output MSRs for a region.
 ///
 /// Errors: the first rule that the request breaks; the MSRs are then those of a cold reset.
 /// Source: OUT-020, OUT-022..024, REG-070.
@@ -6718,7 +6719,7 @@ enum class region_size : uint8_t {
 /// Shape:  8 bytes in memory, little-endian.
 /// Units:  Base is a physical address, aligned to the region's size.
 /// Errors: a reserved bit, a misaligned Base or one beyond MAXPHYADDR is an operational error when
-///         the trace unit comes to the entry.
+///         the trace unit reaches the entry.
 /// Source: SDM vol. 3, "ToPA Table Entry"; OUT-040..044.
 struct entry : bit_word<entry, uint64_t> {
     struct END : flag<0> {};
@@ -6736,7 +6737,7 @@ struct entry : bit_word<entry, uint64_t> {
 /// A ToPA entry that links to the next table.
 ///
 /// Shape:  8 bytes in memory, little-endian. END is 1.
-/// Units:  NextTable is a physical address, a multiple of 4096. Size means nothing.
+/// Units:  NextTable is a physical address, a multiple of 4096. Size is ignored.
 /// Errors: a reserved bit, INT, STOP or an address beyond MAXPHYADDR is an operational error.
 /// Source: SDM vol. 3, "ToPA Table Entry"; OUT-043.
 struct end_entry : bit_word<end_entry, uint64_t> {
@@ -6751,7 +6752,7 @@ struct end_entry : bit_word<end_entry, uint64_t> {
     // clang-format on
 };
 
-/// The entry that links to a table. Address bits 11:0 are cut off.
+/// An END entry that links to a table. Address bits 11:0 are dropped.
 [[nodiscard]] constexpr auto link_to(uint64_t next_table) noexcept -> entry {
     return entry{
         end_entry{}.with(end_entry::END{true}, end_entry::NextTable{wrapped{next_table}}).raw};
@@ -6759,8 +6760,8 @@ struct end_entry : bit_word<end_entry, uint64_t> {
 
 // ------------------------------------------------------------------------------------ rules
 
-/// Calls `found` with every rule by which an entry cannot have an address, in the order of their
-/// numbers. `base` is the address that is meant; of its bits below 4 KB an entry keeps none.
+/// Calls `found` with every rule that the address of an entry breaks, in the order of their
+/// numbers. `base` is the requested address, with the bits 11:0 that an entry does not hold.
 ///
 /// Errors: OUT-061 a next table not at a multiple of 4 KB; OUT-062 a region not aligned to its
 ///         size; OUT-063 an address beyond MAXPHYADDR.
@@ -6774,8 +6775,8 @@ constexpr void find_broken_rules_of_base(entry which, uint64_t base, max_phys_ad
     if (!width.reaches(base)) { found(rule::OUT_063); }
 }
 
-/// Calls `found` with every rule that an entry breaks wherever it stands, in the order of their
-/// numbers.
+/// Calls `found` with every rule that an entry breaks at any place in a table, in the order of
+/// their numbers.
 ///
 /// Errors: OUT-060 reserved bit; OUT-062, OUT-063 as above; OUT-065 END with INT or STOP.
 /// Source: OUT-043, OUT-060..065.
@@ -6788,12 +6789,12 @@ constexpr void find_broken_rules(entry which, max_phys_addr width, Found&& found
     }
 }
 
-/// What of a processor decides which tables it takes.
+/// The capabilities of a processor that limit its ToPA tables.
 struct limits {
     max_phys_addr width{};
     bool many_entries = true;  ///< CPUID.14H.0:ECX.MENTRY: a table may hold more than one region
 
-    /// Those of a processor.
+    /// The limits of a processor.
     ///
     /// Source: REG-070, REG-163.
     template <class Capabilities>
@@ -6815,8 +6816,8 @@ struct place {
 /// Calls `found` with every rule that an entry breaks at its place in a table, in the order of
 /// their numbers.
 ///
-/// Errors: those of an entry wherever it stands; OUT-066 END in entry 0. Without MENTRY also
-///         OUT-067 an output region that is not entry 0; OUT-068 END to another table.
+/// Errors: those of an entry at any place; OUT-066 END in entry 0. Without MENTRY also OUT-067 an
+///         output region that is not entry 0; OUT-068 END to another table.
 /// Source: OUT-060..068, OUT-072, OUT-100.
 template <class Found>
 constexpr void find_broken_rules(entry which, place at, limits of, Found&& found) noexcept {
@@ -6841,7 +6842,7 @@ constexpr void find_broken_rules(entry which, place at, limits of, Found&& found
 
 // ---- ptspec/topa/position.hpp ----
 
-/// Where the next byte of trace goes in a chain of tables.
+/// The output position in a chain of ToPA tables: where the next byte of trace is stored.
 namespace ptspec::topa {
 
 using reg::ia32_rtit_output_base;
@@ -6855,7 +6856,7 @@ inline constexpr uint32_t last_index = address_math::most_entries - 1;
 /// A place in a chain of tables, as the two output MSRs hold it.
 ///
 /// Units:  `table` is a physical address; `index` counts entries of 8 bytes; `offset` counts bytes
-///         from the begin of the entry's region.
+///         from the start of the entry's region.
 /// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; OUT-046, OUT-050, OUT-053.
 struct position {
     uint64_t table = 0;
@@ -6875,7 +6876,7 @@ struct position {
             static_cast<uint32_t>(address_math::offset_in(pointers.raw))};
 }
 
-/// IA32_RTIT_OUTPUT_BASE for a position. Address bits 6:0 are cut off.
+/// IA32_RTIT_OUTPUT_BASE for a position. Address bits 6:0 are dropped.
 [[nodiscard]] constexpr auto base_of(position where) noexcept -> ia32_rtit_output_base {
     return ia32_rtit_output_base{}.with(ia32_rtit_output_base::BasePhysAddr{wrapped{where.table}});
 }
@@ -6903,7 +6904,7 @@ struct position {
     return current.get<entry::Base>() + where.offset;
 }
 
-/// How many bytes fit into the current region before it is full; 0 when the offset lies outside.
+/// The number of bytes until the current region is full; 0 when the offset is outside the region.
 ///
 /// Source: OUT-052, OUT-064.
 [[nodiscard]] constexpr auto bytes_left(position where, entry current) noexcept -> uint64_t {
@@ -6911,23 +6912,23 @@ struct position {
     return where.offset < size ? size - where.offset : 0;
 }
 
-/// The position behind a region that is full: the next entry, and behind the last possible one the
-/// first of the same table.
+/// The position after a full region: the next entry, or, after the last possible entry, the first
+/// entry of the same table.
 ///
 /// Source: OUT-053, OUT-055.
 [[nodiscard]] constexpr auto next_entry(position full) noexcept -> position {
     return {full.table, static_cast<uint32_t>(address_math::next_index(uint64_t{full.index})), 0};
 }
 
-/// The position to which an END entry leads.
+/// The position that an END entry links to: entry 0 of the next table.
 ///
 /// Source: OUT-054.
 [[nodiscard]] constexpr auto follow_end(entry end) noexcept -> position {
     return {end_entry{end.raw}.get<end_entry::NextTable>(), 0, 0};
 }
 
-/// The position after `bytes` more bytes, at most `bytes_left`, in a region without STOP. Where
-/// they fill the region it is the next entry, which may be an END entry that leads on.
+/// The position after `bytes` more bytes, at most `bytes_left`, in a region without STOP. When they
+/// fill the region it is the next entry, which may be an END entry.
 ///
 /// Source: OUT-051..053, OUT-055.
 [[nodiscard]] constexpr auto advanced(position where, entry current, uint64_t bytes) noexcept
@@ -6944,7 +6945,7 @@ struct position {
 
 // ---- ptspec/topa/table.hpp ----
 
-/// Tables of Physical Addresses, built and proved while compiling, or at run time.
+/// Tables of Physical Addresses, built and checked at compile time or at run time.
 namespace ptspec {
 
 namespace build_error {
@@ -6963,20 +6964,20 @@ namespace topa {
 struct region {
     uint64_t base = 0;  ///< physical address, a multiple of the size
     region_size size = region_size::size_4K;
-    bool interrupt = false;  ///< INT: an interrupt when it is full
-    bool stop = false;       ///< STOP: no more trace when it is full
+    bool interrupt = false;  ///< INT: a PMI when the region is full
+    bool stop = false;       ///< STOP: stop tracing when the region is full
 
     friend constexpr auto operator==(region const&, region const&) -> bool = default;
 };
 
-/// The entry for a region. Address bits 11:0 are cut off.
+/// The entry for a region. Address bits 11:0 are dropped.
 [[nodiscard]] constexpr auto entry_for(region which) noexcept -> entry {
     return entry{}.with(entry::INT{which.interrupt}, entry::STOP{which.stop},
                         entry::Size{which.size}, entry::Base{wrapped{which.base}});
 }
 
-/// A table as it stands in memory. It has to be placed at a multiple of 4096, at the physical
-/// address it was built for.
+/// A table as in memory. It must be placed at the physical address that it was built for, a
+/// multiple of 4096.
 template <size_t Entries>
 struct table {
     entry entries[Entries];
@@ -6985,7 +6986,7 @@ struct table {
     friend constexpr auto operator==(table const&, table const&) -> bool = default;
 };
 
-/// What is wrong with a table, and at which entry.
+/// A broken rule, and the entry that breaks it.
 struct finding {
     rule broken = rule::none;
     place at{};
@@ -6993,7 +6994,7 @@ struct finding {
     friend constexpr auto operator==(finding, finding) -> bool = default;
 };
 
-/// A table, or what forbids it. It is then all zero.
+/// A table, or the first broken rule. The table is all zero on an error.
 template <size_t Entries>
 struct built {
     finding why{};
@@ -7005,10 +7006,10 @@ struct built {
 /// What follows the last region of a table.
 struct ending {
     bool is_link = false;
-    uint64_t next_table = 0;  ///< of a link
+    uint64_t next_table = 0;  ///< for a link
 };
 
-/// Nothing follows: the last region has STOP.
+/// No link: the last region has STOP.
 inline constexpr ending no_link{};
 [[nodiscard]] constexpr auto link(uint64_t next_table) noexcept -> ending {
     return {true, next_table};
@@ -7022,7 +7023,7 @@ constexpr auto check_table_base(uint64_t base, max_phys_addr width) noexcept -> 
                                    : rule::none;
 }
 
-/// The rule that a region breaks, Base bits below 4 KB included, which an entry does not have.
+/// The rule that a region breaks. Checks the base bits 11:0, too, which an entry does not hold.
 constexpr auto check_region(region which, place at, limits of) noexcept -> rule {
     return !is_aligned(which.base, 4096) ? rule::OUT_062 : broken_rule(entry_for(which), at, of);
 }
@@ -7038,15 +7039,16 @@ constexpr auto check_ending(ending end, bool stops, place at, limits of) noexcep
 
 }  // namespace detail
 
-/// Writes a table of `count` regions and what follows them into `to`, which has room for `count`
-/// entries and one more for a link. This is what all builders come down to, and the form for
-/// regions whose number is known at run time only.
+/// Writes a table of `count` regions, and a link if `end` is one, into `to`, which has room for
+/// `count` entries and one more for a link. All builders use it. Call it directly when the number
+/// of regions is known only at run time.
 ///
-/// Units:  `base` is the physical address at which the table will stand.
+/// Units:  `base` is the physical address of the table.
 /// Errors: OUT-061 a table's address not a multiple of 4 KB; OUT-062 region not aligned to its
-///         size; OUT-063 an address beyond the width; OUT-066 no region; OUT-046 too many of them;
-///         OUT-071 an entry beyond the width, told of the last; OUT-056 no link, and the last region has no STOP. Without MENTRY also OUT-067 more than
-///         one region, or no link; OUT-068 a link to another table. Nothing is then written.
+///         size; OUT-063 an address beyond the width; OUT-066 no region; OUT-046 too many regions;
+///         OUT-071 an entry beyond the width, reported for the last entry; OUT-056 no link, and the
+///         last region has no STOP. Without MENTRY also OUT-067 more than one region, or no link;
+///         OUT-068 a link to another table. Nothing is then written.
 /// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; OUT-043, OUT-045..047, OUT-056,
 ///         OUT-060..068, OUT-071, OUT-072.
 [[nodiscard]] constexpr auto write_table(limits of, uint64_t base, region const* regions,
@@ -7081,19 +7083,19 @@ constexpr auto check_ending(ending end, bool stops, place at, limits of) noexcep
 
 namespace ptspec::topa {
 
-/// Where a table will stand, and what processor it is for.
+/// The physical address of a table, and the limits of its processor.
 struct site {
     uint64_t base;  ///< physical address
     limits of;
 
-    /// A cast, so that an int as the address does not warn inside this header.
+    /// The cast avoids a warning inside this header when the address is an int.
     constexpr site(integral auto table, limits processor = {}) noexcept
         : base{static_cast<uint64_t>(table)}, of{processor} {}
 };
 
 namespace detail {
 
-/// A site, or the address of one.
+/// A site, or the address of a table.
 template <class At>
 concept site_like = convertible_to<At const&, site>;
 
@@ -7107,7 +7109,7 @@ constexpr auto is_known(integral auto const& number) noexcept -> bool {
     return ptspec::detail::is_known(number);
 }
 
-/// Stops the build where an argument of a builder is known at run time only.
+/// Stops the build when an argument of a builder is not a constant.
 constexpr void demand_constants(auto const&... arguments) {
     if (!(is_known(arguments) && ...)) {
         build_error::a_run_time_table_needs_try_ring_or_its_like();
@@ -7120,12 +7122,12 @@ constexpr void demand_constants(auto const&... arguments) {
 
 // ---- ptspec/topa/builders.hpp ----
 
-/// The usual tables. Each comes twice: `try_ring` works at run time and in templates and says what
-/// is wrong; `ring` is proved while compiling, and a mistake stops the build with its name and the
-/// numbers of table and entry.
+/// Builders of the usual ToPA tables. Each has two forms: `try_ring` works at run time and in
+/// templates and returns an error; `ring` is checked at compile time, and a mistake stops the build
+/// with its name and the numbers of the table and the entry.
 ///
-/// The regions come in the order in which they are filled. IA32_RTIT_OUTPUT_BASE is the address of
-/// the table, IA32_RTIT_OUTPUT_MASK_PTRS begins as 7FH.
+/// Regions are given in the order in which they are filled. Tracing starts with
+/// IA32_RTIT_OUTPUT_BASE = the address of the table and IA32_RTIT_OUTPUT_MASK_PTRS = 7FH.
 namespace ptspec::topa {
 
 namespace detail {
@@ -7147,8 +7149,8 @@ constexpr void check_entry([[maybe_unused]] size_t table, [[maybe_unused]] size_
     }
 }
 
-/// One call an entry, so that compilers show which: g++ shows an argument as it is written, and
-/// clang 14 and 16 show no template arguments.
+/// One call for each entry, so that compilers show which one is wrong: g++ shows an argument as it
+/// is written, and clang 14 and 16 show no template arguments.
 template <size_t Table, size_t... Index>
 constexpr void check_entries(index_list<Index...>, finding why) {
     (check_entry(Table, Index, why.at.index == Index ? why.broken : rule::none), ...);
@@ -7160,7 +7162,8 @@ constexpr auto proved(built<Entries> const& made) -> table<Entries> {
     return made.table;
 }
 
-/// A table of regions, the last of the array excepted: it is there because no array is empty.
+/// Builds a table of all regions of the array except the last, a dummy that keeps the array from
+/// being empty.
 template <size_t Entries, size_t Room>
 constexpr auto build(site at, region const (&regions)[Room], ending end) noexcept
     -> built<Entries> {
@@ -7173,8 +7176,8 @@ constexpr auto build(site at, region const (&regions)[Room], ending end) noexcep
 
 // ------------------------------------------------------------------------------------ links
 
-/// The regions in order, then a link to the table at `next`: one table of a chain that grows or
-/// changes at run time.
+/// A table with the regions in order, then a link to the table at `next`. For chains that grow or
+/// change at run time.
 ///
 /// Errors: OUT-061, OUT-062, OUT-063, OUT-066; without MENTRY OUT-067, OUT-068.
 /// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; OUT-043, OUT-045, OUT-047.
@@ -7189,7 +7192,7 @@ template <detail::site_like At = site, same_as<region>... Regions>
     return detail::proved(try_linked(at, next, regions...));
 }
 
-/// A ring: the regions in order, then a link back to the table itself. It keeps the last bytes.
+/// A ring: the regions in order, then a link back to the table itself. It keeps the newest bytes.
 ///
 /// Errors: as `try_linked`.
 /// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; OUT-047, OUT-056, PRG-128.
@@ -7204,8 +7207,9 @@ template <detail::site_like At = site, same_as<region>... Regions>
     return detail::proved(try_ring(at, regions...));
 }
 
-/// A ring of one region, which every processor with ToPA takes. With `interrupt` or `stop` every
-/// such processor interrupts before the region is full, and stops when it is.
+/// A ring of one region, which every processor with ToPA accepts. With `interrupt` or `stop`, every
+/// processor that takes only one region raises the PMI before the region is full, and stops when it
+/// is full.
 ///
 /// Errors: OUT-061, OUT-062, OUT-063.
 /// Source: OUT-100..103.
@@ -7220,11 +7224,11 @@ template <detail::site_like At = site>
 
 // ------------------------------------------------------------------------------------ when full
 
-/// The regions in order, STOP on the last, no link. It keeps the first bytes, and ends in the
-/// midst of a packet.
+/// The regions in order, STOP on the last, no link. It keeps the oldest bytes; the trace may end
+/// inside a packet.
 ///
-/// Errors: OUT-061, OUT-062, OUT-063, OUT-066; without MENTRY OUT-067: there STOP needs a link,
-///         too, see `try_single_entry`.
+/// Errors: OUT-061, OUT-062, OUT-063, OUT-066; OUT-067 without MENTRY, where STOP also needs a
+///         link: see `try_single_entry`.
 /// Source: OUT-045, OUT-080, PRG-128.
 template <same_as<region>... Regions>
 [[nodiscard]] constexpr auto try_stop_on_full(site at, Regions... regions) noexcept {
@@ -7239,8 +7243,8 @@ template <detail::site_like At = site, same_as<region>... Regions>
     return detail::proved(try_stop_on_full(at, regions...));
 }
 
-/// A ring with INT on the region before the last: while the interrupt is handled, trace goes into
-/// the last. It loses bytes when the handler comes later than that.
+/// A ring with INT on the region before the last: while the interrupt is handled, the trace goes
+/// into the last region. Bytes are overwritten when the handler is later than that.
 ///
 /// Errors: as `try_ring`; OUT-093 fewer than two regions.
 /// Source: OUT-093, PRG-128.
@@ -7263,7 +7267,7 @@ template <detail::site_like At = site, same_as<region>... Regions>
 }
 
 /// INT on the region before the last, INT and STOP on the last, no link: nothing is overwritten
-/// when the handler comes late.
+/// when the handler is late.
 ///
 /// Errors: as `try_stop_on_full`; OUT-093 fewer than two regions.
 /// Source: OUT-083, OUT-093, PRG-128.
@@ -7331,10 +7335,10 @@ struct numbered_tables<index_list<Number...>, Entries...> : numbered_table<Numbe
 
 }  // namespace detail
 
-/// The tables of a chain. Each has to be placed at the physical address it was built for.
+/// The tables of a chain. Each must be placed at the physical address that it was built for.
 template <size_t... Entries>
 struct tables : detail::numbered_tables<make_index_list<sizeof...(Entries)>, Entries...> {
-    /// The table with a number, from 0.
+    /// The table with a number, starting at 0.
     template <size_t Number>
     [[nodiscard]] constexpr auto get() const noexcept -> auto const& {
         return detail::table_of<Number>(*this);
@@ -7342,11 +7346,11 @@ struct tables : detail::numbered_tables<make_index_list<sizeof...(Entries)>, Ent
     friend constexpr auto operator==(tables const&, tables const&) -> bool = default;
 };
 
-/// A chain, or what forbids it.
+/// A chain of tables, or the first broken rule.
 template <size_t... Entries>
 struct built_chain {
     finding why{};
-    size_t number = 0;  ///< of the table at fault
+    size_t number = 0;  ///< the number of the invalid table
     topa::tables<Entries...> tables{};
 
     constexpr explicit operator bool() const noexcept { return why.broken == rule::none; }
@@ -7384,7 +7388,7 @@ constexpr auto proved(index_list<Number...>, built_chain<Entries...> const& made
 /// A chain of tables, each linked to the next and the last to the first:
 /// `try_chain(table_at(0x1000, one, two), table_at(0x2000, three))`.
 ///
-/// Errors: as `try_linked`, of the first table that has one.
+/// Errors: as `try_linked`, for the first invalid table.
 /// Source: OUT-047, OUT-142, PRG-128.
 template <size_t... Count>
     requires(sizeof...(Count) != 0)
@@ -7403,21 +7407,21 @@ template <size_t... Count>
 
 // ---- ptspec/topa/regions_for_pages.hpp ----
 
-/// Regions for pages that somebody else chose.
+/// Output regions for pages that an allocator chose.
 namespace ptspec::topa {
 
-/// What `cover` came to.
+/// The result of `regions_for_pages`.
 struct page_regions {
-    size_t regions = 0;        ///< how many were given out
-    rule broken = rule::none;  ///< what forbids it
-    size_t page = 0;           ///< the number of the page that is at fault
+    size_t regions = 0;        ///< the number of regions passed to `take`
+    rule broken = rule::none;  ///< the rule that a page breaks
+    size_t page = 0;           ///< the number of that page
 
     constexpr explicit operator bool() const noexcept { return broken == rule::none; }
     friend constexpr auto operator==(page_regions, page_regions) -> bool = default;
 };
 
-/// The largest region that begins at an address and has at most that many bytes, at least 4 KB. The
-/// address has to be a multiple of 4 KB.
+/// The largest region that starts at an address and has at most `most_bytes` bytes, but at least 4
+/// KB. The address must be a multiple of 4 KB.
 ///
 /// Source: OUT-041, OUT-042.
 [[nodiscard]] constexpr auto largest_region(uint64_t base, uint64_t most_bytes) noexcept -> region {
@@ -7427,14 +7431,13 @@ struct page_regions {
     return {.base = base, .size = static_cast<region_size>(bit - 12)};
 }
 
-/// Calls `take(region)` with the fewest regions that consist of exactly these pages of 4 KB in this
-/// order, which is the order in which they are filled: where the order is free, sort the pages
-/// first. Pages that follow each other in memory are joined, and each region is aligned to its
-/// size.
+/// Calls `take(region)` with the fewest regions that cover exactly these pages of 4 KB, in this
+/// order. Contiguous pages are merged, and each region is aligned to its size. The pages are filled
+/// in this order: sort them first if the order is free.
 ///
 /// Units:  `pages` are physical addresses.
-/// Errors: OUT-062 a page that is not at a multiple of 4 KB; OUT-063 a page beyond the width. No
-///         region is then given out.
+/// Errors: OUT-062 a page that is not at a multiple of 4 KB; OUT-063 a page beyond the width. Then
+///         `take` is not called.
 /// Source: OUT-041, OUT-042, OUT-141.
 template <class Take>
 [[nodiscard]] constexpr auto regions_for_pages(uint64_t const* pages, size_t count,
@@ -7464,21 +7467,22 @@ template <class Take>
 
 // ---- ptspec/topa/set_int_and_stop.hpp ----
 
-/// INT and STOP for a ring that is read while it is written.
+/// Places INT and STOP in a ring that is read while it is written.
 namespace ptspec::topa {
 
-/// Where a reader of a ring is, in numbers of regions.
+/// The state of a ring's reader, as numbers of regions.
 struct int_and_stop {
-    size_t unread = 0;   ///< the region at which bytes begin that nobody has read yet
-    size_t wake_up = 0;  ///< the region that interrupts when it is full, so that they are read
+    size_t unread = 0;   ///< the region that holds the oldest unread byte
+    size_t wake_up = 0;  ///< the region whose INT wakes the reader
 };
 
-/// Marks the regions of a ring, `count` entries in the order in which they are filled: STOP and INT
-/// on the region before the unread bytes, so that none of them is overwritten, INT on the one that
-/// wakes the reader up, and neither on any other. For use while TraceEn is 0, before every start.
-/// Where a table holds one region only, that has both: its interrupt comes early.
+/// Sets INT and STOP in the regions of a ring, `count` entries in the order in which they are
+/// filled: STOP and INT on the region before the unread bytes, so that no unread byte is
+/// overwritten; INT on the region that wakes the reader; neither on the others. Call it while
+/// TraceEn is 0, before each enable. A ring of one region gets both, and its interrupt is raised
+/// early.
 ///
-/// Errors: false where a number is none of a region; nothing is then changed.
+/// Errors: false when a number is out of range; nothing is then changed.
 /// Source: OUT-093, OUT-094.
 [[nodiscard]] constexpr auto set_int_and_stop(entry* regions, size_t count,
                                               int_and_stop where) noexcept -> bool {
@@ -7495,22 +7499,22 @@ struct int_and_stop {
 
 // ---- ptspec/topa/restricted.hpp ----
 
-/// Memory that trace may not be stored into.
+/// Restricted memory, into which trace must not be stored.
 namespace ptspec::topa {
 
-/// Physical addresses from `first` to `last`, both among them. None when `last` is lower.
+/// The physical addresses from `first` to `last`, both inclusive. Empty when `last` is lower.
 struct address_span {
     uint64_t first = 0;
     uint64_t last = 0;
 };
 
-/// Addresses from one on that are all restricted, or all not.
+/// A run of addresses that are all restricted, or all unrestricted.
 struct stretch {
     bool restricted = false;
-    uint64_t last = 0;  ///< the last of them
+    uint64_t last = 0;  ///< the last address of the run
 };
 
-/// The SMRR range of a processor, and what else its platform protects in the same way.
+/// The SMRR range of a processor, and other ranges that its platform protects in the same way.
 ///
 /// Source: SDM vol. 3, "Restricted Memory Access"; OUT-110, OUT-114, OUT-116.
 struct restricted_memory {
@@ -7524,7 +7528,8 @@ struct restricted_memory {
         return extra_count == 0 && !smrr_physmask.get<reg::ia32_smrr_physmask::Valid>();
     }
 
-    /// Whether an address is restricted, and how far at least the answer holds.
+    /// Whether an address is restricted, and a run of addresses after it with the same answer. The
+    /// run may be shorter than possible.
     ///
     /// Source: OUT-110, OUT-116, OUT-144.
     [[nodiscard]] constexpr auto stretch_from(uint64_t address) const noexcept -> stretch {
@@ -7535,7 +7540,7 @@ struct restricted_memory {
         };
         constexpr uint64_t below_4G = low_bits(32);
         if (smrr_physmask.get<reg::ia32_smrr_physmask::Valid>() && address <= below_4G) {
-            // No bit below the lowest of the mask is compared.
+            // Bits below the lowest bit of the mask are not compared.
             uint64_t const mask = smrr_physmask.get<reg::ia32_smrr_physmask::PhysMask>();
             uint64_t const base = smrr_physbase.get<reg::ia32_smrr_physbase::PhysBase>();
             found.restricted = ((address ^ base) & mask) == 0;
@@ -7554,7 +7559,7 @@ struct restricted_memory {
         return found;
     }
 
-    /// True when one of the bytes, at least one, from an address on is restricted.
+    /// True when one of `bytes` bytes from `address` is restricted. `bytes` is not 0.
     [[nodiscard]] constexpr auto touches(uint64_t address, uint64_t bytes) const noexcept -> bool {
         if (is_empty()) { return false; }
         for (;;) {
@@ -7568,8 +7573,8 @@ struct restricted_memory {
     }
 };
 
-/// True when bytes, at least one, from an address on lie in the page of the local APIC. The
-/// processor signals no error for them; what becomes of them is undefined.
+/// True when one of `bytes` bytes from `address` is in the page of the local APIC. `bytes` is not
+/// 0. The processor signals no error for such output; its effect is undefined.
 ///
 /// Source: SDM vol. 3, "Restricted Memory Access"; OUT-113.
 [[nodiscard]] constexpr auto touches(reg::ia32_apic_base apic, uint64_t address,
@@ -7583,31 +7588,31 @@ struct restricted_memory {
 
 // ---- ptspec/topa/walk.hpp ----
 
-/// Going along a chain of tables in memory, as the trace unit does and as readers of a trace do.
+/// Walks over chains of tables in memory, for the trace unit and for readers of a trace.
 ///
-/// The tables may be anybody's: every walk has a bound of its own.
+/// The tables are untrusted: every walk is bounded.
 namespace ptspec::topa {
 
-/// Where the trace unit is when it has come to an entry.
+/// The result of loading an entry: the position of the trace unit after END entries.
 struct loaded_entry {
-    position where{};          ///< END entries followed; or the entry that cannot be taken
-    entry current{};           ///< the entry there, where it was read
-    rule broken = rule::none;  ///< what makes it an operational error
-    port_fault fault{};        ///< it could not be read: nothing is decided yet
+    position where{};  ///< after following END; on an error the position of the invalid entry
+    entry current{};   ///< the entry at that position, if it was read
+    rule broken = rule::none;  ///< the rule of the operational error
+    port_fault fault{};        ///< the load failed: retry it
 
-    /// True when the entry is a region into which trace can go.
+    /// True when the entry is a valid output region.
     constexpr explicit operator bool() const noexcept { return broken == rule::none && !fault; }
 };
 
-/// Comes to an entry, and through an END to the first entry of the next table. No END leads to
-/// another, so at most two entries are read, each once.
+/// Loads the entry at a position. An END is followed to the first entry of the next table. An END
+/// in entry 0 is an error, so at most two entries are read, each once.
 ///
 /// Errors: OUT-061 table not at a multiple of 4 KB; OUT-071 entry beyond MAXPHYADDR; OUT-091 entry
 ///         in restricted memory; the rules that the entry breaks at its place.
 /// Source: SDM vol. 3, "ToPA Errors", "Restricted Memory Access"; OUT-047, OUT-050, OUT-054,
 ///         OUT-057, OUT-060..068, OUT-071, OUT-091, OUT-112.
 template <memory_port Memory>
-[[gnu::always_inline]]  // so that what was found need not go through memory
+[[gnu::always_inline]]  // returns the result in registers, not through memory
 [[nodiscard]] constexpr auto
 load_entry(Memory& memory, position where, limits of, restricted_memory const& around = {}) noexcept
     -> loaded_entry {
@@ -7629,10 +7634,10 @@ load_entry(Memory& memory, position where, limits of, restricted_memory const& a
     }
 }
 
-/// Comes to the position from which tracing is enabled. The offset has to lie in the region, unless
-/// an END was followed: then it is 0.
+/// Loads the entry at which tracing is enabled. The offset must be inside the region, unless an END
+/// was followed: then it is 0.
 ///
-/// Errors: as `arrive`; OUT-064 offset outside the region.
+/// Errors: as `load_entry`; OUT-064 offset outside the region.
 /// Source: OUT-006, OUT-057, OUT-058, OUT-064.
 template <memory_port Memory>
 [[gnu::always_inline]]  // as above
@@ -7646,23 +7651,23 @@ enter(Memory& memory, position where, limits of, restricted_memory const& around
 
 // ------------------------------------------------------------------------------------ distances
 
-/// How far it is from one position to another.
+/// The number of bytes from one position to another.
 struct distance {
     bool reached = false;
-    uint64_t bytes = 0;        ///< between them; what was walked over where it was not reached
-    rule broken = rule::none;  ///< an entry on the way that cannot be taken
+    uint64_t bytes = 0;        ///< the distance; if not reached, the bytes walked over
+    rule broken = rule::none;  ///< the rule that an entry on the way breaks
     port_fault fault{};
 
     constexpr explicit operator bool() const noexcept { return reached; }
 };
 
-/// The bytes of trace between two positions along a chain of tables: how much was written since
-/// `from`, when the trace unit stands at `to` and came there without wrapping more than once. The
-/// two being equal is no distance, not a whole ring.
+/// Counts the bytes of trace between two positions in a chain of tables: the bytes written since
+/// `from` when the trace unit is at `to` and has wrapped at most once. Equal positions have
+/// distance 0, not a whole ring.
 ///
 /// Units:  `most_regions` bounds the walk.
-/// Errors: not reached: the rule of an entry on the way, OUT-064 `to` behind the end of its region,
-///         a failing port, or none of these where the bound came first.
+/// Errors: not reached: the rule of an entry on the way, OUT-064 `to` after the end of its region,
+///         a failing port, or none of these when the bound was reached.
 /// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; OUT-053..055, PRG-129, PRG-143.
 template <memory_port Memory>
 [[nodiscard]] constexpr auto bytes_between(Memory& memory, position from, position to, limits of,
@@ -7687,12 +7692,12 @@ template <memory_port Memory>
 
 // ------------------------------------------------------------------------------------ tables
 
-/// What comes after the entries of a table.
+/// How the entries of a table end.
 enum class table_end : uint8_t {
-    link,        ///< END: another table, or the same
-    stop,        ///< STOP: no more trace
-    wraps,       ///< the last entry that a table can have: the first follows
-    too_far,     ///< the bound of the walk: no END and no STOP before it
+    link,        ///< END: a link to another table or to the same
+    stop,        ///< STOP: tracing stops
+    wraps,       ///< the last possible entry: the first entry follows
+    too_far,     ///< the bound of the walk was reached before an END or STOP
     unreadable,  ///< the memory port failed
 };
 
@@ -7700,11 +7705,12 @@ enum class table_end : uint8_t {
 struct table_walk {
     table_end how = table_end::link;
     place last{};             ///< the entry at which it ended
-    uint64_t next_table = 0;  ///< of a link
+    uint64_t next_table = 0;  ///< for a link
 };
 
-/// Calls `visit(place, entry)` for the entries of a table, from the first to the first END or STOP,
-/// whatever else is wrong with them. At most `most_entries` are read, each once; 512 fill a page.
+/// Calls `visit(place, entry)` for the entries of a table, from the first to the first END or STOP.
+/// Other errors in entries are ignored. At most `most_entries` are read, each once; 512 fill a
+/// page.
 ///
 /// Source: OUT-045, OUT-055, OUT-056.
 template <memory_port Memory, class Visit>
@@ -7725,13 +7731,14 @@ template <memory_port Memory, class Visit>
 
 /// The shape of a chain of tables.
 struct chain_shape {
-    uint64_t tables = 0;   ///< how many different ones there are, as far as was looked
+    uint64_t tables = 0;   ///< the number of distinct tables, up to the bound
     bool closes = false;   ///< the last links to an earlier one, or to itself
     uint64_t back_to = 0;  ///< the number of that table, from 0
 };
 
-/// How many tables a chain has, and where it closes. Of one that has more than `most_tables` only
-/// that is told. Tables are looked at up to eight times as often as that, some of them very often.
+/// Finds how many tables a chain has, and where it closes. For a chain of more than `most_tables`
+/// tables only `tables` = `most_tables` is returned. Up to 8 * `most_tables` tables are walked; one
+/// table may be walked many times.
 ///
 /// Source: OUT-047.
 template <memory_port Memory>
@@ -7745,7 +7752,7 @@ template <memory_port Memory>
         table = walk.next_table;
         return walk.how == table_end::link;
     };
-    // Brent's algorithm: `far` walks on, and meets `kept` once it has gone round.
+    // Brent's algorithm: `far` advances until it meets `kept` again.
     uint64_t kept = first;
     uint64_t far = first;
     uint64_t around = 0;
@@ -7754,7 +7761,7 @@ template <memory_port Memory>
         if (!next(far)) { return {tables < most_tables ? tables : most_tables, false, 0}; }
         ++around;
         if (far == kept) { break; }
-        // A loop that so many tables have shows after three times as many.
+        // A loop of up to `most_tables` tables is found within three times as many steps.
         if (tables / 3 >= most_tables) { return {most_tables, false, 0}; }
         if (around == limit) {
             kept = far;
@@ -7762,7 +7769,7 @@ template <memory_port Memory>
             around = 0;
         }
     }
-    // Two that are `around` tables apart meet where the loop begins.
+    // Two pointers that are `around` tables apart meet at the start of the loop.
     uint64_t before = 0;
     uint64_t near_one = first;
     far = first;
@@ -7780,18 +7787,18 @@ template <memory_port Memory>
 
 // ---- ptspec/topa/validate.hpp ----
 
-/// The rules of the builders, for tables that stand in memory: those of a guest, or of a driver at
-/// run time. Every finding is told, not only the first that tracing would meet.
+/// Checks ToPA tables in memory, of a guest or of a driver, against the rules. Reports every broken
+/// rule, not only the first that tracing would hit.
 namespace ptspec::topa {
 
 /// Calls `found(finding)` with every rule that the entries of a table break, from the first to the
 /// first END or STOP, by entry and then by number.
 ///
-/// Units:  `most_entries` is how many the table has room for: 512 in a page.
-/// Errors: OUT-061, OUT-063 the table's own address, told of entry 0; OUT-056 neither END nor STOP
-///         in the room, told of the entry behind it; OUT-071 an entry beyond MAXPHYADDR; OUT-091
-///         one in restricted memory; the rules of entries. Where the port fails the result says so,
-///         and nothing is told of what follows.
+/// Units:  `most_entries` is the number of entries that the table has room for: 512 in a page.
+/// Errors: OUT-061, OUT-063 the table's own address, reported for entry 0; OUT-056 neither END nor
+///         STOP in the table, reported for the entry after it; OUT-071 an entry beyond MAXPHYADDR;
+///         OUT-091 one in restricted memory; the rules of entries. When the port fails, the result
+///         says so and nothing after that entry is reported.
 /// Source: SDM vol. 3, "ToPA Errors", "Restricted Memory Access"; OUT-056, OUT-060..072, OUT-091,
 ///         OUT-112.
 template <memory_port Memory, class Found>
@@ -7804,7 +7811,7 @@ template <memory_port Memory, class Found>
     find_broken_rules_of_base(link_to(table), table, of.width, tell({table, 0}));
     auto const visit = [&](place at, entry current) {
         find_broken_rules(current, at, of, tell(at));
-        // An entry beyond the width in a table that begins below it.
+        // An entry beyond MAXPHYADDR in a table that starts below it.
         uint64_t const address = table_pointer({table, at.index, 0});
         if (!of.width.reaches(address) && of.width.reaches(table)) { tell(at)(rule::OUT_071); }
         if (around.touches(address, sizeof(entry))) { tell(at)(rule::OUT_091); }
@@ -7814,17 +7821,17 @@ template <memory_port Memory, class Found>
     return walk;
 }
 
-/// How the validation of a chain ended.
+/// The result of validating a chain.
 struct chain_walk {
-    uint64_t tables = 0;  ///< how many were looked at
-    table_walk last{};    ///< the last of them
+    uint64_t tables = 0;  ///< the number of validated tables
+    table_walk last{};    ///< the walk over the last one
 };
 
-/// Calls `found(finding)` with every rule that the tables of a chain break, each table once, in the
-/// order of the links.
+/// Validates each table of a chain once, in the order of the links. Calls `found(finding)` with
+/// every broken rule.
 ///
-/// Units:  `most_entries` is how many each table has room for; `most_tables` bounds the chain, and
-///         so does a table that the port cannot read.
+/// Units:  `most_entries` is the number of entries that each table has room for; `most_tables`
+///         bounds the walk, which also ends at a table that the port cannot read.
 /// Errors: as `validate`.
 /// Source: OUT-047, OUT-072.
 template <memory_port Memory, class Found>
@@ -7843,17 +7850,17 @@ template <memory_port Memory, class Found>
     return gone;
 }
 
-/// What output can hit next to the table that names it.
+/// The memory that output must avoid: restricted memory and the page of the local APIC.
 struct surroundings {
     restricted_memory restricted{};
     reg::ia32_apic_base apic{};
 };
 
-/// Calls `found` with what a region does that is no error, and yet no good, in the order of the
-/// rules' numbers.
+/// Calls `found` with every warning about a region: legal, but likely a mistake. In the order of
+/// the rules' numbers.
 ///
-/// Errors: OUT-070 the region begins at 0, or covers some of the page of its entry; OUT-111 it
-///         overlaps restricted memory; OUT-113 it overlaps the page of the local APIC.
+/// Errors: OUT-070 the region starts at 0, or covers the page of its entry; OUT-111 it overlaps
+///         restricted memory; OUT-113 it overlaps the page of the local APIC.
 /// Source: SDM vol. 3, "Restricted Memory Access"; OUT-070, OUT-111, OUT-113.
 template <class Found>
 constexpr void find_warnings(entry which, place at, surroundings const& around,

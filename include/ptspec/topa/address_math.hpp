@@ -3,13 +3,13 @@
 
 #include <ptspec/reg/rtit_output.hpp>
 
-/// The address math of both output schemes, on numbers.
+/// The address arithmetic of both output schemes, on plain numbers.
 ///
-/// None of these functions branches or compares, so that each works on a 64-bit number as well as
-/// on what stands for all of them in a proof. Sums do not overflow for what the rules allow.
+/// These functions neither branch nor compare. They work on 64-bit numbers and on symbolic values,
+/// which a proof uses. Sums do not overflow for values that the rules allow.
 namespace ptspec::address_math {
 
-/// What adds, masks and shifts as a 64-bit number does.
+/// A type with the arithmetic, bitwise and shift operators of a 64-bit number.
 template <class Word>
 concept word_like = requires(Word a, Word b) {
     Word{uint64_t{1}};
@@ -22,7 +22,7 @@ concept word_like = requires(Word a, Word b) {
     { ~a } -> convertible_to<Word>;
 };
 
-/// How many entries of 8 bytes a ToPA table can have: 2^25, which is 256 MB.
+/// The maximum number of entries of a ToPA table: 2^25 entries of 8 bytes, which is 256 MB.
 ///
 /// Source: OUT-046.
 inline constexpr uint64_t most_entries =
@@ -39,13 +39,13 @@ template <word_like Word>
     return (pointers >> Word{uint64_t{field::lsb}}) & Word{most_entries - 1};
 }
 
-/// OutputOffset: where in the region the next byte goes.
+/// OutputOffset: the offset of the next byte in the region.
 template <word_like Word>
 [[nodiscard]] constexpr auto offset_in(Word pointers) noexcept -> Word {
     return pointers >> Word{uint64_t{reg::ia32_rtit_output_mask_ptrs::OutputOffset::lsb}};
 }
 
-/// The mask of a single range: its size in bytes less one. The seven lowest bits are ones.
+/// The mask of a single range: its size in bytes minus one. The low seven bits are ones.
 ///
 /// Source: OUT-020, OUT-024.
 template <word_like Word>
@@ -54,7 +54,8 @@ template <word_like Word>
     return (pointers & Word{low_bits(word::OutputOffset::lsb)}) | Word{word::forced_1_mask()};
 }
 
-/// The register that holds an index and an offset. What does not fit is cut off.
+/// The value of IA32_RTIT_OUTPUT_MASK_PTRS for an index and an offset. Bits that do not fit are
+/// dropped.
 ///
 /// Source: OUT-050.
 template <word_like Word>
@@ -67,7 +68,7 @@ template <word_like Word>
 
 // ------------------------------------------------------------------- single range
 
-/// The bits of a mask above which one is missing: 0 when the mask is contiguous from bit 0.
+/// The bits of a mask above its lowest 0 bit: 0 when the mask is contiguous from bit 0.
 ///
 /// Source: OUT-022.
 template <word_like Word>
@@ -83,7 +84,7 @@ template <word_like Word>
     return (base & ~mask) + (offset & mask);
 }
 
-/// The offset after `bytes` more bytes: it wraps at the region's end.
+/// The offset after `bytes` more bytes, wrapped at the end of the region.
 ///
 /// Source: OUT-021.
 template <word_like Word>
@@ -101,7 +102,7 @@ template <word_like Word>
     return Word{uint64_t{4096}} << (size & Word{uint64_t{15}});
 }
 
-/// The bits by which an address misses a multiple of `bytes`, a power of two: 0 when it is one.
+/// The remainder of an address modulo `bytes`, a power of two: 0 when the address is aligned.
 ///
 /// Source: OUT-023, OUT-042, OUT-062.
 template <word_like Word>
@@ -117,7 +118,7 @@ template <word_like Word>
     return table + (index << Word{uint64_t{3}});
 }
 
-/// The index behind an entry; behind the last possible one, 0.
+/// The index after an entry. After the last possible index it wraps to 0.
 ///
 /// Source: OUT-053, OUT-055.
 template <word_like Word>
@@ -125,7 +126,7 @@ template <word_like Word>
     return (index + Word{uint64_t{1}}) & Word{most_entries - 1};
 }
 
-/// The index after `bytes` more bytes of a region, which may fill it but no more.
+/// The index after `bytes` more bytes, which may fill the region but not exceed it.
 ///
 /// Source: OUT-052, OUT-053, OUT-055.
 template <word_like Word>

@@ -3,12 +3,12 @@
 
 #include <ptspec/topa/site.hpp>
 
-/// The usual tables. Each comes twice: `try_ring` works at run time and in templates and says what
-/// is wrong; `ring` is proved while compiling, and a mistake stops the build with its name and the
-/// numbers of table and entry.
+/// Builders of the usual ToPA tables. Each has two forms: `try_ring` works at run time and in
+/// templates and returns an error; `ring` is checked at compile time, and a mistake stops the build
+/// with its name and the numbers of the table and the entry.
 ///
-/// The regions come in the order in which they are filled. IA32_RTIT_OUTPUT_BASE is the address of
-/// the table, IA32_RTIT_OUTPUT_MASK_PTRS begins as 7FH.
+/// Regions are given in the order in which they are filled. Tracing starts with
+/// IA32_RTIT_OUTPUT_BASE = the address of the table and IA32_RTIT_OUTPUT_MASK_PTRS = 7FH.
 namespace ptspec::topa {
 
 namespace detail {
@@ -30,8 +30,8 @@ constexpr void check_entry([[maybe_unused]] size_t table, [[maybe_unused]] size_
     }
 }
 
-/// One call an entry, so that compilers show which: g++ shows an argument as it is written, and
-/// clang 14 and 16 show no template arguments.
+/// One call for each entry, so that compilers show which one is wrong: g++ shows an argument as it
+/// is written, and clang 14 and 16 show no template arguments.
 template <size_t Table, size_t... Index>
 constexpr void check_entries(index_list<Index...>, finding why) {
     (check_entry(Table, Index, why.at.index == Index ? why.broken : rule::none), ...);
@@ -43,7 +43,8 @@ constexpr auto proved(built<Entries> const& made) -> table<Entries> {
     return made.table;
 }
 
-/// A table of regions, the last of the array excepted: it is there because no array is empty.
+/// Builds a table of all regions of the array except the last, a dummy that keeps the array from
+/// being empty.
 template <size_t Entries, size_t Room>
 constexpr auto build(site at, region const (&regions)[Room], ending end) noexcept
     -> built<Entries> {
@@ -56,8 +57,8 @@ constexpr auto build(site at, region const (&regions)[Room], ending end) noexcep
 
 // ------------------------------------------------------------------------------------ links
 
-/// The regions in order, then a link to the table at `next`: one table of a chain that grows or
-/// changes at run time.
+/// A table with the regions in order, then a link to the table at `next`. For chains that grow or
+/// change at run time.
 ///
 /// Errors: OUT-061, OUT-062, OUT-063, OUT-066; without MENTRY OUT-067, OUT-068.
 /// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; OUT-043, OUT-045, OUT-047.
@@ -72,7 +73,7 @@ template <detail::site_like At = site, same_as<region>... Regions>
     return detail::proved(try_linked(at, next, regions...));
 }
 
-/// A ring: the regions in order, then a link back to the table itself. It keeps the last bytes.
+/// A ring: the regions in order, then a link back to the table itself. It keeps the newest bytes.
 ///
 /// Errors: as `try_linked`.
 /// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; OUT-047, OUT-056, PRG-128.
@@ -87,8 +88,9 @@ template <detail::site_like At = site, same_as<region>... Regions>
     return detail::proved(try_ring(at, regions...));
 }
 
-/// A ring of one region, which every processor with ToPA takes. With `interrupt` or `stop` every
-/// such processor interrupts before the region is full, and stops when it is.
+/// A ring of one region, which every processor with ToPA accepts. With `interrupt` or `stop`, every
+/// processor that takes only one region raises the PMI before the region is full, and stops when it
+/// is full.
 ///
 /// Errors: OUT-061, OUT-062, OUT-063.
 /// Source: OUT-100..103.
@@ -103,11 +105,11 @@ template <detail::site_like At = site>
 
 // ------------------------------------------------------------------------------------ when full
 
-/// The regions in order, STOP on the last, no link. It keeps the first bytes, and ends in the
-/// midst of a packet.
+/// The regions in order, STOP on the last, no link. It keeps the oldest bytes; the trace may end
+/// inside a packet.
 ///
-/// Errors: OUT-061, OUT-062, OUT-063, OUT-066; without MENTRY OUT-067: there STOP needs a link,
-///         too, see `try_single_entry`.
+/// Errors: OUT-061, OUT-062, OUT-063, OUT-066; OUT-067 without MENTRY, where STOP also needs a
+///         link: see `try_single_entry`.
 /// Source: OUT-045, OUT-080, PRG-128.
 template <same_as<region>... Regions>
 [[nodiscard]] constexpr auto try_stop_on_full(site at, Regions... regions) noexcept {
@@ -122,8 +124,8 @@ template <detail::site_like At = site, same_as<region>... Regions>
     return detail::proved(try_stop_on_full(at, regions...));
 }
 
-/// A ring with INT on the region before the last: while the interrupt is handled, trace goes into
-/// the last. It loses bytes when the handler comes later than that.
+/// A ring with INT on the region before the last: while the interrupt is handled, the trace goes
+/// into the last region. Bytes are overwritten when the handler is later than that.
 ///
 /// Errors: as `try_ring`; OUT-093 fewer than two regions.
 /// Source: OUT-093, PRG-128.
@@ -146,7 +148,7 @@ template <detail::site_like At = site, same_as<region>... Regions>
 }
 
 /// INT on the region before the last, INT and STOP on the last, no link: nothing is overwritten
-/// when the handler comes late.
+/// when the handler is late.
 ///
 /// Errors: as `try_stop_on_full`; OUT-093 fewer than two regions.
 /// Source: OUT-083, OUT-093, PRG-128.
@@ -214,10 +216,10 @@ struct numbered_tables<index_list<Number...>, Entries...> : numbered_table<Numbe
 
 }  // namespace detail
 
-/// The tables of a chain. Each has to be placed at the physical address it was built for.
+/// The tables of a chain. Each must be placed at the physical address that it was built for.
 template <size_t... Entries>
 struct tables : detail::numbered_tables<make_index_list<sizeof...(Entries)>, Entries...> {
-    /// The table with a number, from 0.
+    /// The table with a number, starting at 0.
     template <size_t Number>
     [[nodiscard]] constexpr auto get() const noexcept -> auto const& {
         return detail::table_of<Number>(*this);
@@ -225,11 +227,11 @@ struct tables : detail::numbered_tables<make_index_list<sizeof...(Entries)>, Ent
     friend constexpr auto operator==(tables const&, tables const&) -> bool = default;
 };
 
-/// A chain, or what forbids it.
+/// A chain of tables, or the first broken rule.
 template <size_t... Entries>
 struct built_chain {
     finding why{};
-    size_t number = 0;  ///< of the table at fault
+    size_t number = 0;  ///< the number of the invalid table
     topa::tables<Entries...> tables{};
 
     constexpr explicit operator bool() const noexcept { return why.broken == rule::none; }
@@ -267,7 +269,7 @@ constexpr auto proved(index_list<Number...>, built_chain<Entries...> const& made
 /// A chain of tables, each linked to the next and the last to the first:
 /// `try_chain(table_at(0x1000, one, two), table_at(0x2000, three))`.
 ///
-/// Errors: as `try_linked`, of the first table that has one.
+/// Errors: as `try_linked`, for the first invalid table.
 /// Source: OUT-047, OUT-142, PRG-128.
 template <size_t... Count>
     requires(sizeof...(Count) != 0)

@@ -41,7 +41,7 @@ enum class region_size : uint8_t {
 /// Shape:  8 bytes in memory, little-endian.
 /// Units:  Base is a physical address, aligned to the region's size.
 /// Errors: a reserved bit, a misaligned Base or one beyond MAXPHYADDR is an operational error when
-///         the trace unit comes to the entry.
+///         the trace unit reaches the entry.
 /// Source: SDM vol. 3, "ToPA Table Entry"; OUT-040..044.
 struct entry : bit_word<entry, uint64_t> {
     struct END : flag<0> {};
@@ -59,7 +59,7 @@ struct entry : bit_word<entry, uint64_t> {
 /// A ToPA entry that links to the next table.
 ///
 /// Shape:  8 bytes in memory, little-endian. END is 1.
-/// Units:  NextTable is a physical address, a multiple of 4096. Size means nothing.
+/// Units:  NextTable is a physical address, a multiple of 4096. Size is ignored.
 /// Errors: a reserved bit, INT, STOP or an address beyond MAXPHYADDR is an operational error.
 /// Source: SDM vol. 3, "ToPA Table Entry"; OUT-043.
 struct end_entry : bit_word<end_entry, uint64_t> {
@@ -74,7 +74,7 @@ struct end_entry : bit_word<end_entry, uint64_t> {
     // clang-format on
 };
 
-/// The entry that links to a table. Address bits 11:0 are cut off.
+/// An END entry that links to a table. Address bits 11:0 are dropped.
 [[nodiscard]] constexpr auto link_to(uint64_t next_table) noexcept -> entry {
     return entry{
         end_entry{}.with(end_entry::END{true}, end_entry::NextTable{wrapped{next_table}}).raw};
@@ -82,8 +82,8 @@ struct end_entry : bit_word<end_entry, uint64_t> {
 
 // ------------------------------------------------------------------------------------ rules
 
-/// Calls `found` with every rule by which an entry cannot have an address, in the order of their
-/// numbers. `base` is the address that is meant; of its bits below 4 KB an entry keeps none.
+/// Calls `found` with every rule that the address of an entry breaks, in the order of their
+/// numbers. `base` is the requested address, with the bits 11:0 that an entry does not hold.
 ///
 /// Errors: OUT-061 a next table not at a multiple of 4 KB; OUT-062 a region not aligned to its
 ///         size; OUT-063 an address beyond MAXPHYADDR.
@@ -97,8 +97,8 @@ constexpr void find_broken_rules_of_base(entry which, uint64_t base, max_phys_ad
     if (!width.reaches(base)) { found(rule::OUT_063); }
 }
 
-/// Calls `found` with every rule that an entry breaks wherever it stands, in the order of their
-/// numbers.
+/// Calls `found` with every rule that an entry breaks at any place in a table, in the order of
+/// their numbers.
 ///
 /// Errors: OUT-060 reserved bit; OUT-062, OUT-063 as above; OUT-065 END with INT or STOP.
 /// Source: OUT-043, OUT-060..065.
@@ -111,12 +111,12 @@ constexpr void find_broken_rules(entry which, max_phys_addr width, Found&& found
     }
 }
 
-/// What of a processor decides which tables it takes.
+/// The capabilities of a processor that limit its ToPA tables.
 struct limits {
     max_phys_addr width{};
     bool many_entries = true;  ///< CPUID.14H.0:ECX.MENTRY: a table may hold more than one region
 
-    /// Those of a processor.
+    /// The limits of a processor.
     ///
     /// Source: REG-070, REG-163.
     template <class Capabilities>
@@ -138,8 +138,8 @@ struct place {
 /// Calls `found` with every rule that an entry breaks at its place in a table, in the order of
 /// their numbers.
 ///
-/// Errors: those of an entry wherever it stands; OUT-066 END in entry 0. Without MENTRY also
-///         OUT-067 an output region that is not entry 0; OUT-068 END to another table.
+/// Errors: those of an entry at any place; OUT-066 END in entry 0. Without MENTRY also OUT-067 an
+///         output region that is not entry 0; OUT-068 END to another table.
 /// Source: OUT-060..068, OUT-072, OUT-100.
 template <class Found>
 constexpr void find_broken_rules(entry which, place at, limits of, Found&& found) noexcept {

@@ -3,7 +3,7 @@
 
 #include <ptspec/topa/entry.hpp>
 
-/// Where the next byte of trace goes in a chain of tables.
+/// The output position in a chain of ToPA tables: where the next byte of trace is stored.
 namespace ptspec::topa {
 
 using reg::ia32_rtit_output_base;
@@ -17,7 +17,7 @@ inline constexpr uint32_t last_index = address_math::most_entries - 1;
 /// A place in a chain of tables, as the two output MSRs hold it.
 ///
 /// Units:  `table` is a physical address; `index` counts entries of 8 bytes; `offset` counts bytes
-///         from the begin of the entry's region.
+///         from the start of the entry's region.
 /// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; OUT-046, OUT-050, OUT-053.
 struct position {
     uint64_t table = 0;
@@ -37,7 +37,7 @@ struct position {
             static_cast<uint32_t>(address_math::offset_in(pointers.raw))};
 }
 
-/// IA32_RTIT_OUTPUT_BASE for a position. Address bits 6:0 are cut off.
+/// IA32_RTIT_OUTPUT_BASE for a position. Address bits 6:0 are dropped.
 [[nodiscard]] constexpr auto base_of(position where) noexcept -> ia32_rtit_output_base {
     return ia32_rtit_output_base{}.with(ia32_rtit_output_base::BasePhysAddr{wrapped{where.table}});
 }
@@ -65,7 +65,7 @@ struct position {
     return current.get<entry::Base>() + where.offset;
 }
 
-/// How many bytes fit into the current region before it is full; 0 when the offset lies outside.
+/// The number of bytes until the current region is full; 0 when the offset is outside the region.
 ///
 /// Source: OUT-052, OUT-064.
 [[nodiscard]] constexpr auto bytes_left(position where, entry current) noexcept -> uint64_t {
@@ -73,23 +73,23 @@ struct position {
     return where.offset < size ? size - where.offset : 0;
 }
 
-/// The position behind a region that is full: the next entry, and behind the last possible one the
-/// first of the same table.
+/// The position after a full region: the next entry, or, after the last possible entry, the first
+/// entry of the same table.
 ///
 /// Source: OUT-053, OUT-055.
 [[nodiscard]] constexpr auto next_entry(position full) noexcept -> position {
     return {full.table, static_cast<uint32_t>(address_math::next_index(uint64_t{full.index})), 0};
 }
 
-/// The position to which an END entry leads.
+/// The position that an END entry links to: entry 0 of the next table.
 ///
 /// Source: OUT-054.
 [[nodiscard]] constexpr auto follow_end(entry end) noexcept -> position {
     return {end_entry{end.raw}.get<end_entry::NextTable>(), 0, 0};
 }
 
-/// The position after `bytes` more bytes, at most `bytes_left`, in a region without STOP. Where
-/// they fill the region it is the next entry, which may be an END entry that leads on.
+/// The position after `bytes` more bytes, at most `bytes_left`, in a region without STOP. When they
+/// fill the region it is the next entry, which may be an END entry.
 ///
 /// Source: OUT-051..053, OUT-055.
 [[nodiscard]] constexpr auto advanced(position where, entry current, uint64_t bytes) noexcept

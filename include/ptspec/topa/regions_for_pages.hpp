@@ -3,21 +3,21 @@
 
 #include <ptspec/topa/table.hpp>
 
-/// Regions for pages that somebody else chose.
+/// Output regions for pages that an allocator chose.
 namespace ptspec::topa {
 
-/// What `cover` came to.
+/// The result of `regions_for_pages`.
 struct page_regions {
-    size_t regions = 0;        ///< how many were given out
-    rule broken = rule::none;  ///< what forbids it
-    size_t page = 0;           ///< the number of the page that is at fault
+    size_t regions = 0;        ///< the number of regions passed to `take`
+    rule broken = rule::none;  ///< the rule that a page breaks
+    size_t page = 0;           ///< the number of that page
 
     constexpr explicit operator bool() const noexcept { return broken == rule::none; }
     friend constexpr auto operator==(page_regions, page_regions) -> bool = default;
 };
 
-/// The largest region that begins at an address and has at most that many bytes, at least 4 KB. The
-/// address has to be a multiple of 4 KB.
+/// The largest region that starts at an address and has at most `most_bytes` bytes, but at least 4
+/// KB. The address must be a multiple of 4 KB.
 ///
 /// Source: OUT-041, OUT-042.
 [[nodiscard]] constexpr auto largest_region(uint64_t base, uint64_t most_bytes) noexcept -> region {
@@ -27,14 +27,13 @@ struct page_regions {
     return {.base = base, .size = static_cast<region_size>(bit - 12)};
 }
 
-/// Calls `take(region)` with the fewest regions that consist of exactly these pages of 4 KB in this
-/// order, which is the order in which they are filled: where the order is free, sort the pages
-/// first. Pages that follow each other in memory are joined, and each region is aligned to its
-/// size.
+/// Calls `take(region)` with the fewest regions that cover exactly these pages of 4 KB, in this
+/// order. Contiguous pages are merged, and each region is aligned to its size. The pages are filled
+/// in this order: sort them first if the order is free.
 ///
 /// Units:  `pages` are physical addresses.
-/// Errors: OUT-062 a page that is not at a multiple of 4 KB; OUT-063 a page beyond the width. No
-///         region is then given out.
+/// Errors: OUT-062 a page that is not at a multiple of 4 KB; OUT-063 a page beyond the width. Then
+///         `take` is not called.
 /// Source: OUT-041, OUT-042, OUT-141.
 template <class Take>
 [[nodiscard]] constexpr auto regions_for_pages(uint64_t const* pages, size_t count,

@@ -4,22 +4,22 @@
 #include <ptspec/reg/apic.hpp>
 #include <ptspec/reg/smrr.hpp>
 
-/// Memory that trace may not be stored into.
+/// Restricted memory, into which trace must not be stored.
 namespace ptspec::topa {
 
-/// Physical addresses from `first` to `last`, both among them. None when `last` is lower.
+/// The physical addresses from `first` to `last`, both inclusive. Empty when `last` is lower.
 struct address_span {
     uint64_t first = 0;
     uint64_t last = 0;
 };
 
-/// Addresses from one on that are all restricted, or all not.
+/// A run of addresses that are all restricted, or all unrestricted.
 struct stretch {
     bool restricted = false;
-    uint64_t last = 0;  ///< the last of them
+    uint64_t last = 0;  ///< the last address of the run
 };
 
-/// The SMRR range of a processor, and what else its platform protects in the same way.
+/// The SMRR range of a processor, and other ranges that its platform protects in the same way.
 ///
 /// Source: SDM vol. 3, "Restricted Memory Access"; OUT-110, OUT-114, OUT-116.
 struct restricted_memory {
@@ -33,7 +33,8 @@ struct restricted_memory {
         return extra_count == 0 && !smrr_physmask.get<reg::ia32_smrr_physmask::Valid>();
     }
 
-    /// Whether an address is restricted, and how far at least the answer holds.
+    /// Whether an address is restricted, and a run of addresses after it with the same answer. The
+    /// run may be shorter than possible.
     ///
     /// Source: OUT-110, OUT-116, OUT-144.
     [[nodiscard]] constexpr auto stretch_from(uint64_t address) const noexcept -> stretch {
@@ -44,7 +45,7 @@ struct restricted_memory {
         };
         constexpr uint64_t below_4G = low_bits(32);
         if (smrr_physmask.get<reg::ia32_smrr_physmask::Valid>() && address <= below_4G) {
-            // No bit below the lowest of the mask is compared.
+            // Bits below the lowest bit of the mask are not compared.
             uint64_t const mask = smrr_physmask.get<reg::ia32_smrr_physmask::PhysMask>();
             uint64_t const base = smrr_physbase.get<reg::ia32_smrr_physbase::PhysBase>();
             found.restricted = ((address ^ base) & mask) == 0;
@@ -63,7 +64,7 @@ struct restricted_memory {
         return found;
     }
 
-    /// True when one of the bytes, at least one, from an address on is restricted.
+    /// True when one of `bytes` bytes from `address` is restricted. `bytes` is not 0.
     [[nodiscard]] constexpr auto touches(uint64_t address, uint64_t bytes) const noexcept -> bool {
         if (is_empty()) { return false; }
         for (;;) {
@@ -77,8 +78,8 @@ struct restricted_memory {
     }
 };
 
-/// True when bytes, at least one, from an address on lie in the page of the local APIC. The
-/// processor signals no error for them; what becomes of them is undefined.
+/// True when one of `bytes` bytes from `address` is in the page of the local APIC. `bytes` is not
+/// 0. The processor signals no error for such output; its effect is undefined.
 ///
 /// Source: SDM vol. 3, "Restricted Memory Access"; OUT-113.
 [[nodiscard]] constexpr auto touches(reg::ia32_apic_base apic, uint64_t address,

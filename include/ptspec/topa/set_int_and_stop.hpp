@@ -3,21 +3,22 @@
 
 #include <ptspec/topa/entry.hpp>
 
-/// INT and STOP for a ring that is read while it is written.
+/// Places INT and STOP in a ring that is read while it is written.
 namespace ptspec::topa {
 
-/// Where a reader of a ring is, in numbers of regions.
+/// The state of a ring's reader, as numbers of regions.
 struct int_and_stop {
-    size_t unread = 0;   ///< the region at which bytes begin that nobody has read yet
-    size_t wake_up = 0;  ///< the region that interrupts when it is full, so that they are read
+    size_t unread = 0;   ///< the region that holds the oldest unread byte
+    size_t wake_up = 0;  ///< the region whose INT wakes the reader
 };
 
-/// Marks the regions of a ring, `count` entries in the order in which they are filled: STOP and INT
-/// on the region before the unread bytes, so that none of them is overwritten, INT on the one that
-/// wakes the reader up, and neither on any other. For use while TraceEn is 0, before every start.
-/// Where a table holds one region only, that has both: its interrupt comes early.
+/// Sets INT and STOP in the regions of a ring, `count` entries in the order in which they are
+/// filled: STOP and INT on the region before the unread bytes, so that no unread byte is
+/// overwritten; INT on the region that wakes the reader; neither on the others. Call it while
+/// TraceEn is 0, before each enable. A ring of one region gets both, and its interrupt is raised
+/// early.
 ///
-/// Errors: false where a number is none of a region; nothing is then changed.
+/// Errors: false when a number is out of range; nothing is then changed.
 /// Source: OUT-093, OUT-094.
 [[nodiscard]] constexpr auto set_int_and_stop(entry* regions, size_t count,
                                               int_and_stop where) noexcept -> bool {

@@ -5,13 +5,13 @@
 #include <ptspec/rule.hpp>
 #include <ptspec/topa/address_math.hpp>
 
-/// Output into a single range of physical addresses.
+/// The single-range output scheme.
 namespace ptspec::single_range {
 
 using reg::ia32_rtit_output_base;
 using reg::ia32_rtit_output_mask_ptrs;
 
-/// The mask of a single range: its size in bytes less one. The seven lowest bits are always ones.
+/// The mask of a single range: its size in bytes minus one. The low seven bits are always ones.
 ///
 /// Source: OUT-020.
 [[nodiscard]] constexpr auto mask_of(ia32_rtit_output_mask_ptrs pointers) noexcept -> uint64_t {
@@ -28,7 +28,7 @@ using reg::ia32_rtit_output_mask_ptrs;
                                        address_math::offset_in(pointers.raw));
 }
 
-/// How many bytes there are before the offset wraps; 0 when it lies outside.
+/// The number of bytes until the offset wraps; 0 when the offset is outside the range.
 ///
 /// Source: OUT-021, OUT-024.
 [[nodiscard]] constexpr auto bytes_left(ia32_rtit_output_mask_ptrs pointers) noexcept -> uint64_t {
@@ -37,7 +37,7 @@ using reg::ia32_rtit_output_mask_ptrs;
     return offset <= mask ? mask + 1 - offset : 0;
 }
 
-/// The pointers after `bytes` more bytes: the offset wraps at the region's end.
+/// The pointers after `bytes` more bytes: the offset wraps at the end of the range.
 ///
 /// Source: OUT-021, OUT-028.
 [[nodiscard]] constexpr auto advanced(ia32_rtit_output_mask_ptrs pointers, uint64_t bytes) noexcept
@@ -86,10 +86,10 @@ constexpr void find_broken_rules(ia32_rtit_output_base base, ia32_rtit_output_ma
 struct region {
     uint64_t base = 0;    ///< physical address, a multiple of the size
     uint64_t bytes = 0;   ///< its size: 128 bytes to 4 GB, a power of two
-    uint64_t offset = 0;  ///< where in it the next byte of trace goes
+    uint64_t offset = 0;  ///< the offset of the next byte of trace
 };
 
-/// The two output MSRs for a region, or what forbids them.
+/// The two output MSRs for a region, or the first broken rule.
 struct built {
     rule why = rule::none;
     ia32_rtit_output_base base{};
@@ -112,7 +112,7 @@ constexpr void find_broken_rules(region wanted, max_phys_addr width, Found&& fou
     if (!width.reaches(wanted.base)) { found(rule::REG_070); }
 }
 
-/// The output MSRs for a region.
+/// Computes the output MSRs for a region.
 ///
 /// Errors: the first rule that the request breaks; the MSRs are then those of a cold reset.
 /// Source: OUT-020, OUT-022..024, REG-070.

@@ -5,19 +5,19 @@
 
 namespace ptspec::topa {
 
-/// Where a table will stand, and what processor it is for.
+/// The physical address of a table, and the limits of its processor.
 struct site {
     uint64_t base;  ///< physical address
     limits of;
 
-    /// A cast, so that an int as the address does not warn inside this header.
+    /// The cast avoids a warning inside this header when the address is an int.
     constexpr site(integral auto table, limits processor = {}) noexcept
         : base{static_cast<uint64_t>(table)}, of{processor} {}
 };
 
 namespace detail {
 
-/// A site, or the address of one.
+/// A site, or the address of a table.
 template <class At>
 concept site_like = convertible_to<At const&, site>;
 
@@ -31,7 +31,7 @@ constexpr auto is_known(integral auto const& number) noexcept -> bool {
     return ptspec::detail::is_known(number);
 }
 
-/// Stops the build where an argument of a builder is known at run time only.
+/// Stops the build when an argument of a builder is not a constant.
 constexpr void demand_constants(auto const&... arguments) {
     if (!(is_known(arguments) && ...)) {
         build_error::a_run_time_table_needs_try_ring_or_its_like();

@@ -3,7 +3,7 @@
 
 #include <ptspec/topa/entry.hpp>
 
-/// Tables of Physical Addresses, built and proved while compiling, or at run time.
+/// Tables of Physical Addresses, built and checked at compile time or at run time.
 namespace ptspec {
 
 namespace build_error {
@@ -22,20 +22,20 @@ namespace topa {
 struct region {
     uint64_t base = 0;  ///< physical address, a multiple of the size
     region_size size = region_size::size_4K;
-    bool interrupt = false;  ///< INT: an interrupt when it is full
-    bool stop = false;       ///< STOP: no more trace when it is full
+    bool interrupt = false;  ///< INT: a PMI when the region is full
+    bool stop = false;       ///< STOP: stop tracing when the region is full
 
     friend constexpr auto operator==(region const&, region const&) -> bool = default;
 };
 
-/// The entry for a region. Address bits 11:0 are cut off.
+/// The entry for a region. Address bits 11:0 are dropped.
 [[nodiscard]] constexpr auto entry_for(region which) noexcept -> entry {
     return entry{}.with(entry::INT{which.interrupt}, entry::STOP{which.stop},
                         entry::Size{which.size}, entry::Base{wrapped{which.base}});
 }
 
-/// A table as it stands in memory. It has to be placed at a multiple of 4096, at the physical
-/// address it was built for.
+/// A table as in memory. It must be placed at the physical address that it was built for, a
+/// multiple of 4096.
 template <size_t Entries>
 struct table {
     entry entries[Entries];
@@ -44,7 +44,7 @@ struct table {
     friend constexpr auto operator==(table const&, table const&) -> bool = default;
 };
 
-/// What is wrong with a table, and at which entry.
+/// A broken rule, and the entry that breaks it.
 struct finding {
     rule broken = rule::none;
     place at{};
@@ -52,7 +52,7 @@ struct finding {
     friend constexpr auto operator==(finding, finding) -> bool = default;
 };
 
-/// A table, or what forbids it. It is then all zero.
+/// A table, or the first broken rule. The table is all zero on an error.
 template <size_t Entries>
 struct built {
     finding why{};
@@ -64,10 +64,10 @@ struct built {
 /// What follows the last region of a table.
 struct ending {
     bool is_link = false;
-    uint64_t next_table = 0;  ///< of a link
+    uint64_t next_table = 0;  ///< for a link
 };
 
-/// Nothing follows: the last region has STOP.
+/// No link: the last region has STOP.
 inline constexpr ending no_link{};
 [[nodiscard]] constexpr auto link(uint64_t next_table) noexcept -> ending {
     return {true, next_table};
@@ -81,7 +81,7 @@ constexpr auto check_table_base(uint64_t base, max_phys_addr width) noexcept -> 
                                    : rule::none;
 }
 
-/// The rule that a region breaks, Base bits below 4 KB included, which an entry does not have.
+/// The rule that a region breaks. Checks the base bits 11:0, too, which an entry does not hold.
 constexpr auto check_region(region which, place at, limits of) noexcept -> rule {
     return !is_aligned(which.base, 4096) ? rule::OUT_062 : broken_rule(entry_for(which), at, of);
 }
@@ -97,15 +97,16 @@ constexpr auto check_ending(ending end, bool stops, place at, limits of) noexcep
 
 }  // namespace detail
 
-/// Writes a table of `count` regions and what follows them into `to`, which has room for `count`
-/// entries and one more for a link. This is what all builders come down to, and the form for
-/// regions whose number is known at run time only.
+/// Writes a table of `count` regions, and a link if `end` is one, into `to`, which has room for
+/// `count` entries and one more for a link. All builders use it. Call it directly when the number
+/// of regions is known only at run time.
 ///
-/// Units:  `base` is the physical address at which the table will stand.
+/// Units:  `base` is the physical address of the table.
 /// Errors: OUT-061 a table's address not a multiple of 4 KB; OUT-062 region not aligned to its
-///         size; OUT-063 an address beyond the width; OUT-066 no region; OUT-046 too many of them;
-///         OUT-071 an entry beyond the width, told of the last; OUT-056 no link, and the last region has no STOP. Without MENTRY also OUT-067 more than
-///         one region, or no link; OUT-068 a link to another table. Nothing is then written.
+///         size; OUT-063 an address beyond the width; OUT-066 no region; OUT-046 too many regions;
+///         OUT-071 an entry beyond the width, reported for the last entry; OUT-056 no link, and the
+///         last region has no STOP. Without MENTRY also OUT-067 more than one region, or no link;
+///         OUT-068 a link to another table. Nothing is then written.
 /// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; OUT-043, OUT-045..047, OUT-056,
 ///         OUT-060..068, OUT-071, OUT-072.
 [[nodiscard]] constexpr auto write_table(limits of, uint64_t base, region const* regions,

@@ -4,18 +4,18 @@
 #include <ptspec/topa/table.hpp>
 #include <ptspec/topa/walk.hpp>
 
-/// The rules of the builders, for tables that stand in memory: those of a guest, or of a driver at
-/// run time. Every finding is told, not only the first that tracing would meet.
+/// Checks ToPA tables in memory, of a guest or of a driver, against the rules. Reports every broken
+/// rule, not only the first that tracing would hit.
 namespace ptspec::topa {
 
 /// Calls `found(finding)` with every rule that the entries of a table break, from the first to the
 /// first END or STOP, by entry and then by number.
 ///
-/// Units:  `most_entries` is how many the table has room for: 512 in a page.
-/// Errors: OUT-061, OUT-063 the table's own address, told of entry 0; OUT-056 neither END nor STOP
-///         in the room, told of the entry behind it; OUT-071 an entry beyond MAXPHYADDR; OUT-091
-///         one in restricted memory; the rules of entries. Where the port fails the result says so,
-///         and nothing is told of what follows.
+/// Units:  `most_entries` is the number of entries that the table has room for: 512 in a page.
+/// Errors: OUT-061, OUT-063 the table's own address, reported for entry 0; OUT-056 neither END nor
+///         STOP in the table, reported for the entry after it; OUT-071 an entry beyond MAXPHYADDR;
+///         OUT-091 one in restricted memory; the rules of entries. When the port fails, the result
+///         says so and nothing after that entry is reported.
 /// Source: SDM vol. 3, "ToPA Errors", "Restricted Memory Access"; OUT-056, OUT-060..072, OUT-091,
 ///         OUT-112.
 template <memory_port Memory, class Found>
@@ -28,7 +28,7 @@ template <memory_port Memory, class Found>
     find_broken_rules_of_base(link_to(table), table, of.width, tell({table, 0}));
     auto const visit = [&](place at, entry current) {
         find_broken_rules(current, at, of, tell(at));
-        // An entry beyond the width in a table that begins below it.
+        // An entry beyond MAXPHYADDR in a table that starts below it.
         uint64_t const address = table_pointer({table, at.index, 0});
         if (!of.width.reaches(address) && of.width.reaches(table)) { tell(at)(rule::OUT_071); }
         if (around.touches(address, sizeof(entry))) { tell(at)(rule::OUT_091); }
@@ -38,17 +38,17 @@ template <memory_port Memory, class Found>
     return walk;
 }
 
-/// How the validation of a chain ended.
+/// The result of validating a chain.
 struct chain_walk {
-    uint64_t tables = 0;  ///< how many were looked at
-    table_walk last{};    ///< the last of them
+    uint64_t tables = 0;  ///< the number of validated tables
+    table_walk last{};    ///< the walk over the last one
 };
 
-/// Calls `found(finding)` with every rule that the tables of a chain break, each table once, in the
-/// order of the links.
+/// Validates each table of a chain once, in the order of the links. Calls `found(finding)` with
+/// every broken rule.
 ///
-/// Units:  `most_entries` is how many each table has room for; `most_tables` bounds the chain, and
-///         so does a table that the port cannot read.
+/// Units:  `most_entries` is the number of entries that each table has room for; `most_tables`
+///         bounds the walk, which also ends at a table that the port cannot read.
 /// Errors: as `validate`.
 /// Source: OUT-047, OUT-072.
 template <memory_port Memory, class Found>
@@ -67,17 +67,17 @@ template <memory_port Memory, class Found>
     return gone;
 }
 
-/// What output can hit next to the table that names it.
+/// The memory that output must avoid: restricted memory and the page of the local APIC.
 struct surroundings {
     restricted_memory restricted{};
     reg::ia32_apic_base apic{};
 };
 
-/// Calls `found` with what a region does that is no error, and yet no good, in the order of the
-/// rules' numbers.
+/// Calls `found` with every warning about a region: legal, but likely a mistake. In the order of
+/// the rules' numbers.
 ///
-/// Errors: OUT-070 the region begins at 0, or covers some of the page of its entry; OUT-111 it
-///         overlaps restricted memory; OUT-113 it overlaps the page of the local APIC.
+/// Errors: OUT-070 the region starts at 0, or covers the page of its entry; OUT-111 it overlaps
+///         restricted memory; OUT-113 it overlaps the page of the local APIC.
 /// Source: SDM vol. 3, "Restricted Memory Access"; OUT-070, OUT-111, OUT-113.
 template <class Found>
 constexpr void find_warnings(entry which, place at, surroundings const& around,

@@ -5,31 +5,31 @@
 #include <ptspec/topa/position.hpp>
 #include <ptspec/topa/restricted.hpp>
 
-/// Going along a chain of tables in memory, as the trace unit does and as readers of a trace do.
+/// Walks over chains of tables in memory, for the trace unit and for readers of a trace.
 ///
-/// The tables may be anybody's: every walk has a bound of its own.
+/// The tables are untrusted: every walk is bounded.
 namespace ptspec::topa {
 
-/// Where the trace unit is when it has come to an entry.
+/// The result of loading an entry: the position of the trace unit after END entries.
 struct loaded_entry {
-    position where{};          ///< END entries followed; or the entry that cannot be taken
-    entry current{};           ///< the entry there, where it was read
-    rule broken = rule::none;  ///< what makes it an operational error
-    port_fault fault{};        ///< it could not be read: nothing is decided yet
+    position where{};  ///< after following END; on an error the position of the invalid entry
+    entry current{};   ///< the entry at that position, if it was read
+    rule broken = rule::none;  ///< the rule of the operational error
+    port_fault fault{};        ///< the load failed: retry it
 
-    /// True when the entry is a region into which trace can go.
+    /// True when the entry is a valid output region.
     constexpr explicit operator bool() const noexcept { return broken == rule::none && !fault; }
 };
 
-/// Comes to an entry, and through an END to the first entry of the next table. No END leads to
-/// another, so at most two entries are read, each once.
+/// Loads the entry at a position. An END is followed to the first entry of the next table. An END
+/// in entry 0 is an error, so at most two entries are read, each once.
 ///
 /// Errors: OUT-061 table not at a multiple of 4 KB; OUT-071 entry beyond MAXPHYADDR; OUT-091 entry
 ///         in restricted memory; the rules that the entry breaks at its place.
 /// Source: SDM vol. 3, "ToPA Errors", "Restricted Memory Access"; OUT-047, OUT-050, OUT-054,
 ///         OUT-057, OUT-060..068, OUT-071, OUT-091, OUT-112.
 template <memory_port Memory>
-[[gnu::always_inline]]  // so that what was found need not go through memory
+[[gnu::always_inline]]  // returns the result in registers, not through memory
 [[nodiscard]] constexpr auto
 load_entry(Memory& memory, position where, limits of, restricted_memory const& around = {}) noexcept
     -> loaded_entry {
@@ -51,10 +51,10 @@ load_entry(Memory& memory, position where, limits of, restricted_memory const& a
     }
 }
 
-/// Comes to the position from which tracing is enabled. The offset has to lie in the region, unless
-/// an END was followed: then it is 0.
+/// Loads the entry at which tracing is enabled. The offset must be inside the region, unless an END
+/// was followed: then it is 0.
 ///
-/// Errors: as `arrive`; OUT-064 offset outside the region.
+/// Errors: as `load_entry`; OUT-064 offset outside the region.
 /// Source: OUT-006, OUT-057, OUT-058, OUT-064.
 template <memory_port Memory>
 [[gnu::always_inline]]  // as above
@@ -68,23 +68,23 @@ enter(Memory& memory, position where, limits of, restricted_memory const& around
 
 // ------------------------------------------------------------------------------------ distances
 
-/// How far it is from one position to another.
+/// The number of bytes from one position to another.
 struct distance {
     bool reached = false;
-    uint64_t bytes = 0;        ///< between them; what was walked over where it was not reached
-    rule broken = rule::none;  ///< an entry on the way that cannot be taken
+    uint64_t bytes = 0;        ///< the distance; if not reached, the bytes walked over
+    rule broken = rule::none;  ///< the rule that an entry on the way breaks
     port_fault fault{};
 
     constexpr explicit operator bool() const noexcept { return reached; }
 };
 
-/// The bytes of trace between two positions along a chain of tables: how much was written since
-/// `from`, when the trace unit stands at `to` and came there without wrapping more than once. The
-/// two being equal is no distance, not a whole ring.
+/// Counts the bytes of trace between two positions in a chain of tables: the bytes written since
+/// `from` when the trace unit is at `to` and has wrapped at most once. Equal positions have
+/// distance 0, not a whole ring.
 ///
 /// Units:  `most_regions` bounds the walk.
-/// Errors: not reached: the rule of an entry on the way, OUT-064 `to` behind the end of its region,
-///         a failing port, or none of these where the bound came first.
+/// Errors: not reached: the rule of an entry on the way, OUT-064 `to` after the end of its region,
+///         a failing port, or none of these when the bound was reached.
 /// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; OUT-053..055, PRG-129, PRG-143.
 template <memory_port Memory>
 [[nodiscard]] constexpr auto bytes_between(Memory& memory, position from, position to, limits of,
@@ -109,12 +109,12 @@ template <memory_port Memory>
 
 // ------------------------------------------------------------------------------------ tables
 
-/// What comes after the entries of a table.
+/// How the entries of a table end.
 enum class table_end : uint8_t {
-    link,        ///< END: another table, or the same
-    stop,        ///< STOP: no more trace
-    wraps,       ///< the last entry that a table can have: the first follows
-    too_far,     ///< the bound of the walk: no END and no STOP before it
+    link,        ///< END: a link to another table or to the same
+    stop,        ///< STOP: tracing stops
+    wraps,       ///< the last possible entry: the first entry follows
+    too_far,     ///< the bound of the walk was reached before an END or STOP
     unreadable,  ///< the memory port failed
 };
 
@@ -122,11 +122,12 @@ enum class table_end : uint8_t {
 struct table_walk {
     table_end how = table_end::link;
     place last{};             ///< the entry at which it ended
-    uint64_t next_table = 0;  ///< of a link
+    uint64_t next_table = 0;  ///< for a link
 };
 
-/// Calls `visit(place, entry)` for the entries of a table, from the first to the first END or STOP,
-/// whatever else is wrong with them. At most `most_entries` are read, each once; 512 fill a page.
+/// Calls `visit(place, entry)` for the entries of a table, from the first to the first END or STOP.
+/// Other errors in entries are ignored. At most `most_entries` are read, each once; 512 fill a
+/// page.
 ///
 /// Source: OUT-045, OUT-055, OUT-056.
 template <memory_port Memory, class Visit>
@@ -147,13 +148,14 @@ template <memory_port Memory, class Visit>
 
 /// The shape of a chain of tables.
 struct chain_shape {
-    uint64_t tables = 0;   ///< how many different ones there are, as far as was looked
+    uint64_t tables = 0;   ///< the number of distinct tables, up to the bound
     bool closes = false;   ///< the last links to an earlier one, or to itself
     uint64_t back_to = 0;  ///< the number of that table, from 0
 };
 
-/// How many tables a chain has, and where it closes. Of one that has more than `most_tables` only
-/// that is told. Tables are looked at up to eight times as often as that, some of them very often.
+/// Finds how many tables a chain has, and where it closes. For a chain of more than `most_tables`
+/// tables only `tables` = `most_tables` is returned. Up to 8 * `most_tables` tables are walked; one
+/// table may be walked many times.
 ///
 /// Source: OUT-047.
 template <memory_port Memory>
@@ -167,7 +169,7 @@ template <memory_port Memory>
         table = walk.next_table;
         return walk.how == table_end::link;
     };
-    // Brent's algorithm: `far` walks on, and meets `kept` once it has gone round.
+    // Brent's algorithm: `far` advances until it meets `kept` again.
     uint64_t kept = first;
     uint64_t far = first;
     uint64_t around = 0;
@@ -176,7 +178,7 @@ template <memory_port Memory>
         if (!next(far)) { return {tables < most_tables ? tables : most_tables, false, 0}; }
         ++around;
         if (far == kept) { break; }
-        // A loop that so many tables have shows after three times as many.
+        // A loop of up to `most_tables` tables is found within three times as many steps.
         if (tables / 3 >= most_tables) { return {most_tables, false, 0}; }
         if (around == limit) {
             kept = far;
@@ -184,7 +186,7 @@ template <memory_port Memory>
             around = 0;
         }
     }
-    // Two that are `around` tables apart meet where the loop begins.
+    // Two pointers that are `around` tables apart meet at the start of the loop.
     uint64_t before = 0;
     uint64_t near_one = first;
     far = first;
