@@ -8,8 +8,8 @@ using namespace ptspec::address_math;
 
 namespace {
 
-/// A number that notes when a sum, a difference or a shift does not fit in 64 bits. It cannot be
-/// compared, and nothing can branch on it.
+/// A number that records when a sum, a difference or a shift does not fit in 64 bits. It cannot be
+/// compared or used in a branch.
 struct careful {
     uint64_t number;
     bool lost = false;
@@ -39,14 +39,14 @@ constexpr auto operator>>(careful a, careful b) -> careful {
 }
 constexpr auto operator~(careful a) -> careful { return careful{~a.number, a.lost}; }
 
-/// The number came out, and nothing was lost on the way to it.
+/// True when the value is `wanted` and no operation overflowed.
 constexpr auto is(careful got, uint64_t wanted) -> bool {
     return !got.lost && got.number == wanted;
 }
 
 }  // namespace
 
-TEST_CASE("address math works on whatever adds, masks and shifts as numbers do") {
+TEST_CASE("address math works on every word_like type") {
     static_assert(word_like<uint64_t>);
     static_assert(word_like<careful>);
     static_assert(!word_like<double>);
@@ -86,7 +86,7 @@ TEST_CASE("the offset is bits 63:32 of the pointers (OUT-021,050)") {
     });
 }
 
-TEST_CASE("the mask is bits 31:0 of the pointers, of which the low seven are ones (OUT-020,024)") {
+TEST_CASE("the mask is bits 31:0 of the pointers, and its low seven bits are ones (OUT-020,024)") {
     CHECK_TWICE([](auto value) {
         return mask_in(value(uint64_t{0x0000'0100'001F'FFFF})) == 0x1F'FFFF &&
                mask_in(value(uint64_t{0})) == 0x7F &&
@@ -107,7 +107,7 @@ TEST_CASE("pointers hold an index, an offset and seven ones (OUT-050)") {
     });
 }
 
-TEST_CASE("of an index and an offset what does not fit is cut off") {
+TEST_CASE("bits of an index or an offset that do not fit are dropped") {
     CHECK_TWICE([](auto value) {
         return pointers_of(value(uint64_t{0x200'0003}), value(uint64_t{0x1'0000'0002})) ==
                    0x0000'0002'0000'01FF &&
@@ -118,7 +118,7 @@ TEST_CASE("of an index and an offset what does not fit is cut off") {
 
 // ------------------------------------------------------------------------------------ single range
 
-TEST_CASE("a mask has no bits above a gap when it is contiguous from bit 0 (OUT-022)") {
+TEST_CASE("bits_above_a_gap() is 0 for a mask that is contiguous from bit 0 (OUT-022)") {
     CHECK_TWICE([](auto value) {
         return bits_above_a_gap(value(uint64_t{0x7F})) == 0 &&
                bits_above_a_gap(value(uint64_t{0x17F})) == 0x100 &&
@@ -128,7 +128,7 @@ TEST_CASE("a mask has no bits above a gap when it is contiguous from bit 0 (OUT-
     });
 }
 
-TEST_CASE("a byte goes to the base without the mask, and the offset within it (OUT-021)") {
+TEST_CASE("a byte is stored at (base & ~mask) + (offset & mask) (OUT-021)") {
     CHECK_TWICE([](auto value) {
         uint64_t const mask = value(uint64_t{0xFFF});
         return store_address(uint64_t{0x10'0000}, mask, uint64_t{0x10}) == 0x10'0010 &&
@@ -138,7 +138,7 @@ TEST_CASE("a byte goes to the base without the mask, and the offset within it (O
     });
 }
 
-TEST_CASE("the offset of a region wraps at its end (OUT-021)") {
+TEST_CASE("the offset wraps at the end of the region (OUT-021)") {
     CHECK_TWICE([](auto value) {
         uint64_t const mask = value(uint64_t{0xFFF});
         return offset_after(uint64_t{0xFFE}, uint64_t{1}, mask) == 0xFFF &&
@@ -162,7 +162,7 @@ TEST_CASE("a region has 4096 << Size bytes (OUT-041,141)") {
     });
 }
 
-TEST_CASE("of a Size beyond four bits the upper ones are cut off") {
+TEST_CASE("only the low four bits of Size are used") {
     CHECK_TWICE([](auto value) {
         return region_bytes(value(uint64_t{16})) == 0x1000 &&
                region_bytes(value(~uint64_t{0})) == 0x800'0000 &&
@@ -170,7 +170,7 @@ TEST_CASE("of a Size beyond four bits the upper ones are cut off") {
     });
 }
 
-TEST_CASE("what misses a multiple is 0 where the address is one (OUT-023,042,062)") {
+TEST_CASE("misalignment() is 0 for an aligned address (OUT-023,042,062)") {
     CHECK_TWICE([](auto value) {
         return misalignment(value(uint64_t{0x40'1000}), uint64_t{0x2000}) == 0x1000 &&
                misalignment(value(uint64_t{0x40'2000}), uint64_t{0x2000}) == 0 &&
@@ -181,7 +181,7 @@ TEST_CASE("what misses a multiple is 0 where the address is one (OUT-023,042,062
     });
 }
 
-TEST_CASE("an entry has 8 bytes, so the current one stands at table + 8 * index (OUT-050)") {
+TEST_CASE("an entry has 8 bytes, so the current one is at table + 8 * index (OUT-050)") {
     CHECK_TWICE([](auto value) {
         return table_pointer(value(uint64_t{0x1'0000}), value(uint64_t{7})) == 0x1'0038 &&
                table_pointer(value(uint64_t{0x1'0000}), value(uint64_t{0})) == 0x1'0000 &&
@@ -190,7 +190,7 @@ TEST_CASE("an entry has 8 bytes, so the current one stands at table + 8 * index 
 }
 
 TEST_CASE(
-    "behind an entry comes the next, and behind the last possible one the first (OUT-053,055)") {
+    "after an entry comes the next, and after the last possible one the first (OUT-053,055)") {
     CHECK_TWICE([](auto value) {
         return next_index(value(uint64_t{0})) == 1 && next_index(value(uint64_t{7})) == 8 &&
                next_index(value(uint64_t{0x1FF'FFFE})) == 0x1FF'FFFF &&
@@ -198,7 +198,7 @@ TEST_CASE(
     });
 }
 
-TEST_CASE("the index moves on when the last byte of a region is written (OUT-052,053,055)") {
+TEST_CASE("the index advances when the last byte of a region is written (OUT-052,053,055)") {
     CHECK_TWICE([](auto value) {
         auto const from = [&](uint64_t index, uint64_t offset, uint64_t bytes, uint64_t size) {
             return index_after(value(index), value(offset), value(bytes), value(size));

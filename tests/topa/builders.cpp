@@ -14,14 +14,14 @@ using topa::region;
 using topa::region_size;
 using topa::site;
 
-// What a mistake says while compiling is in tests/fail/.
+// The compile-time errors of mistakes are tested in tests/fail/.
 
 namespace {
 
 constexpr limits narrow{.many_entries = false};
 constexpr limits bits_39{.width = {39}};
 
-/// The regions of these tests, and the words that they become.
+/// The regions of these tests, and their entries as words.
 constexpr region at_64K{.base = 0x10'0000, .size = region_size::size_64K};
 constexpr region at_4K{.base = 0x20'0000};
 constexpr region at_1M{.base = 0x30'0000, .size = region_size::size_1M};
@@ -34,7 +34,7 @@ constexpr uint64_t STOP = 16;
 constexpr region askew{.base = 0x10'8000, .size = region_size::size_64K};
 constexpr region beyond{.base = 0x80'0000'0000};  // bit 39
 
-/// The table has these words, all of them.
+/// True when the table has exactly these words.
 template <size_t Entries, class... Words>
 constexpr auto holds(topa::table<Entries> const& table, Words... words) -> bool {
     static_assert(sizeof...(Words) == Entries);
@@ -46,7 +46,7 @@ constexpr auto holds(topa::built<Entries> const& made, Words... words) -> bool {
     return made && made.why == finding{} && holds(made.table, words...);
 }
 
-/// There is no table, and this is why.
+/// True when building failed with this rule at this place, and the table is zero.
 template <size_t Entries>
 constexpr auto refused(topa::built<Entries> const& made, rule broken, uint64_t table,
                        uint32_t index) -> bool {
@@ -62,7 +62,7 @@ constexpr auto refused(topa::built_chain<Entries...> const& made, size_t number,
 
 }  // namespace
 
-TEST_CASE("a site is an address, for a wide processor that takes many regions unless it is said") {
+TEST_CASE("a site is an address; the default processor has 52 address bits and MENTRY") {
     CHECK_TWICE([](auto value) {
         site const plain = value(uint64_t{0x5'F000});
         site const said{value(uint64_t{0x5'F000}), {{39}, false}};
@@ -103,13 +103,13 @@ TEST_CASE("a ring is its regions and a link back to itself (OUT-043,045,047,056,
     });
 }
 
-TEST_CASE("a ring can be placed where a processor finds it") {
+TEST_CASE("a ring can be placed in aligned memory") {
     CHECK(reinterpret_cast<std::uintptr_t>(&placed) % 4096 == 0);
     CHECK(placed.entries[0].raw == 0x1'0010'0200);
     static_assert(std::is_trivially_copyable_v<decltype(placed)>);
 }
 
-TEST_CASE("one region is a ring, and a processor without MENTRY takes it (OUT-100, PRG-128)") {
+TEST_CASE("a ring of one region is valid without MENTRY (OUT-100, PRG-128)") {
     CHECK_TWICE([](auto value) {
         return holds(topa::try_ring(value(uint64_t{0x1000}), value(at_64K)), word_64K, 0x1001U) &&
                holds(topa::try_ring({value(uint64_t{0x1000}), narrow}, value(at_64K)), word_64K,
@@ -117,7 +117,7 @@ TEST_CASE("one region is a ring, and a processor without MENTRY takes it (OUT-10
     });
 }
 
-TEST_CASE("what is wrong with a ring is told, with the place (OUT-061..063,066,067)") {
+TEST_CASE("try_ring() reports the broken rule and its place (OUT-061..063,066,067)") {
     CHECK_TWICE([](auto value) {
         uint64_t const base = value(uint64_t{0x1'0000});
         return refused(topa::try_ring(base | 0x80, at_1M, at_64K), rule::OUT_061, 0x1'0080, 2) &&
@@ -133,7 +133,7 @@ TEST_CASE("what is wrong with a ring is told, with the place (OUT-061..063,066,0
     });
 }
 
-TEST_CASE("a ring for a narrower processor is proved against its limits") {
+TEST_CASE("a ring for a narrower processor is checked against its limits") {
     constexpr auto made = topa::ring({0xF'FFFF'F000, {{36}, false}}, at_1M);
     static_assert(holds(made, word_1M, 0xF'FFFF'F001U));
     CHECK(made.entries[0].raw == word_1M);
@@ -141,7 +141,7 @@ TEST_CASE("a ring for a narrower processor is proved against its limits") {
 
 // ------------------------------------------------------------------------------------ linked
 
-TEST_CASE("a linked table leads to another (OUT-043,045,047)") {
+TEST_CASE("a linked table links to another (OUT-043,045,047)") {
     CHECK_TWICE([](auto value) {
         return holds(topa::try_linked(value(uint64_t{0x5'F000}), value(uint64_t{0x6'0000}),
                                       value(at_64K), value(at_4K)),
@@ -152,7 +152,7 @@ TEST_CASE("a linked table leads to another (OUT-043,045,047)") {
     static_assert(holds(topa::linked(0x5'F000, 0x6'0000, at_64K), word_64K, 0x6'0001U));
 }
 
-TEST_CASE("what is wrong with a linked table is told, with the place (OUT-061..063,066..068)") {
+TEST_CASE("try_linked() reports the broken rule and its place (OUT-061..063,066..068)") {
     CHECK_TWICE([](auto value) {
         uint64_t const base = value(uint64_t{0x1'0000});
         return refused(topa::try_linked(base + 1, 0x2'0000, at_1M), rule::OUT_061, 0x1'0001, 1) &&
@@ -175,7 +175,7 @@ TEST_CASE("what is wrong with a linked table is told, with the place (OUT-061..0
 
 // ------------------------------------------------------------------------------------ single entry
 
-TEST_CASE("a table for every processor is one region and a link to itself (OUT-100)") {
+TEST_CASE("single_entry is one region and a link to itself (OUT-100)") {
     CHECK_TWICE([](auto value) {  // OC-37, OC-42
         region const plain{.base = value(uint64_t{0x80'0000}), .size = region_size::size_16K};
         auto interrupts = plain;
@@ -193,7 +193,7 @@ TEST_CASE("a table for every processor is one region and a link to itself (OUT-1
     static_assert(holds(topa::single_entry(0x5'F000, at_64K), word_64K, 0x5'F001U));
 }
 
-TEST_CASE("after the fill of a single region comes its begin (OUT-103)") {
+TEST_CASE("after a single region is full, output continues at its start (OUT-103)") {
     CHECK_TWICE([](auto value) {  // OC-39
         auto const made = topa::try_single_entry(0x1'0000, value(at_64K));
         auto const full = topa::advanced({0x1'0000, 0, 0xFFFF}, made.table.entries[0], 1);
@@ -202,7 +202,7 @@ TEST_CASE("after the fill of a single region comes its begin (OUT-103)") {
     });
 }
 
-TEST_CASE("what is wrong with a single entry is told, with the place (OUT-061..063)") {
+TEST_CASE("try_single_entry() reports the broken rule and its place (OUT-061..063)") {
     CHECK_TWICE([](auto value) {
         uint64_t const base = value(uint64_t{0x1'0000});
         return refused(topa::try_single_entry(base + 0x80, at_1M), rule::OUT_061, 0x1'0080, 1) &&
@@ -215,7 +215,7 @@ TEST_CASE("what is wrong with a single entry is told, with the place (OUT-061..0
 
 // ------------------------------------------------------------------------------------ stop on full
 
-TEST_CASE("stop on full: the last region has STOP, and nothing follows (OUT-045,056, PRG-128)") {
+TEST_CASE("stop on full: the last region has STOP, and no entry follows (OUT-045,056, PRG-128)") {
     CHECK_TWICE([](auto value) {
         return holds(topa::try_stop_on_full(value(uint64_t{0x5'F000}), value(at_64K), value(at_4K),
                                             value(at_1M)),
@@ -227,7 +227,7 @@ TEST_CASE("stop on full: the last region has STOP, and nothing follows (OUT-045,
     static_assert(std::is_same_v<decltype(topa::try_stop_on_full(0)), topa::built<1>>);
 }
 
-TEST_CASE("what is wrong with stop on full is told, with the place (OUT-061..063,066,067)") {
+TEST_CASE("try_stop_on_full() reports the broken rule and its place (OUT-061..063,066,067)") {
     CHECK_TWICE([](auto value) {
         uint64_t const base = value(uint64_t{0x1'0000});
         return refused(topa::try_stop_on_full(base + 8, at_1M, at_4K), rule::OUT_061, 0x1'0008,
@@ -237,7 +237,7 @@ TEST_CASE("what is wrong with stop on full is told, with the place (OUT-061..063
                        0) &&
                refused(topa::try_stop_on_full(base), rule::OUT_066, 0x1'0000, 0);
     });
-    CHECK_TWICE([](auto value) {  // where a link has to follow, and none does
+    CHECK_TWICE([](auto value) {  // a link is required but missing
         uint64_t const base = value(uint64_t{0x1'0000});
         return refused(topa::try_stop_on_full({base, narrow}, at_1M), rule::OUT_067, 0x1'0000, 1) &&
                refused(topa::try_stop_on_full({base, narrow}, at_1M, at_4K), rule::OUT_067,
@@ -260,7 +260,7 @@ TEST_CASE("interrupt on full: INT on the region before the last, and a ring (OUT
                         0x5'F001U));
 }
 
-TEST_CASE("what is wrong with interrupt on full is told, with the place (OUT-061..063,067,093)") {
+TEST_CASE("try_interrupt_on_full() reports the broken rule and its place (OUT-061..063,067,093)") {
     CHECK_TWICE([](auto value) {
         uint64_t const base = value(uint64_t{0x1'0000});
         return refused(topa::try_interrupt_on_full(base), rule::OUT_093, 0x1'0000, 0) &&
@@ -294,7 +294,7 @@ TEST_CASE("interrupt and stop: INT before the last region, INT and STOP on it (O
     static_assert(std::is_same_v<decltype(topa::try_interrupt_and_stop(0)), topa::built<1>>);
 }
 
-TEST_CASE("what is wrong with interrupt and stop is told, with the place (OUT-061..063,067,093)") {
+TEST_CASE("try_interrupt_and_stop() reports the broken rule and its place (OUT-061..063,067,093)") {
     CHECK_TWICE([](auto value) {
         uint64_t const base = value(uint64_t{0x1'0000});
         return refused(topa::try_interrupt_and_stop(base), rule::OUT_093, 0x1'0000, 0) &&
@@ -315,7 +315,7 @@ TEST_CASE("what is wrong with interrupt and stop is told, with the place (OUT-06
     });
 }
 
-TEST_CASE("builders add to the bits that regions ask for, and take none away") {
+TEST_CASE("builders add INT and STOP to those of the regions, and remove none") {
     CHECK_TWICE([](auto value) {
         region const it{.base = value(uint64_t{0x20'0000}), .interrupt = true, .stop = true};
         uint64_t const word = word_4K | INT | STOP;
@@ -329,7 +329,7 @@ TEST_CASE("builders add to the bits that regions ask for, and take none away") {
 
 // ------------------------------------------------------------------------------------ chains
 
-TEST_CASE("a chain leads from table to table, and from the last to the first (OUT-047, PRG-128)") {
+TEST_CASE("a chain links each table to the next, and the last to the first (OUT-047, PRG-128)") {
     CHECK_TWICE([](auto value) {
         auto const made = topa::try_chain(topa::table_at(value(uint64_t{0x1'0000}), value(at_64K)),
                                           topa::table_at(0x2'0000, at_4K, at_1M),
@@ -347,7 +347,7 @@ TEST_CASE("a chain leads from table to table, and from the last to the first (OU
     CHECK(proved.get<1>().entries[1].raw == 0x1'0001);
 }
 
-TEST_CASE("a chain of one table is a ring, which every processor takes (OUT-047,100)") {
+TEST_CASE("a chain of one table is a ring, which every processor accepts (OUT-047,100)") {
     CHECK_TWICE([](auto value) {
         auto const made = topa::try_chain(
             topa::table_at({value(uint64_t{0x1'0000}), narrow}, value(at_64K)));
@@ -356,8 +356,8 @@ TEST_CASE("a chain of one table is a ring, which every processor takes (OUT-047,
     static_assert(holds(topa::chain(topa::table_at(0x1'0000, at_4K)).get<0>(), word_4K, 0x1'0001U));
 }
 
-TEST_CASE("what is wrong with a chain is told, with table and place (OUT-061..063,067,068)") {
-    CHECK_TWICE([](auto value) {  // the second table is what the first cannot link to
+TEST_CASE("try_chain() reports the broken rule, the table and the place (OUT-061..063,067,068)") {
+    CHECK_TWICE([](auto value) {  // the first table cannot link to the second
         auto const good = topa::table_at(value(uint64_t{0x1'0000}), at_64K, at_4K);
         auto const wide = [](uint64_t base) { return topa::table_at(base, at_1M); };
         return refused(topa::try_chain(good, wide(0x2'0080)), 0, rule::OUT_061, 0x1'0000, 2) &&
@@ -375,7 +375,7 @@ TEST_CASE("what is wrong with a chain is told, with table and place (OUT-061..06
                refused(topa::try_chain(good, bad, bad), 1, rule::OUT_062, 0x2'0000, 2) &&
                refused(topa::try_chain(good, good, bad), 2, rule::OUT_062, 0x2'0000, 2);
     });
-    CHECK_TWICE([](auto value) {  // each table is held to its own limits
+    CHECK_TWICE([](auto value) {  // each table has its own limits
         auto const good = topa::table_at(value(uint64_t{0x1'0000}), at_64K);
         auto const high = topa::table_at({value(uint64_t{0x2'0000}), bits_39}, at_4K, beyond);
         auto const one = topa::table_at({value(uint64_t{0x1'0000}), narrow}, at_64K);
@@ -398,7 +398,7 @@ TEST_CASE("table A has 64K in X and 4K in Y, and links to B, which ends with STO
     });
 }
 
-TEST_CASE("chains are equal when every table is") {
+TEST_CASE("chains are equal when all tables are equal") {
     CHECK_TWICE([](auto value) {
         auto const make = [](uint64_t one, uint64_t two) {
             return topa::try_chain(topa::table_at(0x1'0000, region{.base = one}),
@@ -411,7 +411,7 @@ TEST_CASE("chains are equal when every table is") {
     });
 }
 
-TEST_CASE("a chain that nobody built has nothing wrong") {
+TEST_CASE("a default chain has no broken rule") {
     CHECK_TWICE([](auto value) {
         auto const nothing = value(topa::built_chain<2>{});
         return nothing && nothing.number == 0 &&

@@ -41,7 +41,7 @@ TEST_CASE("a region has 4096 << Size bytes (OUT-041)") {
     });
 }
 
-TEST_CASE("a size beyond four bits cannot be shifted by") {
+TEST_CASE("only the low four bits of a region size are used as a shift") {
     CHECK_TWICE([](auto value) {
         return bytes_in(value(region_size{16})) == 0x1000 &&
                bytes_in(value(region_size{0xFF})) == 0x800'0000;
@@ -118,8 +118,7 @@ TEST_CASE("the entry that links to the table at 5F000 is 5F001 (OUT-043)") {
     });
 }
 
-TEST_CASE(
-    "an END entry has END, Size and NextTable, and INT and STOP are reserved in it (OUT-043)") {
+TEST_CASE("an END entry has END, Size and NextTable; INT and STOP are reserved (OUT-043)") {
     CHECK_TWICE([](auto value) {
         auto const ones = wrapped{value(all)};
         return end_entry{}.with(end_entry::END{ones}).raw == 1 &&
@@ -133,7 +132,7 @@ TEST_CASE(
     });
 }
 
-TEST_CASE("a link keeps a full address and cuts off what lies below 4 KB") {
+TEST_CASE("a link keeps address bits 63:12 and drops bits 11:0") {
     CHECK_TWICE([](auto value) {
         return link_to(value(uint64_t{0xF'FFFF'FFFF'F000})).raw == 0xF'FFFF'FFFF'F001 &&
                link_to(value(uint64_t{0x1FFF})).raw == 0x1001 &&
@@ -145,7 +144,7 @@ TEST_CASE("a link keeps a full address and cuts off what lies below 4 KB") {
 
 namespace {
 
-/// Where the tables of these tests stand.
+/// The address of the tables in these tests.
 constexpr uint64_t table = 0x1'0000;
 
 constexpr auto verdict(uint64_t word, uint32_t index = 1, unsigned width = 39) -> rule {
@@ -183,7 +182,7 @@ TEST_CASE("a region is aligned to its own size (OUT-042,062)") {
                verdict(value(uint64_t{0x40'2040})) == rule::none &&
                verdict(value(uint64_t{0x40'1000})) == rule::none;
     });
-    CHECK_TWICE([](auto value) {  // of every size: half a region off, and right
+    CHECK_TWICE([](auto value) {  // for every size: off by half a region, and aligned
         for (uint64_t size = 1; size < 16; ++size) {
             uint64_t const bytes = value(uint64_t{0x1000}) << size;
             if (verdict(size << 6 | bytes) != rule::none ||
@@ -223,7 +222,7 @@ TEST_CASE("every one of the 16 sizes is legal (OUT-069)") {
     });
 }
 
-TEST_CASE("an address lies below 2^MAXPHYADDR, in either kind of entry (OUT-063)") {
+TEST_CASE("an address is below 2^MAXPHYADDR in either kind of entry (OUT-063)") {
     CHECK_TWICE([](auto value) {  // OC-26 and OC-28: bit 39
         return verdict(value(uint64_t{0x80'0000'0000}), 0, 39) == rule::OUT_063 &&
                verdict(value(uint64_t{0x80'0000'0000}), 0, 42) == rule::none &&
@@ -256,7 +255,7 @@ TEST_CASE("an END entry has neither INT nor STOP, and any Size (OUT-043,065)") {
     });
 }
 
-TEST_CASE("a table does not begin with END (OUT-066)") {
+TEST_CASE("a table does not start with END (OUT-066)") {
     CHECK_TWICE([](auto value) {
         return verdict(value(uint64_t{0x40'0001}), 0) == rule::OUT_066 &&  // OC-27
                verdict(value(uint64_t{0x40'0001}), 1) == rule::none &&
@@ -265,7 +264,7 @@ TEST_CASE("a table does not begin with END (OUT-066)") {
     });
 }
 
-TEST_CASE("of several broken rules the one with the lowest number is told") {
+TEST_CASE("of several broken rules the one with the lowest number is returned") {
     CHECK_TWICE([](auto value) {
         return verdict(value(uint64_t{0x8000'0000'0000'1842}), 0) == rule::OUT_060 &&
                verdict(value(uint64_t{0x8000'0000'0000'1040}), 0) == rule::OUT_062 &&
@@ -278,7 +277,7 @@ TEST_CASE("of several broken rules the one with the lowest number is told") {
 
 namespace {
 
-/// The rules that something breaks, in the order in which they are told.
+/// The broken rules, in the order in which they are reported.
 struct rules {
     rule told[8] = {};
     size_t count = 0;
@@ -316,7 +315,7 @@ constexpr auto narrow(uint64_t word, uint32_t index, uint64_t where = table) -> 
 
 }  // namespace
 
-TEST_CASE("a validator tells every rule that an entry breaks, by number (OUT-072)") {
+TEST_CASE("find_broken_rules() reports every broken rule of an entry, by number (OUT-072)") {
     CHECK_TWICE([](auto value) {
         return at_index(value(uint64_t{0x40'0000}), 0).are() &&
                at_index(value(uint64_t{0x8000'0000'0000'1842}), 0)
@@ -328,7 +327,7 @@ TEST_CASE("a validator tells every rule that an entry breaks, by number (OUT-072
     });
 }
 
-TEST_CASE("where an entry stands does not matter to most of its rules (OUT-060,062,063,065)") {
+TEST_CASE("most rules of an entry do not depend on its place (OUT-060,062,063,065)") {
     CHECK_TWICE([](auto value) {
         return anywhere(value(uint64_t{0x1'0001})).are() &&
                anywhere(value(uint64_t{0x8000'0000'0000'1842}))
@@ -338,7 +337,7 @@ TEST_CASE("where an entry stands does not matter to most of its rules (OUT-060,0
     });
 }
 
-TEST_CASE("an address is judged with the bits that an entry has no room for (OUT-061,062,063)") {
+TEST_CASE("address bits that an entry does not hold are checked, too (OUT-061,062,063)") {
     CHECK_TWICE([](auto value) {
         return of_base(1, value(uint64_t{0x5'F000})).are() &&
                of_base(1, value(uint64_t{0x5'F800})).are(rule::OUT_061) &&
@@ -375,7 +374,7 @@ TEST_CASE("without MENTRY a table links to itself (OUT-068,100)") {
 }
 
 TEST_CASE(
-    "without MENTRY the other rules hold, too, and come before (OUT-060,062,063,065..068,072)") {
+    "without MENTRY the other rules still hold and come first (OUT-060,062,063,065..068,072)") {
     CHECK_TWICE([](auto value) {
         return narrow(value(uint64_t{0x8000'0000'0002'0817}), 0)
                    .are(rule::OUT_060, rule::OUT_063, rule::OUT_065, rule::OUT_066,
@@ -394,7 +393,7 @@ TEST_CASE(
 
 // ------------------------------------------------------------------------------------ limits
 
-TEST_CASE("unless it is said, a processor has 52 address bits and takes many regions") {
+TEST_CASE("default limits are 52 address bits and MENTRY") {
     CHECK_TWICE([](auto value) {
         auto const unsaid = value(limits{});
         auto const said = value(limits{.width = {39}, .many_entries = false});
@@ -404,7 +403,7 @@ TEST_CASE("unless it is said, a processor has 52 address bits and takes many reg
     });
 }
 
-TEST_CASE("places are equal when table and index are") {
+TEST_CASE("places are equal when table and index are equal") {
     CHECK_TWICE([](auto value) {
         auto const it = value(place{0x1000, 2});
         return it == place{0x1000, 2} && it != place{0x1000, 1} && it != place{0x2000, 2} &&

@@ -48,14 +48,14 @@ TEST_CASE("the base register holds the table's address without its bits 6:0 (OUT
     });
 }
 
-TEST_CASE("tracing begins with 560H = the table and 561H = 7F (PRG-128)") {
+TEST_CASE("tracing starts with 560H = the table and 561H = 7F (PRG-128)") {
     CHECK_TWICE([](auto value) {
         auto const start = value(position{.table = 0x5'F000});
         return topa::base_of(start).raw == 0x5'F000 && topa::mask_ptrs_of(start).raw == 0x7F;
     });
 }
 
-TEST_CASE("an entry has 8 bytes, so the current one stands at table + 8 * index (OUT-050)") {
+TEST_CASE("an entry has 8 bytes, so the current one is at table + 8 * index (OUT-050)") {
     CHECK_TWICE([](auto value) {
         return topa::table_pointer(value(position{0x1'0000, 7, 0xA})) == 0x1'0038 &&  // OC-50
                topa::table_pointer(value(position{0x1'0000, 0, 0})) == 0x1'0000 &&
@@ -65,7 +65,7 @@ TEST_CASE("an entry has 8 bytes, so the current one stands at table + 8 * index 
 
 // ------------------------------------------------------------------------------------ a region
 
-TEST_CASE("a byte goes to the region's base plus the offset (OUT-051)") {
+TEST_CASE("a byte is stored at the region's base plus the offset (OUT-051)") {
     CHECK_TWICE([](auto value) {
         return topa::trace_store_phys_addr(value(position{0x1'0000, 0, 0}), four_kb) == 0x40'0000 &&
                topa::trace_store_phys_addr(value(position{0x1'0000, 0, 0xFFE}), four_kb) ==
@@ -75,7 +75,7 @@ TEST_CASE("a byte goes to the region's base plus the offset (OUT-051)") {
     });
 }
 
-TEST_CASE("tracing that begins in the midst of a region goes on there (OUT-051,058)") {
+TEST_CASE("tracing that starts at an offset in a region continues from it (OUT-051,058)") {
     CHECK_TWICE([](auto value) {  // OC-33
         auto const where = placed(0x1'0000, value(uint64_t{0x0000'0010'0000'00FF}));
         topa::entry const second{value(uint64_t{0x40'1000})};
@@ -85,7 +85,7 @@ TEST_CASE("tracing that begins in the midst of a region goes on there (OUT-051,0
     });
 }
 
-TEST_CASE("a region is full when as many bytes as it has were written, not one less (OUT-052)") {
+TEST_CASE("a region is full after exactly its size in bytes (OUT-052)") {
     CHECK_TWICE([](auto value) {
         return topa::bytes_left(value(position{0, 0, 0}), four_kb) == 0x1000 &&
                topa::bytes_left(value(position{0, 0, 0xFFF}), four_kb) == 1 &&
@@ -93,7 +93,7 @@ TEST_CASE("a region is full when as many bytes as it has were written, not one l
     });
 }
 
-TEST_CASE("nothing fits where the offset lies outside the region (OUT-064)") {
+TEST_CASE("no byte is left when the offset is outside the region (OUT-064)") {
     CHECK_TWICE([](auto value) {
         return topa::bytes_left(value(position{0, 0, 0x1000}), four_kb) == 0 &&
                topa::bytes_left(value(position{0, 0, 0x1001}), four_kb) == 0 &&
@@ -101,9 +101,9 @@ TEST_CASE("nothing fits where the offset lies outside the region (OUT-064)") {
     });
 }
 
-// ------------------------------------------------------------------------------------ onwards
+// ------------------------------------------------------------------------------------ advancing
 
-TEST_CASE("behind a full region comes the next entry, from its first byte (OUT-053)") {
+TEST_CASE("after a full region comes the next entry, from its first byte (OUT-053)") {
     CHECK_TWICE([](auto value) {
         return topa::next_entry(value(position{0x1'0000, 0, 0x1000})) == position{0x1'0000, 1, 0} &&
                topa::next_entry(value(position{0x1'0000, 0x1FF'FFFE, 5})) ==
@@ -111,7 +111,7 @@ TEST_CASE("behind a full region comes the next entry, from its first byte (OUT-0
     });
 }
 
-TEST_CASE("a table holds 2^25 entries, and behind the last comes the first (OUT-046,055)") {
+TEST_CASE("a table holds 2^25 entries, and after the last comes the first (OUT-046,055)") {
     static_assert(topa::last_index == (1U << 25) - 1);
     CHECK_TWICE([](auto value) {  // OC-36
         auto const last = value(position{0x1'0000, 0x1FF'FFFF, 0xFFF});
@@ -121,7 +121,7 @@ TEST_CASE("a table holds 2^25 entries, and behind the last comes the first (OUT-
     });
 }
 
-TEST_CASE("an END entry leads to entry 0 of the table it names (OUT-043,047,054)") {
+TEST_CASE("an END entry leads to entry 0 of its next table (OUT-043,047,054)") {
     CHECK_TWICE([](auto value) {
         return topa::follow_end(topa::entry{value(uint64_t{0x2'0001})}) ==
                    position{0x2'0000, 0, 0} &&
@@ -130,7 +130,7 @@ TEST_CASE("an END entry leads to entry 0 of the table it names (OUT-043,047,054)
     });
 }
 
-TEST_CASE("where tracing begins on an END entry, the offset is forgotten (OUT-057)") {
+TEST_CASE("when tracing starts on an END entry, the offset becomes 0 (OUT-057)") {
     CHECK_TWICE([](auto value) {  // OC-34
         auto const where = placed(0x1'0000, value(uint64_t{0x0000'0999'0000'017F}));
         auto const to = topa::follow_end(topa::entry{value(uint64_t{0x1'0001})});
@@ -138,7 +138,7 @@ TEST_CASE("where tracing begins on an END entry, the offset is forgotten (OUT-05
     });
 }
 
-TEST_CASE("bytes move the offset, and the last of a region the index (OUT-052,053)") {
+TEST_CASE("bytes advance the offset, and the last byte of a region the index (OUT-052,053)") {
     CHECK_TWICE([](auto value) {
         auto const from = value(position{0x1'0000, 3, 0});
         return topa::advanced(from, four_kb, 0) == position{0x1'0000, 3, 0} &&
@@ -160,7 +160,7 @@ TEST_CASE("bytes move the offset, and the last of a region the index (OUT-052,05
     });
 }
 
-TEST_CASE("two full regions, then END is followed at once (OUT-052..054)") {
+TEST_CASE("after two full regions END is followed immediately (OUT-052..054)") {
     CHECK_TWICE([](auto value) {  // OC-12, OC-13
         topa::entry const table[] = {{0x40'0000}, {0x40'1000}, {0x1'0001}};
         auto const start = placed(value(uint64_t{0x1'0000}), 0x7F);
@@ -193,7 +193,7 @@ TEST_CASE("64K in X, 4K in Y, then the other table's entry 0 (OUT-142)") {
 
 // ------------------------------------------------------------------------------------ extremes
 
-TEST_CASE("positions hold at Size 15, index 1FFFFFFH and M = 52 (OUT-153)") {
+TEST_CASE("positions do not overflow at Size 15, index 1FFFFFFH and M = 52 (OUT-153)") {
     CHECK_TWICE([](auto value) {
         auto const where = value(position{0xF'FFFF'FFFF'F000, 0x1FF'FFFF, 0x7FF'FFFF});
         auto const current = topa::entry{value(uint64_t{0xF'FFFF'F800'03C0})};
@@ -208,7 +208,7 @@ TEST_CASE("positions hold at Size 15, index 1FFFFFFH and M = 52 (OUT-153)") {
     });
 }
 
-TEST_CASE("positions are equal when table, index and offset are") {
+TEST_CASE("positions are equal when table, index and offset are equal") {
     CHECK_TWICE([](auto value) {
         auto const it = value(position{1, 2, 3});
         return it == position{1, 2, 3} && it != position{0, 2, 3} && it != position{1, 0, 3} &&

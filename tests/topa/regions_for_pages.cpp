@@ -16,7 +16,7 @@ namespace {
 
 constexpr max_phys_addr widest{52};
 
-/// Regions in the order in which they are given out.
+/// Collects the regions in order.
 struct regions {
     region given[16] = {};
     size_t count = 0;
@@ -34,7 +34,7 @@ constexpr auto at(uint64_t base, region_size size = region_size::size_4K) -> reg
     return {.base = base, .size = size};
 }
 
-/// What covers pages, and that `cover` says how many regions it gave out.
+/// The regions for pages. Also checks that the returned number is right.
 template <size_t Count>
 constexpr auto cover_of(uint64_t const (&pages)[Count], max_phys_addr width = widest) -> regions {
     regions found;
@@ -52,7 +52,7 @@ constexpr auto biggest(uint64_t base, uint64_t most) -> uint64_t {
 
 // ------------------------------------------------------------------------------------ regions
 
-TEST_CASE("the largest region has at most the bytes that there are, but 4 KB (OUT-041)") {
+TEST_CASE("the largest region has at most the given bytes, but at least 4 KB (OUT-041)") {
     CHECK_TWICE([](auto value) {
         return biggest(0, value(uint64_t{0})) == 0x1000 &&
                biggest(0, value(uint64_t{1})) == 0x1000 &&
@@ -66,7 +66,7 @@ TEST_CASE("the largest region has at most the bytes that there are, but 4 KB (OU
     });
 }
 
-TEST_CASE("the largest region begins at a multiple of its size, address 0 too (OUT-042)") {
+TEST_CASE("the largest region is aligned to its size, also at address 0 (OUT-042)") {
     CHECK_TWICE([](auto value) {
         uint64_t const all = value(~uint64_t{0});
         return biggest(0x1000, all) == 0x1000 && biggest(0x2000, all) == 0x2000 &&
@@ -75,7 +75,7 @@ TEST_CASE("the largest region begins at a multiple of its size, address 0 too (O
                biggest(0xC00'0000, all) == 0x400'0000 && biggest(0, all) == 0x800'0000 &&
                biggest(0xF'FFFF'FFFF'F000, all) == 0x1000;
     });
-    CHECK_TWICE([](auto value) {  // and whichever is less decides
+    CHECK_TWICE([](auto value) {  // the smaller limit decides
         return biggest(value(uint64_t{0x8000}), 0x7FFF) == 0x4000 &&
                biggest(value(uint64_t{0x8000}), 0x8000) == 0x8000 &&
                biggest(value(uint64_t{0x8000}), 0x1'0000) == 0x8000;
@@ -91,7 +91,7 @@ TEST_CASE("no region is larger than 128 MB (OUT-041,141)") {
     });
 }
 
-TEST_CASE("of all 16 sizes the largest that fits is found (OUT-041,042)") {
+TEST_CASE("the largest of all 16 sizes that fits is found (OUT-041,042)") {
     auto const fits = [](uint64_t base, uint64_t most, uint64_t size) {
         return base % size == 0 && (size <= most || size == 4096);
     };
@@ -109,7 +109,7 @@ TEST_CASE("of all 16 sizes the largest that fits is found (OUT-041,042)") {
 
 // ------------------------------------------------------------------------------------ covers
 
-TEST_CASE("a page is a region of 4 KB, and no page is none") {
+TEST_CASE("a page is a region of 4 KB, and no page is no region") {
     CHECK_TWICE([](auto value) {
         return cover_of({value(uint64_t{0x7000})}).are(at(0x7000)) &&
                cover_of({value(uint64_t{0})}).are(at(0));
@@ -122,7 +122,7 @@ TEST_CASE("a page is a region of 4 KB, and no page is none") {
     });
 }
 
-TEST_CASE("pages in a row become regions, each aligned to its size (OUT-041,042)") {
+TEST_CASE("contiguous pages become regions, each aligned to its size (OUT-041,042)") {
     CHECK_TWICE([](auto value) {
         uint64_t const first = value(uint64_t{0x1000});
         return cover_of({first, first + 0x1000, first + 0x2000})
@@ -135,7 +135,7 @@ TEST_CASE("pages in a row become regions, each aligned to its size (OUT-041,042)
     });
 }
 
-TEST_CASE("pages keep their order: those that do not follow each other are not joined") {
+TEST_CASE("pages keep their order, and non-contiguous pages are not merged") {
     CHECK_TWICE([](auto value) {
         uint64_t const one = value(uint64_t{0x2000});
         return cover_of({one + 0x1000, one}).are(at(0x3000), at(0x2000)) &&
@@ -173,7 +173,7 @@ auto cover_of(std::vector<uint64_t> const& pages) -> std::vector<region> {
     return found;
 }
 
-/// The fewest regions there can be, by trying all last regions of all beginnings of the list.
+/// The minimum number of regions, by dynamic programming over the last region of every prefix.
 auto fewest_regions(std::vector<uint64_t> const& pages) -> size_t {
     std::vector<size_t> fewest(pages.size() + 1, 0);
     for (size_t end = 1; end <= pages.size(); ++end) {
@@ -224,7 +224,7 @@ TEST_CASE("random lists of pages are covered exactly, in order, by the fewest re
     }
 }
 
-TEST_CASE("more than 128 MB in a row become several regions (OUT-141)") {
+TEST_CASE("more than 128 MB of contiguous pages become several regions (OUT-141)") {
     std::vector<uint64_t> pages;
     for (uint64_t page = 0x7FF'F000; page < 0x1801'0000; page += 4096) { pages.push_back(page); }
     auto const found = cover_of(pages);
@@ -235,7 +235,7 @@ TEST_CASE("more than 128 MB in a row become several regions (OUT-141)") {
     CHECK(found[3] == at(0x1800'0000, region_size::size_64K));
 }
 
-TEST_CASE("the highest pages there can be are covered") {
+TEST_CASE("the highest possible pages are covered") {
     CHECK_TWICE([](auto value) {
         uint64_t const last = value(uint64_t{0xF'FFFF'FFFF'F000});
         return cover_of({last - 0x1000, last}).are(at(last - 0x1000, region_size::size_8K)) &&
@@ -248,7 +248,7 @@ TEST_CASE("the highest pages there can be are covered") {
 
 namespace {
 
-/// What `cover` says of pages that cannot be covered; nothing when it gave out a region.
+/// The result for pages that cannot be covered; a default result when a region was produced.
 template <size_t Count>
 constexpr auto refusal(uint64_t const (&pages)[Count], max_phys_addr width) -> page_regions {
     regions found;
@@ -258,7 +258,7 @@ constexpr auto refusal(uint64_t const (&pages)[Count], max_phys_addr width) -> p
 
 }  // namespace
 
-TEST_CASE("a page that is no multiple of 4 KB is refused, and no region is given out (OUT-062)") {
+TEST_CASE("a page not at a multiple of 4 KB is rejected, and no region is produced (OUT-062)") {
     CHECK_TWICE([](auto value) {
         uint64_t const odd = value(uint64_t{0x3001});
         return refusal({0x1000, 0x2000, odd}, {39}) == page_regions{0, rule::OUT_062, 2} &&
@@ -269,7 +269,7 @@ TEST_CASE("a page that is no multiple of 4 KB is refused, and no region is given
     });
 }
 
-TEST_CASE("a page beyond the physical width is refused, and no region is given out (OUT-063)") {
+TEST_CASE("a page beyond the physical width is rejected, and no region is produced (OUT-063)") {
     CHECK_TWICE([](auto value) {
         uint64_t const high = value(uint64_t{0x80'0000'0000});
         return refusal({0x1000, high}, {39}) == page_regions{0, rule::OUT_063, 1} &&
@@ -283,7 +283,7 @@ TEST_CASE("a page beyond the physical width is refused, and no region is given o
     });
 }
 
-TEST_CASE("the first page at fault is told, and of it the rule with the lower number") {
+TEST_CASE("the first invalid page is reported, with its lowest-numbered rule") {
     CHECK_TWICE([](auto value) {
         uint64_t const high = value(uint64_t{0x80'0000'0000});
         return refusal({high + 1, 0x1001}, {39}) == page_regions{0, rule::OUT_062, 0} &&
@@ -292,7 +292,7 @@ TEST_CASE("the first page at fault is told, and of it the rule with the lower nu
     });
 }
 
-TEST_CASE("what covering came to is a success without a rule, and equal when every part is") {
+TEST_CASE("page_regions is true without a rule, and equal when every member is equal") {
     CHECK_TWICE([](auto value) {
         auto const it = value(page_regions{3, rule::OUT_062, 5});
         return !it && value(page_regions{3, rule::none, 0}) && value(page_regions{}).regions == 0 &&

@@ -27,7 +27,7 @@ constexpr auto is(stretch const& got, bool restricted, uint64_t last) -> bool {
     return got.restricted == restricted && got.last == last;
 }
 
-/// The first address from one on where the answer changes.
+/// The first address after `address` where the answer changes.
 constexpr auto border(restricted_memory const& of, uint64_t address) -> uint64_t {
     bool const restricted = is_inside(of, address);
     while (is_inside(of, address) == restricted) { address = of.stretch_from(address).last + 1; }
@@ -50,7 +50,7 @@ TEST_CASE("without a range nothing is restricted") {
     });
 }
 
-TEST_CASE("it is empty without a valid SMRR and without another range, whatever that holds") {
+TEST_CASE("is_empty() needs SMRR to be invalid and extra_count to be 0") {
     CHECK_TWICE([](auto value) {
         address_span const extra[] = {{value(uint64_t{1}), 0}};
         return value(restricted_memory{}).is_empty() &&
@@ -70,12 +70,12 @@ TEST_CASE("an address is in SMRR when it equals PhysBase in the bits of PhysMask
                is_inside(it, 0x8000'1FFF) && is_inside(it, 0x807F'FFFF) &&
                !is_inside(it, 0x8080'0000) && !is_inside(it, 0) && !is_inside(it, last_of_4_GB);
     });
-    CHECK_TWICE([](auto value) {  // base bits that the mask leaves out count for nothing
+    CHECK_TWICE([](auto value) {  // base bits outside the mask are ignored
         auto const it = smrr(value(uint64_t{0x8012'3000}), 0xFF80'0800);
         return is_inside(it, 0x8000'0000) && is_inside(it, 0x807F'FFFF) &&
                !is_inside(it, 0x7FFF'FFFF) && !is_inside(it, 0x8080'0000);
     });
-    CHECK_TWICE([](auto value) {  // the last page of all, and the first
+    CHECK_TWICE([](auto value) {  // the last page below 4 GB, and the first
         return is_inside(smrr(value(uint64_t{0xFFFF'F000}), 0xFFFF'F800), last_of_4_GB) &&
                !is_inside(smrr(value(uint64_t{0xFFFF'F000}), 0xFFFF'F800), 0xFFFF'EFFF) &&
                is_inside(smrr(value(uint64_t{0}), 0xFFFF'F800), 0xFFF) &&
@@ -90,7 +90,7 @@ TEST_CASE("an address above 4 GB is never in SMRR: 180000000 is not 80000000 (OU
                !it.touches(0x1'8000'0000, 0x10) && !it.touches(0x1'0000'0000, top - last_of_4_GB) &&
                !is_inside(it, 0xF'0000'8000'0000);
     });
-    CHECK_TWICE([](auto value) {  // a mask of nothing holds all that is below
+    CHECK_TWICE([](auto value) {  // a mask of 0 matches everything below 4 GB
         auto const it = smrr(value(uint64_t{0x8000'0000}), 0x800);
         return is(it.stretch_from(0), true, last_of_4_GB) &&
                is(it.stretch_from(last_of_4_GB), true, last_of_4_GB) &&
@@ -98,7 +98,7 @@ TEST_CASE("an address above 4 GB is never in SMRR: 180000000 is not 80000000 (OU
     });
 }
 
-TEST_CASE("SMRR counts only while bit 11 of PhysMask, Valid, is 1 (OUT-110)") {
+TEST_CASE("SMRR is in effect only while bit 11 of PhysMask, Valid, is 1 (OUT-110)") {
     CHECK_TWICE([](auto value) {
         auto const off = smrr(value(uint64_t{0x8000'0000}), 0xFF80'0000);
         auto const other_bits = smrr(value(uint64_t{0x8000'0000}), 0xFF80'07FF);
@@ -110,7 +110,7 @@ TEST_CASE("SMRR counts only while bit 11 of PhysMask, Valid, is 1 (OUT-110)") {
 
 TEST_CASE("FFFE00000H is the mask of 200000H to 3FFFFFH (OUT-144)") {
     CHECK_TWICE([](auto value) {
-        // Of its 36 bits the register has those below 4 GB.
+        // Of these 36 bits the register holds those below 4 GB.
         auto const it = smrr(value(uint64_t{0x20'0000}), 0xF'FFE0'0800);
         return border(it, 0) == 0x20'0000 && border(it, 0x20'0000) == 0x40'0000 &&
                is_inside(it, 0x20'0000) && is_inside(it, 0x3F'FFFF) && !is_inside(it, 0x40'0000) &&
@@ -118,9 +118,9 @@ TEST_CASE("FFFE00000H is the mask of 200000H to 3FFFFFH (OUT-144)") {
     });
 }
 
-TEST_CASE("a mask with holes holds as many stretches as it says (OUT-110)") {
+TEST_CASE("a mask with gaps matches several runs of addresses (OUT-110)") {
     CHECK_TWICE([](auto value) {
-        // Bit 13 is not compared: of every four pages two.
+        // Bit 13 is not compared: two of every four pages match.
         auto const it = smrr(value(uint64_t{0x5000}), 0xFFFF'D800);
         return border(it, 0) == 0x5000 && border(it, 0x5000) == 0x6000 &&
                border(it, 0x6000) == 0x7000 && border(it, 0x7000) == 0x8000 &&
@@ -138,7 +138,7 @@ TEST_CASE("a mask with holes holds as many stretches as it says (OUT-110)") {
 
 // ------------------------------------------------------------------------------------ other ranges
 
-TEST_CASE("what the platform protects is restricted from its first byte to its last (OUT-116)") {
+TEST_CASE("platform ranges are restricted from their first byte to their last (OUT-116)") {
     CHECK_TWICE([](auto value) {
         address_span const extra[] = {{value(uint64_t{0x1'2345'6789}), 0x1'2345'678B},
                                       {value(uint64_t{0x777}), 0x777}};
@@ -149,14 +149,14 @@ TEST_CASE("what the platform protects is restricted from its first byte to its l
                is(it.stretch_from(0x1'2345'678B), true, 0x1'2345'678B) &&
                is(it.stretch_from(0x1'2345'678C), false, top);
     });
-    CHECK_TWICE([](auto value) {  // as many of them as are told
+    CHECK_TWICE([](auto value) {  // only `extra_count` of them
         address_span const extra[] = {{value(uint64_t{0x10}), 0x1F}, {0x20, 0x2F}};
         restricted_memory const it{.extra = extra, .extra_count = 1};
         return it.touches(0x1F, 1) && !it.touches(0x20, 0x10);
     });
 }
 
-TEST_CASE("other ranges may touch, overlap, be empty, or end where addresses end (OUT-116)") {
+TEST_CASE("platform ranges may touch, overlap, be empty, or end at the last address (OUT-116)") {
     CHECK_TWICE([](auto value) {
         address_span const extra[] = {{value(top - 1), top},   {0x2000, 0x3FFF}, {0x3000, 0x3007},
                                       {0x4000, 0x4FFF},        {0x9000, 0x8FFF}, {0x9100, 0x90FF},
@@ -169,7 +169,7 @@ TEST_CASE("other ranges may touch, overlap, be empty, or end where addresses end
     });
 }
 
-TEST_CASE("SMRR and other ranges are restricted alike (OUT-110, OUT-116)") {
+TEST_CASE("SMRR and platform ranges are both restricted (OUT-110, OUT-116)") {
     CHECK_TWICE([](auto value) {
         address_span const extra[] = {{value(uint64_t{0x807F'FFF0}), 0x8080'000F},
                                       {0x8000'0100, 0x8000'01FF},
@@ -195,7 +195,7 @@ TEST_CASE("bytes touch restricted memory when one of them is inside") {
                it.touches(0, 0x1'0000'0000) && it.touches(0, top) && it.touches(0x8012'3456, 1) &&
                !it.touches(0x8080'0000, 0x7F80'0000) && !it.touches(0x8080'0000, top >> 1);
     });
-    CHECK_TWICE([](auto value) {  // in the last of several stretches, or behind it
+    CHECK_TWICE([](auto value) {  // in the last of several runs, or after it
         address_span const extra[] = {{value(uint64_t{0x4000}), 0x4000}, {0x10, 0xF}};
         restricted_memory const it{.smrr_physbase = {0x9000},
                                    .smrr_physmask = {0xFFFF'F800},
@@ -222,11 +222,11 @@ auto byte_is_inside(restricted_memory const& of, uint64_t address) -> bool {
 
 }  // namespace
 
-TEST_CASE("stretches and touches are those of single bytes (OUT-110, OUT-116)") {
+TEST_CASE("stretch_from() and touches() agree with a check byte by byte (OUT-110, OUT-116)") {
     std::mt19937_64 random{3};
     for (unsigned round = 0; round < 300; ++round) {
-        // All happens in 64 pages, often at the border of 4 GB or of all addresses. High bits of
-        // the mask may have holes, too.
+        // All ranges are within 64 pages, often at 4 GB or at the last address. The high bits of
+        // the mask may have gaps, too.
         uint64_t const first = round % 3 == 0   ? 0xFFFE'0000
                                : round % 3 == 1 ? (random() & 0xFFF0'0000)
                                                 : (random() % 2 == 0 ? top - 0x3'FFFF : 0);
@@ -242,7 +242,7 @@ TEST_CASE("stretches and touches are those of single bytes (OUT-110, OUT-116)") 
                                    .smrr_physmask = {mask},
                                    .extra = extra.data(),
                                    .extra_count = extra.size()};
-        // Wherever the answer may change, and the bytes around.
+        // The places where the answer may change, and the bytes around them.
         std::vector<uint64_t> places;
         for (uint64_t page = 0; page < 64; ++page) {
             places.push_back(first + page * 0x1000);
@@ -276,7 +276,7 @@ TEST_CASE("stretches and touches are those of single bytes (OUT-110, OUT-116)") 
 
 // ------------------------------------------------------------------------------------ the APIC
 
-TEST_CASE("bytes are the APIC's where they are in its page of 4 KB (OUT-113, PRG-096)") {
+TEST_CASE("bytes touch the APIC when they are in its page of 4 KB (OUT-113, PRG-096)") {
     CHECK_TWICE([](auto value) {
         reg::ia32_apic_base const apic{value(uint64_t{0xFEE0'0900})};  // enabled, bootstrap
         return topa::touches(apic, 0xFEE0'0000, 1) && topa::touches(apic, 0xFEE0'0FFF, 1) &&
@@ -287,7 +287,7 @@ TEST_CASE("bytes are the APIC's where they are in its page of 4 KB (OUT-113, PRG
                !topa::touches(apic, 0xFEE0'1000, top - 0xFEE0'0FFF) &&
                !topa::touches(apic, 0x1'FEE0'0000, 0x1000);
     });
-    CHECK_TWICE([](auto value) {  // wherever the page is
+    CHECK_TWICE([](auto value) {  // for any page
         reg::ia32_apic_base const high{value(uint64_t{0xF'FFFF'FFFF'F800})};
         reg::ia32_apic_base const at_0{value(uint64_t{0x800})};
         return topa::touches(high, 0xF'FFFF'FFFF'FFFF, 1) &&

@@ -27,7 +27,7 @@ constexpr auto is(ring_of_four const& ring, uint64_t a, uint64_t b, uint64_t c, 
 
 }  // namespace
 
-TEST_CASE("a reader that has read nothing begins at the first region, and is woken up by it") {
+TEST_CASE("a default int_and_stop has unread and wake_up at region 0") {
     CHECK_TWICE([](auto value) {
         ring_of_four ring;
         ring.done = set_int_and_stop(ring.entries, value(size_t{4}), {});
@@ -35,7 +35,7 @@ TEST_CASE("a reader that has read nothing begins at the first region, and is wok
     });
 }
 
-TEST_CASE("STOP and INT stand on the region before the unread bytes, INT where the reader wakes up "
+TEST_CASE("STOP and INT are on the region before the unread bytes, INT on the wake-up region "
           "(OUT-094)") {
     CHECK_TWICE([](auto value) {
         return is(marked(value(size_t{3}), 1), 0x10'0000, 0x10'1004, 0x10'2014, 0x10'3040) &&
@@ -44,20 +44,20 @@ TEST_CASE("STOP and INT stand on the region before the unread bytes, INT where t
     });
 }
 
-TEST_CASE("before the first region comes the last (OUT-093, OUT-094)") {
+TEST_CASE("the region before the first is the last (OUT-093, OUT-094)") {
     CHECK_TWICE([](auto value) {
         return is(marked(value(size_t{0}), 2), 0x10'0000, 0x10'1000, 0x10'2004, 0x10'3054);
     });
 }
 
-TEST_CASE("a single region has both (OUT-094)") {
+TEST_CASE("a single region has both INT and STOP (OUT-094)") {
     CHECK_TWICE([](auto value) {
         entry one[1] = {{value(uint64_t{0x80'0080})}};
         return set_int_and_stop(one, 1, {0, 0}) && one[0].raw == 0x80'0094;
     });
 }
 
-TEST_CASE("a number that is no region's changes nothing") {
+TEST_CASE("a number out of range changes nothing") {
     CHECK_TWICE([](auto value) {
         auto const unchanged = [](ring_of_four ring) {
             bool const refused = !ring.done;

@@ -11,7 +11,7 @@ using pointers = reg::ia32_rtit_output_mask_ptrs;
 
 // ------------------------------------------------------------------------------------ the MSRs
 
-TEST_CASE("the mask of a single range is bits 31:0, of which the low seven are ones (OUT-020)") {
+TEST_CASE("the mask of a single range is bits 31:0, and its low seven bits are ones (OUT-020)") {
     CHECK_TWICE([](auto value) {
         return single_range::mask_of(pointers{value(uint64_t{0x0000'0100'001F'FFFF})}) ==
                    0x1F'FFFF &&
@@ -53,7 +53,7 @@ constexpr auto verdict(uint64_t base, uint64_t mask_ptrs) -> rule {
 
 }  // namespace
 
-TEST_CASE("a byte goes to the base without the mask, and the offset within it (OUT-021)") {
+TEST_CASE("a byte is stored at (base & ~mask) + (offset & mask) (OUT-021)") {
     CHECK_TWICE([](auto value) {
         return stored_at(value(uint64_t{0x10'0000}), value(uint64_t{0x0000'0010'0000'0FFF})) ==
                    0x10'0010 &&
@@ -66,7 +66,7 @@ TEST_CASE("a byte goes to the base without the mask, and the offset within it (O
     });
 }
 
-TEST_CASE("where the base is aligned, the address is base plus offset (OUT-027)") {
+TEST_CASE("with an aligned base the address is base plus offset (OUT-027)") {
     CHECK_TWICE([](auto value) {
         for (uint64_t offset = 0; offset <= 0xFFF; offset += 0x111) {
             auto const at = stored_at(value(uint64_t{0x7F'0000'0000}), offset << 32 | 0xFFF);
@@ -76,7 +76,7 @@ TEST_CASE("where the base is aligned, the address is base plus offset (OUT-027)"
     });
 }
 
-TEST_CASE("the offset moves on and wraps at the range's end (OUT-021)") {
+TEST_CASE("the offset advances and wraps at the end of the range (OUT-021)") {
     CHECK_TWICE([](auto value) {
         return moved(value(uint64_t{0x0000'0FFE'0000'0FFF}), 1) == 0x0000'0FFF'0000'0FFF &&
                moved(value(uint64_t{0x0000'0FFF'0000'0FFF}), 1) == 0x0000'0000'0000'0FFF &&
@@ -95,7 +95,7 @@ TEST_CASE("the offset moves on and wraps at the range's end (OUT-021)") {
     });
 }
 
-TEST_CASE("a range is never full: each lap goes over the same addresses (OUT-025,026)") {
+TEST_CASE("a range is never full: each lap uses the same addresses (OUT-025,026)") {
     CHECK_TWICE([](auto value) {
         uint64_t at = value(uint64_t{0x0000'0000'0000'00FF});
         for (uint64_t byte = 0; byte < 3 * 0x100; ++byte, at = moved(at, 1)) {
@@ -107,7 +107,7 @@ TEST_CASE("a range is never full: each lap goes over the same addresses (OUT-025
     });
 }
 
-TEST_CASE("only the offset moves (OUT-028)") {
+TEST_CASE("only the offset changes (OUT-028)") {
     CHECK_TWICE([](auto value) {
         for (uint64_t const mask : {0x7FU, 0xFFFU, 0xFFFF'FFFFU}) {
             for (uint64_t const bytes : {1U, 0x80U, 0xFFFF'FFFFU}) {
@@ -118,7 +118,7 @@ TEST_CASE("only the offset moves (OUT-028)") {
     });
 }
 
-TEST_CASE("before the offset wraps, the bytes up to the range's end are left (OUT-021,024)") {
+TEST_CASE("bytes_left() counts the bytes up to the end of the range (OUT-021,024)") {
     CHECK_TWICE([](auto value) {
         return left(value(uint64_t{0x0000'0000'0000'0FFF})) == 0x1000 &&
                left(value(uint64_t{0x0000'0001'0000'0FFF})) == 0xFFF &&
@@ -160,7 +160,7 @@ TEST_CASE("the base of a single range is aligned to its size, bit by bit (OUT-02
     });
 }
 
-TEST_CASE("the offset of a single range lies inside, its last byte too (OUT-024)") {
+TEST_CASE("the offset is inside the range, up to its last byte (OUT-024)") {
     CHECK_TWICE([](auto value) {
         return verdict(0x10'0000, value(uint64_t{0x0000'1000'0000'0FFF})) == rule::OUT_024 &&
                verdict(0x10'0000, value(uint64_t{0x0000'0FFF'0000'0FFF})) == rule::none &&
@@ -171,7 +171,7 @@ TEST_CASE("the offset of a single range lies inside, its last byte too (OUT-024)
     });
 }
 
-TEST_CASE("of several rules that a single range breaks the one with the lowest number is told") {
+TEST_CASE("of several broken rules the one with the lowest number is returned") {
     CHECK_TWICE([](auto value) {
         return verdict(value(uint64_t{0x80}), 0xFFFF'FFFF'0000'017F) == rule::OUT_022 &&
                verdict(value(uint64_t{0x80}), 0xFFFF'FFFF'0000'00FF) == rule::OUT_023;
@@ -180,7 +180,7 @@ TEST_CASE("of several rules that a single range breaks the one with the lowest n
 
 namespace {
 
-/// The rules that something breaks, in the order in which they are told.
+/// The broken rules, in the order in which they are reported.
 struct rules {
     rule told[8] = {};
     size_t count = 0;
@@ -212,8 +212,7 @@ constexpr auto why_not(single_range::region wanted, unsigned width = 39) -> rule
 
 }  // namespace
 
-TEST_CASE(
-    "every rule that a single range breaks is told, whatever else is wrong (OUT-022..024,029)") {
+TEST_CASE("every broken rule of a single range is reported (OUT-022..024,029)") {
     CHECK_TWICE([](auto value) {
         return all_of(value(uint64_t{0}), 0x7F).are() &&
                all_of(value(uint64_t{0x80}), 0xFFFF'FFFF'0000'017F)
@@ -253,7 +252,7 @@ TEST_CASE("a region of every size that a single range can have is built (OUT-020
     });
 }
 
-TEST_CASE("a request asks for nothing that it does not say, and nothing is built yet") {
+TEST_CASE("a default request is empty, and a default result has no rule and no MSR values") {
     CHECK_TWICE([](auto value) {
         auto const it = value(single_range::region{});
         auto const nothing = value(single_range::built{});
@@ -262,7 +261,7 @@ TEST_CASE("a request asks for nothing that it does not say, and nothing is built
     });
 }
 
-TEST_CASE("a region smaller than 128 bytes or larger than 4 GB is refused (OUT-020,141)") {
+TEST_CASE("a region smaller than 128 bytes or larger than 4 GB is rejected (OUT-020,141)") {
     CHECK_TWICE([](auto value) {
         return why_not({.bytes = value(uint64_t{0})}) == rule::OUT_020 &&
                why_not({.bytes = value(uint64_t{64})}) == rule::OUT_020 &&
@@ -272,12 +271,12 @@ TEST_CASE("a region smaller than 128 bytes or larger than 4 GB is refused (OUT-0
                why_not({.bytes = value(uint64_t{0x1'0000'0001})}) == rule::OUT_020 &&
                why_not({.bytes = value(uint64_t{0x2'0000'0000})}) == rule::OUT_020;
     });
-    CHECK_TWICE([](auto value) {  // nothing else is said of a region without a byte
+    CHECK_TWICE([](auto value) {  // no other rule is reported for an empty region
         return all_of({.base = value(uint64_t{0x80}), .bytes = 0, .offset = 1}).are(rule::OUT_020);
     });
 }
 
-TEST_CASE("a region that no single range can be is refused by its rule (OUT-022..024)") {
+TEST_CASE("an illegal region is rejected by its rule (OUT-022..024)") {
     CHECK_TWICE([](auto value) {
         return why_not({.bytes = value(uint64_t{0x300})}) == rule::OUT_022 &&
                why_not({.bytes = value(uint64_t{0xFFFF'FFFF})}) == rule::OUT_022 &&
@@ -290,7 +289,7 @@ TEST_CASE("a region that no single range can be is refused by its rule (OUT-022.
     });
 }
 
-TEST_CASE("a region beyond the physical width is refused, 2^52 unless it is said (REG-070)") {
+TEST_CASE("a region beyond the physical width, by default 2^52, is rejected (REG-070)") {
     CHECK_TWICE([](auto value) {
         uint64_t const high = value(uint64_t{0x80'0000'0000});
         return why_not({.base = high, .bytes = 0x80}) == rule::REG_070 &&
@@ -304,7 +303,7 @@ TEST_CASE("a region beyond the physical width is refused, 2^52 unless it is said
     });
 }
 
-TEST_CASE("every rule that a region breaks is told (OUT-020,022..024, REG-070)") {
+TEST_CASE("every broken rule of a request is reported (OUT-020,022..024, REG-070)") {
     CHECK_TWICE([](auto value) {
         return all_of({.base = value(uint64_t{0x80'0000'0040}), .bytes = 0x60, .offset = 0x60})
                    .are(rule::OUT_020, rule::OUT_022, rule::OUT_023, rule::OUT_024,

@@ -7,16 +7,16 @@
 
 using namespace ptspec;
 
-TEST_CASE("a site is made of an address, for a processor that takes any table") {
+TEST_CASE("a site can be constructed from an address, with the default limits") {
     CHECK_TWICE([](auto value) {
         topa::site const at = value(uint64_t{0x1000});
         return at.base == 0x1000 && at.of == topa::limits{};
     });
 }
 
-TEST_CASE("limits are those of a processor: MAXPHYADDR and MENTRY (REG-070, REG-163)") {
+TEST_CASE("limits::of() takes MAXPHYADDR and MENTRY of a processor (REG-070, REG-163)") {
     CHECK_TWICE([](auto value) {
-        // Broadwell has 39 address bits and no MENTRY, Skylake has it.
+        // Broadwell has 39 address bits and no MENTRY, Skylake has MENTRY.
         auto const broadwell = topa::limits::of(value(cpu::preset::P_BDW));
         auto const skylake = topa::limits::of(value(cpu::preset::P_SKL));
         return broadwell.width.bits == 39 && !broadwell.many_entries && skylake.width.bits == 39 &&
@@ -33,7 +33,7 @@ TEST_CASE("a builder takes the limits of a processor in one call (OUT-067)") {
     });
 }
 
-TEST_CASE("what is known while compiling is a constant for a builder, also in a function") {
+TEST_CASE("builders accept local constants inside a function") {
     constexpr auto of = [](uint64_t base) consteval {
         topa::region const one{.base = base};
         return topa::ring(base + 0x1000, one);

@@ -23,15 +23,15 @@ constexpr region at_64K{.base = 0x1'0000, .size = region_size::size_64K};
 constexpr region stop_64K{.base = 0x1'0000, .size = region_size::size_64K, .stop = true};
 constexpr region bad_64K{.base = 0x1'8000, .size = region_size::size_64K};
 
-/// What stands where a table is to be written.
+/// The old contents of the output buffer.
 constexpr topa::entry old{0x5A5A'5A5A'5A5A'5A5A};
 
-/// What came of writing a table.
+/// The result of write_table() and its output.
 struct outcome {
     finding why;
     topa::entry to[5];
 
-    /// The table was written: these words, and nothing behind them.
+    /// True when the table was written: these words, and nothing after them.
     template <class... Words>
     [[nodiscard]] constexpr auto is(Words... words) const -> bool {
         size_t at = 0;
@@ -41,7 +41,7 @@ struct outcome {
         }
         return same && why == finding{};
     }
-    /// It was not, and this is why.
+    /// True when nothing was written, and this is the finding.
     [[nodiscard]] constexpr auto is_refused(rule broken, uint64_t table, uint32_t index) const
         -> bool {
         for (topa::entry const& one : to) {
@@ -88,14 +88,14 @@ TEST_CASE("a region becomes an entry, field by field (OUT-040,041)") {
     });
 }
 
-TEST_CASE("a table is its entries and nothing else (OUT-045)") {
+TEST_CASE("a table consists only of its entries (OUT-045)") {
     static_assert(sizeof(topa::table<3>) == 24 && topa::table<3>::size() == 3);
     static_assert(std::is_trivially_copyable_v<topa::table<3>>);
     static_assert(offsetof(topa::table<3>, entries) == 0);
     CHECK(sizeof(topa::table<512>) == 4096);
 }
 
-TEST_CASE("a link says where to, no link says nothing") {
+TEST_CASE("link() holds the next table, no_link holds none") {
     CHECK_TWICE([](auto value) {
         auto const to = topa::link(value(uint64_t{0x5'F000}));
         auto const none = value(topa::no_link);
@@ -105,7 +105,7 @@ TEST_CASE("a link says where to, no link says nothing") {
 
 // ------------------------------------------------------------------------------------ the words
 
-TEST_CASE("regions are written in order, and the link behind them (OUT-043,045,047)") {
+TEST_CASE("regions are written in order, with the link after them (OUT-043,045,047)") {
     CHECK_TWICE([](auto value) {
         region const regions[] = {value(at_1M), value(stop_64K), value(region{.base = 0x3000})};
         return write(wide, 0x5'F000, regions, topa::link(0x5'F000))
@@ -115,7 +115,7 @@ TEST_CASE("regions are written in order, and the link behind them (OUT-043,045,0
     });
 }
 
-TEST_CASE("behind STOP there needs to be nothing (OUT-045,056)") {
+TEST_CASE("after STOP no entry is needed (OUT-045,056)") {
     CHECK_TWICE([](auto value) {
         region const regions[] = {value(at_1M), value(stop_64K)};
         return write(wide, 0x5'F000, regions, topa::no_link).is(0x10'0200U, 0x1'0110U) &&
@@ -146,7 +146,7 @@ TEST_CASE("a table at the top of 52 bits, with the largest region there (OUT-153
     });
 }
 
-TEST_CASE("regions may begin at 0, overlap, and have any size (OUT-069,070)") {
+TEST_CASE("regions may start at 0, overlap, and have any size (OUT-069,070)") {
     CHECK_TWICE([](auto value) {
         region regions[16];
         topa::entry to[17];
@@ -163,7 +163,7 @@ TEST_CASE("regions may begin at 0, overlap, and have any size (OUT-069,070)") {
 
 // ------------------------------------------------------------------------------------ the rules
 
-TEST_CASE("a table begins at a multiple of 4 KB (OUT-061)") {
+TEST_CASE("a table starts at a multiple of 4 KB (OUT-061)") {
     CHECK_TWICE([](auto value) {
         region const regions[] = {at_1M, stop_64K};
         for (unsigned bit = 0; bit < 12; ++bit) {
@@ -193,7 +193,7 @@ TEST_CASE("a table links to a multiple of 4 KB (OUT-061)") {
     });
 }
 
-TEST_CASE("a region begins at a multiple of its size, and the place says which (OUT-062,072)") {
+TEST_CASE("a region is aligned to its size, and the finding has its place (OUT-062,072)") {
     CHECK_TWICE([](auto value) {
         region const first[] = {value(bad_64K), at_1M, at_64K};
         region const second[] = {at_1M, value(bad_64K), at_64K};
@@ -204,7 +204,7 @@ TEST_CASE("a region begins at a multiple of its size, and the place says which (
                    .is_refused(rule::OUT_062, 0x1000, 1) &&
                write(wide, 0x1000, third, topa::link(0x1000)).is_refused(rule::OUT_062, 0x1000, 2);
     });
-    CHECK_TWICE([](auto value) {  // also below 4 KB, which an entry cannot say
+    CHECK_TWICE([](auto value) {  // also bits 11:0, which an entry does not hold
         for (unsigned bit = 0; bit < 12; ++bit) {
             region const low[] = {at_1M, {.base = 0x2000 | value(uint64_t{1}) << bit}};
             if (!write(wide, 0x1000, low, topa::link(0x1000))
@@ -216,7 +216,7 @@ TEST_CASE("a region begins at a multiple of its size, and the place says which (
     });
 }
 
-TEST_CASE("every address lies below 2^MAXPHYADDR, 2^52 unless it is said (OUT-063)") {
+TEST_CASE("every address is below 2^MAXPHYADDR, by default 2^52 (OUT-063)") {
     constexpr limits bits_39{.width = {39}};
     constexpr limits bits_40{.width = {40}};
     CHECK_TWICE([=](auto value) {  // a region's
@@ -253,7 +253,7 @@ TEST_CASE("every address lies below 2^MAXPHYADDR, 2^52 unless it is said (OUT-06
     });
 }
 
-TEST_CASE("every entry lies below 2^MAXPHYADDR, the link too (OUT-071)") {
+TEST_CASE("every entry is below 2^MAXPHYADDR, the link too (OUT-071)") {
     CHECK_TWICE([](auto value) {
         region regions[513];
         topa::entry to[514];
@@ -277,7 +277,7 @@ TEST_CASE("a table has a region (OUT-066)") {
     });
 }
 
-TEST_CASE("a table that has no link ends with STOP (OUT-056)") {
+TEST_CASE("a table without a link ends with STOP (OUT-056)") {
     CHECK_TWICE([](auto value) {
         region const open[] = {value(at_1M), value(at_64K)};
         region const early[] = {value(stop_64K), value(at_1M)};
@@ -288,9 +288,9 @@ TEST_CASE("a table that has no link ends with STOP (OUT-056)") {
     });
 }
 
-TEST_CASE("a table has at most 2^25 entries, a link among them (OUT-046)") {
-    // The number is looked at first, so that what is said of the address, which is wrong as well,
-    // means that the number is not too high.
+TEST_CASE("a table has at most 2^25 entries, including the link (OUT-046)") {
+    // The number is checked first. The address is wrong as well, so an error about the address
+    // means that the number is accepted.
     CHECK_TWICE([](auto value) {
         auto const said = [&](size_t count, ending end) {
             return topa::write_table(wide, 0x1001, nullptr, value(count), end, nullptr);
@@ -323,7 +323,7 @@ TEST_CASE("without MENTRY a table is one region and a link to itself (OUT-067,06
     });
 }
 
-TEST_CASE("of several mistakes the first is told: the table, the regions in order, the end") {
+TEST_CASE("the first mistake is reported: the table, the regions in order, the end") {
     CHECK_TWICE([](auto value) {
         region const high{.base = value(uint64_t{1} << 52)};
         region const both[] = {at_1M, value(bad_64K), high};
@@ -337,7 +337,7 @@ TEST_CASE("of several mistakes the first is told: the table, the regions in orde
     });
 }
 
-TEST_CASE("no entry of a table that was written breaks a rule") {
+TEST_CASE("no entry of a written table breaks a rule") {
     CHECK_TWICE([](auto value) {
         region const all[] = {value(at_1M),
                               {.base = 0x7F'F800'0000,
@@ -356,7 +356,7 @@ TEST_CASE("no entry of a table that was written breaks a rule") {
 
 // ------------------------------------------------------------------------------------ equality
 
-TEST_CASE("tables, regions and findings are equal when every part is") {
+TEST_CASE("tables, regions and findings are equal when every member is equal") {
     CHECK_TWICE([](auto value) {
         topa::table<2> const one = {{{0x1'0100}, {0x1001}}};
         auto const other = value(topa::table<2>{{{0x1'0100}, {0x2001}}});
@@ -369,7 +369,7 @@ TEST_CASE("tables, regions and findings are equal when every part is") {
     });
 }
 
-TEST_CASE("what is not said is nothing") {
+TEST_CASE("default regions, endings and findings are empty") {
     CHECK_TWICE([](auto value) {
         auto const asked = value(region{});
         auto const found = value(finding{});

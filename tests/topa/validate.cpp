@@ -24,8 +24,7 @@ constexpr limits skl{{39}, true};   // P-SKL
 constexpr limits bdw{{39}, false};  // P-BDW: one region and a link back
 constexpr uint64_t all_bits = 0xFFFF'FFFF'FFFF'FFFF;
 
-/// Pages of tables, one behind the other from 10000H on, of which the first words are given. The
-/// others are 0.
+/// Consecutive pages of tables from 10000H on. The first words of each are given, the others are 0.
 template <size_t Pages>
 struct tables {
     uint64_t words[Pages][8] = {};
@@ -41,7 +40,7 @@ struct tables {
     constexpr auto store(uint64_t, byte_view) -> size_t { return 0; }
 };
 
-/// What is told, in its order.
+/// The findings, in the order in which they are reported.
 struct findings {
     finding told[32] = {};
     size_t count = 0;
@@ -71,7 +70,7 @@ constexpr auto at(uint32_t index, rule broken) -> finding { return {broken, {0x1
 
 // ------------------------------------------------------------------------------------ tables
 
-TEST_CASE("of a table that is right nothing is told, and each entry is read once") {
+TEST_CASE("a valid table has no findings, and each entry is read once") {
     CHECK_TWICE([](auto value) {
         tables<2> memory{{{value(uint64_t{0x40'0000}), 0x40'1004, 0x1'0001}}};
         findings found;
@@ -87,7 +86,7 @@ TEST_CASE("of a table that is right nothing is told, and each entry is read once
     });
 }
 
-TEST_CASE("every rule that an entry breaks is told with the entry's number (OUT-060..068,072)") {
+TEST_CASE("every broken rule is reported with the number of the entry (OUT-060..068,072)") {
     CHECK_TWICE([](auto value) {
         auto const of_second = [&](uint64_t second, limits of = skl) {
             return findings_in({{{0x40'0000, second, 0x1'0001}}}, of);
@@ -104,14 +103,14 @@ TEST_CASE("every rule that an entry breaks is told with the entry's number (OUT-
     });
 }
 
-TEST_CASE("all entries are looked at, not only to the first that is wrong (OUT-072)") {
+TEST_CASE("all entries are checked, not only up to the first invalid one (OUT-072)") {
     CHECK_TWICE([](auto value) {
         auto const found = findings_in(
             {{{value(uint64_t{0x40'0408}), 0x40'1000, 0x80'0000'0080, 0x40'2080, 0x80'0000'1825}}});
         return found.are(at(0, rule::OUT_060), at(2, rule::OUT_063), at(3, rule::OUT_062),
                          at(4, rule::OUT_060), at(4, rule::OUT_063), at(4, rule::OUT_065));
     });
-    CHECK_TWICE([](auto value) {  // of one entry in the order of the rules' numbers
+    CHECK_TWICE([](auto value) {  // for one entry in the order of the rules' numbers
         auto const found = findings_in({{{0x40'0000, value(all_bits ^ 0x11), all_bits}}}, bdw);
         auto const first = findings_in({{{value(all_bits)}}}, bdw);
         return found.are(at(1, rule::OUT_060), at(1, rule::OUT_062), at(1, rule::OUT_063),
@@ -122,7 +121,7 @@ TEST_CASE("all entries are looked at, not only to the first that is wrong (OUT-0
     });
 }
 
-TEST_CASE("every size is legal, and so are base 0, overlaps and a table's page (OUT-069,070)") {
+TEST_CASE("every size, base 0, overlaps and the page of a table are legal (OUT-069,070)") {
     CHECK_TWICE([](auto value) {
         for (uint64_t size = value(uint64_t{0}); size < 16; ++size) {
             if (!findings_in({{{0x800'0000 | size << 6, 0x1'03C1}}}).are()) { return false; }
@@ -131,8 +130,8 @@ TEST_CASE("every size is legal, and so are base 0, overlaps and a table's page (
     });
 }
 
-TEST_CASE("a table has to stand at a multiple of 4 KB below 2^MAXPHYADDR (OUT-061,063)") {
-    CHECK_TWICE([](auto value) {  // and its entries are looked at all the same
+TEST_CASE("a table must be at a multiple of 4 KB below 2^MAXPHYADDR (OUT-061,063)") {
+    CHECK_TWICE([](auto value) {  // its entries are checked anyway
         tables<1> memory{{{0, 0x40'0002, 0x1'0001}}};
         findings found;
         auto const got = topa::validate(memory, value(uint64_t{0x1'0008}), skl, found);
@@ -159,8 +158,8 @@ TEST_CASE("a table has to stand at a multiple of 4 KB below 2^MAXPHYADDR (OUT-06
     });
 }
 
-TEST_CASE("a table may not end without END and without STOP in the room it has (OUT-056)") {
-    CHECK_TWICE([](auto value) {  // told of the entry behind it
+TEST_CASE("a table without END and STOP in its room is an error (OUT-056)") {
+    CHECK_TWICE([](auto value) {  // reported for the entry after it
         tables<1> memory{{{0x40'0000, 0x40'1002, 0x1'0001}}};
         findings two;
         auto const cut = topa::validate(memory, 0x1'0000, skl, two, value(uint64_t{2}));
@@ -183,16 +182,16 @@ TEST_CASE("a table may not end without END and without STOP in the room it has (
     });
 }
 
-TEST_CASE("an entry beyond 2^MAXPHYADDR is told once the table reaches it (OUT-071)") {
+TEST_CASE("an entry beyond 2^MAXPHYADDR is reported if the table starts below it (OUT-071)") {
     CHECK_TWICE([](auto value) {
         tables<2> memory{{{0x1000}, {value(uint64_t{0x3002}), 0x4000, 0x1'0001}}};
         findings found;
-        // With M = 17 both pages are below 2^M, with M = 16 both are beyond.
+        // With M = 17 both pages are below 2^M, with M = 16 both are beyond it.
         (void)topa::validate(memory, 0x1'0000, {{17}, true}, found, 600);
         findings low;
         (void)topa::validate(memory, 0x1'1000, {{16}, true}, low, 600);
         return found.are(finding{rule::OUT_060, {0x1'0000, 512}}) &&
-               // A table that begins beyond is told once, its entries not.
+               // A table that starts beyond it is reported once, not for each entry.
                low.are(finding{rule::OUT_063, {0x1'1000, 0}}, finding{rule::OUT_060, {0x1'1000, 0}},
                        finding{rule::OUT_063, {0x1'1000, 2}});
     });
@@ -216,7 +215,7 @@ TEST_CASE("an entry beyond 2^MAXPHYADDR is told once the table reaches it (OUT-0
     CHECK(found[3] == finding{rule::OUT_071, {0x7F'FFFF'F000, 514}});
 }
 
-TEST_CASE("an entry of which a byte is in restricted memory is told (OUT-091,112)") {
+TEST_CASE("an entry with a byte in restricted memory is reported (OUT-091,112)") {
     CHECK_TWICE([](auto value) {
         tables<1> memory{{{0x40'0000, 0x40'1002, 0x40'2000, 0x40'3000, 0x1'0001}}};
         topa::address_span const extra[] = {{value(uint64_t{0x1'000F}), 0x1'0010}};
@@ -237,7 +236,7 @@ TEST_CASE("an entry of which a byte is in restricted memory is told (OUT-091,112
     });
 }
 
-TEST_CASE("where an entry cannot be read, nothing is told of what follows") {
+TEST_CASE("after an entry that cannot be read nothing is reported") {
     CHECK_TWICE([](auto value) {
         struct one_word {
             uint64_t word;
@@ -256,11 +255,11 @@ TEST_CASE("where an entry cannot be read, nothing is told of what follows") {
     });
 }
 
-// ------------------------------------------------------------------------------------ on paper
+// ------------------------------------------------------------------------------------ reference
 
 namespace {
 
-/// Memory of some pages, 0 where nothing was put.
+/// Memory of some pages, 0 where nothing was stored.
 struct few_pages {
     std::map<uint64_t, uint64_t> words;
     std::set<uint64_t> pages;
@@ -279,7 +278,7 @@ struct few_pages {
     auto store(uint64_t, byte_view) -> size_t { return 0; }
 };
 
-/// The rules of section 5 of the catalogue for one entry, as they are printed there.
+/// The rules of section 5 of the catalogue for one entry, written literally.
 auto rules_broken(uint64_t word, uint64_t table, uint64_t index, limits of) -> std::vector<rule> {
     std::vector<rule> broken;
     uint64_t const limit = uint64_t{1} << of.width.bits;
@@ -298,7 +297,7 @@ auto rules_broken(uint64_t word, uint64_t table, uint64_t index, limits of) -> s
     return broken;
 }
 
-/// All that is wrong with a chain, by remembering its tables.
+/// Reference: all findings of a chain, with a set of the visited tables.
 auto findings_on_paper(few_pages memory, uint64_t first, limits of, uint64_t most_entries)
     -> std::vector<finding> {
     std::vector<finding> found;
@@ -329,7 +328,7 @@ auto findings_on_paper(few_pages memory, uint64_t first, limits of, uint64_t mos
 
 }  // namespace
 
-TEST_CASE("random chains break the rules that they break on paper (OUT-056,060..068,071,072)") {
+TEST_CASE("random chains have the findings of the reference (OUT-056,060..068,071,072)") {
     std::mt19937_64 random{7};
     auto const below = [&](uint64_t count) { return random() % count; };
     std::map<rule, unsigned> seen;
@@ -344,7 +343,7 @@ TEST_CASE("random chains break the rules that they break on paper (OUT-056,060..
                                             : 0x1000 * (1 + below(20)));
         }
         for (uint64_t const base : bases) {
-            // A long table is in the last entries of its page, behind which another may stand.
+            // A long table is in the last entries of its page, and another may follow.
             uint64_t const from = below(6) == 0 ? 510 : 0;
             uint64_t const regions = 1 + below(3);
             for (uint64_t i = 0; i <= regions; ++i) {
@@ -378,7 +377,7 @@ TEST_CASE("random chains break the rules that they break on paper (OUT-056,060..
 
 // ------------------------------------------------------------------------------------ chains
 
-TEST_CASE("of a chain each table is looked at once, in the order of the links (OUT-047,072)") {
+TEST_CASE("each table of a chain is checked once, in the order of the links (OUT-047,072)") {
     CHECK_TWICE([](auto value) {
         // 10000H -> 12000H -> 11000H -> 12000H, each with a reserved bit.
         tables<3> memory{{{value(uint64_t{0x40'0002}), 0x1'2001},
@@ -400,7 +399,7 @@ TEST_CASE("of a chain each table is looked at once, in the order of the links (O
     });
 }
 
-TEST_CASE("each table is looked at once, also where a chain may have more than it has (OUT-072)") {
+TEST_CASE("each table is checked once, also when the bound is larger than the chain (OUT-072)") {
     CHECK_TWICE([](auto value) {
         for (uint64_t most = value(uint64_t{1}); most < 8; ++most) {
             tables<3> memory{{{0x40'0002, 0x1'1001}, {0x40'0002, 0x1'2001}, {0x40'0002, 0x1'0001}}};
@@ -413,7 +412,7 @@ TEST_CASE("each table is looked at once, also where a chain may have more than i
     });
 }
 
-TEST_CASE("a chain ends at a STOP, at memory that cannot be read, or without an end") {
+TEST_CASE("a chain ends at STOP, at unreadable memory, or at a table without END and STOP") {
     CHECK_TWICE([](auto value) {
         tables<2> memory{{{value(uint64_t{0x40'0000}), 0x1'1001}, {0x40'1010, 0x1'0003}}};
         findings found;
@@ -460,7 +459,7 @@ TEST_CASE("a table of 512 entries in a chain has room for its link") {
     });
 }
 
-TEST_CASE("a table of a chain has the 512 entries of a page, unless more are told (OUT-056)") {
+TEST_CASE("a table of a chain has 512 entries by default (OUT-056)") {
     CHECK_TWICE([](auto value) {
         tables<2> memory{{{value(uint64_t{0x40'0000})}, {0x1'0001}}};
         findings page;
@@ -473,8 +472,8 @@ TEST_CASE("a table of a chain has the 512 entries of a page, unless more are tol
     });
 }
 
-TEST_CASE("a chain whose links change meanwhile is looked at as far as it goes") {
-    // After it has been gone along, a table ends with STOP, or cannot be read any more.
+TEST_CASE("a chain whose links change during the walk is checked as far as it goes") {
+    // After the first walk a table ends with STOP, or becomes unreadable.
     struct changing {
         uint64_t entry;
         uint64_t until;
@@ -496,7 +495,7 @@ TEST_CASE("a chain whose links change meanwhile is looked at as far as it goes")
     }
 }
 
-TEST_CASE("a chain that never ends is looked at as far as one may") {
+TEST_CASE("a chain that never ends is checked up to the bound") {
     struct next_pages {
         uint64_t reads = 0;
         auto load(uint64_t address) -> port_value {
@@ -522,7 +521,7 @@ TEST_CASE("a chain that never ends is looked at as far as one may") {
     CHECK(found == 0x1'0000);
 }
 
-TEST_CASE("a walk along a chain that has not begun has looked at no table") {
+TEST_CASE("a default chain_walk has no tables") {
     CHECK_TWICE([](auto value) {
         auto const it = value(chain_walk{});
         return it.tables == 0 && is(it.last, table_end::link, {0, 0});
@@ -561,7 +560,7 @@ constexpr auto around_apic(uint64_t base = 0xFEE0'0800) -> surroundings {
 
 }  // namespace
 
-TEST_CASE("a region at 0 is worth a warning (OUT-070)") {
+TEST_CASE("a region at 0 gets a warning (OUT-070)") {
     CHECK_TWICE([](auto value) {
         return warnings_of(value(uint64_t{0})).are(rule::OUT_070) &&
                warnings_of(value(uint64_t{0x14})).are(rule::OUT_070) &&
@@ -570,7 +569,7 @@ TEST_CASE("a region at 0 is worth a warning (OUT-070)") {
     });
 }
 
-TEST_CASE("a region over the page of its entry is worth a warning (OUT-070)") {
+TEST_CASE("a region over the page of its entry gets a warning (OUT-070)") {
     CHECK_TWICE([](auto value) {
         return warnings_of(value(uint64_t{0x1'0000})).are(rule::OUT_070) &&
                warnings_of(value(uint64_t{0xF000})).are() &&
@@ -580,7 +579,7 @@ TEST_CASE("a region over the page of its entry is worth a warning (OUT-070)") {
                warnings_of(value(uint64_t{0x1'0100}), {0x2'0000, 0}).are() &&
                warnings_of(value(uint64_t{0x1'0100}), {0xF000, 0}).are();
     });
-    CHECK_TWICE([](auto value) {  // the entry's, not the table's
+    CHECK_TWICE([](auto value) {  // the page of the entry, not of the table's start
         return warnings_of(value(uint64_t{0x1'1000}), {0x1'0000, 511}).are() &&
                warnings_of(value(uint64_t{0x1'1000}), {0x1'0000, 512}).are(rule::OUT_070) &&
                warnings_of(value(uint64_t{0x1'0000}), {0x1'0000, 511}).are(rule::OUT_070) &&
@@ -588,7 +587,7 @@ TEST_CASE("a region over the page of its entry is worth a warning (OUT-070)") {
                warnings_of(value(uint64_t{0x1'1000}), {0x1'0000, 1023}).are(rule::OUT_070) &&
                warnings_of(value(uint64_t{0x1'1000}), {0x1'0000, 1024}).are();
     });
-    CHECK_TWICE([](auto value) {  // where the addresses end
+    CHECK_TWICE([](auto value) {  // at the last address
         return warnings_of(value(uint64_t{0xF'FFFF'F800'03C0}), {0xF'FFFF'FFFF'F000, 0})
                    .are(rule::OUT_070) &&
                warnings_of(value(uint64_t{0xF'FFFF'F800'03C0}), {0x10'0000'0000'0000, 0}).are() &&
@@ -596,7 +595,7 @@ TEST_CASE("a region over the page of its entry is worth a warning (OUT-070)") {
     });
 }
 
-TEST_CASE("a region over restricted memory is worth a warning (OUT-111, PRG-095)") {
+TEST_CASE("a region over restricted memory gets a warning (OUT-111, PRG-095)") {
     CHECK_TWICE([](auto value) {
         auto const around = around_smrr();
         place const where{0x1'0000, 0};
@@ -618,7 +617,7 @@ TEST_CASE("a region over restricted memory is worth a warning (OUT-111, PRG-095)
     });
 }
 
-TEST_CASE("a region over the page of the local APIC is worth a warning (OUT-113, PRG-096)") {
+TEST_CASE("a region over the page of the local APIC gets a warning (OUT-113, PRG-096)") {
     CHECK_TWICE([](auto value) {
         auto const around = around_apic();
         place const where{0x1'0000, 0};
@@ -631,7 +630,7 @@ TEST_CASE("a region over the page of the local APIC is worth a warning (OUT-113,
     });
 }
 
-TEST_CASE("all warnings of a region are told, in the order of their numbers") {
+TEST_CASE("all warnings of a region are reported, in the order of their numbers") {
     CHECK_TWICE([](auto value) {
         auto around = around_smrr();
         around.apic = {0x8000'1800};
@@ -640,7 +639,7 @@ TEST_CASE("all warnings of a region are told, in the order of their numbers") {
     });
 }
 
-TEST_CASE("a link has no region, so nothing is wrong with it") {
+TEST_CASE("a link has no region, and so no warning") {
     CHECK_TWICE([](auto value) {
         auto around = around_smrr();
         around.apic = {0x8000'0800};

@@ -35,7 +35,7 @@ struct word {
     uint64_t value;
 };
 
-/// Memory that has some words and nothing else. It counts how often each is read.
+/// Memory that holds only some words. It counts the reads of each.
 template <size_t Count>
 struct few_words {
     word words[Count];
@@ -57,7 +57,7 @@ struct few_words {
     }
     constexpr auto store(uint64_t, byte_view) -> size_t { return 0; }
 
-    /// How often each word was read.
+    /// True when the words were read this many times.
     template <class... Numbers>
     [[nodiscard]] constexpr auto were_read(Numbers... expected) const -> bool {
         size_t i = 0;
@@ -78,7 +78,7 @@ constexpr auto is_error(loaded_entry const& got, rule broken, position where, ui
            got.fault == port_fault{};
 }
 
-/// The error to which an only entry leads.
+/// The error of loading a single entry.
 constexpr auto error_of(uint64_t raw, limits of = skl, uint32_t index = 0) -> rule {
     few_words memory{{{0x1'0000 + 8 * uint64_t{index}, raw}}};
     return topa::load_entry(memory, {0x1'0000, index, 0}, of).broken;
@@ -86,9 +86,9 @@ constexpr auto error_of(uint64_t raw, limits of = skl, uint32_t index = 0) -> ru
 
 }  // namespace
 
-// ------------------------------------------------------------------------------------ arrive
+// ------------------------------------------------------------------------------------ load_entry
 
-TEST_CASE("an entry stands at table + 8 * index, and is read once (OUT-050)") {
+TEST_CASE("an entry is at table + 8 * index, and is read once (OUT-050)") {
     CHECK_TWICE([](auto value) {
         few_words memory{ring_words};
         auto const first = topa::load_entry(memory, value(position{0x1'0000, 0, 0}), skl);
@@ -98,32 +98,33 @@ TEST_CASE("an entry stands at table + 8 * index, and is read once (OUT-050)") {
         return one && is_region(second, {0x1'0000, 1, 0}, 0x40'1000) &&
                memory.were_read(1U, 1U, 0U) && memory.faults == 0;
     });
-    CHECK_TWICE([](auto value) {  // the last there can be, OC-36; the offset stays as it is
+    CHECK_TWICE([](auto value) {  // the last possible entry, OC-36; the offset is unchanged
         few_words memory{{{0x1000'FFF8, value(uint64_t{0x50'0000})}}};
         auto const got = topa::load_entry(memory, {0x1'0000, 0x1FF'FFFF, 0xFFF}, skl);
         return is_region(got, {0x1'0000, 0x1FF'FFFF, 0xFFF}, 0x50'0000);
     });
 }
 
-TEST_CASE("END leads to entry 0 of any table at once, and both are read once (OUT-047,054)") {
-    CHECK_TWICE([](auto value) {  // OC-13: back to the same
+TEST_CASE("END is followed to entry 0 of any table, and both are read once (OUT-047,054)") {
+    CHECK_TWICE([](auto value) {  // OC-13: to the same table
         few_words memory{ring_words};
         auto const got = topa::load_entry(memory, value(position{0x1'0000, 2, 0}), skl);
         return is_region(got, {0x1'0000, 0, 0}, 0x40'0000) && memory.were_read(1U, 0U, 1U);
     });
-    CHECK_TWICE([](auto value) {  // OC-15: to another, where INT and STOP stand
+    CHECK_TWICE([](auto value) {  // OC-15: to another table, whose entry has INT and STOP
         few_words memory{{{0x1'0010, value(uint64_t{0x2'0001})}, {0x2'0000, 0x3000'0054}}};
         auto const got = topa::load_entry(memory, {0x1'0000, 2, 0}, skl);
         return is_region(got, {0x2'0000, 0, 0}, 0x3000'0054) && memory.were_read(1U, 1U);
     });
-    CHECK_TWICE([](auto value) {  // the size of a link means nothing
+    CHECK_TWICE([](auto value) {  // the Size of a link is ignored
         few_words memory{{{0x1'0010, value(uint64_t{0x2'03C1})}, {0x2'0000, 0x40'0000}}};
         return is_region(topa::load_entry(memory, {0x1'0000, 2, 7}, skl), {0x2'0000, 0, 0},
                          0x40'0000);
     });
 }
 
-TEST_CASE("END in entry 0 is an error, also behind an END, so no walk goes on (OUT-047,066)") {
+TEST_CASE(
+    "END in entry 0 is an error, also after an END, so END chains are impossible (OUT-047,066)") {
     CHECK_TWICE([](auto value) {  // OC-27
         few_words memory{{{0x1'0000, value(uint64_t{0x40'0001})}}};
         auto const got = topa::load_entry(memory, {0x1'0000, 0, 0}, skl);
@@ -149,7 +150,7 @@ TEST_CASE("reserved bits 1, 3, 5, 10 and 11 are errors in both kinds of entry (O
             uint64_t const flipped = value(uint64_t{1}) << bit;
             auto const region = error_of(0x800'0000 | (bit == 0 ? 0 : flipped));
             auto const link = error_of(0x1'0001 | flipped, skl, 1);
-            // A good link goes on to a table that is not there.
+            // A valid link leads to a table that does not exist.
             if (region != (reserved ? rule::OUT_060 : rule::none)) { return false; }
             if ((link == rule::OUT_060) != reserved) { return false; }
             if ((link == rule::none) != legal_in_a_link) { return false; }
@@ -174,7 +175,7 @@ TEST_CASE("a table that is not at a multiple of 4 KB is an error before it is re
     });
 }
 
-TEST_CASE("a region not aligned to its size is an error, and no size is (OUT-062,069)") {
+TEST_CASE("a region not aligned to its size is an error, and every size is legal (OUT-062,069)") {
     CHECK_TWICE([](auto value) {  // OC-25
         return error_of(value(uint64_t{0x40'1040})) == rule::OUT_062 &&
                error_of(value(uint64_t{0x40'1000})) == rule::none &&
@@ -202,7 +203,7 @@ TEST_CASE("an address at or above 2^MAXPHYADDR is an error in both kinds of entr
     });
 }
 
-TEST_CASE("END with INT or STOP is an error when the pointer comes to it (OUT-065)") {
+TEST_CASE("END with INT or STOP is an error when the table pointer reaches it (OUT-065)") {
     CHECK_TWICE([](auto value) {  // OC-29
         few_words memory{{{0x1'0008, value(uint64_t{0x1'0005})}}};
         return is_error(topa::load_entry(memory, {0x1'0000, 1, 0}, skl), rule::OUT_065,
@@ -212,7 +213,7 @@ TEST_CASE("END with INT or STOP is an error when the pointer comes to it (OUT-06
     });
 }
 
-TEST_CASE("without MENTRY only entry 0 is a region, and entry 1 leads back (OUT-067,068)") {
+TEST_CASE("without MENTRY only entry 0 is a region, and entry 1 links back (OUT-067,068)") {
     CHECK_TWICE([](auto value) {
         few_words ring{{{0x1'0000, value(uint64_t{0x80'0080})}, {0x1'0008, 0x1'0001}}};
         return is_region(topa::load_entry(ring, {0x1'0000, 0, 0}, bdw), {0x1'0000, 0, 0},
@@ -244,7 +245,7 @@ TEST_CASE("an entry at or above 2^MAXPHYADDR is an error before it is read (OUT-
                memory.were_read(1U, 0U) &&
                is_region(topa::load_entry(memory, behind, atm), behind, 0x40'0000);
     });
-    CHECK_TWICE([](auto value) {  // at the top of what any processor has, and beyond
+    CHECK_TWICE([](auto value) {  // at the top of 52 bits, and beyond
         few_words memory{{{0xF'FFFF'FFFF'FFF8, 0x40'0000}, {0x10'0000'0000'0000, 0x40'0000}}};
         uint64_t const table = value(uint64_t{0xF'FFFF'FFFF'F000});
         return topa::load_entry(memory, {table, 511, 0}, widest) &&
@@ -253,7 +254,7 @@ TEST_CASE("an entry at or above 2^MAXPHYADDR is an error before it is read (OUT-
                topa::load_entry(memory, {top - 0xFFF, 0, 0}, widest).broken == rule::OUT_071 &&
                topa::load_entry(memory, {top - 0xFFF, 511, 0}, widest).broken == rule::OUT_071 &&
                topa::load_entry(memory, {top - 7, 0, 0}, widest).broken == rule::OUT_061 &&
-               // 2^64 is not 0.
+               // 2^64 does not wrap to 0.
                topa::load_entry(memory, {top - 0xFFF, 512, 0}, widest).broken == rule::OUT_071 &&
                memory.were_read(1U, 0U) && memory.faults == 0;
     });
@@ -275,7 +276,7 @@ TEST_CASE("an entry in restricted memory is an error before it is read (OUT-091,
                memory.were_read(0U, 1U, 0U, 1U) &&
                topa::load_entry(memory, {0x8000'1000, 0, 0}, atm);
     });
-    CHECK_TWICE([](auto value) {  // where END leads, too
+    CHECK_TWICE([](auto value) {  // also after END
         topa::address_span const extra[] = {{value(uint64_t{0x2'0000}), 0x2'0FFF}};
         restricted_memory const around{.extra = extra, .extra_count = 1};
         few_words memory{{{0x1'0008, 0x2'0001}, {0x2'0000, 0x40'0000}}};
@@ -283,7 +284,7 @@ TEST_CASE("an entry in restricted memory is an error before it is read (OUT-091,
                         {0x2'0000, 0, 0}, 0) &&
                memory.were_read(1U, 0U);
     });
-    CHECK_TWICE([](auto value) {  // by any one of its eight bytes
+    CHECK_TWICE([](auto value) {  // for any of its eight bytes
         few_words memory{{{0x1'0008, 0x40'0000}}};
         for (uint64_t byte = value(uint64_t{0x1'0000}); byte < 0x1'0018; ++byte) {
             topa::address_span const extra[] = {{byte, byte}};
@@ -296,7 +297,7 @@ TEST_CASE("an entry in restricted memory is an error before it is read (OUT-091,
     });
 }
 
-TEST_CASE("of several errors of one entry the one with the lowest number is told") {
+TEST_CASE("of several errors of one entry the one with the lowest number is returned") {
     CHECK_TWICE([](auto value) {
         topa::address_span const all[] = {{0, top}};
         restricted_memory const around{.extra = all, .extra_count = 1};
@@ -311,7 +312,7 @@ TEST_CASE("of several errors of one entry the one with the lowest number is told
     });
 }
 
-TEST_CASE("an entry that cannot be read decides nothing, and can be read again") {
+TEST_CASE("an entry that cannot be read is a fault, not an error, and can be retried") {
     CHECK_TWICE([](auto value) {
         few_words memory{{{0x1'0008, value(uint64_t{0x2'0001})}}};
         auto const first = topa::load_entry(memory, {0x1'0000, 2, 5}, skl);
@@ -324,7 +325,7 @@ TEST_CASE("an entry that cannot be read decides nothing, and can be read again")
     });
 }
 
-TEST_CASE("where nobody has come to there is no error") {
+TEST_CASE("a default loaded_entry has no error") {
     CHECK_TWICE([](auto value) {
         auto const it = value(loaded_entry{});
         return it && it.where == position{} && it.current.raw == 0 && it.broken == rule::none &&
@@ -335,7 +336,7 @@ TEST_CASE("where nobody has come to there is no error") {
 
 // ------------------------------------------------------------------------------------ enter
 
-TEST_CASE("tracing begins where the two MSRs say, in the midst of a region too (OUT-006,058)") {
+TEST_CASE("tracing starts at the position in the MSRs, also inside a region (OUT-006,058)") {
     CHECK_TWICE([](auto value) {  // OC-33
         few_words memory{ring_words};
         topa::ia32_rtit_output_base const base{value(uint64_t{0x1'0000})};
@@ -347,8 +348,7 @@ TEST_CASE("tracing begins where the two MSRs say, in the midst of a region too (
     });
 }
 
-TEST_CASE(
-    "tracing may begin on a link: it is followed, and the offset is not looked at (OUT-057)") {
+TEST_CASE("tracing may start on a link: it is followed, and the offset is ignored (OUT-057)") {
     CHECK_TWICE([](auto value) {  // OC-34
         few_words memory{ring_words};
         auto const got = topa::enter(memory, value(position{0x1'0000, 2, 0x999}), skl);
@@ -358,7 +358,7 @@ TEST_CASE(
     });
 }
 
-TEST_CASE("tracing does not begin outside of the region (OUT-064)") {
+TEST_CASE("tracing cannot start outside the region (OUT-064)") {
     CHECK_TWICE([](auto value) {  // OC-35
         few_words memory{ring_words};
         return is_error(topa::enter(memory, value(position{0x1'0000, 0, 0x1000}), skl),
@@ -378,7 +378,7 @@ TEST_CASE("tracing does not begin outside of the region (OUT-064)") {
     });
 }
 
-TEST_CASE("tracing begins with the errors of arriving, those of the entry first") {
+TEST_CASE("enter() returns errors of the entry before those of the offset") {
     CHECK_TWICE([](auto value) {
         topa::address_span const extra[] = {{0x2'0000, 0x2'0000}};
         restricted_memory const around{.extra = extra, .extra_count = 1};
@@ -400,7 +400,7 @@ constexpr auto is_reached(distance const& got, uint64_t bytes) -> bool {
     return got && got.bytes == bytes && got.broken == rule::none && got.fault == port_fault{};
 }
 
-/// The figure of the manual: X of 64 KB, Y of 4 KB, then table B with 8 KB and STOP (OUT-142).
+/// The manual's figure: X of 64 KB, Y of 4 KB, then table B with 8 KB and STOP (OUT-142).
 constexpr word figure_words[] = {{0x1'0000, 0x1000'0100},
                                  {0x1'0008, 0x2000'0000},
                                  {0x1'0010, 0x2'0001},
@@ -408,7 +408,7 @@ constexpr word figure_words[] = {{0x1'0000, 0x1000'0100},
 
 }  // namespace
 
-TEST_CASE("a position is as far as all regions before it and its offset (PRG-129)") {
+TEST_CASE("a distance is the sizes of all regions before the position plus its offset (PRG-129)") {
     CHECK_TWICE([](auto value) {
         few_words memory{figure_words};
         position const start = value(position{0x1'0000, 0, 0});
@@ -416,18 +416,18 @@ TEST_CASE("a position is as far as all regions before it and its offset (PRG-129
                is_reached(topa::bytes_between(memory, start, {0x1'0000, 0, 0xFFFF}, skl), 0xFFFF) &&
                is_reached(topa::bytes_between(memory, start, {0x1'0000, 1, 5}, skl), 0x1'0005) &&
                is_reached(topa::bytes_between(memory, start, {0x2'0000, 0, 0x10}, skl), 0x1'1010) &&
-               // STOP: all there is, to the end of its region.
+               // STOP: up to the end of its region.
                is_reached(topa::bytes_between(memory, start, {0x2'0000, 0, 0x2000}, skl), 0x1'3000);
     });
 }
 
-TEST_CASE("a region that was filled exactly ends where the next begins (PRG-143)") {
+TEST_CASE("the end of a full region is the start of the next (PRG-143)") {
     CHECK_TWICE([](auto value) {
         few_words memory{figure_words};
         position const start = value(position{0x1'0000, 0, 0x100});
         return is_reached(topa::bytes_between(memory, start, {0x1'0000, 1, 0}, skl), 0xFF00) &&
                is_reached(topa::bytes_between(memory, start, {0x2'0000, 0, 0}, skl), 0x1'0F00) &&
-               // From the end of a region, or from a link, it is no way to what follows.
+               // From the end of a region, or from a link, the distance to the next entry is 0.
                is_reached(
                    topa::bytes_between(memory, {0x1'0000, 0, 0x1'0000}, {0x1'0000, 1, 0}, skl),
                    0) &&
@@ -435,8 +435,8 @@ TEST_CASE("a region that was filled exactly ends where the next begins (PRG-143)
     });
 }
 
-TEST_CASE("in a ring the way goes round: the same position is no distance, the byte before it all "
-          "but one (OUT-053,054, PRG-129)") {
+TEST_CASE("in a ring the same position has distance 0, and the byte before it the whole ring "
+          "minus one (OUT-053,054, PRG-129)") {
     CHECK_TWICE([](auto value) {
         few_words memory{ring_words};
         position const here = value(position{0x1'0000, 1, 0x800});
@@ -451,7 +451,7 @@ TEST_CASE("in a ring the way goes round: the same position is no distance, the b
     });
 }
 
-TEST_CASE("the way goes on from the last entry that a table can have to its first (OUT-055)") {
+TEST_CASE("a walk wraps from the last possible entry of a table to its first (OUT-055)") {
     CHECK_TWICE([](auto value) {  // OC-36
         few_words memory{{{0x1'0000, 0x40'0000}, {0x1000'FFF8, value(uint64_t{0x50'0000})}}};
         position const last{0x1'0000, 0x1FF'FFFF, 0xFFF};
@@ -459,7 +459,7 @@ TEST_CASE("the way goes on from the last entry that a table can have to its firs
     });
 }
 
-TEST_CASE("every region of a way is read once") {
+TEST_CASE("every entry on the way is read once") {
     CHECK_TWICE([](auto value) {
         few_words memory{figure_words};
         auto const got = topa::bytes_between(memory, value(position{0x1'0000, 0, 0}),
@@ -468,11 +468,11 @@ TEST_CASE("every region of a way is read once") {
     });
 }
 
-TEST_CASE("an entry that cannot be taken ends the way, and what is before it is told") {
+TEST_CASE("an invalid entry ends the walk, and the bytes before it are returned") {
     CHECK_TWICE([](auto value) {
         few_words memory{{{0x1'0000, 0x40'0000}, {0x1'0008, value(uint64_t{0x40'1002})}}};
         auto const got = topa::bytes_between(memory, {0x1'0000, 0, 0x10}, {0x1'0000, 2, 0}, skl);
-        // Also where the trace unit stands there, by the error.
+        // Also when the target is the invalid entry.
         auto const there = topa::bytes_between(memory, {0x1'0000, 0, 0x10}, {0x1'0000, 1, 0}, skl);
         return !got && got.broken == rule::OUT_060 && got.bytes == 0xFF0 && !got.fault && !there &&
                there.broken == rule::OUT_060 && there.bytes == 0xFF0;
@@ -490,16 +490,16 @@ TEST_CASE("an entry that cannot be taken ends the way, and what is before it is 
     });
 }
 
-TEST_CASE("a position to which no way leads is not reached, and the walk has its bound") {
+TEST_CASE("an unreachable position is not reached, and the walk is bounded") {
     CHECK_TWICE([](auto value) {
         few_words memory{ring_words};
         auto const got = topa::bytes_between(memory, {0x1'0000, 0, 0}, {0x2'0000, 0, 0}, skl,
                                              value(uint64_t{10}));
-        // It begins in one region, and goes on behind ten.
+        // It starts in one region, and walks over ten more.
         return !got && got.broken == rule::none && !got.fault && got.bytes == 11 * 0x1000 &&
                memory.reads[0] == 6 && memory.reads[1] == 5 && memory.reads[2] == 5;
     });
-    CHECK_TWICE([](auto value) {  // as many regions as a ring has, to the byte before the first
+    CHECK_TWICE([](auto value) {  // as many regions as the ring has, to the byte before the start
         few_words memory{ring_words};
         position const from{0x1'0000, 0, 1};
         position const to{0x1'0000, 0, 0};
@@ -510,10 +510,10 @@ TEST_CASE("a position to which no way leads is not reached, and the walk has its
     few_words memory{ring_words};
     auto const lost = topa::bytes_between(memory, {0x1'0000, 0, 0}, {0x2'0000, 0, 0}, skl);
     CHECK(!lost);
-    CHECK(lost.bytes == 0x1'0001 * uint64_t{0x1000});  // 65536 regions and the one it begins in
+    CHECK(lost.bytes == 0x1'0001 * uint64_t{0x1000});  // 65536 regions and the first one
 }
 
-TEST_CASE("the trace unit does not stand behind the end of a region (OUT-052,064)") {
+TEST_CASE("a target after the end of its region is an error (OUT-052,064)") {
     CHECK_TWICE([](auto value) {
         few_words memory{ring_words};
         position const from{0x1'0000, 0, 0x10};
@@ -526,7 +526,7 @@ TEST_CASE("the trace unit does not stand behind the end of a region (OUT-052,064
     });
 }
 
-TEST_CASE("how far it is says first whether it was reached") {
+TEST_CASE("a distance converts to true only when the target was reached") {
     CHECK_TWICE([](auto value) {
         auto const it = value(distance{});
         return !it && it.bytes == 0 && it.broken == rule::none && !it.fault &&
@@ -548,7 +548,7 @@ struct visits {
         at[count] = where;
         raw[count++] = current.raw;
     }
-    /// One after the other from entry 0 of a table.
+    /// True when these words were visited in order from entry 0 of a table.
     template <class... Numbers>
     [[nodiscard]] constexpr auto are(uint64_t table, Numbers... wanted) const -> bool {
         uint32_t i = 0;
@@ -567,7 +567,7 @@ constexpr auto is(table_walk const& got, table_end how, place last, uint64_t nex
 
 }  // namespace
 
-TEST_CASE("a table is walked to its END, whose table comes next (OUT-045)") {
+TEST_CASE("a walk ends at END and returns the next table (OUT-045)") {
     CHECK_TWICE([](auto value) {
         few_words memory{figure_words};
         visits seen;
@@ -578,7 +578,7 @@ TEST_CASE("a table is walked to its END, whose table comes next (OUT-045)") {
     });
 }
 
-TEST_CASE("a table is walked to its STOP (OUT-045)") {
+TEST_CASE("a walk ends at STOP (OUT-045)") {
     CHECK_TWICE([](auto value) {
         few_words memory{{{0x2'0000, 0x40'0000}, {0x2'0008, 0x40'1010}, {0x2'0010, 0x1'0001}}};
         visits seen;
@@ -588,7 +588,7 @@ TEST_CASE("a table is walked to its STOP (OUT-045)") {
     });
 }
 
-TEST_CASE("a walk looks at END and STOP alone, whatever else is wrong with an entry") {
+TEST_CASE("a walk only uses END and STOP and ignores other errors") {
     CHECK_TWICE([](auto value) {
         few_words memory{{{0x123, value(~uint64_t{0x11})}, {0x12B, ~uint64_t{0}}}};
         visits seen;
@@ -596,7 +596,7 @@ TEST_CASE("a walk looks at END and STOP alone, whatever else is wrong with an en
         return is(got, table_end::link, {0x123, 1}, 0xFFFF'FFFF'FFFF'F000) &&
                seen.are(0x123, ~uint64_t{0x11}, ~uint64_t{0});
     });
-    CHECK_TWICE([](auto value) {  // END in entry 0, and to itself
+    CHECK_TWICE([](auto value) {  // END in entry 0, linked to itself
         few_words memory{{{0x1000, value(uint64_t{0x1001})}}};
         visits seen;
         return is(topa::for_each_entry(memory, 0x1000, 512, seen), table_end::link, {0x1000, 0},
@@ -605,7 +605,7 @@ TEST_CASE("a walk looks at END and STOP alone, whatever else is wrong with an en
     });
 }
 
-TEST_CASE("a walk reads no more entries than it may (OUT-056)") {
+TEST_CASE("a walk reads at most `most_entries` entries (OUT-056)") {
     CHECK_TWICE([](auto value) {
         few_words memory{figure_words};
         visits seen;
@@ -636,7 +636,7 @@ TEST_CASE("a walk ends where an entry cannot be read") {
 
 namespace {
 
-/// Memory whose words are computed from their addresses. It counts what is read.
+/// Memory whose words are computed from their addresses. It counts the reads.
 template <class Compute>
 struct computed_words {
     Compute compute;
@@ -653,7 +653,7 @@ computed_words(Compute) -> computed_words<Compute>;
 
 }  // namespace
 
-TEST_CASE("a table without END and STOP wraps after 2^25 entries, the most it has (OUT-046,055)") {
+TEST_CASE("a table without END and STOP wraps after the maximum of 2^25 entries (OUT-046,055)") {
     computed_words memory{[](uint64_t) { return port_value{true, 0x40'0000}; }};
     uint64_t seen = 0;
     bool in_order = true;
@@ -668,7 +668,7 @@ TEST_CASE("a table without END and STOP wraps after 2^25 entries, the most it ha
     CHECK(topa::last_index == 0x1FF'FFFF);
 }
 
-TEST_CASE("a walk that has not begun is at the begin of a link") {
+TEST_CASE("a default table_walk is a link at entry 0") {
     CHECK_TWICE([](auto value) {
         return is(value(table_walk{}), table_end::link, {0, 0}) && value(place{}) == place{0, 0};
     });
@@ -684,7 +684,7 @@ constexpr auto is(chain_shape const& got, uint64_t tables, bool closes, uint64_t
 
 }  // namespace
 
-TEST_CASE("a chain has a shape: where it closes, or ends (OUT-047)") {
+TEST_CASE("shape_of_chain() finds where a chain closes or ends (OUT-047)") {
     CHECK_TWICE([](auto value) {
         few_words ring{ring_words};
         few_words figure{figure_words};
@@ -714,13 +714,13 @@ TEST_CASE("a table that wraps is a chain that closes on itself (OUT-055)") {
     CHECK(is(topa::shape_of_chain(memory, 0x1000, 0x200'0000), 2, true, 1));
 }
 
-TEST_CASE("a table that does not end in the room it has ends the chain") {
+TEST_CASE("a table without END and STOP in its room ends the chain") {
     CHECK_TWICE([](auto value) {
         few_words ring{ring_words};
         return is(topa::shape_of_chain(ring, 0x1'0000, value(uint64_t{2})), 1, false, 0) &&
                is(topa::shape_of_chain(ring, 0x1'0000, value(uint64_t{3})), 1, true, 0);
     });
-    // By itself a table has the 512 entries of a page.
+    // By default a table has the 512 entries of a page.
     computed_words memory{
         [](uint64_t address) { return port_value{true, address == 0x1FF8 ? 0x1001U : 0U}; }};
     CHECK(is(topa::shape_of_chain(memory, 0x1000), 1, true, 0));
@@ -730,7 +730,7 @@ TEST_CASE("a table that does not end in the room it has ends the chain") {
     CHECK(longer.reads == 512);
 }
 
-TEST_CASE("a chain that never ends is looked at as far as one may, table by table") {
+TEST_CASE("a chain that never ends is walked up to the bound") {
     // Each table is one link, to the next page.
     auto const next_page = [](uint64_t address) {
         return port_value{true, (address + 0x1000) | 1};
@@ -747,8 +747,8 @@ TEST_CASE("a chain that never ends is looked at as far as one may, table by tabl
 
 namespace {
 
-/// A chain of tables as a drawing has it: where each leads. 0 is a table with STOP, and a link to a
-/// page that is not in the list leads to memory that cannot be read.
+/// A chain of tables as a list of links. 0 is a table with STOP, and a link to a page that is not
+/// in the list leads to unreadable memory.
 struct drawn_chain {
     std::map<uint64_t, uint64_t> next;
     unsigned regions = 1;
@@ -766,7 +766,7 @@ struct drawn_chain {
     auto store(uint64_t, byte_view) -> size_t { return 0; }
 };
 
-/// The shape, by remembering every table that was seen.
+/// Reference: the shape, from a list of all visited tables.
 auto drawn_shape(drawn_chain const& of, uint64_t first) -> chain_shape {
     std::map<uint64_t, uint64_t> numbers;
     for (uint64_t table = first;;) {
@@ -797,11 +797,11 @@ void check_shape(drawn_chain chain, uint64_t first) {
 
 }  // namespace
 
-TEST_CASE("every chain of up to 40 tables has the shape that a drawing of it has (OUT-047)") {
+TEST_CASE("every chain of up to 40 tables has the shape of the reference (OUT-047)") {
     for (uint64_t tables = 1; tables <= 40; ++tables) {
         drawn_chain chain;
         for (uint64_t t = 1; t < tables; ++t) { chain.next[t * 0x1000] = (t + 1) * 0x1000; }
-        for (uint64_t back = 1; back <= tables + 1; ++back) {  // one more: memory that is not there
+        for (uint64_t back = 1; back <= tables + 1; ++back) {  // one more: unreadable memory
             chain.next[tables * 0x1000] = back * 0x1000;
             check_shape(chain, 0x1000);
         }
@@ -810,7 +810,7 @@ TEST_CASE("every chain of up to 40 tables has the shape that a drawing of it has
     }
 }
 
-TEST_CASE("random chains have the shape that a drawing of them has (OUT-047)") {
+TEST_CASE("random chains have the shape of the reference (OUT-047)") {
     std::mt19937_64 random{4};
     for (unsigned round = 0; round < 3000; ++round) {
         drawn_chain chain;
@@ -826,7 +826,7 @@ TEST_CASE("random chains have the shape that a drawing of them has (OUT-047)") {
     }
 }
 
-TEST_CASE("a loop that opens while it is looked at does not keep a walk from ending") {
+TEST_CASE("a walk terminates when a loop opens during the walk") {
     computed_words memory{[first = true](uint64_t address) mutable {
         uint64_t const next = first ? address : address + 0x1000;
         first = false;
@@ -836,7 +836,7 @@ TEST_CASE("a loop that opens while it is looked at does not keep a walk from end
     CHECK(memory.reads == 12);
 }
 
-TEST_CASE("a port that fails now and then does not keep a walk from ending") {
+TEST_CASE("a walk terminates when the port fails now and then") {
     std::mt19937_64 random{5};
     for (unsigned round = 0; round < 300; ++round) {
         uint64_t const fails_by = 2 + random() % 40;
@@ -852,7 +852,7 @@ TEST_CASE("a port that fails now and then does not keep a walk from ending") {
     }
 }
 
-// ------------------------------------------------------------------------------------ all of it
+// ------------------------------------------------------------------------------------ reference
 
 namespace {
 
@@ -880,7 +880,7 @@ struct few_pages {
     auto store(uint64_t, byte_view) -> size_t { return 0; }
 };
 
-/// What comes of a way that is walked byte by byte of its regions' sizes.
+/// The result of the reference walk over the regions.
 struct walked {
     enum class how : uint8_t { reached, error, fault, bound };
     how end;
@@ -889,7 +889,7 @@ struct walked {
     auto operator==(walked const&) const -> bool = default;
 };
 
-/// True when an entry cannot be taken (OUT-060..066, 071; with MENTRY).
+/// True when an entry is invalid (OUT-060..066, 071; with MENTRY).
 auto is_broken(uint64_t table, uint64_t index, uint64_t word) -> bool {
     uint64_t const limit = uint64_t{1} << 39;
     uint64_t const base = word & ~uint64_t{0xFFF};
@@ -933,7 +933,7 @@ auto walked_way(few_pages const& memory, position from, position to, uint64_t mo
 
 }  // namespace
 
-TEST_CASE("ways through random tables are those of a walk on paper (OUT-053..055, PRG-129)") {
+TEST_CASE("distances in random tables match the reference walk (OUT-053..055, PRG-129)") {
     std::mt19937_64 random{6};
     auto const below = [&](uint64_t count) { return random() % count; };
     std::map<walked::how, unsigned> seen;
