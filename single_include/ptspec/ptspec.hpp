@@ -9581,7 +9581,7 @@ constexpr auto rule_against_holding(capabilities const& caps, uint32_t index,
 
 // ---- ptspec/config/nearest.hpp ----
 
-/// The nearest to what was asked for that a processor has.
+/// Finds the supported value nearest to a wanted one.
 namespace ptspec::config {
 
 using cpu::capabilities;
@@ -9590,7 +9590,7 @@ using cpu::mtc_period;
 using cpu::output_scheme;
 using cpu::psb_period;
 
-/// What was found, if anything.
+/// The nearest value, if any.
 template <class Value>
 struct nearest_of {
     bool any = false;
@@ -9621,10 +9621,11 @@ constexpr auto nearest_encoding(capabilities const& caps, Encoding wanted) noexc
 
 }  // namespace detail
 
-/// The nearest encoding that the processor enumerates; of two that are equally near the smaller.
-/// None where it has no MTC, no CYC, no choice of PSB periods.
+/// The nearest encoding that the processor enumerates; the smaller one of two that are equally
+/// near. None where the processor lacks MTC, CYC or PSBFreq.
 ///
-/// Units:  nearness counts encodings, that is, powers of two. The nearest threshold can be 0, none.
+/// Units:  distances are differences of encodings, so powers of two. The nearest CYC threshold can
+///         be 0, no threshold.
 /// Source: REG-028, REG-029, REG-048.
 [[nodiscard]] constexpr auto nearest(capabilities const& caps, mtc_period wanted) noexcept
     -> nearest_of<mtc_period> {
@@ -9639,7 +9640,7 @@ constexpr auto nearest_encoding(capabilities const& caps, Encoding wanted) noexc
     return detail::nearest_encoding(caps, wanted);
 }
 
-/// The output asked for, or else the first that there is of ToPA, a single range, the transport.
+/// The wanted output scheme, else the first supported one of ToPA, single range, trace transport.
 ///
 /// Source: REG-024..026, PRG-003.
 [[nodiscard]] constexpr auto nearest(capabilities const& caps, output_scheme wanted) noexcept
@@ -9656,7 +9657,7 @@ constexpr auto nearest_encoding(capabilities const& caps, Encoding wanted) noexc
 
 // ---- ptspec/config/trace_config.hpp ----
 
-/// What somebody wants traced, in words, to and from IA32_RTIT_CTL.
+/// A trace configuration with readable members, converted to and from IA32_RTIT_CTL.
 namespace ptspec::config {
 
 using cpu::capabilities;
@@ -9667,18 +9668,17 @@ using cpu::psb_period;
 using reg::addr_cfg;
 using reg::ia32_rtit_ctl;
 
-/// What is wanted of a trace:
+/// A trace configuration:
 /// `trace_config{.user = true, .mtc = true, .mtc_every = mtc_period::of_crystal_cycles(8)}`.
 ///
-/// As it begins, it asks for branches, with returns compressed, into ToPA, which every processor
-/// seen so far has.
+/// The default traces branches, with RET compression, into ToPA, which every known processor has.
 /// Source: REG-024..041, REG-048.
 struct trace_config {
-    bool os = false;    ///< what runs at CPL 0
-    bool user = false;  ///< what runs at CPL 1 to 3
+    bool os = false;    ///< trace CPL 0
+    bool user = false;  ///< trace CPL 1 to 3
     bool branches = true;
-    bool ret_compression = true;  ///< a return to where its call came from is one bit; DisRETC is 0
-    bool no_tnt = false;          ///< no TNT packets: targets only
+    bool ret_compression = true;  ///< a RET to its CALL is one TNT bit; DisRETC is 0
+    bool no_tnt = false;          ///< no TNT packets: only TIPs
     bool tsc = false;
     bool mtc = false;
     mtc_period mtc_every{};
@@ -9686,13 +9686,14 @@ struct trace_config {
     cyc_threshold cyc_after{};
     psb_period psb_every{};
     bool ptwrite = false;
-    bool fup_on_ptwrite = false;  ///< with the IP of each PTWRITE
+    bool fup_on_ptwrite = false;  ///< a FUP with the IP of each PTWRITE
     bool power_events = false;
     bool event_trace = false;
     bool cr3_filter = false;
     addr_cfg addr[4] = {};
     output_scheme output = output_scheme::topa;
-    bool inject_psb_pmi = false;  ///< make up for what of PSB and PMI was owed at the last stop
+    bool inject_psb_pmi =
+        false;  ///< on enable, raise the PSB and PMI that were pending at the stop
 
     friend constexpr auto operator==(trace_config const&, trace_config const&) -> bool = default;
 };
@@ -9725,7 +9726,7 @@ enum class config_member : uint8_t {
     inject_psb_pmi,
 };
 
-/// A member's name, and the bits of IA32_RTIT_CTL that say the same.
+/// A member's name, and its bits of IA32_RTIT_CTL.
 struct config_member_info {
     config_member which{};
     text name{};
@@ -9770,7 +9771,7 @@ inline constexpr size_t config_member_count = sizeof(config_members) / sizeof(co
     return config_members[underlying(which)];
 }
 
-/// Some members.
+/// A set of members.
 struct config_member_set {
     uint32_t bits = 0;
 
@@ -9785,15 +9786,15 @@ struct config_member_set {
 
 // ------------------------------------------------------------------------------------ CTL
 
-// The functions below use the masks of the table above instead of `with` and `get`, which would be
-// instantiated on inclusion.
+// The functions below use the masks of the table above instead of `with` and `get`, whose templates
+// would be instantiated on inclusion.
 
 namespace detail {
 
 using namespace ptspec::detail;
 using ctl = ia32_rtit_ctl;
 
-/// A number in its place in IA32_RTIT_CTL. What does not fit is cut off.
+/// Shifts a number to its field in IA32_RTIT_CTL. Bits that do not fit are dropped.
 constexpr auto placed(config_member which, uint64_t number) noexcept -> uint64_t {
     uint64_t const bits = info_of(which).ctl_bits;
     return number << lowest_bit(bits) & bits;
@@ -9814,8 +9815,8 @@ constexpr auto ctl_bits_of(output_scheme scheme) noexcept -> uint64_t {
 
 }  // namespace detail
 
-/// The value of IA32_RTIT_CTL for what is wanted, with TraceEn 0. Of ADDRn_CFG only the four
-/// bits that fit are kept: `check` refuses larger numbers.
+/// The value of IA32_RTIT_CTL for a configuration, with TraceEn 0. ADDRn_CFG is truncated to four
+/// bits: `check` refuses larger numbers.
 [[nodiscard]] constexpr auto ctl_of(trace_config const& wanted) noexcept -> ia32_rtit_ctl {
     using member = config_member;
     using detail::placed;
@@ -9839,7 +9840,7 @@ constexpr auto ctl_bits_of(output_scheme scheme) noexcept -> uint64_t {
         placed(member::inject_psb_pmi, wanted.inject_psb_pmi)};
 }
 
-/// Where the trace goes that a value of IA32_RTIT_CTL makes.
+/// The output scheme that a value of IA32_RTIT_CTL selects.
 ///
 /// Source: REG-026.
 [[nodiscard]] constexpr auto output_of(ia32_rtit_ctl value) noexcept -> output_scheme {
@@ -9850,8 +9851,8 @@ constexpr auto ctl_bits_of(output_scheme scheme) noexcept -> uint64_t {
                   : output_scheme::single_range;
 }
 
-/// What a value of IA32_RTIT_CTL asks for, the other way round. TraceEn, reserved bits, and ToPA
-/// beside FabricEn say nothing here; `ctl_of` gives all other bits back.
+/// The configuration for a value of IA32_RTIT_CTL, the inverse of `ctl_of`. TraceEn, reserved bits,
+/// and ToPA beside FabricEn are ignored; `ctl_of` returns all other bits unchanged.
 [[nodiscard]] constexpr auto config_of(ia32_rtit_ctl value) noexcept -> trace_config {
     using member = config_member;
     using detail::held, detail::is_held;
@@ -9883,25 +9884,25 @@ constexpr auto ctl_bits_of(output_scheme scheme) noexcept -> uint64_t {
 
 // ---- ptspec/config/check_config.hpp ----
 
-/// Can a processor trace what is wanted, and if not, what comes nearest?
+/// Checks whether a processor supports a configuration, and finds the nearest one that it supports.
 namespace ptspec::config {
 
 using access::broken_rule;
 using cpu::quirk;
 using cpu::quirk_set;
 
-/// What is not refused, and yet worth knowing.
+/// A hint about a legal configuration that is likely a mistake.
 enum class config_advice : uint8_t {
     nothing_to_trace = 1U << 0,         ///< neither `os` nor `user`. Source: REG-041
-    cyc_without_tsc = 1U << 1,          ///< cycles that nothing puts in time. Source: REG-047
+    cyc_without_tsc = 1U << 1,          ///< CYC packets without a time base. Source: REG-047
     threshold_without_cyc = 1U << 2,    ///< Source: REG-047
     no_tnt_without_branches = 1U << 3,  ///< Source: REG-047
     fup_without_ptwrite = 1U << 4,      ///< Linux refuses it. Source: REG-032
-    range_of_one_page = 1U << 5,        ///< a single range should have 4 KB at most
+    range_of_one_page = 1U << 5,        ///< a single range should have at most 4 KB
     table_of_one_region = 1U << 6,      ///< ToPA has one region. Source: REG-163
 };
 
-/// One sentence that gives the advice.
+/// The advice as one sentence.
 [[nodiscard]] constexpr auto describe(config_advice which) noexcept -> text {
     switch (which) {
         case config_advice::nothing_to_trace: return "with neither os nor user, no code is traced";
@@ -9919,7 +9920,7 @@ enum class config_advice : uint8_t {
     return "unknown advice";
 }
 
-/// Some pieces of advice.
+/// A set of advice.
 struct config_advice_set {
     uint8_t bits = 0;
 
@@ -9930,7 +9931,7 @@ struct config_advice_set {
         -> bool = default;
 };
 
-/// A member that a processor refuses, and the rule by which it does.
+/// A member that a processor refuses, and the broken rule.
 struct config_refusal {
     config_member member{};
     rule why = rule::none;
@@ -9939,15 +9940,15 @@ struct config_refusal {
         -> bool = default;
 };
 
-/// What a processor makes of a configuration.
+/// The result of checking a configuration.
 struct config_verdict {
-    /// The rule by which nothing at all can be traced: there is no Intel PT, or no output.
+    /// The rule why tracing is impossible: no Intel PT, or no output scheme.
     rule impossible = rule::none;
     config_refusal refusals[config_member_count] = {};
-    size_t refused = 0;  ///< how many of them there are
+    size_t refused = 0;  ///< the number of refusals
 
-    /// What was wanted, with the least changed that makes it legal. Where tracing is impossible, it
-    /// is what was wanted.
+    /// The wanted configuration with the fewest changes that make it legal. Unchanged where tracing
+    /// is impossible.
     trace_config nearest{};
     config_advice_set advice{};  ///< about `nearest`
 
@@ -9960,7 +9961,7 @@ struct config_verdict {
     [[nodiscard]] constexpr auto end() const noexcept -> config_refusal const* {
         return refusals + refused;
     }
-    /// The rule against one member.
+    /// The rule by which a member is refused, or none.
     [[nodiscard]] constexpr auto why(config_member member) const noexcept -> rule {
         for (config_refusal const& one : *this) {
             if (one.member == member) { return one.why; }
@@ -9971,7 +9972,7 @@ struct config_verdict {
 
 namespace detail {
 
-/// The number that a member holds, where it is one that can be too large.
+/// The number in a member that can exceed its field, else 0.
 constexpr auto number_in(trace_config const& wanted, config_member which) noexcept -> uint64_t {
     switch (which) {
         case config_member::addr_0: return underlying(wanted.addr[0]);
@@ -9982,8 +9983,8 @@ constexpr auto number_in(trace_config const& wanted, config_member which) noexce
     }
 }
 
-/// The rule against one member, told by its bits alone: but for what TraceEn needs, no bit of CTL
-/// depends on another.
+/// The rule by which a member is refused. Only the member's bits are checked: the fields of CTL are
+/// independent, except for what TraceEn requires.
 constexpr auto rule_against(capabilities const& caps, quirk_set odd, trace_config const& wanted,
                             config_member which) noexcept -> rule {
     uint64_t const number = number_in(wanted, which);
@@ -10001,7 +10002,7 @@ constexpr auto rule_against(capabilities const& caps, quirk_set odd, trace_confi
     return broken_rule(caps, ia32_rtit_ctl{all & info_of(which).ctl_bits});
 }
 
-/// Other bits for a member that is refused. What has no nearest value is turned off.
+/// The replacement bits for a refused member. A member without a nearest value is turned off.
 constexpr auto corrected_bits(capabilities const& caps, trace_config const& wanted,
                               config_member which) noexcept -> uint64_t {
     switch (which) {
@@ -10036,12 +10037,13 @@ constexpr auto advice_on(quirk_set odd, trace_config const& wanted) noexcept -> 
 
 }  // namespace detail
 
-/// Everything that a processor refuses of what is wanted, member by member, and what comes nearest
-/// to it. After a good verdict, a WRMSR of `ctl_of` with TraceEn set breaks no rule by its value.
+/// Checks every member of a configuration against a processor, and finds the nearest legal
+/// configuration. When the verdict is true, a WRMSR of `ctl_of` with TraceEn set breaks no rule by
+/// its value.
 ///
-/// Errors: `impossible` is REG-001 without Intel PT, REG-025 where there is no output. Refusals are
+/// Errors: `impossible` is REG-001 without Intel PT, REG-025 without an output scheme. Refusals are
 ///         those of `find_broken_rules`; also REG-040 where an erratum keeps BranchEn on, and
-///         REG-037 for numbers beyond the field.
+///         REG-037 for numbers that exceed the field.
 /// Source: REG-001, REG-025, REG-028, REG-037, REG-040, REG-041, REG-047, PRG-003, PRG-027.
 [[nodiscard]] constexpr auto check(trace_config const& wanted, capabilities const& caps) noexcept
     -> config_verdict {
@@ -10072,13 +10074,13 @@ constexpr auto advice_on(quirk_set odd, trace_config const& wanted) noexcept -> 
 
 // ---- ptspec/config/perf_config.hpp ----
 
-/// A trace as Linux perf is asked for it.
+/// Converts configurations to and from Linux perf's `perf_event_attr`.
 namespace ptspec::config {
 
-/// Of a `perf_event_attr` of the PMU `intel_pt`, what decides about IA32_RTIT_CTL.
+/// The members of a `perf_event_attr` of the PMU `intel_pt` that determine IA32_RTIT_CTL.
 ///
-/// Shape:  a bit of `config` is the bit of IA32_RTIT_CTL in its place. Bit 0, `pt`, is not TraceEn:
-///         with it bit 13, `branch`, is BranchEn; without it BranchEn is 1 and bit 13 may not be.
+/// Shape:  a bit of `config` is the same bit of IA32_RTIT_CTL, except bit 0, `pt`. When `pt` is 1,
+///         bit 13, `branch`, is BranchEn. When `pt` is 0, BranchEn is 1 and bit 13 must be 0.
 /// Source: Linux, arch/x86/events/intel/pt.c; REG-032.
 struct perf_event {
     uint64_t config = 0;
@@ -10088,7 +10090,7 @@ struct perf_event {
     friend constexpr auto operator==(perf_event const&, perf_event const&) -> bool = default;
 };
 
-/// Why Linux refuses an event, whatever the processor is.
+/// Why Linux refuses an event on every processor.
 enum class perf_error : uint8_t {
     none,
     unknown_bit,          ///< `config` has a bit without a meaning: clear it
@@ -10096,7 +10098,7 @@ enum class perf_error : uint8_t {
     fup_without_ptwrite,  ///< bit 5 without bit 12: set both, or none
 };
 
-/// One sentence that says what is wrong.
+/// The error as one sentence.
 [[nodiscard]] constexpr auto describe(perf_error which) noexcept -> text {
     switch (which) {
         case perf_error::none: return "nothing is wrong";
@@ -10109,7 +10111,7 @@ enum class perf_error : uint8_t {
 
 namespace detail {
 
-/// Bit 0 of `config`: bit 13 is to be looked at.
+/// Bit 0 of `config`: bit 13 is valid.
 inline constexpr uint64_t perf_pt = field_mask<ctl::TraceEn>;
 
 /// The fields that `config` and IA32_RTIT_CTL have in the same places.
@@ -10135,17 +10137,16 @@ constexpr auto perf_error_of(uint64_t config) noexcept -> perf_error {
 
 // ------------------------------------------------------------------------------------ from perf
 
-/// What Linux makes of an event, or why it refuses it.
+/// The configuration that Linux uses for an event, or why it refuses the event.
 struct perf_config {
     perf_error why = perf_error::none;
-    trace_config
-        config{};  ///< `output` and `addr` are left as they begin: perf says them elsewhere
+    trace_config config{};  ///< `output` and `addr` have their defaults: perf sets them elsewhere
 
     constexpr explicit operator bool() const noexcept { return why == perf_error::none; }
 };
 
-/// The trace that Linux makes for an event. What it refuses over the processor's capabilities,
-/// `check` refuses.
+/// Converts an event to the configuration that Linux uses. The processor's capabilities are not
+/// checked; `check` does that.
 ///
 /// Errors: those of perf_error.
 [[nodiscard]] constexpr auto from_perf(perf_event const& event) noexcept -> perf_config {
@@ -10161,23 +10162,23 @@ struct perf_config {
 
 // ------------------------------------------------------------------------------------ to perf
 
-/// An event, and what of a configuration it does not carry.
+/// An event, and the members of a configuration that it cannot express.
 struct perf_request {
     perf_event event{};
     config_member_set lost{};
-    perf_error why = perf_error::none;  ///< Linux refuses the event
+    perf_error why = perf_error::none;  ///< why Linux refuses the event
 
     constexpr explicit operator bool() const noexcept {
         return lost.empty() && why == perf_error::none;
     }
 };
 
-/// The event that asks Linux for a trace. It sets bit 0 only where it has to: kernels that do not
-/// know it refuse it.
+/// Converts a configuration to an event. Bit 0 is set only when necessary, because old kernels
+/// refuse it.
 ///
-/// Errors: `lost` are the members that `from_perf` would not give back: those that perf has no bit
-///         for (it takes filters from elsewhere and chooses the output itself). `why` is why Linux
-///         refuses the event.
+/// Errors: `lost` has the members that `from_perf` would not return, because perf has no bit for
+///         them (perf takes filters from elsewhere and chooses the output itself). `why` is the
+///         reason why Linux refuses the event.
 [[nodiscard]] constexpr auto to_perf(trace_config const& wanted) noexcept -> perf_request {
     using detail::perf_pt;
     uint64_t const carried = ctl_of(wanted).raw & detail::perf_fields;
@@ -16754,13 +16755,13 @@ template <size_t Depth = 1024>
 
 // ---- ptspec/vmx/controls.hpp ----
 
-/// The VM-execution, VM-exit and VM-entry controls of Intel PT, and what VM entry says to them.
+/// The VM-execution, VM-exit and VM-entry controls of Intel PT, and the checks of VM entry on them.
 namespace ptspec::vmx {
 
 using cpu::capabilities;
 using reg::ia32_rtit_ctl;
 
-/// The control words of a VMCS, as far as Intel PT has a part in them.
+/// The control words of a VMCS that concern Intel PT.
 struct controls {
     reg::vmcs_secondary_proc_ctls secondary{};
     reg::vmcs_vmexit_ctls vm_exit{};
@@ -16772,15 +16773,15 @@ struct controls {
 
 namespace detail {
 
-/// The bits of a control word that belong to Intel PT: all but `other` rows.
+/// The bits of a control word that belong to Intel PT: all rows except `other`.
 template <class Word>
 constexpr auto pt_bits(Word word) noexcept -> uint32_t {
     return word.raw &
            ~ptspec::detail::bits_of_kind<uint32_t>(typename Word::layout::rows{}, row_kind::other);
 }
 
-/// True when a capability MSR allows the controls of Intel PT in a control word: its upper half says
-/// which may be 1, its lower half which may not be 0.
+/// True when a capability MSR allows the Intel PT controls in a control word. Its upper half has
+/// the controls that may be 1, its lower half those that must be 1.
 template <class Word>
 constexpr auto is_allowed(Word word, auto capability) noexcept -> bool {
     auto const can_be_1 = static_cast<uint32_t>(capability.raw >> 32);
@@ -16790,11 +16791,11 @@ constexpr auto is_allowed(Word word, auto capability) noexcept -> bool {
 
 }  // namespace detail
 
-/// Calls `found` with every rule by which VM entry fails over the controls of Intel PT. `host` is
-/// IA32_RTIT_CTL when VM entry begins.
+/// Calls `found` with every rule by which VM entry fails on the controls of Intel PT. `host` is
+/// IA32_RTIT_CTL at the start of VM entry.
 ///
-/// Errors: REG-129 guest-physical output without EPT, load and clear; REG-130 the host still
-///         traces and CTL is to be loaded; REG-132 a control where Intel PT cannot be used in VMX
+/// Errors: REG-129 guest-physical output without EPT, load and clear; REG-130 TraceEn of the host
+///         is 1 and VM entry loads CTL; REG-132 a control where Intel PT is not allowed in VMX
 ///         operation; REG-135 a control that a capability MSR does not allow.
 /// Source: SDM vol. 3, "Checks on VMX Controls"; REG-129, REG-130, REG-132, REG-135.
 template <class Found>
@@ -16817,7 +16818,7 @@ constexpr void find_broken_rules(capabilities const& caps, controls const& set, 
     if (load && host.get<ia32_rtit_ctl::TraceEn>()) { found(rule::REG_130); }
 }
 
-/// The first rule by which VM entry fails over the controls of Intel PT.
+/// The first rule by which VM entry fails on the controls of Intel PT.
 ///
 /// Source: REG-129, REG-130, REG-132, REG-135.
 [[nodiscard]] constexpr auto broken_rule(capabilities const& caps, controls const& set,
@@ -16827,8 +16828,8 @@ constexpr void find_broken_rules(capabilities const& caps, controls const& set, 
     return first.found;
 }
 
-/// The controls by which a guest gets Intel PT of its own, or none of them where the processor does
-/// not have all that it takes: then a guest has to be told that there is no Intel PT.
+/// Sets the three controls that give a guest its own Intel PT. Clears all of them where the
+/// processor lacks one, or without EPT: then hide Intel PT from the guest (`without_pt`).
 ///
 /// Source: REG-125..129.
 [[nodiscard]] constexpr auto with_guest_pt(capabilities const& caps, controls set) noexcept
@@ -16840,7 +16841,7 @@ constexpr void find_broken_rules(capabilities const& caps, controls const& set, 
     return set;
 }
 
-/// CPUID.07H.0:EBX for a guest that is not to see Intel PT.
+/// CPUID.07H.0:EBX for a guest without Intel PT.
 ///
 /// Source: REG-134, REG-234.
 [[nodiscard]] constexpr auto without_pt(reg::cpuid_07h_0_ebx leaf) noexcept
@@ -16852,10 +16853,11 @@ constexpr void find_broken_rules(capabilities const& caps, controls const& set, 
 
 // ---- ptspec/vmx/tdx.hpp ----
 
-/// Intel TDX: what a trust domain (TD) sees of Intel PT.
+/// Intel TDX: Intel PT in a trust domain (TD).
 namespace ptspec::vmx::tdx {
 
-/// The rule by which RDMSR and WRMSR of a number raise #GP in a TD, whatever else they do.
+/// The rule by which the TDX module makes RDMSR and WRMSR of an index raise #GP in a TD. Applies
+/// before other checks.
 ///
 /// Errors: REG-136 an MSR of Intel PT, and `xfam` has no PT_STATE.
 /// Source: TDX module, branch tdx_1.5; REG-136.
@@ -16870,7 +16872,7 @@ namespace ptspec::vmx::tdx {
     return !allowed && (of_output || of_control || of_ranges) ? rule::REG_136 : rule::none;
 }
 
-/// A processor as a TD with Intel PT sees it: with leaf 14H as the TDX module gives it.
+/// The capabilities that a TD with Intel PT sees: the TDX module masks leaf 14H.
 ///
 /// Source: TDX module, branch tdx_1.5; REG-137.
 [[nodiscard]] constexpr auto seen_by_td(cpu::capabilities caps) noexcept -> cpu::capabilities {

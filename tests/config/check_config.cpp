@@ -15,7 +15,7 @@ using ptspec::reg::ia32_rtit_ctl;
 
 namespace {
 
-/// All that can be asked for.
+/// A configuration with every feature.
 constexpr trace_config everything{
     .os = true,
     .user = true,
@@ -48,14 +48,14 @@ constexpr auto member_of(trace_config const& config, config_member which) -> uin
     return ctl_of(config).raw & info_of(which).ctl_bits;
 }
 
-/// `config` with one member as it is in `other`.
+/// `config` with one member taken from `other`.
 constexpr auto with_member(trace_config const& config, trace_config const& other,
                            config_member which) -> trace_config {
     auto const bits = info_of(which).ctl_bits;
     return config_of(ia32_rtit_ctl{(ctl_of(config).raw & ~bits) | (ctl_of(other).raw & bits)});
 }
 
-/// A configuration that any driver could ask for, and many that none would.
+/// A random configuration, plausible or not.
 auto any_config(std::mt19937_64& random) -> trace_config {
     uint64_t const raw = random();
     auto config = config_of(ia32_rtit_ctl{random() % 2 == 0 ? raw : raw & random()});
@@ -81,7 +81,7 @@ constexpr auto is_legal_on(trace_config const& config, capabilities const& of) -
 
 // ------------------------------------------------------------------------------------ refusals
 
-TEST_CASE("what a processor has is not refused") {
+TEST_CASE("supported features are not refused") {
     CHECK_TWICE([](auto value) {
         trace_config const config{.user = true,
                                   .tsc = true,
@@ -98,7 +98,7 @@ TEST_CASE("what a processor has is not refused") {
     });
 }
 
-TEST_CASE("a feature that is missing is refused by its rule (REG-027, REG-030..036)") {
+TEST_CASE("a missing feature is refused by its rule (REG-027, REG-030..036)") {
     CHECK_TWICE([](auto value) {
         auto const of = value(preset::P_BDW);
         return refuses(of, {.mtc = true}, config_member::mtc, rule::REG_030) &&
@@ -127,7 +127,7 @@ TEST_CASE("a feature that is missing is refused by its rule (REG-027, REG-030..0
     });
 }
 
-TEST_CASE("an encoding that is not listed is refused (REG-028)") {
+TEST_CASE("an encoding that is not enumerated is refused (REG-028)") {
     CHECK_TWICE([](auto value) {
         auto const of = value(preset::P_SKL);
         return refuses(of, {.mtc_every = mtc_period::encoded(4)}, config_member::mtc_every,
@@ -143,7 +143,7 @@ TEST_CASE("an encoding that is not listed is refused (REG-028)") {
     });
 }
 
-TEST_CASE("a number beyond its field is refused, and not cut off (REG-037)") {
+TEST_CASE("a number that exceeds its field is refused, not truncated (REG-037)") {
     CHECK_TWICE([](auto value) {
         auto const of = value(preset::P_FUT);
         auto const odd = addr_cfg{0x10};
@@ -157,7 +157,7 @@ TEST_CASE("a number beyond its field is refused, and not cut off (REG-037)") {
     });
 }
 
-TEST_CASE("a range that does not exist, or does what no range does, is turned off (REG-037)") {
+TEST_CASE("a range that does not exist, or has a reserved ADDRn_CFG, is turned off (REG-037)") {
     CHECK_TWICE([](auto value) {
         trace_config const config{.addr = {addr_cfg::filter, addr_cfg{3}, addr_cfg::trace_stop}};
         auto const found = check(config, value(preset::P_SKL));
@@ -168,7 +168,7 @@ TEST_CASE("a range that does not exist, or does what no range does, is turned of
     });
 }
 
-TEST_CASE("branches cannot be left out without MTC, or where an erratum says so "
+TEST_CASE("BranchEn cannot be 0 without MTC, or where an erratum keeps it on "
           "(REG-040, PRG-027)") {
     CHECK_TWICE([](auto value) {
         return refuses(value(preset::P_BDW), {.branches = false}, config_member::branches,
@@ -184,7 +184,7 @@ TEST_CASE("branches cannot be left out without MTC, or where an erratum says so 
     });
 }
 
-TEST_CASE("an output that is missing is replaced (REG-024..026)") {
+TEST_CASE("a missing output scheme is replaced (REG-024..026)") {
     CHECK_TWICE([](auto value) {
         trace_config const range{.output = output_scheme::single_range};
         trace_config const fabric{.output = output_scheme::fabric};
@@ -197,7 +197,7 @@ TEST_CASE("an output that is missing is replaced (REG-024..026)") {
     });
 }
 
-TEST_CASE("everything asked of Skylake-X: twelve refusals, in the order of the members") {
+TEST_CASE("every feature on Skylake-X gives twelve refusals, in the order of the members") {
     CHECK_TWICE([](auto value) {
         auto const found = check(everything, value(preset::skylake_x));
         config_refusal const expected[] = {{config_member::no_tnt, rule::REG_036},
@@ -233,7 +233,8 @@ TEST_CASE("everything asked of Skylake-X: twelve refusals, in the order of the m
     });
 }
 
-TEST_CASE("without Intel PT, or without an output, nothing is possible (REG-001, PRG-003)") {
+TEST_CASE(
+    "without Intel PT, or without an output scheme, tracing is impossible (REG-001, PRG-003)") {
     CHECK_TWICE([](auto value) {
         auto const found = check(everything, value(preset::P_NONE));
         return !found && found.impossible == rule::REG_001 && found.refused == 0 &&
@@ -241,7 +242,7 @@ TEST_CASE("without Intel PT, or without an output, nothing is possible (REG-001,
     });
     CHECK_TWICE([](auto value) {
         auto hidden = value(preset::P_SKL);
-        hidden.leaf_07_0_ebx = {0};  // the leaf is still there
+        hidden.leaf_07_0_ebx = {0};  // leaf 14H still exists
         auto const found = check(trace_config{.user = true}, hidden);
         return !found && found.impossible == rule::REG_001;
     });
@@ -256,7 +257,7 @@ TEST_CASE("without Intel PT, or without an output, nothing is possible (REG-001,
 
 // ------------------------------------------------------------------------------------ laws
 
-TEST_CASE("a verdict is good exactly when the value of IA32_RTIT_CTL is legal with TraceEn") {
+TEST_CASE("a verdict is true exactly when the value of IA32_RTIT_CTL is legal with TraceEn") {
     std::mt19937_64 random{5};
     unsigned wrong = 0;
     unsigned good = 0;
@@ -273,7 +274,8 @@ TEST_CASE("a verdict is good exactly when the value of IA32_RTIT_CTL is legal wi
     CHECK(good > 20);
 }
 
-TEST_CASE("the nearest is legal, differs only where it has to, and is its own nearest") {
+TEST_CASE(
+    "the nearest configuration is legal, differs only where necessary, and is its own nearest") {
     std::mt19937_64 random{6};
     unsigned wrong = 0;
     for (auto const& one : preset::all) {
@@ -291,7 +293,7 @@ TEST_CASE("the nearest is legal, differs only where it has to, and is its own ne
                 bool const same = member_of(found.nearest, member.which) ==
                                   member_of(wanted, member.which);
                 if (!refused && !same) { ++wrong; }
-                // Taking one change back is refused again.
+                // Reverting one change is refused again.
                 if (refused && fits(wanted) &&
                     check(with_member(found.nearest, wanted, member.which), one.value)) {
                     ++wrong;
@@ -305,7 +307,7 @@ TEST_CASE("the nearest is legal, differs only where it has to, and is its own ne
 
 // ------------------------------------------------------------------------------------ advice
 
-TEST_CASE("what is useless is told, and not refused (REG-032, REG-041, REG-047)") {
+TEST_CASE("a setting without use gives advice, not a refusal (REG-032, REG-041, REG-047)") {
     auto const only = [](trace_config const& config, config_advice one, uint8_t bit) {
         auto const found = check(config, preset::P_FUT);
         return found && found.advice.bits == bit && found.advice.has(one) &&
@@ -334,7 +336,7 @@ TEST_CASE("what is useless is told, and not refused (REG-032, REG-041, REG-047)"
     });
 }
 
-TEST_CASE("a single range of one page is advised where longer ones are not reliable") {
+TEST_CASE("a single range of one page is advised where longer ranges are not reliable") {
     static constexpr trace_config range{.user = true, .output = output_scheme::single_range};
     CHECK_TWICE([](auto value) {
         auto const found = check(range, value(preset::tiger_lake));
@@ -345,7 +347,7 @@ TEST_CASE("a single range of one page is advised where longer ones are not relia
     });
 }
 
-TEST_CASE("where a ToPA table has one region, it is told (REG-163)") {
+TEST_CASE("there is advice where a ToPA table has only one region (REG-163)") {
     CHECK_TWICE([](auto value) {
         auto const found = check(trace_config{.user = true}, value(preset::P_BDW));
         return found && found.advice.has(config_advice::table_of_one_region) &&
@@ -359,7 +361,7 @@ TEST_CASE("where a ToPA table has one region, it is told (REG-163)") {
     });
 }
 
-TEST_CASE("advice is about the nearest, not about what was refused") {
+TEST_CASE("advice is about the nearest configuration, not about refused members") {
     CHECK_TWICE([](auto value) {
         trace_config const range{
             .user = true, .fup_on_ptwrite = true, .output = output_scheme::single_range};
@@ -368,7 +370,7 @@ TEST_CASE("advice is about the nearest, not about what was refused") {
     });
 }
 
-TEST_CASE("every advice has a sentence of its own") {
+TEST_CASE("every advice has its own sentence") {
     config_advice const all[] = {
         config_advice::nothing_to_trace,      config_advice::cyc_without_tsc,
         config_advice::threshold_without_cyc, config_advice::no_tnt_without_branches,

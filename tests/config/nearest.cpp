@@ -8,7 +8,7 @@ using namespace ptspec::cpu;
 using namespace ptspec::config;
 using ptspec::wrapped;
 
-TEST_CASE("the nearest MTC period, of 0, 3, 6 and 9 (REG-028)") {
+TEST_CASE("the nearest of the MTC periods 0, 3, 6 and 9 is found (REG-028)") {
     CHECK_TWICE([](auto value) {
         unsigned const expected[] = {0, 0, 3, 3, 3, 6, 6, 6, 9, 9, 9, 9, 9, 9, 9, 9};
         bool all = true;
@@ -20,7 +20,7 @@ TEST_CASE("the nearest MTC period, of 0, 3, 6 and 9 (REG-028)") {
     });
 }
 
-TEST_CASE("of two that are equally near the smaller counts") {
+TEST_CASE("the smaller one of two equally near encodings is returned") {
     CHECK_TWICE([](auto value) {
         auto part = value(preset::P_SKL);
         part.leaf_14_1_eax = {0x0022'0002};  // MTCFreq 0 (always), 1 and 5
@@ -34,7 +34,7 @@ TEST_CASE("of two that are equally near the smaller counts") {
     });
 }
 
-TEST_CASE("what a processor does not have has no nearest encoding (REG-027, REG-030)") {
+TEST_CASE("a missing feature has no nearest encoding (REG-027, REG-030)") {
     CHECK_TWICE([](auto value) {
         return !nearest(value(preset::P_BDW), mtc_period{}) &&
                !nearest(value(preset::P_BDW), cyc_threshold{}) &&
@@ -46,7 +46,7 @@ TEST_CASE("what a processor does not have has no nearest encoding (REG-027, REG-
     });
 }
 
-TEST_CASE("what is found is supported, and nothing nearer is") {
+TEST_CASE("the returned encoding is supported, and no nearer one is") {
     unsigned wrong = 0;
     for (auto const& one : preset::all) {
         for (unsigned n = 0; n < 16; ++n) {
@@ -66,7 +66,7 @@ TEST_CASE("what is found is supported, and nothing nearer is") {
     CHECK(wrong == 0);
 }
 
-TEST_CASE("the nearest output is the one asked for, or else ToPA, a range, the transport "
+TEST_CASE("the nearest output is the wanted one, else ToPA, single range, trace transport "
           "(REG-024..026)") {
     CHECK_TWICE([](auto value) {
         return nearest(value(preset::P_SKL), output_scheme::topa) ==

@@ -32,7 +32,7 @@ constexpr uint64_t notnt = 0x0080'0000'0000'0000;
 constexpr uint64_t known = pt | cyc | pwr_evt | fup_on_ptw | mtc | tsc | noretcomp | ptw | branch |
                            mtc_period_all | cyc_thresh_all | psb_period_all | event | notnt;
 
-/// The CTL that Linux writes for an event, but for TraceEn.
+/// The CTL that Linux writes for an event, without TraceEn.
 constexpr auto ctl_for(uint64_t config) -> uint64_t {
     auto const made = from_perf({.config = config});
     return made ? ctl_of(made.config).raw : ~uint64_t{0};
@@ -40,14 +40,14 @@ constexpr auto ctl_for(uint64_t config) -> uint64_t {
 
 }  // namespace
 
-TEST_CASE("an event without bits is branches of user and kernel, into ToPA") {
+TEST_CASE("an event with config 0 traces branches of user and kernel into ToPA") {
     CHECK_TWICE([](auto value) {
         return ctl_for(value(uint64_t{0})) == 0x210C &&
                from_perf({value(uint64_t{0})}).config == trace_config{.os = true, .user = true};
     });
 }
 
-TEST_CASE("each bit of an event is the bit of IA32_RTIT_CTL in its place") {
+TEST_CASE("each bit of config is the same bit of IA32_RTIT_CTL") {
     CHECK_TWICE([](auto value) {
         return ctl_for(value(cyc)) == (0x210C | 1U << 1) &&
                ctl_for(value(pwr_evt)) == (0x210C | 1U << 4) &&
@@ -68,7 +68,7 @@ TEST_CASE("each bit of an event is the bit of IA32_RTIT_CTL in its place") {
     });
 }
 
-TEST_CASE("branches are traced unless bit 0 lets bit 13 decide") {
+TEST_CASE("BranchEn is 1 unless bit 0 is 1 and bit 13 is 0") {
     CHECK_TWICE([](auto value) {
         return ctl_for(value(uint64_t{0})) == 0x210C && ctl_for(value(pt)) == 0x10C &&
                ctl_for(value(pt | branch)) == 0x210C &&
@@ -77,7 +77,7 @@ TEST_CASE("branches are traced unless bit 0 lets bit 13 decide") {
     });
 }
 
-TEST_CASE("exclude_kernel and exclude_user take OS and User away") {
+TEST_CASE("exclude_kernel and exclude_user clear OS and User") {
     CHECK_TWICE([](auto value) {
         bool const yes = value(true);
         auto const ctl = [](perf_event one) { return ctl_of(from_perf(one).config).raw; };
@@ -104,7 +104,7 @@ TEST_CASE("a bit without a meaning is refused") {
     });
 }
 
-TEST_CASE("the IP of PTWRITE is refused without PTWRITE (REG-032)") {
+TEST_CASE("fup_on_ptw without ptw is refused (REG-032)") {
     CHECK_TWICE([](auto value) {
         auto const alone = from_perf({value(fup_on_ptw)});
         return alone.why == perf_error::fup_without_ptwrite && !alone &&
@@ -115,7 +115,7 @@ TEST_CASE("the IP of PTWRITE is refused without PTWRITE (REG-032)") {
 
 // ------------------------------------------------------------------------------------ to perf
 
-TEST_CASE("a usual configuration becomes the event that the perf tool would ask for") {
+TEST_CASE("a usual configuration becomes the event that the perf tool would use") {
     CHECK_TWICE([](auto value) {
         auto const made = to_perf({.user = true,
                                    .tsc = true,
@@ -133,7 +133,7 @@ TEST_CASE("a usual configuration becomes the event that the perf tool would ask 
     });
 }
 
-TEST_CASE("an event carries every member that it has a bit for") {
+TEST_CASE("an event has every member for which config has a bit") {
     CHECK_TWICE([](auto value) {
         bool const on = value(true);
         auto const made = to_perf({.os = on,
@@ -155,7 +155,7 @@ TEST_CASE("an event carries every member that it has a bit for") {
     });
 }
 
-TEST_CASE("what an event does not carry is told") {
+TEST_CASE("members that an event cannot express are reported") {
     auto const lost = [](trace_config const& config) {
         auto const made = to_perf(config);
         return made ? 0 : made.lost.bits;
@@ -185,7 +185,8 @@ TEST_CASE("what an event does not carry is told") {
     });
 }
 
-TEST_CASE("there and back: what is not lost comes back, and every event that Linux takes") {
+TEST_CASE(
+    "to_perf() and from_perf() are inverse for accepted events and for members that are not lost") {
     std::mt19937_64 random{7};
     unsigned wrong = 0;
     unsigned whole = 0;
@@ -194,7 +195,7 @@ TEST_CASE("there and back: what is not lost comes back, and every event that Lin
         auto const made = from_perf(asked);
         if (!made) { continue; }
         auto const again = to_perf(made.config);
-        // Bit 0 with bit 13 says what neither of them says.
+        // Bits 0 and 13 both set mean the same as both clear.
         uint64_t const branches = (asked.config & branch) != 0 ? pt | branch : 0;
         if (!again || !(again.event == perf_event{asked.config & ~branches, asked.exclude_kernel,
                                                   asked.exclude_user})) {

@@ -15,7 +15,7 @@ using ptspec::reg::ia32_rtit_ctl;
 
 namespace {
 
-/// All off, into a single range: CTL is 0 but for what a test sets.
+/// Everything off, into a single range: CTL is 0 except for what a test sets.
 constexpr trace_config nothing{.branches = false, .output = output_scheme::single_range};
 
 template <class Change>
@@ -25,19 +25,19 @@ constexpr auto ctl_with(Change change) -> uint64_t {
     return ctl_of(config).raw;
 }
 
-/// The bits of CTL that are no member: TraceEn and what is reserved (REG-044).
+/// The bits of CTL that belong to no member: TraceEn and reserved bits (REG-044).
 constexpr uint64_t no_member = 0xFE7F'0000'7084'0001;
 
 }  // namespace
 
-TEST_CASE("a configuration asks for branches into ToPA, and for nothing else") {
+TEST_CASE("a default configuration traces only branches, into ToPA") {
     CHECK_TWICE([](auto value) {
         auto const ctl = ctl_of(value(trace_config{}));
         return ctl.raw == 0x2100 && ctl_of(value(nothing)).raw == 0;
     });
 }
 
-TEST_CASE("each member is its field of IA32_RTIT_CTL") {
+TEST_CASE("each member maps to its field of IA32_RTIT_CTL") {
     CHECK_TWICE([](auto value) {
         bool const on = value(true);
         return ctl_with([=](auto& c) { c.cyc = on; }) == 1U << 1 &&
@@ -74,7 +74,7 @@ TEST_CASE("each member is its field of IA32_RTIT_CTL") {
     });
 }
 
-TEST_CASE("where the trace goes is two bits (REG-026)") {
+TEST_CASE("the output scheme is two bits (REG-026)") {
     CHECK_TWICE([](auto value) {
         return ctl_with([&](auto& c) { c.output = value(output_scheme::topa); }) == 0x100 &&
                ctl_with([&](auto& c) { c.output = value(output_scheme::fabric); }) == 0x40 &&
@@ -100,7 +100,7 @@ TEST_CASE("a usual configuration is the number that a driver would write") {
     });
 }
 
-TEST_CASE("every value of IA32_RTIT_CTL comes back, but for what is no member") {
+TEST_CASE("ctl_of(config_of()) keeps every bit of IA32_RTIT_CTL that belongs to a member") {
     std::mt19937_64 random{4};
     unsigned wrong = 0;
     for (unsigned i = 0; i < 20000; ++i) {
@@ -151,7 +151,7 @@ TEST_CASE("config_of reads each field into its member") {
     });
 }
 
-TEST_CASE("of a number beyond ADDRn_CFG the bits that fit are kept") {
+TEST_CASE("a number that exceeds ADDRn_CFG is truncated to four bits") {
     CHECK_TWICE([](auto value) {
         return ctl_with([&](auto& c) { c.addr[1] = value(addr_cfg{0x21}); }) == 0x10'0000'0000;
     });
@@ -159,7 +159,7 @@ TEST_CASE("of a number beyond ADDRn_CFG the bits that fit are kept") {
 
 // ------------------------------------------------------------------------------------ members
 
-TEST_CASE("the members partition the bits of IA32_RTIT_CTL that they are made of") {
+TEST_CASE("the members partition the bits of IA32_RTIT_CTL that they use") {
     uint64_t seen = no_member;
     unsigned count = 0;
     for (auto const& member : config_members) {
@@ -178,7 +178,7 @@ TEST_CASE("the members partition the bits of IA32_RTIT_CTL that they are made of
     CHECK(seen == ~uint64_t{0});
 }
 
-TEST_CASE("a member's bits are those that change with it, and its name is its name") {
+TEST_CASE("a member's bits are those that change with it, and its name is its spelling") {
     CHECK_TWICE([](auto value) {
         auto const is = [&](config_member which, uint64_t bits, text name) {
             return info_of(value(which)).ctl_bits == bits && info_of(which).name == name;
@@ -211,7 +211,7 @@ TEST_CASE("a member's bits are those that change with it, and its name is its na
     });
 }
 
-TEST_CASE("a set of members has what was added") {
+TEST_CASE("a set contains the members that were added") {
     CHECK_TWICE([](auto value) {
         config_member_set some;
         bool const empty = some.empty();

@@ -30,7 +30,7 @@ constexpr auto count_of(cpu::capabilities const& of, controls const& set, reg::i
 
 }  // namespace
 
-TEST_CASE("without Intel PT in VMX operation each of its controls makes VM entry fail (REG-132)") {
+TEST_CASE("VM entry fails on each control where VMX operation does not allow Intel PT (REG-132)") {
     CHECK_TWICE([](auto value) {
         auto const fails = [&](controls const& set) {
             return vmx::broken_rule(preset::P_BDW, set, off) == rule::REG_132 &&
@@ -42,7 +42,7 @@ TEST_CASE("without Intel PT in VMX operation each of its controls makes VM entry
                fails({.vm_entry = {value(conceal_entries)}}) &&
                fails({.vm_entry = {value(load_ctl)}});
     });
-    CHECK_TWICE([](auto value) {  // the controls of others do not count
+    CHECK_TWICE([](auto value) {  // controls of other features are ignored
         controls const others{.secondary = {value(~(conceal_nonroot | guest_physical))},
                               .vm_exit = {~(conceal_exits | clear_ctl)},
                               .vm_entry = {~(conceal_entries | load_ctl)},
@@ -52,7 +52,7 @@ TEST_CASE("without Intel PT in VMX operation each of its controls makes VM entry
     });
 }
 
-TEST_CASE("guest-physical output needs EPT, and CTL loaded and cleared (REG-129)") {
+TEST_CASE("guest-physical output needs EPT, and the controls that load and clear CTL (REG-129)") {
     CHECK_TWICE([](auto value) {
         auto const rule_for = [&](uint32_t exit, uint32_t entry, bool ept) {
             return vmx::broken_rule(preset::ice_lake_u,
@@ -65,7 +65,7 @@ TEST_CASE("guest-physical output needs EPT, and CTL loaded and cleared (REG-129)
     });
 }
 
-TEST_CASE("a host that traces may not have CTL loaded (REG-130)") {
+TEST_CASE("VM entry cannot load CTL while the host's TraceEn is 1 (REG-130)") {
     CHECK_TWICE([](auto value) {
         controls const load{.vm_entry = {value(load_ctl)}};
         controls const other{.vm_entry = {value(conceal_entries)}};
@@ -78,7 +78,7 @@ TEST_CASE("a host that traces may not have CTL loaded (REG-130)") {
     });
 }
 
-TEST_CASE("a control that its capability MSR does not allow makes VM entry fail (REG-135)") {
+TEST_CASE("VM entry fails on a control that its capability MSR does not allow to be 1 (REG-135)") {
     CHECK_TWICE([](auto value) {
         auto const rule_for = [&](controls const& set) {
             return vmx::broken_rule(preset::skylake_x, set, off);
@@ -91,7 +91,7 @@ TEST_CASE("a control that its capability MSR does not allow makes VM entry fail 
                rule_for({{value(guest_physical)}, {clear_ctl}, {load_ctl}, true}) == rule::REG_135;
     });
     CHECK_TWICE([](auto value) {
-        // Nothing is known of a processor whose capability MSRs were not read but 485H.
+        // Of the capability MSRs only 485H was read.
         auto unread = preset::P_SKL;
         unread.vmx_procbased_ctls2 = {};
         return vmx::broken_rule(preset::P_SKL, {.secondary = {value(conceal_nonroot)}}, off) ==
@@ -101,7 +101,7 @@ TEST_CASE("a control that its capability MSR does not allow makes VM entry fail 
     });
 }
 
-TEST_CASE("a control that its capability MSR demands may not be 0 (REG-135)") {
+TEST_CASE("VM entry fails on a 0 control that its capability MSR requires (REG-135)") {
     CHECK_TWICE([](auto value) {
         auto of = preset::ice_lake_u;
         of.vmx_exit_ctls = {of.vmx_exit_ctls.raw | value(clear_ctl)};
@@ -111,7 +111,7 @@ TEST_CASE("a control that its capability MSR demands may not be 0 (REG-135)") {
         return with(0) == rule::REG_135 && with(conceal_exits) == rule::REG_135 &&
                with(clear_ctl) == rule::none;
     });
-    CHECK_TWICE([](auto value) {  // the controls of others do not count
+    CHECK_TWICE([](auto value) {  // controls of other features are ignored
         auto const secondary = ~(conceal_nonroot | guest_physical);
         auto of = preset::P_FUT;
         of.vmx_procbased_ctls2 = {of.vmx_procbased_ctls2.raw | value(secondary)};
@@ -120,7 +120,7 @@ TEST_CASE("a control that its capability MSR demands may not be 0 (REG-135)") {
     });
 }
 
-TEST_CASE("a guest gets the three controls of Intel PT together, or none (REG-125..128)") {
+TEST_CASE("a guest gets all three controls of Intel PT, or none (REG-125..128)") {
     CHECK_TWICE([](auto value) {
         controls const before{{value(conceal_nonroot)}, {1}, {2}, true};
         controls const given = vmx::with_guest_pt(preset::ice_lake_u, before);

@@ -23,7 +23,8 @@ struct dump {
 
 auto hex(std::string const& cell) -> uint64_t { return std::stoull(cell, nullptr, 16); }
 
-/// The dumps that have all four MSRs; 48BH, which some processors without Intel PT lack, is 0 there.
+/// The dumps that have 485H, 483H and 484H. 48BH counts as 0 where it is missing, as on some
+/// processors without Intel PT.
 auto dumps() -> std::vector<dump> {
     std::vector<dump> all;
     auto const table = test::facts_table("vmx_msrs_instlatx64.csv");
@@ -56,7 +57,7 @@ auto has(std::vector<unsigned> const& models, unsigned model) -> bool {
 
 }  // namespace
 
-TEST_CASE("each dump is of the VMX generation of its model (REG-120, REG-125..128)") {
+TEST_CASE("each dump has the VMX support of its model's generation (REG-120, REG-125..128)") {
     for (auto const& one : dumps()) {
         CAPTURE(one.place);
         CAPTURE(one.model);
@@ -67,8 +68,8 @@ TEST_CASE("each dump is of the VMX generation of its model (REG-120, REG-125..12
     }
 }
 
-TEST_CASE("on each dump a control of Intel PT may be 1 where its capability MSR says so, and has "
-          "never to be (REG-132, REG-135)") {
+TEST_CASE("on each dump an Intel PT control may be 1 where its capability MSR allows it, and is "
+          "never required to be (REG-132, REG-135)") {
     reg::ia32_rtit_ctl const off{0x2108};
     for (auto const& one : dumps()) {
         CAPTURE(one.place);

@@ -10,7 +10,7 @@ using namespace ptspec;
 namespace preset = ptspec::cpu::preset;
 namespace tdx = ptspec::vmx::tdx;
 
-TEST_CASE("without XFAM[8] a TD has none of the IA32_RTIT MSRs (REG-136)") {
+TEST_CASE("without XFAM[8] every IA32_RTIT MSR faults in a TD (REG-136)") {
     CHECK_TWICE([](auto value) {
         for (uint32_t index = 0x550; index < 0x590; ++index) {
             bool const of_pt = index == 0x560 || index == 0x561 ||
@@ -26,7 +26,7 @@ TEST_CASE("without XFAM[8] a TD has none of the IA32_RTIT MSRs (REG-136)") {
     });
 }
 
-TEST_CASE("a TD sees leaf 14H without trigger tracing and what has no meaning yet (REG-137)") {
+TEST_CASE("a TD sees leaf 14H without trigger tracing and without undefined bits (REG-137)") {
     CHECK_TWICE([](auto value) {
         cpu::capabilities everything;
         everything.leaf_14_0_eax = {value(1U)};
@@ -44,7 +44,7 @@ TEST_CASE("a TD sees leaf 14H without trigger tracing and what has no meaning ye
                access::triggers(tdx::seen_by_td(preset::P_FUT)) == 0 &&
                access::triggers(preset::P_FUT) != 0;
     });
-    CHECK_TWICE([](auto value) {  // no public part has any of these bits
+    CHECK_TWICE([](auto value) {  // no public processor has any of these bits
         return tdx::seen_by_td(value(preset::arrow_lake_e)) == preset::arrow_lake_e;
     });
 }

@@ -5,25 +5,25 @@
 #include <ptspec/config/nearest.hpp>
 #include <ptspec/config/trace_config.hpp>
 
-/// Can a processor trace what is wanted, and if not, what comes nearest?
+/// Checks whether a processor supports a configuration, and finds the nearest one that it supports.
 namespace ptspec::config {
 
 using access::broken_rule;
 using cpu::quirk;
 using cpu::quirk_set;
 
-/// What is not refused, and yet worth knowing.
+/// A hint about a legal configuration that is likely a mistake.
 enum class config_advice : uint8_t {
     nothing_to_trace = 1U << 0,         ///< neither `os` nor `user`. Source: REG-041
-    cyc_without_tsc = 1U << 1,          ///< cycles that nothing puts in time. Source: REG-047
+    cyc_without_tsc = 1U << 1,          ///< CYC packets without a time base. Source: REG-047
     threshold_without_cyc = 1U << 2,    ///< Source: REG-047
     no_tnt_without_branches = 1U << 3,  ///< Source: REG-047
     fup_without_ptwrite = 1U << 4,      ///< Linux refuses it. Source: REG-032
-    range_of_one_page = 1U << 5,        ///< a single range should have 4 KB at most
+    range_of_one_page = 1U << 5,        ///< a single range should have at most 4 KB
     table_of_one_region = 1U << 6,      ///< ToPA has one region. Source: REG-163
 };
 
-/// One sentence that gives the advice.
+/// The advice as one sentence.
 [[nodiscard]] constexpr auto describe(config_advice which) noexcept -> text {
     switch (which) {
         case config_advice::nothing_to_trace: return "with neither os nor user, no code is traced";
@@ -41,7 +41,7 @@ enum class config_advice : uint8_t {
     return "unknown advice";
 }
 
-/// Some pieces of advice.
+/// A set of advice.
 struct config_advice_set {
     uint8_t bits = 0;
 
@@ -52,7 +52,7 @@ struct config_advice_set {
         -> bool = default;
 };
 
-/// A member that a processor refuses, and the rule by which it does.
+/// A member that a processor refuses, and the broken rule.
 struct config_refusal {
     config_member member{};
     rule why = rule::none;
@@ -61,15 +61,15 @@ struct config_refusal {
         -> bool = default;
 };
 
-/// What a processor makes of a configuration.
+/// The result of checking a configuration.
 struct config_verdict {
-    /// The rule by which nothing at all can be traced: there is no Intel PT, or no output.
+    /// The rule why tracing is impossible: no Intel PT, or no output scheme.
     rule impossible = rule::none;
     config_refusal refusals[config_member_count] = {};
-    size_t refused = 0;  ///< how many of them there are
+    size_t refused = 0;  ///< the number of refusals
 
-    /// What was wanted, with the least changed that makes it legal. Where tracing is impossible, it
-    /// is what was wanted.
+    /// The wanted configuration with the fewest changes that make it legal. Unchanged where tracing
+    /// is impossible.
     trace_config nearest{};
     config_advice_set advice{};  ///< about `nearest`
 
@@ -82,7 +82,7 @@ struct config_verdict {
     [[nodiscard]] constexpr auto end() const noexcept -> config_refusal const* {
         return refusals + refused;
     }
-    /// The rule against one member.
+    /// The rule by which a member is refused, or none.
     [[nodiscard]] constexpr auto why(config_member member) const noexcept -> rule {
         for (config_refusal const& one : *this) {
             if (one.member == member) { return one.why; }
@@ -93,7 +93,7 @@ struct config_verdict {
 
 namespace detail {
 
-/// The number that a member holds, where it is one that can be too large.
+/// The number in a member that can exceed its field, else 0.
 constexpr auto number_in(trace_config const& wanted, config_member which) noexcept -> uint64_t {
     switch (which) {
         case config_member::addr_0: return underlying(wanted.addr[0]);
@@ -104,8 +104,8 @@ constexpr auto number_in(trace_config const& wanted, config_member which) noexce
     }
 }
 
-/// The rule against one member, told by its bits alone: but for what TraceEn needs, no bit of CTL
-/// depends on another.
+/// The rule by which a member is refused. Only the member's bits are checked: the fields of CTL are
+/// independent, except for what TraceEn requires.
 constexpr auto rule_against(capabilities const& caps, quirk_set odd, trace_config const& wanted,
                             config_member which) noexcept -> rule {
     uint64_t const number = number_in(wanted, which);
@@ -123,7 +123,7 @@ constexpr auto rule_against(capabilities const& caps, quirk_set odd, trace_confi
     return broken_rule(caps, ia32_rtit_ctl{all & info_of(which).ctl_bits});
 }
 
-/// Other bits for a member that is refused. What has no nearest value is turned off.
+/// The replacement bits for a refused member. A member without a nearest value is turned off.
 constexpr auto corrected_bits(capabilities const& caps, trace_config const& wanted,
                               config_member which) noexcept -> uint64_t {
     switch (which) {
@@ -158,12 +158,13 @@ constexpr auto advice_on(quirk_set odd, trace_config const& wanted) noexcept -> 
 
 }  // namespace detail
 
-/// Everything that a processor refuses of what is wanted, member by member, and what comes nearest
-/// to it. After a good verdict, a WRMSR of `ctl_of` with TraceEn set breaks no rule by its value.
+/// Checks every member of a configuration against a processor, and finds the nearest legal
+/// configuration. When the verdict is true, a WRMSR of `ctl_of` with TraceEn set breaks no rule by
+/// its value.
 ///
-/// Errors: `impossible` is REG-001 without Intel PT, REG-025 where there is no output. Refusals are
+/// Errors: `impossible` is REG-001 without Intel PT, REG-025 without an output scheme. Refusals are
 ///         those of `find_broken_rules`; also REG-040 where an erratum keeps BranchEn on, and
-///         REG-037 for numbers beyond the field.
+///         REG-037 for numbers that exceed the field.
 /// Source: REG-001, REG-025, REG-028, REG-037, REG-040, REG-041, REG-047, PRG-003, PRG-027.
 [[nodiscard]] constexpr auto check(trace_config const& wanted, capabilities const& caps) noexcept
     -> config_verdict {

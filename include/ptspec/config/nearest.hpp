@@ -3,7 +3,7 @@
 
 #include <ptspec/cpu/capabilities.hpp>
 
-/// The nearest to what was asked for that a processor has.
+/// Finds the supported value nearest to a wanted one.
 namespace ptspec::config {
 
 using cpu::capabilities;
@@ -12,7 +12,7 @@ using cpu::mtc_period;
 using cpu::output_scheme;
 using cpu::psb_period;
 
-/// What was found, if anything.
+/// The nearest value, if any.
 template <class Value>
 struct nearest_of {
     bool any = false;
@@ -43,10 +43,11 @@ constexpr auto nearest_encoding(capabilities const& caps, Encoding wanted) noexc
 
 }  // namespace detail
 
-/// The nearest encoding that the processor enumerates; of two that are equally near the smaller.
-/// None where it has no MTC, no CYC, no choice of PSB periods.
+/// The nearest encoding that the processor enumerates; the smaller one of two that are equally
+/// near. None where the processor lacks MTC, CYC or PSBFreq.
 ///
-/// Units:  nearness counts encodings, that is, powers of two. The nearest threshold can be 0, none.
+/// Units:  distances are differences of encodings, so powers of two. The nearest CYC threshold can
+///         be 0, no threshold.
 /// Source: REG-028, REG-029, REG-048.
 [[nodiscard]] constexpr auto nearest(capabilities const& caps, mtc_period wanted) noexcept
     -> nearest_of<mtc_period> {
@@ -61,7 +62,7 @@ constexpr auto nearest_encoding(capabilities const& caps, Encoding wanted) noexc
     return detail::nearest_encoding(caps, wanted);
 }
 
-/// The output asked for, or else the first that there is of ToPA, a single range, the transport.
+/// The wanted output scheme, else the first supported one of ToPA, single range, trace transport.
 ///
 /// Source: REG-024..026, PRG-003.
 [[nodiscard]] constexpr auto nearest(capabilities const& caps, output_scheme wanted) noexcept

@@ -3,13 +3,13 @@
 
 #include <ptspec/config/trace_config.hpp>
 
-/// A trace as Linux perf is asked for it.
+/// Converts configurations to and from Linux perf's `perf_event_attr`.
 namespace ptspec::config {
 
-/// Of a `perf_event_attr` of the PMU `intel_pt`, what decides about IA32_RTIT_CTL.
+/// The members of a `perf_event_attr` of the PMU `intel_pt` that determine IA32_RTIT_CTL.
 ///
-/// Shape:  a bit of `config` is the bit of IA32_RTIT_CTL in its place. Bit 0, `pt`, is not TraceEn:
-///         with it bit 13, `branch`, is BranchEn; without it BranchEn is 1 and bit 13 may not be.
+/// Shape:  a bit of `config` is the same bit of IA32_RTIT_CTL, except bit 0, `pt`. When `pt` is 1,
+///         bit 13, `branch`, is BranchEn. When `pt` is 0, BranchEn is 1 and bit 13 must be 0.
 /// Source: Linux, arch/x86/events/intel/pt.c; REG-032.
 struct perf_event {
     uint64_t config = 0;
@@ -19,7 +19,7 @@ struct perf_event {
     friend constexpr auto operator==(perf_event const&, perf_event const&) -> bool = default;
 };
 
-/// Why Linux refuses an event, whatever the processor is.
+/// Why Linux refuses an event on every processor.
 enum class perf_error : uint8_t {
     none,
     unknown_bit,          ///< `config` has a bit without a meaning: clear it
@@ -27,7 +27,7 @@ enum class perf_error : uint8_t {
     fup_without_ptwrite,  ///< bit 5 without bit 12: set both, or none
 };
 
-/// One sentence that says what is wrong.
+/// The error as one sentence.
 [[nodiscard]] constexpr auto describe(perf_error which) noexcept -> text {
     switch (which) {
         case perf_error::none: return "nothing is wrong";
@@ -40,7 +40,7 @@ enum class perf_error : uint8_t {
 
 namespace detail {
 
-/// Bit 0 of `config`: bit 13 is to be looked at.
+/// Bit 0 of `config`: bit 13 is valid.
 inline constexpr uint64_t perf_pt = field_mask<ctl::TraceEn>;
 
 /// The fields that `config` and IA32_RTIT_CTL have in the same places.
@@ -66,17 +66,16 @@ constexpr auto perf_error_of(uint64_t config) noexcept -> perf_error {
 
 // ------------------------------------------------------------------------------------ from perf
 
-/// What Linux makes of an event, or why it refuses it.
+/// The configuration that Linux uses for an event, or why it refuses the event.
 struct perf_config {
     perf_error why = perf_error::none;
-    trace_config
-        config{};  ///< `output` and `addr` are left as they begin: perf says them elsewhere
+    trace_config config{};  ///< `output` and `addr` have their defaults: perf sets them elsewhere
 
     constexpr explicit operator bool() const noexcept { return why == perf_error::none; }
 };
 
-/// The trace that Linux makes for an event. What it refuses over the processor's capabilities,
-/// `check` refuses.
+/// Converts an event to the configuration that Linux uses. The processor's capabilities are not
+/// checked; `check` does that.
 ///
 /// Errors: those of perf_error.
 [[nodiscard]] constexpr auto from_perf(perf_event const& event) noexcept -> perf_config {
@@ -92,23 +91,23 @@ struct perf_config {
 
 // ------------------------------------------------------------------------------------ to perf
 
-/// An event, and what of a configuration it does not carry.
+/// An event, and the members of a configuration that it cannot express.
 struct perf_request {
     perf_event event{};
     config_member_set lost{};
-    perf_error why = perf_error::none;  ///< Linux refuses the event
+    perf_error why = perf_error::none;  ///< why Linux refuses the event
 
     constexpr explicit operator bool() const noexcept {
         return lost.empty() && why == perf_error::none;
     }
 };
 
-/// The event that asks Linux for a trace. It sets bit 0 only where it has to: kernels that do not
-/// know it refuse it.
+/// Converts a configuration to an event. Bit 0 is set only when necessary, because old kernels
+/// refuse it.
 ///
-/// Errors: `lost` are the members that `from_perf` would not give back: those that perf has no bit
-///         for (it takes filters from elsewhere and chooses the output itself). `why` is why Linux
-///         refuses the event.
+/// Errors: `lost` has the members that `from_perf` would not return, because perf has no bit for
+///         them (perf takes filters from elsewhere and chooses the output itself). `why` is the
+///         reason why Linux refuses the event.
 [[nodiscard]] constexpr auto to_perf(trace_config const& wanted) noexcept -> perf_request {
     using detail::perf_pt;
     uint64_t const carried = ctl_of(wanted).raw & detail::perf_fields;

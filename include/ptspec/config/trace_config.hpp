@@ -3,7 +3,7 @@
 
 #include <ptspec/access/legal.hpp>
 
-/// What somebody wants traced, in words, to and from IA32_RTIT_CTL.
+/// A trace configuration with readable members, converted to and from IA32_RTIT_CTL.
 namespace ptspec::config {
 
 using cpu::capabilities;
@@ -14,18 +14,17 @@ using cpu::psb_period;
 using reg::addr_cfg;
 using reg::ia32_rtit_ctl;
 
-/// What is wanted of a trace:
+/// A trace configuration:
 /// `trace_config{.user = true, .mtc = true, .mtc_every = mtc_period::of_crystal_cycles(8)}`.
 ///
-/// As it begins, it asks for branches, with returns compressed, into ToPA, which every processor
-/// seen so far has.
+/// The default traces branches, with RET compression, into ToPA, which every known processor has.
 /// Source: REG-024..041, REG-048.
 struct trace_config {
-    bool os = false;    ///< what runs at CPL 0
-    bool user = false;  ///< what runs at CPL 1 to 3
+    bool os = false;    ///< trace CPL 0
+    bool user = false;  ///< trace CPL 1 to 3
     bool branches = true;
-    bool ret_compression = true;  ///< a return to where its call came from is one bit; DisRETC is 0
-    bool no_tnt = false;          ///< no TNT packets: targets only
+    bool ret_compression = true;  ///< a RET to its CALL is one TNT bit; DisRETC is 0
+    bool no_tnt = false;          ///< no TNT packets: only TIPs
     bool tsc = false;
     bool mtc = false;
     mtc_period mtc_every{};
@@ -33,13 +32,14 @@ struct trace_config {
     cyc_threshold cyc_after{};
     psb_period psb_every{};
     bool ptwrite = false;
-    bool fup_on_ptwrite = false;  ///< with the IP of each PTWRITE
+    bool fup_on_ptwrite = false;  ///< a FUP with the IP of each PTWRITE
     bool power_events = false;
     bool event_trace = false;
     bool cr3_filter = false;
     addr_cfg addr[4] = {};
     output_scheme output = output_scheme::topa;
-    bool inject_psb_pmi = false;  ///< make up for what of PSB and PMI was owed at the last stop
+    bool inject_psb_pmi =
+        false;  ///< on enable, raise the PSB and PMI that were pending at the stop
 
     friend constexpr auto operator==(trace_config const&, trace_config const&) -> bool = default;
 };
@@ -72,7 +72,7 @@ enum class config_member : uint8_t {
     inject_psb_pmi,
 };
 
-/// A member's name, and the bits of IA32_RTIT_CTL that say the same.
+/// A member's name, and its bits of IA32_RTIT_CTL.
 struct config_member_info {
     config_member which{};
     text name{};
@@ -117,7 +117,7 @@ inline constexpr size_t config_member_count = sizeof(config_members) / sizeof(co
     return config_members[underlying(which)];
 }
 
-/// Some members.
+/// A set of members.
 struct config_member_set {
     uint32_t bits = 0;
 
@@ -132,15 +132,15 @@ struct config_member_set {
 
 // ------------------------------------------------------------------------------------ CTL
 
-// The functions below use the masks of the table above instead of `with` and `get`, which would be
-// instantiated on inclusion.
+// The functions below use the masks of the table above instead of `with` and `get`, whose templates
+// would be instantiated on inclusion.
 
 namespace detail {
 
 using namespace ptspec::detail;
 using ctl = ia32_rtit_ctl;
 
-/// A number in its place in IA32_RTIT_CTL. What does not fit is cut off.
+/// Shifts a number to its field in IA32_RTIT_CTL. Bits that do not fit are dropped.
 constexpr auto placed(config_member which, uint64_t number) noexcept -> uint64_t {
     uint64_t const bits = info_of(which).ctl_bits;
     return number << lowest_bit(bits) & bits;
@@ -161,8 +161,8 @@ constexpr auto ctl_bits_of(output_scheme scheme) noexcept -> uint64_t {
 
 }  // namespace detail
 
-/// The value of IA32_RTIT_CTL for what is wanted, with TraceEn 0. Of ADDRn_CFG only the four
-/// bits that fit are kept: `check` refuses larger numbers.
+/// The value of IA32_RTIT_CTL for a configuration, with TraceEn 0. ADDRn_CFG is truncated to four
+/// bits: `check` refuses larger numbers.
 [[nodiscard]] constexpr auto ctl_of(trace_config const& wanted) noexcept -> ia32_rtit_ctl {
     using member = config_member;
     using detail::placed;
@@ -186,7 +186,7 @@ constexpr auto ctl_bits_of(output_scheme scheme) noexcept -> uint64_t {
         placed(member::inject_psb_pmi, wanted.inject_psb_pmi)};
 }
 
-/// Where the trace goes that a value of IA32_RTIT_CTL makes.
+/// The output scheme that a value of IA32_RTIT_CTL selects.
 ///
 /// Source: REG-026.
 [[nodiscard]] constexpr auto output_of(ia32_rtit_ctl value) noexcept -> output_scheme {
@@ -197,8 +197,8 @@ constexpr auto ctl_bits_of(output_scheme scheme) noexcept -> uint64_t {
                   : output_scheme::single_range;
 }
 
-/// What a value of IA32_RTIT_CTL asks for, the other way round. TraceEn, reserved bits, and ToPA
-/// beside FabricEn say nothing here; `ctl_of` gives all other bits back.
+/// The configuration for a value of IA32_RTIT_CTL, the inverse of `ctl_of`. TraceEn, reserved bits,
+/// and ToPA beside FabricEn are ignored; `ctl_of` returns all other bits unchanged.
 [[nodiscard]] constexpr auto config_of(ia32_rtit_ctl value) noexcept -> trace_config {
     using member = config_member;
     using detail::held, detail::is_held;

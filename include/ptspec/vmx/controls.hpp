@@ -5,13 +5,13 @@
 #include <ptspec/reg/rtit_ctl.hpp>
 #include <ptspec/rule.hpp>
 
-/// The VM-execution, VM-exit and VM-entry controls of Intel PT, and what VM entry says to them.
+/// The VM-execution, VM-exit and VM-entry controls of Intel PT, and the checks of VM entry on them.
 namespace ptspec::vmx {
 
 using cpu::capabilities;
 using reg::ia32_rtit_ctl;
 
-/// The control words of a VMCS, as far as Intel PT has a part in them.
+/// The control words of a VMCS that concern Intel PT.
 struct controls {
     reg::vmcs_secondary_proc_ctls secondary{};
     reg::vmcs_vmexit_ctls vm_exit{};
@@ -23,15 +23,15 @@ struct controls {
 
 namespace detail {
 
-/// The bits of a control word that belong to Intel PT: all but `other` rows.
+/// The bits of a control word that belong to Intel PT: all rows except `other`.
 template <class Word>
 constexpr auto pt_bits(Word word) noexcept -> uint32_t {
     return word.raw &
            ~ptspec::detail::bits_of_kind<uint32_t>(typename Word::layout::rows{}, row_kind::other);
 }
 
-/// True when a capability MSR allows the controls of Intel PT in a control word: its upper half says
-/// which may be 1, its lower half which may not be 0.
+/// True when a capability MSR allows the Intel PT controls in a control word. Its upper half has
+/// the controls that may be 1, its lower half those that must be 1.
 template <class Word>
 constexpr auto is_allowed(Word word, auto capability) noexcept -> bool {
     auto const can_be_1 = static_cast<uint32_t>(capability.raw >> 32);
@@ -41,11 +41,11 @@ constexpr auto is_allowed(Word word, auto capability) noexcept -> bool {
 
 }  // namespace detail
 
-/// Calls `found` with every rule by which VM entry fails over the controls of Intel PT. `host` is
-/// IA32_RTIT_CTL when VM entry begins.
+/// Calls `found` with every rule by which VM entry fails on the controls of Intel PT. `host` is
+/// IA32_RTIT_CTL at the start of VM entry.
 ///
-/// Errors: REG-129 guest-physical output without EPT, load and clear; REG-130 the host still
-///         traces and CTL is to be loaded; REG-132 a control where Intel PT cannot be used in VMX
+/// Errors: REG-129 guest-physical output without EPT, load and clear; REG-130 TraceEn of the host
+///         is 1 and VM entry loads CTL; REG-132 a control where Intel PT is not allowed in VMX
 ///         operation; REG-135 a control that a capability MSR does not allow.
 /// Source: SDM vol. 3, "Checks on VMX Controls"; REG-129, REG-130, REG-132, REG-135.
 template <class Found>
@@ -68,7 +68,7 @@ constexpr void find_broken_rules(capabilities const& caps, controls const& set, 
     if (load && host.get<ia32_rtit_ctl::TraceEn>()) { found(rule::REG_130); }
 }
 
-/// The first rule by which VM entry fails over the controls of Intel PT.
+/// The first rule by which VM entry fails on the controls of Intel PT.
 ///
 /// Source: REG-129, REG-130, REG-132, REG-135.
 [[nodiscard]] constexpr auto broken_rule(capabilities const& caps, controls const& set,
@@ -78,8 +78,8 @@ constexpr void find_broken_rules(capabilities const& caps, controls const& set, 
     return first.found;
 }
 
-/// The controls by which a guest gets Intel PT of its own, or none of them where the processor does
-/// not have all that it takes: then a guest has to be told that there is no Intel PT.
+/// Sets the three controls that give a guest its own Intel PT. Clears all of them where the
+/// processor lacks one, or without EPT: then hide Intel PT from the guest (`without_pt`).
 ///
 /// Source: REG-125..129.
 [[nodiscard]] constexpr auto with_guest_pt(capabilities const& caps, controls set) noexcept
@@ -91,7 +91,7 @@ constexpr void find_broken_rules(capabilities const& caps, controls const& set, 
     return set;
 }
 
-/// CPUID.07H.0:EBX for a guest that is not to see Intel PT.
+/// CPUID.07H.0:EBX for a guest without Intel PT.
 ///
 /// Source: REG-134, REG-234.
 [[nodiscard]] constexpr auto without_pt(reg::cpuid_07h_0_ebx leaf) noexcept

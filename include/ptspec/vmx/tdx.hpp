@@ -9,10 +9,11 @@
 #include <ptspec/reg/xsave.hpp>
 #include <ptspec/rule.hpp>
 
-/// Intel TDX: what a trust domain (TD) sees of Intel PT.
+/// Intel TDX: Intel PT in a trust domain (TD).
 namespace ptspec::vmx::tdx {
 
-/// The rule by which RDMSR and WRMSR of a number raise #GP in a TD, whatever else they do.
+/// The rule by which the TDX module makes RDMSR and WRMSR of an index raise #GP in a TD. Applies
+/// before other checks.
 ///
 /// Errors: REG-136 an MSR of Intel PT, and `xfam` has no PT_STATE.
 /// Source: TDX module, branch tdx_1.5; REG-136.
@@ -27,7 +28,7 @@ namespace ptspec::vmx::tdx {
     return !allowed && (of_output || of_control || of_ranges) ? rule::REG_136 : rule::none;
 }
 
-/// A processor as a TD with Intel PT sees it: with leaf 14H as the TDX module gives it.
+/// The capabilities that a TD with Intel PT sees: the TDX module masks leaf 14H.
 ///
 /// Source: TDX module, branch tdx_1.5; REG-137.
 [[nodiscard]] constexpr auto seen_by_td(cpu::capabilities caps) noexcept -> cpu::capabilities {
