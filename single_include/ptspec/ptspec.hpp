@@ -9795,15 +9795,15 @@ using namespace ptspec::detail;
 using ctl = ia32_rtit_ctl;
 
 /// Shifts a number to its field in IA32_RTIT_CTL. Bits that do not fit are dropped.
-constexpr auto placed(config_member which, uint64_t number) noexcept -> uint64_t {
+constexpr auto to_field(config_member which, uint64_t number) noexcept -> uint64_t {
     uint64_t const bits = info_of(which).ctl_bits;
     return number << lowest_bit(bits) & bits;
 }
-constexpr auto held(ia32_rtit_ctl value, config_member which) noexcept -> unsigned {
+constexpr auto field_value(ia32_rtit_ctl value, config_member which) noexcept -> unsigned {
     uint64_t const bits = info_of(which).ctl_bits;
     return static_cast<unsigned>((value.raw & bits) >> lowest_bit(bits));
 }
-constexpr auto is_held(ia32_rtit_ctl value, config_member which) noexcept -> bool {
+constexpr auto is_set(ia32_rtit_ctl value, config_member which) noexcept -> bool {
     return (value.raw & info_of(which).ctl_bits) != 0;
 }
 
@@ -9819,25 +9819,27 @@ constexpr auto ctl_bits_of(output_scheme scheme) noexcept -> uint64_t {
 /// bits: `check` refuses larger numbers.
 [[nodiscard]] constexpr auto ctl_of(trace_config const& wanted) noexcept -> ia32_rtit_ctl {
     using member = config_member;
-    using detail::placed;
-    return {
-        placed(member::os, wanted.os) | placed(member::user, wanted.user) |
-        placed(member::branches, wanted.branches) |
-        placed(member::ret_compression, !wanted.ret_compression) |
-        placed(member::no_tnt, wanted.no_tnt) | placed(member::tsc, wanted.tsc) |
-        placed(member::mtc, wanted.mtc) | placed(member::mtc_every, wanted.mtc_every.encoding()) |
-        placed(member::cyc, wanted.cyc) | placed(member::cyc_after, wanted.cyc_after.encoding()) |
-        placed(member::psb_every, wanted.psb_every.encoding()) |
-        placed(member::ptwrite, wanted.ptwrite) |
-        placed(member::fup_on_ptwrite, wanted.fup_on_ptwrite) |
-        placed(member::power_events, wanted.power_events) |
-        placed(member::event_trace, wanted.event_trace) |
-        placed(member::cr3_filter, wanted.cr3_filter) |
-        placed(member::addr_0, underlying(wanted.addr[0])) |
-        placed(member::addr_1, underlying(wanted.addr[1])) |
-        placed(member::addr_2, underlying(wanted.addr[2])) |
-        placed(member::addr_3, underlying(wanted.addr[3])) | detail::ctl_bits_of(wanted.output) |
-        placed(member::inject_psb_pmi, wanted.inject_psb_pmi)};
+    using detail::to_field;
+    return {to_field(member::os, wanted.os) | to_field(member::user, wanted.user) |
+            to_field(member::branches, wanted.branches) |
+            to_field(member::ret_compression, !wanted.ret_compression) |
+            to_field(member::no_tnt, wanted.no_tnt) | to_field(member::tsc, wanted.tsc) |
+            to_field(member::mtc, wanted.mtc) |
+            to_field(member::mtc_every, wanted.mtc_every.encoding()) |
+            to_field(member::cyc, wanted.cyc) |
+            to_field(member::cyc_after, wanted.cyc_after.encoding()) |
+            to_field(member::psb_every, wanted.psb_every.encoding()) |
+            to_field(member::ptwrite, wanted.ptwrite) |
+            to_field(member::fup_on_ptwrite, wanted.fup_on_ptwrite) |
+            to_field(member::power_events, wanted.power_events) |
+            to_field(member::event_trace, wanted.event_trace) |
+            to_field(member::cr3_filter, wanted.cr3_filter) |
+            to_field(member::addr_0, underlying(wanted.addr[0])) |
+            to_field(member::addr_1, underlying(wanted.addr[1])) |
+            to_field(member::addr_2, underlying(wanted.addr[2])) |
+            to_field(member::addr_3, underlying(wanted.addr[3])) |
+            detail::ctl_bits_of(wanted.output) |
+            to_field(member::inject_psb_pmi, wanted.inject_psb_pmi)};
 }
 
 /// The output scheme that a value of IA32_RTIT_CTL selects.
@@ -9855,29 +9857,31 @@ constexpr auto ctl_bits_of(output_scheme scheme) noexcept -> uint64_t {
 /// and ToPA beside FabricEn are ignored; `ctl_of` returns all other bits unchanged.
 [[nodiscard]] constexpr auto config_of(ia32_rtit_ctl value) noexcept -> trace_config {
     using member = config_member;
-    using detail::held, detail::is_held;
-    auto const number = [=](member which) { return wrapped{held(value, which)}; };
-    auto const range = [=](member which) { return static_cast<addr_cfg>(held(value, which)); };
-    return {.os = is_held(value, member::os),
-            .user = is_held(value, member::user),
-            .branches = is_held(value, member::branches),
-            .ret_compression = !is_held(value, member::ret_compression),
-            .no_tnt = is_held(value, member::no_tnt),
-            .tsc = is_held(value, member::tsc),
-            .mtc = is_held(value, member::mtc),
+    using detail::field_value, detail::is_set;
+    auto const number = [=](member which) { return wrapped{field_value(value, which)}; };
+    auto const range = [=](member which) {
+        return static_cast<addr_cfg>(field_value(value, which));
+    };
+    return {.os = is_set(value, member::os),
+            .user = is_set(value, member::user),
+            .branches = is_set(value, member::branches),
+            .ret_compression = !is_set(value, member::ret_compression),
+            .no_tnt = is_set(value, member::no_tnt),
+            .tsc = is_set(value, member::tsc),
+            .mtc = is_set(value, member::mtc),
             .mtc_every = mtc_period::encoded(number(member::mtc_every)),
-            .cyc = is_held(value, member::cyc),
+            .cyc = is_set(value, member::cyc),
             .cyc_after = cyc_threshold::encoded(number(member::cyc_after)),
             .psb_every = psb_period::encoded(number(member::psb_every)),
-            .ptwrite = is_held(value, member::ptwrite),
-            .fup_on_ptwrite = is_held(value, member::fup_on_ptwrite),
-            .power_events = is_held(value, member::power_events),
-            .event_trace = is_held(value, member::event_trace),
-            .cr3_filter = is_held(value, member::cr3_filter),
+            .ptwrite = is_set(value, member::ptwrite),
+            .fup_on_ptwrite = is_set(value, member::fup_on_ptwrite),
+            .power_events = is_set(value, member::power_events),
+            .event_trace = is_set(value, member::event_trace),
+            .cr3_filter = is_set(value, member::cr3_filter),
             .addr = {range(member::addr_0), range(member::addr_1), range(member::addr_2),
                      range(member::addr_3)},
             .output = output_of(value),
-            .inject_psb_pmi = is_held(value, member::inject_psb_pmi)};
+            .inject_psb_pmi = is_set(value, member::inject_psb_pmi)};
 }
 
 }  // namespace ptspec::config
@@ -9985,10 +9989,11 @@ constexpr auto number_in(trace_config const& wanted, config_member which) noexce
 
 /// The rule by which a member is refused. Only the member's bits are checked: the fields of CTL are
 /// independent, except for what TraceEn requires.
-constexpr auto rule_against(capabilities const& caps, quirk_set odd, trace_config const& wanted,
-                            config_member which) noexcept -> rule {
+constexpr auto rule_against_member(capabilities const& caps, quirk_set quirks,
+                                   trace_config const& wanted, config_member which) noexcept
+    -> rule {
     uint64_t const number = number_in(wanted, which);
-    if (placed(which, number) >> lowest_bit(info_of(which).ctl_bits) != number) {
+    if (to_field(which, number) >> lowest_bit(info_of(which).ctl_bits) != number) {
         return rule::REG_037;
     }
     uint64_t const all = ctl_of(wanted).raw | field_mask<ia32_rtit_ctl::TraceEn>;
@@ -9996,7 +10001,7 @@ constexpr auto rule_against(capabilities const& caps, quirk_set odd, trace_confi
         return rule::REG_025;
     }
     if (which == config_member::branches && !wanted.branches &&
-        odd.has(quirk::branch_en_always_on)) {
+        quirks.has(quirk::branch_en_always_on)) {
         return rule::REG_040;
     }
     return broken_rule(caps, ia32_rtit_ctl{all & info_of(which).ctl_bits});
@@ -10008,17 +10013,18 @@ constexpr auto corrected_bits(capabilities const& caps, trace_config const& want
     switch (which) {
         case config_member::branches: return info_of(which).ctl_bits;
         case config_member::mtc_every:
-            return placed(which, nearest(caps, wanted.mtc_every).value.encoding());
+            return to_field(which, nearest(caps, wanted.mtc_every).value.encoding());
         case config_member::cyc_after:
-            return placed(which, nearest(caps, wanted.cyc_after).value.encoding());
+            return to_field(which, nearest(caps, wanted.cyc_after).value.encoding());
         case config_member::psb_every:
-            return placed(which, nearest(caps, wanted.psb_every).value.encoding());
+            return to_field(which, nearest(caps, wanted.psb_every).value.encoding());
         case config_member::output: return ctl_bits_of(nearest(caps, wanted.output).value);
         default: return 0;
     }
 }
 
-constexpr auto advice_on(quirk_set odd, trace_config const& wanted) noexcept -> config_advice_set {
+constexpr auto advice_on(quirk_set quirks, trace_config const& wanted) noexcept
+    -> config_advice_set {
     config_advice_set found;
     auto const add = [&](config_advice one, bool applies) {
         if (applies) { found.bits |= underlying(one); }
@@ -10029,9 +10035,9 @@ constexpr auto advice_on(quirk_set odd, trace_config const& wanted) noexcept -> 
     add(config_advice::no_tnt_without_branches, wanted.no_tnt && !wanted.branches);
     add(config_advice::fup_without_ptwrite, wanted.fup_on_ptwrite && !wanted.ptwrite);
     add(config_advice::range_of_one_page,
-        wanted.output == output_scheme::single_range && odd.has(quirk::single_range_one_page));
+        wanted.output == output_scheme::single_range && quirks.has(quirk::single_range_one_page));
     add(config_advice::table_of_one_region,
-        wanted.output == output_scheme::topa && odd.has(quirk::single_entry_topa));
+        wanted.output == output_scheme::topa && quirks.has(quirk::single_entry_topa));
     return found;
 }
 
@@ -10057,16 +10063,16 @@ constexpr auto advice_on(quirk_set odd, trace_config const& wanted) noexcept -> 
         found.impossible = rule::REG_025;
         return found;
     }
-    auto const odd = quirks_of(caps);
+    auto const quirks = quirks_of(caps);
     uint64_t best = ctl_of(wanted).raw;
     for (config_member_info const& member : config_members) {
-        rule const why = detail::rule_against(caps, odd, wanted, member.which);
+        rule const why = detail::rule_against_member(caps, quirks, wanted, member.which);
         if (why == rule::none) { continue; }
         found.refusals[found.refused++] = {member.which, why};
         best = (best & ~member.ctl_bits) | detail::corrected_bits(caps, wanted, member.which);
     }
     found.nearest = config_of({best});
-    found.advice = detail::advice_on(odd, found.nearest);
+    found.advice = detail::advice_on(quirks, found.nearest);
     return found;
 }
 
@@ -10124,7 +10130,7 @@ inline constexpr uint64_t perf_fields = field_mask<ctl::CYCEn> | field_mask<ctl:
                                         field_mask<ctl::DisTNT>;
 
 constexpr auto perf_error_of(uint64_t config) noexcept -> perf_error {
-    auto const has = [=](config_member which) { return is_held({config}, which); };
+    auto const has = [=](config_member which) { return is_set({config}, which); };
     bool const branch_alone = has(config_member::branches) && (config & perf_pt) == 0;
     bool const fup_alone = has(config_member::fup_on_ptwrite) && !has(config_member::ptwrite);
     return (config & ~(perf_fields | perf_pt)) != 0 ? perf_error::unknown_bit
@@ -10181,23 +10187,23 @@ struct perf_request {
 ///         reason why Linux refuses the event.
 [[nodiscard]] constexpr auto to_perf(trace_config const& wanted) noexcept -> perf_request {
     using detail::perf_pt;
-    uint64_t const carried = ctl_of(wanted).raw & detail::perf_fields;
+    uint64_t const config_bits = ctl_of(wanted).raw & detail::perf_fields;
     uint64_t const branches = detail::field_mask<ia32_rtit_ctl::BranchEn>;
     perf_request made;
-    made.event = {.config = wanted.branches ? carried & ~branches : carried | perf_pt,
+    made.event = {.config = wanted.branches ? config_bits & ~branches : config_bits | perf_pt,
                   .exclude_kernel = !wanted.os,
                   .exclude_user = !wanted.user};
     made.why = detail::perf_error_of(made.event.config);
-    auto const lose = [&](config_member which, bool differs) {
+    auto const mark_lost = [&](config_member which, bool differs) {
         if (differs) { made.lost.add(which); }
     };
-    lose(config_member::cr3_filter, wanted.cr3_filter);
-    lose(config_member::addr_0, wanted.addr[0] != addr_cfg::off);
-    lose(config_member::addr_1, wanted.addr[1] != addr_cfg::off);
-    lose(config_member::addr_2, wanted.addr[2] != addr_cfg::off);
-    lose(config_member::addr_3, wanted.addr[3] != addr_cfg::off);
-    lose(config_member::output, wanted.output != trace_config{}.output);
-    lose(config_member::inject_psb_pmi, wanted.inject_psb_pmi);
+    mark_lost(config_member::cr3_filter, wanted.cr3_filter);
+    mark_lost(config_member::addr_0, wanted.addr[0] != addr_cfg::off);
+    mark_lost(config_member::addr_1, wanted.addr[1] != addr_cfg::off);
+    mark_lost(config_member::addr_2, wanted.addr[2] != addr_cfg::off);
+    mark_lost(config_member::addr_3, wanted.addr[3] != addr_cfg::off);
+    mark_lost(config_member::output, wanted.output != trace_config{}.output);
+    mark_lost(config_member::inject_psb_pmi, wanted.inject_psb_pmi);
     return made;
 }
 

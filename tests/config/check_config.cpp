@@ -56,7 +56,7 @@ constexpr auto with_member(trace_config const& config, trace_config const& other
 }
 
 /// A random configuration, plausible or not.
-auto any_config(std::mt19937_64& random) -> trace_config {
+auto random_config(std::mt19937_64& random) -> trace_config {
     uint64_t const raw = random();
     auto config = config_of(ia32_rtit_ctl{random() % 2 == 0 ? raw : raw & random()});
     if (random() % 8 == 0) {
@@ -146,12 +146,13 @@ TEST_CASE("an encoding that is not enumerated is refused (REG-028)") {
 TEST_CASE("a number that exceeds its field is refused, not truncated (REG-037)") {
     CHECK_TWICE([](auto value) {
         auto const of = value(preset::P_FUT);
-        auto const odd = addr_cfg{0x10};
-        return refuses(of, {.addr = {odd}}, config_member::addr_0, rule::REG_037) &&
-               refuses(of, {.addr = {addr_cfg::off, odd}}, config_member::addr_1, rule::REG_037) &&
-               refuses(of, {.addr = {addr_cfg::off, addr_cfg::off, odd}}, config_member::addr_2,
+        auto const too_large = addr_cfg{0x10};
+        return refuses(of, {.addr = {too_large}}, config_member::addr_0, rule::REG_037) &&
+               refuses(of, {.addr = {addr_cfg::off, too_large}}, config_member::addr_1,
                        rule::REG_037) &&
-               refuses(of, {.addr = {addr_cfg::off, addr_cfg::off, addr_cfg::off, odd}},
+               refuses(of, {.addr = {addr_cfg::off, addr_cfg::off, too_large}},
+                       config_member::addr_2, rule::REG_037) &&
+               refuses(of, {.addr = {addr_cfg::off, addr_cfg::off, addr_cfg::off, too_large}},
                        config_member::addr_3, rule::REG_037) &&
                check({.addr = {addr_cfg{0x11}}}, of).nearest.addr[0] == addr_cfg::off;
     });
@@ -178,9 +179,10 @@ TEST_CASE("BranchEn cannot be 0 without MTC, or where an erratum keeps it on "
                static_cast<bool>(check({.branches = true}, value(preset::P_BDW)));
     });
     CHECK_TWICE([](auto value) {
-        auto odd = value(preset::P_SKL);
-        odd.leaf_01_eax = {0x4'06F1};
-        return refuses(odd, {.branches = false}, config_member::branches, rule::REG_040);
+        auto broadwell_model = value(preset::P_SKL);
+        broadwell_model.leaf_01_eax = {0x4'06F1};
+        return refuses(broadwell_model, {.branches = false}, config_member::branches,
+                       rule::REG_040);
     });
 }
 
@@ -247,9 +249,9 @@ TEST_CASE(
         return !found && found.impossible == rule::REG_001;
     });
     CHECK_TWICE([](auto value) {
-        auto mute = value(preset::P_SKL);
-        mute.leaf_14_0_ecx = {0x8000'0002};
-        auto const found = check(everything, mute);
+        auto without_output = value(preset::P_SKL);
+        without_output.leaf_14_0_ecx = {0x8000'0002};
+        auto const found = check(everything, without_output);
         return !found && found.impossible == rule::REG_025 && found.refused == 0 &&
                found.nearest == everything;
     });
@@ -263,7 +265,7 @@ TEST_CASE("a verdict is true exactly when the value of IA32_RTIT_CTL is legal wi
     unsigned good = 0;
     for (auto const& one : preset::all) {
         for (unsigned i = 0; i < 1500; ++i) {
-            auto const wanted = any_config(random);
+            auto const wanted = random_config(random);
             auto const found = check(wanted, one.value);
             bool const legal = one.value.has_pt() && is_legal_on(wanted, one.value);
             if (static_cast<bool>(found) != legal) { ++wrong; }
@@ -281,7 +283,7 @@ TEST_CASE(
     for (auto const& one : preset::all) {
         if (!one.value.has_pt()) { continue; }
         for (unsigned i = 0; i < 1500; ++i) {
-            auto const wanted = any_config(random);
+            auto const wanted = random_config(random);
             auto const found = check(wanted, one.value);
             auto const again = check(found.nearest, one.value);
             if (!is_legal_on(found.nearest, one.value) || !again ||
@@ -325,13 +327,15 @@ TEST_CASE("a setting without use gives advice, not a refusal (REG-032, REG-041, 
     });
     CHECK_TWICE([](auto value) {
         bool const on = value(true);
-        auto const quiet = [](trace_config const& config) {
+        auto const has_no_advice = [](trace_config const& config) {
             return check(config, preset::P_FUT).advice == config_advice_set{};
         };
-        return quiet({.os = on}) && quiet({.user = on}) &&
-               quiet({.user = on, .tsc = on, .cyc = on, .cyc_after = cyc_threshold::encoded(1)}) &&
-               quiet({.user = on, .no_tnt = on}) && quiet({.user = on, .branches = false}) &&
-               quiet({.user = on, .ptwrite = on, .fup_on_ptwrite = on}) &&
+        return has_no_advice({.os = on}) && has_no_advice({.user = on}) &&
+               has_no_advice(
+                   {.user = on, .tsc = on, .cyc = on, .cyc_after = cyc_threshold::encoded(1)}) &&
+               has_no_advice({.user = on, .no_tnt = on}) &&
+               has_no_advice({.user = on, .branches = false}) &&
+               has_no_advice({.user = on, .ptwrite = on, .fup_on_ptwrite = on}) &&
                !(check({}, preset::P_FUT).advice == config_advice_set{});
     });
 }

@@ -53,10 +53,10 @@ TEST_CASE("the returned encoding is supported, and no nearer one is") {
             auto const found = nearest(one.value, cyc_threshold::encoded(wrapped{n}));
             for (unsigned other = 0; other < 16; ++other) {
                 if (!one.value.supports(cyc_threshold::encoded(wrapped{other}))) { continue; }
-                auto const away = [&](unsigned e) { return e < n ? n - e : e - n; };
+                auto const distance = [&](unsigned e) { return e < n ? n - e : e - n; };
                 if (!found || !one.value.supports(found.value) ||
-                    away(other) < away(found.value.encoding()) ||
-                    (away(other) == away(found.value.encoding()) &&
+                    distance(other) < distance(found.value.encoding()) ||
+                    (distance(other) == distance(found.value.encoding()) &&
                      other < found.value.encoding())) {
                     ++wrong;
                 }

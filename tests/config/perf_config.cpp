@@ -79,10 +79,10 @@ TEST_CASE("BranchEn is 1 unless bit 0 is 1 and bit 13 is 0") {
 
 TEST_CASE("exclude_kernel and exclude_user clear OS and User") {
     CHECK_TWICE([](auto value) {
-        bool const yes = value(true);
+        bool const on = value(true);
         auto const ctl = [](perf_event one) { return ctl_of(from_perf(one).config).raw; };
-        return ctl({.exclude_kernel = yes}) == 0x2108 && ctl({.exclude_user = yes}) == 0x2104 &&
-               ctl({.exclude_kernel = yes, .exclude_user = yes}) == 0x2100;
+        return ctl({.exclude_kernel = on}) == 0x2108 && ctl({.exclude_user = on}) == 0x2104 &&
+               ctl({.exclude_kernel = on, .exclude_user = on}) == 0x2100;
     });
 }
 
@@ -191,14 +191,14 @@ TEST_CASE(
     unsigned wrong = 0;
     unsigned whole = 0;
     for (unsigned i = 0; i < 20000; ++i) {
-        perf_event const asked{random() & random() & known, random() % 2 == 0, random() % 2 == 0};
-        auto const made = from_perf(asked);
+        perf_event const event{random() & random() & known, random() % 2 == 0, random() % 2 == 0};
+        auto const made = from_perf(event);
         if (!made) { continue; }
         auto const again = to_perf(made.config);
         // Bits 0 and 13 both set mean the same as both clear.
-        uint64_t const branches = (asked.config & branch) != 0 ? pt | branch : 0;
-        if (!again || !(again.event == perf_event{asked.config & ~branches, asked.exclude_kernel,
-                                                  asked.exclude_user})) {
+        uint64_t const branches = (event.config & branch) != 0 ? pt | branch : 0;
+        if (!again || !(again.event == perf_event{event.config & ~branches, event.exclude_kernel,
+                                                  event.exclude_user})) {
             ++wrong;
         }
     }

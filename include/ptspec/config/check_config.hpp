@@ -106,10 +106,11 @@ constexpr auto number_in(trace_config const& wanted, config_member which) noexce
 
 /// The rule by which a member is refused. Only the member's bits are checked: the fields of CTL are
 /// independent, except for what TraceEn requires.
-constexpr auto rule_against(capabilities const& caps, quirk_set odd, trace_config const& wanted,
-                            config_member which) noexcept -> rule {
+constexpr auto rule_against_member(capabilities const& caps, quirk_set quirks,
+                                   trace_config const& wanted, config_member which) noexcept
+    -> rule {
     uint64_t const number = number_in(wanted, which);
-    if (placed(which, number) >> lowest_bit(info_of(which).ctl_bits) != number) {
+    if (to_field(which, number) >> lowest_bit(info_of(which).ctl_bits) != number) {
         return rule::REG_037;
     }
     uint64_t const all = ctl_of(wanted).raw | field_mask<ia32_rtit_ctl::TraceEn>;
@@ -117,7 +118,7 @@ constexpr auto rule_against(capabilities const& caps, quirk_set odd, trace_confi
         return rule::REG_025;
     }
     if (which == config_member::branches && !wanted.branches &&
-        odd.has(quirk::branch_en_always_on)) {
+        quirks.has(quirk::branch_en_always_on)) {
         return rule::REG_040;
     }
     return broken_rule(caps, ia32_rtit_ctl{all & info_of(which).ctl_bits});
@@ -129,17 +130,18 @@ constexpr auto corrected_bits(capabilities const& caps, trace_config const& want
     switch (which) {
         case config_member::branches: return info_of(which).ctl_bits;
         case config_member::mtc_every:
-            return placed(which, nearest(caps, wanted.mtc_every).value.encoding());
+            return to_field(which, nearest(caps, wanted.mtc_every).value.encoding());
         case config_member::cyc_after:
-            return placed(which, nearest(caps, wanted.cyc_after).value.encoding());
+            return to_field(which, nearest(caps, wanted.cyc_after).value.encoding());
         case config_member::psb_every:
-            return placed(which, nearest(caps, wanted.psb_every).value.encoding());
+            return to_field(which, nearest(caps, wanted.psb_every).value.encoding());
         case config_member::output: return ctl_bits_of(nearest(caps, wanted.output).value);
         default: return 0;
     }
 }
 
-constexpr auto advice_on(quirk_set odd, trace_config const& wanted) noexcept -> config_advice_set {
+constexpr auto advice_on(quirk_set quirks, trace_config const& wanted) noexcept
+    -> config_advice_set {
     config_advice_set found;
     auto const add = [&](config_advice one, bool applies) {
         if (applies) { found.bits |= underlying(one); }
@@ -150,9 +152,9 @@ constexpr auto advice_on(quirk_set odd, trace_config const& wanted) noexcept -> 
     add(config_advice::no_tnt_without_branches, wanted.no_tnt && !wanted.branches);
     add(config_advice::fup_without_ptwrite, wanted.fup_on_ptwrite && !wanted.ptwrite);
     add(config_advice::range_of_one_page,
-        wanted.output == output_scheme::single_range && odd.has(quirk::single_range_one_page));
+        wanted.output == output_scheme::single_range && quirks.has(quirk::single_range_one_page));
     add(config_advice::table_of_one_region,
-        wanted.output == output_scheme::topa && odd.has(quirk::single_entry_topa));
+        wanted.output == output_scheme::topa && quirks.has(quirk::single_entry_topa));
     return found;
 }
 
@@ -178,16 +180,16 @@ constexpr auto advice_on(quirk_set odd, trace_config const& wanted) noexcept -> 
         found.impossible = rule::REG_025;
         return found;
     }
-    auto const odd = quirks_of(caps);
+    auto const quirks = quirks_of(caps);
     uint64_t best = ctl_of(wanted).raw;
     for (config_member_info const& member : config_members) {
-        rule const why = detail::rule_against(caps, odd, wanted, member.which);
+        rule const why = detail::rule_against_member(caps, quirks, wanted, member.which);
         if (why == rule::none) { continue; }
         found.refusals[found.refused++] = {member.which, why};
         best = (best & ~member.ctl_bits) | detail::corrected_bits(caps, wanted, member.which);
     }
     found.nearest = config_of({best});
-    found.advice = detail::advice_on(odd, found.nearest);
+    found.advice = detail::advice_on(quirks, found.nearest);
     return found;
 }
 

@@ -53,7 +53,7 @@ inline constexpr uint64_t perf_fields = field_mask<ctl::CYCEn> | field_mask<ctl:
                                         field_mask<ctl::DisTNT>;
 
 constexpr auto perf_error_of(uint64_t config) noexcept -> perf_error {
-    auto const has = [=](config_member which) { return is_held({config}, which); };
+    auto const has = [=](config_member which) { return is_set({config}, which); };
     bool const branch_alone = has(config_member::branches) && (config & perf_pt) == 0;
     bool const fup_alone = has(config_member::fup_on_ptwrite) && !has(config_member::ptwrite);
     return (config & ~(perf_fields | perf_pt)) != 0 ? perf_error::unknown_bit
@@ -110,23 +110,23 @@ struct perf_request {
 ///         reason why Linux refuses the event.
 [[nodiscard]] constexpr auto to_perf(trace_config const& wanted) noexcept -> perf_request {
     using detail::perf_pt;
-    uint64_t const carried = ctl_of(wanted).raw & detail::perf_fields;
+    uint64_t const config_bits = ctl_of(wanted).raw & detail::perf_fields;
     uint64_t const branches = detail::field_mask<ia32_rtit_ctl::BranchEn>;
     perf_request made;
-    made.event = {.config = wanted.branches ? carried & ~branches : carried | perf_pt,
+    made.event = {.config = wanted.branches ? config_bits & ~branches : config_bits | perf_pt,
                   .exclude_kernel = !wanted.os,
                   .exclude_user = !wanted.user};
     made.why = detail::perf_error_of(made.event.config);
-    auto const lose = [&](config_member which, bool differs) {
+    auto const mark_lost = [&](config_member which, bool differs) {
         if (differs) { made.lost.add(which); }
     };
-    lose(config_member::cr3_filter, wanted.cr3_filter);
-    lose(config_member::addr_0, wanted.addr[0] != addr_cfg::off);
-    lose(config_member::addr_1, wanted.addr[1] != addr_cfg::off);
-    lose(config_member::addr_2, wanted.addr[2] != addr_cfg::off);
-    lose(config_member::addr_3, wanted.addr[3] != addr_cfg::off);
-    lose(config_member::output, wanted.output != trace_config{}.output);
-    lose(config_member::inject_psb_pmi, wanted.inject_psb_pmi);
+    mark_lost(config_member::cr3_filter, wanted.cr3_filter);
+    mark_lost(config_member::addr_0, wanted.addr[0] != addr_cfg::off);
+    mark_lost(config_member::addr_1, wanted.addr[1] != addr_cfg::off);
+    mark_lost(config_member::addr_2, wanted.addr[2] != addr_cfg::off);
+    mark_lost(config_member::addr_3, wanted.addr[3] != addr_cfg::off);
+    mark_lost(config_member::output, wanted.output != trace_config{}.output);
+    mark_lost(config_member::inject_psb_pmi, wanted.inject_psb_pmi);
     return made;
 }
 

@@ -141,15 +141,15 @@ using namespace ptspec::detail;
 using ctl = ia32_rtit_ctl;
 
 /// Shifts a number to its field in IA32_RTIT_CTL. Bits that do not fit are dropped.
-constexpr auto placed(config_member which, uint64_t number) noexcept -> uint64_t {
+constexpr auto to_field(config_member which, uint64_t number) noexcept -> uint64_t {
     uint64_t const bits = info_of(which).ctl_bits;
     return number << lowest_bit(bits) & bits;
 }
-constexpr auto held(ia32_rtit_ctl value, config_member which) noexcept -> unsigned {
+constexpr auto field_value(ia32_rtit_ctl value, config_member which) noexcept -> unsigned {
     uint64_t const bits = info_of(which).ctl_bits;
     return static_cast<unsigned>((value.raw & bits) >> lowest_bit(bits));
 }
-constexpr auto is_held(ia32_rtit_ctl value, config_member which) noexcept -> bool {
+constexpr auto is_set(ia32_rtit_ctl value, config_member which) noexcept -> bool {
     return (value.raw & info_of(which).ctl_bits) != 0;
 }
 
@@ -165,25 +165,27 @@ constexpr auto ctl_bits_of(output_scheme scheme) noexcept -> uint64_t {
 /// bits: `check` refuses larger numbers.
 [[nodiscard]] constexpr auto ctl_of(trace_config const& wanted) noexcept -> ia32_rtit_ctl {
     using member = config_member;
-    using detail::placed;
-    return {
-        placed(member::os, wanted.os) | placed(member::user, wanted.user) |
-        placed(member::branches, wanted.branches) |
-        placed(member::ret_compression, !wanted.ret_compression) |
-        placed(member::no_tnt, wanted.no_tnt) | placed(member::tsc, wanted.tsc) |
-        placed(member::mtc, wanted.mtc) | placed(member::mtc_every, wanted.mtc_every.encoding()) |
-        placed(member::cyc, wanted.cyc) | placed(member::cyc_after, wanted.cyc_after.encoding()) |
-        placed(member::psb_every, wanted.psb_every.encoding()) |
-        placed(member::ptwrite, wanted.ptwrite) |
-        placed(member::fup_on_ptwrite, wanted.fup_on_ptwrite) |
-        placed(member::power_events, wanted.power_events) |
-        placed(member::event_trace, wanted.event_trace) |
-        placed(member::cr3_filter, wanted.cr3_filter) |
-        placed(member::addr_0, underlying(wanted.addr[0])) |
-        placed(member::addr_1, underlying(wanted.addr[1])) |
-        placed(member::addr_2, underlying(wanted.addr[2])) |
-        placed(member::addr_3, underlying(wanted.addr[3])) | detail::ctl_bits_of(wanted.output) |
-        placed(member::inject_psb_pmi, wanted.inject_psb_pmi)};
+    using detail::to_field;
+    return {to_field(member::os, wanted.os) | to_field(member::user, wanted.user) |
+            to_field(member::branches, wanted.branches) |
+            to_field(member::ret_compression, !wanted.ret_compression) |
+            to_field(member::no_tnt, wanted.no_tnt) | to_field(member::tsc, wanted.tsc) |
+            to_field(member::mtc, wanted.mtc) |
+            to_field(member::mtc_every, wanted.mtc_every.encoding()) |
+            to_field(member::cyc, wanted.cyc) |
+            to_field(member::cyc_after, wanted.cyc_after.encoding()) |
+            to_field(member::psb_every, wanted.psb_every.encoding()) |
+            to_field(member::ptwrite, wanted.ptwrite) |
+            to_field(member::fup_on_ptwrite, wanted.fup_on_ptwrite) |
+            to_field(member::power_events, wanted.power_events) |
+            to_field(member::event_trace, wanted.event_trace) |
+            to_field(member::cr3_filter, wanted.cr3_filter) |
+            to_field(member::addr_0, underlying(wanted.addr[0])) |
+            to_field(member::addr_1, underlying(wanted.addr[1])) |
+            to_field(member::addr_2, underlying(wanted.addr[2])) |
+            to_field(member::addr_3, underlying(wanted.addr[3])) |
+            detail::ctl_bits_of(wanted.output) |
+            to_field(member::inject_psb_pmi, wanted.inject_psb_pmi)};
 }
 
 /// The output scheme that a value of IA32_RTIT_CTL selects.
@@ -201,29 +203,31 @@ constexpr auto ctl_bits_of(output_scheme scheme) noexcept -> uint64_t {
 /// and ToPA beside FabricEn are ignored; `ctl_of` returns all other bits unchanged.
 [[nodiscard]] constexpr auto config_of(ia32_rtit_ctl value) noexcept -> trace_config {
     using member = config_member;
-    using detail::held, detail::is_held;
-    auto const number = [=](member which) { return wrapped{held(value, which)}; };
-    auto const range = [=](member which) { return static_cast<addr_cfg>(held(value, which)); };
-    return {.os = is_held(value, member::os),
-            .user = is_held(value, member::user),
-            .branches = is_held(value, member::branches),
-            .ret_compression = !is_held(value, member::ret_compression),
-            .no_tnt = is_held(value, member::no_tnt),
-            .tsc = is_held(value, member::tsc),
-            .mtc = is_held(value, member::mtc),
+    using detail::field_value, detail::is_set;
+    auto const number = [=](member which) { return wrapped{field_value(value, which)}; };
+    auto const range = [=](member which) {
+        return static_cast<addr_cfg>(field_value(value, which));
+    };
+    return {.os = is_set(value, member::os),
+            .user = is_set(value, member::user),
+            .branches = is_set(value, member::branches),
+            .ret_compression = !is_set(value, member::ret_compression),
+            .no_tnt = is_set(value, member::no_tnt),
+            .tsc = is_set(value, member::tsc),
+            .mtc = is_set(value, member::mtc),
             .mtc_every = mtc_period::encoded(number(member::mtc_every)),
-            .cyc = is_held(value, member::cyc),
+            .cyc = is_set(value, member::cyc),
             .cyc_after = cyc_threshold::encoded(number(member::cyc_after)),
             .psb_every = psb_period::encoded(number(member::psb_every)),
-            .ptwrite = is_held(value, member::ptwrite),
-            .fup_on_ptwrite = is_held(value, member::fup_on_ptwrite),
-            .power_events = is_held(value, member::power_events),
-            .event_trace = is_held(value, member::event_trace),
-            .cr3_filter = is_held(value, member::cr3_filter),
+            .ptwrite = is_set(value, member::ptwrite),
+            .fup_on_ptwrite = is_set(value, member::fup_on_ptwrite),
+            .power_events = is_set(value, member::power_events),
+            .event_trace = is_set(value, member::event_trace),
+            .cr3_filter = is_set(value, member::cr3_filter),
             .addr = {range(member::addr_0), range(member::addr_1), range(member::addr_2),
                      range(member::addr_3)},
             .output = output_of(value),
-            .inject_psb_pmi = is_held(value, member::inject_psb_pmi)};
+            .inject_psb_pmi = is_set(value, member::inject_psb_pmi)};
 }
 
 }  // namespace ptspec::config
