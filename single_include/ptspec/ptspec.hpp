@@ -5435,11 +5435,11 @@ public:
         if (ptspec::detail::is_negative(literal) || !Field::fits(static_cast<uint64_t>(literal))) {
             build_error::an_encoding_is_0_to_15();
         }
-        return made(static_cast<uint64_t>(literal));
+        return from_encoding(static_cast<uint64_t>(literal));
     }
     /// The same at run time: keeps the low four bits.
     [[nodiscard]] static constexpr auto encoded(wrapped number) noexcept -> Period {
-        return made(number.value & last_encoding);
+        return from_encoding(number.value & last_encoding);
     }
     /// The same at run time, checked.
     ///
@@ -5447,7 +5447,7 @@ public:
     [[nodiscard]] static constexpr auto try_encoded(uint64_t number) noexcept
         -> checked_period<Period> {
         if (number > last_encoding) { return {.broken = rule::REG_028}; }
-        return {.period = made(number)};
+        return {.period = from_encoding(number)};
     }
     /// The encoding, as the field holds it.
     [[nodiscard]] constexpr auto encoding() const noexcept -> unsigned { return encoding_; }
@@ -5470,7 +5470,7 @@ protected:
     /// Errors: REG-048 no encoding for this amount.
     static constexpr auto try_of(uint64_t amount) noexcept -> checked_period<Period> {
         for (unsigned encoding = 0; encoding <= last_encoding; ++encoding) {
-            if (amount_of(encoding) == amount) { return {.period = made(encoding)}; }
+            if (amount_of(encoding) == amount) { return {.period = from_encoding(encoding)}; }
         }
         return {.broken = rule::REG_048};
     }
@@ -5483,14 +5483,14 @@ protected:
                wanted * wanted > amount_of(encoding) * amount_of(encoding + 1)) {
             ++encoding;
         }
-        return made(encoding);
+        return from_encoding(encoding);
     }
 
 private:
     static constexpr auto amount_of(unsigned encoding) noexcept -> uint64_t {
         return Field::amount(encoding).count;
     }
-    static constexpr auto made(uint64_t encoding) noexcept -> Period {
+    static constexpr auto from_encoding(uint64_t encoding) noexcept -> Period {
         Period period;
         period.encoding_ = static_cast<uint8_t>(encoding);
         return period;
@@ -5775,41 +5775,41 @@ template <cpuid_port Cpuid>
 [[nodiscard]] constexpr auto detect(Cpuid& cpuid) noexcept -> capabilities {
     capabilities found;
     uint32_t const last = cpuid.query(0, 0).eax;
-    auto const ask = [&](uint32_t leaf, uint32_t subleaf) {
+    auto const leaf_or_zero = [&](uint32_t leaf, uint32_t subleaf) {
         return leaf <= last ? cpuid.query(leaf, subleaf) : cpuid_registers{};
     };
-    auto const one = ask(0x01, 0);
-    found.leaf_01_eax = {one.eax};
-    found.leaf_01_ecx = {one.ecx};
-    found.leaf_07_0_ebx = {ask(0x07, 0).ebx};
-    found.leaf_0a_eax = {ask(0x0A, 0).eax};
+    auto const signature_leaf = leaf_or_zero(0x01, 0);
+    found.leaf_01_eax = {signature_leaf.eax};
+    found.leaf_01_ecx = {signature_leaf.ecx};
+    found.leaf_07_0_ebx = {leaf_or_zero(0x07, 0).ebx};
+    found.leaf_0a_eax = {leaf_or_zero(0x0A, 0).eax};
     // Without extended leaves CPUID returns the data of another leaf, so the value may be anything.
     uint32_t const last_extended = cpuid.query(0x8000'0000, 0).eax;
     if (last_extended >= 0x8000'0008 && last_extended <= 0x8000'FFFF) {
         found.leaf_80000008_eax = {cpuid.query(0x8000'0008, 0).eax};
     }
-    auto const clock = ask(0x15, 0);
-    found.leaf_15_eax = {clock.eax};
-    found.leaf_15_ebx = {clock.ebx};
-    found.leaf_15_ecx = {clock.ecx};
+    auto const tsc_leaf = leaf_or_zero(0x15, 0);
+    found.leaf_15_eax = {tsc_leaf.eax};
+    found.leaf_15_ebx = {tsc_leaf.ebx};
+    found.leaf_15_ecx = {tsc_leaf.ecx};
     if (found.leaf_01_ecx.template get<reg::cpuid_01h_ecx::XSAVE>()) {
-        auto const xsave = ask(0x0D, 1);
-        found.leaf_0d_1_eax = {xsave.eax};
-        found.leaf_0d_1_ecx = {xsave.ecx};
-        auto const component = ask(0x0D, 8);
-        found.leaf_0d_8_eax = {component.eax};
-        found.leaf_0d_8_ecx = {component.ecx};
+        auto const xsave_leaf = leaf_or_zero(0x0D, 1);
+        found.leaf_0d_1_eax = {xsave_leaf.eax};
+        found.leaf_0d_1_ecx = {xsave_leaf.ecx};
+        auto const pt_component = leaf_or_zero(0x0D, 8);
+        found.leaf_0d_8_eax = {pt_component.eax};
+        found.leaf_0d_8_ecx = {pt_component.ecx};
     }
     if (!found.has_pt()) { return found; }
-    auto const main = ask(0x14, 0);
-    found.leaf_14_0_eax = {main.eax};
-    found.leaf_14_0_ebx = {main.ebx};
-    found.leaf_14_0_ecx = {main.ecx};
-    if (main.eax >= 1) {
-        auto const more = ask(0x14, 1);
-        found.leaf_14_1_eax = {more.eax};
-        found.leaf_14_1_ebx = {more.ebx};
-        found.leaf_14_1_ecx = {more.ecx};
+    auto const subleaf_0 = leaf_or_zero(0x14, 0);
+    found.leaf_14_0_eax = {subleaf_0.eax};
+    found.leaf_14_0_ebx = {subleaf_0.ebx};
+    found.leaf_14_0_ecx = {subleaf_0.ecx};
+    if (subleaf_0.eax >= 1) {
+        auto const subleaf_1 = leaf_or_zero(0x14, 1);
+        found.leaf_14_1_eax = {subleaf_1.eax};
+        found.leaf_14_1_ebx = {subleaf_1.ebx};
+        found.leaf_14_1_ecx = {subleaf_1.ecx};
     }
     return found;
 }
@@ -5926,43 +5926,43 @@ constexpr auto allowed(uint32_t can_be_1, uint32_t required = 0) noexcept -> uin
 
 /// The capabilities of a row. Uses shifts instead of `with`, whose templates would be instantiated
 /// on inclusion.
-constexpr auto made_of(row const& from) noexcept -> capabilities {
+constexpr auto capabilities_of(row const& processor) noexcept -> capabilities {
     using widths = reg::cpuid_80000008h_eax;
-    capabilities made;
-    bool const has_pt = from.leaf.ecx_0 != 0;
-    made.leaf_01_eax.raw = from.signature;
-    made.leaf_07_0_ebx.raw = has_pt ? 1U << reg::cpuid_07h_0_ebx::INTEL_PT::lsb : 0;
-    made.leaf_14_0_eax.raw = from.leaf.eax_0;
-    made.leaf_14_0_ebx.raw = from.leaf.ebx_0;
-    made.leaf_14_0_ecx.raw = from.leaf.ecx_0;
-    made.leaf_14_1_eax.raw = from.leaf.eax_1;
-    made.leaf_14_1_ebx.raw = from.leaf.ebx_1;
-    made.leaf_14_1_ecx.raw = from.leaf.ecx_1;
-    if (from.physical == 0) { return made; }
-    made.leaf_80000008_eax.raw = from.physical << widths::MAXPHYADDR::lsb |
-                                 from.linear << widths::LinearBits::lsb;
-    if (!has_pt) { return made; }
-    made.leaf_01_ecx.raw = 1U << reg::cpuid_01h_ecx::VMX::lsb;
-    made.vmx_misc.raw = from.vmx.misc;
-    made.vmx_procbased_ctls2.raw = allowed(from.vmx.procbased_ctls2);
-    made.vmx_exit_ctls.raw = allowed(from.vmx.exit_ctls, required_exit_ctls);
-    made.vmx_entry_ctls.raw = allowed(from.vmx.entry_ctls, required_entry_ctls);
-    if (from.xsaves) {  // size and format are the same on all known processors
-        made.leaf_01_ecx.raw |= 1U << reg::cpuid_01h_ecx::XSAVE::lsb;
-        made.leaf_0d_1_eax.raw = 1U << reg::cpuid_0dh_1_eax::XSAVES::lsb;
-        made.leaf_0d_1_ecx.raw = 1U << reg::cpuid_0dh_1_ecx::PT_STATE::lsb;
-        made.leaf_0d_8_eax.raw = 0x80;
-        made.leaf_0d_8_ecx.raw = 1U << reg::cpuid_0dh_8_ecx::Supervisor::lsb;
+    capabilities caps;
+    bool const has_pt = processor.leaf.ecx_0 != 0;
+    caps.leaf_01_eax.raw = processor.signature;
+    caps.leaf_07_0_ebx.raw = has_pt ? 1U << reg::cpuid_07h_0_ebx::INTEL_PT::lsb : 0;
+    caps.leaf_14_0_eax.raw = processor.leaf.eax_0;
+    caps.leaf_14_0_ebx.raw = processor.leaf.ebx_0;
+    caps.leaf_14_0_ecx.raw = processor.leaf.ecx_0;
+    caps.leaf_14_1_eax.raw = processor.leaf.eax_1;
+    caps.leaf_14_1_ebx.raw = processor.leaf.ebx_1;
+    caps.leaf_14_1_ecx.raw = processor.leaf.ecx_1;
+    if (processor.physical == 0) { return caps; }
+    caps.leaf_80000008_eax.raw = processor.physical << widths::MAXPHYADDR::lsb |
+                                 processor.linear << widths::LinearBits::lsb;
+    if (!has_pt) { return caps; }
+    caps.leaf_01_ecx.raw = 1U << reg::cpuid_01h_ecx::VMX::lsb;
+    caps.vmx_misc.raw = processor.vmx.misc;
+    caps.vmx_procbased_ctls2.raw = allowed(processor.vmx.procbased_ctls2);
+    caps.vmx_exit_ctls.raw = allowed(processor.vmx.exit_ctls, required_exit_ctls);
+    caps.vmx_entry_ctls.raw = allowed(processor.vmx.entry_ctls, required_entry_ctls);
+    if (processor.xsaves) {  // size and format are the same on all known processors
+        caps.leaf_01_ecx.raw |= 1U << reg::cpuid_01h_ecx::XSAVE::lsb;
+        caps.leaf_0d_1_eax.raw = 1U << reg::cpuid_0dh_1_eax::XSAVES::lsb;
+        caps.leaf_0d_1_ecx.raw = 1U << reg::cpuid_0dh_1_ecx::PT_STATE::lsb;
+        caps.leaf_0d_8_eax.raw = 0x80;
+        caps.leaf_0d_8_ecx.raw = 1U << reg::cpuid_0dh_8_ecx::Supervisor::lsb;
     }
-    if (from.perf_capabilities != 0) {
-        made.leaf_01_ecx.raw |= 1U << reg::cpuid_01h_ecx::PDCM::lsb;
-        made.perf_capabilities.raw = from.perf_capabilities;
+    if (processor.perf_capabilities != 0) {
+        caps.leaf_01_ecx.raw |= 1U << reg::cpuid_01h_ecx::PDCM::lsb;
+        caps.perf_capabilities.raw = processor.perf_capabilities;
     }
-    made.leaf_15_eax.raw = from.time.eax;
-    made.leaf_15_ebx.raw = from.time.ebx;
-    made.leaf_15_ecx.raw = from.time.hz;
-    made.platform_info.raw = from.time.ratio << reg::msr_platform_info::MaxNonTurboRatio::lsb;
-    return made;
+    caps.leaf_15_eax.raw = processor.time.eax;
+    caps.leaf_15_ebx.raw = processor.time.ebx;
+    caps.leaf_15_ecx.raw = processor.time.hz;
+    caps.platform_info.raw = processor.time.ratio << reg::msr_platform_info::MaxNonTurboRatio::lsb;
+    return caps;
 }
 
 // ------------------------------------------------------------------------------------ leaf 14H
@@ -6120,7 +6120,7 @@ struct list {
         detail::row const* at = nullptr;
 
         [[nodiscard]] constexpr auto operator*() const noexcept -> named {
-            return {at->name, detail::made_of(*at)};
+            return {at->name, detail::capabilities_of(*at)};
         }
         constexpr auto operator++() noexcept -> iterator& {
             ++at;
@@ -6154,7 +6154,7 @@ struct match {
 [[nodiscard]] constexpr auto find(text name) noexcept -> match {
     for (detail::row const& one : detail::rows) {
         if (detail::is_same_name(one.name, name)) {
-            return {{one.name, detail::made_of(one)}, true};
+            return {{one.name, detail::capabilities_of(one)}, true};
         }
     }
     return {};
@@ -6170,11 +6170,11 @@ namespace detail {
 
 /// Finds a processor by its exact name. A builtin compares, because every file that includes this
 /// one pays for the search at compile time.
-consteval auto named_in_the_table(text name) noexcept -> capabilities {
+consteval auto find_exact(text name) noexcept -> capabilities {
     for (row const& one : rows) {
         if (one.name.length == name.length &&
             __builtin_memcmp(one.name.characters, name.characters, name.length) == 0) {
-            return made_of(one);
+            return capabilities_of(one);
         }
     }
     build_error::no_processor_has_this_name();
@@ -6185,24 +6185,24 @@ consteval auto named_in_the_table(text name) noexcept -> capabilities {
 
 // Constants for use in code. The other processors are `find("Its-Name")->value`.
 
-inline constexpr capabilities P_NONE = detail::named_in_the_table("P-NONE");
-inline constexpr capabilities P_BDW = detail::named_in_the_table("P-BDW");
-inline constexpr capabilities P_SKL = detail::named_in_the_table("P-SKL");
-inline constexpr capabilities P_ATM = detail::named_in_the_table("P-ATM");
-inline constexpr capabilities P_FUT = detail::named_in_the_table("P-FUT");
-inline constexpr capabilities P_SRO = detail::named_in_the_table("P-SRO");
-inline constexpr capabilities P_FAB = detail::named_in_the_table("P-FAB");
+inline constexpr capabilities P_NONE = detail::find_exact("P-NONE");
+inline constexpr capabilities P_BDW = detail::find_exact("P-BDW");
+inline constexpr capabilities P_SKL = detail::find_exact("P-SKL");
+inline constexpr capabilities P_ATM = detail::find_exact("P-ATM");
+inline constexpr capabilities P_FUT = detail::find_exact("P-FUT");
+inline constexpr capabilities P_SRO = detail::find_exact("P-SRO");
+inline constexpr capabilities P_FAB = detail::find_exact("P-FAB");
 
-inline constexpr capabilities broadwell_ult = detail::named_in_the_table("Broadwell-ULT");
-inline constexpr capabilities skylake_x = detail::named_in_the_table("Skylake-X");
-inline constexpr capabilities cannon_lake = detail::named_in_the_table("CannonLake");
-inline constexpr capabilities ice_lake_u = detail::named_in_the_table("IceLake-U");
-inline constexpr capabilities tiger_lake = detail::named_in_the_table("TigerLake");
-inline constexpr capabilities arrow_lake_p = detail::named_in_the_table("ArrowLake-P");
-inline constexpr capabilities arrow_lake_e = detail::named_in_the_table("ArrowLake-E");
-inline constexpr capabilities wildcat_lake_p = detail::named_in_the_table("WildcatLake-P");
-inline constexpr capabilities wildcat_lake_e = detail::named_in_the_table("WildcatLake-E");
-inline constexpr capabilities qemu = detail::named_in_the_table("QEMU");
+inline constexpr capabilities broadwell_ult = detail::find_exact("Broadwell-ULT");
+inline constexpr capabilities skylake_x = detail::find_exact("Skylake-X");
+inline constexpr capabilities cannon_lake = detail::find_exact("CannonLake");
+inline constexpr capabilities ice_lake_u = detail::find_exact("IceLake-U");
+inline constexpr capabilities tiger_lake = detail::find_exact("TigerLake");
+inline constexpr capabilities arrow_lake_p = detail::find_exact("ArrowLake-P");
+inline constexpr capabilities arrow_lake_e = detail::find_exact("ArrowLake-E");
+inline constexpr capabilities wildcat_lake_p = detail::find_exact("WildcatLake-P");
+inline constexpr capabilities wildcat_lake_e = detail::find_exact("WildcatLake-E");
+inline constexpr capabilities qemu = detail::find_exact("QEMU");
 
 }  // namespace ptspec::cpu::preset
 
@@ -6282,26 +6282,26 @@ template <same_as<capabilities> Capabilities = capabilities>
     using trigger_count = reg::cpuid_14h_1_eax::TRIGGER_CFG_CNT;
     using pebs = reg::ia32_perf_capabilities::PEBS_OUTPUT_PT_AVAIL;
     inclusion found;
-    auto const demand = [&](aspect which, bool holds) {
+    auto const require = [&](aspect which, bool holds) {
         if (!holds) { found.lacking |= underlying(which); }
     };
-    demand(aspect::pt, whole.has_pt() || !part.has_pt());
-    demand(aspect::features, is_within(part.leaf_14_0_ebx.raw, whole.leaf_14_0_ebx.raw));
-    demand(aspect::outputs,
-           is_within(outputs_of(part.leaf_14_0_ecx), outputs_of(whole.leaf_14_0_ecx)));
-    demand(aspect::address_ranges, part.address_ranges() <= whole.address_ranges());
-    demand(aspect::mtc_periods, is_within(part.mtc_periods(), whole.mtc_periods()));
-    demand(aspect::cyc_thresholds, is_within(part.cyc_thresholds(), whole.cyc_thresholds()));
-    demand(aspect::psb_periods, is_within(part.psb_periods(), whole.psb_periods()));
-    demand(aspect::triggers, number_of<trigger_count>(part.leaf_14_1_eax) <=
-                                     number_of<trigger_count>(whole.leaf_14_1_eax) &&
-                                 is_within(part.leaf_14_1_ecx.raw, whole.leaf_14_1_ecx.raw));
-    demand(aspect::max_phys_addr, part.max_phys_addr().bits <= whole.max_phys_addr().bits);
-    demand(aspect::linear_address_bits, part.linear_address_bits() <= whole.linear_address_bits());
-    demand(aspect::vmx, part.vmx() <= whole.vmx());
-    demand(aspect::xsaves, whole.has_xsaves_state() || !part.has_xsaves_state());
-    demand(aspect::pebs_output,
-           has<pebs>(whole.perf_capabilities) || !has<pebs>(part.perf_capabilities));
+    require(aspect::pt, whole.has_pt() || !part.has_pt());
+    require(aspect::features, is_within(part.leaf_14_0_ebx.raw, whole.leaf_14_0_ebx.raw));
+    require(aspect::outputs,
+            is_within(outputs_of(part.leaf_14_0_ecx), outputs_of(whole.leaf_14_0_ecx)));
+    require(aspect::address_ranges, part.address_ranges() <= whole.address_ranges());
+    require(aspect::mtc_periods, is_within(part.mtc_periods(), whole.mtc_periods()));
+    require(aspect::cyc_thresholds, is_within(part.cyc_thresholds(), whole.cyc_thresholds()));
+    require(aspect::psb_periods, is_within(part.psb_periods(), whole.psb_periods()));
+    require(aspect::triggers, number_of<trigger_count>(part.leaf_14_1_eax) <=
+                                      number_of<trigger_count>(whole.leaf_14_1_eax) &&
+                                  is_within(part.leaf_14_1_ecx.raw, whole.leaf_14_1_ecx.raw));
+    require(aspect::max_phys_addr, part.max_phys_addr().bits <= whole.max_phys_addr().bits);
+    require(aspect::linear_address_bits, part.linear_address_bits() <= whole.linear_address_bits());
+    require(aspect::vmx, part.vmx() <= whole.vmx());
+    require(aspect::xsaves, whole.has_xsaves_state() || !part.has_xsaves_state());
+    require(aspect::pebs_output,
+            has<pebs>(whole.perf_capabilities) || !has<pebs>(part.perf_capabilities));
     found.same_ip_payload = part.ip_payload() == whole.ip_payload();
     return found;
 }
@@ -6316,26 +6316,27 @@ namespace detail {
 
 /// Feature bits: 1 where both have them.
 template <class Word>
-constexpr auto both(Word one, Word two) noexcept -> Word {
+constexpr auto bits_of_both(Word one, Word two) noexcept -> Word {
     return {one.raw & two.raw};
 }
 
 /// `Flag` is 1 where both have it; the other bits are those of `one`.
 template <class Flag, class Word>
-constexpr auto both_in(Word one, Word two) noexcept -> Word {
+constexpr auto with_flag_of_both(Word one, Word two) noexcept -> Word {
     return one.with(Flag{has<Flag>(one) && has<Flag>(two)});
 }
 
 /// Each of `Fields` is the smaller number; other bits are 1 where both have them.
 template <class... Fields, class Word>
-constexpr auto least(Word one, Word two) noexcept -> Word {
+constexpr auto with_minimum_of(Word one, Word two) noexcept -> Word {
     auto const smaller = [](uint64_t a, uint64_t b) { return wrapped{a < b ? a : b}; };
-    return both(one, two).with(Fields{smaller(number_of<Fields>(one), number_of<Fields>(two))}...);
+    return bits_of_both(one, two).with(
+        Fields{smaller(number_of<Fields>(one), number_of<Fields>(two))}...);
 }
 
 /// The number where both agree, else 0.
 template <class Word>
-constexpr auto agreed(Word one, Word two) noexcept -> Word {
+constexpr auto same_or_zero(Word one, Word two) noexcept -> Word {
     return one.raw == two.raw ? one : Word{};
 }
 
@@ -6363,7 +6364,7 @@ constexpr auto common_widths(Capabilities const& one, Capabilities const& two) n
     using eax = reg::cpuid_80000008h_eax;
     auto const a = one.leaf_80000008_eax;
     auto const b = two.leaf_80000008_eax;
-    return both(a, b).with(
+    return bits_of_both(a, b).with(
         narrower<eax::MAXPHYADDR>(a, one.max_phys_addr().bits, b, two.max_phys_addr().bits),
         narrower<eax::LinearBits>(a, one.linear_address_bits(), b, two.linear_address_bits()));
 }
@@ -6380,37 +6381,38 @@ constexpr auto common_widths(Capabilities const& one, Capabilities const& two) n
 template <same_as<capabilities> Capabilities = capabilities>
 [[nodiscard]] constexpr auto common(Capabilities const& one, Capabilities const& two) noexcept
     -> common_capabilities {
-    using detail::agreed, detail::allowed_by_both, detail::both, detail::both_in, detail::least;
+    using detail::same_or_zero, detail::allowed_by_both, detail::bits_of_both,
+        detail::with_flag_of_both, detail::with_minimum_of;
     using counters = reg::cpuid_0ah_eax;
     using sizes = reg::cpuid_14h_1_eax;
     using lip = reg::cpuid_14h_0_ecx::LIP;
     auto value = one;
-    value.leaf_01_ecx = both(one.leaf_01_ecx, two.leaf_01_ecx);
-    value.leaf_07_0_ebx = both(one.leaf_07_0_ebx, two.leaf_07_0_ebx);
+    value.leaf_01_ecx = bits_of_both(one.leaf_01_ecx, two.leaf_01_ecx);
+    value.leaf_07_0_ebx = bits_of_both(one.leaf_07_0_ebx, two.leaf_07_0_ebx);
     value.leaf_0a_eax =
-        least<counters::VersionID, counters::NumGP, counters::Width, counters::EbxLen>(
+        with_minimum_of<counters::VersionID, counters::NumGP, counters::Width, counters::EbxLen>(
             one.leaf_0a_eax, two.leaf_0a_eax);
-    value.leaf_0d_1_eax = both(one.leaf_0d_1_eax, two.leaf_0d_1_eax);
-    value.leaf_0d_1_ecx = both(one.leaf_0d_1_ecx, two.leaf_0d_1_ecx);
-    value.leaf_0d_8_eax = agreed(one.leaf_0d_8_eax, two.leaf_0d_8_eax);
-    value.leaf_0d_8_ecx = both(one.leaf_0d_8_ecx, two.leaf_0d_8_ecx);
-    value.leaf_14_0_eax = least<reg::cpuid_14h_0_eax::MaxSubleaf>(one.leaf_14_0_eax,
-                                                                  two.leaf_14_0_eax);
-    value.leaf_14_0_ebx = both(one.leaf_14_0_ebx, two.leaf_14_0_ebx);
-    value.leaf_14_0_ecx =
-        both(one.leaf_14_0_ecx, two.leaf_14_0_ecx).with(lip{detail::has<lip>(one.leaf_14_0_ecx)});
-    value.leaf_14_1_eax = least<sizes::RANGECNT, sizes::TRIGGER_CFG_CNT>(one.leaf_14_1_eax,
-                                                                         two.leaf_14_1_eax);
-    value.leaf_14_1_ebx = both(one.leaf_14_1_ebx, two.leaf_14_1_ebx);
-    value.leaf_14_1_ecx = both(one.leaf_14_1_ecx, two.leaf_14_1_ecx);
-    value.leaf_15_eax = agreed(one.leaf_15_eax, two.leaf_15_eax);
-    value.leaf_15_ebx = agreed(one.leaf_15_ebx, two.leaf_15_ebx);
-    value.leaf_15_ecx = agreed(one.leaf_15_ecx, two.leaf_15_ecx);
+    value.leaf_0d_1_eax = bits_of_both(one.leaf_0d_1_eax, two.leaf_0d_1_eax);
+    value.leaf_0d_1_ecx = bits_of_both(one.leaf_0d_1_ecx, two.leaf_0d_1_ecx);
+    value.leaf_0d_8_eax = same_or_zero(one.leaf_0d_8_eax, two.leaf_0d_8_eax);
+    value.leaf_0d_8_ecx = bits_of_both(one.leaf_0d_8_ecx, two.leaf_0d_8_ecx);
+    value.leaf_14_0_eax = with_minimum_of<reg::cpuid_14h_0_eax::MaxSubleaf>(one.leaf_14_0_eax,
+                                                                            two.leaf_14_0_eax);
+    value.leaf_14_0_ebx = bits_of_both(one.leaf_14_0_ebx, two.leaf_14_0_ebx);
+    value.leaf_14_0_ecx = bits_of_both(one.leaf_14_0_ecx, two.leaf_14_0_ecx)
+                              .with(lip{detail::has<lip>(one.leaf_14_0_ecx)});
+    value.leaf_14_1_eax = with_minimum_of<sizes::RANGECNT, sizes::TRIGGER_CFG_CNT>(
+        one.leaf_14_1_eax, two.leaf_14_1_eax);
+    value.leaf_14_1_ebx = bits_of_both(one.leaf_14_1_ebx, two.leaf_14_1_ebx);
+    value.leaf_14_1_ecx = bits_of_both(one.leaf_14_1_ecx, two.leaf_14_1_ecx);
+    value.leaf_15_eax = same_or_zero(one.leaf_15_eax, two.leaf_15_eax);
+    value.leaf_15_ebx = same_or_zero(one.leaf_15_ebx, two.leaf_15_ebx);
+    value.leaf_15_ecx = same_or_zero(one.leaf_15_ecx, two.leaf_15_ecx);
     value.leaf_80000008_eax = detail::common_widths(one, two);
-    value.platform_info = agreed(one.platform_info, two.platform_info);
-    value.perf_capabilities = both_in<reg::ia32_perf_capabilities::PEBS_OUTPUT_PT_AVAIL>(
+    value.platform_info = same_or_zero(one.platform_info, two.platform_info);
+    value.perf_capabilities = with_flag_of_both<reg::ia32_perf_capabilities::PEBS_OUTPUT_PT_AVAIL>(
         one.perf_capabilities, two.perf_capabilities);
-    value.vmx_misc = both_in<reg::ia32_vmx_misc::INTEL_PT>(one.vmx_misc, two.vmx_misc);
+    value.vmx_misc = with_flag_of_both<reg::ia32_vmx_misc::INTEL_PT>(one.vmx_misc, two.vmx_misc);
     value.vmx_procbased_ctls2 = allowed_by_both(one.vmx_procbased_ctls2, two.vmx_procbased_ctls2);
     value.vmx_exit_ctls = allowed_by_both(one.vmx_exit_ctls, two.vmx_exit_ctls);
     value.vmx_entry_ctls = allowed_by_both(one.vmx_entry_ctls, two.vmx_entry_ctls);

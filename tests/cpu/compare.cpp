@@ -50,7 +50,7 @@ auto processors() -> std::vector<capabilities> {
 }
 
 /// Clears what `common` takes only from the first processor.
-auto without_what_is_kept(capabilities of) -> capabilities {
+auto without_words_of_first(capabilities of) -> capabilities {
     of.leaf_01_eax = {};
     of.leaf_14_0_ecx = {of.leaf_14_0_ecx.raw & 0x7FFF'FFFF};
     of.vmx_misc = {of.vmx_misc.raw & 0x4000};
@@ -231,9 +231,9 @@ TEST_CASE("common() of Skylake-X and Arrow Lake (REG-164)") {
 TEST_CASE("the core types of one processor differ only in LIP (REG-079)") {
     CHECK_TWICE([](auto value) {
         auto const both = common(value(preset::arrow_lake_p), preset::arrow_lake_e);
-        auto const turned = common(value(preset::arrow_lake_e), preset::arrow_lake_p);
+        auto const swapped = common(value(preset::arrow_lake_e), preset::arrow_lake_p);
         return both.value == preset::arrow_lake_p && !both.same_ip_payload &&
-               turned.value == preset::arrow_lake_e && !turned.same_ip_payload;
+               swapped.value == preset::arrow_lake_e && !swapped.same_ip_payload;
     });
 }
 
@@ -347,8 +347,8 @@ TEST_CASE("common() is idempotent and commutative") {
     for (auto const& a : all) {
         if (!(common(a, a).value == a) || !common(a, a).same_ip_payload) { ++wrong; }
         for (auto const& b : all) {
-            if (!(without_what_is_kept(common(a, b).value) ==
-                  without_what_is_kept(common(b, a).value))) {
+            if (!(without_words_of_first(common(a, b).value) ==
+                  without_words_of_first(common(b, a).value))) {
                 ++wrong;
             }
             for (auto const& c : all) {

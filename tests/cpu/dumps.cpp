@@ -144,8 +144,8 @@ auto preset_classes() -> std::set<capability_class> {
 /// The distinct values that Linux wrote to IA32_RTIT_CTL on a processor.
 auto written_by_linux(std::string const& part) -> std::set<uint64_t> {
     std::set<uint64_t> values;
-    for (auto const* const what : {"13_configs.", "06_filters."}) {
-        auto const path = std::string{"linux_msr_sequences/"} + what + part + ".txt";
+    for (auto const* const name : {"13_configs.", "06_filters."}) {
+        auto const path = std::string{"linux_msr_sequences/"} + name + part + ".txt";
         if (!std::filesystem::exists(test::facts_folder() / path)) { continue; }
         std::istringstream log{test::facts_text(path).value_or("")};
         for (std::string line; std::getline(log, line);) {
@@ -346,9 +346,10 @@ TEST_CASE("for each pair of dumps includes() names the lacking aspects (REG-164.
     for (auto const& one : all) { found.push_back(detected(one)); }
     for (size_t i = 0; i < all.size(); ++i) {
         for (size_t j = 0; j < all.size(); ++j) {
-            auto const told = cpu::includes(found[i], found[j]);
+            auto const reported = cpu::includes(found[i], found[j]);
             bool const same_lip = all[i].main[2] >> 31 == all[j].main[2] >> 31;
-            if (told.lacking != lacking(all[i], all[j]) || told.same_ip_payload != same_lip) {
+            if (reported.lacking != lacking(all[i], all[j]) ||
+                reported.same_ip_payload != same_lip) {
                 FAIL_CHECK(all[i].place, " against ", all[j].place);
             }
         }

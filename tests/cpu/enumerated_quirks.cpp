@@ -38,9 +38,9 @@ TEST_CASE("Broadwell has its known quirks (REG-040, REG-120, REG-140, REG-163)")
 
 TEST_CASE("the quirks of the model remain even where the capabilities contradict them") {
     CHECK_TWICE([](auto value) {
-        auto odd = value(preset::skylake_x);
-        odd.leaf_01_eax = preset::broadwell_ult.leaf_01_eax;
-        auto const found = quirks_of(odd);
+        auto contradicting = value(preset::skylake_x);
+        contradicting.leaf_01_eax = preset::broadwell_ult.leaf_01_eax;
+        auto const found = quirks_of(contradicting);
         return found.has(quirk::branch_en_always_on) && found.has(quirk::no_vmx) &&
                found.has(quirk::no_xsaves) && !found.has(quirk::single_entry_topa);
     });

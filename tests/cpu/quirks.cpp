@@ -37,7 +37,7 @@ std::vector<unsigned> const lakefield = {0x8A};
 std::vector<unsigned> const goldmont = {0x5C, 0x5F};
 std::vector<unsigned> const later_atom = {0x7A, 0x86, 0x96, 0x9C, 0xB6, 0xAF, 0xBE, 0xDD};
 
-auto joined(std::initializer_list<std::vector<unsigned>> lists) -> std::vector<unsigned> {
+auto concatenated(std::initializer_list<std::vector<unsigned>> lists) -> std::vector<unsigned> {
     std::vector<unsigned> all;
     for (auto const& list : lists) { all.insert(all.end(), list.begin(), list.end()); }
     return all;
@@ -52,20 +52,20 @@ auto expected_lists() -> std::vector<list_of_models> {
         {quirk::single_range_one_page, {0x8C, 0x8D, 0x97, 0x9A, 0xB7, 0xBA, 0xBF, 0xD7}},
         {quirk::single_entry_topa, {}},
         {quirk::core_scoped_msrs, {0x5C, 0x5F, 0x7A}},
-        {quirk::per_core_type_caps, joined({hybrid, lakefield})},
+        {quirk::per_core_type_caps, concatenated({hybrid, lakefield})},
         {quirk::short_cyc_bitmap, {}},
-        {quirk::bdm70, joined({broadwell, skylake, skylake_server, later_server, ice_lake, hybrid,
-                               raptor_cove, lakefield})},
+        {quirk::bdm70, concatenated({broadwell, skylake, skylake_server, later_server, ice_lake,
+                                     hybrid, raptor_cove, lakefield})},
         {quirk::bdm64, broadwell},
         {quirk::skd007, skylake},
-        {quirk::skd022,
-         joined({skylake, skylake_server, later_server, ice_lake, hybrid, raptor_cove, lakefield})},
+        {quirk::skd022, concatenated({skylake, skylake_server, later_server, ice_lake, hybrid,
+                                      raptor_cove, lakefield})},
         {quirk::skd010, skylake},
-        {quirk::skl014, joined({skylake, skylake_server, ice_lake, lakefield})},
+        {quirk::skl014, concatenated({skylake, skylake_server, ice_lake, lakefield})},
         {quirk::apl12, goldmont},
-        {quirk::apl11, joined({hybrid, goldmont, later_atom, lakefield})},
+        {quirk::apl11, concatenated({hybrid, goldmont, later_atom, lakefield})},
         {quirk::skl168, skylake},
-        {quirk::skz84, joined({skylake_server, later_server})},
+        {quirk::skz84, concatenated({skylake_server, later_server})},
     };
 }
 

@@ -200,41 +200,41 @@ template <cpuid_port Cpuid>
 [[nodiscard]] constexpr auto detect(Cpuid& cpuid) noexcept -> capabilities {
     capabilities found;
     uint32_t const last = cpuid.query(0, 0).eax;
-    auto const ask = [&](uint32_t leaf, uint32_t subleaf) {
+    auto const leaf_or_zero = [&](uint32_t leaf, uint32_t subleaf) {
         return leaf <= last ? cpuid.query(leaf, subleaf) : cpuid_registers{};
     };
-    auto const one = ask(0x01, 0);
-    found.leaf_01_eax = {one.eax};
-    found.leaf_01_ecx = {one.ecx};
-    found.leaf_07_0_ebx = {ask(0x07, 0).ebx};
-    found.leaf_0a_eax = {ask(0x0A, 0).eax};
+    auto const signature_leaf = leaf_or_zero(0x01, 0);
+    found.leaf_01_eax = {signature_leaf.eax};
+    found.leaf_01_ecx = {signature_leaf.ecx};
+    found.leaf_07_0_ebx = {leaf_or_zero(0x07, 0).ebx};
+    found.leaf_0a_eax = {leaf_or_zero(0x0A, 0).eax};
     // Without extended leaves CPUID returns the data of another leaf, so the value may be anything.
     uint32_t const last_extended = cpuid.query(0x8000'0000, 0).eax;
     if (last_extended >= 0x8000'0008 && last_extended <= 0x8000'FFFF) {
         found.leaf_80000008_eax = {cpuid.query(0x8000'0008, 0).eax};
     }
-    auto const clock = ask(0x15, 0);
-    found.leaf_15_eax = {clock.eax};
-    found.leaf_15_ebx = {clock.ebx};
-    found.leaf_15_ecx = {clock.ecx};
+    auto const tsc_leaf = leaf_or_zero(0x15, 0);
+    found.leaf_15_eax = {tsc_leaf.eax};
+    found.leaf_15_ebx = {tsc_leaf.ebx};
+    found.leaf_15_ecx = {tsc_leaf.ecx};
     if (found.leaf_01_ecx.template get<reg::cpuid_01h_ecx::XSAVE>()) {
-        auto const xsave = ask(0x0D, 1);
-        found.leaf_0d_1_eax = {xsave.eax};
-        found.leaf_0d_1_ecx = {xsave.ecx};
-        auto const component = ask(0x0D, 8);
-        found.leaf_0d_8_eax = {component.eax};
-        found.leaf_0d_8_ecx = {component.ecx};
+        auto const xsave_leaf = leaf_or_zero(0x0D, 1);
+        found.leaf_0d_1_eax = {xsave_leaf.eax};
+        found.leaf_0d_1_ecx = {xsave_leaf.ecx};
+        auto const pt_component = leaf_or_zero(0x0D, 8);
+        found.leaf_0d_8_eax = {pt_component.eax};
+        found.leaf_0d_8_ecx = {pt_component.ecx};
     }
     if (!found.has_pt()) { return found; }
-    auto const main = ask(0x14, 0);
-    found.leaf_14_0_eax = {main.eax};
-    found.leaf_14_0_ebx = {main.ebx};
-    found.leaf_14_0_ecx = {main.ecx};
-    if (main.eax >= 1) {
-        auto const more = ask(0x14, 1);
-        found.leaf_14_1_eax = {more.eax};
-        found.leaf_14_1_ebx = {more.ebx};
-        found.leaf_14_1_ecx = {more.ecx};
+    auto const subleaf_0 = leaf_or_zero(0x14, 0);
+    found.leaf_14_0_eax = {subleaf_0.eax};
+    found.leaf_14_0_ebx = {subleaf_0.ebx};
+    found.leaf_14_0_ecx = {subleaf_0.ecx};
+    if (subleaf_0.eax >= 1) {
+        auto const subleaf_1 = leaf_or_zero(0x14, 1);
+        found.leaf_14_1_eax = {subleaf_1.eax};
+        found.leaf_14_1_ebx = {subleaf_1.ebx};
+        found.leaf_14_1_ecx = {subleaf_1.ecx};
     }
     return found;
 }

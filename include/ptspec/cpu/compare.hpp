@@ -77,26 +77,26 @@ template <same_as<capabilities> Capabilities = capabilities>
     using trigger_count = reg::cpuid_14h_1_eax::TRIGGER_CFG_CNT;
     using pebs = reg::ia32_perf_capabilities::PEBS_OUTPUT_PT_AVAIL;
     inclusion found;
-    auto const demand = [&](aspect which, bool holds) {
+    auto const require = [&](aspect which, bool holds) {
         if (!holds) { found.lacking |= underlying(which); }
     };
-    demand(aspect::pt, whole.has_pt() || !part.has_pt());
-    demand(aspect::features, is_within(part.leaf_14_0_ebx.raw, whole.leaf_14_0_ebx.raw));
-    demand(aspect::outputs,
-           is_within(outputs_of(part.leaf_14_0_ecx), outputs_of(whole.leaf_14_0_ecx)));
-    demand(aspect::address_ranges, part.address_ranges() <= whole.address_ranges());
-    demand(aspect::mtc_periods, is_within(part.mtc_periods(), whole.mtc_periods()));
-    demand(aspect::cyc_thresholds, is_within(part.cyc_thresholds(), whole.cyc_thresholds()));
-    demand(aspect::psb_periods, is_within(part.psb_periods(), whole.psb_periods()));
-    demand(aspect::triggers, number_of<trigger_count>(part.leaf_14_1_eax) <=
-                                     number_of<trigger_count>(whole.leaf_14_1_eax) &&
-                                 is_within(part.leaf_14_1_ecx.raw, whole.leaf_14_1_ecx.raw));
-    demand(aspect::max_phys_addr, part.max_phys_addr().bits <= whole.max_phys_addr().bits);
-    demand(aspect::linear_address_bits, part.linear_address_bits() <= whole.linear_address_bits());
-    demand(aspect::vmx, part.vmx() <= whole.vmx());
-    demand(aspect::xsaves, whole.has_xsaves_state() || !part.has_xsaves_state());
-    demand(aspect::pebs_output,
-           has<pebs>(whole.perf_capabilities) || !has<pebs>(part.perf_capabilities));
+    require(aspect::pt, whole.has_pt() || !part.has_pt());
+    require(aspect::features, is_within(part.leaf_14_0_ebx.raw, whole.leaf_14_0_ebx.raw));
+    require(aspect::outputs,
+            is_within(outputs_of(part.leaf_14_0_ecx), outputs_of(whole.leaf_14_0_ecx)));
+    require(aspect::address_ranges, part.address_ranges() <= whole.address_ranges());
+    require(aspect::mtc_periods, is_within(part.mtc_periods(), whole.mtc_periods()));
+    require(aspect::cyc_thresholds, is_within(part.cyc_thresholds(), whole.cyc_thresholds()));
+    require(aspect::psb_periods, is_within(part.psb_periods(), whole.psb_periods()));
+    require(aspect::triggers, number_of<trigger_count>(part.leaf_14_1_eax) <=
+                                      number_of<trigger_count>(whole.leaf_14_1_eax) &&
+                                  is_within(part.leaf_14_1_ecx.raw, whole.leaf_14_1_ecx.raw));
+    require(aspect::max_phys_addr, part.max_phys_addr().bits <= whole.max_phys_addr().bits);
+    require(aspect::linear_address_bits, part.linear_address_bits() <= whole.linear_address_bits());
+    require(aspect::vmx, part.vmx() <= whole.vmx());
+    require(aspect::xsaves, whole.has_xsaves_state() || !part.has_xsaves_state());
+    require(aspect::pebs_output,
+            has<pebs>(whole.perf_capabilities) || !has<pebs>(part.perf_capabilities));
     found.same_ip_payload = part.ip_payload() == whole.ip_payload();
     return found;
 }
@@ -111,26 +111,27 @@ namespace detail {
 
 /// Feature bits: 1 where both have them.
 template <class Word>
-constexpr auto both(Word one, Word two) noexcept -> Word {
+constexpr auto bits_of_both(Word one, Word two) noexcept -> Word {
     return {one.raw & two.raw};
 }
 
 /// `Flag` is 1 where both have it; the other bits are those of `one`.
 template <class Flag, class Word>
-constexpr auto both_in(Word one, Word two) noexcept -> Word {
+constexpr auto with_flag_of_both(Word one, Word two) noexcept -> Word {
     return one.with(Flag{has<Flag>(one) && has<Flag>(two)});
 }
 
 /// Each of `Fields` is the smaller number; other bits are 1 where both have them.
 template <class... Fields, class Word>
-constexpr auto least(Word one, Word two) noexcept -> Word {
+constexpr auto with_minimum_of(Word one, Word two) noexcept -> Word {
     auto const smaller = [](uint64_t a, uint64_t b) { return wrapped{a < b ? a : b}; };
-    return both(one, two).with(Fields{smaller(number_of<Fields>(one), number_of<Fields>(two))}...);
+    return bits_of_both(one, two).with(
+        Fields{smaller(number_of<Fields>(one), number_of<Fields>(two))}...);
 }
 
 /// The number where both agree, else 0.
 template <class Word>
-constexpr auto agreed(Word one, Word two) noexcept -> Word {
+constexpr auto same_or_zero(Word one, Word two) noexcept -> Word {
     return one.raw == two.raw ? one : Word{};
 }
 
@@ -158,7 +159,7 @@ constexpr auto common_widths(Capabilities const& one, Capabilities const& two) n
     using eax = reg::cpuid_80000008h_eax;
     auto const a = one.leaf_80000008_eax;
     auto const b = two.leaf_80000008_eax;
-    return both(a, b).with(
+    return bits_of_both(a, b).with(
         narrower<eax::MAXPHYADDR>(a, one.max_phys_addr().bits, b, two.max_phys_addr().bits),
         narrower<eax::LinearBits>(a, one.linear_address_bits(), b, two.linear_address_bits()));
 }
@@ -175,37 +176,38 @@ constexpr auto common_widths(Capabilities const& one, Capabilities const& two) n
 template <same_as<capabilities> Capabilities = capabilities>
 [[nodiscard]] constexpr auto common(Capabilities const& one, Capabilities const& two) noexcept
     -> common_capabilities {
-    using detail::agreed, detail::allowed_by_both, detail::both, detail::both_in, detail::least;
+    using detail::same_or_zero, detail::allowed_by_both, detail::bits_of_both,
+        detail::with_flag_of_both, detail::with_minimum_of;
     using counters = reg::cpuid_0ah_eax;
     using sizes = reg::cpuid_14h_1_eax;
     using lip = reg::cpuid_14h_0_ecx::LIP;
     auto value = one;
-    value.leaf_01_ecx = both(one.leaf_01_ecx, two.leaf_01_ecx);
-    value.leaf_07_0_ebx = both(one.leaf_07_0_ebx, two.leaf_07_0_ebx);
+    value.leaf_01_ecx = bits_of_both(one.leaf_01_ecx, two.leaf_01_ecx);
+    value.leaf_07_0_ebx = bits_of_both(one.leaf_07_0_ebx, two.leaf_07_0_ebx);
     value.leaf_0a_eax =
-        least<counters::VersionID, counters::NumGP, counters::Width, counters::EbxLen>(
+        with_minimum_of<counters::VersionID, counters::NumGP, counters::Width, counters::EbxLen>(
             one.leaf_0a_eax, two.leaf_0a_eax);
-    value.leaf_0d_1_eax = both(one.leaf_0d_1_eax, two.leaf_0d_1_eax);
-    value.leaf_0d_1_ecx = both(one.leaf_0d_1_ecx, two.leaf_0d_1_ecx);
-    value.leaf_0d_8_eax = agreed(one.leaf_0d_8_eax, two.leaf_0d_8_eax);
-    value.leaf_0d_8_ecx = both(one.leaf_0d_8_ecx, two.leaf_0d_8_ecx);
-    value.leaf_14_0_eax = least<reg::cpuid_14h_0_eax::MaxSubleaf>(one.leaf_14_0_eax,
-                                                                  two.leaf_14_0_eax);
-    value.leaf_14_0_ebx = both(one.leaf_14_0_ebx, two.leaf_14_0_ebx);
-    value.leaf_14_0_ecx =
-        both(one.leaf_14_0_ecx, two.leaf_14_0_ecx).with(lip{detail::has<lip>(one.leaf_14_0_ecx)});
-    value.leaf_14_1_eax = least<sizes::RANGECNT, sizes::TRIGGER_CFG_CNT>(one.leaf_14_1_eax,
-                                                                         two.leaf_14_1_eax);
-    value.leaf_14_1_ebx = both(one.leaf_14_1_ebx, two.leaf_14_1_ebx);
-    value.leaf_14_1_ecx = both(one.leaf_14_1_ecx, two.leaf_14_1_ecx);
-    value.leaf_15_eax = agreed(one.leaf_15_eax, two.leaf_15_eax);
-    value.leaf_15_ebx = agreed(one.leaf_15_ebx, two.leaf_15_ebx);
-    value.leaf_15_ecx = agreed(one.leaf_15_ecx, two.leaf_15_ecx);
+    value.leaf_0d_1_eax = bits_of_both(one.leaf_0d_1_eax, two.leaf_0d_1_eax);
+    value.leaf_0d_1_ecx = bits_of_both(one.leaf_0d_1_ecx, two.leaf_0d_1_ecx);
+    value.leaf_0d_8_eax = same_or_zero(one.leaf_0d_8_eax, two.leaf_0d_8_eax);
+    value.leaf_0d_8_ecx = bits_of_both(one.leaf_0d_8_ecx, two.leaf_0d_8_ecx);
+    value.leaf_14_0_eax = with_minimum_of<reg::cpuid_14h_0_eax::MaxSubleaf>(one.leaf_14_0_eax,
+                                                                            two.leaf_14_0_eax);
+    value.leaf_14_0_ebx = bits_of_both(one.leaf_14_0_ebx, two.leaf_14_0_ebx);
+    value.leaf_14_0_ecx = bits_of_both(one.leaf_14_0_ecx, two.leaf_14_0_ecx)
+                              .with(lip{detail::has<lip>(one.leaf_14_0_ecx)});
+    value.leaf_14_1_eax = with_minimum_of<sizes::RANGECNT, sizes::TRIGGER_CFG_CNT>(
+        one.leaf_14_1_eax, two.leaf_14_1_eax);
+    value.leaf_14_1_ebx = bits_of_both(one.leaf_14_1_ebx, two.leaf_14_1_ebx);
+    value.leaf_14_1_ecx = bits_of_both(one.leaf_14_1_ecx, two.leaf_14_1_ecx);
+    value.leaf_15_eax = same_or_zero(one.leaf_15_eax, two.leaf_15_eax);
+    value.leaf_15_ebx = same_or_zero(one.leaf_15_ebx, two.leaf_15_ebx);
+    value.leaf_15_ecx = same_or_zero(one.leaf_15_ecx, two.leaf_15_ecx);
     value.leaf_80000008_eax = detail::common_widths(one, two);
-    value.platform_info = agreed(one.platform_info, two.platform_info);
-    value.perf_capabilities = both_in<reg::ia32_perf_capabilities::PEBS_OUTPUT_PT_AVAIL>(
+    value.platform_info = same_or_zero(one.platform_info, two.platform_info);
+    value.perf_capabilities = with_flag_of_both<reg::ia32_perf_capabilities::PEBS_OUTPUT_PT_AVAIL>(
         one.perf_capabilities, two.perf_capabilities);
-    value.vmx_misc = both_in<reg::ia32_vmx_misc::INTEL_PT>(one.vmx_misc, two.vmx_misc);
+    value.vmx_misc = with_flag_of_both<reg::ia32_vmx_misc::INTEL_PT>(one.vmx_misc, two.vmx_misc);
     value.vmx_procbased_ctls2 = allowed_by_both(one.vmx_procbased_ctls2, two.vmx_procbased_ctls2);
     value.vmx_exit_ctls = allowed_by_both(one.vmx_exit_ctls, two.vmx_exit_ctls);
     value.vmx_entry_ctls = allowed_by_both(one.vmx_entry_ctls, two.vmx_entry_ctls);

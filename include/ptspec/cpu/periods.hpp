@@ -42,11 +42,11 @@ public:
         if (ptspec::detail::is_negative(literal) || !Field::fits(static_cast<uint64_t>(literal))) {
             build_error::an_encoding_is_0_to_15();
         }
-        return made(static_cast<uint64_t>(literal));
+        return from_encoding(static_cast<uint64_t>(literal));
     }
     /// The same at run time: keeps the low four bits.
     [[nodiscard]] static constexpr auto encoded(wrapped number) noexcept -> Period {
-        return made(number.value & last_encoding);
+        return from_encoding(number.value & last_encoding);
     }
     /// The same at run time, checked.
     ///
@@ -54,7 +54,7 @@ public:
     [[nodiscard]] static constexpr auto try_encoded(uint64_t number) noexcept
         -> checked_period<Period> {
         if (number > last_encoding) { return {.broken = rule::REG_028}; }
-        return {.period = made(number)};
+        return {.period = from_encoding(number)};
     }
     /// The encoding, as the field holds it.
     [[nodiscard]] constexpr auto encoding() const noexcept -> unsigned { return encoding_; }
@@ -77,7 +77,7 @@ protected:
     /// Errors: REG-048 no encoding for this amount.
     static constexpr auto try_of(uint64_t amount) noexcept -> checked_period<Period> {
         for (unsigned encoding = 0; encoding <= last_encoding; ++encoding) {
-            if (amount_of(encoding) == amount) { return {.period = made(encoding)}; }
+            if (amount_of(encoding) == amount) { return {.period = from_encoding(encoding)}; }
         }
         return {.broken = rule::REG_048};
     }
@@ -90,14 +90,14 @@ protected:
                wanted * wanted > amount_of(encoding) * amount_of(encoding + 1)) {
             ++encoding;
         }
-        return made(encoding);
+        return from_encoding(encoding);
     }
 
 private:
     static constexpr auto amount_of(unsigned encoding) noexcept -> uint64_t {
         return Field::amount(encoding).count;
     }
-    static constexpr auto made(uint64_t encoding) noexcept -> Period {
+    static constexpr auto from_encoding(uint64_t encoding) noexcept -> Period {
         Period period;
         period.encoding_ = static_cast<uint8_t>(encoding);
         return period;

@@ -58,43 +58,43 @@ constexpr auto allowed(uint32_t can_be_1, uint32_t required = 0) noexcept -> uin
 
 /// The capabilities of a row. Uses shifts instead of `with`, whose templates would be instantiated
 /// on inclusion.
-constexpr auto made_of(row const& from) noexcept -> capabilities {
+constexpr auto capabilities_of(row const& processor) noexcept -> capabilities {
     using widths = reg::cpuid_80000008h_eax;
-    capabilities made;
-    bool const has_pt = from.leaf.ecx_0 != 0;
-    made.leaf_01_eax.raw = from.signature;
-    made.leaf_07_0_ebx.raw = has_pt ? 1U << reg::cpuid_07h_0_ebx::INTEL_PT::lsb : 0;
-    made.leaf_14_0_eax.raw = from.leaf.eax_0;
-    made.leaf_14_0_ebx.raw = from.leaf.ebx_0;
-    made.leaf_14_0_ecx.raw = from.leaf.ecx_0;
-    made.leaf_14_1_eax.raw = from.leaf.eax_1;
-    made.leaf_14_1_ebx.raw = from.leaf.ebx_1;
-    made.leaf_14_1_ecx.raw = from.leaf.ecx_1;
-    if (from.physical == 0) { return made; }
-    made.leaf_80000008_eax.raw = from.physical << widths::MAXPHYADDR::lsb |
-                                 from.linear << widths::LinearBits::lsb;
-    if (!has_pt) { return made; }
-    made.leaf_01_ecx.raw = 1U << reg::cpuid_01h_ecx::VMX::lsb;
-    made.vmx_misc.raw = from.vmx.misc;
-    made.vmx_procbased_ctls2.raw = allowed(from.vmx.procbased_ctls2);
-    made.vmx_exit_ctls.raw = allowed(from.vmx.exit_ctls, required_exit_ctls);
-    made.vmx_entry_ctls.raw = allowed(from.vmx.entry_ctls, required_entry_ctls);
-    if (from.xsaves) {  // size and format are the same on all known processors
-        made.leaf_01_ecx.raw |= 1U << reg::cpuid_01h_ecx::XSAVE::lsb;
-        made.leaf_0d_1_eax.raw = 1U << reg::cpuid_0dh_1_eax::XSAVES::lsb;
-        made.leaf_0d_1_ecx.raw = 1U << reg::cpuid_0dh_1_ecx::PT_STATE::lsb;
-        made.leaf_0d_8_eax.raw = 0x80;
-        made.leaf_0d_8_ecx.raw = 1U << reg::cpuid_0dh_8_ecx::Supervisor::lsb;
+    capabilities caps;
+    bool const has_pt = processor.leaf.ecx_0 != 0;
+    caps.leaf_01_eax.raw = processor.signature;
+    caps.leaf_07_0_ebx.raw = has_pt ? 1U << reg::cpuid_07h_0_ebx::INTEL_PT::lsb : 0;
+    caps.leaf_14_0_eax.raw = processor.leaf.eax_0;
+    caps.leaf_14_0_ebx.raw = processor.leaf.ebx_0;
+    caps.leaf_14_0_ecx.raw = processor.leaf.ecx_0;
+    caps.leaf_14_1_eax.raw = processor.leaf.eax_1;
+    caps.leaf_14_1_ebx.raw = processor.leaf.ebx_1;
+    caps.leaf_14_1_ecx.raw = processor.leaf.ecx_1;
+    if (processor.physical == 0) { return caps; }
+    caps.leaf_80000008_eax.raw = processor.physical << widths::MAXPHYADDR::lsb |
+                                 processor.linear << widths::LinearBits::lsb;
+    if (!has_pt) { return caps; }
+    caps.leaf_01_ecx.raw = 1U << reg::cpuid_01h_ecx::VMX::lsb;
+    caps.vmx_misc.raw = processor.vmx.misc;
+    caps.vmx_procbased_ctls2.raw = allowed(processor.vmx.procbased_ctls2);
+    caps.vmx_exit_ctls.raw = allowed(processor.vmx.exit_ctls, required_exit_ctls);
+    caps.vmx_entry_ctls.raw = allowed(processor.vmx.entry_ctls, required_entry_ctls);
+    if (processor.xsaves) {  // size and format are the same on all known processors
+        caps.leaf_01_ecx.raw |= 1U << reg::cpuid_01h_ecx::XSAVE::lsb;
+        caps.leaf_0d_1_eax.raw = 1U << reg::cpuid_0dh_1_eax::XSAVES::lsb;
+        caps.leaf_0d_1_ecx.raw = 1U << reg::cpuid_0dh_1_ecx::PT_STATE::lsb;
+        caps.leaf_0d_8_eax.raw = 0x80;
+        caps.leaf_0d_8_ecx.raw = 1U << reg::cpuid_0dh_8_ecx::Supervisor::lsb;
     }
-    if (from.perf_capabilities != 0) {
-        made.leaf_01_ecx.raw |= 1U << reg::cpuid_01h_ecx::PDCM::lsb;
-        made.perf_capabilities.raw = from.perf_capabilities;
+    if (processor.perf_capabilities != 0) {
+        caps.leaf_01_ecx.raw |= 1U << reg::cpuid_01h_ecx::PDCM::lsb;
+        caps.perf_capabilities.raw = processor.perf_capabilities;
     }
-    made.leaf_15_eax.raw = from.time.eax;
-    made.leaf_15_ebx.raw = from.time.ebx;
-    made.leaf_15_ecx.raw = from.time.hz;
-    made.platform_info.raw = from.time.ratio << reg::msr_platform_info::MaxNonTurboRatio::lsb;
-    return made;
+    caps.leaf_15_eax.raw = processor.time.eax;
+    caps.leaf_15_ebx.raw = processor.time.ebx;
+    caps.leaf_15_ecx.raw = processor.time.hz;
+    caps.platform_info.raw = processor.time.ratio << reg::msr_platform_info::MaxNonTurboRatio::lsb;
+    return caps;
 }
 
 // ------------------------------------------------------------------------------------ leaf 14H

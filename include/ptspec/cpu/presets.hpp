@@ -39,7 +39,7 @@ struct list {
         detail::row const* at = nullptr;
 
         [[nodiscard]] constexpr auto operator*() const noexcept -> named {
-            return {at->name, detail::made_of(*at)};
+            return {at->name, detail::capabilities_of(*at)};
         }
         constexpr auto operator++() noexcept -> iterator& {
             ++at;
@@ -73,7 +73,7 @@ struct match {
 [[nodiscard]] constexpr auto find(text name) noexcept -> match {
     for (detail::row const& one : detail::rows) {
         if (detail::is_same_name(one.name, name)) {
-            return {{one.name, detail::made_of(one)}, true};
+            return {{one.name, detail::capabilities_of(one)}, true};
         }
     }
     return {};
@@ -89,11 +89,11 @@ namespace detail {
 
 /// Finds a processor by its exact name. A builtin compares, because every file that includes this
 /// one pays for the search at compile time.
-consteval auto named_in_the_table(text name) noexcept -> capabilities {
+consteval auto find_exact(text name) noexcept -> capabilities {
     for (row const& one : rows) {
         if (one.name.length == name.length &&
             __builtin_memcmp(one.name.characters, name.characters, name.length) == 0) {
-            return made_of(one);
+            return capabilities_of(one);
         }
     }
     build_error::no_processor_has_this_name();
@@ -104,23 +104,23 @@ consteval auto named_in_the_table(text name) noexcept -> capabilities {
 
 // Constants for use in code. The other processors are `find("Its-Name")->value`.
 
-inline constexpr capabilities P_NONE = detail::named_in_the_table("P-NONE");
-inline constexpr capabilities P_BDW = detail::named_in_the_table("P-BDW");
-inline constexpr capabilities P_SKL = detail::named_in_the_table("P-SKL");
-inline constexpr capabilities P_ATM = detail::named_in_the_table("P-ATM");
-inline constexpr capabilities P_FUT = detail::named_in_the_table("P-FUT");
-inline constexpr capabilities P_SRO = detail::named_in_the_table("P-SRO");
-inline constexpr capabilities P_FAB = detail::named_in_the_table("P-FAB");
+inline constexpr capabilities P_NONE = detail::find_exact("P-NONE");
+inline constexpr capabilities P_BDW = detail::find_exact("P-BDW");
+inline constexpr capabilities P_SKL = detail::find_exact("P-SKL");
+inline constexpr capabilities P_ATM = detail::find_exact("P-ATM");
+inline constexpr capabilities P_FUT = detail::find_exact("P-FUT");
+inline constexpr capabilities P_SRO = detail::find_exact("P-SRO");
+inline constexpr capabilities P_FAB = detail::find_exact("P-FAB");
 
-inline constexpr capabilities broadwell_ult = detail::named_in_the_table("Broadwell-ULT");
-inline constexpr capabilities skylake_x = detail::named_in_the_table("Skylake-X");
-inline constexpr capabilities cannon_lake = detail::named_in_the_table("CannonLake");
-inline constexpr capabilities ice_lake_u = detail::named_in_the_table("IceLake-U");
-inline constexpr capabilities tiger_lake = detail::named_in_the_table("TigerLake");
-inline constexpr capabilities arrow_lake_p = detail::named_in_the_table("ArrowLake-P");
-inline constexpr capabilities arrow_lake_e = detail::named_in_the_table("ArrowLake-E");
-inline constexpr capabilities wildcat_lake_p = detail::named_in_the_table("WildcatLake-P");
-inline constexpr capabilities wildcat_lake_e = detail::named_in_the_table("WildcatLake-E");
-inline constexpr capabilities qemu = detail::named_in_the_table("QEMU");
+inline constexpr capabilities broadwell_ult = detail::find_exact("Broadwell-ULT");
+inline constexpr capabilities skylake_x = detail::find_exact("Skylake-X");
+inline constexpr capabilities cannon_lake = detail::find_exact("CannonLake");
+inline constexpr capabilities ice_lake_u = detail::find_exact("IceLake-U");
+inline constexpr capabilities tiger_lake = detail::find_exact("TigerLake");
+inline constexpr capabilities arrow_lake_p = detail::find_exact("ArrowLake-P");
+inline constexpr capabilities arrow_lake_e = detail::find_exact("ArrowLake-E");
+inline constexpr capabilities wildcat_lake_p = detail::find_exact("WildcatLake-P");
+inline constexpr capabilities wildcat_lake_e = detail::find_exact("WildcatLake-E");
+inline constexpr capabilities qemu = detail::find_exact("QEMU");
 
 }  // namespace ptspec::cpu::preset
