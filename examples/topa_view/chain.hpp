@@ -123,7 +123,7 @@ namespace detail {
 
 inline void read_tables(chain& into, what_if::session const& in, given_memory& memory,
                         std::uint64_t first, topa::limits of) {
-    topa::surroundings const around{in.how.restricted, in.apic};
+    topa::output_hazards const around{in.how.restricted, in.apic};
     into.shape = topa::shape_of_chain(memory, first, most_entries, most_tables);
     for (std::uint64_t address = first; into.tables.size() < into.shape.tables;) {
         auto const number = into.tables.size();

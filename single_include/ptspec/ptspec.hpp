@@ -7112,7 +7112,7 @@ constexpr auto is_known(integral auto const& number) noexcept -> bool {
 }
 
 /// Stops the build when an argument of a builder is not a constant.
-constexpr void demand_constants(auto const&... arguments) {
+constexpr void require_constants(auto const&... arguments) {
     if (!(is_known(arguments) && ...)) {
         build_error::a_run_time_table_needs_try_ring_or_its_like();
     }
@@ -7159,9 +7159,9 @@ constexpr void check_entries(index_list<Index...>, finding why) {
 }
 
 template <size_t Entries>
-constexpr auto proved(built<Entries> const& made) -> table<Entries> {
-    check_entries<0>(make_index_list<Entries + 1>{}, made.why);
-    return made.table;
+constexpr auto checked(built<Entries> const& result) -> table<Entries> {
+    check_entries<0>(make_index_list<Entries + 1>{}, result.why);
+    return result.table;
 }
 
 /// Builds a table of all regions of the array except the last, a dummy that keeps the array from
@@ -7169,9 +7169,9 @@ constexpr auto proved(built<Entries> const& made) -> table<Entries> {
 template <size_t Entries, size_t Room>
 constexpr auto build(site at, region const (&regions)[Room], ending end) noexcept
     -> built<Entries> {
-    built<Entries> made;
-    made.why = write_table(at.of, at.base, regions, Room - 1, end, made.table.entries);
-    return made;
+    built<Entries> result;
+    result.why = write_table(at.of, at.base, regions, Room - 1, end, result.table.entries);
+    return result;
 }
 
 }  // namespace detail
@@ -7190,8 +7190,8 @@ template <same_as<region>... Regions>
 }
 template <detail::site_like At = site, same_as<region>... Regions>
 [[nodiscard]] consteval auto linked(At const& at, uint64_t const& next, Regions const&... regions) {
-    detail::demand_constants(at, next, regions...);
-    return detail::proved(try_linked(at, next, regions...));
+    detail::require_constants(at, next, regions...);
+    return detail::checked(try_linked(at, next, regions...));
 }
 
 /// A ring: the regions in order, then a link back to the table itself. It keeps the newest bytes.
@@ -7205,8 +7205,8 @@ template <same_as<region>... Regions>
 }
 template <detail::site_like At = site, same_as<region>... Regions>
 [[nodiscard]] consteval auto ring(At const& at, Regions const&... regions) {
-    detail::demand_constants(at, regions...);
-    return detail::proved(try_ring(at, regions...));
+    detail::require_constants(at, regions...);
+    return detail::checked(try_ring(at, regions...));
 }
 
 /// A ring of one region, which every processor with ToPA accepts. With `interrupt` or `stop`, every
@@ -7220,8 +7220,8 @@ template <detail::site_like At = site, same_as<region>... Regions>
 }
 template <detail::site_like At = site>
 [[nodiscard]] consteval auto single_entry(At const& at, region const& which) {
-    detail::demand_constants(at, which);
-    return detail::proved(try_single_entry(at, which));
+    detail::require_constants(at, which);
+    return detail::checked(try_single_entry(at, which));
 }
 
 // ------------------------------------------------------------------------------------ when full
@@ -7241,8 +7241,8 @@ template <same_as<region>... Regions>
 }
 template <detail::site_like At = site, same_as<region>... Regions>
 [[nodiscard]] consteval auto stop_on_full(At const& at, Regions const&... regions) {
-    detail::demand_constants(at, regions...);
-    return detail::proved(try_stop_on_full(at, regions...));
+    detail::require_constants(at, regions...);
+    return detail::checked(try_stop_on_full(at, regions...));
 }
 
 /// A ring with INT on the region before the last: while the interrupt is handled, the trace goes
@@ -7264,8 +7264,8 @@ template <same_as<region>... Regions>
 }
 template <detail::site_like At = site, same_as<region>... Regions>
 [[nodiscard]] consteval auto interrupt_on_full(At const& at, Regions const&... regions) {
-    detail::demand_constants(at, regions...);
-    return detail::proved(try_interrupt_on_full(at, regions...));
+    detail::require_constants(at, regions...);
+    return detail::checked(try_interrupt_on_full(at, regions...));
 }
 
 /// INT on the region before the last, INT and STOP on the last, no link: nothing is overwritten
@@ -7289,8 +7289,8 @@ template <same_as<region>... Regions>
 }
 template <detail::site_like At = site, same_as<region>... Regions>
 [[nodiscard]] consteval auto interrupt_and_stop(At const& at, Regions const&... regions) {
-    detail::demand_constants(at, regions...);
-    return detail::proved(try_interrupt_and_stop(at, regions...));
+    detail::require_constants(at, regions...);
+    return detail::checked(try_interrupt_and_stop(at, regions...));
 }
 
 // ------------------------------------------------------------------------------------ chains
@@ -7365,24 +7365,26 @@ constexpr auto build_chain(index_list<Number...>, part<Count> const&... parts) n
     -> built_chain<(Count + 1)...> {
     constexpr size_t last = sizeof...(Count) - 1;
     uint64_t const bases[] = {parts.at.base...};
-    built_chain<(Count + 1)...> made;
+    built_chain<(Count + 1)...> result;
     auto const write = [&](size_t number, auto const& wanted, size_t count, entry* to) {
-        if (!made) { return; }
+        if (!result) { return; }
         uint64_t const next = bases[number == last ? 0 : number + 1];
-        made.why = write_table(wanted.at.of, wanted.at.base, wanted.regions, count, link(next), to);
-        made.number = number;
+        result.why = write_table(wanted.at.of, wanted.at.base, wanted.regions, count, link(next),
+                                 to);
+        result.number = number;
     };
-    (write(Number, parts, Count, table_of<Number>(made.tables).entries), ...);
-    return made ? made : built_chain<(Count + 1)...>{.why = made.why, .number = made.number};
+    (write(Number, parts, Count, table_of<Number>(result.tables).entries), ...);
+    return result ? result
+                  : built_chain<(Count + 1)...>{.why = result.why, .number = result.number};
 }
 
 template <size_t... Number, size_t... Entries>
-constexpr auto proved(index_list<Number...>, built_chain<Entries...> const& made)
+constexpr auto checked(index_list<Number...>, built_chain<Entries...> const& result)
     -> tables<Entries...> {
     (check_entries<Number>(make_index_list<Entries>{},
-                           made.number == Number ? made.why : finding{}),
+                           result.number == Number ? result.why : finding{}),
      ...);
-    return made.tables;
+    return result.tables;
 }
 
 }  // namespace detail
@@ -7401,8 +7403,8 @@ template <size_t... Count>
 template <size_t... Count>
     requires(sizeof...(Count) != 0)
 [[nodiscard]] consteval auto chain(part<Count> const&... parts) {
-    detail::demand_constants(parts.at...);
-    return detail::proved(make_index_list<sizeof...(Count)>{}, try_chain(parts...));
+    detail::require_constants(parts.at...);
+    return detail::checked(make_index_list<sizeof...(Count)>{}, try_chain(parts...));
 }
 
 }  // namespace ptspec::topa
@@ -7427,9 +7429,9 @@ struct page_regions {
 ///
 /// Source: OUT-041, OUT-042.
 [[nodiscard]] constexpr auto largest_region(uint64_t base, uint64_t most_bytes) noexcept -> region {
-    unsigned const by_room = highest_bit(most_bytes | 4096);
-    unsigned const by_base = lowest_bit(base | uint64_t{1} << 27);  // 128 MB at most
-    unsigned const bit = by_room < by_base ? by_room : by_base;
+    unsigned const size_limit = highest_bit(most_bytes | 4096);
+    unsigned const alignment = lowest_bit(base | uint64_t{1} << 27);  // 128 MB at most
+    unsigned const bit = size_limit < alignment ? size_limit : alignment;
     return {.base = base, .size = static_cast<region_size>(bit - 12)};
 }
 
@@ -7449,20 +7451,20 @@ template <class Take>
         if (!is_aligned(pages[i], 4096)) { return {0, rule::OUT_062, i}; }
         if (!width.reaches(pages[i])) { return {0, rule::OUT_063, i}; }
     }
-    page_regions done;
+    page_regions result;
     for (size_t i = 0; i < count;) {
         size_t run = 1;
         while (i + run < count && pages[i + run] - pages[i] == run * uint64_t{4096}) { ++run; }
         for (uint64_t left = run * uint64_t{4096}, at = pages[i]; left != 0;) {
             region const next = largest_region(at, left);
             take(next);
-            ++done.regions;
+            ++result.regions;
             at += bytes_in(next.size);
             left -= bytes_in(next.size);
         }
         i += run;
     }
-    return done;
+    return result;
 }
 
 }  // namespace ptspec::topa
@@ -7616,14 +7618,14 @@ struct loaded_entry {
 template <memory_port Memory>
 [[gnu::always_inline]]  // returns the result in registers, not through memory
 [[nodiscard]] constexpr auto
-load_entry(Memory& memory, position where, limits of, restricted_memory const& around = {}) noexcept
-    -> loaded_entry {
+load_entry(Memory& memory, position where, limits of,
+           restricted_memory const& restricted = {}) noexcept -> loaded_entry {
     for (;;) {
         uint64_t const address = table_pointer(where);
-        rule const misplaced = !is_aligned(where.table, 4096)             ? rule::OUT_061
-                               : !of.width.reaches(where.table | address) ? rule::OUT_071
-                               : around.touches(address, sizeof(entry))   ? rule::OUT_091
-                                                                          : rule::none;
+        rule const misplaced = !is_aligned(where.table, 4096)               ? rule::OUT_061
+                               : !of.width.reaches(where.table | address)   ? rule::OUT_071
+                               : restricted.touches(address, sizeof(entry)) ? rule::OUT_091
+                                                                            : rule::none;
         if (misplaced != rule::none) { return {.where = where, .broken = misplaced}; }
         auto const word = memory.load(address);
         if (!word) { return {.where = where, .fault = {true, address}}; }
@@ -7644,9 +7646,9 @@ load_entry(Memory& memory, position where, limits of, restricted_memory const& a
 template <memory_port Memory>
 [[gnu::always_inline]]  // as above
 [[nodiscard]] constexpr auto
-enter(Memory& memory, position where, limits of, restricted_memory const& around = {}) noexcept
+enter(Memory& memory, position where, limits of, restricted_memory const& restricted = {}) noexcept
     -> loaded_entry {
-    auto at = load_entry(memory, where, of, around);
+    auto at = load_entry(memory, where, of, restricted);
     if (at && bytes_left(at.where, at.current) == 0) { at.broken = rule::OUT_064; }
     return at;
 }
@@ -7674,22 +7676,22 @@ struct distance {
 template <memory_port Memory>
 [[nodiscard]] constexpr auto bytes_between(Memory& memory, position from, position to, limits of,
                                            uint64_t most_regions = 0x1'0000) noexcept -> distance {
-    distance gone;
+    distance walked;
     for (uint64_t i = 0; i <= most_regions; ++i) {
         auto const at = load_entry(memory, from, of);
-        if (!at) { return {false, gone.bytes, at.broken, at.fault}; }
+        if (!at) { return {false, walked.bytes, at.broken, at.fault}; }
         from = at.where;
         if (from.table == to.table && from.index == to.index && from.offset <= to.offset) {
             entry const current = at.current;
             if (to.offset > bytes_in(current.get<entry::Size>())) {
-                return {false, gone.bytes, rule::OUT_064, {}};
+                return {false, walked.bytes, rule::OUT_064, {}};
             }
-            return {true, gone.bytes + (to.offset - from.offset), rule::none, {}};
+            return {true, walked.bytes + (to.offset - from.offset), rule::none, {}};
         }
-        gone.bytes += bytes_left(from, at.current);
+        walked.bytes += bytes_left(from, at.current);
         from = next_entry(from);
     }
-    return gone;
+    return walked;
 }
 
 // ------------------------------------------------------------------------------------ tables
@@ -7754,34 +7756,34 @@ template <memory_port Memory>
         table = walk.next_table;
         return walk.how == table_end::link;
     };
-    // Brent's algorithm: `far` advances until it meets `kept` again.
-    uint64_t kept = first;
-    uint64_t far = first;
-    uint64_t around = 0;
-    uint64_t limit = 1;
+    // Brent's algorithm: `hare` advances until it meets `tortoise` again.
+    uint64_t tortoise = first;
+    uint64_t hare = first;
+    uint64_t loop_length = 0;
+    uint64_t power = 1;
     for (uint64_t tables = 1;; ++tables) {
-        if (!next(far)) { return {tables < most_tables ? tables : most_tables, false, 0}; }
-        ++around;
-        if (far == kept) { break; }
+        if (!next(hare)) { return {tables < most_tables ? tables : most_tables, false, 0}; }
+        ++loop_length;
+        if (hare == tortoise) { break; }
         // A loop of up to `most_tables` tables is found within three times as many steps.
         if (tables / 3 >= most_tables) { return {most_tables, false, 0}; }
-        if (around == limit) {
-            kept = far;
-            limit *= 2;
-            around = 0;
+        if (loop_length == power) {
+            tortoise = hare;
+            power *= 2;
+            loop_length = 0;
         }
     }
-    // Two pointers that are `around` tables apart meet at the start of the loop.
-    uint64_t before = 0;
-    uint64_t near_one = first;
-    far = first;
-    for (uint64_t i = 0; i < around; ++i) { (void)next(far); }
-    for (; near_one != far && before < most_tables; ++before) {
-        (void)next(near_one);
-        (void)next(far);
+    // Two pointers that are `loop_length` tables apart meet at the start of the loop.
+    uint64_t tail_length = 0;
+    tortoise = first;
+    hare = first;
+    for (uint64_t i = 0; i < loop_length; ++i) { (void)next(hare); }
+    for (; tortoise != hare && tail_length < most_tables; ++tail_length) {
+        (void)next(tortoise);
+        (void)next(hare);
     }
-    uint64_t const tables = before + around;
-    return tables <= most_tables ? chain_shape{tables, true, before}
+    uint64_t const tables = tail_length + loop_length;
+    return tables <= most_tables ? chain_shape{tables, true, tail_length}
                                  : chain_shape{most_tables, false, 0};
 }
 
@@ -7806,21 +7808,22 @@ namespace ptspec::topa {
 template <memory_port Memory, class Found>
 [[nodiscard]] constexpr auto validate(Memory& memory, uint64_t table, limits of, Found&& found,
                                       uint64_t most_entries = 512,
-                                      restricted_memory const& around = {}) noexcept -> table_walk {
-    auto const tell = [&](place at) {
+                                      restricted_memory const& restricted = {}) noexcept
+    -> table_walk {
+    auto const report = [&](place at) {
         return [&found, at](rule broken) { found(finding{broken, at}); };
     };
-    find_broken_rules_of_base(link_to(table), table, of.width, tell({table, 0}));
+    find_broken_rules_of_base(link_to(table), table, of.width, report({table, 0}));
     auto const visit = [&](place at, entry current) {
-        find_broken_rules(current, at, of, tell(at));
+        find_broken_rules(current, at, of, report(at));
         // An entry beyond MAXPHYADDR in a table that starts below it.
         uint64_t const address = table_pointer({table, at.index, 0});
-        if (!of.width.reaches(address) && of.width.reaches(table)) { tell(at)(rule::OUT_071); }
-        if (around.touches(address, sizeof(entry))) { tell(at)(rule::OUT_091); }
+        if (!of.width.reaches(address) && of.width.reaches(table)) { report(at)(rule::OUT_071); }
+        if (restricted.touches(address, sizeof(entry))) { report(at)(rule::OUT_091); }
     };
-    auto const walk = for_each_entry(memory, table, most_entries, visit);
-    if (walk.how == table_end::too_far) { tell(walk.last)(rule::OUT_056); }
-    return walk;
+    auto const entries = for_each_entry(memory, table, most_entries, visit);
+    if (entries.how == table_end::too_far) { report(entries.last)(rule::OUT_056); }
+    return entries;
 }
 
 /// The result of validating a chain.
@@ -7840,20 +7843,20 @@ template <memory_port Memory, class Found>
 [[nodiscard]] constexpr auto validate_chain(Memory& memory, uint64_t first, limits of,
                                             Found&& found, uint64_t most_entries = 512,
                                             uint64_t most_tables = 0x1'0000,
-                                            restricted_memory const& around = {}) noexcept
+                                            restricted_memory const& restricted = {}) noexcept
     -> chain_walk {
     auto const shape = shape_of_chain(memory, first, most_entries, most_tables);
-    chain_walk gone;
-    for (uint64_t table = first; gone.tables < shape.tables; table = gone.last.next_table) {
-        gone.last = validate(memory, table, of, found, most_entries, around);
-        ++gone.tables;
-        if (gone.last.how != table_end::link) { break; }
+    chain_walk result;
+    for (uint64_t table = first; result.tables < shape.tables; table = result.last.next_table) {
+        result.last = validate(memory, table, of, found, most_entries, restricted);
+        ++result.tables;
+        if (result.last.how != table_end::link) { break; }
     }
-    return gone;
+    return result;
 }
 
 /// The memory that output must avoid: restricted memory and the page of the local APIC.
-struct surroundings {
+struct output_hazards {
     restricted_memory restricted{};
     reg::ia32_apic_base apic{};
 };
@@ -7865,7 +7868,7 @@ struct surroundings {
 ///         restricted memory; OUT-113 it overlaps the page of the local APIC.
 /// Source: SDM vol. 3, "Restricted Memory Access"; OUT-070, OUT-111, OUT-113.
 template <class Found>
-constexpr void find_warnings(entry which, place at, surroundings const& around,
+constexpr void find_warnings(entry which, place at, output_hazards const& hazards,
                              Found&& found) noexcept {
     if (which.get<entry::END>()) { return; }
     uint64_t const base = which.get<entry::Base>();
@@ -7873,8 +7876,8 @@ constexpr void find_warnings(entry which, place at, surroundings const& around,
     uint64_t const page = align_down(table_pointer({at.table, at.index, 0}), 4096);
     bool const covers = base <= page && page - base < size;
     if (base == 0 || covers) { found(rule::OUT_070); }
-    if (around.restricted.touches(base, size)) { found(rule::OUT_111); }
-    if (touches(around.apic, base, size)) { found(rule::OUT_113); }
+    if (hazards.restricted.touches(base, size)) { found(rule::OUT_111); }
+    if (touches(hazards.apic, base, size)) { found(rule::OUT_113); }
 }
 
 }  // namespace ptspec::topa

@@ -352,7 +352,7 @@ auto fw_same_covers(topa::page_regions const& a, topa::page_regions const& b) no
 void fw_stretch(topa::restricted_memory const& of, uint64_t address, topa::stretch& out) noexcept {
     out = of.stretch_from(address);
 }
-auto fw_touches(topa::surroundings const& around, uint64_t address, uint64_t bytes) noexcept
+auto fw_touches(topa::output_hazards const& around, uint64_t address, uint64_t bytes) noexcept
     -> unsigned {
     return (around.restricted.touches(address, bytes) ? 1U : 0U) +
            (topa::touches(around.apic, address, bytes) ? 2U : 0U) +
@@ -466,7 +466,7 @@ void fw_validate(hooked_memory& memory, uint64_t table, topa::limits const& of, 
     out = topa::validate(memory, table, of, [&](topa::finding one) { *to++ = one; });
     chain = topa::validate_chain(memory, table, of, [&](topa::finding one) { *to++ = one; });
 }
-auto fw_warnings(uint64_t raw, topa::place const& at, topa::surroundings const& around,
+auto fw_warnings(uint64_t raw, topa::place const& at, topa::output_hazards const& around,
                  rule* out) noexcept -> size_t {
     size_t count = 0;
     topa::find_warnings(topa::entry{raw}, at, around, [&](rule one) { out[count++] = one; });

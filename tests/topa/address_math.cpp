@@ -10,53 +10,59 @@ namespace {
 
 /// A number that records when a sum, a difference or a shift does not fit in 64 bits. It cannot be
 /// compared or used in a branch.
-struct careful {
+struct overflow_checked {
     uint64_t number;
-    bool lost = false;
+    bool overflowed = false;
 
-    constexpr explicit careful(uint64_t from, bool already = false) : number{from}, lost{already} {}
+    constexpr explicit overflow_checked(uint64_t from, bool overflowed_before = false)
+        : number{from}, overflowed{overflowed_before} {}
 };
 
-constexpr auto operator+(careful a, careful b) -> careful {
+constexpr auto operator+(overflow_checked a, overflow_checked b) -> overflow_checked {
     uint64_t const sum = a.number + b.number;
-    return careful{sum, a.lost || b.lost || sum < a.number};
+    return overflow_checked{sum, a.overflowed || b.overflowed || sum < a.number};
 }
-constexpr auto operator-(careful a, careful b) -> careful {
-    return careful{a.number - b.number, a.lost || b.lost || a.number < b.number};
+constexpr auto operator-(overflow_checked a, overflow_checked b) -> overflow_checked {
+    return overflow_checked{a.number - b.number,
+                            a.overflowed || b.overflowed || a.number < b.number};
 }
-constexpr auto operator&(careful a, careful b) -> careful {
-    return careful{a.number & b.number, a.lost || b.lost};
+constexpr auto operator&(overflow_checked a, overflow_checked b) -> overflow_checked {
+    return overflow_checked{a.number & b.number, a.overflowed || b.overflowed};
 }
-constexpr auto operator|(careful a, careful b) -> careful {
-    return careful{a.number | b.number, a.lost || b.lost};
+constexpr auto operator|(overflow_checked a, overflow_checked b) -> overflow_checked {
+    return overflow_checked{a.number | b.number, a.overflowed || b.overflowed};
 }
-constexpr auto operator<<(careful a, careful b) -> careful {
-    uint64_t const moved = a.number << b.number;
-    return careful{moved, a.lost || b.lost || moved >> b.number != a.number};
+constexpr auto operator<<(overflow_checked a, overflow_checked b) -> overflow_checked {
+    uint64_t const shifted = a.number << b.number;
+    return overflow_checked{shifted,
+                            a.overflowed || b.overflowed || shifted >> b.number != a.number};
 }
-constexpr auto operator>>(careful a, careful b) -> careful {
-    return careful{a.number >> b.number, a.lost || b.lost};
+constexpr auto operator>>(overflow_checked a, overflow_checked b) -> overflow_checked {
+    return overflow_checked{a.number >> b.number, a.overflowed || b.overflowed};
 }
-constexpr auto operator~(careful a) -> careful { return careful{~a.number, a.lost}; }
+constexpr auto operator~(overflow_checked a) -> overflow_checked {
+    return overflow_checked{~a.number, a.overflowed};
+}
 
 /// True when the value is `wanted` and no operation overflowed.
-constexpr auto is(careful got, uint64_t wanted) -> bool {
-    return !got.lost && got.number == wanted;
+constexpr auto is(overflow_checked got, uint64_t wanted) -> bool {
+    return !got.overflowed && got.number == wanted;
 }
 
 }  // namespace
 
 TEST_CASE("address math works on every word_like type") {
     static_assert(word_like<uint64_t>);
-    static_assert(word_like<careful>);
+    static_assert(word_like<overflow_checked>);
     static_assert(!word_like<double>);
     static_assert(!word_like<void*>);
     CHECK_TWICE([](auto value) {
-        careful const big{value(~uint64_t{0})};
-        careful const one{value(uint64_t{1})};
-        return (big + one).lost && !(one + one).lost && (one - big).lost && !(big - one).lost &&
-               (big << one).lost && !(one << one).lost && ((big + one) & one).lost &&
-               (~(big + one)).lost && ((one - big) | one).lost && ((one - big) >> one).lost;
+        overflow_checked const big{value(~uint64_t{0})};
+        overflow_checked const one{value(uint64_t{1})};
+        return (big + one).overflowed && !(one + one).overflowed && (one - big).overflowed &&
+               !(big - one).overflowed && (big << one).overflowed && !(one << one).overflowed &&
+               ((big + one) & one).overflowed && (~(big + one)).overflowed &&
+               ((one - big) | one).overflowed && ((one - big) >> one).overflowed;
     });
 }
 
@@ -226,10 +232,10 @@ TEST_CASE("the index advances when the last byte of a region is written (OUT-052
 
 TEST_CASE("nothing overflows for the mask FFFFFFFFH and M = 52 (OUT-153)") {
     CHECK_TWICE([](auto value) {
-        careful const pointers{value(~uint64_t{0})};
-        careful const base{value(uint64_t{0xF'FFFF'0000'0000})};
-        careful const mask{value(uint64_t{0xFFFF'FFFF})};
-        careful const one{value(uint64_t{1})};
+        overflow_checked const pointers{value(~uint64_t{0})};
+        overflow_checked const base{value(uint64_t{0xF'FFFF'0000'0000})};
+        overflow_checked const mask{value(uint64_t{0xFFFF'FFFF})};
+        overflow_checked const one{value(uint64_t{1})};
         return is(mask_in(pointers), 0xFFFF'FFFF) && is(offset_in(pointers), 0xFFFF'FFFF) &&
                is(bits_above_a_gap(mask), 0) &&
                is(store_address(base, mask, mask), 0xF'FFFF'FFFF'FFFF) &&
@@ -237,23 +243,23 @@ TEST_CASE("nothing overflows for the mask FFFFFFFFH and M = 52 (OUT-153)") {
                is(misalignment(base + mask, mask + one), 0xFFFF'FFFF) &&
                is(offset_after(mask, one, mask), 0) &&
                is(offset_after(mask, mask, mask), 0xFFFF'FFFE) &&
-               is(offset_after(mask, careful{0x1'0000'0000}, mask), 0xFFFF'FFFF);
+               is(offset_after(mask, overflow_checked{0x1'0000'0000}, mask), 0xFFFF'FFFF);
     });
 }
 
 TEST_CASE("nothing overflows for Size 15, the index 1FFFFFFH and M = 52 (OUT-153)") {
     CHECK_TWICE([](auto value) {
-        careful const index{value(uint64_t{0x1FF'FFFF})};
-        careful const offset{value(uint64_t{0x7FF'FFFF})};
-        careful const size{value(uint64_t{15})};
-        careful const table{value(uint64_t{0xF'FFFF'FFFF'F000})};
-        careful const one{value(uint64_t{1})};
-        return is(index_in(careful{value(~uint64_t{0})}), 0x1FF'FFFF) &&
-               is(pointers_of(index, careful{0xFFFF'FFFF}), 0xFFFF'FFFF'FFFF'FFFF) &&
+        overflow_checked const index{value(uint64_t{0x1FF'FFFF})};
+        overflow_checked const offset{value(uint64_t{0x7FF'FFFF})};
+        overflow_checked const size{value(uint64_t{15})};
+        overflow_checked const table{value(uint64_t{0xF'FFFF'FFFF'F000})};
+        overflow_checked const one{value(uint64_t{1})};
+        return is(index_in(overflow_checked{value(~uint64_t{0})}), 0x1FF'FFFF) &&
+               is(pointers_of(index, overflow_checked{0xFFFF'FFFF}), 0xFFFF'FFFF'FFFF'FFFF) &&
                is(region_bytes(size), 0x800'0000) &&
-               is(misalignment(careful{0xF'FFFF'F800'0000}, region_bytes(size)), 0) &&
+               is(misalignment(overflow_checked{0xF'FFFF'F800'0000}, region_bytes(size)), 0) &&
                is(table_pointer(table, index), 0x10'0000'0FFF'EFF8) && is(next_index(index), 0) &&
                is(index_after(index, offset, one, size), 0) &&
-               is(index_after(index, careful{0}, region_bytes(size), size), 0);
+               is(index_after(index, overflow_checked{0}, region_bytes(size), size), 0);
     });
 }

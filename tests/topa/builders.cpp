@@ -65,9 +65,9 @@ constexpr auto refused(topa::built_chain<Entries...> const& made, size_t number,
 TEST_CASE("a site is an address; the default processor has 52 address bits and MENTRY") {
     CHECK_TWICE([](auto value) {
         site const plain = value(uint64_t{0x5'F000});
-        site const said{value(uint64_t{0x5'F000}), {{39}, false}};
-        return plain.base == 0x5'F000 && plain.of == limits{{52}, true} && said.base == 0x5'F000 &&
-               said.of == limits{{39}, false};
+        site const narrow_site{value(uint64_t{0x5'F000}), {{39}, false}};
+        return plain.base == 0x5'F000 && plain.of == limits{{52}, true} &&
+               narrow_site.base == 0x5'F000 && narrow_site.of == limits{{39}, false};
     });
 }
 
@@ -358,29 +358,29 @@ TEST_CASE("a chain of one table is a ring, which every processor accepts (OUT-04
 
 TEST_CASE("try_chain() reports the broken rule, the table and the place (OUT-061..063,067,068)") {
     CHECK_TWICE([](auto value) {  // the first table cannot link to the second
-        auto const good = topa::table_at(value(uint64_t{0x1'0000}), at_64K, at_4K);
+        auto const valid = topa::table_at(value(uint64_t{0x1'0000}), at_64K, at_4K);
         auto const wide = [](uint64_t base) { return topa::table_at(base, at_1M); };
-        return refused(topa::try_chain(good, wide(0x2'0080)), 0, rule::OUT_061, 0x1'0000, 2) &&
-               refused(topa::try_chain(wide(0x2'0080), good), 0, rule::OUT_061, 0x2'0080, 1) &&
-               refused(topa::try_chain(good, wide(0x2'0000), wide(0x3'0080)), 1, rule::OUT_061,
+        return refused(topa::try_chain(valid, wide(0x2'0080)), 0, rule::OUT_061, 0x1'0000, 2) &&
+               refused(topa::try_chain(wide(0x2'0080), valid), 0, rule::OUT_061, 0x2'0080, 1) &&
+               refused(topa::try_chain(valid, wide(0x2'0000), wide(0x3'0080)), 1, rule::OUT_061,
                        0x2'0000, 1) &&
-               refused(topa::try_chain(good, wide(uint64_t{1} << 52)), 0, rule::OUT_063, 0x1'0000,
+               refused(topa::try_chain(valid, wide(uint64_t{1} << 52)), 0, rule::OUT_063, 0x1'0000,
                        2);
     });
     CHECK_TWICE([](auto value) {
-        auto const good = topa::table_at(value(uint64_t{0x1'0000}), at_64K, at_4K);
-        auto const bad = topa::table_at(value(uint64_t{0x2'0000}), at_1M, at_4K, askew);
-        return refused(topa::try_chain(good, bad), 1, rule::OUT_062, 0x2'0000, 2) &&
-               refused(topa::try_chain(bad, good), 0, rule::OUT_062, 0x2'0000, 2) &&
-               refused(topa::try_chain(good, bad, bad), 1, rule::OUT_062, 0x2'0000, 2) &&
-               refused(topa::try_chain(good, good, bad), 2, rule::OUT_062, 0x2'0000, 2);
+        auto const valid = topa::table_at(value(uint64_t{0x1'0000}), at_64K, at_4K);
+        auto const invalid = topa::table_at(value(uint64_t{0x2'0000}), at_1M, at_4K, askew);
+        return refused(topa::try_chain(valid, invalid), 1, rule::OUT_062, 0x2'0000, 2) &&
+               refused(topa::try_chain(invalid, valid), 0, rule::OUT_062, 0x2'0000, 2) &&
+               refused(topa::try_chain(valid, invalid, invalid), 1, rule::OUT_062, 0x2'0000, 2) &&
+               refused(topa::try_chain(valid, valid, invalid), 2, rule::OUT_062, 0x2'0000, 2);
     });
     CHECK_TWICE([](auto value) {  // each table has its own limits
-        auto const good = topa::table_at(value(uint64_t{0x1'0000}), at_64K);
+        auto const valid = topa::table_at(value(uint64_t{0x1'0000}), at_64K);
         auto const high = topa::table_at({value(uint64_t{0x2'0000}), bits_39}, at_4K, beyond);
         auto const one = topa::table_at({value(uint64_t{0x1'0000}), narrow}, at_64K);
         auto const two = topa::table_at({value(uint64_t{0x1'0000}), narrow}, at_64K, at_4K);
-        return refused(topa::try_chain(good, high), 1, rule::OUT_063, 0x2'0000, 1) &&
+        return refused(topa::try_chain(valid, high), 1, rule::OUT_063, 0x2'0000, 1) &&
                refused(topa::try_chain(one, topa::table_at(0x3'0000, at_4K)), 0, rule::OUT_068,
                        0x1'0000, 1) &&
                refused(topa::try_chain(two), 0, rule::OUT_067, 0x1'0000, 1);
@@ -413,9 +413,9 @@ TEST_CASE("chains are equal when all tables are equal") {
 
 TEST_CASE("a default chain has no broken rule") {
     CHECK_TWICE([](auto value) {
-        auto const nothing = value(topa::built_chain<2>{});
-        return nothing && nothing.number == 0 &&
-               nothing.tables.template get<0>().entries[1].raw == 0 &&
+        auto const unbuilt = value(topa::built_chain<2>{});
+        return unbuilt && unbuilt.number == 0 &&
+               unbuilt.tables.template get<0>().entries[1].raw == 0 &&
                !topa::built_chain<2>{.why = value(finding{rule::OUT_062, {}})};
     });
 }

@@ -279,19 +279,19 @@ namespace {
 
 /// The broken rules, in the order in which they are reported.
 struct rules {
-    rule told[8] = {};
+    rule reported[8] = {};
     size_t count = 0;
 
-    constexpr void operator()(rule broken) noexcept { told[count++] = broken; }
+    constexpr void operator()(rule broken) noexcept { reported[count++] = broken; }
 
     template <class... Rules>
     [[nodiscard]] constexpr auto are(Rules... wanted) const noexcept -> bool {
         size_t at = 0;
-        return count == sizeof...(Rules) && (... && (told[at++] == wanted));
+        return count == sizeof...(Rules) && (... && (reported[at++] == wanted));
     }
 };
 
-constexpr auto anywhere(uint64_t word, unsigned width = 39) -> rules {
+constexpr auto rules_without_place(uint64_t word, unsigned width = 39) -> rules {
     rules found;
     find_broken_rules(entry{word}, max_phys_addr{width}, found);
     return found;
@@ -329,11 +329,12 @@ TEST_CASE("find_broken_rules() reports every broken rule of an entry, by number 
 
 TEST_CASE("most rules of an entry do not depend on its place (OUT-060,062,063,065)") {
     CHECK_TWICE([](auto value) {
-        return anywhere(value(uint64_t{0x1'0001})).are() &&
-               anywhere(value(uint64_t{0x8000'0000'0000'1842}))
+        return rules_without_place(value(uint64_t{0x1'0001})).are() &&
+               rules_without_place(value(uint64_t{0x8000'0000'0000'1842}))
                    .are(rule::OUT_060, rule::OUT_062, rule::OUT_063) &&
-               anywhere(value(uint64_t{0x80'0000'0011})).are(rule::OUT_063, rule::OUT_065) &&
-               anywhere(value(uint64_t{0x80'0000'0005}), 40).are(rule::OUT_065);
+               rules_without_place(value(uint64_t{0x80'0000'0011}))
+                   .are(rule::OUT_063, rule::OUT_065) &&
+               rules_without_place(value(uint64_t{0x80'0000'0005}), 40).are(rule::OUT_065);
     });
 }
 
@@ -395,11 +396,12 @@ TEST_CASE(
 
 TEST_CASE("default limits are 52 address bits and MENTRY") {
     CHECK_TWICE([](auto value) {
-        auto const unsaid = value(limits{});
-        auto const said = value(limits{.width = {39}, .many_entries = false});
-        return unsaid.width.bits == 52 && unsaid.many_entries && said.width.bits == 39 &&
-               !said.many_entries && said == limits{{39}, false} && said != limits{{39}, true} &&
-               said != limits{{40}, false};
+        auto const by_default = value(limits{});
+        auto const narrow_limits = value(limits{.width = {39}, .many_entries = false});
+        return by_default.width.bits == 52 && by_default.many_entries &&
+               narrow_limits.width.bits == 39 && !narrow_limits.many_entries &&
+               narrow_limits == limits{{39}, false} && narrow_limits != limits{{39}, true} &&
+               narrow_limits != limits{{40}, false};
     });
 }
 

@@ -18,15 +18,15 @@ constexpr max_phys_addr widest{52};
 
 /// Collects the regions in order.
 struct regions {
-    region given[16] = {};
+    region items[16] = {};
     size_t count = 0;
 
-    constexpr void operator()(region one) noexcept { given[count++] = one; }
+    constexpr void operator()(region one) noexcept { items[count++] = one; }
 
     template <class... Regions>
     [[nodiscard]] constexpr auto are(Regions... wanted) const noexcept -> bool {
         size_t at = 0;
-        return count == sizeof...(Regions) && (... && (given[at++] == wanted));
+        return count == sizeof...(Regions) && (... && (items[at++] == wanted));
     }
 };
 
@@ -42,7 +42,7 @@ constexpr auto cover_of(uint64_t const (&pages)[Count], max_phys_addr width = wi
     return done && done == page_regions{found.count} ? found : regions{.count = 99};
 }
 
-constexpr auto biggest(uint64_t base, uint64_t most) -> uint64_t {
+constexpr auto largest_bytes(uint64_t base, uint64_t most) -> uint64_t {
     auto const one = topa::largest_region(base, most);
     bool const plain = one.base == base && !one.interrupt && !one.stop;
     return plain ? uint64_t{4096} << underlying(one.size) : 0;
@@ -54,40 +54,42 @@ constexpr auto biggest(uint64_t base, uint64_t most) -> uint64_t {
 
 TEST_CASE("the largest region has at most the given bytes, but at least 4 KB (OUT-041)") {
     CHECK_TWICE([](auto value) {
-        return biggest(0, value(uint64_t{0})) == 0x1000 &&
-               biggest(0, value(uint64_t{1})) == 0x1000 &&
-               biggest(0, value(uint64_t{0xFFF})) == 0x1000 &&
-               biggest(0, value(uint64_t{0x1000})) == 0x1000 &&
-               biggest(0, value(uint64_t{0x1FFF})) == 0x1000 &&
-               biggest(0, value(uint64_t{0x2000})) == 0x2000 &&
-               biggest(0, value(uint64_t{0x3000})) == 0x2000 &&
-               biggest(0, value(uint64_t{0x7FF'FFFF})) == 0x400'0000 &&
-               biggest(0, value(uint64_t{0x800'0000})) == 0x800'0000;
+        return largest_bytes(0, value(uint64_t{0})) == 0x1000 &&
+               largest_bytes(0, value(uint64_t{1})) == 0x1000 &&
+               largest_bytes(0, value(uint64_t{0xFFF})) == 0x1000 &&
+               largest_bytes(0, value(uint64_t{0x1000})) == 0x1000 &&
+               largest_bytes(0, value(uint64_t{0x1FFF})) == 0x1000 &&
+               largest_bytes(0, value(uint64_t{0x2000})) == 0x2000 &&
+               largest_bytes(0, value(uint64_t{0x3000})) == 0x2000 &&
+               largest_bytes(0, value(uint64_t{0x7FF'FFFF})) == 0x400'0000 &&
+               largest_bytes(0, value(uint64_t{0x800'0000})) == 0x800'0000;
     });
 }
 
 TEST_CASE("the largest region is aligned to its size, also at address 0 (OUT-042)") {
     CHECK_TWICE([](auto value) {
         uint64_t const all = value(~uint64_t{0});
-        return biggest(0x1000, all) == 0x1000 && biggest(0x2000, all) == 0x2000 &&
-               biggest(0x3000, all) == 0x1000 && biggest(0x1'0000, all) == 0x1'0000 &&
-               biggest(0x30'0000, all) == 0x10'0000 && biggest(0x400'0000, all) == 0x400'0000 &&
-               biggest(0xC00'0000, all) == 0x400'0000 && biggest(0, all) == 0x800'0000 &&
-               biggest(0xF'FFFF'FFFF'F000, all) == 0x1000;
+        return largest_bytes(0x1000, all) == 0x1000 && largest_bytes(0x2000, all) == 0x2000 &&
+               largest_bytes(0x3000, all) == 0x1000 && largest_bytes(0x1'0000, all) == 0x1'0000 &&
+               largest_bytes(0x30'0000, all) == 0x10'0000 &&
+               largest_bytes(0x400'0000, all) == 0x400'0000 &&
+               largest_bytes(0xC00'0000, all) == 0x400'0000 &&
+               largest_bytes(0, all) == 0x800'0000 &&
+               largest_bytes(0xF'FFFF'FFFF'F000, all) == 0x1000;
     });
     CHECK_TWICE([](auto value) {  // the smaller limit decides
-        return biggest(value(uint64_t{0x8000}), 0x7FFF) == 0x4000 &&
-               biggest(value(uint64_t{0x8000}), 0x8000) == 0x8000 &&
-               biggest(value(uint64_t{0x8000}), 0x1'0000) == 0x8000;
+        return largest_bytes(value(uint64_t{0x8000}), 0x7FFF) == 0x4000 &&
+               largest_bytes(value(uint64_t{0x8000}), 0x8000) == 0x8000 &&
+               largest_bytes(value(uint64_t{0x8000}), 0x1'0000) == 0x8000;
     });
 }
 
 TEST_CASE("no region is larger than 128 MB (OUT-041,141)") {
     CHECK_TWICE([](auto value) {
-        return biggest(value(uint64_t{0x800'0000}), 0x1000'0000) == 0x800'0000 &&
-               biggest(value(uint64_t{0x1000'0000}), 0x1000'0000) == 0x800'0000 &&
-               biggest(value(uint64_t{0x8'0000'0000'0000}), ~uint64_t{0}) == 0x800'0000 &&
-               biggest(0, value(uint64_t{0x1000'0000})) == 0x800'0000;
+        return largest_bytes(value(uint64_t{0x800'0000}), 0x1000'0000) == 0x800'0000 &&
+               largest_bytes(value(uint64_t{0x1000'0000}), 0x1000'0000) == 0x800'0000 &&
+               largest_bytes(value(uint64_t{0x8'0000'0000'0000}), ~uint64_t{0}) == 0x800'0000 &&
+               largest_bytes(0, value(uint64_t{0x1000'0000})) == 0x800'0000;
     });
 }
 
@@ -103,7 +105,7 @@ TEST_CASE("the largest of all 16 sizes that fits is found (OUT-041,042)") {
         for (uint64_t size = 4096; size <= 0x800'0000; size *= 2) {
             if (fits(base, most, size)) { best = size; }
         }
-        REQUIRE(biggest(base, most) == best);
+        REQUIRE(largest_bytes(base, most) == best);
     }
 }
 
@@ -260,12 +262,13 @@ constexpr auto refusal(uint64_t const (&pages)[Count], max_phys_addr width) -> p
 
 TEST_CASE("a page not at a multiple of 4 KB is rejected, and no region is produced (OUT-062)") {
     CHECK_TWICE([](auto value) {
-        uint64_t const odd = value(uint64_t{0x3001});
-        return refusal({0x1000, 0x2000, odd}, {39}) == page_regions{0, rule::OUT_062, 2} &&
-               refusal({odd, 0x2000}, {39}) == page_regions{0, rule::OUT_062, 0} &&
-               refusal({0x1000, odd + 0x7FF, odd}, {39}) == page_regions{0, rule::OUT_062, 1} &&
-               refusal({odd + 0xFFE}, {39}) == page_regions{0, rule::OUT_062, 0} &&
-               refusal({odd + 0xFFF}, {39}) == page_regions{};
+        uint64_t const misaligned = value(uint64_t{0x3001});
+        return refusal({0x1000, 0x2000, misaligned}, {39}) == page_regions{0, rule::OUT_062, 2} &&
+               refusal({misaligned, 0x2000}, {39}) == page_regions{0, rule::OUT_062, 0} &&
+               refusal({0x1000, misaligned + 0x7FF, misaligned}, {39}) ==
+                   page_regions{0, rule::OUT_062, 1} &&
+               refusal({misaligned + 0xFFE}, {39}) == page_regions{0, rule::OUT_062, 0} &&
+               refusal({misaligned + 0xFFF}, {39}) == page_regions{};
     });
 }
 

@@ -20,7 +20,7 @@ constexpr auto smrr(uint64_t base, uint64_t mask) -> restricted_memory {
     return {.smrr_physbase = {base}, .smrr_physmask = {mask}};
 }
 
-constexpr auto is_inside(restricted_memory const& of, uint64_t address) -> bool {
+constexpr auto is_restricted_at(restricted_memory const& of, uint64_t address) -> bool {
     return of.stretch_from(address).restricted;
 }
 constexpr auto is(stretch const& got, bool restricted, uint64_t last) -> bool {
@@ -28,9 +28,11 @@ constexpr auto is(stretch const& got, bool restricted, uint64_t last) -> bool {
 }
 
 /// The first address after `address` where the answer changes.
-constexpr auto border(restricted_memory const& of, uint64_t address) -> uint64_t {
-    bool const restricted = is_inside(of, address);
-    while (is_inside(of, address) == restricted) { address = of.stretch_from(address).last + 1; }
+constexpr auto next_change(restricted_memory const& of, uint64_t address) -> uint64_t {
+    bool const restricted = is_restricted_at(of, address);
+    while (is_restricted_at(of, address) == restricted) {
+        address = of.stretch_from(address).last + 1;
+    }
     return address;
 }
 
@@ -66,35 +68,38 @@ TEST_CASE("is_empty() needs SMRR to be invalid and extra_count to be 0") {
 TEST_CASE("an address is in SMRR when it equals PhysBase in the bits of PhysMask (OUT-110)") {
     CHECK_TWICE([](auto value) {
         auto const it = smrr(value(uint64_t{0x8000'0006}), 0xFF80'0800);  // OC-43: 8 MB
-        return !is_inside(it, 0x7FFF'FFFF) && is_inside(it, 0x8000'0000) &&
-               is_inside(it, 0x8000'1FFF) && is_inside(it, 0x807F'FFFF) &&
-               !is_inside(it, 0x8080'0000) && !is_inside(it, 0) && !is_inside(it, last_of_4_GB);
+        return !is_restricted_at(it, 0x7FFF'FFFF) && is_restricted_at(it, 0x8000'0000) &&
+               is_restricted_at(it, 0x8000'1FFF) && is_restricted_at(it, 0x807F'FFFF) &&
+               !is_restricted_at(it, 0x8080'0000) && !is_restricted_at(it, 0) &&
+               !is_restricted_at(it, last_of_4_GB);
     });
     CHECK_TWICE([](auto value) {  // base bits outside the mask are ignored
         auto const it = smrr(value(uint64_t{0x8012'3000}), 0xFF80'0800);
-        return is_inside(it, 0x8000'0000) && is_inside(it, 0x807F'FFFF) &&
-               !is_inside(it, 0x7FFF'FFFF) && !is_inside(it, 0x8080'0000);
+        return is_restricted_at(it, 0x8000'0000) && is_restricted_at(it, 0x807F'FFFF) &&
+               !is_restricted_at(it, 0x7FFF'FFFF) && !is_restricted_at(it, 0x8080'0000);
     });
     CHECK_TWICE([](auto value) {  // the last page below 4 GB, and the first
-        return is_inside(smrr(value(uint64_t{0xFFFF'F000}), 0xFFFF'F800), last_of_4_GB) &&
-               !is_inside(smrr(value(uint64_t{0xFFFF'F000}), 0xFFFF'F800), 0xFFFF'EFFF) &&
-               is_inside(smrr(value(uint64_t{0}), 0xFFFF'F800), 0xFFF) &&
-               !is_inside(smrr(value(uint64_t{0}), 0xFFFF'F800), 0x1000);
+        return is_restricted_at(smrr(value(uint64_t{0xFFFF'F000}), 0xFFFF'F800), last_of_4_GB) &&
+               !is_restricted_at(smrr(value(uint64_t{0xFFFF'F000}), 0xFFFF'F800), 0xFFFF'EFFF) &&
+               is_restricted_at(smrr(value(uint64_t{0}), 0xFFFF'F800), 0xFFF) &&
+               !is_restricted_at(smrr(value(uint64_t{0}), 0xFFFF'F800), 0x1000);
     });
 }
 
 TEST_CASE("an address above 4 GB is never in SMRR: 180000000 is not 80000000 (OUT-110)") {
     CHECK_TWICE([](auto value) {
         auto const it = smrr(value(uint64_t{0x8000'0000}), 0xFF80'0800);  // OC-45
-        return is_inside(it, 0x8000'0000) && is(it.stretch_from(0x1'8000'0000), false, top) &&
-               !it.touches(0x1'8000'0000, 0x10) && !it.touches(0x1'0000'0000, top - last_of_4_GB) &&
-               !is_inside(it, 0xF'0000'8000'0000);
+        return is_restricted_at(it, 0x8000'0000) &&
+               is(it.stretch_from(0x1'8000'0000), false, top) && !it.touches(0x1'8000'0000, 0x10) &&
+               !it.touches(0x1'0000'0000, top - last_of_4_GB) &&
+               !is_restricted_at(it, 0xF'0000'8000'0000);
     });
     CHECK_TWICE([](auto value) {  // a mask of 0 matches everything below 4 GB
         auto const it = smrr(value(uint64_t{0x8000'0000}), 0x800);
         return is(it.stretch_from(0), true, last_of_4_GB) &&
                is(it.stretch_from(last_of_4_GB), true, last_of_4_GB) &&
-               is(it.stretch_from(0x1'0000'0000), false, top) && border(it, 0) == 0x1'0000'0000;
+               is(it.stretch_from(0x1'0000'0000), false, top) &&
+               next_change(it, 0) == 0x1'0000'0000;
     });
 }
 
@@ -104,7 +109,7 @@ TEST_CASE("SMRR is in effect only while bit 11 of PhysMask, Valid, is 1 (OUT-110
         auto const other_bits = smrr(value(uint64_t{0x8000'0000}), 0xFF80'07FF);
         auto const on = smrr(value(uint64_t{0x8000'0000}), 0xFF80'0800);
         return is(off.stretch_from(0x8000'0000), false, top) && !off.touches(0, top) &&
-               !is_inside(other_bits, 0x8000'0000) && is_inside(on, 0x8000'0000);
+               !is_restricted_at(other_bits, 0x8000'0000) && is_restricted_at(on, 0x8000'0000);
     });
 }
 
@@ -112,9 +117,10 @@ TEST_CASE("FFFE00000H is the mask of 200000H to 3FFFFFH (OUT-144)") {
     CHECK_TWICE([](auto value) {
         // Of these 36 bits the register holds those below 4 GB.
         auto const it = smrr(value(uint64_t{0x20'0000}), 0xF'FFE0'0800);
-        return border(it, 0) == 0x20'0000 && border(it, 0x20'0000) == 0x40'0000 &&
-               is_inside(it, 0x20'0000) && is_inside(it, 0x3F'FFFF) && !is_inside(it, 0x40'0000) &&
-               !is_inside(it, 0x1F'FFFF) && it.stretch_from(0x2F'0123).last == 0x3F'FFFF;
+        return next_change(it, 0) == 0x20'0000 && next_change(it, 0x20'0000) == 0x40'0000 &&
+               is_restricted_at(it, 0x20'0000) && is_restricted_at(it, 0x3F'FFFF) &&
+               !is_restricted_at(it, 0x40'0000) && !is_restricted_at(it, 0x1F'FFFF) &&
+               it.stretch_from(0x2F'0123).last == 0x3F'FFFF;
     });
 }
 
@@ -122,15 +128,17 @@ TEST_CASE("a mask with gaps matches several runs of addresses (OUT-110)") {
     CHECK_TWICE([](auto value) {
         // Bit 13 is not compared: two of every four pages match.
         auto const it = smrr(value(uint64_t{0x5000}), 0xFFFF'D800);
-        return border(it, 0) == 0x5000 && border(it, 0x5000) == 0x6000 &&
-               border(it, 0x6000) == 0x7000 && border(it, 0x7000) == 0x8000 &&
-               is_inside(it, 0x5FFF) && !is_inside(it, 0x6FFF) && is_inside(it, 0x7000) &&
-               !is_inside(it, 0x8000) && !is_inside(it, 0xD000);
+        return next_change(it, 0) == 0x5000 && next_change(it, 0x5000) == 0x6000 &&
+               next_change(it, 0x6000) == 0x7000 && next_change(it, 0x7000) == 0x8000 &&
+               is_restricted_at(it, 0x5FFF) && !is_restricted_at(it, 0x6FFF) &&
+               is_restricted_at(it, 0x7000) && !is_restricted_at(it, 0x8000) &&
+               !is_restricted_at(it, 0xD000);
     });
     CHECK_TWICE([](auto value) {  // only bit 12 is compared: every other page
         auto const it = smrr(value(uint64_t{0x1000}), 0x1800);
         return is(it.stretch_from(0x7'0234), false, 0x7'0FFF) &&
-               is(it.stretch_from(0x7'1234), true, 0x7'1FFF) && is_inside(it, last_of_4_GB) &&
+               is(it.stretch_from(0x7'1234), true, 0x7'1FFF) &&
+               is_restricted_at(it, last_of_4_GB) &&
                is(it.stretch_from(0x1'0000'1000), false, top) && it.touches(0xFFF, 2) &&
                !it.touches(0, 0x1000) && !it.touches(0xFFF, 1);
     });
@@ -162,10 +170,11 @@ TEST_CASE("platform ranges may touch, overlap, be empty, or end at the last addr
                                       {0x4000, 0x4FFF},        {0x9000, 0x8FFF}, {0x9100, 0x90FF},
                                       {value(uint64_t{1}), 0}, {top, 0x2000}};
         restricted_memory const it{.extra = extra, .extra_count = 8};
-        return border(it, 0) == 0x2000 && border(it, 0x2000) == 0x5000 && is_inside(it, 0x3FFF) &&
-               is_inside(it, 0x4000) && border(it, 0x5000) == top - 1 &&
-               is(it.stretch_from(top), true, top) && !is_inside(it, top - 2) &&
-               it.touches(0x1FFF, 2) && !it.touches(0x5000, 0x1'0000) && it.touches(top - 2, 2);
+        return next_change(it, 0) == 0x2000 && next_change(it, 0x2000) == 0x5000 &&
+               is_restricted_at(it, 0x3FFF) && is_restricted_at(it, 0x4000) &&
+               next_change(it, 0x5000) == top - 1 && is(it.stretch_from(top), true, top) &&
+               !is_restricted_at(it, top - 2) && it.touches(0x1FFF, 2) &&
+               !it.touches(0x5000, 0x1'0000) && it.touches(top - 2, 2);
     });
 }
 
@@ -178,8 +187,9 @@ TEST_CASE("SMRR and platform ranges are both restricted (OUT-110, OUT-116)") {
                                    .smrr_physmask = {0xFF80'0800},
                                    .extra = extra,
                                    .extra_count = 3};
-        return border(it, 0) == 0x8000'0000 && border(it, 0x8000'0000) == 0x8080'0010 &&
-               border(it, 0x8080'0010) == 0xFFFF'FFFF && border(it, 0xFFFF'FFFF) == 0x1'0000'0001 &&
+        return next_change(it, 0) == 0x8000'0000 && next_change(it, 0x8000'0000) == 0x8080'0010 &&
+               next_change(it, 0x8080'0010) == 0xFFFF'FFFF &&
+               next_change(it, 0xFFFF'FFFF) == 0x1'0000'0001 &&
                is(it.stretch_from(0x1'0000'0001), false, top);
     });
 }
@@ -209,7 +219,7 @@ TEST_CASE("bytes touch restricted memory when one of them is inside") {
 namespace {
 
 /// OUT-110 and OUT-116 for one byte.
-auto byte_is_inside(restricted_memory const& of, uint64_t address) -> bool {
+auto byte_is_restricted(restricted_memory const& of, uint64_t address) -> bool {
     uint64_t const base = of.smrr_physbase.raw & 0xFFFF'F000;
     uint64_t const mask = of.smrr_physmask.raw & 0xFFFF'F000;
     bool const valid = (of.smrr_physmask.raw >> 11) % 2 == 1;
@@ -255,19 +265,20 @@ TEST_CASE("stretch_from() and touches() agree with a check byte by byte (OUT-110
         }
         for (uint64_t const from : places) {
             auto const got = it.stretch_from(from);
-            bool const inside = byte_is_inside(it, from);
+            bool const inside = byte_is_restricted(it, from);
             REQUIRE(got.restricted == inside);
             REQUIRE(got.last >= from);
             for (uint64_t const place : places) {
                 if (from <= place && place <= got.last) {
-                    REQUIRE(byte_is_inside(it, place) == inside);
+                    REQUIRE(byte_is_restricted(it, place) == inside);
                 }
             }
             uint64_t const bytes = 1 + (random() >> random() % 64) % (0x4'0000 - (from - first));
-            bool touched = byte_is_inside(it, from) || byte_is_inside(it, from + (bytes - 1));
+            bool touched = byte_is_restricted(it, from) ||
+                           byte_is_restricted(it, from + (bytes - 1));
             for (uint64_t const place : places) {
-                bool const among = from <= place && place - from < bytes;
-                touched = touched || (among && byte_is_inside(it, place));
+                bool const in_bytes = from <= place && place - from < bytes;
+                touched = touched || (in_bytes && byte_is_restricted(it, place));
             }
             REQUIRE(it.touches(from, bytes) == touched);
         }

@@ -13,7 +13,7 @@ struct ring_of_four {
     bool done = false;
 };
 
-constexpr auto marked(size_t unread, size_t wake_up) -> ring_of_four {
+constexpr auto ring_with(size_t unread, size_t wake_up) -> ring_of_four {
     ring_of_four ring;
     ring.done = set_int_and_stop(ring.entries, 4, {unread, wake_up});
     return ring;
@@ -38,15 +38,15 @@ TEST_CASE("a default int_and_stop has unread and wake_up at region 0") {
 TEST_CASE("STOP and INT are on the region before the unread bytes, INT on the wake-up region "
           "(OUT-094)") {
     CHECK_TWICE([](auto value) {
-        return is(marked(value(size_t{3}), 1), 0x10'0000, 0x10'1004, 0x10'2014, 0x10'3040) &&
-               is(marked(value(size_t{1}), 3), 0x10'0014, 0x10'1000, 0x10'2000, 0x10'3044) &&
-               is(marked(value(size_t{2}), 1), 0x10'0000, 0x10'1014, 0x10'2000, 0x10'3040);
+        return is(ring_with(value(size_t{3}), 1), 0x10'0000, 0x10'1004, 0x10'2014, 0x10'3040) &&
+               is(ring_with(value(size_t{1}), 3), 0x10'0014, 0x10'1000, 0x10'2000, 0x10'3044) &&
+               is(ring_with(value(size_t{2}), 1), 0x10'0000, 0x10'1014, 0x10'2000, 0x10'3040);
     });
 }
 
 TEST_CASE("the region before the first is the last (OUT-093, OUT-094)") {
     CHECK_TWICE([](auto value) {
-        return is(marked(value(size_t{0}), 2), 0x10'0000, 0x10'1000, 0x10'2004, 0x10'3054);
+        return is(ring_with(value(size_t{0}), 2), 0x10'0000, 0x10'1000, 0x10'2004, 0x10'3054);
     });
 }
 
@@ -64,7 +64,8 @@ TEST_CASE("a number out of range changes nothing") {
             ring.done = true;
             return refused && is(ring, 0x10'0014, 0x10'1000, 0x10'2010, 0x10'3044);
         };
-        return unchanged(marked(value(size_t{4}), 0)) && unchanged(marked(0, value(size_t{4}))) &&
-               unchanged(marked(~size_t{0}, 0)) && !set_int_and_stop(nullptr, 0, {});
+        return unchanged(ring_with(value(size_t{4}), 0)) &&
+               unchanged(ring_with(0, value(size_t{4}))) && unchanged(ring_with(~size_t{0}, 0)) &&
+               !set_int_and_stop(nullptr, 0, {});
     });
 }

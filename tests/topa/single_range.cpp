@@ -41,10 +41,10 @@ namespace {
 constexpr auto stored_at(uint64_t base, uint64_t mask_ptrs) -> uint64_t {
     return single_range::trace_store_phys_addr(base_register{base}, pointers{mask_ptrs});
 }
-constexpr auto moved(uint64_t mask_ptrs, uint64_t bytes) -> uint64_t {
+constexpr auto advanced_pointers(uint64_t mask_ptrs, uint64_t bytes) -> uint64_t {
     return single_range::advanced(pointers{mask_ptrs}, bytes).raw;
 }
-constexpr auto left(uint64_t mask_ptrs) -> uint64_t {
+constexpr auto bytes_left(uint64_t mask_ptrs) -> uint64_t {
     return single_range::bytes_left(pointers{mask_ptrs});
 }
 constexpr auto verdict(uint64_t base, uint64_t mask_ptrs) -> rule {
@@ -78,18 +78,23 @@ TEST_CASE("with an aligned base the address is base plus offset (OUT-027)") {
 
 TEST_CASE("the offset advances and wraps at the end of the range (OUT-021)") {
     CHECK_TWICE([](auto value) {
-        return moved(value(uint64_t{0x0000'0FFE'0000'0FFF}), 1) == 0x0000'0FFF'0000'0FFF &&
-               moved(value(uint64_t{0x0000'0FFF'0000'0FFF}), 1) == 0x0000'0000'0000'0FFF &&
-               moved(value(uint64_t{0x0000'0FF0'0000'0FFF}), 0x20) == 0x0000'0010'0000'0FFF &&
-               moved(value(uint64_t{0x0000'0000'0000'007F}), 0x80) == 0x7F &&
-               moved(value(uint64_t{0x0000'0005'0000'007F}), 0) == 0x0000'0005'0000'007F &&
-               moved(value(uint64_t{0xFFFF'FFFF'FFFF'FFFF}), 2) == 0x0000'0001'FFFF'FFFF;
+        return advanced_pointers(value(uint64_t{0x0000'0FFE'0000'0FFF}), 1) ==
+                   0x0000'0FFF'0000'0FFF &&
+               advanced_pointers(value(uint64_t{0x0000'0FFF'0000'0FFF}), 1) ==
+                   0x0000'0000'0000'0FFF &&
+               advanced_pointers(value(uint64_t{0x0000'0FF0'0000'0FFF}), 0x20) ==
+                   0x0000'0010'0000'0FFF &&
+               advanced_pointers(value(uint64_t{0x0000'0000'0000'007F}), 0x80) == 0x7F &&
+               advanced_pointers(value(uint64_t{0x0000'0005'0000'007F}), 0) ==
+                   0x0000'0005'0000'007F &&
+               advanced_pointers(value(uint64_t{0xFFFF'FFFF'FFFF'FFFF}), 2) ==
+                   0x0000'0001'FFFF'FFFF;
     });
     CHECK_TWICE([](auto value) {  // n bytes are n times one byte
         auto const start = value(uint64_t{0x0000'0070'0000'007F});
         auto stepwise = start;
-        for (uint64_t bytes = 0; bytes < 300; ++bytes, stepwise = moved(stepwise, 1)) {
-            if (moved(start, bytes) != stepwise) { return false; }
+        for (uint64_t bytes = 0; bytes < 300; ++bytes, stepwise = advanced_pointers(stepwise, 1)) {
+            if (advanced_pointers(start, bytes) != stepwise) { return false; }
         }
         return true;
     });
@@ -98,8 +103,8 @@ TEST_CASE("the offset advances and wraps at the end of the range (OUT-021)") {
 TEST_CASE("a range is never full: each lap uses the same addresses (OUT-025,026)") {
     CHECK_TWICE([](auto value) {
         uint64_t at = value(uint64_t{0x0000'0000'0000'00FF});
-        for (uint64_t byte = 0; byte < 3 * 0x100; ++byte, at = moved(at, 1)) {
-            if (stored_at(0xF000'0000, at) != 0xF000'0000 + byte % 0x100 || left(at) == 0) {
+        for (uint64_t byte = 0; byte < 3 * 0x100; ++byte, at = advanced_pointers(at, 1)) {
+            if (stored_at(0xF000'0000, at) != 0xF000'0000 + byte % 0x100 || bytes_left(at) == 0) {
                 return false;
             }
         }
@@ -111,7 +116,7 @@ TEST_CASE("only the offset changes (OUT-028)") {
     CHECK_TWICE([](auto value) {
         for (uint64_t const mask : {0x7FU, 0xFFFU, 0xFFFF'FFFFU}) {
             for (uint64_t const bytes : {1U, 0x80U, 0xFFFF'FFFFU}) {
-                if ((moved(value(mask), bytes) & 0xFFFF'FFFF) != mask) { return false; }
+                if ((advanced_pointers(value(mask), bytes) & 0xFFFF'FFFF) != mask) { return false; }
             }
         }
         return true;
@@ -120,14 +125,14 @@ TEST_CASE("only the offset changes (OUT-028)") {
 
 TEST_CASE("bytes_left() counts the bytes up to the end of the range (OUT-021,024)") {
     CHECK_TWICE([](auto value) {
-        return left(value(uint64_t{0x0000'0000'0000'0FFF})) == 0x1000 &&
-               left(value(uint64_t{0x0000'0001'0000'0FFF})) == 0xFFF &&
-               left(value(uint64_t{0x0000'0FFF'0000'0FFF})) == 1 &&
-               left(value(uint64_t{0x0000'1000'0000'0FFF})) == 0 &&
-               left(value(uint64_t{0xFFFF'FFFF'0000'0FFF})) == 0 &&
-               left(value(uint64_t{0x0000'007F'0000'0000})) == 1 &&
-               left(value(uint64_t{0x0000'0000'FFFF'FFFF})) == 0x1'0000'0000 &&
-               left(value(uint64_t{0xFFFF'FFFF'FFFF'FFFF})) == 1;
+        return bytes_left(value(uint64_t{0x0000'0000'0000'0FFF})) == 0x1000 &&
+               bytes_left(value(uint64_t{0x0000'0001'0000'0FFF})) == 0xFFF &&
+               bytes_left(value(uint64_t{0x0000'0FFF'0000'0FFF})) == 1 &&
+               bytes_left(value(uint64_t{0x0000'1000'0000'0FFF})) == 0 &&
+               bytes_left(value(uint64_t{0xFFFF'FFFF'0000'0FFF})) == 0 &&
+               bytes_left(value(uint64_t{0x0000'007F'0000'0000})) == 1 &&
+               bytes_left(value(uint64_t{0x0000'0000'FFFF'FFFF})) == 0x1'0000'0000 &&
+               bytes_left(value(uint64_t{0xFFFF'FFFF'FFFF'FFFF})) == 1;
     });
 }
 
@@ -182,15 +187,15 @@ namespace {
 
 /// The broken rules, in the order in which they are reported.
 struct rules {
-    rule told[8] = {};
+    rule reported[8] = {};
     size_t count = 0;
 
-    constexpr void operator()(rule broken) noexcept { told[count++] = broken; }
+    constexpr void operator()(rule broken) noexcept { reported[count++] = broken; }
 
     template <class... Rules>
     [[nodiscard]] constexpr auto are(Rules... wanted) const noexcept -> bool {
         size_t at = 0;
-        return count == sizeof...(Rules) && (... && (told[at++] == wanted));
+        return count == sizeof...(Rules) && (... && (reported[at++] == wanted));
     }
 };
 
@@ -204,10 +209,10 @@ constexpr auto all_of(single_range::region wanted, unsigned width = 39) -> rules
     single_range::find_broken_rules(wanted, max_phys_addr{width}, found);
     return found;
 }
-constexpr auto why_not(single_range::region wanted, unsigned width = 39) -> rule {
+constexpr auto error_of(single_range::region wanted, unsigned width = 39) -> rule {
     auto const got = single_range::build(wanted, max_phys_addr{width});
-    bool const nothing = got.base.raw == 0 && got.pointers.raw == 0x7F;
-    return got || !nothing ? rule::none : got.why;
+    bool const unchanged = got.base.raw == 0 && got.pointers.raw == 0x7F;
+    return got || !unchanged ? rule::none : got.why;
 }
 
 }  // namespace
@@ -255,21 +260,21 @@ TEST_CASE("a region of every size that a single range can have is built (OUT-020
 TEST_CASE("a default request is empty, and a default result has no rule and no MSR values") {
     CHECK_TWICE([](auto value) {
         auto const it = value(single_range::region{});
-        auto const nothing = value(single_range::built{});
-        return it.base == 0 && it.bytes == 0 && it.offset == 0 && nothing &&
-               nothing.why == rule::none && nothing.base.raw == 0;
+        auto const unchanged = value(single_range::built{});
+        return it.base == 0 && it.bytes == 0 && it.offset == 0 && unchanged &&
+               unchanged.why == rule::none && unchanged.base.raw == 0;
     });
 }
 
 TEST_CASE("a region smaller than 128 bytes or larger than 4 GB is rejected (OUT-020,141)") {
     CHECK_TWICE([](auto value) {
-        return why_not({.bytes = value(uint64_t{0})}) == rule::OUT_020 &&
-               why_not({.bytes = value(uint64_t{64})}) == rule::OUT_020 &&
-               why_not({.bytes = value(uint64_t{127})}) == rule::OUT_020 &&
-               why_not({.bytes = value(uint64_t{128})}) == rule::none &&
-               why_not({.bytes = value(uint64_t{0x1'0000'0000})}) == rule::none &&
-               why_not({.bytes = value(uint64_t{0x1'0000'0001})}) == rule::OUT_020 &&
-               why_not({.bytes = value(uint64_t{0x2'0000'0000})}) == rule::OUT_020;
+        return error_of({.bytes = value(uint64_t{0})}) == rule::OUT_020 &&
+               error_of({.bytes = value(uint64_t{64})}) == rule::OUT_020 &&
+               error_of({.bytes = value(uint64_t{127})}) == rule::OUT_020 &&
+               error_of({.bytes = value(uint64_t{128})}) == rule::none &&
+               error_of({.bytes = value(uint64_t{0x1'0000'0000})}) == rule::none &&
+               error_of({.bytes = value(uint64_t{0x1'0000'0001})}) == rule::OUT_020 &&
+               error_of({.bytes = value(uint64_t{0x2'0000'0000})}) == rule::OUT_020;
     });
     CHECK_TWICE([](auto value) {  // no other rule is reported for an empty region
         return all_of({.base = value(uint64_t{0x80}), .bytes = 0, .offset = 1}).are(rule::OUT_020);
@@ -278,23 +283,24 @@ TEST_CASE("a region smaller than 128 bytes or larger than 4 GB is rejected (OUT-
 
 TEST_CASE("an illegal region is rejected by its rule (OUT-022..024)") {
     CHECK_TWICE([](auto value) {
-        return why_not({.bytes = value(uint64_t{0x300})}) == rule::OUT_022 &&
-               why_not({.bytes = value(uint64_t{0xFFFF'FFFF})}) == rule::OUT_022 &&
-               why_not({.base = value(uint64_t{0x80}), .bytes = 0x100}) == rule::OUT_023 &&
-               why_not({.base = value(uint64_t{0x1'0040}), .bytes = 0x80}) == rule::OUT_023 &&
-               why_not({.base = 0x80, .bytes = value(uint64_t{0x80})}) == rule::none &&
-               why_not({.bytes = 0x100, .offset = value(uint64_t{0x100})}) == rule::OUT_024 &&
-               why_not({.bytes = 0x100, .offset = value(uint64_t{0xFF})}) == rule::none &&
-               why_not({.bytes = 0x100, .offset = value(uint64_t{0x1'0000'0000})}) == rule::OUT_024;
+        return error_of({.bytes = value(uint64_t{0x300})}) == rule::OUT_022 &&
+               error_of({.bytes = value(uint64_t{0xFFFF'FFFF})}) == rule::OUT_022 &&
+               error_of({.base = value(uint64_t{0x80}), .bytes = 0x100}) == rule::OUT_023 &&
+               error_of({.base = value(uint64_t{0x1'0040}), .bytes = 0x80}) == rule::OUT_023 &&
+               error_of({.base = 0x80, .bytes = value(uint64_t{0x80})}) == rule::none &&
+               error_of({.bytes = 0x100, .offset = value(uint64_t{0x100})}) == rule::OUT_024 &&
+               error_of({.bytes = 0x100, .offset = value(uint64_t{0xFF})}) == rule::none &&
+               error_of({.bytes = 0x100, .offset = value(uint64_t{0x1'0000'0000})}) ==
+                   rule::OUT_024;
     });
 }
 
 TEST_CASE("a region beyond the physical width, by default 2^52, is rejected (REG-070)") {
     CHECK_TWICE([](auto value) {
         uint64_t const high = value(uint64_t{0x80'0000'0000});
-        return why_not({.base = high, .bytes = 0x80}) == rule::REG_070 &&
-               why_not({.base = high, .bytes = 0x80}, 40) == rule::none &&
-               why_not({.base = high - 0x80, .bytes = 0x80}) == rule::none;
+        return error_of({.base = high, .bytes = 0x80}) == rule::REG_070 &&
+               error_of({.base = high, .bytes = 0x80}, 40) == rule::none &&
+               error_of({.base = high - 0x80, .bytes = 0x80}) == rule::none;
     });
     CHECK_TWICE([](auto value) {
         uint64_t const limit = value(uint64_t{1}) << 52;
@@ -316,9 +322,11 @@ TEST_CASE("a range of 4 GB at the top of 52 bits wraps without an overflow (OUT-
     CHECK_TWICE([](auto value) {
         uint64_t const base = value(uint64_t{0xF'FFFF'0000'0000});
         uint64_t const last = value(uint64_t{0xFFFF'FFFF'FFFF'FFFF});
-        return stored_at(base, last) == 0xF'FFFF'FFFF'FFFF && moved(last, 1) == 0xFFFF'FFFF &&
-               moved(last, 0x1'0000'0000) == 0xFFFF'FFFF'FFFF'FFFF && left(last) == 1 &&
-               left(0xFFFF'FFFF) == 0x1'0000'0000 && verdict(base, last) == rule::none &&
+        return stored_at(base, last) == 0xF'FFFF'FFFF'FFFF &&
+               advanced_pointers(last, 1) == 0xFFFF'FFFF &&
+               advanced_pointers(last, 0x1'0000'0000) == 0xFFFF'FFFF'FFFF'FFFF &&
+               bytes_left(last) == 1 && bytes_left(0xFFFF'FFFF) == 0x1'0000'0000 &&
+               verdict(base, last) == rule::none &&
                single_range::build({.base = base, .bytes = 0x1'0000'0000, .offset = 0xFFFF'FFFF},
                                    {52})
                        .pointers.raw == last;

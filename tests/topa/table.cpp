@@ -69,12 +69,12 @@ constexpr auto write(limits of, uint64_t base, region const (&regions)[Count], e
 
 TEST_CASE("a region becomes an entry, field by field (OUT-040,041)") {
     CHECK_TWICE([](auto value) {
-        auto const bare = region{.base = value(uint64_t{0x1234'5000})};
-        auto with_interrupt = bare;
+        auto const plain = region{.base = value(uint64_t{0x1234'5000})};
+        auto with_interrupt = plain;
         with_interrupt.interrupt = true;
-        auto with_stop = bare;
+        auto with_stop = plain;
         with_stop.stop = true;
-        return topa::entry_for(bare).raw == 0x1234'5000 &&
+        return topa::entry_for(plain).raw == 0x1234'5000 &&
                topa::entry_for(with_interrupt).raw == 0x1234'5004 &&
                topa::entry_for(with_stop).raw == 0x1234'5010;
     });
@@ -259,12 +259,13 @@ TEST_CASE("every entry is below 2^MAXPHYADDR, the link too (OUT-071)") {
         topa::entry to[514];
         regions[511].stop = regions[512].stop = true;
         uint64_t const base = value(uint64_t{0xF'FFFF'F000});  // the last page of 36 bits
-        auto const said = [&](size_t count, ending end) {
+        auto const write_at = [&](size_t count, ending end) {
             return topa::write_table({.width = {36}}, base, regions, count, end, to);
         };
-        return said(512, topa::no_link) == finding{} && said(511, topa::link(0)) == finding{} &&
-               said(512, topa::link(0)) == finding{rule::OUT_071, {base, 512}} &&
-               said(513, topa::no_link) == finding{rule::OUT_071, {base, 512}};
+        return write_at(512, topa::no_link) == finding{} &&
+               write_at(511, topa::link(0)) == finding{} &&
+               write_at(512, topa::link(0)) == finding{rule::OUT_071, {base, 512}} &&
+               write_at(513, topa::no_link) == finding{rule::OUT_071, {base, 512}};
     });
 }
 
@@ -292,16 +293,18 @@ TEST_CASE("a table has at most 2^25 entries, including the link (OUT-046)") {
     // The number is checked first. The address is wrong as well, so an error about the address
     // means that the number is accepted.
     CHECK_TWICE([](auto value) {
-        auto const said = [&](size_t count, ending end) {
+        auto const write_at = [&](size_t count, ending end) {
             return topa::write_table(wide, 0x1001, nullptr, value(count), end, nullptr);
         };
         constexpr finding too_many{rule::OUT_046, {0x1001, 0x1FF'FFFF}};
-        return said(0x200'0000, topa::no_link) == finding{rule::OUT_061, {0x1001, 0x200'0000}} &&
-               said(0x200'0001, topa::no_link) == too_many &&
-               said(0x1FF'FFFF, topa::link(0)) == finding{rule::OUT_061, {0x1001, 0x1FF'FFFF}} &&
-               said(0x200'0000, topa::link(0)) == too_many &&
-               said(~size_t{0}, topa::link(0)) == too_many &&
-               said(~size_t{0}, topa::no_link) == too_many;
+        return write_at(0x200'0000, topa::no_link) ==
+                   finding{rule::OUT_061, {0x1001, 0x200'0000}} &&
+               write_at(0x200'0001, topa::no_link) == too_many &&
+               write_at(0x1FF'FFFF, topa::link(0)) ==
+                   finding{rule::OUT_061, {0x1001, 0x1FF'FFFF}} &&
+               write_at(0x200'0000, topa::link(0)) == too_many &&
+               write_at(~size_t{0}, topa::link(0)) == too_many &&
+               write_at(~size_t{0}, topa::no_link) == too_many;
     });
 }
 
@@ -327,13 +330,13 @@ TEST_CASE("the first mistake is reported: the table, the regions in order, the e
     CHECK_TWICE([](auto value) {
         region const high{.base = value(uint64_t{1} << 52)};
         region const both[] = {at_1M, value(bad_64K), high};
-        region const turned[] = {at_1M, high, value(bad_64K)};
+        region const reordered[] = {at_1M, high, value(bad_64K)};
         return write(wide, 0x1000, both, topa::link(1)).is_refused(rule::OUT_062, 0x1000, 1) &&
-               write(wide, 0x1000, turned, topa::no_link).is_refused(rule::OUT_063, 0x1000, 1) &&
-               write(wide, 0x1001, turned, topa::link(1)).is_refused(rule::OUT_061, 0x1001, 3) &&
+               write(wide, 0x1000, reordered, topa::no_link).is_refused(rule::OUT_063, 0x1000, 1) &&
+               write(wide, 0x1001, reordered, topa::link(1)).is_refused(rule::OUT_061, 0x1001, 3) &&
                write(wide, 0x1001, nullptr, 0, topa::link(1))
                    .is_refused(rule::OUT_061, 0x1001, 0) &&
-               write(narrow, 0x1000, turned, topa::no_link).is_refused(rule::OUT_063, 0x1000, 1);
+               write(narrow, 0x1000, reordered, topa::no_link).is_refused(rule::OUT_063, 0x1000, 1);
     });
 }
 
@@ -371,11 +374,11 @@ TEST_CASE("tables, regions and findings are equal when every member is equal") {
 
 TEST_CASE("default regions, endings and findings are empty") {
     CHECK_TWICE([](auto value) {
-        auto const asked = value(region{});
+        auto const wanted = value(region{});
         auto const found = value(finding{});
         auto const made = value(topa::built<2>{});
-        return asked.base == 0 && asked.size == region_size::size_4K && !asked.interrupt &&
-               !asked.stop && found.broken == rule::none && found.at == topa::place{} && made &&
+        return wanted.base == 0 && wanted.size == region_size::size_4K && !wanted.interrupt &&
+               !wanted.stop && found.broken == rule::none && found.at == topa::place{} && made &&
                made.table.entries[0].raw == 0 && made.table.entries[1].raw == 0;
     });
     CHECK_TWICE([](auto value) {

@@ -14,7 +14,7 @@ using topa::entry;
 using topa::finding;
 using topa::limits;
 using topa::place;
-using topa::surroundings;
+using topa::output_hazards;
 using topa::table_end;
 using topa::table_walk;
 
@@ -42,15 +42,15 @@ struct tables {
 
 /// The findings, in the order in which they are reported.
 struct findings {
-    finding told[32] = {};
+    finding reported[32] = {};
     size_t count = 0;
 
-    constexpr void operator()(finding one) { told[count++] = one; }
+    constexpr void operator()(finding one) { reported[count++] = one; }
 
     template <class... Findings>
     [[nodiscard]] constexpr auto are(Findings... wanted) const -> bool {
         size_t i = 0;
-        return count == sizeof...(Findings) && (... && (told[i++] == wanted));
+        return count == sizeof...(Findings) && (... && (reported[i++] == wanted));
     }
 };
 
@@ -162,10 +162,10 @@ TEST_CASE("a table without END and STOP in its room is an error (OUT-056)") {
     CHECK_TWICE([](auto value) {  // reported for the entry after it
         tables<1> memory{{{0x40'0000, 0x40'1002, 0x1'0001}}};
         findings two;
-        auto const cut = topa::validate(memory, 0x1'0000, skl, two, value(uint64_t{2}));
+        auto const limited = topa::validate(memory, 0x1'0000, skl, two, value(uint64_t{2}));
         findings three;
         auto const whole = topa::validate(memory, 0x1'0000, skl, three, value(uint64_t{3}));
-        return is(cut, table_end::too_far, {0x1'0000, 2}) &&
+        return is(limited, table_end::too_far, {0x1'0000, 2}) &&
                two.are(at(1, rule::OUT_060), at(2, rule::OUT_056)) &&
                is(whole, table_end::link, {0x1'0000, 2}, 0x1'0000) &&
                three.are(at(1, rule::OUT_060)) && memory.reads == 5;
@@ -175,10 +175,10 @@ TEST_CASE("a table without END and STOP in its room is an error (OUT-056)") {
         findings found;
         auto const got = topa::validate(memory, 0x1'0000, skl, found);
         findings more;
-        auto const long_one = topa::validate(memory, 0x1'0000, skl, more, 513);
+        auto const long_table = topa::validate(memory, 0x1'0000, skl, more, 513);
         return is(got, table_end::too_far, {0x1'0000, 512}) && found.are(at(512, rule::OUT_056)) &&
                memory.reads == 1025 && more.are() &&
-               is(long_one, table_end::link, {0x1'0000, 512}, 0x1'0000);
+               is(long_table, table_end::link, {0x1'0000, 512}, 0x1'0000);
     });
 }
 
@@ -219,18 +219,18 @@ TEST_CASE("an entry with a byte in restricted memory is reported (OUT-091,112)")
     CHECK_TWICE([](auto value) {
         tables<1> memory{{{0x40'0000, 0x40'1002, 0x40'2000, 0x40'3000, 0x1'0001}}};
         topa::address_span const extra[] = {{value(uint64_t{0x1'000F}), 0x1'0010}};
-        topa::restricted_memory const around{.extra = extra, .extra_count = 1};
+        topa::restricted_memory const restricted{.extra = extra, .extra_count = 1};
         findings found;
-        auto const got = topa::validate(memory, 0x1'0000, skl, found, 512, around);
+        auto const got = topa::validate(memory, 0x1'0000, skl, found, 512, restricted);
         return is(got, table_end::link, {0x1'0000, 4}, 0x1'0000) &&
                found.are(at(1, rule::OUT_060), at(1, rule::OUT_091), at(2, rule::OUT_091));
     });
     CHECK_TWICE([](auto value) {  // the second table of a chain, in the SMRR
         tables<2> memory{{{value(uint64_t{0x40'0000}), 0x1'1001}, {0x40'1000, 0x1'0001}}};
-        topa::restricted_memory const around{.smrr_physbase = {0x1'1000},
-                                             .smrr_physmask = {0xFFFF'F800}};
+        topa::restricted_memory const restricted{.smrr_physbase = {0x1'1000},
+                                                 .smrr_physmask = {0xFFFF'F800}};
         findings found;
-        auto const got = topa::validate_chain(memory, 0x1'0000, skl, found, 512, 8, around);
+        auto const got = topa::validate_chain(memory, 0x1'0000, skl, found, 512, 8, restricted);
         return got.tables == 2 && found.are(finding{rule::OUT_091, {0x1'1000, 0}},
                                             finding{rule::OUT_091, {0x1'1000, 1}});
     });
@@ -249,9 +249,9 @@ TEST_CASE("after an entry that cannot be read nothing is reported") {
         findings found;
         auto const got = topa::validate(memory, 0x1'0000, skl, found);
         findings none;
-        auto const nowhere = topa::validate(memory, 0x5000, skl, none);
+        auto const unreadable = topa::validate(memory, 0x5000, skl, none);
         return is(got, table_end::unreadable, {0x1'0000, 1}) && found.are(at(0, rule::OUT_060)) &&
-               is(nowhere, table_end::unreadable, {0x5000, 0}) && none.are();
+               is(unreadable, table_end::unreadable, {0x5000, 0}) && none.are();
     });
 }
 
@@ -279,7 +279,8 @@ struct few_pages {
 };
 
 /// The rules of section 5 of the catalogue for one entry, written literally.
-auto rules_broken(uint64_t word, uint64_t table, uint64_t index, limits of) -> std::vector<rule> {
+auto reference_rules(uint64_t word, uint64_t table, uint64_t index, limits of)
+    -> std::vector<rule> {
     std::vector<rule> broken;
     uint64_t const limit = uint64_t{1} << of.width.bits;
     uint64_t const base = word & ~uint64_t{0xFFF};
@@ -298,7 +299,7 @@ auto rules_broken(uint64_t word, uint64_t table, uint64_t index, limits of) -> s
 }
 
 /// Reference: all findings of a chain, with a set of the visited tables.
-auto findings_on_paper(few_pages memory, uint64_t first, limits of, uint64_t most_entries)
+auto reference_findings(few_pages memory, uint64_t first, limits of, uint64_t most_entries)
     -> std::vector<finding> {
     std::vector<finding> found;
     std::set<uint64_t> seen;
@@ -313,7 +314,7 @@ auto findings_on_paper(few_pages memory, uint64_t first, limits of, uint64_t mos
             }
             auto const word = memory.load(table + 8 * i);
             if (!word) { return found; }
-            for (rule const broken : rules_broken(word.value, table, i, of)) {
+            for (rule const broken : reference_rules(word.value, table, i, of)) {
                 found.push_back({broken, where});
             }
             if (word.value % 2 == 1) {
@@ -358,7 +359,7 @@ TEST_CASE("random chains have the findings of the reference (OUT-056,060..068,07
         }
         uint64_t const first = bases[0] + (below(20) == 0 ? 8 : 0);
         uint64_t const most = below(4) == 0 ? below(6) : 520;
-        auto const expected = findings_on_paper(memory, first, of, most);
+        auto const expected = reference_findings(memory, first, of, most);
 
         std::vector<finding> found;
         auto const collect = [&](finding one) { found.push_back(one); };
@@ -463,11 +464,11 @@ TEST_CASE("a table of a chain has 512 entries by default (OUT-056)") {
     CHECK_TWICE([](auto value) {
         tables<2> memory{{{value(uint64_t{0x40'0000})}, {0x1'0001}}};
         findings page;
-        auto const cut_off = topa::validate_chain(memory, 0x1'0000, skl, page);
+        auto const limited = topa::validate_chain(memory, 0x1'0000, skl, page);
         findings more;
         auto const whole = topa::validate_chain(memory, 0x1'0000, skl, more, 513);
-        return page.are(at(512, rule::OUT_056)) && more.are() && cut_off.tables == 1 &&
-               is(cut_off.last, table_end::too_far, {0x1'0000, 512}) && whole.tables == 1 &&
+        return page.are(at(512, rule::OUT_056)) && more.are() && limited.tables == 1 &&
+               is(limited.last, table_end::too_far, {0x1'0000, 512}) && whole.tables == 1 &&
                is(whole.last, table_end::link, {0x1'0000, 512}, 0x1'0000);
     });
 }
@@ -533,28 +534,28 @@ TEST_CASE("a default chain_walk has no tables") {
 namespace {
 
 struct rules {
-    rule told[8] = {};
+    rule reported[8] = {};
     size_t count = 0;
 
-    constexpr void operator()(rule one) { told[count++] = one; }
+    constexpr void operator()(rule one) { reported[count++] = one; }
     template <class... Rules>
     [[nodiscard]] constexpr auto are(Rules... wanted) const -> bool {
         size_t i = 0;
-        return count == sizeof...(Rules) && (... && (told[i++] == wanted));
+        return count == sizeof...(Rules) && (... && (reported[i++] == wanted));
     }
 };
 
 constexpr auto warnings_of(uint64_t raw, place where = {0x1'0000, 0},
-                           surroundings const& around = {}) -> rules {
+                           output_hazards const& hazards = {}) -> rules {
     rules found;
-    topa::find_warnings(entry{raw}, where, around, found);
+    topa::find_warnings(entry{raw}, where, hazards, found);
     return found;
 }
 
-constexpr auto around_smrr() -> surroundings {
+constexpr auto smrr_hazard() -> output_hazards {
     return {.restricted = {.smrr_physbase = {0x8000'0000}, .smrr_physmask = {0xFF80'0800}}};
 }
-constexpr auto around_apic(uint64_t base = 0xFEE0'0800) -> surroundings {
+constexpr auto apic_hazard(uint64_t base = 0xFEE0'0800) -> output_hazards {
     return {.restricted = {}, .apic = {base}};
 }
 
@@ -597,55 +598,55 @@ TEST_CASE("a region over the page of its entry gets a warning (OUT-070)") {
 
 TEST_CASE("a region over restricted memory gets a warning (OUT-111, PRG-095)") {
     CHECK_TWICE([](auto value) {
-        auto const around = around_smrr();
+        auto const hazards = smrr_hazard();
         place const where{0x1'0000, 0};
-        return warnings_of(value(uint64_t{0x8000'0000}), where, around).are(rule::OUT_111) &&
-               warnings_of(value(uint64_t{0x807F'F000}), where, around).are(rule::OUT_111) &&
-               warnings_of(value(uint64_t{0x8080'0000}), where, around).are() &&
-               warnings_of(value(uint64_t{0x7FFF'F000}), where, around).are() &&
-               warnings_of(value(uint64_t{0x7C00'03C0}), where, around).are(rule::OUT_111) &&
-               warnings_of(value(uint64_t{0x7800'03C0}), where, around).are() &&
-               warnings_of(value(uint64_t{0x1'8000'0000}), where, around).are();
+        return warnings_of(value(uint64_t{0x8000'0000}), where, hazards).are(rule::OUT_111) &&
+               warnings_of(value(uint64_t{0x807F'F000}), where, hazards).are(rule::OUT_111) &&
+               warnings_of(value(uint64_t{0x8080'0000}), where, hazards).are() &&
+               warnings_of(value(uint64_t{0x7FFF'F000}), where, hazards).are() &&
+               warnings_of(value(uint64_t{0x7C00'03C0}), where, hazards).are(rule::OUT_111) &&
+               warnings_of(value(uint64_t{0x7800'03C0}), where, hazards).are() &&
+               warnings_of(value(uint64_t{0x1'8000'0000}), where, hazards).are();
     });
     CHECK_TWICE([](auto value) {
         topa::address_span const extra[] = {{value(uint64_t{0x40'1FFF}), 0x40'1FFF}};
-        surroundings const around{.restricted = {.extra = extra, .extra_count = 1}, .apic = {}};
-        return warnings_of(0x40'1000, {0x1'0000, 0}, around).are(rule::OUT_111) &&
-               warnings_of(0x40'0040, {0x1'0000, 0}, around).are(rule::OUT_111) &&
-               warnings_of(0x40'0000, {0x1'0000, 0}, around).are() &&
-               warnings_of(0x40'2000, {0x1'0000, 0}, around).are();
+        output_hazards const hazards{.restricted = {.extra = extra, .extra_count = 1}, .apic = {}};
+        return warnings_of(0x40'1000, {0x1'0000, 0}, hazards).are(rule::OUT_111) &&
+               warnings_of(0x40'0040, {0x1'0000, 0}, hazards).are(rule::OUT_111) &&
+               warnings_of(0x40'0000, {0x1'0000, 0}, hazards).are() &&
+               warnings_of(0x40'2000, {0x1'0000, 0}, hazards).are();
     });
 }
 
 TEST_CASE("a region over the page of the local APIC gets a warning (OUT-113, PRG-096)") {
     CHECK_TWICE([](auto value) {
-        auto const around = around_apic();
+        auto const hazards = apic_hazard();
         place const where{0x1'0000, 0};
-        return warnings_of(value(uint64_t{0xFEE0'0000}), where, around).are(rule::OUT_113) &&
-               warnings_of(value(uint64_t{0xFEE0'1000}), where, around).are() &&
-               warnings_of(value(uint64_t{0xFED0'0200}), where, around).are() &&
-               warnings_of(value(uint64_t{0xFEC0'0240}), where, around).are() &&
-               warnings_of(value(uint64_t{0xFE00'0300}), where, around).are(rule::OUT_113) &&
-               warnings_of(value(uint64_t{0xFEE0'0000}), where, around_apic(0xFEE0'0100)).are();
+        return warnings_of(value(uint64_t{0xFEE0'0000}), where, hazards).are(rule::OUT_113) &&
+               warnings_of(value(uint64_t{0xFEE0'1000}), where, hazards).are() &&
+               warnings_of(value(uint64_t{0xFED0'0200}), where, hazards).are() &&
+               warnings_of(value(uint64_t{0xFEC0'0240}), where, hazards).are() &&
+               warnings_of(value(uint64_t{0xFE00'0300}), where, hazards).are(rule::OUT_113) &&
+               warnings_of(value(uint64_t{0xFEE0'0000}), where, apic_hazard(0xFEE0'0100)).are();
     });
 }
 
 TEST_CASE("all warnings of a region are reported, in the order of their numbers") {
     CHECK_TWICE([](auto value) {
-        auto around = around_smrr();
-        around.apic = {0x8000'1800};
-        return warnings_of(value(uint64_t{0x8000'0040}), {0x8000'1000, 4}, around)
+        auto hazards = smrr_hazard();
+        hazards.apic = {0x8000'1800};
+        return warnings_of(value(uint64_t{0x8000'0040}), {0x8000'1000, 4}, hazards)
             .are(rule::OUT_070, rule::OUT_111, rule::OUT_113);
     });
 }
 
 TEST_CASE("a link has no region, and so no warning") {
     CHECK_TWICE([](auto value) {
-        auto around = around_smrr();
-        around.apic = {0x8000'0800};
-        return warnings_of(value(uint64_t{0x8000'0001}), {0x8000'0000, 1}, around).are() &&
-               warnings_of(value(uint64_t{1}), {0, 1}, around).are() &&
-               warnings_of(value(uint64_t{0x8000'0000}), {0x1'0000, 1}, around)
+        auto hazards = smrr_hazard();
+        hazards.apic = {0x8000'0800};
+        return warnings_of(value(uint64_t{0x8000'0001}), {0x8000'0000, 1}, hazards).are() &&
+               warnings_of(value(uint64_t{1}), {0, 1}, hazards).are() &&
+               warnings_of(value(uint64_t{0x8000'0000}), {0x1'0000, 1}, hazards)
                    .are(rule::OUT_111, rule::OUT_113);
     });
 }

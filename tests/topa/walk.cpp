@@ -278,9 +278,9 @@ TEST_CASE("an entry in restricted memory is an error before it is read (OUT-091,
     });
     CHECK_TWICE([](auto value) {  // also after END
         topa::address_span const extra[] = {{value(uint64_t{0x2'0000}), 0x2'0FFF}};
-        restricted_memory const around{.extra = extra, .extra_count = 1};
+        restricted_memory const restricted{.extra = extra, .extra_count = 1};
         few_words memory{{{0x1'0008, 0x2'0001}, {0x2'0000, 0x40'0000}}};
-        return is_error(topa::load_entry(memory, {0x1'0000, 1, 0}, skl, around), rule::OUT_091,
+        return is_error(topa::load_entry(memory, {0x1'0000, 1, 0}, skl, restricted), rule::OUT_091,
                         {0x2'0000, 0, 0}, 0) &&
                memory.were_read(1U, 0U);
     });
@@ -288,9 +288,9 @@ TEST_CASE("an entry in restricted memory is an error before it is read (OUT-091,
         few_words memory{{{0x1'0008, 0x40'0000}}};
         for (uint64_t byte = value(uint64_t{0x1'0000}); byte < 0x1'0018; ++byte) {
             topa::address_span const extra[] = {{byte, byte}};
-            restricted_memory const around{.extra = extra, .extra_count = 1};
+            restricted_memory const restricted{.extra = extra, .extra_count = 1};
             bool const inside = 0x1'0008 <= byte && byte < 0x1'0010;
-            auto const got = topa::load_entry(memory, {0x1'0000, 1, 0}, skl, around);
+            auto const got = topa::load_entry(memory, {0x1'0000, 1, 0}, skl, restricted);
             if (got.broken != (inside ? rule::OUT_091 : rule::none)) { return false; }
         }
         return true;
@@ -300,13 +300,14 @@ TEST_CASE("an entry in restricted memory is an error before it is read (OUT-091,
 TEST_CASE("of several errors of one entry the one with the lowest number is returned") {
     CHECK_TWICE([](auto value) {
         topa::address_span const all[] = {{0, top}};
-        restricted_memory const around{.extra = all, .extra_count = 1};
+        restricted_memory const restricted{.extra = all, .extra_count = 1};
         few_words memory{ring_words};
-        return topa::load_entry(memory, {value(top), 0, 0}, skl, around).broken == rule::OUT_061 &&
-               topa::load_entry(memory, {value(top - 0xFFF), 0, 0}, skl, around).broken ==
+        return topa::load_entry(memory, {value(top), 0, 0}, skl, restricted).broken ==
+                   rule::OUT_061 &&
+               topa::load_entry(memory, {value(top - 0xFFF), 0, 0}, skl, restricted).broken ==
                    rule::OUT_071 &&
-               topa::load_entry(memory, {value(uint64_t{0x1'0000}), 0, 0}, skl, around).broken ==
-                   rule::OUT_091 &&
+               topa::load_entry(memory, {value(uint64_t{0x1'0000}), 0, 0}, skl, restricted)
+                       .broken == rule::OUT_091 &&
                error_of(value(top)) == rule::OUT_060 &&
                error_of(top & ~0xC2AULL) == rule::OUT_063 && error_of(0x1'0015) == rule::OUT_065;
     });
@@ -352,9 +353,9 @@ TEST_CASE("tracing may start on a link: it is followed, and the offset is ignore
     CHECK_TWICE([](auto value) {  // OC-34
         few_words memory{ring_words};
         auto const got = topa::enter(memory, value(position{0x1'0000, 2, 0x999}), skl);
-        auto const wild = topa::enter(memory, value(position{0x1'0000, 2, 0xFFFF'FFFF}), skl);
+        auto const outside = topa::enter(memory, value(position{0x1'0000, 2, 0xFFFF'FFFF}), skl);
         return is_region(got, {0x1'0000, 0, 0}, 0x40'0000) &&
-               is_region(wild, {0x1'0000, 0, 0}, 0x40'0000);
+               is_region(outside, {0x1'0000, 0, 0}, 0x40'0000);
     });
 }
 
@@ -381,13 +382,13 @@ TEST_CASE("tracing cannot start outside the region (OUT-064)") {
 TEST_CASE("enter() returns errors of the entry before those of the offset") {
     CHECK_TWICE([](auto value) {
         topa::address_span const extra[] = {{0x2'0000, 0x2'0000}};
-        restricted_memory const around{.extra = extra, .extra_count = 1};
+        restricted_memory const restricted{.extra = extra, .extra_count = 1};
         few_words memory{{{0x1'0000, value(uint64_t{0x40'0002})}, {0x2'0000, 0x40'0000}}};
         auto const broken = topa::enter(memory, {0x1'0000, 0, 0x1000}, skl);
         auto const fault = topa::enter(memory, {0x1'0000, 1, 0x1000}, skl);
         return is_error(broken, rule::OUT_060, {0x1'0000, 0, 0x1000}, 0x40'0002) &&
                fault.broken == rule::none && fault.fault == port_fault{true, 0x1'0008} &&
-               topa::enter(memory, {0x2'0000, 0, 0}, skl, around).broken == rule::OUT_091 &&
+               topa::enter(memory, {0x2'0000, 0, 0}, skl, restricted).broken == rule::OUT_091 &&
                topa::enter(memory, {0x2'0000, 0, 0}, skl);
     });
 }
@@ -508,9 +509,9 @@ TEST_CASE("an unreachable position is not reached, and the walk is bounded") {
                is_reached(topa::bytes_between(memory, to, from, skl, value(uint64_t{0})), 1);
     });
     few_words memory{ring_words};
-    auto const lost = topa::bytes_between(memory, {0x1'0000, 0, 0}, {0x2'0000, 0, 0}, skl);
-    CHECK(!lost);
-    CHECK(lost.bytes == 0x1'0001 * uint64_t{0x1000});  // 65536 regions and the first one
+    auto const unreachable = topa::bytes_between(memory, {0x1'0000, 0, 0}, {0x2'0000, 0, 0}, skl);
+    CHECK(!unreachable);
+    CHECK(unreachable.bytes == 0x1'0001 * uint64_t{0x1000});  // 65536 regions and the first one
 }
 
 TEST_CASE("a target after the end of its region is an error (OUT-052,064)") {
@@ -610,14 +611,14 @@ TEST_CASE("a walk reads at most `most_entries` entries (OUT-056)") {
         few_words memory{figure_words};
         visits seen;
         auto const two = topa::for_each_entry(memory, 0x1'0000, value(uint64_t{2}), seen);
-        bool const cut = is(two, table_end::too_far, {0x1'0000, 2}) &&
-                         seen.are(0x1'0000, 0x1000'0100U, 0x2000'0000U) &&
-                         memory.were_read(1U, 1U, 0U, 0U);
+        bool const limited = is(two, table_end::too_far, {0x1'0000, 2}) &&
+                             seen.are(0x1'0000, 0x1000'0100U, 0x2000'0000U) &&
+                             memory.were_read(1U, 1U, 0U, 0U);
         visits all;
         auto const three = topa::for_each_entry(memory, 0x1'0000, value(uint64_t{3}), all);
         visits none;
         auto const zero = topa::for_each_entry(memory, 0x1'0000, value(uint64_t{0}), none);
-        return cut && is(three, table_end::link, {0x1'0000, 2}, 0x2'0000) && all.count == 3 &&
+        return limited && is(three, table_end::link, {0x1'0000, 2}, 0x2'0000) && all.count == 3 &&
                is(zero, table_end::too_far, {0x1'0000, 0}) && none.count == 0;
     });
 }
@@ -628,9 +629,9 @@ TEST_CASE("a walk ends where an entry cannot be read") {
         visits seen;
         auto const got = topa::for_each_entry(memory, 0x1'0000, 512, seen);
         visits none;
-        auto const nowhere = topa::for_each_entry(memory, 0x5000, 512, none);
+        auto const unreadable = topa::for_each_entry(memory, 0x5000, 512, none);
         return is(got, table_end::unreadable, {0x1'0000, 1}) && seen.are(0x1'0000, 0x40'0000U) &&
-               is(nowhere, table_end::unreadable, {0x5000, 0}) && none.count == 0;
+               is(unreadable, table_end::unreadable, {0x5000, 0}) && none.count == 0;
     });
 }
 
@@ -749,7 +750,7 @@ namespace {
 
 /// A chain of tables as a list of links. 0 is a table with STOP, and a link to a page that is not
 /// in the list leads to unreadable memory.
-struct drawn_chain {
+struct linked_tables {
     std::map<uint64_t, uint64_t> next;
     unsigned regions = 1;
     uint64_t reads = 0;
@@ -767,7 +768,7 @@ struct drawn_chain {
 };
 
 /// Reference: the shape, from a list of all visited tables.
-auto drawn_shape(drawn_chain const& of, uint64_t first) -> chain_shape {
+auto reference_shape(linked_tables const& of, uint64_t first) -> chain_shape {
     std::map<uint64_t, uint64_t> numbers;
     for (uint64_t table = first;;) {
         numbers.emplace(table, numbers.size());
@@ -780,8 +781,8 @@ auto drawn_shape(drawn_chain const& of, uint64_t first) -> chain_shape {
     }
 }
 
-void check_shape(drawn_chain chain, uint64_t first) {
-    auto const expected = drawn_shape(chain, first);
+void check_shape(linked_tables chain, uint64_t first) {
+    auto const expected = reference_shape(chain, first);
     chain.reads = 0;
     REQUIRE(
         is(topa::shape_of_chain(chain, first), expected.tables, expected.closes, expected.back_to));
@@ -799,7 +800,7 @@ void check_shape(drawn_chain chain, uint64_t first) {
 
 TEST_CASE("every chain of up to 40 tables has the shape of the reference (OUT-047)") {
     for (uint64_t tables = 1; tables <= 40; ++tables) {
-        drawn_chain chain;
+        linked_tables chain;
         for (uint64_t t = 1; t < tables; ++t) { chain.next[t * 0x1000] = (t + 1) * 0x1000; }
         for (uint64_t back = 1; back <= tables + 1; ++back) {  // one more: unreadable memory
             chain.next[tables * 0x1000] = back * 0x1000;
@@ -813,7 +814,7 @@ TEST_CASE("every chain of up to 40 tables has the shape of the reference (OUT-04
 TEST_CASE("random chains have the shape of the reference (OUT-047)") {
     std::mt19937_64 random{4};
     for (unsigned round = 0; round < 3000; ++round) {
-        drawn_chain chain;
+        linked_tables chain;
         chain.regions = static_cast<unsigned>(1 + random() % 3);
         uint64_t const tables = 1 + random() % 200;
         uint64_t const ends = random() % 100;
@@ -881,12 +882,12 @@ struct few_pages {
 };
 
 /// The result of the reference walk over the regions.
-struct walked {
+struct walk_outcome {
     enum class how : uint8_t { reached, error, fault, bound };
     how end;
     uint64_t bytes;
 
-    auto operator==(walked const&) const -> bool = default;
+    auto operator==(walk_outcome const&) const -> bool = default;
 };
 
 /// True when an entry is invalid (OUT-060..066, 071; with MENTRY).
@@ -901,18 +902,19 @@ auto is_broken(uint64_t table, uint64_t index, uint64_t word) -> bool {
            base >= limit || bad_link;
 }
 
-auto walked_way(few_pages const& memory, position from, position to, uint64_t most) -> walked {
+auto reference_distance(few_pages const& memory, position from, position to, uint64_t most)
+    -> walk_outcome {
     uint64_t bytes = 0;
     uint64_t table = from.table;
     uint64_t index = from.index;
     uint64_t offset = from.offset;
     for (uint64_t regions = 0; regions <= most;) {
         if (table % 4096 != 0 || table + 8 * index >= uint64_t{1} << 39) {
-            return {walked::how::error, bytes};
+            return {walk_outcome::how::error, bytes};
         }
-        if (!memory.has(table + 8 * index)) { return {walked::how::fault, bytes}; }
+        if (!memory.has(table + 8 * index)) { return {walk_outcome::how::fault, bytes}; }
         uint64_t const word = memory.at(table + 8 * index);
-        if (is_broken(table, index, word)) { return {walked::how::error, bytes}; }
+        if (is_broken(table, index, word)) { return {walk_outcome::how::error, bytes}; }
         if (word % 2 == 1) {
             table = word & ~uint64_t{0xFFF};
             index = 0;
@@ -921,14 +923,14 @@ auto walked_way(few_pages const& memory, position from, position to, uint64_t mo
         }
         uint64_t const size = uint64_t{4096} << (word >> 6) % 16;
         if (table == to.table && index == to.index && offset <= to.offset) {
-            return {walked::how::reached, bytes + to.offset - offset};
+            return {walk_outcome::how::reached, bytes + to.offset - offset};
         }
         bytes += offset < size ? size - offset : 0;
         ++regions;
         index = (index + 1) % 0x200'0000;
         offset = 0;
     }
-    return {walked::how::bound, bytes};
+    return {walk_outcome::how::bound, bytes};
 }
 
 }  // namespace
@@ -936,7 +938,7 @@ auto walked_way(few_pages const& memory, position from, position to, uint64_t mo
 TEST_CASE("distances in random tables match the reference walk (OUT-053..055, PRG-129)") {
     std::mt19937_64 random{6};
     auto const below = [&](uint64_t count) { return random() % count; };
-    std::map<walked::how, unsigned> seen;
+    std::map<walk_outcome::how, unsigned> seen;
     for (unsigned round = 0; round < 4000; ++round) {
         few_pages memory;
         uint64_t const tables = 1 + below(4);
@@ -963,14 +965,14 @@ TEST_CASE("distances in random tables match the reference walk (OUT-053..055, PR
         if (below(4) == 0) { to = {from.table, from.index, static_cast<uint32_t>(below(4096))}; }
         uint64_t const most = below(4) == 0 ? below(6) : 100;
 
-        auto const expected = walked_way(memory, from, to, most);
+        auto const expected = reference_distance(memory, from, to, most);
         auto const got = topa::bytes_between(memory, from, to, skl, most);
-        auto const how = got                        ? walked::how::reached
-                         : got.broken != rule::none ? walked::how::error
-                         : got.fault                ? walked::how::fault
-                                                    : walked::how::bound;
+        auto const how = got                        ? walk_outcome::how::reached
+                         : got.broken != rule::none ? walk_outcome::how::error
+                         : got.fault                ? walk_outcome::how::fault
+                                                    : walk_outcome::how::bound;
         ++seen[how];
-        REQUIRE(walked{how, got.bytes} == expected);
+        REQUIRE(walk_outcome{how, got.bytes} == expected);
         REQUIRE(memory.reads <= 2 * (most + 1));
     }
     CHECK(seen.size() == 4);

@@ -38,9 +38,9 @@ constexpr void check_entries(index_list<Index...>, finding why) {
 }
 
 template <size_t Entries>
-constexpr auto proved(built<Entries> const& made) -> table<Entries> {
-    check_entries<0>(make_index_list<Entries + 1>{}, made.why);
-    return made.table;
+constexpr auto checked(built<Entries> const& result) -> table<Entries> {
+    check_entries<0>(make_index_list<Entries + 1>{}, result.why);
+    return result.table;
 }
 
 /// Builds a table of all regions of the array except the last, a dummy that keeps the array from
@@ -48,9 +48,9 @@ constexpr auto proved(built<Entries> const& made) -> table<Entries> {
 template <size_t Entries, size_t Room>
 constexpr auto build(site at, region const (&regions)[Room], ending end) noexcept
     -> built<Entries> {
-    built<Entries> made;
-    made.why = write_table(at.of, at.base, regions, Room - 1, end, made.table.entries);
-    return made;
+    built<Entries> result;
+    result.why = write_table(at.of, at.base, regions, Room - 1, end, result.table.entries);
+    return result;
 }
 
 }  // namespace detail
@@ -69,8 +69,8 @@ template <same_as<region>... Regions>
 }
 template <detail::site_like At = site, same_as<region>... Regions>
 [[nodiscard]] consteval auto linked(At const& at, uint64_t const& next, Regions const&... regions) {
-    detail::demand_constants(at, next, regions...);
-    return detail::proved(try_linked(at, next, regions...));
+    detail::require_constants(at, next, regions...);
+    return detail::checked(try_linked(at, next, regions...));
 }
 
 /// A ring: the regions in order, then a link back to the table itself. It keeps the newest bytes.
@@ -84,8 +84,8 @@ template <same_as<region>... Regions>
 }
 template <detail::site_like At = site, same_as<region>... Regions>
 [[nodiscard]] consteval auto ring(At const& at, Regions const&... regions) {
-    detail::demand_constants(at, regions...);
-    return detail::proved(try_ring(at, regions...));
+    detail::require_constants(at, regions...);
+    return detail::checked(try_ring(at, regions...));
 }
 
 /// A ring of one region, which every processor with ToPA accepts. With `interrupt` or `stop`, every
@@ -99,8 +99,8 @@ template <detail::site_like At = site, same_as<region>... Regions>
 }
 template <detail::site_like At = site>
 [[nodiscard]] consteval auto single_entry(At const& at, region const& which) {
-    detail::demand_constants(at, which);
-    return detail::proved(try_single_entry(at, which));
+    detail::require_constants(at, which);
+    return detail::checked(try_single_entry(at, which));
 }
 
 // ------------------------------------------------------------------------------------ when full
@@ -120,8 +120,8 @@ template <same_as<region>... Regions>
 }
 template <detail::site_like At = site, same_as<region>... Regions>
 [[nodiscard]] consteval auto stop_on_full(At const& at, Regions const&... regions) {
-    detail::demand_constants(at, regions...);
-    return detail::proved(try_stop_on_full(at, regions...));
+    detail::require_constants(at, regions...);
+    return detail::checked(try_stop_on_full(at, regions...));
 }
 
 /// A ring with INT on the region before the last: while the interrupt is handled, the trace goes
@@ -143,8 +143,8 @@ template <same_as<region>... Regions>
 }
 template <detail::site_like At = site, same_as<region>... Regions>
 [[nodiscard]] consteval auto interrupt_on_full(At const& at, Regions const&... regions) {
-    detail::demand_constants(at, regions...);
-    return detail::proved(try_interrupt_on_full(at, regions...));
+    detail::require_constants(at, regions...);
+    return detail::checked(try_interrupt_on_full(at, regions...));
 }
 
 /// INT on the region before the last, INT and STOP on the last, no link: nothing is overwritten
@@ -168,8 +168,8 @@ template <same_as<region>... Regions>
 }
 template <detail::site_like At = site, same_as<region>... Regions>
 [[nodiscard]] consteval auto interrupt_and_stop(At const& at, Regions const&... regions) {
-    detail::demand_constants(at, regions...);
-    return detail::proved(try_interrupt_and_stop(at, regions...));
+    detail::require_constants(at, regions...);
+    return detail::checked(try_interrupt_and_stop(at, regions...));
 }
 
 // ------------------------------------------------------------------------------------ chains
@@ -244,24 +244,26 @@ constexpr auto build_chain(index_list<Number...>, part<Count> const&... parts) n
     -> built_chain<(Count + 1)...> {
     constexpr size_t last = sizeof...(Count) - 1;
     uint64_t const bases[] = {parts.at.base...};
-    built_chain<(Count + 1)...> made;
+    built_chain<(Count + 1)...> result;
     auto const write = [&](size_t number, auto const& wanted, size_t count, entry* to) {
-        if (!made) { return; }
+        if (!result) { return; }
         uint64_t const next = bases[number == last ? 0 : number + 1];
-        made.why = write_table(wanted.at.of, wanted.at.base, wanted.regions, count, link(next), to);
-        made.number = number;
+        result.why = write_table(wanted.at.of, wanted.at.base, wanted.regions, count, link(next),
+                                 to);
+        result.number = number;
     };
-    (write(Number, parts, Count, table_of<Number>(made.tables).entries), ...);
-    return made ? made : built_chain<(Count + 1)...>{.why = made.why, .number = made.number};
+    (write(Number, parts, Count, table_of<Number>(result.tables).entries), ...);
+    return result ? result
+                  : built_chain<(Count + 1)...>{.why = result.why, .number = result.number};
 }
 
 template <size_t... Number, size_t... Entries>
-constexpr auto proved(index_list<Number...>, built_chain<Entries...> const& made)
+constexpr auto checked(index_list<Number...>, built_chain<Entries...> const& result)
     -> tables<Entries...> {
     (check_entries<Number>(make_index_list<Entries>{},
-                           made.number == Number ? made.why : finding{}),
+                           result.number == Number ? result.why : finding{}),
      ...);
-    return made.tables;
+    return result.tables;
 }
 
 }  // namespace detail
@@ -280,8 +282,8 @@ template <size_t... Count>
 template <size_t... Count>
     requires(sizeof...(Count) != 0)
 [[nodiscard]] consteval auto chain(part<Count> const&... parts) {
-    detail::demand_constants(parts.at...);
-    return detail::proved(make_index_list<sizeof...(Count)>{}, try_chain(parts...));
+    detail::require_constants(parts.at...);
+    return detail::checked(make_index_list<sizeof...(Count)>{}, try_chain(parts...));
 }
 
 }  // namespace ptspec::topa

@@ -21,9 +21,9 @@ struct page_regions {
 ///
 /// Source: OUT-041, OUT-042.
 [[nodiscard]] constexpr auto largest_region(uint64_t base, uint64_t most_bytes) noexcept -> region {
-    unsigned const by_room = highest_bit(most_bytes | 4096);
-    unsigned const by_base = lowest_bit(base | uint64_t{1} << 27);  // 128 MB at most
-    unsigned const bit = by_room < by_base ? by_room : by_base;
+    unsigned const size_limit = highest_bit(most_bytes | 4096);
+    unsigned const alignment = lowest_bit(base | uint64_t{1} << 27);  // 128 MB at most
+    unsigned const bit = size_limit < alignment ? size_limit : alignment;
     return {.base = base, .size = static_cast<region_size>(bit - 12)};
 }
 
@@ -43,20 +43,20 @@ template <class Take>
         if (!is_aligned(pages[i], 4096)) { return {0, rule::OUT_062, i}; }
         if (!width.reaches(pages[i])) { return {0, rule::OUT_063, i}; }
     }
-    page_regions done;
+    page_regions result;
     for (size_t i = 0; i < count;) {
         size_t run = 1;
         while (i + run < count && pages[i + run] - pages[i] == run * uint64_t{4096}) { ++run; }
         for (uint64_t left = run * uint64_t{4096}, at = pages[i]; left != 0;) {
             region const next = largest_region(at, left);
             take(next);
-            ++done.regions;
+            ++result.regions;
             at += bytes_in(next.size);
             left -= bytes_in(next.size);
         }
         i += run;
     }
-    return done;
+    return result;
 }
 
 }  // namespace ptspec::topa

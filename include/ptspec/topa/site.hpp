@@ -32,7 +32,7 @@ constexpr auto is_known(integral auto const& number) noexcept -> bool {
 }
 
 /// Stops the build when an argument of a builder is not a constant.
-constexpr void demand_constants(auto const&... arguments) {
+constexpr void require_constants(auto const&... arguments) {
     if (!(is_known(arguments) && ...)) {
         build_error::a_run_time_table_needs_try_ring_or_its_like();
     }

@@ -21,21 +21,22 @@ namespace ptspec::topa {
 template <memory_port Memory, class Found>
 [[nodiscard]] constexpr auto validate(Memory& memory, uint64_t table, limits of, Found&& found,
                                       uint64_t most_entries = 512,
-                                      restricted_memory const& around = {}) noexcept -> table_walk {
-    auto const tell = [&](place at) {
+                                      restricted_memory const& restricted = {}) noexcept
+    -> table_walk {
+    auto const report = [&](place at) {
         return [&found, at](rule broken) { found(finding{broken, at}); };
     };
-    find_broken_rules_of_base(link_to(table), table, of.width, tell({table, 0}));
+    find_broken_rules_of_base(link_to(table), table, of.width, report({table, 0}));
     auto const visit = [&](place at, entry current) {
-        find_broken_rules(current, at, of, tell(at));
+        find_broken_rules(current, at, of, report(at));
         // An entry beyond MAXPHYADDR in a table that starts below it.
         uint64_t const address = table_pointer({table, at.index, 0});
-        if (!of.width.reaches(address) && of.width.reaches(table)) { tell(at)(rule::OUT_071); }
-        if (around.touches(address, sizeof(entry))) { tell(at)(rule::OUT_091); }
+        if (!of.width.reaches(address) && of.width.reaches(table)) { report(at)(rule::OUT_071); }
+        if (restricted.touches(address, sizeof(entry))) { report(at)(rule::OUT_091); }
     };
-    auto const walk = for_each_entry(memory, table, most_entries, visit);
-    if (walk.how == table_end::too_far) { tell(walk.last)(rule::OUT_056); }
-    return walk;
+    auto const entries = for_each_entry(memory, table, most_entries, visit);
+    if (entries.how == table_end::too_far) { report(entries.last)(rule::OUT_056); }
+    return entries;
 }
 
 /// The result of validating a chain.
@@ -55,20 +56,20 @@ template <memory_port Memory, class Found>
 [[nodiscard]] constexpr auto validate_chain(Memory& memory, uint64_t first, limits of,
                                             Found&& found, uint64_t most_entries = 512,
                                             uint64_t most_tables = 0x1'0000,
-                                            restricted_memory const& around = {}) noexcept
+                                            restricted_memory const& restricted = {}) noexcept
     -> chain_walk {
     auto const shape = shape_of_chain(memory, first, most_entries, most_tables);
-    chain_walk gone;
-    for (uint64_t table = first; gone.tables < shape.tables; table = gone.last.next_table) {
-        gone.last = validate(memory, table, of, found, most_entries, around);
-        ++gone.tables;
-        if (gone.last.how != table_end::link) { break; }
+    chain_walk result;
+    for (uint64_t table = first; result.tables < shape.tables; table = result.last.next_table) {
+        result.last = validate(memory, table, of, found, most_entries, restricted);
+        ++result.tables;
+        if (result.last.how != table_end::link) { break; }
     }
-    return gone;
+    return result;
 }
 
 /// The memory that output must avoid: restricted memory and the page of the local APIC.
-struct surroundings {
+struct output_hazards {
     restricted_memory restricted{};
     reg::ia32_apic_base apic{};
 };
@@ -80,7 +81,7 @@ struct surroundings {
 ///         restricted memory; OUT-113 it overlaps the page of the local APIC.
 /// Source: SDM vol. 3, "Restricted Memory Access"; OUT-070, OUT-111, OUT-113.
 template <class Found>
-constexpr void find_warnings(entry which, place at, surroundings const& around,
+constexpr void find_warnings(entry which, place at, output_hazards const& hazards,
                              Found&& found) noexcept {
     if (which.get<entry::END>()) { return; }
     uint64_t const base = which.get<entry::Base>();
@@ -88,8 +89,8 @@ constexpr void find_warnings(entry which, place at, surroundings const& around,
     uint64_t const page = align_down(table_pointer({at.table, at.index, 0}), 4096);
     bool const covers = base <= page && page - base < size;
     if (base == 0 || covers) { found(rule::OUT_070); }
-    if (around.restricted.touches(base, size)) { found(rule::OUT_111); }
-    if (touches(around.apic, base, size)) { found(rule::OUT_113); }
+    if (hazards.restricted.touches(base, size)) { found(rule::OUT_111); }
+    if (touches(hazards.apic, base, size)) { found(rule::OUT_113); }
 }
 
 }  // namespace ptspec::topa

@@ -31,14 +31,14 @@ struct loaded_entry {
 template <memory_port Memory>
 [[gnu::always_inline]]  // returns the result in registers, not through memory
 [[nodiscard]] constexpr auto
-load_entry(Memory& memory, position where, limits of, restricted_memory const& around = {}) noexcept
-    -> loaded_entry {
+load_entry(Memory& memory, position where, limits of,
+           restricted_memory const& restricted = {}) noexcept -> loaded_entry {
     for (;;) {
         uint64_t const address = table_pointer(where);
-        rule const misplaced = !is_aligned(where.table, 4096)             ? rule::OUT_061
-                               : !of.width.reaches(where.table | address) ? rule::OUT_071
-                               : around.touches(address, sizeof(entry))   ? rule::OUT_091
-                                                                          : rule::none;
+        rule const misplaced = !is_aligned(where.table, 4096)               ? rule::OUT_061
+                               : !of.width.reaches(where.table | address)   ? rule::OUT_071
+                               : restricted.touches(address, sizeof(entry)) ? rule::OUT_091
+                                                                            : rule::none;
         if (misplaced != rule::none) { return {.where = where, .broken = misplaced}; }
         auto const word = memory.load(address);
         if (!word) { return {.where = where, .fault = {true, address}}; }
@@ -59,9 +59,9 @@ load_entry(Memory& memory, position where, limits of, restricted_memory const& a
 template <memory_port Memory>
 [[gnu::always_inline]]  // as above
 [[nodiscard]] constexpr auto
-enter(Memory& memory, position where, limits of, restricted_memory const& around = {}) noexcept
+enter(Memory& memory, position where, limits of, restricted_memory const& restricted = {}) noexcept
     -> loaded_entry {
-    auto at = load_entry(memory, where, of, around);
+    auto at = load_entry(memory, where, of, restricted);
     if (at && bytes_left(at.where, at.current) == 0) { at.broken = rule::OUT_064; }
     return at;
 }
@@ -89,22 +89,22 @@ struct distance {
 template <memory_port Memory>
 [[nodiscard]] constexpr auto bytes_between(Memory& memory, position from, position to, limits of,
                                            uint64_t most_regions = 0x1'0000) noexcept -> distance {
-    distance gone;
+    distance walked;
     for (uint64_t i = 0; i <= most_regions; ++i) {
         auto const at = load_entry(memory, from, of);
-        if (!at) { return {false, gone.bytes, at.broken, at.fault}; }
+        if (!at) { return {false, walked.bytes, at.broken, at.fault}; }
         from = at.where;
         if (from.table == to.table && from.index == to.index && from.offset <= to.offset) {
             entry const current = at.current;
             if (to.offset > bytes_in(current.get<entry::Size>())) {
-                return {false, gone.bytes, rule::OUT_064, {}};
+                return {false, walked.bytes, rule::OUT_064, {}};
             }
-            return {true, gone.bytes + (to.offset - from.offset), rule::none, {}};
+            return {true, walked.bytes + (to.offset - from.offset), rule::none, {}};
         }
-        gone.bytes += bytes_left(from, at.current);
+        walked.bytes += bytes_left(from, at.current);
         from = next_entry(from);
     }
-    return gone;
+    return walked;
 }
 
 // ------------------------------------------------------------------------------------ tables
@@ -169,34 +169,34 @@ template <memory_port Memory>
         table = walk.next_table;
         return walk.how == table_end::link;
     };
-    // Brent's algorithm: `far` advances until it meets `kept` again.
-    uint64_t kept = first;
-    uint64_t far = first;
-    uint64_t around = 0;
-    uint64_t limit = 1;
+    // Brent's algorithm: `hare` advances until it meets `tortoise` again.
+    uint64_t tortoise = first;
+    uint64_t hare = first;
+    uint64_t loop_length = 0;
+    uint64_t power = 1;
     for (uint64_t tables = 1;; ++tables) {
-        if (!next(far)) { return {tables < most_tables ? tables : most_tables, false, 0}; }
-        ++around;
-        if (far == kept) { break; }
+        if (!next(hare)) { return {tables < most_tables ? tables : most_tables, false, 0}; }
+        ++loop_length;
+        if (hare == tortoise) { break; }
         // A loop of up to `most_tables` tables is found within three times as many steps.
         if (tables / 3 >= most_tables) { return {most_tables, false, 0}; }
-        if (around == limit) {
-            kept = far;
-            limit *= 2;
-            around = 0;
+        if (loop_length == power) {
+            tortoise = hare;
+            power *= 2;
+            loop_length = 0;
         }
     }
-    // Two pointers that are `around` tables apart meet at the start of the loop.
-    uint64_t before = 0;
-    uint64_t near_one = first;
-    far = first;
-    for (uint64_t i = 0; i < around; ++i) { (void)next(far); }
-    for (; near_one != far && before < most_tables; ++before) {
-        (void)next(near_one);
-        (void)next(far);
+    // Two pointers that are `loop_length` tables apart meet at the start of the loop.
+    uint64_t tail_length = 0;
+    tortoise = first;
+    hare = first;
+    for (uint64_t i = 0; i < loop_length; ++i) { (void)next(hare); }
+    for (; tortoise != hare && tail_length < most_tables; ++tail_length) {
+        (void)next(tortoise);
+        (void)next(hare);
     }
-    uint64_t const tables = before + around;
-    return tables <= most_tables ? chain_shape{tables, true, before}
+    uint64_t const tables = tail_length + loop_length;
+    return tables <= most_tables ? chain_shape{tables, true, tail_length}
                                  : chain_shape{most_tables, false, 0};
 }
 
