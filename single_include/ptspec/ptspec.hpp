@@ -8168,9 +8168,10 @@ using reg::ia32_rtit_triggerx_cfg;
 /// Source: REG-215.
 [[nodiscard]] constexpr auto triggers(capabilities const& caps) noexcept -> unsigned {
     using eax = reg::cpuid_14h_1_eax;
-    bool const any = caps.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::PTTT>() &&
-                     caps.leaf_14_0_eax.raw != 0;
-    return any ? 4 * static_cast<unsigned>(caps.leaf_14_1_eax.get<eax::TRIGGER_CFG_CNT>()) : 0;
+    bool const has_triggers = caps.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::PTTT>() &&
+                              caps.leaf_14_0_eax.raw != 0;
+    return has_triggers ? 4 * static_cast<unsigned>(caps.leaf_14_1_eax.get<eax::TRIGGER_CFG_CNT>())
+                        : 0;
 }
 
 /// True for a valid trigger input: 0 to 7 and 20H to 27H are general counters, 40H to 43H are
@@ -8229,9 +8230,9 @@ constexpr void find_broken_rules(capabilities const& caps, ia32_rtit_triggerx_cf
     using cfg = ia32_rtit_triggerx_cfg;
     uint64_t bits = 0;
     for (unsigned slot = 0; slot < 4; ++slot) {
-        uint64_t const one = value.raw >> 16 * slot;
-        uint64_t const input = one & low_bits(cfg::Input0::msb + 1);
-        bool const enabled = (one >> cfg::En0::lsb & 1) != 0;
+        uint64_t const slot_bits = value.raw >> 16 * slot;
+        uint64_t const input = slot_bits & low_bits(cfg::Input0::msb + 1);
+        bool const enabled = (slot_bits >> cfg::En0::lsb & 1) != 0;
         if (enabled && (input & ~uint64_t{3}) == 0x40) {
             bits |= uint64_t{1} << (reg::dr7::DR0_PT_LOG::lsb + (input & 3));
         }
@@ -8835,11 +8836,12 @@ namespace detail {
 constexpr auto psb_when_enabled(capabilities const& caps, msr_state const& now) noexcept
     -> psb_plus {
     using status = ia32_rtit_status;
-    bool const counts = caps.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::CPSB_CAM>();
+    bool const has_byte_count = caps.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::CPSB_CAM>();
     bool const pending = now.ctl.get<ia32_rtit_ctl::InjectPsbPmiOnEnable>() &&
                          now.status.get<status::PendPSB>();
-    return !counts || pending || now.status.get<status::PacketByteCnt>() == 0 ? psb_plus::yes
-                                                                              : psb_plus::may;
+    return !has_byte_count || pending || now.status.get<status::PacketByteCnt>() == 0
+               ? psb_plus::yes
+               : psb_plus::may;
 }
 
 /// TraceEn changes from 0 to 1, for any reason. `now.ctl` already holds the 1.
@@ -8849,26 +8851,26 @@ constexpr auto enabled(capabilities const& caps, msr_state now, context const& c
     -> effect {
     using ctl = ia32_rtit_ctl;
     using status = ia32_rtit_status;
-    effect done;
+    effect result;
     bool const triggered = trigger_en(now.ctl, now.status);
     now.status = now.status.with(status::TriggerEn{triggered});
     if (caps.has_ip_filtering() && !has_filter(now)) {
         now.status = now.status.with(status::FilterEn{true});
     }
     bool const inject = now.ctl.get<ctl::InjectPsbPmiOnEnable>();
-    done.pmi = inject && now.status.get<status::PendToPAPMI>();
-    if (done.pmi) {
+    result.pmi = inject && now.status.get<status::PendToPAPMI>();
+    if (result.pmi) {
         now.perf_global_status = now.perf_global_status.with(
             reg::ia32_perf_global_status::Trace_ToPA_PMI{true});
     }
     if (triggered) {
-        done.psb = psb_when_enabled(caps, now);
+        result.psb = psb_when_enabled(caps, now);
         if (inject) { now.status = now.status.with(status::PendPSB{false}); }
         now = after_branch(caps, now, code);
-        done.trace_stop = now.status.get<status::Stopped>();
+        result.trace_stop = now.status.get<status::Stopped>();
     }
-    done.state = now;
-    return done;
+    result.state = now;
+    return result;
 }
 
 /// Clears TraceEn, for any reason.
@@ -8923,8 +8925,8 @@ constexpr auto store(msr_state now, uint32_t index, uint64_t value) noexcept -> 
                                              uint32_t index, uint64_t value,
                                              context const& code = {},
                                              policy const& how = {}) noexcept -> effect {
-    auto const judged = check_write(caps, now, index, value, code.cpl, how);
-    if (!judged) { return {.verdict = judged, .state = now}; }
+    auto const checked = check_write(caps, now, index, value, code.cpl, how);
+    if (!checked) { return {.verdict = checked, .state = now}; }
     return index == ia32_rtit_ctl::address
                ? detail::write_ctl(caps, now, ia32_rtit_ctl{value}, code)
                : effect{.state = detail::store(now, index, value)};
@@ -8941,8 +8943,8 @@ struct read_result {
 /// Source: REG-011, REG-080.
 [[nodiscard]] constexpr auto read(capabilities const& caps, msr_state const& now, uint32_t index,
                                   unsigned cpl = 0) noexcept -> read_result {
-    auto const judged = check_read(caps, index, cpl);
-    return {judged, judged ? value_of(now, index) : 0};
+    auto const checked = check_read(caps, index, cpl);
+    return {checked, checked ? value_of(now, index) : 0};
 }
 
 }  // namespace ptspec::access
@@ -9001,8 +9003,9 @@ struct path_verdict {
 [[nodiscard]] constexpr auto check_write_on(write_path path, capabilities const& caps,
                                             msr_state const& now, uint32_t index, uint64_t value,
                                             policy const& how = {}) noexcept -> path_verdict {
-    auto const judged = check_write(caps, now, index, value, 0, how);
-    return {judged, judged.what == outcome::general_protection ? refusal_on(path) : refusal::none};
+    auto const checked = check_write(caps, now, index, value, 0, how);
+    return {checked,
+            checked.what == outcome::general_protection ? refusal_on(path) : refusal::none};
 }
 
 }  // namespace ptspec::access
@@ -9147,9 +9150,10 @@ struct rsm_result {
     if (now.ctl.get<ia32_rtit_ctl::TraceEn>()) {
         return {rsm_outcome::shutdown, rule::REG_102, {.state = now}};
     }
-    bool const both = now.smram_trace_en && now.debugctl.get<reg::ia32_debugctl::LBR>() &&
-                      excludes_lbr(caps.leaf_01_eax);
-    if (both && how.lbr_after_rsm_shuts_down) {
+    bool const would_enable_both = now.smram_trace_en &&
+                                   now.debugctl.get<reg::ia32_debugctl::LBR>() &&
+                                   excludes_lbr(caps.leaf_01_eax);
+    if (would_enable_both && how.lbr_after_rsm_shuts_down) {
         return {rsm_outcome::shutdown, rule::REG_103, {.state = now}};
     }
     auto next = now;
@@ -9219,7 +9223,7 @@ namespace detail {
 /// Calls `each` with the index and the image's value of every MSR of the component except CTL. CTL
 /// is handled separately: it is saved first and restored last.
 template <class Each>
-constexpr void for_each_but_ctl(xsave_pt_state const& image, Each&& each) noexcept {
+constexpr void for_each_msr_except_ctl(xsave_pt_state const& image, Each&& each) noexcept {
     using area = xsave_pt_state;
     each(ia32_rtit_output_base::address, image.get<area::IA32_RTIT_OUTPUT_BASE>().raw);
     each(ia32_rtit_output_mask_ptrs::address, image.get<area::IA32_RTIT_OUTPUT_MASK_PTRS>().raw);
@@ -9247,25 +9251,25 @@ struct xsaves_result {
 [[nodiscard]] constexpr auto xsaves(capabilities const& caps, msr_state const& now) noexcept
     -> xsaves_result {
     using area = xsave_pt_state;
-    auto const left = detail::disabled(now);
-    auto const held = [&](uint32_t index) {
-        return detail::rule_of_absence(caps, index) == rule::none ? value_of(left, index) : 0;
+    auto const after = detail::disabled(now);
+    auto const msr_or_zero = [&](uint32_t index) {
+        return detail::rule_of_absence(caps, index) == rule::none ? value_of(after, index) : 0;
     };
-    auto const held_addr = [&](unsigned n, range_end end) {
-        return wrapped{held(ia32_rtit_addr::address(n, end))};
+    auto const addr_or_zero = [&](unsigned n, range_end end) {
+        return wrapped{msr_or_zero(ia32_rtit_addr::address(n, end))};
     };
-    return {
-        xsave_pt_state{}.with(
-            area::IA32_RTIT_CTL{now.ctl},
-            area::IA32_RTIT_OUTPUT_BASE{wrapped{held(ia32_rtit_output_base::address)}},
-            area::IA32_RTIT_OUTPUT_MASK_PTRS{wrapped{held(ia32_rtit_output_mask_ptrs::address)}},
-            area::IA32_RTIT_STATUS{left.status},
-            area::IA32_RTIT_CR3_MATCH{wrapped{held(ia32_rtit_cr3_match::address)}},
-            area::IA32_RTIT_ADDR0_A{held_addr(0, range_end::a)},
-            area::IA32_RTIT_ADDR0_B{held_addr(0, range_end::b)},
-            area::IA32_RTIT_ADDR1_A{held_addr(1, range_end::a)},
-            area::IA32_RTIT_ADDR1_B{held_addr(1, range_end::b)}),
-        left};
+    return {xsave_pt_state{}.with(
+                area::IA32_RTIT_CTL{now.ctl},
+                area::IA32_RTIT_OUTPUT_BASE{wrapped{msr_or_zero(ia32_rtit_output_base::address)}},
+                area::IA32_RTIT_OUTPUT_MASK_PTRS{
+                    wrapped{msr_or_zero(ia32_rtit_output_mask_ptrs::address)}},
+                area::IA32_RTIT_STATUS{after.status},
+                area::IA32_RTIT_CR3_MATCH{wrapped{msr_or_zero(ia32_rtit_cr3_match::address)}},
+                area::IA32_RTIT_ADDR0_A{addr_or_zero(0, range_end::a)},
+                area::IA32_RTIT_ADDR0_B{addr_or_zero(0, range_end::b)},
+                area::IA32_RTIT_ADDR1_A{addr_or_zero(1, range_end::a)},
+                area::IA32_RTIT_ADDR1_B{addr_or_zero(1, range_end::b)}),
+            after};
 }
 
 /// True for an image that XSAVES may mark as initial in XSTATE_BV: all 0, except that LowerMask may
@@ -9274,7 +9278,7 @@ struct xsaves_result {
 /// Source: REG-147.
 [[nodiscard]] constexpr auto is_initial(xsave_pt_state const& image) noexcept -> bool {
     bool initial = image.get<xsave_pt_state::IA32_RTIT_CTL>().raw == 0;
-    detail::for_each_but_ctl(image, [&](uint32_t index, uint64_t value) {
+    detail::for_each_msr_except_ctl(image, [&](uint32_t index, uint64_t value) {
         initial = initial && (value == 0 || (index == ia32_rtit_output_mask_ptrs::address &&
                                              value == ia32_rtit_output_mask_ptrs::forced_1_mask()));
     });
@@ -9315,8 +9319,9 @@ constexpr auto refused(msr_state const& now, rule why) noexcept -> effect {
 /// lacks is skipped.
 ///
 /// Source: REG-144.
-constexpr auto rule_against(capabilities const& caps, msr_state const& now, uint32_t index,
-                            uint64_t value, policy const& how) noexcept -> rule {
+constexpr auto broken_rule_of_quadword(capabilities const& caps, msr_state const& now,
+                                       uint32_t index, uint64_t value, policy const& how) noexcept
+    -> rule {
     auto const absent = rule_of_absence(caps, index);
     if (absent != rule::none) { return value == 0 ? rule::none : absent; }
     return broken_rule(caps, now, index, value, how);
@@ -9337,12 +9342,12 @@ constexpr auto rule_against(capabilities const& caps, msr_state const& now, uint
     if (!image.reserved_quadwords_are_zero()) { return {detail::refused(now, rule::REG_144)}; }
     auto const ctl = image.get<xsave_pt_state::IA32_RTIT_CTL>();
     uint32_t refused_msr = ia32_rtit_ctl::address;
-    rule why = detail::rule_against(caps, now, refused_msr, ctl.raw, how);
+    rule why = detail::broken_rule_of_quadword(caps, now, refused_msr, ctl.raw, how);
     auto next = now;
-    detail::for_each_but_ctl(image, [&](uint32_t index, uint64_t value) {
+    detail::for_each_msr_except_ctl(image, [&](uint32_t index, uint64_t value) {
         if (why != rule::none) { return; }
         refused_msr = index;
-        why = detail::rule_against(caps, now, index, value, how);
+        why = detail::broken_rule_of_quadword(caps, now, index, value, how);
         if (detail::rule_of_absence(caps, index) == rule::none) {
             next = detail::store(next, index, value);
         }
@@ -9392,14 +9397,19 @@ struct pmi_result {
     using debugctl = reg::ia32_debugctl;
     using status = reg::ia32_perf_global_status;
     auto const version = caps.leaf_0a_eax.get<reg::cpuid_0ah_eax::VersionID>();
-    bool const counters = version >= 2 && now.debugctl.get<debugctl::FREEZE_PERFMON_ON_PMI>();
-    bool const branches = version >= 2 && now.debugctl.get<debugctl::FREEZE_LBRS_ON_PMI>();
+    bool const freeze_counters = version >= 2 &&
+                                 now.debugctl.get<debugctl::FREEZE_PERFMON_ON_PMI>();
+    bool const freeze_lbrs = version >= 2 && now.debugctl.get<debugctl::FREEZE_LBRS_ON_PMI>();
     if (version < 4) {
-        if (branches) { now.debugctl = now.debugctl.with(debugctl::LBR{false}); }
-        return {now, counters};
+        if (freeze_lbrs) { now.debugctl = now.debugctl.with(debugctl::LBR{false}); }
+        return {now, freeze_counters};
     }
-    if (counters) { now.perf_global_status = now.perf_global_status.with(status::CTR_Frz{true}); }
-    if (branches) { now.perf_global_status = now.perf_global_status.with(status::LBR_Frz{true}); }
+    if (freeze_counters) {
+        now.perf_global_status = now.perf_global_status.with(status::CTR_Frz{true});
+    }
+    if (freeze_lbrs) {
+        now.perf_global_status = now.perf_global_status.with(status::LBR_Frz{true});
+    }
     return {now, false};
 }
 
@@ -9549,9 +9559,9 @@ constexpr auto rule_against_holding(capabilities const& caps, uint32_t index,
     if (image.size() < 8) { return {image_error::truncated}; }
     if (load_le64(image.data()) != detail::image_magic) { return {image_error::not_an_image}; }
     if (image.size() < detail::image_head) { return {image_error::truncated}; }
-    uint64_t const form = load_le64(image.data() + 8);
-    if ((form & low_bits(32)) != image_version) { return {image_error::other_version}; }
-    if (form >> 32 != image_size) { return {image_error::wrong_size}; }
+    uint64_t const version_and_size = load_le64(image.data() + 8);
+    if ((version_and_size & low_bits(32)) != image_version) { return {image_error::other_version}; }
+    if (version_and_size >> 32 != image_size) { return {image_error::wrong_size}; }
     if (image.size() < image_size) { return {image_error::truncated}; }
     if (image.size() > image_size) { return {image_error::wrong_size}; }
 
@@ -9575,8 +9585,8 @@ constexpr auto rule_against_holding(capabilities const& caps, uint32_t index,
     if (state.status.get<ia32_rtit_status::TriggerEn>() != trigger_en(state.ctl, state.status)) {
         return detail::refused_value(rule::REG_056, ia32_rtit_status::address);
     }
-    bool const on = state.ctl.get<ia32_rtit_ctl::TraceEn>();
-    if (on && detail::is_barred_by_vmx(caps, state, state.ctl, {})) {
+    bool const trace_en = state.ctl.get<ia32_rtit_ctl::TraceEn>();
+    if (trace_en && detail::is_barred_by_vmx(caps, state, state.ctl, {})) {
         return detail::refused_value(rule::REG_121, ia32_rtit_ctl::address);
     }
     return loaded;

@@ -161,8 +161,8 @@ constexpr auto outcome_of(probe const& one) -> outcome {
 /// `ok` or `#GP` where all writes of a scenario agree, by the rule that the scenario names.
 constexpr auto verdict_on(scenario const& row) -> text {
     for (std::size_t i = 0; i < row.tried.count; ++i) {
-        auto const came = outcome_of(row.tried.list[i]);
-        if (!came.sound || came.broken != row.broken) { return "something else"; }
+        auto const result = outcome_of(row.tried.list[i]);
+        if (!result.sound || result.broken != row.broken) { return "something else"; }
     }
     return row.broken == rule::none ? text{"ok"} : text{"#GP"};
 }

@@ -45,13 +45,13 @@ constexpr auto preset_of(plain_cpu const& plain) -> capabilities {
 }
 
 /// A processor state with its context, for both sides.
-struct moment {
+struct scenario {
     plain_state plain{};
     plain::plain_code code{};
     access::msr_state state{};
     access::context context{};
 
-    constexpr moment(plain_state const& from, plain::plain_code const& runs)
+    constexpr scenario(plain_state const& from, plain::plain_code const& runs)
         : plain{from}, code{runs} {
         state.ctl = {from.ctl};
         state.status = {from.status};
@@ -83,14 +83,14 @@ constexpr auto id_of(rule one) -> unsigned { return underlying(one) - 1000U; }
 enum class difference { none, fault, verdict, rules, order, state, psb, pmi, trace_stop, value };
 
 /// WRMSR on both sides: whether it faults, by which rules, and what the state is afterwards.
-constexpr auto compare_write(capabilities const& of, plain_cpu const& cpu, moment const& now,
+constexpr auto compare_write(capabilities const& of, plain_cpu const& cpu, scenario const& now,
                              unsigned index, number value, access::policy const& how)
     -> difference {
     auto const text = how.only_enabling_faults_in_vmx ? plain::vmx_text::of_2016
                                                       : plain::vmx_text::newer;
-    bool const asked = plain::is_asked(index);
-    auto const expected = asked ? plain::broken_by_write(cpu, now.plain, index, value, text)
-                                : plain::rule_set{};
+    bool const covered = plain::is_asked(index);
+    auto const expected = covered ? plain::broken_by_write(cpu, now.plain, index, value, text)
+                                  : plain::rule_set{};
 
     plain::rule_set broken;
     rule first = rule::none;
@@ -106,10 +106,10 @@ constexpr auto compare_write(capabilities const& of, plain_cpu const& cpu, momen
         return difference::order;
     }
     auto const verdict = access::check_write(of, now.state, index, value, 0, how);
-    auto const what = !asked             ? access::outcome::not_covered
-                      : expected.empty() ? access::outcome::allowed
-                                         : access::outcome::general_protection;
-    if (verdict.what != what || verdict.why != first) { return difference::verdict; }
+    auto const expected_outcome = !covered           ? access::outcome::not_covered
+                                  : expected.empty() ? access::outcome::allowed
+                                                     : access::outcome::general_protection;
+    if (verdict.what != expected_outcome || verdict.why != first) { return difference::verdict; }
 
     auto context = now.context;
     context.cpl = 0;  // the CPL of the access
@@ -117,7 +117,7 @@ constexpr auto compare_write(capabilities const& of, plain_cpu const& cpu, momen
     code.cpl = 0;
     auto const done = access::effect_of_write(of, now.state, index, value, context, how);
     if (done.verdict != verdict) { return difference::verdict; }
-    auto const after = asked && expected.empty()
+    auto const after = covered && expected.empty()
                            ? plain::after_write(cpu, now.plain, index, value, code)
                            : plain::plain_effect{now.plain};
     if (!same_state(done.state, after.state)) { return difference::state; }
@@ -132,19 +132,19 @@ constexpr auto compare_write(capabilities const& of, plain_cpu const& cpu, momen
 }
 
 /// RDMSR on both sides.
-constexpr auto compare_read(capabilities const& of, plain_cpu const& cpu, moment const& now,
+constexpr auto compare_read(capabilities const& of, plain_cpu const& cpu, scenario const& now,
                             unsigned index) -> difference {
-    bool const asked = plain::is_asked(index);
-    auto const expected = asked ? plain::absence(cpu, index) : plain::rule_set{};
+    bool const covered = plain::is_asked(index);
+    auto const expected = covered ? plain::absence(cpu, index) : plain::rule_set{};
     auto const got = access::read(of, now.state, index);
-    auto const what = !asked             ? access::outcome::not_covered
-                      : expected.empty() ? access::outcome::allowed
-                                         : access::outcome::general_protection;
-    if (got.verdict.what != what) { return difference::fault; }
+    auto const expected_outcome = !covered           ? access::outcome::not_covered
+                                  : expected.empty() ? access::outcome::allowed
+                                                     : access::outcome::general_protection;
+    if (got.verdict.what != expected_outcome) { return difference::fault; }
     plain::rule_set why;
     if (got.verdict.why != rule::none) { why.add(id_of(got.verdict.why)); }
     if (!why.same_as(expected)) { return difference::rules; }
-    number const value = asked && expected.empty() ? plain::held(now.plain, index) : 0;
+    number const value = covered && expected.empty() ? plain::held(now.plain, index) : 0;
     return got.value == value ? difference::none : difference::value;
 }
 
@@ -183,7 +183,7 @@ constexpr auto stored() -> plain_state {
 constexpr unsigned all_moments = 12;
 
 /// One of the states in which every write is tried.
-constexpr auto moment_of(plain_cpu const& cpu, unsigned which) -> moment {
+constexpr auto scenario_of(plain_cpu const& cpu, unsigned which) -> scenario {
     auto now = stored();
     auto code = in_ranges;
     switch (which) {
@@ -238,23 +238,23 @@ struct counter {
     unsigned wrong = 0;
 
     void differs(subject const& one, char const* access, unsigned which, unsigned index,
-                 number value, difference what) {
+                 number value, difference mismatch) {
         if (++wrong > 10) { return; }
         char place[100];
         std::snprintf(place, sizeof(place), " moment %u %s %X = %llX: difference %u", which, access,
-                      index, value, static_cast<unsigned>(what));
+                      index, value, static_cast<unsigned>(mismatch));
         FAIL_CHECK(one.name << place);
     }
-    void write(subject const& one, moment const& now, unsigned which, unsigned index, number value,
-               access::policy const& how = {}) {
-        auto const what = compare_write(one.library, one.plain, now, index, value, how);
+    void write(subject const& one, scenario const& now, unsigned which, unsigned index,
+               number value, access::policy const& how = {}) {
+        auto const mismatch = compare_write(one.library, one.plain, now, index, value, how);
         ++done;
-        if (what != difference::none) { differs(one, "WRMSR", which, index, value, what); }
+        if (mismatch != difference::none) { differs(one, "WRMSR", which, index, value, mismatch); }
     }
-    void read(subject const& one, moment const& now, unsigned which, unsigned index) {
-        auto const what = compare_read(one.library, one.plain, now, index);
+    void read(subject const& one, scenario const& now, unsigned which, unsigned index) {
+        auto const mismatch = compare_read(one.library, one.plain, now, index);
         ++done;
-        if (what != difference::none) { differs(one, "RDMSR", which, index, 0, what); }
+        if (mismatch != difference::none) { differs(one, "RDMSR", which, index, 0, mismatch); }
     }
 };
 
@@ -299,7 +299,7 @@ void for_each_field_value(Body&& body) {
 }
 
 void compare_ctl(counter& all, subject const& one, unsigned which, access::policy const& how) {
-    auto const now = moment_of(one.plain, which);
+    auto const now = scenario_of(one.plain, which);
     auto const try_it = [&](number value) { all.write(one, now, which, 0x570, value, how); };
     for_each_small(try_it);
     for_each_field_value(try_it);
@@ -307,7 +307,7 @@ void compare_ctl(counter& all, subject const& one, unsigned which, access::polic
 }
 
 void compare_others(counter& all, subject const& one, unsigned which) {
-    auto const now = moment_of(one.plain, which);
+    auto const now = scenario_of(one.plain, which);
     for (unsigned index = 0x560; index <= 0x587; ++index) {
         if (index == 0x570) { continue; }
         auto const try_it = [&](number value) { all.write(one, now, which, index, value); };
@@ -355,12 +355,12 @@ TEST_CASE("every profile and every processor agrees with the independent formula
         subject const one{plain, preset_of(plain), plain.name};
         for (unsigned which = 0; which < all_moments; ++which) {
             compare_ctl(all, one, which, {});
-            if (moment_of(one.plain, which).plain.in_vmx) {
+            if (scenario_of(one.plain, which).plain.in_vmx) {
                 compare_ctl(all, one, which, {.only_enabling_faults_in_vmx = true});
             }
             compare_others(all, one, which);
         }
-        auto const cold = moment_of(one.plain, 0);
+        auto const cold = scenario_of(one.plain, 0);
         for (number count = 0; count < 0x2'0000; ++count) {  // PacketByteCnt
             all.write(one, cold, 0, 0x571, count << 32);
         }
@@ -379,7 +379,7 @@ auto made_up(plain_cpu const& plain, std::string name) -> subject {
 void compare_made_up(counter& all, plain_cpu const& plain, std::string const& name) {
     auto const one = made_up(plain, name);
     for (unsigned const which : {0U, 1U, 2U, 4U}) {
-        auto const now = moment_of(plain, which);
+        auto const now = scenario_of(plain, which);
         auto const try_it = [&](number value) { all.write(one, now, which, 0x570, value); };
         if (which == 0) { for_each_small(try_it); }
         if (which != 2) { for_each_field_value(try_it); }
@@ -468,7 +468,7 @@ TEST_CASE("every width of physical and linear addresses and every range count ag
 namespace {
 
 /// SplitMix64, a seeded random number generator.
-struct dice {
+struct random_source {
     number state;
 
     auto next() -> number {
@@ -489,60 +489,61 @@ struct dice {
     auto word() -> unsigned { return static_cast<unsigned>(bits()); }
 };
 
-auto any_cpu(dice& roll) -> plain_cpu {
-    plain_cpu cpu{"random", roll.below(4) != 0, roll.word(), roll.word(), roll.word(), roll.word()};
-    cpu.m = 36 + roll.below(17);
-    cpu.la = roll.below(2) == 0 ? 48 : 57;
-    cpu.vmx14 = roll.below(2) == 0;
-    cpu.pt = roll.below(32) != 0;
+auto random_cpu(random_source& random) -> plain_cpu {
+    plain_cpu cpu{"random",      random.below(4) != 0, random.word(),
+                  random.word(), random.word(),        random.word()};
+    cpu.m = 36 + random.below(17);
+    cpu.la = random.below(2) == 0 ? 48 : 57;
+    cpu.vmx14 = random.below(2) == 0;
+    cpu.pt = random.below(32) != 0;
     return cpu;
 }
 
 /// A random state whose register bits this processor can hold.
-auto any_moment(dice& roll, plain_cpu const& cpu) -> moment {
+auto random_scenario(random_source& random, plain_cpu const& cpu) -> scenario {
     plain_state now;
-    now.ctl = roll.bits() & 0x0180'3333'8F7B'FFFF;
-    if (roll.below(2) == 0) { now.ctl &= ~number{1}; }
-    now.status = roll.bits() & 0x0001'FFFF'0000'00F7;
-    if (roll.below(2) == 0) { now.status &= ~number{0x30}; }
+    now.ctl = random.bits() & 0x0180'3333'8F7B'FFFF;
+    if (random.below(2) == 0) { now.ctl &= ~number{1}; }
+    now.status = random.bits() & 0x0001'FFFF'0000'00F7;
+    if (random.below(2) == 0) { now.status &= ~number{0x30}; }
     if (!plain::bit(cpu.ebx0, 2)) { now.status &= ~number{1}; }
-    if (!plain::bit(cpu.ebx0, 1) || roll.below(4) == 0) { now.status &= 0xFFFF'FFFF; }
-    now.mask_ptrs = roll.next() | 0x7F;
-    now.cr3_match = roll.next() & ~number{0x1F};
-    for (number& end : now.addr) { end = roll.below(64); }
-    now.in_vmx = roll.below(4) == 0;
-    auto const cr3 = roll.below(2) == 0 ? roll.next()
-                                        : now.cr3_match ^ number { 1 } << roll.below(13);
-    return {now, {0, cr3, roll.below(2) == 0, roll.below(8) == 0, number{roll.below(64)}}};
+    if (!plain::bit(cpu.ebx0, 1) || random.below(4) == 0) { now.status &= 0xFFFF'FFFF; }
+    now.mask_ptrs = random.next() | 0x7F;
+    now.cr3_match = random.next() & ~number{0x1F};
+    for (number& end : now.addr) { end = random.below(64); }
+    now.in_vmx = random.below(4) == 0;
+    auto const cr3 = random.below(2) == 0 ? random.next()
+                                          : now.cr3_match ^ number { 1 } << random.below(13);
+    return {now, {0, cr3, random.below(2) == 0, random.below(8) == 0, number{random.below(64)}}};
 }
 
 }  // namespace
 
 TEST_CASE("random values on random processors in random states agree") {
     counter all;
-    dice roll{0x5EED};
+    random_source random{0x5EED};
     for (unsigned i = 0; i < 20'000; ++i) {
-        auto const one = made_up(any_cpu(roll), "random " + std::to_string(i));
-        auto const now = any_moment(roll, one.plain);
+        auto const one = made_up(random_cpu(random), "random " + std::to_string(i));
+        auto const now = random_scenario(random, one.plain);
         for (unsigned j = 0; j < 8; ++j) {
-            all.write(one, now, i, 0x570, roll.bits());
+            all.write(one, now, i, 0x570, random.bits());
             // Values that are legal more often: no reserved bits, ADDRn_CFG 0 to 3.
-            auto const likely = roll.bits() & roll.bits() & 0x0180'3333'8F7B'FFFF;
+            auto const likely = random.bits() & random.bits() & 0x0180'3333'8F7B'FFFF;
             all.write(one, now, i, 0x570, likely | 0x2001);
             all.write(one, now, i, 0x570, now.plain.ctl & ~number{1},
-                      {.only_enabling_faults_in_vmx = roll.below(2) == 0});
-            unsigned const index = 0x55E + roll.below(0x2D);
-            all.write(one, now, i, index, roll.bits());
-            all.write(one, now, i, index, ~number{0} << roll.below(64));
+                      {.only_enabling_faults_in_vmx = random.below(2) == 0});
+            unsigned const index = 0x55E + random.below(0x2D);
+            all.write(one, now, i, index, random.bits());
+            all.write(one, now, i, index, ~number{0} << random.below(64));
             all.read(one, now, i, index);
         }
     }
     for (unsigned i = 0; i < 200'000; ++i) {  // on the processors of the tables
-        auto const& plain = plain::cpus[roll.below(plain::all_cpus)];
+        auto const& plain = plain::cpus[random.below(plain::all_cpus)];
         subject const one{plain, preset_of(plain), plain.name};
-        auto const now = any_moment(roll, one.plain);
-        all.write(one, now, i, 0x570, (roll.bits() & 0x0180'0033'0000'1FFE) | 0x2101);
-        all.write(one, now, i, 0x560 + roll.below(0x28), roll.bits());
+        auto const now = random_scenario(random, one.plain);
+        all.write(one, now, i, 0x570, (random.bits() & 0x0180'0033'0000'1FFE) | 0x2101);
+        all.write(one, now, i, 0x560 + random.below(0x28), random.bits());
     }
     CHECK(all.done > 1'000'000);
     CHECK(all.wrong == 0);
@@ -556,7 +557,7 @@ namespace {
 constexpr auto agrees_as_a_constant(unsigned which_cpu, unsigned which, unsigned index) -> bool {
     auto const& plain = plain::cpus[which_cpu];
     auto const of = preset_of(plain);
-    auto const now = moment_of(plain, which);
+    auto const now = scenario_of(plain, which);
     for (unsigned bit = 0; bit <= 64; ++bit) {
         number const one = bit < 64 ? number{1} << bit : 0;
         if (compare_write(of, plain, now, index, one ^ (index == 0x570 ? 0x210D : 0), {}) !=

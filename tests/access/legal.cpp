@@ -19,7 +19,7 @@ using rules = std::set<rule>;
 
 /// The rules that a value of IA32_RTIT_CTL breaks, computed from the numbers of the catalogue:
 /// REG-024..028, REG-030..037, REG-040, REG-044.
-auto plain_rules(capabilities const& of, uint64_t ctl) -> rules {
+auto reference_rules(capabilities const& of, uint64_t ctl) -> rules {
     uint32_t const ebx = of.leaf_14_0_ebx.raw;
     uint32_t const ecx = of.leaf_14_0_ecx.raw;
     bool const more = of.leaf_14_0_eax.raw >= 1;
@@ -127,7 +127,7 @@ TEST_CASE("legality of IA32_RTIT_CTL matches the catalogue, rule by rule "
     for (auto const& of : processors_to_try(random)) {
         for (uint64_t const value : values_to_try(random)) {
             ia32_rtit_ctl const ctl{value};
-            auto const expected = plain_rules(of, value);
+            auto const expected = reference_rules(of, value);
             auto const first = broken_rule(of, ctl);
             if (rules_of(of, ctl) != expected || is_legal(of, ctl) != expected.empty() ||
                 (expected.empty() ? first != rule::none : expected.count(first) == 0)) {
@@ -144,7 +144,7 @@ TEST_CASE("a bit is writable where it is legal alone or in some encoding") {
     for (auto const& of : processors_to_try(random)) {
         for (unsigned n = 0; n < 64; ++n) {
             uint64_t const bit = uint64_t{1} << n;
-            auto broken = plain_rules(of, bit);
+            auto broken = reference_rules(of, bit);
             broken.erase(rule::REG_028);  // another encoding with this bit may be listed
             broken.erase(rule::REG_025);
             broken.erase(rule::REG_040);

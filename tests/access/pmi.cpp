@@ -72,11 +72,11 @@ TEST_CASE("a handler disables tracing, clears bit 55 and PendToPAPMI, and resume
             state = done.state;
             return done && !done.pmi;
         };
-        bool const cause =
+        bool const pmi_pending =
             state.perf_global_status.get<reg::ia32_perf_global_status::Trace_ToPA_PMI>();
-        return cause && write(0x570, ctl & ~uint64_t{1}) && write(0x390, 0x0080'0000'0000'0000) &&
-               write(0x571, 0) && write(0x570, ctl) && state.perf_global_status.raw == 0 &&
-               state.status.raw == 5 && state.ctl.raw == ctl;
+        return pmi_pending && write(0x570, ctl & ~uint64_t{1}) &&
+               write(0x390, 0x0080'0000'0000'0000) && write(0x571, 0) && write(0x570, ctl) &&
+               state.perf_global_status.raw == 0 && state.status.raw == 5 && state.ctl.raw == ctl;
     });
     CHECK_TWICE([](auto value) {  // if PendToPAPMI stays set, the PMI is raised again
         msr_state const state{.ctl = {0x0100'0000'0000'2108}, .status = {value(uint64_t{0x80})}};

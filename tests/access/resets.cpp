@@ -187,9 +187,9 @@ TEST_CASE("RSM that would enable both Intel PT and exclusive LBR follows the pol
         auto idle = tracing;
         idle.smram_trace_en = false;
         access::policy const suspends{.lbr_after_rsm_shuts_down = false};
-        auto const down = access::rsm(preset::P_SKL, tracing);
-        return !down && down.outcome == rsm_outcome::shutdown &&
-               underlying(down.why) == 1000 + 103 && down.effect.state == tracing &&
+        auto const shut_down = access::rsm(preset::P_SKL, tracing);
+        return !shut_down && shut_down.outcome == rsm_outcome::shutdown &&
+               underlying(shut_down.why) == 1000 + 103 && shut_down.effect.state == tracing &&
                access::rsm(preset::P_SKL, tracing, {}, suspends) &&
                access::rsm(preset::P_SKL, without_lbr) && access::rsm(preset::P_SKL, idle) &&
                access::rsm(preset::skylake_x, tracing);  // no exclusion on this model
@@ -198,12 +198,12 @@ TEST_CASE("RSM that would enable both Intel PT and exclusive LBR follows the pol
 
 TEST_CASE("an SMI after RSM saves the current TraceEn (REG-100, REG-101)") {
     CHECK_TWICE([](auto value) {
-        auto const once = access::rsm(preset::P_SKL, access::smi(busy(value(on), 7)));
-        auto now = once.effect.state;
-        bool const left = !now.in_smm && !now.smram_trace_en;
+        auto const after_rsm = access::rsm(preset::P_SKL, access::smi(busy(value(on), 7)));
+        auto now = after_rsm.effect.state;
+        bool const left_smm = !now.in_smm && !now.smram_trace_en;
         now.ctl = {off};
         auto const again = access::smi(now);
-        return left && again.in_smm && !again.smram_trace_en;
+        return left_smm && again.in_smm && !again.smram_trace_en;
     });
 }
 
@@ -260,9 +260,9 @@ TEST_CASE("SENTER and ENTERACCS clear TraceEn and do not restore it (REG-111)") 
 TEST_CASE("an ACM clears TraceEn without a packet and restores it (REG-112)") {
     CHECK_TWICE([](auto value) {
         msr_state const tracing{.ctl = {value(on)}, .status = {0x0000'0040'0000'0007}};
-        auto const meanwhile = access::acm_begins(tracing);
-        auto const after = access::acm_ended(preset::P_SKL, meanwhile, true);
-        return meanwhile.ctl.raw == off && meanwhile.status.raw == 0x0000'0040'0000'0003 &&
+        auto const in_acm = access::acm_begins(tracing);
+        auto const after = access::acm_ended(preset::P_SKL, in_acm, true);
+        return in_acm.ctl.raw == off && in_acm.status.raw == 0x0000'0040'0000'0003 &&
                after == tracing;
     });
     CHECK_TWICE([](auto value) {

@@ -134,7 +134,7 @@ constexpr uint32_t others[] = {0x571, 0x560, 0x561, 0x572, 0x580, 0x581,
 constexpr unsigned other_count = sizeof(others) / sizeof(others[0]);
 
 /// A context saved with RDMSR and WRMSR: CTL first, then TraceEn 0, then the rest.
-struct context_by_hand {
+struct manual_context {
     uint64_t ctl = 0;
     uint64_t rest[other_count] = {};
 
@@ -160,7 +160,7 @@ TEST_CASE("manual save: CTL, then TraceEn 0, then the rest, like XSAVES (REG-193
         auto one = enabled();
         one.now.status = {value(uint64_t{0x77'0000'0007})};
         auto const saved = access::xsaves(one.of, one.now);
-        context_by_hand context;
+        manual_context context;
         context.save(one);
         return one.refused == rule::none && context.ctl == on &&
                context.rest[0] == 0x77'0000'0003 && saved.image.quadwords[0] == context.ctl &&
@@ -175,7 +175,7 @@ TEST_CASE(
     CHECK_TWICE([](auto value) {
         auto one = enabled();
         uint64_t const early = one.read(value(0x571U));
-        context_by_hand context;
+        manual_context context;
         context.save(one);
         return early != context.rest[0];
     });
@@ -185,7 +185,7 @@ TEST_CASE("manual restore: all other MSRs in any order, CTL last (REG-194)") {
     CHECK_TWICE([](auto value) {
         auto one = enabled();
         auto const before = one.now;
-        context_by_hand context;
+        manual_context context;
         context.save(one);
         for (unsigned first = value(0U); first < other_count; ++first) {
             processor next;  // holds another context
@@ -201,7 +201,7 @@ TEST_CASE("manual restore: all other MSRs in any order, CTL last (REG-194)") {
 TEST_CASE("manual restore: with CTL first the rest faults (REG-194, REG-004)") {
     CHECK_TWICE([](auto value) {
         auto one = enabled();
-        context_by_hand context;
+        manual_context context;
         context.save(one);
         one.write(0x570, context.ctl);
         one.write(value(0x571U), context.rest[0]);

@@ -31,11 +31,12 @@ namespace detail {
 constexpr auto psb_when_enabled(capabilities const& caps, msr_state const& now) noexcept
     -> psb_plus {
     using status = ia32_rtit_status;
-    bool const counts = caps.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::CPSB_CAM>();
+    bool const has_byte_count = caps.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::CPSB_CAM>();
     bool const pending = now.ctl.get<ia32_rtit_ctl::InjectPsbPmiOnEnable>() &&
                          now.status.get<status::PendPSB>();
-    return !counts || pending || now.status.get<status::PacketByteCnt>() == 0 ? psb_plus::yes
-                                                                              : psb_plus::may;
+    return !has_byte_count || pending || now.status.get<status::PacketByteCnt>() == 0
+               ? psb_plus::yes
+               : psb_plus::may;
 }
 
 /// TraceEn changes from 0 to 1, for any reason. `now.ctl` already holds the 1.
@@ -45,26 +46,26 @@ constexpr auto enabled(capabilities const& caps, msr_state now, context const& c
     -> effect {
     using ctl = ia32_rtit_ctl;
     using status = ia32_rtit_status;
-    effect done;
+    effect result;
     bool const triggered = trigger_en(now.ctl, now.status);
     now.status = now.status.with(status::TriggerEn{triggered});
     if (caps.has_ip_filtering() && !has_filter(now)) {
         now.status = now.status.with(status::FilterEn{true});
     }
     bool const inject = now.ctl.get<ctl::InjectPsbPmiOnEnable>();
-    done.pmi = inject && now.status.get<status::PendToPAPMI>();
-    if (done.pmi) {
+    result.pmi = inject && now.status.get<status::PendToPAPMI>();
+    if (result.pmi) {
         now.perf_global_status = now.perf_global_status.with(
             reg::ia32_perf_global_status::Trace_ToPA_PMI{true});
     }
     if (triggered) {
-        done.psb = psb_when_enabled(caps, now);
+        result.psb = psb_when_enabled(caps, now);
         if (inject) { now.status = now.status.with(status::PendPSB{false}); }
         now = after_branch(caps, now, code);
-        done.trace_stop = now.status.get<status::Stopped>();
+        result.trace_stop = now.status.get<status::Stopped>();
     }
-    done.state = now;
-    return done;
+    result.state = now;
+    return result;
 }
 
 /// Clears TraceEn, for any reason.
@@ -119,8 +120,8 @@ constexpr auto store(msr_state now, uint32_t index, uint64_t value) noexcept -> 
                                              uint32_t index, uint64_t value,
                                              context const& code = {},
                                              policy const& how = {}) noexcept -> effect {
-    auto const judged = check_write(caps, now, index, value, code.cpl, how);
-    if (!judged) { return {.verdict = judged, .state = now}; }
+    auto const checked = check_write(caps, now, index, value, code.cpl, how);
+    if (!checked) { return {.verdict = checked, .state = now}; }
     return index == ia32_rtit_ctl::address
                ? detail::write_ctl(caps, now, ia32_rtit_ctl{value}, code)
                : effect{.state = detail::store(now, index, value)};
@@ -137,8 +138,8 @@ struct read_result {
 /// Source: REG-011, REG-080.
 [[nodiscard]] constexpr auto read(capabilities const& caps, msr_state const& now, uint32_t index,
                                   unsigned cpl = 0) noexcept -> read_result {
-    auto const judged = check_read(caps, index, cpl);
-    return {judged, judged ? value_of(now, index) : 0};
+    auto const checked = check_read(caps, index, cpl);
+    return {checked, checked ? value_of(now, index) : 0};
 }
 
 }  // namespace ptspec::access

@@ -128,9 +128,9 @@ constexpr auto rule_against_holding(capabilities const& caps, uint32_t index,
     if (image.size() < 8) { return {image_error::truncated}; }
     if (load_le64(image.data()) != detail::image_magic) { return {image_error::not_an_image}; }
     if (image.size() < detail::image_head) { return {image_error::truncated}; }
-    uint64_t const form = load_le64(image.data() + 8);
-    if ((form & low_bits(32)) != image_version) { return {image_error::other_version}; }
-    if (form >> 32 != image_size) { return {image_error::wrong_size}; }
+    uint64_t const version_and_size = load_le64(image.data() + 8);
+    if ((version_and_size & low_bits(32)) != image_version) { return {image_error::other_version}; }
+    if (version_and_size >> 32 != image_size) { return {image_error::wrong_size}; }
     if (image.size() < image_size) { return {image_error::truncated}; }
     if (image.size() > image_size) { return {image_error::wrong_size}; }
 
@@ -154,8 +154,8 @@ constexpr auto rule_against_holding(capabilities const& caps, uint32_t index,
     if (state.status.get<ia32_rtit_status::TriggerEn>() != trigger_en(state.ctl, state.status)) {
         return detail::refused_value(rule::REG_056, ia32_rtit_status::address);
     }
-    bool const on = state.ctl.get<ia32_rtit_ctl::TraceEn>();
-    if (on && detail::is_barred_by_vmx(caps, state, state.ctl, {})) {
+    bool const trace_en = state.ctl.get<ia32_rtit_ctl::TraceEn>();
+    if (trace_en && detail::is_barred_by_vmx(caps, state, state.ctl, {})) {
         return detail::refused_value(rule::REG_121, ia32_rtit_ctl::address);
     }
     return loaded;

@@ -55,8 +55,9 @@ struct path_verdict {
 [[nodiscard]] constexpr auto check_write_on(write_path path, capabilities const& caps,
                                             msr_state const& now, uint32_t index, uint64_t value,
                                             policy const& how = {}) noexcept -> path_verdict {
-    auto const judged = check_write(caps, now, index, value, 0, how);
-    return {judged, judged.what == outcome::general_protection ? refusal_on(path) : refusal::none};
+    auto const checked = check_write(caps, now, index, value, 0, how);
+    return {checked,
+            checked.what == outcome::general_protection ? refusal_on(path) : refusal::none};
 }
 
 }  // namespace ptspec::access

@@ -24,14 +24,19 @@ struct pmi_result {
     using debugctl = reg::ia32_debugctl;
     using status = reg::ia32_perf_global_status;
     auto const version = caps.leaf_0a_eax.get<reg::cpuid_0ah_eax::VersionID>();
-    bool const counters = version >= 2 && now.debugctl.get<debugctl::FREEZE_PERFMON_ON_PMI>();
-    bool const branches = version >= 2 && now.debugctl.get<debugctl::FREEZE_LBRS_ON_PMI>();
+    bool const freeze_counters = version >= 2 &&
+                                 now.debugctl.get<debugctl::FREEZE_PERFMON_ON_PMI>();
+    bool const freeze_lbrs = version >= 2 && now.debugctl.get<debugctl::FREEZE_LBRS_ON_PMI>();
     if (version < 4) {
-        if (branches) { now.debugctl = now.debugctl.with(debugctl::LBR{false}); }
-        return {now, counters};
+        if (freeze_lbrs) { now.debugctl = now.debugctl.with(debugctl::LBR{false}); }
+        return {now, freeze_counters};
     }
-    if (counters) { now.perf_global_status = now.perf_global_status.with(status::CTR_Frz{true}); }
-    if (branches) { now.perf_global_status = now.perf_global_status.with(status::LBR_Frz{true}); }
+    if (freeze_counters) {
+        now.perf_global_status = now.perf_global_status.with(status::CTR_Frz{true});
+    }
+    if (freeze_lbrs) {
+        now.perf_global_status = now.perf_global_status.with(status::LBR_Frz{true});
+    }
     return {now, false};
 }
 

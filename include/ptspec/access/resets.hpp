@@ -86,9 +86,10 @@ struct rsm_result {
     if (now.ctl.get<ia32_rtit_ctl::TraceEn>()) {
         return {rsm_outcome::shutdown, rule::REG_102, {.state = now}};
     }
-    bool const both = now.smram_trace_en && now.debugctl.get<reg::ia32_debugctl::LBR>() &&
-                      excludes_lbr(caps.leaf_01_eax);
-    if (both && how.lbr_after_rsm_shuts_down) {
+    bool const would_enable_both = now.smram_trace_en &&
+                                   now.debugctl.get<reg::ia32_debugctl::LBR>() &&
+                                   excludes_lbr(caps.leaf_01_eax);
+    if (would_enable_both && how.lbr_after_rsm_shuts_down) {
         return {rsm_outcome::shutdown, rule::REG_103, {.state = now}};
     }
     auto next = now;

@@ -20,9 +20,10 @@ using reg::ia32_rtit_triggerx_cfg;
 /// Source: REG-215.
 [[nodiscard]] constexpr auto triggers(capabilities const& caps) noexcept -> unsigned {
     using eax = reg::cpuid_14h_1_eax;
-    bool const any = caps.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::PTTT>() &&
-                     caps.leaf_14_0_eax.raw != 0;
-    return any ? 4 * static_cast<unsigned>(caps.leaf_14_1_eax.get<eax::TRIGGER_CFG_CNT>()) : 0;
+    bool const has_triggers = caps.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::PTTT>() &&
+                              caps.leaf_14_0_eax.raw != 0;
+    return has_triggers ? 4 * static_cast<unsigned>(caps.leaf_14_1_eax.get<eax::TRIGGER_CFG_CNT>())
+                        : 0;
 }
 
 /// True for a valid trigger input: 0 to 7 and 20H to 27H are general counters, 40H to 43H are
@@ -81,9 +82,9 @@ constexpr void find_broken_rules(capabilities const& caps, ia32_rtit_triggerx_cf
     using cfg = ia32_rtit_triggerx_cfg;
     uint64_t bits = 0;
     for (unsigned slot = 0; slot < 4; ++slot) {
-        uint64_t const one = value.raw >> 16 * slot;
-        uint64_t const input = one & low_bits(cfg::Input0::msb + 1);
-        bool const enabled = (one >> cfg::En0::lsb & 1) != 0;
+        uint64_t const slot_bits = value.raw >> 16 * slot;
+        uint64_t const input = slot_bits & low_bits(cfg::Input0::msb + 1);
+        bool const enabled = (slot_bits >> cfg::En0::lsb & 1) != 0;
         if (enabled && (input & ~uint64_t{3}) == 0x40) {
             bits |= uint64_t{1} << (reg::dr7::DR0_PT_LOG::lsb + (input & 3));
         }

@@ -16,7 +16,7 @@ namespace detail {
 /// Calls `each` with the index and the image's value of every MSR of the component except CTL. CTL
 /// is handled separately: it is saved first and restored last.
 template <class Each>
-constexpr void for_each_but_ctl(xsave_pt_state const& image, Each&& each) noexcept {
+constexpr void for_each_msr_except_ctl(xsave_pt_state const& image, Each&& each) noexcept {
     using area = xsave_pt_state;
     each(ia32_rtit_output_base::address, image.get<area::IA32_RTIT_OUTPUT_BASE>().raw);
     each(ia32_rtit_output_mask_ptrs::address, image.get<area::IA32_RTIT_OUTPUT_MASK_PTRS>().raw);
@@ -44,25 +44,25 @@ struct xsaves_result {
 [[nodiscard]] constexpr auto xsaves(capabilities const& caps, msr_state const& now) noexcept
     -> xsaves_result {
     using area = xsave_pt_state;
-    auto const left = detail::disabled(now);
-    auto const held = [&](uint32_t index) {
-        return detail::rule_of_absence(caps, index) == rule::none ? value_of(left, index) : 0;
+    auto const after = detail::disabled(now);
+    auto const msr_or_zero = [&](uint32_t index) {
+        return detail::rule_of_absence(caps, index) == rule::none ? value_of(after, index) : 0;
     };
-    auto const held_addr = [&](unsigned n, range_end end) {
-        return wrapped{held(ia32_rtit_addr::address(n, end))};
+    auto const addr_or_zero = [&](unsigned n, range_end end) {
+        return wrapped{msr_or_zero(ia32_rtit_addr::address(n, end))};
     };
-    return {
-        xsave_pt_state{}.with(
-            area::IA32_RTIT_CTL{now.ctl},
-            area::IA32_RTIT_OUTPUT_BASE{wrapped{held(ia32_rtit_output_base::address)}},
-            area::IA32_RTIT_OUTPUT_MASK_PTRS{wrapped{held(ia32_rtit_output_mask_ptrs::address)}},
-            area::IA32_RTIT_STATUS{left.status},
-            area::IA32_RTIT_CR3_MATCH{wrapped{held(ia32_rtit_cr3_match::address)}},
-            area::IA32_RTIT_ADDR0_A{held_addr(0, range_end::a)},
-            area::IA32_RTIT_ADDR0_B{held_addr(0, range_end::b)},
-            area::IA32_RTIT_ADDR1_A{held_addr(1, range_end::a)},
-            area::IA32_RTIT_ADDR1_B{held_addr(1, range_end::b)}),
-        left};
+    return {xsave_pt_state{}.with(
+                area::IA32_RTIT_CTL{now.ctl},
+                area::IA32_RTIT_OUTPUT_BASE{wrapped{msr_or_zero(ia32_rtit_output_base::address)}},
+                area::IA32_RTIT_OUTPUT_MASK_PTRS{
+                    wrapped{msr_or_zero(ia32_rtit_output_mask_ptrs::address)}},
+                area::IA32_RTIT_STATUS{after.status},
+                area::IA32_RTIT_CR3_MATCH{wrapped{msr_or_zero(ia32_rtit_cr3_match::address)}},
+                area::IA32_RTIT_ADDR0_A{addr_or_zero(0, range_end::a)},
+                area::IA32_RTIT_ADDR0_B{addr_or_zero(0, range_end::b)},
+                area::IA32_RTIT_ADDR1_A{addr_or_zero(1, range_end::a)},
+                area::IA32_RTIT_ADDR1_B{addr_or_zero(1, range_end::b)}),
+            after};
 }
 
 /// True for an image that XSAVES may mark as initial in XSTATE_BV: all 0, except that LowerMask may
@@ -71,7 +71,7 @@ struct xsaves_result {
 /// Source: REG-147.
 [[nodiscard]] constexpr auto is_initial(xsave_pt_state const& image) noexcept -> bool {
     bool initial = image.get<xsave_pt_state::IA32_RTIT_CTL>().raw == 0;
-    detail::for_each_but_ctl(image, [&](uint32_t index, uint64_t value) {
+    detail::for_each_msr_except_ctl(image, [&](uint32_t index, uint64_t value) {
         initial = initial && (value == 0 || (index == ia32_rtit_output_mask_ptrs::address &&
                                              value == ia32_rtit_output_mask_ptrs::forced_1_mask()));
     });
@@ -112,8 +112,9 @@ constexpr auto refused(msr_state const& now, rule why) noexcept -> effect {
 /// lacks is skipped.
 ///
 /// Source: REG-144.
-constexpr auto rule_against(capabilities const& caps, msr_state const& now, uint32_t index,
-                            uint64_t value, policy const& how) noexcept -> rule {
+constexpr auto broken_rule_of_quadword(capabilities const& caps, msr_state const& now,
+                                       uint32_t index, uint64_t value, policy const& how) noexcept
+    -> rule {
     auto const absent = rule_of_absence(caps, index);
     if (absent != rule::none) { return value == 0 ? rule::none : absent; }
     return broken_rule(caps, now, index, value, how);
@@ -134,12 +135,12 @@ constexpr auto rule_against(capabilities const& caps, msr_state const& now, uint
     if (!image.reserved_quadwords_are_zero()) { return {detail::refused(now, rule::REG_144)}; }
     auto const ctl = image.get<xsave_pt_state::IA32_RTIT_CTL>();
     uint32_t refused_msr = ia32_rtit_ctl::address;
-    rule why = detail::rule_against(caps, now, refused_msr, ctl.raw, how);
+    rule why = detail::broken_rule_of_quadword(caps, now, refused_msr, ctl.raw, how);
     auto next = now;
-    detail::for_each_but_ctl(image, [&](uint32_t index, uint64_t value) {
+    detail::for_each_msr_except_ctl(image, [&](uint32_t index, uint64_t value) {
         if (why != rule::none) { return; }
         refused_msr = index;
-        why = detail::rule_against(caps, now, index, value, how);
+        why = detail::broken_rule_of_quadword(caps, now, index, value, how);
         if (detail::rule_of_absence(caps, index) == rule::none) {
             next = detail::store(next, index, value);
         }
