@@ -12,7 +12,7 @@ using topa::position;
 
 namespace {
 
-constexpr auto placed(uint64_t base, uint64_t mask_ptrs) -> position {
+constexpr auto position_from(uint64_t base, uint64_t mask_ptrs) -> position {
     return topa::position_in(base_register{base}, pointers{mask_ptrs});
 }
 
@@ -24,12 +24,13 @@ constexpr topa::entry four_kb{0x40'0000};
 
 TEST_CASE("the MSRs hold the table, the number of the entry and the offset (OUT-050)") {
     CHECK_TWICE([](auto value) {
-        return placed(value(uint64_t{0x1'0000}), value(uint64_t{0x0000'000A'0000'03FF})) ==
+        return position_from(value(uint64_t{0x1'0000}), value(uint64_t{0x0000'000A'0000'03FF})) ==
                    position{0x1'0000, 7, 0xA} &&
-               placed(value(uint64_t{0x1'0080}), value(uint64_t{0})) == position{0x1'0080, 0, 0} &&
-               placed(value(uint64_t{0}), value(uint64_t{0xFFFF'FFFF'FFFF'FFFF})) ==
+               position_from(value(uint64_t{0x1'0080}), value(uint64_t{0})) ==
+                   position{0x1'0080, 0, 0} &&
+               position_from(value(uint64_t{0}), value(uint64_t{0xFFFF'FFFF'FFFF'FFFF})) ==
                    position{0, 0x1FF'FFFF, 0xFFFF'FFFF} &&
-               placed(value(uint64_t{0xF'FFFF'FFFF'F07F}), 0x7F) ==
+               position_from(value(uint64_t{0xF'FFFF'FFFF'F07F}), 0x7F) ==
                    position{0xF'FFFF'FFFF'F000, 0, 0};
     });
     CHECK_TWICE([](auto value) {
@@ -77,7 +78,7 @@ TEST_CASE("a byte is stored at the region's base plus the offset (OUT-051)") {
 
 TEST_CASE("tracing that starts at an offset in a region continues from it (OUT-051,058)") {
     CHECK_TWICE([](auto value) {  // OC-33
-        auto const where = placed(0x1'0000, value(uint64_t{0x0000'0010'0000'00FF}));
+        auto const where = position_from(0x1'0000, value(uint64_t{0x0000'0010'0000'00FF}));
         topa::entry const second{value(uint64_t{0x40'1000})};
         return topa::trace_store_phys_addr(where, second) == 0x40'1010 &&
                topa::bytes_left(where, second) == 0xFF0 &&
@@ -132,7 +133,7 @@ TEST_CASE("an END entry leads to entry 0 of its next table (OUT-043,047,054)") {
 
 TEST_CASE("when tracing starts on an END entry, the offset becomes 0 (OUT-057)") {
     CHECK_TWICE([](auto value) {  // OC-34
-        auto const where = placed(0x1'0000, value(uint64_t{0x0000'0999'0000'017F}));
+        auto const where = position_from(0x1'0000, value(uint64_t{0x0000'0999'0000'017F}));
         auto const to = topa::follow_end(topa::entry{value(uint64_t{0x1'0001})});
         return where.index == 2 && where.offset == 0x999 && topa::mask_ptrs_of(to).raw == 0x7F;
     });
@@ -163,7 +164,7 @@ TEST_CASE("bytes advance the offset, and the last byte of a region the index (OU
 TEST_CASE("after two full regions END is followed immediately (OUT-052..054)") {
     CHECK_TWICE([](auto value) {  // OC-12, OC-13
         topa::entry const table[] = {{0x40'0000}, {0x40'1000}, {0x1'0001}};
-        auto const start = placed(value(uint64_t{0x1'0000}), 0x7F);
+        auto const start = position_from(value(uint64_t{0x1'0000}), 0x7F);
         auto const second = topa::advanced(start, table[0], 0x1000);
         auto const end = topa::advanced(second, table[1], 0x1000);
         return topa::bytes_left(start, table[0]) == 0x1000 &&
@@ -177,7 +178,7 @@ TEST_CASE("64K in X, 4K in Y, then the other table's entry 0 (OUT-142)") {
     CHECK_TWICE([](auto value) {  // OC-15
         topa::entry const table_a[] = {{0x1000'0100}, {0x2000'0000}, {0x2'0001}};
         topa::entry const table_b[] = {{0x3000'0050}};
-        auto const x = placed(value(uint64_t{0x1'0000}), 0x7F);
+        auto const x = position_from(value(uint64_t{0x1'0000}), 0x7F);
         bool const in_x = topa::trace_store_phys_addr(x, table_a[0]) == 0x1000'0000 &&
                           topa::bytes_left(x, table_a[0]) == 0x1'0000;
         auto const last = topa::advanced(x, table_a[0], 0xFFFF);

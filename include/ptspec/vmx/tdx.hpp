@@ -12,8 +12,8 @@
 /// Intel TDX: Intel PT in a trust domain (TD).
 namespace ptspec::vmx::tdx {
 
-/// The rule by which the TDX module makes RDMSR and WRMSR of an index raise #GP in a TD. Applies
-/// before other checks.
+/// The rule by which the TDX module makes RDMSR and WRMSR of an index raise #GP in a TD, or none.
+/// The other checks of an access are separate.
 ///
 /// Errors: REG-136 an MSR of Intel PT, and `xfam` has no PT_STATE.
 /// Source: TDX module, branch tdx_1.5; REG-136.
