@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 
-// A guest writes the MSRs of Intel PT, and the hypervisor answers as the processor would: with
-// #GP(0), and the rule in the log, or by doing what the write does.
+// How a hypervisor emulates the Intel PT MSRs of a guest: for each WRMSR it injects #GP(0) and logs
+// the rule that was broken, or it applies the effects of the write.
 
 #include <ptspec/access/effect.hpp>
 #include <ptspec/cpu/presets.hpp>
@@ -12,9 +12,9 @@ namespace {
 
 using namespace ptspec;
 
-/// What a hypervisor keeps of a virtual processor for this.
+/// The part of a virtual processor that this handler uses.
 struct virtual_cpu {
-    cpu::capabilities cpuid;  ///< what the guest was told
+    cpu::capabilities cpuid;  ///< the CPUID leaves that the guest sees
     access::msr_state pt{};
     uint64_t rip = 0;
     uint32_t eax = 0;
@@ -24,14 +24,14 @@ struct virtual_cpu {
     bool inject_pmi = false;
 };
 
-/// The guest left for a WRMSR. False: the MSR is another handler's.
+/// Handles a VM exit caused by WRMSR. Returns false when the MSR belongs to another handler.
 template <class Log>
 constexpr auto on_wrmsr_exit(virtual_cpu& guest, Log&& log) noexcept -> bool {
     uint64_t const value = uint64_t{guest.edx} << 32 | guest.eax;
     auto const done = access::effect_of_write(guest.cpuid, guest.pt, guest.ecx, value);
     if (done.verdict.what == access::outcome::not_covered) { return false; }
     if (!done) {
-        guest.inject_gp = true;  // nothing was written, and RIP stays at the WRMSR
+        guest.inject_gp = true;  // no state changes, and RIP still points to WRMSR
         log(guest.ecx, value, done.verdict.why);
         return true;
     }
@@ -41,7 +41,7 @@ constexpr auto on_wrmsr_exit(virtual_cpu& guest, Log&& log) noexcept -> bool {
     return true;
 }
 
-// The same handler while compiling: a guest may not change a trace that is on.
+// The same handler in a constant expression: a guest may not change CTL while TraceEn is 1.
 static_assert([] {
     virtual_cpu guest{.cpuid = cpu::preset::skylake_x, .eax = 0x2109, .ecx = 0x570};
     rule broken = rule::none;
@@ -52,7 +52,7 @@ static_assert([] {
            guest.pt.ctl.raw == 0x2109 && broken == rule::REG_021;
 }());
 
-/// One WRMSR of the guest, and the verdict on it.
+/// Executes one WRMSR of the guest and prints the verdict.
 void wrmsr(virtual_cpu& guest, uint32_t index, uint64_t value) {
     guest.ecx = index;
     guest.edx = static_cast<uint32_t>(value >> 32);
@@ -73,14 +73,14 @@ void wrmsr(virtual_cpu& guest, uint32_t index, uint64_t value) {
 
 auto main() -> int {
     virtual_cpu guest{.cpuid = cpu::preset::skylake_x};
-    wrmsr(guest, 0x10, 0);                  // the time-stamp counter
+    wrmsr(guest, 0x10, 0);                  // IA32_TIME_STAMP_COUNTER
     wrmsr(guest, 0x560, 0x1'0000'0000);     // the ToPA table
     wrmsr(guest, 0x560, 0x1'0000'0040);     // not a multiple of 128
-    wrmsr(guest, 0x580, 0x8000'0000'0000);  // a range that begins at no canonical address
-    wrmsr(guest, 0x570, 0x1000);            // PTWEn, which a Skylake does not have
+    wrmsr(guest, 0x580, 0x8000'0000'0000);  // the start of the range is not canonical
+    wrmsr(guest, 0x570, 0x1000);            // PTWEn, which Skylake does not support
     wrmsr(guest, 0x570, 0x2109);            // BranchEn, ToPA, User, TraceEn
     wrmsr(guest, 0x571, 0);                 // STATUS, while tracing
-    wrmsr(guest, 0x570, 0x210D);            // OS too, while tracing
-    wrmsr(guest, 0x570, 0x210C);            // OS too, and no more tracing
+    wrmsr(guest, 0x570, 0x210D);            // also OS, while tracing
+    wrmsr(guest, 0x570, 0x210C);            // also OS, and TraceEn cleared
     return guest.rip == 6 && guest.pt.ctl.raw == 0x210C ? 0 : 1;
 }

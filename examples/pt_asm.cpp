@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 
-// pt_asm: writes the bytes of a listing, the inverse of pt_dump. `pt_asm --help` says how.
+// pt_asm: assembles a listing into the bytes of a trace, the inverse of pt_dump. See `pt_asm
+// --help`.
 
 #include "common/tool.hpp"
 #include "common/listing.hpp"
@@ -51,12 +52,12 @@ ends before it; 2 wrong usage, or a file that cannot be read or written.
 Packets and their fields:
 )";
 
-/// Why a line is refused.
+/// Why a line is rejected.
 struct refusal : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-/// The fields of one line.
+/// The `name=value` fields of one line.
 class fields {
 public:
     explicit fields(std::string_view text) {
@@ -78,7 +79,7 @@ public:
         }
     }
 
-    /// The text of a field; empty when it is absent or `-`.
+    /// The value of a field as text; empty when the field is absent or `-`.
     auto text(std::string_view name) -> std::string_view {
         for (auto& field : all_) {
             if (field.name == name) {
@@ -89,7 +90,7 @@ public:
         return {};
     }
 
-    /// The number of a field, decimal or 0x hexadecimal.
+    /// The value of a field as a number: decimal, or hexadecimal after 0x.
     auto number(std::string_view name) -> std::optional<std::uint64_t> {
         auto digits = text(name);
         if (digits.empty()) { return std::nullopt; }
@@ -105,7 +106,7 @@ public:
         return value;
     }
 
-    /// A field of a packet, 0 when it is absent.
+    /// The value of a packet field; 0 when it is absent.
     template <class Field>
     auto as(std::string_view name) -> Field {
         auto const value = number(name).value_or(0);
@@ -114,7 +115,7 @@ public:
         return field.field;
     }
 
-    /// Refuses what nobody asked for.
+    /// Rejects a line with a field that the packet does not have.
     void all_used() const {
         for (auto const& field : all_) {
             if (!field.used) {
@@ -132,13 +133,13 @@ private:
     std::vector<one> all_{};
 };
 
-/// Writes packets, from the fields of their lines.
+/// Encodes packets from the fields of their lines.
 class assembler {
 public:
     /// With `sparse` a gap may be longer than `most_pads`.
     assembler(tool::output& to, bool sparse) : file_{to}, sparse_{sparse} {}
 
-    /// Writes the bytes of one line.
+    /// Assembles one line.
     void line(std::string_view text) {
         text = text.substr(0, text.find('#'));
         auto word = next_word(text);
@@ -229,7 +230,8 @@ private:
             kind, [&]<class Packet>() { return make(Packet{}, given, length); }, packet::all{});
     }
 
-    /// A packet from the columns of a listing, and its payload. A BIP has the length of its block.
+    /// A packet from its columns in the listing and its payload. The length of a BIP depends on the
+    /// block that it belongs to.
     template <class Packet>
     auto make(Packet plain, fields& given, std::optional<std::uint64_t>) const
         -> packet::any_packet {
@@ -330,18 +332,18 @@ private:
     bool sparse_;
     std::uint64_t written_ = 0;
     std::uint8_t room_[64] = {};
-    byte_buffer packet_{room_};  ///< the packet of one line
+    byte_buffer packet_{room_};  ///< holds the packet of one line
     trace::writer<byte_buffer> to_{packet_};
 };
 
-/// The lines of a listing. Only one of them is in memory.
+/// The lines of a listing. Only the current line is in memory.
 class lines {
 public:
     static constexpr std::size_t longest = 4096;
 
     explicit lines(tool::input& from) : from_{from} {}
 
-    /// Reads the next line; false when there is none.
+    /// Reads the next line; returns false at the end.
     auto next(std::string& line) -> bool {
         line.clear();
         ++number_;
@@ -362,7 +364,7 @@ private:
     std::uint64_t number_ = 0;
 };
 
-/// Collects the names of the fields of a packet.
+/// Collects the field names of a packet.
 struct field_names {
     std::string& to;
 

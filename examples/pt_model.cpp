@@ -60,7 +60,7 @@ Exit status: 0 printed; 2 wrong usage, a setup or an event that cannot be read (
 event's number), a trace of more than 4 MB, or a file that cannot be read or written.
 )";
 
-/// The trace of one processor may have as many bytes.
+/// The trace of one processor may have this many bytes.
 constexpr std::size_t most_bytes = std::size_t{1} << 22;
 using machine = pt_model::machine<most_bytes>;
 
@@ -101,12 +101,12 @@ auto parse(tool::command_line& line) -> arguments {
 
 /// An event that added bytes to the trace.
 struct traced_event {
-    std::uint64_t number;  ///< from 1; 0: the setup
+    std::uint64_t number;  ///< counts from 1; 0 is the setup
     std::string text;
-    std::size_t bytes;  ///< of the trace after it
+    std::size_t bytes;  ///< size of the trace after this event
 };
 
-/// A processor, and what its trace is from.
+/// A logical processor, and the events that caused its trace.
 struct processor {
     std::string name;
     std::unique_ptr<machine> on = std::make_unique<machine>();
@@ -128,7 +128,7 @@ struct processor {
     }
 };
 
-/// Lets all events of a script happen, on one processor or on two. Only one event is in memory.
+/// Runs all events of a script, on one processor or on two. Only the current event is in memory.
 auto run(arguments const& given, pt_model::start const& from) -> std::vector<processor> {
     std::vector<processor> all;
     auto const add = [&](char const* name) {
@@ -153,7 +153,7 @@ auto run(arguments const& given, pt_model::start const& from) -> std::vector<pro
             add("A: ");
             rest.remove_prefix(2);
         }
-        // `/ B:` stands between two events, or at the start of one.
+        // `/ B:` is a separator between two events, or the prefix of one.
         auto const mark = all.size() == 1 ? rest.find("/ B:") : string_view::npos;
         if (two && mark != string_view::npos && (mark == 0 || pt_model::is_blank(rest[mark - 1]))) {
             happens(rest.substr(0, mark));

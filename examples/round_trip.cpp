@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 
-// A program runs on a modelled processor that traces it into a ring of ToPA regions, and the trace
-// is read back as a driver does: the end is where IA32_RTIT_OUTPUT_BASE and
-// IA32_RTIT_OUTPUT_MASK_PTRS say, the oldest byte is behind it. Every branch in the ring has to come
-// out as it went in.
+// A program runs on a modelled processor that traces it into a ring of ToPA regions. The trace is
+// then read back as a driver does: IA32_RTIT_OUTPUT_BASE and IA32_RTIT_OUTPUT_MASK_PTRS give its
+// end, and the oldest byte follows that position. Every branch that is still in the ring must be
+// decoded correctly.
 
 #include <ptspec/ptspec.hpp>
 
@@ -17,7 +17,7 @@ namespace {
 using namespace ptspec;
 namespace event = engine::event;
 
-// The ring, built and proved while compiling: three regions, and a link back.
+// The ring is built and checked at compile time: three regions and a link back to the first entry.
 constexpr std::uint64_t table_address = 0x1'0000'0000;
 constexpr std::uint64_t first_region = 0x2'0000'0000;
 constexpr std::uint64_t region_bytes = 0x1'0000;
@@ -27,14 +27,14 @@ constexpr auto ring = topa::ring(
     topa::region{.base = first_region + region_bytes, .size = topa::region_size::size_64K},
     topa::region{.base = first_region + 2 * region_bytes, .size = topa::region_size::size_64K});
 
-/// What a branch did: a conditional one was taken or not, any other went somewhere.
+/// A branch: a conditional one is taken or not taken, any other has a target.
 struct branch {
     bool is_conditional = false;
     bool taken = false;
     std::uint64_t to = 0;
 };
 
-/// Random numbers, the same in every run.
+/// Random numbers with a fixed seed.
 class dice {
 public:
     auto roll(std::uint64_t sides) -> std::uint64_t {
@@ -46,8 +46,9 @@ private:
     std::uint64_t seed_ = 2026;
 };
 
-/// A processor, its program, and what the program did. After each mark, a PTWRITE of how many
-/// branches there were, a reader of the trace knows where it is.
+/// A processor, its program, and the branches that the program executed. Now and then the program
+/// executes PTWRITE with the number of branches so far: with this mark a decoder knows its position
+/// in the program.
 class traced_program {
 public:
     static constexpr std::uint64_t events_between_marks = 1000;
@@ -58,7 +59,7 @@ public:
         }
     }
 
-    /// Traces so many events. False where the processor refuses what it is told.
+    /// Executes this many events. Returns false when a WRMSR or an event fails.
     auto run(std::uint64_t events) -> bool {
         using ctl = reg::ia32_rtit_ctl;
         constexpr auto start = ctl{}.with(ctl::TraceEn{true}, ctl::OS{true}, ctl::User{true},
@@ -78,13 +79,13 @@ public:
 
     /// The bytes in the ring, the oldest first.
     [[nodiscard]] auto read_out() -> std::vector<std::uint8_t> {
-        // As software does: these registers say where trace ends only after TraceEn is 0.
+        // These registers hold the end of the trace only after TraceEn is cleared.
         auto const base = unit_.rdmsr(reg::ia32_rtit_output_base::address);
         auto const pointers = unit_.rdmsr(reg::ia32_rtit_output_mask_ptrs::address);
         auto const end = topa::position_in({base.value}, {pointers.value});
         auto const cut = static_cast<std::ptrdiff_t>(end.index * region_bytes + end.offset);
         std::vector<std::uint8_t> bytes{output_ + cut, output_ + sizeof output_};
-        if (unit_.total().stored <= sizeof output_) { bytes.clear(); }  // it did not go around
+        if (unit_.total().stored <= sizeof output_) { bytes.clear(); }  // the ring has not wrapped
         bytes.insert(bytes.end(), output_, output_ + cut);
         return bytes;
     }
@@ -97,12 +98,12 @@ private:
         auto const done = unit_.wrmsr(index, value, ip, ip + 2, memory_);
         return done.what == engine::access_outcome::done;
     }
-    /// Something happens. False where the memory for the trace is missing.
+    /// Executes one event. Returns false when trace could not be stored to memory.
     template <class Event>
     auto tell(Event const& event) -> bool {
         return !unit_.on(event, memory_);
     }
-    /// One branch of the program.
+    /// Executes one branch of the program.
     auto step() -> bool {
         auto const here = unit_.ip();
         auto const somewhere = 0x40'0000 + dice_.roll(0x10'0000);
@@ -122,7 +123,7 @@ private:
             }
         }
     }
-    /// A return, whose target takes a bit of trace where the processor remembers the call.
+    /// Executes a RET. It is compressed to one TNT bit when the processor still holds the CALL.
     auto go_back() -> bool {
         auto const to = calls_.back();
         calls_.pop_back();
@@ -142,7 +143,7 @@ private:
     dice dice_;
 };
 
-/// Compares what a trace tells with what happened, from the first mark on.
+/// Compares the decoded branches with the executed ones, from the first mark on.
 class comparison {
 public:
     explicit comparison(std::vector<branch> const& happened) : happened_{happened} {}
@@ -168,7 +169,7 @@ public:
     }
 
     [[nodiscard]] auto recovered() const -> std::uint64_t { return recovered_; }
-    /// True when everything was recovered up to the last branch.
+    /// True when all branches up to the last one were decoded.
     [[nodiscard]] auto is_whole() const -> bool {
         return began_ && wrong_ == 0 && next_ == happened_.size();
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 
-// A tour of ptspec: a ToPA ring that is built and proved while compiling, the address math of its
-// regions, a table that is wrong and why, and a trace that is read packet by packet. `tour FILE`
-// reads a raw trace of yours.
+// A tour of ptspec: a ToPA ring that is built and checked at compile time, the address arithmetic
+// of its regions, why an invalid table is rejected, and a trace that is decoded packet by packet.
+// `tour FILE` reads a raw trace from a file.
 
 #include "common/listing.hpp"
 
@@ -18,8 +18,8 @@ namespace {
 
 using namespace ptspec;
 
-// A table of two output regions that links back to itself. A misaligned region, an address that
-// does not fit or a forgotten link would stop the build here.
+// A table of two output regions with a link to itself. A misaligned region, an address that is too
+// wide or a missing link stops the build here.
 constexpr std::uint64_t table_address = 0x1'0000'0000;
 constexpr auto ring = topa::ring(
     table_address, topa::region{.base = 0x1'0010'0000, .size = topa::region_size::size_1M},
@@ -28,11 +28,11 @@ constexpr auto ring = topa::ring(
 static_assert(ring.entries[1].raw == (0x1'0020'0000 | 4 << 6 | 1 << 2));
 static_assert(ring.entries[2] == topa::link_to(table_address));
 
-// The page that the processor will read, laid out by the compiler.
+// The page that the processor reads, initialised at compile time.
 alignas(4096) constinit auto const placed = ring;
 
-// Where the next byte of trace goes, by the two output registers: entry 1, 16 bytes into its
-// region.
+// The position of the next byte of trace, as the two output registers encode it: entry 1, 16 bytes
+// into its region.
 using reg::ia32_rtit_output_base;
 constexpr auto base = ia32_rtit_output_base{}.with(
     ia32_rtit_output_base::BasePhysAddr{table_address});
@@ -46,8 +46,8 @@ static_assert(topa::bytes_left(where, ring.entries[1]) == 0x1'0000 - 16);
 static_assert(topa::next_entry(where) == topa::position{.table = table_address, .index = 2});
 static_assert(topa::follow_end(ring.entries[2]) == topa::position{.table = table_address});
 
-// A table that came from elsewhere: its second region has 64 KB, and begins where none may.
-// Why tracing ends there is asked of the model, before hardware is touched.
+// A table from another source: its second region has 64 KB, but its base is not a multiple of 64
+// KB. The model says why tracing stops there, before any hardware is programmed.
 auto explain_an_error() -> engine::explanation {
     static std::uint8_t page[4096];
     static std::uint8_t output[4096];
@@ -68,11 +68,11 @@ auto explain_an_error() -> engine::explanation {
     engine::output out;
     (void)out.start(processor, now, memory);
     std::uint8_t const bytes[4096] = {};
-    (void)out.write(now, memory, bytes);  // fills the first region, and so comes to the second
+    (void)out.write(now, memory, bytes);  // fills the first region and advances to the second
     return engine::explain(processor, now, memory);
 }
 
-// A small trace, written by the compiler: PSB+, then some control flow.
+// A small trace, encoded at compile time: PSB+, then some branches.
 constexpr auto make_trace() {
     using namespace packet;
     struct {
@@ -90,14 +90,14 @@ constexpr auto make_trace() {
     for (bool const taken : {true, true, false, true}) { done(to.branch(taken)); }
     done(to.indirect(0x40'2042));  // a TNT, and a TIP with two bytes of IP
     to.advance(398);
-    done(to.put(mtc{}.with(mtc::CTC{0x9A})));  // behind a CYC
+    done(to.put(mtc{}.with(mtc::CTC{0x9A})));  // preceded by a CYC
     done(to.put(tip_pgd{}));
     trace.size = whole ? out.size() : 0;
     return trace;
 }
 constexpr auto own_trace = make_trace();
 
-// Reading works while compiling, too.
+// Decoding works at compile time, too.
 static_assert(trace::reader{byte_view{own_trace.bytes}.first(own_trace.size)}.scan().total() == 11);
 
 void list(byte_view bytes) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// A trace as text, one line a packet: `0000002e tip len=3 ipc=1 payload=0x2042 ip=0x402042`.
-// pt_dump writes it, pt_asm reads it.
+// A trace as text, one line for each packet: `0000002e tip len=3 ipc=1 payload=0x2042 ip=0x402042`.
+// pt_dump writes this format, pt_asm reads it.
 
 #include "listing_names.hpp"
 
@@ -26,8 +26,8 @@ inline auto error_name(packet::error why) -> std::string_view {
     return "none";
 }
 
-/// The fields of a packet as name and value, for `out.number(name, value)`, `out.hex(name, value)`,
-/// `out.nothing(name)` and `out.branches(name, value)`.
+/// Passes the fields of a packet as name and value to `out.number(name, value)`, `out.hex(name,
+/// value)`, `out.nothing(name)` and `out.branches(name, value)`.
 template <class Out>
 class fields_of {
 public:
@@ -106,7 +106,7 @@ private:
     std::uint64_t ip_;
 };
 
-/// Writes `name=value` pairs behind a string.
+/// Appends `name=value` pairs to a string.
 class text_fields {
 public:
     explicit text_fields(std::string& out) : out_{out} {}
@@ -141,7 +141,7 @@ private:
     std::string& out_;
 };
 
-/// An offset: lower-case hexadecimal, at least eight digits.
+/// Appends an offset: lower-case hexadecimal, at least eight digits.
 inline void append_offset(std::string& out, std::uint64_t offset) {
     char digits[16];
     auto const end = std::to_chars(digits, digits + sizeof digits, offset, 16).ptr;
@@ -155,12 +155,12 @@ inline void append_number(std::string& out, std::string_view text, std::int64_t 
     out += std::to_string(value);
 }
 
-/// Counts what the last line of a listing tells.
+/// The counters that the last line of a listing prints.
 struct totals {
     std::uint64_t packets = 0;
     std::uint64_t errors = 0;
     std::uint64_t resyncs = 0;
-    bool synced = false;  ///< something was read
+    bool synced = false;  ///< at least one PSB was found
 
     void count(trace::item const& item) {
         packets += item.what == trace::item_type::packet || item.what == trace::item_type::unknown;
@@ -177,7 +177,7 @@ struct totals {
     }
 };
 
-/// Appends the line of one item. `sofar` counts everything up to and with it.
+/// Appends the line of one item. `sofar` counts all items up to and including this one.
 inline void append_line(std::string& out, trace::item const& item, totals const& sofar) {
     using trace::item_type;
     append_offset(out, item.what == item_type::lost && !sofar.synced ? 0 : item.offset);

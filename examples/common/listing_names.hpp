@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// What a line of a listing calls packets and their fields, for pt_dump, which writes it, and pt_asm,
-// which reads it. A packet that is not named here has its own names in lower case.
+// The names of packets and fields in a listing, for pt_dump, which writes it, and pt_asm, which
+// reads it. A packet without an entry here has its own name in lower case.
 
 #include <ptspec/packet/any_packet.hpp>
 
@@ -56,7 +56,7 @@ inline auto name(packet::kind which) -> std::string_view {
     return detail::packet_names<packet::all>::all[underlying(which)];
 }
 
-/// A field of a packet, and how a listing writes it.
+/// A field of a packet, and how a listing prints it.
 template <class Field>
 struct column {
     using field = Field;
@@ -81,8 +81,8 @@ auto columns_of_rows(type_list<Rows...>) {
 
 }  // namespace detail
 
-// The fields of a packet but for its payload. Unless said otherwise they have their own names in
-// lower case and the order of their bits; flags are decimal, all else is hexadecimal.
+// The fields of a packet except its payload. By default a field has its own name in lower case,
+// fields are in bit order, flags are decimal and other fields are hexadecimal.
 
 template <class Packet>
 auto columns(Packet const&) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// Scripts: where a tool reads one from, and its statements.
+// Scripts: where a tool reads its script from, and how the script is split into statements.
 
 #include "tool.hpp"
 
@@ -12,10 +12,10 @@
 
 namespace tool {
 
-/// The bytes of a script.
+/// The characters of a script, from a string or a file.
 class script_text {
 public:
-    /// The script is this text.
+    /// The text of the script itself.
     struct given {
         std::string text;
     };
@@ -34,7 +34,7 @@ private:
     std::optional<input> from_{};
 };
 
-/// The script that a command line gives: `-e TEXT`, also more than once, or a file.
+/// The script given on the command line: one or more `-e TEXT`, or a file.
 class script_choice {
 public:
     /// True when this argument belongs to the script.
@@ -56,7 +56,7 @@ public:
 
     [[nodiscard]] auto is_given() const -> bool { return has_text_ || path_; }
 
-    /// Opens what is given, or else standard input.
+    /// Opens the given script, or standard input when none is given.
     [[nodiscard]] auto open() const -> script_text {
         if (has_text_) { return script_text{script_text::given{text_}}; }
         try {
@@ -75,20 +75,20 @@ private:
     std::optional<std::string> path_{};
 };
 
-/// Where `#` begins a comment, which ends with the line.
+/// Where `#` begins a comment. A comment ends with the line.
 enum class comments : std::uint8_t { anywhere, before_statements };
 
-/// The statements of a script, separated by `;` and ends of lines, without comments and blank ones.
-/// Only one of them is in memory.
+/// The statements of a script, separated by `;` and newlines, without comments and blank
+/// statements. Only the current statement is in memory.
 class script {
 public:
     static constexpr std::size_t longest = 4096;
 
-    /// `noun` is what messages call a statement.
+    /// `noun` is the word for a statement in messages.
     script(script_text& from, std::string_view noun, comments where)
         : from_{from}, noun_{noun}, where_{where} {}
 
-    /// Reads the next statement; false when there is none.
+    /// Reads the next statement; returns false at the end.
     auto next(std::string& statement) -> bool {
         statement.clear();
         bool blank = true;
@@ -114,7 +114,7 @@ public:
         }
     }
 
-    /// Refuses the statement that was read last.
+    /// Throws a failure that names the statement that was read last.
     [[noreturn]] void refuse(std::string const& why) const {
         throw failure{std::string{noun_} + ' ' + std::to_string(number_) + ": " + why};
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// What the tools share: the command line, files, standard output, and how a tool ends.
+// What all tools share: the command line, files, standard output and the exit status.
 
 #include <cerrno>
 #include <csignal>
@@ -23,10 +23,10 @@
 
 namespace tool {
 
-/// The exit status for wrong usage, a script that is refused, and files that cannot be used.
+/// The exit status for wrong usage, a rejected script, and files that cannot be read or written.
 inline constexpr int failed = 2;
 
-/// Why a tool ends with `failed`.
+/// Ends the tool with status `failed` and this message.
 struct failure : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
@@ -40,7 +40,7 @@ struct closed_pipe {};
 /// The name of the running tool, set by `run`.
 inline std::string_view name{};
 
-/// A text on one line: control characters become `?`.
+/// Makes a text fit on one line: control characters become `?`.
 inline auto one_line(std::string_view text) -> std::string {
     std::string line{text};
     for (char& letter : line) {
@@ -49,7 +49,7 @@ inline auto one_line(std::string_view text) -> std::string {
     return line;
 }
 
-/// What a script says, in a form for messages: printable, and of bounded length.
+/// A text from a script, made safe for messages: printable, and of bounded length.
 inline auto clipped(std::string_view text) -> std::string {
     constexpr std::size_t most = 60;
     std::string safe;
@@ -60,7 +60,7 @@ inline auto clipped(std::string_view text) -> std::string {
 }
 inline auto quoted(std::string_view text) -> std::string { return "'" + clipped(text) + "'"; }
 
-/// Writes a line to standard error: the name of the tool, and a message.
+/// Writes a line to standard error: the tool's name and a message.
 inline void complain(std::string_view message) {
     auto const line = one_line(std::string{name}.append(": ").append(message)) + '\n';
     (void)std::fwrite(line.data(), 1, line.size(), stderr);
@@ -70,7 +70,8 @@ inline void complain(std::string_view message) {
 
 using file = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 
-/// A file that is read; `-` is standard input. Every function throws `unreadable` on an error.
+/// A file opened for reading; `-` is standard input. Every function throws `unreadable` on an
+/// error.
 class input {
 public:
     explicit input(std::string const& path) : name_{path == "-" ? "standard input" : path} {
@@ -86,7 +87,7 @@ public:
         if (byte == EOF) { check(); }
         return byte;
     }
-    /// Reads up to `size` bytes. Fewer come only at the end.
+    /// Reads up to `size` bytes. Returns fewer only at the end of the file.
     auto read(void* to, std::size_t size) -> std::size_t {
         std::size_t const count = std::fread(to, 1, size, from_);
         if (count < size) { check(); }
@@ -94,11 +95,11 @@ public:
     }
     [[nodiscard]] auto at_end() const -> bool { return std::feof(from_) != 0; }
     [[nodiscard]] auto name() const -> std::string const& { return name_; }
-    /// The size of a regular file; 0 where it is not known.
+    /// The size of a regular file; 0 when the size is unknown.
     [[nodiscard]] auto size() const -> std::uint64_t {
         return S_ISREG(about_.st_mode) ? static_cast<std::uint64_t>(about_.st_size) : 0;
     }
-    /// True when a write to `path` would change the file that is read.
+    /// True when `path` is the same file: writing to it would change the input.
     [[nodiscard]] auto is(std::string const& path) const -> bool {
         struct stat other{};
         return S_ISREG(about_.st_mode) && ::stat(path.c_str(), &other) == 0 &&
@@ -117,8 +118,8 @@ private:
     struct stat about_{};
 };
 
-/// A file that is written; `-` is standard output. Every function throws on an error: `closed_pipe`,
-/// or else `failure`.
+/// A file opened for writing; `-` is standard output. On an error every function throws
+/// `closed_pipe` or `failure`.
 class output {
 public:
     explicit output(std::string const& path = "-") : name_{path == "-" ? "standard output" : path} {
@@ -131,14 +132,15 @@ public:
         check(std::fwrite(bytes.data(), 1, bytes.size(), to_) == bytes.size());
     }
     void flush() { check(std::fflush(to_) == 0); }
-    /// To be called after the last write: only this shows that nothing was lost.
+    /// Call this after the last write: errors of buffered writes are reported only here.
     void close() {
         flush();
         if (owned_) { check(std::fclose(owned_.release()) == 0); }
     }
 
-    /// Skips `count` bytes, at least 1, which read as zeros. Returns false, and skips nothing, where
-    /// that is not possible: in a pipe, when appending, and where the file continues after this place.
+    /// Skips `count` bytes, at least 1; they read as zeros. Returns false and skips nothing where
+    /// the output cannot seek: a pipe, a file opened for appending, or a file with data after this
+    /// position.
     [[nodiscard]] auto skip(std::uint64_t count) -> bool {
         constexpr char pad = 0;
         flush();
@@ -151,7 +153,7 @@ public:
         if (::ftello(to_) < about.st_size) { return false; }
         if (count >> 62 != 0) { throw failure{name_ + ": File too large"}; }
         check(::fseeko(to_, static_cast<::off_t>(count - 1), SEEK_CUR) == 0);
-        write({&pad, 1});  // the file has its size also when nothing follows
+        write({&pad, 1});  // sets the file size even when nothing follows
         return true;
     }
 
@@ -167,7 +169,7 @@ private:
     std::FILE* to_ = nullptr;
 };
 
-/// True when standard input is what a person types. A tool without arguments then shows its help.
+/// True when standard input is a terminal. A tool without arguments then prints its help.
 inline auto is_terminal() -> bool { return ::isatty(STDIN_FILENO) == 1; }
 
 /// Writes a text, such as that of `--help`, to standard output.
@@ -184,7 +186,7 @@ class command_line {
 public:
     command_line(int count, char** all) : next_{all + (count > 0 ? 1 : 0)}, end_{all + count} {}
 
-    /// Goes to the next argument; false when there is none.
+    /// Advances to the next argument; returns false at the end.
     auto next() -> bool {
         if (next_ == end_) { return false; }
         current_ = *next_++;
@@ -193,7 +195,7 @@ public:
         return next();
     }
     [[nodiscard]] auto argument() const -> std::string const& { return current_; }
-    /// True when this argument is no option: a file, `-` or a name.
+    /// True when this argument is not an option: a file, `-` or a name.
     [[nodiscard]] auto is_operand() const -> bool {
         return only_operands_ || current_ == "-" || !current_.starts_with('-');
     }
@@ -201,12 +203,12 @@ public:
         return !is_operand() && current_ == option;
     }
     [[nodiscard]] auto is_help() const -> bool { return is("--help") || is("-h"); }
-    /// The argument that belongs to this option.
+    /// The argument of this option.
     auto value() -> std::string {
         if (next_ == end_) { throw failure{current_ + " needs an argument"}; }
         return *next_++;
     }
-    /// Refuses an option that the tool does not have.
+    /// Rejects an unknown option.
     [[noreturn]] void refuse() const {
         throw failure{current_ + ": no such option; --help lists them"};
     }
@@ -222,8 +224,8 @@ private:
 
 namespace detail {
 
-/// Opens a file that fails on every access in the place of a standard stream that is closed.
-/// Otherwise the next file to be opened would become that stream.
+/// Replaces each closed standard stream with a descriptor that fails on every access. Otherwise the
+/// next opened file would get the number of that stream.
 inline void reserve_standard_streams() {
     for (int const stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
         if (::fcntl(stream, F_GETFD) == -1) {
@@ -232,8 +234,8 @@ inline void reserve_standard_streams() {
     }
 }
 
-/// Ends the program when memory is exhausted. An exception would not do: it cannot leave a noexcept
-/// function.
+/// Ends the program when memory is exhausted. It does not throw, because an exception cannot leave
+/// a noexcept function.
 [[noreturn]] inline void out_of_memory() {
     constexpr std::string_view what = ": out of memory\n";
     (void)!::write(STDERR_FILENO, name.data(), name.size());
@@ -244,14 +246,15 @@ inline void reserve_standard_streams() {
 }  // namespace detail
 
 /// Runs a tool: `body` takes the command line and returns the exit status. An exception becomes a
-/// message and the status `failed`. Writes fail with an error where they would raise a signal.
+/// message and the status `failed`. SIGPIPE and SIGXFSZ are ignored, so that writes fail with an
+/// error instead.
 inline auto run(std::string_view tool_name, int count, char** arguments, int (*body)(command_line&))
     -> int {
     name = tool_name;
     detail::reserve_standard_streams();
     std::set_new_handler(detail::out_of_memory);
     (void)std::signal(SIGPIPE, SIG_IGN);  // the reader of a pipe closed it
-    (void)std::signal(SIGXFSZ, SIG_IGN);  // the file has reached its limit
+    (void)std::signal(SIGXFSZ, SIG_IGN);  // the file has reached its size limit
     try {
         command_line line{count, arguments};
         return body(line);

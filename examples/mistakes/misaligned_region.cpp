@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 
-// This does not build, and says why: the second region has 64 KB, and does not begin at a multiple
-// of that.
+// This file does not compile, and the message says why: the second region has 64 KB, but its base
+// is not a multiple of 64 KB.
 
 #include <ptspec/topa/builders.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// Reading a trace in several threads: pt_dump --jobs.
+// pt_dump --jobs: decodes a trace in several threads.
 
 #include "ways.hpp"
 
@@ -13,12 +13,12 @@
 
 namespace pt_dump {
 
-/// What threads write to stands this far apart, so that none waits for another's cache line.
+/// Alignment of objects that different threads write, in bytes. It avoids false sharing.
 inline constexpr std::size_t apart = 128;
 
 struct alignas(apart) kept_output : output {};
 
-/// A piece of a trace, what is to be done with it, and what came of it.
+/// A segment of a trace, the thread that decodes it, and the result.
 template <class Way>
 struct alignas(apart) job {
     output& text;
@@ -33,14 +33,14 @@ struct alignas(apart) job {
         };
         try {
             done = std::async(std::launch::async, read);
-        } catch (std::system_error const&) {                 // no further thread can be started
-            done = std::async(std::launch::deferred, read);  // get() reads the piece
+        } catch (std::system_error const&) {                 // no more threads can be created
+            done = std::async(std::launch::deferred, read);  // get() decodes the segment
         }
     }
 };
 
-/// The pieces of the bytes at hand, of which more come behind the last piece. That one is as long as
-/// it has to be to tell where its PSB ends.
+/// Splits the bytes at hand into segments. More bytes follow the last segment unless `all` is set;
+/// that one is at least long enough to find the end of its PSB.
 inline auto pieces_of(byte_view bytes, bool all, settings const& how) -> std::vector<byte_view> {
     std::vector<byte_view> pieces;
     for (byte_view const piece : trace::split{bytes, how.jobs + (all ? 0U : 1U), how.how}) {
@@ -55,13 +55,13 @@ inline auto pieces_of(byte_view bytes, bool all, settings const& how) -> std::ve
     return pieces;
 }
 
-/// Reads what `more(bytes)` appends, until that is nothing, in `how.jobs` threads. Of the trace there
-/// is never more in memory than `Way::piece_bytes` for each, and one piece. Where that holds no place to cut, one
-/// thread reads the rest.
+/// Reads what `more(bytes)` appends until it returns false, in `how.jobs` threads. At most
+/// `Way::piece_bytes` for each thread, and one segment, are in memory. Where these bytes cannot be
+/// split, one thread reads the rest.
 template <class Way, class More>
 void read_in_jobs(Way& whole, output& out, settings const& how, More const& more) {
     std::vector<std::uint8_t> bytes;
-    std::vector<kept_output> texts;  // their memory is used again
+    std::vector<kept_output> texts;  // reused for each round
     texts.resize(how.jobs);
     std::uint64_t begin = 0;
     for (bool all = false; !all;) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 
-// pt_dump: lists the packets of Intel PT traces, or sums them up. `pt_dump --help` says how.
+// pt_dump: lists the packets of Intel PT traces, or summarises them. See `pt_dump --help`.
 
 #include "jobs.hpp"
 
@@ -54,7 +54,7 @@ read, or output that cannot be written; 3 no PSB. Of several files the worst cou
 then 1.
 )";
 
-/// Of several files the worst counts: failed, then no_psb, then damaged.
+/// The status for several files: the worst in the order failed, no_psb, damaged.
 auto worse(status one, status two) -> status {
     auto const weight = [](status s) { return s == failed ? 4 : static_cast<int>(s); };
     return weight(one) < weight(two) ? two : one;
@@ -62,7 +62,7 @@ auto worse(status one, status two) -> status {
 
 // ------------------------------------------------------------------------------------------ inputs
 
-/// A bar on standard error, for a person who waits.
+/// A progress bar on standard error; shown only at a terminal.
 class progress {
 public:
     explicit progress(std::uint64_t total)
@@ -104,7 +104,7 @@ auto dump_file(std::string const& name, settings const& how, output& out) -> sta
     Way way{how, out};
     progress bar{file.size()};
     std::uint64_t size = 0;
-    // Appends the next bytes. False at the end.
+    // Appends the next bytes. Returns false at the end.
     auto const more = [&](std::vector<std::uint8_t>& bytes) {
         if (file.at_end()) { return false; }
         std::size_t const before = bytes.size();
@@ -131,7 +131,7 @@ auto dump_file(std::string const& name, settings const& how, output& out) -> sta
     return way.end(size);
 }
 
-/// The same, but a file that cannot be read is reported, and the next one is read.
+/// Like dump_file, but a file that cannot be read is reported, and the next one is read.
 template <class Way>
 auto try_file(std::string const& name, settings const& how, output& out) -> status {
     try {
@@ -142,7 +142,7 @@ auto try_file(std::string const& name, settings const& how, output& out) -> stat
     }
 }
 
-/// Bytes from pairs of hexadecimal digits; blanks between the pairs and a leading 0x do not matter.
+/// Bytes from pairs of hexadecimal digits. Blanks between pairs and a leading 0x are ignored.
 auto parse_hex(std::string_view text) -> std::optional<std::vector<std::uint8_t>> {
     std::vector<std::uint8_t> bytes;
     while (true) {
@@ -161,7 +161,7 @@ auto parse_hex(std::string_view text) -> std::optional<std::vector<std::uint8_t>
     return bytes;
 }
 
-/// The number of threads, or 0.
+/// The number of threads; 0 when it is invalid.
 auto parse_jobs(std::string_view text) -> unsigned {
     unsigned value = 0;
     auto const [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);

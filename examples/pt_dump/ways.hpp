@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// What pt_dump does with a trace: it lists it or sums it up, as text or as JSON.
+// The two forms of output of pt_dump: a listing or a summary, each as text or as JSON.
 
 #include "../common/tool.hpp"
 #include "../common/listing.hpp"
@@ -31,17 +31,17 @@ struct settings {
     unsigned jobs = 1;
 };
 
-/// Text for standard output.
+/// Buffered text for standard output.
 class output {
 public:
-    /// Without a target all text is kept until another output writes it.
+    /// Without a target, text is kept until another output writes it.
     explicit output(tool::output* to = nullptr) : to_{to} {}
 
     auto text() -> std::string& { return text_; }
     void line_done() {
         if (text_.size() >= 1 << 16 && to_ != nullptr) { flush(); }
     }
-    /// Writes at once what another has kept.
+    /// Writes the text that another output has kept.
     void write(output& other) {
         flush();
         text_.swap(other.text_);
@@ -59,7 +59,7 @@ private:
 
 // ------------------------------------------------------------------------------------------- JSON
 
-/// How many bytes at the front of a text are one character of UTF-8; 0 where they are none.
+/// The length of the UTF-8 character at the front of a text; 0 when the bytes are not UTF-8.
 inline auto utf8_length(std::string_view text) -> std::size_t {
     auto const byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
     auto const lead = byte(0);
@@ -69,7 +69,7 @@ inline auto utf8_length(std::string_view text) -> std::size_t {
     for (std::size_t i = 1; i < length; ++i) {
         if (byte(i) >> 6 != 2) { return 0; }
     }
-    // Not what has a shorter form, a surrogate, or a character past U+10FFFF.
+    // Rejects overlong forms, surrogates, and characters above U+10FFFF.
     bool const is_other = (lead == 0xE0 && byte(1) < 0xA0) || (lead == 0xED && byte(1) > 0x9F) ||
                           (lead == 0xF0 && byte(1) < 0x90) || (lead == 0xF4 && byte(1) > 0x8F);
     return is_other ? 0 : length;
@@ -97,7 +97,7 @@ inline void append_json_string(std::string& out, std::string_view value) {
     out += '"';
 }
 
-/// Appends `"name":value` pairs to an object.
+/// Appends `"name":value` pairs to a JSON object.
 class json_fields {
 public:
     explicit json_fields(std::string& out) : out_{out} {}
@@ -186,7 +186,7 @@ inline void append_json(std::string& out, trace::item const& item, listing::tota
 /// Prints every item as a line.
 class lister {
 public:
-    /// What a thread reads at a time: as text it is some twenty times as much.
+    /// How many bytes a thread reads at a time. Their listing is about twenty times as large.
     static constexpr std::size_t piece_bytes = std::size_t{1} << 17;
 
     lister(settings const& how, output& out, std::uint64_t begin = 0)
@@ -216,7 +216,7 @@ public:
         }
     }
 
-    /// Counts what the next piece of the trace has.
+    /// Adds the totals of the next segment of the trace.
     void add(lister const& next) { totals_.add(next.totals_); }
 
     [[nodiscard]] auto end(std::uint64_t bytes) -> status {
@@ -232,11 +232,11 @@ private:
 
     settings const& how_;
     output& out_;
-    std::uint64_t begin_;  ///< where the reader's bytes begin in the trace
+    std::uint64_t begin_;  ///< offset of the reader's first byte in the trace
     listing::totals totals_{};
 };
 
-/// Counts, and prints the sums.
+/// Counts packets, and prints a summary.
 class summariser {
 public:
     static constexpr std::size_t piece_bytes = std::size_t{1} << 20;
@@ -251,7 +251,7 @@ public:
         (void)reader.for_each(visitor{*this});
     }
 
-    /// Counts what the next piece of the trace has.
+    /// Adds the counts of the next segment of the trace.
     void add(summariser const& next) {
         if (next.psbs() != 0) {
             if (psbs() != 0) {
@@ -411,7 +411,7 @@ private:
     static constexpr packet::error codes[] = {packet::error::bad_opcode, packet::error::bad_packet,
                                               packet::error::truncated};
 
-    /// Errors by what the listing calls them.
+    /// The number of errors with this name in the listing.
     [[nodiscard]] auto count(packet::error why) const -> std::uint64_t {
         auto const plain = by_code_[static_cast<unsigned>(why)];
         return why == packet::error::bad_packet
@@ -421,7 +421,7 @@ private:
 
     settings const& how_;
     output& out_;
-    std::uint64_t begin_;  ///< where the reader's bytes begin in the trace
+    std::uint64_t begin_;  ///< offset of the reader's first byte in the trace
     std::string name_{};
     trace::packet_counts sum_{};
     std::uint64_t by_code_[5] = {};

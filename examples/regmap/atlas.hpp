@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// All entries as one HTML page that needs nothing else.
+// All entries as one self-contained HTML page.
 
 #include "entries.hpp"
 
@@ -10,7 +10,7 @@
 
 namespace regmap {
 
-/// The style of the page. Diagrams bring their own.
+/// The style of the page. Diagrams have their own style.
 inline constexpr std::string_view page_style = R"(
 :root {
     color-scheme: light dark;
@@ -113,7 +113,7 @@ details li { overflow-wrap: anywhere; break-inside: avoid; padding: .1rem 0; }
 @media print { .bar, .side, details { display: none; } article { break-inside: avoid; } }
 )";
 
-/// Names with a place to break at behind each underscore.
+/// Puts a line-break opportunity after each underscore of a name.
 inline auto breakable(std::string_view name) -> std::string {
     string_writer out;
     for (char const letter : name) {
@@ -127,7 +127,7 @@ inline auto escaped(std::string_view what) -> std::string {
     return printed([&](auto& out) { draw::escaped({what.data(), what.size()}, out); });
 }
 
-/// The fragment of the address by which an entry is found: `reg-ia32_rtit_ctl`.
+/// The URL fragment of an entry: `reg-ia32_rtit_ctl`.
 inline auto anchor_of(entry const& one) -> std::string {
     auto name = one.cpp_name.substr(one.cpp_name.find("::") + 2);
     return name.replace(name.find("::"), 2, "-");
@@ -241,7 +241,7 @@ private:
         if (draw::drawn_in_bytes(one.layout)) {
             picture(one, "bytes", 32);
         } else {
-            // Lines of 32 bits where there is room, and of 16 on a telephone.
+            // Rows of 32 bits on a wide screen, of 16 bits on a narrow one.
             picture(one, "wide", 32);
             picture(one, "tall", 16);
         }
@@ -268,7 +268,7 @@ private:
         out_ += draw::drawn_in_bytes(one.layout) ? "byte.bit" : "bits";
         out_ += "</th><th scope=\"col\">field</th>";
         if (access) { out_ += "<th scope=\"col\" class=\"access\">access</th>"; }
-        // The column is there even when it is empty: so the columns of all tables stand in line.
+        // This column exists even when it is empty, so that the columns of all tables are aligned.
         out_ += values ? "<th scope=\"col\" class=\"values\">values</th>"
                        : "<td class=\"values\"></td>";
         out_ += "</tr></thead>\n<tbody>\n";

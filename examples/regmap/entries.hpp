@@ -23,38 +23,38 @@ namespace regmap {
 
 using namespace ptspec;
 
-/// One row of a field table.
+/// A row of a field table.
 struct row {
-    std::string where;  ///< `17:14`; of a packet `1.5..1.6`
+    std::string where;  ///< `17:14`; in a packet `1.5..1.6`
     std::string name;
     std::string access;
     std::string meaning;
     row_kind kind;
 };
 
-/// The command line is wrong.
+/// Wrong usage of the command line.
 struct misuse : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-/// Bytes that are not the packet that was asked for.
+/// Bytes that are not an encoding of the given packet.
 struct refusal : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-/// What a value is shown as: one line, and below it a line for each field.
+/// The text for a decoded value: a headline, and one line for each field.
 struct decoded_value {
     std::string summary;
     std::vector<std::pair<std::string, std::string>> fields;
 };
 
 struct entry {
-    std::string name;  ///< as the manual spells it
+    std::string name;  ///< spelled as in the manual
     std::string cpp_name;
     std::string section;
-    std::string place;                 ///< how large it is and where it is found
-    std::vector<std::string> remarks;  ///< of a packet: what else is to be said of it
-    std::vector<std::string> keys;     ///< by which it is looked up; `#` is a number
+    std::string place;                 ///< size, and address or index
+    std::vector<std::string> remarks;  ///< further facts about a packet
+    std::vector<std::string> keys;     ///< names for look-up; `#` stands for a number
     print::row_list layout;
     std::vector<row> rows;
     decoded_value (*decode)(std::span<std::string const> values, unsigned max_phys_addr);
@@ -62,14 +62,14 @@ struct entry {
 
 inline auto plain(text what) -> std::string { return {what.data(), what.size()}; }
 
-/// Where printed text goes: one type for all, so that printing is instantiated once.
+/// The output of all print functions. One type, so that they are instantiated once.
 struct string_writer {
     std::string written;
 
     void operator()(text piece) { written.append(piece.data(), piece.size()); }
 };
 
-/// What a function prints, as a string.
+/// The output of a print function as a string.
 template <class Prints>
 auto printed(Prints&& prints) -> std::string {
     string_writer out;
@@ -82,7 +82,7 @@ inline auto hex(std::uint64_t number, unsigned digits = 1) -> std::string {
 }
 inline auto decimal(std::uint64_t number) -> std::string { return std::to_string(number); }
 
-/// How names are compared: without namespaces, in lower case, with `_` for every other separator.
+/// The form in which names are compared: no namespaces, lower case, `_` for every other separator.
 inline auto key_of(std::string_view name) -> std::string {
     if (auto const colons = name.rfind("::"); colons != std::string_view::npos) {
         name.remove_prefix(colons + 2);
@@ -128,7 +128,7 @@ inline auto names_of_encodings(print::row_facts const& field) -> std::string {
     return out;
 }
 
-/// The amounts of a field's encodings: `1, 2, 4 to 32768 crystal cycles`.
+/// The quantities that a field's encodings stand for: `1, 2, 4 to 32768 crystal cycles`.
 inline auto amounts_of_encodings(print::row_facts const& field) -> std::string {
     std::uint64_t const last = low_bits(width_of(field.row));
     auto const highest = field.amount_of(last);
@@ -178,7 +178,7 @@ inline auto rows_of(print::row_list const& layout) -> std::vector<row> {
 
 // ------------------------------------------------------------------------------------ values
 
-/// A number in hexadecimal, with 0x, with H or bare.
+/// Parses a hexadecimal number: with prefix 0x, with suffix H, or bare.
 inline auto number_from(std::string_view text) -> std::optional<std::uint64_t> {
     if (text.starts_with("0x") || text.starts_with("0X")) {
         text.remove_prefix(2);
@@ -197,7 +197,7 @@ inline auto number_from(std::string_view text) -> std::optional<std::uint64_t> {
     return text.empty() || digits > 16 ? std::optional<std::uint64_t>{} : value;
 }
 
-/// The one value that is given, which has to have at most `bits` bits.
+/// The single value on the command line; it has at most `bits` bits.
 inline auto only_number(std::span<std::string const> values, unsigned bits) -> std::uint64_t {
     if (bits > 64) { throw misuse{"this has more than 64 bits: decode its registers one by one"}; }
     if (values.size() != 1) { throw misuse{"one value is needed"}; }
@@ -209,7 +209,7 @@ inline auto only_number(std::span<std::string const> values, unsigned bits) -> s
     return *number;
 }
 
-/// A line for each field and its value.
+/// One line for each field and its value.
 inline auto fields_of(print::row_list const& layout, wide_bits raw, print::style how)
     -> std::vector<std::pair<std::string, std::string>> {
     std::vector<std::pair<std::string, std::string>> fields;
@@ -235,7 +235,7 @@ auto decode_word(std::span<std::string const> values, unsigned max_phys_addr) ->
     }
 }
 
-/// Bytes from groups of hexadecimal digits: `02 12 78563412`.
+/// Parses bytes from groups of hexadecimal digits: `02 12 78563412`.
 inline auto bytes_from(std::span<std::string const> values) -> std::vector<std::uint8_t> {
     std::vector<std::uint8_t> bytes;
     for (std::string_view text : values) {
@@ -267,7 +267,7 @@ inline auto refusal_of(std::size_t length, std::size_t given) -> refusal {
 template <class Packet>
 auto decode_packet(std::span<std::string const> values, unsigned max_phys_addr) -> decoded_value {
     auto const bytes = bytes_from(values);
-    // Only its block would tell how long a BIP is, so its bytes have to.
+    // The length of a BIP depends on its block (BBP); here it is derived from the number of bytes.
     using packet::block;
     bool const is_item = same_as<typename Packet::payload_type, packet::payload_of_block>;
     bool const items_of_4 = bytes.size() == Packet::length_of({}, block::items_of_4);
@@ -287,7 +287,8 @@ auto decode_packet(std::span<std::string const> values, unsigned max_phys_addr) 
 
 // ------------------------------------------------------------------------------------ words
 
-/// `CPUID.14H.0:EBX` of `cpuid_14h_0_ebx`; in a numbered name the `x` stays small.
+/// The manual's name of a CPUID word: `CPUID.14H.0:EBX` for `cpuid_14h_0_ebx`. The `x` of a
+/// numbered name stays in lower case.
 template <class Word>
 auto manual_name(std::string_view prefix, bool numbered) -> std::string {
     std::string name = std::string{prefix} + plain(name_of<Word>());
@@ -310,7 +311,7 @@ concept numbered_by_range = requires { Word::address(0U, reg::range_end::b); };
 template <class Word>
 concept numbered = numbered_by_range<Word> || requires { Word::address(0U); };
 
-/// Where a word is found, by what its declaration says.
+/// The address or index of a word, from the constants of its declaration.
 template <class Word>
 auto place_of_word() -> std::string {
     constexpr unsigned bits = print::row_list_of<Word>().bits;
@@ -337,7 +338,7 @@ auto place_of_word() -> std::string {
     }
 }
 
-/// The section of the atlas that a word of `reg` belongs to.
+/// The section of the atlas for a word of namespace `reg`.
 inline auto section_of(std::string_view name) -> std::string {
     auto const begins = [=](std::string_view with) { return name.starts_with(with); };
     return begins("ia32_rtit") || begins("dr7")    ? "Trace unit"
@@ -414,7 +415,7 @@ auto make_packet() -> entry {
 
 // ------------------------------------------------------------------------------------ all of them
 
-/// Every word and every packet, section by section.
+/// All words and packets, by section.
 inline auto all_entries() -> std::vector<entry> {
     std::vector<entry> entries;
     [&]<class... Words>(type_list<Words...>) {
@@ -428,7 +429,7 @@ inline auto all_entries() -> std::vector<entry> {
     return entries;
 }
 
-/// True when `key` is `pattern` with a number in place of its `#`.
+/// True when `key` matches `pattern`, whose `#` stands for a number.
 inline auto fits(std::string_view key, std::string_view pattern) -> bool {
     auto const hash = pattern.find('#');
     if (hash == std::string_view::npos) { return key == pattern; }
@@ -453,7 +454,7 @@ inline auto find(std::vector<entry> const& entries, std::string_view name) -> en
     return nullptr;
 }
 
-/// How many letters have to be changed, put in or taken out to come from one text to the other.
+/// The edit distance: the number of insertions, deletions and substitutions between two texts.
 inline auto distance(std::string_view one, std::string_view other) -> std::size_t {
     std::vector<std::size_t> costs(other.size() + 1);
     for (std::size_t i = 0; i <= other.size(); ++i) { costs[i] = i; }
@@ -469,11 +470,11 @@ inline auto distance(std::string_view one, std::string_view other) -> std::size_
     return costs[other.size()];
 }
 
-/// Up to three names that are most like an unknown one. A name that holds it is very like it.
+/// Up to three names that are most similar to an unknown one. Names that contain it come first.
 inline auto nearest(std::vector<entry> const& entries, std::string_view name)
     -> std::vector<std::string> {
     auto const key = key_of(name);
-    std::vector<std::pair<std::size_t, std::size_t>> found;  // how far away, which entry
+    std::vector<std::pair<std::size_t, std::size_t>> found;  // distance, index of the entry
     for (auto const& one : entries) {
         std::size_t least = ~std::size_t{0};
         for (auto const& other : one.keys) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 
-// regmap: shows hardware words and packets, and decodes their values. `regmap --help` says how.
+// regmap: shows hardware words and packets, and decodes their values. See `regmap --help`.
 
 #include "../common/tool.hpp"
 #include "atlas.hpp"
@@ -56,7 +56,7 @@ struct options {
     bool svg = false;
     bool unicode = false;
     unsigned max_phys_addr = 64;
-    std::optional<std::string> html{};  ///< the file
+    std::optional<std::string> html{};  ///< output file
     std::vector<std::string> words;
 };
 
@@ -95,7 +95,7 @@ auto parse(tool::command_line& line) -> options {
     return out;
 }
 
-/// The names that are nearest to one that there is not.
+/// The names that are most similar to an unknown one.
 auto suggestion(std::vector<entry> const& entries, std::string const& name) -> std::string {
     std::string all;
     auto const names = nearest(entries, name);
@@ -113,8 +113,7 @@ auto found(std::vector<entry> const& entries, std::string const& name) -> entry 
 
 constexpr std::size_t screen_width = 100;
 
-/// Cells in columns, each as wide as its widest cell. The last one goes on in the next line where
-/// it is too long.
+/// Writes cells in aligned columns. The last cell of a line is wrapped where it is too long.
 void write_table(std::vector<std::vector<std::string>> const& lines, tool::output& to) {
     std::vector<std::size_t> widths;
     for (auto const& line : lines) {
@@ -186,14 +185,14 @@ void list(std::vector<entry> const& entries, tool::output& to) {
     end_section();
 }
 
-/// Names only, or a name and what it is to decode.
+/// Shows each name, or decodes the values that follow a single name.
 void show_words(std::vector<entry> const& entries, options const& how, tool::output& to) {
     auto const& first = found(entries, how.words[0]);
     bool const names = std::all_of(how.words.begin(), how.words.end(), [&](auto const& word) {
         return find(entries, word) != nullptr;
     });
     if (how.words.size() > 1 && !names) {
-        // The second word is a name that is misspelt, or else a value.
+        // The second word is a misspelt name unless all its characters may occur in a value.
         if (how.words[1].find_first_not_of("0123456789abcdefABCDEFxXhH ") != std::string::npos) {
             throw misuse{how.words[1] +
                          " is neither a name nor a hexadecimal value; did you mean " +

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// What the picture of a chain is drawn with. All numbers are pixels.
+// Drawing primitives for the picture of a chain. All coordinates are pixels.
 
 #include "words.hpp"
 
@@ -47,7 +47,7 @@ inline auto escaped(std::string_view what) -> std::string {
     return made;
 }
 
-/// A number as SVG takes it, with two decimals at most.
+/// Formats a number for SVG, with at most two decimals.
 inline auto number(double value) -> std::string {
     char digits[32] = {};
     (void)std::snprintf(digits, sizeof(digits), "%.2f", value);
@@ -57,7 +57,7 @@ inline auto number(double value) -> std::string {
     return made;
 }
 
-/// How wide letters of twelve pixels are that have all one width.
+/// The width of letters of the 12-pixel monospace font.
 inline auto letters(std::size_t count) -> double { return 7.25 * static_cast<double>(count); }
 
 class canvas {
@@ -70,11 +70,11 @@ public:
 
 protected:
     static constexpr unsigned margin = 14;
-    unsigned y = 0;  ///< the lower end of what is drawn
+    unsigned y = 0;  ///< the bottom of the drawing so far
 
     void raw(std::string_view what) { out_ += what; }
 
-    /// `room`: where the text is squeezed to when it is longer.
+    /// Draws a text. Where it is longer than `room`, it is squeezed to that width.
     void letter(double x, double at, std::string_view kind, std::string_view what,
                 double room = 0) {
         out_ += "<text x=\"" + number(x) + "\" y=\"" + number(at) + "\"";
@@ -94,7 +94,7 @@ protected:
         out_ += "<path class=\"" + std::string{kind} + "\" d=\"M" + number(x) + " " + number(at) +
                 rest + "\"/>";
     }
-    /// Lines of words below what is drawn. `to` 0: as wide as the drawing.
+    /// Draws lines of text below the drawing so far. `to` 0 means the full width.
     void said(std::string_view kind, std::string_view what, double from = margin, double to = 0) {
         double const wide = (to > 0 ? to : width_ - margin) - from;
         auto const room = static_cast<std::size_t>(wide / 7.2);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// A chain of ToPA tables as the library reads it: its entries, what is wrong with them, and where
-// the trace unit stands in it.
+// A chain of ToPA tables as the library reads it: its entries, the rules they break, and the
+// current position of the output.
 
 #include "../common/msr_script/session.hpp"
 
@@ -22,8 +22,8 @@ namespace topa_view {
 
 using namespace ptspec;
 
-/// The memory that was given, as a port. A word that was not given is 0 where another was given
-/// behind it in the same page; all else cannot be read.
+/// The words of the script as a memory port. A missing word reads as 0 when a word follows it in
+/// the same page; other loads fail.
 class given_memory {
 public:
     explicit given_memory(what_if::physical_memory const& all) : words_{all.put_words()} {}
@@ -41,7 +41,7 @@ private:
     what_if::physical_memory::words const& words_;
 };
 
-/// What is to be said about an entry.
+/// A broken rule or a warning at an entry.
 struct note {
     rule which = rule::none;
     bool is_warning = false;
@@ -55,22 +55,22 @@ struct table {
     topa::table_walk end{};
 };
 
-/// The number of a table in the chain, and of an entry in it.
+/// The index of a table in the chain, and of an entry in that table.
 using place = std::pair<std::size_t, std::uint32_t>;
 
-/// Where the trace unit stands.
+/// The current position of the output in the chain.
 struct whereabouts {
     bool known = false;
-    topa::position given{};         ///< as the registers have it
-    topa::loaded_entry come{};      ///< with an END followed
-    std::optional<place> in_chain;  ///< where `come` is
+    topa::position given{};         ///< as the output MSRs encode it
+    topa::loaded_entry come{};      ///< after a link is followed
+    std::optional<place> in_chain;  ///< the place of `come`
     topa::distance from_start{};    ///< bytes from the start of the chain
     bool error = false;
     bool stopped = false;
-    engine::explanation why{};  ///< of either
+    engine::explanation why{};  ///< why Error or Stopped is set
 
     [[nodiscard]] auto followed_an_end() const -> bool { return come.where != given; }
-    /// True when a region was come to: it has a size, and the next byte an address.
+    /// True when the position is in a region whose size and base are known.
     [[nodiscard]] auto has_region() const -> bool {
         return !come.fault && (come || come.broken == rule::OUT_064);
     }
@@ -82,11 +82,11 @@ struct whereabouts {
 struct chain {
     std::vector<table> tables{};
     topa::chain_shape shape{};
-    std::map<std::uint64_t, std::size_t> numbers{};  ///< of tables, by address
+    std::map<std::uint64_t, std::size_t> numbers{};  ///< index of a table by its address
     std::map<place, std::vector<note>> notes{};
     whereabouts now{};
     std::uint64_t regions = 0;
-    std::uint64_t bytes = 0;  ///< of all regions
+    std::uint64_t bytes = 0;  ///< total size of all regions
     std::size_t findings = 0;
     std::size_t warnings = 0;
 
@@ -95,11 +95,11 @@ struct chain {
         if (found == numbers.end()) { return std::nullopt; }
         return place{found->second, at.index};
     }
-    /// True when an entry was read there.
+    /// True when this entry was read.
     [[nodiscard]] auto has(place at) const -> bool {
         return at.second < tables[at.first].entries.size();
     }
-    /// True when an entry is there, or the one that could not be read.
+    /// True when this entry was read, or is the first that could not be read.
     [[nodiscard]] auto draws(place at) const -> bool {
         auto const& end = tables[at.first].end;
         return has(at) || (end.how == topa::table_end::unreadable && at.second == end.last.index);
@@ -115,7 +115,7 @@ struct chain {
     }
 };
 
-/// As far as a chain is looked at.
+/// The limits for reading a chain.
 inline constexpr std::uint64_t most_tables = 1000;
 inline constexpr std::uint64_t most_entries = std::uint64_t{topa::last_index} + 1;
 
@@ -143,7 +143,7 @@ inline void read_tables(chain& into, what_if::session const& in, given_memory& m
         if (one.end.how == topa::table_end::unreadable) { ++into.findings; }
         address = one.end.next_table;
     }
-    (void)topa::validate_chain(  // how it ends was seen above
+    (void)topa::validate_chain(  // the outcome is already in `shape`
         memory, first, of,
         [&](topa::finding what) {
             if (auto const at = into.find(what.at)) { into.add(*at, {what.broken}); }
@@ -161,7 +161,7 @@ inline void find_position(chain& into, what_if::session const& in, given_memory&
     now.error = in.now.status.get<status::Error>();
     now.stopped = in.now.status.get<status::Stopped>();
     if (now.error || now.stopped) {
-        // Nothing is checked while one of them is set.
+        // While Error or Stopped is set the entry is loaded, but not checked.
         now.come = topa::load_entry(memory, now.given, of, in.how.restricted);
         auto state = in.now;
         state.ctl = state.ctl.with(ctl::ToPA{true}, ctl::FabricEn{false});
@@ -183,7 +183,7 @@ inline void find_position(chain& into, what_if::session const& in, given_memory&
 
 }  // namespace detail
 
-/// Reads the chain that begins at an address. `positioned`: the output MSRs tell a position.
+/// Reads the chain that begins at `first`. `positioned`: the output MSRs hold a position.
 inline auto read_chain(what_if::session const& in, std::uint64_t first, bool positioned) -> chain {
     chain made;
     given_memory memory{in.memory};
@@ -195,12 +195,12 @@ inline auto read_chain(what_if::session const& in, std::uint64_t first, bool pos
 
 // ------------------------------------------------------------------------------------ rows
 
-/// A line of a drawing.
+/// One row of a drawing.
 struct row {
     enum class kind : std::uint8_t {
         entry,
-        folded,      ///< `count` entries like the one above
-        unreadable,  ///< an entry of which no word was given
+        folded,      ///< `count` entries that are like the one above
+        unreadable,  ///< an entry whose word is not given
     };
     kind what = kind::entry;
     place at{};
@@ -212,7 +212,7 @@ struct row {
     [[nodiscard]] auto is_region() const -> bool {
         return what != kind::unreadable && !word.get<topa::entry::END>();
     }
-    /// True for entries that differ in nothing but where their regions begin.
+    /// True when the entries differ only in the base of their regions.
     [[nodiscard]] auto is_like(row const& other) const -> bool {
         using base = topa::entry::Base;
         return !current && !other.current && notes == other.notes &&
@@ -220,8 +220,8 @@ struct row {
     }
 };
 
-/// The rows of a table. The middle of a long run of entries that are alike is folded into one row,
-/// unless all are to be shown.
+/// The rows of a table. The middle of a long run of similar entries is folded into one row unless
+/// `all` is set.
 inline auto rows_of(chain const& from, std::size_t number, bool all) -> std::vector<row> {
     constexpr std::size_t longest_run = 8;
     auto const& one = from.tables[number];

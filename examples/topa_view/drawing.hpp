@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// A chain of tables as the elements of a picture, for wide or for narrow windows.
+// A chain of tables as SVG elements, in a wide or in a narrow layout.
 
 #include "canvas.hpp"
 
@@ -43,7 +43,7 @@ public:
 
 private:
     struct pending_link {
-        std::size_t target;  ///< the number of a table
+        std::size_t target;  ///< index of a table
         double from;
     };
 
@@ -56,19 +56,19 @@ private:
         target_ = std::max(target_, target_text(of_, one).size());
         if (one.is_region()) { most_doublings_ = std::max(most_doublings_, doublings_of(one)); }
     }
-    /// Of 2 KB: none makes a bar without length.
+    /// Relative to 2 KB, so that the smallest region has a bar, too.
     static auto doublings_of(row const& one) -> unsigned {
         return underlying(one.word.get<topa::entry::Size>()) + 1U;
     }
-    // Behind the mark of the current entry the index ends; then the other columns follow.
+    // The right end of the index column, after the mark of the current entry. Other columns follow.
     [[nodiscard]] auto index_end() const -> double { return margin + 16 + letters(index_); }
     [[nodiscard]] auto begin() const -> double { return index_end() + 10; }
-    /// Behind it there are only links.
+    /// The right end of all columns. Only links are drawn beyond it.
     [[nodiscard]] auto right() const -> double { return width() - margin - 16; }
 
     // The columns of the wide drawing.
     static constexpr double gap = 18;
-    static constexpr double flags_room = 84;  ///< for INT and STOP
+    static constexpr double flags_room = 84;  ///< width of INT and STOP
     static constexpr std::size_t size_letters = 6;
     [[nodiscard]] auto word_at() const -> double { return begin() + letters(address_) + gap; }
     [[nodiscard]] auto target_at() const -> double { return word_at() + letters(word_) + gap; }
@@ -79,7 +79,7 @@ private:
 
     // -------------------------------------------------------------------------------- the strip
 
-    /// All regions side by side, to scale, and none thinner than one can see.
+    /// Draws all regions side by side, to scale, with a minimum width.
     void strip() {
         double const room = width() - 2 * margin;
         double regions = 0;
@@ -129,7 +129,7 @@ private:
         auto const bytes = topa::bytes_in(one.word.get<topa::entry::Size>());
         return static_cast<double>(bytes) * static_cast<double>(one.count);
     }
-    /// How much of the current region is filled.
+    /// The filled part of the current region, 0 to 1.
     [[nodiscard]] auto share() const -> double {
         auto const offset = static_cast<double>(of_.now.come.where.offset);
         return std::min(1.0, offset / static_cast<double>(of_.now.size()));
@@ -168,7 +168,7 @@ private:
         raw("</g>\n");
         if (one.what != row::kind::unreadable && !one.is_region()) { begin_link(one, top + 12); }
     }
-    /// A line of words below an entry, with a stroke of its colour at its side.
+    /// Draws lines of text below an entry, with a coloured bar at their left.
     void add_note(std::string_view kind, std::string const& what) {
         if (what.empty()) { return; }
         unsigned const top = y;
@@ -178,7 +178,7 @@ private:
         box(kind, begin() - 2, top + 2, 3, y - top - 4);
     }
 
-    /// The cells of the wide drawing.
+    /// Draws the cells of an entry in the wide layout.
     void one_line(row const& one, double base) {
         bool const is_entry = one.what == row::kind::entry;
         if (one.what != row::kind::folded) {
@@ -191,7 +191,7 @@ private:
         letter(size_end(), base, "right", size_of(one.word));
         draw_bar(one, size_end() + 10, base - 10, right() - size_end() - 14);
     }
-    /// The cells of the narrow drawing.
+    /// Draws the cells of an entry in the narrow layout.
     void two_lines(row const& one, double base) {
         double const end = right() - 4;
         double const flags_begin = end - flags_width(one);
@@ -225,7 +225,8 @@ private:
             x += wide + 4;
         }
     }
-    /// Each doubling of the size makes it longer by the same; the longest fills the room.
+    /// Draws a bar on a logarithmic scale: each doubling of the size adds the same length, and the
+    /// longest bar fills the room.
     void draw_bar(row const& one, double x, double top, double room) {
         double const wide = room * doublings_of(one) / most_doublings_;
         box("region", x, top, wide, 12, 2);
@@ -255,14 +256,14 @@ private:
 
     // -------------------------------------------------------------------------------- links
 
-    /// The beginning of a link: to the table below, or to one above.
+    /// Begins a link: to the next table, or back to one above.
     void begin_link(row const& from, double at) {
         auto const target = of_.find({topa::follow_end(from.word).table, 0});
         if (!target) { return; }
         bool const back = target->first <= from.at.first;
         (back ? back_ : next_) = {target->first, at};
     }
-    /// From an entry to the name of a table.
+    /// Draws a link from its entry to the name of the target table.
     void draw_link(std::optional<pending_link>& which, double lane) {
         if (!which || which->target >= tops_.size()) { return; }
         double const end = tops_[which->target];
@@ -278,12 +279,12 @@ private:
     chain const& of_;
     std::vector<row> const& rows_;
     bool narrow_;
-    std::size_t index_ = 1;  ///< how many letters the columns have
+    std::size_t index_ = 1;  ///< column widths in letters
     std::size_t address_ = 1;
     std::size_t word_ = 1;
     std::size_t target_ = 1;
     unsigned most_doublings_ = 1;
-    std::vector<double> tops_{};  ///< of the tables: where links lead
+    std::vector<double> tops_{};  ///< y of each table's name, where links end
     std::optional<pending_link> next_{};
     std::optional<pending_link> back_{};
 };

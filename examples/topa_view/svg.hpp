@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// A chain of tables as a picture: one SVG file that needs nothing else. It holds two drawings, one
-// for narrow windows, and shows the one that fits.
+// A chain of tables as one self-contained SVG file. It holds a wide and a narrow drawing, and shows
+// the one that fits the window.
 
 #include "drawing.hpp"
 
@@ -12,7 +12,7 @@
 
 namespace topa_view {
 
-/// A chain as an SVG file.
+/// The SVG file of a chain.
 inline auto svg_file_of(chain const& of, std::string const& reader, bool all) -> std::string {
     constexpr std::size_t most_rows = 2000;
     std::vector<row> rows;

@@ -13,7 +13,7 @@
 
 namespace topa_view {
 
-/// Writes a chain in lines of up to 100 letters.
+/// Formats a chain in lines of up to 100 letters.
 class text_drawing {
 public:
     text_drawing(chain const& of, bool all) : of_{of} {
@@ -67,7 +67,8 @@ private:
         return made;
     }
 
-    /// How wide the columns are, and by how much a # in a bar counts, so that all fits.
+    /// Computes the column widths, and how many doublings a # in a bar stands for so that lines
+    /// fit.
     void measure() {
         cells const heads = head();
         std::size_t longest = 0;
@@ -88,7 +89,7 @@ private:
         }
     }
     static auto head() -> cells { return {"", "at", "word", "region or link", "size", "flags"}; }
-    /// How often the smallest region has to be doubled.
+    /// The number of doublings from the smallest region size.
     static auto steps(row const& one) -> std::size_t {
         return underlying(one.word.get<topa::entry::Size>());
     }
@@ -105,7 +106,7 @@ private:
         made.erase(made.find_last_not_of(' ') + 1);
         out_ += made + '\n';
     }
-    /// Text below an entry, or beside the name of a section.
+    /// Writes text below an entry, or beside the name of a section.
     void below(std::string_view mark, std::size_t indent, std::string_view what) {
         if (what.empty()) { return; }
         std::string begin{mark};
@@ -142,7 +143,7 @@ private:
     std::vector<row> rows_;
     std::vector<cells> cells_;
     std::array<std::size_t, columns> widths_{};
-    std::size_t bars_ = 0;  ///< how many doublings a # more stands for; 0: no bars
+    std::size_t bars_ = 0;  ///< doublings that each # after the first stands for; 0: no bars
     std::string out_;
 };
 

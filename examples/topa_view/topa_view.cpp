@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 
-// topa_view: draws a chain of ToPA tables. `topa_view --help` says how.
+// topa_view: draws a chain of ToPA tables. See `topa_view --help`.
 
 #include "../common/script.hpp"
 #include "svg.hpp"
@@ -80,7 +80,7 @@ struct options {
     std::vector<std::string> dumps{};
     tool::script_choice script{};
 
-    /// True when a script is read. Then there is a position, too.
+    /// True when a script is read. Only then is a position known.
     [[nodiscard]] auto has_script() const -> bool { return script.is_given() || !table; }
 };
 
@@ -111,7 +111,7 @@ auto parse(tool::command_line& line) -> options {
 
 // ------------------------------------------------------------------------------------ reading
 
-/// Puts the words of a dump, FILE@ADDRESS, into memory. `room` is how many bytes there may be.
+/// Loads the words of a dump, FILE@ADDRESS, into memory. At most `room` bytes are read.
 void read_dump(what_if::physical_memory& memory, std::string const& what, std::size_t& room) {
     auto const at = what.rfind('@');
     auto const given = at == std::string::npos ? std::nullopt
@@ -133,7 +133,7 @@ void read_dump(what_if::physical_memory& memory, std::string const& what, std::s
         }
         room -= count;
         for (std::size_t i = 0; i < count; i += 8) {
-            // There is room for more words than dumps may have.
+            // cannot fail: memory holds more words than dumps may have
             (void)memory.put(address + i, load_le64(piece.data() + i));
         }
         address += count;
@@ -141,7 +141,7 @@ void read_dump(what_if::physical_memory& memory, std::string const& what, std::s
     if (address == *given) { throw tool::failure{name + ": is empty"}; }
 }
 
-/// What the dumps and the script make of a processor and its memory.
+/// Applies the dumps and the script to a processor and its memory.
 auto read_all(options const& how) -> what_if::session {
     what_if::session in;
     try {
@@ -157,7 +157,7 @@ auto read_all(options const& how) -> what_if::session {
     return in;
 }
 
-/// A word makes its page a table of up to 512 entries: refuses more than can be drawn.
+/// Each page with a word can be a table of 512 entries. Rejects more pages than can be drawn.
 void check_pages(what_if::physical_memory const& memory) {
     constexpr std::size_t most = 2048;
     std::size_t pages = 0;

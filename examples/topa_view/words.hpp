@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// What the drawings of a chain say, in words. The text and the picture say the same.
+// The phrases of a drawing. The text and the picture use the same.
 
 #include "chain.hpp"
 
@@ -16,12 +16,12 @@ using what_if::string_of;
 
 inline auto id_of(rule which) -> std::string { return string_of(rule_id{which}.view()); }
 
-/// A number of things.
+/// A count and a noun.
 inline auto count_of(std::uint64_t count, std::string_view thing) -> std::string {
     return std::to_string(count) + ' ' + std::string{thing} + (count == 1 ? "" : "s");
 }
 
-/// A size, in the largest unit of which it is a multiple.
+/// A size in the largest unit that divides it.
 inline auto size_text(std::uint64_t bytes) -> std::string {
     constexpr std::string_view units[] = {" bytes", " KB", " MB", " GB"};
     std::size_t unit = 0;
@@ -36,7 +36,7 @@ inline auto size_of(topa::entry region) -> std::string {
     return size_text(topa::bytes_in(region.get<topa::entry::Size>()));
 }
 
-/// The flags of an entry, with blanks between them.
+/// The flags of an entry that are set.
 inline auto flags_of(topa::entry word) -> std::vector<std::string> {
     std::vector<std::string> flags;
     if (word.get<topa::entry::INT>()) { flags.emplace_back("INT"); }
@@ -50,7 +50,7 @@ inline auto joined(std::vector<std::string> const& words) -> std::string {
     return out;
 }
 
-/// Where the link of a table leads: to a table further down, or back.
+/// The target of a link: the next table, or one above.
 inline auto link_text(chain const& of, place at, topa::entry link) -> std::string {
     auto const address = topa::follow_end(link).table;
     auto const target = of.find({address, 0});
@@ -59,7 +59,7 @@ inline auto link_text(chain const& of, place at, topa::entry link) -> std::strin
            std::to_string(target->first);
 }
 
-/// What an entry names: the first and the last byte of its region, or a table.
+/// The target of an entry: the first and the last byte of its region, or a table.
 inline auto target_text(chain const& of, row const& one) -> std::string {
     if (one.what == row::kind::folded) { return std::to_string(one.count) + " more like these"; }
     if (one.what == row::kind::unreadable) { return "not given"; }
@@ -79,7 +79,7 @@ inline auto note_text(note const& what) -> std::string {
            string_of(describe(what.which));
 }
 
-/// What is wrong with a table that cannot be read from an entry on.
+/// Where and why a table cannot be read.
 inline auto unreadable_text(row const& one) -> std::string {
     return one.at.second == 0 ? "no word of this table was given"
                               : "there is neither END nor STOP in what was given of this table";
@@ -87,7 +87,7 @@ inline auto unreadable_text(row const& one) -> std::string {
 
 // ------------------------------------------------------------------------------------ the chain
 
-/// How the last table ends.
+/// How the chain ends.
 inline auto ending_of(chain const& of) -> std::string {
     auto const& last = of.tables.back();
     std::string const name = "table " + std::to_string(of.tables.size() - 1);
@@ -117,15 +117,15 @@ inline auto findings_text(chain const& of) -> std::string {
 
 // ------------------------------------------------------------------------------------ the position
 
-/// Where the next byte of trace goes; empty where there is no room for it.
+/// The address of the next byte of trace; empty when the region has no room for it.
 inline auto next_text(whereabouts const& now) -> std::string {
     if (!now.has_region() || now.come.where.offset >= now.size()) { return ""; }
     return "the next byte goes to " +
            hex(topa::trace_store_phys_addr(now.come.where, now.come.current));
 }
 
-/// How much of the current region is filled, and where the next byte goes; empty where the offset
-/// lies outside.
+/// The filled part of the current region, and the address of the next byte; empty when the offset
+/// is outside the region.
 inline auto fill_text(whereabouts const& now) -> std::string {
     std::uint64_t const offset = now.come.where.offset;
     if (!now.has_region() || offset > now.size()) { return ""; }
@@ -141,7 +141,7 @@ inline auto place_text(chain const& of, topa::position where) -> std::string {
     return name + ", entry " + hex(where.index) + ", offset " + hex(where.offset);
 }
 
-/// Lines about the position, without the findings that stand at its entry.
+/// Lines about the position, without the findings at its entry.
 inline auto position_lines(chain const& of) -> std::vector<std::string> {
     auto const& now = of.now;
     std::vector<std::string> lines;
@@ -170,7 +170,7 @@ inline auto position_lines(chain const& of) -> std::vector<std::string> {
 
 // ------------------------------------------------------------------------------------ lines
 
-/// Cuts a text into lines of `width` letters at most, at its blanks.
+/// Wraps a text at blanks into lines of at most `width` letters.
 inline auto wrapped_text(std::string_view what, std::size_t width) -> std::vector<std::string> {
     std::vector<std::string> lines;
     while (what.size() > width) {

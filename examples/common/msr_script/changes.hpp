@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// The statements of what_if that make a logical processor do something. None knows a rule: each asks
-// the library, and prints its answer.
+// The statements that change the state of a logical processor. They implement no rule themselves:
+// each calls the library and prints its answer.
 
 #include "session.hpp"
 
@@ -127,7 +127,7 @@ inline void cold_reset(session& in, words& given) {
     in.line("ok");
 }
 
-/// An event of which only the state afterwards is to tell.
+/// An event whose only effect is a change of state.
 template <auto After>
 void event(session& in, words& given) {
     given.end();
@@ -137,7 +137,7 @@ void event(session& in, words& given) {
 inline constexpr auto warm_reset =
     event<[](session const& in) { return access::warm_reset(in.of, in.now); }>;
 inline constexpr auto init = event<[](session const& in) {
-    // The first instruction is at FFFF0000 + FFF0.
+    // The reset vector: FFFF0000 + FFF0.
     bool const linear = in.of.ip_payload() == cpu::ip_payload::linear;
     return access::init(in.of, in.now, {.ip = linear ? 0xFFFF'FFF0U : 0xFFF0U});
 }>;

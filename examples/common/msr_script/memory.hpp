@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// The memory behind what_if: the words that a script put there, and zeros.
+// The physical memory of a script: the words that it put, and zeros.
 
 #include <ptspec/ports.hpp>
 
@@ -11,15 +11,16 @@
 
 namespace what_if {
 
-/// Physical memory as a `memory_port`. Words that nobody put are 0, and so is all the trace that is
-/// stored: PADs. So only the words that were put take room, however much is stored.
+/// Physical memory as a `memory_port`. Other words are 0, and so is all trace that is stored,
+/// because it consists of PADs. Memory use therefore depends only on the number of words that were
+/// put.
 class physical_memory {
 public:
     using words = std::map<std::uint64_t, std::uint64_t>;
-    /// As many words may be put, so that no script takes all memory.
+    /// The limit on words, which bounds the memory use of a script.
     static constexpr std::size_t most_words = std::size_t{1} << 20;
 
-    /// Puts a word at a multiple of 8. False, and it is not put, where there would be too many.
+    /// Puts a word at an address that is a multiple of 8. Returns false when the limit is reached.
     [[nodiscard]] auto put(std::uint64_t address, std::uint64_t word) -> bool {
         auto const place = words_.lower_bound(address);
         bool const is_there = place != words_.end() && place->first == address;
@@ -38,7 +39,7 @@ public:
         return {true, low >> shift | high << (64 - shift)};
     }
 
-    /// The bytes have to be 0.
+    /// All bytes must be 0.
     auto store(std::uint64_t address, ptspec::byte_view bytes) -> std::size_t {
         if (bytes.empty()) { return 0; }
         std::uint64_t const last = address + (bytes.size() - 1);

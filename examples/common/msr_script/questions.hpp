@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// The statements of what_if that change nothing. None knows a rule: each asks the library, and
-// prints its answer.
+// The statements that change no state. They implement no rule themselves: each calls the library
+// and prints its answer.
 
 #include "session.hpp"
 
@@ -82,7 +82,7 @@ inline void branch(session& in, words& given) {
 
 // ------------------------------------------------------------------------------------ words
 
-/// The fields of a word, its reserved bits that are set, and the rules that it breaks.
+/// Prints the fields of a word, its reserved bits that are set, and the rules that it breaks.
 template <class Word>
 auto decoded(Word word, max_phys_addr width, sorted_rules const& broken) -> std::string {
     auto how = print::style::plain_hex;
@@ -114,7 +114,7 @@ inline void decode(session& in, words& given) {
     });
 }
 
-/// Puts a value into a field of an entry, if the field has that name.
+/// Sets a field of an entry if the field has this name.
 template <class Field>
 auto put(topa::entry& into, std::string_view name, std::uint64_t value) -> bool {
     if (name != string_of(name_of<Field>())) { return false; }
@@ -164,8 +164,8 @@ inline void build(session& in, words& given) {
     in.line("violates " + ids_of(broken));
 }
 
-/// How many entries of the table at an address are to be looked at: as far as words were put where a
-/// table of the largest size could have them.
+/// How many entries of the table at an address are read: up to the last word that was put within a
+/// table of the largest size.
 inline auto most_entries_of(session const& in, std::uint64_t table) -> std::uint64_t {
     std::uint64_t const least = in.of.has_topa_of_many_entries() ? 1 : 2;
     auto const& put = in.memory.put_words();
@@ -190,10 +190,10 @@ inline void validate(session& in, words& given) {
         too_many = too_many || findings.size() == most_findings;
         if (!too_many) { findings.emplace_back(at.index, broken); }
     };
-    (void)topa::validate(  // this memory never fails
+    (void)topa::validate(  // loads never fail here
         in.memory, table, of,
         [&](topa::finding one) {
-            // Without MENTRY what is missing is a link behind entry 0, and that was told.
+            // Without MENTRY this is the missing link after entry 0, which is reported already.
             if (one.broken != rule::OUT_056 || of.many_entries) { found(one.at, one.broken); }
         },
         most, around.restricted);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// A statement of what_if: cut into words and numbers.
+// Splits a statement into words and numbers.
 
 #include "../tool.hpp"
 
@@ -17,14 +17,14 @@
 
 namespace what_if {
 
-/// Why a statement cannot be read.
+/// Why a statement is rejected.
 struct refusal : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
 using tool::quoted;
 
-/// The number that digits make, if they are all digits and the number has 64 bits.
+/// Parses a number of up to 64 bits; empty when the text is not all digits.
 inline auto number_in(std::string_view digits, int base = 16) -> std::optional<std::uint64_t> {
     std::uint64_t value = 0;
     auto const end = digits.data() + digits.size();
@@ -35,14 +35,14 @@ inline auto number_in(std::string_view digits, int base = 16) -> std::optional<s
 
 // ------------------------------------------------------------------------------------ words
 
-/// The words of one statement, one after the other. `=`, `[` and `]` are words wherever they stand.
+/// The words of one statement, in order. `=`, `[` and `]` are words of their own.
 class words {
 public:
     explicit words(std::string_view statement) : rest_{statement} { skip_blanks(); }
 
     [[nodiscard]] auto at_end() const -> bool { return rest_.empty(); }
 
-    /// The next word, of which `what` tells what it has to be.
+    /// The next word. `what` describes it in the message when it is missing.
     auto next(std::string_view what) -> std::string_view {
         if (at_end()) { throw refusal{std::string{what} + " is missing"}; }
         auto const word = peek();
@@ -51,7 +51,7 @@ public:
         return word;
     }
 
-    /// True when the next word was this one.
+    /// Consumes the next word if it is this one.
     auto takes(std::string_view word) -> bool {
         if (peek() != word) { return false; }
         (void)next(word);
@@ -72,7 +72,7 @@ public:
                       " of up to 64 bits"};
     }
 
-    /// Refuses what nobody asked for.
+    /// Rejects surplus words.
     void end() const {
         if (!at_end()) { throw refusal{quoted(peek()) + " is not expected here"}; }
     }

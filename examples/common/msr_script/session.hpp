@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// What the statements of what_if work on: a logical processor, its memory, and what was printed.
+// The state that statements work on: a logical processor, its memory, and the printed text.
 
 #include "memory.hpp"
 #include "script.hpp"
@@ -28,28 +28,28 @@ using namespace ptspec;
 
 inline auto string_of(text it) -> std::string { return {it.data(), it.size()}; }
 
-/// A number as what_if prints it: hexadecimal, upper case.
+/// Formats a number in upper-case hexadecimal.
 inline auto hex(std::uint64_t value, unsigned digits = 1) -> std::string {
     std::string out;
     print::hex(value, [&](text piece) { out += string_of(piece); }, digits);
     return out;
 }
-/// IA32_RTIT_OUTPUT_MASK_PTRS is always printed whole.
+/// IA32_RTIT_OUTPUT_MASK_PTRS is printed with all its digits.
 inline auto hex(reg::ia32_rtit_output_mask_ptrs pointers) -> std::string {
     return hex(pointers.raw, 16);
 }
 
-/// Rules in the order in which they are told, or in the order of their numbers.
+/// Rules in the order of the library's reports, or in the order of their numbers.
 using told_rules = std::vector<rule>;
 using sorted_rules = std::set<rule>;
 
-/// What collects the rules that the library finds.
+/// A callback that collects the rules that the library reports.
 template <class Rules>
 auto into(Rules& rules) {
     return [&rules](rule broken) { rules.insert(rules.end(), broken); };
 }
 
-/// The ids of rules, with commas between them.
+/// The ids of rules, separated by commas.
 template <class Rules>
 auto ids_of(Rules const& rules) -> std::string {
     std::string ids;
@@ -62,22 +62,22 @@ auto ids_of(Rules const& rules) -> std::string {
 // ------------------------------------------------------------------------------------ the model
 
 struct session {
-    bool explains = false;  ///< print the sentences of rules
-    std::string out{};      ///< what the statements printed
+    bool explains = false;  ///< print the text of each rule
+    std::string out{};      ///< printed text
 
     cpu::capabilities of{};
-    access::msr_state now{};  ///< up to date, also while trace goes out
+    access::msr_state now{};  ///< current, also while output is on
     physical_memory memory{};
     engine::output output{};
-    engine::output_options how{};  ///< of the output, when TraceEn next rises
+    engine::output_options how{};  ///< options for the output, applied when TraceEn next rises
     reg::ia32_apic_base apic{};
-    std::optional<cpu::output_scheme> scheme{};  ///< of each `enable`
-    engine::write_result total{};                ///< since TraceEn rose
-    /// What RDMSR reads of the output MSRs while trace goes out: as when TraceEn rose, which is as
-    /// late as a processor may be.
+    std::optional<cpu::output_scheme> scheme{};  ///< for each `enable`
+    engine::write_result total{};                     ///< since TraceEn rose
+    /// What RDMSR of an output MSR returns while output is on: the value when TraceEn rose, the
+    /// oldest value that a processor may return.
     std::optional<access::msr_state> at_start{};
-    bool psb_due = false;      ///< a PSB+ is the first that will be written
-    bool pmi_pending = false;  ///< an interrupt was pended, and its bit not cleared since
+    bool psb_due = false;      ///< the next packets are a PSB+
+    bool pmi_pending = false;  ///< a PMI was pended and not cleared since
 
     void line(std::string const& text) { out += text + '\n'; }
 
@@ -92,13 +92,13 @@ struct session {
 
     [[nodiscard]] auto goes_out() const -> bool { return access::trigger_en(now.ctl, now.status); }
 
-    /// Goes on from another state of the processor: no trace goes out in which it is not on.
+    /// Changes the state of the processor. Output ends unless TriggerEn remains 1.
     void become(access::msr_state const& next) {
         now = next;
         if (!goes_out()) { output = {}; }
     }
 
-    /// Goes on from what an access or an event left behind, which may have raised TraceEn.
+    /// Applies the effects of an access or an event, which may have set TraceEn.
     void go_on(access::effect const& done) {
         using ctl = reg::ia32_rtit_ctl;
         bool const rose = !now.ctl.get<ctl::TraceEn>() && done.state.ctl.get<ctl::TraceEn>();
@@ -112,7 +112,7 @@ struct session {
         at_start = now;
     }
 
-    /// As after power was applied. Memory, and the parameters of the model, stay.
+    /// The state after power-up. Memory and the parameters of the model are kept.
     void reset() {
         become(access::msr_state{});
         total = {};
@@ -123,7 +123,7 @@ struct session {
 
 // ------------------------------------------------------------------------------------ registers
 
-/// Calls `body` with the register of a name that scripts use.
+/// Calls `body` with the register that has this name in scripts.
 template <class Body>
 void with_register(session& in, std::string_view name, Body&& body) {
     auto& now = in.now;
@@ -152,7 +152,7 @@ void with_register(session& in, std::string_view name, Body&& body) {
     }
 }
 
-/// The index by which a register of that kind is written.
+/// The MSR index of a register type.
 template <class Word>
 constexpr auto index_for_writing() -> std::uint32_t {
     if constexpr (same_as<Word, reg::ia32_rtit_addr>) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// The statements of what_if that set a logical processor and its memory up. They print nothing.
+// The statements that set up a logical processor and its memory. They print nothing.
 
 #include "session.hpp"
 
@@ -72,7 +72,7 @@ inline void smrr(session& in, words& given) {
     in.how.restricted.smrr_physmask = {mask};
 }
 
-/// The page's address, or the register with it: an APIC that is told of is enabled.
+/// Takes the address of the APIC page, or IA32_APIC_BASE. The APIC is enabled in both cases.
 inline void apic(session& in, words& given) {
     auto const base = given.number("the value of IA32_APIC_BASE");
     given.end();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// All statements of what_if, by the word with which they begin.
+// All statements, by their first word.
 
 #include "../script.hpp"
 #include "changes.hpp"
@@ -37,7 +37,7 @@ inline constexpr statement statements[] = {
     {"explain", explain},
 };
 
-/// Wxxx and Rxxx.
+/// WRMSR and RDMSR: Wxxx and Rxxx.
 inline void access_msr(session& in, std::string_view verb, words& given) {
     auto const index = number_in(verb.substr(1));
     if (!index || (verb[0] != 'W' && verb[0] != 'R')) {
@@ -49,7 +49,7 @@ inline void access_msr(session& in, std::string_view verb, words& given) {
     (verb[0] == 'W' ? wrmsr : rdmsr)(in, given, static_cast<std::uint32_t>(*index));
 }
 
-/// Runs one statement. Throws `refusal` where it cannot be read.
+/// Runs one statement. Throws `refusal` when it is invalid.
 inline void run(session& in, std::string_view text) {
     words given{text};
     auto const verb = given.next("a statement");
@@ -59,8 +59,8 @@ inline void run(session& in, std::string_view text) {
     access_msr(in, verb, given);
 }
 
-/// Runs a script, and calls `done` after each statement. Throws `tool::failure` for one that cannot
-/// be read.
+/// Runs a script, and calls `done` after each statement. Throws `tool::failure` for an invalid
+/// statement.
 template <class Done>
 void run_script(session& in, tool::script_choice const& choice, Done&& done) {
     auto from = choice.open();

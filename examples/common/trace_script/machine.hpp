@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// A processor that a script drives, and the memory that its trace goes to.
+// A logical processor that executes a script, and the memory that holds its trace.
 
 #include "print.hpp"
 #include "setup.hpp"
@@ -10,10 +10,10 @@ namespace pt_model {
 
 namespace event = engine::event;
 
-/// What an event reads as where it is told that nothing can be read.
+/// The result of a valid event. Otherwise the result is the text that was expected.
 inline constexpr string_view fine{};
 
-/// A logical processor with a region of `Bytes` bytes, a power of two from 4096 on.
+/// A logical processor with an output region of `Bytes` bytes, a power of two of at least 4096.
 template <std::size_t Bytes>
 class machine {
 public:
@@ -21,7 +21,7 @@ public:
 
     constexpr machine() : unit_{cpu::capabilities{}} {}
 
-    /// Begins as `given` says.
+    /// Sets the initial state.
     constexpr void begin(start const& given) {
         unit_ = engine::trace_unit<>{given.of, given.msrs, given.code, given.ip, given.how};
         unit_.conceal(given.hidden);
@@ -40,7 +40,7 @@ public:
         execute(event::sequential{given.ip});
     }
 
-    /// Lets one event happen. Empty, or what was expected in its stead.
+    /// Executes one event. Returns an empty text, or what was expected instead.
     constexpr auto run(string_view text) -> string_view {
         auto done = cut(text);
         if (!done.expected.empty()) { return done.expected; }
@@ -58,7 +58,7 @@ public:
         return e.unused().empty() ? fine : string_view{"arguments that this event has"};
     }
 
-    /// The packets so far; `none` when there are none. False where they are not whole.
+    /// Prints the packets so far, or `none`. Returns false when the trace has errors.
     template <class Out>
     constexpr auto print_packets(Out& out) const -> bool {
         bool first = true;
@@ -84,8 +84,8 @@ public:
         if (first) { out(text{"none"}); }
         return whole;
     }
-    /// The value of a field of CTL or STATUS, of `shutdown`, or the bits of `pending`. False for a
-    /// name that is none of them.
+    /// Prints a field of CTL or STATUS, the value of `shutdown`, or the bits of `pending`. Returns
+    /// false for any other name.
     template <class Out>
     constexpr auto print_value(string_view name, Out& out) -> bool {
         if (name == "pending") {
@@ -122,9 +122,9 @@ private:
     memory_model<Bytes + 16> memory_{region_base, {}};
     engine::trace_unit<> unit_;
     std::uint64_t cycle_ = 0;
-    std::uint64_t calls_[most_calls] = {};  ///< where the program's calls return to
+    std::uint64_t calls_[most_calls] = {};  ///< return addresses of the program
     std::size_t depth_ = 0;
-    std::uint8_t core_ = 1;  ///< the C-state that the core is in
+    std::uint8_t core_ = 1;  ///< the C-state of the core
     bool fault_ = false;
     bool event_trace_ = false;
 
@@ -165,7 +165,8 @@ private:
 
     // -------------------------------------------------------------------------------- arguments
 
-    /// An argument that is a number, or `other`. What was expected stays in `wrong_`.
+    /// A numeric argument, or `other` when it is absent. On an error `wrong_` holds what was
+    /// expected.
     string_view wrong_{};
     constexpr auto number(event_text& e, string_view name, std::uint64_t other,
                           std::uint64_t most = ~std::uint64_t{0}) -> std::uint64_t {
@@ -197,7 +198,7 @@ private:
         if (!value || *value > 15) { wrong_ = "a C-state C0 to C15"; }
         return static_cast<std::uint8_t>(value.value_or(other));
     }
-    /// What runs after a transfer to some privilege level.
+    /// The execution mode after a transfer to a privilege level.
     constexpr auto after(event_text& e, std::uint64_t cpl) -> execution_context {
         auto code = unit_.state().code;
         code.cpl = static_cast<std::uint8_t>(number(e, "CPL", cpl, 3));
@@ -294,7 +295,7 @@ private:
         execute(event::near_return{to});
         return fine;
     }
-    /// Code that adds no packets.
+    /// Events that produce no packets.
     constexpr auto silent(event_text& e) -> string_view {
         if (e.kind == "fall") {
             if (e.rest != "through" || !e.has_target) { return "fall through->ip"; }
@@ -347,7 +348,7 @@ private:
         }
         return fine;
     }
-    /// INT v, perhaps through a task gate, whose packets are due at cycles of their own.
+    /// INT v, optionally through a task gate, whose packets come at given cycles.
     constexpr auto software_interrupt(event_text& e, std::uint64_t here) -> string_view {
         auto words = e.rest;
         auto const number_of_it = number_in(take_word(words));
@@ -535,7 +536,7 @@ private:
             if (!value || *value > 0xFF) { return "mtc and two hexadecimal digits"; }
             auto const freq = static_cast<unsigned>(
                 unit_.msrs().ctl.get<reg::ia32_rtit_ctl::MTCFreq>());
-            // The crystal counter stands directly before the value that the packet tells.
+            // Set the crystal counter to one tick before the value that the packet reports.
             std::uint64_t const high = (clocks.art >> freq | 0xFF) + 1;
             std::uint64_t const art = (high | *value) << freq;
             unit_.set_clocks({art - 1, clocks.tsc, 0, clocks.core_to_bus, clocks.are_off});

@@ -14,7 +14,7 @@ namespace pt_model {
 
 using namespace ptspec;
 
-/// The name of what a field of a packet holds, as the catalogue has it.
+/// The catalogue's name for the value of a packet field.
 template <class Packet>
 constexpr auto name_in(text field, std::uint64_t encoding) -> text {
     return print::row_list_of<Packet>().field(field)->enumerator(encoding);
@@ -25,7 +25,7 @@ constexpr auto has_vector(packet::cfe_type type) -> bool {
            type == cfe_type::UINTR || type == cfe_type::SWINTR;
 }
 
-/// Prints one packet after the other to `out`.
+/// Prints packets to `out`.
 template <class Out>
 class packet_printer {
 public:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// How pt_model reads: a script cut into events, an event into words and arguments. All of it also
-// in constant expressions.
+// The parser of pt_model: it splits a script into events, and an event into words and arguments.
+// Everything works in constant expressions, too.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,11 +12,11 @@ namespace pt_model {
 
 using std::string_view;
 
-/// What cannot be read.
+/// A syntax error.
 struct problem {
     bool is_there = false;
-    std::size_t event = 0;   ///< its number, from 1; 0: the setup
-    string_view expected{};  ///< what should stand there
+    std::size_t event = 0;   ///< counts from 1; 0 is the setup
+    string_view expected{};  ///< what was expected
     string_view found{};
 
     constexpr explicit operator bool() const { return is_there; }
@@ -34,7 +34,7 @@ constexpr auto begins(string_view all, string_view with) -> bool {
     return all.substr(0, with.size()) == with;
 }
 
-/// What stands up to a separator outside brackets, and what stands behind it.
+/// Takes the text up to a separator outside brackets, and leaves the text after it.
 constexpr auto take_item(string_view& rest, char separator) -> string_view {
     int depth = 0;
     for (std::size_t i = 0; i < rest.size(); ++i) {
@@ -49,7 +49,7 @@ constexpr auto take_item(string_view& rest, char separator) -> string_view {
     rest = {};
     return item;
 }
-/// What stands up to the next blank.
+/// Takes the text up to the next blank.
 constexpr auto take_word(string_view& rest) -> string_view {
     rest = trimmed(rest);
     std::size_t end = 0;
@@ -59,7 +59,7 @@ constexpr auto take_word(string_view& rest) -> string_view {
     return word;
 }
 
-/// A number, or none.
+/// An optional number.
 struct maybe_number {
     bool is_there = false;
     std::uint64_t value = 0;
@@ -87,7 +87,7 @@ constexpr auto number_in(string_view digits, unsigned base = 16) -> maybe_number
     return {true, value};
 }
 
-/// One event: a time, how often, its words, its arguments `name=value`, its target.
+/// One event: time, repeat count, words, arguments `name=value`, and target.
 struct event_text {
     static constexpr std::size_t most_arguments = 8;
     struct argument {
@@ -106,7 +106,7 @@ struct event_text {
     argument arguments[most_arguments] = {};
     std::size_t count = 0;
 
-    /// The value of an argument; empty where it is not there.
+    /// The value of an argument; empty when it is absent.
     constexpr auto value(string_view name) -> string_view {
         for (std::size_t i = 0; i < count; ++i) {
             if (arguments[i].name == name) {
@@ -116,7 +116,7 @@ struct event_text {
         }
         return {};
     }
-    /// An argument that was given and that nobody asked for.
+    /// The first argument that was given but never read.
     [[nodiscard]] constexpr auto unused() const -> string_view {
         for (std::size_t i = 0; i < count; ++i) {
             if (!arguments[i].used) { return arguments[i].name; }
@@ -125,7 +125,8 @@ struct event_text {
     }
 };
 
-/// Cuts an event into its parts. What is wrong is said by `expected`, empty where nothing is.
+/// Splits an event into its parts. `expected` describes a syntax error; it is empty when there is
+/// none.
 struct cut_event {
     event_text parts{};
     string_view expected{};

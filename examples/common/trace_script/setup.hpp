@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// What pt_model starts from: tracing is on, 64-bit code runs at CPL 3, and the setup changes that.
+// The initial state for pt_model: tracing is on, 64-bit code runs at CPL 3. The setup changes that.
 
 #include "script.hpp"
 
@@ -14,10 +14,10 @@ namespace pt_model {
 using namespace ptspec;
 using engine::execution_context;
 
-/// Where the table and its only region are.
+/// The addresses of the ToPA table and of its only region.
 inline constexpr std::uint64_t region_base = 0x1000'0000;
 
-/// Everything that a setup decides.
+/// All parameters of a setup.
 struct start {
     cpu::capabilities of{};
     access::msr_state msrs{};
@@ -26,13 +26,13 @@ struct start {
     engine::vmx_concealment hidden{};
     engine::clocks clocks{};
     std::uint64_t ip = 0x1000;
-    std::uint64_t calls = 0;  ///< on the call stack
+    std::uint64_t calls = 0;  ///< depth of the call stack
     string_view pending{};    ///< TNT bits
     bool filter_en = true;
     bool two_processors = false;
 };
 
-/// A field of a word by its name.
+/// Sets a field of a word by its name.
 template <class Word>
 constexpr auto put_field(Word& word, string_view name, std::uint64_t value) -> bool {
     auto const* const field = print::row_list_of<Word>().field({name.data(), name.size()});
@@ -44,7 +44,7 @@ constexpr auto put_field(Word& word, string_view name, std::uint64_t value) -> b
     return true;
 }
 
-/// The base state: TraceEn, OS, User, ToPA and BranchEn; every capability is there.
+/// The base state: TraceEn, OS, User, ToPA and BranchEn are set; all capabilities are enumerated.
 constexpr auto base_state(std::uint64_t table) -> start {
     start made;
     made.of = cpu::preset::P_FUT;
@@ -61,7 +61,7 @@ constexpr auto base_state(std::uint64_t table) -> start {
     return made;
 }
 
-/// A range `[A,B] filter` or `[A,B] stop`.
+/// Sets a range `[A,B] filter` or `[A,B] stop`.
 constexpr auto put_range(start& to, std::size_t n, string_view text) -> bool {
     auto const close = text.find(']');
     auto const comma = text.find(',');
@@ -78,7 +78,7 @@ constexpr auto put_range(start& to, std::size_t n, string_view text) -> bool {
     return true;
 }
 
-/// The largest value of an item that is no field of a register.
+/// The largest value of an item that is not a register field.
 constexpr auto largest(string_view name) -> std::uint64_t {
     if (name == "CPL") { return 3; }
     if (name == "callstack") { return 0x3F; }
@@ -90,7 +90,7 @@ constexpr auto largest(string_view name) -> std::uint64_t {
     return ~std::uint64_t{0};
 }
 
-/// What an item other than a range sets. Empty where it was taken, else what was expected.
+/// Applies an item that is not a range. Returns an empty text, or what was expected.
 constexpr auto put_named(start& to, string_view name, string_view text) -> string_view {
     using status = reg::ia32_rtit_status;
     if (name == "VMX") {
@@ -164,7 +164,7 @@ constexpr auto put_named(start& to, string_view name, string_view text) -> strin
            "section 3, and a value that fits";
 }
 
-/// Reads one item, `NAME=value`, `A=B=value` or `ADDRn=[A,B] kind`.
+/// Parses one item: `NAME=value`, `A=B=value` or `ADDRn=[A,B] kind`.
 constexpr auto put_item(start& to, string_view item) -> string_view {
     if (begins(item, "ADDR") && item.size() > 6 && item[5] == '=') {
         auto const n = static_cast<unsigned char>(item[4]) - '0';
@@ -183,7 +183,7 @@ constexpr auto put_item(start& to, string_view item) -> string_view {
     return {};
 }
 
-/// A whole setup.
+/// Parses a whole setup.
 struct read_start {
     start made{};
     problem wrong{};

@@ -9,7 +9,7 @@
 
 namespace pt_model {
 
-/// The rules behind the packets of one kind.
+/// The rules for the packets of one kind.
 constexpr auto why(ptspec::packet::kind which) -> std::string_view {
     using ptspec::packet::kind;
     switch (which) {
