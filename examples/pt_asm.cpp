@@ -24,30 +24,30 @@ using namespace ptspec;
 
 constexpr std::string_view usage = R"(usage: pt_asm [--sparse] [-o OUTPUT] [LISTING]
 
-Reads a listing as pt_dump writes it, and writes the bytes of the trace. Without LISTING, or where
-it is -, standard input is read; at a terminal pt_asm without LISTING prints this text. Each line is
-a packet:
+Reads a listing in the format of pt_dump, and writes the bytes of the trace. Without LISTING, or
+when it is -, standard input is read. At a terminal, pt_asm without LISTING prints this text. Each
+line is a packet:
 
   [OFFSET] NAME [FIELD=VALUE...]
 
-OFFSET is hexadecimal, 8 digits or more. VALUE is decimal, or hexadecimal after 0x. OFFSET and
-`len` may be left out, and so may fields that are 0. An offset ahead of the bytes written so far is
-reached with PADs: a listing without its PADs gives them back, and bytes that were skipped before
-the first PSB become PADs. `len` makes a CYC longer than necessary. An IP packet takes `ipc` and
-`payload`, or `ip` alone: it is then written in the shortest form that gives this IP. A comment
+OFFSET is hexadecimal, with 8 digits or more. VALUE is decimal, or hexadecimal after 0x. OFFSET,
+`len`, and fields that are 0 may be omitted. Where an offset is greater than the number of bytes
+written so far, PADs fill the gap: they replace PADs that were not listed, and bytes before the
+first PSB that pt_dump skipped. A larger `len` makes a CYC longer than necessary. An IP packet
+takes `ipc` and `payload`, or only `ip`; then the shortest encoding of this IP is written. A comment
 begins with # and ends with the line. A line has at most 4096 characters.
 
-  -o OUTPUT    write to this file, which may not be LISTING; standard output is the default, or -
+  -o OUTPUT    write to this file, which must not be LISTING; the default is -, standard output
   --sparse     also fill gaps of more than 64 MB; in a regular file they become holes
-  -h, --help   this text
+  -h, --help   print this text
 
 Example:
   $ echo 'tip ip=0x401000' | pt_asm | pt_dump --no-sync -
   00000000 tip len=5 ipc=2 payload=0x401000 ip=0x401000
   00000005 !end packets=1 errors=0 resyncs=0
 
-Exit status: 0 written; 1 a line that cannot be written as bytes, such as one of damage: the output
-ends before it; 2 wrong usage, or a file that cannot be read or written.
+Exit status: 0 success; 1 a line that cannot be encoded, such as one that reports damage (the output
+ends before this line); 2 wrong usage, or a file that cannot be read or written.
 
 Packets and their fields:
 )";

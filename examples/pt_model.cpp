@@ -23,41 +23,41 @@ using pt_model::string_view;
 constexpr char const* usage =
     R"(usage: pt_model [OPTION...] [-e EVENTS... | SCRIPT]
 
-Lets a logical processor do what a script says, and prints the packets of its trace. The script is
-the text of -e, the file SCRIPT, or standard input (also as -); at a terminal pt_model without a
-script prints this text. Events are separated by ; or ends of lines, and have at most 4096
-characters each. A # at the start of an event begins a comment, which ends with the line. Numbers
-are hexadecimal, but cycles (t=) and counts (n x) are decimal.
+Executes the events of a script on a modelled logical processor, and prints the packets of its
+trace. The script is the text of -e, the file SCRIPT, or standard input (also as -). At a terminal,
+pt_model without a script prints this text. Events are separated by ; or newlines, and have at most
+4096 characters each. A # at the start of an event begins a comment, which ends with the line.
+Numbers are hexadecimal, except cycles (t=) and repeat counts (n x), which are decimal.
 
-  -e EVENTS        the script itself; each further -e continues it on a new line
-  --setup SETUP    what differs from the base state, which is 64-bit code at CPL 3 with TraceEn, OS,
-                   User, ToPA and BranchEn: OS=0, ADDR0=[1000,10FF] filter, TSCEn=MTCEn=1;
-                   options of the model by their names: pads=1, psb_after_pge=1
-  --show NAME,...  afterwards also fields of IA32_RTIT_CTL and IA32_RTIT_STATUS, `pending` for the
-                   TNT bits that are in no packet yet, `shutdown`
-  -o FILE          write the bytes of the trace to FILE; - is standard output, and then there is no
-                   text
-  --memory         also the output memory: the table, and the bytes in its region
-  --explain        also a line for each packet: the event that caused it, and the rules for it
-  -h, --help       this text
+  -e EVENTS        the text of the script; each further -e adds a line
+  --setup SETUP    changes to the base state, which is 64-bit code at CPL 3 with TraceEn, OS, User,
+                   ToPA and BranchEn set. Examples: OS=0, ADDR0=[1000,10FF] filter,
+                   TSCEn=MTCEn=1. Options of the model are set by name: pads=1, psb_after_pge=1
+  --show NAME,...  after the trace, also print fields of IA32_RTIT_CTL and IA32_RTIT_STATUS,
+                   `pending` (TNT bits that are not yet in a packet) or `shutdown`
+  -o FILE          write the bytes of the trace to FILE. With - they go to standard output, and no
+                   text is printed
+  --memory         also print the output memory: the ToPA table, and the bytes in its region
+  --explain        also print a line for each packet: the event that caused it, and its rules
+  -h, --help       print this text
 
-Events, with arguments in any order after the words; at= is the instruction's IP, next= the IP after
-it, and ->ADDRESS or ->kernel the target:
+Events. Arguments follow the words in any order: at= is the IP of the instruction, next= the IP of
+the next instruction; ->ADDRESS or ->kernel is the target.
 
   Jcc T, Jcc N     JMP rel, JMP RAX     CALL rel, CALL RAX     RET     NOP, PUSH, POP
   interrupt, NMI, fault #PF, INT 80     SYSCALL, SYSRET, IRET     SMI, RSM     VM exit, VM entry
   MOV CR3,V     WRMSR TraceEn=0     PTWRITE RAX=V     XBEGIN, XEND, abort     HLT, MWAIT 0,0
-  n x EVENT repeats an event; t=n EVENT happens at that core cycle
+  n x EVENT repeats an event; t=n EVENT executes it at that core cycle
 
-With LP=A+B in SETUP the script is `A: EVENTS / B: EVENTS`, for two processors. All events and items
-of a setup are in tests/spec/notation.md, section 3.
+With LP=A+B in SETUP the script is `A: EVENTS / B: EVENTS`, for two processors. The file
+tests/spec/notation.md, section 3, lists all events and all items of a setup.
 
 Example:
   $ pt_model --setup OS=0 -e 'Jcc T; SYSCALL->kernel'
   TNT(1), TIP.PGD()
 
-Exit status: 0 printed; 2 wrong usage, a setup or an event that cannot be read (the message has the
-event's number), a trace of more than 4 MB, or a file that cannot be read or written.
+Exit status: 0 success; 2 wrong usage, an invalid setup or event (the message has the number of the
+event), a trace of more than 4 MB, or a file that cannot be read or written.
 )";
 
 /// The trace of one processor may have this many bytes.

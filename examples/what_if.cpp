@@ -14,88 +14,89 @@ using namespace what_if;
 
 constexpr std::string_view usage = R"(usage: what_if [--explain] [-e TEXT... | SCRIPT]
 
-Tells what a logical processor with Intel PT would do: whether an access faults and by which rule
-of the catalogue, what a register holds afterwards, what is wrong with a table. The script is the
-text of -e, the file SCRIPT, or standard input (also as -); at a terminal what_if without a script
-prints this text. Its statements are separated by ; or ends of lines, and have at most 4096
+Shows what a logical processor with Intel PT would do: whether an access faults and by which rule
+of the catalogue, the value of a register after an access, and the errors in a ToPA table. The
+script is the text of -e, the file SCRIPT, or standard input (also as -). At a terminal, what_if
+without a script prints this text. Statements are separated by ; or newlines, and have at most 4096
 characters each. A comment begins with # and ends with the line. Numbers are hexadecimal without
 prefix. A statement prints at most one line.
 
-  -e TEXT                   the script itself; each further -e continues it on a new line
-  --explain                 below each GP, and each state with Error or Stopped, the rule's text
-  -h, --help                this text
+  -e TEXT                   the text of the script; each further -e adds a line
+  --explain                 print the text of the rule after each GP, and after each state with
+                            Error or Stopped
+  -h, --help                print this text
 
 Statements:
 
-  cpu NAME                  another processor, after a cold reset; P-FUT until then. Names below
-  maxphyaddr N              another MAXPHYADDR, in decimal: 32 to 52
+  cpu NAME                  select a processor, after a cold reset; names are below. The default
+                            is P-FUT
+  maxphyaddr N              set MAXPHYADDR, in decimal: 32 to 52
   set REG=V                 put V into a register, without any check. REG is CTL, STATUS, BASE,
                             MASK_PTRS, CR3_MATCH, ADDR0_A to ADDR3_B, GLOBAL_STATUS, DEBUGCTL or
                             VMX_MISC14 (that bit of IA32_VMX_MISC: 0 or 1)
   [A]=V                     put the 64-bit word V at physical address A, a multiple of 8; all
                             other words are 0
-  smrr BASE MASK            values of IA32_SMRR_PHYSBASE and IA32_SMRR_PHYSMASK
-  apic BASE                 the address of the local APIC's page, or IA32_APIC_BASE
-  restricted drop|error     trace into that range is lost (the default), or sets Error
-  pmi_lead N                how many bytes before the end of a table's only region its interrupt
-                            comes, on a processor without MENTRY; 200 by default
+  smrr BASE MASK            set IA32_SMRR_PHYSBASE and IA32_SMRR_PHYSMASK
+  apic BASE                 set the address of the local APIC's page, or IA32_APIC_BASE
+  restricted drop|error     what a trace store to that range does: the data is dropped (default),
+                            or Error is set
+  pmi_lead N                the PMI of a table's only region is raised N bytes before its end, on
+                            a processor without MENTRY; 200 by default
                             These four take effect when TraceEn next rises
 
-  Wxxx=V                    WRMSR of index xxx at CPL 0: ok, or GP and the rules, first the most
-                            specific. The MSRs: 560 to 587, 38E, 390, 391, DA0 and 1D9
-  Rxxx                      RDMSR: the value, or GP and the rules
-  scheme single|topa|fabric what each following `enable` sets ToPA and FabricEn to
-  enable                    WRMSR of CTL with TraceEn. Until a scheme is given CTL decides, and gets
-                            ToPA where it has neither; it gets BranchEn, User and OS where it has
-                            none
-  disable                   WRMSR of CTL without TraceEn
-  write N                   N bytes of trace, all PADs, at most 100000000: how many were stored and
-                            lost, the interrupts, and the first and the last address
-  total                     the same of all since TraceEn rose
-  XSAVES                    store the state of Intel PT: its nine quadwords
-  XRSTORS Q0 Q1 ...         load it: ok, or GP and the rules, first that of XRSTORS, then that of
-                            the quadword. Up to 16 quadwords; missing ones are 0, but MASK_PTRS
-                            is 7F
-  XRSTORS init              load its initial configuration
+  Wxxx=V                    WRMSR of index xxx at CPL 0: ok, or GP and the broken rules, the most
+                            specific one first. The MSRs: 560 to 587, 38E, 390, 391, DA0 and 1D9
+  Rxxx                      RDMSR: the value, or GP and the broken rules
+  scheme single|topa|fabric how each following `enable` sets ToPA and FabricEn
+  enable                    WRMSR of CTL with TraceEn set. Before the first `scheme`, ToPA is set
+                            if FabricEn is 0. BranchEn, User and OS are set if all three are 0
+  disable                   WRMSR of CTL with TraceEn clear
+  write N                   N bytes of trace, all PADs, at most 100000000: bytes stored and lost,
+                            interrupts, and the first and the last address
+  total                     the sums of `write` since TraceEn rose
+  XSAVES                    save the Intel PT state: its nine quadwords
+  XRSTORS Q0 Q1 ...         restore it: ok, or GP and the rules, first the rule of XRSTORS, then
+                            that of the quadword. Up to 16 quadwords; missing ones are 0, except
+                            MASK_PTRS, which is 7F
+  XRSTORS init              restore its initial configuration
   COLD WARM INIT SMI RSM VMXON VMXOFF
-                            that event: ok, shutdown and the rule, or UD for RSM outside of SMM
+                            this event: ok, shutdown and the rule, or UD for RSM outside of SMM
 
-  state                     the registers, and whether a PSB+ is due or an interrupt pending
-  explain                   why Error or Stopped is set: the rule, the entry of a table, and what
-                            the rule demands
+  state                     the registers, and whether a PSB+ is due or a PMI is pending
+  explain                   why Error or Stopped is set: the rule, the table entry, and what the
+                            rule requires
   locate                    the current entry of the ToPA table, and the offset in its region
   context cr3 V cpl N [pae] [enclave]
                             ContextEn for code with this CR3 and CPL
-  branch IP                 FilterEn after a branch to IP, and TraceStop when it hits a range
-  validate A                the ToPA table at A, from entry 0 to the first END or STOP: ok, or the
-                            rules that its entries break. Entries after the last word that was
-                            put there are not read: the first of them breaks OUT-056. Regions in
-                            the ranges of smrr and apic break OUT-111 and OUT-113
-  encode TOPA_ENTRY F=V ... the entry with these fields: END, INT, STOP, Size (its code) and Base
-                            (an address)
-  decode REG V              the fields of a value, and the rules that a write of it after a cold
-                            reset breaks. REG as above but for VMX_MISC14, or TOPA_ENTRY
+  branch IP                 FilterEn after a branch to IP, and TraceStop when IP is in its range
+  validate A                check the ToPA table at A, from entry 0 to the first END or STOP: ok,
+                            or the rules that its entries break. Entries after the last word that
+                            was put there are not read; the first of them breaks OUT-056. Regions
+                            in the ranges of smrr and apic break OUT-111 and OUT-113
+  encode TOPA_ENTRY F=V ... the entry with these fields: END, INT, STOP, Size (its encoding) and
+                            Base (an address)
+  decode REG V              the fields of a value, and the rules that writing it after a cold
+                            reset breaks. REG is as above except VMX_MISC14, or TOPA_ENTRY
   build START BYTES OFFSET  the output MSRs for a single range
 
-Output begins when a WRMSR, RSM or XRSTORS raises TraceEn, and ends when anything clears it. `set`
-does not begin it. Accesses of other MSRs than those named here cannot be read. At most 1048576
-words can be put into memory.
+Output begins when a WRMSR, RSM or XRSTORS sets TraceEn, and ends when TraceEn is cleared. `set`
+does not start output. MSRs that are not listed here cannot be accessed. A script can put at most
+1048576 words into memory.
 
 Example:
   $ what_if -e 'cpu Skylake-X; W570=2109; W570=210D'
   ok
   GP REG-021
 
-Exit status: 0, whatever the processor did; 2 for a statement that cannot be read (its number and
-what is wrong are on standard error, and no further statement is run), wrong usage, a file that
-cannot be read, or output that cannot be written.
-
+Exit status: 0 success, even when the processor faults; 2 an invalid statement (standard error has
+its number and the error; no further statement is run), wrong usage, a file that cannot be read, or
+output that cannot be written.
 )";
 
 // ------------------------------------------------------------------------------------ the program
 
 void print_help() {
-    std::string names = "Processors: the profiles of the catalogue, and real ones by name.";
+    std::string names = "Processors: the profiles of the catalogue, and real processors by name.";
     std::size_t column = 80;
     for (auto const& one : cpu::preset::all) {
         auto const name = string_of(one.name);

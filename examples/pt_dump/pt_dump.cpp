@@ -17,41 +17,42 @@ using namespace pt_dump;
 
 constexpr std::string_view usage = R"(usage: pt_dump [OPTION...] FILE...
 
-Lists the packets of raw Intel PT traces, one line each. FILE may be - for standard input.
+Lists the packets of raw Intel PT traces, one packet a line. FILE may be - for standard input.
 
-  --no-sync     read from the first byte, not from the first PSB
-  --no-pad      leave out PAD packets
-  --strict      count a set reserved bit of TMA as damage
-  --hex BYTES   read these bytes, given as pairs of hexadecimal digits; may be given more than once
-  --summary     print counts, PSB spacing, errors and IPs instead of the listing
+  --no-sync     read from the first byte instead of from the first PSB
+  --no-pad      do not list PAD packets
+  --strict      report a set reserved bit of TMA as damage
+  --hex BYTES   read these bytes, given as pairs of hexadecimal digits; may be repeated
+  --summary     print counts, PSB spacing, errors and the range of IPs instead of the listing
   --json        print JSON, one object a line
   --jobs N      read in up to N threads, 1 to 256; the output is the same
-  -h, --help    this text
+  -h, --help    print this text
 
-A line of the listing is `OFFSET name len=N field=value...`, the offset in hexadecimal. After
-damage reading continues at the next PSB: `OFFSET !error code=...`, then `OFFSET !resync
+A line of the listing is `OFFSET name len=N field=value...`; the offset is hexadecimal. After
+damage, reading continues at the next PSB: `OFFSET !error code=...`, then `OFFSET !resync
 skipped=N`.
 
 JSON: every object has "offset" (a number, in bytes). A packet has "packet" (its name in the
-listing), "len", and its fields by the names of the listing: numbers, but addresses, payloads
-and counters as strings "0x...", branches as a string of T and N, and null where the listing has
-`-`. Other lines have "event" in place of "packet": "sync", "resync" and "nosync" with
-"skipped"; "error" with "code", and "left" when the trace ends in a packet; "unknown" with
-"len"; "end" with "packets", "errors" and "resyncs". With several files,
-{"event":"file","file":NAME} comes before the objects of each. With --summary there is one
-object a file: "file", "bytes", "packets", "skipped", "errors" and "resyncs" (numbers),
-"errors_by_code" and "by_type" (an object a name; of a packet "packets" and "bytes"),
-"psb_spacing" ("min", "mean", "max" in bytes) and "ip" ("lowest", "highest"), which are null
-where there is no value. In a name, each byte that is not UTF-8 is written as \ufffd.
+listing), "len", and its fields with their names in the listing. Fields are numbers, except that
+addresses, payloads and counters are strings "0x...", branches are a string of T and N, and `-` in
+the listing is null. Other lines have "event" instead of "packet": "sync", "resync" and "nosync"
+with "skipped"; "error" with "code", and with "left" when the trace ends within a packet;
+"unknown" with "len"; "end" with "packets", "errors" and "resyncs". With several files,
+{"event":"file","file":NAME} precedes the objects of each file. With --summary there is one
+object for each file: "file", "bytes", "packets", "skipped", "errors" and "resyncs" (numbers),
+"errors_by_code" (a number for each error), "by_type" (for each packet an object with "packets" and
+"bytes"), "psb_spacing" ("min", "mean" and "max" in bytes) and "ip" ("lowest" and "highest"). The
+last two are null when the trace has no such value. Bytes of a name that are not UTF-8 are written
+as \ufffd.
 
 Example:
   $ pt_dump --no-sync --hex '02 03 18 00'
   00000000 cbr len=4 ratio=24
   00000004 !end packets=1 errors=0 resyncs=0
 
-Exit status: 0 no damage; 1 damage, listed; 2 wrong usage, a file that is empty or cannot be
-read, or output that cannot be written; 3 no PSB. Of several files the worst counts: 2, then 3,
-then 1.
+Exit status: 0 no damage; 1 damage, which is listed; 2 wrong usage, a file that is empty or cannot
+be read, or output that cannot be written; 3 no PSB. With several files the worst status is
+returned, in the order 2, 3, 1.
 )";
 
 /// The status for several files: the worst in the order failed, no_psb, damaged.

@@ -40,7 +40,8 @@ code, .mono {
     font-size: .875em; overflow-wrap: anywhere;
 }
 .skip { position: absolute; left: -100vw; }
-.skip:focus { left: 1rem; top: .5rem; background: var(--paper); padding: .25rem .75rem; z-index: 2; }
+.skip:focus { left: 1rem; top: .5rem; background: var(--paper); padding: .25rem .75rem;)"
+                                               R"( z-index: 2; }
 .bar {
     position: sticky; top: 0; z-index: 1; display: flex; gap: 1.1rem; overflow-x: auto;
     padding: .6rem 1rem; background: var(--paper); border-bottom: 1px solid var(--line);
@@ -49,7 +50,8 @@ code, .mono {
 .side { display: none; }
 main { padding: 0 1rem 4rem; max-width: 62rem; margin: 0 auto; }
 h1 { font-size: 1.7rem; line-height: 1.2; margin: 1.5rem 0 .5rem; }
-h2 { font-size: 1.35rem; margin: 3.5rem 0 .5rem; padding-bottom: .3rem; border-bottom: 1px solid var(--line); }
+h2 { font-size: 1.35rem; margin: 3.5rem 0 .5rem; padding-bottom: .3rem;)"
+                                               R"( border-bottom: 1px solid var(--line); }
 h3 { font-size: 1.06rem; margin: 0; overflow-wrap: anywhere; }
 h3 a { color: inherit; }
 .lead, .place { color: var(--quiet); margin: .15rem 0 .9rem; }
@@ -74,7 +76,8 @@ th.access { width: 7.4rem; }
 th:last-child, td:last-child { padding-right: 0; }
 td:first-child { white-space: nowrap; font-variant-numeric: tabular-nums; }
 tr.quiet td { color: var(--quiet); }
-.key { display: flex; flex-wrap: wrap; gap: .4rem 1.4rem; padding: 0; margin: 1rem 0 0; list-style: none; font-size: .875rem; }
+.key { display: flex; flex-wrap: wrap; gap: .4rem 1.4rem; padding: 0; margin: 1rem 0 0;)"
+                                               R"( list-style: none; font-size: .875rem; }
 .key span {
     display: inline-block; width: 1.5rem; height: .95rem; margin-right: .45rem;
     border: 1px solid; vertical-align: -2px;

@@ -20,24 +20,24 @@ namespace {
 using namespace regmap;
 
 constexpr std::string_view usage =
-    R"(usage: regmap [OPTION...] NAME...         shows words and packets: a diagram and the fields
-       regmap [OPTION...] NAME VALUE      decodes a value of a word
-       regmap [OPTION...] NAME BYTES...   decodes the bytes of a packet
+    R"(usage: regmap [OPTION...] NAME...         show words and packets: a diagram and the fields
+       regmap [OPTION...] NAME VALUE      decode a value of a word
+       regmap [OPTION...] NAME BYTES...   decode the bytes of a packet
        regmap --svg NAME
        regmap --html FILE
        regmap --list
 
-NAME is spelled as in the manual or in the library, in either case: IA32_RTIT_CTL, TIP.PGE,
-CPUID.14H.0:EBX, ptspec::reg::ia32_rtit_addr, IA32_RTIT_ADDR2_B. VALUE and BYTES are hexadecimal,
-BYTES in the order of memory. A value that is also a name, as CFE, needs 0x before it.
+NAME is spelled as in the manual or in the library, in upper or lower case: IA32_RTIT_CTL, TIP.PGE,
+CPUID.14H.0:EBX, ptspec::reg::ia32_rtit_addr, IA32_RTIT_ADDR2_B. VALUE and BYTES are hexadecimal;
+BYTES are in memory order. A value that is also a name, such as CFE, needs the prefix 0x.
 
   --list            print all names
   --svg             print the diagram as a picture (SVG)
-  --html FILE       write all words and packets to FILE, as one page; - is standard output
+  --html FILE       write all words and packets to FILE, as one HTML page; - is standard output
   --unicode         draw with line characters instead of + - |
-  --maxphyaddr N    physical addresses have N bits, 32 to 64 (decimal): the address bits above are
+  --maxphyaddr N    physical addresses have N bits, 32 to 64 (decimal); higher address bits are
                     reserved
-  -h, --help        this text, also printed without arguments
+  -h, --help        print this text; the default without arguments
 
 Example:
   $ regmap PTW '02 92 78563412'
@@ -46,8 +46,8 @@ Example:
     PayloadBytes  0
     IP            1
 
-Exit status: 0 printed; 1 bytes that are not such a packet; 2 wrong usage, an unknown name, or
-output that cannot be written.
+Exit status: 0 success; 1 the bytes are not an encoding of the packet; 2 wrong usage, an unknown
+name, or output that cannot be written.
 )";
 
 struct options {

@@ -21,35 +21,35 @@ using namespace topa_view;
 
 constexpr std::string_view usage = R"(usage: topa_view [OPTION...] [-e TEXT... | SCRIPT]
 
-Draws a chain of ToPA tables: the entries of each table, their regions, where the links lead, where
-the next byte of trace goes, and what is wrong with an entry, by the rules of the catalogue.
+Draws a chain of ToPA tables: the entries of each table, their regions, the targets of links, the
+address of the next byte of trace, and the rules of the catalogue that an entry breaks.
 
-The script is the text of -e, the file SCRIPT, or standard input (also as -); at a terminal
-topa_view without a script prints this text. It has the statements of what_if; `what_if --help`
+The script is the text of -e, the file SCRIPT, or standard input (also as -). At a terminal,
+topa_view without a script prints this text. Statements are those of what_if; `what_if --help`
 lists them. These matter here:
 
-  cpu NAME                  the processor that reads the tables, P-FUT until then
-  maxphyaddr N              another MAXPHYADDR, in decimal
+  cpu NAME                  the processor that reads the tables; P-FUT by default
+  maxphyaddr N              set MAXPHYADDR, in decimal
   [A]=V                     put the 64-bit word V at physical address A
   set BASE=V                the output base: the chain begins at this table
   set MASK_PTRS=V           the current entry of that table, and the offset in its region
   set STATUS=V              Error (10) or Stopped (20): the drawing says why it is set
-  smrr BASE MASK, apic BASE memory that output should not hit
+  smrr BASE MASK, apic BASE memory that trace output should not use
 
-`enable` and `write N` write trace before the tables are drawn. What statements print is not
-shown. A word that was not given counts as 0 where another was given after it in the same 4 KB;
-otherwise it ends a table. Words may be given in up to 2048 pages of 4 KB.
+`enable` and `write N` write trace before the tables are drawn. The text that statements print is
+not shown. A missing word reads as 0 if a word follows it in the same 4 KB page; otherwise the
+table ends there. A script can put words into up to 2048 pages of 4 KB.
 
-  -e TEXT             the script itself; each further -e continues it on a new line
-  --svg FILE          draw a picture, too; - is standard output, and then there is no text
-  --dump FILE@ADDRESS words of 8 bytes, little-endian, that stand at physical ADDRESS; may be given
-                      more than once, for 4 MB together
-  --table ADDRESS     the chain begins at this table. Without -e or SCRIPT no script is read then,
-                      and no position is shown
-  --cpu NAME          as `cpu NAME` before the script
-  --all               show every entry; otherwise of a long run of entries that are alike only the
-                      first two and the last. A picture has 2000 rows at most
-  -h, --help          this text
+  -e TEXT             the text of the script; each further -e adds a line
+  --svg FILE          also draw a picture. With - it goes to standard output, and no text is printed
+  --dump FILE@ADDRESS put the words of FILE, 8 bytes each, little-endian, at physical ADDRESS; may
+                      be repeated, for up to 4 MB in total
+  --table ADDRESS     begin the chain at this table. Then no script is read unless -e or SCRIPT is
+                      given, and no position is shown without one
+  --cpu NAME          like `cpu NAME` before the script
+  --all               show every entry. By default only the first two and the last entry of a long
+                      run of similar entries are shown. A picture has at most 2000 rows
+  -h, --help          print this text
 
 Example:
   $ topa_view -e '[10000]=400000; [10008]=10001; set BASE=10000'
@@ -67,8 +67,8 @@ Example:
             0 bytes (0H) from the start of the chain to here
   findings  none
 
-Exit status: 0 nothing is wrong with the tables; 1 something is; 2 wrong usage, a statement or a
-file that cannot be read, or output that cannot be written. Warnings do not count as wrong.
+Exit status: 0 the tables are valid; 1 they break a rule (warnings do not count); 2 wrong usage, an
+invalid statement, a file that cannot be read, or output that cannot be written.
 )";
 
 struct options {
