@@ -18,7 +18,7 @@
 
 namespace {
 
-using pt_model::string_view;
+using trace_script::string_view;
 
 constexpr char const* usage =
     R"(usage: pt_model [OPTION...] [-e EVENTS... | SCRIPT]
@@ -62,7 +62,7 @@ event), a trace of more than 4 MB, or a file that cannot be read or written.
 
 /// The trace of one processor may have this many bytes.
 constexpr std::size_t most_bytes = std::size_t{1} << 22;
-using machine = pt_model::machine<most_bytes>;
+using machine = trace_script::machine<most_bytes>;
 
 struct arguments {
     std::string setup;
@@ -84,7 +84,7 @@ auto parse(tool::command_line& line) -> arguments {
         } else if (line.is("--show")) {
             auto const names = line.value();
             for (string_view rest = names; !rest.empty();) {
-                given.show.emplace_back(pt_model::take_item(rest, ','));
+                given.show.emplace_back(trace_script::take_item(rest, ','));
             }
         } else if (line.is("-o")) {
             given.output = line.value();
@@ -129,7 +129,7 @@ struct processor {
 };
 
 /// Runs all events of a script, on one processor or on two. Only the current event is in memory.
-auto run(arguments const& given, pt_model::start const& from) -> std::vector<processor> {
+auto run(arguments const& given, trace_script::start const& from) -> std::vector<processor> {
     std::vector<processor> all;
     auto const add = [&](char const* name) {
         auto& next = all.emplace_back(processor{name});
@@ -143,19 +143,20 @@ auto run(arguments const& given, pt_model::start const& from) -> std::vector<pro
     std::string statement;
     std::uint64_t number = 0;
     auto const happens = [&](string_view event) {
-        event = pt_model::trimmed(event);
+        event = trace_script::trimmed(event);
         if (!event.empty()) { all.back().run(event, ++number, given.explain); }
     };
     while (source.next(statement)) {
         string_view rest = statement;
         if (two && all.empty()) {
-            if (!pt_model::begins(rest, "A:")) { break; }
+            if (!trace_script::begins(rest, "A:")) { break; }
             add("A: ");
             rest.remove_prefix(2);
         }
         // `/ B:` is a separator between two events, or the prefix of one.
         auto const mark = all.size() == 1 ? rest.find("/ B:") : string_view::npos;
-        if (two && mark != string_view::npos && (mark == 0 || pt_model::is_blank(rest[mark - 1]))) {
+        if (two && mark != string_view::npos &&
+            (mark == 0 || trace_script::is_blank(rest[mark - 1]))) {
             happens(rest.substr(0, mark));
             add("B: ");
             rest.remove_prefix(mark + 4);
@@ -189,8 +190,7 @@ void explain(processor& one, tool::output& to) {
         while (event + 1 < events.size() && item.offset >= events[event].bytes) { ++event; }
         std::string line = "  ";
         auto out = [&](text piece) { line.append(piece.data(), piece.size()); };
-        pt_model::packet_printer printer{
-            out, one.on->unit().state().ctl<ptspec::reg::ia32_rtit_ctl::EventEn>()};
+        trace_script::packet_printer printer{out, one.on->unit().state().ctl<ptspec::reg::ia32_rtit_ctl::EventEn>()};
         packet::visit(
             [&](auto const& packet) {
                 printer(packet, trace::at{item.offset, item.ip, item.length});
@@ -198,7 +198,7 @@ void explain(processor& one, tool::output& to) {
             item.packet);
         auto const& [number, what, bytes] = events[event];
         line += number != 0 ? "  event " + std::to_string(number) + ", " : "  ";
-        line.append(what).append(": ").append(pt_model::why(item.packet.kind())) += '\n';
+        line.append(what).append(": ").append(trace_script::why(item.packet.kind())) += '\n';
         to.write(line);
     }
 }
@@ -209,10 +209,10 @@ void show_memory(machine& on, tool::output& to) {
     std::snprintf(line, sizeof line,
                   "  %llX  table: entry 0 the region at %llX, %zu bytes; entry 1 back to entry 0\n",
                   static_cast<unsigned long long>(machine::table),
-                  static_cast<unsigned long long>(pt_model::region_base), most_bytes);
+                  static_cast<unsigned long long>(trace_script::region_base), most_bytes);
     to.write(line);
     for (std::size_t i = 0; i < bytes.size(); i += 16) {
-        std::uint64_t const address = pt_model::region_base + i;
+        std::uint64_t const address = trace_script::region_base + i;
         std::snprintf(line, sizeof line, "  %llX ", static_cast<unsigned long long>(address));
         to.write(line);
         for (std::size_t j = i; j < bytes.size() && j < i + 16; ++j) {
@@ -238,7 +238,7 @@ auto run_tool(tool::command_line& line) -> int {
         tool::print(usage);
         return 0;
     }
-    auto const read = pt_model::read_setup(given.setup, machine::table);
+    auto const read = trace_script::read_setup(given.setup, machine::table);
     if (read.wrong) {
         throw tool::failure{"setup " + tool::quoted(read.wrong.found) + ": expected " +
                             std::string{read.wrong.expected}};

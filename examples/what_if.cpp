@@ -10,7 +10,7 @@
 
 namespace {
 
-using namespace what_if;
+using namespace msr_script;
 
 constexpr std::string_view usage = R"(usage: what_if [--explain] [-e TEXT... | SCRIPT]
 

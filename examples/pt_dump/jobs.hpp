@@ -3,7 +3,7 @@
 
 // pt_dump --jobs: decodes a trace in several threads.
 
-#include "ways.hpp"
+#include "report.hpp"
 
 #include <cstdint>
 #include <deque>
@@ -14,22 +14,22 @@
 namespace pt_dump {
 
 /// Alignment of objects that different threads write, in bytes. It avoids false sharing.
-inline constexpr std::size_t apart = 128;
+inline constexpr std::size_t separation = 128;
 
-struct alignas(apart) kept_output : output {};
+struct alignas(separation) buffered_output : output {};
 
 /// A segment of a trace, the thread that decodes it, and the result.
-template <class Way>
-struct alignas(apart) job {
+template <class Report>
+struct alignas(separation) job {
     output& text;
-    Way way;
+    Report report;
     std::future<void> done{};
 
     job(settings const& how, output& to, byte_view piece, std::uint64_t begin)
-        : text{to}, way{how, to, begin} {
+        : text{to}, report{how, to, begin} {
         auto const read = [this, piece, options = how.how] {
             trace::reader reader{piece, options};
-            way.read(reader);
+            report.read(reader);
         };
         try {
             done = std::async(std::launch::async, read);
@@ -46,8 +46,8 @@ inline auto pieces_of(byte_view bytes, bool all, settings const& how) -> std::ve
     for (byte_view const piece : trace::split{bytes, how.jobs + (all ? 0U : 1U), how.how}) {
         pieces.push_back(piece);
     }
-    constexpr std::size_t told = trace::psb_bytes + 2;
-    if (!all && pieces.size() > 1 && pieces.back().size() < told) {
+    constexpr std::size_t enough_for_psb = trace::psb_bytes + 2;
+    if (!all && pieces.size() > 1 && pieces.back().size() < enough_for_psb) {
         auto const rest = pieces.back().size();
         pieces.pop_back();
         pieces.back() = {pieces.back().data(), pieces.back().size() + rest};
@@ -56,12 +56,12 @@ inline auto pieces_of(byte_view bytes, bool all, settings const& how) -> std::ve
 }
 
 /// Reads what `more(bytes)` appends until it returns false, in `how.jobs` threads. At most
-/// `Way::piece_bytes` for each thread, and one segment, are in memory. Where these bytes cannot be
+/// `Report::piece_bytes` for each thread, and one segment, are in memory. Where these bytes cannot be
 /// split, one thread reads the rest.
-template <class Way, class More>
-void read_in_jobs(Way& whole, output& out, settings const& how, More const& more) {
+template <class Report, class More>
+void read_in_threads(Report& whole, output& out, settings const& how, More const& more) {
     std::vector<std::uint8_t> bytes;
-    std::vector<kept_output> texts;  // reused for each round
+    std::vector<buffered_output> texts;  // reused for each round
     texts.resize(how.jobs);
     std::uint64_t begin = 0;
     for (bool all = false; !all;) {
@@ -69,7 +69,7 @@ void read_in_jobs(Way& whole, output& out, settings const& how, More const& more
         auto pieces = pieces_of(byte_view{bytes}, all, how);
         if (!all && pieces.size() == 1) { break; }
         if (!all) { pieces.pop_back(); }
-        std::deque<job<Way>> jobs;
+        std::deque<job<Report>> jobs;
         std::size_t used = 0;
         for (byte_view const piece : pieces) {
             output& text = texts[jobs.size()];
@@ -79,13 +79,13 @@ void read_in_jobs(Way& whole, output& out, settings const& how, More const& more
         for (auto& one : jobs) {
             one.done.get();
             out.write(one.text);
-            whole.add(one.way);
+            whole.add(one.report);
         }
         begin += used;
         bytes.erase(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(used));
     }
     if (bytes.empty()) { return; }
-    Way rest{how, out, begin};
+    Report rest{how, out, begin};
     trace::reader<> reader{how.how};
     do {
         (void)reader.feed(byte_view{bytes});

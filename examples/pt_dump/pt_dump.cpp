@@ -89,54 +89,54 @@ private:
     int shown_ = -1;
 };
 
-template <class Way>
+template <class Report>
 auto dump_bytes(std::vector<std::uint8_t> const& bytes, settings const& how, output& out)
     -> status {
-    Way way{how, out};
-    way.begin("--hex");
+    Report report{how, out};
+    report.begin("--hex");
     trace::reader reader{byte_view{bytes}, how.how};
-    way.read(reader);
-    return way.end(bytes.size());
+    report.read(reader);
+    return report.end(bytes.size());
 }
 
-template <class Way>
+template <class Report>
 auto dump_file(std::string const& name, settings const& how, output& out) -> status {
     tool::input file{name};
-    Way way{how, out};
+    Report report{how, out};
     progress bar{file.size()};
     std::uint64_t size = 0;
     // Appends the next bytes. Returns false at the end.
     auto const more = [&](std::vector<std::uint8_t>& bytes) {
         if (file.at_end()) { return false; }
         std::size_t const before = bytes.size();
-        bytes.resize(before + how.jobs * Way::piece_bytes);
+        bytes.resize(before + how.jobs * Report::piece_bytes);
         auto const count = file.read(bytes.data() + before, bytes.size() - before);
         bytes.resize(before + count);
-        if (size == 0 && count != 0) { way.begin(name); }
+        if (size == 0 && count != 0) { report.begin(name); }
         size += count;
         bar.at(size);
         return count != 0;
     };
     if (how.jobs > 1) {
-        read_in_jobs(way, out, how, more);
+        read_in_threads(report, out, how, more);
     } else {
         trace::reader<> reader{how.how};
         for (std::vector<std::uint8_t> piece; more(piece); piece.clear()) {
             (void)reader.feed(byte_view{piece});
-            way.read(reader);
+            report.read(reader);
         }
         reader.finish();
-        way.read(reader);
+        report.read(reader);
     }
     if (size == 0) { throw tool::unreadable{file.name() + ": is empty"}; }
-    return way.end(size);
+    return report.end(size);
 }
 
 /// Like dump_file, but a file that cannot be read is reported, and the next one is read.
-template <class Way>
+template <class Report>
 auto try_file(std::string const& name, settings const& how, output& out) -> status {
     try {
-        return dump_file<Way>(name, how, out);
+        return dump_file<Report>(name, how, out);
     } catch (tool::unreadable const& why) {
         tool::complain(why.what());
         return failed;

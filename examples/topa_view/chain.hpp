@@ -26,7 +26,7 @@ using namespace ptspec;
 /// the same page; other loads fail.
 class given_memory {
 public:
-    explicit given_memory(what_if::physical_memory const& all) : words_{all.put_words()} {}
+    explicit given_memory(msr_script::physical_memory const& all) : words_{all.put_words()} {}
 
     [[nodiscard]] auto load(std::uint64_t address) const -> port_value {
         auto const here = words_.lower_bound(address);
@@ -38,7 +38,7 @@ public:
     }
 
 private:
-    what_if::physical_memory::words const& words_;
+    msr_script::physical_memory::words const& words_;
 };
 
 /// A broken rule or a warning at an entry.
@@ -121,7 +121,7 @@ inline constexpr std::uint64_t most_entries = std::uint64_t{topa::last_index} + 
 
 namespace detail {
 
-inline void read_tables(chain& into, what_if::session const& in, given_memory& memory,
+inline void read_tables(chain& into, msr_script::session const& in, given_memory& memory,
                         std::uint64_t first, topa::limits of) {
     topa::output_hazards const around{in.how.restricted, in.apic};
     into.shape = topa::shape_of_chain(memory, first, most_entries, most_tables);
@@ -151,7 +151,7 @@ inline void read_tables(chain& into, what_if::session const& in, given_memory& m
         most_entries, most_tables, in.how.restricted);
 }
 
-inline void find_position(chain& into, what_if::session const& in, given_memory& memory,
+inline void find_position(chain& into, msr_script::session const& in, given_memory& memory,
                           std::uint64_t first, topa::limits of) {
     using status = reg::ia32_rtit_status;
     using ctl = reg::ia32_rtit_ctl;
@@ -184,7 +184,8 @@ inline void find_position(chain& into, what_if::session const& in, given_memory&
 }  // namespace detail
 
 /// Reads the chain that begins at `first`. `positioned`: the output MSRs hold a position.
-inline auto read_chain(what_if::session const& in, std::uint64_t first, bool positioned) -> chain {
+inline auto read_chain(msr_script::session const& in, std::uint64_t first, bool positioned)
+    -> chain {
     chain made;
     given_memory memory{in.memory};
     auto const of = topa::limits::of(in.of);

@@ -98,7 +98,7 @@ auto parse(tool::command_line& line) -> options {
         } else if (line.is("--cpu")) {
             out.cpu = line.value();
         } else if (line.is("--table")) {
-            out.table = what_if::number_in(line.value());
+            out.table = msr_script::number_in(line.value());
             if (!out.table || !is_aligned(*out.table, 128)) {
                 throw tool::failure{"--table takes a hexadecimal address, a multiple of 80"};
             }
@@ -112,10 +112,10 @@ auto parse(tool::command_line& line) -> options {
 // ------------------------------------------------------------------------------------ reading
 
 /// Loads the words of a dump, FILE@ADDRESS, into memory. At most `room` bytes are read.
-void read_dump(what_if::physical_memory& memory, std::string const& what, std::size_t& room) {
+void read_dump(msr_script::physical_memory& memory, std::string const& what, std::size_t& room) {
     auto const at = what.rfind('@');
     auto const given = at == std::string::npos ? std::nullopt
-                                               : what_if::number_in(what.substr(at + 1));
+                                               : msr_script::number_in(what.substr(at + 1));
     if (!given || !is_aligned(*given, 8)) {
         throw tool::failure{
             "--dump takes FILE@ADDRESS, a hexadecimal address that is a multiple of 8"};
@@ -142,23 +142,23 @@ void read_dump(what_if::physical_memory& memory, std::string const& what, std::s
 }
 
 /// Applies the dumps and the script to a processor and its memory.
-auto read_all(options const& how) -> what_if::session {
-    what_if::session in;
+auto read_all(options const& how) -> msr_script::session {
+    msr_script::session in;
     try {
-        what_if::choose_cpu(in, how.cpu);
-    } catch (what_if::refusal const&) {
+        msr_script::choose_cpu(in, how.cpu);
+    } catch (msr_script::refusal const&) {
         throw tool::failure{"--cpu: no such processor: " + how.cpu + "; what_if --help lists them"};
     }
     std::size_t room = std::size_t{4} << 20;
     for (auto const& dump : how.dumps) { read_dump(in.memory, dump, room); }
     if (how.has_script()) {
-        what_if::run_script(in, how.script, [&] { in.out.clear(); });
+        msr_script::run_script(in, how.script, [&] { in.out.clear(); });
     }
     return in;
 }
 
 /// Each page with a word can be a table of 512 entries. Rejects more pages than can be drawn.
-void check_pages(what_if::physical_memory const& memory) {
+void check_pages(msr_script::physical_memory const& memory) {
     constexpr std::size_t most = 2048;
     std::size_t pages = 0;
     auto last = ~std::uint64_t{0};

@@ -11,8 +11,8 @@
 
 namespace topa_view {
 
-using what_if::hex;
-using what_if::string_of;
+using msr_script::hex;
+using msr_script::string_of;
 
 inline auto id_of(rule which) -> std::string { return string_of(rule_id{which}.view()); }
 

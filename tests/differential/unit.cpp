@@ -113,7 +113,7 @@ auto main(int count, char** arguments) -> int {
 
     std::printf("%" PRIu64 " packets of programs, %" PRIu64 " of anything\n", of_programs,
                 packets() - of_programs);
-    bool const met = print_kinds([](kind which) { return !pt_model::why(which).empty(); });
+    bool const met = print_kinds([](kind which) { return !trace_script::why(which).empty(); });
     (void)print_differences();
     if (sum_of(errors_of_kind, 5) != 0) {
         std::printf("%" PRIu64 " errors\n", sum_of(errors_of_kind, 5));

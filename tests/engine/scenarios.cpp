@@ -72,21 +72,21 @@ auto instruction(std::function<void(traced&, world const&)> does) -> scene {
     auto made = branching(std::move(does));
     made.varies = {&world::c0,  &world::f0,  &world::branch,   &world::os,
                    &world::tsc, &world::mtc, &world::with_fup, &world::ptwen};
-    made.sets = [](pt_model::start& to, world const& w) {
+    made.sets = [](trace_script::start& to, world const& w) {
         to.msrs.ctl = to.msrs.ctl.with(ctl::PTWEn{w.ptwen}, ctl::FUPonPTW{w.with_fup});
     };
     return made;
 }
 auto powered(std::function<void(traced&, world const&)> does) -> scene {
     auto made = instruction(std::move(does));
-    made.sets = [](pt_model::start& to, world const&) {
+    made.sets = [](trace_script::start& to, world const&) {
         to.msrs.ctl = to.msrs.ctl.with(ctl::PwrEvtEn{true});
     };
     return made;
 }
 auto event_traced(scene made) -> scene {
     auto const before = made.sets;
-    made.sets = [=](pt_model::start& to, world const& w) {
+    made.sets = [=](trace_script::start& to, world const& w) {
         before(to, w);
         to.msrs.ctl = to.msrs.ctl.with(ctl::EventEn{true});
     };
@@ -110,7 +110,7 @@ auto control_flow(row const& of) -> std::vector<scene> {
             code.inside = after;
             on.does(event::enclave_transfer{clip, target(w), code});
         };
-        made.sets = [=](pt_model::start& to, world const&) { to.code.inside = before; };
+        made.sets = [=](trace_script::start& to, world const&) { to.code.inside = before; };
         auto const occurs = made.occurs;
         made.varies = varying({&world::c1, &world::os, &world::mode_changed, &world::mode_unknown});
         made.occurs = [=](world const& w) {
@@ -144,7 +144,7 @@ auto control_flow(row const& of) -> std::vector<scene> {
             };
             by_wrmsr.varies.push_back(&world::c1);
             if (id == "S50-2e-printed") {
-                by_wrmsr.sets = [](pt_model::start& to, world const&) {
+                by_wrmsr.sets = [](trace_script::start& to, world const&) {
                     to.how.psb_after_pge = true;
                 };
             }
@@ -274,7 +274,7 @@ auto control_flow(row const& of) -> std::vector<scene> {
                     on.does(event::rsm{target(w), code});
                 });
             made.starts_off = !shuts;
-            made.sets = [=](pt_model::start& to, world const&) {
+            made.sets = [=](trace_script::start& to, world const&) {
                 to.msrs.in_smm = true;
                 to.msrs.smram_trace_en = saved;
             };
@@ -560,7 +560,7 @@ auto events(row const& of) -> std::vector<scene> {
         });
         made = event_traced(made);
         auto const before = made.sets;
-        made.sets = [=](pt_model::start& to, world const& w) {
+        made.sets = [=](trace_script::start& to, world const& w) {
             before(to, w);
             to.msrs.in_smm = true;
             to.msrs.smram_trace_en = true;
@@ -765,7 +765,7 @@ auto singles(row const& of) -> std::vector<scene> {
             on.does(event::interrupt{.next = 0x110C, .to = 0xCC00, .after = on.state().code});
         });
         bool const defers = id == "S19-deferred";
-        made.sets = [=](pt_model::start& to, world const&) {
+        made.sets = [=](trace_script::start& to, world const&) {
             to.how.defers_tips = defers;
             to.msrs.ctl = to.msrs.ctl.with(ctl::ADDR0_CFG{reg::addr_cfg::off});
         };
@@ -812,7 +812,9 @@ auto singles(row const& of) -> std::vector<scene> {
         made.occurs = [](world const& w) { return w.f0 || w.f1; };
         if (id == "S15-ovf") {
             made.varies.push_back(&world::pending);
-            made.sets = [](pt_model::start& to, world const&) { to.how.psb_before_ovf_fup = true; };
+            made.sets = [](trace_script::start& to, world const&) {
+                to.how.psb_before_ovf_fup = true;
+            };
         }
         if (id == "SOVF-be0") { made.varies.push_back(&world::branch); }
         made.keeps_tnt_empty = true;

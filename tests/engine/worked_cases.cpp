@@ -27,7 +27,7 @@ using test::tc_part;
 
 namespace {
 
-using machine = pt_model::machine<4096>;
+using machine = trace_script::machine<4096>;
 using packets_text = print::fixed_text<1024>;
 
 constexpr auto view(text of) -> std::string_view { return {of.data(), of.size()}; }
@@ -41,13 +41,13 @@ struct outcome {
 
 constexpr auto outcome_of(tc_case const& row, tc_part const& part) -> outcome {
     outcome done;
-    auto const read = pt_model::read_setup(view(row.setup), machine::table);
+    auto const read = trace_script::read_setup(view(row.setup), machine::table);
     if (read.wrong) { return done; }
     machine on;
     on.begin(read.made);
     auto events = view(part.events);
     while (!events.empty()) {
-        auto const event = pt_model::take_item(events, ';');
+        auto const event = trace_script::take_item(events, ';');
         if (!on.run(event).empty()) { return done; }
     }
     done.was_read = on.print_packets(done.packets) && !on.wrapped_around();

@@ -13,7 +13,7 @@
 namespace {
 
 using fuzz::require;
-using machine = pt_model::machine<size_t{1} << 16>;
+using machine = trace_script::machine<size_t{1} << 16>;
 
 /// So that nothing takes forever: an event may happen a million times.
 constexpr size_t most_letters = 400;
@@ -27,7 +27,7 @@ extern "C" auto LLVMFuzzerTestOneInput(uint8_t const* data, size_t size) -> int 
     auto const setup = all.substr(0, line);
     auto events = line == std::string_view::npos ? std::string_view{} : all.substr(line + 1);
 
-    auto const read = pt_model::read_setup(setup, machine::table);
+    auto const read = trace_script::read_setup(setup, machine::table);
     if (read.wrong) {
         require(!read.wrong.expected.empty(), "a setup that is refused is told why");
         return 0;
@@ -35,7 +35,7 @@ extern "C" auto LLVMFuzzerTestOneInput(uint8_t const* data, size_t size) -> int 
     auto const on = std::make_unique<machine>();
     on->begin(read.made);
     while (!events.empty()) {
-        auto const event = pt_model::take_item(events, ';');
+        auto const event = trace_script::take_item(events, ';');
         if (event.empty()) { continue; }
         if (event.find('x') != std::string_view::npos) { continue; }  // many times
         if (!on->run(event).empty()) { return 0; }

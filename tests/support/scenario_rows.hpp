@@ -82,7 +82,7 @@ inline auto levels_of(world const& w) -> levels {
 /// How a scene is set up and run.
 struct scene {
     /// What the world is made of before the operation.
-    std::function<void(pt_model::start&, world const&)> sets = [](auto&, auto const&) {};
+    std::function<void(trace_script::start&, world const&)> sets = [](auto&, auto const&) {};
     std::function<void(traced&, world const&)> does;
     std::vector<flag> varies;
     /// Whether a world can occur.
@@ -108,7 +108,7 @@ struct scene {
     bool starts_off = false;  ///< TraceEn is 0 before
 };
 
-inline auto running_before(world const& w, scene const& s) -> pt_model::start {
+inline auto running_before(world const& w, scene const& s) -> trace_script::start {
     auto made = traced::started("ADDR0=[1000,1FFF] filter, ADDR1=[4000,4FFF] stop, IP=1010");
     auto const cpl = levels_of(w);
     made.code.cpl = s.by_cr3 ? 0 : cpl.before;

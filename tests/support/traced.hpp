@@ -18,7 +18,7 @@ using packets_text = print::fixed_text<8192>;
 /// Packets as text, in the notation of the catalogue.
 constexpr auto packets_in(byte_view bytes, bool with_if = false) -> packets_text {
     packets_text out;
-    pt_model::packet_printer<packets_text> printer{out, with_if};
+    trace_script::packet_printer<packets_text> printer{out, with_if};
     trace::reader from{bytes, {.sync = false}};
     bool first = true;
     for (auto item = from.next(); item; item = from.next()) {
@@ -54,14 +54,14 @@ inline void read(byte_view bytes, auto&& visitor) {
 class traced : public engine::generator {
 public:
     constexpr explicit traced(std::string_view setup = {}) : traced{started(setup)} {}
-    constexpr explicit traced(pt_model::start const& from)
+    constexpr explicit traced(trace_script::start const& from)
         : generator{from.of, from.msrs, from.code, from.ip, from.how} {
         conceal(from.hidden);
         set_clocks(from.clocks);
     }
     /// What a setup says; a setup that cannot be read is no constant.
-    static constexpr auto started(std::string_view setup) -> pt_model::start {
-        auto const read = pt_model::read_setup(setup, 0x1'0000);
+    static constexpr auto started(std::string_view setup) -> trace_script::start {
+        auto const read = trace_script::read_setup(setup, 0x1'0000);
         return read.wrong ? not_a_setup() : read.made;
     }
 
@@ -90,7 +90,7 @@ public:
     auto operator=(traced const&) -> traced& = delete;
 
 private:
-    static auto not_a_setup() -> pt_model::start { return {}; }
+    static auto not_a_setup() -> trace_script::start { return {}; }
 };
 
 }  // namespace ptspec::test

@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <string>
 
-namespace what_if {
+namespace msr_script {
 
 // ------------------------------------------------------------------------------------ MSRs
 
@@ -200,4 +200,4 @@ inline void xrstors(session& in, words& given) {
     in.line("ok");
 }
 
-}  // namespace what_if
+}  // namespace msr_script

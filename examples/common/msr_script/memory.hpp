@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <map>
 
-namespace what_if {
+namespace msr_script {
 
 /// Physical memory as a `memory_port`. Other words are 0, and so is all trace that is stored,
 /// because it consists of PADs. Memory use therefore depends only on the number of words that were
@@ -68,4 +68,4 @@ private:
 
 static_assert(ptspec::memory_port<physical_memory>);
 
-}  // namespace what_if
+}  // namespace msr_script

@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-namespace what_if {
+namespace msr_script {
 
 inline void state(session& in, words& given) {
     using status = reg::ia32_rtit_status;
@@ -216,4 +216,4 @@ inline void validate(session& in, words& given) {
     in.line(items.empty() ? "ok" : items);
 }
 
-}  // namespace what_if
+}  // namespace msr_script

@@ -15,7 +15,7 @@
 #include <string>
 #include <string_view>
 
-namespace what_if {
+namespace msr_script {
 
 /// Why a statement is rejected.
 struct refusal : std::runtime_error {
@@ -94,4 +94,4 @@ private:
     std::string_view rest_;
 };
 
-}  // namespace what_if
+}  // namespace msr_script

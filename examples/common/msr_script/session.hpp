@@ -20,7 +20,7 @@
 #include <string_view>
 #include <vector>
 
-namespace what_if {
+namespace msr_script {
 
 using namespace ptspec;
 
@@ -164,4 +164,4 @@ constexpr auto index_for_writing() -> std::uint32_t {
     }
 }
 
-}  // namespace what_if
+}  // namespace msr_script

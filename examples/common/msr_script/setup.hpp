@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace what_if {
+namespace msr_script {
 
 inline void choose_cpu(session& in, std::string_view name) {
     auto const found = cpu::preset::find({name.data(), name.size()});
@@ -94,4 +94,4 @@ inline void restricted(session& in, words& given) {
     in.how.when_restricted = drops ? restricted_access::drop : restricted_access::error;
 }
 
-}  // namespace what_if
+}  // namespace msr_script

@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-namespace what_if {
+namespace msr_script {
 
 struct statement {
     std::string_view verb;
@@ -74,4 +74,4 @@ void run_script(session& in, tool::script_choice const& choice, Done&& done) {
     }
 }
 
-}  // namespace what_if
+}  // namespace msr_script

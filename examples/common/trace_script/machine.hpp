@@ -6,7 +6,7 @@
 #include "print.hpp"
 #include "setup.hpp"
 
-namespace pt_model {
+namespace trace_script {
 
 namespace event = engine::event;
 
@@ -548,4 +548,4 @@ private:
     }
 };
 
-}  // namespace pt_model
+}  // namespace trace_script

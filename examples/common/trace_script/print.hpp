@@ -10,7 +10,7 @@
 
 #include <cstdint>
 
-namespace pt_model {
+namespace trace_script {
 
 using namespace ptspec;
 
@@ -177,4 +177,4 @@ private:
     }
 };
 
-}  // namespace pt_model
+}  // namespace trace_script

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace pt_model {
+namespace trace_script {
 
 using std::string_view;
 
@@ -177,4 +177,4 @@ constexpr auto cut(string_view whole) -> cut_event {
     return done;
 }
 
-}  // namespace pt_model
+}  // namespace trace_script

@@ -9,7 +9,7 @@
 #include <ptspec/engine/trace_unit.hpp>
 #include <ptspec/print/rows.hpp>
 
-namespace pt_model {
+namespace trace_script {
 
 using namespace ptspec;
 using engine::execution_context;
@@ -212,4 +212,4 @@ constexpr auto read_setup(string_view setup, std::uint64_t table) -> read_start 
     return done;
 }
 
-}  // namespace pt_model
+}  // namespace trace_script

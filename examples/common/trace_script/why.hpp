@@ -7,7 +7,7 @@
 
 #include <string_view>
 
-namespace pt_model {
+namespace trace_script {
 
 /// The rules for the packets of one kind.
 constexpr auto why(ptspec::packet::kind which) -> std::string_view {
@@ -54,4 +54,4 @@ constexpr auto why(ptspec::packet::kind which) -> std::string_view {
     }
 }
 
-}  // namespace pt_model
+}  // namespace trace_script

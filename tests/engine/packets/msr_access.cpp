@@ -22,7 +22,7 @@ auto packets(traced const& on) -> std::string {
 constexpr auto with_trace_en(traced const& on, bool value) -> std::uint64_t {
     return on.msrs().ctl.with(ctl::TraceEn{value}).raw;
 }
-auto enabled(pt_model::start const& from, std::uint64_t next = 0x2000) -> std::string {
+auto enabled(trace_script::start const& from, std::uint64_t next = 0x2000) -> std::string {
     traced on{from};
     on.writes(ctl::address, with_trace_en(on, true), 0x1FF0, next);
     return packets(on);
@@ -263,7 +263,7 @@ auto psbs_in(traced const& on) -> unsigned {
     return count;
 }
 /// A byte before a PSB+ is due.
-auto nearly_due(std::string_view setup) -> pt_model::start {
+auto nearly_due(std::string_view setup) -> trace_script::start {
     auto from = traced::started(setup);
     from.msrs.status = from.msrs.status.with(status::PacketByteCnt{2047});
     return from;

@@ -274,7 +274,7 @@ auto vector_told(traced const& on) -> int {
 /// Whether a PSB came.
 auto has_psb(traced const& on) -> bool { return packets(on).find("PSB,") != std::string::npos; }
 /// The same, a byte before a PSB+ is due.
-auto nearly_due(std::string_view setup) -> pt_model::start {
+auto nearly_due(std::string_view setup) -> trace_script::start {
     auto from = traced::started(setup);
     from.msrs.status = from.msrs.status.with(status::PacketByteCnt{2047});
     return from;

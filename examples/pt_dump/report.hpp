@@ -181,7 +181,7 @@ inline void append_json(std::string& out, trace::item const& item, listing::tota
     out += "}\n";
 }
 
-// ------------------------------------------------------------------------------------ the two ways
+// ------------------------------------------------------------------------------------ reports
 
 /// Prints every item as a line.
 class lister {
