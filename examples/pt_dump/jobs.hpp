@@ -56,8 +56,8 @@ inline auto pieces_of(byte_view bytes, bool all, settings const& how) -> std::ve
 }
 
 /// Reads what `more(bytes)` appends until it returns false, in `how.jobs` threads. At most
-/// `Report::piece_bytes` for each thread, and one segment, are in memory. Where these bytes cannot be
-/// split, one thread reads the rest.
+/// `Report::piece_bytes` for each thread, and one segment, are in memory. Where these bytes cannot
+/// be split, one thread reads the rest.
 template <class Report, class More>
 void read_in_threads(Report& whole, output& out, settings const& how, More const& more) {
     std::vector<std::uint8_t> bytes;

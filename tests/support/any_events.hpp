@@ -8,16 +8,16 @@
 #include <cstddef>
 #include <cstdint>
 
-// Whatever a logical processor can do, in any order and with any numbers: nothing has to make sense.
+// Random events and accesses in any order with any operands. They need not be consistent.
 namespace ptspec::test::programs {
 
-/// A unit that is told of anything.
+/// Feeds a trace unit with random events and accesses.
 template <std::size_t Depth = 1024>
 class any_events {
 public:
     any_events(engine::trace_unit<Depth>& unit, dice& from) : unit_{unit}, dice_{from} {}
 
-    /// Does one thing. False where an access was refused, or a port failed.
+    /// Executes one event or access. Returns false when an access faults or a port fails.
     template <class Memory>
     auto step(Memory& memory) -> bool {
         auto const on = [&](auto const& e) { return !unit_.on(e, memory); };
@@ -131,8 +131,8 @@ private:
         return all[dice_.roll(4)];
     }
     auto ctl_word() -> std::uint64_t {
-        // CYCEn, PwrEvtEn, FUPonPTW, CR3Filter, MTCEn, TSCEn, DisRETC, PTWEn, EventEn, DisTNT,
-        // InjectPsbPmiOnEnable at will; OS, User and BranchEn mostly; TraceEn.
+        // Random: CYCEn, PwrEvtEn, FUPonPTW, CR3Filter, MTCEn, TSCEn, DisRETC, PTWEn, EventEn,
+        // DisTNT, InjectPsbPmiOnEnable. Usually 1: OS, User, BranchEn. Always 1: TraceEn.
         constexpr std::uint64_t choices = 0x0180'0000'8000'1EB2;
         std::uint64_t word = (dice_.roll(~std::uint64_t{0}) & choices) | (flag() ? 0 : 0x200D);
         word |= 1 | dice_.roll(4) << 2 | (dice_.chance(90) ? 0x2000U : 0U);

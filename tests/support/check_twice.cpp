@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <support/check_twice.hpp>
 
-TEST_CASE("CHECK_TWICE runs its body as a constant and at run time") {
+TEST_CASE("CHECK_TWICE runs its body as a constant expression and at run time") {
     static int runs = 0;
     CHECK_TWICE([](auto value) {
         if (!__builtin_is_constant_evaluated()) { ++runs; }
@@ -10,12 +10,12 @@ TEST_CASE("CHECK_TWICE runs its body as a constant and at run time") {
     CHECK(runs == 1);
 }
 
-// The other half, a body that is false as a constant, is tests/fail/check_twice.cpp.
+// tests/fail/check_twice.cpp tests the other half: a body that is false as a constant.
 TEST_CASE("CHECK_TWICE fails when its body is false at run time only" * doctest::should_fail()) {
     CHECK_TWICE([](auto) { return __builtin_is_constant_evaluated(); });
 }
 
-TEST_CASE("values that the compiler cannot see are still the same") {
+TEST_CASE("values that the compiler cannot see are unchanged") {
     struct pair {
         int one;
         long two;

@@ -8,7 +8,7 @@
 
 namespace ptspec::test {
 
-/// The values of a body that runs as a constant: what they are.
+/// The values of a body in a constant expression, unchanged.
 struct known {
     template <class Type>
     constexpr auto operator()(Type value) const noexcept -> Type {
@@ -16,7 +16,7 @@ struct known {
     }
 };
 
-/// The values of a body that runs at run time: the same, and the compiler cannot see them.
+/// The values of a body at run time. The compiler cannot see them.
 struct unknown {
     template <class Type>
     auto operator()(Type value) const noexcept -> Type {
@@ -33,8 +33,8 @@ struct unknown {
 
 }  // namespace ptspec::test
 
-/// Runs a body, `[](auto value) { ... return truth; }`, twice: while compiling, and at run time on
-/// values that the compiler cannot see. Values go through `value(...)`.
+/// Evaluates a body, `[](auto value) { ... return truth; }`, twice: in a static_assert, and at run
+/// time on values that the compiler cannot see. Each input goes through `value(...)`.
 #define CHECK_TWICE(...)                                                                           \
     do {                                                                                           \
         static_assert((__VA_ARGS__)(::ptspec::test::known{}));                                     \

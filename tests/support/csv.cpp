@@ -10,7 +10,7 @@ using namespace std::string_literals;
 
 namespace {
 
-/// What is said of a text that is no table; nothing when it is one.
+/// The error message for a text that is not a valid table; empty for a valid one.
 auto complaint(std::string_view text) -> std::string {
     try {
         (void)test::parse_csv(text, "t.csv");
@@ -20,7 +20,7 @@ auto complaint(std::string_view text) -> std::string {
 
 }  // namespace
 
-TEST_CASE("cells are found by row and by the name in the header line") {
+TEST_CASE("a cell is addressed by its row and its column name") {
     auto const table = test::parse_csv("id,what\n1,one\n2,two\n", "t.csv");
     CHECK(table.names == std::vector{"id"s, "what"s});
     REQUIRE(table.rows.size() == 2);
@@ -31,7 +31,7 @@ TEST_CASE("cells are found by row and by the name in the header line") {
     CHECK(table.rows[1].place == "t.csv:3");
 }
 
-TEST_CASE("the last line may end without a line end, and lines may end with CR LF") {
+TEST_CASE("the last line needs no line end, and lines may end with CR LF") {
     CHECK(test::parse_csv("a,b\n1,2", "t.csv").rows[0]["b"] == "2");
     CHECK(test::parse_csv("a,b\n1,", "t.csv").rows[0]["b"].empty());
     auto const table = test::parse_csv("a,b\r\n1,2\r\n3,4\r\n", "t.csv");
@@ -40,7 +40,7 @@ TEST_CASE("the last line may end without a line end, and lines may end with CR L
     CHECK(table.rows[1]["b"] == "4");
 }
 
-TEST_CASE("cells may be empty, and blanks belong to them") {
+TEST_CASE("cells may be empty, and blanks are part of a cell") {
     auto const table = test::parse_csv("a,b,c\n,,\n x , ,y\n", "t.csv");
     REQUIRE(table.rows.size() == 2);
     CHECK(table.rows[0]["a"].empty());
@@ -50,7 +50,7 @@ TEST_CASE("cells may be empty, and blanks belong to them") {
     CHECK(table.rows[1]["b"] == " ");
 }
 
-TEST_CASE("a quoted cell may hold commas, line ends and doubled quotes") {
+TEST_CASE("a quoted cell may contain commas, line ends and doubled quotes") {
     auto const table = test::parse_csv(
         "\"a\",b\n\"1,2\",\"say \"\"x\"\"\"\n\"\",\"two\nlines\"\n3,4\n", "t.csv");
     CHECK(table.names == std::vector{"a"s, "b"s});
@@ -63,7 +63,7 @@ TEST_CASE("a quoted cell may hold commas, line ends and doubled quotes") {
     CHECK(table.rows[2].place == "t.csv:5");
 }
 
-TEST_CASE("anything odd is an error that says where") {
+TEST_CASE("every violation of the format is an error that names its line") {
     CHECK(complaint("a,b\n1,2\n").empty());
     CHECK(complaint("") == "t.csv:1: an empty file");
     CHECK(complaint("a,b\n") == "t.csv:2: a table without rows");
@@ -83,7 +83,7 @@ TEST_CASE("anything odd is an error that says where") {
     CHECK(complaint("a,b\n1\r,2\n") == "t.csv:2: a control character");
 }
 
-TEST_CASE("a column that is not there and a file that is not there are errors") {
+TEST_CASE("a missing column and a missing file are errors") {
     auto const table = test::parse_csv("a,b\n1,2\n", "t.csv");
     CHECK_THROWS_WITH((void)table.rows[0]["c"], "t.csv:2: there is no column c");
     CHECK_THROWS_WITH((void)test::read_csv("tests/spec/nothing.csv"),
@@ -105,7 +105,7 @@ TEST_CASE("every table of the catalogue can be read") {
     CHECK(table.rows[4].place == "tests/spec/registers.csv:6");
 }
 
-TEST_CASE("the rows of a page's tables are counted by their prefix") {
+TEST_CASE("count_of_rows counts the table rows of a page by the prefix of their ids") {
     auto const page = test::read_text("tests/spec/output.md");
     CHECK(page.find("\n| OC-01 |") != std::string::npos);
     CHECK(test::count_of_rows("tests/spec/output.md", "OC-01") == 1);

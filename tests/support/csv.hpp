@@ -12,15 +12,15 @@
 #include <utility>
 #include <vector>
 
-/// The tables of the rule catalogue: CSV files as RFC 4180 describes them, with a header line.
+/// Reads the tables of the rule catalogue: CSV files (RFC 4180) with a header line.
 namespace ptspec::test {
 
-/// One row, its cells by the names of the header line.
+/// One row; cells are accessed by column name.
 struct csv_row {
     std::string place;  ///< `path:line`, for messages
     std::map<std::string, std::string, std::less<>> cells;
 
-    /// The cell below `name`. A name that the header line does not have is an error.
+    /// The cell of column `name`. A column that does not exist is an error.
     auto operator[](std::string_view name) const -> std::string const& {
         auto const found = cells.find(name);
         if (found == cells.end()) {
@@ -31,12 +31,12 @@ struct csv_row {
 };
 
 struct csv_table {
-    std::vector<std::string> names;  ///< of the columns, in the order of the header line
+    std::vector<std::string> names;  ///< column names, in the order of the header line
     std::vector<csv_row> rows;
 };
 
-/// Cuts a text into records and cells, quotes taken off. A line ends with LF or CR LF. `place`
-/// becomes the place of what is read.
+/// Splits a text into records and cells, and removes quotes. A line ends with LF or CR LF. `place`
+/// becomes the place of the record read last.
 class csv_scanner {
 public:
     csv_scanner(std::string_view text, std::string path) : text_{text}, path_{std::move(path)} {}
@@ -49,7 +49,7 @@ public:
         throw std::runtime_error{path_ + ":" + std::to_string(line_) + ": " + what};
     }
 
-    /// The cells of the next record. There has to be one.
+    /// The cells of the next record. There must be one.
     auto record() -> std::vector<std::string> {
         place = path_ + ":" + std::to_string(line_);
         if (sees("\n") || sees("\r\n")) { fail("an empty line"); }
@@ -112,9 +112,9 @@ private:
     std::size_t line_ = 1;
 };
 
-/// Reads a table from a text. Anything odd is a std::runtime_error that names `path` and the line:
-/// a row with more or fewer cells than the header line, a column without a name or with that of
-/// another, an empty line, misplaced quotes, control characters, a table without rows.
+/// Parses a table. Every violation of the format is a std::runtime_error that names `path` and the
+/// line: a row whose number of cells differs from the header line, a column name that is empty or
+/// repeated, an empty line, misplaced quotes, control characters, a table without rows.
 inline auto parse_csv(std::string_view text, std::string const& path) -> csv_table {
     csv_table table;
     csv_scanner scanner{text, path};
@@ -143,7 +143,7 @@ inline auto parse_csv(std::string_view text, std::string const& path) -> csv_tab
     return table;
 }
 
-/// The text of a file below the root of the source tree.
+/// The text of a file, given by its path in the source tree.
 inline auto read_text(std::string const& path) -> std::string {
     std::ifstream file{std::string{PTSPEC_ROOT "/"} + path, std::ios::binary};
     if (!file) { throw std::runtime_error{path + ": cannot be read"}; }
@@ -152,12 +152,12 @@ inline auto read_text(std::string const& path) -> std::string {
     return text.str();
 }
 
-/// The table in a file below the root of the source tree: `read_csv("tests/spec/registers.csv")`.
+/// The table in a file of the source tree: `read_csv("tests/spec/registers.csv")`.
 inline auto read_csv(std::string const& path) -> csv_table {
     return parse_csv(read_text(path), path);
 }
 
-/// How many rows of a page's tables begin with an id of a prefix: `| RC-07 |` with `RC-`.
+/// How many table rows of a page begin with an id of this prefix: `| RC-07 |` for `RC-`.
 inline auto count_of_rows(std::string const& path, std::string const& prefix) -> std::size_t {
     auto const text = read_text(path);
     auto const begin = "\n| " + prefix;

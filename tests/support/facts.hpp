@@ -12,8 +12,8 @@
 #include <sstream>
 #include <string>
 
-/// Facts about processors that other people gathered. They are not part of the project:
-/// PTSPEC_FACTS names their folder, otherwise it is ../shared/facts beside the source tree.
+/// Facts about processors from external sources. They are not part of the project: PTSPEC_FACTS
+/// names their folder; the default is ../shared/facts beside the source tree.
 namespace ptspec::test {
 
 inline auto facts_folder() -> std::filesystem::path {
@@ -23,7 +23,7 @@ inline auto facts_folder() -> std::filesystem::path {
                     : std::filesystem::path{PTSPEC_ROOT} / ".." / "shared" / "facts";
 }
 
-/// The text of a file of the facts. Without it the test says that it skips what needs it.
+/// The text of a file of facts. When it is missing, the test prints that it skips what needs it.
 inline auto facts_text(std::string const& name) -> std::optional<std::string> {
     auto const path = facts_folder() / name;
     std::ifstream file{path, std::ios::binary};
@@ -36,7 +36,7 @@ inline auto facts_text(std::string const& name) -> std::optional<std::string> {
     return text.str();
 }
 
-/// A table of the facts, or nothing.
+/// A table of facts; empty when the file is missing.
 inline auto facts_table(std::string const& name) -> std::optional<csv_table> {
     auto const text = facts_text(name);
     return text ? std::optional{parse_csv(*text, name)} : std::nullopt;

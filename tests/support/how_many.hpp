@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-// Fewer where a run is slow: checked, not optimised, or emulated.
+// Fewer inputs where code runs slowly: with sanitizers, without optimisation, or in an emulator.
 #if defined(__SANITIZE_ADDRESS__) || !defined(__OPTIMIZE__) || defined(__s390x__)
 #define PTSPEC_TEST_IS_SLOW
 #endif
@@ -14,7 +14,7 @@
 #endif
 #endif
 
-/// How many random inputs a test takes.
+/// How many random inputs a test uses.
 namespace ptspec::test {
 
 #ifdef PTSPEC_TEST_IS_SLOW
@@ -23,7 +23,7 @@ inline constexpr std::uint64_t usual_count = 100'000;
 inline constexpr std::uint64_t usual_count = 1'000'000;
 #endif
 
-/// The number in a variable of the environment.
+/// The number in an environment variable, or `otherwise` when it is not set.
 inline auto number_from(char const* variable, std::uint64_t otherwise) -> std::uint64_t {
     char const* const text = std::getenv(variable);
     return text != nullptr ? std::strtoull(text, nullptr, 0) : otherwise;

@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <cstdlib>
 
-/// What libipt leaves to its callers.
+/// State that libipt leaves to its callers.
 namespace ptspec::test {
 
-/// The last IP behind a packet that has an IP.
+/// The last IP after a packet that carries an IP.
 inline auto libipt_ip_behind(pt_packet_ip const& packet, std::uint64_t last) -> std::uint64_t {
     auto const upper = [&](unsigned bits) { return last >> bits << bits; };
     switch (packet.ipc) {

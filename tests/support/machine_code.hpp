@@ -8,17 +8,17 @@
 #include <map>
 #include <vector>
 
-// Random programs as x86 instructions in memory: functions of kernel code, of 64-bit and of 32-bit
-// user code.
+// Random programs as x86 instructions in memory: functions in kernel code, in 64-bit user code and
+// in 32-bit user code.
 namespace ptspec::test::machine_code {
 
 using programs::dice;
 
-/// What an instruction does, as far as trace depends on it.
+/// The effect of an instruction on the trace.
 enum class op : std::uint8_t {
     plain,
     conditional,  ///< Jcc, LOOPcc, JCXZ
-    jump,         ///< to a later place
+    jump,         ///< to a higher address
     call,         ///< of a later function
     call_next,    ///< E8 with displacement 0
     jump_indirect,
@@ -42,13 +42,13 @@ struct instruction {
     op what = op::plain;
     std::uint64_t at = 0;
     std::uint64_t next = 0;
-    std::uint64_t to = 0;  ///< of a direct branch, and the fallback of XBEGIN
+    std::uint64_t to = 0;  ///< target of a direct branch, or fallback of XBEGIN
     bool is_64_bit = false;
 };
 
-/// A program: instructions by their address, and the memory that they stand in. Each function has a
-/// page of its own and ends with a branch that is always taken. No direct branch but a conditional
-/// one goes back, so that no loop is without packets.
+/// A program: its instructions by address, and its memory image. Each function has its own page and
+/// ends with a branch that is always taken. Only conditional direct branches go backwards, so that
+/// every loop produces packets.
 class code {
 public:
     enum segment : unsigned { kernel, user_64, user_32 };
@@ -64,7 +64,7 @@ public:
         }
     }
 
-    /// The instruction at an address; a null pointer where none is.
+    /// The instruction at an address, or a null pointer.
     [[nodiscard]] auto at(std::uint64_t ip) const -> instruction const* {
         auto const found = all_.find(ip);
         return found == all_.end() ? nullptr : &found->second;
@@ -77,12 +77,12 @@ public:
                : ip - bases[user_64] < functions * page ? user_64
                                                         : user_32;
     }
-    /// The address of any instruction of a segment.
+    /// The address of a random instruction in a segment.
     [[nodiscard]] auto any_in(segment which, dice& from) const -> std::uint64_t {
         auto const& some = starts_[which];
         return some[static_cast<std::size_t>(from.roll(some.size()))];
     }
-    /// Up to so many bytes of memory.
+    /// Reads up to `most` bytes of memory.
     auto read(std::uint64_t ip, std::uint8_t* to, std::size_t most) const -> std::size_t {
         for (unsigned s = 0; s < segments; ++s) {
             auto const offset = ip - bases[s];
@@ -96,13 +96,13 @@ public:
     }
 
 private:
-    /// An instruction that is written before it is known where branches go.
+    /// An instruction whose branch target is resolved later.
     struct draft {
         op what = op::plain;
         std::vector<std::uint8_t> bytes{};
-        std::size_t offset_bytes = 0;  ///< of the displacement, at the end
-        std::size_t target = 0;        ///< instruction of the same function
-        std::uint64_t address = 0;     ///< elsewhere, where it is not 0
+        std::size_t offset_bytes = 0;  ///< size of the displacement, which is at the end
+        std::size_t target = 0;        ///< index of an instruction in the same function
+        std::uint64_t address = 0;     ///< target outside the function; 0: none
     };
     using bytes = std::vector<std::uint8_t>;
 

@@ -11,13 +11,13 @@
 #include <string>
 #include <vector>
 
-// A processor that runs machine code with random outcomes: its trace, and which instructions were
-// executed while they were traced.
+// A processor that runs machine code with random outcomes. It records its trace and the
+// instructions that were executed while tracing.
 namespace ptspec::test::machine_code {
 
 namespace event = engine::event;
 
-/// A memory that is nothing but the stream of what comes.
+/// A memory port that appends every stored byte to a stream.
 struct recorder {
     std::vector<std::uint8_t> stream{};
 
@@ -28,9 +28,9 @@ struct recorder {
     }
 };
 
-/// Instructions that libipt leaves out: it takes a TIP.PGD without IP that stands directly after the
-/// PIP of a MOV CR3 for the end of tracing by that MOV, though one that ends tracing has no PIP
-/// (GEN-243), and not for that of a later far branch or MOV CR3.
+/// Instructions that libipt omits. Where a TIP.PGD without IP directly follows the PIP of a MOV
+/// CR3, libipt takes it for the end of tracing by that MOV, although a MOV CR3 that ends tracing
+/// has no PIP (GEN-243). In fact a later far branch or MOV CR3 ended tracing.
 struct left_out {
     std::size_t at;  ///< after this many instructions
     std::size_t count;
@@ -39,19 +39,19 @@ struct left_out {
 /// What was executed and traced between two overflows.
 struct stretch {
     std::vector<std::uint64_t> ips{};
-    /// So many of them are in packets that were not lost; all in the last stretch.
+    /// How many of them are in packets that were not lost; all of them in the last stretch.
     std::size_t sure = 0;
-    /// The code has another width than the last MODE.Exec before the overflow said: libipt reads it
-    /// in the old one up to the next MODE.Exec.
+    /// The code has another width than the last MODE.Exec before the overflow reported. libipt
+    /// decodes with the old width up to the next MODE.Exec.
     bool lost_mode = false;
     std::vector<left_out> by_libipt{};
 };
 
-/// What is traced, and how.
+/// The configuration of a run.
 struct plan {
     programs::setting with{};
     engine::model_options how{};
-    bool overflows = false;  ///< also where the buffer has room
+    bool overflows = false;  ///< also force overflows while the buffer has room
 };
 
 inline auto random_plan(dice& from) -> plan {
@@ -63,7 +63,8 @@ inline auto random_plan(dice& from) -> plan {
     with.psb_freq = 0;
     with.counted = false;
     for (unsigned i = 0; i < 2; ++i) {
-        // Whole functions, so that no conditional branch leaves a range: libipt wants an IP there.
+        // Whole functions, so that no conditional branch leaves a range: libipt expects an IP
+        // there.
         auto const which = static_cast<code::segment>(from.roll(code::segments));
         with.range_kind[i] = from.chance(75) ? 0 : from.chance(85) ? 1 : 2;
         auto const first = static_cast<unsigned>(from.roll(code::functions));
@@ -83,7 +84,7 @@ inline auto random_plan(dice& from) -> plan {
     how.vmcs_before_pip = from.chance(20);
     how.psb_after_overflow = from.chance(30) ? engine::psb_after_ovf::always
                                              : engine::psb_after_ovf::where_needed;
-    // libipt pops its stack on compressed RETs only, and takes the last IP for 0 after an OVF.
+    // libipt pops its stack only on compressed RETs, and takes the last IP as 0 after an OVF.
     how.on_ret_mismatch = from.chance(50) ? ret_mismatch::keeps_stack : ret_mismatch::clears_stack;
     if (made.overflows && from.chance(60)) {
         how.drained_at_once = static_cast<std::size_t>(4 + from.roll(12));
@@ -99,7 +100,7 @@ public:
     machine(plan const& what, code const& program, dice& from)
         : plan_{what}, code_{program}, dice_{from}, unit_{started(what)} {}
 
-    /// Runs so many steps, with tracing on at first and off in the end.
+    /// Executes this many steps, with TraceEn set at the start and cleared at the end.
     void run(unsigned steps) {
         auto const first = unit_.ip();
         is_refused_ = !write_ctl(plan_.with.word(), first - 2, first);
@@ -112,7 +113,7 @@ public:
     }
     [[nodiscard]] auto trace() const -> std::vector<std::uint8_t> const& { return memory_.stream; }
     [[nodiscard]] auto executed() const -> std::vector<stretch> const& { return done_; }
-    /// True where no access was refused.
+    /// True when no access faulted.
     [[nodiscard]] auto is_fine() const -> bool { return is_finished_ && !is_refused_; }
 
 private:
@@ -120,7 +121,7 @@ private:
     using unit = engine::trace_unit<buffer_bytes>;
     using status = reg::ia32_rtit_status;
 
-    /// Where execution was when the kernel was entered.
+    /// The interrupted IP and mode, pushed on kernel entry.
     struct frame {
         std::uint64_t ip;
         engine::execution_context code;
@@ -144,13 +145,13 @@ private:
     std::vector<stretch> done_ = std::vector<stretch>(1);
     std::vector<std::uint64_t> calls_[code::segments];
     std::vector<frame> entries_{};
-    std::uint64_t fallback_ = 0;  ///< of the transaction, where it is not 0
-    unsigned depth_ = 0;          ///< of transactions
+    std::uint64_t fallback_ = 0;  ///< fallback address of the transaction; 0: none
+    unsigned depth_ = 0;          ///< nesting depth of transactions
     std::uint64_t art_ = 0;
     engine::code_width told_width_ = engine::code_width::bits_64;
-    std::size_t pip_at_ = 0;  ///< instructions before the last PIP
-    bool had_psb_ = false;    ///< the last event
-    bool lost_ = false;       ///< by an overflow that was asked for
+    std::size_t pip_at_ = 0;  ///< number of instructions before the last PIP
+    bool had_psb_ = false;    ///< the last event produced a PSB+
+    bool lost_ = false;       ///< in an overflow that was forced
     bool is_refused_ = false;
     bool is_finished_ = false;
 
@@ -159,7 +160,7 @@ private:
     [[nodiscard]] auto is_traced() -> bool {
         return unit_.state().enables().packet() && !unit_.state().in_overflow;
     }
-    /// Lets something happen, and sees whether an overflow ended.
+    /// Executes an action, and begins a new stretch when an overflow ended.
     template <class Act>
     void watch(Act const& act) {
         bool const lost = unit_.state().in_overflow;
@@ -178,7 +179,7 @@ private:
         auto const before = bytes();
         auto const since_psb = bytes_since_psb();
         watch([&] { is_refused_ = static_cast<bool>(unit_.on(e, memory_)) || is_refused_; });
-        // But for a PSB+ the passing time writes nothing that libipt has an event for.
+        // Passing time produces no packet with a libipt event, except a PSB+.
         bool const is_time = same_as<Event, event::time>;
         had_psb_ = bytes_since_psb() - since_psb != bytes() - before;
         if (had_psb_ || (bytes() != before && !is_time)) { pip_at_ = 0; }
@@ -189,8 +190,8 @@ private:
     [[nodiscard]] auto bytes() const -> std::uint64_t {
         return unit_.total().stored + unit_.buffered().size();
     }
-    /// The instruction here is executed, and does this. Where it has a FUP with its own IP, that is
-    /// read in front of it.
+    /// Executes the instruction at the current IP as event `e`. When the event has a FUP with the
+    /// IP of this instruction, a decoder reports the FUP before the instruction.
     template <class Event>
     void execute(instruction const& what, Event const& e, bool has_own_fup = false) {
         bool const traced = is_traced();
@@ -208,7 +209,7 @@ private:
         if (is_pip && !had_psb_) { pip_at_ = done_.back().ips.size(); }
         if (unit_.state().writer.tnt.count != 0) { pip_at_ = 0; }
     }
-    /// Something happens that packets of control flow tell, where it is traced.
+    /// Executes an event that control flow packets describe while tracing is on.
     template <class Event>
     void flows(Event const& e, bool traced, std::size_t unsure) {
         auto const before = bytes();
@@ -220,7 +221,7 @@ private:
             done_.back().sure = done_.back().ips.size() - unsure;
         }
     }
-    /// An event that is not an instruction's.
+    /// An event that is not caused by an instruction.
     template <class Event>
     void interrupt_by(Event const& e) {
         flows(e, is_traced(), 0);
@@ -358,7 +359,7 @@ private:
         depth_ = 0;
         interrupt_by(event::transaction_abort{unit_.ip(), to});
     }
-    /// SYSCALL, SYSRET, IRET, and the far JMP between the two kinds of user code.
+    /// SYSCALL, SYSRET, IRET, and the far JMP between 64-bit and 32-bit user code.
     void change_level(instruction const& here) {
         abort();
         if (unit_.ip() != here.at) { return; }
@@ -403,7 +404,7 @@ private:
         on(event::rsm{here, back});
         if (dice_.chance(30)) { return dice_.chance(50) ? interrupt() : system_management(); }
     }
-    /// WRMSR that ends or starts tracing, or to another register.
+    /// WRMSR that clears or sets TraceEn, or writes another MSR.
     void write_msr(instruction const& here) {
         abort();
         if (unit_.ip() != here.at) { return; }
@@ -453,7 +454,7 @@ private:
         if (by_interrupt) { interrupt(); }
     }
     void time_passes() {
-        // So few MTCs that no overflow begins and ends within one event.
+        // Few MTCs at a time, so that no overflow begins and ends within one event.
         art_ += dice_.roll(dice_.chance(5) ? 60 : 6);
         on(event::time{dice_.roll(60), art_, 2 * art_});
     }

@@ -8,13 +8,13 @@
 #include <cstdint>
 #include <string_view>
 
-// Sequences of MSR accesses as text, and a processor that they are put to.
+// Sequences of MSR accesses as text, and a processor that executes them.
 //
 // Statements end with the line or with `;`. Numbers are hexadecimal, `?` is any value:
 //   WRMSR(idx,value)   RDMSR(idx)->value   CPUID(leaf,sub)->a b c d   [VMXON]   [VMXOFF]
-// An access with ` #GP RULE` after it faults. Other words in brackets, and comments, which begin
-// with `#` and end with the line, change nothing, but for these:
-//   # ToPA table[i] = entry     what is in a table
+// An access followed by ` #GP RULE` faults. Other words in brackets are ignored, and so are
+// comments, which begin with `#` and end with the line, except these:
+//   # ToPA table[i] = entry     the contents of a table
 //   # event: .. aux=N pages writable|overwrite watermark=N ..     a ring of N (decimal) pages
 //   ## S3 ..     a cold reset
 namespace ptspec::test::sequences {
@@ -34,24 +34,25 @@ enum class kind : std::uint8_t {
     comment
 };
 
-/// A statement. What its numbers are depends on its kind.
+/// A statement. The meaning of its numbers depends on its kind.
 struct statement {
     kind what = kind::unreadable;
     string_view text{};
-    std::uint64_t index = 0;       ///< of an MSR, a leaf, a subleaf in `values[0]`, or of an entry
-    std::uint64_t value = 0;       ///< of an MSR or an entry
-    std::uint64_t values[5] = {};  ///< of CPUID; of a ring its pages and its watermark in bytes
-    bool any = false;              ///< any value will do
-    bool overwrites = false;       ///< of a ring
+    std::uint64_t index = 0;       ///< MSR, CPUID leaf (the subleaf is `values[0]`), or index of a
+                                   ///< table entry
+    std::uint64_t value = 0;       ///< value of an MSR or an entry
+    std::uint64_t values[5] = {};  ///< CPUID registers; pages and watermark in bytes of a ring
+    bool any = false;              ///< `?`: any value matches
+    bool overwrites = false;       ///< ring in overwrite mode
     string_view broken{};          ///< the rule by which it faults
 
-    /// An access that starts tracing.
+    /// A WRMSR that sets TraceEn.
     [[nodiscard]] constexpr auto enables() const -> bool {
         return what == kind::wrmsr && index == 0x570 && broken.empty() && (value & 1) != 0;
     }
 };
 
-/// Reads text from its front.
+/// Reads tokens from the front of a text.
 struct cursor {
     string_view rest;
     bool good = true;
@@ -95,7 +96,7 @@ constexpr auto read_comment(statement& made, cursor from) -> bool {
         made.value = from.number();
         from.good = from.good && from.rest.empty();
     } else if (from.takes("# event:")) {
-        // One that the driver refused has no ring.
+        // If the driver rejected the event, there is no ring.
         bool const is_refused = from.rest.find("-> -") != string_view::npos;
         made.what = is_refused ? kind::comment : kind::ring;
         from.skip_to(" aux=");
@@ -142,7 +143,7 @@ constexpr auto read_access(statement& made, cursor from) -> bool {
     return from.good && from.rest.empty();
 }
 
-/// Cuts the next statement off a text that is not empty.
+/// Takes the next statement from a text that is not empty.
 constexpr auto cut(string_view& text) -> statement {
     while (!text.empty() && (text.front() == ' ' || text.front() == '\n')) {
         text.remove_prefix(1);
@@ -169,8 +170,8 @@ constexpr auto cut(string_view& text) -> statement {
     return made;
 }
 
-/// What trace goes to: tables that can be read, regions that keep nothing, and interrupts that are
-/// counted. What was never put reads as 0.
+/// The memory for trace output: tables can be read, stored trace is discarded, and PMIs are
+/// counted. Words that were not put read as 0.
 class table_memory {
 public:
     constexpr auto load(std::uint64_t address) const noexcept -> port_value {
@@ -200,7 +201,7 @@ public:
         return false;
     }
 
-    std::uint64_t raised = 0;  ///< interrupts that are not acknowledged yet
+    std::uint64_t raised = 0;  ///< PMIs that are not acknowledged yet
 
 private:
     struct word {
@@ -212,7 +213,7 @@ private:
     std::size_t count_ = 0;
 };
 
-/// A processor whose kernel runs, and its memory.
+/// A processor in kernel mode, and its memory.
 struct processor {
     static constexpr std::uint64_t kernel = 0xFFFF'FFFF'8100'0000;
 
@@ -227,7 +228,7 @@ struct processor {
         (void)unit.on(e, memory);
     }
 
-    /// Makes an access. False where it is not what the statement says.
+    /// Executes an access. Returns false when the result differs from the statement.
     constexpr auto does(statement const& what) -> bool {
         auto const here = unit.ip();
         switch (what.what) {
@@ -244,7 +245,7 @@ struct processor {
         }
         return true;
     }
-    /// What RDMSR gives, or what the processor has that is no MSR of Intel PT.
+    /// The value of RDMSR, or of an MSR outside of Intel PT that the processor has.
     [[nodiscard]] constexpr auto value_of(std::uint64_t index) -> std::uint64_t {
         if (index == 0x485) { return unit.state().caps.vmx_misc.raw; }
         if (index == 0xCE) { return unit.state().caps.platform_info.raw; }

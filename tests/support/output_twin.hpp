@@ -11,10 +11,10 @@
 #include <cstdint>
 #include <vector>
 
-/// The engine's output and its plain formulation, put before the same set-up.
+/// Compares the engine's output with the byte-by-byte reference model on the same set-up.
 namespace ptspec::test {
 
-/// How often things happened that are worth trying.
+/// How often interesting events occurred.
 struct twin_counts {
     uint64_t errors = 0;
     uint64_t stops = 0;
@@ -29,7 +29,7 @@ struct twin_counts {
 
 namespace detail {
 
-/// Which bytes were stored, where and in which order.
+/// A digest of all stored bytes, with their addresses and order.
 struct store_log {
     uint64_t count = 0;
     uint64_t hash = 0;
@@ -42,15 +42,15 @@ struct store_log {
     friend auto operator==(store_log const&, store_log const&) -> bool = default;
 };
 
-/// Pages of memory, those that were accessed; all others are 0. As a port it fails as the plain
-/// memory does: at pages until they are healed, and at accesses by their number.
+/// Memory that holds only accessed pages; other pages are 0. As a port it fails like the memory of
+/// the reference model: in given pages until they are healed, and at accesses with given numbers.
 class page_memory {
 public:
     store_log stores{};
     uint64_t loads = 0;
-    plain::memory faults;  ///< holds nothing but the plan
+    plain::memory faults;  ///< only for its list of faults
 
-    /// As when it was made, with these words.
+    /// Resets to the initial state, with these words.
     void reset(std::vector<plain::placed_word> const& words) {
         stores = {};
         loads = 0;
@@ -131,7 +131,7 @@ inline auto capabilities_of(plain::output_setup const& setup) -> cpu::capabiliti
     return of;
 }
 
-/// The engine's side.
+/// The engine with its memory and results.
 template <memory_port Memory>
 struct engine_side {
     Memory& memory;
@@ -176,9 +176,8 @@ struct engine_side {
     }
 };
 
-/// What a write has to tell that had no fault.
-inline auto told_by(plain::packet_counts const& packet_counts, uint64_t pmis)
-    -> engine::write_result {
+/// The expected result of a write without fault.
+inline auto told_by(plain::packet_counts const& packet_counts, uint64_t pmis) -> engine::write_result {
     return {.taken = static_cast<size_t>(packet_counts.taken),
             .stored = packet_counts.stored,
             .lost = packet_counts.lost,
@@ -188,7 +187,7 @@ inline auto told_by(plain::packet_counts const& packet_counts, uint64_t pmis)
             .had_address = packet_counts.placed};
 }
 
-/// The plain side, byte by byte, with what it stored.
+/// The reference model, which writes byte by byte and logs its stores.
 struct plain_side {
     plain::machine machine;
     store_log stores{};
@@ -211,7 +210,7 @@ struct plain_side {
     }
 };
 
-/// Some of the stream that `trace_byte` numbers.
+/// A part of the byte stream that `trace_byte` defines.
 inline auto stream() -> std::vector<uint8_t> const& {
     static std::vector<uint8_t> const bytes = [] {
         std::vector<uint8_t> made(251 + 0x1'0000);
@@ -226,11 +225,10 @@ inline auto stream_from(uint64_t at, uint64_t count) -> byte_view {
         .first(static_cast<size_t>(count));
 }
 
-/// The pages of a memory once more, where they can be written in place; those in a row as one
-/// region.
+/// A copy of the pages that can be written in place. Adjacent pages form one region.
 class mapped_pages {
 public:
-    /// The pages that were accessed, as they were before.
+    /// Takes the pages that were accessed, with their initial contents.
     void reset(std::vector<uint64_t> const& firsts, std::vector<plain::placed_word> const& words) {
         firsts_ = firsts;
         std::sort(firsts_.begin(), firsts_.end());
@@ -244,7 +242,7 @@ public:
         }
     }
     [[nodiscard]] auto memory() const -> host_memory { return {regions_.data(), regions_.size()}; }
-    /// Without the pages that fail.
+    /// The same memory without the pages that fail.
     auto failing_memory(std::vector<plain::fault_plan> const& plans) -> host_memory {
         some_regions_ = regions_without(plans);
         return {some_regions_.data(), some_regions_.size()};
@@ -285,7 +283,7 @@ private:
     }
 };
 
-/// The program's memory, of which some is missing until it is healed.
+/// A memory in which some pages are missing until it is healed.
 struct healing_memory {
     host_memory now;
     host_memory whole;
@@ -297,8 +295,8 @@ struct healing_memory {
 };
 static_assert(mapped_memory_port<healing_memory>);
 
-/// Gives a unit bytes as often as it takes until it has taken all, over faults that are healed when
-/// nothing else helps. What is done between two tries depends on a number.
+/// Passes bytes to a unit until it has taken all of them. Faults are healed after two attempts
+/// without progress. `manner` selects what is done between two attempts.
 template <memory_port Memory>
 class patient_writer {
 public:
@@ -313,7 +311,7 @@ public:
             after_a_fault(done.taken != 0);
         }
     }
-    /// Until nothing is left to be done again.
+    /// Resumes until no access is pending.
     void finish() {
         while (unit_.out.resume(unit_.now, unit_.memory)) { after_a_fault(false); }
     }
@@ -337,12 +335,12 @@ private:
 
 }  // namespace detail
 
-/// Puts both before the same set-ups, one after the other.
+/// Runs the engine and the reference model on many set-ups.
 class output_twins {
 public:
     twin_counts seen{};
 
-    /// What is not the same, or null. `manner` varies how faults are met.
+    /// A description of the first difference, or null. `manner` varies the handling of faults.
     auto difference(plain::output_setup const& setup, uint64_t manner) -> char const* {
         detail::plain_side twin{plain::machine_of(setup)};
         (void)twin.machine.enable();
@@ -377,7 +375,8 @@ private:
     detail::mapped_pages mapped_;
     uint64_t loads_ = 0;
 
-    /// Where the entry is still what it was, `explain` says what the unit has said.
+    /// `explain` must agree with the unit. The check is skipped when the entry in memory has
+    /// changed since it was read.
     static auto explains(plain::output_setup const& setup,
                          detail::engine_side<detail::page_memory>& unit, plain::machine const& twin)
         -> bool {
@@ -410,7 +409,8 @@ private:
         return mapped_.same_as(memory_) ? nullptr : "the bytes that were written in place";
     }
 
-    /// Byte by byte where there are few, and else in pieces of a size that depends on a number.
+    /// Writes byte by byte where bytes are few, otherwise in pieces of a size that `manner`
+    /// selects.
     auto in_pieces(plain::output_setup const& setup, detail::plain_side const& twin,
                    uint64_t manner) -> char const* {
         other_.reset(setup.words);

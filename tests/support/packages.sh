@@ -2,9 +2,9 @@
 # shellcheck shell=bash
 # Sourced by the run scripts: installing Debian packages, or saying which ones to install.
 
-# install_packages PACKAGE...: installs them, which only root can do; anybody else is told how.
-# Ends the script when that fails. Without arguments it does nothing. The seconds that it took are
-# added as a line to the file that PTSPEC_INSTALL_TIMES names, if any.
+# install_packages PACKAGE...: installs packages as root; for another user it prints the command and
+# exits. A failed installation ends the script. Without arguments it does nothing. The duration in
+# seconds is appended to the file that PTSPEC_INSTALL_TIMES names, if it is set.
 install_packages() {
     [ $# -gt 0 ] || return 0
     if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
@@ -26,7 +26,7 @@ install_packages() {
     fi
 }
 
-# packages_not_installed PACKAGE...: prints those that are not.
+# packages_not_installed PACKAGE...: prints the packages that are not installed.
 packages_not_installed() {
     local name
     for name in "$@"; do

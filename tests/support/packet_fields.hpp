@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// A packet's fields by the names of packet_vectors.csv, derived ones included.
+// The fields of a packet by their names in packet_vectors.csv, including derived fields.
 
 #include <ptspec/packet/any_packet.hpp>
 
@@ -12,7 +12,7 @@ namespace ptspec::test {
 struct named_value {
     text name;
     uint64_t value = 0;
-    bool is_suppressed = false;  ///< an IP that is not there
+    bool is_suppressed = false;  ///< an IP that is suppressed
 };
 
 struct field_list {
@@ -26,7 +26,7 @@ struct field_list {
         longer.fields[longer.count++] = {name, value, is_suppressed};
         return longer;
     }
-    /// The field of a name, or null.
+    /// The field with this name, or null.
     [[nodiscard]] constexpr auto find(text name) const noexcept -> named_value const* {
         for (unsigned i = 0; i < count; ++i) {
             if (fields[i].name == name) { return &fields[i]; }
@@ -37,7 +37,7 @@ struct field_list {
 
 namespace detail {
 
-/// The name that packets.csv has for a row of the layout.
+/// The name in packets.csv of a layout row.
 template <class Packet>
 constexpr auto name_of_row(text cpp_name) noexcept -> text {
     auto const& row = packet_rows[underlying(Packet::about.id)];
@@ -68,11 +68,11 @@ constexpr auto of_rows(Packet const& one, type_list<Rows...>) noexcept -> field_
 
 }  // namespace detail
 
-/// The fields of a packet; an object to visit with. IPs are rebuilt from `last_ip`.
+/// A visitor that returns the fields of a packet. IPs are decompressed with `last_ip`.
 struct fields_of_packet {
     uint64_t last_ip = 0;
 
-    /// Each row of the layout, and the payload, by the name that packets.csv gives it.
+    /// Each layout row, and the payload, by its name in packets.csv.
     template <class Packet>
     constexpr auto operator()(Packet const& one) const noexcept -> field_list {
         return detail::of_rows(one, typename Packet::layout::rows{});
@@ -115,7 +115,7 @@ constexpr auto fields_of(packet::any_packet const& one, uint64_t last_ip) noexce
     return visit(fields_of_packet{last_ip}, one);
 }
 
-/// The value of digits, decimal, or hexadecimal after 0x.
+/// Parses a number: decimal, or hexadecimal after 0x.
 constexpr auto number_in(text digits) noexcept -> uint64_t {
     bool const is_hex = digits.size() > 2 && digits.data()[1] == 'x';
     uint64_t value = 0;
@@ -127,14 +127,14 @@ constexpr auto number_in(text digits) noexcept -> uint64_t {
     return value;
 }
 
-/// Branches as T and N, the oldest first.
+/// Parses branches: T and N, the oldest first.
 constexpr auto branches_in(text letters) noexcept -> uint64_t {
     uint64_t bits = 0;
     for (char const letter : letters) { bits = bits * 2 + (letter == 'T' ? 1 : 0); }
     return bits;
 }
 
-/// Whether a cell, `name=value` joined by `;`, has these fields and no others.
+/// True when a cell, `name=value` joined by `;`, lists exactly these fields.
 constexpr auto are_the_fields(text cell, field_list const& list) noexcept -> bool {
     unsigned count = 0;
     size_t at = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// A few packets of each kind, in each length that it can have: rows of packet_vectors.csv.
+// A few packets of each kind and of each possible length, from packet_vectors.csv.
 
 #include <support/wire.hpp>
 
@@ -9,7 +9,7 @@
 
 namespace ptspec::test {
 
-/// In which context bytes are the packet that they are said to be.
+/// The context in which the bytes encode this packet.
 enum class context_of : uint8_t { any, outside, items_of_4, items_of_8 };
 
 struct packet_sample {
@@ -20,7 +20,7 @@ struct packet_sample {
     [[nodiscard]] constexpr auto stands_in(packet::block items) const noexcept -> bool {
         return where == context_of::any || items == a_context();
     }
-    /// A context in which it stands.
+    /// A context in which the packet is valid.
     [[nodiscard]] constexpr auto a_context() const noexcept -> packet::block {
         return where == context_of::items_of_4   ? packet::block::items_of_4
                : where == context_of::items_of_8 ? packet::block::items_of_8
@@ -36,7 +36,8 @@ constexpr auto row_of(packet::kind which) noexcept -> packet_row const& {
     return packet_rows[underlying(which)];
 }
 
-/// The packet of a vector. A TNT.short with low bits 100 is one outside a block only (PKT-203).
+/// The packet of a vector. A TNT.short whose low bits are 100 exists only outside a block
+/// (PKT-203).
 constexpr auto sample_of(packet_vector const& vector) noexcept -> packet_sample {
     packet_sample out{static_cast<packet::kind>(vector.packet), {}};
     for (unsigned i = 0; i < vector.size; ++i) { out.bytes = out.bytes.and_then(vector.bytes[i]); }
@@ -48,7 +49,7 @@ constexpr auto sample_of(packet_vector const& vector) noexcept -> packet_sample 
     return out;
 }
 
-/// Bytes with every reserved bit of the packet set, and the same with every reserved bit 0.
+/// A packet with all reserved bits set, and the same with all reserved bits clear.
 struct dirty_sample {
     packet::kind id;
     hex_bytes dirty;
@@ -81,7 +82,7 @@ struct samples_of<index_list<Numbers...>> {
 inline constexpr unsigned packet_sample_count = sample_vectors_count;
 inline constexpr auto const& packet_samples =
     samples_of<make_index_list<packet_sample_count>>::packets;
-/// Of packets that have no reserved bit both are the same.
+/// For packets without reserved bits both are the same.
 inline constexpr auto const& dirty_samples =
     samples_of<make_index_list<packet_sample_count>>::dirty;
 

@@ -12,10 +12,10 @@ constexpr auto tuple_of(type_list<Packets...>) {
     return boost::hana::tuple_t<Packets...>;
 }
 
-/// Every packet. What holds for all of them, tests/laws_packets.cpp says once.
+/// All packets. tests/laws_packets.cpp checks the laws that hold for all of them.
 inline constexpr auto all_packets = tuple_of(packet::all{});
 
-/// The rows of a packet of one kind: fields, reserved runs, opcodes.
+/// The layout rows of one kind in a packet: fields, reserved runs, or opcodes.
 template <class Packet, row_kind Kind>
 inline constexpr auto rows_of_kind = boost::hana::filter(
     tuple_of(typename Packet::layout::rows{}),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// A second packet decoder, to compare with: packets.csv read one bit at a time, and what
-// packets.md says in words beside it. Of the library it uses `text` and nothing else.
+// A reference packet decoder: it reads packets.csv one bit at a time, and implements the rules of
+// packets.md. The only part of the library that it uses is `text`.
 
 #include <spec_tables.hpp>
 
@@ -26,9 +26,9 @@ struct field {
     number value;
 };
 
-/// What some bytes are. `error` is empty for a packet.
+/// The result of decoding. `error` is empty for a packet.
 struct answer {
-    unsigned packet = packet_rows_count;  ///< the row of packets.csv
+    unsigned packet = packet_rows_count;  ///< row of packets.csv
     text error{};
     unsigned length = 0;
     unsigned need = 0;
@@ -39,7 +39,7 @@ struct answer {
     [[nodiscard]] constexpr auto name() const -> text {
         return packet < packet_rows_count ? packet_rows[packet].name : text{};
     }
-    /// The field of a name, or null.
+    /// The field with this name, or null.
     [[nodiscard]] constexpr auto find(text name) const -> field const* {
         for (unsigned i = 0; i < count; ++i) {
             if (fields[i].name == name) { return &fields[i]; }
@@ -48,7 +48,7 @@ struct answer {
     }
 };
 
-/// The bytes at hand.
+/// The input.
 struct bytes {
     unsigned char const* first;
     std::size_t size;
@@ -63,7 +63,7 @@ struct bytes {
         for (unsigned at = msb + 1; at-- != lsb;) { value = value * 2 + bit(at / 8, at % 8); }
         return value;
     }
-    /// Whether the fixed bits of byte `n` are those of a packet.
+    /// True when the fixed bits of byte `n` match those of a packet.
     [[nodiscard]] constexpr auto has(packet_row const& row, unsigned n) const -> bool {
         return (first[n] & row.mask[n]) == row.value[n];
     }
@@ -83,9 +83,9 @@ constexpr auto ones(unsigned mask) -> unsigned {
     return count;
 }
 
-/// The packet whose opcode is at the front. One byte after the other is looked at, and of the
-/// packets that have it those that fix most of its bits are meant: PAD and the escape are no
-/// TNT.short, and in a block an item is none (PKT-010, PKT-012..016, PKT-203).
+/// Finds the packet whose opcode is at the front. Among the candidates, byte by byte, those with
+/// the most fixed bits win: PAD and the escape are not TNT.short, and an item inside a block is not
+/// either (PKT-010, PKT-012..016, PKT-203).
 constexpr auto opcode_at(bytes in, bool in_block) -> answer {
     if (in.size == 0) { return truncated(1); }
     bool possible[packet_rows_count] = {};
@@ -116,7 +116,7 @@ constexpr auto opcode_at(bytes in, bool in_block) -> answer {
     }
 }
 
-/// The length, or what is wrong with the header.
+/// The length, or the error in the header.
 constexpr auto length_at(bytes in, packet_row const& row, unsigned item_size) -> answer {
     answer out;
     if (row.length == packet_length::of_block) {
@@ -142,7 +142,7 @@ constexpr auto length_at(bytes in, packet_row const& row, unsigned item_size) ->
     return in.size < out.length ? truncated(out.length) : out;
 }
 
-/// A packet's payload breaks a rule.
+/// True when the payload of a packet breaks a rule.
 constexpr auto payload_is_bad(bytes in, packet_row const& row, unsigned length, bool strict)
     -> bool {
     for (unsigned at = 0; at < row.fixed_bytes; ++at) {
@@ -155,7 +155,7 @@ constexpr auto payload_is_bad(bytes in, packet_row const& row, unsigned length, 
     return row.name == "CYC" && length == 10 && in.run(73, 79) > 7;  // PKT-110
 }
 
-/// PKT-031, PKT-032, PKT-034, PKT-035: branches below the highest 1 down to bit `first`.
+/// PKT-031, PKT-032, PKT-034, PKT-035: the branches are below the highest 1, down to bit `first`.
 constexpr void add_branches(answer& out, bytes in, unsigned first, unsigned last) {
     unsigned stop = last;
     while (in.bit(stop / 8, stop % 8) == 0) { --stop; }
@@ -174,7 +174,7 @@ constexpr auto rebuilt_ip(number ip_bytes, number payload, number last_ip) -> nu
     }
 }
 
-/// PKT-108, PKT-110: five bits, then seven of each byte.
+/// PKT-108, PKT-110: five bits, then seven bits of each byte.
 constexpr auto cycles_in(bytes in, unsigned length) -> number {
     number value = in.run(3, 7);
     for (unsigned at = 1; at < length; ++at) {
@@ -183,7 +183,7 @@ constexpr auto cycles_in(bytes in, unsigned length) -> number {
     return value;
 }
 
-/// The fields of a packet that is whole, as packet_vectors.csv names them (PKT-007).
+/// The fields of a complete packet, with the names of packet_vectors.csv (PKT-007).
 constexpr void add_fields(answer& out, bytes in, packet_row const& row, number last_ip) {
     if (row.name == "TNT.short") { return add_branches(out, in, 1, 7); }
     if (row.name == "TNT.long") { return add_branches(out, in, 16, 63); }
@@ -219,13 +219,14 @@ constexpr auto has_leaf(packet_row const& row) -> bool {
     return false;
 }
 
-/// The packet at the front, after a BBP with items of `item_size` bytes, or 0.
+/// Decodes the packet at the front. `item_size` is the item size of the current BBP block, or 0
+/// outside a block.
 constexpr auto decode(unsigned char const* first, std::size_t size, unsigned item_size, bool strict,
                       number last_ip) -> answer {
     bytes const in{first, size};
     answer const opcode = opcode_at(in, item_size != 0);
     if (opcode.packet == packet_rows_count) { return opcode; }
-    // Of packets that differ in their leaf alone the first one was found (PKT-085, PKT-089).
+    // Of packets that differ only in their leaf, opcode_at finds the first one (PKT-085, PKT-089).
     auto const& shared = packet_rows[opcode.packet];
     unsigned which = opcode.packet;
     if (has_leaf(shared) && size > 1) {
@@ -246,7 +247,7 @@ constexpr auto decode(unsigned char const* first, std::size_t size, unsigned ite
     return out;
 }
 
-/// The item size after a packet, given the one before it (PKT-205).
+/// The item size after a packet, given the item size before it (PKT-205).
 constexpr auto items_behind(answer const& packet, unsigned before) -> unsigned {
     switch (packet_rows[packet.packet].block) {
         case packet_block::keeps: return before;
@@ -256,7 +257,7 @@ constexpr auto items_behind(answer const& packet, unsigned before) -> unsigned {
     return 0;
 }
 
-/// The last IP after a packet, given the one before it (PKT-051, PKT-060).
+/// The last IP after a packet, given the last IP before it (PKT-051, PKT-060).
 constexpr auto last_ip_after(answer const& packet, number before) -> number {
     if (packet.name() == "PSB") { return 0; }
     bool const has_ip = packet.find("ipbytes") != nullptr && packet.find("payload") != nullptr;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// Where trace bytes go, a second time, to compare with: output.md sections 1 to 9 written down one
-// sentence after the other. It is plain on purpose: one byte at a time, whole numbers, nothing
-// remembered but the registers and one table entry, and nothing of the library.
+// A reference model of trace output: output.md sections 1 to 9, sentence by sentence. It is simple
+// on purpose: it writes one byte at a time, keeps no state except the registers and one table
+// entry, and uses nothing of the library.
 //
-// The WRMSR that sets TraceEn is somebody else's work, and so is what happens to STATUS apart from
-// Error, Stopped, TriggerEn and PendToPAPMI.
+// The caller executes the WRMSR that sets TraceEn and maintains STATUS, except for Error, Stopped,
+// TriggerEn and PendToPAPMI.
 
 #include <support/plain_rules.hpp>
 
@@ -18,14 +18,14 @@ namespace plain {
 
 // --------------------------------------------------------------------------------- memory
 
-/// Bytes by address; a byte that nobody wrote is 0. An access is the load of one entry or the store
-/// of one byte. It fails where its page is listed, or where its number is.
+/// Memory by address; unwritten bytes are 0. An access is the load of one entry or the store of one
+/// byte. It fails when its page or its number is listed.
 class memory {
 public:
     static constexpr number page_size = 4096;
 
-    std::vector<number> failing_pages;     ///< their first addresses
-    std::vector<number> failing_accesses;  ///< counted from 1, the failed ones too
+    std::vector<number> failing_pages;     ///< addresses of the pages
+    std::vector<number> failing_accesses;  ///< counted from 1, including failed accesses
     number accesses = 0;
 
     [[nodiscard]] auto read(number address) const -> unsigned char {
@@ -40,7 +40,7 @@ public:
         pages_[at].bytes[address % page_size] = value;
         last_ = at;
     }
-    /// A word lies low byte first.
+    /// Reads a little-endian word.
     [[nodiscard]] auto read_word(number address) const -> number {
         number word = 0;
         for (unsigned i = 8; i != 0; --i) { word = word * 256 + read(address + i - 1); }
@@ -53,7 +53,7 @@ public:
         }
     }
 
-    /// Counts an access and says whether it works.
+    /// Counts an access. Returns false when it fails.
     auto works(number address) -> bool {
         ++accesses;
         for (number const failing : failing_pages) {
@@ -64,10 +64,10 @@ public:
         }
         return true;
     }
-    /// No page fails any more.
+    /// Makes all pages accessible.
     void heal() { failing_pages.clear(); }
 
-    /// Both hold the same bytes.
+    /// True when both hold the same bytes.
     [[nodiscard]] auto same_as(memory const& other) const -> bool {
         return contains(other) && other.contains(*this);
     }
@@ -78,7 +78,7 @@ private:
         std::vector<unsigned char> bytes;
     };
     std::vector<page> pages_;
-    std::size_t last_ = 0;  ///< where the page is that was written last
+    std::size_t last_ = 0;  ///< index of the page that was written last
 
     [[nodiscard]] auto place_of(number index) const -> std::size_t {
         if (last_ < pages_.size() && pages_[last_].index == index) { return last_; }
@@ -99,15 +99,15 @@ private:
 
 // -------------------------------------------------------------------------------- machine
 
-/// Both ends belong to it; where the first is above the last, nothing does.
+/// Both ends are included. The range is empty when `first` is above `last`.
 struct address_range {
     number first;
     number last;
 };
 
-/// What became of a byte. The address is that of the byte or, for `fault`, of the access that
-/// failed: then the byte was not taken and has to be given again. Where only the entry behind the
-/// byte could not be read, the byte was taken, and `machine::unread` tells.
+/// The outcome of a byte. The address is that of the byte or, for `fault`, of the failed access;
+/// then the byte was not taken, and the caller passes it again. When only the load of the next
+/// entry failed, the byte was taken and `machine::unread` is set.
 enum class fate { stored, dropped, lost, fabric, fault };
 
 struct byte_result {
@@ -115,13 +115,13 @@ struct byte_result {
     number address = 0;
 };
 
-/// What became of an event that is not a byte.
+/// The outcome of an event that is not a byte.
 struct step_result {
     bool faulted = false;
     number address = 0;
 };
 
-/// Everything that a trace byte depends on.
+/// All state that the output of a byte depends on.
 struct machine {
     number ctl = 0;
     number status = 0;
@@ -141,17 +141,17 @@ struct machine {
 
     memory ram;
 
-    // Results beside the registers.
+    // Results other than registers.
     unsigned pmis = 0;
-    unsigned error_rule = 0;     ///< which rule set Error, 2062 for OUT-062; 0 for none
-    unsigned stop_rule = 0;      ///< the same for Stopped
-    bool met[256] = {};          ///< which rules OUT have shown themselves
-    bool own_bytes_met = false;  ///< an entry was read from a page that has trace bytes
+    unsigned error_rule = 0;     ///< the rule that set Error, 2062 for OUT-062; 0 for none
+    unsigned stop_rule = 0;      ///< the rule that set Stopped
+    bool met[256] = {};          ///< rules OUT that were applied
+    bool own_bytes_met = false;  ///< an entry was read from a page that holds trace
 
-    // What is not in a register.
-    number entry = 0;        ///< the entry that the pointer stands on
-    bool unread = false;     ///< the pointer stands on an entry that has not been read
-    bool unchecked = false;  ///< nothing has moved the offset since tracing was enabled
+    // State that is not in a register.
+    number entry = 0;        ///< the current entry
+    bool unread = false;     ///< the current entry has not been read
+    bool unchecked = false;  ///< the offset has not changed since tracing was enabled
     std::vector<number> traced_pages;
 
     auto enable() -> step_result;
@@ -189,7 +189,7 @@ private:
     void note_trace_byte(number address);
 };
 
-/// Section 5, REG-056: an error ends tracing.
+/// Section 5, REG-056: an error stops tracing.
 inline void machine::fail(unsigned rule) {
     meet(rule);
     status = changed(status, 4, true);
@@ -245,12 +245,12 @@ inline auto machine::next_address() const -> number {
     return outside + inside;
 }
 
-/// OUT-111: the pointer has come to the address of the next byte.
+/// OUT-111: checks the address of the next byte.
 inline void machine::check_next_address() {
     if (restricted_is_error && restricted(next_address())) { fail(111); }
 }
 
-/// The lowest rule that the entry breaks, or 0. The order is not architectural.
+/// The lowest rule that the entry breaks, or 0. This order is not architectural.
 inline auto machine::broken_by_entry() const -> unsigned {
     bool const end = bit(entry, 0);
     bool const interrupt = bit(entry, 2);
@@ -267,8 +267,7 @@ inline auto machine::broken_by_entry() const -> unsigned {
     return 0;
 }
 
-/// The pointer has come to an entry, or is still at one that could not be read: reads it and, where
-/// it is a link, goes on to the entry it leads to.
+/// Reads the current entry, and follows it where it is a link.
 inline auto machine::look() -> step_result {
     while (true) {
         number const address = base + 8 * index();
@@ -309,7 +308,7 @@ inline auto machine::look() -> step_result {
     }
 }
 
-/// TraceEn has risen and stands in CTL.
+/// WRMSR has set TraceEn in CTL.
 inline auto machine::enable() -> step_result {
     bool const trigger = bit(ctl, 0) && !bit(status, 5) && !bit(status, 4);  // REG-056
     status = changed(status, 2, trigger);
@@ -331,7 +330,7 @@ inline auto machine::enable() -> step_result {
         unchecked = true;
         return look();
     }
-    bool zero_seen = false;  // OUT-022: no one above a zero
+    bool zero_seen = false;  // OUT-022: no 1 above a 0
     for (unsigned i = 0; i < 32; ++i) {
         if (!bit(mask(), i)) { zero_seen = true; }
         if (bit(mask(), i) && zero_seen) {
@@ -351,8 +350,7 @@ inline auto machine::enable() -> step_result {
     return {};
 }
 
-/// An access that failed is made again, unless it was the store of a byte: that has to be given
-/// again.
+/// Repeats a failed load. A failed store is not repeated: the caller passes the byte again.
 inline auto machine::resume() -> step_result {
     if (unread) { return look(); }
     return {};
@@ -367,7 +365,7 @@ inline void machine::note_trace_byte(number address) {
     traced_pages.push_back(page);
 }
 
-/// A byte has gone to the offset, or would have.
+/// Advances by one byte, which was stored or dropped.
 inline void machine::advance_topa() {
     number const size = region_size();
     number const before = offset();
@@ -414,7 +412,7 @@ inline void machine::advance_topa() {
         set_index(index() + 1);
     }
     unread = true;
-    look();  // an entry that cannot be read now is read before the next byte, or by resume()
+    look();  // where this load fails, the next byte or resume() repeats it
 }
 
 inline auto machine::write_byte(unsigned char value) -> byte_result {
@@ -453,14 +451,14 @@ inline auto machine::write_byte(unsigned char value) -> byte_result {
 
 // ---------------------------------------------------------------------------------- tally
 
-/// What became of many bytes.
+/// The outcome of a sequence of bytes.
 struct packet_counts {
-    number taken = 0;    ///< all but the byte that met a fault
-    number stored = 0;   ///< fabric bytes too
-    number lost = 0;     ///< dropped bytes too
-    number dropped = 0;  ///< lost, but with an address
+    number taken = 0;    ///< all except the byte that met a fault
+    number stored = 0;   ///< including bytes to the fabric
+    number lost = 0;     ///< including dropped bytes
+    number dropped = 0;  ///< lost, but had an address
     bool placed = false;
-    number first = 0;  ///< of the bytes that had an address, dropped ones too
+    number first = 0;  ///< address of the first byte that had one, including dropped bytes
     number last = 0;
     bool faulted = false;  ///< the first byte that was not taken met a fault
     number fault_address = 0;
@@ -483,7 +481,7 @@ struct packet_counts {
     }
 };
 
-/// OUT-151: writing many bytes is writing each of them. Stops at the first that meets a fault.
+/// OUT-151: writes bytes one by one. Stops at the first fault.
 inline auto write(machine& where, unsigned char const* bytes, std::size_t count) -> packet_counts {
     packet_counts result;
     for (std::size_t i = 0; i < count && !result.faulted; ++i) {

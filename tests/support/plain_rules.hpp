@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// The rules of access a second time, to compare with: registers.md sections 0 to 4 written down one
-// sentence after the other, on plain numbers, without masks that do two things at once, and without
-// anything of the library.
+// A reference model of the access rules: registers.md sections 0 to 4, sentence by sentence, on
+// plain integers. It uses no combined masks and nothing of the library.
 
 namespace plain {
 
@@ -11,7 +10,7 @@ using number = unsigned long long;
 
 // ------------------------------------------------------------------------------ section 0
 
-/// A processor: CPUID.14H.0 EAX, EBX, ECX, then CPUID.14H.1 EAX, EBX, then the two widths of
+/// A processor: CPUID.14H.0 EAX, EBX, ECX, then CPUID.14H.1 EAX, EBX, then the two widths in
 /// CPUID.80000008H, IA32_VMX_MISC[14] and CPUID.07H.0:EBX[25].
 struct plain_cpu {
     char const* name = "";
@@ -26,7 +25,7 @@ struct plain_cpu {
     bool pt = false;
 };
 
-/// The profiles of section 0, then some parts of presets.csv, by the names that they have there.
+/// The profiles of section 0, then some rows of presets.csv, with the names used there.
 inline constexpr plain_cpu cpus[] = {
     {"P-NONE", 0, 0, 0, 0, 0, 39, 48, false, false},
     {"P-BDW", 0, 0x00000001, 0x00000001, 0, 0, 39, 48, false, true},
@@ -49,7 +48,8 @@ inline constexpr plain_cpu cpus[] = {
 inline constexpr unsigned profiles = 7;
 inline constexpr unsigned all_cpus = sizeof(cpus) / sizeof(cpus[0]);
 
-/// What a processor holds. Cold: everything 0 but OUTPUT_MASK_PTRS, which is 7FH.
+/// The registers of a processor. After a cold reset all are 0 except OUTPUT_MASK_PTRS, which is
+/// 7FH.
 struct plain_state {
     number ctl = 0;
     number status = 0;
@@ -60,7 +60,7 @@ struct plain_state {
     bool in_vmx = false;
 };
 
-/// What runs behind the access.
+/// The code that runs after the access.
 struct plain_code {
     unsigned cpl = 0;
     number cr3 = 0;
@@ -69,10 +69,10 @@ struct plain_code {
     number ip = 0;
 };
 
-/// Which of the texts about REG-121 is right.
+/// The two versions of the text about REG-121.
 enum class vmx_text { newer, of_2016 };
 
-/// The numbers of rules REG, a bit each.
+/// A set of REG rules, one bit for each number.
 struct rule_set {
     number bits[4] = {};
 
@@ -99,13 +99,13 @@ constexpr auto bit(number value, unsigned position) -> bool {
     return field(value, position, position) == 1;
 }
 
-/// REG-046, REG-164: how many ranges there are.
+/// REG-046, REG-164: the number of address ranges.
 constexpr auto ranges(plain_cpu const& cpu) -> number {
     if (cpu.eax0 == 0) { return 0; }
     number const count = field(cpu.eax1, 2, 0);
     return count > 4 ? 4 : count;
 }
-/// REG-046: the bitmaps of CPUID.14H.1.
+/// REG-046: the bitmaps in CPUID.14H.1.
 constexpr auto mtc_bitmap(plain_cpu const& cpu) -> number {
     return cpu.eax0 == 0 ? 0 : field(cpu.eax1, 31, 16);
 }
@@ -118,10 +118,10 @@ constexpr auto psb_bitmap(plain_cpu const& cpu) -> number {
 
 // ------------------------------------------------------------------------------ section 1
 
-/// REG-017: what the rules speak of. Nothing is said of any other index.
+/// REG-017: the MSRs that the rules cover. Other indexes have no rule.
 constexpr auto is_asked(unsigned index) -> bool { return 0x560 <= index && index <= 0x587; }
 
-/// The rules by which an access of either direction faults, whatever the value.
+/// The rules by which RDMSR and WRMSR fault, independent of the value.
 constexpr auto absence(plain_cpu const& cpu, unsigned index) -> rule_set {
     rule_set broken;
     bool const is_output = index == 0x560 || index == 0x561;
@@ -129,7 +129,7 @@ constexpr auto absence(plain_cpu const& cpu, unsigned index) -> rule_set {
     bool const is_cr3_match = index == 0x572;
     bool const is_addr = 0x580 <= index && index <= 0x587;
     bool const has_a_name = is_output || is_control || is_cr3_match || is_addr;
-    if (has_a_name && !cpu.pt) {  // REG-001; the rules below take the feature for granted
+    if (has_a_name && !cpu.pt) {  // REG-001; the rules below assume that the feature exists
         broken.add(1);
         return broken;
     }
@@ -140,7 +140,7 @@ constexpr auto absence(plain_cpu const& cpu, unsigned index) -> rule_set {
     return broken;
 }
 
-/// The value of an index.
+/// The value of an MSR.
 constexpr auto held(plain_state const& now, unsigned index) -> number {
     if (index == 0x560) { return now.base; }
     if (index == 0x561) { return now.mask_ptrs; }
@@ -176,7 +176,7 @@ constexpr auto broken_by_ctl(plain_cpu const& cpu, plain_state const& now, numbe
     if (bit(value, 1) && !bit(cpu.ebx0, 1)) { broken.add(27); }
     if (cyc_thresh != 0 && !bit(cpu.ebx0, 1)) { broken.add(27); }
     if (psb_freq != 0 && !bit(cpu.ebx0, 1)) { broken.add(27); }
-    // REG-028 is about encodings of a field that the part has (REG-008); others are reserved bits.
+    // REG-028 covers encodings of a field that exists (REG-008); otherwise its bits are reserved.
     bool const has_mtc_freq = bit(cpu.ebx0, 3);
     bool const has_cyc_and_psb = bit(cpu.ebx0, 1);
     if (has_mtc_freq && mtc_freq != 0 && !bit(mtc_bitmap(cpu), unsigned(mtc_freq))) {
@@ -255,7 +255,7 @@ struct plain_effect {
     bool trace_stop = false;
 };
 
-/// REG-057, with REG-075 in it.
+/// REG-057, including REG-075.
 constexpr auto context_en(plain_state const& now, plain_code const& code) -> bool {
     if (!bit(now.ctl, 2) && code.cpl == 0) { return false; }
     if (!bit(now.ctl, 3) && code.cpl > 0) { return false; }
@@ -265,7 +265,7 @@ constexpr auto context_en(plain_state const& now, plain_code const& code) -> boo
     return !(bit(now.ctl, 7) && !match);
 }
 
-/// REG-077, REG-078: `ip` lies in a range whose ADDRn_CFG is `cfg`.
+/// REG-077, REG-078: `ip` is in a range whose ADDRn_CFG is `cfg`.
 constexpr auto in_range(plain_state const& now, number cfg, number ip) -> bool {
     bool found = false;
     for (unsigned n = 0; n < 4; ++n) {
@@ -286,7 +286,7 @@ constexpr auto changed(number value, unsigned position, bool to) -> number {
     return to ? value + (number{1} << position) : value - (number{1} << position);
 }
 
-/// TraceEn went from 0 to 1, and CTL has its new value.
+/// The effects of a 0-to-1 transition of TraceEn. CTL has its new value.
 constexpr auto risen(plain_cpu const& cpu, plain_state const& now, plain_code const& code)
     -> plain_effect {
     plain_effect out{now};
@@ -297,8 +297,8 @@ constexpr auto risen(plain_cpu const& cpu, plain_state const& now, plain_code co
     if (trigger) { status = changed(status, 1, context_en(now, code)); }  // REG-057
     bool const context = bit(status, 1);
 
-    // REG-058, REG-051. Where TriggerEn stays 0, ContextEn is a leftover (GEN-024): it lets FilterEn
-    // change, and nothing says that it has to.
+    // REG-058, REG-051. While TriggerEn stays 0, ContextEn keeps its old value (GEN-024): FilterEn
+    // may change then, but no rule requires it.
     if (!bit(cpu.ebx0, 2)) {
         status = changed(status, 0, false);
     } else if (!any_filter(now)) {
@@ -329,7 +329,7 @@ constexpr auto risen(plain_cpu const& cpu, plain_state const& now, plain_code co
     return out;
 }
 
-/// What WRMSR at CPL 0 does that breaks no rule.
+/// The effects of WRMSR at CPL 0 when it breaks no rule.
 constexpr auto after_write(plain_cpu const& cpu, plain_state const& now, unsigned index,
                            number value, plain_code const& code = {}) -> plain_effect {
     plain_effect out{now};

@@ -14,11 +14,11 @@
 #include <utility>
 #include <vector>
 
-// Random programs, run by a trace unit and by the model beside it, and the comparison of what a
-// reader gives back with what was to be recorded.
+// Runs random programs on a trace unit and on the reference model, and compares the decoded trace
+// with the items that the model expects.
 namespace ptspec::test::programs {
 
-/// Where decisions come from: a number below the one that is given.
+/// A source of random decisions. `roll(n)` returns a number below n.
 class dice {
 public:
     using source = std::function<std::uint64_t(std::uint64_t)>;
@@ -56,7 +56,7 @@ inline auto random_setting(dice& from) -> setting {
     return made;
 }
 
-/// What tells one processor from another, for such a configuration.
+/// Random properties of the processor model that fit this configuration.
 inline auto random_options(dice& from, setting const& with) -> engine::model_options {
     engine::model_options how;
     how.long_tnt = from.chance(30);
@@ -67,7 +67,7 @@ inline auto random_options(dice& from, setting const& with) -> engine::model_opt
     return how;
 }
 
-/// A processor and its memory, and the model beside it.
+/// A processor, its memory, and the reference model.
 class program {
 public:
     program(setting const& with, engine::model_options const& how, dice& from)
@@ -76,7 +76,8 @@ public:
     static constexpr std::uint64_t memory_at = 0x100'0000;
     static constexpr std::size_t memory_bytes = std::size_t{1} << 18;
 
-    /// Traces so many random events. Where it `moves`, the unit is now and then saved and loaded.
+    /// Traces this many random events. If `moves` is set, the unit is sometimes saved and loaded
+    /// again.
     void run(unsigned events, bool moves) {
         using ctl = reg::ia32_rtit_ctl;
         auto const before = unit_.ip();
@@ -88,17 +89,17 @@ public:
             if (moves && dice_.chance(5)) { move(); }
         }
         if (lost_) { end_overflow(); }
-        go_far(0x40'0000, 0, unit_.state().code.cr3, false);  // WRMSR is for the kernel
+        go_far(0x40'0000, 0, unit_.state().code.cr3, false);  // WRMSR needs CPL 0
         auto const at = unit_.ip();
         auto const ended = unit_.wrmsr(ctl::address, 0, at, at + 2, memory_);
         hold(ended.what == engine::access_outcome::done, "tracing ends");
         model_.end(at);
     }
-    /// The trace.
+    /// The bytes of the trace.
     [[nodiscard]] auto bytes() const -> byte_view {
         return byte_view{bytes_}.first(static_cast<std::size_t>(unit_.total().stored));
     }
-    /// Where the trace is not what the model says: nothing where it is.
+    /// The first difference between the trace and the model; empty when there is none.
     [[nodiscard]] auto difference() -> std::string {
         hold(unit_.total().stored <= memory_bytes && unit_.total().lost == 0, "nothing is lost");
         trace::reader from{bytes(), {.sync = false}};
@@ -138,7 +139,7 @@ private:
     // -------------------------------------------------------------------------------- events
 
     auto address() -> std::uint64_t {
-        // Mostly where the ranges are, sometimes far away.
+        // Usually in the address ranges, sometimes far away.
         return dice_.chance(95)
                    ? 0x40'0000 + dice_.roll(0x9000)
                    : dice_.roll(2) * 0xFFFF'8000'0000'0000 + dice_.roll(0x7FFF'FFFF'FFFF);
@@ -181,7 +182,7 @@ private:
         lost_ = false;
         forget_calls();
     }
-    /// The calls so far compress no return any more. GEN-130, GEN-135
+    /// The calls so far no longer compress returns. GEN-130, GEN-135
     void forget_calls() { forgotten_calls_ = calls_.size(); }
     void step() {
         auto const here = unit_.ip();
@@ -296,8 +297,8 @@ private:
 
     // -------------------------------------------------------------------------------- reading
 
-    /// What has to come, without the bits where TIPs are deferred: then those have an order of their
-    /// own.
+    /// The expected items. With deferred TIPs, branch bits are in a separate list, because their
+    /// order relative to other items is not fixed.
     auto wanted() -> std::vector<item> const& {
         if (!defers_ || split_) { return split_ ? others_ : model_.items; }
         for (auto const& one : model_.items) {
@@ -310,7 +311,7 @@ private:
         if (!wrong_ && said_.empty()) { said_ = why; }
         wrong_ = true;
     }
-    /// The next item has to be this.
+    /// Compares the next expected item with this one.
     void expect(what kind, std::uint64_t value, bool eligible) {
         if (wrong_ || in_psb_) { return; }
         auto const& all = wanted();
@@ -343,7 +344,7 @@ private:
                 expect(what::bit, all.taken(i) ? 1 : 0, i == 0);
                 continue;
             }
-            // A compressed return is a bit among the TIPs.
+            // With deferred TIPs, a compressed return is an item, not a branch bit.
             wanted();
             bool const is_next = next_bit_ < bits_.size();
             if (is_next && bits_[next_bit_].value == (all.taken(i) ? 1U : 0U)) {
@@ -416,7 +417,7 @@ private:
     engine::trace_unit<> unit_;
     model model_{what_};
     std::vector<std::uint64_t> calls_;
-    std::size_t forgotten_calls_ = 0;  ///< of the oldest of them
+    std::size_t forgotten_calls_ = 0;  ///< calls that no longer compress returns
     std::uint64_t art_ = 0;
     unsigned in_tx_ = 0;
     bool lost_ = false;

@@ -10,13 +10,13 @@
 #include <string>
 #include <vector>
 
-// Random programs on a random processor, and a plain model of what has to be in their trace: it
-// knows the rules of the catalogue, and nothing of the library but the values of its events.
+// Random programs on a random processor, and a reference model of the expected trace. The model
+// implements the rules of the catalogue, and uses only the event types of the library.
 namespace ptspec::test::programs {
 
 namespace event = engine::event;
 
-/// What a trace tells, one thing at a time. What only tells of time or state is left out.
+/// The kinds of items in a trace. Packets that only carry time or state are omitted.
 enum class what : std::uint8_t {
     bit,       ///< a branch was taken (1) or not (0)
     returned,  ///< a bit that is 1, or a TIP with this IP
@@ -24,7 +24,7 @@ enum class what : std::uint8_t {
     pge,
     pgd,  ///< with an IP
     pgd_no_ip,
-    pgd_of_return,  ///< one of the two
+    pgd_of_return,  ///< either of the two
     fup,
     pip,  ///< CR3, and NR in bit 0
     tsx,  ///< InTX, and TXAbort in bit 1
@@ -39,11 +39,11 @@ enum class what : std::uint8_t {
 struct item {
     what kind;
     std::uint64_t value;
-    std::uint64_t cycle;  ///< when
-    unsigned mode;        ///< the width of the code there
+    std::uint64_t cycle;  ///< time of the item
+    unsigned mode;        ///< code width at the item
 };
 
-/// A configuration that the processor takes.
+/// A configuration that the processor accepts.
 struct setting {
     bool os, user, branch_en, tsc_en, mtc_en, cyc_en, ptw_en, fup_on_ptw, dis_retc, cr3_filter;
     bool pwr_evt_en;
@@ -51,7 +51,7 @@ struct setting {
     unsigned range_kind[2];  ///< 0 off, 1 filter, 2 TraceStop
     std::uint64_t from[2], to[2];
     std::uint64_t cr3_match;
-    bool counted;  ///< PacketByteCnt is not 0 at first
+    bool counted;  ///< PacketByteCnt is not 0 initially
 
     [[nodiscard]] auto word() const -> std::uint64_t {
         auto const at = [](bool is, unsigned bit) { return std::uint64_t{is} << bit; };
@@ -63,7 +63,7 @@ struct setting {
     }
 };
 
-/// The model: which items an event leaves, by the rules.
+/// The reference model: the trace items of each event, by the rules.
 class model {
 public:
     explicit model(setting const& with) : set_{with} {}
@@ -177,7 +177,7 @@ public:
     void wake(unsigned state) {
         if (trigger_ && set_.pwr_evt_en) { add(what::pwrx, state); }
     }
-    /// Packets are lost, the branches that were held among them. GEN-225
+    /// Packets are lost, including the pending TNT bits. GEN-225
     void overflow(std::size_t held) {
         if (!trigger_) { return; }
         loses_ = true;
@@ -209,7 +209,7 @@ private:
     void add(what kind, std::uint64_t value) {
         if (!loses_) { items.push_back({kind, value, cycle, mode_}); }
     }
-    /// GEN-005, steps 3 and 4; true for a TraceStop.
+    /// GEN-005, steps 3 and 4. Returns true for a TraceStop.
     auto load_entry(std::uint64_t filtered, std::uint64_t stopped) -> bool {
         context_ = in_context();
         if (!context_) { return false; }
@@ -230,7 +230,7 @@ private:
         arrived(before, to, told, hides_ip);
         stop_if(stops);
     }
-    /// GEN-340. `trace_stop` as what is told: nothing.
+    /// GEN-340. `trace_stop` means that the transfer has no item of its own.
     void arrived(bool before, std::uint64_t to, what told, bool hides_ip) {
         bool const after = packets();
         if (before && after) {

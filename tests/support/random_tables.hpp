@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// Random ways to set up the trace output, most of them nearly legal, and what to write to them. A
-// seed gives the same set-up everywhere.
+// Random set-ups of trace output, most of them nearly legal, and the sizes of writes. A seed gives
+// the same set-up on every platform.
 
 #include <support/plain_output.hpp>
 
@@ -17,16 +17,16 @@ struct placed_word {
     number word;
 };
 
-/// An access that fails: the one with this number (counted as plain::memory counts, it fails once),
-/// or every access to the page that begins at this address until somebody heals it.
+/// A fault: the access with this number fails once (numbers as in plain::memory), or every access
+/// to the page at this address fails until it is healed.
 struct fault_plan {
     bool whole_page;
     number value;
 };
 
-/// Everything there is to know before TraceEn rises, and what is written afterwards.
+/// The initial state before TraceEn rises, and the writes after it.
 struct output_setup {
-    number ctl = 0;  ///< with TraceEn
+    number ctl = 0;  ///< includes TraceEn
     number status = 0;
     number base = 0;
     number mask_ptrs = 0x7F;
@@ -43,16 +43,16 @@ struct output_setup {
     bool restricted_is_error = false;
 
     std::vector<placed_word> words;  ///< a later word replaces an earlier one at its address
-    std::vector<number> writes;      ///< their sizes
+    std::vector<number> writes;      ///< sizes of the writes
     std::vector<fault_plan> faults;
 };
 
-/// The byte at a place of the written stream.
+/// The byte at this offset of the written stream.
 constexpr auto trace_byte(number at) -> unsigned char {
     return static_cast<unsigned char>(1 + at % 251);
 }
 
-/// The plain machine in that state, with TraceEn set but enable() not called. No access fails.
+/// The reference model in this state, with TraceEn set but enable() not called. No access fails.
 inline auto machine_of(output_setup const& setup) -> machine {
     machine out;
     out.ctl = setup.ctl;
@@ -74,7 +74,7 @@ inline auto machine_of(output_setup const& setup) -> machine {
     return out;
 }
 
-/// Lets the accesses of the plans fail.
+/// Adds faults to a memory.
 inline void add_faults(memory& ram, std::vector<fault_plan> const& faults) {
     for (fault_plan const& fault : faults) {
         auto& list = fault.whole_page ? ram.failing_pages : ram.failing_accesses;
@@ -84,7 +84,7 @@ inline void add_faults(memory& ram, std::vector<fault_plan> const& faults) {
 
 // ------------------------------------------------------------------------------ the maker
 
-/// Makes one set-up.
+/// Generates one set-up.
 class setup_maker {
 public:
     explicit setup_maker(std::uint64_t seed) : state_{seed} {}
@@ -108,9 +108,9 @@ public:
     }
 
 private:
-    /// A region on the way that tracing takes, while nothing goes wrong.
+    /// A region that the output reaches as long as no error occurs.
     struct stop_over {
-        number entry_at;  ///< 0 for a single range
+        number entry_at;  ///< address of its entry; 0 for a single range
         number base;
         number size;
     };
@@ -120,8 +120,8 @@ private:
     std::vector<stop_over> way_;
     std::vector<number> tables_;
 
-    /// The generator splitmix64. Compilers order the operands of an expression and the arguments of a
-    /// call as they like: no two of them may draw numbers.
+    /// The generator splitmix64. The order of evaluation of operands and arguments is unspecified,
+    /// so one expression must not draw two numbers.
     auto bits() -> number {
         std::uint64_t value = state_ += 0x9E37'79B9'7F4A'7C15;
         value = (value ^ value >> 30) * 0xBF58'476D'1CE4'E5B9;
@@ -160,7 +160,7 @@ private:
 
     // ------------------------------------------------------------------------- addresses
 
-    /// An address that a region or table of that size may begin at.
+    /// An address at which a region or table of that size may begin.
     auto aligned_address(number size) -> number {
         number const limit = top();
         number at = below(limit);
@@ -174,7 +174,7 @@ private:
         at %= limit;
         return at - at % size;
     }
-    /// One of the first regions of the way: those that a run is likely to see.
+    /// One of the first regions, which a run probably reaches.
     auto early() -> stop_over& { return way_[index_below(way_.size() < 3 ? way_.size() : 3)]; }
 
     // ---------------------------------------------------------------- fabric, single range
@@ -209,7 +209,7 @@ private:
 
     void set_pointer(number index, number off) { out_.mask_ptrs = off << 32 | index << 7 | 0x7F; }
     void put(number address, number word) { out_.words.push_back({address, word}); }
-    /// Turns the word at an address, if one was put there.
+    /// Flips bits of the word at an address, if one was put there.
     void change(number address, number flipped) {
         for (placed_word& placed : out_.words) {
             if (placed.address == address) { placed.word ^= flipped; }
@@ -221,7 +221,7 @@ private:
         if (chance(60)) { return 1; }
         return below(16);
     }
-    /// Puts a region's entry and returns its size.
+    /// Puts a region entry and returns the size of the region.
     void put_region(number address, number interrupt_percent, number stop_percent) {
         number const code = size_code();
         number const size = number{4096} << code;
@@ -234,11 +234,11 @@ private:
     }
     void put_end(number address, number to) {
         number word = to | 1;
-        if (chance(20)) { word |= below(16) << 6; }  // the size of a link means nothing
+        if (chance(20)) { word |= below(16) << 6; }  // the size of a link is ignored
         put(address, word);
     }
 
-    /// Registers full of anything, tables of anything.
+    /// Random registers and random table contents.
     void make_nonsense() {
         out_.ctl |= 0x100;
         out_.base = aligned_address(128);
@@ -268,7 +268,7 @@ private:
         if (chance(33)) { break_something(); }
     }
 
-    /// One region and a link back to it.
+    /// One region and a link back to its table.
     void make_single_entry() {
         number const table = aligned_address(4096);
         tables_.push_back(table);
@@ -277,8 +277,11 @@ private:
         put_end(table + 8, table);
         way_.push_back({table, way_[0].base, way_[0].size});
         set_pointer(chance(5) ? 1 : 0, 0);
-        if (chance(6)) { change(table + 8, number{0x1000} << below(12)); }  // a link elsewhere
-        if (chance(6)) { change(table + 8, 1); }                            // no link
+        if (chance(6)) {
+            change(table + 8, number{0x1000} << below(12));
+        }                                         // a link to another
+                                                  // table
+        if (chance(6)) { change(table + 8, 1); }  // no link
         if (chance(3)) { set_pointer(1 + below(3), 0); }
     }
 
@@ -299,7 +302,7 @@ private:
         }
         if (chance(3)) { out_.base |= number{0x80} << below(5); }
     }
-    /// The last table that fits below the top of memory, read to its end and beyond.
+    /// A table near the top of physical memory, whose entries are used up to the last one and beyond.
     void near_the_top(number& first, number& count) {
         tables_[0] = top() - 4096 * (1 + below(3));
         first = (top() - tables_[0]) / 8 - 1 - below(3);
@@ -313,7 +316,7 @@ private:
         for (; count != 0; --count) {
             if (at < top()) { put_region(at, 45, 12); }
             at += 8;
-            if (++index == 0x200'0000) {  // round to the first entry of the same table
+            if (++index == 0x200'0000) {  // wraps to the first entry of the table
                 put_region(table, 45, 12);
                 put_end(table + 8, table);
                 return;
@@ -321,8 +324,8 @@ private:
         }
         if (at >= top()) { return; }
         switch (below(12)) {
-            case 0: put(at, 0); break;                          // no end: whatever memory holds
-            case 1: put_end(at, aligned_address(4096)); break;  // the middle of nowhere
+            case 0: put(at, 0); break;                          // no END: memory contents follow
+            case 1: put_end(at, aligned_address(4096)); break;  // a link to a random address
             case 2:
             case 3: put_end(at, table); break;
             case 4: put_end(at, tables_[0]); break;
@@ -331,7 +334,7 @@ private:
         }
     }
 
-    /// Most runs begin a little before the end of a region, so that they get past it.
+    /// Most runs begin shortly before the end of a region, so that they cross it.
     void choose_offset() {
         number const index = field(out_.mask_ptrs, 31, 7);
         number const size = way_.empty() ? 4096 : way_[0].size;
@@ -351,14 +354,13 @@ private:
         set_pointer(index, off);
     }
 
-    /// One thing that is not as it should be, near the beginning of the way. No rule is sure to be
-    /// broken by it.
+    /// Introduces one error near the first entries. It does not always break a rule.
     void break_something() {
         if (way_.empty()) { return; }
         number const at = early().entry_at;
         switch (below(12)) {
             case 0: change(at, one_of({0x2, 0x8, 0x20, 0x400, 0x800})); break;
-            case 1: change(at, number{0x1000} << below(4)); break;  // perhaps not aligned any more
+            case 1: change(at, number{0x1000} << below(4)); break;  // possibly misaligned
             case 2: change(at, 0x40 + (below(15) << 6)); break;
             case 3:
                 change(at, number{1} << (out_.max_phys_addr + below(64 - out_.max_phys_addr)));
@@ -385,7 +387,7 @@ private:
         if (chance(22)) { choose_smrr(); }
         while (chance(20)) { choose_range(); }
     }
-    /// An address that the run is likely to come to.
+    /// An address that the run probably uses.
     auto likely_address() -> number {
         if (way_.empty() || chance(20)) {
             return tables_.empty() ? out_.base : tables_[index_below(tables_.size())];
@@ -400,7 +402,7 @@ private:
         number const near = likely_address() % 0x1'0000'0000;
         number const size = number{0x1000} << (chance(70) ? below(4) : below(20));
         number mask = 0xFFFF'F000 & ~(size - 1);
-        if (chance(15)) { mask &= bits(); }  // with holes
+        if (chance(15)) { mask &= bits(); }  // a mask with holes
         number base = near;
         if (chance(15)) { base += size; }
         out_.smrr_base = (base & 0xFFFF'F000) | 6;
@@ -413,9 +415,9 @@ private:
         number const length = chance(70) ? 1 + below(64) : 1 + below(0x3000);
         number first = near;
         number last = near + length - 1;
-        if (near > (number{1} << 53)) { first = 0; }  // below zero
+        if (near > (number{1} << 53)) { first = 0; }  // would be below zero
         if (last < first) { last = first; }
-        if (chance(10)) {  // holds nothing
+        if (chance(10)) {  // an empty range
             number const lower = first;
             first = last + 1;
             last = lower;
@@ -427,7 +429,7 @@ private:
     // ----------------------------------------------------------------- writes and faults
 
     void choose_writes() {
-        // How far it is to the end of each region of the way.
+        // The distance to the end of each region.
         std::vector<number> ends;
         number off = field(out_.mask_ptrs, 63, 32);
         number sum = 0;
@@ -454,7 +456,7 @@ private:
                 add(below(1000));
             } else if (kind < 111) {
                 add(below(20001));
-            } else {  // to the end of a region, or one byte before or beyond it
+            } else {  // to the end of a region, or one byte before or after it
                 number const limit = chance(15) ? 20000 : 300;
                 number to = 0;
                 for (number const end : ends) {

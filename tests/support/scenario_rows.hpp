@@ -16,8 +16,8 @@
 #include <utility>
 #include <vector>
 
-// The scenario rows of the catalogue: worlds in which they apply, and whether packets are what a row
-// says. notation.md, section 5, is the grammar; what it does not describe is an error.
+// The scenario rows of the catalogue: the conditions (worlds) in which a row applies, and whether
+// packets match the row. notation.md, section 5, is the grammar; anything else is an error.
 namespace ptspec::test::scenarios {
 
 namespace event = engine::event;
@@ -26,13 +26,13 @@ using status = reg::ia32_rtit_status;
 
 // ------------------------------------------------------------------------------------ worlds
 
-/// One combination of conditions. Those that a scene does not vary stay as they are here.
+/// One combination of conditions. Conditions that a scene does not vary keep these defaults.
 struct world {
     bool c0 = true;     ///< ContextEn before
-    bool c1 = true;     ///< and after
+    bool c1 = true;     ///< ContextEn after
     bool f0 = true;     ///< FilterEn before
-    bool f1 = true;     ///< and after
-    bool stop = false;  ///< what counts for TraceStop lies in such a range
+    bool f1 = true;     ///< FilterEn after
+    bool stop = false;  ///< the IP that TraceStop checks is in a TraceStop range
     bool os = true;
     bool branch = true;
     bool tsc = false;
@@ -44,9 +44,9 @@ struct world {
     bool mode_changed = false;
     bool mode_unknown = false;  ///< no MODE.Exec since the last PSB
     bool cr3_changed = false;
-    bool pending = false;  ///< the TNT holds branches
+    bool pending = false;  ///< the TNT buffer holds branches
     bool counted = false;  ///< PacketByteCnt is not 0
-    bool variant = false;  ///< another operation of the same scene
+    bool variant = false;  ///< selects another operation of the same scene
     bool ptwen = true;
     bool with_fup = false;  ///< FUPonPTW
     bool off = false;       ///< TraceEn is 0 before
@@ -57,7 +57,7 @@ struct world {
 
 using flag = bool world::*;
 
-/// Where things are, in the ranges that every world has: a filter from 1000H to 1FFFH, a TraceStop
+/// Addresses relative to the ranges of every world: a filter range from 1000H to 1FFFH, a TraceStop
 /// range from 4000H to 4FFFH.
 inline constexpr std::uint64_t clip = 0x1010;
 inline constexpr std::uint64_t nlip = 0x1013;
@@ -67,7 +67,7 @@ inline auto target(world const& w) -> std::uint64_t {
     return w.f1 ? 0x1100 : w.stop ? 0x4100 : 0x3000;
 }
 
-/// The privilege levels, and User, by which ContextEn becomes what a world has.
+/// The privilege levels, and the value of User, that give ContextEn the values of a world.
 struct levels {
     bool user;
     std::uint8_t before;
@@ -79,30 +79,31 @@ inline auto levels_of(world const& w) -> levels {
     return {!w.os, at(w.c0), at(w.c1)};
 }
 
-/// How a scene is set up and run.
+/// How a scene is set up and executed.
 struct scene {
-    /// What the world is made of before the operation.
+    /// Changes the initial state for a world.
     std::function<void(trace_script::start&, world const&)> sets = [](auto&, auto const&) {};
     std::function<void(traced&, world const&)> does;
     std::vector<flag> varies;
-    /// Whether a world can occur.
+    /// True when a world is possible.
     std::function<bool(world const&)> occurs = [](world const&) { return true; };
-    /// What CLIP or NLIP of the row is.
+    /// The value of CLIP or NLIP.
     std::function<std::uint64_t(world const&)> from = [](world const&) { return clip; };
-    bool by_cr3 = false;           ///< ContextEn is decided by CR3, at CPL 0, not by privilege
-    bool fills = false;            ///< five branches are held: one more fills the TNT
-    bool only_tail = false;        ///< the row tells the last packets
-    bool remembers_call = false;   ///< a call was traced that returns to the target
-    bool levels_as_if_c1 = false;  ///< c1 is 0 for the row, and where it leads could be traced
-    bool leaves_guest = false;     ///< what a PSB+ tells is of the host,
-    bool enters_guest = false;     ///< or of the guest
-    /// Operations before the one of the row, whose packets do not count.
+    bool by_cr3 = false;           ///< CR3Filter at CPL 0 determines ContextEn, not the privilege
+                                   ///< level
+    bool fills = false;            ///< five branches are pending: one more fills the TNT
+    bool only_tail = false;        ///< the row lists only the last packets
+    bool remembers_call = false;   ///< a call to the return target was traced
+    bool levels_as_if_c1 = false;  ///< c1 is 0 in the row, but the target could be traced
+    bool leaves_guest = false;     ///< a PSB+ reports host state
+    bool enters_guest = false;     ///< a PSB+ reports guest state
+    /// Operations before the one of the row. Their packets are ignored.
     std::function<void(traced&, world const&)> prepares = [](traced&, world const&) {};
-    bool keeps_tnt_empty = false;  ///< `pending` means something else
+    bool keeps_tnt_empty = false;  ///< `pending` has another meaning
     bool is_asynchronous = false;
     bool is_abort = false;
-    std::set<std::string> drops{};  ///< packets that the row leaves out
-    /// What holds in every world.
+    std::set<std::string> drops{};  ///< packets that the row omits
+    /// Sets conditions that hold in every world.
     std::function<void(world&)> fixed = [](world&) {};
     std::function<void(world&)> fixed_more = [](world&) {};
     bool starts_off = false;  ///< TraceEn is 0 before
@@ -122,7 +123,7 @@ inline auto running_before(world const& w, scene const& s) -> trace_script::star
                                        field::BranchEn{w.branch}, field::TSCEn{w.tsc},
                                        field::MTCEn{w.mtc}, field::TraceEn{!s.starts_off});
     if (s.by_cr3) {
-        // The CR3 to match is the one of the side that is traced; both are where both are.
+        // CR3_MATCH is the CR3 of the side that is traced. If both are, there is no filter.
         bool const filters = !(w.c0 && w.c1);
         made.msrs.ctl = made.msrs.ctl.with(field::CR3Filter{filters});
         made.msrs.cr3_match = {w.c0 ? cr3_now : w.c1 ? cr3_new : std::uint64_t{0x9000}};
@@ -144,7 +145,7 @@ inline auto running_after(traced const& on, world const& w, scene const& s)
 
 // ------------------------------------------------------------------------------------ rows
 
-/// Splits at a separator outside parentheses, and trims.
+/// Splits at a separator outside parentheses, and trims the parts.
 inline auto split(std::string const& all, char separator) -> std::vector<std::string> {
     std::vector<std::string> parts;
     std::string part;
@@ -297,7 +298,7 @@ inline auto hex(std::uint64_t number) -> std::string {
     return {out.characters, out.length};
 }
 
-/// What the addresses of a row are in a world of a scene.
+/// The value of an address in a row, for a world of a scene.
 inline auto value_of(std::string const& what, world const& w, scene const& s) -> std::string {
     static std::set<std::string> const sources{"CLIP",     "NLIP", "guest IP", "SMRAM.IP",
                                                "event IP", "src",  "IP",       "current IP"};
@@ -317,7 +318,7 @@ inline auto value_of(std::string const& what, world const& w, scene const& s) ->
     return any.count(what) != 0 ? "?" : what;
 }
 
-/// True when two arguments are the same, `IP=0` or `INTR:E` by their parts.
+/// True when two arguments are equal. `IP=0` and `INTR:E` are compared part by part.
 inline auto is_argument(std::string const& wanted, std::string const& got, world const& w,
                         scene const& s) -> bool {
     for (char const sign : {'=', ':'}) {
@@ -345,12 +346,12 @@ inline auto parts_of(std::string const& packet) -> packet_text {
             inside.empty() ? std::vector<std::string>{} : split(inside, ',')};
 }
 
-/// The TNT bits that are held before an operation.
+/// The TNT bits that are pending before an operation.
 inline auto held(world const& w, scene const& s) -> std::string {
     return s.fills ? "10110" : w.pending ? "10" : "";
 }
 
-/// True when a packet is what an item says.
+/// True when a packet matches an item.
 inline auto is_item(std::string const& item, std::string const& packet,
                     std::map<std::string, std::string> const& optional, world const& w,
                     scene const& s) -> bool {
@@ -379,19 +380,19 @@ inline auto is_item(std::string const& item, std::string const& packet,
 
 inline auto applies(row const& of, world const& w) -> bool;
 
-/// One way to read a row: its items, and when those with `?` are there.
+/// One expansion of a row: its items, and the conditions of items with `?`.
 struct way {
     std::vector<std::string> items;
     std::map<std::string, std::string> optional;
 };
 
-/// Every way to read a row, with the rows that it refers to.
+/// All expansions of a row, including the rows that it references.
 inline auto ways(row const& of, world const& w) -> std::vector<way>;
 
-/// The ways to read what `@NAME` refers to: a row, or the rows of a group that apply.
+/// The expansions of the reference `@NAME`: a row, or the rows of a group that apply.
 inline auto referred(std::string const& name, world const& w) -> std::vector<way> {
     if (name.back() != '*') {
-        // Which one it is depends on PacketByteCnt.
+        // PacketByteCnt selects the row.
         bool const counted = name == "S50-2a" || name == "S50-2d";
         bool const fresh = name == "S50-2b" || name == "S50-2e";
         if ((counted && !w.counted) || (fresh && w.counted)) { return {}; }
@@ -433,8 +434,8 @@ inline auto ways(row const& of, world const& w) -> std::vector<way> {
     return all;
 }
 
-/// True when packets are the items from one on. An item with `?` is there where its condition
-/// holds; without a condition it may be.
+/// True when packets match the items from index `item` on. An item with `?` must be present when
+/// its condition holds; without a condition it is optional.
 inline auto match(std::vector<std::string> const& items, std::size_t item,
                   std::vector<std::string> const& packets, std::size_t packet,
                   std::map<std::string, std::string> const& optional, world const& w,
@@ -471,7 +472,7 @@ inline auto match(std::vector<std::string> const& items, std::size_t item,
     return rest(item + 1, packet + 1) || (repeats && rest(item, packet + 1));
 }
 
-/// True when a row is about a world.
+/// True when a row applies to a world.
 inline auto applies(row const& of, world const& w) -> bool {
     for (auto const& [key, value] : of.conditions) {
         if (value == "*") { continue; }
@@ -503,10 +504,10 @@ inline auto applies(row const& of, world const& w) -> bool {
     return true;
 }
 
-/// True when packets are what a row says, in one of the ways to read it.
+/// True when packets match an expansion of a row.
 inline auto fit(std::vector<std::string> const& packets, row const& of, world const& w,
                 scene const& s) -> bool {
-    // What these conditions mean is the scene's to say.
+    // Conditions whose meaning depends on the scene.
     auto const meaning = [&](std::string const& condition) -> std::string {
         constexpr auto always = "ctx|!ctx";
         constexpr auto never = "ctx&!ctx";

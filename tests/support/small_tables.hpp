@@ -7,7 +7,7 @@
 
 namespace ptspec::test {
 
-/// Memory for small tables: two of them, two regions of 4 KB and one of 8 KB.
+/// Memory for small tables: two tables, two regions of 4 KB and one of 8 KB.
 inline constexpr uint64_t A = 0x1'0000;
 inline constexpr uint64_t B = 0x1'1000;
 inline constexpr uint64_t X = 0x1'2000;
@@ -25,7 +25,7 @@ inline constexpr auto trace = numbered_bytes<0x3000>();
 
 constexpr auto first_bytes(size_t count) -> byte_view { return byte_view{trace}.first(count); }
 
-/// MASK_PTRS of an index and an offset.
+/// MASK_PTRS with an index and an offset.
 constexpr auto pointers(uint64_t index, uint64_t offset) -> uint64_t {
     return offset << 32 | index << 7 | 0x7F;
 }
@@ -42,7 +42,7 @@ constexpr void set_table(Memory& memory, uint64_t table, auto... entries) {
     (set(memory, (table += 8) - 8, static_cast<uint64_t>(entries)), ...);
 }
 
-/// The bytes from an address on are these.
+/// True when memory holds these bytes at an address.
 template <memory_port Memory>
 constexpr auto holds(Memory& memory, uint64_t address, byte_view bytes) -> bool {
     for (size_t i = 0; i < bytes.size();) {
@@ -60,8 +60,7 @@ constexpr auto holds(Memory& memory, uint64_t address, byte_view bytes) -> bool 
     return true;
 }
 
-/// The small memory in pieces that do not stand in a row, with some bytes between them that nobody
-/// has any business with.
+/// The same memory as separate regions, with unused bytes between them.
 template <size_t Pieces>
 struct cut_ram {
     static constexpr size_t gap = 64;
@@ -69,7 +68,7 @@ struct cut_ram {
     uint8_t bytes[ram_size + gap * Pieces] = {};
     host_region pieces[Pieces] = {};
 
-    /// `begins` are the offsets at which pieces begin, the first of them 0.
+    /// `begins` are the offsets of the regions; the first is 0.
     constexpr explicit cut_ram(uint64_t const (&begins)[Pieces]) noexcept {
         for (size_t i = 0; i < Pieces; ++i) {
             uint64_t const end = i + 1 < Pieces ? begins[i + 1] : ram_size;
@@ -79,7 +78,7 @@ struct cut_ram {
     cut_ram(cut_ram const&) = delete;
     auto operator=(cut_ram const&) -> cut_ram& = delete;
 
-    /// The memory is that, and between its pieces nothing was written.
+    /// True when memory holds these bytes, and no byte between the regions was written.
     [[nodiscard]] constexpr auto holds(byte_view wanted) const noexcept -> bool {
         uint64_t at = 0;
         for (size_t i = 0; i < Pieces; ++i) {
@@ -95,8 +94,8 @@ struct cut_ram {
     }
 };
 
-/// Runs a body on a memory that is stored through, and on one that is written where it stands, in
-/// pieces that end inside of regions. Both have to hold the same in the end.
+/// Runs a body with store() calls, and with in-place writes to regions whose boundaries are inside
+/// of output regions. Both memories must be equal at the end.
 constexpr auto on_both(auto body) -> bool {
     ram stored{A, {}};
     cut_ram<3> cut{{0, 0x2808, 0x3FF8}};
@@ -104,7 +103,7 @@ constexpr auto on_both(auto body) -> bool {
     return body(stored) && body(in_place) && cut.holds(stored.bytes);
 }
 
-/// The same where the memory that is written in place is in one piece.
+/// The same, but the memory that is written in place is one region.
 constexpr auto on_whole(auto body) -> bool {
     ram stored{A, {}};
     cut_ram<1> whole{{0}};
@@ -118,7 +117,7 @@ constexpr auto tracer_on(Memory& memory, cpu::capabilities const& of = cpu::pres
     return {.of = of, .memory = memory};
 }
 
-/// Tracing has been enabled at entry 0 of a table.
+/// A processor with tracing enabled at entry 0 of a table.
 template <memory_port Memory>
 constexpr auto traced_from(Memory& memory, uint64_t table,
                            cpu::capabilities const& of = cpu::preset::P_SKL) -> tracer<Memory> {
@@ -139,10 +138,10 @@ constexpr auto protecting(topa::address_span const (&spans)[Count],
     return {.restricted = {.extra = spans, .extra_count = Count}, .when_restricted = when};
 }
 
-/// No rule: an error that is not as it has to be.
+/// Not a rule: an error whose state is wrong.
 inline constexpr rule something_else{0xFFFF};
 
-/// The rule by which enabling fails, or none. Where it fails nothing has happened beside.
+/// The rule by which enabling fails, or none. A failure must have no other effect.
 constexpr auto enabling_fails(uint64_t base, uint64_t mask_ptrs, listed_memory memory,
                               cpu::capabilities const& of = cpu::preset::P_SKL,
                               engine::output_options const& how = {}) -> rule {

@@ -5,8 +5,8 @@
 
 namespace ptspec::test {
 
-/// Whether a field stands at bits `msb` to `lsb`, which are copied from the manual: ones written to
-/// it are there and nowhere else, and they alone are read back.
+/// True when a field occupies bits `msb` to `lsb`, which are copied from the manual: ones written
+/// to the field set exactly these bits, and the field reads back exactly these bits.
 template <class Word, class Field>
 constexpr auto stands_at(auto value, unsigned msb, unsigned lsb) -> bool {
     uint64_t bits = 0;

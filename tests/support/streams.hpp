@@ -10,13 +10,13 @@
 
 namespace ptspec::test {
 
-/// Bytes of a literal: `bytes(0x02, 0x82)`.
+/// An array of bytes: `bytes(0x02, 0x82)`.
 template <class... Values>
 constexpr auto bytes(Values... values) -> byte_array<sizeof...(Values)> {
     return {{static_cast<std::uint8_t>(values)...}};
 }
 
-/// Bytes put one behind the other while compiling.
+/// Concatenates byte arrays in a constant expression.
 template <std::size_t... Sizes>
 constexpr auto join(byte_array<Sizes> const&... parts) -> byte_array<(Sizes + ... + 0)> {
     byte_array<(Sizes + ... + 0)> out{};
@@ -32,7 +32,7 @@ constexpr auto join(byte_array<Sizes> const&... parts) -> byte_array<(Sizes + ..
 inline constexpr auto psb = bytes(0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02,
                                   0x82, 0x02, 0x82, 0x02, 0x82);
 
-/// The same random bytes on every run, from a few values that make traces interesting.
+/// Random bytes with a fixed seed, drawn from values that make traces interesting.
 inline auto random_stream(std::uint32_t seed, std::size_t size) -> std::vector<std::uint8_t> {
     std::mt19937 random{seed};
     std::vector<std::uint8_t> out;

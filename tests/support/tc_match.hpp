@@ -4,17 +4,17 @@
 #include <cstddef>
 #include <string_view>
 
-// Packets of a case of the catalogue, compared with packets as text.
+// Compares the packets of a catalogue case with packets as text.
 
 namespace ptspec::test {
 
-/// The name of a packet, which its parentheses follow.
+/// The name of a packet, without its parentheses.
 constexpr auto name_of_packet(std::string_view packet) -> std::string_view {
     return packet.substr(0, packet.find('('));
 }
 
-/// True when a packet is one that a case wants: one without parentheses may have any payload, and
-/// `?` in them is any.
+/// True when a packet matches a wanted one. Without parentheses, or with `?` in them, any payload
+/// matches.
 constexpr auto is_wanted(std::string_view wanted, std::string_view packet) -> bool {
     if (wanted.find('(') == std::string_view::npos || wanted.find('?') != std::string_view::npos) {
         return name_of_packet(wanted) == name_of_packet(packet);
@@ -22,7 +22,7 @@ constexpr auto is_wanted(std::string_view wanted, std::string_view packet) -> bo
     return wanted == packet;
 }
 
-/// Packets, joined by `, `, one after the other. `none` has none.
+/// Splits packets that are joined by `, `. `none` is an empty list.
 class packet_list {
 public:
     constexpr explicit packet_list(std::string_view all) : rest_{all == "none" ? "" : all} {}
@@ -43,8 +43,8 @@ private:
     std::string_view rest_;
 };
 
-/// True when a list of packets is what a case wants. Inside a PSB+ the order is open, but for the
-/// TMA, which stands behind the TSC.
+/// True when a list of packets matches a case. Inside a PSB+ any order matches, except that TMA
+/// directly follows TSC.
 template <class Wanted>
 constexpr auto are_wanted(Wanted const* wanted, std::size_t count, std::string_view packets)
     -> bool {
@@ -66,7 +66,8 @@ constexpr auto are_wanted(Wanted const* wanted, std::size_t count, std::string_v
         for (std::size_t n = i; n <= end; ++n) {
             if (rest.at_end()) { return false; }
             auto const one = rest.next();
-            // As many of this kind are here as are wanted, and one of those that are wanted is this.
+            // Both lists have the same number of packets of this kind, and one wanted packet
+            // matches.
             bool found = false;
             int balance = 0;
             auto again = group;

@@ -8,11 +8,11 @@
 
 #include <string_view>
 
-// A generator of packets under test, set up and read back as text.
+// A packet generator under test: setup, and its packets as text.
 
 namespace ptspec::test {
 
-/// As many characters as the packets of a test have.
+/// Large enough for the packets of a test.
 using packets_text = print::fixed_text<8192>;
 
 /// Packets as text, in the notation of the catalogue.
@@ -38,19 +38,7 @@ constexpr auto packets_in(byte_view bytes, bool with_if = false) -> packets_text
     return out;
 }
 
-/// Calls `visitor` for the packets that it takes.
-inline void read(byte_view bytes, auto&& visitor) {
-    trace::reader from{bytes, {.sync = false}};
-    for (auto it = from.next(); it; it = from.next()) {
-        packet::visit(
-            [&](auto const& which) {
-                if constexpr (requires { visitor(which); }) { visitor(which); }
-            },
-            it.packet);
-    }
-}
-
-/// A generator whose setup is text, as in the worked cases, and what it wrote.
+/// A packet generator that is set up from text, as in the worked cases, with its output buffer.
 class traced : public engine::generator {
 public:
     constexpr explicit traced(std::string_view setup = {}) : traced{started(setup)} {}
@@ -59,7 +47,7 @@ public:
         conceal(from.hidden);
         set_clocks(from.clocks);
     }
-    /// What a setup says; a setup that cannot be read is no constant.
+    /// The state of a setup. An invalid setup is not a constant expression.
     static constexpr auto started(std::string_view setup) -> trace_script::start {
         auto const read = trace_script::read_setup(setup, 0x1'0000);
         return read.wrong ? not_a_setup() : read.made;
@@ -85,7 +73,7 @@ public:
     byte_buffer bytes{room};
     access::verdict answer{};
 
-    // The buffer refers to this very object.
+    // The buffer refers to this object.
     traced(traced const&) = delete;
     auto operator=(traced const&) -> traced& = delete;
 

@@ -15,7 +15,7 @@ struct word_at {
     uint64_t value = 0;
 };
 
-/// Bytes that were stored one behind the other.
+/// A contiguous run of stored bytes.
 struct stored_run {
     uint64_t first = 0;
     uint64_t bytes = 0;
@@ -23,16 +23,16 @@ struct stored_run {
     friend constexpr auto operator==(stored_run, stored_run) -> bool = default;
 };
 
-/// Memory of any size that holds a few words, and 0 everywhere else. It takes every store, and
-/// notes where the bytes went, but not what they are.
+/// Memory of any size that holds a few words, and 0 elsewhere. It accepts every store and records
+/// its addresses, but not its bytes.
 struct listed_memory {
     static constexpr size_t room = 16;
 
     word_at const* words = nullptr;  ///< borrowed
     size_t word_count = 0;
-    uint64_t loaded[room] = {};  ///< the addresses of the first loads
+    uint64_t loaded[room] = {};  ///< addresses of the first loads
     size_t loads = 0;
-    stored_run runs[room] = {};  ///< the first of them
+    stored_run runs[room] = {};  ///< the first runs
     size_t run_count = 0;
 
     constexpr listed_memory() noexcept = default;
@@ -66,16 +66,15 @@ struct listed_memory {
 };
 static_assert(memory_port<listed_memory> && !mapped_memory_port<listed_memory>);
 
-/// A memory whose accesses fail when they are told to. An access is the load of an entry, or the
-/// store of one byte.
+/// A memory with injected faults. An access is the load of an entry, or the store of one byte.
 template <memory_port Memory>
 struct failing_memory {
     static constexpr uint64_t none = ~uint64_t{0};
 
     Memory inner{};
-    uint64_t accesses = 0;      ///< made and failed
-    uint64_t fails_at = 0;      ///< the number of the access that fails, from 1; 0 is none
-    uint64_t bad_first = none;  ///< what lies from here to `bad_last` fails until it is mended
+    uint64_t accesses = 0;      ///< including failed accesses
+    uint64_t fails_at = 0;      ///< number of the access that fails, from 1; 0: none
+    uint64_t bad_first = none;  ///< start of a range that fails until it is mended
     uint64_t bad_last = 0;
 
     constexpr auto load(uint64_t address) noexcept -> port_value {
@@ -98,7 +97,7 @@ private:
     }
 };
 
-/// `Size` bytes of memory from `base` on that count how often each was stored.
+/// `Size` bytes of memory at `base` that count the stores to each byte.
 template <size_t Size>
 struct counting_memory {
     memory_model<Size> inner{};
@@ -131,7 +130,7 @@ inline constexpr uint64_t stopped = 32;
 inline constexpr uint64_t pend_topa_pmi = 128;
 }  // namespace status_bits
 
-inline constexpr uint64_t topa_pmi = uint64_t{1} << 55;  ///< of IA32_PERF_GLOBAL_STATUS
+inline constexpr uint64_t topa_pmi = uint64_t{1} << 55;  ///< bit of IA32_PERF_GLOBAL_STATUS
 
 /// A logical processor with its output, from one rise of TraceEn to the next.
 template <memory_port Memory>
@@ -141,9 +140,8 @@ struct tracer {
     engine::output_options how{};
     access::msr_state now{};
     engine::output out{};
-    engine::write_result
-        sum{};           ///< of all writes since TraceEn rose; its fault is the last write's
-    port_fault fault{};  ///< of the last start or resume
+    engine::write_result sum{};  ///< all writes since TraceEn rose; the fault is that of the last write
+    port_fault fault{};     ///< of the last start or resume
 
     constexpr void put(uint32_t index, uint64_t value) { access::set_raw(now, index, value); }
     constexpr void place(uint64_t base, uint64_t mask_ptrs) {
@@ -151,7 +149,7 @@ struct tracer {
         put(0x561, mask_ptrs);
     }
 
-    /// WRMSR of CTL with TraceEn. False where it faults.
+    /// WRMSR of CTL with TraceEn set. Returns false when it faults.
     constexpr auto enable(uint64_t ctl) -> bool {
         auto const done = access::effect_of_write(of, now, 0x570, ctl | ctl_bits::trace_en);
         if (!done) { return false; }
@@ -161,7 +159,7 @@ struct tracer {
         return true;
     }
     constexpr auto enable_topa() -> bool { return enable(ctl_bits::single_range | ctl_bits::topa); }
-    /// WRMSR of CTL without TraceEn. False where it faults.
+    /// WRMSR of CTL with TraceEn clear. Returns false when it faults.
     constexpr auto disable() -> bool {
         out.stop(now);
         auto const done = access::effect_of_write(of, now, 0x570,
@@ -176,7 +174,7 @@ struct tracer {
     }
     constexpr void resume() { fault = out.resume(now, memory); }
 
-    /// The two output MSRs are these, brought up to date.
+    /// True when RDMSR of the two output MSRs returns these values.
     constexpr auto stands_at(uint64_t base, uint64_t mask_ptrs) -> bool {
         out.sync(now);
         return now.output_base.raw == base && now.output_mask_ptrs.raw == mask_ptrs;
@@ -185,7 +183,7 @@ struct tracer {
         return status(status_bits::trigger_en) && !status(status_bits::error) &&
                !status(status_bits::stopped) && out.why() == rule::none;
     }
-    /// An operational error by this rule has ended output.
+    /// True when an operational error by this rule has ended output.
     [[nodiscard]] constexpr auto has_failed(rule why) const -> bool {
         return status(status_bits::error) && !status(status_bits::stopped) &&
                !status(status_bits::trigger_en) && out.why() == why;
@@ -202,7 +200,7 @@ struct tracer {
     }
 };
 
-/// Bytes of which no two near each other are the same.
+/// Bytes that differ from all bytes near them.
 template <size_t Count>
 constexpr auto numbered_bytes() -> byte_array<Count> {
     byte_array<Count> made;

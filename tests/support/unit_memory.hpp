@@ -9,14 +9,14 @@
 #include <cstdint>
 #include <string_view>
 
-// The memory of a machine with one trace unit, and units that put out to it.
+// The memory of a processor with one trace unit, and units that write to it.
 namespace ptspec::test {
 
 inline constexpr std::uint64_t table = 0x1000'0000;
 inline constexpr std::uint64_t regions = 0x2000'0000;
 
-/// A table, and the regions behind each other, in which bytes can be seen. Stores may be made to
-/// fail, and interrupts are counted.
+/// A table and its contiguous regions, whose bytes can be read. Stores can be made to fail, and
+/// PMIs are counted.
 struct machine_memory {
     memory_model<64> entries{table, {}};
     memory_model<0x3000> trace{regions, {}};
@@ -36,14 +36,14 @@ struct machine_memory {
         store_le64(bytes.data(), what.raw);
         (void)entries.store(table + 8 * index, bytes);
     }
-    /// Regions of 4 KB, the marks of which are given, and behind them an END.
+    /// Two regions of 4 KB with the given flags, followed by a link to the table.
     constexpr explicit machine_memory(topa::entry first = {}, topa::entry second = {}) {
         put(0, topa::entry{first.raw | regions});
         put(1, topa::entry{second.raw | (regions + 0x1000)});
         put(2, topa::link_to(table));
     }
 };
-/// The same where its bytes can be written as they stand.
+/// The same, with in-place access.
 struct machine_memory_in_place : machine_memory {
     using machine_memory::machine_memory;
 
@@ -59,12 +59,12 @@ static_assert(mapped_memory_port<machine_memory_in_place>);
 inline constexpr auto INT = topa::entry{}.with(topa::entry::INT{true});
 inline constexpr auto STOP = topa::entry{}.with(topa::entry::STOP{true});
 
-/// It took effect, and no port failed.
+/// True when the access took effect and no port failed.
 constexpr auto is_done(engine::access_result const& access) -> bool {
     return access.what == engine::access_outcome::done;
 }
 
-/// A unit whose tracing is off, and which puts out to the table.
+/// A unit with TraceEn 0, whose output base is the table.
 template <std::size_t Depth = 1024>
 constexpr auto off(std::string_view setup, engine::model_options const& how = {})
     -> engine::trace_unit<Depth> {

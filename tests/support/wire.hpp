@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-// What the tests of packets say over and over: bytes in hex, rows and facts to compare with.
+// Helpers for packet tests: bytes in hexadecimal, layout rows and facts to compare with.
 
 #include <ptspec/packet/encode.hpp>
 
@@ -10,7 +10,7 @@
 
 namespace ptspec::test {
 
-/// Up to 24 bytes, written in the source as hex digits with blanks where one likes.
+/// Up to 24 bytes, written in the source as hexadecimal digits with optional blanks.
 struct hex_bytes {
     static constexpr size_t most = 24;
     uint8_t bytes[most] = {};
@@ -19,15 +19,15 @@ struct hex_bytes {
     [[nodiscard]] constexpr auto data() const noexcept -> uint8_t const* { return bytes; }
     [[nodiscard]] constexpr auto size() const noexcept -> size_t { return count; }
 
-    /// The first `n` of them.
+    /// The first `n` bytes.
     [[nodiscard]] constexpr auto prefix(size_t n) const noexcept -> byte_view { return {bytes, n}; }
-    /// The same bytes and one more.
+    /// The same bytes, followed by `byte`.
     [[nodiscard]] constexpr auto and_then(uint8_t byte) const noexcept -> hex_bytes {
         auto longer = *this;
         longer.bytes[longer.count++] = byte;
         return longer;
     }
-    /// The bytes as one number, the first of them lowest.
+    /// The bytes as one little-endian number.
     [[nodiscard]] constexpr auto number() const noexcept -> wide_bits {
         wide_bits sum{};
         for (size_t i = count; i-- != 0;) {
@@ -63,7 +63,7 @@ constexpr auto hex(char const* digits) noexcept -> hex_bytes {
     return hex(text{digits, count});
 }
 
-/// Numbers that look random and are the same in every run.
+/// Pseudo-random numbers with a fixed seed.
 struct numbers {
     uint64_t state = 1;
 
@@ -74,13 +74,13 @@ struct numbers {
         mixed = (mixed ^ mixed >> 27) * 0x94D0'49BB'1331'11EB;
         return mixed ^ mixed >> 31;
     }
-    /// One of 0 to `count` - 1.
+    /// A number below `count`.
     constexpr auto below(unsigned count) noexcept -> unsigned {
         return static_cast<unsigned>((*this)() >> 33) % count;
     }
 };
 
-/// How many bytes PKT-255 asks for when no more than `in` is there, of a packet that has `whole`.
+/// The `need` that PKT-255 requires for the prefix `in` of a packet of `whole` bytes.
 constexpr auto need_of_prefix(byte_view in, unsigned whole) noexcept -> unsigned {
     if (in.size() == 0) { return 1; }
     bool const is_cyc = (in[0] & 3) == 3;
@@ -92,7 +92,7 @@ constexpr auto need_of_prefix(byte_view in, unsigned whole) noexcept -> unsigned
     return whole;
 }
 
-/// True when nothing was consumed, nothing was decoded, and the reason is this one.
+/// True when nothing was consumed or decoded, and the error is this one.
 constexpr auto is_error(packet::decoded const& got, packet::error why, rule broken,
                         unsigned need = 0) noexcept -> bool {
     return !got && got.why == why && got.broken == broken && got.need == need &&
@@ -106,7 +106,7 @@ constexpr auto is_error(packet::decoded_as<Packet> const& got, packet::error why
            got.packet == Packet{};
 }
 
-/// True when every part of `bytes` that misses the end is `truncated`, with the right need.
+/// True when every proper prefix of `bytes` is `truncated`, with the correct need.
 constexpr auto prefixes_are_truncated(hex_bytes const& bytes,
                                       packet::block items = packet::block::none) noexcept -> bool {
     auto const whole = static_cast<unsigned>(bytes.size());
@@ -120,7 +120,7 @@ constexpr auto prefixes_are_truncated(hex_bytes const& bytes,
     return true;
 }
 
-/// True when these bytes, all of them, are this packet, and this packet is these bytes.
+/// True when exactly these bytes decode to this packet, and the packet encodes to them.
 template <class Packet>
 constexpr auto stands_for(hex_bytes const& bytes, Packet const& packet,
                           packet::block items = packet::block::none) noexcept -> bool {
@@ -145,7 +145,8 @@ constexpr auto facts_are(packet::kind id, text name, packet::binding binds_to_ip
            about.keeps_block == keeps_block;
 }
 
-/// A row of a layout as the catalogue has it: its name and the positions `byte.bit` of its ends.
+/// A layout row in the notation of the catalogue: its name, and the positions `byte.bit` of its
+/// ends.
 struct row {
     text name;
     unsigned first_byte;
@@ -154,7 +155,7 @@ struct row {
     unsigned last_bit;
 };
 
-/// True when these rows, and no others but fixed ones, are the rows of a packet.
+/// True when a packet has exactly these rows, apart from fixed ones.
 template <class Packet, size_t Count>
 constexpr auto rows_are(row const (&expected)[Count]) noexcept -> bool {
     size_t next = 0;

@@ -17,9 +17,9 @@ constexpr auto tuple_of(type_list<Words...>) {
 
 }  // namespace detail
 
-/// Every word of registers and tables; PT state is none, though it has rows. What holds for all
-/// words, tests/laws_words.cpp says once. What the catalogue says of each, tests/registers_csv.cpp
-/// compares; it also holds this list against the catalogue.
+/// All words of registers and tables. PT state is not one, although it has rows.
+/// tests/laws_words.cpp checks the laws for all words; tests/registers_csv.cpp compares each word,
+/// and this list, with the catalogue.
 inline constexpr auto all_words = boost::hana::concat(
     boost::hana::filter(detail::tuple_of(reg::all{}),
                         [](auto word) {
@@ -28,7 +28,7 @@ inline constexpr auto all_words = boost::hana::concat(
                         }),
     boost::hana::tuple_t<topa::entry, topa::end_entry>);
 
-/// A run of ones, counted bit by bit.
+/// A run of ones, set bit by bit.
 constexpr auto ones(unsigned msb, unsigned lsb) -> uint64_t {
     uint64_t mask = 0;
     for (unsigned bit = 0; bit < 64; ++bit) {
