@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSL-1.0
-# A 32-bit processor: cross compiler, tests run by qemu's user mode, since not every x86-64 kernel
+# Cross build for a 32-bit processor. Tests run in qemu's user mode, because not every x86-64 kernel
 # runs 32-bit programs.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR i686)

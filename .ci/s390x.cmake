@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSL-1.0
-# A big-endian processor: cross compiler, tests run by qemu's user mode.
+# Cross build for a big-endian processor. Tests run in qemu's user mode.
 set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR s390x)
 set(CMAKE_CXX_COMPILER s390x-linux-gnu-g++)

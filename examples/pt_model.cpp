@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
-//
-// What trace does a processor make of what it does? `pt_model --setup OS=0 -e "Jcc T;
-// SYSCALL->kernel"` prints TNT(1), TIP.PGD(). tests/spec/notation.md, section 3, is the grammar.
+
+// pt_model: prints the trace packets that a modelled processor generates for a script of events.
+// `pt_model --setup OS=0 -e "Jcc T; SYSCALL->kernel"` prints TNT(1), TIP.PGD().
+// tests/spec/notation.md, section 3, is the grammar.
 
 #include "common/script.hpp"
 #include "common/trace_script/machine.hpp"

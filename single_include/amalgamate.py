@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""Writes the whole core library as one header, single_include/ptspec/ptspec.hpp.
+"""Generates the core library as one header, single_include/ptspec/ptspec.hpp.
 
     single_include/amalgamate.py                 writes it
-    single_include/amalgamate.py --output FILE   writes it elsewhere
-    single_include/amalgamate.py --check         compares it with the file that is there
-    single_include/amalgamate.py --self-test     shows what it writes and what it refuses
+    single_include/amalgamate.py --output FILE   writes it to another file
+    single_include/amalgamate.py --check         compares it with the existing file
+    single_include/amalgamate.py --self-test     tests the output and the rejected inputs
 
-Every `#include <ptspec/...>` is replaced by the file, the first time; nothing else is changed.
-In place of ptspec/one_copy.hpp, which refuses the single header, stands what refuses the others.
-Exit status: 0 done, 1 refused or (with --check) stale, 2 wrong usage.
+The first `#include <ptspec/...>` of a file is replaced by its contents; nothing else is changed. In
+ptspec/one_copy.hpp, the check against the single header is replaced by one against separate
+headers. Exit status: 0 success, 1 rejected or (with --check) stale, 2 wrong usage.
 """
 
 import argparse
@@ -51,11 +51,11 @@ VERSION = re.compile(r"^#define PTSPEC_VERSION_(MAJOR|MINOR|PATCH) (\d+)$", re.M
 
 
 class Refused(Exception):
-    """Something that one header cannot carry; says `path:line: what is wrong`."""
+    """The input cannot be merged into one header. The message is `path:line: what is wrong`."""
 
 
 class Amalgam:
-    """The files in the order in which a compiler meets them."""
+    """The files in the order in which a compiler reads them."""
 
     def __init__(self, include):
         self.include = include
@@ -65,7 +65,7 @@ class Amalgam:
         self.add(START, (), "ptspec.hpp:1")
 
     def add(self, name, includers, place):
-        """Adds a file behind everything that it includes."""
+        """Adds a file after all files that it includes."""
         if name in includers:
             raise Refused(f"{place}: {' -> '.join((*includers, name))} is a circle of includes")
         if name in self.done:
@@ -143,7 +143,8 @@ SMALL = {
     "ptspec": "/// All of it.\n\n#include <ptspec/version.hpp>\n#include <ptspec/b.hpp>\n"
               "#include <ptspec/a.hpp>\n",
     "one_copy": "int one_copy;\n",
-    "version": "#include <ptspec/one_copy.hpp>\n#define PTSPEC_VERSION_MAJOR 1\n#define PTSPEC_VERSION_MINOR 2\n"
+    "version": "#include <ptspec/one_copy.hpp>\n"
+               "#define PTSPEC_VERSION_MAJOR 1\n#define PTSPEC_VERSION_MINOR 2\n"
                "#define PTSPEC_VERSION_PATCH 3\n",
     "a": "#include <stdint.h>\n#include <stddef.h>\n\nint a;\n\n\n",
     "b": "#include <ptspec/a.hpp>\n\n#include <stdint.h>  // uint64_t\n\n#if 1\nint b;\n#endif\n",
@@ -168,7 +169,7 @@ int b;
 #endif
 """
 
-# File to change, what to replace there, by what, and the refusal that has to come of it.
+# File to change, old text, new text, and the expected message.
 REFUSED = [
     ("a", "<stddef.h>", "<limits>", "include/ptspec/a.hpp:4: <limits> is none of"),
     ("a", "<stddef.h>", '"b.hpp"', 'include/ptspec/a.hpp:4: "b.hpp" is none of'),
@@ -209,7 +210,7 @@ def self_test():
 
 
 def check_option_failures():
-    """--check accepts what was just written, and nothing else."""
+    """--check accepts only what was just written."""
     printed = io.StringIO()
     with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(printed):
         root = pathlib.Path(folder)

@@ -1,26 +1,26 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""Mutation testing: changes one operator of a header at a time and sees whether a test notices.
-A tool to find missing tests: a survivor is a test to write, or changes nothing that can be seen.
+"""Mutation testing: changes one operator of a header at a time, and checks that a test fails. It is
+a tool to find missing tests: for a survivor a test is missing, or the change has no visible effect.
 
-    tests/mutate.py                                     50 mutants, drawn from all headers
-    tests/mutate.py --changed [REF] --full              of the lines that differ from a commit (HEAD)
+    tests/mutate.py                                     50 mutants, sampled from all headers
+    tests/mutate.py --changed [REF] --full              all in lines that differ from REF (HEAD)
     tests/mutate.py --files include/ptspec/packet/*.hpp --count 200 --seed 7 --min 85
     tests/mutate.py --files include/ptspec/bits.hpp --also tests/laws.cpp tests/fail/width.cpp
     tests/mutate.py --files include/ptspec/bits.hpp --list
     tests/mutate.py --self-test
 
-A mutant of include/ptspec/a/b.hpp is put before tests/a/b.cpp and then before the --also tests,
-until one kills it. It is
+For a mutant of include/ptspec/a/b.hpp, tests/a/b.cpp runs first, then the --also tests, until one
+kills it. A mutant is
     killed     when the test fails, crashes or hangs, or when it does not compile because of a
                static_assert or a call of a ptspec::build_error function; for a test of tests/fail,
-               when the mistake compiles or the compiler no longer says what the test expects,
+               when the mistake compiles or the expected message is missing,
     survived   when every test passes,
-    invalid    when it does not compile for another reason: it says nothing and is not counted.
+    invalid    when it does not compile for another reason: it is not counted.
 The score is killed / (killed + survived).
 
-Exit status: 0, 1 (score below --min, or something is wrong with the input), 2 (wrong usage),
-130 (Ctrl-C; what was found until then is reported).
+Exit status: 0, 1 (score below --min, or invalid input), 2 (wrong usage), 130 (Ctrl-C; results so
+far are printed).
 """
 
 import argparse
@@ -38,11 +38,11 @@ import sys
 import tempfile
 import threading
 
-# Words in braces are filled in; {flags} may become several words.
+# Placeholders are in braces; {flags} may become several words.
 BUILD = ("{cxx} -std=c++20 -O0 -I {include} -I {root}/tests -I {generated} -I {root}"
          " '-DPTSPEC_ROOT=\"{root}\"' {flags} {test} {main} -o {program}")
 BUILD_SECONDS = 300
-RUN_BYTES = 4 << 30  # of address space
+RUN_BYTES = 4 << 30  # address space
 FILE_BYTES = 256 << 20
 
 # ------------------------------------------------------------------------------------- mutants
@@ -65,7 +65,7 @@ NAMES = {"true": "false", "false": "true"}
 PAIRS = {"(": ")", "[": "]", "{": "}"}
 INTEGER = re.compile(r"(0[xX][\da-fA-F']+|0[bB][01']+|[1-9][\d']*|0)([uUlLzZ]*)")
 
-# A statement whose effect is all it is for, with the insides of its brackets taken out.
+# A statement that is executed for its effect, with the contents of its brackets removed.
 PLACE = r"\w+(?:(?:\.|->|::)(?:template )?\w+|\(\)|\[\])*"
 STATEMENT = re.compile(
     rf"break|continue|(?:\+\+|--){PLACE}|{PLACE}(?:\+\+|--)|{PLACE}(?:<.*>)?\(\)"
@@ -77,7 +77,7 @@ Mutant = collections.namedtuple("Mutant", "path line before after text")
 
 
 class Source:
-    """A header as tokens, and the edits that make mutants of it."""
+    """A header as tokens, and the edits that make its mutants."""
 
     def __init__(self, text):
         self.text = text
@@ -90,7 +90,7 @@ class Source:
         return self.tokens[i].text if 0 <= i < len(self.tokens) else ""
 
     def match_brackets(self):
-        """The index of each opening bracket's closing one."""
+        """The index of the closing bracket for each opening one."""
         closing, open_ones = {}, []
         for i, token in enumerate(self.tokens):
             if token.kind == "op" and token.text in PAIRS:
@@ -104,7 +104,8 @@ class Source:
         return "\n" in between
 
     def find_left_alone(self):
-        """The tokens of template heads, static_asserts, requirements and operators' names."""
+        """Tokens that are not changed: template heads, static_asserts, requirements and operator
+        names."""
         for i, token in enumerate(self.tokens):
             end = i
             if token.text == "template" and self.token(i + 1) == "<":
@@ -127,8 +128,8 @@ class Source:
         return i
 
     def end_of_requirement(self, i):
-        """Of `requires (T t) { ... }` the closing brace; of a clause the last token that is on its
-        line or joined to it by `&&` or `||`."""
+        """The last token of a requirement. For `requires (T t) { ... }` it is the closing brace;
+        for a clause it is the last token of its line, or of lines joined by `&&` or `||`."""
         if self.token(i - 1) in ("=", "&&", "||", "(", "!", ",", "return", "requires"):
             body = self.closing.get(i + 1, i) + 1 if self.token(i + 1) == "(" else i + 1
             return self.closing.get(body, body)
@@ -142,7 +143,8 @@ class Source:
         return i
 
     def is_binary(self, token):
-        """Operators have blanks around them; template brackets, references and signs have not."""
+        """Binary operators have blanks around them; template brackets, references and signs do not.
+        """
         around = self.text[token.start - 1:token.start] + self.text[token.end:token.end + 1]
         return len(around) == 2 and around.isspace()
 
@@ -181,7 +183,8 @@ class Source:
         yield Edit(start, end, f"!({self.text[start:end]})")
 
     def negated_condition(self, i):
-        """`if (x)`, `if constexpr (x)`, `while (x)`; of `if (auto y = f(); x)` the last part."""
+        """`if (x)`, `if constexpr (x)`, `while (x)`; for `if (auto y = f(); x)` only the last part.
+        """
         opening = i + 2 if self.token(i + 1) == "constexpr" else i + 1
         if last := self.closing.get(opening):
             first = max([opening] + [j for j in range(opening, last) if self.token(j) == ";"]) + 1
@@ -204,7 +207,7 @@ class Source:
                     yield Edit(self.tokens[i + 1].start, self.tokens[end].end, ";")
 
     def statement(self, i):
-        """A statement with its brackets emptied, and the index of its end, which is to be `;`."""
+        """A statement with empty brackets, and the index of its end, which should be `;`."""
         skeleton = ""
         while i < len(self.tokens) and self.token(i) not in (";", ")", "}"):
             if skeleton and (skeleton[-1] + self.token(i)[0]).replace("_", "x").isalnum():
@@ -218,7 +221,7 @@ class Source:
 
 
 def mutants_of(path, text, active=lambda line: True):
-    """All mutants of a file; `active` tells whether the compiler sees a line."""
+    """All mutants of a file. `active` returns whether the compiler sees a line."""
     for start, end, new in Source(text).edits():
         line = text.count("\n", 0, start) + 1
         first = text.rfind("\n", 0, start) + 1
@@ -236,13 +239,13 @@ class Stopped(Exception):
 
 
 class Processes:
-    """The programs that run, so that all of them can be ended."""
+    """The running programs, so that all of them can be killed."""
 
     def __init__(self):
         self.lock, self.running, self.stopped = threading.Lock(), set(), False
 
     def run(self, command, seconds, folder, memory=None):
-        """The exit status (None after a time-out) and the begin of what was printed."""
+        """The exit status (None after a time-out) and the beginning of the output."""
         with tempfile.TemporaryFile(dir=folder) as printed:
             with self.lock:
                 if self.stopped:
@@ -277,13 +280,14 @@ class Processes:
 def end(process):
     if process.returncode is None:
         try:
-            os.killpg(process.pid, signal.SIGKILL)  # its own group: a compiler has children
+            os.killpg(process.pid, signal.SIGKILL)  # its process group: a compiler has children
         except ProcessLookupError:
             pass
 
 
 def set_limits(pid, seconds, memory):
-    """A mutant may loop, allocate and print for ever, also when this script is no longer there."""
+    """Limits a mutant that loops, allocates or prints without end, even after this script has
+    ended."""
     try:
         import resource
         resource.prlimit(pid, resource.RLIMIT_CPU, (int(seconds) + 5,) * 2)
@@ -291,23 +295,24 @@ def set_limits(pid, seconds, memory):
         if memory:
             resource.prlimit(pid, resource.RLIMIT_AS, (memory, memory))
     except (ImportError, AttributeError, OSError):
-        pass  # not Linux, or the program has ended already
+        pass  # not Linux, or the program has ended
 
 
 # ------------------------------------------------------------------------------------- verdicts
 
 class Trouble(Exception):
-    """The input is wrong; says what."""
+    """The input is invalid; the message says why."""
 
 
 class Laboratory:
-    """A source tree, and how its tests are built and run."""
+    """A source tree, and how its tests are built and executed."""
 
     def __init__(self, root, scratch, options):
         self.root, self.scratch, self.options = root, scratch, options
         self.processes = Processes()
         self.main = scratch / "main.o"
-        self.generated = scratch / "generated"  # headers that the build makes of the catalogue
+        self.generated = scratch / "generated"  # headers that the build generates from the
+                                                # catalogue
         text = "".join(p.read_text(encoding="utf-8") for p in (root / "include").rglob("*.hpp"))
         self.build_errors = set(re.findall(r"build_error::(\w+)", text))
 
@@ -335,20 +340,21 @@ class Laboratory:
                 yield word.format(**values)
 
     def killers(self, header):
-        """The tests for a header, those that kill most first."""
+        """The tests for a header, the most effective first."""
         mirror = self.root / "tests" / header.relative_to(self.root / "include/ptspec")
         tests = [mirror.with_suffix(".cpp")] if mirror.with_suffix(".cpp").is_file() else []
         return list(dict.fromkeys(tests + self.options.also))
 
     def try_test(self, test, include, folder):
-        """What a test says of a set of headers: passed, killed or invalid, and the output."""
+        """The result of a test with a set of headers: passed, killed or invalid, and the output."""
         command = list(self.words(self.options.build, include, test, folder))
         if test.parent == self.root / "tests/fail":
             return self.try_mistake(test, command, folder)
         status, printed = self.processes.run(command, BUILD_SECONDS, folder)
         if status != 0:
             return ("killed" if self.was_asserted(printed) else "invalid"), printed
-        memory = None if "sanitize" in self.options.flags else RUN_BYTES  # they reserve terabytes
+        memory = None if "sanitize" in self.options.flags else RUN_BYTES  # sanitizers reserve
+                                                                          # terabytes
         status, printed = self.processes.run([str(folder / "program")], self.options.timeout,
                                              folder, memory)
         return ("passed" if status == 0 else "killed"), printed
@@ -361,7 +367,7 @@ class Laboratory:
         return ("passed" if stopped else "killed"), printed
 
     def was_asserted(self, printed):
-        """Was the first thing the compiler disliked an assertion, or a build_error anywhere?"""
+        """True when the first error is an assertion, or when a build_error occurs anywhere."""
         said = re.findall(r"\b(error|note)\b[^:]*: (.*)", printed)
         first = next((what for kind, what in said if kind == "error"), "")
         stopping = {word for _, what in said if "constexpr" in what
@@ -370,7 +376,7 @@ class Laboratory:
                     or self.build_errors & stopping)
 
     def check_baseline(self, headers):
-        """Unchanged headers have to pass: otherwise every mutant would count as killed."""
+        """Unchanged headers must pass; otherwise every mutant would count as killed."""
         for header in headers:
             if not self.killers(header):
                 raise Trouble(f"{header.relative_to(self.root)}:1: has no test")
@@ -393,7 +399,7 @@ class Laboratory:
             return "survived"
 
     def active_lines(self, header):
-        """The lines that the preprocessor lets through to the compiler."""
+        """The lines of a header that remain after preprocessing."""
         command = self.words("{cxx} -std=c++20 -E -I {include} {flags} {test} -o {program}",
                              self.root / "include", header, self.scratch)
         status, printed = self.processes.run(list(command), BUILD_SECONDS, self.scratch)
@@ -436,7 +442,7 @@ def changed_lines(root, ref):
 
 
 def choose(lab, headers, options, lines_of=None):
-    """The mutants to run, in the order of the source. `lines_of` narrows them to some lines."""
+    """The mutants to run, in source order. `lines_of` restricts them to some lines."""
     mutants = []
     for header in headers:
         path = header.relative_to(lab.root).as_posix()
@@ -452,7 +458,7 @@ def choose(lab, headers, options, lines_of=None):
 
 
 def judge_all(lab, mutants, jobs):
-    """The verdicts {mutant: verdict}, and whether Ctrl-C cut them short."""
+    """The verdicts {mutant: verdict}, and whether Ctrl-C interrupted the run."""
     verdicts = {}
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         waiting = {pool.submit(lab.judge, mutant): mutant for mutant in mutants}
@@ -673,7 +679,7 @@ def self_test(arguments):
 
 def main():
     options = options_from(sys.argv[1:])
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends like Ctrl-C
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # same as Ctrl-C
     try:
         if options.self_test:
             return self_test(["--cxx", options.cxx])

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSL-1.0
-# Shows that the commands of the README need nothing but git: makes a minimal Debian 12 in a
-# temporary directory, clones the last commit into it and runs them there. Run by hand, as root; it
-# needs debootstrap, and packages come from where this machine takes them.
+# Checks that the commands of the README need only git: installs a minimal Debian 12 in a temporary
+# directory, clones the last commit into it and runs them there. Not part of CI; run it manually as
+# root. It needs debootstrap, and uses the package sources of this machine.
 #
 #   tests/checks/bare_debian.sh              examples/run, then tests/run
 #   tests/checks/bare_debian.sh COMMAND...   one command instead, such as .ci/run
@@ -17,7 +17,7 @@ if [ -n "$(git status --porcelain)" ]; then
     echo "Only what is committed is tried; this tree has changes that are not."
 fi
 
-# The first address in apt's sources, whichever of the two formats they are in.
+# The URI of the first package source of apt, in either of its two formats.
 sources=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/*.{list,sources} 2>/dev/null || true)
 mirror=$(sed -n 's/^URIs: *\([^ ]*\).*/\1/p; s/^deb \(\[[^]]*\] \)\{0,1\}\([^ ]*\).*/\2/p' \
     <<<"$sources" | sed -n 1p)
@@ -43,7 +43,7 @@ debootstrap --variant=minbase bookworm "$system" "$mirror" >"$system.log" 2>&1 |
     { tail "$system.log"; exit 1; }
 rm "$system.log"
 
-# The network as it is here: names, package sources and how to reach them.
+# Copies the network configuration: names, package sources and proxies.
 cp /etc/resolv.conf /etc/hosts "$system/etc/"
 rm -f "$system/etc/apt/sources.list"
 for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.{list,sources} \
@@ -59,7 +59,7 @@ inside apt-get -q -y update >/dev/null
 inside apt-get -q -y -o Dpkg::Use-Pty=0 install --no-install-recommends git >/dev/null
 git clone --quiet --bare . "$system/origin"
 inside git clone --quiet /origin /ptspec
-# Recorded traces and facts, where this tree has them beside it.
+# Recorded traces and facts, if they are beside the source tree.
 if [ -d ../shared ]; then cp -rL ../shared "$system/shared"; fi
 inside rm -rf /var/lib/apt/lists # as on a machine whose lists were never fetched
 

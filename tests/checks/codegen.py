@@ -1,23 +1,23 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""Checks that accessors cost nothing: their instructions are those of masks and shifts by hand.
+"""Checks that accessors cost nothing: they compile to the same instructions as manually written
+masks and shifts.
 
     codegen.py COMPILER...   compile tests/firmware/accessors.cpp with each and compare its pairs,
-                             and the files of tests/firmware/sizes for their sizes
+                             and check the sizes of the files of tests/firmware/sizes
     codegen.py --self-test
 
-Of each pair lib_NAME and hand_NAME the instructions have to be the same, without padding behind the
-end. What may differ is what a compiler decides by the order in which it happens to see the parts of
-an expression: which registers it takes (one renaming has to turn the one list into the other), or
-else, in functions without a jump, the order of the instructions and copies between registers.
-Whether they compute the same is left to other tests.
+The instructions of lib_NAME and hand_NAME must be the same, without padding at the end. Differences
+that depend on the compiler's evaluation order are allowed: the choice of registers (one renaming
+must turn one list into the other), or, in functions without a jump, the order of instructions and
+copies between registers. Other tests check that both compute the same.
 
-Of lib_check_NAME the instructions have to be at most as many as those of hand_check_NAME, and no
-call may be among them: compilers order the tests of several masks in their own ways.
+lib_check_NAME must have at most as many instructions as hand_check_NAME, and no call: compilers
+order the tests of several masks differently.
 
-A file of tests/firmware/sizes says at its head what its object, compiled with -Os, may have at most
-and what texts may not be in it: `// at most: 100 bytes`, `// without: TEXT`. Counted are code and
-constants.
+The head of a file in tests/firmware/sizes limits the size of its object, compiled with -Os, and
+lists texts that must not occur in it: `// at most: 100 bytes`, `// without: TEXT`. The size is that
+of code and constants.
 """
 
 import os
@@ -48,7 +48,7 @@ TARGET = re.compile(r"\b([0-9a-f]+) <([^>+]+)(?:\+0x[0-9a-f]+)?>")
 
 
 def functions_in(path):
-    """The instructions of each function; a jump within it names an instruction by its number."""
+    """The instructions of each function. The target of a local jump is replaced by its index."""
     listings, current = {}, None
     for line in output_of("objdump", "-d", "-r", "--no-show-raw-insn", str(path)).splitlines():
         label = LABEL.match(line)
@@ -69,7 +69,7 @@ def functions_in(path):
 
 
 def family_of(register):
-    """The whole register, and which part of it: eax is rax, 32 bits."""
+    """The whole register and the part of it: eax is (rax, 32 bits)."""
     name = register
     if re.fullmatch(r"r\d+[dwb]?", name):
         number = re.match(r"r\d+", name)[0]
@@ -86,7 +86,8 @@ def family_of(register):
 
 
 def bag_of(lines):
-    """The instructions in no order, of each register only the width, and without copies."""
+    """The instructions without order, register names and copies; the width of each register
+    remains."""
     bag = []
     for line in lines:
         line = REGISTER.sub(lambda one: f"%{family_of(one[1])[1]}", line)
@@ -100,7 +101,7 @@ def same_bag(one, two):
 
 
 def same_instructions(one, two):
-    """True when the two lists are equal up to one renaming of registers."""
+    """True when both lists are equal up to one renaming of registers."""
     if [REGISTER.sub("%", line) for line in one] != [REGISTER.sub("%", line) for line in two]:
         return False
     there, back = {}, {}
@@ -112,7 +113,7 @@ def same_instructions(one, two):
 
 
 def as_good(name, lib, hand):
-    """True when what is demanded of a pair holds."""
+    """True when a pair meets its requirement."""
     if name.startswith("check_"):
         return (len(without_padding(lib)) <= len(without_padding(hand))
                 and not any(line.startswith("call") for line in lib))
@@ -124,8 +125,8 @@ def without_padding(lines):
 
 
 def differences_in(path):
-    """Pairs of listings that differ, by name, and how many pairs there were."""
-    # What is not a C function was not inlined; whoever needed it calls it, and shows so.
+    """The pairs that differ, by name, and the number of pairs."""
+    # Ignores C++ functions, which were not inlined: the caller shows a call instead.
     functions = {name: lines for name, lines in functions_in(path).items()
                  if not name.startswith("_Z")}
     pairs = [name[4:] for name in functions if name.startswith("lib_")]
@@ -138,12 +139,12 @@ def differences_in(path):
 
 
 def bytes_in(path):
-    """The code and the constants of an object."""
+    """The size of the code and the constants of an object."""
     return sum(map(int, SECTION.findall(output_of("size", "-A", str(path)))))
 
 
 def problems_of_size(source, path):
-    """What is wrong with the object at `path` by what the text of its source says."""
+    """The violations of the limits in the source text by the object at `path`."""
     limits, texts = AT_MOST.findall(source), WITHOUT.findall(source)
     if not limits and not texts:
         yield "no line `// at most: N bytes` and none `// without: TEXT`"
@@ -204,12 +205,12 @@ def self_test():
     if compiler is None or "x86_64" not in output_of(*compiler.split(), "-dumpmachine"):
         print("skipped: no compiler for x86-64")
         return 77
-    cases = [  # the two bodies of a function of a and b, and whether they are the same
+    cases = [  # two bodies of a function of a and b, and whether their instructions are the same
         ("return a >> 3 & 7;", "return a / 8 % 8;", True),
         ("return a >> 3 & 7;", "return a >> 4 & 7;", False),
         ("return a >> 3 & 7;", "return a >> 3 & 15;", False),
         ("return a & 7;", "return (a & 7) + (b & 8);", False),
-        ("return a + 1;", "return b + 1 + 0 * a;", True),  # what it computes is not looked at
+        ("return a + 1;", "return b + 1 + 0 * a;", True),  # the computed value is not compared
         ("if (a != 7) { return b * 9; } return b / 3;", "return a != 7 ? b / 3 : b * 9;", False),
     ]
     failures = 0
@@ -232,7 +233,7 @@ def self_test():
             failures += 1
         except ValueError:
             pass
-    checks = [  # two listings of a check, and whether the first is as good
+    checks = [  # two listings of a check, and whether the first is good enough
         (["test $1,%al", "ret"], ["test $2,%al", "ret"], True),
         (["ret"], ["test $2,%al", "ret"], True),
         (["nopl 0x0(%rax)", "nop", "ret"], ["ret"], True),
@@ -243,7 +244,7 @@ def self_test():
         if as_good("check_x", lib, hand) != good:
             print(f"{lib} for {hand}: expected {good}")
             failures += 1
-    renamings = [  # two listings and whether they are equal up to names of registers
+    renamings = [  # two listings, and whether they are equal up to register names
         (["mov %rdi,%rax", "and $0x7,%eax"], ["mov %rdi,%rcx", "and $0x7,%ecx"], True),
         (["mov %rdi,%rax", "and $0x7,%eax"], ["mov %rdi,%rcx", "and $0x7,%edx"], False),
         (["mov %rdi,%rax", "add %rsi,%rax"], ["mov %rdi,%rax", "add %rdi,%rax"], False),
@@ -255,7 +256,7 @@ def self_test():
         if same_instructions(one, two) != same:
             print(f"{one} and {two}: expected {same}")
             failures += 1
-    bags = [  # two listings and whether they are equal but for order and copies
+    bags = [  # two listings, and whether they are equal up to order and copies
         (["mov    %rdi,%rax", "and $1,%eax", "shl $2,%rsi"], ["shl $2,%rax", "and $1,%edi"], True),
         (["mov    %edi,%eax", "shl $2,%rsi"], ["shl $2,%rax"], False),
         (["and $1,%eax", "and $1,%eax"], ["and $1,%eax"], False),
@@ -268,10 +269,10 @@ def self_test():
             failures += 1
     sized = 'extern "C" int f(int a) { return a; }\n'
     worded = 'extern "C" char const* f() { return "some words"; }\n'
-    sizes = [  # a source, and what is found
+    sizes = [  # a source, and the expected findings
         ("// at most: 20 bytes\n" + sized, []),
         ("// at most: 1 bytes\n" + sized, ["more than 1"]),
-        ("// at most: 11 bytes\n" + worded, ["more than 11"]),  # constants count
+        ("// at most: 11 bytes\n" + worded, ["more than 11"]),  # constants are counted
         ("// without: words\n// without: some\n" + sized, []),
         ("// without: other\n// without: words\n" + worded, ["has the text 'words'"]),
         (sized, ["no line"]),

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""Checks that a mistake does not compile, and that the compiler says why.
+"""Checks that a mistake does not compile, and that the compiler's message explains it.
 
-    compile_fail.py FILE -- COMPILER FLAGS...         with -DSHOULD_FAIL: must fail, must say why
+    compile_fail.py FILE -- COMPILER FLAGS...         with -DSHOULD_FAIL: must fail as expected
     compile_fail.py --twin FILE -- COMPILER FLAGS...  without it: must compile
     compile_fail.py --self-test
 
-What the compiler must say stands at the head of FILE, one text a line: `// expect: TEXT`.
+The first lines of FILE list the texts that the messages must contain: `// expect: TEXT`.
 """
 
 import os
@@ -25,7 +25,7 @@ def expected_texts(source):
 
 
 def compile_file(path, compiler):
-    """Returns whether `path` compiled, and everything that the compiler said."""
+    """Returns whether `path` compiled, and all messages of the compiler."""
     plain = dict(os.environ, LC_ALL="C")  # no translated messages, no curly quotes
     done = subprocess.run([*compiler, str(path)], env=plain, text=True, errors="replace",
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
@@ -58,7 +58,7 @@ def self_test():
     late = ("// expect: deliberate\n"
             "template <int N> int f() { static_assert(N == 0, \"deliberate\"); return N; }\n"
             "#ifdef SHOULD_FAIL\nint g() { return f<1>(); }\n#endif\n")
-    cases = [  # source, twin, a part of the expected complaint (None: no complaint)
+    cases = [  # source, twin, part of the expected complaint (None: no complaint)
         ("// expect: deliberate\n" + pair, False, None),
         ("// expect: deliberate\n" + pair, True, None),
         (late, False, None),

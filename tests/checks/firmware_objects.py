@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSL-1.0
-"""Compiles sources of tests/firmware the way firmware is compiled, for the checks that look at the
-object."""
+"""Compiles sources of tests/firmware with firmware flags, for the checks that inspect the object.
+"""
 
 import pathlib
 import subprocess

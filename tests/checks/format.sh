@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSL-1.0
-# Checks that all sources are formatted as .clang-format says, by the one version that counts.
+# Checks with clang-format 19 that all sources are formatted as .clang-format says.
 #
 #   format.sh             check; exit status 77 (skipped) when clang-format-19 is not installed
 #   format.sh --required  check; a missing clang-format-19 is a failure

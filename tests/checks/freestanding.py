@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""Checks what firmware gets: the object code of every function, built without any library.
+"""Checks the object code for firmware: every function, built without any library.
 
-    freestanding.py COMPILER...   compile tests/firmware/all_functions.cpp with each and look at it
+    freestanding.py COMPILER...   compile tests/firmware/all_functions.cpp with each and check it
     freestanding.py --self-test
 
-In an x86-64 object there must be no undefined symbol but the four that every freestanding
-implementation has to provide, no instruction that uses SSE or x87, no static initialiser and no
-variable. With tests/firmware/memory.cpp, which has those four, it must link to a whole program.
+An x86-64 object must not have undefined symbols except the four that every freestanding
+implementation provides, instructions that use SSE or x87, static initialisers, or variables. With
+tests/firmware/memory.cpp, which defines the four symbols, it must link to a complete program.
 """
 
 import concurrent.futures
@@ -27,14 +27,14 @@ LEVELS = ["-O1", "-O2", "-Os"]
 FLAGS = ["-mgeneral-regs-only"]
 PROVIDED = {"memcpy", "memmove", "memset", "memcmp"}
 
-# In AT&T syntax every register has a percent sign, and only x87 mnemonics begin with an f.
+# In AT&T syntax every register has a percent sign, and only x87 mnemonics begin with f.
 FLOATING = re.compile(r"%[xyz]?mm\d|%st\b|^f[a-z]|mxcsr")
 INITIALISER_SECTION = re.compile(r"\s(\.(?:preinit_array|init_array|ctors)\S*)\s")
 INITIALISER_SYMBOL = re.compile(r"_GLOBAL__sub_I\S*|__cxx_global_var_init\S*")
 
 
 def problems_in(path):
-    """Returns one line for each thing that must not be in the object file `path`."""
+    """Returns one line for each violation in the object file `path`."""
     found = []
     symbols = [line.split()[:2] for line in output_of("nm", "-P", str(path)).splitlines()]
     undefined = sorted({name for name, kind in symbols if kind in "Uwv"} - PROVIDED)
@@ -59,9 +59,9 @@ def problems_in(path):
 
 
 def program_from(path, compiler, folder):
-    """Links the object file `path` with the four functions, and nothing else."""
+    """Links the object file `path` with only the four functions."""
     memory, program = folder / "memory.o", folder / "program"
-    # Without -fno-builtin a compiler may make of the loop in memcpy a call of memcpy.
+    # Without -fno-builtin a compiler may replace the loop in memcpy with a call of memcpy.
     compile_to(memory, MEMORY, compiler, *FLAGS, "-O2", "-fno-builtin")
     linked = subprocess.run(["ld", "-nostdlib", "--no-undefined", "-o", program, path, memory],
                             check=False, text=True, stderr=subprocess.PIPE)
@@ -97,7 +97,7 @@ def self_test():
         return 77
     hosted = []  # with SSE and x87
     x87 = [*hosted, "-mlong-double-80"]
-    cases = [  # flags, source, a part of the expected problem (None: no problem)
+    cases = [  # flags, source, part of the expected problem (None: no problem)
         (FLAGS, 'extern "C" int f(int a) { return a + 1; }', None),
         (FLAGS, 'struct s { char c[999]; }; extern "C" void f(s& a, s& b) { a = b; }', None),
         (FLAGS, "int g(); int f() { return g() + 1; }", "undefined symbol _Z1gv"),

@@ -5,9 +5,10 @@
     include_time.py [--pairs N] COMPILER...
     include_time.py --self-test
 
-Each is parsed N times (default 9), in turn, and the medians of the processor time are told. What has
-a limit is the ratio of the instructions that the compiler executes, counted by valgrind: it is the
-same on a busy machine. What reads traces and tables, and the whole single header, each have a limit.
+Each is parsed N times (default 9), alternately, and the median processor times are printed. The
+limit applies to the ratio of executed instructions, counted by valgrind, because it does not depend
+on the load of the machine. The headers for reading traces and tables, and the whole single header,
+have separate limits.
 """
 
 import argparse
@@ -24,7 +25,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 INCLUDE = ROOT / "include" / "ptspec"
-# What is included, and how many times the instructions of <string_view> it may take.
+# Headers, and the limit relative to the instructions of <string_view>.
 PARTS = [
     ([INCLUDE / "trace" / "reader.hpp", INCLUDE / "topa" / "table.hpp"], 1.0),
     ([ROOT / "single_include" / "ptspec" / "ptspec.hpp"], 2.6),
@@ -32,7 +33,7 @@ PARTS = [
 
 
 def processor_seconds(compiler, source):
-    """Parses `source` once; user and system time of the compiler and of what it started."""
+    """Parses `source` once. Returns user and system time of the compiler and its children."""
     process = subprocess.Popen([*compiler.split(), "-std=c++20", "-fsyntax-only", str(source)])
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
@@ -42,9 +43,9 @@ def processor_seconds(compiler, source):
 
 
 def medians(compiler, sources, pairs):
-    """The median times of the two sources, measured in turn and in alternating order."""
+    """The median times of the two sources, measured alternately."""
     times = ([], [])
-    for source in sources:  # brings compiler and headers into memory
+    for source in sources:  # warms up the page cache
         processor_seconds(compiler, source)
     for number in range(pairs):
         for which in (0, 1) if number % 2 else (1, 0):
@@ -53,7 +54,7 @@ def medians(compiler, sources, pairs):
 
 
 def instructions(compiler, source):
-    """The instructions that the compiler proper executes to parse `source`."""
+    """The number of instructions that the compiler proper executes to parse `source`."""
     plan = subprocess.run([*compiler.split(), "-std=c++20", "-fsyntax-only", "-###", str(source)],
                           capture_output=True, text=True, check=True).stderr
     command = next(shlex.split(line) for line in reversed(plan.splitlines())
@@ -67,7 +68,7 @@ def instructions(compiler, source):
 
 
 def compare(compiler, includes, yardstick, pairs, limit):
-    """Measures, says what came out, and returns whether `includes` stay within the limit."""
+    """Measures, prints the result, and returns whether `includes` are within the limit."""
     with tempfile.TemporaryDirectory() as folder:
         sources = []
         for name, what in (("ours.cpp", includes), ("theirs.cpp", [yardstick])):

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""Checks that what README.md quotes is what it says it quotes.
+"""Checks the quotations in README.md.
 
     readme.py [ROOT]
     readme.py --self-test
 
-A code block behind `<!-- from FILE -->` has to stand in FILE, line by line. Every C++ block has to say
-where it is from, and every relative link has to lead to a file. FILE in a block behind
-`<!-- said by g++ of FILE -->` must not compile, and every line of the block, of which `...` leaves
-something out, has to be part of a line that g++ says.
+A code block after `<!-- from FILE -->` must occur in FILE, line by line. Every C++ block must name
+its source, and every relative link must lead to a file. FILE of a block after `<!-- said by g++ of
+FILE -->` must not compile, and every line of the block must be part of a line that g++ prints;
+`...` stands for omitted text.
 """
 
 import os
@@ -25,7 +25,7 @@ LINK = re.compile(r"\]\((?!\w+:)([^)#]+)")
 
 
 def what_the_compiler_says(root, file):
-    """The lines of its message, or None where the file compiles."""
+    """The lines of its message, or None when the file compiles."""
     command = ["g++", "-std=c++20", f"-I{root / 'include'}", "-fsyntax-only", str(root / file)]
     done = subprocess.run(command, capture_output=True, text=True,
                           env={**os.environ, "LC_ALL": "C"})
@@ -72,7 +72,8 @@ def findings(root):
 def self_test():
     quoted = "<!-- from a.cpp -->\n```cpp\nint a;\n```\n[a](a.cpp)\n"
     said = ("<!-- said by g++ of bad.cpp -->\n```\nerror: static assertion ... not fine\n```\n")
-    cases = [(quoted, 0), (quoted.replace("int a", "int b"), 1), (quoted.replace("a.cpp -", "b.cpp -"), 1),
+    cases = [(quoted, 0), (quoted.replace("int a", "int b"), 1),
+             (quoted.replace("a.cpp -", "b.cpp -"), 1),
              ("```cpp\nint a;\n```\n", 1), ("nothing\n", 1), (quoted + "[b](b.md)\n", 1),
              (quoted + said, 0), (quoted + said.replace("fine", "good"), 1),
              (quoted + said.replace("error", "note"), 1), (quoted + said.replace("bad", "a"), 1)]

@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""Which rules of the catalogue in tests/spec/ are cited, and by which tests.
+"""Lists which rules of the catalogue in tests/spec/ are cited, and by which tests.
 
     tests/checks/rules.py [ROOT]          prints the counts, and a line `path:line: what is wrong`
                                           for each finding
-    tests/checks/rules.py --list          also every rule that nothing cites
+    tests/checks/rules.py --list          also every rule that is not cited
     tests/checks/rules.py --verbose       also the tests that cite each rule
-    tests/checks/rules.py --self-test     breaks each check in a small tree and sees it found
+    tests/checks/rules.py --self-test     breaks each check in a small tree; each must be found
 
-A citation is `PKT-052` or `PKT_052`, a range `PKT-050..068` (every rule there is in between, both
-ends must exist) or a list without blanks, `PKT-036,037` or `PKT-036/037`. Tests cite anywhere in
-their text; include/ cites in doc comments with `-` and in code with `_`, as in `rule::PKT_052`.
+A citation is `PKT-052` or `PKT_052`, a range `PKT-050..068` (all existing rules in it; both ends
+must exist) or a list without blanks, `PKT-036,037` or `PKT-036/037`. Tests cite anywhere in their
+text; include/ cites in doc comments with `-` and in code with `_`, as in `rule::PKT_052`.
 
-Exit status: 0 nothing found, 1 something found, 2 wrong usage.
+Exit status: 0 no finding, 1 findings, 2 wrong usage.
 """
 
 import argparse
@@ -25,7 +25,7 @@ import tempfile
 
 PREFIXES = ("REG", "OUT", "PKT", "GEN", "PRG")
 
-# Where a rule that is neither cited nor excused is a finding: "PKT", or "PKT-001..256".
+# A rule in this list must be cited or excused: "PKT", or "PKT-001..256".
 COMPLETE = [
     "REG",
     "OUT",
@@ -34,7 +34,7 @@ COMPLETE = [
 
 REASONS = ("prose", "policy", "unconfirmed", "history")
 
-# Where rule ids are declared, not cited.
+# Declares the rule ids; does not count as a citation.
 DECLARATION = "include/ptspec/rule.hpp"
 
 ANY = "|".join(PREFIXES)
@@ -53,17 +53,17 @@ Citation = collections.namedtuple("Citation", "id path line in_code")
 
 
 def matches(pattern, text):
-    """Each match with the number of its line."""
+    """Each match with its line number."""
     for match in pattern.finditer(text):
         yield text.count("\n", 0, match.start()) + 1, match
 
 
 class Catalogue:
-    """The rules that tests/spec/ defines and those that it excuses, with where they stand."""
+    """The rules that tests/spec/ defines and excuses, with their places."""
 
     def __init__(self, root):
         self.findings = []
-        self.rules = {}    # rule -> where it is defined
+        self.rules = {}    # rule -> place of its definition
         self.excused = {}  # rule -> its line in the table of excuses
         self.spec = root / "tests" / "spec"
         self.read_rules()
@@ -99,7 +99,7 @@ class Catalogue:
 
 
 def citations_in(path, text, catalogue):
-    """The citations in a text, ranges and lists spelled out, and the findings about them."""
+    """The citations in a text, with ranges and lists expanded, and the findings about them."""
     citations, findings = [], []
     for line, match in matches(CITATION, text):
         prefix, in_code = match[1], match[3] is not None
@@ -136,7 +136,7 @@ class Report:
     def __init__(self, root, complete=tuple(COMPLETE)):
         self.catalogue = Catalogue(root)
         self.findings = list(self.catalogue.findings)
-        self.tests = collections.defaultdict(dict)  # rule -> the tests that cite it
+        self.tests = collections.defaultdict(dict)  # rule -> tests that cite it
         for path, text in sources(root, "tests", (".cpp", ".hpp", ".py"),
                                   without=("tests/spec/", "tests/checks/")):
             for citation in self.read(path, text):
@@ -194,7 +194,7 @@ class Report:
 # ------------------------------------------------------------------------------------- self-test
 
 def small_tree():
-    """A tree in which nothing is wrong."""
+    """A tree without findings."""
     return {
         "tests/spec/registers.md": "- REG-001 One.\n- REG-002 Two. (REG-001)\n- OUT-001 Three.\n",
         "tests/spec/packets.md": "**PKT-001** A.\n**PKT-003** B.\n**PKT-004** C.\n**PKT-052** D.\n",
@@ -211,7 +211,7 @@ def small_tree():
 
 COMPLETE_CASE = ("REG-001", "PKT-001..004", "PRG")
 
-# Path to change, what to replace there, by what, and the findings that have to come of it.
+# Path to change, old text, new text, and the expected findings.
 TAMPERED = [
     ("tests/spec/tracing.md", "E.", "E. **PKT-052**",
      ["tests/spec/tracing.md:1: PKT-052 is defined a second time"]),

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""Every source of the tests and examples by one compiler, with -fsyntax-only: its static_asserts are
-the constant half of the unit tests.
+"""Compiles every source of the tests and examples with one compiler and -fsyntax-only. The
+static_asserts in them are the constant half of the unit tests.
 
     tests/checks/syntax.py COMPILER [BUILD_DIRECTORY]
 
 The build directory (default build/syntax) is configured for that compiler, so that the commands are
-those of CMakeLists.txt. Exit status: 0 accepted, 1 rejected (the compiler's words are printed),
+those of CMakeLists.txt. Exit status: 0 accepted, 1 rejected (the compiler's messages are printed),
 2 wrong usage.
 """
 
@@ -22,7 +22,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def check(entry):
-    """The compiler's exit status and words on one source."""
+    """The compiler's exit status and messages for one source."""
     words = shlex.split(entry["command"])
     del words[words.index("-o"):words.index("-o") + 2]
     done = subprocess.run([*words, "-fsyntax-only"], cwd=entry["directory"],

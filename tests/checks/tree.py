@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""The house rules: what holds for this source tree and what no compiler checks.
+"""Checks the rules for this source tree that no compiler checks.
 
     tests/checks/tree.py [ROOT]        prints a line `path:line: what is wrong` for each finding
-    tests/checks/tree.py --self-test   breaks each rule in a small tree and sees it found
+    tests/checks/tree.py --self-test   breaks each rule in a small tree; each must be found
 
-Exit status: 0 nothing found, 1 something found, 2 wrong usage.
-Looked at are the files that git tracks and, in the four source directories, those it could track;
-without git, all files outside build directories.
+Exit status: 0 no finding, 1 findings, 2 wrong usage. Checked are the files that git tracks and, in
+the four source directories, those that it does not ignore; without git, all files outside build
+directories.
 """
 
 import argparse
@@ -23,9 +23,9 @@ import tempfile
 TOP_DIRECTORIES = ("include", "tests", "examples", "single_include")
 TOP_FILES = ("CMakeLists.txt", "README.md", "LICENSE", "CHANGELOG.md")
 
-# The reading order: a header may include what precedes it here, and its own entry. An entry is a
-# header, or a directory with those of its headers that have no entry of their own.
-# Everything before `ptspec` is the core, which ptspec.hpp includes.
+# The reading order: a header may include headers of its own entry and of entries above. An entry is
+# a header, or a directory with all its headers that have no entry of their own. The entries before
+# `ptspec` are the core, which ptspec.hpp includes.
 READING_ORDER = """
     one_copy version lang rule raw_bits bits word bytes address ports host_memory
     reg/ packet/ cpu/ topa/ access/ config/ print/
@@ -36,9 +36,10 @@ READING_ORDER = """
     registers tables trace model ptspec draw/ file/ ports/ std
 """.split()
 
-# The umbrella headers: nothing of their own, only includes.
+# The umbrella headers, which contain only includes.
 UMBRELLAS = ("registers", "tables", "trace", "model", "ptspec")
-# Refuses the single header and the separate headers in one unit, and defines a macro for it.
+# Stops the build when the single header and separate headers meet in one translation unit. It
+# defines a macro for that.
 ONE_COPY = "one_copy"
 
 CORE_MAY_INCLUDE = ("<stdint.h>", "<stddef.h>")
@@ -46,7 +47,7 @@ CORE_MAY_INCLUDE = ("<stdint.h>", "<stddef.h>")
 LONGEST_LINE = 400
 DOCUMENTS = ("README.md", "CHANGELOG.md", "tests/README.md")
 
-# Every rule, under the name that the self-test knows it by.
+# Every rule, by its name in the self-test.
 RULES = {
     "top": "the top level holds only {allowed} and dot-files",
     "place": "this file has no place in the reading order (READING_ORDER in tests/checks/tree.py)",
@@ -69,7 +70,7 @@ RULES = {
     "dropped": "{name}() and its result type are not [[nodiscard]] (MAY_BE_DROPPED in this check)",
 }
 
-# Functions that are called for what they do to an argument, or whose result is their caller's.
+# Functions called for their effect on an argument, or whose result is that of a callable.
 MAY_BE_DROPPED = frozenset(("for_each", "for_kind", "visit"))
 
 INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]+(\S.*?)[ \t]*(?://.*)?$", re.M)
@@ -77,19 +78,20 @@ DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.M)
 MACHINE_PATH = re.compile(r"/(?:work|root|home)[/]\S*|/tmp/[a-z]\S*")
 LEFTOVER = re.compile(r"\b(?:TOD[O]|FIXM[E]|XX[X])\b")
 
-# A register or a packet: `struct x : bit_word<x, ...>`, or by way of a base, `struct y : some<y>`.
+# A register or a packet: `struct x : bit_word<x, ...>`, or with a base, `struct y : some<y>`.
 HARDWARE_WORD = re.compile(
     r"^[ \t]*(?:template[ \t]*<.*>[ \t]*)?struct[ \t]+(?P<name>[^:;{}]+?)\s*:(?!:)"
     r"[^;{}]*(?:\b(?:bit_word|packet_word)\s*<|<\s*(?P=name)\b)", re.M)
 
-# What a function declaration begins with: attributes, with comments after them, and the name. An
-# operator and a function that is defined outside its class do not match.
+# The beginning of a function declaration: attributes, with comments after them, and the name.
+# Operators and functions that are defined outside their class do not match.
 FUNCTION = re.compile(
     r"^[ \t]*(?P<attributes>(?:\[\[.*?\]\]\s*(?://[^\n]*\s*)?)*)"
-    r"(?:(?:friend|static|inline|constexpr|consteval)\s+)*auto\s+(?P<name>(?!operator\b)\w+)\(", re.M)
+    r"(?:(?:friend|static|inline|constexpr|consteval)\s+)*auto\s+"
+    r"(?P<name>(?!operator\b)\w+)\(", re.M)
 NODISCARD_TYPE = re.compile(r"\b(?:struct|class) \[\[[^\]]*\bnodiscard\b[^\]]*\]\] (\w+)")
 RESULT_TYPE = re.compile(r"[^{;]*?->\s*(?:\w+::)*(\w+)")
-# What is found before a function tells where it stands: in which namespace, in which part of a class.
+# The matches before a function determine its namespace, and its access level in a class.
 NAMESPACE = re.compile(r"^(?:namespace (?P<opened>\S+) \{|\}  // namespace .*)$", re.M)
 ACCESS = re.compile(r"^(?:(?P<access>public|protected|private):|(?P<class>class )[^;]*$|\};)", re.M)
 
@@ -103,7 +105,7 @@ class Finding:
 # ------------------------------------------------------------------------------------- reading
 
 def git_files(root, *options):
-    """What `git ls-files` says, or nothing where there is no git."""
+    """The output of `git ls-files`; empty without git."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
     try:
         answer = subprocess.run(["git", "-C", str(root), "ls-files", "-z", *options],
@@ -121,7 +123,7 @@ def all_files(root):
 
 
 def read_tree(root):
-    """The tree's files as {path: text}, in the order of their names."""
+    """The files of the tree as {path: text}, in the order of their names."""
     tracked = git_files(root)
     new = git_files(root, "--others", "--exclude-standard", "--", *TOP_DIRECTORIES)
     paths = sorted(set(tracked + new if tracked else all_files(root)))
@@ -130,13 +132,13 @@ def read_tree(root):
 
 
 def matches(pattern, text):
-    """Each match with the number of its line."""
+    """Each match with its line number."""
     for match in pattern.finditer(text):
         yield text.count("\n", 0, match.start()) + 1, match
 
 
 def comment_mark(path):
-    """What a comment begins with in this source file; None for a file that is no source."""
+    """The comment mark of a source file; None for other files."""
     name = path.rsplit("/", 1)[-1].removesuffix(".in")
     if name.endswith((".hpp", ".h", ".cpp", ".c")):
         return "//"
@@ -152,7 +154,7 @@ def is_header(path):
 # ------------------------------------------------------------------------------------- headers
 
 class Headers:
-    """The headers under include/, what each includes, and their places in the reading order."""
+    """The headers under include/, their includes, and their ranks in the reading order."""
 
     def __init__(self, files):
         self.text = {path.removeprefix("include/"): text for path, text in files.items()
@@ -167,7 +169,7 @@ class Headers:
 
     @staticmethod
     def rank(header):
-        """How far down the reading order a header stands, or None when it has no place in it."""
+        """The position of a header in the reading order, or None when it has none."""
         library, _, name = header.partition("/")
         if library != "ptspec" or not name.endswith(".hpp"):
             return None
@@ -193,7 +195,7 @@ def check_includes(headers):
                     yield Finding("system", path, line, name=name)
                 continue
             if header == f"ptspec/{ONE_COPY}.hpp":
-                continue  # it includes what does not exist, to end compilation
+                continue  # it includes a missing file on purpose, to end compilation
             other = name[1:-1]
             if other not in headers.text:
                 yield Finding("missing", path, line, header=other)
@@ -263,8 +265,8 @@ def check_one_header(header, text):
 
 
 def is_public(text, place):
-    """True when a function declared at `place` is for everybody: in no namespace `detail`, and in
-    the public part of its class where it is a member of one."""
+    """True when a function declared at `place` is public: not in a namespace `detail`, and, as a
+    member, in the public part of its class."""
     namespaces = []
     for match in NAMESPACE.finditer(text, 0, place):
         if match["opened"]:
@@ -278,7 +280,7 @@ def is_public(text, place):
 
 
 def behind_parameters(text, place):
-    """What follows the parameter list whose parenthesis is open at `place`."""
+    """The text after the parameter list whose parenthesis is open at `place`."""
     depth = 1
     while depth and place < len(text):
         depth += {"(": 1, ")": -1}.get(text[place], 0)
@@ -348,7 +350,7 @@ def check(root):
 # ------------------------------------------------------------------------------------- self-test
 
 def small_tree():
-    """A tree in which nothing is wrong."""
+    """A tree without findings."""
     word = ("/// A word.\n///\n/// Shape:  64 bits.\n/// Source: the manual.\n"
             "struct {name} : bit_word<{name}, int> {{}};\n")
     functions = (
@@ -389,8 +391,8 @@ def small_tree():
 
 
 def tampered():
-    """Each case: the path to change, what to replace there (None: all, by nothing), by what,
-    and the findings that have to come of it."""
+    """The cases: path to change, old text (None: the whole file is deleted), new text, and the
+    expected findings."""
     inc = "include/ptspec/"
     yield "notes.txt", "", "hello\n", ["top notes.txt:1"]
     yield "docs/a.md", "", "hello\n", ["top docs/a.md:1"]
@@ -454,7 +456,7 @@ def write(root, tree):
 
 
 def found_in(tree, tracked=None):
-    """What the check finds in a tree of these files; `tracked`: those that git knows, if any."""
+    """The findings in a tree of these files. `tracked`: files that git tracks, if any."""
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
         write(root, tree)
@@ -483,7 +485,7 @@ def self_test():
             tree[path] = tree.get(path, "").replace(old, new, 1) if old else new
         expect(f"{path}: {old!r} -> {new!r}", found_in(tree), wanted)
     if shutil.which("git"):
-        # Of what git does not track, only the source directories are looked at.
+        # Of untracked files, only those in the source directories are checked.
         tree, known = small_tree() | {"notes.txt": ""}, list(small_tree())
         expect("an untracked note", found_in(tree, known), [])
         expect("a tracked note", found_in(tree, list(tree)), ["top notes.txt:1"])

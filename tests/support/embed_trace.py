@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""Turns a recorded trace and its golden listing into a C++ header, for a test that reads it while compiling.
+"""Converts a recorded trace and its golden listing to a C++ header, for a test in constant
+expressions.
 
     embed_trace.py NAME OUTPUT
 
-Without the folder of traces the header only says so.
+Without the folder of traces, the header only says that they are missing.
 """
 
 import csv
@@ -15,7 +16,7 @@ import sys
 import traces
 
 SPEC = pathlib.Path(__file__).resolve().parents[1] / "spec"
-# What the listing calls a packet, where it is not its name in lower case.
+# Packet names in listings that differ from the packet's name in lower case.
 LISTED = {"TNT.short": "tnt.8", "TNT.long": "tnt.64", "TraceStop": "stop"}
 
 
@@ -30,7 +31,7 @@ def header(name):
         return "#define PTSPEC_NO_TRACES 1\n"
     summary = json.loads((where / f"{name}.summary.json").read_text())
     listing = traces.read(where / f"{name}.packets").decode()
-    # The sum of rotated IPs depends on their order; `-` stands for no IP.
+    # The sum of rotated IPs depends on their order. `-` stands for no IP.
     checksum = 0
     for line in listing.split("\n"):
         fields = dict(f.split("=") for f in line.split(" ")[2:] if "=" in f)

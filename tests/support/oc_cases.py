@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""The worked cases OC of output.md, read by the grammar of notation.md, section 2.
+"""Parses the worked cases OC of output.md, by the grammar of notation.md, section 2.
 
-    oc_cases.py [SPEC]        lists what was read: the rows again, without their comments
-    oc_cases.py --self-test   breaks the notation in many ways and sees every one refused
+    oc_cases.py [SPEC]        prints the parsed rows, without comments
+    oc_cases.py --self-test   breaks the notation in many ways; each change must be rejected
 
-A cell that the notation does not describe is a `NotationError` that names the case. Only comments,
-which carry no claim, are passed over; what looks like a claim and is none is no comment. A `?` in
-place of a value is refused: a result of the output engine leaves nothing open.
+A cell that the notation does not describe raises a `NotationError` that names the case. Only
+comments, which contain no claim, are skipped; text that resembles a claim is not a comment. A `?`
+instead of a value is rejected, because results of the output engine are always defined.
 """
 
 import collections
@@ -18,24 +18,24 @@ import sys
 import spec_page
 from spec_page import CASE_HEAD, SPEC, NotationError, number, refused
 
-# A row of each kind; `rules` are those that the row cites.
+# The kinds of rows; `rules` are the rules that a row cites.
 #
-# `scheme` is single or topa. `smrr` is PHYSBASE and PHYSMASK or None. `memory` are pairs of an
-# address and a word, `writes` the counts of bytes.
+# `scheme` is single or topa. `smrr` is (PHYSBASE, PHYSMASK) or None. `memory` is a list of
+# (address, word), `writes` a list of byte counts.
 Engine = collections.namedtuple(
     "Engine", "id profile scheme base mask_ptrs stopped inject smrr memory writes wanted rules")
-# `reach` are the addresses of the first and the last byte that had one, or None. The last two are
-# False where nothing is claimed.
+# `reach` is the addresses of the first and last byte that had one, or None. The last two are False
+# when nothing is claimed.
 Wanted = collections.namedtuple(
     "Wanted", "error stopped base mask_ptrs reach stored lost pmi global_status_55 pend_topa_pmi")
-# The fields of an entry; `base` is the next table's where `end` is 1.
+# The fields of an entry. With `end` 1, `base` is the address of the next table.
 Entry = collections.namedtuple("Entry", "end interrupt stop size base")
 Encode = collections.namedtuple("Encode", "id entry word rules")
 # `broken` is the rule that the word breaks, or None.
 Decode = collections.namedtuple("Decode", "id word max_phys_addr entry broken rules")
 Build = collections.namedtuple("Build", "id start bytes offset base mask_ptrs rules")
 Locate = collections.namedtuple("Locate", "id base mask_ptrs idx entry off rules")
-# Writing the `pieces` comes to the same as writing the `whole`.
+# Writing the `pieces` has the same effect as writing the `whole`.
 Pieces = collections.namedtuple("Pieces", "id pieces whole rules")
 
 PROSE = "OC-51"
@@ -44,7 +44,7 @@ SCHEMES = {"single range": "single", "ToPA": "topa"}
 
 # A comment is at least two words.
 COMMENT = re.compile(r"[A-Za-z0-9][\w.,:=+*/'()-]*(?: [\w.,:=+*/'()-]+)+", re.A)
-# What the results are named, next to a number; and what is never spoken of in passing.
+# The names of results next to a number, and words that never occur in comments.
 CLAIM_IN_WORDS = re.compile(
     r"(?i:\b(?:error|stopped|base|mask_ptrs|MP|first|byte|last|stored|lost|PMIs?)(?: is| are)?:? )"
     r"[0-9A-F]+H?\b|\b[0-9A-F]+H? (?i:bytes? )?(?i:stored|lost|PMIs?)\b")
@@ -61,7 +61,7 @@ def matched(pattern, cell, what):
 
 
 def pairs_of(text, what):
-    """`NAME=v ..`, each name once."""
+    """`NAME=v ..`, each name at most once."""
     pairs = [matched(r"(\w+)=(\w+)", item, what) for item in text.split(" ")]
     if len(pairs) != len(dict(pairs)):
         raise NotationError(f"a name twice in {text!r}")
@@ -69,13 +69,14 @@ def pairs_of(text, what):
 
 
 def counts(text, separator):
-    """`nH` and so on."""
+    """A list of `nH`."""
     return tuple(number(matched(r"(\w+)H", item, "number of bytes")[0])
                  for item in text.split(separator))
 
 
 def output_msrs(base, mask_ptrs, max_phys_addr=52):
-    """BASE and MASK_PTRS, as the two registers can hold them: no WRMSR faults in these cases."""
+    """BASE and MASK_PTRS, with values that the registers can hold: WRMSR never faults in these
+    cases."""
     base, mask_ptrs = number(base), number(mask_ptrs)
     if base % 128 or base >> max_phys_addr:
         raise NotationError(f"BASE cannot be {base:X}")
@@ -89,7 +90,8 @@ def pointers(mask_ptrs):
 
 
 def check_comment(text, *facts):
-    """Words. What they say of a value has to be so: `facts` are values by their names."""
+    """Checks that a comment is words, and that values in it are correct: `facts` are values by
+    name."""
     if text is None:
         return
     if not COMMENT.fullmatch(text) or CLAIM_IN_WORDS.search(text) or NEVER_IN_PASSING.search(text):
@@ -108,7 +110,7 @@ def check_comment(text, *facts):
 # ------------------------------------------------------------------------------------- rows
 
 class Reader:
-    """Reads one row."""
+    """Parses one row."""
 
     def __init__(self, catalogue):
         self.catalogue = catalogue
@@ -151,7 +153,7 @@ class Reader:
 
     @staticmethod
     def others(text):
-        """Stopped, Inject, and the SMRR."""
+        """Stopped, Inject, and SMRR."""
         kinds = {}
         for item in text.split(", ")[1:]:
             kind, base, mask = matched(
@@ -165,7 +167,7 @@ class Reader:
 
     @staticmethod
     def check_processor(cpu, scheme, inject):
-        """The WRMSR that sets TraceEn does not fault."""
+        """Checks that the WRMSR that sets TraceEn does not fault."""
         if not cpu.leaf_14_0_ecx >> {"topa": 0, "single": 2}[scheme] & 1:
             raise NotationError(f"the profile has no output of the scheme {scheme}")
         if inject and not cpu.leaf_14_0_ebx >> 6 & 1:
@@ -201,7 +203,7 @@ class Reader:
                         claim == "GLOBAL_STATUS[55]=1", claim == "PendToPAPMI=1")
         if wanted.stored + wanted.lost != written:
             raise NotationError(f"{written:X}H bytes are written, and not all stored or lost")
-        # A byte without an address is lost; one with an address is lost only where it is dropped.
+        # A byte without an address is lost. A byte with an address is lost only when it is dropped.
         if (wanted.stored and not wanted.reach) or (
                 wanted.reach and not (wanted.stored or (wanted.lost and smrr))):
             raise NotationError(f"addresses of bytes that had none, or the reverse, in {cell!r}")
@@ -216,7 +218,7 @@ class Reader:
 
     def encode(self, name, _, setup, operation, expected, rules):
         fields = pairs_of(matched(r"entry (.+)", setup, "setup")[0], "field of an entry")
-        # A field that is not named has no value; END=1 leaves only the next table.
+        # A field that is not named has no value; with END=1 only the next table remains.
         wanted = {"0": ["Base", "END", "INT", "STOP", "Size"], "1": ["END", "NextTable"]}
         if sorted(fields) != wanted.get(fields.get("END")):
             raise NotationError(f"{setup!r} has not the fields of an entry")
@@ -278,7 +280,7 @@ class Reader:
 # ------------------------------------------------------------------------------------- all of it
 
 class Catalogue(spec_page.Catalogue):
-    """What the cells refer to, and the page that they stand on."""
+    """The catalogue entries that cells refer to, and the page with the cases."""
 
     def __init__(self, spec=SPEC, output_md=None):
         super().__init__(spec)
@@ -286,7 +288,7 @@ class Catalogue(spec_page.Catalogue):
 
 
 def read_cases(catalogue=None):
-    """All cases of the table, in its order."""
+    """All cases of the table, in order."""
     catalogue = catalogue or Catalogue()
     return spec_page.cases_below(catalogue.output_md, "## 13. Worked cases", "OC",
                                  Reader(catalogue).row)
@@ -295,7 +297,7 @@ def read_cases(catalogue=None):
 # ------------------------------------------------------------------------------------- listing
 
 def written_again(case):
-    """The cells that a case was read from, without comments."""
+    """The cells of a case without comments."""
     again = {Engine: engine_again, Encode: encode_again, Decode: decode_again, Build: build_again,
              Locate: locate_again, Pieces: pieces_again}
     profile = case.profile if isinstance(case, Engine) else "-"
@@ -354,14 +356,14 @@ def listing(case):
 
 # ------------------------------------------------------------------------------------- self-test
 
-# The rows here cite nothing: ids of rules are put together.
+# Rule ids are assembled here, so that these rows do not cite rules.
 def ids(*numbers):
     return tuple(f"{PREFIX}{number}" for number in numbers)
 
 
 PREFIX = "OUT-"
 
-# Rows that are read.
+# Rows that must be accepted.
 SINGLE_RANGE = (
     "OC-01", "P-SRO", "single range, BASE=100080, MASK_PTRS=a00000fff, SMRR base 0 mask 800",
     "enable",
@@ -423,7 +425,7 @@ READ = tuple((row, case) for *rows, case in (
     (PIECES, Pieces("OC-51", (1, 10), 11, ids("151"))),
 ) for row in rows)
 
-# What may stand behind the setup of the engine's cases, misspelt.
+# Invalid texts after the setup of an engine case.
 NO_SETUPS = (
     ", ", ",", "; ", ", Stopped", ", Stopped=0", ", Stopped=1, Stopped=1", ", Error=1",
     ", Inject=0", ", Inject=1, Inject=1", ", InjectPsbPmiOnEnable=1", ", PendToPAPMI=1",
@@ -436,7 +438,7 @@ NO_SETUPS = (
     "; memory [0]=12345678901234567", "; memory [0]=0; memory [8]=0", "; memory [0]=0H",
     "; memory [0]=0, Inject=1", "; Memory [0]=0", "; memory [10000000000000000]=0")
 
-# In the result of TOPA: what to replace, by what.
+# Invalid changes to the result of TOPA: (old, new).
 NO_RESULTS = (
     ("Error=0", "Error=2"), ("Error=0", "Error=?"), ("Error=0", "Error"), ("Error=0 ", ""),
     ("Error=0 Stopped=1", "Stopped=1 Error=0"), ("Error=0 S", "Error=0, S"), (" Stopped=1", ""),
@@ -461,11 +463,11 @@ NO_RESULTS = (
     ("PendToPAPMI=1", "GLOBAL_STATUS=80000000000000"), ("; wraps", ";wraps"),
     ("; wraps", "; wraps; wraps"))
 
-# Cells that make a row of those above bad: which cell, and what then stands in it.
+# Invalid cells: for each valid row, the replacements by column.
 REFUSED = (
     (TOPA, {
         "id": ("", "OC-1", "OC-123", "RC-01", "oc-01", "OC_01"),
-        # Some of them have no ToPA, no InjectPsbPmiOnEnable, or no PT.
+        # Some of these have no ToPA, no InjectPsbPmiOnEnable, or no PT.
         "profile": ("", "P-XXL", "ATM", "P-ATM P-BDW", "--", "P-FAB", "P-BDW", "P-NONE", "P-SRO"),
         "setup": (
             "", "cold state", "any", "fabric", "ToPA", "topa, BASE=0, MASK_PTRS=7F", "ToPA, BASE=0",
@@ -501,7 +503,7 @@ REFUSED = (
         "setup": ("ToPA, BASE=10000, MASK_PTRS=7F", "ToPA, BASE=10000, MASK_PTRS=7F, Stopped=1"),
         "operation": ("enable", "enable, write 1H bytes")}),
     (SINGLE_RANGE, {
-        "profile": ("P-BDW", "P-FAB", "P-NONE"),  # they have no single range
+        "profile": ("P-BDW", "P-FAB", "P-NONE"),  # profiles without single-range output
         "setup": (SINGLE_RANGE[2] + ", Inject=1",),
         "operation": ("enable, write 1H bytes", "enable, write bytes"),
         "expected": (SINGLE_RANGE[4].replace("; stored", "; first byte 0, last 0; stored"),)}),
@@ -583,7 +585,7 @@ REFUSED = (
         "expected": ("", "Identical", "identical bytes", "the same", "identical; in all cases")}),
 )
 
-# What may not stand in place of a comment, whatever the case.
+# Texts that are never valid comments.
 NO_COMMENTS = (
     "", " ", "word", "1", "FF", "?", "-", "; two words", "two  words", " two words", "two words ",
     "two words;", "two words; and two", "two | words", "two [words]", "two {words}", "what is it?",
@@ -601,7 +603,7 @@ NO_COMMENTS = (
     "two words, GLOBAL_STATUS[55]=1", "caf\u00E9 au lait", "two\twords", "two\nwords",
 )
 
-# The page itself: what to replace in it, by what.
+# Invalid changes to the page: (old, new).
 TAMPERED = (
     ("| OC-14 | P-SKL |", "| OC-14 | P-SKL | x |"), ("| OC-14 | P-SKL |", "| OC-14 |"),
     ("| OC-01 | P-SKL |", "| OC-01 | P-SKL | x |"), ("| OC-14 |", "| OC-15 |"),
@@ -622,8 +624,8 @@ TOO_MUCH = ("!", ";", "=", ",", "[", ")", "#", "\t", "\n", "\u00E9", "_x", "; ",
 
 
 def spoilt(cell, column):
-    """What comes of a cell without comments when something in it is spoilt. No list in it becomes
-    another list."""
+    """All corruptions of a cell without comments. None of them turns a list into another valid
+    list."""
     rules = column == "rules"
     numbers = [range(*match.span()) for match in NUMBER.finditer(cell)]
     for at in range(len(cell) + 1):
@@ -644,7 +646,7 @@ def spoilt(cell, column):
     yield from ("; ".join(some) for some in itertools.permutations(items) if list(some) != items)
     words = cell.split(" ")
     for n, word in enumerate(words):
-        if word != "0H,":  # nothing more, or nothing less, to write
+        if word != "0H,":  # a second `0H`, or none, is valid
             yield " ".join(words[:n] + [word] + words[n:])
             if not (word.startswith(("[", PREFIX)) and word.endswith(",")):
                 yield " ".join(words[:n] + words[n + 1:])
@@ -655,7 +657,7 @@ def with_cell(row, at, cell):
 
 
 def complaint(reader, row):
-    """What is wrong with how the reader takes a row that the notation does not describe."""
+    """The error when an invalid row is accepted, or rejected without its case name."""
     try:
         reader.row(row)
     except NotationError as error:
@@ -665,8 +667,8 @@ def complaint(reader, row):
 
 
 def spoilt_rows(rows, cases):
-    """Rows that the notation does not describe, made of those of the page. Of cells that differ in
-    numbers alone one is enough."""
+    """Invalid rows, made from those of the page. Of cells that differ only in numbers, one is used.
+    """
     seen = set()
     for row, case in zip(rows, cases):
         for at, (column, cell, bare) in enumerate(zip(CASE_HEAD, row, written_again(case))):
@@ -681,7 +683,7 @@ def spoilt_rows(rows, cases):
                 yield from (with_cell(row, at, f"{bare}; {text}") for text in NO_COMMENTS)
             if comment:
                 yield with_cell(row, at, cell + comment)
-    # Cells of one kind in a row of another. A position is a setup of the engine, too.
+    # Cells of one kind in a row of another. A position is also a valid setup of the engine.
     of_each_kind = {type(case): row for row, case in zip(rows, cases)}
     for (kind, row), (other_kind, other) in itertools.permutations(of_each_kind.items(), 2):
         yield from (with_cell(row, at, other[at]) for at, column in enumerate(CASE_HEAD[1:5], 1)
@@ -703,7 +705,7 @@ def self_test():
     rows = spec_page.table_below(catalogue.output_md, "## 13. Worked cases", CASE_HEAD)
     cases = read_cases()
     for row, case in zip(rows, cases):
-        # Nothing is lost but comments.
+        # Only comments are dropped.
         for cell, again in zip(row, written_again(case)):
             wrong += [f"{case.id}: {again!r} was read, not {cell!r}"] * (
                 cell != again and not cell.startswith(again + "; "))

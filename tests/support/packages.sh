@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSL-1.0
 # shellcheck shell=bash
-# Sourced by the run scripts: installing Debian packages, or saying which ones to install.
+# Sourced by the run scripts: installs Debian packages, or prints which ones to install.
 
 # install_packages PACKAGE...: installs packages as root; for another user it prints the command and
 # exits. A failed installation ends the script. Without arguments it does nothing. The duration in

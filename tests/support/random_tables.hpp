@@ -279,8 +279,8 @@ private:
         set_pointer(chance(5) ? 1 : 0, 0);
         if (chance(6)) {
             change(table + 8, number{0x1000} << below(12));
-        }                                         // a link to another
-                                                  // table
+        }  // a link to another
+        // table
         if (chance(6)) { change(table + 8, 1); }  // no link
         if (chance(3)) { set_pointer(1 + below(3), 0); }
     }

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""The worked cases RC of registers.md, read by the grammar of notation.md, section 1.
+"""Parses the worked cases RC of registers.md, by the grammar of notation.md, section 1.
 
-    rc_cases.py [SPEC]        lists what was read
-    rc_cases.py --self-test   breaks the notation in many ways and sees every one refused
+    rc_cases.py [SPEC]        prints the parsed rows
+    rc_cases.py --self-test   breaks the notation in many ways; each change must be rejected
 
-A cell that the notation does not describe is a `NotationError` that names the case. Only comments,
-which carry no claim, are passed over; what looks like a claim and is none is no comment.
+A cell that the notation does not describe raises a `NotationError` that names the case. Only
+comments, which contain no claim, are skipped; text that resembles a claim is not a comment.
 """
 
 import collections
@@ -19,18 +19,18 @@ from spec_page import CASE_HEAD, SPEC, NotationError, number, refused, split_out
 
 ALL = 2**64 - 1
 
-# A register or some bits of it, put in before a case: `value` stands at its place.
+# A register, or bits of it, set before a case. `value` is shifted to its place.
 Put = collections.namedtuple("Put", "index mask value")
-# What has to be true after a step. `what` is one of CLAIMS; the others are 0 where it has no use of
-# them. A value that may be any is not claimed: its mask is 0.
+# A claim about the state after a step. `what` is one of CLAIMS; unused fields are 0. For a value
+# that is not specified the mask is 0.
 Claim = collections.namedtuple("Claim", "what index mask value")
-# `quadwords` are the nine of an XRSTORS.
+# `quadwords` are the nine quadwords of an XRSTORS.
 Step = collections.namedtuple("Step", "operation index value pae quadwords claims")
-# `separate`: every step starts from the setup, else from where the one before it ended.
+# `separate`: every step starts from the setup, not from the end of the previous step.
 Case = collections.namedtuple(
     "Case", "id profile puts enclave in_vmx steps separate rules")
 
-# Operation -> which claims say something about it.
+# Operation -> possible claims.
 AFTER = ("holds", "psb_plus", "pmi", "trace_stop")
 OPERATIONS = {
     "rdmsr": ("gp", "reads"),
@@ -56,7 +56,7 @@ EVENTS = {"warm reset": "warm_reset", "SMI": "smi", "RSM": "rsm", "VMXON": "vmxo
 REGISTERS = re.compile(r"IA32_RTIT_\w+|IA32_PERF_GLOBAL_STATUS")
 WITH_FIELDS = ("IA32_RTIT_CTL", "IA32_RTIT_STATUS", "IA32_RTIT_OUTPUT_MASK_PTRS")
 
-# A comment is words, and does not begin as a claim does, misspelt ones among them.
+# A comment is words, and does not begin like a claim, not even a misspelt one.
 COMMENT = re.compile(r"[a-z]+|\S+ .+")
 BEGINS_LIKE_A_CLAIM = re.compile(
     r"[^A-Z]|GP\b|no[ -]?faults?\b|reads?\b|image\b|shut|(?:PSB|PMI|CR3match|TraceStop)\b"
@@ -66,7 +66,7 @@ BEGINS_LIKE_A_CLAIM = re.compile(
 # ------------------------------------------------------------------------------------- registers
 
 class Catalogue(spec_page.Catalogue):
-    """What the cells refer to: also registers and their fields."""
+    """The catalogue entries that cells refer to, including registers and their fields."""
 
     def __init__(self, spec=SPEC, registers_md=None):
         super().__init__(spec, registers_md)
@@ -102,7 +102,7 @@ class Catalogue(spec_page.Catalogue):
             if name.startswith("IA32_RTIT_") and "OUTPUT" not in name:
                 self.short[name.removeprefix("IA32_RTIT_")] = index
         self.fields["Inject"] = self.fields["InjectPsbPmiOnEnable"]
-        # The name in parentheses behind an index: that of the MSR without its prefix, or short.
+        # The name in parentheses after an index: the MSR's name without prefix, or a short name.
         self.access_names = self.short | {
             name.removeprefix("IA32_RTIT_"): index for name, index in self.registers.items()
             if name.startswith("IA32_RTIT_")}
@@ -111,13 +111,13 @@ class Catalogue(spec_page.Catalogue):
 # ------------------------------------------------------------------------------------- the cells
 
 class Reader:
-    """Reads one row."""
+    """Parses one row."""
 
     def __init__(self, catalogue):
         self.catalogue = catalogue
 
     def place(self, name, registers, fields):
-        """The index, and the bits, that a name stands for."""
+        """The index and the bit range of a name."""
         if name in registers:
             return registers[name], 63, 0
         found = fields.get(name, [])
@@ -196,7 +196,7 @@ class Reader:
         return number(index, 32)
 
     def named_quadwords(self, text):
-        """`NAME=v, ..` as pairs of the number of a quadword and its value."""
+        """`NAME=v, ..` as pairs of quadword number and value."""
         pairs = []
         for item in split_outside(text, (", ",), "{}") if text else []:
             match = re.fullmatch(r"(\w+)=(\w+|\?)", item)
@@ -234,7 +234,7 @@ class Reader:
 
     @staticmethod
     def check_whole(operation, text, whats):
-        """A result says whether the access faults; one that faults says nothing of an effect."""
+        """A result says whether the access faults. A faulting access has no other effect."""
         verdicts = [what for what in whats if what in ("gp", "no_fault", "shutdown")]
         if operation == "rdmsr":
             verdicts += [what for what in whats if what == "reads"]
@@ -323,7 +323,7 @@ class Reader:
 
     @staticmethod
     def check_read_back(step):
-        """`reads back` is left out only where the register is listed by name."""
+        """`reads back` may be omitted only when the register is listed by name."""
         whats = [claim.what for claim in step.claims]
         named = any(claim.what == "holds" and claim.index == step.index and claim.mask == ALL
                     for claim in step.claims)
@@ -332,7 +332,7 @@ class Reader:
 
 
 def read_cases(catalogue=None):
-    """All cases of the table, in its order."""
+    """All cases of the table, in order."""
     catalogue = catalogue or Catalogue()
     return spec_page.cases_below(catalogue.registers_md, "## 16. Worked cases", "RC",
                                  Reader(catalogue).row)
@@ -358,14 +358,14 @@ def listing(case):
 
 # ------------------------------------------------------------------------------------- self-test
 
-# Ids of rules in the rows here are put together, because these rows cite nothing.
+# Rule ids are assembled here, so that these rows do not cite rules.
 def ids(*numbers):
     return tuple(f"{PREFIX}{number}" for number in numbers)
 
 
 PREFIX = "REG-"
 
-# Rows that are read, and what comes of them.
+# Rows that must be accepted, and the parsed result.
 READ = (
     (("RC-01", "P-SKL", "cold state", "RDMSR 570 (CTL)", "0", "001"),
      Case("RC-01", "P-SKL", (), False, False,
@@ -374,7 +374,7 @@ READ = (
     (("RC-02", "P-FUT", "CTL=2109, PSBFreq=3, ADDR1=[10,2F] CFG=2, enclave=1, in VMX operation",
       "WRMSR 561 (OUTPUT_MASK_PTRS) = ff",
       "no fault; reads back FF; because x=1, MP=?, PSBFreq=3, PSB+=may", PREFIX + "072, 73,074"),
-     None),  # 73 is no number of a rule
+     None),  # 73 is not a rule number
     (("RC-02", "P-FUT", "CTL=2109, PSBFreq=3, ADDR1=[10,2F] CFG=2, enclave=1, in VMX operation",
       "WRMSR 561 (OUTPUT_MASK_PTRS) = ff",
       "no fault; reads back FF; because x=1, MP=?, PSBFreq=3, PSB+=may", PREFIX + "072, 073,074"),
@@ -414,7 +414,7 @@ READ = (
 GOOD = ("RC-09", "P-SKL", "CTL=2108", "WRMSR 570 (CTL) = 2109", "no fault; reads back 2109",
         "023")
 
-# Cells that make a good row bad: which cell, and what then stands in it.
+# Invalid cells: for each valid row, the replacements by column.
 REFUSED = (
     *(("id", cell) for cell in ("", "RC-9", "RC-123", "OC-01", "rc-01")),
     *(("profile", cell) for cell in ("", "P-XXL", "SKL", "P-SKL P-BDW")),
@@ -461,7 +461,7 @@ REFUSED = (
         "023, 023", PREFIX + "023, 023", "RC-01")),
 )
 
-# Operation and result that are each in order, and do not go together.
+# Valid operations with results that do not fit them.
 MISMATCHED = (
     ("RDMSR 570 (CTL)", "no fault"), ("RDMSR 570 (CTL)", "reads back 0"),
     ("RDMSR 570 (CTL)", "no fault; 0"), ("RDMSR 570 (CTL)", "0; CTL=0"),
@@ -481,7 +481,7 @@ MISMATCHED = (
     ("WRMSR 570 (CTL) = 0", "no fault; reads back 0; image={}"),
 )
 
-# The page itself: what to replace in it, by what.
+# Invalid changes to the page: (old, new).
 TAMPERED = (
     ("| RC-14 | P-SKL |", "| RC-14 | P-SKL | x |"), ("| RC-14 | P-SKL |", "| RC-14 |"),
     ("| RC-14 |", "| RC-15 |"), ("| RC-14 |", "RC-14 |"), ("| RC-01 |", "| RC-02 |"),

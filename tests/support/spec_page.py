@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSL-1.0
-"""What the readers of the catalogue's pages share: tables, numbers, lists, profiles and rules, as
-the head of notation.md describes them.
+"""What the parsers of catalogue pages share: tables, numbers, lists, profiles and rules, as defined
+at the beginning of notation.md.
 
-A reader is strict: what it meets and notation.md does not describe is a `NotationError`.
+Parsers are strict: anything that notation.md does not describe raises a `NotationError`.
 """
 
 import collections
@@ -23,12 +23,12 @@ Profile = collections.namedtuple(
 
 
 class NotationError(ValueError):
-    """What stands in a table and is not described by notation.md."""
+    """A table contains something that notation.md does not describe."""
 
 
 @contextlib.contextmanager
 def naming(case):
-    """What is refused in here is refused as something of this case."""
+    """Adds the name of the case to a NotationError."""
     try:
         yield
     except NotationError as error:
@@ -36,7 +36,7 @@ def naming(case):
 
 
 def refused(read, *arguments):
-    """True when reading meets what the notation does not describe."""
+    """True when parsing raises a NotationError."""
     try:
         read(*arguments)
     except NotationError:
@@ -47,7 +47,7 @@ def refused(read, *arguments):
 # ------------------------------------------------------------------------------------- tables
 
 def cells_of(line):
-    """The cells of a line of a table: between bars, trimmed, `\\|` is a bar."""
+    """The cells of a table line: separated by bars and trimmed; `\\|` is a literal bar."""
     if not (line.startswith("|") and re.search(r"(?<!\\)\|$", line)):
         raise NotationError(f"a row begins and ends with a bar: {line}")
     return tuple(cell.strip().replace("\\|", "|")
@@ -55,7 +55,7 @@ def cells_of(line):
 
 
 def table_below(text, heading, head):
-    """The rows of the one table in the section with this heading."""
+    """The rows of the only table in the section with this heading."""
     sections = re.split(r"^(?=## )", text, flags=re.M)
     found = [section for section in sections if section.startswith(heading + "\n")]
     if len(found) != 1:
@@ -73,7 +73,7 @@ def table_below(text, heading, head):
 
 
 def cases_below(text, heading, prefix, read):
-    """What `read` makes of each row of a table of cases, numbered from `prefix`-01 on."""
+    """Applies `read` to each row of a table of cases, which are numbered from `prefix`-01."""
     cases = [read(row) for row in table_below(text, heading, CASE_HEAD)]
     for at, case in enumerate(cases, 1):
         if case.id != f"{prefix}-{at:02}":
@@ -92,7 +92,7 @@ def number(text, bits=64):
 
 
 def split_outside(text, separators, brackets):
-    """Cuts a text at each of the separators that does not stand inside brackets."""
+    """Splits a text at separators that are outside brackets."""
     parts, depth, begin, at = [], 0, 0, 0
     while at < len(text):
         depth += {brackets[0]: 1, brackets[1]: -1}.get(text[at], 0)
@@ -115,7 +115,7 @@ def split_outside(text, separators, brackets):
 # ------------------------------------------------------------------------------------- references
 
 class Catalogue:
-    """What the cells of every table of cases refer to: rules, and the profiles of registers.md."""
+    """What the cells of all tables refer to: rules, and the profiles of registers.md."""
 
     def __init__(self, spec=SPEC, registers_md=None):
         self.spec = pathlib.Path(spec)
@@ -147,7 +147,7 @@ class Catalogue:
         return self.profiles[name]
 
     def rule_ids(self, cell, prefix):
-        """The rules of a cell, in which a bare number has this prefix."""
+        """The rules in a cell; a number without prefix gets this prefix."""
         rules = []
         for item in cell.split(","):
             rule = re.sub(r"^(?=\d{3}$)", prefix, item.strip())

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""The worked cases TC of tracing.md, read by the grammar of notation.md, section 3.
+"""Parses the worked cases TC of tracing.md, by the grammar of notation.md, section 3.
 
-    tc_cases.py [SPEC]        lists what was read
-    tc_cases.py --self-test   breaks the notation in many ways and sees every one refused
+    tc_cases.py [SPEC]        prints the parsed rows
+    tc_cases.py --self-test   breaks the notation in many ways; each change must be rejected
 
-Setup and events stay text: the program that runs them reads them, and refuses what it cannot read.
-The expected packets are cut into single packets and claims, and each has to be one that there is.
+Setup and events remain text: the program that executes them parses and checks them. The expected
+packets are split into packets and claims, and each must be a known one.
 """
 
 import collections
@@ -18,12 +18,12 @@ from spec_page import SPEC, NotationError, refused, split_outside
 
 HEAD = ("id", "setup (changes to S0)", "events", "expected packets", "rules")
 
-# `parts` has an item for each processor: its events, its packets, its claims (name, value).
+# `parts` has an item for each processor: events, packets, claims (name, value).
 Case = collections.namedtuple("Case", "id setup parts rules")
 Part = collections.namedtuple("Part", "events packets claims")
 
 HEX, BIT = r"[0-9A-F]+", "[01]"
-# A packet of GEN-002, with what may stand in its parentheses. Without them it claims no payload.
+# The packets of GEN-002, with the possible text in parentheses. Without it no payload is claimed.
 PACKETS = {
     "TNT": f"{BIT}+", "TIP": HEX, "TIP.PGE": HEX, "TIP.PGD": f"(?:{HEX})?", "FUP": HEX,
     "PIP": f"{HEX},NR={BIT}", "VMCS": HEX, "MODE.Exec": rf"(?:16|32|64)(?:,IF={BIT})?",
@@ -55,7 +55,7 @@ def claim(text):
 
 
 def expected(text):
-    """Packets, and claims behind them. Claims alone follow no packet."""
+    """Packets, followed by claims. There may be claims without packets."""
     groups = split_outside(text, ("; ",), "()")
     items = [split_outside(group, (", ",), "()") for group in groups]
     if items[0] == ["none"]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSL-1.0
-"""A pseudo terminal for tests of what a tool shows to a person."""
+"""A pseudo terminal, for tests of interactive output."""
 
 import contextlib
 import os
@@ -9,8 +9,8 @@ import sys
 
 @contextlib.contextmanager
 def opened(test):
-    """The two ends of a pseudo terminal, (ours, the tool's). Where the system has none, as in a
-    chroot without /dev/pts, this prints so and skips the test."""
+    """The two ends of a pseudo terminal: (ours, the tool's). Where the system has none, such as a
+    chroot without /dev/pts, prints a message and skips the test."""
     try:
         ours, theirs = pty.openpty()
     except OSError as why:

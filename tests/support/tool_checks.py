@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSL-1.0
-"""Checks that every tool passes: its help, and how it ends when output, input or memory fails."""
+"""Tests for every tool: help, and behaviour when output, input or memory fails."""
 
 import os
 import pathlib
@@ -15,14 +15,14 @@ MEGABYTE = 1 << 20
 
 
 class ToolChecks:
-    """Tests for a unittest.TestCase. They need the attributes below."""
+    """Tests for a unittest.TestCase. A tool sets the attributes below."""
 
-    TOOL = ""           # the program
-    PRINTS = ()         # (arguments, standard input): command lines that print something
-    WRITES = ()         # arguments that the name of an output file follows
-    READS = ()          # arguments that the name of an input file follows
+    TOOL = ""           # path of the program
+    PRINTS = ()         # (arguments, standard input) of command lines that print something
+    WRITES = ()         # arguments that are followed by the name of an output file
+    READS = ()          # arguments that are followed by the name of an input file
     READS_STDIN = ()    # arguments with which standard input is read
-    REFUSES = {}        # arguments with which a line of 64 MB is refused, and the exit status
+    REFUSES = {}        # arguments with which a line of 64 MB is rejected -> exit status
 
     def name(self):
         return pathlib.Path(self.TOOL).name
@@ -185,9 +185,9 @@ class ToolChecks:
 
 
 class ScriptChecks(ToolChecks):
-    """The same, and what holds for every tool that runs a script."""
+    """The same tests, and tests for every tool that runs a script."""
 
-    FIRST, SECOND = "", ""  # statements that together print something, each a script of its own
+    FIRST, SECOND = "", ""  # scripts of their own that together print something
 
     def printed(self, *arguments, data=b""):
         done = self.run_tool(*arguments, data=data)

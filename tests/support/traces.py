@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSL-1.0
-"""Finds the traces that other people recorded, and the golden listings that belong to them.
+"""Finds recorded traces from external sources, and their golden listings.
 
-They are not part of the project: PTSPEC_TRACES names their folder, otherwise it is ../shared/traces
+They are not part of the project: PTSPEC_TRACES names their folder; the default is ../shared/traces
 beside the source tree.
 """
 
@@ -21,7 +21,7 @@ def folder():
 
 
 def folder_or_skip():
-    """The folder. Without it the test ends as skipped, and says so."""
+    """The folder. When it is missing, the test prints a message and exits as skipped."""
     found = folder()
     if not (found / "README.md").is_file():
         print(f"skipped: no traces at {found}; PTSPEC_TRACES names their folder")
@@ -30,7 +30,7 @@ def folder_or_skip():
 
 
 def read(path):
-    """A file's bytes, whether it is packed or not; None when it is there in neither form."""
+    """The contents of a file, or of its .xz form; None when both are missing."""
     if path.is_file():
         return path.read_bytes()
     packed = path.with_name(path.name + ".xz")
@@ -38,7 +38,8 @@ def read(path):
 
 
 def all_traces():
-    """Yields (name, bytes, golden listing, sync) of every trace, libipt's own test streams included."""
+    """Yields (name, bytes, golden listing, sync) for every trace, including libipt's own test
+    streams."""
     where = folder_or_skip()
     for listing in sorted(where.glob("*.packets.xz")):
         name = listing.name.removesuffix(".packets.xz")
@@ -58,13 +59,13 @@ def all_traces():
 
 
 def disagreements():
-    """What the library reads otherwise than the goldens, on purpose: (trace, offset) -> row."""
+    """Intended differences between the library and the golden listings: (trace, offset) -> row."""
     with open(ROOT / "tests" / "trace" / "disagreements.csv", newline="") as file:
         return {(row["trace"], row["offset"]): row for row in csv.DictReader(file)}
 
 
 def expected(name, golden, used=None):
-    """The golden listing with the lines of `disagreements` put in."""
+    """The golden listing after the changes of `disagreements`."""
     lines = golden.split("\n")
     for (trace, offset), row in disagreements().items():
         if trace == name:

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""pt_dump, pt_asm and tour as a person calls them: options, exit status, JSON, sums, pipes, memory.
+"""Tests of pt_dump, pt_asm and tour as programs: options, exit status, JSON, summaries, pipes,
+memory.
 
     command_line.py PT_DUMP PT_ASM TOUR
 """
@@ -86,7 +87,7 @@ class Tools(unittest.TestCase):
     # pt_dump
 
     def digest(self, *options, **streams):
-        """Exit status, and a digest of what is printed, which may be more than fits in memory."""
+        """Exit status, and a digest of the output, which may be larger than memory."""
         with open(self.scratch / "out", "w+b") as out:
             done = subprocess.run([PT_DUMP, *options], stdout=out, **streams)
             out.seek(0)
@@ -159,7 +160,8 @@ class Tools(unittest.TestCase):
     def test_packets_that_the_goldens_do_not_have(self):
         status, out, _ = run(PT_DUMP, "--no-sync", "--hex", "026384" "0c44332211" "02b3" "026301")
         self.assertEqual(out.splitlines()[:4],
-                         ["00000000 bbp len=3 sz=4 type=4", "00000003 bip len=5 id=1 payload=0x11223344",
+                         ["00000000 bbp len=3 sz=4 type=4",
+                          "00000003 bip len=5 id=1 payload=0x11223344",
                           "00000008 bep len=2 ip=1", "0000000a bbp len=3 sz=8 type=1"])
 
     def test_several_files_are_told_apart(self):
@@ -266,7 +268,7 @@ class Tools(unittest.TestCase):
         clean = b"\x16" + part * 500
         damaged = clean + part[:100] + b"\x05" + part * 300 + PSB[:9]
         long_tip = bytes.fromhex("cd0102030405060708")
-        # PTW with the head of a PSB, then a stretch that holds no PSB and is longer than a piece.
+        # PTW with the head of a PSB, then a part without PSB that is longer than a segment.
         hidden = clean + bytes.fromhex("0212") + part * 300 + long_tip * 300_000 + clean
         for name, data in (("clean", clean), ("damaged", damaged), ("hidden", hidden),
                            ("small", SMALL), ("nothing to begin at", bytes(400_000))):
@@ -285,7 +287,7 @@ class Tools(unittest.TestCase):
         self.assertEqual(run(PT_DUMP, path, "--jobs")[0], 2)
 
     def test_jobs_for_which_no_thread_starts(self):
-        """The stack of a thread has the size RLIMIT_STACK, and RLIMIT_AS bounds them all."""
+        """A thread's stack has the size RLIMIT_STACK, and RLIMIT_AS bounds the sum."""
         megabyte = 1 << 20
         part = PSB + bytes.fromhex("16" "2d0010" "0000") * 2000
         path = self.file("t", part * 200)
@@ -301,7 +303,7 @@ class Tools(unittest.TestCase):
             self.skipTest("pt_dump does not start in 600 MB")
         for options in ([], ["--summary"]):
             alone = self.digest(*options, path)
-            for stack in (220, 700):  # two threads can start, or none
+            for stack in (220, 700):  # two threads can be created, or none
                 self.assertEqual(in_600_mb(stack, "--jobs", "6", *options), alone,
                                  (options, stack))
 
@@ -336,14 +338,14 @@ class Tools(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, SMALL, b""))
 
     def test_assembling_every_packet_of_the_catalogue(self):
-        """Values are those of the table, whatever a listing calls the fields."""
+        """Values come from the table, independent of the field names in a listing."""
         names = set()
         for row in self.rows("packet_vectors.csv"):
-            # A listing has no name for bit 1 of the wake reason.
+            # A listing has no field for bit 1 of the wake reason.
             if row["canonical"] != "1" or row["expected_fields"].endswith("reason=0x2"):
                 continue
             with self.subTest(row["id"]):
-                # A BBP opens the block that an item stands in.
+                # A BBP opens the block that contains the item.
                 block = {"block=4": "026380", "block=8": "026300"}.get(row["ctx"], "")
                 length = int(row["length"])
                 data = bytes.fromhex(block) + bytes.fromhex(row["bytes_hex"])[:length]
@@ -429,7 +431,8 @@ class Tools(unittest.TestCase):
         self.assertIn(b":2: the packets before this offset reach over it", done.stderr)
 
     def assembled(self, listing, *arguments, **streams):
-        """Exit status and messages of pt_asm in 40 MB of memory, or as many as it needs to start."""
+        """Exit status and messages of pt_asm in 40 MB of memory. With sanitizers it is not limited.
+        """
         def run(*arguments, **streams):
             return subprocess.run([PT_ASM, *arguments], stderr=subprocess.PIPE, **streams)
 
@@ -438,7 +441,7 @@ class Tools(unittest.TestCase):
             streams["input"] = listing
         limit = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_AS, (40 << 20,) * 2)}
         if run("--help", stdout=subprocess.DEVNULL, **limit).returncode != 0:
-            limit = {}  # with sanitizers
+            limit = {}  # with sanitizers it needs more
         done = run(*arguments, **streams, **limit)
         return done.returncode, done.stderr.decode()
 
@@ -483,7 +486,7 @@ class Tools(unittest.TestCase):
         with open(target, "ab") as file:
             self.assertEqual(self.assembled(listing, "--sparse", stdout=file), (0, ""))
         self.assertTrue(target.read_bytes() == b"begin" + wanted)
-        # What is there already is overwritten with PADs.
+        # Existing bytes are overwritten with PADs.
         target.write_bytes(b"\xff" * (1 << 18))
         with open(target, "r+b") as file:
             self.assertEqual(self.assembled(listing, "--sparse", stdout=file), (0, ""))

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""pt_dump and pt_asm on every trace of the corpus, against the golden listings.
+"""Compares pt_dump and pt_asm with the golden listings, for every trace of the corpus.
 
     golden.py PT_DUMP PT_ASM LIST_IN_PIECES
 
-pt_dump --strict gives each golden listing byte for byte, but for the lines of disagreements.csv; so does
-the reader whole and in pieces of 1, 7 and 4096 bytes, asked with next() and with for_each(), and so does
-pt_dump in three jobs. pt_asm gives
-back the trace from each golden listing without damage, but for reserved bits.
-Cites PKT-185 and, by what the listings hold, the reading rules PKT-250..252 and PKT-254.
+The output of pt_dump --strict is equal to each golden listing, except for the lines of
+disagreements.csv. So is the output of pt_dump with three jobs, and of the reader with the whole
+trace and with pieces of 1, 7 and 4096 bytes, by next() and by for_each(). pt_asm restores the trace
+from each golden listing without damage, except for reserved bits. Cites PKT-185 and, by the
+contents of the listings, the reading rules PKT-250..252 and PKT-254.
 """
 
 import pathlib
@@ -41,7 +41,7 @@ def exit_status(golden):
 
 
 def without_reserved_bits(data, listing):
-    """The bytes of a trace with what its listing cannot tell set to 0."""
+    """The bytes of a trace, with the bits that a listing omits set to 0."""
     out = bytearray(data)
     for line in listing.split("\n"):
         offset, _, rest = line.partition(" ")
@@ -88,7 +88,8 @@ def main():
                     failures.append(f"{name}: pt_asm gives other bytes")
     unused = set(traces.disagreements()) - used
     failures += [f"disagreements.csv: nothing at {row}" for row in sorted(unused)]
-    print(f"{dumped} listings, each read in {len(ways) + 1} more ways, {assembled} assembled back, {len(used)} disagreements as listed")
+    print(f"{dumped} listings, each read in {len(ways) + 1} more ways, {assembled} assembled back, "
+          f"{len(used)} disagreements as listed")
     print("\n".join(failures))
     return 1 if failures else 0
 

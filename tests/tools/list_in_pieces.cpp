@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 
-// Lists a trace as pt_dump --strict does, but reads it in pieces of a given size, each in a buffer
-// of its own that is overwritten as soon as the reader has let go of it.
+// Lists a trace like pt_dump --strict, but reads it in pieces of a given size. Each piece is in its
+// own buffer, which is overwritten as soon as the reader has consumed it.
 //
 //   list_in_pieces next|for_each SIZE sync|no-sync FILE      SIZE 0: the whole trace at once
 
@@ -22,7 +22,7 @@ namespace {
 
 using namespace ptspec;
 
-/// One line for each thing that a reader comes to.
+/// Collects a line for each item of a reader.
 struct lines {
     std::string text{};
     listing::totals totals{};

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""pt_model as a person calls it: the worked cases TC of the catalogue, its options, and scripts that
-cannot be read.
+"""Tests of pt_model as a program: the worked cases TC of the catalogue, options, and invalid
+scripts.
 
     pt_model.py PT_MODEL
 """
@@ -37,7 +37,7 @@ def wanted(want, packet):
 
 
 def same(want, packets):
-    """True when packets are those that are wanted; inside a PSB+ in any order, but for the TMA."""
+    """True when packets match the wanted ones. Inside a PSB+ the order is free, except for TMA."""
     if len(want) != len(packets):
         return False
     at = 0
@@ -123,7 +123,8 @@ class Options(unittest.TestCase):
     def test_events_come_from_standard_input_too(self):
         self.assertEqual(run("--setup", "OS=0", script="Jcc T\nJcc N; JMP RAX->2000\n\n"),
                          (0, "TNT(10), TIP(2000)\n", ""))
-        self.assertEqual(run(script="# fault #PF\nfault #PF at=1000\n"), run("-e", "fault #PF at=1000"))
+        self.assertEqual(run(script="# fault #PF\nfault #PF at=1000\n"),
+                         run("-e", "fault #PF at=1000"))
         self.assertEqual(run(), (0, "none\n", ""))
 
     def test_fields_and_bits_are_shown_in_the_order_of_their_names(self):
@@ -143,7 +144,7 @@ class Options(unittest.TestCase):
             status, out, err = run("-e", "NOP", "-o", folder)
             self.assertEqual((status, out), (2, ""))
             self.assertIn(f"{folder}: Is a directory", err)
-            # An event that is refused leaves the file alone.
+            # An invalid event leaves the file unchanged.
             self.assertEqual(run("-e", "fly", "-o", str(path))[0], 2)
             self.assertEqual(path.read_bytes()[:2], b"\x06\x6d")
 
@@ -216,7 +217,8 @@ class Refusals(unittest.TestCase):
 
     def test_an_event_that_cannot_be_read_is_told_by_its_number(self):
         for text, expected in {
-                "Jcc": "Jcc T or Jcc N", "Jcc T->20G0": "address or kernel", "Jcc N->2000": "target",
+                "Jcc": "Jcc T or Jcc N", "Jcc T->20G0": "address or kernel",
+                "Jcc N->2000": "target",
                 "JMP": "rel or the name", "RET sometimes": "compressed", "fly": "an event",
                 "MOV CR4,1": "MOV CR3", "MOV CR3,": "number", "WRMSR TraceEn=2": "TraceEn=0",
                 "MWAIT 100,1": "hints,ext", "MWAIT thread=C16": "C-state", "EENTER": "production",

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""regmap as a person calls it: names, values, pictures, and the atlas, which needs nothing else.
+"""Tests of regmap as a program: names, values, pictures, and the self-contained atlas.
 
     regmap.py REGMAP
 """
@@ -33,7 +33,7 @@ def rows_of(name):
 
 
 def words():
-    """The words of the library that registers.csv names, by their C++ names, and their rows."""
+    """The words that registers.csv lists: C++ name -> rows."""
     found = {}
     for row in rows_of("registers.csv"):
         name = row["cpp_name"].rsplit("::", 1)[0]
@@ -43,12 +43,12 @@ def words():
 
 
 def packets():
-    """The packets as packets.csv has them: C++ name and name."""
+    """The packets of packets.csv: C++ name and name."""
     return {row["cpp_name"].split(";")[0]: row["name"] for row in rows_of("packets.csv")}
 
 
 class Page(html.parser.HTMLParser):
-    """What a page holds; fails where its elements are not closed in order."""
+    """Parses a page; fails where its elements are not properly nested."""
 
     VOID = {"meta", "link", "br", "wbr", "img", "input", "hr"}
 
@@ -89,7 +89,8 @@ class Page(html.parser.HTMLParser):
 
 class EveryTool(ToolChecks, unittest.TestCase):
     TOOL = REGMAP
-    PRINTS = [([], b""), (["--list"], b""), (["IA32_RTIT_CTL"], b""), (["PTW", "029278563412"], b""),
+    PRINTS = [([], b""), (["--list"], b""), (["IA32_RTIT_CTL"], b""),
+              (["PTW", "029278563412"], b""),
               (["--svg", "PTW"], b""), (["--html", "-"], b"")]
     WRITES = [["--html"]]
 
@@ -147,7 +148,8 @@ class Atlas(unittest.TestCase):
         self.assertTrue(all(a["role"] == "img" for a in pictures))
 
     def test_nothing_is_loaded_and_nothing_is_run(self):
-        self.assertNotRegex(self.html, r"https?:|//[a-z]|url\(|@import|\bsrc=|<link|<script|\bon\w+=")
+        self.assertNotRegex(self.html,
+                            r"https?:|//[a-z]|url\(|@import|\bsrc=|<link|<script|\bon\w+=")
         self.assertTrue(all(link.startswith("#") for link in self.page.links))
 
     def test_every_link_leads_somewhere_and_every_id_is_there_once(self):

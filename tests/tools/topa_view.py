@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""topa_view as a person calls it: chains of ToPA tables as text and as a picture, hostile ones, and
-command lines that cannot be used.
+"""Tests of topa_view as a program: chains of ToPA tables as text and as a picture, hostile tables,
+and invalid command lines.
 
     topa_view.py TOPA_VIEW
 """
@@ -96,7 +96,7 @@ chain     2 tables, 3 regions, 76 KB; ends with STOP in table 1, entry 0
 position  table 1, entry 0, offset 1: the next byte goes to 30000001
           69633 bytes (11001H) from the start of the chain to here
 """), "--table", "10000", "-")
-        # STOP leaves the offset behind the last byte. That is no mistake while Stopped is set.
+        # STOP leaves the offset after the last byte. This is valid while Stopped is set.
         self.draws(first.format("14000"), 0, text.format(">" + last[1:] + """\
      2000H of 2000H bytes are filled, 100%
 """, """\
@@ -167,7 +167,7 @@ findings  1
             self.assertIn("\n          this is not an entry of the chain\nfindings  none\n", out)
 
     def test_several_findings(self):
-        # The same of one entry once, in the order of the rules; then what is no error.
+        # A finding at an entry is listed once, in the order of rules; warnings follow.
         words = [0x1000002, 0x1001440, 0x8000000000, 0xFEE00000]
         self.draws("cpu P-SKL; apic FEE00000; smrr FEE00000 FFF00800; set BASE=10000; "
                    + words_at(0x10000, words + [0x30005]) + words_at(0x30000, [0x30001]), 1,
@@ -198,7 +198,7 @@ findings  6, and 2 warnings
 """)
 
     def test_hostile_chains(self):
-        # A table of nothing but a link to itself.
+        # A table that contains only a link to itself.
         self.draws("set BASE=10000; [10000]=10001", 1, HEAD.format("10000", 52) + """\
 table 0 at 10000
      at     word   region or link             size  flags
@@ -209,7 +209,7 @@ chain     1 table, 0 regions, 0 bytes; table 0 links to itself
 position  table 0, entry 0, offset 0
 findings  1
 """)
-        # A link into memory that nobody gave, and a table that goes on into such memory.
+        # A link to memory that is not given, and a table that continues into such memory.
         status, out, _ = run("set BASE=10000; [10000]=400000; [10008]=20001")
         self.assertEqual(status, 1)
         self.assertIn("""
@@ -231,14 +231,14 @@ table 1 at 20000
   3  10018          not given
 !    there is neither END nor STOP in what was given of this table
 """, out)
-        # A chain that comes back to its middle.
+        # A chain whose last link leads to its middle.
         script = "".join(words_at(0x10000 * n, [0x400000, 0x10000 * (n + 1) | 1])
                          for n in range(1, 5))
         status, out, _ = run(script + words_at(0x50000, [0x400000, 0x30001]) + "set BASE=10000")
         self.assertEqual(status, 0)
         self.assertIn("  1  50008  30001   -> 30000, back to table 2        END\n", out)
         self.assertIn("chain     5 tables, 5 regions, 20 KB; table 4 links back to table 2\n", out)
-        # Addresses as high as they can be.
+        # The highest possible addresses.
         words = words_at(2**64 - 4096, [2**64 - 2, 0, 1])
         status, out, _ = run(words + "set BASE=FFFFFFFFFFFFF000")
         self.assertEqual(status, 1)
@@ -288,12 +288,12 @@ table 1 at 20000
         status, out, _ = run(script, "--all")
         self.assertEqual((status, out.count(" # ") + out.count(" #\n")), (0, 501))
         self.assertNotIn("more like these", out)
-        # Eight are not worth it, nine are.
+        # Runs of nine entries or more are folded.
         for count, folded in ((8, False), (9, True)):
             words = [0x400000 + 0x1000 * n for n in range(count)] + [0x10001]
             out = run(words_at(0x10000, words), "--table", "10000", "-")[1]
             self.assertEqual("more like these" in out, folded)
-        # One of them that is not as good as the others stands alone.
+        # An entry that breaks a rule is not folded with the others.
         words = [0x400000 + 0x1000 * n for n in range(30)] + [0x10001]
         words[15] += 1 << 39
         out = run("cpu P-SKL; " + words_at(0x10000, words), "--table", "10000", "-")[1]
@@ -301,7 +301,7 @@ table 1 at 20000
         self.assertEqual(out.count("11 more like these"), 1)
         self.assertRegex(out, r"\n   F  10078  800040F000  800040F000\.\.800040FFFF +4 KB +#\n"
                               r"!     OUT-063: ")
-        # What is wrong with all of them is told, also where they are folded.
+        # All findings are counted, including those of folded entries.
         words = [0x402 + 0x1000 * n for n in range(0x50, 0x63)] + [0x10001]
         status, out, _ = run(words_at(0x10000, words) + "set BASE=10000; set MASK_PTRS=9FF")
         self.assertEqual(out.count("\n!     OUT-060: "), 5)
@@ -329,20 +329,20 @@ table 1 at 20000
             page.write_bytes(ring + bytes(4096 - len(ring)))
             by_script = run(RING)[1].replace("MAXPHYADDR 39", "MAXPHYADDR 52")
             self.draws("set BASE=10000", 0, by_script, "--dump", f"{page}@10000")
-            # Without a script there is no position.
+            # Without a script no position is shown.
             text, _, rest = by_script.partition("\nposition")
             text = text.replace("> 0", "  0").replace(
                 "     0H of 1000H bytes are filled, 0%; the next byte goes to 400000\n", "")
             text += "\nfindings  none\n"
             self.draws("", 0, text, "--dump", f"{page}@10000", "--table", "10000")
             self.draws("frob", 0, text, "--dump", f"{page}@10000", "--table", "10000")
-            # The script may put other words there, and a second dump.
+            # The script may replace words of a dump, and a second dump may follow.
             page.write_bytes(ring[:8])
             rest = pathlib.Path(folder, "rest")
             rest.write_bytes(ring[8:16])
             self.draws("[10010]=10001; set BASE=10000", 0, by_script, "--dump", f"{page}@10000",
                        "--dump", f"{rest}@10008")
-            # What was not given is not zeros.
+            # Memory that is not given does not read as zeros.
             status, out, _ = run("", "--dump", f"{page}@10000", "--table", "10000")
             self.assertEqual(status, 1)
             self.assertIn("  1  10008          not given\n!    there is neither END nor STOP", out)
@@ -366,12 +366,12 @@ table 1 at 20000
         status, out, _ = run("set BASE=10080; [10080]=400010")
         self.assertEqual(status, 1)
         self.assertEqual(out.count("!    OUT-061: "), 1)
-        # It is told of the table's entries, not of the link to it.
+        # The rule applies to the entries of the table, not to the link to it.
         status, out, _ = run("smrr 0 FFFF0800; set BASE=10000; "
                              + words_at(0x10000, [0x400000, 0x8001]) + words_at(0x8000, [0x400010]))
         self.assertEqual((status, out.count("!    OUT-091: ")), (1, 1))
         self.assertLess(out.index("\ntable 1 at 8000\n"), out.index("OUT-091"))
-        # A region over its table is no error, and no good.
+        # A region that overlaps its table is only a warning.
         status, out, _ = run("set BASE=10000; [10000]=10010")
         self.assertEqual(status, 0)
         self.assertIn("?    warning OUT-070: ", out)
@@ -464,7 +464,7 @@ class Picture(unittest.TestCase):
         _, root = self.picture(CHAIN + "set MASK_PTRS=800000000FF")
         boxes = [box for box in self.drawings(root)[0].iter(SVG + "rect")
                  if box.get("height") == "18" and box.get("class") in ("region", "filled")]
-        # 64, 4 and 8 KB, the second half filled; a bit wider than to scale, with gaps between them.
+        # 64, 4 and 8 KB, filled up to the second half; slightly wider than to scale, with gaps.
         wide = [float(box.get("width")) for box in boxes]
         self.assertEqual([box.get("class") for box in boxes],
                          ["filled", "region", "filled", "region"])
@@ -472,7 +472,7 @@ class Picture(unittest.TestCase):
         self.assertAlmostEqual(wide[3] / wide[1], 2, delta=0.2)
         self.assertAlmostEqual(wide[2] / wide[1], 0.5, delta=0.02)
 
-        # A region of which something is wrong is underlined.
+        # A region with a finding is underlined.
         _, root = self.picture(CHAIN.replace("20000004", "20000404"))
         lines = [(float(box.get("x")), float(box.get("width")))
                  for box in self.drawings(root)[0].iter(SVG + "rect")
@@ -481,7 +481,7 @@ class Picture(unittest.TestCase):
 
     def test_links_lead_to_the_names_of_tables(self):
         closed = CHAIN.replace("30000050", "30000040") + "[20008]=10001"
-        # Links down come first.
+        # Links to later tables are drawn first.
         for script, targets in ((RING, (0,)), (CHAIN, (1,)), (closed, (1, 0))):
             _, root = self.picture(script)
             for drawing in self.drawings(root):
@@ -567,7 +567,7 @@ class CommandLine(unittest.TestCase):
             script = pathlib.Path(folder, "script")
             script.write_text(RING)
             self.assertEqual(run("frob", str(script)), run(RING))
-            # With a script there is a position, also of another table.
+            # With a script there is a position, which may be in another table.
             for given in (["-e", RING], [str(script)]):
                 self.assertIn("\nposition ", run("frob", "--table", "10000", *given)[1])
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""what_if as a person calls it: the worked cases RC and OC of the catalogue, the examples of its
-page what_if.md, and statements that cannot be read.
+"""Tests of what_if as a program: the worked cases RC and OC of the catalogue, the examples of its
+page what_if.md, and invalid statements.
 
     what_if.py WHAT_IF
 """
@@ -42,7 +42,7 @@ def run(script, *arguments):
 
 
 class Wrong(AssertionError):
-    """What the program printed is not what the case claims."""
+    """The output of the program contradicts a case."""
 
 
 def require(truth, what):
@@ -51,7 +51,7 @@ def require(truth, what):
 
 
 def number(text, digits=1):
-    """A number as the program prints it."""
+    """Formats a number like the program."""
     require(re.fullmatch("[0-9A-F]+", text), f"no number: {text!r}")
     value = int(text, 16)
     require(text == f"{value:0{digits}X}", f"another form of number: {text!r}")
@@ -61,7 +61,7 @@ def number(text, digits=1):
 # ------------------------------------------------------------------------------------- one trial
 
 class Trial:
-    """A case, or one of its separate trials, as a script; then what the program says to it."""
+    """A case, or one of its separate trials, as a script, and the output of the program."""
 
     def __init__(self, case, steps):
         self.case, self.steps = case, steps
@@ -79,7 +79,7 @@ class Trial:
             self.places.append((before, line, self.ask_for_all()))
 
     def ask(self, statement):
-        """A statement that prints a line. Its number among the lines."""
+        """Adds a statement that prints a line. Returns the number of that line."""
         self.statements.append(statement)
         self.asked += 1
         return self.asked - 1
@@ -99,7 +99,7 @@ class Trial:
         if step.operation == "cpl":
             return f"context cr3 0 cpl {step.value}" + " enclave" * self.case.enclave
         assert step.operation == "cr3", step.operation
-        # The comparison shows in ContextEn when nothing but it decides.
+        # CR3_MATCH is checked through ContextEn, so nothing else may clear it.
         ctl = self.raw.get(CTL, 0)
         assert ctl & CR3_FILTER and ctl & (USER | OS) and not self.case.enclave
         return f"context cr3 {step.value:X} cpl {3 if ctl & USER else 0}" + " pae" * step.pae
@@ -113,7 +113,7 @@ class Trial:
         return self
 
     def all_of(self, place):
-        """What the program told about everything at one moment."""
+        """The complete state that the program printed at one point."""
         line, registers = self.lines[place[0]], {}
         state = STATE.fullmatch(line)
         require(state, f"no state: {line}")
@@ -130,7 +130,8 @@ class Trial:
         return registers, state, [line, *(self.lines[at] for at in place[1].values())]
 
     def check(self, steps=None):
-        """Holds the claims of the steps, those of the case unless told, against the lines."""
+        """Checks the claims of steps (by default all steps of the case) against the printed lines.
+        """
         for step, (before, line, after) in zip(steps or self.steps, self.places):
             for claim in step.claims:
                 require(self.is_true(claim, step, self.all_of(before), self.lines[line],
@@ -177,8 +178,7 @@ def trials_of(case):
 
 
 def opposite(claim):
-    """A claim about the same step that is true only when this one is not; none where both may be
-    true."""
+    """A claim about the same step that contradicts this one; None where both can be true."""
     verdicts = {"no_fault": "gp", "gp": "no_fault", "shutdown": "no_fault"}
     if claim.what in verdicts:
         return claim._replace(what=verdicts[claim.what])
@@ -190,12 +190,13 @@ def opposite(claim):
 
 # ------------------------------------------------------------------------------------- one output
 
-# Of these cases no rule says why Stopped is set: it was set before, or the case is about more.
+# In these cases no cited rule explains Stopped: it was set before, or the case is about another
+# rule.
 WHY_STOPPED = {"OC-10": "REG-053", "OC-19": "OUT-080", "OC-42": "OUT-080"}
 
 
 class Output:
-    """A case of the output engine as a script; then what the program says to it."""
+    """A case of the output engine as a script, and the output of the program."""
 
     def __init__(self, case, writes):
         self.case = case
@@ -206,7 +207,7 @@ class Output:
             *(f"[{address:X}]={word:X}" for address, word in case.memory),
             *("smrr {:X} {:X}".format(*smrr) for smrr in [case.smrr] if smrr),
             f"scheme {case.scheme}", "enable", *(f"write {count:X}" for count in writes)]
-        # The pointers may be read once the engine does not run.
+        # The pointers can be read while the engine is stopped.
         asked = ["total", "state", "explain", "R571", "disable", "R560", "R561"]
         done, out, err = run("; ".join(self.script + asked))
         require((done, err) == (0, ""), f"exit status {done}: {err}")
@@ -217,7 +218,7 @@ class Output:
         self.explained = self.asked[2]
 
     def results(self):
-        """What the program says of everything that a case may claim."""
+        """The printed value of everything that a case can claim."""
         total, state = WRITTEN.fullmatch(self.asked[0]), STATE.fullmatch(self.asked[1])
         require(total and state, f"no total or no state: {self.asked}")
         require(self.asked[3:] == [state["status"], "ok", state["base"], state["mask_ptrs"]],
@@ -258,7 +259,7 @@ class Output:
 
 
 def claims_of(case):
-    """What a case claims, by the names of the results."""
+    """The claims of a case, by the names of results."""
     claims = case.wanted._asdict()
     for name in ("global_status_55", "pend_topa_pmi"):
         if not claims[name]:
@@ -267,7 +268,7 @@ def claims_of(case):
 
 
 def opposites(claims):
-    """The claims with one of them turned round, in every way."""
+    """The claims with one of them changed, for each claim."""
     for name, value in claims.items():
         if name == "reach":
             first, last = value or (0, 0)
@@ -279,7 +280,7 @@ def opposites(claims):
 
 
 def line_about(case):
-    """Statement and line of a case without a processor."""
+    """Statement and expected line of a case without a processor."""
     if isinstance(case, oc_cases.Encode):
         one = case.entry
         fields = (("END", one.end), ("INT", one.interrupt), ("STOP", one.stop), ("Size", one.size))
@@ -397,7 +398,7 @@ class WhatIf(unittest.TestCase):
         self.assertIn(0, comparison.pieces)
         for case in self.engine_cases():
             count = sum(case.writes)
-            # The pieces of the case, and where it writes enough, a cut next to every edge of it.
+            # The pieces of the case, and cuts next to the first and last byte and in the middle.
             ways = [(comparison.pieces, (comparison.whole,))]
             ways += [((cut, 0, count - cut), (count,))
                      for cut in {1, count - 1, count // 2} if 0 < cut < count]
@@ -419,7 +420,7 @@ class WhatIf(unittest.TestCase):
     # the page
 
     def examples(self):
-        """Script and lines of each example of the page."""
+        """Script and lines of each example on the page."""
         page = (rc_cases.SPEC / "what_if.md").read_text(encoding="utf-8")
         block = re.search(r"\nExamples .*?\n```\n(.*?)\n```\n", page, re.S)[1]
         whole = re.sub(r"\n +->", " ->", block).splitlines()
@@ -567,7 +568,8 @@ class WhatIf(unittest.TestCase):
                   "ok", "ok", "stored 0 lost 10 PMI 0", "ok", stored)
         self.says(self.RING + "XRSTORS 2109 10000; write 10; locate", "ok", stored,
                   "idx=0 entry=10000 off=10")
-        # Raw state begins nothing, and neither does a write that leaves TraceEn as it is.
+        # Raw writes to registers do not start output, nor does a WRMSR that leaves TraceEn
+        # unchanged.
         self.says(self.RING + "set CTL=2109; write 10", "stored 0 lost 10 PMI 0")
         self.says(self.RING + "set CTL=2109; W570=2109; write 10", "ok", "stored 0 lost 10 PMI 0")
         self.says(self.RING + "W570=2108; write 10", "ok", "stored 0 lost 10 PMI 0")
@@ -612,7 +614,7 @@ class WhatIf(unittest.TestCase):
                   "stored 800 lost 0 PMI 0 first 400800 last 400FFF", "idx=1 entry=10008 off=0")
         self.says(self.RING + "enable; disable; set MASK_PTRS=400000000FF; enable; write 1", "ok",
                   "ok", "ok", "stored 1 lost 0 PMI 0 first 401400 last 401400")
-        # An END is followed as TraceEn rises, before anything is written.
+        # An END entry is followed when TraceEn rises, before the first byte.
         self.says(self.RING + "set MASK_PTRS=50000017F; enable; R561; locate", "ok",
                   "000000000000007F", "idx=0 entry=10000 off=0")
 
@@ -625,7 +627,7 @@ class WhatIf(unittest.TestCase):
                   "ok", self.STORED.format("10", "0F"), "ok", "ok",
                   "stored 10 lost 0 PMI 0 first 400010 last 40001F", "000000100000007F",
                   "210D 10000 000000200000007F 3 0 0 0 0 0", "000000200000007F")
-        # Output that has ended has a place; so has what `set` puts there.
+        # After output has ended, the position is known; so is one that `set` has written.
         self.says("cpu P-SKL; [10000]=400010; set BASE=10000; enable; write 1000; R561", "ok",
                   "stored 1000 lost 0 PMI 0 first 400000 last 400FFF", "000010000000007F")
         self.says(self.RING + "enable; set MASK_PTRS=FF; R561", "ok", "00000000000000FF")
@@ -677,7 +679,7 @@ class WhatIf(unittest.TestCase):
                   "validate 10000", "ok", "stored 8 lost 0 PMI 0 first 10000 last 10007",
                   "1: OUT-060 | 2: OUT-056", "stored 1 lost 0 PMI 0 first 10008 last 10008",
                   "2: OUT-056")
-        # OUT-070: a table inside its own region is destroyed, and then goes on with zeros.
+        # OUT-070: a table inside its own region is overwritten, and continues with zeros.
         self.says("cpu P-SKL; [10000]=10000; [10008]=400002; set BASE=10000; enable; write 1001",
                   "ok", "stored 1001 lost 0 PMI 0 first 10000 last 0")
 
@@ -700,13 +702,13 @@ class WhatIf(unittest.TestCase):
         self.says(self.SMM + "smrr 80000000 FF800800; enable; write 1800; locate", "ok",
                   "stored 1000 lost 800 PMI 0 first 7FFFF000 last 800007FF",
                   "idx=1 entry=10008 off=800")
-        # OUT-111, by the other policy: an error when the pointer comes there.
+        # OUT-111 with the other policy: an error as soon as the next byte has such an address.
         self.says(self.SMM + "smrr 80000000 FF800800; restricted error; enable; write 1800; "
                   "explain", "ok", "stored 1000 lost 800 PMI 0 first 7FFFF000 last 7FFFFFFF",
                   "OUT-111 table 10000 entry 1: trace may not be stored into restricted memory")
         self.says(self.SMM + "smrr 80000000 FF800800; restricted error; restricted drop; enable; "
                   "write 1800", "ok", "stored 1000 lost 800 PMI 0 first 7FFFF000 last 800007FF")
-        # Bit 11 of the mask makes the range.
+        # Bit 11 of the mask enables the range.
         self.says(self.SMM + "smrr 80000000 FF800000; enable; write 1800", "ok",
                   "stored 1800 lost 0 PMI 0 first 7FFFF000 last 800007FF")
 
@@ -767,7 +769,7 @@ class WhatIf(unittest.TestCase):
         self.says("validate 1000; [2000]=400010; validate 2000; validate 3000", "1: OUT-056", "ok",
                   "1: OUT-056")
         self.says("[1000]=400000; [1020]=400400; validate 1000", "4: OUT-060 | 5: OUT-056")
-        # As far as a table can reach: 2^25 entries of 8 bytes.
+        # The largest table: 2^25 entries of 8 bytes.
         self.says("cpu P-SKL; [100000]=400000; [10100000]=1; [FF000]=1; validate 100000",
                   "1: OUT-056")
         self.says("cpu P-BDW; validate 1000; [1000]=400000; validate 1000; [1010]=400000; "
