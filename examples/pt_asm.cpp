@@ -428,7 +428,7 @@ auto run(tool::command_line& line) -> int {
         while (lines.next(text)) { assembler.line(text); }
     } catch (refusal const& why) {
         to.close();
-        tool::complain(from.name() + ':' + std::to_string(lines.number()) + ": " + why.what());
+        tool::print_error(from.name() + ':' + std::to_string(lines.number()) + ": " + why.what());
         return 1;
     }
     to.close();

@@ -150,7 +150,7 @@ auto run(arguments const& given, trace_script::start const& from) -> std::vector
     while (source.next(statement)) {
         string_view rest = statement;
         if (two && all.empty()) {
-            if (!trace_script::begins(rest, "A:")) { break; }
+            if (!trace_script::starts_with(rest, "A:")) { break; }
             add("A: ");
             rest.remove_prefix(2);
         }

@@ -35,9 +35,9 @@ struct branch {
 };
 
 /// Random numbers with a fixed seed.
-class dice {
+class random_numbers {
 public:
-    auto roll(std::uint64_t sides) -> std::uint64_t {
+    auto below(std::uint64_t sides) -> std::uint64_t {
         seed_ = seed_ * 6364136223846793005 + 1442695040888963407;
         return (seed_ >> 33) % sides;
     }
@@ -100,36 +100,36 @@ private:
     }
     /// Executes one event. Returns false when trace could not be stored to memory.
     template <class Event>
-    auto tell(Event const& event) -> bool {
+    auto execute(Event const& event) -> bool {
         return !unit_.on(event, memory_);
     }
     /// Executes one branch of the program.
     auto step() -> bool {
         auto const here = unit_.ip();
-        auto const somewhere = 0x40'0000 + dice_.roll(0x10'0000);
-        switch (dice_.roll(20)) {
+        auto const target = 0x40'0000 + random_.below(0x10'0000);
+        switch (random_.below(20)) {
             case 0:
-                branches_.push_back({.to = somewhere});
-                return tell(event::indirect_jump{somewhere});
+                branches_.push_back({.to = target});
+                return execute(event::indirect_jump{target});
             case 1:
             case 2:
                 calls_.push_back(here + 5);
-                return tell(event::direct_call{here + 5, somewhere});
-            case 3: return calls_.empty() || go_back();
+                return execute(event::direct_call{here + 5, target});
+            case 3: return calls_.empty() || execute_return();
             default: {
-                bool const taken = dice_.roll(3) != 0;
+                bool const taken = random_.below(3) != 0;
                 branches_.push_back({.is_conditional = true, .taken = taken});
-                return tell(event::conditional{taken ? somewhere : here + 2, taken});
+                return execute(event::conditional{taken ? target : here + 2, taken});
             }
         }
     }
     /// Executes a RET. It is compressed to one TNT bit when the processor still holds the CALL.
-    auto go_back() -> bool {
+    auto execute_return() -> bool {
         auto const to = calls_.back();
         calls_.pop_back();
         bool const compressed = unit_.state().calls.size() != 0;
         branches_.push_back({.is_conditional = compressed, .taken = compressed, .to = to});
-        return tell(event::near_return{to});
+        return execute(event::near_return{to});
     }
 
     std::uint8_t page_[4096] = {};
@@ -140,19 +140,19 @@ private:
     engine::trace_unit<> unit_{cpu::preset::P_FUT, {.cr3 = 0x1000}, 0x40'1000, {.msrs_lag = true}};
     std::vector<branch> branches_;
     std::vector<std::uint64_t> calls_;
-    dice dice_;
+    random_numbers random_;
 };
 
 /// Compares the decoded branches with the executed ones, from the first mark on.
 class comparison {
 public:
-    explicit comparison(std::vector<branch> const& happened) : happened_{happened} {}
+    explicit comparison(std::vector<branch> const& executed) : executed_{executed} {}
 
     void operator()(packet::ptw const& mark, trace::at) {
-        if (mark.payload() > happened_.size()) {
+        if (mark.payload() > executed_.size()) {
             ++wrong_;
-        } else if (!began_) {
-            began_ = true;
+        } else if (!synced_) {
+            synced_ = true;
             next_ = static_cast<std::size_t>(mark.payload());
         } else {
             wrong_ += next_ == mark.payload() ? 0 : 1;
@@ -170,25 +170,25 @@ public:
 
     [[nodiscard]] auto recovered() const -> std::uint64_t { return recovered_; }
     /// True when all branches up to the last one were decoded.
-    [[nodiscard]] auto is_whole() const -> bool {
-        return began_ && wrong_ == 0 && next_ == happened_.size();
+    [[nodiscard]] auto is_complete() const -> bool {
+        return synced_ && wrong_ == 0 && next_ == executed_.size();
     }
 
 private:
     template <class Agrees>
     void check(Agrees const& agrees) {
-        if (!began_) { return; }
-        bool const fine = next_ < happened_.size() && agrees(happened_[next_]);
-        wrong_ += fine ? 0 : 1;
+        if (!synced_) { return; }
+        bool const agreed = next_ < executed_.size() && agrees(executed_[next_]);
+        wrong_ += agreed ? 0 : 1;
         ++recovered_;
         ++next_;
     }
 
-    std::vector<branch> const& happened_;
+    std::vector<branch> const& executed_;
     std::size_t next_ = 0;
     std::uint64_t recovered_ = 0;
     std::uint64_t wrong_ = 0;
-    bool began_ = false;
+    bool synced_ = false;
 };
 
 }  // namespace
@@ -210,6 +210,6 @@ auto main() -> int {
         static_cast<unsigned long long>(program.stored()), bytes.size());
     std::printf("Read back: %llu branches, %s.\n",
                 static_cast<unsigned long long>(same.recovered()),
-                same.is_whole() ? "each as it went in" : "NOT as they went in");
-    return same.is_whole() ? 0 : 1;
+                same.is_complete() ? "each as it went in" : "NOT as they went in");
+    return same.is_complete() ? 0 : 1;
 }

@@ -61,7 +61,7 @@ inline auto clipped(std::string_view text) -> std::string {
 inline auto quoted(std::string_view text) -> std::string { return "'" + clipped(text) + "'"; }
 
 /// Writes a line to standard error: the tool's name and a message.
-inline void complain(std::string_view message) {
+inline void print_error(std::string_view message) {
     auto const line = one_line(std::string{name}.append(": ").append(message)) + '\n';
     (void)std::fwrite(line.data(), 1, line.size(), stderr);
 }
@@ -260,7 +260,7 @@ inline auto run(std::string_view tool_name, int count, char** arguments, int (*b
         return body(line);
     } catch (closed_pipe const&) { return failed; } catch (std::exception const& why) {
         (void)std::fflush(stdout);
-        complain(why.what());
+        print_error(why.what());
         return failed;
     }
 }

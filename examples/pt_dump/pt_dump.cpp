@@ -138,7 +138,7 @@ auto try_file(std::string const& name, settings const& how, output& out) -> stat
     try {
         return dump_file<Report>(name, how, out);
     } catch (tool::unreadable const& why) {
-        tool::complain(why.what());
+        tool::print_error(why.what());
         return failed;
     }
 }
@@ -223,7 +223,7 @@ auto run(tool::command_line& line) -> int {
     out.flush();
     standard.close();
     if (worst == no_psb) {
-        tool::complain("no PSB to begin at; --no-sync reads from the first byte");
+        tool::print_error("no PSB to begin at; --no-sync reads from the first byte");
     }
     return worst;
 }

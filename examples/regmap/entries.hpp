@@ -430,7 +430,7 @@ inline auto all_entries() -> std::vector<entry> {
 }
 
 /// True when `key` matches `pattern`, whose `#` stands for a number.
-inline auto fits(std::string_view key, std::string_view pattern) -> bool {
+inline auto matches(std::string_view key, std::string_view pattern) -> bool {
     auto const hash = pattern.find('#');
     if (hash == std::string_view::npos) { return key == pattern; }
     auto const before = pattern.substr(0, hash);
@@ -448,14 +448,14 @@ inline auto find(std::vector<entry> const& entries, std::string_view name) -> en
     auto const key = key_of(name);
     for (auto const& one : entries) {
         for (auto const& pattern : one.keys) {
-            if (fits(key, pattern)) { return &one; }
+            if (matches(key, pattern)) { return &one; }
         }
     }
     return nullptr;
 }
 
 /// The edit distance: the number of insertions, deletions and substitutions between two texts.
-inline auto distance(std::string_view one, std::string_view other) -> std::size_t {
+inline auto edit_distance(std::string_view one, std::string_view other) -> std::size_t {
     std::vector<std::size_t> costs(other.size() + 1);
     for (std::size_t i = 0; i <= other.size(); ++i) { costs[i] = i; }
     for (std::size_t row = 1; row <= one.size(); ++row) {
@@ -479,7 +479,7 @@ inline auto nearest(std::vector<entry> const& entries, std::string_view name)
         std::size_t least = ~std::size_t{0};
         for (auto const& other : one.keys) {
             bool const holds = key.size() > 2 && other.find(key) != std::string::npos;
-            least = std::min(least, holds ? 1 : distance(key, other));
+            least = std::min(least, holds ? 1 : edit_distance(key, other));
         }
         found.emplace_back(least, found.size());
     }

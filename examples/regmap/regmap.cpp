@@ -236,7 +236,7 @@ auto run_tool(tool::command_line& line) -> int {
         to.close();
         return 0;
     } catch (refusal const& wrong) {
-        tool::complain(wrong.what());
+        tool::print_error(wrong.what());
         return 1;
     }
 }

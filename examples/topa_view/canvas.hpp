@@ -58,7 +58,7 @@ inline auto number(double value) -> std::string {
 }
 
 /// The width of letters of the 12-pixel monospace font.
-inline auto letters(std::size_t count) -> double { return 7.25 * static_cast<double>(count); }
+inline auto text_width(std::size_t count) -> double { return 7.25 * static_cast<double>(count); }
 
 class canvas {
 public:
@@ -75,11 +75,11 @@ protected:
     void raw(std::string_view what) { out_ += what; }
 
     /// Draws a text. Where it is longer than `room`, it is squeezed to that width.
-    void letter(double x, double at, std::string_view kind, std::string_view what,
-                double room = 0) {
+    void text_at(double x, double at, std::string_view kind, std::string_view what,
+                 double room = 0) {
         out_ += "<text x=\"" + number(x) + "\" y=\"" + number(at) + "\"";
         if (!kind.empty()) { out_ += " class=\"" + std::string{kind} + "\""; }
-        if (room > 0 && letters(what.size()) > room) {
+        if (room > 0 && text_width(what.size()) > room) {
             out_ += " textLength=\"" + number(room) + "\" lengthAdjust=\"spacingAndGlyphs\"";
         }
         out_ += ">" + escaped(what) + "</text>";
@@ -95,12 +95,13 @@ protected:
                 rest + "\"/>";
     }
     /// Draws lines of text below the drawing so far. `to` 0 means the full width.
-    void said(std::string_view kind, std::string_view what, double from = margin, double to = 0) {
+    void text_lines(std::string_view kind, std::string_view what, double from = margin,
+                    double to = 0) {
         double const wide = (to > 0 ? to : width_ - margin) - from;
         auto const room = static_cast<std::size_t>(wide / 7.2);
         for (auto const& line : wrapped_text(what, room)) {
             y += 18;
-            letter(from, y, kind.empty() ? "said" : "said " + std::string{kind}, line);
+            text_at(from, y, kind.empty() ? "said" : "said " + std::string{kind}, line);
         }
     }
 

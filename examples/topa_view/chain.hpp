@@ -59,23 +59,23 @@ struct table {
 using place = std::pair<std::size_t, std::uint32_t>;
 
 /// The current position of the output in the chain.
-struct whereabouts {
+struct output_position {
     bool known = false;
-    topa::position given{};         ///< as the output MSRs encode it
-    topa::loaded_entry come{};      ///< after a link is followed
-    std::optional<place> in_chain;  ///< the place of `come`
+    topa::position encoded{};       ///< as the output MSRs encode it
+    topa::loaded_entry loaded{};    ///< after a link is followed
+    std::optional<place> in_chain;  ///< the place of `loaded`
     topa::distance from_start{};    ///< bytes from the start of the chain
     bool error = false;
     bool stopped = false;
     engine::explanation why{};  ///< why Error or Stopped is set
 
-    [[nodiscard]] auto followed_an_end() const -> bool { return come.where != given; }
+    [[nodiscard]] auto followed_an_end() const -> bool { return loaded.where != encoded; }
     /// True when the position is in a region whose size and base are known.
     [[nodiscard]] auto has_region() const -> bool {
-        return !come.fault && (come || come.broken == rule::OUT_064);
+        return !loaded.fault && (loaded || loaded.broken == rule::OUT_064);
     }
     [[nodiscard]] auto size() const -> std::uint64_t {
-        return topa::bytes_in(come.current.get<topa::entry::Size>());
+        return topa::bytes_in(loaded.current.get<topa::entry::Size>());
     }
 };
 
@@ -84,7 +84,7 @@ struct chain {
     topa::chain_shape shape{};
     std::map<std::uint64_t, std::size_t> numbers{};  ///< index of a table by its address
     std::map<place, std::vector<note>> notes{};
-    whereabouts now{};
+    output_position now{};
     std::uint64_t regions = 0;
     std::uint64_t bytes = 0;  ///< total size of all regions
     std::size_t findings = 0;
@@ -100,7 +100,7 @@ struct chain {
         return at.second < tables[at.first].entries.size();
     }
     /// True when this entry was read, or is the first that could not be read.
-    [[nodiscard]] auto draws(place at) const -> bool {
+    [[nodiscard]] auto is_shown(place at) const -> bool {
         auto const& end = tables[at.first].end;
         return has(at) || (end.how == topa::table_end::unreadable && at.second == end.last.index);
     }
@@ -157,26 +157,26 @@ inline void find_position(chain& into, msr_script::session const& in, given_memo
     using ctl = reg::ia32_rtit_ctl;
     auto& now = into.now;
     now.known = true;
-    now.given = topa::position_in(in.now.output_base, in.now.output_mask_ptrs);
+    now.encoded = topa::position_in(in.now.output_base, in.now.output_mask_ptrs);
     now.error = in.now.status.get<status::Error>();
     now.stopped = in.now.status.get<status::Stopped>();
     if (now.error || now.stopped) {
         // While Error or Stopped is set the entry is loaded, but not checked.
-        now.come = topa::load_entry(memory, now.given, of, in.how.restricted);
+        now.loaded = topa::load_entry(memory, now.encoded, of, in.how.restricted);
         auto state = in.now;
         state.ctl = state.ctl.with(ctl::ToPA{true}, ctl::FabricEn{false});
         now.why = engine::explain(in.of, state, memory, in.how);
     } else {
-        now.come = topa::enter(memory, now.given, of, in.how.restricted);
+        now.loaded = topa::enter(memory, now.encoded, of, in.how.restricted);
     }
-    now.in_chain = into.find({now.come.where.table, now.come.where.index});
-    if (now.in_chain && !into.draws(*now.in_chain)) { now.in_chain.reset(); }
+    now.in_chain = into.find({now.loaded.where.table, now.loaded.where.index});
+    if (now.in_chain && !into.is_shown(*now.in_chain)) { now.in_chain.reset(); }
     if (now.in_chain) {
-        now.from_start = topa::bytes_between(memory, {first, 0, 0}, now.come.where, of,
+        now.from_start = topa::bytes_between(memory, {first, 0, 0}, now.loaded.where, of,
                                              into.regions + 1);
-        if (now.come.broken != rule::none) { into.add(*now.in_chain, {now.come.broken}); }
+        if (now.loaded.broken != rule::none) { into.add(*now.in_chain, {now.loaded.broken}); }
         if (now.error && now.why.has_place) { into.add(*now.in_chain, {now.why.why}); }
-    } else if (into.find({now.given.table, 0}) && !now.come) {
+    } else if (into.find({now.encoded.table, 0}) && !now.loaded) {
         ++into.findings;
     }
 }
@@ -214,7 +214,7 @@ struct row {
         return what != kind::unreadable && !word.get<topa::entry::END>();
     }
     /// True when the entries differ only in the base of their regions.
-    [[nodiscard]] auto is_like(row const& other) const -> bool {
+    [[nodiscard]] auto differs_only_in_base(row const& other) const -> bool {
         using base = topa::entry::Base;
         return !current && !other.current && notes == other.notes &&
                word.with(base{wrapped{0}}) == other.word.with(base{wrapped{0}});
@@ -243,7 +243,9 @@ inline auto rows_of(chain const& from, std::size_t number, bool all) -> std::vec
     for (std::size_t index = 0; index < one.entries.size();) {
         auto first = row_at(index);
         std::size_t end = index + 1;
-        while (!all && end < one.entries.size() && first.is_like(row_at(end))) { ++end; }
+        while (!all && end < one.entries.size() && first.differs_only_in_base(row_at(end))) {
+            ++end;
+        }
         std::size_t const count = end - index;
         rows.push_back(std::move(first));
         if (count > longest_run) {

@@ -22,21 +22,24 @@ public:
 
     void draw(std::string const& reader, std::size_t left_out) {
         y = 28;
-        letter(margin, y, "title", "ToPA chain at " + hex(of_.tables.front().address));
+        text_at(margin, y, "title", "ToPA chain at " + hex(of_.tables.front().address));
         y += 8;
-        said("", chain_text(of_));
-        said("quiet", "As " + reader + " reads it. Indexes, addresses and words are hexadecimal.");
+        text_lines("", chain_text(of_));
+        text_lines("quiet",
+                   "As " + reader + " reads it. Indexes, addresses and words are hexadecimal.");
         if (of_.now.known) {
             std::string begin = "Position: ";
             for (auto const& line : position_lines(of_)) {
-                said("here", begin + line);
+                text_lines("here", begin + line);
                 begin.clear();
             }
         }
-        said(of_.findings == 0 ? "" : "bad", "Findings: " + findings_text(of_));
-        strip();
+        text_lines(of_.findings == 0 ? "" : "bad", "Findings: " + findings_text(of_));
+        draw_strip();
         for (auto const& one : rows_) { draw_row(one); }
-        if (left_out != 0) { said("quiet", count_of(left_out, "row") + " more, not drawn here"); }
+        if (left_out != 0) {
+            text_lines("quiet", count_of(left_out, "row") + " more, not drawn here");
+        }
         draw_link(back_, right() + 12);
         y += 20;
     }
@@ -61,7 +64,7 @@ private:
         return underlying(one.word.get<topa::entry::Size>()) + 1U;
     }
     // The right end of the index column, after the mark of the current entry. Other columns follow.
-    [[nodiscard]] auto index_end() const -> double { return margin + 16 + letters(index_); }
+    [[nodiscard]] auto index_end() const -> double { return margin + 16 + text_width(index_); }
     [[nodiscard]] auto begin() const -> double { return index_end() + 10; }
     /// The right end of all columns. Only links are drawn beyond it.
     [[nodiscard]] auto right() const -> double { return width() - margin - 16; }
@@ -70,17 +73,19 @@ private:
     static constexpr double gap = 18;
     static constexpr double flags_room = 84;  ///< width of INT and STOP
     static constexpr std::size_t size_letters = 6;
-    [[nodiscard]] auto word_at() const -> double { return begin() + letters(address_) + gap; }
-    [[nodiscard]] auto target_at() const -> double { return word_at() + letters(word_) + gap; }
-    [[nodiscard]] auto flags_at() const -> double { return target_at() + letters(target_) + gap; }
+    [[nodiscard]] auto word_at() const -> double { return begin() + text_width(address_) + gap; }
+    [[nodiscard]] auto target_at() const -> double { return word_at() + text_width(word_) + gap; }
+    [[nodiscard]] auto flags_at() const -> double {
+        return target_at() + text_width(target_) + gap;
+    }
     [[nodiscard]] auto size_end() const -> double {
-        return flags_at() + flags_room + letters(size_letters);
+        return flags_at() + flags_room + text_width(size_letters);
     }
 
     // -------------------------------------------------------------------------------- the strip
 
     /// Draws all regions side by side, to scale, with a minimum width.
-    void strip() {
+    void draw_strip() {
         double const room = width() - 2 * margin;
         double regions = 0;
         double bytes = 0;
@@ -104,17 +109,18 @@ private:
             x += wide;
         }
         y += 20;
-        bool const told{of_.now.from_start};
-        said("quiet", std::string{"All regions, to scale but for the thinnest"} +
-                          (told ? "; filled up to the position." : ".") +
-                          " In the bars below each doubling of a region adds the same length.");
+        bool const has_position{of_.now.from_start};
+        text_lines("quiet",
+                   std::string{"All regions, to scale but for the thinnest"} +
+                       (has_position ? "; filled up to the position." : ".") +
+                       " In the bars below each doubling of a region adds the same length.");
     }
     void draw_part(row const& one, double x, double wide, bool filled) {
         double const shown = wide > 3 ? wide - 1 : wide;
         raw("<g><title>" + escaped(row_title(one)) + "</title>");
         box(filled && !one.current ? "filled" : "region", x, y, shown, 18);
         if (one.current && of_.now.has_region()) {
-            double const part = wide * share();
+            double const part = wide * filled_share();
             box("filled", x, y, std::min(part, shown), 18);
             path("here", x + part - 5, y - 9, "h10l-5 8z");
         }
@@ -130,8 +136,8 @@ private:
         return static_cast<double>(bytes) * static_cast<double>(one.count);
     }
     /// The filled part of the current region, 0 to 1.
-    [[nodiscard]] auto share() const -> double {
-        auto const offset = static_cast<double>(of_.now.come.where.offset);
+    [[nodiscard]] auto filled_share() const -> double {
+        auto const offset = static_cast<double>(of_.now.loaded.where.offset);
         return std::min(1.0, offset / static_cast<double>(of_.now.size()));
     }
 
@@ -157,7 +163,7 @@ private:
             box("wash", 4, top, right() - 2, high, 4);
             path("here", margin, base - 9, "v9l8 -4.5z");
         }
-        letter(index_end(), base, "quiet right", folded ? ".." : hex(one.at.second));
+        text_at(index_end(), base, "quiet right", folded ? ".." : hex(one.at.second));
         narrow_ ? two_lines(one, base) : one_line(one, base);
         y = top + high;
         if (one.current) { add_note("here", fill_text(of_.now)); }
@@ -173,7 +179,7 @@ private:
         if (what.empty()) { return; }
         unsigned const top = y;
         y -= 2;
-        said(kind, what, begin() + 6, right());
+        text_lines(kind, what, begin() + 6, right());
         y += 6;
         box(kind, begin() - 2, top + 2, 3, y - top - 4);
     }
@@ -182,13 +188,13 @@ private:
     void one_line(row const& one, double base) {
         bool const is_entry = one.what == row::kind::entry;
         if (one.what != row::kind::folded) {
-            letter(begin(), base, "quiet", hex(address_of(of_, one.at)));
+            text_at(begin(), base, "quiet", hex(address_of(of_, one.at)));
         }
-        if (is_entry) { letter(word_at(), base, "", hex(one.word.raw)); }
-        letter(target_at(), base, is_entry ? "" : "quiet", target_text(of_, one));
+        if (is_entry) { text_at(word_at(), base, "", hex(one.word.raw)); }
+        text_at(target_at(), base, is_entry ? "" : "quiet", target_text(of_, one));
         draw_flags(one, flags_at(), base);
         if (!one.is_region()) { return; }
-        letter(size_end(), base, "right", size_of(one.word));
+        text_at(size_end(), base, "right", size_of(one.word));
         draw_bar(one, size_end() + 10, base - 10, right() - size_end() - 14);
     }
     /// Draws the cells of an entry in the narrow layout.
@@ -196,32 +202,32 @@ private:
         double const end = right() - 4;
         double const flags_begin = end - flags_width(one);
         bool const is_entry = one.what == row::kind::entry;
-        letter(begin(), base, is_entry ? "" : "quiet", target_text(of_, one),
-               flags_begin - begin() - 4);
+        text_at(begin(), base, is_entry ? "" : "quiet", target_text(of_, one),
+                flags_begin - begin() - 4);
         draw_flags(one, flags_begin, base);
-        double const size_begin = end - letters(size_letters);
+        double const size_begin = end - text_width(size_letters);
         double const bar_begin = size_begin - 70;
         if (is_entry) {
-            letter(begin(), base + 18, "quiet",
-                   hex(address_of(of_, one.at)) + ": " + hex(one.word.raw),
-                   bar_begin - begin() - 8);
+            text_at(begin(), base + 18, "quiet",
+                    hex(address_of(of_, one.at)) + ": " + hex(one.word.raw),
+                    bar_begin - begin() - 8);
         }
         if (!one.is_region()) { return; }
         double const below = one.what == row::kind::folded ? base : base + 18;
-        letter(end, below, "right", size_of(one.word));
+        text_at(end, below, "right", size_of(one.word));
         draw_bar(one, bar_begin, below - 10, 64);
     }
 
     static auto flags_width(row const& one) -> double {
         double wide = 0;
-        for (auto const& flag : flags_of(one.word)) { wide += letters(flag.size()) + 12; }
+        for (auto const& flag : flags_of(one.word)) { wide += text_width(flag.size()) + 12; }
         return wide;
     }
     void draw_flags(row const& one, double x, double base) {
         for (auto const& flag : flags_of(one.word)) {
-            double const wide = letters(flag.size()) + 8;
+            double const wide = text_width(flag.size()) + 8;
             box("pill", x, base - 11, wide, 14, 4);
-            letter(x + wide / 2, base - 0.5, "flag", flag);
+            text_at(x + wide / 2, base - 0.5, "flag", flag);
             x += wide + 4;
         }
     }
@@ -231,22 +237,22 @@ private:
         double const wide = room * doublings_of(one) / most_doublings_;
         box("region", x, top, wide, 12, 2);
         bool const filled = one.current && of_.now.has_region();
-        if (filled) { box("filled", x, top, wide * share(), 12, 2); }
+        if (filled) { box("filled", x, top, wide * filled_share(), 12, 2); }
     }
 
     void begin_table(std::size_t which) {
         y += 32;
         tops_.push_back(y - 5);
-        letter(margin, y, "table",
-               "table " + std::to_string(which) + " at " + hex(of_.tables[which].address));
+        text_at(margin, y, "table",
+                "table " + std::to_string(which) + " at " + hex(of_.tables[which].address));
         draw_link(next_, right() + 6);
         if (!narrow_) {
             y += 20;
-            letter(begin(), y, "quiet", "at");
-            letter(word_at(), y, "quiet", "word");
-            letter(target_at(), y, "quiet", "region or link");
-            letter(flags_at(), y, "quiet", "flags");
-            letter(size_end(), y, "quiet right", "size");
+            text_at(begin(), y, "quiet", "at");
+            text_at(word_at(), y, "quiet", "word");
+            text_at(target_at(), y, "quiet", "region or link");
+            text_at(flags_at(), y, "quiet", "flags");
+            text_at(size_end(), y, "quiet right", "size");
         }
         y += 8;
         path("rule", margin, y, "H" + number(right()));

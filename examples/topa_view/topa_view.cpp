@@ -114,15 +114,15 @@ auto parse(tool::command_line& line) -> options {
 /// Loads the words of a dump, FILE@ADDRESS, into memory. At most `room` bytes are read.
 void read_dump(msr_script::physical_memory& memory, std::string const& what, std::size_t& room) {
     auto const at = what.rfind('@');
-    auto const given = at == std::string::npos ? std::nullopt
-                                               : msr_script::number_in(what.substr(at + 1));
-    if (!given || !is_aligned(*given, 8)) {
+    auto const encoded = at == std::string::npos ? std::nullopt
+                                                 : msr_script::number_in(what.substr(at + 1));
+    if (!encoded || !is_aligned(*encoded, 8)) {
         throw tool::failure{
             "--dump takes FILE@ADDRESS, a hexadecimal address that is a multiple of 8"};
     }
     auto const name = what.substr(0, at);
     tool::input from{name};
-    std::uint64_t address = *given;
+    std::uint64_t address = *encoded;
     std::array<std::uint8_t, 4096> piece{};
     while (!from.at_end()) {
         auto const count = from.read(piece.data(), piece.size());
@@ -138,7 +138,7 @@ void read_dump(msr_script::physical_memory& memory, std::string const& what, std
         }
         address += count;
     }
-    if (address == *given) { throw tool::failure{name + ": is empty"}; }
+    if (address == *encoded) { throw tool::failure{name + ": is empty"}; }
 }
 
 /// Applies the dumps and the script to a processor and its memory.

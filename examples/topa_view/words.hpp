@@ -118,16 +118,16 @@ inline auto findings_text(chain const& of) -> std::string {
 // ------------------------------------------------------------------------------------ the position
 
 /// The address of the next byte of trace; empty when the region has no room for it.
-inline auto next_text(whereabouts const& now) -> std::string {
-    if (!now.has_region() || now.come.where.offset >= now.size()) { return ""; }
+inline auto next_text(output_position const& now) -> std::string {
+    if (!now.has_region() || now.loaded.where.offset >= now.size()) { return ""; }
     return "the next byte goes to " +
-           hex(topa::trace_store_phys_addr(now.come.where, now.come.current));
+           hex(topa::trace_store_phys_addr(now.loaded.where, now.loaded.current));
 }
 
 /// The filled part of the current region, and the address of the next byte; empty when the offset
 /// is outside the region.
-inline auto fill_text(whereabouts const& now) -> std::string {
-    std::uint64_t const offset = now.come.where.offset;
+inline auto fill_text(output_position const& now) -> std::string {
+    std::uint64_t const offset = now.loaded.where.offset;
     if (!now.has_region() || offset > now.size()) { return ""; }
     auto const next = next_text(now);
     return hex(offset) + "H of " + hex(now.size()) + "H bytes are filled, " +
@@ -145,17 +145,17 @@ inline auto place_text(chain const& of, topa::position where) -> std::string {
 inline auto position_lines(chain const& of) -> std::vector<std::string> {
     auto const& now = of.now;
     std::vector<std::string> lines;
-    lines.push_back(place_text(of, now.given));
+    lines.push_back(place_text(of, now.encoded));
     if (now.followed_an_end()) {
-        lines.back() += ": the link is followed, to " + place_text(of, now.come.where);
+        lines.back() += ": the link is followed, to " + place_text(of, now.loaded.where);
     }
-    if (now.come.fault) {
+    if (now.loaded.fault) {
         lines.back() += ": no word was given of this entry";
     } else if (auto const next = next_text(now); !next.empty()) {
         lines.back() += ": " + next;
     }
     if (!now.in_chain) {
-        if (now.come.broken != rule::none) { lines.push_back(note_text({now.come.broken})); }
+        if (now.loaded.broken != rule::none) { lines.push_back(note_text({now.loaded.broken})); }
         lines.emplace_back("this is not an entry of the chain");
     } else if (now.from_start) {
         lines.push_back(size_text(now.from_start.bytes) + " (" + hex(now.from_start.bytes) +

@@ -277,9 +277,7 @@ private:
         put_end(table + 8, table);
         way_.push_back({table, way_[0].base, way_[0].size});
         set_pointer(chance(5) ? 1 : 0, 0);
-        if (chance(6)) {
-            change(table + 8, number{0x1000} << below(12));
-        }  // a link to another
+        if (chance(6)) { change(table + 8, number{0x1000} << below(12)); }  // a link to another
         // table
         if (chance(6)) { change(table + 8, 1); }  // no link
         if (chance(3)) { set_pointer(1 + below(3), 0); }
@@ -302,7 +300,7 @@ private:
         }
         if (chance(3)) { out_.base |= number{0x80} << below(5); }
     }
-    /// A table near the top of physical memory, whose entries are used up to the last one and beyond.
+    /// A table near the top of physical memory, whose entries are used up to the end and beyond.
     void near_the_top(number& first, number& count) {
         tables_[0] = top() - 4096 * (1 + below(3));
         first = (top() - tables_[0]) / 8 - 1 - below(3);

@@ -20,7 +20,7 @@ namespace msr_script {
 inline void write(session& in, std::uint32_t index, std::uint64_t value) {
     auto const done = access::effect_of_write(in.of, in.now, index, value);
     if (!done) {
-        told_rules broken;
+        reported_rules broken;
         access::find_broken_rules(in.of, in.now, index, value, {}, into(broken));
         return in.gp(broken);
     }
@@ -28,7 +28,7 @@ inline void write(session& in, std::uint32_t index, std::uint64_t value) {
     if (index == reset::address && reset{value}.get<reset::Trace_ToPA_PMI>()) {
         in.pmi_pending = false;
     }
-    in.go_on(done);
+    in.apply(done);
     in.line("ok");
 }
 
@@ -42,9 +42,9 @@ inline void wrmsr(session& in, words& given, std::uint32_t index) {
 inline void rdmsr(session& in, words& given, std::uint32_t index) {
     given.end();
     bool const whole = index == reg::ia32_rtit_output_mask_ptrs::address;
-    bool const lags = in.goes_out() && in.at_start &&
+    bool const lags = in.output_is_on() && in.msrs_at_start &&
                       (whole || index == reg::ia32_rtit_output_base::address);
-    auto const got = access::read(in.of, lags ? *in.at_start : in.now, index);
+    auto const got = access::read(in.of, lags ? *in.msrs_at_start : in.now, index);
     if (!got) { return in.gp({got.verdict.why}); }
     in.line(hex(got.value, whole ? 16 : 1));
 }
@@ -131,7 +131,7 @@ inline void cold_reset(session& in, words& given) {
 template <auto After>
 void event(session& in, words& given) {
     given.end();
-    in.become(After(in));
+    in.set_state(After(in));
     in.line("ok");
 }
 inline constexpr auto warm_reset =
@@ -149,9 +149,9 @@ inline void rsm(session& in, words& given) {
     given.end();
     auto const got = access::rsm(in.of, in.now);
     switch (got.outcome) {
-        case access::rsm_outcome::resumed: in.go_on(got.effect); return in.line("ok");
+        case access::rsm_outcome::resumed: in.apply(got.effect); return in.line("ok");
         case access::rsm_outcome::shutdown:
-            return in.line("shutdown " + ids_of(told_rules{got.why}));
+            return in.line("shutdown " + ids_of(reported_rules{got.why}));
         case access::rsm_outcome::undefined_opcode: return in.line("UD");
     }
 }
@@ -172,7 +172,7 @@ inline void xsaves(session& in, words& given) {
             hex(image.get<area::IA32_RTIT_ADDR0_B>().raw) + ' ' +
             hex(image.get<area::IA32_RTIT_ADDR1_A>().raw) + ' ' +
             hex(image.get<area::IA32_RTIT_ADDR1_B>().raw));
-    in.become(done.state);
+    in.set_state(done.state);
 }
 
 inline void xrstors(session& in, words& given) {
@@ -192,11 +192,11 @@ inline void xrstors(session& in, words& given) {
         done = access::xrstors(in.of, in.now, image);
     }
     if (!done) {
-        told_rules broken{done.effect.verdict.why};
+        reported_rules broken{done.effect.verdict.why};
         if (done.why_refused != rule::none) { broken.push_back(done.why_refused); }
         return in.gp(broken);
     }
-    in.go_on(done.effect);
+    in.apply(done.effect);
     in.line("ok");
 }
 

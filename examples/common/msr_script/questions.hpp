@@ -159,20 +159,20 @@ inline void build(session& in, words& given) {
     if (auto const built = single_range::build(wanted, width)) {
         return in.line("BASE=" + hex(built.base.raw) + " MASK_PTRS=" + hex(built.pointers));
     }
-    told_rules broken;
+    reported_rules broken;
     single_range::find_broken_rules(wanted, width, into(broken));
     in.line("violates " + ids_of(broken));
 }
 
 /// How many entries of the table at an address are read: up to the last word that was put within a
 /// table of the largest size.
-inline auto most_entries_of(session const& in, std::uint64_t table) -> std::uint64_t {
+inline auto entries_to_read(session const& in, std::uint64_t table) -> std::uint64_t {
     std::uint64_t const least = in.of.has_topa_of_many_entries() ? 1 : 2;
     auto const& put = in.memory.put_words();
     std::uint64_t const last_byte = topa::table_pointer({table, topa::last_index, 0}) + 7;
-    auto const behind = last_byte > table ? put.upper_bound(last_byte) : put.end();
-    if (behind == put.begin()) { return least; }
-    std::uint64_t const last = std::prev(behind)->first;
+    auto const after_last = last_byte > table ? put.upper_bound(last_byte) : put.end();
+    if (after_last == put.begin()) { return least; }
+    std::uint64_t const last = std::prev(after_last)->first;
     return last < table ? least : std::max((last - table) / 8 + 1, least);
 }
 
@@ -180,8 +180,8 @@ inline void validate(session& in, words& given) {
     auto const table = given.number("the table's address");
     given.end();
     auto const of = topa::limits::of(in.of);
-    topa::output_hazards const around{in.how.restricted, in.apic};
-    auto const most = most_entries_of(in, table);
+    topa::surroundings const around{in.how.restricted, in.apic};
+    auto const most = entries_to_read(in, table);
 
     std::vector<std::pair<std::uint32_t, rule>> findings;
     constexpr std::size_t most_findings = 0x1'0000;
@@ -209,8 +209,8 @@ inline void validate(session& in, words& given) {
     std::string items;
     for (std::size_t i = 0; i < findings.size(); ++i) {
         auto const [index, broken] = findings[i];
-        bool const goes_on = i != 0 && findings[i - 1].first == index;
-        items += goes_on ? "," : (items.empty() ? "" : " | ") + hex(index) + ": ";
+        bool const same_entry = i != 0 && findings[i - 1].first == index;
+        items += same_entry ? "," : (items.empty() ? "" : " | ") + hex(index) + ": ";
         items += string_of(rule_id{broken}.view());
     }
     in.line(items.empty() ? "ok" : items);

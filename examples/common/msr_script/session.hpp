@@ -40,7 +40,7 @@ inline auto hex(reg::ia32_rtit_output_mask_ptrs pointers) -> std::string {
 }
 
 /// Rules in the order of the library's reports, or in the order of their numbers.
-using told_rules = std::vector<rule>;
+using reported_rules = std::vector<rule>;
 using sorted_rules = std::set<rule>;
 
 /// A callback that collects the rules that the library reports.
@@ -75,7 +75,7 @@ struct session {
     engine::write_result total{};                     ///< since TraceEn rose
     /// What RDMSR of an output MSR returns while output is on: the value when TraceEn rose, the
     /// oldest value that a processor may return.
-    std::optional<access::msr_state> at_start{};
+    std::optional<access::msr_state> msrs_at_start{};
     bool psb_due = false;      ///< the next packets are a PSB+
     bool pmi_pending = false;  ///< a PMI was pended and not cleared since
 
@@ -85,36 +85,38 @@ struct session {
         if (!explains) { return; }
         line("  " + string_of(rule_id{why}.view()) + ": " + string_of(describe(why)));
     }
-    void gp(told_rules const& broken) {
+    void gp(reported_rules const& broken) {
         line("GP " + ids_of(broken));
         for (auto const why : broken) { explain(why); }
     }
 
-    [[nodiscard]] auto goes_out() const -> bool { return access::trigger_en(now.ctl, now.status); }
+    [[nodiscard]] auto output_is_on() const -> bool {
+        return access::trigger_en(now.ctl, now.status);
+    }
 
     /// Changes the state of the processor. Output ends unless TriggerEn remains 1.
-    void become(access::msr_state const& next) {
+    void set_state(access::msr_state const& next) {
         now = next;
-        if (!goes_out()) { output = {}; }
+        if (!output_is_on()) { output = {}; }
     }
 
     /// Applies the effects of an access or an event, which may have set TraceEn.
-    void go_on(access::effect const& done) {
+    void apply(access::effect const& done) {
         using ctl = reg::ia32_rtit_ctl;
         bool const rose = !now.ctl.get<ctl::TraceEn>() && done.state.ctl.get<ctl::TraceEn>();
         pmi_pending = pmi_pending || done.pmi;
-        become(done.state);
+        set_state(done.state);
         if (!rose) { return; }
         psb_due = done.psb == access::psb_plus::yes;
         total = {};
         (void)output.start(of, now, memory, how);
         output.sync(now);
-        at_start = now;
+        msrs_at_start = now;
     }
 
     /// The state after power-up. Memory and the parameters of the model are kept.
     void reset() {
-        become(access::msr_state{});
+        set_state(access::msr_state{});
         total = {};
         psb_due = false;
         pmi_pending = false;

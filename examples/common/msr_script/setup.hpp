@@ -46,8 +46,8 @@ inline void set(session& in, words& given) {
             word = {value | Word::forced_1_mask()};
         }
     });
-    in.at_start.reset();
-    in.become(in.now);
+    in.msrs_at_start.reset();
+    in.set_state(in.now);
 }
 
 inline void store(session& in, words& given) {

@@ -11,7 +11,7 @@ namespace trace_script {
 namespace event = engine::event;
 
 /// The result of a valid event. Otherwise the result is the text that was expected.
-inline constexpr string_view fine{};
+inline constexpr string_view valid{};
 
 /// A logical processor with an output region of `Bytes` bytes, a power of two of at least 4096.
 template <std::size_t Bytes>
@@ -51,11 +51,11 @@ public:
             cycle_ = *e.cycle;
         }
         for (std::uint64_t i = 0; i < e.times; ++i) {
-            auto const expected = happen(e);
+            auto const expected = execute_event(e);
             if (!expected.empty()) { return expected; }
         }
         if (fault_) { return "a shorter trace: there is no more memory"; }
-        return e.unused().empty() ? fine : string_view{"arguments that this event has"};
+        return e.unused().empty() ? valid : string_view{"arguments that this event has"};
     }
 
     /// Prints the packets so far, or `none`. Returns false when the trace has errors.
@@ -165,16 +165,16 @@ private:
 
     // -------------------------------------------------------------------------------- arguments
 
-    /// A numeric argument, or `other` when it is absent. On an error `wrong_` holds what was
+    /// A numeric argument, or `other` when it is absent. On an error `expected_` holds what was
     /// expected.
-    string_view wrong_{};
+    string_view expected_{};
     constexpr auto number(event_text& e, string_view name, std::uint64_t other,
                           std::uint64_t most = ~std::uint64_t{0}) -> std::uint64_t {
         auto const digits = e.value(name);
         if (digits.empty()) { return other; }
         auto const value = number_in(digits);
-        if (!value) { wrong_ = "a hexadecimal number as the argument"; }
-        if (value.value_or(0) > most) { wrong_ = "a smaller number as the argument"; }
+        if (!value) { expected_ = "a hexadecimal number as the argument"; }
+        if (value.value_or(0) > most) { expected_ = "a smaller number as the argument"; }
         return value.value_or(other);
     }
     constexpr auto vector(event_text& e, std::uint64_t other) -> std::uint8_t {
@@ -188,14 +188,14 @@ private:
         if (!e.has_target) { return other; }
         if (e.target == "kernel") { return kernel; }
         auto const value = number_in(e.target);
-        if (!value) { wrong_ = "a hexadecimal address or kernel after ->"; }
+        if (!value) { expected_ = "a hexadecimal address or kernel after ->"; }
         return value.value_or(other);
     }
     constexpr auto c_state(event_text& e, string_view name, std::uint8_t other) -> std::uint8_t {
         auto const given = e.value(name);
         if (given.empty()) { return other; }
         auto const value = given[0] == 'C' ? number_in(given.substr(1), 10) : maybe_number{};
-        if (!value || *value > 15) { wrong_ = "a C-state C0 to C15"; }
+        if (!value || *value > 15) { expected_ = "a C-state C0 to C15"; }
         return static_cast<std::uint8_t>(value.value_or(other));
     }
     /// The execution mode after a transfer to a privilege level.
@@ -212,17 +212,17 @@ private:
         } else if (mode == "64") {
             code.width = engine::code_width::bits_64;
         } else if (!mode.empty()) {
-            wrong_ = "a mode of 16, 32 or 64";
+            expected_ = "a mode of 16, 32 or 64";
         }
         return code;
     }
 
     // -------------------------------------------------------------------------------- events
 
-    constexpr auto happen(event_text& e) -> string_view {
-        wrong_ = {};
+    constexpr auto execute_event(event_text& e) -> string_view {
+        expected_ = {};
         string_view const expected = kind_of(e);
-        return !wrong_.empty() ? wrong_ : expected;
+        return !expected_.empty() ? expected_ : expected;
     }
     constexpr auto kind_of(event_text& e) -> string_view {
         auto const kind = e.kind;
@@ -260,7 +260,7 @@ private:
             bool const taken = e.rest == "T";
             if (!taken && e.has_target) { return "no target: the branch is not taken"; }
             execute(event::conditional{taken ? target(e, here + 0x10) : next_ip, taken});
-            return fine;
+            return valid;
         }
         if (e.kind == "RET") { return ret(e); }
         bool const nested = e.rest == "rel nested" && e.kind == "CALL";
@@ -282,7 +282,7 @@ private:
                 execute(event::indirect_call{back, to});
             }
         }
-        return fine;
+        return valid;
     }
     constexpr auto ret(event_text& e) -> string_view {
         bool const matches = e.rest == "compressed" || e.rest == "matching";
@@ -293,7 +293,7 @@ private:
         auto const to = target(e, e.rest == "uncompressed" ? returns_to() + 0x10 : returns_to());
         pop();
         execute(event::near_return{to});
-        return fine;
+        return valid;
     }
     /// Events that produce no packets.
     constexpr auto silent(event_text& e) -> string_view {
@@ -313,7 +313,7 @@ private:
             execute(event::indirect_call{ip + 0x32, ip + 0x40});
             execute(event::near_return{ip + 0x32});
         }
-        return fine;
+        return valid;
     }
 
     constexpr auto far_away(event_text& e) -> string_view {
@@ -346,7 +346,7 @@ private:
         } else {
             execute(event::sipi{target(e, 0), after(e, 0), vector(e, 0)});
         }
-        return fine;
+        return valid;
     }
     /// INT v, optionally through a task gate, whose packets come at given cycles.
     constexpr auto software_interrupt(event_text& e, std::uint64_t here) -> string_view {
@@ -385,7 +385,7 @@ private:
         (void)next(e);
         execute(event::software_interrupt{here, target(e, kernel), code,
                                           static_cast<std::uint8_t>(*number_of_it), takes});
-        return fine;
+        return valid;
     }
 
     constexpr auto instruction(event_text& e) -> string_view {
@@ -393,7 +393,7 @@ private:
         auto const next_ip = next(e);
         auto const kind = e.kind;
         if (kind == "MOV") {
-            if (!begins(e.rest, "CR3,")) { return "MOV CR3,value"; }
+            if (!starts_with(e.rest, "CR3,")) { return "MOV CR3,value"; }
             auto const text = e.rest.substr(4);
             auto const value = text == "?" ? maybe_number{true, unit_.state().code.cr3 + 0x1000}
                                            : number_in(text);
@@ -419,7 +419,7 @@ private:
         } else {
             return ptwrite(e, here, next_ip);
         }
-        return fine;
+        return valid;
     }
     constexpr auto ptwrite(event_text& e, std::uint64_t here, std::uint64_t next_ip)
         -> string_view {
@@ -427,11 +427,11 @@ private:
             auto& one = e.arguments[i];
             if (one.name == "at" || one.name == "next") { continue; }
             auto const value = number_in(one.value);
-            bool const wide = begins(one.name, "R");
-            if (!value || (!wide && !begins(one.name, "E"))) { break; }
+            bool const wide = starts_with(one.name, "R");
+            if (!value || (!wide && !starts_with(one.name, "E"))) { break; }
             one.used = true;
             execute(event::ptwrite{here, next_ip, *value, wide});
-            return fine;
+            return valid;
         }
         return "the name of a register, = and a number";
     }
@@ -474,7 +474,7 @@ private:
             }
             execute(event::rsm{target(e, unit_.ip()), after(e, 3)});
         }
-        return fine;
+        return valid;
     }
 
     constexpr auto power(event_text& e) -> string_view {
@@ -515,7 +515,7 @@ private:
                                          after(e, 0), 0x20});
             }
         }
-        return fine;
+        return valid;
     }
 
     constexpr auto clockwork(event_text& e) -> string_view {
@@ -544,7 +544,7 @@ private:
         } else {
             return "an event of tests/spec/notation.md, section 3";
         }
-        return fine;
+        return valid;
     }
 };
 

@@ -30,7 +30,7 @@ constexpr auto trimmed(string_view all) -> string_view {
     while (!all.empty() && is_blank(all.back())) { all.remove_suffix(1); }
     return all;
 }
-constexpr auto begins(string_view all, string_view with) -> bool {
+constexpr auto starts_with(string_view all, string_view with) -> bool {
     return all.substr(0, with.size()) == with;
 }
 
@@ -143,7 +143,7 @@ constexpr auto cut(string_view whole) -> cut_event {
         rest = trimmed(rest.substr(0, arrow));
         if (parts.target.empty()) { return {parts, "a target after ->"}; }
     }
-    if (begins(rest, "t=")) {
+    if (starts_with(rest, "t=")) {
         parts.cycle = number_in(take_word(rest).substr(2), 10);
         if (!parts.cycle) { return {parts, "a decimal number of cycles after t="}; }
     }

@@ -166,11 +166,11 @@ constexpr auto put_named(start& to, string_view name, string_view text) -> strin
 
 /// Parses one item: `NAME=value`, `A=B=value` or `ADDRn=[A,B] kind`.
 constexpr auto put_item(start& to, string_view item) -> string_view {
-    if (begins(item, "ADDR") && item.size() > 6 && item[5] == '=') {
+    if (starts_with(item, "ADDR") && item.size() > 6 && item[5] == '=') {
         auto const n = static_cast<unsigned char>(item[4]) - '0';
-        bool const fine = n >= 0 && n < 4 &&
-                          put_range(to, static_cast<std::size_t>(n), trimmed(item.substr(6)));
-        return fine ? string_view{} : "ADDRn=[A,B] filter or ADDRn=[A,B] stop";
+        bool const is_range = n >= 0 && n < 4 &&
+                              put_range(to, static_cast<std::size_t>(n), trimmed(item.substr(6)));
+        return is_range ? string_view{} : "ADDRn=[A,B] filter or ADDRn=[A,B] stop";
     }
     auto const last = item.rfind('=');
     if (last == string_view::npos) { return "NAME=value"; }
