@@ -75,7 +75,7 @@ auto they_read(buffer const& trace) -> seen {
             case ppt_tip:
             case ppt_tip_pge:
             case ppt_tip_pgd:
-            case ppt_fup: ip = test::libipt_ip_behind(packet.payload.ip, ip); break;
+            case ppt_fup: ip = test::libipt_ip_after(packet.payload.ip, ip); break;
             case ppt_psb: ip = 0; break;
             case ppt_tnt_8:
             case ppt_tnt_64:

@@ -87,7 +87,7 @@ struct summary {
             case ppt_tip_pgd:
             case ppt_fup:
                 if (packet.payload.ip.ipc == pt_ipc_suppressed) { return; }
-                ip = ptspec::test::libipt_ip_behind(packet.payload.ip, ip);
+                ip = ptspec::test::libipt_ip_after(packet.payload.ip, ip);
                 lowest_ip = std::min(lowest_ip, ip);
                 highest_ip = std::max(highest_ip, ip);
                 return;

@@ -96,12 +96,13 @@ inline auto same(std::vector<std::uint64_t> const& one, std::vector<std::uint64_
 
 /// A stretch as libipt reads it: without the instructions that it leaves out.
 inline auto as_libipt_reads(stretch const& whole) -> stretch {
-    stretch made{.ips = {}, .sure = whole.sure, .lost_mode = whole.lost_mode, .by_libipt = {}};
+    stretch made{
+        .ips = {}, .certain = whole.certain, .lost_mode = whole.lost_mode, .omitted_by_libipt = {}};
     std::size_t from = 0;
-    for (auto const& one : whole.by_libipt) {
+    for (auto const& one : whole.omitted_by_libipt) {
         for (; from < one.at; ++from) { made.ips.push_back(whole.ips[from]); }
         from += one.count;
-        if (whole.sure >= from) { made.sure -= one.count; }
+        if (whole.certain >= from) { made.certain -= one.count; }
     }
     for (; from < whole.ips.size(); ++from) { made.ips.push_back(whole.ips[from]); }
     return made;
@@ -113,10 +114,10 @@ inline void compare(std::vector<stretch> const& executed, reading const& got, st
     ++all.programs;
     all.overflows += executed.size() - 1;
     auto const count = std::min(executed.size(), got.ips.size());
-    bool left_out = false;
+    bool omitted_ips = false;
     for (std::size_t i = 0; i < count; ++i) {
         auto const want = as_libipt_reads(executed[i]);
-        left_out = left_out || !executed[i].by_libipt.empty();
+        omitted_ips = omitted_ips || !executed[i].omitted_by_libipt.empty();
         auto const& ips = got.ips[i];
         auto const good = same(want.ips, ips);
         all.instructions += good;
@@ -125,12 +126,12 @@ inline void compare(std::vector<stretch> const& executed, reading const& got, st
             return;
         }
         bool const is_end = i + 1 == got.ips.size() && !got.error.empty();
-        if (good == ips.size() && good >= want.sure && !is_end) { continue; }
+        if (good == ips.size() && good >= want.certain && !is_end) { continue; }
         auto const cause = is_end ? got.error : std::string{"other instructions"};
         ++all.errors[cause];
         std::printf("program %" PRIu64 ": %s: stretch %zu of %zu, instruction %zu of %zu (%zu are "
                     "sure, %zu were read), offset %" PRIx64 "\n",
-                    seed, cause.c_str(), i, executed.size(), good, want.ips.size(), want.sure,
+                    seed, cause.c_str(), i, executed.size(), good, want.ips.size(), want.certain,
                     ips.size(), got.offset);
         return;
     }
@@ -138,7 +139,7 @@ inline void compare(std::vector<stretch> const& executed, reading const& got, st
         ++all.errors["another number of overflows"];
         std::printf("program %" PRIu64 ": %zu overflows, not %zu\n", seed, got.ips.size() - 1,
                     executed.size() - 1);
-    } else if (left_out) {
+    } else if (omitted_ips) {
         ++all.beyond_libipt["TIP.PGD() after the PIP of a MOV CR3 was taken for the MOV's"];
     } else {
         ++all.alike;
@@ -153,7 +154,7 @@ inline void run(std::uint64_t seed, packet_counts& all) {
     machine_code::code const program{from};
     machine_code::machine one{what, program, from};
     one.run(3000);
-    if (!one.is_fine()) {
+    if (!one.succeeded()) {
         ++all.programs;
         ++all.errors["an access was refused"];
         std::printf("program %" PRIu64 ": an access was refused\n", seed);

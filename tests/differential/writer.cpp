@@ -53,7 +53,7 @@ auto read_by_libipt(buffer& in) -> std::vector<seen> {
     while (true) {
         std::memset(&one.packet, 0, sizeof one.packet);
         if (pt_pkt_next(decoder, &one.packet, sizeof one.packet) < 0) { break; }
-        if (has_ip(one.packet)) { one.ip = test::libipt_ip_behind(one.packet.payload.ip, one.ip); }
+        if (has_ip(one.packet)) { one.ip = test::libipt_ip_after(one.packet.payload.ip, one.ip); }
         if (one.packet.type == ppt_psb) { one.ip = 0; }
         if (one.packet.type != ppt_pad) { all.push_back(one); }
     }

@@ -27,10 +27,10 @@ constexpr auto fails_anywhere(uint64_t entry, cpu::capabilities const& of = pres
     one.place(A, pointers(0, 0xFFE));
     (void)one.enable_topa();
     auto const done = one.write(first_bytes(3));
-    if (one.out.why() != why) { return something_else; }
+    if (one.out.why() != why) { return wrong_state; }
     bool const stays = one.has_failed(why) && done.stored == 2 && done.lost == 1 &&
                        done.last == X + 0xFFF && one.stands_at(A, pointers(1, 0));
-    if (why != rule::none && !stays) { return something_else; }
+    if (why != rule::none && !stays) { return wrong_state; }
     if ((entry & END) != 0) { return why; }
 
     word_at const linked[] = {{A, X}, {A + 8, B | END}, {B, entry}, {B + 8, A | END}};
@@ -40,7 +40,7 @@ constexpr auto fails_anywhere(uint64_t entry, cpu::capabilities const& of = pres
     (void)two.enable_topa();
     (void)two.write(first_bytes(1));
     bool const moved = two.out.why() == why && two.stands_at(B, 0x7F);
-    return moved ? why : something_else;
+    return moved ? why : wrong_state;
 }
 
 }  // namespace

@@ -42,8 +42,8 @@ inline auto decode(byte_view in, unsigned item_bytes, bool strict) -> outcome {
 }
 
 /// The item size after a packet, given the one before it (PKT-205). `in` begins with the packet.
-inline auto items_behind(byte_view in, unsigned before) -> unsigned {
-    return plain::items_behind(plain_answer(in, before, false), before);
+inline auto item_size_after(byte_view in, unsigned before) -> unsigned {
+    return plain::item_size_after(plain_answer(in, before, false), before);
 }
 
 /// The last IP after a packet, given the one before it (PKT-051, PKT-060). `in` begins with it.

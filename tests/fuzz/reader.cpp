@@ -163,7 +163,7 @@ auto expect(setting const& what, bool at_psb = false, size_t at = 0) -> expectat
         }
         if (got.why == error::none) {
             ip = naive::last_ip_after(here, items, ip);
-            items = naive::items_behind(here, items);
+            items = naive::item_size_after(here, items);
             add({.what = item_type::packet,
                  .length = got.length,
                  .offset = at,

@@ -10,7 +10,7 @@
 namespace ptspec::test {
 
 /// The last IP after a packet that carries an IP.
-inline auto libipt_ip_behind(pt_packet_ip const& packet, std::uint64_t last) -> std::uint64_t {
+inline auto libipt_ip_after(pt_packet_ip const& packet, std::uint64_t last) -> std::uint64_t {
     auto const upper = [&](unsigned bits) { return last >> bits << bits; };
     switch (packet.ipc) {
         case pt_ipc_suppressed: return last;

@@ -31,7 +31,7 @@ struct recorder {
 /// Instructions that libipt omits. Where a TIP.PGD without IP directly follows the PIP of a MOV
 /// CR3, libipt takes it for the end of tracing by that MOV, although a MOV CR3 that ends tracing
 /// has no PIP (GEN-243). In fact a later far branch or MOV CR3 ended tracing.
-struct left_out {
+struct omitted_ips {
     std::size_t at;  ///< after this many instructions
     std::size_t count;
 };
@@ -40,11 +40,11 @@ struct left_out {
 struct stretch {
     std::vector<std::uint64_t> ips{};
     /// How many of them are in packets that were not lost; all of them in the last stretch.
-    std::size_t sure = 0;
+    std::size_t certain = 0;
     /// The code has another width than the last MODE.Exec before the overflow reported. libipt
     /// decodes with the old width up to the next MODE.Exec.
     bool lost_mode = false;
-    std::vector<left_out> by_libipt{};
+    std::vector<omitted_ips> omitted_by_libipt{};
 };
 
 /// The configuration of a run.
@@ -98,7 +98,7 @@ inline auto random_plan(dice& from) -> plan {
 class machine {
 public:
     machine(plan const& what, code const& program, dice& from)
-        : plan_{what}, code_{program}, dice_{from}, unit_{started(what)} {}
+        : plan_{what}, code_{program}, dice_{from}, unit_{initial_unit(what)} {}
 
     /// Executes this many steps, with TraceEn set at the start and cleared at the end.
     void run(unsigned steps) {
@@ -106,15 +106,15 @@ public:
         is_refused_ = !write_ctl(plan_.with.word(), first - 2, first);
         for (unsigned i = 0; i < steps; ++i) { step(); }
         if (lost_) { end_overflow(); }
-        abort();
+        abort_transaction();
         if (unit_.state().code.cpl != 0) { interrupt(); }
         is_finished_ = write_ctl(plan_.with.word() & ~std::uint64_t{1}, unit_.ip(), unit_.ip() + 2);
-        done_.back().sure = done_.back().ips.size();
+        done_.back().certain = done_.back().ips.size();
     }
     [[nodiscard]] auto trace() const -> std::vector<std::uint8_t> const& { return memory_.stream; }
     [[nodiscard]] auto executed() const -> std::vector<stretch> const& { return done_; }
     /// True when no access faulted.
-    [[nodiscard]] auto is_fine() const -> bool { return is_finished_ && !is_refused_; }
+    [[nodiscard]] auto succeeded() const -> bool { return is_finished_ && !is_refused_; }
 
 private:
     static constexpr std::size_t buffer_bytes = 400;
@@ -127,7 +127,7 @@ private:
         engine::execution_context code;
     };
 
-    static auto started(plan const& what) -> unit {
+    static auto initial_unit(plan const& what) -> unit {
         access::msr_state now;
         now.output_base = {0x100'0000};
         now.output_mask_ptrs = {0xFF'FFFF};
@@ -148,7 +148,7 @@ private:
     std::uint64_t fallback_ = 0;  ///< fallback address of the transaction; 0: none
     unsigned depth_ = 0;          ///< nesting depth of transactions
     std::uint64_t art_ = 0;
-    engine::code_width told_width_ = engine::code_width::bits_64;
+    engine::code_width reported_width_ = engine::code_width::bits_64;
     std::size_t pip_at_ = 0;  ///< number of instructions before the last PIP
     bool had_psb_ = false;    ///< the last event produced a PSB+
     bool lost_ = false;       ///< in an overflow that was forced
@@ -162,7 +162,7 @@ private:
     }
     /// Executes an action, and begins a new stretch when an overflow ended.
     template <class Act>
-    void watch(Act const& act) {
+    void track_overflow(Act const& act) {
         bool const lost = unit_.state().in_overflow;
         act();
         lost_ = lost_ && unit_.state().in_overflow;
@@ -170,15 +170,16 @@ private:
             done_.emplace_back();
             pip_at_ = 0;
             bool const is_on = unit_.state().enables().packet();
-            done_.back().lost_mode = is_on && unit_.state().code.width != told_width_;
+            done_.back().lost_mode = is_on && unit_.state().code.width != reported_width_;
         }
-        if (is_traced()) { told_width_ = unit_.state().code.width; }
+        if (is_traced()) { reported_width_ = unit_.state().code.width; }
     }
     template <class Event>
     void on(Event const& e) {
         auto const before = bytes();
         auto const since_psb = bytes_since_psb();
-        watch([&] { is_refused_ = static_cast<bool>(unit_.on(e, memory_)) || is_refused_; });
+        track_overflow(
+            [&] { is_refused_ = static_cast<bool>(unit_.on(e, memory_)) || is_refused_; });
         // Passing time produces no packet with a libipt event, except a PSB+.
         bool const is_time = same_as<Event, event::time>;
         had_psb_ = bytes_since_psb() - since_psb != bytes() - before;
@@ -198,38 +199,38 @@ private:
         if (traced) { done_.back().ips.push_back(what.at); }
         auto const from = bytes();
         auto const pip_at = pip_at_;
-        flows(e, traced, has_own_fup ? 1 : 0);
+        execute_flow(e, traced, has_own_fup ? 1 : 0);
         if (!traced || unit_.state().in_overflow) { return; }
-        bool const goes_on = unit_.state().enables().packet();
+        bool const stays_enabled = unit_.state().enables().packet();
         if (!unit_.state().enables().context && pip_at != 0) {
             auto& now = done_.back();
-            now.by_libipt.push_back({pip_at, now.ips.size() - pip_at});
+            now.omitted_by_libipt.push_back({pip_at, now.ips.size() - pip_at});
         }
-        bool const is_pip = what.what == op::mov_cr3 && goes_on && bytes() != from;
+        bool const is_pip = what.what == op::mov_cr3 && stays_enabled && bytes() != from;
         if (is_pip && !had_psb_) { pip_at_ = done_.back().ips.size(); }
         if (unit_.state().writer.tnt.count != 0) { pip_at_ = 0; }
     }
     /// Executes an event that control flow packets describe while tracing is on.
     template <class Event>
-    void flows(Event const& e, bool traced, std::size_t unsure) {
+    void execute_flow(Event const& e, bool traced, std::size_t uncertain) {
         auto const before = bytes();
         auto const stretches = done_.size();
         on(e);
-        bool const is_told = traced && bytes() != before && unit_.state().writer.tnt.count == 0 &&
-                             !plan_.how.defers_tips && done_.size() == stretches;
-        if (is_told && !unit_.state().in_overflow) {
-            done_.back().sure = done_.back().ips.size() - unsure;
+        bool const is_recorded = traced && bytes() != before && unit_.state().writer.tnt.count == 0 &&
+                                 !plan_.how.defers_tips && done_.size() == stretches;
+        if (is_recorded && !unit_.state().in_overflow) {
+            done_.back().certain = done_.back().ips.size() - uncertain;
         }
     }
     /// An event that is not caused by an instruction.
     template <class Event>
     void interrupt_by(Event const& e) {
-        flows(e, is_traced(), 0);
+        execute_flow(e, is_traced(), 0);
     }
     auto write_ctl(std::uint64_t value, std::uint64_t here, std::uint64_t next) -> bool {
         bool fine = false;
         pip_at_ = 0;
-        watch([&] {
+        track_overflow([&] {
             fine = unit_.wrmsr(reg::ia32_rtit_ctl::address, value, here, next, memory_).what ==
                    engine::access_outcome::done;
         });
@@ -239,7 +240,7 @@ private:
     // -------------------------------------------------------------------------------- steps
 
     void step() {
-        if (fallback_ != 0 && dice_.chance(10)) { return abort(); }
+        if (fallback_ != 0 && dice_.chance(10)) { return abort_transaction(); }
         switch (dice_.roll(120)) {
             case 0:
             case 1: return interrupt();
@@ -250,7 +251,7 @@ private:
             case 6: return time_passes();
             case 7: return dice_.chance(30) ? stop_clock() : execute_here();
             case 8: return on(event::ratio{static_cast<std::uint8_t>(8 + dice_.roll(40))});
-            case 9: return lose();
+            case 9: return force_overflow();
             default: return execute_here();
         }
     }
@@ -282,14 +283,14 @@ private:
             case op::sysret:
             case op::iret: return change_level(here);
             case op::int_n: {
-                abort();
+                abort_transaction();
                 if (unit_.ip() != here.at) { return; }
                 enter(here.next);
                 return interrupt_by(
                     event::software_interrupt{here.at, kernel_entry(), kernel_code(), 0x80});
             }
             case op::mov_cr3: {
-                abort();
+                abort_transaction();
                 if (unit_.ip() != here.at) { return; }
                 auto const cr3 = 0x1000 * dice_.roll(3) | dice_.roll(0x1000) |
                                  std::uint64_t{dice_.chance(50)} << 63;
@@ -343,16 +344,16 @@ private:
     }
     void enter(std::uint64_t back) { entries_.push_back({back, unit_.state().code}); }
     void interrupt() {
-        abort();
+        abort_transaction();
         enter(unit_.ip());
         interrupt_by(event::interrupt{unit_.ip(), kernel_entry(), kernel_code(), 0x20});
     }
     void fault() {
-        abort();
+        abort_transaction();
         enter(unit_.ip());
         interrupt_by(event::exception{unit_.ip(), kernel_entry(), kernel_code(), 14, 0x5000});
     }
-    void abort() {
+    void abort_transaction() {
         if (fallback_ == 0) { return; }
         auto const to = fallback_;
         fallback_ = 0;
@@ -361,7 +362,7 @@ private:
     }
     /// SYSCALL, SYSRET, IRET, and the far JMP between 64-bit and 32-bit user code.
     void change_level(instruction const& here) {
-        abort();
+        abort_transaction();
         if (unit_.ip() != here.at) { return; }
         if (here.what == op::syscall) {
             enter(here.next);
@@ -392,7 +393,7 @@ private:
                 event::far_transfer{here.at, code_.any_in(where, dice_), user_code(where), kind});
     }
     void system_management() {
-        abort();
+        abort_transaction();
         if (unit_.msrs().in_smm) { return; }
         auto const here = unit_.ip();
         auto const back = unit_.state().code;
@@ -406,7 +407,7 @@ private:
     }
     /// WRMSR that clears or sets TraceEn, or writes another MSR.
     void write_msr(instruction const& here) {
-        abort();
+        abort_transaction();
         if (unit_.ip() != here.at) { return; }
         auto const now = unit_.msrs();
         using ctl = reg::ia32_rtit_ctl;
@@ -420,7 +421,8 @@ private:
                           is_refused_;
         } else {
             if (stopped || dice_.chance(30)) {
-                watch([&] { (void)unit_.wrmsr(status::address, 0, here.at, here.next, memory_); });
+                track_overflow(
+                    [&] { (void)unit_.wrmsr(status::address, 0, here.at, here.next, memory_); });
             }
             is_refused_ = !write_ctl(now.ctl.with(ctl::TraceEn{true}).raw, here.at, here.next) ||
                           is_refused_;
@@ -430,7 +432,7 @@ private:
     // -------------------------------------------------------------------------------- sleep, time
 
     void sleep(instruction const& here) {
-        abort();
+        abort_transaction();
         if (unit_.ip() != here.at) { return; }
         auto const state = static_cast<std::uint8_t>(1 + dice_.roll(6));
         bool const is_hlt = here.what == op::hlt;
@@ -463,7 +465,7 @@ private:
         if (dice_.chance(50)) { time_passes(); }
         on(event::clock_resume{});
     }
-    void lose() {
+    void force_overflow() {
         if (lost_) { return end_overflow(); }
         if (!plan_.overflows || !dice_.chance(40)) { return execute_here(); }
         on(event::overflow{});

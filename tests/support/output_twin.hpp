@@ -166,18 +166,21 @@ struct engine_side {
         pmis += done.pmis;
         return done;
     }
-    auto stands_as(plain::machine const& twin) -> bool {
+    auto matches(plain::machine const& reference) -> bool {
         out.sync(now);
-        uint64_t const ended = twin.error_rule != 0 ? twin.error_rule : twin.stop_rule;
-        return now.ctl.raw == twin.ctl && now.status.raw == twin.status &&
-               now.output_base.raw == twin.base && now.output_mask_ptrs.raw == twin.mask_ptrs &&
-               now.perf_global_status.raw == twin.global_status && underlying(out.why()) == ended &&
-               pmis == twin.pmis;
+        uint64_t const ended = reference.error_rule != 0 ? reference.error_rule
+                                                         : reference.stop_rule;
+        return now.ctl.raw == reference.ctl && now.status.raw == reference.status &&
+               now.output_base.raw == reference.base &&
+               now.output_mask_ptrs.raw == reference.mask_ptrs &&
+               now.perf_global_status.raw == reference.global_status &&
+               underlying(out.why()) == ended && pmis == reference.pmis;
     }
 };
 
 /// The expected result of a write without fault.
-inline auto told_by(plain::packet_counts const& packet_counts, uint64_t pmis) -> engine::write_result {
+inline auto expected_result(plain::packet_counts const& packet_counts, uint64_t pmis)
+    -> engine::write_result {
     return {.taken = static_cast<size_t>(packet_counts.taken),
             .stored = packet_counts.stored,
             .lost = packet_counts.lost,
@@ -188,7 +191,7 @@ inline auto told_by(plain::packet_counts const& packet_counts, uint64_t pmis) ->
 }
 
 /// The reference model, which writes byte by byte and logs its stores.
-struct plain_side {
+struct reference_side {
     plain::machine machine;
     store_log stores{};
     uint64_t lost = 0;
@@ -201,8 +204,8 @@ struct plain_side {
             bool const by_table = machine.on() && machine.topa();
             auto const byte = machine.write_byte(bytes[i]);
             packet_counts.add(byte);
-            if (byte.what == plain::fate::stored) { stores.add(byte.address, bytes[i]); }
-            if (byte.what == plain::fate::dropped) { ++dropped; }
+            if (byte.what == plain::outcome::stored) { stores.add(byte.address, bytes[i]); }
+            if (byte.what == plain::outcome::dropped) { ++dropped; }
             if (by_table && machine.offset() == 0) { ++fills; }
         }
         lost += packet_counts.lost;
@@ -296,11 +299,11 @@ struct healing_memory {
 static_assert(mapped_memory_port<healing_memory>);
 
 /// Passes bytes to a unit until it has taken all of them. Faults are healed after two attempts
-/// without progress. `manner` selects what is done between two attempts.
+/// without progress. `variant` selects what is done between two attempts.
 template <memory_port Memory>
-class patient_writer {
+class retrying_writer {
 public:
-    patient_writer(engine_side<Memory>& unit, uint64_t manner) : unit_{unit}, manner_{manner} {}
+    retrying_writer(engine_side<Memory>& unit, uint64_t variant) : unit_{unit}, manner_{variant} {}
 
     void write(byte_view bytes) {
         while (!bytes.empty()) {
@@ -317,8 +320,8 @@ public:
     }
     void after_a_fault(bool moved) {
         ++faults;
-        stuck_ = moved ? 0 : stuck_ + 1;
-        if (stuck_ == 2) { unit_.memory.heal(); }
+        attempts_without_progress_ = moved ? 0 : attempts_without_progress_ + 1;
+        if (attempts_without_progress_ == 2) { unit_.memory.heal(); }
         uint64_t const choice = (manner_ + faults) % 3;
         if (choice == 1) { (void)unit_.out.resume(unit_.now, unit_.memory); }
         if (choice == 2) { (void)unit_.write({}); }
@@ -330,7 +333,7 @@ public:
 private:
     engine_side<Memory>& unit_;
     uint64_t manner_;
-    unsigned stuck_ = 0;
+    unsigned attempts_without_progress_ = 0;
 };
 
 }  // namespace detail
@@ -340,33 +343,34 @@ class output_twins {
 public:
     twin_counts seen{};
 
-    /// A description of the first difference, or null. `manner` varies the handling of faults.
-    auto difference(plain::output_setup const& setup, uint64_t manner) -> char const* {
-        detail::plain_side twin{plain::machine_of(setup)};
-        (void)twin.machine.enable();
+    /// A description of the first difference, or null. `variant` varies the handling of faults.
+    auto difference(plain::output_setup const& setup, uint64_t variant) -> char const* {
+        detail::reference_side reference{plain::machine_of(setup)};
+        (void)reference.machine.enable();
         memory_.reset(setup.words);
         detail::engine_side<detail::page_memory> unit{memory_};
-        if (unit.start(setup)) { return "a fault that nobody planned"; }
-        if (!unit.stands_as(twin.machine)) { return "the registers when TraceEn has risen"; }
+        if (unit.start(setup)) { return "an unexpected fault"; }
+        if (!unit.matches(reference.machine)) { return "the registers after TraceEn rose"; }
         uint64_t at = 0;
         for (uint64_t const count : setup.writes) {
             auto const bytes = detail::stream_from(at, count);
             at += count;
-            uint64_t const pmis = twin.machine.pmis;
-            auto const packet_counts = twin.write(bytes);
-            auto const told = detail::told_by(packet_counts, twin.machine.pmis - pmis);
-            if (unit.write(bytes) != told) { return "what a write tells"; }
-            if (!unit.stands_as(twin.machine)) { return "the registers after a write"; }
+            uint64_t const pmis = reference.machine.pmis;
+            auto const packet_counts = reference.write(bytes);
+            auto const expected = detail::expected_result(packet_counts,
+                                                          reference.machine.pmis - pmis);
+            if (unit.write(bytes) != expected) { return "the result of a write"; }
+            if (!unit.matches(reference.machine)) { return "the registers after a write"; }
         }
-        if (memory_.stores != twin.stores) { return "the bytes that were stored"; }
+        if (memory_.stores != reference.stores) { return "the bytes that were stored"; }
         loads_ = memory_.loads;
-        if (loads_ > 2 * twin.fills + 2) { return "more loads than there are entries"; }
-        if (!explains(setup, unit, twin.machine)) { return "the explanation"; }
-        note(twin, at);
+        if (loads_ > 2 * reference.fills + 2) { return "more loads than there are entries"; }
+        if (!explains(setup, unit, reference.machine)) { return "the explanation"; }
+        note(reference, at);
 
-        if (auto const what = in_place(setup, twin)) { return what; }
-        if (auto const what = in_pieces(setup, twin, manner)) { return what; }
-        return over_faults(setup, twin, manner);
+        if (auto const what = in_place(setup, reference)) { return what; }
+        if (auto const what = in_pieces(setup, reference, variant)) { return what; }
+        return with_faults(setup, reference, variant);
     }
 
 private:
@@ -378,21 +382,25 @@ private:
     /// `explain` must agree with the unit. The check is skipped when the entry in memory has
     /// changed since it was read.
     static auto explains(plain::output_setup const& setup,
-                         detail::engine_side<detail::page_memory>& unit, plain::machine const& twin)
-        -> bool {
+                         detail::engine_side<detail::page_memory>& unit,
+                         plain::machine const& reference) -> bool {
         rule const why = unit.out.why();
         if (why == rule::none) { return true; }
-        uint64_t const at = twin.base + 8 * twin.index();
+        uint64_t const at = reference.base + 8 * reference.index();
         bool const was_read = why != rule::OUT_061 && why != rule::OUT_071 && why != rule::OUT_091;
-        if (twin.topa() && was_read && unit.memory.load(at).value != twin.entry) { return true; }
-        auto const told = engine::explain(detail::capabilities_of(setup), unit.now, unit.memory,
-                                          unit.how);
-        return told.why == why && told.has_place == twin.topa() &&
-               (!told.has_place ||
-                (told.at == topa::place{twin.base, static_cast<uint32_t>(twin.index())}));
+        if (reference.topa() && was_read && unit.memory.load(at).value != reference.entry) {
+            return true;
+        }
+        auto const expected = engine::explain(detail::capabilities_of(setup), unit.now, unit.memory,
+                                              unit.how);
+        return expected.why == why && expected.has_place == reference.topa() &&
+               (!expected.has_place ||
+                (expected.at ==
+                 topa::place{reference.base, static_cast<uint32_t>(reference.index())}));
     }
 
-    auto in_place(plain::output_setup const& setup, detail::plain_side const& twin) -> char const* {
+    auto in_place(plain::output_setup const& setup, detail::reference_side const& reference)
+        -> char const* {
         mapped_.reset(memory_.firsts(), setup.words);
         auto memory = mapped_.memory();
         detail::engine_side<host_memory> unit{memory};
@@ -402,53 +410,57 @@ private:
             if (!unit.write(detail::stream_from(at, count))) { return "a fault in place"; }
             at += count;
         }
-        if (!unit.stands_as(twin.machine) || unit.lost != twin.lost) {
+        if (!unit.matches(reference.machine) || unit.lost != reference.lost) {
             return "the registers after writing in place";
         }
         ++seen.in_place;
         return mapped_.same_as(memory_) ? nullptr : "the bytes that were written in place";
     }
 
-    /// Writes byte by byte where bytes are few, otherwise in pieces of a size that `manner`
+    /// Writes byte by byte where bytes are few, otherwise in pieces of a size that `variant`
     /// selects.
-    auto in_pieces(plain::output_setup const& setup, detail::plain_side const& twin,
-                   uint64_t manner) -> char const* {
+    auto in_pieces(plain::output_setup const& setup, detail::reference_side const& reference,
+                   uint64_t variant) -> char const* {
         other_.reset(setup.words);
         detail::engine_side<detail::page_memory> unit{other_};
         (void)unit.start(setup);
         uint64_t at = 0;
         for (uint64_t const count : setup.writes) {
             auto const bytes = detail::stream_from(at, count);
-            size_t const piece = count < 500 ? 1 : static_cast<size_t>(1 + manner % 61);
+            size_t const piece = count < 500 ? 1 : static_cast<size_t>(1 + variant % 61);
             at += count;
             for (size_t i = 0; i < bytes.size(); i += piece) {
                 (void)unit.write(bytes.from(i).first(piece));
             }
         }
-        bool const same = unit.stands_as(twin.machine) && unit.lost == twin.lost &&
-                          other_.stores == twin.stores && other_.loads == loads_;
+        bool const same = unit.matches(reference.machine) && unit.lost == reference.lost &&
+                          other_.stores == reference.stores && other_.loads == loads_;
         return same ? nullptr : "writing in pieces";
     }
 
-    auto over_faults(plain::output_setup const& setup, detail::plain_side const& twin,
-                     uint64_t manner) -> char const* {
+    auto with_faults(plain::output_setup const& setup, detail::reference_side const& reference,
+                     uint64_t variant) -> char const* {
         if (setup.faults.empty()) { return nullptr; }
         other_.reset(setup.words);
         other_.plan(setup.faults);
-        if (!ends_the_same(setup, twin, manner, other_)) { return "the end after faults"; }
-        if (other_.stores != twin.stores) { return "the bytes that were stored over faults"; }
+        if (!ends_the_same(setup, reference, variant, other_)) { return "the end after faults"; }
+        if (other_.stores != reference.stores) {
+            return "the bytes that were stored despite faults";
+        }
 
         mapped_.reset(memory_.firsts(), setup.words);
         detail::healing_memory mapped{mapped_.failing_memory(setup.faults), mapped_.memory()};
-        if (!ends_the_same(setup, twin, manner, mapped)) { return "the end after faults in place"; }
-        return mapped_.same_as(memory_) ? nullptr : "the bytes that were written over faults";
+        if (!ends_the_same(setup, reference, variant, mapped)) {
+            return "the end after faults in place";
+        }
+        return mapped_.same_as(memory_) ? nullptr : "the bytes that were written despite faults";
     }
 
     template <memory_port Memory>
-    auto ends_the_same(plain::output_setup const& setup, detail::plain_side const& twin,
-                       uint64_t manner, Memory& memory) -> bool {
+    auto ends_the_same(plain::output_setup const& setup, detail::reference_side const& reference,
+                       uint64_t variant, Memory& memory) -> bool {
         detail::engine_side<Memory> unit{memory};
-        detail::patient_writer<Memory> writer{unit, manner};
+        detail::retrying_writer<Memory> writer{unit, variant};
         if (unit.start(setup)) { writer.after_a_fault(false); }
         uint64_t at = 0;
         for (uint64_t const count : setup.writes) {
@@ -457,16 +469,16 @@ private:
         }
         writer.finish();
         seen.faults += writer.faults != 0 ? 1 : 0;
-        return unit.stands_as(twin.machine) && unit.lost == twin.lost;
+        return unit.matches(reference.machine) && unit.lost == reference.lost;
     }
 
-    void note(detail::plain_side const& twin, uint64_t bytes) {
-        auto const& machine = twin.machine;
+    void note(detail::reference_side const& reference, uint64_t bytes) {
+        auto const& machine = reference.machine;
         seen.errors += machine.error_rule != 0 ? 1 : 0;
         seen.stops += machine.stop_rule != 0 ? 1 : 0;
         seen.interrupts += machine.pmis != 0 ? 1 : 0;
-        seen.drops += twin.dropped != 0 ? 1 : 0;
-        seen.advances += twin.fills != 0 ? 1 : 0;
+        seen.drops += reference.dropped != 0 ? 1 : 0;
+        seen.advances += reference.fills != 0 ? 1 : 0;
         seen.bytes += bytes;
         ++seen.rules[machine.error_rule % 1000 % 256];
         ++seen.rules[machine.stop_rule % 1000 % 256];

@@ -248,7 +248,7 @@ constexpr auto decode(unsigned char const* first, std::size_t size, unsigned ite
 }
 
 /// The item size after a packet, given the item size before it (PKT-205).
-constexpr auto items_behind(answer const& packet, unsigned before) -> unsigned {
+constexpr auto item_size_after(answer const& packet, unsigned before) -> unsigned {
     switch (packet_rows[packet.packet].block) {
         case packet_block::keeps: return before;
         case packet_block::sets: return static_cast<unsigned>(packet.find("size")->value);

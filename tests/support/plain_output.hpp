@@ -108,10 +108,10 @@ struct address_range {
 /// The outcome of a byte. The address is that of the byte or, for `fault`, of the failed access;
 /// then the byte was not taken, and the caller passes it again. When only the load of the next
 /// entry failed, the byte was taken and `machine::unread` is set.
-enum class fate { stored, dropped, lost, fabric, fault };
+enum class outcome { stored, dropped, lost, fabric, fault };
 
 struct byte_result {
-    fate what = fate::lost;
+    outcome what = outcome::lost;
     number address = 0;
 };
 
@@ -184,7 +184,7 @@ private:
     [[nodiscard]] auto broken_by_entry() const -> unsigned;
 
     void check_next_address();
-    auto look() -> step_result;
+    auto load_entry() -> step_result;
     void advance_topa();
     void note_trace_byte(number address);
 };
@@ -268,7 +268,7 @@ inline auto machine::broken_by_entry() const -> unsigned {
 }
 
 /// Reads the current entry, and follows it where it is a link.
-inline auto machine::look() -> step_result {
+inline auto machine::load_entry() -> step_result {
     while (true) {
         number const address = base + 8 * index();
         if (field(address, 63, max_phys_addr) != 0) {
@@ -328,7 +328,7 @@ inline auto machine::enable() -> step_result {
         }
         unread = true;
         unchecked = true;
-        return look();
+        return load_entry();
     }
     bool zero_seen = false;  // OUT-022: no 1 above a 0
     for (unsigned i = 0; i < 32; ++i) {
@@ -352,7 +352,7 @@ inline auto machine::enable() -> step_result {
 
 /// Repeats a failed load. A failed store is not repeated: the caller passes the byte again.
 inline auto machine::resume() -> step_result {
-    if (unread) { return look(); }
+    if (unread) { return load_entry(); }
     return {};
 }
 
@@ -412,24 +412,24 @@ inline void machine::advance_topa() {
         set_index(index() + 1);
     }
     unread = true;
-    look();  // where this load fails, the next byte or resume() repeats it
+    load_entry();  // where this load fails, the next byte or resume() repeats it
 }
 
 inline auto machine::write_byte(unsigned char value) -> byte_result {
     if (unread) {
-        step_result const step = look();
-        if (step.faulted) { return {fate::fault, step.address}; }
+        step_result const step = load_entry();
+        if (step.faulted) { return {outcome::fault, step.address}; }
     }
-    if (!on()) { return {fate::lost, 0}; }
-    if (fabric()) { return {fate::fabric, 0}; }
+    if (!on()) { return {outcome::lost, 0}; }
+    if (fabric()) { return {outcome::fabric, 0}; }
 
     number const address = next_address();
-    byte_result result{fate::stored, address};
+    byte_result result{outcome::stored, address};
     if (restricted(address)) {
         meet(111);
-        result.what = fate::dropped;
+        result.what = outcome::dropped;
     } else {
-        if (!ram.works(address)) { return {fate::fault, address}; }
+        if (!ram.works(address)) { return {outcome::fault, address}; }
         ram.write(address, value);
         note_trace_byte(address);
     }
@@ -464,16 +464,16 @@ struct packet_counts {
     number fault_address = 0;
 
     void add(byte_result const& byte) {
-        if (byte.what == fate::fault) {
+        if (byte.what == outcome::fault) {
             faulted = true;
             fault_address = byte.address;
             return;
         }
         ++taken;
-        if (byte.what == fate::stored || byte.what == fate::fabric) { ++stored; }
-        if (byte.what == fate::lost || byte.what == fate::dropped) { ++lost; }
-        if (byte.what == fate::dropped) { ++dropped; }
-        if (byte.what == fate::stored || byte.what == fate::dropped) {
+        if (byte.what == outcome::stored || byte.what == outcome::fabric) { ++stored; }
+        if (byte.what == outcome::lost || byte.what == outcome::dropped) { ++lost; }
+        if (byte.what == outcome::dropped) { ++dropped; }
+        if (byte.what == outcome::stored || byte.what == outcome::dropped) {
             if (!placed) { first = byte.address; }
             placed = true;
             last = byte.address;

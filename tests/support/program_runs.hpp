@@ -82,7 +82,7 @@ public:
         using ctl = reg::ia32_rtit_ctl;
         auto const before = unit_.ip();
         auto const began = unit_.wrmsr(ctl::address, what_.word(), before, before + 2, memory_);
-        hold(began.what == engine::access_outcome::done, "tracing begins");
+        check(began.what == engine::access_outcome::done, "tracing begins");
         model_.begin(before + 2, unit_.state().code.cr3);
         for (unsigned i = 0; i < events; ++i) {
             step();
@@ -92,7 +92,7 @@ public:
         go_far(0x40'0000, 0, unit_.state().code.cr3, false);  // WRMSR needs CPL 0
         auto const at = unit_.ip();
         auto const ended = unit_.wrmsr(ctl::address, 0, at, at + 2, memory_);
-        hold(ended.what == engine::access_outcome::done, "tracing ends");
+        check(ended.what == engine::access_outcome::done, "tracing ends");
         model_.end(at);
     }
     /// The bytes of the trace.
@@ -101,20 +101,20 @@ public:
     }
     /// The first difference between the trace and the model; empty when there is none.
     [[nodiscard]] auto difference() -> std::string {
-        hold(unit_.total().stored <= memory_bytes && unit_.total().lost == 0, "nothing is lost");
+        check(unit_.total().stored <= memory_bytes && unit_.total().lost == 0, "nothing is lost");
         trace::reader from{bytes(), {.sync = false}};
         for (auto it = from.next(); it; it = from.next()) {
-            hold(it.what == trace::item_type::packet, "no damage");
+            check(it.what == trace::item_type::packet, "no damage");
             if (it.what != trace::item_type::packet) { continue; }
-            packet::visit([&](auto const& packet) { this->see(packet, it.ip); }, it.packet);
+            packet::visit([&](auto const& packet) { this->compare(packet, it.ip); }, it.packet);
         }
         if (wrong_) {
             return "item " + std::to_string(next_) + " of " + std::to_string(wanted().size()) +
-                   ": " + said_;
+                   ": " + message_;
         }
-        hold(next_ == wanted().size(), "all is told");
-        hold(!defers_ || next_bit_ == bits_.size(), "all branches are told");
-        return said_;
+        check(next_ == wanted().size(), "all items occur");
+        check(!defers_ || next_bit_ == bits_.size(), "all branches occur");
+        return message_;
     }
 
 private:
@@ -132,8 +132,8 @@ private:
         return {cpu::preset::P_FUT, now, {.cr3 = 0x1000}, 0x40'0000, how};
     }
 
-    void hold(bool condition, char const* what) {
-        if (!condition && said_.empty()) { said_ = std::string{"does not hold: "} + what; }
+    void check(bool condition, char const* what) {
+        if (!condition && message_.empty()) { message_ = std::string{"does not hold: "} + what; }
     }
 
     // -------------------------------------------------------------------------------- events
@@ -146,7 +146,7 @@ private:
     }
     template <class Event>
     void on(Event const& e) {
-        hold(!unit_.on(e, memory_), "no port fails");
+        check(!unit_.on(e, memory_), "no port fails");
     }
     void go_far(std::uint64_t to, unsigned cpl, std::uint64_t cr3, bool interrupts) {
         auto code = unit_.state().code;
@@ -178,7 +178,7 @@ private:
     void end_overflow() {
         auto const ip = unit_.ip();
         on(event::overflow_end{ip});
-        model_.resolved(ip);
+        model_.end_overflow(ip);
         lost_ = false;
         forget_calls();
     }
@@ -270,9 +270,9 @@ private:
     }
     void move() {
         auto const image = engine::save(unit_);
-        auto const loaded = engine::load(unit_.state().caps, image.view(), unit_.state().options);
-        hold(static_cast<bool>(loaded), "a unit that was saved loads");
-        hold(engine::save(loaded.unit).view() == image.view(), "and is the same");
+        auto const loaded = engine::load(unit_.state().caps, image.view(), unit_.how());
+        check(static_cast<bool>(loaded), "a unit that was saved loads");
+        check(engine::save(loaded.unit).view() == image.view(), "and is the same");
         unit_ = loaded.unit;
     }
     void sleep() {
@@ -300,22 +300,22 @@ private:
     /// The expected items. With deferred TIPs, branch bits are in a separate list, because their
     /// order relative to other items is not fixed.
     auto wanted() -> std::vector<item> const& {
-        if (!defers_ || split_) { return split_ ? others_ : model_.items; }
+        if (!defers_ || is_split_) { return is_split_ ? others_ : model_.items; }
         for (auto const& one : model_.items) {
             (one.kind == what::bit ? bits_ : others_).push_back(one);
         }
-        split_ = true;
+        is_split_ = true;
         return others_;
     }
     void fail(std::string const& why) {
-        if (!wrong_ && said_.empty()) { said_ = why; }
+        if (!wrong_ && message_.empty()) { message_ = why; }
         wrong_ = true;
     }
     /// Compares the next expected item with this one.
     void expect(what kind, std::uint64_t value, bool eligible) {
         if (wrong_ || in_psb_) { return; }
         auto const& all = wanted();
-        if (next_ == all.size()) { return fail("too many"); }
+        if (next_ == all.size()) { return fail("too many items"); }
         auto const& one = all[next_];
         bool const has_ip = kind == what::pgd;
         bool const same = one.kind == kind ? one.value == value
@@ -324,17 +324,17 @@ private:
                                     (kind == what::bit && value == 1)
                               : one.kind == what::pgd_of_return &&
                                     (has_ip ? one.value == value : kind == what::pgd_no_ip);
-        auto const said = [&](char const* name) {
+        auto const differ = [&](char const* name) {
             fail(std::string{name} + ": kind " + std::to_string(underlying(one.kind)) + " value " +
                  std::to_string(one.value) + " mode " + std::to_string(one.mode) + " cycle " +
                  std::to_string(one.cycle) + ", not " + std::to_string(underlying(kind)) + " " +
                  std::to_string(value) + " " + std::to_string(mode_) + " " +
                  std::to_string(cycles_));
         };
-        if (!same) { return said("another one"); }
+        if (!same) { return differ("another item"); }
         bool const shows_mode = kind == what::tip || kind == what::pge;
-        if (shows_mode && one.mode != mode_) { return said("another mode"); }
-        if (eligible && timed_ && one.cycle != cycles_) { return said("another time"); }
+        if (shows_mode && one.mode != mode_) { return differ("another mode"); }
+        if (eligible && timed_ && one.cycle != cycles_) { return differ("another time"); }
         timed_ = timed_ && !eligible;
         ++next_;
     }
@@ -357,56 +357,56 @@ private:
     }
 
     template <class Packet>
-    void see(Packet const&, std::uint64_t) {}
-    void see(packet::tnt_short const& p, std::uint64_t) { expect_bits(p.taken()); }
-    void see(packet::tnt_long const& p, std::uint64_t) { expect_bits(p.taken()); }
-    void see(packet::tip const&, std::uint64_t ip) { expect(what::tip, ip, true); }
-    void see(packet::tip_pge const&, std::uint64_t ip) { expect(what::pge, ip, true); }
-    void see(packet::tip_pgd const& p, std::uint64_t ip) {
+    void compare(Packet const&, std::uint64_t) {}
+    void compare(packet::tnt_short const& p, std::uint64_t) { expect_bits(p.taken()); }
+    void compare(packet::tnt_long const& p, std::uint64_t) { expect_bits(p.taken()); }
+    void compare(packet::tip const&, std::uint64_t ip) { expect(what::tip, ip, true); }
+    void compare(packet::tip_pge const&, std::uint64_t ip) { expect(what::pge, ip, true); }
+    void compare(packet::tip_pgd const& p, std::uint64_t ip) {
         expect(p.has_ip() ? what::pgd : what::pgd_no_ip, p.has_ip() ? ip : 0, true);
     }
-    void see(packet::fup const&, std::uint64_t ip) { expect(what::fup, ip, false); }
-    void see(packet::pip const& p, std::uint64_t) {
+    void compare(packet::fup const&, std::uint64_t ip) { expect(what::fup, ip, false); }
+    void compare(packet::pip const& p, std::uint64_t) {
         expect(what::pip, p.get<packet::pip::CR3>(), true);
     }
-    void see(packet::mode_exec const& p, std::uint64_t) {
+    void compare(packet::mode_exec const& p, std::uint64_t) {
         mode_ = p.code_bits();
         timed_ = false;
     }
-    void see(packet::mode_tsx const& p, std::uint64_t) {
+    void compare(packet::mode_tsx const& p, std::uint64_t) {
         expect(what::tsx,
                (p.get<packet::mode_tsx::InTX>() ? 1U : 0U) |
                    (p.get<packet::mode_tsx::TXAbort>() ? 2U : 0U),
                true);
     }
-    void see(packet::tracestop const&, std::uint64_t) { expect(what::trace_stop, 0, false); }
-    void see(packet::ptw const& p, std::uint64_t) { expect(what::ptw, p.payload(), true); }
-    void see(packet::mwait const& p, std::uint64_t) {
+    void compare(packet::tracestop const&, std::uint64_t) { expect(what::trace_stop, 0, false); }
+    void compare(packet::ptw const& p, std::uint64_t) { expect(what::ptw, p.payload(), true); }
+    void compare(packet::mwait const& p, std::uint64_t) {
         expect(what::mwait, p.get<packet::mwait::hints>(), true);
     }
-    void see(packet::pwre const& p, std::uint64_t) {
+    void compare(packet::pwre const& p, std::uint64_t) {
         expect(what::pwre, p.get<packet::pwre::state>(), false);
     }
-    void see(packet::exstop const& p, std::uint64_t) {
+    void compare(packet::exstop const& p, std::uint64_t) {
         expect(what::exstop, p.get<packet::exstop::IP>() ? 1 : 0, true);
     }
-    void see(packet::pwrx const& p, std::uint64_t) {
+    void compare(packet::pwrx const& p, std::uint64_t) {
         expect(what::pwrx, p.get<packet::pwrx::deepest>(), false);
     }
-    void see(packet::mtc const& p, std::uint64_t) {
+    void compare(packet::mtc const& p, std::uint64_t) {
         expect(what::mtc, p.get<packet::mtc::CTC>(), true);
     }
-    void see(packet::tsc const&, std::uint64_t) { timed_ = false; }
-    void see(packet::ovf const&, std::uint64_t) { timed_ = false; }
-    void see(packet::cyc const& p, std::uint64_t) {
+    void compare(packet::tsc const&, std::uint64_t) { timed_ = false; }
+    void compare(packet::ovf const&, std::uint64_t) { timed_ = false; }
+    void compare(packet::cyc const& p, std::uint64_t) {
         cycles_ += p.value();
         timed_ = true;
     }
-    void see(packet::psb const&, std::uint64_t) {
+    void compare(packet::psb const&, std::uint64_t) {
         in_psb_ = true;
         mode_ = 0;
     }
-    void see(packet::psbend const&, std::uint64_t) { in_psb_ = false; }
+    void compare(packet::psbend const&, std::uint64_t) { in_psb_ = false; }
 
     dice& dice_;
     bool defers_;
@@ -423,12 +423,12 @@ private:
     bool lost_ = false;
 
     std::vector<item> bits_, others_;
-    bool split_ = false;
+    bool is_split_ = false;
     std::size_t next_ = 0, next_bit_ = 0;
     std::uint64_t cycles_ = 0;
     unsigned mode_ = 0;
     bool in_psb_ = false, timed_ = false, wrong_ = false;
-    std::string said_;
+    std::string message_;
 };
 
 }  // namespace ptspec::test::programs

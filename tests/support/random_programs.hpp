@@ -131,7 +131,7 @@ public:
         bool const stops = load_entry(to, to);
         if (before && has_fup) { add(what::fup, from); }
         if (other_cr3 && context_ && set_.os) { add(what::pip, cr3_ & ~std::uint64_t{0x1F}); }
-        arrived(before, to, what::tip, false);
+        add_transfer(before, to, what::tip, false);
         stop_if(stops);
     }
     void mov_cr3(std::uint64_t at, std::uint64_t next, std::uint64_t cr3) {
@@ -159,7 +159,7 @@ public:
         bool const stops = load_entry(to, to);
         if (context_ && set_.branch_en) { add(what::tsx, 2); }
         if (before) { add(what::fup, at); }
-        arrived(before, to, what::tip, false);
+        add_transfer(before, to, what::tip, false);
         stop_if(stops);
     }
     void ptwrite(std::uint64_t at, std::uint64_t value) {
@@ -180,15 +180,15 @@ public:
     /// Packets are lost, including the pending TNT bits. GEN-225
     void overflow(std::size_t held) {
         if (!trigger_) { return; }
-        loses_ = true;
+        in_overflow_ = true;
         items.resize(items.size() - held);
     }
     /// GEN-227, GEN-230
-    void resolved(std::uint64_t ip) {
-        if (!loses_) { return; }
-        loses_ = false;
-        if (owes_stop_) { items.push_back({what::trace_stop, 0, cycle, mode_}); }
-        owes_stop_ = false;
+    void end_overflow(std::uint64_t ip) {
+        if (!in_overflow_) { return; }
+        in_overflow_ = false;
+        if (pending_stop_) { items.push_back({what::trace_stop, 0, cycle, mode_}); }
+        pending_stop_ = false;
         if (packets()) { add(what::fup, ip); }
     }
     [[nodiscard]] auto traces() const -> bool { return trigger_; }
@@ -203,11 +203,11 @@ private:
     setting set_;
     bool trigger_ = false, context_ = false, filter_ = false;
     unsigned cpl_ = 0, mode_ = 64;
-    bool loses_ = false, owes_stop_ = false;
+    bool in_overflow_ = false, pending_stop_ = false;
     std::uint64_t cr3_ = 0;
 
     void add(what kind, std::uint64_t value) {
-        if (!loses_) { items.push_back({kind, value, cycle, mode_}); }
+        if (!in_overflow_) { items.push_back({kind, value, cycle, mode_}); }
     }
     /// GEN-005, steps 3 and 4. Returns true for a TraceStop.
     auto load_entry(std::uint64_t filtered, std::uint64_t stopped) -> bool {
@@ -220,27 +220,27 @@ private:
     void stop_if(bool stops) {
         if (!stops) { return; }
         add(what::trace_stop, 0);
-        owes_stop_ = loses_;
+        pending_stop_ = in_overflow_;
         trigger_ = false;
     }
-    void branch_to(std::uint64_t to, what told, bool hides_ip) {
+    void branch_to(std::uint64_t to, what kind, bool hides_ip) {
         if (!trigger_) { return; }
         bool const before = packets();
         bool const stops = load_entry(to, to);
-        arrived(before, to, told, hides_ip);
+        add_transfer(before, to, kind, hides_ip);
         stop_if(stops);
     }
     /// GEN-340. `trace_stop` means that the transfer has no item of its own.
-    void arrived(bool before, std::uint64_t to, what told, bool hides_ip) {
+    void add_transfer(bool before, std::uint64_t to, what kind, bool hides_ip) {
         bool const after = packets();
         if (before && after) {
-            if (told == what::bit) {
+            if (kind == what::bit) {
                 add(what::bit, 1);
-            } else if (told != what::trace_stop) {
-                add(told, to);
+            } else if (kind != what::trace_stop) {
+                add(kind, to);
             }
         } else if (before) {
-            if (told == what::returned && context_) { return add(what::pgd_of_return, to); }
+            if (kind == what::returned && context_) { return add(what::pgd_of_return, to); }
             bool const hidden = hides_ip || !context_;
             add(hidden ? what::pgd_no_ip : what::pgd, hidden ? 0 : to);
         } else if (after) {

@@ -109,7 +109,7 @@ public:
 
 private:
     /// A region that the output reaches as long as no error occurs.
-    struct stop_over {
+    struct reached_region {
         number entry_at;  ///< address of its entry; 0 for a single range
         number base;
         number size;
@@ -117,7 +117,7 @@ private:
 
     std::uint64_t state_;
     output_setup out_;
-    std::vector<stop_over> way_;
+    std::vector<reached_region> reached_;
     std::vector<number> tables_;
 
     /// The generator splitmix64. The order of evaluation of operands and arguments is unspecified,
@@ -175,7 +175,9 @@ private:
         return at - at % size;
     }
     /// One of the first regions, which a run probably reaches.
-    auto early() -> stop_over& { return way_[index_below(way_.size() < 3 ? way_.size() : 3)]; }
+    auto early_region() -> reached_region& {
+        return reached_[index_below(reached_.size() < 3 ? reached_.size() : 3)];
+    }
 
     // ---------------------------------------------------------------- fabric, single range
 
@@ -184,7 +186,7 @@ private:
         if (chance(50)) { out_.ctl |= 0x100; }
         out_.base = below(top()) & ~number{0x7F};
         out_.mask_ptrs = bits() | 0x7F;
-        way_.push_back({0, 0, 4096});
+        reached_.push_back({0, 0, 4096});
     }
 
     void make_single_range() {
@@ -202,7 +204,7 @@ private:
         if (off > 0xFFFF'FFFF) { off = 0xFFFF'FFFF; }
         out_.base = base % top();
         out_.mask_ptrs = off << 32 | mask;
-        for (unsigned i = 0; i < 3; ++i) { way_.push_back({0, out_.base, size}); }
+        for (unsigned i = 0; i < 3; ++i) { reached_.push_back({0, out_.base, size}); }
     }
 
     // ------------------------------------------------------------------------------ ToPA
@@ -230,7 +232,7 @@ private:
         if (chance(static_cast<unsigned>(interrupt_percent))) { word |= 4; }
         if (chance(static_cast<unsigned>(stop_percent))) { word |= 0x10; }
         put(address, word);
-        way_.push_back({address, base, size});
+        reached_.push_back({address, base, size});
     }
     void put_end(number address, number to) {
         number word = to | 1;
@@ -253,7 +255,7 @@ private:
             if (chance(60)) { word &= ~number{1}; }
             put(out_.base + 8 * (index + i), word);
         }
-        way_.push_back({out_.base + 8 * index, 0, 4096});
+        reached_.push_back({out_.base + 8 * index, 0, 4096});
         tables_.push_back(out_.base);
     }
 
@@ -275,7 +277,7 @@ private:
         out_.base = table;
         put_region(table, 75, 30);
         put_end(table + 8, table);
-        way_.push_back({table, way_[0].base, way_[0].size});
+        reached_.push_back({table, reached_[0].base, reached_[0].size});
         set_pointer(chance(5) ? 1 : 0, 0);
         if (chance(6)) { change(table + 8, number{0x1000} << below(12)); }  // a link to another
         // table
@@ -335,7 +337,7 @@ private:
     /// Most runs begin shortly before the end of a region, so that they cross it.
     void choose_offset() {
         number const index = field(out_.mask_ptrs, 31, 7);
-        number const size = way_.empty() ? 4096 : way_[0].size;
+        number const size = reached_.empty() ? 4096 : reached_[0].size;
         number off = size - 1 - below(48);
         if (chance(30)) { off = below(size); }
         if (chance(15)) { off = 0; }
@@ -354,8 +356,8 @@ private:
 
     /// Introduces one error near the first entries. It does not always break a rule.
     void break_something() {
-        if (way_.empty()) { return; }
-        number const at = early().entry_at;
+        if (reached_.empty()) { return; }
+        number const at = early_region().entry_at;
         switch (below(12)) {
             case 0: change(at, one_of({0x2, 0x8, 0x20, 0x400, 0x800})); break;
             case 1: change(at, number{0x1000} << below(4)); break;  // possibly misaligned
@@ -387,10 +389,10 @@ private:
     }
     /// An address that the run probably uses.
     auto likely_address() -> number {
-        if (way_.empty() || chance(20)) {
+        if (reached_.empty() || chance(20)) {
             return tables_.empty() ? out_.base : tables_[index_below(tables_.size())];
         }
-        stop_over const& region = early();
+        reached_region const& region = early_region();
         if (chance(12)) { return region.entry_at + below(8); }
         number const off = field(out_.mask_ptrs, 63, 32);
         if (chance(40)) { return region.base + off % region.size; }
@@ -431,7 +433,7 @@ private:
         std::vector<number> ends;
         number off = field(out_.mask_ptrs, 63, 32);
         number sum = 0;
-        for (stop_over const& region : way_) {
+        for (reached_region const& region : reached_) {
             number const left = off < region.size ? region.size - off : 1;
             sum += left;
             if (sum > 20000) { break; }

@@ -381,43 +381,43 @@ inline auto is_item(std::string const& item, std::string const& packet,
 inline auto applies(row const& of, world const& w) -> bool;
 
 /// One expansion of a row: its items, and the conditions of items with `?`.
-struct way {
+struct expansion {
     std::vector<std::string> items;
     std::map<std::string, std::string> optional;
 };
 
 /// All expansions of a row, including the rows that it references.
-inline auto ways(row const& of, world const& w) -> std::vector<way>;
+inline auto expansions(row const& of, world const& w) -> std::vector<expansion>;
 
 /// The expansions of the reference `@NAME`: a row, or the rows of a group that apply.
-inline auto referred(std::string const& name, world const& w) -> std::vector<way> {
+inline auto referenced(std::string const& name, world const& w) -> std::vector<expansion> {
     if (name.back() != '*') {
         // PacketByteCnt selects the row.
         bool const counted = name == "S50-2a" || name == "S50-2d";
         bool const fresh = name == "S50-2b" || name == "S50-2e";
         if ((counted && !w.counted) || (fresh && w.counted)) { return {}; }
-        return ways(row_of(name), w);
+        return expansions(row_of(name), w);
     }
-    std::vector<way> all;
+    std::vector<expansion> all;
     auto const group = name.substr(0, name.size() - 1);
     for (auto const& one : all_rows()) {
         bool const belongs = one.id.substr(0, group.size()) == group && !one.cannot_happen &&
                              one.packets.size() < 9;
         if (!belongs || !applies(one, w) || one.id == "S50-2e-printed") { continue; }
-        for (auto const& each : ways(one, w)) { all.push_back(each); }
+        for (auto const& each : expansions(one, w)) { all.push_back(each); }
     }
     return all;
 }
-inline auto ways(row const& of, world const& w) -> std::vector<way> {
-    std::vector<way> all{{{}, of.optional}};
+inline auto expansions(row const& of, world const& w) -> std::vector<expansion> {
+    std::vector<expansion> all{{{}, of.optional}};
     if (of.conditions.count("NR") != 0) { all[0].optional["NR"] = "OS"; }
     for (auto const& item : of.packets) {
-        std::vector<way> more;
+        std::vector<expansion> more;
         for (auto const& choice : split(item, '|')) {
-            std::vector<way> tails{{{choice}, {}}};
+            std::vector<expansion> tails{{{choice}, {}}};
             if (choice[0] == '@') {
                 bool const may_miss = choice.back() == '?';
-                tails = referred(choice.substr(1, choice.size() - (may_miss ? 2 : 1)), w);
+                tails = referenced(choice.substr(1, choice.size() - (may_miss ? 2 : 1)), w);
                 if (may_miss) { tails.push_back({}); }
             }
             for (auto const& head : all) {
@@ -477,29 +477,29 @@ inline auto applies(row const& of, world const& w) -> bool {
     for (auto const& [key, value] : of.conditions) {
         if (value == "*") { continue; }
         bool const one = value == "1";
-        bool fine = true;
+        bool met = true;
         if (key == "pkt0" || key == "packeten") {
-            fine = w.pkt0() == one;
+            met = w.pkt0() == one;
         } else if (key == "pkt1") {
-            fine = w.pkt1() == one;
+            met = w.pkt1() == one;
         } else if (key == "ctx1") {
-            fine = w.c1 == one;
+            met = w.c1 == one;
         } else if (key == "ctx") {
-            fine = w.c0 == one;
+            met = w.c0 == one;
         } else if (key == "filter") {
-            fine = w.f0 == one;
+            met = w.f0 == one;
         } else if (key == "branchen") {
-            fine = w.branch == one;
+            met = w.branch == one;
         } else if (key == "OS") {
-            fine = w.os == one;
+            met = w.os == one;
         } else if (key == "ptwen") {
-            fine = w.ptwen == one;
+            met = w.ptwen == one;
         } else if (key == "conceal" || key == "conceal_vm_exits" || key == "conceal_vm_entries") {
-            fine = w.conceal == one;
+            met = w.conceal == one;
         } else if (key == "cond") {
-            fine = holds(value, w);
+            met = holds(value, w);
         }
-        if (!fine) { return false; }
+        if (!met) { return false; }
     }
     return true;
 }
@@ -517,7 +517,7 @@ inline auto fit(std::vector<std::string> const& packets, row const& of, world co
         if (condition == "psb_due") { return "tnt_pending"; }
         return condition == "packeten" ? "ctx&filter&branchen" : condition;
     };
-    for (auto each : ways(of, w)) {
+    for (auto each : expansions(of, w)) {
         for (auto& [name, condition] : each.optional) { condition = meaning(condition); }
         std::size_t const tail = s.only_tail && packets.size() > each.items.size()
                                      ? packets.size() - each.items.size()

@@ -62,21 +62,21 @@ constexpr auto holds(Memory& memory, uint64_t address, byte_view bytes) -> bool 
 
 /// The same memory as separate regions, with unused bytes between them.
 template <size_t Pieces>
-struct cut_ram {
+struct split_ram {
     static constexpr size_t gap = 64;
 
     uint8_t bytes[ram_size + gap * Pieces] = {};
     host_region pieces[Pieces] = {};
 
     /// `begins` are the offsets of the regions; the first is 0.
-    constexpr explicit cut_ram(uint64_t const (&begins)[Pieces]) noexcept {
+    constexpr explicit split_ram(uint64_t const (&begins)[Pieces]) noexcept {
         for (size_t i = 0; i < Pieces; ++i) {
             uint64_t const end = i + 1 < Pieces ? begins[i + 1] : ram_size;
             pieces[i] = {A + begins[i], bytes + begins[i] + gap * i, end - begins[i]};
         }
     }
-    cut_ram(cut_ram const&) = delete;
-    auto operator=(cut_ram const&) -> cut_ram& = delete;
+    split_ram(split_ram const&) = delete;
+    auto operator=(split_ram const&) -> split_ram& = delete;
 
     /// True when memory holds these bytes, and no byte between the regions was written.
     [[nodiscard]] constexpr auto holds(byte_view wanted) const noexcept -> bool {
@@ -98,7 +98,7 @@ struct cut_ram {
 /// of output regions. Both memories must be equal at the end.
 constexpr auto on_both(auto body) -> bool {
     ram stored{A, {}};
-    cut_ram<3> cut{{0, 0x2808, 0x3FF8}};
+    split_ram<3> cut{{0, 0x2808, 0x3FF8}};
     host_memory in_place{cut.pieces};
     return body(stored) && body(in_place) && cut.holds(stored.bytes);
 }
@@ -106,7 +106,7 @@ constexpr auto on_both(auto body) -> bool {
 /// The same, but the memory that is written in place is one region.
 constexpr auto on_whole(auto body) -> bool {
     ram stored{A, {}};
-    cut_ram<1> whole{{0}};
+    split_ram<1> whole{{0}};
     host_memory in_place{whole.pieces};
     return body(stored) && body(in_place) && whole.holds(stored.bytes);
 }
@@ -139,7 +139,7 @@ constexpr auto protecting(topa::address_span const (&spans)[Count],
 }
 
 /// Not a rule: an error whose state is wrong.
-inline constexpr rule something_else{0xFFFF};
+inline constexpr rule wrong_state{0xFFFF};
 
 /// The rule by which enabling fails, or none. A failure must have no other effect.
 constexpr auto enabling_fails(uint64_t base, uint64_t mask_ptrs, listed_memory memory,
@@ -150,11 +150,11 @@ constexpr auto enabling_fails(uint64_t base, uint64_t mask_ptrs, listed_memory m
     one.place(base, mask_ptrs);
     (void)one.enable_topa();
     rule const why = one.out.why();
-    if (why == rule::none) { return one.is_running() ? why : something_else; }
+    if (why == rule::none) { return one.is_running() ? why : wrong_state; }
     bool const failed = one.has_failed(why) && one.stands_at(base, mask_ptrs);
     auto const done = one.write(first_bytes(3));
     bool const lost = done == engine::write_result{.taken = 3, .lost = 3} && memory.run_count == 0;
-    return failed && lost && !one.pmi_pending() ? why : something_else;
+    return failed && lost && !one.pmi_pending() ? why : wrong_state;
 }
 
 }  // namespace ptspec::test

@@ -67,7 +67,7 @@ constexpr auto outcome_on(Memory& memory, course const& what) -> outcome {
 /// two pieces, or in one.
 constexpr auto is_the_same(course const& what, uint64_t cut = ram_size) -> bool {
     ram stored{A, {}};
-    cut_ram<2> in_place{{0, cut}};
+    split_ram<2> in_place{{0, cut}};
     host_memory memory{in_place.pieces};
     return outcome_on(stored, what) == outcome_on(memory, what) && in_place.holds(stored.bytes);
 }
