@@ -84,7 +84,7 @@ class Source:
         self.tokens = [Token(m.lastgroup if m.lastgroup != "mark" else "string", m[0], *m.span())
                        for m in TOKEN.finditer(text) if m.lastgroup not in (None, "skip")]
         self.closing = self.match_brackets()
-        self.left_alone = set(self.find_left_alone())
+        self.unchanged = set(self.find_unchanged())
 
     def token(self, i):
         return self.tokens[i].text if 0 <= i < len(self.tokens) else ""
@@ -103,7 +103,7 @@ class Source:
         between = self.text[self.tokens[i - 1].end:self.tokens[i].start] if i else "\n"
         return "\n" in between
 
-    def find_left_alone(self):
+    def find_unchanged(self):
         """Tokens that are not changed: template heads, static_asserts, requirements and operator
         names."""
         for i, token in enumerate(self.tokens):
@@ -150,7 +150,7 @@ class Source:
 
     def edits(self):
         for i, token in enumerate(self.tokens):
-            if i not in self.left_alone:
+            if i not in self.unchanged:
                 yield from self.edits_at(i, token)
         yield from self.deletions()
 
@@ -300,11 +300,11 @@ def set_limits(pid, seconds, memory):
 
 # ------------------------------------------------------------------------------------- verdicts
 
-class Trouble(Exception):
+class InputError(Exception):
     """The input is invalid; the message says why."""
 
 
-class Laboratory:
+class Workspace:
     """A source tree, and how its tests are built and executed."""
 
     def __init__(self, root, scratch, options):
@@ -327,7 +327,7 @@ class Laboratory:
                              self.root / "tests/support/main.cpp", self.scratch)
         status, printed = self.processes.run(list(command), BUILD_SECONDS, self.scratch)
         if status != 0:
-            raise Trouble(f"tests/support/main.cpp:1: does not compile\n{printed}")
+            raise InputError(f"tests/support/main.cpp:1: does not compile\n{printed}")
 
     def words(self, template, include, test, folder):
         values = {"cxx": self.options.cxx, "include": include, "root": self.root, "test": test,
@@ -339,34 +339,34 @@ class Laboratory:
             else:
                 yield word.format(**values)
 
-    def killers(self, header):
+    def tests_for(self, header):
         """The tests for a header, the most effective first."""
         mirror = self.root / "tests" / header.relative_to(self.root / "include/ptspec")
         tests = [mirror.with_suffix(".cpp")] if mirror.with_suffix(".cpp").is_file() else []
         return list(dict.fromkeys(tests + self.options.also))
 
-    def try_test(self, test, include, folder):
+    def run_test(self, test, include, folder):
         """The result of a test with a set of headers: passed, killed or invalid, and the output."""
         command = list(self.words(self.options.build, include, test, folder))
         if test.parent == self.root / "tests/fail":
-            return self.try_mistake(test, command, folder)
+            return self.run_fail_test(test, command, folder)
         status, printed = self.processes.run(command, BUILD_SECONDS, folder)
         if status != 0:
-            return ("killed" if self.was_asserted(printed) else "invalid"), printed
+            return ("killed" if self.is_build_check(printed) else "invalid"), printed
         memory = None if "sanitize" in self.options.flags else RUN_BYTES  # sanitizers reserve
                                                                           # terabytes
         status, printed = self.processes.run([str(folder / "program")], self.options.timeout,
                                              folder, memory)
         return ("passed" if status == 0 else "killed"), printed
 
-    def try_mistake(self, test, command, folder):
+    def run_fail_test(self, test, command, folder):
         expected = re.findall(r"^// expect: (.*)$", test.read_text(encoding="utf-8"), re.M)
         status, printed = self.processes.run([*command, "-fsyntax-only", "-DSHOULD_FAIL"],
                                              BUILD_SECONDS, folder)
         stopped = status != 0 and expected and all(one.strip() in printed for one in expected)
         return ("passed" if stopped else "killed"), printed
 
-    def was_asserted(self, printed):
+    def is_build_check(self, printed):
         """True when the first error is an assertion, or when a build_error occurs anywhere."""
         said = re.findall(r"\b(error|note)\b[^:]*: (.*)", printed)
         first = next((what for kind, what in said if kind == "error"), "")
@@ -378,22 +378,22 @@ class Laboratory:
     def check_baseline(self, headers):
         """Unchanged headers must pass; otherwise every mutant would count as killed."""
         for header in headers:
-            if not self.killers(header):
-                raise Trouble(f"{header.relative_to(self.root)}:1: has no test")
-        for test in dict.fromkeys(t for header in headers for t in self.killers(header)):
+            if not self.tests_for(header):
+                raise InputError(f"{header.relative_to(self.root)}:1: has no test")
+        for test in dict.fromkeys(t for header in headers for t in self.tests_for(header)):
             with tempfile.TemporaryDirectory(dir=self.scratch) as folder:
-                verdict, printed = self.try_test(test, self.root / "include", pathlib.Path(folder))
+                verdict, printed = self.run_test(test, self.root / "include", pathlib.Path(folder))
             if verdict != "passed":
                 name = test.relative_to(self.root)
-                raise Trouble(f"{name}:1: fails without any mutant\n{printed}")
+                raise InputError(f"{name}:1: fails without any mutant\n{printed}")
 
     def judge(self, mutant):
         with tempfile.TemporaryDirectory(dir=self.scratch) as name:
             folder = pathlib.Path(name)
             shutil.copytree(self.root / "include", folder / "include")
             (folder / mutant.path).write_text(mutant.text, encoding="utf-8")
-            for test in self.killers(self.root / mutant.path):
-                verdict, _ = self.try_test(test, folder / "include", folder)
+            for test in self.tests_for(self.root / mutant.path):
+                verdict, _ = self.run_test(test, folder / "include", folder)
                 if verdict != "passed":
                     return verdict
             return "survived"
@@ -404,7 +404,7 @@ class Laboratory:
                              self.root / "include", header, self.scratch)
         status, printed = self.processes.run(list(command), BUILD_SECONDS, self.scratch)
         if status != 0:
-            raise Trouble(f"{header.relative_to(self.root)}:1: does not preprocess\n{printed}")
+            raise InputError(f"{header.relative_to(self.root)}:1: does not preprocess\n{printed}")
         output = self.scratch / "program"
         active, line, inside = set(), 0, False
         for text in output.read_text(encoding="utf-8").splitlines():
@@ -426,7 +426,7 @@ def changed_lines(root, ref):
     diff = subprocess.run([*git, "diff", "-U0", "--no-color", "--no-ext-diff", ref, "--",
                            "include/ptspec"], capture_output=True, text=True)
     if diff.returncode != 0:
-        raise Trouble(diff.stderr.strip())
+        raise InputError(diff.stderr.strip())
     changed, path = collections.defaultdict(set), ""
     for line in diff.stdout.splitlines():
         if line.startswith("+++ "):
@@ -441,12 +441,12 @@ def changed_lines(root, ref):
     return {path: lines for path, lines in changed.items() if (root / path).is_file()}
 
 
-def choose(lab, headers, options, lines_of=None):
+def choose(workspace, headers, options, lines_of=None):
     """The mutants to run, in source order. `lines_of` restricts them to some lines."""
     mutants = []
     for header in headers:
-        path = header.relative_to(lab.root).as_posix()
-        active = lab.active_lines(header)
+        path = header.relative_to(workspace.root).as_posix()
+        active = workspace.active_lines(header)
         if lines_of is not None:
             active &= lines_of[path]
         mutants += mutants_of(path, header.read_text(encoding="utf-8"), active.__contains__)
@@ -457,11 +457,11 @@ def choose(lab, headers, options, lines_of=None):
     return mutants
 
 
-def judge_all(lab, mutants, jobs):
+def judge_all(workspace, mutants, jobs):
     """The verdicts {mutant: verdict}, and whether Ctrl-C interrupted the run."""
     verdicts = {}
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        waiting = {pool.submit(lab.judge, mutant): mutant for mutant in mutants}
+        waiting = {pool.submit(workspace.judge, mutant): mutant for mutant in mutants}
         try:
             for future in concurrent.futures.as_completed(waiting):
                 mutant = waiting[future]
@@ -469,7 +469,7 @@ def judge_all(lab, mutants, jobs):
                 print(f"[{len(verdicts)}/{len(mutants)}] {verdicts[mutant]} "
                       f"{mutant.path}:{mutant.line}", file=sys.stderr)
         except KeyboardInterrupt:
-            lab.processes.stop()
+            workspace.processes.stop()
             pool.shutdown(cancel_futures=True)
             return verdicts, True
     return verdicts, False
@@ -499,17 +499,17 @@ def work(root, options):
     options.also = [pathlib.Path(path).resolve() for path in options.also]
     for path in headers + options.also:
         if not path.is_file() or not path.is_relative_to(root):
-            raise Trouble(f"{path}:1: no file of {root}")
+            raise InputError(f"{path}:1: no file of {root}")
     with tempfile.TemporaryDirectory(prefix="mutants.") as scratch:
-        lab = Laboratory(root, pathlib.Path(scratch), options)
-        mutants = choose(lab, headers, options, lines_of)
+        workspace = Workspace(root, pathlib.Path(scratch), options)
+        mutants = choose(workspace, headers, options, lines_of)
         if options.list:
             for mutant in mutants:
                 print(f"{mutant.path}:{mutant.line}: {mutant.before} | {mutant.after}")
             return 0
-        lab.prepare()
-        lab.check_baseline(sorted({root / mutant.path for mutant in mutants}))
-        verdicts, cut_short = judge_all(lab, mutants, options.jobs)
+        workspace.prepare()
+        workspace.check_baseline(sorted({root / mutant.path for mutant in mutants}))
+        verdicts, cut_short = judge_all(workspace, mutants, options.jobs)
         status = report(verdicts, options.min)
         return 130 if cut_short else status
 
@@ -629,25 +629,25 @@ def self_test(arguments):
         options.also = [root / "tests/more.cpp", root / "tests/fail/big.cpp"]
         header = root / "include/ptspec/toy.hpp"
         (root / "scratch").mkdir()
-        lab = Laboratory(root, root / "scratch", options)
-        lab.prepare()
-        lab.check_baseline([header])
-        mutants = choose(lab, [header], options)
+        workspace = Workspace(root, root / "scratch", options)
+        workspace.prepare()
+        workspace.check_baseline([header])
+        mutants = choose(workspace, [header], options)
         expect("mutants that the compiler does not see",
                [m.line for m in mutants if "never" in m.before], [])
-        found = {m.after: lab.judge(m) for m in mutants if m.after in TOY_VERDICTS}
+        found = {m.after: workspace.judge(m) for m in mutants if m.after in TOY_VERDICTS}
         expect("verdicts", found, TOY_VERDICTS)
         expect("leftovers", [p.name for p in (root / "scratch").iterdir()], ["main.o"])
 
         options.full, options.count = False, 5
-        first, again = (choose(lab, [header], options) for _ in range(2))
+        first, again = (choose(workspace, [header], options) for _ in range(2))
         expect("a draw can be repeated", (len(first), first), (5, again))
 
         def trouble(path, text, action):
             (root / path).write_text(text, encoding="utf-8")
             try:
                 action()
-            except Trouble as found:
+            except InputError as found:
                 return str(found).partition("\n")[0]
             return "nothing wrong"
 
@@ -659,7 +659,8 @@ def self_test(arguments):
             header.write_text(TOY_HEADER.replace("x + x", "2 * x"), encoding="utf-8")
             options.full = True
             expect("mutants of changed lines",
-                   [m.after for m in choose(lab, [header], options, changed_lines(root, "HEAD"))],
+                   [m.after for m in choose(workspace, [header], options,
+                                            changed_lines(root, "HEAD"))],
                    ["inline int twice(int x) { return 3 * x; }",
                     "inline int twice(int x) { return 1 * x; }"])
             header.write_text(TOY_HEADER, encoding="utf-8")
@@ -667,11 +668,11 @@ def self_test(arguments):
 
         expect("a failing baseline",
                trouble("tests/more.cpp", "int run() { return 1; }\n",
-                       lambda: lab.check_baseline([header])),
+                       lambda: workspace.check_baseline([header])),
                "tests/more.cpp:1: fails without any mutant")
         options.also = []
         (root / "tests/toy.cpp").unlink()
-        expect("no test", trouble("tests/more.cpp", "", lambda: lab.check_baseline([header])),
+        expect("no test", trouble("tests/more.cpp", "", lambda: workspace.check_baseline([header])),
                "include/ptspec/toy.hpp:1: has no test")
     print("\n".join(failures) if failures else "self-test: every verdict comes as expected")
     return 1 if failures else 0
@@ -684,7 +685,7 @@ def main():
         if options.self_test:
             return self_test(["--cxx", options.cxx])
         return work(pathlib.Path(__file__).resolve().parents[1], options)
-    except Trouble as trouble:
+    except InputError as trouble:
         print(trouble)
         return 1
     except (KeyboardInterrupt, Stopped):

@@ -96,7 +96,7 @@ def bag_of(lines):
     return sorted(bag)
 
 
-def same_bag(one, two):
+def same_multiset(one, two):
     return "@" not in "".join(one + two) and bag_of(one) == bag_of(two)
 
 
@@ -112,12 +112,12 @@ def same_instructions(one, two):
     return True
 
 
-def as_good(name, lib, hand):
+def meets_requirement(name, lib, hand):
     """True when a pair meets its requirement."""
     if name.startswith("check_"):
         return (len(without_padding(lib)) <= len(without_padding(hand))
                 and not any(line.startswith("call") for line in lib))
-    return same_instructions(lib, hand) or same_bag(lib, hand)
+    return same_instructions(lib, hand) or same_multiset(lib, hand)
 
 
 def without_padding(lines):
@@ -130,12 +130,13 @@ def differences_in(path):
     functions = {name: lines for name, lines in functions_in(path).items()
                  if not name.startswith("_Z")}
     pairs = [name[4:] for name in functions if name.startswith("lib_")]
-    alone = {name for name in functions if name.partition("_")[2] not in pairs} | {
+    unpaired = {name for name in functions if name.partition("_")[2] not in pairs} | {
         f"lib_{name}" for name in pairs if f"hand_{name}" not in functions}
-    if alone:
-        raise ValueError(f"no pair: {', '.join(sorted(alone))}")
+    if unpaired:
+        raise ValueError(f"no pair: {', '.join(sorted(unpaired))}")
     both = {name: (functions[f"lib_{name}"], functions[f"hand_{name}"]) for name in pairs}
-    return {name: pair for name, pair in both.items() if not as_good(name, *pair)}, len(pairs)
+    failed = {name: pair for name, pair in both.items() if not meets_requirement(name, *pair)}
+    return failed, len(pairs)
 
 
 def bytes_in(path):
@@ -241,7 +242,7 @@ def self_test():
         (["call @f", "ret"], ["test $2,%al", "ret"], False),
     ]
     for lib, hand, good in checks:
-        if as_good("check_x", lib, hand) != good:
+        if meets_requirement("check_x", lib, hand) != good:
             print(f"{lib} for {hand}: expected {good}")
             failures += 1
     renamings = [  # two listings, and whether they are equal up to register names
@@ -256,15 +257,15 @@ def self_test():
         if same_instructions(one, two) != same:
             print(f"{one} and {two}: expected {same}")
             failures += 1
-    bags = [  # two listings, and whether they are equal up to order and copies
+    multisets = [  # two listings, and whether they are equal up to order and copies
         (["mov    %rdi,%rax", "and $1,%eax", "shl $2,%rsi"], ["shl $2,%rax", "and $1,%edi"], True),
         (["mov    %edi,%eax", "shl $2,%rsi"], ["shl $2,%rax"], False),
         (["and $1,%eax", "and $1,%eax"], ["and $1,%eax"], False),
         (["and $1,%eax"], ["and $1,%rax"], False),
         (["jne @2", "ret", "inc %eax"], ["jne @2", "inc %eax", "ret"], False),
     ]
-    for one, two, same in bags:
-        if same_bag(one, two) != same:
+    for one, two, same in multisets:
+        if same_multiset(one, two) != same:
             print(f"{one} and {two} without order: expected {same}")
             failures += 1
     sized = 'extern "C" int f(int a) { return a; }\n'
@@ -287,7 +288,7 @@ def self_test():
             if len(found) != len(wanted) or any(a not in b for a, b in zip(wanted, found)):
                 print(f"{text}: expected {wanted}, got {found}")
                 failures += 1
-    count = len(cases) + len(checks) + len(renamings) + len(bags) + len(sizes) + 1
+    count = len(cases) + len(checks) + len(renamings) + len(multisets) + len(sizes) + 1
     print(f"{count} cases, {failures} failures")
     return 1 if failures else 0
 

@@ -67,11 +67,11 @@ def instructions(compiler, source):
     return int(re.search(r"I\s+refs:\s+([\d,]+)", counted)[1].replace(",", ""))
 
 
-def compare(compiler, includes, yardstick, pairs, limit):
+def compare(compiler, includes, reference, pairs, limit):
     """Measures, prints the result, and returns whether `includes` are within the limit."""
     with tempfile.TemporaryDirectory() as folder:
         sources = []
-        for name, what in (("ours.cpp", includes), ("theirs.cpp", [yardstick])):
+        for name, what in (("ours.cpp", includes), ("theirs.cpp", [reference])):
             path = pathlib.Path(folder, name)
             path.write_text("".join(f"#include {one}\n" for one in what), encoding="utf-8")
             sources.append(path)
@@ -81,7 +81,7 @@ def compare(compiler, includes, yardstick, pairs, limit):
             counts = list(pool.map(lambda source: instructions(command, source), sources))
         ratio = counts[0] / counts[1]
     names = " ".join(re.sub(r".*/ptspec/", "", one).strip('"') for one in includes)
-    print(f"{compiler}: {names} {ours * 1000:.1f} ms, {yardstick} {theirs * 1000:.1f} ms, "
+    print(f"{compiler}: {names} {ours * 1000:.1f} ms, {reference} {theirs * 1000:.1f} ms, "
           f"ratio {ours / theirs:.2f}; of instructions {ratio:.2f}, limit {limit:.2f}", flush=True)
     return ratio <= limit
 

@@ -279,7 +279,7 @@ def is_public(text, place):
     return access == "public" and not any("detail" in name.split("::") for name in namespaces)
 
 
-def behind_parameters(text, place):
+def after_parameters(text, place):
     """The text after the parameter list whose parenthesis is open at `place`."""
     depth = 1
     while depth and place < len(text):
@@ -295,7 +295,7 @@ def check_results(headers):
         for line, match in matches(FUNCTION, text):
             if "nodiscard" in match["attributes"] or match["name"] in MAY_BE_DROPPED:
                 continue
-            result = RESULT_TYPE.match(behind_parameters(text, match.end()))
+            result = RESULT_TYPE.match(after_parameters(text, match.end()))
             if is_public(text, match.start()) and not (result and result[1] in nodiscard_types):
                 yield Finding("dropped", f"include/{header}", line, name=match["name"])
 

@@ -48,7 +48,7 @@ COMMENT = re.compile(r"[A-Za-z0-9][\w.,:=+*/'()-]*(?: [\w.,:=+*/'()-]+)+", re.A)
 CLAIM_IN_WORDS = re.compile(
     r"(?i:\b(?:error|stopped|base|mask_ptrs|MP|first|byte|last|stored|lost|PMIs?)(?: is| are)?:? )"
     r"[0-9A-F]+H?\b|\b[0-9A-F]+H? (?i:bytes? )?(?i:stored|lost|PMIs?)\b")
-NEVER_IN_PASSING = re.compile(r"global[_ ]?status|pend[_ ]?to|\bfault|\b[A-Z]{3}-\d", re.I)
+NEVER_IN_COMMENTS = re.compile(r"global[_ ]?status|pend[_ ]?to|\bfault|\b[A-Z]{3}-\d", re.I)
 
 
 # ------------------------------------------------------------------------------------- parts
@@ -94,7 +94,7 @@ def check_comment(text, *facts):
     name."""
     if text is None:
         return
-    if not COMMENT.fullmatch(text) or CLAIM_IN_WORDS.search(text) or NEVER_IN_PASSING.search(text):
+    if not COMMENT.fullmatch(text) or CLAIM_IN_WORDS.search(text) or NEVER_IN_COMMENTS.search(text):
         raise NotationError(f"{text!r} is no comment")
     for word in text.split(" "):
         if "=" in word:
@@ -623,7 +623,7 @@ NO_NUMBERS = ("", "x", "?", "0x1", "-1", "+1", "1.5", "1_0", "G", "1" * 17, "\u0
 TOO_MUCH = ("!", ";", "=", ",", "[", ")", "#", "\t", "\n", "\u00E9", "_x", "; ", ", ", " ")
 
 
-def spoilt(cell, column):
+def corrupted(cell, column):
     """All corruptions of a cell without comments. None of them turns a list into another valid
     list."""
     rules = column == "rules"
@@ -666,7 +666,7 @@ def complaint(reader, row):
     return [f"is read: {row}"]
 
 
-def spoilt_rows(rows, cases):
+def corrupted_rows(rows, cases):
     """Invalid rows, made from those of the page. Of cells that differ only in numbers, one is used.
     """
     seen = set()
@@ -677,7 +677,7 @@ def spoilt_rows(rows, cases):
             if shape in seen:
                 continue
             seen.add(shape)
-            yield from (with_cell(row, at, other + comment) for other in spoilt(bare, column))
+            yield from (with_cell(row, at, other + comment) for other in corrupted(bare, column))
             yield from (with_cell(row, at, other) for n, other in enumerate(row) if n != at)
             if column == "expected":
                 yield from (with_cell(row, at, f"{bare}; {text}") for text in NO_COMMENTS)
@@ -709,7 +709,7 @@ def self_test():
         for cell, again in zip(row, written_again(case)):
             wrong += [f"{case.id}: {again!r} was read, not {cell!r}"] * (
                 cell != again and not cell.startswith(again + "; "))
-    refusals += spoilt_rows(rows, cases)
+    refusals += corrupted_rows(rows, cases)
     for row in refusals:
         wrong += complaint(reader, row)
     for old, new in TAMPERED:

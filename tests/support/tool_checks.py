@@ -45,7 +45,7 @@ class ToolChecks:
 
     # help
 
-    def test_help_tells_all_that_a_newcomer_needs(self):
+    def test_the_help_has_all_sections(self):
         done = self.run_tool("--help")
         text = done.stdout.decode()
         self.assertEqual((done.returncode, done.stderr), (0, b""))
@@ -55,7 +55,7 @@ class ToolChecks:
         self.assertLessEqual(max(map(len, text.splitlines())), 100)
         self.assertEqual(self.run_tool("-h").stdout, done.stdout)
 
-    def test_the_examples_of_the_help_print_what_it_says(self):
+    def test_the_examples_in_the_help_print_the_given_output(self):
         text = self.run_tool("--help").stdout.decode()
         block = re.search(r"\nExample:\n(.*?\n)\nExit status:", text, re.S)[1]
         block = re.sub("^  ", "", block, flags=re.M)
@@ -73,7 +73,7 @@ class ToolChecks:
         for option in re.findall(r"(?<![\w-])-{1,2}[a-z]+", usage):
             self.assertRegex(rest, rf"(?m)^  (?:-\w, )?{option}\b")
 
-    def test_an_option_that_there_is_not(self):
+    def test_an_unknown_option(self):
         for option in ("--nothing", "-x", "--help=yes"):
             done = self.run_tool(option)
             self.assert_fails(done)
@@ -98,13 +98,13 @@ class ToolChecks:
                 self.assert_fails(done, arguments)
                 self.assertEqual(done.stdout, b"")
 
-    def test_a_standard_output_that_is_closed(self):
+    def test_a_closed_standard_output(self):
         for arguments, data in self.all_prints():
             done = subprocess.run(["sh", "-c", 'exec "$0" "$@" >&-', self.TOOL, *arguments],
                                   input=data, stderr=subprocess.PIPE)
             self.assert_fails(done, arguments)
 
-    def test_a_closed_standard_output_is_not_taken_for_a_file(self):
+    def test_a_file_does_not_become_standard_output(self):
         for arguments in self.WRITES:
             with tempfile.TemporaryDirectory() as folder:
                 once, again = pathlib.Path(folder, "once"), pathlib.Path(folder, "again")
@@ -114,7 +114,7 @@ class ToolChecks:
                 self.assertIn(again.read_bytes() if again.exists() else b"",
                               (b"", once.read_bytes()))
 
-    def test_a_pipe_that_nothing_reads(self):
+    def test_a_pipe_without_a_reader(self):
         for arguments, data in self.all_prints():
             ours, theirs = os.pipe()
             os.close(ours)
@@ -122,7 +122,7 @@ class ToolChecks:
             os.close(theirs)
             self.assertEqual((done.returncode, done.stderr), (2, b""), arguments)
 
-    def test_a_file_that_may_not_grow(self):
+    def test_a_file_at_its_size_limit(self):
         for arguments, data in self.all_prints():
             with tempfile.TemporaryFile() as file:
                 done = self.run_tool(*arguments, data=data, stdout=file, preexec_fn=lambda: (
@@ -131,14 +131,14 @@ class ToolChecks:
 
     # input
 
-    def test_files_that_cannot_be_read(self):
+    def test_unreadable_files(self):
         for arguments in self.READS:
             for path in ("/", "/nothing/here", "", "/proc/self/mem"):
                 done = self.run_tool(*arguments, path)
                 self.assert_fails(done, (arguments, path))
                 self.assertEqual(done.stdout, b"")
 
-    def test_a_standard_input_that_cannot_be_read(self):
+    def test_an_unreadable_standard_input(self):
         for arguments in self.READS_STDIN:
             done = subprocess.run(["sh", "-c", 'exec "$0" "$@" <&-', self.TOOL, *arguments],
                                   capture_output=True)
@@ -194,7 +194,7 @@ class ScriptChecks(ToolChecks):
         self.assertEqual(done.stderr, b"")
         return done.stdout
 
-    def test_a_script_is_a_text_or_a_file_or_standard_input(self):
+    def test_a_script_comes_from_text_file_or_standard_input(self):
         whole = f"{self.FIRST}; {self.SECOND}"
         wanted = self.printed("-e", whole)
         self.assertNotIn(wanted, (b"", self.printed("-e", self.SECOND)))

@@ -99,7 +99,7 @@ class Tools(unittest.TestCase):
     def test_standard_input_is_read_like_a_file(self):
         self.assertEqual(run(PT_DUMP, "-", data=SMALL), (0, SMALL_LISTING, ""))
 
-    def test_a_pipe_that_gives_byte_by_byte(self):
+    def test_a_pipe_that_delivers_single_bytes(self):
         writer = subprocess.Popen([sys.executable, "-c",
                                    "import sys\n"
                                    f"for b in bytes.fromhex('{SMALL.hex()}'):\n"
@@ -110,7 +110,7 @@ class Tools(unittest.TestCase):
         writer.wait()
         self.assertEqual((done.returncode, done.stdout), (0, SMALL_LISTING))
 
-    def test_no_pad_leaves_pads_out_and_counts_them(self):
+    def test_no_pad_hides_pads_but_counts_them(self):
         status, out, _ = run(PT_DUMP, "--no-pad", self.file("t", SMALL))
         self.assertEqual(status, 0)
         self.assertEqual(out, "".join(line + "\n" for line in SMALL_LISTING.splitlines()
@@ -122,7 +122,7 @@ class Tools(unittest.TestCase):
         status, out, _ = run(PT_DUMP, "--no-sync", path)
         self.assertEqual((status, out.splitlines()[0]), (0, "00000000 cbr len=4 ratio=24"))
 
-    def test_no_psb_says_what_helps(self):
+    def test_the_message_without_psb_suggests_no_sync(self):
         status, out, err = run(PT_DUMP, self.file("t", b"\0" * 40))
         self.assertEqual((status, out), (3, "00000000 !nosync\n"
                                             "00000028 !end packets=0 errors=0 resyncs=0\n"))
@@ -135,7 +135,7 @@ class Tools(unittest.TestCase):
         for wrong in ("0", "0g", "020", "", "02 0", "2 03"):
             self.assertEqual(run(PT_DUMP, "--hex", wrong)[0], 2, wrong)
 
-    def test_damage_is_listed_and_read_past(self):
+    def test_reading_continues_after_damage(self):
         status, out, _ = run(PT_DUMP, self.file("t", PSB + b"\x05" + SMALL))
         self.assertEqual(status, 1)
         self.assertEqual(out.splitlines()[:4],
@@ -143,11 +143,11 @@ class Tools(unittest.TestCase):
                           "00000011 !resync skipped=1", "00000011 psb len=16"])
         self.assertTrue(out.endswith("!end packets=8 errors=1 resyncs=1\n"))
 
-    def test_a_trace_that_ends_in_a_packet(self):
+    def test_a_trace_that_ends_within_a_packet(self):
         status, out, _ = run(PT_DUMP, self.file("t", SMALL + b"\x19\x01"))
         self.assertEqual((status, out.splitlines()[-2]), (1, "0000001c !error code=trunc left=2"))
 
-    def test_strict_makes_reserved_bits_of_tma_damage(self):
+    def test_strict_reports_reserved_bits_of_tma_as_damage(self):
         path = self.file("t", PSB + bytes.fromhex("02730000010000"))
         self.assertEqual(run(PT_DUMP, path)[0], 0)
         status, out, _ = run(PT_DUMP, "--strict", path)
@@ -157,19 +157,19 @@ class Tools(unittest.TestCase):
         status, out, _ = run(PT_DUMP, "--no-sync", "--hex", "ad")
         self.assertEqual((status, out.splitlines()[0]), (1, "00000000 !error code=bad_packet"))
 
-    def test_packets_that_the_goldens_do_not_have(self):
+    def test_packets_that_no_golden_listing_contains(self):
         status, out, _ = run(PT_DUMP, "--no-sync", "--hex", "026384" "0c44332211" "02b3" "026301")
         self.assertEqual(out.splitlines()[:4],
                          ["00000000 bbp len=3 sz=4 type=4",
                           "00000003 bip len=5 id=1 payload=0x11223344",
                           "00000008 bep len=2 ip=1", "0000000a bbp len=3 sz=8 type=1"])
 
-    def test_several_files_are_told_apart(self):
+    def test_the_output_names_each_of_several_files(self):
         one, two = self.file("one", SMALL), self.file("two", SMALL)
         status, out, _ = run(PT_DUMP, one, two)
         self.assertEqual(out, f"# {one}\n{SMALL_LISTING}# {two}\n{SMALL_LISTING}")
 
-    def test_of_several_files_the_worst_status_counts(self):
+    def test_several_files_give_the_worst_status(self):
         clean, damaged = self.file("c", SMALL), self.file("d", SMALL + b"\x05")
         no_psb, empty = self.file("n", b"\0"), self.file("e", b"")
         self.assertEqual(run(PT_DUMP, clean, damaged)[0], 1)
@@ -183,7 +183,7 @@ class Tools(unittest.TestCase):
             self.assertTrue(err.startswith("pt_dump: "), err)
         self.assertEqual(run(PT_DUMP, "-", data=b"")[0], 2)
 
-    def test_json_says_what_the_listing_says(self):
+    def test_json_has_the_values_of_the_listing(self):
         path = self.file("t", b"\0" + SMALL + b"\x05\x02" + SMALL + b"\x19")
         names = {"!sync": "sync", "!error": "error", "!resync": "resync", "!end": "end"}
         listing = run(PT_DUMP, path)[1].splitlines()
@@ -200,7 +200,7 @@ class Tools(unittest.TestCase):
                 self.assertEqual("-" if said is None else str(said), value)
             self.assertEqual(found, {})
 
-    def test_json_of_a_name_with_odd_characters(self):
+    def test_json_escapes_special_characters_in_a_name(self):
         path = self.file('a"b\\c\nd', SMALL)
         objects = [json.loads(line) for line in run(PT_DUMP, "--json", path, path)[1].splitlines()]
         self.assertEqual(objects[0], {"event": "file", "file": str(path)})
@@ -263,7 +263,7 @@ class Tools(unittest.TestCase):
             count += 1
         self.assertGreaterEqual(count, 26)
 
-    def test_jobs_change_nothing_that_is_printed(self):
+    def test_jobs_do_not_change_the_output(self):
         part = PSB + bytes.fromhex("02031800" "0223") + bytes.fromhex("16" "2d0010" "0000") * 200
         clean = b"\x16" + part * 500
         damaged = clean + part[:100] + b"\x05" + part * 300 + PSB[:9]
@@ -286,7 +286,7 @@ class Tools(unittest.TestCase):
             self.assertEqual(run(PT_DUMP, "--jobs", wrong, path)[0], 2, wrong)
         self.assertEqual(run(PT_DUMP, path, "--jobs")[0], 2)
 
-    def test_jobs_for_which_no_thread_starts(self):
+    def test_jobs_when_threads_cannot_be_created(self):
         """A thread's stack has the size RLIMIT_STACK, and RLIMIT_AS bounds the sum."""
         megabyte = 1 << 20
         part = PSB + bytes.fromhex("16" "2d0010" "0000") * 2000
@@ -318,7 +318,7 @@ class Tools(unittest.TestCase):
         self.assertIn("packets          28000000\n", printed)
         self.assertLess(usage.ru_maxrss, 64 << 10)
 
-    def test_a_progress_bar_for_a_person_only(self):
+    def test_a_progress_bar_only_at_a_terminal(self):
         big = self.file("big", SMALL * 700000)
         self.assertEqual(run(PT_DUMP, "--summary", big)[2], "")
         for path, shown in ((big, True), (self.file("small", SMALL), False)):
@@ -333,7 +333,7 @@ class Tools(unittest.TestCase):
 
     # pt_asm
 
-    def test_assembling_what_was_listed(self):
+    def test_assembling_a_listing_restores_the_trace(self):
         done = subprocess.run([PT_ASM], input=SMALL_LISTING.encode(), capture_output=True)
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, SMALL, b""))
 
@@ -368,7 +368,7 @@ class Tools(unittest.TestCase):
         self.assertEqual({name for name, _ in names}, set(catalogue))
         self.assertEqual(len(names), len(catalogue))
 
-    def test_assembling_by_hand(self):
+    def test_assembling_manually_written_lines(self):
         text = ("# a comment\n\ntip ip=0x401000\n  fup ip=0x401010   # shorter\n"
                 "cyc value=1 len=3\ntnt.8 bits=NTT\nptw size=4 payload=0x11\nbbp sz=4 type=4\n"
                 "bip id=1 payload=0x11223344\nbep\n")
@@ -376,7 +376,7 @@ class Tools(unittest.TestCase):
         self.assertEqual(done.stdout.hex(), "4d00104000" "3d1010" "0f0100" "16" "021211000000"
                                             "026384" "0c44332211" "0233")
 
-    def test_a_listing_without_pads_gets_them_back(self):
+    def test_missing_pads_are_restored(self):
         listing = "".join(line + "\n" for line in SMALL_LISTING.splitlines() if " pad " not in line)
         done = subprocess.run([PT_ASM], input=listing.encode(), capture_output=True)
         self.assertEqual(done.stdout, SMALL)
@@ -386,7 +386,7 @@ class Tools(unittest.TestCase):
         status, out, err = run(PT_ASM, "-o", target, self.file("l", SMALL_LISTING.encode()))
         self.assertEqual((status, out, err, target.read_bytes()), (0, "", "", SMALL))
 
-    def test_lines_that_are_no_packet(self):
+    def test_invalid_lines(self):
         for line, said in (("frob", "no such packet: frob; --help lists them"),
                            ("1234 tip", "no such packet: 1234"), ("00000000 ", "is missing"),
                            ("TIP", "no such packet: TIP"), ("tip what=1", "no such field"),
@@ -404,7 +404,7 @@ class Tools(unittest.TestCase):
             self.assertIn(said, done.stderr.decode(), line)
             self.assertIn(f":{line.count(chr(10)) + 1}: ", done.stderr.decode(), line)
 
-    def test_the_help_lists_what_pt_dump_writes(self):
+    def test_the_help_lists_all_packets_and_fields_of_pt_dump(self):
         listed = dict(re.findall(r"^  (\S+): (.*)$", run(PT_ASM, "--help")[1], re.M))
         self.assertEqual(len(listed), 32)
         self.assertEqual(listed["psb"], "no fields")
@@ -425,7 +425,7 @@ class Tools(unittest.TestCase):
             self.assertEqual([field.split("=")[0] for field in written.split()[3:]],
                              [] if fields == "no fields" else fields.split(), name)
 
-    def test_output_ends_before_a_line_that_is_refused(self):
+    def test_output_ends_before_a_rejected_line(self):
         done = subprocess.run([PT_ASM], input=b"psb\n00000008 pad\npsb\n", capture_output=True)
         self.assertEqual((done.returncode, done.stdout), (1, PSB))
         self.assertIn(b":2: the packets before this offset reach over it", done.stderr)
@@ -453,7 +453,7 @@ class Tools(unittest.TestCase):
             self.assertIn(f":2: the offset is {int(offset, 16)} bytes ahead", said)
             self.assertIn("--sparse", said)
 
-    def test_a_long_gap_of_a_file_is_a_hole(self):
+    def test_a_long_gap_in_a_file_becomes_a_hole(self):
         target = self.scratch / "out"
         listing = b"psb\n8000000000 psbend\n"
         for redirected in (False, True):
@@ -476,7 +476,7 @@ class Tools(unittest.TestCase):
         self.assertEqual(status, 2)
         self.assertIn("out: File too large", said)
 
-    def test_a_gap_where_there_can_be_no_hole(self):
+    def test_a_gap_where_holes_are_not_possible(self):
         listing = b"psb\n00020020 psbend\n"
         wanted = PSB + bytes((1 << 17) + 16) + b"\x02\x23"
         done = subprocess.run([PT_ASM, "--sparse"], input=listing, capture_output=True)

@@ -109,7 +109,7 @@ class Cases(unittest.TestCase):
             with self.subTest(case=case.id):
                 self.assertIsNone(holds(case))
 
-    def test_a_case_that_wants_something_else_does_not_hold(self):
+    def test_a_case_with_a_wrong_expectation_fails(self):
         for case in tc_cases.read_cases(spec_page.Catalogue(spec_page.SPEC)):
             part = case.parts[0]
             for spoilt in (part._replace(packets=[*part.packets, "OVF"]),
@@ -120,14 +120,14 @@ class Cases(unittest.TestCase):
 
 
 class Options(unittest.TestCase):
-    def test_events_come_from_standard_input_too(self):
+    def test_events_from_standard_input(self):
         self.assertEqual(run("--setup", "OS=0", script="Jcc T\nJcc N; JMP RAX->2000\n\n"),
                          (0, "TNT(10), TIP(2000)\n", ""))
         self.assertEqual(run(script="# fault #PF\nfault #PF at=1000\n"),
                          run("-e", "fault #PF at=1000"))
         self.assertEqual(run(), (0, "none\n", ""))
 
-    def test_fields_and_bits_are_shown_in_the_order_of_their_names(self):
+    def test_show_prints_fields_in_the_given_order(self):
         self.assertEqual(run("-e", "Jcc T; Jcc N", "--show", "pending,TriggerEn,PSBFreq"),
                          (0, "none; pending=10; TriggerEn=1; PSBFreq=0\n", ""))
         self.assertEqual(run("--setup", "TraceEn=0", "-e", "NOP", "--show", "pending"),
@@ -157,7 +157,7 @@ class Options(unittest.TestCase):
         self.assertEqual(lines[2], "  10000000  06 6D 00 20 00 00 00 00")
         self.assertEqual(len(lines), 3)
 
-    def test_a_line_of_explanation_for_each_packet(self):
+    def test_explain_prints_a_line_for_each_packet(self):
         status, out, err = run("--setup", "OS=0", "-e", "Jcc T; SYSCALL->kernel", "--explain")
         self.assertEqual((status, err), (0, ""))
         lines = out.splitlines()
@@ -166,13 +166,13 @@ class Options(unittest.TestCase):
         self.assertRegex(lines[2], r"^  TIP.PGD\(\)  event 2, SYSCALL->kernel: GEN-101, .*: Packet")
         self.assertEqual(len(lines), 3)
 
-    def test_packets_of_the_setup_are_explained_too(self):
+    def test_explain_includes_packets_of_the_setup(self):
         out = run("--setup", "pending=111111", "-e", "NOP; JMP RAX->2000", "--explain")[1]
         self.assertEqual([line.split(":")[0] for line in out.splitlines()],
                          ["TNT(111111), TIP(2000)", "  TNT(111111)  setup",
                           "  TIP(2000)  event 2, JMP RAX->2000"])
 
-    def test_two_processors_in_lines(self):
+    def test_two_processors_on_separate_lines(self):
         once = run("--setup", "LP=A+B", "-e", "A: Jcc T; JMP RAX->2000 / B: JMP RAX->3000")
         self.assertEqual(once, (0, "A: TNT(1), TIP(2000) / B: TIP(3000)\n", ""))
         for script in ("A: Jcc T\nJMP RAX->2000\n/ B: JMP RAX->3000\n",
@@ -200,7 +200,7 @@ class ModelOptions(unittest.TestCase):
                 status, _, err = run("--setup", f"{name}=1", "-e", "NOP")
                 self.assertEqual((status, err), (0, ""))
 
-    def test_an_option_changes_what_is_written(self):
+    def test_an_option_of_the_model_changes_the_trace(self):
         events = "JMP RAX->2000; JMP RAX->12345678"
         self.assertEqual(run("--setup", "pads=0", "-e", events)[1].strip(),
                          "TIP(2000), TIP(12345678)")
@@ -215,7 +215,7 @@ class Refusals(unittest.TestCase):
         self.assertTrue(err.startswith("pt_model: ") and err.count("\n") == 1, err)
         self.assertIn(expected, err)
 
-    def test_an_event_that_cannot_be_read_is_told_by_its_number(self):
+    def test_an_invalid_event_is_reported_with_its_number(self):
         for text, expected in {
                 "Jcc": "Jcc T or Jcc N", "Jcc T->20G0": "address or kernel",
                 "Jcc N->2000": "target",
@@ -239,7 +239,7 @@ class Refusals(unittest.TestCase):
         for text in ("NOP", "", "A: NOP", "NOP; A: NOP / B: NOP"):
             self.refused("A: events / B: events", "--setup", "LP=A+B", "-e", text)
 
-    def test_a_setup_that_cannot_be_read(self):
+    def test_an_invalid_setup(self):
         for text in ("OS", "OS=2", "Nothing=1", "ADDR0=[1000,10FF]", "ADDR4=[1,2] stop", "CPL=4",
                      "ADDR0=[1000] stop", "VMX=some", "conceal=some", "mode=48", "pending=2",
                      "CR3=xyz", "LP=A", "IF=2", "callstack=40", "CS=10000", "TSX=2", "TNT=7",
@@ -247,12 +247,12 @@ class Refusals(unittest.TestCase):
             with self.subTest(setup=text):
                 self.refused("setup ", "--setup", text, "-e", "NOP")
 
-    def test_options_that_there_are_not(self):
+    def test_unknown_options(self):
         self.refused("--events: no such option", "--events", "NOP")
         self.refused("--setup needs an argument", "--setup")
         self.refused("--show: no such field: 'Nothing'", "-e", "NOP", "--show", "Nothing")
 
-    def test_bytes_that_are_no_text(self):
+    def test_input_that_is_not_text(self):
         done = subprocess.run([PT_MODEL], input=b"\0\xff\x1b[2J", capture_output=True)
         self.assertEqual((done.returncode, done.stdout), (2, b""))
         self.assertRegex(done.stderr, rb"^pt_model: [ -~]+\n$")

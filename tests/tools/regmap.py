@@ -102,7 +102,7 @@ class Atlas(unittest.TestCase):
         assert (status, errors) == (0, ""), errors
         cls.page = Page(cls.html)
 
-    def test_every_word_is_there_with_every_field(self):
+    def test_the_page_has_every_word_and_field(self):
         for name, rows in words().items():
             anchor = name.replace("::", "-")
             self.assertIn(anchor, self.page.text)
@@ -117,7 +117,7 @@ class Atlas(unittest.TestCase):
             elif re.fullmatch("[0-9A-F]+", place) and "XSAVE_PT_STATE" not in rows[0]["register"]:
                 self.assertIn(f" {place}H", text, anchor)
 
-    def test_every_register_that_has_one_name_stands_under_it(self):
+    def test_registers_with_a_single_name_are_listed_under_it(self):
         headings = set(re.findall(r"<h3><a [^>]*>(.*?)</a></h3>", self.html.replace("<wbr>", "")))
         for name, rows in words().items():
             register = rows[0]["register"]
@@ -125,19 +125,19 @@ class Atlas(unittest.TestCase):
                 self.assertIn(register, headings)
         self.assertTrue(headings >= set(packets().values()))
 
-    def test_every_packet_is_there(self):
+    def test_the_page_has_every_packet(self):
         for name, spelled in packets().items():
             self.assertIn(f"packet-{name}", self.page.text)
             self.assertTrue(self.page.text[f"packet-{name}"].strip().startswith(spelled))
 
-    def test_how_a_field_can_be_written_is_told(self):
+    def test_the_page_shows_how_a_field_can_be_written(self):
         status = self.page.text["reg-ia32_rtit_status"]
         self.assertRegex(status, r"\b0FilterEnwrite ignored")
         self.assertRegex(status, r"\b4Errorread/write")
         self.assertRegex(self.page.text["reg-ia32_rtit_output_mask_ptrs"], "LowerMaskreads 1")
         self.assertRegex(self.page.text["reg-cpuid_14h_0_ebx"], "CR3FILTERread only")
 
-    def test_each_word_is_drawn_for_wide_and_for_narrow_screens(self):
+    def test_each_word_has_a_wide_and_a_narrow_diagram(self):
         pictures = [a for tag, a in self.page.elements if tag == "svg"]
         kinds = [a["class"] for tag, a in self.page.elements
                  if tag == "div" and a.get("class", "").startswith("picture")]
@@ -147,23 +147,23 @@ class Atlas(unittest.TestCase):
                          len(self.page.text))
         self.assertTrue(all(a["role"] == "img" for a in pictures))
 
-    def test_nothing_is_loaded_and_nothing_is_run(self):
+    def test_the_page_loads_no_resource_and_has_no_script(self):
         self.assertNotRegex(self.html,
                             r"https?:|//[a-z]|url\(|@import|\bsrc=|<link|<script|\bon\w+=")
         self.assertTrue(all(link.startswith("#") for link in self.page.links))
 
-    def test_every_link_leads_somewhere_and_every_id_is_there_once(self):
+    def test_every_link_has_a_target_and_every_id_is_unique(self):
         self.assertEqual(len(set(self.page.ids)), len(self.page.ids))
         self.assertEqual({link[1:] for link in self.page.links} - set(self.page.ids), set())
         self.assertEqual(set(self.page.text) - {link[1:] for link in self.page.links}, set())
 
-    def test_the_page_says_what_screens_and_readers_need(self):
+    def test_the_page_is_accessible(self):
         self.assertTrue(self.html.startswith("<!doctype html>\n<html lang=\"en\">"))
         for needed in ('<meta charset="utf-8">', 'name="viewport"', "prefers-color-scheme: dark",
                        "<main", "<h1>", "<h2 ", "<h3>", 'aria-label="Contents"'):
             self.assertIn(needed, self.html)
 
-    def test_a_file_gets_the_same_page(self):
+    def test_the_page_in_a_file_is_the_same(self):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder, "atlas.html")
             self.assertEqual(run("--html", str(path)), (0, "", ""))
@@ -199,7 +199,7 @@ class CommandLine(unittest.TestCase):
             for name in names:
                 self.assertEqual(run(name), shown, name)
 
-    def test_every_name_of_the_catalogue_is_known(self):
+    def test_every_name_of_the_catalogue_is_accepted(self):
         known = {row["register"] for rows in words().values() for row in rows
                  if not re.match("XSAVE_PT_STATE|TOPA", row["register"])}
         self.assertGreater(len(known), 60)
@@ -223,7 +223,7 @@ class CommandLine(unittest.TestCase):
         self.assertIn("  2      TriggerEn      write ignored\n", out)
         self.assertTrue(all(len(line) <= 100 for line in out.splitlines()))
 
-    def test_what_encodings_mean(self):
+    def test_encodings_are_explained(self):
         out = run("IA32_RTIT_CTL")[1]
         self.assertIn("  17:14  MTCFreq               read/write  "
                       "1, 2, 4 to 32768 crystal cycles\n", out)
@@ -244,7 +244,7 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(status, 0)
         self.assertEqual(out, run("PAD")[1] + "\n\n" + run("OVF")[1])
 
-    def test_line_characters(self):
+    def test_unicode_line_characters(self):
         self.assertIn("└", run("--unicode", "PAD")[1])
         self.assertTrue(run("PAD")[1].isascii())
 
@@ -277,13 +277,13 @@ class CommandLine(unittest.TestCase):
         self.assertTrue(run("BIP", "0CEFBEADDE00000000")[1].startswith(
             "BIP id=1 payload=DEADBEEFH\n"))
 
-    def test_bytes_that_are_not_the_packet(self):
+    def test_bytes_of_another_packet(self):
         self.refused(1, "these bytes begin another packet (PKT-010)", "TIP", "0282")
         self.refused(1, "the packet needs more bytes than there are (PKT-255)", "CBR", "0203")
         self.refused(1, "IPBytes 5 and 7 are reserved (PKT-052)", "TIP", "AD")
         self.refused(1, "more bytes than the packet has: 2, not 1", "PAD", "0000")
 
-    def test_values_that_are_none(self):
+    def test_invalid_values(self):
         self.refused(2, "12345678901234567 is no hexadecimal number of 64 bits", "IA32_RTIT_CTL",
                      "12345678901234567")
         self.refused(2, "100000000 has more than 32 bits", "CPUID.15H:ECX", "100000000")
@@ -314,7 +314,7 @@ class CommandLine(unittest.TestCase):
         for number in ("31", "65", "4x", "", "100"):
             self.refused(2, "--maxphyaddr is a number from 32 to 64", "--maxphyaddr", number, "PAD")
 
-    def test_pictures_are_files_of_their_own(self):
+    def test_pictures_are_self_contained(self):
         for name in ("IA32_RTIT_CTL", "XSAVE_PT_STATE", *packets().values()):
             status, out, errors = run("--svg", name)
             self.assertEqual((status, errors), (0, ""))

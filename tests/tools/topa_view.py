@@ -105,7 +105,7 @@ position  table 1, entry 0, offset 2000
           Stopped is set: OUT-080, a region with STOP is full, so tracing stopped
 """), "--table", "10000", "-")
 
-    def test_a_position_that_cannot_be_enabled(self):
+    def test_a_position_at_which_tracing_cannot_be_enabled(self):
         status, out, _ = run(CHAIN + "set MASK_PTRS=1000000000FF")
         self.assertEqual(status, 1)
         self.assertIn("""
@@ -141,7 +141,7 @@ position  table 0, entry 2, offset 999: the link is followed, to table 1, entry 
 findings  1
 """, out)
 
-    def test_a_position_behind_the_end_of_its_table(self):
+    def test_a_position_after_the_end_of_its_table(self):
         status, out, _ = run(CHAIN + "[10038]=400002; set MASK_PTRS=3FF")
         self.assertEqual(status, 1)
         self.assertNotIn("\n>", out)
@@ -307,7 +307,7 @@ table 1 at 20000
         self.assertEqual(out.count("\n!     OUT-060: "), 5)
         self.assertIn("findings  19\n", out)
 
-    def test_lines_are_as_long_as_a_screen_is_wide(self):
+    def test_lines_have_at_most_100_columns(self):
         bar = "A # more in a bar is {} times the size."
         real, hostile = (0xFF00000001000, 0xF000000000000), (2**64 - 2**20, 2**64 - 2**40)
         for (table, base), largest, doublings in (
@@ -322,7 +322,7 @@ table 1 at 20000
                 for size in sizes:
                     self.assertIn("  " + "#" * (size // doublings + 1) + "\n", out)
 
-    def test_memory_given_as_a_dump(self):
+    def test_a_dump_as_memory(self):
         ring = struct.pack("<3Q", 0x400000, 0x402044, 0x10001)
         with tempfile.TemporaryDirectory() as folder:
             page = pathlib.Path(folder, "page@1")
@@ -358,7 +358,7 @@ table 1 at 20000
         self.assertEqual(run("maxphyaddr 32; [10000]=100000010; set BASE=10000")[0], 1)
         self.assertEqual(run("maxphyaddr 33; [10000]=100000010; set BASE=10000")[0], 0)
 
-    def test_a_table_where_none_may_be(self):
+    def test_a_table_at_an_invalid_address(self):
         status, out, _ = run("cpu P-SKL; smrr 0 FFFF0800; [8000]=400000; [8008]=400010; "
                              "set BASE=8000")
         self.assertEqual(status, 1)
@@ -396,7 +396,7 @@ class Picture(unittest.TestCase):
     def texts(drawing):
         return [element.text for element in drawing.iter(SVG + "text")]
 
-    def test_it_needs_nothing_else(self):
+    def test_the_picture_is_self_contained(self):
         for script in (RING, CHAIN, "set BASE=10000; [10000]=10001"):
             out, root = self.picture(script)
             self.assertNotRegex(out.replace("http://www.w3.org/2000/svg", ""),
@@ -406,7 +406,7 @@ class Picture(unittest.TestCase):
                              - (set() if "rect" in out else {"rect"}))
             self.assertIn("prefers-color-scheme:dark", out)
 
-    def test_it_says_what_it_is(self):
+    def test_the_picture_has_a_title_and_a_description(self):
         _, root = self.picture(CHAIN)
         self.assertEqual((root.get("role"), root[0].tag, root[0].text),
                          ("img", SVG + "title", "ToPA chain at 10000"))
@@ -417,7 +417,7 @@ class Picture(unittest.TestCase):
             self.assertIn("table 1, entry 0: 30000000..30001FFF, 8 KB, STOP",
                           [element.text for element in drawing.iter(SVG + "title")])
 
-    def test_both_drawings_show_all(self):
+    def test_both_drawings_show_all_entries(self):
         script = CHAIN.replace("30000050", "30001050") + "set MASK_PTRS=400000000FF"
         _, root = self.picture(script)
         wide, narrow = self.drawings(root)
@@ -441,7 +441,7 @@ class Picture(unittest.TestCase):
         self.assertIn("20000004", self.texts(wide))
         self.assertIn("10008: 20000004", self.texts(narrow))
 
-    def test_nothing_is_drawn_outside(self):
+    def test_nothing_is_drawn_outside_the_picture(self):
         words = [0xF000000000000 | 15 << 6 | 0x414 | n << 30 for n in range(4)]
         for script in (RING + "set MASK_PTRS=400000000FF", CHAIN,
                        "set BASE=FF00000001000; " + words_at(0xFF00000001000, words)):
@@ -479,7 +479,7 @@ class Picture(unittest.TestCase):
                  if box.get("class") == "bad" and box.get("height") == "3"]
         self.assertEqual(lines, [(round(14 + wide[0] + 1, 2), round(wide[1], 2))])
 
-    def test_links_lead_to_the_names_of_tables(self):
+    def test_links_end_at_the_names_of_tables(self):
         closed = CHAIN.replace("30000050", "30000040") + "[20008]=10001"
         # Links to later tables are drawn first.
         for script, targets in ((RING, (0,)), (CHAIN, (1,)), (closed, (1, 0))):
@@ -493,7 +493,7 @@ class Picture(unittest.TestCase):
                          if text.get("class") == "table"]
                 self.assertEqual([tip + 5 for tip in tips], [names[which] for which in targets])
 
-    def test_many_rows_are_not_all_drawn(self):
+    def test_the_number_of_rows_is_bounded(self):
         script = "".join(words_at(0x10000 + 0x1000 * n, [0x400000 + 64 * (i % 2) for i in range(8)]
                                   + [0x11000 + 0x1000 * n | 1]) for n in range(300))
         _, root = self.picture(script + "set BASE=10000")
@@ -501,7 +501,7 @@ class Picture(unittest.TestCase):
             self.assertEqual(sum(1 for text in self.texts(drawing) if text == "END"), 2000 // 9)
             self.assertIn("701 rows more, not drawn here", self.texts(drawing))
 
-    def test_where_it_goes(self):
+    def test_the_output_of_svg(self):
         with tempfile.TemporaryDirectory() as folder:
             to = pathlib.Path(folder, "a.svg")
             status, out, errors = run(RING, "--svg", str(to))
@@ -559,7 +559,7 @@ class CommandLine(unittest.TestCase):
             self.assertEqual(run("", *["--dump", f"{file}@0"] * 2, "--table", "1FF000")[0], 1)
         self.refused("more than 4 MB", "--dump", "/dev/zero@0")
 
-    def test_statements_that_cannot_be_read(self):
+    def test_invalid_statements(self):
         self.refused("statement 2: no such statement: 'frob'",
                      script="set BASE=0; frob; set BASE=1")
         self.refused("statement 1: ", script="[1]=1")

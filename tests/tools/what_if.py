@@ -329,7 +329,7 @@ class WhatIf(unittest.TestCase):
                 with self.subTest(case.id):
                     trial.run().check()
 
-    def test_a_worked_case_with_a_claim_turned_round_is_noticed(self):
+    def test_a_worked_case_with_an_inverted_claim_fails(self):
         count = 0
         for case in rc_cases.read_cases():
             for trial in trials_of(case):
@@ -345,7 +345,7 @@ class WhatIf(unittest.TestCase):
                             count += 1
         self.assertGreater(count, 150)
 
-    def test_a_fault_by_none_of_the_rules_is_noticed(self):
+    def test_a_fault_by_another_rule_fails(self):
         for case in rc_cases.read_cases():
             whats = {claim.what for step in case.steps for claim in step.claims}
             if whats & {"gp", "shutdown"}:
@@ -374,7 +374,7 @@ class WhatIf(unittest.TestCase):
                 output.check(claims_of(case))
                 output.check_explanation()
 
-    def test_a_worked_case_of_output_with_a_claim_turned_round_is_noticed(self):
+    def test_a_worked_case_of_output_with_an_inverted_claim_fails(self):
         count = 0
         for case in self.engine_cases():
             output = Output(case, case.writes)
@@ -384,7 +384,7 @@ class WhatIf(unittest.TestCase):
                 count += 1
         self.assertGreater(count, 600)
 
-    def test_an_explanation_by_none_of_the_rules_is_noticed(self):
+    def test_an_explanation_by_another_rule_fails(self):
         stopped = [case for case in self.engine_cases()
                    if case.id not in WHY_STOPPED and (case.wanted.error or case.wanted.stopped)]
         self.assertGreater(len(stopped), 15)
@@ -392,7 +392,7 @@ class WhatIf(unittest.TestCase):
             with self.subTest(case.id), self.assertRaises(Wrong):
                 Output(case._replace(rules=("REG-009",)), case.writes).check_explanation()
 
-    def test_bytes_written_in_pieces_do_what_they_do_at_once(self):
+    def test_writing_in_pieces_is_the_same_as_writing_at_once(self):
         """OUT-151 and OUT-152, by OC-51."""
         comparison, = (c for c in oc_cases.read_cases() if isinstance(c, oc_cases.Pieces))
         self.assertIn(0, comparison.pieces)
@@ -438,18 +438,18 @@ class WhatIf(unittest.TestCase):
 
     # statements
 
-    def test_what_separates_statements(self):
+    def test_separators_of_statements(self):
         self.says("")
         self.says(" ; ;\n\n # nothing\n")
         self.says("cpu P-SKL;W570=2109 # ; R571\n\n R570;R571", "ok", "2109", "5")
         self.says(" cpu\tP-SKL ;\tW570 = 2109\r\n R570 ", "ok", "2109")
 
-    def test_numbers_are_read_in_either_case_and_written_in_upper_case(self):
+    def test_numbers_are_accepted_in_either_case_and_printed_in_upper_case(self):
         self.says("set CTL=210d; R570; set BASE=abC000; R560; set MASK_PTRS=A000000ff; R561",
                   "210D", "ABC000", "0000000A000000FF")
         self.says("set CTL=000000000000000000002109; R570", "2109")
 
-    def test_the_processor_without_a_cpu_statement_is_p_fut(self):
+    def test_the_default_processor_is_p_fut(self):
         self.says("W570=1800000000C2109; W580=800000000000; R584", "GP REG-044", "ok", "0")
         self.says("cpu P-FUT; W587=100000000000000", "GP REG-076")
 
@@ -492,7 +492,7 @@ class WhatIf(unittest.TestCase):
                   "ok", "ok", "ok", "204D")
         self.says("cpu P-FAB; enable; scheme single; enable", "GP REG-024", "GP REG-025")
 
-    def test_a_scheme_stays_until_it_is_given_again(self):
+    def test_a_scheme_applies_to_all_following_enables(self):
         self.says("cpu P-SKL; scheme single; enable; disable; enable; R570; disable; scheme topa; "
                   "enable; disable; set CTL=0; enable; R570",
                   "ok", "ok", "ok", "200D", "ok", "ok", "ok", "ok", "210D")
@@ -539,7 +539,7 @@ class WhatIf(unittest.TestCase):
         self.assertEqual(lines[0][:10], "GP REG-021")
         self.assertEqual(sorted(lines[0][3:].split(",")), ["REG-021", "REG-025", "REG-040"])
 
-    def test_explain_adds_the_sentence_of_each_rule(self):
+    def test_explain_adds_the_text_of_each_rule(self):
         script = "cpu P-SKL; set CTL=2109; W570=4210D; state; set STATUS=10; state"
         status, out, err = run(script, "--explain")
         self.assertEqual((status, err), (0, ""))
@@ -560,7 +560,7 @@ class WhatIf(unittest.TestCase):
     RING = "cpu P-SKL; [10000]=400000; [10008]=401004; [10010]=10001; set BASE=10000; "
     STORED = "stored {} lost 0 PMI 0 first 400000 last 4000{}"
 
-    def test_whatever_raises_TraceEn_begins_output(self):
+    def test_output_begins_when_TraceEn_rises(self):
         stored = self.STORED.format("10", "0F")
         self.says(self.RING + "enable; write 10", "ok", stored)
         self.says(self.RING + "W570=2109; write 10", "ok", stored)
@@ -575,7 +575,7 @@ class WhatIf(unittest.TestCase):
         self.says(self.RING + "W570=2108; write 10", "ok", "stored 0 lost 10 PMI 0")
         self.says(self.RING + "W570=40000; write 10", "GP REG-044", "stored 0 lost 10 PMI 0")
 
-    def test_whatever_clears_TraceEn_ends_output_and_the_pointers_stay(self):
+    def test_output_ends_when_TraceEn_is_cleared_and_the_pointers_are_kept(self):
         for statement in ("disable", "W570=210C", "SMI", "WARM", "XSAVES", "set CTL=210C",
                           "XSAVES; XRSTORS init"):
             script = f"enable; write 10; {statement}; write 10; R570"
@@ -599,7 +599,7 @@ class WhatIf(unittest.TestCase):
         self.says(self.RING + "enable; VMXON; INIT; write 10", "ok", "ok", "ok",
                   self.STORED.format("10", "0F"))
 
-    def test_a_TraceStop_ends_output_while_TraceEn_stays(self):
+    def test_a_TraceStop_ends_output_and_keeps_TraceEn(self):
         into_a_range = self.RING + "set ADDR0_A=0; set ADDR0_B=FFFFFFFF; set CTL=200002108; "
         self.says(into_a_range + "W570=20000210D; write 10; explain; R571", "ok",
                   "stored 0 lost 10 PMI 0",
@@ -608,7 +608,7 @@ class WhatIf(unittest.TestCase):
                   "locate", "ok", self.STORED.format("10", "0F"), "ok", "stored 0 lost 10 PMI 0",
                   "20000210D", "idx=0 entry=10000 off=10")
 
-    def test_output_goes_on_where_the_pointers_are(self):
+    def test_output_continues_at_the_pointers(self):
         self.says(self.RING + "enable; write 800; disable; enable; write 800; locate", "ok",
                   "stored 800 lost 0 PMI 0 first 400000 last 4007FF", "ok", "ok",
                   "stored 800 lost 0 PMI 0 first 400800 last 400FFF", "idx=1 entry=10008 off=0")
@@ -618,7 +618,7 @@ class WhatIf(unittest.TestCase):
         self.says(self.RING + "set MASK_PTRS=50000017F; enable; R561; locate", "ok",
                   "000000000000007F", "idx=0 entry=10000 off=0")
 
-    def test_RDMSR_of_the_pointers_is_late_while_TraceEn_is_1(self):  # REG-011, PRG-034
+    def test_RDMSR_of_the_pointers_is_stale_while_TraceEn_is_1(self):  # REG-011, PRG-034
         late = "000000000000007F"
         self.says(self.RING + "enable; write 1010; R560; R561; locate; disable; R561", "ok",
                   "stored 1010 lost 0 PMI 0 first 400000 last 40100F", "10000", late,
@@ -649,7 +649,7 @@ class WhatIf(unittest.TestCase):
                   "stored 1 lost 0 PMI 0 first 400000 last 400000",
                   ready.format("000000010000007F", "0", ""))
 
-    def test_a_full_region_interrupts_until_its_bit_is_cleared(self):
+    def test_a_PMI_is_pending_until_its_bit_is_cleared(self):
         self.says(self.RING + "enable; write 2000; state; W390=80000000000000; state", "ok",
                   "stored 2000 lost 0 PMI 1 first 400000 last 401FFF",
                   "Error=0 Stopped=0; BASE=10000 MASK_PTRS=000000000000007F; CTL=210D STATUS=7 "
@@ -657,12 +657,12 @@ class WhatIf(unittest.TestCase):
                   "Error=0 Stopped=0; BASE=10000 MASK_PTRS=000000000000007F; CTL=210D STATUS=7 "
                   "GLOBAL_STATUS=0;")
 
-    def test_a_fabric_stores_without_addresses(self):
+    def test_the_fabric_stores_without_addresses(self):
         self.says("cpu P-FAB; scheme fabric; enable; write 10; total; write 5; total; explain",
                   "ok", "stored 10 lost 0 PMI 0", "stored 10 lost 0 PMI 0", "stored 5 lost 0 PMI 0",
                   "stored 15 lost 0 PMI 0", "nothing stopped it")
 
-    def test_trace_overwrites_what_was_put(self):
+    def test_trace_overwrites_words_of_the_script(self):
         single = ("cpu P-SKL; [10000]=FFFFFFFFFFFFFFFF; [10008]=FFFFFFFF00000000; scheme single; "
                   "set BASE=10000; ")
         before = "0: OUT-060,OUT-063,OUT-065,OUT-066"
@@ -683,7 +683,7 @@ class WhatIf(unittest.TestCase):
         self.says("cpu P-SKL; [10000]=10000; [10008]=400002; set BASE=10000; enable; write 1001",
                   "ok", "stored 1001 lost 0 PMI 0 first 10000 last 0")
 
-    def test_much_can_be_written_at_once(self):
+    def test_a_write_may_be_large(self):
         whole = "set BASE=0; scheme single; set MASK_PTRS=FFFFFFFF; enable; "
         self.says(whole + "[FFFFFF8]=1; write 100000000; write FFFFFFFF; locate", "ok",
                   "stored 100000000 lost 0 PMI 0 first 0 last FFFFFFFF",
@@ -698,7 +698,7 @@ class WhatIf(unittest.TestCase):
 
     SMM = "cpu P-SKL; [10000]=7FFFF000; [10008]=80000000; [10010]=10001; set BASE=10000; "
 
-    def test_restricted_memory_takes_no_trace(self):
+    def test_no_trace_is_stored_to_restricted_memory(self):
         self.says(self.SMM + "smrr 80000000 FF800800; enable; write 1800; locate", "ok",
                   "stored 1000 lost 800 PMI 0 first 7FFFF000 last 800007FF",
                   "idx=1 entry=10008 off=800")
@@ -712,7 +712,7 @@ class WhatIf(unittest.TestCase):
         self.says(self.SMM + "smrr 80000000 FF800000; enable; write 1800", "ok",
                   "stored 1800 lost 0 PMI 0 first 7FFFF000 last 800007FF")
 
-    def test_the_parameters_count_from_when_TraceEn_rises_and_stay(self):
+    def test_the_parameters_take_effect_when_TraceEn_rises_and_are_kept(self):
         self.says(self.SMM + "enable; smrr 80000000 FF800800; write 1800; disable; "
                   "set MASK_PTRS=FF; enable; write 1; write FFF; write 1; total; COLD", "ok",
                   "stored 1800 lost 0 PMI 0 first 7FFFF000 last 800007FF", "ok", "ok",
@@ -723,7 +723,7 @@ class WhatIf(unittest.TestCase):
                   "write 1800", "ok", "ok",
                   "stored 1000 lost 800 PMI 0 first 7FFFF000 last 800007FF")
 
-    def test_the_interrupt_of_a_table_of_one_region_leads_by_pmi_lead(self):
+    def test_the_PMI_of_a_single_region_is_pmi_lead_bytes_early(self):
         single = "cpu P-BDW; [10000]=400004; [10008]=10001; set BASE=10000; "
         self.says(single + "enable; write DFF; write 1", "ok",
                   "stored DFF lost 0 PMI 0 first 400000 last 400DFE",
@@ -751,7 +751,7 @@ class WhatIf(unittest.TestCase):
                   "OUT-060 table 10000 entry 1A: bits 1, 3, 5, 10 and 11 of a ToPA entry are "
                   "reserved")
 
-    def test_explain_below_a_state_says_what_explain_says(self):
+    def test_explain_after_a_state_matches_the_statement_explain(self):
         script = "cpu P-SKL; [10000]=401040; set BASE=10000; enable; state; explain"
         lines = run(script, "--explain")[1].splitlines()
         self.assertEqual(lines[2], "  OUT-062: the base of an output region has to be aligned to "
@@ -764,7 +764,7 @@ class WhatIf(unittest.TestCase):
 
     # tables
 
-    def test_a_table_without_an_end_is_told_behind_what_was_put(self):
+    def test_a_table_without_an_end_is_reported_after_its_last_word(self):
         self.says("[1000]=400000; [1008]=401000; validate 1000", "2: OUT-056")
         self.says("validate 1000; [2000]=400010; validate 2000; validate 3000", "1: OUT-056", "ok",
                   "1: OUT-056")
@@ -787,7 +787,7 @@ class WhatIf(unittest.TestCase):
         self.assertTrue(line.startswith("0: OUT-111 | ") and line.endswith(" | FFFF: OUT-111"))
         self.says(table.format("[180000]=10"), "more than 10000 findings")
 
-    def test_restricted_regions_and_that_of_the_apic_are_told_where_there_are_any(self):
+    def test_regions_in_restricted_memory_and_in_the_apic_page_are_reported(self):
         table = ("cpu P-SKL; [1000]=0; [1008]=7FFFF000; [1010]=80000002; [1018]=FEE00000; "
                  "[1020]=FE8002D0; ")
         self.says(table + "validate 1000", "2: OUT-060")
@@ -806,7 +806,7 @@ class WhatIf(unittest.TestCase):
 
     # statements that cannot be read
 
-    def test_statements_that_cannot_be_read(self):
+    def test_invalid_statements(self):
         for statement in (
                 "frob", "cpu", "cpu P-XXL", "cpu P-SKL P-BDW", "maxphyaddr", "maxphyaddr x", "set",
                 "set CTL", "set CTL=", "set CTL 1", "set CTL=0x1", "set CTL=1 2", "set =1",
