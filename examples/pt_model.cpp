@@ -93,7 +93,7 @@ auto parse(tool::command_line& line) -> arguments {
             given.memory = true;
         } else if (line.is("--explain")) {
             given.explain = true;
-        } else if (!given.script.takes(line)) {
+        } else if (!given.script.accept(line)) {
             line.refuse();
         }
     }
@@ -143,7 +143,7 @@ auto run(arguments const& given, trace_script::start const& from) -> std::vector
     tool::script source{text, "event", tool::comments::before_statements};
     std::string statement;
     std::uint64_t number = 0;
-    auto const happens = [&](string_view event) {
+    auto const execute = [&](string_view event) {
         event = trace_script::trimmed(event);
         if (!event.empty()) { all.back().run(event, ++number, given.explain); }
     };
@@ -158,11 +158,11 @@ auto run(arguments const& given, trace_script::start const& from) -> std::vector
         auto const mark = all.size() == 1 ? rest.find("/ B:") : string_view::npos;
         if (two && mark != string_view::npos &&
             (mark == 0 || trace_script::is_blank(rest[mark - 1]))) {
-            happens(rest.substr(0, mark));
+            execute(rest.substr(0, mark));
             add("B: ");
             rest.remove_prefix(mark + 4);
         }
-        happens(rest);
+        execute(rest);
     }
     if (two && all.size() != 2) { throw tool::failure{"LP=A+B needs A: events / B: events"}; }
     return all;

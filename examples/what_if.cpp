@@ -119,7 +119,7 @@ auto run_tool(tool::command_line& line) -> int {
         }
         if (line.is("--explain")) {
             in.explains = true;
-        } else if (!choice.takes(line)) {
+        } else if (!choice.accept(line)) {
             line.refuse();
         }
     }

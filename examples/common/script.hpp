@@ -38,7 +38,7 @@ private:
 class script_choice {
 public:
     /// True when this argument belongs to the script.
-    auto takes(command_line& line) -> bool {
+    auto accept(command_line& line) -> bool {
         if (line.is("-e")) {
             text_.append(line.value()) += '\n';
             has_text_ = true;

@@ -413,7 +413,7 @@ auto make_packet() -> entry {
     return made;
 }
 
-// ------------------------------------------------------------------------------------ all of them
+// ------------------------------------------------------------------------------------ all entries
 
 /// All words and packets, by section.
 inline auto all_entries() -> std::vector<entry> {
@@ -434,12 +434,12 @@ inline auto matches(std::string_view key, std::string_view pattern) -> bool {
     auto const hash = pattern.find('#');
     if (hash == std::string_view::npos) { return key == pattern; }
     auto const before = pattern.substr(0, hash);
-    auto const behind = pattern.substr(hash + 1);
-    if (key.size() <= before.size() + behind.size() || !key.starts_with(before) ||
-        !key.ends_with(behind)) {
+    auto const after = pattern.substr(hash + 1);
+    if (key.size() <= before.size() + after.size() || !key.starts_with(before) ||
+        !key.ends_with(after)) {
         return false;
     }
-    auto const number = key.substr(hash, key.size() - before.size() - behind.size());
+    auto const number = key.substr(hash, key.size() - before.size() - after.size());
     return number == "n" || std::all_of(number.begin(), number.end(),
                                         [](char letter) { return letter >= '0' && letter <= '9'; });
 }

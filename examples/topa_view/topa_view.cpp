@@ -102,7 +102,7 @@ auto parse(tool::command_line& line) -> options {
             if (!out.table || !is_aligned(*out.table, 128)) {
                 throw tool::failure{"--table takes a hexadecimal address, a multiple of 80"};
             }
-        } else if (!out.script.takes(line)) {
+        } else if (!out.script.accept(line)) {
             line.refuse();
         }
     }

@@ -52,10 +52,10 @@ public:
     /// The cells of the next record. There must be one.
     auto record() -> std::vector<std::string> {
         place = path_ + ":" + std::to_string(line_);
-        if (sees("\n") || sees("\r\n")) { fail("an empty line"); }
+        if (next_is("\n") || next_is("\r\n")) { fail("an empty line"); }
         std::vector<std::string> cells{cell()};
-        while (takes(",")) { cells.push_back(cell()); }
-        if (takes("\n") || takes("\r\n")) {
+        while (accept(",")) { cells.push_back(cell()); }
+        if (accept("\n") || accept("\r\n")) {
             ++line_;
         } else if (!at_end()) {
             fail("text behind a closing quote");
@@ -64,21 +64,21 @@ public:
     }
 
 private:
-    [[nodiscard]] auto sees(std::string_view what) const -> bool {
+    [[nodiscard]] auto next_is(std::string_view what) const -> bool {
         return text_.substr(at_).starts_with(what);
     }
-    auto takes(std::string_view what) -> bool {
-        if (!sees(what)) { return false; }
+    auto accept(std::string_view what) -> bool {
+        if (!next_is(what)) { return false; }
         at_ += what.size();
         return true;
     }
 
-    auto cell() -> std::string { return takes("\"") ? quoted() : bare(); }
+    auto cell() -> std::string { return accept("\"") ? quoted() : bare(); }
 
     auto bare() -> std::string {
         std::string value;
-        for (; !at_end() && !sees(",") && !sees("\n") && !sees("\r\n"); ++at_) {
-            if (sees("\"")) { fail("a quote inside a cell that is not quoted"); }
+        for (; !at_end() && !next_is(",") && !next_is("\n") && !next_is("\r\n"); ++at_) {
+            if (next_is("\"")) { fail("a quote inside a cell that is not quoted"); }
             value += printable(text_[at_]);
         }
         return value;
@@ -88,11 +88,11 @@ private:
         std::string value;
         for (;;) {
             if (at_end()) { fail("a quoted cell that does not end"); }
-            if (takes("\"\"")) {
+            if (accept("\"\"")) {
                 value += '"';
-            } else if (takes("\"")) {
+            } else if (accept("\"")) {
                 return value;
-            } else if (takes("\n")) {
+            } else if (accept("\n")) {
                 value += '\n';
                 ++line_;
             } else {

@@ -57,12 +57,12 @@ struct cursor {
     string_view rest;
     bool good = true;
 
-    constexpr auto takes(string_view word) -> bool {
+    constexpr auto accept(string_view word) -> bool {
         bool const is_there = rest.substr(0, word.size()) == word;
         if (is_there) { rest.remove_prefix(word.size()); }
         return is_there;
     }
-    constexpr void expect(string_view word) { good = takes(word) && good; }
+    constexpr void expect(string_view word) { good = accept(word) && good; }
     constexpr void skip_to(string_view word) {
         auto const at = rest.find(word);
         good = good && at != string_view::npos;
@@ -85,9 +85,9 @@ struct cursor {
 
 constexpr auto read_comment(statement& made, cursor from) -> bool {
     made.what = kind::comment;
-    if (from.takes("## S3")) {
+    if (from.accept("## S3")) {
         made.what = kind::cold_reset;
-    } else if (from.takes("# ToPA ")) {
+    } else if (from.accept("# ToPA ")) {
         made.what = kind::entry;
         made.values[0] = from.number();
         from.expect("[");
@@ -95,14 +95,14 @@ constexpr auto read_comment(statement& made, cursor from) -> bool {
         from.expect("] = ");
         made.value = from.number();
         from.good = from.good && from.rest.empty();
-    } else if (from.takes("# event:")) {
+    } else if (from.accept("# event:")) {
         // If the driver rejected the event, there is no ring.
         bool const is_refused = from.rest.find("-> -") != string_view::npos;
         made.what = is_refused ? kind::comment : kind::ring;
         from.skip_to(" aux=");
         made.values[0] = from.number(10);
         from.expect(" pages ");
-        made.overwrites = from.takes("overwrite");
+        made.overwrites = from.accept("overwrite");
         if (!made.overwrites) { from.expect("writable"); }
         from.expect(" watermark=");
         made.values[1] = from.number(10);
@@ -110,16 +110,16 @@ constexpr auto read_comment(statement& made, cursor from) -> bool {
     return from.good;
 }
 constexpr auto read_access(statement& made, cursor from) -> bool {
-    bool const writes = from.takes("WRMSR(");
-    bool const asks = !writes && from.takes("CPUID(");
-    if (!writes && !asks) { from.expect("RDMSR("); }
-    made.what = writes ? kind::wrmsr : asks ? kind::cpuid : kind::rdmsr;
+    bool const is_wrmsr = from.accept("WRMSR(");
+    bool const is_cpuid = !is_wrmsr && from.accept("CPUID(");
+    if (!is_wrmsr && !is_cpuid) { from.expect("RDMSR("); }
+    made.what = is_wrmsr ? kind::wrmsr : is_cpuid ? kind::cpuid : kind::rdmsr;
     made.index = from.number();
-    if (writes) {
+    if (is_wrmsr) {
         from.expect(",");
         made.value = from.number();
         from.expect(")");
-    } else if (asks) {
+    } else if (is_cpuid) {
         from.expect(",");
         made.values[0] = from.number();
         from.expect(")->");
@@ -129,14 +129,14 @@ constexpr auto read_access(statement& made, cursor from) -> bool {
         }
     } else {
         from.expect(")");
-        if (from.takes("->")) {
-            made.any = from.takes("?");
+        if (from.accept("->")) {
+            made.any = from.accept("?");
             if (!made.any) { made.value = from.number(); }
         } else {
             from.good = from.good && from.rest.substr(0, 4) == " #GP";
         }
     }
-    if (from.takes(" #GP ")) {
+    if (from.accept(" #GP ")) {
         made.broken = from.rest;
         from.rest = {};
     }
@@ -233,9 +233,9 @@ struct processor {
         auto const here = unit.ip();
         switch (what.what) {
             case kind::unreadable: return false;
-            case kind::wrmsr: return writes(what, here);
-            case kind::rdmsr: return reads(what);
-            case kind::cpuid: return asks(what);
+            case kind::wrmsr: return check_wrmsr(what, here);
+            case kind::rdmsr: return check_rdmsr(what);
+            case kind::cpuid: return check_cpuid(what);
             case kind::vmxon: on(engine::event::vmxon{here, here + 4}); break;
             case kind::vmxoff: on(engine::event::vmxoff{here + 3}); break;
             case kind::cold_reset: unit.cold_reset(unit.state().code, here); break;
@@ -253,7 +253,7 @@ struct processor {
     }
 
 private:
-    constexpr auto writes(statement const& what, std::uint64_t here) -> bool {
+    constexpr auto check_wrmsr(statement const& what, std::uint64_t here) -> bool {
         using outcome = engine::access_outcome;
         auto const index = static_cast<std::uint32_t>(what.index);
         auto const done = unit.wrmsr(index, what.value, here, here + 2, memory);
@@ -263,13 +263,13 @@ private:
         if (index == 0x390) { memory.raised = 0; }
         return done.what == (access::covers(index) ? outcome::done : outcome::not_covered);
     }
-    constexpr auto reads(statement const& what) -> bool {
+    constexpr auto check_rdmsr(statement const& what) -> bool {
         auto const index = static_cast<std::uint32_t>(what.index);
         if (!what.broken.empty()) { return is(unit.rdmsr(index).verdict.why, what.broken); }
         bool const is_raised = index != 0x38E || (memory.raised != 0) == (what.value != 0);
         return is_raised && (what.any || value_of(index) == what.value);
     }
-    [[nodiscard]] constexpr auto asks(statement const& what) const -> bool {
+    [[nodiscard]] constexpr auto check_cpuid(statement const& what) const -> bool {
         auto const& of = unit.state().caps;
         auto const is = [&](std::uint64_t a, std::uint64_t b, std::uint64_t c) {
             return what.values[1] == a && what.values[2] == b && what.values[3] == c &&

@@ -277,7 +277,7 @@ class Reader:
         return case
 
 
-# ------------------------------------------------------------------------------------- all of it
+# ------------------------------------------------------------------------------------- all cases
 
 class Catalogue(spec_page.Catalogue):
     """The catalogue entries that cells refer to, and the page with the cases."""

@@ -449,7 +449,7 @@ inline auto machine::write_byte(unsigned char value) -> byte_result {
     return result;
 }
 
-// ---------------------------------------------------------------------------------- tally
+// --------------------------------------------------------------------------------- counts
 
 /// The outcome of a sequence of bytes.
 struct packet_counts {

@@ -244,7 +244,7 @@ constexpr auto broken_by_write(plain_cpu const& cpu, plain_state const& now, uns
     return broken;
 }
 
-// ------------------------------------------------------------------------------ what follows
+// ----------------------------------------------------------------------------------- effects
 
 enum class psb { no, may, yes };
 

@@ -82,7 +82,7 @@ inline void add_faults(memory& ram, std::vector<fault_plan> const& faults) {
     }
 }
 
-// ------------------------------------------------------------------------------ the maker
+// ------------------------------------------------------------------------------ generator
 
 /// Generates one set-up.
 class setup_maker {

@@ -290,7 +290,7 @@ class Reader:
         return (BEGINS_LIKE_A_CLAIM.match(item) is not None or COMMENT.fullmatch(item) is None
                 or (known and re.fullmatch(r"[0-9A-Fa-f]+|\?", rest) is not None))
 
-    # all of it
+    # rows
 
     def row(self, cells):
         name, profile, setup, operation, expected, rules = cells

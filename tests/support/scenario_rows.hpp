@@ -249,7 +249,7 @@ inline auto row_of(std::string const& id) -> row const& {
     not_read("@" + id);
 }
 
-// ------------------------------------------------------------------------------------ meaning
+// ----------------------------------------------------------------------- values and arguments
 
 /// The value of a condition in a world.
 inline auto is_true(std::string const& name, world const& w) -> bool {

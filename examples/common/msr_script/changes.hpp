@@ -41,21 +41,21 @@ inline void wrmsr(session& in, words& given, std::uint32_t index) {
 
 inline void rdmsr(session& in, words& given, std::uint32_t index) {
     given.end();
-    bool const whole = index == reg::ia32_rtit_output_mask_ptrs::address;
+    bool const is_mask_ptrs = index == reg::ia32_rtit_output_mask_ptrs::address;
     bool const lags = in.output_is_on() && in.msrs_at_start &&
-                      (whole || index == reg::ia32_rtit_output_base::address);
+                      (is_mask_ptrs || index == reg::ia32_rtit_output_base::address);
     auto const got = access::read(in.of, lags ? *in.msrs_at_start : in.now, index);
     if (!got) { return in.gp({got.verdict.why}); }
-    in.line(hex(got.value, whole ? 16 : 1));
+    in.line(hex(got.value, is_mask_ptrs ? 16 : 1));
 }
 
 inline void choose_scheme(session& in, words& given) {
     using cpu::output_scheme;
-    if (given.takes("single")) {
+    if (given.accept("single")) {
         in.scheme = output_scheme::single_range;
-    } else if (given.takes("topa")) {
+    } else if (given.accept("topa")) {
         in.scheme = output_scheme::topa;
-    } else if (given.takes("fabric")) {
+    } else if (given.accept("fabric")) {
         in.scheme = output_scheme::fabric;
     } else {
         throw refusal{"a scheme is single, topa or fabric"};
@@ -178,7 +178,7 @@ inline void xsaves(session& in, words& given) {
 inline void xrstors(session& in, words& given) {
     using area = reg::xsave_pt_state;
     access::xrstors_result done;
-    if (given.takes("init")) {
+    if (given.accept("init")) {
         given.end();
         done = access::xrstors_init(in.now);
     } else {

@@ -63,7 +63,7 @@ inline void context(session& in, words& given) {
     if (cpl > 3) { throw refusal{"CPL is 0 to 3"}; }
     running.cpl = static_cast<unsigned>(cpl);
     while (!given.at_end()) {
-        if (given.takes("pae")) {
+        if (given.accept("pae")) {
             running.pae = true;
         } else {
             given.expect("enclave");

@@ -52,13 +52,13 @@ public:
     }
 
     /// Consumes the next word if it is this one.
-    auto takes(std::string_view word) -> bool {
+    auto accept(std::string_view word) -> bool {
         if (peek() != word) { return false; }
         (void)next(word);
         return true;
     }
     void expect(std::string_view word) {
-        if (!takes(word)) {
+        if (!accept(word)) {
             throw refusal{quoted(word) + " is missing" +
                           (at_end() ? "" : " before " + quoted(peek()))};
         }

@@ -88,8 +88,8 @@ inline void pmi_lead(session& in, words& given) {
 
 inline void restricted(session& in, words& given) {
     using engine::restricted_access;
-    bool const drops = given.takes("drop");
-    if (!drops && !given.takes("error")) { throw refusal{"restricted takes drop or error"}; }
+    bool const drops = given.accept("drop");
+    if (!drops && !given.accept("error")) { throw refusal{"restricted takes drop or error"}; }
     given.end();
     in.how.when_restricted = drops ? restricted_access::drop : restricted_access::error;
 }

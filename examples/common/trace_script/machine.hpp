@@ -69,10 +69,10 @@ public:
             printer(packet, where);
         };
         trace::reader from{written(), {.sync = false}};
-        bool whole = true;
+        bool valid_packets = true;
         for (auto item = from.next(); item; item = from.next()) {
             if (item.what != trace::item_type::packet) {
-                whole = false;
+                valid_packets = false;
                 continue;
             }
             packet::visit(
@@ -82,7 +82,7 @@ public:
                 item.packet);
         }
         if (first) { out(text{"none"}); }
-        return whole;
+        return valid_packets;
     }
     /// Prints a field of CTL or STATUS, the value of `shutdown`, or the bits of `pending`. Returns
     /// false for any other name.
@@ -354,7 +354,7 @@ private:
         auto const number_of_it = number_in(take_word(words));
         if (!number_of_it || *number_of_it > 0xFF) { return "INT and a vector"; }
         auto code = after(e, 0);
-        event::cycles_within takes{};
+        event::cycles_within cycles{};
         if (!words.empty()) {
             if (take_word(words) != "task_gate") { return "task_gate"; }
             std::uint64_t last = cycle_;
@@ -366,10 +366,10 @@ private:
                                                              : number_in(word.substr(sign + 1), 10);
                 if (!cycle || *cycle < last) { return "PACKET@cycle, in their order"; }
                 if (name == "PIP") {
-                    takes.until_pip = *cycle - last;
+                    cycles.until_pip = *cycle - last;
                     code.cr3 += 0x1000;
                 } else if (name == "MODE.Exec" || name == "TIP") {
-                    takes.until_target += *cycle - last;
+                    cycles.until_target += *cycle - last;
                     if (name == "MODE.Exec") {
                         code.width = code.width == engine::code_width::bits_16
                                          ? engine::code_width::bits_32
@@ -384,7 +384,7 @@ private:
         }
         (void)next(e);
         execute(event::software_interrupt{here, target(e, kernel), code,
-                                          static_cast<std::uint8_t>(*number_of_it), takes});
+                                          static_cast<std::uint8_t>(*number_of_it), cycles});
         return valid;
     }
 
