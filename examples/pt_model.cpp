@@ -191,7 +191,8 @@ void explain(processor& one, tool::output& to) {
         while (event + 1 < events.size() && item.offset >= events[event].bytes) { ++event; }
         std::string line = "  ";
         auto out = [&](text piece) { line.append(piece.data(), piece.size()); };
-        trace_script::packet_printer printer{out, one.on->unit().state().ctl<ptspec::reg::ia32_rtit_ctl::EventEn>()};
+        trace_script::packet_printer printer{
+            out, one.on->unit().state().ctl<ptspec::reg::ia32_rtit_ctl::EventEn>()};
         packet::visit(
             [&](auto const& packet) {
                 printer(packet, trace::at{item.offset, item.ip, item.length});

@@ -216,8 +216,9 @@ private:
         auto const before = bytes();
         auto const stretches = done_.size();
         on(e);
-        bool const is_recorded = traced && bytes() != before && unit_.state().writer.tnt.count == 0 &&
-                                 !plan_.how.defers_tips && done_.size() == stretches;
+        bool const is_recorded = traced && bytes() != before &&
+                                 unit_.state().writer.tnt.count == 0 && !plan_.how.defers_tips &&
+                                 done_.size() == stretches;
         if (is_recorded && !unit_.state().in_overflow) {
             done_.back().certain = done_.back().ips.size() - uncertain;
         }

@@ -270,7 +270,7 @@ private:
     }
     void move() {
         auto const image = engine::save(unit_);
-        auto const loaded = engine::load(unit_.state().caps, image.view(), unit_.how());
+        auto const loaded = engine::load(unit_.state().caps, image.view(), unit_.state().options);
         check(static_cast<bool>(loaded), "a unit that was saved loads");
         check(engine::save(loaded.unit).view() == image.view(), "and is the same");
         unit_ = loaded.unit;

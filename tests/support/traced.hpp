@@ -38,6 +38,18 @@ constexpr auto packets_in(byte_view bytes, bool with_if = false) -> packets_text
     return out;
 }
 
+/// Calls `visitor` for the packets that it takes.
+inline void read(byte_view bytes, auto&& visitor) {
+    trace::reader from{bytes, {.sync = false}};
+    for (auto it = from.next(); it; it = from.next()) {
+        packet::visit(
+            [&](auto const& which) {
+                if constexpr (requires { visitor(which); }) { visitor(which); }
+            },
+            it.packet);
+    }
+}
+
 /// A packet generator that is set up from text, as in the worked cases, with its output buffer.
 class traced : public engine::generator {
 public:

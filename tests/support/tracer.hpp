@@ -140,8 +140,9 @@ struct tracer {
     engine::output_options how{};
     access::msr_state now{};
     engine::output out{};
-    engine::write_result sum{};  ///< all writes since TraceEn rose; the fault is that of the last write
-    port_fault fault{};     ///< of the last start or resume
+    engine::write_result
+        sum{};           ///< all writes since TraceEn rose; the fault is that of the last write
+    port_fault fault{};  ///< of the last start or resume
 
     constexpr void put(uint32_t index, uint64_t value) { access::set_raw(now, index, value); }
     constexpr void place(uint64_t base, uint64_t mask_ptrs) {

@@ -180,7 +180,7 @@ inline void validate(session& in, words& given) {
     auto const table = given.number("the table's address");
     given.end();
     auto const of = topa::limits::of(in.of);
-    topa::surroundings const around{in.how.restricted, in.apic};
+    topa::output_hazards const around{in.how.restricted, in.apic};
     auto const most = entries_to_read(in, table);
 
     std::vector<std::pair<std::uint32_t, rule>> findings;

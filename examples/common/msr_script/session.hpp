@@ -72,7 +72,7 @@ struct session {
     engine::output_options how{};  ///< options for the output, applied when TraceEn next rises
     reg::ia32_apic_base apic{};
     std::optional<cpu::output_scheme> scheme{};  ///< for each `enable`
-    engine::write_result total{};                     ///< since TraceEn rose
+    engine::write_result total{};                ///< since TraceEn rose
     /// What RDMSR of an output MSR returns while output is on: the value when TraceEn rose, the
     /// oldest value that a processor may return.
     std::optional<access::msr_state> msrs_at_start{};

@@ -357,7 +357,7 @@ constexpr auto single_range_fails(uint64_t base, uint64_t mask_ptrs,
     bool const untouched = one.stands_at(base, mask_ptrs);
     if (why == rule::none) { return running && done.stored == 2 ? why : wrong_state; }
     bool const right = !running && one.has_failed(why) && untouched && memory.run_count == 0 &&
-                       done == written{.taken = 2, .lost = 2} && !one.pmi_pending();
+                       done == write_result{.taken = 2, .lost = 2} && !one.pmi_pending();
     return right ? why : wrong_state;
 }
 
