@@ -10727,24 +10727,23 @@ constexpr void packet(packet::any_packet const& packet, Sink&& sink, style how =
 
 // ---- ptspec/trace/psb_search.hpp ----
 
-/// Finding the places where a trace can be read from.
+/// Finds PSBs, the places where decoding can start.
 ///
-/// Where the pattern 02 82 stands more than eight times in a row, the PSB is the last 16 bytes of
-/// the run: payload in front of a PSB can extend the run to the left, and only another PSB to the
-/// right.
+/// In a run of more than eight pairs 02 82 the PSB is the last 16 bytes: the payload of the packet
+/// before a PSB can extend the run to the left; only another PSB can extend it to the right.
 ///
 /// Source: SDM vol. 3, "Packet Stream Boundary (PSB) Packet"; PKT-250, PKT-251.
 namespace ptspec::trace {
 
 inline constexpr unsigned psb_bytes = packet::psb::most_bytes;
 
-/// Searches a stream that comes in pieces. Its state is the run of the pattern at the end of the
-/// last piece.
+/// Searches a stream that arrives in chunks. Its state is the run of the pattern at the end of the
+/// last chunk.
 class psb_search {
 public:
-    /// Searches on in the next piece. Returns true when a PSB was found; it ends before byte
-    /// `end()` of this piece. That is -1 when it ends one byte before the piece. What comes next
-    /// takes a new search.
+    /// Continues in the next chunk. Returns true when it finds a PSB, which ends before byte
+    /// `end()` of this chunk; -1 when it ends one byte before the chunk. Use a new object to search
+    /// for the PSB after it.
     [[nodiscard]] constexpr auto in(byte_view piece) noexcept -> bool {
         size_t at = 0;
         while (at < piece.size()) {
@@ -10764,8 +10763,8 @@ public:
         return false;
     }
 
-    /// The stream ends here: true when the run at its end is a PSB, which ends before byte `end()`
-    /// of the last piece.
+    /// Ends the stream. Returns true when the run at its end is a PSB, which ends before byte
+    /// `end()` of the last chunk.
     [[nodiscard]] constexpr auto at_the_end() noexcept -> bool {
         return is_psb() && found_before(static_cast<size_t>(end_));
     }
@@ -10773,7 +10772,7 @@ public:
     [[nodiscard]] constexpr auto end() const noexcept -> int64_t { return end_; }
 
 private:
-    /// Eight bytes of the pattern, and the same from its second byte on.
+    /// Eight bytes of the pattern, in its two phases: 02H first and 82H first.
     static constexpr uint64_t even = packet::detail::opcode_bits<packet::psb>.low;
     static constexpr uint64_t odd = even >> 8 | even << 56;
     static constexpr uint8_t first_byte = even & 0xFF;
@@ -10788,8 +10787,8 @@ private:
         return true;
     }
 
-    /// Two bytes that may be part of the pattern, whichever of them is its first: one test for both
-    /// ways, which of all other pairs one in 256 passes, and none of two like bytes.
+    /// True when two bytes may be part of the pattern. One comparison covers both phases. It lets
+    /// one in 256 of all other pairs pass, and no pair of equal bytes.
     static constexpr auto may_be_in(uint8_t const* two) noexcept -> bool {
         constexpr unsigned this_way = odd & 0xFFFF;
         constexpr unsigned other_way = even & 0xFFFF;
@@ -10797,7 +10796,7 @@ private:
         return ((here - this_way) & 0xFFFF & ~(other_way - this_way)) == 0;
     }
 
-    /// Eight bytes that may be part of a PSB, by the eight before and the eight behind.
+    /// True when eight bytes may be part of a PSB, given the eight bytes before and after them.
     static constexpr auto are_in(uint8_t const* eight) noexcept -> bool {
         uint64_t const here = load_le64(eight);
         if (here != even && here != odd) { return false; }
@@ -10807,10 +10806,10 @@ private:
         return (63 - highest_bit(before)) / 8 + 8 + lowest_bit(behind) / 8 >= psb_bytes;
     }
 
-    /// Where the search byte by byte has to begin at the latest, so that it misses no PSB that
-    /// begins at `begin` or later and no run that reaches the end. Of fifteen bytes in a row it
-    /// looks at the first and the one behind. Where those are in a PSB, so are the eight bytes from
-    /// them on, or those up to them.
+    /// Where the bytewise search must start at the latest, so that it misses no PSB that begins at
+    /// `begin` or later and no run that reaches the end. Tests one pair of bytes every 15 bytes: if
+    /// the pair lies in a PSB, so do the eight bytes that begin with it or the eight that end with
+    /// it.
     static constexpr auto likely_begin(byte_view piece, size_t begin) noexcept -> size_t {
         constexpr size_t step = psb_bytes - 1;
         uint8_t const* const data = piece.data();
@@ -10828,11 +10827,11 @@ private:
         }
     }
 
-    uint64_t run_ = 0;  // bytes of the pattern up to where the search is
+    uint64_t run_ = 0;  // bytes of the pattern directly before the search position
     int64_t end_ = 0;
 };
 
-/// Where no PSB is.
+/// The offset that stands for "no PSB found".
 inline constexpr size_t nowhere = ~size_t{0};
 
 /// The first PSB that begins at `from` or later, or `nowhere`.
@@ -10848,7 +10847,7 @@ inline constexpr size_t nowhere = ~size_t{0};
     constexpr size_t block = 4096;
     while (before != 0) {
         size_t const begin = before > block ? before - block : 0;
-        // As far as a run that begins before `before` has to be seen to tell where it does not end.
+        // Enough bytes to see whether the run of a PSB that begins before `before` continues.
         auto const near_bytes = in.first(before + psb_bytes + 1);
         size_t found = nowhere;
         for (size_t at = find_psb(near_bytes, begin); at < before;
@@ -10867,51 +10866,52 @@ inline constexpr size_t nowhere = ~size_t{0};
 
 namespace ptspec::trace {
 
-/// The bytes of a trace that comes as one piece or in several, and a place in them.
+/// The bytes of a trace, which arrives in one chunk or several, and the read position.
 ///
-/// Of a piece that is used up it keeps the last bytes by value: the begin of a packet that goes on
-/// in the next piece, and as many before it as a search for a PSB may have to step back over.
+/// The chunk is borrowed. When it is released, its last bytes are copied into the carry: the
+/// beginning of a packet that continues in the next chunk, and as many bytes before it as a search
+/// for a PSB may have to step back.
 class pieces {
 public:
-    /// How far `go_back` can go. A PSB can begin this many bytes before the place where reading
-    /// failed: the packet before it may have swallowed its head (PKT-250).
+    /// The most bytes to step back. A PSB can begin this many bytes before the position at which
+    /// decoding failed, because the packet before the PSB may have taken its first bytes (PKT-250).
     static constexpr unsigned look_back = psb_bytes - 1;
 
     constexpr pieces() noexcept = default;
     constexpr explicit pieces(byte_view whole) noexcept : piece_{whole}, last_{true} {}
 
-    /// Gives the next piece, when the one before was let go.
+    /// Sets the next chunk. Returns false while the last one is not released, and after `finish()`.
     [[nodiscard]] constexpr auto feed(byte_view piece) noexcept -> bool {
         if (last_ || !piece_.empty()) { return false; }
         piece_ = piece;
         return true;
     }
     constexpr void finish() noexcept { last_ = true; }
-    /// No more pieces come.
+    /// No more chunks follow.
     [[nodiscard]] constexpr auto is_last() const noexcept -> bool { return last_; }
 
-    /// Where the place is, in bytes from the begin of the trace.
+    /// The read position, in bytes from the start of the trace.
     [[nodiscard]] constexpr auto offset() const noexcept -> uint64_t {
         return piece_offset_ + at_ - kept_unread_;
     }
-    /// The same, when the place does not straddle.
+    /// The same, when no byte of the carry is unread.
     [[nodiscard]] constexpr auto offset_in_piece() const noexcept -> uint64_t {
         return piece_offset_ + at_;
     }
-    /// The place lies before the piece, in what was kept.
+    /// The read position lies before the chunk, in the carry.
     [[nodiscard]] constexpr auto straddles() const noexcept -> bool { return kept_unread_ != 0; }
 
     [[nodiscard]] constexpr auto piece() const noexcept -> byte_view { return piece_; }
-    /// Where the place is in the piece, when it does not straddle.
+    /// The read position in the chunk, when it does not straddle.
     [[nodiscard]] constexpr auto at() const noexcept -> size_t { return at_; }
-    /// The piece from the place on, when it does not straddle.
+    /// The unread bytes of the chunk, when the position does not straddle.
     [[nodiscard]] constexpr auto rest() const noexcept -> byte_view { return piece_.from(at_); }
-    /// What was kept from the place on.
+    /// The unread bytes of the carry.
     [[nodiscard]] constexpr auto kept() const noexcept -> byte_view {
         return byte_view{kept_}.from(kept_room - kept_unread_);
     }
-    /// The bytes from the place on, when it straddles, as many as a packet can have: written to
-    /// `room`.
+    /// The unread bytes at a position that straddles, written to `room`: the carry, and as many
+    /// bytes of the chunk as the longest packet has.
     [[nodiscard]] constexpr auto stitched(byte_buffer room) const noexcept -> byte_view {
         (void)room.append(kept());
         (void)room.append(piece_.first(psb_bytes));
@@ -10923,9 +10923,9 @@ public:
         kept_unread_ = static_cast<uint8_t>(kept_unread_ - kept);
         at_ += count - kept;
     }
-    /// The same, when the place does not straddle.
+    /// The same, when the position does not straddle.
     constexpr void step_in_piece(size_t count) noexcept { at_ = hide_from_optimizer(at_ + count); }
-    /// Steps back over `count` bytes, at most `look_back` and no more than there were.
+    /// Steps back by `count` bytes, which is at most `look_back` and at most `offset()`.
     constexpr void go_back(unsigned count) noexcept {
         unsigned const here = at_ < count ? static_cast<unsigned>(at_) : count;
         at_ -= here;
@@ -10936,8 +10936,8 @@ public:
         kept_unread_ = 0;
     }
 
-    /// Lets go of the piece; its last `unread` bytes, which may have begun before it, are to be
-    /// read yet.
+    /// Releases the chunk and copies its last bytes to the carry. The last `unread` bytes, which
+    /// may begin before this chunk, stay unread.
     constexpr void release(unsigned unread) noexcept {
         byte_array<kept_room> all{};
         size_t const fresh = piece_.size() < kept_room ? piece_.size() : kept_room;
@@ -10952,8 +10952,9 @@ public:
         at_ = 0;
     }
 
-    /// Moves the place behind the next PSB. False when there is none: the place is then at the end
-    /// of the last piece, or the piece was let go and the search goes on in the next.
+    /// Moves the position after the next PSB. Returns false when there is none: then the position
+    /// is at the end of the last chunk, or the chunk is released and the search continues in the
+    /// next.
     [[nodiscard]] constexpr auto search(psb_search& search) noexcept -> bool {
         if (straddles()) {
             auto const before = kept();
@@ -10975,8 +10976,8 @@ public:
     }
 
 private:
-    static constexpr size_t kept_room = size_t{2} *
-                                        look_back;  // a packet without its end, and before it
+    // An incomplete packet, and the bytes before it to step back.
+    static constexpr size_t kept_room = size_t{2} * look_back;
 
     byte_view piece_{};
     size_t at_ = 0;
@@ -10992,38 +10993,38 @@ private:
 
 namespace ptspec::trace {
 
-/// What a reader came to.
+/// What an item of a trace is.
 enum class item_type : uint8_t {
     packet,      ///< a packet
-    unknown,     ///< bytes that the caller's hook knows: `length` of them
-    synced,      ///< the first PSB: `skipped` bytes before it were not read
-    damage,      ///< the bytes at `offset` are no packet, or a broken one: `why`, `broken`
-    resynced,    ///< reading goes on at the PSB at `offset`
-    lost,        ///< no PSB follows: the last `skipped` bytes are lost
-    need_input,  ///< the piece is used up: `feed()` the next, or `finish()`
+    unknown,     ///< `length` bytes that only the caller's hook can decode
+    synced,      ///< the first PSB: the `skipped` bytes before it were not decoded
+    damage,      ///< the bytes at `offset` are no packet or an invalid one: `why`, `broken`
+    resynced,    ///< decoding resumes at the PSB at `offset`
+    lost,        ///< no PSB follows: the last `skipped` bytes are not decoded
+    need_input,  ///< the chunk is consumed: call `feed()` with the next, or `finish()`
     end,         ///< the end of the trace
 };
 
-/// One thing that a reader came to, and where.
+/// One item of a trace: a packet, or something else that a reader reports, and its offset.
 struct item {
     item_type what = item_type::end;
     packet::error why = packet::error::none;  ///< of damage; truncated: the trace ends in a packet
-    uint8_t length = 0;                       ///< bytes that a packet or unknown bytes take
-    uint8_t need = 0;  ///< of more, and of truncated damage: bytes that are missing at least
+    uint8_t length = 0;                       ///< size of the packet or unknown bytes, in bytes
+    uint8_t need = 0;  ///< of need_input and truncated damage: at least so many bytes are missing
     rule broken = rule::none;  ///< of damage
-    uint64_t offset = 0;       ///< in bytes from the begin of the trace
-    uint64_t ip = 0;           ///< the last IP behind it
-    int64_t skipped = 0;  ///< of synced, resynced and lost: bytes from the last place to this one.
-        ///< A PSB can begin up to 15 bytes before the damage: then it is negative.
+    uint64_t offset = 0;       ///< in bytes from the start of the trace
+    uint64_t ip = 0;           ///< the last IP after it
+    int64_t skipped = 0;       ///< of synced, resynced and lost: bytes since the last position.
+        ///< Negative when a PSB begins before the damage, by up to 15 bytes.
     packet::any_packet packet{};
 
-    /// True for everything but the end of what there is to read.
+    /// False at the end of the trace and at the end of a chunk.
     constexpr explicit operator bool() const noexcept {
         return what != item_type::need_input && what != item_type::end;
     }
 };
 
-/// Where a packet stands, the last IP behind it, and how many bytes it takes.
+/// Where a packet begins, the last IP after it, and its length in bytes.
 struct at {
     uint64_t offset;
     uint64_t ip;
@@ -11032,14 +11033,15 @@ struct at {
 
 /// How to read a trace.
 struct options {
-    bool sync = true;     ///< begin at the first PSB; otherwise at the first byte
-    bool strict = false;  ///< a reserved bit of TMA that is set is damage (PKT-104)
+    bool sync = true;     ///< start at the first PSB; otherwise at the first byte
+    bool strict = false;  ///< a set reserved bit of TMA is damage (PKT-104)
 };
 
-/// The hook of a caller who knows no more opcodes than ptspec.
+/// The default hook, which knows no opcode.
 ///
-/// A hook is called with the bytes at an unknown opcode (up to 16 of them) and returns how many
-/// bytes it takes: 1 to 16, or 0 when it does not know it either.
+/// A hook decodes opcodes that ptspec does not know. It is called with the bytes at such an opcode
+/// (up to 16) and returns the length of the packet: 1 to 16, or 0 when the hook does not know the
+/// opcode either.
 ///
 /// Source: PKT-253.
 struct no_hook {
@@ -11057,12 +11059,12 @@ concept opcode_hook = requires(Hook& hook, byte_view bytes) {
 
 namespace ptspec::trace {
 
-/// The visitor can be called with one type of packet.
+/// The visitor accepts this packet type.
 template <class Visitor, class Packet>
 concept takes = callable<Visitor&, Packet const&, at>;
 
-/// The visitor has a function for PADs that stand in a row: `visitor.pads(count, at)`. It has a name
-/// of its own, so that a visitor of every type of packet does not meet something that is none.
+/// The visitor accepts runs of PADs: `visitor.pads(count, at)`. This is not `operator()`, because a
+/// run of PADs is no packet type and must not reach a visitor that accepts every type.
 template <class Visitor>
 concept takes_pads_in_rows = requires(Visitor& visitor, unsigned count, at where) {
     visitor.pads(count, where);
@@ -11075,7 +11077,7 @@ constexpr auto takes_any(type_list<Packets...>) noexcept -> bool {
     return (takes<Visitor, Packets> || ...);
 }
 
-/// Hands out PADs in a row.
+/// Passes a run of PADs to the visitor. Returns false when the visitor stops.
 template <class Visitor>
 constexpr auto call_with_pads(Visitor& visitor, unsigned count, at where) -> bool {
     if constexpr (same_as<decltype(visitor.pads(count, where)), void>) {
@@ -11086,7 +11088,7 @@ constexpr auto call_with_pads(Visitor& visitor, unsigned count, at where) -> boo
     }
 }
 
-/// Calls the visitor, if it takes such a packet. False when it wants no more.
+/// Calls the visitor if it accepts this packet type. Returns false when the visitor stops.
 template <class Visitor, class Packet>
 constexpr auto call(Visitor& visitor, Packet const& packet, at where) -> bool {
     if constexpr (same_as<Packet, packet::pad> && takes_pads_in_rows<Visitor>) {
@@ -11101,8 +11103,8 @@ constexpr auto call(Visitor& visitor, Packet const& packet, at where) -> bool {
     }
 }
 
-/// A small visitor is copied before the packets and put back behind them: as nobody has the address
-/// of the copy, what it sums up is kept in registers.
+/// A small visitor is copied before the decode loop and written back after it. The address of the
+/// copy does not escape, so that its members can stay in registers.
 template <class Visitor>
 inline constexpr bool is_carried = sizeof(Visitor) <= 64 && __is_trivially_copyable(Visitor) &&
                                    __is_assignable(Visitor&, Visitor const&);
@@ -11111,14 +11113,13 @@ using carried = choose_t<is_carried<Visitor>, Visitor, Visitor&>;
 
 }  // namespace detail
 
-/// A visitor of packets: `visitor(packet, at)` for at least one type of packet. It returns nothing,
-/// or false when it wants no more. It may also take `visitor(item)` for everything that is no
-/// packet, and have `visitor.pads(count, at)`, which then gets all PADs: some at a time, in their
-/// order, as many as were seen at once.
+/// A visitor of packets: `visitor(packet, at)` for at least one packet type. It returns nothing, or
+/// false to stop. It may also accept `visitor(item)` for every item that is no packet, and have
+/// `visitor.pads(count, at)`, which then gets all PADs, in order, in runs of any length.
 ///
-/// The fastest is a struct of at most 64 bytes that holds its sums itself. Where it can be copied
-/// byte by byte it may be called as a copy, which is put back when reading stops; not when it
-/// throws.
+/// The fastest visitor is a struct of at most 64 bytes that holds its sums itself. A trivially
+/// copyable visitor may be called as a copy. The copy is written back when decoding stops, but not
+/// when the visitor throws.
 template <class Visitor, class Packets = packet::all>
 concept packet_visitor = detail::takes_any<Visitor>(Packets{}) || takes_pads_in_rows<Visitor>;
 
@@ -11128,21 +11129,21 @@ concept packet_visitor = detail::takes_any<Visitor>(Packets{}) || takes_pads_in_
 
 namespace ptspec::trace {
 
-/// How much of what a trace holds.
+/// The number of packets and bytes in a trace, by packet kind.
 struct packet_counts {
     uint64_t packets[packet::kinds] = {};  ///< by kind
     uint64_t bytes[packet::kinds] = {};    ///< by kind
-    uint64_t unknown = 0;                  ///< packets that the caller's hook knew
+    uint64_t unknown = 0;                  ///< packets that only the caller's hook decoded
     uint64_t unknown_bytes = 0;
     uint64_t errors = 0;
     uint64_t resyncs = 0;
 
-    /// Counts packets of one kind and length.
+    /// Counts `count` packets of one kind and length.
     constexpr void add(packet::kind which, unsigned length, uint64_t count = 1) noexcept {
         packets[underlying(which)] += count;
         bytes[underlying(which)] += count * length;
     }
-    /// Counts whatever a reader came to.
+    /// Counts one item of a reader.
     constexpr void add(item const& one) noexcept {
         if (one.what == item_type::packet) { return add(one.packet.kind(), one.length); }
         unknown += one.what == item_type::unknown ? 1U : 0U;
@@ -11150,7 +11151,7 @@ struct packet_counts {
         errors += one.what == item_type::damage ? 1U : 0U;
         resyncs += one.what == item_type::resynced ? 1U : 0U;
     }
-    /// Adds what another part of a trace holds.
+    /// Adds the counts of another part of the trace.
     constexpr auto operator+=(packet_counts const& other) noexcept -> packet_counts& {
         for (unsigned i = 0; i < packet::kinds; ++i) {
             packets[i] += other.packets[i];
@@ -11166,7 +11167,7 @@ struct packet_counts {
     [[nodiscard]] constexpr auto of(packet::kind which) const noexcept -> uint64_t {
         return packets[underlying(which)];
     }
-    /// All packets, the unknown ones included.
+    /// All packets, including the unknown ones.
     [[nodiscard]] constexpr auto total() const noexcept -> uint64_t {
         uint64_t sum = unknown;
         for (uint64_t const count : packets) { sum += count; }
@@ -11178,7 +11179,7 @@ struct packet_counts {
 
 namespace detail {
 
-/// The visitor that counts, and tells the boundaries.
+/// A visitor that counts packets and reports their boundaries.
 template <class Boundary>
 struct counter {
     packet_counts& sum;
@@ -11198,32 +11199,32 @@ struct counter {
 
 // ---- ptspec/trace/fast/opcode_info.hpp ----
 
-/// What the first bytes of a packet tell about all of it, in tables made from the packets'
-/// declarations.
+/// Tables that give the length, kind and IP form of a packet from its first bytes. They are derived
+/// from the declarations of the packets.
 namespace ptspec::trace::detail {
 
 using packet::detail::escape;
 using packet::detail::opcode_bits;
 
-/// A look at a packet reads so many bytes, whatever its length.
+/// The fast path reads so many bytes at a packet, whatever its length.
 inline constexpr size_t lookahead_bytes = 16;
 
-/// Where else to look at a packet.
+/// The next lookup that a packet needs.
 enum class next_lookup : uint8_t {
     nowhere,
-    after_escape,  ///< the second byte has the opcode: the second table
+    after_escape,  ///< the second byte is the opcode: the second table
     after_mode,    ///< the second byte has the leaf: the third table
-    whole_packet,  ///< the whole packet may be a wrong one
+    whole_packet,  ///< the payload may be invalid: check the whole packet
 };
 
-/// The form of the packet behind which the last IP is 0. Source: PKT-061.
+/// The IP form of PSB, which clears the last IP. Source: PKT-061.
 inline constexpr uint8_t clears_ip = 8;
 
-/// What the first byte of a packet, or the first two, tell about all of it.
+/// What the first one or two bytes of a packet say about the whole packet.
 struct opcode_info {
-    uint8_t length = 0;  ///< 0: too little is known but, perhaps, which packet it is
+    uint8_t length = 0;  ///< 0: unknown, although `which` may be known
     packet::kind which = packet::kind::pad;
-    uint8_t form = 0;  ///< IPBytes; 0 also where there is no IP, and `clears_ip` of a PSB
+    uint8_t form = 0;  ///< IPBytes; 0 also for a packet without IP; `clears_ip` for PSB
     next_lookup next = next_lookup::nowhere;
 };
 
@@ -11236,8 +11237,8 @@ inline constexpr bool opens_or_needs_a_block =
     same_as<Packet, packet::bbp> ||
     same_as<typename Packet::payload_type, packet::payload_of_block>;
 
-/// The outline of packets of one type that begin with these bits, `known` bytes of them, where no
-/// block is open.
+/// The opcode information of a packet type for a given head, of which `known` bytes are known, when
+/// no block is open.
 template <class Packet>
 constexpr auto opcode_info_of(uint64_t head, unsigned known) noexcept -> opcode_info {
     using raw = typename Packet::raw_type;
@@ -11270,8 +11271,8 @@ constexpr auto opcode_info_of(uint64_t head, unsigned known) noexcept -> opcode_
     return all;
 }
 
-/// All outlines: by the first byte, then by the second byte behind the escape and behind the opcode of
-/// MODE. What they are made of stands side by side, so that each part is one load.
+/// All opcode information: 256 rows for the first byte, 256 for the second byte after the escape
+/// and 256 for the second byte of MODE. One array for each member: each lookup is one load.
 struct opcode_info_table {
     static constexpr size_t rows = size_t{3} * 256;
 
@@ -11291,12 +11292,12 @@ struct opcode_info_table {
     }
 };
 
-/// The row of a byte: a first one where nothing says `where`.
+/// The row of a byte in the table that `where` selects; `nowhere` selects that of the first byte.
 constexpr auto row_of(next_lookup where, uint8_t byte) noexcept -> size_t {
     return size_t{underlying(where)} << 8 | byte;
 }
 
-/// Sets the rows of one opcode byte, the first or the second.
+/// Sets the rows of the first byte, or of the second byte after the escape.
 template <class Packets>
 constexpr void set_opcode_infos(opcode_info_table& all, next_lookup where) noexcept {
     bool const second = where == next_lookup::after_escape;
@@ -11314,7 +11315,7 @@ constexpr void set_opcode_infos(opcode_info_table& all, next_lookup where) noexc
     }
 }
 
-/// The same behind the opcode of MODE, of which the leaf tells which packet it is.
+/// Sets the rows of the second byte of MODE, whose leaf selects the packet.
 template <class... Packets>
 constexpr void set_mode_leaves(opcode_info_table& all, type_list<Packets...>) noexcept {
     for (unsigned i = 0; i < 256; ++i) {
@@ -11329,7 +11330,7 @@ constexpr void set_mode_leaves(opcode_info_table& all, type_list<Packets...>) no
     }
 }
 
-/// The table, made when it is first used.
+/// The table. It is a variable template: only programs that use it evaluate it.
 template <class Packets>
 inline constexpr opcode_info_table opcode_infos = [] {
     opcode_info_table all{};
@@ -11340,12 +11341,12 @@ inline constexpr opcode_info_table opcode_infos = [] {
     return all;
 }();
 
-/// The packet is right, of which all bytes count.
+/// Checks the payload of a packet whose bytes are all given.
 template <class Packets>
-[[gnu::noinline]]  // so that it is not in the way of those that are right in any case
+[[gnu::noinline]]  // keeps the cold path out of the caller's registers
 constexpr auto
 is_valid_packet(uint64_t low, uint64_t high, packet::kind which, bool strict) noexcept -> bool {
-    wide_bits const image{low, high};  // not as one, which would be passed in memory
+    wide_bits const image{low, high};  // passed as two scalars: some ABIs pass a struct in memory
     return packet::for_kind(
         which,
         [&]<class Packet>() {
@@ -11355,16 +11356,16 @@ is_valid_packet(uint64_t low, uint64_t high, packet::kind which, bool strict) no
         Packets{});
 }
 
-/// The row of the packet that begins here; of one that cannot be known the escape's, which has no
-/// length. There have to be `lookahead_bytes` bytes.
+/// The row of the packet at `at`, or the row of the escape, whose length is 0, when the payload is
+/// invalid. At least `lookahead_bytes` bytes are readable.
 template <class Packets>
-[[gnu::always_inline]]  // so that it costs no call
+[[gnu::always_inline]]  // avoids a call per packet
 constexpr auto
 row_at(uint8_t const* at, bool strict) noexcept -> size_t {
     opcode_info_table const& all = opcode_infos<Packets>;
     size_t const first = *at;
     size_t row = first;
-    // A branch: were the row chosen without one, the length of every TIP would wait for it.
+    // A branch, not a conditional move: a move would add its latency to the length of every TIP.
     if (first == escape) [[unlikely]] { row = row_of(next_lookup::after_escape, at[1]); }
     next_lookup const where = all.next[row];
     if (where == next_lookup::nowhere) [[likely]] { return row; }
@@ -11373,7 +11374,7 @@ row_at(uint8_t const* at, bool strict) noexcept -> size_t {
                    ? row
                    : escape;
     }
-    return row_of(where, at[1]);  // MODE, of which the second byte tells all
+    return row_of(where, at[1]);  // MODE: the second byte has the leaf
 }
 template <class Packets>
 constexpr auto opcode_info_at(uint8_t const* at, bool strict) noexcept -> opcode_info {
@@ -11384,28 +11385,28 @@ constexpr auto opcode_info_at(uint8_t const* at, bool strict) noexcept -> opcode
 
 // ---- ptspec/trace/fast/decode_loop.hpp ----
 
-/// How nearly all packets of a trace are read. Everything else is `packet::decode`.
+/// The fast path that decodes most packets of a trace. `packet::decode` decodes the others.
 ///
-/// What takes time is not the work but waiting: where the next packet begins is known only when this
-/// one's length is, and a branch that goes another way than last time costs as much as fifty
-/// instructions. So a packet's outline comes from one look into a table by its first byte, whatever
-/// packet it is, and nothing but PAD, TNT and CYC, of which traces are made, has a branch of its own.
+/// Throughput is latency-bound: the next packet's start depends on this one's length, and a
+/// misprediction costs about 50 instructions. So one table lookup by the first byte gives the
+/// length, kind and IP form of a packet. Only PAD, TNT and CYC, the most frequent kinds, have a
+/// branch of their own.
 namespace ptspec::trace::detail {
 
-/// What a packet of a form does to the last IP.
+/// How a packet with this IP form changes the last IP.
 struct ip_update {
-    uint64_t kept;   ///< the bits that stay
-    uint64_t taken;  ///< the bits of the payload that count
-    uint64_t sign;   ///< the one of them that all bits above are copies of, or 0
+    uint64_t kept;   ///< the bits of the last IP that stay
+    uint64_t taken;  ///< the bits of the payload that replace the others
+    uint64_t sign;   ///< the sign bit to extend, or 0
 };
 struct ip_update_table {
-    uint64_t kept[9];  // side by side, so that a form is an index without a multiplication
+    uint64_t kept[9];  // one array for each member: an index needs no multiplication
     uint64_t taken[9];
     uint64_t sign[9];
 };
 inline constexpr ip_update_table ip_updates = [] {
     constexpr uint64_t sign = uint64_t{1} << 47;
-    ip_update_table all{};  // of all zeros: what a PSB does
+    ip_update_table all{};  // the last row, of zeros, is that of PSB
     for (uint8_t i = 0; i < clears_ip; ++i) {
         auto const how = static_cast<packet::ip_bytes>(i);
         all.kept[i] = packet::rebuilt_ip(how, 0, ~uint64_t{0});
@@ -11431,25 +11432,25 @@ inline constexpr byte_masks first_bytes_masks = [] {
     }
     return all;
 }();
-/// The first n bytes.
+/// A mask of the first `count` bytes.
 constexpr auto first_bytes_mask(unsigned count) noexcept -> wide_bits {
     return {first_bytes_masks.low[count], first_bytes_masks.high[count]};
 }
 
-/// The last IP behind a packet with this payload: the eight bytes behind the first.
+/// The last IP after a packet. `payload` is the eight bytes after its first.
 constexpr auto updated_ip(ip_update update, uint64_t payload, uint64_t last_ip) noexcept
     -> uint64_t {
     return (last_ip & update.kept) | (((payload & update.taken) ^ update.sign) - update.sign);
 }
 
-/// A packet as far as one look tells.
+/// A packet that the fast path decoded.
 struct quick_packet {
-    packet::detail::known_packet packet{};  ///< of length 0 where it needs a closer look
-    uint64_t ip = 0;                        ///< the last IP behind it
+    packet::detail::known_packet packet{};  ///< length 0: decode it with `packet::decode`
+    uint64_t ip = 0;                        ///< the last IP after it
 };
 
-/// One branch, where several would each go either way as often: rotated by one, what is odd is
-/// negative, and of the others PAD and the escape are the lowest.
+/// One comparison detects TNT, to have one branch instead of several unpredictable ones: rotated
+/// right by one, odd bytes are negative, PAD is 0 and the escape is 1.
 constexpr auto is_tnt(unsigned first) noexcept -> bool {
     static_assert(tnt_opcode.mask == 1 && tnt_opcode.value == 0);
     static_assert(opcode_bits<packet::pad> == 0 && escape == 2);
@@ -11459,8 +11460,8 @@ constexpr auto is_cyc(unsigned first) noexcept -> bool {
     return (first & cyc_opcode.mask) == cyc_opcode.value;
 }
 
-/// The length of a CYC, or 0 where it has eight bytes or more, which is too seldom to be looked at
-/// here. One mask finds its end. There have to be 8 bytes.
+/// The length of a CYC, or 0 for the rare CYC of eight bytes or more. One mask finds its last byte.
+/// `image` holds 8 bytes.
 constexpr auto length_of_cyc(uint64_t image) noexcept -> unsigned {
     constexpr uint64_t first_goes_on = uint64_t{1} << packet::cyc::Exp::lsb;
     constexpr uint64_t others_go_on = packet::detail::cyc_ends_low & low_bits(56);
@@ -11472,34 +11473,34 @@ constexpr auto quick_decode_cyc(uint64_t image, uint64_t last_ip) noexcept -> qu
     return {{{image & first_bytes_masks.low[length], 0}, length, packet::kind::cyc}, last_ip};
 }
 
-/// Looks at a packet that is neither TNT, PAD nor CYC. There have to be `lookahead_bytes` bytes, and no
-/// block may be open.
+/// Decodes a packet that is neither TNT, PAD nor CYC. At least `lookahead_bytes` bytes are
+/// readable, and no block is open.
 template <class Packets>
-[[gnu::always_inline]]  // so that what the caller does not need is not computed
+[[gnu::always_inline]]  // lets the compiler drop the results that the caller does not use
 constexpr auto
 quick_decode(uint8_t const* at, uint64_t last_ip, bool strict) noexcept -> quick_packet {
     size_t const row = row_at<Packets>(at, strict);
     unsigned const length = opcode_infos<Packets>.length[row];
-    // Not as one: what is built as a struct some compilers leave in memory.
+    // Two scalars: some compilers leave a struct in memory.
     uint64_t const low = load_le64(at) & first_bytes_masks.low[length];
     uint64_t const high = load_le64(at + 8) & first_bytes_masks.high[length];
     return {{{low, high}, length, opcode_infos<Packets>.which[row]},
             updated_ip(ip_update_of(opcode_infos<Packets>.form[row]), load_le64(at + 1), last_ip)};
 }
 
-/// What reading changes. It goes in and out by value, so that it can stay in registers.
+/// The state of the decode loop. Passed and returned by value, to stay in registers.
 struct loop_state {
-    size_t place = 0;  // in the bytes at hand
+    size_t place = 0;  // position in the bytes
     uint64_t last_ip = 0;
     packet::block items = packet::block::none;
-    bool go_on = true;  // the visitor wants more
+    bool go_on = true;  // the visitor has not stopped
 };
 
-/// How many PADs stand at the front of eight bytes, of which the first is one: at most up to a place
-/// that eight divides.
+/// The number of PADs at the start of `bytes`, of which the first is a PAD, up to the next position
+/// that is a multiple of eight.
 ///
-/// Processors fill eight bytes up with PADs, or all of them but the last. That it is so again is a
-/// branch that is foreseen; to count them takes as long as to load them.
+/// Processors pad up to a multiple of eight bytes, or to one byte before it, so that the two
+/// branches predict well. Counting the zero bytes would add its latency to that of the load.
 constexpr auto pads_in_front(uint64_t bytes, size_t place) noexcept -> unsigned {
     auto const gone = static_cast<unsigned>(place % 8);
     if (bytes << 8 * gone == 0) { return 8 - gone; }
@@ -11507,16 +11508,16 @@ constexpr auto pads_in_front(uint64_t bytes, size_t place) noexcept -> unsigned 
     return hide_from_optimizer(lowest_bit(bytes)) / 8;
 }
 
-/// What there is behind one packet.
+/// The loop state and the visitor after one packet.
 template <class Visitor>
 struct after_one {
     loop_state now;
     carried<Visitor> visitor;
 };
 
-/// Hands out one packet, whatever it is. Where there is none the place stays as it was.
+/// Decodes one packet of any kind and calls the visitor. `now.place` is 0 when there is no packet.
 template <class Packets, class Visitor>
-[[gnu::noinline]]  // so that nobody has the address of what the loop keeps in registers
+[[gnu::noinline]]  // keeps the cold path out of the loop; no address of the loop's state escapes
 constexpr auto
 decode_one(byte_view from, packet::context how, uint64_t offset, uint64_t last_ip,
            carried<Visitor> visitor) -> after_one<Visitor> {
@@ -11530,7 +11531,7 @@ decode_one(byte_view from, packet::context how, uint64_t offset, uint64_t last_i
     return {now, visitor};
 }
 
-/// Hands out one packet that was seen at a glance, of which there are `lookahead_bytes` bytes.
+/// Calls the visitor with one packet of known length, where `lookahead_bytes` bytes are readable.
 template <class Visitor>
 struct visitor_call {
     Visitor& visitor;
@@ -11538,7 +11539,7 @@ struct visitor_call {
     at where;
 
     template <class Packet>
-    [[gnu::always_inline]]  // as often as there are kinds, for each of which it does something else
+    [[gnu::always_inline]]  // one specialised copy for each packet kind
     constexpr auto
     operator()() const -> bool {
         uint64_t const low = load_le64(from) & first_bytes_masks.low[where.length];
@@ -11548,9 +11549,8 @@ struct visitor_call {
     }
 };
 
-/// Hands out the packets of `bytes`, which begin at `offset` of the trace, until the visitor wants
-/// no more or until there is no whole packet.
-/// Fastest where `offset` is a multiple of eight.
+/// Calls the visitor with the packets of `bytes`, which begin at `offset` of the trace, until the
+/// visitor stops or no complete valid packet follows. Fastest when `offset` is a multiple of eight.
 template <class Packets, class Visitor>
 constexpr auto decode_loop(byte_view bytes, uint64_t offset, bool strict, loop_state now,
                            Visitor& theirs) -> loop_state {
@@ -11618,17 +11618,17 @@ constexpr auto decode_loop(byte_view bytes, uint64_t offset, bool strict, loop_s
 
 // ---- ptspec/trace/fast/count_loop.hpp ----
 
-/// How packets are counted of which nobody wants to know more.
+/// Counts packets by kind without building them.
 namespace ptspec::trace::detail {
 
-/// Eight bytes that are looked at together.
+/// Eight bytes in one word, tested in parallel.
 struct eight_bytes {
     static constexpr uint64_t ones = 0x0101'0101'0101'0101;
     static constexpr uint64_t tops = ones << 7;
 
     uint64_t word;
 
-    /// The top bit of each byte that is 0; the others are 0.
+    /// The top bit of each byte that is 0. All other bits are 0.
     [[nodiscard]] constexpr auto zeros() const noexcept -> uint64_t {
         return ~(((word & ~tops) + ~tops) | word) & tops;
     }
@@ -11638,14 +11638,14 @@ struct eight_bytes {
     }
 };
 
-/// How many tops there are.
+/// How many of the eight top bits are set.
 constexpr auto count_of_tops(uint64_t tops) noexcept -> unsigned {
     return static_cast<unsigned>((tops >> 7) * eight_bytes::ones >> 56);
 }
 
-/// The outline of the packet that begins here, with the length of a CYC, too.
+/// The opcode information of the packet at `at`, including the length of a CYC.
 template <class Packets>
-[[gnu::always_inline]]  // so that it costs no call
+[[gnu::always_inline]]  // avoids a call per packet
 constexpr auto
 opcode_info_with_cyc_at(uint8_t const* at, bool strict) noexcept -> opcode_info {
     opcode_info one = opcode_info_at<Packets>(at, strict);
@@ -11655,12 +11655,11 @@ opcode_info_with_cyc_at(uint8_t const* at, bool strict) noexcept -> opcode_info 
     return one;
 }
 
-/// Counts the packets of `bytes` from `place` on, where no block is open, and returns the place
-/// where that ended: near the end, or at a packet that needs more care.
+/// Counts the packets of `bytes` from `place` on, where no block is open. Returns the position
+/// where it stops: near the end, or at a packet that needs `packet::decode`.
 ///
-/// TNT and PAD stand in rows, of which eight bytes are counted at once, whatever they are; behind
-/// each row one other packet is looked up. So a round has no branch that goes one way as often as
-/// the other.
+/// Each iteration counts a run of up to eight TNTs and PADs at once, then looks up one other
+/// packet. No branch depends on the packet kind, which is unpredictable.
 template <class Packets>
 constexpr auto count_loop(byte_view bytes, size_t place, bool strict, packet_counts& sum) noexcept
     -> size_t {
@@ -11668,13 +11667,13 @@ constexpr auto count_loop(byte_view bytes, size_t place, bool strict, packet_cou
     constexpr size_t seen_in_a_round = 8 + lookahead_bytes;
     size_t const until = bytes.size() < seen_in_a_round ? 0 : bytes.size() - (seen_in_a_round - 1);
     uint8_t const* const data = bytes.data();
-    uint64_t rows = 0;  // bytes of TNT and PAD
+    uint64_t rows = 0;  // TNTs and PADs
     uint64_t pads = 0;
     while (place < until) {
         eight_bytes const row{load_le64(data + place)};
         uint64_t const ends = row.others();
         unsigned const count = ends == 0 ? 8 : lowest_bit(ends) / 8;
-        uint64_t const in_row = ends ^ (ends - 1);  // up to the end, or everything
+        uint64_t const in_row = ends ^ (ends - 1);  // bits up to the end of the run, or all
         pads += count_of_tops(row.zeros() & in_row);
         rows += count;
         place += count;
@@ -11695,40 +11694,42 @@ constexpr auto count_loop(byte_view bytes, size_t place, bool strict, packet_cou
 
 // ---- ptspec/trace/fast/count_lanes.hpp ----
 
-/// How packets are counted in several places of a trace at once.
+/// Counts packets in several segments of a trace at once.
 ///
-/// Where a packet begins is known only some ten steps of the processor after where the one before
-/// did. It has the time to count in other places meanwhile: behind a PSB nothing is known of what
-/// came before. That a PSB is one, and not part of something else, shows when the place before it
-/// is counted up to there; if it does not, nothing of all this was counted.
+/// Counting one segment is latency-bound: the start of a packet is known some ten cycles after the
+/// start of the one before. Interleaved lanes use that time to count other segments, each of which
+/// begins at a PSB, where the decoder has no state. A PSB that a search finds may be the payload of
+/// other packets. It is real when the count of the segment before it ends exactly there; if it does
+/// not, all counts of the attempt are discarded.
 namespace ptspec::trace::detail {
 
-/// In so many places.
+/// The number of lanes.
 inline constexpr size_t lane_count = 8;
-/// Each counts one part of the trace after the other. Shorter ones are not worth it.
+/// A lane counts one segment after another. A segment has at least so many bytes.
 inline constexpr size_t least_part_bytes = size_t{1} << 11;
-/// About so many bytes are counted before it is known whether that was right: as many as at last went
-/// well, and more each time. Where it went wrong a quarter is tried.
+/// Bytes counted speculatively in one attempt: doubled after success, quartered after failure.
 inline constexpr size_t least_at_once = 2 * lane_count * least_part_bytes;
 inline constexpr size_t most_at_once = size_t{1} << 23;
-/// Where no PSB comes for so long there are no more parts: all of them together are counted in 32
-/// bits.
+/// The search for the end of a segment gives up after so many bytes. This keeps the counts of an
+/// attempt within 32 bits.
 inline constexpr size_t longest_search = size_t{1} << 28;
-/// Behind a packet that is looked at so many are taken for such of which the first byte tells all. If
-/// one is not, its lane stays there up to the next look.
+/// After each fully checked packet a lane counts so many packets by their first byte alone. If the
+/// first byte does not give the length, the lane stops at that packet until the next full check.
 inline constexpr size_t known_in_a_row = 5;
-/// Lanes share tables, which take room on the stack. Few enough do that none waits for another.
+/// The number of count tables, which are on the stack. Lanes share them. Each has few enough lanes
+/// that an increment does not wait for the store of another lane.
 inline constexpr size_t table_count = 4;
 
-/// Finds the parts of a trace: each ends where a PSB begins, and the next part with it.
+/// Finds the segments of a trace. A segment ends where a PSB begins; the next one begins there.
 struct part_finder {
     byte_view bytes;
-    size_t place;  ///< where the next part begins
-    size_t until;  ///< about where the last part ends
+    size_t place;  ///< where the next segment begins
+    size_t until;  ///< about where the last segment ends
 
-    /// Goes to the end of the next part. False, and it stays, where no PSB comes.
+    /// Moves to the end of the next segment. Returns false, and does not move, when it finds no
+    /// PSB.
     constexpr auto next() noexcept -> bool {
-        // The less is left the shorter, so that in the end no lane has much to do alone.
+        // Segments get shorter towards the end, so that the lanes finish at about the same time.
         size_t const share = place < until ? (until - place) / (2 * lane_count) : 0;
         size_t const from = place + (share < least_part_bytes ? least_part_bytes : share);
         size_t const found = find_psb(bytes.from(from).first(longest_search));
@@ -11738,7 +11739,7 @@ struct part_finder {
     }
 };
 
-/// What a lane is to count yet of its part.
+/// The bytes of a segment that its lane has not counted yet.
 struct lane {
     uint8_t const* at;
     uint8_t const* end;
@@ -11746,17 +11747,18 @@ struct lane {
     [[nodiscard]] constexpr auto room() const noexcept -> ptrdiff_t { return end - at; }
 };
 
-/// What was counted in lanes, until it is known to be right.
+/// The speculative counts of all lanes.
 template <class Packets>
 struct lane_sums {
     uint32_t by_first[table_count][256] = {};                ///< packets by their first byte
-    uint32_t by_second[opcode_info_table::rows - 256] = {};  ///< those that the second byte tells
-    packet_counts others{};                                  ///< those that neither tells
+    uint32_t by_second[opcode_info_table::rows - 256] = {};  ///< those that need the second byte
+    packet_counts others{};                                  ///< those that need more bytes
     bool is_valid_packet = true;
     bool strict;
 
-    /// Counts what the first byte does not tell. Returns what is behind it, or the same place.
-    [[gnu::noinline]]  // so that it is not in the way of the others
+    /// Counts a packet whose first byte does not give its length. Returns the position after it, or
+    /// `at` when the packet is invalid.
+    [[gnu::noinline]]  // keeps the cold path out of the loop's registers
     constexpr auto
     add_other(uint8_t const* at) noexcept -> uint8_t const* {
         opcode_info_table const& all = opcode_infos<Packets>;
@@ -11775,7 +11777,7 @@ struct lane_sums {
         by_second[row - 256] += 1;
         return at + length;
     }
-    [[gnu::noinline]]  // as above
+    [[gnu::noinline]]  // keeps the cold path out of the loop's registers
     constexpr auto
     add_decoded(uint8_t const* at) noexcept -> uint8_t const* {
         opcode_info const one = opcode_info_at<Packets>(at, strict);
@@ -11783,17 +11785,17 @@ struct lane_sums {
         is_valid_packet = is_valid_packet && one.length != 0;
         return at + one.length;
     }
-    /// Counts one packet if its first byte tells its length; else the place stays, and what is counted
-    /// under that byte is left out of the sum.
-    [[gnu::always_inline]]  // so that the place stays in a register
+    /// Counts one packet if its first byte gives its length. Otherwise the position stays, and
+    /// `add_to` ignores the count of that byte.
+    [[gnu::always_inline]]  // keeps the position in a register
     constexpr void
     add_known(uint8_t const*& at, uint8_t const* lengths, size_t table) noexcept {
         size_t const first = *at;
         at = hide_from_optimizer(at + lengths[first]);
         by_first[table][first] += 1;
     }
-    /// Counts one packet. Where it needs more care the place stays as it is.
-    [[gnu::always_inline]]  // so that the place stays in a register
+    /// Counts one packet. The position stays when the packet is invalid.
+    [[gnu::always_inline]]  // keeps the position in a register
     constexpr void
     add_one(uint8_t const*& at, uint8_t const* lengths, size_t table) noexcept {
         size_t const first = *at;
@@ -11822,12 +11824,12 @@ struct lane_sums {
     }
 };
 
-/// Where the first parts of all lanes begin, and the last of them ends.
+/// Where the first segment of each lane begins, and where the last of these segments ends.
 struct first_parts {
     size_t begins[lane_count + 1] = {};
 };
 
-/// Finds the first parts of all lanes. False where there are too few.
+/// Finds the first segment of each lane. Returns false when there are too few.
 constexpr auto find_first(part_finder& parts, first_parts& found) noexcept -> bool {
     if (parts.until - parts.place < lane_count * least_part_bytes) { return false; }
     found.begins[0] = parts.place;
@@ -11838,15 +11840,16 @@ constexpr auto find_first(part_finder& parts, first_parts& found) noexcept -> bo
     return true;
 }
 
-/// Counts what is in the first parts and in those behind them. False, and nothing is counted, where
-/// it cannot be done at a glance.
+/// Counts the first segments and those after them. Returns false, and leaves `sum` unchanged, when
+/// a segment holds an invalid packet or one that needs `packet::decode`, or does not end at its
+/// PSB.
 template <class Packets, size_t... I, size_t... K>
 constexpr auto run_lanes(first_parts const& first, part_finder& parts, bool strict,
                          packet_counts& sum, index_list<I...> /*lanes*/,
-                         index_list<K...> /*behind one*/) noexcept -> bool {
+                         index_list<K...> /*known*/) noexcept -> bool {
     constexpr auto round_bytes = static_cast<ptrdiff_t>((1 + sizeof...(K)) * lookahead_bytes);
     lane_sums<Packets> counts{.strict = strict};
-    // The compiler is not to know the table: it would ask for its address anew each time.
+    // Hides which table this is: the compiler would compute its address again in each round.
     uint8_t const* const lengths = hide_from_optimizer(&opcode_infos<Packets>.length[0]);
     uint8_t const* const data = parts.bytes.data();
     auto const finish = [&](lane one) {
@@ -11858,7 +11861,8 @@ constexpr auto run_lanes(first_parts const& first, part_finder& parts, bool stri
         counts.is_valid_packet = counts.is_valid_packet && one.room() == 0;
     };
     bool is_more = true;
-    // The next part of a lane that is at the end of one; where there is none, nothing.
+    // Completes the segment of a lane that is near its end and returns the next one, or an empty
+    // one.
     auto const go_on = [&](lane one) -> lane {
         if (one.room() >= round_bytes) { return one; }
         finish(one);
@@ -11866,7 +11870,7 @@ constexpr auto run_lanes(first_parts const& first, part_finder& parts, bool stri
         is_more = is_more && parts.place < parts.until && parts.next();
         return is_more ? lane{begin, data + parts.place} : lane{begin, begin};
     };
-    // Not by loops over the lanes: then their places would be in memory.
+    // Fold expressions instead of loops over the lanes: they keep the positions in registers.
     lane lanes[] = {{data + first.begins[I], data + first.begins[I + 1]}...};
     while (counts.is_valid_packet && is_more) {
         ptrdiff_t least = lanes[0].room();
@@ -11883,14 +11887,14 @@ constexpr auto run_lanes(first_parts const& first, part_finder& parts, bool stri
     return counts.is_valid_packet;
 }
 
-/// What scanning in lanes was like up to here.
+/// How well counting in lanes worked so far.
 struct lanes_outlook {
-    size_t again = 0;  ///< where it can be tried again
+    size_t again = 0;  ///< the position from which to try again
     size_t at_once = most_at_once;
 };
 
-/// Counts the packets of `bytes` from `place` on, where no block is open, as far as that can be done
-/// in lanes. Returns the place behind them.
+/// Counts the packets of `bytes` from `place` on, where no block is open, as far as lanes can
+/// count. Returns the position after them.
 template <class Packets>
 constexpr auto count_lanes(byte_view bytes, size_t place, bool strict, packet_counts& sum,
                            lanes_outlook& outlook) noexcept -> size_t {
@@ -12025,8 +12029,8 @@ public:
     constexpr explicit reader(options how = {}, Hook hook = {}) noexcept
         : reader_state{fresh({}, false, how)}, hook_{hook} {}
 
-    /// Gives the next piece. Only when the reader asked for it with `item_type::need_input`, and at the
-    /// beginning; at other times nothing happens and the answer is false.
+    /// Gives the next piece. Only when the reader asked for it with `item_type::need_input`, and at
+    /// the beginning; at other times nothing happens and the answer is false.
     [[nodiscard]] constexpr auto feed(kept_bytes piece) noexcept -> bool {
         return bytes_.feed(piece.view());
     }
@@ -12085,9 +12089,9 @@ public:
         }
     }
 
-    /// Counts what comes until the end, or the end of the piece, on top of `sofar`: in several places
-    /// at once where there are PSBs, which takes some 6 KB of stack. The last IP is not followed: it
-    /// counts as 0 until the next PSB.
+    /// Counts what comes until the end, or the end of the piece, on top of `sofar`: in several
+    /// places at once where there are PSBs, which takes some 6 KB of stack. The last IP is not
+    /// followed: it counts as 0 until the next PSB.
     [[nodiscard]] constexpr auto scan(packet_counts sofar = {}) -> packet_counts {
         detail::lanes_outlook outlook;
         while (true) {
@@ -12290,27 +12294,27 @@ private:
 
 // ---- ptspec/trace/split.hpp ----
 
-/// Reading one trace in several places at once.
+/// Splits a trace into parts that can be decoded in parallel.
 ///
-/// Behind a PSB nothing is known of what came before, so reading can begin at any. Where it is to
-/// end the same as reading all of the trace in one go, a PSB has to be one that reading comes to,
-/// with no damage since the PSB before. The others are those in which a broken packet ends, and
-/// those behind damage, which reading in one go tells as `resynced`.
+/// A PSB resets the decoder, so decoding can start at any PSB. To give the same items as one pass
+/// over the whole trace, a split point must be a PSB that the one pass reaches without damage since
+/// the PSB before it. Other PSBs are not valid split points: those in which an invalid packet ends,
+/// and those after damage, which the one pass reports as `resynced`.
 ///
 /// Source: SDM vol. 3, "Packet Stream Boundary (PSB) Packet"; PKT-250, PKT-251.
 namespace ptspec::trace {
 
-/// The first place, `from` or later, at which a trace can be cut in two; its size where there is
-/// none. Each of the two is read by itself as it is in the whole, offsets aside, but by a reader
-/// with a hook.
+/// The first offset, `from` or later, at which a trace can be split; the size of the trace when
+/// there is none. Each part decodes to the same items as in the whole trace, apart from offsets.
+/// This does not hold for a reader with a hook.
 template <class Packets = packet::all>
 [[nodiscard]] constexpr auto find_split_point(byte_view trace, size_t from, options how = {})
     -> size_t {
     size_t here = find_psb(trace, from);
     if (here == nowhere) { return trace.size(); }
-    // Whatever stands before a PSB, reading comes to it: no packet but another PSB is so long that
-    // it hides all of one, and what is left of it is damage, from which a search steps back. To see
-    // that takes less than twice the bytes of a PSB.
+    // A reader reaches each PSB, whatever the bytes before it: no packet other than a PSB is long
+    // enough to cover a PSB, and a PSB that is covered in part causes damage, from which the search
+    // steps back. To see such damage takes less than twice the bytes of a PSB.
     constexpr size_t seen = size_t{2} * psb_bytes;
     size_t before = find_psb_before(trace, here);
     for (; here != nowhere; here = find_psb(trace, here + psb_bytes)) {
@@ -12325,13 +12329,14 @@ template <class Packets = packet::all>
     return trace.size();
 }
 
-/// A trace in at most so many pieces of about the same size, none of them empty, in their order:
-/// `for (byte_view piece : split{trace, 4})`. Read one after the other they give what the whole
-/// gives, offsets aside, but to a reader with a hook. The first begins where the trace does; the
-/// others begin with a PSB, and are the same with and without `options::sync`.
+/// The parts of a trace, in order: at most `count`, about equal in size, none of them empty:
+/// `for (byte_view part : split{trace, 4})`. The parts, decoded in order, give the items of the
+/// whole trace, apart from offsets. This does not hold for a reader with a hook. The first part
+/// begins where the trace begins. The others begin with a PSB and decode the same with and without
+/// `options::sync`.
 ///
-/// The places are found one by one. All of them together take no more steps than reading the trace
-/// twice, and few where there are PSBs.
+/// The split points are searched one by one. All searches together cost at most as much as decoding
+/// the trace twice, and little where PSBs are frequent.
 template <class Packets = packet::all>
 class split {
 public:
@@ -12371,7 +12376,7 @@ public:
     [[nodiscard]] constexpr auto end() const noexcept -> end_of_trace { return {}; }
 
 private:
-    /// Where piece `number`, counted from 1, ends, which begins at `begin`.
+    /// The end of part `number`, counted from 1, which begins at `begin`.
     [[nodiscard]] constexpr auto split_point_after(size_t begin, size_t number) const -> size_t {
         if (number >= count_) { return trace_.size(); }
         size_t const wanted = size_ * number;
@@ -12390,48 +12395,48 @@ private:
 
 namespace ptspec::trace {
 
-/// How a writer chooses the form of an IP that is left to it.
+/// How a writer selects the IPBytes form of an IP.
 ///
 /// Source: PKT-064, GEN-174, GEN-229.
 enum class ip_choice : uint8_t {
-    as_processors,  ///< without last IP where it is the first behind a PSB or an OVF, else shortest
+    as_processors,  ///< the first IP after a PSB or OVF not by the last IP, others the shortest
     shortest,       ///< the first that fits of 16, 32, 48 and 64 bits
 };
 
-/// What the manual leaves to the processor, and what its control registers tell it.
+/// The choices that the manual leaves to the processor, and settings from its control registers.
 struct writer_options {
     ip_choice ips = ip_choice::as_processors;
     bool long_tnt = false;      ///< up to 47 branches in a TNT, not 6
-    bool defers_tips = false;   ///< TIPs wait for the TNT that is being filled (GEN-145)
+    bool defers_tips = false;   ///< TIPs are deferred until after the current TNT (GEN-145)
     bool pads = false;          ///< PADs keep packets from crossing a multiple of 8 bytes
     bool cyc = false;           ///< IA32_RTIT_CTL.CYCEn
-    uint8_t cyc_threshold = 0;  ///< IA32_RTIT_CTL.CycThresh: 2^(n-1) cycles, or 1 where it is 0
+    uint8_t cyc_threshold = 0;  ///< IA32_RTIT_CTL.CycThresh: 2^(n-1) cycles, or 1 if it is 0
 
     [[nodiscard]] constexpr auto most_branches() const noexcept -> unsigned {
         return long_tnt ? packet::tnt_long::most_branches : packet::tnt_short::most_branches;
     }
 };
 
-/// What a writer knows between two packets.
+/// The state of a writer between two packets.
 struct writer_state {
     static constexpr unsigned most_deferred = 8;
-    /// Room for a PSB+ in which every packet has a CYC, with PADs, behind a TNT and deferred TIPs.
+    /// The size of a PSB+ in which each packet has a CYC and PADs, after a TNT and deferred TIPs.
     static constexpr size_t most_bytes = 384;
 
     uint64_t last_ip = 0;
-    bool has_last_ip = false;  ///< an IP was written behind the last PSB or OVF
+    bool has_last_ip = false;  ///< an IP was written after the last PSB or OVF
     packet::block items = packet::block::none;
-    packet::branches tnt{};  ///< gathered, and in no packet yet
+    packet::branches tnt{};  ///< the TNT buffer: branches that are in no packet yet
     uint64_t cycles = 0;     ///< since the last CYC
-    uint64_t bytes = 0;      ///< how many were written
+    uint64_t bytes = 0;      ///< written so far
     unsigned deferred_count = 0;
-    uint64_t deferred[most_deferred] = {};  ///< TIPs, in their order
+    uint64_t deferred[most_deferred] = {};  ///< the IPs of deferred TIPs, oldest first
 
-    /// Takes note of a branch, which is younger than all that are gathered.
+    /// Adds a branch to the TNT buffer, as its youngest.
     constexpr void gather(bool taken) noexcept {
         tnt = {tnt.count + 1, tnt.bits << 1 | uint64_t{taken}};
     }
-    /// Takes note of a packet that was written.
+    /// Updates the state after a packet was written.
     template <packet::packet_type Packet>
     constexpr void step_over(Packet const& which, unsigned length) noexcept {
         last_ip = packet::last_ip_after(which, last_ip);
@@ -12443,7 +12448,7 @@ struct writer_state {
         }
         bytes += length;
     }
-    /// The form in which an IP is to be written next.
+    /// The form for the next IP.
     [[nodiscard]] constexpr auto form_of(uint64_t ip, ip_choice how) const noexcept
         -> packet::ip_bytes {
         if (how == ip_choice::shortest || has_last_ip) {
@@ -12451,18 +12456,18 @@ struct writer_state {
         }
         return sign_extended(ip, 48) == ip ? packet::ip_bytes::sign_48 : packet::ip_bytes::full;
     }
-    /// True when a packet that may have a CYC has to have one now.
+    /// True when the next CYC-eligible packet must have a CYC.
     [[nodiscard]] constexpr auto cyc_is_due(writer_options const& how) const noexcept -> bool {
         unsigned const doublings = how.cyc_threshold > 1 ? how.cyc_threshold - 1U : 0;
         return how.cyc && cycles >= uint64_t{1} << (doublings < 63 ? doublings : 63);
     }
 };
 
-/// The status that a PSB+ tells. TMA needs a TSC.
+/// The status packets of a PSB+. TMA requires TSC.
 ///
 /// Source: PKT-134, PKT-135, GEN-170, GEN-171.
 struct psb_status {
-    /// Something, or nothing.
+    /// An optional value.
     template <class Value>
     struct maybe {
         bool is_there = false;
@@ -12479,7 +12484,7 @@ struct psb_status {
     maybe<packet::vmcs> vmcs{};
     maybe<packet::mode_tsx> mode_tsx{};
     maybe<packet::mode_exec> mode_exec{};
-    maybe<uint64_t> fup{};  ///< the IP, where PacketEn is 1
+    maybe<uint64_t> fup{};  ///< the IP, when PacketEn is 1
 };
 
 }  // namespace ptspec::trace
@@ -12488,14 +12493,14 @@ struct psb_status {
 
 namespace ptspec::trace {
 
-/// Something that takes bytes: all that it is given, or none of them. A sink that has
-/// `append(wide_bits, size_t)`, too, as `byte_buffer` has, gets single packets by it.
+/// A sink of bytes. `append` stores all bytes of its argument, or returns false and stores none. If
+/// a sink also has `append(wide_bits, size_t)`, as `byte_buffer` has, single packets use that.
 template <class Sink>
 concept packet_sink = requires(Sink& to, byte_view bytes) {
     { to.append(bytes) } -> same_as<bool>;
 };
 
-/// Packets that enter a trace together or not at all, and the writer's state behind them.
+/// Packets that are written all together or not at all, and the writer's state after them.
 ///
 /// Source: as `writer`.
 template <class Packets = packet::all>
@@ -12506,7 +12511,7 @@ class packet_batch {
     size_t size_ = 0;
     rule broken_ = rule::none;
 
-    /// Writes a packet, behind a CYC where it has one. No PAD comes between the two.
+    /// Writes a packet, after its CYC if it has one. There is no PAD between the two.
     template <class Packet>
     constexpr void write(Packet const& which, bool has_cyc = false) noexcept {
         if (broken_ != rule::none) { return; }
@@ -12523,11 +12528,11 @@ class packet_batch {
         now_.step_over(which, bytes.length);
         now_.bytes += time.length;
     }
-    /// PADs, unless so many bytes stay within one multiple of 8 or begin at one.
+    /// Writes PADs up to the next multiple of 8 if `length` bytes would cross it.
     constexpr void align(unsigned length) noexcept {
         uint64_t const at = now_.bytes % 8;
         if (at == 0 || at + length <= 8) { return; }
-        size_ += static_cast<size_t>(8 - at);  // zeros are PADs
+        size_ += static_cast<size_t>(8 - at);  // the buffer is zero, and zeros are PADs
         now_.bytes += 8 - at;
     }
     constexpr void put(byte_view bytes) noexcept {
@@ -12543,16 +12548,16 @@ public:
         return byte_view{bytes_}.first(size_);
     }
     [[nodiscard]] constexpr auto state() const noexcept -> writer_state const& { return now_; }
-    /// The rule that one of the packets broke.
+    /// The rule that a packet broke, or `none`.
     [[nodiscard]] constexpr auto broken() const noexcept -> rule { return broken_; }
 
-    /// Core clocks pass between two packets.
+    /// Adds core clock cycles that pass between two packets.
     constexpr void advance(uint64_t cycles) noexcept { now_.cycles += cycles; }
 
-    /// The branches that were gathered, and then the TIPs that waited for them.
+    /// Writes the TNT buffer, then the TIPs that were deferred until after it.
     constexpr void flush() noexcept {
         if (now_.tnt.count == 0) { return; }
-        // Where a block is open a TNT.short could be read as a BIP.
+        // In an open block a decoder could take a short TNT for a BIP.
         bool const is_short = now_.tnt.count <= packet::tnt_short::most_branches &&
                               now_.items == packet::block::none;
         if (is_short) {
@@ -12576,19 +12581,19 @@ public:
     constexpr void add(packet::any_packet const& which) noexcept {
         packet::visit<Packets>([this](auto const& one) { this->add(one); }, which);
     }
-    /// A packet with an IP, in the form that is left to the writer.
+    /// A packet with an IP, in the form that the writer selects.
     template <class Packet>
     constexpr void add_ip(uint64_t ip) noexcept {
-        flush();  // which may change the last IP
+        flush();  // may change the last IP
         add(Packet::of(now_.form_of(ip, how_.ips), ip));
     }
-    /// A CYC that times no packet.
+    /// A CYC without a packet that it times.
     constexpr void add_cycles() noexcept {
         flush();
         write(packet::cyc::of(now_.cycles));
         now_.cycles = 0;
     }
-    /// A branch, which goes into a TNT. The first one of a TNT has the CYC.
+    /// A branch, which enters the TNT buffer. The CYC of a TNT is written before its first branch.
     constexpr void branch(bool taken) noexcept {
         if (now_.tnt.count == 0 && now_.cyc_is_due(how_)) {
             write(packet::cyc::of(now_.cycles));
@@ -12597,7 +12602,7 @@ public:
         now_.gather(taken);
         if (now_.tnt.count >= how_.most_branches()) { flush(); }
     }
-    /// A TIP that may wait for the TNT that is being filled.
+    /// A TIP, which is deferred until after the current TNT if the options allow it.
     constexpr void defer(uint64_t ip) noexcept {
         bool const waits = how_.defers_tips && now_.tnt.count != 0 && !now_.cyc_is_due(how_) &&
                            now_.deferred_count < writer_state::most_deferred;
@@ -12692,30 +12697,30 @@ template <packet_sink Sink>
 
 // ---- ptspec/trace/write/encode_table.hpp ----
 
-/// Packets that are written as they stand, told by one look into a table.
+/// A table that decides whether a packet image is valid and can be written unchanged.
 namespace ptspec::trace::detail {
 
-/// By kind and length, what makes a packet right: then its other bits may be anything. What is to be
-/// known of a row stands side by side with the others', so that it is an index without a
-/// multiplication.
+/// The fixed bits of valid packets, by kind and length. All other bits may have any value. One
+/// array for each member: an index needs no multiplication.
 struct encode_table {
-    static constexpr size_t lengths = 20;  // more than a packet has bytes
+    static constexpr size_t lengths = 20;  // above the length of every packet
     static constexpr size_t rows = packet::kinds * lengths;
 
-    uint64_t fixed[rows];      ///< bits 63:0 that are the same in all of them
-    uint64_t value[rows];      ///< those bits
-    uint64_t zero_high[rows];  ///< bits 127:64 that are 0
-    uint64_t least[rows];      ///< bits 63:0 are no number below
-    /// How many bytes they have; 0 where there are none. A packet that claims more bytes than
-    /// `lengths` finds the row of another kind, which has another length, or one behind all of them.
+    uint64_t fixed[rows];      ///< mask of the fixed bits in bits 63:0
+    uint64_t value[rows];      ///< the value of these bits
+    uint64_t zero_high[rows];  ///< mask of the bits in 127:64 that are 0
+    uint64_t least[rows];      ///< the least value of bits 63:0
+    /// The length in bytes; 0 in an unused row. A packet that claims more bytes than `lengths`
+    /// selects a row of another kind, which has another length, or one after all rows.
     uint8_t length[rows + (256 - lengths)];
 
     [[nodiscard]] static constexpr auto row_of(packet::kind which, unsigned bytes) noexcept
         -> size_t {
         return underlying(which) % packet::kinds * lengths + bytes;
     }
-    /// Packets have so many bytes where the bits of `because` are as in `bits`. Where that was said of
-    /// others before, the row of the length 0, which no packet has, tells it.
+    /// Adds a row: packets have `bytes` bytes when the bits of `because` are as in `bits`. If the
+    /// row of this length is in use, sets the spare row of the kind, at length 0, which no packet
+    /// has.
     template <class Packet>
     constexpr void set(unsigned bytes, wide_bits because, wide_bits bits) noexcept {
         size_t row = row_of(Packet::about.id, bytes);
@@ -12730,16 +12735,16 @@ struct encode_table {
         if constexpr (requires { Packet::least_raw; }) { least[row] = Packet::least_raw; }
         length[row] = static_cast<uint8_t>(bytes);
     }
-    /// The packet is one of this row.
-    [[nodiscard, gnu::always_inline]]  // so that it costs no call
+    /// True when this row describes the packet.
+    [[nodiscard, gnu::always_inline]]  // avoids a call per packet
     constexpr auto
     is_of(size_t row, unsigned bytes, uint64_t low, uint64_t high) const noexcept -> bool {
-        // Four branches that are all foreseen take less than what would make one of them.
+        // Four branches that predict well cost less than combining the conditions into one.
         return bytes == length[row] && (low & fixed[row]) == value[row] &&
                (high & zero_high[row]) == 0 && low >= least[row];
     }
-    /// The packet is plain.
-    [[nodiscard, gnu::always_inline]]  // so that it costs no call
+    /// True when the packet is valid and can be written unchanged.
+    [[nodiscard, gnu::always_inline]]  // avoids a call per packet
     constexpr auto
     has(packet::kind which, unsigned bytes, uint64_t low, uint64_t high) const noexcept -> bool {
         size_t const row = row_of(which, bytes);
@@ -12776,7 +12781,7 @@ constexpr void add_to_table(encode_table& all) noexcept {
         constexpr uint64_t second = both & (both - 1);
         all.set<Packet>(Packet::head_bytes, {second, 0}, opcode);
         all.set<Packet>(Packet::head_bytes, {both, 0}, opcode | wide_bits{second, 0});
-    } else if constexpr (same_as<Packet, packet::psb>) {  // `has` looks at the bits
+    } else if constexpr (same_as<Packet, packet::psb>) {  // `has` compares its 16 bytes
         all.length[encode_table::row_of(packet::kind::psb, Packet::most_bytes)] =
             Packet::most_bytes;
     } else if constexpr (
@@ -12786,14 +12791,14 @@ constexpr void add_to_table(encode_table& all) noexcept {
     }
 }
 
-/// The table, made when it is first used.
+/// The table. It is a template: only programs that use it evaluate it.
 template <class Packets>
 struct encode_tables;
 template <class... Packets>
 struct encode_tables<type_list<Packets...>> {
     static constexpr encode_table table = [] {
         encode_table all{};
-        for (auto& bits : all.value) { bits = 1; }  // of those that are fixed, which are none yet
+        for (auto& bits : all.value) { bits = 1; }  // no fixed bit is set yet: matches no packet
         (add_to_table<Packets>(all), ...);
         return all;
     }();
@@ -12803,32 +12808,33 @@ struct encode_tables<type_list<Packets...>> {
 
 // ---- ptspec/trace/write/writer.hpp ----
 
-/// A trace from what happened: branches, IPs, status, and time.
+/// Writes a trace from branches, IPs, status and time.
 namespace ptspec::trace {
 
-/// How many packets were put, and why not the one behind them: nothing but `none` where all were.
+/// How many packets were written, and the rule that the next one breaks; `none` if all were
+/// written.
 struct [[nodiscard]] put_many {
     size_t count = 0;
     rule broken = rule::none;
 };
 
-/// Writes packets as a processor does: it gathers branches in TNTs, compresses IPs, and puts CYCs
-/// before what they time.
+/// Writes packets as a processor does: it collects branches in TNTs, compresses IPs, and writes a
+/// CYC before the packet that it times.
 ///
-/// Every call writes all of its packets or, where it returns a rule, none. Nothing has changed then,
-/// and the call can be made again. What `decode` would not read back is not written.
+/// Each call writes all of its packets, or returns a rule and writes none. In that case the state
+/// is unchanged, and the call can be repeated. A packet that `decode` would reject is not written.
 ///
-/// Errors: what `encode` refuses; PKT-135 a TMA without TSC; PKT-347 the sink takes no more.
+/// Errors: those of `encode`; PKT-135 a TMA without TSC; PKT-347 the sink has no room.
 /// Source: SDM vol. 3, "Trace Packets and Data Types"; PKT-030..064, PKT-134, PKT-135, PKT-275,
 ///         PKT-340..347, GEN-120..125, GEN-145..147, GEN-170..174, GEN-210..218, GEN-229.
 template <packet_sink Sink, class Packets = packet::all>
 class writer {
 public:
-    /// The sink is borrowed, and has to outlive this.
+    /// The writer borrows the sink, which must outlive it.
     constexpr explicit writer(Sink& to, writer_options how = {}) noexcept : to_{to}, how_{how} {}
 
-    /// A conditional branch, or a compressed return, which counts as taken. It is in the trace once
-    /// its TNT is full, or another packet comes, or `flush` is called.
+    /// A conditional branch, or a compressed return, which counts as taken. The TNT is written when
+    /// it is full, before the next packet, or by `flush`.
     [[nodiscard]] constexpr auto branch(bool taken) noexcept -> rule {
         bool const begins = now_.tnt.count == 0;
         if (now_.tnt.count + 1 < how_.most_branches() && !(begins && now_.cyc_is_due(how_))) {
@@ -12838,18 +12844,18 @@ public:
         }
         return together([&](packet_batch<Packets>& all) { all.branch(taken); });
     }
-    /// The target of an indirect branch, which may be deferred.
+    /// A TIP for the target of an indirect branch. It may be deferred.
     [[nodiscard]] constexpr auto indirect(uint64_t ip) noexcept -> rule {
         return together([&](packet_batch<Packets>& all) { all.defer(ip); });
     }
-    /// A packet with an IP, in the form that the options tell. It is never deferred.
+    /// A packet with an IP, in the form that the options select. It is never deferred.
     template <class Packet>
         requires derived_from<Packet, packet::ip_packet<Packet>>
     [[nodiscard]] constexpr auto put_ip(uint64_t ip) noexcept -> rule {
         if (is_calm()) { return put(Packet::of(now_.form_of(ip, how_.ips), ip)); }
         return together([&](packet_batch<Packets>& all) { all.template add_ip<Packet>(ip); });
     }
-    /// A packet as it is.
+    /// A packet, unchanged.
     template <packet::packet_type Packet>
     [[nodiscard]] constexpr auto put(Packet const& which) noexcept -> rule {
         bool const eligible = Packet::about.cyc_eligible == packet::cyc_rule::yes;
@@ -12862,7 +12868,7 @@ public:
         now_.step_over(which, code.length);
         return done();
     }
-    [[nodiscard, gnu::always_inline]]  // so that it costs no call
+    [[nodiscard, gnu::always_inline]]  // avoids a call per packet
     constexpr auto
     put(packet::any_packet const& which) noexcept -> rule {
         packet::kind const kind = which.kind();
@@ -12875,9 +12881,9 @@ public:
         now_.bytes += length;
         return rule::none;
     }
-    /// Packets as they are, one behind the other, until one breaks a rule.
+    /// Packets, unchanged and in order, up to the first that breaks a rule.
     ///
-    /// The same as `put` of each, and twice as fast.
+    /// Has the effect of `put` for each packet, and is twice as fast.
     [[nodiscard]] constexpr auto put(packet::any_packet const* first, size_t count) noexcept
         -> put_many {
         for (size_t done = 0;;) {
@@ -12888,16 +12894,16 @@ public:
             ++done;
         }
     }
-    /// A PSB+: PSB, the status in the order in which it is listed, PSBEND.
+    /// A PSB+: PSB, the status packets in the order of `psb_status`, PSBEND.
     [[nodiscard]] constexpr auto put(psb_status const& status) noexcept -> rule {
         return together([&](packet_batch<Packets>& all) { all.add(status); });
     }
-    /// Ends the TNT that is being filled, and lets go of the TIPs that wait for it.
+    /// Writes the TNT buffer and the deferred TIPs.
     [[nodiscard]] constexpr auto flush() noexcept -> rule {
         return together([](packet_batch<Packets>& all) { all.flush(); });
     }
 
-    /// Core clocks pass.
+    /// Adds core clock cycles.
     constexpr void advance(uint64_t cycles) noexcept { now_.cycles += cycles; }
 
     [[nodiscard]] constexpr auto state() const noexcept -> writer_state const& { return now_; }
@@ -12905,16 +12911,16 @@ public:
 private:
     static constexpr detail::encode_table const& plain = detail::encode_tables<Packets>::table;
 
-    /// True when no packet waits for the next, and none needs PADs.
+    /// True when no branch is pending in the TNT buffer and packets need no PADs.
     [[nodiscard]] constexpr auto is_calm() const noexcept -> bool {
         return now_.tnt.count == 0 && !how_.pads;
     }
-    /// Something was written: sees whether a plain packet can be written now as it stands.
+    /// Called after a write: updates whether the next packet can be written through the table.
     constexpr auto done() noexcept -> rule {
         takes_care_ = !is_calm() || how_.cyc || now_.items != packet::block::none;
         return rule::none;
     }
-    [[nodiscard, gnu::always_inline]]  // as above
+    [[nodiscard, gnu::always_inline]]  // avoids a call per packet
     constexpr auto
     append(wide_bits bytes, unsigned count) noexcept -> bool {
         if constexpr (requires { to_.append(bytes, size_t{count}); }) {
@@ -12923,11 +12929,11 @@ private:
             return to_.append(byte_view{to_le(bytes)}.first(count));
         }
     }
-    /// Puts plain packets, and returns how many they were: up to the first that is not, or for which
-    /// there might be no room.
+    /// Writes packets through the table, and returns how many: up to the first that the table does
+    /// not accept, or for which there might be no room.
     ///
-    /// Which packet comes next nobody can foresee: it decides about no branch.
-    [[gnu::noinline]]  // so that everything it needs is in registers
+    /// No branch depends on the packet kind, which is unpredictable.
+    [[gnu::noinline]]  // gives the loop all registers
     constexpr auto
     put_by_table(packet::any_packet const* first, size_t count) noexcept -> size_t {
         if constexpr (requires { to_.grow(to_.room()), to_.end(); }) {
@@ -12937,8 +12943,8 @@ private:
             size_t done = 0;
             for (; done < count; ++done) {
                 packet::any_packet const& which = first[done];
-                uint64_t const low = hide_from_optimizer(
-                    which.raw().low);  // each in a register, not both
+                // Hidden, so that the halves are two scalar registers and not one vector.
+                uint64_t const low = hide_from_optimizer(which.raw().low);
                 uint64_t const high = hide_from_optimizer(which.raw().high);
                 unsigned const length = which.length();
                 if (!plain.has(which.kind(), length, low, high)) { break; }
@@ -12955,7 +12961,8 @@ private:
             return 0;
         }
     }
-    /// Follows the last IP over plain packets that were put: from the last that tells all of it.
+    /// Updates the last IP after packets written through the table, beginning with the last of them
+    /// that does not depend on the IP before it.
     constexpr void follow_ips(packet::any_packet const* first, size_t count) noexcept {
         auto const tells_all = [](packet::any_packet const& which) {
             return detail::ip_updates.kept[form_of(which.kind(), which.raw().low)] == 0;
@@ -12966,10 +12973,10 @@ private:
             follow_ip(first[at].kind(), first[at].raw().low, first[at].raw().high);
         }
     }
-    /// Follows the last IP over one, without a branch.
+    /// Updates the last IP after one packet, without a branch.
     constexpr void follow_ip(packet::kind which, uint64_t low, uint64_t high) noexcept {
         unsigned const form = form_of(which, low);
-        // One byte is loaded, as one was stored: the next packet does not wait for memory.
+        // A load of one byte, as large as the store before it, so that the store forwards to it.
         unsigned const had = hide_from_optimizer(unsigned{now_.has_last_ip});
         unsigned const has = form - 1 < detail::clears_ip - 1U ? 1 : 0;
         unsigned const keeps = which == packet::kind::psb || which == packet::kind::ovf ? 0 : 1;
@@ -12977,20 +12984,20 @@ private:
         now_.last_ip = detail::updated_ip(detail::ip_update_of(form), low >> 8 | high << 56,
                                           now_.last_ip);
     }
-    /// What a plain packet does to the last IP, as in an outline.
+    /// The IP form of a packet, as in `opcode_info`.
     [[nodiscard]] static constexpr auto form_of(packet::kind which, uint64_t low) noexcept
         -> unsigned {
         return which == packet::kind::psb ? detail::clears_ip
                                           : detail::opcode_infos<Packets>.form[low & 0xFF];
     }
-    [[gnu::noinline]]  // so that it is not in the way of plain packets
+    [[gnu::noinline]]  // keeps the slow path out of the caller's registers
     constexpr auto
     with_care(packet::any_packet const& which) noexcept -> rule {
         return packet::visit<Packets>([this](auto const& one) { return this->put(one); }, which);
     }
-    /// Writes what `add` adds to a group.
+    /// Writes the packets that `add` adds to a batch.
     template <class Add>
-    [[gnu::noinline]]  // so that it is not in the way of single packets
+    [[gnu::noinline]]  // keeps the slow path out of the caller's registers
     constexpr auto
     together(Add const& add) noexcept -> rule {
         packet_batch<Packets> all{now_, how_};
@@ -13004,7 +13011,7 @@ private:
     Sink& to_;
     writer_options how_;
     writer_state now_{};
-    bool takes_care_ = true;  // also of plain packets
+    bool takes_care_ = true;  // the table cannot be used for the next packet
 };
 
 }  // namespace ptspec::trace

@@ -5,51 +5,52 @@
 
 namespace ptspec::trace {
 
-/// The bytes of a trace that comes as one piece or in several, and a place in them.
+/// The bytes of a trace, which arrives in one chunk or several, and the read position.
 ///
-/// Of a piece that is used up it keeps the last bytes by value: the begin of a packet that goes on
-/// in the next piece, and as many before it as a search for a PSB may have to step back over.
+/// The chunk is borrowed. When it is released, its last bytes are copied into the carry: the
+/// beginning of a packet that continues in the next chunk, and as many bytes before it as a search
+/// for a PSB may have to step back.
 class pieces {
 public:
-    /// How far `go_back` can go. A PSB can begin this many bytes before the place where reading
-    /// failed: the packet before it may have swallowed its head (PKT-250).
+    /// The most bytes to step back. A PSB can begin this many bytes before the position at which
+    /// decoding failed, because the packet before the PSB may have taken its first bytes (PKT-250).
     static constexpr unsigned look_back = psb_bytes - 1;
 
     constexpr pieces() noexcept = default;
     constexpr explicit pieces(byte_view whole) noexcept : piece_{whole}, last_{true} {}
 
-    /// Gives the next piece, when the one before was let go.
+    /// Sets the next chunk. Returns false while the last one is not released, and after `finish()`.
     [[nodiscard]] constexpr auto feed(byte_view piece) noexcept -> bool {
         if (last_ || !piece_.empty()) { return false; }
         piece_ = piece;
         return true;
     }
     constexpr void finish() noexcept { last_ = true; }
-    /// No more pieces come.
+    /// No more chunks follow.
     [[nodiscard]] constexpr auto is_last() const noexcept -> bool { return last_; }
 
-    /// Where the place is, in bytes from the begin of the trace.
+    /// The read position, in bytes from the start of the trace.
     [[nodiscard]] constexpr auto offset() const noexcept -> uint64_t {
         return piece_offset_ + at_ - kept_unread_;
     }
-    /// The same, when the place does not straddle.
+    /// The same, when no byte of the carry is unread.
     [[nodiscard]] constexpr auto offset_in_piece() const noexcept -> uint64_t {
         return piece_offset_ + at_;
     }
-    /// The place lies before the piece, in what was kept.
+    /// The read position lies before the chunk, in the carry.
     [[nodiscard]] constexpr auto straddles() const noexcept -> bool { return kept_unread_ != 0; }
 
     [[nodiscard]] constexpr auto piece() const noexcept -> byte_view { return piece_; }
-    /// Where the place is in the piece, when it does not straddle.
+    /// The read position in the chunk, when it does not straddle.
     [[nodiscard]] constexpr auto at() const noexcept -> size_t { return at_; }
-    /// The piece from the place on, when it does not straddle.
+    /// The unread bytes of the chunk, when the position does not straddle.
     [[nodiscard]] constexpr auto rest() const noexcept -> byte_view { return piece_.from(at_); }
-    /// What was kept from the place on.
+    /// The unread bytes of the carry.
     [[nodiscard]] constexpr auto kept() const noexcept -> byte_view {
         return byte_view{kept_}.from(kept_room - kept_unread_);
     }
-    /// The bytes from the place on, when it straddles, as many as a packet can have: written to
-    /// `room`.
+    /// The unread bytes at a position that straddles, written to `room`: the carry, and as many
+    /// bytes of the chunk as the longest packet has.
     [[nodiscard]] constexpr auto stitched(byte_buffer room) const noexcept -> byte_view {
         (void)room.append(kept());
         (void)room.append(piece_.first(psb_bytes));
@@ -61,9 +62,9 @@ public:
         kept_unread_ = static_cast<uint8_t>(kept_unread_ - kept);
         at_ += count - kept;
     }
-    /// The same, when the place does not straddle.
+    /// The same, when the position does not straddle.
     constexpr void step_in_piece(size_t count) noexcept { at_ = hide_from_optimizer(at_ + count); }
-    /// Steps back over `count` bytes, at most `look_back` and no more than there were.
+    /// Steps back by `count` bytes, which is at most `look_back` and at most `offset()`.
     constexpr void go_back(unsigned count) noexcept {
         unsigned const here = at_ < count ? static_cast<unsigned>(at_) : count;
         at_ -= here;
@@ -74,8 +75,8 @@ public:
         kept_unread_ = 0;
     }
 
-    /// Lets go of the piece; its last `unread` bytes, which may have begun before it, are to be
-    /// read yet.
+    /// Releases the chunk and copies its last bytes to the carry. The last `unread` bytes, which
+    /// may begin before this chunk, stay unread.
     constexpr void release(unsigned unread) noexcept {
         byte_array<kept_room> all{};
         size_t const fresh = piece_.size() < kept_room ? piece_.size() : kept_room;
@@ -90,8 +91,9 @@ public:
         at_ = 0;
     }
 
-    /// Moves the place behind the next PSB. False when there is none: the place is then at the end
-    /// of the last piece, or the piece was let go and the search goes on in the next.
+    /// Moves the position after the next PSB. Returns false when there is none: then the position
+    /// is at the end of the last chunk, or the chunk is released and the search continues in the
+    /// next.
     [[nodiscard]] constexpr auto search(psb_search& search) noexcept -> bool {
         if (straddles()) {
             auto const before = kept();
@@ -113,8 +115,8 @@ public:
     }
 
 private:
-    static constexpr size_t kept_room = size_t{2} *
-                                        look_back;  // a packet without its end, and before it
+    // An incomplete packet, and the bytes before it to step back.
+    static constexpr size_t kept_room = size_t{2} * look_back;
 
     byte_view piece_{};
     size_t at_ = 0;

@@ -5,38 +5,38 @@
 
 namespace ptspec::trace {
 
-/// What a reader came to.
+/// What an item of a trace is.
 enum class item_type : uint8_t {
     packet,      ///< a packet
-    unknown,     ///< bytes that the caller's hook knows: `length` of them
-    synced,      ///< the first PSB: `skipped` bytes before it were not read
-    damage,      ///< the bytes at `offset` are no packet, or a broken one: `why`, `broken`
-    resynced,    ///< reading goes on at the PSB at `offset`
-    lost,        ///< no PSB follows: the last `skipped` bytes are lost
-    need_input,  ///< the piece is used up: `feed()` the next, or `finish()`
+    unknown,     ///< `length` bytes that only the caller's hook can decode
+    synced,      ///< the first PSB: the `skipped` bytes before it were not decoded
+    damage,      ///< the bytes at `offset` are no packet or an invalid one: `why`, `broken`
+    resynced,    ///< decoding resumes at the PSB at `offset`
+    lost,        ///< no PSB follows: the last `skipped` bytes are not decoded
+    need_input,  ///< the chunk is consumed: call `feed()` with the next, or `finish()`
     end,         ///< the end of the trace
 };
 
-/// One thing that a reader came to, and where.
+/// One item of a trace: a packet, or something else that a reader reports, and its offset.
 struct item {
     item_type what = item_type::end;
     packet::error why = packet::error::none;  ///< of damage; truncated: the trace ends in a packet
-    uint8_t length = 0;                       ///< bytes that a packet or unknown bytes take
-    uint8_t need = 0;  ///< of more, and of truncated damage: bytes that are missing at least
+    uint8_t length = 0;                       ///< size of the packet or unknown bytes, in bytes
+    uint8_t need = 0;  ///< of need_input and truncated damage: at least so many bytes are missing
     rule broken = rule::none;  ///< of damage
-    uint64_t offset = 0;       ///< in bytes from the begin of the trace
-    uint64_t ip = 0;           ///< the last IP behind it
-    int64_t skipped = 0;  ///< of synced, resynced and lost: bytes from the last place to this one.
-        ///< A PSB can begin up to 15 bytes before the damage: then it is negative.
+    uint64_t offset = 0;       ///< in bytes from the start of the trace
+    uint64_t ip = 0;           ///< the last IP after it
+    int64_t skipped = 0;       ///< of synced, resynced and lost: bytes since the last position.
+        ///< Negative when a PSB begins before the damage, by up to 15 bytes.
     packet::any_packet packet{};
 
-    /// True for everything but the end of what there is to read.
+    /// False at the end of the trace and at the end of a chunk.
     constexpr explicit operator bool() const noexcept {
         return what != item_type::need_input && what != item_type::end;
     }
 };
 
-/// Where a packet stands, the last IP behind it, and how many bytes it takes.
+/// Where a packet begins, the last IP after it, and its length in bytes.
 struct at {
     uint64_t offset;
     uint64_t ip;
@@ -45,14 +45,15 @@ struct at {
 
 /// How to read a trace.
 struct options {
-    bool sync = true;     ///< begin at the first PSB; otherwise at the first byte
-    bool strict = false;  ///< a reserved bit of TMA that is set is damage (PKT-104)
+    bool sync = true;     ///< start at the first PSB; otherwise at the first byte
+    bool strict = false;  ///< a set reserved bit of TMA is damage (PKT-104)
 };
 
-/// The hook of a caller who knows no more opcodes than ptspec.
+/// The default hook, which knows no opcode.
 ///
-/// A hook is called with the bytes at an unknown opcode (up to 16 of them) and returns how many
-/// bytes it takes: 1 to 16, or 0 when it does not know it either.
+/// A hook decodes opcodes that ptspec does not know. It is called with the bytes at such an opcode
+/// (up to 16) and returns the length of the packet: 1 to 16, or 0 when the hook does not know the
+/// opcode either.
 ///
 /// Source: PKT-253.
 struct no_hook {

@@ -5,21 +5,21 @@
 
 namespace ptspec::trace {
 
-/// How much of what a trace holds.
+/// The number of packets and bytes in a trace, by packet kind.
 struct packet_counts {
     uint64_t packets[packet::kinds] = {};  ///< by kind
     uint64_t bytes[packet::kinds] = {};    ///< by kind
-    uint64_t unknown = 0;                  ///< packets that the caller's hook knew
+    uint64_t unknown = 0;                  ///< packets that only the caller's hook decoded
     uint64_t unknown_bytes = 0;
     uint64_t errors = 0;
     uint64_t resyncs = 0;
 
-    /// Counts packets of one kind and length.
+    /// Counts `count` packets of one kind and length.
     constexpr void add(packet::kind which, unsigned length, uint64_t count = 1) noexcept {
         packets[underlying(which)] += count;
         bytes[underlying(which)] += count * length;
     }
-    /// Counts whatever a reader came to.
+    /// Counts one item of a reader.
     constexpr void add(item const& one) noexcept {
         if (one.what == item_type::packet) { return add(one.packet.kind(), one.length); }
         unknown += one.what == item_type::unknown ? 1U : 0U;
@@ -27,7 +27,7 @@ struct packet_counts {
         errors += one.what == item_type::damage ? 1U : 0U;
         resyncs += one.what == item_type::resynced ? 1U : 0U;
     }
-    /// Adds what another part of a trace holds.
+    /// Adds the counts of another part of the trace.
     constexpr auto operator+=(packet_counts const& other) noexcept -> packet_counts& {
         for (unsigned i = 0; i < packet::kinds; ++i) {
             packets[i] += other.packets[i];
@@ -43,7 +43,7 @@ struct packet_counts {
     [[nodiscard]] constexpr auto of(packet::kind which) const noexcept -> uint64_t {
         return packets[underlying(which)];
     }
-    /// All packets, the unknown ones included.
+    /// All packets, including the unknown ones.
     [[nodiscard]] constexpr auto total() const noexcept -> uint64_t {
         uint64_t sum = unknown;
         for (uint64_t const count : packets) { sum += count; }
@@ -55,7 +55,7 @@ struct packet_counts {
 
 namespace detail {
 
-/// The visitor that counts, and tells the boundaries.
+/// A visitor that counts packets and reports their boundaries.
 template <class Boundary>
 struct counter {
     packet_counts& sum;

@@ -4,24 +4,23 @@
 #include <ptspec/bytes.hpp>
 #include <ptspec/packet/psb.hpp>
 
-/// Finding the places where a trace can be read from.
+/// Finds PSBs, the places where decoding can start.
 ///
-/// Where the pattern 02 82 stands more than eight times in a row, the PSB is the last 16 bytes of
-/// the run: payload in front of a PSB can extend the run to the left, and only another PSB to the
-/// right.
+/// In a run of more than eight pairs 02 82 the PSB is the last 16 bytes: the payload of the packet
+/// before a PSB can extend the run to the left; only another PSB can extend it to the right.
 ///
 /// Source: SDM vol. 3, "Packet Stream Boundary (PSB) Packet"; PKT-250, PKT-251.
 namespace ptspec::trace {
 
 inline constexpr unsigned psb_bytes = packet::psb::most_bytes;
 
-/// Searches a stream that comes in pieces. Its state is the run of the pattern at the end of the
-/// last piece.
+/// Searches a stream that arrives in chunks. Its state is the run of the pattern at the end of the
+/// last chunk.
 class psb_search {
 public:
-    /// Searches on in the next piece. Returns true when a PSB was found; it ends before byte
-    /// `end()` of this piece. That is -1 when it ends one byte before the piece. What comes next
-    /// takes a new search.
+    /// Continues in the next chunk. Returns true when it finds a PSB, which ends before byte
+    /// `end()` of this chunk; -1 when it ends one byte before the chunk. Use a new object to search
+    /// for the PSB after it.
     [[nodiscard]] constexpr auto in(byte_view piece) noexcept -> bool {
         size_t at = 0;
         while (at < piece.size()) {
@@ -41,8 +40,8 @@ public:
         return false;
     }
 
-    /// The stream ends here: true when the run at its end is a PSB, which ends before byte `end()`
-    /// of the last piece.
+    /// Ends the stream. Returns true when the run at its end is a PSB, which ends before byte
+    /// `end()` of the last chunk.
     [[nodiscard]] constexpr auto at_the_end() noexcept -> bool {
         return is_psb() && found_before(static_cast<size_t>(end_));
     }
@@ -50,7 +49,7 @@ public:
     [[nodiscard]] constexpr auto end() const noexcept -> int64_t { return end_; }
 
 private:
-    /// Eight bytes of the pattern, and the same from its second byte on.
+    /// Eight bytes of the pattern, in its two phases: 02H first and 82H first.
     static constexpr uint64_t even = packet::detail::opcode_bits<packet::psb>.low;
     static constexpr uint64_t odd = even >> 8 | even << 56;
     static constexpr uint8_t first_byte = even & 0xFF;
@@ -65,8 +64,8 @@ private:
         return true;
     }
 
-    /// Two bytes that may be part of the pattern, whichever of them is its first: one test for both
-    /// ways, which of all other pairs one in 256 passes, and none of two like bytes.
+    /// True when two bytes may be part of the pattern. One comparison covers both phases. It lets
+    /// one in 256 of all other pairs pass, and no pair of equal bytes.
     static constexpr auto may_be_in(uint8_t const* two) noexcept -> bool {
         constexpr unsigned this_way = odd & 0xFFFF;
         constexpr unsigned other_way = even & 0xFFFF;
@@ -74,7 +73,7 @@ private:
         return ((here - this_way) & 0xFFFF & ~(other_way - this_way)) == 0;
     }
 
-    /// Eight bytes that may be part of a PSB, by the eight before and the eight behind.
+    /// True when eight bytes may be part of a PSB, given the eight bytes before and after them.
     static constexpr auto are_in(uint8_t const* eight) noexcept -> bool {
         uint64_t const here = load_le64(eight);
         if (here != even && here != odd) { return false; }
@@ -84,10 +83,10 @@ private:
         return (63 - highest_bit(before)) / 8 + 8 + lowest_bit(behind) / 8 >= psb_bytes;
     }
 
-    /// Where the search byte by byte has to begin at the latest, so that it misses no PSB that
-    /// begins at `begin` or later and no run that reaches the end. Of fifteen bytes in a row it
-    /// looks at the first and the one behind. Where those are in a PSB, so are the eight bytes from
-    /// them on, or those up to them.
+    /// Where the bytewise search must start at the latest, so that it misses no PSB that begins at
+    /// `begin` or later and no run that reaches the end. Tests one pair of bytes every 15 bytes: if
+    /// the pair lies in a PSB, so do the eight bytes that begin with it or the eight that end with
+    /// it.
     static constexpr auto likely_begin(byte_view piece, size_t begin) noexcept -> size_t {
         constexpr size_t step = psb_bytes - 1;
         uint8_t const* const data = piece.data();
@@ -105,11 +104,11 @@ private:
         }
     }
 
-    uint64_t run_ = 0;  // bytes of the pattern up to where the search is
+    uint64_t run_ = 0;  // bytes of the pattern directly before the search position
     int64_t end_ = 0;
 };
 
-/// Where no PSB is.
+/// The offset that stands for "no PSB found".
 inline constexpr size_t nowhere = ~size_t{0};
 
 /// The first PSB that begins at `from` or later, or `nowhere`.
@@ -125,7 +124,7 @@ inline constexpr size_t nowhere = ~size_t{0};
     constexpr size_t block = 4096;
     while (before != 0) {
         size_t const begin = before > block ? before - block : 0;
-        // As far as a run that begins before `before` has to be seen to tell where it does not end.
+        // Enough bytes to see whether the run of a PSB that begins before `before` continues.
         auto const near_bytes = in.first(before + psb_bytes + 1);
         size_t found = nowhere;
         for (size_t at = find_psb(near_bytes, begin); at < before;

@@ -29,8 +29,8 @@ public:
     constexpr explicit reader(options how = {}, Hook hook = {}) noexcept
         : reader_state{fresh({}, false, how)}, hook_{hook} {}
 
-    /// Gives the next piece. Only when the reader asked for it with `item_type::need_input`, and at the
-    /// beginning; at other times nothing happens and the answer is false.
+    /// Gives the next piece. Only when the reader asked for it with `item_type::need_input`, and at
+    /// the beginning; at other times nothing happens and the answer is false.
     [[nodiscard]] constexpr auto feed(kept_bytes piece) noexcept -> bool {
         return bytes_.feed(piece.view());
     }
@@ -89,9 +89,9 @@ public:
         }
     }
 
-    /// Counts what comes until the end, or the end of the piece, on top of `sofar`: in several places
-    /// at once where there are PSBs, which takes some 6 KB of stack. The last IP is not followed: it
-    /// counts as 0 until the next PSB.
+    /// Counts what comes until the end, or the end of the piece, on top of `sofar`: in several
+    /// places at once where there are PSBs, which takes some 6 KB of stack. The last IP is not
+    /// followed: it counts as 0 until the next PSB.
     [[nodiscard]] constexpr auto scan(packet_counts sofar = {}) -> packet_counts {
         detail::lanes_outlook outlook;
         while (true) {

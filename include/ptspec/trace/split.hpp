@@ -3,27 +3,27 @@
 
 #include <ptspec/trace/reader.hpp>
 
-/// Reading one trace in several places at once.
+/// Splits a trace into parts that can be decoded in parallel.
 ///
-/// Behind a PSB nothing is known of what came before, so reading can begin at any. Where it is to
-/// end the same as reading all of the trace in one go, a PSB has to be one that reading comes to,
-/// with no damage since the PSB before. The others are those in which a broken packet ends, and
-/// those behind damage, which reading in one go tells as `resynced`.
+/// A PSB resets the decoder, so decoding can start at any PSB. To give the same items as one pass
+/// over the whole trace, a split point must be a PSB that the one pass reaches without damage since
+/// the PSB before it. Other PSBs are not valid split points: those in which an invalid packet ends,
+/// and those after damage, which the one pass reports as `resynced`.
 ///
 /// Source: SDM vol. 3, "Packet Stream Boundary (PSB) Packet"; PKT-250, PKT-251.
 namespace ptspec::trace {
 
-/// The first place, `from` or later, at which a trace can be cut in two; its size where there is
-/// none. Each of the two is read by itself as it is in the whole, offsets aside, but by a reader
-/// with a hook.
+/// The first offset, `from` or later, at which a trace can be split; the size of the trace when
+/// there is none. Each part decodes to the same items as in the whole trace, apart from offsets.
+/// This does not hold for a reader with a hook.
 template <class Packets = packet::all>
 [[nodiscard]] constexpr auto find_split_point(byte_view trace, size_t from, options how = {})
     -> size_t {
     size_t here = find_psb(trace, from);
     if (here == nowhere) { return trace.size(); }
-    // Whatever stands before a PSB, reading comes to it: no packet but another PSB is so long that
-    // it hides all of one, and what is left of it is damage, from which a search steps back. To see
-    // that takes less than twice the bytes of a PSB.
+    // A reader reaches each PSB, whatever the bytes before it: no packet other than a PSB is long
+    // enough to cover a PSB, and a PSB that is covered in part causes damage, from which the search
+    // steps back. To see such damage takes less than twice the bytes of a PSB.
     constexpr size_t seen = size_t{2} * psb_bytes;
     size_t before = find_psb_before(trace, here);
     for (; here != nowhere; here = find_psb(trace, here + psb_bytes)) {
@@ -38,13 +38,14 @@ template <class Packets = packet::all>
     return trace.size();
 }
 
-/// A trace in at most so many pieces of about the same size, none of them empty, in their order:
-/// `for (byte_view piece : split{trace, 4})`. Read one after the other they give what the whole
-/// gives, offsets aside, but to a reader with a hook. The first begins where the trace does; the
-/// others begin with a PSB, and are the same with and without `options::sync`.
+/// The parts of a trace, in order: at most `count`, about equal in size, none of them empty:
+/// `for (byte_view part : split{trace, 4})`. The parts, decoded in order, give the items of the
+/// whole trace, apart from offsets. This does not hold for a reader with a hook. The first part
+/// begins where the trace begins. The others begin with a PSB and decode the same with and without
+/// `options::sync`.
 ///
-/// The places are found one by one. All of them together take no more steps than reading the trace
-/// twice, and few where there are PSBs.
+/// The split points are searched one by one. All searches together cost at most as much as decoding
+/// the trace twice, and little where PSBs are frequent.
 template <class Packets = packet::all>
 class split {
 public:
@@ -84,7 +85,7 @@ public:
     [[nodiscard]] constexpr auto end() const noexcept -> end_of_trace { return {}; }
 
 private:
-    /// Where piece `number`, counted from 1, ends, which begins at `begin`.
+    /// The end of part `number`, counted from 1, which begins at `begin`.
     [[nodiscard]] constexpr auto split_point_after(size_t begin, size_t number) const -> size_t {
         if (number >= count_) { return trace_.size(); }
         size_t const wanted = size_ * number;

@@ -5,12 +5,12 @@
 
 namespace ptspec::trace {
 
-/// The visitor can be called with one type of packet.
+/// The visitor accepts this packet type.
 template <class Visitor, class Packet>
 concept takes = callable<Visitor&, Packet const&, at>;
 
-/// The visitor has a function for PADs that stand in a row: `visitor.pads(count, at)`. It has a name
-/// of its own, so that a visitor of every type of packet does not meet something that is none.
+/// The visitor accepts runs of PADs: `visitor.pads(count, at)`. This is not `operator()`, because a
+/// run of PADs is no packet type and must not reach a visitor that accepts every type.
 template <class Visitor>
 concept takes_pads_in_rows = requires(Visitor& visitor, unsigned count, at where) {
     visitor.pads(count, where);
@@ -23,7 +23,7 @@ constexpr auto takes_any(type_list<Packets...>) noexcept -> bool {
     return (takes<Visitor, Packets> || ...);
 }
 
-/// Hands out PADs in a row.
+/// Passes a run of PADs to the visitor. Returns false when the visitor stops.
 template <class Visitor>
 constexpr auto call_with_pads(Visitor& visitor, unsigned count, at where) -> bool {
     if constexpr (same_as<decltype(visitor.pads(count, where)), void>) {
@@ -34,7 +34,7 @@ constexpr auto call_with_pads(Visitor& visitor, unsigned count, at where) -> boo
     }
 }
 
-/// Calls the visitor, if it takes such a packet. False when it wants no more.
+/// Calls the visitor if it accepts this packet type. Returns false when the visitor stops.
 template <class Visitor, class Packet>
 constexpr auto call(Visitor& visitor, Packet const& packet, at where) -> bool {
     if constexpr (same_as<Packet, packet::pad> && takes_pads_in_rows<Visitor>) {
@@ -49,8 +49,8 @@ constexpr auto call(Visitor& visitor, Packet const& packet, at where) -> bool {
     }
 }
 
-/// A small visitor is copied before the packets and put back behind them: as nobody has the address
-/// of the copy, what it sums up is kept in registers.
+/// A small visitor is copied before the decode loop and written back after it. The address of the
+/// copy does not escape, so that its members can stay in registers.
 template <class Visitor>
 inline constexpr bool is_carried = sizeof(Visitor) <= 64 && __is_trivially_copyable(Visitor) &&
                                    __is_assignable(Visitor&, Visitor const&);
@@ -59,14 +59,13 @@ using carried = choose_t<is_carried<Visitor>, Visitor, Visitor&>;
 
 }  // namespace detail
 
-/// A visitor of packets: `visitor(packet, at)` for at least one type of packet. It returns nothing,
-/// or false when it wants no more. It may also take `visitor(item)` for everything that is no
-/// packet, and have `visitor.pads(count, at)`, which then gets all PADs: some at a time, in their
-/// order, as many as were seen at once.
+/// A visitor of packets: `visitor(packet, at)` for at least one packet type. It returns nothing, or
+/// false to stop. It may also accept `visitor(item)` for every item that is no packet, and have
+/// `visitor.pads(count, at)`, which then gets all PADs, in order, in runs of any length.
 ///
-/// The fastest is a struct of at most 64 bytes that holds its sums itself. Where it can be copied
-/// byte by byte it may be called as a copy, which is put back when reading stops; not when it
-/// throws.
+/// The fastest visitor is a struct of at most 64 bytes that holds its sums itself. A trivially
+/// copyable visitor may be called as a copy. The copy is written back when decoding stops, but not
+/// when the visitor throws.
 template <class Visitor, class Packets = packet::all>
 concept packet_visitor = detail::takes_any<Visitor>(Packets{}) || takes_pads_in_rows<Visitor>;
 

@@ -4,40 +4,42 @@
 #include <ptspec/trace/fast/count_loop.hpp>
 #include <ptspec/trace/psb_search.hpp>
 
-/// How packets are counted in several places of a trace at once.
+/// Counts packets in several segments of a trace at once.
 ///
-/// Where a packet begins is known only some ten steps of the processor after where the one before
-/// did. It has the time to count in other places meanwhile: behind a PSB nothing is known of what
-/// came before. That a PSB is one, and not part of something else, shows when the place before it
-/// is counted up to there; if it does not, nothing of all this was counted.
+/// Counting one segment is latency-bound: the start of a packet is known some ten cycles after the
+/// start of the one before. Interleaved lanes use that time to count other segments, each of which
+/// begins at a PSB, where the decoder has no state. A PSB that a search finds may be the payload of
+/// other packets. It is real when the count of the segment before it ends exactly there; if it does
+/// not, all counts of the attempt are discarded.
 namespace ptspec::trace::detail {
 
-/// In so many places.
+/// The number of lanes.
 inline constexpr size_t lane_count = 8;
-/// Each counts one part of the trace after the other. Shorter ones are not worth it.
+/// A lane counts one segment after another. A segment has at least so many bytes.
 inline constexpr size_t least_part_bytes = size_t{1} << 11;
-/// About so many bytes are counted before it is known whether that was right: as many as at last went
-/// well, and more each time. Where it went wrong a quarter is tried.
+/// Bytes counted speculatively in one attempt: doubled after success, quartered after failure.
 inline constexpr size_t least_at_once = 2 * lane_count * least_part_bytes;
 inline constexpr size_t most_at_once = size_t{1} << 23;
-/// Where no PSB comes for so long there are no more parts: all of them together are counted in 32
-/// bits.
+/// The search for the end of a segment gives up after so many bytes. This keeps the counts of an
+/// attempt within 32 bits.
 inline constexpr size_t longest_search = size_t{1} << 28;
-/// Behind a packet that is looked at so many are taken for such of which the first byte tells all. If
-/// one is not, its lane stays there up to the next look.
+/// After each fully checked packet a lane counts so many packets by their first byte alone. If the
+/// first byte does not give the length, the lane stops at that packet until the next full check.
 inline constexpr size_t known_in_a_row = 5;
-/// Lanes share tables, which take room on the stack. Few enough do that none waits for another.
+/// The number of count tables, which are on the stack. Lanes share them. Each has few enough lanes
+/// that an increment does not wait for the store of another lane.
 inline constexpr size_t table_count = 4;
 
-/// Finds the parts of a trace: each ends where a PSB begins, and the next part with it.
+/// Finds the segments of a trace. A segment ends where a PSB begins; the next one begins there.
 struct part_finder {
     byte_view bytes;
-    size_t place;  ///< where the next part begins
-    size_t until;  ///< about where the last part ends
+    size_t place;  ///< where the next segment begins
+    size_t until;  ///< about where the last segment ends
 
-    /// Goes to the end of the next part. False, and it stays, where no PSB comes.
+    /// Moves to the end of the next segment. Returns false, and does not move, when it finds no
+    /// PSB.
     constexpr auto next() noexcept -> bool {
-        // The less is left the shorter, so that in the end no lane has much to do alone.
+        // Segments get shorter towards the end, so that the lanes finish at about the same time.
         size_t const share = place < until ? (until - place) / (2 * lane_count) : 0;
         size_t const from = place + (share < least_part_bytes ? least_part_bytes : share);
         size_t const found = find_psb(bytes.from(from).first(longest_search));
@@ -47,7 +49,7 @@ struct part_finder {
     }
 };
 
-/// What a lane is to count yet of its part.
+/// The bytes of a segment that its lane has not counted yet.
 struct lane {
     uint8_t const* at;
     uint8_t const* end;
@@ -55,17 +57,18 @@ struct lane {
     [[nodiscard]] constexpr auto room() const noexcept -> ptrdiff_t { return end - at; }
 };
 
-/// What was counted in lanes, until it is known to be right.
+/// The speculative counts of all lanes.
 template <class Packets>
 struct lane_sums {
     uint32_t by_first[table_count][256] = {};                ///< packets by their first byte
-    uint32_t by_second[opcode_info_table::rows - 256] = {};  ///< those that the second byte tells
-    packet_counts others{};                                  ///< those that neither tells
+    uint32_t by_second[opcode_info_table::rows - 256] = {};  ///< those that need the second byte
+    packet_counts others{};                                  ///< those that need more bytes
     bool is_valid_packet = true;
     bool strict;
 
-    /// Counts what the first byte does not tell. Returns what is behind it, or the same place.
-    [[gnu::noinline]]  // so that it is not in the way of the others
+    /// Counts a packet whose first byte does not give its length. Returns the position after it, or
+    /// `at` when the packet is invalid.
+    [[gnu::noinline]]  // keeps the cold path out of the loop's registers
     constexpr auto
     add_other(uint8_t const* at) noexcept -> uint8_t const* {
         opcode_info_table const& all = opcode_infos<Packets>;
@@ -84,7 +87,7 @@ struct lane_sums {
         by_second[row - 256] += 1;
         return at + length;
     }
-    [[gnu::noinline]]  // as above
+    [[gnu::noinline]]  // keeps the cold path out of the loop's registers
     constexpr auto
     add_decoded(uint8_t const* at) noexcept -> uint8_t const* {
         opcode_info const one = opcode_info_at<Packets>(at, strict);
@@ -92,17 +95,17 @@ struct lane_sums {
         is_valid_packet = is_valid_packet && one.length != 0;
         return at + one.length;
     }
-    /// Counts one packet if its first byte tells its length; else the place stays, and what is counted
-    /// under that byte is left out of the sum.
-    [[gnu::always_inline]]  // so that the place stays in a register
+    /// Counts one packet if its first byte gives its length. Otherwise the position stays, and
+    /// `add_to` ignores the count of that byte.
+    [[gnu::always_inline]]  // keeps the position in a register
     constexpr void
     add_known(uint8_t const*& at, uint8_t const* lengths, size_t table) noexcept {
         size_t const first = *at;
         at = hide_from_optimizer(at + lengths[first]);
         by_first[table][first] += 1;
     }
-    /// Counts one packet. Where it needs more care the place stays as it is.
-    [[gnu::always_inline]]  // so that the place stays in a register
+    /// Counts one packet. The position stays when the packet is invalid.
+    [[gnu::always_inline]]  // keeps the position in a register
     constexpr void
     add_one(uint8_t const*& at, uint8_t const* lengths, size_t table) noexcept {
         size_t const first = *at;
@@ -131,12 +134,12 @@ struct lane_sums {
     }
 };
 
-/// Where the first parts of all lanes begin, and the last of them ends.
+/// Where the first segment of each lane begins, and where the last of these segments ends.
 struct first_parts {
     size_t begins[lane_count + 1] = {};
 };
 
-/// Finds the first parts of all lanes. False where there are too few.
+/// Finds the first segment of each lane. Returns false when there are too few.
 constexpr auto find_first(part_finder& parts, first_parts& found) noexcept -> bool {
     if (parts.until - parts.place < lane_count * least_part_bytes) { return false; }
     found.begins[0] = parts.place;
@@ -147,15 +150,16 @@ constexpr auto find_first(part_finder& parts, first_parts& found) noexcept -> bo
     return true;
 }
 
-/// Counts what is in the first parts and in those behind them. False, and nothing is counted, where
-/// it cannot be done at a glance.
+/// Counts the first segments and those after them. Returns false, and leaves `sum` unchanged, when
+/// a segment holds an invalid packet or one that needs `packet::decode`, or does not end at its
+/// PSB.
 template <class Packets, size_t... I, size_t... K>
 constexpr auto run_lanes(first_parts const& first, part_finder& parts, bool strict,
                          packet_counts& sum, index_list<I...> /*lanes*/,
-                         index_list<K...> /*behind one*/) noexcept -> bool {
+                         index_list<K...> /*known*/) noexcept -> bool {
     constexpr auto round_bytes = static_cast<ptrdiff_t>((1 + sizeof...(K)) * lookahead_bytes);
     lane_sums<Packets> counts{.strict = strict};
-    // The compiler is not to know the table: it would ask for its address anew each time.
+    // Hides which table this is: the compiler would compute its address again in each round.
     uint8_t const* const lengths = hide_from_optimizer(&opcode_infos<Packets>.length[0]);
     uint8_t const* const data = parts.bytes.data();
     auto const finish = [&](lane one) {
@@ -167,7 +171,8 @@ constexpr auto run_lanes(first_parts const& first, part_finder& parts, bool stri
         counts.is_valid_packet = counts.is_valid_packet && one.room() == 0;
     };
     bool is_more = true;
-    // The next part of a lane that is at the end of one; where there is none, nothing.
+    // Completes the segment of a lane that is near its end and returns the next one, or an empty
+    // one.
     auto const go_on = [&](lane one) -> lane {
         if (one.room() >= round_bytes) { return one; }
         finish(one);
@@ -175,7 +180,7 @@ constexpr auto run_lanes(first_parts const& first, part_finder& parts, bool stri
         is_more = is_more && parts.place < parts.until && parts.next();
         return is_more ? lane{begin, data + parts.place} : lane{begin, begin};
     };
-    // Not by loops over the lanes: then their places would be in memory.
+    // Fold expressions instead of loops over the lanes: they keep the positions in registers.
     lane lanes[] = {{data + first.begins[I], data + first.begins[I + 1]}...};
     while (counts.is_valid_packet && is_more) {
         ptrdiff_t least = lanes[0].room();
@@ -192,14 +197,14 @@ constexpr auto run_lanes(first_parts const& first, part_finder& parts, bool stri
     return counts.is_valid_packet;
 }
 
-/// What scanning in lanes was like up to here.
+/// How well counting in lanes worked so far.
 struct lanes_outlook {
-    size_t again = 0;  ///< where it can be tried again
+    size_t again = 0;  ///< the position from which to try again
     size_t at_once = most_at_once;
 };
 
-/// Counts the packets of `bytes` from `place` on, where no block is open, as far as that can be done
-/// in lanes. Returns the place behind them.
+/// Counts the packets of `bytes` from `place` on, where no block is open, as far as lanes can
+/// count. Returns the position after them.
 template <class Packets>
 constexpr auto count_lanes(byte_view bytes, size_t place, bool strict, packet_counts& sum,
                            lanes_outlook& outlook) noexcept -> size_t {

@@ -4,17 +4,17 @@
 #include <ptspec/trace/fast/decode_loop.hpp>
 #include <ptspec/trace/packet_counts.hpp>
 
-/// How packets are counted of which nobody wants to know more.
+/// Counts packets by kind without building them.
 namespace ptspec::trace::detail {
 
-/// Eight bytes that are looked at together.
+/// Eight bytes in one word, tested in parallel.
 struct eight_bytes {
     static constexpr uint64_t ones = 0x0101'0101'0101'0101;
     static constexpr uint64_t tops = ones << 7;
 
     uint64_t word;
 
-    /// The top bit of each byte that is 0; the others are 0.
+    /// The top bit of each byte that is 0. All other bits are 0.
     [[nodiscard]] constexpr auto zeros() const noexcept -> uint64_t {
         return ~(((word & ~tops) + ~tops) | word) & tops;
     }
@@ -24,14 +24,14 @@ struct eight_bytes {
     }
 };
 
-/// How many tops there are.
+/// How many of the eight top bits are set.
 constexpr auto count_of_tops(uint64_t tops) noexcept -> unsigned {
     return static_cast<unsigned>((tops >> 7) * eight_bytes::ones >> 56);
 }
 
-/// The outline of the packet that begins here, with the length of a CYC, too.
+/// The opcode information of the packet at `at`, including the length of a CYC.
 template <class Packets>
-[[gnu::always_inline]]  // so that it costs no call
+[[gnu::always_inline]]  // avoids a call per packet
 constexpr auto
 opcode_info_with_cyc_at(uint8_t const* at, bool strict) noexcept -> opcode_info {
     opcode_info one = opcode_info_at<Packets>(at, strict);
@@ -41,12 +41,11 @@ opcode_info_with_cyc_at(uint8_t const* at, bool strict) noexcept -> opcode_info 
     return one;
 }
 
-/// Counts the packets of `bytes` from `place` on, where no block is open, and returns the place
-/// where that ended: near the end, or at a packet that needs more care.
+/// Counts the packets of `bytes` from `place` on, where no block is open. Returns the position
+/// where it stops: near the end, or at a packet that needs `packet::decode`.
 ///
-/// TNT and PAD stand in rows, of which eight bytes are counted at once, whatever they are; behind
-/// each row one other packet is looked up. So a round has no branch that goes one way as often as
-/// the other.
+/// Each iteration counts a run of up to eight TNTs and PADs at once, then looks up one other
+/// packet. No branch depends on the packet kind, which is unpredictable.
 template <class Packets>
 constexpr auto count_loop(byte_view bytes, size_t place, bool strict, packet_counts& sum) noexcept
     -> size_t {
@@ -54,13 +53,13 @@ constexpr auto count_loop(byte_view bytes, size_t place, bool strict, packet_cou
     constexpr size_t seen_in_a_round = 8 + lookahead_bytes;
     size_t const until = bytes.size() < seen_in_a_round ? 0 : bytes.size() - (seen_in_a_round - 1);
     uint8_t const* const data = bytes.data();
-    uint64_t rows = 0;  // bytes of TNT and PAD
+    uint64_t rows = 0;  // TNTs and PADs
     uint64_t pads = 0;
     while (place < until) {
         eight_bytes const row{load_le64(data + place)};
         uint64_t const ends = row.others();
         unsigned const count = ends == 0 ? 8 : lowest_bit(ends) / 8;
-        uint64_t const in_row = ends ^ (ends - 1);  // up to the end, or everything
+        uint64_t const in_row = ends ^ (ends - 1);  // bits up to the end of the run, or all
         pads += count_of_tops(row.zeros() & in_row);
         rows += count;
         place += count;

@@ -4,28 +4,28 @@
 #include <ptspec/trace/fast/opcode_info.hpp>
 #include <ptspec/trace/visitor.hpp>
 
-/// How nearly all packets of a trace are read. Everything else is `packet::decode`.
+/// The fast path that decodes most packets of a trace. `packet::decode` decodes the others.
 ///
-/// What takes time is not the work but waiting: where the next packet begins is known only when this
-/// one's length is, and a branch that goes another way than last time costs as much as fifty
-/// instructions. So a packet's outline comes from one look into a table by its first byte, whatever
-/// packet it is, and nothing but PAD, TNT and CYC, of which traces are made, has a branch of its own.
+/// Throughput is latency-bound: the next packet's start depends on this one's length, and a
+/// misprediction costs about 50 instructions. So one table lookup by the first byte gives the
+/// length, kind and IP form of a packet. Only PAD, TNT and CYC, the most frequent kinds, have a
+/// branch of their own.
 namespace ptspec::trace::detail {
 
-/// What a packet of a form does to the last IP.
+/// How a packet with this IP form changes the last IP.
 struct ip_update {
-    uint64_t kept;   ///< the bits that stay
-    uint64_t taken;  ///< the bits of the payload that count
-    uint64_t sign;   ///< the one of them that all bits above are copies of, or 0
+    uint64_t kept;   ///< the bits of the last IP that stay
+    uint64_t taken;  ///< the bits of the payload that replace the others
+    uint64_t sign;   ///< the sign bit to extend, or 0
 };
 struct ip_update_table {
-    uint64_t kept[9];  // side by side, so that a form is an index without a multiplication
+    uint64_t kept[9];  // one array for each member: an index needs no multiplication
     uint64_t taken[9];
     uint64_t sign[9];
 };
 inline constexpr ip_update_table ip_updates = [] {
     constexpr uint64_t sign = uint64_t{1} << 47;
-    ip_update_table all{};  // of all zeros: what a PSB does
+    ip_update_table all{};  // the last row, of zeros, is that of PSB
     for (uint8_t i = 0; i < clears_ip; ++i) {
         auto const how = static_cast<packet::ip_bytes>(i);
         all.kept[i] = packet::rebuilt_ip(how, 0, ~uint64_t{0});
@@ -51,25 +51,25 @@ inline constexpr byte_masks first_bytes_masks = [] {
     }
     return all;
 }();
-/// The first n bytes.
+/// A mask of the first `count` bytes.
 constexpr auto first_bytes_mask(unsigned count) noexcept -> wide_bits {
     return {first_bytes_masks.low[count], first_bytes_masks.high[count]};
 }
 
-/// The last IP behind a packet with this payload: the eight bytes behind the first.
+/// The last IP after a packet. `payload` is the eight bytes after its first.
 constexpr auto updated_ip(ip_update update, uint64_t payload, uint64_t last_ip) noexcept
     -> uint64_t {
     return (last_ip & update.kept) | (((payload & update.taken) ^ update.sign) - update.sign);
 }
 
-/// A packet as far as one look tells.
+/// A packet that the fast path decoded.
 struct quick_packet {
-    packet::detail::known_packet packet{};  ///< of length 0 where it needs a closer look
-    uint64_t ip = 0;                        ///< the last IP behind it
+    packet::detail::known_packet packet{};  ///< length 0: decode it with `packet::decode`
+    uint64_t ip = 0;                        ///< the last IP after it
 };
 
-/// One branch, where several would each go either way as often: rotated by one, what is odd is
-/// negative, and of the others PAD and the escape are the lowest.
+/// One comparison detects TNT, to have one branch instead of several unpredictable ones: rotated
+/// right by one, odd bytes are negative, PAD is 0 and the escape is 1.
 constexpr auto is_tnt(unsigned first) noexcept -> bool {
     static_assert(tnt_opcode.mask == 1 && tnt_opcode.value == 0);
     static_assert(opcode_bits<packet::pad> == 0 && escape == 2);
@@ -79,8 +79,8 @@ constexpr auto is_cyc(unsigned first) noexcept -> bool {
     return (first & cyc_opcode.mask) == cyc_opcode.value;
 }
 
-/// The length of a CYC, or 0 where it has eight bytes or more, which is too seldom to be looked at
-/// here. One mask finds its end. There have to be 8 bytes.
+/// The length of a CYC, or 0 for the rare CYC of eight bytes or more. One mask finds its last byte.
+/// `image` holds 8 bytes.
 constexpr auto length_of_cyc(uint64_t image) noexcept -> unsigned {
     constexpr uint64_t first_goes_on = uint64_t{1} << packet::cyc::Exp::lsb;
     constexpr uint64_t others_go_on = packet::detail::cyc_ends_low & low_bits(56);
@@ -92,34 +92,34 @@ constexpr auto quick_decode_cyc(uint64_t image, uint64_t last_ip) noexcept -> qu
     return {{{image & first_bytes_masks.low[length], 0}, length, packet::kind::cyc}, last_ip};
 }
 
-/// Looks at a packet that is neither TNT, PAD nor CYC. There have to be `lookahead_bytes` bytes, and no
-/// block may be open.
+/// Decodes a packet that is neither TNT, PAD nor CYC. At least `lookahead_bytes` bytes are
+/// readable, and no block is open.
 template <class Packets>
-[[gnu::always_inline]]  // so that what the caller does not need is not computed
+[[gnu::always_inline]]  // lets the compiler drop the results that the caller does not use
 constexpr auto
 quick_decode(uint8_t const* at, uint64_t last_ip, bool strict) noexcept -> quick_packet {
     size_t const row = row_at<Packets>(at, strict);
     unsigned const length = opcode_infos<Packets>.length[row];
-    // Not as one: what is built as a struct some compilers leave in memory.
+    // Two scalars: some compilers leave a struct in memory.
     uint64_t const low = load_le64(at) & first_bytes_masks.low[length];
     uint64_t const high = load_le64(at + 8) & first_bytes_masks.high[length];
     return {{{low, high}, length, opcode_infos<Packets>.which[row]},
             updated_ip(ip_update_of(opcode_infos<Packets>.form[row]), load_le64(at + 1), last_ip)};
 }
 
-/// What reading changes. It goes in and out by value, so that it can stay in registers.
+/// The state of the decode loop. Passed and returned by value, to stay in registers.
 struct loop_state {
-    size_t place = 0;  // in the bytes at hand
+    size_t place = 0;  // position in the bytes
     uint64_t last_ip = 0;
     packet::block items = packet::block::none;
-    bool go_on = true;  // the visitor wants more
+    bool go_on = true;  // the visitor has not stopped
 };
 
-/// How many PADs stand at the front of eight bytes, of which the first is one: at most up to a place
-/// that eight divides.
+/// The number of PADs at the start of `bytes`, of which the first is a PAD, up to the next position
+/// that is a multiple of eight.
 ///
-/// Processors fill eight bytes up with PADs, or all of them but the last. That it is so again is a
-/// branch that is foreseen; to count them takes as long as to load them.
+/// Processors pad up to a multiple of eight bytes, or to one byte before it, so that the two
+/// branches predict well. Counting the zero bytes would add its latency to that of the load.
 constexpr auto pads_in_front(uint64_t bytes, size_t place) noexcept -> unsigned {
     auto const gone = static_cast<unsigned>(place % 8);
     if (bytes << 8 * gone == 0) { return 8 - gone; }
@@ -127,16 +127,16 @@ constexpr auto pads_in_front(uint64_t bytes, size_t place) noexcept -> unsigned 
     return hide_from_optimizer(lowest_bit(bytes)) / 8;
 }
 
-/// What there is behind one packet.
+/// The loop state and the visitor after one packet.
 template <class Visitor>
 struct after_one {
     loop_state now;
     carried<Visitor> visitor;
 };
 
-/// Hands out one packet, whatever it is. Where there is none the place stays as it was.
+/// Decodes one packet of any kind and calls the visitor. `now.place` is 0 when there is no packet.
 template <class Packets, class Visitor>
-[[gnu::noinline]]  // so that nobody has the address of what the loop keeps in registers
+[[gnu::noinline]]  // keeps the cold path out of the loop; no address of the loop's state escapes
 constexpr auto
 decode_one(byte_view from, packet::context how, uint64_t offset, uint64_t last_ip,
            carried<Visitor> visitor) -> after_one<Visitor> {
@@ -150,7 +150,7 @@ decode_one(byte_view from, packet::context how, uint64_t offset, uint64_t last_i
     return {now, visitor};
 }
 
-/// Hands out one packet that was seen at a glance, of which there are `lookahead_bytes` bytes.
+/// Calls the visitor with one packet of known length, where `lookahead_bytes` bytes are readable.
 template <class Visitor>
 struct visitor_call {
     Visitor& visitor;
@@ -158,7 +158,7 @@ struct visitor_call {
     at where;
 
     template <class Packet>
-    [[gnu::always_inline]]  // as often as there are kinds, for each of which it does something else
+    [[gnu::always_inline]]  // one specialised copy for each packet kind
     constexpr auto
     operator()() const -> bool {
         uint64_t const low = load_le64(from) & first_bytes_masks.low[where.length];
@@ -168,9 +168,8 @@ struct visitor_call {
     }
 };
 
-/// Hands out the packets of `bytes`, which begin at `offset` of the trace, until the visitor wants
-/// no more or until there is no whole packet.
-/// Fastest where `offset` is a multiple of eight.
+/// Calls the visitor with the packets of `bytes`, which begin at `offset` of the trace, until the
+/// visitor stops or no complete valid packet follows. Fastest when `offset` is a multiple of eight.
 template <class Packets, class Visitor>
 constexpr auto decode_loop(byte_view bytes, uint64_t offset, bool strict, loop_state now,
                            Visitor& theirs) -> loop_state {

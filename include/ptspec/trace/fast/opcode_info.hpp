@@ -4,32 +4,32 @@
 #include <ptspec/bytes.hpp>
 #include <ptspec/packet/decode.hpp>
 
-/// What the first bytes of a packet tell about all of it, in tables made from the packets'
-/// declarations.
+/// Tables that give the length, kind and IP form of a packet from its first bytes. They are derived
+/// from the declarations of the packets.
 namespace ptspec::trace::detail {
 
 using packet::detail::escape;
 using packet::detail::opcode_bits;
 
-/// A look at a packet reads so many bytes, whatever its length.
+/// The fast path reads so many bytes at a packet, whatever its length.
 inline constexpr size_t lookahead_bytes = 16;
 
-/// Where else to look at a packet.
+/// The next lookup that a packet needs.
 enum class next_lookup : uint8_t {
     nowhere,
-    after_escape,  ///< the second byte has the opcode: the second table
+    after_escape,  ///< the second byte is the opcode: the second table
     after_mode,    ///< the second byte has the leaf: the third table
-    whole_packet,  ///< the whole packet may be a wrong one
+    whole_packet,  ///< the payload may be invalid: check the whole packet
 };
 
-/// The form of the packet behind which the last IP is 0. Source: PKT-061.
+/// The IP form of PSB, which clears the last IP. Source: PKT-061.
 inline constexpr uint8_t clears_ip = 8;
 
-/// What the first byte of a packet, or the first two, tell about all of it.
+/// What the first one or two bytes of a packet say about the whole packet.
 struct opcode_info {
-    uint8_t length = 0;  ///< 0: too little is known but, perhaps, which packet it is
+    uint8_t length = 0;  ///< 0: unknown, although `which` may be known
     packet::kind which = packet::kind::pad;
-    uint8_t form = 0;  ///< IPBytes; 0 also where there is no IP, and `clears_ip` of a PSB
+    uint8_t form = 0;  ///< IPBytes; 0 also for a packet without IP; `clears_ip` for PSB
     next_lookup next = next_lookup::nowhere;
 };
 
@@ -42,8 +42,8 @@ inline constexpr bool opens_or_needs_a_block =
     same_as<Packet, packet::bbp> ||
     same_as<typename Packet::payload_type, packet::payload_of_block>;
 
-/// The outline of packets of one type that begin with these bits, `known` bytes of them, where no
-/// block is open.
+/// The opcode information of a packet type for a given head, of which `known` bytes are known, when
+/// no block is open.
 template <class Packet>
 constexpr auto opcode_info_of(uint64_t head, unsigned known) noexcept -> opcode_info {
     using raw = typename Packet::raw_type;
@@ -76,8 +76,8 @@ constexpr auto opcode_info_of(uint64_t head, unsigned known) noexcept -> opcode_
     return all;
 }
 
-/// All outlines: by the first byte, then by the second byte behind the escape and behind the opcode of
-/// MODE. What they are made of stands side by side, so that each part is one load.
+/// All opcode information: 256 rows for the first byte, 256 for the second byte after the escape
+/// and 256 for the second byte of MODE. One array for each member: each lookup is one load.
 struct opcode_info_table {
     static constexpr size_t rows = size_t{3} * 256;
 
@@ -97,12 +97,12 @@ struct opcode_info_table {
     }
 };
 
-/// The row of a byte: a first one where nothing says `where`.
+/// The row of a byte in the table that `where` selects; `nowhere` selects that of the first byte.
 constexpr auto row_of(next_lookup where, uint8_t byte) noexcept -> size_t {
     return size_t{underlying(where)} << 8 | byte;
 }
 
-/// Sets the rows of one opcode byte, the first or the second.
+/// Sets the rows of the first byte, or of the second byte after the escape.
 template <class Packets>
 constexpr void set_opcode_infos(opcode_info_table& all, next_lookup where) noexcept {
     bool const second = where == next_lookup::after_escape;
@@ -120,7 +120,7 @@ constexpr void set_opcode_infos(opcode_info_table& all, next_lookup where) noexc
     }
 }
 
-/// The same behind the opcode of MODE, of which the leaf tells which packet it is.
+/// Sets the rows of the second byte of MODE, whose leaf selects the packet.
 template <class... Packets>
 constexpr void set_mode_leaves(opcode_info_table& all, type_list<Packets...>) noexcept {
     for (unsigned i = 0; i < 256; ++i) {
@@ -135,7 +135,7 @@ constexpr void set_mode_leaves(opcode_info_table& all, type_list<Packets...>) no
     }
 }
 
-/// The table, made when it is first used.
+/// The table. It is a variable template: only programs that use it evaluate it.
 template <class Packets>
 inline constexpr opcode_info_table opcode_infos = [] {
     opcode_info_table all{};
@@ -146,12 +146,12 @@ inline constexpr opcode_info_table opcode_infos = [] {
     return all;
 }();
 
-/// The packet is right, of which all bytes count.
+/// Checks the payload of a packet whose bytes are all given.
 template <class Packets>
-[[gnu::noinline]]  // so that it is not in the way of those that are right in any case
+[[gnu::noinline]]  // keeps the cold path out of the caller's registers
 constexpr auto
 is_valid_packet(uint64_t low, uint64_t high, packet::kind which, bool strict) noexcept -> bool {
-    wide_bits const image{low, high};  // not as one, which would be passed in memory
+    wide_bits const image{low, high};  // passed as two scalars: some ABIs pass a struct in memory
     return packet::for_kind(
         which,
         [&]<class Packet>() {
@@ -161,16 +161,16 @@ is_valid_packet(uint64_t low, uint64_t high, packet::kind which, bool strict) no
         Packets{});
 }
 
-/// The row of the packet that begins here; of one that cannot be known the escape's, which has no
-/// length. There have to be `lookahead_bytes` bytes.
+/// The row of the packet at `at`, or the row of the escape, whose length is 0, when the payload is
+/// invalid. At least `lookahead_bytes` bytes are readable.
 template <class Packets>
-[[gnu::always_inline]]  // so that it costs no call
+[[gnu::always_inline]]  // avoids a call per packet
 constexpr auto
 row_at(uint8_t const* at, bool strict) noexcept -> size_t {
     opcode_info_table const& all = opcode_infos<Packets>;
     size_t const first = *at;
     size_t row = first;
-    // A branch: were the row chosen without one, the length of every TIP would wait for it.
+    // A branch, not a conditional move: a move would add its latency to the length of every TIP.
     if (first == escape) [[unlikely]] { row = row_of(next_lookup::after_escape, at[1]); }
     next_lookup const where = all.next[row];
     if (where == next_lookup::nowhere) [[likely]] { return row; }
@@ -179,7 +179,7 @@ row_at(uint8_t const* at, bool strict) noexcept -> size_t {
                    ? row
                    : escape;
     }
-    return row_of(where, at[1]);  // MODE, of which the second byte tells all
+    return row_of(where, at[1]);  // MODE: the second byte has the leaf
 }
 template <class Packets>
 constexpr auto opcode_info_at(uint8_t const* at, bool strict) noexcept -> opcode_info {

@@ -5,14 +5,14 @@
 
 namespace ptspec::trace {
 
-/// Something that takes bytes: all that it is given, or none of them. A sink that has
-/// `append(wide_bits, size_t)`, too, as `byte_buffer` has, gets single packets by it.
+/// A sink of bytes. `append` stores all bytes of its argument, or returns false and stores none. If
+/// a sink also has `append(wide_bits, size_t)`, as `byte_buffer` has, single packets use that.
 template <class Sink>
 concept packet_sink = requires(Sink& to, byte_view bytes) {
     { to.append(bytes) } -> same_as<bool>;
 };
 
-/// Packets that enter a trace together or not at all, and the writer's state behind them.
+/// Packets that are written all together or not at all, and the writer's state after them.
 ///
 /// Source: as `writer`.
 template <class Packets = packet::all>
@@ -23,7 +23,7 @@ class packet_batch {
     size_t size_ = 0;
     rule broken_ = rule::none;
 
-    /// Writes a packet, behind a CYC where it has one. No PAD comes between the two.
+    /// Writes a packet, after its CYC if it has one. There is no PAD between the two.
     template <class Packet>
     constexpr void write(Packet const& which, bool has_cyc = false) noexcept {
         if (broken_ != rule::none) { return; }
@@ -40,11 +40,11 @@ class packet_batch {
         now_.step_over(which, bytes.length);
         now_.bytes += time.length;
     }
-    /// PADs, unless so many bytes stay within one multiple of 8 or begin at one.
+    /// Writes PADs up to the next multiple of 8 if `length` bytes would cross it.
     constexpr void align(unsigned length) noexcept {
         uint64_t const at = now_.bytes % 8;
         if (at == 0 || at + length <= 8) { return; }
-        size_ += static_cast<size_t>(8 - at);  // zeros are PADs
+        size_ += static_cast<size_t>(8 - at);  // the buffer is zero, and zeros are PADs
         now_.bytes += 8 - at;
     }
     constexpr void put(byte_view bytes) noexcept {
@@ -60,16 +60,16 @@ public:
         return byte_view{bytes_}.first(size_);
     }
     [[nodiscard]] constexpr auto state() const noexcept -> writer_state const& { return now_; }
-    /// The rule that one of the packets broke.
+    /// The rule that a packet broke, or `none`.
     [[nodiscard]] constexpr auto broken() const noexcept -> rule { return broken_; }
 
-    /// Core clocks pass between two packets.
+    /// Adds core clock cycles that pass between two packets.
     constexpr void advance(uint64_t cycles) noexcept { now_.cycles += cycles; }
 
-    /// The branches that were gathered, and then the TIPs that waited for them.
+    /// Writes the TNT buffer, then the TIPs that were deferred until after it.
     constexpr void flush() noexcept {
         if (now_.tnt.count == 0) { return; }
-        // Where a block is open a TNT.short could be read as a BIP.
+        // In an open block a decoder could take a short TNT for a BIP.
         bool const is_short = now_.tnt.count <= packet::tnt_short::most_branches &&
                               now_.items == packet::block::none;
         if (is_short) {
@@ -93,19 +93,19 @@ public:
     constexpr void add(packet::any_packet const& which) noexcept {
         packet::visit<Packets>([this](auto const& one) { this->add(one); }, which);
     }
-    /// A packet with an IP, in the form that is left to the writer.
+    /// A packet with an IP, in the form that the writer selects.
     template <class Packet>
     constexpr void add_ip(uint64_t ip) noexcept {
-        flush();  // which may change the last IP
+        flush();  // may change the last IP
         add(Packet::of(now_.form_of(ip, how_.ips), ip));
     }
-    /// A CYC that times no packet.
+    /// A CYC without a packet that it times.
     constexpr void add_cycles() noexcept {
         flush();
         write(packet::cyc::of(now_.cycles));
         now_.cycles = 0;
     }
-    /// A branch, which goes into a TNT. The first one of a TNT has the CYC.
+    /// A branch, which enters the TNT buffer. The CYC of a TNT is written before its first branch.
     constexpr void branch(bool taken) noexcept {
         if (now_.tnt.count == 0 && now_.cyc_is_due(how_)) {
             write(packet::cyc::of(now_.cycles));
@@ -114,7 +114,7 @@ public:
         now_.gather(taken);
         if (now_.tnt.count >= how_.most_branches()) { flush(); }
     }
-    /// A TIP that may wait for the TNT that is being filled.
+    /// A TIP, which is deferred until after the current TNT if the options allow it.
     constexpr void defer(uint64_t ip) noexcept {
         bool const waits = how_.defers_tips && now_.tnt.count != 0 && !now_.cyc_is_due(how_) &&
                            now_.deferred_count < writer_state::most_deferred;

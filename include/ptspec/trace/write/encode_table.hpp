@@ -3,30 +3,30 @@
 
 #include <ptspec/trace/fast/decode_loop.hpp>
 
-/// Packets that are written as they stand, told by one look into a table.
+/// A table that decides whether a packet image is valid and can be written unchanged.
 namespace ptspec::trace::detail {
 
-/// By kind and length, what makes a packet right: then its other bits may be anything. What is to be
-/// known of a row stands side by side with the others', so that it is an index without a
-/// multiplication.
+/// The fixed bits of valid packets, by kind and length. All other bits may have any value. One
+/// array for each member: an index needs no multiplication.
 struct encode_table {
-    static constexpr size_t lengths = 20;  // more than a packet has bytes
+    static constexpr size_t lengths = 20;  // above the length of every packet
     static constexpr size_t rows = packet::kinds * lengths;
 
-    uint64_t fixed[rows];      ///< bits 63:0 that are the same in all of them
-    uint64_t value[rows];      ///< those bits
-    uint64_t zero_high[rows];  ///< bits 127:64 that are 0
-    uint64_t least[rows];      ///< bits 63:0 are no number below
-    /// How many bytes they have; 0 where there are none. A packet that claims more bytes than
-    /// `lengths` finds the row of another kind, which has another length, or one behind all of them.
+    uint64_t fixed[rows];      ///< mask of the fixed bits in bits 63:0
+    uint64_t value[rows];      ///< the value of these bits
+    uint64_t zero_high[rows];  ///< mask of the bits in 127:64 that are 0
+    uint64_t least[rows];      ///< the least value of bits 63:0
+    /// The length in bytes; 0 in an unused row. A packet that claims more bytes than `lengths`
+    /// selects a row of another kind, which has another length, or one after all rows.
     uint8_t length[rows + (256 - lengths)];
 
     [[nodiscard]] static constexpr auto row_of(packet::kind which, unsigned bytes) noexcept
         -> size_t {
         return underlying(which) % packet::kinds * lengths + bytes;
     }
-    /// Packets have so many bytes where the bits of `because` are as in `bits`. Where that was said of
-    /// others before, the row of the length 0, which no packet has, tells it.
+    /// Adds a row: packets have `bytes` bytes when the bits of `because` are as in `bits`. If the
+    /// row of this length is in use, sets the spare row of the kind, at length 0, which no packet
+    /// has.
     template <class Packet>
     constexpr void set(unsigned bytes, wide_bits because, wide_bits bits) noexcept {
         size_t row = row_of(Packet::about.id, bytes);
@@ -41,16 +41,16 @@ struct encode_table {
         if constexpr (requires { Packet::least_raw; }) { least[row] = Packet::least_raw; }
         length[row] = static_cast<uint8_t>(bytes);
     }
-    /// The packet is one of this row.
-    [[nodiscard, gnu::always_inline]]  // so that it costs no call
+    /// True when this row describes the packet.
+    [[nodiscard, gnu::always_inline]]  // avoids a call per packet
     constexpr auto
     is_of(size_t row, unsigned bytes, uint64_t low, uint64_t high) const noexcept -> bool {
-        // Four branches that are all foreseen take less than what would make one of them.
+        // Four branches that predict well cost less than combining the conditions into one.
         return bytes == length[row] && (low & fixed[row]) == value[row] &&
                (high & zero_high[row]) == 0 && low >= least[row];
     }
-    /// The packet is plain.
-    [[nodiscard, gnu::always_inline]]  // so that it costs no call
+    /// True when the packet is valid and can be written unchanged.
+    [[nodiscard, gnu::always_inline]]  // avoids a call per packet
     constexpr auto
     has(packet::kind which, unsigned bytes, uint64_t low, uint64_t high) const noexcept -> bool {
         size_t const row = row_of(which, bytes);
@@ -87,7 +87,7 @@ constexpr void add_to_table(encode_table& all) noexcept {
         constexpr uint64_t second = both & (both - 1);
         all.set<Packet>(Packet::head_bytes, {second, 0}, opcode);
         all.set<Packet>(Packet::head_bytes, {both, 0}, opcode | wide_bits{second, 0});
-    } else if constexpr (same_as<Packet, packet::psb>) {  // `has` looks at the bits
+    } else if constexpr (same_as<Packet, packet::psb>) {  // `has` compares its 16 bytes
         all.length[encode_table::row_of(packet::kind::psb, Packet::most_bytes)] =
             Packet::most_bytes;
     } else if constexpr (
@@ -97,14 +97,14 @@ constexpr void add_to_table(encode_table& all) noexcept {
     }
 }
 
-/// The table, made when it is first used.
+/// The table. It is a template: only programs that use it evaluate it.
 template <class Packets>
 struct encode_tables;
 template <class... Packets>
 struct encode_tables<type_list<Packets...>> {
     static constexpr encode_table table = [] {
         encode_table all{};
-        for (auto& bits : all.value) { bits = 1; }  // of those that are fixed, which are none yet
+        for (auto& bits : all.value) { bits = 1; }  // no fixed bit is set yet: matches no packet
         (add_to_table<Packets>(all), ...);
         return all;
     }();

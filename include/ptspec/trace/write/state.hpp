@@ -5,48 +5,48 @@
 
 namespace ptspec::trace {
 
-/// How a writer chooses the form of an IP that is left to it.
+/// How a writer selects the IPBytes form of an IP.
 ///
 /// Source: PKT-064, GEN-174, GEN-229.
 enum class ip_choice : uint8_t {
-    as_processors,  ///< without last IP where it is the first behind a PSB or an OVF, else shortest
+    as_processors,  ///< the first IP after a PSB or OVF not by the last IP, others the shortest
     shortest,       ///< the first that fits of 16, 32, 48 and 64 bits
 };
 
-/// What the manual leaves to the processor, and what its control registers tell it.
+/// The choices that the manual leaves to the processor, and settings from its control registers.
 struct writer_options {
     ip_choice ips = ip_choice::as_processors;
     bool long_tnt = false;      ///< up to 47 branches in a TNT, not 6
-    bool defers_tips = false;   ///< TIPs wait for the TNT that is being filled (GEN-145)
+    bool defers_tips = false;   ///< TIPs are deferred until after the current TNT (GEN-145)
     bool pads = false;          ///< PADs keep packets from crossing a multiple of 8 bytes
     bool cyc = false;           ///< IA32_RTIT_CTL.CYCEn
-    uint8_t cyc_threshold = 0;  ///< IA32_RTIT_CTL.CycThresh: 2^(n-1) cycles, or 1 where it is 0
+    uint8_t cyc_threshold = 0;  ///< IA32_RTIT_CTL.CycThresh: 2^(n-1) cycles, or 1 if it is 0
 
     [[nodiscard]] constexpr auto most_branches() const noexcept -> unsigned {
         return long_tnt ? packet::tnt_long::most_branches : packet::tnt_short::most_branches;
     }
 };
 
-/// What a writer knows between two packets.
+/// The state of a writer between two packets.
 struct writer_state {
     static constexpr unsigned most_deferred = 8;
-    /// Room for a PSB+ in which every packet has a CYC, with PADs, behind a TNT and deferred TIPs.
+    /// The size of a PSB+ in which each packet has a CYC and PADs, after a TNT and deferred TIPs.
     static constexpr size_t most_bytes = 384;
 
     uint64_t last_ip = 0;
-    bool has_last_ip = false;  ///< an IP was written behind the last PSB or OVF
+    bool has_last_ip = false;  ///< an IP was written after the last PSB or OVF
     packet::block items = packet::block::none;
-    packet::branches tnt{};  ///< gathered, and in no packet yet
+    packet::branches tnt{};  ///< the TNT buffer: branches that are in no packet yet
     uint64_t cycles = 0;     ///< since the last CYC
-    uint64_t bytes = 0;      ///< how many were written
+    uint64_t bytes = 0;      ///< written so far
     unsigned deferred_count = 0;
-    uint64_t deferred[most_deferred] = {};  ///< TIPs, in their order
+    uint64_t deferred[most_deferred] = {};  ///< the IPs of deferred TIPs, oldest first
 
-    /// Takes note of a branch, which is younger than all that are gathered.
+    /// Adds a branch to the TNT buffer, as its youngest.
     constexpr void gather(bool taken) noexcept {
         tnt = {tnt.count + 1, tnt.bits << 1 | uint64_t{taken}};
     }
-    /// Takes note of a packet that was written.
+    /// Updates the state after a packet was written.
     template <packet::packet_type Packet>
     constexpr void step_over(Packet const& which, unsigned length) noexcept {
         last_ip = packet::last_ip_after(which, last_ip);
@@ -58,7 +58,7 @@ struct writer_state {
         }
         bytes += length;
     }
-    /// The form in which an IP is to be written next.
+    /// The form for the next IP.
     [[nodiscard]] constexpr auto form_of(uint64_t ip, ip_choice how) const noexcept
         -> packet::ip_bytes {
         if (how == ip_choice::shortest || has_last_ip) {
@@ -66,18 +66,18 @@ struct writer_state {
         }
         return sign_extended(ip, 48) == ip ? packet::ip_bytes::sign_48 : packet::ip_bytes::full;
     }
-    /// True when a packet that may have a CYC has to have one now.
+    /// True when the next CYC-eligible packet must have a CYC.
     [[nodiscard]] constexpr auto cyc_is_due(writer_options const& how) const noexcept -> bool {
         unsigned const doublings = how.cyc_threshold > 1 ? how.cyc_threshold - 1U : 0;
         return how.cyc && cycles >= uint64_t{1} << (doublings < 63 ? doublings : 63);
     }
 };
 
-/// The status that a PSB+ tells. TMA needs a TSC.
+/// The status packets of a PSB+. TMA requires TSC.
 ///
 /// Source: PKT-134, PKT-135, GEN-170, GEN-171.
 struct psb_status {
-    /// Something, or nothing.
+    /// An optional value.
     template <class Value>
     struct maybe {
         bool is_there = false;
@@ -94,7 +94,7 @@ struct psb_status {
     maybe<packet::vmcs> vmcs{};
     maybe<packet::mode_tsx> mode_tsx{};
     maybe<packet::mode_exec> mode_exec{};
-    maybe<uint64_t> fup{};  ///< the IP, where PacketEn is 1
+    maybe<uint64_t> fup{};  ///< the IP, when PacketEn is 1
 };
 
 }  // namespace ptspec::trace

@@ -4,32 +4,33 @@
 #include <ptspec/trace/write/batch.hpp>
 #include <ptspec/trace/write/encode_table.hpp>
 
-/// A trace from what happened: branches, IPs, status, and time.
+/// Writes a trace from branches, IPs, status and time.
 namespace ptspec::trace {
 
-/// How many packets were put, and why not the one behind them: nothing but `none` where all were.
+/// How many packets were written, and the rule that the next one breaks; `none` if all were
+/// written.
 struct [[nodiscard]] put_many {
     size_t count = 0;
     rule broken = rule::none;
 };
 
-/// Writes packets as a processor does: it gathers branches in TNTs, compresses IPs, and puts CYCs
-/// before what they time.
+/// Writes packets as a processor does: it collects branches in TNTs, compresses IPs, and writes a
+/// CYC before the packet that it times.
 ///
-/// Every call writes all of its packets or, where it returns a rule, none. Nothing has changed then,
-/// and the call can be made again. What `decode` would not read back is not written.
+/// Each call writes all of its packets, or returns a rule and writes none. In that case the state
+/// is unchanged, and the call can be repeated. A packet that `decode` would reject is not written.
 ///
-/// Errors: what `encode` refuses; PKT-135 a TMA without TSC; PKT-347 the sink takes no more.
+/// Errors: those of `encode`; PKT-135 a TMA without TSC; PKT-347 the sink has no room.
 /// Source: SDM vol. 3, "Trace Packets and Data Types"; PKT-030..064, PKT-134, PKT-135, PKT-275,
 ///         PKT-340..347, GEN-120..125, GEN-145..147, GEN-170..174, GEN-210..218, GEN-229.
 template <packet_sink Sink, class Packets = packet::all>
 class writer {
 public:
-    /// The sink is borrowed, and has to outlive this.
+    /// The writer borrows the sink, which must outlive it.
     constexpr explicit writer(Sink& to, writer_options how = {}) noexcept : to_{to}, how_{how} {}
 
-    /// A conditional branch, or a compressed return, which counts as taken. It is in the trace once
-    /// its TNT is full, or another packet comes, or `flush` is called.
+    /// A conditional branch, or a compressed return, which counts as taken. The TNT is written when
+    /// it is full, before the next packet, or by `flush`.
     [[nodiscard]] constexpr auto branch(bool taken) noexcept -> rule {
         bool const begins = now_.tnt.count == 0;
         if (now_.tnt.count + 1 < how_.most_branches() && !(begins && now_.cyc_is_due(how_))) {
@@ -39,18 +40,18 @@ public:
         }
         return together([&](packet_batch<Packets>& all) { all.branch(taken); });
     }
-    /// The target of an indirect branch, which may be deferred.
+    /// A TIP for the target of an indirect branch. It may be deferred.
     [[nodiscard]] constexpr auto indirect(uint64_t ip) noexcept -> rule {
         return together([&](packet_batch<Packets>& all) { all.defer(ip); });
     }
-    /// A packet with an IP, in the form that the options tell. It is never deferred.
+    /// A packet with an IP, in the form that the options select. It is never deferred.
     template <class Packet>
         requires derived_from<Packet, packet::ip_packet<Packet>>
     [[nodiscard]] constexpr auto put_ip(uint64_t ip) noexcept -> rule {
         if (is_calm()) { return put(Packet::of(now_.form_of(ip, how_.ips), ip)); }
         return together([&](packet_batch<Packets>& all) { all.template add_ip<Packet>(ip); });
     }
-    /// A packet as it is.
+    /// A packet, unchanged.
     template <packet::packet_type Packet>
     [[nodiscard]] constexpr auto put(Packet const& which) noexcept -> rule {
         bool const eligible = Packet::about.cyc_eligible == packet::cyc_rule::yes;
@@ -63,7 +64,7 @@ public:
         now_.step_over(which, code.length);
         return done();
     }
-    [[nodiscard, gnu::always_inline]]  // so that it costs no call
+    [[nodiscard, gnu::always_inline]]  // avoids a call per packet
     constexpr auto
     put(packet::any_packet const& which) noexcept -> rule {
         packet::kind const kind = which.kind();
@@ -76,9 +77,9 @@ public:
         now_.bytes += length;
         return rule::none;
     }
-    /// Packets as they are, one behind the other, until one breaks a rule.
+    /// Packets, unchanged and in order, up to the first that breaks a rule.
     ///
-    /// The same as `put` of each, and twice as fast.
+    /// Has the effect of `put` for each packet, and is twice as fast.
     [[nodiscard]] constexpr auto put(packet::any_packet const* first, size_t count) noexcept
         -> put_many {
         for (size_t done = 0;;) {
@@ -89,16 +90,16 @@ public:
             ++done;
         }
     }
-    /// A PSB+: PSB, the status in the order in which it is listed, PSBEND.
+    /// A PSB+: PSB, the status packets in the order of `psb_status`, PSBEND.
     [[nodiscard]] constexpr auto put(psb_status const& status) noexcept -> rule {
         return together([&](packet_batch<Packets>& all) { all.add(status); });
     }
-    /// Ends the TNT that is being filled, and lets go of the TIPs that wait for it.
+    /// Writes the TNT buffer and the deferred TIPs.
     [[nodiscard]] constexpr auto flush() noexcept -> rule {
         return together([](packet_batch<Packets>& all) { all.flush(); });
     }
 
-    /// Core clocks pass.
+    /// Adds core clock cycles.
     constexpr void advance(uint64_t cycles) noexcept { now_.cycles += cycles; }
 
     [[nodiscard]] constexpr auto state() const noexcept -> writer_state const& { return now_; }
@@ -106,16 +107,16 @@ public:
 private:
     static constexpr detail::encode_table const& plain = detail::encode_tables<Packets>::table;
 
-    /// True when no packet waits for the next, and none needs PADs.
+    /// True when no branch is pending in the TNT buffer and packets need no PADs.
     [[nodiscard]] constexpr auto is_calm() const noexcept -> bool {
         return now_.tnt.count == 0 && !how_.pads;
     }
-    /// Something was written: sees whether a plain packet can be written now as it stands.
+    /// Called after a write: updates whether the next packet can be written through the table.
     constexpr auto done() noexcept -> rule {
         takes_care_ = !is_calm() || how_.cyc || now_.items != packet::block::none;
         return rule::none;
     }
-    [[nodiscard, gnu::always_inline]]  // as above
+    [[nodiscard, gnu::always_inline]]  // avoids a call per packet
     constexpr auto
     append(wide_bits bytes, unsigned count) noexcept -> bool {
         if constexpr (requires { to_.append(bytes, size_t{count}); }) {
@@ -124,11 +125,11 @@ private:
             return to_.append(byte_view{to_le(bytes)}.first(count));
         }
     }
-    /// Puts plain packets, and returns how many they were: up to the first that is not, or for which
-    /// there might be no room.
+    /// Writes packets through the table, and returns how many: up to the first that the table does
+    /// not accept, or for which there might be no room.
     ///
-    /// Which packet comes next nobody can foresee: it decides about no branch.
-    [[gnu::noinline]]  // so that everything it needs is in registers
+    /// No branch depends on the packet kind, which is unpredictable.
+    [[gnu::noinline]]  // gives the loop all registers
     constexpr auto
     put_by_table(packet::any_packet const* first, size_t count) noexcept -> size_t {
         if constexpr (requires { to_.grow(to_.room()), to_.end(); }) {
@@ -138,8 +139,8 @@ private:
             size_t done = 0;
             for (; done < count; ++done) {
                 packet::any_packet const& which = first[done];
-                uint64_t const low = hide_from_optimizer(
-                    which.raw().low);  // each in a register, not both
+                // Hidden, so that the halves are two scalar registers and not one vector.
+                uint64_t const low = hide_from_optimizer(which.raw().low);
                 uint64_t const high = hide_from_optimizer(which.raw().high);
                 unsigned const length = which.length();
                 if (!plain.has(which.kind(), length, low, high)) { break; }
@@ -156,7 +157,8 @@ private:
             return 0;
         }
     }
-    /// Follows the last IP over plain packets that were put: from the last that tells all of it.
+    /// Updates the last IP after packets written through the table, beginning with the last of them
+    /// that does not depend on the IP before it.
     constexpr void follow_ips(packet::any_packet const* first, size_t count) noexcept {
         auto const tells_all = [](packet::any_packet const& which) {
             return detail::ip_updates.kept[form_of(which.kind(), which.raw().low)] == 0;
@@ -167,10 +169,10 @@ private:
             follow_ip(first[at].kind(), first[at].raw().low, first[at].raw().high);
         }
     }
-    /// Follows the last IP over one, without a branch.
+    /// Updates the last IP after one packet, without a branch.
     constexpr void follow_ip(packet::kind which, uint64_t low, uint64_t high) noexcept {
         unsigned const form = form_of(which, low);
-        // One byte is loaded, as one was stored: the next packet does not wait for memory.
+        // A load of one byte, as large as the store before it, so that the store forwards to it.
         unsigned const had = hide_from_optimizer(unsigned{now_.has_last_ip});
         unsigned const has = form - 1 < detail::clears_ip - 1U ? 1 : 0;
         unsigned const keeps = which == packet::kind::psb || which == packet::kind::ovf ? 0 : 1;
@@ -178,20 +180,20 @@ private:
         now_.last_ip = detail::updated_ip(detail::ip_update_of(form), low >> 8 | high << 56,
                                           now_.last_ip);
     }
-    /// What a plain packet does to the last IP, as in an outline.
+    /// The IP form of a packet, as in `opcode_info`.
     [[nodiscard]] static constexpr auto form_of(packet::kind which, uint64_t low) noexcept
         -> unsigned {
         return which == packet::kind::psb ? detail::clears_ip
                                           : detail::opcode_infos<Packets>.form[low & 0xFF];
     }
-    [[gnu::noinline]]  // so that it is not in the way of plain packets
+    [[gnu::noinline]]  // keeps the slow path out of the caller's registers
     constexpr auto
     with_care(packet::any_packet const& which) noexcept -> rule {
         return packet::visit<Packets>([this](auto const& one) { return this->put(one); }, which);
     }
-    /// Writes what `add` adds to a group.
+    /// Writes the packets that `add` adds to a batch.
     template <class Add>
-    [[gnu::noinline]]  // so that it is not in the way of single packets
+    [[gnu::noinline]]  // keeps the slow path out of the caller's registers
     constexpr auto
     together(Add const& add) noexcept -> rule {
         packet_batch<Packets> all{now_, how_};
@@ -205,7 +207,7 @@ private:
     Sink& to_;
     writer_options how_;
     writer_state now_{};
-    bool takes_care_ = true;  // also of plain packets
+    bool takes_care_ = true;  // the table cannot be used for the next packet
 };
 
 }  // namespace ptspec::trace
