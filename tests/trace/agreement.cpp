@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: BSL-1.0
-// Every fast way to read and to write against the careful one, which goes through `packet::decode`
-// and `packet::encode` alone: on 1 000 000 random packets, or as many as PTSPEC_AGREEMENT in the
-// environment says. PTSPEC_AGREEMENT_FIRST is the seed of the first trace.
+// SPDX-License-Identifier: BSL-1.0 Compares each fast path of reading and writing with the slow
+// path, which uses only `packet::decode` and `packet::encode`, on 1 000 000 random packets.
+// Environment: PTSPEC_AGREEMENT, the number of packets; PTSPEC_AGREEMENT_FIRST, the seed of the
+// first trace.
 #include <ptspec/trace/reader.hpp>
 #include <ptspec/trace/write/writer.hpp>
 
@@ -16,7 +16,7 @@ using namespace ptspec;
 
 namespace {
 
-/// A packet as the careful way reads it.
+/// A packet as `packet::decode` reads it.
 struct expected {
     packet::any_packet packet;
     uint64_t offset;
@@ -28,8 +28,9 @@ struct expected {
     }
 };
 
-/// Random packets, and what they are when they are read with care. As often as in real traces they
-/// are PADs, TNTs, CYCs and TIPs, or each as likely. Reserved bits are 0, or not.
+/// Random packets, and what `packet::decode` reads. Depending on the seed, most packets are PAD,
+/// TNT, CYC and TIP, as in real traces, or all kinds are equally likely; reserved bits are 0 or
+/// random.
 struct random_trace {
     std::mt19937_64 random;
     std::vector<uint8_t> bytes{};
@@ -42,7 +43,7 @@ struct random_trace {
         uint64_t ip = 0;
         while (packets.size() < count) {
             byte_array<16> const draft = to_le(draft_of(pick(even)));
-            // Behind the end there is nothing, so that no packet leans on what follows.
+            // The packet is decoded on its own: the bytes after it cannot influence it.
             auto const got = packet::decode(draft, {items, false});
             if (!got) { continue; }
             auto const& one = got.packet;
@@ -78,7 +79,7 @@ private:
     }
 };
 
-/// Compares what a visitor gets.
+/// A visitor that compares packets with the expected ones.
 struct comparer {
     std::vector<expected> const& all;
     size_t next = 0;
@@ -101,7 +102,7 @@ struct comparer {
     auto saw_all() const -> bool { return same && next == all.size(); }
 };
 
-/// Null, or which way differs.
+/// The name of the function that disagrees, or null.
 auto difference(random_trace const& trace) -> char const* {
     byte_view const bytes{trace.bytes.data(), trace.bytes.size()};
     trace::options const how{.sync = false};
@@ -137,7 +138,7 @@ auto difference(random_trace const& trace) -> char const* {
 
 }  // namespace
 
-TEST_CASE("every way to read and to write agrees with the careful one (PKT-010,340)") {
+TEST_CASE("every fast path agrees with packet::decode and packet::encode (PKT-010,340)") {
     constexpr size_t at_once = 20'000;
     uint64_t const first = test::number_from("PTSPEC_AGREEMENT_FIRST", 0);
     uint64_t const count = test::number_from("PTSPEC_AGREEMENT", test::usual_count);

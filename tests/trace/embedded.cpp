@@ -5,14 +5,14 @@
 
 #include <cstdint>
 
-// A trace of 32 KB that a processor made, with the sums of its golden listing (embed_trace.py).
+// A recorded trace of 32 KB, with the sums of its golden listing (embed_trace.py).
 #include <dr_hello_dyn.hpp>
 
 using namespace ptspec;
 
 #ifdef PTSPEC_NO_TRACES
 
-TEST_CASE("a recorded trace is read while compiling" * doctest::skip()) {
+TEST_CASE("a recorded trace decodes in a constant expression" * doctest::skip()) {
     FAIL("the folder of traces is absent");
 }
 
@@ -20,7 +20,7 @@ TEST_CASE("a recorded trace is read while compiling" * doctest::skip()) {
 
 namespace {
 
-/// What a visitor adds up in reading.
+/// A visitor that sums up packets and IPs.
 struct sums {
     uint64_t packets = 0;
     uint64_t checksum = 0;
@@ -49,12 +49,12 @@ constexpr auto read_it(byte_view trace) -> sums {
     return found;
 }
 
-// At the compilers' default limits: 1 048 576 steps of clang, 33 554 432 operations of g++.
+// Within the compilers' default limits: 1 048 576 steps of clang, 33 554 432 operations of g++.
 static_assert(is_golden(read_it(recorded_trace)));
 
 }  // namespace
 
-TEST_CASE("a recorded trace is read while compiling, and at run time, to its golden sums") {
+TEST_CASE("a recorded trace decodes to its golden sums, in a constant expression and at run time") {
     CHECK(golden_packets == 21831);
     CHECK(is_golden(read_it(recorded_trace)));
 }

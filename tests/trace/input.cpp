@@ -11,7 +11,7 @@ using test::bytes;
 using test::join;
 using trace::pieces;
 
-TEST_CASE("a whole trace is its own last piece") {
+TEST_CASE("a whole trace is one chunk, and the last") {
     CHECK_TWICE([](auto value) {
         auto const in = value(bytes(1, 2, 3));
         pieces at{byte_view{in}};
@@ -22,7 +22,8 @@ TEST_CASE("a whole trace is its own last piece") {
     });
 }
 
-TEST_CASE("the next piece is taken when the one before was let go, and before the last (PKT-255)") {
+TEST_CASE(
+    "feed() takes a chunk after the one before is released, and none after finish() (PKT-255)") {
     CHECK_TWICE([](auto value) {
         auto const in = value(bytes(1, 2, 3));
         pieces at;
@@ -38,7 +39,7 @@ TEST_CASE("the next piece is taken when the one before was let go, and before th
     });
 }
 
-TEST_CASE("bytes that are kept are read in front of the next piece (PKT-255)") {
+TEST_CASE("carried bytes are read before the next chunk (PKT-255)") {
     CHECK_TWICE([](auto value) {
         auto const one = value(bytes(1, 2, 3));
         auto const two = value(bytes(4, 5));
@@ -55,7 +56,7 @@ TEST_CASE("bytes that are kept are read in front of the next piece (PKT-255)") {
     });
 }
 
-TEST_CASE("a joint holds no more than a packet of the next piece") {
+TEST_CASE("stitched() holds at most 16 bytes of the next chunk") {
     CHECK_TWICE([](auto value) {
         auto const one = value(bytes(0x02));
         auto const two = value(join(test::psb, test::psb));
@@ -68,7 +69,7 @@ TEST_CASE("a joint holds no more than a packet of the next piece") {
     });
 }
 
-TEST_CASE("going back crosses into what was kept, over pieces of one byte (PKT-250)") {
+TEST_CASE("go_back() steps into the carry, over chunks of one byte (PKT-250)") {
     CHECK_TWICE([](auto value) {
         pieces at;
         bool ok = true;
@@ -91,7 +92,7 @@ TEST_CASE("going back crosses into what was kept, over pieces of one byte (PKT-2
     });
 }
 
-TEST_CASE("as much is kept as fifteen bytes of a packet with fifteen before them need (PKT-250)") {
+TEST_CASE("the carry holds 15 bytes of an incomplete packet and the 15 bytes before it (PKT-250)") {
     CHECK_TWICE([](auto value) {
         byte_array<64> in{};
         for (unsigned i = 0; i < 64; ++i) { in.bytes[i] = static_cast<uint8_t>(i); }
@@ -107,7 +108,7 @@ TEST_CASE("as much is kept as fifteen bytes of a packet with fifteen before them
     });
 }
 
-TEST_CASE("a search stops behind the PSB, wherever the pieces part (PKT-250,251)") {
+TEST_CASE("search() stops after the PSB, wherever the chunk boundaries are (PKT-250,251)") {
     auto const in = join(bytes(0x00, 0x02), test::psb, bytes(0x02, 0x06, 0x06));
     for (std::size_t first = 0; first <= in.size(); ++first) {
         for (std::size_t second = first; second <= in.size(); ++second) {
@@ -131,7 +132,7 @@ TEST_CASE("a search stops behind the PSB, wherever the pieces part (PKT-250,251)
     }
 }
 
-TEST_CASE("a search that finds nothing ends at the end (PKT-254)") {
+TEST_CASE("search() without a PSB stops at the end of the trace (PKT-254)") {
     CHECK_TWICE([](auto value) {
         auto const in = value(bytes(0x02, 0x82, 0x00));
         pieces at{byte_view{in}};
@@ -140,7 +141,7 @@ TEST_CASE("a search that finds nothing ends at the end (PKT-254)") {
     });
 }
 
-TEST_CASE("go_to moves within the piece and forgets what was kept") {
+TEST_CASE("go_to() moves within the chunk and discards the carry") {
     CHECK_TWICE([](auto value) {
         auto const in = value(bytes(1, 2, 3));
         pieces at;

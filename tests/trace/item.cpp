@@ -6,7 +6,7 @@
 using namespace ptspec;
 using trace::item_type;
 
-TEST_CASE("an item is true until there is nothing more to read") {
+TEST_CASE("an item is false at the end of the trace or of a chunk, and true otherwise") {
     CHECK_TWICE([](auto value) {
         auto const is = [&](item_type what) { return bool{trace::item{.what = value(what)}}; };
         return is(item_type::packet) && is(item_type::unknown) && is(item_type::synced) &&
@@ -21,15 +21,14 @@ TEST_CASE("an item is true until there is nothing more to read") {
     });
 }
 
-TEST_CASE(
-    "reading begins at the first PSB and ignores reserved bits unless told otherwise (PKT-003)") {
+TEST_CASE("by default reading starts at the first PSB and ignores reserved bits (PKT-003)") {
     CHECK_TWICE([](auto value) {
         auto const how = value(trace::options{});
         return how.sync && !how.strict;
     });
 }
 
-TEST_CASE("a hook takes bytes and returns how many it knows (PKT-253)") {
+TEST_CASE("a hook takes bytes and returns the length of the packet (PKT-253)") {
     static_assert(trace::opcode_hook<trace::no_hook>);
     auto const knows = [](byte_view in) -> unsigned { return in.size() > 1 ? 2 : 0; };
     static_assert(trace::opcode_hook<decltype(knows)>);

@@ -9,7 +9,7 @@ using namespace ptspec;
 using packet::kind;
 using trace::item_type;
 
-TEST_CASE("packets count under their kind, everything else under its own") {
+TEST_CASE("add() counts packets by kind, and unknown packets, errors and resyncs separately") {
     CHECK_TWICE([](auto value) {
         trace::packet_counts sum;
         sum.add(value(kind::tip), 3);
@@ -30,7 +30,7 @@ TEST_CASE("packets count under their kind, everything else under its own") {
     });
 }
 
-TEST_CASE("two tallies are equal when all their counts are") {
+TEST_CASE("packet_counts are equal when all counts are equal") {
     CHECK_TWICE([](auto value) {
         trace::packet_counts one;
         one.add(value(kind::psb), 16);
@@ -38,7 +38,7 @@ TEST_CASE("two tallies are equal when all their counts are") {
     });
 }
 
-TEST_CASE("the counting visitor counts packets and damage, and tells boundaries") {
+TEST_CASE("the counting visitor counts packets and damage, and reports boundaries") {
     CHECK_TWICE([](auto value) {
         trace::packet_counts sum;
         uint64_t seen = 0;
@@ -52,7 +52,7 @@ TEST_CASE("the counting visitor counts packets and damage, and tells boundaries"
     });
 }
 
-TEST_CASE("tallies of two parts add up") {
+TEST_CASE("operator+= adds the counts of two parts") {
     CHECK_TWICE([](auto value) {
         trace::packet_counts one;
         one.add(kind::tip, value(3U));

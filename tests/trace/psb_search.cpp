@@ -15,8 +15,8 @@ using test::psb;
 
 namespace {
 
-/// All PSBs of some bytes, straight from PKT-250 and PKT-251: each place where the pattern stands
-/// and is not followed by another pair of it, and that no PSB before it overlaps.
+/// All PSBs, directly from PKT-250 and PKT-251: each offset at which the pattern begins, where no
+/// ninth pair follows it and no earlier PSB overlaps it.
 auto all_psbs(std::vector<std::uint8_t> const& in) -> std::vector<std::size_t> {
     std::vector<std::size_t> found;
     for (std::size_t at = 0; at + 16 <= in.size(); ++at) {
@@ -40,7 +40,7 @@ auto before_of(std::vector<std::size_t> const& all, std::size_t before) -> std::
 
 }  // namespace
 
-TEST_CASE("a PSB is found where it stands (PKT-130,250)") {
+TEST_CASE("find_psb returns the offset of the PSB (PKT-130,250)") {
     CHECK_TWICE([](auto value) { return trace::find_psb(value(psb)) == 0; });
     CHECK_TWICE([](auto value) {
         return trace::find_psb(value(join(bytes(0x82, 0x00, 0x02), psb, bytes(0x02)))) == 3;
@@ -50,7 +50,7 @@ TEST_CASE("a PSB is found where it stands (PKT-130,250)") {
     CHECK_TWICE([](auto) { return trace::find_psb({}) == trace::nowhere; });
 }
 
-TEST_CASE("fifteen bytes of the pattern are no PSB (PKT-250)") {
+TEST_CASE("15 bytes of the pattern are no PSB (PKT-250)") {
     auto const short_by_one = [](auto value, std::size_t drop) {
         auto const in = value(psb);
         return trace::find_psb(byte_view{in}.from(drop)) == trace::nowhere &&
@@ -65,7 +65,7 @@ TEST_CASE("fifteen bytes of the pattern are no PSB (PKT-250)") {
     });
 }
 
-TEST_CASE("of a longer run the last sixteen bytes are the PSB (PKT-251)") {
+TEST_CASE("in a longer run the last 16 bytes are the PSB (PKT-251)") {
     CHECK_TWICE([](auto value) {
         return trace::find_psb(value(join(bytes(0x02, 0x82), psb, bytes(0x00)))) == 2;
     });
@@ -73,13 +73,13 @@ TEST_CASE("of a longer run the last sixteen bytes are the PSB (PKT-251)") {
         return trace::find_psb(value(join(psb, psb, bytes(0x00)))) == 16 &&
                trace::find_psb(value(join(psb, psb)), 3) == 16;
     });
-    // A half pair behind it does not count, and neither does one in front.
+    // A single byte of the pattern after or before the pairs does not count.
     CHECK_TWICE([](auto value) {
         return trace::find_psb(value(join(bytes(0x82), psb, bytes(0x02, 0x02)))) == 1;
     });
 }
 
-TEST_CASE("find_psb finds what a plain search finds, from everywhere (PKT-250,251)") {
+TEST_CASE("find_psb agrees with a bytewise search from every offset (PKT-250,251)") {
     unsigned psbs = 0;
     for (std::uint32_t seed = 0; seed < 400; ++seed) {
         auto const in = test::random_stream(seed, 40 + seed % 160);
@@ -92,7 +92,7 @@ TEST_CASE("find_psb finds what a plain search finds, from everywhere (PKT-250,25
     CHECK(psbs > 400);
 }
 
-TEST_CASE("a single PSB is found wherever it is, and nothing where there is none (PKT-250,251)") {
+TEST_CASE("find_psb finds a single PSB at any offset, and nothing without one (PKT-250,251)") {
     CHECK_TWICE([](auto value) {
         constexpr std::size_t size = 340;
         for (unsigned const quiet : {0x00U, 0x02U, 0x82U}) {
@@ -115,7 +115,7 @@ TEST_CASE("a single PSB is found wherever it is, and nothing where there is none
     });
 }
 
-TEST_CASE("find_psb_before finds the last one that begins before (PKT-250,251)") {
+TEST_CASE("find_psb_before finds the last PSB that begins before an offset (PKT-250,251)") {
     CHECK_TWICE([](auto value) {
         auto const in = value(join(psb, bytes(0x00), psb, bytes(0x00, 0x00)));
         return trace::find_psb_before(in, 0) == trace::nowhere &&
@@ -131,7 +131,7 @@ TEST_CASE("find_psb_before finds the last one that begins before (PKT-250,251)")
     }
 }
 
-TEST_CASE("find_psb_before crosses the blocks in which it searches (PKT-250)") {
+TEST_CASE("find_psb_before finds a PSB across its 4096-byte search blocks (PKT-250)") {
     for (std::size_t const lead : {4080U, 4090U, 4095U, 4096U, 4097U, 8191U, 8192U}) {
         std::vector<std::uint8_t> in(lead, 0x02);
         in.insert(in.end(), psb.bytes, psb.bytes + 16);
@@ -143,7 +143,7 @@ TEST_CASE("find_psb_before crosses the blocks in which it searches (PKT-250)") {
     }
 }
 
-TEST_CASE("a search in pieces finds what a search at once finds (PKT-250,251)") {
+TEST_CASE("a search in chunks finds the same PSB as find_psb (PKT-250,251)") {
     for (std::uint32_t seed = 0; seed < 300; ++seed) {
         auto const in = test::random_stream(seed, 60 + seed % 100);
         for (std::size_t const step : {1U, 2U, 3U, 7U, 8U, 15U, 16U, 17U, 31U}) {
@@ -167,8 +167,7 @@ TEST_CASE("a search in pieces finds what a search at once finds (PKT-250,251)") 
     }
 }
 
-TEST_CASE(
-    "a run that breaks at the begin of a piece with half a pair ends before the piece (PKT-251)") {
+TEST_CASE("end() is -1 when the chunk before ends with a PSB and half a pair (PKT-251)") {
     CHECK_TWICE([](auto value) {
         trace::psb_search search;
         auto const first = value(join(psb, bytes(0x02)));
@@ -177,7 +176,7 @@ TEST_CASE(
     });
 }
 
-TEST_CASE("all bytes 02, and a pattern that nearly is one, hold no PSB (PKT-250)") {
+TEST_CASE("a run of 02H and a pattern that breaks at every 16th byte hold no PSB (PKT-250)") {
     std::vector<std::uint8_t> in(100000, 0x02);
     CHECK(trace::find_psb(byte_view{in}) == trace::nowhere);
     for (std::size_t i = 0; i < in.size(); ++i) {

@@ -19,7 +19,7 @@ using trace::reader;
 
 namespace {
 
-/// Everything a whole trace holds.
+/// All items of a trace.
 template <class Reader>
 auto items_of(Reader from) -> std::vector<item> {
     std::vector<item> all;
@@ -38,7 +38,7 @@ auto same(std::vector<item> const& one, std::vector<item> const& two) -> bool {
                       [](item const& a, item const& b) { return same(a, b); });
 }
 
-/// The same, read in pieces of one size, each of which is overwritten when it is used up.
+/// The same, read in chunks of one size. Each chunk is overwritten after the reader consumed it.
 auto items_in_pieces(std::vector<std::uint8_t> const& in, std::size_t size, trace::options how)
     -> std::vector<item> {
     std::vector<item> all;
@@ -68,7 +68,7 @@ auto items_in_pieces(std::vector<std::uint8_t> const& in, std::size_t size, trac
     return all;
 }
 
-/// Writes down what for_each hands out.
+/// A visitor that records all items.
 struct collector {
     std::vector<item>& all;
     template <packet::packet_type Packet>
@@ -96,7 +96,7 @@ constexpr trace::options from_the_begin{.sync = false};
 
 }  // namespace
 
-TEST_CASE("packets come one after the other with their offsets, then the end (PKT-002,256)") {
+TEST_CASE("next() returns the packets with their offsets, then the end (PKT-002,256)") {
     CHECK_TWICE([](auto value) {
         auto const in = value(join(psb, bytes(0x02, 0x23, 0x16, 0x00)));
         reader r{byte_view{in}};
@@ -108,7 +108,7 @@ TEST_CASE("packets come one after the other with their offsets, then the end (PK
     });
 }
 
-TEST_CASE("an empty trace ends cleanly, with a search and without (PKT-256)") {
+TEST_CASE("an empty trace has only the end item, with and without sync (PKT-256)") {
     CHECK_TWICE(
         [](auto) { return is(reader{byte_view{}, from_the_begin}.next(), item_type::end, 0); });
     CHECK_TWICE([](auto) {
@@ -117,7 +117,7 @@ TEST_CASE("an empty trace ends cleanly, with a search and without (PKT-256)") {
     });
 }
 
-TEST_CASE("reading begins at the first PSB and says what it skipped (PKT-250)") {
+TEST_CASE("reading starts at the first PSB and reports the skipped bytes (PKT-250)") {
     CHECK_TWICE([](auto value) {
         auto const in = value(join(bytes(0x05, 0x02), psb, bytes(0x16)));
         reader r{byte_view{in}};
@@ -128,7 +128,7 @@ TEST_CASE("reading begins at the first PSB and says what it skipped (PKT-250)") 
     });
 }
 
-TEST_CASE("without a PSB everything is lost (PKT-254)") {
+TEST_CASE("without a PSB all bytes are lost (PKT-254)") {
     CHECK_TWICE([](auto value) {
         auto const in = value(join(bytes(0x16), byte_array<15>{psb[0]}));
         reader r{byte_view{in}};
@@ -138,7 +138,7 @@ TEST_CASE("without a PSB everything is lost (PKT-254)") {
     });
 }
 
-TEST_CASE("the last IP is rebuilt along the trace, and PSB clears it (PKT-059,060)") {
+TEST_CASE("packets update the last IP, and PSB clears it (PKT-059,060)") {
     CHECK_TWICE([](auto value) {
         auto const in = value(join(bytes(0x6D, 0x67, 0x45, 0x23, 0x01, 0x00, 0xFF),  // TIP
                                    bytes(0x3D, 0x11, 0x22),                          // FUP
@@ -154,7 +154,7 @@ TEST_CASE("the last IP is rebuilt along the trace, and PSB clears it (PKT-059,06
     });
 }
 
-TEST_CASE("OVF leaves the last IP alone (PKT-061)") {
+TEST_CASE("OVF does not change the last IP (PKT-061)") {
     CHECK_TWICE([](auto value) {
         auto const in = value(bytes(0x4D, 0x67, 0x45, 0x23, 0x01, 0x02, 0xF3, 0x3D, 0x11, 0x22));
         reader r{byte_view{in}, from_the_begin};
@@ -163,7 +163,7 @@ TEST_CASE("OVF leaves the last IP alone (PKT-061)") {
     });
 }
 
-TEST_CASE("a block turns bytes with low bits 100 into items until it ends (PKT-203,205)") {
+TEST_CASE("in an open block, bytes with low bits 100 are BIPs (PKT-203,205)") {
     CHECK_TWICE([](auto value) {
         auto const in = value(join(bytes(0x0C), bytes(0x02, 0x63, 0x84),  // TNT, BBP of 4
                                    bytes(0x0C, 0x44, 0x33, 0x22, 0x11),   // BIP
@@ -184,7 +184,7 @@ TEST_CASE("a block turns bytes with low bits 100 into items until it ends (PKT-2
 }
 
 TEST_CASE(
-    "an error tells what, where and by which rule, and reading goes on at the next PSB (PKT-254)") {
+    "damage has an offset, an error and a rule, and decoding resumes at the next PSB (PKT-254)") {
     CHECK_TWICE([](auto value) {
         auto const in = value(
             join(psb, bytes(0x02, 0x63, 0x84, 0xAD, 0x00, 0x00), psb, bytes(0x0C)));
@@ -196,12 +196,12 @@ TEST_CASE(
         auto const resync = r.next();
         ok = ok && is(resync, item_type::resynced, 22) && resync.skipped == 3 && r.offset() == 22;
         ok = ok && is_packet<packet::psb>(r.next(), 22, 16);
-        // The block that was open is not open any more (PKT-205,252).
+        // The PSB closed the block (PKT-205,252).
         return ok && is_packet<packet::tnt_short>(r.next(), 38, 1);
     });
 }
 
-TEST_CASE("the last IP is 0 behind a PSB that was searched (PKT-252)") {
+TEST_CASE("the last IP is 0 after resynchronisation (PKT-252)") {
     CHECK_TWICE([](auto value) {
         auto const in = value(
             join(bytes(0x4D, 0x67, 0x45, 0x23, 0x01, 0x05), psb, bytes(0x2D, 0x11, 0x22)));
@@ -212,8 +212,8 @@ TEST_CASE("the last IP is 0 behind a PSB that was searched (PKT-252)") {
     });
 }
 
-TEST_CASE("a PSB whose head a packet swallowed is still found, before the error (PKT-250,252)") {
-    // A TSC takes the PSB's first bytes for its own; what follows it is no packet.
+TEST_CASE("a PSB that begins inside the packet before the damage is found (PKT-250,252)") {
+    // A TSC takes the first bytes of the PSB as payload; the bytes after it are no packet.
     auto const check = [](auto value, std::size_t swallowed) {
         byte_array<64> in{};
         std::size_t size = 0;
@@ -235,14 +235,13 @@ TEST_CASE("a PSB whose head a packet swallowed is still found, before the error 
         return ok && is_packet<packet::psb>(r.next(), 24 - swallowed, 16) &&
                is_packet<packet::pad>(r.next(), 40 - swallowed, 1);
     };
-    // Of an even number of bytes a whole, shorter pattern is left, and then comes something else.
+    // An even number of bytes leaves a shorter pattern in the same phase, then other bytes follow.
     static_assert(check(test::known{}, 2));
     for (std::size_t const swallowed : {2U, 4U, 6U}) { CHECK(check(test::unknown{}, swallowed)); }
 }
 
-TEST_CASE("the search looks back fifteen bytes and no further (PKT-250)") {
-    // An error inside a PSB: MNT's payload takes 8 bytes of it. From 15 bytes back its begin is
-    // found.
+TEST_CASE("the search for a PSB steps back 15 bytes and no further (PKT-250)") {
+    // Damage inside a PSB: the payload of MNT takes 8 bytes of it. 15 bytes back include its start.
     CHECK_TWICE([](auto value) {
         auto const in = value(join(bytes(0x02, 0xC3, 0x88), psb, byte_array<8>{}));
         reader r{byte_view{in}, from_the_begin};
@@ -251,7 +250,7 @@ TEST_CASE("the search looks back fifteen bytes and no further (PKT-250)") {
         auto const resync = r.next();
         return ok && is(resync, item_type::resynced, 3) && resync.skipped == -8;
     });
-    // The PSB that was read a moment ago lies 16 bytes back and is not found again.
+    // The PSB that was just decoded begins 16 bytes back and is not found again.
     CHECK_TWICE([](auto value) {
         auto const in = value(join(psb, bytes(0x05)));
         reader r{byte_view{in}};
@@ -263,7 +262,7 @@ TEST_CASE("the search looks back fifteen bytes and no further (PKT-250)") {
     });
 }
 
-TEST_CASE("a trace that ends in a packet is truncated, and nothing behind is searched (PKT-255)") {
+TEST_CASE("a trace that ends inside a packet is truncated damage, without a search (PKT-255)") {
     CHECK_TWICE([](auto value) {
         auto const in = value(join(psb, bytes(0x19, 0x01, 0x02)));
         reader r{byte_view{in}};
@@ -275,7 +274,7 @@ TEST_CASE("a trace that ends in a packet is truncated, and nothing behind is sea
     });
 }
 
-TEST_CASE("a piece that ends in a packet asks for the bytes that are missing (PKT-255)") {
+TEST_CASE("a chunk that ends inside a packet gives need_input with the missing bytes (PKT-255)") {
     CHECK_TWICE([](auto value) {
         auto const one = value(join(psb, bytes(0x19, 0x01)));
         auto const two = value(bytes(0x02, 0x03, 0x04, 0x05, 0x06, 0x07));
@@ -296,7 +295,7 @@ TEST_CASE("a piece that ends in a packet asks for the bytes that are missing (PK
 }
 
 TEST_CASE(
-    "a reader in pieces knows a PSB only when the next byte does not lengthen the run (PKT-251)") {
+    "a PSB at the end of a chunk is found after the next chunk does not extend its run (PKT-251)") {
     CHECK_TWICE([](auto value) {
         auto const in = value(psb);
         auto const more = value(bytes(0x02, 0x82, 0x00));
@@ -314,7 +313,7 @@ TEST_CASE(
     });
 }
 
-TEST_CASE("strict reading takes reserved bits of TMA as damage (PKT-104)") {
+TEST_CASE("in strict mode a set reserved bit of TMA is damage (PKT-104)") {
     CHECK_TWICE([](auto value) {
         auto const in = value(bytes(0x02, 0x73, 0x00, 0x00, 0x01, 0x00, 0x00));
         auto const found = reader{byte_view{in}, {.sync = false, .strict = true}}.next();
@@ -326,7 +325,7 @@ TEST_CASE("strict reading takes reserved bits of TMA as damage (PKT-104)") {
 
 namespace {
 
-/// A hook that knows one opcode, and how often it was asked.
+/// A hook that counts its calls.
 struct counting_hook {
     unsigned times = 0;
     unsigned* last = nullptr;
@@ -339,7 +338,7 @@ struct counting_hook {
 
 }  // namespace
 
-TEST_CASE("a hook keeps what it changes about itself (PKT-253)") {
+TEST_CASE("a hook keeps its state between calls (PKT-253)") {
     CHECK_TWICE([](auto value) {
         auto const in = value(bytes(0x05, 0x16, 0x05, 0x05));
         unsigned times = 0;
@@ -349,7 +348,7 @@ TEST_CASE("a hook keeps what it changes about itself (PKT-253)") {
     });
 }
 
-TEST_CASE("a hook can step over opcodes that the caller knows (PKT-253)") {
+TEST_CASE("a hook decodes opcodes that ptspec does not know (PKT-253)") {
     constexpr auto knows_05 = [](byte_view at) -> unsigned { return at[0] == 0x05 ? 3 : 0; };
     CHECK_TWICE([=](auto value) {
         auto const in = value(bytes(0x16, 0x05, 0xAA, 0xBB, 0x00, 0x09));
@@ -362,13 +361,13 @@ TEST_CASE("a hook can step over opcodes that the caller knows (PKT-253)") {
         return ok && is(damage, item_type::damage, 5) && damage.why == error::bad_opcode &&
                damage.broken == rule::PKT_015;
     });
-    // What it announces may reach just to the end.
+    // The packet of a hook may end at the end of the trace.
     CHECK_TWICE([=](auto value) {
         auto const in = value(bytes(0x05, 0xAA, 0xBB));
         reader r{byte_view{in}, from_the_begin, knows_05};
         return is(r.next(), item_type::unknown, 0) && is(r.next(), item_type::end, 3);
     });
-    // What it announces may not be there yet.
+    // The packet of a hook may continue in the next chunk.
     CHECK_TWICE([=](auto value) {
         auto const one = value(bytes(0x05));
         auto const two = value(bytes(0xAA, 0xBB, 0x00));
@@ -380,8 +379,7 @@ TEST_CASE("a hook can step over opcodes that the caller knows (PKT-253)") {
         return ok && is(unknown, item_type::unknown, 0) && unknown.length == 3 &&
                is_packet<packet::pad>(r.next(), 3, 1);
     });
-    // No packet is longer than sixteen bytes, whatever a hook says, and only bad_opcode is asked
-    // for.
+    // A length above 16 is ignored, and the hook is called only for bad_opcode.
     CHECK_TWICE([](auto value) {
         auto const in = value(join(bytes(0x05), psb));
         auto const says_17 = [](byte_view) -> unsigned { return 17; };
@@ -394,7 +392,8 @@ TEST_CASE("a hook can step over opcodes that the caller knows (PKT-253)") {
     });
 }
 
-TEST_CASE("for_each calls a visitor for what it names, until the end (PKT-256)") {
+TEST_CASE(
+    "for_each calls a visitor for the packet types that it accepts, until the end (PKT-256)") {
     CHECK_TWICE([](auto value) {
         auto const in = value(join(psb, bytes(0x16, 0x2D, 0x00, 0x10, 0x0B, 0x59, 0x07, 0x00)));
         unsigned tips = 0;
@@ -409,7 +408,7 @@ TEST_CASE("for_each calls a visitor for what it names, until the end (PKT-256)")
     });
 }
 
-TEST_CASE("for_each stops behind the packet at which the visitor returns false, and can go on") {
+TEST_CASE("for_each stops after the packet at which the visitor returns false, and can continue") {
     CHECK_TWICE([](auto value) {
         auto const in = value(join(bytes(0x16, 0x00, 0x0B), psb,
                                    bytes(0x16, 0x03, 0x59, 0x01, 0x02, 0x23, 0x07, 0x02, 0x00)));
@@ -429,7 +428,7 @@ TEST_CASE("for_each stops behind the packet at which the visitor returns false, 
     });
 }
 
-TEST_CASE("next goes on in the block in which a visitor stopped (PKT-205)") {
+TEST_CASE("next() continues in the block in which a visitor stopped (PKT-205)") {
     CHECK_TWICE([](auto value) {
         auto const in = value(join(psb, bytes(0x02, 0x63, 0x84, 0x0C, 1, 2, 3, 4),  // BBP, BIP
                                    byte_array<20>{}));
@@ -443,7 +442,7 @@ TEST_CASE("next goes on in the block in which a visitor stopped (PKT-205)") {
     });
 }
 
-TEST_CASE("what is counted is counted once, also in blocks and in several places (PKT-205,250)") {
+TEST_CASE("scan counts each packet once, also in blocks and in lanes (PKT-205,250)") {
     // 40 times a PSB, 400 TNTs, a block of one BIP, and 600 PADs.
     std::vector<std::uint8_t> in;
     auto const add = [&](byte_view bytes) {
@@ -456,7 +455,7 @@ TEST_CASE("what is counted is counted once, also in blocks and in several places
         in.insert(in.end(), 600, 0x00);
     }
     for (unsigned const blocks : {20U, 0U}) {
-        if (blocks == 0) {  // the same without them, so that lanes can count to the end
+        if (blocks == 0) {  // the same without blocks, so that the lanes count to the end
             auto const has_block = [&](size_t at) { return in[at] == 0x02 && in[at + 1] == 0x63; };
             for (size_t at = 0; at + 10 <= in.size(); ++at) {
                 if (has_block(at)) { in.erase(in.begin() + long(at), in.begin() + long(at) + 10); }
@@ -473,7 +472,7 @@ TEST_CASE("what is counted is counted once, also in blocks and in several places
     }
 }
 
-TEST_CASE("what was counted leaves no last IP (PKT-059)") {
+TEST_CASE("scan leaves the last IP at 0 (PKT-059)") {
     CHECK_TWICE([](auto value) {
         auto const one = value(bytes(0x4D, 0x78, 0x56, 0x34, 0x12));
         auto const two = value(bytes(0x2D, 0x11, 0x22));
@@ -483,7 +482,7 @@ TEST_CASE("what was counted leaves no last IP (PKT-059)") {
     });
 }
 
-TEST_CASE("for_each gives a visitor that takes items the damage too (PKT-254)") {
+TEST_CASE("for_each passes damage to a visitor that accepts items (PKT-254)") {
     struct visitor {
         unsigned packets = 0;
         unsigned others = 0;
@@ -501,7 +500,7 @@ TEST_CASE("for_each gives a visitor that takes items the damage too (PKT-254)") 
     });
 }
 
-TEST_CASE("scan counts packets and bytes by kind, and tells their boundaries") {
+TEST_CASE("scan counts packets and bytes by kind, and reports packet boundaries") {
     CHECK_TWICE([](auto value) {
         auto const in = value(join(psb, bytes(0x16, 0x2D, 0x00, 0x10, 0x0B, 0x0F, 0x02, 0x05), psb,
                                    bytes(0x00, 0x00, 0x19)));
@@ -522,7 +521,7 @@ TEST_CASE("scan counts packets and bytes by kind, and tells their boundaries") {
     });
 }
 
-TEST_CASE("sync_first, sync_next and sync_previous go from PSB to PSB (PKT-250)") {
+TEST_CASE("sync_first, sync_next and sync_previous move to PSBs (PKT-250)") {
     CHECK_TWICE([](auto value) {
         auto const in = value(join(bytes(0x00), psb, bytes(0x16), psb, bytes(0x16), psb));
         reader r{byte_view{in}, from_the_begin};
@@ -545,7 +544,7 @@ TEST_CASE("sync_first, sync_next and sync_previous go from PSB to PSB (PKT-250)"
     });
 }
 
-TEST_CASE("a reader whose packet begins before the piece stands before all its PSBs (PKT-250)") {
+TEST_CASE("a reader whose packet straddles is before every PSB of the chunk (PKT-250)") {
     CHECK_TWICE([](auto value) {
         auto const one = value(bytes(0x16, 0x19, 0x00));
         auto const two = value(join(psb, bytes(0x00)));
@@ -557,7 +556,7 @@ TEST_CASE("a reader whose packet begins before the piece stands before all its P
     });
 }
 
-TEST_CASE("sync_next of a fresh reader goes to a PSB at the very begin") {
+TEST_CASE("sync_next of a new reader moves to a PSB at offset 0") {
     CHECK_TWICE([](auto value) {
         auto const in = value(join(psb, bytes(0x00), psb));
         reader r{byte_view{in}};
@@ -565,7 +564,7 @@ TEST_CASE("sync_next of a fresh reader goes to a PSB at the very begin") {
     });
 }
 
-TEST_CASE("behind damage a PSB is a resynchronisation, also after going to one by hand (PKT-254)") {
+TEST_CASE("after damage a PSB is resynced, also when sync_first found the first one (PKT-254)") {
     CHECK_TWICE([](auto value) {
         auto const in = value(join(psb, bytes(0x05), psb));
         reader r{byte_view{in}};
@@ -574,7 +573,7 @@ TEST_CASE("behind damage a PSB is a resynchronisation, also after going to one b
     });
 }
 
-TEST_CASE("what is no packet leaves the last IP as it was, and tells it (PKT-060,252)") {
+TEST_CASE("an item that is no packet has the unchanged last IP (PKT-060,252)") {
     struct visitor {
         uint64_t ips = 0;
         constexpr void operator()(packet::tip const&, trace::at) {}
@@ -592,7 +591,7 @@ TEST_CASE("what is no packet leaves the last IP as it was, and tells it (PKT-060
         return before && behind && seen.ips == 2 * uint64_t{0x0123'4567} + 0x2211;
     });
 }
-TEST_CASE("the last IP is 0 at the begin (PKT-060)") {
+TEST_CASE("the last IP is 0 at the start (PKT-060)") {
     CHECK_TWICE([](auto value) {
         auto const in = value(bytes(0x2D, 0x00, 0x10));
         reader r{byte_view{in}, from_the_begin};
@@ -600,7 +599,7 @@ TEST_CASE("the last IP is 0 at the begin (PKT-060)") {
     });
 }
 
-TEST_CASE("for_each and next share last IP and block over pieces (PKT-059,205)") {
+TEST_CASE("for_each and next share the last IP and the block across chunks (PKT-059,205)") {
     CHECK_TWICE([](auto value) {
         auto const one = value(bytes(0x4D, 0x78, 0x56, 0x34, 0x12, 0x02, 0x63, 0x84));
         auto const two = value(bytes(0x0C, 1, 2, 3, 4, 0x3D, 0x11, 0x22));
@@ -613,7 +612,7 @@ TEST_CASE("for_each and next share last IP and block over pieces (PKT-059,205)")
     });
 }
 
-TEST_CASE("behind a long piece a short one is not read past its end (PKT-255)") {
+TEST_CASE("a short chunk after a long one is not read past its end (PKT-255)") {
     CHECK_TWICE([](auto value) {
         auto const all_long = value(byte_array<64>{});
         auto const tip = value(join(bytes(0x4D, 0x78, 0x56, 0x34, 0x12), byte_array<64>{}));
@@ -625,7 +624,7 @@ TEST_CASE("behind a long piece a short one is not read past its end (PKT-255)") 
     });
 }
 
-TEST_CASE("a search that needs the next piece asks for one byte at least (PKT-255)") {
+TEST_CASE("a search that needs the next chunk asks for at least one byte (PKT-255)") {
     CHECK_TWICE([](auto value) {
         auto const in = value(bytes(0x00, 0x02));
         reader r{};
@@ -635,7 +634,8 @@ TEST_CASE("a search that needs the next piece asks for one byte at least (PKT-25
     });
 }
 
-TEST_CASE("going to a PSB clears last IP and block, and revives a reader at the end (PKT-252)") {
+TEST_CASE(
+    "sync_previous clears the last IP and the block, also at the end of the trace (PKT-252)") {
     CHECK_TWICE([](auto value) {
         auto const in = value(join(psb, bytes(0x2D, 0x00, 0x10, 0x02, 0x63, 0x84)));
         reader r{byte_view{in}};
@@ -646,7 +646,7 @@ TEST_CASE("going to a PSB clears last IP and block, and revives a reader at the 
     });
 }
 
-TEST_CASE("a copy of a reader goes on by itself (PKT-255)") {
+TEST_CASE("a copy of a reader continues independently (PKT-255)") {
     auto const in = test::random_stream(7, 500);
     reader r{from_the_begin};
     byte_view const view{in};
@@ -663,7 +663,7 @@ TEST_CASE("a copy of a reader goes on by itself (PKT-255)") {
     }
 }
 
-TEST_CASE("pieces of every size read like the whole, through damage and runs of the pattern "
+TEST_CASE("chunks of any size give the items of the whole, also with damage and pattern runs "
           "(PKT-250..252)") {
     std::size_t items_seen = 0;
     for (std::uint32_t seed = 0; seed < 150; ++seed) {
@@ -681,7 +681,7 @@ TEST_CASE("pieces of every size read like the whole, through damage and runs of 
 }
 
 TEST_CASE(
-    "next, for_each and scan see the same packets, and every byte is accounted for (PKT-005,254)") {
+    "next, for_each and scan give the same packets, and items cover every byte (PKT-005,254)") {
     for (std::uint32_t seed = 0; seed < 300; ++seed) {
         auto const in = test::random_stream(seed, 100 + seed % 900);
         trace::options const how{.sync = seed % 3 == 0, .strict = seed % 2 == 0};
@@ -706,7 +706,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("events of unknown types are packets, to be stepped over (GEN-307)") {
+TEST_CASE("CFE and EVD of unknown types decode as packets (GEN-307)") {
     // CFE of type 1FH with IP and its FUP, EVD of type 3FH
     constexpr std::uint8_t bytes[] = {0x02, 0x13, 0x9F, 0x00, 0x3D, 0x34, 0x12, 0x02, 0x53, 0x3F,
                                       0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x99, 0x01};

@@ -15,7 +15,7 @@ using test::unknown;
 
 namespace {
 
-/// What a reader comes to, but for the end, as numbers: with the offset, behind `begin`.
+/// The items of a reader without the end item, as numbers. Adds `begin` to their offsets.
 auto items_of(byte_view in, trace::options how, size_t begin = 0) -> std::vector<std::uint64_t> {
     std::vector<std::uint64_t> all;
     trace::reader reader{in, how};
@@ -32,7 +32,8 @@ auto items_of(byte_view in, trace::options how, size_t begin = 0) -> std::vector
     return all;
 }
 
-/// The pieces are the trace in order, at most `count` and none of them empty, and read as the whole.
+/// The parts make up the trace in order, are at most `count`, are not empty, and decode to the
+/// items of the whole trace.
 auto is_exact(byte_view in, size_t count, trace::options how) -> bool {
     std::vector<std::uint64_t> all;
     size_t begin = 0;
@@ -48,7 +49,7 @@ auto is_exact(byte_view in, size_t count, trace::options how) -> bool {
     return begin == in.size() && pieces <= std::max<size_t>(count, 1) && all == items_of(in, how);
 }
 
-/// How many pieces there are.
+/// The number of parts.
 constexpr auto pieces_of(byte_view in, size_t count, trace::options how = {}) -> size_t {
     size_t pieces = 0;
     for (byte_view const piece : trace::split{in, count, how}) {
@@ -59,13 +60,13 @@ constexpr auto pieces_of(byte_view in, size_t count, trace::options how = {}) ->
 
 constexpr auto tip = bytes(0x2D, 0x02, 0x82);
 constexpr auto tips = join(tip, tip, tip, tip, tip, tip);
-constexpr auto bad = bytes(0x05);  // no opcode
+constexpr auto bad = bytes(0x05);  // an undefined opcode
 constexpr auto four_psbs = join(psb, tips, psb, tips, psb, tips, psb, tips);
 constexpr size_t step = 16 + 18;
 
 }  // namespace
 
-TEST_CASE("a trace is cut at PSBs, in pieces of about the same size") {
+TEST_CASE("a trace is split at PSBs, into parts of about the same size") {
     CHECK_TWICE([](auto value) {
         auto const in = value(four_psbs);
         size_t begin = 0;
@@ -80,7 +81,7 @@ TEST_CASE("a trace is cut at PSBs, in pieces of about the same size") {
     CHECK_TWICE([](auto value) { return pieces_of(value(four_psbs), 1) == 1; });
 }
 
-TEST_CASE("there are no more pieces than a trace can be cut into") {
+TEST_CASE("split() gives fewer parts when the trace has too few split points") {
     CHECK_TWICE([](auto value) { return pieces_of(value(four_psbs), 0) == 1; });
     CHECK_TWICE([](auto value) { return pieces_of(value(four_psbs), 1000) == 4; });
     CHECK_TWICE([](auto value) { return pieces_of(value(four_psbs), ~size_t{0}) == 4; });
@@ -88,7 +89,7 @@ TEST_CASE("there are no more pieces than a trace can be cut into") {
     CHECK_TWICE([](auto) { return pieces_of({}, 2) == 0; });
 }
 
-TEST_CASE("the first PSB is no place to cut: what is before it is skipped (PKT-250)") {
+TEST_CASE("the first PSB is no split point: the bytes before it are skipped (PKT-250)") {
     CHECK_TWICE([](auto value) {
         auto const in = value(join(tip, psb, tips, psb, tips));
         size_t const second = 3 + step;
@@ -102,12 +103,12 @@ TEST_CASE("the first PSB is no place to cut: what is before it is skipped (PKT-2
     });
 }
 
-TEST_CASE("a PSB behind damage is no place to cut: it is where reading goes on (PKT-251)") {
+TEST_CASE("a PSB after damage is no split point: the reader reports it as resynced (PKT-251)") {
     CHECK_TWICE([](auto value) {
         auto const in = value(join(psb, tips, bad, psb, tips, psb, tips));
         return trace::find_split_point(in, 1) == 2 * step + 1;
     });
-    // Strictly read, a reserved bit of TMA is damage.
+    // In strict mode a set reserved bit of TMA is damage.
     CHECK_TWICE([](auto value) {
         auto const tma = bytes(0x02, 0x73, 0, 0, 1, 0, 0);
         auto const in = value(join(psb, tips, tma, psb, tips, psb));
@@ -116,17 +117,17 @@ TEST_CASE("a PSB behind damage is no place to cut: it is where reading goes on (
     });
 }
 
-TEST_CASE("a PSB of which a packet has the head is no place to cut (PKT-250)") {
+TEST_CASE("a PSB whose first bytes belong to another packet is no split point (PKT-250)") {
     CHECK_TWICE([](auto value) {
-        auto const ptw = bytes(0x02, 0x12);  // its payload is from the PSB
+        auto const ptw = bytes(0x02, 0x12);  // takes its payload from the PSB
         auto const in = value(join(psb, tips, ptw, psb, tips, psb));
         return trace::find_split_point(in, 1) == 2 * step + 2;
     });
 }
 
-TEST_CASE("damage is told in the piece in which it is: its bytes are all there (PKT-255)") {
-    // A packet hides the head of the PSB at `first`, and the last packet that can begin before its
-    // end needs up to 16 bytes, of which only the whole trace would have the last.
+TEST_CASE("damage is reported in the part that contains all its bytes (PKT-255)") {
+    // A packet covers the first bytes of a PSB. The last packet that can begin before the end of
+    // that PSB needs up to 16 bytes, the last of which only the whole trace would contain.
     for (size_t const tip_count : {0U, 1U, 2U, 3U, 4U, 5U, 6U}) {
         auto const head = join(psb, tips, bytes(0x02, 0x12), psb);
         std::vector<std::uint8_t> in(head.bytes, head.bytes + head.size());
@@ -137,7 +138,7 @@ TEST_CASE("damage is told in the piece in which it is: its bytes are all there (
     }
 }
 
-TEST_CASE("pieces are read as the whole is, whatever bytes they hold (PKT-250,251)") {
+TEST_CASE("the parts of random bytes decode to the items of the whole (PKT-250,251)") {
     size_t cuts = 0;
     for (std::uint32_t seed = 0; seed < 3000; ++seed) {
         auto const in = test::random_stream(seed, 100 + seed);
@@ -154,9 +155,9 @@ TEST_CASE("pieces are read as the whole is, whatever bytes they hold (PKT-250,25
     CHECK(cuts > 3000);
 }
 
-TEST_CASE("a cut is at the first PSB that the one before cannot hide (PKT-250)") {
+TEST_CASE("a split point is at least 32 bytes after the PSB before it (PKT-250)") {
     CHECK_TWICE([](auto value) {
-        constexpr auto rest = [](size_t pads) { return 16 + pads; };  // a PSB and so many PADs
+        constexpr auto rest = [](size_t pads) { return 16 + pads; };  // a PSB and `pads` PADs
         bool right = true;
         for (size_t pads = 14; pads < 20; ++pads) {
             byte_array<64> in{};
@@ -172,9 +173,9 @@ TEST_CASE("a cut is at the first PSB that the one before cannot hide (PKT-250)")
     });
 }
 
-TEST_CASE("there are never more pieces than were asked for, whatever the division leaves") {
+TEST_CASE("split() never gives more parts than requested, whatever the remainder of the division") {
     std::vector<std::uint8_t> in;
-    for (unsigned i = 0; i <= 20; ++i) {  // a PSB every 33 bytes, and one in what is left
+    for (unsigned i = 0; i <= 20; ++i) {  // a PSB every 33 bytes, and one in the remainder
         in.insert(in.end(), test::psb.bytes, test::psb.bytes + 16);
         if (i != 20) { in.insert(in.end(), 17, 0); }
     }

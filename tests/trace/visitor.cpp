@@ -25,7 +25,7 @@ struct takes_all {
 
 }  // namespace
 
-TEST_CASE("a visitor takes at least one type of packet") {
+TEST_CASE("a visitor accepts at least one packet type") {
     static_assert(trace::packet_visitor<takes_tips>);
     static_assert(trace::packet_visitor<takes_all>);
     static_assert(!trace::packet_visitor<takes_numbers>);
@@ -36,7 +36,7 @@ TEST_CASE("a visitor takes at least one type of packet") {
     CHECK(!trace::packet_visitor<takes_tips, type_list<packet::pad>>);
 }
 
-TEST_CASE("a visitor that returns nothing goes on, one that returns false stops") {
+TEST_CASE("a visitor that returns nothing continues, one that returns false stops") {
     CHECK_TWICE([](auto value) {
         unsigned calls = 0;
         auto silent = [&](packet::tip const&, trace::at) { ++calls; };
@@ -72,7 +72,7 @@ struct with_a_reference {
 
 }  // namespace
 
-TEST_CASE("a small visitor that is no more than its bytes is carried along") {
+TEST_CASE("a trivially copyable visitor of at most 64 bytes is passed by value") {
     using trace::detail::is_carried;
     static_assert(is_carried<takes_tips>);
     static_assert(is_carried<of_64_bytes>);

@@ -22,7 +22,7 @@ using trace::detail::count_lanes;
 
 namespace {
 
-/// The same from `next`, one thing after the other.
+/// The reference: the counts of all items of `next`.
 constexpr auto plainly(byte_view in, trace::options how) -> trace::packet_counts {
     trace::packet_counts sum;
     trace::reader reader{in, how};
@@ -36,8 +36,8 @@ constexpr auto plainly(byte_view in, trace::options how) -> trace::packet_counts
     return sum;
 }
 
-/// A trace with a PSB about every `spacing` bytes. One of `damage` packets has a wrong byte; none
-/// where that is 0. Without `any` all packets are such as a look at their first bytes tells.
+/// A trace with a PSB about every `spacing` packets. One in `damage` packets has an invalid byte;
+/// none if `damage` is 0. Without `any`, the first bytes of each packet give its length.
 auto made_trace(std::uint32_t seed, size_t size, unsigned spacing, unsigned damage, bool any = true)
     -> std::vector<std::uint8_t> {
     static constexpr auto tip = bytes(0x2D, 0x10, 0x20);
@@ -69,20 +69,20 @@ auto made_trace(std::uint32_t seed, size_t size, unsigned spacing, unsigned dama
     return out;
 }
 
-/// PADs, with a PSB at each of these places.
+/// PADs, with a PSB at each of these offsets.
 auto pads_and_psbs(size_t size, std::vector<size_t> const& places) -> std::vector<std::uint8_t> {
     std::vector<std::uint8_t> out(size, 0);
     for (size_t const at : places) { std::copy_n(psb.bytes, 16, out.begin() + long(at)); }
     return out;
 }
-/// The places `every` bytes apart, from `every` on.
+/// The multiples of `every`, beginning with `every`.
 auto each(size_t every, size_t size) -> std::vector<size_t> {
     std::vector<size_t> places;
     for (size_t at = every; at + 16 < size; at += every) { places.push_back(at); }
     return places;
 }
 
-/// Where the parts of a whole trace end.
+/// Where the segments of a trace end.
 auto ends_of_parts(byte_view in, size_t until) -> std::vector<size_t> {
     std::vector<size_t> ends;
     part_finder parts{in, 0, until};
@@ -92,7 +92,7 @@ auto ends_of_parts(byte_view in, size_t until) -> std::vector<size_t> {
 
 }  // namespace
 
-TEST_CASE("a scan of a whole trace counts what is in it (PKT-250)") {
+TEST_CASE("scan counts the packets, errors and resyncs of a trace (PKT-250)") {
     CHECK_TWICE([](auto value) {
         auto const part = join(psb, bytes(0x2D, 1, 2, 0, 0, 0x16, 0x99, 0x01, 0x02, 0x23, 0x03));
         auto const in = value(join(bytes(0x16), part, part, part, part, bytes(0x05), part));
@@ -113,7 +113,7 @@ TEST_CASE("a scan of a whole trace counts what is in it (PKT-250)") {
     });
 }
 
-TEST_CASE("a scan of a whole trace counts what one of its packets after the other counts") {
+TEST_CASE("scan agrees with next() on traces with and without damage") {
     unsigned long long packets = 0;
     unsigned long long errors = 0;
     for (std::uint32_t seed = 0; seed < 60; ++seed) {
@@ -134,12 +134,12 @@ TEST_CASE("a scan of a whole trace counts what one of its packets after the othe
     CHECK(errors > 1'000);
 }
 
-TEST_CASE("a trace that is longer than its lanes is counted to its end") {
+TEST_CASE("scan agrees with next() on a trace longer than one attempt of the lanes") {
     auto const in = made_trace(7, 3'000'000, 500, 100'000);
     CHECK(trace::reader{byte_view{in}}.scan() == plainly(byte_view{in}, {}));
 }
 
-TEST_CASE("a trace that comes in long pieces is counted as the whole (PKT-255)") {
+TEST_CASE("scan of long chunks agrees with the whole trace (PKT-255)") {
     auto const in = made_trace(8, 400'000, 200, 5000);
     auto const whole = plainly(byte_view{in}, {});
     for (size_t const size : {size_t{50'001}, size_t{100'000}, in.size()}) {
@@ -154,28 +154,28 @@ TEST_CASE("a trace that comes in long pieces is counted as the whole (PKT-255)")
     }
 }
 
-TEST_CASE("a part ends at the first PSB behind a sixteenth of what is left, or behind 2048 bytes") {
+TEST_CASE("a segment ends at the first PSB after 1/16 of the remaining bytes, at least 2048") {
     auto const in = pads_and_psbs(400'000, each(1000, 400'000));
     part_finder parts{in, 700, 400'000};
     for (size_t const end : {26'000U, 50'000U, 72'000U}) {  // 24'956, 23'375, 21'875 bytes at least
         CHECK(parts.next());
         CHECK(parts.place == end);
     }
-    parts.place = 367'232;  // a sixteenth is 2048 bytes
+    parts.place = 367'232;  // 1/16 is 2048 bytes
     CHECK((parts.next() && parts.place == 370'000));
-    parts.place = 367'952;  // a sixteenth is less
+    parts.place = 367'952;  // 1/16 is less
     CHECK((parts.next() && parts.place == 370'000));
     parts.place = 367'953;
     CHECK((parts.next() && parts.place == 371'000));
-    parts.place = 397'000;  // behind 399'048 no PSB comes
+    parts.place = 397'000;  // no PSB after 399'048
     CHECK(!parts.next());
     CHECK(parts.place == 397'000);
 
-    parts = {in, 5000, 1000};  // where the last part should end lies before it
+    parts = {in, 5000, 1000};  // `until` is before `place`
     CHECK((parts.next() && parts.place == 8000));
 }
 
-TEST_CASE("all lanes have a part, or there are no lanes") {
+TEST_CASE("find_first finds a segment for each lane, or fails") {
     auto const many = pads_and_psbs(400'000, each(1000, 400'000));
     part_finder parts{many, 700, 400'000};
     first_parts first;
@@ -192,7 +192,7 @@ TEST_CASE("all lanes have a part, or there are no lanes") {
     part_finder too_few{many, 1, 8 * 2048};
     CHECK(!find_first(too_few, first));
 
-    // Where PSBs are seldom they may come later than the parts were meant to end.
+    // When PSBs are rare, segments may end after `until`.
     auto const seldom = pads_and_psbs(400'000, each(40'000, 400'000));
     part_finder late{seldom, 0, 20'000};
     CHECK((find_first(late, first) && late.place == 320'000));
@@ -202,7 +202,7 @@ TEST_CASE("all lanes have a part, or there are no lanes") {
           plainly(byte_view{seldom}, {.sync = false}));
 }
 
-TEST_CASE("where lanes went wrong a quarter is tried, and twice as much where they went well") {
+TEST_CASE("after a failed attempt the next is a quarter of it, after a good one twice as long") {
     size_t const size = 20'000'000;
     auto in = pads_and_psbs(size, each(4096, size));
     struct end {
@@ -222,11 +222,11 @@ TEST_CASE("where lanes went wrong a quarter is tried, and twice as much where th
     auto const well = scan({}, 4096);
     CHECK((well.place == last && well.outlook.at_once == most && well.outlook.again == size));
     CHECK(scan({0, least}, 4096).outlook.at_once == most);
-    // 40 times 4 KB: 32 KB, 64 KB, and the rest.
+    // 160 KB: attempts of 32 KB, 64 KB and the rest.
     auto const more = scan({0, least}, last - 40 * 4096);
     CHECK((more.place == last && more.outlook.at_once == 8 * least));
 
-    in[100] = 0x05;  // no packet begins like this
+    in[100] = 0x05;  // an undefined opcode
     for (size_t const at_once : {most, 3 * least, least}) {
         auto const none = scan({0, at_once}, 0);
         CHECK((none.place == 0 && none.outlook.at_once == least));
@@ -240,7 +240,7 @@ TEST_CASE("where lanes went wrong a quarter is tried, and twice as much where th
     CHECK(later.outlook.at_once == least);
 }
 
-TEST_CASE("lanes count what is in them, round after round (PKT-250)") {
+TEST_CASE("lanes agree with packet::decode (PKT-250)") {
     for (std::uint32_t seed = 0; seed < 20; ++seed) {
         auto const in = made_trace(seed, 60'000 + 1000 * seed, 30, 0, false);
         trace::packet_counts sum;
@@ -259,9 +259,9 @@ TEST_CASE("lanes count what is in them, round after round (PKT-250)") {
     }
 }
 
-TEST_CASE("lanes count what is in them, also as a constant (PKT-250)") {
+TEST_CASE("lanes count in a constant expression (PKT-250)") {
     CHECK_TWICE([](auto value) {
-        // 650 times 32 bytes: ten parts of 64, and some.
+        // 650 times 32 bytes: ten segments of 64, and a remainder.
         constexpr auto some = join(psb, bytes(0xCD, 1, 2, 3, 4, 5, 6, 7, 8),
                                    bytes(0x8D, 1, 2, 3, 4, 5, 6));
         byte_array<650 * some.size()> trace{};
@@ -277,7 +277,7 @@ TEST_CASE("lanes count what is in them, also as a constant (PKT-250)") {
     });
 }
 
-TEST_CASE("what is counted in lanes counts only if each of them ends where the next begins") {
+TEST_CASE("lane counts are discarded unless each segment ends where the next begins") {
     std::vector<std::uint8_t> right(100'000, 0x16);
     for (size_t at = 1000; at < right.size() - 16; at += 1000) {
         std::copy_n(psb.bytes, 16, right.begin() + static_cast<long>(at));
@@ -297,17 +297,17 @@ TEST_CASE("what is counted in lanes counts only if each of them ends where the n
             CHECK(trace::reader{byte_view{in}, from_the_begin}.scan() ==
                   plainly(byte_view{in}, from_the_begin));
         };
-        broken_at(begin + 16, bytes(0x05));  // no packet begins like this
-        broken_at(end - 20, bytes(0x05));    // nor the last but some of a part
-        broken_at(end - 1, bytes(0xCD));     // a TIP hides half a PSB
-        // A packet that is right, but too long for a glance.
+        broken_at(begin + 16, bytes(0x05));  // an undefined opcode
+        broken_at(end - 20, bytes(0x05));    // near the end of the segment
+        broken_at(end - 1, bytes(0xCD));     // a TIP covers half a PSB
+        // A valid CYC that is too long for the fast path.
         broken_at(begin + 16, bytes(7, 1, 1, 1, 1, 1, 1, 1, 0x10));
         begin = end;
     }
     CHECK(begin > 96'000);
 }
 
-TEST_CASE("a scan of a whole trace takes any bytes") {
+TEST_CASE("scan agrees with next() on random bytes") {
     for (std::uint32_t seed = 0; seed < 2000; ++seed) {
         auto const in = test::random_stream(seed, 100 + 3 * seed);
         for (bool const strict : {false, true}) {

@@ -14,7 +14,7 @@ using trace::detail::count_loop;
 
 namespace {
 
-/// The same by decode, one packet after the other, up to a place.
+/// The reference: the packets that `packet::decode` reads up to `until`.
 auto plainly(byte_view in, size_t from, size_t until) -> trace::packet_counts {
     trace::packet_counts sum;
     while (from < until) {
@@ -27,7 +27,7 @@ auto plainly(byte_view in, size_t from, size_t until) -> trace::packet_counts {
     return sum;
 }
 
-/// The length of this packet is told by its first bytes.
+/// True when the fast path knows the length of this packet.
 auto is_told_at_once(uint8_t const* at) -> bool {
     unsigned const first = *at;
     return (first % 2 == 0 && first != 2) ||
@@ -52,7 +52,8 @@ constexpr auto tops_by_byte(auto says) -> bool {
 
 }  // namespace
 
-TEST_CASE("of eight bytes each is known as 0 or not, and as TNT, PAD or neither (PKT-010,030)") {
+TEST_CASE(
+    "eight_bytes marks each zero byte, and each byte that is neither TNT nor PAD (PKT-010,030)") {
     CHECK_TWICE([](auto value) {
         return tops_by_byte([&](uint64_t word, unsigned byte, uint64_t top) {
             eight_bytes const one{value(word)};
@@ -69,7 +70,7 @@ TEST_CASE("of eight bytes each is known as 0 or not, and as TNT, PAD or neither 
     });
 }
 
-TEST_CASE("a scan counts what decode reads, up to where it ends (PKT-010,030,166)") {
+TEST_CASE("count_loop agrees with packet::decode up to where it stops (PKT-010,030,166)") {
     std::uint64_t packets = 0;
     for (std::uint32_t seed = 0; seed < 12'000; ++seed) {
         auto const bytes = test::random_stream(seed, 40 + seed % 200);
@@ -78,7 +79,7 @@ TEST_CASE("a scan counts what decode reads, up to where it ends (PKT-010,030,166
             trace::packet_counts sum;
             size_t const end = count_loop<packet::all>(in, begin, false, sum);
             REQUIRE(sum == plainly(in, begin, end));
-            // It does not end early: near the end, or at something that one look does not tell.
+            // It stops only near the end, or at a packet that the fast path does not know.
             if (end + 24 <= in.size()) { REQUIRE(is_told_at_once(in.data() + end) == false); }
             packets += sum.total();
         }
@@ -86,9 +87,9 @@ TEST_CASE("a scan counts what decode reads, up to where it ends (PKT-010,030,166
     CHECK(packets > 30'000);
 }
 
-TEST_CASE("rows of TNT and PAD are counted in eights and in fewer (PKT-030,166)") {
+TEST_CASE("count_loop counts runs of TNT and PAD of eight bytes and fewer (PKT-030,166)") {
     CHECK_TWICE([](auto value) {
-        // 13 TNTs and 10 PADs, mixed, with a TIP of three bytes and a CYC between.
+        // 13 TNTs and 10 PADs, mixed, with a TIP of three bytes and a CYC between them.
         auto const in = value(test::join(
             test::bytes(0, 0, 4, 6, 0, 8, 4, 0, 0, 0x16, 0x2D, 1, 2, 0, 4, 4, 0x03, 4, 4, 4, 4, 0),
             test::bytes(4, 4, 0, 0, 0), byte_array<40>{}));
@@ -103,7 +104,7 @@ TEST_CASE("rows of TNT and PAD are counted in eights and in fewer (PKT-030,166)"
     });
 }
 
-TEST_CASE("a scan leaves alone what is too near to the end, and what needs more care") {
+TEST_CASE("count_loop stops 23 bytes before the end, and at an invalid packet") {
     CHECK_TWICE([](auto value) {
         auto const near = value(byte_array<23>{});
         auto const wide = value(byte_array<24>{});

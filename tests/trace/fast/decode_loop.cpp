@@ -24,7 +24,7 @@ struct seen {
     friend auto operator==(seen const&, seen const&) -> bool = default;
 };
 
-/// Writes down what the loop hands out.
+/// A visitor that records packets.
 struct collector {
     std::vector<seen>& all;
 
@@ -35,7 +35,7 @@ struct collector {
     }
 };
 
-/// The same from decode, one packet after the other.
+/// The reference: the packets that `packet::decode` reads.
 auto plainly(byte_view in, uint64_t offset, bool strict, loop_state& now) -> std::vector<seen> {
     std::vector<seen> all;
     while (true) {
@@ -49,7 +49,7 @@ auto plainly(byte_view in, uint64_t offset, bool strict, loop_state& now) -> std
     }
 }
 
-/// Counts PADs, alone and in rows, and everything else.
+/// Counts PADs in runs, and all other packets.
 struct row_counter {
     unsigned others = 0;
     unsigned count = 0;
@@ -76,7 +76,7 @@ constexpr packet::block contexts[] = {packet::block::none, packet::block::items_
 
 }  // namespace
 
-TEST_CASE("the loop hands out what decode reads, behind every two bytes and in every block "
+TEST_CASE("decode_loop agrees with packet::decode for any first two bytes, in every block "
           "(PKT-010,203)") {
     uint64_t packets = 0;
     for (unsigned two = 0; two < 0x10000; ++two) {
@@ -106,7 +106,7 @@ TEST_CASE("the loop hands out what decode reads, behind every two bytes and in e
     CHECK(packets > 1'000'000);
 }
 
-TEST_CASE("the loop stops behind the packet at which the visitor returns false") {
+TEST_CASE("decode_loop stops after the packet at which the visitor returns false") {
     CHECK_TWICE([](auto value) {
         auto const in = value(bytes(0x16, 0x00, 0x03, 0x07, 0x02, 0x59, 0x01, 0x2D, 0x00, 0x10,
                                     0x02, 0x63, 0x80, 0x04, 1, 2, 3, 4, 0x00, 0x00));
@@ -124,7 +124,7 @@ TEST_CASE("the loop stops behind the packet at which the visitor returns false")
     });
 }
 
-TEST_CASE("the loop leaves alone what it cannot read") {
+TEST_CASE("decode_loop stops before an invalid packet") {
     CHECK_TWICE([](auto value) {
         auto const in = value(bytes(0x16, 0x05, 0x00));
         unsigned calls = 0;
@@ -136,7 +136,7 @@ TEST_CASE("the loop leaves alone what it cannot read") {
     });
 }
 
-TEST_CASE("the first byte tells PAD, TNT and CYC from the others (PKT-010,030,107,166)") {
+TEST_CASE("is_tnt and is_cyc agree with classify_first (PKT-010,030,107,166)") {
     CHECK_TWICE([](auto value) {
         for (unsigned first = 0; first < 256; ++first) {
             using namespace trace::detail;
@@ -151,7 +151,7 @@ TEST_CASE("the first byte tells PAD, TNT and CYC from the others (PKT-010,030,10
     });
 }
 
-TEST_CASE("one look tells what decode reads, or that there is more to see (PKT-010,050..062)") {
+TEST_CASE("quick_decode agrees with packet::decode, or returns length 0 (PKT-010,050..062)") {
     std::uint64_t known = 0;
     std::uint64_t right = 0;
     for (unsigned two = 0; two < 0x10000; ++two) {
@@ -177,11 +177,11 @@ TEST_CASE("one look tells what decode reads, or that there is more to see (PKT-0
             ++known;
         }
     }
-    // All but TRIG and what opens a block.
+    // All but TRIG and BBP.
     CHECK(known > right * 95 / 100);
 }
 
-TEST_CASE("behind a PSB, seen at one look, the last IP is 0 (PKT-061)") {
+TEST_CASE("quick_decode of a PSB clears the last IP (PKT-061)") {
     CHECK_TWICE([](auto value) {
         auto const in = value(test::psb);
         auto const got = quick_decode<packet::all>(in.bytes, value(uint64_t{0x1234}), true);
@@ -189,7 +189,7 @@ TEST_CASE("behind a PSB, seen at one look, the last IP is 0 (PKT-061)") {
     });
 }
 
-TEST_CASE("a visitor that takes PADs in a row gets each of them once (PKT-166)") {
+TEST_CASE("a visitor that accepts runs of PADs gets each PAD once (PKT-166)") {
     CHECK_TWICE([](auto value) {
         auto const in = value(bytes(0x16, 0, 0, 0, 0x1A, 0, 0x02, 0x23, 0, 0, 0, 0, 0, 0, 0, 0, 0,
                                     0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0));
@@ -215,7 +215,7 @@ TEST_CASE("a visitor that takes PADs in a row gets each of them once (PKT-166)")
     });
 }
 
-TEST_CASE("a CYC is as long as its bytes say, up to seven of them (PKT-107,111)") {
+TEST_CASE("quick_decode_cyc gives the length of a CYC of up to seven bytes (PKT-107,111)") {
     CHECK_TWICE([](auto value) {
         using trace::detail::quick_decode_cyc;
         auto const length = [&](uint64_t image) {
@@ -230,7 +230,7 @@ TEST_CASE("a CYC is as long as its bytes say, up to seven of them (PKT-107,111)"
 
 namespace {
 
-/// Adds up the places of packets, up to the one that begins at `last`.
+/// Sums up the offsets of packets, up to the packet at `last`.
 template <std::size_t More>
 struct place_counter {
     uint64_t last;
@@ -245,9 +245,9 @@ struct place_counter {
 
 }  // namespace
 
-TEST_CASE("a visitor has its own sums behind the loop, whether it was copied or not") {
+TEST_CASE("decode_loop updates the caller's visitor, whether it is copied or not") {
     CHECK_TWICE([](auto value) {
-        // A TIP, TNTs, and at the end a TSC that is read with care.
+        // A TIP, PADs, and at the end a TSC, which needs packet::decode.
         auto const in = value(test::join(bytes(0x2D, 0x00, 0x10), byte_array<20>{},
                                          bytes(0x19, 1, 2, 3, 4, 5, 6, 7)));
         uint64_t const places = 1 + 20 * 27 / 2 + 24;  // 1, 4..23, 24
@@ -264,7 +264,7 @@ TEST_CASE("a visitor has its own sums behind the loop, whether it was copied or 
     });
 }
 
-TEST_CASE("a visitor of every type of packet meets packets only") {
+TEST_CASE("a visitor template is called with packet types only") {
     CHECK_TWICE([](auto value) {
         auto const in = value(byte_array<40>{});
         uint64_t ids = 0;

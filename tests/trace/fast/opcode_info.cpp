@@ -12,7 +12,7 @@ using trace::detail::opcode_info_at;
 
 namespace {
 
-/// What `decode` says, as an outline. An empty one where there is no packet.
+/// The opcode information from `packet::decode`; empty when there is no packet.
 constexpr auto plain_outline(byte_view in, bool strict) -> opcode_info {
     auto const got = packet::decode(in, {packet::block::none, strict});
     return got ? opcode_info{static_cast<uint8_t>(got.length()), got.packet.kind()} : opcode_info{};
@@ -23,7 +23,7 @@ constexpr auto tells(byte_view in, bool strict, unsigned length, packet::kind wh
     return one.length == length && (length == 0 || one.which == which);
 }
 
-/// A packet, and zeros behind it.
+/// A packet followed by zeros.
 template <std::size_t Size>
 constexpr auto padded(byte_array<Size> const& in) -> byte_array<Size + 16> {
     return test::join(in, byte_array<16>{});
@@ -31,7 +31,7 @@ constexpr auto padded(byte_array<Size> const& in) -> byte_array<Size + 16> {
 
 }  // namespace
 
-TEST_CASE("an outline is what decode reads, or empty (PKT-010..016,090,131)") {
+TEST_CASE("opcode_info_at agrees with packet::decode, or has length 0 (PKT-010..016,090,131)") {
     std::uint64_t known = 0;
     std::uint64_t unknown[packet::kinds] = {};
     for (unsigned two = 0; two < 0x10000; ++two) {
@@ -59,7 +59,7 @@ TEST_CASE("an outline is what decode reads, or empty (PKT-010..016,090,131)") {
         }
     }
     CHECK(known > 350'000);
-    // Too little is known only of what is seldom, and of a CYC that goes on.
+    // The length is unknown only for rare packets and for CYC.
     for (unsigned i = 0; i < packet::kinds; ++i) {
         auto const which = static_cast<packet::kind>(i);
         using packet::kind;
@@ -69,7 +69,7 @@ TEST_CASE("an outline is what decode reads, or empty (PKT-010..016,090,131)") {
     }
 }
 
-TEST_CASE("MODE is told by its leaf (PKT-086..090)") {
+TEST_CASE("the leaf selects the MODE packet (PKT-086..090)") {
     CHECK_TWICE([](auto value) {
         auto const is = [&](unsigned second, unsigned length, packet::kind which) {
             auto const in = value(padded(bytes(0x99, second)));
@@ -83,7 +83,7 @@ TEST_CASE("MODE is told by its leaf (PKT-086..090)") {
     });
 }
 
-TEST_CASE("a packet whose bytes may be wrong is looked at all over (PKT-036,037,104,131)") {
+TEST_CASE("the payload of TNT, TMA and PSB is checked (PKT-036,037,104,131)") {
     CHECK_TWICE([](auto value) {
         using packet::kind;
         auto const right = value(padded(bytes(0x02, 0xA3, 0x02, 0, 0, 0, 0, 0)));

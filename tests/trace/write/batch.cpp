@@ -12,7 +12,7 @@ using trace::psb_status;
 using trace::writer_options;
 using trace::writer_state;
 
-TEST_CASE("a group holds its packets, and the state behind them") {
+TEST_CASE("a batch holds its packets and the state after them") {
     CHECK_TWICE([](auto value) {
         writer_options const how{};
         writer_state before;
@@ -31,7 +31,7 @@ TEST_CASE("a group holds its packets, and the state behind them") {
     });
 }
 
-TEST_CASE("a group tells the first rule that was broken, and holds nothing behind it") {
+TEST_CASE("a batch reports the first broken rule and holds no packet after it") {
     CHECK_TWICE([](auto value) {
         writer_options const how{.pads = value(true), .cyc = true};
         writer_state before;
@@ -46,7 +46,7 @@ TEST_CASE("a group tells the first rule that was broken, and holds nothing behin
     });
 }
 
-TEST_CASE("the largest group has room (PKT-134,347)") {
+TEST_CASE("the largest batch fits into its buffer (PKT-134,347)") {
     CHECK_TWICE([](auto value) {
         writer_options const how{.long_tnt = true, .defers_tips = true, .pads = true, .cyc = true};
         writer_state before;

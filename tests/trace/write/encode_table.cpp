@@ -18,7 +18,7 @@ constexpr auto is_plain(kind which, unsigned length, wide_bits bits) -> bool {
     return trace::detail::encode_tables<Packets>::table.has(which, length, bits.low, bits.high);
 }
 
-/// A packet that nothing is to be asked of but its bits: `encode` writes just these.
+/// True when `encode` writes exactly these bits.
 template <class Packet>
 auto is_written_as_it_stands(unsigned length, wide_bits bits) -> bool {
     Packet const one{packet::detail::narrow<typename Packet::raw_type>(bits)};
@@ -29,15 +29,15 @@ auto is_written_as_it_stands(unsigned length, wide_bits bits) -> bool {
            packet::detail::widen(one.raw) == bits;
 }
 
-/// Whether a packet is plain that is written as it stands.
+/// True when the table may accept a packet that is written unchanged.
 template <class Packet>
 constexpr auto may_be_plain(unsigned length) -> bool {
     return Packet::about.id != kind::bbp && Packet::about.id != kind::bip &&
            !(Packet::about.id == kind::cyc && length > 8);
 }
 
-/// Looks at a packet as it is, with one other bit, and with other lengths. Returns how often it was
-/// plain; a negative number where that was wrong.
+/// Checks a packet unchanged, with each bit flipped, and with other lengths. Returns how many
+/// variants the table accepts, or a negative number when it is wrong.
 template <class Packet>
 auto plain_variants(wide_bits bits, unsigned length) -> int {
     int found = 0;
@@ -58,7 +58,7 @@ auto plain_variants(wide_bits bits, unsigned length) -> int {
     return found;
 }
 
-/// Bits that a packet of this type might have, often with only a few of them set.
+/// Random bits of a packet of this type, often only a few of them set.
 template <class Packet>
 auto some_bits(std::mt19937_64& random) -> wide_bits {
     wide_bits bits{random(), random()};
@@ -72,7 +72,8 @@ auto some_bits(std::mt19937_64& random) -> wide_bits {
 
 }  // namespace
 
-TEST_CASE("what is plain is written as it stands, and nothing else is (PKT-010..016,110,340,346)") {
+TEST_CASE("the table accepts exactly the packets that encode writes unchanged "
+          "(PKT-010..016,110,340,346)") {
     std::mt19937_64 random{5};
     for (uint8_t i = 0; i < packet::kinds; ++i) {
         CAPTURE(int{i});
@@ -96,7 +97,7 @@ TEST_CASE("what is plain is written as it stands, and nothing else is (PKT-010..
     }
 }
 
-TEST_CASE("an IP of six bytes is plain in both its forms, MODE with either flag (PKT-051,090)") {
+TEST_CASE("the table accepts both six-byte IP forms, and MODE with either flag (PKT-051,090)") {
     CHECK_TWICE([](auto value) {
         auto const tip = [&](uint64_t low) { return is_plain(kind::tip, 7, {value(low), 0}); };
         auto const exec = [&](uint64_t low) {
@@ -110,7 +111,7 @@ TEST_CASE("an IP of six bytes is plain in both its forms, MODE with either flag 
     });
 }
 
-TEST_CASE("a PSB is plain where the reader knows it, and every byte is right (PKT-131)") {
+TEST_CASE("the table accepts a PSB if it is in the packet list and all bytes are valid (PKT-131)") {
     CHECK_TWICE([](auto value) {
         wide_bits const psb{value(uint64_t{0x8202'8202'8202'8202}), 0x8202'8202'8202'8202};
         return is_plain(kind::psb, 16, psb) && !is_plain<packets_without_psb>(kind::psb, 16, psb) &&
@@ -121,7 +122,7 @@ TEST_CASE("a PSB is plain where the reader knows it, and every byte is right (PK
     });
 }
 
-TEST_CASE("a CYC of one to eight bytes is plain where its bytes announce each other (PKT-110)") {
+TEST_CASE("the table accepts a CYC of one to eight bytes with valid Exp bits (PKT-110)") {
     CHECK_TWICE([](auto value) {
         auto const is = [&](uint64_t low, unsigned length) {
             return is_plain(kind::cyc, length, {value(low), 0});
@@ -136,7 +137,7 @@ TEST_CASE("a CYC of one to eight bytes is plain where its bytes announce each ot
     });
 }
 
-TEST_CASE("bits that count are looked at wherever they are (PKT-013,033,036,037)") {
+TEST_CASE("the table checks bits 127:64, the TNT stop bit and the opcode (PKT-013,033,036,037)") {
     CHECK_TWICE([](auto value) {
         auto const mnt = [&](wide_bits bits, unsigned length) {
             return is_plain(kind::mnt, length, {value(bits.low), bits.high});
@@ -155,7 +156,7 @@ TEST_CASE("bits that count are looked at wherever they are (PKT-013,033,036,037)
     });
 }
 
-TEST_CASE("a packet may claim any length and any kind, and nothing is read out of bounds") {
+TEST_CASE("any length and any kind stay within the table") {
     CHECK_TWICE([](auto value) {
         bool plain = false;
         for (unsigned which = 0; which < 256; ++which) {

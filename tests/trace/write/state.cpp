@@ -10,7 +10,7 @@ using trace::psb_status;
 using trace::writer_options;
 using trace::writer_state;
 
-TEST_CASE("a writer is set to what processors do when nothing else is told") {
+TEST_CASE("the default options are those of processors without extensions") {
     CHECK_TWICE([](auto value) {
         writer_options const how = value(writer_options{});
         return how.ips == ip_choice::as_processors && !how.long_tnt && !how.defers_tips &&
@@ -19,7 +19,7 @@ TEST_CASE("a writer is set to what processors do when nothing else is told") {
     });
 }
 
-TEST_CASE("a writer begins with nothing behind it") {
+TEST_CASE("the initial writer_state is empty") {
     CHECK_TWICE([](auto value) {
         auto const now = value(writer_state{});
         return now.last_ip == 0 && !now.has_last_ip && now.items == packet::block::none &&
@@ -28,7 +28,7 @@ TEST_CASE("a writer begins with nothing behind it") {
     });
 }
 
-TEST_CASE("branches are gathered with the youngest in bit 0 (PKT-039)") {
+TEST_CASE("the TNT buffer has the youngest branch in bit 0 (PKT-039)") {
     CHECK_TWICE([](auto value) {
         writer_state now;
         now.gather(value(true));
@@ -40,7 +40,8 @@ TEST_CASE("branches are gathered with the youngest in bit 0 (PKT-039)") {
     });
 }
 
-TEST_CASE("the last IP that a reader has is told apart from none (PKT-059..061,GEN-174,229)") {
+TEST_CASE(
+    "has_last_ip is true after an IP, and false after PSB and OVF (PKT-059..061,GEN-174,229)") {
     CHECK_TWICE([](auto value) {
         writer_state now;
         now.step_over(packet::tip{}, 1);
@@ -60,7 +61,7 @@ TEST_CASE("the last IP that a reader has is told apart from none (PKT-059..061,G
     });
 }
 
-TEST_CASE("a block is open behind its BBP until another packet ends it (PKT-205)") {
+TEST_CASE("a block is open after its BBP until another packet ends it (PKT-205)") {
     CHECK_TWICE([](auto value) {
         writer_state now;
         now.step_over(value(packet::bbp{}), 3);
@@ -72,7 +73,7 @@ TEST_CASE("a block is open behind its BBP until another packet ends it (PKT-205)
     });
 }
 
-TEST_CASE("an IP behind no other is sent without one, canonical or not (PKT-055,057,064,065)") {
+TEST_CASE("without a last IP the form is sign_48 or full (PKT-055,057,064,065)") {
     CHECK_TWICE([](auto value) {
         constexpr auto hardware = ip_choice::as_processors;
         writer_state now = value(writer_state{});
@@ -92,7 +93,7 @@ TEST_CASE("an IP behind no other is sent without one, canonical or not (PKT-055,
     });
 }
 
-TEST_CASE("a CYC is due when as many clocks have passed as its threshold says (GEN-211,212)") {
+TEST_CASE("a CYC is due when the cycle count reaches the threshold (GEN-211,212)") {
     CHECK_TWICE([](auto value) {
         auto const due = [&](uint8_t threshold, uint64_t cycles) {
             writer_state now;
@@ -107,7 +108,7 @@ TEST_CASE("a CYC is due when as many clocks have passed as its threshold says (G
     });
 }
 
-TEST_CASE("of a status there is what was put into it") {
+TEST_CASE("a psb_status contains the packets that were set") {
     CHECK_TWICE([](auto value) {
         psb_status const none{};
         psb_status const some{.cbr = packet::cbr{}, .fup = value(uint64_t{5})};

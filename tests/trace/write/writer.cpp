@@ -19,7 +19,7 @@ namespace {
 
 constexpr unsigned all_thresholds = 16;
 
-/// What `body` writes with a writer, and whether every call was right.
+/// The bytes that `body` writes, and whether every call succeeded.
 struct outcome {
     byte_array<512> room{};
     size_t size = 0;
@@ -31,7 +31,7 @@ struct outcome {
     }
 };
 
-/// A writer whose calls are expected to work.
+/// A writer whose calls are expected to succeed.
 template <class Sink>
 struct checked_writer {
     writer<Sink> of;
@@ -63,7 +63,7 @@ constexpr auto written(writer_options how, Body const& body) -> outcome {
     return got;
 }
 
-/// What a writer of any packet shows after it was told to put one.
+/// The result and the visible state of a writer after `put`.
 struct shown {
     rule broken;
     byte_array<64> room;
@@ -77,7 +77,7 @@ struct shown {
     friend constexpr auto operator==(shown const&, shown const&) -> bool = default;
 };
 
-/// Puts a packet behind a few others: as whatever it is, or as the type that it is.
+/// Writes a packet after a few others, as `any_packet` or as its own type.
 template <bool AsItsType>
 constexpr auto put_behind(packet::any_packet const& which, unsigned history, size_t room) -> shown {
     shown out{};
@@ -100,17 +100,17 @@ constexpr auto put_behind(packet::any_packet const& which, unsigned history, siz
     out.items = now.items;
     out.bytes = now.bytes;
     out.tnt = now.tnt;
-    for (size_t i = to.size(); i < 64; ++i) { out.room.bytes[i] = 0; }  // which is nobody's
+    for (size_t i = to.size(); i < 64; ++i) { out.room.bytes[i] = 0; }  // unspecified contents
     return out;
 }
 
-/// The same either way.
+/// True when both ways give the same result.
 constexpr auto is_put_alike(packet::any_packet const& which, unsigned history, size_t room)
     -> bool {
     return put_behind<false>(which, history, room) == put_behind<true>(which, history, room);
 }
 
-/// A packet as somebody may make it: of any bits, and of any length.
+/// Makes random packets: any bits, and any length.
 struct maker_of_any {
     std::mt19937_64 random{3};
 
@@ -140,11 +140,10 @@ constexpr packet::mtc mtc_5 = packet::mtc{}.with(packet::mtc::CTC{5});
 
 }  // namespace
 
-TEST_CASE(
-    "branches are gathered, oldest on top, until a TNT.short has six (GEN-120,121,PKT-031,032)") {
+TEST_CASE("a short TNT is written at six branches, the oldest on top (GEN-120,121,PKT-031,032)") {
     CHECK_TWICE([](auto value) {
         return written({}, [&](auto& to) { to.branches("TNNTN"); }).is(byte_view{}) &&
-               // 1 for the stop, then T N N T N T from bit 6 on.
+               // The stop bit, then T N N T N T from bit 6 down.
                written({},
                        [&](auto& to) {
                            to.branches("TNNT");
@@ -156,8 +155,7 @@ TEST_CASE(
     });
 }
 
-TEST_CASE(
-    "a TNT.long has 47 branches, and fewer than seven are a TNT.short (GEN-120,122,PKT-034,035)") {
+TEST_CASE("a long TNT has up to 47 branches; up to six are a short TNT (GEN-120,122,PKT-034,035)") {
     CHECK_TWICE([](auto value) {
         writer_options const how{.long_tnt = value(true)};
         constexpr auto forty_six = "TNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNN";
@@ -182,7 +180,8 @@ TEST_CASE(
     });
 }
 
-TEST_CASE("whatever comes next ends the TNT, and an empty one is never written (GEN-122,123)") {
+TEST_CASE(
+    "any packet flushes the TNT buffer first, and an empty TNT is never written (GEN-122,123)") {
     CHECK_TWICE([](auto value) {
         return written({},
                        [&](auto& to) {
@@ -206,7 +205,7 @@ TEST_CASE("whatever comes next ends the TNT, and an empty one is never written (
     });
 }
 
-TEST_CASE("the first IP behind a PSB or an OVF needs no last IP, all others are short "
+TEST_CASE("the first IP after a PSB or OVF does not use the last IP, others are compressed "
           "(GEN-174,229,PKT-064)") {
     CHECK_TWICE([](auto value) {
         return written({},
@@ -218,7 +217,7 @@ TEST_CASE("the first IP behind a PSB or an OVF needs no last IP, all others are 
                            to.put(packet::psb{});
                            to.template ip<packet::tip_pge>(0x0001'0000'0000'0000);
                            to.template ip<packet::tip>(0x0001'1234'0000'0000);
-                           to.put(packet::tip{});  // suppressed: no IP yet behind what follows
+                           to.put(packet::tip{});  // suppressed: carries no IP
                            to.put(packet::ovf{});
                            to.put(packet::tip{});
                            to.template ip<packet::fup>(0x0000'1234'0000'0004);
@@ -234,7 +233,7 @@ TEST_CASE("the first IP behind a PSB or an OVF needs no last IP, all others are 
     });
 }
 
-TEST_CASE("IPs may be as short as they can be everywhere (PKT-060..062,064)") {
+TEST_CASE("with ip_choice::shortest every IP has its shortest form (PKT-060..062,064)") {
     CHECK_TWICE([](auto value) {
         return written({.ips = value(ip_choice::shortest)},
                        [](auto& to) {
@@ -249,8 +248,7 @@ TEST_CASE("IPs may be as short as they can be everywhere (PKT-060..062,064)") {
     });
 }
 
-TEST_CASE(
-    "a PSB+ has its packets in one order, and only those there are (PKT-134,135,GEN-170,171)") {
+TEST_CASE("a PSB+ has its status packets in a fixed order (PKT-134,135,GEN-170,171)") {
     CHECK_TWICE([](auto value) {
         psb_status all;
         all.fup = value(uint64_t{0x401000});
@@ -272,7 +270,7 @@ TEST_CASE(
                    to.put(some);
                }).is(join(test::psb, bytes(0x02, 0x03, 0, 0), bytes(0x02, 0x23)));
     });
-    CHECK_TWICE([](auto value) {  // a TMA has nothing to follow
+    CHECK_TWICE([](auto value) {  // a TMA without TSC
         outcome got;
         byte_buffer out{got.room.bytes};
         writer to{out};
@@ -282,12 +280,12 @@ TEST_CASE(
     });
 }
 
-TEST_CASE("TIPs wait for the TNT that is being filled (PKT-275,GEN-145,147)") {
+TEST_CASE("TIPs are deferred until after the current TNT (PKT-275,GEN-145,147)") {
     CHECK_TWICE([](auto value) {
         writer_options const how{.defers_tips = value(true)};
         return written(how,
                        [](auto& to) {
-                           to.indirect(0x1000);  // nothing to wait for
+                           to.indirect(0x1000);  // the TNT buffer is empty
                            to.branches("TN");
                            to.indirect(0x2000);
                            to.branches("T");
@@ -296,7 +294,7 @@ TEST_CASE("TIPs wait for the TNT that is being filled (PKT-275,GEN-145,147)") {
                        })
                    .is(join(bytes(0x6D, 0x00, 0x10, 0, 0, 0, 0), bytes(0xDC, 0x2D, 0x00, 0x20),
                             bytes(0x6D, 0, 0, 0, 0, 1, 0))) &&
-               // An uncompressed return is not deferred, and what waits goes first (GEN-146).
+               // An uncompressed return is not deferred; deferred TIPs precede it (GEN-146).
                written(how,
                        [](auto& to) {
                            to.branches("T");
@@ -311,7 +309,7 @@ TEST_CASE("TIPs wait for the TNT that is being filled (PKT-275,GEN-145,147)") {
                    to.indirect(0x1000);
                }).is(bytes(0x06, 0x6D, 0x00, 0x10, 0, 0, 0, 0));
     });
-    CHECK_TWICE([](auto value) {  // not more than there is room for
+    CHECK_TWICE([](auto value) {  // at most eight are deferred
         auto const got = written({.defers_tips = true}, [&](auto& to) {
             to.template ip<packet::tip>(value(uint64_t{0x1000}));
             to.branches("N");
@@ -328,14 +326,13 @@ TEST_CASE("TIPs wait for the TNT that is being filled (PKT-275,GEN-145,147)") {
     });
 }
 
-TEST_CASE(
-    "a CYC stands before the first packet of a cycle that may have one (GEN-211,213,214,215)") {
+TEST_CASE("a CYC precedes the first CYC-eligible packet of a cycle (GEN-211,213,214,215)") {
     CHECK_TWICE([](auto value) {
         return written({.cyc = value(true)},
                        [](auto& to) {
-                           to.put(mtc_5);  // no clock has passed
+                           to.put(mtc_5);  // no cycle has passed
                            to.of.advance(3);
-                           to.template ip<packet::fup>(0);  // never
+                           to.template ip<packet::fup>(0);  // not CYC-eligible
                            to.put(mtc_5);
                            to.put(mtc_5);  // the same cycle
                            to.of.advance(30);
@@ -351,7 +348,7 @@ TEST_CASE(
     });
 }
 
-TEST_CASE("the CYC of a TNT tells of its first branch (GEN-216,219)") {
+TEST_CASE("the CYC of a TNT times its first branch (GEN-216,219)") {
     CHECK_TWICE([](auto value) {
         return written({.cyc = value(true)},
                        [](auto& to) {
@@ -366,11 +363,11 @@ TEST_CASE("the CYC of a TNT tells of its first branch (GEN-216,219)") {
                written({.cyc = true, .cyc_threshold = 0}, [](auto& to) {
                    to.of.advance(2);
                    to.put(mtc_5);
-                   to.branches("T");  // of the same cycle
+                   to.branches("T");  // in the same cycle
                    to.note(to.of.flush());
                }).is(bytes(0x13, 0x59, 0x05, 0x06));
     });
-    CHECK_TWICE([](auto value) {  // a TIP that has a time of its own does not wait
+    CHECK_TWICE([](auto value) {  // a TIP with a CYC is not deferred
         return written({.defers_tips = true, .cyc = value(true)},
                        [](auto& to) {
                            to.branches("T");
@@ -382,7 +379,7 @@ TEST_CASE("the CYC of a TNT tells of its first branch (GEN-216,219)") {
     });
 }
 
-TEST_CASE("below its threshold a packet has no CYC, and the clocks go on counting (GEN-212)") {
+TEST_CASE("below the threshold a packet has no CYC, and the cycle count continues (GEN-212)") {
     CHECK_TWICE([](auto value) {
         for (unsigned thresh = 0; thresh < all_thresholds; ++thresh) {
             writer_options const how{.cyc = true, .cyc_threshold = value(uint8_t(thresh))};
@@ -401,7 +398,7 @@ TEST_CASE("below its threshold a packet has no CYC, and the clocks go on countin
         }
         return true;
     });
-    CHECK_TWICE([](auto value) {  // any threshold that a byte can name
+    CHECK_TWICE([](auto value) {  // the largest threshold of a byte
         writer_options const how{.cyc = true, .cyc_threshold = value(uint8_t{255})};
         return written(how,
                        [](auto& to) {
@@ -425,7 +422,7 @@ TEST_CASE("PADs keep packets from crossing a multiple of 8 bytes (PKT-166)") {
                            to.put(packet::cbr{});           // 12 to 15
                            to.put(packet::cbr{});           // 16 to 19
                            to.of.advance(1);
-                           to.put(packet::tip::of(packet::ip_bytes::update_32, 2));  // behind a CYC
+                           to.put(packet::tip::of(packet::ip_bytes::update_32, 2));  // after a CYC
                            to.branches("T");
                            to.put(packet::psb{});
                            to.put(packet::pad{});
@@ -438,15 +435,16 @@ TEST_CASE("PADs keep packets from crossing a multiple of 8 bytes (PKT-166)") {
         return written({.pads = value(true)},
                        [](auto& to) {
                            to.template ip<packet::tip>(1);             // 0 to 6
-                           to.put(packet::cbr{});                      // behind a PAD: 8 to 11
-                           to.put(packet::any_packet{packet::tsc{}});  // behind four: 16 to 23
+                           to.put(packet::cbr{});                      // after a PAD: 8 to 11
+                           to.put(packet::any_packet{packet::tsc{}});  // after four: 16 to 23
                        })
             .is(bytes(0x6D, 1, 0, 0, 0, 0, 0, 0, 0x02, 0x03, 0, 0, 0, 0, 0, 0, 0x19, 0, 0, 0, 0, 0,
                       0, 0));
     });
 }
 
-TEST_CASE("what a reader would not read is refused, and nothing has changed (PKT-340,344,346)") {
+TEST_CASE("a packet that a reader would reject is refused, and the state is unchanged "
+          "(PKT-340,344,346)") {
     CHECK_TWICE([](auto value) {
         outcome got;
         byte_buffer out{got.room.bytes};
@@ -461,7 +459,7 @@ TEST_CASE("what a reader would not read is refused, and nothing has changed (PKT
     });
 }
 
-TEST_CASE("branches inside a block of BIPs cannot be mistaken for one (PKT-203,344)") {
+TEST_CASE("inside a block of BIPs branches are written as a long TNT (PKT-203,344)") {
     CHECK_TWICE([](auto value) {
         return written({},
                        [&](auto& to) {
@@ -476,7 +474,7 @@ TEST_CASE("branches inside a block of BIPs cannot be mistaken for one (PKT-203,3
     });
 }
 
-TEST_CASE("a sink that takes no more gets none of a call, and all of it later (PKT-347)") {
+TEST_CASE("a call that does not fit into the sink writes nothing and changes nothing (PKT-347)") {
     CHECK_TWICE([](auto value) {
         byte_array<64> room{};
         bool right = true;
@@ -490,7 +488,7 @@ TEST_CASE("a sink that takes no more gets none of a call, and all of it later (P
             right = right && got == (fits ? rule::none : rule::PKT_347) && !fits &&
                     few.size() == 0 && to.state().cycles == 7 &&
                     to.state().tnt == packet::branches{1, 1} && to.state().bytes == 0;
-            // Less is written where there is room for it.
+            // Smaller packets are written if there is room.
             right = right && to.flush() == (size >= 1 ? rule::none : rule::PKT_347) &&
                     to.put(packet::cbr{}) == (size >= 5 ? rule::none : rule::PKT_347) &&
                     few.size() == (size >= 5   ? 5
@@ -501,7 +499,7 @@ TEST_CASE("a sink that takes no more gets none of a call, and all of it later (P
     });
 }
 
-TEST_CASE("a sink that takes only bytes gets the same bytes as a buffer (PKT-347)") {
+TEST_CASE("a sink with append(byte_view) only gets the same bytes as a byte_buffer (PKT-347)") {
     struct own_sink {
         byte_buffer to;
         constexpr auto append(byte_view bytes) -> bool { return to.append(bytes); }
@@ -524,8 +522,7 @@ TEST_CASE("a sink that takes only bytes gets the same bytes as a buffer (PKT-347
     });
 }
 
-TEST_CASE(
-    "many packets are put until one breaks a rule, and are as many as is said (PKT-340,347)") {
+TEST_CASE("put of many packets stops at a broken rule and returns the count (PKT-340,347)") {
     struct own_sink {
         byte_buffer to;
         constexpr auto append(byte_view bytes) -> bool { return to.append(bytes); }
@@ -570,7 +567,7 @@ TEST_CASE(
     });
 }
 
-TEST_CASE("many packets are put as one by one, whatever they hold (PKT-112,275,340..347)") {
+TEST_CASE("put of many random packets agrees with put of each (PKT-112,275,340..347)") {
     maker_of_any maker;
     unsigned long written = 0;
     unsigned long refused = 0;
@@ -621,7 +618,7 @@ TEST_CASE("many packets are put as one by one, whatever they hold (PKT-112,275,3
     CHECK(refused > 5000);
 }
 
-TEST_CASE("a packet between others finds the branch that was gathered before it (PKT-275)") {
+TEST_CASE("put of an any_packet flushes the TNT buffer first (PKT-275)") {
     CHECK_TWICE([](auto value) {
         byte_array<8> room{};
         byte_buffer bytes{room.bytes};
@@ -633,7 +630,7 @@ TEST_CASE("a packet between others finds the branch that was gathered before it 
     });
 }
 
-TEST_CASE("any packet behind others gets the CYC that is due (PKT-112,113)") {
+TEST_CASE("put of an any_packet writes the CYC that is due (PKT-112,113)") {
     CHECK_TWICE([](auto value) {
         byte_array<8> room{};
         byte_buffer to{room.bytes};
@@ -647,7 +644,7 @@ TEST_CASE("any packet behind others gets the CYC that is due (PKT-112,113)") {
     });
 }
 
-TEST_CASE("any packet is written as a packet of its type is, whatever it holds (PKT-340..347)") {
+TEST_CASE("put of a random any_packet agrees with put of its type (PKT-340..347)") {
     maker_of_any maker;
     unsigned long written = 0;
     unsigned long refused = 0;
@@ -669,7 +666,8 @@ TEST_CASE("any packet is written as a packet of its type is, whatever it holds (
     CHECK(refused > 10000);
 }
 
-TEST_CASE("any packet is written as a packet of its type is, in constants (PKT-340,346)") {
+TEST_CASE(
+    "put of an any_packet agrees with put of its type in a constant expression (PKT-340,346)") {
     CHECK_TWICE([](auto value) {
         using packet::any_packet;
         using packet::ip_bytes;
