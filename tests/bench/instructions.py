@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""Counts the instructions that trace in bulk costs beside the copying itself, with valgrind.
+"""Counts the instructions that bulk output costs above the copying itself, with valgrind.
 
     instructions.py PROGRAM [--limit N]
 
-PROGRAM is tests/bench/output.cpp, compiled. A row is a size of writes: instructions a write through
-engine::output, by memcpy, and the difference a region of 4 KB. Exit status: 0 no difference is above
-the limit, 1 one is, 2 wrong usage.
+PROGRAM is the compiled tests/bench/output.cpp. A row is a size of writes: instructions for a write
+with engine::output, with memcpy, and the difference for a region of 4 KB. Exit status: 0 no
+difference is above the limit, 1 one is, 2 wrong usage.
 """
 
 import argparse
@@ -15,7 +15,7 @@ import re
 import subprocess
 import sys
 
-# Valgrind counts each step of a repeated instruction, with which some C libraries copy what is long.
+# Valgrind counts each iteration of REP MOVSB, which some C libraries use for long copies.
 PLAIN_COPIES = {"GLIBC_TUNABLES": "glibc.cpu.x86_rep_movsb_threshold=1000000000"}
 REGION = 4096
 REGIONS = 16
@@ -23,7 +23,7 @@ FEW, MANY = 100, 3_100
 
 
 def count(program: str, option: str, writes: int, size: int) -> int:
-    """Instructions of a whole run."""
+    """The instructions of a whole run."""
     run = subprocess.run(
         ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null",
          program, option, str(writes), str(size), str(REGIONS)],
@@ -32,7 +32,7 @@ def count(program: str, option: str, writes: int, size: int) -> int:
 
 
 def each(program: str, option: str, size: int) -> float:
-    """Instructions a write: what many cost more than few."""
+    """The instructions of one write: the difference between many writes and few."""
     more = count(program, option, MANY, size) - count(program, option, FEW, size)
     return more / (MANY - FEW)
 

@@ -1,19 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""Measures how fast traces are read, written and made, and prints the table.
+"""Measures the speed of reading, writing and generating traces, and prints a table.
 
     measure.py [--quick] [--gate] [--json FOLDER] [--cxx COMPILER ...]
 
-For each row: how many times as fast as libipt ours is, by each compiler (`search/none`: as reading all
-bytes; `threads`: two threads as one), as the median of neighbouring passes in one process, with the
-smallest and the largest beside it; what the worse of the compilers has to reach; and what it is meant
-to reach one day. Below it the instructions that valgrind counts for one packet or, of a trace unit,
-one branch, which a busy machine does not change; how many branches a second a trace unit takes; what
-engine::output takes for a small packet; and, unless it has to be quick, what including everything
-costs.
+For each row and compiler: how many times as fast as libipt ours is (`search/none`: as reading all
+bytes; `threads`: two threads as one), as the median of adjacent passes in one process, with the
+minimum and the maximum; the floor that the slower compiler has to reach; and the aim. Below that:
+the instructions that valgrind counts for one packet or, for a trace unit, one branch, which do not
+depend on the load of the machine; the branches per second of a trace unit; the time of
+engine::output for a small packet; and, without --quick, the cost of including everything.
 
-`--gate` fails where a ratio is below three quarters of what was reached before, or where more
-instructions are needed than then. Exit status: 0 as it should be, 1 something is not, 2 wrong usage.
+`--gate` fails when a ratio is below three quarters of the figure reached before, or when the
+instructions exceed it. Exit status: 0 all is well, 1 a failure, 2 wrong usage.
 """
 
 import argparse
@@ -40,9 +39,9 @@ SLACK = 0.75
 @dataclass
 class Row:
     name: str
-    floor: float  # what the worse compiler has to reach
+    floor: float  # required with both compilers
     aim: float
-    reached: float  # what the gate compares with, by the slower of the processors it ran on
+    reached: float  # the reference of the gate, from the slower of the processors it ran on
 
 
 ROWS = [
@@ -57,12 +56,12 @@ ROWS = [
     Row("search/all_02", 1, 2, 1),
     Row("search/near_miss", 1, 1.5, 1),
     Row("threads/real", 1.8, 1.95, 1.4),
-    Row("threads/additions", 0, 0, 0),  # what the machine gives two threads that share nothing
+    Row("threads/additions", 0, 0, 0),  # the machine's speed-up for two threads without shared data
     Row("write/real", 2.2, 2.6, 2.3),
     Row("write/cyc", 1.4, 1.6, 4),
     Row("write/all", 2, 4, 7),
 ]
-INSTRUCTIONS = [  # a packet, or a branch: no more than the floor
+INSTRUCTIONS = [  # per packet or branch: at most the floor
     Row("next/real", 32, 24, 30),
     Row("for_each/real", 22, 16, 22),
     Row("scan/real", 6, 3, 6.2),
@@ -71,19 +70,19 @@ INSTRUCTIONS = [  # a packet, or a branch: no more than the floor
     Row("unit/ranges", 110, 60, 64),
     Row("unit/cyc", 300, 150, 222),
 ]
-BRANCHES = [  # millions a second: at least the floor
+BRANCHES = [  # millions per second: at least the floor
     Row("unit/calm", 60, 150, 60),
     Row("unit/ranges", 60, 150, 60),
     Row("unit/cyc", 20, 60, 20),
 ]
 SOURCES = [ROOT / "tests" / "bench" / f"{name}.cpp"
            for name in ("read", "unit", "write", "output", "their_summary")]
-SOURCES.insert(0, ROOT / "examples" / "pt_dump.cpp")  # what takes longest comes first
-MEGABYTES = {"read": ["64", "4"], "write": ["1", "1"]}  # measured with, and if it has to be quick
+SOURCES.insert(0, ROOT / "examples" / "pt_dump.cpp")  # the longest build first
+MEGABYTES = {"read": ["64", "4"], "write": ["1", "1"]}  # normally, and with --quick
 
 
 def real_trace():
-    """The recorded traces, one behind the other; None where they are not there."""
+    """The recorded traces, concatenated; None if they are missing."""
     parts = [traces.read(traces.folder() / f"{name}.pt") for name in REAL]
     return b"".join(parts) if all(parts) else None
 
@@ -93,13 +92,13 @@ def run(command):
 
 
 def counted_rows(program):
-    """The rows of which a program counts the instructions."""
+    """The rows whose instructions a program counts."""
     ways = {"read": ("next", "for_each", "scan")}.get(program, (program,))
     return [row.name for row in INSTRUCTIONS if row.name.partition("/")[0] in ways]
 
 
 def build(pool, compilers, folder):
-    """{compiler: {source: program}}, built side by side"""
+    """{compiler: {source: program}}, built in parallel"""
     programs = {cxx: {path.stem: folder / f"{path.stem}-{cxx}" for path in SOURCES}
                 for cxx in compilers}
     for done in [pool.submit(run, [cxx, "-std=c++20", "-O2", f"-I{ROOT}/include", f"-I{ROOT}/tests",
@@ -127,7 +126,7 @@ def ratios(programs, common, quick, kept):
 
 
 def branches(program, quick):
-    """{row: millions a second}, from Google Benchmark's JSON."""
+    """{row: millions per second}, from Google Benchmark's JSON."""
     ran = run([str(program), f"--benchmark_min_time={0.2 if quick else 2}",
                "--benchmark_format=json"])
     return {row["name"]: row["items_per_second"] / 1e6
@@ -135,13 +134,13 @@ def branches(program, quick):
 
 
 def instructions(program, common, rows):
-    """{row: instructions a packet or branch}, of one pass each."""
+    """{row: instructions per packet or branch}, of one pass each."""
     with tempfile.TemporaryDirectory() as folder:
         ran = run(["valgrind", "--tool=callgrind", "--instr-atstart=no",
                    f"--callgrind-out-file={folder}/counts", str(program), *common, "--mega", "1",
                    *[word for row in rows for word in ("--count", row)]])
         packets = dict(line.split() for line in ran.stdout.splitlines())
-        # A dump for each row, which says its name, and one when the program ends.
+        # One dump for each row, with its name, and one at the end of the program.
         dumps = [path.read_text() for path in pathlib.Path(folder).glob("counts.*")]
         return {row: int(re.search(r"^totals: (\d+)$", dump, re.M)[1]) / int(packets[row])
                 for row in rows
@@ -149,7 +148,7 @@ def instructions(program, common, rows):
 
 
 def once(command):
-    """What a program prints, the seconds that it takes, and the most megabytes that it had."""
+    """The output of a program, its run time in seconds, and its peak memory in megabytes."""
     with tempfile.TemporaryFile("w+") as out:
         begin = time.monotonic()
         process = subprocess.Popen([str(word) for word in command], stdout=out)
@@ -162,7 +161,7 @@ def once(command):
 
 
 def summaries(compiler, programs, folder, trace, megabytes):
-    """Measures `pt_dump --summary` against the same over libipt; true where it is as it should be."""
+    """Compares `pt_dump --summary` with the same over libipt; true if it is faster and small."""
     big = folder / "big.pt"
     with open(big, "wb") as out:
         for _ in range(-(-megabytes * 1_000_000 // len(trace))):
@@ -202,7 +201,7 @@ def main():
         else:
             (folder / "real.pt").write_bytes(real)
             common = ["--real", str(folder / "real.pt")]
-        # What is not timed goes side by side, all of it before anything is timed.
+        # Builds and instruction counts run in parallel, before anything is timed.
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             programs = build(pool, options.cxx, folder)
             counting = {cxx: [pool.submit(instructions, program, common, counted_rows(name))

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: BSL-1.0
-// How fast trace goes into a ring of 4 KB regions: engine::output into memory of the program,
-// against memcpy of the same pieces to the same places in the same order. Both take turns, a lap of
-// the ring or 2 MB at a time, and each turn of one is compared with its neighbour of the other. The
-// time is that of this process: what others do meanwhile counts only by the caches they empty.
+// Measures the speed of output into a ring of 4 KB regions: engine::output against memcpy of the
+// same bytes to the same addresses in the same order. The two alternate, one pass over the ring or
+// 2 MB at a time, and each turn is compared with the adjacent turn of the other. Times are CPU
+// times of this process: other processes have an effect only through the caches.
 //
 //   output                 prints the table
-//   output --gate RATIO    also fails where a median is below RATIO; a list by address is let pass,
-//                          as it leaves host_memory to search
-//   output --small         prints only how long small writes take
-//   output --writes N SIZE REGIONS   only makes N writes of SIZE bytes, for who counts instructions
-//   output --copies N SIZE REGIONS   the same by memcpy
+//   output --gate RATIO    also fails when a median is below RATIO, except for regions listed by
+//                          address, where host_memory has to search
+//   output --small         prints only the time of small writes
+//   output --writes N SIZE REGIONS   only makes N writes of SIZE bytes, to count instructions
+//   output --copies N SIZE REGIONS   the same with memcpy
 //
 // Ratios are speeds: 1 is as fast as memcpy, 0.5 takes twice as long.
-// Exit status: 0 as it should be, 1 something is not, 2 wrong usage.
+// Exit status: 0 all is well, 1 a difference or a slow row, 2 wrong usage.
 
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/host_memory.hpp>
@@ -38,11 +38,11 @@ constexpr uint64_t table_address = 0x1'0000'0000;
 constexpr uint64_t first_region = 0x2'0000'0000;
 constexpr size_t turn_bytes = size_t{2} << 20;
 
-/// How the regions of a ring lie in memory, and how `host_memory` is told of them.
+/// How the regions of a ring are placed in memory, and listed in `host_memory`.
 enum class layout : uint8_t {
-    together,    ///< one behind the other, as one `host_region`
-    scattered,   ///< shuffled, each a `host_region`, listed as the table goes
-    by_address,  ///< shuffled, each a `host_region`, listed from the lowest address to the highest
+    together,    ///< contiguous, as one `host_region`
+    scattered,   ///< shuffled, each a `host_region`, listed in the order of the table
+    by_address,  ///< shuffled, each a `host_region`, listed by ascending address
 };
 constexpr char const* layout_names[] = {"together", "scattered", "by address"};
 
@@ -50,10 +50,10 @@ struct alignas(region_bytes) page {
     uint8_t bytes[region_bytes];
 };
 
-/// A table, its regions, and the memory that both are in.
+/// A ToPA table, its regions, and the memory of both.
 struct ring {
     std::vector<page> pages;
-    std::vector<size_t> order;  ///< of the pages, as the table goes
+    std::vector<size_t> order;  ///< of the pages in the table
     std::vector<uint8_t> table;
     std::vector<host_region> parts;
 
@@ -61,7 +61,7 @@ struct ring {
         for (size_t i = 0; i < count; ++i) { order[i] = i; }
         if (how != layout::together) { std::shuffle(order.begin(), order.end(), std::mt19937{1}); }
         for (size_t i = 0; i < count; ++i) {
-            // Scattered regions do not touch.
+            // Scattered regions are not adjacent.
             uint64_t const address = first_region +
                                      order[i] * region_bytes * (how == layout::together ? 1 : 2);
             store_le64(&table[8 * i], address);
@@ -89,7 +89,7 @@ struct ring {
     }
 };
 
-/// The one who is measured.
+/// Writes through engine::output.
 struct through_output {
     host_memory memory;
     test::tracer<host_memory> cpu{.of = cpu::preset::P_SKL, .memory = memory};
@@ -98,14 +98,14 @@ struct through_output {
         cpu.place(table_address, 0x7F);
         if (!cpu.enable_topa() || !cpu.is_running()) { std::abort(); }
     }
-    [[gnu::always_inline]]  // so that neither costs a call that is none of its own
+    [[gnu::always_inline]]  // no call in either loop that is not part of the measured code
     void
     write(byte_view bytes) {
         if (cpu.out.write(cpu.now, memory, bytes).stored != bytes.size()) { std::abort(); }
     }
 };
 
-/// The one who is compared with: it knows where the next region is.
+/// Writes with memcpy. It knows the next region without a table.
 struct by_memcpy {
     page* pages;
     size_t const* order;
@@ -150,7 +150,7 @@ auto median(std::vector<double> values) -> double {
     return values[values.size() / 2];
 }
 
-/// Both leave the same bytes in the ring.
+/// True when both leave the same bytes in the ring.
 auto agree(ring& in, byte_view bytes, size_t count) -> bool {
     in.clear();
     through_output ours{in};
@@ -162,7 +162,7 @@ auto agree(ring& in, byte_view bytes, size_t count) -> bool {
     return one == in.sum();
 }
 
-/// Measures one row, prints it, and gives the median of the ratios.
+/// Measures one row, prints it, and returns the median of the ratios.
 auto compare(size_t regions, layout how, byte_view bytes) -> double {
     ring in{regions, how};
     size_t const count = (std::max(in.size(), turn_bytes) + bytes.size() - 1) / bytes.size();
@@ -177,7 +177,7 @@ auto compare(size_t regions, layout how, byte_view bytes) -> double {
     std::vector<double> our_time;
     std::vector<double> plain_time;
     for (size_t i = 0; i <= turns; ++i) {
-        // Who comes first changes from turn to turn.
+        // The order alternates.
         double const before = i % 2 != 0 ? time_of(plain, bytes, count) : 0;
         double const one = time_of(*ours, bytes, count);
         double const two = i % 2 != 0 ? before : time_of(plain, bytes, count);
@@ -194,7 +194,7 @@ auto compare(size_t regions, layout how, byte_view bytes) -> double {
     return median(ratios);
 }
 
-/// Nanoseconds for a write so small that there are many to a region.
+/// Measures small writes, of which many fit into a region.
 void measure_small(byte_view bytes) {
     ring in{16, layout::together};
     auto const ours = std::make_unique<through_output>(in);

@@ -13,7 +13,8 @@
 #include <string_view>
 #include <vector>
 
-/// Two ways to do something, measured in turns in one process, so that both meet the same machine.
+/// Measures two functions in alternation in one process, so that both run under the same
+/// conditions.
 namespace ptspec::bench {
 
 inline auto nanoseconds() -> double {
@@ -28,7 +29,7 @@ auto time_of(Body const& body) -> double {
     return nanoseconds() - begin;
 }
 
-/// What `compare` measures: `body`, with nothing around it.
+/// A function for `compare` that returns the time of `body`.
 template <class Body>
 auto timed(Body const& body) {
     return [&body] { return time_of(body); };
@@ -39,11 +40,11 @@ inline auto median(std::vector<double> values) -> double {
     return values[values.size() / 2];
 }
 
-/// Measures two against each other, each of which returns the nanoseconds that it took; `units` is
-/// what the time is told for: packets, or bytes.
+/// Compares two functions, each of which returns the nanoseconds that it took for `units` packets
+/// or bytes.
 ///
-/// The counters of the row: `ratio` (median), `min` and `max`, the times that ours is faster;
-/// `ours_ns` and `their_ns`, medians for one unit.
+/// The counters of the row: `ratio` (median), `min` and `max`, how many times as fast as theirs
+/// ours is; `ours_ns` and `their_ns`, the median time of one unit.
 template <class Ours, class Theirs>
 void compare(benchmark::State& state, double units, Ours const& ours, Theirs const& theirs) {
     std::vector<double> ratios;
@@ -68,7 +69,7 @@ void compare(benchmark::State& state, double units, Ours const& ours, Theirs con
     state.counters["their_ns"] = median(their_times);
 }
 
-/// Does it once for callgrind, which counts nothing else; prints the row and how many units it has.
+/// Runs `body` once under callgrind instrumentation, and prints the row and its number of units.
 template <class Body>
 void count(std::string_view row, size_t units, Body const& body) {
     std::string const name{row};
@@ -79,13 +80,13 @@ void count(std::string_view row, size_t units, Body const& body) {
     std::printf("%s %zu\n", name.c_str(), units);
 }
 
-/// The command line of a program that measures: its own options, then those of Google Benchmark.
+/// The command line of a benchmark program: its own options, then those of Google Benchmark.
 struct arguments {
     char const* real = nullptr;             ///< --real FILE
     size_t size;                            ///< --mega N, in bytes
     std::vector<std::string_view> counted;  ///< --count ROW, any number of times
 
-    /// Ends the program with status 2 where the words are wrong.
+    /// Exits with status 2 on wrong usage.
     arguments(int argc, char** argv, size_t usual_megabytes) : size{usual_megabytes << 20} {
         std::vector<char*> rest{argv[0]};
         for (int i = 1; i < argc; ++i) {

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: BSL-1.0
-// How fast traces are read, beside libipt in the same process.
+// Measures the speed of reading, with libipt in the same process.
 //
 //   read [--real FILE] [--mega N] [options of Google Benchmark]
-//   read [--real FILE] [--mega N] --count WAY/STREAM ...   only reads once, for callgrind, and prints
-//                                                          how many packets it were
+//   read [--real FILE] [--mega N] --count WAY/STREAM ...   reads once, for callgrind, and prints
+//                                                          the number of packets
 //
-// FILE is what the rows called `real` read, repeated to N MB (64); without it a trace is made. Each
-// iteration reads the whole trace with both, and who comes first changes from turn to turn; the
-// ratio is taken of the two times that are neighbours. Before anything is measured both have to have
-// seen the same packets: as many, with the same IPs, branches and counts.
+// The rows called `real` read FILE, repeated to N MB (64); without it they read a generated trace.
+// Each iteration reads the whole trace with both libraries, in alternating order, and the ratio is
+// that of the two adjacent times. Before a measurement, both must read the same packets: the same
+// number, IPs, branches and cycle counts.
 //
-// Rows `search`: bytes of four times the size without a PSB, against libipt, and `none` against
-// reading all bytes as words. Row `threads`, of that size, too: two threads of ours against one,
-// and `additions`, the same of threads that only add.
+// Rows `search`: four times the size without a PSB, against libipt; `none` against reading all
+// bytes as words. Row `threads`: two threads of ours against one; `additions` the same with threads
+// that only add.
 
 #include <bench/paired.hpp>
 #include <bench/streams.hpp>
@@ -37,12 +37,12 @@ using bench::buffer;
 using bench::compare;
 using bench::timed;
 
-/// What a pass over a trace saw. The sums are over all packets.
+/// The result of a pass over a trace. The sums are over all packets.
 struct seen {
     uint64_t packets = 0;
     uint64_t ips = 0;       ///< the last IPs
-    uint64_t branches = 0;  ///< the bits of TNTs and their numbers
-    uint64_t counts = 0;    ///< of CYC
+    uint64_t branches = 0;  ///< the branch bits of TNTs and the number of branches
+    uint64_t counts = 0;    ///< cycle counts of CYCs
 
     friend auto operator==(seen const&, seen const&) -> bool = default;
 };
@@ -55,7 +55,7 @@ struct their_decoder {
     explicit their_decoder(buffer const& trace) {
         pt_config config;
         pt_config_init(&config);
-        config.begin = const_cast<uint8_t*>(trace.data());  // which it only reads
+        config.begin = const_cast<uint8_t*>(trace.data());  // libipt only reads
         config.end = config.begin + trace.size();
         decoder = pt_pkt_alloc_decoder(&config);
         if (decoder == nullptr || pt_pkt_sync_set(decoder, 0) < 0) { std::abort(); }
@@ -96,7 +96,7 @@ auto sum_of(packet::branches which) -> uint64_t { return which.bits * 64 + which
 
 auto we_read(buffer const& trace) -> seen {
     trace::reader in{byte_view{trace.data(), trace.size()}, {.sync = false}};
-    uint64_t packets = 0;  // not in one struct, which would be kept in memory
+    uint64_t packets = 0;  // scalars: compilers keep a struct in memory
     uint64_t ips = 0;
     uint64_t branches = 0;
     uint64_t counts = 0;
@@ -115,7 +115,7 @@ auto we_read(buffer const& trace) -> seen {
         }
         packets += 1;
         ips += got.ip;
-        benchmark::DoNotOptimize(got.packet.raw().low);  // so that all of a packet is there
+        benchmark::DoNotOptimize(got.packet.raw().low);  // forces the whole packet to be built
         benchmark::DoNotOptimize(got.packet.raw().high);
         benchmark::DoNotOptimize(got.length);
     }
@@ -123,7 +123,7 @@ auto we_read(buffer const& trace) -> seen {
 }
 
 struct summing {
-    seen all{};  // its own, so that it can be kept in registers
+    seen all{};  // a member of the visitor, so that it can stay in registers
 
     template <packet::packet_type Packet>
     void operator()(Packet const& packet, trace::at where) {
@@ -176,7 +176,7 @@ void read_row(benchmark::State& state, buffer const& trace, pass ours, bool whol
 
 // ------------------------------------------------------------------------------------ PSB search
 
-/// Bytes in which there is no PSB, though it may look like that.
+/// Bytes without a PSB, some of which resemble one.
 auto without_psb(std::string_view how, size_t size) -> buffer {
     buffer all(size, how == "all_02" ? uint8_t{0x02} : uint8_t{0});
     if (how == "none") {
@@ -190,11 +190,10 @@ auto without_psb(std::string_view how, size_t size) -> buffer {
     return all;
 }
 
-/// More bytes than a cache holds: how fast they can be read is the memory's affair, whatever compiler
-/// made the loop that reads them.
+/// More bytes than the caches hold: the memory limits the speed of reading, not the compiled loop.
 constexpr size_t in_no_cache = size_t{256} << 20;
 
-/// What reading all bytes costs in any case.
+/// The least cost: reading all bytes as words.
 auto plain_read(buffer const& bytes) -> uint64_t {
     uint64_t sum = 0;
     for (size_t at = 0; at + 8 <= bytes.size(); at += 8) { sum += load_le64(&bytes[at]); }
@@ -207,7 +206,7 @@ void search_row(benchmark::State& state, std::string_view how, buffer const& byt
     };
     pt_config config;
     pt_config_init(&config);
-    config.begin = const_cast<uint8_t*>(bytes.data());  // which it only reads
+    config.begin = const_cast<uint8_t*>(bytes.data());  // libipt only reads
     config.end = config.begin + bytes.size();
     auto const theirs = [&] {
         auto* const decoder = pt_pkt_alloc_decoder(&config);
@@ -222,7 +221,7 @@ void search_row(benchmark::State& state, std::string_view how, buffer const& byt
 
 // ------------------------------------------------------------------------------------ threads
 
-/// Does it in so many threads at once.
+/// Runs `work` in `count` threads.
 template <class Work>
 void in_threads(unsigned count, Work const& work) {
     std::vector<std::jthread> threads;
@@ -230,7 +229,7 @@ void in_threads(unsigned count, Work const& work) {
     work();
 }
 
-/// Counts the packets in so many threads, which take the pieces of the trace in turns.
+/// Counts packets in `count` threads, each of which takes the next part of the trace.
 auto count_in_threads(buffer const& trace, unsigned count) -> uint64_t {
     std::vector<byte_view> pieces;
     for (byte_view const piece : trace::split{byte_view{trace.data(), trace.size()}, 16}) {
@@ -261,7 +260,7 @@ void thread_row(benchmark::State& state, buffer const& trace) {
     compare(state, static_cast<double>(trace.size()), timed(two), timed(one));
 }
 
-/// Threads that share nothing but the machine: more than it gives them nobody can reach.
+/// Threads that share no data: an upper bound of the speed-up on this machine.
 void additions_row(benchmark::State& state) {
     constexpr uint64_t additions = uint64_t{1} << 26;
     auto const run = [](unsigned count) {
@@ -276,11 +275,11 @@ void additions_row(benchmark::State& state) {
     compare(state, static_cast<double>(additions), timed(two), timed(one));
 }
 
-/// A way of ours to read.
+/// One of our ways to read.
 struct way {
     char const* name;
     pass read;
-    bool whole;  ///< it sees all of every packet
+    bool whole;  ///< returns all sums, not only the number of packets
 };
 constexpr way ways[] = {
     {"next", we_read, true},
@@ -288,7 +287,7 @@ constexpr way ways[] = {
     {"scan", we_scan, false},
 };
 
-/// Reads once, for callgrind. False where there is no such row.
+/// Reads once, for callgrind. Returns false for an unknown row.
 auto count_row(bench::arguments const& given, std::string_view row) -> bool {
     size_t const slash = row.find('/');
     auto const trace = bench::make_stream(row.substr(slash + 1), given.size, given.real);
@@ -324,7 +323,7 @@ int main(int argc, char** argv) {
                 ->Unit(benchmark::kMillisecond);
         }
     }
-    std::map<std::string_view, buffer> searched;  // filled by the first pass over each
+    std::map<std::string_view, buffer> searched;  // filled when a row first runs
     for (std::string_view const how : {"none", "all_02", "near_miss"}) {
         size_t const size = how == "none" ? in_no_cache : 4 * given.size;
         benchmark::RegisterBenchmark(("search/" + std::string{how}).c_str(),

@@ -14,8 +14,8 @@
 #include <string_view>
 #include <vector>
 
-/// Traces to measure with. They are made by the writer, from a fixed seed, and hold nothing that is
-/// no packet; a PSB+ stands before every 4 KB or so.
+/// Generated traces for benchmarks. The writer makes them from a fixed seed. They contain only
+/// valid packets, and a PSB+ about every 4 KB.
 namespace ptspec::bench {
 
 using buffer = std::vector<uint8_t>;
@@ -36,10 +36,10 @@ public:
         out_.bytes.reserve(size + 256);
     }
 
-    /// Numbers below `count`, the same ones on every run.
+    /// A random number below `count`, the same sequence in every run.
     auto below(uint64_t count) -> uint64_t { return random_() % count; }
     auto bits() -> uint64_t { return random_(); }
-    /// The next target of an indirect branch: near, in the same module, or in another one.
+    /// The next target of an indirect branch: near, in the same module, or in another module.
     auto target() -> uint64_t {
         uint64_t const how = below(8);
         ip_ = how < 4   ? (ip_ & ~uint64_t{0xFFFF}) | below(0x1'0000)
@@ -57,7 +57,7 @@ public:
         check(to_.template put_ip<Packet>(target()));
     }
     void tnt(unsigned count) { put(packet::tnt_short::of({count, bits() & low_bits(count)})); }
-    /// A count of a size that occurs: most are below 32, few need three bytes.
+    /// A CYC of typical size: most counts are below 32, few need three bytes.
     void cyc() {
         uint64_t const how = below(16);
         put(packet::cyc::of(how < 10 ? below(32) : how < 15 ? below(4096) : below(0x8'0000)));
@@ -68,13 +68,13 @@ public:
                 .with(packet::ptw::PayloadBytes{constant<1>}, packet::ptw::IP{true})
                 .with_payload(bits()));
     }
-    /// A packet with random bits where it has fields.
+    /// A packet with random field values.
     template <class Packet>
     void any() {
         put(Packet{bits() & low_bits(8 * Packet::head_bytes)});
     }
 
-    /// Calls `next` until there are bytes enough, with a PSB+ now and then.
+    /// Calls `next` until the trace has its size, with a PSB+ about every 4 KB.
     template <class Next>
     auto make(Next const& next) -> buffer {
         while (out_.bytes.size() < size_) {
@@ -105,8 +105,8 @@ private:
     uint64_t ip_ = 0x40'1000;
 };
 
-/// Of 100 packets 43 CYC, 41 TNT, 11 TIP, the others MTC. Three of four have a CYC, right before
-/// them: PKT-113, GEN-214.
+/// Of 100 packets 43 are CYC, 41 TNT, 11 TIP, the others MTC. Three of four packets have a CYC
+/// directly before them: PKT-113, GEN-214.
 inline auto cyc_stream(size_t size) -> buffer {
     maker to{size};
     return to.make([&] {
@@ -122,7 +122,7 @@ inline auto cyc_stream(size_t size) -> buffer {
     });
 }
 
-/// TNT and TIP, as likely, in an order that nobody can foresee.
+/// TNT and TIP, equally likely, in random order.
 inline auto user_stream(size_t size) -> buffer {
     maker to{size};
     return to.make([&] {
@@ -134,13 +134,13 @@ inline auto user_stream(size_t size) -> buffer {
     });
 }
 
-/// Nothing but TNT.
+/// Only TNT.
 inline auto tnt_stream(size_t size) -> buffer {
     maker to{size};
     return to.make([&] { to.tnt(6); });
 }
 
-/// A PTW and its FUP, between a few TNTs.
+/// PTWs with their FUPs, between a few TNTs.
 inline auto ptw_stream(size_t size) -> buffer {
     maker to{size};
     return to.make([&] {
@@ -150,7 +150,7 @@ inline auto ptw_stream(size_t size) -> buffer {
     });
 }
 
-/// Every packet that libipt 2.0.5 knows, each as likely.
+/// Every packet that libipt 2.0.5 knows, all equally likely.
 inline auto all_stream(size_t size) -> buffer {
     using namespace packet;
     maker to{size};
@@ -201,7 +201,7 @@ inline auto repeat(buffer const& one, size_t size) -> buffer {
     return all;
 }
 
-/// The stream of a name, of `size` bytes or a little more. `real` is a file, or null.
+/// The stream called `name`, of `size` bytes or a little more. `real` is a file, or null.
 inline auto make_stream(std::string_view name, size_t size, char const* real) -> buffer {
     if (name == "cyc") { return cyc_stream(size); }
     if (name == "all") { return all_stream(size); }

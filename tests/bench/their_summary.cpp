@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSL-1.0
-// What `pt_dump --summary` prints for a whole trace, over libipt: to compare the two with.
+// Prints the output of `pt_dump --summary`, with libipt as the decoder, to compare the two.
 //
 //   their_summary FILE
 //
-// The trace begins with a PSB and has no damage. Exit status: 0 so it is, 1 it is not, 2 there is no
-// such file.
+// The trace must begin with a PSB and have no damage. Exit status: 0 it has no damage, 1 it has, 2
+// the file cannot be read.
 
 #include <support/libipt.hpp>
 
@@ -26,7 +26,7 @@ struct row {
     std::uint64_t bytes = 0;
 };
 
-/// The rows of the table, in the order in which they are printed.
+/// The rows of the table, in printed order.
 row rows[] = {
     {"pad"}, {"tnt.8"},     {"tnt.64"},   {"tip"},  {"tip.pge"}, {"tip.pgd"}, {"fup"},
     {"pip"}, {"mode.exec"}, {"mode.tsx"}, {"stop"}, {"cbr"},     {"tsc"},     {"mtc"},
@@ -36,7 +36,7 @@ row rows[] = {
 
 constexpr unsigned psb_row = 18;
 
-/// The place in `rows` of libipt's type of packet. MODE is one type there.
+/// The index in `rows` of a libipt packet. libipt has one type for both MODE packets.
 auto row_of(pt_packet const& packet) -> unsigned {
     switch (packet.type) {
         case ppt_pad: return 0;

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
-// How fast a trace unit takes what a processor does, into a ring in memory.
+// Measures the speed of a trace unit that traces events into a ring in memory.
 //
 //   unit [--mega N] [options of Google Benchmark]
-//   unit [--mega N] --count unit/ROW ...   only runs the program, for callgrind, and prints how many
-//                                          events it has
+//   unit [--mega N] --count unit/ROW ...   runs the program once, for callgrind, and prints the
+//                                          number of events
 //
-// Of the events 80 % are conditional branches, 15 % direct and 5 % indirect ones, in an order that a
-// processor cannot foresee. The rows: `calm`, only branches are traced; `ranges`, two address ranges
-// filter, and all branches stay in one; `cyc`, cycle-accurate mode, and cycles pass before each.
+// Of the events 80 % are conditional branches, 15 % direct and 5 % indirect branches, in random
+// order, which a processor cannot predict. The rows: `calm`, only branches are traced; `ranges`,
+// two address ranges filter, and all branches are in one of them; `cyc`, cycle-accurate mode, with
+// cycles before each event.
 
 #include <bench/paired.hpp>
 
@@ -33,7 +34,7 @@ struct branch {
     std::uint64_t to;
 };
 
-/// The branches of a program of that many bytes of code.
+/// `count` random branches in 64 KB of code.
 auto make_branches(std::size_t count) -> std::vector<branch> {
     std::mt19937_64 dice{1};
     std::vector<branch> made;

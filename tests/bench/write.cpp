@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSL-1.0
-// How fast packets are written, beside libipt in the same process.
+// Measures the speed of writing packets, with libipt in the same process.
 //
 //   write [--real FILE] [--mega N] [options of Google Benchmark]
-//   write [--real FILE] [--mega N] --count write/STREAM ...   only writes once, for callgrind, and
-//                                                             prints how many packets it were
+//   write [--real FILE] [--mega N] --count write/STREAM ...   writes once, for callgrind, and
+//                                                             prints the number of packets
 //
-// Both write the packets of a trace of N MB (1), which both read before: ours as `any_packet`, libipt's
-// as its `pt_packet`. They are written some thousands at a time, which stand in the caches: their way
-// there from memory, longer than the work, is not measured. FILE is what the row `real` writes;
-// without it a trace is made. Before anything is measured both have to have written the trace, but
-// for two bits that libipt leaves out.
+// Both write the packets of a trace of N MB (1), which they read before: ours as `any_packet`,
+// libipt as `pt_packet`. They write 4096 packets at a time, which are in the caches: loading them
+// from memory takes longer than writing and is not measured. The row `real` writes FILE; without it
+// a generated trace. Before a measurement both must reproduce the trace, except two bits that
+// libipt does not write.
 
 #include <bench/paired.hpp>
 #include <bench/streams.hpp>
@@ -38,7 +38,7 @@ auto config_of(buffer& bytes) -> pt_config {
     return config;
 }
 
-/// Writes packets to `out`, and returns how many bytes that were.
+/// Writes packets to `bytes`, and returns the number of bytes.
 auto we_write(std::vector<packet::any_packet> const& packets, buffer& bytes) -> size_t {
     byte_buffer out{bytes.data(), bytes.size()};
     trace::writer to{out};
@@ -58,12 +58,12 @@ auto they_write(std::vector<pt_packet> const& packets, buffer& bytes) -> size_t 
     return written;
 }
 
-/// A trace, and its packets as each of the two knows them.
+/// A trace, and its packets as both libraries represent them.
 struct job {
     buffer trace;
     std::vector<packet::any_packet> ours{};
     std::vector<pt_packet> theirs{};
-    buffer bytes{};  ///< what was written
+    buffer bytes{};  ///< the written bytes
 
     explicit job(buffer from) : trace{std::move(from)}, bytes(trace.size()) {
         trace::reader in{byte_view{trace.data(), trace.size()}, {.sync = false}};
@@ -79,7 +79,7 @@ struct job {
     }
 };
 
-/// The time in which `write` writes all packets.
+/// The time that `write` takes for all packets.
 template <class Packet, class Write>
 auto time_of_all(std::vector<Packet> const& packets, buffer& bytes, Write const& write) -> double {
     constexpr size_t at_once = 4096;
@@ -103,7 +103,7 @@ void clear_unwritten(std::vector<packet::any_packet> const& packets, buffer& byt
     }
 }
 
-/// Both write the trace.
+/// True when both reproduce the trace.
 auto is_valid_packet(job& one) -> bool {
     if (we_write(one.ours, one.bytes) != one.trace.size() || one.bytes != one.trace) {
         return false;

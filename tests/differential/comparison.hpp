@@ -14,9 +14,9 @@
 
 #include <differential/streams.hpp>
 
-// What ptspec and libipt 2.0.5 make of the same bytes, packet by packet: offset, length, kind, every
-// field and every error. Where libipt is known to read otherwise (tests/spec/packets.md, section 19)
-// the difference has to be just that one, and is counted under its rule.
+// Compares how ptspec and libipt 2.0.5 read the same bytes, packet by packet: offset, length, kind,
+// every field and every error. A known difference (tests/spec/packets.md, section 19) must be
+// exactly as listed, and is counted under its rule.
 namespace differential {
 
 using namespace ptspec;
@@ -26,7 +26,7 @@ using streams::buffer;
 
 // -------------------------------------------------------------------------------- what is known
 
-/// Where libipt 2.0.5 and the catalogue are known to differ.
+/// A known difference between libipt 2.0.5 and the catalogue.
 struct known_difference {
     char const* rule;
     char const* what;
@@ -194,7 +194,7 @@ struct comparison {
     }
 };
 
-/// libipt knows the packets that can be compared.
+/// True for the packets that libipt knows: those that `comparison` accepts.
 inline auto is_known_to_libipt(kind which) -> bool {
     return packet::for_kind(
         which,
@@ -204,7 +204,7 @@ inline auto is_known_to_libipt(kind which) -> bool {
         packet::all{});
 }
 
-/// Where a packet that libipt does not know is counted, if it is.
+/// The known difference under which a packet that libipt does not know is counted, if any.
 inline auto difference_of(kind which) -> known {
     switch (which) {
         case kind::bbp: return bbp_unknown;
@@ -216,7 +216,7 @@ inline auto difference_of(kind which) -> known {
     }
 }
 
-/// The packet of these first bytes, if they tell it, else PAD.
+/// The packet kind that the first bytes determine, else PAD.
 inline auto packet_of_head(byte_view in) -> kind {
     auto says = packet::classify_first(in.empty() ? uint8_t{0} : in[0]);
     if (says.what == packet::opcode_byte::says::go_on && in.size() > 1) {
@@ -225,8 +225,8 @@ inline auto packet_of_head(byte_view in) -> kind {
     return says.what == packet::opcode_byte::says::a_packet ? says.which : kind::pad;
 }
 
-/// Compares what both made of the bytes at `at`: the status of pt_pkt_next, which is a length or an
-/// error, and the packet that it wrote.
+/// Compares the results at `at`: for libipt the status of pt_pkt_next, which is a length or an
+/// error, and its packet.
 inline void compare(byte_view in, size_t at, packet::context how, packet::decoded const& ours,
                     int status, pt_packet const& theirs) {
     auto const here = in.from(at);
@@ -320,7 +320,7 @@ public:
         if (pt_pkt_get_offset(decoder_, &at) < 0) { std::abort(); }
         return static_cast<size_t>(at);
     }
-    /// The PSB to which libipt goes, or `nowhere`.
+    /// The PSB that libipt finds, or `nowhere`.
     auto search(int (*way)(pt_packet_decoder*)) -> size_t {
         int const status = way(decoder_);
         return status >= 0 ? offset() : status == -pte_eos ? trace::nowhere : (std::abort(), 0);
@@ -330,13 +330,13 @@ private:
     pt_packet_decoder* decoder_;
 };
 
-/// Where a packet, or an error, begins in a buffer, and in which context it is read.
+/// The offset of a packet or an error in a buffer, and the block before it.
 struct start {
     size_t at;
     packet::block items;
 };
 
-/// Reads a whole buffer, from each error on at the next byte. Returns where it stopped on the way.
+/// Reads a whole buffer; after an error it continues at the next byte. Returns all starts.
 inline auto compare_all(buffer& in) -> std::vector<start> {
     decoder theirs{in, in.size()};
     byte_view const view{in};
@@ -371,7 +371,8 @@ inline auto compare_all(buffer& in) -> std::vector<start> {
 
 // -------------------------------------------------------------------------------- the report
 
-/// Prints how many packets of each kind were compared. Whether all that `has_to_be_met` were.
+/// Prints how many packets of each kind were compared. Returns false if a required kind was not
+/// met.
 template <class Kinds>
 auto print_kinds(Kinds has_to_be_met) -> bool {
     bool met = true;
@@ -384,7 +385,7 @@ auto print_kinds(Kinds has_to_be_met) -> bool {
     }
     return met;
 }
-/// Prints how often each difference was met. Returns how many were.
+/// Prints how often each difference was met. Returns how many differences were met.
 inline auto print_differences() -> unsigned {
     unsigned met = 0;
     std::printf("\n%-8s %10s  %s\n", "rule", "times", "known difference");

@@ -13,14 +13,14 @@
 #include <random>
 #include <string>
 
-// What a unit traces of machine code, read by libipt's instruction flow decoder with the same memory:
-// it has to give the instructions that were executed.
+// Reads the trace of machine code with libipt's instruction flow decoder and the same memory: it
+// must return the executed instructions.
 namespace differential::flow {
 
 namespace machine_code = ptspec::test::machine_code;
 using machine_code::stretch;
 
-/// What libipt reads: instructions between overflows, and the error that ended it.
+/// The result of libipt: the instructions between overflows, and the error that ended decoding.
 struct reading {
     std::vector<std::vector<std::uint64_t>> ips = std::vector<std::vector<std::uint64_t>>(1);
     std::string error{};
@@ -74,7 +74,7 @@ inline auto read(std::vector<std::uint8_t> trace, machine_code::code const& prog
     return made;
 }
 
-/// What came of the programs.
+/// The results of all programs.
 struct packet_counts {
     std::uint64_t programs = 0;
     std::uint64_t instructions = 0;
@@ -84,7 +84,7 @@ struct packet_counts {
     std::map<std::string, std::uint64_t> errors{};
 };
 
-/// How many instructions are the same.
+/// The number of leading instructions that are the same.
 inline auto same(std::vector<std::uint64_t> const& one, std::vector<std::uint64_t> const& two)
     -> std::size_t {
     auto const common = std::min(one.size(), two.size());
@@ -94,7 +94,7 @@ inline auto same(std::vector<std::uint64_t> const& one, std::vector<std::uint64_
         one.begin());
 }
 
-/// A stretch as libipt reads it: without the instructions that it leaves out.
+/// A stretch as libipt reads it: without the instructions that it omits.
 inline auto as_libipt_reads(stretch const& whole) -> stretch {
     stretch made{
         .ips = {}, .certain = whole.certain, .lost_mode = whole.lost_mode, .omitted_by_libipt = {}};
@@ -108,7 +108,7 @@ inline auto as_libipt_reads(stretch const& whole) -> stretch {
     return made;
 }
 
-/// Compares two, and counts what comes of it.
+/// Compares the executed instructions with those of libipt, and counts the result.
 inline void compare(std::vector<stretch> const& executed, reading const& got, std::uint64_t seed,
                     packet_counts& all) {
     ++all.programs;
@@ -146,7 +146,7 @@ inline void compare(std::vector<stretch> const& executed, reading const& got, st
     }
 }
 
-/// Lets one program be traced and read.
+/// Traces one program and reads its trace.
 inline void run(std::uint64_t seed, packet_counts& all) {
     std::mt19937_64 numbers{seed};
     ptspec::test::programs::dice from{[&](std::uint64_t sides) { return numbers() % sides; }};
@@ -163,7 +163,7 @@ inline void run(std::uint64_t seed, packet_counts& all) {
     compare(one.executed(), read(one.trace(), program, what), seed, all);
 }
 
-/// Prints what came of all. False where the unit made an error.
+/// Prints the results. Returns false if there were errors.
 inline auto print(packet_counts const& all) -> bool {
     std::printf("%" PRIu64 " programs, %" PRIu64 " instructions, %" PRIu64 " overflows: %" PRIu64
                 " read alike\n",

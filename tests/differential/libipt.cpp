@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSL-1.0
 // Reads random streams with ptspec and with libipt 2.0.5, packet by packet, and compares offset,
-// length, kind, every field and every error; also rebuilt IPs, searches for a PSB, and the bytes
-// that both write. Where libipt is known to read otherwise (tests/spec/packets.md, section 19) the
-// difference has to be just that one, and is counted under its rule.
+// length, kind, every field and every error; also rebuilt IPs, PSB searches, and the bytes that
+// both write. A known difference (tests/spec/packets.md, section 19) must be exactly as listed, and
+// is counted under its rule.
 //
 //   libipt [--packets N] [--seed S]     at least N packets, errors included (ten million)
 
@@ -31,7 +31,7 @@ uint64_t encoded = 0;
 uint64_t searches = 0;
 uint64_t rebuilt_ips = 0;
 
-/// Reads some packets again from a buffer that ends within or right behind them.
+/// Reads some packets again from a buffer that ends inside or directly after them.
 auto compare_ends(chance& random, buffer& in, std::vector<start> const& starts) -> uint64_t {
     uint64_t const samples = starts.size() / 8;
     for (uint64_t i = 0; i < samples; ++i) {
@@ -52,7 +52,7 @@ auto compare_ends(chance& random, buffer& in, std::vector<start> const& starts) 
     return samples;
 }
 
-/// Two bytes of the pattern 02 82 stand together at the place or in the eight bytes behind it.
+/// True when two adjacent bytes of the pattern 02 82 are at `at` or in the eight bytes after it.
 auto is_near_a_run(byte_view in, size_t at) -> bool {
     for (size_t i = at == 0 ? 1 : at; i < in.size() && i <= at + 8; ++i) {
         if ((in[i - 1] ^ in[i]) == 0x80 && (in[i] & 0x7F) == 0x02) { return true; }
@@ -60,12 +60,12 @@ auto is_near_a_run(byte_view in, size_t at) -> bool {
     return false;
 }
 
-/// Compares searches for a PSB from some places, forward and backward.
+/// Compares searches for a PSB from random offsets, forward and backward.
 ///
-/// libipt finds one, too, that begins up to fifteen bytes before the place (PKT-250). Where it was
-/// set to a place, it takes that for a PSB and searches behind: sixteen bytes in front of the
-/// buffer make up for it. Backward it begins up to seven bytes behind the place: places in or right
-/// before a run are left out.
+/// libipt also finds a PSB that begins up to 15 bytes before the offset (PKT-250). It takes the
+/// offset to which it was set for a PSB and searches after it: 16 bytes before the buffer
+/// compensate. Backward it begins up to seven bytes after the offset: offsets in or directly before
+/// a run are skipped.
 void compare_searches(chance& random, buffer& in) {
     constexpr size_t front = trace::psb_bytes;
     constexpr size_t look_back = trace::psb_bytes - 1;
@@ -94,14 +94,14 @@ void compare_searches(chance& random, buffer& in) {
 
 // -------------------------------------------------------------------------------- libipt encodes
 
-/// Fills a packet of libipt and the same packet of ptspec. There are no reserved bits.
+/// A packet of libipt and the same packet of ptspec, without set reserved bits.
 template <class Packet>
 struct twin {
     pt_packet theirs{};
     Packet ours{};
 };
 
-/// Puts the packet that libipt's encoder makes, and compares with what ptspec makes.
+/// Writes a packet with libipt's encoder, and compares the bytes with those of ptspec.
 template <class Packet>
 auto put_twin(pt_encoder* encoder, uint8_t const* written, twin<Packet> const& both) -> bool {
     uint64_t before = 0;
@@ -145,7 +145,7 @@ auto plain_twin(pt_packet_type type) -> twin<Packet> {
     return both;
 }
 
-/// Puts one packet by libipt's encoder. False when there is no room for it.
+/// Writes one packet with libipt's encoder. Returns false when there is no room for it.
 auto put_by_libipt(pt_encoder* encoder, uint8_t const* written, chance& random) -> bool {
     auto const put_it = [&](auto const& both) { return put_twin(encoder, written, both); };
     uint64_t const bits = random.bits();
@@ -300,7 +300,7 @@ auto put_by_libipt(pt_encoder* encoder, uint8_t const* written, chance& random) 
     }
 }
 
-/// Lets libipt rebuild the IPs of a PSB's FUP and of the TIPs that follow, and compares.
+/// Compares the IPs that libipt rebuilds for the FUP of a PSB+ and the TIPs after it.
 auto compare_ips(chance& random) -> uint64_t {
     buffer in;
     streams::put_psb(in);
@@ -349,7 +349,7 @@ void fill_by_libipt(buffer& out, chance& random, size_t size) {
     out.resize(static_cast<size_t>(end));
 }
 
-/// One buffer of each sort in turn.
+/// Makes a buffer; the five sorts alternate.
 void make(buffer& out, chance& random, uint64_t turn) {
     size_t const size = 256 + random.below(12000);
     out.clear();
@@ -364,7 +364,8 @@ void make(buffer& out, chance& random, uint64_t turn) {
 
 // -------------------------------------------------------------------------------- the report
 
-/// A difference that is listed, a kind of packet or an error that never came up was not compared.
+/// Prints the report. Returns false if a listed difference, a packet kind or an error never
+/// occurred.
 auto report() -> bool {
     bool complete = print_kinds(is_known_to_libipt);
     constexpr char const* names[] = {"", "truncated", "bad_opcode", "reserved", "bad_packet"};

@@ -6,7 +6,7 @@
 #include <initializer_list>
 #include <vector>
 
-/// Random traces, made by chance from the catalogue's layouts without a line of the library.
+/// Random traces, made from the layouts of the rule catalogue without the library.
 namespace streams {
 
 /// The generator splitmix64: a seed gives the same numbers everywhere.
@@ -24,7 +24,7 @@ public:
     auto below(uint64_t count) -> uint64_t { return bits() % count; }
     auto byte() -> uint8_t { return static_cast<uint8_t>(bits()); }
     auto flag() -> bool { return (bits() & 1) != 0; }
-    /// A number of any magnitude: small ones are as likely as large ones.
+    /// A number of random magnitude: each bit length is about equally likely.
     auto number() -> uint64_t { return bits() >> below(64); }
 
 private:
@@ -50,7 +50,7 @@ inline auto branches(uint64_t bits, unsigned count) -> uint64_t {
     return stop | (bits & (stop - 1));
 }
 
-/// Puts a legal packet of each kind, written from the catalogue's layouts, with a random payload.
+/// Writes a valid packet of a kind, according to the layouts of the catalogue, with random payload.
 inline void put_packet(buffer& out, chance& random, uint64_t which) {
     uint64_t const bits = random.bits();
     auto const one = static_cast<unsigned>(bits >> 56);
@@ -126,7 +126,7 @@ inline void put_packet(buffer& out, chance& random, uint64_t which) {
 constexpr uint64_t packet_choices = 30;
 
 inline void fill_with_packets(buffer& out, chance& random, size_t size) {
-    // Some buffers hold few kinds, so that two of one kind stand together more often.
+    // Some buffers hold few kinds, so that packets of one kind are adjacent more often.
     uint64_t const kinds = random.below(4) == 0 ? 1 + random.below(4) : packet_choices;
     uint64_t const first = random.below(packet_choices);
     while (out.size() < size) {
@@ -134,7 +134,7 @@ inline void fill_with_packets(buffer& out, chance& random, size_t size) {
     }
 }
 
-/// Flips bits, cuts out, copies about, puts in.
+/// Flips bits, and removes, copies and inserts bytes.
 inline void mutate(buffer& in, chance& random) {
     auto const place = [&] { return static_cast<std::ptrdiff_t>(random.below(in.size())); };
     for (uint64_t i = 1 + random.below(in.size() / 16); i != 0 && in.size() > 64; --i) {
@@ -168,7 +168,7 @@ inline void mutate(buffer& in, chance& random) {
     }
 }
 
-/// Bytes that mean nothing: all alike, or mostly those that begin long packets.
+/// Random bytes: uniform, or mostly those that begin long packets.
 inline void fill_with_noise(buffer& out, chance& random, size_t size) {
     uint64_t const sort = random.below(4);
     while (out.size() < size) {

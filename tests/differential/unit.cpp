@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
-// Gives what trace units write to libipt 2.0.5 and to ptspec, which have to read the same packets
-// with the same fields, and no error: where libipt is known not to know a packet, or to read it
-// otherwise, it has to be just that (see comparison.hpp). The trace of machine code is also read by
-// libipt's instruction flow decoder, which has to give the instructions that were executed (flow.hpp).
+// Reads the traces of trace units with libipt 2.0.5 and with ptspec: both must read the same
+// packets with the same fields, and no error; known differences must be exactly as listed
+// (comparison.hpp). libipt's instruction flow decoder also reads the trace of machine code, and
+// must return the executed instructions (flow.hpp).
 //
 //   unit [--packets N] [--count N] [--seed S]
 //
 //   --packets N  at least N packets of random programs, and as many of random events (two million)
 //   --count N    machine code of N programs (600)
-//   --seed S     where the random numbers begin (1)
+//   --seed S     the seed of the random numbers (1)
 
 #include <cinttypes>
 #include <cstdio>
@@ -27,7 +27,7 @@ namespace {
 using namespace differential;
 namespace programs = test::programs;
 
-/// A memory and a fabric that are nothing but the stream of what comes.
+/// A memory and a fabric that record the stream of bytes.
 struct recorder {
     buffer stream{};
 
@@ -50,7 +50,7 @@ auto sum_of(uint64_t const* counts, size_t count) -> uint64_t {
 }
 auto packets() -> uint64_t { return sum_of(packets_of_kind, packet::kinds); }
 
-/// What the closed loop traces.
+/// Reads the trace of a random program.
 void read_program(programs::dice& from) {
     auto const with = programs::random_setting(from);
     programs::program one{with, programs::random_options(from, with), from};
@@ -59,7 +59,7 @@ void read_program(programs::dice& from) {
     read(stream);
 }
 
-/// Anything, on a processor that has everything.
+/// Reads the trace of random events, on a processor with all features.
 void read_anything(programs::dice& from) {
     engine::model_options how;
     how.long_tnt = from.chance(30);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
-// Reads traces with libipt 2.0.5, gives their packets to the writer, which chooses the form of every
-// IP itself, and lets libipt read what was written: these have to be the same packets, with the same
-// IPs, but for PADs.
+// Reads traces with libipt 2.0.5, writes their packets with the writer, which selects the form of
+// each IP itself, and reads the result with libipt: the packets and IPs must be the same, except
+// for PADs.
 //
 //   writer [--packets N] [--seed S] [FILE...]     the traces in the files, and at least N packets of
 //                                                 random ones (two million)
 //
-// Exit status: 0 all the same, 1 something is not, 2 wrong usage or a file that cannot be read.
+// Exit status: 0 no difference, 1 a difference, 2 wrong usage or a file that cannot be read.
 
 #include <cinttypes>
 #include <cstdio>
@@ -29,7 +29,7 @@ using namespace ptspec;
 using streams::buffer;
 using streams::chance;
 
-/// A packet as libipt reads it, and the last IP behind it.
+/// A packet as libipt reads it, and the last IP after it.
 struct seen {
     pt_packet packet;
     uint64_t ip;
@@ -40,7 +40,7 @@ auto has_ip(pt_packet const& which) -> bool {
            which.type == ppt_fup;
 }
 
-/// What libipt reads from the first byte to the last, or to its first error; all but PADs.
+/// The packets that libipt reads, up to the end or its first error, without PADs.
 auto read_by_libipt(buffer& in) -> std::vector<seen> {
     pt_config config;
     pt_config_init(&config);
@@ -61,7 +61,7 @@ auto read_by_libipt(buffer& in) -> std::vector<seen> {
     return all;
 }
 
-/// Cuts off what the two do not both read.
+/// Removes the end of the trace from the first packet that only one of the two decodes.
 void cut(buffer& in) {
     pt_config config;
     pt_config_init(&config);
@@ -97,7 +97,7 @@ void check(rule broken) {
     std::exit(1);
 }
 
-/// Gives a packet to the writer, with an IP that it may write as it likes.
+/// Writes a packet. The writer selects the form of an IP.
 template <class Writer, class Packet>
 auto give(Writer& to, Packet const& which, uint64_t ip) -> rule {
     if constexpr (derived_from<Packet, packet::ip_packet<Packet>>) {
@@ -126,21 +126,21 @@ auto is_the_same(seen one, seen two) -> bool {
         return (one.packet.payload.ip.ipc == pt_ipc_suppressed) ==
                (two.packet.payload.ip.ipc == pt_ipc_suppressed);
     }
-    if (one.packet.type == ppt_pwre) {  // PKT-185: it takes a reserved bit for HW
+    if (one.packet.type == ppt_pwre) {  // PKT-185: libipt reads a reserved bit as HW
         one.packet.payload.pwre.hw = two.packet.payload.pwre.hw;
     }
-    if (one.packet.type == ppt_mwait) {  // PKT-183: it takes reserved bits for hints
+    if (one.packet.type == ppt_mwait) {  // PKT-183: libipt reads reserved bits as hints
         one.packet.payload.mwait.hints &= 0xFF;
         one.packet.payload.mwait.ext &= 3;
     }
     return std::memcmp(&one.packet.payload, &two.packet.payload, sizeof one.packet.payload) == 0;
 }
 
-/// What a run has met.
+/// The counts of a run.
 struct packet_counts {
     uint64_t packets = 0;
     uint64_t ips = 0;
-    uint64_t shorter = 0;  ///< IPs that were written in another form than they were read in
+    uint64_t shorter = 0;  ///< IPs that were written in another form than they were read
 };
 
 void compare(buffer& in, char const* name, trace::writer_options how, packet_counts& sum) {
@@ -220,11 +220,11 @@ auto main(int count, char** arguments) -> int {
         in.clear();
         if (random.flag()) { streams::put_psb(in); }
         while (in.size() < 4096) {
-            if (random.flag()) {  // a TIP with all of its IP, which is near the one before
+            if (random.flag()) {  // a TIP with a full IP close to the one before
                 ip ^= random.number();
                 streams::put(in, {0xCD});
                 streams::put_number(in, ip, 8);
-            } else {  // without what libipt 2.0 does not know: blocks, CFE, EVD and TRIG
+            } else {  // without packets unknown to libipt 2.0: blocks, CFE, EVD and TRIG
                 streams::put_packet(in, random, random.below(26));
             }
         }

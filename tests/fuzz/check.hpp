@@ -9,12 +9,12 @@
 
 #include <ptspec/bytes.hpp>
 
-/// What every fuzz target is called with.
+/// The entry point of a fuzz target.
 extern "C" auto LLVMFuzzerTestOneInput(uint8_t const* data, size_t size) -> int;
 
 namespace fuzz {
 
-/// Ends the program and says what does not hold.
+/// Aborts with a message when the condition is false.
 inline void require(bool condition, char const* what) {
     if (!condition) {
         std::fprintf(stderr, "does not hold: %s\n", what);
@@ -22,7 +22,7 @@ inline void require(bool condition, char const* what) {
     }
 }
 
-/// A fuzzer's bytes, taken one after the other. Behind their end come zeros.
+/// Reads the bytes of a fuzzer in order. After their end it returns zeros.
 class input {
 public:
     input(uint8_t const* data, size_t size) : rest_{data, size} {}
@@ -45,7 +45,8 @@ private:
     ptspec::byte_view rest_;
 };
 
-/// A copy of bytes in an allocation of just their size: a sanitizer sees every step beyond it.
+/// A copy of bytes in an allocation of exactly their size, so that a sanitizer detects any access
+/// out of bounds.
 class copy {
 public:
     explicit copy(ptspec::byte_view from)

@@ -2,7 +2,7 @@
 // Fuzzes decoding: any bytes in any context.
 //
 //   byte 0    bits 1:0 the block (2 and 3: items of 4 and 8 bytes), bit 2 strict
-//   byte 1..  what is decoded, and every prefix of it
+//   byte 1..  the bytes to decode, also each prefix of them
 
 #include <ptspec/packet/encode.hpp>
 
@@ -15,7 +15,7 @@ using fuzz::require;
 using namespace ptspec;
 using packet::kind;
 
-/// The reserved bits in a byte of a packet, from the catalogue's layouts.
+/// The reserved bits in a byte of a packet, from the layouts of the rule catalogue.
 auto reserved_in(kind which, unsigned byte) -> uint8_t {
     auto const& row = test::packet_rows[underlying(which)];
     unsigned mask = 0;
@@ -33,7 +33,7 @@ auto is_same(packet::decoded const& one, packet::decoded const& two) -> bool {
            one.broken == two.broken;
 }
 
-/// One result by itself.
+/// Checks one result.
 void check_result(byte_view in, packet::context how, packet::decoded const& got) {
     require((got.why == packet::error::none) == (got.broken == rule::none),
             "an error names its rule, a packet none");
@@ -73,7 +73,7 @@ void check_result(byte_view in, packet::context how, packet::decoded const& got)
     require(reserved_bits || back.packet == got.packet, "it is the same packet");
 }
 
-/// The same bytes read as one type of packet.
+/// Checks decode_as of the same bytes for one packet type.
 template <class Packet>
 void check_as(byte_view in, packet::context how, packet::decoded const& any) {
     auto const got = packet::decode_as<Packet>(in, how);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 // Fuzzes encoding: each packet with any bits, and the functions that make packets.
 //
-//   byte 0      bits 7 and 4:0 the packet, modulo how many there are; bits 6:5 the block as in
+//   byte 0      bits 7 and 4:0 the packet, modulo the number of kinds; bits 6:5 the block as in
 //               decode.cpp
-//   byte 1      the room that `append` finds, modulo 32
+//   byte 1      the room for `append`, modulo 32
 //   byte 2..17  the packet's bits
 //   byte 18..   two numbers of 8 bytes and a length, for the functions that make packets
 
@@ -30,7 +30,7 @@ void check_rows(type_list<Rows...>, Packet const& one, Packet const& two) {
     (check_row<Packet, Rows>(one, two), ...);
 }
 
-/// The bytes that these bits stand for: opcode in place, reserved bits 0. There are always 16.
+/// The 16-byte image of a packet: opcode set, reserved bits 0.
 template <class Packet>
 void write_image(Packet const& packet, uint8_t (&image)[16]) {
     wide_bits const opcode{packet::detail::widen(Packet{}.raw)};
@@ -100,7 +100,7 @@ void check_one(type_list<Packets...>, unsigned index, wide_bits bits, block item
      ...);
 }
 
-/// Encodes, decodes, and hands over the packet that was read.
+/// Encodes and decodes a packet, and returns the result.
 template <class Packet>
 auto there_and_back(Packet const& packet) -> Packet {
     auto const out = packet::encode(packet);
@@ -111,7 +111,7 @@ auto there_and_back(Packet const& packet) -> Packet {
     return back.packet;
 }
 
-/// The forms in the catalogue's order (PKT-064); the first that rebuilds the IP is taken.
+/// Tries the forms in the order of PKT-064; the first that rebuilds the IP is expected.
 template <class Packet>
 void check_compression(uint64_t ip, uint64_t last_ip) {
     auto const packet = there_and_back(Packet::compressed(ip, last_ip));

@@ -10,8 +10,8 @@
 
 #include <support/plain_decoder.hpp>
 
-/// What the plain decoder of the tests says, by the library's names of packets and errors, and a
-/// search for PSBs byte by byte.
+/// The reference decoder of the tests, with the library's names of packets and errors, and a
+/// bytewise search for PSBs.
 namespace naive {
 
 using ptspec::byte_view;
@@ -51,7 +51,7 @@ inline auto last_ip_after(byte_view in, unsigned item_bytes, uint64_t before) ->
     return plain::last_ip_after(plain_answer(in, item_bytes, false, before), before);
 }
 
-/// 02 82 `pairs` times from `at` on.
+/// True when `pairs` pairs 02 82 begin at `at`.
 inline auto pattern_at(byte_view in, size_t at, unsigned pairs) -> bool {
     if (at > in.size() || in.size() - at < size_t{2} * pairs) { return false; }
     for (unsigned i = 0; i < 2 * pairs; ++i) {
@@ -60,12 +60,12 @@ inline auto pattern_at(byte_view in, size_t at, unsigned pairs) -> bool {
     return true;
 }
 
-/// A PSB is eight pairs behind which no ninth stands (PKT-251).
+/// A PSB is eight pairs without a ninth pair after them (PKT-251).
 inline auto psb_at(byte_view in, size_t at) -> bool {
     return pattern_at(in, at, 8) && !pattern_at(in, at + 16, 1);
 }
 
-/// Where every PSB begins.
+/// The offsets of all PSBs.
 inline auto psbs(byte_view in) -> std::vector<size_t> {
     std::vector<size_t> found;
     for (size_t at = 0; at < in.size(); ++at) {

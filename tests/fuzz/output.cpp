@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: BSL-1.0
-// Fuzzes output: any registers, any tables, any writes and faults, through the engine and through
-// the plain formulation of the same rules, which have to agree byte for byte.
+// Fuzzes output with any registers, tables, writes and faults: the engine and a plain reference
+// model of the same rules must agree byte for byte.
 //
-//   byte 0       MAXPHYADDR less 32, up to 20
+//   byte 0       MAXPHYADDR minus 32, up to 20
 //   byte 1       bit 0 MENTRY, 1 EBX[6], 2 restricted memory is an error; CTL: 3 ToPA, 4 FabricEn,
 //                5 InjectPsbPmiOnEnable; STATUS: 6 Error, 7 Stopped
 //   byte 2       bits 1:0 the number of protected ranges, 4:2 of words, 7:5 of writes
-//   byte 3       bits 1:0 the number of faults, 7:2 how they are met
+//   byte 3       bits 1:0 the number of faults, 7:2 how they are handled
 //   8 bytes each OUTPUT_BASE, OUTPUT_MASK_PTRS, SMRR base and mask, the lead of interrupts
 //   8 bytes twice for a range: its first address, and its size
-//   1 byte for a word: where it stands (see `places`); 8 its address where it has one; 8 itself
-//   2 bytes for a write: its size, the upper byte less C0H, and 0 below it
-//   1 byte and 8 for a fault: bit 0 of the page at an address, or of the access with a number
+//   1 byte for a word: how it is placed (see `places`); 8 its address if it has one; 8 its value
+//   2 bytes for a write: its size; the upper byte counts from C0H and is 0 below that
+//   1 byte and 8 for a fault: bit 0 selects a page, by address, or an access, by number
 
 #include <fuzz/check.hpp>
 #include <support/output_twin.hpp>
@@ -20,8 +20,8 @@ namespace {
 
 using fuzz::require;
 
-/// Words stand one behind the other from the entry on with which tracing begins. 1 is an address of
-/// their own, 2 the begin of the table to which the word before leads.
+/// Places words one after another, from the first ToPA entry of the output position. A placement of
+/// 1 gives an address of its own, 2 the start of the table that the word before links to.
 class places {
 public:
     explicit places(uint64_t next) : next_{next} {}

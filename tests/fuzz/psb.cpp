@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
-// Fuzzes the search for PSBs against a search that looks at every place.
+// Fuzzes the search for PSBs against a search that tests every offset.
 //
-//   byte 0..5    where searches begin: three numbers of two bytes, modulo the size and a bit more
-//   byte 6..13   the sizes of pieces, one byte each; FFH stands for 4096
-//   byte 14..    what the bytes to search are made of: see `build`
+//   byte 0..5    where searches begin: three numbers of two bytes, modulo the size plus 20
+//   byte 6..13   the sizes of chunks, one byte each; FFH stands for 4096
+//   byte 14..    a description of the bytes to search: see `build`
 
 #include <vector>
 
@@ -17,9 +17,9 @@ namespace {
 using fuzz::require;
 using namespace ptspec;
 
-/// Bytes from a short description: 00 to 0F so many pairs 02 82, 10 to 1F the same behind one 82,
-/// 20 to 2F so many times 02, 30 to 3F so many times 82, 40 to 4F so many zeros times 256; any
-/// other byte is itself.
+/// Builds bytes from a short description, where n is the low digit of a byte: 0n n pairs 02 82; 1n
+/// the byte 82, then n pairs; 2n n bytes 02; 3n n bytes 82; 4n n times 256 zeros. Any other byte
+/// stands for itself.
 auto build(fuzz::input from) -> std::vector<uint8_t> {
     std::vector<uint8_t> out;
     auto const repeat = [&](unsigned count, uint8_t byte) { out.insert(out.end(), count, byte); };
@@ -43,7 +43,7 @@ auto build(fuzz::input from) -> std::vector<uint8_t> {
     return out;
 }
 
-/// Every PSB that a search in pieces finds.
+/// All PSBs that a search in chunks finds.
 auto found_in_pieces(byte_view in, std::vector<size_t> const& sizes) -> std::vector<size_t> {
     std::vector<size_t> found;
     trace::psb_search search;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
-// Fuzzes reading: a trace in one piece, in pieces, by `next`, `for_each` and `scan`, from copies,
-// and after moves from PSB to PSB, against a reader written down here as the catalogue tells it.
+// Fuzzes reading: a trace as a whole and in chunks, with `next`, `for_each` and `scan`, from
+// copies, and after sync_first, sync_next and sync_previous, against a reference reader that
+// follows the rule catalogue.
 //
-//   byte 0       bit 0 sync, bit 1 strict, bits 3:2 the hook, bits 7:4 how many pieces have a size
-//   byte 1       after how many items a copy is taken, a visitor stops or a move is made
-//   8 bytes      what the hook answers, 4 bits for each of 16 classes of opcodes
-//   a byte each  the sizes of the pieces; the last piece is what is left
+//   byte 0       bit 0 sync, bit 1 strict, bits 3:2 the hook, bits 7:4 the number of chunk sizes
+//   byte 1       the number of items before a copy, the stop of a visitor, or a move
+//   8 bytes      the answers of the hook, 4 bits for each of 16 classes of opcodes
+//   a byte each  the sizes of the chunks; the last chunk is the rest
 //   the rest     the trace
 
 #include <memory>
@@ -26,7 +27,7 @@ using trace::item_type;
 
 // ------------------------------------------------------------------------------------ the input
 
-/// Knows opcodes by chance. Its answer depends on the opcode, in one mode on the byte behind it.
+/// A hook with arbitrary answers. They depend on the opcode, and in mode 2 on the byte after it.
 struct hook {
     unsigned mode = 0;
     uint64_t answers = 0;
@@ -42,7 +43,7 @@ struct hook {
         switch (mode) {
             case 1: return answer;
             case 2: return answer % 4 == 0 ? 0 : bytes.size() < 3 ? 3 : 3 + bytes[2] % 14U;
-            case 3: return answer + 3;  // 17 and 18 are no lengths
+            case 3: return answer + 3;  // 17 and 18 are invalid
             default: return 0;
         }
     }
@@ -98,15 +99,16 @@ auto step_of(trace::item const& from) -> step {
             from.ip,   from.skipped, from.packet.kind(), from.packet.raw()};
 }
 
-/// Bytes of the trace from which a packet's bits are read.
+/// The bits of a packet, read from the trace.
 auto bits_at(byte_view bytes, size_t at, unsigned length) -> wide_bits {
     return load_le_wide(bytes.from(at).first(length));
 }
 
-/// Reads a trace as PKT-250..256 say. Begins at the PSB at `at` where `at_psb` is set.
+/// The expected steps of a trace according to PKT-250..256, from the PSB at `at` if `at_psb` is
+/// set.
 struct expectation {
     steps all;
-    std::vector<unsigned> items;  // behind each step
+    std::vector<unsigned> items;  // after each step
 };
 
 auto expect(setting const& what, bool at_psb = false, size_t at = 0) -> expectation {
@@ -190,7 +192,7 @@ auto expect(setting const& what, bool at_psb = false, size_t at = 0) -> expectat
     return out;
 }
 
-/// Every byte belongs to one step, but for those of a PSB that begins before the damage.
+/// Checks that each byte belongs to one step, except those of a PSB that begins before the damage.
 void account(steps const& all, size_t size) {
     require(all.size() <= 2 * size + 16, "there are no more items than bytes allow");
     uint64_t place = 0;
@@ -236,7 +238,7 @@ void account(steps const& all, size_t size) {
 
 // ------------------------------------------------------------------------------------ reading
 
-/// Gives a reader the trace, in one piece or in several. Copies go on by themselves.
+/// Feeds a reader with the trace, as a whole or in chunks. Copies are independent.
 class feeder {
 public:
     feeder(setting const& what, bool in_pieces)
@@ -253,11 +255,11 @@ public:
         return in_pieces_ ? trace::reader<hook>{what.how, what.hook}
                           : trace::reader<hook>{*piece_, what.how, what.hook};
     }
-    /// The piece at hand, and where it begins. A reader that asks for more has let go of it.
+    /// The current chunk and its offset. A reader that asks for more has released it.
     [[nodiscard]] auto piece() const -> byte_view { return piece_ ? *piece_ : byte_view{}; }
     [[nodiscard]] auto begin() const -> uint64_t { return given_ - piece().size(); }
 
-    /// What a reader that asked for more gets. Returns how many bytes, or `nothing_left`.
+    /// Gives the next chunk to a reader that asked for it. Returns its size, or `nothing_left`.
     template <class Reader>
     auto give(Reader& reader) -> size_t {
         if (next_ > sizes_.size()) {
@@ -290,12 +292,12 @@ private:
 struct reading {
     feeder from;
     trace::reader<hook> reader;
-    bool searching;  // for a PSB: the place is where the search goes on
+    bool searching;  // for a PSB: offset() is the position of the search
 
     reading(setting const& what, bool in_pieces)
         : from{what, in_pieces}, reader{from.reader(what)}, searching{what.how.sync} {}
 
-    /// The next item but `more`.
+    /// The next item other than `need_input`.
     auto next() -> trace::item {
         size_t missing = 0;
         uint64_t asked_at = 0;
@@ -326,7 +328,7 @@ struct reading {
     }
 };
 
-/// Takes every packet and every item.
+/// A visitor that accepts all packets and items.
 struct collector {
     steps& all;
     unsigned stop_after = ~0U;
@@ -346,7 +348,7 @@ struct collector {
     }
 };
 
-/// Takes two types of packets and nothing else.
+/// A visitor that accepts two packet types only.
 struct chooser {
     steps& all;
     void operator()(packet::tip const& packet, trace::at where) const {
@@ -393,7 +395,7 @@ void check_bulk(setting const& what, bool in_pieces, steps const& expected) {
     reading const fresh{what, in_pieces};
     require(visited(fresh) == expected, "for_each tells what next does");
 
-    // A visitor that stops, and whoever goes on behind it.
+    // A visitor that stops, then `next` for the rest.
     reading stopped = fresh;
     steps all;
     item_type ended = item_type::need_input;
@@ -440,7 +442,7 @@ void check_bulk(setting const& what, bool in_pieces, steps const& expected) {
 
 // ------------------------------------------------------------------------------------ moving
 
-/// Goes to a PSB of the piece at hand, if there is one, and reads on.
+/// Moves to a PSB of the current chunk, if there is one, and reads the rest.
 void check_move(setting const& what, reading moved, steps const& rest, unsigned way) {
     auto const psbs = naive::psbs(moved.from.piece());
     auto const place = static_cast<int64_t>(moved.reader.offset()) -

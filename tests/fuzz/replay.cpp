@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 // Runs a fuzz target on files, without a fuzzer: links with one tests/fuzz/NAME.cpp.
 //
-//   fuzz.NAME FOLDER...   every file of the folders; there has to be one
+//   fuzz.NAME FOLDER...   runs every file of the folders; there must be at least one
 
 #include <algorithm>
 #include <cstdio>
@@ -14,7 +14,7 @@
 
 namespace {
 
-/// The file's bytes in an allocation of just their size, as a fuzzer gives them.
+/// Runs the target on the file's bytes, in an allocation of exactly their size, as a fuzzer does.
 void run_on(std::filesystem::path const& path) {
     std::ifstream file{path, std::ios::binary};
     std::vector<char> const text{std::istreambuf_iterator<char>{file}, {}};
@@ -37,7 +37,7 @@ auto main(int count, char** arguments) -> int {
         }
         for (auto const& entry : std::filesystem::directory_iterator{folder}) {
             if (!entry.is_regular_file()) { continue; }
-            // The name is on the screen when the input ends the program.
+            // Shows the name of the input that aborts the program.
             std::fprintf(stderr, "\r%s", entry.path().filename().string().c_str());
             run_on(entry.path());
             ++files;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Fuzzes the scripts of pt_model: a line of SETUP, and behind it EVENTS. What cannot be read is
-// told; what can be read leaves packets from end to end.
+// Fuzzes the scripts of pt_model: a line of SETUP, then EVENTS. An invalid script gives a message;
+// a valid one gives a trace of packets from end to end.
 
 #include <memory>
 #include <string>
@@ -15,7 +15,7 @@ namespace {
 using fuzz::require;
 using machine = trace_script::machine<size_t{1} << 16>;
 
-/// So that nothing takes forever: an event may happen a million times.
+/// Limits the run time: an event can be repeated a million times.
 constexpr size_t most_letters = 400;
 
 }  // namespace
@@ -37,7 +37,7 @@ extern "C" auto LLVMFuzzerTestOneInput(uint8_t const* data, size_t size) -> int 
     while (!events.empty()) {
         auto const event = trace_script::take_item(events, ';');
         if (event.empty()) { continue; }
-        if (event.find('x') != std::string_view::npos) { continue; }  // many times
+        if (event.find('x') != std::string_view::npos) { continue; }  // repeats an event
         if (!on->run(event).empty()) { return 0; }
         if (on->wrapped_around()) { return 0; }
     }

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSL-1.0
-"""Makes the inputs from which the fuzz targets start.
+"""Makes the seed inputs of the fuzz targets.
 
     tests/fuzz/seeds.py FOLDER     writes FOLDER/TARGET/... for every target
 
-Nothing here was recorded: packets are those of packet_vectors.csv, then cut, damaged and joined.
+The seeds use no recorded traces: packets are those of packet_vectors.csv, cut, damaged and joined.
 Scripts are those of the worked cases.
 """
 
@@ -28,7 +28,7 @@ CONTEXTS = {0: 0, 4: 2, 8: 3}
 
 
 def of(name, fields="", block=""):
-    """The first vector of a packet whose fields begin so."""
+    """The first vector of a packet whose fields begin with `fields`."""
     return next(bytes.fromhex(row["bytes_hex"]) for row in VECTORS
                 if row["expected_packet_name"] == name and row["ctx"] == block
                 and row["canonical"] == "1" and row["expected_fields"].startswith(fields))
@@ -40,7 +40,7 @@ BLOCK = (of("BBP", "size=8") + of("BIP", block="block=8") * 2 + of("PAD") + of("
          + of("BEP", "ip=1", "block=4") + FUP)
 PSB_PLUS = (PSB + b"".join(map(of, ("TSC", "TMA", "CBR", "PIP", "VMCS", "MODE.Exec"))) + FUP
             + PSBEND)
-# Whole packets, and everything that the catalogue has, errors included.
+# Valid packets, and all vectors of the catalogue, including errors.
 LEGAL = [bytes.fromhex(row["bytes_hex"]) for row in VECTORS if row["canonical"] == "1"]
 ALL = [bytes.fromhex(row["bytes_hex"]) for row in VECTORS]
 
@@ -63,7 +63,7 @@ def encode():
 
 
 def trace(chance):
-    """A stream of packets that mean nothing together."""
+    """A random stream of packets."""
     parts = []
     for _ in range(chance.randrange(4, 40)):
         pick = chance.random()
@@ -97,11 +97,11 @@ def reading(options, moment, answers, sizes, data):
 def reader():
     chance = random.Random(1)
     whole = PSB_PLUS + b"".join(LEGAL)
-    for cut in range(0, 17):  # a PSB on either side of the end of a piece
+    for cut in range(0, 17):  # a PSB across or beside the end of a chunk
         yield reading(1, cut, 0, [5 + cut, 1], b"\x19\0\0\0\0\0\0\0" + PSB + PSB_PLUS)
         yield reading(0, cut, 0, [16 + cut], PSB + b"\x05" + PSB_PLUS)
         yield reading(0, cut, 0, [cut], of("MNT")[:3] + PSB[:cut] + PSB + b"\x05\x02" + PSB)
-    for moment in range(6):  # the search behind damage begins in the piece before
+    for moment in range(6):  # the search after damage begins in the chunk before
         yield reading(0, moment, 0, [6], b"\x19" + bytes(5) + PSB + b"\x05" + PSB)
         yield reading(0, moment, 0, [1, 16], b"\x02" + PSB + b"\x05" + PSB)
     for options in range(16):

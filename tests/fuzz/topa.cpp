@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSL-1.0
-// Fuzzes tables of physical addresses and the math of output positions, against the rules of the
-// catalogue's chapter on trace output as they stand there.
+// Fuzzes ToPA tables and the math of output positions, against a direct transcription of the rules
+// in the catalogue's chapter on trace output.
 //
-//   byte 0       bits 1:0 the number of regions less one, bits 7:2 MAXPHYADDR less 12, at most 64
-//   8 bytes      where the table stands
+//   byte 0       bits 1:0 the number of regions minus 1, bits 7:2 MAXPHYADDR minus 12, at most 64
+//   8 bytes      the address of the table
 //   9 bytes each for four regions: the base; size in bits 3:0, INT in bit 4, STOP in bit 5
 //   8 bytes each two MSRs, an entry, a number of bytes
 //   byte         bit 0: without MENTRY; bit 1: the table links to itself; bit 2: it has no link;
-//                bits 7:4 modulo 5 the regions of a table whose length is known at run time only
-//   8 bytes      where the next table stands
+//                bits 7:4 modulo 5 the regions of a table whose length is known only at run time
+//   8 bytes      the address of the next table
 
 #include <ptspec/topa/builders.hpp>
 #include <ptspec/topa/position.hpp>
@@ -27,7 +27,7 @@ auto reaches_beyond(uint64_t address, unsigned width) -> bool {
 
 // ------------------------------------------------------------------------------------ tables
 
-/// A table that is wanted, with what a builder adds to it.
+/// A requested table, with the entries that a builder adds.
 struct request {
     unsigned width;
     bool many_entries;
@@ -46,7 +46,7 @@ auto table_rule(uint64_t base, unsigned width) -> rule {
                                          : rule::none;
 }
 
-/// What forbids a region as the entry with a number.
+/// The rule that a region breaks as entry `index`, or `none`.
 auto region_rule(request const& of, size_t index) -> rule {
     topa::region const& one = of.regions[index];
     uint64_t const size = uint64_t{4096} << underlying(one.size);
@@ -56,7 +56,7 @@ auto region_rule(request const& of, size_t index) -> rule {
                                                 : rule::none;
 }
 
-/// What forbids the end of a table.
+/// The rule that the end of a table breaks, or `none`.
 auto end_rule(request const& of) -> rule {
     if (!of.is_linked) {
         return !of.regions[of.count - 1].stop ? rule::OUT_056
@@ -82,7 +82,7 @@ auto finding_of(request const& of) -> topa::finding {
     return found.broken == rule::none ? topa::finding{} : found;
 }
 
-/// A region's or a link's word.
+/// The word of a region or of the link.
 auto word_of(request const& of, size_t index) -> uint64_t {
     if (index == of.count) { return of.next | 1; }
     topa::region const& one = of.regions[index];
@@ -90,7 +90,7 @@ auto word_of(request const& of, size_t index) -> uint64_t {
            (one.stop ? 16U : 0U);
 }
 
-/// A table as it was asked for, or `empty` words and the finding.
+/// Checks for the requested table, or for `empty` words and the finding.
 void check_table(topa::finding const& why, topa::entry const* entries, size_t room,
                  request const& wanted, uint64_t empty) {
     auto const expected = finding_of(wanted);
@@ -111,7 +111,7 @@ void check_built(topa::built<Entries> const& got, request const& wanted) {
     check_table(got.why, got.table.entries, Entries, wanted, 0);
 }
 
-/// Too few regions for an interrupt before the last, which is looked at before all else.
+/// Checks that too few regions for an interrupt before the last are reported before anything else.
 template <size_t Entries>
 void check_too_few(topa::built<Entries> const& got, request const& wanted, size_t count) {
     require(!got && got.why ==
@@ -120,7 +120,7 @@ void check_too_few(topa::built<Entries> const& got, request const& wanted, size_
     for (topa::entry const& one : got.table.entries) { require(one.raw == 0, "no table"); }
 }
 
-/// Every builder on the same regions.
+/// Checks every builder on the same regions.
 template <class... Regions>
 void check_builders(request wanted, Regions... regions) {
     constexpr size_t count = sizeof...(Regions);
@@ -165,7 +165,7 @@ void check_all_builders(request const& of, unsigned count) {
     }
 }
 
-/// A chain of three tables: the first mistake of the first table that has one.
+/// Checks a chain of three tables, which reports the first mistake of the first invalid table.
 void check_chain(request const& of) {
     auto const& r = of.regions;
     uint64_t const third = of.base ^ of.next;
@@ -191,7 +191,7 @@ void check_chain(request const& of) {
     require(got.tables == topa::tables<2, 3, 2>{}, "no table is built");
 }
 
-/// As many regions as are known at run time only, over what stood there before.
+/// Checks write_table, where the number of regions is known only at run time, over old entries.
 void check_written(request const& wanted) {
     constexpr uint64_t old = 0x5A5A'5A5A'5A5A'5A5A;
     topa::entry to[6] = {{old}, {old}, {old}, {old}, {old}, {old}};
@@ -201,7 +201,7 @@ void check_written(request const& wanted) {
     check_table(why, to, 6, wanted, old);
 }
 
-/// Any word as an entry: the lowest rule that it breaks (OUT-060..068).
+/// Checks that any word as an entry reports the lowest rule that it breaks (OUT-060..068).
 void check_entry(uint64_t word, uint32_t index, request const& of) {
     bool const end = (word & 1) != 0;
     uint64_t const base = word & 0xFFFF'FFFF'FFFF'F000;
@@ -239,7 +239,7 @@ void check_single_range(uint64_t base, uint64_t pointers, uint64_t more) {
     require(single_range::broken_rule(where, at) == wanted,
             "a single range breaks the rule that the catalogue says");
 
-    // One byte after the other, and many at once.
+    // Single bytes, and many at once.
     auto stepped = at;
     for (uint64_t i = 0; i < more % 300; ++i) {
         uint64_t const before = stepped.raw >> 32;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSL-1.0
-// Fuzzes trace units by scripts of events.
+// Fuzzes trace units with scripts of events.
 //
-//   byte 0       bit 0: 0 a random program, whose trace has to be what the plain model says
-//                       1 anything, in any order: the trace has to be packets from end to end
-//                bit 1  the unit is saved and loaded now and then, which changes nothing
-//                bits 7:2 of anything: the options, and whether stores fail at times
-//   the rest     decisions, in as few bytes as each needs; behind the end the first choice
+//   byte 0       bit 0: 0 a random program, whose trace must agree with the reference model
+//                       1 any events in any order: the trace must be packets from end to end
+//                bit 1  saves and loads the unit now and then, which must change nothing
+//                bits 7:2 for any events: the options, and whether stores fail at times
+//   the rest     choices, each in as few bytes as possible; after the end the first choice
 
 #include <string>
 #include <vector>
@@ -25,9 +25,9 @@ namespace programs = test::programs;
 
 constexpr size_t most_events = 2000;
 
-/// A memory and a fabric that are nothing but the stream of what comes. Every so many times it fails.
+/// A memory and a fabric that record the stream of bytes. Every `failing`-th store fails.
 struct recorder {
-    unsigned failing = 0;  ///< every how many; 0: none
+    unsigned failing = 0;  ///< 0: no store fails
     unsigned stores = 0;
     uint64_t stored = 0;
     std::vector<uint8_t> stream{};
@@ -44,7 +44,7 @@ struct recorder {
     auto send(byte_view bytes) noexcept -> size_t { return store(0, bytes); }
 };
 
-/// Packets from end to end; where bytes were lost the last one may be cut off.
+/// Requires packets from end to end; if bytes were lost, the last packet may be incomplete.
 void require_packets(std::vector<uint8_t> const& stream, bool is_cut) {
     trace::reader from{byte_view{stream}, {.sync = false}};
     for (auto it = from.next(); it; it = from.next()) {

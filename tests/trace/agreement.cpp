@@ -1,7 +1,7 @@
-// SPDX-License-Identifier: BSL-1.0 Compares each fast path of reading and writing with the slow
-// path, which uses only `packet::decode` and `packet::encode`, on 1 000 000 random packets.
-// Environment: PTSPEC_AGREEMENT, the number of packets; PTSPEC_AGREEMENT_FIRST, the seed of the
-// first trace.
+// SPDX-License-Identifier: BSL-1.0
+// Compares each fast path of reading and writing with the slow path, which uses only
+// `packet::decode` and `packet::encode`, on 1 000 000 random packets. Environment:
+// PTSPEC_AGREEMENT, the number of packets; PTSPEC_AGREEMENT_FIRST, the seed of the first trace.
 #include <ptspec/trace/reader.hpp>
 #include <ptspec/trace/write/writer.hpp>
 
