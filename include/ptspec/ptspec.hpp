@@ -113,7 +113,6 @@
 #include <ptspec/trace/fast/decode_loop.hpp>
 #include <ptspec/trace/fast/count_loop.hpp>
 #include <ptspec/trace/fast/count_lanes.hpp>
-#include <ptspec/trace/reader_state.hpp>
 #include <ptspec/trace/reader.hpp>
 #include <ptspec/trace/split.hpp>
 #include <ptspec/trace/write/state.hpp>

@@ -10744,11 +10744,11 @@ public:
     /// Continues in the next chunk. Returns true when it finds a PSB, which ends before byte
     /// `end()` of this chunk; -1 when it ends one byte before the chunk. Use a new object to search
     /// for the PSB after it.
-    [[nodiscard]] constexpr auto in(byte_view piece) noexcept -> bool {
+    [[nodiscard]] constexpr auto in(byte_view chunk) noexcept -> bool {
         size_t at = 0;
-        while (at < piece.size()) {
-            if (run_ == 0) { at = likely_begin(piece, at); }
-            if (piece[at] == (run_ % 2 == 0 ? first_byte : second_byte)) {
+        while (at < chunk.size()) {
+            if (run_ == 0) { at = likely_begin(chunk, at); }
+            if (chunk[at] == (run_ % 2 == 0 ? first_byte : second_byte)) {
                 ++run_;
                 ++at;
             } else if (is_psb()) {
@@ -10773,10 +10773,10 @@ public:
 
 private:
     /// Eight bytes of the pattern, in its two phases: 02H first and 82H first.
-    static constexpr uint64_t even = packet::detail::opcode_bits<packet::psb>.low;
-    static constexpr uint64_t odd = even >> 8 | even << 56;
-    static constexpr uint8_t first_byte = even & 0xFF;
-    static constexpr uint8_t second_byte = odd & 0xFF;
+    static constexpr uint64_t phase_02 = packet::detail::opcode_bits<packet::psb>.low;
+    static constexpr uint64_t phase_82 = phase_02 >> 8 | phase_02 << 56;
+    static constexpr uint8_t first_byte = phase_02 & 0xFF;
+    static constexpr uint8_t second_byte = phase_82 & 0xFF;
 
     [[nodiscard]] constexpr auto is_psb() const noexcept -> bool {
         return run_ / 2 >= psb_bytes / 2;
@@ -10789,39 +10789,40 @@ private:
 
     /// True when two bytes may be part of the pattern. One comparison covers both phases. It lets
     /// one in 256 of all other pairs pass, and no pair of equal bytes.
-    static constexpr auto may_be_in(uint8_t const* two) noexcept -> bool {
-        constexpr unsigned this_way = odd & 0xFFFF;
-        constexpr unsigned other_way = even & 0xFFFF;
+    static constexpr auto may_be_pattern(uint8_t const* two) noexcept -> bool {
+        constexpr unsigned pair_82 = phase_82 & 0xFFFF;
+        constexpr unsigned pair_02 = phase_02 & 0xFFFF;
         unsigned const here = two[0] | unsigned{two[1]} << 8;
-        return ((here - this_way) & 0xFFFF & ~(other_way - this_way)) == 0;
+        return ((here - pair_82) & 0xFFFF & ~(pair_02 - pair_82)) == 0;
     }
 
     /// True when eight bytes may be part of a PSB, given the eight bytes before and after them.
-    static constexpr auto are_in(uint8_t const* eight) noexcept -> bool {
+    static constexpr auto may_be_psb(uint8_t const* eight) noexcept -> bool {
         uint64_t const here = load_le64(eight);
-        if (here != even && here != odd) { return false; }
+        if (here != phase_02 && here != phase_82) { return false; }
         uint64_t const before = load_le64(eight - 8) ^ here;
-        uint64_t const behind = load_le64(eight + 8) ^ here;
-        if (before == 0 || behind == 0) { return true; }
-        return (63 - highest_bit(before)) / 8 + 8 + lowest_bit(behind) / 8 >= psb_bytes;
+        uint64_t const after = load_le64(eight + 8) ^ here;
+        if (before == 0 || after == 0) { return true; }
+        return (63 - highest_bit(before)) / 8 + 8 + lowest_bit(after) / 8 >= psb_bytes;
     }
 
     /// Where the bytewise search must start at the latest, so that it misses no PSB that begins at
     /// `begin` or later and no run that reaches the end. Tests one pair of bytes every 15 bytes: if
     /// the pair lies in a PSB, so do the eight bytes that begin with it or the eight that end with
     /// it.
-    static constexpr auto likely_begin(byte_view piece, size_t begin) noexcept -> size_t {
+    static constexpr auto likely_begin(byte_view chunk, size_t begin) noexcept -> size_t {
         constexpr size_t step = psb_bytes - 1;
-        uint8_t const* const data = piece.data();
+        uint8_t const* const data = chunk.data();
         size_t at = begin + step - 1;
-        auto const is_not = [&](size_t i) { return !may_be_in(data + at + i * step); };
+        auto const is_not = [&](size_t i) { return !may_be_pattern(data + at + i * step); };
         for (;; at += step) {
-            while (at + size_t{8} * psb_bytes <= piece.size() && is_not(0) && is_not(1) &&
+            while (at + size_t{8} * psb_bytes <= chunk.size() && is_not(0) && is_not(1) &&
                    is_not(2) && is_not(3) && is_not(4) && is_not(5) && is_not(6) && is_not(7)) {
                 at += 8 * step;
             }
-            while (at + psb_bytes <= piece.size() && is_not(0)) { at += step; }
-            if (at + psb_bytes > piece.size() || are_in(data + at) || are_in(data + at - 6)) {
+            while (at + psb_bytes <= chunk.size() && is_not(0)) { at += step; }
+            if (at + psb_bytes > chunk.size() || may_be_psb(data + at) ||
+                may_be_psb(data + at - 6)) {
                 return at - (step - 1);
             }
         }
@@ -10871,19 +10872,19 @@ namespace ptspec::trace {
 /// The chunk is borrowed. When it is released, its last bytes are copied into the carry: the
 /// beginning of a packet that continues in the next chunk, and as many bytes before it as a search
 /// for a PSB may have to step back.
-class pieces {
+class input {
 public:
     /// The most bytes to step back. A PSB can begin this many bytes before the position at which
     /// decoding failed, because the packet before the PSB may have taken its first bytes (PKT-250).
-    static constexpr unsigned look_back = psb_bytes - 1;
+    static constexpr unsigned max_step_back = psb_bytes - 1;
 
-    constexpr pieces() noexcept = default;
-    constexpr explicit pieces(byte_view whole) noexcept : piece_{whole}, last_{true} {}
+    constexpr input() noexcept = default;
+    constexpr explicit input(byte_view whole) noexcept : chunk_{whole}, last_{true} {}
 
     /// Sets the next chunk. Returns false while the last one is not released, and after `finish()`.
-    [[nodiscard]] constexpr auto feed(byte_view piece) noexcept -> bool {
-        if (last_ || !piece_.empty()) { return false; }
-        piece_ = piece;
+    [[nodiscard]] constexpr auto feed(byte_view chunk) noexcept -> bool {
+        if (last_ || !chunk_.empty()) { return false; }
+        chunk_ = chunk;
         return true;
     }
     constexpr void finish() noexcept { last_ = true; }
@@ -10892,64 +10893,68 @@ public:
 
     /// The read position, in bytes from the start of the trace.
     [[nodiscard]] constexpr auto offset() const noexcept -> uint64_t {
-        return piece_offset_ + at_ - kept_unread_;
+        return chunk_offset_ + position_ - carry_unread_;
     }
     /// The same, when no byte of the carry is unread.
-    [[nodiscard]] constexpr auto offset_in_piece() const noexcept -> uint64_t {
-        return piece_offset_ + at_;
+    [[nodiscard]] constexpr auto offset_in_chunk() const noexcept -> uint64_t {
+        return chunk_offset_ + position_;
     }
     /// The read position lies before the chunk, in the carry.
-    [[nodiscard]] constexpr auto straddles() const noexcept -> bool { return kept_unread_ != 0; }
+    [[nodiscard]] constexpr auto straddles() const noexcept -> bool { return carry_unread_ != 0; }
 
-    [[nodiscard]] constexpr auto piece() const noexcept -> byte_view { return piece_; }
+    [[nodiscard]] constexpr auto chunk() const noexcept -> byte_view { return chunk_; }
     /// The read position in the chunk, when it does not straddle.
-    [[nodiscard]] constexpr auto at() const noexcept -> size_t { return at_; }
+    [[nodiscard]] constexpr auto position() const noexcept -> size_t { return position_; }
     /// The unread bytes of the chunk, when the position does not straddle.
-    [[nodiscard]] constexpr auto rest() const noexcept -> byte_view { return piece_.from(at_); }
+    [[nodiscard]] constexpr auto rest() const noexcept -> byte_view {
+        return chunk_.from(position_);
+    }
     /// The unread bytes of the carry.
-    [[nodiscard]] constexpr auto kept() const noexcept -> byte_view {
-        return byte_view{kept_}.from(kept_room - kept_unread_);
+    [[nodiscard]] constexpr auto unread_carry() const noexcept -> byte_view {
+        return byte_view{carry_}.from(carry_bytes - carry_unread_);
     }
     /// The unread bytes at a position that straddles, written to `room`: the carry, and as many
     /// bytes of the chunk as the longest packet has.
     [[nodiscard]] constexpr auto stitched(byte_buffer room) const noexcept -> byte_view {
-        (void)room.append(kept());
-        (void)room.append(piece_.first(psb_bytes));
+        (void)room.append(unread_carry());
+        (void)room.append(chunk_.first(psb_bytes));
         return room.written();
     }
 
-    constexpr void step_over(size_t count) noexcept {
-        size_t const kept = count < kept_unread_ ? count : kept_unread_;
-        kept_unread_ = static_cast<uint8_t>(kept_unread_ - kept);
-        at_ += count - kept;
+    constexpr void advance(size_t count) noexcept {
+        size_t const carried = count < carry_unread_ ? count : carry_unread_;
+        carry_unread_ = static_cast<uint8_t>(carry_unread_ - carried);
+        position_ += count - carried;
     }
     /// The same, when the position does not straddle.
-    constexpr void step_in_piece(size_t count) noexcept { at_ = hide_from_optimizer(at_ + count); }
-    /// Steps back by `count` bytes, which is at most `look_back` and at most `offset()`.
-    constexpr void go_back(unsigned count) noexcept {
-        unsigned const here = at_ < count ? static_cast<unsigned>(at_) : count;
-        at_ -= here;
-        kept_unread_ = static_cast<uint8_t>(kept_unread_ + count - here);
+    constexpr void advance_in_chunk(size_t count) noexcept {
+        position_ = hide_from_optimizer(position_ + count);
     }
-    constexpr void go_to(size_t at) noexcept {
-        at_ = at;
-        kept_unread_ = 0;
+    /// Steps back by `count` bytes, which is at most `max_step_back` and at most `offset()`.
+    constexpr void step_back(unsigned count) noexcept {
+        unsigned const in_chunk = position_ < count ? static_cast<unsigned>(position_) : count;
+        position_ -= in_chunk;
+        carry_unread_ = static_cast<uint8_t>(carry_unread_ + count - in_chunk);
+    }
+    constexpr void seek(size_t to) noexcept {
+        position_ = to;
+        carry_unread_ = 0;
     }
 
     /// Releases the chunk and copies its last bytes to the carry. The last `unread` bytes, which
     /// may begin before this chunk, stay unread.
     constexpr void release(unsigned unread) noexcept {
-        byte_array<kept_room> all{};
-        size_t const fresh = piece_.size() < kept_room ? piece_.size() : kept_room;
-        for (size_t i = 0; i < kept_room; ++i) {
-            all.bytes[i] = i < kept_room - fresh ? kept_.bytes[i + fresh]
-                                                 : piece_[piece_.size() - kept_room + i];
+        byte_array<carry_bytes> all{};
+        size_t const from_chunk = chunk_.size() < carry_bytes ? chunk_.size() : carry_bytes;
+        for (size_t i = 0; i < carry_bytes; ++i) {
+            all.bytes[i] = i < carry_bytes - from_chunk ? carry_.bytes[i + from_chunk]
+                                                        : chunk_[chunk_.size() - carry_bytes + i];
         }
-        kept_ = all;
-        kept_unread_ = static_cast<uint8_t>(unread);
-        piece_offset_ += piece_.size();
-        piece_ = {};
-        at_ = 0;
+        carry_ = all;
+        carry_unread_ = static_cast<uint8_t>(unread);
+        chunk_offset_ += chunk_.size();
+        chunk_ = {};
+        position_ = 0;
     }
 
     /// Moves the position after the next PSB. Returns false when there is none: then the position
@@ -10957,18 +10962,18 @@ public:
     /// next.
     [[nodiscard]] constexpr auto search(psb_search& search) noexcept -> bool {
         if (straddles()) {
-            auto const before = kept();
+            auto const before = unread_carry();
             bool const found = search.in(before);
-            step_over(found ? static_cast<size_t>(search.end()) : before.size());
+            advance(found ? static_cast<size_t>(search.end()) : before.size());
             if (found) { return true; }
         }
         bool const found = search.in(rest()) || (last_ && search.at_the_end());
         if (found && search.end() < 0) {
-            go_back(1);
+            step_back(1);
         } else if (found) {
-            at_ += static_cast<size_t>(search.end());
+            position_ += static_cast<size_t>(search.end());
         } else if (last_) {
-            at_ = piece_.size();
+            position_ = chunk_.size();
         } else {
             release(0);
         }
@@ -10977,14 +10982,14 @@ public:
 
 private:
     // An incomplete packet, and the bytes before it to step back.
-    static constexpr size_t kept_room = size_t{2} * look_back;
+    static constexpr size_t carry_bytes = size_t{2} * max_step_back;
 
-    byte_view piece_{};
-    size_t at_ = 0;
-    uint64_t piece_offset_ = 0;
+    byte_view chunk_{};
+    size_t position_ = 0;
+    uint64_t chunk_offset_ = 0;
     bool last_ = false;
-    uint8_t kept_unread_ = 0;
-    byte_array<kept_room> kept_{};
+    uint8_t carry_unread_ = 0;
+    byte_array<carry_bytes> carry_{};
 };
 
 }  // namespace ptspec::trace
@@ -11079,7 +11084,7 @@ constexpr auto takes_any(type_list<Packets...>) noexcept -> bool {
 
 /// Passes a run of PADs to the visitor. Returns false when the visitor stops.
 template <class Visitor>
-constexpr auto call_with_pads(Visitor& visitor, unsigned count, at where) -> bool {
+constexpr auto call_pads(Visitor& visitor, unsigned count, at where) -> bool {
     if constexpr (same_as<decltype(visitor.pads(count, where)), void>) {
         visitor.pads(count, where);
         return true;
@@ -11092,7 +11097,7 @@ constexpr auto call_with_pads(Visitor& visitor, unsigned count, at where) -> boo
 template <class Visitor, class Packet>
 constexpr auto call(Visitor& visitor, Packet const& packet, at where) -> bool {
     if constexpr (same_as<Packet, packet::pad> && takes_pads_in_rows<Visitor>) {
-        return call_with_pads(visitor, 1, where);
+        return call_pads(visitor, 1, where);
     } else if constexpr (!takes<Visitor, Packet>) {
         return true;
     } else if constexpr (same_as<result_t<Visitor&, Packet const&, at>, void>) {
@@ -11106,10 +11111,10 @@ constexpr auto call(Visitor& visitor, Packet const& packet, at where) -> bool {
 /// A small visitor is copied before the decode loop and written back after it. The address of the
 /// copy does not escape, so that its members can stay in registers.
 template <class Visitor>
-inline constexpr bool is_carried = sizeof(Visitor) <= 64 && __is_trivially_copyable(Visitor) &&
-                                   __is_assignable(Visitor&, Visitor const&);
+inline constexpr bool is_copied = sizeof(Visitor) <= 64 && __is_trivially_copyable(Visitor) &&
+                                  __is_assignable(Visitor&, Visitor const&);
 template <class Visitor>
-using carried = choose_t<is_carried<Visitor>, Visitor, Visitor&>;
+using copy_or_reference = choose_t<is_copied<Visitor>, Visitor, Visitor&>;
 
 }  // namespace detail
 
@@ -11493,7 +11498,7 @@ struct loop_state {
     size_t place = 0;  // position in the bytes
     uint64_t last_ip = 0;
     packet::block items = packet::block::none;
-    bool go_on = true;  // the visitor has not stopped
+    bool keep_going = true;  // the visitor has not stopped
 };
 
 /// The number of PADs at the start of `bytes`, of which the first is a PAD, up to the next position
@@ -11510,9 +11515,9 @@ constexpr auto pads_in_front(uint64_t bytes, size_t place) noexcept -> unsigned 
 
 /// The loop state and the visitor after one packet.
 template <class Visitor>
-struct after_one {
+struct decoded_one {
     loop_state now;
-    carried<Visitor> visitor;
+    copy_or_reference<Visitor> visitor;
 };
 
 /// Decodes one packet of any kind and calls the visitor. `now.place` is 0 when there is no packet.
@@ -11520,13 +11525,13 @@ template <class Packets, class Visitor>
 [[gnu::noinline]]  // keeps the cold path out of the loop; no address of the loop's state escapes
 constexpr auto
 decode_one(byte_view from, packet::context how, uint64_t offset, uint64_t last_ip,
-           carried<Visitor> visitor) -> after_one<Visitor> {
+           copy_or_reference<Visitor> visitor) -> decoded_one<Visitor> {
     loop_state now{0, last_ip, how.items, true};
     (void)packet::detail::decode_into<Packets>(from, how, [&](auto const& packet, unsigned length) {
         now.place = length;
         now.last_ip = last_ip_after(packet, last_ip);
         now.items = block_after(packet, how.items);
-        now.go_on = call(visitor, packet, {offset, now.last_ip, length});
+        now.keep_going = call(visitor, packet, {offset, now.last_ip, length});
     });
     return {now, visitor};
 }
@@ -11553,37 +11558,37 @@ struct visitor_call {
 /// visitor stops or no complete valid packet follows. Fastest when `offset` is a multiple of eight.
 template <class Packets, class Visitor>
 constexpr auto decode_loop(byte_view bytes, uint64_t offset, bool strict, loop_state now,
-                           Visitor& theirs) -> loop_state {
+                           Visitor& caller_visitor) -> loop_state {
     using namespace packet;
-    carried<Visitor> visitor = theirs;
+    copy_or_reference<Visitor> visitor = caller_visitor;
     uint8_t const* const data = bytes.data();
-    size_t const calm_until = bytes.size() < lookahead_bytes ? 0
+    size_t const fast_limit = bytes.size() < lookahead_bytes ? 0
                                                              : bytes.size() - (lookahead_bytes - 1);
     size_t place = now.place;
     uint64_t last_ip = now.last_ip;
     block items = now.items;
-    bool go_on = now.go_on;
-    while (go_on) {
-        size_t const until = items == block::none ? calm_until : 0;
+    bool keep_going = now.keep_going;
+    while (keep_going) {
+        size_t const until = items == block::none ? fast_limit : 0;
         while (place < until) {
             unsigned const first = data[place];
             at here{offset + place, last_ip, 1};
             if (first == opcode_bits<pad>) {
                 if constexpr (takes_pads_in_rows<Visitor>) {
                     here.length = pads_in_front(load_le64(data + place), place);
-                    go_on = call_with_pads(visitor, here.length, here);
+                    keep_going = call_pads(visitor, here.length, here);
                 } else {
-                    go_on = call(visitor, pad{}, here);
+                    keep_going = call(visitor, pad{}, here);
                 }
                 place += here.length;
             } else if (is_tnt(first)) {
-                go_on = call(visitor, tnt_short{first}, here);
+                keep_going = call(visitor, tnt_short{first}, here);
                 place += 1;
             } else if (is_cyc(first)) {
                 auto const found = quick_decode_cyc(load_le64(data + place), last_ip);
                 here.length = found.packet.length;
                 if (here.length == 0) { break; }
-                go_on = call(visitor, cyc{found.packet.bits}, here);
+                keep_going = call(visitor, cyc{found.packet.bits}, here);
                 place += here.length;
             } else {
                 size_t const row = row_at<Packets>(data + place, strict);
@@ -11593,25 +11598,26 @@ constexpr auto decode_loop(byte_view bytes, uint64_t offset, bool strict, loop_s
                                                load_le64(data + place + 1), last_ip);
                 uint8_t const* const from = data + place;
                 place += here.length;
-                go_on = for_kind(opcode_infos<Packets>.which[row],
-                                 visitor_call<carried<Visitor>>{visitor, from, here}, Packets{});
+                keep_going = for_kind(opcode_infos<Packets>.which[row],
+                                      visitor_call<copy_or_reference<Visitor>>{visitor, from, here},
+                                      Packets{});
             }
-            if (!go_on) {
-                if constexpr (is_carried<Visitor>) { theirs = visitor; }
+            if (!keep_going) {
+                if constexpr (is_copied<Visitor>) { caller_visitor = visitor; }
                 return {place, last_ip, items, false};
             }
         }
-        auto const behind = decode_one<Packets, Visitor>(bytes.from(place), {items, strict},
-                                                         offset + place, last_ip, visitor);
-        if constexpr (is_carried<Visitor>) { visitor = behind.visitor; }
-        if (behind.now.place == 0) { break; }
-        place += behind.now.place;
-        last_ip = behind.now.last_ip;
-        items = behind.now.items;
-        go_on = behind.now.go_on;
+        auto const after = decode_one<Packets, Visitor>(bytes.from(place), {items, strict},
+                                                        offset + place, last_ip, visitor);
+        if constexpr (is_copied<Visitor>) { visitor = after.visitor; }
+        if (after.now.place == 0) { break; }
+        place += after.now.place;
+        last_ip = after.now.last_ip;
+        items = after.now.items;
+        keep_going = after.now.keep_going;
     }
-    if constexpr (is_carried<Visitor>) { theirs = visitor; }
-    return {place, last_ip, items, go_on};
+    if constexpr (is_copied<Visitor>) { caller_visitor = visitor; }
+    return {place, last_ip, items, keep_going};
 }
 
 }  // namespace ptspec::trace::detail
@@ -11664,18 +11670,20 @@ template <class Packets>
 constexpr auto count_loop(byte_view bytes, size_t place, bool strict, packet_counts& sum) noexcept
     -> size_t {
     using packet::kind;
-    constexpr size_t seen_in_a_round = 8 + lookahead_bytes;
-    size_t const until = bytes.size() < seen_in_a_round ? 0 : bytes.size() - (seen_in_a_round - 1);
+    constexpr size_t bytes_per_iteration = 8 + lookahead_bytes;
+    size_t const until = bytes.size() < bytes_per_iteration
+                             ? 0
+                             : bytes.size() - (bytes_per_iteration - 1);
     uint8_t const* const data = bytes.data();
-    uint64_t rows = 0;  // TNTs and PADs
+    uint64_t tnt_and_pads = 0;  // TNTs and PADs
     uint64_t pads = 0;
     while (place < until) {
-        eight_bytes const row{load_le64(data + place)};
-        uint64_t const ends = row.others();
+        eight_bytes const word{load_le64(data + place)};
+        uint64_t const ends = word.others();
         unsigned const count = ends == 0 ? 8 : lowest_bit(ends) / 8;
-        uint64_t const in_row = ends ^ (ends - 1);  // bits up to the end of the run, or all
-        pads += count_of_tops(row.zeros() & in_row);
-        rows += count;
+        uint64_t const in_run = ends ^ (ends - 1);  // bits up to the end of the run, or all
+        pads += count_of_tops(word.zeros() & in_run);
+        tnt_and_pads += count;
         place += count;
         if (ends == 0) { continue; }
         opcode_info const one = opcode_info_with_cyc_at<Packets>(data + place, strict);
@@ -11685,8 +11693,8 @@ constexpr auto count_loop(byte_view bytes, size_t place, bool strict, packet_cou
     }
     sum.packets[underlying(kind::pad)] += pads;
     sum.bytes[underlying(kind::pad)] += pads;
-    sum.packets[underlying(kind::tnt_short)] += rows - pads;
-    sum.bytes[underlying(kind::tnt_short)] += rows - pads;
+    sum.packets[underlying(kind::tnt_short)] += tnt_and_pads - pads;
+    sum.bytes[underlying(kind::tnt_short)] += tnt_and_pads - pads;
     return place;
 }
 
@@ -11706,22 +11714,22 @@ namespace ptspec::trace::detail {
 /// The number of lanes.
 inline constexpr size_t lane_count = 8;
 /// A lane counts one segment after another. A segment has at least so many bytes.
-inline constexpr size_t least_part_bytes = size_t{1} << 11;
+inline constexpr size_t min_segment_bytes = size_t{1} << 11;
 /// Bytes counted speculatively in one attempt: doubled after success, quartered after failure.
-inline constexpr size_t least_at_once = 2 * lane_count * least_part_bytes;
-inline constexpr size_t most_at_once = size_t{1} << 23;
+inline constexpr size_t min_attempt_bytes = 2 * lane_count * min_segment_bytes;
+inline constexpr size_t max_attempt_bytes = size_t{1} << 23;
 /// The search for the end of a segment gives up after so many bytes. This keeps the counts of an
 /// attempt within 32 bits.
-inline constexpr size_t longest_search = size_t{1} << 28;
+inline constexpr size_t max_search_bytes = size_t{1} << 28;
 /// After each fully checked packet a lane counts so many packets by their first byte alone. If the
 /// first byte does not give the length, the lane stops at that packet until the next full check.
-inline constexpr size_t known_in_a_row = 5;
+inline constexpr size_t packets_per_check = 5;
 /// The number of count tables, which are on the stack. Lanes share them. Each has few enough lanes
 /// that an increment does not wait for the store of another lane.
 inline constexpr size_t table_count = 4;
 
 /// Finds the segments of a trace. A segment ends where a PSB begins; the next one begins there.
-struct part_finder {
+struct segment_finder {
     byte_view bytes;
     size_t place;  ///< where the next segment begins
     size_t until;  ///< about where the last segment ends
@@ -11731,8 +11739,8 @@ struct part_finder {
     constexpr auto next() noexcept -> bool {
         // Segments get shorter towards the end, so that the lanes finish at about the same time.
         size_t const share = place < until ? (until - place) / (2 * lane_count) : 0;
-        size_t const from = place + (share < least_part_bytes ? least_part_bytes : share);
-        size_t const found = find_psb(bytes.from(from).first(longest_search));
+        size_t const from = place + (share < min_segment_bytes ? min_segment_bytes : share);
+        size_t const found = find_psb(bytes.from(from).first(max_search_bytes));
         if (found == nowhere) { return false; }
         place = from + found;
         return true;
@@ -11825,17 +11833,17 @@ struct lane_sums {
 };
 
 /// Where the first segment of each lane begins, and where the last of these segments ends.
-struct first_parts {
+struct first_segments {
     size_t begins[lane_count + 1] = {};
 };
 
 /// Finds the first segment of each lane. Returns false when there are too few.
-constexpr auto find_first(part_finder& parts, first_parts& found) noexcept -> bool {
-    if (parts.until - parts.place < lane_count * least_part_bytes) { return false; }
-    found.begins[0] = parts.place;
+constexpr auto find_first(segment_finder& segments, first_segments& found) noexcept -> bool {
+    if (segments.until - segments.place < lane_count * min_segment_bytes) { return false; }
+    found.begins[0] = segments.place;
     for (size_t i = 1; i <= lane_count; ++i) {
-        if (!parts.next()) { return false; }
-        found.begins[i] = parts.place;
+        if (!segments.next()) { return false; }
+        found.begins[i] = segments.place;
     }
     return true;
 }
@@ -11844,14 +11852,14 @@ constexpr auto find_first(part_finder& parts, first_parts& found) noexcept -> bo
 /// a segment holds an invalid packet or one that needs `packet::decode`, or does not end at its
 /// PSB.
 template <class Packets, size_t... I, size_t... K>
-constexpr auto run_lanes(first_parts const& first, part_finder& parts, bool strict,
+constexpr auto run_lanes(first_segments const& first, segment_finder& segments, bool strict,
                          packet_counts& sum, index_list<I...> /*lanes*/,
                          index_list<K...> /*known*/) noexcept -> bool {
     constexpr auto round_bytes = static_cast<ptrdiff_t>((1 + sizeof...(K)) * lookahead_bytes);
     lane_sums<Packets> counts{.strict = strict};
     // Hides which table this is: the compiler would compute its address again in each round.
     uint8_t const* const lengths = hide_from_optimizer(&opcode_infos<Packets>.length[0]);
-    uint8_t const* const data = parts.bytes.data();
+    uint8_t const* const data = segments.bytes.data();
     auto const finish = [&](lane one) {
         while (counts.is_valid_packet && one.room() >= round_bytes) {
             counts.add_one(one.at, lengths, 0);
@@ -11860,19 +11868,19 @@ constexpr auto run_lanes(first_parts const& first, part_finder& parts, bool stri
         while (counts.is_valid_packet && one.room() > 0) { counts.add_one(one.at, lengths, 0); }
         counts.is_valid_packet = counts.is_valid_packet && one.room() == 0;
     };
-    bool is_more = true;
+    bool has_more = true;
     // Completes the segment of a lane that is near its end and returns the next one, or an empty
     // one.
-    auto const go_on = [&](lane one) -> lane {
+    auto const next_segment = [&](lane one) -> lane {
         if (one.room() >= round_bytes) { return one; }
         finish(one);
-        uint8_t const* const begin = data + parts.place;
-        is_more = is_more && parts.place < parts.until && parts.next();
-        return is_more ? lane{begin, data + parts.place} : lane{begin, begin};
+        uint8_t const* const begin = data + segments.place;
+        has_more = has_more && segments.place < segments.until && segments.next();
+        return has_more ? lane{begin, data + segments.place} : lane{begin, begin};
     };
     // Fold expressions instead of loops over the lanes: they keep the positions in registers.
     lane lanes[] = {{data + first.begins[I], data + first.begins[I + 1]}...};
-    while (counts.is_valid_packet && is_more) {
+    while (counts.is_valid_packet && has_more) {
         ptrdiff_t least = lanes[0].room();
         ((least = lanes[I].room() < least ? lanes[I].room() : least), ...);
         for (ptrdiff_t rounds = least / round_bytes; rounds > 0; --rounds) {
@@ -11880,7 +11888,7 @@ constexpr auto run_lanes(first_parts const& first, part_finder& parts, bool stri
             ((static_cast<void>(K), (counts.add_known(lanes[I].at, lengths, I % table_count), ...)),
              ...);
         }
-        if (least < round_bytes) { ((lanes[I] = go_on(lanes[I])), ...); }
+        if (least < round_bytes) { ((lanes[I] = next_segment(lanes[I])), ...); }
     }
     (finish(lanes[I]), ...);
     if (counts.is_valid_packet) { counts.add_to(sum); }
@@ -11888,33 +11896,33 @@ constexpr auto run_lanes(first_parts const& first, part_finder& parts, bool stri
 }
 
 /// How well counting in lanes worked so far.
-struct lanes_outlook {
-    size_t again = 0;  ///< the position from which to try again
-    size_t at_once = most_at_once;
+struct speculation {
+    size_t retry_from = 0;  ///< the position from which to try again
+    size_t attempt_bytes = max_attempt_bytes;
 };
 
 /// Counts the packets of `bytes` from `place` on, where no block is open, as far as lanes can
 /// count. Returns the position after them.
 template <class Packets>
 constexpr auto count_lanes(byte_view bytes, size_t place, bool strict, packet_counts& sum,
-                           lanes_outlook& outlook) noexcept -> size_t {
+                           speculation& lanes) noexcept -> size_t {
     while (true) {
         size_t const left = bytes.size() - place;
-        size_t const tried = left < outlook.at_once ? left : outlook.at_once;
-        part_finder parts{bytes, place, place + tried};
-        first_parts first;
-        if (!find_first(parts, first)) {
-            outlook.again = bytes.size();
+        size_t const tried = left < lanes.attempt_bytes ? left : lanes.attempt_bytes;
+        segment_finder segments{bytes, place, place + tried};
+        first_segments first;
+        if (!find_first(segments, first)) {
+            lanes.retry_from = bytes.size();
             return place;
         }
-        if (run_lanes<Packets>(first, parts, strict, sum, make_index_list<lane_count>{},
-                               make_index_list<known_in_a_row>{})) {
-            place = parts.place;
-            if (outlook.at_once < most_at_once) { outlook.at_once *= 2; }
-        } else if (tried > least_at_once) {
-            outlook.at_once = tried / 4 < least_at_once ? least_at_once : tried / 4;
+        if (run_lanes<Packets>(first, segments, strict, sum, make_index_list<lane_count>{},
+                               make_index_list<packets_per_check>{})) {
+            place = segments.place;
+            if (lanes.attempt_bytes < max_attempt_bytes) { lanes.attempt_bytes *= 2; }
+        } else if (tried > min_attempt_bytes) {
+            lanes.attempt_bytes = tried / 4 < min_attempt_bytes ? min_attempt_bytes : tried / 4;
         } else {
-            outlook.again = parts.place;
+            lanes.retry_from = segments.place;
             return place;
         }
     }
@@ -11922,166 +11930,90 @@ constexpr auto count_lanes(byte_view bytes, size_t place, bool strict, packet_co
 
 }  // namespace ptspec::trace::detail
 
-// ---- ptspec/trace/reader_state.hpp ----
-
-namespace ptspec::trace {
-
-/// What a reader knows between two packets. The base of `reader`, which moves it on.
-///
-/// Source: PKT-059..061, PKT-205, PKT-250.
-class reader_state {
-public:
-    /// Where the next packet begins, in bytes from the begin of the trace.
-    [[nodiscard]] constexpr auto offset() const noexcept -> uint64_t {
-        return bytes_.offset() - ahead();
-    }
-    [[nodiscard]] constexpr auto last_ip() const noexcept -> uint64_t { return last_ip_; }
-    [[nodiscard]] constexpr auto items() const noexcept -> packet::block { return items_; }
-
-protected:
-    enum class state : uint8_t {
-        reading,
-        searching,  // for the PSB at which reading goes on
-        resuming,   // behind a PSB that was found and is the next packet
-    };
-
-    /// A reader that has read nothing yet.
-    [[gnu::noinline]]  // so that what is seldom needed is copied as one, not kept in registers
-    static constexpr auto
-    fresh(byte_view bytes, bool are_all, options how) noexcept -> reader_state {
-        return reader_state{are_all ? pieces{bytes} : pieces{}, how};
-    }
-    constexpr reader_state(pieces const& bytes, options how) noexcept
-        : bytes_{bytes},
-          state_{how.sync ? state::searching : state::reading},
-          strict_{how.strict},
-          synced_{!how.sync} {}
-
-    [[nodiscard]] constexpr auto context() const noexcept -> packet::context {
-        return {items_, strict_};
-    }
-    [[nodiscard]] constexpr auto reads_in_the_piece() const noexcept -> bool {
-        return state_ == state::reading && !bytes_.straddles();
-    }
-    /// How many bytes behind the next packet's begin the place is.
-    [[nodiscard]] constexpr auto ahead() const noexcept -> size_t {
-        return state_ == state::resuming ? psb_bytes : 0;
-    }
-    /// The next packet begins before the piece.
-    [[nodiscard]] constexpr auto stands_before_the_piece() const noexcept -> bool {
-        return bytes_.straddles() || bytes_.at() < ahead();
-    }
-    /// Where the next packet begins in the piece; 0 when it begins before.
-    [[nodiscard]] constexpr auto place() const noexcept -> size_t {
-        return stands_before_the_piece() ? 0 : bytes_.at() - ahead();
-    }
-
-    constexpr auto go_to(size_t psb) noexcept -> bool {
-        if (psb == nowhere) { return false; }
-        bytes_.go_to(psb + psb_bytes);
-        synced_ = true;
-        state_ = state::resuming;
-        settle();
-        return true;
-    }
-
-    /// Up to where packets can be read at a glance.
-    constexpr void settle() noexcept {
-        bool const calm = reads_in_the_piece() && items_ == packet::block::none &&
-                          bytes_.piece().size() >= detail::lookahead_bytes;
-        calm_until_ = calm ? bytes_.piece().size() - (detail::lookahead_bytes - 1) : 0;
-    }
-
-    pieces bytes_;
-    size_t calm_until_ = 0;  // before this place in the piece a packet is read at a glance
-    uint64_t last_ip_ = 0;
-    packet::block items_ = packet::block::none;
-    state state_;
-    bool strict_;
-    bool synced_;           // reading has begun: a PSB that is found is not the first
-    uint64_t lost_at_ = 0;  // where the bytes that a search skips begin
-    psb_search search_{};
-};
-
-}  // namespace ptspec::trace
-
 // ---- ptspec/trace/reader.hpp ----
 
 namespace ptspec::trace {
 
-/// Reads the packets of a trace, one after the other, and finds its way through damage.
+/// Reads the packets of a trace in order, and resynchronises after damage.
 ///
-/// A reader is a value: a copy goes on by itself from where the original stands. It borrows the
-/// bytes: the whole trace, or one piece after the other. Of a piece that is used up it keeps what
-/// it still needs, so that the caller can let go of it.
+/// A reader is a value: a copy continues independently from the same position. It borrows the bytes:
+/// the whole trace, or one chunk at a time. It copies what it still needs of a consumed chunk, so
+/// that the caller can reuse the memory.
 ///
-/// Errors: damage is an item like any other. The next item is the PSB at which reading goes on, or
-///         `lost`. Behind a trace that ends in a packet nothing is searched.
+/// Errors: damage is an item. The next item is the PSB at which decoding resumes, or `lost`. When
+///         the trace ends inside a packet, there is no search.
 /// Source: PKT-250..256; the last IP PKT-059..061; the block context PKT-205.
 template <opcode_hook Hook = no_hook, class Packets = packet::all>
-class reader : public reader_state {
+class reader {
 public:
     /// Reads a whole trace.
     constexpr explicit reader(kept_bytes whole, options how = {}, Hook hook = {}) noexcept
-        : reader_state{fresh(whole.view(), true, how)}, hook_{hook} {}
+        : now_{copy_of(initial_state(whole.view(), true, how))}, hook_{hook} {}
 
-    /// Reads a trace that comes in pieces.
+    /// Reads a trace that arrives in chunks.
     constexpr explicit reader(options how = {}, Hook hook = {}) noexcept
-        : reader_state{fresh({}, false, how)}, hook_{hook} {}
+        : now_{copy_of(initial_state({}, false, how))}, hook_{hook} {}
 
-    /// Gives the next piece. Only when the reader asked for it with `item_type::need_input`, and at
-    /// the beginning; at other times nothing happens and the answer is false.
-    [[nodiscard]] constexpr auto feed(kept_bytes piece) noexcept -> bool {
-        return bytes_.feed(piece.view());
+    /// Gives the next chunk: at the start, and when the reader returned `item_type::need_input`. At
+    /// other times it returns false and changes nothing.
+    [[nodiscard]] constexpr auto feed(kept_bytes chunk) noexcept -> bool {
+        return now_.in.feed(chunk.view());
     }
 
-    /// Says that there are no more pieces.
-    constexpr void finish() noexcept { bytes_.finish(); }
+    /// Ends the trace: no more chunks follow.
+    constexpr void finish() noexcept { now_.in.finish(); }
 
-    /// The next thing in the trace.
+    /// Where the next packet begins, in bytes from the start of the trace.
+    [[nodiscard]] constexpr auto offset() const noexcept -> uint64_t {
+        return now_.in.offset() - found_psb_bytes();
+    }
+    [[nodiscard]] constexpr auto last_ip() const noexcept -> uint64_t { return now_.last_ip; }
+    [[nodiscard]] constexpr auto items() const noexcept -> packet::block { return now_.items; }
+
+    /// The next item of the trace.
     [[gnu::always_inline]]  // so that the state stays in registers between two calls
     [[nodiscard]] constexpr auto
     next() noexcept -> item {
-        if (bytes_.at() < calm_until_) [[likely]] {
+        if (now_.in.position() < now_.fast_limit) [[likely]] {
             using packet::kind;
-            // Each kind has a return of its own: what the caller does for others is left out there.
-            uint64_t const offset = bytes_.offset_in_piece();
-            uint8_t const* const here = bytes_.piece().data() + bytes_.at();
+            // One return for each kind: the compiler drops what the caller does for other kinds.
+            uint64_t const offset = now_.in.offset_in_chunk();
+            uint8_t const* const here = now_.in.chunk().data() + now_.in.position();
             unsigned const first = *here;
             if (first == detail::opcode_bits<packet::pad>) {
-                return take({{{0, 0}, 1, kind::pad}, last_ip_}, offset);
+                return consume({{{0, 0}, 1, kind::pad}, now_.last_ip}, offset);
             }
             if (detail::is_tnt(first)) {
-                return take({{{first, 0}, 1, kind::tnt_short}, last_ip_}, offset);
+                return consume({{{first, 0}, 1, kind::tnt_short}, now_.last_ip}, offset);
             }
             if (detail::is_cyc(first)) {
-                auto const found = detail::quick_decode_cyc(load_le64(here), last_ip_);
-                if (found.packet.length != 0) { return take(found, offset); }
+                auto const found = detail::quick_decode_cyc(load_le64(here), now_.last_ip);
+                if (found.packet.length != 0) { return consume(found, offset); }
             }
-            // Here a long CYC has no length either.
-            auto const found = detail::quick_decode<Packets>(here, last_ip_, strict_);
-            if (found.packet.length != 0) [[likely]] { return take(found, offset); }
+            // A CYC of eight bytes or more has length 0 here, too.
+            auto const found = detail::quick_decode<Packets>(here, now_.last_ip, now_.strict);
+            if (found.packet.length != 0) [[likely]] { return consume(found, offset); }
         }
         return next_by_value();
     }
 
-    /// Reads on until the end, the end of the piece, or until the visitor returns false, and says
-    /// which of the three it was: `end`, `more`, or `packet`.
+    /// Decodes until the end of the trace, the end of the chunk, or until the visitor returns false.
+    /// Returns `end`, `need_input` or `packet`, respectively.
     template <class Visitor>
     constexpr auto for_each(Visitor&& visitor) -> item_type {
         static_assert(
             packet_visitor<Visitor, Packets>,
             "a visitor is called with (packet, trace::at) and takes one packet type at least");
         while (true) {
-            if (reads_in_the_piece() && !visit_in_the_piece(visitor)) { return item_type::packet; }
+            if (decodes_in_chunk() && !visit_chunk(visitor)) { return item_type::packet; }
             auto const got = next_slow_path();
             if (got.what == item_type::packet) {
-                bool const go_on = packet::visit<Packets>(
+                bool const keep_going = packet::visit<Packets>(
                     [&](auto const& packet) {
                         return detail::call(visitor, packet, at{got.offset, got.ip, got.length});
                     },
                     got.packet);
-                if (!go_on) { return item_type::packet; }
+                if (!keep_going) { return item_type::packet; }
             } else {
                 if constexpr (callable<Visitor&, item const&>) { visitor(got); }
                 if (!got) { return got.what; }
@@ -12089,23 +12021,23 @@ public:
         }
     }
 
-    /// Counts what comes until the end, or the end of the piece, on top of `sofar`: in several
-    /// places at once where there are PSBs, which takes some 6 KB of stack. The last IP is not
-    /// followed: it counts as 0 until the next PSB.
+    /// Counts packets until the end of the trace or of the chunk, and adds them to `sofar`. Where
+    /// there are PSBs it counts several segments at once, which takes about 6 KB of stack. It does
+    /// not track the last IP, which counts as 0 until the next PSB.
     [[nodiscard]] constexpr auto scan(packet_counts sofar = {}) -> packet_counts {
-        detail::lanes_outlook outlook;
+        detail::speculation lanes;
         while (true) {
-            if (reads_in_the_piece() && items_ == packet::block::none) {
-                size_t place = bytes_.at();
-                if (place >= outlook.again) {
-                    place = detail::count_lanes<Packets>(bytes_.piece(), place, strict_, sofar,
-                                                         outlook);
+            if (decodes_in_chunk() && now_.items == packet::block::none) {
+                size_t place = now_.in.position();
+                if (place >= lanes.retry_from) {
+                    place = detail::count_lanes<Packets>(now_.in.chunk(), place, now_.strict, sofar,
+                                                         lanes);
                 }
-                byte_view const up_to_lanes = bytes_.piece().first(outlook.again);
-                bytes_.go_to(detail::count_loop<Packets>(up_to_lanes, place, strict_, sofar));
+                byte_view const up_to_lanes = now_.in.chunk().first(lanes.retry_from);
+                now_.in.seek(detail::count_loop<Packets>(up_to_lanes, place, now_.strict, sofar));
             }
             auto const got = next_slow_path();
-            last_ip_ = 0;
+            now_.last_ip = 0;
             if (!got) { return sofar; }
             sofar.add(got);
         }
@@ -12117,106 +12049,169 @@ public:
         return sofar;
     }
 
-    /// Goes to the first PSB of what is at hand. False, and nothing happens, when there is none.
+    /// Moves to the first PSB of the chunk. Returns false, and does not move, when there is none.
     [[nodiscard]] constexpr auto sync_first() noexcept -> bool {
-        return go_to(find_psb(bytes_.piece()));
+        return go_to_psb(find_psb(now_.in.chunk()));
     }
-    /// Goes to the next PSB of what is at hand, past the one at which the reader stands.
+    /// Moves to the next PSB of the chunk, after the current position.
     [[nodiscard]] constexpr auto sync_next() noexcept -> bool {
-        size_t const here = stands_before_the_piece() || state_ == state::searching ? 0 : 1;
-        return go_to(find_psb(bytes_.piece(), place() + here));
+        size_t const here = is_before_chunk() || now_.next == mode::searching ? 0 : 1;
+        return go_to_psb(find_psb(now_.in.chunk(), position_in_chunk() + here));
     }
-    /// Goes back to the last PSB of what is at hand before the place at which the reader stands.
+    /// Moves back to the last PSB of the chunk before the current position.
     [[nodiscard]] constexpr auto sync_previous() noexcept -> bool {
-        return go_to(find_psb_before(bytes_.piece(), place()));
+        return go_to_psb(find_psb_before(now_.in.chunk(), position_in_chunk()));
     }
 
 private:
+    /// What `next` does.
+    enum class mode : uint8_t {
+        decoding,
+        searching,  // for the PSB at which decoding resumes
+        at_psb,     // the position is after a PSB that was found and is the next packet
+    };
+    /// Everything but the hook.
+    struct state {
+        input in{};
+        size_t fast_limit = 0;  // packets before this position of the chunk take the fast path
+        uint64_t last_ip = 0;
+        packet::block items = packet::block::none;
+        mode next = mode::decoding;
+        bool strict = false;
+        bool synced = false;   // decoding has begun: a PSB that is found is not the first
+        uint64_t lost_at = 0;  // where the bytes that a search skips begin
+        psb_search search{};
+    };
     struct step {
-        reader_state now;
+        state now;
         item got;
     };
-    /// What is seldom. The reader goes in and out by value: the address of the caller's is taken by
-    /// nobody, so that it can stay in registers.
-    [[gnu::noinline]] static constexpr auto with_care(reader now) noexcept -> step {
-        item const got = now.next_slow_path();
-        return {static_cast<reader_state const&>(now), got};
+
+    [[gnu::noinline]]  // so that what is seldom needed is copied as one, not kept in registers
+    static constexpr auto
+    initial_state(byte_view bytes, bool is_whole, options how) noexcept -> state {
+        return {.in = is_whole ? input{bytes} : input{},
+                .next = how.sync ? mode::searching : mode::decoding,
+                .strict = how.strict,
+                .synced = !how.sync};
+    }
+
+    /// A copy, so that `initial_state` does not construct `now_` in place: the address of `now_` would
+    /// escape, and next() would take 17 % more instructions (clang 19).
+    static constexpr auto copy_of(state const& from) noexcept -> state const& { return from; }
+
+    [[nodiscard]] constexpr auto decodes_in_chunk() const noexcept -> bool {
+        return now_.next == mode::decoding && !now_.in.straddles();
+    }
+    /// The length of a PSB that was found: it is the next packet, but lies before the position.
+    [[nodiscard]] constexpr auto found_psb_bytes() const noexcept -> size_t {
+        return now_.next == mode::at_psb ? psb_bytes : 0;
+    }
+    /// The next packet begins before the chunk.
+    [[nodiscard]] constexpr auto is_before_chunk() const noexcept -> bool {
+        return now_.in.straddles() || now_.in.position() < found_psb_bytes();
+    }
+    /// Where the next packet begins in the chunk; 0 when it begins before.
+    [[nodiscard]] constexpr auto position_in_chunk() const noexcept -> size_t {
+        return is_before_chunk() ? 0 : now_.in.position() - found_psb_bytes();
+    }
+
+    constexpr auto go_to_psb(size_t psb) noexcept -> bool {
+        if (psb == nowhere) { return false; }
+        now_.in.seek(psb + psb_bytes);
+        now_.synced = true;
+        now_.next = mode::at_psb;
+        refresh_fast_limit();
+        return true;
+    }
+
+    constexpr void refresh_fast_limit() noexcept {
+        bool const fast = decodes_in_chunk() && now_.items == packet::block::none &&
+                          now_.in.chunk().size() >= detail::lookahead_bytes;
+        now_.fast_limit = fast ? now_.in.chunk().size() - (detail::lookahead_bytes - 1) : 0;
+    }
+
+    /// Takes and returns the state by value: the address of the caller's reader does not escape, so
+    /// that its hot members stay in registers.
+    [[gnu::noinline]] static constexpr auto slow_path(reader copy) noexcept -> step {
+        item const got = copy.next_slow_path();
+        return {copy.now_, got};
     }
     [[gnu::always_inline]]  // apart from next, as whose variables these would live longer
     constexpr auto
     next_by_value() noexcept -> item {
         if constexpr (__is_empty(Hook)) {
-            auto behind = with_care(*this);
-            static_cast<reader_state&>(*this) = behind.now;
-            behind.got.ip = last_ip_;  // as it is: so that one register does for both
-            return behind.got;
+            auto after = slow_path(*this);
+            now_ = after.now;
+            after.got.ip = now_.last_ip;  // the same value: one register serves both
+            return after.got;
         } else {
             return next_slow_path();
         }
     }
     [[gnu::noinline]] constexpr auto next_slow_path() noexcept -> item {
-        item got = next_outside_input();
-        got.ip = last_ip_;
-        settle();
+        item got = decode_or_search();
+        got.ip = now_.last_ip;
+        refresh_fast_limit();
         return got;
     }
 
-    /// Steps over a packet that was seen at a glance.
+    /// Consumes a packet of the fast path.
     [[gnu::always_inline]]  // as above
     constexpr auto
-    take(detail::quick_packet found, uint64_t offset) noexcept -> item {
-        bytes_.step_in_piece(found.packet.length);
-        last_ip_ = found.ip;
+    consume(detail::quick_packet found, uint64_t offset) noexcept -> item {
+        now_.in.advance_in_chunk(found.packet.length);
+        now_.last_ip = found.ip;
         return {.what = item_type::packet,
                 .length = static_cast<uint8_t>(found.packet.length),
                 .offset = offset,
                 .ip = found.ip,
                 .packet = packet::any_packet{found.packet}};
     }
-    /// Steps over a packet.
-    constexpr auto take(packet::any_packet const& packet) noexcept -> item {
-        uint64_t const offset = bytes_.offset();
-        bytes_.step_over(packet.length());
-        last_ip_ = packet::last_ip_after<Packets>(packet, last_ip_);
-        items_ = packet::block_after<Packets>(packet, items_);
+    /// Consumes a packet of the slow path.
+    constexpr auto consume(packet::any_packet const& packet) noexcept -> item {
+        uint64_t const offset = now_.in.offset();
+        now_.in.advance(packet.length());
+        now_.last_ip = packet::last_ip_after<Packets>(packet, now_.last_ip);
+        now_.items = packet::block_after<Packets>(packet, now_.items);
         return {.what = item_type::packet,
                 .length = static_cast<uint8_t>(packet.length()),
                 .offset = offset,
                 .packet = packet};
     }
 
-    /// What to do about bytes that are no packet.
+    /// Handles bytes that `packet::decode` rejects: incomplete, known to the hook, or damage.
     constexpr auto handle_bad_bytes(packet::decoded const& got, byte_view here) noexcept -> item {
         if (got.why == packet::error::truncated) { return out_of_bytes(got.need, here.size()); }
-        uint64_t const offset = bytes_.offset();
+        uint64_t const offset = now_.in.offset();
         if (got.why == packet::error::bad_opcode) {
             unsigned const known = hook_(here.first(psb_bytes));
             if (known != 0 && known <= psb_bytes) {
                 if (known > here.size()) { return out_of_bytes(known, here.size()); }
-                bytes_.step_over(known);
+                now_.in.advance(known);
                 return {.what = item_type::unknown,
                         .length = static_cast<uint8_t>(known),
                         .offset = offset};
             }
         }
-        state_ = state::searching;
-        lost_at_ = offset;
-        search_ = {};
-        bytes_.go_back(offset < pieces::look_back ? static_cast<unsigned>(offset)
-                                                  : pieces::look_back);
+        now_.next = mode::searching;
+        now_.lost_at = offset;
+        now_.search = {};
+        now_.in.step_back(offset < input::max_step_back ? static_cast<unsigned>(offset)
+                                                        : input::max_step_back);
         return {.what = item_type::damage, .why = got.why, .broken = got.broken, .offset = offset};
     }
 
-    /// A packet needs more bytes than there are: the next piece has them, or the trace ends here.
+    /// Handles an incomplete packet: it continues in the next chunk, or the trace ends inside it.
     constexpr auto out_of_bytes(unsigned need, size_t have) noexcept -> item {
-        uint64_t const offset = bytes_.offset();
+        uint64_t const offset = now_.in.offset();
         auto const missing = static_cast<uint8_t>(need - have);
-        if (!bytes_.is_last()) {
-            bytes_.release(static_cast<unsigned>(have));
+        if (!now_.in.is_last()) {
+            now_.in.release(static_cast<unsigned>(have));
             return {.what = item_type::need_input, .need = missing, .offset = offset};
         }
         if (have == 0) { return {.what = item_type::end, .offset = offset}; }
-        bytes_.step_over(have);
+        now_.in.advance(have);
         return {.what = item_type::damage,
                 .why = packet::error::truncated,
                 .need = missing,
@@ -12225,68 +12220,69 @@ private:
                 .skipped = static_cast<int64_t>(have)};
     }
 
-    // What is seldom: between two pieces, and behind damage.
-
-    constexpr auto next_outside_input() noexcept -> item {
-        switch (state_) {
-            case state::searching: return search();
-            case state::resuming: return resume();
-            case state::reading: break;
+    /// The slow path: at chunk boundaries, after damage, and for packets that the fast path rejects.
+    constexpr auto decode_or_search() noexcept -> item {
+        switch (now_.next) {
+            case mode::searching: return search();
+            case mode::at_psb: return consume_psb();
+            case mode::decoding: break;
         }
         byte_array<size_t{2} * psb_bytes> room{};
-        auto const here = bytes_.straddles() ? bytes_.stitched(room.bytes) : bytes_.rest();
-        auto const got = packet::decode<Packets>(here, context());
-        return got ? take(got.packet) : handle_bad_bytes(got, here);
+        auto const here = now_.in.straddles() ? now_.in.stitched(room.bytes) : now_.in.rest();
+        auto const got = packet::decode<Packets>(here, {now_.items, now_.strict});
+        return got ? consume(got.packet) : handle_bad_bytes(got, here);
     }
 
     constexpr auto search() noexcept -> item {
-        bool const found = bytes_.search(search_);
-        uint64_t const offset = bytes_.offset();
-        if (!found && !bytes_.is_last()) {
+        bool const found = now_.in.search(now_.search);
+        uint64_t const offset = now_.in.offset();
+        if (!found && !now_.in.is_last()) {
             return {.what = item_type::need_input, .need = 1, .offset = offset};
         }
         if (!found) {
-            state_ = state::reading;
-            if (offset == lost_at_) { return {.what = item_type::end, .offset = offset}; }
+            now_.next = mode::decoding;
+            if (offset == now_.lost_at) { return {.what = item_type::end, .offset = offset}; }
             return {.what = item_type::lost,
                     .offset = offset,
-                    .skipped = static_cast<int64_t>(offset - lost_at_)};
+                    .skipped = static_cast<int64_t>(offset - now_.lost_at)};
         }
-        state_ = state::resuming;
-        bool const first = !synced_;
-        synced_ = true;
+        now_.next = mode::at_psb;
+        bool const first = !now_.synced;
+        now_.synced = true;
         uint64_t const psb = offset - psb_bytes;
-        if (first && psb == 0) { return resume(); }
+        if (first && psb == 0) { return consume_psb(); }
         return {.what = first ? item_type::synced : item_type::resynced,
                 .offset = psb,
-                .skipped = static_cast<int64_t>(psb - lost_at_)};
+                .skipped = static_cast<int64_t>(psb - now_.lost_at)};
     }
 
-    /// The PSB that was found. Its bytes may be gone, but they are known.
-    constexpr auto resume() noexcept -> item {
-        state_ = state::reading;
-        last_ip_ = 0;
-        items_ = packet::block::none;
+    /// Consumes a PSB that was found. Its bytes may be released, but they are known.
+    constexpr auto consume_psb() noexcept -> item {
+        now_.next = mode::decoding;
+        now_.last_ip = 0;
+        now_.items = packet::block::none;
         return {.what = item_type::packet,
                 .length = psb_bytes,
-                .offset = bytes_.offset() - psb_bytes,
+                .offset = now_.in.offset() - psb_bytes,
                 .packet = packet::any_packet{packet::psb{}}};
     }
 
-    /// Hands out packets until one needs more care. False when the visitor wants no more.
+    /// Calls the visitor with the packets of the chunk, up to one that needs the slow path. Returns
+    /// false when the visitor stops.
     template <class Visitor>
-    constexpr auto visit_in_the_piece(Visitor& visitor) -> bool {
-        size_t const place = bytes_.at();
-        auto const behind = detail::decode_loop<Packets>(bytes_.piece(), bytes_.offset() - place,
-                                                         strict_, {place, last_ip_, items_, true},
-                                                         visitor);
-        bytes_.go_to(behind.place);
-        last_ip_ = behind.last_ip;
-        items_ = behind.items;
-        settle();
-        return behind.go_on;
+    constexpr auto visit_chunk(Visitor& visitor) -> bool {
+        size_t const place = now_.in.position();
+        auto const after = detail::decode_loop<Packets>(
+            now_.in.chunk(), now_.in.offset() - place, now_.strict,
+            {place, now_.last_ip, now_.items, true}, visitor);
+        now_.in.seek(after.place);
+        now_.last_ip = after.last_ip;
+        now_.items = after.items;
+        refresh_fast_limit();
+        return after.keep_going;
     }
 
+    state now_;
     Hook hook_{};
 };
 
@@ -12315,12 +12311,12 @@ template <class Packets = packet::all>
     // A reader reaches each PSB, whatever the bytes before it: no packet other than a PSB is long
     // enough to cover a PSB, and a PSB that is covered in part causes damage, from which the search
     // steps back. To see such damage takes less than twice the bytes of a PSB.
-    constexpr size_t seen = size_t{2} * psb_bytes;
+    constexpr size_t visible = size_t{2} * psb_bytes;
     size_t before = find_psb_before(trace, here);
     for (; here != nowhere; here = find_psb(trace, here + psb_bytes)) {
         if (before == nowhere) {
             before = here;
-        } else if (here - before >= seen) {
+        } else if (here - before >= visible) {
             byte_view const between = trace.from(before).first(here - before);
             if (reader<no_hook, Packets>{between, how}.scan().errors == 0) { return here; }
             before = here;
@@ -12718,15 +12714,15 @@ struct encode_table {
         -> size_t {
         return underlying(which) % packet::kinds * lengths + bytes;
     }
-    /// Adds a row: packets have `bytes` bytes when the bits of `because` are as in `bits`. If the
+    /// Adds a row: packets have `bytes` bytes when the bits of `selectors` are as in `bits`. If the
     /// row of this length is in use, sets the spare row of the kind, at length 0, which no packet
     /// has.
     template <class Packet>
-    constexpr void set(unsigned bytes, wide_bits because, wide_bits bits) noexcept {
+    constexpr void set(unsigned bytes, wide_bits selectors, wide_bits bits) noexcept {
         size_t row = row_of(Packet::about.id, bytes);
         if (length[row] != 0) { row -= bytes; }
         wide_bits const whole = first_bytes_mask(bytes);
-        wide_bits const same = because | packet::detail::widen(Packet::reserved_mask()) |
+        wide_bits const same = selectors | packet::detail::widen(Packet::reserved_mask()) |
                                packet::detail::bits_of_kind<wide_bits>(
                                    typename Packet::layout::rows{}, row_kind::fixed);
         fixed[row] = ~whole.low | same.low;
@@ -12738,7 +12734,7 @@ struct encode_table {
     /// True when this row describes the packet.
     [[nodiscard, gnu::always_inline]]  // avoids a call per packet
     constexpr auto
-    is_of(size_t row, unsigned bytes, uint64_t low, uint64_t high) const noexcept -> bool {
+    matches(size_t row, unsigned bytes, uint64_t low, uint64_t high) const noexcept -> bool {
         // Four branches that predict well cost less than combining the conditions into one.
         return bytes == length[row] && (low & fixed[row]) == value[row] &&
                (high & zero_high[row]) == 0 && low >= least[row];
@@ -12746,24 +12742,30 @@ struct encode_table {
     /// True when the packet is valid and can be written unchanged.
     [[nodiscard, gnu::always_inline]]  // avoids a call per packet
     constexpr auto
-    has(packet::kind which, unsigned bytes, uint64_t low, uint64_t high) const noexcept -> bool {
+    accepts(packet::kind which, unsigned bytes, uint64_t low, uint64_t high) const noexcept
+        -> bool {
         size_t const row = row_of(which, bytes);
-        if (is_of(row, bytes, low, high)) [[likely]] { return true; }
-        return is_of(row - bytes, bytes, low, high) ||
+        if (matches(row, bytes, low, high)) [[likely]] { return true; }
+        return matches(row - bytes, bytes, low, high) ||
                (row == row_of(packet::kind::psb, packet::psb::most_bytes) && bytes == length[row] &&
                 wide_bits{low, high} == packet::psb{}.raw);
     }
 };
 
+/// Every payload is valid, or every payload from `least_raw` on.
+template <class Packet>
+concept has_simple_payload = requires {
+    Packet::least_raw;
+} || !requires(typename Packet::raw_type bits) { Packet::broken_payload(bits); };
+
 template <class Packet>
 constexpr void add_to_table(encode_table& all) noexcept {
     using payload = typename Packet::payload_type;
-    using raw = typename Packet::raw_type;
     wide_bits const opcode = packet::detail::widen(opcode_bits<Packet>);
     if constexpr (same_as<Packet, packet::cyc>) {
-        wide_bits const announces{1U << packet::cyc::Exp::lsb | packet::detail::cyc_ends_low, 0};
+        wide_bits const exp_bits{1U << packet::cyc::Exp::lsb | packet::detail::cyc_ends_low, 0};
         for (unsigned bytes = 1; bytes <= 8; ++bytes) {
-            all.set<Packet>(bytes, announces & first_bytes_mask(bytes),
+            all.set<Packet>(bytes, exp_bits & first_bytes_mask(bytes),
                             packet::cyc::of(0, bytes).raw);
         }
     } else if constexpr (requires { payload::size(0); }) {
@@ -12781,12 +12783,10 @@ constexpr void add_to_table(encode_table& all) noexcept {
         constexpr uint64_t second = both & (both - 1);
         all.set<Packet>(Packet::head_bytes, {second, 0}, opcode);
         all.set<Packet>(Packet::head_bytes, {both, 0}, opcode | wide_bits{second, 0});
-    } else if constexpr (same_as<Packet, packet::psb>) {  // `has` compares its 16 bytes
+    } else if constexpr (same_as<Packet, packet::psb>) {  // `accepts` compares its 16 bytes
         all.length[encode_table::row_of(packet::kind::psb, Packet::most_bytes)] =
             Packet::most_bytes;
-    } else if constexpr (
-        !opens_or_needs_a_block<Packet> &&
-        (requires { Packet::least_raw; } || !requires(raw bits) { Packet::broken_payload(bits); })) {
+    } else if constexpr (!opens_or_needs_a_block<Packet> && has_simple_payload<Packet>) {
         all.set<Packet>(Packet::head_bytes, {}, opcode);
     }
 }
@@ -12839,34 +12839,34 @@ public:
         bool const begins = now_.tnt.count == 0;
         if (now_.tnt.count + 1 < how_.most_branches() && !(begins && now_.cyc_is_due(how_))) {
             now_.gather(taken);
-            takes_care_ = true;
+            needs_slow_path_ = true;
             return rule::none;
         }
-        return together([&](packet_batch<Packets>& all) { all.branch(taken); });
+        return write_batch([&](packet_batch<Packets>& all) { all.branch(taken); });
     }
     /// A TIP for the target of an indirect branch. It may be deferred.
     [[nodiscard]] constexpr auto indirect(uint64_t ip) noexcept -> rule {
-        return together([&](packet_batch<Packets>& all) { all.defer(ip); });
+        return write_batch([&](packet_batch<Packets>& all) { all.defer(ip); });
     }
     /// A packet with an IP, in the form that the options select. It is never deferred.
     template <class Packet>
         requires derived_from<Packet, packet::ip_packet<Packet>>
     [[nodiscard]] constexpr auto put_ip(uint64_t ip) noexcept -> rule {
-        if (is_calm()) { return put(Packet::of(now_.form_of(ip, how_.ips), ip)); }
-        return together([&](packet_batch<Packets>& all) { all.template add_ip<Packet>(ip); });
+        if (can_write_directly()) { return put(Packet::of(now_.form_of(ip, how_.ips), ip)); }
+        return write_batch([&](packet_batch<Packets>& all) { all.template add_ip<Packet>(ip); });
     }
     /// A packet, unchanged.
     template <packet::packet_type Packet>
     [[nodiscard]] constexpr auto put(Packet const& which) noexcept -> rule {
         bool const eligible = Packet::about.cyc_eligible == packet::cyc_rule::yes;
-        if (!is_calm() || (eligible && now_.cyc_is_due(how_))) {
-            return together([&](packet_batch<Packets>& all) { all.add(which); });
+        if (!can_write_directly() || (eligible && now_.cyc_is_due(how_))) {
+            return write_batch([&](packet_batch<Packets>& all) { all.add(which); });
         }
         auto const code = packet::detail::code_of<Packets>(which, now_.items);
         if (code.broken != rule::none) { return code.broken; }
         if (!append(code.bytes, code.length)) { return rule::PKT_347; }
         now_.step_over(which, code.length);
-        return done();
+        return finish_write();
     }
     [[nodiscard, gnu::always_inline]]  // avoids a call per packet
     constexpr auto
@@ -12875,9 +12875,11 @@ public:
         unsigned const length = which.length();
         uint64_t const low = hide_from_optimizer(which.raw().low);
         uint64_t const high = hide_from_optimizer(which.raw().high);
-        if (takes_care_ || !plain.has(kind, length, low, high)) { return with_care(which); }
+        if (needs_slow_path_ || !table.accepts(kind, length, low, high)) {
+            return slow_path(which);
+        }
         if (!append({low, high}, length)) { return rule::PKT_347; }
-        follow_ip(kind, low, high);
+        update_last_ip(kind, low, high);
         now_.bytes += length;
         return rule::none;
     }
@@ -12887,7 +12889,7 @@ public:
     [[nodiscard]] constexpr auto put(packet::any_packet const* first, size_t count) noexcept
         -> put_many {
         for (size_t done = 0;;) {
-            if (!takes_care_) { done += put_by_table(first + done, count - done); }
+            if (!needs_slow_path_) { done += put_by_table(first + done, count - done); }
             if (done == count) { return {done, rule::none}; }
             rule const broken = put(first[done]);
             if (broken != rule::none) { return {done, broken}; }
@@ -12896,11 +12898,11 @@ public:
     }
     /// A PSB+: PSB, the status packets in the order of `psb_status`, PSBEND.
     [[nodiscard]] constexpr auto put(psb_status const& status) noexcept -> rule {
-        return together([&](packet_batch<Packets>& all) { all.add(status); });
+        return write_batch([&](packet_batch<Packets>& all) { all.add(status); });
     }
     /// Writes the TNT buffer and the deferred TIPs.
     [[nodiscard]] constexpr auto flush() noexcept -> rule {
-        return together([](packet_batch<Packets>& all) { all.flush(); });
+        return write_batch([](packet_batch<Packets>& all) { all.flush(); });
     }
 
     /// Adds core clock cycles.
@@ -12909,15 +12911,15 @@ public:
     [[nodiscard]] constexpr auto state() const noexcept -> writer_state const& { return now_; }
 
 private:
-    static constexpr detail::encode_table const& plain = detail::encode_tables<Packets>::table;
+    static constexpr detail::encode_table const& table = detail::encode_tables<Packets>::table;
 
     /// True when no branch is pending in the TNT buffer and packets need no PADs.
-    [[nodiscard]] constexpr auto is_calm() const noexcept -> bool {
+    [[nodiscard]] constexpr auto can_write_directly() const noexcept -> bool {
         return now_.tnt.count == 0 && !how_.pads;
     }
     /// Called after a write: updates whether the next packet can be written through the table.
-    constexpr auto done() noexcept -> rule {
-        takes_care_ = !is_calm() || how_.cyc || now_.items != packet::block::none;
+    constexpr auto finish_write() noexcept -> rule {
+        needs_slow_path_ = !can_write_directly() || how_.cyc || now_.items != packet::block::none;
         return rule::none;
     }
     [[nodiscard, gnu::always_inline]]  // avoids a call per packet
@@ -12947,12 +12949,12 @@ private:
                 uint64_t const low = hide_from_optimizer(which.raw().low);
                 uint64_t const high = hide_from_optimizer(which.raw().high);
                 unsigned const length = which.length();
-                if (!plain.has(which.kind(), length, low, high)) { break; }
+                if (!table.accepts(which.kind(), length, low, high)) { break; }
                 store_le64(place, low);
                 store_le64(place + 8, high);
                 place += length;
             }
-            follow_ips(first, done);
+            update_last_ips(first, done);
             auto const bytes = static_cast<size_t>(place - to_.end());
             now_.bytes += bytes;
             to_.grow(bytes);
@@ -12963,19 +12965,19 @@ private:
     }
     /// Updates the last IP after packets written through the table, beginning with the last of them
     /// that does not depend on the IP before it.
-    constexpr void follow_ips(packet::any_packet const* first, size_t count) noexcept {
-        auto const tells_all = [](packet::any_packet const& which) {
-            return detail::ip_updates.kept[form_of(which.kind(), which.raw().low)] == 0;
+    constexpr void update_last_ips(packet::any_packet const* first, size_t count) noexcept {
+        auto const sets_whole_ip = [](packet::any_packet const& which) {
+            return detail::ip_updates.kept[ip_form_of(which.kind(), which.raw().low)] == 0;
         };
         size_t at = count;
-        while (at > 0 && !tells_all(first[at - 1])) { --at; }
+        while (at > 0 && !sets_whole_ip(first[at - 1])) { --at; }
         for (at = at > 0 ? at - 1 : 0; at < count; ++at) {
-            follow_ip(first[at].kind(), first[at].raw().low, first[at].raw().high);
+            update_last_ip(first[at].kind(), first[at].raw().low, first[at].raw().high);
         }
     }
     /// Updates the last IP after one packet, without a branch.
-    constexpr void follow_ip(packet::kind which, uint64_t low, uint64_t high) noexcept {
-        unsigned const form = form_of(which, low);
+    constexpr void update_last_ip(packet::kind which, uint64_t low, uint64_t high) noexcept {
+        unsigned const form = ip_form_of(which, low);
         // A load of one byte, as large as the store before it, so that the store forwards to it.
         unsigned const had = hide_from_optimizer(unsigned{now_.has_last_ip});
         unsigned const has = form - 1 < detail::clears_ip - 1U ? 1 : 0;
@@ -12985,33 +12987,33 @@ private:
                                           now_.last_ip);
     }
     /// The IP form of a packet, as in `opcode_info`.
-    [[nodiscard]] static constexpr auto form_of(packet::kind which, uint64_t low) noexcept
+    [[nodiscard]] static constexpr auto ip_form_of(packet::kind which, uint64_t low) noexcept
         -> unsigned {
         return which == packet::kind::psb ? detail::clears_ip
                                           : detail::opcode_infos<Packets>.form[low & 0xFF];
     }
     [[gnu::noinline]]  // keeps the slow path out of the caller's registers
     constexpr auto
-    with_care(packet::any_packet const& which) noexcept -> rule {
+    slow_path(packet::any_packet const& which) noexcept -> rule {
         return packet::visit<Packets>([this](auto const& one) { return this->put(one); }, which);
     }
     /// Writes the packets that `add` adds to a batch.
     template <class Add>
     [[gnu::noinline]]  // keeps the slow path out of the caller's registers
     constexpr auto
-    together(Add const& add) noexcept -> rule {
+    write_batch(Add const& add) noexcept -> rule {
         packet_batch<Packets> all{now_, how_};
         add(all);
         if (all.broken() != rule::none) { return all.broken(); }
         if (!all.bytes().empty() && !to_.append(all.bytes())) { return rule::PKT_347; }
         now_ = all.state();
-        return done();
+        return finish_write();
     }
 
     Sink& to_;
     writer_options how_;
     writer_state now_{};
-    bool takes_care_ = true;  // the table cannot be used for the next packet
+    bool needs_slow_path_ = true;  // the table cannot be used for the next packet
 };
 
 }  // namespace ptspec::trace

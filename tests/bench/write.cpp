@@ -104,7 +104,7 @@ void clear_unwritten(std::vector<packet::any_packet> const& packets, buffer& byt
 }
 
 /// True when both reproduce the trace.
-auto is_valid_packet(job& one) -> bool {
+auto both_write(job& one) -> bool {
     if (we_write(one.ours, one.bytes) != one.trace.size() || one.bytes != one.trace) {
         return false;
     }
@@ -116,7 +116,7 @@ auto is_valid_packet(job& one) -> bool {
 }
 
 void write_row(benchmark::State& state, job& one) {
-    if (!is_valid_packet(one)) { return state.SkipWithError("the two did not write the trace"); }
+    if (!both_write(one)) { return state.SkipWithError("the two did not write the trace"); }
     bench::compare(
         state, static_cast<double>(one.ours.size()),
         [&] { return time_of_all(one.ours, one.bytes, we_write); },

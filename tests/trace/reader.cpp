@@ -39,7 +39,7 @@ auto same(std::vector<item> const& one, std::vector<item> const& two) -> bool {
 }
 
 /// The same, read in chunks of one size. Each chunk is overwritten after the reader consumed it.
-auto items_in_pieces(std::vector<std::uint8_t> const& in, std::size_t size, trace::options how)
+auto items_in_chunks(std::vector<std::uint8_t> const& in, std::size_t size, trace::options how)
     -> std::vector<item> {
     std::vector<item> all;
     reader from{how};
@@ -57,11 +57,11 @@ auto items_in_pieces(std::vector<std::uint8_t> const& in, std::size_t size, trac
     };
     for (std::size_t at = 0; at < in.size(); at += size) {
         auto const begin = in.begin() + static_cast<long>(at);
-        std::vector<std::uint8_t> piece(begin,
+        std::vector<std::uint8_t> chunk(begin,
                                         begin + static_cast<long>(std::min(size, in.size() - at)));
-        REQUIRE(from.feed(byte_view{piece}));
+        REQUIRE(from.feed(byte_view{chunk}));
         read();
-        std::fill(piece.begin(), piece.end(), std::uint8_t{0x82});
+        std::fill(chunk.begin(), chunk.end(), std::uint8_t{0x82});
     }
     from.finish();
     read();
@@ -92,7 +92,7 @@ constexpr auto is_packet(item const& found, uint64_t offset, unsigned length) ->
            found.length == length && found.packet.length() == length;
 }
 
-constexpr trace::options from_the_begin{.sync = false};
+constexpr trace::options from_the_start{.sync = false};
 
 }  // namespace
 
@@ -110,7 +110,7 @@ TEST_CASE("next() returns the packets with their offsets, then the end (PKT-002,
 
 TEST_CASE("an empty trace has only the end item, with and without sync (PKT-256)") {
     CHECK_TWICE(
-        [](auto) { return is(reader{byte_view{}, from_the_begin}.next(), item_type::end, 0); });
+        [](auto) { return is(reader{byte_view{}, from_the_start}.next(), item_type::end, 0); });
     CHECK_TWICE([](auto) {
         reader r{byte_view{}};
         return is(r.next(), item_type::end, 0) && is(r.next(), item_type::end, 0);
@@ -144,7 +144,7 @@ TEST_CASE("packets update the last IP, and PSB clears it (PKT-059,060)") {
                                    bytes(0x3D, 0x11, 0x22),                          // FUP
                                    bytes(0x01),                                      // TIP.PGD
                                    bytes(0x16), psb, bytes(0x31, 0x00, 0x10)));      // TIP.PGE
-        reader r{byte_view{in}, from_the_begin};
+        reader r{byte_view{in}, from_the_start};
         bool ok = r.next().ip == 0xFFFF'FF00'0123'4567;
         ok = ok && r.next().ip == 0xFFFF'FF00'0123'2211;
         ok = ok && r.next().ip == 0xFFFF'FF00'0123'2211 && r.next().ip == 0xFFFF'FF00'0123'2211;
@@ -157,7 +157,7 @@ TEST_CASE("packets update the last IP, and PSB clears it (PKT-059,060)") {
 TEST_CASE("OVF does not change the last IP (PKT-061)") {
     CHECK_TWICE([](auto value) {
         auto const in = value(bytes(0x4D, 0x67, 0x45, 0x23, 0x01, 0x02, 0xF3, 0x3D, 0x11, 0x22));
-        reader r{byte_view{in}, from_the_begin};
+        reader r{byte_view{in}, from_the_start};
         bool const before = r.next().ip == 0x0123'4567 && r.next().ip == 0x0123'4567;
         return before && r.next().ip == 0x0123'2211;
     });
@@ -170,7 +170,7 @@ TEST_CASE("in an open block, bytes with low bits 100 are BIPs (PKT-203,205)") {
                                    bytes(0x00, 0x02, 0x63, 0x01),         // PAD, BBP of 8
                                    bytes(0x0C, 1, 2, 3, 4, 5, 6, 7, 8),   // BIP
                                    bytes(0x02, 0x33, 0x0C)));             // BEP, TNT
-        reader r{byte_view{in}, from_the_begin};
+        reader r{byte_view{in}, from_the_start};
         bool ok = is_packet<packet::tnt_short>(r.next(), 0, 1) && r.items() == packet::block::none;
         ok = ok && is_packet<packet::bbp>(r.next(), 1, 3) && r.items() == packet::block::items_of_4;
         ok = ok && is_packet<packet::bip>(r.next(), 4, 5) && is_packet<packet::pad>(r.next(), 9, 1);
@@ -205,7 +205,7 @@ TEST_CASE("the last IP is 0 after resynchronisation (PKT-252)") {
     CHECK_TWICE([](auto value) {
         auto const in = value(
             join(bytes(0x4D, 0x67, 0x45, 0x23, 0x01, 0x05), psb, bytes(0x2D, 0x11, 0x22)));
-        reader r{byte_view{in}, from_the_begin};
+        reader r{byte_view{in}, from_the_start};
         bool const before = r.next().ip == 0x0123'4567 && r.next().what == item_type::damage &&
                             r.next().what == item_type::resynced && r.next().ip == 0;
         return before && r.next().ip == 0x2211;
@@ -244,7 +244,7 @@ TEST_CASE("the search for a PSB steps back 15 bytes and no further (PKT-250)") {
     // Damage inside a PSB: the payload of MNT takes 8 bytes of it. 15 bytes back include its start.
     CHECK_TWICE([](auto value) {
         auto const in = value(join(bytes(0x02, 0xC3, 0x88), psb, byte_array<8>{}));
-        reader r{byte_view{in}, from_the_begin};
+        reader r{byte_view{in}, from_the_start};
         bool const ok = is_packet<packet::mnt>(r.next(), 0, 11) &&
                         is(r.next(), item_type::damage, 11);
         auto const resync = r.next();
@@ -317,7 +317,7 @@ TEST_CASE("in strict mode a set reserved bit of TMA is damage (PKT-104)") {
     CHECK_TWICE([](auto value) {
         auto const in = value(bytes(0x02, 0x73, 0x00, 0x00, 0x01, 0x00, 0x00));
         auto const found = reader{byte_view{in}, {.sync = false, .strict = true}}.next();
-        return is_packet<packet::tma>(reader{byte_view{in}, from_the_begin}.next(), 0, 7) &&
+        return is_packet<packet::tma>(reader{byte_view{in}, from_the_start}.next(), 0, 7) &&
                is(found, item_type::damage, 0) && found.why == error::bad_packet &&
                found.broken == rule::PKT_104;
     });
@@ -352,7 +352,7 @@ TEST_CASE("a hook decodes opcodes that ptspec does not know (PKT-253)") {
     constexpr auto knows_05 = [](byte_view at) -> unsigned { return at[0] == 0x05 ? 3 : 0; };
     CHECK_TWICE([=](auto value) {
         auto const in = value(bytes(0x16, 0x05, 0xAA, 0xBB, 0x00, 0x09));
-        reader r{byte_view{in}, from_the_begin, knows_05};
+        reader r{byte_view{in}, from_the_start, knows_05};
         bool ok = is_packet<packet::tnt_short>(r.next(), 0, 1);
         auto const unknown = r.next();
         ok = ok && is(unknown, item_type::unknown, 1) && unknown.length == 3;
@@ -364,14 +364,14 @@ TEST_CASE("a hook decodes opcodes that ptspec does not know (PKT-253)") {
     // The packet of a hook may end at the end of the trace.
     CHECK_TWICE([=](auto value) {
         auto const in = value(bytes(0x05, 0xAA, 0xBB));
-        reader r{byte_view{in}, from_the_begin, knows_05};
+        reader r{byte_view{in}, from_the_start, knows_05};
         return is(r.next(), item_type::unknown, 0) && is(r.next(), item_type::end, 3);
     });
     // The packet of a hook may continue in the next chunk.
     CHECK_TWICE([=](auto value) {
         auto const one = value(bytes(0x05));
         auto const two = value(bytes(0xAA, 0xBB, 0x00));
-        trace::reader<decltype(knows_05)> r{from_the_begin, knows_05};
+        trace::reader<decltype(knows_05)> r{from_the_start, knows_05};
         bool ok = r.feed(one);
         auto const more = r.next();
         ok = ok && is(more, item_type::need_input, 0) && more.need == 2 && r.feed(two);
@@ -386,9 +386,9 @@ TEST_CASE("a hook decodes opcodes that ptspec does not know (PKT-253)") {
         auto const says_16 = [](byte_view at) -> unsigned { return at.size() == 16 ? 16 : 0; };
         auto const reserved = value(bytes(0xAD, 0x00));
         auto const says_1 = [](byte_view) -> unsigned { return 1; };
-        return is(reader{byte_view{in}, from_the_begin, says_17}.next(), item_type::damage, 0) &&
-               is(reader{byte_view{in}, from_the_begin, says_16}.next(), item_type::unknown, 0) &&
-               is(reader{byte_view{reserved}, from_the_begin, says_1}.next(), item_type::damage, 0);
+        return is(reader{byte_view{in}, from_the_start, says_17}.next(), item_type::damage, 0) &&
+               is(reader{byte_view{in}, from_the_start, says_16}.next(), item_type::unknown, 0) &&
+               is(reader{byte_view{reserved}, from_the_start, says_1}.next(), item_type::damage, 0);
     });
 }
 
@@ -419,7 +419,7 @@ TEST_CASE("for_each stops after the packet at which the visitor returns false, a
             ++packets;
             return false;
         };
-        reader r{byte_view{in}, from_the_begin};
+        reader r{byte_view{in}, from_the_start};
         for (unsigned i = 0; i < 10; ++i) {
             if (r.for_each(visitor) != item_type::packet) { return false; }
         }
@@ -435,7 +435,7 @@ TEST_CASE("next() continues in the block in which a visitor stopped (PKT-205)") 
         auto const up_to_block = [](auto const& packet, trace::at) {
             return packet.about.id != packet::kind::bbp;
         };
-        reader r{byte_view{in}, from_the_begin};
+        reader r{byte_view{in}, from_the_start};
         bool const before = is_packet<packet::psb>(r.next(), 0, 16);
         bool const stopped = r.for_each(up_to_block) == item_type::packet && r.offset() == 19;
         return before && stopped && is_packet<packet::bip>(r.next(), 19, 5);
@@ -476,7 +476,7 @@ TEST_CASE("scan leaves the last IP at 0 (PKT-059)") {
     CHECK_TWICE([](auto value) {
         auto const one = value(bytes(0x4D, 0x78, 0x56, 0x34, 0x12));
         auto const two = value(bytes(0x2D, 0x11, 0x22));
-        reader r{from_the_begin};
+        reader r{from_the_start};
         bool const counted = r.feed(one) && r.scan().total() == 1 && r.last_ip() == 0;
         return counted && r.feed(two) && r.next().ip == 0x2211;
     });
@@ -524,7 +524,7 @@ TEST_CASE("scan counts packets and bytes by kind, and reports packet boundaries"
 TEST_CASE("sync_first, sync_next and sync_previous move to PSBs (PKT-250)") {
     CHECK_TWICE([](auto value) {
         auto const in = value(join(bytes(0x00), psb, bytes(0x16), psb, bytes(0x16), psb));
-        reader r{byte_view{in}, from_the_begin};
+        reader r{byte_view{in}, from_the_start};
         bool ok = r.sync_next() && r.offset() == 1 && r.sync_next() && r.offset() == 18;
         ok = ok && is_packet<packet::psb>(r.next(), 18, 16) && r.offset() == 34;
         ok = ok && r.sync_next() && r.offset() == 35 && !r.sync_next() && r.offset() == 35;
@@ -538,7 +538,7 @@ TEST_CASE("sync_first, sync_next and sync_previous move to PSBs (PKT-250)") {
     });
     CHECK_TWICE([](auto value) {
         auto const in = value(bytes(0x16, 0x06));
-        reader r{byte_view{in}, from_the_begin};
+        reader r{byte_view{in}, from_the_start};
         return !r.sync_first() && !r.sync_next() && !r.sync_previous() &&
                is_packet<packet::tnt_short>(r.next(), 0, 1);
     });
@@ -548,7 +548,7 @@ TEST_CASE("a reader whose packet straddles is before every PSB of the chunk (PKT
     CHECK_TWICE([](auto value) {
         auto const one = value(bytes(0x16, 0x19, 0x00));
         auto const two = value(join(psb, bytes(0x00)));
-        reader r{from_the_begin};
+        reader r{from_the_start};
         bool ok = r.feed(one) && is_packet<packet::tnt_short>(r.next(), 0, 1);
         ok = ok && is(r.next(), item_type::need_input, 1) && r.feed(two);
         ok = ok && !r.sync_previous() && r.offset() == 1;
@@ -582,19 +582,20 @@ TEST_CASE("an item that is no packet has the unchanged last IP (PKT-060,252)") {
     CHECK_TWICE([](auto value) {
         auto const in = value(
             join(bytes(0x4D, 0x67, 0x45, 0x23, 0x01, 0x05), psb, bytes(0x2D, 0x11, 0x22)));
-        reader r{byte_view{in}, from_the_begin};
+        reader r{byte_view{in}, from_the_start};
         bool const before = r.next().ip == 0x0123'4567 && r.next().ip == 0x0123'4567 &&
                             r.next().ip == 0x0123'4567;
-        bool const behind = r.next().ip == 0 && r.next().ip == 0x2211 && r.next().ip == 0x2211;
+        bool const after = r.next().ip == 0 && r.next().ip == 0x2211 && r.next().ip == 0x2211;
         visitor seen;
-        (void)reader{byte_view{in}, from_the_begin}.for_each(seen);
-        return before && behind && seen.ips == 2 * uint64_t{0x0123'4567} + 0x2211;
+        (void)reader{byte_view{in}, from_the_start}.for_each(seen);
+        return before && after && seen.ips == 2 * uint64_t{0x0123'4567} + 0x2211;
     });
 }
+
 TEST_CASE("the last IP is 0 at the start (PKT-060)") {
     CHECK_TWICE([](auto value) {
         auto const in = value(bytes(0x2D, 0x00, 0x10));
-        reader r{byte_view{in}, from_the_begin};
+        reader r{byte_view{in}, from_the_start};
         return r.last_ip() == 0 && r.next().ip == 0x1000;
     });
 }
@@ -604,7 +605,7 @@ TEST_CASE("for_each and next share the last IP and the block across chunks (PKT-
         auto const one = value(bytes(0x4D, 0x78, 0x56, 0x34, 0x12, 0x02, 0x63, 0x84));
         auto const two = value(bytes(0x0C, 1, 2, 3, 4, 0x3D, 0x11, 0x22));
         auto const ignore = [](auto const&, trace::at) {};
-        reader r{from_the_begin};
+        reader r{from_the_start};
         bool ok = r.feed(one) && r.for_each(ignore) == item_type::need_input;
         ok = ok && r.last_ip() == 0x1234'5678 && r.items() == packet::block::items_of_4;
         ok = ok && r.feed(two) && is_packet<packet::bip>(r.next(), 8, 5);
@@ -616,7 +617,7 @@ TEST_CASE("a short chunk after a long one is not read past its end (PKT-255)") {
     CHECK_TWICE([](auto value) {
         auto const all_long = value(byte_array<64>{});
         auto const tip = value(join(bytes(0x4D, 0x78, 0x56, 0x34, 0x12), byte_array<64>{}));
-        reader r{from_the_begin};
+        reader r{from_the_start};
         bool ok = r.feed(all_long) &&
                   r.for_each([](auto const&, trace::at) {}) == item_type::need_input;
         ok = ok && r.feed(byte_view{tip}.first(1)) && is(r.next(), item_type::need_input, 64);
@@ -648,7 +649,7 @@ TEST_CASE(
 
 TEST_CASE("a copy of a reader continues independently (PKT-255)") {
     auto const in = test::random_stream(7, 500);
-    reader r{from_the_begin};
+    reader r{from_the_start};
     byte_view const view{in};
     for (std::size_t at = 0; at < in.size(); at += 3) {
         REQUIRE(r.feed(view.from(at).first(3)));
@@ -673,7 +674,7 @@ TEST_CASE("chunks of any size give the items of the whole, also with damage and 
             auto const whole = items_of(reader{byte_view{in}, how});
             items_seen += whole.size();
             for (std::size_t const size : {1U, 2U, 3U, 5U, 7U, 15U, 16U, 17U, 33U, 64U}) {
-                REQUIRE(same(items_in_pieces(in, size, how), whole));
+                REQUIRE(same(items_in_chunks(in, size, how), whole));
             }
         }
     }
@@ -717,4 +718,130 @@ TEST_CASE("CFE and EVD of unknown types decode as packets (GEN-307)") {
         ++count;
     }
     CHECK(count == 4);
+}
+
+// The state of a reader between two packets. Packets of long chunks take the fast path, those of
+// chunks below 16 bytes never do: the results must be the same.
+namespace {
+
+/// TNT, TIP with 48 bits, CYC, a block of one item, TIP with 16 bits, PADs.
+constexpr auto mixed_packets = test::join(
+    test::psb, bytes(0x16, 0x6D, 1, 2, 3, 4, 5, 6, 0x07, 0x02, 0x02, 0x63, 0x80, 0x04, 1, 2, 3, 4,
+                     0x02, 0x33, 0x2D, 0x34, 0x12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0));
+
+/// What a reader reports between two packets.
+struct position {
+    uint64_t offset;
+    uint64_t last_ip;
+    packet::block items;
+
+    friend constexpr auto operator==(position const&, position const&) -> bool = default;
+};
+
+template <class Reader>
+constexpr auto position_of(Reader const& which) -> position {
+    return {which.offset(), which.last_ip(), which.items()};
+}
+
+/// The next item of a reader that is fed with chunks of `chunk` bytes.
+template <class Reader>
+constexpr auto next_in_chunks(Reader& in, size_t chunk, size_t& fed) -> trace::item {
+    auto got = in.next();
+    while (got.what == trace::item_type::need_input) {
+        auto const rest = byte_view{mixed_packets}.from(fed);
+        if (rest.empty()) {
+            in.finish();
+        } else if (!in.feed(rest.first(chunk))) {
+            return {};
+        } else {
+            fed += rest.first(chunk).size();
+        }
+        got = in.next();
+    }
+    return got;
+}
+
+}  // namespace
+
+TEST_CASE("a new reader is at offset 0, without last IP and block (PKT-060)") {
+    CHECK_TWICE([](auto value) {
+        reader const whole{byte_view{mixed_packets}, value(trace::options{})};
+        reader const chunked{value(trace::options{.sync = false})};
+        position const none{0, 0, packet::block::none};
+        return position_of(whole) == none && position_of(chunked) == none;
+    });
+}
+
+TEST_CASE(
+    "offset(), last_ip() and items() describe the state after each packet (PKT-059..061,205)") {
+    CHECK_TWICE([](auto value) {
+        reader in{byte_view{mixed_packets}, value(trace::options{.sync = false})};
+        constexpr auto none = packet::block::none;
+        position const expected[] = {
+            {16, 0, none},
+            {17, 0, none},
+            {24, 0x0605'0403'0201, none},
+            {26, 0x0605'0403'0201, none},
+            {29, 0x0605'0403'0201, packet::block::items_of_4},
+            {34, 0x0605'0403'0201, packet::block::items_of_4},
+            {36, 0x0605'0403'0201, none},
+            {39, 0x0605'0403'1234, none},
+            {40, 0x0605'0403'1234, none},
+        };
+        for (auto const& one : expected) {
+            if (in.next().what != trace::item_type::packet || position_of(in) != one) {
+                return false;
+            }
+        }
+        return true;
+    });
+}
+
+TEST_CASE("offset(), last_ip() and items() do not depend on the chunk size (PKT-256)") {
+    CHECK_TWICE([](auto value) {
+        for (size_t const chunk : {size_t{1}, size_t{7}, size_t{15}, size_t{16}, size_t{40}}) {
+            reader whole{byte_view{mixed_packets}, value(trace::options{})};
+            reader chunked{value(trace::options{})};
+            size_t fed = 0;
+            while (true) {
+                auto const one = whole.next();
+                auto const two = next_in_chunks(chunked, chunk, fed);
+                if (one.what != two.what || one.offset != two.offset || one.ip != two.ip ||
+                    one.packet != two.packet || position_of(whole) != position_of(chunked)) {
+                    return false;
+                }
+                if (!one) { break; }
+            }
+        }
+        return true;
+    });
+}
+
+TEST_CASE("after sync_next the next packet is the PSB at offset() (PKT-250)") {
+    CHECK_TWICE([](auto value) {
+        constexpr auto twice = test::join(mixed_packets, mixed_packets);
+        reader in{byte_view{twice}, value(trace::options{})};
+        bool const found = in.sync_first() && in.offset() == 0 && in.sync_next() &&
+                           in.offset() == mixed_packets.size();
+        auto const got = in.next();
+        return found && got.packet.template is<packet::psb>() &&
+               got.offset == mixed_packets.size() && in.offset() == mixed_packets.size() + 16;
+    });
+}
+
+TEST_CASE("after a scan in chunks the last IP is 0 (PKT-060)") {
+    CHECK_TWICE([](auto value) {
+        constexpr auto few = test::bytes(0x6D, 1, 2, 3, 4, 5, 6);  // too short for the fast path
+        constexpr auto last = test::bytes(0x2D, 0x34, 0x12);
+        reader in{value(trace::options{.sync = false})};
+        bool const fed = in.feed(mixed_packets);
+        auto const first = in.scan();
+        bool const more = in.feed(few);
+        auto const sum = in.scan(first);
+        bool const most = in.feed(last);
+        auto const got = in.next();
+        return fed && more && most && sum.of(packet::kind::tip) == 3 &&
+               sum.of(packet::kind::bip) == 1 && got.packet.template is<packet::tip>() &&
+               got.ip == 0x1234;
+    });
 }

@@ -73,13 +73,13 @@ struct with_a_reference {
 }  // namespace
 
 TEST_CASE("a trivially copyable visitor of at most 64 bytes is passed by value") {
-    using trace::detail::is_carried;
-    static_assert(is_carried<takes_tips>);
-    static_assert(is_carried<of_64_bytes>);
-    static_assert(!is_carried<of_65_bytes>);
-    static_assert(!is_carried<of_64_bytes const>);
-    static_assert(!is_carried<with_a_copy_of_its_own>);
-    static_assert(!is_carried<with_a_reference>);
-    static_assert(same_as<trace::detail::carried<of_64_bytes>, of_64_bytes>);
-    CHECK(same_as<trace::detail::carried<of_65_bytes>, of_65_bytes&>);
+    using trace::detail::is_copied;
+    static_assert(is_copied<takes_tips>);
+    static_assert(is_copied<of_64_bytes>);
+    static_assert(!is_copied<of_65_bytes>);
+    static_assert(!is_copied<of_64_bytes const>);
+    static_assert(!is_copied<with_a_copy_of_its_own>);
+    static_assert(!is_copied<with_a_reference>);
+    static_assert(same_as<trace::detail::copy_or_reference<of_64_bytes>, of_64_bytes>);
+    CHECK(same_as<trace::detail::copy_or_reference<of_65_bytes>, of_65_bytes&>);
 }

@@ -21,11 +21,11 @@ public:
     /// Continues in the next chunk. Returns true when it finds a PSB, which ends before byte
     /// `end()` of this chunk; -1 when it ends one byte before the chunk. Use a new object to search
     /// for the PSB after it.
-    [[nodiscard]] constexpr auto in(byte_view piece) noexcept -> bool {
+    [[nodiscard]] constexpr auto in(byte_view chunk) noexcept -> bool {
         size_t at = 0;
-        while (at < piece.size()) {
-            if (run_ == 0) { at = likely_begin(piece, at); }
-            if (piece[at] == (run_ % 2 == 0 ? first_byte : second_byte)) {
+        while (at < chunk.size()) {
+            if (run_ == 0) { at = likely_begin(chunk, at); }
+            if (chunk[at] == (run_ % 2 == 0 ? first_byte : second_byte)) {
                 ++run_;
                 ++at;
             } else if (is_psb()) {
@@ -50,10 +50,10 @@ public:
 
 private:
     /// Eight bytes of the pattern, in its two phases: 02H first and 82H first.
-    static constexpr uint64_t even = packet::detail::opcode_bits<packet::psb>.low;
-    static constexpr uint64_t odd = even >> 8 | even << 56;
-    static constexpr uint8_t first_byte = even & 0xFF;
-    static constexpr uint8_t second_byte = odd & 0xFF;
+    static constexpr uint64_t phase_02 = packet::detail::opcode_bits<packet::psb>.low;
+    static constexpr uint64_t phase_82 = phase_02 >> 8 | phase_02 << 56;
+    static constexpr uint8_t first_byte = phase_02 & 0xFF;
+    static constexpr uint8_t second_byte = phase_82 & 0xFF;
 
     [[nodiscard]] constexpr auto is_psb() const noexcept -> bool {
         return run_ / 2 >= psb_bytes / 2;
@@ -66,39 +66,40 @@ private:
 
     /// True when two bytes may be part of the pattern. One comparison covers both phases. It lets
     /// one in 256 of all other pairs pass, and no pair of equal bytes.
-    static constexpr auto may_be_in(uint8_t const* two) noexcept -> bool {
-        constexpr unsigned this_way = odd & 0xFFFF;
-        constexpr unsigned other_way = even & 0xFFFF;
+    static constexpr auto may_be_pattern(uint8_t const* two) noexcept -> bool {
+        constexpr unsigned pair_82 = phase_82 & 0xFFFF;
+        constexpr unsigned pair_02 = phase_02 & 0xFFFF;
         unsigned const here = two[0] | unsigned{two[1]} << 8;
-        return ((here - this_way) & 0xFFFF & ~(other_way - this_way)) == 0;
+        return ((here - pair_82) & 0xFFFF & ~(pair_02 - pair_82)) == 0;
     }
 
     /// True when eight bytes may be part of a PSB, given the eight bytes before and after them.
-    static constexpr auto are_in(uint8_t const* eight) noexcept -> bool {
+    static constexpr auto may_be_psb(uint8_t const* eight) noexcept -> bool {
         uint64_t const here = load_le64(eight);
-        if (here != even && here != odd) { return false; }
+        if (here != phase_02 && here != phase_82) { return false; }
         uint64_t const before = load_le64(eight - 8) ^ here;
-        uint64_t const behind = load_le64(eight + 8) ^ here;
-        if (before == 0 || behind == 0) { return true; }
-        return (63 - highest_bit(before)) / 8 + 8 + lowest_bit(behind) / 8 >= psb_bytes;
+        uint64_t const after = load_le64(eight + 8) ^ here;
+        if (before == 0 || after == 0) { return true; }
+        return (63 - highest_bit(before)) / 8 + 8 + lowest_bit(after) / 8 >= psb_bytes;
     }
 
     /// Where the bytewise search must start at the latest, so that it misses no PSB that begins at
     /// `begin` or later and no run that reaches the end. Tests one pair of bytes every 15 bytes: if
     /// the pair lies in a PSB, so do the eight bytes that begin with it or the eight that end with
     /// it.
-    static constexpr auto likely_begin(byte_view piece, size_t begin) noexcept -> size_t {
+    static constexpr auto likely_begin(byte_view chunk, size_t begin) noexcept -> size_t {
         constexpr size_t step = psb_bytes - 1;
-        uint8_t const* const data = piece.data();
+        uint8_t const* const data = chunk.data();
         size_t at = begin + step - 1;
-        auto const is_not = [&](size_t i) { return !may_be_in(data + at + i * step); };
+        auto const is_not = [&](size_t i) { return !may_be_pattern(data + at + i * step); };
         for (;; at += step) {
-            while (at + size_t{8} * psb_bytes <= piece.size() && is_not(0) && is_not(1) &&
+            while (at + size_t{8} * psb_bytes <= chunk.size() && is_not(0) && is_not(1) &&
                    is_not(2) && is_not(3) && is_not(4) && is_not(5) && is_not(6) && is_not(7)) {
                 at += 8 * step;
             }
-            while (at + psb_bytes <= piece.size() && is_not(0)) { at += step; }
-            if (at + psb_bytes > piece.size() || are_in(data + at) || are_in(data + at - 6)) {
+            while (at + psb_bytes <= chunk.size() && is_not(0)) { at += step; }
+            if (at + psb_bytes > chunk.size() || may_be_psb(data + at) ||
+                may_be_psb(data + at - 6)) {
                 return at - (step - 1);
             }
         }

@@ -1,87 +1,94 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/trace/fast/decode_loop.hpp>
-#include <ptspec/trace/reader_state.hpp>
 #include <ptspec/trace/fast/count_lanes.hpp>
+#include <ptspec/trace/fast/decode_loop.hpp>
+#include <ptspec/trace/input.hpp>
 #include <ptspec/trace/packet_counts.hpp>
 #include <ptspec/trace/visitor.hpp>
 
 namespace ptspec::trace {
 
-/// Reads the packets of a trace, one after the other, and finds its way through damage.
+/// Reads the packets of a trace in order, and resynchronises after damage.
 ///
-/// A reader is a value: a copy goes on by itself from where the original stands. It borrows the
-/// bytes: the whole trace, or one piece after the other. Of a piece that is used up it keeps what
-/// it still needs, so that the caller can let go of it.
+/// A reader is a value: a copy continues independently from the same position. It borrows the bytes:
+/// the whole trace, or one chunk at a time. It copies what it still needs of a consumed chunk, so
+/// that the caller can reuse the memory.
 ///
-/// Errors: damage is an item like any other. The next item is the PSB at which reading goes on, or
-///         `lost`. Behind a trace that ends in a packet nothing is searched.
+/// Errors: damage is an item. The next item is the PSB at which decoding resumes, or `lost`. When
+///         the trace ends inside a packet, there is no search.
 /// Source: PKT-250..256; the last IP PKT-059..061; the block context PKT-205.
 template <opcode_hook Hook = no_hook, class Packets = packet::all>
-class reader : public reader_state {
+class reader {
 public:
     /// Reads a whole trace.
     constexpr explicit reader(kept_bytes whole, options how = {}, Hook hook = {}) noexcept
-        : reader_state{fresh(whole.view(), true, how)}, hook_{hook} {}
+        : now_{copy_of(initial_state(whole.view(), true, how))}, hook_{hook} {}
 
-    /// Reads a trace that comes in pieces.
+    /// Reads a trace that arrives in chunks.
     constexpr explicit reader(options how = {}, Hook hook = {}) noexcept
-        : reader_state{fresh({}, false, how)}, hook_{hook} {}
+        : now_{copy_of(initial_state({}, false, how))}, hook_{hook} {}
 
-    /// Gives the next piece. Only when the reader asked for it with `item_type::need_input`, and at
-    /// the beginning; at other times nothing happens and the answer is false.
-    [[nodiscard]] constexpr auto feed(kept_bytes piece) noexcept -> bool {
-        return bytes_.feed(piece.view());
+    /// Gives the next chunk: at the start, and when the reader returned `item_type::need_input`. At
+    /// other times it returns false and changes nothing.
+    [[nodiscard]] constexpr auto feed(kept_bytes chunk) noexcept -> bool {
+        return now_.in.feed(chunk.view());
     }
 
-    /// Says that there are no more pieces.
-    constexpr void finish() noexcept { bytes_.finish(); }
+    /// Ends the trace: no more chunks follow.
+    constexpr void finish() noexcept { now_.in.finish(); }
 
-    /// The next thing in the trace.
+    /// Where the next packet begins, in bytes from the start of the trace.
+    [[nodiscard]] constexpr auto offset() const noexcept -> uint64_t {
+        return now_.in.offset() - found_psb_bytes();
+    }
+    [[nodiscard]] constexpr auto last_ip() const noexcept -> uint64_t { return now_.last_ip; }
+    [[nodiscard]] constexpr auto items() const noexcept -> packet::block { return now_.items; }
+
+    /// The next item of the trace.
     [[gnu::always_inline]]  // so that the state stays in registers between two calls
     [[nodiscard]] constexpr auto
     next() noexcept -> item {
-        if (bytes_.at() < calm_until_) [[likely]] {
+        if (now_.in.position() < now_.fast_limit) [[likely]] {
             using packet::kind;
-            // Each kind has a return of its own: what the caller does for others is left out there.
-            uint64_t const offset = bytes_.offset_in_piece();
-            uint8_t const* const here = bytes_.piece().data() + bytes_.at();
+            // One return for each kind: the compiler drops what the caller does for other kinds.
+            uint64_t const offset = now_.in.offset_in_chunk();
+            uint8_t const* const here = now_.in.chunk().data() + now_.in.position();
             unsigned const first = *here;
             if (first == detail::opcode_bits<packet::pad>) {
-                return take({{{0, 0}, 1, kind::pad}, last_ip_}, offset);
+                return consume({{{0, 0}, 1, kind::pad}, now_.last_ip}, offset);
             }
             if (detail::is_tnt(first)) {
-                return take({{{first, 0}, 1, kind::tnt_short}, last_ip_}, offset);
+                return consume({{{first, 0}, 1, kind::tnt_short}, now_.last_ip}, offset);
             }
             if (detail::is_cyc(first)) {
-                auto const found = detail::quick_decode_cyc(load_le64(here), last_ip_);
-                if (found.packet.length != 0) { return take(found, offset); }
+                auto const found = detail::quick_decode_cyc(load_le64(here), now_.last_ip);
+                if (found.packet.length != 0) { return consume(found, offset); }
             }
-            // Here a long CYC has no length either.
-            auto const found = detail::quick_decode<Packets>(here, last_ip_, strict_);
-            if (found.packet.length != 0) [[likely]] { return take(found, offset); }
+            // A CYC of eight bytes or more has length 0 here, too.
+            auto const found = detail::quick_decode<Packets>(here, now_.last_ip, now_.strict);
+            if (found.packet.length != 0) [[likely]] { return consume(found, offset); }
         }
         return next_by_value();
     }
 
-    /// Reads on until the end, the end of the piece, or until the visitor returns false, and says
-    /// which of the three it was: `end`, `more`, or `packet`.
+    /// Decodes until the end of the trace, the end of the chunk, or until the visitor returns false.
+    /// Returns `end`, `need_input` or `packet`, respectively.
     template <class Visitor>
     constexpr auto for_each(Visitor&& visitor) -> item_type {
         static_assert(
             packet_visitor<Visitor, Packets>,
             "a visitor is called with (packet, trace::at) and takes one packet type at least");
         while (true) {
-            if (reads_in_the_piece() && !visit_in_the_piece(visitor)) { return item_type::packet; }
+            if (decodes_in_chunk() && !visit_chunk(visitor)) { return item_type::packet; }
             auto const got = next_slow_path();
             if (got.what == item_type::packet) {
-                bool const go_on = packet::visit<Packets>(
+                bool const keep_going = packet::visit<Packets>(
                     [&](auto const& packet) {
                         return detail::call(visitor, packet, at{got.offset, got.ip, got.length});
                     },
                     got.packet);
-                if (!go_on) { return item_type::packet; }
+                if (!keep_going) { return item_type::packet; }
             } else {
                 if constexpr (callable<Visitor&, item const&>) { visitor(got); }
                 if (!got) { return got.what; }
@@ -89,23 +96,23 @@ public:
         }
     }
 
-    /// Counts what comes until the end, or the end of the piece, on top of `sofar`: in several
-    /// places at once where there are PSBs, which takes some 6 KB of stack. The last IP is not
-    /// followed: it counts as 0 until the next PSB.
+    /// Counts packets until the end of the trace or of the chunk, and adds them to `sofar`. Where
+    /// there are PSBs it counts several segments at once, which takes about 6 KB of stack. It does
+    /// not track the last IP, which counts as 0 until the next PSB.
     [[nodiscard]] constexpr auto scan(packet_counts sofar = {}) -> packet_counts {
-        detail::lanes_outlook outlook;
+        detail::speculation lanes;
         while (true) {
-            if (reads_in_the_piece() && items_ == packet::block::none) {
-                size_t place = bytes_.at();
-                if (place >= outlook.again) {
-                    place = detail::count_lanes<Packets>(bytes_.piece(), place, strict_, sofar,
-                                                         outlook);
+            if (decodes_in_chunk() && now_.items == packet::block::none) {
+                size_t place = now_.in.position();
+                if (place >= lanes.retry_from) {
+                    place = detail::count_lanes<Packets>(now_.in.chunk(), place, now_.strict, sofar,
+                                                         lanes);
                 }
-                byte_view const up_to_lanes = bytes_.piece().first(outlook.again);
-                bytes_.go_to(detail::count_loop<Packets>(up_to_lanes, place, strict_, sofar));
+                byte_view const up_to_lanes = now_.in.chunk().first(lanes.retry_from);
+                now_.in.seek(detail::count_loop<Packets>(up_to_lanes, place, now_.strict, sofar));
             }
             auto const got = next_slow_path();
-            last_ip_ = 0;
+            now_.last_ip = 0;
             if (!got) { return sofar; }
             sofar.add(got);
         }
@@ -117,106 +124,169 @@ public:
         return sofar;
     }
 
-    /// Goes to the first PSB of what is at hand. False, and nothing happens, when there is none.
+    /// Moves to the first PSB of the chunk. Returns false, and does not move, when there is none.
     [[nodiscard]] constexpr auto sync_first() noexcept -> bool {
-        return go_to(find_psb(bytes_.piece()));
+        return go_to_psb(find_psb(now_.in.chunk()));
     }
-    /// Goes to the next PSB of what is at hand, past the one at which the reader stands.
+    /// Moves to the next PSB of the chunk, after the current position.
     [[nodiscard]] constexpr auto sync_next() noexcept -> bool {
-        size_t const here = stands_before_the_piece() || state_ == state::searching ? 0 : 1;
-        return go_to(find_psb(bytes_.piece(), place() + here));
+        size_t const here = is_before_chunk() || now_.next == mode::searching ? 0 : 1;
+        return go_to_psb(find_psb(now_.in.chunk(), position_in_chunk() + here));
     }
-    /// Goes back to the last PSB of what is at hand before the place at which the reader stands.
+    /// Moves back to the last PSB of the chunk before the current position.
     [[nodiscard]] constexpr auto sync_previous() noexcept -> bool {
-        return go_to(find_psb_before(bytes_.piece(), place()));
+        return go_to_psb(find_psb_before(now_.in.chunk(), position_in_chunk()));
     }
 
 private:
+    /// What `next` does.
+    enum class mode : uint8_t {
+        decoding,
+        searching,  // for the PSB at which decoding resumes
+        at_psb,     // the position is after a PSB that was found and is the next packet
+    };
+    /// Everything but the hook.
+    struct state {
+        input in{};
+        size_t fast_limit = 0;  // packets before this position of the chunk take the fast path
+        uint64_t last_ip = 0;
+        packet::block items = packet::block::none;
+        mode next = mode::decoding;
+        bool strict = false;
+        bool synced = false;   // decoding has begun: a PSB that is found is not the first
+        uint64_t lost_at = 0;  // where the bytes that a search skips begin
+        psb_search search{};
+    };
     struct step {
-        reader_state now;
+        state now;
         item got;
     };
-    /// What is seldom. The reader goes in and out by value: the address of the caller's is taken by
-    /// nobody, so that it can stay in registers.
-    [[gnu::noinline]] static constexpr auto with_care(reader now) noexcept -> step {
-        item const got = now.next_slow_path();
-        return {static_cast<reader_state const&>(now), got};
+
+    [[gnu::noinline]]  // so that what is seldom needed is copied as one, not kept in registers
+    static constexpr auto
+    initial_state(byte_view bytes, bool is_whole, options how) noexcept -> state {
+        return {.in = is_whole ? input{bytes} : input{},
+                .next = how.sync ? mode::searching : mode::decoding,
+                .strict = how.strict,
+                .synced = !how.sync};
+    }
+
+    /// A copy, so that `initial_state` does not construct `now_` in place: the address of `now_` would
+    /// escape, and next() would take 17 % more instructions (clang 19).
+    static constexpr auto copy_of(state const& from) noexcept -> state const& { return from; }
+
+    [[nodiscard]] constexpr auto decodes_in_chunk() const noexcept -> bool {
+        return now_.next == mode::decoding && !now_.in.straddles();
+    }
+    /// The length of a PSB that was found: it is the next packet, but lies before the position.
+    [[nodiscard]] constexpr auto found_psb_bytes() const noexcept -> size_t {
+        return now_.next == mode::at_psb ? psb_bytes : 0;
+    }
+    /// The next packet begins before the chunk.
+    [[nodiscard]] constexpr auto is_before_chunk() const noexcept -> bool {
+        return now_.in.straddles() || now_.in.position() < found_psb_bytes();
+    }
+    /// Where the next packet begins in the chunk; 0 when it begins before.
+    [[nodiscard]] constexpr auto position_in_chunk() const noexcept -> size_t {
+        return is_before_chunk() ? 0 : now_.in.position() - found_psb_bytes();
+    }
+
+    constexpr auto go_to_psb(size_t psb) noexcept -> bool {
+        if (psb == nowhere) { return false; }
+        now_.in.seek(psb + psb_bytes);
+        now_.synced = true;
+        now_.next = mode::at_psb;
+        refresh_fast_limit();
+        return true;
+    }
+
+    constexpr void refresh_fast_limit() noexcept {
+        bool const fast = decodes_in_chunk() && now_.items == packet::block::none &&
+                          now_.in.chunk().size() >= detail::lookahead_bytes;
+        now_.fast_limit = fast ? now_.in.chunk().size() - (detail::lookahead_bytes - 1) : 0;
+    }
+
+    /// Takes and returns the state by value: the address of the caller's reader does not escape, so
+    /// that its hot members stay in registers.
+    [[gnu::noinline]] static constexpr auto slow_path(reader copy) noexcept -> step {
+        item const got = copy.next_slow_path();
+        return {copy.now_, got};
     }
     [[gnu::always_inline]]  // apart from next, as whose variables these would live longer
     constexpr auto
     next_by_value() noexcept -> item {
         if constexpr (__is_empty(Hook)) {
-            auto behind = with_care(*this);
-            static_cast<reader_state&>(*this) = behind.now;
-            behind.got.ip = last_ip_;  // as it is: so that one register does for both
-            return behind.got;
+            auto after = slow_path(*this);
+            now_ = after.now;
+            after.got.ip = now_.last_ip;  // the same value: one register serves both
+            return after.got;
         } else {
             return next_slow_path();
         }
     }
     [[gnu::noinline]] constexpr auto next_slow_path() noexcept -> item {
-        item got = next_outside_input();
-        got.ip = last_ip_;
-        settle();
+        item got = decode_or_search();
+        got.ip = now_.last_ip;
+        refresh_fast_limit();
         return got;
     }
 
-    /// Steps over a packet that was seen at a glance.
+    /// Consumes a packet of the fast path.
     [[gnu::always_inline]]  // as above
     constexpr auto
-    take(detail::quick_packet found, uint64_t offset) noexcept -> item {
-        bytes_.step_in_piece(found.packet.length);
-        last_ip_ = found.ip;
+    consume(detail::quick_packet found, uint64_t offset) noexcept -> item {
+        now_.in.advance_in_chunk(found.packet.length);
+        now_.last_ip = found.ip;
         return {.what = item_type::packet,
                 .length = static_cast<uint8_t>(found.packet.length),
                 .offset = offset,
                 .ip = found.ip,
                 .packet = packet::any_packet{found.packet}};
     }
-    /// Steps over a packet.
-    constexpr auto take(packet::any_packet const& packet) noexcept -> item {
-        uint64_t const offset = bytes_.offset();
-        bytes_.step_over(packet.length());
-        last_ip_ = packet::last_ip_after<Packets>(packet, last_ip_);
-        items_ = packet::block_after<Packets>(packet, items_);
+    /// Consumes a packet of the slow path.
+    constexpr auto consume(packet::any_packet const& packet) noexcept -> item {
+        uint64_t const offset = now_.in.offset();
+        now_.in.advance(packet.length());
+        now_.last_ip = packet::last_ip_after<Packets>(packet, now_.last_ip);
+        now_.items = packet::block_after<Packets>(packet, now_.items);
         return {.what = item_type::packet,
                 .length = static_cast<uint8_t>(packet.length()),
                 .offset = offset,
                 .packet = packet};
     }
 
-    /// What to do about bytes that are no packet.
+    /// Handles bytes that `packet::decode` rejects: incomplete, known to the hook, or damage.
     constexpr auto handle_bad_bytes(packet::decoded const& got, byte_view here) noexcept -> item {
         if (got.why == packet::error::truncated) { return out_of_bytes(got.need, here.size()); }
-        uint64_t const offset = bytes_.offset();
+        uint64_t const offset = now_.in.offset();
         if (got.why == packet::error::bad_opcode) {
             unsigned const known = hook_(here.first(psb_bytes));
             if (known != 0 && known <= psb_bytes) {
                 if (known > here.size()) { return out_of_bytes(known, here.size()); }
-                bytes_.step_over(known);
+                now_.in.advance(known);
                 return {.what = item_type::unknown,
                         .length = static_cast<uint8_t>(known),
                         .offset = offset};
             }
         }
-        state_ = state::searching;
-        lost_at_ = offset;
-        search_ = {};
-        bytes_.go_back(offset < pieces::look_back ? static_cast<unsigned>(offset)
-                                                  : pieces::look_back);
+        now_.next = mode::searching;
+        now_.lost_at = offset;
+        now_.search = {};
+        now_.in.step_back(offset < input::max_step_back ? static_cast<unsigned>(offset)
+                                                        : input::max_step_back);
         return {.what = item_type::damage, .why = got.why, .broken = got.broken, .offset = offset};
     }
 
-    /// A packet needs more bytes than there are: the next piece has them, or the trace ends here.
+    /// Handles an incomplete packet: it continues in the next chunk, or the trace ends inside it.
     constexpr auto out_of_bytes(unsigned need, size_t have) noexcept -> item {
-        uint64_t const offset = bytes_.offset();
+        uint64_t const offset = now_.in.offset();
         auto const missing = static_cast<uint8_t>(need - have);
-        if (!bytes_.is_last()) {
-            bytes_.release(static_cast<unsigned>(have));
+        if (!now_.in.is_last()) {
+            now_.in.release(static_cast<unsigned>(have));
             return {.what = item_type::need_input, .need = missing, .offset = offset};
         }
         if (have == 0) { return {.what = item_type::end, .offset = offset}; }
-        bytes_.step_over(have);
+        now_.in.advance(have);
         return {.what = item_type::damage,
                 .why = packet::error::truncated,
                 .need = missing,
@@ -225,68 +295,69 @@ private:
                 .skipped = static_cast<int64_t>(have)};
     }
 
-    // What is seldom: between two pieces, and behind damage.
-
-    constexpr auto next_outside_input() noexcept -> item {
-        switch (state_) {
-            case state::searching: return search();
-            case state::resuming: return resume();
-            case state::reading: break;
+    /// The slow path: at chunk boundaries, after damage, and for packets that the fast path rejects.
+    constexpr auto decode_or_search() noexcept -> item {
+        switch (now_.next) {
+            case mode::searching: return search();
+            case mode::at_psb: return consume_psb();
+            case mode::decoding: break;
         }
         byte_array<size_t{2} * psb_bytes> room{};
-        auto const here = bytes_.straddles() ? bytes_.stitched(room.bytes) : bytes_.rest();
-        auto const got = packet::decode<Packets>(here, context());
-        return got ? take(got.packet) : handle_bad_bytes(got, here);
+        auto const here = now_.in.straddles() ? now_.in.stitched(room.bytes) : now_.in.rest();
+        auto const got = packet::decode<Packets>(here, {now_.items, now_.strict});
+        return got ? consume(got.packet) : handle_bad_bytes(got, here);
     }
 
     constexpr auto search() noexcept -> item {
-        bool const found = bytes_.search(search_);
-        uint64_t const offset = bytes_.offset();
-        if (!found && !bytes_.is_last()) {
+        bool const found = now_.in.search(now_.search);
+        uint64_t const offset = now_.in.offset();
+        if (!found && !now_.in.is_last()) {
             return {.what = item_type::need_input, .need = 1, .offset = offset};
         }
         if (!found) {
-            state_ = state::reading;
-            if (offset == lost_at_) { return {.what = item_type::end, .offset = offset}; }
+            now_.next = mode::decoding;
+            if (offset == now_.lost_at) { return {.what = item_type::end, .offset = offset}; }
             return {.what = item_type::lost,
                     .offset = offset,
-                    .skipped = static_cast<int64_t>(offset - lost_at_)};
+                    .skipped = static_cast<int64_t>(offset - now_.lost_at)};
         }
-        state_ = state::resuming;
-        bool const first = !synced_;
-        synced_ = true;
+        now_.next = mode::at_psb;
+        bool const first = !now_.synced;
+        now_.synced = true;
         uint64_t const psb = offset - psb_bytes;
-        if (first && psb == 0) { return resume(); }
+        if (first && psb == 0) { return consume_psb(); }
         return {.what = first ? item_type::synced : item_type::resynced,
                 .offset = psb,
-                .skipped = static_cast<int64_t>(psb - lost_at_)};
+                .skipped = static_cast<int64_t>(psb - now_.lost_at)};
     }
 
-    /// The PSB that was found. Its bytes may be gone, but they are known.
-    constexpr auto resume() noexcept -> item {
-        state_ = state::reading;
-        last_ip_ = 0;
-        items_ = packet::block::none;
+    /// Consumes a PSB that was found. Its bytes may be released, but they are known.
+    constexpr auto consume_psb() noexcept -> item {
+        now_.next = mode::decoding;
+        now_.last_ip = 0;
+        now_.items = packet::block::none;
         return {.what = item_type::packet,
                 .length = psb_bytes,
-                .offset = bytes_.offset() - psb_bytes,
+                .offset = now_.in.offset() - psb_bytes,
                 .packet = packet::any_packet{packet::psb{}}};
     }
 
-    /// Hands out packets until one needs more care. False when the visitor wants no more.
+    /// Calls the visitor with the packets of the chunk, up to one that needs the slow path. Returns
+    /// false when the visitor stops.
     template <class Visitor>
-    constexpr auto visit_in_the_piece(Visitor& visitor) -> bool {
-        size_t const place = bytes_.at();
-        auto const behind = detail::decode_loop<Packets>(bytes_.piece(), bytes_.offset() - place,
-                                                         strict_, {place, last_ip_, items_, true},
-                                                         visitor);
-        bytes_.go_to(behind.place);
-        last_ip_ = behind.last_ip;
-        items_ = behind.items;
-        settle();
-        return behind.go_on;
+    constexpr auto visit_chunk(Visitor& visitor) -> bool {
+        size_t const place = now_.in.position();
+        auto const after = detail::decode_loop<Packets>(
+            now_.in.chunk(), now_.in.offset() - place, now_.strict,
+            {place, now_.last_ip, now_.items, true}, visitor);
+        now_.in.seek(after.place);
+        now_.last_ip = after.last_ip;
+        now_.items = after.items;
+        refresh_fast_limit();
+        return after.keep_going;
     }
 
+    state now_;
     Hook hook_{};
 };
 

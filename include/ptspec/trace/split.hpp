@@ -24,12 +24,12 @@ template <class Packets = packet::all>
     // A reader reaches each PSB, whatever the bytes before it: no packet other than a PSB is long
     // enough to cover a PSB, and a PSB that is covered in part causes damage, from which the search
     // steps back. To see such damage takes less than twice the bytes of a PSB.
-    constexpr size_t seen = size_t{2} * psb_bytes;
+    constexpr size_t visible = size_t{2} * psb_bytes;
     size_t before = find_psb_before(trace, here);
     for (; here != nowhere; here = find_psb(trace, here + psb_bytes)) {
         if (before == nowhere) {
             before = here;
-        } else if (here - before >= seen) {
+        } else if (here - before >= visible) {
             byte_view const between = trace.from(before).first(here - before);
             if (reader<no_hook, Packets>{between, how}.scan().errors == 0) { return here; }
             before = here;

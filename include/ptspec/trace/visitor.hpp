@@ -25,7 +25,7 @@ constexpr auto takes_any(type_list<Packets...>) noexcept -> bool {
 
 /// Passes a run of PADs to the visitor. Returns false when the visitor stops.
 template <class Visitor>
-constexpr auto call_with_pads(Visitor& visitor, unsigned count, at where) -> bool {
+constexpr auto call_pads(Visitor& visitor, unsigned count, at where) -> bool {
     if constexpr (same_as<decltype(visitor.pads(count, where)), void>) {
         visitor.pads(count, where);
         return true;
@@ -38,7 +38,7 @@ constexpr auto call_with_pads(Visitor& visitor, unsigned count, at where) -> boo
 template <class Visitor, class Packet>
 constexpr auto call(Visitor& visitor, Packet const& packet, at where) -> bool {
     if constexpr (same_as<Packet, packet::pad> && takes_pads_in_rows<Visitor>) {
-        return call_with_pads(visitor, 1, where);
+        return call_pads(visitor, 1, where);
     } else if constexpr (!takes<Visitor, Packet>) {
         return true;
     } else if constexpr (same_as<result_t<Visitor&, Packet const&, at>, void>) {
@@ -52,10 +52,10 @@ constexpr auto call(Visitor& visitor, Packet const& packet, at where) -> bool {
 /// A small visitor is copied before the decode loop and written back after it. The address of the
 /// copy does not escape, so that its members can stay in registers.
 template <class Visitor>
-inline constexpr bool is_carried = sizeof(Visitor) <= 64 && __is_trivially_copyable(Visitor) &&
-                                   __is_assignable(Visitor&, Visitor const&);
+inline constexpr bool is_copied = sizeof(Visitor) <= 64 && __is_trivially_copyable(Visitor) &&
+                                  __is_assignable(Visitor&, Visitor const&);
 template <class Visitor>
-using carried = choose_t<is_carried<Visitor>, Visitor, Visitor&>;
+using copy_or_reference = choose_t<is_copied<Visitor>, Visitor, Visitor&>;
 
 }  // namespace detail
 

@@ -14,16 +14,16 @@ using test::bytes;
 using test::join;
 using test::psb;
 using trace::detail::find_first;
-using trace::detail::first_parts;
+using trace::detail::first_segments;
 using trace::detail::lane_count;
-using trace::detail::lanes_outlook;
-using trace::detail::part_finder;
+using trace::detail::speculation;
+using trace::detail::segment_finder;
 using trace::detail::count_lanes;
 
 namespace {
 
 /// The reference: the counts of all items of `next`.
-constexpr auto plainly(byte_view in, trace::options how) -> trace::packet_counts {
+constexpr auto reference_counts(byte_view in, trace::options how) -> trace::packet_counts {
     trace::packet_counts sum;
     trace::reader reader{in, how};
     for (auto one = reader.next(); one; one = reader.next()) {
@@ -83,10 +83,10 @@ auto each(size_t every, size_t size) -> std::vector<size_t> {
 }
 
 /// Where the segments of a trace end.
-auto ends_of_parts(byte_view in, size_t until) -> std::vector<size_t> {
+auto segment_ends(byte_view in, size_t until) -> std::vector<size_t> {
     std::vector<size_t> ends;
-    part_finder parts{in, 0, until};
-    while (parts.place < parts.until && parts.next()) { ends.push_back(parts.place); }
+    segment_finder segments{in, 0, until};
+    while (segments.place < segments.until && segments.next()) { ends.push_back(segments.place); }
     return ends;
 }
 
@@ -100,7 +100,7 @@ TEST_CASE("scan counts the packets, errors and resyncs of a trace (PKT-250)") {
         return sum.of(kind::psb) == 5 && sum.of(kind::tip) == 5 && sum.of(kind::pad) == 10 &&
                sum.of(kind::tnt_short) == 5 && sum.of(kind::mode_exec) == 5 &&
                sum.of(kind::psbend) == 5 && sum.of(kind::cyc) == 5 && sum.total() == 40 &&
-               sum.errors == 1 && sum.resyncs == 1 && sum == plainly(in, {});
+               sum.errors == 1 && sum.resyncs == 1 && sum == reference_counts(in, {});
     });
     CHECK_TWICE([](auto value) {
         auto const two = value(bytes(0x16, 0x16));
@@ -124,7 +124,7 @@ TEST_CASE("scan agrees with next() on traces with and without damage") {
                 bool const sync = seed % 3 != 0;
                 trace::options const how{.sync = sync, .strict = strict};
                 auto const sum = trace::reader{byte_view{in}, how}.scan();
-                REQUIRE(sum == plainly(in, how));
+                REQUIRE(sum == reference_counts(in, how));
                 packets += sum.total();
                 errors += sum.errors;
             }
@@ -136,12 +136,12 @@ TEST_CASE("scan agrees with next() on traces with and without damage") {
 
 TEST_CASE("scan agrees with next() on a trace longer than one attempt of the lanes") {
     auto const in = made_trace(7, 3'000'000, 500, 100'000);
-    CHECK(trace::reader{byte_view{in}}.scan() == plainly(byte_view{in}, {}));
+    CHECK(trace::reader{byte_view{in}}.scan() == reference_counts(byte_view{in}, {}));
 }
 
 TEST_CASE("scan of long chunks agrees with the whole trace (PKT-255)") {
     auto const in = made_trace(8, 400'000, 200, 5000);
-    auto const whole = plainly(byte_view{in}, {});
+    auto const whole = reference_counts(byte_view{in}, {});
     for (size_t const size : {size_t{50'001}, size_t{100'000}, in.size()}) {
         trace::reader reader;
         trace::packet_counts sum;
@@ -156,50 +156,50 @@ TEST_CASE("scan of long chunks agrees with the whole trace (PKT-255)") {
 
 TEST_CASE("a segment ends at the first PSB after 1/16 of the remaining bytes, at least 2048") {
     auto const in = pads_and_psbs(400'000, each(1000, 400'000));
-    part_finder parts{in, 700, 400'000};
+    segment_finder segments{in, 700, 400'000};
     for (size_t const end : {26'000U, 50'000U, 72'000U}) {  // 24'956, 23'375, 21'875 bytes at least
-        CHECK(parts.next());
-        CHECK(parts.place == end);
+        CHECK(segments.next());
+        CHECK(segments.place == end);
     }
-    parts.place = 367'232;  // 1/16 is 2048 bytes
-    CHECK((parts.next() && parts.place == 370'000));
-    parts.place = 367'952;  // 1/16 is less
-    CHECK((parts.next() && parts.place == 370'000));
-    parts.place = 367'953;
-    CHECK((parts.next() && parts.place == 371'000));
-    parts.place = 397'000;  // no PSB after 399'048
-    CHECK(!parts.next());
-    CHECK(parts.place == 397'000);
+    segments.place = 367'232;  // 1/16 is 2048 bytes
+    CHECK((segments.next() && segments.place == 370'000));
+    segments.place = 367'952;  // 1/16 is less
+    CHECK((segments.next() && segments.place == 370'000));
+    segments.place = 367'953;
+    CHECK((segments.next() && segments.place == 371'000));
+    segments.place = 397'000;  // no PSB after 399'048
+    CHECK(!segments.next());
+    CHECK(segments.place == 397'000);
 
-    parts = {in, 5000, 1000};  // `until` is before `place`
-    CHECK((parts.next() && parts.place == 8000));
+    segments = {in, 5000, 1000};  // `until` is before `place`
+    CHECK((segments.next() && segments.place == 8000));
 }
 
 TEST_CASE("find_first finds a segment for each lane, or fails") {
     auto const many = pads_and_psbs(400'000, each(1000, 400'000));
-    part_finder parts{many, 700, 400'000};
-    first_parts first;
-    CHECK(find_first(parts, first));
+    segment_finder segments{many, 700, 400'000};
+    first_segments first;
+    CHECK(find_first(segments, first));
     CHECK(first.begins[0] == 700);
-    part_finder same{many, 700, 400'000};
+    segment_finder same{many, 700, 400'000};
     for (size_t i = 1; i <= lane_count; ++i) {
         CHECK((same.next() && first.begins[i] == same.place));
     }
-    CHECK(parts.place == same.place);
+    CHECK(segments.place == same.place);
 
-    part_finder enough{many, 0, 8 * 2048};
+    segment_finder enough{many, 0, 8 * 2048};
     CHECK(find_first(enough, first));
-    part_finder too_few{many, 1, 8 * 2048};
+    segment_finder too_few{many, 1, 8 * 2048};
     CHECK(!find_first(too_few, first));
 
     // When PSBs are rare, segments may end after `until`.
     auto const seldom = pads_and_psbs(400'000, each(40'000, 400'000));
-    part_finder late{seldom, 0, 20'000};
+    segment_finder late{seldom, 0, 20'000};
     CHECK((find_first(late, first) && late.place == 320'000));
     late = {seldom, 80'000, 400'000};
     CHECK(!find_first(late, first));
     CHECK(trace::reader{byte_view{seldom}, {.sync = false}}.scan() ==
-          plainly(byte_view{seldom}, {.sync = false}));
+          reference_counts(byte_view{seldom}, {.sync = false}));
 }
 
 TEST_CASE("after a failed attempt the next is a quarter of it, after a good one twice as long") {
@@ -207,46 +207,47 @@ TEST_CASE("after a failed attempt the next is a quarter of it, after a good one 
     auto in = pads_and_psbs(size, each(4096, size));
     struct end {
         size_t place;
-        lanes_outlook outlook;
+        speculation lanes;
     };
-    auto const scan = [&](lanes_outlook outlook, size_t from) -> end {
+    auto const scan = [&](speculation lanes, size_t from) -> end {
         trace::packet_counts sum;
-        size_t const place = count_lanes<packet::all>(byte_view{in}, from, false, sum, outlook);
+        size_t const place = count_lanes<packet::all>(byte_view{in}, from, false, sum, lanes);
         size_t const psbs = (place - from) / 4096;
         CHECK((sum.of(kind::psb) == psbs && sum.total() == place - from - 15 * psbs));
-        return {place, outlook};
+        return {place, lanes};
     };
     constexpr auto least = size_t{1} << 15;
     constexpr auto most = size_t{1} << 23;
     size_t const last = size / 4096 * 4096;
     auto const well = scan({}, 4096);
-    CHECK((well.place == last && well.outlook.at_once == most && well.outlook.again == size));
-    CHECK(scan({0, least}, 4096).outlook.at_once == most);
+    CHECK(
+        (well.place == last && well.lanes.attempt_bytes == most && well.lanes.retry_from == size));
+    CHECK(scan({0, least}, 4096).lanes.attempt_bytes == most);
     // 160 KB: attempts of 32 KB, 64 KB and the rest.
     auto const more = scan({0, least}, last - 40 * 4096);
-    CHECK((more.place == last && more.outlook.at_once == 8 * least));
+    CHECK((more.place == last && more.lanes.attempt_bytes == 8 * least));
 
     in[100] = 0x05;  // an undefined opcode
     for (size_t const at_once : {most, 3 * least, least}) {
         auto const none = scan({0, at_once}, 0);
-        CHECK((none.place == 0 && none.outlook.at_once == least));
-        CHECK((none.outlook.again >= least && none.outlook.again < 2 * least));
+        CHECK((none.place == 0 && none.lanes.attempt_bytes == least));
+        CHECK((none.lanes.retry_from >= least && none.lanes.retry_from < 2 * least));
     }
     in[100] = 0;
     in[15'000'000] = 0x05;
     auto const later = scan({}, 4096);
     CHECK((later.place > 15'000'000 - 2 * least && later.place < 15'000'000));
-    CHECK((later.outlook.again > 15'000'000 && later.outlook.again < 15'000'000 + 2 * least));
-    CHECK(later.outlook.at_once == least);
+    CHECK((later.lanes.retry_from > 15'000'000 && later.lanes.retry_from < 15'000'000 + 2 * least));
+    CHECK(later.lanes.attempt_bytes == least);
 }
 
 TEST_CASE("lanes agree with packet::decode (PKT-250)") {
     for (std::uint32_t seed = 0; seed < 20; ++seed) {
         auto const in = made_trace(seed, 60'000 + 1000 * seed, 30, 0, false);
         trace::packet_counts sum;
-        lanes_outlook outlook;
-        auto const end = count_lanes<packet::all>(in, 0, seed % 2 != 0, sum, outlook);
-        CHECK((in.size() - end < 20'000 && outlook.again == in.size()));
+        speculation lanes;
+        auto const end = count_lanes<packet::all>(in, 0, seed % 2 != 0, sum, lanes);
+        CHECK((in.size() - end < 20'000 && lanes.retry_from == in.size()));
         trace::packet_counts plain;
         size_t at = 0;
         while (at < end) {
@@ -270,9 +271,9 @@ TEST_CASE("lanes count in a constant expression (PKT-250)") {
         }
         auto const in = value(trace);
         trace::packet_counts sum;
-        lanes_outlook outlook;
-        auto const end = count_lanes<packet::all>(byte_view{in}, 0, true, sum, outlook);
-        return end == 10 * 2048 && outlook.again == trace.size() && sum.of(kind::psb) == 640 &&
+        speculation lanes;
+        auto const end = count_lanes<packet::all>(byte_view{in}, 0, true, sum, lanes);
+        return end == 10 * 2048 && lanes.retry_from == trace.size() && sum.of(kind::psb) == 640 &&
                sum.of(kind::tip) == 1280 && sum.total() == 1920;
     });
 }
@@ -284,18 +285,18 @@ TEST_CASE("lane counts are discarded unless each segment ends where the next beg
     }
     trace::options const from_the_begin{.sync = false};
     size_t begin = 0;
-    for (size_t const end : ends_of_parts(right, right.size())) {
+    for (size_t const end : segment_ends(right, right.size())) {
         auto const broken_at = [&](size_t at, byte_view by) {
             std::vector<std::uint8_t> in = right;
             std::copy_n(by.data(), by.size(), in.begin() + static_cast<long>(at));
             trace::packet_counts sum;
-            lanes_outlook outlook;
-            auto const stop = count_lanes<packet::all>(in, 0, false, sum, outlook);
-            CHECK((stop <= at && outlook.again > at));
+            speculation lanes;
+            auto const stop = count_lanes<packet::all>(in, 0, false, sum, lanes);
+            CHECK((stop <= at && lanes.retry_from > at));
             auto const before = byte_view{in}.first(stop);
-            CHECK(sum == plainly(before, from_the_begin));
+            CHECK(sum == reference_counts(before, from_the_begin));
             CHECK(trace::reader{byte_view{in}, from_the_begin}.scan() ==
-                  plainly(byte_view{in}, from_the_begin));
+                  reference_counts(byte_view{in}, from_the_begin));
         };
         broken_at(begin + 16, bytes(0x05));  // an undefined opcode
         broken_at(end - 20, bytes(0x05));    // near the end of the segment
@@ -313,7 +314,8 @@ TEST_CASE("scan agrees with next() on random bytes") {
         for (bool const strict : {false, true}) {
             for (bool const sync : {false, true}) {
                 trace::options const how{.sync = sync, .strict = strict};
-                REQUIRE(trace::reader{byte_view{in}, how}.scan() == plainly(byte_view{in}, how));
+                REQUIRE(trace::reader{byte_view{in}, how}.scan() ==
+                        reference_counts(byte_view{in}, how));
             }
         }
     }

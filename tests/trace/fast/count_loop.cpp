@@ -15,7 +15,7 @@ using trace::detail::count_loop;
 namespace {
 
 /// The reference: the packets that `packet::decode` reads up to `until`.
-auto plainly(byte_view in, size_t from, size_t until) -> trace::packet_counts {
+auto reference_counts(byte_view in, size_t from, size_t until) -> trace::packet_counts {
     trace::packet_counts sum;
     while (from < until) {
         auto const got = packet::decode(in.from(from));
@@ -28,7 +28,7 @@ auto plainly(byte_view in, size_t from, size_t until) -> trace::packet_counts {
 }
 
 /// True when the fast path knows the length of this packet.
-auto is_told_at_once(uint8_t const* at) -> bool {
+auto has_known_length(uint8_t const* at) -> bool {
     unsigned const first = *at;
     return (first % 2 == 0 && first != 2) ||
            (first % 4 == 3 ? trace::detail::length_of_cyc(load_le64(at)) != 0
@@ -78,9 +78,9 @@ TEST_CASE("count_loop agrees with packet::decode up to where it stops (PKT-010,0
         for (size_t const begin : {size_t{0}, size_t{seed % 31}}) {
             trace::packet_counts sum;
             size_t const end = count_loop<packet::all>(in, begin, false, sum);
-            REQUIRE(sum == plainly(in, begin, end));
+            REQUIRE(sum == reference_counts(in, begin, end));
             // It stops only near the end, or at a packet that the fast path does not know.
-            if (end + 24 <= in.size()) { REQUIRE(is_told_at_once(in.data() + end) == false); }
+            if (end + 24 <= in.size()) { REQUIRE(has_known_length(in.data() + end) == false); }
             packets += sum.total();
         }
     }

@@ -36,7 +36,8 @@ struct collector {
 };
 
 /// The reference: the packets that `packet::decode` reads.
-auto plainly(byte_view in, uint64_t offset, bool strict, loop_state& now) -> std::vector<seen> {
+auto reference_packets(byte_view in, uint64_t offset, bool strict, loop_state& now)
+    -> std::vector<seen> {
     std::vector<seen> all;
     while (true) {
         auto const got = packet::decode(in.from(now.place), {now.items, strict});
@@ -50,24 +51,24 @@ auto plainly(byte_view in, uint64_t offset, bool strict, loop_state& now) -> std
 }
 
 /// Counts PADs in runs, and all other packets.
-struct row_counter {
+struct pad_counter {
     unsigned others = 0;
     unsigned count = 0;
     uint64_t next = 0;
     bool in_order = true;
 
-    constexpr void see(uint64_t offset, unsigned bytes) {
+    constexpr void record(uint64_t offset, unsigned bytes) {
         in_order = in_order && offset == next;
         next = offset + bytes;
     }
-    constexpr void pads(unsigned row, trace::at where) {
-        in_order = in_order && row != 0 && row == where.length;
-        count += row;
-        see(where.offset, where.length);
+    constexpr void pads(unsigned run, trace::at where) {
+        in_order = in_order && run != 0 && run == where.length;
+        count += run;
+        record(where.offset, where.length);
     }
     constexpr void operator()(auto const&, trace::at where) {
         ++others;
-        see(where.offset, where.length);
+        record(where.offset, where.length);
     }
 };
 
@@ -91,14 +92,14 @@ TEST_CASE("decode_loop agrees with packet::decode for any first two bytes, in ev
                 auto const view = byte_view{in}.first(size);
                 std::vector<seen> fast;
                 collector collect{fast};
-                auto const behind = decode_loop<packet::all>(
+                auto const after = decode_loop<packet::all>(
                     view, 1000, two % 2 == 0, {0, 0x1234'5678'9ABC'DEF0, items, true}, collect);
                 loop_state now{0, 0x1234'5678'9ABC'DEF0, items, true};
-                auto const slow = plainly(view, 1000, two % 2 == 0, now);
+                auto const slow = reference_packets(view, 1000, two % 2 == 0, now);
                 REQUIRE(fast == slow);
-                REQUIRE(behind.place == now.place);
-                REQUIRE(behind.last_ip == (fast.empty() ? 0x1234'5678'9ABC'DEF0 : fast.back().ip));
-                REQUIRE(behind.go_on);
+                REQUIRE(after.place == now.place);
+                REQUIRE(after.last_ip == (fast.empty() ? 0x1234'5678'9ABC'DEF0 : fast.back().ip));
+                REQUIRE(after.keep_going);
                 packets += fast.size();
             }
         }
@@ -114,9 +115,9 @@ TEST_CASE("decode_loop stops after the packet at which the visitor returns false
         loop_state now;
         uint64_t places = 0;
         for (unsigned i = 0; i < 8; ++i) {
-            now.go_on = true;
+            now.keep_going = true;
             now = decode_loop<packet::all>(in, 0, false, now, stop);
-            if (now.go_on) { return false; }
+            if (now.keep_going) { return false; }
             places = places * 100 + now.place;
         }
         return places == 1'02'03'05'07'10'13'18 && now.last_ip == 0x1000 &&
@@ -129,9 +130,9 @@ TEST_CASE("decode_loop stops before an invalid packet") {
         auto const in = value(bytes(0x16, 0x05, 0x00));
         unsigned calls = 0;
         auto count = [&](auto const&, trace::at) { ++calls; };
-        auto const behind = decode_loop<packet::all>(in, 0, false, {}, count);
+        auto const after = decode_loop<packet::all>(in, 0, false, {}, count);
         auto const nothing = decode_loop<packet::all>({}, 0, false, {}, count);
-        return behind.place == 1 && behind.go_on && behind.last_ip == 0 && calls == 1 &&
+        return after.place == 1 && after.keep_going && after.last_ip == 0 && calls == 1 &&
                nothing.place == 0;
     });
 }
@@ -193,9 +194,9 @@ TEST_CASE("a visitor that accepts runs of PADs gets each PAD once (PKT-166)") {
     CHECK_TWICE([](auto value) {
         auto const in = value(bytes(0x16, 0, 0, 0, 0x1A, 0, 0x02, 0x23, 0, 0, 0, 0, 0, 0, 0, 0, 0,
                                     0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0));
-        row_counter all;
-        auto const behind = decode_loop<packet::all>(in, 0, false, {}, all);
-        return behind.place == 30 && all.in_order && all.next == 30 && all.others == 3 &&
+        pad_counter all;
+        auto const after = decode_loop<packet::all>(in, 0, false, {}, all);
+        return after.place == 30 && all.in_order && all.next == 30 && all.others == 3 &&
                all.count == 26;
     });
     CHECK_TWICE([](auto value) {
@@ -251,16 +252,16 @@ TEST_CASE("decode_loop updates the caller's visitor, whether it is copied or not
         auto const in = value(test::join(bytes(0x2D, 0x00, 0x10), byte_array<20>{},
                                          bytes(0x19, 1, 2, 3, 4, 5, 6, 7)));
         uint64_t const places = 1 + 20 * 27 / 2 + 24;  // 1, 4..23, 24
-        auto const is_valid_packet = [&](auto visitor, uint64_t end, uint64_t sum, bool go_on) {
-            auto const behind = decode_loop<packet::all>(in, 0, false, {}, visitor);
-            return behind.place == end && behind.go_on == go_on && visitor.sum == sum;
+        auto const gives = [&](auto visitor, uint64_t end, uint64_t sum, bool keep_going) {
+            auto const after = decode_loop<packet::all>(in, 0, false, {}, visitor);
+            return after.place == end && after.keep_going == keep_going && visitor.sum == sum;
         };
-        return is_valid_packet(place_counter<1>{99}, 31, places, true) &&
-               is_valid_packet(place_counter<100>{99}, 31, places, true) &&
-               is_valid_packet(place_counter<1>{23}, 31, places, false) &&
-               is_valid_packet(place_counter<100>{23}, 31, places, false) &&
-               is_valid_packet(place_counter<1>{4}, 5, 1 + 4 + 5, false) &&
-               is_valid_packet(place_counter<100>{4}, 5, 1 + 4 + 5, false);
+        return gives(place_counter<1>{99}, 31, places, true) &&
+               gives(place_counter<100>{99}, 31, places, true) &&
+               gives(place_counter<1>{23}, 31, places, false) &&
+               gives(place_counter<100>{23}, 31, places, false) &&
+               gives(place_counter<1>{4}, 5, 1 + 4 + 5, false) &&
+               gives(place_counter<100>{4}, 5, 1 + 4 + 5, false);
     });
 }
 

@@ -13,12 +13,12 @@ using trace::detail::opcode_info_at;
 namespace {
 
 /// The opcode information from `packet::decode`; empty when there is no packet.
-constexpr auto plain_outline(byte_view in, bool strict) -> opcode_info {
+constexpr auto reference_info(byte_view in, bool strict) -> opcode_info {
     auto const got = packet::decode(in, {packet::block::none, strict});
     return got ? opcode_info{static_cast<uint8_t>(got.length()), got.packet.kind()} : opcode_info{};
 }
 
-constexpr auto tells(byte_view in, bool strict, unsigned length, packet::kind which) -> bool {
+constexpr auto gives(byte_view in, bool strict, unsigned length, packet::kind which) -> bool {
     auto const one = opcode_info_at<packet::all>(in.data(), strict);
     return one.length == length && (length == 0 || one.which == which);
 }
@@ -47,7 +47,7 @@ TEST_CASE("opcode_info_at agrees with packet::decode, or has length 0 (PKT-010..
             if (two == 0xC302) { in.bytes[2] = 0x88; }  // MNT
             for (bool const strict : {false, true}) {
                 auto const one = opcode_info_at<packet::all>(in.bytes, strict);
-                auto const plain = plain_outline(in, strict);
+                auto const plain = reference_info(in, strict);
                 if (one.length == 0) {
                     unknown[underlying(plain.which)] += plain.length;
                     continue;
@@ -73,7 +73,7 @@ TEST_CASE("the leaf selects the MODE packet (PKT-086..090)") {
     CHECK_TWICE([](auto value) {
         auto const is = [&](unsigned second, unsigned length, packet::kind which) {
             auto const in = value(padded(bytes(0x99, second)));
-            return tells(in, false, length, which) && tells(in, true, length, which);
+            return gives(in, false, length, which) && gives(in, true, length, which);
         };
         using packet::kind;
         return is(0x00, 2, kind::mode_exec) && is(0x01, 2, kind::mode_exec) &&
@@ -90,17 +90,17 @@ TEST_CASE("the payload of TNT, TMA and PSB is checked (PKT-036,037,104,131)") {
         auto const high = value(padded(bytes(0x02, 0xA3, 0, 0, 0, 0, 0, 0x80)));
         auto const no_branch = value(padded(bytes(0x02, 0xA3, 0x01, 0, 0, 0, 0, 0)));
         auto const no_stop = value(padded(bytes(0x02, 0xA3, 0, 0, 0, 0, 0, 0)));
-        return tells(right, false, 8, kind::tnt_long) && tells(high, false, 8, kind::tnt_long) &&
-               tells(no_branch, false, 0, kind::pad) && tells(no_stop, false, 0, kind::pad);
+        return gives(right, false, 8, kind::tnt_long) && gives(high, false, 8, kind::tnt_long) &&
+               gives(no_branch, false, 0, kind::pad) && gives(no_stop, false, 0, kind::pad);
     });
     CHECK_TWICE([](auto value) {
         auto const tma = value(padded(bytes(0x02, 0x73, 1, 2, 0x10, 3, 0)));
-        return tells(tma, false, 7, packet::kind::tma) && tells(tma, true, 0, packet::kind::pad);
+        return gives(tma, false, 7, packet::kind::tma) && gives(tma, true, 0, packet::kind::pad);
     });
     CHECK_TWICE([](auto value) {
         auto in = value(test::psb);
-        bool const right = tells(in, true, 16, packet::kind::psb);
+        bool const right = gives(in, true, 16, packet::kind::psb);
         in.bytes[15] ^= 1;
-        return right && tells(in, false, 0, packet::kind::pad);
+        return right && gives(in, false, 0, packet::kind::pad);
     });
 }

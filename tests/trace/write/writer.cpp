@@ -64,7 +64,7 @@ constexpr auto written(writer_options how, Body const& body) -> outcome {
 }
 
 /// The result and the visible state of a writer after `put`.
-struct shown {
+struct result {
     rule broken;
     byte_array<64> room;
     size_t size;
@@ -74,13 +74,13 @@ struct shown {
     uint64_t bytes;
     packet::branches tnt;
 
-    friend constexpr auto operator==(shown const&, shown const&) -> bool = default;
+    friend constexpr auto operator==(result const&, result const&) -> bool = default;
 };
 
 /// Writes a packet after a few others, as `any_packet` or as its own type.
 template <bool AsItsType>
-constexpr auto put_behind(packet::any_packet const& which, unsigned history, size_t room) -> shown {
-    shown out{};
+constexpr auto put_after(packet::any_packet const& which, unsigned history, size_t room) -> result {
+    result out{};
     byte_buffer to{out.room.bytes, room};
     writer_options const how{.pads = history % 8 == 5, .cyc = history % 8 == 6};
     writer of{to, how};
@@ -105,13 +105,13 @@ constexpr auto put_behind(packet::any_packet const& which, unsigned history, siz
 }
 
 /// True when both ways give the same result.
-constexpr auto is_put_alike(packet::any_packet const& which, unsigned history, size_t room)
+constexpr auto same_either_way(packet::any_packet const& which, unsigned history, size_t room)
     -> bool {
-    return put_behind<false>(which, history, room) == put_behind<true>(which, history, room);
+    return put_after<false>(which, history, room) == put_after<true>(which, history, room);
 }
 
 /// Makes random packets: any bits, and any length.
-struct maker_of_any {
+struct packet_maker {
     std::mt19937_64 random{3};
 
     template <class Packet>
@@ -449,13 +449,13 @@ TEST_CASE("a packet that a reader would reject is refused, and the state is unch
         outcome got;
         byte_buffer out{got.room.bytes};
         writer to{out};
-        bool const calm = to.put(value(packet::tnt_short{})) == rule::PKT_033 &&
-                          to.put(packet::bip{}) == rule::PKT_344 && out.size() == 0;
+        bool const empty = to.put(value(packet::tnt_short{})) == rule::PKT_033 &&
+                           to.put(packet::bip{}) == rule::PKT_344 && out.size() == 0;
         (void)to.branch(true);
         bool const gathering = to.put(value(packet::tnt_short{})) == rule::PKT_033 &&
                                to.put(packet::any_packet{packet::bip{}, 5}) == rule::PKT_344 &&
                                out.size() == 0 && to.state().tnt == packet::branches{1, 1};
-        return calm && gathering && to.flush() == rule::none && out.written() == bytes(0x06);
+        return empty && gathering && to.flush() == rule::none && out.written() == bytes(0x06);
     });
 }
 
@@ -568,7 +568,7 @@ TEST_CASE("put of many packets stops at a broken rule and returns the count (PKT
 }
 
 TEST_CASE("put of many random packets agrees with put of each (PKT-112,275,340..347)") {
-    maker_of_any maker;
+    packet_maker maker;
     unsigned long written = 0;
     unsigned long refused = 0;
     for (unsigned round = 0; round < 20000; ++round) {
@@ -645,7 +645,7 @@ TEST_CASE("put of an any_packet writes the CYC that is due (PKT-112,113)") {
 }
 
 TEST_CASE("put of a random any_packet agrees with put of its type (PKT-340..347)") {
-    maker_of_any maker;
+    packet_maker maker;
     unsigned long written = 0;
     unsigned long refused = 0;
     for (unsigned round = 0; round < 4000; ++round) {
@@ -658,8 +658,8 @@ TEST_CASE("put of a random any_packet agrees with put of its type (PKT-340..347)
             unsigned const history = static_cast<unsigned>(maker.random() % 64);
             INFO("kind " << int{i} << " low " << which.raw().low << " high " << which.raw().high
                          << " length " << which.length() << " history " << history);
-            REQUIRE(is_put_alike(which, history, room));
-            (put_behind<false>(which, history, room).broken == rule::none ? written : refused) += 1;
+            REQUIRE(same_either_way(which, history, room));
+            (put_after<false>(which, history, room).broken == rule::none ? written : refused) += 1;
         }
     }
     CHECK(written > 60000);
@@ -688,7 +688,7 @@ TEST_CASE(
         bool right = true;
         for (any_packet const& one : some) {
             for (unsigned history = 0; history < 8; ++history) {
-                right = right && is_put_alike(value(one), history, 64);
+                right = right && same_either_way(value(one), history, 64);
             }
         }
         return right;

@@ -16,22 +16,22 @@ namespace ptspec::trace::detail {
 /// The number of lanes.
 inline constexpr size_t lane_count = 8;
 /// A lane counts one segment after another. A segment has at least so many bytes.
-inline constexpr size_t least_part_bytes = size_t{1} << 11;
+inline constexpr size_t min_segment_bytes = size_t{1} << 11;
 /// Bytes counted speculatively in one attempt: doubled after success, quartered after failure.
-inline constexpr size_t least_at_once = 2 * lane_count * least_part_bytes;
-inline constexpr size_t most_at_once = size_t{1} << 23;
+inline constexpr size_t min_attempt_bytes = 2 * lane_count * min_segment_bytes;
+inline constexpr size_t max_attempt_bytes = size_t{1} << 23;
 /// The search for the end of a segment gives up after so many bytes. This keeps the counts of an
 /// attempt within 32 bits.
-inline constexpr size_t longest_search = size_t{1} << 28;
+inline constexpr size_t max_search_bytes = size_t{1} << 28;
 /// After each fully checked packet a lane counts so many packets by their first byte alone. If the
 /// first byte does not give the length, the lane stops at that packet until the next full check.
-inline constexpr size_t known_in_a_row = 5;
+inline constexpr size_t packets_per_check = 5;
 /// The number of count tables, which are on the stack. Lanes share them. Each has few enough lanes
 /// that an increment does not wait for the store of another lane.
 inline constexpr size_t table_count = 4;
 
 /// Finds the segments of a trace. A segment ends where a PSB begins; the next one begins there.
-struct part_finder {
+struct segment_finder {
     byte_view bytes;
     size_t place;  ///< where the next segment begins
     size_t until;  ///< about where the last segment ends
@@ -41,8 +41,8 @@ struct part_finder {
     constexpr auto next() noexcept -> bool {
         // Segments get shorter towards the end, so that the lanes finish at about the same time.
         size_t const share = place < until ? (until - place) / (2 * lane_count) : 0;
-        size_t const from = place + (share < least_part_bytes ? least_part_bytes : share);
-        size_t const found = find_psb(bytes.from(from).first(longest_search));
+        size_t const from = place + (share < min_segment_bytes ? min_segment_bytes : share);
+        size_t const found = find_psb(bytes.from(from).first(max_search_bytes));
         if (found == nowhere) { return false; }
         place = from + found;
         return true;
@@ -135,17 +135,17 @@ struct lane_sums {
 };
 
 /// Where the first segment of each lane begins, and where the last of these segments ends.
-struct first_parts {
+struct first_segments {
     size_t begins[lane_count + 1] = {};
 };
 
 /// Finds the first segment of each lane. Returns false when there are too few.
-constexpr auto find_first(part_finder& parts, first_parts& found) noexcept -> bool {
-    if (parts.until - parts.place < lane_count * least_part_bytes) { return false; }
-    found.begins[0] = parts.place;
+constexpr auto find_first(segment_finder& segments, first_segments& found) noexcept -> bool {
+    if (segments.until - segments.place < lane_count * min_segment_bytes) { return false; }
+    found.begins[0] = segments.place;
     for (size_t i = 1; i <= lane_count; ++i) {
-        if (!parts.next()) { return false; }
-        found.begins[i] = parts.place;
+        if (!segments.next()) { return false; }
+        found.begins[i] = segments.place;
     }
     return true;
 }
@@ -154,14 +154,14 @@ constexpr auto find_first(part_finder& parts, first_parts& found) noexcept -> bo
 /// a segment holds an invalid packet or one that needs `packet::decode`, or does not end at its
 /// PSB.
 template <class Packets, size_t... I, size_t... K>
-constexpr auto run_lanes(first_parts const& first, part_finder& parts, bool strict,
+constexpr auto run_lanes(first_segments const& first, segment_finder& segments, bool strict,
                          packet_counts& sum, index_list<I...> /*lanes*/,
                          index_list<K...> /*known*/) noexcept -> bool {
     constexpr auto round_bytes = static_cast<ptrdiff_t>((1 + sizeof...(K)) * lookahead_bytes);
     lane_sums<Packets> counts{.strict = strict};
     // Hides which table this is: the compiler would compute its address again in each round.
     uint8_t const* const lengths = hide_from_optimizer(&opcode_infos<Packets>.length[0]);
-    uint8_t const* const data = parts.bytes.data();
+    uint8_t const* const data = segments.bytes.data();
     auto const finish = [&](lane one) {
         while (counts.is_valid_packet && one.room() >= round_bytes) {
             counts.add_one(one.at, lengths, 0);
@@ -170,19 +170,19 @@ constexpr auto run_lanes(first_parts const& first, part_finder& parts, bool stri
         while (counts.is_valid_packet && one.room() > 0) { counts.add_one(one.at, lengths, 0); }
         counts.is_valid_packet = counts.is_valid_packet && one.room() == 0;
     };
-    bool is_more = true;
+    bool has_more = true;
     // Completes the segment of a lane that is near its end and returns the next one, or an empty
     // one.
-    auto const go_on = [&](lane one) -> lane {
+    auto const next_segment = [&](lane one) -> lane {
         if (one.room() >= round_bytes) { return one; }
         finish(one);
-        uint8_t const* const begin = data + parts.place;
-        is_more = is_more && parts.place < parts.until && parts.next();
-        return is_more ? lane{begin, data + parts.place} : lane{begin, begin};
+        uint8_t const* const begin = data + segments.place;
+        has_more = has_more && segments.place < segments.until && segments.next();
+        return has_more ? lane{begin, data + segments.place} : lane{begin, begin};
     };
     // Fold expressions instead of loops over the lanes: they keep the positions in registers.
     lane lanes[] = {{data + first.begins[I], data + first.begins[I + 1]}...};
-    while (counts.is_valid_packet && is_more) {
+    while (counts.is_valid_packet && has_more) {
         ptrdiff_t least = lanes[0].room();
         ((least = lanes[I].room() < least ? lanes[I].room() : least), ...);
         for (ptrdiff_t rounds = least / round_bytes; rounds > 0; --rounds) {
@@ -190,7 +190,7 @@ constexpr auto run_lanes(first_parts const& first, part_finder& parts, bool stri
             ((static_cast<void>(K), (counts.add_known(lanes[I].at, lengths, I % table_count), ...)),
              ...);
         }
-        if (least < round_bytes) { ((lanes[I] = go_on(lanes[I])), ...); }
+        if (least < round_bytes) { ((lanes[I] = next_segment(lanes[I])), ...); }
     }
     (finish(lanes[I]), ...);
     if (counts.is_valid_packet) { counts.add_to(sum); }
@@ -198,33 +198,33 @@ constexpr auto run_lanes(first_parts const& first, part_finder& parts, bool stri
 }
 
 /// How well counting in lanes worked so far.
-struct lanes_outlook {
-    size_t again = 0;  ///< the position from which to try again
-    size_t at_once = most_at_once;
+struct speculation {
+    size_t retry_from = 0;  ///< the position from which to try again
+    size_t attempt_bytes = max_attempt_bytes;
 };
 
 /// Counts the packets of `bytes` from `place` on, where no block is open, as far as lanes can
 /// count. Returns the position after them.
 template <class Packets>
 constexpr auto count_lanes(byte_view bytes, size_t place, bool strict, packet_counts& sum,
-                           lanes_outlook& outlook) noexcept -> size_t {
+                           speculation& lanes) noexcept -> size_t {
     while (true) {
         size_t const left = bytes.size() - place;
-        size_t const tried = left < outlook.at_once ? left : outlook.at_once;
-        part_finder parts{bytes, place, place + tried};
-        first_parts first;
-        if (!find_first(parts, first)) {
-            outlook.again = bytes.size();
+        size_t const tried = left < lanes.attempt_bytes ? left : lanes.attempt_bytes;
+        segment_finder segments{bytes, place, place + tried};
+        first_segments first;
+        if (!find_first(segments, first)) {
+            lanes.retry_from = bytes.size();
             return place;
         }
-        if (run_lanes<Packets>(first, parts, strict, sum, make_index_list<lane_count>{},
-                               make_index_list<known_in_a_row>{})) {
-            place = parts.place;
-            if (outlook.at_once < most_at_once) { outlook.at_once *= 2; }
-        } else if (tried > least_at_once) {
-            outlook.at_once = tried / 4 < least_at_once ? least_at_once : tried / 4;
+        if (run_lanes<Packets>(first, segments, strict, sum, make_index_list<lane_count>{},
+                               make_index_list<packets_per_check>{})) {
+            place = segments.place;
+            if (lanes.attempt_bytes < max_attempt_bytes) { lanes.attempt_bytes *= 2; }
+        } else if (tried > min_attempt_bytes) {
+            lanes.attempt_bytes = tried / 4 < min_attempt_bytes ? min_attempt_bytes : tried / 4;
         } else {
-            outlook.again = parts.place;
+            lanes.retry_from = segments.place;
             return place;
         }
     }

@@ -50,18 +50,20 @@ template <class Packets>
 constexpr auto count_loop(byte_view bytes, size_t place, bool strict, packet_counts& sum) noexcept
     -> size_t {
     using packet::kind;
-    constexpr size_t seen_in_a_round = 8 + lookahead_bytes;
-    size_t const until = bytes.size() < seen_in_a_round ? 0 : bytes.size() - (seen_in_a_round - 1);
+    constexpr size_t bytes_per_iteration = 8 + lookahead_bytes;
+    size_t const until = bytes.size() < bytes_per_iteration
+                             ? 0
+                             : bytes.size() - (bytes_per_iteration - 1);
     uint8_t const* const data = bytes.data();
-    uint64_t rows = 0;  // TNTs and PADs
+    uint64_t tnt_and_pads = 0;  // TNTs and PADs
     uint64_t pads = 0;
     while (place < until) {
-        eight_bytes const row{load_le64(data + place)};
-        uint64_t const ends = row.others();
+        eight_bytes const word{load_le64(data + place)};
+        uint64_t const ends = word.others();
         unsigned const count = ends == 0 ? 8 : lowest_bit(ends) / 8;
-        uint64_t const in_row = ends ^ (ends - 1);  // bits up to the end of the run, or all
-        pads += count_of_tops(row.zeros() & in_row);
-        rows += count;
+        uint64_t const in_run = ends ^ (ends - 1);  // bits up to the end of the run, or all
+        pads += count_of_tops(word.zeros() & in_run);
+        tnt_and_pads += count;
         place += count;
         if (ends == 0) { continue; }
         opcode_info const one = opcode_info_with_cyc_at<Packets>(data + place, strict);
@@ -71,8 +73,8 @@ constexpr auto count_loop(byte_view bytes, size_t place, bool strict, packet_cou
     }
     sum.packets[underlying(kind::pad)] += pads;
     sum.bytes[underlying(kind::pad)] += pads;
-    sum.packets[underlying(kind::tnt_short)] += rows - pads;
-    sum.bytes[underlying(kind::tnt_short)] += rows - pads;
+    sum.packets[underlying(kind::tnt_short)] += tnt_and_pads - pads;
+    sum.bytes[underlying(kind::tnt_short)] += tnt_and_pads - pads;
     return place;
 }
 

@@ -112,7 +112,7 @@ struct loop_state {
     size_t place = 0;  // position in the bytes
     uint64_t last_ip = 0;
     packet::block items = packet::block::none;
-    bool go_on = true;  // the visitor has not stopped
+    bool keep_going = true;  // the visitor has not stopped
 };
 
 /// The number of PADs at the start of `bytes`, of which the first is a PAD, up to the next position
@@ -129,9 +129,9 @@ constexpr auto pads_in_front(uint64_t bytes, size_t place) noexcept -> unsigned 
 
 /// The loop state and the visitor after one packet.
 template <class Visitor>
-struct after_one {
+struct decoded_one {
     loop_state now;
-    carried<Visitor> visitor;
+    copy_or_reference<Visitor> visitor;
 };
 
 /// Decodes one packet of any kind and calls the visitor. `now.place` is 0 when there is no packet.
@@ -139,13 +139,13 @@ template <class Packets, class Visitor>
 [[gnu::noinline]]  // keeps the cold path out of the loop; no address of the loop's state escapes
 constexpr auto
 decode_one(byte_view from, packet::context how, uint64_t offset, uint64_t last_ip,
-           carried<Visitor> visitor) -> after_one<Visitor> {
+           copy_or_reference<Visitor> visitor) -> decoded_one<Visitor> {
     loop_state now{0, last_ip, how.items, true};
     (void)packet::detail::decode_into<Packets>(from, how, [&](auto const& packet, unsigned length) {
         now.place = length;
         now.last_ip = last_ip_after(packet, last_ip);
         now.items = block_after(packet, how.items);
-        now.go_on = call(visitor, packet, {offset, now.last_ip, length});
+        now.keep_going = call(visitor, packet, {offset, now.last_ip, length});
     });
     return {now, visitor};
 }
@@ -172,37 +172,37 @@ struct visitor_call {
 /// visitor stops or no complete valid packet follows. Fastest when `offset` is a multiple of eight.
 template <class Packets, class Visitor>
 constexpr auto decode_loop(byte_view bytes, uint64_t offset, bool strict, loop_state now,
-                           Visitor& theirs) -> loop_state {
+                           Visitor& caller_visitor) -> loop_state {
     using namespace packet;
-    carried<Visitor> visitor = theirs;
+    copy_or_reference<Visitor> visitor = caller_visitor;
     uint8_t const* const data = bytes.data();
-    size_t const calm_until = bytes.size() < lookahead_bytes ? 0
+    size_t const fast_limit = bytes.size() < lookahead_bytes ? 0
                                                              : bytes.size() - (lookahead_bytes - 1);
     size_t place = now.place;
     uint64_t last_ip = now.last_ip;
     block items = now.items;
-    bool go_on = now.go_on;
-    while (go_on) {
-        size_t const until = items == block::none ? calm_until : 0;
+    bool keep_going = now.keep_going;
+    while (keep_going) {
+        size_t const until = items == block::none ? fast_limit : 0;
         while (place < until) {
             unsigned const first = data[place];
             at here{offset + place, last_ip, 1};
             if (first == opcode_bits<pad>) {
                 if constexpr (takes_pads_in_rows<Visitor>) {
                     here.length = pads_in_front(load_le64(data + place), place);
-                    go_on = call_with_pads(visitor, here.length, here);
+                    keep_going = call_pads(visitor, here.length, here);
                 } else {
-                    go_on = call(visitor, pad{}, here);
+                    keep_going = call(visitor, pad{}, here);
                 }
                 place += here.length;
             } else if (is_tnt(first)) {
-                go_on = call(visitor, tnt_short{first}, here);
+                keep_going = call(visitor, tnt_short{first}, here);
                 place += 1;
             } else if (is_cyc(first)) {
                 auto const found = quick_decode_cyc(load_le64(data + place), last_ip);
                 here.length = found.packet.length;
                 if (here.length == 0) { break; }
-                go_on = call(visitor, cyc{found.packet.bits}, here);
+                keep_going = call(visitor, cyc{found.packet.bits}, here);
                 place += here.length;
             } else {
                 size_t const row = row_at<Packets>(data + place, strict);
@@ -212,25 +212,26 @@ constexpr auto decode_loop(byte_view bytes, uint64_t offset, bool strict, loop_s
                                                load_le64(data + place + 1), last_ip);
                 uint8_t const* const from = data + place;
                 place += here.length;
-                go_on = for_kind(opcode_infos<Packets>.which[row],
-                                 visitor_call<carried<Visitor>>{visitor, from, here}, Packets{});
+                keep_going = for_kind(opcode_infos<Packets>.which[row],
+                                      visitor_call<copy_or_reference<Visitor>>{visitor, from, here},
+                                      Packets{});
             }
-            if (!go_on) {
-                if constexpr (is_carried<Visitor>) { theirs = visitor; }
+            if (!keep_going) {
+                if constexpr (is_copied<Visitor>) { caller_visitor = visitor; }
                 return {place, last_ip, items, false};
             }
         }
-        auto const behind = decode_one<Packets, Visitor>(bytes.from(place), {items, strict},
-                                                         offset + place, last_ip, visitor);
-        if constexpr (is_carried<Visitor>) { visitor = behind.visitor; }
-        if (behind.now.place == 0) { break; }
-        place += behind.now.place;
-        last_ip = behind.now.last_ip;
-        items = behind.now.items;
-        go_on = behind.now.go_on;
+        auto const after = decode_one<Packets, Visitor>(bytes.from(place), {items, strict},
+                                                        offset + place, last_ip, visitor);
+        if constexpr (is_copied<Visitor>) { visitor = after.visitor; }
+        if (after.now.place == 0) { break; }
+        place += after.now.place;
+        last_ip = after.now.last_ip;
+        items = after.now.items;
+        keep_going = after.now.keep_going;
     }
-    if constexpr (is_carried<Visitor>) { theirs = visitor; }
-    return {place, last_ip, items, go_on};
+    if constexpr (is_copied<Visitor>) { caller_visitor = visitor; }
+    return {place, last_ip, items, keep_going};
 }
 
 }  // namespace ptspec::trace::detail

@@ -24,15 +24,15 @@ struct encode_table {
         -> size_t {
         return underlying(which) % packet::kinds * lengths + bytes;
     }
-    /// Adds a row: packets have `bytes` bytes when the bits of `because` are as in `bits`. If the
+    /// Adds a row: packets have `bytes` bytes when the bits of `selectors` are as in `bits`. If the
     /// row of this length is in use, sets the spare row of the kind, at length 0, which no packet
     /// has.
     template <class Packet>
-    constexpr void set(unsigned bytes, wide_bits because, wide_bits bits) noexcept {
+    constexpr void set(unsigned bytes, wide_bits selectors, wide_bits bits) noexcept {
         size_t row = row_of(Packet::about.id, bytes);
         if (length[row] != 0) { row -= bytes; }
         wide_bits const whole = first_bytes_mask(bytes);
-        wide_bits const same = because | packet::detail::widen(Packet::reserved_mask()) |
+        wide_bits const same = selectors | packet::detail::widen(Packet::reserved_mask()) |
                                packet::detail::bits_of_kind<wide_bits>(
                                    typename Packet::layout::rows{}, row_kind::fixed);
         fixed[row] = ~whole.low | same.low;
@@ -44,7 +44,7 @@ struct encode_table {
     /// True when this row describes the packet.
     [[nodiscard, gnu::always_inline]]  // avoids a call per packet
     constexpr auto
-    is_of(size_t row, unsigned bytes, uint64_t low, uint64_t high) const noexcept -> bool {
+    matches(size_t row, unsigned bytes, uint64_t low, uint64_t high) const noexcept -> bool {
         // Four branches that predict well cost less than combining the conditions into one.
         return bytes == length[row] && (low & fixed[row]) == value[row] &&
                (high & zero_high[row]) == 0 && low >= least[row];
@@ -52,24 +52,30 @@ struct encode_table {
     /// True when the packet is valid and can be written unchanged.
     [[nodiscard, gnu::always_inline]]  // avoids a call per packet
     constexpr auto
-    has(packet::kind which, unsigned bytes, uint64_t low, uint64_t high) const noexcept -> bool {
+    accepts(packet::kind which, unsigned bytes, uint64_t low, uint64_t high) const noexcept
+        -> bool {
         size_t const row = row_of(which, bytes);
-        if (is_of(row, bytes, low, high)) [[likely]] { return true; }
-        return is_of(row - bytes, bytes, low, high) ||
+        if (matches(row, bytes, low, high)) [[likely]] { return true; }
+        return matches(row - bytes, bytes, low, high) ||
                (row == row_of(packet::kind::psb, packet::psb::most_bytes) && bytes == length[row] &&
                 wide_bits{low, high} == packet::psb{}.raw);
     }
 };
 
+/// Every payload is valid, or every payload from `least_raw` on.
+template <class Packet>
+concept has_simple_payload = requires {
+    Packet::least_raw;
+} || !requires(typename Packet::raw_type bits) { Packet::broken_payload(bits); };
+
 template <class Packet>
 constexpr void add_to_table(encode_table& all) noexcept {
     using payload = typename Packet::payload_type;
-    using raw = typename Packet::raw_type;
     wide_bits const opcode = packet::detail::widen(opcode_bits<Packet>);
     if constexpr (same_as<Packet, packet::cyc>) {
-        wide_bits const announces{1U << packet::cyc::Exp::lsb | packet::detail::cyc_ends_low, 0};
+        wide_bits const exp_bits{1U << packet::cyc::Exp::lsb | packet::detail::cyc_ends_low, 0};
         for (unsigned bytes = 1; bytes <= 8; ++bytes) {
-            all.set<Packet>(bytes, announces & first_bytes_mask(bytes),
+            all.set<Packet>(bytes, exp_bits & first_bytes_mask(bytes),
                             packet::cyc::of(0, bytes).raw);
         }
     } else if constexpr (requires { payload::size(0); }) {
@@ -87,12 +93,10 @@ constexpr void add_to_table(encode_table& all) noexcept {
         constexpr uint64_t second = both & (both - 1);
         all.set<Packet>(Packet::head_bytes, {second, 0}, opcode);
         all.set<Packet>(Packet::head_bytes, {both, 0}, opcode | wide_bits{second, 0});
-    } else if constexpr (same_as<Packet, packet::psb>) {  // `has` compares its 16 bytes
+    } else if constexpr (same_as<Packet, packet::psb>) {  // `accepts` compares its 16 bytes
         all.length[encode_table::row_of(packet::kind::psb, Packet::most_bytes)] =
             Packet::most_bytes;
-    } else if constexpr (
-        !opens_or_needs_a_block<Packet> &&
-        (requires { Packet::least_raw; } || !requires(raw bits) { Packet::broken_payload(bits); })) {
+    } else if constexpr (!opens_or_needs_a_block<Packet> && has_simple_payload<Packet>) {
         all.set<Packet>(Packet::head_bytes, {}, opcode);
     }
 }

@@ -35,34 +35,34 @@ public:
         bool const begins = now_.tnt.count == 0;
         if (now_.tnt.count + 1 < how_.most_branches() && !(begins && now_.cyc_is_due(how_))) {
             now_.gather(taken);
-            takes_care_ = true;
+            needs_slow_path_ = true;
             return rule::none;
         }
-        return together([&](packet_batch<Packets>& all) { all.branch(taken); });
+        return write_batch([&](packet_batch<Packets>& all) { all.branch(taken); });
     }
     /// A TIP for the target of an indirect branch. It may be deferred.
     [[nodiscard]] constexpr auto indirect(uint64_t ip) noexcept -> rule {
-        return together([&](packet_batch<Packets>& all) { all.defer(ip); });
+        return write_batch([&](packet_batch<Packets>& all) { all.defer(ip); });
     }
     /// A packet with an IP, in the form that the options select. It is never deferred.
     template <class Packet>
         requires derived_from<Packet, packet::ip_packet<Packet>>
     [[nodiscard]] constexpr auto put_ip(uint64_t ip) noexcept -> rule {
-        if (is_calm()) { return put(Packet::of(now_.form_of(ip, how_.ips), ip)); }
-        return together([&](packet_batch<Packets>& all) { all.template add_ip<Packet>(ip); });
+        if (can_write_directly()) { return put(Packet::of(now_.form_of(ip, how_.ips), ip)); }
+        return write_batch([&](packet_batch<Packets>& all) { all.template add_ip<Packet>(ip); });
     }
     /// A packet, unchanged.
     template <packet::packet_type Packet>
     [[nodiscard]] constexpr auto put(Packet const& which) noexcept -> rule {
         bool const eligible = Packet::about.cyc_eligible == packet::cyc_rule::yes;
-        if (!is_calm() || (eligible && now_.cyc_is_due(how_))) {
-            return together([&](packet_batch<Packets>& all) { all.add(which); });
+        if (!can_write_directly() || (eligible && now_.cyc_is_due(how_))) {
+            return write_batch([&](packet_batch<Packets>& all) { all.add(which); });
         }
         auto const code = packet::detail::code_of<Packets>(which, now_.items);
         if (code.broken != rule::none) { return code.broken; }
         if (!append(code.bytes, code.length)) { return rule::PKT_347; }
         now_.step_over(which, code.length);
-        return done();
+        return finish_write();
     }
     [[nodiscard, gnu::always_inline]]  // avoids a call per packet
     constexpr auto
@@ -71,9 +71,11 @@ public:
         unsigned const length = which.length();
         uint64_t const low = hide_from_optimizer(which.raw().low);
         uint64_t const high = hide_from_optimizer(which.raw().high);
-        if (takes_care_ || !plain.has(kind, length, low, high)) { return with_care(which); }
+        if (needs_slow_path_ || !table.accepts(kind, length, low, high)) {
+            return slow_path(which);
+        }
         if (!append({low, high}, length)) { return rule::PKT_347; }
-        follow_ip(kind, low, high);
+        update_last_ip(kind, low, high);
         now_.bytes += length;
         return rule::none;
     }
@@ -83,7 +85,7 @@ public:
     [[nodiscard]] constexpr auto put(packet::any_packet const* first, size_t count) noexcept
         -> put_many {
         for (size_t done = 0;;) {
-            if (!takes_care_) { done += put_by_table(first + done, count - done); }
+            if (!needs_slow_path_) { done += put_by_table(first + done, count - done); }
             if (done == count) { return {done, rule::none}; }
             rule const broken = put(first[done]);
             if (broken != rule::none) { return {done, broken}; }
@@ -92,11 +94,11 @@ public:
     }
     /// A PSB+: PSB, the status packets in the order of `psb_status`, PSBEND.
     [[nodiscard]] constexpr auto put(psb_status const& status) noexcept -> rule {
-        return together([&](packet_batch<Packets>& all) { all.add(status); });
+        return write_batch([&](packet_batch<Packets>& all) { all.add(status); });
     }
     /// Writes the TNT buffer and the deferred TIPs.
     [[nodiscard]] constexpr auto flush() noexcept -> rule {
-        return together([](packet_batch<Packets>& all) { all.flush(); });
+        return write_batch([](packet_batch<Packets>& all) { all.flush(); });
     }
 
     /// Adds core clock cycles.
@@ -105,15 +107,15 @@ public:
     [[nodiscard]] constexpr auto state() const noexcept -> writer_state const& { return now_; }
 
 private:
-    static constexpr detail::encode_table const& plain = detail::encode_tables<Packets>::table;
+    static constexpr detail::encode_table const& table = detail::encode_tables<Packets>::table;
 
     /// True when no branch is pending in the TNT buffer and packets need no PADs.
-    [[nodiscard]] constexpr auto is_calm() const noexcept -> bool {
+    [[nodiscard]] constexpr auto can_write_directly() const noexcept -> bool {
         return now_.tnt.count == 0 && !how_.pads;
     }
     /// Called after a write: updates whether the next packet can be written through the table.
-    constexpr auto done() noexcept -> rule {
-        takes_care_ = !is_calm() || how_.cyc || now_.items != packet::block::none;
+    constexpr auto finish_write() noexcept -> rule {
+        needs_slow_path_ = !can_write_directly() || how_.cyc || now_.items != packet::block::none;
         return rule::none;
     }
     [[nodiscard, gnu::always_inline]]  // avoids a call per packet
@@ -143,12 +145,12 @@ private:
                 uint64_t const low = hide_from_optimizer(which.raw().low);
                 uint64_t const high = hide_from_optimizer(which.raw().high);
                 unsigned const length = which.length();
-                if (!plain.has(which.kind(), length, low, high)) { break; }
+                if (!table.accepts(which.kind(), length, low, high)) { break; }
                 store_le64(place, low);
                 store_le64(place + 8, high);
                 place += length;
             }
-            follow_ips(first, done);
+            update_last_ips(first, done);
             auto const bytes = static_cast<size_t>(place - to_.end());
             now_.bytes += bytes;
             to_.grow(bytes);
@@ -159,19 +161,19 @@ private:
     }
     /// Updates the last IP after packets written through the table, beginning with the last of them
     /// that does not depend on the IP before it.
-    constexpr void follow_ips(packet::any_packet const* first, size_t count) noexcept {
-        auto const tells_all = [](packet::any_packet const& which) {
-            return detail::ip_updates.kept[form_of(which.kind(), which.raw().low)] == 0;
+    constexpr void update_last_ips(packet::any_packet const* first, size_t count) noexcept {
+        auto const sets_whole_ip = [](packet::any_packet const& which) {
+            return detail::ip_updates.kept[ip_form_of(which.kind(), which.raw().low)] == 0;
         };
         size_t at = count;
-        while (at > 0 && !tells_all(first[at - 1])) { --at; }
+        while (at > 0 && !sets_whole_ip(first[at - 1])) { --at; }
         for (at = at > 0 ? at - 1 : 0; at < count; ++at) {
-            follow_ip(first[at].kind(), first[at].raw().low, first[at].raw().high);
+            update_last_ip(first[at].kind(), first[at].raw().low, first[at].raw().high);
         }
     }
     /// Updates the last IP after one packet, without a branch.
-    constexpr void follow_ip(packet::kind which, uint64_t low, uint64_t high) noexcept {
-        unsigned const form = form_of(which, low);
+    constexpr void update_last_ip(packet::kind which, uint64_t low, uint64_t high) noexcept {
+        unsigned const form = ip_form_of(which, low);
         // A load of one byte, as large as the store before it, so that the store forwards to it.
         unsigned const had = hide_from_optimizer(unsigned{now_.has_last_ip});
         unsigned const has = form - 1 < detail::clears_ip - 1U ? 1 : 0;
@@ -181,33 +183,33 @@ private:
                                           now_.last_ip);
     }
     /// The IP form of a packet, as in `opcode_info`.
-    [[nodiscard]] static constexpr auto form_of(packet::kind which, uint64_t low) noexcept
+    [[nodiscard]] static constexpr auto ip_form_of(packet::kind which, uint64_t low) noexcept
         -> unsigned {
         return which == packet::kind::psb ? detail::clears_ip
                                           : detail::opcode_infos<Packets>.form[low & 0xFF];
     }
     [[gnu::noinline]]  // keeps the slow path out of the caller's registers
     constexpr auto
-    with_care(packet::any_packet const& which) noexcept -> rule {
+    slow_path(packet::any_packet const& which) noexcept -> rule {
         return packet::visit<Packets>([this](auto const& one) { return this->put(one); }, which);
     }
     /// Writes the packets that `add` adds to a batch.
     template <class Add>
     [[gnu::noinline]]  // keeps the slow path out of the caller's registers
     constexpr auto
-    together(Add const& add) noexcept -> rule {
+    write_batch(Add const& add) noexcept -> rule {
         packet_batch<Packets> all{now_, how_};
         add(all);
         if (all.broken() != rule::none) { return all.broken(); }
         if (!all.bytes().empty() && !to_.append(all.bytes())) { return rule::PKT_347; }
         now_ = all.state();
-        return done();
+        return finish_write();
     }
 
     Sink& to_;
     writer_options how_;
     writer_state now_{};
-    bool takes_care_ = true;  // the table cannot be used for the next packet
+    bool needs_slow_path_ = true;  // the table cannot be used for the next packet
 };
 
 }  // namespace ptspec::trace
