@@ -231,7 +231,10 @@ private:
     /// Does what an earlier operation left to do.
     template <memory_port Memory>
     constexpr auto complete_pending(Memory& memory) noexcept -> port_fault {
-        if (pending_ == pending_action::none) { return {}; }
+        return pending_ == pending_action::none ? port_fault{} : run_pending(memory);
+    }
+    template <memory_port Memory>
+    constexpr auto run_pending(Memory& memory) noexcept -> port_fault {
         if (is_flushing()) { return flush(memory); }
         pending_ = pending_action::none;
         ctl_at_start_ = state_.msrs.ctl;

@@ -24,7 +24,9 @@ namespace detail {
 
 /// Handles an event, and completes it. The state's cache decides which events take the fast path.
 template <class Event, class Sink>
-constexpr void generate(generator_state& s, Event const& e, Sink& to) noexcept {
+[[gnu::always_inline]]  // without it branches take 1 % more instructions (clang 19)
+constexpr void
+generate(generator_state& s, Event const& e, Sink& to) noexcept {
     if constexpr (requires { try_fast_path(s, e); }) {
         if (try_fast_path(s, e)) { return; }
     }
