@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+// The model: a logical processor's trace unit, its packets and its output.
+
+#include <ptspec/engine/unit_image.hpp>
+#include <ptspec/engine/output/sink.hpp>
+#include <ptspec/engine/output/explain.hpp>
+#include <ptspec/host_memory.hpp>
+#include <ptspec/cpu/presets.hpp>

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+// Tables and output: building, checking and walking ToPA tables, and where each byte of trace goes.
+
+#include <ptspec/topa/builders.hpp>
+#include <ptspec/topa/regions_for_pages.hpp>
+#include <ptspec/topa/set_int_and_stop.hpp>
+#include <ptspec/topa/validate.hpp>
+#include <ptspec/topa/single_range.hpp>
+#include <ptspec/host_memory.hpp>
+#include <ptspec/engine/output/explain.hpp>
