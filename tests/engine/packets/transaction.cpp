@@ -17,11 +17,6 @@ auto packets(traced const& on) -> std::string {
     auto const all = on.packets();
     return {all.characters, all.length};
 }
-constexpr auto deferring(std::string_view setup = "") -> trace_script::start {
-    auto from = traced::started(setup);
-    from.how.defers_tips = true;
-    return from;
-}
 
 }  // namespace
 
