@@ -77,7 +77,7 @@ BRANCHES = [  # millions per second: at least the floor
 ]
 SOURCES = [ROOT / "tests" / "bench" / f"{name}.cpp"
            for name in ("read", "unit", "write", "output", "their_summary")]
-SOURCES.insert(0, ROOT / "examples" / "pt_dump.cpp")  # the longest build first
+SOURCES.insert(0, ROOT / "examples" / "pt_dump" / "pt_dump.cpp")  # the longest build first
 MEGABYTES = {"read": ["64", "4"], "write": ["1", "1"]}  # normally, and with --quick
 
 

@@ -191,14 +191,14 @@ TEST_CASE(
     unsigned wrong = 0;
     unsigned whole = 0;
     for (unsigned i = 0; i < 20000; ++i) {
-        perf_event const event{random() & random() & known, random() % 2 == 0, random() % 2 == 0};
-        auto const made = from_perf(event);
+        perf_event const request{random() & random() & known, random() % 2 == 0, random() % 2 == 0};
+        auto const made = from_perf(request);
         if (!made) { continue; }
         auto const again = to_perf(made.config);
         // Bits 0 and 13 both set mean the same as both clear.
-        uint64_t const branches = (event.config & branch) != 0 ? pt | branch : 0;
-        if (!again || !(again.event == perf_event{event.config & ~branches, event.exclude_kernel,
-                                                  event.exclude_user})) {
+        uint64_t const branches = (request.config & branch) != 0 ? pt | branch : 0;
+        if (!again || !(again.event == perf_event{request.config & ~branches,
+                                                  request.exclude_kernel, request.exclude_user})) {
             ++wrong;
         }
     }
