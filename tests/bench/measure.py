@@ -224,16 +224,17 @@ def main():
         print("millions a second".ljust(24) + "".join(f"{cxx:>28}" for cxx in programs))
         taken = {cxx: branches(built["unit"], options.quick) for cxx, built in programs.items()}
         for row in BRANCHES:
-            print(row.name.ljust(24) + "".join(f"{taken[cxx][row.name]:28.1f}" for cxx in programs) +
-                  f"{row.floor:8g}{row.aim:6g}")
-            slower += [f"{row.name} with {cxx}: {taken[cxx][row.name]:.1f} of {row.reached} millions"
+            figures = "".join(f"{taken[cxx][row.name]:28.1f}" for cxx in programs)
+            print(f"{row.name:24}{figures}{row.floor:8g}{row.aim:6g}")
+            slower += [f"{row.name} with {cxx}: {taken[cxx][row.name]:.1f} of {row.reached} "
+                       "millions"
                        for cxx in programs if taken[cxx][row.name] < SLACK * row.reached]
         print("instructions a packet".ljust(24) + "".join(f"{cxx:>28}" for cxx in programs))
         for row in INSTRUCTIONS:
-            print(row.name.ljust(24) + "".join(f"{counts[cxx][row.name]:28.1f}" for cxx in programs) +
-                  f"{row.floor:8g}{row.aim:6g}")
-            slower += [f"{row.name} with {cxx}: {counts[cxx][row.name]:.1f} instructions, more than "
-                       f"{row.reached}"
+            figures = "".join(f"{counts[cxx][row.name]:28.1f}" for cxx in programs)
+            print(f"{row.name:24}{figures}{row.floor:8g}{row.aim:6g}")
+            slower += [f"{row.name} with {cxx}: {counts[cxx][row.name]:.1f} instructions, more "
+                       f"than {row.reached}"
                        for cxx in programs if real and counts[cxx][row.name] > row.reached]
         print("engine::output, nanoseconds; floor 1.5, aim 0.8 for 2 bytes")
         for cxx, built in programs.items():

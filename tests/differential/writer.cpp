@@ -3,8 +3,8 @@
 // each IP itself, and reads the result with libipt: the packets and IPs must be the same, except
 // for PADs.
 //
-//   writer [--packets N] [--seed S] [FILE...]     the traces in the files, and at least N packets of
-//                                                 random ones (two million)
+//   writer [--packets N] [--seed S] [FILE...]   the traces in the files, and at least N packets of
+//                                               random ones (two million)
 //
 // Exit status: 0 no difference, 1 a difference, 2 wrong usage or a file that cannot be read.
 
