@@ -38,7 +38,7 @@ import sys
 import tempfile
 import threading
 
-# Placeholders are in braces; {flags} may become several words.
+# str.format fills in the words in braces; {flags} may become several words.
 BUILD = ("{cxx} -std=c++20 -O0 -I {include} -I {root}/tests -I {generated} -I {root}"
          " '-DPTSPEC_ROOT=\"{root}\"' {flags} {test} {main} -o {program}")
 BUILD_SECONDS = 300

@@ -11243,8 +11243,8 @@ inline constexpr bool opens_or_needs_a_block =
     same_as<Packet, packet::bbp> ||
     same_as<typename Packet::payload_type, packet::payload_of_block>;
 
-/// The opcode information of a packet type for a given head, of which `known` bytes are known, when
-/// no block is open.
+/// The opcode information of a packet type, outside a block. `head` holds the first `known` bytes of
+/// the packet.
 template <class Packet>
 constexpr auto opcode_info_of(uint64_t head, unsigned known) noexcept -> opcode_info {
     using raw = typename Packet::raw_type;
@@ -11502,8 +11502,8 @@ struct loop_state {
     bool keep_going = true;  // the visitor has not stopped
 };
 
-/// The number of PADs at the start of `bytes`, of which the first is a PAD, up to the next position
-/// that is a multiple of eight.
+/// Counts the PADs at the start of `bytes`, up to the next position that is a multiple of eight. The
+/// first byte has to be a PAD.
 ///
 /// Processors pad up to a multiple of eight bytes, or to one byte before it, so that the two
 /// branches predict well. Counting the zero bytes would add its latency to that of the load.
@@ -11705,11 +11705,11 @@ constexpr auto count_loop(byte_view bytes, size_t place, bool strict, packet_cou
 
 /// Counts packets in several segments of a trace at once.
 ///
-/// Counting one segment is latency-bound: the start of a packet is known some ten cycles after the
-/// start of the one before. Interleaved lanes use that time to count other segments, each of which
-/// begins at a PSB, where the decoder has no state. A PSB that a search finds may be the payload of
-/// other packets. It is real when the count of the segment before it ends exactly there; if it does
-/// not, all counts of the attempt are discarded.
+/// Counting one segment is latency-bound: each packet start becomes known about ten cycles after the
+/// previous one. Interleaved lanes use these cycles to count other segments. Every segment begins at
+/// a PSB, where the decoder has no state. A search can mistake the payload of other packets for a
+/// PSB. A PSB is real if the count of the preceding segment ends exactly there; otherwise all counts
+/// of the attempt are discarded.
 namespace ptspec::trace::detail {
 
 /// The number of lanes.
@@ -11762,7 +11762,7 @@ struct lane_sums {
     uint32_t by_first[table_count][256] = {};                ///< packets by their first byte
     uint32_t by_second[opcode_info_table::rows - 256] = {};  ///< those that need the second byte
     packet_counts others{};                                  ///< those that need more bytes
-    bool is_valid_packet = true;
+    bool all_valid = true;
     bool strict;
 
     /// Counts a packet whose first byte does not give its length. Returns the position after it, or
@@ -11791,7 +11791,7 @@ struct lane_sums {
     add_decoded(uint8_t const* at) noexcept -> uint8_t const* {
         opcode_info const one = opcode_info_at<Packets>(at, strict);
         if (one.length != 0) { others.add(one.which, one.length); }
-        is_valid_packet = is_valid_packet && one.length != 0;
+        all_valid = all_valid && one.length != 0;
         return at + one.length;
     }
     /// Counts one packet if its first byte gives its length. Otherwise the position stays, and
@@ -11862,12 +11862,12 @@ constexpr auto run_lanes(first_segments const& first, segment_finder& segments, 
     uint8_t const* const lengths = hide_from_optimizer(&opcode_infos<Packets>.length[0]);
     uint8_t const* const data = segments.bytes.data();
     auto const finish = [&](lane one) {
-        while (counts.is_valid_packet && one.room() >= round_bytes) {
+        while (counts.all_valid && one.room() >= round_bytes) {
             counts.add_one(one.at, lengths, 0);
             (counts.add_known(one.at, lengths, K % table_count), ...);
         }
-        while (counts.is_valid_packet && one.room() > 0) { counts.add_one(one.at, lengths, 0); }
-        counts.is_valid_packet = counts.is_valid_packet && one.room() == 0;
+        while (counts.all_valid && one.room() > 0) { counts.add_one(one.at, lengths, 0); }
+        counts.all_valid = counts.all_valid && one.room() == 0;
     };
     bool has_more = true;
     // Completes the segment of a lane that is near its end and returns the next one, or an empty
@@ -11881,7 +11881,7 @@ constexpr auto run_lanes(first_segments const& first, segment_finder& segments, 
     };
     // Fold expressions instead of loops over the lanes: they keep the positions in registers.
     lane lanes[] = {{data + first.begins[I], data + first.begins[I + 1]}...};
-    while (counts.is_valid_packet && has_more) {
+    while (counts.all_valid && has_more) {
         ptrdiff_t least = lanes[0].room();
         ((least = lanes[I].room() < least ? lanes[I].room() : least), ...);
         for (ptrdiff_t rounds = least / round_bytes; rounds > 0; --rounds) {
@@ -11892,8 +11892,8 @@ constexpr auto run_lanes(first_segments const& first, segment_finder& segments, 
         if (least < round_bytes) { ((lanes[I] = next_segment(lanes[I])), ...); }
     }
     (finish(lanes[I]), ...);
-    if (counts.is_valid_packet) { counts.add_to(sum); }
-    return counts.is_valid_packet;
+    if (counts.all_valid) { counts.add_to(sum); }
+    return counts.all_valid;
 }
 
 /// How well counting in lanes worked so far.
@@ -14800,7 +14800,12 @@ struct generator_state {
         return ip_in_packets(caps.ip_payload(), code, from);
     }
     [[nodiscard]] constexpr auto context_at(uint64_t where) const noexcept -> access::context {
-        return context_of(code, packet_ip(where));
+        return context_at(code, where);
+    }
+    /// The same for code that executes next.
+    [[nodiscard]] constexpr auto context_at(execution_context const& next,
+                                            uint64_t where) const noexcept -> access::context {
+        return context_of(next, ip_in_packets(caps.ip_payload(), next, where));
     }
     [[nodiscard]] constexpr auto bytes_since_psb() const noexcept -> uint64_t {
         return writer.bytes - view.count_start;
@@ -15051,6 +15056,12 @@ constexpr void resolve_overflow(generator_state& s, Sink& to) noexcept {
         });
     }
     refresh_cache(s);
+}
+
+/// Ends an overflow, unless `event::overflow` requested it and `event::overflow_end` ends it.
+template <class Sink>
+constexpr void end_overflow(generator_state& s, Sink& to) noexcept {
+    if (s.in_overflow && !s.overflow_requested) { resolve_overflow(s, to); }
 }
 
 template <class Sink>
@@ -15693,7 +15704,7 @@ constexpr void vm_transition(generator_state& s, Sink& to, control_transfer how,
         transfer(s, to, how, after);
         return apply_ctl(s);
     }
-    auto const context = context_of(after, ip_in_packets(s.caps.ip_payload(), after, how.to));
+    auto const context = s.context_at(after, how.to);
     auto const done = access::detail::write_ctl(s.caps, s.msrs, loads.value, context);
     if (was_on) {
         // The new context decides about the PIP, which precedes the fall of TraceEn.
@@ -15786,7 +15797,7 @@ constexpr void handle(generator_state& s, event::smi const& e, Sink& to) noexcep
 }
 template <class Sink>
 constexpr void handle(generator_state& s, event::rsm const& e, Sink& to) noexcept {
-    auto const context = context_of(e.after, ip_in_packets(s.caps.ip_payload(), e.after, e.to));
+    auto const context = s.context_at(e.after, e.to);
     auto const done = access::rsm(s.caps, s.msrs, context, s.options.policy);
     if (done.outcome == access::rsm_outcome::undefined_opcode) { return; }
     if (!done) {
@@ -16116,9 +16127,7 @@ public:
     /// Ends an overflow that was not requested by `event::overflow`. The sink has to have room.
     template <trace::packet_sink Sink>
     constexpr void end_overflow(Sink& to) noexcept {
-        if (state_.in_overflow && !state_.overflow_requested) {
-            detail::resolve_overflow(state_, to);
-        }
+        detail::end_overflow(state_, to);
     }
 
     /// RDMSR. Source: REG-011, GEN-161.
@@ -16444,9 +16453,8 @@ private:
         return fault;
     }
     constexpr void end_overflow_if_drained() noexcept {
-        if (queue_.size() <= state_.options.overflow_ends_at && state_.in_overflow &&
-            !state_.overflow_requested) {
-            detail::resolve_overflow(state_, queue_);
+        if (queue_.size() <= state_.options.overflow_ends_at) {
+            detail::end_overflow(state_, queue_);
         }
     }
 

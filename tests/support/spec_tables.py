@@ -34,7 +34,7 @@ HEAD = """\
 namespace ptspec::test {{
 """
 
-# The placeholder is the length of the longest list of fields.
+# str.format inserts the length of the longest list of fields.
 PACKETS = """\
 
 /// Bits of a packet, counted from bit 0 of byte 0. A payload of several lengths ends at `open_end`.
@@ -102,7 +102,7 @@ struct opcode_row {{
 }};
 """
 
-# Placeholders: the kinds of operations and claims, the profiles, the cases, the longest lists.
+# str.format inserts the kinds of operations and claims, the profiles, the cases, the longest lists.
 CASES = """\
 
 enum class rc_operation : unsigned char {{ {operations} }};
@@ -175,8 +175,8 @@ struct rc_case {{
 }};
 """
 
-# Placeholders: the ids of the engine's cases and the lengths of the longest lists. A test uses them
-# like this:
+# str.format inserts the ids of the engine's cases and the lengths of the longest lists. A test uses
+# them like this:
 #
 #     constexpr auto holds(oc_engine_case const& row) -> bool;  // sets up, enables, writes
 #
@@ -319,7 +319,7 @@ struct oc_pieces_case {{
 }};
 """
 
-# The placeholders are the lengths of the longest lists.
+# str.format inserts the lengths of the longest lists.
 TRACES = """\
 
 /// A field or another named value, and its expected value.

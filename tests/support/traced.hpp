@@ -6,6 +6,7 @@
 
 #include <ptspec/engine/packets/generator.hpp>
 
+#include <string>
 #include <string_view>
 
 // A packet generator under test: setup, and its packets as text.
@@ -92,5 +93,11 @@ public:
 private:
     static auto not_a_setup() -> trace_script::start { return {}; }
 };
+
+/// The packets so far, as a string that a failed check prints.
+inline auto packets(traced const& on) -> std::string {
+    auto const all = on.packets();
+    return {all.characters, all.length};
+}
 
 }  // namespace ptspec::test

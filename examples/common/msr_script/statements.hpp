@@ -37,7 +37,7 @@ inline constexpr statement statements[] = {
     {"explain", explain},
 };
 
-/// WRMSR and RDMSR: Wxxx and Rxxx.
+/// WRMSR and RDMSR: the statements `W570=1` and `R570`, with the MSR's index in hex.
 inline void access_msr(session& in, std::string_view verb, words& given) {
     auto const index = number_in(verb.substr(1));
     if (!index || (verb[0] != 'W' && verb[0] != 'R')) {

@@ -220,9 +220,8 @@ private:
         return fault;
     }
     constexpr void end_overflow_if_drained() noexcept {
-        if (queue_.size() <= state_.options.overflow_ends_at && state_.in_overflow &&
-            !state_.overflow_requested) {
-            detail::resolve_overflow(state_, queue_);
+        if (queue_.size() <= state_.options.overflow_ends_at) {
+            detail::end_overflow(state_, queue_);
         }
     }
 

@@ -1,19 +1,12 @@
 // SPDX-License-Identifier: BSL-1.0
 #include <ptspec/engine/event/register_write.hpp>
 
+#include <support/are_zero.hpp>
 #include <support/check_twice.hpp>
 
 using namespace ptspec;
+using test::are_zero;
 namespace event = engine::event;
-
-namespace {
-
-template <class... Values>
-constexpr auto are_zero(Values const&... values) -> bool {
-    return ((values == Values{}) && ...);
-}
-
-}  // namespace
 
 TEST_CASE("the members of a default event are 0") {
     CHECK_TWICE([](auto value) {

@@ -8,15 +8,12 @@
 #include <string>
 
 using namespace ptspec;
+using test::packets;
 using test::traced;
 namespace event = engine::event;
 
 namespace {
 
-auto packets(traced const& on) -> std::string {
-    auto const all = on.packets();
-    return {all.characters, all.length};
-}
 constexpr auto deferring(std::string_view setup = "") -> trace_script::start {
     auto from = traced::started(setup);
     from.how.defers_tips = true;

@@ -8,6 +8,7 @@
 #include <string>
 
 using namespace ptspec;
+using test::packets;
 using test::traced;
 namespace event = engine::event;
 using ctl = reg::ia32_rtit_ctl;
@@ -15,10 +16,6 @@ using status = reg::ia32_rtit_status;
 
 namespace {
 
-auto packets(traced const& on) -> std::string {
-    auto const all = on.packets();
-    return {all.characters, all.length};
-}
 constexpr auto with_trace_en(traced const& on, bool value) -> std::uint64_t {
     return on.msrs().ctl.with(ctl::TraceEn{value}).raw;
 }

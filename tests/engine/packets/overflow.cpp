@@ -11,17 +11,9 @@
 #include <vector>
 
 using namespace ptspec;
+using test::packets;
 using test::traced;
 namespace event = engine::event;
-
-namespace {
-
-auto packets(traced const& on) -> std::string {
-    auto const all = on.packets();
-    return {all.characters, all.length};
-}
-
-}  // namespace
 
 TEST_CASE("an overflow that was asked for ends where it is said, another where there is room") {
     // GEN-225..227

@@ -11,17 +11,9 @@
 #include <vector>
 
 using namespace ptspec;
+using test::packets;
 using test::traced;
 namespace event = engine::event;
-
-namespace {
-
-auto packets(traced const& on) -> std::string {
-    auto const all = on.packets();
-    return {all.characters, all.length};
-}
-
-}  // namespace
 
 TEST_CASE("MWAIT tells what was asked for, what was resolved, and where the clock stops") {
     // GEN-310, GEN-312, GEN-317

@@ -11,17 +11,9 @@
 #include <vector>
 
 using namespace ptspec;
+using test::packets;
 using test::traced;
 namespace event = engine::event;
-
-namespace {
-
-auto packets(traced const& on) -> std::string {
-    auto const all = on.packets();
-    return {all.characters, all.length};
-}
-
-}  // namespace
 
 TEST_CASE("the cycle counter runs while TriggerEn is 1 and the clock is on") {  // GEN-210, GEN-219
     traced on{"CYCEn=1, CPL=0"};

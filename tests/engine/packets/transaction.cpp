@@ -8,17 +8,9 @@
 #include <string>
 
 using namespace ptspec;
+using test::packets;
 using test::traced;
 namespace event = engine::event;
-
-namespace {
-
-auto packets(traced const& on) -> std::string {
-    auto const all = on.packets();
-    return {all.characters, all.length};
-}
-
-}  // namespace
 
 TEST_CASE("a transaction tells its begin, its end and its abort, the outermost one") {
     // GEN-007, GEN-250..255, GEN-258

@@ -8,17 +8,9 @@
 #include <string>
 
 using namespace ptspec;
+using test::packets;
 using test::traced;
 namespace event = engine::event;
-
-namespace {
-
-auto packets(traced const& on) -> std::string {
-    auto const all = on.packets();
-    return {all.characters, all.length};
-}
-
-}  // namespace
 
 TEST_CASE("INIT and SIPI: who waits in between has an unbound FUP") {  // GEN-113, GEN-290
     auto const reset = [](traced const& on) {

@@ -11,17 +11,9 @@
 #include <vector>
 
 using namespace ptspec;
+using test::packets;
 using test::traced;
 namespace event = engine::event;
-
-namespace {
-
-auto packets(traced const& on) -> std::string {
-    auto const all = on.packets();
-    return {all.characters, all.length};
-}
-
-}  // namespace
 
 TEST_CASE("PTWRITE needs PTWEn, ContextEn and FilterEn, and no BranchEn") {  // GEN-300, GEN-028
     auto const written = [](std::string_view setup, event::ptwrite const& e) {

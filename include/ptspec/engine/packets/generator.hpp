@@ -77,9 +77,7 @@ public:
     /// Ends an overflow that was not requested by `event::overflow`. The sink has to have room.
     template <trace::packet_sink Sink>
     constexpr void end_overflow(Sink& to) noexcept {
-        if (state_.in_overflow && !state_.overflow_requested) {
-            detail::resolve_overflow(state_, to);
-        }
+        detail::end_overflow(state_, to);
     }
 
     /// RDMSR. Source: REG-011, GEN-161.

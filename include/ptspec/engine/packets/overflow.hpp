@@ -47,6 +47,12 @@ constexpr void resolve_overflow(generator_state& s, Sink& to) noexcept {
     refresh_cache(s);
 }
 
+/// Ends an overflow, unless `event::overflow` requested it and `event::overflow_end` ends it.
+template <class Sink>
+constexpr void end_overflow(generator_state& s, Sink& to) noexcept {
+    if (s.in_overflow && !s.overflow_requested) { resolve_overflow(s, to); }
+}
+
 template <class Sink>
 constexpr void handle(generator_state& s, event::psb_due const&, Sink& /*to*/) noexcept {
     s.view.psb_requested = s.trigger_en();

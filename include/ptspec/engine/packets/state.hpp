@@ -100,7 +100,12 @@ struct generator_state {
         return ip_in_packets(caps.ip_payload(), code, from);
     }
     [[nodiscard]] constexpr auto context_at(uint64_t where) const noexcept -> access::context {
-        return context_of(code, packet_ip(where));
+        return context_at(code, where);
+    }
+    /// The same for code that executes next.
+    [[nodiscard]] constexpr auto context_at(execution_context const& next,
+                                            uint64_t where) const noexcept -> access::context {
+        return context_of(next, ip_in_packets(caps.ip_payload(), next, where));
     }
     [[nodiscard]] constexpr auto bytes_since_psb() const noexcept -> uint64_t {
         return writer.bytes - view.count_start;

@@ -27,7 +27,7 @@ constexpr void vm_transition(generator_state& s, Sink& to, control_transfer how,
         transfer(s, to, how, after);
         return apply_ctl(s);
     }
-    auto const context = context_of(after, ip_in_packets(s.caps.ip_payload(), after, how.to));
+    auto const context = s.context_at(after, how.to);
     auto const done = access::detail::write_ctl(s.caps, s.msrs, loads.value, context);
     if (was_on) {
         // The new context decides about the PIP, which precedes the fall of TraceEn.
@@ -120,7 +120,7 @@ constexpr void handle(generator_state& s, event::smi const& e, Sink& to) noexcep
 }
 template <class Sink>
 constexpr void handle(generator_state& s, event::rsm const& e, Sink& to) noexcept {
-    auto const context = context_of(e.after, ip_in_packets(s.caps.ip_payload(), e.after, e.to));
+    auto const context = s.context_at(e.after, e.to);
     auto const done = access::rsm(s.caps, s.msrs, context, s.options.policy);
     if (done.outcome == access::rsm_outcome::undefined_opcode) { return; }
     if (!done) {

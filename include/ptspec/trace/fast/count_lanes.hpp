@@ -6,11 +6,11 @@
 
 /// Counts packets in several segments of a trace at once.
 ///
-/// Counting one segment is latency-bound: the start of a packet is known some ten cycles after the
-/// start of the one before. Interleaved lanes use that time to count other segments, each of which
-/// begins at a PSB, where the decoder has no state. A PSB that a search finds may be the payload of
-/// other packets. It is real when the count of the segment before it ends exactly there; if it does
-/// not, all counts of the attempt are discarded.
+/// Counting one segment is latency-bound: each packet start becomes known about ten cycles after the
+/// previous one. Interleaved lanes use these cycles to count other segments. Every segment begins at
+/// a PSB, where the decoder has no state. A search can mistake the payload of other packets for a
+/// PSB. A PSB is real if the count of the preceding segment ends exactly there; otherwise all counts
+/// of the attempt are discarded.
 namespace ptspec::trace::detail {
 
 /// The number of lanes.
@@ -63,7 +63,7 @@ struct lane_sums {
     uint32_t by_first[table_count][256] = {};                ///< packets by their first byte
     uint32_t by_second[opcode_info_table::rows - 256] = {};  ///< those that need the second byte
     packet_counts others{};                                  ///< those that need more bytes
-    bool is_valid_packet = true;
+    bool all_valid = true;
     bool strict;
 
     /// Counts a packet whose first byte does not give its length. Returns the position after it, or
@@ -92,7 +92,7 @@ struct lane_sums {
     add_decoded(uint8_t const* at) noexcept -> uint8_t const* {
         opcode_info const one = opcode_info_at<Packets>(at, strict);
         if (one.length != 0) { others.add(one.which, one.length); }
-        is_valid_packet = is_valid_packet && one.length != 0;
+        all_valid = all_valid && one.length != 0;
         return at + one.length;
     }
     /// Counts one packet if its first byte gives its length. Otherwise the position stays, and
@@ -163,12 +163,12 @@ constexpr auto run_lanes(first_segments const& first, segment_finder& segments, 
     uint8_t const* const lengths = hide_from_optimizer(&opcode_infos<Packets>.length[0]);
     uint8_t const* const data = segments.bytes.data();
     auto const finish = [&](lane one) {
-        while (counts.is_valid_packet && one.room() >= round_bytes) {
+        while (counts.all_valid && one.room() >= round_bytes) {
             counts.add_one(one.at, lengths, 0);
             (counts.add_known(one.at, lengths, K % table_count), ...);
         }
-        while (counts.is_valid_packet && one.room() > 0) { counts.add_one(one.at, lengths, 0); }
-        counts.is_valid_packet = counts.is_valid_packet && one.room() == 0;
+        while (counts.all_valid && one.room() > 0) { counts.add_one(one.at, lengths, 0); }
+        counts.all_valid = counts.all_valid && one.room() == 0;
     };
     bool has_more = true;
     // Completes the segment of a lane that is near its end and returns the next one, or an empty
@@ -182,7 +182,7 @@ constexpr auto run_lanes(first_segments const& first, segment_finder& segments, 
     };
     // Fold expressions instead of loops over the lanes: they keep the positions in registers.
     lane lanes[] = {{data + first.begins[I], data + first.begins[I + 1]}...};
-    while (counts.is_valid_packet && has_more) {
+    while (counts.all_valid && has_more) {
         ptrdiff_t least = lanes[0].room();
         ((least = lanes[I].room() < least ? lanes[I].room() : least), ...);
         for (ptrdiff_t rounds = least / round_bytes; rounds > 0; --rounds) {
@@ -193,8 +193,8 @@ constexpr auto run_lanes(first_segments const& first, segment_finder& segments, 
         if (least < round_bytes) { ((lanes[I] = next_segment(lanes[I])), ...); }
     }
     (finish(lanes[I]), ...);
-    if (counts.is_valid_packet) { counts.add_to(sum); }
-    return counts.is_valid_packet;
+    if (counts.all_valid) { counts.add_to(sum); }
+    return counts.all_valid;
 }
 
 /// How well counting in lanes worked so far.

@@ -115,8 +115,8 @@ struct loop_state {
     bool keep_going = true;  // the visitor has not stopped
 };
 
-/// The number of PADs at the start of `bytes`, of which the first is a PAD, up to the next position
-/// that is a multiple of eight.
+/// Counts the PADs at the start of `bytes`, up to the next position that is a multiple of eight. The
+/// first byte has to be a PAD.
 ///
 /// Processors pad up to a multiple of eight bytes, or to one byte before it, so that the two
 /// branches predict well. Counting the zero bytes would add its latency to that of the load.

@@ -42,8 +42,8 @@ inline constexpr bool opens_or_needs_a_block =
     same_as<Packet, packet::bbp> ||
     same_as<typename Packet::payload_type, packet::payload_of_block>;
 
-/// The opcode information of a packet type for a given head, of which `known` bytes are known, when
-/// no block is open.
+/// The opcode information of a packet type, outside a block. `head` holds the first `known` bytes of
+/// the packet.
 template <class Packet>
 constexpr auto opcode_info_of(uint64_t head, unsigned known) noexcept -> opcode_info {
     using raw = typename Packet::raw_type;
