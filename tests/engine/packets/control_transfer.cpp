@@ -217,3 +217,26 @@ TEST_CASE("an event without a vector has 0 in its place") {  // GEN-301, PKT-220
         return all.size() > 4 && all[0] == 0x02 && all[1] == 0x13 && all[3] == 0;
     });
 }
+
+TEST_CASE("the abort of a transaction is MODE.TSX, FUP, TIP") {  // GEN-252, GEN-256
+    CHECK_TWICE([](auto value) {
+        traced on{"OS=0"};
+        on.does(event::transaction_begin{0x1000, 0x1003});
+        on.does(event::transaction_abort{value(std::uint64_t{0x1006}), 0x2000});
+        return on.packets() == text{"MODE.TSX(InTX=1,TXAbort=0), FUP(1000), "
+                                    "MODE.TSX(InTX=0,TXAbort=1), FUP(1006), TIP(2000)"};
+    });
+}
+
+TEST_CASE("after a transfer out of the traced context branches generate no packet") {  // GEN-023
+    CHECK_TWICE([](auto value) {
+        traced on{"OS=0"};
+        auto kernel = on.state().code;
+        kernel.cpl = 0;
+        on.does(event::software_interrupt{
+            .at = 0x1000, .to = value(std::uint64_t{0x9000}), .after = kernel, .vector = 3});
+        for (unsigned i = 0; i < 8; ++i) { on.does(event::conditional{0x9000, true}); }
+        on.does(event::indirect_jump{0xA000});
+        return on.packets() == text{"FUP(1000), TIP.PGD()"};
+    });
+}

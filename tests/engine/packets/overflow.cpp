@@ -170,7 +170,8 @@ TEST_CASE("a TraceStop in an overflow is told afterwards, and tracing stays stop
         bool const stopped = on.msrs().status.template get<status::Stopped>() &&
                              !on.state().enables().trigger;
         on.does(event::overflow_end{0x5000}).does(event::indirect_jump{0x6000});
-        return stopped && on.packets() == text{"OVF, TraceStop"};
+        return stopped && on.packets() == text{"OVF, TraceStop"} &&
+               on.state().deferred_ovf == engine::deferred_ovf::none;
     });
     CHECK_TWICE([](auto value) {  // nothing was counted any more: GEN-210
         traced on{"ADDR0=[4000,4FFF] stop, CYCEn=1"};

@@ -217,3 +217,12 @@ TEST_CASE("calls are forgotten with PacketEn, branches with TriggerEn") {  // GE
                !on.state().enables().trigger;
     });
 }
+
+TEST_CASE("an overflow clears the call stack") {  // GEN-135
+    CHECK_TWICE([](auto value) {
+        traced on{"OS=0"};
+        on.does(event::direct_call{value(std::uint64_t{0x1005}), 0x2000});
+        bool const pushed = on.state().calls.size() == 1;
+        return pushed && on.does(event::overflow{}).state().calls.size() == 0;
+    });
+}

@@ -4,6 +4,7 @@
 #include <support/check_twice.hpp>
 #include <support/traced.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -112,4 +113,17 @@ TEST_CASE("SYSCALL has no vector") {  // PKT-220, PV-250
     on.does(event::far_transfer{
         .at = 0x2000, .to = 0x3000, .after = on.state().code, .kind = event::far_kind::syscall});
     CHECK(on.bytes.written()[3] == 0);
+}
+
+TEST_CASE("INIT ends all nested transactions") {  // GEN-290
+    CHECK_TWICE([](auto value) {
+        traced on{"OS=0"};
+        on.does(event::transaction_begin{0x1000, value(std::uint64_t{0x1003})});
+        on.does(event::transaction_begin{0x1003, 0x1006});
+        on.does(event::init{.next = 0x1006, .to = 0x1003, .after = on.state().code});
+        bool const ended = on.state().tx_depth == 0;
+        std::size_t const before = on.bytes.size();
+        on.does(event::transaction_begin{0x1003, 0x1006});
+        return ended && on.bytes.size() > before;
+    });
 }
