@@ -13027,20 +13027,20 @@ private:
 
 namespace ptspec::engine {
 
-/// What happens to trace that would go into restricted memory.
+/// What happens when output reaches restricted memory.
 ///
 /// Source: OUT-111.
 enum class restricted_access : uint8_t {
-    drop,   ///< the bytes are lost, and output goes on behind that memory
-    error,  ///< an operational error when the pointer comes there
+    drop,   ///< bytes are lost; output continues after the restricted memory
+    error,  ///< an operational error when the output pointer reaches it
 };
 
-/// What a processor, or its platform, decides about output and the manual does not.
+/// Output behavior that the manual leaves to the processor or the platform.
 struct output_options {
     topa::restricted_memory restricted{};
     restricted_access when_restricted = restricted_access::drop;
-    /// Where a table holds a single region: how many bytes before the region is full its interrupt
-    /// comes. At least one byte is stored first. Source: OUT-101, OUT-104 (UNCONFIRMED figure).
+    /// For tables of a single region: the distance of the interrupt from the end of the region, in
+    /// bytes. At least one byte is stored before it. Source: OUT-101, OUT-104 (UNCONFIRMED figure).
     uint32_t pmi_lead_bytes = 512;
 };
 
@@ -13050,20 +13050,20 @@ struct output_options {
 
 namespace ptspec::engine {
 
-/// What became of bytes that were written.
+/// The result of writing bytes.
 struct [[nodiscard]] write_result {
-    size_t taken = 0;  ///< from the front; the others are still the caller's, see `why_not_all`
+    size_t taken = 0;  ///< number of bytes consumed, from the front; see `why_not_all` for the rest
     uint64_t stored = 0;
     uint64_t lost = 0;
     uint64_t pmis = 0;   ///< interrupts that were raised
-    uint64_t first = 0;  ///< the address of the first byte that had one, dropped ones included
+    uint64_t first = 0;  ///< address of the first byte that has one, dropped bytes included
     uint64_t last = 0;
     bool had_address = false;
-    port_fault why_not_all{};  ///< at address 0 where a fabric has no room
+    port_fault why_not_all{};  ///< at address 0 when a fabric has no room
 
     constexpr explicit operator bool() const noexcept { return !why_not_all; }
 
-    /// Counts bytes, at least one, that were taken, and stored from one address to another.
+    /// Counts bytes that were consumed and stored, at least one, from address `from` to `to`.
     constexpr void count_stored(uint64_t from, uint64_t to, uint64_t count) noexcept {
         first = had_address ? first : from;
         last = to;
@@ -13071,11 +13071,11 @@ struct [[nodiscard]] write_result {
         stored += count;
         taken += static_cast<size_t>(count);
     }
-    /// Counts bytes, at least one, that were taken, and stored in a row.
+    /// Counts contiguous bytes that were consumed and stored, at least one.
     constexpr void count_stored(uint64_t from, uint64_t count) noexcept {
         count_stored(from, from + count - 1, count);
     }
-    /// Adds what became of the bytes that came next. What is in the way is what was in theirs.
+    /// Adds the result of the next write. The fault is that of the next write.
     constexpr auto operator+=(write_result const& next) noexcept -> write_result& {
         taken += next.taken;
         stored += next.stored;
@@ -13092,13 +13092,13 @@ struct [[nodiscard]] write_result {
     friend constexpr auto operator==(write_result const&, write_result const&) -> bool = default;
 };
 
-/// How many bytes went where since a trace unit was made.
+/// Byte and interrupt counts since the construction of a trace unit.
 struct totals {
     uint64_t stored = 0;
     uint64_t lost = 0;
     uint64_t pmis = 0;  ///< interrupts that were raised
 
-    /// Adds what became of the bytes that came next.
+    /// Adds the result of the next write.
     constexpr auto operator+=(write_result const& next) noexcept -> totals& {
         stored += next.stored;
         lost += next.lost;
@@ -13112,154 +13112,529 @@ struct totals {
 
 // ---- ptspec/engine/output/state.hpp ----
 
-namespace ptspec::engine {
+namespace ptspec::engine::detail {
 
-/// What output knows between two bytes: where it is, and what lies ahead. The base of `output`,
-/// which moves it on.
+enum class output_phase : uint8_t {
+    off,       ///< every byte is lost: TraceEn is 0, or an error or STOP ended output
+    at_entry,  ///< the entry at the position must be loaded before the next byte
+    running,
+};
+
+/// The rest of a region, or of a part of it, that takes bytes without a decision. The end is stored
+/// instead of the start: storing bytes changes only `room`.
+struct output_window {
+    uint64_t room = 0;              ///< bytes left; 0: no window
+    uint8_t* mapped_end = nullptr;  ///< its end in the address space of this program; null: bytes
+                                    ///< go through the port, to a fabric, or are dropped
+    uint64_t end = 0;               ///< the physical address after its last byte
+    topa::entry region{};
+    uint8_t const* next_entry = nullptr;  ///< the entry after `region`, see `output_state`
+
+    /// Where the next byte is stored in the address space of this program.
+    [[nodiscard]] constexpr auto mapped() const noexcept -> uint8_t* {
+        return mapped_end - static_cast<size_t>(room);
+    }
+    /// The physical address of the next byte.
+    [[nodiscard]] constexpr auto address() const noexcept -> uint64_t { return end - room; }
+};
+
+inline constexpr uint64_t no_pmi_offset = ~uint64_t{0};
+
+/// The state of output between two bytes: the position and what follows it.
+///
+/// Entries after the current one that can be read directly are `[window.next_entry, entries_end)`.
+/// Filling regions changes only `window`; `update_position` makes up for it, once for all regions
+/// filled.
 ///
 /// Source: OUT-005, OUT-006, OUT-021, OUT-028, OUT-050, OUT-051, OUT-056..058, OUT-080.
-class output_state {
+struct output_state {
+    output_window window{};
+    uint8_t const* position_next = nullptr;  ///< `window.next_entry` when `position` was updated
+    uint8_t const* first_entry = nullptr;    ///< entry 0 of the table, if it can be read directly
+    uint8_t const* entries_end = nullptr;
+    topa::position position{};  ///< its offset is valid only without a window
+    uint64_t region_base = 0;
+    uint64_t region_size = 0;
+    uint64_t fixed_bits = 0;  ///< entry bits that `try_next_region` requires to equal those of
+                              ///< the current entry
+    uint64_t pmi_offset = no_pmi_offset;  ///< the offset of an interrupt before the region's end
+    topa::limits limits{};
+    output_options options{};
+    cpu::output_scheme scheme = cpu::output_scheme::single_range;
+    output_phase phase = output_phase::off;
+    bool needs_checks = false;  ///< interrupts may be early, or memory may be restricted
+    bool can_fill = false;      ///< the end of the window only leads to the next entry
+    bool drops = false;         ///< the window is in restricted memory
+    bool sets_pend_topa_pmi = false;
+    rule ended_by = rule::none;
+};
+
+// ----------------------------------------------------------------------------- the position
+
+/// The index of the current entry.
+[[nodiscard]] constexpr auto current_index(output_state const& s) noexcept -> uint32_t {
+    auto const entry_bytes = static_cast<long long>(sizeof(topa::entry));
+    return s.position.index +
+           static_cast<uint32_t>((s.window.next_entry - s.position_next) / entry_bytes);
+}
+[[nodiscard]] constexpr auto current_region_base(output_state const& s) noexcept -> uint64_t {
+    return s.scheme == cpu::output_scheme::topa ? s.window.region.get<topa::entry::Base>()
+                                                : s.region_base;
+}
+[[nodiscard]] constexpr auto current_offset(output_state const& s) noexcept -> uint32_t {
+    return s.window.room == 0 ? s.position.offset
+                              : static_cast<uint32_t>(s.window.address() - current_region_base(s));
+}
+constexpr void update_position(output_state& s) noexcept {
+    s.position.index = current_index(s);
+    s.region_base = current_region_base(s);
+    s.position_next = s.window.next_entry;
+}
+
+/// Writes the position to the output MSRs.
+constexpr void sync_output_msrs(output_state const& s, access::msr_state& now) noexcept {
+    if (s.phase == output_phase::off || s.scheme == cpu::output_scheme::fabric) { return; }
+    if (s.scheme == cpu::output_scheme::single_range) {
+        now.output_mask_ptrs = now.output_mask_ptrs.with(
+            access::ia32_rtit_output_mask_ptrs::OutputOffset{wrapped{current_offset(s)}});
+        return;
+    }
+    now.output_base = topa::base_of(s.position);
+    now.output_mask_ptrs = topa::mask_ptrs_of(
+        {s.position.table, current_index(s), current_offset(s)});
+}
+
+// ----------------------------------------------------------------------------- the entries
+
+/// True if storing `bytes` at `place` does not change the entry at `which`.
+[[nodiscard]] inline auto is_disjoint(uint8_t const* which, uint8_t const* place,
+                                      uint64_t bytes) noexcept -> bool {
+    uint64_t const last = sizeof(topa::entry) - 1;
+    // 64-bit arithmetic on 32-bit targets too: `bytes` may exceed 32 bits.
+    uint64_t const distance = uint64_t{reinterpret_cast<uintptr_t>(which)} -
+                              uint64_t{reinterpret_cast<uintptr_t>(place)};
+    return distance + last >= bytes + last;
+}
+
+constexpr void forget_entries(output_state& s) noexcept {
+    s.window.next_entry = s.position_next = s.first_entry = s.entries_end = nullptr;
+}
+/// `current` points to the current entry, and `count` entries after it can be read directly.
+constexpr void set_entries(output_state& s, uint8_t const* current, uint64_t count) noexcept {
+    s.first_entry = s.position.index == 0 ? current : nullptr;
+    s.window.next_entry = current + sizeof(topa::entry);
+    s.position_next = s.window.next_entry;
+    s.entries_end = s.window.next_entry + count * sizeof(topa::entry);
+}
+
+// ----------------------------------------------------------------------------- the end of output
+
+constexpr void stop_output(output_state& s, access::msr_state& now) noexcept {
+    sync_output_msrs(s, now);
+    s.phase = output_phase::off;
+    s.window.mapped_end = nullptr;
+    s.can_fill = false;
+}
+/// Ends output by a rule. TriggerEn becomes 0 at once.
+constexpr void end_output(output_state& s, access::msr_state& now, rule why) noexcept {
+    s.ended_by = why;
+    stop_output(s, now);
+    now.status = now.status.with(access::ia32_rtit_status::TriggerEn{false});
+}
+/// Ends output by an operational error.
+constexpr void fail_output(output_state& s, access::msr_state& now, rule why) noexcept {
+    end_output(s, now, why);
+    now.status = now.status.with(access::ia32_rtit_status::Error{true});
+}
+
+}  // namespace ptspec::engine::detail
+
+// ---- ptspec/engine/output/regions.hpp ----
+
+/// The way of output from region to region.
+///
+/// Source: OUT-020..024, OUT-050..058, OUT-060..071, OUT-091, OUT-100..104, OUT-110, OUT-111.
+namespace ptspec::engine::detail {
+
+/// Opens the window at an offset inside the region.
+template <memory_port Memory>
+constexpr void open_window(output_state& s, access::msr_state& now, Memory& memory,
+                           uint64_t from) noexcept {
+    using topa::entry;
+    uint64_t const address = s.region_base + from;
+    uint64_t left = s.region_size - from;
+    if (s.needs_checks) {
+        auto const here = s.options.restricted.stretch_from(address);
+        if (here.restricted && s.options.when_restricted == restricted_access::error) {
+            s.position.offset = static_cast<uint32_t>(from);
+            return fail_output(s, now, rule::OUT_111);
+        }
+        if (from < s.pmi_offset && s.pmi_offset < s.region_size) { left = s.pmi_offset - from; }
+        if (here.last - address < left) { left = here.last - address + 1; }
+        s.drops = here.restricted;
+    }
+    s.window.mapped_end = nullptr;
+    if constexpr (mapped_memory_port<Memory>) {
+        if (!s.drops) {
+            byte_window const here = memory.window(address);
+            if (here.first != nullptr) {
+                if (here.size < left) { left = here.size; }
+                s.window.mapped_end = here.first + left;
+            }
+        }
+    }
+    s.window.end = address + left;
+    s.window.room = left;
+    constexpr uint64_t marks = entry{}.with(entry::INT{true}, entry::STOP{true}).raw;
+    s.can_fill = !__builtin_is_constant_evaluated() && s.window.mapped_end != nullptr &&
+                 !s.needs_checks && from + left == s.region_size &&
+                 (s.window.region.raw & marks) == 0;
+}
+
+template <memory_port Memory>
+constexpr void begin_single_range(output_state& s, access::msr_state& now,
+                                  Memory& memory) noexcept {
+    rule const broken = single_range::broken_rule(now.output_base, now.output_mask_ptrs);
+    if (broken != rule::none) { return fail_output(s, now, broken); }
+    s.region_base = now.output_base.raw;
+    s.region_size = single_range::mask_of(now.output_mask_ptrs) + 1;
+    open_window(s, now, memory, s.position.offset);
+}
+
+template <memory_port Memory>
+constexpr void begin_region(output_state& s, access::msr_state& now, Memory& memory,
+                            topa::entry which) noexcept {
+    s.window.region = which;
+    s.region_base = which.get<topa::entry::Base>();
+    s.region_size = topa::bytes_in(which.get<topa::entry::Size>());
+    s.fixed_bits = ~(low_bits(s.limits.width.bits) & ~(s.region_size - 1));
+    bool const early = which.get<topa::entry::INT>() && !s.limits.many_entries;
+    uint64_t const lead = s.options.pmi_lead_bytes < s.region_size ? s.options.pmi_lead_bytes
+                                                                   : s.region_size - 1;
+    s.pmi_offset = early ? s.region_size - lead : no_pmi_offset;
+    s.phase = output_phase::running;
+    open_window(s, now, memory, s.position.offset);
+}
+
+/// Finds the entries after the current one that can be read directly: mapped, in the same table,
+/// below 2^MAXPHYADDR. `needs_checks` excludes restricted memory.
+template <memory_port Memory>
+constexpr void find_entries(output_state& s, Memory& memory) noexcept {
+    if constexpr (mapped_memory_port<Memory>) {
+        uint64_t const here = topa::table_pointer(s.position);
+        byte_window const table = memory.window(here);
+        uint64_t bytes = table.size;
+        auto const until = [&](uint64_t last) {
+            if (last - here < bytes) { bytes = last - here + 1; }
+        };
+        until(topa::table_pointer({s.position.table, topa::last_index, 0}) | 7);
+        until(low_bits(s.limits.width.bits));
+        if (bytes < sizeof(topa::entry)) { return; }
+        set_entries(s, table.first, bytes / sizeof(topa::entry) - 1);
+    }
+}
+
+/// Loads the entry at the position through the port, follows END, and begins the region.
+template <memory_port Memory>
+constexpr auto load_region(output_state& s, access::msr_state& now, Memory& memory) noexcept
+    -> port_fault {
+    forget_entries(s);
+    auto const loaded = topa::enter(memory, s.position, s.limits, s.options.restricted);
+    s.position = loaded.where;
+    if (loaded.fault) { return loaded.fault; }
+    if (!loaded) {
+        fail_output(s, now, loaded.broken);
+        return {};
+    }
+    find_entries(s, memory);
+    begin_region(s, now, memory, loaded.current);
+    return {};
+}
+
+/// The same after a region: the entry may be one that can be read directly.
+template <memory_port Memory>
+constexpr auto load_next_region(output_state& s, access::msr_state& now, Memory& memory) noexcept
+    -> port_fault {
+    if (s.needs_checks || s.window.next_entry == s.entries_end) {
+        return load_region(s, now, memory);
+    }
+    topa::entry const next{load_le64(s.window.next_entry)};
+    rule const broken = topa::broken_rule(next, {s.position.table, s.position.index}, s.limits);
+    if (broken != rule::none) {
+        fail_output(s, now, broken);
+        return {};
+    }
+    if (next.get<topa::entry::END>()) {
+        s.position = topa::follow_end(next);
+        return load_region(s, now, memory);
+    }
+    s.window.next_entry += sizeof(topa::entry);
+    s.position_next = s.window.next_entry;
+    begin_region(s, now, memory, next);
+    return {};
+}
+
+/// The first entry of the table if `end` links to the same table and the entry can be read directly
+/// after `room` bytes are stored at `place`; else null. The parts of the window are parameters so
+/// that the caller keeps it in registers.
+[[gnu::noinline]]  // keeps this rare case out of `try_next_region`
+inline auto
+entry_after_link(output_state const& s, uint64_t end, uint8_t const* place, uint64_t room) noexcept
+    -> uint8_t const* {
+    bool const to_same_table = end == topa::link_to(s.position.table).raw;
+    bool const is_readable = s.first_entry != nullptr && is_disjoint(s.first_entry, place, room);
+    return to_same_table && is_readable ? s.first_entry : nullptr;
+}
+
+/// Moves from a window that is about to be filled to the region of the next entry, which may be the
+/// first of the same table. False, and no change, if that entry needs more: if it differs from the
+/// current one, which is valid and has neither INT nor STOP, in more than the region's address.
+template <memory_port Memory>
+[[gnu::always_inline]]  // a filled region costs no call
+constexpr auto
+try_next_region(output_state& s, Memory& memory, output_window const& full) noexcept -> bool {
+    using topa::entry;
+    if constexpr (mapped_memory_port<Memory>) {
+        auto const differs = [&](entry next) {
+            return ((next.raw ^ full.region.raw) & s.fixed_bits) != 0;
+        };
+        uint8_t const* at = full.next_entry;
+        if (at == s.entries_end || !is_disjoint(at, full.mapped(), full.room)) { return false; }
+        entry next{load_le64(at)};
+        if (differs(next)) [[unlikely]] {
+            at = entry_after_link(s, next.raw, full.mapped(), full.room);
+            if (at == nullptr) { return false; }
+            next = entry{load_le64(at)};
+            if (differs(next)) { return false; }
+        }
+        uint64_t const base = next.get<entry::Base>();
+        byte_window const here = memory.window(base);
+        if (here.size < s.region_size) { return false; }
+        s.window = {s.region_size, here.first + s.region_size, base + s.region_size, next,
+                    at + sizeof(entry)};
+        return true;
+    }
+    return false;
+}
+
+}  // namespace ptspec::engine::detail
+
+// ---- ptspec/engine/output/output.hpp ----
+
+/// Where every byte of trace is stored, and what ends output.
+namespace ptspec::engine {
+
+/// The output of a logical processor: single range, ToPA or fabric. A value. The MSRs, which it
+/// changes as the processor does, and the memory port are passed with each operation.
+///
+/// Nothing is buffered: with the byte that fills a region, the next entry is loaded, and status
+/// bits and interrupts are up to date. The two output MSRs are updated by `sync`, by `stop`, and
+/// when output ends.
+///
+/// The memory port may also be a `fabric_port`, which then receives the bytes of a fabric, and a
+/// `pmi_port`, which then receives every interrupt when it occurs.
+///
+/// A failing port loses and repeats nothing. `write` returns how many bytes it consumed; the next
+/// `write`, with the rest, or `resume` retries what failed.
+///
+/// Shape:  writing n bytes at once is equivalent to writing them one by one.
+/// Errors: an operational error sets STATUS.Error, and `why` returns its rule: OUT-022..024,
+///         OUT-060..068, OUT-071, OUT-091, OUT-111. ToPA STOP sets STATUS.Stopped: OUT-080.
+/// Source: SDM vol. 3, "Trace Output"; OUT-001, OUT-002, OUT-005..008, OUT-020..030, OUT-050..058,
+///         OUT-060..071, OUT-080..088, OUT-091, OUT-100..104, OUT-110..117, OUT-120, OUT-121,
+///         OUT-131, OUT-133, OUT-151..153, PRG-080..090, PRG-095, PRG-096, PRG-180.
+class output {
 public:
-    /// Brings the two output MSRs up to date.
+    constexpr output() noexcept = default;
+    /// Output that was ended by a rule.
+    constexpr explicit output(rule why) noexcept { s_.ended_by = why; }
+
+    /// TraceEn became 1; `now` contains it. If TriggerEn is 0, nothing is checked, and all bytes
+    /// are lost.
+    template <memory_port Memory>
+    constexpr auto start(cpu::capabilities const& of, access::msr_state& now, Memory& memory,
+                         output_options const& how = {}) noexcept -> port_fault {
+        using ctl = access::ia32_rtit_ctl;
+        s_ = {};
+        s_.options = how;
+        s_.limits = topa::limits::of(of);
+        s_.needs_checks = !s_.limits.many_entries || !how.restricted.is_empty();
+        s_.sets_pend_topa_pmi = of.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::INJECTPSBPMI>() &&
+                                now.ctl.get<ctl::InjectPsbPmiOnEnable>();
+        if (!now.status.get<access::ia32_rtit_status::TriggerEn>()) { return {}; }
+        s_.scheme = now.ctl.get<ctl::FabricEn>() ? cpu::output_scheme::fabric
+                    : now.ctl.get<ctl::ToPA>()   ? cpu::output_scheme::topa
+                                                 : cpu::output_scheme::single_range;
+        s_.position = topa::position_in(now.output_base, now.output_mask_ptrs);
+        bool const is_topa = s_.scheme == cpu::output_scheme::topa;
+        s_.phase = is_topa ? phase::at_entry : phase::running;
+        if (is_topa) { return detail::load_region(s_, now, memory); }
+        if (s_.scheme == cpu::output_scheme::single_range) {
+            detail::begin_single_range(s_, now, memory);
+        }
+        return {};
+    }
+
+    /// Writes a few bytes that fill nothing, to mapped memory. False, and no change: `write` must
+    /// write them.
+    [[nodiscard]] constexpr auto put_few(byte_view bytes) noexcept -> bool {
+        if (bytes.size() >= s_.window.room || !are_few_and_mapped(bytes.size())) { return false; }
+        put_mapped(bytes);
+        return true;
+    }
+    /// Writes bytes of trace.
+    template <memory_port Memory>
+    [[gnu::always_inline]]  // the caller pays only for the parts of the result that it uses
+    constexpr auto
+    write(access::msr_state& now, Memory& memory, byte_view bytes) noexcept -> write_result {
+        size_t const count = bytes.size();
+        write_result done;
+        if (count < s_.window.room) {
+            if (!are_few_and_mapped(count)) [[unlikely]] { return write_slow(now, memory, bytes); }
+            done.count_stored(s_.window.address(), count);
+            put_mapped(bytes);
+            return done;
+        }
+        if (s_.can_fill && count - s_.window.room < s_.region_size) {
+            detail::output_window const full = s_.window;
+            // Before the copy, which the processor overlaps with finding the next region.
+            if (detail::try_next_region(s_, memory, full)) {
+                auto const front = static_cast<size_t>(full.room);
+                copy_bytes(full.mapped(), bytes.data(), front);
+                if (count != front) { put_mapped(bytes.from(front)); }
+                uint64_t const end = count == front ? full.end : s_.window.address();
+                done.count_stored(full.end - front, end - 1, count);
+                return done;
+            }
+        }
+        return write_slow(now, memory, bytes);
+    }
+
+    /// Retries what a port failed to do; no effect if nothing failed.
+    template <memory_port Memory>
+    constexpr auto resume(access::msr_state& now, Memory& memory) noexcept -> port_fault {
+        return s_.phase == phase::at_entry ? detail::load_region(s_, now, memory) : port_fault{};
+    }
+
+    /// Writes the position to the two output MSRs.
     constexpr void sync(access::msr_state& now) const noexcept {
-        if (phase_ == phase::off || scheme_ == cpu::output_scheme::fabric) { return; }
-        if (scheme_ == cpu::output_scheme::single_range) {
-            now.output_mask_ptrs = now.output_mask_ptrs.with(
-                access::ia32_rtit_output_mask_ptrs::OutputOffset{wrapped{offset()}});
-            return;
-        }
-        now.output_base = topa::base_of(at_);
-        now.output_mask_ptrs = topa::mask_ptrs_of({at_.table, index(), offset()});
+        detail::sync_output_msrs(s_, now);
     }
+    /// TraceEn became 0. All bytes consumed are in memory, and the MSRs are exact.
+    constexpr void stop(access::msr_state& now) noexcept { detail::stop_output(s_, now); }
 
-    /// TraceEn has fallen. What was taken is in memory, and the MSRs are exact.
-    constexpr void stop(access::msr_state& now) noexcept {
-        sync(now);
-        phase_ = phase::off;
-        run_.end_in_place = nullptr;
-        fills_ = false;
+    /// The rule that ended output since `start`; none if it has not ended.
+    [[nodiscard]] constexpr auto why() const noexcept -> rule { return s_.ended_by; }
+
+private:
+    using phase = detail::output_phase;
+
+    detail::output_state s_{};
+
+    /// True if `put_mapped` can store `count` bytes, for which there is room.
+    [[nodiscard]] constexpr auto are_few_and_mapped(size_t count) const noexcept -> bool {
+        // Hidden: two predictable branches instead of one computed condition.
+        return hide_from_optimizer(s_.window.mapped_end) != nullptr && count - 1 < few_bytes;
     }
-
-    /// The rule by which output ended by itself since `start`: none while it has not.
-    [[nodiscard]] constexpr auto why() const noexcept -> rule { return why_; }
-
-protected:
-    enum class phase : uint8_t {
-        off,       ///< nothing goes out: TraceEn is 0, or an error or STOP ended output
-        at_entry,  ///< the entry at the position has to be read
-        running,
-    };
-    static constexpr uint64_t no_offset = ~uint64_t{0};
-    static constexpr uint64_t marks =
-        topa::entry{}.with(topa::entry::INT{true}, topa::entry::STOP{true}).raw;
-
-    /// A stretch of a region in which nothing has to be decided.
-    struct run {
-        uint64_t room = 0;                ///< what is left of it: 0 when there is none
-        uint8_t* end_in_place = nullptr;  ///< where it ends in this program's memory; null: it goes
-                                          ///< through the port, to a fabric, or nowhere
-        uint64_t end = 0;                 ///< the address behind it
-        topa::entry region{};
-        uint8_t const* next_entry = nullptr;  ///< the first of the entries ahead
-
-        /// Where its next byte goes.
-        [[nodiscard]] constexpr auto in_place() const noexcept -> uint8_t* {
-            return end_in_place - static_cast<size_t>(room);
-        }
-    };
-
-    // The entries ahead are those behind the current one that can be read without further
-    // questions. Filling regions moves on only `run_`; `catch_up` does the rest, once for all that
-    // were filled.
-    run run_{};
-    uint8_t const* caught_up_ = nullptr;    ///< what `next_entry` was at the last `catch_up`
-    uint8_t const* first_entry_ = nullptr;  ///< of the table, where it is one of them
-    uint8_t const* end_ahead_ = nullptr;
-    topa::position at_{};          ///< its offset only while there is no run
-    uint64_t base_ = 0;            ///< of the region
-    uint64_t size_ = 0;            ///< of the region
-    uint64_t same_ = 0;            ///< the bits that the next entry has to share to be filled, too
-    uint64_t pmi_at_ = no_offset;  ///< the offset at which an interrupt comes before the end
-    topa::limits of_{};
-    output_options how_{};
-    cpu::output_scheme scheme_ = cpu::output_scheme::single_range;
-    phase phase_ = phase::off;
-    bool asks_ = false;   ///< interrupts may come early, or memory may be restricted
-    bool fills_ = false;  ///< the run is the rest of a region after which only the next one follows
-    bool drops_ = false;  ///< the run lies in restricted memory
-    bool keeps_pmi_ = false;
-    rule why_ = rule::none;
-
-    [[nodiscard]] constexpr auto offset() const noexcept -> uint32_t {
-        return run_.room == 0 ? at_.offset : static_cast<uint32_t>(store_address() - region_base());
-    }
-    [[nodiscard]] constexpr auto store_address() const noexcept -> uint64_t {
-        return run_.end - run_.room;
-    }
-
-    /// True when bytes that go to a run do not change an entry.
-    [[nodiscard]] static auto is_apart(uint8_t const* which, uint8_t const* place,
-                                       uint64_t bytes) noexcept -> bool {
-        uint64_t const last = sizeof(topa::entry) - 1;
-        // In 64 bits from the start, also where an address has fewer.
-        uint64_t const distance = uint64_t{reinterpret_cast<uintptr_t>(which)} -
-                                  uint64_t{reinterpret_cast<uintptr_t>(place)};
-        return distance + last >= bytes + last;
-    }
-
-    constexpr void see_nothing_ahead() noexcept {
-        run_.next_entry = caught_up_ = first_entry_ = end_ahead_ = nullptr;
-    }
-    /// `current` is where the current entry stands, and `count` how many are ahead.
-    constexpr void see_ahead(uint8_t const* current, uint64_t count) noexcept {
-        first_entry_ = at_.index == 0 ? current : nullptr;
-        run_.next_entry = current + sizeof(topa::entry);
-        caught_up_ = run_.next_entry;
-        end_ahead_ = run_.next_entry + count * sizeof(topa::entry);
-    }
-    /// The index of the current entry.
-    [[nodiscard]] constexpr auto index() const noexcept -> uint32_t {
-        auto const entry_bytes = static_cast<long long>(sizeof(topa::entry));
-        return at_.index + static_cast<uint32_t>((run_.next_entry - caught_up_) / entry_bytes);
-    }
-    [[nodiscard]] constexpr auto region_base() const noexcept -> uint64_t {
-        return scheme_ == cpu::output_scheme::topa ? run_.region.get<topa::entry::Base>() : base_;
-    }
-    constexpr void catch_up() noexcept {
-        at_.index = index();
-        base_ = region_base();
-        caught_up_ = run_.next_entry;
-    }
-
-    /// Stores less than there is room for.
-    constexpr void put_in_place(byte_view bytes) noexcept {
-        uint8_t* const to = run_.in_place();
-        // First the room: it is neither read nor written again behind bytes that may be anywhere.
-        run_.room -= bytes.size();
+    /// Stores fewer bytes than there is room for.
+    constexpr void put_mapped(byte_view bytes) noexcept {
+        uint8_t* const to = s_.window.mapped();
+        // `room` before the bytes, which may alias it: no reload after them.
+        s_.window.room -= bytes.size();
         copy_few_bytes(to, bytes.data(), bytes.size());
     }
 
-    /// Stores bytes of the run, or drops them.
+    /// `write_rest`, whose result is copied: it stays in registers on paths that do not call it.
     template <memory_port Memory>
-    constexpr void put(Memory& memory, byte_view bytes, write_result& done) noexcept {
-        uint64_t const address = store_address();
+    [[gnu::always_inline]]  // else it is copied twice
+    constexpr auto
+    write_slow(access::msr_state& now, Memory& memory, byte_view bytes) noexcept -> write_result {
+        write_result const done = write_rest(now, memory, bytes);
+        return write_result{done};
+    }
+    /// Writes bytes from window to window.
+    template <memory_port Memory>
+    [[gnu::noinline]]  // keeps this out of `write`
+    constexpr auto
+    write_rest(access::msr_state& now, Memory& memory, byte_view bytes) noexcept -> write_result {
+        write_result done;
+        while (done.taken < bytes.size() && !done.why_not_all) {
+            byte_view const rest = bytes.from(done.taken);
+            if (rest.size() < s_.window.room && s_.window.mapped_end != nullptr) {
+                done.count_stored(s_.window.address(), rest.size());
+                put_mapped(rest);
+            } else if (!fill_regions(memory, rest, done)) {
+                write_window(now, memory, rest, done);
+            }
+        }
+        return done;
+    }
+
+    /// Fills as many regions as possible. False if it cannot fill the first.
+    template <memory_port Memory>
+    [[gnu::noinline]]  // gives the loop all registers
+    constexpr auto
+    fill_regions(Memory& memory, byte_view bytes, write_result& done) noexcept -> bool {
+        if (!s_.can_fill) { return false; }
+        uint64_t const first = s_.window.address();
+        uint64_t end = first;
+        uint8_t const* from = bytes.data();
+        size_t left = bytes.size();
+        while (left >= s_.window.room) {
+            detail::output_window const full = s_.window;
+            if (!detail::try_next_region(s_, memory, full)) { break; }
+            auto const room = static_cast<size_t>(full.room);
+            left -= room;
+            end = full.end;
+            copy_bytes(full.mapped(), from, room);
+            from += room;
+        }
+        if (left == bytes.size()) { return false; }
+        done.count_stored(first, end - 1, bytes.size() - left);
+        return true;
+    }
+
+    /// Writes bytes, at least one, up to the end of the window, or loads the entry for it.
+    template <memory_port Memory>
+    [[gnu::noinline]]  // keeps this out of the path of bytes that are only copied
+    constexpr void
+    write_window(access::msr_state& now, Memory& memory, byte_view bytes,
+                 write_result& done) noexcept {
+        detail::update_position(s_);
+        if (s_.phase == phase::at_entry) {
+            done.why_not_all = detail::load_region(s_, now, memory);
+        } else if (s_.phase == phase::off) {
+            done.lost += bytes.size();
+            done.taken += bytes.size();
+        } else if (s_.scheme == cpu::output_scheme::fabric) {
+            send(memory, bytes, done);
+        } else {
+            size_t const most = bytes.size() < s_.window.room ? bytes.size()
+                                                              : static_cast<size_t>(s_.window.room);
+            store(memory, bytes.first(most), done);
+            if (s_.window.room == 0) { end_window(now, memory, done); }
+        }
+    }
+
+    /// Stores bytes in the window, or drops them.
+    template <memory_port Memory>
+    constexpr void store(Memory& memory, byte_view bytes, write_result& done) noexcept {
+        uint64_t const address = s_.window.address();
         size_t count = bytes.size();
-        if (run_.end_in_place != nullptr) {
-            copy_bytes(run_.in_place(), bytes.data(),
-                       count);  // the whole run: less is put_in_place
-        } else if (!drops_) {
+        if (s_.window.mapped_end != nullptr) {
+            copy_bytes(s_.window.mapped(), bytes.data(), count);
+        } else if (!s_.drops) {
             count = memory.store(address, bytes);
             if (count < bytes.size()) { done.why_not_all = {true, address + count}; }
         }
         if (count != 0) { done.count_stored(address, count); }
-        if (drops_) {
+        if (s_.drops) {
             done.stored -= count;
             done.lost += count;
         }
-        run_.room -= count;
+        s_.window.room -= count;
     }
 
-    /// Sends bytes to the fabric.
     template <memory_port Memory>
     constexpr void send(Memory& memory, byte_view bytes, write_result& done) noexcept {
         size_t const sent = [&] {
@@ -13271,396 +13646,43 @@ protected:
         done.taken += sent;
     }
 
-    /// Output has ended by a rule. TriggerEn drops at once.
-    constexpr void end(access::msr_state& now, rule why) noexcept {
-        using status = access::ia32_rtit_status;
-        why_ = why;
-        stop(now);
-        now.status = now.status.with(status::TriggerEn{false});
-    }
-    constexpr void fail(access::msr_state& now, rule why) noexcept {
-        end(now, why);
-        now.status = now.status.with(access::ia32_rtit_status::Error{true});
+    /// The window is full: raises the interrupt, stops, or opens the next window.
+    template <memory_port Memory>
+    constexpr void end_window(access::msr_state& now, Memory& memory, write_result& done) noexcept {
+        using topa::entry;
+        uint64_t const offset = s_.window.end - s_.region_base;
+        s_.position.offset = static_cast<uint32_t>(offset);
+        bool const interrupts = s_.limits.many_entries
+                                    ? s_.window.region.get<entry::INT>() && offset == s_.region_size
+                                    : offset == s_.pmi_offset;
+        if (offset < s_.region_size) {
+            if (interrupts) { raise_pmi(now, memory, done); }
+            return detail::open_window(s_, now, memory, offset);
+        }
+        if (s_.scheme == cpu::output_scheme::single_range) {
+            return detail::open_window(s_, now, memory, 0);
+        }
+        if (s_.window.region.get<entry::STOP>()) {
+            detail::end_output(s_, now, rule::OUT_080);
+            now.status = now.status.with(access::ia32_rtit_status::Stopped{true});
+        }
+        if (interrupts) { raise_pmi(now, memory, done); }
+        if (s_.phase == phase::off) { return; }
+        s_.position = topa::next_entry(s_.position);
+        s_.phase = phase::at_entry;
+        done.why_not_all = detail::load_next_region(s_, now, memory);
     }
 
     template <memory_port Memory>
-    constexpr void raise(access::msr_state& now, Memory& memory,
-                         write_result& done) const noexcept {
+    constexpr void raise_pmi(access::msr_state& now, Memory& memory,
+                             write_result& done) const noexcept {
         ++done.pmis;
         now.perf_global_status = now.perf_global_status.with(
             reg::ia32_perf_global_status::Trace_ToPA_PMI{true});
-        if (keeps_pmi_) {
+        if (s_.sets_pend_topa_pmi) {
             now.status = now.status.with(access::ia32_rtit_status::PendToPAPMI{true});
         }
         if constexpr (pmi_port<Memory>) { memory.raise(); }
-    }
-};
-
-}  // namespace ptspec::engine
-
-// ---- ptspec/engine/output/regions.hpp ----
-
-namespace ptspec::engine {
-
-/// How output comes to the regions that bytes go to. The base of `output`, which brings the bytes.
-///
-/// Source: OUT-020..024, OUT-050..058, OUT-060..071, OUT-091, OUT-100..104, OUT-110, OUT-111.
-class output_regions : public output_state {
-protected:
-    template <memory_port Memory>
-    constexpr void begin_single_range(access::msr_state& now, Memory& memory) noexcept {
-        rule const broken = single_range::broken_rule(now.output_base, now.output_mask_ptrs);
-        if (broken != rule::none) { return fail(now, broken); }
-        base_ = now.output_base.raw;
-        size_ = single_range::mask_of(now.output_mask_ptrs) + 1;
-        begin_run(now, memory, at_.offset);
-    }
-
-    /// Comes to the entry at the position, and begins its region.
-    template <memory_port Memory>
-    constexpr auto settle(access::msr_state& now, Memory& memory) noexcept -> port_fault {
-        see_nothing_ahead();
-        auto const come = topa::enter(memory, at_, of_, how_.restricted);
-        at_ = come.where;
-        if (come.fault) { return come.fault; }
-        if (!come) {
-            fail(now, come.broken);
-            return {};
-        }
-        look_ahead(memory);
-        begin_region(now, memory, come.current);
-        return {};
-    }
-
-    /// The same behind a region, where the entry may be ahead.
-    template <memory_port Memory>
-    constexpr auto take_next(access::msr_state& now, Memory& memory) noexcept -> port_fault {
-        if (asks_ || run_.next_entry == end_ahead_) { return settle(now, memory); }
-        topa::entry const next{load_le64(run_.next_entry)};
-        rule const broken = topa::broken_rule(next, {at_.table, at_.index}, of_);
-        if (broken != rule::none) {
-            fail(now, broken);
-            return {};
-        }
-        if (next.get<topa::entry::END>()) {
-            at_ = topa::follow_end(next);
-            return settle(now, memory);
-        }
-        run_.next_entry += sizeof(topa::entry);
-        caught_up_ = run_.next_entry;
-        begin_region(now, memory, next);
-        return {};
-    }
-
-    template <memory_port Memory>
-    constexpr void begin_region(access::msr_state& now, Memory& memory,
-                                topa::entry which) noexcept {
-        run_.region = which;
-        base_ = which.get<topa::entry::Base>();
-        size_ = topa::bytes_in(which.get<topa::entry::Size>());
-        same_ = ~(low_bits(of_.width.bits) & ~(size_ - 1));
-        bool const early = which.get<topa::entry::INT>() && !of_.many_entries;
-        uint64_t const lead = how_.pmi_lead_bytes < size_ ? how_.pmi_lead_bytes : size_ - 1;
-        pmi_at_ = early ? size_ - lead : no_offset;
-        phase_ = phase::running;
-        begin_run(now, memory, at_.offset);
-    }
-
-    /// Begins the run at an offset inside the region.
-    template <memory_port Memory>
-    constexpr void begin_run(access::msr_state& now, Memory& memory, uint64_t from) noexcept {
-        uint64_t const address = base_ + from;
-        uint64_t left = size_ - from;
-        if (asks_) {
-            auto const kind = how_.restricted.stretch_from(address);
-            if (kind.restricted && how_.when_restricted == restricted_access::error) {
-                at_.offset = static_cast<uint32_t>(from);
-                return fail(now, rule::OUT_111);
-            }
-            if (from < pmi_at_ && pmi_at_ < size_) { left = pmi_at_ - from; }
-            if (kind.last - address < left) { left = kind.last - address + 1; }
-            drops_ = kind.restricted;
-        }
-        run_.end_in_place = nullptr;
-        if constexpr (mapped_memory_port<Memory>) {
-            if (!drops_) {
-                byte_window const here = memory.window(address);
-                if (here.first != nullptr) {
-                    if (here.size < left) { left = here.size; }
-                    run_.end_in_place = here.first + left;
-                }
-            }
-        }
-        run_.end = address + left;
-        run_.room = left;
-        fills_ = !__builtin_is_constant_evaluated() && run_.end_in_place != nullptr && !asks_ &&
-                 from + left == size_ && (run_.region.raw & marks) == 0;
-    }
-
-    /// Finds out how many entries behind the current one can be read without further questions:
-    /// they stand in this program's memory, in the same table, below 2^MAXPHYADDR. Where memory is
-    /// restricted nothing is filled.
-    template <memory_port Memory>
-    constexpr void look_ahead(Memory& memory) noexcept {
-        if constexpr (mapped_memory_port<Memory>) {
-            uint64_t const here = topa::table_pointer(at_);
-            byte_window const table = memory.window(here);
-            uint64_t bytes = table.size;
-            auto const until = [&](uint64_t last) {
-                if (last - here < bytes) { bytes = last - here + 1; }
-            };
-            until(topa::table_pointer({at_.table, topa::last_index, 0}) | 7);
-            until(low_bits(of_.width.bits));
-            if (bytes < sizeof(topa::entry)) { return; }
-            see_ahead(table.first, bytes / sizeof(topa::entry) - 1);
-        }
-    }
-
-    /// The first entry of the table, where an END leads back to it and it can be read at once; else
-    /// null. The run that will be full is told by what it is made of, so that it need not be in
-    /// memory.
-    [[gnu::noinline]]  // so that it is not in the way of `move_on`
-    auto
-    first_behind(uint64_t end, uint8_t const* place, uint64_t room) const noexcept
-        -> uint8_t const* {
-        bool const leads_back = end == topa::link_to(at_.table).raw;
-        bool const is_known = first_entry_ != nullptr && is_apart(first_entry_, place, room);
-        return leads_back && is_known ? first_entry_ : nullptr;
-    }
-
-    /// Moves on from a run that will be filled to the region of the next entry, be it the first of the
-    /// same table again. False, and no change, where there is more to do about that entry: where it
-    /// differs from the current one, which is right and has no marks, in more than the address of
-    /// its region.
-    template <memory_port Memory>
-    [[gnu::always_inline]]  // so that a filled region costs no call
-    constexpr auto
-    move_on(Memory& memory, run const& full) noexcept -> bool {
-        using topa::entry;
-        if constexpr (mapped_memory_port<Memory>) {
-            auto const differs = [&](entry next) {
-                return ((next.raw ^ full.region.raw) & same_) != 0;
-            };
-            uint8_t const* at = full.next_entry;
-            if (at == end_ahead_ || !is_apart(at, full.in_place(), full.room)) { return false; }
-            entry next{load_le64(at)};
-            if (differs(next)) [[unlikely]] {
-                at = first_behind(next.raw, full.in_place(), full.room);
-                if (at == nullptr) { return false; }
-                next = entry{load_le64(at)};
-                if (differs(next)) { return false; }
-            }
-            uint64_t const base = next.get<entry::Base>();
-            byte_window const here = memory.window(base);
-            if (here.size < size_) { return false; }
-            run_ = {size_, here.first + size_, base + size_, next, at + sizeof(entry)};
-            return true;
-        }
-        return false;
-    }
-};
-
-}  // namespace ptspec::engine
-
-// ---- ptspec/engine/output/output.hpp ----
-
-/// Where every byte of trace goes, and what stops it from going there.
-namespace ptspec::engine {
-
-/// The output of a logical processor: single range, ToPA or fabric. A value; whoever has one also
-/// has the MSRs, which it changes as the processor does, and the memory port through which it
-/// stores.
-///
-/// The position is settled at once, as if nothing were buffered: with the byte that fills a region,
-/// the next entry has been read, and status and interrupts are there. The two output MSRs are
-/// brought up to date by `sync`, by `stop` and by what ends output.
-///
-/// The port for memory may also be a `fabric_port`, to which a fabric's bytes then go, and a
-/// `pmi_port`, in which every interrupt is then raised as it comes.
-///
-/// A failing port loses and repeats nothing. `write` says how many bytes it took; the next `write`,
-/// with the others, or `resume`, does again what failed.
-///
-/// Shape:  n bytes written at once do what they do one by one.
-/// Errors: an operational error sets STATUS.Error, and `why` tells its rule: OUT-022..024,
-///         OUT-060..068, OUT-071, OUT-091, OUT-111. ToPA STOP sets STATUS.Stopped: OUT-080.
-/// Source: SDM vol. 3, "Trace Output"; OUT-001, OUT-002, OUT-005..008, OUT-020..030, OUT-050..058,
-///         OUT-060..071, OUT-080..088, OUT-091, OUT-100..104, OUT-110..117, OUT-120, OUT-121,
-///         OUT-131, OUT-133, OUT-151..153, PRG-080..090, PRG-095, PRG-096, PRG-180.
-class output : public output_regions {
-public:
-    constexpr output() noexcept = default;
-    /// Output that has ended by a rule.
-    constexpr explicit output(rule why) noexcept { why_ = why; }
-
-    /// TraceEn has risen, by whatever set it in `now`. Without TriggerEn nothing is checked, and
-    /// every byte is lost.
-    template <memory_port Memory>
-    constexpr auto start(cpu::capabilities const& of, access::msr_state& now, Memory& memory,
-                         output_options const& how = {}) noexcept -> port_fault {
-        using ctl = access::ia32_rtit_ctl;
-        *this = {};
-        how_ = how;
-        of_ = topa::limits::of(of);
-        asks_ = !of_.many_entries || !how.restricted.is_empty();
-        keeps_pmi_ = of.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::INJECTPSBPMI>() &&
-                     now.ctl.get<ctl::InjectPsbPmiOnEnable>();
-        if (!now.status.get<access::ia32_rtit_status::TriggerEn>()) { return {}; }
-        scheme_ = now.ctl.get<ctl::FabricEn>() ? cpu::output_scheme::fabric
-                  : now.ctl.get<ctl::ToPA>()   ? cpu::output_scheme::topa
-                                               : cpu::output_scheme::single_range;
-        at_ = topa::position_in(now.output_base, now.output_mask_ptrs);
-        phase_ = scheme_ == cpu::output_scheme::topa ? phase::at_entry : phase::running;
-        if (phase_ == phase::at_entry) { return settle(now, memory); }
-        if (scheme_ == cpu::output_scheme::single_range) { begin_single_range(now, memory); }
-        return {};
-    }
-
-    /// Trace goes out: a few bytes that fill nothing, in memory that stands in the program's address
-    /// space. False where `write` has to store them.
-    [[nodiscard]] constexpr auto put_few(byte_view bytes) noexcept -> bool {
-        if (bytes.size() >= run_.room || !are_few_in_place(bytes.size())) { return false; }
-        put_in_place(bytes);
-        return true;
-    }
-    /// Trace goes out.
-    template <memory_port Memory>
-    [[gnu::always_inline]]  // so that it costs only what the caller looks at
-    constexpr auto
-    write(access::msr_state& now, Memory& memory, byte_view bytes) noexcept -> write_result {
-        size_t const count = bytes.size();
-        write_result done;
-        if (count < run_.room) {
-            if (!are_few_in_place(count)) [[unlikely]] {
-                return write_with_care(now, memory, bytes);
-            }
-            done.count_stored(store_address(), count);
-            put_in_place(bytes);
-            return done;
-        }
-        if (fills_ && count - run_.room < size_) {
-            run const full = run_;
-            // The next place is found first, so that a processor can copy meanwhile.
-            if (move_on(memory, full)) {
-                auto const front = static_cast<size_t>(full.room);
-                copy_bytes(full.in_place(), bytes.data(), front);
-                if (count != front) { put_in_place(bytes.from(front)); }
-                uint64_t const end = count == front ? full.end : store_address();
-                done.count_stored(full.end - front, end - 1, count);
-                return done;
-            }
-        }
-        return write_with_care(now, memory, bytes);
-    }
-
-    /// Does again what a port did not let happen. Nothing where nothing failed.
-    template <memory_port Memory>
-    constexpr auto resume(access::msr_state& now, Memory& memory) noexcept -> port_fault {
-        return phase_ == phase::at_entry ? settle(now, memory) : port_fault{};
-    }
-
-private:
-    /// True of bytes for `put_in_place`, where there is room for more.
-    [[nodiscard]] constexpr auto are_few_in_place(size_t count) const noexcept -> bool {
-        // As if new: two branches that are foreseen, not one number made of two comparisons.
-        return hide_from_optimizer(run_.end_in_place) != nullptr && count - 1 < few_bytes;
-    }
-    /// `write_on`, of which the result is copied: where that is not called it is nowhere but in
-    /// registers.
-    template <memory_port Memory>
-    [[gnu::always_inline]]  // so that it is not copied twice
-    constexpr auto
-    write_with_care(access::msr_state& now, Memory& memory, byte_view bytes) noexcept
-        -> write_result {
-        write_result const done = write_on(now, memory, bytes);
-        return write_result{done};
-    }
-
-    /// Goes from run to run.
-    template <memory_port Memory>
-    [[gnu::noinline]]  // so that it is not in the way of bytes for one run
-    constexpr auto
-    write_on(access::msr_state& now, Memory& memory, byte_view bytes) noexcept -> write_result {
-        write_result done;
-        while (done.taken < bytes.size() && !done.why_not_all) {
-            byte_view const rest = bytes.from(done.taken);
-            if (rest.size() < run_.room && run_.end_in_place != nullptr) {
-                done.count_stored(store_address(), rest.size());
-                put_in_place(rest);
-            } else if (!fill(memory, rest, done)) {
-                step(now, memory, rest, done);
-            }
-        }
-        return done;
-    }
-
-    /// Fills as many regions as there are bytes for. False where it cannot fill the first.
-    template <memory_port Memory>
-    [[gnu::noinline]]  // so that it has all registers for itself
-    constexpr auto
-    fill(Memory& memory, byte_view bytes, write_result& done) noexcept -> bool {
-        if (!fills_) { return false; }
-        uint64_t const first = store_address();
-        uint64_t end = first;
-        uint8_t const* from = bytes.data();
-        size_t left = bytes.size();
-        while (left >= run_.room) {
-            run const full = run_;
-            if (!move_on(memory, full)) { break; }
-            auto const room = static_cast<size_t>(full.room);
-            left -= room;
-            end = full.end;
-            copy_bytes(full.in_place(), from, room);
-            from += room;
-        }
-        if (left == bytes.size()) { return false; }
-        done.count_stored(first, end - 1, bytes.size() - left);
-        return true;
-    }
-
-    /// Does with bytes, at least one, whatever comes first.
-    template <memory_port Memory>
-    [[gnu::noinline]]  // so that it is not in the way of bytes that only have to be copied
-    constexpr void
-    step(access::msr_state& now, Memory& memory, byte_view bytes, write_result& done) noexcept {
-        catch_up();
-        if (phase_ == phase::at_entry) {
-            done.why_not_all = settle(now, memory);
-        } else if (phase_ == phase::off) {
-            done.lost += bytes.size();
-            done.taken += bytes.size();
-        } else if (scheme_ == cpu::output_scheme::fabric) {
-            send(memory, bytes, done);
-        } else {
-            size_t const most = bytes.size() < run_.room ? bytes.size()
-                                                         : static_cast<size_t>(run_.room);
-            put(memory, bytes.first(most), done);
-            if (run_.room == 0) { turn(now, memory, done); }
-        }
-    }
-
-    /// The run is at its end: decides what comes next.
-    template <memory_port Memory>
-    constexpr void turn(access::msr_state& now, Memory& memory, write_result& done) noexcept {
-        using topa::entry;
-        uint64_t const reached = run_.end - base_;
-        at_.offset = static_cast<uint32_t>(reached);
-        bool const rings = of_.many_entries ? run_.region.get<entry::INT>() && reached == size_
-                                            : reached == pmi_at_;
-        if (reached < size_) {
-            if (rings) { raise(now, memory, done); }
-            return begin_run(now, memory, reached);
-        }
-        if (scheme_ == cpu::output_scheme::single_range) { return begin_run(now, memory, 0); }
-        if (run_.region.get<entry::STOP>()) {
-            end(now, rule::OUT_080);
-            now.status = now.status.with(access::ia32_rtit_status::Stopped{true});
-        }
-        if (rings) { raise(now, memory, done); }
-        if (phase_ == phase::off) { return; }
-        at_ = topa::next_entry(at_);
-        phase_ = phase::at_entry;
-        done.why_not_all = take_next(now, memory);
     }
 };
 
@@ -13670,19 +13692,19 @@ private:
 
 namespace ptspec::engine {
 
-/// Output as the sink of a `trace::writer`. Bytes that a failing port did not take are kept, and go
-/// out before any others.
+/// Output as the sink of a `trace::writer`. Bytes that a failing port did not accept are kept and
+/// written before all later bytes.
 ///
-/// Errors: `append` is false, and takes nothing, while the port goes on failing, and for more than
-///         `most_bytes` at once. `fault` tells what is in the way.
+/// Errors: `append` returns false, and accepts nothing, while the port fails, and for more than
+///         `most_bytes` at once. `fault` returns the reason.
 /// Source: OUT-001, PKT-347, PRG-180.
 template <memory_port Memory>
 class output_sink {
 public:
-    /// As many as a writer appends at once.
+    /// The most bytes that a writer appends at once.
     static constexpr size_t most_bytes = trace::writer_state::most_bytes;
 
-    /// All of them are borrowed, and have to outlive this.
+    /// All parameters are borrowed and must outlive the sink.
     constexpr output_sink(output& to, access::msr_state& now, Memory& memory) noexcept
         : to_{to}, now_{now}, memory_{memory} {}
 
@@ -13691,10 +13713,10 @@ public:
         keep(bytes.from(write(bytes)));
         return true;
     }
-    /// Tries again what a port did not let happen.
+    /// Retries what a port failed to do.
     constexpr auto resume() noexcept -> port_fault {
         if (!fault()) { return {}; }
-        if (count_ == 0) {  // all bytes are out, and the next entry could not be read
+        if (count_ == 0) {  // all bytes are stored, and loading the next entry failed
             last_ = {.why_not_all = to_.resume(now_, memory_)};
         } else {
             auto const all = byte_view{kept_}.first(count_);
@@ -13702,11 +13724,11 @@ public:
         }
         return fault();
     }
-    /// What is in the way, where something is.
+    /// The fault that `resume` retries, if there is one.
     [[nodiscard]] constexpr auto fault() const noexcept -> port_fault { return last_.why_not_all; }
-    /// How many bytes are kept.
+    /// The number of bytes kept.
     [[nodiscard]] constexpr auto kept() const noexcept -> size_t { return count_; }
-    /// What became of the bytes of the last write: of the last `append` or `resume`.
+    /// The result of the last write, by `append` or `resume`.
     [[nodiscard]] constexpr auto last() const noexcept -> write_result const& { return last_; }
 
 private:
@@ -13714,7 +13736,7 @@ private:
         last_ = to_.write(now_, memory_, bytes);
         return last_.taken;
     }
-    /// Keeps bytes, which may be some of those that are kept.
+    /// Keeps bytes, which may be a part of the bytes already kept.
     constexpr void keep(byte_view bytes) noexcept {
         for (size_t i = 0; i < bytes.size(); ++i) { kept_.bytes[i] = bytes[i]; }
         count_ = bytes.size();
@@ -13732,17 +13754,17 @@ private:
 
 // ---- ptspec/engine/output/explain.hpp ----
 
-/// Why STATUS.Error or STATUS.Stopped is set, from what the processor left behind.
+/// Why STATUS.Error or STATUS.Stopped is set, from the MSRs and tables after tracing ended.
 namespace ptspec::engine {
 
-/// Why output ended, and where to look. `describe(why)` says it in words.
+/// Why output ended, and where. `describe(why)` is the rule as a sentence.
 struct explanation {
-    rule why = rule::none;  ///< none: nothing stopped it, or the entry could not be read
+    rule why = rule::none;  ///< none: nothing ended output, or the entry could not be read
     bool has_place = false;
-    topa::place at{};       ///< of the ToPA entry, where it is one
-    topa::entry entry{};    ///< where it was read
-    text field{};           ///< which field of the entry, or of the MSR, is at fault
-    port_fault not_read{};  ///< the memory port failed: nothing can be said
+    topa::place at{};       ///< of the ToPA entry, if the reason is one
+    topa::entry entry{};    ///< the entry, if it was read
+    text field{};           ///< the invalid field of the entry or of the MSR
+    port_fault not_read{};  ///< the memory port failed: the reason is unknown
 
     constexpr explicit operator bool() const noexcept { return why != rule::none; }
 };
@@ -13754,7 +13776,7 @@ constexpr auto name() noexcept -> text {
     return name_of<Field>();
 }
 
-/// The field that has to change for an operational error to go away.
+/// The field that must change to remove an operational error.
 constexpr auto field_at_fault(rule why, topa::entry current) noexcept -> text {
     using topa::entry;
     using pointers = reg::ia32_rtit_output_mask_ptrs;
@@ -13780,11 +13802,11 @@ constexpr auto field_at_fault(rule why, topa::entry current) noexcept -> text {
     }
 }
 
-constexpr auto of_entry(rule why, topa::position where, topa::entry current) noexcept
+constexpr auto at_entry(rule why, topa::position where, topa::entry current) noexcept
     -> explanation {
     return {why, true, {where.table, where.index}, current, field_at_fault(why, current), {}};
 }
-constexpr auto of_registers(rule why, text field = {}) noexcept -> explanation {
+constexpr auto in_registers(rule why, text field = {}) noexcept -> explanation {
     return {.why = why, .field = field};
 }
 
@@ -13794,32 +13816,32 @@ constexpr auto stores_into_restricted(output_options const& how, uint64_t addres
            how.restricted.stretch_from(address).restricted;
 }
 
-/// An error of a single range.
 constexpr auto error_of_single_range(access::msr_state const& now,
                                      output_options const& how) noexcept -> explanation {
     rule const broken = single_range::broken_rule(now.output_base, now.output_mask_ptrs);
-    if (broken != rule::none) { return of_registers(broken, field_at_fault(broken, {})); }
+    if (broken != rule::none) { return in_registers(broken, field_at_fault(broken, {})); }
     auto const next = single_range::trace_store_phys_addr(now.output_base, now.output_mask_ptrs);
     if (stores_into_restricted(how, next)) {
-        return of_registers(rule::OUT_111, name<reg::ia32_rtit_output_base::BasePhysAddr>());
+        return in_registers(rule::OUT_111, name<reg::ia32_rtit_output_base::BasePhysAddr>());
     }
-    return of_registers(rule::REG_053);
+    return in_registers(rule::REG_053);
 }
 
 template <memory_port Memory>
 constexpr auto error_of_topa(cpu::capabilities const& of, access::msr_state const& now,
                              Memory& memory, output_options const& how) noexcept -> explanation {
     auto const where = topa::position_in(now.output_base, now.output_mask_ptrs);
-    auto const come = topa::enter(memory, where, topa::limits::of(of), how.restricted);
-    if (come.fault) { return {.not_read = come.fault}; }
-    if (!come) { return of_entry(come.broken, come.where, come.current); }
-    if (stores_into_restricted(how, topa::trace_store_phys_addr(come.where, come.current))) {
-        return of_entry(rule::OUT_111, come.where, come.current);
+    auto const loaded = topa::enter(memory, where, topa::limits::of(of), how.restricted);
+    if (loaded.fault) { return {.not_read = loaded.fault}; }
+    if (!loaded) { return at_entry(loaded.broken, loaded.where, loaded.current); }
+    if (stores_into_restricted(how, topa::trace_store_phys_addr(loaded.where, loaded.current))) {
+        return at_entry(rule::OUT_111, loaded.where, loaded.current);
     }
-    return of_registers(rule::REG_053);
+    return in_registers(rule::REG_053);
 }
 
-/// A STOP leaves the offset at the region's size, by newer editions of the manual at its last byte.
+/// After STOP the offset is the region's size; in newer editions of the manual, that of its last
+/// byte.
 template <memory_port Memory>
 constexpr auto stopped(access::msr_state const& now, Memory& memory) noexcept -> explanation {
     bool const topa = now.ctl.get<reg::ia32_rtit_ctl::ToPA>() &&
@@ -13831,23 +13853,21 @@ constexpr auto stopped(access::msr_state const& now, Memory& memory) noexcept ->
         topa::entry const current{word.value};
         bool const stops = current.get<topa::entry::STOP>() && !current.get<topa::entry::END>();
         if (stops && topa::bytes_left(where, current) <= 1) {
-            return of_entry(rule::OUT_080, where, current);
+            return at_entry(rule::OUT_080, where, current);
         }
     }
-    return of_registers(access::has_trace_stop(now) ? rule::REG_068 : rule::REG_053);
+    return in_registers(access::has_trace_stop(now) ? rule::REG_068 : rule::REG_053);
 }
 
 }  // namespace detail
 
-/// Why STATUS.Error or, without it, STATUS.Stopped is set. It is told from the registers, frozen as
-/// tracing left them, from the tables in memory and from `how`; tables that were changed since may
-/// hide the reason.
+/// Why STATUS.Error or, if it is 0, STATUS.Stopped is set: derived from the registers as tracing
+/// left them, the tables in memory and `how`. Tables that changed since may hide the reason.
 ///
-/// The rule is that of an operational error, OUT-080 for a region with STOP, REG-068 for a
-/// TraceStop range, and REG-053 where nothing is wrong: then software set the bit, or mended what
-/// was.
+/// The rule is that of an operational error; OUT-080 for a region with STOP; REG-068 for a
+/// TraceStop range; REG-053 if nothing is wrong, when software set the bit or repaired the cause.
 ///
-/// Errors: `not_read` where the memory port fails.
+/// Errors: `not_read` if the memory port fails.
 /// Source: SDM vol. 3, "Operational Errors"; OUT-022..024, OUT-060..068, OUT-071, OUT-080, OUT-091,
 ///         OUT-111, OUT-134, PRG-086, PRG-088.
 template <memory_port Memory>
@@ -13858,7 +13878,7 @@ template <memory_port Memory>
     if (!now.status.get<status::Error>()) {
         return now.status.get<status::Stopped>() ? detail::stopped(now, memory) : explanation{};
     }
-    if (now.ctl.get<reg::ia32_rtit_ctl::FabricEn>()) { return detail::of_registers(rule::REG_053); }
+    if (now.ctl.get<reg::ia32_rtit_ctl::FabricEn>()) { return detail::in_registers(rule::REG_053); }
     return now.ctl.get<reg::ia32_rtit_ctl::ToPA>() ? detail::error_of_topa(of, now, memory, how)
                                                    : detail::error_of_single_range(now, how);
 }
@@ -14325,12 +14345,12 @@ enum class ret_mismatch : uint8_t {
     clears_stack,  ///< no later RET refers to an older CALL: both read it
 };
 
-/// What happens when a branch comes into a TraceStop range while packets are lost.
+/// What happens when a branch enters a TraceStop range while packets are lost.
 ///
 /// Source: GEN-230.
 enum class stop_in_overflow : uint8_t {
-    told_afterwards,  ///< OVF and TraceStop when packets come through again; tracing stops there
-    not_told,         ///< tracing stops at once, without a packet
+    after_ovf,       ///< OVF and TraceStop when packets resume; tracing stops there
+    without_packet,  ///< tracing stops at once, without a packet
 };
 
 /// When a PSB+ comes with an OVF.
@@ -14364,7 +14384,7 @@ struct model_options {
     psb_after_ovf psb_after_overflow = psb_after_ovf::where_needed;
     /// Where PacketEn is 1 it is OVF, PSB+, FUP, not OVF, FUP, PSB+. libipt refuses that: GEN-228.
     bool psb_before_ovf_fup = false;
-    stop_in_overflow trace_stop_in_overflow = stop_in_overflow::told_afterwards;
+    stop_in_overflow trace_stop_in_overflow = stop_in_overflow::after_ovf;
 
     /// The cycle counter wraps at 2^this; a CYC comes before it does. 1 to 64: GEN-210, GEN-217.
     uint8_t cycle_counter_bits = 32;
@@ -14406,7 +14426,7 @@ constexpr void for_each_option(Options& how, Visit&& visit) noexcept {
           uint64_t{underlying(psb_after_ovf::never)});
     visit("psb_before_ovf_fup", how.psb_before_ovf_fup, uint64_t{0}, uint64_t{1});
     visit("trace_stop_in_overflow", how.trace_stop_in_overflow, uint64_t{0},
-          uint64_t{underlying(stop_in_overflow::not_told)});
+          uint64_t{underlying(stop_in_overflow::without_packet)});
     visit("cycle_counter_bits", how.cycle_counter_bits, uint64_t{1}, uint64_t{64});
     visit("drained_at_once", how.drained_at_once, uint64_t{0}, uint64_t{~size_t{0}});
     visit("overflow_ends_at", how.overflow_ends_at, uint64_t{0}, uint64_t{~size_t{0}});
@@ -15197,7 +15217,7 @@ constexpr void transfer(generator_state& s, Sink& to, control_transfer const& ho
     auto const done = access::evaluate(s.caps, s.msrs, s.context_at(how.to), stop_ip);
     s.msrs.status = done.status;
     if (done.trace_stop && s.in_overflow) {  // Source: GEN-230
-        s.deferred_ovf = s.options.trace_stop_in_overflow == stop_in_overflow::told_afterwards
+        s.deferred_ovf = s.options.trace_stop_in_overflow == stop_in_overflow::after_ovf
                              ? deferred_ovf::ovf_and_trace_stop
                              : deferred_ovf::none;
     }

@@ -17,12 +17,12 @@ enum class ret_mismatch : uint8_t {
     clears_stack,  ///< no later RET refers to an older CALL: both read it
 };
 
-/// What happens when a branch comes into a TraceStop range while packets are lost.
+/// What happens when a branch enters a TraceStop range while packets are lost.
 ///
 /// Source: GEN-230.
 enum class stop_in_overflow : uint8_t {
-    told_afterwards,  ///< OVF and TraceStop when packets come through again; tracing stops there
-    not_told,         ///< tracing stops at once, without a packet
+    after_ovf,       ///< OVF and TraceStop when packets resume; tracing stops there
+    without_packet,  ///< tracing stops at once, without a packet
 };
 
 /// When a PSB+ comes with an OVF.
@@ -56,7 +56,7 @@ struct model_options {
     psb_after_ovf psb_after_overflow = psb_after_ovf::where_needed;
     /// Where PacketEn is 1 it is OVF, PSB+, FUP, not OVF, FUP, PSB+. libipt refuses that: GEN-228.
     bool psb_before_ovf_fup = false;
-    stop_in_overflow trace_stop_in_overflow = stop_in_overflow::told_afterwards;
+    stop_in_overflow trace_stop_in_overflow = stop_in_overflow::after_ovf;
 
     /// The cycle counter wraps at 2^this; a CYC comes before it does. 1 to 64: GEN-210, GEN-217.
     uint8_t cycle_counter_bits = 32;
@@ -98,7 +98,7 @@ constexpr void for_each_option(Options& how, Visit&& visit) noexcept {
           uint64_t{underlying(psb_after_ovf::never)});
     visit("psb_before_ovf_fup", how.psb_before_ovf_fup, uint64_t{0}, uint64_t{1});
     visit("trace_stop_in_overflow", how.trace_stop_in_overflow, uint64_t{0},
-          uint64_t{underlying(stop_in_overflow::not_told)});
+          uint64_t{underlying(stop_in_overflow::without_packet)});
     visit("cycle_counter_bits", how.cycle_counter_bits, uint64_t{1}, uint64_t{64});
     visit("drained_at_once", how.drained_at_once, uint64_t{0}, uint64_t{~size_t{0}});
     visit("overflow_ends_at", how.overflow_ends_at, uint64_t{0}, uint64_t{~size_t{0}});

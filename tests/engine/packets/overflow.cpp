@@ -182,7 +182,7 @@ TEST_CASE("a TraceStop in an overflow is told afterwards, and tracing stays stop
     });
     CHECK_TWICE([](auto value) {
         auto from = traced::started("ADDR0=[4000,4FFF] stop");
-        from.how.trace_stop_in_overflow = value(engine::stop_in_overflow::not_told);
+        from.how.trace_stop_in_overflow = value(engine::stop_in_overflow::without_packet);
         traced on{from};
         on.does(event::overflow{}).does(event::direct_jump{0x4000});
         on.does(event::overflow_end{0x5000});

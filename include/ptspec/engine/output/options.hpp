@@ -5,20 +5,20 @@
 
 namespace ptspec::engine {
 
-/// What happens to trace that would go into restricted memory.
+/// What happens when output reaches restricted memory.
 ///
 /// Source: OUT-111.
 enum class restricted_access : uint8_t {
-    drop,   ///< the bytes are lost, and output goes on behind that memory
-    error,  ///< an operational error when the pointer comes there
+    drop,   ///< bytes are lost; output continues after the restricted memory
+    error,  ///< an operational error when the output pointer reaches it
 };
 
-/// What a processor, or its platform, decides about output and the manual does not.
+/// Output behavior that the manual leaves to the processor or the platform.
 struct output_options {
     topa::restricted_memory restricted{};
     restricted_access when_restricted = restricted_access::drop;
-    /// Where a table holds a single region: how many bytes before the region is full its interrupt
-    /// comes. At least one byte is stored first. Source: OUT-101, OUT-104 (UNCONFIRMED figure).
+    /// For tables of a single region: the distance of the interrupt from the end of the region, in
+    /// bytes. At least one byte is stored before it. Source: OUT-101, OUT-104 (UNCONFIRMED figure).
     uint32_t pmi_lead_bytes = 512;
 };
 

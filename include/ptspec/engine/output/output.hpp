@@ -3,153 +3,172 @@
 
 #include <ptspec/engine/output/regions.hpp>
 
-/// Where every byte of trace goes, and what stops it from going there.
+/// Where every byte of trace is stored, and what ends output.
 namespace ptspec::engine {
 
-/// The output of a logical processor: single range, ToPA or fabric. A value; whoever has one also
-/// has the MSRs, which it changes as the processor does, and the memory port through which it
-/// stores.
+/// The output of a logical processor: single range, ToPA or fabric. A value. The MSRs, which it
+/// changes as the processor does, and the memory port are passed with each operation.
 ///
-/// The position is settled at once, as if nothing were buffered: with the byte that fills a region,
-/// the next entry has been read, and status and interrupts are there. The two output MSRs are
-/// brought up to date by `sync`, by `stop` and by what ends output.
+/// Nothing is buffered: with the byte that fills a region, the next entry is loaded, and status
+/// bits and interrupts are up to date. The two output MSRs are updated by `sync`, by `stop`, and
+/// when output ends.
 ///
-/// The port for memory may also be a `fabric_port`, to which a fabric's bytes then go, and a
-/// `pmi_port`, in which every interrupt is then raised as it comes.
+/// The memory port may also be a `fabric_port`, which then receives the bytes of a fabric, and a
+/// `pmi_port`, which then receives every interrupt when it occurs.
 ///
-/// A failing port loses and repeats nothing. `write` says how many bytes it took; the next `write`,
-/// with the others, or `resume`, does again what failed.
+/// A failing port loses and repeats nothing. `write` returns how many bytes it consumed; the next
+/// `write`, with the rest, or `resume` retries what failed.
 ///
-/// Shape:  n bytes written at once do what they do one by one.
-/// Errors: an operational error sets STATUS.Error, and `why` tells its rule: OUT-022..024,
+/// Shape:  writing n bytes at once is equivalent to writing them one by one.
+/// Errors: an operational error sets STATUS.Error, and `why` returns its rule: OUT-022..024,
 ///         OUT-060..068, OUT-071, OUT-091, OUT-111. ToPA STOP sets STATUS.Stopped: OUT-080.
 /// Source: SDM vol. 3, "Trace Output"; OUT-001, OUT-002, OUT-005..008, OUT-020..030, OUT-050..058,
 ///         OUT-060..071, OUT-080..088, OUT-091, OUT-100..104, OUT-110..117, OUT-120, OUT-121,
 ///         OUT-131, OUT-133, OUT-151..153, PRG-080..090, PRG-095, PRG-096, PRG-180.
-class output : public output_regions {
+class output {
 public:
     constexpr output() noexcept = default;
-    /// Output that has ended by a rule.
-    constexpr explicit output(rule why) noexcept { why_ = why; }
+    /// Output that was ended by a rule.
+    constexpr explicit output(rule why) noexcept { s_.ended_by = why; }
 
-    /// TraceEn has risen, by whatever set it in `now`. Without TriggerEn nothing is checked, and
-    /// every byte is lost.
+    /// TraceEn became 1; `now` contains it. If TriggerEn is 0, nothing is checked, and all bytes
+    /// are lost.
     template <memory_port Memory>
     constexpr auto start(cpu::capabilities const& of, access::msr_state& now, Memory& memory,
                          output_options const& how = {}) noexcept -> port_fault {
         using ctl = access::ia32_rtit_ctl;
-        *this = {};
-        how_ = how;
-        of_ = topa::limits::of(of);
-        asks_ = !of_.many_entries || !how.restricted.is_empty();
-        keeps_pmi_ = of.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::INJECTPSBPMI>() &&
-                     now.ctl.get<ctl::InjectPsbPmiOnEnable>();
+        s_ = {};
+        s_.options = how;
+        s_.limits = topa::limits::of(of);
+        s_.needs_checks = !s_.limits.many_entries || !how.restricted.is_empty();
+        s_.sets_pend_topa_pmi = of.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::INJECTPSBPMI>() &&
+                                now.ctl.get<ctl::InjectPsbPmiOnEnable>();
         if (!now.status.get<access::ia32_rtit_status::TriggerEn>()) { return {}; }
-        scheme_ = now.ctl.get<ctl::FabricEn>() ? cpu::output_scheme::fabric
-                  : now.ctl.get<ctl::ToPA>()   ? cpu::output_scheme::topa
-                                               : cpu::output_scheme::single_range;
-        at_ = topa::position_in(now.output_base, now.output_mask_ptrs);
-        phase_ = scheme_ == cpu::output_scheme::topa ? phase::at_entry : phase::running;
-        if (phase_ == phase::at_entry) { return settle(now, memory); }
-        if (scheme_ == cpu::output_scheme::single_range) { begin_single_range(now, memory); }
+        s_.scheme = now.ctl.get<ctl::FabricEn>() ? cpu::output_scheme::fabric
+                    : now.ctl.get<ctl::ToPA>()   ? cpu::output_scheme::topa
+                                                 : cpu::output_scheme::single_range;
+        s_.position = topa::position_in(now.output_base, now.output_mask_ptrs);
+        bool const is_topa = s_.scheme == cpu::output_scheme::topa;
+        s_.phase = is_topa ? phase::at_entry : phase::running;
+        if (is_topa) { return detail::load_region(s_, now, memory); }
+        if (s_.scheme == cpu::output_scheme::single_range) {
+            detail::begin_single_range(s_, now, memory);
+        }
         return {};
     }
 
-    /// Trace goes out: a few bytes that fill nothing, in memory that stands in the program's address
-    /// space. False where `write` has to store them.
+    /// Writes a few bytes that fill nothing, to mapped memory. False, and no change: `write` must
+    /// write them.
     [[nodiscard]] constexpr auto put_few(byte_view bytes) noexcept -> bool {
-        if (bytes.size() >= run_.room || !are_few_in_place(bytes.size())) { return false; }
-        put_in_place(bytes);
+        if (bytes.size() >= s_.window.room || !are_few_and_mapped(bytes.size())) { return false; }
+        put_mapped(bytes);
         return true;
     }
-    /// Trace goes out.
+    /// Writes bytes of trace.
     template <memory_port Memory>
-    [[gnu::always_inline]]  // so that it costs only what the caller looks at
+    [[gnu::always_inline]]  // the caller pays only for the parts of the result that it uses
     constexpr auto
     write(access::msr_state& now, Memory& memory, byte_view bytes) noexcept -> write_result {
         size_t const count = bytes.size();
         write_result done;
-        if (count < run_.room) {
-            if (!are_few_in_place(count)) [[unlikely]] {
-                return write_with_care(now, memory, bytes);
-            }
-            done.count_stored(store_address(), count);
-            put_in_place(bytes);
+        if (count < s_.window.room) {
+            if (!are_few_and_mapped(count)) [[unlikely]] { return write_slow(now, memory, bytes); }
+            done.count_stored(s_.window.address(), count);
+            put_mapped(bytes);
             return done;
         }
-        if (fills_ && count - run_.room < size_) {
-            run const full = run_;
-            // The next place is found first, so that a processor can copy meanwhile.
-            if (move_on(memory, full)) {
+        if (s_.can_fill && count - s_.window.room < s_.region_size) {
+            detail::output_window const full = s_.window;
+            // Before the copy, which the processor overlaps with finding the next region.
+            if (detail::try_next_region(s_, memory, full)) {
                 auto const front = static_cast<size_t>(full.room);
-                copy_bytes(full.in_place(), bytes.data(), front);
-                if (count != front) { put_in_place(bytes.from(front)); }
-                uint64_t const end = count == front ? full.end : store_address();
+                copy_bytes(full.mapped(), bytes.data(), front);
+                if (count != front) { put_mapped(bytes.from(front)); }
+                uint64_t const end = count == front ? full.end : s_.window.address();
                 done.count_stored(full.end - front, end - 1, count);
                 return done;
             }
         }
-        return write_with_care(now, memory, bytes);
+        return write_slow(now, memory, bytes);
     }
 
-    /// Does again what a port did not let happen. Nothing where nothing failed.
+    /// Retries what a port failed to do; no effect if nothing failed.
     template <memory_port Memory>
     constexpr auto resume(access::msr_state& now, Memory& memory) noexcept -> port_fault {
-        return phase_ == phase::at_entry ? settle(now, memory) : port_fault{};
+        return s_.phase == phase::at_entry ? detail::load_region(s_, now, memory) : port_fault{};
     }
+
+    /// Writes the position to the two output MSRs.
+    constexpr void sync(access::msr_state& now) const noexcept {
+        detail::sync_output_msrs(s_, now);
+    }
+    /// TraceEn became 0. All bytes consumed are in memory, and the MSRs are exact.
+    constexpr void stop(access::msr_state& now) noexcept { detail::stop_output(s_, now); }
+
+    /// The rule that ended output since `start`; none if it has not ended.
+    [[nodiscard]] constexpr auto why() const noexcept -> rule { return s_.ended_by; }
 
 private:
-    /// True of bytes for `put_in_place`, where there is room for more.
-    [[nodiscard]] constexpr auto are_few_in_place(size_t count) const noexcept -> bool {
-        // As if new: two branches that are foreseen, not one number made of two comparisons.
-        return hide_from_optimizer(run_.end_in_place) != nullptr && count - 1 < few_bytes;
+    using phase = detail::output_phase;
+
+    detail::output_state s_{};
+
+    /// True if `put_mapped` can store `count` bytes, for which there is room.
+    [[nodiscard]] constexpr auto are_few_and_mapped(size_t count) const noexcept -> bool {
+        // Hidden: two predictable branches instead of one computed condition.
+        return hide_from_optimizer(s_.window.mapped_end) != nullptr && count - 1 < few_bytes;
     }
-    /// `write_on`, of which the result is copied: where that is not called it is nowhere but in
-    /// registers.
-    template <memory_port Memory>
-    [[gnu::always_inline]]  // so that it is not copied twice
-    constexpr auto
-    write_with_care(access::msr_state& now, Memory& memory, byte_view bytes) noexcept
-        -> write_result {
-        write_result const done = write_on(now, memory, bytes);
-        return write_result{done};
+    /// Stores fewer bytes than there is room for.
+    constexpr void put_mapped(byte_view bytes) noexcept {
+        uint8_t* const to = s_.window.mapped();
+        // `room` before the bytes, which may alias it: no reload after them.
+        s_.window.room -= bytes.size();
+        copy_few_bytes(to, bytes.data(), bytes.size());
     }
 
-    /// Goes from run to run.
+    /// `write_rest`, whose result is copied: it stays in registers on paths that do not call it.
     template <memory_port Memory>
-    [[gnu::noinline]]  // so that it is not in the way of bytes for one run
+    [[gnu::always_inline]]  // else it is copied twice
     constexpr auto
-    write_on(access::msr_state& now, Memory& memory, byte_view bytes) noexcept -> write_result {
+    write_slow(access::msr_state& now, Memory& memory, byte_view bytes) noexcept -> write_result {
+        write_result const done = write_rest(now, memory, bytes);
+        return write_result{done};
+    }
+    /// Writes bytes from window to window.
+    template <memory_port Memory>
+    [[gnu::noinline]]  // keeps this out of `write`
+    constexpr auto
+    write_rest(access::msr_state& now, Memory& memory, byte_view bytes) noexcept -> write_result {
         write_result done;
         while (done.taken < bytes.size() && !done.why_not_all) {
             byte_view const rest = bytes.from(done.taken);
-            if (rest.size() < run_.room && run_.end_in_place != nullptr) {
-                done.count_stored(store_address(), rest.size());
-                put_in_place(rest);
-            } else if (!fill(memory, rest, done)) {
-                step(now, memory, rest, done);
+            if (rest.size() < s_.window.room && s_.window.mapped_end != nullptr) {
+                done.count_stored(s_.window.address(), rest.size());
+                put_mapped(rest);
+            } else if (!fill_regions(memory, rest, done)) {
+                write_window(now, memory, rest, done);
             }
         }
         return done;
     }
 
-    /// Fills as many regions as there are bytes for. False where it cannot fill the first.
+    /// Fills as many regions as possible. False if it cannot fill the first.
     template <memory_port Memory>
-    [[gnu::noinline]]  // so that it has all registers for itself
+    [[gnu::noinline]]  // gives the loop all registers
     constexpr auto
-    fill(Memory& memory, byte_view bytes, write_result& done) noexcept -> bool {
-        if (!fills_) { return false; }
-        uint64_t const first = store_address();
+    fill_regions(Memory& memory, byte_view bytes, write_result& done) noexcept -> bool {
+        if (!s_.can_fill) { return false; }
+        uint64_t const first = s_.window.address();
         uint64_t end = first;
         uint8_t const* from = bytes.data();
         size_t left = bytes.size();
-        while (left >= run_.room) {
-            run const full = run_;
-            if (!move_on(memory, full)) { break; }
+        while (left >= s_.window.room) {
+            detail::output_window const full = s_.window;
+            if (!detail::try_next_region(s_, memory, full)) { break; }
             auto const room = static_cast<size_t>(full.room);
             left -= room;
             end = full.end;
-            copy_bytes(full.in_place(), from, room);
+            copy_bytes(full.mapped(), from, room);
             from += room;
         }
         if (left == bytes.size()) { return false; }
@@ -157,49 +176,95 @@ private:
         return true;
     }
 
-    /// Does with bytes, at least one, whatever comes first.
+    /// Writes bytes, at least one, up to the end of the window, or loads the entry for it.
     template <memory_port Memory>
-    [[gnu::noinline]]  // so that it is not in the way of bytes that only have to be copied
+    [[gnu::noinline]]  // keeps this out of the path of bytes that are only copied
     constexpr void
-    step(access::msr_state& now, Memory& memory, byte_view bytes, write_result& done) noexcept {
-        catch_up();
-        if (phase_ == phase::at_entry) {
-            done.why_not_all = settle(now, memory);
-        } else if (phase_ == phase::off) {
+    write_window(access::msr_state& now, Memory& memory, byte_view bytes,
+                 write_result& done) noexcept {
+        detail::update_position(s_);
+        if (s_.phase == phase::at_entry) {
+            done.why_not_all = detail::load_region(s_, now, memory);
+        } else if (s_.phase == phase::off) {
             done.lost += bytes.size();
             done.taken += bytes.size();
-        } else if (scheme_ == cpu::output_scheme::fabric) {
+        } else if (s_.scheme == cpu::output_scheme::fabric) {
             send(memory, bytes, done);
         } else {
-            size_t const most = bytes.size() < run_.room ? bytes.size()
-                                                         : static_cast<size_t>(run_.room);
-            put(memory, bytes.first(most), done);
-            if (run_.room == 0) { turn(now, memory, done); }
+            size_t const most = bytes.size() < s_.window.room ? bytes.size()
+                                                              : static_cast<size_t>(s_.window.room);
+            store(memory, bytes.first(most), done);
+            if (s_.window.room == 0) { end_window(now, memory, done); }
         }
     }
 
-    /// The run is at its end: decides what comes next.
+    /// Stores bytes in the window, or drops them.
     template <memory_port Memory>
-    constexpr void turn(access::msr_state& now, Memory& memory, write_result& done) noexcept {
-        using topa::entry;
-        uint64_t const reached = run_.end - base_;
-        at_.offset = static_cast<uint32_t>(reached);
-        bool const rings = of_.many_entries ? run_.region.get<entry::INT>() && reached == size_
-                                            : reached == pmi_at_;
-        if (reached < size_) {
-            if (rings) { raise(now, memory, done); }
-            return begin_run(now, memory, reached);
+    constexpr void store(Memory& memory, byte_view bytes, write_result& done) noexcept {
+        uint64_t const address = s_.window.address();
+        size_t count = bytes.size();
+        if (s_.window.mapped_end != nullptr) {
+            copy_bytes(s_.window.mapped(), bytes.data(), count);
+        } else if (!s_.drops) {
+            count = memory.store(address, bytes);
+            if (count < bytes.size()) { done.why_not_all = {true, address + count}; }
         }
-        if (scheme_ == cpu::output_scheme::single_range) { return begin_run(now, memory, 0); }
-        if (run_.region.get<entry::STOP>()) {
-            end(now, rule::OUT_080);
+        if (count != 0) { done.count_stored(address, count); }
+        if (s_.drops) {
+            done.stored -= count;
+            done.lost += count;
+        }
+        s_.window.room -= count;
+    }
+
+    template <memory_port Memory>
+    constexpr void send(Memory& memory, byte_view bytes, write_result& done) noexcept {
+        size_t const sent = [&] {
+            if constexpr (fabric_port<Memory>) { return memory.send(bytes); }
+            return bytes.size();
+        }();
+        done.why_not_all = {sent < bytes.size(), 0};
+        done.stored += sent;
+        done.taken += sent;
+    }
+
+    /// The window is full: raises the interrupt, stops, or opens the next window.
+    template <memory_port Memory>
+    constexpr void end_window(access::msr_state& now, Memory& memory, write_result& done) noexcept {
+        using topa::entry;
+        uint64_t const offset = s_.window.end - s_.region_base;
+        s_.position.offset = static_cast<uint32_t>(offset);
+        bool const interrupts = s_.limits.many_entries
+                                    ? s_.window.region.get<entry::INT>() && offset == s_.region_size
+                                    : offset == s_.pmi_offset;
+        if (offset < s_.region_size) {
+            if (interrupts) { raise_pmi(now, memory, done); }
+            return detail::open_window(s_, now, memory, offset);
+        }
+        if (s_.scheme == cpu::output_scheme::single_range) {
+            return detail::open_window(s_, now, memory, 0);
+        }
+        if (s_.window.region.get<entry::STOP>()) {
+            detail::end_output(s_, now, rule::OUT_080);
             now.status = now.status.with(access::ia32_rtit_status::Stopped{true});
         }
-        if (rings) { raise(now, memory, done); }
-        if (phase_ == phase::off) { return; }
-        at_ = topa::next_entry(at_);
-        phase_ = phase::at_entry;
-        done.why_not_all = take_next(now, memory);
+        if (interrupts) { raise_pmi(now, memory, done); }
+        if (s_.phase == phase::off) { return; }
+        s_.position = topa::next_entry(s_.position);
+        s_.phase = phase::at_entry;
+        done.why_not_all = detail::load_next_region(s_, now, memory);
+    }
+
+    template <memory_port Memory>
+    constexpr void raise_pmi(access::msr_state& now, Memory& memory,
+                             write_result& done) const noexcept {
+        ++done.pmis;
+        now.perf_global_status = now.perf_global_status.with(
+            reg::ia32_perf_global_status::Trace_ToPA_PMI{true});
+        if (s_.sets_pend_topa_pmi) {
+            now.status = now.status.with(access::ia32_rtit_status::PendToPAPMI{true});
+        }
+        if constexpr (pmi_port<Memory>) { memory.raise(); }
     }
 };
 

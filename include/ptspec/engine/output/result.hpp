@@ -5,20 +5,20 @@
 
 namespace ptspec::engine {
 
-/// What became of bytes that were written.
+/// The result of writing bytes.
 struct [[nodiscard]] write_result {
-    size_t taken = 0;  ///< from the front; the others are still the caller's, see `why_not_all`
+    size_t taken = 0;  ///< number of bytes consumed, from the front; see `why_not_all` for the rest
     uint64_t stored = 0;
     uint64_t lost = 0;
     uint64_t pmis = 0;   ///< interrupts that were raised
-    uint64_t first = 0;  ///< the address of the first byte that had one, dropped ones included
+    uint64_t first = 0;  ///< address of the first byte that has one, dropped bytes included
     uint64_t last = 0;
     bool had_address = false;
-    port_fault why_not_all{};  ///< at address 0 where a fabric has no room
+    port_fault why_not_all{};  ///< at address 0 when a fabric has no room
 
     constexpr explicit operator bool() const noexcept { return !why_not_all; }
 
-    /// Counts bytes, at least one, that were taken, and stored from one address to another.
+    /// Counts bytes that were consumed and stored, at least one, from address `from` to `to`.
     constexpr void count_stored(uint64_t from, uint64_t to, uint64_t count) noexcept {
         first = had_address ? first : from;
         last = to;
@@ -26,11 +26,11 @@ struct [[nodiscard]] write_result {
         stored += count;
         taken += static_cast<size_t>(count);
     }
-    /// Counts bytes, at least one, that were taken, and stored in a row.
+    /// Counts contiguous bytes that were consumed and stored, at least one.
     constexpr void count_stored(uint64_t from, uint64_t count) noexcept {
         count_stored(from, from + count - 1, count);
     }
-    /// Adds what became of the bytes that came next. What is in the way is what was in theirs.
+    /// Adds the result of the next write. The fault is that of the next write.
     constexpr auto operator+=(write_result const& next) noexcept -> write_result& {
         taken += next.taken;
         stored += next.stored;
@@ -47,13 +47,13 @@ struct [[nodiscard]] write_result {
     friend constexpr auto operator==(write_result const&, write_result const&) -> bool = default;
 };
 
-/// How many bytes went where since a trace unit was made.
+/// Byte and interrupt counts since the construction of a trace unit.
 struct totals {
     uint64_t stored = 0;
     uint64_t lost = 0;
     uint64_t pmis = 0;  ///< interrupts that were raised
 
-    /// Adds what became of the bytes that came next.
+    /// Adds the result of the next write.
     constexpr auto operator+=(write_result const& next) noexcept -> totals& {
         stored += next.stored;
         lost += next.lost;

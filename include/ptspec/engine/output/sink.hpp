@@ -6,19 +6,19 @@
 
 namespace ptspec::engine {
 
-/// Output as the sink of a `trace::writer`. Bytes that a failing port did not take are kept, and go
-/// out before any others.
+/// Output as the sink of a `trace::writer`. Bytes that a failing port did not accept are kept and
+/// written before all later bytes.
 ///
-/// Errors: `append` is false, and takes nothing, while the port goes on failing, and for more than
-///         `most_bytes` at once. `fault` tells what is in the way.
+/// Errors: `append` returns false, and accepts nothing, while the port fails, and for more than
+///         `most_bytes` at once. `fault` returns the reason.
 /// Source: OUT-001, PKT-347, PRG-180.
 template <memory_port Memory>
 class output_sink {
 public:
-    /// As many as a writer appends at once.
+    /// The most bytes that a writer appends at once.
     static constexpr size_t most_bytes = trace::writer_state::most_bytes;
 
-    /// All of them are borrowed, and have to outlive this.
+    /// All parameters are borrowed and must outlive the sink.
     constexpr output_sink(output& to, access::msr_state& now, Memory& memory) noexcept
         : to_{to}, now_{now}, memory_{memory} {}
 
@@ -27,10 +27,10 @@ public:
         keep(bytes.from(write(bytes)));
         return true;
     }
-    /// Tries again what a port did not let happen.
+    /// Retries what a port failed to do.
     constexpr auto resume() noexcept -> port_fault {
         if (!fault()) { return {}; }
-        if (count_ == 0) {  // all bytes are out, and the next entry could not be read
+        if (count_ == 0) {  // all bytes are stored, and loading the next entry failed
             last_ = {.why_not_all = to_.resume(now_, memory_)};
         } else {
             auto const all = byte_view{kept_}.first(count_);
@@ -38,11 +38,11 @@ public:
         }
         return fault();
     }
-    /// What is in the way, where something is.
+    /// The fault that `resume` retries, if there is one.
     [[nodiscard]] constexpr auto fault() const noexcept -> port_fault { return last_.why_not_all; }
-    /// How many bytes are kept.
+    /// The number of bytes kept.
     [[nodiscard]] constexpr auto kept() const noexcept -> size_t { return count_; }
-    /// What became of the bytes of the last write: of the last `append` or `resume`.
+    /// The result of the last write, by `append` or `resume`.
     [[nodiscard]] constexpr auto last() const noexcept -> write_result const& { return last_; }
 
 private:
@@ -50,7 +50,7 @@ private:
         last_ = to_.write(now_, memory_, bytes);
         return last_.taken;
     }
-    /// Keeps bytes, which may be some of those that are kept.
+    /// Keeps bytes, which may be a part of the bytes already kept.
     constexpr void keep(byte_view bytes) noexcept {
         for (size_t i = 0; i < bytes.size(); ++i) { kept_.bytes[i] = bytes[i]; }
         count_ = bytes.size();

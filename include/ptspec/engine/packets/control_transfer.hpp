@@ -116,7 +116,7 @@ constexpr void transfer(generator_state& s, Sink& to, control_transfer const& ho
     auto const done = access::evaluate(s.caps, s.msrs, s.context_at(how.to), stop_ip);
     s.msrs.status = done.status;
     if (done.trace_stop && s.in_overflow) {  // Source: GEN-230
-        s.deferred_ovf = s.options.trace_stop_in_overflow == stop_in_overflow::told_afterwards
+        s.deferred_ovf = s.options.trace_stop_in_overflow == stop_in_overflow::after_ovf
                              ? deferred_ovf::ovf_and_trace_stop
                              : deferred_ovf::none;
     }
