@@ -25,12 +25,12 @@ concept tests_as_bool = requires(Type value) { static_cast<bool>(value); };
 
 }  // namespace
 
-// A #GP and a port that failed after the access took effect cannot both be "false".
+// No conversion to bool: a #GP and a port failure after the access took effect are not the same.
 static_assert(!tests_as_bool<engine::access_result>);
 static_assert(!tests_as_bool<engine::xsaves_result>);
 static_assert(!tests_as_bool<engine::xrstors_result>);
 
-TEST_CASE("an access that takes effect differs from one that does not, also where a port fails") {
+TEST_CASE("an access result shows whether the access took effect, even if a port failed") {
     CHECK_TWICE([](auto value) {
         machine_memory memory;
         auto unit = off("CPL=0");
@@ -48,14 +48,14 @@ TEST_CASE("an access that takes effect differs from one that does not, also wher
         auto const on = enable(unit, memory);
         good = good && on.what == outcome::done_but_port_failed && on.took_effect() && on.fault &&
                unit.msrs().ctl.template get<ctl::TraceEn>();
-        // A #GP stays one, and says that bytes wait.
+        // A #GP is still reported; `fault` indicates that bytes are pending.
         auto const locked = write(0x560, table);
         good = good && locked.what == outcome::general_protection && locked.fault &&
                locked.why == rule::REG_004;
         auto const down = disable(unit, memory);
         good = good && down.what == outcome::done_but_port_failed && down.took_effect() &&
                !unit.msrs().ctl.template get<ctl::TraceEn>();
-        // What has not begun can be made again.
+        // An access that did not begin can be repeated.
         auto const waits = write(0x560, table + 0x1000);
         good = good && waits.what == outcome::not_done_port_failed && !waits.took_effect() &&
                waits.fault && unit.rdmsr(0x560).value == table;
@@ -65,7 +65,7 @@ TEST_CASE("an access that takes effect differs from one that does not, also wher
     });
 }
 
-TEST_CASE("XSAVES and XRSTORS tell the same") {
+TEST_CASE("XSAVES and XRSTORS report the same outcomes") {
     CHECK_TWICE([](auto value) {
         machine_memory memory;
         auto unit = off("CPL=0");
@@ -93,7 +93,7 @@ TEST_CASE("XSAVES and XRSTORS tell the same") {
     });
 }
 
-TEST_CASE("XSAVES after a disabling WRMSR whose bytes wait stores a TraceEn of 0") {  // REG-142
+TEST_CASE("XSAVES stores TraceEn = 0 after a disabling WRMSR with pending bytes") {  // REG-142
     using area = access::xsave_pt_state;
     CHECK_TWICE([](auto value) {
         machine_memory memory;
@@ -110,7 +110,7 @@ TEST_CASE("XSAVES after a disabling WRMSR whose bytes wait stores a TraceEn of 0
         };
         return of(unit) && of(moved);
     });
-    CHECK_TWICE([](auto value) {  // and of 1 where XSAVES itself disabled
+    CHECK_TWICE([](auto value) {  // TraceEn = 1 when XSAVES itself disabled tracing
         machine_memory memory;
         auto unit = off("CPL=0");
         (void)enable(unit, memory);

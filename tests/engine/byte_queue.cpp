@@ -21,7 +21,7 @@ constexpr auto append_one(byte_queue<Depth>& to, std::uint8_t byte) -> bool {
 
 }  // namespace
 
-TEST_CASE("bytes come out in the order in which they went in") {
+TEST_CASE("bytes leave the queue in the order they were appended") {
     CHECK_TWICE([](auto value) {
         byte_queue<16> queue;
         std::uint8_t const bytes[] = {value(std::uint8_t{1}), 2, 3};
@@ -38,7 +38,7 @@ TEST_CASE("bytes come out in the order in which they went in") {
     });
 }
 
-TEST_CASE("what there is no room for is not taken, and nothing of it") {  // GEN-225
+TEST_CASE("append() takes all bytes or none") {  // GEN-225
     CHECK_TWICE([](auto value) {
         byte_queue<16> queue;
         std::uint8_t const bytes[17] = {value(std::uint8_t{9})};
@@ -50,7 +50,7 @@ TEST_CASE("what there is no room for is not taken, and nothing of it") {  // GEN
     });
 }
 
-TEST_CASE("it goes around") {
+TEST_CASE("the queue wraps around") {
     CHECK_TWICE([](auto value) {
         byte_queue<19> queue;
         std::uint8_t next_in = 0;
@@ -83,7 +83,7 @@ TEST_CASE("it goes around") {
     });
 }
 
-TEST_CASE("sixteen bytes at once do not touch what is in the queue") {
+TEST_CASE("a 16-byte append does not change queued bytes") {
     CHECK_TWICE([](auto value) {
         bool good = true;
         for (std::size_t before = 0; before <= 24; ++before) {
@@ -104,7 +104,7 @@ TEST_CASE("sixteen bytes at once do not touch what is in the queue") {
     });
 }
 
-TEST_CASE("more than there is can be dropped, and cleared it is empty") {
+TEST_CASE("drop() of more than size() bytes and clear() both empty the queue") {
     CHECK_TWICE([](auto value) {
         byte_queue<16> queue;
         bool good = append_one(queue, value(std::uint8_t{1})) && append_one(queue, 2);
@@ -115,7 +115,7 @@ TEST_CASE("more than there is can be dropped, and cleared it is empty") {
     });
 }
 
-TEST_CASE("of sixteen bytes at once all are kept, where all are wanted") {
+TEST_CASE("a 16-byte append with count 16 keeps all bytes") {
     CHECK_TWICE([](auto value) {
         byte_queue<32> queue;
         bool good = queue.append({value(std::uint64_t{0x0706050403020100}), 0x0F0E0D0C0B0A0908},

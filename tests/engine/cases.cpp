@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// The worked cases OC of the catalogue, as its table has them. Breaking one of these
+// The worked cases OC of the catalogue, generated from its table. Breaking one of these
 // rules breaks a case: OUT-007, OUT-020..024, OUT-040..043, OUT-050..055, OUT-057, OUT-058,
 // OUT-060..068, OUT-080..082, OUT-085, OUT-091, OUT-101..104, OUT-110..112, OUT-131, OUT-142,
 // OUT-151, OUT-152.
@@ -41,17 +41,17 @@ constexpr auto preset(rc_profile of) -> cpu::capabilities const& {
 
 constexpr uint8_t some_trace[0x1'1000] = {};
 
-/// What became of a case.
+/// The result of running a case.
 struct result {
     bool enabled = false;  ///< the WRMSR that sets TraceEn did not fault
     access::msr_state now{};
     engine::write_result sum{};
-    uint64_t stored = 0;  ///< what the memory counted
+    uint64_t stored = 0;  ///< bytes counted by the memory
     rule why = rule::none;
     engine::explanation told{};
 };
 
-/// Writes all bytes of a write.
+/// Writes all bytes of a write in one call.
 struct at_once {
     template <class Tracer>
     constexpr void operator()(Tracer& one, size_t count) const {
@@ -59,7 +59,7 @@ struct at_once {
     }
 };
 
-/// Writes them in the pieces of OC-51, again and again.
+/// Writes the bytes in the pieces of OC-51, repeated cyclically.
 struct in_pieces {
     template <class Tracer>
     constexpr void operator()(Tracer& one, size_t count) const {
@@ -105,7 +105,7 @@ constexpr auto result_of(oc_engine_case const& row, Way write) -> result {
     return got;
 }
 
-/// True when a rule is among those of the case.
+/// True if the case lists the rule.
 constexpr auto is_listed(oc_engine_case const& row, text id) -> bool {
     for (unsigned i = 0; i < row.rule_count; ++i) {
         if (row.rules[i] == id) { return true; }
@@ -113,18 +113,18 @@ constexpr auto is_listed(oc_engine_case const& row, text id) -> bool {
     return false;
 }
 
-/// Why output ended, by the unit and by the explanation, is a rule of the case. Where the case begins
-/// with Stopped nothing ends any more.
+/// True if the unit and the explanation both report a rule of the case as the reason that output
+/// ended. In a case that starts with Stopped set, output never starts.
 constexpr auto tells_why(oc_engine_case const& row, result const& got) -> bool {
     if (row.stopped) { return got.why == rule::none && got.told; }
     if (!row.wanted.error && !row.wanted.stopped) { return got.why == rule::none && !got.told; }
     if (got.why != got.told.why) { return false; }
-    // OUT-083 is about the STOP of OUT-080.
+    // OUT-083 refines the STOP of OUT-080.
     return is_listed(row, rule_id{got.why}.view()) ||
            (got.why == rule::OUT_080 && is_listed(row, "OUT-083"));
 }
 
-/// What a case claims.
+/// The claims of a case.
 enum class claim : unsigned {
     enabling_does_not_fault,
     error,
@@ -171,7 +171,7 @@ constexpr auto is_true(oc_engine_case const& row, result const& got, claim which
     return tells_why(row, got);
 }
 
-/// The first claim of a case that is not true; `claims` when all are.
+/// The index of the first false claim of a case; `claims` if all are true.
 template <class Way = at_once>
 constexpr auto failure_of(oc_engine_case const& row, Way write = {}) -> unsigned {
     auto const got = result_of(row, write);
@@ -182,11 +182,11 @@ constexpr auto failure_of(oc_engine_case const& row, Way write = {}) -> unsigned
 
 constexpr auto holds(oc_engine_case const& row) -> bool { return failure_of(row) == claims; }
 
-/// A case that does not hold stops the build here; the compiler says which.
+/// A failing case stops the build here; the compiler names the case.
 template <oc_engine Case>
 struct case_holds {
     static constexpr bool value = holds(oc_engine_cases[static_cast<unsigned>(Case)]);
-    static_assert(value, "this case does not hold");
+    static_assert(value, "this case fails");
 };
 
 template <std::size_t... Numbers>
@@ -194,7 +194,7 @@ constexpr auto all_hold(std::index_sequence<Numbers...>) -> bool {
     return (... & case_holds<static_cast<oc_engine>(Numbers)>::value);
 }
 
-/// The case with another claim than it has; false where it has none of that kind.
+/// Falsifies one claim of the case. Returns false if the case has no such claim.
 constexpr auto turn_round(oc_engine_case& row, claim which) -> bool {
     auto& wanted = row.wanted;
     switch (which) {
@@ -209,7 +209,7 @@ constexpr auto turn_round(oc_engine_case& row, claim which) -> bool {
         case claim::stored: ++wanted.stored; break;
         case claim::lost: ++wanted.lost; break;
         case claim::pmi: ++wanted.pmi; break;
-        case claim::global_status_55:  // nothing is claimed where it is false
+        case claim::global_status_55:  // false claims nothing
             wanted.global_status_55 = true;
             return wanted.pmi == 0;
         case claim::pend_topa_pmi: wanted.pend_topa_pmi = true; return !row.inject;
@@ -224,7 +224,7 @@ auto shown(text some) -> std::string_view { return {some.data(), some.size()}; }
 
 }  // namespace
 
-TEST_CASE("the cases are all of the page, numbered from OC-01 on") {
+TEST_CASE("the cases are all those of the page, numbered from OC-01") {
     std::string ids;
     for (auto const& row : oc_engine_cases) { ids += shown(row.id); }
     for (auto const& row : test::oc_encode_cases) { ids += shown(row.id); }
@@ -241,20 +241,20 @@ TEST_CASE("the cases are all of the page, numbered from OC-01 on") {
 
 // ------------------------------------------------------------------------------------ the engine
 
-TEST_CASE("every case of the engine holds as a constant") {
+TEST_CASE("every engine case passes at compile time") {
     static_assert(all_hold(std::make_index_sequence<test::oc_engine_cases_count>{}));
     CHECK(test::oc_engine_cases_count != 0);
 }
 
-TEST_CASE("every case of the engine holds at run time") {
+TEST_CASE("every engine case passes at run time") {
     for (auto const& row : oc_engine_cases) {
         auto const first = failure_of(test::unknown{}(row));
         CHECK_MESSAGE(first == claims, shown(row.id), ": claim ", first, " is not true");
     }
 }
 
-TEST_CASE("a case with a claim turned round, or without its rules, does not hold") {
-    // The checking function itself: every claim of every case matters.
+TEST_CASE("a case with a falsified claim, or without its rules, fails") {
+    // Tests the checking function: every claim of every case is checked.
     unsigned turned = 0;
     for (auto const& row : oc_engine_cases) {
         for (unsigned i = 0; i < claims; ++i) {
@@ -268,7 +268,7 @@ TEST_CASE("a case with a claim turned round, or without its rules, does not hold
     CHECK(turned >= 10 * test::oc_engine_cases_count);
 }
 
-TEST_CASE("OC-51: every case holds when its bytes are written 5, 0, 3 at a time (OUT-151,152)") {
+TEST_CASE("OC-51: every case passes if its bytes are written 5, 0, 3 at a time (OUT-151,152)") {
     auto const& row = test::oc_pieces_cases[0];
     CHECK(row.pieces[0] + row.pieces[1] + row.pieces[2] == row.whole);
     for (auto const& each : oc_engine_cases) {
@@ -285,7 +285,7 @@ TEST_CASE("OC-51: every case holds when its bytes are written 5, 0, 3 at a time 
 
 // ------------------------------------------------------------------------------------ entries
 
-TEST_CASE("OC-46, OC-47: fields make the word of an entry (OUT-040,041,043)") {
+TEST_CASE("OC-46, OC-47: the fields of an entry encode to its word (OUT-040,041,043)") {
     CHECK_TWICE([](auto value) {
         using topa::entry;
         for (auto const& row : test::oc_encode_cases) {
@@ -301,7 +301,7 @@ TEST_CASE("OC-46, OC-47: fields make the word of an entry (OUT-040,041,043)") {
     });
 }
 
-TEST_CASE("OC-48: a word has the fields of an entry, and breaks no rule (OUT-040,042)") {
+TEST_CASE("OC-48: a word decodes to its fields and to the rule it breaks (OUT-040,042)") {
     CHECK_TWICE([](auto value) {
         using topa::entry;
         for (auto const& row : test::oc_decode_cases) {
@@ -320,7 +320,7 @@ TEST_CASE("OC-48: a word has the fields of an entry, and breaks no rule (OUT-040
     });
 }
 
-TEST_CASE("OC-49: a single range is built (OUT-020)") {
+TEST_CASE("OC-49: the builder returns the MSRs of a single range (OUT-020)") {
     CHECK_TWICE([](auto value) {
         for (auto const& row : test::oc_build_cases) {
             auto const made = single_range::build(
@@ -333,7 +333,7 @@ TEST_CASE("OC-49: a single range is built (OUT-020)") {
     });
 }
 
-TEST_CASE("OC-50: the two MSRs hold a position (OUT-050)") {
+TEST_CASE("OC-50: the two MSRs give the output position (OUT-050)") {
     CHECK_TWICE([](auto value) {
         for (auto const& row : test::oc_locate_cases) {
             auto const at = topa::position_in({value(row.base)}, {value(row.mask_ptrs)});

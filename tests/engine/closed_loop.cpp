@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-// Random programs on random configurations: what a reader gives back is what the unit was asked to
-// record. GEN-005, GEN-023, GEN-025, GEN-080..105, GEN-110..139, GEN-170..176, GEN-203, GEN-211,
-// GEN-216, GEN-218, GEN-227, GEN-236, GEN-240..243, GEN-250..257, GEN-300, GEN-310, GEN-313, GEN-340.
+// Random programs on random configurations: the reader returns what the unit recorded.
+// GEN-005, GEN-023, GEN-025, GEN-080..105, GEN-110..139, GEN-170..176, GEN-203, GEN-211, GEN-216,
+// GEN-218, GEN-227, GEN-236, GEN-240..243, GEN-250..257, GEN-300, GEN-310, GEN-313, GEN-340.
 #include <support/how_many.hpp>
 #include <support/program_runs.hpp>
 
@@ -12,7 +12,7 @@
 
 using namespace ptspec::test;
 
-TEST_CASE("what a reader gives back is what the unit was asked to record") {
+TEST_CASE("the reader returns what the unit recorded") {
 #if defined(__s390x__)  // emulated
     constexpr std::uint64_t usual_programs = 1'000;
 #else

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// Operational errors of ToPA: which entry each is about, and what stays.
+// Operational errors of ToPA: which entry causes each, and what state remains.
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/engine/output/output.hpp>
 
@@ -16,8 +16,9 @@ namespace preset = cpu::preset;
 
 namespace {
 
-/// The rule that a pointer finds which comes to an entry in three ways: when TraceEn rises, from a
-/// region before it, and for an output region through an END. It has to be the same.
+/// The rule that an entry breaks. The output pointer reaches the entry in three ways: when TraceEn
+/// becomes 1, from the previous region, and (for an output region) through an END. All three must
+/// report the same rule.
 constexpr auto fails_anywhere(uint64_t entry, cpu::capabilities const& of = preset::P_SKL) -> rule {
     word_at const words[] = {{A, X}, {A + 8, entry}, {A + 16, A | END}};
     rule const why = enabling_fails(A, pointers(1, 0), words, of);
@@ -59,7 +60,7 @@ TEST_CASE("no reserved bit of an entry may be set, END or not (OUT-060, PRG-088)
     });
 }
 
-TEST_CASE("a table begins at a multiple of 4 KB (OUT-061)") {
+TEST_CASE("a table must be aligned to 4 KB (OUT-061)") {
     CHECK_TWICE([](auto value) {
         word_at const words[] = {{A, X}, {A + 0x80, X}, {A + 0x800, X}};
         for (uint64_t base = A + 0x80; base < A + 0x1000; base += 0x80) {
@@ -71,7 +72,7 @@ TEST_CASE("a table begins at a multiple of 4 KB (OUT-061)") {
     });
 }
 
-TEST_CASE("a region begins at a multiple of its own size (OUT-042,062, PRG-088)") {
+TEST_CASE("a region must be aligned to its own size (OUT-042,062, PRG-088)") {
     CHECK_TWICE([](auto value) {
         for (uint64_t size = 0; size < 16; ++size) {
             uint64_t const aligned = value(uint64_t{4096}) << size;
@@ -94,7 +95,7 @@ TEST_CASE("a region begins at a multiple of its own size (OUT-042,062, PRG-088)"
     }
 }
 
-TEST_CASE("no entry has an address beyond MAXPHYADDR, END or not (OUT-063, PRG-088)") {
+TEST_CASE("no entry may hold an address beyond MAXPHYADDR, END or not (OUT-063, PRG-088)") {
     auto const body = [](auto value, cpu::capabilities const& of, unsigned width) {
         for (unsigned bit = width - 2; bit < 64; ++bit) {
             rule const wanted = bit < width ? rule::none : rule::OUT_063;
@@ -109,7 +110,7 @@ TEST_CASE("no entry has an address beyond MAXPHYADDR, END or not (OUT-063, PRG-0
     CHECK_TWICE([body](auto value) { return body(value, preset::P_FUT, 52); });
 }
 
-TEST_CASE("the offset lies inside the region when TraceEn rises (OUT-064, PRG-088)") {
+TEST_CASE("the offset must be inside the region when TraceEn becomes 1 (OUT-064, PRG-088)") {
     CHECK_TWICE([](auto value) {
         word_at const words[] = {{A, X}, {A + 8, Z | size_8K}, {A + 16, B | END}, {B, X}};
         return enabling_fails(A, pointers(0, value(uint64_t{0x1000})), words) == rule::OUT_064 &&
@@ -120,7 +121,7 @@ TEST_CASE("the offset lies inside the region when TraceEn rises (OUT-064, PRG-08
     });
 }
 
-TEST_CASE("an END has neither INT nor STOP (OUT-065, PRG-088)") {
+TEST_CASE("an END must have neither INT nor STOP (OUT-065, PRG-088)") {
     CHECK_TWICE([](auto value) {
         return fails_anywhere(value(A) | END | INT) == rule::OUT_065 &&
                fails_anywhere(value(A) | END | STOP) == rule::OUT_065 &&
@@ -128,7 +129,7 @@ TEST_CASE("an END has neither INT nor STOP (OUT-065, PRG-088)") {
     });
 }
 
-TEST_CASE("entry 0 is no END, so that no END leads to another (OUT-047,066, PRG-088)") {
+TEST_CASE("entry 0 must not be an END, so no END links to another (OUT-047,066, PRG-088)") {
     CHECK_TWICE([](auto value) {
         word_at const first[] = {{A, value(B) | END}, {B, X}};
         word_at const linked[] = {{A, X}, {A + 8, B | END}, {B, A | END}};
@@ -145,13 +146,13 @@ TEST_CASE("entry 0 is no END, so that no END leads to another (OUT-047,066, PRG-
         return moved && two.has_failed(rule::OUT_066) && two.stands_at(B, 0x7F) &&
                enabling_fails(A, 0x7F, first) == rule::OUT_066;
     });
-    CHECK_TWICE([](auto value) {  // nor when it links to itself
+    CHECK_TWICE([](auto value) {  // also not one that links to its own table
         word_at const words[] = {{value(A), A | END}};
         return enabling_fails(A, 0x7F, words) == rule::OUT_066;
     });
 }
 
-TEST_CASE("without MENTRY only entry 0 is an output region (OUT-067,100, PRG-088)") {
+TEST_CASE("without MENTRY only entry 0 may be an output region (OUT-067,100, PRG-088)") {
     CHECK_TWICE([](auto value) {
         word_at const words[] = {{A, X}, {A + 8, Y}, {A + 16, A | END}};
         listed_memory memory{words};
@@ -167,7 +168,7 @@ TEST_CASE("without MENTRY only entry 0 is an output region (OUT-067,100, PRG-088
     });
 }
 
-TEST_CASE("without MENTRY an END leads to its own table (OUT-068,100, PRG-088)") {
+TEST_CASE("without MENTRY an END must link to its own table (OUT-068,100, PRG-088)") {
     CHECK_TWICE([](auto value) {
         word_at const words[] = {{A, X}, {A + 8, B | END}, {B, Y}};
         listed_memory memory{words};
@@ -179,7 +180,7 @@ TEST_CASE("without MENTRY an END leads to its own table (OUT-068,100, PRG-088)")
                enabling_fails(A, pointers(1, 0), words, preset::P_BDW) == rule::OUT_068 &&
                fails_anywhere(B | END, preset::P_SKL) == rule::none;
     });
-    CHECK_TWICE([](auto value) {  // its own table at any index
+    CHECK_TWICE([](auto value) {  // an END at any index
         word_at const words[] = {{A, X}, {A + 16, A | END}};
         listed_memory memory{words};
         auto one = tracer_on(memory, preset::P_BDW);
@@ -189,7 +190,7 @@ TEST_CASE("without MENTRY an END leads to its own table (OUT-068,100, PRG-088)")
     });
 }
 
-TEST_CASE("no entry lies beyond MAXPHYADDR (OUT-071)") {
+TEST_CASE("no entry may lie beyond MAXPHYADDR (OUT-071)") {
     CHECK_TWICE([](auto value) {
         uint64_t const table = value(uint64_t{0x7F'FFFF'F000});  // the last page below 2^39
         uint64_t const last = 0x7F'FFFF'FFF8;
@@ -208,7 +209,7 @@ TEST_CASE("no entry lies beyond MAXPHYADDR (OUT-071)") {
     });
 }
 
-TEST_CASE("of several errors the entry's place comes first, then its own rules, then the offset") {
+TEST_CASE("errors are checked in order: the entry's address, its contents, the offset") {
     CHECK_TWICE([](auto value) {
         output_options smrr;
         smrr.restricted = {.smrr_physbase = {0}, .smrr_physmask = {0x800}, .extra = nullptr};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// Memory ports that fail, and are asked again.
+// Memory ports that fail, and accesses that are retried.
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/engine/output/output.hpp>
 
@@ -24,8 +24,8 @@ constexpr auto fragile_memory() -> fragile {
     return made;
 }
 
-/// Enables, and writes all bytes of the course of `failing_course`, as a caller has to who meets
-/// faults: what was not taken is given again. Some call `resume` before, some write nothing.
+/// Writes bytes as a caller that handles faults must: bytes that were not taken are written again.
+/// After a fault it does nothing, calls `resume` or writes no bytes, depending on `manner`.
 struct patient {
     tracer<fragile>& one;
     unsigned manner;
@@ -57,9 +57,9 @@ constexpr void prepare_failing_course(Memory& memory) {
     set_table(memory, B, Y, A | END);
 }
 
-/// 8 bytes into X, all of Y through an END, and 8 bytes into X again through another: 16 loads and
-/// stores, the stores of Y, and the loads between them. The access of a number fails, from 1. True
-/// when everything is as if it had not, and no byte was stored twice.
+/// Writes 8 bytes to X, all of Y (reached through an END) and 8 bytes to X again (through another
+/// END). Access number `fails_at`, counted from 1, fails. True if the result is the same as without
+/// the failure, and no byte was stored twice.
 constexpr auto recovers(uint64_t fails_at, unsigned manner, size_t piece, unsigned faults = 1)
     -> bool {
     auto memory = fragile_memory();
@@ -93,8 +93,8 @@ constexpr auto recovers(uint64_t fails_at, unsigned manner, size_t piece, unsign
 
 }  // namespace
 
-TEST_CASE("a fault at any access loses nothing and repeats nothing (PRG-180)") {
-    // Loads: 1 at the start, 10 and 11 behind X, 4108 and 4109 behind Y.
+TEST_CASE("a fault at any access loses no byte and stores no byte twice (PRG-180)") {
+    // Loads: access 1 at the start, 10 and 11 after X, 4108 and 4109 after Y.
     CHECK_TWICE([](auto value) {
         return recovers(value(uint64_t{1}), 0, 0x2000) && recovers(value(uint64_t{1}), 1, 0x2000);
     });
@@ -117,7 +117,7 @@ TEST_CASE("a fault at any access loses nothing and repeats nothing (PRG-180)") {
     }
 }
 
-TEST_CASE("where a store fails the bytes before it are taken, and no other (PRG-180)") {
+TEST_CASE("if a store fails, only the bytes before it are taken (PRG-180)") {
     CHECK_TWICE([](auto value) {
         auto memory = fragile_memory();
         set_table(memory, A, X, A | END);
@@ -131,7 +131,7 @@ TEST_CASE("where a store fails the bytes before it are taken, and no other (PRG-
         auto const again = one.write(first_bytes(0x30).from(0x10));
         bool const none = again == write_result{.why_not_all = {true, X + 0x10}} &&
                           one.stands_at(A, pointers(0, 0x10));
-        one.resume();  // there is nothing to do but the store of a byte that the caller has
+        one.resume();  // nothing is pending: the caller still has the byte that failed
         bool const idle = !one.fault;
         memory.mend();
         auto const rest = one.write(first_bytes(0x30).from(0x10));
@@ -140,8 +140,8 @@ TEST_CASE("where a store fails the bytes before it are taken, and no other (PRG-
     });
 }
 
-TEST_CASE("an entry that cannot be read is no error, and is read again (PRG-180)") {
-    CHECK_TWICE([](auto value) {  // when TraceEn rises
+TEST_CASE("an entry that cannot be read is not an error, and is read again (PRG-180)") {
+    CHECK_TWICE([](auto value) {  // when TraceEn becomes 1
         auto memory = fragile_memory();
         set_table(memory, A, X, Y, A | END);
         memory.bad_first = value(A + 8);
@@ -162,7 +162,7 @@ TEST_CASE("an entry that cannot be read is no error, and is read again (PRG-180)
         return waits && kept && still && !one.fault && done.stored == 3 && done.first == Y + 5 &&
                one.stands_at(A, pointers(1, 8));
     });
-    CHECK_TWICE([](auto value) {  // behind a region that is full: its byte is taken
+    CHECK_TWICE([](auto value) {  // after a full region: the byte that fills it is taken
         auto memory = fragile_memory();
         set_table(memory, A, X | INT, Y, A | END);
         memory.bad_first = value(A + 8);
@@ -178,7 +178,7 @@ TEST_CASE("an entry that cannot be read is no error, and is read again (PRG-180)
         auto const rest = one.write(first_bytes(9).from(2));
         return waits && rest && rest.pmis == 0 && rest.first == Y && rest.taken == 7;
     });
-    CHECK_TWICE([](auto value) {  // the entry that an END leads to: the link was followed
+    CHECK_TWICE([](auto value) {  // the entry that an END links to: the link was followed
         auto memory = fragile_memory();
         set_table(memory, A, X, B | END);
         set_table(memory, B, Y, A | END);
@@ -190,12 +190,12 @@ TEST_CASE("an entry that cannot be read is no error, and is read again (PRG-180)
         bool const at_enable = one.fault == port_fault{true, B} && one.stands_at(B, 0x7F) &&
                                one.is_running();
         memory.mend();
-        set_table(memory, A, 0, 2);  // is not read again
+        set_table(memory, A, 0, 2);  // not read again
         one.resume();
         auto const done = one.write(first_bytes(1));
         return at_enable && !one.fault && done.first == Y && one.is_running();
     });
-    CHECK_TWICE([](auto value) {  // and what it turns out to be counts then
+    CHECK_TWICE([](auto value) {  // errors of the entry are reported when it is read
         auto memory = fragile_memory();
         set_table(memory, A, X, Y | 2, A | END);
         memory.bad_first = value(A + 8);
@@ -220,7 +220,7 @@ TEST_CASE("an entry that cannot be read is no error, and is read again (PRG-180)
     });
 }
 
-TEST_CASE("TraceEn may fall while an entry waits to be read, and rise again (PRG-180)") {
+TEST_CASE("TraceEn may be cleared and set while an entry is pending (PRG-180)") {
     CHECK_TWICE([](auto value) {
         auto memory = fragile_memory();
         set_table(memory, A, X, B | END);
@@ -243,7 +243,7 @@ TEST_CASE("TraceEn may fall while an entry waits to be read, and rise again (PRG
     });
 }
 
-TEST_CASE("memory that ends inside a region faults at its end, and loses nothing (PRG-180)") {
+TEST_CASE("memory that ends inside a region faults at its end, and no byte is lost (PRG-180)") {
     CHECK_TWICE([](auto value) {
         uint8_t low[0x100] = {};
         uint8_t high[0x100] = {};
@@ -267,7 +267,7 @@ TEST_CASE("memory that ends inside a region faults at its end, and loses nothing
 
 namespace {
 
-/// A guest's memory: pages of 4 KB, each somewhere else in the host's. What is not mapped faults.
+/// Guest memory: 4 KB pages, each mapped to another host page. An access to an unmapped page faults.
 struct guest_memory {
     ram host{A, {}};
     uint64_t host_page[4] = {A, Y, Z, X};  ///< of guest pages 0 to 3
@@ -293,7 +293,7 @@ struct guest_memory {
 
 }  // namespace
 
-TEST_CASE("the addresses are those of the port, a guest's where it translates (OUT-009, PRG-180)") {
+TEST_CASE("addresses are those of the port: guest-physical if it translates (OUT-009, PRG-180)") {
     CHECK_TWICE([](auto value) {
         guest_memory guest;
         set_table(guest, 0, 0x2000 | size_8K, 0 | END);  // guest pages 2 and 3, with the table in 0

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
-// Output against its second formulation, on random and hostile set-ups: 1 000 000 of them, or as
-// many as PTSPEC_HOSTILE in the environment says. PTSPEC_HOSTILE_FIRST is the seed of the first.
+// The output engine against a reference model, on random and hostile set-ups: 1 000 000 by default.
+// The environment variables PTSPEC_HOSTILE and PTSPEC_HOSTILE_FIRST set the count and the first
+// seed.
 #include <ptspec/engine/output/explain.hpp>
 
 #include <doctest/doctest.h>
@@ -11,7 +12,7 @@
 
 using namespace ptspec;
 
-TEST_CASE("on random set-ups both formulations of output do the same (OUT-151)") {
+TEST_CASE("on random set-ups the engine and the reference model agree (OUT-151)") {
     uint64_t const first = test::number_from("PTSPEC_HOSTILE_FIRST", 0);
     uint64_t const count = test::number_from("PTSPEC_HOSTILE", test::usual_count);
     test::output_twins twins;
@@ -20,9 +21,9 @@ TEST_CASE("on random set-ups both formulations of output do the same (OUT-151)")
         auto const what = twins.difference(plain::random_setup(seed), seed);
         if (what == nullptr) { continue; }
         ++differ;
-        FAIL_CHECK("seed ", seed, ": not the same: ", std::string{what});
+        FAIL_CHECK("seed ", seed, ": engine and model differ: ", std::string{what});
     }
-    // The set-ups are what they are for: everything there is happens in many of them.
+    // Coverage: every kind of event occurs in many set-ups.
     if (differ != 0 || count < 10'000) { return; }
     auto const& seen = twins.seen;
     CHECK(seen.errors > count / 10);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// What a full region does besides: STOP and INT.
+// The STOP and INT actions of a full region.
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/engine/output/output.hpp>
 
@@ -20,14 +20,14 @@ namespace flags = status_bits;
 
 namespace {
 
-/// Memory that notes what a processor holds when an interrupt is raised.
+/// Memory that records the state of the processor when an interrupt is raised.
 struct ringing_memory {
     listed_memory inner{};
     access::msr_state const* now = nullptr;
     uint64_t raised = 0;
-    uint64_t status = 0;         ///< when the last one was raised
-    uint64_t global_status = 0;  ///< the same
-    uint64_t stored = 0;         ///< the same, the bytes of the first run
+    uint64_t status = 0;         ///< at the last interrupt
+    uint64_t global_status = 0;  ///< at the last interrupt
+    uint64_t stored = 0;         ///< bytes of the first run at the last interrupt
 
     constexpr auto load(uint64_t address) noexcept -> port_value { return inner.load(address); }
     constexpr auto store(uint64_t address, byte_view bytes) noexcept -> size_t {
@@ -44,7 +44,7 @@ static_assert(memory_port<ringing_memory> && pmi_port<ringing_memory>);
 
 }  // namespace
 
-TEST_CASE("a full region with STOP stops the trace, which stays behind its last byte (OUT-080)") {
+TEST_CASE("a full region with STOP stops tracing, with the offset after its last byte (OUT-080)") {
     CHECK_TWICE([](auto value) {
         return on_both([&](auto& memory) {
             set_table(memory, A, X, Y | STOP, A | END);
@@ -63,7 +63,7 @@ TEST_CASE("a full region with STOP stops the trace, which stays behind its last 
     });
 }
 
-TEST_CASE("what a write has behind a STOP is lost (OUT-131, PRG-085,086)") {
+TEST_CASE("bytes written after a STOP are lost (OUT-131, PRG-085,086)") {
     CHECK_TWICE([](auto value) {
         word_at const words[] = {{A, X | STOP}, {A + 8, Y}};
         listed_memory memory{words};
@@ -82,7 +82,7 @@ TEST_CASE("what a write has behind a STOP is lost (OUT-131, PRG-085,086)") {
     });
 }
 
-TEST_CASE("behind a STOP the pointers have to move, or enabling fails (OUT-064,081, PRG-086)") {
+TEST_CASE("after a STOP enabling fails unless the pointers are moved (OUT-064,081, PRG-086)") {
     CHECK_TWICE([](auto value) {
         word_at const words[] = {{A, X | STOP}, {A + 8, Y}};
         listed_memory memory{words};
@@ -106,7 +106,7 @@ TEST_CASE("behind a STOP the pointers have to move, or enabling fails (OUT-064,0
     });
 }
 
-TEST_CASE("a full region with INT raises an interrupt, and the trace goes on (OUT-082, PRG-085)") {
+TEST_CASE("a full region with INT raises an interrupt, and tracing continues (OUT-082, PRG-085)") {
     CHECK_TWICE([](auto value) {
         return on_both([&](auto& memory) {
             set_table(memory, A, X | INT, Y, A | END);
@@ -123,7 +123,7 @@ TEST_CASE("a full region with INT raises an interrupt, and the trace goes on (OU
     });
 }
 
-TEST_CASE("interrupts come through the port, with the status already set (OUT-082)") {
+TEST_CASE("the port receives the interrupt after the status is set (OUT-082)") {
     CHECK_TWICE([](auto value) {
         word_at const words[] = {{A, X | INT}, {A + 8, Z}, {A + 16, A | END}};
         ringing_memory memory{.inner = words};
@@ -138,7 +138,7 @@ TEST_CASE("interrupts come through the port, with the status already set (OUT-08
     });
 }
 
-TEST_CASE("of STOP and INT together STOP comes first (OUT-083, PRG-087)") {
+TEST_CASE("STOP takes effect before INT if an entry has both (OUT-083, PRG-087)") {
     auto const body = [](auto value, cpu::capabilities const& of) {
         word_at const words[] = {{A, X | INT | STOP}, {A + 8, A | END}};
         ringing_memory memory{.inner = words};
@@ -157,9 +157,9 @@ TEST_CASE("of STOP and INT together STOP comes first (OUT-083, PRG-087)") {
     CHECK_TWICE([body](auto value) { return body(value, preset::P_BDW); });
 }
 
-TEST_CASE("PendToPAPMI is set where the processor has it and CTL asks (OUT-085,088)") {
+TEST_CASE("PendToPAPMI is set if it is enumerated and CTL enables it (OUT-085,088)") {
     CHECK_TWICE([](auto value) {
-        auto without = preset::P_ATM;  // as it is but for EBX[6]
+        auto without = preset::P_ATM;  // without EBX[6]
         without.leaf_14_0_ebx = {without.leaf_14_0_ebx.raw & ~uint32_t{1 << 6}};
         for (unsigned choice = 0; choice < 4; ++choice) {
             bool const enumerated = (choice & 1) != 0;
@@ -169,7 +169,7 @@ TEST_CASE("PendToPAPMI is set where the processor has it and CTL asks (OUT-085,0
             auto one = tracer_on(memory, enumerated ? preset::P_ATM : without);
             one.place(value(A), pointers(0, 0xFFF));
             uint64_t const ctl = bits::single_range | bits::topa | (asked ? bits::inject : 0);
-            if (!one.enable(ctl)) {  // the access rules refuse it
+            if (!one.enable(ctl)) {  // rejected by the access rules
                 if (enumerated) { return false; }
                 one.now.ctl = {ctl | bits::trace_en};
                 one.now.status = {flags::trigger_en};
@@ -181,7 +181,7 @@ TEST_CASE("PendToPAPMI is set where the processor has it and CTL asks (OUT-085,0
         }
         return true;
     });
-    CHECK_TWICE([](auto value) {  // with Inject 0 it stays as it is, also when it is 1
+    CHECK_TWICE([](auto value) {  // with InjectPsbPmiOnEnable = 0 it does not change, even if it is 1
         for (uint64_t const pending : {uint64_t{0}, flags::pend_topa_pmi}) {
             word_at const words[] = {{A, X | INT | STOP}};
             listed_memory memory{words};
@@ -201,7 +201,7 @@ TEST_CASE("PendToPAPMI is set where the processor has it and CTL asks (OUT-085,0
     });
 }
 
-TEST_CASE("an interrupt that is kept comes again when TraceEn rises (OUT-086, OUT-087)") {
+TEST_CASE("a pending interrupt is raised again when TraceEn becomes 1 (OUT-086, OUT-087)") {
     CHECK_TWICE([](auto value) {
         word_at const words[] = {{A, X | INT}, {A + 8, Y}, {A + 16, A | END}};
         listed_memory memory{words};
@@ -244,8 +244,8 @@ TEST_CASE("two regions with INT raise two interrupts and set one bit (OUT-090)")
 
 namespace {
 
-/// On a processor without MENTRY a region of 16 KB is written from an offset on. Bit n of the
-/// result is set when the n-th of the next bytes, up to 64, raised an interrupt.
+/// Writes up to 64 bytes to a region of 16 KB, starting at an offset, on a processor without MENTRY.
+/// Bit n of the result is set if byte n raised an interrupt.
 constexpr auto interrupts(uint64_t from, uint32_t lead, unsigned count = 64, uint64_t flag = INT)
     -> uint64_t {
     word_at const words[] = {{A, 0x80'0000 | 2 << 6 | flag}, {A + 8, A | END}};
@@ -261,7 +261,7 @@ constexpr auto interrupts(uint64_t from, uint32_t lead, unsigned count = 64, uin
 
 }  // namespace
 
-TEST_CASE("without MENTRY the interrupt comes before the region is full (OUT-101,104, PRG-090)") {
+TEST_CASE("without MENTRY the interrupt is raised before the region is full (OUT-101,104, PRG-090)") {
     static_assert(output_options{}.pmi_lead_bytes == 512);
     CHECK_TWICE([](auto value) {
         return interrupts(value(uint64_t{0x3DF0}), 512) == uint64_t{1} << 0xF &&
@@ -282,7 +282,7 @@ TEST_CASE("without MENTRY the interrupt comes before the region is full (OUT-101
     });
 }
 
-TEST_CASE("without MENTRY the interrupt comes once in a pass, and in every pass (OUT-103,104)") {
+TEST_CASE("without MENTRY the interrupt is raised once in each pass (OUT-103,104)") {
     CHECK_TWICE([](auto value) {
         word_at const words[] = {{A, X | INT}, {A + 8, A | END}};
         listed_memory memory{words};
@@ -301,13 +301,13 @@ TEST_CASE("without MENTRY the interrupt comes once in a pass, and in every pass 
     });
 }
 
-TEST_CASE("without MENTRY a pass that begins behind the interrupt's offset raises none") {
+TEST_CASE("without MENTRY a pass that starts past the interrupt's offset raises none") {
     CHECK_TWICE([](auto value) {
         return interrupts(value(uint64_t{0x3E00}), 512) == 0 &&
                interrupts(value(uint64_t{0x3FF0}), 512) == 0 &&
                interrupts(value(uint64_t{0x3FFF}), 1) == 0;
     });
-    CHECK_TWICE([](auto value) {  // the next one does
+    CHECK_TWICE([](auto value) {  // the next pass does
         word_at const words[] = {{A, X | INT}, {A + 8, A | END}};
         listed_memory memory{words};
         auto one = tracer_on(memory, preset::P_BDW);
@@ -318,7 +318,7 @@ TEST_CASE("without MENTRY a pass that begins behind the interrupt's offset raise
     });
 }
 
-TEST_CASE("without MENTRY STOP comes when the region is full, behind the interrupt (OUT-101,102)") {
+TEST_CASE("without MENTRY STOP comes when the region is full, after the interrupt (OUT-101,102)") {
     CHECK_TWICE([](auto value) {
         word_at const words[] = {{A, X | INT | STOP}, {A + 8, A | END}};
         listed_memory memory{words};
@@ -332,7 +332,7 @@ TEST_CASE("without MENTRY STOP comes when the region is full, behind the interru
                rest.lost == 3 && one.has_stopped() && one.stands_at(A, pointers(0, 0x1000)) &&
                memory.run_count == 1;
     });
-    CHECK_TWICE([](auto value) {  // with INT alone the begin is overwritten
+    CHECK_TWICE([](auto value) {  // with INT alone the start is overwritten
         word_at const words[] = {{A, X | INT}, {A + 8, A | END}};
         listed_memory memory{words};
         auto one = tracer_on(memory, preset::P_BDW);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// Memory that trace may not go to.
+// Memory that trace output must not access.
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/engine/output/output.hpp>
 
@@ -18,7 +18,7 @@ namespace {
 
 enum class fate : uint8_t { stored, dropped, neither };
 
-/// What becomes of a byte that goes to an address.
+/// What happens to a byte written to an address.
 constexpr auto fate_at(uint64_t address, output_options const& how) -> fate {
     listed_memory memory;
     auto one = tracer_on(memory, preset::P_ATM);
@@ -40,14 +40,14 @@ constexpr auto is_stored(uint64_t address, output_options const& how) -> bool {
 
 }  // namespace
 
-TEST_CASE("SMRR protects addresses whose bits under the mask are those of the base (OUT-110,144)") {
+TEST_CASE("SMRR protects addresses whose masked bits equal those of the base (OUT-110,144)") {
     CHECK_TWICE([](auto value) {
         auto const how = smrr(value(uint64_t{0x8000'0006}), 0xFF80'0800);  // 8 MB, write-back
         return is_dropped(0x8000'0000, how) && is_dropped(0x807F'FFFF, how) &&
                is_stored(0x7FFF'FFFF, how) && is_stored(0x8080'0000, how) &&
                is_stored(0x1'8000'0000, how) && is_stored(0x81'8000'0000, how) && is_stored(0, how);
     });
-    CHECK_TWICE([](auto value) {  // without Valid nothing is
+    CHECK_TWICE([](auto value) {  // nothing is protected if Valid is 0
         auto const how = smrr(value(uint64_t{0x8000'0006}), 0xFF80'0000);
         return is_stored(0x8000'0000, how) && is_stored(0x807F'FFFF, how);
     });
@@ -58,7 +58,7 @@ TEST_CASE("SMRR protects addresses whose bits under the mask are those of the ba
     });
 }
 
-TEST_CASE("a mask with holes protects all that it matches, a mask of 0 all below 4 GB (OUT-110)") {
+TEST_CASE("an SMRR mask may have holes; a mask of 0 protects all below 4 GB (OUT-110)") {
     CHECK_TWICE([](auto value) {
         auto const how = smrr(value(uint64_t{0x1'1000}), 0xFFFF'D800);  // bit 13 is not compared
         return is_dropped(0x1'1000, how) && is_dropped(0x1'1FFF, how) &&
@@ -71,7 +71,7 @@ TEST_CASE("a mask with holes protects all that it matches, a mask of 0 all below
     });
 }
 
-TEST_CASE("SMRR protects inside SMM too (OUT-114, PRG-095)") {
+TEST_CASE("SMRR protects in SMM too (OUT-114, PRG-095)") {
     CHECK_TWICE([](auto value) {
         listed_memory memory;
         auto one = tracer_on(memory);
@@ -89,10 +89,10 @@ TEST_CASE("SMRR protects inside SMM too (OUT-114, PRG-095)") {
     });
 }
 
-TEST_CASE("other protected ranges may begin and end at any byte, overlap, or be empty (OUT-116)") {
+TEST_CASE("other protected ranges may start and end at any byte, overlap, or be empty (OUT-116)") {
     CHECK_TWICE([](auto value) {
         topa::address_span const spans[] = {
-            {value(X + 3), X + 5}, {X + 5, X + 9},       {X + 20, X + 19},  // none
+            {value(X + 3), X + 5}, {X + 5, X + 9},       {X + 20, X + 19},  // empty
             {X + 13, X + 13},      {X + 0x7F, X + 0x90}, {0x1'0000'0000, 0x1'0000'0001}};
         auto const how = protecting(spans);
         for (uint64_t at = 0; at < 0x80; ++at) {
@@ -103,7 +103,7 @@ TEST_CASE("other protected ranges may begin and end at any byte, overlap, or be 
     });
 }
 
-TEST_CASE("bytes for restricted memory are lost and keep their places (OUT-111,117,131, PRG-095)") {
+TEST_CASE("bytes for restricted memory are lost and advance the pointer (OUT-111,117,131, PRG-095)") {
     CHECK_TWICE([](auto value) {
         size_t const count = value(size_t{32});
         return on_both([&](auto& memory) {
@@ -128,7 +128,7 @@ TEST_CASE("bytes for restricted memory are lost and keep their places (OUT-111,1
                    holds(memory, Y + 3, first_bytes(32).from(19));
         });
     });
-    CHECK_TWICE([](auto value) {  // dropped bytes count for the first and the last address
+    CHECK_TWICE([](auto value) {  // the first and last addresses include dropped bytes
         topa::address_span const spans[] = {{X, X + 0xFFF}};
         listed_memory memory;
         auto one = tracer_on(memory);
@@ -142,7 +142,7 @@ TEST_CASE("bytes for restricted memory are lost and keep their places (OUT-111,1
     });
 }
 
-TEST_CASE("restricted memory near a region's end, or behind it, leaves its size alone (OUT-111)") {
+TEST_CASE("restricted memory at or after a region's end does not change its size (OUT-111)") {
     CHECK_TWICE([](auto value) {
         for (uint64_t at = Y - 2; at < Y + 3; ++at) {
             topa::address_span const spans[] = {{at, Y + 8}};
@@ -165,7 +165,7 @@ TEST_CASE("restricted memory near a region's end, or behind it, leaves its size 
     });
 }
 
-TEST_CASE("a region that is swallowed is full all the same: INT, STOP, END (OUT-111)") {
+TEST_CASE("a region of dropped bytes still fills: INT, STOP and END take effect (OUT-111)") {
     CHECK_TWICE([](auto value) {
         topa::address_span const spans[] = {{X, X + 0xFFF}};
         word_at const words[] = {{A, X | INT}, {A + 8, B | END}, {B, X | INT | STOP}};
@@ -180,7 +180,7 @@ TEST_CASE("a region that is swallowed is full all the same: INT, STOP, END (OUT-
         return moved && second.pmis == 1 && second.lost == 0x1001 && second.last == X + 0xFFF &&
                one.has_stopped() && one.stands_at(B, pointers(0, 0x1000));
     });
-    CHECK_TWICE([](auto value) {  // also where it begins at the offset of the interrupt
+    CHECK_TWICE([](auto value) {  // also if the dropped bytes start at the offset of the interrupt
         topa::address_span const spans[] = {{X + 0xE00, X + 0xFFF}};
         word_at const words[] = {{A, X | INT}, {A + 8, A | END}};
         listed_memory memory{words};
@@ -193,7 +193,7 @@ TEST_CASE("a region that is swallowed is full all the same: INT, STOP, END (OUT-
     });
 }
 
-TEST_CASE("or the pointer's coming to restricted memory is an error, at that byte (OUT-111)") {
+TEST_CASE("in error mode, reaching restricted memory is an error at that byte (OUT-111)") {
     CHECK_TWICE([](auto value) {
         return on_both([&](auto& memory) {
             topa::address_span const spans[] = {{X + 0x803, X + 0x803}};
@@ -210,7 +210,7 @@ TEST_CASE("or the pointer's coming to restricted memory is an error, at that byt
                    holds(memory, X, first_bytes(0x802));
         });
     });
-    CHECK_TWICE([](auto value) {  // at once, also behind a link, and after the interrupt
+    CHECK_TWICE([](auto value) {  // immediately, also after a link, and after the interrupt
         topa::address_span const spans[] = {{Y, Y}};
         word_at const words[] = {{A, X | INT}, {A + 8, B | END}, {B, Y}};
         listed_memory memory{words};
@@ -225,7 +225,7 @@ TEST_CASE("or the pointer's coming to restricted memory is an error, at that byt
         return reached && enabling_fails(B, 0x7F, words, preset::P_SKL, how) == rule::OUT_111 &&
                enabling_fails(B, pointers(0, 1), words, preset::P_SKL, how) == rule::none;
     });
-    CHECK_TWICE([](auto value) {  // STOP comes first: nothing is reached behind it
+    CHECK_TWICE([](auto value) {  // STOP comes first: the pointer does not advance
         topa::address_span const spans[] = {{Y, Y}};
         word_at const words[] = {{A, X | STOP}, {A + 8, Y}};
         listed_memory memory{words};
@@ -255,9 +255,9 @@ TEST_CASE("or the pointer's coming to restricted memory is an error, at that byt
     });
 }
 
-TEST_CASE("a table in restricted memory is an error, whatever becomes of bytes (OUT-091,112)") {
+TEST_CASE("a table in restricted memory is an error in either mode (OUT-091,112)") {
     auto const body = [](auto value, restricted_access when) {
-        // Each byte of an entry counts, and none beside it.
+        // Each byte of an entry counts, and no adjacent byte.
         for (uint64_t byte = 0; byte < 8; ++byte) {
             topa::address_span const spans[] = {{A + 8 + byte, A + 8 + byte}};
             word_at const words[] = {{A, X}, {A + 8, Y}, {A + 16, A | END}};
@@ -276,7 +276,7 @@ TEST_CASE("a table in restricted memory is an error, whatever becomes of bytes (
             auto const behind = enabling_fails(A, pointers(2, 7), words, preset::P_SKL, one.how);
             if (at_enable != rule::OUT_091 || behind != rule::none) { return false; }
         }
-        // The table that an END leads to.
+        // The table that an END links to.
         topa::address_span const spans[] = {{B, B + 0xFFF}};
         word_at const words[] = {{A, X}, {A + 8, B | END}, {B, Y}};
         listed_memory memory{words};
@@ -291,7 +291,7 @@ TEST_CASE("a table in restricted memory is an error, whatever becomes of bytes (
     CHECK_TWICE([body](auto value) { return body(value, restricted_access::error); });
 }
 
-TEST_CASE("nothing is an error about the page of the local APIC (OUT-113, PRG-096)") {
+TEST_CASE("output to the page of the local APIC is not an error (OUT-113, PRG-096)") {
     CHECK_TWICE([](auto value) {
         word_at const words[] = {{A, 0xFEE0'0000}, {A + 8, A | END}};
         listed_memory memory{words};
