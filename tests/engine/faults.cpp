@@ -267,7 +267,7 @@ TEST_CASE("memory that ends inside a region faults at its end, and no byte is lo
 
 namespace {
 
-/// Guest memory: 4 KB pages, each mapped to another host page. An access to an unmapped page faults.
+/// Guest memory: 4 KB pages, each mapped to another host page. An unmapped page faults.
 struct guest_memory {
     ram host{A, {}};
     uint64_t host_page[4] = {A, Y, Z, X};  ///< of guest pages 0 to 3

@@ -181,7 +181,7 @@ TEST_CASE("PendToPAPMI is set if it is enumerated and CTL enables it (OUT-085,08
         }
         return true;
     });
-    CHECK_TWICE([](auto value) {  // with InjectPsbPmiOnEnable = 0 it does not change, even if it is 1
+    CHECK_TWICE([](auto value) {  // InjectPsbPmiOnEnable = 0: it does not change
         for (uint64_t const pending : {uint64_t{0}, flags::pend_topa_pmi}) {
             word_at const words[] = {{A, X | INT | STOP}};
             listed_memory memory{words};
@@ -244,8 +244,8 @@ TEST_CASE("two regions with INT raise two interrupts and set one bit (OUT-090)")
 
 namespace {
 
-/// Writes up to 64 bytes to a region of 16 KB, starting at an offset, on a processor without MENTRY.
-/// Bit n of the result is set if byte n raised an interrupt.
+/// Writes up to 64 bytes, from an offset on, to a region of 16 KB on a processor without MENTRY. Bit
+/// n of the result is set if byte n raised an interrupt.
 constexpr auto interrupts(uint64_t from, uint32_t lead, unsigned count = 64, uint64_t flag = INT)
     -> uint64_t {
     word_at const words[] = {{A, 0x80'0000 | 2 << 6 | flag}, {A + 8, A | END}};
@@ -261,7 +261,7 @@ constexpr auto interrupts(uint64_t from, uint32_t lead, unsigned count = 64, uin
 
 }  // namespace
 
-TEST_CASE("without MENTRY the interrupt is raised before the region is full (OUT-101,104, PRG-090)") {
+TEST_CASE("without MENTRY the interrupt precedes the region's end (OUT-101,104, PRG-090)") {
     static_assert(output_options{}.pmi_lead_bytes == 512);
     CHECK_TWICE([](auto value) {
         return interrupts(value(uint64_t{0x3DF0}), 512) == uint64_t{1} << 0xF &&

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSL-1.0
-// The MSR accesses of Linux's own driver, put to a trace unit: each has the outcome that was
-// recorded. They are not part of the project (tests/support/traces.py says where such things are);
-// where they are absent only the sequences below are run, which the catalogue decides.
+// Replays MSR accesses of the Linux driver on a trace unit: each must have its recorded outcome.
+// The recordings are not part of the project (tests/support/traces.py describes where they are).
+// Without them only the sequences below run, whose outcomes follow from the catalogue.
 //
-// A recording has no packets. Between an enabling WRMSR and the next one a program is looked for
-// with which every access in between has its outcome: branches, transfers, PSBs that are asked for.
-// So derived is that the recorded positions, byte counts, interrupts and STOPs can come about
-// together, and checked is every access: legality, rule, and the whole value. Set up are the
-// tables, as the recording lists them; where it does not list one, it has the regions that the
-// driver allots to such a ring, and INT and STOP where interrupts and STOPs were recorded. A
-// processor without a preset is made of what its own recording of the driver's start reads.
+// A recording has no packets. Between one enabling WRMSR and the next, the test searches for a
+// program (branches, transfers, requested PSBs) with which every access has its recorded outcome.
+// Such a program shows that the recorded positions, byte counts, interrupts and STOPs are
+// consistent. Each access is checked for legality, rule and full value. The tables are those that
+// the recording lists. A table that is not listed has the regions that the driver allocates for
+// such a ring, with INT and STOP where interrupts and STOPs were recorded. A processor without a
+// preset is built from what the recording of the driver's initialization reads.
 #include <support/check_twice.hpp>
 #include <support/msr_sequences.hpp>
 
@@ -36,7 +36,7 @@ using status = reg::ia32_rtit_status;
 
 namespace {
 
-/// True where every access of a sequence has its outcome.
+/// True if every access of a sequence has its outcome.
 constexpr auto go_through(processor& one, std::string_view text) -> bool {
     while (!text.empty()) {
         if (!one.does(cut(text))) { return false; }
@@ -48,7 +48,7 @@ constexpr auto goes_through(cpu::capabilities const& of, std::string_view text,
     processor one{of, how};
     return go_through(one, text);
 }
-/// Fills memory with 7 bytes of trace each.
+/// Executes `count` indirect jumps of 7 bytes of trace each.
 constexpr void jump(processor& one, unsigned count) {
     for (unsigned i = 0; i < count; ++i) {
         one.on(event::indirect_jump{one.unit.ip() ^ 0x1'0000'0000});
@@ -69,17 +69,17 @@ WRMSR(560,10000000); WRMSR(561,7F); WRMSR(571,0); WRMSR(570,210D)
 
 // ------------------------------------------------------------------------------------ recordings
 
-/// A ring of the driver's: its regions are of one size, or there is a table for each.
+/// A ring buffer of the driver: regions of equal size, or one table per region.
 struct ring {
     std::uint64_t pages = 0;
     std::uint64_t region = 0;  ///< bytes of each region
     bool overwrites = false;
-    std::uint64_t table = 0;  ///< the first
+    std::uint64_t table = 0;  ///< address of the first table
 
     [[nodiscard]] auto regions() const -> std::uint64_t { return pages * 0x1000 / region; }
 };
 
-/// Where a segment of a recording ends up, as far as it says.
+/// The final state of a segment of a recording, as far as it is recorded.
 struct outcome {
     std::optional<std::uint64_t> pointers{};
     std::optional<std::uint64_t> count{};  ///< PacketByteCnt
@@ -92,7 +92,7 @@ public:
         while (!text.empty()) { all_.push_back(cut(text)); }
     }
 
-    /// Where the recording and the unit part, or nothing.
+    /// The first difference between the recording and the unit; empty if there is none.
     auto run() -> std::string {
         for (std::size_t i = 0; i < all_.size(); ++i) {
             auto const& what = all_[i];
@@ -123,8 +123,8 @@ private:
         return end;
     }
 
-    /// Where the handler of an interrupt that enables ends: it looks once more for an interrupt,
-    /// and enables the counters.
+    /// The end of the interrupt handler that sets TraceEn: it checks again for an interrupt and
+    /// enables the counters.
     [[nodiscard]] auto end_of_handler(std::size_t begin, std::size_t end) const -> std::size_t {
         auto const belongs = [](statement const& what) {
             return what.what == kind::comment || what.what == kind::entry ||
@@ -157,8 +157,8 @@ private:
         }
         return nullptr;
     }
-    /// Where the count is not read it follows from the next one that is, as long as no PSB can
-    /// have come in between.
+    /// If the byte count is not read, it is derived from the next one that is read, provided that
+    /// no PSB is possible in between.
     [[nodiscard]] auto outcome_of(std::size_t begin, std::size_t end) const -> outcome {
         outcome seen;
         std::optional<std::uint64_t> later{};
@@ -184,8 +184,8 @@ private:
         }
         return seen;
     }
-    /// Puts the table that tracing begins with. The driver sets the marks again at each start: where
-    /// the segment lists no entry they are put where its outcome says.
+    /// Writes the table that tracing starts with. The driver sets INT and STOP again at each start:
+    /// if the segment lists no entry, they are derived from its outcome.
     void set_up(std::size_t begin, std::size_t end) {
         bool is_listed = false;
         for (std::size_t i = begin + 1; i < end; ++i) {
@@ -232,7 +232,7 @@ private:
 
     // -------------------------------------------------------------------------------- distance
 
-    /// Bytes in front of a place in the current table, or in the single range.
+    /// Bytes before a position in the current table or in the single range.
     auto linear(std::uint64_t pointers) const -> std::uint64_t {
         auto const at = topa::position_in(now_.unit.msrs().output_base, {pointers});
         if (!now_.unit.msrs().ctl.get<ctl::ToPA>()) { return at.offset; }
@@ -260,8 +260,8 @@ private:
     [[nodiscard]] auto counts() const -> bool {
         return now_.unit.state().caps.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::CPSB_CAM>();
     }
-    /// Bytes that have to come until the segment's end. Where the last PSB would stand before
-    /// what is there already, the ring has been filled once more.
+    /// Bytes still to be output in the segment. If the last PSB would lie before the current
+    /// position, the ring was filled once more.
     [[nodiscard]] auto distance(outcome const& to) const -> std::uint64_t {
         if (!to.pointers) {
             return to.count && *to.count > count_of(now_) ? *to.count - count_of(now_) : 0;
@@ -275,7 +275,7 @@ private:
 
     // -------------------------------------------------------------------------------- a program
 
-    /// Runs a program with which the accesses up to `end` have their outcomes, if it finds one.
+    /// Searches for a program that gives the accesses up to `end` their outcomes, and runs it.
     void drive(std::size_t begin, std::size_t end) {
         auto const to = outcome_of(begin, end);
         if (is_goal(now_, begin, end)) { return; }
@@ -291,10 +291,10 @@ private:
     }
 
     static constexpr std::uint64_t near_by = 40;
-    static constexpr std::uint64_t a_psb = 80;  ///< a PSB+ is shorter, with all that it has
+    static constexpr std::uint64_t a_psb = 80;  ///< a PSB+ is always shorter
 
-    /// Comes near the place. With a byte count the last PSB has to stand where it says, else
-    /// nowhere near the place.
+    /// Outputs bytes up to shortly before the recorded position. A recorded byte count gives the
+    /// position of the last PSB; otherwise the last PSB is output well before.
     void go_near(outcome const& to) {
         auto const period = std::uint64_t{2048} << now_.unit.msrs().ctl.get<ctl::PSBFreq>();
         auto const last = to.count.value_or(0);
@@ -322,7 +322,7 @@ private:
             }
         }
     }
-    /// Puts 7 bytes where more are wanted, else one. False where none came out.
+    /// Outputs 7 bytes if many are needed, otherwise one. False if no byte was output.
     auto put_bytes(std::uint64_t wanted) -> bool {
         auto const before = now_.unit.total().stored;
         if (wanted > 3 * a_psb && !access::has_filter(now_.unit.msrs())) {
@@ -369,7 +369,7 @@ private:
     }
     static constexpr unsigned moves = 8;
 
-    /// Tries programs, the shortest first.
+    /// Searches programs breadth-first.
     void search(std::size_t begin, std::size_t end, std::uint64_t to_go) {
         auto const key_of = [](processor const& one) {
             return std::array{one.unit.total().stored, one.unit.msrs().status.raw,
@@ -414,7 +414,7 @@ auto content(std::filesystem::path const& path) -> std::string {
     text << file.rdbuf();
     return text.str();
 }
-/// The processor of a recording: one that is known, or what the driver found out about it.
+/// The processor of a recording: a preset, or one built from what the driver read.
 auto processor_of(std::string const& name) -> std::optional<cpu::capabilities> {
     static std::map<std::string, cpu::capabilities> const known{
         {"broadwell_ult", preset::broadwell_ult}, {"skylake_x", preset::skylake_x},
@@ -451,9 +451,9 @@ auto processor_of(std::string const& name) -> std::optional<cpu::capabilities> {
 
 }  // namespace
 
-TEST_CASE("STATUS is written back after each stop, on a processor without a PSB period") {
+TEST_CASE("without a configurable PSB, STATUS can be written back after each stop") {
     // REG-055, REG-063, PRG-030, PRG-042: PSB 16, CBR 4, PIP 8, PSBEND 2, MODE.Exec 2, TIP.PGE 7,
-    // FUP 3, TIP.PGD 1 are 2BH, and the second time as many
+    // FUP 3, TIP.PGD 1 add up to 2BH, and to as many the second time
     CHECK_TWICE([](auto value) {
         processor one{value(preset::broadwell_ult)};
         return go_through(one, one_region) && go_through(one, R"(
@@ -465,8 +465,9 @@ TEST_CASE("STATUS is written back after each stop, on a processor without a PSB 
     });
 }
 
-TEST_CASE("STATUS written back keeps the count, and no PSB comes: 571 = 0 brings one") {
-    // PRG-030, PRG-031, PRG-042; the second time CBR 4, MODE.Exec 2, TIP.PGE 7 (a full IP), FUP 3, TIP.PGD 1
+TEST_CASE("STATUS written back keeps the byte count, so no PSB follows; writing 0 causes one") {
+    // PRG-030, PRG-031, PRG-042; the second time CBR 4, MODE.Exec 2, TIP.PGE 7 (a full IP), FUP 3,
+    // TIP.PGD 1
     CHECK_TWICE([](auto value) {
         processor one{value(preset::skylake_x)};
         return go_through(one, two_regions) && go_through(one, R"(
@@ -479,7 +480,7 @@ TEST_CASE("STATUS written back keeps the count, and no PSB comes: 571 = 0 brings
     });
 }
 
-TEST_CASE("registers other than CTL may be written in any order, all before CTL") {  // PRG-030
+TEST_CASE("registers other than CTL may be written in any order before CTL") {  // PRG-030
     CHECK_TWICE([](auto value) {
         return goes_through(value(preset::skylake_x), R"(
             WRMSR(580,401000); WRMSR(561,7F); WRMSR(581,403FFF); WRMSR(571,0); WRMSR(572,5000)
@@ -489,7 +490,7 @@ TEST_CASE("registers other than CTL may be written in any order, all before CTL"
     });
 }
 
-TEST_CASE("an interrupt acknowledged before TraceEn is 0 is not lost: the handler looks again") {
+TEST_CASE("an interrupt raised between acknowledgement and TraceEn = 0 is not lost") {
     // PRG-122, OUT-082, OUT-084
     CHECK_TWICE([](auto value) {
         processor one{value(preset::skylake_x)};
@@ -497,7 +498,7 @@ TEST_CASE("an interrupt acknowledged before TraceEn is 0 is not lost: the handle
         jump(one, 590);  // into the second region
         good = good && go_through(one, R"(
             WRMSR(38F,0); RDMSR(38E)->80000000000000; WRMSR(390,80000000000000))");
-        jump(one, 590);  // which is full before tracing stops
+        jump(one, 590);  // which becomes full before tracing stops
         return good && go_through(one, R"(
             WRMSR(570,210C); [SFENCE]; RDMSR(560)->10000000; RDMSR(561)->?; RDMSR(571)->?
             WRMSR(570,210D); RDMSR(38E)->80000000000000; WRMSR(390,80000000000000)
@@ -505,7 +506,7 @@ TEST_CASE("an interrupt acknowledged before TraceEn is 0 is not lost: the handle
     });
 }
 
-TEST_CASE("STOP leaves the offset at the region's size, from where tracing cannot go on") {
+TEST_CASE("STOP leaves the offset at the region's size, where enabling fails") {
     // OUT-080, OUT-081, OUT-083, OUT-064, PRG-086
     CHECK_TWICE([](auto value) {
         processor one{value(preset::broadwell_ult)};
@@ -520,7 +521,7 @@ TEST_CASE("STOP leaves the offset at the region's size, from where tracing canno
     });
 }
 
-TEST_CASE("VMXON ends tracing where there is none in VMX operation, and CTL faults there") {
+TEST_CASE("without tracing in VMX operation, VMXON clears TraceEn and setting it is #GP") {
     // REG-110, REG-121
     CHECK_TWICE([](auto value) {
         processor one{value(preset::broadwell_ult)};
@@ -531,7 +532,7 @@ TEST_CASE("VMXON ends tracing where there is none in VMX operation, and CTL faul
     });
 }
 
-TEST_CASE("software that reads the pointers before TraceEn is 0 may read where tracing began") {
+TEST_CASE("the pointers read while TraceEn is 1 may be those at the start of tracing") {
     // REG-011, PRG-034, PRG-103
     CHECK_TWICE([](auto value) {
         engine::model_options how;
@@ -543,7 +544,7 @@ TEST_CASE("software that reads the pointers before TraceEn is 0 may read where t
     });
 }
 
-TEST_CASE("what is no statement, or has another outcome, is not passed over") {
+TEST_CASE("an unreadable statement or a different outcome fails the sequence") {
     CHECK_TWICE([](auto value) {
         auto const passes = [&](std::string_view text) {
             return goes_through(value(preset::skylake_x), text);
@@ -560,7 +561,7 @@ TEST_CASE("what is no statement, or has another outcome, is not passed over") {
     });
 }
 
-TEST_CASE("every access of Linux's driver has the outcome that was recorded") {
+TEST_CASE("every access of the Linux driver has its recorded outcome") {
     if (!std::filesystem::is_directory(folder())) {
         MESSAGE("skipped: no recorded sequences at " << folder().string());
         return;

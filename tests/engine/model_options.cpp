@@ -10,7 +10,7 @@ using engine::model_options;
 
 namespace {
 
-/// Stands for a value of any type.
+/// Converts to any type.
 struct anything {
     template <class Type>
     constexpr operator Type() const;
@@ -20,7 +20,7 @@ template <size_t... Index>
 constexpr auto takes(index_list<Index...>) -> bool {
     return requires { model_options{(static_cast<void>(Index), anything{})...}; };
 }
-/// How many members an aggregate has.
+/// The number of members of `model_options`.
 template <size_t Count = 64>
 constexpr auto member_count() -> size_t {
     if constexpr (takes(make_index_list<Count>{})) {
@@ -32,7 +32,7 @@ constexpr auto member_count() -> size_t {
 
 }  // namespace
 
-TEST_CASE("every member but policy and output is an option by its name") {
+TEST_CASE("every member except policy and output is an option") {
     constexpr auto count = [] {
         model_options const how;
         size_t options = 0;
@@ -42,7 +42,7 @@ TEST_CASE("every member but policy and output is an option by its name") {
     static_assert(count + 2 == member_count());
 }
 
-TEST_CASE("a flag can be false and true, and enumerators begin at 0") {
+TEST_CASE("a flag may be false or true, and enumerators start at 0") {
     model_options const how;
     engine::for_each_option(how, [](text name, auto const& member, uint64_t least, uint64_t most) {
         CAPTURE(name.data());
@@ -54,11 +54,11 @@ TEST_CASE("a flag can be false and true, and enumerators begin at 0") {
     });
 }
 
-TEST_CASE("an option is set by its name, and no other one is") {
+TEST_CASE("set_option() sets the named option and no other") {
     CHECK_TWICE([](auto value) {
         bool good = true;
         model_options const fresh;
-        /// True when the option of a name has a number, and all others are as they begin.
+        /// True if the named option has the number and all others have their defaults.
         auto const only_one_is = [&](model_options const& how, text name, uint64_t number) {
             bool as_wanted = true;
             engine::for_each_option(how, [&](text other, auto const& member, auto...) {
@@ -88,8 +88,8 @@ TEST_CASE("an option is set by its name, and no other one is") {
     });
 }
 
-// The rules tagged [MODEL] say what holds where nothing is asked for.
-TEST_CASE("what is left open is as the catalogue has it") {
+// The rules tagged [MODEL] give the defaults.
+TEST_CASE("the defaults are those of the catalogue") {
     constexpr model_options how;
     static_assert(!how.long_tnt);                                                      // GEN-120
     static_assert(!how.defers_tips);                                                   // GEN-145

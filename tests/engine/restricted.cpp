@@ -103,7 +103,7 @@ TEST_CASE("other protected ranges may start and end at any byte, overlap, or be 
     });
 }
 
-TEST_CASE("bytes for restricted memory are lost and advance the pointer (OUT-111,117,131, PRG-095)") {
+TEST_CASE("bytes to restricted memory are lost, the pointer advances (OUT-111,117,131, PRG-095)") {
     CHECK_TWICE([](auto value) {
         size_t const count = value(size_t{32});
         return on_both([&](auto& memory) {

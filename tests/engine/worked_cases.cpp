@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
-// The worked cases TC of the catalogue, as its table has them. Breaking one of these
+// The worked cases TC of the catalogue, generated from its table. Breaking one of these
 // rules breaks a case: GEN-004, GEN-021, GEN-029, GEN-051, GEN-052, GEN-060, GEN-080, GEN-082,
 // GEN-084..086, GEN-089..091, GEN-100..102, GEN-110, GEN-112..114, GEN-120..123, GEN-130..135,
-// GEN-139, GEN-145, GEN-146, GEN-170, GEN-174, GEN-176, GEN-180, GEN-181, GEN-183, GEN-203, GEN-205,
-// GEN-211, GEN-212, GEN-214..217, GEN-227, GEN-229, GEN-236, GEN-240, GEN-241, GEN-243, GEN-244,
+// GEN-139, GEN-145, GEN-146, GEN-170, GEN-174, GEN-176, GEN-180, GEN-181, GEN-183, GEN-203,
+// GEN-205, GEN-211, GEN-212, GEN-214..217, GEN-227, GEN-229, GEN-236, GEN-240, GEN-241, GEN-243, GEN-244,
 // GEN-250..253, GEN-255, GEN-260..262, GEN-271, GEN-272, GEN-278, GEN-285, GEN-286, GEN-290,
 // GEN-300..302, GEN-305, GEN-310, GEN-311, GEN-313, GEN-316..318, GEN-325, GEN-341.
 #include "../../examples/common/trace_script/machine.hpp"
@@ -32,7 +32,7 @@ using packets_text = print::fixed_text<1024>;
 
 constexpr auto view(text of) -> std::string_view { return {of.data(), of.size()}; }
 
-/// What one processor comes to: its packets, or what could not be read.
+/// The result of one part of a case.
 struct outcome {
     packets_text packets{};
     bool was_read = false;
@@ -75,7 +75,7 @@ constexpr auto holds(tc_case const& row) -> bool {
 template <std::size_t Row>
 struct case_holds {
     static constexpr bool value = holds(tc_cases[Row]);
-    static_assert(value, "this case does not hold");  // and the compiler says which
+    static_assert(value, "this case fails");  // the compiler names the case
 };
 template <std::size_t... Rows>
 constexpr auto all_hold(std::index_sequence<Rows...>) -> bool {
@@ -85,11 +85,11 @@ static_assert(all_hold(std::make_index_sequence<test::tc_cases_count>{}));
 
 }  // namespace
 
-TEST_CASE("the worked cases are all of the page") {
+TEST_CASE("the worked cases are all those of the page") {
     CHECK(test::tc_cases_count == test::count_of_rows("tests/spec/tracing.md", "TC-"));
 }
 
-TEST_CASE("every worked case of a trace holds at run time, too") {
+TEST_CASE("every worked case passes at run time, too") {
     for (auto const& row : tc_cases) {
         CAPTURE(std::string{view(row.id)});
         for (unsigned i = 0; i < row.part_count; ++i) {
@@ -102,7 +102,7 @@ TEST_CASE("every worked case of a trace holds at run time, too") {
     }
 }
 
-TEST_CASE("a case with another packet, or none, or one too many, does not hold") {
+TEST_CASE("a case with a changed, missing or extra packet fails") {
     for (auto row : tc_cases) {
         CAPTURE(std::string{view(row.id)});
         auto& part = row.parts[0];
@@ -122,7 +122,7 @@ TEST_CASE("a case with another packet, or none, or one too many, does not hold")
     }
 }
 
-TEST_CASE("packets inside a PSB+ are wanted in any order, others in theirs") {
+TEST_CASE("packets in a PSB+ match in any order but TSC, TMA; others in the given order") {
     text const wanted[] = {"TIP(1)", "PSB", "TSC", "TMA", "CBR", "PIP(1000,NR=0)", "PSBEND", "FUP"};
     auto const all = [&](std::string_view packets) { return are_wanted(wanted, 8, packets); };
     CHECK(all("TIP(1), PSB, TSC, TMA, CBR, PIP(1000,NR=0), PSBEND, FUP(5)"));
