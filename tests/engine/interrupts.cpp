@@ -244,8 +244,8 @@ TEST_CASE("two regions with INT raise two interrupts and set one bit (OUT-090)")
 
 namespace {
 
-/// Writes up to 64 bytes, from an offset on, to a region of 16 KB on a processor without MENTRY. Bit
-/// n of the result is set if byte n raised an interrupt.
+/// Writes up to 64 bytes, from an offset on, to a region of 16 KB on a processor without MENTRY.
+/// Bit n of the result is set if byte n raised an interrupt.
 constexpr auto interrupts(uint64_t from, uint32_t lead, unsigned count = 64, uint64_t flag = INT)
     -> uint64_t {
     word_at const words[] = {{A, 0x80'0000 | 2 << 6 | flag}, {A + 8, A | END}};

@@ -35,7 +35,7 @@ auto varying(std::initializer_list<flag> more) -> std::vector<flag> {
 }
 auto stays(world const& w) -> bool { return w.f0 == w.f1 && !w.stop; }
 
-/// A near branch, or what else changes nothing but the IP.
+/// A near branch, or another operation that changes only the IP.
 auto branching(std::function<void(traced&, world const&)> does) -> scene {
     scene made;
     made.does = std::move(does);
@@ -54,7 +54,7 @@ auto transferring(std::function<void(traced&, world const&, engine::execution_co
     made.occurs = [](world const& w) { return !w.pkt0() || !w.mode_unknown; };
     return made;
 }
-/// Something that starts tracing, behind which `target` comes.
+/// An operation that starts tracing and continues at `target`.
 auto starts(std::function<void(traced&, world const&, engine::execution_context const&)> does)
     -> scene {
     auto made = transferring(std::move(does));
@@ -62,7 +62,7 @@ auto starts(std::function<void(traced&, world const&, engine::execution_context 
     made.from = target;
     made.varies = varying({&world::os, &world::tsc, &world::mtc, &world::tsx, &world::vmx,
                            &world::guest, &world::conceal, &world::counted});
-    // What was traced before does not count; c0 stands for both.
+    // The code before is not traced, so f0 keeps its default.
     made.occurs = [](world const& w) { return !(w.vmx && w.guest) && w.f0; };
     return made;
 }
@@ -94,7 +94,7 @@ auto event_traced(scene made) -> scene {
     return made;
 }
 
-/// The operations of control flow: rows S50.
+/// Control-flow operations: rows S50.
 auto control_flow(row const& of) -> std::vector<scene> {
     auto const& id = of.id;
     auto const group = id.substr(4, id.find_first_not_of("0123456789", 4) - 4);
@@ -114,7 +114,7 @@ auto control_flow(row const& of) -> std::vector<scene> {
         auto const occurs = made.occurs;
         made.varies = varying({&world::c1, &world::os, &world::mode_changed, &world::mode_unknown});
         made.occurs = [=](world const& w) {
-            // Where the row is silent about a TraceStop, GEN-089 is not.
+            // A row without a TraceStop packet does not cover TraceStop ranges; GEN-089 does.
             bool const leads = after != engine::enclave::production;
             bool const was = before != engine::enclave::production;
             return occurs(w) && (says_stop || !w.stop) && (leads || !w.c1) && (was || !w.c0) &&
@@ -360,7 +360,7 @@ auto control_flow(row const& of) -> std::vector<scene> {
                 made.varies = varying({&world::c1, &world::os, &world::mode_changed,
                                        &world::mode_unknown, &world::conceal});
                 auto const occurs = made.occurs;
-                // With OS the CR3 of a guest that comes into the context is told: GEN-240.
+                // With OS = 1 a PIP reports the CR3 of a guest that enters the context: GEN-240.
                 made.occurs = [=](world const& w) {
                     return occurs(w) && (id != "S50-17f" || w.c0) &&
                            (id != "S50-17j" || (!w.c0 && !w.os));
@@ -390,7 +390,7 @@ auto transaction(row const& of, char what) -> std::vector<scene> {
         if (what == 'a') { on.does(event::transaction_abort{clip, target(w)}); }
     });
     made.prepares = [=](traced& on, world const&) {
-        // A begin that does not begin, and an end that does not end, are inside of another.
+        // A begin or end without packets is nested in another transaction.
         int const depth = (what == 'b' ? 0 : 1) + (none ? 1 : 0);
         for (int i = 0; i < depth; ++i) { on.does(event::transaction_begin{clip, clip}); }
     };
@@ -474,7 +474,7 @@ auto power(row const& of) -> std::vector<scene> {
         made.does = [](traced& on, world const&) {
             on.does(event::clock_stop{nlip}).does(event::clock_resume{});
         };
-        // The clock was off, and is off: what goes on behind it is the wake's to tell.
+        // The clock was off and stays off; only the wake reports a change.
         made.does = [](traced& on, world const&) { on.does(event::clock_stop{nlip}); };
         return {made};
     }
@@ -536,7 +536,7 @@ auto events(row const& of) -> std::vector<scene> {
         made.from = at(nlip);
         if (id == "SEV-intr-be0") {
             made.varies = {&world::branch, &world::f0, &world::f1, &world::os};
-            // Where it leads to is not traced either.
+            // The target is not traced either.
             made.occurs = [](world const& w) { return !w.pkt1(); };
         }
         return {made};
@@ -642,7 +642,7 @@ auto events(row const& of) -> std::vector<scene> {
     return {};
 }
 
-/// VMX beyond the table of control flow: rows S47 to S49 and SVM.
+/// VMX operations outside the control-flow table: rows S47 to S49 and SVM.
 auto virtual_machines(row const& of) -> std::vector<scene> {
     auto const& id = of.id;
     auto const leaves = [](event::vm_exit e) {
@@ -718,7 +718,7 @@ auto virtual_machines(row const& of) -> std::vector<scene> {
         return {made};
     }
     if (id == "SVM-ptrld-fail" || id == "SVM-abort") {
-        // No VMCS becomes current, and whoever fails goes on.
+        // No VMCS becomes current, and execution continues.
         auto made = branching([](traced& on, world const&) { on.does(event::sequential{nlip}); });
         made.occurs = stays;
         made.varies = {&world::c0};
@@ -729,7 +729,7 @@ auto virtual_machines(row const& of) -> std::vector<scene> {
     return {};
 }
 
-/// Rows that stand for themselves.
+/// Rows outside the other groups.
 auto singles(row const& of) -> std::vector<scene> {
     auto const& id = of.id;
     auto const fixed = [](scene made, std::vector<flag> varies = {}) {
@@ -783,7 +783,7 @@ auto singles(row const& of) -> std::vector<scene> {
         event.is_asynchronous = true;
         for (auto* one : {&event, &instruction}) {
             one->varies = {&world::cr3_changed, &world::mode_changed, &world::f1};
-            // MODE.Exec belongs to the state behind: GEN-237.
+            // MODE.Exec belongs to the state after: GEN-237.
             one->occurs = [](world const& w) { return w.f1 || !w.mode_changed; };
         }
         return {event, instruction};
@@ -854,7 +854,7 @@ auto singles(row const& of) -> std::vector<scene> {
     return {};
 }
 
-/// What the output engine does to a trace, no packet tells: tests/engine/trace_unit.cpp.
+/// True for effects of the output engine, which no packet reports: tests/engine/trace_unit.cpp.
 auto is_of_output(row const& of) -> bool { return of.id == "STOPA-stop" || of.id == "SERR"; }
 
 auto scenes_of(row const& of) -> std::vector<scene> {
@@ -913,7 +913,7 @@ auto described(world const& w, std::vector<std::string> const& packets) -> std::
     return text;
 }
 
-/// In how many worlds a row applies, and in how many of them the packets are what it says.
+/// The number of worlds in which a row applies, and of those in which the packets match it.
 struct score {
     std::size_t worlds = 0;
     std::size_t fitting = 0;
@@ -949,7 +949,7 @@ auto scored(row const& of, scene const& s, bool told = true) -> score {
 
 }  // namespace
 
-TEST_CASE("every scenario row holds in every combination of its conditions") {
+TEST_CASE("every scenario row matches in every combination of its conditions") {
     std::size_t rows = 0;
     std::size_t impossible = 0;
     std::size_t of_output = 0;
@@ -981,12 +981,12 @@ TEST_CASE("every scenario row holds in every combination of its conditions") {
         ++rows;
     }
     MESSAGE(rows << " rows in " << worlds << " worlds; " << impossible << " cannot happen, "
-                 << of_output << " are of the output engine; " << unconfirmed
-                 << " packets nobody knows");
+                 << of_output << " concern the output engine; " << unconfirmed
+                 << " unconfirmed packets");
     CHECK(rows + impossible + of_output == test::read_csv("tests/spec/scenarios.csv").rows.size());
 }
 
-TEST_CASE("a row with a packet too many, or another first one, holds nowhere") {
+TEST_CASE("a row with an extra packet or another first packet matches in no world") {
     for (auto of : all_rows()) {
         if (of.cannot_happen || is_of_output(of)) { continue; }
         CAPTURE(of.id);
@@ -1000,7 +1000,7 @@ TEST_CASE("a row with a packet too many, or another first one, holds nowhere") {
     }
 }
 
-TEST_CASE("what the notation does not have is not read") {
+TEST_CASE("text outside the notation is rejected") {
     auto const is_read = [](std::string const& conditions, std::string const& packets) {
         try {
             auto const of = read_row({"here",

@@ -37,7 +37,7 @@ namespace {
 constexpr auto packets(machine_memory const& memory, std::uint64_t count) -> test::packets_text {
     return test::packets_in(byte_view{memory.trace.bytes}.first(static_cast<std::size_t>(count)));
 }
-/// TIPs of 9 bytes, so that regions fill.
+/// Fills regions with TIPs of 9 bytes.
 constexpr void fill(trace_unit<>& unit, machine_memory& memory, unsigned tips) {
     for (std::uint64_t i = 0; i < tips; ++i) {
         (void)unit.on(event::indirect_jump{0x1234'5678'9ABC'DEF0 + (i << 48)}, memory);
@@ -46,7 +46,7 @@ constexpr void fill(trace_unit<>& unit, machine_memory& memory, unsigned tips) {
 
 }  // namespace
 
-TEST_CASE("what happens between enabling and disabling is in memory") {  // GEN-183
+TEST_CASE("packets between enabling and disabling are in memory") {  // GEN-183
     CHECK_TWICE([](auto value) {
         machine_memory memory;
         auto unit = off("CPL=0, OS=1");
@@ -65,7 +65,7 @@ TEST_CASE("what happens between enabling and disabling is in memory") {  // GEN-
     });
 }
 
-TEST_CASE("tracing that begins in a TraceStop range ends at once, and its packets go out") {
+TEST_CASE("tracing enabled in a TraceStop range stops at once, and its packets are stored") {
     // GEN-088, GEN-090
     CHECK_TWICE([](auto value) {
         machine_memory memory;
@@ -79,7 +79,7 @@ TEST_CASE("tracing that begins in a TraceStop range ends at once, and its packet
     });
 }
 
-TEST_CASE("a unit that is made in the midst of tracing puts out from its first operation on") {
+TEST_CASE("a unit constructed with TraceEn = 1 outputs from its first operation on") {
     CHECK_TWICE([](auto value) {
         machine_memory memory;
         auto from = traced::started("CPL=0, PacketByteCnt=5");
@@ -92,7 +92,7 @@ TEST_CASE("a unit that is made in the midst of tracing puts out from its first o
     });
 }
 
-TEST_CASE("such a unit begins to put out once: what follows stands behind it") {  // OUT-133
+TEST_CASE("a unit constructed with TraceEn = 1 starts output only once") {  // OUT-133
     CHECK_TWICE([](auto value) {
         machine_memory memory;
         auto from = traced::started("CPL=0");
@@ -108,7 +108,7 @@ TEST_CASE("such a unit begins to put out once: what follows stands behind it") {
     });
 }
 
-TEST_CASE("such a unit begins to put out also with a branch that makes no packet") {  // OUT-133
+TEST_CASE("a unit constructed with TraceEn = 1 starts output at any branch") {  // OUT-133
     CHECK_TWICE([](auto value) {
         machine_memory memory{entry{value(std::uint64_t{2})}};  // a reserved bit
         auto from = traced::started("CPL=0");
@@ -120,7 +120,7 @@ TEST_CASE("such a unit begins to put out also with a branch that makes no packet
     });
 }
 
-TEST_CASE("a unit is a value: a copy goes its own way") {  // GEN-004
+TEST_CASE("a copy of a unit is independent") {  // GEN-004
     CHECK_TWICE([](auto value) {
         machine_memory memory;
         auto unit = off("CPL=0");
@@ -134,8 +134,7 @@ TEST_CASE("a unit is a value: a copy goes its own way") {  // GEN-004
     });
 }
 
-TEST_CASE(
-    "a region with INT interrupts when it is full, and tracing goes on") {  // OUT-083, OUT-085
+TEST_CASE("a full region with INT raises an interrupt; tracing continues") {  // OUT-083, OUT-085
     CHECK_TWICE([](auto value) {
         machine_memory memory{INT};
         auto unit = off("CPL=0, InjectPsbPmiOnEnable=1, PSBFreq=5");
@@ -152,7 +151,7 @@ TEST_CASE(
     });
 }
 
-TEST_CASE("a region with STOP ends tracing at its last byte, and the rest is lost") {
+TEST_CASE("a region with STOP ends tracing at its last byte, and later bytes are lost") {
     // GEN-022, GEN-101, GEN-232
     CHECK_TWICE([](auto value) {
         machine_memory memory{STOP};
@@ -172,7 +171,7 @@ TEST_CASE("a region with STOP ends tracing at its last byte, and the rest is los
     });
 }
 
-TEST_CASE("a bad entry is an operational error when tracing comes to it") {  // GEN-231, GEN-022
+TEST_CASE("an invalid entry is an operational error when output reaches it") {  // GEN-231, GEN-022
     CHECK_TWICE([](auto value) {
         machine_memory memory{{}, entry{value(std::uint64_t{2})}};  // a reserved bit
         auto unit = off("CPL=0, PSBFreq=5");
@@ -183,7 +182,7 @@ TEST_CASE("a bad entry is an operational error when tracing comes to it") {  // 
                !now.status.template get<status::TriggerEn>() && unit.why_ended() == rule::OUT_060 &&
                unit.total().stored == 0x1000;
     });
-    CHECK_TWICE([](auto value) {  // at once
+    CHECK_TWICE([](auto value) {  // when enabling
         machine_memory memory{entry{value(std::uint64_t{2})}};
         auto unit = off("CPL=0");
         bool const done = is_done(enable(unit, memory));
@@ -194,7 +193,7 @@ TEST_CASE("a bad entry is an operational error when tracing comes to it") {  // 
     });
 }
 
-TEST_CASE("a buffer that nothing leaves overflows, and comes through again") {
+TEST_CASE("a buffer that is not drained overflows, and recovers when drained") {
     // GEN-225, GEN-227, GEN-230
     CHECK_TWICE([](auto value) {
         machine_memory memory;
@@ -214,7 +213,7 @@ TEST_CASE("a buffer that nothing leaves overflows, and comes through again") {
         return waits && loses && partly && all && unit.total().stored == before + 11 &&
                unit.total().lost == 0;
     });
-    CHECK_TWICE([](auto value) {  // as soon as there is so much room
+    CHECK_TWICE([](auto value) {  // overflow_ends_at: once few enough bytes remain
         machine_memory memory;
         engine::model_options how;
         how.drained_at_once = 0;
@@ -229,7 +228,7 @@ TEST_CASE("a buffer that nothing leaves overflows, and comes through again") {
     });
 }
 
-TEST_CASE("that packets were lost is told also where tracing ends meanwhile") {  // GEN-225
+TEST_CASE("lost packets are reported even if tracing ends during the overflow") {  // GEN-225
     CHECK_TWICE([](auto value) {
         machine_memory memory;
         engine::model_options how;
@@ -242,7 +241,7 @@ TEST_CASE("that packets were lost is told also where tracing ends meanwhile") { 
         return done && !unit.state().in_overflow && unit.total().stored == held + 2 &&
                memory.trace.bytes[held] == 0x02 && memory.trace.bytes[held + 1] == 0xF3;
     });
-    CHECK_TWICE([](auto value) {  // one that was asked for
+    CHECK_TWICE([](auto value) {  // a requested overflow
         machine_memory memory;
         auto unit = off("CPL=0, PacketByteCnt=5");
         (void)enable(unit, memory);
@@ -251,7 +250,7 @@ TEST_CASE("that packets were lost is told also where tracing ends meanwhile") { 
         return is_done(disable(unit, memory)) && packets(memory, unit.total().stored) ==
                                                      text{"CBR, MODE.Exec(64), TIP.PGE(1002), OVF"};
     });
-    CHECK_TWICE([](auto value) {  // and so is what stopped tracing meanwhile: GEN-230
+    CHECK_TWICE([](auto value) {  // a TraceStop during the overflow is reported: GEN-230
         machine_memory memory;
         auto unit = off("CPL=0, PacketByteCnt=5, ADDR0=[5000,5000] stop");
         (void)enable(unit, memory);
@@ -264,7 +263,7 @@ TEST_CASE("that packets were lost is told also where tracing ends meanwhile") { 
     });
 }
 
-TEST_CASE("a call that a full buffer loses compresses no return") {  // GEN-130, GEN-135, GEN-225
+TEST_CASE("a call lost in an overflow compresses no return") {  // GEN-130, GEN-135, GEN-225
     CHECK_TWICE([](auto value) {
         machine_memory memory;
         engine::model_options how;
@@ -291,7 +290,7 @@ TEST_CASE("a call that a full buffer loses compresses no return") {  // GEN-130,
     });
 }
 
-TEST_CASE("bytes leave the buffer as fast as they are let") {
+TEST_CASE("drained_at_once limits the bytes that leave the buffer per operation") {
     CHECK_TWICE([](auto value) {
         machine_memory memory;
         engine::model_options how;
@@ -302,14 +301,14 @@ TEST_CASE("bytes leave the buffer as fast as they are let") {
         fill(unit, memory, 10);
         good = good && unit.total().stored == 44;
         auto const left = unit.buffered().size();
-        (void)disable(unit, memory);  // which flushes: FUP 9, TIP.PGD 1
+        (void)disable(unit, memory);  // flushes FUP 9, TIP.PGD 1
         return good && unit.buffered().empty() && unit.total().stored == 44 + left + 10 - 2;
     });
 }
 
 namespace {
 
-/// A unit that stores in place does what one does that stores through a port.
+/// True if storing in place and storing through a port have the same result.
 constexpr auto store_alike(std::size_t at_once) -> bool {
     machine_memory through_port;
     machine_memory_in_place in_place;
@@ -338,7 +337,7 @@ constexpr auto store_alike(std::size_t at_once) -> bool {
 
 }  // namespace
 
-TEST_CASE("bytes that are stored where they stand are those that go through a port") {  // OUT-151
+TEST_CASE("storing in place and storing through a port give the same bytes") {  // OUT-151
     CHECK_TWICE([](auto value) { return store_alike(value(std::size_t{1})); });
     CHECK_TWICE([](auto value) { return store_alike(value(std::size_t{2})); });
     CHECK_TWICE([](auto value) { return store_alike(value(std::size_t{9})); });
@@ -346,7 +345,7 @@ TEST_CASE("bytes that are stored where they stand are those that go through a po
     CHECK_TWICE([](auto value) { return store_alike(value(~std::size_t{0})); });
 }
 
-TEST_CASE("a port that fails loses nothing, and a flush is complete when all bytes are out") {
+TEST_CASE("a failing port loses no byte, and a flush ends when all bytes are stored") {
     CHECK_TWICE([](auto value) {
         machine_memory memory;
         auto unit = off("CPL=0");
@@ -358,12 +357,12 @@ TEST_CASE("a port that fails loses nothing, and a flush is complete when all byt
         using outcome = engine::access_outcome;
         good = good && done.what == outcome::done_but_port_failed && done.fault &&
                !unit.msrs().ctl.template get<ctl::TraceEn>();
-        // Nothing happens now,
+        // Events and accesses have no effect until all bytes are stored.
         good = good && unit.is_flushing() &&
                static_cast<bool>(unit.on(event::mov_cr3{.cr3 = 0x9000}, memory)) &&
                unit.state().code.cr3 == 0x1000 &&
                enable(unit, memory).what == outcome::not_done_port_failed && unit.drain(memory);
-        // until all is out.
+        // Now all bytes are stored.
         memory.fails = false;
         good = good && !unit.on(event::mov_cr3{.cr3 = 0x9000}, memory) &&
                unit.state().code.cr3 == 0x9000;
@@ -374,7 +373,7 @@ TEST_CASE("a port that fails loses nothing, and a flush is complete when all byt
     });
 }
 
-TEST_CASE("a flush is completed also where nothing but time passes") {
+TEST_CASE("a flush completes even if only time passes") {
     CHECK_TWICE([](auto value) {
         machine_memory memory;
         auto unit = off("CPL=0");
@@ -388,7 +387,7 @@ TEST_CASE("a flush is completed also where nothing but time passes") {
     });
 }
 
-TEST_CASE("XSAVES stores a context that XRSTORS brings back") {  // GEN-184, REG-142, PRG-110
+TEST_CASE("XRSTORS restores the context that XSAVES stored") {  // GEN-184, REG-142, PRG-110
     CHECK_TWICE([](auto value) {
         machine_memory memory;
         auto unit = off("CPL=0, InjectPsbPmiOnEnable=1");
@@ -417,7 +416,7 @@ TEST_CASE("XSAVES stores a context that XRSTORS brings back") {  // GEN-184, REG
                                 "TNT(1), FUP(1100), TIP.PGD(), CBR, MODE.Exec(64), TIP.PGE(6004), "
                                 "TIP(2000)"};
     });
-    CHECK_TWICE([](auto value) {  // made again behind a port's fault it stores the same
+    CHECK_TWICE([](auto value) {  // repeated after a port fault, it stores the same image
         machine_memory memory;
         auto unit = off("CPL=0");
         (void)enable(unit, memory);
@@ -437,7 +436,7 @@ TEST_CASE("XSAVES stores a context that XRSTORS brings back") {  // GEN-184, REG
     });
 }
 
-TEST_CASE("TraceEn, Stopped, Error and what is pending outlive a context switch and a reset") {
+TEST_CASE("Stopped and PendToPAPMI survive a context switch and a warm reset") {
     // REG-061, REG-091, OUT-089
     CHECK_TWICE([](auto value) {
         machine_memory memory{INT, STOP};
@@ -473,7 +472,7 @@ TEST_CASE("TraceEn, Stopped, Error and what is pending outlive a context switch 
     });
 }
 
-TEST_CASE("behind a reset output begins anew, where the MSRs say") {  // GEN-291, REG-091
+TEST_CASE("after a reset output starts at the position in the MSRs") {  // GEN-291, REG-091
     CHECK_TWICE([](auto value) {
         machine_memory memory;
         auto unit = off("CPL=0");
@@ -483,7 +482,7 @@ TEST_CASE("behind a reset output begins anew, where the MSRs say") {  // GEN-291
         auto const cpl_0 = unit.state().code;
         unit.warm_reset(cpl_0, 0x1000);
         bool good = unit.msrs().output_mask_ptrs.raw == (count << 32 | 0x7F);
-        // On in the second region
+        // Enable again, in the second region.
         good = good &&
                is_done(unit.wrmsr(0x561, value(std::uint64_t{0xFF}), 0x1000, 0x1002, memory)) &&
                is_done(unit.wrmsr(status::address, 0, 0x1002, 0x1004, memory)) &&
@@ -495,7 +494,7 @@ TEST_CASE("behind a reset output begins anew, where the MSRs say") {  // GEN-291
                    text{"PSB, CBR, PIP(1000,NR=0), PSBEND, MODE.Exec(64), TIP.PGE(1006), "
                         "TIP(3000)"};
     });
-    CHECK_TWICE([](auto value) {  // whatever was in the way before
+    CHECK_TWICE([](auto value) {  // even if a flush was pending
         machine_memory memory;
         auto unit = off("CPL=0");
         (void)enable(unit, memory);
@@ -508,12 +507,12 @@ TEST_CASE("behind a reset output begins anew, where the MSRs say") {  // GEN-291
         unit.warm_reset(unit.state().code, 0x1000);
         good = good && !unit.is_flushing() && unit.buffered().empty() &&
                unit.total().lost == kept && unit.total().stored == count;
-        // Nothing waits for the port.
+        // No byte is pending.
         return good && !unit.on(event::indirect_jump{0x3000}, memory) && unit.ip() == 0x3000;
     });
 }
 
-TEST_CASE("an error at the first entry lets no branch be gathered") {  // GEN-022, OUT-052
+TEST_CASE("after an error at the first entry no branch is buffered") {  // GEN-022, OUT-052
     CHECK_TWICE([](auto value) {
         machine_memory memory{topa::entry{value(std::uint64_t{2})}};  // a reserved bit
         auto unit = off("CPL=0");
@@ -524,7 +523,7 @@ TEST_CASE("an error at the first entry lets no branch be gathered") {  // GEN-02
     });
 }
 
-TEST_CASE("the registers can be read while tracing goes on") {  // GEN-161
+TEST_CASE("the registers can be read during tracing") {  // GEN-161
     CHECK_TWICE([](auto value) {
         machine_memory memory;
         auto unit = off("CPL=0");
@@ -536,7 +535,7 @@ TEST_CASE("the registers can be read while tracing goes on") {  // GEN-161
                    count &&
                !unit.rdmsr(0x10);
     });
-    CHECK_TWICE([](auto value) {  // and be looked at from outside
+    CHECK_TWICE([](auto value) {  // msrs() returns the same values
         machine_memory memory;
         auto unit = off("CPL=0");
         (void)enable(unit, memory);
@@ -558,7 +557,7 @@ constexpr auto counted(std::uint64_t word) -> std::uint64_t {
 
 }  // namespace
 
-TEST_CASE("registers that lag read as at the start of tracing until TraceEn is 0") {
+TEST_CASE("with msrs_lag registers read as at the start of tracing until TraceEn is 0") {
     // REG-011, PRG-034, PRG-083, PRG-103, PRG-111
     using area = access::xsave_pt_state;
     CHECK_TWICE([](auto value) {
@@ -571,7 +570,7 @@ TEST_CASE("registers that lag read as at the start of tracing until TraceEn is 0
                     counted(unit.rdmsr(0x571).value) == 0 &&
                     unit.rdmsr(ctl::address).value == unit.msrs().ctl.raw &&
                     status{unit.rdmsr(0x571).value}.template get<status::TriggerEn>();
-        // What the unit knows is exact, and asking it changes nothing.
+        // msrs() is exact, and calling it does not change what RDMSR reads.
         good = good && stored > 0x1000 &&
                unit.msrs().output_mask_ptrs.raw == ((stored - 0x1000) << 32 | 0xFF) &&
                counted(unit.msrs().status.raw) == stored && unit.rdmsr(0x561).value == 0x7F &&
@@ -584,7 +583,7 @@ TEST_CASE("registers that lag read as at the start of tracing until TraceEn is 0
         fill(unit, memory, 3);
         return good && unit.total().stored > stored && unit.rdmsr(0x561).value == at_end;
     });
-    CHECK_TWICE([](auto value) {  // XSAVES makes them exact,
+    CHECK_TWICE([](auto value) {  // XSAVES makes them exact
         machine_memory memory;
         auto unit = off("CPL=0, PSBFreq=5", lagging);
         (void)enable(unit, memory);
@@ -597,7 +596,7 @@ TEST_CASE("registers that lag read as at the start of tracing until TraceEn is 0
                    (stored << 32 | 0x7F) &&
                counted(image.template get<area::IA32_RTIT_STATUS>().raw) == stored;
     });
-    CHECK_TWICE([](auto value) {  // and so does a WRMSR that cannot flush all
+    CHECK_TWICE([](auto value) {  // a WRMSR that cannot flush all bytes does, too
         machine_memory memory;
         auto unit = off("CPL=0", lagging);
         (void)enable(unit, memory);
@@ -606,7 +605,7 @@ TEST_CASE("registers that lag read as at the start of tracing until TraceEn is 0
         (void)disable(unit, memory);
         return unit.is_flushing() && unit.rdmsr(0x561).value == (stored << 32 | 0x7F);
     });
-    CHECK_TWICE([](auto value) {  // that a STOP or an error ended output shows at once: REG-056
+    CHECK_TWICE([](auto value) {  // a STOP or an error is visible at once: REG-056
         machine_memory memory{STOP};
         auto unit = off("CPL=0, PSBFreq=5", lagging);
         (void)enable(unit, memory);
@@ -616,7 +615,7 @@ TEST_CASE("registers that lag read as at the start of tracing until TraceEn is 0
     });
 }
 
-TEST_CASE("STATUS can be written back as it was read, whatever the processor counts") {
+TEST_CASE("STATUS can be written back as it was read, with and without PacketByteCnt") {
     // REG-055
     CHECK_TWICE([](auto value) {
         bool good = true;
@@ -638,7 +637,7 @@ TEST_CASE("STATUS can be written back as it was read, whatever the processor cou
     });
 }
 
-TEST_CASE("where PacketByteCnt reads 0 PSBs still come every 2 KB") {  // GEN-160, GEN-161, REG-055
+TEST_CASE("a PSB follows every 2 KB even if PacketByteCnt reads 0") {  // GEN-160, GEN-161, REG-055
     CHECK_TWICE([](auto value) {
         machine_memory memory;
         trace_unit<> unit{cpu::preset::broadwell_ult, {.cr3 = 0x1000}, 0x1000};
@@ -659,7 +658,7 @@ TEST_CASE("where PacketByteCnt reads 0 PSBs still come every 2 KB") {  // GEN-16
     });
 }
 
-TEST_CASE("a unit behind a cold reset traces nothing") {
+TEST_CASE("a unit traces nothing after a cold reset") {
     CHECK_TWICE([](auto value) {
         machine_memory memory;
         trace_unit<> unit{cpu::preset::P_FUT, {.cpl = value(std::uint8_t{0})}, 0x1000};
@@ -676,7 +675,7 @@ TEST_CASE("a unit behind a cold reset traces nothing") {
     });
 }
 
-TEST_CASE("memory that SMRR covers is not stored into, whoever traces") {  // GEN-263, OUT-110
+TEST_CASE("memory covered by SMRR is not written, not even in SMM") {  // GEN-263, OUT-110
     CHECK_TWICE([](auto value) {
         machine_memory memory;
         engine::model_options how;
@@ -686,20 +685,20 @@ TEST_CASE("memory that SMRR covers is not stored into, whoever traces") {  // GE
         (void)enable(unit, memory);
         (void)unit.on(event::smi{.next = 0x1000, .to = 0x8'0000}, memory);
         auto const word = unit.msrs().ctl.with(ctl::TraceEn{value(true)});
-        // The handler traces itself.
+        // The SMI handler enables tracing.
         bool const on = is_done(unit.wrmsr(ctl::address, word.raw, 0x8'0000, 0x8'0002, memory));
         fill(unit, memory, 500);
         bool nothing = true;
         for (std::size_t i = 0; i < 0x1000; ++i) {
             nothing = nothing && memory.trace.bytes[i] == 0;
         }
-        // Behind it output goes on.
+        // Output continues after the protected range.
         return on && nothing && unit.total().lost == 0x1000 && unit.total().stored != 0 &&
                memory.trace.bytes[0x1000] != 0;
     });
 }
 
-TEST_CASE("where bytes go changes no packet: guest-physical addresses are the port's") {
+TEST_CASE("packets do not depend on addresses: the port translates guest-physical ones") {
     // GEN-279, PRG-180
     struct translated {
         machine_memory& host;
@@ -717,7 +716,7 @@ TEST_CASE("where bytes go changes no packet: guest-physical addresses are the po
         auto unit = off("CPL=0");
         (void)enable(unit, plain);
         (void)unit.on(event::indirect_jump{0x2000}, plain);
-        // The same table, and in its entries the same addresses, both farther up for the guest.
+        // The same table and regions, at higher addresses for the guest.
         machine_memory host;
         std::uint64_t const distance = value(std::uint64_t{0x1'0000'0000});
         host.put(0, entry{test::regions + distance});

@@ -19,7 +19,7 @@ namespace event = engine::event;
 
 namespace {
 
-/// A unit that stays where it is, and one that is saved and loaded before every operation.
+/// Two equal units: `moves` is saved and loaded before every operation, `stays` is not.
 template <std::size_t Depth = 1024>
 struct twins {
     machine_memory memory;
@@ -39,7 +39,7 @@ struct twins {
         all_loaded = all_loaded && loaded && engine::save(loaded.unit).view() == image.view();
         moves = loaded.unit;
     }
-    /// Both do the same.
+    /// Runs an operation on both units.
     template <class Operation>
     constexpr auto both(Operation const& does) -> twins& {
         does(stays, memory);
@@ -59,7 +59,7 @@ struct twins {
     }
     constexpr void fail(bool fails) { memory.fails = other_memory.fails = fails; }
 
-    /// They have done the same, and it was something.
+    /// True if state and output of both units are equal, and there is output.
     [[nodiscard]] constexpr auto are_same() -> bool {
         return all_loaded && stays.total().stored != 0 && stays.msrs() == moves.msrs() &&
                stays.total() == moves.total() && memory.trace.bytes == other_memory.trace.bytes &&
@@ -79,7 +79,7 @@ struct twins {
 constexpr engine::execution_context user{
     .cr3 = 0x5000, .cpl = 3, .width = engine::code_width::bits_32};
 
-/// A unit that has something in every place.
+/// A unit with every part of its image in use.
 constexpr auto full() -> trace_unit<> {
     engine::model_options how;
     how.drained_at_once = 0;
@@ -110,7 +110,7 @@ constexpr auto fails(engine::unit_load<Depth> const& loaded, image_error why) ->
 
 }  // namespace
 
-TEST_CASE("what is moved before every operation traces what it would have") {
+TEST_CASE("a unit moved before every operation writes the same trace") {
     CHECK_TWICE([](auto value) {  // branches, calls, modes, transactions, CR3s
         twins<> both{"CPL=0, OS=1, User=1"};
         both.enable().on(event::direct_call{0x1010, value(std::uint64_t{0x2000})});
@@ -138,7 +138,7 @@ TEST_CASE("what is moved before every operation traces what it would have") {
         both.on(event::time{50, 180, 600}).on(event::wake{3, 3}).on(event::time{9, 190, 630});
         return both.on(event::indirect_jump{0x3000}).on(event::cycle_guard{}).disable().are_same();
     });
-    CHECK_TWICE([](auto value) {  // TIPs that wait, long TNTs
+    CHECK_TWICE([](auto value) {  // deferred TIPs, long TNTs
         engine::model_options how;
         how.defers_tips = how.long_tnt = value(true);
         twins<> both{"CPL=0, DisRETC=1", how};
@@ -157,7 +157,7 @@ TEST_CASE("what is moved before every operation traces what it would have") {
         both.on(event::acm_begin{}).on(event::conditional{0x1030, true}).on(event::acm_end{0x1040});
         return both.on(event::indirect_jump{0x3000}).disable().are_same();
     });
-    CHECK_TWICE([](auto value) {  // PSB+ that is owed, events, the interrupt flag
+    CHECK_TWICE([](auto value) {  // a pending PSB+, events, the interrupt flag
         twins<> both{"CPL=0, EventEn=1, InjectPsbPmiOnEnable=1"};
         both.enable().on(event::overflow{}).on(event::psb_due{});
         both.on(event::overflow_end{value(std::uint64_t{0x2000})});
@@ -166,7 +166,7 @@ TEST_CASE("what is moved before every operation traces what it would have") {
     });
 }
 
-TEST_CASE("what shows only later is moved, too") {
+TEST_CASE("state that is visible only later is moved, too") {
     CHECK_TWICE([](auto value) {  // the current VMCS, and what a VMM conceals
         twins<> both{"VMX=root, CPL=0, OS=1"};
         both.both([](auto& unit, auto&) { unit.conceal({.non_root = true}); }).enable();
@@ -174,14 +174,14 @@ TEST_CASE("what shows only later is moved, too") {
         both.on(event::vm_entry{.at = 0x1010, .to = 0x2000, .after = {.vmx_non_root = true}});
         return both.on(event::psb_due{}).disable().are_same();
     });
-    CHECK_TWICE([](auto value) {  // how deep transactions are nested
+    CHECK_TWICE([](auto value) {  // the nesting depth of transactions
         twins<> both{"CPL=0"};
         both.enable().on(event::transaction_begin{0x1010, value(std::uint64_t{0x1013})});
         both.on(event::transaction_begin{0x1020, 0x1023});
         both.on(event::transaction_end{0x1030, 0x1033}).on(event::transaction_end{0x1040, 0x1043});
         return both.disable().are_same();
     });
-    CHECK_TWICE([](auto value) {  // that a PIP was told, and then one was lost
+    CHECK_TWICE([](auto value) {  // that a PIP was written, and a later one was lost
         engine::model_options how;
         how.drained_at_once = value(std::size_t{4});
         twins<> both{"CPL=0, OS=1", how};
@@ -190,7 +190,7 @@ TEST_CASE("what shows only later is moved, too") {
         bool const loses = both.stays.state().in_overflow && both.moves.state().in_overflow;
         return loses && both.on(event::overflow_end{0x2000}).disable().are_same();
     });
-    CHECK_TWICE([](auto value) {  // that a transaction was told
+    CHECK_TWICE([](auto value) {  // that a transaction was reported
         engine::model_options how;
         how.has_tsx = value(true);
         twins<> both{"CPL=0", how};
@@ -205,8 +205,8 @@ TEST_CASE("what shows only later is moved, too") {
     });
 }
 
-TEST_CASE("what is moved before every operation loses what it would have, and tells it") {
-    CHECK_TWICE([](auto value) {  // a buffer that fills, and is left slowly
+TEST_CASE("a unit moved before every operation loses the same packets and reports it") {
+    CHECK_TWICE([](auto value) {  // a buffer that fills, and drains slowly
         engine::model_options how;
         how.drained_at_once = value(std::size_t{4});
         twins<384> both{"CPL=0, PSBFreq=5, MTCEn=1", how};
@@ -215,13 +215,13 @@ TEST_CASE("what is moved before every operation loses what it would have, and te
         bool const loses = both.stays.state().in_overflow;
         return loses && both.disable().are_same();
     });
-    CHECK_TWICE([](auto value) {  // branches meanwhile
+    CHECK_TWICE([](auto value) {  // branches during an overflow
         twins<> both{"CPL=0"};
         both.enable().on(event::overflow{}).on(event::conditional{0x2000, value(true)});
         both.on(event::overflow_end{0x2000}).on(event::conditional{0x2010, false});
         return both.stays.state().writer.tnt.count == 1 && both.disable().are_same();
     });
-    CHECK_TWICE([](auto value) {  // a TraceStop meanwhile
+    CHECK_TWICE([](auto value) {  // a TraceStop during an overflow
         twins<> both{"CPL=0, ADDR0=[2000,2fff] stop"};
         both.enable().on(event::overflow{});
         both.on(event::indirect_jump{value(std::uint64_t{0x2000})});
@@ -229,7 +229,7 @@ TEST_CASE("what is moved before every operation loses what it would have, and te
         both.on(event::overflow_end{0x2000});
         return stopped && both.disable().are_same();
     });
-    CHECK_TWICE([](auto value) {  // tracing that begins in a TraceStop range, and does not get out
+    CHECK_TWICE([](auto value) {  // tracing that starts in a TraceStop range while the port fails
         twins<> both{"CPL=0, ADDR0=[1002,1002] stop"};
         both.fail(value(true));
         both.enable().on(event::indirect_jump{0x2000});
@@ -263,7 +263,7 @@ TEST_CASE("what is moved before every operation loses what it would have, and te
     });
 }
 
-TEST_CASE("INT, STOP and errors come when they would have, and stay") {
+TEST_CASE("INT, STOP and errors of a moved unit occur at the same bytes, and persist") {
     using status = ia32_rtit_status;
     auto const run = [](machine_memory const& with) {
         twins<> both{"CPL=0, InjectPsbPmiOnEnable=1, PSBFreq=5", {}, with};
@@ -289,7 +289,7 @@ TEST_CASE("INT, STOP and errors come when they would have, and stay") {
     CHECK(both.disable().are_same());
 }
 
-TEST_CASE("every processor takes the image of a unit that has traced on it") {  // REG-055
+TEST_CASE("load() accepts the image of a unit that traced on the same processor") {  // REG-055
     for (auto const& one : cpu::preset::all) {
         std::string const name{one.name.data(), one.name.size()};
         CAPTURE(name);
@@ -317,7 +317,7 @@ TEST_CASE("every processor takes the image of a unit that has traced on it") {  
     }
 }
 
-TEST_CASE("an image is a head, the image of the MSRs, numbers, calls and bytes") {
+TEST_CASE("an image is a header, the image of the MSRs, numbers, calls and bytes") {
     CHECK_TWICE([](auto value) {
         auto unit = full();
         auto const image = engine::save(value(unit));
@@ -335,7 +335,7 @@ TEST_CASE("an image is a head, the image of the MSRs, numbers, calls and bytes")
     });
 }
 
-TEST_CASE("every prefix of an image is truncated, and more bytes are too many") {
+TEST_CASE("every prefix of an image is truncated, and extra bytes are a wrong size") {
     CHECK_TWICE([](auto value) {
         auto const image = engine::save(full());
         auto const of = full().state().caps;
@@ -345,7 +345,7 @@ TEST_CASE("every prefix of an image is truncated, and more bytes are too many") 
                 return false;
             }
         }
-        // Of seven bytes not an eighth is read; eight that are wrong are no image.
+        // Seven bytes of the signature are truncated; eight wrong bytes are not an image.
         std::uint8_t const seven[] = {'P', 'T', 'U', 'N', 'I', 'T', 0};
         std::uint8_t const eight[] = {'P', 'T', 'U', 'N', 'I', 'T', 0, value(std::uint8_t{1})};
         if (!fails(engine::load(of, byte_view{seven}), image_error::truncated) ||
@@ -359,7 +359,7 @@ TEST_CASE("every prefix of an image is truncated, and more bytes are too many") 
     });
 }
 
-TEST_CASE("other bytes are no image, and other forms are not guessed at") {
+TEST_CASE("a wrong signature, version or size is rejected") {
     CHECK_TWICE([](auto value) {
         auto const image = engine::save(full());
         auto const of = full().state().caps;
@@ -371,7 +371,7 @@ TEST_CASE("other bytes are no image, and other forms are not guessed at") {
         for (std::size_t i = 0; i < 8; ++i) {
             if (!fails(with(i, 0x80), image_error::not_an_image)) { return false; }
         }
-        // A size of which not even the numbers are there.
+        // A size too small for the numbers.
         auto less = with_number(image, 8, (std::uint64_t{numbers} << 32) | 1);
         less.size = numbers;
         auto const head = with_number(image, 8, value(std::uint64_t{2}));
@@ -383,7 +383,7 @@ TEST_CASE("other bytes are no image, and other forms are not guessed at") {
     });
 }
 
-TEST_CASE("what a unit cannot hold is refused") {
+TEST_CASE("values that a unit cannot have are rejected") {
     CHECK_TWICE([](auto value) {
         auto const image = engine::save(full());
         auto const of = full().state().caps;
@@ -412,10 +412,10 @@ TEST_CASE("what a unit cannot hold is refused") {
                fails(with(front + 32, ~std::uint64_t{0}), image_error::wrong_size) &&
                with(numbers, ~std::uint64_t{0}).unit.ip() == ~std::uint64_t{0};
     });
-    CHECK_TWICE([](auto value) {  // branches: more than a TNT has, or bits of more than there are
+    CHECK_TWICE([](auto value) {  // more branches than fit a TNT, or more bits than branches
         auto const image = engine::save(full());
         auto const of = full().state().caps;
-        // Behind the IP, what runs, last IP and that there is one: one branch, which is taken.
+        // After the IP, the execution context, last IP and its flag: one branch, taken.
         std::size_t const count = numbers + 8 * 13;
         engine::model_options how;
         how.long_tnt = true;
@@ -430,7 +430,7 @@ TEST_CASE("what a unit cannot hold is refused") {
                fails(with(5, 0x20, {}), image_error::impossible) &&
                fails(with(47, 0, how), image_error::impossible);
     });
-    CHECK_TWICE([](auto value) {  // where nothing is traced no branch is gathered
+    CHECK_TWICE([](auto value) {  // if nothing is traced, the TNT buffer is discarded
         auto const unit = test::off("CPL=0");
         auto const image = with_number(engine::save(unit), numbers + 8 * 13,
                                        value(std::uint64_t{2}));
@@ -439,7 +439,7 @@ TEST_CASE("what a unit cannot hold is refused") {
     });
 }
 
-TEST_CASE("a unit with a smaller buffer takes what it has room for") {
+TEST_CASE("load() into a smaller buffer fails only if the bytes do not fit") {
     CHECK_TWICE([](auto value) {
         auto unit = full();
         machine_memory memory;
@@ -455,7 +455,7 @@ TEST_CASE("a unit with a smaller buffer takes what it has room for") {
     });
 }
 
-TEST_CASE("any number in any place is refused, or a unit goes on with it") {
+TEST_CASE("an image with any byte changed is rejected, or gives a working unit") {
     auto const image = engine::save(full());
     auto const of = full().state().caps;
     engine::model_options const how = full().state().options;
@@ -481,7 +481,7 @@ TEST_CASE("any number in any place is refused, or a unit goes on with it") {
             }
             (void)unit.wrmsr(ia32_rtit_ctl::address, 0, 0x1100, 0x1102, memory);
             if (!engine::load(of, engine::save(unit).view(), how)) {
-                FAIL("cannot be kept any more, byte " << at << ": " << byte);
+                FAIL("the unit cannot be saved and loaded, byte " << at << ": " << byte);
             }
         }
     }
