@@ -76,9 +76,9 @@ constexpr void find_broken_rules(capabilities const& caps, msr_state const& now,
                                  ia32_rtit_ctl value, policy const& how, Found&& found) noexcept {
     if (is_barred_by_vmx(caps, now, value, how)) { found(rule::REG_121); }
     if (value == now.ctl) { return; }  // REG-020
-    access::detail::find_unwritable(caps, value, found);
+    access::detail::find_broken(access::detail::rules::of_ctl{}, caps, value, found);
     if (staying_enabled(now, value) != 0) { found(rule::REG_021); }
-    access::detail::find_lacking(caps, value, found);
+    access::detail::find_broken(access::detail::rules::of_trace_en{}, caps, value, found);
 }
 
 /// Source: REG-007, REG-203, REG-204.
@@ -186,7 +186,7 @@ write_faults(capabilities const& caps, msr_state const& now, uint32_t index, uin
         ia32_rtit_ctl const ctl{value};
         return detail::is_barred_by_vmx(caps, now, ctl, how) ||
                (ctl != now.ctl &&
-                access::detail::breaks_a_rule(caps, ctl, detail::staying_enabled(now, ctl)));
+                (detail::staying_enabled(now, ctl) != 0 || !access::is_legal(caps, ctl)));
     }
     if (now.ctl.get<ia32_rtit_ctl::TraceEn>()) { return true; }
     return !detail::with_word(index, value,

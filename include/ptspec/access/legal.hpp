@@ -25,13 +25,37 @@ namespace detail {
 
 using namespace ptspec::detail;
 
+// Every rule about a value is a type:
+//
+//   broken                its number in the catalogue
+//   forbidden(caps)       the bits that it keeps at 0 on a processor
+//   rejects(caps, value)  true if `value`, which has no forbidden bit of the list, breaks it
+//
+// Legality, the list of broken rules and the mask of writable bits are derived from lists of them.
+template <rule Broken>
+struct value_rule {
+    static constexpr rule broken = Broken;
+    static constexpr auto forbidden(capabilities const&) noexcept -> uint64_t { return 0; }
+    static constexpr auto rejects(capabilities const&, auto) noexcept -> bool { return false; }
+};
+
+/// Reserved bits must be 0.
+template <class Word, rule Broken>
+struct reserved_bits : value_rule<Broken> {
+    static constexpr auto forbidden(capabilities const&) noexcept -> uint64_t {
+        return Word::reserved_mask();
+    }
+};
+
 /// Fields that must be 0 where a bit of a capability leaf is 0.
 template <auto Leaf, class Bit, rule Broken, class... Fields>
-struct gate {
-    static constexpr uint64_t mask = (... | field_mask<Fields>);
-    static constexpr rule broken = Broken;
-    static constexpr auto is_open(capabilities const& caps) noexcept -> bool {
-        return (caps.*Leaf).template get<Bit>();
+struct gate : value_rule<Broken> {
+#if defined(__GNUC__)
+    [[gnu::always_inline]]  // at -Os too: constant capabilities fold to a constant
+#endif
+    static constexpr auto
+    forbidden(capabilities const& caps) noexcept -> uint64_t {
+        return (caps.*Leaf).template get<Bit>() ? 0 : (... | field_mask<Fields>);
     }
 };
 
@@ -40,15 +64,73 @@ using ebx_gate = gate<&capabilities::leaf_14_0_ebx, Bit, Broken, Fields...>;
 template <class Bit, rule Broken, class... Fields>
 using ecx_gate = gate<&capabilities::leaf_14_0_ecx, Bit, Broken, Fields...>;
 
-namespace gates {
+/// ADDRn_CFG accepts encodings 0 to 2, for the ranges that exist.
+///
+/// Source: REG-037.
+struct addr_cfg_rule : value_rule<rule::REG_037> {
+    /// ADDR0_CFG to ADDR3_CFG, four bits each. `lowest` has the lowest bit of each.
+    static constexpr uint64_t all = field_mask<ia32_rtit_ctl::ADDR0_CFG> |
+                                    field_mask<ia32_rtit_ctl::ADDR1_CFG> |
+                                    field_mask<ia32_rtit_ctl::ADDR2_CFG> |
+                                    field_mask<ia32_rtit_ctl::ADDR3_CFG>;
+    static constexpr uint64_t lowest = all / 15;
+
+    static constexpr auto forbidden(capabilities const& caps) noexcept -> uint64_t {
+        return all & ~(lowest * 3 & ~(all << 4 * caps.address_ranges()));
+    }
+    /// Encoding 3: both low bits are 1. Tests all four fields in parallel.
+    static constexpr auto rejects(capabilities const&, ia32_rtit_ctl value) noexcept -> bool {
+        return (value.raw & value.raw >> 1 & lowest) != 0;
+    }
+};
+
+/// MTCFreq, CycThresh and PSBFreq accept the encodings that CPUID lists, and 0.
+///
+/// Source: REG-028, REG-029.
+struct frequency_rule : value_rule<rule::REG_028> {
+#if defined(__GNUC__)
+    [[gnu::always_inline]]  // constant capabilities fold to constants
+#endif
+    static constexpr auto
+    rejects(capabilities const& caps, ia32_rtit_ctl value) noexcept -> bool {
+        return (caps.mtc_periods() >> value.get<ia32_rtit_ctl::MTCFreq>() & 1U) == 0 ||
+               (caps.cyc_thresholds() >> value.get<ia32_rtit_ctl::CycThresh>() & 1U) == 0 ||
+               (caps.psb_periods() >> value.get<ia32_rtit_ctl::PSBFreq>() & 1U) == 0;
+    }
+};
+
+/// TraceEn = 1 requires an output scheme that exists: a single range unless ToPA or FabricEn is 1.
+///
+/// Source: REG-025.
+struct output_rule : value_rule<rule::REG_025> {
+    static constexpr auto rejects(capabilities const& caps, ia32_rtit_ctl value) noexcept -> bool {
+        return !caps.supports(output_scheme::single_range) && value.get<ia32_rtit_ctl::TraceEn>() &&
+               !value.get<ia32_rtit_ctl::ToPA>() && !value.get<ia32_rtit_ctl::FabricEn>();
+    }
+};
+
+/// TraceEn = 1 requires BranchEn = 1 on a processor without MTC.
+///
+/// Source: REG-040.
+struct branch_rule : value_rule<rule::REG_040> {
+    static constexpr auto rejects(capabilities const& caps, ia32_rtit_ctl value) noexcept -> bool {
+        return !caps.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::MTC>() &&
+               value.get<ia32_rtit_ctl::TraceEn>() && !value.get<ia32_rtit_ctl::BranchEn>();
+    }
+};
+
+namespace rules {
 
 using ctl = ia32_rtit_ctl;
 using ebx = reg::cpuid_14h_0_ebx;
 using ecx = reg::cpuid_14h_0_ecx;
 using status = ia32_rtit_status;
 
-/// Source: REG-024, REG-026, REG-027, REG-030..036.
+/// Of every value of IA32_RTIT_CTL, the most specific first.
+///
+/// Source: REG-024, REG-026..037, REG-044.
 using of_ctl = type_list<                                 //
+    reserved_bits<ctl, rule::REG_044>,                    //
     ecx_gate<ecx::TOPAOUT, rule::REG_024, ctl::ToPA>,     //
     ecx_gate<ecx::FABRIC, rule::REG_026, ctl::FabricEn>,  //
     ebx_gate<ebx::CPSB_CAM, rule::REG_027, ctl::CYCEn, ctl::CycThresh, ctl::PSBFreq>,
@@ -58,71 +140,50 @@ using of_ctl = type_list<                                 //
     ebx_gate<ebx::PWR_EVT, rule::REG_033, ctl::PwrEvtEn>,  //
     ebx_gate<ebx::INJECTPSBPMI, rule::REG_034, ctl::InjectPsbPmiOnEnable>,
     ebx_gate<ebx::EVENT_TRACE, rule::REG_035, ctl::EventEn>,  //
-    ebx_gate<ebx::TNT_DIS, rule::REG_036, ctl::DisTNT>>;
+    ebx_gate<ebx::TNT_DIS, rule::REG_036, ctl::DisTNT>,       //
+    addr_cfg_rule, frequency_rule>;
 
-/// Source: REG-054, REG-055.
+/// Of a value of IA32_RTIT_CTL with TraceEn = 1.
+///
+/// Source: REG-025, REG-040.
+using of_trace_en = type_list<output_rule, branch_rule>;
+
+/// Source: REG-052, REG-054, REG-055.
 using of_status = type_list<  //
+    reserved_bits<status, rule::REG_052>,
     ebx_gate<ebx::INJECTPSBPMI, rule::REG_054, status::PendPSB, status::PendToPAPMI>,
     ebx_gate<ebx::CPSB_CAM, rule::REG_055, status::PacketByteCnt>>;
 
-}  // namespace gates
+}  // namespace rules
 
-template <class... Gates>
+template <class... Rules>
 #if defined(__GNUC__)
 [[gnu::always_inline]]  // constant capabilities fold to a constant, at -Os too
 #endif
 constexpr auto
-closed_bits(type_list<Gates...>, capabilities const& caps) noexcept -> uint64_t {
-    return (uint64_t{0} | ... | (Gates::is_open(caps) ? 0 : Gates::mask));
+forbidden_bits(type_list<Rules...>, capabilities const& caps) noexcept -> uint64_t {
+    return (... | Rules::forbidden(caps));
 }
 
-/// Calls `found` with the rule of every closed gate whose fields `raw` sets.
-template <class... Gates, class Found>
-constexpr void find_closed(type_list<Gates...>, capabilities const& caps, uint64_t raw,
-                           Found&& found) noexcept {
-    ((!Gates::is_open(caps) && (raw & Gates::mask) != 0 ? found(Gates::broken) : void()), ...);
-}
-
-/// ADDR0_CFG to ADDR3_CFG, four bits each. `addr_cfg_lowest` has the lowest bit of each.
-inline constexpr uint64_t addr_cfg_bits = field_mask<ia32_rtit_ctl::ADDR0_CFG> |
-                                          field_mask<ia32_rtit_ctl::ADDR1_CFG> |
-                                          field_mask<ia32_rtit_ctl::ADDR2_CFG> |
-                                          field_mask<ia32_rtit_ctl::ADDR3_CFG>;
-inline constexpr uint64_t addr_cfg_lowest = addr_cfg_bits / 15;
-
-/// The bits of ADDRn_CFG that encodings 0 to 2 use, for the ranges that exist.
-///
-/// Source: REG-037.
-constexpr auto usable_addr_cfg(capabilities const& caps) noexcept -> uint64_t {
-    return addr_cfg_lowest * 3 & ~(addr_cfg_bits << 4 * caps.address_ranges());
-}
-
-/// Not 0 when the two low bits of any ADDRn_CFG are 3. Tests all four in parallel.
-constexpr auto bits_of_addr_cfg_3(ia32_rtit_ctl value) noexcept -> uint64_t {
-    return value.raw & value.raw >> 1 & addr_cfg_lowest;
-}
-
-/// Source: REG-028, REG-029.
+/// True if a value breaks a rule of the list. One test of a mask covers all rules about single bits.
+template <class... Rules, class Word>
 #if defined(__GNUC__)
-[[gnu::always_inline]]  // constant capabilities fold to constants
+[[gnu::always_inline]]  // constant capabilities fold to one test of a mask
 #endif
 constexpr auto
-has_listed_encodings(capabilities const& caps, ia32_rtit_ctl value) noexcept -> bool {
-    return (caps.mtc_periods() >> value.get<ia32_rtit_ctl::MTCFreq>() & 1U) != 0 &&
-           (caps.cyc_thresholds() >> value.get<ia32_rtit_ctl::CycThresh>() & 1U) != 0 &&
-           (caps.psb_periods() >> value.get<ia32_rtit_ctl::PSBFreq>() & 1U) != 0;
+breaks_any(type_list<Rules...> rules, capabilities const& caps, Word value) noexcept -> bool {
+    return (value.raw & forbidden_bits(rules, caps)) != 0 || (... || Rules::rejects(caps, value));
 }
 
-/// Source: REG-025.
-constexpr auto lacks_an_output(capabilities const& caps, ia32_rtit_ctl value) noexcept -> bool {
-    return !caps.supports(output_scheme::single_range) && value.get<ia32_rtit_ctl::TraceEn>() &&
-           !value.get<ia32_rtit_ctl::ToPA>() && !value.get<ia32_rtit_ctl::FabricEn>();
-}
-
-/// Source: REG-040.
-constexpr auto lacks_branches(capabilities const& caps, ia32_rtit_ctl value) noexcept -> bool {
-    return !caps.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::MTC>() &&
-           value.get<ia32_rtit_ctl::TraceEn>() && !value.get<ia32_rtit_ctl::BranchEn>();
+/// Calls `found` with every rule of the list that a value breaks.
+template <class... Rules, class Word, class Found>
+constexpr void find_broken(type_list<Rules...> rules, capabilities const& caps, Word value,
+                           Found&& found) noexcept {
+    Word const allowed{value.raw & ~forbidden_bits(rules, caps)};
+    ((((value.raw & Rules::forbidden(caps)) != 0 || Rules::rejects(caps, allowed))
+          ? found(Rules::broken)
+          : void()),
+     ...);
 }
 
 }  // namespace detail
@@ -138,34 +199,8 @@ constexpr auto lacks_branches(capabilities const& caps, ia32_rtit_ctl value) noe
 #endif
 [[nodiscard]] constexpr auto
 writable_ctl_mask(capabilities const& caps) noexcept -> uint64_t {
-    return ~(ia32_rtit_ctl::reserved_mask() | detail::closed_bits(detail::gates::of_ctl{}, caps) |
-             detail::addr_cfg_bits) |
-           detail::usable_addr_cfg(caps);
+    return ~detail::forbidden_bits(detail::rules::of_ctl{}, caps);
 }
-
-namespace detail {
-
-/// Finds what no write may set, whatever value TraceEn has.
-template <class Found>
-constexpr void find_unwritable(capabilities const& caps, ia32_rtit_ctl value,
-                               Found&& found) noexcept {
-    if (value.reserved_bits_set() != 0) { found(rule::REG_044); }
-    find_closed(gates::of_ctl{}, caps, value.raw, found);
-    uint64_t const writable = writable_ctl_mask(caps);
-    if ((value.raw & addr_cfg_bits & ~writable) != 0 || bits_of_addr_cfg_3(value) != 0) {
-        found(rule::REG_037);
-    }
-    if (!has_listed_encodings(caps, ia32_rtit_ctl{value.raw & writable})) { found(rule::REG_028); }
-}
-
-/// Finds what TraceEn = 1 requires and `value` lacks.
-template <class Found>
-constexpr void find_lacking(capabilities const& caps, ia32_rtit_ctl value, Found&& found) noexcept {
-    if (lacks_an_output(caps, value)) { found(rule::REG_025); }
-    if (lacks_branches(caps, value)) { found(rule::REG_040); }
-}
-
-}  // namespace detail
 
 /// Calls `found` with every rule that a value of IA32_RTIT_CTL breaks by itself, whatever the
 /// processor's state: reserved bits and features first, then encodings, then what TraceEn needs.
@@ -174,31 +209,18 @@ constexpr void find_lacking(capabilities const& caps, ia32_rtit_ctl value, Found
 template <class Found>
 constexpr void find_broken_rules(capabilities const& caps, ia32_rtit_ctl value,
                                  Found&& found) noexcept {
-    detail::find_unwritable(caps, value, found);
-    detail::find_lacking(caps, value, found);
+    detail::find_broken(detail::rules::of_ctl{}, caps, value, found);
+    detail::find_broken(detail::rules::of_trace_en{}, caps, value, found);
 }
 
-namespace detail {
-
-/// True when a value of IA32_RTIT_CTL breaks a rule by itself, or when a bit of `more` is set. One
-/// test of a mask covers all rules about single bits.
+/// True when a value of IA32_RTIT_CTL breaks no rule by itself.
 #if defined(__GNUC__)
 [[gnu::always_inline]]  // constant capabilities fold to one test of a mask
 #endif
-constexpr auto
-breaks_a_rule(capabilities const& caps, ia32_rtit_ctl value, uint64_t more) noexcept -> bool {
-    uint64_t const unwritable = value.raw & ~writable_ctl_mask(caps);
-    return (unwritable | bits_of_addr_cfg_3(value) | more) != 0 ||
-           !has_listed_encodings(caps, value) || lacks_an_output(caps, value) ||
-           lacks_branches(caps, value);
-}
-
-}  // namespace detail
-
-/// True when a value of IA32_RTIT_CTL breaks no rule by itself.
-[[nodiscard]] constexpr auto is_legal(capabilities const& caps, ia32_rtit_ctl value) noexcept
-    -> bool {
-    return !detail::breaks_a_rule(caps, value, 0);
+[[nodiscard]] constexpr auto
+is_legal(capabilities const& caps, ia32_rtit_ctl value) noexcept -> bool {
+    return !detail::breaks_any(detail::rules::of_ctl{}, caps, value) &&
+           !detail::breaks_any(detail::rules::of_trace_en{}, caps, value);
 }
 
 // ------------------------------------------------------------------------------------ the others
@@ -207,15 +229,13 @@ breaks_a_rule(capabilities const& caps, ia32_rtit_ctl value, uint64_t more) noex
 ///
 /// Source: REG-052, REG-054, REG-055.
 [[nodiscard]] constexpr auto faulting_status_mask(capabilities const& caps) noexcept -> uint64_t {
-    return ia32_rtit_status::reserved_mask() |
-           detail::closed_bits(detail::gates::of_status{}, caps);
+    return detail::forbidden_bits(detail::rules::of_status{}, caps);
 }
 
 template <class Found>
 constexpr void find_broken_rules(capabilities const& caps, ia32_rtit_status value,
                                  Found&& found) noexcept {
-    if (value.reserved_bits_set() != 0) { found(rule::REG_052); }
-    detail::find_closed(detail::gates::of_status{}, caps, value.raw, found);
+    detail::find_broken(detail::rules::of_status{}, caps, value, found);
 }
 [[nodiscard]] constexpr auto is_legal(capabilities const& caps, ia32_rtit_status value) noexcept
     -> bool {

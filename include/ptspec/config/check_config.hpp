@@ -114,7 +114,7 @@ constexpr auto rule_against_member(capabilities const& caps, quirk_set quirks,
         return rule::REG_037;
     }
     uint64_t const all = ctl_of(wanted).raw | field_mask<ia32_rtit_ctl::TraceEn>;
-    if (which == config_member::output && access::detail::lacks_an_output(caps, {all})) {
+    if (which == config_member::output && access::detail::output_rule::rejects(caps, {all})) {
         return rule::REG_025;
     }
     if (which == config_member::branches && !wanted.branches &&
