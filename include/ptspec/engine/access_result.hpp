@@ -4,41 +4,41 @@
 #include <ptspec/access/xsave.hpp>
 #include <ptspec/ports.hpp>
 
-/// What becomes of an access to the MSRs of a trace unit, whose ports may fail.
+/// The results of accesses to the MSRs of a trace unit, whose ports may fail.
 namespace ptspec::engine {
 
 enum class access_outcome : uint8_t {
     done,
-    done_but_port_failed,  ///< it took effect, and bytes of trace wait for the port
-    not_done_port_failed,  ///< earlier bytes wait for the port: it can be made again
+    done_but_port_failed,  ///< it took effect, but not all bytes of trace were stored
+    not_done_port_failed,  ///< earlier bytes could not be stored: retry the access
     general_protection,    ///< #GP(0), nothing changed
-    not_covered,           ///< not an MSR of Intel PT: somebody else has to answer
+    not_covered,           ///< not an MSR of Intel PT: the caller's own code handles it
 };
 
-/// What an access did. It converts to no bool: one that took effect must not be made again, also
-/// where a port failed.
+/// The result of an access. Does not convert to bool: an access that took effect must not be
+/// retried, even if a port failed.
 ///
-/// Errors: `why` is the rule of a #GP, and of nothing else. `fault` is that of the port, as
-///         `trace_unit::on` returns it; a #GP may have one, too.
+/// Errors: `why` is the rule of a #GP, else `none`. `fault` is the fault of the port, as
+///         `trace_unit::on` returns it; it may be set with a #GP, too.
 struct [[nodiscard]] access_result {
     access_outcome what = access_outcome::done;
     rule why = rule::none;
     port_fault fault{};
 
-    /// True where the registers are as the access makes them.
+    /// True if the access changed the registers as specified.
     [[nodiscard]] constexpr auto took_effect() const noexcept -> bool {
         return what == access_outcome::done || what == access_outcome::done_but_port_failed;
     }
 };
 
-/// What XSAVES did: `done` or `not_done_port_failed`.
+/// The result of XSAVES: `done` or `not_done_port_failed`.
 struct [[nodiscard]] xsaves_result : access_result {
-    access::xsave_pt_state image{};  ///< what it stored where it took effect
+    access::xsave_pt_state image{};  ///< the stored state, if it took effect
 };
 
-/// What XRSTORS did.
+/// The result of XRSTORS.
 struct [[nodiscard]] xrstors_result : access_result {
-    uint32_t refused_msr = 0;       ///< of a #GP: the MSR whose quadword was refused, or 0
+    uint32_t refused_msr = 0;       ///< for a #GP: the MSR whose quadword was refused, or 0
     rule why_refused = rule::none;  ///< the rule that a WRMSR of that quadword breaks
 };
 
@@ -46,7 +46,7 @@ namespace detail {
 
 using namespace ptspec::detail;
 
-/// An access that the processor has judged, after which a port may have failed.
+/// The result of an access with this verdict, after which a port may have failed.
 constexpr auto judged(access::verdict const& outcome, port_fault fault) noexcept -> access_result {
     switch (outcome.what) {
         case access::outcome::general_protection:
@@ -56,7 +56,7 @@ constexpr auto judged(access::verdict const& outcome, port_fault fault) noexcept
     }
     return {fault ? access_outcome::done_but_port_failed : access_outcome::done, rule::none, fault};
 }
-/// An access that a port did not let begin.
+/// The result of an access that did not begin because a port failed.
 constexpr auto not_begun(port_fault fault) noexcept -> access_result {
     return {access_outcome::not_done_port_failed, rule::none, fault};
 }

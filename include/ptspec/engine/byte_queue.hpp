@@ -5,14 +5,13 @@
 
 namespace ptspec::engine {
 
-/// The buffer between what makes packets and what stores them: bytes leave in the order in which
-/// they came.
+/// A queue of bytes, first in, first out: the internal buffer between packet generation and output.
 ///
-/// Shape:  `Depth` bytes, used in a circle.
+/// Shape:  a ring buffer of `Depth` bytes.
 /// Source: GEN-225.
 template <size_t Depth>
 class byte_queue {
-    static_assert(Depth >= 16, "as many bytes as a packet can have");
+    static_assert(Depth >= 16, "the queue must have room for the longest packet");
 
 public:
     [[nodiscard]] constexpr auto size() const noexcept -> size_t { return size_; }
@@ -20,7 +19,7 @@ public:
     [[nodiscard]] constexpr auto room() const noexcept -> size_t { return Depth - size_; }
     [[nodiscard]] static constexpr auto depth() noexcept -> size_t { return Depth; }
 
-    /// Takes all of `bytes`, or none of them where there is no room.
+    /// Appends all of `bytes`, or nothing if they do not fit. Returns true if they were appended.
     [[nodiscard]] constexpr auto append(byte_view bytes) noexcept -> bool {
         if (bytes.size() > room()) { return false; }
         size_t const at = wrapped(first_ + size_);
@@ -31,7 +30,8 @@ public:
         size_ += bytes.size();
         return true;
     }
-    /// The same for the first `count` of sixteen bytes. What they are followed by is not kept.
+    /// Appends the first `count` of sixteen bytes. May store all sixteen: the bytes after the first
+    /// `count` are unused.
     [[nodiscard]] constexpr auto append(wide_bits bytes, size_t count) noexcept -> bool {
         size_t const at = first_ + size_;
         if (at > Depth - 16) { return append(byte_view{to_le(bytes)}.first(count)); }
@@ -40,11 +40,11 @@ public:
         store_le64(bytes_ + at + 8, bytes.high);
         return true;
     }
-    /// Bytes that come out next: all of them or, where they go around, those before the end.
+    /// The oldest bytes: all of them, or those before the end of the ring buffer if they wrap.
     [[nodiscard]] constexpr auto front() const noexcept -> byte_view {
         return {bytes_ + first_, size_ < Depth - first_ ? size_ : Depth - first_};
     }
-    /// `count` bytes have come out: at most as many as there are.
+    /// Removes the oldest `count` bytes, or all if there are fewer.
     constexpr void drop(size_t count) noexcept {
         if (count >= size_) { return clear(); }
         first_ = wrapped(first_ + count);
@@ -52,7 +52,7 @@ public:
     }
     constexpr void clear() noexcept { first_ = size_ = 0; }
 
-    /// Byte `i` of those in the queue, which has to be below `size()`.
+    /// Byte `i`, counted from the oldest. `i` must be below `size()`.
     [[nodiscard]] constexpr auto operator[](size_t i) const noexcept -> uint8_t {
         return bytes_[wrapped(first_ + i)];
     }

@@ -7,68 +7,69 @@
 
 namespace ptspec::engine {
 
-/// What a near RET to somewhere else than the top entry leaves of the call stack. That RET takes a TIP
-/// in any case. Decoders keep a call stack, too, and differ in what they do with it then.
+/// The effect on the return stack of a near RET whose target differs from the top entry. The RET is
+/// not compressed in any case. Decoders keep a return stack, too, and differ in this case.
 ///
 /// Source: GEN-133, GEN-134.
 enum class ret_mismatch : uint8_t {
-    pops_top,      ///< every RET pops, as the manual says; libipt misreads some later RETs
+    pops_top,      ///< every RET pops, as in the manual; libipt misreads some later RETs
     keeps_stack,   ///< only compressed RETs pop, as in libipt; perf misreads some later RETs
-    clears_stack,  ///< no later RET refers to an older CALL: both read it
+    clears_stack,  ///< no later RET is compressed against an older CALL: both decode correctly
 };
 
-/// What happens when a branch enters a TraceStop range while packets are lost.
+/// The packets for a branch into a TraceStop range during an overflow. Tracing stops at once.
 ///
 /// Source: GEN-230.
 enum class stop_in_overflow : uint8_t {
-    after_ovf,       ///< OVF and TraceStop when packets resume; tracing stops there
-    without_packet,  ///< tracing stops at once, without a packet
+    after_ovf,       ///< OVF and TraceStop at the end of the overflow
+    without_packet,  ///< none
 };
 
-/// When a PSB+ comes with an OVF.
+/// Whether a PSB+ is generated with an OVF.
 ///
 /// Source: GEN-228.
 enum class psb_after_ovf : uint8_t {
-    where_needed,  ///< where a MODE or PIP was lost that no later packet makes up for
+    where_needed,  ///< if a MODE or PIP was lost and no later packet reports its state
     always,
     never,
 };
 
-/// What the manual leaves to the processor, and what else tells one processor from another.
+/// The choices that the manual leaves to the processor, and other differences between processors.
 ///
 /// Source: GEN-005, and the rules beside each.
 struct model_options {
     trace::ip_choice ips = trace::ip_choice::as_processors;  ///< GEN-229
     bool long_tnt = false;     ///< up to 47 branches in a TNT, not 6: GEN-120
-    bool defers_tips = false;  ///< TIPs wait for the TNT that is being filled: GEN-145
+    bool defers_tips = false;  ///< TIPs are deferred until after the current TNT: GEN-145
     bool pads = false;         ///< PADs keep packets from crossing a multiple of 8 bytes: GEN-008
 
-    bool has_tsx = false;                ///< a PSB+ has a MODE.TSX: GEN-170
-    bool vmcs_needs_context = true;      ///< as has PIP: GEN-170
-    bool vmcs_before_pip = false;        ///< in front of a TIP: GEN-245
-    bool psb_after_pge = false;          ///< enabling writes TIP.PGE first: GEN-180
-    bool psb_on_every_enable = false;    ///< also where PacketByteCnt is not 0: GEN-162
-    bool psb_counts_itself = true;       ///< its bytes count towards the next one: GEN-165
-    bool pip_for_same_cr3 = true;        ///< also where MOV CR3 changes nothing: GEN-240
-    bool mov_cr3_stops_at_next = false;  ///< the instruction behind is looked up: GEN-087
+    bool has_tsx = false;              ///< a PSB+ has a MODE.TSX: GEN-170
+    bool vmcs_needs_context = true;    ///< a PSB+ has a VMCS only if ContextEn is 1: GEN-170
+    bool vmcs_before_pip = false;      ///< before a TIP, VMCS precedes PIP: GEN-245
+    bool psb_after_pge = false;        ///< when tracing is enabled, TIP.PGE comes first: GEN-180
+    bool psb_on_every_enable = false;  ///< a PSB+ also if PacketByteCnt is not 0: GEN-162
+    bool psb_counts_itself = true;     ///< a PSB+'s bytes count towards the next: GEN-165
+    bool pip_for_same_cr3 = true;      ///< a PIP also if MOV CR3 does not change CR3: GEN-240
+    /// TraceStop ranges are compared with the address after MOV CR3, not with its own: GEN-087.
+    bool mov_cr3_stops_at_next = false;
     bool swintr_events = false;  ///< CFE has types for software interrupts and SYSCALL: GEN-301
     ret_mismatch on_ret_mismatch = ret_mismatch::pops_top;  ///< GEN-134
     psb_after_ovf psb_after_overflow = psb_after_ovf::where_needed;
-    /// Where PacketEn is 1 it is OVF, PSB+, FUP, not OVF, FUP, PSB+. libipt refuses that: GEN-228.
+    /// If PacketEn is 1: OVF, PSB+, FUP instead of OVF, FUP, PSB+. libipt rejects this: GEN-228.
     bool psb_before_ovf_fup = false;
     stop_in_overflow trace_stop_in_overflow = stop_in_overflow::after_ovf;
 
-    /// The cycle counter wraps at 2^this; a CYC comes before it does. 1 to 64: GEN-210, GEN-217.
+    /// The width of the cycle counter in bits, 1 to 64. A CYC is generated before it wraps:
+    /// GEN-210, GEN-217.
     uint8_t cycle_counter_bits = 32;
-    /// How many bytes leave the internal buffer after each operation.
+    /// The maximum number of bytes of the internal buffer that are stored after each operation.
     size_t drained_at_once = ~size_t{0};
-    /// Packets that were lost come through again once no more bytes are in the internal buffer:
-    /// GEN-225, GEN-227.
+    /// An overflow ends when the internal buffer has at most this many bytes: GEN-225, GEN-227.
     size_t overflow_ends_at = 0;
 
-    /// RDMSR of OUTPUT_BASE and OUTPUT_MASK_PTRS, and of STATUS's PacketByteCnt and PendPSB, while
-    /// TraceEn is 1 reads what they were when it rose, as late as a processor may be: REG-011,
-    /// PRG-034, PRG-103.
+    /// While TraceEn is 1, RDMSR of OUTPUT_BASE, OUTPUT_MASK_PTRS, and PacketByteCnt and PendPSB of
+    /// STATUS returns their values of the moment when TraceEn rose, the oldest that a processor may
+    /// return: REG-011, PRG-034, PRG-103.
     bool msrs_lag = false;
 
     access::policy policy{};
@@ -76,7 +77,7 @@ struct model_options {
 };
 
 /// Calls `visit(name, member, least, most)` for every member of `model_options` that is a number, a
-/// flag or an enumerator, in their order. It may have the values from `least` to `most`.
+/// flag or an enumerator, in declaration order. Its valid values are `least` to `most`.
 template <class Options, class Visit>
 constexpr void for_each_option(Options& how, Visit&& visit) noexcept {
     visit("ips", how.ips, uint64_t{0}, uint64_t{underlying(trace::ip_choice::shortest)});
@@ -105,8 +106,8 @@ constexpr void for_each_option(Options& how, Visit&& visit) noexcept {
     visit("msrs_lag", how.msrs_lag, uint64_t{0}, uint64_t{1});
 }
 
-/// Sets the option of a name. False, and nothing is set, where there is none or the value is not
-/// one of it.
+/// Sets the option with this name. Returns false, and sets nothing, if there is none or the value
+/// is out of range.
 template <same_as<model_options> Options>
 [[nodiscard]] constexpr auto set_option(Options& how, text name, uint64_t value) noexcept -> bool {
     bool is_set = false;

@@ -14,17 +14,17 @@ struct unit_codec;
 
 }  // namespace detail
 
-/// A logical processor's trace unit: from what the processor does to packets at physical addresses,
-/// status bits and interrupts.
+/// The trace unit of a logical processor: turns events into packets in memory, status bits and
+/// interrupts.
 ///
 /// A value. Memory, fabric and interrupts are ports, passed with each operation; see `output` for
 /// what they may do. Packets pass through a buffer of `Depth` bytes; after each operation
 /// `model_options::drained_at_once` of them are stored. A full buffer begins an overflow.
 ///
-/// If a port fails, no byte is lost or repeated: bytes that were not stored stay in the buffer. `on`
-/// returns the fault, and the operation has taken effect. Only an operation that clears TraceEn waits
-/// until all bytes are stored: until then the unit `is_flushing`, and each operation first tries to
-/// store them again; if that fails the operation does not take effect.
+/// If a port fails, no byte is lost or repeated: bytes that were not stored stay in the buffer.
+/// `on` returns the fault, and the operation has taken effect. Only an operation that clears
+/// TraceEn must store all bytes: until it has, the unit `is_flushing`, and each operation first
+/// tries to store them again; if that fails the operation does not take effect.
 ///
 /// Shape:  at most 2 KB besides the buffer.
 /// Source: SDM vol. 3, "Intel Processor Trace"; GEN-003, GEN-004, GEN-183, GEN-184, GEN-225..232,
@@ -102,7 +102,7 @@ public:
         return detail::judged(verdict, drain_after_operation(memory));
     }
     /// XSAVES of component 8 by the instruction at `at`. If a port fails nothing is stored, and
-    /// TraceEn is 0; repeated, it stores what the first one would have stored.
+    /// TraceEn is 0: retry it, and it stores what the first attempt would have stored.
     ///
     /// Source: GEN-184, REG-142, PRG-110.
     template <memory_port Memory>
@@ -150,10 +150,10 @@ public:
 
     /// Sets the controls by which a VMM conceals VMX operation. Source: GEN-278.
     constexpr void conceal(vmx_concealment const& what) noexcept { state_.concealment = what; }
-    /// Sets the clocks without the time in between passing.
+    /// Sets the clocks without timing packets for the time between.
     constexpr void set_clocks(clocks const& now) noexcept { state_.clocks = now; }
 
-    /// Stores up to `most` bytes of the buffer, whatever the options say.
+    /// Stores up to `most` bytes of the buffer, independently of the options.
     template <memory_port Memory>
     constexpr auto drain(Memory& memory, size_t most = ~size_t{0}) noexcept -> port_fault {
         if (auto const fault = complete_pending(memory)) { return fault; }
@@ -167,7 +167,7 @@ private:
         none,
         start_output,  ///< TraceEn is 1, and output has not begun
         flush,         ///< TraceEn was cleared, and bytes are not stored yet
-        save,          ///< the same, by an XSAVES that will be repeated
+        save,          ///< the same, by an XSAVES that the caller retries
     };
 
     generator_state state_;
@@ -227,7 +227,7 @@ private:
 
     // -------------------------------------------------------------- TraceEn rises and falls
 
-    /// Does what an earlier operation left to do.
+    /// Completes the pending action of an earlier operation.
     template <memory_port Memory>
     constexpr auto complete_pending(Memory& memory) noexcept -> port_fault {
         return pending_ == pending_action::none ? port_fault{} : run_pending(memory);

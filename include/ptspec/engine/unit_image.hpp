@@ -4,20 +4,21 @@
 #include <ptspec/access/image.hpp>
 #include <ptspec/engine/trace_unit.hpp>
 
-/// A `trace_unit` as bytes, to be kept or to be moved to another processor.
+/// Serialises a `trace_unit` to bytes, for storage or migration to another processor.
 namespace ptspec::engine {
 
 using access::image_error;
 
-/// The version of the form that `save` writes.
+/// The format version that `save` writes.
 inline constexpr uint32_t unit_image_version = 1;
 
 namespace detail {
 
-/// What a unit holds beside its MSRs: the only list of it.
+/// Serialises the state of a unit other than its MSRs. Saving and loading share one list of
+/// members.
 struct unit_codec {
-    /// Calls `each` with every number of fixed place and, where not all that fit are possible, with
-    /// the greatest.
+    /// Calls `each` with every number at a fixed offset and, if not every value of its type is
+    /// valid, with the greatest valid one.
     template <class Unit, class Each>
     static constexpr void visit(Unit& unit, Each& each) noexcept {
         each(unit.state_.ip);
@@ -54,7 +55,7 @@ struct unit_codec {
         each(code.inside, underlying(enclave::production));
         each(code.vmx_non_root);
     }
-    /// Between two operations no block is open.
+    /// Omits the open block: none is open between two operations.
     template <class State, class Each>
     static constexpr void visit_packets(State& now, Each& each) noexcept {
         each(now.last_ip);
@@ -78,7 +79,7 @@ struct unit_codec {
         each(unit.state_.deferred_ovf, underlying(deferred_ovf::ovf_and_trace_stop));
     }
 
-    /// Writes numbers of 8 bytes each.
+    /// Writes each number as 8 bytes.
     struct writer {
         uint8_t* to;
 
@@ -87,7 +88,7 @@ struct unit_codec {
             to += sizeof(uint64_t);
         }
     };
-    /// Reads them, of which there have to be enough.
+    /// Reads numbers of 8 bytes each. The caller must check the size first.
     struct reader {
         uint8_t const* from;
         bool all_possible = true;
@@ -110,7 +111,7 @@ struct unit_codec {
         constexpr void operator()(auto const&...) noexcept { ++count; }
     };
 
-    /// What stands in front of the numbers.
+    /// The part of an image before the numbers of `unit_codec::visit`.
     struct front {
         static constexpr uint64_t magic = 0x0000'5449'4E55'5450;  ///< the letters PTUNIT
         static constexpr size_t msrs_at = 16;
@@ -118,7 +119,7 @@ struct unit_codec {
 
         access::ia32_rtit_ctl ctl_at_start{};
         rule why_ended = rule::none;
-        uint8_t flushing = 0;  ///< 1: TraceEn has fallen, and bytes wait; 2: by an XSAVES
+        uint8_t flushing = 0;  ///< the pending action: 1 `flush`, 2 `save`, 0 neither
         uint8_t calls = 0;
         uint64_t bytes = 0;
 
@@ -132,7 +133,7 @@ struct unit_codec {
         }
     };
 
-    /// The bytes of an image without calls and without what is buffered.
+    /// The size of an image without calls and without buffered bytes.
     template <size_t Depth>
     static constexpr auto least_bytes() noexcept -> size_t {
         trace_unit<Depth> unit{cpu::capabilities{}};
@@ -164,7 +165,7 @@ struct unit_codec {
         return size;
     }
 
-    /// Puts the bytes of an image into a unit that is as new, and has the MSRs already.
+    /// Loads the image into a new unit, which has the MSRs of the image already.
     template <size_t Depth>
     static constexpr auto load(byte_view image, trace_unit<Depth>& unit) noexcept -> image_error {
         front first;
@@ -205,10 +206,10 @@ struct unit_codec {
 
 }  // namespace detail
 
-/// The bytes that a unit was saved to.
+/// The serialised form of a unit.
 template <size_t Depth>
 struct unit_image {
-    /// As many as there can be.
+    /// The maximum size in bytes.
     static constexpr size_t most = detail::unit_codec::least_bytes<Depth>() +
                                    sizeof(uint64_t) * return_stack::most + Depth;
 
@@ -220,13 +221,13 @@ struct unit_image {
     }
 };
 
-/// A unit as bytes: what it holds, but for the capabilities and `model_options`, which are given
-/// again when it is loaded, and for what `outcome_of_load` tells.
+/// Serialises a unit, except the capabilities and `model_options`, which `load` takes as arguments,
+/// and `generator_state::ctl_load_verdict`.
 ///
-/// Shape: 16 bytes of head: `PTUNIT` and two zeros, then version and size in bytes, 4 bytes each.
-///        Then the image of the MSRs by `access::save`, then 8 bytes for each number, then 8 for each
-///        call that a return may be compressed by, the oldest first, then the buffered bytes. All
-///        numbers are little-endian.
+/// Shape: a header of 16 bytes: `PTUNIT` and two zero bytes, then the version and the size in
+///        bytes, 4 bytes each. Then the image of the MSRs from `access::save`, 8 bytes for each
+///        number, 8 bytes for each entry of the return stack, oldest first, and the buffered bytes.
+///        All numbers are little-endian.
 template <size_t Depth>
 [[nodiscard]] constexpr auto save(trace_unit<Depth> const& unit) noexcept -> unit_image<Depth> {
     unit_image<Depth> image;
@@ -234,23 +235,23 @@ template <size_t Depth>
     return image;
 }
 
-/// A unit out of bytes, or why there is none.
+/// A deserialised unit, or why the image was rejected.
 template <size_t Depth>
 struct unit_load {
     image_error why = image_error::none;
-    rule broken = rule::none;  ///< of a value that is refused: the rule that it breaks
-    uint32_t msr = 0;          ///< and the MSR whose value it is
-    trace_unit<Depth> unit;    ///< as behind a cold reset where there is an error
+    rule broken = rule::none;  ///< for `refused`: the rule that the value breaks
+    uint32_t msr = 0;          ///< for `refused`: the MSR
+    trace_unit<Depth> unit;    ///< a unit after a cold reset on an error
 
     constexpr explicit operator bool() const noexcept { return why == image_error::none; }
 };
 
-/// A unit out of the bytes that `save` made, for a processor that has to be able to hold its MSRs.
-/// The bytes may be anything.
+/// Deserialises a unit and checks that the processor `of` can hold its MSRs. The bytes are
+/// untrusted.
 ///
-/// Output goes on where the MSRs say: the current entry of the table is read again.
+/// Output continues at the position in the MSRs: the current ToPA entry is read again.
 ///
-/// Errors: those of `access::load`, and those of `image_error` for what is not in an MSR.
+/// Errors: those of `access::load` for the MSRs, and those of `image_error` for the other state.
 template <size_t Depth = 1024>
 [[nodiscard]] constexpr auto load(cpu::capabilities const& of, byte_view image,
                                   model_options const& options = {}) noexcept -> unit_load<Depth> {

@@ -3,7 +3,7 @@
 
 #include <ptspec/lang.hpp>
 
-/// Events: what a logical processor does, as far as its trace depends on it.
+/// Events: the actions of a logical processor that its trace depends on.
 ///
 /// IPs are offsets from the CS base, as software sees them. `at` is the address of the instruction,
 /// the manual's CLIP; `next` the address after it, NLIP; `to` the target, BLIP. `after` is the

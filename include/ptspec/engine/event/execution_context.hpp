@@ -18,10 +18,11 @@ enum class enclave : uint8_t {
     production,  ///< not traced
 };
 
-/// What a logical processor executes, without the address: everything that its trace depends on.
+/// The context in which a logical processor executes, without the IP: all state that its trace
+/// depends on.
 struct execution_context {
     uint64_t cr3 = 0;
-    uint64_t cs_base = 0;  ///< added to IPs where packets have linear addresses; 0 in 64-bit code
+    uint64_t cs_base = 0;  ///< added to IPs if packets have linear addresses; 0 in 64-bit code
     uint8_t cpl = 0;       ///< ignored in real mode and virtual-8086 mode
     code_width width = code_width::bits_64;
     bool real_mode = false;
@@ -41,7 +42,7 @@ struct execution_context {
         -> bool = default;
 };
 
-/// An IP in the form that packets and address ranges have: LIP or RIP.
+/// An IP in the form that packets and address ranges use: LIP or RIP.
 ///
 /// Source: SDM vol. 3, "Linear IP vs. RIP"; GEN-091, REG-079.
 [[nodiscard]] constexpr auto ip_in_packets(cpu::ip_payload form, execution_context const& code,
@@ -50,7 +51,7 @@ struct execution_context {
     return (code.cs_base + ip) & low_bits(32);
 }
 
-/// The inputs of ContextEn and FilterEn while `code` executes at `ip`, in the form of packets.
+/// The inputs of ContextEn and FilterEn while `code` executes at `ip`. `ip` is in packet form.
 [[nodiscard]] constexpr auto context_of(execution_context const& code, uint64_t ip) noexcept
     -> access::context {
     return {code.counted_cpl(), code.cr3, code.pae, code.inside == enclave::production, ip};

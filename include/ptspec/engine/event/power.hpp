@@ -3,7 +3,7 @@
 
 #include <ptspec/lang.hpp>
 
-/// C-states and stops of the clock.
+/// C-states and clock stops.
 namespace ptspec::engine::event {
 
 /// A C-state as packets encode it. Source: GEN-310.
@@ -19,11 +19,11 @@ struct mwait {
     uint64_t next = 0;
     uint8_t hints = 0;
     uint8_t ext = 0;
-    c_state thread{};         ///< as resolved
+    c_state thread{};         ///< the resolved thread C-state
     bool is_io = false;       ///< an I/O instruction: no MWAIT packet
     bool is_pending = false;  ///< an event is already pending: GEN-314
 };
-/// HLT, shutdown, a VMX abort, INIT, and whatever else enters C1. Source: GEN-311.
+/// HLT, shutdown, a VMX abort, INIT, and other entries into C1. Source: GEN-311.
 struct halt {
     uint64_t from = 0;  ///< the instruction; for INIT the one after it
     uint64_t next = 0;

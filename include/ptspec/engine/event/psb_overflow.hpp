@@ -3,7 +3,7 @@
 
 #include <ptspec/lang.hpp>
 
-/// PSB+ and overflow on request, whatever the byte count and the buffer say.
+/// PSB+ and overflow on request, independent of the byte count and the buffer.
 namespace ptspec::engine::event {
 
 /// A PSB+ is due. Source: GEN-164.

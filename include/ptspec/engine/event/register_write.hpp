@@ -3,12 +3,12 @@
 
 #include <ptspec/lang.hpp>
 
-/// Writes of registers that are no MSRs. MSRs are written by `trace_unit::wrmsr`.
+/// Writes of registers that are not MSRs. `trace_unit::wrmsr` writes MSRs.
 namespace ptspec::engine::event {
 
 /// MOV to CR3 that causes no VM exit. Source: GEN-087, GEN-240..243.
 struct mov_cr3 {
-    /// An operand bit that is not written to CR3: with CR4.PCIDE set it keeps cached translations.
+    /// An operand bit that is not written to CR3. If CR4.PCIDE is 1, it keeps cached translations.
     static constexpr uint64_t keeps_translations = uint64_t{1} << 63;
 
     uint64_t at = 0;

@@ -3,7 +3,7 @@
 
 #include <ptspec/engine/event/execution_context.hpp>
 
-/// Far transfers, interrupts, exceptions, INIT and SIPI, transitions of enclaves.
+/// Far transfers, interrupts, exceptions, INIT and SIPI, enclave transitions.
 namespace ptspec::engine::event {
 
 /// The transfers without a FUP that Event Trace distinguishes. Source: GEN-301.
@@ -24,7 +24,7 @@ struct far_transfer {
     far_kind kind = far_kind::plain;
 };
 
-/// The cycles of a task switch, which takes so long that its packets are generated at different
+/// The cycles of a long transfer, such as a task switch, whose packets are generated at different
 /// times.
 ///
 /// Units:  core clock cycles. Source: GEN-215.
@@ -83,7 +83,7 @@ struct sipi {
     uint8_t vector = 0;
 };
 
-/// EENTER, ERESUME, EEXIT, EEE, AEX. `after.inside` says which kind of enclave executes then.
+/// EENTER, ERESUME, EEXIT, EEE, AEX. `after.inside` is the kind of enclave that executes next.
 ///
 /// Source: GEN-113, GEN-285, GEN-286.
 struct enclave_transfer {

@@ -34,7 +34,7 @@ struct vm_entry {
     uint64_t to = 0;
     execution_context after{};
     ctl_load loads{};
-    bool from_stm = false;  ///< it returns from SMM; `vmcs` is then the current VMCS
+    bool from_stm = false;  ///< a return from SMM; `vmcs` is then the current VMCS
     uint64_t vmcs = 0;
 };
 /// A VM entry that failed: execution continues after the instruction, or with the host's state.
@@ -64,7 +64,7 @@ struct vmxoff {
 
 /// Source: GEN-113, GEN-260.
 struct smi {
-    uint64_t next = 0;  ///< the IP that is saved
+    uint64_t next = 0;  ///< the saved IP
     uint64_t to = 0;
     execution_context after{};
 };

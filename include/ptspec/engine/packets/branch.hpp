@@ -16,7 +16,8 @@ namespace ptspec::engine::detail {
     return e.to != e.next;
 }
 
-/// Handles an event that completes no packet and changes no enable. False if `handle` has to do it.
+/// Handles an event that completes no packet and changes no enable. Returns false if the event
+/// needs `handle`.
 [[nodiscard]] constexpr auto try_fast_path(generator_state& s, event::conditional const& e) noexcept
     -> bool {
     if (!s.is_fast_ip(e.to) || s.writer.tnt.count - s.fast_tnt_first >= s.fast_tnt_count) {
@@ -40,13 +41,13 @@ namespace ptspec::engine::detail {
     return true;
 }
 
-/// One more TNT bit.
+/// Adds a TNT bit.
 template <class Sink>
 constexpr void emit_branch(generator_state& s, bool taken, Sink& to) noexcept {
     if (s.ctl<ctl::DisTNT>()) { return; }
     emit(s, to, [=](auto& batch) { batch.branch(taken); });
 }
-/// A TIP to a fast IP, after the branches that were gathered.
+/// Emits a TIP to a fast IP, after the gathered branches.
 template <class Sink>
 constexpr void emit_tip(generator_state& s, uint64_t target, Sink& to) noexcept {
     s.ip = target;
@@ -55,7 +56,7 @@ constexpr void emit_tip(generator_state& s, uint64_t target, Sink& to) noexcept 
         emit(s, to, [=](auto& batch) { batch.template add_ip<packet::tip>(ip); });
     }
 }
-/// A call. If its packets are lost, no RET is compressed against it. Source: GEN-130, GEN-135.
+/// Handles a call. If its packets are lost, no RET is compressed against it. Source: GEN-130, GEN-135.
 template <class Sink>
 constexpr void call(generator_state& s, Sink& to, control_transfer const& how, bool pushes,
                     uint64_t next) noexcept {

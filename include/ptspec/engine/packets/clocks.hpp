@@ -8,15 +8,15 @@
 #include <ptspec/packet/tsc.hpp>
 #include <ptspec/trace/write/state.hpp>
 
-/// The clocks of a logical processor, and the packets that tell of them.
+/// The clocks of a logical processor, and the packets that report them.
 namespace ptspec::engine {
 
 /// The MTCs that are due.
 struct mtcs_due {
-    /// More cannot be told apart: eight bits of the crystal counter are in a packet.
+    /// The maximum: a packet has eight bits of the crystal counter, so more are indistinguishable.
     static constexpr uint64_t most = 256;
 
-    uint64_t first = 0;  ///< the crystal counter at the first, without the bits that are left out
+    uint64_t first = 0;  ///< the crystal counter at the first, shifted right by MTCFreq
     uint64_t count = 0;
 
     /// Packet `i`. Source: GEN-203, PKT-101.
@@ -25,24 +25,24 @@ struct mtcs_due {
     }
 };
 
-/// The core:bus ratio of a processor that has none in MSR_PLATFORM_INFO.
+/// The core:bus ratio if MSR_PLATFORM_INFO gives none.
 ///
-/// Units:  of the bus clock: 2.4 GHz where it runs at 100 MHz.
+/// Units:  a multiple of the bus clock: 2.4 GHz with a bus clock of 100 MHz.
 /// Source: GEN-202.
 inline constexpr uint8_t default_core_to_bus = 24;
 
-/// What the clocks show.
+/// The values of the clocks.
 ///
 /// Units:  ticks of the crystal clock and of the time-stamp counter.
 /// Source: SDM vol. 3, "Timing Packets"; GEN-200..204.
 struct clocks {
     uint64_t art = 0;
-    uint64_t tsc = 0;          ///< as RDTSC would give it
-    uint64_t tsc_at_edge = 0;  ///< what it was at the last edge of the crystal clock
-    uint8_t core_to_bus = 0;   ///< 0: not given, the processor's own (`core_to_bus_of`)
-    bool are_off = false;      ///< the core clock stands still
+    uint64_t tsc = 0;          ///< as RDTSC would return it
+    uint64_t tsc_at_edge = 0;  ///< its value at the last edge of the crystal clock
+    uint8_t core_to_bus = 0;   ///< 0: the processor's default ratio (`core_to_bus_of`)
+    bool are_off = false;      ///< the core clock is stopped
 
-    /// The crystal clock and the time-stamp counter run up to what is given.
+    /// Advances the crystal clock and the time-stamp counter to new values.
     ///
     /// Source: GEN-201.
     constexpr void run_to(uint64_t new_art, uint64_t new_tsc) noexcept {
@@ -50,8 +50,8 @@ struct clocks {
         art = new_art;
         tsc = new_tsc;
     }
-    /// The MTCs that are due when the crystal counter runs to a value, `freq` being MTCFreq. Of more
-    /// than 256 the last; none where it runs back.
+    /// The MTCs that are due when the crystal counter advances to a value. The last 256 if there
+    /// are more, none if the value is lower. `freq` is MTCFreq.
     ///
     /// Source: SDM vol. 3, "Mini Time Counter (MTC) Packet"; GEN-203, PRG-134.
     [[nodiscard]] constexpr auto until(uint64_t new_art, unsigned freq) const noexcept -> mtcs_due {
@@ -70,7 +70,7 @@ struct clocks {
         return packet::tma{}.with(packet::tma::CTC{wrapped{art}},
                                   packet::tma::FC{wrapped{tsc - tsc_at_edge}});
     }
-    /// With the ratio `otherwise` where none was given. Source: GEN-202, PKT-106.
+    /// `otherwise` is the ratio if `core_to_bus` is 0. Source: GEN-202, PKT-106.
     [[nodiscard]] constexpr auto cbr_packet(uint8_t otherwise = default_core_to_bus) const noexcept
         -> packet::cbr {
         uint8_t const ratio = core_to_bus != 0 ? core_to_bus : otherwise;
@@ -79,8 +79,7 @@ struct clocks {
     friend constexpr auto operator==(clocks const&, clocks const&) -> bool = default;
 };
 
-/// The core:bus ratio at which a processor runs where nothing else is given: MaxNonTurboRatio, at which
-/// the TSC counts.
+/// The default core:bus ratio of a processor: MaxNonTurboRatio, the ratio at which the TSC counts.
 ///
 /// Source: REG-168, GEN-202, GEN-208.
 [[nodiscard]] constexpr auto core_to_bus_of(cpu::capabilities const& of) noexcept -> uint8_t {
@@ -88,13 +87,13 @@ struct clocks {
     return ratio != 0 ? static_cast<uint8_t>(ratio) : default_core_to_bus;
 }
 
-/// Where the cycle counter is when cycles have passed.
+/// The cycle counter after cycles have passed.
 struct counted_cycles {
     uint64_t cycles = 0;
-    bool guard = false;  ///< it is about to wrap: a CYC takes all of them
+    bool guard = false;  ///< it is about to wrap: a CYC with all cycles is due
 };
 
-/// Counts core clock cycles by a counter of `bits` bits. While packets are lost it wraps.
+/// Adds core clock cycles to a counter of `bits` bits. If `loses`, it wraps, and no CYC is due.
 ///
 /// Source: SDM vol. 3, "Cycle-Accurate Mode"; GEN-210, GEN-217, GEN-220.
 [[nodiscard]] constexpr auto count_cycles(uint64_t before, uint64_t passed, unsigned bits,

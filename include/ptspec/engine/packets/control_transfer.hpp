@@ -15,11 +15,11 @@ namespace ptspec::engine::detail {
 /// Source: GEN-110, GEN-340.
 enum class branch_encoding : uint8_t {
     tnt,   ///< a TNT bit: a taken branch, or a compressed RET
-    none,  ///< no packet: a decoder follows the code
+    none,  ///< no packet: the decoder gets the target from the code
     tip,
     tip_undeferred,  ///< a TIP that no option defers
 };
-/// When a CFE is followed by a FUP of its own. Source: GEN-303, GEN-304.
+/// Whether a CFE is followed by its own FUP. Source: GEN-303, GEN-304.
 enum class fup_policy : uint8_t { if_no_other, always, never };
 
 /// An EVD packet, or none.
@@ -147,7 +147,7 @@ constexpr void transfer(generator_state& s, Sink& to, control_transfer const& ho
         refresh_cache(s);
     }
 }
-/// The same for a transfer whose target is compared with the TraceStop ranges, as nearly all are.
+/// The same for a transfer whose target is compared with the TraceStop ranges: all except MOV CR3.
 template <class Sink>
 constexpr void transfer(generator_state& s, Sink& to, control_transfer const& how,
                         execution_context const& after) noexcept {

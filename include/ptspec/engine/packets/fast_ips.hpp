@@ -19,8 +19,8 @@ struct ip_span {
     friend constexpr auto operator==(ip_span const&, ip_span const&) -> bool = default;
 };
 
-/// A span of IPs around `ip` to which a branch keeps FilterEn at 1 and meets no TraceStop. It is
-/// maximal towards TraceStop ranges, and inside one filter range.
+/// A span of IPs around `ip`: a branch to any of them keeps FilterEn at 1 and enters no TraceStop
+/// range. It extends to the nearest TraceStop ranges, within one filter range.
 ///
 /// Source: GEN-080..085.
 [[nodiscard]] constexpr auto fast_ips_around(access::msr_state const& state, uint64_t ip) noexcept

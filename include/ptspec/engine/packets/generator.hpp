@@ -11,10 +11,10 @@
 #include <ptspec/engine/packets/value.hpp>
 #include <ptspec/engine/packets/vmx_smm.hpp>
 
-/// From events to packets: the dispatch, and a generator for a sink of the caller's.
+/// Generates packets from events: the dispatch, and a generator for the caller's own sink.
 namespace ptspec::engine {
 
-/// An event: a struct of `engine::event` for which a family of handlers has a `handle`.
+/// An event: a struct of `engine::event` that a `handle` accepts.
 template <class Event, class Sink>
 concept event_for = requires(generator_state& state, Event const& e, Sink& sink) {
     detail::handle(state, e, sink);
@@ -49,13 +49,13 @@ generate(generator_state& s, Event const& e, Sink& to) noexcept {
 
 }  // namespace detail
 
-/// The packets of a logical processor, from what it does.
+/// Generates the packets of a logical processor from its events.
 ///
-/// A value that holds the MSRs of Intel PT and the context that executes. Each operation appends its
-/// packets to a sink. If the sink has no room for them an overflow begins, and packets are lost until
-/// `end_overflow`.
+/// A value that holds the MSRs of Intel PT and the context that executes. Each operation appends
+/// its packets to a sink. If the sink has no room for them an overflow begins, and packets are lost
+/// until `end_overflow`.
 ///
-/// The sink receives packets only; `trace_unit` adds the output, and so the MSRs that it changes.
+/// Output is not modelled, nor are the MSRs that output changes: `trace_unit` adds both.
 ///
 /// Source: SDM vol. 3, "Packet Generation Scenarios", "Trace Packets and Data Types"; GEN-001..342.
 class generator {
@@ -65,7 +65,8 @@ public:
                         model_options const& options = {}) noexcept
         : state_{detail::make_generator_state(caps, msrs, code, ip, options)} {}
 
-    /// PacketByteCnt and PendPSB of `state().msrs.status` are those of the last access to an MSR.
+    /// The state of packet generation. PacketByteCnt and PendPSB of `msrs.status` are as of the
+    /// last access to an MSR.
     [[nodiscard]] constexpr auto state() const noexcept -> generator_state const& { return state_; }
 
     /// Handles an event.
@@ -74,7 +75,7 @@ public:
     constexpr void on(Event const& e, Sink& to) noexcept {
         detail::generate(state_, e, to);
     }
-    /// Ends an overflow that was not requested by `event::overflow`. The sink has to have room.
+    /// Ends an overflow that `event::overflow` did not request. The sink must have room.
     template <trace::packet_sink Sink>
     constexpr void end_overflow(Sink& to) noexcept {
         detail::end_overflow(state_, to);
@@ -115,7 +116,7 @@ public:
 
     /// Source: GEN-278.
     constexpr void conceal(vmx_concealment const& what) noexcept { state_.concealment = what; }
-    /// Sets the clocks without the time in between passing.
+    /// Sets the clocks without timing packets for the time between.
     constexpr void set_clocks(clocks const& now) noexcept { state_.clocks = now; }
 
 private:

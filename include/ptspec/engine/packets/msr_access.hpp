@@ -6,13 +6,13 @@
 #include <ptspec/engine/event/register_write.hpp>
 #include <ptspec/engine/packets/control_transfer.hpp>
 
-/// Accesses to MSRs, which start and end tracing, and writes of other registers.
+/// Accesses to MSRs, which can start and end tracing, and writes of other registers.
 ///
 /// Source: GEN-020..024, GEN-087, GEN-124, GEN-161, GEN-162, GEN-180..185, GEN-236, GEN-240..243,
 ///         GEN-291, GEN-305.
 namespace ptspec::engine::detail {
 
-/// Generates the packets after TraceEn rose. The last IP of a decoder is kept.
+/// Generates the packets after TraceEn rose. The last IP is kept.
 /// Source: GEN-107, GEN-162, GEN-180..182, GEN-236.
 template <class Sink>
 constexpr void begin_trace(generator_state& s, access::effect const& done, Sink& to,
@@ -45,8 +45,8 @@ constexpr void begin_trace(generator_state& s, access::effect const& done, Sink&
         if (done.trace_stop) { batch.add(packet::tracestop{}); }
     });
 }
-/// Generates the packets of whatever clears TraceEn. The MSRs are `next` afterwards, and count the
-/// bytes of these packets, too. Source: GEN-124, GEN-183, GEN-260, GEN-273, REG-061.
+/// Generates the packets when TraceEn is cleared, for any reason. The MSRs are `next` afterwards;
+/// PacketByteCnt includes these packets. Source: GEN-124, GEN-183, GEN-260, GEN-273, REG-061.
 template <class Sink>
 constexpr void end_trace(generator_state& s, Sink& to, control_transfer const& how,
                          access::msr_state const& next) noexcept {
@@ -131,7 +131,7 @@ template <class Sink>
     return done;
 }
 
-/// The address of MOV CR3 itself is compared with the TraceStop ranges, or the next one.
+/// The TraceStop ranges are compared with the address of the MOV CR3, or with the next address.
 /// Source: GEN-087, GEN-101, GEN-240..243.
 template <class Sink>
 constexpr void handle(generator_state& s, event::mov_cr3 const& e, Sink& to) noexcept {

@@ -7,7 +7,7 @@
 /// The end of an overflow, and overflows and PSB+ on request. `emit` begins an overflow.
 namespace ptspec::engine::detail {
 
-/// True if packets were lost whose state no later packet reports.
+/// True if a packet was lost and no later packet reports its state.
 [[nodiscard]] constexpr auto has_lost_state(generator_state const& s,
                                             access::enables const& now) noexcept -> bool {
     bool const mode_was_lost = now.packet() && s.view.mode != mode_exec_of(s).raw;
@@ -17,8 +17,8 @@ namespace ptspec::engine::detail {
     return mode_was_lost || pip_was_lost || (tsx_was_lost && s.options.has_tsx);
 }
 
-/// Ends an overflow with an OVF, and with what its rules require after it, into a sink that has room
-/// for them. Source: GEN-227..230.
+/// Ends an overflow: generates an OVF and the packets that must follow it. The sink must have room.
+/// Source: GEN-227..230.
 template <class Sink>
 constexpr void resolve_overflow(generator_state& s, Sink& to) noexcept {
     s.in_overflow = s.overflow_requested = false;

@@ -4,7 +4,7 @@
 #include <ptspec/engine/event/power.hpp>
 #include <ptspec/engine/packets/control_transfer.hpp>
 
-/// C-states and stops of the clock. From their packets to the wake the core clock is off.
+/// C-states and clock stops. The core clock is off after their packets, until the wake.
 ///
 /// Source: GEN-200, GEN-205, GEN-210, GEN-310..318.
 namespace ptspec::engine::detail {

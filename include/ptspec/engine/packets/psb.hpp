@@ -3,7 +3,7 @@
 
 #include <ptspec/engine/packets/state.hpp>
 
-/// PSB+, and the packets of the status that it reports: MODE, PIP, VMCS, timing.
+/// PSB+, and its status packets: MODE, PIP, VMCS, timing.
 namespace ptspec::engine::detail {
 
 /// The MODE.Exec of the code that executes. Source: GEN-235, GEN-305.
@@ -17,7 +17,7 @@ constexpr void add_mode_exec(generator_state& s, auto& batch) noexcept {
     s.view.mode = mode_exec_of(s).raw;
     batch.add(mode_exec_of(s));
 }
-/// Adds a MODE.Exec unless a decoder knows the mode. Source: GEN-236.
+/// Adds a MODE.Exec if the mode differs from the last one in the trace. Source: GEN-236.
 constexpr void add_changed_mode_exec(generator_state& s, auto& batch) noexcept {
     if (s.view.mode != mode_exec_of(s).raw) { add_mode_exec(s, batch); }
 }
@@ -93,8 +93,8 @@ constexpr void add_psb(generator_state& s, auto& batch, access::enables const& n
     s.calls.clear();
 }
 
-/// Completes an event: generates a PSB+ that is due. While the clocks are off it waits for the wake.
-/// Source: GEN-006, GEN-163.
+/// Completes an event: generates a PSB+ if one is due. While the clocks are off it stays due until
+/// the wake. Source: GEN-006, GEN-163.
 template <class Sink>
 constexpr void complete_event(generator_state& s, Sink& to) noexcept {
     if (!s.psb_is_due() || !s.trigger_en() || s.in_overflow || s.clocks.are_off) { return; }

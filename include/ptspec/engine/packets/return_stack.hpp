@@ -5,8 +5,7 @@
 
 namespace ptspec::engine {
 
-/// Where the near calls that were traced return to. A return to the youngest of them takes one bit
-/// of trace instead of a TIP.
+/// The return addresses of traced near CALLs. A RET to the top entry is compressed to one TNT bit.
 ///
 /// Shape:  at most 64 addresses; one more drops the oldest.
 /// Source: SDM vol. 3, "Indirect Transfer Compression for Returns (RET)"; GEN-130..137.
@@ -14,14 +13,14 @@ class return_stack {
 public:
     static constexpr unsigned most = 64;
 
-    /// A near call was traced, behind which `next` comes.
+    /// A near CALL was traced. `next` is the address after it.
     constexpr void push(uint64_t next) noexcept {
         top_ = (top_ + 1) % most;
         entries_[top_] = next;
         count_ += count_ < most ? 1 : 0;
     }
-    /// A near RET to `to`. `compared` masks the address bits that the RET pops. True when the top
-    /// entry matches; it is then popped. `otherwise` says what a mismatch does.
+    /// A near RET to `to`. `compared` is the mask of the address bits that the RET pops. Returns
+    /// true, and pops, if the top entry matches. `otherwise` is the effect of a mismatch.
     [[nodiscard]] constexpr auto pop(uint64_t to, uint64_t compared,
                                      ret_mismatch otherwise = ret_mismatch::pops_top) noexcept
         -> bool {
@@ -38,7 +37,7 @@ public:
     constexpr void clear() noexcept { count_ = 0; }
 
     [[nodiscard]] constexpr auto size() const noexcept -> unsigned { return count_; }
-    /// Entry `i` counted from the oldest, which has to be below `size()`.
+    /// Entry `i`, counted from the oldest. `i` must be below `size()`.
     [[nodiscard]] constexpr auto operator[](unsigned i) const noexcept -> uint64_t {
         return entries_[(top_ + most + 1 - count_ + i) % most];
     }

@@ -29,13 +29,13 @@ struct vmx_concealment {
 /// Source: GEN-244.
 inline constexpr uint64_t no_vmcs = ~uint64_t{0};
 
-/// What a decoder knows from the packets so far.
+/// The state that a decoder has after the packets so far.
 struct decoder_view {
-    uint64_t mode = 0;  ///< the raw MODE.Exec since the last PSB; 0: none
-    uint64_t pip = 0;   ///< the raw PIP; 0: none
+    uint64_t mode = 0;  ///< the bits of the last MODE.Exec since the last PSB; 0: none
+    uint64_t pip = 0;   ///< the bits of the last PIP; 0: none
     bool in_tx = false;
     bool psb_requested = false;
-    uint64_t count_start = 0;  ///< the bytes written when PacketByteCnt was 0
+    uint64_t count_start = 0;  ///< `writer.bytes` when PacketByteCnt was 0
 
     friend constexpr auto operator==(decoder_view const&, decoder_view const&) -> bool = default;
 };
@@ -79,11 +79,11 @@ struct generator_state {
     /// A branch to one of the `fast_ip_count` IPs from `fast_ip_first` on changes no enable.
     uint64_t fast_ip_first = 0;
     uint64_t fast_ip_count = 0;
-    /// With one of the `fast_tnt_count` numbers of gathered branches from `fast_tnt_first` on, one
-    /// more branch completes no packet.
+    /// If the number of gathered branches is one of the `fast_tnt_count` from `fast_tnt_first` on,
+    /// one more branch completes no packet.
     unsigned fast_tnt_first = 0;
     unsigned fast_tnt_count = 0;
-    bool has_ranges = false;  ///< an address range filters, or stops tracing
+    bool has_ranges = false;  ///< there is a filter range or a TraceStop range
 
     template <class Field>
     [[nodiscard]] constexpr auto ctl() const noexcept -> typename Field::value_type {
@@ -102,7 +102,7 @@ struct generator_state {
     [[nodiscard]] constexpr auto context_at(uint64_t where) const noexcept -> access::context {
         return context_at(code, where);
     }
-    /// The same for code that executes next.
+    /// The same for the code `next`.
     [[nodiscard]] constexpr auto context_at(execution_context const& next,
                                             uint64_t where) const noexcept -> access::context {
         return context_of(next, ip_in_packets(caps.ip_payload(), next, where));
@@ -145,7 +145,7 @@ constexpr void drop_gathered_branches(generator_state& s) noexcept {
     s.writer.deferred_count = 0;
 }
 
-/// Recomputes what depends on the enables, after they may have changed.
+/// Recomputes the state that depends on the enables, after they may have changed.
 constexpr void refresh_cache(generator_state& s) noexcept {
     auto const now = s.enables();
     if (!now.packet()) { s.calls.clear(); }
@@ -180,7 +180,7 @@ constexpr void apply_ctl(generator_state& s) noexcept {
     refresh_cache(s);
 }
 
-/// Packets are lost from now on. Source: GEN-166, GEN-225, GEN-229, GEN-135.
+/// Begins an overflow: packets are lost from now on. Source: GEN-166, GEN-225, GEN-229, GEN-135.
 constexpr void begin_overflow(generator_state& s) noexcept {
     s.in_overflow = true;
     drop_gathered_branches(s);

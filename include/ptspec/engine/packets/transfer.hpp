@@ -3,7 +3,7 @@
 
 #include <ptspec/engine/packets/control_transfer.hpp>
 
-/// Far transfers, interrupts, exceptions, INIT and SIPI, transitions of enclaves.
+/// Far transfers, interrupts, exceptions, INIT and SIPI, enclave transitions.
 ///
 /// Source: GEN-110..114, GEN-136, GEN-285, GEN-286, GEN-289, GEN-290, GEN-301..303.
 namespace ptspec::engine::detail {
@@ -65,7 +65,7 @@ template <class Sink>
 constexpr void handle(generator_state& s, event::user_interrupt const& e, Sink& to) noexcept {
     vectored(s, to, e.next, e.to, s.code, {packet::cfe_type::UINTR, e.vector}, {});
 }
-/// A processor that waits for a SIPI evaluates the enables only when it continues.
+/// A processor that waits for a SIPI evaluates the enables when the SIPI arrives.
 template <class Sink>
 constexpr void handle(generator_state& s, event::init const& e, Sink& to) noexcept {
     control_transfer how{.to = e.to};

@@ -30,7 +30,7 @@ constexpr void vm_transition(generator_state& s, Sink& to, control_transfer how,
     auto const context = s.context_at(after, how.to);
     auto const done = access::detail::write_ctl(s.caps, s.msrs, loads.value, context);
     if (was_on) {
-        // The new context decides about the PIP, which precedes the fall of TraceEn.
+        // The PIP, which precedes the clearing of TraceEn, depends on the new context.
         bool const in_context = access::context_en(s.msrs.ctl, s.msrs.cr3_match, context);
         if (!in_context) { how.pip = packet::pip{0}; }
         end_trace(s, to, how, done.state);
