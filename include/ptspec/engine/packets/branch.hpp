@@ -56,7 +56,8 @@ constexpr void emit_tip(generator_state& s, uint64_t target, Sink& to) noexcept 
         emit(s, to, [=](auto& batch) { batch.template add_ip<packet::tip>(ip); });
     }
 }
-/// Handles a call. If its packets are lost, no RET is compressed against it. Source: GEN-130, GEN-135.
+/// Handles a call. If its packets are lost, no RET is compressed against it.
+/// Source: GEN-130, GEN-135.
 template <class Sink>
 constexpr void call(generator_state& s, Sink& to, control_transfer const& how, bool pushes,
                     uint64_t next) noexcept {
