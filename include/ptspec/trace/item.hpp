@@ -22,7 +22,7 @@ struct item {
     item_type what = item_type::end;
     packet::error why = packet::error::none;  ///< of damage; truncated: the trace ends in a packet
     uint8_t length = 0;                       ///< size of the packet or unknown bytes, in bytes
-    uint8_t need = 0;  ///< of need_input and truncated damage: at least so many bytes are missing
+    uint8_t need = 0;  ///< for need_input and truncated damage: the minimum number of missing bytes
     rule broken = rule::none;  ///< of damage
     uint64_t offset = 0;       ///< in bytes from the start of the trace
     uint64_t ip = 0;           ///< the last IP after it
@@ -49,11 +49,11 @@ struct options {
     bool strict = false;  ///< a set reserved bit of TMA is damage (PKT-104)
 };
 
-/// The default hook, which knows no opcode.
+/// The default hook, which decodes no opcode.
 ///
-/// A hook decodes opcodes that ptspec does not know. It is called with the bytes at such an opcode
-/// (up to 16) and returns the length of the packet: 1 to 16, or 0 when the hook does not know the
-/// opcode either.
+/// A hook decodes opcodes that are unknown to ptspec. It is called with the bytes at such an opcode
+/// (up to 16) and returns the length of the packet: 1 to 16, or 0 when the opcode is unknown to the
+/// hook, too.
 ///
 /// Source: PKT-253.
 struct no_hook {

@@ -64,8 +64,8 @@ private:
         return true;
     }
 
-    /// True when two bytes may be part of the pattern. One comparison covers both phases. It lets
-    /// one in 256 of all other pairs pass, and no pair of equal bytes.
+    /// True when two bytes may be part of the pattern. One comparison covers both phases. Of all
+    /// other pairs, one in 256 passes, but no pair of equal bytes.
     static constexpr auto may_be_pattern(uint8_t const* two) noexcept -> bool {
         constexpr unsigned pair_82 = phase_82 & 0xFFFF;
         constexpr unsigned pair_02 = phase_02 & 0xFFFF;
@@ -109,7 +109,7 @@ private:
     int64_t end_ = 0;
 };
 
-/// The offset that stands for "no PSB found".
+/// The offset that means "no PSB found".
 inline constexpr size_t nowhere = ~size_t{0};
 
 /// The first PSB that begins at `from` or later, or `nowhere`.

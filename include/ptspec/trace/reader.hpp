@@ -258,7 +258,7 @@ private:
                 .packet = packet};
     }
 
-    /// Handles bytes that `packet::decode` rejects: incomplete, known to the hook, or damage.
+    /// Handles bytes that `packet::decode` rejects: incomplete, decoded by the hook, or damage.
     constexpr auto handle_bad_bytes(packet::decoded const& got, byte_view here) noexcept -> item {
         if (got.why == packet::error::truncated) { return out_of_bytes(got.need, here.size()); }
         uint64_t const offset = now_.in.offset();
@@ -335,7 +335,7 @@ private:
                 .skipped = static_cast<int64_t>(psb - now_.lost_at)};
     }
 
-    /// Consumes a PSB that was found. Its bytes may be released, but they are known.
+    /// Consumes a PSB that was found. Its bytes may be released; they are constant.
     constexpr auto consume_psb() noexcept -> item {
         now_.next = mode::decoding;
         now_.last_ip = 0;

@@ -15,15 +15,15 @@ namespace ptspec::trace {
 
 /// The first offset, `from` or later, at which a trace can be split; the size of the trace when
 /// there is none. Each part decodes to the same items as in the whole trace, apart from offsets.
-/// This does not hold for a reader with a hook.
+/// This is not guaranteed for a reader with a hook.
 template <class Packets = packet::all>
 [[nodiscard]] constexpr auto find_split_point(byte_view trace, size_t from, options how = {})
     -> size_t {
     size_t here = find_psb(trace, from);
     if (here == nowhere) { return trace.size(); }
-    // A reader reaches each PSB, whatever the bytes before it: no packet other than a PSB is long
-    // enough to cover a PSB, and a PSB that is covered in part causes damage, from which the search
-    // steps back. To see such damage takes less than twice the bytes of a PSB.
+    // A reader reaches each PSB after any bytes: no packet other than a PSB is long enough to cover
+    // a PSB, and a PSB that is covered in part causes damage, from which the search steps back.
+    // Detecting such damage takes less than twice the bytes of a PSB.
     constexpr size_t visible = size_t{2} * psb_bytes;
     size_t before = find_psb_before(trace, here);
     for (; here != nowhere; here = find_psb(trace, here + psb_bytes)) {
@@ -38,9 +38,9 @@ template <class Packets = packet::all>
     return trace.size();
 }
 
-/// The parts of a trace, in order: at most `count`, about equal in size, none of them empty:
+/// The parts of a trace, in order: at most `count`, about equal in size, not empty:
 /// `for (byte_view part : split{trace, 4})`. The parts, decoded in order, give the items of the
-/// whole trace, apart from offsets. This does not hold for a reader with a hook. The first part
+/// whole trace, apart from offsets. This is not guaranteed for a reader with a hook. The first part
 /// begins where the trace begins. The others begin with a PSB and decode the same with and without
 /// `options::sync`.
 ///

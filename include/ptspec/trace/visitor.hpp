@@ -63,7 +63,7 @@ using copy_or_reference = choose_t<is_copied<Visitor>, Visitor, Visitor&>;
 /// false to stop. It may also accept `visitor(item)` for every item that is no packet, and have
 /// `visitor.pads(count, at)`, which then gets all PADs, in order, in runs of any length.
 ///
-/// The fastest visitor is a struct of at most 64 bytes that holds its sums itself. A trivially
+/// The fastest visitor is a struct of at most 64 bytes that contains its sums. A trivially
 /// copyable visitor may be called as a copy. The copy is written back when decoding stops, but not
 /// when the visitor throws.
 template <class Visitor, class Packets = packet::all>

@@ -6,25 +6,26 @@
 
 /// Counts packets in several segments of a trace at once.
 ///
-/// Counting one segment is latency-bound: each packet start becomes known about ten cycles after the
-/// previous one. Interleaved lanes use these cycles to count other segments. Every segment begins at
-/// a PSB, where the decoder has no state. A search can mistake the payload of other packets for a
-/// PSB. A PSB is real if the count of the preceding segment ends exactly there; otherwise all counts
-/// of the attempt are discarded.
+/// Counting one segment is latency-bound: each packet start becomes known about ten cycles after
+/// the previous one. Interleaved lanes use these cycles to count other segments. Every segment
+/// begins at a PSB, where the decoder has no state. A search can mistake the payload of other
+/// packets for a PSB. A PSB is real if the count of the preceding segment ends exactly there;
+/// otherwise all counts of the attempt are discarded.
 namespace ptspec::trace::detail {
 
 /// The number of lanes.
 inline constexpr size_t lane_count = 8;
-/// A lane counts one segment after another. A segment has at least so many bytes.
+/// The minimum size of a segment in bytes. A lane counts one segment after another.
 inline constexpr size_t min_segment_bytes = size_t{1} << 11;
 /// Bytes counted speculatively in one attempt: doubled after success, quartered after failure.
 inline constexpr size_t min_attempt_bytes = 2 * lane_count * min_segment_bytes;
 inline constexpr size_t max_attempt_bytes = size_t{1} << 23;
-/// The search for the end of a segment gives up after so many bytes. This keeps the counts of an
+/// The maximum number of bytes in the search for the end of a segment. It keeps the counts of an
 /// attempt within 32 bits.
 inline constexpr size_t max_search_bytes = size_t{1} << 28;
-/// After each fully checked packet a lane counts so many packets by their first byte alone. If the
-/// first byte does not give the length, the lane stops at that packet until the next full check.
+/// The number of packets that a lane counts by their first byte alone after each fully checked
+/// packet. If the first byte does not give the length, the lane stops at that packet until the next
+/// full check.
 inline constexpr size_t packets_per_check = 5;
 /// The number of count tables, which are on the stack. Lanes share them. Each has few enough lanes
 /// that an increment does not wait for the store of another lane.

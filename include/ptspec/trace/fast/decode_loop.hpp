@@ -80,7 +80,7 @@ constexpr auto is_cyc(unsigned first) noexcept -> bool {
 }
 
 /// The length of a CYC, or 0 for the rare CYC of eight bytes or more. One mask finds its last byte.
-/// `image` holds 8 bytes.
+/// `image` is 8 bytes.
 constexpr auto length_of_cyc(uint64_t image) noexcept -> unsigned {
     constexpr uint64_t first_goes_on = uint64_t{1} << packet::cyc::Exp::lsb;
     constexpr uint64_t others_go_on = packet::detail::cyc_ends_low & low_bits(56);
@@ -115,8 +115,8 @@ struct loop_state {
     bool keep_going = true;  // the visitor has not stopped
 };
 
-/// Counts the PADs at the start of `bytes`, up to the next position that is a multiple of eight. The
-/// first byte has to be a PAD.
+/// Counts the PADs at the start of `bytes`, up to the next position that is a multiple of eight.
+/// The first byte must be a PAD.
 ///
 /// Processors pad up to a multiple of eight bytes, or to one byte before it, so that the two
 /// branches predict well. Counting the zero bytes would add its latency to that of the load.
@@ -150,7 +150,7 @@ decode_one(byte_view from, packet::context how, uint64_t offset, uint64_t last_i
     return {now, visitor};
 }
 
-/// Calls the visitor with one packet of known length, where `lookahead_bytes` bytes are readable.
+/// Calls the visitor with one packet of known length. `lookahead_bytes` bytes must be readable.
 template <class Visitor>
 struct visitor_call {
     Visitor& visitor;

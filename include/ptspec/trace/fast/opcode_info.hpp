@@ -11,7 +11,7 @@ namespace ptspec::trace::detail {
 using packet::detail::escape;
 using packet::detail::opcode_bits;
 
-/// The fast path reads so many bytes at a packet, whatever its length.
+/// The number of bytes that the fast path reads at each packet, independent of its length.
 inline constexpr size_t lookahead_bytes = 16;
 
 /// The next lookup that a packet needs.
@@ -25,7 +25,7 @@ enum class next_lookup : uint8_t {
 /// The IP form of PSB, which clears the last IP. Source: PKT-061.
 inline constexpr uint8_t clears_ip = 8;
 
-/// What the first one or two bytes of a packet say about the whole packet.
+/// The properties of a packet that follow from its first one or two bytes.
 struct opcode_info {
     uint8_t length = 0;  ///< 0: unknown, although `which` may be known
     packet::kind which = packet::kind::pad;
@@ -42,7 +42,7 @@ inline constexpr bool opens_or_needs_a_block =
     same_as<Packet, packet::bbp> ||
     same_as<typename Packet::payload_type, packet::payload_of_block>;
 
-/// The opcode information of a packet type, outside a block. `head` holds the first `known` bytes of
+/// The opcode information of a packet type, outside a block. `head` has the first `known` bytes of
 /// the packet.
 template <class Packet>
 constexpr auto opcode_info_of(uint64_t head, unsigned known) noexcept -> opcode_info {

@@ -5,13 +5,13 @@
 
 /// The two packets that branches generate, appended without a batch.
 ///
-/// A batch copies the writer's state and the bytes: with it, a unit that traces branches executes 1.9
-/// times the instructions (g++ 12, clang 19).
+/// A batch copies the writer's state and the bytes: with it, a unit that traces branches executes
+/// 1.9 times the instructions (g++ 12, clang 19).
 namespace ptspec::trace {
 
 namespace detail {
 
-/// Appends the gathered branches and what follows them, `count` bytes in all.
+/// Appends the gathered branches and the packet after them, `count` bytes in all.
 template <class Sink>
 constexpr auto append_with_tnt(Sink& to, writer_state& now, wide_bits bytes,
                                unsigned count) noexcept -> bool {

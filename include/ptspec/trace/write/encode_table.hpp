@@ -24,9 +24,9 @@ struct encode_table {
         -> size_t {
         return underlying(which) % packet::kinds * lengths + bytes;
     }
-    /// Adds a row: packets have `bytes` bytes when the bits of `selectors` are as in `bits`. If the
-    /// row of this length is in use, sets the spare row of the kind, at length 0, which no packet
-    /// has.
+    /// Adds a row: packets have `bytes` bytes when the bits of `selectors` equal those of `bits`.
+    /// If the row of this length is in use, sets the spare row of the kind, at length 0, which no
+    /// packet has.
     template <class Packet>
     constexpr void set(unsigned bytes, wide_bits selectors, wide_bits bits) noexcept {
         size_t row = row_of(Packet::about.id, bytes);
