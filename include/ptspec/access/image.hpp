@@ -11,7 +11,7 @@ namespace ptspec::access {
 /// Why an image was rejected.
 enum class image_error : uint8_t {
     none,
-    truncated,      ///< fewer bytes than the header says, or than a header has
+    truncated,      ///< fewer bytes than the size in the header, or than a header has
     not_an_image,   ///< the magic number does not match
     other_version,  ///< an image of an unknown format version
     wrong_size,     ///< more bytes than the image has

@@ -202,8 +202,9 @@ writable_ctl_mask(capabilities const& caps) noexcept -> uint64_t {
     return ~detail::forbidden_bits(detail::rules::of_ctl{}, caps);
 }
 
-/// Calls `found` with every rule that a value of IA32_RTIT_CTL breaks by itself, whatever the
-/// processor's state: reserved bits and features first, then encodings, then what TraceEn needs.
+/// Calls `found` with every rule that a value of IA32_RTIT_CTL breaks by itself, independently of
+/// the processor's state: reserved bits and features first, then encodings, then the requirements
+/// of TraceEn.
 ///
 /// Source: REG-024..028, REG-030..037, REG-040, REG-044.
 template <class Found>

@@ -70,7 +70,7 @@ struct context {
 /// Choices where the sources of the rule catalogue disagree.
 struct policy {
     /// Where Intel PT is not allowed in VMX operation: a write of IA32_RTIT_CTL faults there only
-    /// when it sets TraceEn, as older manuals say. Source: REG-121.
+    /// when it sets TraceEn, as in older manuals. Source: REG-121.
     bool only_enabling_faults_in_vmx = false;
     /// RSM that would enable both Intel PT and LBR, where they are mutually exclusive, shuts the
     /// processor down. When false, LBR is only suspended. Source: REG-103 (UNCONFIRMED).

@@ -48,7 +48,7 @@ struct path_verdict {
     constexpr explicit operator bool() const noexcept { return static_cast<bool>(verdict); }
 };
 
-/// Applies the checks of a WRMSR at CPL 0 to a value that comes by `path`.
+/// Applies the checks of a WRMSR at CPL 0 to a value that is written on `path`.
 ///
 /// Errors: those of `check_write`.
 /// Source: REG-010.

@@ -3,7 +3,7 @@
 
 #include <ptspec/reg/rtit_output.hpp>
 
-/// The address arithmetic of both output schemes, on plain numbers.
+/// The address arithmetic of both output schemes, on integers.
 ///
 /// These functions neither branch nor compare. They work on 64-bit numbers and on symbolic values,
 /// which a proof uses. Sums do not overflow for values that the rules allow.

@@ -15,7 +15,7 @@ namespace ptspec::topa {
 /// Errors: OUT-061, OUT-063 the table's own address, reported for entry 0; OUT-056 neither END nor
 ///         STOP in the table, reported for the entry after it; OUT-071 an entry beyond MAXPHYADDR;
 ///         OUT-091 one in restricted memory; the rules of entries. When the port fails, the result
-///         says so and nothing after that entry is reported.
+///         is `unreadable` and nothing after that entry is reported.
 /// Source: SDM vol. 3, "ToPA Errors", "Restricted Memory Access"; OUT-056, OUT-060..072, OUT-091,
 ///         OUT-112.
 template <memory_port Memory, class Found>
