@@ -148,8 +148,7 @@ template <same_as<rule> Rule = rule>  // a plain function adds 1.1 % to includin
             return "bits 18, 23, 30:28, 54:48 and 63:57 of IA32_RTIT_CTL are reserved";
         case rule::REG_048:
             return "MTC packets come every 2^n crystal cycles, CYC packets after 2^(n-1) cycles, "
-                   "PSBs "
-                   "every 2^(n+11) bytes";
+                   "PSBs every 2^(n+11) bytes";
         case rule::REG_052: return "bits 3, 31:8 and 63:49 of IA32_RTIT_STATUS are reserved";
         case rule::REG_053: return "Error and Stopped are also what software writes into them";
         case rule::REG_054: return "PendPSB and PendToPAPMI need CPUID.14H.0:EBX.INJECTPSBPMI";
@@ -175,13 +174,13 @@ template <same_as<rule> Rule = rule>  // a plain function adds 1.1 % to includin
         case rule::REG_144:
             return "XRSTORS checks every MSR as WRMSR does, and the reserved bytes have to be 0";
         case rule::REG_148:
-            return "XRSTORS needs a compacted area that holds what XSTATE_BV says and IA32_XSS "
-                   "allows";
+            return "XRSTORS needs the compacted form, XSTATE_BV within XCOMP_BV, and components that "
+                   "IA32_XSS allows";
         case rule::REG_203:
             return "IA32_PERF_GLOBAL_STATUS is read-only; 390H clears its bits and 391H sets them";
         case rule::REG_204: return "Trace_ToPA_PMI exists only with ToPA output";
         case rule::REG_216:
-            return "a trigger slot asks for an action that is not enumerated, or has reserved bits";
+            return "a trigger slot has an action that is not enumerated, or a reserved bit set";
         case rule::REG_217: return "this trigger input does not exist";
         case rule::OUT_020: return "a single-range output has 128 bytes to 4 GB";
         case rule::OUT_022:
@@ -208,7 +207,7 @@ template <same_as<rule> Rule = rule>  // a plain function adds 1.1 % to includin
         case rule::OUT_071: return "a ToPA entry has to lie below 2^MAXPHYADDR";
         case rule::OUT_080: return "a region with STOP is full, so tracing stopped";
         case rule::OUT_091: return "a ToPA table may not lie in restricted memory";
-        case rule::OUT_093: return "an interrupt has to come on a region before the last";
+        case rule::OUT_093: return "INT has to be on a region before the last";
         case rule::OUT_111: return "trace may not be stored into restricted memory";
         case rule::OUT_113: return "trace may not be stored into the APIC's page";
         case rule::PKT_010: return "these bytes begin another packet";
@@ -224,7 +223,7 @@ template <same_as<rule> Rule = rule>  // a plain function adds 1.1 % to includin
         case rule::PKT_104: return "a reserved bit of TMA is set: the packet may be corrupt";
         case rule::PKT_110: return "the value of a CYC has to fit in 64 bits";
         case rule::PKT_131: return "a PSB is 02 82 eight times";
-        case rule::PKT_135: return "a TMA stands right behind its TSC";
+        case rule::PKT_135: return "a TMA directly follows its TSC";
         case rule::PKT_173: return "PayloadBytes 2 and 3 are reserved";
         case rule::PKT_255: return "the packet needs more bytes than there are";
         case rule::PKT_340: return "the value does not fit its field";

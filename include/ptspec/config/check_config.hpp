@@ -27,12 +27,12 @@ enum class config_advice : uint8_t {
 [[nodiscard]] constexpr auto describe(config_advice which) noexcept -> text {
     switch (which) {
         case config_advice::nothing_to_trace: return "with neither os nor user, no code is traced";
-        case config_advice::cyc_without_tsc: return "cycles say more where there is TSC as well";
+        case config_advice::cyc_without_tsc: return "without TSC, CYC packets have no time base";
         case config_advice::threshold_without_cyc:
-            return "without CYC packets their threshold means nothing";
+            return "the CYC threshold has no effect without CYC packets";
         case config_advice::no_tnt_without_branches:
-            return "without branches there are no TNT packets to leave out";
-        case config_advice::fup_without_ptwrite: return "without PTWRITE there is no IP of it";
+            return "without branches there are no TNT packets to disable";
+        case config_advice::fup_without_ptwrite: return "the FUP of PTWRITE needs PTWRITE packets";
         case config_advice::range_of_one_page:
             return "on this model a single range of more than 4 KB is not reliable";
         case config_advice::table_of_one_region:

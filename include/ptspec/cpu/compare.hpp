@@ -142,8 +142,8 @@ constexpr auto allowed_by_both(Word one, Word two) noexcept -> Word {
     return {((one.raw & two.raw) & ~low_bits(32)) | ((one.raw | two.raw) & low_bits(32))};
 }
 
-/// The field that stands for the smaller width. Where both stand for the same width, the larger
-/// number: 0 stands for the default width.
+/// The field that encodes the smaller width. Where both encode the same width, the larger number:
+/// 0 encodes the default width.
 template <class Field>
 constexpr auto narrower(auto one, unsigned width_of_one, auto two, unsigned width_of_two) noexcept
     -> Field {

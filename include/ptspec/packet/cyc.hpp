@@ -7,8 +7,8 @@ namespace ptspec::packet {
 
 namespace detail {
 
-/// The Exp bit of each byte, which says whether another byte follows: bit 2 of the first byte, bit
-/// 0 of the others.
+/// The Exp bit of each byte, 1 if another byte follows: bit 2 of the first byte, bit 0 of the
+/// others.
 inline constexpr uint64_t cyc_ends_low = 0x0101'0101'0101'0100;
 
 /// Packs the seven low bits of each of the eight bytes.

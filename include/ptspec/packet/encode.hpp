@@ -74,7 +74,7 @@ constexpr auto code_of(Packet const& packet, block items) noexcept -> code {
 /// Encodes a packet. Reserved bits are written as 0.
 ///
 /// Errors: the rule that the packet violates: a reserved value in its header, no branch in a TNT, a
-///         payload longer than its size field says (PKT-340), a TNT.short or BIP that would be
+///         payload longer than its size field gives (PKT-340), a TNT.short or BIP that would be
 ///         decoded as the other one (PKT-344).
 /// Source: PKT-340..347.
 template <packet_type Packet, class Packets = all>

@@ -33,7 +33,7 @@ struct payload_of_block {
     static constexpr unsigned largest = 8;
 };
 
-/// Each byte says whether another one follows, up to `Most` bytes.
+/// Each byte indicates whether another one follows, up to `Most` bytes.
 template <unsigned Most>
 struct payload_continues {
     static constexpr unsigned largest = Most;
