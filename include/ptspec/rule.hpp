@@ -174,8 +174,8 @@ template <same_as<rule> Rule = rule>  // a plain function adds 1.1 % to includin
         case rule::REG_144:
             return "XRSTORS checks every MSR as WRMSR does, and the reserved bytes have to be 0";
         case rule::REG_148:
-            return "XRSTORS needs the compacted form, XSTATE_BV within XCOMP_BV, and components that "
-                   "IA32_XSS allows";
+            return "XRSTORS needs the compacted form, XSTATE_BV within XCOMP_BV, and components "
+                   "that IA32_XSS allows";
         case rule::REG_203:
             return "IA32_PERF_GLOBAL_STATUS is read-only; 390H clears its bits and 391H sets them";
         case rule::REG_204: return "Trace_ToPA_PMI exists only with ToPA output";
