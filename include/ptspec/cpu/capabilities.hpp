@@ -9,7 +9,7 @@
 #include <ptspec/reg/perf.hpp>
 #include <ptspec/reg/vmx.hpp>
 
-/// What a processor enumerates about Intel PT.
+/// The Intel PT capabilities that a processor enumerates.
 namespace ptspec::cpu {
 
 /// An output scheme of Intel PT.

@@ -5,7 +5,7 @@
 
 namespace ptspec::trace {
 
-/// What an item of a trace is.
+/// The type of an item of a trace.
 enum class item_type : uint8_t {
     packet,      ///< a packet
     unknown,     ///< `length` bytes that only the caller's hook can decode
