@@ -22,7 +22,7 @@ TEST_CASE("real mode counts as CPL 0, virtual-8086 mode as CPL 3") {  // GEN-051
     });
 }
 
-TEST_CASE("a linear IP has the CS base in it, but not in 64-bit code") {  // GEN-091, REG-079
+TEST_CASE("a linear IP includes the CS base, except in 64-bit code") {  // GEN-091, REG-079
     using engine::ip_in_packets;
     constexpr auto linear = cpu::ip_payload::linear;
     constexpr auto effective = cpu::ip_payload::effective;
@@ -36,7 +36,7 @@ TEST_CASE("a linear IP has the CS base in it, but not in 64-bit code") {  // GEN
                ip_in_packets(linear, flat, 0x100) == 0x100 &&
                ip_in_packets(linear, flat, 0xFFFF'8000'0000'0000) == 0xFFFF'8000'0000'0000;
     });
-    CHECK_TWICE([](auto value) {  // 32 bits of it
+    CHECK_TWICE([](auto value) {  // truncated to 32 bits
         execution_context const code{.cs_base = value(std::uint64_t{0xFFFF'0000}),
                                      .width = code_width::bits_32};
         return ip_in_packets(linear, code, 0x1'FFF0) == 0xFFF0 &&
@@ -44,7 +44,7 @@ TEST_CASE("a linear IP has the CS base in it, but not in 64-bit code") {  // GEN
     });
 }
 
-TEST_CASE("what ContextEn depends on is taken from what runs") {  // GEN-023, GEN-051
+TEST_CASE("the inputs of ContextEn come from the execution context") {  // GEN-023, GEN-051
     CHECK_TWICE([](auto value) {
         execution_context const code{.cr3 = value(std::uint64_t{0x5000}),
                                      .cpl = 1,
@@ -61,7 +61,7 @@ TEST_CASE("what ContextEn depends on is taken from what runs") {  // GEN-023, GE
     });
 }
 
-TEST_CASE("what runs is, if nothing else is said, 64-bit code of the kernel") {
+TEST_CASE("the default execution context is 64-bit kernel code") {
     CHECK_TWICE([](auto value) {
         execution_context const code = value(execution_context{});
         return code.cr3 == 0 && code.cs_base == 0 && code.cpl == 0 &&

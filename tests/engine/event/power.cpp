@@ -8,7 +8,7 @@ using namespace ptspec;
 using test::are_zero;
 namespace event = engine::event;
 
-TEST_CASE("the members of a default event are 0") {
+TEST_CASE("the members of a default-constructed event are 0") {
     CHECK_TWICE([](auto value) {
         bool good = value(true);
         {
@@ -32,7 +32,7 @@ TEST_CASE("the members of a default event are 0") {
     });
 }
 
-TEST_CASE("the reasons of a wake are what PWRX tells") {  // GEN-313
+TEST_CASE("wake reasons have the encoding of PWRX") {  // GEN-313
     CHECK_TWICE([](auto value) {
         using event::wake_reason;
         return underlying(value(wake_reason::interrupt)) == 1 &&

@@ -6,6 +6,6 @@
 using namespace ptspec;
 namespace event = engine::event;
 
-TEST_CASE("the members of a default event are 0") {
+TEST_CASE("the members of a default-constructed event are 0") {
     CHECK_TWICE([](auto value) { return value(event::overflow_end{}).next == 0; });
 }

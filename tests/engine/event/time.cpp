@@ -8,7 +8,7 @@ using namespace ptspec;
 using test::are_zero;
 namespace event = engine::event;
 
-TEST_CASE("the members of a default event are 0") {
+TEST_CASE("the members of a default-constructed event are 0") {
     CHECK_TWICE([](auto value) {
         bool good = value(true);
         {
