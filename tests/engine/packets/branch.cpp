@@ -22,7 +22,7 @@ constexpr auto deferring(std::string_view setup = "") -> trace_script::start {
 
 }  // namespace
 
-TEST_CASE("branches are gathered until a TNT is full") {  // GEN-120..122
+TEST_CASE("conditional branches are buffered until a TNT is full") {  // GEN-120..122
     traced on;
     for (unsigned i = 0; i < 8; ++i) { on.does(event::conditional{0x1000, i % 3 == 0}); }
     CHECK(packets(on) == "TNT(100100)");
@@ -40,8 +40,8 @@ TEST_CASE("branches are gathered until a TNT is full") {  // GEN-120..122
           "TNT(" + std::string(46, '1') + "0), TNT(" + std::string(9, '1') + "), TIP(2000)");
 }
 
-TEST_CASE("what is quick writes what is not") {
-    // A branch from one range to another has to ask where it goes.
+TEST_CASE("the fast path of branches writes the same packets as the general path") {
+    // A branch from one range to another needs the general path.
     auto const one = [](std::string_view setup) {
         traced on{setup};
         std::uint64_t seed = 1;
@@ -72,22 +72,22 @@ TEST_CASE("what is quick writes what is not") {
     CHECK(quick == one("ADDR0=[0,7FFFFF] filter, ADDR1=[800000,FFFFFFFFFFFFFFFF] filter"));
     CHECK(quick == one("ADDR0=[0,4FFFFF] filter, ADDR1=[500000,8FFFFF] filter, "
                        "ADDR2=[900000,BFFFFF] filter, ADDR3=[C00000,FFFFFFFFFFFFFFFF] filter"));
-    // A branch in front of a range that begins low, and is long, leaves it.
+    // A branch to an address below the range leaves it.
     traced on{"ADDR0=[100,FFFF] filter"};
     on.does(event::conditional{0x1000, true}).does(event::conditional{0x10, true});
     CHECK(packets(on) == "TNT(1), TIP.PGD()");
 }
 
-TEST_CASE("a return takes one bit where a call was traced that leads there") {  // GEN-130, GEN-138
+TEST_CASE("a return to the address after a traced call is one TNT bit") {  // GEN-130, GEN-138
     CHECK_TWICE([](auto value) {
         traced on;
         on.does(event::indirect_jump{0x7000});
         on.does(event::direct_call{value(std::uint64_t{0x1005}), 0x2000});
         on.does(event::near_return{0x1005}).does(event::indirect_jump{0x7004});
-        // The last IP is still 7000H: 16 bits are enough.
+        // The last IP is still 7000H: 16 bits suffice.
         return on.packets() == text{"TIP(7000), TNT(1), TIP(7004)"} && on.bytes.size() == 7 + 1 + 3;
     });
-    CHECK_TWICE([](auto value) {  // with DisRETC none does: GEN-139
+    CHECK_TWICE([](auto value) {  // DisRETC disables compression: GEN-139
         traced on{"DisRETC=1"};
         on.does(event::direct_call{value(std::uint64_t{0x1005}), 0x2000});
         on.does(event::near_return{0x1005});
@@ -95,7 +95,7 @@ TEST_CASE("a return takes one bit where a call was traced that leads there") {  
     });
 }
 
-TEST_CASE("a call is remembered where it is traced before and behind it") {  // GEN-132, GEN-135
+TEST_CASE("a call is pushed if PacketEn is 1 before and after it") {  // GEN-132, GEN-135
     auto const called = [](std::string_view setup, auto const& e) {
         return traced{setup}.does(e).state().calls.size();
     };
@@ -110,7 +110,7 @@ TEST_CASE("a call is remembered where it is traced before and behind it") {  // 
     CHECK(called(ranges, event::direct_call{0x1005, 0x2000}) == 0);
     CHECK(called("ADDR0=[1000,1FFF] filter, FilterEn=0, IP=3000",
                  event::direct_call{0x3005, 0x1000}) == 0);
-    // far ones are not: GEN-136
+    // Far transfers are not pushed: GEN-136.
     traced on;
     on.does(event::direct_call{0x1005, 0x2000});
     on.does(event::far_transfer{.to = 0x3000, .after = on.state().code});
@@ -118,7 +118,7 @@ TEST_CASE("a call is remembered where it is traced before and behind it") {  // 
     CHECK(on.state().calls.size() == 1);
 }
 
-TEST_CASE("a return in narrower code compares the bits that it pops") {  // GEN-137
+TEST_CASE("a return in 16-bit or 32-bit code compares only the bits that it pops") {  // GEN-137
     auto const back = [](engine::code_width width, std::uint64_t to) {
         traced on{"LIP=0"};
         on.does(event::direct_call{0x1'0001'1005, 0x2000});
@@ -133,7 +133,7 @@ TEST_CASE("a return in narrower code compares the bits that it pops") {  // GEN-
     CHECK(back(code_width::bits_32, 0x1005) == "MODE.Exec(32), TIP(3000), TIP(1005), TIP(9000)");
     CHECK(back(code_width::bits_16, 0x1005) == "MODE.Exec(16), TIP(3000), TNT(1), TIP(9000)");
     CHECK(back(code_width::bits_64, 0x1'1005) == "TIP(3000), TIP(11005), TIP(9000)");
-    // All of them, and the highest, too
+    // Every single bit, the highest included.
     auto const matches = [](engine::code_width width, std::uint64_t bit) {
         traced on{"LIP=0"};
         auto code = on.state().code;
@@ -150,7 +150,7 @@ TEST_CASE("a return in narrower code compares the bits that it pops") {  // GEN-
     }
 }
 
-TEST_CASE("TIPs wait for the TNT that is being filled, where they are deferred") {
+TEST_CASE("deferred TIPs follow the TNT that is being filled") {
     // GEN-145..147
     traced on{deferring()};
     on.does(event::conditional{0x1000, false}).does(event::indirect_jump{0x1308});
@@ -162,14 +162,14 @@ TEST_CASE("TIPs wait for the TNT that is being filled, where they are deferred")
     full.does(event::conditional{0x1000, false}).does(event::indirect_jump{0x1308});
     for (unsigned i = 0; i < 5; ++i) { full.does(event::conditional{0x1000, true}); }
     CHECK(packets(full) == "TNT(011111), TIP(1308)");
-    // An uncompressed return lets all of them go, a TIP without TNT is not deferred.
+    // An uncompressed return flushes them. A TIP with no TNT pending is not deferred.
     traced back{deferring()};
     back.does(event::indirect_jump{0x1200}).does(event::conditional{0x1000, true});
     back.does(event::indirect_jump{0x1300}).does(event::near_return{0x1400});
     CHECK(packets(back) == "TIP(1200), TNT(1), TIP(1300), TIP(1400)");
 }
 
-TEST_CASE("with DisTNT branches leave nothing") {  // GEN-325
+TEST_CASE("with DisTNT conditional branches and compressed returns write no TNT") {  // GEN-325
     traced on{"DisTNT=1, ADDR0=[1000,1FFF] filter"};
     for (unsigned i = 0; i < 7; ++i) { on.does(event::conditional{0x1000, i % 2 == 0}); }
     on.does(event::direct_call{0x1005, 0x1100}).does(event::near_return{0x1005});
@@ -178,7 +178,7 @@ TEST_CASE("with DisTNT branches leave nothing") {  // GEN-325
     CHECK(on.state().writer.tnt.count == 0);
 }
 
-TEST_CASE("code that goes straight on changes no enable") {  // GEN-083, GEN-084
+TEST_CASE("sequential execution does not change FilterEn") {  // GEN-083, GEN-084
     traced on{"ADDR0=[1000,10FF] filter, IP=10F0"};
     on.does(event::sequential{0x1100}).does(event::conditional{0x1102, false});
     on.does(event::conditional{0x1108, false});
@@ -188,8 +188,7 @@ TEST_CASE("code that goes straight on changes no enable") {  // GEN-083, GEN-084
     CHECK(packets(on) == "TNT(00), TIP.PGD()");
 }
 
-TEST_CASE("where branches go is asked for linear addresses, where packets have them") {
-    // GEN-080, GEN-091
+TEST_CASE("with LIP=1 branch targets are filtered by linear address") {  // GEN-080, GEN-091
     CHECK_TWICE([](auto value) {
         auto from = traced::started(
             "mode=32, LIP=1, ADDR0=[21000,21010] filter, ADDR1=[11000,11FFF] filter, IP=11000");
@@ -201,8 +200,8 @@ TEST_CASE("where branches go is asked for linear addresses, where packets have t
     });
 }
 
-TEST_CASE(
-    "branches inside a range are quick, and those that leave it are told") {  // GEN-082, GEN-101
+TEST_CASE("branches within a filter range write no TIP.PGD, those that leave it do") {
+    // GEN-082, GEN-101
     CHECK_TWICE([](auto value) {
         traced on{"ADDR0=[1000,1FFF] filter, ADDR1=[1800,18FF] stop, CYCEn=1"};
         on.does(event::cycles{3}).does(event::conditional{0x1100, true});
@@ -215,8 +214,8 @@ TEST_CASE(
     });
 }
 
-TEST_CASE(
-    "what a mismatching RET leaves of the call stack is a model option") {  // GEN-133, GEN-134
+TEST_CASE("the effect of a mismatching RET on the call stack is a model option") {
+    // GEN-133, GEN-134
     using engine::ret_mismatch;
     auto const returned = [](ret_mismatch how) {
         auto from = traced::started("OS=0");
@@ -234,7 +233,7 @@ TEST_CASE(
           text{"TIP(4000), TIP(1005), TIP(2005), TIP(9000)"});
 }
 
-TEST_CASE("a TIP with all bytes of its IP stands whole behind branches") {  // PKT-052
+TEST_CASE("a TNT is followed by a complete TIP with a full 8-byte IP") {  // PKT-052
     CHECK_TWICE([](auto value) {
         traced on{};
         on.does(event::conditional{0x1010, true}).does(event::conditional{0x1020, false});
@@ -245,7 +244,7 @@ TEST_CASE("a TIP with all bytes of its IP stands whole behind branches") {  // P
     });
 }
 
-TEST_CASE("branches for which there is no room are lost as all packets are") {  // GEN-225
+TEST_CASE("a TNT for which the buffer has no room is lost in an overflow") {  // GEN-225
     CHECK_TWICE([](auto value) {
         traced on{};
         on.bytes = byte_buffer{on.room, 0};

@@ -17,12 +17,12 @@ TEST_CASE("an MTC is due whenever ART[N+7:N] changes") {  // GEN-203, PRG-134
                due.packet(1).get<packet::mtc::CTC>() == 0x22 &&
                due.packet(2).get<packet::mtc::CTC>() == 0x23;
     });
-    CHECK_TWICE([](auto value) {  // eight bits of it, and exactly at the edge
+    CHECK_TWICE([](auto value) {  // CTC has 8 bits; the change is at the exact tick
         clocks const now{.art = value(std::uint64_t{0x7FE})};
         return now.until(0x7FF, 3).count == 0 && now.until(0x800, 3).count == 1 &&
                now.until(0x800, 3).packet(0).get<packet::mtc::CTC>() == 0;
     });
-    CHECK_TWICE([](auto value) {  // every tick, and every 2^15 of them
+    CHECK_TWICE([](auto value) {  // periods of 1 tick and of 2^15 ticks
         clocks const now{.art = value(std::uint64_t{0x7FFF})};
         return now.until(0x8001, 0).count == 2 &&
                now.until(0x8001, 0).packet(1).get<packet::mtc::CTC>() == 1 &&
@@ -32,8 +32,7 @@ TEST_CASE("an MTC is due whenever ART[N+7:N] changes") {  // GEN-203, PRG-134
     });
 }
 
-TEST_CASE("no more MTCs are due than can be told apart, the last ones, and none backwards") {
-    // GEN-203
+TEST_CASE("at most the last 256 MTCs are due, and none when ART decreases") {  // GEN-203
     CHECK_TWICE([](auto value) {
         clocks const now{.art = value(std::uint64_t{0})};
         auto const many = now.until(~std::uint64_t{0}, 0);
@@ -48,7 +47,7 @@ TEST_CASE("no more MTCs are due than can be told apart, the last ones, and none 
     });
 }
 
-TEST_CASE("TSC, TMA and CBR tell what the clocks show") {  // GEN-200..202
+TEST_CASE("TSC, TMA and CBR report the clocks") {  // GEN-200..202
     CHECK_TWICE([](auto value) {
         clocks now{.art = 5, .core_to_bus = 0x18};
         now.run_to(value(std::uint64_t{0x1'2345}), 0xAB12'3456'789A'BCDE);
@@ -58,7 +57,7 @@ TEST_CASE("TSC, TMA and CBR tell what the clocks show") {  // GEN-200..202
                now.tma_packet().get<packet::tma::FC>() == 0x112 &&
                now.cbr_packet().get<packet::cbr::CoreBusRatio>() == 0x18;
     });
-    CHECK_TWICE([](auto value) {  // an edge of the crystal clock begins to count anew
+    CHECK_TWICE([](auto value) {  // FC counts from the last crystal clock edge
         clocks now{};
         now.run_to(1, 100);
         now.run_to(2, value(std::uint64_t{300}));
@@ -67,7 +66,7 @@ TEST_CASE("TSC, TMA and CBR tell what the clocks show") {  // GEN-200..202
     });
 }
 
-TEST_CASE("the cycle counter is guarded before it wraps, and wraps in an overflow") {
+TEST_CASE("the cycle counter reports guard at its maximum, and wraps in an overflow") {
     // GEN-210, GEN-217, GEN-220
     CHECK_TWICE([](auto value) {
         auto const twelve = value(12U);
@@ -81,13 +80,13 @@ TEST_CASE("the cycle counter is guarded before it wraps, and wraps in an overflo
         auto const lost = count_cycles(4000, value(std::uint64_t{100}), 12, true);
         return lost.cycles == 4 && !lost.guard && count_cycles(4000, 94, 12, true).cycles == 4094;
     });
-    CHECK_TWICE([](auto value) {  // beyond 64 bits it stands at the highest count
+    CHECK_TWICE([](auto value) {  // saturates at 64 bits
         auto const far = count_cycles(value(~std::uint64_t{0} - 1), 5, 64, false);
         return far.cycles == ~std::uint64_t{0} && far.guard;
     });
 }
 
-TEST_CASE("a CBR tells the processor's own ratio where no other is given") {
+TEST_CASE("CBR reports the processor's own ratio if no other ratio is set") {
     // GEN-202, REG-168, PKT-106
     CHECK_TWICE([](auto value) {
         cpu::capabilities of;
@@ -97,7 +96,7 @@ TEST_CASE("a CBR tells the processor's own ratio where no other is given") {
         now.core_to_bus = 0x18;
         return none && now.cbr_packet(engine::core_to_bus_of(of)).raw == 0x0018'0302;
     });
-    CHECK_TWICE([](auto value) {  // nor in the capabilities
+    CHECK_TWICE([](auto value) {  // the capabilities give no ratio either
         cpu::capabilities of;
         of.platform_info.raw = value(std::uint64_t{0xFF00'00FF});
         return engine::core_to_bus_of(of) == 24 &&
@@ -105,7 +104,7 @@ TEST_CASE("a CBR tells the processor's own ratio where no other is given") {
     });
 }
 
-TEST_CASE("at first no clock has run, and nothing is due") {
+TEST_CASE("default clocks are 0, and no MTC is due") {
     CHECK_TWICE([](auto value) {
         auto const now = value(clocks{});
         auto const counted = value(engine::counted_cycles{});

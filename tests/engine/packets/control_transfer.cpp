@@ -19,7 +19,7 @@ constexpr std::uint64_t inside = 0x1100;
 constexpr std::uint64_t outside = 0x3000;
 constexpr std::uint64_t stopping = 0x4000;
 
-/// What a class of operations writes when it goes from one place to another.
+/// The packets of an event, as text.
 template <class Does>
 auto goes(std::string setup, Does const& does) -> std::string {
     traced on{setup};
@@ -53,8 +53,8 @@ auto interrupted(std::uint64_t at, std::uint64_t to, std::string more = "") -> s
 
 }  // namespace
 
-TEST_CASE("each class of operations writes what its row says") {  // GEN-340, GEN-101..105
-    // PacketEn stays 0: a TraceStop alone tells of a move
+TEST_CASE("each class of operations writes the packets of its row") {  // GEN-340, GEN-101..105
+    // PacketEn stays 0: only a TraceStop is written
     CHECK(conditional(outside, outside) == "none");
     CHECK(direct(outside, outside) == "none");
     CHECK(indirect(outside, outside) == "none");
@@ -65,13 +65,13 @@ TEST_CASE("each class of operations writes what its row says") {  // GEN-340, GE
     CHECK(indirect(outside, stopping) == "TraceStop");
     CHECK(far_away(outside, stopping) == "TraceStop");
     CHECK(interrupted(outside, stopping) == "TraceStop");  // GEN-342
-    // it rises
+    // PacketEn rises
     CHECK(conditional(outside, inside) == "TIP.PGE(1100)");
     CHECK(direct(outside, inside) == "TIP.PGE(1100)");
     CHECK(indirect(outside, inside) == "TIP.PGE(1100)");
     CHECK(far_away(outside, inside) == "TIP.PGE(1100)");
     CHECK(interrupted(outside, inside) == "TIP.PGE(1100)");
-    // it falls with FilterEn
+    // PacketEn falls with FilterEn
     CHECK(conditional(inside, outside) == "TIP.PGD()");
     CHECK(direct(inside, outside) == "TIP.PGD(3000)");
     CHECK(indirect(inside, outside) == "TIP.PGD(3000)");
@@ -82,15 +82,15 @@ TEST_CASE("each class of operations writes what its row says") {  // GEN-340, GE
     CHECK(indirect(inside, stopping) == "TIP.PGD(4000), TraceStop");
     CHECK(far_away(inside, stopping) == "TIP.PGD(4000), TraceStop");
     CHECK(interrupted(inside, stopping) == "FUP(1100), TIP.PGD(4000), TraceStop");
-    // it stays 1
-    CHECK(conditional(inside, inside) == "none");  // a bit that is held
+    // PacketEn stays 1
+    CHECK(conditional(inside, inside) == "none");  // a buffered TNT bit
     CHECK(direct(inside, inside) == "none");
     CHECK(indirect(inside, inside) == "TIP(1100)");
     CHECK(far_away(inside, inside) == "TIP(1100)");
     CHECK(interrupted(inside, inside) == "FUP(1100), TIP(1100)");
 }
 
-TEST_CASE("without BranchEn nothing but a TraceStop tells of a move") {  // GEN-029, GEN-089
+TEST_CASE("without BranchEn a transfer writes only a TraceStop") {  // GEN-029, GEN-089
     for (auto const& move : {conditional, direct, indirect, far_away, interrupted}) {
         CHECK(move(inside, inside, ", BranchEn=0") == "none");
         CHECK(move(inside, outside, ", BranchEn=0") == "none");
@@ -101,7 +101,7 @@ TEST_CASE("without BranchEn nothing but a TraceStop tells of a move") {  // GEN-
     }
 }
 
-TEST_CASE("no IP of another context is told") {  // GEN-030, GEN-032, GEN-052
+TEST_CASE("no packet has an IP from outside the traced context") {  // GEN-030, GEN-032, GEN-052
     auto const calls = [](std::string setup, std::uint8_t cpl, bool far) {
         return goes(setup, [=](traced& on) {
             auto code = on.state().code;
@@ -120,7 +120,7 @@ TEST_CASE("no IP of another context is told") {  // GEN-030, GEN-032, GEN-052
     CHECK(calls("OS=0, CPL=0", 0, false) == "none");
 }
 
-TEST_CASE("a move to another paging or width of code tells so, the mode last") {
+TEST_CASE("a transfer that changes CR3 and code width writes PIP, then MODE.Exec") {
     // GEN-236, GEN-237, GEN-240, GEN-245
     auto const moved = [](std::string setup, std::uint64_t to, auto const& change) {
         return goes(setup, [&](traced& on) {
@@ -146,7 +146,7 @@ TEST_CASE("a move to another paging or width of code tells so, the mode last") {
           "FUP(1100), PIP(7000,NR=1), MODE.Exec(32), TIP(5000)");  // GEN-241
 }
 
-TEST_CASE("each packet of a task switch has its own time") {  // GEN-215, GEN-214
+TEST_CASE("PIP and MODE.Exec of a task switch have separate CYCs") {  // GEN-215, GEN-214
     traced on{"CYCEn=1, mode=32"};
     auto code = on.state().code;
     code.cr3 = 0x7000;
@@ -158,7 +158,7 @@ TEST_CASE("each packet of a task switch has its own time") {  // GEN-215, GEN-21
                                "TIP(5000)"});
 }
 
-TEST_CASE("Event Trace tells of a move first, and gives it an IP where nothing else does") {
+TEST_CASE("CFE comes first, and has an IP if no other packet gives it") {
     // GEN-301, GEN-303, GEN-304, GEN-306
     CHECK(interrupted(inside, inside, ", EventEn=1") == "CFE(INTR:0,IP=0), FUP(1100), TIP(1100)");
     CHECK(interrupted(inside, inside, ", EventEn=1, BranchEn=0") == "CFE(INTR:0,IP=1), FUP(1100)");
@@ -166,7 +166,7 @@ TEST_CASE("Event Trace tells of a move first, and gives it an IP where nothing e
           "CFE(INTR:0,IP=1), FUP(3000), TIP.PGE(1100)");
     CHECK(interrupted(inside, inside, ", EventEn=1, OS=User=0") == "none");
     CHECK(far_away(inside, inside, ", EventEn=1") == "TIP(1100)");
-    // told where it leads into the context, too, but then without the IP
+    // A transfer into the context also writes a CFE, without the IP.
     CHECK(goes("EventEn=1, OS=0, CPL=0", [](traced& on) {
               auto code = on.state().code;
               code.cpl = 3;
@@ -182,7 +182,7 @@ TEST_CASE("Event Trace tells of a move first, and gives it an IP where nothing e
           }) == "EVD(PFA:BEEF000), CFE(INTR:E,IP=0), FUP(1000), TIP(2000)");  // GEN-302
 }
 
-TEST_CASE("without FilterEn PIP, MODE.TSX and TraceStop are told all the same") {  // GEN-031
+TEST_CASE("PIP, VMCS, MODE.TSX, TraceStop and PSB do not depend on FilterEn") {  // GEN-031
     auto const outside_of = [](std::string setup, auto const& e) {
         return goes(std::string{ranges} + ", FilterEn=0, IP=3000" + setup,
                     [&](traced& on) { on.does(e); });
@@ -194,7 +194,7 @@ TEST_CASE("without FilterEn PIP, MODE.TSX and TraceStop are told all the same") 
     CHECK(outside_of("", event::psb_due{}).substr(0, 8) == "PSB, CBR");
 }
 
-TEST_CASE("a suppressed IP leaves the last IP as it was") {  // GEN-107
+TEST_CASE("a suppressed IP does not change the last IP") {  // GEN-107
     traced on{"OS=0"};
     auto kernel = on.state().code;
     kernel.cpl = 0;
@@ -206,7 +206,7 @@ TEST_CASE("a suppressed IP leaves the last IP as it was") {  // GEN-107
     CHECK(on.bytes.size() == 7 + 1 + 3);
 }
 
-TEST_CASE("an event without a vector has 0 in its place") {  // GEN-301, PKT-220
+TEST_CASE("the vector of an event without a vector is 0") {  // GEN-301, PKT-220
     CHECK_TWICE([](auto value) {
         traced on{"CPL=0, EventEn=1"};
         on.does(event::far_transfer{.at = value(std::uint64_t{0x1000}),
@@ -218,7 +218,7 @@ TEST_CASE("an event without a vector has 0 in its place") {  // GEN-301, PKT-220
     });
 }
 
-TEST_CASE("the abort of a transaction is MODE.TSX, FUP, TIP") {  // GEN-252, GEN-256
+TEST_CASE("a transaction abort writes MODE.TSX, FUP, TIP") {  // GEN-252, GEN-256
     CHECK_TWICE([](auto value) {
         traced on{"OS=0"};
         on.does(event::transaction_begin{0x1000, 0x1003});

@@ -21,7 +21,7 @@ constexpr auto running_state() -> access::msr_state {
 }
 }  // namespace
 
-TEST_CASE("around an IP are those to which a branch changes nothing") {  // GEN-080..085
+TEST_CASE("fast_ips_around() returns IPs with FilterEn 1 and no TraceStop") {  // GEN-080..085
     using engine::ip_span;
     using engine::fast_ips_around;
     constexpr auto all = ~std::uint64_t{0};
@@ -60,7 +60,8 @@ TEST_CASE("around an IP are those to which a branch changes nothing") {  // GEN-
                value(ip_span{1, all}).size() == all && value(ip_span{5, 5}).size() == 1 &&
                value(ip_span{0x2000, 0x2FFF}).size() == 0x1000 && ip_span{}.first > ip_span{}.last;
     });
-    // Wherever a branch goes from there, it finds what is said, and next to it something else.
+    // Every IP in the span has FilterEn 1 and no TraceStop. With ordered ranges (A <= B) the IPs
+    // next to the span do not.
     auto const is_right = [=](access::msr_state const& now, bool has_order) {
         auto const is_traced = [&](std::uint64_t ip) {
             auto const done = access::evaluate(cpu::preset::P_FUT, now, {.ip = ip}, ip);

@@ -16,12 +16,12 @@ namespace event = engine::event;
 
 namespace {
 
-/// Does one thing, and says where the processor is then.
+/// The IP after one event.
 template <class Event>
 constexpr auto ip_behind(std::string_view setup, Event const& e) -> std::uint64_t {
     return traced{setup}.does(e).ip();
 }
-/// A byte before a PSB+ is due: does something, and says whether it came at once.
+/// True when an event brings a PSB+ at once. One byte is missing from the PSB period before it.
 template <class Event>
 constexpr auto brings_psb(std::string_view setup, Event const& e, unsigned branches = 0,
                           engine::clocks const& now = {}) -> bool {
@@ -38,11 +38,11 @@ constexpr auto brings_psb(std::string_view setup, Event const& e, unsigned branc
 
 }  // namespace
 
-TEST_CASE("whatever happens, the next instruction is known") {
+TEST_CASE("the IP after an event is its target or next instruction") {
     CHECK_TWICE([](auto value) {
         std::uint64_t const to = value(std::uint64_t{0x2345});
         bool good = true;
-        // Quick, with CYCs, and with care
+        // Fast path, with CYCs, without TNTs, tracing off.
         for (std::string_view const setup : {"", "CYCEn=1", "DisTNT=1", "TraceEn=0"}) {
             good = good && ip_behind(setup, event::conditional{to, true}) == to &&
                    ip_behind(setup, event::conditional{to, false}) == to &&
@@ -62,7 +62,7 @@ TEST_CASE("whatever happens, the next instruction is known") {
     });
 }
 
-TEST_CASE("a PSB+ that is due comes at once behind whatever writes a packet") {  // GEN-006, GEN-163
+TEST_CASE("a PSB+ that is due follows the next event that writes packets") {  // GEN-006, GEN-163
     CHECK_TWICE([](auto value) {
         std::uint64_t const to = value(std::uint64_t{0x2345});
         bool good = true;
@@ -75,7 +75,7 @@ TEST_CASE("a PSB+ that is due comes at once behind whatever writes a packet") { 
                    brings_psb(setup, event::interrupt{.next = 0x1000, .to = to}) &&
                    brings_psb(setup, event::init{0x1000, to, {}, true});
         }
-        // The one whose packets begin a TNT has to wait for it.
+        // A branch that only adds a TNT bit writes no packet until the TNT is full.
         good = good && !brings_psb("", event::conditional{to, true}) &&
                brings_psb("", event::conditional{to, true}, 5) &&
                brings_psb("", event::conditional{to, false}, 5) &&
@@ -97,7 +97,7 @@ TEST_CASE("a PSB+ that is due comes at once behind whatever writes a packet") { 
     });
 }
 
-TEST_CASE("a CYC in front of branches, and the end of a transaction, may bring a PSB+, too") {
+TEST_CASE("a CYC before branches and the end of a transaction can bring a PSB+") {
     // GEN-006, GEN-163
     CHECK_TWICE([](auto value) {
         bool good = true;
@@ -120,7 +120,7 @@ TEST_CASE("a CYC in front of branches, and the end of a transaction, may bring a
     });
 }
 
-TEST_CASE("a scenario of 240 events is a constant") {
+TEST_CASE("a scenario of 240 events is a constant expression") {
     static_assert([] {
         traced on{"CPL=0, CYCEn=MTCEn=TSCEn=PTWEn=PwrEvtEn=1, MTCFreq=3"};
         for (std::uint64_t i = 0; i < 20; ++i) {
@@ -138,9 +138,9 @@ TEST_CASE("a scenario of 240 events is a constant") {
     CHECK(true);
 }
 
-TEST_CASE("to what a PIP belongs follows from the packets around it") {  // GEN-246
-    // What a consumer does: a PIP behind a FUP of its own counts at the TIP, any other one at the
-    // next MOV CR3 or far branch.
+TEST_CASE("the packets around a PIP determine the event that it belongs to") {  // GEN-246
+    // As in a consumer: a PIP after a FUP of the same event applies at the TIP, any other PIP at
+    // the next MOV CR3 or far branch.
     struct consumer {
         std::string told{};
         std::uint64_t cr3 = 0;

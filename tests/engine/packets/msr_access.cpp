@@ -30,7 +30,7 @@ auto enabled(std::string_view setup, std::uint64_t next = 0x2000) -> std::string
 
 }  // namespace
 
-TEST_CASE("enabling writes a PSB+ where nothing was counted, else what the clocks show") {
+TEST_CASE("enabling writes a PSB+ if PacketByteCnt is 0, else the timing packets") {
     // GEN-162, GEN-180..182, GEN-236
     CHECK(enabled("TraceEn=0, CPL=0") ==
           "PSB, CBR, PIP(1000,NR=0), PSBEND, MODE.Exec(64), TIP.PGE(2000)");
@@ -57,7 +57,7 @@ TEST_CASE("enabling writes a PSB+ where nothing was counted, else what the clock
     CHECK(enabled(from) == "PSB, CBR, PSBEND");
 }
 
-TEST_CASE("enabling while Stopped or Error is set writes nothing, ever") {  // GEN-020, GEN-021
+TEST_CASE("enabling while Stopped or Error is set never writes a packet") {  // GEN-020, GEN-021
     for (auto const* setup : {"TraceEn=0, CPL=0, Stopped=1", "TraceEn=0, CPL=0, Error=1"}) {
         traced on{setup};
         on.writes(ctl::address, with_trace_en(on, true), 0, 0x2000);
@@ -77,8 +77,8 @@ TEST_CASE("enabling inside a TraceStop range stops at once") {  // GEN-088
     CHECK(on.msrs().status.get<status::Stopped>());
 }
 
-TEST_CASE(
-    "disabling tells where, if control flow was traced") {  // GEN-106, GEN-124, GEN-183, GEN-185
+TEST_CASE("disabling writes FUP and TIP.PGD if control flow was traced") {
+    // GEN-106, GEN-124, GEN-183, GEN-185
     auto const disabled = [](std::string_view setup) {
         traced on{setup};
         on.writes(ctl::address, with_trace_en(on, false), 0x7000, 0x7002);
@@ -96,7 +96,7 @@ TEST_CASE(
     CHECK(on.ip() == 0x7002);
 }
 
-TEST_CASE("behind another enable the first IP stands for itself") {  // GEN-229
+TEST_CASE("the first IP after another enable is a full IP") {  // GEN-229
     CHECK_TWICE([](auto value) {
         traced on{"CPL=0, PacketByteCnt=10"};
         on.does(event::indirect_jump{0x2000});
@@ -108,13 +108,13 @@ TEST_CASE("behind another enable the first IP stands for itself") {  // GEN-229
     });
 }
 
-TEST_CASE("a write that faults does nothing, and says by which rule") {  // REG-004, GEN-027
+TEST_CASE("a write that faults changes nothing, and returns the rule") {  // REG-004, GEN-027
     CHECK_TWICE([](auto value) {
         traced on{"CPL=0"};
         on.writes(reg::ia32_rtit_cr3_match::address, value(std::uint64_t{0}), 0x1000, 0x2000);
         return on.answer.why == rule::REG_004 && on.ip() == 0x1000 && on.packets() == text{"none"};
     });
-    CHECK_TWICE([](auto value) {  // and neither may code at CPL 3
+    CHECK_TWICE([](auto value) {  // at CPL 3
         traced on{};
         on.writes(ctl::address, value(std::uint64_t{0}), 0x1000, 0x2000);
         return !on.answer && on.rdmsr(ctl::address).verdict == on.answer &&
@@ -128,8 +128,7 @@ TEST_CASE("a write that faults does nothing, and says by which rule") {  // REG-
     });
 }
 
-TEST_CASE("an IP after a new start without a PSB refers to the last one before it") {
-    // GEN-107, GEN-181
+TEST_CASE("after a re-enable without a PSB IPs decode with the last IP") {  // GEN-107, GEN-181
     CHECK_TWICE([](auto value) {
         bool good = true;
         for (bool const shortest : {true, false}) {
@@ -146,7 +145,7 @@ TEST_CASE("an IP after a new start without a PSB refers to the last one before i
     });
 }
 
-TEST_CASE("MOV CR3 writes a PIP where its context is traced") {  // GEN-240..243, GEN-063
+TEST_CASE("MOV CR3 writes a PIP if its context is traced") {  // GEN-240..243, GEN-063
     auto const moved = [](std::string_view setup, std::uint64_t cr3) {
         traced on{setup};
         on.does(event::mov_cr3{0x1000, 0x1003, cr3});
@@ -166,7 +165,7 @@ TEST_CASE("MOV CR3 writes a PIP where its context is traced") {  // GEN-240..243
     from.how.pip_for_same_cr3 = false;
     CHECK(packets(traced{from}.does(event::mov_cr3{0x1000, 0x1003, 0x1000})) == "none");
     CHECK(packets(traced{from}.does(event::mov_cr3{0x1000, 0x1003, 0x2000})) == "PIP(2000,NR=0)");
-    // Bit 63 of the operand is no bit of CR3.
+    // Bit 63 of the operand is not stored in CR3.
     constexpr auto keep = std::uint64_t{1} << 63;
     CHECK(packets(traced{from}.does(event::mov_cr3{0x1000, 0x1003, keep | 0x1000})) == "none");
     CHECK(traced{from}.does(event::mov_cr3{0x1000, 0x1003, keep | 0x2001}).state().code.cr3 ==
@@ -175,8 +174,8 @@ TEST_CASE("MOV CR3 writes a PIP where its context is traced") {  // GEN-240..243
               event::mov_cr3{0x1000, 0x1003, keep | 0x2801})) == "PIP(2800,NR=0), TIP.PGE(1003)");
 }
 
-TEST_CASE("MOV CR3 stops where it stands in a TraceStop range, or the one behind it does") {
-    // GEN-087
+TEST_CASE("MOV CR3 stops tracing if it, or the next instruction, is in a TraceStop range") {
+    // GEN-087: a model option.
     auto const moved = [](std::string_view setup, bool at_next) {
         auto from = traced::started(setup);
         from.how.mov_cr3_stops_at_next = at_next;
@@ -196,8 +195,7 @@ TEST_CASE("MOV CR3 stops where it stands in a TraceStop range, or the one behind
     CHECK(packets(on) == "OVF, TraceStop");
 }
 
-TEST_CASE("a change of RFLAGS.IF is told with Event Trace, where control flow is traced") {
-    // GEN-305
+TEST_CASE("Event Trace reports a change of RFLAGS.IF if control flow is traced") {  // GEN-305
     auto const changed = [](std::string_view setup) {
         traced on{setup};
         on.does(event::interrupt_flag{0x101, true}).does(event::interrupt_flag{0x102, true});
@@ -235,7 +233,7 @@ TEST_CASE("XRSTORS enables as WRMSR does") {  // GEN-184, REG-143..146
     CHECK(on.ip() == 0x1000);
 }
 
-TEST_CASE("no reset leaves a packet; a warm one leaves the MSRs") {  // GEN-291, REG-090..093
+TEST_CASE("a reset writes no packet; a warm reset keeps the MSRs") {  // GEN-291, REG-090..093
     traced on{"CPL=0, MTCFreq=3"};
     on.does(event::conditional{0x1000, true}).does(event::overflow{});
     on.warm_reset({}, 0xFFFF'FFF0);
@@ -250,7 +248,7 @@ TEST_CASE("no reset leaves a packet; a warm one leaves the MSRs") {  // GEN-291,
 
 namespace {
 
-/// How often a PSB came.
+/// The number of PSBs.
 auto psbs_in(traced const& on) -> unsigned {
     auto const all = packets(on);
     unsigned count = 0;
@@ -259,7 +257,7 @@ auto psbs_in(traced const& on) -> unsigned {
     }
     return count;
 }
-/// A byte before a PSB+ is due.
+/// One byte before the end of the PSB period.
 auto nearly_due(std::string_view setup) -> trace_script::start {
     auto from = traced::started(setup);
     from.msrs.status = from.msrs.status.with(status::PacketByteCnt{2047});
@@ -268,7 +266,7 @@ auto nearly_due(std::string_view setup) -> trace_script::start {
 
 }  // namespace
 
-TEST_CASE("behind a reset nothing is as it was") {  // GEN-291
+TEST_CASE("a reset clears transactions, VMCS, shutdown, stopped clocks and enables") {  // GEN-291
     auto const begins = [](traced& on) {
         on.writes(ctl::address, ctl{0x2004}.with(ctl::TraceEn{true}, ctl::TSCEn{true}).raw, 0x10,
                   0x12);
@@ -307,14 +305,14 @@ TEST_CASE("behind a reset nothing is as it was") {  // GEN-291
     asleep.warm_reset(asleep.state().code, 0x1000);
     CHECK(!asleep.state().clocks.are_off);
 
-    traced calm{"CPL=0"};  // nobody gathers branches
+    traced calm{"CPL=0"};  // branches are not buffered
     calm.warm_reset(calm.state().code, 0x1000);
     calm.does(event::conditional{0x1010, true}).does(event::indirect_jump{0x2000});
     CHECK(calm.state().writer.tnt.count == 0);
     CHECK(packets(calm) == "none");
 }
 
-TEST_CASE("a warm reset leaves the count of bytes") {  // REG-091, GEN-161
+TEST_CASE("a warm reset keeps PacketByteCnt") {  // REG-091, GEN-161
     CHECK_TWICE([](auto value) {
         traced on{"CPL=0, PacketByteCnt=5"};
         on.does(event::indirect_jump{value(std::uint64_t{0x7000})});  // 7 bytes
@@ -325,7 +323,7 @@ TEST_CASE("a warm reset leaves the count of bytes") {  // REG-091, GEN-161
     });
 }
 
-TEST_CASE("tracing that WRMSR starts is told as IA32_RTIT_CTL is then") {  // GEN-182, GEN-212
+TEST_CASE("tracing that WRMSR starts uses the new IA32_RTIT_CTL") {  // GEN-182, GEN-212
     traced on{"TraceEn=0, CPL=0"};
     on.writes(ctl::address,
               on.msrs().ctl.with(ctl::TraceEn{true}, ctl::CYCEn{true}, ctl::BranchEn{true}).raw,
@@ -333,14 +331,14 @@ TEST_CASE("tracing that WRMSR starts is told as IA32_RTIT_CTL is then") {  // GE
     on.does(event::cycles{3}).does(event::indirect_jump{0x2000});
     CHECK(packets(on) == "PSB, CBR, PIP(1000,NR=0), PSBEND, MODE.Exec(64), TIP.PGE(1002), CYC(3), "
                          "TIP(2000)");
-    // And no event is told that did not happen: GEN-301
+    // No CFE is written without an event: GEN-301.
     traced told{"TraceEn=0, CPL=0, EventEn=1"};
     told.writes(ctl::address, with_trace_en(told, true), 0x1000, 0x1002);
     CHECK(packets(told).find("CFE") == std::string::npos);
     CHECK(packets(told).find("TIP.PGE(1002)") != std::string::npos);
 }
 
-TEST_CASE("a transaction that runs when tracing begins is not lost by an overflow") {  // GEN-227
+TEST_CASE("an overflow brings no PSB+ for a transaction begun before tracing") {  // GEN-227
     auto const lost = [](unsigned depth) {
         auto from = traced::started("TraceEn=0, CPL=0, TSX=1, PacketByteCnt=1");
         from.how.has_tsx = true;
@@ -360,7 +358,7 @@ TEST_CASE("a transaction that runs when tracing begins is not lost by an overflo
     CHECK(packets(outside) == "OVF, FUP(1002)");
 }
 
-TEST_CASE("what changes registers goes on behind the instruction, and may bring a PSB+") {
+TEST_CASE("a register write continues at the next instruction and can bring a PSB+") {
     // GEN-006, GEN-163
     traced on{nearly_due("CPL=0")};
     on.does(event::mov_cr3{0x1000, 0x1003, 0x5000});
@@ -372,7 +370,7 @@ TEST_CASE("what changes registers goes on behind the instruction, and may bring 
     CHECK(psbs_in(flags) == 1);
 }
 
-TEST_CASE("an overflow that tracing did not outlive says nothing of what is traced next") {
+TEST_CASE("disabling during an overflow discards the overflow") {
     // GEN-225, GEN-227
     traced on{"CPL=0, PacketByteCnt=1"};
     on.does(event::overflow{});

@@ -15,7 +15,7 @@ using test::packets;
 using test::traced;
 namespace event = engine::event;
 
-TEST_CASE("an overflow that was asked for ends where it is said, another where there is room") {
+TEST_CASE("a requested overflow ends at overflow_end, another when the buffer has room") {
     // GEN-225..227
     traced asked;
     asked.does(event::overflow{});
@@ -36,7 +36,7 @@ TEST_CASE("an overflow that was asked for ends where it is said, another where t
     CHECK(packets(full) == "OVF, FUP(80000000000)");
 }
 
-TEST_CASE("behind an overflow a FUP tells where tracing goes on, if control flow is traced") {
+TEST_CASE("after an overflow a FUP gives the IP where tracing resumes, if PacketEn is 1") {
     // GEN-227, GEN-229
     auto const resolved = [](std::string_view setup) {
         return traced{setup}
@@ -51,13 +51,13 @@ TEST_CASE("behind an overflow a FUP tells where tracing goes on, if control flow
     CHECK(resolved("ADDR0=[1000,1FFF] filter") == text{"OVF"});
     CHECK(resolved("CPL=0, OS=0") == text{"OVF"});
     CHECK(resolved("TraceEn=0") == text{"none"});
-    // 48 bits of the first IP, whatever the last one was before
+    // The first IP has 48 bits, whatever the last IP was.
     traced on{};
     on.does(event::indirect_jump{0x5000}).does(event::overflow{}).does(event::overflow_end{0x5000});
     CHECK(on.bytes.size() == 7 + 2 + 7);
 }
 
-TEST_CASE("an overflow takes the branches that were gathered, and the TIPs behind them") {
+TEST_CASE("an overflow discards buffered branches and deferred TIPs") {
     // GEN-166, GEN-225
     CHECK_TWICE([](auto value) {
         auto from = traced::started("OS=0");
@@ -74,7 +74,7 @@ TEST_CASE("an overflow takes the branches that were gathered, and the TIPs behin
     });
 }
 
-TEST_CASE("no return is compressed by a call from before an overflow") {  // GEN-135
+TEST_CASE("a call before an overflow does not compress a return") {  // GEN-135
     CHECK_TWICE([](auto value) {
         traced on;
         on.does(event::direct_call{value(std::uint64_t{0x1005}), 0x2000});
@@ -85,7 +85,7 @@ TEST_CASE("no return is compressed by a call from before an overflow") {  // GEN
     });
 }
 
-TEST_CASE("a call that is lost in an overflow compresses no return") {  // GEN-130, GEN-135
+TEST_CASE("a call during an overflow does not compress a return") {  // GEN-130, GEN-135
     CHECK_TWICE([](auto value) {
         traced on;
         on.does(event::overflow{}).does(event::direct_call{value(std::uint64_t{0x1005}), 0x2000});
@@ -99,7 +99,7 @@ TEST_CASE("a call that is lost in an overflow compresses no return") {  // GEN-1
     });
 }
 
-TEST_CASE("an overflow that took a MODE or a PIP brings a PSB+") {  // GEN-228
+TEST_CASE("an overflow that lost a MODE or a PIP brings a PSB+") {  // GEN-228
     auto const lost = [](std::string_view setup, engine::psb_after_ovf how, auto const& what) {
         auto from = traced::started(setup);
         from.how.psb_after_overflow = how;
@@ -134,7 +134,7 @@ TEST_CASE("an overflow that took a MODE or a PIP brings a PSB+") {  // GEN-228
           "OVF, FUP(5000), PSB, CBR, MODE.Exec(64), FUP(5000), PSBEND");
 }
 
-TEST_CASE("with an OVF the PSB+ follows the FUP, or the OVF where control flow is not traced") {
+TEST_CASE("a PSB+ follows the FUP of an overflow, or the OVF if PacketEn is 0") {
     // GEN-227, GEN-228
     auto const with_psb = [](std::string_view setup, bool psb_first) {
         auto from = traced::started(setup);
@@ -153,7 +153,7 @@ TEST_CASE("with an OVF the PSB+ follows the FUP, or the OVF where control flow i
     constexpr text wanted{"OVF, PSB, CBR, PSBEND, MODE.Exec(64), TIP.PGE(1234)"};
     CHECK(with_psb(filtered, false) == wanted);
     CHECK(with_psb(filtered, true) == wanted);
-    CHECK_TWICE([](auto value) {  // a PSB+ that is due, too
+    CHECK_TWICE([](auto value) {  // also a PSB+ that is due
         traced on{"OS=0"};
         on.does(event::overflow{}).does(event::psb_due{});
         on.does(event::overflow_end{value(std::uint64_t{0x5000})});
@@ -161,7 +161,7 @@ TEST_CASE("with an OVF the PSB+ follows the FUP, or the OVF where control flow i
     });
 }
 
-TEST_CASE("a TraceStop in an overflow is told afterwards, and tracing stays stopped") {
+TEST_CASE("a TraceStop during an overflow is written after it, and tracing stays stopped") {
     // GEN-230, OUT-132
     using status = reg::ia32_rtit_status;
     CHECK_TWICE([](auto value) {
@@ -173,7 +173,7 @@ TEST_CASE("a TraceStop in an overflow is told afterwards, and tracing stays stop
         return stopped && on.packets() == text{"OVF, TraceStop"} &&
                on.state().deferred_ovf == engine::deferred_ovf::none;
     });
-    CHECK_TWICE([](auto value) {  // nothing was counted any more: GEN-210
+    CHECK_TWICE([](auto value) {  // the cycle counter stopped: GEN-210
         traced on{"ADDR0=[4000,4FFF] stop, CYCEn=1"};
         on.does(event::overflow{}).does(event::cycles{value(std::uint64_t{100})});
         on.does(event::direct_jump{0x4000}).does(event::cycles{7});
@@ -190,8 +190,7 @@ TEST_CASE("a TraceStop in an overflow is told afterwards, and tracing stays stop
     });
 }
 
-TEST_CASE("where nothing was lost that was not told, no PSB+ stands behind an overflow") {
-    // GEN-228
+TEST_CASE("an overflow that loses no state change brings no PSB+") {  // GEN-228
     CHECK_TWICE([](auto value) {
         traced on{"CPL=0, TSX=1"};
         on.does(event::psb_due{})

@@ -15,7 +15,7 @@ using test::packets;
 using test::traced;
 namespace event = engine::event;
 
-TEST_CASE("MWAIT tells what was asked for, what was resolved, and where the clock stops") {
+TEST_CASE("MWAIT writes its hints, the resolved C-state and where the clock stops") {
     // GEN-310, GEN-312, GEN-317
     auto const waits = [](std::string_view setup, event::mwait const& e) {
         return packets(traced{setup}.does(e));
@@ -36,7 +36,7 @@ TEST_CASE("MWAIT tells what was asked for, what was resolved, and where the cloc
           "PWRE(C1), EXSTOP(IP=1), FUP(0)");  // GEN-314
 }
 
-TEST_CASE("HLT and its like come to C1; a shutdown is told by Event Trace") {  // GEN-311, GEN-301
+TEST_CASE("HLT enters C1; Event Trace reports a shutdown") {  // GEN-311, GEN-301
     CHECK(packets(traced{"PwrEvtEn=1"}.does(event::halt{0x800, 0x801})) ==
           "PWRE(C1), EXSTOP(IP=1), FUP(800)");
     CHECK(packets(traced{"PwrEvtEn=1, User=0"}.does(event::halt{0x800, 0x801})) ==
@@ -52,11 +52,12 @@ TEST_CASE("HLT and its like come to C1; a shutdown is told by Event Trace") {  /
     CHECK((all.size() > 4 && all[0] == 0x02 && all[1] == 0x13 && all[3] == 0));
 }
 
-TEST_CASE("a wake tells the clocks, then why") {  // GEN-200, GEN-205, GEN-313, GEN-318
+TEST_CASE("a wake writes the timing packets, then its reason") {
+    // GEN-200, GEN-205, GEN-313, GEN-318
     auto const woken = [](std::string_view setup, event::wake_reason why) {
         traced on{setup};
         on.does(event::mwait{.thread = {6, 0}}).does(event::wake{6, 7, why});
-        on.does(event::wake{1, 1, why});  // of nothing
+        on.does(event::wake{1, 1, why});  // not asleep
         auto const all = packets(on);
         auto const begin = all.find("CBR");
         return all.substr(begin == std::string::npos ? 0 : begin);
@@ -73,7 +74,7 @@ TEST_CASE("a wake tells the clocks, then why") {  // GEN-200, GEN-205, GEN-313, 
     CHECK(packets(seen) == "PWRE(C6,HW), EXSTOP(IP=1), FUP(900)");
 }
 
-TEST_CASE("a clock that stops in C0 is told, and so is that it goes on") {  // GEN-316, GEN-312
+TEST_CASE("a clock that stops in C0 writes EXSTOP, and its restart a CBR") {  // GEN-316, GEN-312
     auto const stopped = [](std::string_view setup) {
         traced on{setup};
         on.does(event::clock_stop{0x900}).does(event::clock_stop{0x900});

@@ -20,7 +20,8 @@ constexpr auto psb_of(std::string_view setup) -> test::packets_text {
 
 }  // namespace
 
-TEST_CASE("a PSB+ tells the status that is traced") {  // GEN-164, GEN-170, GEN-171, GEN-173
+TEST_CASE("a PSB+ has the status packets that the trace configuration selects") {
+    // GEN-164, GEN-170, GEN-171, GEN-173
     CHECK(psb_of("CPL=0") == text{"PSB, CBR, PIP(1000,NR=0), MODE.Exec(64), FUP(1000), PSBEND"});
     CHECK(psb_of("OS=0") == text{"PSB, CBR, MODE.Exec(64), FUP(1000), PSBEND"});
     CHECK(psb_of("TSCEn=1, OS=0") == text{"PSB, TSC, CBR, MODE.Exec(64), FUP(1000), PSBEND"});
@@ -39,7 +40,7 @@ TEST_CASE("a PSB+ tells the status that is traced") {  // GEN-164, GEN-170, GEN-
                   text{"PSB, CBR, MODE.Exec(32,IF=1), FUP(1000), PSBEND"});
 }
 
-TEST_CASE("a PSB+ in VMX operation tells the VMCS and NR, unless they are concealed") {
+TEST_CASE("a PSB+ in VMX operation has the VMCS and NR, unless they are concealed") {
     // GEN-170, GEN-241, GEN-244, GEN-278
     CHECK(psb_of("VMX=root, CPL=0") == text{"PSB, CBR, PIP(1000,NR=0), VMCS(FFFFFFFFFF000), "
                                             "MODE.Exec(64), FUP(1000), PSBEND"});
@@ -58,7 +59,7 @@ TEST_CASE("a PSB+ in VMX operation tells the VMCS and NR, unless they are concea
           text{"PSB, CBR, MODE.Exec(64), FUP(1000), PSBEND"});
 }
 
-TEST_CASE("a PSB+ has no TNT inside, but may have CYCs") {  // GEN-125, GEN-172
+TEST_CASE("a PSB+ contains no TNT, but can contain CYCs") {  // GEN-125, GEN-172
     traced on{"OS=0, CYCEn=TSCEn=1"};
     on.does(event::cycles{3}).does(event::conditional{0x1000, true}).does(event::cycles{4});
     on.does(event::psb_due{});
@@ -67,7 +68,7 @@ TEST_CASE("a PSB+ has no TNT inside, but may have CYCs") {  // GEN-125, GEN-172
                                "PSBEND"});
 }
 
-TEST_CASE("behind a PSB the first IP is whole, and calls are forgotten") {  // GEN-174, GEN-135
+TEST_CASE("after a PSB the first IP is full, and the call stack is empty") {  // GEN-174, GEN-135
     CHECK_TWICE([](auto value) {
         traced on{"OS=0"};
         on.does(event::direct_call{0x1005, value(std::uint64_t{0x2000})});
@@ -78,7 +79,7 @@ TEST_CASE("behind a PSB the first IP is whole, and calls are forgotten") {  // G
     });
 }
 
-TEST_CASE("a PSB+ without control flow lets the next TIP.PGE tell the mode") {  // GEN-176, GEN-236
+TEST_CASE("after a PSB+ without MODE.Exec the next TIP.PGE has one") {  // GEN-176, GEN-236
     CHECK_TWICE([](auto value) {
         traced on{"ADDR0=[1000,1FFF] filter, FilterEn=0, IP=3000, OS=0"};
         on.does(event::psb_due{}).does(event::direct_jump{value(std::uint64_t{0x1000})});
@@ -88,18 +89,18 @@ TEST_CASE("a PSB+ without control flow lets the next TIP.PGE tell the mode") {  
     });
 }
 
-TEST_CASE("a PIP tells bits 51:5 of CR3, PCID bits among them") {  // GEN-241, PKT-080
+TEST_CASE("a PIP has bits 51:5 of CR3, including PCID bits") {  // GEN-241, PKT-080
     CHECK(psb_of("CPL=0, CR3=12345FFF") ==
           text{"PSB, CBR, PIP(12345FE0,NR=0), MODE.Exec(64), FUP(1000), PSBEND"});
     CHECK(psb_of("CPL=0, CR3=12345FFF, PAE=1") ==
           text{"PSB, CBR, PIP(12345FE0,NR=0), MODE.Exec(64), FUP(1000), PSBEND"});
-    // As a recorded trace has it: 06_4E, 64-bit Linux.
+    // From a recorded trace: 06_4E, 64-bit Linux.
     CHECK(traced{"CPL=0"}.does(event::mov_cr3{0x1000, 0x1003, 0x3'FD43'5800}).packets() ==
           text{"PIP(3FD435800,NR=0)"});
 }
 
 TEST_CASE("a PSB+ that is due while the clocks are off waits for the wake") {  // GEN-006
-    CHECK_TWICE([](auto value) {  // due before, and meanwhile
+    CHECK_TWICE([](auto value) {  // due before the sleep, and during it
         bool good = true;
         for (bool const before : {true, false}) {
             auto from = traced::started("OS=0, PwrEvtEn=1");
@@ -122,7 +123,7 @@ TEST_CASE("a PSB+ that is due while the clocks are off waits for the wake") {  /
         return on.packets() == text{"EXSTOP(IP=1), FUP(1000), CBR, PSB, CBR, MODE.Exec(64), "
                                     "FUP(1000), PSBEND"};
     });
-    CHECK_TWICE([](auto value) {  // an overflow that ends meanwhile, and took a MODE
+    CHECK_TWICE([](auto value) {  // an overflow that lost a MODE ends during the sleep
         traced on{"OS=0, PwrEvtEn=1"};
         on.does(event::overflow{});
         auto code = on.state().code;
@@ -135,7 +136,7 @@ TEST_CASE("a PSB+ that is due while the clocks are off waits for the wake") {  /
     });
 }
 
-TEST_CASE("a PSB+ that is due comes behind a transfer, and none where tracing has stopped") {
+TEST_CASE("a PSB+ that is due follows a transfer, and is not written while Stopped") {
     // GEN-163, GEN-166
     CHECK_TWICE([](auto value) {
         traced on{"CPL=0, OS=1, PacketByteCnt=7FE"};
@@ -153,7 +154,7 @@ TEST_CASE("a PSB+ that is due comes behind a transfer, and none where tracing ha
     });
 }
 
-TEST_CASE("the branches in front of a PSB+ count towards the period before it") {  // GEN-165
+TEST_CASE("the branches before a PSB+ count towards the preceding period") {  // GEN-165
     CHECK_TWICE([](auto value) {
         traced on{"OS=0"};
         on.does(event::conditional{0x1010, value(true)}).does(event::psb_due{});
@@ -165,7 +166,7 @@ TEST_CASE("the branches in front of a PSB+ count towards the period before it") 
     });
 }
 
-TEST_CASE("what the clocks show is TSC and TMA where they are asked for, and CBR") {
+TEST_CASE("the timing packets are TSC with TSCEn, TMA with TSCEn and MTCEn, and CBR") {
     // GEN-181, GEN-201, GEN-205
     auto const woken = [](std::string_view setup) {
         return traced{setup}.does(event::mwait{.thread = {6, 0}}).does(event::wake{6, 6}).packets();

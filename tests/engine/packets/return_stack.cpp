@@ -16,7 +16,7 @@ constexpr auto all_bits = low_bits(64);
 
 }  // namespace
 
-TEST_CASE("a return goes to where the youngest call came from") {  // GEN-130, GEN-132
+TEST_CASE("a return pops the most recent call") {  // GEN-130, GEN-132
     CHECK_TWICE([](auto value) {
         return_stack calls;
         calls.push(value(std::uint64_t{0x10}));
@@ -26,7 +26,7 @@ TEST_CASE("a return goes to where the youngest call came from") {  // GEN-130, G
     });
 }
 
-TEST_CASE("a return to somewhere else takes the entry with it") {  // GEN-133, GEN-134
+TEST_CASE("a mismatching return pops the entry") {  // GEN-133, GEN-134
     CHECK_TWICE([](auto value) {
         return_stack calls;
         calls.push(0x10);
@@ -34,7 +34,7 @@ TEST_CASE("a return to somewhere else takes the entry with it") {  // GEN-133, G
         return !calls.pop(value(std::uint64_t{0x21}), all_bits) && calls.size() == 1 &&
                calls.pop(0x10, all_bits);
     });
-    CHECK_TWICE([](auto value) {  // or leaves all there, or takes all
+    CHECK_TWICE([](auto value) {  // or keeps all entries, or clears them
         using engine::ret_mismatch;
         bool good = true;
         for (auto const how : {ret_mismatch::keeps_stack, ret_mismatch::clears_stack}) {
@@ -48,7 +48,7 @@ TEST_CASE("a return to somewhere else takes the entry with it") {  // GEN-133, G
         }
         return good;
     });
-    CHECK_TWICE([](auto value) {  // an empty one has none
+    CHECK_TWICE([](auto value) {  // an empty stack matches nothing
         return_stack calls;
         return !calls.pop(value(std::uint64_t{0}), all_bits) && calls.size() == 0;
     });
@@ -62,7 +62,7 @@ TEST_CASE("the 65th call drops the oldest") {  // GEN-131
         for (std::uint64_t i = 65; i-- > 1;) { good = good && calls.pop(0x1000 + i, all_bits); }
         return good && !calls.pop(0x1000, all_bits);
     });
-    CHECK_TWICE([](auto value) {  // round after round
+    CHECK_TWICE([](auto value) {  // the ring index wraps several times
         return_stack calls;
         bool good = true;
         for (std::uint64_t i = 0; i < value(std::uint64_t{200}); ++i) {
@@ -86,7 +86,7 @@ TEST_CASE("only the bits that were popped are compared") {  // GEN-137
     });
 }
 
-TEST_CASE("a stack that a mismatch clears is read by decoders that pop on every RET, or on some") {
+TEST_CASE("clears_stack suits decoders that pop on every RET and on compressed RETs only") {
     // GEN-133, GEN-134
     CHECK_TWICE([](auto value) {
         return_stack calls;
@@ -112,7 +112,7 @@ TEST_CASE("a stack that a mismatch clears is read by decoders that pop on every 
     });
 }
 
-TEST_CASE("cleared it is empty, and two of them are equal where they hold the same") {  // GEN-135
+TEST_CASE("clear() empties a stack; stacks with the same entries are equal") {  // GEN-135
     CHECK_TWICE([](auto value) {
         return_stack one;
         return_stack two;

@@ -12,7 +12,7 @@ namespace event = engine::event;
 using ctl = reg::ia32_rtit_ctl;
 using status = reg::ia32_rtit_status;
 
-TEST_CASE("a generator begins where it is put") {  // GEN-003
+TEST_CASE("a generator starts in the state that it is constructed with") {  // GEN-003
     CHECK_TWICE([](auto value) {
         auto from = traced::started("CPL=0, IP=7000, CR3=9000");
         from.ip = value(from.ip);
@@ -28,7 +28,7 @@ TEST_CASE("a generator begins where it is put") {  // GEN-003
     });
 }
 
-TEST_CASE("a branch that makes no packet leads on, and is gathered where it is conditional") {
+TEST_CASE("a direct branch moves the IP; a conditional branch adds a TNT bit") {
     // GEN-110, GEN-112
     CHECK_TWICE([](auto value) {
         traced on{"CPL=0"};
@@ -40,7 +40,7 @@ TEST_CASE("a branch that makes no packet leads on, and is gathered where it is c
         return taken && not_taken && on.ip() == 0x3000 &&
                on.state().writer.tnt == packet::branches{2, 2} && on.packets() == text{"none"};
     });
-    CHECK_TWICE([](auto value) {  // a call is also pushed, but for one of the next instruction
+    CHECK_TWICE([](auto value) {  // a call is pushed, except one to the next instruction
         traced on{"CPL=0"};
         on.does(event::direct_call{.next = 0x1005, .to = value(std::uint64_t{0x2000})});
         bool const call = on.ip() == 0x2000 && on.state().calls.size() == 1;
@@ -48,7 +48,7 @@ TEST_CASE("a branch that makes no packet leads on, and is gathered where it is c
         return call && on.ip() == 0x2005 && on.state().calls.size() == 1 &&
                on.packets() == text{"none"};
     });
-    CHECK_TWICE([](auto value) {  // where nothing is traced nothing is kept
+    CHECK_TWICE([](auto value) {  // with PacketEn 0 nothing is buffered or pushed
         traced on{"CPL=0, OS=0"};
         on.does(event::direct_call{.next = 0x1005, .to = value(std::uint64_t{0x2000})});
         bool const call = on.ip() == 0x2000 && on.state().calls.size() == 0;
@@ -60,7 +60,7 @@ TEST_CASE("a branch that makes no packet leads on, and is gathered where it is c
     });
 }
 
-TEST_CASE("the CYC of a TNT comes with its first branch, and six branches fill it") {
+TEST_CASE("the CYC of a TNT is that of its first branch; six branches fill it") {
     // GEN-120, GEN-216
     CHECK_TWICE([](auto value) {
         traced on{"CPL=0, CYCEn=1"};
@@ -77,7 +77,7 @@ TEST_CASE("the CYC of a TNT comes with its first branch, and six branches fill i
     });
 }
 
-TEST_CASE("PacketByteCnt counts bytes since the last PSB, those of the PSB+ among them") {
+TEST_CASE("PacketByteCnt counts bytes since the last PSB, including those of the PSB+") {
     // GEN-161, GEN-165, REG-064
     CHECK_TWICE([](auto value) {
         traced on{"PacketByteCnt=100, CPL=0"};
@@ -89,7 +89,7 @@ TEST_CASE("PacketByteCnt counts bytes since the last PSB, those of the PSB+ amon
         return before.template get<status::PacketByteCnt>() == 0x107 &&
                after.template get<status::PacketByteCnt>() == 39;
     });
-    CHECK_TWICE([](auto value) {  // or not
+    CHECK_TWICE([](auto value) {  // excluding them, as an option
         auto from = traced::started("PacketByteCnt=100, CPL=0");
         from.how.psb_counts_itself = value(false);
         traced on{from};
@@ -112,7 +112,7 @@ TEST_CASE("without a configurable PSB period PacketByteCnt reads 0") {  // REG-0
     });
 }
 
-TEST_CASE("a PSB+ comes at the first operation behind its period") {  // GEN-160, GEN-163, GEN-006
+TEST_CASE("a PSB+ comes after the operation that ends its period") {  // GEN-160, GEN-163, GEN-006
     CHECK_TWICE([](auto value) {
         traced on{"PacketByteCnt=7F7, CPL=0"};
         on.does(event::indirect_jump{value(std::uint64_t{0x2000})});
@@ -121,19 +121,19 @@ TEST_CASE("a PSB+ comes at the first operation behind its period") {  // GEN-160
         return early && on.packets() == text{"TIP(2000), FUP(2000), TIP(3000), PSB, CBR, "
                                              "PIP(1000,NR=0), MODE.Exec(64), FUP(3000), PSBEND"};
     });
-    CHECK_TWICE([](auto value) {  // of 4 KB
+    CHECK_TWICE([](auto value) {  // a period of 4 KB
         traced on{value(true) ? "PacketByteCnt=FFC, PSBFreq=1, OS=0" : ""};
         on.does(event::indirect_jump{0x2000});
         return on.packets() == text{"TIP(2000), PSB, CBR, MODE.Exec(64), FUP(2000), PSBEND"};
     });
-    CHECK_TWICE([](auto value) {  // also where only branches are to be thought of
+    CHECK_TWICE([](auto value) {  // also after a TNT
         traced on{value(true) ? "PacketByteCnt=7FF, OS=0" : ""};
         for (int i = 0; i < 6; ++i) { on.does(event::conditional{0x1000, true}); }
         return on.packets() == text{"TNT(111111), PSB, CBR, MODE.Exec(64), FUP(1000), PSBEND"};
     });
 }
 
-TEST_CASE("in an overflow nothing is written and nothing counted") {  // GEN-166, GEN-225, OUT-132
+TEST_CASE("during an overflow nothing is written or counted") {  // GEN-166, GEN-225, OUT-132
     CHECK_TWICE([](auto value) {
         traced on{"PacketByteCnt=100, CPL=0"};
         on.does(event::conditional{0x1000, true});
@@ -144,7 +144,7 @@ TEST_CASE("in an overflow nothing is written and nothing counted") {  // GEN-166
                on.state().writer.tnt.count == 0 &&
                now.template get<status::PacketByteCnt>() == 0x100;
     });
-    CHECK_TWICE([](auto value) {  // it begins where there is no room
+    CHECK_TWICE([](auto value) {  // it begins when the buffer is full
         traced on{};
         bool begun = false;
         for (unsigned i = 0; i < value(600U) && !begun; ++i) {
@@ -156,7 +156,7 @@ TEST_CASE("in an overflow nothing is written and nothing counted") {  // GEN-166
     });
 }
 
-TEST_CASE("an overflow that nobody asked for ends where there is room") {  // GEN-227
+TEST_CASE("an overflow of a full buffer ends when the buffer has room") {  // GEN-227
     CHECK_TWICE([](auto value) {
         traced on{};
         std::uint8_t few[8] = {};
@@ -169,7 +169,7 @@ TEST_CASE("an overflow that nobody asked for ends where there is room") {  // GE
     });
 }
 
-TEST_CASE("a PSB+ for which there is no room stays owed") {  // GEN-163, GEN-225
+TEST_CASE("a PSB+ for which the buffer has no room stays pending") {  // GEN-163, GEN-225
     CHECK_TWICE([](auto value) {
         traced on{"OS=0, PacketByteCnt=7FF"};
         std::uint8_t few[8] = {};
@@ -182,7 +182,7 @@ TEST_CASE("a PSB+ for which there is no room stays owed") {  // GEN-163, GEN-225
     });
 }
 
-TEST_CASE("PendPSB tells of a PSB+ that is owed, where it was asked for") {  // REG-065, REG-067
+TEST_CASE("PendPSB reports a pending PSB+ if InjectPsbPmiOnEnable is 1") {  // REG-065, REG-067
     CHECK_TWICE([](auto value) {
         traced on{"InjectPsbPmiOnEnable=1, CPL=0"};
         on.does(event::overflow{}).does(event::psb_due{});
@@ -201,7 +201,7 @@ TEST_CASE("PendPSB tells of a PSB+ that is owed, where it was asked for") {  // 
     });
 }
 
-TEST_CASE("calls are forgotten with PacketEn, branches with TriggerEn") {  // GEN-135, GEN-020
+TEST_CASE("PacketEn 0 clears the call stack, TriggerEn 0 the TNT buffer") {  // GEN-135, GEN-020
     CHECK_TWICE([](auto value) {
         traced on{"ADDR0=[1000,1FFF] filter"};
         on.does(event::direct_call{value(std::uint64_t{0x1005}), 0x1100});

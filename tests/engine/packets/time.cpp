@@ -18,7 +18,7 @@ namespace event = engine::event;
 TEST_CASE("the cycle counter runs while TriggerEn is 1 and the clock is on") {  // GEN-210, GEN-219
     traced on{"CYCEn=1, CPL=0"};
     on.does(event::cycles{10}).does(event::indirect_jump{0x2000});
-    on.does(event::indirect_jump{0x3000});  // in the same cycle: GEN-211
+    on.does(event::indirect_jump{0x3000});  // in the same cycle: no CYC, GEN-211
     on.does(event::cycles{5}).does(event::halt{0x800, 0x801}).does(event::cycles{1000});
     on.does(event::wake{1, 1}).does(event::cycles{2}).does(event::indirect_jump{0x4000});
     CHECK(packets(on) == "CYC(10), TIP(2000), TIP(3000), CBR, CYC(7), TIP(4000)");
@@ -32,8 +32,7 @@ TEST_CASE("the cycle counter runs while TriggerEn is 1 and the clock is on") {  
     CHECK(packets(none) == "TIP(2000)");
 }
 
-TEST_CASE(
-    "with a threshold a CYC comes where as many cycles have passed") {  // GEN-212, GEN-221, PRG-130
+TEST_CASE("with CycThresh a CYC is written after that many cycles") {  // GEN-212, GEN-221, PRG-130
     // The threshold table of the manual: PRG-131.
     auto const timed = [](std::string_view setup) {
         traced on{setup};
@@ -62,7 +61,7 @@ TEST_CASE(
     CHECK(timed("CPL=0, CYCEn=1, CycThresh=7") == "C-----C-");
 }
 
-TEST_CASE("a CYC stands in front of what may have one, and of nothing else") {  // GEN-213, GEN-214
+TEST_CASE("a CYC precedes only packets of the CYC-eligible kinds") {  // GEN-213, GEN-214
     auto const begins = [](auto const& e, std::string const& with) {
         traced on{"CYCEn=PTWEn=PwrEvtEn=EventEn=TSCEn=MTCEn=1, CPL=0, TSX=1"};
         on.does(event::cycles{7}).does(e).does(event::cycle_guard{});
@@ -81,7 +80,7 @@ TEST_CASE("a CYC stands in front of what may have one, and of nothing else") {  
     CHECK(packets(later) == "CYC(7), TNT(11), CYC(9), TIP(2000)");
 }
 
-TEST_CASE("before the counter wraps a CYC takes all of it") {  // GEN-217, GEN-220
+TEST_CASE("before the cycle counter wraps a CYC reports its value") {  // GEN-217, GEN-220
     auto from = traced::started("CYCEn=1");
     from.how.cycle_counter_bits = 12;
     traced on{from};
@@ -96,7 +95,7 @@ TEST_CASE("before the counter wraps a CYC takes all of it") {  // GEN-217, GEN-2
     CHECK(packets(wide) == "CYC(5)");
 }
 
-TEST_CASE("MTCs tell the crystal counter, whatever is traced") {  // GEN-203, GEN-204, GEN-123
+TEST_CASE("MTCs do not depend on ContextEn") {  // GEN-203, GEN-204, GEN-123
     auto const told = [](std::string_view setup) {
         traced on{setup};
         on.does(event::conditional{0x1000, true}).does(event::time{0, 0x118, 0});
@@ -106,7 +105,7 @@ TEST_CASE("MTCs tell the crystal counter, whatever is traced") {  // GEN-203, GE
     CHECK(told("MTCEn=1, MTCFreq=3, ART=100, User=0") == "MTC(21), MTC(22), MTC(23)");
     CHECK(told("MTCFreq=3, ART=100") == "none");
     CHECK(told("MTCEn=1, MTCFreq=3, ART=100, TraceEn=0") == "none");
-    // Scaling changes what TSC tells, and no MTC: GEN-209
+    // TSC scaling affects TSC packets, not MTCs: GEN-209.
     traced scaled{"MTCEn=TSCEn=1, MTCFreq=3, ART=100"};
     scaled.does(event::time{0, 0x110, 0xFFFF'0000'1234});
     CHECK(packets(scaled) == "MTC(21), MTC(22)");
@@ -116,14 +115,14 @@ TEST_CASE("MTCs tell the crystal counter, whatever is traced") {  // GEN-203, GE
     CHECK(packets(asleep) == "TSC, TMA, CBR, MTC(24)");
     CHECK(asleep.state().clocks.art == 0x120);
     CHECK(asleep.state().clocks.tsc == 0x600);
-    // In the cycle in which a TNT begins: it has the CYC of both. GEN-219
+    // An MTC in the cycle in which a TNT begins shares its CYC: GEN-219.
     traced cycle{"CYCEn=MTCEn=1, ART=100"};
     cycle.does(event::time{4, 0x101, 0}).does(event::conditional{0x1000, true});
     cycle.does(event::cycles{3}).does(event::indirect_jump{0x2000});
     CHECK(packets(cycle) == "CYC(4), MTC(1), TNT(1), CYC(3), TIP(2000)");
 }
 
-TEST_CASE("no CBR has the ratio 0, also not after a reset") {  // GEN-202, PKT-106
+TEST_CASE("CBR never has ratio 0, even after a reset") {  // GEN-202, PKT-106
     CHECK_TWICE([](auto value) {
         bool good = true;
         for (std::uint64_t const own : {0x0000U, 0x2400U}) {
@@ -144,7 +143,7 @@ TEST_CASE("no CBR has the ratio 0, also not after a reset") {  // GEN-202, PKT-1
     });
 }
 
-TEST_CASE("a new ratio is told at once") {  // GEN-202
+TEST_CASE("a ratio change writes a CBR at once") {  // GEN-202
     CHECK_TWICE([](auto value) {
         traced on;
         on.does(event::ratio{value(std::uint8_t{0x18})});
@@ -157,7 +156,7 @@ TEST_CASE("a new ratio is told at once") {  // GEN-202
 
 namespace {
 
-/// The numbers of the timing packets of a trace, in their order.
+/// The values of the timing packets of a trace, in order.
 struct told_times {
     std::vector<std::uint64_t> tsc, tma, mtc, cyc;
     std::uint64_t cbr = 0;
@@ -172,7 +171,7 @@ struct told_times {
 
 }  // namespace
 
-TEST_CASE("the crystal ticks between two packets follow from what they tell") {  // GEN-206
+TEST_CASE("the crystal ticks between two packets are the difference of their values") {  // GEN-206
     for (unsigned const n : {0U, 3U, 6U, 9U}) {
         CAPTURE(n);
         std::uint64_t const art = 0x1'2345;
@@ -187,7 +186,7 @@ TEST_CASE("the crystal ticks between two packets follow from what they tell") { 
         told_times const later{on.bytes.written().from(at)};
         REQUIRE(all.tma.size() == 1);
         REQUIRE(later.mtc.size() == 37);
-        // What is known of the crystal: 16 bits of TMA, and of an MTC eight from bit N on.
+        // Known bits of ART: 15:0 from TMA, and N+7:N from MTC.
         unsigned const known = n < 8 ? n + 8 : 16;
         CHECK((((all.mtc[0] << n) - all.tma[0]) & low_bits(known)) == first - art);
         auto const delta = ((later.mtc.back() - all.mtc[0]) & 0xFF) << n;
@@ -195,7 +194,7 @@ TEST_CASE("the crystal ticks between two packets follow from what they tell") { 
     }
 }
 
-TEST_CASE("above MTCFreq 8 a TMA leaves open a bit that the next MTC tells") {  // GEN-207
+TEST_CASE("above MTCFreq 8 an MTC gives an ART bit that TMA lacks") {  // GEN-207
     auto const begun_at = [](std::string_view art, std::uint64_t next) {
         traced on{"MTCEn=TSCEn=1, MTCFreq=9, ART=" + std::string{art}};
         on.does(event::psb_due{}).does(event::time{0, next, 0});
@@ -209,7 +208,7 @@ TEST_CASE("above MTCFreq 8 a TMA leaves open a bit that the next MTC tells") {  
 }
 
 TEST_CASE("core cycles are time-stamp ticks in the ratio of P1 to CBR") {  // GEN-208
-    // P1 is 36, the core runs at 24: in 2400 cycles the time-stamp counter counts 3600.
+    // P1 is 36, CBR is 24: the TSC counts 3600 in 2400 core cycles.
     traced on{"CYCEn=TSCEn=1"};
     on.does(event::ratio{24}).does(event::time{0, 0, 10'000}).does(event::psb_due{});
     std::size_t const at = on.bytes.size();

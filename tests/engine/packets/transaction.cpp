@@ -13,12 +13,12 @@ using test::packets;
 using test::traced;
 namespace event = engine::event;
 
-TEST_CASE("a transaction tells its begin, its end and its abort, the outermost one") {
+TEST_CASE("the outermost transaction writes MODE.TSX at its begin, end and abort") {
     // GEN-007, GEN-250..255, GEN-258
     traced on{"TSX=1"};
     on.does(event::transaction_begin{0x100, 0x105}).does(event::transaction_begin{0x110, 0x115});
     on.does(event::transaction_end{0x120, 0x123}).does(event::transaction_end{0x130, 0x133});
-    on.does(event::transaction_end{0x140, 0x143});  // of none
+    on.does(event::transaction_end{0x140, 0x143});  // outside a transaction
     CHECK(packets(on) == "MODE.TSX(InTX=1,TXAbort=0), FUP(100), MODE.TSX(InTX=0,TXAbort=0), "
                          "FUP(130)");
     CHECK(on.ip() == 0x143);
@@ -58,14 +58,14 @@ TEST_CASE("an abort ends all nested transactions") {  // GEN-252
     });
 }
 
-TEST_CASE("a transaction may be nested as deep as code can make it") {  // GEN-253
+TEST_CASE("the nesting depth of transactions saturates at 255") {  // GEN-253
     CHECK_TWICE([](auto value) {
         traced on{"OS=0"};
         for (unsigned i = 0; i < 300; ++i) {
             on.does(event::transaction_begin{0x1000, value(std::uint64_t{0x1003})});
         }
         std::size_t const begun = on.bytes.size();
-        // As many as are counted end nothing.
+        // One less than the counted depth.
         for (unsigned i = 0; i < 254; ++i) { on.does(event::transaction_end{0x1000, 0x1003}); }
         bool const open = on.bytes.size() == begun;
         on.does(event::transaction_end{0x1000, 0x1003});

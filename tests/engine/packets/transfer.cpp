@@ -13,7 +13,7 @@ using test::packets;
 using test::traced;
 namespace event = engine::event;
 
-TEST_CASE("INIT and SIPI: who waits in between has an unbound FUP") {  // GEN-113, GEN-290
+TEST_CASE("INIT that waits for SIPI writes a FUP without a TIP") {  // GEN-113, GEN-290
     auto const reset = [](traced const& on) {
         auto code = on.state().code;
         code.cr3 = 0;
@@ -57,7 +57,7 @@ TEST_CASE("a production enclave is not traced, a debug enclave is") {  // GEN-28
           "FUP(1000), TIP.PGD(7000), TIP.PGE(2000)");
 }
 
-TEST_CASE("software interrupts, SYSCALL and user interrupts have types of their own, if known") {
+TEST_CASE("swintr_events selects separate CFE types for INT n and SYSCALL") {
     // GEN-111, GEN-301, GEN-304
     auto const told = [](bool known) {
         auto from = traced::started("EventEn=1");
@@ -81,7 +81,7 @@ TEST_CASE("software interrupts, SYSCALL and user interrupts have types of their 
                         "TIP(3000)");
 }
 
-TEST_CASE("an exception tells the instruction, an interrupt the one behind, an INT itself") {
+TEST_CASE("the FUP of an exception or INT n has its own IP, of an interrupt the next IP") {
     // GEN-113, GEN-289
     auto const from = [](auto const& e) { return packets(traced{}.does(e)); };
     engine::execution_context const code = traced{}.state().code;
@@ -93,7 +93,7 @@ TEST_CASE("an exception tells the instruction, an interrupt the one behind, an I
           "FUP(1000), TIP(2000)");
 }
 
-TEST_CASE("the width of code is told as 16, 32 or 64 bits") {  // GEN-235
+TEST_CASE("MODE.Exec gives the code width as 16, 32 or 64 bits") {  // GEN-235
     auto const into = [](engine::code_width width) {
         traced on{"mode=" + std::string{width == engine::code_width::bits_64 ? "32" : "64"}};
         auto code = on.state().code;
@@ -106,7 +106,7 @@ TEST_CASE("the width of code is told as 16, 32 or 64 bits") {  // GEN-235
     CHECK(into(engine::code_width::bits_64) == "MODE.Exec(64), TIP(2000)");
 }
 
-TEST_CASE("SYSCALL has no vector") {  // PKT-220, PV-250
+TEST_CASE("the CFE of SYSCALL has vector 0") {  // PKT-220, PV-250
     auto from = traced::started("EventEn=1");
     from.how.swintr_events = true;
     traced on{from};

@@ -15,7 +15,7 @@ using test::packets;
 using test::traced;
 namespace event = engine::event;
 
-TEST_CASE("PTWRITE needs PTWEn, ContextEn and FilterEn, and no BranchEn") {  // GEN-300, GEN-028
+TEST_CASE("PTWRITE needs PTWEn, ContextEn and FilterEn, but not BranchEn") {  // GEN-300, GEN-028
     auto const written = [](std::string_view setup, event::ptwrite const& e) {
         return packets(traced{setup}.does(e));
     };
@@ -32,7 +32,7 @@ TEST_CASE("PTWRITE needs PTWEn, ContextEn and FilterEn, and no BranchEn") {  // 
     CHECK(traced{"PTWEn=1"}.does(wide).ip() == 0x705);
 }
 
-TEST_CASE("a PEBS record is groups of items, and an end") {  // GEN-320..322
+TEST_CASE("a PEBS record is BBP and BIPs per group, then BEP") {  // GEN-320..322
     traced on{};
     event::pebs_item const registers[] = {{0, 0x1111}, {1, 0xFFFF'FFFF'FFFF'FFFF}};
     event::pebs_item const basics[] = {{4, 0x1'A345'6789}};
@@ -46,7 +46,7 @@ TEST_CASE("a PEBS record is groups of items, and an end") {  // GEN-320..322
                              "BIP(4:A3456789), BEP(IP=0)");
     CHECK(packets(traced{"TraceEn=0"}.does(event::pebs_record{0x1234, groups, 2})) == "none");
     CHECK(packets(traced{}.does(event::pebs_record{0x1234, nullptr, 0})) == "none");
-    // Many items, and no PSB+ between them: GEN-006.
+    // A PSB+ does not split a record: GEN-006.
     std::vector<event::pebs_item> many(96);
     for (std::size_t i = 0; i < many.size(); ++i) {
         many[i] = {static_cast<std::uint8_t>(i % 32), i};

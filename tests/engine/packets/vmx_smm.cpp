@@ -36,7 +36,7 @@ constexpr auto trace_en(traced const& on, bool value) -> event::ctl_load {
 
 }  // namespace
 
-TEST_CASE("a VM exit and a VM entry tell the other side's CR3, unless concealed") {
+TEST_CASE("VM exit and VM entry write a PIP with the new CR3, unless concealed") {
     // GEN-271, GEN-272, GEN-278
     auto const both = [](std::string_view setup) {
         traced on{setup};
@@ -65,7 +65,7 @@ TEST_CASE("a VM exit ends a transaction") {  // GEN-258
                          "TIP(5000), MODE.TSX(InTX=1,TXAbort=0), FUP(5000)");
 }
 
-TEST_CASE("a VM transition that ends tracing tells the PIP first, and no IP") {  // GEN-273
+TEST_CASE("a VM transition that ends tracing writes the PIP first, and no IP") {  // GEN-273
     traced exits{"VMX=nonroot, CPL=0"};
     exits.does(event::vm_exit{
         .from = 0x4321, .to = 0x5000, .after = host(exits), .loads = trace_en(exits, false)});
@@ -82,7 +82,7 @@ TEST_CASE("a VM transition that ends tracing tells the PIP first, and no IP") { 
     hides.does(
         event::vm_entry{.at = 0x5010, .to = 0x4321, .after = guest(hides), .loads = {true, ctl{}}});
     CHECK(packets(hides) == "TIP.PGD()");
-    // A host that is not traced has no PIP.
+    // No PIP for a host that is not traced.
     traced match{"VMX=nonroot, CPL=0, CR3Filter=1, CR3_MATCH=1000"};
     match.does(event::vm_exit{
         .from = 0x4321, .to = 0x5000, .after = host(match), .loads = trace_en(match, false)});
@@ -101,7 +101,7 @@ TEST_CASE("a VM transition that starts tracing writes what enabling writes") {  
                             "MODE.Exec(64), TIP.PGE(4321)");
 }
 
-TEST_CASE("a value that an MSR list may not load is not loaded") {  // REG-010
+TEST_CASE("a value that an MSR-load list must not load is not loaded") {  // REG-010
     traced on{"VMX=root, CPL=0, TraceEn=0"};
     on.does(event::vm_entry{.at = 0x5010,
                             .to = 0x4321,
@@ -117,7 +117,7 @@ TEST_CASE("a value that an MSR list may not load is not loaded") {  // REG-010
     CHECK(on.state().ctl_load_verdict.how == access::refusal::vmx_abort);
     on.does(event::vm_exit{.from = 0x4321, .to = 0x5000, .after = host(on)});
     CHECK(on.state().ctl_load_verdict);
-    // One that leaves tracing off is loaded all the same.
+    // A value that leaves TraceEn 0 is loaded.
     on.does(event::vm_exit{.from = 0x4321,
                            .to = 0x5000,
                            .after = host(on),
@@ -125,7 +125,7 @@ TEST_CASE("a value that an MSR list may not load is not loaded") {  // REG-010
     CHECK(on.msrs().ctl == ctl{}.with(ctl::DisRETC{true}));
 }
 
-TEST_CASE("Event Trace tells VM transitions, unless they are concealed") {  // GEN-301, GEN-302
+TEST_CASE("Event Trace reports VM transitions, unless they are concealed") {  // GEN-301, GEN-302
     auto const told = [](std::string_view setup, bool vectored) {
         traced on{setup};
         on.does(event::vm_exit{.from = 0x4321,
@@ -148,7 +148,7 @@ TEST_CASE("Event Trace tells VM transitions, unless they are concealed") {  // G
           "FUP(4321), TIP(5000), TIP(4321)");
 }
 
-TEST_CASE("VMPTRLD tells the VMCS; the SMM monitor's transitions do, too") {  // GEN-244, GEN-245
+TEST_CASE("VMPTRLD and SMM monitor transitions write a VMCS packet") {  // GEN-244, GEN-245
     traced on{"VMX=root, CPL=0"};
     on.does(event::vmptrld{0x1003, 0x7FFE'0000}).does(event::psb_due{});
     on.does(event::vmclear{0x1006}).does(event::psb_due{});
@@ -177,13 +177,13 @@ TEST_CASE("VMPTRLD tells the VMCS; the SMM monitor's transitions do, too") {  //
     CHECK(monitor(true, "VMX=nonroot, CPL=0") ==
           "FUP(10), VMCS(9000), PIP(2000,NR=0), TIP(20), VMCS(A000), PIP(8000,NR=1), TIP(40)");
     CHECK(monitor(false, "VMX=nonroot, CPL=0, conceal=all") == "FUP(10), TIP(20), TIP(40)");
-    // Neither clears TraceEn: GEN-264
+    // An SMM monitor transition does not clear TraceEn: GEN-264.
     traced to{"VMX=nonroot, CPL=0"};
     to.does(event::vm_exit{.from = 0x10, .to = 0x20, .after = host(to), .to_stm = true});
     CHECK(to.msrs().ctl.get<ctl::TraceEn>());
 }
 
-TEST_CASE("a VM entry that fails goes on behind it, or where the host's state leads") {  // GEN-276
+TEST_CASE("a failed VM entry continues after it, or at the host-state IP") {  // GEN-276
     traced early{"VMX=root, CPL=0"};
     early.does(event::vm_entry_failure{.to = 0x1003, .after = guest(early)});
     CHECK(packets(early) == "TIP(1003)");
@@ -198,7 +198,7 @@ TEST_CASE("a VM entry that fails goes on behind it, or where the host's state le
     CHECK(packets(hidden) == "TIP(5000)");
 }
 
-TEST_CASE("VMXON ends tracing where there is no Intel PT in VMX operation") {  // GEN-270
+TEST_CASE("VMXON ends tracing if Intel PT is not supported in VMX operation") {  // GEN-270
     auto from = traced::started("CPL=0");
     traced with{from};
     with.does(event::vmxon{0x1000, 0x1004});
@@ -214,7 +214,7 @@ TEST_CASE("VMXON ends tracing where there is no Intel PT in VMX operation") {  /
     CHECK(!without.msrs().ctl.get<ctl::TraceEn>());
 }
 
-TEST_CASE("an SMI ends tracing, and RSM brings it back") {  // GEN-260..262, GEN-113
+TEST_CASE("an SMI ends tracing, and RSM resumes it") {  // GEN-260..262, GEN-113
     traced on{"PacketByteCnt=40, EventEn=1"};
     auto const before = on.state().code;
     auto handler = before;
@@ -223,7 +223,7 @@ TEST_CASE("an SMI ends tracing, and RSM brings it back") {  // GEN-260..262, GEN
     handler.width = engine::code_width::bits_16;
     on.does(event::smi{0x1555, 0x8000, handler}).does(event::indirect_jump{0x8010});
     CHECK(on.msrs().in_smm);
-    on.does(event::smi{0x1, 0x2, handler});  // waits
+    on.does(event::smi{0x1, 0x2, handler});  // blocked in SMM
     on.does(event::rsm{0x1555, before});
     CHECK(packets(on) == "CFE(SMI,IP=0), FUP(1555), TIP.PGD(), CBR, CFE(RSM,IP=0), "
                          "MODE.Exec(64,IF=0), TIP.PGE(1555)");
@@ -242,7 +242,7 @@ TEST_CASE("an SMI ends tracing, and RSM brings it back") {  // GEN-260..262, GEN
     CHECK(packets(shut) == "none");
 }
 
-TEST_CASE("a measured launch ends tracing, a code module only interrupts it") {
+TEST_CASE("a measured launch ends tracing, an authenticated code module suspends it") {
     // GEN-287, GEN-288
     traced launched{""};
     launched.does(event::measured_launch{}).does(event::indirect_jump{0x2000});
@@ -268,9 +268,9 @@ auto vector_told(traced const& on) -> int {
     }
     return -1;
 }
-/// Whether a PSB came.
+/// True when the packets contain a PSB.
 auto has_psb(traced const& on) -> bool { return packets(on).find("PSB,") != std::string::npos; }
-/// The same, a byte before a PSB+ is due.
+/// One byte before the end of the PSB period.
 auto nearly_due(std::string_view setup) -> trace_script::start {
     auto from = traced::started(setup);
     from.msrs.status = from.msrs.status.with(status::PacketByteCnt{2047});
@@ -279,7 +279,7 @@ auto nearly_due(std::string_view setup) -> trace_script::start {
 
 }  // namespace
 
-TEST_CASE("a VM transition has a vector where an event with one causes it") {  // PKT-220, GEN-301
+TEST_CASE("the CFE of a VM exit has a vector if a vectored event causes it") {  // PKT-220, GEN-301
     traced plain{"VMX=nonroot, CPL=0, EventEn=1"};
     plain.does(event::vm_exit{.from = 0x10, .to = 0x20, .after = host(plain), .vector = 7});
     CHECK(vector_told(plain) == 0);
@@ -297,7 +297,7 @@ TEST_CASE("a VM transition has a vector where an event with one causes it") {  /
     CHECK(vector_told(resumes) == 0);
 }
 
-TEST_CASE("which VMCS is current is known behind transitions to and from the SMM monitor") {
+TEST_CASE("SMM monitor transitions and VMPTRLD set the current VMCS, VMXOFF clears it") {
     // GEN-244, GEN-264
     traced on{"VMX=nonroot, CPL=0"};
     on.does(event::vm_exit{
@@ -310,20 +310,20 @@ TEST_CASE("which VMCS is current is known behind transitions to and from the SMM
     on.bytes = byte_buffer{on.room};
     on.does(event::psb_due{});
     CHECK(packets(on).find("VMCS(A000)") != std::string::npos);
-    // Other ones leave it.
+    // Other transitions do not change it.
     on.does(event::vm_exit{.from = 0x10, .to = 0x20, .after = host(on), .vmcs = 0x5000});
     on.does(event::vm_entry{.at = 0x30, .to = 0x40, .after = guest(on), .vmcs = 0x6000});
     on.bytes = byte_buffer{on.room};
     on.does(event::psb_due{});
     CHECK(packets(on).find("VMCS(A000)") != std::string::npos);
-    // VMXOFF forgets it.
+    // VMXOFF clears it.
     traced root{"VMX=root, CPL=0"};
     root.does(event::vmptrld{0x1003, 0x7000}).does(event::vmxoff{0x1006});
     root.does(event::vmxon{0x1006, 0x1009}).does(event::psb_due{});
     CHECK(packets(root).find("VMCS(FFFFFFFFFF000)") != std::string::npos);
 }
 
-TEST_CASE("only RSM is told as RSM, where events are traced") {  // GEN-261, GEN-301
+TEST_CASE("only RSM writes CFE(RSM), and only with EventEn") {  // GEN-261, GEN-301
     auto const resumed = [](std::string_view setup) {
         traced on{setup};
         on.does(event::smi{0x1555, 0x8000, on.state().code});
@@ -338,7 +338,7 @@ TEST_CASE("only RSM is told as RSM, where events are traced") {  // GEN-261, GEN
     CHECK(packets(on).find("TIP.PGE(20)") != std::string::npos);
 }
 
-TEST_CASE("what enters and leaves SMM, VMX operation and code modules says where it goes on") {
+TEST_CASE("SMI, RSM, VMX instructions and code modules continue at the given IP") {
     traced managed{"CPL=0"};
     auto handler = managed.state().code;
     handler.cr3 = 0xABC000;
@@ -348,7 +348,7 @@ TEST_CASE("what enters and leaves SMM, VMX operation and code modules says where
     CHECK(managed.state().code.cr3 == 0xABC000);
     managed.does(event::rsm{0x1555, handler});
     managed.bytes = byte_buffer{managed.room};
-    managed.does(event::transaction_begin{0x200, 0x205});  // the SMI aborted the other: GEN-258
+    managed.does(event::transaction_begin{0x200, 0x205});  // the SMI aborted the first: GEN-258
     CHECK(packets(managed) == "MODE.TSX(InTX=1,TXAbort=0), FUP(200)");
 
     traced root{"VMX=root, CPL=0"};
@@ -363,7 +363,7 @@ TEST_CASE("what enters and leaves SMM, VMX operation and code modules says where
     CHECK(measured.does(event::acm_end{0x1234}).ip() == 0x1234);
 }
 
-TEST_CASE("where a VM exit has ended tracing nobody gathers branches") {  // GEN-273
+TEST_CASE("after a VM exit that ends tracing branches are not buffered") {  // GEN-273
     traced on{"VMX=nonroot, CPL=0"};
     on.does(
         event::vm_exit{.from = 0x10, .to = 0x20, .after = host(on), .loads = trace_en(on, false)});
@@ -371,7 +371,7 @@ TEST_CASE("where a VM exit has ended tracing nobody gathers branches") {  // GEN
     CHECK(on.state().writer.tnt.count == 0);
 }
 
-TEST_CASE("a PSB+ that is due comes behind VMPTRLD, RSM and a code module") {  // GEN-006, GEN-163
+TEST_CASE("a PSB+ that is due follows VMPTRLD, RSM and a code module") {  // GEN-006, GEN-163
     traced root{nearly_due("VMX=root, CPL=0")};
     CHECK(has_psb(root.does(event::vmptrld{0x1003, 0x7000})));
     traced managed{nearly_due("CPL=0, OS=0")};
