@@ -19,7 +19,7 @@ namespace {
 
 constexpr uint64_t topa_ctl = ctl_bits::single_range | ctl_bits::topa;
 
-/// What a processor holds after tracing ended.
+/// Register values after tracing ended.
 struct left_behind {
     uint64_t base = 0;
     uint64_t mask_ptrs = 0x7F;
@@ -42,19 +42,19 @@ constexpr auto explain(left_behind const& left, listed_memory memory = {},
     return engine::explain(of, state_of(left), memory, how);
 }
 
-/// The explanation names a rule and an MSR's field, and no entry.
+/// True when an explanation has a rule and an MSR field, and no entry.
 constexpr auto is_of_registers(explanation const& told, rule why, text field = {}) -> bool {
     return told && told.why == why && told.field == field && !told.has_place &&
            told.at == topa::place{} && told.entry.raw == 0 && !told.not_read;
 }
-/// The explanation names a rule, an entry and a field.
+/// True when an explanation has a rule, an entry and a field.
 constexpr auto is_of_entry(explanation const& told, rule why, uint64_t table, uint32_t index,
                            uint64_t entry, text field) -> bool {
     return told && told.why == why && told.has_place && told.at == topa::place{table, index} &&
            told.entry.raw == entry && told.field == field && !told.not_read;
 }
 
-/// Tracing comes from X to entry 1 of the table and ends there by itself. Then TraceEn is cleared.
+/// Output ends at entry 1 of the table, after the region at X. Then TraceEn is cleared.
 constexpr auto traced_to(uint64_t entry, cpu::capabilities const& of = preset::P_SKL,
                          output_options const& how = {}, uint64_t linked = 0) -> explanation {
     word_at const words[] = {{A, X}, {A + 8, entry}, {B, linked}};
@@ -72,7 +72,7 @@ constexpr auto traced_to(uint64_t entry, cpu::capabilities const& of = preset::P
 
 }  // namespace
 
-TEST_CASE("nothing is told where nothing ended output") {
+TEST_CASE("explain() returns no rule if output did not end") {
     CHECK_TWICE([](auto value) {
         word_at const words[] = {{A, X | 2}};
         listed_memory memory{words};
@@ -84,7 +84,7 @@ TEST_CASE("nothing is told where nothing ended output") {
 
 // ------------------------------------------------------------------------------------ single range
 
-TEST_CASE("errors of a single range are told with the field to mend (OUT-022..024)") {
+TEST_CASE("errors of a single range are explained with the field to change (OUT-022..024)") {
     CHECK_TWICE([](auto value) {
         auto const one = [&](uint64_t base, uint64_t pointers) {
             return explain({value(base), pointers, flags::error, ctl_bits::single_range});
@@ -97,8 +97,7 @@ TEST_CASE("errors of a single range are told with the field to mend (OUT-022..02
     });
 }
 
-TEST_CASE(
-    "a single range that comes to restricted memory is told where that is an error (OUT-111)") {
+TEST_CASE("a single range in restricted memory is explained if that is an error (OUT-111)") {
     CHECK_TWICE([](auto value) {
         topa::address_span const spans[] = {{X + 5, X + 5}};
         auto const one = [&](uint64_t offset, restricted_access when) {
@@ -114,7 +113,7 @@ TEST_CASE(
 
 // ------------------------------------------------------------------------------------ ToPA
 
-TEST_CASE("an entry's error is told with its place and its field (OUT-060..068, PRG-088)") {
+TEST_CASE("an entry's error is explained with its place and field (OUT-060..068, PRG-088)") {
     CHECK_TWICE([](auto value) {
         uint64_t const y = value(Y);
         for (unsigned const bit : {1U, 3U, 5U, 10U, 11U}) {
@@ -138,7 +137,7 @@ TEST_CASE("an entry's error is told with its place and its field (OUT-060..068, 
     });
 }
 
-TEST_CASE("errors behind a link are told of the entry it leads to (OUT-066, PRG-088)") {
+TEST_CASE("errors after a link are explained with the linked entry (OUT-066, PRG-088)") {
     CHECK_TWICE([](auto value) {
         uint64_t const link = value(B) | END;
         return is_of_entry(traced_to(link, preset::P_SKL, {}, A | END), rule::OUT_066, B, 0,
@@ -148,7 +147,7 @@ TEST_CASE("errors behind a link are told of the entry it leads to (OUT-066, PRG-
     });
 }
 
-TEST_CASE("an offset outside its region is told with the entry (OUT-064,134)") {
+TEST_CASE("an offset outside its region is explained with the entry (OUT-064,134)") {
     CHECK_TWICE([](auto value) {
         word_at const words[] = {{A, X}, {A + 8, Y | STOP}};
         auto const at = [&](uint64_t offset) {
@@ -160,7 +159,7 @@ TEST_CASE("an offset outside its region is told with the entry (OUT-064,134)") {
     });
 }
 
-TEST_CASE("a table's place is told without its entry, which was not read (OUT-061,071,091,134)") {
+TEST_CASE("a bad table address is explained without an entry value (OUT-061,071,091,134)") {
     CHECK_TWICE([](auto value) {
         word_at const words[] = {{A, X}, {A + 0x80, X}, {0x7F'FFFF'F000, X}};
         uint64_t const misplaced = value(A + 0x80);
@@ -178,7 +177,7 @@ TEST_CASE("a table's place is told without its entry, which was not read (OUT-06
     });
 }
 
-TEST_CASE("a region in restricted memory is told where that is an error (OUT-111)") {
+TEST_CASE("a region in restricted memory is explained if that is an error (OUT-111)") {
     CHECK_TWICE([](auto value) {
         topa::address_span const spans[] = {{Y + 5, Y + 5}};
         word_at const words[] = {{A, X}, {A + 8, Y}};
@@ -194,7 +193,7 @@ TEST_CASE("a region in restricted memory is told where that is an error (OUT-111
     });
 }
 
-TEST_CASE("how wide addresses are, and MENTRY, are the processor's (OUT-063,067,068)") {
+TEST_CASE("MAXPHYADDR and MENTRY come from the capabilities (OUT-063,067,068)") {
     CHECK_TWICE([](auto value) {
         word_at const words[] = {{A, uint64_t{1} << 40}, {A + 8, Y}, {A + 16, B | END}, {B, X}};
         auto const why = [&](uint64_t index, cpu::capabilities const& of) {
@@ -208,7 +207,7 @@ TEST_CASE("how wide addresses are, and MENTRY, are the processor's (OUT-063,067,
 
 // ------------------------------------------------------------------------------------ Stopped
 
-TEST_CASE("a full region with STOP is told, by both editions' offset (OUT-080, PRG-086)") {
+TEST_CASE("a full STOP region is explained with either edition's offset (OUT-080, PRG-086)") {
     CHECK_TWICE([](auto value) {
         word_at const words[] = {{A, X | STOP}, {A + 8, Z | size_8K | INT | STOP}};
         auto const at = [&](uint64_t index, uint64_t offset) {
@@ -222,10 +221,10 @@ TEST_CASE("a full region with STOP is told, by both editions' offset (OUT-080, P
                is_of_entry(at(1, 0x1FFF), rule::OUT_080, A, 1, Z | size_8K | INT | STOP, "STOP") &&
                is_of_registers(at(1, 0x1000), rule::REG_053);
     });
-    CHECK_TWICE([](auto value) {  // as the unit leaves it
+    CHECK_TWICE([](auto value) {  // with the MSRs that the output unit writes
         return is_of_entry(traced_to(value(Y) | STOP), rule::OUT_080, A, 1, Y | STOP, "STOP");
     });
-    CHECK_TWICE([](auto value) {  // regions without STOP, and links, stop nothing
+    CHECK_TWICE([](auto value) {  // regions without STOP, and END entries, do not stop
         word_at const words[] = {{A, X}, {A + 8, Y | END | STOP}};
         uint64_t const full = value(uint64_t{0x1000});
         return is_of_registers(explain({A, pointers(0, full), flags::stopped}, words),
@@ -235,7 +234,7 @@ TEST_CASE("a full region with STOP is told, by both editions' offset (OUT-080, P
     });
 }
 
-TEST_CASE("where no region has stopped it, a TraceStop range has (REG-068)") {
+TEST_CASE("Stopped is explained by a TraceStop range if no region stopped output (REG-068)") {
     auto const body = [](auto value, unsigned range) {
         word_at const words[] = {{A, X | STOP}};
         uint64_t const stops = uint64_t{2} << (32 + 4 * range);
@@ -256,7 +255,7 @@ TEST_CASE("where no region has stopped it, a TraceStop range has (REG-068)") {
 
 // ------------------------------------------------------------------------------------ software
 
-TEST_CASE("where nothing is wrong, software has set the bit, or mended what was (REG-053)") {
+TEST_CASE("with no error in the MSRs, software set the bit or fixed the error (REG-053)") {
     CHECK_TWICE([](auto value) {
         word_at const words[] = {{A, X}};
         auto const told = [&](uint64_t status, uint64_t ctl) {
@@ -273,7 +272,7 @@ TEST_CASE("where nothing is wrong, software has set the bit, or mended what was 
     });
 }
 
-TEST_CASE("a fabric has no errors, whatever stands in the other registers (OUT-120)") {
+TEST_CASE("a fabric has no errors, whatever the other registers contain (OUT-120)") {
     CHECK_TWICE([](auto value) {
         word_at const words[] = {{A, X | STOP}};
         listed_memory memory{words};
@@ -289,7 +288,7 @@ TEST_CASE("a fabric has no errors, whatever stands in the other registers (OUT-1
     });
 }
 
-TEST_CASE("of Error and Stopped together Error is told") {
+TEST_CASE("with Error and Stopped both set Error is explained") {
     CHECK_TWICE([](auto value) {
         word_at const words[] = {{A, X | STOP}};
         return explain({A, pointers(0, 0x1000), value(flags::error | flags::stopped)}, words).why ==
@@ -299,7 +298,7 @@ TEST_CASE("of Error and Stopped together Error is told") {
 
 // ------------------------------------------------------------------------------------ unreadable
 
-TEST_CASE("where the memory cannot be read nothing is told but that") {
+TEST_CASE("if memory cannot be read only the port fault is returned") {
     auto const body = [](auto value, uint64_t status, uint64_t bad, uint64_t mask_ptrs) {
         memory_model<0x2000> ram{A, {}};
         set_table(ram, A, X | STOP, B | END);
@@ -320,7 +319,7 @@ TEST_CASE("where the memory cannot be read nothing is told but that") {
     CHECK_TWICE([body](auto value) { return body(value, flags::error, B, pointers(1, 0)); });
 }
 
-TEST_CASE("explaining changes nothing, and reads at most two entries") {
+TEST_CASE("explain() changes nothing, and reads at most two entries") {
     CHECK_TWICE([](auto value) {
         word_at const words[] = {{A, X}, {A + 8, B | END}, {B, A | END}};
         listed_memory memory{words};

@@ -7,7 +7,7 @@ using namespace ptspec;
 using engine::output_options;
 using engine::restricted_access;
 
-TEST_CASE("unless it is said, nothing is restricted, and what would be is dropped (OUT-111)") {
+TEST_CASE("by default nothing is restricted, and restricted bytes are dropped (OUT-111)") {
     CHECK_TWICE([](auto value) {
         auto const how = value(output_options{});
         return how.when_restricted == restricted_access::drop && how.restricted.extra_count == 0 &&
@@ -15,6 +15,6 @@ TEST_CASE("unless it is said, nothing is restricted, and what would be is droppe
     });
 }
 
-TEST_CASE("unless it is said, the interrupt of a single region comes 512 bytes early (OUT-101)") {
+TEST_CASE("by default the interrupt of a single region comes 512 bytes early (OUT-101)") {
     CHECK_TWICE([](auto value) { return value(output_options{}).pmi_lead_bytes == 512; });
 }

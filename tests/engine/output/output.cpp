@@ -21,12 +21,12 @@ namespace flags = status_bits;
 
 namespace {
 
-/// A fabric that takes a number of bytes, and no more until it is emptied.
+/// A fabric that accepts `room` bytes.
 struct small_fabric {
     byte_array<64> got{};
     size_t count = 0;
     size_t room = 64;
-    size_t others = 0;  ///< accesses to memory
+    size_t others = 0;  ///< memory accesses
 
     constexpr auto load(uint64_t) noexcept -> port_value {
         ++others;
@@ -46,7 +46,7 @@ struct small_fabric {
 };
 static_assert(fabric_port<small_fabric> && memory_port<small_fabric>);
 
-/// What makes every rule of memory output fail, were it looked at.
+/// A state that violates every rule of memory output.
 template <memory_port Memory>
 constexpr void make_everything_wrong(tracer<Memory>& one) {
     one.place(0x1'0080, pointers(5, 0xFFFF'FFFF));
@@ -76,7 +76,7 @@ TEST_CASE("FabricEn sends the bytes to the fabric, with and without ToPA (OUT-00
     });
 }
 
-TEST_CASE("a fabric that takes fewer bytes gets the others later, once and in order (OUT-121)") {
+TEST_CASE("bytes that a fabric refuses are sent later, once and in order (OUT-121)") {
     CHECK_TWICE([](auto value) {
         small_fabric fabric;
         fabric.room = value(size_t{5});
@@ -96,7 +96,7 @@ TEST_CASE("a fabric that takes fewer bytes gets the others later, once and in or
     });
 }
 
-TEST_CASE("where nobody listens to the fabric its bytes count as stored (OUT-121)") {
+TEST_CASE("without a fabric port the bytes of a fabric count as stored (OUT-121)") {
     CHECK_TWICE([](auto value) {
         listed_memory memory;
         auto one = tracer_on(memory, preset::P_FAB);
@@ -106,7 +106,7 @@ TEST_CASE("where nobody listens to the fabric its bytes count as stored (OUT-121
     });
 }
 
-TEST_CASE("without FabricEn, ToPA chooses a table, and its absence a single range (OUT-001)") {
+TEST_CASE("without FabricEn, ToPA=1 selects a table, ToPA=0 a single range (OUT-001)") {
     CHECK_TWICE([](auto value) {
         word_at const words[] = {{A, X}};
         listed_memory memory{words};
@@ -123,7 +123,7 @@ TEST_CASE("without FabricEn, ToPA chooses a table, and its absence a single rang
     });
 }
 
-TEST_CASE("the scheme is chosen when TraceEn rises, and holds until it falls (OUT-001)") {
+TEST_CASE("the output scheme is fixed from TraceEn 0->1 until TraceEn 1->0 (OUT-001)") {
     CHECK_TWICE([](auto value) {
         word_at const words[] = {{A, X}, {A + 8, A | END}};
         listed_memory memory{words};
@@ -141,7 +141,7 @@ TEST_CASE("the scheme is chosen when TraceEn rises, and holds until it falls (OU
     });
 }
 
-TEST_CASE("all schemes get the same bytes; they may be cut anywhere (OUT-002, PRG-084)") {
+TEST_CASE("all schemes store the same bytes, split anywhere (OUT-002, PRG-084)") {
     CHECK_TWICE([](auto value) {
         size_t const count = value(size_t{40});
         auto const packets = first_bytes(count);
@@ -164,7 +164,7 @@ TEST_CASE("all schemes get the same bytes; they may be cut anywhere (OUT-002, PR
 
 // ------------------------------------------------------------------------------------ TraceEn
 
-TEST_CASE("a unit that was not started stores nothing, and nothing is an error (OUT-008)") {
+TEST_CASE("an output unit that was not started stores nothing and checks nothing (OUT-008)") {
     CHECK_TWICE([](auto value) {
         listed_memory memory;
         auto one = tracer_on(memory);
@@ -205,7 +205,7 @@ TEST_CASE("with Stopped or Error set nothing is checked and every byte is lost (
     });
 }
 
-TEST_CASE("the output MSRs are exact after TraceEn fell, and frozen (OUT-005, PRG-083)") {
+TEST_CASE("after TraceEn 1->0 the output MSRs are exact and do not change (OUT-005, PRG-083)") {
     CHECK_TWICE([](auto value) {
         return on_both([&](auto& memory) {
             set_table(memory, A, X, Y, A | END);
@@ -225,7 +225,7 @@ TEST_CASE("the output MSRs are exact after TraceEn fell, and frozen (OUT-005, PR
     });
 }
 
-TEST_CASE("the output MSRs can be brought up to date while tracing goes on (OUT-005)") {
+TEST_CASE("sync() updates the output MSRs during tracing (OUT-005)") {
     CHECK_TWICE([](auto value) {
         return on_both([&](auto& memory) {
             set_table(memory, A, X, B | END);
@@ -259,8 +259,8 @@ TEST_CASE("the output MSRs can be brought up to date while tracing goes on (OUT-
 
 namespace {
 
-/// Writes bytes with TraceEn falling and rising again behind the first `cut` of them. The MSRs are
-/// not touched in between.
+/// Writes bytes. TraceEn is cleared and set again after the first `cut` bytes, without a write of
+/// other MSRs.
 template <memory_port Memory>
 constexpr void write_with_a_pause(tracer<Memory>& one, uint64_t ctl, size_t cut, size_t all) {
     (void)one.enable(ctl);
@@ -273,7 +273,7 @@ constexpr void write_with_a_pause(tracer<Memory>& one, uint64_t ctl, size_t cut,
 
 }  // namespace
 
-TEST_CASE("a trace goes on where it ended, without a write of the output MSRs (OUT-006)") {
+TEST_CASE("a trace resumes where it ended, without a write of the output MSRs (OUT-006)") {
     auto const body = [](auto value, size_t cut) {
         return on_both([&](auto& memory) {
             set_table(memory, A, X, B | END);
@@ -298,7 +298,7 @@ TEST_CASE("a trace goes on where it ended, without a write of the output MSRs (O
     }
 }
 
-TEST_CASE("what was taken is in memory when TraceEn has fallen (OUT-130)") {
+TEST_CASE("all accepted bytes are in memory after TraceEn 1->0 (OUT-130)") {
     CHECK_TWICE([](auto value) {
         return on_both([&](auto& memory) {
             set_table(memory, A, X, A | END);
@@ -312,7 +312,7 @@ TEST_CASE("what was taken is in memory when TraceEn has fallen (OUT-130)") {
     });
 }
 
-TEST_CASE("an error that enabling finds is there when enabling is done (OUT-133)") {
+TEST_CASE("an error found while enabling is set when enabling returns (OUT-133)") {
     CHECK_TWICE([](auto value) {
         listed_memory memory;
         auto one = tracer_on(memory);
@@ -321,7 +321,7 @@ TEST_CASE("an error that enabling finds is there when enabling is done (OUT-133)
     });
 }
 
-TEST_CASE("an error is recovered from: TraceEn off, mend, clear Error, TraceEn on (OUT-134)") {
+TEST_CASE("recovery from an error: TraceEn 0, fix, clear Error, TraceEn 1 (OUT-134)") {
     CHECK_TWICE([](auto value) {
         return on_both([&](auto& memory) {
             set_table(memory, A, X, Y | 2, A | END);
@@ -330,7 +330,7 @@ TEST_CASE("an error is recovered from: TraceEn off, mend, clear Error, TraceEn o
             bool const found = one.has_failed(rule::OUT_060) && one.sum.lost == 0x10 &&
                                one.stands_at(A, pointers(1, 0));
             if (!found || !one.disable()) { return false; }
-            set(memory, A + 8, Y);  // MASK_PTRS led to it
+            set(memory, A + 8, Y);  // the entry that MASK_PTRS selects
             auto const clear = access::effect_of_write(one.of, one.now, 0x571, 0);
             one.now = clear.state;
             (void)one.enable_topa();
@@ -344,7 +344,7 @@ TEST_CASE("an error is recovered from: TraceEn off, mend, clear Error, TraceEn o
 
 namespace {
 
-/// The rule by which enabling of a single range fails, or none; then nothing has happened.
+/// The rule by which enabling a single range fails, or none. A failure has no other effect.
 constexpr auto single_range_fails(uint64_t base, uint64_t mask_ptrs,
                                   cpu::capabilities const& of = preset::P_SKL) -> rule {
     listed_memory memory;
@@ -363,7 +363,7 @@ constexpr auto single_range_fails(uint64_t base, uint64_t mask_ptrs,
 
 }  // namespace
 
-TEST_CASE("a single range is checked when TraceEn rises (OUT-022..024, PRG-082)") {
+TEST_CASE("a single range is checked at TraceEn 0->1 (OUT-022..024, PRG-082)") {
     CHECK_TWICE([](auto value) {
         return single_range_fails(0x10'0000, value(uint64_t{0x17F})) == rule::OUT_022 &&
                single_range_fails(0x80, value(uint64_t{0xFF})) == rule::OUT_023 &&
@@ -373,7 +373,7 @@ TEST_CASE("a single range is checked when TraceEn rises (OUT-022..024, PRG-082)"
     });
 }
 
-TEST_CASE("a single range is circular, and stops nothing (OUT-021,025,028, PRG-081)") {
+TEST_CASE("a single range is circular, and does not stop (OUT-021,025,028, PRG-081)") {
     CHECK_TWICE([](auto value) {
         return on_both([&](auto& memory) {
             auto one = tracer_on(memory);
@@ -392,7 +392,7 @@ TEST_CASE("a single range is circular, and stops nothing (OUT-021,025,028, PRG-0
     });
 }
 
-TEST_CASE("nothing tells how often a single range has wrapped (OUT-025,030)") {
+TEST_CASE("no MSR shows how often a single range has wrapped (OUT-025,030)") {
     CHECK_TWICE([](auto value) {
         listed_memory memory;
         auto one = tracer_on(memory);
@@ -409,7 +409,7 @@ TEST_CASE("nothing tells how often a single range has wrapped (OUT-025,030)") {
     });
 }
 
-TEST_CASE("single ranges have 128 bytes to 4 GB, and wrap at their end (OUT-020, OUT-153)") {
+TEST_CASE("a single range has 128 bytes to 4 GB, and wraps at its end (OUT-020, OUT-153)") {
     CHECK_TWICE([](auto value) {
         for (unsigned k = 7; k <= 32; ++k) {
             uint64_t const mask = (value(uint64_t{1}) << k) - 1;
@@ -429,7 +429,7 @@ TEST_CASE("single ranges have 128 bytes to 4 GB, and wrap at their end (OUT-020,
     });
 }
 
-TEST_CASE("a device in the single range gets every byte, lap after lap (OUT-026)") {
+TEST_CASE("a device in the single range receives every byte of every lap (OUT-026)") {
     CHECK_TWICE([](auto value) {
         listed_memory device;
         auto one = tracer_on(device);
@@ -443,7 +443,7 @@ TEST_CASE("a device in the single range gets every byte, lap after lap (OUT-026)
 
 // ------------------------------------------------------------------------------------ ToPA
 
-TEST_CASE("entries are read as the pointer comes to them, each once (OUT-053,054, PRG-085)") {
+TEST_CASE("an entry is read once, when output reaches it (OUT-053,054, PRG-085)") {
     CHECK_TWICE([](auto value) {
         word_at const words[] = {{A, X}, {A + 8, Y}, {A + 16, B | END}, {B, Z}, {B + 8, A | END}};
         listed_memory memory{words};
@@ -485,7 +485,7 @@ TEST_CASE("one write fills as many regions as it reaches (OUT-052..054)") {
     });
 }
 
-TEST_CASE("a table that ends with no END and no STOP goes round (OUT-055)") {
+TEST_CASE("a table without END or STOP wraps after its last possible entry (OUT-055)") {
     CHECK_TWICE([](auto value) {
         uint64_t const last = A + 8 * 0x1FF'FFFF;
         word_at const words[] = {{A, X}, {last, Y}};
@@ -498,7 +498,7 @@ TEST_CASE("a table that ends with no END and no STOP goes round (OUT-055)") {
                memory.runs[0] == stored_run{Y + 0xFFE, 2} && memory.runs[1] == stored_run{X, 3} &&
                one.stands_at(A, pointers(0, 3)) && one.is_running();
     });
-    CHECK_TWICE([](auto value) {  // END and STOP there count as anywhere
+    CHECK_TWICE([](auto value) {  // END and STOP are effective in the last entry
         uint64_t const last = A + 8 * 0x1FF'FFFF;
         word_at const words[] = {{A, X}, {last - 8, Y}, {last, B | END}, {B, Z | STOP}};
         listed_memory memory{words};
@@ -520,7 +520,7 @@ TEST_CASE("address 0, overlapping regions and a region over its table are legal 
                memory.runs[0] == stored_run{0, 0x1000} && memory.runs[1] == memory.runs[0] &&
                one.stands_at(A, pointers(0, 1));
     });
-    CHECK_TWICE([](auto value) {  // what was written becomes the next entry
+    CHECK_TWICE([](auto value) {  // the written bytes become the next entry
         return on_both([&](auto& memory) {
             set_table(memory, A, A, X, A | END);
             auto one = tracer_on(memory);
@@ -537,7 +537,7 @@ TEST_CASE("address 0, overlapping regions and a region over its table are legal 
     });
 }
 
-TEST_CASE("the extremes: Size 15, index 1FFFFFFH, the top of 52 bits (OUT-153)") {
+TEST_CASE("limits: Size 15, index 1FFFFFFH, the top of 52 bits (OUT-153)") {
     CHECK_TWICE([](auto value) {
         uint64_t const table = value(uint64_t{0xF'FFFF'F000'0000});  // 256 MB below the top
         uint64_t const region = 0xF'FFFF'F800'0000;                  // 128 MB below the top
@@ -558,7 +558,7 @@ TEST_CASE("the extremes: Size 15, index 1FFFFFFH, the top of 52 bits (OUT-153)")
 
 namespace {
 
-/// Three regions, of which one raises an interrupt and one is partly restricted; then STOP.
+/// Three regions: the first has INT, the second is partly restricted, the third has STOP and INT.
 template <memory_port Memory>
 constexpr void prepare_a_course(tracer<Memory>& one) {
     set_table(one.memory, A, X | INT, B | END);
@@ -567,9 +567,9 @@ constexpr void prepare_a_course(tracer<Memory>& one) {
     (void)one.enable(bits::single_range | bits::topa | bits::inject);
 }
 constexpr topa::address_span course_spans[] = {{Y + 0x10, Y + 0x12}, {Y + 0xFFF, Z}};
-constexpr size_t course_bytes = 0x2010;  // all of it, and some behind the STOP
+constexpr size_t course_bytes = 0x2010;  // the whole course, and bytes after the STOP
 
-/// What there is to see of a processor after a course.
+/// The visible state after a course.
 struct course {
     write_result sum{};
     access::msr_state now{};
@@ -586,7 +586,7 @@ constexpr auto result_of(tracer<Memory>& one) -> course {
 
 }  // namespace
 
-TEST_CASE("n bytes written at once do what they do one by one (OUT-151)") {
+TEST_CASE("writing n bytes at once or in pieces has the same effect (OUT-151)") {
     CHECK_TWICE([](auto value) {
         return on_both([&](auto& memory) {
             using memory_type = std::remove_reference_t<decltype(memory)>;
@@ -600,7 +600,7 @@ TEST_CASE("n bytes written at once do what they do one by one (OUT-151)") {
                    one.pmi_pending();
         });
     });
-    // Against one another, in pieces of every size.
+    // Compare with pieces of many sizes.
     ram whole{A, {}};
     tracer<ram> all{.of = preset::P_ATM, .memory = whole, .how = protecting(course_spans)};
     prepare_a_course(all);
@@ -621,7 +621,7 @@ TEST_CASE("n bytes written at once do what they do one by one (OUT-151)") {
     }
 }
 
-TEST_CASE("what a write tells is about its own bytes (OUT-151)") {
+TEST_CASE("the result of a write covers its own bytes only (OUT-151)") {
     CHECK_TWICE([](auto value) {
         return on_both([&](auto& memory) {
             set_table(memory, A, X, A | END);
@@ -640,13 +640,12 @@ TEST_CASE("what a write tells is about its own bytes (OUT-151)") {
     });
 }
 
-TEST_CASE("what put_few takes is a write of a few bytes that fill nothing; else it does nothing "
-          "(OUT-151,152)") {
+TEST_CASE("put_few() stores up to 16 bytes that fill no region, or nothing (OUT-151,152)") {
     CHECK_TWICE([](auto value) {
         return on_whole([&](auto& memory) {
             constexpr bool in_place =
                 std::is_same_v<std::remove_reference_t<decltype(memory)>, host_memory>;
-            // Either way the byte is stored once.
+            // The bytes are stored once in both cases.
             auto const takes = [](auto& one, size_t count) {
                 bool const taken = one.out.put_few(first_bytes(count));
                 if (!taken) { (void)one.write(first_bytes(count)); }
@@ -703,7 +702,7 @@ TEST_CASE("a write of no bytes changes nothing (OUT-152)") {
     });
 }
 
-TEST_CASE("a unit is a value: a copy goes on from where it was copied") {
+TEST_CASE("an output unit is a value: a copy continues independently") {
     CHECK_TWICE([](auto value) {
         word_at const words[] = {{A, X | INT}, {A + 8, Y}};
         listed_memory memory{words};
@@ -721,7 +720,7 @@ TEST_CASE("a unit is a value: a copy goes on from where it was copied") {
     });
 }
 
-TEST_CASE("a unit that is started again has forgotten what was (OUT-006)") {
+TEST_CASE("an output unit that is restarted has no state of the previous run (OUT-006)") {
     CHECK_TWICE([](auto value) {
         word_at const words[] = {{A, X | INT | STOP}, {B, Y}, {B + 8, B | END}};
         listed_memory memory{words};

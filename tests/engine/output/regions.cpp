@@ -9,7 +9,7 @@
 using namespace ptspec;
 using namespace ptspec::test;
 
-TEST_CASE("tracing begins behind an END, at the first byte of the next table (OUT-057)") {
+TEST_CASE("tracing that begins at an END starts at byte 0 of the next table (OUT-057)") {
     CHECK_TWICE([](auto value) {
         return on_both([&](auto& memory) {
             set_table(memory, A, X, B | END);
@@ -24,7 +24,7 @@ TEST_CASE("tracing begins behind an END, at the first byte of the next table (OU
     });
 }
 
-TEST_CASE("tracing begins inside a region where the offset says (OUT-050,051,058, PRG-084)") {
+TEST_CASE("tracing begins inside a region at the offset (OUT-050,051,058, PRG-084)") {
     CHECK_TWICE([](auto value) {
         return on_both([&](auto& memory) {
             set_table(memory, A, X, Y, Z | size_8K, A | END);
@@ -38,7 +38,7 @@ TEST_CASE("tracing begins inside a region where the offset says (OUT-050,051,058
     });
 }
 
-TEST_CASE("a single range begins where the offset says, and again behind its end (OUT-020,021)") {
+TEST_CASE("a single range begins at the offset, and wraps to its base (OUT-020,021)") {
     CHECK_TWICE([](auto value) {
         return on_both([&](auto& memory) {
             auto one = tracer_on(memory);
@@ -51,7 +51,7 @@ TEST_CASE("a single range begins where the offset says, and again behind its end
     });
 }
 
-TEST_CASE("a region has 4 KB << Size bytes, its last byte among them (OUT-041,052,069, PRG-089)") {
+TEST_CASE("a region has 4 KB << Size bytes, including the last (OUT-041,052,069, PRG-089)") {
     CHECK_TWICE([](auto value) {
         for (uint64_t size = 0; size < 16; ++size) {
             uint64_t const bytes = value(uint64_t{4096}) << size;
@@ -73,7 +73,7 @@ TEST_CASE("a region has 4 KB << Size bytes, its last byte among them (OUT-041,05
     });
 }
 
-TEST_CASE("any table can be linked to, and an END's Size means nothing (OUT-043,047, PRG-089)") {
+TEST_CASE("END can link to any table, and its Size is ignored (OUT-043,047, PRG-089)") {
     CHECK_TWICE([](auto value) {
         for (uint64_t size = 0; size < 16; ++size) {
             word_at const words[] = {{A, X}, {A + 8, B | size << 6 | END}, {B, Y}};

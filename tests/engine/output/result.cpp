@@ -6,7 +6,7 @@
 using namespace ptspec;
 using engine::write_result;
 
-TEST_CASE("a write that was not asked for anything did nothing, and did not fail") {
+TEST_CASE("the default write_result is all 0, and true") {
     CHECK_TWICE([](auto value) {
         auto const done = value(write_result{});
         return done && done.taken == 0 && done.stored == 0 && done.lost == 0 && done.pmis == 0 &&
@@ -14,7 +14,7 @@ TEST_CASE("a write that was not asked for anything did nothing, and did not fail
     });
 }
 
-TEST_CASE("a write counts as done unless something was in its way") {
+TEST_CASE("write_result is true unless a port fault happened") {
     CHECK_TWICE([](auto value) {
         return value(write_result{.taken = 5, .lost = 5}) &&
                !value(write_result{.taken = 5, .why_not_all = {true, 0x1000}}) &&
@@ -22,7 +22,7 @@ TEST_CASE("a write counts as done unless something was in its way") {
     });
 }
 
-TEST_CASE("two writes are the same when all about them is") {
+TEST_CASE("two results are equal if all members are equal") {
     CHECK_TWICE([](auto value) {
         write_result const one{
             .taken = 1, .stored = 2, .lost = 3, .pmis = 4, .first = 5, .last = 6};
@@ -42,8 +42,7 @@ TEST_CASE("two writes are the same when all about them is") {
     });
 }
 
-TEST_CASE(
-    "what is stored piece by piece is added up, and reaches from the first byte to the last") {
+TEST_CASE("count_stored() adds the bytes, keeps the first address and updates the last") {
     CHECK_TWICE([](auto value) {
         write_result done{.taken = 2, .lost = 2, .pmis = 1, .first = 9, .last = 9};
         done.count_stored(value(uint64_t{0x1'2FFD}), 3);
@@ -63,7 +62,7 @@ TEST_CASE(
                                            .last = 0x4000,
                                            .had_address = true};
     });
-    CHECK_TWICE([](auto value) {  // at address 0, where it begins, too
+    CHECK_TWICE([](auto value) {  // address 0 is a valid first address
         write_result done = value(write_result{});
         done.count_stored(0, 1);
         done.count_stored(0x1000, 2);
@@ -73,14 +72,14 @@ TEST_CASE(
     });
 }
 
-TEST_CASE("two writes in a row are as one, and what stopped the last is still in the way") {
+TEST_CASE("the sum of two results has both counts, the whole span and the last fault") {
     CHECK_TWICE([](auto value) {
         auto sum = value(write_result{.taken = 1, .stored = 2, .lost = 3, .pmis = 4});
         sum += value(write_result{.taken = 16, .stored = 32, .lost = 48, .pmis = 64});
         return sum == write_result{.taken = 17, .stored = 34, .lost = 51, .pmis = 68};
     });
     CHECK_TWICE([](auto value) {
-        write_result const nowhere{.first = 7, .last = 7};  // addresses that are none
+        write_result const nowhere{.first = 7, .last = 7};  // no valid addresses
         write_result const one{.first = 0x1000, .last = 0x1FFF, .had_address = true};
         write_result const two{.first = 0x4000, .last = 0x4003, .had_address = true};
         auto first = value(nowhere);
@@ -100,7 +99,7 @@ TEST_CASE("two writes in a row are as one, and what stopped the last is still in
     });
 }
 
-TEST_CASE("totals are the sums of what writes did, and the same when all three are") {
+TEST_CASE("totals sum the counts of writes, and are equal if all three counts are") {
     using engine::totals;
     CHECK_TWICE([](auto value) {
         totals all;

@@ -19,7 +19,7 @@ constexpr auto fragile_memory() -> fragile { return {.inner = {A, {}}}; }
 
 }  // namespace
 
-TEST_CASE("what a writer writes goes where output says") {
+TEST_CASE("a sink sends packets of a trace writer to the output") {
     CHECK_TWICE([](auto value) {
         ram memory{A, {}};
         set_table(memory, A, X, Y, A | END);
@@ -46,7 +46,7 @@ TEST_CASE("what a writer writes goes where output says") {
     });
 }
 
-TEST_CASE("what a port refuses is kept, and goes out before all else (PKT-347,PRG-180)") {
+TEST_CASE("bytes that a port refuses are kept and sent first (PKT-347,PRG-180)") {
     CHECK_TWICE([](auto value) {
         auto memory = fragile_memory();
         set_table(memory, A, X, Y, A | END);
@@ -89,7 +89,7 @@ TEST_CASE("what a port refuses is kept, and goes out before all else (PKT-347,PR
     });
 }
 
-TEST_CASE("as much as a writer appends is taken at once, and no more") {
+TEST_CASE("append() takes up to 384 bytes at once, and no more") {
     CHECK_TWICE([](auto value) {
         auto memory = fragile_memory();
         set_table(memory, A, X, A | END);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Whole regions that are filled in place, which may go another way than bytes through a port: what
-// is left behind has to be the same.
+// Regions that are filled in place can take another code path than store() calls. The result must
+// be the same.
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/engine/output/output.hpp>
 #include <ptspec/engine/output/state.hpp>
@@ -19,7 +19,7 @@ namespace flags = status_bits;
 
 namespace {
 
-/// What can be seen of a trace that went to a memory.
+/// The visible result of output to a memory.
 struct outcome {
     write_result sum{};
     port_fault start{};
@@ -29,15 +29,15 @@ struct outcome {
     friend constexpr auto operator==(outcome const&, outcome const&) -> bool = default;
 };
 
-/// A table at A, tracing from an offset of its entry `index` on, and writes of some sizes. A write
-/// that meets a fault is not finished.
+/// A table at A, tracing from an offset in its entry `index`, and writes of some sizes. A write
+/// that faults is not repeated.
 struct course {
     uint64_t entries[4] = {};
     uint64_t linked = 0;  ///< the first entry of the table at B
     struct {
         bool is = false;
         uint64_t word = 0;
-    } rewritten{};  ///< what the first entry becomes behind the first write
+    } rewritten{};  ///< the value of the first entry after the first write
     uint64_t index = 0;
     uint64_t offset = 0;
     size_t writes[3] = {};
@@ -63,8 +63,7 @@ constexpr auto outcome_on(Memory& memory, course const& what) -> outcome {
     return {.sum = one.sum, .start = one.fault, .now = one.now, .why = one.out.why()};
 }
 
-/// The same is left behind where the memory is stored through and where it is written in place, in
-/// two pieces, or in one.
+/// True when store() calls and in-place writes, to one or two pieces, have the same outcome.
 constexpr auto is_the_same(course const& what, uint64_t cut = ram_size) -> bool {
     ram stored{A, {}};
     split_ram<2> in_place{{0, cut}};
@@ -72,7 +71,7 @@ constexpr auto is_the_same(course const& what, uint64_t cut = ram_size) -> bool 
     return outcome_on(stored, what) == outcome_on(memory, what) && in_place.holds(stored.bytes);
 }
 
-/// Entries that may stand behind a region.
+/// Entries that can follow a region.
 constexpr uint64_t next_entries[] = {
     Y,
     Y | INT,
@@ -95,13 +94,13 @@ constexpr uint64_t next_entries[] = {
     Y | uint64_t{1} << 63,
     A | END | uint64_t{1} << 39,
     0x40'0000,  // not in the memory
-    A,          // over the table
+    A,          // overlaps the table
     0,
 };
 
 }  // namespace
 
-TEST_CASE("a region that is filled at once is followed by any entry (OUT-053,054,060..066)") {
+TEST_CASE("any entry can follow a region that is filled at once (OUT-053,054,060..066)") {
     for (uint64_t const next : next_entries) {
         for (uint64_t const behind : next_entries) {
             for (uint64_t const offset : {0x0U, 0x1U, 0x800U, 0xFFFU}) {
@@ -122,9 +121,8 @@ TEST_CASE("a region that is filled at once is followed by any entry (OUT-053,054
     }
 }
 
-TEST_CASE(
-    "a write begins as much of the next region as it has bytes, or fills it, too (OUT-052,151)") {
-    // Regions in a row, apart, and the same one again.
+TEST_CASE("a write that fills a region continues in the next regions (OUT-052,151)") {
+    // Adjacent, separate and identical regions.
     for (auto const& regions : std::initializer_list<std::initializer_list<uint64_t>>{
              {X, Y, X}, {Y, X, Y}, {X, Y, Z}, {Y, Y, Y}}) {
         for (uint64_t const offset : {0x0U, 0x1U, 0xFFFU}) {
@@ -140,7 +138,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("the last byte of regions that are just filled is not before the next (OUT-052)") {
+TEST_CASE("a write that ends with a full region reports its last byte (OUT-052)") {
     CHECK_TWICE([](auto value) {
         course const what{.entries = {X, Y, X, A | END}, .writes = {value(size_t{0x2000})}};
         ram stored{A, {}};
@@ -148,8 +146,8 @@ TEST_CASE("the last byte of regions that are just filled is not before the next 
     });
 }
 
-TEST_CASE("a region that is filled at once ends where its memory does (OUT-053)") {
-    // The program's memory is cut anywhere: inside a region, at its end, inside a table.
+TEST_CASE("filling a region at once stops at the end of its host memory (OUT-053)") {
+    // Host memory is split inside a region, at its end, and inside a table.
     for (uint64_t const cut : {0x8U, 0x10U, 0x18U, 0x1000U, 0x2000U, 0x2001U, 0x2800U, 0x2FFFU,
                                0x3000U, 0x3001U, 0x37F8U, 0x4000U, 0x4800U, 0x5000U}) {
         for (uint64_t const offset : {0x0U, 0x1U, 0x800U, 0xFFFU}) {
@@ -168,7 +166,7 @@ TEST_CASE("a region that is filled at once ends where its memory does (OUT-053)"
     }
 }
 
-TEST_CASE("a table in two pieces of memory is read as one (OUT-053,055)") {
+TEST_CASE("a table can span two pieces of memory (OUT-053,055)") {
     for (uint64_t const cut : {8U, 16U, 24U, 32U}) {
         for (uint64_t const offset : {0x0U, 0x1U, 0xFFFU}) {
             for (size_t const first : {size_t{0x1000}, size_t{0x2000}, size_t{0x2800}}) {
@@ -187,8 +185,8 @@ TEST_CASE("a table in two pieces of memory is read as one (OUT-053,055)") {
     }
 }
 
-TEST_CASE("bytes that go over the next entry are there when it is read (OUT-070)") {
-    // A region over its own table. The entry behind turns from Y into Z, in one of its bytes.
+TEST_CASE("bytes that overwrite the next entry are stored before it is read (OUT-070)") {
+    // A region overlaps its own table. The next entry changes from Y to Z, in one of its bytes.
     auto const body = [](auto value, uint64_t from, size_t first_write, uint64_t index = 0) {
         auto const on = [&](auto& memory) {
             set_table(memory, A + 8 * index, A, Y, A | END);
@@ -210,15 +208,15 @@ TEST_CASE("bytes that go over the next entry are there when it is read (OUT-070)
     for (uint64_t from = 0; from < 40; ++from) {
         for (size_t const first_write : {0U, 1U, 5U, 0xF00U}) {
             CHECK(body(unknown{}, from, first_write));
-            // The entry behind is the last of the page.
+            // The next entry is the last of the page.
             CHECK(body(unknown{}, 0xFE0 + from / 2, first_write & 1, 510));
         }
     }
 }
 
-TEST_CASE("bytes for regions in a row go over an entry behind them, too (OUT-070)") {
-    // The table goes on in B, which the entry `index` fills; the regions behind it lie behind B. The
-    // first entry in B is read behind all of them, and turns into Z.
+TEST_CASE("bytes for several regions can overwrite an entry after them (OUT-070)") {
+    // The table continues in B, which is also the region of entry `index`. The first entry in B is
+    // read after all regions, and changes to Z.
     auto const body = [](auto value, uint64_t index, auto... regions) {
         return on_whole([&](auto& memory) {
             set_table(memory, A + 8 * index, B, regions..., X, A | END);
@@ -233,12 +231,12 @@ TEST_CASE("bytes for regions in a row go over an entry behind them, too (OUT-070
         });
     };
     CHECK_TWICE([body](auto value) { return body(value, 510, X); });
-    // The entry before the one in B does not stand right before the first of the regions.
+    // Two entries between entry `index` and the entry in B.
     CHECK_TWICE([body](auto value) { return body(value, 509, X, Y); });
 }
 
-TEST_CASE("behind an END to the same table its first entry is read as it is then (OUT-053,054)") {
-    // In the second lap it is another region, is larger, has marks, or is none at all.
+TEST_CASE("after an END to the same table its first entry is read again (OUT-053,054)") {
+    // In the second lap it is another or a larger region, has flags, or is invalid.
     for (uint64_t const first : next_entries) {
         for (uint64_t const link : {A | END, A | END | 5 << 6, A | END | INT, B | END}) {
             for (uint64_t const index : {0U, 1U}) {
@@ -255,7 +253,7 @@ TEST_CASE("behind an END to the same table its first entry is read as it is then
     }
 }
 
-TEST_CASE("laps of a ring leave position and bytes where they belong (OUT-053,054,151)") {
+TEST_CASE("position and bytes are right after several laps of a ring (OUT-053,054,151)") {
     CHECK_TWICE([](auto value) {
         return on_both([&](auto& memory) {
             set_table(memory, A, X, Y, A | END);
@@ -276,9 +274,9 @@ TEST_CASE("laps of a ring leave position and bytes where they belong (OUT-053,05
     });
 }
 
-TEST_CASE("a region that is filled over the first entry changes what END leads to (OUT-053,054)") {
-    // The table goes on in B, where its END stands. The entry before that fills the page in which
-    // the first one is, and turns it from X into Z.
+TEST_CASE("a region that overwrites the first entry changes the region after END (OUT-053,054)") {
+    // The table continues in B, which has the END. The region of the entry before it is the page
+    // of the first entry, and changes that from X to Z.
     CHECK(on_whole([](auto& memory) {
         for (uint64_t index = 0; index < 511; ++index) { set(memory, A + 8 * index, X); }
         set_table(memory, A + 8 * 511, A, A | END);
@@ -292,7 +290,7 @@ TEST_CASE("a region that is filled over the first entry changes what END leads t
     }));
 }
 
-TEST_CASE("bytes that would fill a region are lost once TraceEn has fallen") {
+TEST_CASE("bytes that would fill a region are lost after TraceEn 1->0") {
     CHECK_TWICE([](auto value) {
         return on_whole([&](auto& memory) {
             set_table(memory, A, X, Y, A | END);
@@ -309,7 +307,7 @@ TEST_CASE("bytes that would fill a region are lost once TraceEn has fallen") {
     });
 }
 
-TEST_CASE("an entry that was changed before the pointer came to it is read as it is (OUT-053)") {
+TEST_CASE("an entry that changes before output reaches it is read changed (OUT-053)") {
     CHECK_TWICE([](auto value) {
         return on_both([&](auto& memory) {
             set_table(memory, A, X, X, X, A | END);
@@ -326,11 +324,11 @@ TEST_CASE("an entry that was changed before the pointer came to it is read as it
     });
 }
 
-TEST_CASE("the last entry of a table is followed by the first, also in place (OUT-055)") {
-    // 256 MB of table, of which the program has both ends.
+TEST_CASE("in place, too, the first entry follows the last possible one (OUT-055)") {
+    // A table of 256 MB; only its two ends are mapped.
     auto const body = [](auto value, uint64_t entries) {
         uint8_t low[0x20] = {};
-        uint8_t high[0x60] = {};  // and what stands behind
+        uint8_t high[0x60] = {};  // the end, and entries after it
         uint8_t region[0x2000] = {};
         uint64_t const end = A + (uint64_t{1} << 28);
         host_region const pieces[] = {
@@ -352,7 +350,7 @@ TEST_CASE("the last entry of a table is followed by the first, also in place (OU
     CHECK(body(unknown{}, 8));
 }
 
-TEST_CASE("the next entry is not taken from behind MAXPHYADDR, also in place (OUT-071)") {
+TEST_CASE("in place, too, no entry is read from above MAXPHYADDR (OUT-071)") {
     auto const body = [](auto value, uint64_t entries) {
         uint8_t table[0x40] = {};
         uint8_t region[0x1000] = {};
@@ -376,7 +374,7 @@ TEST_CASE("the next entry is not taken from behind MAXPHYADDR, also in place (OU
     CHECK(body(unknown{}, 4));
 }
 
-TEST_CASE("restricted memory is restricted in place (OUT-091,111)") {
+TEST_CASE("restricted memory has the same effect in place (OUT-091,111)") {
     for (auto const when : {engine::restricted_access::drop, engine::restricted_access::error}) {
         for (uint64_t const at : {A, A + 8, A + 15, A + 16, X, X + 0xFFF, Y, Y + 5, Z, B}) {
             topa::address_span const spans[] = {{at, at}};
@@ -392,7 +390,7 @@ TEST_CASE("restricted memory is restricted in place (OUT-091,111)") {
     }
 }
 
-TEST_CASE("without MENTRY a region is filled in place as through a port (OUT-103,104)") {
+TEST_CASE("without MENTRY filling in place and through a port are equal (OUT-103,104)") {
     for (uint64_t const mark : {uint64_t{0}, INT, STOP, INT | STOP}) {
         for (uint64_t const end : {A | END, B | END, Y}) {
             for (uint64_t const offset : {0x0U, 0xDFFU, 0xE00U, 0xE01U, 0xFFFU}) {
@@ -410,7 +408,7 @@ TEST_CASE("without MENTRY a region is filled in place as through a port (OUT-103
 
 namespace {
 
-/// Memory of which the program has some regions in its own memory, and else nothing.
+/// Memory of which only the addresses first..last are mapped.
 struct partly_mapped {
     ram inner{A, {}};
     uint64_t first = 0;
@@ -431,7 +429,7 @@ static_assert(mapped_memory_port<partly_mapped>);
 
 }  // namespace
 
-TEST_CASE("where only some memory can be written in place, the rest goes through the port") {
+TEST_CASE("memory that cannot be written in place is written through the port") {
     auto const body = [](auto value, uint64_t first, uint64_t last) {
         course const what{.entries = {X, Y | INT, Z | size_8K, B | END},
                           .linked = X,
@@ -450,11 +448,11 @@ TEST_CASE("where only some memory can be written in place, the rest goes through
     }
 }
 
-// ------------------------------------------------------------------------------------ what is asked
+// ------------------------------------------------------------------------------------ port calls
 
 namespace {
 
-/// The small memory, in one piece, that counts what it is asked for.
+/// Host memory that counts calls of load() and store().
 struct asked_memory {
     host_memory inner;
     uint64_t loads = 0;
@@ -476,8 +474,8 @@ static_assert(mapped_memory_port<asked_memory>);
 
 }  // namespace
 
-TEST_CASE("whole regions in place ask the port for nothing but where they stand") {
-    // Each region is a piece of its own.
+TEST_CASE("filling whole regions in place loads only the first entry and stores nothing") {
+    // Each region is a separate piece.
     for (size_t const piece : {0x1000U, 0x2000U, 0x3000U}) {
         uint8_t table[0x80] = {};
         uint8_t regions[4][0x1000] = {};
@@ -493,11 +491,11 @@ TEST_CASE("whole regions in place ask the port for nothing but where they stand"
         CHECK(one.stands_at(A, 0x7F));
         CHECK(one.sum.stored == 0x6000);
         CHECK(memory.stores == 0);
-        CHECK(memory.loads == 1);  // the first entry, before it is known where it stands
+        CHECK(memory.loads == 1);  // the first entry, before its window is known
     }
 }
 
-TEST_CASE("in place, too, the port is asked for an entry once (OUT-053,054)") {
+TEST_CASE("in place, too, an entry is loaded once (OUT-053,054)") {
     CHECK_TWICE([](auto value) {
         uint8_t bytes[ram_size] = {};
         host_region const pieces[] = {{A, bytes, ram_size}};
@@ -508,7 +506,7 @@ TEST_CASE("in place, too, the port is asked for an entry once (OUT-053,054)") {
         (void)one.write(first_bytes(value(size_t{0x1000})));
         bool const linked = memory.loads == 2 && one.stands_at(B, 0x7F);
         uint64_t const before = memory.loads;
-        (void)one.write(first_bytes(0x1000));  // through END, which is read where it stands
+        (void)one.write(first_bytes(0x1000));  // through END, which is read in place
         return linked && memory.loads == before + 1 && one.stands_at(A, 0x7F) && memory.stores == 0;
     });
     uint8_t bytes[ram_size] = {};
@@ -517,11 +515,11 @@ TEST_CASE("in place, too, the port is asked for an entry once (OUT-053,054)") {
     set_table(memory.inner, A, X, A | END);
     auto one = traced_from(memory, unknown{}(A));
     (void)one.write(first_bytes(0x1000));
-    CHECK(memory.loads == 1);  // END was read where it stands, and then the first entry
+    CHECK(memory.loads == 1);  // END and then the first entry are read in place
 }
 
 TEST_CASE("a link that was followed in place to memory that faults is not followed again") {
-    // Behind the link stands an entry that must not be taken for the next one.
+    // The entry after the link must not be used as the next one.
     CHECK_TWICE([](auto value) {
         uint8_t low[0x20] = {};
         uint8_t linked[0x10] = {};
