@@ -17,7 +17,7 @@ namespace fuzz {
 /// Aborts with a message when the condition is false.
 inline void require(bool condition, char const* what) {
     if (!condition) {
-        std::fprintf(stderr, "does not hold: %s\n", what);
+        std::fprintf(stderr, "requirement failed: %s\n", what);
         std::abort();
     }
 }

@@ -36,41 +36,41 @@ auto is_same(packet::decoded const& one, packet::decoded const& two) -> bool {
 /// Checks one result.
 void check_result(byte_view in, packet::context how, packet::decoded const& got) {
     require((got.why == packet::error::none) == (got.broken == rule::none),
-            "an error names its rule, a packet none");
+            "an error has a rule, a packet has none");
     if (got.why == packet::error::truncated) {
-        require(got.need > in.size() && got.need <= 16, "truncated needs more, at most 16 bytes");
-        require(got.broken == rule::PKT_255, "truncated is PKT-255");
+        require(got.need > in.size() && got.need <= 16, "truncated needs more bytes, at most 16");
+        require(got.broken == rule::PKT_255, "truncated breaks PKT-255");
     } else {
-        require(got.need == 0, "only truncated needs bytes");
+        require(got.need == 0, "only truncated needs more bytes");
     }
     if (!got) {
         require(got.length() == 0, "an error consumes nothing");
-        require(got.packet == packet::any_packet{}, "an error comes without a packet");
+        require(got.packet == packet::any_packet{}, "an error has no packet");
         return;
     }
-    require(got.length() >= 1 && got.length() <= in.size(), "a packet lies within the bytes");
+    require(got.length() >= 1 && got.length() <= in.size(), "a packet is within the input");
     for (unsigned i = 0; i < 16; ++i) {
         auto const byte = static_cast<uint8_t>(i < 8 ? got.packet.raw().low >> (8 * i)
                                                      : got.packet.raw().high >> (8 * (i - 8)));
-        require(byte == (i < got.length() ? in[i] : 0), "a packet's bits are its bytes");
+        require(byte == (i < got.length() ? in[i] : 0), "the bits of a packet are its bytes");
     }
 
     auto const out = packet::encode(got.packet, how.items);
-    require(static_cast<bool>(out), "what was decoded can be encoded");
-    require(out.size() == got.length(), "it is as long as it was");
+    require(static_cast<bool>(out), "a decoded packet can be encoded");
+    require(out.size() == got.length(), "encoding keeps the length");
     bool reserved_bits = false;
     for (unsigned i = 0; i < out.size(); ++i) {
         uint8_t const reserved = reserved_in(got.packet.kind(), i);
-        require(out.bytes[i] == (in[i] & ~reserved), "encoding clears reserved bits, only them");
+        require(out.bytes[i] == (in[i] & ~reserved), "encoding clears only reserved bits");
         reserved_bits = reserved_bits || (in[i] & reserved) != 0;
     }
     require(!(how.strict && reserved_bits && got.packet.is<packet::tma>()),
-            "in strict mode a reserved bit of TMA is damage");
+            "strict mode rejects a reserved bit of TMA");
     fuzz::copy const bytes{out};
     auto const back = packet::decode(bytes, how);
     require(back && back.packet.kind() == got.packet.kind() && back.length() == got.length(),
-            "what was encoded is decoded");
-    require(reserved_bits || back.packet == got.packet, "it is the same packet");
+            "an encoded packet is decoded");
+    require(reserved_bits || back.packet == got.packet, "the packet is unchanged");
 }
 
 /// Checks decode_as of the same bytes for one packet type.
@@ -78,12 +78,12 @@ template <class Packet>
 void check_as(byte_view in, packet::context how, packet::decoded const& any) {
     auto const got = packet::decode_as<Packet>(in, how);
     bool const is_it = any && any.packet.is<Packet>();
-    require(static_cast<bool>(got) == is_it, "decode_as takes this packet and no other");
+    require(static_cast<bool>(got) == is_it, "decode_as accepts this packet only");
     require(got.length == (is_it ? any.length() : 0), "decode_as consumes what decode does");
-    require(!is_it || got.packet == any.packet.as<Packet>(), "decode_as gives the same packet");
+    require(!is_it || got.packet == any.packet.as<Packet>(), "decode_as returns the same packet");
     require(is_it || (got.why == any.why && got.need == any.need && got.broken == any.broken) ||
                 (got.why == packet::error::bad_opcode && got.broken == rule::PKT_010),
-            "decode_as fails as decode does, or because it is another packet");
+            "decode_as fails as decode does, or on another packet");
 }
 
 template <class... Packets>
@@ -117,13 +117,13 @@ extern "C" auto LLVMFuzzerTestOneInput(uint8_t const* data, size_t size) -> int 
 
         if (length != 0) {
             if (before.why != packet::error::truncated) {
-                require(is_same(got, before), "more bytes change nothing behind the first answer");
+                require(is_same(got, before), "more bytes do not change a complete result");
             } else if (length < before.need) {
                 require(got.why == packet::error::truncated && got.need >= before.need,
-                        "fewer bytes than needed are still too few");
+                        "fewer bytes than `need` are truncated");
             } else {
                 require(got.why != packet::error::truncated || got.need > before.need,
-                        "the need that was told is met");
+                        "`need` bytes are enough, or `need` grows");
             }
         }
         before = got;

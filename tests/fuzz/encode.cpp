@@ -21,7 +21,7 @@ using packet::block;
 template <class Packet, class Row>
 void check_row(Packet const& one, Packet const& two) {
     if constexpr (Row::kind == row_kind::field) {
-        require(one.template get<Row>() == two.template get<Row>(), "every field comes back");
+        require(one.template get<Row>() == two.template get<Row>(), "every field is unchanged");
     }
 }
 
@@ -59,35 +59,35 @@ void check_encode(Packet const& packet, block items, unsigned room) {
     for (unsigned i = read.length; i < 16; ++i) { fits = fits && image[i] == 0; }
 
     auto const out = packet::encode(packet, items);
-    require(static_cast<bool>(out) == fits, "encode refuses just what would not be read back");
+    require(static_cast<bool>(out) == fits, "encode rejects exactly what decode rejects");
     require(fits || (out.size() == 0 && out.bytes == decltype(out.bytes){}),
-            "what is refused gives no bytes");
+            "a rejected packet has no bytes");
     if (fits) {
-        require(out == byte_view{image, read.length}, "the bytes are the packet's");
+        require(out == byte_view{image, read.length}, "the bytes are the image of the packet");
         fuzz::copy const bytes{out};
         auto const back = packet::decode_as<Packet>(bytes, {items, true});
-        require(back && back.length == out.size(), "all bytes are one packet");
+        require(back && back.length == out.size(), "all bytes decode to one packet");
         check_rows(typename Packet::layout::rows{}, back.packet, packet);
         if constexpr (requires { packet.payload(); }) {
-            require(back.packet.payload() == packet.payload(), "the payload comes back");
+            require(back.packet.payload() == packet.payload(), "the payload is unchanged");
         }
     }
 
     auto const any = packet::encode(packet::any_packet{packet, 1}, items);
     require(any.broken == out.broken && byte_view{any} == byte_view{out},
-            "any_packet is encoded as what it is");
+            "any_packet encodes as its packet");
 
     uint8_t space[32];
     for (uint8_t& byte : space) { byte = 0xEE; }
     byte_buffer buffer{space, room};
     rule const broken = packet::append(buffer, packet, items);
     rule const expected = !fits ? out.broken : out.size() <= room ? rule::none : rule::PKT_347;
-    require(broken == expected, "append refuses what encode does, and what has no room");
+    require(broken == expected, "append rejects what encode rejects, and what does not fit");
     size_t const written = broken == rule::none ? out.size() : 0;
     require(buffer.size() == written && buffer.written() == byte_view{out}.first(written),
-            "a packet is appended whole or not at all");
+            "a packet is appended completely or not at all");
     for (size_t i = written; i < sizeof space; ++i) {
-        require(space[i] == 0xEE, "nothing is written beside it");
+        require(space[i] == 0xEE, "no other byte is written");
     }
 }
 
@@ -104,27 +104,27 @@ void check_one(type_list<Packets...>, unsigned index, wide_bits bits, block item
 template <class Packet>
 auto there_and_back(Packet const& packet) -> Packet {
     auto const out = packet::encode(packet);
-    require(static_cast<bool>(out), "what these functions make can be encoded");
+    require(static_cast<bool>(out), "a packet from these functions can be encoded");
     auto const back = packet::decode_as<Packet>(out);
     require(back && back.length == out.size() && back.packet == packet,
-            "what these functions make comes back");
+            "a packet from these functions is unchanged");
     return back.packet;
 }
 
-/// Tries the forms in the order of PKT-064; the first that rebuilds the IP is expected.
+/// Tries the forms in the order of PKT-064; the first that reconstructs the IP is expected.
 template <class Packet>
 void check_compression(uint64_t ip, uint64_t last_ip) {
     auto const packet = there_and_back(Packet::compressed(ip, last_ip));
-    require(packet.ip(last_ip) == ip, "the IP is rebuilt");
+    require(packet.ip(last_ip) == ip, "the IP is reconstructed");
     for (auto const form :
          {packet::ip_bytes::update_16, packet::ip_bytes::update_32, packet::ip_bytes::sign_48,
           packet::ip_bytes::update_48, packet::ip_bytes::full}) {
         auto const one = there_and_back(Packet::of(form, ip));
         fuzz::copy const bytes{packet::encode(one)};
         bool const rebuilds = naive::last_ip_after(bytes, 0, last_ip) == ip;
-        require((one.ip(last_ip) == ip) == rebuilds, "the form rebuilds what the catalogue says");
+        require((one.ip(last_ip) == ip) == rebuilds, "a form reconstructs the IP of the catalogue");
         if (rebuilds) {
-            require(one == packet, "the first form that fits is taken");
+            require(one == packet, "the first form that fits is used");
             break;
         }
     }
@@ -134,24 +134,24 @@ template <class Packet>
 void check_branches(uint64_t bits, unsigned count) {
     auto const packet = Packet::of({count, bits});
     bool const legal = count >= 1 && count <= Packet::most_branches;
-    require(static_cast<bool>(packet::encode(packet)) == legal, "a TNT has branches, not too many");
+    require(static_cast<bool>(packet::encode(packet)) == legal, "a TNT encodes a legal count only");
     if (legal) {
         auto const back = there_and_back(packet).taken();
         require(back.count == count && back.bits == (bits & ((uint64_t{1} << count) - 1)),
-                "the branches come back");
+                "the branches are unchanged");
         for (unsigned i = 0; i < count; ++i) {
-            require(back.taken(i) == ((bits >> (count - 1 - i)) % 2 != 0), "oldest first");
+            require(back.taken(i) == ((bits >> (count - 1 - i)) % 2 != 0), "oldest branch first");
         }
     }
 }
 
 void check_cyc(uint64_t value, unsigned at_least) {
     auto const packet = there_and_back(packet::cyc::of(value, at_least));
-    require(packet.value() == value, "the count comes back");
+    require(packet.value() == value, "the count is unchanged");
     unsigned fewest = 1;
     for (uint64_t rest = value >> 5; rest != 0; rest >>= 7) { ++fewest; }
     require(packet.length() == (at_least > fewest ? at_least < 10 ? at_least : 10 : fewest),
-            "the count takes the fewest bytes, or as many as wanted");
+            "the count has the fewest bytes, or at_least bytes");
 }
 
 }  // namespace

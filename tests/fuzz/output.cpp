@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
-// Fuzzes output with any registers, tables, writes and faults: the engine and a plain reference
-// model of the same rules must agree byte for byte.
+// Fuzzes output with any registers, tables, writes and faults: the engine and a reference model of
+// the same rules must agree byte for byte.
 //
 //   byte 0       MAXPHYADDR minus 32, up to 20
 //   byte 1       bit 0 MENTRY, 1 EBX[6], 2 restricted memory is an error; CTL: 3 ToPA, 4 FabricEn,
@@ -9,7 +9,7 @@
 //   byte 3       bits 1:0 the number of faults, 7:2 how they are handled
 //   8 bytes each OUTPUT_BASE, OUTPUT_MASK_PTRS, SMRR base and mask, the lead of interrupts
 //   8 bytes twice for a range: its first address, and its size
-//   1 byte for a word: how it is placed (see `places`); 8 its address if it has one; 8 its value
+//   1 byte for a word: its placement (see `places`); 8 its address if it has one; 8 its value
 //   2 bytes for a write: its size; the upper byte counts from C0H and is 0 below that
 //   1 byte and 8 for a fault: bit 0 selects a page, by address, or an access, by number
 

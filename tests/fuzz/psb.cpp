@@ -2,7 +2,7 @@
 // Fuzzes the search for PSBs against a search that tests every offset.
 //
 //   byte 0..5    where searches begin: three numbers of two bytes, modulo the size plus 20
-//   byte 6..13   the sizes of chunks, one byte each; FFH stands for 4096
+//   byte 6..13   the sizes of chunks, one byte each; FFH means 4096
 //   byte 14..    a description of the bytes to search: see `build`
 
 #include <vector>
@@ -18,8 +18,8 @@ using fuzz::require;
 using namespace ptspec;
 
 /// Builds bytes from a short description, where n is the low digit of a byte: 0n n pairs 02 82; 1n
-/// the byte 82, then n pairs; 2n n bytes 02; 3n n bytes 82; 4n n times 256 zeros. Any other byte
-/// stands for itself.
+/// the byte 82, then n pairs; 2n n bytes 02; 3n n bytes 82; 4n n times 256 zeros. Any other byte is
+/// copied.
 auto build(fuzz::input from) -> std::vector<uint8_t> {
     std::vector<uint8_t> out;
     auto const repeat = [&](unsigned count, uint8_t byte) { out.insert(out.end(), count, byte); };
@@ -52,7 +52,7 @@ auto found_in_pieces(byte_view in, std::vector<size_t> const& sizes) -> std::vec
         fuzz::copy const piece{in.from(begin).first(size)};
         size_t at = 0;
         while (search.in(byte_view{piece}.from(at))) {
-            require(search.end() >= -1, "a PSB ends one byte before the piece at the earliest");
+            require(search.end() >= -1, "a PSB ends at most one byte before the chunk");
             auto const end = static_cast<size_t>(static_cast<int64_t>(begin + at) + search.end());
             found.push_back(end - trace::psb_bytes);
             search = {};
@@ -67,7 +67,7 @@ auto found_in_pieces(byte_view in, std::vector<size_t> const& sizes) -> std::vec
         }
         begin += piece.size();
     }
-    require(false, "the pieces are the whole");
+    require(false, "the chunks contain all bytes");
     return found;
 }
 
@@ -90,14 +90,14 @@ extern "C" auto LLVMFuzzerTestOneInput(uint8_t const* data, size_t size) -> int 
     for (size_t at = trace::find_psb(in); at != trace::nowhere; at = trace::find_psb(in, at + 1)) {
         walked.push_back(at);
     }
-    require(walked == psbs, "find_psb finds every PSB, one after the other");
+    require(walked == psbs, "find_psb finds every PSB, forwards");
 
     walked.clear();
     for (size_t at = trace::find_psb_before(in, in.size()); at != trace::nowhere;
          at = trace::find_psb_before(in, at)) {
         walked.insert(walked.begin(), at);
     }
-    require(walked == psbs, "find_psb_before finds every PSB, one before the other");
+    require(walked == psbs, "find_psb_before finds every PSB, backwards");
 
     for (size_t place : places) {
         place %= in.size() + 20;
@@ -107,11 +107,12 @@ extern "C" auto LLVMFuzzerTestOneInput(uint8_t const* data, size_t size) -> int 
             if (psb >= place && next == trace::nowhere) { next = psb; }
             if (psb < place) { previous = psb; }
         }
-        require(trace::find_psb(in, place) == next, "the first PSB that begins here or later");
-        require(trace::find_psb_before(in, place) == previous, "the last PSB that begins before");
+        require(trace::find_psb(in, place) == next, "find_psb returns the first PSB from here on");
+        require(trace::find_psb_before(in, place) == previous,
+                "find_psb_before returns the last PSB before here");
     }
 
     sizes.push_back(in.size());
-    require(found_in_pieces(in, sizes) == psbs, "a search in pieces finds every PSB");
+    require(found_in_pieces(in, sizes) == psbs, "a search in chunks finds every PSB");
     return 0;
 }

@@ -5,7 +5,7 @@
 //
 //   byte 0       bit 0 sync, bit 1 strict, bits 3:2 the hook, bits 7:4 the number of chunk sizes
 //   byte 1       the number of items before a copy, the stop of a visitor, or a move
-//   8 bytes      the answers of the hook, 4 bits for each of 16 classes of opcodes
+//   8 bytes      the results of the hook, 4 bits for each of 16 classes of opcodes
 //   a byte each  the sizes of the chunks; the last chunk is the rest
 //   the rest     the trace
 
@@ -27,7 +27,7 @@ using trace::item_type;
 
 // ------------------------------------------------------------------------------------ the input
 
-/// A hook with arbitrary answers. They depend on the opcode, and in mode 2 on the byte after it.
+/// A hook with arbitrary results. They depend on the opcode, and in mode 2 on the byte after it.
 struct hook {
     unsigned mode = 0;
     uint64_t answers = 0;
@@ -88,12 +88,12 @@ using steps = std::vector<step>;
 
 auto step_of(trace::item const& from) -> step {
     require(from.what == item_type::damage || from.broken == rule::none,
-            "damage alone breaks a rule");
-    require(from.what != item_type::damage || from.broken != rule::none, "damage names its rule");
+            "only damage breaks a rule");
+    require(from.what != item_type::damage || from.broken != rule::none, "damage breaks a rule");
     if (from.what == item_type::packet) {
-        require(from.length == from.packet.length(), "an item is as long as its packet");
+        require(from.length == from.packet.length(), "an item has the length of its packet");
     } else {
-        require(from.packet == packet::any_packet{}, "there is a packet or there is none");
+        require(from.packet == packet::any_packet{}, "an item of another type has no packet");
     }
     return {from.what, from.why,     from.length,        from.need,        from.offset,
             from.ip,   from.skipped, from.packet.kind(), from.packet.raw()};
@@ -194,32 +194,32 @@ auto expect(setting const& what, bool at_psb = false, size_t at = 0) -> expectat
 
 /// Checks that each byte belongs to one step, except those of a PSB that begins before the damage.
 void account(steps const& all, size_t size) {
-    require(all.size() <= 2 * size + 16, "there are no more items than bytes allow");
+    require(all.size() <= 2 * size + 16, "the number of items is limited by the bytes");
     uint64_t place = 0;
     for (step const& one : all) {
         switch (one.what) {
             case item_type::packet:
             case item_type::unknown:
-                require(one.length >= 1 && one.offset == place, "packets follow each other");
+                require(one.length >= 1 && one.offset == place, "packets are contiguous");
                 place += one.length;
                 break;
             case item_type::synced:
                 require(place == 0 && one.skipped == static_cast<int64_t>(one.offset),
-                        "what stands before the first PSB is skipped");
+                        "the bytes before the first PSB are skipped");
                 place = one.offset;
                 break;
             case item_type::resynced:
                 require(one.offset + 15 >= place && one.offset + 16 > place,
-                        "reading goes on behind the damage");
+                        "reading resumes after the damage");
                 require(one.skipped == static_cast<int64_t>(one.offset - place),
                         "skipped bytes are counted from the damage");
                 place = one.offset;
                 break;
             case item_type::damage:
-                require(one.offset == place, "damage stands where the next packet should");
+                require(one.offset == place, "damage is at the next packet's offset");
                 if (one.why == error::truncated) {
                     place += static_cast<uint64_t>(one.skipped);
-                    require(place == size, "only the last packet can be cut off");
+                    require(place == size, "only the last packet can be truncated");
                 }
                 break;
             case item_type::lost:
@@ -227,10 +227,10 @@ void account(steps const& all, size_t size) {
                 place = size;
                 break;
             case item_type::need_input:
-                require(false, "a reader of the whole trace asks for no more");
+                require(false, "a reader of a whole trace needs no input");
                 break;
             case item_type::end:
-                require(place == size && &one == &all.back(), "the end is the end");
+                require(place == size && &one == &all.back(), "end is the last item");
                 break;
         }
     }
@@ -255,16 +255,16 @@ public:
         return in_pieces_ ? trace::reader<hook>{what.how, what.hook}
                           : trace::reader<hook>{*piece_, what.how, what.hook};
     }
-    /// The current chunk and its offset. A reader that asks for more has released it.
+    /// The current chunk and its offset. A reader that needs input has released it.
     [[nodiscard]] auto piece() const -> byte_view { return piece_ ? *piece_ : byte_view{}; }
     [[nodiscard]] auto begin() const -> uint64_t { return given_ - piece().size(); }
 
-    /// Gives the next chunk to a reader that asked for it. Returns its size, or `nothing_left`.
+    /// Gives the next chunk to a reader that needs input. Returns its size, or `nothing_left`.
     template <class Reader>
     auto give(Reader& reader) -> size_t {
         if (next_ > sizes_.size()) {
             reader.finish();
-            require(!reader.feed(bytes_), "nothing comes behind the last piece");
+            require(!reader.feed(bytes_), "feed fails after finish");
             piece_.reset();
             return nothing_left;
         }
@@ -273,8 +273,8 @@ public:
         ++next_;
         given_ += piece.size();
         piece_ = std::make_shared<fuzz::copy>(piece);
-        require(reader.feed(*piece_), "a reader that asked for a piece takes it");
-        require(piece_->size() == 0 || !reader.feed(*piece_), "it takes one piece");
+        require(reader.feed(*piece_), "a reader that needs input accepts a chunk");
+        require(piece_->size() == 0 || !reader.feed(*piece_), "it accepts one chunk");
         return piece_->size();
     }
     static constexpr size_t nothing_left = ~size_t{0};
@@ -288,11 +288,11 @@ private:
     std::shared_ptr<fuzz::copy> piece_;
 };
 
-/// A reader with what feeds it.
+/// A reader and its feeder.
 struct reading {
     feeder from;
     trace::reader<hook> reader;
-    bool searching;  // for a PSB: offset() is the position of the search
+    bool searching;  // for a PSB; offset() is the position of the search
 
     reading(setting const& what, bool in_pieces)
         : from{what, in_pieces}, reader{from.reader(what)}, searching{what.how.sync} {}
@@ -305,15 +305,15 @@ struct reading {
             uint64_t const offset = reader.offset();
             auto const got = reader.next();
             require(searching || got.offset == offset,
-                    "outside of a search offset() is where the next packet begins");
+                    "outside of a search offset() is the start of the next packet");
             if (got.what != item_type::need_input) {
-                require(missing == 0, "without the bytes it asked for a reader asks again");
+                require(missing == 0, "a reader needs input until it has `need` bytes");
                 searching = got.what == item_type::damage && got.why != error::truncated;
                 return got;
             }
-            require(got.need >= 1 && got.need <= 16, "a reader asks for 1 to 16 bytes");
+            require(got.need >= 1 && got.need <= 16, "a reader needs 1 to 16 bytes");
             require(missing == 0 || (got.need >= missing && got.offset == asked_at),
-                    "it asks for what is missing still");
+                    "it still needs the missing bytes");
             size_t const given = from.give(reader);
             missing = given < got.need ? got.need - given : 0;
             asked_at = got.offset;
@@ -393,7 +393,7 @@ auto sum_of(steps const& all) -> trace::packet_counts {
 
 void check_bulk(setting const& what, bool in_pieces, steps const& expected) {
     reading const fresh{what, in_pieces};
-    require(visited(fresh) == expected, "for_each tells what next does");
+    require(visited(fresh) == expected, "for_each visits the items of next");
 
     // A visitor that stops, then `next` for the rest.
     reading stopped = fresh;
@@ -406,7 +406,7 @@ void check_bulk(setting const& what, bool in_pieces, steps const& expected) {
     if (ended == item_type::packet) {
         for (step const& one : stopped.rest()) { all.push_back(one); }
     }
-    require(all == expected, "next goes on where for_each stopped");
+    require(all == expected, "next continues where for_each stopped");
 
     steps chosen;
     visit_all(fresh, chooser{chosen});
@@ -417,7 +417,7 @@ void check_bulk(setting const& what, bool in_pieces, steps const& expected) {
             wanted.push_back(one);
         }
     }
-    require(chosen == wanted, "a visitor gets what it takes");
+    require(chosen == wanted, "a visitor gets the packets that it accepts");
 
     reading scanned = fresh;
     trace::packet_counts sum;
@@ -431,13 +431,13 @@ void check_bulk(setting const& what, bool in_pieces, steps const& expected) {
             require(boundaries < expected.size() && expected[boundaries].which == which &&
                         expected[boundaries].offset == offset &&
                         expected[boundaries].length == length,
-                    "scan tells the packets' boundaries");
+                    "scan reports the packet boundaries");
             ++boundaries;
         });
         more = in_pieces && scanned.from.give(scanned.reader) != feeder::nothing_left;
     }
     if (in_pieces) { sum = scanned.reader.scan(sum); }
-    require(sum == sum_of(expected), "scan counts what next tells");
+    require(sum == sum_of(expected), "scan counts the items of next");
 }
 
 // ------------------------------------------------------------------------------------ moving
@@ -459,16 +459,16 @@ void check_move(setting const& what, reading moved, steps const& rest, unsigned 
     bool const found = way == 0   ? moved.reader.sync_first()
                        : way == 1 ? moved.reader.sync_next()
                                   : moved.reader.sync_previous();
-    require(found == (wanted >= 0), "a move finds a PSB where there is one");
+    require(found == (wanted >= 0), "a move finds a PSB if there is one");
     if (!found) {
         require(moved.rest() == rest, "a move that finds nothing changes nothing");
         return;
     }
     uint64_t const psb = moved.from.begin() + static_cast<uint64_t>(wanted);
     moved.searching = false;
-    require(moved.reader.offset() == psb, "a move leads to the PSB that was asked for");
+    require(moved.reader.offset() == psb, "a move sets the offset of the requested PSB");
     require(moved.rest() == expect(what, true, static_cast<size_t>(psb)).all,
-            "reading goes on at the PSB as at any other");
+            "reading continues at the PSB as at any other");
 }
 
 void check(setting const& what, bool in_pieces) {
@@ -479,18 +479,18 @@ void check(setting const& what, bool in_pieces) {
         if (i == moment) {
             steps const rest{expected.all.begin() + static_cast<std::ptrdiff_t>(i),
                              expected.all.end()};
-            require(reading{one}.rest() == rest, "a copy goes on as the original does");
-            require(visited(one) == rest, "for_each goes on where next stopped");
+            require(reading{one}.rest() == rest, "a copy continues as the original does");
+            require(visited(one) == rest, "for_each continues where next stopped");
             for (unsigned way = 0; way < 3; ++way) { check_move(what, one, rest, way); }
         }
         auto const got = one.next();
-        require(step_of(got) == expected.all[i], "reading follows the catalogue");
+        require(step_of(got) == expected.all[i], "reading matches the reference reader");
         require(got.what != item_type::packet ||
                     (one.reader.last_ip() == got.ip &&
                      underlying(one.reader.items()) == expected.items[i]),
-                "the reader's state is that behind the packet");
+                "the reader's state is that after the packet");
     }
-    require(one.next().what == item_type::end, "the end stays the end");
+    require(one.next().what == item_type::end, "end is repeated");
     check_bulk(what, in_pieces, expected.all);
 }
 

@@ -32,7 +32,7 @@ auto main(int count, char** arguments) -> int {
     for (int i = 1; i < count; ++i) {
         std::filesystem::path const folder{arguments[i]};
         if (!std::filesystem::is_directory(folder)) {
-            std::fprintf(stderr, "%s is no folder\n", arguments[i]);
+            std::fprintf(stderr, "%s is not a folder\n", arguments[i]);
             return 1;
         }
         for (auto const& entry : std::filesystem::directory_iterator{folder}) {

@@ -29,7 +29,7 @@ extern "C" auto LLVMFuzzerTestOneInput(uint8_t const* data, size_t size) -> int 
 
     auto const read = trace_script::read_setup(setup, machine::table);
     if (read.wrong) {
-        require(!read.wrong.expected.empty(), "a setup that is refused is told why");
+        require(!read.wrong.expected.empty(), "a rejected setup has an error message");
         return 0;
     }
     auto const on = std::make_unique<machine>();
@@ -44,8 +44,8 @@ extern "C" auto LLVMFuzzerTestOneInput(uint8_t const* data, size_t size) -> int 
     size_t letters = 0;
     auto out = [&](ptspec::text piece) { letters += piece.size(); };
     bool const whole = on->print_packets(out);
-    require(whole || on->unit().total().lost != 0, "a trace is made of packets");
-    require(letters != 0, "there is a line for every trace");
+    require(whole || on->unit().total().lost != 0, "a trace consists of packets");
+    require(letters != 0, "every trace is printed");
     for (auto const* name : {"pending", "shutdown", "TraceEn", "Stopped", "nothing"}) {
         (void)on->print_value(name, out);
     }

@@ -96,28 +96,28 @@ void check_table(topa::finding const& why, topa::entry const* entries, size_t ro
     auto const expected = finding_of(wanted);
     bool const good = expected.broken == rule::none;
     size_t const size = wanted.count + (wanted.is_linked ? 1 : 0);
-    require(why == expected, "a table breaks the rule that the catalogue says, at that entry");
+    require(why == expected, "a table breaks the rule of the catalogue, at that entry");
     for (size_t i = 0; i < room; ++i) {
         bool const is_written = good && i < size;
         require(entries[i].raw == (is_written ? word_of(wanted, i) : empty), "an entry's bits");
         topa::place const at{wanted.base, static_cast<uint32_t>(i)};
         require(!is_written || topa::broken_rule(entries[i], at, wanted.at().of) == rule::none,
-                "a proved entry breaks no rule");
+                "an entry of a valid table breaks no rule");
     }
 }
 template <size_t Entries>
 void check_built(topa::built<Entries> const& got, request const& wanted) {
-    require(static_cast<bool>(got) == (got.why.broken == rule::none), "a table, or a finding");
+    require(static_cast<bool>(got) == (got.why.broken == rule::none), "a table or a finding");
     check_table(got.why, got.table.entries, Entries, wanted, 0);
 }
 
-/// Checks that too few regions for an interrupt before the last are reported before anything else.
+/// Checks that too few regions for an interrupt before the last are reported first.
 template <size_t Entries>
 void check_too_few(topa::built<Entries> const& got, request const& wanted, size_t count) {
     require(!got && got.why ==
                         topa::finding{rule::OUT_093, {wanted.base, static_cast<uint32_t>(count)}},
-            "an interrupt before the last of two regions");
-    for (topa::entry const& one : got.table.entries) { require(one.raw == 0, "no table"); }
+            "an interrupt before the last region needs two regions");
+    for (topa::entry const& one : got.table.entries) { require(one.raw == 0, "an empty table"); }
 }
 
 /// Checks every builder on the same regions.
@@ -180,14 +180,14 @@ void check_chain(request const& of) {
     size_t wrong = 0;
     while (wrong != 3 && finding_of(parts[wrong]).broken == rule::none) { ++wrong; }
     if (wrong == 3) {
-        require(static_cast<bool>(got), "a chain without findings");
+        require(static_cast<bool>(got), "a chain of valid tables is valid");
         check_table({}, got.tables.get<0>().entries, 2, parts[0], 0);
         check_table({}, got.tables.get<1>().entries, 3, parts[1], 0);
         check_table({}, got.tables.get<2>().entries, 2, parts[2], 0);
         return;
     }
     require(!got && got.number == wrong && got.why == finding_of(parts[wrong]),
-            "a chain breaks the rule of its first table that breaks one");
+            "a chain reports the first table that breaks a rule");
     require(got.tables == topa::tables<2, 3, 2>{}, "no table is built");
 }
 
@@ -215,7 +215,7 @@ void check_entry(uint64_t word, uint32_t index, request const& of) {
     if (!end && base % size != 0) { wanted = rule::OUT_062; }
     if ((word & 0xC2A) != 0) { wanted = rule::OUT_060; }
     require(topa::broken_rule(topa::entry{word}, {of.base, index}, of.at().of) == wanted,
-            "an entry breaks the rule that the catalogue says");
+            "an entry breaks the rule of the catalogue");
 }
 
 // ------------------------------------------------------------------------------------ positions
@@ -225,7 +225,7 @@ void check_single_range(uint64_t base, uint64_t pointers, uint64_t more) {
     reg::ia32_rtit_output_mask_ptrs const at{pointers};
     uint64_t const mask = (pointers & 0xFFFF'FFFF) | 0x7F;
     uint64_t const offset = pointers >> 32;
-    require(single_range::mask_of(at) == mask, "the seven lowest bits of the mask are ones");
+    require(single_range::mask_of(at) == mask, "the seven lowest bits of the mask are 1");
     require(single_range::trace_store_phys_addr(where, at) == (base & ~mask) + (offset & mask),
             "the address of the next byte");
 
@@ -237,25 +237,25 @@ void check_single_range(uint64_t base, uint64_t pointers, uint64_t more) {
     if ((base & mask) != 0) { wanted = rule::OUT_023; }
     if ((mask & (mask + 1)) != 0) { wanted = rule::OUT_022; }
     require(single_range::broken_rule(where, at) == wanted,
-            "a single range breaks the rule that the catalogue says");
+            "a single range breaks the rule of the catalogue");
 
-    // Single bytes, and many at once.
+    // Steps of one byte, and one step of many bytes.
     auto stepped = at;
     for (uint64_t i = 0; i < more % 300; ++i) {
         uint64_t const before = stepped.raw >> 32;
         stepped = single_range::advanced(stepped, 1);
-        require(stepped.raw >> 32 == ((before + 1) & mask), "one byte further, or round");
-        require((stepped.raw & 0xFFFF'FFFF) == (pointers & 0xFFFF'FFFF), "the mask stays");
+        require(stepped.raw >> 32 == ((before + 1) & mask), "the next byte, or wrap to 0");
+        require((stepped.raw & 0xFFFF'FFFF) == (pointers & 0xFFFF'FFFF), "the mask is unchanged");
         if (wanted == rule::none) {
             uint64_t const address = single_range::trace_store_phys_addr(where, stepped);
-            require(address >= base && address - base <= mask, "no byte outside of the region");
+            require(address >= base && address - base <= mask, "no byte outside the region");
         }
     }
     if (wanted == rule::none) {
-        require(single_range::advanced(at, more % 300) == stepped, "many bytes are many times one");
+        require(single_range::advanced(at, more % 300) == stepped, "n bytes are n single bytes");
         require(single_range::advanced(single_range::advanced(at, more),
                                        mask + 1 - (more & mask)) == at,
-                "once round is where it began");
+                "a full lap returns to the start");
     }
 }
 
@@ -265,10 +265,10 @@ void check_position(uint64_t base, uint64_t pointers, uint64_t word, uint64_t mo
     topa::entry const current{word};
     auto const where = topa::position_in(table, at);
     require(where.table == (base & ~uint64_t{0x7F}), "the table's address");
-    require(where.index == (pointers & 0xFFFF'FFFF) >> 7, "the entry's number");
+    require(where.index == (pointers & 0xFFFF'FFFF) >> 7, "the entry's index");
     require(where.offset == pointers >> 32, "the offset in the region");
-    require(topa::mask_ptrs_of(where).raw == (pointers | 0x7F), "the MSR that holds the position");
-    require(topa::base_of(where).raw == where.table, "the MSR that holds the table");
+    require(topa::mask_ptrs_of(where).raw == (pointers | 0x7F), "the MSR of index and offset");
+    require(topa::base_of(where).raw == where.table, "the MSR of the table address");
     require(topa::table_pointer(where) == where.table + ((pointers & 0xFFFF'FF80) >> 4),
             "the entry's address");
 
@@ -277,7 +277,7 @@ void check_position(uint64_t base, uint64_t pointers, uint64_t word, uint64_t mo
     uint64_t const left = topa::bytes_left(where, current);
     require(topa::trace_store_phys_addr(where, current) == region + where.offset,
             "the address of the next byte");
-    require(left == (where.offset >= size ? 0 : size - where.offset), "what is left of the region");
+    require(left == (where.offset >= size ? 0 : size - where.offset), "the rest of the region");
     require(left == 0 || is_aligned(region, size) == false ||
                 (region + where.offset + left == region + size),
             "the last byte is the region's last");
@@ -285,16 +285,16 @@ void check_position(uint64_t base, uint64_t pointers, uint64_t word, uint64_t mo
     auto const next = topa::next_entry(where);
     require(next.table == where.table && next.offset == 0, "the next region of the same table");
     require(next.index == (where.index == 0x1FF'FFFF ? 0 : where.index + 1),
-            "the next entry, or round");
-    require(topa::follow_end(current) == topa::position{region, 0, 0}, "a link leads to entry 0");
+            "the next entry, or wrap to 0");
+    require(topa::follow_end(current) == topa::position{region, 0, 0}, "END continues at entry 0");
     if (left != 0) {
         uint64_t const bytes = more % (left + 1);
         auto moved = where;
         moved.offset += static_cast<uint32_t>(bytes);
         require(topa::advanced(where, current, bytes) == (bytes == left ? next : moved),
-                "further in the region, or behind it");
+                "further in the region, or at the next entry");
     }
-    require(topa::link_to(base).raw == ((base & 0xFFFF'FFFF'FFFF'F000) | 1), "a link's bits");
+    require(topa::link_to(base).raw == ((base & 0xFFFF'FFFF'FFFF'F000) | 1), "the bits of a link");
 }
 
 }  // namespace

@@ -3,8 +3,8 @@
 //
 //   byte 0       bit 0: 0 a random program, whose trace must agree with the reference model
 //                       1 any events in any order: the trace must be packets from end to end
-//                bit 1  saves and loads the unit now and then, which must change nothing
-//                bits 7:2 for any events: the options, and whether stores fail at times
+//                bit 1  saves and loads the unit at random times, which must change nothing
+//                bits 7:2 for any events: the options, and whether some stores fail
 //   the rest     choices, each in as few bytes as possible; after the end the first choice
 
 #include <string>
@@ -50,7 +50,7 @@ void require_packets(std::vector<uint8_t> const& stream, bool is_cut) {
     for (auto it = from.next(); it; it = from.next()) {
         bool const at_end = is_cut && (it.why == packet::error::truncated ||
                                        it.what == trace::item_type::lost);
-        require(it.what == trace::item_type::packet || at_end, "a trace is made of packets");
+        require(it.what == trace::item_type::packet || at_end, "a trace consists of packets");
     }
 }
 
@@ -75,8 +75,8 @@ void run_anything(programs::dice& from, size_t events, bool moves, unsigned opti
         if (moves && from.chance(5)) {
             auto const image = engine::save(unit);
             auto const loaded = engine::load<384>(unit.state().caps, image.view(), how);
-            require(static_cast<bool>(loaded), "a unit that was saved loads");
-            require(engine::save(loaded.unit).view() == image.view(), "and is the same");
+            require(static_cast<bool>(loaded), "a saved unit can be loaded");
+            require(engine::save(loaded.unit).view() == image.view(), "and is unchanged");
             unit = loaded.unit;
         }
         require(unit.total().stored == memory.stored, "each byte is stored once");
