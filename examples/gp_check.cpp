@@ -12,6 +12,13 @@ namespace {
 
 using namespace ptspec;
 
+// Whether a value is legal for a processor, in any state. Skylake does not support PTWRITE.
+using ctl = reg::ia32_rtit_ctl;
+constexpr auto start = ctl{}.with(ctl::TraceEn{true}, ctl::User{true}, ctl::ToPA{true},
+                                  ctl::BranchEn{true});
+static_assert(access::is_legal(cpu::preset::skylake_x, start));
+static_assert(!access::is_legal(cpu::preset::skylake_x, start.with(ctl::PTWEn{true})));
+
 /// The part of a virtual processor that this handler uses.
 struct virtual_cpu {
     cpu::capabilities cpuid;  ///< the CPUID leaves that the guest sees
@@ -65,7 +72,7 @@ void wrmsr(virtual_cpu& guest, uint32_t index, uint64_t value) {
     if (!ours) {
         std::printf("for another handler\n");
     } else if (!guest.inject_gp) {
-        std::printf("done, TraceEn=%d\n", guest.pt.ctl.get<reg::ia32_rtit_ctl::TraceEn>());
+        std::printf("done, TraceEn=%d\n", guest.pt.ctl.get<ctl::TraceEn>());
     }
 }
 
