@@ -212,8 +212,7 @@ private:
 
     static void item_type(std::string_view word) {
         if (word == "!sync" || word == "!end") { return; }
-        throw refusal{"a listing does not hold the bytes that " + std::string{word} +
-                      " stands for"};
+        throw refusal{"a listing does not contain the bytes of " + std::string{word}};
     }
 
     static auto kind_of(std::string_view name) -> packet::kind {

@@ -197,7 +197,7 @@ auto main() -> int {
     constexpr std::uint64_t events = 600'000;
     static traced_program program;
     if (!program.run(events)) {
-        std::puts("the processor refuses to trace");
+        std::puts("a WRMSR or an event failed");
         return 1;
     }
     auto const bytes = program.read_out();
@@ -210,6 +210,6 @@ auto main() -> int {
         static_cast<unsigned long long>(program.stored()), bytes.size());
     std::printf("Read back: %llu branches, %s.\n",
                 static_cast<unsigned long long>(same.recovered()),
-                same.is_complete() ? "each as it went in" : "NOT as they went in");
+                same.is_complete() ? "each as executed" : "NOT as executed");
     return same.is_complete() ? 0 : 1;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
 
-// what_if: asks the model what a processor with Intel PT would do. See `what_if --help`.
+// what_if: shows what a processor with Intel PT would do, from the model. See `what_if --help`.
 
 #include "common/msr_script/statements.hpp"
 

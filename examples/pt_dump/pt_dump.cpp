@@ -205,7 +205,7 @@ auto run(tool::command_line& line) -> int {
     }
     if (files.empty() && literals.empty()) {
         throw tool::failure{"nothing to read: give a file, - for standard input, or --hex BYTES; "
-                            "--help tells more"};
+                            "see --help"};
     }
     how.several = files.size() + literals.size() > 1;
 

@@ -392,7 +392,7 @@ class Tools(unittest.TestCase):
                            ("TIP", "no such packet: TIP"), ("tip what=1", "no such field"),
                            ("mtc ctc=256", "PKT-340"), ("tnt.8 bits=TTTTTTT", "1 to 6"),
                            ("tnt.8 bits=TX", "T and N"), ("tnt.8 n=2 bits=T", "not the number"),
-                           ("00000000 !error code=bad_opc", "does not hold"),
+                           ("00000000 !error code=bad_opc", "does not contain"),
                            ("vmcs base=0x800", "PKT-340"), ("pip cr3=0x10", "PKT-340"),
                            ("tip ipc=5", "reserved"), ("tip ipc=1 payload=0x10000", "fit"),
                            ("mode.exec csl=1 csd=1", "no meaning"), ("bip id=1", "block"),

@@ -2,7 +2,7 @@
 #pragma once
 
 // The statements that change the state of a logical processor. They implement no rule themselves:
-// each calls the library and prints its answer.
+// each calls the library and prints the result.
 
 #include "session.hpp"
 

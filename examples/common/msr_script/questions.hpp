@@ -2,7 +2,7 @@
 #pragma once
 
 // The statements that change no state. They implement no rule themselves: each calls the library
-// and prints its answer.
+// and prints the result.
 
 #include "session.hpp"
 
