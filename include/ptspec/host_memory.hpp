@@ -106,8 +106,7 @@ private:
         }
         return {true, value};
     }
-    static constexpr host_region
-        no_region{};  // means "no region", so find() needs no null check
+    static constexpr host_region no_region{};  // means "no region", so find() needs no null check
 
     host_region const* first_;
     host_region const* end_;

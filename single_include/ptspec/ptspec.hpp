@@ -463,8 +463,7 @@ template <same_as<rule> Rule = rule>  // a plain function adds 1.1 % to includin
             return "bits 18, 23, 30:28, 54:48 and 63:57 of IA32_RTIT_CTL are reserved";
         case rule::REG_048:
             return "MTC packets come every 2^n crystal cycles, CYC packets after 2^(n-1) cycles, "
-                   "PSBs "
-                   "every 2^(n+11) bytes";
+                   "PSBs every 2^(n+11) bytes";
         case rule::REG_052: return "bits 3, 31:8 and 63:49 of IA32_RTIT_STATUS are reserved";
         case rule::REG_053: return "Error and Stopped are also what software writes into them";
         case rule::REG_054: return "PendPSB and PendToPAPMI need CPUID.14H.0:EBX.INJECTPSBPMI";
@@ -490,13 +489,13 @@ template <same_as<rule> Rule = rule>  // a plain function adds 1.1 % to includin
         case rule::REG_144:
             return "XRSTORS checks every MSR as WRMSR does, and the reserved bytes have to be 0";
         case rule::REG_148:
-            return "XRSTORS needs a compacted area that holds what XSTATE_BV says and IA32_XSS "
-                   "allows";
+            return "XRSTORS needs the compacted form, XSTATE_BV within XCOMP_BV, and components "
+                   "that IA32_XSS allows";
         case rule::REG_203:
             return "IA32_PERF_GLOBAL_STATUS is read-only; 390H clears its bits and 391H sets them";
         case rule::REG_204: return "Trace_ToPA_PMI exists only with ToPA output";
         case rule::REG_216:
-            return "a trigger slot asks for an action that is not enumerated, or has reserved bits";
+            return "a trigger slot has an action that is not enumerated, or a reserved bit set";
         case rule::REG_217: return "this trigger input does not exist";
         case rule::OUT_020: return "a single-range output has 128 bytes to 4 GB";
         case rule::OUT_022:
@@ -523,7 +522,7 @@ template <same_as<rule> Rule = rule>  // a plain function adds 1.1 % to includin
         case rule::OUT_071: return "a ToPA entry has to lie below 2^MAXPHYADDR";
         case rule::OUT_080: return "a region with STOP is full, so tracing stopped";
         case rule::OUT_091: return "a ToPA table may not lie in restricted memory";
-        case rule::OUT_093: return "an interrupt has to come on a region before the last";
+        case rule::OUT_093: return "INT has to be on a region before the last";
         case rule::OUT_111: return "trace may not be stored into restricted memory";
         case rule::OUT_113: return "trace may not be stored into the APIC's page";
         case rule::PKT_010: return "these bytes begin another packet";
@@ -539,7 +538,7 @@ template <same_as<rule> Rule = rule>  // a plain function adds 1.1 % to includin
         case rule::PKT_104: return "a reserved bit of TMA is set: the packet may be corrupt";
         case rule::PKT_110: return "the value of a CYC has to fit in 64 bits";
         case rule::PKT_131: return "a PSB is 02 82 eight times";
-        case rule::PKT_135: return "a TMA stands right behind its TSC";
+        case rule::PKT_135: return "a TMA directly follows its TSC";
         case rule::PKT_173: return "PayloadBytes 2 and 3 are reserved";
         case rule::PKT_255: return "the packet needs more bytes than there are";
         case rule::PKT_340: return "the value does not fit its field";
@@ -1859,7 +1858,7 @@ private:
         return {true, value};
     }
     static constexpr host_region
-        no_region{};  // stands for "no region", so find() needs no null check
+        no_region{};  // means "no region", so find() needs no null check
 
     host_region const* first_;
     host_region const* end_;
@@ -3382,7 +3381,7 @@ struct payload_of_block {
     static constexpr unsigned largest = 8;
 };
 
-/// Each byte says whether another one follows, up to `Most` bytes.
+/// Each byte indicates whether another one follows, up to `Most` bytes.
 template <unsigned Most>
 struct payload_continues {
     static constexpr unsigned largest = Most;
@@ -3987,8 +3986,8 @@ namespace ptspec::packet {
 
 namespace detail {
 
-/// The Exp bit of each byte, which says whether another byte follows: bit 2 of the first byte, bit
-/// 0 of the others.
+/// The Exp bit of each byte, 1 if another byte follows: bit 2 of the first byte, bit 0 of the
+/// others.
 inline constexpr uint64_t cyc_ends_low = 0x0101'0101'0101'0100;
 
 /// Packs the seven low bits of each of the eight bytes.
@@ -5170,7 +5169,7 @@ constexpr auto code_of(Packet const& packet, block items) noexcept -> code {
 /// Encodes a packet. Reserved bits are written as 0.
 ///
 /// Errors: the rule that the packet violates: a reserved value in its header, no branch in a TNT, a
-///         payload longer than its size field says (PKT-340), a TNT.short or BIP that would be
+///         payload longer than its size field gives (PKT-340), a TNT.short or BIP that would be
 ///         decoded as the other one (PKT-344).
 /// Source: PKT-340..347.
 template <packet_type Packet, class Packets = all>
@@ -5584,7 +5583,7 @@ public:
 
 // ---- ptspec/cpu/capabilities.hpp ----
 
-/// What a processor enumerates about Intel PT.
+/// The Intel PT capabilities that a processor enumerates.
 namespace ptspec::cpu {
 
 /// An output scheme of Intel PT.
@@ -6347,8 +6346,8 @@ constexpr auto allowed_by_both(Word one, Word two) noexcept -> Word {
     return {((one.raw & two.raw) & ~low_bits(32)) | ((one.raw | two.raw) & low_bits(32))};
 }
 
-/// The field that stands for the smaller width. Where both stand for the same width, the larger
-/// number: 0 stands for the default width.
+/// The field that encodes the smaller width. Where both encode the same width, the larger number:
+/// 0 encodes the default width.
 template <class Field>
 constexpr auto narrower(auto one, unsigned width_of_one, auto two, unsigned width_of_two) noexcept
     -> Field {
@@ -6423,7 +6422,7 @@ template <same_as<capabilities> Capabilities = capabilities>
 
 // ---- ptspec/topa/address_math.hpp ----
 
-/// The address arithmetic of both output schemes, on plain numbers.
+/// The address arithmetic of both output schemes, on integers.
 ///
 /// These functions neither branch nor compare. They work on 64-bit numbers and on symbolic values,
 /// which a proof uses. Sums do not overflow for values that the rules allow.
@@ -7532,8 +7531,8 @@ struct restricted_memory {
         return extra_count == 0 && !smrr_physmask.get<reg::ia32_smrr_physmask::Valid>();
     }
 
-    /// Whether an address is restricted, and a run of addresses after it with the same answer. The
-    /// run may be shorter than possible.
+    /// Whether an address is restricted, and a run of addresses from it on for which this is the
+    /// same. The run may be shorter than possible.
     ///
     /// Source: OUT-110, OUT-116, OUT-144.
     [[nodiscard]] constexpr auto stretch_from(uint64_t address) const noexcept -> stretch {
@@ -7802,7 +7801,7 @@ namespace ptspec::topa {
 /// Errors: OUT-061, OUT-063 the table's own address, reported for entry 0; OUT-056 neither END nor
 ///         STOP in the table, reported for the entry after it; OUT-071 an entry beyond MAXPHYADDR;
 ///         OUT-091 one in restricted memory; the rules of entries. When the port fails, the result
-///         says so and nothing after that entry is reported.
+///         is `unreadable` and nothing after that entry is reported.
 /// Source: SDM vol. 3, "ToPA Errors", "Restricted Memory Access"; OUT-056, OUT-060..072, OUT-091,
 ///         OUT-112.
 template <memory_port Memory, class Found>
@@ -8077,8 +8076,9 @@ writable_ctl_mask(capabilities const& caps) noexcept -> uint64_t {
     return ~detail::forbidden_bits(detail::rules::of_ctl{}, caps);
 }
 
-/// Calls `found` with every rule that a value of IA32_RTIT_CTL breaks by itself, whatever the
-/// processor's state: reserved bits and features first, then encodings, then what TraceEn needs.
+/// Calls `found` with every rule that a value of IA32_RTIT_CTL breaks by itself, independently of
+/// the processor's state: reserved bits and features first, then encodings, then the requirements
+/// of TraceEn.
 ///
 /// Source: REG-024..028, REG-030..037, REG-040, REG-044.
 template <class Found>
@@ -8334,7 +8334,7 @@ struct context {
 /// Choices where the sources of the rule catalogue disagree.
 struct policy {
     /// Where Intel PT is not allowed in VMX operation: a write of IA32_RTIT_CTL faults there only
-    /// when it sets TraceEn, as older manuals say. Source: REG-121.
+    /// when it sets TraceEn, as in older manuals. Source: REG-121.
     bool only_enabling_faults_in_vmx = false;
     /// RSM that would enable both Intel PT and LBR, where they are mutually exclusive, shuts the
     /// processor down. When false, LBR is only suspended. Source: REG-103 (UNCONFIRMED).
@@ -9016,7 +9016,7 @@ struct path_verdict {
     constexpr explicit operator bool() const noexcept { return static_cast<bool>(verdict); }
 };
 
-/// Applies the checks of a WRMSR at CPL 0 to a value that comes by `path`.
+/// Applies the checks of a WRMSR at CPL 0 to a value that is written on `path`.
 ///
 /// Errors: those of `check_write`.
 /// Source: REG-010.
@@ -9462,7 +9462,7 @@ namespace ptspec::access {
 /// Why an image was rejected.
 enum class image_error : uint8_t {
     none,
-    truncated,      ///< fewer bytes than the header says, or than a header has
+    truncated,      ///< fewer bytes than the size in the header, or than a header has
     not_an_image,   ///< the magic number does not match
     other_version,  ///< an image of an unknown format version
     wrong_size,     ///< more bytes than the image has
@@ -9945,12 +9945,12 @@ enum class config_advice : uint8_t {
 [[nodiscard]] constexpr auto describe(config_advice which) noexcept -> text {
     switch (which) {
         case config_advice::nothing_to_trace: return "with neither os nor user, no code is traced";
-        case config_advice::cyc_without_tsc: return "cycles say more where there is TSC as well";
+        case config_advice::cyc_without_tsc: return "without TSC, CYC packets have no time base";
         case config_advice::threshold_without_cyc:
-            return "without CYC packets their threshold means nothing";
+            return "the CYC threshold has no effect without CYC packets";
         case config_advice::no_tnt_without_branches:
-            return "without branches there are no TNT packets to leave out";
-        case config_advice::fup_without_ptwrite: return "without PTWRITE there is no IP of it";
+            return "without branches there are no TNT packets to disable";
+        case config_advice::fup_without_ptwrite: return "the FUP of PTWRITE needs PTWRITE packets";
         case config_advice::range_of_one_page:
             return "on this model a single range of more than 4 KB is not reliable";
         case config_advice::table_of_one_region:
@@ -10807,8 +10807,8 @@ private:
         return true;
     }
 
-    /// True when two bytes may be part of the pattern. One comparison covers both phases. It lets
-    /// one in 256 of all other pairs pass, and no pair of equal bytes.
+    /// True when two bytes may be part of the pattern. One comparison covers both phases. Of all
+    /// other pairs, one in 256 passes, but no pair of equal bytes.
     static constexpr auto may_be_pattern(uint8_t const* two) noexcept -> bool {
         constexpr unsigned pair_82 = phase_82 & 0xFFFF;
         constexpr unsigned pair_02 = phase_02 & 0xFFFF;
@@ -10852,7 +10852,7 @@ private:
     int64_t end_ = 0;
 };
 
-/// The offset that stands for "no PSB found".
+/// The offset that means "no PSB found".
 inline constexpr size_t nowhere = ~size_t{0};
 
 /// The first PSB that begins at `from` or later, or `nowhere`.
@@ -11019,7 +11019,7 @@ private:
 
 namespace ptspec::trace {
 
-/// What an item of a trace is.
+/// The type of an item of a trace.
 enum class item_type : uint8_t {
     packet,      ///< a packet
     unknown,     ///< `length` bytes that only the caller's hook can decode
@@ -11036,7 +11036,7 @@ struct item {
     item_type what = item_type::end;
     packet::error why = packet::error::none;  ///< of damage; truncated: the trace ends in a packet
     uint8_t length = 0;                       ///< size of the packet or unknown bytes, in bytes
-    uint8_t need = 0;  ///< of need_input and truncated damage: at least so many bytes are missing
+    uint8_t need = 0;  ///< for need_input and truncated damage: the minimum number of missing bytes
     rule broken = rule::none;  ///< of damage
     uint64_t offset = 0;       ///< in bytes from the start of the trace
     uint64_t ip = 0;           ///< the last IP after it
@@ -11063,11 +11063,11 @@ struct options {
     bool strict = false;  ///< a set reserved bit of TMA is damage (PKT-104)
 };
 
-/// The default hook, which knows no opcode.
+/// The default hook, which decodes no opcode.
 ///
-/// A hook decodes opcodes that ptspec does not know. It is called with the bytes at such an opcode
-/// (up to 16) and returns the length of the packet: 1 to 16, or 0 when the hook does not know the
-/// opcode either.
+/// A hook decodes opcodes that are unknown to ptspec. It is called with the bytes at such an opcode
+/// (up to 16) and returns the length of the packet: 1 to 16, or 0 when the opcode is unknown to the
+/// hook, too.
 ///
 /// Source: PKT-253.
 struct no_hook {
@@ -11143,7 +11143,7 @@ using copy_or_reference = choose_t<is_copied<Visitor>, Visitor, Visitor&>;
 /// false to stop. It may also accept `visitor(item)` for every item that is no packet, and have
 /// `visitor.pads(count, at)`, which then gets all PADs, in order, in runs of any length.
 ///
-/// The fastest visitor is a struct of at most 64 bytes that holds its sums itself. A trivially
+/// The fastest visitor is a struct of at most 64 bytes that contains its sums. A trivially
 /// copyable visitor may be called as a copy. The copy is written back when decoding stops, but not
 /// when the visitor throws.
 template <class Visitor, class Packets = packet::all>
@@ -11232,7 +11232,7 @@ namespace ptspec::trace::detail {
 using packet::detail::escape;
 using packet::detail::opcode_bits;
 
-/// The fast path reads so many bytes at a packet, whatever its length.
+/// The number of bytes that the fast path reads at each packet, independent of its length.
 inline constexpr size_t lookahead_bytes = 16;
 
 /// The next lookup that a packet needs.
@@ -11246,7 +11246,7 @@ enum class next_lookup : uint8_t {
 /// The IP form of PSB, which clears the last IP. Source: PKT-061.
 inline constexpr uint8_t clears_ip = 8;
 
-/// What the first one or two bytes of a packet say about the whole packet.
+/// The properties of a packet that follow from its first one or two bytes.
 struct opcode_info {
     uint8_t length = 0;  ///< 0: unknown, although `which` may be known
     packet::kind which = packet::kind::pad;
@@ -11263,7 +11263,7 @@ inline constexpr bool opens_or_needs_a_block =
     same_as<Packet, packet::bbp> ||
     same_as<typename Packet::payload_type, packet::payload_of_block>;
 
-/// The opcode information of a packet type, outside a block. `head` holds the first `known` bytes of
+/// The opcode information of a packet type, outside a block. `head` has the first `known` bytes of
 /// the packet.
 template <class Packet>
 constexpr auto opcode_info_of(uint64_t head, unsigned known) noexcept -> opcode_info {
@@ -11487,7 +11487,7 @@ constexpr auto is_cyc(unsigned first) noexcept -> bool {
 }
 
 /// The length of a CYC, or 0 for the rare CYC of eight bytes or more. One mask finds its last byte.
-/// `image` holds 8 bytes.
+/// `image` is 8 bytes.
 constexpr auto length_of_cyc(uint64_t image) noexcept -> unsigned {
     constexpr uint64_t first_goes_on = uint64_t{1} << packet::cyc::Exp::lsb;
     constexpr uint64_t others_go_on = packet::detail::cyc_ends_low & low_bits(56);
@@ -11522,8 +11522,8 @@ struct loop_state {
     bool keep_going = true;  // the visitor has not stopped
 };
 
-/// Counts the PADs at the start of `bytes`, up to the next position that is a multiple of eight. The
-/// first byte has to be a PAD.
+/// Counts the PADs at the start of `bytes`, up to the next position that is a multiple of eight.
+/// The first byte must be a PAD.
 ///
 /// Processors pad up to a multiple of eight bytes, or to one byte before it, so that the two
 /// branches predict well. Counting the zero bytes would add its latency to that of the load.
@@ -11557,7 +11557,7 @@ decode_one(byte_view from, packet::context how, uint64_t offset, uint64_t last_i
     return {now, visitor};
 }
 
-/// Calls the visitor with one packet of known length, where `lookahead_bytes` bytes are readable.
+/// Calls the visitor with one packet of known length. `lookahead_bytes` bytes must be readable.
 template <class Visitor>
 struct visitor_call {
     Visitor& visitor;
@@ -11725,25 +11725,26 @@ constexpr auto count_loop(byte_view bytes, size_t place, bool strict, packet_cou
 
 /// Counts packets in several segments of a trace at once.
 ///
-/// Counting one segment is latency-bound: each packet start becomes known about ten cycles after the
-/// previous one. Interleaved lanes use these cycles to count other segments. Every segment begins at
-/// a PSB, where the decoder has no state. A search can mistake the payload of other packets for a
-/// PSB. A PSB is real if the count of the preceding segment ends exactly there; otherwise all counts
-/// of the attempt are discarded.
+/// Counting one segment is latency-bound: each packet start becomes known about ten cycles after
+/// the previous one. Interleaved lanes use these cycles to count other segments. Every segment
+/// begins at a PSB, where the decoder has no state. A search can mistake the payload of other
+/// packets for a PSB. A PSB is real if the count of the preceding segment ends exactly there;
+/// otherwise all counts of the attempt are discarded.
 namespace ptspec::trace::detail {
 
 /// The number of lanes.
 inline constexpr size_t lane_count = 8;
-/// A lane counts one segment after another. A segment has at least so many bytes.
+/// The minimum size of a segment in bytes. A lane counts one segment after another.
 inline constexpr size_t min_segment_bytes = size_t{1} << 11;
 /// Bytes counted speculatively in one attempt: doubled after success, quartered after failure.
 inline constexpr size_t min_attempt_bytes = 2 * lane_count * min_segment_bytes;
 inline constexpr size_t max_attempt_bytes = size_t{1} << 23;
-/// The search for the end of a segment gives up after so many bytes. This keeps the counts of an
+/// The maximum number of bytes in the search for the end of a segment. It keeps the counts of an
 /// attempt within 32 bits.
 inline constexpr size_t max_search_bytes = size_t{1} << 28;
-/// After each fully checked packet a lane counts so many packets by their first byte alone. If the
-/// first byte does not give the length, the lane stops at that packet until the next full check.
+/// The number of packets that a lane counts by their first byte alone after each fully checked
+/// packet. If the first byte does not give the length, the lane stops at that packet until the next
+/// full check.
 inline constexpr size_t packets_per_check = 5;
 /// The number of count tables, which are on the stack. Lanes share them. Each has few enough lanes
 /// that an increment does not wait for the store of another lane.
@@ -12204,7 +12205,7 @@ private:
                 .packet = packet};
     }
 
-    /// Handles bytes that `packet::decode` rejects: incomplete, known to the hook, or damage.
+    /// Handles bytes that `packet::decode` rejects: incomplete, decoded by the hook, or damage.
     constexpr auto handle_bad_bytes(packet::decoded const& got, byte_view here) noexcept -> item {
         if (got.why == packet::error::truncated) { return out_of_bytes(got.need, here.size()); }
         uint64_t const offset = now_.in.offset();
@@ -12281,7 +12282,7 @@ private:
                 .skipped = static_cast<int64_t>(psb - now_.lost_at)};
     }
 
-    /// Consumes a PSB that was found. Its bytes may be released, but they are known.
+    /// Consumes a PSB that was found. Its bytes may be released; they are constant.
     constexpr auto consume_psb() noexcept -> item {
         now_.next = mode::decoding;
         now_.last_ip = 0;
@@ -12327,15 +12328,15 @@ namespace ptspec::trace {
 
 /// The first offset, `from` or later, at which a trace can be split; the size of the trace when
 /// there is none. Each part decodes to the same items as in the whole trace, apart from offsets.
-/// This does not hold for a reader with a hook.
+/// This is not guaranteed for a reader with a hook.
 template <class Packets = packet::all>
 [[nodiscard]] constexpr auto find_split_point(byte_view trace, size_t from, options how = {})
     -> size_t {
     size_t here = find_psb(trace, from);
     if (here == nowhere) { return trace.size(); }
-    // A reader reaches each PSB, whatever the bytes before it: no packet other than a PSB is long
-    // enough to cover a PSB, and a PSB that is covered in part causes damage, from which the search
-    // steps back. To see such damage takes less than twice the bytes of a PSB.
+    // A reader reaches each PSB after any bytes: no packet other than a PSB is long enough to cover
+    // a PSB, and a PSB that is covered in part causes damage, from which the search steps back.
+    // Detecting such damage takes less than twice the bytes of a PSB.
     constexpr size_t visible = size_t{2} * psb_bytes;
     size_t before = find_psb_before(trace, here);
     for (; here != nowhere; here = find_psb(trace, here + psb_bytes)) {
@@ -12350,9 +12351,9 @@ template <class Packets = packet::all>
     return trace.size();
 }
 
-/// The parts of a trace, in order: at most `count`, about equal in size, none of them empty:
+/// The parts of a trace, in order: at most `count`, about equal in size, not empty:
 /// `for (byte_view part : split{trace, 4})`. The parts, decoded in order, give the items of the
-/// whole trace, apart from offsets. This does not hold for a reader with a hook. The first part
+/// whole trace, apart from offsets. This is not guaranteed for a reader with a hook. The first part
 /// begins where the trace begins. The others begin with a PSB and decode the same with and without
 /// `options::sync`.
 ///
@@ -12660,13 +12661,13 @@ public:
 
 /// The two packets that branches generate, appended without a batch.
 ///
-/// A batch copies the writer's state and the bytes: with it, a unit that traces branches executes 1.9
-/// times the instructions (g++ 12, clang 19).
+/// A batch copies the writer's state and the bytes: with it, a unit that traces branches executes
+/// 1.9 times the instructions (g++ 12, clang 19).
 namespace ptspec::trace {
 
 namespace detail {
 
-/// Appends the gathered branches and what follows them, `count` bytes in all.
+/// Appends the gathered branches and the packet after them, `count` bytes in all.
 template <class Sink>
 constexpr auto append_with_tnt(Sink& to, writer_state& now, wide_bits bytes,
                                unsigned count) noexcept -> bool {
@@ -12739,9 +12740,9 @@ struct encode_table {
         -> size_t {
         return underlying(which) % packet::kinds * lengths + bytes;
     }
-    /// Adds a row: packets have `bytes` bytes when the bits of `selectors` are as in `bits`. If the
-    /// row of this length is in use, sets the spare row of the kind, at length 0, which no packet
-    /// has.
+    /// Adds a row: packets have `bytes` bytes when the bits of `selectors` equal those of `bits`.
+    /// If the row of this length is in use, sets the spare row of the kind, at length 0, which no
+    /// packet has.
     template <class Packet>
     constexpr void set(unsigned bytes, wide_bits selectors, wide_bits bits) noexcept {
         size_t row = row_of(Packet::about.id, bytes);
@@ -13921,10 +13922,11 @@ enum class enclave : uint8_t {
     production,  ///< not traced
 };
 
-/// What a logical processor executes, without the address: everything that its trace depends on.
+/// The context in which a logical processor executes, without the IP: all state that its trace
+/// depends on.
 struct execution_context {
     uint64_t cr3 = 0;
-    uint64_t cs_base = 0;  ///< added to IPs where packets have linear addresses; 0 in 64-bit code
+    uint64_t cs_base = 0;  ///< added to IPs if packets have linear addresses; 0 in 64-bit code
     uint8_t cpl = 0;       ///< ignored in real mode and virtual-8086 mode
     code_width width = code_width::bits_64;
     bool real_mode = false;
@@ -13944,7 +13946,7 @@ struct execution_context {
         -> bool = default;
 };
 
-/// An IP in the form that packets and address ranges have: LIP or RIP.
+/// An IP in the form that packets and address ranges use: LIP or RIP.
 ///
 /// Source: SDM vol. 3, "Linear IP vs. RIP"; GEN-091, REG-079.
 [[nodiscard]] constexpr auto ip_in_packets(cpu::ip_payload form, execution_context const& code,
@@ -13953,7 +13955,7 @@ struct execution_context {
     return (code.cs_base + ip) & low_bits(32);
 }
 
-/// The inputs of ContextEn and FilterEn while `code` executes at `ip`, in the form of packets.
+/// The inputs of ContextEn and FilterEn while `code` executes at `ip`. `ip` is in packet form.
 [[nodiscard]] constexpr auto context_of(execution_context const& code, uint64_t ip) noexcept
     -> access::context {
     return {code.counted_cpl(), code.cr3, code.pae, code.inside == enclave::production, ip};
@@ -13963,7 +13965,7 @@ struct execution_context {
 
 // ---- ptspec/engine/event/branch.hpp ----
 
-/// Events: what a logical processor does, as far as its trace depends on it.
+/// Events: the actions of a logical processor that its trace depends on.
 ///
 /// IPs are offsets from the CS base, as software sees them. `at` is the address of the instruction,
 /// the manual's CLIP; `next` the address after it, NLIP; `to` the target, BLIP. `after` is the
@@ -14006,7 +14008,7 @@ struct sequential {
 
 // ---- ptspec/engine/event/transfer.hpp ----
 
-/// Far transfers, interrupts, exceptions, INIT and SIPI, transitions of enclaves.
+/// Far transfers, interrupts, exceptions, INIT and SIPI, enclave transitions.
 namespace ptspec::engine::event {
 
 /// The transfers without a FUP that Event Trace distinguishes. Source: GEN-301.
@@ -14027,7 +14029,7 @@ struct far_transfer {
     far_kind kind = far_kind::plain;
 };
 
-/// The cycles of a task switch, which takes so long that its packets are generated at different
+/// The cycles of a long transfer, such as a task switch, whose packets are generated at different
 /// times.
 ///
 /// Units:  core clock cycles. Source: GEN-215.
@@ -14086,7 +14088,7 @@ struct sipi {
     uint8_t vector = 0;
 };
 
-/// EENTER, ERESUME, EEXIT, EEE, AEX. `after.inside` says which kind of enclave executes then.
+/// EENTER, ERESUME, EEXIT, EEE, AEX. `after.inside` is the kind of enclave that executes next.
 ///
 /// Source: GEN-113, GEN-285, GEN-286.
 struct enclave_transfer {
@@ -14122,12 +14124,12 @@ struct transaction_abort {
 
 // ---- ptspec/engine/event/register_write.hpp ----
 
-/// Writes of registers that are no MSRs. MSRs are written by `trace_unit::wrmsr`.
+/// Writes of registers that are not MSRs. `trace_unit::wrmsr` writes MSRs.
 namespace ptspec::engine::event {
 
 /// MOV to CR3 that causes no VM exit. Source: GEN-087, GEN-240..243.
 struct mov_cr3 {
-    /// An operand bit that is not written to CR3: with CR4.PCIDE set it keeps cached translations.
+    /// An operand bit that is not written to CR3. If CR4.PCIDE is 1, it keeps cached translations.
     static constexpr uint64_t keeps_translations = uint64_t{1} << 63;
 
     uint64_t at = 0;
@@ -14175,7 +14177,7 @@ struct vm_entry {
     uint64_t to = 0;
     execution_context after{};
     ctl_load loads{};
-    bool from_stm = false;  ///< it returns from SMM; `vmcs` is then the current VMCS
+    bool from_stm = false;  ///< a return from SMM; `vmcs` is then the current VMCS
     uint64_t vmcs = 0;
 };
 /// A VM entry that failed: execution continues after the instruction, or with the host's state.
@@ -14205,7 +14207,7 @@ struct vmxoff {
 
 /// Source: GEN-113, GEN-260.
 struct smi {
-    uint64_t next = 0;  ///< the IP that is saved
+    uint64_t next = 0;  ///< the saved IP
     uint64_t to = 0;
     execution_context after{};
 };
@@ -14259,7 +14261,7 @@ struct pebs_record {
 
 // ---- ptspec/engine/event/power.hpp ----
 
-/// C-states and stops of the clock.
+/// C-states and clock stops.
 namespace ptspec::engine::event {
 
 /// A C-state as packets encode it. Source: GEN-310.
@@ -14275,11 +14277,11 @@ struct mwait {
     uint64_t next = 0;
     uint8_t hints = 0;
     uint8_t ext = 0;
-    c_state thread{};         ///< as resolved
+    c_state thread{};         ///< the resolved thread C-state
     bool is_io = false;       ///< an I/O instruction: no MWAIT packet
     bool is_pending = false;  ///< an event is already pending: GEN-314
 };
-/// HLT, shutdown, a VMX abort, INIT, and whatever else enters C1. Source: GEN-311.
+/// HLT, shutdown, a VMX abort, INIT, and other entries into C1. Source: GEN-311.
 struct halt {
     uint64_t from = 0;  ///< the instruction; for INIT the one after it
     uint64_t next = 0;
@@ -14337,7 +14339,7 @@ struct cycle_guard {};
 
 // ---- ptspec/engine/event/psb_overflow.hpp ----
 
-/// PSB+ and overflow on request, whatever the byte count and the buffer say.
+/// PSB+ and overflow on request, independent of the byte count and the buffer.
 namespace ptspec::engine::event {
 
 /// A PSB+ is due. Source: GEN-164.
@@ -14355,68 +14357,69 @@ struct overflow_end {
 
 namespace ptspec::engine {
 
-/// What a near RET to somewhere else than the top entry leaves of the call stack. That RET takes a TIP
-/// in any case. Decoders keep a call stack, too, and differ in what they do with it then.
+/// The effect on the return stack of a near RET whose target differs from the top entry. The RET is
+/// not compressed in any case. Decoders keep a return stack, too, and differ in this case.
 ///
 /// Source: GEN-133, GEN-134.
 enum class ret_mismatch : uint8_t {
-    pops_top,      ///< every RET pops, as the manual says; libipt misreads some later RETs
+    pops_top,      ///< every RET pops, as in the manual; libipt misreads some later RETs
     keeps_stack,   ///< only compressed RETs pop, as in libipt; perf misreads some later RETs
-    clears_stack,  ///< no later RET refers to an older CALL: both read it
+    clears_stack,  ///< no later RET is compressed against an older CALL: both decode correctly
 };
 
-/// What happens when a branch enters a TraceStop range while packets are lost.
+/// The packets for a branch into a TraceStop range during an overflow. Tracing stops at once.
 ///
 /// Source: GEN-230.
 enum class stop_in_overflow : uint8_t {
-    after_ovf,       ///< OVF and TraceStop when packets resume; tracing stops there
-    without_packet,  ///< tracing stops at once, without a packet
+    after_ovf,       ///< OVF and TraceStop at the end of the overflow
+    without_packet,  ///< none
 };
 
-/// When a PSB+ comes with an OVF.
+/// Whether a PSB+ is generated with an OVF.
 ///
 /// Source: GEN-228.
 enum class psb_after_ovf : uint8_t {
-    where_needed,  ///< where a MODE or PIP was lost that no later packet makes up for
+    where_needed,  ///< if a MODE or PIP was lost and no later packet reports its state
     always,
     never,
 };
 
-/// What the manual leaves to the processor, and what else tells one processor from another.
+/// The choices that the manual leaves to the processor, and other differences between processors.
 ///
 /// Source: GEN-005, and the rules beside each.
 struct model_options {
     trace::ip_choice ips = trace::ip_choice::as_processors;  ///< GEN-229
     bool long_tnt = false;     ///< up to 47 branches in a TNT, not 6: GEN-120
-    bool defers_tips = false;  ///< TIPs wait for the TNT that is being filled: GEN-145
+    bool defers_tips = false;  ///< TIPs are deferred until after the current TNT: GEN-145
     bool pads = false;         ///< PADs keep packets from crossing a multiple of 8 bytes: GEN-008
 
-    bool has_tsx = false;                ///< a PSB+ has a MODE.TSX: GEN-170
-    bool vmcs_needs_context = true;      ///< as has PIP: GEN-170
-    bool vmcs_before_pip = false;        ///< in front of a TIP: GEN-245
-    bool psb_after_pge = false;          ///< enabling writes TIP.PGE first: GEN-180
-    bool psb_on_every_enable = false;    ///< also where PacketByteCnt is not 0: GEN-162
-    bool psb_counts_itself = true;       ///< its bytes count towards the next one: GEN-165
-    bool pip_for_same_cr3 = true;        ///< also where MOV CR3 changes nothing: GEN-240
-    bool mov_cr3_stops_at_next = false;  ///< the instruction behind is looked up: GEN-087
+    bool has_tsx = false;              ///< a PSB+ has a MODE.TSX: GEN-170
+    bool vmcs_needs_context = true;    ///< a PSB+ has a VMCS only if ContextEn is 1: GEN-170
+    bool vmcs_before_pip = false;      ///< before a TIP, VMCS precedes PIP: GEN-245
+    bool psb_after_pge = false;        ///< when tracing is enabled, TIP.PGE comes first: GEN-180
+    bool psb_on_every_enable = false;  ///< a PSB+ also if PacketByteCnt is not 0: GEN-162
+    bool psb_counts_itself = true;     ///< a PSB+'s bytes count towards the next: GEN-165
+    bool pip_for_same_cr3 = true;      ///< a PIP also if MOV CR3 does not change CR3: GEN-240
+    /// TraceStop ranges are compared with the address after MOV CR3, not with its own: GEN-087.
+    bool mov_cr3_stops_at_next = false;
     bool swintr_events = false;  ///< CFE has types for software interrupts and SYSCALL: GEN-301
     ret_mismatch on_ret_mismatch = ret_mismatch::pops_top;  ///< GEN-134
     psb_after_ovf psb_after_overflow = psb_after_ovf::where_needed;
-    /// Where PacketEn is 1 it is OVF, PSB+, FUP, not OVF, FUP, PSB+. libipt refuses that: GEN-228.
+    /// If PacketEn is 1: OVF, PSB+, FUP instead of OVF, FUP, PSB+. libipt rejects this: GEN-228.
     bool psb_before_ovf_fup = false;
     stop_in_overflow trace_stop_in_overflow = stop_in_overflow::after_ovf;
 
-    /// The cycle counter wraps at 2^this; a CYC comes before it does. 1 to 64: GEN-210, GEN-217.
+    /// The width of the cycle counter in bits, 1 to 64. A CYC is generated before it wraps:
+    /// GEN-210, GEN-217.
     uint8_t cycle_counter_bits = 32;
-    /// How many bytes leave the internal buffer after each operation.
+    /// The maximum number of bytes of the internal buffer that are stored after each operation.
     size_t drained_at_once = ~size_t{0};
-    /// Packets that were lost come through again once no more bytes are in the internal buffer:
-    /// GEN-225, GEN-227.
+    /// An overflow ends when the internal buffer has at most this many bytes: GEN-225, GEN-227.
     size_t overflow_ends_at = 0;
 
-    /// RDMSR of OUTPUT_BASE and OUTPUT_MASK_PTRS, and of STATUS's PacketByteCnt and PendPSB, while
-    /// TraceEn is 1 reads what they were when it rose, as late as a processor may be: REG-011,
-    /// PRG-034, PRG-103.
+    /// While TraceEn is 1, RDMSR of OUTPUT_BASE, OUTPUT_MASK_PTRS, and PacketByteCnt and PendPSB of
+    /// STATUS returns their values of the moment when TraceEn rose, the oldest that a processor may
+    /// return: REG-011, PRG-034, PRG-103.
     bool msrs_lag = false;
 
     access::policy policy{};
@@ -14424,7 +14427,7 @@ struct model_options {
 };
 
 /// Calls `visit(name, member, least, most)` for every member of `model_options` that is a number, a
-/// flag or an enumerator, in their order. It may have the values from `least` to `most`.
+/// flag or an enumerator, in declaration order. Its valid values are `least` to `most`.
 template <class Options, class Visit>
 constexpr void for_each_option(Options& how, Visit&& visit) noexcept {
     visit("ips", how.ips, uint64_t{0}, uint64_t{underlying(trace::ip_choice::shortest)});
@@ -14453,8 +14456,8 @@ constexpr void for_each_option(Options& how, Visit&& visit) noexcept {
     visit("msrs_lag", how.msrs_lag, uint64_t{0}, uint64_t{1});
 }
 
-/// Sets the option of a name. False, and nothing is set, where there is none or the value is not
-/// one of it.
+/// Sets the option with this name. Returns false, and sets nothing, if there is none or the value
+/// is out of range.
 template <same_as<model_options> Options>
 [[nodiscard]] constexpr auto set_option(Options& how, text name, uint64_t value) noexcept -> bool {
     bool is_set = false;
@@ -14473,14 +14476,13 @@ template <same_as<model_options> Options>
 
 namespace ptspec::engine {
 
-/// The buffer between what makes packets and what stores them: bytes leave in the order in which
-/// they came.
+/// A queue of bytes, first in, first out: the internal buffer between packet generation and output.
 ///
-/// Shape:  `Depth` bytes, used in a circle.
+/// Shape:  a ring buffer of `Depth` bytes.
 /// Source: GEN-225.
 template <size_t Depth>
 class byte_queue {
-    static_assert(Depth >= 16, "as many bytes as a packet can have");
+    static_assert(Depth >= 16, "the queue must have room for the longest packet");
 
 public:
     [[nodiscard]] constexpr auto size() const noexcept -> size_t { return size_; }
@@ -14488,7 +14490,7 @@ public:
     [[nodiscard]] constexpr auto room() const noexcept -> size_t { return Depth - size_; }
     [[nodiscard]] static constexpr auto depth() noexcept -> size_t { return Depth; }
 
-    /// Takes all of `bytes`, or none of them where there is no room.
+    /// Appends all of `bytes`, or nothing if they do not fit. Returns true if they were appended.
     [[nodiscard]] constexpr auto append(byte_view bytes) noexcept -> bool {
         if (bytes.size() > room()) { return false; }
         size_t const at = wrapped(first_ + size_);
@@ -14499,7 +14501,8 @@ public:
         size_ += bytes.size();
         return true;
     }
-    /// The same for the first `count` of sixteen bytes. What they are followed by is not kept.
+    /// Appends the first `count` of sixteen bytes. May store all sixteen: the bytes after the first
+    /// `count` are unused.
     [[nodiscard]] constexpr auto append(wide_bits bytes, size_t count) noexcept -> bool {
         size_t const at = first_ + size_;
         if (at > Depth - 16) { return append(byte_view{to_le(bytes)}.first(count)); }
@@ -14508,11 +14511,11 @@ public:
         store_le64(bytes_ + at + 8, bytes.high);
         return true;
     }
-    /// Bytes that come out next: all of them or, where they go around, those before the end.
+    /// The oldest bytes: all of them, or those before the end of the ring buffer if they wrap.
     [[nodiscard]] constexpr auto front() const noexcept -> byte_view {
         return {bytes_ + first_, size_ < Depth - first_ ? size_ : Depth - first_};
     }
-    /// `count` bytes have come out: at most as many as there are.
+    /// Removes the oldest `count` bytes, or all if there are fewer.
     constexpr void drop(size_t count) noexcept {
         if (count >= size_) { return clear(); }
         first_ = wrapped(first_ + count);
@@ -14520,7 +14523,7 @@ public:
     }
     constexpr void clear() noexcept { first_ = size_ = 0; }
 
-    /// Byte `i` of those in the queue, which has to be below `size()`.
+    /// Byte `i`, counted from the oldest. `i` must be below `size()`.
     [[nodiscard]] constexpr auto operator[](size_t i) const noexcept -> uint8_t {
         return bytes_[wrapped(first_ + i)];
     }
@@ -14555,8 +14558,8 @@ struct ip_span {
     friend constexpr auto operator==(ip_span const&, ip_span const&) -> bool = default;
 };
 
-/// A span of IPs around `ip` to which a branch keeps FilterEn at 1 and meets no TraceStop. It is
-/// maximal towards TraceStop ranges, and inside one filter range.
+/// A span of IPs around `ip`: a branch to any of them keeps FilterEn at 1 and enters no TraceStop
+/// range. It extends to the nearest TraceStop ranges, within one filter range.
 ///
 /// Source: GEN-080..085.
 [[nodiscard]] constexpr auto fast_ips_around(access::msr_state const& state, uint64_t ip) noexcept
@@ -14588,15 +14591,15 @@ struct ip_span {
 
 // ---- ptspec/engine/packets/clocks.hpp ----
 
-/// The clocks of a logical processor, and the packets that tell of them.
+/// The clocks of a logical processor, and the packets that report them.
 namespace ptspec::engine {
 
 /// The MTCs that are due.
 struct mtcs_due {
-    /// More cannot be told apart: eight bits of the crystal counter are in a packet.
+    /// The maximum: a packet has eight bits of the crystal counter, so more are indistinguishable.
     static constexpr uint64_t most = 256;
 
-    uint64_t first = 0;  ///< the crystal counter at the first, without the bits that are left out
+    uint64_t first = 0;  ///< the crystal counter at the first, shifted right by MTCFreq
     uint64_t count = 0;
 
     /// Packet `i`. Source: GEN-203, PKT-101.
@@ -14605,24 +14608,24 @@ struct mtcs_due {
     }
 };
 
-/// The core:bus ratio of a processor that has none in MSR_PLATFORM_INFO.
+/// The core:bus ratio if MSR_PLATFORM_INFO gives none.
 ///
-/// Units:  of the bus clock: 2.4 GHz where it runs at 100 MHz.
+/// Units:  a multiple of the bus clock: 2.4 GHz with a bus clock of 100 MHz.
 /// Source: GEN-202.
 inline constexpr uint8_t default_core_to_bus = 24;
 
-/// What the clocks show.
+/// The values of the clocks.
 ///
 /// Units:  ticks of the crystal clock and of the time-stamp counter.
 /// Source: SDM vol. 3, "Timing Packets"; GEN-200..204.
 struct clocks {
     uint64_t art = 0;
-    uint64_t tsc = 0;          ///< as RDTSC would give it
-    uint64_t tsc_at_edge = 0;  ///< what it was at the last edge of the crystal clock
-    uint8_t core_to_bus = 0;   ///< 0: not given, the processor's own (`core_to_bus_of`)
-    bool are_off = false;      ///< the core clock stands still
+    uint64_t tsc = 0;          ///< as RDTSC would return it
+    uint64_t tsc_at_edge = 0;  ///< its value at the last edge of the crystal clock
+    uint8_t core_to_bus = 0;   ///< 0: the processor's default ratio (`core_to_bus_of`)
+    bool are_off = false;      ///< the core clock is stopped
 
-    /// The crystal clock and the time-stamp counter run up to what is given.
+    /// Advances the crystal clock and the time-stamp counter to new values.
     ///
     /// Source: GEN-201.
     constexpr void run_to(uint64_t new_art, uint64_t new_tsc) noexcept {
@@ -14630,8 +14633,8 @@ struct clocks {
         art = new_art;
         tsc = new_tsc;
     }
-    /// The MTCs that are due when the crystal counter runs to a value, `freq` being MTCFreq. Of more
-    /// than 256 the last; none where it runs back.
+    /// The MTCs that are due when the crystal counter advances to a value. The last 256 if there
+    /// are more, none if the value is lower. `freq` is MTCFreq.
     ///
     /// Source: SDM vol. 3, "Mini Time Counter (MTC) Packet"; GEN-203, PRG-134.
     [[nodiscard]] constexpr auto until(uint64_t new_art, unsigned freq) const noexcept -> mtcs_due {
@@ -14650,7 +14653,7 @@ struct clocks {
         return packet::tma{}.with(packet::tma::CTC{wrapped{art}},
                                   packet::tma::FC{wrapped{tsc - tsc_at_edge}});
     }
-    /// With the ratio `otherwise` where none was given. Source: GEN-202, PKT-106.
+    /// `otherwise` is the ratio if `core_to_bus` is 0. Source: GEN-202, PKT-106.
     [[nodiscard]] constexpr auto cbr_packet(uint8_t otherwise = default_core_to_bus) const noexcept
         -> packet::cbr {
         uint8_t const ratio = core_to_bus != 0 ? core_to_bus : otherwise;
@@ -14659,8 +14662,7 @@ struct clocks {
     friend constexpr auto operator==(clocks const&, clocks const&) -> bool = default;
 };
 
-/// The core:bus ratio at which a processor runs where nothing else is given: MaxNonTurboRatio, at which
-/// the TSC counts.
+/// The default core:bus ratio of a processor: MaxNonTurboRatio, the ratio at which the TSC counts.
 ///
 /// Source: REG-168, GEN-202, GEN-208.
 [[nodiscard]] constexpr auto core_to_bus_of(cpu::capabilities const& of) noexcept -> uint8_t {
@@ -14668,13 +14670,13 @@ struct clocks {
     return ratio != 0 ? static_cast<uint8_t>(ratio) : default_core_to_bus;
 }
 
-/// Where the cycle counter is when cycles have passed.
+/// The cycle counter after cycles have passed.
 struct counted_cycles {
     uint64_t cycles = 0;
-    bool guard = false;  ///< it is about to wrap: a CYC takes all of them
+    bool guard = false;  ///< it is about to wrap: a CYC with all cycles is due
 };
 
-/// Counts core clock cycles by a counter of `bits` bits. While packets are lost it wraps.
+/// Adds core clock cycles to a counter of `bits` bits. If `loses`, it wraps, and no CYC is due.
 ///
 /// Source: SDM vol. 3, "Cycle-Accurate Mode"; GEN-210, GEN-217, GEN-220.
 [[nodiscard]] constexpr auto count_cycles(uint64_t before, uint64_t passed, unsigned bits,
@@ -14693,8 +14695,7 @@ struct counted_cycles {
 
 namespace ptspec::engine {
 
-/// Where the near calls that were traced return to. A return to the youngest of them takes one bit
-/// of trace instead of a TIP.
+/// The return addresses of traced near CALLs. A RET to the top entry is compressed to one TNT bit.
 ///
 /// Shape:  at most 64 addresses; one more drops the oldest.
 /// Source: SDM vol. 3, "Indirect Transfer Compression for Returns (RET)"; GEN-130..137.
@@ -14702,14 +14703,14 @@ class return_stack {
 public:
     static constexpr unsigned most = 64;
 
-    /// A near call was traced, behind which `next` comes.
+    /// A near CALL was traced. `next` is the address after it.
     constexpr void push(uint64_t next) noexcept {
         top_ = (top_ + 1) % most;
         entries_[top_] = next;
         count_ += count_ < most ? 1 : 0;
     }
-    /// A near RET to `to`. `compared` masks the address bits that the RET pops. True when the top
-    /// entry matches; it is then popped. `otherwise` says what a mismatch does.
+    /// A near RET to `to`. `compared` is the mask of the address bits that the RET pops. Returns
+    /// true, and pops, if the top entry matches. `otherwise` is the effect of a mismatch.
     [[nodiscard]] constexpr auto pop(uint64_t to, uint64_t compared,
                                      ret_mismatch otherwise = ret_mismatch::pops_top) noexcept
         -> bool {
@@ -14726,7 +14727,7 @@ public:
     constexpr void clear() noexcept { count_ = 0; }
 
     [[nodiscard]] constexpr auto size() const noexcept -> unsigned { return count_; }
-    /// Entry `i` counted from the oldest, which has to be below `size()`.
+    /// Entry `i`, counted from the oldest. `i` must be below `size()`.
     [[nodiscard]] constexpr auto operator[](unsigned i) const noexcept -> uint64_t {
         return entries_[(top_ + most + 1 - count_ + i) % most];
     }
@@ -14769,13 +14770,13 @@ struct vmx_concealment {
 /// Source: GEN-244.
 inline constexpr uint64_t no_vmcs = ~uint64_t{0};
 
-/// What a decoder knows from the packets so far.
+/// The state that a decoder has after the packets so far.
 struct decoder_view {
-    uint64_t mode = 0;  ///< the raw MODE.Exec since the last PSB; 0: none
-    uint64_t pip = 0;   ///< the raw PIP; 0: none
+    uint64_t mode = 0;  ///< the bits of the last MODE.Exec since the last PSB; 0: none
+    uint64_t pip = 0;   ///< the bits of the last PIP; 0: none
     bool in_tx = false;
     bool psb_requested = false;
-    uint64_t count_start = 0;  ///< the bytes written when PacketByteCnt was 0
+    uint64_t count_start = 0;  ///< `writer.bytes` when PacketByteCnt was 0
 
     friend constexpr auto operator==(decoder_view const&, decoder_view const&) -> bool = default;
 };
@@ -14819,11 +14820,11 @@ struct generator_state {
     /// A branch to one of the `fast_ip_count` IPs from `fast_ip_first` on changes no enable.
     uint64_t fast_ip_first = 0;
     uint64_t fast_ip_count = 0;
-    /// With one of the `fast_tnt_count` numbers of gathered branches from `fast_tnt_first` on, one
-    /// more branch completes no packet.
+    /// If the number of gathered branches is one of the `fast_tnt_count` from `fast_tnt_first` on,
+    /// one more branch completes no packet.
     unsigned fast_tnt_first = 0;
     unsigned fast_tnt_count = 0;
-    bool has_ranges = false;  ///< an address range filters, or stops tracing
+    bool has_ranges = false;  ///< there is a filter range or a TraceStop range
 
     template <class Field>
     [[nodiscard]] constexpr auto ctl() const noexcept -> typename Field::value_type {
@@ -14842,7 +14843,7 @@ struct generator_state {
     [[nodiscard]] constexpr auto context_at(uint64_t where) const noexcept -> access::context {
         return context_at(code, where);
     }
-    /// The same for code that executes next.
+    /// The same for the code `next`.
     [[nodiscard]] constexpr auto context_at(execution_context const& next,
                                             uint64_t where) const noexcept -> access::context {
         return context_of(next, ip_in_packets(caps.ip_payload(), next, where));
@@ -14885,7 +14886,7 @@ constexpr void drop_gathered_branches(generator_state& s) noexcept {
     s.writer.deferred_count = 0;
 }
 
-/// Recomputes what depends on the enables, after they may have changed.
+/// Recomputes the state that depends on the enables, after they may have changed.
 constexpr void refresh_cache(generator_state& s) noexcept {
     auto const now = s.enables();
     if (!now.packet()) { s.calls.clear(); }
@@ -14920,7 +14921,7 @@ constexpr void apply_ctl(generator_state& s) noexcept {
     refresh_cache(s);
 }
 
-/// Packets are lost from now on. Source: GEN-166, GEN-225, GEN-229, GEN-135.
+/// Begins an overflow: packets are lost from now on. Source: GEN-166, GEN-225, GEN-229, GEN-135.
 constexpr void begin_overflow(generator_state& s) noexcept {
     s.in_overflow = true;
     drop_gathered_branches(s);
@@ -14953,7 +14954,7 @@ emit(generator_state& s, Sink& to, Add const& add) noexcept {
 
 // ---- ptspec/engine/packets/psb.hpp ----
 
-/// PSB+, and the packets of the status that it reports: MODE, PIP, VMCS, timing.
+/// PSB+, and its status packets: MODE, PIP, VMCS, timing.
 namespace ptspec::engine::detail {
 
 /// The MODE.Exec of the code that executes. Source: GEN-235, GEN-305.
@@ -14967,7 +14968,7 @@ constexpr void add_mode_exec(generator_state& s, auto& batch) noexcept {
     s.view.mode = mode_exec_of(s).raw;
     batch.add(mode_exec_of(s));
 }
-/// Adds a MODE.Exec unless a decoder knows the mode. Source: GEN-236.
+/// Adds a MODE.Exec if the mode differs from the last one in the trace. Source: GEN-236.
 constexpr void add_changed_mode_exec(generator_state& s, auto& batch) noexcept {
     if (s.view.mode != mode_exec_of(s).raw) { add_mode_exec(s, batch); }
 }
@@ -15043,8 +15044,8 @@ constexpr void add_psb(generator_state& s, auto& batch, access::enables const& n
     s.calls.clear();
 }
 
-/// Completes an event: generates a PSB+ that is due. While the clocks are off it waits for the wake.
-/// Source: GEN-006, GEN-163.
+/// Completes an event: generates a PSB+ if one is due. While the clocks are off it stays due until
+/// the wake. Source: GEN-006, GEN-163.
 template <class Sink>
 constexpr void complete_event(generator_state& s, Sink& to) noexcept {
     if (!s.psb_is_due() || !s.trigger_en() || s.in_overflow || s.clocks.are_off) { return; }
@@ -15058,7 +15059,7 @@ constexpr void complete_event(generator_state& s, Sink& to) noexcept {
 /// The end of an overflow, and overflows and PSB+ on request. `emit` begins an overflow.
 namespace ptspec::engine::detail {
 
-/// True if packets were lost whose state no later packet reports.
+/// True if a packet was lost and no later packet reports its state.
 [[nodiscard]] constexpr auto has_lost_state(generator_state const& s,
                                             access::enables const& now) noexcept -> bool {
     bool const mode_was_lost = now.packet() && s.view.mode != mode_exec_of(s).raw;
@@ -15068,8 +15069,8 @@ namespace ptspec::engine::detail {
     return mode_was_lost || pip_was_lost || (tsx_was_lost && s.options.has_tsx);
 }
 
-/// Ends an overflow with an OVF, and with what its rules require after it, into a sink that has room
-/// for them. Source: GEN-227..230.
+/// Ends an overflow: generates an OVF and the packets that must follow it. The sink must have room.
+/// Source: GEN-227..230.
 template <class Sink>
 constexpr void resolve_overflow(generator_state& s, Sink& to) noexcept {
     s.in_overflow = s.overflow_requested = false;
@@ -15136,11 +15137,11 @@ namespace ptspec::engine::detail {
 /// Source: GEN-110, GEN-340.
 enum class branch_encoding : uint8_t {
     tnt,   ///< a TNT bit: a taken branch, or a compressed RET
-    none,  ///< no packet: a decoder follows the code
+    none,  ///< no packet: the decoder gets the target from the code
     tip,
     tip_undeferred,  ///< a TIP that no option defers
 };
-/// When a CFE is followed by a FUP of its own. Source: GEN-303, GEN-304.
+/// Whether a CFE is followed by its own FUP. Source: GEN-303, GEN-304.
 enum class fup_policy : uint8_t { if_no_other, always, never };
 
 /// An EVD packet, or none.
@@ -15268,7 +15269,7 @@ constexpr void transfer(generator_state& s, Sink& to, control_transfer const& ho
         refresh_cache(s);
     }
 }
-/// The same for a transfer whose target is compared with the TraceStop ranges, as nearly all are.
+/// The same for a transfer whose target is compared with the TraceStop ranges: all except MOV CR3.
 template <class Sink>
 constexpr void transfer(generator_state& s, Sink& to, control_transfer const& how,
                         execution_context const& after) noexcept {
@@ -15292,7 +15293,8 @@ namespace ptspec::engine::detail {
     return e.to != e.next;
 }
 
-/// Handles an event that completes no packet and changes no enable. False if `handle` has to do it.
+/// Handles an event that completes no packet and changes no enable. Returns false if the event
+/// needs `handle`.
 [[nodiscard]] constexpr auto try_fast_path(generator_state& s, event::conditional const& e) noexcept
     -> bool {
     if (!s.is_fast_ip(e.to) || s.writer.tnt.count - s.fast_tnt_first >= s.fast_tnt_count) {
@@ -15316,13 +15318,13 @@ namespace ptspec::engine::detail {
     return true;
 }
 
-/// One more TNT bit.
+/// Adds a TNT bit.
 template <class Sink>
 constexpr void emit_branch(generator_state& s, bool taken, Sink& to) noexcept {
     if (s.ctl<ctl::DisTNT>()) { return; }
     emit(s, to, [=](auto& batch) { batch.branch(taken); });
 }
-/// A TIP to a fast IP, after the branches that were gathered.
+/// Emits a TIP to a fast IP, after the gathered branches.
 template <class Sink>
 constexpr void emit_tip(generator_state& s, uint64_t target, Sink& to) noexcept {
     s.ip = target;
@@ -15331,7 +15333,8 @@ constexpr void emit_tip(generator_state& s, uint64_t target, Sink& to) noexcept 
         emit(s, to, [=](auto& batch) { batch.template add_ip<packet::tip>(ip); });
     }
 }
-/// A call. If its packets are lost, no RET is compressed against it. Source: GEN-130, GEN-135.
+/// Handles a call. If its packets are lost, no RET is compressed against it.
+/// Source: GEN-130, GEN-135.
 template <class Sink>
 constexpr void call(generator_state& s, Sink& to, control_transfer const& how, bool pushes,
                     uint64_t next) noexcept {
@@ -15398,7 +15401,7 @@ constexpr void handle(generator_state& s, event::sequential const& e, Sink& /*to
 
 // ---- ptspec/engine/packets/transfer.hpp ----
 
-/// Far transfers, interrupts, exceptions, INIT and SIPI, transitions of enclaves.
+/// Far transfers, interrupts, exceptions, INIT and SIPI, enclave transitions.
 ///
 /// Source: GEN-110..114, GEN-136, GEN-285, GEN-286, GEN-289, GEN-290, GEN-301..303.
 namespace ptspec::engine::detail {
@@ -15460,7 +15463,7 @@ template <class Sink>
 constexpr void handle(generator_state& s, event::user_interrupt const& e, Sink& to) noexcept {
     vectored(s, to, e.next, e.to, s.code, {packet::cfe_type::UINTR, e.vector}, {});
 }
-/// A processor that waits for a SIPI evaluates the enables only when it continues.
+/// A processor that waits for a SIPI evaluates the enables when the SIPI arrives.
 template <class Sink>
 constexpr void handle(generator_state& s, event::init const& e, Sink& to) noexcept {
     control_transfer how{.to = e.to};
@@ -15542,13 +15545,13 @@ constexpr void handle(generator_state& s, event::transaction_abort const& e, Sin
 
 // ---- ptspec/engine/packets/msr_access.hpp ----
 
-/// Accesses to MSRs, which start and end tracing, and writes of other registers.
+/// Accesses to MSRs, which can start and end tracing, and writes of other registers.
 ///
 /// Source: GEN-020..024, GEN-087, GEN-124, GEN-161, GEN-162, GEN-180..185, GEN-236, GEN-240..243,
 ///         GEN-291, GEN-305.
 namespace ptspec::engine::detail {
 
-/// Generates the packets after TraceEn rose. The last IP of a decoder is kept.
+/// Generates the packets after TraceEn rose. The last IP is kept.
 /// Source: GEN-107, GEN-162, GEN-180..182, GEN-236.
 template <class Sink>
 constexpr void begin_trace(generator_state& s, access::effect const& done, Sink& to,
@@ -15581,8 +15584,8 @@ constexpr void begin_trace(generator_state& s, access::effect const& done, Sink&
         if (done.trace_stop) { batch.add(packet::tracestop{}); }
     });
 }
-/// Generates the packets of whatever clears TraceEn. The MSRs are `next` afterwards, and count the
-/// bytes of these packets, too. Source: GEN-124, GEN-183, GEN-260, GEN-273, REG-061.
+/// Generates the packets when TraceEn is cleared, for any reason. The MSRs are `next` afterwards;
+/// PacketByteCnt includes these packets. Source: GEN-124, GEN-183, GEN-260, GEN-273, REG-061.
 template <class Sink>
 constexpr void end_trace(generator_state& s, Sink& to, control_transfer const& how,
                          access::msr_state const& next) noexcept {
@@ -15667,7 +15670,7 @@ template <class Sink>
     return done;
 }
 
-/// The address of MOV CR3 itself is compared with the TraceStop ranges, or the next one.
+/// The TraceStop ranges are compared with the address of the MOV CR3, or with the next address.
 /// Source: GEN-087, GEN-101, GEN-240..243.
 template <class Sink>
 constexpr void handle(generator_state& s, event::mov_cr3 const& e, Sink& to) noexcept {
@@ -15747,7 +15750,7 @@ constexpr void vm_transition(generator_state& s, Sink& to, control_transfer how,
     auto const context = s.context_at(after, how.to);
     auto const done = access::detail::write_ctl(s.caps, s.msrs, loads.value, context);
     if (was_on) {
-        // The new context decides about the PIP, which precedes the fall of TraceEn.
+        // The PIP, which precedes the clearing of TraceEn, depends on the new context.
         bool const in_context = access::context_en(s.msrs.ctl, s.msrs.cr3_match, context);
         if (!in_context) { how.pip = packet::pip{0}; }
         end_trace(s, to, how, done.state);
@@ -15941,7 +15944,7 @@ constexpr void handle(generator_state& s, event::pebs_record const& e, Sink& to)
 
 // ---- ptspec/engine/packets/power.hpp ----
 
-/// C-states and stops of the clock. From their packets to the wake the core clock is off.
+/// C-states and clock stops. The core clock is off after their packets, until the wake.
 ///
 /// Source: GEN-200, GEN-205, GEN-210, GEN-310..318.
 namespace ptspec::engine::detail {
@@ -16101,10 +16104,10 @@ constexpr void handle(generator_state& s, event::ratio const& e, Sink& to) noexc
 
 // ---- ptspec/engine/packets/generator.hpp ----
 
-/// From events to packets: the dispatch, and a generator for a sink of the caller's.
+/// Generates packets from events: the dispatch, and a generator for the caller's own sink.
 namespace ptspec::engine {
 
-/// An event: a struct of `engine::event` for which a family of handlers has a `handle`.
+/// An event: a struct of `engine::event` that a `handle` accepts.
 template <class Event, class Sink>
 concept event_for = requires(generator_state& state, Event const& e, Sink& sink) {
     detail::handle(state, e, sink);
@@ -16139,13 +16142,13 @@ generate(generator_state& s, Event const& e, Sink& to) noexcept {
 
 }  // namespace detail
 
-/// The packets of a logical processor, from what it does.
+/// Generates the packets of a logical processor from its events.
 ///
-/// A value that holds the MSRs of Intel PT and the context that executes. Each operation appends its
-/// packets to a sink. If the sink has no room for them an overflow begins, and packets are lost until
-/// `end_overflow`.
+/// A value that holds the MSRs of Intel PT and the context that executes. Each operation appends
+/// its packets to a sink. If the sink has no room for them an overflow begins, and packets are lost
+/// until `end_overflow`.
 ///
-/// The sink receives packets only; `trace_unit` adds the output, and so the MSRs that it changes.
+/// Output is not modelled, nor are the MSRs that output changes: `trace_unit` adds both.
 ///
 /// Source: SDM vol. 3, "Packet Generation Scenarios", "Trace Packets and Data Types"; GEN-001..342.
 class generator {
@@ -16155,7 +16158,8 @@ public:
                         model_options const& options = {}) noexcept
         : state_{detail::make_generator_state(caps, msrs, code, ip, options)} {}
 
-    /// PacketByteCnt and PendPSB of `state().msrs.status` are those of the last access to an MSR.
+    /// The state of packet generation. PacketByteCnt and PendPSB of `msrs.status` are as of the
+    /// last access to an MSR.
     [[nodiscard]] constexpr auto state() const noexcept -> generator_state const& { return state_; }
 
     /// Handles an event.
@@ -16164,7 +16168,7 @@ public:
     constexpr void on(Event const& e, Sink& to) noexcept {
         detail::generate(state_, e, to);
     }
-    /// Ends an overflow that was not requested by `event::overflow`. The sink has to have room.
+    /// Ends an overflow that `event::overflow` did not request. The sink must have room.
     template <trace::packet_sink Sink>
     constexpr void end_overflow(Sink& to) noexcept {
         detail::end_overflow(state_, to);
@@ -16205,7 +16209,7 @@ public:
 
     /// Source: GEN-278.
     constexpr void conceal(vmx_concealment const& what) noexcept { state_.concealment = what; }
-    /// Sets the clocks without the time in between passing.
+    /// Sets the clocks without timing packets for the time between.
     constexpr void set_clocks(clocks const& now) noexcept { state_.clocks = now; }
 
 private:
@@ -16216,41 +16220,41 @@ private:
 
 // ---- ptspec/engine/access_result.hpp ----
 
-/// What becomes of an access to the MSRs of a trace unit, whose ports may fail.
+/// The results of accesses to the MSRs of a trace unit, whose ports may fail.
 namespace ptspec::engine {
 
 enum class access_outcome : uint8_t {
     done,
-    done_but_port_failed,  ///< it took effect, and bytes of trace wait for the port
-    not_done_port_failed,  ///< earlier bytes wait for the port: it can be made again
+    done_but_port_failed,  ///< it took effect, but not all bytes of trace were stored
+    not_done_port_failed,  ///< earlier bytes could not be stored: retry the access
     general_protection,    ///< #GP(0), nothing changed
-    not_covered,           ///< not an MSR of Intel PT: somebody else has to answer
+    not_covered,           ///< not an MSR of Intel PT: the caller's own code handles it
 };
 
-/// What an access did. It converts to no bool: one that took effect must not be made again, also
-/// where a port failed.
+/// The result of an access. Does not convert to bool: an access that took effect must not be
+/// retried, even if a port failed.
 ///
-/// Errors: `why` is the rule of a #GP, and of nothing else. `fault` is that of the port, as
-///         `trace_unit::on` returns it; a #GP may have one, too.
+/// Errors: `why` is the rule of a #GP, else `none`. `fault` is the fault of the port, as
+///         `trace_unit::on` returns it; it may be set with a #GP, too.
 struct [[nodiscard]] access_result {
     access_outcome what = access_outcome::done;
     rule why = rule::none;
     port_fault fault{};
 
-    /// True where the registers are as the access makes them.
+    /// True if the access changed the registers as specified.
     [[nodiscard]] constexpr auto took_effect() const noexcept -> bool {
         return what == access_outcome::done || what == access_outcome::done_but_port_failed;
     }
 };
 
-/// What XSAVES did: `done` or `not_done_port_failed`.
+/// The result of XSAVES: `done` or `not_done_port_failed`.
 struct [[nodiscard]] xsaves_result : access_result {
-    access::xsave_pt_state image{};  ///< what it stored where it took effect
+    access::xsave_pt_state image{};  ///< the stored state, if it took effect
 };
 
-/// What XRSTORS did.
+/// The result of XRSTORS.
 struct [[nodiscard]] xrstors_result : access_result {
-    uint32_t refused_msr = 0;       ///< of a #GP: the MSR whose quadword was refused, or 0
+    uint32_t refused_msr = 0;       ///< for a #GP: the MSR whose quadword was refused, or 0
     rule why_refused = rule::none;  ///< the rule that a WRMSR of that quadword breaks
 };
 
@@ -16258,7 +16262,7 @@ namespace detail {
 
 using namespace ptspec::detail;
 
-/// An access that the processor has judged, after which a port may have failed.
+/// The result of an access with this verdict, after which a port may have failed.
 constexpr auto judged(access::verdict const& outcome, port_fault fault) noexcept -> access_result {
     switch (outcome.what) {
         case access::outcome::general_protection:
@@ -16268,7 +16272,7 @@ constexpr auto judged(access::verdict const& outcome, port_fault fault) noexcept
     }
     return {fault ? access_outcome::done_but_port_failed : access_outcome::done, rule::none, fault};
 }
-/// An access that a port did not let begin.
+/// The result of an access that did not begin because a port failed.
 constexpr auto not_begun(port_fault fault) noexcept -> access_result {
     return {access_outcome::not_done_port_failed, rule::none, fault};
 }
@@ -16287,17 +16291,17 @@ struct unit_codec;
 
 }  // namespace detail
 
-/// A logical processor's trace unit: from what the processor does to packets at physical addresses,
-/// status bits and interrupts.
+/// The trace unit of a logical processor: turns events into packets in memory, status bits and
+/// interrupts.
 ///
 /// A value. Memory, fabric and interrupts are ports, passed with each operation; see `output` for
 /// what they may do. Packets pass through a buffer of `Depth` bytes; after each operation
 /// `model_options::drained_at_once` of them are stored. A full buffer begins an overflow.
 ///
-/// If a port fails, no byte is lost or repeated: bytes that were not stored stay in the buffer. `on`
-/// returns the fault, and the operation has taken effect. Only an operation that clears TraceEn waits
-/// until all bytes are stored: until then the unit `is_flushing`, and each operation first tries to
-/// store them again; if that fails the operation does not take effect.
+/// If a port fails, no byte is lost or repeated: bytes that were not stored stay in the buffer.
+/// `on` returns the fault, and the operation has taken effect. Only an operation that clears
+/// TraceEn must store all bytes: until it has, the unit `is_flushing`, and each operation first
+/// tries to store them again; if that fails the operation does not take effect.
 ///
 /// Shape:  at most 2 KB besides the buffer.
 /// Source: SDM vol. 3, "Intel Processor Trace"; GEN-003, GEN-004, GEN-183, GEN-184, GEN-225..232,
@@ -16375,7 +16379,7 @@ public:
         return detail::judged(verdict, drain_after_operation(memory));
     }
     /// XSAVES of component 8 by the instruction at `at`. If a port fails nothing is stored, and
-    /// TraceEn is 0; repeated, it stores what the first one would have stored.
+    /// TraceEn is 0: retry it, and it stores what the first attempt would have stored.
     ///
     /// Source: GEN-184, REG-142, PRG-110.
     template <memory_port Memory>
@@ -16423,10 +16427,10 @@ public:
 
     /// Sets the controls by which a VMM conceals VMX operation. Source: GEN-278.
     constexpr void conceal(vmx_concealment const& what) noexcept { state_.concealment = what; }
-    /// Sets the clocks without the time in between passing.
+    /// Sets the clocks without timing packets for the time between.
     constexpr void set_clocks(clocks const& now) noexcept { state_.clocks = now; }
 
-    /// Stores up to `most` bytes of the buffer, whatever the options say.
+    /// Stores up to `most` bytes of the buffer, independently of the options.
     template <memory_port Memory>
     constexpr auto drain(Memory& memory, size_t most = ~size_t{0}) noexcept -> port_fault {
         if (auto const fault = complete_pending(memory)) { return fault; }
@@ -16440,7 +16444,7 @@ private:
         none,
         start_output,  ///< TraceEn is 1, and output has not begun
         flush,         ///< TraceEn was cleared, and bytes are not stored yet
-        save,          ///< the same, by an XSAVES that will be repeated
+        save,          ///< the same, by an XSAVES that the caller retries
     };
 
     generator_state state_;
@@ -16500,7 +16504,7 @@ private:
 
     // -------------------------------------------------------------- TraceEn rises and falls
 
-    /// Does what an earlier operation left to do.
+    /// Completes the pending action of an earlier operation.
     template <memory_port Memory>
     constexpr auto complete_pending(Memory& memory) noexcept -> port_fault {
         return pending_ == pending_action::none ? port_fault{} : run_pending(memory);
@@ -16564,20 +16568,21 @@ private:
 
 // ---- ptspec/engine/unit_image.hpp ----
 
-/// A `trace_unit` as bytes, to be kept or to be moved to another processor.
+/// Serialises a `trace_unit` to bytes, for storage or migration to another processor.
 namespace ptspec::engine {
 
 using access::image_error;
 
-/// The version of the form that `save` writes.
+/// The format version that `save` writes.
 inline constexpr uint32_t unit_image_version = 1;
 
 namespace detail {
 
-/// What a unit holds beside its MSRs: the only list of it.
+/// Serialises the state of a unit other than its MSRs. Saving and loading share one list of
+/// members.
 struct unit_codec {
-    /// Calls `each` with every number of fixed place and, where not all that fit are possible, with
-    /// the greatest.
+    /// Calls `each` with every number at a fixed offset and, if not every value of its type is
+    /// valid, with the greatest valid one.
     template <class Unit, class Each>
     static constexpr void visit(Unit& unit, Each& each) noexcept {
         each(unit.state_.ip);
@@ -16614,7 +16619,7 @@ struct unit_codec {
         each(code.inside, underlying(enclave::production));
         each(code.vmx_non_root);
     }
-    /// Between two operations no block is open.
+    /// Omits the open block: none is open between two operations.
     template <class State, class Each>
     static constexpr void visit_packets(State& now, Each& each) noexcept {
         each(now.last_ip);
@@ -16638,7 +16643,7 @@ struct unit_codec {
         each(unit.state_.deferred_ovf, underlying(deferred_ovf::ovf_and_trace_stop));
     }
 
-    /// Writes numbers of 8 bytes each.
+    /// Writes each number as 8 bytes.
     struct writer {
         uint8_t* to;
 
@@ -16647,7 +16652,7 @@ struct unit_codec {
             to += sizeof(uint64_t);
         }
     };
-    /// Reads them, of which there have to be enough.
+    /// Reads numbers of 8 bytes each. The caller must check the size first.
     struct reader {
         uint8_t const* from;
         bool all_possible = true;
@@ -16670,7 +16675,7 @@ struct unit_codec {
         constexpr void operator()(auto const&...) noexcept { ++count; }
     };
 
-    /// What stands in front of the numbers.
+    /// The part of an image before the numbers of `unit_codec::visit`.
     struct front {
         static constexpr uint64_t magic = 0x0000'5449'4E55'5450;  ///< the letters PTUNIT
         static constexpr size_t msrs_at = 16;
@@ -16678,7 +16683,7 @@ struct unit_codec {
 
         access::ia32_rtit_ctl ctl_at_start{};
         rule why_ended = rule::none;
-        uint8_t flushing = 0;  ///< 1: TraceEn has fallen, and bytes wait; 2: by an XSAVES
+        uint8_t flushing = 0;  ///< the pending action: 1 `flush`, 2 `save`, 0 neither
         uint8_t calls = 0;
         uint64_t bytes = 0;
 
@@ -16692,7 +16697,7 @@ struct unit_codec {
         }
     };
 
-    /// The bytes of an image without calls and without what is buffered.
+    /// The size of an image without calls and without buffered bytes.
     template <size_t Depth>
     static constexpr auto least_bytes() noexcept -> size_t {
         trace_unit<Depth> unit{cpu::capabilities{}};
@@ -16724,7 +16729,7 @@ struct unit_codec {
         return size;
     }
 
-    /// Puts the bytes of an image into a unit that is as new, and has the MSRs already.
+    /// Loads the image into a new unit, which has the MSRs of the image already.
     template <size_t Depth>
     static constexpr auto load(byte_view image, trace_unit<Depth>& unit) noexcept -> image_error {
         front first;
@@ -16765,10 +16770,10 @@ struct unit_codec {
 
 }  // namespace detail
 
-/// The bytes that a unit was saved to.
+/// The serialised form of a unit.
 template <size_t Depth>
 struct unit_image {
-    /// As many as there can be.
+    /// The maximum size in bytes.
     static constexpr size_t most = detail::unit_codec::least_bytes<Depth>() +
                                    sizeof(uint64_t) * return_stack::most + Depth;
 
@@ -16780,13 +16785,13 @@ struct unit_image {
     }
 };
 
-/// A unit as bytes: what it holds, but for the capabilities and `model_options`, which are given
-/// again when it is loaded, and for what `outcome_of_load` tells.
+/// Serialises a unit, except the capabilities and `model_options`, which `load` takes as arguments,
+/// and `generator_state::ctl_load_verdict`.
 ///
-/// Shape: 16 bytes of head: `PTUNIT` and two zeros, then version and size in bytes, 4 bytes each.
-///        Then the image of the MSRs by `access::save`, then 8 bytes for each number, then 8 for each
-///        call that a return may be compressed by, the oldest first, then the buffered bytes. All
-///        numbers are little-endian.
+/// Shape: a header of 16 bytes: `PTUNIT` and two zero bytes, then the version and the size in
+///        bytes, 4 bytes each. Then the image of the MSRs from `access::save`, 8 bytes for each
+///        number, 8 bytes for each entry of the return stack, oldest first, and the buffered bytes.
+///        All numbers are little-endian.
 template <size_t Depth>
 [[nodiscard]] constexpr auto save(trace_unit<Depth> const& unit) noexcept -> unit_image<Depth> {
     unit_image<Depth> image;
@@ -16794,23 +16799,23 @@ template <size_t Depth>
     return image;
 }
 
-/// A unit out of bytes, or why there is none.
+/// A deserialised unit, or why the image was rejected.
 template <size_t Depth>
 struct unit_load {
     image_error why = image_error::none;
-    rule broken = rule::none;  ///< of a value that is refused: the rule that it breaks
-    uint32_t msr = 0;          ///< and the MSR whose value it is
-    trace_unit<Depth> unit;    ///< as behind a cold reset where there is an error
+    rule broken = rule::none;  ///< for `refused`: the rule that the value breaks
+    uint32_t msr = 0;          ///< for `refused`: the MSR
+    trace_unit<Depth> unit;    ///< a unit after a cold reset on an error
 
     constexpr explicit operator bool() const noexcept { return why == image_error::none; }
 };
 
-/// A unit out of the bytes that `save` made, for a processor that has to be able to hold its MSRs.
-/// The bytes may be anything.
+/// Deserialises a unit and checks that the processor `of` can hold its MSRs. The bytes are
+/// untrusted.
 ///
-/// Output goes on where the MSRs say: the current entry of the table is read again.
+/// Output continues at the position in the MSRs: the current ToPA entry is read again.
 ///
-/// Errors: those of `access::load`, and those of `image_error` for what is not in an MSR.
+/// Errors: those of `access::load` for the MSRs, and those of `image_error` for the other state.
 template <size_t Depth = 1024>
 [[nodiscard]] constexpr auto load(cpu::capabilities const& of, byte_view image,
                                   model_options const& options = {}) noexcept -> unit_load<Depth> {
