@@ -263,8 +263,8 @@ private:
     auto make(Packet, fields& given, std::optional<std::uint64_t>) const -> packet::any_packet {
         packet::branches which;
         auto const text = given.text("bits");
-        if (text.size() > Packet::most_branches || text.empty()) {
-            throw refusal{"bits takes 1 to " + std::to_string(Packet::most_branches) +
+        if (text.size() > Packet::max_branches || text.empty()) {
+            throw refusal{"bits takes 1 to " + std::to_string(Packet::max_branches) +
                           " letters T and N"};
         }
         for (char const letter : text) {

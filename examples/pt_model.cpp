@@ -62,8 +62,8 @@ event), a trace of more than 4 MB, or a file that cannot be read or written.
 )";
 
 /// The trace of one processor may have this many bytes.
-constexpr std::size_t most_bytes = std::size_t{1} << 22;
-using machine = trace_script::machine<most_bytes>;
+constexpr std::size_t max_bytes = std::size_t{1} << 22;
+using machine = trace_script::machine<max_bytes>;
 
 struct arguments {
     std::string setup;
@@ -122,7 +122,7 @@ struct processor {
         auto const expected = on->run(event);
         if (!expected.empty()) { refuse("expected " + std::string{expected}); }
         if (on->wrapped_around()) {
-            refuse("the trace has more than " + std::to_string(most_bytes) + " bytes");
+            refuse("the trace has more than " + std::to_string(max_bytes) + " bytes");
         }
         auto const bytes = on->written().size();
         if (keep && bytes != before) { events.push_back({number, tool::clipped(event), bytes}); }
@@ -211,7 +211,7 @@ void show_memory(machine& on, tool::output& to) {
     std::snprintf(line, sizeof line,
                   "  %llX  table: entry 0 the region at %llX, %zu bytes; entry 1 back to entry 0\n",
                   static_cast<unsigned long long>(machine::table),
-                  static_cast<unsigned long long>(trace_script::region_base), most_bytes);
+                  static_cast<unsigned long long>(trace_script::region_base), max_bytes);
     to.write(line);
     for (std::size_t i = 0; i < bytes.size(); i += 16) {
         std::uint64_t const address = trace_script::region_base + i;

@@ -95,8 +95,8 @@ TEST_CASE("a physical address is below 2^MAXPHYADDR") {
         for (unsigned const bits : {36U, 39U, 46U, 52U}) {
             auto const width = value(max_phys_addr{bits});
             uint64_t const limit = uint64_t{1} << bits;
-            if (!width.reaches(0) || !width.reaches(limit - 1) || width.reaches(limit) ||
-                width.reaches(limit << 1) || width.reaches(uint64_t{1} << 63)) {
+            if (!width.contains(0) || !width.contains(limit - 1) || width.contains(limit) ||
+                width.contains(limit << 1) || width.contains(uint64_t{1} << 63)) {
                 return false;
             }
         }
@@ -104,8 +104,8 @@ TEST_CASE("a physical address is below 2^MAXPHYADDR") {
     });
     CHECK_TWICE([](auto value) {
         auto const width = value(max_phys_addr{39});
-        return width.reaches(0x7F'FFFF'FFFF) && !width.reaches(0x80'0000'0000) &&
-               value(max_phys_addr{64}).reaches(all);
+        return width.contains(0x7F'FFFF'FFFF) && !width.contains(0x80'0000'0000) &&
+               value(max_phys_addr{64}).contains(all);
     });
 }
 
@@ -113,6 +113,6 @@ TEST_CASE("MAXPHYADDR is 52 by default, its maximum") {
     CHECK_TWICE([](auto value) {
         auto const width = value(max_phys_addr{});
         return width.bits == 52 && width == max_phys_addr{52} && width != max_phys_addr{46} &&
-               width.reaches(0xF'FFFF'FFFF'FFFF) && !width.reaches(0x10'0000'0000'0000);
+               width.contains(0xF'FFFF'FFFF'FFFF) && !width.contains(0x10'0000'0000'0000);
     });
 }

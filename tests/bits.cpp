@@ -55,11 +55,11 @@ TEST_CASE("each kind of row has its own row_kind") {
     static_assert(other<3, 1>::kind == row_kind::other && other<3>::width == 1);
     using opcode = fixed<15, 8, 0x82>;
     static_assert(opcode::kind == row_kind::fixed && opcode::fixed_value == 0x82 &&
-                  opcode::otherwise == mismatch::bad_opcode && opcode::msb == 15 &&
+                  opcode::on_mismatch == mismatch::bad_opcode && opcode::msb == 15 &&
                   opcode::lsb == 8);
-    static_assert(leaf<7, 5, 1>::otherwise == mismatch::reserved &&
+    static_assert(leaf<7, 5, 1>::on_mismatch == mismatch::reserved &&
                   leaf<7, 5, 1>::fixed_value == 1 && leaf<7, 5, 1>::kind == row_kind::fixed);
-    static_assert(pattern<7, 0, 2>::otherwise == mismatch::bad_packet &&
+    static_assert(pattern<7, 0, 2>::on_mismatch == mismatch::bad_packet &&
                   pattern<7, 0, 2>::fixed_value == 2 && pattern<7, 0, 2>::kind == row_kind::fixed);
     static_assert(fixed<63, 0, all>::fixed_value == all);
 }

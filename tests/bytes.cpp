@@ -137,19 +137,19 @@ TEST_CASE("borrows_bytes is true for views and false for owners") {
 TEST_CASE("kept_bytes is constructed from named owners, views, and a pointer with a length") {
     CHECK_TWICE([](auto value) {
         auto const owner = value(byte_array<3>{{7, 8, 9}});
-        kept_bytes const of_owner = owner;
-        kept_bytes const of_view = byte_view{owner}.from(1);
-        kept_bytes const of_array = counting;
-        kept_bytes const copy = of_owner;
+        borrowed_bytes const of_owner = owner;
+        borrowed_bytes const of_view = byte_view{owner}.from(1);
+        borrowed_bytes const of_array = counting;
+        borrowed_bytes const copy = of_owner;
         return of_owner.view().data() == owner.data() && of_owner.view().size() == 3 &&
                of_view.view().data() == owner.data() + 1 && of_view.view().size() == 2 &&
                of_array.view().data() == counting && of_array.view().size() == 20 &&
                copy.view() == of_owner.view() &&
-               kept_bytes{counting, value(size_t{2})}.view().size() == 2;
+               borrowed_bytes{counting, value(size_t{2})}.view().size() == 2;
     });
     std::vector<char> file{'a', 'b'};
-    CHECK(kept_bytes{file}.view().size() == 2);
-    CHECK(kept_bytes{std::span{file}}.view()[1] == 'b');
+    CHECK(borrowed_bytes{file}.view().size() == 2);
+    CHECK(borrowed_bytes{std::span{file}}.view()[1] == 'b');
 }
 
 TEST_CASE("a byte_view is not constructed from literals, wider elements or incomplete owners") {

@@ -79,9 +79,9 @@ constexpr auto random_packet(test::numbers& random, block items) -> Packet {
         hana::for_each(rows_of_kind<Packet, row_kind::field>, [&](auto row) {
             packet = packet.with(type_in<decltype(row)>{wrapped{random() >> random.below(64)}});
         });
-        if constexpr (Packet::most_bytes != Packet::head_bytes) {
+        if constexpr (Packet::max_bytes != Packet::head_bytes) {
             unsigned const length = Packet::length_of(packet.raw, items);
-            if (length > Packet::head_bytes && length <= Packet::most_bytes) {
+            if (length > Packet::head_bytes && length <= Packet::max_bytes) {
                 unsigned const bits = 8 * (length - Packet::head_bytes);
                 packet = packet.with_payload(random() >> (64 - bits));
             }
@@ -164,7 +164,7 @@ TEST_CASE("the rows of a packet cover each bit of its head once, and no bit afte
 
 TEST_CASE("a packet is at most 16 bytes long; only PSB is longer than 11 (PKT-002)") {
     for_every_packet([]<class Packet>(test::numbers, unsigned) {
-        unsigned const most = Packet::most_bytes;
+        unsigned const most = Packet::max_bytes;
         return Packet::about.id == kind::psb ? most == 16 : most <= 11;
     });
 }
@@ -285,6 +285,6 @@ TEST_CASE("two packets differ in a bit that both fix, except TNT.short with PAD,
     // The opcode table resolves these cases.
     CHECK_TWICE([](auto value) {
         return classify_first(value(uint8_t{0x00})).which == kind::pad &&
-               classify_first(value(uint8_t{0x02})).what == opcode_byte::says::go_on;
+               classify_first(value(uint8_t{0x02})).what == opcode_byte::meaning::prefix;
     });
 }

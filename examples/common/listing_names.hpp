@@ -120,6 +120,6 @@ inline auto columns(packet::evd const&) {
 }
 
 template <class Packet>
-inline constexpr bool has_payload = Packet::most_bytes != Packet::head_bytes;
+inline constexpr bool has_payload = Packet::max_bytes != Packet::head_bytes;
 
 }  // namespace listing

@@ -116,21 +116,21 @@ struct chain {
 };
 
 /// The limits for reading a chain.
-inline constexpr std::uint64_t most_tables = 1000;
-inline constexpr std::uint64_t most_entries = std::uint64_t{topa::last_index} + 1;
+inline constexpr std::uint64_t max_tables = 1000;
+inline constexpr std::uint64_t max_entries = std::uint64_t{topa::last_index} + 1;
 
 namespace detail {
 
 inline void read_tables(chain& into, msr_script::session const& in, given_memory& memory,
                         std::uint64_t first, topa::limits of) {
     topa::output_hazards const around{in.how.restricted, in.apic};
-    into.shape = topa::shape_of_chain(memory, first, most_entries, most_tables);
+    into.shape = topa::shape_of_chain(memory, first, max_entries, max_tables);
     for (std::uint64_t address = first; into.tables.size() < into.shape.tables;) {
         auto const number = into.tables.size();
         auto& one = into.tables.emplace_back(table{.address = address});
         into.numbers.emplace(address, number);
         one.end = topa::for_each_entry(
-            memory, address, most_entries, [&](topa::place at, topa::entry current) {
+            memory, address, max_entries, [&](topa::place at, topa::entry current) {
                 one.entries.push_back(current);
                 if (!current.get<topa::entry::END>()) {
                     ++into.regions;
@@ -148,7 +148,7 @@ inline void read_tables(chain& into, msr_script::session const& in, given_memory
         [&](topa::finding what) {
             if (auto const at = into.find(what.at)) { into.add(*at, {what.broken}); }
         },
-        most_entries, most_tables, in.how.restricted);
+        max_entries, max_tables, in.how.restricted);
 }
 
 inline void find_position(chain& into, msr_script::session const& in, given_memory& memory,

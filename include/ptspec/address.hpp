@@ -38,7 +38,7 @@ struct max_phys_addr {
     unsigned bits = 52;
 
     /// True when an address has no bit at or above MAXPHYADDR.
-    [[nodiscard]] constexpr auto reaches(uint64_t address) const noexcept -> bool {
+    [[nodiscard]] constexpr auto contains(uint64_t address) const noexcept -> bool {
         return (address & ~low_bits(bits)) == 0;
     }
     friend constexpr auto operator==(max_phys_addr, max_phys_addr) -> bool = default;

@@ -51,7 +51,7 @@ struct row_facts {
     static constexpr bool ends_at_max_phys_addr = false;
     static constexpr unsigned lowest_address_bit = 0;
     static constexpr bool selects_the_payload = false;
-    static constexpr mismatch otherwise = mismatch::nothing;
+    static constexpr mismatch on_mismatch = mismatch::nothing;
     static constexpr uint64_t fixed_value = 0;
 };
 
@@ -79,20 +79,20 @@ template <unsigned Msb, unsigned Lsb, uint64_t Value>
 struct fixed : bit_range<Msb, Lsb> {
     static_assert(Msb < Lsb + 64 && Value <= low_bits(Msb - Lsb + 1));
     static constexpr row_kind kind = row_kind::fixed;
-    static constexpr mismatch otherwise = mismatch::bad_opcode;
+    static constexpr mismatch on_mismatch = mismatch::bad_opcode;
     static constexpr uint64_t fixed_value = Value;
 };
 
 /// Fixed bits that select a packet among those with the same opcode. Other values are reserved.
 template <unsigned Msb, unsigned Lsb, uint64_t Value>
 struct leaf : fixed<Msb, Lsb, Value> {
-    static constexpr mismatch otherwise = mismatch::reserved;
+    static constexpr mismatch on_mismatch = mismatch::reserved;
 };
 
 /// Fixed bits after the opcode. A different value means that the packet is corrupt.
 template <unsigned Msb, unsigned Lsb, uint64_t Value>
 struct pattern : fixed<Msb, Lsb, Value> {
-    static constexpr mismatch otherwise = mismatch::bad_packet;
+    static constexpr mismatch on_mismatch = mismatch::bad_packet;
 };
 
 /// The decoded value of an encoding, with its unit: `{8, "crystal cycles"}`. An empty unit means

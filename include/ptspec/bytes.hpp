@@ -133,12 +133,12 @@ inline constexpr bool borrows_bytes<Type> = true;
 
 /// Borrowed bytes that the callee keeps after the call returns. Takes the same arguments as
 /// byte_view, except a temporary that owns its bytes.
-class kept_bytes {
+class borrowed_bytes {
 public:
-    constexpr kept_bytes(uint8_t const* first, size_t count) noexcept : view_{first, count} {}
+    constexpr borrowed_bytes(uint8_t const* first, size_t count) noexcept : view_{first, count} {}
     template <class Owner>
-        requires(!same_as<bare_t<Owner>, kept_bytes>)
-    constexpr kept_bytes(Owner&& owner) noexcept : view_{view_of<Owner>(owner)} {}
+        requires(!same_as<bare_t<Owner>, borrowed_bytes>)
+    constexpr borrowed_bytes(Owner&& owner) noexcept : view_{view_of<Owner>(owner)} {}
 
     [[nodiscard]] constexpr auto view() const noexcept -> byte_view { return view_; }
 

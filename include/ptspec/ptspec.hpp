@@ -73,7 +73,7 @@
 #include <ptspec/topa/entry.hpp>
 #include <ptspec/topa/position.hpp>
 #include <ptspec/topa/table.hpp>
-#include <ptspec/topa/site.hpp>
+#include <ptspec/topa/table_site.hpp>
 #include <ptspec/topa/builders.hpp>
 #include <ptspec/topa/regions_for_pages.hpp>
 #include <ptspec/topa/set_int_and_stop.hpp>

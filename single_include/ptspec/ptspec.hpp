@@ -708,7 +708,7 @@ struct row_facts {
     static constexpr bool ends_at_max_phys_addr = false;
     static constexpr unsigned lowest_address_bit = 0;
     static constexpr bool selects_the_payload = false;
-    static constexpr mismatch otherwise = mismatch::nothing;
+    static constexpr mismatch on_mismatch = mismatch::nothing;
     static constexpr uint64_t fixed_value = 0;
 };
 
@@ -736,20 +736,20 @@ template <unsigned Msb, unsigned Lsb, uint64_t Value>
 struct fixed : bit_range<Msb, Lsb> {
     static_assert(Msb < Lsb + 64 && Value <= low_bits(Msb - Lsb + 1));
     static constexpr row_kind kind = row_kind::fixed;
-    static constexpr mismatch otherwise = mismatch::bad_opcode;
+    static constexpr mismatch on_mismatch = mismatch::bad_opcode;
     static constexpr uint64_t fixed_value = Value;
 };
 
 /// Fixed bits that select a packet among those with the same opcode. Other values are reserved.
 template <unsigned Msb, unsigned Lsb, uint64_t Value>
 struct leaf : fixed<Msb, Lsb, Value> {
-    static constexpr mismatch otherwise = mismatch::reserved;
+    static constexpr mismatch on_mismatch = mismatch::reserved;
 };
 
 /// Fixed bits after the opcode. A different value means that the packet is corrupt.
 template <unsigned Msb, unsigned Lsb, uint64_t Value>
 struct pattern : fixed<Msb, Lsb, Value> {
-    static constexpr mismatch otherwise = mismatch::bad_packet;
+    static constexpr mismatch on_mismatch = mismatch::bad_packet;
 };
 
 /// The decoded value of an encoding, with its unit: `{8, "crystal cycles"}`. An empty unit means
@@ -1376,12 +1376,12 @@ inline constexpr bool borrows_bytes<Type> = true;
 
 /// Borrowed bytes that the callee keeps after the call returns. Takes the same arguments as
 /// byte_view, except a temporary that owns its bytes.
-class kept_bytes {
+class borrowed_bytes {
 public:
-    constexpr kept_bytes(uint8_t const* first, size_t count) noexcept : view_{first, count} {}
+    constexpr borrowed_bytes(uint8_t const* first, size_t count) noexcept : view_{first, count} {}
     template <class Owner>
-        requires(!same_as<bare_t<Owner>, kept_bytes>)
-    constexpr kept_bytes(Owner&& owner) noexcept : view_{view_of<Owner>(owner)} {}
+        requires(!same_as<bare_t<Owner>, borrowed_bytes>)
+    constexpr borrowed_bytes(Owner&& owner) noexcept : view_{view_of<Owner>(owner)} {}
 
     [[nodiscard]] constexpr auto view() const noexcept -> byte_view { return view_; }
 
@@ -1576,7 +1576,7 @@ struct max_phys_addr {
     unsigned bits = 52;
 
     /// True when an address has no bit at or above MAXPHYADDR.
-    [[nodiscard]] constexpr auto reaches(uint64_t address) const noexcept -> bool {
+    [[nodiscard]] constexpr auto contains(uint64_t address) const noexcept -> bool {
         return (address & ~low_bits(bits)) == 0;
     }
     friend constexpr auto operator==(max_phys_addr, max_phys_addr) -> bool = default;
@@ -1857,8 +1857,7 @@ private:
         }
         return {true, value};
     }
-    static constexpr host_region
-        no_region{};  // means "no region", so find() needs no null check
+    static constexpr host_region no_region{};  // means "no region", so find() needs no null check
 
     host_region const* first_;
     host_region const* end_;
@@ -3453,7 +3452,7 @@ struct packet_word
     using raw_type = typename word::raw_type;
     using payload_type = Payload;
     static constexpr unsigned head_bytes = HeadBytes;
-    static constexpr unsigned most_bytes = HeadBytes + Payload::largest;
+    static constexpr unsigned max_bytes = HeadBytes + Payload::largest;
 
     /// The packet with all fields 0.
     constexpr packet_word() noexcept : word{detail::opcode_bits<Derived>} {
@@ -3563,7 +3562,7 @@ struct tnt_short : packet_word<tnt_short, 1> {
                                  .name = "TNT.short",
                                  .binds_to_ip = binding::yes,
                                  .cyc_eligible = cyc_rule::yes};
-    static constexpr unsigned most_branches = 6;
+    static constexpr unsigned max_branches = 6;
     /// Smaller values are PAD, the escape byte or a TNT without branches.
     static constexpr uint64_t least_raw = 4;
 
@@ -3576,7 +3575,7 @@ struct tnt_short : packet_word<tnt_short, 1> {
     }
     /// A packet for 1 to 6 branches. Any other count gives a packet that `encode` refuses.
     [[nodiscard]] static constexpr auto of(branches which) noexcept -> tnt_short {
-        return which.count == 0 || which.count > most_branches
+        return which.count == 0 || which.count > max_branches
                    ? tnt_short{}
                    : tnt_short{}.with(bits{wrapped{uint64_t{1} << which.count |
                                                    (which.bits & low_bits(which.count))}});
@@ -3597,7 +3596,7 @@ struct tnt_long : packet_word<tnt_long, 8> {
                                  .name = "TNT.long",
                                  .binds_to_ip = binding::yes,
                                  .cyc_eligible = cyc_rule::yes};
-    static constexpr unsigned most_branches = 47;
+    static constexpr unsigned max_branches = 47;
     /// Smaller values have no stop bit, or no branch below it.
     static constexpr uint64_t least_raw = uint64_t{2} << 16;
 
@@ -3611,7 +3610,7 @@ struct tnt_long : packet_word<tnt_long, 8> {
     }
     /// A packet for 1 to 47 branches. Any other count gives a packet that `encode` refuses.
     [[nodiscard]] static constexpr auto of(branches which) noexcept -> tnt_long {
-        return which.count == 0 || which.count > most_branches
+        return which.count == 0 || which.count > max_branches
                    ? tnt_long{}
                    : tnt_long{}.with(bits{wrapped{uint64_t{1} << which.count |
                                                   (which.bits & low_bits(which.count))}});
@@ -3988,7 +3987,7 @@ namespace detail {
 
 /// The Exp bit of each byte, 1 if another byte follows: bit 2 of the first byte, bit 0 of the
 /// others.
-inline constexpr uint64_t cyc_ends_low = 0x0101'0101'0101'0100;
+inline constexpr uint64_t cyc_exp_bits_low = 0x0101'0101'0101'0100;
 
 /// Packs the seven low bits of each of the eight bytes.
 constexpr auto pack_7_bit_groups(uint64_t bytes) noexcept -> uint64_t {
@@ -4030,7 +4029,7 @@ struct cyc : packet_word<cyc, 1, payload_continues<9>> {
     [[nodiscard]] static constexpr auto of(uint64_t count, unsigned bytes = 1) noexcept -> cyc {
         wide_bits bits = cyc{}.with(value_4_0{wrapped{count}}).raw;
         count >>= 5;
-        for (unsigned at = 1; at < most_bytes && (count != 0 || at < bytes); ++at) {
+        for (unsigned at = 1; at < max_bytes && (count != 0 || at < bytes); ++at) {
             bits = bits | detail::to_bit<wide_bits>(1, at == 1 ? Exp::lsb : 8 * (at - 1)) |
                    detail::to_bit<wide_bits>((count & 0x7F) << 1, 8 * at);
             count >>= 7;
@@ -4040,11 +4039,11 @@ struct cyc : packet_word<cyc, 1, payload_continues<9>> {
 
     [[nodiscard]] static constexpr auto length_of(wide_bits raw, block) noexcept -> unsigned {
         if ((raw.low & 1U << Exp::lsb) == 0) { return 1; }
-        uint64_t const ends = ~raw.low & detail::cyc_ends_low;
+        uint64_t const ends = ~raw.low & detail::cyc_exp_bits_low;
         return ends != 0 ? lowest_bit(ends) / 8 + 1 : (raw.high & 1) == 0 ? 9 : 10;
     }
     [[nodiscard]] static constexpr auto broken_payload(wide_bits raw) noexcept -> rule {
-        return length_of(raw, block::none) == most_bytes && (raw.high >> 8 & 0xF1) != 0
+        return length_of(raw, block::none) == max_bytes && (raw.high >> 8 & 0xF1) != 0
                    ? rule::PKT_110
                    : rule::none;
     }
@@ -4645,12 +4644,12 @@ namespace ptspec::packet {
 
 /// The meaning of one opcode byte.
 struct opcode_byte {
-    enum class says : uint8_t {
-        nothing,   ///< no packet has this byte here: `bad_opcode`
-        a_packet,  ///< the opcode is complete: the packet is `which`
-        go_on,     ///< the opcode continues in the next byte
+    enum class meaning : uint8_t {
+        invalid,  ///< no packet has this byte here: `bad_opcode`
+        packet,   ///< the opcode is complete: the packet is `which`
+        prefix,   ///< the opcode continues in the next byte
     };
-    says what = says::nothing;
+    meaning what = meaning::invalid;
     kind which = kind::pad;
 
     friend constexpr auto operator==(opcode_byte const&, opcode_byte const&) -> bool = default;
@@ -4667,7 +4666,7 @@ struct masked_byte {
 /// The bits of the rows for which a different value gives the decode result `which`.
 template <class... Rows>
 constexpr auto bits_of_mismatch(type_list<Rows...> rows, mismatch which) noexcept -> uint64_t {
-    mismatch const mismatches[] = {Rows::otherwise...};
+    mismatch const mismatches[] = {Rows::on_mismatch...};
     return bits_where<wide_bits>(rows, mismatches, which).low;
 }
 
@@ -4729,8 +4728,8 @@ constexpr auto make_opcode_table(type_list<Packets...>, unsigned at, uint32_t pr
             unsigned const byte = here.value | rest;
             if (compared_bits > bits[byte]) {
                 bits[byte] = compared_bits;
-                table.bytes[byte] = {continues ? opcode_byte::says::go_on
-                                               : opcode_byte::says::a_packet,
+                table.bytes[byte] = {continues ? opcode_byte::meaning::prefix
+                                               : opcode_byte::meaning::packet,
                                      continues ? kind::pad : shape.which};
             }
             if (rest == 0) { break; }
@@ -4824,10 +4823,10 @@ struct opcodes_of_one {
 
     template <opcode_table const& Table>
     static constexpr byte_set known = bytes_where(
-        Table, [](opcode_byte one) { return one.what != opcode_byte::says::nothing; });
+        Table, [](opcode_byte one) { return one.what != opcode_byte::meaning::invalid; });
     template <opcode_table const& Table>
     static constexpr byte_set own = bytes_where(Table, [](opcode_byte one) {
-        return one == opcode_byte{opcode_byte::says::a_packet, Own};
+        return one == opcode_byte{opcode_byte::meaning::packet, Own};
     });
     static constexpr bool depends_on_block = known<tables::first> !=
                                                  known<tables::first_in_block> ||
@@ -4836,11 +4835,11 @@ struct opcodes_of_one {
     /// `prefix` is the byte after which the opcode continues.
     template <opcode_table const& Table>
     static constexpr auto in(unsigned prefix, uint8_t byte) noexcept -> opcode_byte {
-        if (byte == prefix) { return {opcode_byte::says::go_on}; }
+        if (byte == prefix) { return {opcode_byte::meaning::prefix}; }
         if (!known<Table>.has(byte)) { return {}; }
         bool is_own = false;
         if constexpr (own<Table> != byte_set{}) { is_own = own<Table>.has(byte); }
-        return {opcode_byte::says::a_packet, is_own ? Own : Other};
+        return {opcode_byte::meaning::packet, is_own ? Own : Other};
     }
     static constexpr auto first(uint8_t byte, block items) noexcept -> opcode_byte {
         if constexpr (depends_on_block) {
@@ -4995,21 +4994,21 @@ struct opcode_result {
 template <class Opcodes>
 constexpr auto find_opcode(wide_bits image, size_t present, block items) noexcept -> opcode_result {
     if (present == 0) { return {truncated(1)}; }
-    auto says = Opcodes::first(static_cast<uint8_t>(image.low), items);
-    if (says.what == opcode_byte::says::a_packet) { return {{}, says.which}; }
+    auto opcode = Opcodes::first(static_cast<uint8_t>(image.low), items);
+    if (opcode.what == opcode_byte::meaning::packet) { return {{}, opcode.which}; }
     rule unknown = rule::PKT_015;
-    if (says.what == opcode_byte::says::go_on) {
+    if (opcode.what == opcode_byte::meaning::prefix) {
         if (present < 2) { return {truncated(2)}; }
-        says = Opcodes::ext(static_cast<uint8_t>(image.low >> 8));
+        opcode = Opcodes::ext(static_cast<uint8_t>(image.low >> 8));
         unknown = rule::PKT_012;
-        if (says.what == opcode_byte::says::go_on) {
+        if (opcode.what == opcode_byte::meaning::prefix) {
             if (present < 3) { return {truncated(3)}; }
-            says = Opcodes::ext2(static_cast<uint8_t>(image.low >> 16));
+            opcode = Opcodes::ext2(static_cast<uint8_t>(image.low >> 16));
             unknown = rule::PKT_013;
         }
     }
-    if (says.what == opcode_byte::says::nothing) { return {{error::bad_opcode, 0, unknown}}; }
-    return {{}, says.which};
+    if (opcode.what == opcode_byte::meaning::invalid) { return {{error::bad_opcode, 0, unknown}}; }
+    return {{}, opcode.which};
 }
 
 /// Decodes the packet at the front and calls `sink(packet, length)` with its type.
@@ -5121,7 +5120,7 @@ namespace detail {
 
 /// The bits of a packet with the opcode set and the reserved bits 0.
 template <class Packet>
-constexpr auto clean(Packet const& packet) noexcept -> wide_bits {
+constexpr auto canonical_bits(Packet const& packet) noexcept -> wide_bits {
     constexpr wide_bits kept = ~(
         widen(Packet::reserved_mask()) |
         bits_of_kind<wide_bits>(typename Packet::layout::rows{}, row_kind::fixed));
@@ -5140,7 +5139,7 @@ constexpr auto violated_rule(wide_bits bits, block items) noexcept -> rule {
         return broken;
     }
     auto const read = classify_first<Packets>(static_cast<uint8_t>(bits.low), items);
-    if (read.what == opcode_byte::says::a_packet &&
+    if (read.what == opcode_byte::meaning::packet &&
         opcode_of(read.which, Packets{}) != opcode_of(Packet::about.id, Packets{})) {
         return rule::PKT_344;
     }
@@ -5156,8 +5155,8 @@ struct code {
 };
 
 template <class Packets, class Packet>
-constexpr auto code_of(Packet const& packet, block items) noexcept -> code {
-    wide_bits const bits = clean(packet);
+constexpr auto encoding_of(Packet const& packet, block items) noexcept -> code {
+    wide_bits const bits = canonical_bits(packet);
     if (rule const broken = violated_rule<Packets, Packet>(bits, items); broken != rule::none) {
         return {{}, 0, broken};
     }
@@ -5174,9 +5173,9 @@ constexpr auto code_of(Packet const& packet, block items) noexcept -> code {
 /// Source: PKT-340..347.
 template <packet_type Packet, class Packets = all>
 [[nodiscard]] constexpr auto encode(Packet const& packet, block items = block::none) noexcept
-    -> encoded<Packet::most_bytes> {
-    auto const code = detail::code_of<Packets>(packet, items);
-    encoded<Packet::most_bytes> out{{}, code.length, code.broken};
+    -> encoded<Packet::max_bytes> {
+    auto const code = detail::encoding_of<Packets>(packet, items);
+    encoded<Packet::max_bytes> out{{}, code.length, code.broken};
     copy_bytes(out.bytes.data(), to_le(code.bytes).data(), code.length);
     return out;
 }
@@ -5307,7 +5306,7 @@ struct model_quirks {
     unsigned first_stepping = 0;
     unsigned last_stepping = 15;
 
-    [[nodiscard]] constexpr auto is_about(cpu_model const& which) const noexcept -> bool {
+    [[nodiscard]] constexpr auto applies_to(cpu_model const& which) const noexcept -> bool {
         return family == which.family && model == which.model && first_stepping <= which.stepping &&
                which.stepping <= last_stepping;
     }
@@ -5387,7 +5386,7 @@ inline constexpr model_quirks quirk_table[] = {
     auto const which = model_of(signature);
     quirk_set found;
     for (model_quirks const& row : quirk_table) {
-        if (row.is_about(which)) { found = found | row.has; }
+        if (row.applies_to(which)) { found = found | row.has; }
     }
     return found;
 }
@@ -6444,7 +6443,7 @@ concept word_like = requires(Word a, Word b) {
 /// The maximum number of entries of a ToPA table: 2^25 entries of 8 bytes, which is 256 MB.
 ///
 /// Source: OUT-046.
-inline constexpr uint64_t most_entries =
+inline constexpr uint64_t max_entries =
     uint64_t{1} << reg::ia32_rtit_output_mask_ptrs::MaskOrTableOffset::width;
 
 // ------------------------------------------------------------------- IA32_RTIT_OUTPUT_MASK_PTRS
@@ -6455,7 +6454,7 @@ inline constexpr uint64_t most_entries =
 template <word_like Word>
 [[nodiscard]] constexpr auto index_in(Word pointers) noexcept -> Word {
     using field = reg::ia32_rtit_output_mask_ptrs::MaskOrTableOffset;
-    return (pointers >> Word{uint64_t{field::lsb}}) & Word{most_entries - 1};
+    return (pointers >> Word{uint64_t{field::lsb}}) & Word{max_entries - 1};
 }
 
 /// OutputOffset: the offset of the next byte in the region.
@@ -6481,7 +6480,7 @@ template <word_like Word>
 [[nodiscard]] constexpr auto pointers_of(Word index, Word offset) noexcept -> Word {
     using word = reg::ia32_rtit_output_mask_ptrs;
     return (offset << Word{uint64_t{word::OutputOffset::lsb}}) |
-           ((index & Word{most_entries - 1}) << Word{uint64_t{word::MaskOrTableOffset::lsb}}) |
+           ((index & Word{max_entries - 1}) << Word{uint64_t{word::MaskOrTableOffset::lsb}}) |
            Word{word::forced_1_mask()};
 }
 
@@ -6491,7 +6490,7 @@ template <word_like Word>
 ///
 /// Source: OUT-022.
 template <word_like Word>
-[[nodiscard]] constexpr auto bits_above_a_gap(Word mask) noexcept -> Word {
+[[nodiscard]] constexpr auto non_contiguous_bits(Word mask) noexcept -> Word {
     return mask & (mask + Word{uint64_t{1}});
 }
 
@@ -6542,7 +6541,7 @@ template <word_like Word>
 /// Source: OUT-053, OUT-055.
 template <word_like Word>
 [[nodiscard]] constexpr auto next_index(Word index) noexcept -> Word {
-    return (index + Word{uint64_t{1}}) & Word{most_entries - 1};
+    return (index + Word{uint64_t{1}}) & Word{max_entries - 1};
 }
 
 /// The index after `bytes` more bytes, which may fill the region but not exceed it.
@@ -6552,7 +6551,7 @@ template <word_like Word>
 [[nodiscard]] constexpr auto index_after(Word index, Word offset, Word bytes, Word size) noexcept
     -> Word {
     Word const filled = (offset + bytes) >> (Word{uint64_t{12}} + (size & Word{uint64_t{15}}));
-    return (index + filled) & Word{most_entries - 1};
+    return (index + filled) & Word{max_entries - 1};
 }
 
 }  // namespace ptspec::address_math
@@ -6606,7 +6605,7 @@ namespace detail {
 template <class Found>
 constexpr void find_broken_rules(uint64_t base, uint64_t mask, uint64_t offset,
                                  Found&& found) noexcept {
-    if (address_math::bits_above_a_gap(mask) != 0) { found(rule::OUT_022); }
+    if (address_math::non_contiguous_bits(mask) != 0) { found(rule::OUT_022); }
     if ((base & mask) != 0) { found(rule::OUT_023); }
     if (offset > mask) { found(rule::OUT_024); }
 }
@@ -6663,7 +6662,7 @@ constexpr void find_broken_rules(region wanted, max_phys_addr width, Found&& fou
     if (wanted.bytes != 0) {
         detail::find_broken_rules(wanted.base, wanted.bytes - 1, wanted.offset, found);
     }
-    if (!width.reaches(wanted.base)) { found(rule::REG_070); }
+    if (!width.contains(wanted.base)) { found(rule::REG_070); }
 }
 
 /// Computes the output MSRs for a region.
@@ -6773,7 +6772,7 @@ constexpr void find_broken_rules_of_base(entry which, uint64_t base, max_phys_ad
     bool const end = which.get<entry::END>();
     if (end && !is_aligned(base, 4096)) { found(rule::OUT_061); }
     if (!end && !is_aligned(base, bytes_in(which.get<entry::Size>()))) { found(rule::OUT_062); }
-    if (!width.reaches(base)) { found(rule::OUT_063); }
+    if (!width.contains(base)) { found(rule::OUT_063); }
 }
 
 /// Calls `found` with every rule that an entry breaks at any place in a table, in the order of
@@ -6852,7 +6851,7 @@ using reg::ia32_rtit_output_mask_ptrs;
 /// The last index that an entry can have: tables have at most 2^25 entries.
 ///
 /// Source: OUT-046.
-inline constexpr uint32_t last_index = address_math::most_entries - 1;
+inline constexpr uint32_t last_index = address_math::max_entries - 1;
 
 /// A place in a chain of tables, as the two output MSRs hold it.
 ///
@@ -7020,7 +7019,7 @@ namespace detail {
 
 constexpr auto check_table_base(uint64_t base, max_phys_addr width) noexcept -> rule {
     return !is_aligned(base, 4096) ? rule::OUT_061
-           : !width.reaches(base)  ? rule::OUT_063
+           : !width.contains(base) ? rule::OUT_063
                                    : rule::none;
 }
 
@@ -7054,7 +7053,7 @@ constexpr auto check_ending(ending end, bool stops, place at, limits of) noexcep
 ///         OUT-060..068, OUT-071, OUT-072.
 [[nodiscard]] constexpr auto write_table(limits of, uint64_t base, region const* regions,
                                          size_t count, ending end, entry* to) noexcept -> finding {
-    constexpr uint64_t most = address_math::most_entries;
+    constexpr uint64_t most = address_math::max_entries;
     if (count > most - (end.is_link ? 1 : 0)) { return {rule::OUT_046, {base, most - 1}}; }
     place at{base, static_cast<uint32_t>(count)};
     if (rule const broken = detail::check_table_base(base, of.width); broken != rule::none) {
@@ -7062,7 +7061,7 @@ constexpr auto check_ending(ending end, bool stops, place at, limits of) noexcep
     }
     if (count == 0) { return {rule::OUT_066, at}; }
     place const last{base, end.is_link ? at.index : at.index - 1};
-    if (!of.width.reaches(address_math::table_pointer(base, uint64_t{last.index}))) {
+    if (!of.width.contains(address_math::table_pointer(base, uint64_t{last.index}))) {
         return {rule::OUT_071, last};
     }
     for (at.index = 0; at.index < count; ++at.index) {
@@ -7080,17 +7079,17 @@ constexpr auto check_ending(ending end, bool stops, place at, limits of) noexcep
 
 }  // namespace ptspec
 
-// ---- ptspec/topa/site.hpp ----
+// ---- ptspec/topa/table_site.hpp ----
 
 namespace ptspec::topa {
 
 /// The physical address of a table, and the limits of its processor.
-struct site {
+struct table_site {
     uint64_t base;  ///< physical address
     limits of;
 
     /// The cast avoids a warning inside this header when the address is an int.
-    constexpr site(integral auto table, limits processor = {}) noexcept
+    constexpr table_site(integral auto table, limits processor = {}) noexcept
         : base{static_cast<uint64_t>(table)}, of{processor} {}
 };
 
@@ -7098,9 +7097,9 @@ namespace detail {
 
 /// A site, or the address of a table.
 template <class At>
-concept site_like = convertible_to<At const&, site>;
+concept table_site_like = convertible_to<At const&, table_site>;
 
-constexpr auto is_known(site const& at) noexcept -> bool {
+constexpr auto is_known(table_site const& at) noexcept -> bool {
     return ptspec::detail::is_known(at.base);
 }
 constexpr auto is_known(region const& which) noexcept -> bool {
@@ -7166,7 +7165,7 @@ constexpr auto checked(built<Entries> const& result) -> table<Entries> {
 /// Builds a table of all regions of the array except the last, a dummy that keeps the array from
 /// being empty.
 template <size_t Entries, size_t Room>
-constexpr auto build(site at, region const (&regions)[Room], ending end) noexcept
+constexpr auto build(table_site at, region const (&regions)[Room], ending end) noexcept
     -> built<Entries> {
     built<Entries> result;
     result.why = write_table(at.of, at.base, regions, Room - 1, end, result.table.entries);
@@ -7183,11 +7182,11 @@ constexpr auto build(site at, region const (&regions)[Room], ending end) noexcep
 /// Errors: OUT-061, OUT-062, OUT-063, OUT-066; without MENTRY OUT-067, OUT-068.
 /// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; OUT-043, OUT-045, OUT-047.
 template <same_as<region>... Regions>
-[[nodiscard]] constexpr auto try_linked(site at, uint64_t next, Regions... regions) noexcept
+[[nodiscard]] constexpr auto try_linked(table_site at, uint64_t next, Regions... regions) noexcept
     -> built<sizeof...(Regions) + 1> {
     return detail::build<sizeof...(Regions) + 1>(at, {regions..., region{}}, link(next));
 }
-template <detail::site_like At = site, same_as<region>... Regions>
+template <detail::table_site_like At = table_site, same_as<region>... Regions>
 [[nodiscard]] consteval auto linked(At const& at, uint64_t const& next, Regions const&... regions) {
     detail::require_constants(at, next, regions...);
     return detail::checked(try_linked(at, next, regions...));
@@ -7198,11 +7197,11 @@ template <detail::site_like At = site, same_as<region>... Regions>
 /// Errors: as `try_linked`.
 /// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; OUT-047, OUT-056, PRG-128.
 template <same_as<region>... Regions>
-[[nodiscard]] constexpr auto try_ring(site at, Regions... regions) noexcept
+[[nodiscard]] constexpr auto try_ring(table_site at, Regions... regions) noexcept
     -> built<sizeof...(Regions) + 1> {
     return try_linked(at, at.base, regions...);
 }
-template <detail::site_like At = site, same_as<region>... Regions>
+template <detail::table_site_like At = table_site, same_as<region>... Regions>
 [[nodiscard]] consteval auto ring(At const& at, Regions const&... regions) {
     detail::require_constants(at, regions...);
     return detail::checked(try_ring(at, regions...));
@@ -7214,10 +7213,10 @@ template <detail::site_like At = site, same_as<region>... Regions>
 ///
 /// Errors: OUT-061, OUT-062, OUT-063.
 /// Source: OUT-100..103.
-[[nodiscard]] constexpr auto try_single_entry(site at, region which) noexcept -> built<2> {
+[[nodiscard]] constexpr auto try_single_entry(table_site at, region which) noexcept -> built<2> {
     return try_ring(at, which);
 }
-template <detail::site_like At = site>
+template <detail::table_site_like At = table_site>
 [[nodiscard]] consteval auto single_entry(At const& at, region const& which) {
     detail::require_constants(at, which);
     return detail::checked(try_single_entry(at, which));
@@ -7232,13 +7231,13 @@ template <detail::site_like At = site>
 ///         link: see `try_single_entry`.
 /// Source: OUT-045, OUT-080, PRG-128.
 template <same_as<region>... Regions>
-[[nodiscard]] constexpr auto try_stop_on_full(site at, Regions... regions) noexcept {
+[[nodiscard]] constexpr auto try_stop_on_full(table_site at, Regions... regions) noexcept {
     constexpr size_t count = sizeof...(Regions);
     region wanted[count + 1] = {regions..., region{}};
     if (count != 0) { wanted[count - 1].stop = true; }
     return detail::build < count == 0 ? 1 : count > (at, wanted, no_link);
 }
-template <detail::site_like At = site, same_as<region>... Regions>
+template <detail::table_site_like At = table_site, same_as<region>... Regions>
 [[nodiscard]] consteval auto stop_on_full(At const& at, Regions const&... regions) {
     detail::require_constants(at, regions...);
     return detail::checked(try_stop_on_full(at, regions...));
@@ -7250,7 +7249,7 @@ template <detail::site_like At = site, same_as<region>... Regions>
 /// Errors: as `try_ring`; OUT-093 fewer than two regions.
 /// Source: OUT-093, PRG-128.
 template <same_as<region>... Regions>
-[[nodiscard]] constexpr auto try_interrupt_on_full(site at, Regions... regions) noexcept
+[[nodiscard]] constexpr auto try_interrupt_on_full(table_site at, Regions... regions) noexcept
     -> built<sizeof...(Regions) + 1> {
     constexpr size_t count = sizeof...(Regions);
     if constexpr (count < 2) {
@@ -7261,7 +7260,7 @@ template <same_as<region>... Regions>
         return detail::build<count + 1>(at, wanted, link(at.base));
     }
 }
-template <detail::site_like At = site, same_as<region>... Regions>
+template <detail::table_site_like At = table_site, same_as<region>... Regions>
 [[nodiscard]] consteval auto interrupt_on_full(At const& at, Regions const&... regions) {
     detail::require_constants(at, regions...);
     return detail::checked(try_interrupt_on_full(at, regions...));
@@ -7273,7 +7272,7 @@ template <detail::site_like At = site, same_as<region>... Regions>
 /// Errors: as `try_stop_on_full`; OUT-093 fewer than two regions.
 /// Source: OUT-083, OUT-093, PRG-128.
 template <same_as<region>... Regions>
-[[nodiscard]] constexpr auto try_interrupt_and_stop(site at, Regions... regions) noexcept
+[[nodiscard]] constexpr auto try_interrupt_and_stop(table_site at, Regions... regions) noexcept
     -> built<sizeof...(Regions) == 0 ? 1 : sizeof...(Regions)> {
     constexpr size_t count = sizeof...(Regions);
     if constexpr (count < 2) {
@@ -7286,7 +7285,7 @@ template <same_as<region>... Regions>
         return detail::build<count>(at, wanted, no_link);
     }
 }
-template <detail::site_like At = site, same_as<region>... Regions>
+template <detail::table_site_like At = table_site, same_as<region>... Regions>
 [[nodiscard]] consteval auto interrupt_and_stop(At const& at, Regions const&... regions) {
     detail::require_constants(at, regions...);
     return detail::checked(try_interrupt_and_stop(at, regions...));
@@ -7297,12 +7296,12 @@ template <detail::site_like At = site, same_as<region>... Regions>
 /// A request for one table of a chain.
 template <size_t Count>
 struct part {
-    site at;
+    table_site at;
     region regions[Count];
 };
 template <same_as<region>... Regions>
     requires(sizeof...(Regions) != 0)
-[[nodiscard]] constexpr auto table_at(site at, Regions... regions) noexcept
+[[nodiscard]] constexpr auto table_at(table_site at, Regions... regions) noexcept
     -> part<sizeof...(Regions)> {
     return {at, {regions...}};
 }
@@ -7423,12 +7422,12 @@ struct page_regions {
     friend constexpr auto operator==(page_regions, page_regions) -> bool = default;
 };
 
-/// The largest region that starts at an address and has at most `most_bytes` bytes, but at least 4
+/// The largest region that starts at an address and has at most `max_bytes` bytes, but at least 4
 /// KB. The address must be a multiple of 4 KB.
 ///
 /// Source: OUT-041, OUT-042.
-[[nodiscard]] constexpr auto largest_region(uint64_t base, uint64_t most_bytes) noexcept -> region {
-    unsigned const size_limit = highest_bit(most_bytes | 4096);
+[[nodiscard]] constexpr auto largest_region(uint64_t base, uint64_t max_bytes) noexcept -> region {
+    unsigned const size_limit = highest_bit(max_bytes | 4096);
     unsigned const alignment = lowest_bit(base | uint64_t{1} << 27);  // 128 MB at most
     unsigned const bit = size_limit < alignment ? size_limit : alignment;
     return {.base = base, .size = static_cast<region_size>(bit - 12)};
@@ -7448,7 +7447,7 @@ template <class Take>
     -> page_regions {
     for (size_t i = 0; i < count; ++i) {
         if (!is_aligned(pages[i], 4096)) { return {0, rule::OUT_062, i}; }
-        if (!width.reaches(pages[i])) { return {0, rule::OUT_063, i}; }
+        if (!width.contains(pages[i])) { return {0, rule::OUT_063, i}; }
     }
     page_regions result;
     for (size_t i = 0; i < count;) {
@@ -7512,7 +7511,7 @@ struct address_span {
 };
 
 /// A run of addresses that are all restricted, or all unrestricted.
-struct stretch {
+struct address_run {
     bool restricted = false;
     uint64_t last = 0;  ///< the last address of the run
 };
@@ -7535,8 +7534,8 @@ struct restricted_memory {
     /// same. The run may be shorter than possible.
     ///
     /// Source: OUT-110, OUT-116, OUT-144.
-    [[nodiscard]] constexpr auto stretch_from(uint64_t address) const noexcept -> stretch {
-        stretch found{false, ~uint64_t{0}};
+    [[nodiscard]] constexpr auto run_from(uint64_t address) const noexcept -> address_run {
+        address_run found{false, ~uint64_t{0}};
         if (is_empty()) { return found; }
         auto const until = [&](uint64_t last) {
             if (last < found.last) { found.last = last; }
@@ -7566,11 +7565,11 @@ struct restricted_memory {
     [[nodiscard]] constexpr auto touches(uint64_t address, uint64_t bytes) const noexcept -> bool {
         if (is_empty()) { return false; }
         for (;;) {
-            auto const here = stretch_from(address);
+            auto const here = run_from(address);
             if (here.restricted) { return true; }
-            uint64_t const behind = here.last - address;
-            if (behind >= bytes - 1) { return false; }
-            bytes -= behind + 1;
+            uint64_t const left = here.last - address;
+            if (left >= bytes - 1) { return false; }
+            bytes -= left + 1;
             address = here.last + 1;
         }
     }
@@ -7622,7 +7621,7 @@ load_entry(Memory& memory, position where, limits of,
     for (;;) {
         uint64_t const address = table_pointer(where);
         rule const misplaced = !is_aligned(where.table, 4096)               ? rule::OUT_061
-                               : !of.width.reaches(where.table | address)   ? rule::OUT_071
+                               : !of.width.contains(where.table | address)  ? rule::OUT_071
                                : restricted.touches(address, sizeof(entry)) ? rule::OUT_091
                                                                             : rule::none;
         if (misplaced != rule::none) { return {.where = where, .broken = misplaced}; }
@@ -7668,15 +7667,15 @@ struct distance {
 /// `from` when the trace unit is at `to` and has wrapped at most once. Equal positions have
 /// distance 0, not a whole ring.
 ///
-/// Units:  `most_regions` bounds the walk.
+/// Units:  `max_regions` bounds the walk.
 /// Errors: not reached: the rule of an entry on the way, OUT-064 `to` after the end of its region,
 ///         a failing port, or none of these when the bound was reached.
 /// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; OUT-053..055, PRG-129, PRG-143.
 template <memory_port Memory>
 [[nodiscard]] constexpr auto bytes_between(Memory& memory, position from, position to, limits of,
-                                           uint64_t most_regions = 0x1'0000) noexcept -> distance {
+                                           uint64_t max_regions = 0x1'0000) noexcept -> distance {
     distance walked;
-    for (uint64_t i = 0; i <= most_regions; ++i) {
+    for (uint64_t i = 0; i <= max_regions; ++i) {
         auto const at = load_entry(memory, from, of);
         if (!at) { return {false, walked.bytes, at.broken, at.fault}; }
         from = at.where;
@@ -7697,11 +7696,11 @@ template <memory_port Memory>
 
 /// How the entries of a table end.
 enum class table_end : uint8_t {
-    link,        ///< END: a link to another table or to the same
-    stop,        ///< STOP: tracing stops
-    wraps,       ///< the last possible entry: the first entry follows
-    too_far,     ///< the bound of the walk was reached before an END or STOP
-    unreadable,  ///< the memory port failed
+    link,           ///< END: a link to another table or to the same
+    stop,           ///< STOP: tracing stops
+    wraps,          ///< the last possible entry: the first entry follows
+    limit_reached,  ///< the bound of the walk was reached before an END or STOP
+    unreadable,     ///< the memory port failed
 };
 
 /// How a walk over the entries of a table ended.
@@ -7712,15 +7711,15 @@ struct table_walk {
 };
 
 /// Calls `visit(place, entry)` for the entries of a table, from the first to the first END or STOP.
-/// Other errors in entries are ignored. At most `most_entries` are read, each once; 512 fill a
+/// Other errors in entries are ignored. At most `max_entries` are read, each once; 512 fill a
 /// page.
 ///
 /// Source: OUT-045, OUT-055, OUT-056.
 template <memory_port Memory, class Visit>
-[[nodiscard]] constexpr auto for_each_entry(Memory& memory, uint64_t table, uint64_t most_entries,
+[[nodiscard]] constexpr auto for_each_entry(Memory& memory, uint64_t table, uint64_t max_entries,
                                             Visit&& visit) noexcept -> table_walk {
     place at{table, 0};
-    for (uint64_t i = 0; i < most_entries; ++i, ++at.index) {
+    for (uint64_t i = 0; i < max_entries; ++i, ++at.index) {
         auto const word = memory.load(address_math::table_pointer(table, i));
         if (!word) { return {table_end::unreadable, at, 0}; }
         entry const current{word.value};
@@ -7729,7 +7728,7 @@ template <memory_port Memory, class Visit>
         if (current.get<entry::STOP>()) { return {table_end::stop, at, 0}; }
         if (i == last_index) { return {table_end::wraps, at, 0}; }
     }
-    return {table_end::too_far, at, 0};
+    return {table_end::limit_reached, at, 0};
 }
 
 /// The shape of a chain of tables.
@@ -7739,18 +7738,18 @@ struct chain_shape {
     uint64_t back_to = 0;  ///< the number of that table, from 0
 };
 
-/// Finds how many tables a chain has, and where it closes. For a chain of more than `most_tables`
-/// tables only `tables` = `most_tables` is returned. Up to 8 * `most_tables` tables are walked; one
+/// Finds how many tables a chain has, and where it closes. For a chain of more than `max_tables`
+/// tables only `tables` = `max_tables` is returned. Up to 8 * `max_tables` tables are walked; one
 /// table may be walked many times.
 ///
 /// Source: OUT-047.
 template <memory_port Memory>
 [[nodiscard]] constexpr auto shape_of_chain(Memory& memory, uint64_t first,
-                                            uint64_t most_entries = 512,
-                                            uint64_t most_tables = 0x1'0000) noexcept
+                                            uint64_t max_entries = 512,
+                                            uint64_t max_tables = 0x1'0000) noexcept
     -> chain_shape {
     auto const next = [&](uint64_t& table) {
-        auto const walk = for_each_entry(memory, table, most_entries, [](place, entry) {});
+        auto const walk = for_each_entry(memory, table, max_entries, [](place, entry) {});
         if (walk.how == table_end::wraps) { return true; }
         table = walk.next_table;
         return walk.how == table_end::link;
@@ -7761,11 +7760,11 @@ template <memory_port Memory>
     uint64_t loop_length = 0;
     uint64_t power = 1;
     for (uint64_t tables = 1;; ++tables) {
-        if (!next(hare)) { return {tables < most_tables ? tables : most_tables, false, 0}; }
+        if (!next(hare)) { return {tables < max_tables ? tables : max_tables, false, 0}; }
         ++loop_length;
         if (hare == tortoise) { break; }
-        // A loop of up to `most_tables` tables is found within three times as many steps.
-        if (tables / 3 >= most_tables) { return {most_tables, false, 0}; }
+        // A loop of up to `max_tables` tables is found within three times as many steps.
+        if (tables / 3 >= max_tables) { return {max_tables, false, 0}; }
         if (loop_length == power) {
             tortoise = hare;
             power *= 2;
@@ -7777,13 +7776,13 @@ template <memory_port Memory>
     tortoise = first;
     hare = first;
     for (uint64_t i = 0; i < loop_length; ++i) { (void)next(hare); }
-    for (; tortoise != hare && tail_length < most_tables; ++tail_length) {
+    for (; tortoise != hare && tail_length < max_tables; ++tail_length) {
         (void)next(tortoise);
         (void)next(hare);
     }
     uint64_t const tables = tail_length + loop_length;
-    return tables <= most_tables ? chain_shape{tables, true, tail_length}
-                                 : chain_shape{most_tables, false, 0};
+    return tables <= max_tables ? chain_shape{tables, true, tail_length}
+                                : chain_shape{max_tables, false, 0};
 }
 
 }  // namespace ptspec::topa
@@ -7797,7 +7796,7 @@ namespace ptspec::topa {
 /// Calls `found(finding)` with every rule that the entries of a table break, from the first to the
 /// first END or STOP, by entry and then by number.
 ///
-/// Units:  `most_entries` is the number of entries that the table has room for: 512 in a page.
+/// Units:  `max_entries` is the number of entries that the table has room for: 512 in a page.
 /// Errors: OUT-061, OUT-063 the table's own address, reported for entry 0; OUT-056 neither END nor
 ///         STOP in the table, reported for the entry after it; OUT-071 an entry beyond MAXPHYADDR;
 ///         OUT-091 one in restricted memory; the rules of entries. When the port fails, the result
@@ -7806,7 +7805,7 @@ namespace ptspec::topa {
 ///         OUT-112.
 template <memory_port Memory, class Found>
 [[nodiscard]] constexpr auto validate(Memory& memory, uint64_t table, limits of, Found&& found,
-                                      uint64_t most_entries = 512,
+                                      uint64_t max_entries = 512,
                                       restricted_memory const& restricted = {}) noexcept
     -> table_walk {
     auto const report = [&](place at) {
@@ -7817,11 +7816,11 @@ template <memory_port Memory, class Found>
         find_broken_rules(current, at, of, report(at));
         // An entry beyond MAXPHYADDR in a table that starts below it.
         uint64_t const address = table_pointer({table, at.index, 0});
-        if (!of.width.reaches(address) && of.width.reaches(table)) { report(at)(rule::OUT_071); }
+        if (!of.width.contains(address) && of.width.contains(table)) { report(at)(rule::OUT_071); }
         if (restricted.touches(address, sizeof(entry))) { report(at)(rule::OUT_091); }
     };
-    auto const entries = for_each_entry(memory, table, most_entries, visit);
-    if (entries.how == table_end::too_far) { report(entries.last)(rule::OUT_056); }
+    auto const entries = for_each_entry(memory, table, max_entries, visit);
+    if (entries.how == table_end::limit_reached) { report(entries.last)(rule::OUT_056); }
     return entries;
 }
 
@@ -7834,20 +7833,20 @@ struct chain_walk {
 /// Validates each table of a chain once, in the order of the links. Calls `found(finding)` with
 /// every broken rule.
 ///
-/// Units:  `most_entries` is the number of entries that each table has room for; `most_tables`
+/// Units:  `max_entries` is the number of entries that each table has room for; `max_tables`
 ///         bounds the walk, which also ends at a table that the port cannot read.
 /// Errors: as `validate`.
 /// Source: OUT-047, OUT-072.
 template <memory_port Memory, class Found>
 [[nodiscard]] constexpr auto validate_chain(Memory& memory, uint64_t first, limits of,
-                                            Found&& found, uint64_t most_entries = 512,
-                                            uint64_t most_tables = 0x1'0000,
+                                            Found&& found, uint64_t max_entries = 512,
+                                            uint64_t max_tables = 0x1'0000,
                                             restricted_memory const& restricted = {}) noexcept
     -> chain_walk {
-    auto const shape = shape_of_chain(memory, first, most_entries, most_tables);
+    auto const shape = shape_of_chain(memory, first, max_entries, max_tables);
     chain_walk result;
     for (uint64_t table = first; result.tables < shape.tables; table = result.last.next_table) {
-        result.last = validate(memory, table, of, found, most_entries, restricted);
+        result.last = validate(memory, table, of, found, max_entries, restricted);
         ++result.tables;
         if (result.last.how != table_end::link) { break; }
     }
@@ -8477,8 +8476,8 @@ rule_of_absence(capabilities const& caps, uint32_t index) noexcept -> rule {
 }
 
 /// Source: REG-121.
-constexpr auto is_barred_by_vmx(capabilities const& caps, msr_state const& now, ia32_rtit_ctl value,
-                                policy const& how) noexcept -> bool {
+constexpr auto is_disallowed_in_vmx(capabilities const& caps, msr_state const& now,
+                                    ia32_rtit_ctl value, policy const& how) noexcept -> bool {
     return now.in_vmx_operation && caps.vmx() == cpu::vmx_support::none &&
            (!how.only_enabling_faults_in_vmx || value.get<ia32_rtit_ctl::TraceEn>());
 }
@@ -8493,7 +8492,7 @@ constexpr auto staying_enabled(msr_state const& now, ia32_rtit_ctl value) noexce
 template <class Found>
 constexpr void find_broken_rules(capabilities const& caps, msr_state const& now,
                                  ia32_rtit_ctl value, policy const& how, Found&& found) noexcept {
-    if (is_barred_by_vmx(caps, now, value, how)) { found(rule::REG_121); }
+    if (is_disallowed_in_vmx(caps, now, value, how)) { found(rule::REG_121); }
     if (value == now.ctl) { return; }  // REG-020
     access::detail::find_broken(access::detail::rules::of_ctl{}, caps, value, found);
     if (staying_enabled(now, value) != 0) { found(rule::REG_021); }
@@ -8603,7 +8602,7 @@ write_faults(capabilities const& caps, msr_state const& now, uint32_t index, uin
     if (detail::rule_of_absence(caps, index) != rule::none) { return true; }
     if (index == ia32_rtit_ctl::address) {
         ia32_rtit_ctl const ctl{value};
-        return detail::is_barred_by_vmx(caps, now, ctl, how) ||
+        return detail::is_disallowed_in_vmx(caps, now, ctl, how) ||
                (ctl != now.ctl &&
                 (detail::staying_enabled(now, ctl) != 0 || !access::is_legal(caps, ctl)));
     }
@@ -9051,7 +9050,7 @@ namespace ptspec::access {
 }
 
 /// The largest number of entries of an LBR stack.
-inline constexpr uint32_t most_lbr_entries = 32;
+inline constexpr uint32_t max_lbr_entries = 32;
 
 /// True for the LBR and LER MSRs, which read 0 and drop writes while branch records are suspended.
 /// IA32_DEBUGCTL does not.
@@ -9059,7 +9058,7 @@ inline constexpr uint32_t most_lbr_entries = 32;
 /// Source: REG-182.
 [[nodiscard]] constexpr auto is_lbr_msr(uint32_t index) noexcept -> bool {
     auto const in_stack = [=](uint32_t first) {
-        return index >= first && index - first < most_lbr_entries;
+        return index >= first && index - first < max_lbr_entries;
     };
     return in_stack(reg::msr_lastbranch_x_from_ip::address(0)) ||
            in_stack(reg::msr_lastbranch_x_to_ip::address(0)) ||
@@ -9213,15 +9212,15 @@ struct rsm_result {
 /// The state at the start of an authenticated code module: TraceEn is cleared without any packet.
 ///
 /// Source: REG-112.
-[[nodiscard]] constexpr auto acm_begins(msr_state const& now) noexcept -> msr_state {
+[[nodiscard]] constexpr auto acm_entry(msr_state const& now) noexcept -> msr_state {
     return detail::disabled(now);
 }
 
 /// The state after the module. `trace_en` is the value of TraceEn before the module started.
 ///
 /// Source: REG-112.
-[[nodiscard]] constexpr auto acm_ended(capabilities const& caps, msr_state now, bool trace_en,
-                                       context const& code = {}) noexcept -> msr_state {
+[[nodiscard]] constexpr auto acm_exit(capabilities const& caps, msr_state now, bool trace_en,
+                                      context const& code = {}) noexcept -> msr_state {
     if (!trace_en) { return now; }
     now.ctl = now.ctl.with(ia32_rtit_ctl::TraceEn{true});
     return detail::enabled(caps, now, code).state;
@@ -9468,7 +9467,7 @@ enum class image_error : uint8_t {
     wrong_size,     ///< more bytes than the image has
     unknown_flags,  ///< unknown flags, or flags that exclude each other
     refused,        ///< the processor cannot hold a value; the result names the MSR and the rule
-    impossible,     ///< a number out of range
+    out_of_range,   ///< a number out of range
     no_room,        ///< the output buffer is too small
 };
 
@@ -9553,8 +9552,8 @@ constexpr auto refused_value(rule broken, uint32_t index) noexcept -> load_resul
 /// The rule by which a processor can never hold a value in an MSR, or none.
 ///
 /// Source: REG-012..015, REG-024..044, REG-052..055, REG-070..076, REG-140, REG-204.
-constexpr auto rule_against_holding(capabilities const& caps, uint32_t index,
-                                    uint64_t value) noexcept -> rule {
+constexpr auto rule_of_value(capabilities const& caps, uint32_t index, uint64_t value) noexcept
+    -> rule {
     if (auto const absent = rule_of_absence(caps, index); absent != rule::none) {
         return value == value_of(msr_state{}, index) ? rule::none : absent;
     }
@@ -9589,7 +9588,7 @@ constexpr auto rule_against_holding(capabilities const& caps, uint32_t index,
     uint8_t const* from = image.data() + detail::image_head;
     for (uint32_t const index : detail::image_msrs) {
         uint64_t const value = load_le64(from);
-        auto const broken = detail::rule_against_holding(caps, index, value);
+        auto const broken = detail::rule_of_value(caps, index, value);
         if (broken != rule::none) { return detail::refused_value(broken, index); }
         set_raw(loaded.state, index, value);
         from += 8;
@@ -9606,7 +9605,7 @@ constexpr auto rule_against_holding(capabilities const& caps, uint32_t index,
         return detail::refused_value(rule::REG_056, ia32_rtit_status::address);
     }
     bool const trace_en = state.ctl.get<ia32_rtit_ctl::TraceEn>();
-    if (trace_en && detail::is_barred_by_vmx(caps, state, state.ctl, {})) {
+    if (trace_en && detail::is_disallowed_in_vmx(caps, state, state.ctl, {})) {
         return detail::refused_value(rule::REG_121, ia32_rtit_ctl::address);
     }
     return loaded;
@@ -10024,9 +10023,8 @@ constexpr auto number_in(trace_config const& wanted, config_member which) noexce
 
 /// The rule by which a member is refused. Only the member's bits are checked: the fields of CTL are
 /// independent, except for what TraceEn requires.
-constexpr auto rule_against_member(capabilities const& caps, quirk_set quirks,
-                                   trace_config const& wanted, config_member which) noexcept
-    -> rule {
+constexpr auto rule_of_member(capabilities const& caps, quirk_set quirks,
+                              trace_config const& wanted, config_member which) noexcept -> rule {
     uint64_t const number = number_in(wanted, which);
     if (to_field(which, number) >> lowest_bit(info_of(which).ctl_bits) != number) {
         return rule::REG_037;
@@ -10101,7 +10099,7 @@ constexpr auto advice_on(quirk_set quirks, trace_config const& wanted) noexcept
     auto const quirks = quirks_of(caps);
     uint64_t best = ctl_of(wanted).raw;
     for (config_member_info const& member : config_members) {
-        rule const why = detail::rule_against_member(caps, quirks, wanted, member.which);
+        rule const why = detail::rule_of_member(caps, quirks, wanted, member.which);
         if (why == rule::none) { continue; }
         found.refusals[found.refused++] = {member.which, why};
         best = (best & ~member.ctl_bits) | detail::corrected_bits(caps, wanted, member.which);
@@ -10282,7 +10280,7 @@ public:
     /// The text written so far, without a terminating zero.
     [[nodiscard]] constexpr auto written() const noexcept -> text { return {first_, size_}; }
     /// True if text was truncated.
-    [[nodiscard]] constexpr auto was_cut() const noexcept -> bool { return cut_; }
+    [[nodiscard]] constexpr auto is_truncated() const noexcept -> bool { return cut_; }
 
 private:
     char* first_;
@@ -10296,20 +10294,20 @@ template <size_t Room>
 struct fixed_text {
     char characters[Room] = {};
     size_t length = 0;
-    bool was_cut = false;
+    bool is_truncated = false;
 
     constexpr void operator()(text piece) noexcept {
         text_buffer rest{characters + length, Room - length};
         rest(piece);
         length += rest.written().size();
-        was_cut = was_cut || rest.was_cut();
+        is_truncated = is_truncated || rest.is_truncated();
     }
 
     /// The text, valid as long as this object.
     [[nodiscard]] constexpr auto written() const noexcept -> text { return {characters, length}; }
 
     friend constexpr auto operator==(fixed_text const& one, text two) noexcept -> bool {
-        return one.written() == two && !one.was_cut;
+        return one.written() == two && !one.is_truncated;
     }
 };
 
@@ -10478,7 +10476,7 @@ constexpr auto make_rows(type_list<Rows...>) noexcept {
     ((list.rows[i] = make_facts<Rows>(infos[i]), ++i), ...);
     if constexpr (has_payload<Type>) {
         list.rows[i].row = {"payload",
-                            8 * Type::most_bytes - 1,
+                            8 * Type::max_bytes - 1,
                             8 * Type::head_bytes,
                             row_kind::field,
                             row_access::plain,
@@ -10699,7 +10697,7 @@ struct payload_value {
 template <class Packet>
 constexpr auto length_of(Packet const& packet) noexcept -> unsigned {
     if constexpr (same_as<typename Packet::payload_type, packet::payload_of_block>) {
-        return Packet::most_bytes;
+        return Packet::max_bytes;
     } else {
         return Packet::length_of(packet.raw, packet::block::none);
     }
@@ -10755,7 +10753,7 @@ constexpr void packet(packet::any_packet const& packet, Sink&& sink, style how =
 /// Source: SDM vol. 3, "Packet Stream Boundary (PSB) Packet"; PKT-250, PKT-251.
 namespace ptspec::trace {
 
-inline constexpr unsigned psb_bytes = packet::psb::most_bytes;
+inline constexpr unsigned psb_bytes = packet::psb::max_bytes;
 
 /// Searches a stream that arrives in chunks. Its state is the run of the pattern at the end of the
 /// last chunk.
@@ -10764,7 +10762,7 @@ public:
     /// Continues in the next chunk. Returns true when it finds a PSB, which ends before byte
     /// `end()` of this chunk; -1 when it ends one byte before the chunk. Use a new object to search
     /// for the PSB after it.
-    [[nodiscard]] constexpr auto in(byte_view chunk) noexcept -> bool {
+    [[nodiscard]] constexpr auto feed(byte_view chunk) noexcept -> bool {
         size_t at = 0;
         while (at < chunk.size()) {
             if (run_ == 0) { at = likely_begin(chunk, at); }
@@ -10785,7 +10783,7 @@ public:
 
     /// Ends the stream. Returns true when the run at its end is a PSB, which ends before byte
     /// `end()` of the last chunk.
-    [[nodiscard]] constexpr auto at_the_end() noexcept -> bool {
+    [[nodiscard]] constexpr auto finish() noexcept -> bool {
         return is_psb() && found_before(static_cast<size_t>(end_));
     }
 
@@ -10853,32 +10851,32 @@ private:
 };
 
 /// The offset that means "no PSB found".
-inline constexpr size_t nowhere = ~size_t{0};
+inline constexpr size_t npos = ~size_t{0};
 
-/// The first PSB that begins at `from` or later, or `nowhere`.
+/// The first PSB that begins at `from` or later, or `npos`.
 [[nodiscard]] constexpr auto find_psb(byte_view in, size_t from = 0) noexcept -> size_t {
     psb_search search;
-    return search.in(in.from(from)) || search.at_the_end()
+    return search.feed(in.from(from)) || search.finish()
                ? from + static_cast<size_t>(search.end()) - psb_bytes
-               : nowhere;
+               : npos;
 }
 
-/// The last PSB that begins before `before`, or `nowhere`.
+/// The last PSB that begins before `before`, or `npos`.
 [[nodiscard]] constexpr auto find_psb_before(byte_view in, size_t before) noexcept -> size_t {
     constexpr size_t block = 4096;
     while (before != 0) {
         size_t const begin = before > block ? before - block : 0;
         // Enough bytes to see whether the run of a PSB that begins before `before` continues.
         auto const near_bytes = in.first(before + psb_bytes + 1);
-        size_t found = nowhere;
+        size_t found = npos;
         for (size_t at = find_psb(near_bytes, begin); at < before;
              at = find_psb(near_bytes, at + psb_bytes)) {
             found = at;
         }
-        if (found != nowhere) { return found; }
+        if (found != npos) { return found; }
         before = begin;
     }
-    return nowhere;
+    return npos;
 }
 
 }  // namespace ptspec::trace
@@ -10984,11 +10982,11 @@ public:
     [[nodiscard]] constexpr auto search(psb_search& search) noexcept -> bool {
         if (straddles()) {
             auto const before = unread_carry();
-            bool const found = search.in(before);
+            bool const found = search.feed(before);
             advance(found ? static_cast<size_t>(search.end()) : before.size());
             if (found) { return true; }
         }
-        bool const found = search.in(rest()) || (last_ && search.at_the_end());
+        bool const found = search.feed(rest()) || (last_ && search.finish());
         if (found && search.end() < 0) {
             step_back(1);
         } else if (found) {
@@ -11092,14 +11090,14 @@ concept takes = callable<Visitor&, Packet const&, at>;
 /// The visitor accepts runs of PADs: `visitor.pads(count, at)`. This is not `operator()`, because a
 /// run of PADs is no packet type and must not reach a visitor that accepts every type.
 template <class Visitor>
-concept takes_pads_in_rows = requires(Visitor& visitor, unsigned count, at where) {
+concept accepts_pad_runs = requires(Visitor& visitor, unsigned count, at where) {
     visitor.pads(count, where);
 };
 
 namespace detail {
 
 template <class Visitor, class... Packets>
-constexpr auto takes_any(type_list<Packets...>) noexcept -> bool {
+constexpr auto accepts_any(type_list<Packets...>) noexcept -> bool {
     return (takes<Visitor, Packets> || ...);
 }
 
@@ -11117,7 +11115,7 @@ constexpr auto call_pads(Visitor& visitor, unsigned count, at where) -> bool {
 /// Calls the visitor if it accepts this packet type. Returns false when the visitor stops.
 template <class Visitor, class Packet>
 constexpr auto call(Visitor& visitor, Packet const& packet, at where) -> bool {
-    if constexpr (same_as<Packet, packet::pad> && takes_pads_in_rows<Visitor>) {
+    if constexpr (same_as<Packet, packet::pad> && accepts_pad_runs<Visitor>) {
         return call_pads(visitor, 1, where);
     } else if constexpr (!takes<Visitor, Packet>) {
         return true;
@@ -11147,7 +11145,7 @@ using copy_or_reference = choose_t<is_copied<Visitor>, Visitor, Visitor&>;
 /// copyable visitor may be called as a copy. The copy is written back when decoding stops, but not
 /// when the visitor throws.
 template <class Visitor, class Packets = packet::all>
-concept packet_visitor = detail::takes_any<Visitor>(Packets{}) || takes_pads_in_rows<Visitor>;
+concept packet_visitor = detail::accepts_any<Visitor>(Packets{}) || accepts_pad_runs<Visitor>;
 
 }  // namespace ptspec::trace
 
@@ -11237,7 +11235,7 @@ inline constexpr size_t lookahead_bytes = 16;
 
 /// The next lookup that a packet needs.
 enum class next_lookup : uint8_t {
-    nowhere,
+    first_byte,
     after_escape,  ///< the second byte is the opcode: the second table
     after_mode,    ///< the second byte has the leaf: the third table
     whole_packet,  ///< the payload may be invalid: check the whole packet
@@ -11251,7 +11249,7 @@ struct opcode_info {
     uint8_t length = 0;  ///< 0: unknown, although `which` may be known
     packet::kind which = packet::kind::pad;
     uint8_t form = 0;  ///< IPBytes; 0 also for a packet without IP; `clears_ip` for PSB
-    next_lookup next = next_lookup::nowhere;
+    next_lookup next = next_lookup::first_byte;
 };
 
 inline constexpr auto tnt_opcode = packet::detail::shape_of<packet::tnt_short>();
@@ -11318,7 +11316,7 @@ struct opcode_info_table {
     }
 };
 
-/// The row of a byte in the table that `where` selects; `nowhere` selects that of the first byte.
+/// The row of a byte in the table that `where` selects; `first_byte` selects that of the first byte.
 constexpr auto row_of(next_lookup where, uint8_t byte) noexcept -> size_t {
     return size_t{underlying(where)} << 8 | byte;
 }
@@ -11329,13 +11327,13 @@ constexpr void set_opcode_infos(opcode_info_table& all, next_lookup where) noexc
     bool const second = where == next_lookup::after_escape;
     for (unsigned i = 0; i < 256; ++i) {
         auto const byte = static_cast<uint8_t>(i);
-        auto const says = second ? packet::classify_ext<Packets>(byte)
-                                 : packet::classify_first<Packets>(byte);
-        if (says.what != packet::opcode_byte::says::a_packet) { continue; }
+        auto const opcode = second ? packet::classify_ext<Packets>(byte)
+                                   : packet::classify_first<Packets>(byte);
+        if (opcode.what != packet::opcode_byte::meaning::packet) { continue; }
         uint64_t const head = second ? escape | i << 8 : i;
         all.set(row_of(where, byte),
                 packet::for_kind(
-                    says.which,
+                    opcode.which,
                     [&]<class Packet>() { return opcode_info_of<Packet>(head, second ? 2 : 1); },
                     Packets{}));
     }
@@ -11360,7 +11358,7 @@ constexpr void set_mode_leaves(opcode_info_table& all, type_list<Packets...>) no
 template <class Packets>
 inline constexpr opcode_info_table opcode_infos = [] {
     opcode_info_table all{};
-    set_opcode_infos<Packets>(all, next_lookup::nowhere);
+    set_opcode_infos<Packets>(all, next_lookup::first_byte);
     set_opcode_infos<Packets>(all, next_lookup::after_escape);
     set_mode_leaves(all, Packets{});
     all.next[escape] = next_lookup::after_escape;
@@ -11394,7 +11392,7 @@ row_at(uint8_t const* at, bool strict) noexcept -> size_t {
     // A branch, not a conditional move: a move would add its latency to the length of every TIP.
     if (first == escape) [[unlikely]] { row = row_of(next_lookup::after_escape, at[1]); }
     next_lookup const where = all.next[row];
-    if (where == next_lookup::nowhere) [[likely]] { return row; }
+    if (where == next_lookup::first_byte) [[likely]] { return row; }
     if (where == next_lookup::whole_packet) {
         return is_valid_packet<Packets>(load_le64(at), load_le64(at + 8), all.which[row], strict)
                    ? row
@@ -11490,7 +11488,7 @@ constexpr auto is_cyc(unsigned first) noexcept -> bool {
 /// `image` is 8 bytes.
 constexpr auto length_of_cyc(uint64_t image) noexcept -> unsigned {
     constexpr uint64_t first_goes_on = uint64_t{1} << packet::cyc::Exp::lsb;
-    constexpr uint64_t others_go_on = packet::detail::cyc_ends_low & low_bits(56);
+    constexpr uint64_t others_go_on = packet::detail::cyc_exp_bits_low & low_bits(56);
     uint64_t const ends = ~image & (others_go_on | first_goes_on);
     return ends == 0 ? 0 : lowest_bit(ends) / 8 + 1;
 }
@@ -11527,7 +11525,7 @@ struct loop_state {
 ///
 /// Processors pad up to a multiple of eight bytes, or to one byte before it, so that the two
 /// branches predict well. Counting the zero bytes would add its latency to that of the load.
-constexpr auto pads_in_front(uint64_t bytes, size_t place) noexcept -> unsigned {
+constexpr auto leading_pads(uint64_t bytes, size_t place) noexcept -> unsigned {
     auto const gone = static_cast<unsigned>(place % 8);
     if (bytes << 8 * gone == 0) { return 8 - gone; }
     if (bytes << 8 * (gone + 1) == 0) { return 7 - gone; }
@@ -11595,8 +11593,8 @@ constexpr auto decode_loop(byte_view bytes, uint64_t offset, bool strict, loop_s
             unsigned const first = data[place];
             at here{offset + place, last_ip, 1};
             if (first == opcode_bits<pad>) {
-                if constexpr (takes_pads_in_rows<Visitor>) {
-                    here.length = pads_in_front(load_le64(data + place), place);
+                if constexpr (accepts_pad_runs<Visitor>) {
+                    here.length = leading_pads(load_le64(data + place), place);
                     keep_going = call_pads(visitor, here.length, here);
                 } else {
                     keep_going = call(visitor, pad{}, here);
@@ -11666,7 +11664,7 @@ struct eight_bytes {
 };
 
 /// How many of the eight top bits are set.
-constexpr auto count_of_tops(uint64_t tops) noexcept -> unsigned {
+constexpr auto count_top_bits(uint64_t tops) noexcept -> unsigned {
     return static_cast<unsigned>((tops >> 7) * eight_bytes::ones >> 56);
 }
 
@@ -11703,7 +11701,7 @@ constexpr auto count_loop(byte_view bytes, size_t place, bool strict, packet_cou
         uint64_t const ends = word.others();
         unsigned const count = ends == 0 ? 8 : lowest_bit(ends) / 8;
         uint64_t const in_run = ends ^ (ends - 1);  // bits up to the end of the run, or all
-        pads += count_of_tops(word.zeros() & in_run);
+        pads += count_top_bits(word.zeros() & in_run);
         tnt_and_pads += count;
         place += count;
         if (ends == 0) { continue; }
@@ -11763,7 +11761,7 @@ struct segment_finder {
         size_t const share = place < until ? (until - place) / (2 * lane_count) : 0;
         size_t const from = place + (share < min_segment_bytes ? min_segment_bytes : share);
         size_t const found = find_psb(bytes.from(from).first(max_search_bytes));
-        if (found == nowhere) { return false; }
+        if (found == npos) { return false; }
         place = from + found;
         return true;
     }
@@ -11801,8 +11799,8 @@ struct lane_sums {
         }
         size_t const row = row_of(all.next[first], at[1]);
         size_t const length = all.length[row];
-        bool const is_known = all.next[first] != next_lookup::nowhere && length != 0 &&
-                              all.next[row] == next_lookup::nowhere;
+        bool const is_known = all.next[first] != next_lookup::first_byte && length != 0 &&
+                              all.next[row] == next_lookup::first_byte;
         if (!is_known) { return add_decoded(at); }
         by_second[row - 256] += 1;
         return at + length;
@@ -11969,7 +11967,7 @@ template <opcode_hook Hook = no_hook, class Packets = packet::all>
 class reader {
 public:
     /// Reads a whole trace.
-    constexpr explicit reader(kept_bytes whole, options how = {}, Hook hook = {}) noexcept
+    constexpr explicit reader(borrowed_bytes whole, options how = {}, Hook hook = {}) noexcept
         : now_{copy_of(initial_state(whole.view(), true, how))}, hook_{hook} {}
 
     /// Reads a trace that arrives in chunks.
@@ -11978,7 +11976,7 @@ public:
 
     /// Gives the next chunk: at the start, and when the reader returned `item_type::need_input`. At
     /// other times it returns false and changes nothing.
-    [[nodiscard]] constexpr auto feed(kept_bytes chunk) noexcept -> bool {
+    [[nodiscard]] constexpr auto feed(borrowed_bytes chunk) noexcept -> bool {
         return now_.in.feed(chunk.view());
     }
 
@@ -12141,7 +12139,7 @@ private:
     }
 
     constexpr auto go_to_psb(size_t psb) noexcept -> bool {
-        if (psb == nowhere) { return false; }
+        if (psb == npos) { return false; }
         now_.in.seek(psb + psb_bytes);
         now_.synced = true;
         now_.next = mode::at_psb;
@@ -12333,14 +12331,14 @@ template <class Packets = packet::all>
 [[nodiscard]] constexpr auto find_split_point(byte_view trace, size_t from, options how = {})
     -> size_t {
     size_t here = find_psb(trace, from);
-    if (here == nowhere) { return trace.size(); }
+    if (here == npos) { return trace.size(); }
     // A reader reaches each PSB after any bytes: no packet other than a PSB is long enough to cover
     // a PSB, and a PSB that is covered in part causes damage, from which the search steps back.
     // Detecting such damage takes less than twice the bytes of a PSB.
     constexpr size_t visible = size_t{2} * psb_bytes;
     size_t before = find_psb_before(trace, here);
-    for (; here != nowhere; here = find_psb(trace, here + psb_bytes)) {
-        if (before == nowhere) {
+    for (; here != npos; here = find_psb(trace, here + psb_bytes)) {
+        if (before == npos) {
             before = here;
         } else if (here - before >= visible) {
             byte_view const between = trace.from(before).first(here - before);
@@ -12362,7 +12360,7 @@ template <class Packets = packet::all>
 template <class Packets = packet::all>
 class split {
 public:
-    constexpr split(kept_bytes whole, size_t count, options how = {}) noexcept
+    constexpr split(borrowed_bytes whole, size_t count, options how = {}) noexcept
         : trace_{whole.view()},
           size_{trace_.size() / (count == 0 ? 1 : count)},
           count_{count},
@@ -12434,16 +12432,16 @@ struct writer_options {
     bool cyc = false;           ///< IA32_RTIT_CTL.CYCEn
     uint8_t cyc_threshold = 0;  ///< IA32_RTIT_CTL.CycThresh: 2^(n-1) cycles, or 1 if it is 0
 
-    [[nodiscard]] constexpr auto most_branches() const noexcept -> unsigned {
-        return long_tnt ? packet::tnt_long::most_branches : packet::tnt_short::most_branches;
+    [[nodiscard]] constexpr auto max_branches() const noexcept -> unsigned {
+        return long_tnt ? packet::tnt_long::max_branches : packet::tnt_short::max_branches;
     }
 };
 
 /// The state of a writer between two packets.
 struct writer_state {
-    static constexpr unsigned most_deferred = 8;
+    static constexpr unsigned max_deferred = 8;
     /// The size of a PSB+ in which each packet has a CYC and PADs, after a TNT and deferred TIPs.
-    static constexpr size_t most_bytes = 384;
+    static constexpr size_t max_bytes = 384;
 
     uint64_t last_ip = 0;
     bool has_last_ip = false;  ///< an IP was written after the last PSB or OVF
@@ -12452,15 +12450,15 @@ struct writer_state {
     uint64_t cycles = 0;     ///< since the last CYC
     uint64_t bytes = 0;      ///< written so far
     unsigned deferred_count = 0;
-    uint64_t deferred[most_deferred] = {};  ///< the IPs of deferred TIPs, oldest first
+    uint64_t deferred[max_deferred] = {};  ///< the IPs of deferred TIPs, oldest first
 
     /// Adds a branch to the TNT buffer, as its youngest.
-    constexpr void gather(bool taken) noexcept {
+    constexpr void add_branch(bool taken) noexcept {
         tnt = {tnt.count + 1, tnt.bits << 1 | uint64_t{taken}};
     }
     /// Updates the state after a packet was written.
     template <packet::packet_type Packet>
-    constexpr void step_over(Packet const& which, unsigned length) noexcept {
+    constexpr void record(Packet const& which, unsigned length) noexcept {
         last_ip = packet::last_ip_after(which, last_ip);
         items = packet::block_after(which, items);
         if constexpr (derived_from<Packet, packet::ip_packet<Packet>>) {
@@ -12491,22 +12489,22 @@ struct writer_state {
 struct psb_status {
     /// An optional value.
     template <class Value>
-    struct maybe {
-        bool is_there = false;
+    struct optional {
+        bool has_value = false;
         Value value{};
 
-        constexpr maybe() noexcept = default;
-        constexpr maybe(Value given) noexcept : is_there{true}, value{given} {}
+        constexpr optional() noexcept = default;
+        constexpr optional(Value given) noexcept : has_value{true}, value{given} {}
     };
 
-    maybe<packet::tsc> tsc{};
-    maybe<packet::tma> tma{};
-    maybe<packet::cbr> cbr{};
-    maybe<packet::pip> pip{};
-    maybe<packet::vmcs> vmcs{};
-    maybe<packet::mode_tsx> mode_tsx{};
-    maybe<packet::mode_exec> mode_exec{};
-    maybe<uint64_t> fup{};  ///< the IP, when PacketEn is 1
+    optional<packet::tsc> tsc{};
+    optional<packet::tma> tma{};
+    optional<packet::cbr> cbr{};
+    optional<packet::pip> pip{};
+    optional<packet::vmcs> vmcs{};
+    optional<packet::mode_tsx> mode_tsx{};
+    optional<packet::mode_exec> mode_exec{};
+    optional<uint64_t> fup{};  ///< the IP, when PacketEn is 1
 };
 
 }  // namespace ptspec::trace
@@ -12529,7 +12527,7 @@ template <class Packets = packet::all>
 class packet_batch {
     writer_state now_;
     writer_options const& how_;
-    byte_array<writer_state::most_bytes> bytes_{};
+    byte_array<writer_state::max_bytes> bytes_{};
     size_t size_ = 0;
     rule broken_ = rule::none;
 
@@ -12540,14 +12538,14 @@ class packet_batch {
         using packet::cyc;
         auto const bytes = packet::encode<Packet, Packets>(which, now_.items);
         auto const time = has_cyc ? packet::encode<cyc, Packets>(cyc::of(now_.cycles), now_.items)
-                                  : packet::encoded<cyc::most_bytes>{};
+                                  : packet::encoded<cyc::max_bytes>{};
         broken_ = bytes.broken;
         if (!bytes) { return; }
         if (how_.pads) { align(time.length + bytes.length); }
         if (has_cyc) { now_.cycles = 0; }
         put(byte_view{time});
         put(byte_view{bytes});
-        now_.step_over(which, bytes.length);
+        now_.record(which, bytes.length);
         now_.bytes += time.length;
     }
     /// Writes PADs up to the next multiple of 8 if `length` bytes would cross it.
@@ -12580,7 +12578,7 @@ public:
     constexpr void flush() noexcept {
         if (now_.tnt.count == 0) { return; }
         // In an open block a decoder could take a short TNT for a BIP.
-        bool const is_short = now_.tnt.count <= packet::tnt_short::most_branches &&
+        bool const is_short = now_.tnt.count <= packet::tnt_short::max_branches &&
                               now_.items == packet::block::none;
         if (is_short) {
             write(packet::tnt_short::of(now_.tnt));
@@ -12621,13 +12619,13 @@ public:
             write(packet::cyc::of(now_.cycles));
             now_.cycles = 0;
         }
-        now_.gather(taken);
-        if (now_.tnt.count >= how_.most_branches()) { flush(); }
+        now_.add_branch(taken);
+        if (now_.tnt.count >= how_.max_branches()) { flush(); }
     }
     /// A TIP, which is deferred until after the current TNT if the options allow it.
     constexpr void defer(uint64_t ip) noexcept {
         bool const waits = how_.defers_tips && now_.tnt.count != 0 && !now_.cyc_is_due(how_) &&
-                           now_.deferred_count < writer_state::most_deferred;
+                           now_.deferred_count < writer_state::max_deferred;
         if (!waits) { return add_ip<packet::tip>(ip); }
         now_.deferred[now_.deferred_count] = ip;
         ++now_.deferred_count;
@@ -12635,12 +12633,12 @@ public:
 
     /// A PSB+.
     constexpr void add(psb_status const& status) noexcept {
-        if (status.tma.is_there && !status.tsc.is_there) {
+        if (status.tma.has_value && !status.tsc.has_value) {
             broken_ = rule::PKT_135;
             return;
         }
         auto const add_if = [this](auto const& which) {
-            if (which.is_there) { this->add(which.value); }
+            if (which.has_value) { this->add(which.value); }
         };
         add(packet::psb{});
         add_if(status.tsc);
@@ -12650,7 +12648,7 @@ public:
         add_if(status.vmcs);
         add_if(status.mode_tsx);
         add_if(status.mode_exec);
-        if (status.fup.is_there) { add_ip<packet::fup>(status.fup.value); }
+        if (status.fup.has_value) { add_ip<packet::fup>(status.fup.value); }
         add(packet::psbend{});
     }
 };
@@ -12691,7 +12689,7 @@ constexpr auto append_with_tnt(Sink& to, writer_state& now, wide_bits bytes,
 /// into one, or the sink has no room.
 template <packet_sink Sink>
 [[nodiscard]] constexpr auto append_tnt(Sink& to, writer_state& now) noexcept -> bool {
-    if (now.tnt.count > packet::tnt_short::most_branches) { return false; }
+    if (now.tnt.count > packet::tnt_short::max_branches) { return false; }
     return detail::append_with_tnt(to, now, {packet::tnt_short::of(now.tnt).raw, 0}, 1);
 }
 
@@ -12700,7 +12698,7 @@ template <packet_sink Sink>
 template <packet_sink Sink>
 [[nodiscard]] constexpr auto append_tip(Sink& to, writer_state& now, writer_options const& how,
                                         uint64_t ip) noexcept -> bool {
-    if (how.cyc || now.tnt.count > packet::tnt_short::most_branches) { return false; }
+    if (how.cyc || now.tnt.count > packet::tnt_short::max_branches) { return false; }
     auto const which = packet::tip::of(now.form_of(ip, how.ips), ip);
     wide_bits bytes = which.raw;
     unsigned count = packet::tip::length_of(which.raw, packet::block::none);
@@ -12773,7 +12771,7 @@ struct encode_table {
         size_t const row = row_of(which, bytes);
         if (matches(row, bytes, low, high)) [[likely]] { return true; }
         return matches(row - bytes, bytes, low, high) ||
-               (row == row_of(packet::kind::psb, packet::psb::most_bytes) && bytes == length[row] &&
+               (row == row_of(packet::kind::psb, packet::psb::max_bytes) && bytes == length[row] &&
                 wide_bits{low, high} == packet::psb{}.raw);
     }
 };
@@ -12789,7 +12787,7 @@ constexpr void add_to_table(encode_table& all) noexcept {
     using payload = typename Packet::payload_type;
     wide_bits const opcode = packet::detail::widen(opcode_bits<Packet>);
     if constexpr (same_as<Packet, packet::cyc>) {
-        wide_bits const exp_bits{1U << packet::cyc::Exp::lsb | packet::detail::cyc_ends_low, 0};
+        wide_bits const exp_bits{1U << packet::cyc::Exp::lsb | packet::detail::cyc_exp_bits_low, 0};
         for (unsigned bytes = 1; bytes <= 8; ++bytes) {
             all.set<Packet>(bytes, exp_bits & first_bytes_mask(bytes),
                             packet::cyc::of(0, bytes).raw);
@@ -12810,8 +12808,7 @@ constexpr void add_to_table(encode_table& all) noexcept {
         all.set<Packet>(Packet::head_bytes, {second, 0}, opcode);
         all.set<Packet>(Packet::head_bytes, {both, 0}, opcode | wide_bits{second, 0});
     } else if constexpr (same_as<Packet, packet::psb>) {  // `accepts` compares its 16 bytes
-        all.length[encode_table::row_of(packet::kind::psb, Packet::most_bytes)] =
-            Packet::most_bytes;
+        all.length[encode_table::row_of(packet::kind::psb, Packet::max_bytes)] = Packet::max_bytes;
     } else if constexpr (!opens_or_needs_a_block<Packet> && has_simple_payload<Packet>) {
         all.set<Packet>(Packet::head_bytes, {}, opcode);
     }
@@ -12839,7 +12836,7 @@ namespace ptspec::trace {
 
 /// How many packets were written, and the rule that the next one breaks; `none` if all were
 /// written.
-struct [[nodiscard]] put_many {
+struct [[nodiscard]] put_result {
     size_t count = 0;
     rule broken = rule::none;
 };
@@ -12863,8 +12860,8 @@ public:
     /// it is full, before the next packet, or by `flush`.
     [[nodiscard]] constexpr auto branch(bool taken) noexcept -> rule {
         bool const begins = now_.tnt.count == 0;
-        if (now_.tnt.count + 1 < how_.most_branches() && !(begins && now_.cyc_is_due(how_))) {
-            now_.gather(taken);
+        if (now_.tnt.count + 1 < how_.max_branches() && !(begins && now_.cyc_is_due(how_))) {
+            now_.add_branch(taken);
             needs_slow_path_ = true;
             return rule::none;
         }
@@ -12888,10 +12885,10 @@ public:
         if (!can_write_directly() || (eligible && now_.cyc_is_due(how_))) {
             return write_batch([&](packet_batch<Packets>& all) { all.add(which); });
         }
-        auto const code = packet::detail::code_of<Packets>(which, now_.items);
+        auto const code = packet::detail::encoding_of<Packets>(which, now_.items);
         if (code.broken != rule::none) { return code.broken; }
         if (!append(code.bytes, code.length)) { return rule::PKT_347; }
-        now_.step_over(which, code.length);
+        now_.record(which, code.length);
         return finish_write();
     }
     [[nodiscard, gnu::always_inline]]  // avoids a call per packet
@@ -12913,7 +12910,7 @@ public:
     ///
     /// Has the effect of `put` for each packet, and is twice as fast.
     [[nodiscard]] constexpr auto put(packet::any_packet const* first, size_t count) noexcept
-        -> put_many {
+        -> put_result {
         for (size_t done = 0;;) {
             if (!needs_slow_path_) { done += put_by_table(first + done, count - done); }
             if (done == count) { return {done, rule::none}; }
@@ -13285,7 +13282,7 @@ constexpr void open_window(output_state& s, access::msr_state& now, Memory& memo
     uint64_t const address = s.region_base + from;
     uint64_t left = s.region_size - from;
     if (s.needs_checks) {
-        auto const here = s.options.restricted.stretch_from(address);
+        auto const here = s.options.restricted.run_from(address);
         if (here.restricted && s.options.when_restricted == restricted_access::error) {
             s.position.offset = static_cast<uint32_t>(from);
             return fail_output(s, now, rule::OUT_111);
@@ -13717,20 +13714,20 @@ namespace ptspec::engine {
 /// written before all later bytes.
 ///
 /// Errors: `append` returns false, and accepts nothing, while the port fails, and for more than
-///         `most_bytes` at once. `fault` returns the reason.
+///         `max_bytes` at once. `fault` returns the reason.
 /// Source: OUT-001, PKT-347, PRG-180.
 template <memory_port Memory>
 class output_sink {
 public:
     /// The most bytes that a writer appends at once.
-    static constexpr size_t most_bytes = trace::writer_state::most_bytes;
+    static constexpr size_t max_bytes = trace::writer_state::max_bytes;
 
     /// All parameters are borrowed and must outlive the sink.
     constexpr output_sink(output& to, access::msr_state& now, Memory& memory) noexcept
         : to_{to}, now_{now}, memory_{memory} {}
 
     [[nodiscard]] constexpr auto append(byte_view bytes) noexcept -> bool {
-        if (bytes.size() > most_bytes || resume()) { return false; }
+        if (bytes.size() > max_bytes || resume()) { return false; }
         keep(bytes.from(write(bytes)));
         return true;
     }
@@ -13766,7 +13763,7 @@ private:
     output& to_;
     access::msr_state& now_;
     Memory& memory_;
-    byte_array<most_bytes> kept_{};
+    byte_array<max_bytes> kept_{};
     size_t count_ = 0;
     write_result last_{};
 };
@@ -13834,7 +13831,7 @@ constexpr auto in_registers(rule why, text field = {}) noexcept -> explanation {
 constexpr auto stores_into_restricted(output_options const& how, uint64_t address) noexcept
     -> bool {
     return how.when_restricted == restricted_access::error &&
-           how.restricted.stretch_from(address).restricted;
+           how.restricted.run_from(address).restricted;
 }
 
 constexpr auto error_of_single_range(access::msr_state const& now,
@@ -14154,7 +14151,7 @@ namespace ptspec::engine::event {
 ///
 /// Source: GEN-273, GEN-274, REG-125..127.
 struct ctl_load {
-    bool is_there = false;
+    bool has_value = false;
     access::ia32_rtit_ctl value{};
 };
 
@@ -14362,9 +14359,9 @@ namespace ptspec::engine {
 ///
 /// Source: GEN-133, GEN-134.
 enum class ret_mismatch : uint8_t {
-    pops_top,      ///< every RET pops, as in the manual; libipt misreads some later RETs
-    keeps_stack,   ///< only compressed RETs pop, as in libipt; perf misreads some later RETs
-    clears_stack,  ///< no later RET is compressed against an older CALL: both decode correctly
+    pop,    ///< every RET pops, as in the manual; libipt misreads some later RETs
+    keep,   ///< only compressed RETs pop, as in libipt; perf misreads some later RETs
+    clear,  ///< no later RET is compressed against an older CALL: both decode correctly
 };
 
 /// The packets for a branch into a TraceStop range during an overflow. Tracing stops at once.
@@ -14403,7 +14400,7 @@ struct model_options {
     /// TraceStop ranges are compared with the address after MOV CR3, not with its own: GEN-087.
     bool mov_cr3_stops_at_next = false;
     bool swintr_events = false;  ///< CFE has types for software interrupts and SYSCALL: GEN-301
-    ret_mismatch on_ret_mismatch = ret_mismatch::pops_top;  ///< GEN-134
+    ret_mismatch on_ret_mismatch = ret_mismatch::pop;  ///< GEN-134
     psb_after_ovf psb_after_overflow = psb_after_ovf::where_needed;
     /// If PacketEn is 1: OVF, PSB+, FUP instead of OVF, FUP, PSB+. libipt rejects this: GEN-228.
     bool psb_before_ovf_fup = false;
@@ -14444,7 +14441,7 @@ constexpr void for_each_option(Options& how, Visit&& visit) noexcept {
     visit("mov_cr3_stops_at_next", how.mov_cr3_stops_at_next, uint64_t{0}, uint64_t{1});
     visit("swintr_events", how.swintr_events, uint64_t{0}, uint64_t{1});
     visit("on_ret_mismatch", how.on_ret_mismatch, uint64_t{0},
-          uint64_t{underlying(ret_mismatch::clears_stack)});
+          uint64_t{underlying(ret_mismatch::clear)});
     visit("psb_after_overflow", how.psb_after_overflow, uint64_t{0},
           uint64_t{underlying(psb_after_ovf::never)});
     visit("psb_before_ovf_fup", how.psb_before_ovf_fup, uint64_t{0}, uint64_t{1});
@@ -14710,16 +14707,16 @@ public:
         count_ += count_ < most ? 1 : 0;
     }
     /// A near RET to `to`. `compared` is the mask of the address bits that the RET pops. Returns
-    /// true, and pops, if the top entry matches. `otherwise` is the effect of a mismatch.
+    /// true, and pops, if the top entry matches. `on_mismatch` is the effect of a mismatch.
     [[nodiscard]] constexpr auto pop(uint64_t to, uint64_t compared,
-                                     ret_mismatch otherwise = ret_mismatch::pops_top) noexcept
+                                     ret_mismatch on_mismatch = ret_mismatch::pop) noexcept
         -> bool {
         if (count_ == 0) { return false; }
         bool const leads_there = ((entries_[top_] ^ to) & compared) == 0;
-        if (leads_there || otherwise == ret_mismatch::pops_top) {
+        if (leads_there || on_mismatch == ret_mismatch::pop) {
             top_ = (top_ + most - 1) % most;
             --count_;
-        } else if (otherwise == ret_mismatch::clears_stack) {
+        } else if (on_mismatch == ret_mismatch::clear) {
             clear();
         }
         return leads_there;
@@ -14895,7 +14892,7 @@ constexpr void refresh_cache(generator_state& s) noexcept {
         s.writer.cycles = 0;
     }
     s.fast_tnt_first = s.write_options.cyc ? 1 : 0;  // the first branch may need a CYC
-    s.fast_tnt_count = s.write_options.most_branches() - 1 - s.fast_tnt_first;
+    s.fast_tnt_count = s.write_options.max_branches() - 1 - s.fast_tnt_first;
     s.has_ranges = access::has_filter(s.msrs) || access::has_trace_stop(s.msrs);
     ip_span fast{0, ~uint64_t{0}};
     if (s.has_ranges) {
@@ -15146,7 +15143,7 @@ enum class fup_policy : uint8_t { if_no_other, always, never };
 
 /// An EVD packet, or none.
 struct event_data {
-    bool is_there = false;
+    bool has_value = false;
     packet::evd_type type = packet::evd_type::PFA;
     uint64_t value = 0;
 };
@@ -15184,7 +15181,7 @@ constexpr void add_cfe(auto& batch, traced_event const& which, uint64_t from,
     using packet::evd;
     if (which.type == packet::cfe_type{}) { return; }
     auto const add_evd = [&](event_data const& data) {
-        if (!data.is_there) { return; }
+        if (!data.has_value) { return; }
         batch.add(evd{}.with(evd::type{data.type}, evd::payload{wrapped{data.value}}));
     };
     add_evd(which.first);
@@ -15301,7 +15298,7 @@ namespace ptspec::engine::detail {
         return false;
     }
     s.ip = e.to;
-    s.writer.gather(e.taken);
+    s.writer.add_branch(e.taken);
     return true;
 }
 [[nodiscard]] constexpr auto try_fast_path(generator_state& s, event::direct_jump const& e) noexcept
@@ -15348,7 +15345,7 @@ constexpr void handle(generator_state& s, event::conditional const& e, Sink& to)
     if (s.is_fast_ip(e.to)) {  // it begins or completes a TNT
         s.ip = e.to;
         if (s.write_options.cyc && s.writer.tnt.count == 0) { return emit_branch(s, e.taken, to); }
-        s.writer.gather(e.taken);
+        s.writer.add_branch(e.taken);
         if (trace::append_tnt(to, s.writer)) { return; }
         return emit(s, to, [](auto& batch) { batch.flush(); });
     }
@@ -15735,11 +15732,11 @@ constexpr void vm_transition(generator_state& s, Sink& to, control_transfer how,
                              execution_context const& after, event::ctl_load const& loads,
                              access::write_path path) noexcept {
     s.ctl_load_verdict = {};
-    if (loads.is_there) {
+    if (loads.has_value) {
         s.ctl_load_verdict = access::check_write_on(path, s.caps, s.msrs, ctl::address,
                                                     loads.value.raw, s.options.policy);
     }
-    bool const is_loaded = loads.is_there && s.ctl_load_verdict;
+    bool const is_loaded = loads.has_value && s.ctl_load_verdict;
     bool const was_on = s.ctl<ctl::TraceEn>();
     bool const is_on = is_loaded ? loads.value.get<ctl::TraceEn>() : was_on;
     if (was_on == is_on) {
@@ -15865,7 +15862,7 @@ constexpr void handle(generator_state& s, event::acm_begin const&, Sink& to) noe
     emit(s, to, [](auto& batch) { batch.flush(); });
     s.in_acm = true;
     s.trace_en_after_acm = s.ctl<ctl::TraceEn>();
-    s.msrs = access::acm_begins(s.msrs);
+    s.msrs = access::acm_entry(s.msrs);
     refresh_cache(s);
 }
 template <class Sink>
@@ -15873,7 +15870,7 @@ constexpr void handle(generator_state& s, event::acm_end const& e, Sink& to) noe
     if (!s.in_acm) { return; }
     s.in_acm = false;
     s.ip = e.next;
-    s.msrs = access::acm_ended(s.caps, s.msrs, s.trace_en_after_acm, s.context_at(e.next));
+    s.msrs = access::acm_exit(s.caps, s.msrs, s.trace_en_after_acm, s.context_at(e.next));
     apply_ctl(s);
     if (!s.trigger_en()) { return; }
     emit(s, to, [&](auto& batch) { add_timing(s, batch); });
@@ -16263,7 +16260,8 @@ namespace detail {
 using namespace ptspec::detail;
 
 /// The result of an access with this verdict, after which a port may have failed.
-constexpr auto judged(access::verdict const& outcome, port_fault fault) noexcept -> access_result {
+constexpr auto access_result_of(access::verdict const& outcome, port_fault fault) noexcept
+    -> access_result {
     switch (outcome.what) {
         case access::outcome::general_protection:
             return {access_outcome::general_protection, outcome.why, fault};
@@ -16273,7 +16271,7 @@ constexpr auto judged(access::verdict const& outcome, port_fault fault) noexcept
     return {fault ? access_outcome::done_but_port_failed : access_outcome::done, rule::none, fault};
 }
 /// The result of an access that did not begin because a port failed.
-constexpr auto not_begun(port_fault fault) noexcept -> access_result {
+constexpr auto not_started(port_fault fault) noexcept -> access_result {
     return {access_outcome::not_done_port_failed, rule::none, fault};
 }
 
@@ -16308,7 +16306,7 @@ struct unit_codec;
 ///         OUT-132, PRG-061, PRG-110.
 template <size_t Depth = 1024>
 class trace_unit {
-    static_assert(Depth >= trace::writer_state::most_bytes,
+    static_assert(Depth >= trace::writer_state::max_bytes,
                   "the buffer holds the packets of any operation");
     using ctl = access::ia32_rtit_ctl;
 
@@ -16374,9 +16372,9 @@ public:
     template <memory_port Memory>
     constexpr auto wrmsr(uint32_t index, uint64_t value, uint64_t at, uint64_t next,
                          Memory& memory) noexcept -> access_result {
-        if (auto const fault = complete_pending(memory)) { return detail::not_begun(fault); }
+        if (auto const fault = complete_pending(memory)) { return detail::not_started(fault); }
         auto const verdict = detail::wrmsr(state_, index, value, at, next, queue_);
-        return detail::judged(verdict, drain_after_operation(memory));
+        return detail::access_result_of(verdict, drain_after_operation(memory));
     }
     /// XSAVES of component 8 by the instruction at `at`. If a port fails nothing is stored, and
     /// TraceEn is 0: retry it, and it stores what the first attempt would have stored.
@@ -16386,13 +16384,13 @@ public:
     constexpr auto xsaves(uint64_t at, uint64_t next, Memory& memory) noexcept -> xsaves_result {
         bool const is_repeated = pending_ == pending_action::save;
         bool const was_on = is_repeated || state_.ctl<ctl::TraceEn>();
-        if (auto const fault = complete_pending(memory)) { return {detail::not_begun(fault)}; }
+        if (auto const fault = complete_pending(memory)) { return {detail::not_started(fault)}; }
         if (!is_repeated) {
             detail::apply_effect(state_, {.state = access::detail::disabled(state_.msrs)}, at, next,
                                  queue_);
             if (auto const fault = drain_after_operation(memory)) {
                 pending_ = pending_action::save;
-                return {detail::not_begun(fault)};
+                return {detail::not_started(fault)};
             }
         }
         auto before = state_.msrs;
@@ -16403,16 +16401,16 @@ public:
     template <memory_port Memory>
     constexpr auto xrstors(access::xsave_pt_state const& image, uint64_t at, uint64_t next,
                            Memory& memory) noexcept -> xrstors_result {
-        if (auto const fault = complete_pending(memory)) { return {detail::not_begun(fault)}; }
+        if (auto const fault = complete_pending(memory)) { return {detail::not_started(fault)}; }
         auto const loaded = detail::xrstors(state_, image, at, next, queue_);
-        return {detail::judged(loaded.effect.verdict, drain_after_operation(memory)),
+        return {detail::access_result_of(loaded.effect.verdict, drain_after_operation(memory)),
                 loaded.refused_msr, loaded.why_refused};
     }
     /// XRSTORS where XSTATE_BV[8] is 0. Source: REG-146.
     template <memory_port Memory>
     constexpr auto xrstors_init(uint64_t next, Memory& memory) noexcept -> xrstors_result {
-        if (auto const fault = complete_pending(memory)) { return {detail::not_begun(fault)}; }
-        return {detail::judged(detail::xrstors_init(state_, next).effect.verdict, {})};
+        if (auto const fault = complete_pending(memory)) { return {detail::not_started(fault)}; }
+        return {detail::access_result_of(detail::xrstors_init(state_, next).effect.verdict, {})};
     }
     /// A warm reset: bytes in the buffer are lost. Source: GEN-291, REG-091..093.
     constexpr void warm_reset(execution_context const& after, uint64_t ip) noexcept {
@@ -16628,7 +16626,7 @@ struct unit_codec {
         each(now.tnt.bits);
         each(now.cycles);
         each(now.bytes);
-        each(now.deferred_count, trace::writer_state::most_deferred);
+        each(now.deferred_count, trace::writer_state::max_deferred);
         for (auto& ip : now.deferred) { each(ip); }
     }
     template <class Unit, class Each>
@@ -16699,7 +16697,7 @@ struct unit_codec {
 
     /// The size of an image without calls and without buffered bytes.
     template <size_t Depth>
-    static constexpr auto least_bytes() noexcept -> size_t {
+    static constexpr auto min_bytes() noexcept -> size_t {
         trace_unit<Depth> unit{cpu::capabilities{}};
         counter numbers;
         visit(unit, numbers);
@@ -16738,12 +16736,12 @@ struct unit_codec {
         visit(unit, numbers);
         bool const is_on = unit.state_.msrs.ctl.template get<access::ia32_rtit_ctl::TraceEn>();
         auto const& now = unit.state_.writer;
-        bool const are_branches = now.tnt.count < unit.state_.write_options.most_branches() &&
+        bool const are_branches = now.tnt.count < unit.state_.write_options.max_branches() &&
                                   now.tnt.bits <= low_bits(now.tnt.count);
         if (!numbers.all_possible || !are_branches || (first.flushing != 0 && is_on)) {
-            return image_error::impossible;
+            return image_error::out_of_range;
         }
-        byte_view const calls = image.from(least_bytes<Depth>());
+        byte_view const calls = image.from(min_bytes<Depth>());
         if (first.bytes > calls.size() ||
             calls.size() - first.bytes != first.calls * sizeof(uint64_t)) {
             return image_error::wrong_size;
@@ -16774,7 +16772,7 @@ struct unit_codec {
 template <size_t Depth>
 struct unit_image {
     /// The maximum size in bytes.
-    static constexpr size_t most = detail::unit_codec::least_bytes<Depth>() +
+    static constexpr size_t most = detail::unit_codec::min_bytes<Depth>() +
                                    sizeof(uint64_t) * return_stack::most + Depth;
 
     byte_array<most> bytes{};
@@ -16829,7 +16827,7 @@ template <size_t Depth = 1024>
     uint64_t const form = load_le64(image.data() + 8);
     if ((form & low_bits(32)) != unit_image_version) { return fails(image_error::other_version); }
     uint64_t const size = form >> 32;
-    if (size < unit_codec::least_bytes<Depth>()) { return fails(image_error::wrong_size); }
+    if (size < unit_codec::min_bytes<Depth>()) { return fails(image_error::wrong_size); }
     if (image.size() < size) { return fails(image_error::truncated); }
     if (image.size() > size) { return fails(image_error::wrong_size); }
 
@@ -16837,8 +16835,7 @@ template <size_t Depth = 1024>
     if (!msrs) { return {msrs.why, msrs.broken, msrs.msr, none}; }
     uint64_t const ctl = load_le64(image.data() + front::msrs_at + access::image_size);
     auto const index = access::ia32_rtit_ctl::address;
-    if (rule const broken = access::detail::rule_against_holding(of, index, ctl);
-        broken != rule::none) {
+    if (rule const broken = access::detail::rule_of_value(of, index, ctl); broken != rule::none) {
         return {image_error::refused, broken, index, none};
     }
     unit_load<Depth> loaded{.unit = {of, msrs.state, {}, 0, options}};
@@ -16970,7 +16967,7 @@ namespace ptspec::vmx::tdx {
 /// The capabilities that a TD with Intel PT sees: the TDX module masks leaf 14H.
 ///
 /// Source: TDX module, branch tdx_1.5; REG-137.
-[[nodiscard]] constexpr auto seen_by_td(cpu::capabilities caps) noexcept -> cpu::capabilities {
+[[nodiscard]] constexpr auto td_capabilities(cpu::capabilities caps) noexcept -> cpu::capabilities {
     caps.leaf_14_0_ebx.raw &= 0x0000'01FF;
     caps.leaf_14_0_ecx.raw &= 0x8000'000F;
     caps.leaf_14_1_eax.raw &= 0xFFFF'0007;

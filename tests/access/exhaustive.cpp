@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-// Tens of thousands of accesses, compared with tests/support/plain_rules.hpp, an independent
+// Tens of thousands of accesses, compared with tests/support/reference_rules.hpp, an independent
 // formulation of the rules: whether they fault, by which rules, and with what effect (REG-001,
 // REG-004, REG-012..014, REG-017, REG-020..037, REG-040, REG-044, REG-050..055, REG-070..076,
 // REG-121).
@@ -7,7 +7,7 @@
 #include <ptspec/cpu/presets.hpp>
 
 #include <support/check_twice.hpp>
-#include <support/plain_rules.hpp>
+#include <support/reference_rules.hpp>
 
 #include <cstdio>
 #include <string>
@@ -15,16 +15,16 @@
 
 using namespace ptspec;
 using cpu::capabilities;
-using plain::number;
-using plain::plain_cpu;
-using plain::plain_state;
+using reference::number;
+using reference::processor;
+using reference::msrs;
 
 namespace {
 
 // ------------------------------------------------------------------------------ both sides
 
 /// The library's capabilities of a processor of the independent formulation.
-constexpr auto capabilities_of(plain_cpu const& from) -> capabilities {
+constexpr auto capabilities_of(processor const& from) -> capabilities {
     capabilities to;
     to.leaf_07_0_ebx = {from.pt ? 1U << 25 : 0U};
     to.leaf_14_0_eax = {from.eax0};
@@ -38,7 +38,7 @@ constexpr auto capabilities_of(plain_cpu const& from) -> capabilities {
 }
 
 /// The preset of the same name.
-constexpr auto preset_of(plain_cpu const& plain) -> capabilities {
+constexpr auto preset_of(processor const& plain) -> capabilities {
     size_t length = 0;
     while (plain.name[length] != 0) { ++length; }
     return cpu::preset::find({plain.name, length})->value;
@@ -46,12 +46,12 @@ constexpr auto preset_of(plain_cpu const& plain) -> capabilities {
 
 /// A processor state with its context, for both sides.
 struct scenario {
-    plain_state plain{};
-    plain::plain_code code{};
+    msrs plain{};
+    reference::code_context code{};
     access::msr_state state{};
     access::context context{};
 
-    constexpr scenario(plain_state const& from, plain::plain_code const& runs)
+    constexpr scenario(msrs const& from, reference::code_context const& runs)
         : plain{from}, code{runs} {
         state.ctl = {from.ctl};
         state.status = {from.status};
@@ -66,7 +66,7 @@ struct scenario {
     }
 };
 
-constexpr auto same_state(access::msr_state const& one, plain_state const& two) -> bool {
+constexpr auto same_state(access::msr_state const& one, msrs const& two) -> bool {
     bool same = one.ctl.raw == two.ctl && one.status.raw == two.status &&
                 one.output_base.raw == two.base && one.output_mask_ptrs.raw == two.mask_ptrs &&
                 one.cr3_match.raw == two.cr3_match && one.in_vmx_operation == two.in_vmx;
@@ -83,16 +83,16 @@ constexpr auto id_of(rule one) -> unsigned { return underlying(one) - 1000U; }
 enum class difference { none, fault, verdict, rules, order, state, psb, pmi, trace_stop, value };
 
 /// WRMSR on both sides: whether it faults, by which rules, and what the state is afterwards.
-constexpr auto compare_write(capabilities const& of, plain_cpu const& cpu, scenario const& now,
+constexpr auto compare_write(capabilities const& of, processor const& cpu, scenario const& now,
                              unsigned index, number value, access::policy const& how)
     -> difference {
-    auto const text = how.only_enabling_faults_in_vmx ? plain::vmx_text::of_2016
-                                                      : plain::vmx_text::newer;
-    bool const covered = plain::is_asked(index);
-    auto const expected = covered ? plain::broken_by_write(cpu, now.plain, index, value, text)
-                                  : plain::rule_set{};
+    auto const text = how.only_enabling_faults_in_vmx ? reference::vmx_text::of_2016
+                                                      : reference::vmx_text::newer;
+    bool const covered = reference::is_covered(index);
+    auto const expected = covered ? reference::broken_by_write(cpu, now.plain, index, value, text)
+                                  : reference::rule_set{};
 
-    plain::rule_set broken;
+    reference::rule_set broken;
     rule first = rule::none;
     access::find_broken_rules(of, now.state, index, value, how, [&](rule one) {
         if (first == rule::none) { first = one; }
@@ -118,12 +118,12 @@ constexpr auto compare_write(capabilities const& of, plain_cpu const& cpu, scena
     auto const done = access::effect_of_write(of, now.state, index, value, context, how);
     if (done.verdict != verdict) { return difference::verdict; }
     auto const after = covered && expected.empty()
-                           ? plain::after_write(cpu, now.plain, index, value, code)
-                           : plain::plain_effect{now.plain};
+                           ? reference::after_write(cpu, now.plain, index, value, code)
+                           : reference::effect{now.plain};
     if (!same_state(done.state, after.state)) { return difference::state; }
-    auto const psb = done.psb == access::psb_plus::yes   ? plain::psb::yes
-                     : done.psb == access::psb_plus::may ? plain::psb::may
-                                                         : plain::psb::no;
+    auto const psb = done.psb == access::psb_plus::yes   ? reference::psb::yes
+                     : done.psb == access::psb_plus::may ? reference::psb::may
+                                                         : reference::psb::no;
     if (psb != after.plus) { return difference::psb; }
     if (done.pmi != after.pmi || done.state.perf_global_status.raw >> 55 != after.pmi) {
         return difference::pmi;
@@ -132,46 +132,46 @@ constexpr auto compare_write(capabilities const& of, plain_cpu const& cpu, scena
 }
 
 /// RDMSR on both sides.
-constexpr auto compare_read(capabilities const& of, plain_cpu const& cpu, scenario const& now,
+constexpr auto compare_read(capabilities const& of, processor const& cpu, scenario const& now,
                             unsigned index) -> difference {
-    bool const covered = plain::is_asked(index);
-    auto const expected = covered ? plain::absence(cpu, index) : plain::rule_set{};
+    bool const covered = reference::is_covered(index);
+    auto const expected = covered ? reference::absence(cpu, index) : reference::rule_set{};
     auto const got = access::read(of, now.state, index);
     auto const expected_outcome = !covered           ? access::outcome::not_covered
                                   : expected.empty() ? access::outcome::allowed
                                                      : access::outcome::general_protection;
     if (got.verdict.what != expected_outcome) { return difference::fault; }
-    plain::rule_set why;
+    reference::rule_set why;
     if (got.verdict.why != rule::none) { why.add(id_of(got.verdict.why)); }
     if (!why.same_as(expected)) { return difference::rules; }
-    number const value = covered && expected.empty() ? plain::held(now.plain, index) : 0;
+    number const value = covered && expected.empty() ? reference::value_in(now.plain, index) : 0;
     return got.value == value ? difference::none : difference::value;
 }
 
 // ------------------------------------------------------------------------------ moments
 
 /// A value of CTL that traces on this processor, if any does.
-constexpr auto tracing(plain_cpu const& cpu) -> number {
-    if (plain::bit(cpu.ecx0, 0)) { return 0x210D; }  // BranchEn, ToPA, User, OS, TraceEn
-    if (plain::bit(cpu.ecx0, 2)) { return 0x200D; }
+constexpr auto tracing(processor const& cpu) -> number {
+    if (reference::bit(cpu.ecx0, 0)) { return 0x210D; }  // BranchEn, ToPA, User, OS, TraceEn
+    if (reference::bit(cpu.ecx0, 2)) { return 0x200D; }
     return 0x204D;  // FabricEn
 }
 
 /// STATUS with every bit that this processor can hold except Error and Stopped.
-constexpr auto full_status(plain_cpu const& cpu) -> number {
+constexpr auto full_status(processor const& cpu) -> number {
     number status = 0x2;  // ContextEn, from an earlier trace
-    if (plain::bit(cpu.ebx0, 2)) { status += 0x1; }
-    if (plain::bit(cpu.ebx0, 6)) { status += 0xC0; }
-    if (plain::bit(cpu.ebx0, 1)) { status += number{0x12345} << 32; }
+    if (reference::bit(cpu.ebx0, 2)) { status += 0x1; }
+    if (reference::bit(cpu.ebx0, 6)) { status += 0xC0; }
+    if (reference::bit(cpu.ebx0, 1)) { status += number{0x12345} << 32; }
     return status;
 }
 
-inline constexpr plain::plain_code in_ranges{0, 0x1234'5000, false, false, 0x2000};
-inline constexpr plain::plain_code elsewhere{0, 0x1234'6000, true, false, 0x5000};
+inline constexpr reference::code_context in_ranges{0, 0x1234'5000, false, false, 0x2000};
+inline constexpr reference::code_context elsewhere{0, 0x1234'6000, true, false, 0x5000};
 
 /// Ranges 0 and 2 contain 2000H, range 1 starts there, range 3 is empty.
-constexpr auto stored() -> plain_state {
-    plain_state now;
+constexpr auto stored() -> msrs {
+    msrs now;
     now.base = 0x7000;
     now.mask_ptrs = 0x2'0000'00FF;
     now.cr3_match = 0x1234'5FE0;
@@ -183,7 +183,7 @@ constexpr auto stored() -> plain_state {
 constexpr unsigned all_moments = 12;
 
 /// One of the states in which every write is tried.
-constexpr auto scenario_of(plain_cpu const& cpu, unsigned which) -> scenario {
+constexpr auto scenario_of(processor const& cpu, unsigned which) -> scenario {
     auto now = stored();
     auto code = in_ranges;
     switch (which) {
@@ -217,7 +217,7 @@ constexpr auto scenario_of(plain_cpu const& cpu, unsigned which) -> scenario {
             code.enclave = true;
             break;
         default:  // only the byte count; CR3 differs in bit 12
-            now.status = plain::bit(cpu.ebx0, 1) ? number{1} << 48 : 0;
+            now.status = reference::bit(cpu.ebx0, 1) ? number{1} << 48 : 0;
             code.cr3 = 0x1234'4FFF;
             break;
     }
@@ -228,7 +228,7 @@ constexpr auto scenario_of(plain_cpu const& cpu, unsigned which) -> scenario {
 
 /// A processor on both sides.
 struct subject {
-    plain_cpu plain;
+    processor plain;
     capabilities library;
     std::string name;
 };
@@ -311,7 +311,7 @@ void compare_others(counter& all, subject const& one, unsigned which) {
     for (unsigned index = 0x560; index <= 0x587; ++index) {
         if (index == 0x570) { continue; }
         auto const try_it = [&](number value) { all.write(one, now, which, index, value); };
-        try_it(plain::held(now.plain, index));
+        try_it(reference::value_in(now.plain, index));
         bool const named = index <= 0x561 || (0x571 <= index && index <= 0x572) || index >= 0x580;
         if (which > 1 || !named) {
             for (unsigned bit = 0; bit < 64; ++bit) { try_it(number{1} << bit); }
@@ -324,7 +324,7 @@ void compare_others(counter& all, subject const& one, unsigned which) {
     }
     for (unsigned index = 0x55E; index <= 0x58A; ++index) {
         all.read(one, now, which, index);
-        if (!plain::is_asked(index)) { all.write(one, now, which, index, 1); }
+        if (!reference::is_covered(index)) { all.write(one, now, which, index, 1); }
     }
 }
 
@@ -333,7 +333,7 @@ void compare_others(counter& all, subject const& one, unsigned which) {
 // ------------------------------------------------------------------------------ the grids
 
 TEST_CASE("the processors of the independent formulation match the presets of the same names") {
-    for (auto const& plain : plain::cpus) {
+    for (auto const& plain : reference::cpus) {
         auto const of = preset_of(plain);
         auto const typed = capabilities_of(plain);
         CAPTURE(plain.name);
@@ -351,7 +351,7 @@ TEST_CASE("the processors of the independent formulation match the presets of th
 
 TEST_CASE("every profile and every processor agrees with the independent formulation") {
     counter all;
-    for (auto const& plain : plain::cpus) {
+    for (auto const& plain : reference::cpus) {
         subject const one{plain, preset_of(plain), plain.name};
         for (unsigned which = 0; which < all_moments; ++which) {
             compare_ctl(all, one, which, {});
@@ -372,11 +372,11 @@ TEST_CASE("every profile and every processor agrees with the independent formula
 namespace {
 
 /// A processor outside the tables, with the capabilities of `plain`.
-auto made_up(plain_cpu const& plain, std::string name) -> subject {
+auto made_up(processor const& plain, std::string name) -> subject {
     return {plain, capabilities_of(plain), std::move(name)};
 }
 
-void compare_made_up(counter& all, plain_cpu const& plain, std::string const& name) {
+void compare_made_up(counter& all, processor const& plain, std::string const& name) {
     auto const one = made_up(plain, name);
     for (unsigned const which : {0U, 1U, 2U, 4U}) {
         auto const now = scenario_of(plain, which);
@@ -395,8 +395,8 @@ void compare_made_up(counter& all, plain_cpu const& plain, std::string const& na
     }
 }
 
-constexpr auto with_bit(plain_cpu cpu, unsigned plain_cpu::* word, unsigned bit, bool set)
-    -> plain_cpu {
+constexpr auto with_bit(processor cpu, unsigned processor::* word, unsigned bit, bool set)
+    -> processor {
     cpu.*word = set ? cpu.*word | 1U << bit : cpu.*word & ~(1U << bit);
     return cpu;
 }
@@ -405,17 +405,17 @@ constexpr auto with_bit(plain_cpu cpu, unsigned plain_cpu::* word, unsigned bit,
 
 TEST_CASE("a processor with all capabilities but one, or with only one, agrees") {
     counter all;
-    auto const everything = plain::cpus[4];
-    plain_cpu nothing = plain::cpus[0];
+    auto const everything = reference::cpus[4];
+    processor nothing = reference::cpus[0];
     nothing.pt = true;
     struct {
-        unsigned plain_cpu::* word;
+        unsigned processor::* word;
         char const* name;
-    } const words[] = {{&plain_cpu::eax0, "14.0.EAX"},
-                       {&plain_cpu::ebx0, "14.0.EBX"},
-                       {&plain_cpu::ecx0, "14.0.ECX"},
-                       {&plain_cpu::eax1, "14.1.EAX"},
-                       {&plain_cpu::ebx1, "14.1.EBX"}};
+    } const words[] = {{&processor::eax0, "14.0.EAX"},
+                       {&processor::ebx0, "14.0.EBX"},
+                       {&processor::ecx0, "14.0.ECX"},
+                       {&processor::eax1, "14.1.EAX"},
+                       {&processor::ebx1, "14.1.EBX"}};
     for (auto const& [word, name] : words) {
         for (unsigned bit = 0; bit < 32; ++bit) {
             auto const place = std::string{name} + "[" + std::to_string(bit) + "]";
@@ -428,7 +428,7 @@ TEST_CASE("a processor with all capabilities but one, or with only one, agrees")
             compare_made_up(all, second, "sub-leaf 1 and " + place);
         }
     }
-    plain_cpu hidden = everything;
+    processor hidden = everything;
     hidden.pt = false;
     compare_made_up(all, hidden, "P-FUT without 07.0.EBX[25]");
     hidden.pt = true;
@@ -443,7 +443,7 @@ TEST_CASE("every width of physical and linear addresses and every range count ag
     for (unsigned const base : {2U, 4U, 5U}) {
         for (unsigned const la : {48U, 57U}) {
             for (unsigned m = 35; m <= 52; ++m) {  // 35: leaf absent
-                plain_cpu cpu = plain::cpus[base];
+                processor cpu = reference::cpus[base];
                 cpu.m = m == 35 ? 0 : m;
                 cpu.la = la;
                 auto const one = made_up(cpu,
@@ -453,7 +453,7 @@ TEST_CASE("every width of physical and linear addresses and every range count ag
         }
     }
     for (unsigned ranges = 0; ranges < 8; ++ranges) {
-        plain_cpu cpu = plain::cpus[4];
+        processor cpu = reference::cpus[4];
         cpu.eax1 = (cpu.eax1 & ~7U) + ranges;
         auto const one = made_up(cpu, "RANGECNT " + std::to_string(ranges));
         for (unsigned const which : {0U, 1U, 2U, 9U}) {
@@ -489,8 +489,8 @@ struct random_source {
     auto word() -> unsigned { return static_cast<unsigned>(bits()); }
 };
 
-auto random_cpu(random_source& random) -> plain_cpu {
-    plain_cpu cpu{"random",      random.below(4) != 0, random.word(),
+auto random_cpu(random_source& random) -> processor {
+    processor cpu{"random",      random.below(4) != 0, random.word(),
                   random.word(), random.word(),        random.word()};
     cpu.m = 36 + random.below(17);
     cpu.la = random.below(2) == 0 ? 48 : 57;
@@ -500,14 +500,14 @@ auto random_cpu(random_source& random) -> plain_cpu {
 }
 
 /// A random state whose register bits this processor can hold.
-auto random_scenario(random_source& random, plain_cpu const& cpu) -> scenario {
-    plain_state now;
+auto random_scenario(random_source& random, processor const& cpu) -> scenario {
+    msrs now;
     now.ctl = random.bits() & 0x0180'3333'8F7B'FFFF;
     if (random.below(2) == 0) { now.ctl &= ~number{1}; }
     now.status = random.bits() & 0x0001'FFFF'0000'00F7;
     if (random.below(2) == 0) { now.status &= ~number{0x30}; }
-    if (!plain::bit(cpu.ebx0, 2)) { now.status &= ~number{1}; }
-    if (!plain::bit(cpu.ebx0, 1) || random.below(4) == 0) { now.status &= 0xFFFF'FFFF; }
+    if (!reference::bit(cpu.ebx0, 2)) { now.status &= ~number{1}; }
+    if (!reference::bit(cpu.ebx0, 1) || random.below(4) == 0) { now.status &= 0xFFFF'FFFF; }
     now.mask_ptrs = random.next() | 0x7F;
     now.cr3_match = random.next() & ~number{0x1F};
     for (number& end : now.addr) { end = random.below(64); }
@@ -539,7 +539,7 @@ TEST_CASE("random values on random processors in random states agree") {
         }
     }
     for (unsigned i = 0; i < 200'000; ++i) {  // on the processors of the tables
-        auto const& plain = plain::cpus[random.below(plain::all_cpus)];
+        auto const& plain = reference::cpus[random.below(reference::all_cpus)];
         subject const one{plain, preset_of(plain), plain.name};
         auto const now = random_scenario(random, one.plain);
         all.write(one, now, i, 0x570, (random.bits() & 0x0180'0033'0000'1FFE) | 0x2101);
@@ -555,7 +555,7 @@ namespace {
 
 /// Values of one bit; for CTL a value that traces, with one bit inverted.
 constexpr auto agrees_as_a_constant(unsigned which_cpu, unsigned which, unsigned index) -> bool {
-    auto const& plain = plain::cpus[which_cpu];
+    auto const& plain = reference::cpus[which_cpu];
     auto const of = preset_of(plain);
     auto const now = scenario_of(plain, which);
     for (unsigned bit = 0; bit <= 64; ++bit) {

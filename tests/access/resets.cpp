@@ -260,13 +260,13 @@ TEST_CASE("SENTER and ENTERACCS clear TraceEn and do not restore it (REG-111)") 
 TEST_CASE("an ACM clears TraceEn without a packet and restores it (REG-112)") {
     CHECK_TWICE([](auto value) {
         msr_state const tracing{.ctl = {value(on)}, .status = {0x0000'0040'0000'0007}};
-        auto const in_acm = access::acm_begins(tracing);
-        auto const after = access::acm_ended(preset::P_SKL, in_acm, true);
+        auto const in_acm = access::acm_entry(tracing);
+        auto const after = access::acm_exit(preset::P_SKL, in_acm, true);
         return in_acm.ctl.raw == off && in_acm.status.raw == 0x0000'0040'0000'0003 &&
                after == tracing;
     });
     CHECK_TWICE([](auto value) {
         msr_state const idle{.ctl = {value(off)}};
-        return access::acm_ended(preset::P_SKL, access::acm_begins(idle), false) == idle;
+        return access::acm_exit(preset::P_SKL, access::acm_entry(idle), false) == idle;
     });
 }

@@ -66,12 +66,12 @@ INSTRUCTIONS = [  # per packet or branch: at most the floor
     Row("for_each/real", 22, 16, 22),
     Row("scan/real", 6, 3, 6.2),
     Row("write/real", 80, 40, 34),
-    Row("unit/calm", 110, 60, 64),
+    Row("unit/branches", 110, 60, 64),
     Row("unit/ranges", 110, 60, 64),
     Row("unit/cyc", 300, 150, 222),
 ]
 BRANCHES = [  # millions per second: at least the floor
-    Row("unit/calm", 60, 150, 60),
+    Row("unit/branches", 60, 150, 60),
     Row("unit/ranges", 60, 150, 60),
     Row("unit/cyc", 20, 60, 20),
 ]

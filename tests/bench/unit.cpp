@@ -113,7 +113,7 @@ int main(int argc, char** argv) {
         bench::count(row, branches.size(), [&] { program.run(branches); });
     }
     if (!given.counted.empty()) { return 0; }
-    for (char const* name : {"unit/calm", "unit/ranges", "unit/cyc"}) {
+    for (char const* name : {"unit/branches", "unit/ranges", "unit/cyc"}) {
         benchmark::RegisterBenchmark(name, [name, &branches](benchmark::State& state) {
             traced_program program{name};
             for (auto _ : state) { program.run(branches); }

@@ -5,7 +5,7 @@
 #include <ptspec/cpu/presets.hpp>
 
 #include <support/facts.hpp>
-#include <support/plain_rules.hpp>
+#include <support/reference_rules.hpp>
 
 #include <algorithm>
 #include <array>
@@ -115,7 +115,7 @@ auto complete_dumps() -> std::vector<dump> {
 
 auto detected(dump one) -> capabilities { return cpu::detect(one); }
 
-auto plain_of(dump const& one) -> plain::plain_cpu {
+auto plain_of(dump const& one) -> reference::processor {
     return {"",          one.main[0],  one.main[1], one.main[2], one.more[0],
             one.more[1], one.physical, one.linear,  false,       one.pt};
 }
@@ -276,8 +276,9 @@ TEST_CASE(
         for (uint64_t const value : values) {
             CAPTURE(one.place);
             CAPTURE(value);
-            bool const expected =
-                plain::broken_by_ctl(plain_of(one), {}, value, plain::vmx_text::newer).empty();
+            bool const expected = reference::broken_by_ctl(plain_of(one), {}, value,
+                                                           reference::vmx_text::newer)
+                                      .empty();
             CHECK(access::is_legal(of, reg::ia32_rtit_ctl{value}) == expected);
         }
     }

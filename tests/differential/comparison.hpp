@@ -320,10 +320,10 @@ public:
         if (pt_pkt_get_offset(decoder_, &at) < 0) { std::abort(); }
         return static_cast<size_t>(at);
     }
-    /// The PSB that libipt finds, or `nowhere`.
+    /// The PSB that libipt finds, or `npos`.
     auto search(int (*way)(pt_packet_decoder*)) -> size_t {
         int const status = way(decoder_);
-        return status >= 0 ? offset() : status == -pte_eos ? trace::nowhere : (std::abort(), 0);
+        return status >= 0 ? offset() : status == -pte_eos ? trace::npos : (std::abort(), 0);
     }
 
 private:

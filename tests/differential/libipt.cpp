@@ -78,7 +78,7 @@ void compare_searches(chance& random, buffer& in) {
         forward.go_to(at);
         size_t const found = forward.search(pt_pkt_sync_forward);
         size_t const next = trace::find_psb(view, at < look_back ? 0 : at - look_back);
-        if (next != (found == trace::nowhere ? found : found - front)) {
+        if (next != (found == trace::npos ? found : found - front)) {
             fail(view, at, "the next PSB differs");
         }
         ++searches;

@@ -180,7 +180,7 @@ auto read_file(char const* path) -> buffer {
         std::exit(2);
     }
     size_t const begin = trace::find_psb(all);
-    if (begin == trace::nowhere) { return {}; }
+    if (begin == trace::npos) { return {}; }
     all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(begin));
     return all;
 }

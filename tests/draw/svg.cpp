@@ -386,7 +386,7 @@ TEST_CASE("the style sheet has a rule for every class and colours for light and 
     }
     CHECK(all.find("stroke:currentColor") != std::string_view::npos);
     CHECK(all.find("url(") == std::string_view::npos);
-    CHECK(!rules.was_cut);
+    CHECK(!rules.is_truncated);
 }
 
 TEST_CASE("a drawing can be a constant expression") {
@@ -394,7 +394,7 @@ TEST_CASE("a drawing can be a constant expression") {
         [](auto& out) { draw::svg_diagram<packet::pad>(out, {.standalone = false}); });
     CHECK(std::string(picture.characters, picture.length) ==
           drawn<packet::pad>({.standalone = false}));
-    CHECK(!picture.was_cut);
+    CHECK(!picture.is_truncated);
 }
 
 // ------------------------------------------------------------------------------------ laws

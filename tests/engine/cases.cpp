@@ -48,7 +48,7 @@ struct result {
     engine::write_result sum{};
     uint64_t stored = 0;  ///< bytes counted by the memory
     rule why = rule::none;
-    engine::explanation told{};
+    engine::explanation explained{};
 };
 
 /// Writes all bytes of a write in one call.
@@ -101,7 +101,7 @@ constexpr auto result_of(oc_engine_case const& row, Way write) -> result {
     got.sum = one.sum;
     for (size_t i = 0; i < memory.run_count; ++i) { got.stored += memory.runs[i].bytes; }
     got.why = one.out.why();
-    got.told = engine::explain(one.of, one.now, memory, one.how);
+    got.explained = engine::explain(one.of, one.now, memory, one.how);
     return got;
 }
 
@@ -115,10 +115,12 @@ constexpr auto is_listed(oc_engine_case const& row, text id) -> bool {
 
 /// True if the unit and the explanation both report a rule of the case as the reason that output
 /// ended. In a case that starts with Stopped set, output never starts.
-constexpr auto tells_why(oc_engine_case const& row, result const& got) -> bool {
-    if (row.stopped) { return got.why == rule::none && got.told; }
-    if (!row.wanted.error && !row.wanted.stopped) { return got.why == rule::none && !got.told; }
-    if (got.why != got.told.why) { return false; }
+constexpr auto rule_matches(oc_engine_case const& row, result const& got) -> bool {
+    if (row.stopped) { return got.why == rule::none && got.explained; }
+    if (!row.wanted.error && !row.wanted.stopped) {
+        return got.why == rule::none && !got.explained;
+    }
+    if (got.why != got.explained.why) { return false; }
     // OUT-083 refines the STOP of OUT-080.
     return is_listed(row, rule_id{got.why}.view()) ||
            (got.why == rule::OUT_080 && is_listed(row, "OUT-083"));
@@ -168,7 +170,7 @@ constexpr auto is_true(oc_engine_case const& row, result const& got, claim which
             return got.now.status.get<status::PendToPAPMI>() || !wanted.pend_topa_pmi;
         case claim::rules: break;
     }
-    return tells_why(row, got);
+    return rule_matches(row, got);
 }
 
 /// The index of the first false claim of a case; `claims` if all are true.
@@ -195,7 +197,7 @@ constexpr auto all_hold(std::index_sequence<Numbers...>) -> bool {
 }
 
 /// Falsifies one claim of the case. Returns false if the case has no such claim.
-constexpr auto turn_round(oc_engine_case& row, claim which) -> bool {
+constexpr auto negate(oc_engine_case& row, claim which) -> bool {
     auto& wanted = row.wanted;
     switch (which) {
         case claim::enabling_does_not_fault: return false;
@@ -259,7 +261,7 @@ TEST_CASE("a case with a falsified claim, or without its rules, fails") {
     for (auto const& row : oc_engine_cases) {
         for (unsigned i = 0; i < claims; ++i) {
             auto other = row;
-            if (!turn_round(other, static_cast<claim>(i))) { continue; }
+            if (!negate(other, static_cast<claim>(i))) { continue; }
             ++turned;
             INFO(shown(row.id), " claim ", i);
             CHECK_FALSE(holds(other));

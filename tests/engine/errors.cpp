@@ -30,7 +30,7 @@ constexpr auto fails_anywhere(uint64_t entry, cpu::capabilities const& of = pres
     auto const done = one.write(first_bytes(3));
     if (one.out.why() != why) { return wrong_state; }
     bool const stays = one.has_failed(why) && done.stored == 2 && done.lost == 1 &&
-                       done.last == X + 0xFFF && one.stands_at(A, pointers(1, 0));
+                       done.last == X + 0xFFF && one.is_at(A, pointers(1, 0));
     if (why != rule::none && !stays) { return wrong_state; }
     if ((entry & END) != 0) { return why; }
 
@@ -40,7 +40,7 @@ constexpr auto fails_anywhere(uint64_t entry, cpu::capabilities const& of = pres
     two.place(A, pointers(0, 0xFFF));
     (void)two.enable_topa();
     (void)two.write(first_bytes(1));
-    bool const moved = two.out.why() == why && two.stands_at(B, 0x7F);
+    bool const moved = two.out.why() == why && two.is_at(B, 0x7F);
     return moved ? why : wrong_state;
 }
 
@@ -137,13 +137,12 @@ TEST_CASE("entry 0 must not be an END, so no END links to another (OUT-047,066, 
         auto one = tracer_on(memory);
         one.place(A, pointers(1, 5));
         (void)one.enable_topa();
-        bool const moved = one.has_failed(rule::OUT_066) && one.stands_at(B, 0x7F) &&
-                           memory.loads == 2;
+        bool const moved = one.has_failed(rule::OUT_066) && one.is_at(B, 0x7F) && memory.loads == 2;
         auto two = tracer_on(memory);
         two.place(A, pointers(0, 0xFFF));
         (void)two.enable_topa();
         (void)two.write(first_bytes(1));
-        return moved && two.has_failed(rule::OUT_066) && two.stands_at(B, 0x7F) &&
+        return moved && two.has_failed(rule::OUT_066) && two.is_at(B, 0x7F) &&
                enabling_fails(A, 0x7F, first) == rule::OUT_066;
     });
     CHECK_TWICE([](auto value) {  // also not one that links to its own table
@@ -162,7 +161,7 @@ TEST_CASE("without MENTRY only entry 0 may be an output region (OUT-067,100, PRG
         bool const in_entry_0 = one.is_running();
         auto const done = one.write(first_bytes(2));
         return in_entry_0 && one.has_failed(rule::OUT_067) && done.stored == 1 && done.lost == 1 &&
-               one.stands_at(A, pointers(1, 0)) &&
+               one.is_at(A, pointers(1, 0)) &&
                enabling_fails(A, pointers(1, 4), words, preset::P_BDW) == rule::OUT_067 &&
                enabling_fails(A, pointers(1, 4), words, preset::P_SKL) == rule::none;
     });
@@ -176,7 +175,7 @@ TEST_CASE("without MENTRY an END must link to its own table (OUT-068,100, PRG-08
         one.place(value(A), pointers(0, 0xFFF));
         (void)one.enable_topa();
         (void)one.write(first_bytes(1));
-        return one.has_failed(rule::OUT_068) && one.stands_at(A, pointers(1, 0)) &&
+        return one.has_failed(rule::OUT_068) && one.is_at(A, pointers(1, 0)) &&
                enabling_fails(A, pointers(1, 0), words, preset::P_BDW) == rule::OUT_068 &&
                fails_anywhere(B | END, preset::P_SKL) == rule::none;
     });
@@ -186,7 +185,7 @@ TEST_CASE("without MENTRY an END must link to its own table (OUT-068,100, PRG-08
         auto one = tracer_on(memory, preset::P_BDW);
         one.place(A, pointers(value(uint64_t{2}), 7));
         (void)one.enable_topa();
-        return one.is_running() && one.stands_at(A, 0x7F);
+        return one.is_running() && one.is_at(A, 0x7F);
     });
 }
 
@@ -202,7 +201,7 @@ TEST_CASE("no entry may lie beyond MAXPHYADDR (OUT-071)") {
         bool const below = one.is_running();
         auto const done = one.write(first_bytes(2));
         return below && one.has_failed(rule::OUT_071) && done.stored == 1 && done.lost == 1 &&
-               one.stands_at(table, pointers(0x200, 0)) && memory.loads == 1 &&
+               one.is_at(table, pointers(0x200, 0)) && memory.loads == 1 &&
                enabling_fails(table, pointers(0x200, 0), words) == rule::OUT_071 &&
                enabling_fails(table, pointers(0x1FF'FFFF, 0), words) == rule::OUT_071 &&
                enabling_fails(table, pointers(0x200, 0), words, preset::P_ATM) == rule::none;

@@ -74,7 +74,7 @@ constexpr auto recovers(uint64_t fails_at, unsigned manner, size_t piece, unsign
     for (size_t at = 0; at < failing_bytes; at += piece) {
         writer.write(first_bytes(failing_bytes).from(at).first(piece));
     }
-    bool const ends = one.is_running() && one.stands_at(A, pointers(0, 8)) && one.sum.lost == 0 &&
+    bool const ends = one.is_running() && one.is_at(A, pointers(0, 8)) && one.sum.lost == 0 &&
                       one.sum.taken == failing_bytes && one.sum.stored == failing_bytes &&
                       one.sum.pmis == 1 && one.sum.first == X + 0xFF8 && one.sum.last == X + 7 &&
                       !one.sum.why_not_all && (manner != 1 || !one.fault);
@@ -127,16 +127,16 @@ TEST_CASE("if a store fails, only the bytes before it are taken (PRG-180)") {
         auto const done = one.write(first_bytes(0x30));
         bool const some = !done && done.taken == 0x10 && done.stored == 0x10 && done.lost == 0 &&
                           done.last == X + 0xF && done.why_not_all == port_fault{true, X + 0x10} &&
-                          one.is_running() && one.stands_at(A, pointers(0, 0x10));
+                          one.is_running() && one.is_at(A, pointers(0, 0x10));
         auto const again = one.write(first_bytes(0x30).from(0x10));
         bool const none = again == write_result{.why_not_all = {true, X + 0x10}} &&
-                          one.stands_at(A, pointers(0, 0x10));
+                          one.is_at(A, pointers(0, 0x10));
         one.resume();  // nothing is pending: the caller still has the byte that failed
         bool const idle = !one.fault;
         memory.mend();
         auto const rest = one.write(first_bytes(0x30).from(0x10));
         return some && none && idle && rest && rest.taken == 0x20 &&
-               one.stands_at(A, pointers(0, 0x30)) && holds(memory, X, first_bytes(0x30));
+               one.is_at(A, pointers(0, 0x30)) && holds(memory, X, first_bytes(0x30));
     });
 }
 
@@ -150,7 +150,7 @@ TEST_CASE("an entry that cannot be read is not an error, and is read again (PRG-
         one.place(A, pointers(1, 5));
         (void)one.enable_topa();
         bool const waits = one.fault == port_fault{true, A + 8} && one.is_running() &&
-                           one.stands_at(A, pointers(1, 5));
+                           one.is_at(A, pointers(1, 5));
         auto const none = one.write(first_bytes(3));
         bool const kept = none == write_result{.why_not_all = {true, A + 8}} &&
                           one.write({}) == write_result{};
@@ -160,7 +160,7 @@ TEST_CASE("an entry that cannot be read is not an error, and is read again (PRG-
         one.resume();
         auto const done = one.write(first_bytes(3));
         return waits && kept && still && !one.fault && done.stored == 3 && done.first == Y + 5 &&
-               one.stands_at(A, pointers(1, 8));
+               one.is_at(A, pointers(1, 8));
     });
     CHECK_TWICE([](auto value) {  // after a full region: the byte that fills it is taken
         auto memory = fragile_memory();
@@ -173,7 +173,7 @@ TEST_CASE("an entry that cannot be read is not an error, and is read again (PRG-
         auto const done = one.write(first_bytes(9));
         bool const waits = !done && done.taken == 2 && done.stored == 2 && done.pmis == 1 &&
                            done.why_not_all == port_fault{true, A + 8} && one.is_running() &&
-                           one.stands_at(A, pointers(1, 0));
+                           one.is_at(A, pointers(1, 0));
         memory.mend();
         auto const rest = one.write(first_bytes(9).from(2));
         return waits && rest && rest.pmis == 0 && rest.first == Y && rest.taken == 7;
@@ -187,7 +187,7 @@ TEST_CASE("an entry that cannot be read is not an error, and is read again (PRG-
         tracer<fragile> one{.of = preset::P_SKL, .memory = memory};
         one.place(A, pointers(1, 0xFFFF));
         (void)one.enable_topa();
-        bool const at_enable = one.fault == port_fault{true, B} && one.stands_at(B, 0x7F) &&
+        bool const at_enable = one.fault == port_fault{true, B} && one.is_at(B, 0x7F) &&
                                one.is_running();
         memory.mend();
         set_table(memory, A, 0, 2);  // not read again
@@ -207,7 +207,7 @@ TEST_CASE("an entry that cannot be read is not an error, and is read again (PRG-
         bool const not_yet = one.is_running();
         memory.mend();
         one.resume();
-        bool const failed = one.has_failed(rule::OUT_060) && one.stands_at(A, pointers(1, 0));
+        bool const failed = one.has_failed(rule::OUT_060) && one.is_at(A, pointers(1, 0));
         auto two = tracer_on(memory);
         two.place(A, pointers(0, 0x1000));
         memory.bad_first = A;
@@ -232,13 +232,13 @@ TEST_CASE("TraceEn may be cleared and set while an entry is pending (PRG-180)") 
         (void)one.enable_topa();
         (void)one.write(first_bytes(2));
         (void)one.disable();
-        bool const frozen = one.stands_at(A, pointers(1, 0));
+        bool const frozen = one.is_at(A, pointers(1, 0));
         memory.mend();
         one.resume();
-        bool const off = one.stands_at(A, pointers(1, 0)) && !one.fault;
+        bool const off = one.is_at(A, pointers(1, 0)) && !one.fault;
         (void)one.enable_topa();
         (void)one.write(first_bytes(2).from(1));
-        return frozen && off && one.stands_at(B, pointers(0, 1)) &&
+        return frozen && off && one.is_at(B, pointers(0, 1)) &&
                holds(memory, Y, first_bytes(2).from(1));
     });
 }
@@ -253,7 +253,7 @@ TEST_CASE("memory that ends inside a region faults at its end, and no byte is lo
         set_table(memory, A, X, A | END);
         auto one = traced_from(memory, value(A));
         auto const done = one.write(first_bytes(0x180));
-        bool const at_its_end = done.taken == 0x100 && one.stands_at(A, pointers(0, 0x100)) &&
+        bool const at_its_end = done.taken == 0x100 && one.is_at(A, pointers(0, 0x100)) &&
                                 done.why_not_all == port_fault{true, X + 0x100};
         auto two = tracer_on(memory);
         two.place(A, pointers(0, 0x180));
@@ -304,7 +304,7 @@ TEST_CASE("addresses are those of the port: guest-physical if it translates (OUT
         auto const done = one.write(first_bytes(value(size_t{6})));
         bool const exits = !done && done.taken == 2 &&
                            done.why_not_all == port_fault{true, 0x3000} &&
-                           one.stands_at(0, pointers(0, 0x1000)) && one.is_running();
+                           one.is_at(0, pointers(0, 0x1000)) && one.is_running();
         guest.mapped[3] = true;  // the host maps the page and resumes
         auto const rest = one.write(first_bytes(6).from(2));
         return exits && rest.taken == 4 && rest.last == 0x3003 &&

@@ -18,7 +18,7 @@ TEST_CASE("on random set-ups the engine and the reference model agree (OUT-151)"
     test::output_twins twins;
     unsigned differ = 0;
     for (uint64_t seed = first; seed - first < count && differ < 5; ++seed) {
-        auto const what = twins.difference(plain::random_setup(seed), seed);
+        auto const what = twins.difference(reference::random_setup(seed), seed);
         if (what == nullptr) { continue; }
         ++differ;
         FAIL_CHECK("seed ", seed, ": engine and model differ: ", std::string{what});

@@ -50,15 +50,14 @@ TEST_CASE("a full region with STOP stops tracing, with the offset after its last
             set_table(memory, A, X, Y | STOP, A | END);
             auto one = traced_from(memory, A);
             (void)one.write(first_bytes(value(size_t{0x1FFF})));
-            bool const not_yet = one.is_running() && one.stands_at(A, pointers(1, 0xFFF));
+            bool const not_yet = one.is_running() && one.is_at(A, pointers(1, 0xFFF));
             auto const last = one.write(first_bytes(1));
-            bool const stopped = one.has_stopped() && one.stands_at(A, pointers(1, 0x1000)) &&
+            bool const stopped = one.has_stopped() && one.is_at(A, pointers(1, 0x1000)) &&
                                  last.stored == 1 && last.lost == 0;
             auto const lost = one.write(first_bytes(9));
             return not_yet && stopped && lost == write_result{.taken = 9, .lost = 9} &&
-                   one.sum.pmis == 0 && !one.pmi_pending() &&
-                   one.stands_at(A, pointers(1, 0x1000)) && one.disable() &&
-                   one.stands_at(A, pointers(1, 0x1000));
+                   one.sum.pmis == 0 && !one.pmi_pending() && one.is_at(A, pointers(1, 0x1000)) &&
+                   one.disable() && one.is_at(A, pointers(1, 0x1000));
         });
     });
 }
@@ -78,7 +77,7 @@ TEST_CASE("bytes written after a STOP are lost (OUT-131, PRG-085,086)") {
                                     .last = X + 0xFFF,
                                     .had_address = true} &&
                memory.loads == 1 && memory.run_count == 1 && one.has_stopped() &&
-               one.stands_at(A, pointers(0, 0x1000));
+               one.is_at(A, pointers(0, 0x1000));
     });
 }
 
@@ -93,7 +92,7 @@ TEST_CASE("after a STOP enabling fails unless the pointers are moved (OUT-064,08
         (void)one.disable();
         (void)one.enable_topa();  // Stopped is still set
         bool const silent = one.status(flags::stopped) && one.out.why() == rule::none &&
-                            one.stands_at(A, pointers(0, 0x1000)) && memory.loads == 1;
+                            one.is_at(A, pointers(0, 0x1000)) && memory.loads == 1;
         (void)one.disable();
         one.put(0x571, 0);
         (void)one.enable_topa();
@@ -115,7 +114,7 @@ TEST_CASE("a full region with INT raises an interrupt, and tracing continues (OU
             bool const not_yet = before.pmis == 0 && !one.pmi_pending();
             auto const fills = one.write(first_bytes(1));
             bool const raised = fills.pmis == 1 && one.pmi_pending() && one.is_running() &&
-                                one.stands_at(A, pointers(1, 0));
+                                one.is_at(A, pointers(1, 0));
             auto const without = one.write(first_bytes(0x1000));  // Y has no INT
             return not_yet && raised && without.pmis == 0 && without.stored == 0x1000 &&
                    one.now.perf_global_status.raw == topa_pmi;
@@ -149,7 +148,7 @@ TEST_CASE("STOP takes effect before INT if an entry has both (OUT-083, PRG-087)"
         (void)one.enable_topa();
         auto const done = one.write(first_bytes(2));
         return done.pmis == 1 && done.stored == 1 && done.lost == 1 && one.has_stopped() &&
-               one.pmi_pending() && one.stands_at(A, pointers(0, 0x1000)) && memory.raised == 1 &&
+               one.pmi_pending() && one.is_at(A, pointers(0, 0x1000)) && memory.raised == 1 &&
                memory.global_status == topa_pmi &&
                (memory.status & (flags::trigger_en | flags::stopped)) == flags::stopped;
     };
@@ -235,8 +234,7 @@ TEST_CASE("two regions with INT raise two interrupts and set one bit (OUT-090)")
         auto const done = one.write(first_bytes(0x2000));
         auto const reset = access::effect_of_write(one.of, one.now, 0x390, topa_pmi);
         return done.pmis == 2 && memory.raised == 2 && one.pmi_pending() &&
-               one.stands_at(A, pointers(2, 0)) &&
-               (reset.state.perf_global_status.raw & topa_pmi) == 0;
+               one.is_at(A, pointers(2, 0)) && (reset.state.perf_global_status.raw & topa_pmi) == 0;
     });
 }
 
@@ -291,12 +289,12 @@ TEST_CASE("without MENTRY the interrupt is raised once in each pass (OUT-103,104
         (void)one.enable_topa();
         auto const to_the_last = one.write(first_bytes(0xFFF));
         auto const fill = one.write(first_bytes(1));
-        bool const around = one.is_running() && one.stands_at(A, 0x7F);
+        bool const around = one.is_running() && one.is_at(A, 0x7F);
         auto const second = one.write(first_bytes(0xDFF));
         auto const due = one.write(first_bytes(1));
         auto const third = one.write(first_bytes(0x2200));
         return to_the_last.pmis == 1 && fill.pmis == 0 && around && second.pmis == 0 &&
-               due.pmis == 1 && third.pmis == 2 && one.stands_at(A, pointers(0, 0)) &&
+               due.pmis == 1 && third.pmis == 2 && one.is_at(A, pointers(0, 0)) &&
                memory.run_count == 4;
     });
 }
@@ -329,7 +327,7 @@ TEST_CASE("without MENTRY STOP comes when the region is full, after the interrup
         bool const goes_on = one.is_running() && one.pmi_pending();
         auto const rest = one.write(first_bytes(0x203));
         return due.pmis == 1 && goes_on && rest.pmis == 0 && rest.stored == 0x200 &&
-               rest.lost == 3 && one.has_stopped() && one.stands_at(A, pointers(0, 0x1000)) &&
+               rest.lost == 3 && one.has_stopped() && one.is_at(A, pointers(0, 0x1000)) &&
                memory.run_count == 1;
     });
     CHECK_TWICE([](auto value) {  // with INT alone the start is overwritten

@@ -121,7 +121,7 @@ TEST_CASE("bytes to restricted memory are lost, the pointer advances (OUT-111,11
                                         .first = X + 0xFF0,
                                         .last = Y + 15,
                                         .had_address = true} &&
-                   one.is_running() && one.stands_at(A, pointers(1, 16)) &&
+                   one.is_running() && one.is_at(A, pointers(1, 16)) &&
                    holds(memory, X + 0xFF0, first_bytes(8)) && holds(memory, X + 0xFF8, nothing) &&
                    holds(memory, X + 0xFFC, first_bytes(18).from(12)) &&
                    holds(memory, Y + 2, byte_array<1>{}) &&
@@ -138,7 +138,7 @@ TEST_CASE("bytes to restricted memory are lost, the pointer advances (OUT-111,11
         return one.write(first_bytes(2)) ==
                    write_result{
                        .taken = 2, .lost = 2, .first = X + 0xFFF, .last = X, .had_address = true} &&
-               memory.run_count == 0 && one.stands_at(X, pointers(31, 1));
+               memory.run_count == 0 && one.is_at(X, pointers(31, 1));
     });
 }
 
@@ -155,7 +155,7 @@ TEST_CASE("restricted memory at or after a region's end does not change its size
             auto const done = one.write(first_bytes(0x12));
             uint64_t const lost = at < Y ? Y - at : 0;
             if (done.lost != lost || done.stored != 0x12 - lost || done.last != Z + 1 ||
-                !one.stands_at(A, pointers(1, 2)) ||
+                !one.is_at(A, pointers(1, 2)) ||
                 memory.runs[0] != stored_run{X + 0xFF0, 0x10 - lost} ||
                 memory.runs[1] != stored_run{Z, 2}) {
                 return false;
@@ -175,10 +175,10 @@ TEST_CASE("a region of dropped bytes still fills: INT, STOP and END take effect 
         one.place(value(A), pointers(0, 0xFFF));
         (void)one.enable_topa();
         auto const first = one.write(first_bytes(1));
-        bool const moved = first.pmis == 1 && first.lost == 1 && one.stands_at(B, 0x7F);
+        bool const moved = first.pmis == 1 && first.lost == 1 && one.is_at(B, 0x7F);
         auto const second = one.write(first_bytes(0x1001));
         return moved && second.pmis == 1 && second.lost == 0x1001 && second.last == X + 0xFFF &&
-               one.has_stopped() && one.stands_at(B, pointers(0, 0x1000));
+               one.has_stopped() && one.is_at(B, pointers(0, 0x1000));
     });
     CHECK_TWICE([](auto value) {  // also if the dropped bytes start at the offset of the interrupt
         topa::address_span const spans[] = {{X + 0xE00, X + 0xFFF}};
@@ -206,7 +206,7 @@ TEST_CASE("in error mode, reaching restricted memory is an error at that byte (O
             bool const before = one.is_running();
             auto const done = one.write(first_bytes(5));
             return before && one.has_failed(rule::OUT_111) && done.stored == 1 && done.lost == 4 &&
-                   done.last == X + 0x802 && one.stands_at(A, pointers(0, 0x803)) &&
+                   done.last == X + 0x802 && one.is_at(A, pointers(0, 0x803)) &&
                    holds(memory, X, first_bytes(0x802));
         });
     });
@@ -220,7 +220,7 @@ TEST_CASE("in error mode, reaching restricted memory is an error at that byte (O
         (void)one.enable_topa();
         auto const done = one.write(first_bytes(1));
         bool const reached = one.has_failed(rule::OUT_111) && done.stored == 1 && done.pmis == 1 &&
-                             one.stands_at(B, 0x7F);
+                             one.is_at(B, 0x7F);
         auto const how = protecting(spans, restricted_access::error);
         return reached && enabling_fails(B, 0x7F, words, preset::P_SKL, how) == rule::OUT_111 &&
                enabling_fails(B, pointers(0, 1), words, preset::P_SKL, how) == rule::none;
@@ -246,12 +246,12 @@ TEST_CASE("in error mode, reaching restricted memory is an error at that byte (O
         bool const before = one.is_running();
         auto const done = one.write(first_bytes(3));
         bool const wrapped_into = one.has_failed(rule::OUT_111) && done.stored == 2 &&
-                                  done.lost == 1 && one.stands_at(X, 0x7F);
+                                  done.lost == 1 && one.is_at(X, 0x7F);
         auto two = tracer_on(memory);
         two.how = one.how;
         two.place(X, 0x7F);
         (void)two.enable(bits::single_range);
-        return before && wrapped_into && two.has_failed(rule::OUT_111) && two.stands_at(X, 0x7F);
+        return before && wrapped_into && two.has_failed(rule::OUT_111) && two.is_at(X, 0x7F);
     });
 }
 
@@ -269,7 +269,7 @@ TEST_CASE("a table in restricted memory is an error in either mode (OUT-091,112)
             bool const beside = one.is_running();
             auto const done = one.write(first_bytes(2));
             if (!beside || !one.has_failed(rule::OUT_091) || done.lost != 1 ||
-                !one.stands_at(A, pointers(1, 0)) || memory.loads != 1) {
+                !one.is_at(A, pointers(1, 0)) || memory.loads != 1) {
                 return false;
             }
             auto const at_enable = enabling_fails(A, pointers(1, 7), words, preset::P_SKL, one.how);
@@ -285,7 +285,7 @@ TEST_CASE("a table in restricted memory is an error in either mode (OUT-091,112)
         one.place(value(A), pointers(0, 0xFFF));
         (void)one.enable_topa();
         (void)one.write(first_bytes(1));
-        return one.has_failed(rule::OUT_091) && one.stands_at(B, 0x7F) && memory.loads == 2;
+        return one.has_failed(rule::OUT_091) && one.is_at(B, 0x7F) && memory.loads == 2;
     };
     CHECK_TWICE([body](auto value) { return body(value, restricted_access::drop); });
     CHECK_TWICE([body](auto value) { return body(value, restricted_access::error); });

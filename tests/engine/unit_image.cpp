@@ -397,7 +397,7 @@ TEST_CASE("values that a unit cannot have are rejected") {
         };
         auto const is_impossible = [&](std::size_t at, std::uint64_t number) {
             auto const loaded = with(at, number);
-            return fails(loaded, image_error::impossible) && loaded.msr == 0;
+            return fails(loaded, image_error::out_of_range) && loaded.msr == 0;
         };
         return refuses(16 + 16, 1U << 18, rule::REG_044, 0x570) &&  // CTL
                refuses(front, 1U << 18, rule::REG_044, 0x570) &&    // CTL of output
@@ -426,9 +426,9 @@ TEST_CASE("values that a unit cannot have are rejected") {
         };
         return load_le64(image.bytes.data() + count) == 1 && with(5, 0x1F, {}) &&
                with(46, low_bits(46), how) && with(0, 0, {}) &&
-               fails(with(6, 0, {}), image_error::impossible) &&
-               fails(with(5, 0x20, {}), image_error::impossible) &&
-               fails(with(47, 0, how), image_error::impossible);
+               fails(with(6, 0, {}), image_error::out_of_range) &&
+               fails(with(5, 0x20, {}), image_error::out_of_range) &&
+               fails(with(47, 0, how), image_error::out_of_range);
     });
     CHECK_TWICE([](auto value) {  // if nothing is traced, the TNT buffer is discarded
         auto const unit = test::off("CPL=0");

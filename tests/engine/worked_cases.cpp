@@ -64,7 +64,7 @@ constexpr auto holds(tc_case const& row) -> bool {
     for (unsigned i = 0; i < row.part_count; ++i) {
         auto const& part = row.parts[i];
         auto const done = outcome_of(row, part);
-        if (!done.was_read || !done.claims_hold || done.packets.was_cut ||
+        if (!done.was_read || !done.claims_hold || done.packets.is_truncated ||
             !are_wanted(part.packets, part.packet_count, view(done.packets.written()))) {
             return false;
         }

@@ -16,4 +16,4 @@ struct toy : packet_word<toy, 4> {
 #endif
 };
 
-static_assert(classify_first<type_list<toy>>(0x02).what == opcode_byte::says::go_on);
+static_assert(classify_first<type_list<toy>>(0x02).what == opcode_byte::meaning::prefix);

@@ -190,7 +190,7 @@ void fw_load_wide(uint8_t const* data, size_t size, wide_bits& out) noexcept {
 auto fw_address(uint64_t address, uint64_t size, unsigned width) noexcept -> uint64_t {
     return (is_aligned(address, size) ? 1U : 0U) + (is_power_of_two(size) ? 2U : 0U) +
            (is_canonical(address, width) ? 4U : 0U) +
-           (max_phys_addr{width}.reaches(address) ? 8U : 0U) + align_down(address, size) +
+           (max_phys_addr{width}.contains(address) ? 8U : 0U) + align_down(address, size) +
            sign_extended(address, width);
 }
 auto fw_same_width(max_phys_addr const& one, max_phys_addr const& two) noexcept -> bool {
@@ -250,7 +250,7 @@ auto fw_address_math(uint64_t a, uint64_t b, uint64_t c, uint64_t d, unsigned wh
         case 1: return offset_in(a);
         case 2: return mask_in(a);
         case 3: return pointers_of(a, b);
-        case 4: return bits_above_a_gap(a);
+        case 4: return non_contiguous_bits(a);
         case 5: return store_address(a, b, c);
         case 6: return offset_after(a, b, c);
         case 7: return region_bytes(a);
@@ -295,8 +295,9 @@ void fw_write_table(topa::limits const& of, uint64_t base, topa::region const* r
     out = topa::write_table(of, base, regions, count, next == 0 ? topa::no_link : topa::link(next),
                             to);
 }
-auto fw_tables(unsigned which, topa::site const& at, uint64_t next, topa::region const* regions,
-               topa::table<3>& out, topa::finding& why) noexcept -> bool {
+auto fw_tables(unsigned which, topa::table_site const& at, uint64_t next,
+               topa::region const* regions, topa::table<3>& out, topa::finding& why) noexcept
+    -> bool {
     auto const put = [&](auto const& made) {
         for (size_t i = 0; i < made.table.size(); ++i) { out.entries[i] = made.table.entries[i]; }
         why = made.why;
@@ -311,7 +312,7 @@ auto fw_tables(unsigned which, topa::site const& at, uint64_t next, topa::region
         default: return put(topa::try_interrupt_and_stop(at, regions[0], regions[1], regions[2]));
     }
 }
-auto fw_chain(topa::site const& one, topa::site const& two, topa::region const* regions,
+auto fw_chain(topa::table_site const& one, topa::table_site const& two, topa::region const* regions,
               topa::tables<3, 2>& out, topa::finding& why) noexcept -> size_t {
     auto const made = topa::try_chain(topa::table_at(one, regions[0], regions[1]),
                                       topa::table_at(two, regions[2]));
@@ -325,7 +326,7 @@ auto fw_same_tables(topa::tables<3, 2> const& one, topa::tables<3, 2> const& two
 void fw_constant_tables(topa::table<3>* out, topa::tables<2, 2>& chain) noexcept {
     constexpr topa::region one{.base = 0x1'0010'0000, .size = topa::region_size::size_1M};
     constexpr topa::region two{.base = 0x1'0020'0000};
-    constexpr topa::site at{0x1'0000'0000};
+    constexpr topa::table_site at{0x1'0000'0000};
     constexpr topa::table<2> alone = topa::single_entry(at, one);
     constexpr topa::tables<2, 2> both = topa::chain(topa::table_at(at, one),
                                                     topa::table_at(0x2'0000'0000, two));
@@ -349,8 +350,9 @@ auto fw_same_covers(topa::page_regions const& a, topa::page_regions const& b) no
     return a == b && a;
 }
 
-void fw_stretch(topa::restricted_memory const& of, uint64_t address, topa::stretch& out) noexcept {
-    out = of.stretch_from(address);
+void fw_stretch(topa::restricted_memory const& of, uint64_t address,
+                topa::address_run& out) noexcept {
+    out = of.run_from(address);
 }
 auto fw_touches(topa::output_hazards const& around, uint64_t address, uint64_t bytes) noexcept
     -> unsigned {
@@ -624,7 +626,7 @@ auto fw_find_psb_before(uint8_t const* data, size_t size, size_t before) noexcep
     return trace::find_psb_before({data, size}, before);
 }
 auto fw_search(trace::psb_search& search, uint8_t const* data, size_t size) noexcept -> int64_t {
-    return search.in({data, size}) || search.at_the_end() ? search.end() : -2;
+    return search.feed({data, size}) || search.finish() ? search.end() : -2;
 }
 
 }  // extern "C"
@@ -840,7 +842,7 @@ void fw_event(unsigned which, capabilities const& of, msr_state& now, access::co
         case 5: now = access::vmxon(of, now); break;
         case 6: now = access::vmxoff(now); break;
         case 7: now = access::measured_launch(now); break;
-        case 8: now = access::acm_ended(of, access::acm_begins(now), true, code); break;
+        case 8: now = access::acm_exit(of, access::acm_entry(now), true, code); break;
         case 9: now = access::deliver_pmi(of, now).state; break;
         default: now = access::after_branch(of, now, code); break;
     }
@@ -887,7 +889,7 @@ auto fw_image(capabilities const& of, msr_state& now, uint8_t const* data, size_
     return loaded.why;
 }
 auto fw_td(capabilities& of, uint64_t xfam, uint32_t index) noexcept -> rule {
-    of = vmx::tdx::seen_by_td(of);
+    of = vmx::tdx::td_capabilities(of);
     return vmx::tdx::broken_rule({xfam}, index);
 }
 auto fw_vm_entry(capabilities const& of, vmx::controls& set, uint64_t host) noexcept -> rule {
@@ -925,7 +927,7 @@ auto fw_writer_packets(buffer_writer& to, packet::any_packet const& any,
     return first_of(to.put(any), to.put(mtc));
 }
 auto fw_writer_many(buffer_writer& to, packet::any_packet const* first, size_t count,
-                    trace::put_many& done) noexcept -> rule {
+                    trace::put_result& done) noexcept -> rule {
     done = to.put(first, count);
     return done.broken;
 }
@@ -1353,12 +1355,12 @@ auto fw_print_word(unsigned word, wide_bits const& bits, char* room, size_t size
     -> size_t {
     print::text_buffer out{room, size};
     for_type(words{}, word, [&]<class Word>() { print::word(word_of<Word>(bits), out); });
-    return out.was_cut() ? 0 : out.written().size();
+    return out.is_truncated() ? 0 : out.written().size();
 }
 auto fw_print_packet(packet::any_packet const& any, char* room, size_t size) noexcept -> size_t {
     print::text_buffer out{room, size};
     print::packet(any, out);
-    return out.was_cut() ? 0 : out.written().size();
+    return out.is_truncated() ? 0 : out.written().size();
 }
 
 }  // extern "C"

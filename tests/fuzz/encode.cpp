@@ -133,7 +133,7 @@ void check_compression(uint64_t ip, uint64_t last_ip) {
 template <class Packet>
 void check_branches(uint64_t bits, unsigned count) {
     auto const packet = Packet::of({count, bits});
-    bool const legal = count >= 1 && count <= Packet::most_branches;
+    bool const legal = count >= 1 && count <= Packet::max_branches;
     require(static_cast<bool>(packet::encode(packet)) == legal, "a TNT encodes a legal count only");
     if (legal) {
         auto const back = there_and_back(packet).taken();

@@ -8,7 +8,7 @@
 #include <ptspec/bytes.hpp>
 #include <ptspec/packet/kind.hpp>
 
-#include <support/plain_decoder.hpp>
+#include <support/reference_decoder.hpp>
 
 /// The reference decoder of the tests, with the library's names of packets and errors, and a
 /// bytewise search for PSBs.
@@ -28,12 +28,12 @@ struct outcome {
 inline auto failed(error why) -> outcome { return {why, kind::pad, 0, 0}; }
 inline auto truncated(unsigned need) -> outcome { return {error::truncated, kind::pad, 0, need}; }
 
-inline auto plain_answer(byte_view in, unsigned item_bytes, bool strict, uint64_t last_ip = 0) {
-    return plain::decode(in.data(), in.size(), item_bytes, strict, last_ip);
+inline auto reference_result(byte_view in, unsigned item_bytes, bool strict, uint64_t last_ip = 0) {
+    return reference::decode(in.data(), in.size(), item_bytes, strict, last_ip);
 }
 
 inline auto decode(byte_view in, unsigned item_bytes, bool strict) -> outcome {
-    auto const got = plain_answer(in, item_bytes, strict);
+    auto const got = reference_result(in, item_bytes, strict);
     if (got.error == "truncated") { return truncated(got.need); }
     if (got.error == "bad_opcode") { return failed(error::bad_opcode); }
     if (got.error == "reserved") { return failed(error::reserved); }
@@ -43,12 +43,12 @@ inline auto decode(byte_view in, unsigned item_bytes, bool strict) -> outcome {
 
 /// The item size after a packet, given the one before it (PKT-205). `in` begins with the packet.
 inline auto item_size_after(byte_view in, unsigned before) -> unsigned {
-    return plain::item_size_after(plain_answer(in, before, false), before);
+    return reference::item_size_after(reference_result(in, before, false), before);
 }
 
 /// The last IP after a packet, given the one before it (PKT-051, PKT-060). `in` begins with it.
 inline auto last_ip_after(byte_view in, unsigned item_bytes, uint64_t before) -> uint64_t {
-    return plain::last_ip_after(plain_answer(in, item_bytes, false, before), before);
+    return reference::last_ip_after(reference_result(in, item_bytes, false, before), before);
 }
 
 /// True when `pairs` pairs 02 82 begin at `at`.

@@ -26,12 +26,12 @@ class places {
 public:
     explicit places(uint64_t next) : next_{next} {}
 
-    auto put(fuzz::input& from) -> plain::placed_word {
+    auto put(fuzz::input& from) -> reference::placed_word {
         unsigned const where = from.byte() % 4;
         if (where == 1) { next_ = from.number() % highest; }
         if (where == 2) { next_ = last_ & ~uint64_t{0xFFF}; }
         last_ = from.number();
-        plain::placed_word const made{next_, last_};
+        reference::placed_word const made{next_, last_};
         next_ = (next_ + 8) % highest;
         return made;
     }
@@ -42,8 +42,8 @@ private:
     uint64_t last_ = 0;
 };
 
-auto setup_from(fuzz::input& from, uint64_t& manner) -> plain::output_setup {
-    plain::output_setup setup;
+auto setup_from(fuzz::input& from, uint64_t& manner) -> reference::output_setup {
+    reference::output_setup setup;
     setup.max_phys_addr = 32 + from.byte() % 21U;
     unsigned const flags = from.byte();
     setup.many_entries = (flags & 1) != 0;

@@ -51,7 +51,7 @@ auto found_in_pieces(byte_view in, std::vector<size_t> const& sizes) -> std::vec
     for (size_t const size : sizes) {
         fuzz::copy const piece{in.from(begin).first(size)};
         size_t at = 0;
-        while (search.in(byte_view{piece}.from(at))) {
+        while (search.feed(byte_view{piece}.from(at))) {
             require(search.end() >= -1, "a PSB ends at most one byte before the chunk");
             auto const end = static_cast<size_t>(static_cast<int64_t>(begin + at) + search.end());
             found.push_back(end - trace::psb_bytes);
@@ -59,7 +59,7 @@ auto found_in_pieces(byte_view in, std::vector<size_t> const& sizes) -> std::vec
             at = end > begin ? end - begin : 0;
         }
         if (begin + piece.size() == in.size()) {
-            if (search.at_the_end()) {
+            if (search.finish()) {
                 auto const end = static_cast<int64_t>(begin + at) + search.end();
                 found.push_back(static_cast<size_t>(end) - trace::psb_bytes);
             }
@@ -87,13 +87,13 @@ extern "C" auto LLVMFuzzerTestOneInput(uint8_t const* data, size_t size) -> int 
     auto const psbs = naive::psbs(in);
 
     std::vector<size_t> walked;
-    for (size_t at = trace::find_psb(in); at != trace::nowhere; at = trace::find_psb(in, at + 1)) {
+    for (size_t at = trace::find_psb(in); at != trace::npos; at = trace::find_psb(in, at + 1)) {
         walked.push_back(at);
     }
     require(walked == psbs, "find_psb finds every PSB, forwards");
 
     walked.clear();
-    for (size_t at = trace::find_psb_before(in, in.size()); at != trace::nowhere;
+    for (size_t at = trace::find_psb_before(in, in.size()); at != trace::npos;
          at = trace::find_psb_before(in, at)) {
         walked.insert(walked.begin(), at);
     }
@@ -101,10 +101,10 @@ extern "C" auto LLVMFuzzerTestOneInput(uint8_t const* data, size_t size) -> int 
 
     for (size_t place : places) {
         place %= in.size() + 20;
-        size_t next = trace::nowhere;
-        size_t previous = trace::nowhere;
+        size_t next = trace::npos;
+        size_t previous = trace::npos;
         for (size_t const psb : psbs) {
-            if (psb >= place && next == trace::nowhere) { next = psb; }
+            if (psb >= place && next == trace::npos) { next = psb; }
             if (psb < place) { previous = psb; }
         }
         require(trace::find_psb(in, place) == next, "find_psb returns the first PSB from here on");

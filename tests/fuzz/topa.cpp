@@ -37,7 +37,7 @@ struct request {
     bool is_linked;
     uint64_t next;
 
-    [[nodiscard]] auto at() const -> topa::site { return {base, {{width}, many_entries}}; }
+    [[nodiscard]] auto at() const -> topa::table_site { return {base, {{width}, many_entries}}; }
 };
 
 auto table_rule(uint64_t base, unsigned width) -> rule {

@@ -3,7 +3,7 @@
 
 #include <support/check_twice.hpp>
 #include <support/packet_samples.hpp>
-#include <support/plain_decoder.hpp>
+#include <support/reference_decoder.hpp>
 
 #include <type_traits>
 
@@ -222,9 +222,9 @@ TEST_CASE("only IP packets and PSB change the last IP (PKT-059..061, PKT-068)") 
         for (unsigned i = 0; i < test::packet_sample_count; ++i) {
             auto const sample = value(test::packet_samples[i]);
             auto const items = sample.a_context();
-            auto const expected = plain::last_ip_after(
-                plain::decode(sample.bytes.data(), sample.bytes.size(), underlying(items), false,
-                              before),
+            auto const expected = reference::last_ip_after(
+                reference::decode(sample.bytes.data(), sample.bytes.size(), underlying(items),
+                                  false, before),
                 before);
             auto const packet = decode(sample.bytes, {.items = items}).packet;
             good = good && last_ip_after(packet, before) == expected &&

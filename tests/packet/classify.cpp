@@ -2,13 +2,13 @@
 #include <ptspec/packet/classify.hpp>
 
 #include <support/check_twice.hpp>
-#include <support/plain_decoder.hpp>
+#include <support/reference_decoder.hpp>
 
 #include <initializer_list>
 
 using namespace ptspec;
 using namespace ptspec::packet;
-using says = opcode_byte::says;
+using meaning = opcode_byte::meaning;
 
 namespace {
 
@@ -32,17 +32,17 @@ struct bit_0_free : packet_word<bit_0_free, 1> {
 };
 using test_packets = type_list<after_82, after_02_c4, bit_0_free>;
 
-constexpr opcode_byte go_on{says::go_on, kind::pad};
+constexpr opcode_byte go_on{meaning::prefix, kind::pad};
 constexpr opcode_byte nothing{};
 
-constexpr auto packet_of(kind id) -> opcode_byte { return {says::a_packet, id}; }
+constexpr auto packet_of(kind id) -> opcode_byte { return {meaning::packet, id}; }
 
 /// The classification that the plain decoder gives for the first bytes of an opcode.
 auto reference_byte(std::initializer_list<unsigned> front, bool in_block = false) -> opcode_byte {
     uint8_t bytes[3] = {};
     size_t size = 0;
     for (unsigned const byte : front) { bytes[size++] = static_cast<uint8_t>(byte); }
-    auto const got = plain::opcode_at({bytes, size}, in_block);
+    auto const got = reference::opcode_at({bytes, size}, in_block);
     return got.packet < kinds         ? packet_of(static_cast<kind>(got.packet))
            : got.error == "truncated" ? go_on
                                       : nothing;
@@ -94,9 +94,9 @@ TEST_CASE("census of the first bytes: 1 + 1 + 126 + 64 + 32, and 32 others (PKT-
         unsigned unused = 0;
         for (unsigned b = 0; b < 256; ++b) {
             auto const one = classify_first(value(static_cast<uint8_t>(b)));
-            if (one.what == says::nothing) {
+            if (one.what == meaning::invalid) {
                 ++unused;
-            } else if (one.what == says::go_on) {
+            } else if (one.what == meaning::prefix) {
                 ++escapes;
             } else if (one.which == kind::pad) {
                 ++pads;
@@ -179,7 +179,7 @@ namespace {
 /// same.
 constexpr auto agree(opcode_byte of_one, opcode_byte of_all, kind own) -> bool {
     return of_one.what == of_all.what &&
-           (of_all.what != says::a_packet || (of_one.which == own) == (of_all.which == own));
+           (of_all.what != meaning::packet || (of_one.which == own) == (of_all.which == own));
 }
 
 template <class Packet>

@@ -100,7 +100,7 @@ struct declared {
     facts about;
     std::vector<row_info> rows;
     unsigned head_bytes;
-    unsigned most_bytes;
+    unsigned max_bytes;
     wide_bits raw;  ///< the raw bits of a default-constructed packet
     bool needs_block;
     unsigned (*length_of)(wide_bits raw, block items);
@@ -129,7 +129,7 @@ auto declare() -> declared {
             Packet::about,
             {rows.begin(), rows.end()},
             Packet::head_bytes,
-            Packet::most_bytes,
+            Packet::max_bytes,
             raw,
             same_as<typename Packet::payload_type, payload_of_block>,
             [](wide_bits bits, block items) {
@@ -201,14 +201,14 @@ void check_selected_length(declared const& packet, std::string const& cell, unsi
             CHECK(packet.broken_header(raw) == rule::none);
         }
     }
-    CHECK(most == packet.most_bytes);
+    CHECK(most == packet.max_bytes);
 }
 
 /// Checks a length with two possible values.
 void check_either(declared const& packet, unsigned head, wide_bits one, wide_bits two,
                   unsigned shorter, unsigned longer) {
     CHECK(packet.head_bytes == head);
-    CHECK(packet.most_bytes == longer);
+    CHECK(packet.max_bytes == longer);
     CHECK(packet.length_of(one, bbp{}.with(bbp::SZ{true}).opens()) == shorter);
     CHECK(packet.length_of(two, bbp{}.with(bbp::SZ{false}).opens()) == longer);
 }
@@ -216,7 +216,7 @@ void check_either(declared const& packet, unsigned head, wide_bits one, wide_bit
 void check_length(declared const& packet, std::string const& cell) {
     if (cell.find_first_not_of("0123456789") == std::string::npos) {
         CHECK(packet.head_bytes == number(cell));
-        CHECK(packet.most_bytes == number(cell));
+        CHECK(packet.max_bytes == number(cell));
         CHECK(packet.length_of(packet.raw, block::none) == number(cell));
         CHECK(packet.length_of(packet.raw, block::items_of_4) == number(cell));
     } else if (cell.find(" for IPBytes ") != std::string::npos) {
@@ -225,7 +225,7 @@ void check_length(declared const& packet, std::string const& cell) {
         check_selected_length(packet, cell, 4);
     } else if (cell == "1..10") {
         CHECK(packet.head_bytes == 1);
-        CHECK(packet.most_bytes == 10);
+        CHECK(packet.max_bytes == 10);
         for (unsigned bytes = 1; bytes <= 10; ++bytes) {
             CHECK(packet.length_of(cyc::of(0, bytes).raw, block::none) == bytes);
         }
@@ -314,7 +314,7 @@ void check_fields(declared const& packet, test::csv_row const& row) {
         if (at == packet.rows.end()) {
             CHECK(field.row == "payload");
             CHECK(field.lsb == 8 * packet.head_bytes);
-            CHECK((field.msb == 8 * packet.most_bytes - 1 || field.msb == any_byte * 8 + 7));
+            CHECK((field.msb == 8 * packet.max_bytes - 1 || field.msb == any_byte * 8 + 7));
             continue;
         }
         matched[static_cast<size_t>(at - packet.rows.begin())] = true;

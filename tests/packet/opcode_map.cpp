@@ -15,7 +15,7 @@ using namespace ptspec;
 using namespace ptspec::packet;
 using test::opcode_row;
 using test::opcode_rows;
-using says = opcode_byte::says;
+using meaning = opcode_byte::meaning;
 
 namespace {
 
@@ -103,11 +103,11 @@ constexpr auto decoding_holds(opcode_row const& row, context how) -> bool {
 constexpr auto classification_holds(opcode_row const& row, opcode_byte got) -> bool {
     if (row.packet == "-") { return got == opcode_byte{}; }
     if (row.packet == "EXT" || row.packet == "EXT2") {
-        return got.what == says::go_on &&
+        return got.what == meaning::prefix &&
                row.length == (row.packet == "EXT" ? text{"see ext"} : text{"see ext2"});
     }
     auto const name = name_of(got.which);
-    return got.what == says::a_packet &&
+    return got.what == meaning::packet &&
            (row.packet == "MODE" ? name == "MODE.Exec" : name == row.packet);
 }
 
@@ -124,7 +124,7 @@ constexpr auto holds_in_block(opcode_row const& row, block items) -> bool {
     auto const got = classified(row, items);
     if (row.space == "first" && row.byte % 8 == 4) {
         auto const one = decode(bytes_of(row), {.items = items});
-        return got == opcode_byte{says::a_packet, kind::bip} && row.packet == "TNT.short" &&
+        return got == opcode_byte{meaning::packet, kind::bip} && row.packet == "TNT.short" &&
                one.packet.is<bip>() && one.length() == (items == block::items_of_4 ? 5 : 9) &&
                one.packet.as<bip>().get<bip::id>() == row.byte / 8;
     }

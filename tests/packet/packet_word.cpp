@@ -63,10 +63,10 @@ TEST_CASE("a packet of up to eight bytes is a uint64_t, a longer one is wide_bit
 }
 
 TEST_CASE("a packet type has the size of its head and its maximum size") {
-    static_assert(narrow_toy::head_bytes == 2 && narrow_toy::most_bytes == 7);
-    static_assert(wide_toy::head_bytes == 1 && wide_toy::most_bytes == 9);
-    static_assert(full_toy::head_bytes == 8 && full_toy::most_bytes == 8);
-    static_assert(item_toy::head_bytes == 1 && item_toy::most_bytes == 9);
+    static_assert(narrow_toy::head_bytes == 2 && narrow_toy::max_bytes == 7);
+    static_assert(wide_toy::head_bytes == 1 && wide_toy::max_bytes == 9);
+    static_assert(full_toy::head_bytes == 8 && full_toy::max_bytes == 8);
+    static_assert(item_toy::head_bytes == 1 && item_toy::max_bytes == 9);
 }
 
 TEST_CASE("a default-constructed packet has its opcode, leaf and pattern, and all fields 0") {

@@ -5,7 +5,7 @@
 
 #include <support/check_twice.hpp>
 #include <support/packet_samples.hpp>
-#include <support/plain_decoder.hpp>
+#include <support/reference_decoder.hpp>
 
 #include <cinttypes>
 #include <cstdint>
@@ -105,7 +105,7 @@ auto string_of(Packet const& one, print::style how = print::style::full) -> std:
 /// The printed line of a packet, computed from its row of packets.csv: the fields in bit order.
 auto expected_line(test::packet_sample const& sample) -> std::string {
     auto const& row = test::row_of(sample.id);
-    plain::bytes const bytes{sample.bytes.data(), sample.bytes.size()};
+    reference::bytes const bytes{sample.bytes.data(), sample.bytes.size()};
     std::map<unsigned, std::pair<std::string, std::uint64_t>> fields;
     unsigned begin = 0;
     for (unsigned i = 0; i < row.field_count; ++i) {

@@ -62,17 +62,17 @@ TEST_CASE("a borrowed buffer truncates text and remembers it") {
         out("ab");
         out("");
         print::put("cdef", out);
-        bool const full = out.written() == text{"abcdef"} && !out.was_cut();
+        bool const full = out.written() == text{"abcdef"} && !out.is_truncated();
         out("");
-        bool const nothing_more = !out.was_cut();
+        bool const nothing_more = !out.is_truncated();
         out(value(text{"g"}));
-        return full && nothing_more && out.written() == text{"abcdef"} && out.was_cut();
+        return full && nothing_more && out.written() == text{"abcdef"} && out.is_truncated();
     });
     CHECK_TWICE([](auto value) {
         char room[4] = {'-', '-', '-', '-'};
         print::text_buffer out{room, value(size_t{3})};
         out("abcdef");
-        return out.written() == text{"abc"} && out.was_cut() && room[3] == '-';
+        return out.written() == text{"abc"} && out.is_truncated() && room[3] == '-';
     });
 }
 
@@ -82,10 +82,11 @@ TEST_CASE("written text has its exact length, and is empty if it was truncated")
         bool const empty = out == "" && out.written().size() == 0;
         out("ab");
         out(value(text{"cd"}));
-        bool const full = out == "abcd" && !(out == "abc") && !out.was_cut;
+        bool const full = out == "abcd" && !(out == "abc") && !out.is_truncated;
         out("e");
         out("");
-        return empty && full && out.was_cut && out.written() == text{"abcd"} && !(out == "abcd");
+        return empty && full && out.is_truncated && out.written() == text{"abcd"} &&
+               !(out == "abcd");
     });
 }
 

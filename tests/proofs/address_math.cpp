@@ -120,9 +120,9 @@ auto claims() -> std::vector<claim> {
 
         // --- single range
         {"a mask has no bit above a gap if and only if it is 2^k - 1, k from 0 to 64 (OUT-022)",
-         always, (bits_above_a_gap(mask) == 0_w) == is_all_ones(mask, 0, 64)},
+         always, (non_contiguous_bits(mask) == 0_w) == is_all_ones(mask, 0, 64)},
         {"MASK_PTRS without a gap is a range of 2^k bytes, k from 7 to 32 (OUT-020, OUT-022)",
-         bits_above_a_gap(mask_in(pointers)) == 0_w, is_all_ones(mask_in(pointers), 7, 32)},
+         non_contiguous_bits(mask_in(pointers)) == 0_w, is_all_ones(mask_in(pointers), 7, 32)},
         {"the misalignment of a base to 2^k is its bits k-1:0, k from 7 to 32 (OUT-023)", always,
          a_range_misses_by_its_low_bits},
         {"base AND mask is the misalignment of base to mask + 1 (OUT-023)", legal_mask,
@@ -134,7 +134,7 @@ auto claims() -> std::vector<claim> {
         {"the address is in the range and below 2^52, without overflow (OUT-021, OUT-153)",
          legal_range,
          base <= address && address <= base + mask && address < beyond_52_bits &&
-             (address + mask).exact && bits_above_a_gap(mask).exact},
+             (address + mask).exact && non_contiguous_bits(mask).exact},
         {"after any number of bytes the offset is in the range (OUT-021)", legal_mask,
          next_offset <= mask},
         {"one byte advances the offset by one, and from the mask to 0 (OUT-021)",
@@ -152,8 +152,7 @@ auto claims() -> std::vector<claim> {
          legal_mask && offset <= mask && bytes <= ~0_w >> 1_w, next_offset.exact},
 
         // --- ToPA
-        {"a table has at most 2^25 entries (OUT-046)", always,
-         symbol{most_entries} == 0x200'0000_w},
+        {"a table has at most 2^25 entries (OUT-046)", always, symbol{max_entries} == 0x200'0000_w},
         {"a region has 2^(12+Size) bytes, 4 KB to 128 MB (OUT-041)", legal_size,
          every_region_has_its_size && 0x1000_w <= region && region <= 0x800'0000_w && region.exact},
         {"a Size of more than four bits is truncated", always,
@@ -209,9 +208,9 @@ auto false_claims() -> std::vector<claim> {
         {"an offset of 2^32 is unchanged", offset <= below_4G + 1_w,
          offset_in(pointers_of(index, offset)) == offset},
         {"a mask of 64 ones has a gap", always,
-         (bits_above_a_gap(mask) == 0_w) == is_all_ones(mask, 0, 63)},
+         (non_contiguous_bits(mask) == 0_w) == is_all_ones(mask, 0, 63)},
         {"a mask of 0 has a gap", always,
-         (bits_above_a_gap(mask) == 0_w) == is_all_ones(mask, 1, 64)},
+         (non_contiguous_bits(mask) == 0_w) == is_all_ones(mask, 1, 64)},
         {"in a misaligned range the address is base + offset", legal_mask && offset <= mask,
          address == base + offset},
         {"for an offset outside the range the address is base + offset", aligned_range,

@@ -2,14 +2,14 @@
 #include <ptspec/reg/apic.hpp>
 
 #include <support/check_twice.hpp>
-#include <support/stands_at.hpp>
+#include <support/has_field_at.hpp>
 
 using base = ptspec::reg::ia32_apic_base;
 using x2apic = ptspec::reg::ia32_x2apic_lvt_pmi;
 using xapic = ptspec::reg::apic_mmio_lvt_pmi;
 using ptspec::row_access;
 using ptspec::reg::delivery_mode;
-using ptspec::test::stands_at;
+using ptspec::test::has_field_at;
 
 TEST_CASE("IA32_APIC_BASE is MSR 1BH") { CHECK(base::address == 0x1B); }
 
@@ -22,22 +22,22 @@ TEST_CASE("the LVT performance-monitoring entry is MSR 834H, or at 340H of the p
 
 TEST_CASE("every field is at the position in the manual's table") {
     CHECK_TWICE([](auto value) {
-        return stands_at<base, base::BSP>(value, 8, 8) &&
-               stands_at<base, base::EXTD>(value, 10, 10) &&
-               stands_at<base, base::EN>(value, 11, 11) &&
-               stands_at<base, base::ApicBase>(value, 63, 12);
+        return has_field_at<base, base::BSP>(value, 8, 8) &&
+               has_field_at<base, base::EXTD>(value, 10, 10) &&
+               has_field_at<base, base::EN>(value, 11, 11) &&
+               has_field_at<base, base::ApicBase>(value, 63, 12);
     });
     CHECK_TWICE([](auto value) {
-        return stands_at<x2apic, x2apic::Vector>(value, 7, 0) &&
-               stands_at<x2apic, x2apic::DeliveryMode>(value, 10, 8) &&
-               stands_at<x2apic, x2apic::DeliveryStatus>(value, 12, 12) &&
-               stands_at<x2apic, x2apic::Mask>(value, 16, 16);
+        return has_field_at<x2apic, x2apic::Vector>(value, 7, 0) &&
+               has_field_at<x2apic, x2apic::DeliveryMode>(value, 10, 8) &&
+               has_field_at<x2apic, x2apic::DeliveryStatus>(value, 12, 12) &&
+               has_field_at<x2apic, x2apic::Mask>(value, 16, 16);
     });
     CHECK_TWICE([](auto value) {
-        return stands_at<xapic, xapic::Vector>(value, 7, 0) &&
-               stands_at<xapic, xapic::DeliveryMode>(value, 10, 8) &&
-               stands_at<xapic, xapic::DeliveryStatus>(value, 12, 12) &&
-               stands_at<xapic, xapic::Mask>(value, 16, 16);
+        return has_field_at<xapic, xapic::Vector>(value, 7, 0) &&
+               has_field_at<xapic, xapic::DeliveryMode>(value, 10, 8) &&
+               has_field_at<xapic, xapic::DeliveryStatus>(value, 12, 12) &&
+               has_field_at<xapic, xapic::Mask>(value, 16, 16);
     });
 }
 

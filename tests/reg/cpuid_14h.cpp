@@ -2,11 +2,11 @@
 #include <ptspec/reg/cpuid_14h.hpp>
 
 #include <support/check_twice.hpp>
-#include <support/stands_at.hpp>
+#include <support/has_field_at.hpp>
 
 using namespace ptspec::reg;
 using ptspec::row_access;
-using ptspec::test::stands_at;
+using ptspec::test::has_field_at;
 
 namespace {
 
@@ -32,22 +32,22 @@ TEST_CASE("every word has its sub-leaf and its register, and is read-only") {
 
 TEST_CASE("sub-leaf 0, EAX is the last sub-leaf") {
     CHECK_TWICE([](auto value) {
-        return stands_at<cpuid_14h_0_eax, cpuid_14h_0_eax::MaxSubleaf>(value, 31, 0);
+        return has_field_at<cpuid_14h_0_eax, cpuid_14h_0_eax::MaxSubleaf>(value, 31, 0);
     });
 }
 
 TEST_CASE("sub-leaf 0, EBX has a bit for each feature (REG-161)") {
     CHECK_TWICE([](auto value) {
-        return stands_at<cpuid_14h_0_ebx, cpuid_14h_0_ebx::CR3FILTER>(value, 0, 0) &&
-               stands_at<cpuid_14h_0_ebx, cpuid_14h_0_ebx::CPSB_CAM>(value, 1, 1) &&
-               stands_at<cpuid_14h_0_ebx, cpuid_14h_0_ebx::IPFILT_WRSTPRSV>(value, 2, 2) &&
-               stands_at<cpuid_14h_0_ebx, cpuid_14h_0_ebx::MTC>(value, 3, 3) &&
-               stands_at<cpuid_14h_0_ebx, cpuid_14h_0_ebx::PTWRITE>(value, 4, 4) &&
-               stands_at<cpuid_14h_0_ebx, cpuid_14h_0_ebx::PWR_EVT>(value, 5, 5) &&
-               stands_at<cpuid_14h_0_ebx, cpuid_14h_0_ebx::INJECTPSBPMI>(value, 6, 6) &&
-               stands_at<cpuid_14h_0_ebx, cpuid_14h_0_ebx::EVENT_TRACE>(value, 7, 7) &&
-               stands_at<cpuid_14h_0_ebx, cpuid_14h_0_ebx::TNT_DIS>(value, 8, 8) &&
-               stands_at<cpuid_14h_0_ebx, cpuid_14h_0_ebx::PTTT>(value, 9, 9);
+        return has_field_at<cpuid_14h_0_ebx, cpuid_14h_0_ebx::CR3FILTER>(value, 0, 0) &&
+               has_field_at<cpuid_14h_0_ebx, cpuid_14h_0_ebx::CPSB_CAM>(value, 1, 1) &&
+               has_field_at<cpuid_14h_0_ebx, cpuid_14h_0_ebx::IPFILT_WRSTPRSV>(value, 2, 2) &&
+               has_field_at<cpuid_14h_0_ebx, cpuid_14h_0_ebx::MTC>(value, 3, 3) &&
+               has_field_at<cpuid_14h_0_ebx, cpuid_14h_0_ebx::PTWRITE>(value, 4, 4) &&
+               has_field_at<cpuid_14h_0_ebx, cpuid_14h_0_ebx::PWR_EVT>(value, 5, 5) &&
+               has_field_at<cpuid_14h_0_ebx, cpuid_14h_0_ebx::INJECTPSBPMI>(value, 6, 6) &&
+               has_field_at<cpuid_14h_0_ebx, cpuid_14h_0_ebx::EVENT_TRACE>(value, 7, 7) &&
+               has_field_at<cpuid_14h_0_ebx, cpuid_14h_0_ebx::TNT_DIS>(value, 8, 8) &&
+               has_field_at<cpuid_14h_0_ebx, cpuid_14h_0_ebx::PTTT>(value, 9, 9);
     });
     CHECK_TWICE(
         [](auto value) { return cpuid_14h_0_ebx::reserved_mask(value(64U)) == 0xFFFF'FC00; });
@@ -55,11 +55,11 @@ TEST_CASE("sub-leaf 0, EBX has a bit for each feature (REG-161)") {
 
 TEST_CASE("sub-leaf 0, ECX has a bit for each output, and LIP (REG-162)") {
     CHECK_TWICE([](auto value) {
-        return stands_at<cpuid_14h_0_ecx, cpuid_14h_0_ecx::TOPAOUT>(value, 0, 0) &&
-               stands_at<cpuid_14h_0_ecx, cpuid_14h_0_ecx::MENTRY>(value, 1, 1) &&
-               stands_at<cpuid_14h_0_ecx, cpuid_14h_0_ecx::SNGLRNGOUT>(value, 2, 2) &&
-               stands_at<cpuid_14h_0_ecx, cpuid_14h_0_ecx::FABRIC>(value, 3, 3) &&
-               stands_at<cpuid_14h_0_ecx, cpuid_14h_0_ecx::LIP>(value, 31, 31);
+        return has_field_at<cpuid_14h_0_ecx, cpuid_14h_0_ecx::TOPAOUT>(value, 0, 0) &&
+               has_field_at<cpuid_14h_0_ecx, cpuid_14h_0_ecx::MENTRY>(value, 1, 1) &&
+               has_field_at<cpuid_14h_0_ecx, cpuid_14h_0_ecx::SNGLRNGOUT>(value, 2, 2) &&
+               has_field_at<cpuid_14h_0_ecx, cpuid_14h_0_ecx::FABRIC>(value, 3, 3) &&
+               has_field_at<cpuid_14h_0_ecx, cpuid_14h_0_ecx::LIP>(value, 31, 31);
     });
     CHECK_TWICE(
         [](auto value) { return cpuid_14h_0_ecx::reserved_mask(value(64U)) == 0x7FFF'FFF0; });
@@ -68,18 +68,18 @@ TEST_CASE("sub-leaf 0, ECX has a bit for each output, and LIP (REG-162)") {
 TEST_CASE("sub-leaf 1 has the number of ranges and triggers, and a bitmap for each period "
           "(REG-164)") {
     CHECK_TWICE([](auto value) {
-        return stands_at<cpuid_14h_1_eax, cpuid_14h_1_eax::RANGECNT>(value, 2, 0) &&
-               stands_at<cpuid_14h_1_eax, cpuid_14h_1_eax::TRIGGER_CFG_CNT>(value, 10, 8) &&
-               stands_at<cpuid_14h_1_eax, cpuid_14h_1_eax::MTC_PERIODS>(value, 31, 16);
+        return has_field_at<cpuid_14h_1_eax, cpuid_14h_1_eax::RANGECNT>(value, 2, 0) &&
+               has_field_at<cpuid_14h_1_eax, cpuid_14h_1_eax::TRIGGER_CFG_CNT>(value, 10, 8) &&
+               has_field_at<cpuid_14h_1_eax, cpuid_14h_1_eax::MTC_PERIODS>(value, 31, 16);
     });
     CHECK_TWICE([](auto value) {
-        return stands_at<cpuid_14h_1_ebx, cpuid_14h_1_ebx::CYC_THRESHOLDS>(value, 15, 0) &&
-               stands_at<cpuid_14h_1_ebx, cpuid_14h_1_ebx::PSB_PERIODS>(value, 31, 16);
+        return has_field_at<cpuid_14h_1_ebx, cpuid_14h_1_ebx::CYC_THRESHOLDS>(value, 15, 0) &&
+               has_field_at<cpuid_14h_1_ebx, cpuid_14h_1_ebx::PSB_PERIODS>(value, 31, 16);
     });
     CHECK_TWICE([](auto value) {
-        return stands_at<cpuid_14h_1_ecx, cpuid_14h_1_ecx::TRIGGER_ATTRIBUTION>(value, 0, 0) &&
-               stands_at<cpuid_14h_1_ecx, cpuid_14h_1_ecx::TRIGGER_PAUSE_RESUME>(value, 1, 1) &&
-               stands_at<cpuid_14h_1_ecx, cpuid_14h_1_ecx::TRIGGER_DR_MATCH>(value, 15, 15);
+        return has_field_at<cpuid_14h_1_ecx, cpuid_14h_1_ecx::TRIGGER_ATTRIBUTION>(value, 0, 0) &&
+               has_field_at<cpuid_14h_1_ecx, cpuid_14h_1_ecx::TRIGGER_PAUSE_RESUME>(value, 1, 1) &&
+               has_field_at<cpuid_14h_1_ecx, cpuid_14h_1_ecx::TRIGGER_DR_MATCH>(value, 15, 15);
     });
     CHECK_TWICE([](auto value) {
         return cpuid_14h_1_eax::reserved_mask(value(64U)) == 0x0000'F8F8 &&

@@ -2,22 +2,22 @@
 #include <ptspec/reg/pebs.hpp>
 
 #include <support/check_twice.hpp>
-#include <support/stands_at.hpp>
+#include <support/has_field_at.hpp>
 
 using enable = ptspec::reg::ia32_pebs_enable;
 using general = ptspec::reg::msr_reload_pmcx;
 using fixed = ptspec::reg::msr_reload_fixed_ctrx;
 using ptspec::reg::pebs_output;
-using ptspec::test::stands_at;
+using ptspec::test::has_field_at;
 
 TEST_CASE("IA32_PEBS_ENABLE is MSR 3F1H") { CHECK(enable::address == 0x3F1); }
 
 TEST_CASE("bits 62:61 select the output of PEBS records, bit 60 enables interrupts (REG-200)") {
     CHECK_TWICE([](auto value) {
-        return stands_at<enable, enable::EnPMC>(value, 31, 0) &&
-               stands_at<enable, enable::EnFixed>(value, 59, 32) &&
-               stands_at<enable, enable::PMI_AFTER_EACH_RECORD>(value, 60, 60) &&
-               stands_at<enable, enable::PEBS_OUTPUT>(value, 62, 61);
+        return has_field_at<enable, enable::EnPMC>(value, 31, 0) &&
+               has_field_at<enable, enable::EnFixed>(value, 59, 32) &&
+               has_field_at<enable, enable::PMI_AFTER_EACH_RECORD>(value, 60, 60) &&
+               has_field_at<enable, enable::PEBS_OUTPUT>(value, 62, 61);
     });
     CHECK_TWICE([](auto value) {
         auto const to_trace = enable{value(uint64_t{5})}.with(
@@ -45,6 +45,6 @@ TEST_CASE("reload values are in MSRs from 14C1H and from 1309H on (REG-200)") {
         return general::address(value(0U)) == 0x14C1 && general::address(value(7U)) == 0x14C8 &&
                fixed::address(value(0U)) == 0x1309 && fixed::address(value(3U)) == 0x130C;
     });
-    CHECK_TWICE([](auto value) { return stands_at<general, general::Reload>(value, 63, 0); });
-    CHECK_TWICE([](auto value) { return stands_at<fixed, fixed::Reload>(value, 63, 0); });
+    CHECK_TWICE([](auto value) { return has_field_at<general, general::Reload>(value, 63, 0); });
+    CHECK_TWICE([](auto value) { return has_field_at<fixed, fixed::Reload>(value, 63, 0); });
 }

@@ -2,7 +2,7 @@
 #include <ptspec/reg/perf.hpp>
 
 #include <support/check_twice.hpp>
-#include <support/stands_at.hpp>
+#include <support/has_field_at.hpp>
 
 using status = ptspec::reg::ia32_perf_global_status;
 using status_reset = ptspec::reg::ia32_perf_global_status_reset;
@@ -11,7 +11,7 @@ using ctrl = ptspec::reg::ia32_perf_global_ctrl;
 using caps = ptspec::reg::ia32_perf_capabilities;
 using platform = ptspec::reg::msr_platform_info;
 using ptspec::row_access;
-using ptspec::test::stands_at;
+using ptspec::test::has_field_at;
 
 TEST_CASE("the performance-monitoring MSRs have the manual's indices (REG-203)") {
     CHECK(status::address == 0x38E);
@@ -24,43 +24,43 @@ TEST_CASE("the performance-monitoring MSRs have the manual's indices (REG-203)")
 
 TEST_CASE("status, reset and set have the same bits; the ToPA PMI is bit 55 (REG-203, OUT-143)") {
     CHECK_TWICE([](auto value) {
-        return stands_at<status, status::OvfPMC>(value, 31, 0) &&
-               stands_at<status, status::OvfFixed>(value, 47, 32) &&
-               stands_at<status, status::OvfPerfMetrics>(value, 48, 48) &&
-               stands_at<status, status::ArchPebsThresh>(value, 54, 54) &&
-               stands_at<status, status::Trace_ToPA_PMI>(value, 55, 55) &&
-               stands_at<status, status::LBR_Frz>(value, 58, 58) &&
-               stands_at<status, status::CTR_Frz>(value, 59, 59) &&
-               stands_at<status, status::ASCI>(value, 60, 60) &&
-               stands_at<status, status::OvfUncore>(value, 61, 61) &&
-               stands_at<status, status::OvfBuf>(value, 62, 62) &&
-               stands_at<status, status::CondChgd>(value, 63, 63);
+        return has_field_at<status, status::OvfPMC>(value, 31, 0) &&
+               has_field_at<status, status::OvfFixed>(value, 47, 32) &&
+               has_field_at<status, status::OvfPerfMetrics>(value, 48, 48) &&
+               has_field_at<status, status::ArchPebsThresh>(value, 54, 54) &&
+               has_field_at<status, status::Trace_ToPA_PMI>(value, 55, 55) &&
+               has_field_at<status, status::LBR_Frz>(value, 58, 58) &&
+               has_field_at<status, status::CTR_Frz>(value, 59, 59) &&
+               has_field_at<status, status::ASCI>(value, 60, 60) &&
+               has_field_at<status, status::OvfUncore>(value, 61, 61) &&
+               has_field_at<status, status::OvfBuf>(value, 62, 62) &&
+               has_field_at<status, status::CondChgd>(value, 63, 63);
     });
     CHECK_TWICE([](auto value) {
-        return stands_at<status_reset, status_reset::OvfPMC>(value, 31, 0) &&
-               stands_at<status_reset, status_reset::OvfFixed>(value, 47, 32) &&
-               stands_at<status_reset, status_reset::OvfPerfMetrics>(value, 48, 48) &&
-               stands_at<status_reset, status_reset::ArchPebsThresh>(value, 54, 54) &&
-               stands_at<status_reset, status_reset::Trace_ToPA_PMI>(value, 55, 55) &&
-               stands_at<status_reset, status_reset::LBR_Frz>(value, 58, 58) &&
-               stands_at<status_reset, status_reset::CTR_Frz>(value, 59, 59) &&
-               stands_at<status_reset, status_reset::ASCI>(value, 60, 60) &&
-               stands_at<status_reset, status_reset::OvfUncore>(value, 61, 61) &&
-               stands_at<status_reset, status_reset::OvfBuf>(value, 62, 62) &&
-               stands_at<status_reset, status_reset::CondChgd>(value, 63, 63);
+        return has_field_at<status_reset, status_reset::OvfPMC>(value, 31, 0) &&
+               has_field_at<status_reset, status_reset::OvfFixed>(value, 47, 32) &&
+               has_field_at<status_reset, status_reset::OvfPerfMetrics>(value, 48, 48) &&
+               has_field_at<status_reset, status_reset::ArchPebsThresh>(value, 54, 54) &&
+               has_field_at<status_reset, status_reset::Trace_ToPA_PMI>(value, 55, 55) &&
+               has_field_at<status_reset, status_reset::LBR_Frz>(value, 58, 58) &&
+               has_field_at<status_reset, status_reset::CTR_Frz>(value, 59, 59) &&
+               has_field_at<status_reset, status_reset::ASCI>(value, 60, 60) &&
+               has_field_at<status_reset, status_reset::OvfUncore>(value, 61, 61) &&
+               has_field_at<status_reset, status_reset::OvfBuf>(value, 62, 62) &&
+               has_field_at<status_reset, status_reset::CondChgd>(value, 63, 63);
     });
     CHECK_TWICE([](auto value) {
-        return stands_at<status_set, status_set::OvfPMC>(value, 31, 0) &&
-               stands_at<status_set, status_set::OvfFixed>(value, 47, 32) &&
-               stands_at<status_set, status_set::OvfPerfMetrics>(value, 48, 48) &&
-               stands_at<status_set, status_set::ArchPebsThresh>(value, 54, 54) &&
-               stands_at<status_set, status_set::Trace_ToPA_PMI>(value, 55, 55) &&
-               stands_at<status_set, status_set::LBR_Frz>(value, 58, 58) &&
-               stands_at<status_set, status_set::CTR_Frz>(value, 59, 59) &&
-               stands_at<status_set, status_set::ASCI>(value, 60, 60) &&
-               stands_at<status_set, status_set::OvfUncore>(value, 61, 61) &&
-               stands_at<status_set, status_set::OvfBuf>(value, 62, 62) &&
-               stands_at<status_set, status_set::CondChgd>(value, 63, 63);
+        return has_field_at<status_set, status_set::OvfPMC>(value, 31, 0) &&
+               has_field_at<status_set, status_set::OvfFixed>(value, 47, 32) &&
+               has_field_at<status_set, status_set::OvfPerfMetrics>(value, 48, 48) &&
+               has_field_at<status_set, status_set::ArchPebsThresh>(value, 54, 54) &&
+               has_field_at<status_set, status_set::Trace_ToPA_PMI>(value, 55, 55) &&
+               has_field_at<status_set, status_set::LBR_Frz>(value, 58, 58) &&
+               has_field_at<status_set, status_set::CTR_Frz>(value, 59, 59) &&
+               has_field_at<status_set, status_set::ASCI>(value, 60, 60) &&
+               has_field_at<status_set, status_set::OvfUncore>(value, 61, 61) &&
+               has_field_at<status_set, status_set::OvfBuf>(value, 62, 62) &&
+               has_field_at<status_set, status_set::CondChgd>(value, 63, 63);
     });
 }
 
@@ -91,8 +91,8 @@ TEST_CASE("the value that a PMI handler writes to clear the ToPA PMI bit (REG-20
 
 TEST_CASE("IA32_PERF_GLOBAL_CTRL has the counter enables and other bits") {
     CHECK_TWICE([](auto value) {
-        return stands_at<ctrl, ctrl::EnPMC>(value, 31, 0) &&
-               stands_at<ctrl, ctrl::EnFixed>(value, 47, 32);
+        return has_field_at<ctrl, ctrl::EnPMC>(value, 31, 0) &&
+               has_field_at<ctrl, ctrl::EnFixed>(value, 47, 32);
     });
     CHECK_TWICE([](auto value) { return ctrl::reserved_mask(value(36U)) == 0; });
     CHECK(ctrl::access == row_access::plain);
@@ -100,16 +100,16 @@ TEST_CASE("IA32_PERF_GLOBAL_CTRL has the counter enables and other bits") {
 
 TEST_CASE("bit 16 of the capabilities enumerates PEBS output to the trace (REG-200)") {
     CHECK_TWICE([](auto value) {
-        return stands_at<caps, caps::LBR_FMT>(value, 5, 0) &&
-               stands_at<caps, caps::PEBSTrap>(value, 6, 6) &&
-               stands_at<caps, caps::PEBSArchRegs>(value, 7, 7) &&
-               stands_at<caps, caps::PEBS_FMT>(value, 11, 8) &&
-               stands_at<caps, caps::SMM_FREEZE>(value, 12, 12) &&
-               stands_at<caps, caps::FW_WRITE>(value, 13, 13) &&
-               stands_at<caps, caps::PEBS_BASELINE>(value, 14, 14) &&
-               stands_at<caps, caps::PERF_METRICS>(value, 15, 15) &&
-               stands_at<caps, caps::PEBS_OUTPUT_PT_AVAIL>(value, 16, 16) &&
-               stands_at<caps, caps::PEBS_TIMING_INFO>(value, 17, 17);
+        return has_field_at<caps, caps::LBR_FMT>(value, 5, 0) &&
+               has_field_at<caps, caps::PEBSTrap>(value, 6, 6) &&
+               has_field_at<caps, caps::PEBSArchRegs>(value, 7, 7) &&
+               has_field_at<caps, caps::PEBS_FMT>(value, 11, 8) &&
+               has_field_at<caps, caps::SMM_FREEZE>(value, 12, 12) &&
+               has_field_at<caps, caps::FW_WRITE>(value, 13, 13) &&
+               has_field_at<caps, caps::PEBS_BASELINE>(value, 14, 14) &&
+               has_field_at<caps, caps::PERF_METRICS>(value, 15, 15) &&
+               has_field_at<caps, caps::PEBS_OUTPUT_PT_AVAIL>(value, 16, 16) &&
+               has_field_at<caps, caps::PEBS_TIMING_INFO>(value, 17, 17);
     });
     CHECK_TWICE([](auto value) {
         return caps{value(uint64_t{0x1'0000})}.get<caps::PEBS_OUTPUT_PT_AVAIL>() &&
@@ -119,8 +119,9 @@ TEST_CASE("bit 16 of the capabilities enumerates PEBS output to the trace (REG-2
 }
 
 TEST_CASE("bits 15:8 are the ratio that CBR is compared with (REG-168)") {
-    CHECK_TWICE(
-        [](auto value) { return stands_at<platform, platform::MaxNonTurboRatio>(value, 15, 8); });
+    CHECK_TWICE([](auto value) {
+        return has_field_at<platform, platform::MaxNonTurboRatio>(value, 15, 8);
+    });
     CHECK_TWICE([](auto value) {
         return platform{value(uint64_t{0x0804'0838'F301'1800})}.get<platform::MaxNonTurboRatio>() ==
                    0x18 &&

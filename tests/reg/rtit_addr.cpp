@@ -2,12 +2,12 @@
 #include <ptspec/reg/rtit_addr.hpp>
 
 #include <support/check_twice.hpp>
-#include <support/stands_at.hpp>
+#include <support/has_field_at.hpp>
 
 using addr = ptspec::reg::ia32_rtit_addr;
 using ptspec::wrapped;
 using ptspec::reg::range_end;
-using ptspec::test::stands_at;
+using ptspec::test::has_field_at;
 
 TEST_CASE("the ends of the four address ranges are MSRs 580H to 587H (REG-018)") {
     CHECK(addr::count == 4);
@@ -24,7 +24,7 @@ TEST_CASE("the ends of the four address ranges are MSRs 580H to 587H (REG-018)")
 }
 
 TEST_CASE("a range end is only an address: no bit is reserved at any MAXPHYADDR") {
-    CHECK_TWICE([](auto value) { return stands_at<addr, addr::Address>(value, 63, 0); });
+    CHECK_TWICE([](auto value) { return has_field_at<addr, addr::Address>(value, 63, 0); });
     CHECK_TWICE([](auto value) {
         return addr{value(uint64_t{0xFFFF'8000'0000'0001})}.get<addr::Address>() ==
                    0xFFFF'8000'0000'0001 &&

@@ -2,16 +2,16 @@
 #include <ptspec/reg/rtit_cr3_match.hpp>
 
 #include <support/check_twice.hpp>
-#include <support/stands_at.hpp>
+#include <support/has_field_at.hpp>
 
 using match = ptspec::reg::ia32_rtit_cr3_match;
 using ptspec::wrapped;
-using ptspec::test::stands_at;
+using ptspec::test::has_field_at;
 
 TEST_CASE("IA32_RTIT_CR3_MATCH is MSR 572H (REG-018)") { CHECK(match::address == 0x572); }
 
 TEST_CASE("CR3 is the register's value without its low five bits") {
-    CHECK_TWICE([](auto value) { return stands_at<match, match::CR3>(value, 63, 5); });
+    CHECK_TWICE([](auto value) { return has_field_at<match, match::CR3>(value, 63, 5); });
     CHECK_TWICE([](auto value) {
         return match{}.with(match::CR3{0x1234'5FE0}).raw == 0x1234'5FE0 &&
                match{}.with(match::CR3{wrapped{value(~uint64_t{0})}}).raw ==

@@ -2,7 +2,7 @@
 #include <ptspec/reg/rtit_ctl.hpp>
 
 #include <support/check_twice.hpp>
-#include <support/stands_at.hpp>
+#include <support/has_field_at.hpp>
 
 using ctl = ptspec::reg::ia32_rtit_ctl;
 using ptspec::wrapped;
@@ -11,8 +11,8 @@ using ptspec::reg::addr_cfg;
 namespace {
 
 template <class Field>
-constexpr auto stands_at(auto value, unsigned msb, unsigned lsb) -> bool {
-    return ptspec::test::stands_at<ctl, Field>(value, msb, lsb);
+constexpr auto has_field_at(auto value, unsigned msb, unsigned lsb) -> bool {
+    return ptspec::test::has_field_at<ctl, Field>(value, msb, lsb);
 }
 
 }  // namespace
@@ -20,30 +20,30 @@ constexpr auto stands_at(auto value, unsigned msb, unsigned lsb) -> bool {
 TEST_CASE("IA32_RTIT_CTL is MSR 570H") { CHECK(ctl::address == 0x570); }
 
 TEST_CASE("every field of IA32_RTIT_CTL is at the position in the manual's table") {
-    CHECK_TWICE([](auto value) { return stands_at<ctl::TraceEn>(value, 0, 0); });
-    CHECK_TWICE([](auto value) { return stands_at<ctl::CYCEn>(value, 1, 1); });
-    CHECK_TWICE([](auto value) { return stands_at<ctl::OS>(value, 2, 2); });
-    CHECK_TWICE([](auto value) { return stands_at<ctl::User>(value, 3, 3); });
-    CHECK_TWICE([](auto value) { return stands_at<ctl::PwrEvtEn>(value, 4, 4); });
-    CHECK_TWICE([](auto value) { return stands_at<ctl::FUPonPTW>(value, 5, 5); });
-    CHECK_TWICE([](auto value) { return stands_at<ctl::FabricEn>(value, 6, 6); });
-    CHECK_TWICE([](auto value) { return stands_at<ctl::CR3Filter>(value, 7, 7); });
-    CHECK_TWICE([](auto value) { return stands_at<ctl::ToPA>(value, 8, 8); });
-    CHECK_TWICE([](auto value) { return stands_at<ctl::MTCEn>(value, 9, 9); });
-    CHECK_TWICE([](auto value) { return stands_at<ctl::TSCEn>(value, 10, 10); });
-    CHECK_TWICE([](auto value) { return stands_at<ctl::DisRETC>(value, 11, 11); });
-    CHECK_TWICE([](auto value) { return stands_at<ctl::PTWEn>(value, 12, 12); });
-    CHECK_TWICE([](auto value) { return stands_at<ctl::BranchEn>(value, 13, 13); });
-    CHECK_TWICE([](auto value) { return stands_at<ctl::MTCFreq>(value, 17, 14); });
-    CHECK_TWICE([](auto value) { return stands_at<ctl::CycThresh>(value, 22, 19); });
-    CHECK_TWICE([](auto value) { return stands_at<ctl::PSBFreq>(value, 27, 24); });
-    CHECK_TWICE([](auto value) { return stands_at<ctl::EventEn>(value, 31, 31); });
-    CHECK_TWICE([](auto value) { return stands_at<ctl::ADDR0_CFG>(value, 35, 32); });
-    CHECK_TWICE([](auto value) { return stands_at<ctl::ADDR1_CFG>(value, 39, 36); });
-    CHECK_TWICE([](auto value) { return stands_at<ctl::ADDR2_CFG>(value, 43, 40); });
-    CHECK_TWICE([](auto value) { return stands_at<ctl::ADDR3_CFG>(value, 47, 44); });
-    CHECK_TWICE([](auto value) { return stands_at<ctl::DisTNT>(value, 55, 55); });
-    CHECK_TWICE([](auto value) { return stands_at<ctl::InjectPsbPmiOnEnable>(value, 56, 56); });
+    CHECK_TWICE([](auto value) { return has_field_at<ctl::TraceEn>(value, 0, 0); });
+    CHECK_TWICE([](auto value) { return has_field_at<ctl::CYCEn>(value, 1, 1); });
+    CHECK_TWICE([](auto value) { return has_field_at<ctl::OS>(value, 2, 2); });
+    CHECK_TWICE([](auto value) { return has_field_at<ctl::User>(value, 3, 3); });
+    CHECK_TWICE([](auto value) { return has_field_at<ctl::PwrEvtEn>(value, 4, 4); });
+    CHECK_TWICE([](auto value) { return has_field_at<ctl::FUPonPTW>(value, 5, 5); });
+    CHECK_TWICE([](auto value) { return has_field_at<ctl::FabricEn>(value, 6, 6); });
+    CHECK_TWICE([](auto value) { return has_field_at<ctl::CR3Filter>(value, 7, 7); });
+    CHECK_TWICE([](auto value) { return has_field_at<ctl::ToPA>(value, 8, 8); });
+    CHECK_TWICE([](auto value) { return has_field_at<ctl::MTCEn>(value, 9, 9); });
+    CHECK_TWICE([](auto value) { return has_field_at<ctl::TSCEn>(value, 10, 10); });
+    CHECK_TWICE([](auto value) { return has_field_at<ctl::DisRETC>(value, 11, 11); });
+    CHECK_TWICE([](auto value) { return has_field_at<ctl::PTWEn>(value, 12, 12); });
+    CHECK_TWICE([](auto value) { return has_field_at<ctl::BranchEn>(value, 13, 13); });
+    CHECK_TWICE([](auto value) { return has_field_at<ctl::MTCFreq>(value, 17, 14); });
+    CHECK_TWICE([](auto value) { return has_field_at<ctl::CycThresh>(value, 22, 19); });
+    CHECK_TWICE([](auto value) { return has_field_at<ctl::PSBFreq>(value, 27, 24); });
+    CHECK_TWICE([](auto value) { return has_field_at<ctl::EventEn>(value, 31, 31); });
+    CHECK_TWICE([](auto value) { return has_field_at<ctl::ADDR0_CFG>(value, 35, 32); });
+    CHECK_TWICE([](auto value) { return has_field_at<ctl::ADDR1_CFG>(value, 39, 36); });
+    CHECK_TWICE([](auto value) { return has_field_at<ctl::ADDR2_CFG>(value, 43, 40); });
+    CHECK_TWICE([](auto value) { return has_field_at<ctl::ADDR3_CFG>(value, 47, 44); });
+    CHECK_TWICE([](auto value) { return has_field_at<ctl::DisTNT>(value, 55, 55); });
+    CHECK_TWICE([](auto value) { return has_field_at<ctl::InjectPsbPmiOnEnable>(value, 56, 56); });
 }
 
 TEST_CASE("bits 18, 23, 30:28, 54:48 and 63:57 are reserved, and no others (REG-044)") {

@@ -4,7 +4,7 @@
 #include <ptspec/reg/rtit_ctl.hpp>
 
 #include <support/check_twice.hpp>
-#include <support/stands_at.hpp>
+#include <support/has_field_at.hpp>
 
 using st = ptspec::reg::ia32_rtit_status;
 using ptspec::wrapped;
@@ -12,8 +12,8 @@ using ptspec::wrapped;
 namespace {
 
 template <class Field>
-constexpr auto stands_at(auto value, unsigned msb, unsigned lsb) -> bool {
-    return ptspec::test::stands_at<st, Field>(value, msb, lsb);
+constexpr auto has_field_at(auto value, unsigned msb, unsigned lsb) -> bool {
+    return ptspec::test::has_field_at<st, Field>(value, msb, lsb);
 }
 
 }  // namespace
@@ -21,14 +21,14 @@ constexpr auto stands_at(auto value, unsigned msb, unsigned lsb) -> bool {
 TEST_CASE("IA32_RTIT_STATUS is MSR 571H") { CHECK(st::address == 0x571); }
 
 TEST_CASE("every field of IA32_RTIT_STATUS is at the position in the manual's table") {
-    CHECK_TWICE([](auto value) { return stands_at<st::FilterEn>(value, 0, 0); });
-    CHECK_TWICE([](auto value) { return stands_at<st::ContextEn>(value, 1, 1); });
-    CHECK_TWICE([](auto value) { return stands_at<st::TriggerEn>(value, 2, 2); });
-    CHECK_TWICE([](auto value) { return stands_at<st::Error>(value, 4, 4); });
-    CHECK_TWICE([](auto value) { return stands_at<st::Stopped>(value, 5, 5); });
-    CHECK_TWICE([](auto value) { return stands_at<st::PendPSB>(value, 6, 6); });
-    CHECK_TWICE([](auto value) { return stands_at<st::PendToPAPMI>(value, 7, 7); });
-    CHECK_TWICE([](auto value) { return stands_at<st::PacketByteCnt>(value, 48, 32); });
+    CHECK_TWICE([](auto value) { return has_field_at<st::FilterEn>(value, 0, 0); });
+    CHECK_TWICE([](auto value) { return has_field_at<st::ContextEn>(value, 1, 1); });
+    CHECK_TWICE([](auto value) { return has_field_at<st::TriggerEn>(value, 2, 2); });
+    CHECK_TWICE([](auto value) { return has_field_at<st::Error>(value, 4, 4); });
+    CHECK_TWICE([](auto value) { return has_field_at<st::Stopped>(value, 5, 5); });
+    CHECK_TWICE([](auto value) { return has_field_at<st::PendPSB>(value, 6, 6); });
+    CHECK_TWICE([](auto value) { return has_field_at<st::PendToPAPMI>(value, 7, 7); });
+    CHECK_TWICE([](auto value) { return has_field_at<st::PacketByteCnt>(value, 48, 32); });
 }
 
 TEST_CASE("bits 3, 31:8 and 63:49 are reserved, and no others") {

@@ -2,11 +2,11 @@
 #include <ptspec/reg/rtit_trigger.hpp>
 
 #include <support/check_twice.hpp>
-#include <support/stands_at.hpp>
+#include <support/has_field_at.hpp>
 
 using cfg = ptspec::reg::ia32_rtit_triggerx_cfg;
 using ptspec::reg::dr7;
-using ptspec::test::stands_at;
+using ptspec::test::has_field_at;
 
 namespace {
 
@@ -21,26 +21,26 @@ TEST_CASE("the type has no address, since the indices of the trigger MSRs are un
 
 TEST_CASE("a register has four slots of 16 bits, all with the same fields (REG-215, REG-216)") {
     CHECK_TWICE([](auto value) {
-        return stands_at<cfg, cfg::Input0>(value, 6, 0) &&
-               stands_at<cfg, cfg::Action12_0>(value, 12, 12) &&
-               stands_at<cfg, cfg::Action13_0>(value, 13, 13) &&
-               stands_at<cfg, cfg::EnIcnt0>(value, 14, 14) &&
-               stands_at<cfg, cfg::En0>(value, 15, 15) &&
-               stands_at<cfg, cfg::Input1>(value, 22, 16) &&
-               stands_at<cfg, cfg::Action12_1>(value, 28, 28) &&
-               stands_at<cfg, cfg::Action13_1>(value, 29, 29) &&
-               stands_at<cfg, cfg::EnIcnt1>(value, 30, 30) &&
-               stands_at<cfg, cfg::En1>(value, 31, 31) &&
-               stands_at<cfg, cfg::Input2>(value, 38, 32) &&
-               stands_at<cfg, cfg::Action12_2>(value, 44, 44) &&
-               stands_at<cfg, cfg::Action13_2>(value, 45, 45) &&
-               stands_at<cfg, cfg::EnIcnt2>(value, 46, 46) &&
-               stands_at<cfg, cfg::En2>(value, 47, 47) &&
-               stands_at<cfg, cfg::Input3>(value, 54, 48) &&
-               stands_at<cfg, cfg::Action12_3>(value, 60, 60) &&
-               stands_at<cfg, cfg::Action13_3>(value, 61, 61) &&
-               stands_at<cfg, cfg::EnIcnt3>(value, 62, 62) &&
-               stands_at<cfg, cfg::En3>(value, 63, 63);
+        return has_field_at<cfg, cfg::Input0>(value, 6, 0) &&
+               has_field_at<cfg, cfg::Action12_0>(value, 12, 12) &&
+               has_field_at<cfg, cfg::Action13_0>(value, 13, 13) &&
+               has_field_at<cfg, cfg::EnIcnt0>(value, 14, 14) &&
+               has_field_at<cfg, cfg::En0>(value, 15, 15) &&
+               has_field_at<cfg, cfg::Input1>(value, 22, 16) &&
+               has_field_at<cfg, cfg::Action12_1>(value, 28, 28) &&
+               has_field_at<cfg, cfg::Action13_1>(value, 29, 29) &&
+               has_field_at<cfg, cfg::EnIcnt1>(value, 30, 30) &&
+               has_field_at<cfg, cfg::En1>(value, 31, 31) &&
+               has_field_at<cfg, cfg::Input2>(value, 38, 32) &&
+               has_field_at<cfg, cfg::Action12_2>(value, 44, 44) &&
+               has_field_at<cfg, cfg::Action13_2>(value, 45, 45) &&
+               has_field_at<cfg, cfg::EnIcnt2>(value, 46, 46) &&
+               has_field_at<cfg, cfg::En2>(value, 47, 47) &&
+               has_field_at<cfg, cfg::Input3>(value, 54, 48) &&
+               has_field_at<cfg, cfg::Action12_3>(value, 60, 60) &&
+               has_field_at<cfg, cfg::Action13_3>(value, 61, 61) &&
+               has_field_at<cfg, cfg::EnIcnt3>(value, 62, 62) &&
+               has_field_at<cfg, cfg::En3>(value, 63, 63);
     });
     CHECK_TWICE([](auto value) {
         auto const of_one = cfg{}.with(cfg::Input0{0x43}, cfg::Action13_0{value(true)},
@@ -62,10 +62,10 @@ TEST_CASE("bits 11:7 of each slot are reserved") {
 
 TEST_CASE("DR7 has a bit for each debug register whose match fires triggers (REG-219)") {
     CHECK_TWICE([](auto value) {
-        return stands_at<dr7, dr7::DR0_PT_LOG>(value, 32, 32) &&
-               stands_at<dr7, dr7::DR1_PT_LOG>(value, 33, 33) &&
-               stands_at<dr7, dr7::DR2_PT_LOG>(value, 34, 34) &&
-               stands_at<dr7, dr7::DR3_PT_LOG>(value, 35, 35) &&
+        return has_field_at<dr7, dr7::DR0_PT_LOG>(value, 32, 32) &&
+               has_field_at<dr7, dr7::DR1_PT_LOG>(value, 33, 33) &&
+               has_field_at<dr7, dr7::DR2_PT_LOG>(value, 34, 34) &&
+               has_field_at<dr7, dr7::DR3_PT_LOG>(value, 35, 35) &&
                dr7::reserved_mask(value(36U)) == 0;
     });
     CHECK(!has_an_address<dr7>);

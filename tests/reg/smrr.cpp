@@ -2,14 +2,14 @@
 #include <ptspec/reg/smrr.hpp>
 
 #include <support/check_twice.hpp>
-#include <support/stands_at.hpp>
+#include <support/has_field_at.hpp>
 
 using cap = ptspec::reg::ia32_mtrrcap;
 using base = ptspec::reg::ia32_smrr_physbase;
 using mask = ptspec::reg::ia32_smrr_physmask;
 using ptspec::row_access;
 using ptspec::wrapped;
-using ptspec::test::stands_at;
+using ptspec::test::has_field_at;
 
 TEST_CASE("IA32_MTRRCAP is MSR FEH, the SMRR MSRs are 1F2H and 1F3H") {
     CHECK(cap::address == 0xFE);
@@ -19,16 +19,18 @@ TEST_CASE("IA32_MTRRCAP is MSR FEH, the SMRR MSRs are 1F2H and 1F3H") {
 
 TEST_CASE("every field is at the position in the manual's table") {
     CHECK_TWICE([](auto value) {
-        return stands_at<cap, cap::VCNT>(value, 7, 0) && stands_at<cap, cap::FIX>(value, 8, 8) &&
-               stands_at<cap, cap::WC>(value, 10, 10) && stands_at<cap, cap::SMRR>(value, 11, 11);
+        return has_field_at<cap, cap::VCNT>(value, 7, 0) &&
+               has_field_at<cap, cap::FIX>(value, 8, 8) &&
+               has_field_at<cap, cap::WC>(value, 10, 10) &&
+               has_field_at<cap, cap::SMRR>(value, 11, 11);
     });
     CHECK_TWICE([](auto value) {
-        return stands_at<base, base::Type>(value, 7, 0) &&
-               stands_at<base, base::PhysBase>(value, 31, 12);
+        return has_field_at<base, base::Type>(value, 7, 0) &&
+               has_field_at<base, base::PhysBase>(value, 31, 12);
     });
     CHECK_TWICE([](auto value) {
-        return stands_at<mask, mask::Valid>(value, 11, 11) &&
-               stands_at<mask, mask::PhysMask>(value, 31, 12);
+        return has_field_at<mask, mask::Valid>(value, 11, 11) &&
+               has_field_at<mask, mask::PhysMask>(value, 31, 12);
     });
 }
 

@@ -2,7 +2,7 @@
 #include <ptspec/reg/xsave.hpp>
 
 #include <support/check_twice.hpp>
-#include <support/stands_at.hpp>
+#include <support/has_field_at.hpp>
 
 #include <bit>
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 using namespace ptspec;
 using namespace ptspec::reg;
-using ptspec::test::stands_at;
+using ptspec::test::has_field_at;
 
 using state = xsave_pt_state;
 
@@ -47,13 +47,13 @@ constexpr auto is_quadword(auto value, unsigned i) -> bool {
 // ------------------------------------------------------------------------------------ the words
 
 TEST_CASE("PT state is component 8: bit 8 of IA32_XSS and of the header (REG-140)") {
-    CHECK_TWICE([](auto value) { return stands_at<ia32_xss, ia32_xss::PT_STATE>(value, 8, 8); });
+    CHECK_TWICE([](auto value) { return has_field_at<ia32_xss, ia32_xss::PT_STATE>(value, 8, 8); });
     CHECK_TWICE([](auto value) {
-        return stands_at<xsave_header_xstate_bv, xsave_header_xstate_bv::PT>(value, 8, 8);
+        return has_field_at<xsave_header_xstate_bv, xsave_header_xstate_bv::PT>(value, 8, 8);
     });
     CHECK_TWICE([](auto value) {
-        return stands_at<xsave_header_xcomp_bv, xsave_header_xcomp_bv::PT>(value, 8, 8) &&
-               stands_at<xsave_header_xcomp_bv, xsave_header_xcomp_bv::Compacted>(value, 63, 63);
+        return has_field_at<xsave_header_xcomp_bv, xsave_header_xcomp_bv::PT>(value, 8, 8) &&
+               has_field_at<xsave_header_xcomp_bv, xsave_header_xcomp_bv::Compacted>(value, 63, 63);
     });
 }
 

@@ -85,7 +85,7 @@ inline auto random_plan(dice& from) -> plan {
     how.psb_after_overflow = from.chance(30) ? engine::psb_after_ovf::always
                                              : engine::psb_after_ovf::where_needed;
     // libipt pops its stack only on compressed RETs, and takes the last IP as 0 after an OVF.
-    how.on_ret_mismatch = from.chance(50) ? ret_mismatch::keeps_stack : ret_mismatch::clears_stack;
+    how.on_ret_mismatch = from.chance(50) ? ret_mismatch::keep : ret_mismatch::clear;
     if (made.overflows && from.chance(60)) {
         how.drained_at_once = static_cast<std::size_t>(4 + from.roll(12));
         how.overflow_ends_at = static_cast<std::size_t>(from.roll(100));

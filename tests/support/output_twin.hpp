@@ -48,10 +48,10 @@ class page_memory {
 public:
     store_log stores{};
     uint64_t loads = 0;
-    plain::memory faults;  ///< only for its list of faults
+    reference::memory faults;  ///< only for its list of faults
 
     /// Resets to the initial state, with these words.
-    void reset(std::vector<plain::placed_word> const& words) {
+    void reset(std::vector<reference::placed_word> const& words) {
         stores = {};
         loads = 0;
         faults.failing_pages.clear();
@@ -66,8 +66,8 @@ public:
             put(placed.address, byte_view{word});
         }
     }
-    void plan(std::vector<plain::fault_plan> const& plans) {
-        plain::add_faults(faults, plans);
+    void plan(std::vector<reference::fault_plan> const& plans) {
+        reference::add_faults(faults, plans);
         can_fail_ = !plans.empty();
     }
 
@@ -123,7 +123,7 @@ private:
 };
 static_assert(memory_port<page_memory> && !mapped_memory_port<page_memory>);
 
-inline auto capabilities_of(plain::output_setup const& setup) -> cpu::capabilities {
+inline auto capabilities_of(reference::output_setup const& setup) -> cpu::capabilities {
     cpu::capabilities of;
     of.leaf_14_0_ebx = {setup.inject_capable ? 0x7FU : 0x3FU};
     of.leaf_14_0_ecx = {setup.many_entries ? 0xFU : 0xDU};
@@ -142,7 +142,7 @@ struct engine_side {
     uint64_t lost = 0;
     uint64_t pmis = 0;
 
-    auto start(plain::output_setup const& setup) -> port_fault {
+    auto start(reference::output_setup const& setup) -> port_fault {
         now.ctl = {setup.ctl};
         now.status = {setup.status};
         now.status = now.status.with(
@@ -166,7 +166,7 @@ struct engine_side {
         pmis += done.pmis;
         return done;
     }
-    auto matches(plain::machine const& reference) -> bool {
+    auto matches(reference::machine const& reference) -> bool {
         out.sync(now);
         uint64_t const ended = reference.error_rule != 0 ? reference.error_rule
                                                          : reference.stop_rule;
@@ -179,7 +179,7 @@ struct engine_side {
 };
 
 /// The expected result of a write without fault.
-inline auto expected_result(plain::packet_counts const& packet_counts, uint64_t pmis)
+inline auto expected_result(reference::packet_counts const& packet_counts, uint64_t pmis)
     -> engine::write_result {
     return {.taken = static_cast<size_t>(packet_counts.taken),
             .stored = packet_counts.stored,
@@ -192,20 +192,20 @@ inline auto expected_result(plain::packet_counts const& packet_counts, uint64_t 
 
 /// The reference model, which writes byte by byte and logs its stores.
 struct reference_side {
-    plain::machine machine;
+    reference::machine machine;
     store_log stores{};
     uint64_t lost = 0;
     uint64_t dropped = 0;
     uint64_t fills = 0;
 
-    auto write(byte_view bytes) -> plain::packet_counts {
-        plain::packet_counts packet_counts;
+    auto write(byte_view bytes) -> reference::packet_counts {
+        reference::packet_counts packet_counts;
         for (size_t i = 0; i < bytes.size(); ++i) {
             bool const by_table = machine.on() && machine.topa();
             auto const byte = machine.write_byte(bytes[i]);
             packet_counts.add(byte);
-            if (byte.what == plain::outcome::stored) { stores.add(byte.address, bytes[i]); }
-            if (byte.what == plain::outcome::dropped) { ++dropped; }
+            if (byte.what == reference::outcome::stored) { stores.add(byte.address, bytes[i]); }
+            if (byte.what == reference::outcome::dropped) { ++dropped; }
             if (by_table && machine.offset() == 0) { ++fills; }
         }
         lost += packet_counts.lost;
@@ -217,7 +217,7 @@ struct reference_side {
 inline auto stream() -> std::vector<uint8_t> const& {
     static std::vector<uint8_t> const bytes = [] {
         std::vector<uint8_t> made(251 + 0x1'0000);
-        for (size_t i = 0; i < made.size(); ++i) { made[i] = plain::trace_byte(i); }
+        for (size_t i = 0; i < made.size(); ++i) { made[i] = reference::trace_byte(i); }
         return made;
     }();
     return bytes;
@@ -232,7 +232,8 @@ inline auto stream_from(uint64_t at, uint64_t count) -> byte_view {
 class mapped_pages {
 public:
     /// Takes the pages that were accessed, with their initial contents.
-    void reset(std::vector<uint64_t> const& firsts, std::vector<plain::placed_word> const& words) {
+    void reset(std::vector<uint64_t> const& firsts,
+               std::vector<reference::placed_word> const& words) {
         firsts_ = firsts;
         std::sort(firsts_.begin(), firsts_.end());
         bytes_.assign(firsts_.size() * page_memory::page_size, 0);
@@ -246,7 +247,7 @@ public:
     }
     [[nodiscard]] auto memory() const -> host_memory { return {regions_.data(), regions_.size()}; }
     /// The same memory without the pages that fail.
-    auto failing_memory(std::vector<plain::fault_plan> const& plans) -> host_memory {
+    auto failing_memory(std::vector<reference::fault_plan> const& plans) -> host_memory {
         some_regions_ = regions_without(plans);
         return {some_regions_.data(), some_regions_.size()};
     }
@@ -265,7 +266,8 @@ private:
     std::vector<host_region> regions_;
     std::vector<host_region> some_regions_;
 
-    auto regions_without(std::vector<plain::fault_plan> const& plans) -> std::vector<host_region> {
+    auto regions_without(std::vector<reference::fault_plan> const& plans)
+        -> std::vector<host_region> {
         std::vector<host_region> regions;
         for (size_t i = 0; i < firsts_.size(); ++i) {
             bool fails = false;
@@ -344,8 +346,8 @@ public:
     twin_counts seen{};
 
     /// A description of the first difference, or null. `variant` varies the handling of faults.
-    auto difference(plain::output_setup const& setup, uint64_t variant) -> char const* {
-        detail::reference_side reference{plain::machine_of(setup)};
+    auto difference(reference::output_setup const& setup, uint64_t variant) -> char const* {
+        detail::reference_side reference{reference::machine_of(setup)};
         (void)reference.machine.enable();
         memory_.reset(setup.words);
         detail::engine_side<detail::page_memory> unit{memory_};
@@ -381,9 +383,9 @@ private:
 
     /// `explain` must agree with the unit. The check is skipped when the entry in memory has
     /// changed since it was read.
-    static auto explains(plain::output_setup const& setup,
+    static auto explains(reference::output_setup const& setup,
                          detail::engine_side<detail::page_memory>& unit,
-                         plain::machine const& reference) -> bool {
+                         reference::machine const& reference) -> bool {
         rule const why = unit.out.why();
         if (why == rule::none) { return true; }
         uint64_t const at = reference.base + 8 * reference.index();
@@ -399,7 +401,7 @@ private:
                  topa::place{reference.base, static_cast<uint32_t>(reference.index())}));
     }
 
-    auto in_place(plain::output_setup const& setup, detail::reference_side const& reference)
+    auto in_place(reference::output_setup const& setup, detail::reference_side const& reference)
         -> char const* {
         mapped_.reset(memory_.firsts(), setup.words);
         auto memory = mapped_.memory();
@@ -419,7 +421,7 @@ private:
 
     /// Writes byte by byte where bytes are few, otherwise in pieces of a size that `variant`
     /// selects.
-    auto in_pieces(plain::output_setup const& setup, detail::reference_side const& reference,
+    auto in_pieces(reference::output_setup const& setup, detail::reference_side const& reference,
                    uint64_t variant) -> char const* {
         other_.reset(setup.words);
         detail::engine_side<detail::page_memory> unit{other_};
@@ -438,7 +440,7 @@ private:
         return same ? nullptr : "writing in pieces";
     }
 
-    auto with_faults(plain::output_setup const& setup, detail::reference_side const& reference,
+    auto with_faults(reference::output_setup const& setup, detail::reference_side const& reference,
                      uint64_t variant) -> char const* {
         if (setup.faults.empty()) { return nullptr; }
         other_.reset(setup.words);
@@ -457,8 +459,9 @@ private:
     }
 
     template <memory_port Memory>
-    auto ends_the_same(plain::output_setup const& setup, detail::reference_side const& reference,
-                       uint64_t variant, Memory& memory) -> bool {
+    auto ends_the_same(reference::output_setup const& setup,
+                       detail::reference_side const& reference, uint64_t variant, Memory& memory)
+        -> bool {
         detail::engine_side<Memory> unit{memory};
         detail::retrying_writer<Memory> writer{unit, variant};
         if (unit.start(setup)) { writer.after_a_fault(false); }

@@ -57,7 +57,7 @@ template <class Packet, class... Rows>
 constexpr auto of_rows(Packet const& one, type_list<Rows...>) noexcept -> field_list {
     field_list out;
     (add_row<Rows>(out, one), ...);
-    if constexpr (Packet::most_bytes != Packet::head_bytes) {
+    if constexpr (Packet::max_bytes != Packet::head_bytes) {
         unsigned const length = Packet::length_of(one.raw, packet::block::items_of_8);
         if (length > Packet::head_bytes) {
             out = out.with(name_of_row<Packet>("payload"), one.payload());

@@ -4,12 +4,12 @@
 // Random set-ups of trace output, most of them nearly legal, and the sizes of writes. A seed gives
 // the same set-up on every platform.
 
-#include <support/plain_output.hpp>
+#include <support/reference_output.hpp>
 
 #include <cstdint>
 #include <vector>
 
-namespace plain {
+namespace reference {
 
 /// A word to put into memory.
 struct placed_word {
@@ -17,7 +17,7 @@ struct placed_word {
     number word;
 };
 
-/// A fault: the access with this number fails once (numbers as in plain::memory), or every access
+/// A fault: the access with this number fails once (numbers as in reference::memory), or every access
 /// to the page at this address fails until it is healed.
 struct fault_plan {
     bool whole_page;
@@ -487,4 +487,4 @@ private:
 
 inline auto random_setup(std::uint64_t seed) -> output_setup { return setup_maker{seed}.make(); }
 
-}  // namespace plain
+}  // namespace reference

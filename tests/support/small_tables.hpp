@@ -151,7 +151,7 @@ constexpr auto enabling_fails(uint64_t base, uint64_t mask_ptrs, listed_memory m
     (void)one.enable_topa();
     rule const why = one.out.why();
     if (why == rule::none) { return one.is_running() ? why : wrong_state; }
-    bool const failed = one.has_failed(why) && one.stands_at(base, mask_ptrs);
+    bool const failed = one.has_failed(why) && one.is_at(base, mask_ptrs);
     auto const done = one.write(first_bytes(3));
     bool const lost = done == engine::write_result{.taken = 3, .lost = 3} && memory.run_count == 0;
     return failed && lost && !one.pmi_pending() ? why : wrong_state;

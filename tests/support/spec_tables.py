@@ -69,7 +69,7 @@ struct packet_row {{
     packet_length length;
     unsigned selector;
     unsigned lengths[8];
-    unsigned most_bytes;
+    unsigned max_bytes;
     unsigned field_count;
     packet_field fields[{most_fields}];
     text binds_to_ip;

@@ -176,7 +176,7 @@ struct tracer {
     constexpr void resume() { fault = out.resume(now, memory); }
 
     /// True when RDMSR of the two output MSRs returns these values.
-    constexpr auto stands_at(uint64_t base, uint64_t mask_ptrs) -> bool {
+    constexpr auto is_at(uint64_t base, uint64_t mask_ptrs) -> bool {
         out.sync(now);
         return now.output_base.raw == base && now.output_mask_ptrs.raw == mask_ptrs;
     }

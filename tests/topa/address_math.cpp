@@ -67,8 +67,8 @@ TEST_CASE("address math works on every word_like type") {
 }
 
 TEST_CASE("a table has at most 2^25 entries, 256 MB (OUT-046,141)") {
-    static_assert(most_entries == 0x200'0000);
-    static_assert(most_entries * 8 == 256 * 1024 * 1024);
+    static_assert(max_entries == 0x200'0000);
+    static_assert(max_entries * 8 == 256 * 1024 * 1024);
 }
 
 // ------------------------------------------------------------------------------------ the MSR
@@ -126,11 +126,11 @@ TEST_CASE("bits of an index or an offset that do not fit are dropped") {
 
 TEST_CASE("bits_above_a_gap() is 0 for a mask that is contiguous from bit 0 (OUT-022)") {
     CHECK_TWICE([](auto value) {
-        return bits_above_a_gap(value(uint64_t{0x7F})) == 0 &&
-               bits_above_a_gap(value(uint64_t{0x17F})) == 0x100 &&
-               bits_above_a_gap(value(uint64_t{0x2FF})) == 0x200 &&
-               bits_above_a_gap(value(uint64_t{0x8000'007F})) == 0x8000'0000 &&
-               bits_above_a_gap(value(uint64_t{0xFFFF'FFFF})) == 0;
+        return non_contiguous_bits(value(uint64_t{0x7F})) == 0 &&
+               non_contiguous_bits(value(uint64_t{0x17F})) == 0x100 &&
+               non_contiguous_bits(value(uint64_t{0x2FF})) == 0x200 &&
+               non_contiguous_bits(value(uint64_t{0x8000'007F})) == 0x8000'0000 &&
+               non_contiguous_bits(value(uint64_t{0xFFFF'FFFF})) == 0;
     });
 }
 
@@ -237,7 +237,7 @@ TEST_CASE("nothing overflows for the mask FFFFFFFFH and M = 52 (OUT-153)") {
         overflow_checked const mask{value(uint64_t{0xFFFF'FFFF})};
         overflow_checked const one{value(uint64_t{1})};
         return is(mask_in(pointers), 0xFFFF'FFFF) && is(offset_in(pointers), 0xFFFF'FFFF) &&
-               is(bits_above_a_gap(mask), 0) &&
+               is(non_contiguous_bits(mask), 0) &&
                is(store_address(base, mask, mask), 0xF'FFFF'FFFF'FFFF) &&
                is(misalignment(base, mask + one), 0) &&
                is(misalignment(base + mask, mask + one), 0xFFFF'FFFF) &&

@@ -12,7 +12,7 @@ using topa::finding;
 using topa::limits;
 using topa::region;
 using topa::region_size;
-using topa::site;
+using topa::table_site;
 
 // The compile-time errors of mistakes are tested in tests/fail/.
 
@@ -64,8 +64,8 @@ constexpr auto refused(topa::built_chain<Entries...> const& made, size_t number,
 
 TEST_CASE("a site is an address; the default processor has 52 address bits and MENTRY") {
     CHECK_TWICE([](auto value) {
-        site const plain = value(uint64_t{0x5'F000});
-        site const narrow_site{value(uint64_t{0x5'F000}), {{39}, false}};
+        table_site const plain = value(uint64_t{0x5'F000});
+        table_site const narrow_site{value(uint64_t{0x5'F000}), {{39}, false}};
         return plain.base == 0x5'F000 && plain.of == limits{{52}, true} &&
                narrow_site.base == 0x5'F000 && narrow_site.of == limits{{39}, false};
     });
@@ -422,7 +422,7 @@ TEST_CASE("a default chain has no broken rule") {
 
 TEST_CASE("tables at the top of 52 bits, with the largest region there (OUT-153)") {
     CHECK_TWICE([](auto value) {
-        site const top = value(uint64_t{0xF'FFFF'FFFF'F000});
+        table_site const top = value(uint64_t{0xF'FFFF'FFFF'F000});
         region const it{.base = value(uint64_t{0xF'FFFF'F800'0000}),
                         .size = region_size::size_128M};
         uint64_t const word = 0xF'FFFF'F800'03C0;

@@ -9,7 +9,7 @@
 using namespace ptspec;
 using topa::address_span;
 using topa::restricted_memory;
-using topa::stretch;
+using topa::address_run;
 
 namespace {
 
@@ -21,18 +21,16 @@ constexpr auto smrr(uint64_t base, uint64_t mask) -> restricted_memory {
 }
 
 constexpr auto is_restricted_at(restricted_memory const& of, uint64_t address) -> bool {
-    return of.stretch_from(address).restricted;
+    return of.run_from(address).restricted;
 }
-constexpr auto is(stretch const& got, bool restricted, uint64_t last) -> bool {
+constexpr auto is(address_run const& got, bool restricted, uint64_t last) -> bool {
     return got.restricted == restricted && got.last == last;
 }
 
 /// The first address after `address` where the answer changes.
 constexpr auto next_change(restricted_memory const& of, uint64_t address) -> uint64_t {
     bool const restricted = is_restricted_at(of, address);
-    while (is_restricted_at(of, address) == restricted) {
-        address = of.stretch_from(address).last + 1;
-    }
+    while (is_restricted_at(of, address) == restricted) { address = of.run_from(address).last + 1; }
     return address;
 }
 
@@ -41,12 +39,12 @@ constexpr auto next_change(restricted_memory const& of, uint64_t address) -> uin
 TEST_CASE("without a range nothing is restricted") {
     CHECK_TWICE([](auto value) {
         auto const none = value(restricted_memory{});
-        return is(none.stretch_from(0), false, top) && is(none.stretch_from(top), false, top) &&
-               is(none.stretch_from(0x8000'0000), false, top) && !none.touches(0, top) &&
+        return is(none.run_from(0), false, top) && is(none.run_from(top), false, top) &&
+               is(none.run_from(0x8000'0000), false, top) && !none.touches(0, top) &&
                !none.touches(top, 1) && none.extra == nullptr && none.extra_count == 0;
     });
     CHECK_TWICE([](auto value) {
-        auto const it = value(stretch{});
+        auto const it = value(address_run{});
         auto const span = value(address_span{});
         return is(it, false, 0) && span.first == 0 && span.last == 0;
     });
@@ -89,17 +87,15 @@ TEST_CASE("an address is in SMRR when it equals PhysBase in the bits of PhysMask
 TEST_CASE("an address above 4 GB is never in SMRR: 180000000 is not 80000000 (OUT-110)") {
     CHECK_TWICE([](auto value) {
         auto const it = smrr(value(uint64_t{0x8000'0000}), 0xFF80'0800);  // OC-45
-        return is_restricted_at(it, 0x8000'0000) &&
-               is(it.stretch_from(0x1'8000'0000), false, top) && !it.touches(0x1'8000'0000, 0x10) &&
-               !it.touches(0x1'0000'0000, top - last_of_4_GB) &&
+        return is_restricted_at(it, 0x8000'0000) && is(it.run_from(0x1'8000'0000), false, top) &&
+               !it.touches(0x1'8000'0000, 0x10) && !it.touches(0x1'0000'0000, top - last_of_4_GB) &&
                !is_restricted_at(it, 0xF'0000'8000'0000);
     });
     CHECK_TWICE([](auto value) {  // a mask of 0 matches everything below 4 GB
         auto const it = smrr(value(uint64_t{0x8000'0000}), 0x800);
-        return is(it.stretch_from(0), true, last_of_4_GB) &&
-               is(it.stretch_from(last_of_4_GB), true, last_of_4_GB) &&
-               is(it.stretch_from(0x1'0000'0000), false, top) &&
-               next_change(it, 0) == 0x1'0000'0000;
+        return is(it.run_from(0), true, last_of_4_GB) &&
+               is(it.run_from(last_of_4_GB), true, last_of_4_GB) &&
+               is(it.run_from(0x1'0000'0000), false, top) && next_change(it, 0) == 0x1'0000'0000;
     });
 }
 
@@ -108,7 +104,7 @@ TEST_CASE("SMRR is in effect only while bit 11 of PhysMask, Valid, is 1 (OUT-110
         auto const off = smrr(value(uint64_t{0x8000'0000}), 0xFF80'0000);
         auto const other_bits = smrr(value(uint64_t{0x8000'0000}), 0xFF80'07FF);
         auto const on = smrr(value(uint64_t{0x8000'0000}), 0xFF80'0800);
-        return is(off.stretch_from(0x8000'0000), false, top) && !off.touches(0, top) &&
+        return is(off.run_from(0x8000'0000), false, top) && !off.touches(0, top) &&
                !is_restricted_at(other_bits, 0x8000'0000) && is_restricted_at(on, 0x8000'0000);
     });
 }
@@ -120,7 +116,7 @@ TEST_CASE("FFFE00000H is the mask of 200000H to 3FFFFFH (OUT-144)") {
         return next_change(it, 0) == 0x20'0000 && next_change(it, 0x20'0000) == 0x40'0000 &&
                is_restricted_at(it, 0x20'0000) && is_restricted_at(it, 0x3F'FFFF) &&
                !is_restricted_at(it, 0x40'0000) && !is_restricted_at(it, 0x1F'FFFF) &&
-               it.stretch_from(0x2F'0123).last == 0x3F'FFFF;
+               it.run_from(0x2F'0123).last == 0x3F'FFFF;
     });
 }
 
@@ -136,10 +132,9 @@ TEST_CASE("a mask with gaps matches several runs of addresses (OUT-110)") {
     });
     CHECK_TWICE([](auto value) {  // only bit 12 is compared: every other page
         auto const it = smrr(value(uint64_t{0x1000}), 0x1800);
-        return is(it.stretch_from(0x7'0234), false, 0x7'0FFF) &&
-               is(it.stretch_from(0x7'1234), true, 0x7'1FFF) &&
-               is_restricted_at(it, last_of_4_GB) &&
-               is(it.stretch_from(0x1'0000'1000), false, top) && it.touches(0xFFF, 2) &&
+        return is(it.run_from(0x7'0234), false, 0x7'0FFF) &&
+               is(it.run_from(0x7'1234), true, 0x7'1FFF) && is_restricted_at(it, last_of_4_GB) &&
+               is(it.run_from(0x1'0000'1000), false, top) && it.touches(0xFFF, 2) &&
                !it.touches(0, 0x1000) && !it.touches(0xFFF, 1);
     });
 }
@@ -151,11 +146,11 @@ TEST_CASE("platform ranges are restricted from their first byte to their last (O
         address_span const extra[] = {{value(uint64_t{0x1'2345'6789}), 0x1'2345'678B},
                                       {value(uint64_t{0x777}), 0x777}};
         restricted_memory const it{.extra = extra, .extra_count = 2};
-        return is(it.stretch_from(0), false, 0x776) && is(it.stretch_from(0x777), true, 0x777) &&
-               is(it.stretch_from(0x778), false, 0x1'2345'6788) &&
-               is(it.stretch_from(0x1'2345'6789), true, 0x1'2345'678B) &&
-               is(it.stretch_from(0x1'2345'678B), true, 0x1'2345'678B) &&
-               is(it.stretch_from(0x1'2345'678C), false, top);
+        return is(it.run_from(0), false, 0x776) && is(it.run_from(0x777), true, 0x777) &&
+               is(it.run_from(0x778), false, 0x1'2345'6788) &&
+               is(it.run_from(0x1'2345'6789), true, 0x1'2345'678B) &&
+               is(it.run_from(0x1'2345'678B), true, 0x1'2345'678B) &&
+               is(it.run_from(0x1'2345'678C), false, top);
     });
     CHECK_TWICE([](auto value) {  // only `extra_count` of them
         address_span const extra[] = {{value(uint64_t{0x10}), 0x1F}, {0x20, 0x2F}};
@@ -172,7 +167,7 @@ TEST_CASE("platform ranges may touch, overlap, be empty, or end at the last addr
         restricted_memory const it{.extra = extra, .extra_count = 8};
         return next_change(it, 0) == 0x2000 && next_change(it, 0x2000) == 0x5000 &&
                is_restricted_at(it, 0x3FFF) && is_restricted_at(it, 0x4000) &&
-               next_change(it, 0x5000) == top - 1 && is(it.stretch_from(top), true, top) &&
+               next_change(it, 0x5000) == top - 1 && is(it.run_from(top), true, top) &&
                !is_restricted_at(it, top - 2) && it.touches(0x1FFF, 2) &&
                !it.touches(0x5000, 0x1'0000) && it.touches(top - 2, 2);
     });
@@ -190,7 +185,7 @@ TEST_CASE("SMRR and platform ranges are both restricted (OUT-110, OUT-116)") {
         return next_change(it, 0) == 0x8000'0000 && next_change(it, 0x8000'0000) == 0x8080'0010 &&
                next_change(it, 0x8080'0010) == 0xFFFF'FFFF &&
                next_change(it, 0xFFFF'FFFF) == 0x1'0000'0001 &&
-               is(it.stretch_from(0x1'0000'0001), false, top);
+               is(it.run_from(0x1'0000'0001), false, top);
     });
 }
 
@@ -264,7 +259,7 @@ TEST_CASE("stretch_from() and touches() agree with a check byte by byte (OUT-110
             }
         }
         for (uint64_t const from : places) {
-            auto const got = it.stretch_from(from);
+            auto const got = it.run_from(from);
             bool const inside = byte_is_restricted(it, from);
             REQUIRE(got.restricted == inside);
             REQUIRE(got.last >= from);

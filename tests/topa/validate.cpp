@@ -165,7 +165,7 @@ TEST_CASE("a table without END and STOP in its room is an error (OUT-056)") {
         auto const limited = topa::validate(memory, 0x1'0000, skl, two, value(uint64_t{2}));
         findings three;
         auto const whole = topa::validate(memory, 0x1'0000, skl, three, value(uint64_t{3}));
-        return is(limited, table_end::too_far, {0x1'0000, 2}) &&
+        return is(limited, table_end::limit_reached, {0x1'0000, 2}) &&
                two.are(at(1, rule::OUT_060), at(2, rule::OUT_056)) &&
                is(whole, table_end::link, {0x1'0000, 2}, 0x1'0000) &&
                three.are(at(1, rule::OUT_060)) && memory.reads == 5;
@@ -176,8 +176,8 @@ TEST_CASE("a table without END and STOP in its room is an error (OUT-056)") {
         auto const got = topa::validate(memory, 0x1'0000, skl, found);
         findings more;
         auto const long_table = topa::validate(memory, 0x1'0000, skl, more, 513);
-        return is(got, table_end::too_far, {0x1'0000, 512}) && found.are(at(512, rule::OUT_056)) &&
-               memory.reads == 1025 && more.are() &&
+        return is(got, table_end::limit_reached, {0x1'0000, 512}) &&
+               found.are(at(512, rule::OUT_056)) && memory.reads == 1025 && more.are() &&
                is(long_table, table_end::link, {0x1'0000, 512}, 0x1'0000);
     });
 }
@@ -299,7 +299,7 @@ auto reference_rules(uint64_t word, uint64_t table, uint64_t index, limits of)
 }
 
 /// Reference: all findings of a chain, with a set of the visited tables.
-auto reference_findings(few_pages memory, uint64_t first, limits of, uint64_t most_entries)
+auto reference_findings(few_pages memory, uint64_t first, limits of, uint64_t max_entries)
     -> std::vector<finding> {
     std::vector<finding> found;
     std::set<uint64_t> seen;
@@ -308,7 +308,7 @@ auto reference_findings(few_pages memory, uint64_t first, limits of, uint64_t mo
         if (table >= uint64_t{1} << of.width.bits) { found.push_back({rule::OUT_063, {table, 0}}); }
         for (uint64_t i = 0;; ++i) {
             place const where{table, static_cast<uint32_t>(i)};
-            if (i == most_entries) {
+            if (i == max_entries) {
                 found.push_back({rule::OUT_056, where});
                 return found;
             }
@@ -431,7 +431,7 @@ TEST_CASE("a chain ends at STOP, at unreadable memory, or at a table without END
         tables<2> memory{{{value(uint64_t{0x40'0000}), 0x1'1001}, {0x40'1000, 0x40'2000, 1}}};
         findings found;
         auto const got = topa::validate_chain(memory, 0x1'0000, skl, found, 2);
-        return got.tables == 2 && is(got.last, table_end::too_far, {0x1'1000, 2}) &&
+        return got.tables == 2 && is(got.last, table_end::limit_reached, {0x1'1000, 2}) &&
                found.are(finding{rule::OUT_056, {0x1'1000, 2}});
     });
     CHECK_TWICE([](auto value) {
@@ -468,7 +468,7 @@ TEST_CASE("a table of a chain has 512 entries by default (OUT-056)") {
         findings more;
         auto const whole = topa::validate_chain(memory, 0x1'0000, skl, more, 513);
         return page.are(at(512, rule::OUT_056)) && more.are() && limited.tables == 1 &&
-               is(limited.last, table_end::too_far, {0x1'0000, 512}) && whole.tables == 1 &&
+               is(limited.last, table_end::limit_reached, {0x1'0000, 512}) && whole.tables == 1 &&
                is(whole.last, table_end::link, {0x1'0000, 512}, 0x1'0000);
     });
 }

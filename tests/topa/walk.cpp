@@ -611,7 +611,7 @@ TEST_CASE("a walk reads at most `most_entries` entries (OUT-056)") {
         few_words memory{figure_words};
         visits seen;
         auto const two = topa::for_each_entry(memory, 0x1'0000, value(uint64_t{2}), seen);
-        bool const limited = is(two, table_end::too_far, {0x1'0000, 2}) &&
+        bool const limited = is(two, table_end::limit_reached, {0x1'0000, 2}) &&
                              seen.are(0x1'0000, 0x1000'0100U, 0x2000'0000U) &&
                              memory.were_read(1U, 1U, 0U, 0U);
         visits all;
@@ -619,7 +619,7 @@ TEST_CASE("a walk reads at most `most_entries` entries (OUT-056)") {
         visits none;
         auto const zero = topa::for_each_entry(memory, 0x1'0000, value(uint64_t{0}), none);
         return limited && is(three, table_end::link, {0x1'0000, 2}, 0x2'0000) && all.count == 3 &&
-               is(zero, table_end::too_far, {0x1'0000, 0}) && none.count == 0;
+               is(zero, table_end::limit_reached, {0x1'0000, 0}) && none.count == 0;
     });
 }
 

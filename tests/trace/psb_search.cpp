@@ -30,12 +30,12 @@ auto all_psbs(std::vector<std::uint8_t> const& in) -> std::vector<std::size_t> {
 
 auto next_of(std::vector<std::size_t> const& all, std::size_t from) -> std::size_t {
     auto const it = std::lower_bound(all.begin(), all.end(), from);
-    return it == all.end() ? trace::nowhere : *it;
+    return it == all.end() ? trace::npos : *it;
 }
 
 auto before_of(std::vector<std::size_t> const& all, std::size_t before) -> std::size_t {
     auto const it = std::lower_bound(all.begin(), all.end(), before);
-    return it == all.begin() ? trace::nowhere : *(it - 1);
+    return it == all.begin() ? trace::npos : *(it - 1);
 }
 
 }  // namespace
@@ -45,23 +45,23 @@ TEST_CASE("find_psb returns the offset of the PSB (PKT-130,250)") {
     CHECK_TWICE([](auto value) {
         return trace::find_psb(value(join(bytes(0x82, 0x00, 0x02), psb, bytes(0x02)))) == 3;
     });
-    CHECK_TWICE([](auto value) { return trace::find_psb(value(psb), 1) == trace::nowhere; });
-    CHECK_TWICE([](auto value) { return trace::find_psb(value(psb), 17) == trace::nowhere; });
-    CHECK_TWICE([](auto) { return trace::find_psb({}) == trace::nowhere; });
+    CHECK_TWICE([](auto value) { return trace::find_psb(value(psb), 1) == trace::npos; });
+    CHECK_TWICE([](auto value) { return trace::find_psb(value(psb), 17) == trace::npos; });
+    CHECK_TWICE([](auto) { return trace::find_psb({}) == trace::npos; });
 }
 
 TEST_CASE("15 bytes of the pattern are no PSB (PKT-250)") {
     auto const short_by_one = [](auto value, std::size_t drop) {
         auto const in = value(psb);
-        return trace::find_psb(byte_view{in}.from(drop)) == trace::nowhere &&
-               trace::find_psb(byte_view{in}.first(16 - drop)) == trace::nowhere;
+        return trace::find_psb(byte_view{in}.from(drop)) == trace::npos &&
+               trace::find_psb(byte_view{in}.first(16 - drop)) == trace::npos;
     };
     static_assert(short_by_one(test::known{}, 1));
     for (std::size_t drop = 1; drop <= 16; ++drop) { CHECK(short_by_one(test::unknown{}, drop)); }
     CHECK_TWICE([](auto value) {
         auto in = value(join(psb, bytes(0x00)));
         in.bytes[15] = 0x83;
-        return trace::find_psb(in) == trace::nowhere;
+        return trace::find_psb(in) == trace::npos;
     });
 }
 
@@ -99,14 +99,14 @@ TEST_CASE("find_psb finds a single PSB at any offset, and nothing without one (P
             for (std::size_t place = 0; place + trace::psb_bytes <= size; place += value(7U)) {
                 byte_array<size> all{};
                 for (auto& byte : all.bytes) { byte = static_cast<std::uint8_t>(quiet); }
-                if (trace::find_psb(byte_view{all}) != trace::nowhere) { return false; }
+                if (trace::find_psb(byte_view{all}) != trace::npos) { return false; }
                 for (std::size_t i = 0; i < trace::psb_bytes; ++i) {
                     all.bytes[place + i] = i % 2 == 0 ? 0x02 : 0x82;
                 }
                 if (trace::find_psb(byte_view{all}) != place ||
                     trace::find_psb(byte_view{all}, place / 2) != place ||
-                    trace::find_psb(byte_view{all}, place + 1) != trace::nowhere ||
-                    trace::find_psb(byte_view{all}.first(place + 15)) != trace::nowhere) {
+                    trace::find_psb(byte_view{all}, place + 1) != trace::npos ||
+                    trace::find_psb(byte_view{all}.first(place + 15)) != trace::npos) {
                     return false;
                 }
             }
@@ -118,9 +118,9 @@ TEST_CASE("find_psb finds a single PSB at any offset, and nothing without one (P
 TEST_CASE("find_psb_before finds the last PSB that begins before an offset (PKT-250,251)") {
     CHECK_TWICE([](auto value) {
         auto const in = value(join(psb, bytes(0x00), psb, bytes(0x00, 0x00)));
-        return trace::find_psb_before(in, 0) == trace::nowhere &&
-               trace::find_psb_before(in, 1) == 0 && trace::find_psb_before(in, 17) == 0 &&
-               trace::find_psb_before(in, 18) == 17 && trace::find_psb_before(in, 99) == 17;
+        return trace::find_psb_before(in, 0) == trace::npos && trace::find_psb_before(in, 1) == 0 &&
+               trace::find_psb_before(in, 17) == 0 && trace::find_psb_before(in, 18) == 17 &&
+               trace::find_psb_before(in, 99) == 17;
     });
     for (std::uint32_t seed = 0; seed < 300; ++seed) {
         auto const in = test::random_stream(seed, 40 + seed % 160);
@@ -153,16 +153,16 @@ TEST_CASE("a search in chunks finds the same PSB as find_psb (PKT-250,251)") {
             std::size_t last = 0;
             for (; at < in.size() && !found; at += step) {
                 last = at;
-                if (search.in(byte_view{in}.from(at).first(step))) {
+                if (search.feed(byte_view{in}.from(at).first(step))) {
                     found = static_cast<std::size_t>(static_cast<std::int64_t>(at) + search.end()) -
                             16;
                 }
             }
-            if (!found && search.at_the_end()) {
+            if (!found && search.finish()) {
                 found = static_cast<std::size_t>(static_cast<std::int64_t>(last) + search.end()) -
                         16;
             }
-            REQUIRE(found.value_or(trace::nowhere) == trace::find_psb(byte_view{in}));
+            REQUIRE(found.value_or(trace::npos) == trace::find_psb(byte_view{in}));
         }
     }
 }
@@ -172,17 +172,17 @@ TEST_CASE("end() is -1 when the chunk before ends with a PSB and half a pair (PK
         trace::psb_search search;
         auto const first = value(join(psb, bytes(0x02)));
         auto const second = value(bytes(0x00));
-        return !search.in(first) && search.in(second) && search.end() == -1;
+        return !search.feed(first) && search.feed(second) && search.end() == -1;
     });
 }
 
 TEST_CASE("a run of 02H and a pattern that breaks at every 16th byte hold no PSB (PKT-250)") {
     std::vector<std::uint8_t> in(100000, 0x02);
-    CHECK(trace::find_psb(byte_view{in}) == trace::nowhere);
+    CHECK(trace::find_psb(byte_view{in}) == trace::npos);
     for (std::size_t i = 0; i < in.size(); ++i) {
         in[i] = i % 16 == 15 ? 0x83 : i % 2 ? 0x82 : 0x02;
     }
-    CHECK(trace::find_psb(byte_view{in}) == trace::nowhere);
+    CHECK(trace::find_psb(byte_view{in}) == trace::npos);
     in[15 + 16 * 1000] = 0x82;
     CHECK(trace::find_psb(byte_view{in}) == all_psbs(in).front());
 }

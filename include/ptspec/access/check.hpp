@@ -58,8 +58,8 @@ rule_of_absence(capabilities const& caps, uint32_t index) noexcept -> rule {
 }
 
 /// Source: REG-121.
-constexpr auto is_barred_by_vmx(capabilities const& caps, msr_state const& now, ia32_rtit_ctl value,
-                                policy const& how) noexcept -> bool {
+constexpr auto is_disallowed_in_vmx(capabilities const& caps, msr_state const& now,
+                                    ia32_rtit_ctl value, policy const& how) noexcept -> bool {
     return now.in_vmx_operation && caps.vmx() == cpu::vmx_support::none &&
            (!how.only_enabling_faults_in_vmx || value.get<ia32_rtit_ctl::TraceEn>());
 }
@@ -74,7 +74,7 @@ constexpr auto staying_enabled(msr_state const& now, ia32_rtit_ctl value) noexce
 template <class Found>
 constexpr void find_broken_rules(capabilities const& caps, msr_state const& now,
                                  ia32_rtit_ctl value, policy const& how, Found&& found) noexcept {
-    if (is_barred_by_vmx(caps, now, value, how)) { found(rule::REG_121); }
+    if (is_disallowed_in_vmx(caps, now, value, how)) { found(rule::REG_121); }
     if (value == now.ctl) { return; }  // REG-020
     access::detail::find_broken(access::detail::rules::of_ctl{}, caps, value, found);
     if (staying_enabled(now, value) != 0) { found(rule::REG_021); }
@@ -184,7 +184,7 @@ write_faults(capabilities const& caps, msr_state const& now, uint32_t index, uin
     if (detail::rule_of_absence(caps, index) != rule::none) { return true; }
     if (index == ia32_rtit_ctl::address) {
         ia32_rtit_ctl const ctl{value};
-        return detail::is_barred_by_vmx(caps, now, ctl, how) ||
+        return detail::is_disallowed_in_vmx(caps, now, ctl, how) ||
                (ctl != now.ctl &&
                 (detail::staying_enabled(now, ctl) != 0 || !access::is_legal(caps, ctl)));
     }

@@ -17,7 +17,7 @@ enum class image_error : uint8_t {
     wrong_size,     ///< more bytes than the image has
     unknown_flags,  ///< unknown flags, or flags that exclude each other
     refused,        ///< the processor cannot hold a value; the result names the MSR and the rule
-    impossible,     ///< a number out of range
+    out_of_range,   ///< a number out of range
     no_room,        ///< the output buffer is too small
 };
 
@@ -102,8 +102,8 @@ constexpr auto refused_value(rule broken, uint32_t index) noexcept -> load_resul
 /// The rule by which a processor can never hold a value in an MSR, or none.
 ///
 /// Source: REG-012..015, REG-024..044, REG-052..055, REG-070..076, REG-140, REG-204.
-constexpr auto rule_against_holding(capabilities const& caps, uint32_t index,
-                                    uint64_t value) noexcept -> rule {
+constexpr auto rule_of_value(capabilities const& caps, uint32_t index, uint64_t value) noexcept
+    -> rule {
     if (auto const absent = rule_of_absence(caps, index); absent != rule::none) {
         return value == value_of(msr_state{}, index) ? rule::none : absent;
     }
@@ -138,7 +138,7 @@ constexpr auto rule_against_holding(capabilities const& caps, uint32_t index,
     uint8_t const* from = image.data() + detail::image_head;
     for (uint32_t const index : detail::image_msrs) {
         uint64_t const value = load_le64(from);
-        auto const broken = detail::rule_against_holding(caps, index, value);
+        auto const broken = detail::rule_of_value(caps, index, value);
         if (broken != rule::none) { return detail::refused_value(broken, index); }
         set_raw(loaded.state, index, value);
         from += 8;
@@ -155,7 +155,7 @@ constexpr auto rule_against_holding(capabilities const& caps, uint32_t index,
         return detail::refused_value(rule::REG_056, ia32_rtit_status::address);
     }
     bool const trace_en = state.ctl.get<ia32_rtit_ctl::TraceEn>();
-    if (trace_en && detail::is_barred_by_vmx(caps, state, state.ctl, {})) {
+    if (trace_en && detail::is_disallowed_in_vmx(caps, state, state.ctl, {})) {
         return detail::refused_value(rule::REG_121, ia32_rtit_ctl::address);
     }
     return loaded;

@@ -23,7 +23,7 @@ namespace ptspec::access {
 }
 
 /// The largest number of entries of an LBR stack.
-inline constexpr uint32_t most_lbr_entries = 32;
+inline constexpr uint32_t max_lbr_entries = 32;
 
 /// True for the LBR and LER MSRs, which read 0 and drop writes while branch records are suspended.
 /// IA32_DEBUGCTL does not.
@@ -31,7 +31,7 @@ inline constexpr uint32_t most_lbr_entries = 32;
 /// Source: REG-182.
 [[nodiscard]] constexpr auto is_lbr_msr(uint32_t index) noexcept -> bool {
     auto const in_stack = [=](uint32_t first) {
-        return index >= first && index - first < most_lbr_entries;
+        return index >= first && index - first < max_lbr_entries;
     };
     return in_stack(reg::msr_lastbranch_x_from_ip::address(0)) ||
            in_stack(reg::msr_lastbranch_x_to_ip::address(0)) ||

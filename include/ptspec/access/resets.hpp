@@ -129,15 +129,15 @@ struct rsm_result {
 /// The state at the start of an authenticated code module: TraceEn is cleared without any packet.
 ///
 /// Source: REG-112.
-[[nodiscard]] constexpr auto acm_begins(msr_state const& now) noexcept -> msr_state {
+[[nodiscard]] constexpr auto acm_entry(msr_state const& now) noexcept -> msr_state {
     return detail::disabled(now);
 }
 
 /// The state after the module. `trace_en` is the value of TraceEn before the module started.
 ///
 /// Source: REG-112.
-[[nodiscard]] constexpr auto acm_ended(capabilities const& caps, msr_state now, bool trace_en,
-                                       context const& code = {}) noexcept -> msr_state {
+[[nodiscard]] constexpr auto acm_exit(capabilities const& caps, msr_state now, bool trace_en,
+                                      context const& code = {}) noexcept -> msr_state {
     if (!trace_en) { return now; }
     now.ctl = now.ctl.with(ia32_rtit_ctl::TraceEn{true});
     return detail::enabled(caps, now, code).state;

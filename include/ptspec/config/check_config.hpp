@@ -106,9 +106,8 @@ constexpr auto number_in(trace_config const& wanted, config_member which) noexce
 
 /// The rule by which a member is refused. Only the member's bits are checked: the fields of CTL are
 /// independent, except for what TraceEn requires.
-constexpr auto rule_against_member(capabilities const& caps, quirk_set quirks,
-                                   trace_config const& wanted, config_member which) noexcept
-    -> rule {
+constexpr auto rule_of_member(capabilities const& caps, quirk_set quirks,
+                              trace_config const& wanted, config_member which) noexcept -> rule {
     uint64_t const number = number_in(wanted, which);
     if (to_field(which, number) >> lowest_bit(info_of(which).ctl_bits) != number) {
         return rule::REG_037;
@@ -183,7 +182,7 @@ constexpr auto advice_on(quirk_set quirks, trace_config const& wanted) noexcept
     auto const quirks = quirks_of(caps);
     uint64_t best = ctl_of(wanted).raw;
     for (config_member_info const& member : config_members) {
-        rule const why = detail::rule_against_member(caps, quirks, wanted, member.which);
+        rule const why = detail::rule_of_member(caps, quirks, wanted, member.which);
         if (why == rule::none) { continue; }
         found.refusals[found.refused++] = {member.which, why};
         best = (best & ~member.ctl_bits) | detail::corrected_bits(caps, wanted, member.which);

@@ -96,7 +96,7 @@ struct model_quirks {
     unsigned first_stepping = 0;
     unsigned last_stepping = 15;
 
-    [[nodiscard]] constexpr auto is_about(cpu_model const& which) const noexcept -> bool {
+    [[nodiscard]] constexpr auto applies_to(cpu_model const& which) const noexcept -> bool {
         return family == which.family && model == which.model && first_stepping <= which.stepping &&
                which.stepping <= last_stepping;
     }
@@ -176,7 +176,7 @@ inline constexpr model_quirks quirk_table[] = {
     auto const which = model_of(signature);
     quirk_set found;
     for (model_quirks const& row : quirk_table) {
-        if (row.is_about(which)) { found = found | row.has; }
+        if (row.applies_to(which)) { found = found | row.has; }
     }
     return found;
 }

@@ -47,7 +47,8 @@ namespace detail {
 using namespace ptspec::detail;
 
 /// The result of an access with this verdict, after which a port may have failed.
-constexpr auto judged(access::verdict const& outcome, port_fault fault) noexcept -> access_result {
+constexpr auto access_result_of(access::verdict const& outcome, port_fault fault) noexcept
+    -> access_result {
     switch (outcome.what) {
         case access::outcome::general_protection:
             return {access_outcome::general_protection, outcome.why, fault};
@@ -57,7 +58,7 @@ constexpr auto judged(access::verdict const& outcome, port_fault fault) noexcept
     return {fault ? access_outcome::done_but_port_failed : access_outcome::done, rule::none, fault};
 }
 /// The result of an access that did not begin because a port failed.
-constexpr auto not_begun(port_fault fault) noexcept -> access_result {
+constexpr auto not_started(port_fault fault) noexcept -> access_result {
     return {access_outcome::not_done_port_failed, rule::none, fault};
 }
 

@@ -12,9 +12,9 @@ namespace ptspec::engine {
 ///
 /// Source: GEN-133, GEN-134.
 enum class ret_mismatch : uint8_t {
-    pops_top,      ///< every RET pops, as in the manual; libipt misreads some later RETs
-    keeps_stack,   ///< only compressed RETs pop, as in libipt; perf misreads some later RETs
-    clears_stack,  ///< no later RET is compressed against an older CALL: both decode correctly
+    pop,    ///< every RET pops, as in the manual; libipt misreads some later RETs
+    keep,   ///< only compressed RETs pop, as in libipt; perf misreads some later RETs
+    clear,  ///< no later RET is compressed against an older CALL: both decode correctly
 };
 
 /// The packets for a branch into a TraceStop range during an overflow. Tracing stops at once.
@@ -53,7 +53,7 @@ struct model_options {
     /// TraceStop ranges are compared with the address after MOV CR3, not with its own: GEN-087.
     bool mov_cr3_stops_at_next = false;
     bool swintr_events = false;  ///< CFE has types for software interrupts and SYSCALL: GEN-301
-    ret_mismatch on_ret_mismatch = ret_mismatch::pops_top;  ///< GEN-134
+    ret_mismatch on_ret_mismatch = ret_mismatch::pop;  ///< GEN-134
     psb_after_ovf psb_after_overflow = psb_after_ovf::where_needed;
     /// If PacketEn is 1: OVF, PSB+, FUP instead of OVF, FUP, PSB+. libipt rejects this: GEN-228.
     bool psb_before_ovf_fup = false;
@@ -94,7 +94,7 @@ constexpr void for_each_option(Options& how, Visit&& visit) noexcept {
     visit("mov_cr3_stops_at_next", how.mov_cr3_stops_at_next, uint64_t{0}, uint64_t{1});
     visit("swintr_events", how.swintr_events, uint64_t{0}, uint64_t{1});
     visit("on_ret_mismatch", how.on_ret_mismatch, uint64_t{0},
-          uint64_t{underlying(ret_mismatch::clears_stack)});
+          uint64_t{underlying(ret_mismatch::clear)});
     visit("psb_after_overflow", how.psb_after_overflow, uint64_t{0},
           uint64_t{underlying(psb_after_ovf::never)});
     visit("psb_before_ovf_fup", how.psb_before_ovf_fup, uint64_t{0}, uint64_t{1});

@@ -31,7 +31,7 @@ struct unit_codec;
 ///         OUT-132, PRG-061, PRG-110.
 template <size_t Depth = 1024>
 class trace_unit {
-    static_assert(Depth >= trace::writer_state::most_bytes,
+    static_assert(Depth >= trace::writer_state::max_bytes,
                   "the buffer holds the packets of any operation");
     using ctl = access::ia32_rtit_ctl;
 
@@ -97,9 +97,9 @@ public:
     template <memory_port Memory>
     constexpr auto wrmsr(uint32_t index, uint64_t value, uint64_t at, uint64_t next,
                          Memory& memory) noexcept -> access_result {
-        if (auto const fault = complete_pending(memory)) { return detail::not_begun(fault); }
+        if (auto const fault = complete_pending(memory)) { return detail::not_started(fault); }
         auto const verdict = detail::wrmsr(state_, index, value, at, next, queue_);
-        return detail::judged(verdict, drain_after_operation(memory));
+        return detail::access_result_of(verdict, drain_after_operation(memory));
     }
     /// XSAVES of component 8 by the instruction at `at`. If a port fails nothing is stored, and
     /// TraceEn is 0: retry it, and it stores what the first attempt would have stored.
@@ -109,13 +109,13 @@ public:
     constexpr auto xsaves(uint64_t at, uint64_t next, Memory& memory) noexcept -> xsaves_result {
         bool const is_repeated = pending_ == pending_action::save;
         bool const was_on = is_repeated || state_.ctl<ctl::TraceEn>();
-        if (auto const fault = complete_pending(memory)) { return {detail::not_begun(fault)}; }
+        if (auto const fault = complete_pending(memory)) { return {detail::not_started(fault)}; }
         if (!is_repeated) {
             detail::apply_effect(state_, {.state = access::detail::disabled(state_.msrs)}, at, next,
                                  queue_);
             if (auto const fault = drain_after_operation(memory)) {
                 pending_ = pending_action::save;
-                return {detail::not_begun(fault)};
+                return {detail::not_started(fault)};
             }
         }
         auto before = state_.msrs;
@@ -126,16 +126,16 @@ public:
     template <memory_port Memory>
     constexpr auto xrstors(access::xsave_pt_state const& image, uint64_t at, uint64_t next,
                            Memory& memory) noexcept -> xrstors_result {
-        if (auto const fault = complete_pending(memory)) { return {detail::not_begun(fault)}; }
+        if (auto const fault = complete_pending(memory)) { return {detail::not_started(fault)}; }
         auto const loaded = detail::xrstors(state_, image, at, next, queue_);
-        return {detail::judged(loaded.effect.verdict, drain_after_operation(memory)),
+        return {detail::access_result_of(loaded.effect.verdict, drain_after_operation(memory)),
                 loaded.refused_msr, loaded.why_refused};
     }
     /// XRSTORS where XSTATE_BV[8] is 0. Source: REG-146.
     template <memory_port Memory>
     constexpr auto xrstors_init(uint64_t next, Memory& memory) noexcept -> xrstors_result {
-        if (auto const fault = complete_pending(memory)) { return {detail::not_begun(fault)}; }
-        return {detail::judged(detail::xrstors_init(state_, next).effect.verdict, {})};
+        if (auto const fault = complete_pending(memory)) { return {detail::not_started(fault)}; }
+        return {detail::access_result_of(detail::xrstors_init(state_, next).effect.verdict, {})};
     }
     /// A warm reset: bytes in the buffer are lost. Source: GEN-291, REG-091..093.
     constexpr void warm_reset(execution_context const& after, uint64_t ip) noexcept {

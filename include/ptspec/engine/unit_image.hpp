@@ -64,7 +64,7 @@ struct unit_codec {
         each(now.tnt.bits);
         each(now.cycles);
         each(now.bytes);
-        each(now.deferred_count, trace::writer_state::most_deferred);
+        each(now.deferred_count, trace::writer_state::max_deferred);
         for (auto& ip : now.deferred) { each(ip); }
     }
     template <class Unit, class Each>
@@ -135,7 +135,7 @@ struct unit_codec {
 
     /// The size of an image without calls and without buffered bytes.
     template <size_t Depth>
-    static constexpr auto least_bytes() noexcept -> size_t {
+    static constexpr auto min_bytes() noexcept -> size_t {
         trace_unit<Depth> unit{cpu::capabilities{}};
         counter numbers;
         visit(unit, numbers);
@@ -174,12 +174,12 @@ struct unit_codec {
         visit(unit, numbers);
         bool const is_on = unit.state_.msrs.ctl.template get<access::ia32_rtit_ctl::TraceEn>();
         auto const& now = unit.state_.writer;
-        bool const are_branches = now.tnt.count < unit.state_.write_options.most_branches() &&
+        bool const are_branches = now.tnt.count < unit.state_.write_options.max_branches() &&
                                   now.tnt.bits <= low_bits(now.tnt.count);
         if (!numbers.all_possible || !are_branches || (first.flushing != 0 && is_on)) {
-            return image_error::impossible;
+            return image_error::out_of_range;
         }
-        byte_view const calls = image.from(least_bytes<Depth>());
+        byte_view const calls = image.from(min_bytes<Depth>());
         if (first.bytes > calls.size() ||
             calls.size() - first.bytes != first.calls * sizeof(uint64_t)) {
             return image_error::wrong_size;
@@ -210,7 +210,7 @@ struct unit_codec {
 template <size_t Depth>
 struct unit_image {
     /// The maximum size in bytes.
-    static constexpr size_t most = detail::unit_codec::least_bytes<Depth>() +
+    static constexpr size_t most = detail::unit_codec::min_bytes<Depth>() +
                                    sizeof(uint64_t) * return_stack::most + Depth;
 
     byte_array<most> bytes{};
@@ -265,7 +265,7 @@ template <size_t Depth = 1024>
     uint64_t const form = load_le64(image.data() + 8);
     if ((form & low_bits(32)) != unit_image_version) { return fails(image_error::other_version); }
     uint64_t const size = form >> 32;
-    if (size < unit_codec::least_bytes<Depth>()) { return fails(image_error::wrong_size); }
+    if (size < unit_codec::min_bytes<Depth>()) { return fails(image_error::wrong_size); }
     if (image.size() < size) { return fails(image_error::truncated); }
     if (image.size() > size) { return fails(image_error::wrong_size); }
 
@@ -273,8 +273,7 @@ template <size_t Depth = 1024>
     if (!msrs) { return {msrs.why, msrs.broken, msrs.msr, none}; }
     uint64_t const ctl = load_le64(image.data() + front::msrs_at + access::image_size);
     auto const index = access::ia32_rtit_ctl::address;
-    if (rule const broken = access::detail::rule_against_holding(of, index, ctl);
-        broken != rule::none) {
+    if (rule const broken = access::detail::rule_of_value(of, index, ctl); broken != rule::none) {
         return {image_error::refused, broken, index, none};
     }
     unit_load<Depth> loaded{.unit = {of, msrs.state, {}, 0, options}};

@@ -8,12 +8,12 @@ namespace ptspec::packet {
 
 /// The meaning of one opcode byte.
 struct opcode_byte {
-    enum class says : uint8_t {
-        nothing,   ///< no packet has this byte here: `bad_opcode`
-        a_packet,  ///< the opcode is complete: the packet is `which`
-        go_on,     ///< the opcode continues in the next byte
+    enum class meaning : uint8_t {
+        invalid,  ///< no packet has this byte here: `bad_opcode`
+        packet,   ///< the opcode is complete: the packet is `which`
+        prefix,   ///< the opcode continues in the next byte
     };
-    says what = says::nothing;
+    meaning what = meaning::invalid;
     kind which = kind::pad;
 
     friend constexpr auto operator==(opcode_byte const&, opcode_byte const&) -> bool = default;
@@ -30,7 +30,7 @@ struct masked_byte {
 /// The bits of the rows for which a different value gives the decode result `which`.
 template <class... Rows>
 constexpr auto bits_of_mismatch(type_list<Rows...> rows, mismatch which) noexcept -> uint64_t {
-    mismatch const mismatches[] = {Rows::otherwise...};
+    mismatch const mismatches[] = {Rows::on_mismatch...};
     return bits_where<wide_bits>(rows, mismatches, which).low;
 }
 
@@ -92,8 +92,8 @@ constexpr auto make_opcode_table(type_list<Packets...>, unsigned at, uint32_t pr
             unsigned const byte = here.value | rest;
             if (compared_bits > bits[byte]) {
                 bits[byte] = compared_bits;
-                table.bytes[byte] = {continues ? opcode_byte::says::go_on
-                                               : opcode_byte::says::a_packet,
+                table.bytes[byte] = {continues ? opcode_byte::meaning::prefix
+                                               : opcode_byte::meaning::packet,
                                      continues ? kind::pad : shape.which};
             }
             if (rest == 0) { break; }
@@ -187,10 +187,10 @@ struct opcodes_of_one {
 
     template <opcode_table const& Table>
     static constexpr byte_set known = bytes_where(
-        Table, [](opcode_byte one) { return one.what != opcode_byte::says::nothing; });
+        Table, [](opcode_byte one) { return one.what != opcode_byte::meaning::invalid; });
     template <opcode_table const& Table>
     static constexpr byte_set own = bytes_where(Table, [](opcode_byte one) {
-        return one == opcode_byte{opcode_byte::says::a_packet, Own};
+        return one == opcode_byte{opcode_byte::meaning::packet, Own};
     });
     static constexpr bool depends_on_block = known<tables::first> !=
                                                  known<tables::first_in_block> ||
@@ -199,11 +199,11 @@ struct opcodes_of_one {
     /// `prefix` is the byte after which the opcode continues.
     template <opcode_table const& Table>
     static constexpr auto in(unsigned prefix, uint8_t byte) noexcept -> opcode_byte {
-        if (byte == prefix) { return {opcode_byte::says::go_on}; }
+        if (byte == prefix) { return {opcode_byte::meaning::prefix}; }
         if (!known<Table>.has(byte)) { return {}; }
         bool is_own = false;
         if constexpr (own<Table> != byte_set{}) { is_own = own<Table>.has(byte); }
-        return {opcode_byte::says::a_packet, is_own ? Own : Other};
+        return {opcode_byte::meaning::packet, is_own ? Own : Other};
     }
     static constexpr auto first(uint8_t byte, block items) noexcept -> opcode_byte {
         if constexpr (depends_on_block) {

@@ -9,7 +9,7 @@ namespace detail {
 
 /// The Exp bit of each byte, 1 if another byte follows: bit 2 of the first byte, bit 0 of the
 /// others.
-inline constexpr uint64_t cyc_ends_low = 0x0101'0101'0101'0100;
+inline constexpr uint64_t cyc_exp_bits_low = 0x0101'0101'0101'0100;
 
 /// Packs the seven low bits of each of the eight bytes.
 constexpr auto pack_7_bit_groups(uint64_t bytes) noexcept -> uint64_t {
@@ -51,7 +51,7 @@ struct cyc : packet_word<cyc, 1, payload_continues<9>> {
     [[nodiscard]] static constexpr auto of(uint64_t count, unsigned bytes = 1) noexcept -> cyc {
         wide_bits bits = cyc{}.with(value_4_0{wrapped{count}}).raw;
         count >>= 5;
-        for (unsigned at = 1; at < most_bytes && (count != 0 || at < bytes); ++at) {
+        for (unsigned at = 1; at < max_bytes && (count != 0 || at < bytes); ++at) {
             bits = bits | detail::to_bit<wide_bits>(1, at == 1 ? Exp::lsb : 8 * (at - 1)) |
                    detail::to_bit<wide_bits>((count & 0x7F) << 1, 8 * at);
             count >>= 7;
@@ -61,11 +61,11 @@ struct cyc : packet_word<cyc, 1, payload_continues<9>> {
 
     [[nodiscard]] static constexpr auto length_of(wide_bits raw, block) noexcept -> unsigned {
         if ((raw.low & 1U << Exp::lsb) == 0) { return 1; }
-        uint64_t const ends = ~raw.low & detail::cyc_ends_low;
+        uint64_t const ends = ~raw.low & detail::cyc_exp_bits_low;
         return ends != 0 ? lowest_bit(ends) / 8 + 1 : (raw.high & 1) == 0 ? 9 : 10;
     }
     [[nodiscard]] static constexpr auto broken_payload(wide_bits raw) noexcept -> rule {
-        return length_of(raw, block::none) == most_bytes && (raw.high >> 8 & 0xF1) != 0
+        return length_of(raw, block::none) == max_bytes && (raw.high >> 8 & 0xF1) != 0
                    ? rule::PKT_110
                    : rule::none;
     }

@@ -138,21 +138,21 @@ struct opcode_result {
 template <class Opcodes>
 constexpr auto find_opcode(wide_bits image, size_t present, block items) noexcept -> opcode_result {
     if (present == 0) { return {truncated(1)}; }
-    auto says = Opcodes::first(static_cast<uint8_t>(image.low), items);
-    if (says.what == opcode_byte::says::a_packet) { return {{}, says.which}; }
+    auto opcode = Opcodes::first(static_cast<uint8_t>(image.low), items);
+    if (opcode.what == opcode_byte::meaning::packet) { return {{}, opcode.which}; }
     rule unknown = rule::PKT_015;
-    if (says.what == opcode_byte::says::go_on) {
+    if (opcode.what == opcode_byte::meaning::prefix) {
         if (present < 2) { return {truncated(2)}; }
-        says = Opcodes::ext(static_cast<uint8_t>(image.low >> 8));
+        opcode = Opcodes::ext(static_cast<uint8_t>(image.low >> 8));
         unknown = rule::PKT_012;
-        if (says.what == opcode_byte::says::go_on) {
+        if (opcode.what == opcode_byte::meaning::prefix) {
             if (present < 3) { return {truncated(3)}; }
-            says = Opcodes::ext2(static_cast<uint8_t>(image.low >> 16));
+            opcode = Opcodes::ext2(static_cast<uint8_t>(image.low >> 16));
             unknown = rule::PKT_013;
         }
     }
-    if (says.what == opcode_byte::says::nothing) { return {{error::bad_opcode, 0, unknown}}; }
-    return {{}, says.which};
+    if (opcode.what == opcode_byte::meaning::invalid) { return {{error::bad_opcode, 0, unknown}}; }
+    return {{}, opcode.which};
 }
 
 /// Decodes the packet at the front and calls `sink(packet, length)` with its type.

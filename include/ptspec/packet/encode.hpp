@@ -26,7 +26,7 @@ namespace detail {
 
 /// The bits of a packet with the opcode set and the reserved bits 0.
 template <class Packet>
-constexpr auto clean(Packet const& packet) noexcept -> wide_bits {
+constexpr auto canonical_bits(Packet const& packet) noexcept -> wide_bits {
     constexpr wide_bits kept = ~(
         widen(Packet::reserved_mask()) |
         bits_of_kind<wide_bits>(typename Packet::layout::rows{}, row_kind::fixed));
@@ -45,7 +45,7 @@ constexpr auto violated_rule(wide_bits bits, block items) noexcept -> rule {
         return broken;
     }
     auto const read = classify_first<Packets>(static_cast<uint8_t>(bits.low), items);
-    if (read.what == opcode_byte::says::a_packet &&
+    if (read.what == opcode_byte::meaning::packet &&
         opcode_of(read.which, Packets{}) != opcode_of(Packet::about.id, Packets{})) {
         return rule::PKT_344;
     }
@@ -61,8 +61,8 @@ struct code {
 };
 
 template <class Packets, class Packet>
-constexpr auto code_of(Packet const& packet, block items) noexcept -> code {
-    wide_bits const bits = clean(packet);
+constexpr auto encoding_of(Packet const& packet, block items) noexcept -> code {
+    wide_bits const bits = canonical_bits(packet);
     if (rule const broken = violated_rule<Packets, Packet>(bits, items); broken != rule::none) {
         return {{}, 0, broken};
     }
@@ -79,9 +79,9 @@ constexpr auto code_of(Packet const& packet, block items) noexcept -> code {
 /// Source: PKT-340..347.
 template <packet_type Packet, class Packets = all>
 [[nodiscard]] constexpr auto encode(Packet const& packet, block items = block::none) noexcept
-    -> encoded<Packet::most_bytes> {
-    auto const code = detail::code_of<Packets>(packet, items);
-    encoded<Packet::most_bytes> out{{}, code.length, code.broken};
+    -> encoded<Packet::max_bytes> {
+    auto const code = detail::encoding_of<Packets>(packet, items);
+    encoded<Packet::max_bytes> out{{}, code.length, code.broken};
     copy_bytes(out.bytes.data(), to_le(code.bytes).data(), code.length);
     return out;
 }

@@ -105,7 +105,7 @@ struct packet_word
     using raw_type = typename word::raw_type;
     using payload_type = Payload;
     static constexpr unsigned head_bytes = HeadBytes;
-    static constexpr unsigned most_bytes = HeadBytes + Payload::largest;
+    static constexpr unsigned max_bytes = HeadBytes + Payload::largest;
 
     /// The packet with all fields 0.
     constexpr packet_word() noexcept : word{detail::opcode_bits<Derived>} {

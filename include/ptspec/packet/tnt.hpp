@@ -41,7 +41,7 @@ struct tnt_short : packet_word<tnt_short, 1> {
                                  .name = "TNT.short",
                                  .binds_to_ip = binding::yes,
                                  .cyc_eligible = cyc_rule::yes};
-    static constexpr unsigned most_branches = 6;
+    static constexpr unsigned max_branches = 6;
     /// Smaller values are PAD, the escape byte or a TNT without branches.
     static constexpr uint64_t least_raw = 4;
 
@@ -54,7 +54,7 @@ struct tnt_short : packet_word<tnt_short, 1> {
     }
     /// A packet for 1 to 6 branches. Any other count gives a packet that `encode` refuses.
     [[nodiscard]] static constexpr auto of(branches which) noexcept -> tnt_short {
-        return which.count == 0 || which.count > most_branches
+        return which.count == 0 || which.count > max_branches
                    ? tnt_short{}
                    : tnt_short{}.with(bits{wrapped{uint64_t{1} << which.count |
                                                    (which.bits & low_bits(which.count))}});
@@ -75,7 +75,7 @@ struct tnt_long : packet_word<tnt_long, 8> {
                                  .name = "TNT.long",
                                  .binds_to_ip = binding::yes,
                                  .cyc_eligible = cyc_rule::yes};
-    static constexpr unsigned most_branches = 47;
+    static constexpr unsigned max_branches = 47;
     /// Smaller values have no stop bit, or no branch below it.
     static constexpr uint64_t least_raw = uint64_t{2} << 16;
 
@@ -89,7 +89,7 @@ struct tnt_long : packet_word<tnt_long, 8> {
     }
     /// A packet for 1 to 47 branches. Any other count gives a packet that `encode` refuses.
     [[nodiscard]] static constexpr auto of(branches which) noexcept -> tnt_long {
-        return which.count == 0 || which.count > most_branches
+        return which.count == 0 || which.count > max_branches
                    ? tnt_long{}
                    : tnt_long{}.with(bits{wrapped{uint64_t{1} << which.count |
                                                   (which.bits & low_bits(which.count))}});

@@ -19,7 +19,7 @@ struct payload_value {
 template <class Packet>
 constexpr auto length_of(Packet const& packet) noexcept -> unsigned {
     if constexpr (same_as<typename Packet::payload_type, packet::payload_of_block>) {
-        return Packet::most_bytes;
+        return Packet::max_bytes;
     } else {
         return Packet::length_of(packet.raw, packet::block::none);
     }

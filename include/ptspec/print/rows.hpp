@@ -123,7 +123,7 @@ constexpr auto make_rows(type_list<Rows...>) noexcept {
     ((list.rows[i] = make_facts<Rows>(infos[i]), ++i), ...);
     if constexpr (has_payload<Type>) {
         list.rows[i].row = {"payload",
-                            8 * Type::most_bytes - 1,
+                            8 * Type::max_bytes - 1,
                             8 * Type::head_bytes,
                             row_kind::field,
                             row_access::plain,

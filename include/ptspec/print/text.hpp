@@ -39,7 +39,7 @@ public:
     /// The text written so far, without a terminating zero.
     [[nodiscard]] constexpr auto written() const noexcept -> text { return {first_, size_}; }
     /// True if text was truncated.
-    [[nodiscard]] constexpr auto was_cut() const noexcept -> bool { return cut_; }
+    [[nodiscard]] constexpr auto is_truncated() const noexcept -> bool { return cut_; }
 
 private:
     char* first_;
@@ -53,20 +53,20 @@ template <size_t Room>
 struct fixed_text {
     char characters[Room] = {};
     size_t length = 0;
-    bool was_cut = false;
+    bool is_truncated = false;
 
     constexpr void operator()(text piece) noexcept {
         text_buffer rest{characters + length, Room - length};
         rest(piece);
         length += rest.written().size();
-        was_cut = was_cut || rest.was_cut();
+        is_truncated = is_truncated || rest.is_truncated();
     }
 
     /// The text, valid as long as this object.
     [[nodiscard]] constexpr auto written() const noexcept -> text { return {characters, length}; }
 
     friend constexpr auto operator==(fixed_text const& one, text two) noexcept -> bool {
-        return one.written() == two && !one.was_cut;
+        return one.written() == two && !one.is_truncated;
     }
 };
 

@@ -25,7 +25,7 @@ concept word_like = requires(Word a, Word b) {
 /// The maximum number of entries of a ToPA table: 2^25 entries of 8 bytes, which is 256 MB.
 ///
 /// Source: OUT-046.
-inline constexpr uint64_t most_entries =
+inline constexpr uint64_t max_entries =
     uint64_t{1} << reg::ia32_rtit_output_mask_ptrs::MaskOrTableOffset::width;
 
 // ------------------------------------------------------------------- IA32_RTIT_OUTPUT_MASK_PTRS
@@ -36,7 +36,7 @@ inline constexpr uint64_t most_entries =
 template <word_like Word>
 [[nodiscard]] constexpr auto index_in(Word pointers) noexcept -> Word {
     using field = reg::ia32_rtit_output_mask_ptrs::MaskOrTableOffset;
-    return (pointers >> Word{uint64_t{field::lsb}}) & Word{most_entries - 1};
+    return (pointers >> Word{uint64_t{field::lsb}}) & Word{max_entries - 1};
 }
 
 /// OutputOffset: the offset of the next byte in the region.
@@ -62,7 +62,7 @@ template <word_like Word>
 [[nodiscard]] constexpr auto pointers_of(Word index, Word offset) noexcept -> Word {
     using word = reg::ia32_rtit_output_mask_ptrs;
     return (offset << Word{uint64_t{word::OutputOffset::lsb}}) |
-           ((index & Word{most_entries - 1}) << Word{uint64_t{word::MaskOrTableOffset::lsb}}) |
+           ((index & Word{max_entries - 1}) << Word{uint64_t{word::MaskOrTableOffset::lsb}}) |
            Word{word::forced_1_mask()};
 }
 
@@ -72,7 +72,7 @@ template <word_like Word>
 ///
 /// Source: OUT-022.
 template <word_like Word>
-[[nodiscard]] constexpr auto bits_above_a_gap(Word mask) noexcept -> Word {
+[[nodiscard]] constexpr auto non_contiguous_bits(Word mask) noexcept -> Word {
     return mask & (mask + Word{uint64_t{1}});
 }
 
@@ -123,7 +123,7 @@ template <word_like Word>
 /// Source: OUT-053, OUT-055.
 template <word_like Word>
 [[nodiscard]] constexpr auto next_index(Word index) noexcept -> Word {
-    return (index + Word{uint64_t{1}}) & Word{most_entries - 1};
+    return (index + Word{uint64_t{1}}) & Word{max_entries - 1};
 }
 
 /// The index after `bytes` more bytes, which may fill the region but not exceed it.
@@ -133,7 +133,7 @@ template <word_like Word>
 [[nodiscard]] constexpr auto index_after(Word index, Word offset, Word bytes, Word size) noexcept
     -> Word {
     Word const filled = (offset + bytes) >> (Word{uint64_t{12}} + (size & Word{uint64_t{15}}));
-    return (index + filled) & Word{most_entries - 1};
+    return (index + filled) & Word{max_entries - 1};
 }
 
 }  // namespace ptspec::address_math

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
-#include <ptspec/topa/site.hpp>
+#include <ptspec/topa/table_site.hpp>
 
 /// Builders of the usual ToPA tables. Each has two forms: `try_ring` works at run time and in
 /// templates and returns an error; `ring` is checked at compile time, and a mistake stops the build
@@ -46,7 +46,7 @@ constexpr auto checked(built<Entries> const& result) -> table<Entries> {
 /// Builds a table of all regions of the array except the last, a dummy that keeps the array from
 /// being empty.
 template <size_t Entries, size_t Room>
-constexpr auto build(site at, region const (&regions)[Room], ending end) noexcept
+constexpr auto build(table_site at, region const (&regions)[Room], ending end) noexcept
     -> built<Entries> {
     built<Entries> result;
     result.why = write_table(at.of, at.base, regions, Room - 1, end, result.table.entries);
@@ -63,11 +63,11 @@ constexpr auto build(site at, region const (&regions)[Room], ending end) noexcep
 /// Errors: OUT-061, OUT-062, OUT-063, OUT-066; without MENTRY OUT-067, OUT-068.
 /// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; OUT-043, OUT-045, OUT-047.
 template <same_as<region>... Regions>
-[[nodiscard]] constexpr auto try_linked(site at, uint64_t next, Regions... regions) noexcept
+[[nodiscard]] constexpr auto try_linked(table_site at, uint64_t next, Regions... regions) noexcept
     -> built<sizeof...(Regions) + 1> {
     return detail::build<sizeof...(Regions) + 1>(at, {regions..., region{}}, link(next));
 }
-template <detail::site_like At = site, same_as<region>... Regions>
+template <detail::table_site_like At = table_site, same_as<region>... Regions>
 [[nodiscard]] consteval auto linked(At const& at, uint64_t const& next, Regions const&... regions) {
     detail::require_constants(at, next, regions...);
     return detail::checked(try_linked(at, next, regions...));
@@ -78,11 +78,11 @@ template <detail::site_like At = site, same_as<region>... Regions>
 /// Errors: as `try_linked`.
 /// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; OUT-047, OUT-056, PRG-128.
 template <same_as<region>... Regions>
-[[nodiscard]] constexpr auto try_ring(site at, Regions... regions) noexcept
+[[nodiscard]] constexpr auto try_ring(table_site at, Regions... regions) noexcept
     -> built<sizeof...(Regions) + 1> {
     return try_linked(at, at.base, regions...);
 }
-template <detail::site_like At = site, same_as<region>... Regions>
+template <detail::table_site_like At = table_site, same_as<region>... Regions>
 [[nodiscard]] consteval auto ring(At const& at, Regions const&... regions) {
     detail::require_constants(at, regions...);
     return detail::checked(try_ring(at, regions...));
@@ -94,10 +94,10 @@ template <detail::site_like At = site, same_as<region>... Regions>
 ///
 /// Errors: OUT-061, OUT-062, OUT-063.
 /// Source: OUT-100..103.
-[[nodiscard]] constexpr auto try_single_entry(site at, region which) noexcept -> built<2> {
+[[nodiscard]] constexpr auto try_single_entry(table_site at, region which) noexcept -> built<2> {
     return try_ring(at, which);
 }
-template <detail::site_like At = site>
+template <detail::table_site_like At = table_site>
 [[nodiscard]] consteval auto single_entry(At const& at, region const& which) {
     detail::require_constants(at, which);
     return detail::checked(try_single_entry(at, which));
@@ -112,13 +112,13 @@ template <detail::site_like At = site>
 ///         link: see `try_single_entry`.
 /// Source: OUT-045, OUT-080, PRG-128.
 template <same_as<region>... Regions>
-[[nodiscard]] constexpr auto try_stop_on_full(site at, Regions... regions) noexcept {
+[[nodiscard]] constexpr auto try_stop_on_full(table_site at, Regions... regions) noexcept {
     constexpr size_t count = sizeof...(Regions);
     region wanted[count + 1] = {regions..., region{}};
     if (count != 0) { wanted[count - 1].stop = true; }
     return detail::build < count == 0 ? 1 : count > (at, wanted, no_link);
 }
-template <detail::site_like At = site, same_as<region>... Regions>
+template <detail::table_site_like At = table_site, same_as<region>... Regions>
 [[nodiscard]] consteval auto stop_on_full(At const& at, Regions const&... regions) {
     detail::require_constants(at, regions...);
     return detail::checked(try_stop_on_full(at, regions...));
@@ -130,7 +130,7 @@ template <detail::site_like At = site, same_as<region>... Regions>
 /// Errors: as `try_ring`; OUT-093 fewer than two regions.
 /// Source: OUT-093, PRG-128.
 template <same_as<region>... Regions>
-[[nodiscard]] constexpr auto try_interrupt_on_full(site at, Regions... regions) noexcept
+[[nodiscard]] constexpr auto try_interrupt_on_full(table_site at, Regions... regions) noexcept
     -> built<sizeof...(Regions) + 1> {
     constexpr size_t count = sizeof...(Regions);
     if constexpr (count < 2) {
@@ -141,7 +141,7 @@ template <same_as<region>... Regions>
         return detail::build<count + 1>(at, wanted, link(at.base));
     }
 }
-template <detail::site_like At = site, same_as<region>... Regions>
+template <detail::table_site_like At = table_site, same_as<region>... Regions>
 [[nodiscard]] consteval auto interrupt_on_full(At const& at, Regions const&... regions) {
     detail::require_constants(at, regions...);
     return detail::checked(try_interrupt_on_full(at, regions...));
@@ -153,7 +153,7 @@ template <detail::site_like At = site, same_as<region>... Regions>
 /// Errors: as `try_stop_on_full`; OUT-093 fewer than two regions.
 /// Source: OUT-083, OUT-093, PRG-128.
 template <same_as<region>... Regions>
-[[nodiscard]] constexpr auto try_interrupt_and_stop(site at, Regions... regions) noexcept
+[[nodiscard]] constexpr auto try_interrupt_and_stop(table_site at, Regions... regions) noexcept
     -> built<sizeof...(Regions) == 0 ? 1 : sizeof...(Regions)> {
     constexpr size_t count = sizeof...(Regions);
     if constexpr (count < 2) {
@@ -166,7 +166,7 @@ template <same_as<region>... Regions>
         return detail::build<count>(at, wanted, no_link);
     }
 }
-template <detail::site_like At = site, same_as<region>... Regions>
+template <detail::table_site_like At = table_site, same_as<region>... Regions>
 [[nodiscard]] consteval auto interrupt_and_stop(At const& at, Regions const&... regions) {
     detail::require_constants(at, regions...);
     return detail::checked(try_interrupt_and_stop(at, regions...));
@@ -177,12 +177,12 @@ template <detail::site_like At = site, same_as<region>... Regions>
 /// A request for one table of a chain.
 template <size_t Count>
 struct part {
-    site at;
+    table_site at;
     region regions[Count];
 };
 template <same_as<region>... Regions>
     requires(sizeof...(Regions) != 0)
-[[nodiscard]] constexpr auto table_at(site at, Regions... regions) noexcept
+[[nodiscard]] constexpr auto table_at(table_site at, Regions... regions) noexcept
     -> part<sizeof...(Regions)> {
     return {at, {regions...}};
 }

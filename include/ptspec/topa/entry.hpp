@@ -94,7 +94,7 @@ constexpr void find_broken_rules_of_base(entry which, uint64_t base, max_phys_ad
     bool const end = which.get<entry::END>();
     if (end && !is_aligned(base, 4096)) { found(rule::OUT_061); }
     if (!end && !is_aligned(base, bytes_in(which.get<entry::Size>()))) { found(rule::OUT_062); }
-    if (!width.reaches(base)) { found(rule::OUT_063); }
+    if (!width.contains(base)) { found(rule::OUT_063); }
 }
 
 /// Calls `found` with every rule that an entry breaks at any place in a table, in the order of

@@ -12,7 +12,7 @@ using reg::ia32_rtit_output_mask_ptrs;
 /// The last index that an entry can have: tables have at most 2^25 entries.
 ///
 /// Source: OUT-046.
-inline constexpr uint32_t last_index = address_math::most_entries - 1;
+inline constexpr uint32_t last_index = address_math::max_entries - 1;
 
 /// A place in a chain of tables, as the two output MSRs hold it.
 ///

@@ -16,12 +16,12 @@ struct page_regions {
     friend constexpr auto operator==(page_regions, page_regions) -> bool = default;
 };
 
-/// The largest region that starts at an address and has at most `most_bytes` bytes, but at least 4
+/// The largest region that starts at an address and has at most `max_bytes` bytes, but at least 4
 /// KB. The address must be a multiple of 4 KB.
 ///
 /// Source: OUT-041, OUT-042.
-[[nodiscard]] constexpr auto largest_region(uint64_t base, uint64_t most_bytes) noexcept -> region {
-    unsigned const size_limit = highest_bit(most_bytes | 4096);
+[[nodiscard]] constexpr auto largest_region(uint64_t base, uint64_t max_bytes) noexcept -> region {
+    unsigned const size_limit = highest_bit(max_bytes | 4096);
     unsigned const alignment = lowest_bit(base | uint64_t{1} << 27);  // 128 MB at most
     unsigned const bit = size_limit < alignment ? size_limit : alignment;
     return {.base = base, .size = static_cast<region_size>(bit - 12)};
@@ -41,7 +41,7 @@ template <class Take>
     -> page_regions {
     for (size_t i = 0; i < count; ++i) {
         if (!is_aligned(pages[i], 4096)) { return {0, rule::OUT_062, i}; }
-        if (!width.reaches(pages[i])) { return {0, rule::OUT_063, i}; }
+        if (!width.contains(pages[i])) { return {0, rule::OUT_063, i}; }
     }
     page_regions result;
     for (size_t i = 0; i < count;) {

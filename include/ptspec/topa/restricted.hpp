@@ -14,7 +14,7 @@ struct address_span {
 };
 
 /// A run of addresses that are all restricted, or all unrestricted.
-struct stretch {
+struct address_run {
     bool restricted = false;
     uint64_t last = 0;  ///< the last address of the run
 };
@@ -37,8 +37,8 @@ struct restricted_memory {
     /// same. The run may be shorter than possible.
     ///
     /// Source: OUT-110, OUT-116, OUT-144.
-    [[nodiscard]] constexpr auto stretch_from(uint64_t address) const noexcept -> stretch {
-        stretch found{false, ~uint64_t{0}};
+    [[nodiscard]] constexpr auto run_from(uint64_t address) const noexcept -> address_run {
+        address_run found{false, ~uint64_t{0}};
         if (is_empty()) { return found; }
         auto const until = [&](uint64_t last) {
             if (last < found.last) { found.last = last; }
@@ -68,11 +68,11 @@ struct restricted_memory {
     [[nodiscard]] constexpr auto touches(uint64_t address, uint64_t bytes) const noexcept -> bool {
         if (is_empty()) { return false; }
         for (;;) {
-            auto const here = stretch_from(address);
+            auto const here = run_from(address);
             if (here.restricted) { return true; }
-            uint64_t const behind = here.last - address;
-            if (behind >= bytes - 1) { return false; }
-            bytes -= behind + 1;
+            uint64_t const left = here.last - address;
+            if (left >= bytes - 1) { return false; }
+            bytes -= left + 1;
             address = here.last + 1;
         }
     }

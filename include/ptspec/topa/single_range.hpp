@@ -52,7 +52,7 @@ namespace detail {
 template <class Found>
 constexpr void find_broken_rules(uint64_t base, uint64_t mask, uint64_t offset,
                                  Found&& found) noexcept {
-    if (address_math::bits_above_a_gap(mask) != 0) { found(rule::OUT_022); }
+    if (address_math::non_contiguous_bits(mask) != 0) { found(rule::OUT_022); }
     if ((base & mask) != 0) { found(rule::OUT_023); }
     if (offset > mask) { found(rule::OUT_024); }
 }
@@ -109,7 +109,7 @@ constexpr void find_broken_rules(region wanted, max_phys_addr width, Found&& fou
     if (wanted.bytes != 0) {
         detail::find_broken_rules(wanted.base, wanted.bytes - 1, wanted.offset, found);
     }
-    if (!width.reaches(wanted.base)) { found(rule::REG_070); }
+    if (!width.contains(wanted.base)) { found(rule::REG_070); }
 }
 
 /// Computes the output MSRs for a region.

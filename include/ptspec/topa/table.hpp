@@ -77,7 +77,7 @@ namespace detail {
 
 constexpr auto check_table_base(uint64_t base, max_phys_addr width) noexcept -> rule {
     return !is_aligned(base, 4096) ? rule::OUT_061
-           : !width.reaches(base)  ? rule::OUT_063
+           : !width.contains(base) ? rule::OUT_063
                                    : rule::none;
 }
 
@@ -111,7 +111,7 @@ constexpr auto check_ending(ending end, bool stops, place at, limits of) noexcep
 ///         OUT-060..068, OUT-071, OUT-072.
 [[nodiscard]] constexpr auto write_table(limits of, uint64_t base, region const* regions,
                                          size_t count, ending end, entry* to) noexcept -> finding {
-    constexpr uint64_t most = address_math::most_entries;
+    constexpr uint64_t most = address_math::max_entries;
     if (count > most - (end.is_link ? 1 : 0)) { return {rule::OUT_046, {base, most - 1}}; }
     place at{base, static_cast<uint32_t>(count)};
     if (rule const broken = detail::check_table_base(base, of.width); broken != rule::none) {
@@ -119,7 +119,7 @@ constexpr auto check_ending(ending end, bool stops, place at, limits of) noexcep
     }
     if (count == 0) { return {rule::OUT_066, at}; }
     place const last{base, end.is_link ? at.index : at.index - 1};
-    if (!of.width.reaches(address_math::table_pointer(base, uint64_t{last.index}))) {
+    if (!of.width.contains(address_math::table_pointer(base, uint64_t{last.index}))) {
         return {rule::OUT_071, last};
     }
     for (at.index = 0; at.index < count; ++at.index) {

@@ -11,7 +11,7 @@ namespace ptspec::topa {
 /// Calls `found(finding)` with every rule that the entries of a table break, from the first to the
 /// first END or STOP, by entry and then by number.
 ///
-/// Units:  `most_entries` is the number of entries that the table has room for: 512 in a page.
+/// Units:  `max_entries` is the number of entries that the table has room for: 512 in a page.
 /// Errors: OUT-061, OUT-063 the table's own address, reported for entry 0; OUT-056 neither END nor
 ///         STOP in the table, reported for the entry after it; OUT-071 an entry beyond MAXPHYADDR;
 ///         OUT-091 one in restricted memory; the rules of entries. When the port fails, the result
@@ -20,7 +20,7 @@ namespace ptspec::topa {
 ///         OUT-112.
 template <memory_port Memory, class Found>
 [[nodiscard]] constexpr auto validate(Memory& memory, uint64_t table, limits of, Found&& found,
-                                      uint64_t most_entries = 512,
+                                      uint64_t max_entries = 512,
                                       restricted_memory const& restricted = {}) noexcept
     -> table_walk {
     auto const report = [&](place at) {
@@ -31,11 +31,11 @@ template <memory_port Memory, class Found>
         find_broken_rules(current, at, of, report(at));
         // An entry beyond MAXPHYADDR in a table that starts below it.
         uint64_t const address = table_pointer({table, at.index, 0});
-        if (!of.width.reaches(address) && of.width.reaches(table)) { report(at)(rule::OUT_071); }
+        if (!of.width.contains(address) && of.width.contains(table)) { report(at)(rule::OUT_071); }
         if (restricted.touches(address, sizeof(entry))) { report(at)(rule::OUT_091); }
     };
-    auto const entries = for_each_entry(memory, table, most_entries, visit);
-    if (entries.how == table_end::too_far) { report(entries.last)(rule::OUT_056); }
+    auto const entries = for_each_entry(memory, table, max_entries, visit);
+    if (entries.how == table_end::limit_reached) { report(entries.last)(rule::OUT_056); }
     return entries;
 }
 
@@ -48,20 +48,20 @@ struct chain_walk {
 /// Validates each table of a chain once, in the order of the links. Calls `found(finding)` with
 /// every broken rule.
 ///
-/// Units:  `most_entries` is the number of entries that each table has room for; `most_tables`
+/// Units:  `max_entries` is the number of entries that each table has room for; `max_tables`
 ///         bounds the walk, which also ends at a table that the port cannot read.
 /// Errors: as `validate`.
 /// Source: OUT-047, OUT-072.
 template <memory_port Memory, class Found>
 [[nodiscard]] constexpr auto validate_chain(Memory& memory, uint64_t first, limits of,
-                                            Found&& found, uint64_t most_entries = 512,
-                                            uint64_t most_tables = 0x1'0000,
+                                            Found&& found, uint64_t max_entries = 512,
+                                            uint64_t max_tables = 0x1'0000,
                                             restricted_memory const& restricted = {}) noexcept
     -> chain_walk {
-    auto const shape = shape_of_chain(memory, first, most_entries, most_tables);
+    auto const shape = shape_of_chain(memory, first, max_entries, max_tables);
     chain_walk result;
     for (uint64_t table = first; result.tables < shape.tables; table = result.last.next_table) {
-        result.last = validate(memory, table, of, found, most_entries, restricted);
+        result.last = validate(memory, table, of, found, max_entries, restricted);
         ++result.tables;
         if (result.last.how != table_end::link) { break; }
     }

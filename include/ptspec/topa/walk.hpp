@@ -36,7 +36,7 @@ load_entry(Memory& memory, position where, limits of,
     for (;;) {
         uint64_t const address = table_pointer(where);
         rule const misplaced = !is_aligned(where.table, 4096)               ? rule::OUT_061
-                               : !of.width.reaches(where.table | address)   ? rule::OUT_071
+                               : !of.width.contains(where.table | address)  ? rule::OUT_071
                                : restricted.touches(address, sizeof(entry)) ? rule::OUT_091
                                                                             : rule::none;
         if (misplaced != rule::none) { return {.where = where, .broken = misplaced}; }
@@ -82,15 +82,15 @@ struct distance {
 /// `from` when the trace unit is at `to` and has wrapped at most once. Equal positions have
 /// distance 0, not a whole ring.
 ///
-/// Units:  `most_regions` bounds the walk.
+/// Units:  `max_regions` bounds the walk.
 /// Errors: not reached: the rule of an entry on the way, OUT-064 `to` after the end of its region,
 ///         a failing port, or none of these when the bound was reached.
 /// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; OUT-053..055, PRG-129, PRG-143.
 template <memory_port Memory>
 [[nodiscard]] constexpr auto bytes_between(Memory& memory, position from, position to, limits of,
-                                           uint64_t most_regions = 0x1'0000) noexcept -> distance {
+                                           uint64_t max_regions = 0x1'0000) noexcept -> distance {
     distance walked;
-    for (uint64_t i = 0; i <= most_regions; ++i) {
+    for (uint64_t i = 0; i <= max_regions; ++i) {
         auto const at = load_entry(memory, from, of);
         if (!at) { return {false, walked.bytes, at.broken, at.fault}; }
         from = at.where;
@@ -111,11 +111,11 @@ template <memory_port Memory>
 
 /// How the entries of a table end.
 enum class table_end : uint8_t {
-    link,        ///< END: a link to another table or to the same
-    stop,        ///< STOP: tracing stops
-    wraps,       ///< the last possible entry: the first entry follows
-    too_far,     ///< the bound of the walk was reached before an END or STOP
-    unreadable,  ///< the memory port failed
+    link,           ///< END: a link to another table or to the same
+    stop,           ///< STOP: tracing stops
+    wraps,          ///< the last possible entry: the first entry follows
+    limit_reached,  ///< the bound of the walk was reached before an END or STOP
+    unreadable,     ///< the memory port failed
 };
 
 /// How a walk over the entries of a table ended.
@@ -126,15 +126,15 @@ struct table_walk {
 };
 
 /// Calls `visit(place, entry)` for the entries of a table, from the first to the first END or STOP.
-/// Other errors in entries are ignored. At most `most_entries` are read, each once; 512 fill a
+/// Other errors in entries are ignored. At most `max_entries` are read, each once; 512 fill a
 /// page.
 ///
 /// Source: OUT-045, OUT-055, OUT-056.
 template <memory_port Memory, class Visit>
-[[nodiscard]] constexpr auto for_each_entry(Memory& memory, uint64_t table, uint64_t most_entries,
+[[nodiscard]] constexpr auto for_each_entry(Memory& memory, uint64_t table, uint64_t max_entries,
                                             Visit&& visit) noexcept -> table_walk {
     place at{table, 0};
-    for (uint64_t i = 0; i < most_entries; ++i, ++at.index) {
+    for (uint64_t i = 0; i < max_entries; ++i, ++at.index) {
         auto const word = memory.load(address_math::table_pointer(table, i));
         if (!word) { return {table_end::unreadable, at, 0}; }
         entry const current{word.value};
@@ -143,7 +143,7 @@ template <memory_port Memory, class Visit>
         if (current.get<entry::STOP>()) { return {table_end::stop, at, 0}; }
         if (i == last_index) { return {table_end::wraps, at, 0}; }
     }
-    return {table_end::too_far, at, 0};
+    return {table_end::limit_reached, at, 0};
 }
 
 /// The shape of a chain of tables.
@@ -153,18 +153,18 @@ struct chain_shape {
     uint64_t back_to = 0;  ///< the number of that table, from 0
 };
 
-/// Finds how many tables a chain has, and where it closes. For a chain of more than `most_tables`
-/// tables only `tables` = `most_tables` is returned. Up to 8 * `most_tables` tables are walked; one
+/// Finds how many tables a chain has, and where it closes. For a chain of more than `max_tables`
+/// tables only `tables` = `max_tables` is returned. Up to 8 * `max_tables` tables are walked; one
 /// table may be walked many times.
 ///
 /// Source: OUT-047.
 template <memory_port Memory>
 [[nodiscard]] constexpr auto shape_of_chain(Memory& memory, uint64_t first,
-                                            uint64_t most_entries = 512,
-                                            uint64_t most_tables = 0x1'0000) noexcept
+                                            uint64_t max_entries = 512,
+                                            uint64_t max_tables = 0x1'0000) noexcept
     -> chain_shape {
     auto const next = [&](uint64_t& table) {
-        auto const walk = for_each_entry(memory, table, most_entries, [](place, entry) {});
+        auto const walk = for_each_entry(memory, table, max_entries, [](place, entry) {});
         if (walk.how == table_end::wraps) { return true; }
         table = walk.next_table;
         return walk.how == table_end::link;
@@ -175,11 +175,11 @@ template <memory_port Memory>
     uint64_t loop_length = 0;
     uint64_t power = 1;
     for (uint64_t tables = 1;; ++tables) {
-        if (!next(hare)) { return {tables < most_tables ? tables : most_tables, false, 0}; }
+        if (!next(hare)) { return {tables < max_tables ? tables : max_tables, false, 0}; }
         ++loop_length;
         if (hare == tortoise) { break; }
-        // A loop of up to `most_tables` tables is found within three times as many steps.
-        if (tables / 3 >= most_tables) { return {most_tables, false, 0}; }
+        // A loop of up to `max_tables` tables is found within three times as many steps.
+        if (tables / 3 >= max_tables) { return {max_tables, false, 0}; }
         if (loop_length == power) {
             tortoise = hare;
             power *= 2;
@@ -191,13 +191,13 @@ template <memory_port Memory>
     tortoise = first;
     hare = first;
     for (uint64_t i = 0; i < loop_length; ++i) { (void)next(hare); }
-    for (; tortoise != hare && tail_length < most_tables; ++tail_length) {
+    for (; tortoise != hare && tail_length < max_tables; ++tail_length) {
         (void)next(tortoise);
         (void)next(hare);
     }
     uint64_t const tables = tail_length + loop_length;
-    return tables <= most_tables ? chain_shape{tables, true, tail_length}
-                                 : chain_shape{most_tables, false, 0};
+    return tables <= max_tables ? chain_shape{tables, true, tail_length}
+                                : chain_shape{max_tables, false, 0};
 }
 
 }  // namespace ptspec::topa

@@ -102,11 +102,11 @@ public:
     [[nodiscard]] constexpr auto search(psb_search& search) noexcept -> bool {
         if (straddles()) {
             auto const before = unread_carry();
-            bool const found = search.in(before);
+            bool const found = search.feed(before);
             advance(found ? static_cast<size_t>(search.end()) : before.size());
             if (found) { return true; }
         }
-        bool const found = search.in(rest()) || (last_ && search.at_the_end());
+        bool const found = search.feed(rest()) || (last_ && search.finish());
         if (found && search.end() < 0) {
             step_back(1);
         } else if (found) {

@@ -12,7 +12,7 @@
 /// Source: SDM vol. 3, "Packet Stream Boundary (PSB) Packet"; PKT-250, PKT-251.
 namespace ptspec::trace {
 
-inline constexpr unsigned psb_bytes = packet::psb::most_bytes;
+inline constexpr unsigned psb_bytes = packet::psb::max_bytes;
 
 /// Searches a stream that arrives in chunks. Its state is the run of the pattern at the end of the
 /// last chunk.
@@ -21,7 +21,7 @@ public:
     /// Continues in the next chunk. Returns true when it finds a PSB, which ends before byte
     /// `end()` of this chunk; -1 when it ends one byte before the chunk. Use a new object to search
     /// for the PSB after it.
-    [[nodiscard]] constexpr auto in(byte_view chunk) noexcept -> bool {
+    [[nodiscard]] constexpr auto feed(byte_view chunk) noexcept -> bool {
         size_t at = 0;
         while (at < chunk.size()) {
             if (run_ == 0) { at = likely_begin(chunk, at); }
@@ -42,7 +42,7 @@ public:
 
     /// Ends the stream. Returns true when the run at its end is a PSB, which ends before byte
     /// `end()` of the last chunk.
-    [[nodiscard]] constexpr auto at_the_end() noexcept -> bool {
+    [[nodiscard]] constexpr auto finish() noexcept -> bool {
         return is_psb() && found_before(static_cast<size_t>(end_));
     }
 
@@ -110,32 +110,32 @@ private:
 };
 
 /// The offset that means "no PSB found".
-inline constexpr size_t nowhere = ~size_t{0};
+inline constexpr size_t npos = ~size_t{0};
 
-/// The first PSB that begins at `from` or later, or `nowhere`.
+/// The first PSB that begins at `from` or later, or `npos`.
 [[nodiscard]] constexpr auto find_psb(byte_view in, size_t from = 0) noexcept -> size_t {
     psb_search search;
-    return search.in(in.from(from)) || search.at_the_end()
+    return search.feed(in.from(from)) || search.finish()
                ? from + static_cast<size_t>(search.end()) - psb_bytes
-               : nowhere;
+               : npos;
 }
 
-/// The last PSB that begins before `before`, or `nowhere`.
+/// The last PSB that begins before `before`, or `npos`.
 [[nodiscard]] constexpr auto find_psb_before(byte_view in, size_t before) noexcept -> size_t {
     constexpr size_t block = 4096;
     while (before != 0) {
         size_t const begin = before > block ? before - block : 0;
         // Enough bytes to see whether the run of a PSB that begins before `before` continues.
         auto const near_bytes = in.first(before + psb_bytes + 1);
-        size_t found = nowhere;
+        size_t found = npos;
         for (size_t at = find_psb(near_bytes, begin); at < before;
              at = find_psb(near_bytes, at + psb_bytes)) {
             found = at;
         }
-        if (found != nowhere) { return found; }
+        if (found != npos) { return found; }
         before = begin;
     }
-    return nowhere;
+    return npos;
 }
 
 }  // namespace ptspec::trace

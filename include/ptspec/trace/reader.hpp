@@ -22,7 +22,7 @@ template <opcode_hook Hook = no_hook, class Packets = packet::all>
 class reader {
 public:
     /// Reads a whole trace.
-    constexpr explicit reader(kept_bytes whole, options how = {}, Hook hook = {}) noexcept
+    constexpr explicit reader(borrowed_bytes whole, options how = {}, Hook hook = {}) noexcept
         : now_{copy_of(initial_state(whole.view(), true, how))}, hook_{hook} {}
 
     /// Reads a trace that arrives in chunks.
@@ -31,7 +31,7 @@ public:
 
     /// Gives the next chunk: at the start, and when the reader returned `item_type::need_input`. At
     /// other times it returns false and changes nothing.
-    [[nodiscard]] constexpr auto feed(kept_bytes chunk) noexcept -> bool {
+    [[nodiscard]] constexpr auto feed(borrowed_bytes chunk) noexcept -> bool {
         return now_.in.feed(chunk.view());
     }
 
@@ -194,7 +194,7 @@ private:
     }
 
     constexpr auto go_to_psb(size_t psb) noexcept -> bool {
-        if (psb == nowhere) { return false; }
+        if (psb == npos) { return false; }
         now_.in.seek(psb + psb_bytes);
         now_.synced = true;
         now_.next = mode::at_psb;

@@ -20,14 +20,14 @@ template <class Packets = packet::all>
 [[nodiscard]] constexpr auto find_split_point(byte_view trace, size_t from, options how = {})
     -> size_t {
     size_t here = find_psb(trace, from);
-    if (here == nowhere) { return trace.size(); }
+    if (here == npos) { return trace.size(); }
     // A reader reaches each PSB after any bytes: no packet other than a PSB is long enough to cover
     // a PSB, and a PSB that is covered in part causes damage, from which the search steps back.
     // Detecting such damage takes less than twice the bytes of a PSB.
     constexpr size_t visible = size_t{2} * psb_bytes;
     size_t before = find_psb_before(trace, here);
-    for (; here != nowhere; here = find_psb(trace, here + psb_bytes)) {
-        if (before == nowhere) {
+    for (; here != npos; here = find_psb(trace, here + psb_bytes)) {
+        if (before == npos) {
             before = here;
         } else if (here - before >= visible) {
             byte_view const between = trace.from(before).first(here - before);
@@ -49,7 +49,7 @@ template <class Packets = packet::all>
 template <class Packets = packet::all>
 class split {
 public:
-    constexpr split(kept_bytes whole, size_t count, options how = {}) noexcept
+    constexpr split(borrowed_bytes whole, size_t count, options how = {}) noexcept
         : trace_{whole.view()},
           size_{trace_.size() / (count == 0 ? 1 : count)},
           count_{count},

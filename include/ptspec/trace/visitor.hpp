@@ -12,14 +12,14 @@ concept takes = callable<Visitor&, Packet const&, at>;
 /// The visitor accepts runs of PADs: `visitor.pads(count, at)`. This is not `operator()`, because a
 /// run of PADs is no packet type and must not reach a visitor that accepts every type.
 template <class Visitor>
-concept takes_pads_in_rows = requires(Visitor& visitor, unsigned count, at where) {
+concept accepts_pad_runs = requires(Visitor& visitor, unsigned count, at where) {
     visitor.pads(count, where);
 };
 
 namespace detail {
 
 template <class Visitor, class... Packets>
-constexpr auto takes_any(type_list<Packets...>) noexcept -> bool {
+constexpr auto accepts_any(type_list<Packets...>) noexcept -> bool {
     return (takes<Visitor, Packets> || ...);
 }
 
@@ -37,7 +37,7 @@ constexpr auto call_pads(Visitor& visitor, unsigned count, at where) -> bool {
 /// Calls the visitor if it accepts this packet type. Returns false when the visitor stops.
 template <class Visitor, class Packet>
 constexpr auto call(Visitor& visitor, Packet const& packet, at where) -> bool {
-    if constexpr (same_as<Packet, packet::pad> && takes_pads_in_rows<Visitor>) {
+    if constexpr (same_as<Packet, packet::pad> && accepts_pad_runs<Visitor>) {
         return call_pads(visitor, 1, where);
     } else if constexpr (!takes<Visitor, Packet>) {
         return true;
@@ -67,6 +67,6 @@ using copy_or_reference = choose_t<is_copied<Visitor>, Visitor, Visitor&>;
 /// copyable visitor may be called as a copy. The copy is written back when decoding stops, but not
 /// when the visitor throws.
 template <class Visitor, class Packets = packet::all>
-concept packet_visitor = detail::takes_any<Visitor>(Packets{}) || takes_pads_in_rows<Visitor>;
+concept packet_visitor = detail::accepts_any<Visitor>(Packets{}) || accepts_pad_runs<Visitor>;
 
 }  // namespace ptspec::trace

@@ -31,7 +31,7 @@ namespace ptspec::vmx::tdx {
 /// The capabilities that a TD with Intel PT sees: the TDX module masks leaf 14H.
 ///
 /// Source: TDX module, branch tdx_1.5; REG-137.
-[[nodiscard]] constexpr auto seen_by_td(cpu::capabilities caps) noexcept -> cpu::capabilities {
+[[nodiscard]] constexpr auto td_capabilities(cpu::capabilities caps) noexcept -> cpu::capabilities {
     caps.leaf_14_0_ebx.raw &= 0x0000'01FF;
     caps.leaf_14_0_ecx.raw &= 0x8000'000F;
     caps.leaf_14_1_eax.raw &= 0xFFFF'0007;

@@ -12,18 +12,19 @@ TEST_CASE("the members of a default-constructed event are 0") {
     CHECK_TWICE([](auto value) {
         bool good = value(true);
         {
-            auto const [is_there, ctl] = event::ctl_load{};
-            good = good && are_zero(is_there, ctl.raw);
+            auto const [has_value, ctl] = event::ctl_load{};
+            good = good && are_zero(has_value, ctl.raw);
         }
         {
             auto const [from, to, after, loads, qualification, reason, is_vectored, vector, to_stm,
                         vmcs] = event::vm_exit{};
-            good = good && are_zero(from, to, after, loads.is_there, loads.value.raw, qualification,
-                                    reason, is_vectored, vector, to_stm, vmcs);
+            good = good && are_zero(from, to, after, loads.has_value, loads.value.raw,
+                                    qualification, reason, is_vectored, vector, to_stm, vmcs);
         }
         {
             auto const [at, to, after, loads, from_stm, vmcs] = event::vm_entry{};
-            good = good && are_zero(at, to, after, loads.is_there, loads.value.raw, from_stm, vmcs);
+            good = good &&
+                   are_zero(at, to, after, loads.has_value, loads.value.raw, from_stm, vmcs);
         }
         {
             auto const [to, after, loaded_host_state] = event::vm_entry_failure{};

@@ -67,10 +67,10 @@ TEST_CASE("FabricEn sends the bytes to the fabric, with and without ToPA (OUT-00
             bool const right = done == write_result{.taken = 40, .stored = 40} &&
                                one.is_running() && fabric.count == 40 && fabric.others == 0 &&
                                byte_view{fabric.got}.first(40) == first_bytes(40) &&
-                               one.stands_at(0x1'0080, pointers(5, 0xFFFF'FFFF)) &&
+                               one.is_at(0x1'0080, pointers(5, 0xFFFF'FFFF)) &&
                                !one.pmi_pending() && !one.fault;
             if (!right || !one.disable()) { return false; }
-            if (!one.stands_at(0x1'0080, pointers(5, 0xFFFF'FFFF))) { return false; }
+            if (!one.is_at(0x1'0080, pointers(5, 0xFFFF'FFFF))) { return false; }
         }
         return true;
     });
@@ -131,13 +131,13 @@ TEST_CASE("the output scheme is fixed from TraceEn 0->1 until TraceEn 1->0 (OUT-
         one.now.ctl = {bits::single_range | bits::trace_en};
         (void)one.write(first_bytes(0x1000));
         bool const kept = memory.run_count == 1 && memory.runs[0] == stored_run{X, 0x1000} &&
-                          one.stands_at(A, 0x7F);
+                          one.is_at(A, 0x7F);
         one.now.ctl = {bits::single_range | bits::topa | bits::trace_en};
         if (!one.disable()) { return false; }
         one.place(Z, 0xFFF);
         (void)one.enable(bits::single_range);
         (void)one.write(first_bytes(2));
-        return kept && memory.runs[1] == stored_run{Z, 2} && one.stands_at(Z, 0x2'0000'0FFF);
+        return kept && memory.runs[1] == stored_run{Z, 2} && one.is_at(Z, 0x2'0000'0FFF);
     });
 }
 
@@ -231,17 +231,17 @@ TEST_CASE("sync() updates the output MSRs during tracing (OUT-005)") {
             set_table(memory, A, X, B | END);
             set_table(memory, B, Y, Z | size_8K);
             auto one = traced_from(memory, A);
-            bool right = one.stands_at(A, 0x7F);
+            bool right = one.is_at(A, 0x7F);
             (void)one.write(first_bytes(value(size_t{1})));
-            right = right && one.stands_at(A, pointers(0, 1));
+            right = right && one.is_at(A, pointers(0, 1));
             (void)one.write(first_bytes(0xFFE));
-            right = right && one.stands_at(A, pointers(0, 0xFFF));
+            right = right && one.is_at(A, pointers(0, 0xFFF));
             (void)one.write(first_bytes(1));
-            right = right && one.stands_at(B, 0x7F);
+            right = right && one.is_at(B, 0x7F);
             (void)one.write(first_bytes(0x1000));
-            right = right && one.stands_at(B, pointers(1, 0));
+            right = right && one.is_at(B, pointers(1, 0));
             (void)one.write(first_bytes(0x1FFF));
-            return right && one.stands_at(B, pointers(1, 0x1FFF)) && one.is_running();
+            return right && one.is_at(B, pointers(1, 0x1FFF)) && one.is_running();
         });
     });
     CHECK_TWICE([](auto value) {
@@ -250,9 +250,9 @@ TEST_CASE("sync() updates the output MSRs during tracing (OUT-005)") {
             one.place(X, 0x7F);
             (void)one.enable(bits::single_range);
             (void)one.write(first_bytes(value(size_t{0x7F})));
-            bool const right = one.stands_at(X, pointers(0, 0x7F));
+            bool const right = one.is_at(X, pointers(0, 0x7F));
             (void)one.write(first_bytes(1));
-            return right && one.stands_at(X, 0x7F);
+            return right && one.is_at(X, 0x7F);
         });
     });
 }
@@ -281,13 +281,13 @@ TEST_CASE("a trace resumes where it ended, without a write of the output MSRs (O
             auto one = tracer_on(memory);
             one.place(value(A), 0x7F);
             write_with_a_pause(one, bits::single_range | bits::topa, cut, 0x2003);
-            bool const topa = one.stands_at(A, pointers(0, 3)) &&
+            bool const topa = one.is_at(A, pointers(0, 3)) &&
                               holds(memory, X + 3, first_bytes(0x1000).from(3)) &&
                               holds(memory, Y, first_bytes(0x2000).from(0x1000)) &&
                               holds(memory, X, first_bytes(0x2003).from(0x2000));
             one.place(Z, 0xFFF);
             write_with_a_pause(one, bits::single_range, cut, 0x1001);
-            return topa && one.stands_at(Z, pointers(31, 1)) &&
+            return topa && one.is_at(Z, pointers(31, 1)) &&
                    holds(memory, Z + 1, first_bytes(0x1000).from(1)) &&
                    holds(memory, Z, first_bytes(0x1001).from(0x1000));
         });
@@ -328,7 +328,7 @@ TEST_CASE("recovery from an error: TraceEn 0, fix, clear Error, TraceEn 1 (OUT-1
             auto one = traced_from(memory, A);
             (void)one.write(first_bytes(value(size_t{0x1010})));
             bool const found = one.has_failed(rule::OUT_060) && one.sum.lost == 0x10 &&
-                               one.stands_at(A, pointers(1, 0));
+                               one.is_at(A, pointers(1, 0));
             if (!found || !one.disable()) { return false; }
             set(memory, A + 8, Y);  // the entry that MASK_PTRS selects
             auto const clear = access::effect_of_write(one.of, one.now, 0x571, 0);
@@ -354,7 +354,7 @@ constexpr auto single_range_fails(uint64_t base, uint64_t mask_ptrs,
     rule const why = one.out.why();
     bool const running = one.is_running();
     auto const done = one.write(first_bytes(2));
-    bool const untouched = one.stands_at(base, mask_ptrs);
+    bool const untouched = one.is_at(base, mask_ptrs);
     if (why == rule::none) { return running && done.stored == 2 ? why : wrong_state; }
     bool const right = !running && one.has_failed(why) && untouched && memory.run_count == 0 &&
                        done == write_result{.taken = 2, .lost = 2} && !one.pmi_pending();
@@ -385,7 +385,7 @@ TEST_CASE("a single range is circular, and does not stop (OUT-021,025,028, PRG-0
                                         .first = X + 0xF0,
                                         .last = X + 0xFF,
                                         .had_address = true} &&
-                   one.is_running() && one.stands_at(X, pointers(1, 0)) && !one.pmi_pending() &&
+                   one.is_running() && one.is_at(X, pointers(1, 0)) && !one.pmi_pending() &&
                    holds(memory, X, first_bytes(0x310).from(0x210)) &&
                    holds(memory, X + 0x100, byte_array<8>{});
         });
@@ -423,7 +423,7 @@ TEST_CASE("a single range has 128 bytes to 4 GB, and wraps at its end (OUT-020, 
                                memory.run_count == 2 &&
                                memory.runs[0] == stored_run{base + mask, 1} &&
                                memory.runs[1] == stored_run{base, 2};
-            if (!right || !one.stands_at(base, uint64_t{2} << 32 | mask)) { return false; }
+            if (!right || !one.is_at(base, uint64_t{2} << 32 | mask)) { return false; }
         }
         return true;
     });
@@ -453,13 +453,13 @@ TEST_CASE("an entry is read once, when output reaches it (OUT-053,054, PRG-085)"
         right = right && memory.loads == 1;
         (void)one.write(first_bytes(1));  // X is full
         right = right && memory.loads == 2 && memory.loaded[1] == A + 8 &&
-                one.stands_at(A, pointers(1, 0));
+                one.is_at(A, pointers(1, 0));
         (void)one.write(first_bytes(0x1000));  // Y is full
         right = right && memory.loads == 4 && memory.loaded[2] == A + 16 && memory.loaded[3] == B &&
-                one.stands_at(B, 0x7F);
+                one.is_at(B, 0x7F);
         (void)one.write(first_bytes(0x1000));  // Z is full
         return right && memory.loads == 6 && memory.loaded[4] == B + 8 && memory.loaded[5] == A &&
-               one.stands_at(A, 0x7F) && one.is_running() && memory.run_count == 1 &&
+               one.is_at(A, 0x7F) && one.is_running() && memory.run_count == 1 &&
                memory.runs[0] == stored_run{X, 0x3000};
     });
 }
@@ -478,7 +478,7 @@ TEST_CASE("one write fills as many regions as it reaches (OUT-052..054)") {
                                         .first = X + 0xFFE,
                                         .last = X + 2,
                                         .had_address = true} &&
-                   one.stands_at(A, pointers(0, 3)) && holds(memory, X + 0xFFE, first_bytes(2)) &&
+                   one.is_at(A, pointers(0, 3)) && holds(memory, X + 0xFFE, first_bytes(2)) &&
                    holds(memory, Z, first_bytes(0x2002).from(2)) &&
                    holds(memory, X, first_bytes(0x2005).from(0x2002));
         });
@@ -496,7 +496,7 @@ TEST_CASE("a table without END or STOP wraps after its last possible entry (OUT-
         (void)one.write(first_bytes(5));
         return memory.loads == 2 && memory.loaded[0] == last && memory.loaded[1] == A &&
                memory.runs[0] == stored_run{Y + 0xFFE, 2} && memory.runs[1] == stored_run{X, 3} &&
-               one.stands_at(A, pointers(0, 3)) && one.is_running();
+               one.is_at(A, pointers(0, 3)) && one.is_running();
     });
     CHECK_TWICE([](auto value) {  // END and STOP are effective in the last entry
         uint64_t const last = A + 8 * 0x1FF'FFFF;
@@ -506,7 +506,7 @@ TEST_CASE("a table without END or STOP wraps after its last possible entry (OUT-
         one.place(value(A), pointers(0x1FF'FFFE, 0xFFF));
         (void)one.enable_topa();
         (void)one.write(first_bytes(2));
-        return one.stands_at(B, pointers(0, 1));
+        return one.is_at(B, pointers(0, 1));
     });
 }
 
@@ -518,7 +518,7 @@ TEST_CASE("address 0, overlapping regions and a region over its table are legal 
         (void)one.write(first_bytes(0x2001));
         return one.is_running() && memory.run_count == 3 &&
                memory.runs[0] == stored_run{0, 0x1000} && memory.runs[1] == memory.runs[0] &&
-               one.stands_at(A, pointers(0, 1));
+               one.is_at(A, pointers(0, 1));
     });
     CHECK_TWICE([](auto value) {  // the written bytes become the next entry
         return on_both([&](auto& memory) {
@@ -531,7 +531,7 @@ TEST_CASE("address 0, overlapping regions and a region over its table are legal 
             (void)one.write(next);
             (void)one.write(first_bytes(0xFF0));
             (void)one.write(first_bytes(4));
-            return one.is_running() && one.stands_at(A, pointers(1, 4)) &&
+            return one.is_running() && one.is_at(A, pointers(1, 4)) &&
                    holds(memory, Y, first_bytes(4));
         });
     });
@@ -550,7 +550,7 @@ TEST_CASE("limits: Size 15, index 1FFFFFFH, the top of 52 bits (OUT-153)") {
         return memory.loaded[0] == 0xF'FFFF'FFFF'FFF8 && memory.loaded[1] == table &&
                done.first == 0xF'FFFF'FFFF'FFFE && done.last == X && done.stored == 3 &&
                memory.runs[0] == stored_run{0xF'FFFF'FFFF'FFFE, 2} &&
-               memory.runs[1] == stored_run{X, 1} && one.stands_at(table, pointers(0, 1));
+               memory.runs[1] == stored_run{X, 1} && one.is_at(table, pointers(0, 1));
     });
 }
 
@@ -595,9 +595,8 @@ TEST_CASE("writing n bytes at once or in pieces has the same effect (OUT-151)") 
             prepare_a_course(one);
             (void)one.write(first_bytes(value(course_bytes)));
             return one.sum.stored == 3 + 0xFFC + 0xFFF && one.sum.lost == 5 + 0xD &&
-                   one.sum.pmis == 2 && one.has_stopped() &&
-                   one.stands_at(B, pointers(1, 0x1000)) && one.status(flags::pend_topa_pmi) &&
-                   one.pmi_pending();
+                   one.sum.pmis == 2 && one.has_stopped() && one.is_at(B, pointers(1, 0x1000)) &&
+                   one.status(flags::pend_topa_pmi) && one.pmi_pending();
         });
     });
     // Compare with pieces of many sizes.
@@ -654,16 +653,15 @@ TEST_CASE("put_few() stores up to 16 bytes that fill no region, or nothing (OUT-
             set_table(memory, A, X, Y, A | END);
             auto one = traced_from(memory, A);
             bool right = !one.out.put_few({}) && takes(one, value(size_t{3})) == in_place &&
-                         one.stands_at(A, pointers(0, 3)) && holds(memory, X, first_bytes(3)) &&
+                         one.is_at(A, pointers(0, 3)) && holds(memory, X, first_bytes(3)) &&
                          takes(one, value(size_t{16})) == in_place && !takes(one, 17) &&
-                         one.stands_at(A, pointers(0, 36)) && holds(memory, X + 3, first_bytes(16));
+                         one.is_at(A, pointers(0, 36)) && holds(memory, X + 3, first_bytes(16));
             (void)one.write(first_bytes(0x1000 - 36 - 5));
-            right = right && !one.out.put_few(first_bytes(5)) &&
-                    one.stands_at(A, pointers(0, 0xFFB)) &&
+            right = right && !one.out.put_few(first_bytes(5)) && one.is_at(A, pointers(0, 0xFFB)) &&
                     takes(one, value(size_t{4})) == in_place && !takes(one, 1) &&
-                    one.stands_at(A, pointers(1, 0)) && holds(memory, X + 0xFFB, first_bytes(4));
+                    one.is_at(A, pointers(1, 0)) && holds(memory, X + 0xFFB, first_bytes(4));
             (void)one.write(first_bytes(0x1000));  // END: back to the first entry
-            right = right && takes(one, 2) == in_place && one.stands_at(A, pointers(0, 2));
+            right = right && takes(one, 2) == in_place && one.is_at(A, pointers(0, 2));
             (void)one.disable();
             return right && !one.out.put_few(first_bytes(1));
         });
@@ -682,7 +680,7 @@ TEST_CASE("a write of no bytes changes nothing (OUT-152)") {
             auto now = one.now;
             right = right && one.write(nothing) == write_result{} &&
                     one.write({}) == write_result{} && one.now == now &&
-                    one.stands_at(A, pointers(0, 0xFFE));
+                    one.is_at(A, pointers(0, 0xFFE));
             (void)one.write(first_bytes(1));
             now = one.now;
             right = right && one.write({}) == write_result{} && one.now == now && one.is_running();
@@ -716,7 +714,7 @@ TEST_CASE("an output unit is a value: a copy continues independently") {
         auto const done = copy.write(copied, other, first_bytes(1));
         copy.sync(copied);
         return done.stored == 1 && copied.output_mask_ptrs.raw == pointers(0, 0xFFF) &&
-               one.stands_at(A, pointers(1, 1));
+               one.is_at(A, pointers(1, 1));
     });
 }
 
@@ -738,6 +736,6 @@ TEST_CASE("an output unit that is restarted has no state of the previous run (OU
         bool const fresh = one.out.why() == rule::none;
         auto const done = one.write(first_bytes(0x201));
         return stopped && fresh && done.pmis == 0 && done.lost == 0 && one.is_running() &&
-               one.stands_at(B, 0x7F);
+               one.is_at(B, 0x7F);
     });
 }

@@ -17,7 +17,7 @@ TEST_CASE("tracing that begins at an END starts at byte 0 of the next table (OUT
             auto one = tracer_on(memory);
             one.place(A, pointers(1, value(uint64_t{0xFFFF'FFFF})));
             (void)one.enable_topa();
-            bool const moved = one.is_running() && one.stands_at(B, 0x7F);
+            bool const moved = one.is_running() && one.is_at(B, 0x7F);
             (void)one.write(first_bytes(2));
             return moved && holds(memory, Y, first_bytes(2));
         });
@@ -32,7 +32,7 @@ TEST_CASE("tracing begins inside a region at the offset (OUT-050,051,058, PRG-08
             one.place(A, pointers(2, value(uint64_t{0x1FF0})));
             (void)one.enable_topa();
             auto const done = one.write(first_bytes(16));
-            return done.first == Z + 0x1FF0 && done.last == Z + 0x1FFF && one.stands_at(A, 0x7F) &&
+            return done.first == Z + 0x1FF0 && done.last == Z + 0x1FFF && one.is_at(A, 0x7F) &&
                    holds(memory, Z + 0x1FF0, first_bytes(16));
         });
     });
@@ -63,7 +63,7 @@ TEST_CASE("a region has 4 KB << Size bytes, including the last (OUT-041,052,069,
             (void)one.enable_topa();
             (void)one.write(first_bytes(1));
             bool const right = memory.runs[0] == stored_run{base + bytes - 1, 1} &&
-                               one.is_running() && one.stands_at(A, pointers(1, 0));
+                               one.is_running() && one.is_at(A, pointers(1, 0));
             auto two = tracer_on(memory);
             two.place(A, pointers(0, bytes));
             (void)two.enable_topa();
@@ -82,7 +82,7 @@ TEST_CASE("END can link to any table, and its Size is ignored (OUT-043,047, PRG-
             one.place(value(A), pointers(0, 0xFFF));
             (void)one.enable_topa();
             (void)one.write(first_bytes(1));
-            if (!one.is_running() || !one.stands_at(B, 0x7F)) { return false; }
+            if (!one.is_running() || !one.is_at(B, 0x7F)) { return false; }
         }
         return true;
     });

@@ -40,7 +40,7 @@ TEST_CASE("a sink sends packets of a trace writer to the output") {
                                            .first = Y + 2,
                                            .last = Y + 5,
                                            .had_address = true} &&
-               one.stands_at(A, pointers(1, 6)) &&
+               one.is_at(A, pointers(1, 6)) &&
                holds(memory, X + 0xFFA, byte_view{wanted}.first(6)) &&
                holds(memory, Y, byte_view{wanted}.from(6));
     });
@@ -56,7 +56,7 @@ TEST_CASE("bytes that a port refuses are kept and sent first (PKT-347,PRG-180)")
         output_sink sink{one.out, one.now, memory};
         bool const taken = sink.append(first_bytes(9));
         bool const some = sink.kept() == 4 && sink.fault() == port_fault{true, X + 5} &&
-                          sink.last().stored == 5 && one.stands_at(A, pointers(0, 5));
+                          sink.last().stored == 5 && one.is_at(A, pointers(0, 5));
         bool const refused = !sink.append(first_bytes(12).from(9)) && sink.kept() == 4 &&
                              sink.last().stored == 0;
         memory.bad_first = X + 7;
@@ -66,7 +66,7 @@ TEST_CASE("bytes that a port refuses are kept and sent first (PKT-347,PRG-180)")
         memory.mend();
         bool const done = sink.append(first_bytes(12).from(9)) && sink.kept() == 0 &&
                           !sink.fault() && !sink.resume();
-        return taken && some && refused && still && done && one.stands_at(A, pointers(0, 12)) &&
+        return taken && some && refused && still && done && one.is_at(A, pointers(0, 12)) &&
                holds(memory, X, first_bytes(12));
     });
     CHECK_TWICE([](auto value) {  // an entry that cannot be read keeps no byte
@@ -84,8 +84,7 @@ TEST_CASE("bytes that a port refuses are kept and sent first (PKT-347,PRG-180)")
         bool const blocked = !sink.append(first_bytes(1)) && sink.resume() == sink.fault() &&
                              sink.fault();
         memory.mend();
-        return full && blocked && !sink.resume() && !sink.fault() &&
-               one.stands_at(A, pointers(1, 0));
+        return full && blocked && !sink.resume() && !sink.fault() && one.is_at(A, pointers(1, 0));
     });
 }
 

@@ -199,7 +199,7 @@ TEST_CASE("bytes that overwrite the next entry are stored before it is read (OUT
             (void)one.write(bytes.first(first_write));
             (void)one.write(bytes.from(first_write));
             auto const done = one.write(first_bytes(1));
-            return one.is_running() && one.stands_at(A, pointers(index + 1, 1)) &&
+            return one.is_running() && one.is_at(A, pointers(index + 1, 1)) &&
                    done.first == (from <= 8 * index + 9 ? Z : Y);
         };
         return on_both(on) && on_whole(on);
@@ -227,7 +227,7 @@ TEST_CASE("bytes for several regions can overwrite an entry after them (OUT-070)
             store_le64(bytes, Z);
             auto const count = static_cast<size_t>((512 - index) * 0x1000 + 1);
             auto const done = one.write(byte_view{bytes}.first(count));
-            return one.is_running() && one.stands_at(A, pointers(512, 1)) && done.last == Z;
+            return one.is_running() && one.is_at(A, pointers(512, 1)) && done.last == Z;
         });
     };
     CHECK_TWICE([body](auto value) { return body(value, 510, X); });
@@ -261,15 +261,15 @@ TEST_CASE("position and bytes are right after several laps of a ring (OUT-053,05
             bool right = true;
             for (uint64_t lap = 0; lap < 3; ++lap) {
                 (void)one.write(first_bytes(0x1000));
-                right = right && one.stands_at(A, pointers(1, 0));
+                right = right && one.is_at(A, pointers(1, 0));
                 (void)one.write(first_bytes(0x1000));
-                right = right && one.stands_at(A, pointers(0, 0));
+                right = right && one.is_at(A, pointers(0, 0));
             }
             auto const done = one.write(first_bytes(0x3000));
             right = right && done.first == X && done.last == X + 0xFFF;
             auto const more = one.write(first_bytes(0x1003));
-            return right && one.stands_at(A, pointers(0, 3)) && more.first == Y &&
-                   more.last == X + 2 && holds(memory, Y, first_bytes(0x1000));
+            return right && one.is_at(A, pointers(0, 3)) && more.first == Y && more.last == X + 2 &&
+                   holds(memory, Y, first_bytes(0x1000));
         });
     });
 }
@@ -282,11 +282,11 @@ TEST_CASE("a region that overwrites the first entry changes the region after END
         set_table(memory, A + 8 * 511, A, A | END);
         auto one = traced_from(memory, A);
         for (unsigned i = 0; i < 511; ++i) { (void)one.write(first_bytes(0x1000)); }
-        bool const right = one.stands_at(A, pointers(511, 0));
+        bool const right = one.is_at(A, pointers(511, 0));
         uint8_t page[0x1001] = {};
         store_le64(page, Z);
         auto const done = one.write(byte_view{page});
-        return right && one.is_running() && one.stands_at(A, pointers(0, 1)) && done.last == Z;
+        return right && one.is_running() && one.is_at(A, pointers(0, 1)) && done.last == Z;
     }));
 }
 
@@ -302,7 +302,7 @@ TEST_CASE("bytes that would fill a region are lost after TraceEn 1->0") {
                 right = right && one.write(first_bytes(count)) ==
                                      engine::write_result{.taken = count, .lost = count};
             }
-            return right && one.stands_at(A, pointers(0, 0x10));
+            return right && one.is_at(A, pointers(0, 0x10));
         });
     });
 }
@@ -315,11 +315,11 @@ TEST_CASE("an entry that changes before output reaches it is read changed (OUT-0
             (void)one.write(first_bytes(0x1000));
             set_table(memory, A + 16, Y, X | INT);
             (void)one.write(first_bytes(0x1000));
-            bool const second = one.stands_at(A, pointers(2, 0));
+            bool const second = one.is_at(A, pointers(2, 0));
             set_table(memory, A + 24, B | END);
             set_table(memory, B, Z);
             auto const done = one.write(first_bytes(0x1001));
-            return second && done.first == Y && done.last == Z && one.stands_at(B, pointers(0, 1));
+            return second && done.first == Y && done.last == Z && one.is_at(B, pointers(0, 1));
         });
     });
 }
@@ -341,7 +341,7 @@ TEST_CASE("in place, too, the first entry follows the last possible one (OUT-055
         one.place(A, pointers(0x200'0000 - entries, value(uint64_t{0})));
         (void)one.enable_topa();
         for (uint64_t i = 0; i < entries; ++i) { (void)one.write(first_bytes(0x1000)); }
-        bool const round = one.stands_at(A, 0x7F);
+        bool const round = one.is_at(A, 0x7F);
         auto const done = one.write(first_bytes(1));
         return round && done.first == one_region + 0x1000;
     };
@@ -367,7 +367,7 @@ TEST_CASE("in place, too, no entry is read from above MAXPHYADDR (OUT-071)") {
             (void)one.write(first_bytes(0x1000));
         }
         return running && one.has_failed(rule::OUT_071) &&
-               one.stands_at(top - 0x1000, pointers(0x200, 0));
+               one.is_at(top - 0x1000, pointers(0x200, 0));
     };
     CHECK_TWICE([body](auto value) { return body(value, 1); });
     CHECK(body(unknown{}, 2));
@@ -488,7 +488,7 @@ TEST_CASE("filling whole regions in place loads only the first entry and stores 
         set_table(memory.inner, A, X, Z, B, Y, X, Z, A | END);
         auto one = traced_from(memory, unknown{}(A));
         for (size_t at = 0; at < 0x6000; at += piece) { (void)one.write(first_bytes(piece)); }
-        CHECK(one.stands_at(A, 0x7F));
+        CHECK(one.is_at(A, 0x7F));
         CHECK(one.sum.stored == 0x6000);
         CHECK(memory.stores == 0);
         CHECK(memory.loads == 1);  // the first entry, before its window is known
@@ -504,10 +504,10 @@ TEST_CASE("in place, too, an entry is loaded once (OUT-053,054)") {
         set_table(memory.inner, B, Y, A | END);
         auto one = traced_from(memory, A);
         (void)one.write(first_bytes(value(size_t{0x1000})));
-        bool const linked = memory.loads == 2 && one.stands_at(B, 0x7F);
+        bool const linked = memory.loads == 2 && one.is_at(B, 0x7F);
         uint64_t const before = memory.loads;
         (void)one.write(first_bytes(0x1000));  // through END, which is read in place
-        return linked && memory.loads == before + 1 && one.stands_at(A, 0x7F) && memory.stores == 0;
+        return linked && memory.loads == before + 1 && one.is_at(A, 0x7F) && memory.stores == 0;
     });
     uint8_t bytes[ram_size] = {};
     host_region const pieces[] = {{A, bytes, ram_size}};
@@ -532,16 +532,15 @@ TEST_CASE("a link that was followed in place to memory that faults is not follow
         auto one = traced_from(memory, value(A));
         auto const filled = one.write(first_bytes(0x1000));
         bool const waits = filled.taken == 0x1000 && filled.why_not_all == port_fault{true, B} &&
-                           one.is_running() && one.stands_at(B, 0x7F);
+                           one.is_running() && one.is_at(B, 0x7F);
         auto const again = one.write(first_bytes(0x1000));
-        bool const still = again == write_result{.why_not_all = {true, B}} &&
-                           one.stands_at(B, 0x7F);
+        bool const still = again == write_result{.why_not_all = {true, B}} && one.is_at(B, 0x7F);
         one.resume();
         bool const asked = one.fault == port_fault{true, B};
         memory = whole;
         set_table(memory, A, X, X | 2);  // the link is not read again
         auto const done = one.write(first_bytes(5));
         return waits && still && asked && done.first == Y && done.taken == 5 &&
-               one.stands_at(B, pointers(0, 5)) && one.is_running();
+               one.is_at(B, pointers(0, 5)) && one.is_running();
     });
 }

@@ -225,12 +225,10 @@ TEST_CASE("the effect of a mismatching RET on the call stack is a model option")
         on.does(event::near_return{0x4000}).does(event::near_return{0x1005});
         return on.does(event::near_return{0x2005}).does(event::indirect_jump{0x9000}).packets();
     };
-    static_assert(returned(ret_mismatch::pops_top) ==
-                  text{"TIP(4000), TNT(1), TIP(2005), TIP(9000)"});
-    CHECK(returned(ret_mismatch::pops_top) == text{"TIP(4000), TNT(1), TIP(2005), TIP(9000)"});
-    CHECK(returned(ret_mismatch::keeps_stack) == text{"TIP(4000), TIP(1005), TNT(1), TIP(9000)"});
-    CHECK(returned(ret_mismatch::clears_stack) ==
-          text{"TIP(4000), TIP(1005), TIP(2005), TIP(9000)"});
+    static_assert(returned(ret_mismatch::pop) == text{"TIP(4000), TNT(1), TIP(2005), TIP(9000)"});
+    CHECK(returned(ret_mismatch::pop) == text{"TIP(4000), TNT(1), TIP(2005), TIP(9000)"});
+    CHECK(returned(ret_mismatch::keep) == text{"TIP(4000), TIP(1005), TNT(1), TIP(9000)"});
+    CHECK(returned(ret_mismatch::clear) == text{"TIP(4000), TIP(1005), TIP(2005), TIP(9000)"});
 }
 
 TEST_CASE("a TNT is followed by a complete TIP with a full 8-byte IP") {  // PKT-052

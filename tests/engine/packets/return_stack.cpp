@@ -37,11 +37,11 @@ TEST_CASE("a mismatching return pops the entry") {  // GEN-133, GEN-134
     CHECK_TWICE([](auto value) {  // or keeps all entries, or clears them
         using engine::ret_mismatch;
         bool good = true;
-        for (auto const how : {ret_mismatch::keeps_stack, ret_mismatch::clears_stack}) {
+        for (auto const how : {ret_mismatch::keep, ret_mismatch::clear}) {
             return_stack calls;
             calls.push(0x10);
             calls.push(0x20);
-            unsigned const left = how == ret_mismatch::keeps_stack ? 2 : 0;
+            unsigned const left = how == ret_mismatch::keep ? 2 : 0;
             good = good && !calls.pop(value(std::uint64_t{0x21}), all_bits, how) &&
                    calls.size() == left && calls.pop(0x20, all_bits, how) == (left == 2) &&
                    calls.size() == (left == 2 ? 1 : 0);
@@ -102,7 +102,7 @@ TEST_CASE("clears_stack suits decoders that pop on every RET and on compressed R
                 pops_always.push(to);
                 pops_compressed.push(to);
             } else {
-                bool const compressed = calls.pop(to, all_bits, engine::ret_mismatch::clears_stack);
+                bool const compressed = calls.pop(to, all_bits, engine::ret_mismatch::clear);
                 bool const top_leads_there = pops_always.pop(to, all_bits);
                 good = good && (!compressed || top_leads_there);
                 if (compressed) { good = good && pops_compressed.pop(to, all_bits); }

@@ -8,7 +8,7 @@
 
 using namespace ptspec;
 using packet::kind;
-using trace::detail::count_of_tops;
+using trace::detail::count_top_bits;
 using trace::detail::eight_bytes;
 using trace::detail::count_loop;
 
@@ -35,7 +35,7 @@ auto has_known_length(uint8_t const* at) -> bool {
                            : trace::detail::opcode_info_at<packet::all>(at, false).length != 0);
 }
 
-constexpr auto tops_by_byte(auto says) -> bool {
+constexpr auto tops_by_byte(auto predicate) -> bool {
     for (unsigned byte = 0; byte < 256; ++byte) {
         for (unsigned lane = 0; lane < 8; ++lane) {
             for (uint64_t const around :
@@ -43,7 +43,7 @@ constexpr auto tops_by_byte(auto says) -> bool {
                   uint64_t{0x8001'7F80'0100'FF03}}) {
                 uint64_t const hole = uint64_t{0xFF} << 8 * lane;
                 uint64_t const word = (around & ~hole) | uint64_t{byte} << 8 * lane;
-                if (!says(word, byte, uint64_t{0x80} << 8 * lane)) { return false; }
+                if (!predicate(word, byte, uint64_t{0x80} << 8 * lane)) { return false; }
             }
         }
     }
@@ -64,9 +64,9 @@ TEST_CASE(
         });
     });
     CHECK_TWICE([](auto value) {
-        return count_of_tops(value(uint64_t{0})) == 0 &&
-               count_of_tops(value(uint64_t{0x8080'8080'8080'8080})) == 8 &&
-               count_of_tops(value(uint64_t{0x8000'0080'0000'0000})) == 2;
+        return count_top_bits(value(uint64_t{0})) == 0 &&
+               count_top_bits(value(uint64_t{0x8080'8080'8080'8080})) == 8 &&
+               count_top_bits(value(uint64_t{0x8000'0080'0000'0000})) == 2;
     });
 }
 

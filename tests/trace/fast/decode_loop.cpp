@@ -142,10 +142,10 @@ TEST_CASE("is_tnt and is_cyc agree with classify_first (PKT-010,030,107,166)") {
         for (unsigned first = 0; first < 256; ++first) {
             using namespace trace::detail;
             unsigned const byte = value(first);
-            auto const says = packet::classify_first<packet::all>(static_cast<uint8_t>(first));
-            bool const is_packet = says.what == packet::opcode_byte::says::a_packet;
-            bool const cyc = is_packet && says.which == packet::kind::cyc;
-            bool const tnt = is_packet && says.which == packet::kind::tnt_short;
+            auto const opcode = packet::classify_first<packet::all>(static_cast<uint8_t>(first));
+            bool const is_packet = opcode.what == packet::opcode_byte::meaning::packet;
+            bool const cyc = is_packet && opcode.which == packet::kind::cyc;
+            bool const tnt = is_packet && opcode.which == packet::kind::tnt_short;
             if (is_cyc(byte) != cyc || is_tnt(byte) != tnt) { return false; }
         }
         return true;
@@ -200,17 +200,17 @@ TEST_CASE("a visitor that accepts runs of PADs gets each PAD once (PKT-166)") {
                all.count == 26;
     });
     CHECK_TWICE([](auto value) {
-        using trace::detail::pads_in_front;
+        using trace::detail::leading_pads;
         for (size_t place = 0; place < 16; ++place) {
             for (unsigned count = 1; count < 8; ++count) {
                 for (uint64_t const byte : {0x01U, 0x80U, 0xFFU}) {
                     unsigned const ends = 8 - static_cast<unsigned>(place % 8);
                     unsigned const wanted = count < ends ? count : ends;
                     uint64_t const bytes = value(byte << 8 * count);
-                    if (pads_in_front(bytes, place) != wanted) { return false; }
+                    if (leading_pads(bytes, place) != wanted) { return false; }
                 }
             }
-            if (pads_in_front(value(uint64_t{0}), place) != 8 - place % 8) { return false; }
+            if (leading_pads(value(uint64_t{0}), place) != 8 - place % 8) { return false; }
         }
         return true;
     });

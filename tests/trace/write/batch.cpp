@@ -52,7 +52,7 @@ TEST_CASE("the largest batch fits into its buffer (PKT-134,347)") {
         writer_state before;
         before.tnt = {46, value(uint64_t{1})};
         before.bytes = 1;
-        before.deferred_count = writer_state::most_deferred;
+        before.deferred_count = writer_state::max_deferred;
         for (auto& ip : before.deferred) { ip = 0x8000'0000'0000; }
         before.deferred[1] = 0x1'0000'0000'0000;
         before.cycles = ~uint64_t{0};

@@ -64,7 +64,8 @@ auto some_bits(std::mt19937_64& random) -> wide_bits {
     wide_bits bits{random(), random()};
     for (auto i = random() % 4; i != 0; --i) { bits = bits & wide_bits{random(), random()}; }
     if (random() % 4 == 0) { bits.low &= random() % 0x100'0000; }
-    bits = packet::detail::clean(Packet{packet::detail::narrow<typename Packet::raw_type>(bits)});
+    bits = packet::detail::canonical_bits(
+        Packet{packet::detail::narrow<typename Packet::raw_type>(bits)});
     auto const raw = packet::detail::narrow<typename Packet::raw_type>(bits);
     unsigned const length = Packet::length_of(raw, packet::block::none);
     return packet::detail::first_bytes(bits, length < 16 ? length : 16);

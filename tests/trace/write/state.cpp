@@ -14,8 +14,8 @@ TEST_CASE("the default options are those of processors without extensions") {
     CHECK_TWICE([](auto value) {
         writer_options const how = value(writer_options{});
         return how.ips == ip_choice::as_processors && !how.long_tnt && !how.defers_tips &&
-               !how.pads && !how.cyc && how.cyc_threshold == 0 && how.most_branches() == 6 &&
-               writer_options{.long_tnt = true}.most_branches() == 47;
+               !how.pads && !how.cyc && how.cyc_threshold == 0 && how.max_branches() == 6 &&
+               writer_options{.long_tnt = true}.max_branches() == 47;
     });
 }
 
@@ -31,11 +31,11 @@ TEST_CASE("the initial writer_state is empty") {
 TEST_CASE("the TNT buffer has the youngest branch in bit 0 (PKT-039)") {
     CHECK_TWICE([](auto value) {
         writer_state now;
-        now.gather(value(true));
+        now.add_branch(value(true));
         bool const one = now.tnt == packet::branches{1, 1};
-        now.gather(false);
+        now.add_branch(false);
         bool const two = now.tnt == packet::branches{2, 2};
-        now.gather(true);
+        now.add_branch(true);
         return one && two && now.tnt == packet::branches{3, 5};
     });
 }
@@ -44,18 +44,18 @@ TEST_CASE(
     "has_last_ip is true after an IP, and false after PSB and OVF (PKT-059..061,GEN-174,229)") {
     CHECK_TWICE([](auto value) {
         writer_state now;
-        now.step_over(packet::tip{}, 1);
+        now.record(packet::tip{}, 1);
         bool const none = !now.has_last_ip && now.last_ip == 0 && now.bytes == 1;
-        now.step_over(packet::fup::of(ip_bytes::update_32, value(uint64_t{0x401000})), 5);
+        now.record(packet::fup::of(ip_bytes::update_32, value(uint64_t{0x401000})), 5);
         bool const one = now.has_last_ip && now.last_ip == 0x401000 && now.bytes == 6;
-        now.step_over(packet::tip{}, 1);
-        now.step_over(packet::cbr{}, 4);
+        now.record(packet::tip{}, 1);
+        now.record(packet::cbr{}, 4);
         bool const still = now.has_last_ip && now.last_ip == 0x401000;
-        now.step_over(packet::ovf{}, 2);
+        now.record(packet::ovf{}, 2);
         bool const lost = !now.has_last_ip && now.last_ip == 0x401000;
-        now.step_over(packet::tip_pge::of(ip_bytes::update_16, 0x2000), 3);
+        now.record(packet::tip_pge::of(ip_bytes::update_16, 0x2000), 3);
         bool const again = now.has_last_ip && now.last_ip == 0x402000;
-        now.step_over(packet::psb{}, 16);
+        now.record(packet::psb{}, 16);
         return none && one && still && lost && again && !now.has_last_ip && now.last_ip == 0 &&
                now.bytes == 32;
     });
@@ -64,11 +64,11 @@ TEST_CASE(
 TEST_CASE("a block is open after its BBP until another packet ends it (PKT-205)") {
     CHECK_TWICE([](auto value) {
         writer_state now;
-        now.step_over(value(packet::bbp{}), 3);
+        now.record(value(packet::bbp{}), 3);
         bool const open = now.items == packet::block::items_of_8;
-        now.step_over(packet::bip{}, 9);
+        now.record(packet::bip{}, 9);
         bool const still = now.items == packet::block::items_of_8;
-        now.step_over(packet::ovf{}, 2);
+        now.record(packet::ovf{}, 2);
         return open && still && now.items == packet::block::none;
     });
 }
@@ -112,9 +112,9 @@ TEST_CASE("a psb_status contains the packets that were set") {
     CHECK_TWICE([](auto value) {
         psb_status const none{};
         psb_status const some{.cbr = packet::cbr{}, .fup = value(uint64_t{5})};
-        return !none.tsc.is_there && !none.tma.is_there && !none.cbr.is_there &&
-               !none.pip.is_there && !none.vmcs.is_there && !none.mode_tsx.is_there &&
-               !none.mode_exec.is_there && !none.fup.is_there && some.cbr.is_there &&
-               some.fup.is_there && some.fup.value == 5 && !some.tsc.is_there;
+        return !none.tsc.has_value && !none.tma.has_value && !none.cbr.has_value &&
+               !none.pip.has_value && !none.vmcs.has_value && !none.mode_tsx.has_value &&
+               !none.mode_exec.has_value && !none.fup.has_value && some.cbr.has_value &&
+               some.fup.has_value && some.fup.value == 5 && !some.tsc.has_value;
     });
 }

@@ -11,7 +11,7 @@ namespace ptspec::engine::event {
 ///
 /// Source: GEN-273, GEN-274, REG-125..127.
 struct ctl_load {
-    bool is_there = false;
+    bool has_value = false;
     access::ia32_rtit_ctl value{};
 };
 

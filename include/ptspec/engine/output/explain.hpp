@@ -63,7 +63,7 @@ constexpr auto in_registers(rule why, text field = {}) noexcept -> explanation {
 constexpr auto stores_into_restricted(output_options const& how, uint64_t address) noexcept
     -> bool {
     return how.when_restricted == restricted_access::error &&
-           how.restricted.stretch_from(address).restricted;
+           how.restricted.run_from(address).restricted;
 }
 
 constexpr auto error_of_single_range(access::msr_state const& now,

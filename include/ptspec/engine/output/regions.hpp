@@ -18,7 +18,7 @@ constexpr void open_window(output_state& s, access::msr_state& now, Memory& memo
     uint64_t const address = s.region_base + from;
     uint64_t left = s.region_size - from;
     if (s.needs_checks) {
-        auto const here = s.options.restricted.stretch_from(address);
+        auto const here = s.options.restricted.run_from(address);
         if (here.restricted && s.options.when_restricted == restricted_access::error) {
             s.position.offset = static_cast<uint32_t>(from);
             return fail_output(s, now, rule::OUT_111);

@@ -10,20 +10,20 @@ namespace ptspec::engine {
 /// written before all later bytes.
 ///
 /// Errors: `append` returns false, and accepts nothing, while the port fails, and for more than
-///         `most_bytes` at once. `fault` returns the reason.
+///         `max_bytes` at once. `fault` returns the reason.
 /// Source: OUT-001, PKT-347, PRG-180.
 template <memory_port Memory>
 class output_sink {
 public:
     /// The most bytes that a writer appends at once.
-    static constexpr size_t most_bytes = trace::writer_state::most_bytes;
+    static constexpr size_t max_bytes = trace::writer_state::max_bytes;
 
     /// All parameters are borrowed and must outlive the sink.
     constexpr output_sink(output& to, access::msr_state& now, Memory& memory) noexcept
         : to_{to}, now_{now}, memory_{memory} {}
 
     [[nodiscard]] constexpr auto append(byte_view bytes) noexcept -> bool {
-        if (bytes.size() > most_bytes || resume()) { return false; }
+        if (bytes.size() > max_bytes || resume()) { return false; }
         keep(bytes.from(write(bytes)));
         return true;
     }
@@ -59,7 +59,7 @@ private:
     output& to_;
     access::msr_state& now_;
     Memory& memory_;
-    byte_array<most_bytes> kept_{};
+    byte_array<max_bytes> kept_{};
     size_t count_ = 0;
     write_result last_{};
 };

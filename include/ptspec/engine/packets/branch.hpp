@@ -24,7 +24,7 @@ namespace ptspec::engine::detail {
         return false;
     }
     s.ip = e.to;
-    s.writer.gather(e.taken);
+    s.writer.add_branch(e.taken);
     return true;
 }
 [[nodiscard]] constexpr auto try_fast_path(generator_state& s, event::direct_jump const& e) noexcept
@@ -71,7 +71,7 @@ constexpr void handle(generator_state& s, event::conditional const& e, Sink& to)
     if (s.is_fast_ip(e.to)) {  // it begins or completes a TNT
         s.ip = e.to;
         if (s.write_options.cyc && s.writer.tnt.count == 0) { return emit_branch(s, e.taken, to); }
-        s.writer.gather(e.taken);
+        s.writer.add_branch(e.taken);
         if (trace::append_tnt(to, s.writer)) { return; }
         return emit(s, to, [](auto& batch) { batch.flush(); });
     }

@@ -24,7 +24,7 @@ enum class fup_policy : uint8_t { if_no_other, always, never };
 
 /// An EVD packet, or none.
 struct event_data {
-    bool is_there = false;
+    bool has_value = false;
     packet::evd_type type = packet::evd_type::PFA;
     uint64_t value = 0;
 };
@@ -62,7 +62,7 @@ constexpr void add_cfe(auto& batch, traced_event const& which, uint64_t from,
     using packet::evd;
     if (which.type == packet::cfe_type{}) { return; }
     auto const add_evd = [&](event_data const& data) {
-        if (!data.is_there) { return; }
+        if (!data.has_value) { return; }
         batch.add(evd{}.with(evd::type{data.type}, evd::payload{wrapped{data.value}}));
     };
     add_evd(which.first);

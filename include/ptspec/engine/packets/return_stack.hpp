@@ -20,16 +20,16 @@ public:
         count_ += count_ < most ? 1 : 0;
     }
     /// A near RET to `to`. `compared` is the mask of the address bits that the RET pops. Returns
-    /// true, and pops, if the top entry matches. `otherwise` is the effect of a mismatch.
+    /// true, and pops, if the top entry matches. `on_mismatch` is the effect of a mismatch.
     [[nodiscard]] constexpr auto pop(uint64_t to, uint64_t compared,
-                                     ret_mismatch otherwise = ret_mismatch::pops_top) noexcept
+                                     ret_mismatch on_mismatch = ret_mismatch::pop) noexcept
         -> bool {
         if (count_ == 0) { return false; }
         bool const leads_there = ((entries_[top_] ^ to) & compared) == 0;
-        if (leads_there || otherwise == ret_mismatch::pops_top) {
+        if (leads_there || on_mismatch == ret_mismatch::pop) {
             top_ = (top_ + most - 1) % most;
             --count_;
-        } else if (otherwise == ret_mismatch::clears_stack) {
+        } else if (on_mismatch == ret_mismatch::clear) {
             clear();
         }
         return leads_there;

@@ -154,7 +154,7 @@ constexpr void refresh_cache(generator_state& s) noexcept {
         s.writer.cycles = 0;
     }
     s.fast_tnt_first = s.write_options.cyc ? 1 : 0;  // the first branch may need a CYC
-    s.fast_tnt_count = s.write_options.most_branches() - 1 - s.fast_tnt_first;
+    s.fast_tnt_count = s.write_options.max_branches() - 1 - s.fast_tnt_first;
     s.has_ranges = access::has_filter(s.msrs) || access::has_trace_stop(s.msrs);
     ip_span fast{0, ~uint64_t{0}};
     if (s.has_ranges) {

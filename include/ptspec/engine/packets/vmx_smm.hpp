@@ -15,11 +15,11 @@ constexpr void vm_transition(generator_state& s, Sink& to, control_transfer how,
                              execution_context const& after, event::ctl_load const& loads,
                              access::write_path path) noexcept {
     s.ctl_load_verdict = {};
-    if (loads.is_there) {
+    if (loads.has_value) {
         s.ctl_load_verdict = access::check_write_on(path, s.caps, s.msrs, ctl::address,
                                                     loads.value.raw, s.options.policy);
     }
-    bool const is_loaded = loads.is_there && s.ctl_load_verdict;
+    bool const is_loaded = loads.has_value && s.ctl_load_verdict;
     bool const was_on = s.ctl<ctl::TraceEn>();
     bool const is_on = is_loaded ? loads.value.get<ctl::TraceEn>() : was_on;
     if (was_on == is_on) {
@@ -145,7 +145,7 @@ constexpr void handle(generator_state& s, event::acm_begin const&, Sink& to) noe
     emit(s, to, [](auto& batch) { batch.flush(); });
     s.in_acm = true;
     s.trace_en_after_acm = s.ctl<ctl::TraceEn>();
-    s.msrs = access::acm_begins(s.msrs);
+    s.msrs = access::acm_entry(s.msrs);
     refresh_cache(s);
 }
 template <class Sink>
@@ -153,7 +153,7 @@ constexpr void handle(generator_state& s, event::acm_end const& e, Sink& to) noe
     if (!s.in_acm) { return; }
     s.in_acm = false;
     s.ip = e.next;
-    s.msrs = access::acm_ended(s.caps, s.msrs, s.trace_en_after_acm, s.context_at(e.next));
+    s.msrs = access::acm_exit(s.caps, s.msrs, s.trace_en_after_acm, s.context_at(e.next));
     apply_ctl(s);
     if (!s.trigger_en()) { return; }
     emit(s, to, [&](auto& batch) { add_timing(s, batch); });

@@ -44,7 +44,7 @@ struct segment_finder {
         size_t const share = place < until ? (until - place) / (2 * lane_count) : 0;
         size_t const from = place + (share < min_segment_bytes ? min_segment_bytes : share);
         size_t const found = find_psb(bytes.from(from).first(max_search_bytes));
-        if (found == nowhere) { return false; }
+        if (found == npos) { return false; }
         place = from + found;
         return true;
     }
@@ -82,8 +82,8 @@ struct lane_sums {
         }
         size_t const row = row_of(all.next[first], at[1]);
         size_t const length = all.length[row];
-        bool const is_known = all.next[first] != next_lookup::nowhere && length != 0 &&
-                              all.next[row] == next_lookup::nowhere;
+        bool const is_known = all.next[first] != next_lookup::first_byte && length != 0 &&
+                              all.next[row] == next_lookup::first_byte;
         if (!is_known) { return add_decoded(at); }
         by_second[row - 256] += 1;
         return at + length;

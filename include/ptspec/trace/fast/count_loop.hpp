@@ -25,7 +25,7 @@ struct eight_bytes {
 };
 
 /// How many of the eight top bits are set.
-constexpr auto count_of_tops(uint64_t tops) noexcept -> unsigned {
+constexpr auto count_top_bits(uint64_t tops) noexcept -> unsigned {
     return static_cast<unsigned>((tops >> 7) * eight_bytes::ones >> 56);
 }
 
@@ -62,7 +62,7 @@ constexpr auto count_loop(byte_view bytes, size_t place, bool strict, packet_cou
         uint64_t const ends = word.others();
         unsigned const count = ends == 0 ? 8 : lowest_bit(ends) / 8;
         uint64_t const in_run = ends ^ (ends - 1);  // bits up to the end of the run, or all
-        pads += count_of_tops(word.zeros() & in_run);
+        pads += count_top_bits(word.zeros() & in_run);
         tnt_and_pads += count;
         place += count;
         if (ends == 0) { continue; }

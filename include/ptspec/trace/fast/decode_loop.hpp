@@ -83,7 +83,7 @@ constexpr auto is_cyc(unsigned first) noexcept -> bool {
 /// `image` is 8 bytes.
 constexpr auto length_of_cyc(uint64_t image) noexcept -> unsigned {
     constexpr uint64_t first_goes_on = uint64_t{1} << packet::cyc::Exp::lsb;
-    constexpr uint64_t others_go_on = packet::detail::cyc_ends_low & low_bits(56);
+    constexpr uint64_t others_go_on = packet::detail::cyc_exp_bits_low & low_bits(56);
     uint64_t const ends = ~image & (others_go_on | first_goes_on);
     return ends == 0 ? 0 : lowest_bit(ends) / 8 + 1;
 }
@@ -120,7 +120,7 @@ struct loop_state {
 ///
 /// Processors pad up to a multiple of eight bytes, or to one byte before it, so that the two
 /// branches predict well. Counting the zero bytes would add its latency to that of the load.
-constexpr auto pads_in_front(uint64_t bytes, size_t place) noexcept -> unsigned {
+constexpr auto leading_pads(uint64_t bytes, size_t place) noexcept -> unsigned {
     auto const gone = static_cast<unsigned>(place % 8);
     if (bytes << 8 * gone == 0) { return 8 - gone; }
     if (bytes << 8 * (gone + 1) == 0) { return 7 - gone; }
@@ -188,8 +188,8 @@ constexpr auto decode_loop(byte_view bytes, uint64_t offset, bool strict, loop_s
             unsigned const first = data[place];
             at here{offset + place, last_ip, 1};
             if (first == opcode_bits<pad>) {
-                if constexpr (takes_pads_in_rows<Visitor>) {
-                    here.length = pads_in_front(load_le64(data + place), place);
+                if constexpr (accepts_pad_runs<Visitor>) {
+                    here.length = leading_pads(load_le64(data + place), place);
                     keep_going = call_pads(visitor, here.length, here);
                 } else {
                     keep_going = call(visitor, pad{}, here);

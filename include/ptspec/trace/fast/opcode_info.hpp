@@ -16,7 +16,7 @@ inline constexpr size_t lookahead_bytes = 16;
 
 /// The next lookup that a packet needs.
 enum class next_lookup : uint8_t {
-    nowhere,
+    first_byte,
     after_escape,  ///< the second byte is the opcode: the second table
     after_mode,    ///< the second byte has the leaf: the third table
     whole_packet,  ///< the payload may be invalid: check the whole packet
@@ -30,7 +30,7 @@ struct opcode_info {
     uint8_t length = 0;  ///< 0: unknown, although `which` may be known
     packet::kind which = packet::kind::pad;
     uint8_t form = 0;  ///< IPBytes; 0 also for a packet without IP; `clears_ip` for PSB
-    next_lookup next = next_lookup::nowhere;
+    next_lookup next = next_lookup::first_byte;
 };
 
 inline constexpr auto tnt_opcode = packet::detail::shape_of<packet::tnt_short>();
@@ -97,7 +97,7 @@ struct opcode_info_table {
     }
 };
 
-/// The row of a byte in the table that `where` selects; `nowhere` selects that of the first byte.
+/// The row of a byte in the table that `where` selects; `first_byte` selects that of the first byte.
 constexpr auto row_of(next_lookup where, uint8_t byte) noexcept -> size_t {
     return size_t{underlying(where)} << 8 | byte;
 }
@@ -108,13 +108,13 @@ constexpr void set_opcode_infos(opcode_info_table& all, next_lookup where) noexc
     bool const second = where == next_lookup::after_escape;
     for (unsigned i = 0; i < 256; ++i) {
         auto const byte = static_cast<uint8_t>(i);
-        auto const says = second ? packet::classify_ext<Packets>(byte)
-                                 : packet::classify_first<Packets>(byte);
-        if (says.what != packet::opcode_byte::says::a_packet) { continue; }
+        auto const opcode = second ? packet::classify_ext<Packets>(byte)
+                                   : packet::classify_first<Packets>(byte);
+        if (opcode.what != packet::opcode_byte::meaning::packet) { continue; }
         uint64_t const head = second ? escape | i << 8 : i;
         all.set(row_of(where, byte),
                 packet::for_kind(
-                    says.which,
+                    opcode.which,
                     [&]<class Packet>() { return opcode_info_of<Packet>(head, second ? 2 : 1); },
                     Packets{}));
     }
@@ -139,7 +139,7 @@ constexpr void set_mode_leaves(opcode_info_table& all, type_list<Packets...>) no
 template <class Packets>
 inline constexpr opcode_info_table opcode_infos = [] {
     opcode_info_table all{};
-    set_opcode_infos<Packets>(all, next_lookup::nowhere);
+    set_opcode_infos<Packets>(all, next_lookup::first_byte);
     set_opcode_infos<Packets>(all, next_lookup::after_escape);
     set_mode_leaves(all, Packets{});
     all.next[escape] = next_lookup::after_escape;
@@ -173,7 +173,7 @@ row_at(uint8_t const* at, bool strict) noexcept -> size_t {
     // A branch, not a conditional move: a move would add its latency to the length of every TIP.
     if (first == escape) [[unlikely]] { row = row_of(next_lookup::after_escape, at[1]); }
     next_lookup const where = all.next[row];
-    if (where == next_lookup::nowhere) [[likely]] { return row; }
+    if (where == next_lookup::first_byte) [[likely]] { return row; }
     if (where == next_lookup::whole_packet) {
         return is_valid_packet<Packets>(load_le64(at), load_le64(at + 8), all.which[row], strict)
                    ? row

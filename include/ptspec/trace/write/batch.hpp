@@ -19,7 +19,7 @@ template <class Packets = packet::all>
 class packet_batch {
     writer_state now_;
     writer_options const& how_;
-    byte_array<writer_state::most_bytes> bytes_{};
+    byte_array<writer_state::max_bytes> bytes_{};
     size_t size_ = 0;
     rule broken_ = rule::none;
 
@@ -30,14 +30,14 @@ class packet_batch {
         using packet::cyc;
         auto const bytes = packet::encode<Packet, Packets>(which, now_.items);
         auto const time = has_cyc ? packet::encode<cyc, Packets>(cyc::of(now_.cycles), now_.items)
-                                  : packet::encoded<cyc::most_bytes>{};
+                                  : packet::encoded<cyc::max_bytes>{};
         broken_ = bytes.broken;
         if (!bytes) { return; }
         if (how_.pads) { align(time.length + bytes.length); }
         if (has_cyc) { now_.cycles = 0; }
         put(byte_view{time});
         put(byte_view{bytes});
-        now_.step_over(which, bytes.length);
+        now_.record(which, bytes.length);
         now_.bytes += time.length;
     }
     /// Writes PADs up to the next multiple of 8 if `length` bytes would cross it.
@@ -70,7 +70,7 @@ public:
     constexpr void flush() noexcept {
         if (now_.tnt.count == 0) { return; }
         // In an open block a decoder could take a short TNT for a BIP.
-        bool const is_short = now_.tnt.count <= packet::tnt_short::most_branches &&
+        bool const is_short = now_.tnt.count <= packet::tnt_short::max_branches &&
                               now_.items == packet::block::none;
         if (is_short) {
             write(packet::tnt_short::of(now_.tnt));
@@ -111,13 +111,13 @@ public:
             write(packet::cyc::of(now_.cycles));
             now_.cycles = 0;
         }
-        now_.gather(taken);
-        if (now_.tnt.count >= how_.most_branches()) { flush(); }
+        now_.add_branch(taken);
+        if (now_.tnt.count >= how_.max_branches()) { flush(); }
     }
     /// A TIP, which is deferred until after the current TNT if the options allow it.
     constexpr void defer(uint64_t ip) noexcept {
         bool const waits = how_.defers_tips && now_.tnt.count != 0 && !now_.cyc_is_due(how_) &&
-                           now_.deferred_count < writer_state::most_deferred;
+                           now_.deferred_count < writer_state::max_deferred;
         if (!waits) { return add_ip<packet::tip>(ip); }
         now_.deferred[now_.deferred_count] = ip;
         ++now_.deferred_count;
@@ -125,12 +125,12 @@ public:
 
     /// A PSB+.
     constexpr void add(psb_status const& status) noexcept {
-        if (status.tma.is_there && !status.tsc.is_there) {
+        if (status.tma.has_value && !status.tsc.has_value) {
             broken_ = rule::PKT_135;
             return;
         }
         auto const add_if = [this](auto const& which) {
-            if (which.is_there) { this->add(which.value); }
+            if (which.has_value) { this->add(which.value); }
         };
         add(packet::psb{});
         add_if(status.tsc);
@@ -140,7 +140,7 @@ public:
         add_if(status.vmcs);
         add_if(status.mode_tsx);
         add_if(status.mode_exec);
-        if (status.fup.is_there) { add_ip<packet::fup>(status.fup.value); }
+        if (status.fup.has_value) { add_ip<packet::fup>(status.fup.value); }
         add(packet::psbend{});
     }
 };

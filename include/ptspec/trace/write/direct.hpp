@@ -35,7 +35,7 @@ constexpr auto append_with_tnt(Sink& to, writer_state& now, wide_bits bytes,
 /// into one, or the sink has no room.
 template <packet_sink Sink>
 [[nodiscard]] constexpr auto append_tnt(Sink& to, writer_state& now) noexcept -> bool {
-    if (now.tnt.count > packet::tnt_short::most_branches) { return false; }
+    if (now.tnt.count > packet::tnt_short::max_branches) { return false; }
     return detail::append_with_tnt(to, now, {packet::tnt_short::of(now.tnt).raw, 0}, 1);
 }
 
@@ -44,7 +44,7 @@ template <packet_sink Sink>
 template <packet_sink Sink>
 [[nodiscard]] constexpr auto append_tip(Sink& to, writer_state& now, writer_options const& how,
                                         uint64_t ip) noexcept -> bool {
-    if (how.cyc || now.tnt.count > packet::tnt_short::most_branches) { return false; }
+    if (how.cyc || now.tnt.count > packet::tnt_short::max_branches) { return false; }
     auto const which = packet::tip::of(now.form_of(ip, how.ips), ip);
     wide_bits bytes = which.raw;
     unsigned count = packet::tip::length_of(which.raw, packet::block::none);

@@ -57,7 +57,7 @@ struct encode_table {
         size_t const row = row_of(which, bytes);
         if (matches(row, bytes, low, high)) [[likely]] { return true; }
         return matches(row - bytes, bytes, low, high) ||
-               (row == row_of(packet::kind::psb, packet::psb::most_bytes) && bytes == length[row] &&
+               (row == row_of(packet::kind::psb, packet::psb::max_bytes) && bytes == length[row] &&
                 wide_bits{low, high} == packet::psb{}.raw);
     }
 };
@@ -73,7 +73,7 @@ constexpr void add_to_table(encode_table& all) noexcept {
     using payload = typename Packet::payload_type;
     wide_bits const opcode = packet::detail::widen(opcode_bits<Packet>);
     if constexpr (same_as<Packet, packet::cyc>) {
-        wide_bits const exp_bits{1U << packet::cyc::Exp::lsb | packet::detail::cyc_ends_low, 0};
+        wide_bits const exp_bits{1U << packet::cyc::Exp::lsb | packet::detail::cyc_exp_bits_low, 0};
         for (unsigned bytes = 1; bytes <= 8; ++bytes) {
             all.set<Packet>(bytes, exp_bits & first_bytes_mask(bytes),
                             packet::cyc::of(0, bytes).raw);
@@ -94,8 +94,7 @@ constexpr void add_to_table(encode_table& all) noexcept {
         all.set<Packet>(Packet::head_bytes, {second, 0}, opcode);
         all.set<Packet>(Packet::head_bytes, {both, 0}, opcode | wide_bits{second, 0});
     } else if constexpr (same_as<Packet, packet::psb>) {  // `accepts` compares its 16 bytes
-        all.length[encode_table::row_of(packet::kind::psb, Packet::most_bytes)] =
-            Packet::most_bytes;
+        all.length[encode_table::row_of(packet::kind::psb, Packet::max_bytes)] = Packet::max_bytes;
     } else if constexpr (!opens_or_needs_a_block<Packet> && has_simple_payload<Packet>) {
         all.set<Packet>(Packet::head_bytes, {}, opcode);
     }

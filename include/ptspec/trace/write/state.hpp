@@ -22,16 +22,16 @@ struct writer_options {
     bool cyc = false;           ///< IA32_RTIT_CTL.CYCEn
     uint8_t cyc_threshold = 0;  ///< IA32_RTIT_CTL.CycThresh: 2^(n-1) cycles, or 1 if it is 0
 
-    [[nodiscard]] constexpr auto most_branches() const noexcept -> unsigned {
-        return long_tnt ? packet::tnt_long::most_branches : packet::tnt_short::most_branches;
+    [[nodiscard]] constexpr auto max_branches() const noexcept -> unsigned {
+        return long_tnt ? packet::tnt_long::max_branches : packet::tnt_short::max_branches;
     }
 };
 
 /// The state of a writer between two packets.
 struct writer_state {
-    static constexpr unsigned most_deferred = 8;
+    static constexpr unsigned max_deferred = 8;
     /// The size of a PSB+ in which each packet has a CYC and PADs, after a TNT and deferred TIPs.
-    static constexpr size_t most_bytes = 384;
+    static constexpr size_t max_bytes = 384;
 
     uint64_t last_ip = 0;
     bool has_last_ip = false;  ///< an IP was written after the last PSB or OVF
@@ -40,15 +40,15 @@ struct writer_state {
     uint64_t cycles = 0;     ///< since the last CYC
     uint64_t bytes = 0;      ///< written so far
     unsigned deferred_count = 0;
-    uint64_t deferred[most_deferred] = {};  ///< the IPs of deferred TIPs, oldest first
+    uint64_t deferred[max_deferred] = {};  ///< the IPs of deferred TIPs, oldest first
 
     /// Adds a branch to the TNT buffer, as its youngest.
-    constexpr void gather(bool taken) noexcept {
+    constexpr void add_branch(bool taken) noexcept {
         tnt = {tnt.count + 1, tnt.bits << 1 | uint64_t{taken}};
     }
     /// Updates the state after a packet was written.
     template <packet::packet_type Packet>
-    constexpr void step_over(Packet const& which, unsigned length) noexcept {
+    constexpr void record(Packet const& which, unsigned length) noexcept {
         last_ip = packet::last_ip_after(which, last_ip);
         items = packet::block_after(which, items);
         if constexpr (derived_from<Packet, packet::ip_packet<Packet>>) {
@@ -79,22 +79,22 @@ struct writer_state {
 struct psb_status {
     /// An optional value.
     template <class Value>
-    struct maybe {
-        bool is_there = false;
+    struct optional {
+        bool has_value = false;
         Value value{};
 
-        constexpr maybe() noexcept = default;
-        constexpr maybe(Value given) noexcept : is_there{true}, value{given} {}
+        constexpr optional() noexcept = default;
+        constexpr optional(Value given) noexcept : has_value{true}, value{given} {}
     };
 
-    maybe<packet::tsc> tsc{};
-    maybe<packet::tma> tma{};
-    maybe<packet::cbr> cbr{};
-    maybe<packet::pip> pip{};
-    maybe<packet::vmcs> vmcs{};
-    maybe<packet::mode_tsx> mode_tsx{};
-    maybe<packet::mode_exec> mode_exec{};
-    maybe<uint64_t> fup{};  ///< the IP, when PacketEn is 1
+    optional<packet::tsc> tsc{};
+    optional<packet::tma> tma{};
+    optional<packet::cbr> cbr{};
+    optional<packet::pip> pip{};
+    optional<packet::vmcs> vmcs{};
+    optional<packet::mode_tsx> mode_tsx{};
+    optional<packet::mode_exec> mode_exec{};
+    optional<uint64_t> fup{};  ///< the IP, when PacketEn is 1
 };
 
 }  // namespace ptspec::trace

@@ -9,7 +9,7 @@ namespace ptspec::trace {
 
 /// How many packets were written, and the rule that the next one breaks; `none` if all were
 /// written.
-struct [[nodiscard]] put_many {
+struct [[nodiscard]] put_result {
     size_t count = 0;
     rule broken = rule::none;
 };
@@ -33,8 +33,8 @@ public:
     /// it is full, before the next packet, or by `flush`.
     [[nodiscard]] constexpr auto branch(bool taken) noexcept -> rule {
         bool const begins = now_.tnt.count == 0;
-        if (now_.tnt.count + 1 < how_.most_branches() && !(begins && now_.cyc_is_due(how_))) {
-            now_.gather(taken);
+        if (now_.tnt.count + 1 < how_.max_branches() && !(begins && now_.cyc_is_due(how_))) {
+            now_.add_branch(taken);
             needs_slow_path_ = true;
             return rule::none;
         }
@@ -58,10 +58,10 @@ public:
         if (!can_write_directly() || (eligible && now_.cyc_is_due(how_))) {
             return write_batch([&](packet_batch<Packets>& all) { all.add(which); });
         }
-        auto const code = packet::detail::code_of<Packets>(which, now_.items);
+        auto const code = packet::detail::encoding_of<Packets>(which, now_.items);
         if (code.broken != rule::none) { return code.broken; }
         if (!append(code.bytes, code.length)) { return rule::PKT_347; }
-        now_.step_over(which, code.length);
+        now_.record(which, code.length);
         return finish_write();
     }
     [[nodiscard, gnu::always_inline]]  // avoids a call per packet
@@ -83,7 +83,7 @@ public:
     ///
     /// Has the effect of `put` for each packet, and is twice as fast.
     [[nodiscard]] constexpr auto put(packet::any_packet const* first, size_t count) noexcept
-        -> put_many {
+        -> put_result {
         for (size_t done = 0;;) {
             if (!needs_slow_path_) { done += put_by_table(first + done, count - done); }
             if (done == count) { return {done, rule::none}; }

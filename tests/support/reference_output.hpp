@@ -8,13 +8,13 @@
 // The caller executes the WRMSR that sets TraceEn and maintains STATUS, except for Error, Stopped,
 // TriggerEn and PendToPAPMI.
 
-#include <support/plain_rules.hpp>
+#include <support/reference_rules.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <vector>
 
-namespace plain {
+namespace reference {
 
 // --------------------------------------------------------------------------------- memory
 
@@ -490,4 +490,4 @@ inline auto write(machine& where, unsigned char const* bytes, std::size_t count)
     return result;
 }
 
-}  // namespace plain
+}  // namespace reference

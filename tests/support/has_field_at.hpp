@@ -8,7 +8,7 @@ namespace ptspec::test {
 /// True when a field occupies bits `msb` to `lsb`, which are copied from the manual: ones written
 /// to the field set exactly these bits, and the field reads back exactly these bits.
 template <class Word, class Field>
-constexpr auto stands_at(auto value, unsigned msb, unsigned lsb) -> bool {
+constexpr auto has_field_at(auto value, unsigned msb, unsigned lsb) -> bool {
     uint64_t bits = 0;
     for (unsigned bit = lsb; bit <= msb; ++bit) { bits += uint64_t{1} << bit; }
     auto const here = static_cast<typename Word::raw_type>(value(bits));

@@ -8,7 +8,7 @@
 
 #include <cstddef>
 
-namespace plain {
+namespace reference {
 
 using ptspec::text;
 using ptspec::test::open_end;
@@ -126,7 +126,7 @@ constexpr auto length_at(bytes in, packet_row const& row, unsigned item_size) ->
         number more = in.bit(0, 2);
         out.length = 1;
         while (more == 1) {
-            if (out.length == row.most_bytes) { return failed("bad_packet"); }
+            if (out.length == row.max_bytes) { return failed("bad_packet"); }
             if (in.size == out.length) { return truncated(out.length + 1); }
             more = in.bit(out.length, 0);
             ++out.length;
@@ -264,4 +264,4 @@ constexpr auto last_ip_after(answer const& packet, number before) -> number {
     return has_ip ? packet.find("ip")->value : before;
 }
 
-}  // namespace plain
+}  // namespace reference

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSL-1.0
-#include <ptspec/topa/site.hpp>
+#include <ptspec/topa/table_site.hpp>
 
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/topa/builders.hpp>
@@ -9,7 +9,7 @@ using namespace ptspec;
 
 TEST_CASE("a site can be constructed from an address, with the default limits") {
     CHECK_TWICE([](auto value) {
-        topa::site const at = value(uint64_t{0x1000});
+        topa::table_site const at = value(uint64_t{0x1000});
         return at.base == 0x1000 && at.of == topa::limits{};
     });
 }
@@ -26,7 +26,7 @@ TEST_CASE("limits::of() takes MAXPHYADDR and MENTRY of a processor (REG-070, REG
 
 TEST_CASE("a builder takes the limits of a processor in one call (OUT-067)") {
     CHECK_TWICE([](auto value) {
-        topa::site const at{0x1000, topa::limits::of(value(cpu::preset::P_BDW))};
+        topa::table_site const at{0x1000, topa::limits::of(value(cpu::preset::P_BDW))};
         topa::region const one{.base = 0x10'0000};
         topa::region const two{.base = 0x20'0000};
         return topa::try_ring(at, one) && topa::try_ring(at, one, two).why.broken == rule::OUT_067;

@@ -6,12 +6,12 @@
 namespace ptspec::topa {
 
 /// The physical address of a table, and the limits of its processor.
-struct site {
+struct table_site {
     uint64_t base;  ///< physical address
     limits of;
 
     /// The cast avoids a warning inside this header when the address is an int.
-    constexpr site(integral auto table, limits processor = {}) noexcept
+    constexpr table_site(integral auto table, limits processor = {}) noexcept
         : base{static_cast<uint64_t>(table)}, of{processor} {}
 };
 
@@ -19,9 +19,9 @@ namespace detail {
 
 /// A site, or the address of a table.
 template <class At>
-concept site_like = convertible_to<At const&, site>;
+concept table_site_like = convertible_to<At const&, table_site>;
 
-constexpr auto is_known(site const& at) noexcept -> bool {
+constexpr auto is_known(table_site const& at) noexcept -> bool {
     return ptspec::detail::is_known(at.base);
 }
 constexpr auto is_known(region const& which) noexcept -> bool {

@@ -4,7 +4,7 @@
 // A reference model of the access rules: registers.md sections 0 to 4, sentence by sentence, on
 // plain integers. It uses no combined masks and nothing of the library.
 
-namespace plain {
+namespace reference {
 
 using number = unsigned long long;
 
@@ -12,7 +12,7 @@ using number = unsigned long long;
 
 /// A processor: CPUID.14H.0 EAX, EBX, ECX, then CPUID.14H.1 EAX, EBX, then the two widths in
 /// CPUID.80000008H, IA32_VMX_MISC[14] and CPUID.07H.0:EBX[25].
-struct plain_cpu {
+struct processor {
     char const* name = "";
     unsigned eax0 = 0;
     unsigned ebx0 = 0;
@@ -26,7 +26,7 @@ struct plain_cpu {
 };
 
 /// The profiles of section 0, then some rows of presets.csv, with the names used there.
-inline constexpr plain_cpu cpus[] = {
+inline constexpr processor cpus[] = {
     {"P-NONE", 0, 0, 0, 0, 0, 39, 48, false, false},
     {"P-BDW", 0, 0x00000001, 0x00000001, 0, 0, 39, 48, false, true},
     {"P-SKL", 1, 0x0000000F, 0x00000007, 0x02490002, 0x003F3FFF, 39, 48, true, true},
@@ -50,7 +50,7 @@ inline constexpr unsigned all_cpus = sizeof(cpus) / sizeof(cpus[0]);
 
 /// The registers of a processor. After a cold reset all are 0 except OUTPUT_MASK_PTRS, which is
 /// 7FH.
-struct plain_state {
+struct msrs {
     number ctl = 0;
     number status = 0;
     number base = 0;
@@ -61,7 +61,7 @@ struct plain_state {
 };
 
 /// The code that runs after the access.
-struct plain_code {
+struct code_context {
     unsigned cpl = 0;
     number cr3 = 0;
     bool pae = false;
@@ -100,29 +100,29 @@ constexpr auto bit(number value, unsigned position) -> bool {
 }
 
 /// REG-046, REG-164: the number of address ranges.
-constexpr auto ranges(plain_cpu const& cpu) -> number {
+constexpr auto ranges(processor const& cpu) -> number {
     if (cpu.eax0 == 0) { return 0; }
     number const count = field(cpu.eax1, 2, 0);
     return count > 4 ? 4 : count;
 }
 /// REG-046: the bitmaps in CPUID.14H.1.
-constexpr auto mtc_bitmap(plain_cpu const& cpu) -> number {
+constexpr auto mtc_bitmap(processor const& cpu) -> number {
     return cpu.eax0 == 0 ? 0 : field(cpu.eax1, 31, 16);
 }
-constexpr auto cyc_bitmap(plain_cpu const& cpu) -> number {
+constexpr auto cyc_bitmap(processor const& cpu) -> number {
     return cpu.eax0 == 0 ? 0 : field(cpu.ebx1, 15, 0);
 }
-constexpr auto psb_bitmap(plain_cpu const& cpu) -> number {
+constexpr auto psb_bitmap(processor const& cpu) -> number {
     return cpu.eax0 == 0 ? 0 : field(cpu.ebx1, 31, 16);
 }
 
 // ------------------------------------------------------------------------------ section 1
 
 /// REG-017: the MSRs that the rules cover. Other indexes have no rule.
-constexpr auto is_asked(unsigned index) -> bool { return 0x560 <= index && index <= 0x587; }
+constexpr auto is_covered(unsigned index) -> bool { return 0x560 <= index && index <= 0x587; }
 
 /// The rules by which RDMSR and WRMSR fault, independent of the value.
-constexpr auto absence(plain_cpu const& cpu, unsigned index) -> rule_set {
+constexpr auto absence(processor const& cpu, unsigned index) -> rule_set {
     rule_set broken;
     bool const is_output = index == 0x560 || index == 0x561;
     bool const is_control = index == 0x570 || index == 0x571;
@@ -141,7 +141,7 @@ constexpr auto absence(plain_cpu const& cpu, unsigned index) -> rule_set {
 }
 
 /// The value of an MSR.
-constexpr auto held(plain_state const& now, unsigned index) -> number {
+constexpr auto value_in(msrs const& now, unsigned index) -> number {
     if (index == 0x560) { return now.base; }
     if (index == 0x561) { return now.mask_ptrs; }
     if (index == 0x570) { return now.ctl; }
@@ -154,8 +154,8 @@ constexpr auto held(plain_state const& now, unsigned index) -> number {
 // ------------------------------------------------------------------------------ section 2
 
 /// The rules that writing `value` to IA32_RTIT_CTL breaks.
-constexpr auto broken_by_ctl(plain_cpu const& cpu, plain_state const& now, number value,
-                             vmx_text text) -> rule_set {
+constexpr auto broken_by_ctl(processor const& cpu, msrs const& now, number value, vmx_text text)
+    -> rule_set {
     rule_set broken;
     bool const was_on = bit(now.ctl, 0);
     bool const is_on = bit(value, 0);
@@ -216,8 +216,8 @@ constexpr auto broken_by_ctl(plain_cpu const& cpu, plain_state const& now, numbe
 // ------------------------------------------------------------------------------ sections 3, 4
 
 /// The rules that WRMSR at CPL 0 breaks.
-constexpr auto broken_by_write(plain_cpu const& cpu, plain_state const& now, unsigned index,
-                               number value, vmx_text text = vmx_text::newer) -> rule_set {
+constexpr auto broken_by_write(processor const& cpu, msrs const& now, unsigned index, number value,
+                               vmx_text text = vmx_text::newer) -> rule_set {
     rule_set broken = absence(cpu, index);
     if (!broken.empty()) { return broken; }
     if (index == 0x570) { return broken_by_ctl(cpu, now, value, text); }
@@ -248,15 +248,15 @@ constexpr auto broken_by_write(plain_cpu const& cpu, plain_state const& now, uns
 
 enum class psb { no, may, yes };
 
-struct plain_effect {
-    plain_state state;
+struct effect {
+    msrs state;
     psb plus = psb::no;
     bool pmi = false;
     bool trace_stop = false;
 };
 
 /// REG-057, including REG-075.
-constexpr auto context_en(plain_state const& now, plain_code const& code) -> bool {
+constexpr auto context_en(msrs const& now, code_context const& code) -> bool {
     if (!bit(now.ctl, 2) && code.cpl == 0) { return false; }
     if (!bit(now.ctl, 3) && code.cpl > 0) { return false; }
     if (code.enclave) { return false; }
@@ -266,7 +266,7 @@ constexpr auto context_en(plain_state const& now, plain_code const& code) -> boo
 }
 
 /// REG-077, REG-078: `ip` is in a range whose ADDRn_CFG is `cfg`.
-constexpr auto in_range(plain_state const& now, number cfg, number ip) -> bool {
+constexpr auto in_range(msrs const& now, number cfg, number ip) -> bool {
     bool found = false;
     for (unsigned n = 0; n < 4; ++n) {
         if (field(now.ctl, 35 + 4 * n, 32 + 4 * n) != cfg) { continue; }
@@ -274,7 +274,7 @@ constexpr auto in_range(plain_state const& now, number cfg, number ip) -> bool {
     }
     return found;
 }
-constexpr auto any_filter(plain_state const& now) -> bool {
+constexpr auto any_filter(msrs const& now) -> bool {
     for (unsigned n = 0; n < 4; ++n) {
         if (field(now.ctl, 35 + 4 * n, 32 + 4 * n) == 1) { return true; }
     }
@@ -287,9 +287,8 @@ constexpr auto changed(number value, unsigned position, bool to) -> number {
 }
 
 /// The effects of a 0-to-1 transition of TraceEn. CTL has its new value.
-constexpr auto risen(plain_cpu const& cpu, plain_state const& now, plain_code const& code)
-    -> plain_effect {
-    plain_effect out{now};
+constexpr auto risen(processor const& cpu, msrs const& now, code_context const& code) -> effect {
+    effect out{now};
     number& status = out.state.status;
     bool const inject = bit(now.ctl, 56);
     bool const trigger = !bit(now.status, 5) && !bit(now.status, 4);  // REG-056, REG-043
@@ -330,9 +329,9 @@ constexpr auto risen(plain_cpu const& cpu, plain_state const& now, plain_code co
 }
 
 /// The effects of WRMSR at CPL 0 when it breaks no rule.
-constexpr auto after_write(plain_cpu const& cpu, plain_state const& now, unsigned index,
-                           number value, plain_code const& code = {}) -> plain_effect {
-    plain_effect out{now};
+constexpr auto after_write(processor const& cpu, msrs const& now, unsigned index, number value,
+                           code_context const& code = {}) -> effect {
+    effect out{now};
     if (index == 0x560) { out.state.base = value; }
     if (index == 0x561) {
         out.state.mask_ptrs = field(value, 63, 7) * 128 + 127;  // REG-072
@@ -352,4 +351,4 @@ constexpr auto after_write(plain_cpu const& cpu, plain_state const& now, unsigne
     return out;
 }
 
-}  // namespace plain
+}  // namespace reference

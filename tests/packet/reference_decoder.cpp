@@ -6,7 +6,7 @@
 #include <support/check_twice.hpp>
 #include <support/packet_fields.hpp>
 #include <support/packet_samples.hpp>
-#include <support/plain_decoder.hpp>
+#include <support/reference_decoder.hpp>
 
 #include <spec_tables.hpp>
 
@@ -33,7 +33,7 @@ auto name_of_error(error why) -> text {
     return "?";
 }
 
-auto fields_agree(field_list const& got, plain::answer const& expected) -> bool {
+auto fields_agree(field_list const& got, reference::answer const& expected) -> bool {
     if (got.count != expected.count) { return false; }
     for (unsigned i = 0; i < got.count; ++i) {
         auto const* const same = expected.find(got.fields[i].name);
@@ -42,7 +42,7 @@ auto fields_agree(field_list const& got, plain::answer const& expected) -> bool 
     return true;
 }
 
-auto agree(decoded const& got, plain::answer const& expected, uint64_t last_ip) -> bool {
+auto agree(decoded const& got, reference::answer const& expected, uint64_t last_ip) -> bool {
     if (!(name_of_error(got.why) == expected.error) || got.length() != expected.length ||
         got.need != expected.need) {
         return false;
@@ -67,7 +67,7 @@ auto same(uint8_t const* bytes, size_t size, situation in, uint64_t last_ip) -> 
     auto* const first = exact + sizeof exact - size;
     std::memcpy(first, bytes, size);
     auto const got = decode({first, size}, {.items = in.items, .strict = in.strict});
-    return agree(got, plain::decode(first, size, underlying(in.items), in.strict, last_ip),
+    return agree(got, reference::decode(first, size, underlying(in.items), in.strict, last_ip),
                  last_ip);
 }
 
@@ -121,7 +121,7 @@ TEST_CASE("the plain decoder decodes all vectors correctly") {
     REQUIRE(test::packet_vectors_count != 0);
     for (auto const& row : test::packet_vectors) {
         INFO(std::string(row.id.data(), row.id.size()));
-        auto const got = plain::decode(row.bytes, row.size, row.block, false, row.last_ip);
+        auto const got = reference::decode(row.bytes, row.size, row.block, false, row.last_ip);
         std::string const name{row.name.data(), row.name.size()};
         std::string rest{row.fields.data(), row.fields.size()};
         CHECK(got.length == row.length);
