@@ -26,10 +26,10 @@ TEST_CASE("Broadwell has its known quirks (REG-040, REG-120, REG-140, REG-163)")
         return quirks(quirk::branch_en_always_on, quirk::no_vmx, quirk::single_entry_topa,
                       quirk::lbr_exclusive, quirk::no_xsaves, quirk::bdm70, quirk::bdm64);
     };
-    CHECK_TWICE([=](auto value) { return quirks_of(value(preset::broadwell_ult)) == expected(); });
+    CHECK_TWICE([=](auto value) { return quirks_of(value(preset::broadwell)) == expected(); });
     // The same for an unknown model: the quirks follow from the enumeration.
     CHECK_TWICE([](auto value) {
-        auto unknown = value(preset::broadwell_ult);
+        auto unknown = value(preset::broadwell);
         unknown.leaf_01_eax = {0};
         return quirks_of(unknown) == quirks(quirk::branch_en_always_on, quirk::no_vmx,
                                             quirk::single_entry_topa, quirk::no_xsaves);
@@ -39,7 +39,7 @@ TEST_CASE("Broadwell has its known quirks (REG-040, REG-120, REG-140, REG-163)")
 TEST_CASE("the quirks of the model remain even where the capabilities contradict them") {
     CHECK_TWICE([](auto value) {
         auto contradicting = value(preset::skylake_x);
-        contradicting.leaf_01_eax = preset::broadwell_ult.leaf_01_eax;
+        contradicting.leaf_01_eax = preset::broadwell.leaf_01_eax;
         auto const found = quirks_of(contradicting);
         return found.has(quirk::branch_en_always_on) && found.has(quirk::no_vmx) &&
                found.has(quirk::no_xsaves) && !found.has(quirk::single_entry_topa);
@@ -48,7 +48,7 @@ TEST_CASE("the quirks of the model remain even where the capabilities contradict
 
 TEST_CASE("without Intel PT only the model determines the quirks") {
     CHECK_TWICE([](auto value) {
-        auto without = value(preset::broadwell_ult);
+        auto without = value(preset::broadwell);
         without.leaf_07_0_ebx = {0};
         return quirks_of(without) == quirks_of(without.leaf_01_eax);
     });

@@ -203,7 +203,7 @@ TEST_CASE("QEMU's processor has leaf 14H of an Ice Lake and no address widths (R
 
 TEST_CASE("three generations of Intel PT under VMX (REG-120, REG-125..128)") {
     CHECK_TWICE([](auto value) {
-        return value(preset::broadwell_ult).vmx() == vmx_support::none &&
+        return value(preset::broadwell).vmx() == vmx_support::none &&
                value(preset::skylake_x).vmx() == vmx_support::conceal &&
                value(preset::cannon_lake).vmx() == vmx_support::conceal &&
                value(preset::ice_lake_u).vmx() == vmx_support::whole &&
@@ -230,7 +230,7 @@ TEST_CASE("XSAVES manages the state of Intel PT from Skylake on, in 80H bytes (R
                of.leaf_0d_8_ecx.raw == (has ? 1U : 0U) && (of.leaf_0d_1_eax.raw >> 3 & 1) == has &&
                (of.leaf_0d_1_ecx.raw >> 8 & 1) == has && (of.leaf_01_ecx.raw >> 26 & 1) == has;
     };
-    CHECK(expected(false, preset::broadwell_ult));
+    CHECK(expected(false, preset::broadwell));
     CHECK(expected(true, preset::skylake_x));
     CHECK(expected(true, preset::cannon_lake));
     CHECK(expected(true, preset::ice_lake_u));

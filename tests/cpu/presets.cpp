@@ -26,15 +26,29 @@ TEST_CASE("find() is case-insensitive") {
                preset::find("P-FAB")->value == preset::P_FAB;
     });
     CHECK_TWICE([](auto value) {
-        return preset::find(value(ptspec::text{"Broadwell-ULT"}))->value == preset::broadwell_ult &&
+        return preset::find(value(ptspec::text{"Broadwell-ULT"}))->value == preset::broadwell &&
                preset::find("Skylake-X")->value == preset::skylake_x &&
                preset::find("CannonLake")->value == preset::cannon_lake &&
                preset::find("IceLake-U")->value == preset::ice_lake_u &&
                preset::find("TigerLake")->value == preset::tiger_lake &&
+               preset::find("SapphireRapids")->value == preset::sapphire_rapids &&
+               preset::find("AlderLake-P")->value == preset::alder_lake_p &&
+               preset::find("AlderLake-E")->value == preset::alder_lake_e &&
                preset::find("ArrowLake-P")->value == preset::arrow_lake_p &&
                preset::find("WildcatLake-P")->value == preset::wildcat_lake_p &&
                preset::find("WildcatLake-E")->value == preset::wildcat_lake_e &&
                preset::find("QEMU")->value == preset::qemu;
+    });
+}
+
+TEST_CASE("find() accepts the part before the hyphen if only one processor has it") {
+    CHECK_TWICE([](auto value) {
+        return preset::find(value(ptspec::text{"Broadwell"}))->value == preset::broadwell &&
+               preset::find("broadwell")->name == "Broadwell-ULT" &&
+               preset::find("Skylake")->name == "Skylake-X" &&
+               preset::find("Goldmont")->name == "Goldmont" &&  // not GoldmontPlus
+               !preset::find("AlderLake") && !preset::find("P") && !preset::find("Broadwell-") &&
+               !preset::find("Skylake-X-1") && !preset::find("Broad");
     });
 }
 

@@ -417,7 +417,7 @@ auto content(std::filesystem::path const& path) -> std::string {
 /// The processor of a recording: a preset, or one built from what the driver read.
 auto processor_of(std::string const& name) -> std::optional<cpu::capabilities> {
     static std::map<std::string, cpu::capabilities> const known{
-        {"broadwell_ult", preset::broadwell_ult}, {"skylake_x", preset::skylake_x},
+        {"broadwell", preset::broadwell}, {"skylake_x", preset::skylake_x},
         {"ice_lake_u", preset::ice_lake_u},       {"tiger_lake", preset::tiger_lake},
         {"arrow_lake_p", preset::arrow_lake_p},   {"arrow_lake_e", preset::arrow_lake_e},
         {"all_features_P_FUT", preset::P_FUT},
@@ -455,7 +455,7 @@ TEST_CASE("without a configurable PSB, STATUS can be written back after each sto
     // REG-055, REG-063, PRG-030, PRG-042: PSB 16, CBR 4, PIP 8, PSBEND 2, MODE.Exec 2, TIP.PGE 7,
     // FUP 3, TIP.PGD 1 add up to 2BH, and to as many the second time
     CHECK_TWICE([](auto value) {
-        processor one{value(preset::broadwell_ult)};
+        processor one{value(preset::broadwell)};
         return go_through(one, one_region) && go_through(one, R"(
             WRMSR(570,210C); [SFENCE]; RDMSR(560)->10000000; RDMSR(561)->2B0000007F
             RDMSR(571)->2; WRMSR(571,2)
@@ -509,7 +509,7 @@ TEST_CASE("an interrupt raised between acknowledgement and TraceEn = 0 is not lo
 TEST_CASE("STOP leaves the offset at the region's size, where enabling fails") {
     // OUT-080, OUT-081, OUT-083, OUT-064, PRG-086
     CHECK_TWICE([](auto value) {
-        processor one{value(preset::broadwell_ult)};
+        processor one{value(preset::broadwell)};
         bool const begins = go_through(one, one_region);
         jump(one, 600);
         return begins && go_through(one, R"(
@@ -524,7 +524,7 @@ TEST_CASE("STOP leaves the offset at the region's size, where enabling fails") {
 TEST_CASE("without tracing in VMX operation, VMXON clears TraceEn and setting it is #GP") {
     // REG-110, REG-121
     CHECK_TWICE([](auto value) {
-        processor one{value(preset::broadwell_ult)};
+        processor one{value(preset::broadwell)};
         return go_through(one, one_region) && go_through(one, R"(
             RDMSR(570)->210D; [VMXON]; RDMSR(570)->210C; RDMSR(571)->2; WRMSR(571,2)
             WRMSR(570,210D) #GP REG-121; WRMSR(560,20000000); WRMSR(560,10000000)

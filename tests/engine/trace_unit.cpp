@@ -619,7 +619,7 @@ TEST_CASE("STATUS can be written back as it was read, with and without PacketByt
     // REG-055
     CHECK_TWICE([](auto value) {
         bool good = true;
-        for (auto const& of : {cpu::preset::broadwell_ult, cpu::preset::skylake_x}) {
+        for (auto const& of : {cpu::preset::broadwell, cpu::preset::skylake_x}) {
             machine_memory memory;
             trace_unit<> unit{of, {.cr3 = 0x1000}, 0x1000};
             auto const set = [&](std::uint32_t index, std::uint64_t to) {
@@ -640,7 +640,7 @@ TEST_CASE("STATUS can be written back as it was read, with and without PacketByt
 TEST_CASE("a PSB follows every 2 KB even if PacketByteCnt reads 0") {  // GEN-160, GEN-161, REG-055
     CHECK_TWICE([](auto value) {
         machine_memory memory;
-        trace_unit<> unit{cpu::preset::broadwell_ult, {.cr3 = 0x1000}, 0x1000};
+        trace_unit<> unit{cpu::preset::broadwell, {.cr3 = 0x1000}, 0x1000};
         (void)unit.wrmsr(0x560, table, 0x1000, 0x1002, memory);
         (void)unit.wrmsr(0x570, value(std::uint64_t{0x2105}), 0x1000, 0x1002, memory);
         // PSB 16, CBR 4, PIP 8, PSBEND 2, MODE.Exec 2, TIP.PGE 7; then TIPs of 7 bytes

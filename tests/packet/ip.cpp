@@ -183,6 +183,15 @@ TEST_CASE("compression against a last IP of 0 works as usual: 2D 00 10 is 1000 (
     });
 }
 
+TEST_CASE("ip() without an argument is the IP after a PSB, where the last IP is 0 (PKT-060)") {
+    CHECK_TWICE([](auto value) {
+        return decode_as<tip>(value(hex("2D 34 12"))).packet.ip() == 0x1234 &&
+               decode_as<fup>(value(hex("7D 00 00 00 00 FF FF"))).packet.ip() ==
+                   0xFFFF'FFFF'0000'0000 &&
+               decode_as<tip>(value(hex("0D"))).packet.ip() == 0;
+    });
+}
+
 TEST_CASE("rebuilt_ip matches a byte-by-byte model for random values (PKT-051, PKT-053..059)") {
     CHECK_TWICE([](auto value) {
         test::numbers random{value(uint64_t{51})};

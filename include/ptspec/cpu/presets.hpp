@@ -31,6 +31,12 @@ constexpr auto is_same_name(text one, text two) noexcept -> bool {
     return true;
 }
 
+constexpr auto family_of(text name) noexcept -> text {
+    size_t length = 0;
+    while (length < name.size() && name.data()[length] != '-') { ++length; }
+    return {name.data(), length};
+}
+
 }  // namespace detail
 
 /// All named processors: a range of `named`, whose elements are computed on access.
@@ -69,14 +75,22 @@ struct match {
     [[nodiscard]] constexpr auto operator->() const noexcept -> named const* { return &found; }
 };
 
-/// Finds a processor by name, case-insensitively.
+/// Finds a processor by name, case-insensitively. The part of a name before its hyphen is enough if
+/// no other processor shares it: "Broadwell" for "Broadwell-ULT".
 [[nodiscard]] constexpr auto find(text name) noexcept -> match {
+    detail::row const* family = nullptr;
+    size_t members = 0;
     for (detail::row const& one : detail::rows) {
         if (detail::is_same_name(one.name, name)) {
             return {{one.name, detail::capabilities_of(one)}, true};
         }
+        if (detail::is_same_name(detail::family_of(one.name), name)) {
+            family = &one;
+            ++members;
+        }
     }
-    return {};
+    if (members != 1) { return {}; }
+    return {{family->name, detail::capabilities_of(*family)}, true};
 }
 
 // ------------------------------------------------------------------------------------ constants
@@ -112,11 +126,14 @@ inline constexpr capabilities P_FUT = detail::find_exact("P-FUT");
 inline constexpr capabilities P_SRO = detail::find_exact("P-SRO");
 inline constexpr capabilities P_FAB = detail::find_exact("P-FAB");
 
-inline constexpr capabilities broadwell_ult = detail::find_exact("Broadwell-ULT");
+inline constexpr capabilities broadwell = detail::find_exact("Broadwell-ULT");
 inline constexpr capabilities skylake_x = detail::find_exact("Skylake-X");
 inline constexpr capabilities cannon_lake = detail::find_exact("CannonLake");
 inline constexpr capabilities ice_lake_u = detail::find_exact("IceLake-U");
 inline constexpr capabilities tiger_lake = detail::find_exact("TigerLake");
+inline constexpr capabilities sapphire_rapids = detail::find_exact("SapphireRapids");
+inline constexpr capabilities alder_lake_p = detail::find_exact("AlderLake-P");
+inline constexpr capabilities alder_lake_e = detail::find_exact("AlderLake-E");
 inline constexpr capabilities arrow_lake_p = detail::find_exact("ArrowLake-P");
 inline constexpr capabilities arrow_lake_e = detail::find_exact("ArrowLake-E");
 inline constexpr capabilities wildcat_lake_p = detail::find_exact("WildcatLake-P");

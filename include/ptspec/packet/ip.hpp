@@ -65,8 +65,9 @@ struct ip_packet
     [[nodiscard]] constexpr auto has_ip() const noexcept -> bool {
         return this->template get<IPBytes>() != ip_bytes::suppressed;
     }
-    /// The last IP after this packet. If the packet has an IP, this is its IP.
-    [[nodiscard]] constexpr auto ip(uint64_t last_ip) const noexcept -> uint64_t {
+    /// The IP of this packet, which is the next last IP; if the IP is suppressed, `last_ip`.
+    /// The last IP is 0 after a PSB. Source: PKT-059, PKT-060.
+    [[nodiscard]] constexpr auto ip(uint64_t last_ip = 0) const noexcept -> uint64_t {
         return rebuilt_ip(this->template get<IPBytes>(), this->payload(), last_ip);
     }
     /// A packet in the given form. IP bits that the form does not carry are dropped.

@@ -101,7 +101,7 @@ TEST_CASE("PacketByteCnt counts bytes since the last PSB, including those of the
 TEST_CASE("without a configurable PSB period PacketByteCnt reads 0") {  // REG-055, GEN-161
     CHECK_TWICE([](auto value) {
         auto from = traced::started("CPL=0");
-        from.of = cpu::preset::broadwell_ult;
+        from.of = cpu::preset::broadwell;
         traced on{from};
         on.does(event::indirect_jump{value(std::uint64_t{0x2000})});
         auto const while_on = status{on.rdmsr(status::address).value};
