@@ -8056,7 +8056,7 @@ forbidden_bits(type_list<Rules...>, capabilities const& caps) noexcept -> uint64
     return (... | Rules::forbidden(caps));
 }
 
-/// True if a value breaks a rule of the list. One test of a mask covers all rules about single bits.
+/// True if a value breaks a rule of the list. One test of a mask covers all rules about bits.
 template <class... Rules, class Word>
 #if defined(__GNUC__)
 [[gnu::always_inline]]  // constant capabilities fold to one test of a mask
@@ -11334,7 +11334,7 @@ struct opcode_info_table {
     }
 };
 
-/// The row of a byte in the table that `where` selects; `first_byte` selects that of the first byte.
+/// The row of a byte in the table that `where` selects.
 constexpr auto row_of(next_lookup where, uint8_t byte) noexcept -> size_t {
     return size_t{underlying(where)} << 8 | byte;
 }

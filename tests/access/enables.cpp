@@ -346,14 +346,14 @@ TEST_CASE("a branch is judged by where it goes: in a filter range, in a TraceSto
         auto const before = branch_to(now, value(uint64_t{0xFFF}));
         auto const both = branch_to(now, value(uint64_t{0x10F0}));
         auto const stop = branch_to(now, value(uint64_t{0x20FF}));
-        auto const behind = branch_to(now, value(uint64_t{0x2100}));
+        auto const past = branch_to(now, value(uint64_t{0x2100}));
         return first.after.filter && first.after.packet() && !first.trace_stop &&
                !before.after.filter && !before.trace_stop && both.trace_stop &&
-               !both.after.filter && stop.trace_stop && !behind.trace_stop && !behind.after.filter;
+               !both.after.filter && stop.trace_stop && !past.trace_stop && !past.after.filter;
     });
 }
 
-TEST_CASE("a TraceStop sets Stopped and drops TriggerEn; the packets are chosen as if it did not") {
+TEST_CASE("a TraceStop sets Stopped and drops TriggerEn; the packets do not depend on that") {
     // GEN-005, GEN-090
     CHECK_TWICE([](auto value) {
         access::evaluated const done = branch_to(filter_and_stop(), value(uint64_t{0x2000}));

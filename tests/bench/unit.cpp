@@ -6,9 +6,9 @@
 //                                          number of events
 //
 // Of the events 80 % are conditional branches, 15 % direct and 5 % indirect branches, in random
-// order, which a processor cannot predict. The rows: `calm`, only branches are traced; `ranges`,
-// two address ranges filter, and all branches are in one of them; `cyc`, cycle-accurate mode, with
-// cycles before each event.
+// order, which a processor cannot predict. The rows: `branches`, only branches are traced;
+// `ranges`, two address ranges filter, and all branches are in one of them; `cyc`, cycle-accurate
+// mode, with cycles before each event.
 
 #include <bench/paired.hpp>
 

@@ -194,7 +194,7 @@ def check(compilers):
                     continue
                 for name, (lib, hand) in different.items():
                     print(f"{compiler} {level}: {name}", "  through ptspec:",
-                          *(f"    {line}" for line in lib), "  by hand:",
+                          *(f"    {line}" for line in lib), "  manually written:",
                           *(f"    {line}" for line in hand), sep="\n")
                 print(f"{compiler} {level}: {count} pairs, {len(different)} differ")
                 failed |= bool(different) or count == 0

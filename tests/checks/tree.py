@@ -44,28 +44,28 @@ ONE_COPY = "one_copy"
 
 CORE_MAY_INCLUDE = ("<stdint.h>", "<stddef.h>")
 
-LONGEST_LINE = 400
+LONGEST_LINE = 100
 DOCUMENTS = ("README.md", "CHANGELOG.md", "tests/README.md")
 
 # Every rule, by its name in the self-test.
 RULES = {
     "top": "the top level holds only {allowed} and dot-files",
     "place": "this file has no place in the reading order (READING_ORDER in tests/checks/tree.py)",
-    "order": "{lower} stands below this file in the reading order, so it may not be included here",
+    "order": "{lower} is below this file in the reading order and must not be included here",
     "cycle": "these headers include each other: {circle}",
     "missing": "there is no include/{header}",
     "system": "the core includes <stdint.h>, <stddef.h> and <ptspec/...>, not {name}",
     "umbrella-missing": "ptspec.hpp does not include {header}",
     "umbrella-twice": "ptspec.hpp includes {header} a second time",
-    "umbrella-order": "{header} has to come behind {earlier}",
-    "umbrella-own": "an umbrella header has nothing of its own but includes",
-    "pragma-once": "a header says `#pragma once` on one line, once",
-    "spdx": "the first line (behind `#!`) has to be `{mark} SPDX-License-Identifier: BSL-1.0`",
+    "umbrella-order": "{header} must come after {earlier}",
+    "umbrella-own": "an umbrella header contains only includes",
+    "pragma-once": "a header has `#pragma once` once, on a line of its own",
+    "spdx": "the first line (after `#!`) must be `{mark} SPDX-License-Identifier: BSL-1.0`",
     "macro": "no macros in include/: {name}",
     "mirror": "its test {test} is missing",
-    "machine-path": "a path of somebody's machine: {name}",
+    "machine-path": "a path that exists on one machine only: {name}",
     "long": "{columns} columns: no line may be longer",
-    "leftover": "unfinished business: {name}",
+    "leftover": "unfinished: {name}",
     "doc": "the comment above {name} has no line `{wanted}`",
     "dropped": "{name}() and its result type are not [[nodiscard]] (MAY_BE_DROPPED in this check)",
 }

@@ -417,9 +417,9 @@ auto content(std::filesystem::path const& path) -> std::string {
 /// The processor of a recording: a preset, or one built from what the driver read.
 auto processor_of(std::string const& name) -> std::optional<cpu::capabilities> {
     static std::map<std::string, cpu::capabilities> const known{
-        {"broadwell", preset::broadwell}, {"skylake_x", preset::skylake_x},
-        {"ice_lake_u", preset::ice_lake_u},       {"tiger_lake", preset::tiger_lake},
-        {"arrow_lake_p", preset::arrow_lake_p},   {"arrow_lake_e", preset::arrow_lake_e},
+        {"broadwell", preset::broadwell},       {"skylake_x", preset::skylake_x},
+        {"ice_lake_u", preset::ice_lake_u},     {"tiger_lake", preset::tiger_lake},
+        {"arrow_lake_p", preset::arrow_lake_p}, {"arrow_lake_e", preset::arrow_lake_e},
         {"all_features_P_FUT", preset::P_FUT},
     };
     if (auto const found = known.find(name); found != known.end()) { return found->second; }

@@ -273,8 +273,8 @@ TEST_CASE("a table in restricted memory is an error in either mode (OUT-091,112)
                 return false;
             }
             auto const at_enable = enabling_fails(A, pointers(1, 7), words, preset::P_SKL, one.how);
-            auto const behind = enabling_fails(A, pointers(2, 7), words, preset::P_SKL, one.how);
-            if (at_enable != rule::OUT_091 || behind != rule::none) { return false; }
+            auto const past_it = enabling_fails(A, pointers(2, 7), words, preset::P_SKL, one.how);
+            if (at_enable != rule::OUT_091 || past_it != rule::none) { return false; }
         }
         // The table that an END links to.
         topa::address_span const spans[] = {{B, B + 0xFFF}};

@@ -454,11 +454,11 @@ TEST_CASE("Stopped and PendToPAPMI survive a context switch and a warm reset") {
                                !now.template get<status::TriggerEn>() &&
                                unit.msrs().ctl.template get<ctl::TraceEn>();
         unit.warm_reset({}, 0xFFFF'FFF0);
-        auto const behind = unit.msrs();
+        auto const reset = unit.msrs();
         return other && came_back && interrupts == 1 &&
-               behind.status.template get<status::Stopped>() &&
-               behind.status.template get<status::PendToPAPMI>() &&
-               !behind.ctl.template get<ctl::TraceEn>() && unit.ip() == 0xFFFF'FFF0;
+               reset.status.template get<status::Stopped>() &&
+               reset.status.template get<status::PendToPAPMI>() &&
+               !reset.ctl.template get<ctl::TraceEn>() && unit.ip() == 0xFFFF'FFF0;
     });
     CHECK_TWICE([](auto value) {
         machine_memory memory;

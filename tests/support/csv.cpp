@@ -76,7 +76,7 @@ TEST_CASE("every violation of the format is an error that names its line") {
     CHECK(complaint("a,b\n1,2\r\n\r\n") == "t.csv:3: an empty line");
     CHECK(complaint("a,b\n1,2\n\n") == "t.csv:3: an empty line");
     CHECK(complaint("a,b\n1,x\"y\n") == "t.csv:2: a quote inside a cell that is not quoted");
-    CHECK(complaint("a,b\n1,\"x\"y\n") == "t.csv:2: text behind a closing quote");
+    CHECK(complaint("a,b\n1,\"x\"y\n") == "t.csv:2: text after a closing quote");
     CHECK(complaint("a,b\n1,\"x\n") == "t.csv:3: a quoted cell that does not end");
     CHECK(complaint("a,b\n1,x\ty\n") == "t.csv:2: a control character");
     CHECK(complaint("a,b\n1,\"x\ty\"\n") == "t.csv:2: a control character");

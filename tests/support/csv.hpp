@@ -58,7 +58,7 @@ public:
         if (accept("\n") || accept("\r\n")) {
             ++line_;
         } else if (!at_end()) {
-            fail("text behind a closing quote");
+            fail("text after a closing quote");
         }
         return cells;
     }

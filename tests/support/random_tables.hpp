@@ -17,8 +17,8 @@ struct placed_word {
     number word;
 };
 
-/// A fault: the access with this number fails once (numbers as in reference::memory), or every access
-/// to the page at this address fails until it is healed.
+/// A fault: the access with this number fails once (numbers as in reference::memory), or every
+/// access to the page at this address fails until it is healed.
 struct fault_plan {
     bool whole_page;
     number value;

@@ -239,11 +239,11 @@ TEST_CASE("an entry at or above 2^MAXPHYADDR is an error before it is read (OUT-
     CHECK_TWICE([](auto value) {
         few_words memory{{{0x7F'FFFF'FFF8, 0x40'0000}, {0x80'0000'0000, 0x40'0000}}};
         position const last{0x7F'FFFF'F000, value(511U), 0};
-        position const behind{0x7F'FFFF'F000, value(512U), 0};
+        position const past_end{0x7F'FFFF'F000, value(512U), 0};
         return is_region(topa::load_entry(memory, last, skl), last, 0x40'0000) &&
-               is_error(topa::load_entry(memory, behind, skl), rule::OUT_071, behind, 0) &&
+               is_error(topa::load_entry(memory, past_end, skl), rule::OUT_071, past_end, 0) &&
                memory.were_read(1U, 0U) &&
-               is_region(topa::load_entry(memory, behind, atm), behind, 0x40'0000);
+               is_region(topa::load_entry(memory, past_end, atm), past_end, 0x40'0000);
     });
     CHECK_TWICE([](auto value) {  // at the top of 52 bits, and beyond
         few_words memory{{{0xF'FFFF'FFFF'FFF8, 0x40'0000}, {0x10'0000'0000'0000, 0x40'0000}}};

@@ -165,7 +165,7 @@ forbidden_bits(type_list<Rules...>, capabilities const& caps) noexcept -> uint64
     return (... | Rules::forbidden(caps));
 }
 
-/// True if a value breaks a rule of the list. One test of a mask covers all rules about single bits.
+/// True if a value breaks a rule of the list. One test of a mask covers all rules about bits.
 template <class... Rules, class Word>
 #if defined(__GNUC__)
 [[gnu::always_inline]]  // constant capabilities fold to one test of a mask

@@ -102,10 +102,10 @@ constexpr uint64_t next_entries[] = {
 
 TEST_CASE("any entry can follow a region that is filled at once (OUT-053,054,060..066)") {
     for (uint64_t const next : next_entries) {
-        for (uint64_t const behind : next_entries) {
+        for (uint64_t const third : next_entries) {
             for (uint64_t const offset : {0x0U, 0x1U, 0x800U, 0xFFFU}) {
                 size_t const rest = static_cast<size_t>(0x1000 - offset);
-                course what{.entries = {X, next, behind, A | END}, .linked = Z, .offset = offset};
+                course what{.entries = {X, next, third, A | END}, .linked = Z, .offset = offset};
                 for (auto const& writes :
                      std::initializer_list<std::vector<size_t>>{{rest, 1, 0},
                                                                 {rest + 1, 0, 0x1000},
@@ -114,7 +114,7 @@ TEST_CASE("any entry can follow a region that is filled at once (OUT-053,054,060
                                                                 {0x2FF0, 3, 0x1000},
                                                                 {rest - 1, 1, 0x1001}}) {
                     for (size_t i = 0; i < 3; ++i) { what.writes[i] = writes[i]; }
-                    CHECK_MESSAGE(is_the_same(what), next, " ", behind, " ", offset, " ", rest);
+                    CHECK_MESSAGE(is_the_same(what), next, " ", third, " ", offset, " ", rest);
                 }
             }
         }

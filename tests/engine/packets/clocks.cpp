@@ -70,10 +70,10 @@ TEST_CASE("the cycle counter reports guard at its maximum, and wraps in an overf
     // GEN-210, GEN-217, GEN-220
     CHECK_TWICE([](auto value) {
         auto const twelve = value(12U);
-        auto const calm = count_cycles(4000, 94, twelve, false);
+        auto const early = count_cycles(4000, 94, twelve, false);
         auto const last = count_cycles(4000, 95, twelve, false);
         auto const more = count_cycles(4000, 4194, twelve, false);
-        return calm.cycles == 4094 && !calm.guard && last.cycles == 4095 && last.guard &&
+        return early.cycles == 4094 && !early.guard && last.cycles == 4095 && last.guard &&
                more.cycles == 8194 && more.guard;
     });
     CHECK_TWICE([](auto value) {

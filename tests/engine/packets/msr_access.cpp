@@ -305,11 +305,11 @@ TEST_CASE("a reset clears transactions, VMCS, shutdown, stopped clocks and enabl
     asleep.warm_reset(asleep.state().code, 0x1000);
     CHECK(!asleep.state().clocks.are_off);
 
-    traced calm{"CPL=0"};  // branches are not buffered
-    calm.warm_reset(calm.state().code, 0x1000);
-    calm.does(event::conditional{0x1010, true}).does(event::indirect_jump{0x2000});
-    CHECK(calm.state().writer.tnt.count == 0);
-    CHECK(packets(calm) == "none");
+    traced unbuffered{"CPL=0"};  // branches are not buffered
+    unbuffered.warm_reset(unbuffered.state().code, 0x1000);
+    unbuffered.does(event::conditional{0x1010, true}).does(event::indirect_jump{0x2000});
+    CHECK(unbuffered.state().writer.tnt.count == 0);
+    CHECK(packets(unbuffered) == "none");
 }
 
 TEST_CASE("a warm reset keeps PacketByteCnt") {  // REG-091, GEN-161

@@ -186,11 +186,12 @@ TEST_CASE("PendPSB reports a pending PSB+ if InjectPsbPmiOnEnable is 1") {  // R
     CHECK_TWICE([](auto value) {
         traced on{"InjectPsbPmiOnEnable=1, CPL=0"};
         on.does(event::overflow{}).does(event::psb_due{});
-        bool const owed = status{on.rdmsr(status::address).value}.template get<status::PendPSB>();
+        bool const pending =
+            status{on.rdmsr(status::address).value}.template get<status::PendPSB>();
         on.writes(ctl::address, on.msrs().ctl.with(ctl::TraceEn{value(false)}).raw, 0, 0);
         bool const stays = on.msrs().status.get<status::PendPSB>();
         on.writes(ctl::address, on.msrs().ctl.with(ctl::TraceEn{true}).raw, 0, 0x2000);
-        return owed && stays && !on.msrs().status.get<status::PendPSB>() &&
+        return pending && stays && !on.msrs().status.get<status::PendPSB>() &&
                on.packets() == text{"PSB, CBR, PIP(1000,NR=0), PSBEND, MODE.Exec(64), "
                                     "TIP.PGE(2000)"};
     });

@@ -97,7 +97,7 @@ struct opcode_info_table {
     }
 };
 
-/// The row of a byte in the table that `where` selects; `first_byte` selects that of the first byte.
+/// The row of a byte in the table that `where` selects.
 constexpr auto row_of(next_lookup where, uint8_t byte) noexcept -> size_t {
     return size_t{underlying(where)} << 8 | byte;
 }
