@@ -61,9 +61,8 @@ public:
 private:
     /// Looks up an address. Reads and writes are sequential, and each has its own position, so the
     /// last used region and the next one are tried first.
-    [[gnu::always_inline]]  // always_inline: the common case needs no call
-    [[nodiscard]] constexpr auto
-    find(uint64_t address, host_region const*& hint) const noexcept -> byte_window {
+    [[nodiscard]] constexpr auto find(uint64_t address, host_region const*& hint) const noexcept
+        -> byte_window {
         host_region const* found = hint;
         uint64_t offset = address - found->base;
         if (offset >= found->size) {
@@ -80,9 +79,7 @@ private:
         return {found->bytes + offset, found->size - offset};
     }
     /// Returns the only region that can contain an address.
-    [[gnu::noinline]]  // noinline: keeps the search out of the callers' common case
-    [[nodiscard]] constexpr auto
-    search(uint64_t address) const noexcept -> host_region const* {
+    [[nodiscard]] constexpr auto search(uint64_t address) const noexcept -> host_region const* {
         if (!is_sorted_) {
             host_region const* one = first_;
             while (one + 1 != end_ && address - one->base >= one->size) { ++one; }

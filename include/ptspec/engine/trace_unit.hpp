@@ -78,7 +78,7 @@ public:
         requires event_for<Event, byte_queue<Depth>>
     constexpr auto on(Event const& e, Memory& memory) noexcept -> port_fault {
         if constexpr (requires { detail::try_fast_path(state_, e); }) {
-            if (pending_ == pending_action::none && detail::try_fast_path(state_, e)) [[likely]] {
+            if (pending_ == pending_action::none && detail::try_fast_path(state_, e)) {
                 return queue_.empty() ? port_fault{} : drain_after_operation(memory);
             }
         }
@@ -179,7 +179,7 @@ private:
     byte_queue<Depth> queue_{};
 
     template <class Event, memory_port Memory>
-    [[gnu::noinline]]  // keeps the slow path out of the callers of `on`
+    [[gnu::noinline]]  // inlined, branches take 12 % more instructions (g++ 12)
     constexpr auto
     on_slow_path(Event const& e, Memory& memory) noexcept -> port_fault {
         if (auto const fault = complete_pending(memory)) { return fault; }
@@ -189,13 +189,11 @@ private:
     /// Stores bytes after an operation, and starts or ends output if TraceEn changed.
     template <memory_port Memory>
     constexpr auto drain_after_operation(Memory& memory) noexcept -> port_fault {
-        if (state_.ctl<ctl::TraceEn>() != output_active_) [[unlikely]] {
-            return on_trace_en_changed(memory);
-        }
+        if (state_.ctl<ctl::TraceEn>() != output_active_) { return on_trace_en_changed(memory); }
         if (queue_.empty()) { return {}; }
         byte_view const all = queue_.front();
         if (all.size() <= state_.options.drained_at_once && !state_.in_overflow &&
-            output_.put_few(all)) [[likely]] {
+            output_.put_few(all)) {
             queue_.drop(all.size());
             total_.stored += all.size();
             return {};
@@ -203,9 +201,7 @@ private:
         return store(memory, state_.options.drained_at_once);
     }
     template <memory_port Memory>
-    [[gnu::noinline]]  // as on_slow_path
-    constexpr auto
-    store(Memory& memory, size_t most) noexcept -> port_fault {
+    constexpr auto store(Memory& memory, size_t most) noexcept -> port_fault {
         bool const was_triggered = state_.trigger_en();
         port_fault fault{};
         while (!queue_.empty() && most != 0 && !fault) {
@@ -241,7 +237,7 @@ private:
         return {};
     }
     template <memory_port Memory>
-    [[gnu::noinline]]  // as on_slow_path
+    [[gnu::noinline]]  // inlined, branches take 2 % more instructions (g++ 12)
     constexpr auto
     on_trace_en_changed(Memory& memory) noexcept -> port_fault {
         if (output_active_) { return flush(memory); }

@@ -8,7 +8,7 @@ namespace ptspec::packet {
 /// Calls `body.operator()<Packet>()` with the packet type of `which`. If the body returns a value,
 /// its type must be default-constructible.
 template <class Body, class First, class... Rest>
-[[gnu::always_inline]]  // always_inline: variables that the body captures stay in registers
+[[gnu::always_inline]]  // without it reading takes up to 1 % more instructions (clang 19)
 constexpr auto
 for_kind(kind which, Body&& body, type_list<First, Rest...> /*packets*/) {
     using result = decltype(body.template operator()<First>());
@@ -93,9 +93,7 @@ static_assert(sizeof(any_packet) <= 24 && __is_trivially_copyable(any_packet));
 /// Calls `visitor` with the packet as its own type and returns the result. The visitor must return
 /// the same type for all packets: void, or a default-constructible type.
 template <class Packets = all, class Visitor>
-[[gnu::always_inline]]  // as above
-constexpr auto
-visit(Visitor&& visitor, any_packet const& packet) {
+constexpr auto visit(Visitor&& visitor, any_packet const& packet) {
     return for_kind(
         packet.kind(), [&]<class Packet>() { return visitor(packet.template as<Packet>()); },
         Packets{});

@@ -29,10 +29,9 @@ struct loaded_entry {
 /// Source: SDM vol. 3, "ToPA Errors", "Restricted Memory Access"; OUT-047, OUT-050, OUT-054,
 ///         OUT-057, OUT-060..068, OUT-071, OUT-091, OUT-112.
 template <memory_port Memory>
-[[gnu::always_inline]]  // returns the result in registers, not through memory
-[[nodiscard]] constexpr auto
-load_entry(Memory& memory, position where, limits of,
-           restricted_memory const& restricted = {}) noexcept -> loaded_entry {
+[[nodiscard]] constexpr auto load_entry(Memory& memory, position where, limits of,
+                                        restricted_memory const& restricted = {}) noexcept
+    -> loaded_entry {
     for (;;) {
         uint64_t const address = table_pointer(where);
         rule const misplaced = !is_aligned(where.table, 4096)               ? rule::OUT_061
@@ -57,9 +56,8 @@ load_entry(Memory& memory, position where, limits of,
 /// Errors: as `load_entry`; OUT-064 offset outside the region.
 /// Source: OUT-006, OUT-057, OUT-058, OUT-064.
 template <memory_port Memory>
-[[gnu::always_inline]]  // as above
-[[nodiscard]] constexpr auto
-enter(Memory& memory, position where, limits of, restricted_memory const& restricted = {}) noexcept
+[[nodiscard]] constexpr auto enter(Memory& memory, position where, limits of,
+                                   restricted_memory const& restricted = {}) noexcept
     -> loaded_entry {
     auto at = load_entry(memory, where, of, restricted);
     if (at && bytes_left(at.where, at.current) == 0) { at.broken = rule::OUT_064; }

@@ -89,12 +89,12 @@ constexpr void handle(generator_state& s, event::direct_call const& e, Sink& to)
 }
 template <class Sink>
 constexpr void handle(generator_state& s, event::indirect_jump const& e, Sink& to) noexcept {
-    if (s.is_fast_ip(e.to)) [[likely]] { return emit_tip(s, e.to, to); }
+    if (s.is_fast_ip(e.to)) { return emit_tip(s, e.to, to); }
     transfer(s, to, {.encoding = branch_encoding::tip, .to = e.to}, s.code);
 }
 template <class Sink>
 constexpr void handle(generator_state& s, event::indirect_call const& e, Sink& to) noexcept {
-    if (s.is_fast_ip(e.to)) [[likely]] {
+    if (s.is_fast_ip(e.to)) {
         s.calls.push(e.next);
         return emit_tip(s, e.to, to);
     }
