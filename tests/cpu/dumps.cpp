@@ -164,7 +164,7 @@ struct logged_part {
     char const* name;
     text preset;
 };
-constexpr logged_part logged[] = {{"broadwell", "Broadwell-ULT"},
+constexpr logged_part logged[] = {{"broadwell_ult", "Broadwell-ULT"},
                                   {"skylake_x", "Skylake-X"},
                                   {"alder_lake_n_B06E0", "AlderLake-N"},
                                   {"all_features_P_FUT", "P-FUT"}};
