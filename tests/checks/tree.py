@@ -33,11 +33,11 @@ READING_ORDER = """
     trace/fast/ trace/ trace/write/
     engine/output/ engine/event/ engine/model_options engine/byte_queue engine/packets/ engine/
     driver/ vmx/ x86/ flow/
-    registers tables trace model ptspec draw/ file/ ports/ std
+    registers tables trace model driver hypervisor ptspec draw/ file/ ports/ std
 """.split()
 
 # The umbrella headers, which contain only includes.
-UMBRELLAS = ("registers", "tables", "trace", "model", "ptspec")
+UMBRELLAS = ("registers", "tables", "trace", "model", "driver", "hypervisor", "ptspec")
 # Stops the build when the single header and separate headers meet in one translation unit. It
 # defines a macro for that.
 ONE_COPY = "one_copy"

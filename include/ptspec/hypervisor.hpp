@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+// For hypervisors: registers and legality, the effects of accesses and resets, migration, VMX.
+
+#include <ptspec/registers.hpp>
+#include <ptspec/cpu/compare.hpp>
+#include <ptspec/access/paths.hpp>
+#include <ptspec/access/lbr.hpp>
+#include <ptspec/access/resets.hpp>
+#include <ptspec/access/xsave.hpp>
+#include <ptspec/access/pmi.hpp>
+#include <ptspec/access/image.hpp>
+#include <ptspec/vmx/controls.hpp>
+#include <ptspec/vmx/tdx.hpp>
