@@ -8800,19 +8800,19 @@ struct evaluated {
 [[nodiscard]] constexpr auto evaluate(cpu::capabilities const& caps, msr_state const& state,
                                       context const& now, uint64_t stop_ip) noexcept -> evaluated {
     using status = ia32_rtit_status;
-    evaluated done{state.status, enables_of(caps, state), false};
-    if (!done.after.trigger) { return done; }
-    done.after.context = context_en(state.ctl, state.cr3_match, now);
-    done.status = done.status.with(status::ContextEn{done.after.context});
-    if (done.after.context && caps.has_ip_filtering()) {
-        done.trace_stop = in_trace_stop(state, stop_ip);
-        done.after.filter = !done.trace_stop && in_filter(state, now.ip);
-        done.status = done.status.with(status::FilterEn{done.after.filter});
-        if (done.trace_stop) {
-            done.status = done.status.with(status::Stopped{true}, status::TriggerEn{false});
+    evaluated result{state.status, enables_of(caps, state), false};
+    if (!result.after.trigger) { return result; }
+    result.after.context = context_en(state.ctl, state.cr3_match, now);
+    result.status = result.status.with(status::ContextEn{result.after.context});
+    if (result.after.context && caps.has_ip_filtering()) {
+        result.trace_stop = in_trace_stop(state, stop_ip);
+        result.after.filter = !result.trace_stop && in_filter(state, now.ip);
+        result.status = result.status.with(status::FilterEn{result.after.filter});
+        if (result.trace_stop) {
+            result.status = result.status.with(status::Stopped{true}, status::TriggerEn{false});
         }
     }
-    return done;
+    return result;
 }
 
 /// The state after a branch or an event whose target is `now.ip`.
@@ -12911,12 +12911,12 @@ public:
     /// Has the effect of `put` for each packet, and is twice as fast.
     [[nodiscard]] constexpr auto put(packet::any_packet const* first, size_t count) noexcept
         -> put_result {
-        for (size_t done = 0;;) {
-            if (!needs_slow_path_) { done += put_by_table(first + done, count - done); }
-            if (done == count) { return {done, rule::none}; }
-            rule const broken = put(first[done]);
-            if (broken != rule::none) { return {done, broken}; }
-            ++done;
+        for (size_t written = 0;;) {
+            if (!needs_slow_path_) { written += put_by_table(first + written, count - written); }
+            if (written == count) { return {written, rule::none}; }
+            rule const broken = put(first[written]);
+            if (broken != rule::none) { return {written, broken}; }
+            ++written;
         }
     }
     /// A PSB+: PSB, the status packets in the order of `psb_status`, PSBEND.
@@ -12965,9 +12965,9 @@ private:
             size_t const most = to_.room() / detail::lookahead_bytes;
             if (count > most) { count = most; }
             uint8_t* place = to_.end();
-            size_t done = 0;
-            for (; done < count; ++done) {
-                packet::any_packet const& which = first[done];
+            size_t written = 0;
+            for (; written < count; ++written) {
+                packet::any_packet const& which = first[written];
                 // Hidden, so that the halves are two scalar registers and not one vector.
                 uint64_t const low = hide_from_optimizer(which.raw().low);
                 uint64_t const high = hide_from_optimizer(which.raw().high);
@@ -12977,11 +12977,11 @@ private:
                 store_le64(place + 8, high);
                 place += length;
             }
-            update_last_ips(first, done);
+            update_last_ips(first, written);
             auto const bytes = static_cast<size_t>(place - to_.end());
             now_.bytes += bytes;
             to_.grow(bytes);
-            return done;
+            return written;
         } else {
             return 0;
         }
@@ -13070,22 +13070,22 @@ namespace ptspec::engine {
 
 /// The result of writing bytes.
 struct [[nodiscard]] write_result {
-    size_t taken = 0;  ///< number of bytes consumed, from the front; see `why_not_all` for the rest
+    size_t taken = 0;  ///< number of bytes consumed, from the front; see `fault` for the rest
     uint64_t stored = 0;
     uint64_t lost = 0;
     uint64_t pmis = 0;   ///< interrupts that were raised
     uint64_t first = 0;  ///< address of the first byte that has one, dropped bytes included
     uint64_t last = 0;
-    bool had_address = false;
-    port_fault why_not_all{};  ///< at address 0 when a fabric has no room
+    bool has_address = false;
+    port_fault fault{};  ///< at address 0 when a fabric has no room
 
-    constexpr explicit operator bool() const noexcept { return !why_not_all; }
+    constexpr explicit operator bool() const noexcept { return !fault; }
 
     /// Counts bytes that were consumed and stored, at least one, from address `from` to `to`.
     constexpr void count_stored(uint64_t from, uint64_t to, uint64_t count) noexcept {
-        first = had_address ? first : from;
+        first = has_address ? first : from;
         last = to;
-        had_address = true;
+        has_address = true;
         stored += count;
         taken += static_cast<size_t>(count);
     }
@@ -13099,12 +13099,12 @@ struct [[nodiscard]] write_result {
         stored += next.stored;
         lost += next.lost;
         pmis += next.pmis;
-        if (next.had_address) {
-            first = had_address ? first : next.first;
+        if (next.has_address) {
+            first = has_address ? first : next.first;
             last = next.last;
-            had_address = true;
+            has_address = true;
         }
-        why_not_all = next.why_not_all;
+        fault = next.fault;
         return *this;
     }
     friend constexpr auto operator==(write_result const&, write_result const&) -> bool = default;
@@ -13506,12 +13506,12 @@ public:
     constexpr auto
     write(access::msr_state& now, Memory& memory, byte_view bytes) noexcept -> write_result {
         size_t const count = bytes.size();
-        write_result done;
+        write_result result;
         if (count < s_.window.room) {
             if (!are_few_and_mapped(count)) [[unlikely]] { return write_slow(now, memory, bytes); }
-            done.count_stored(s_.window.address(), count);
+            result.count_stored(s_.window.address(), count);
             put_mapped(bytes);
-            return done;
+            return result;
         }
         if (s_.can_fill && count - s_.window.room < s_.region_size) {
             detail::output_window const full = s_.window;
@@ -13521,8 +13521,8 @@ public:
                 copy_bytes(full.mapped(), bytes.data(), front);
                 if (count != front) { put_mapped(bytes.from(front)); }
                 uint64_t const end = count == front ? full.end : s_.window.address();
-                done.count_stored(full.end - front, end - 1, count);
-                return done;
+                result.count_stored(full.end - front, end - 1, count);
+                return result;
             }
         }
         return write_slow(now, memory, bytes);
@@ -13567,32 +13567,32 @@ private:
     [[gnu::always_inline]]  // else it is copied twice
     constexpr auto
     write_slow(access::msr_state& now, Memory& memory, byte_view bytes) noexcept -> write_result {
-        write_result const done = write_rest(now, memory, bytes);
-        return write_result{done};
+        write_result const result = write_rest(now, memory, bytes);
+        return write_result{result};
     }
     /// Writes bytes from window to window.
     template <memory_port Memory>
     [[gnu::noinline]]  // keeps this out of `write`
     constexpr auto
     write_rest(access::msr_state& now, Memory& memory, byte_view bytes) noexcept -> write_result {
-        write_result done;
-        while (done.taken < bytes.size() && !done.why_not_all) {
-            byte_view const rest = bytes.from(done.taken);
+        write_result result;
+        while (result.taken < bytes.size() && !result.fault) {
+            byte_view const rest = bytes.from(result.taken);
             if (rest.size() < s_.window.room && s_.window.mapped_end != nullptr) {
-                done.count_stored(s_.window.address(), rest.size());
+                result.count_stored(s_.window.address(), rest.size());
                 put_mapped(rest);
-            } else if (!fill_regions(memory, rest, done)) {
-                write_window(now, memory, rest, done);
+            } else if (!fill_regions(memory, rest, result)) {
+                write_window(now, memory, rest, result);
             }
         }
-        return done;
+        return result;
     }
 
     /// Fills as many regions as possible. False if it cannot fill the first.
     template <memory_port Memory>
     [[gnu::noinline]]  // gives the loop all registers
     constexpr auto
-    fill_regions(Memory& memory, byte_view bytes, write_result& done) noexcept -> bool {
+    fill_regions(Memory& memory, byte_view bytes, write_result& result) noexcept -> bool {
         if (!s_.can_fill) { return false; }
         uint64_t const first = s_.window.address();
         uint64_t end = first;
@@ -13608,7 +13608,7 @@ private:
             from += room;
         }
         if (left == bytes.size()) { return false; }
-        done.count_stored(first, end - 1, bytes.size() - left);
+        result.count_stored(first, end - 1, bytes.size() - left);
         return true;
     }
 
@@ -13617,56 +13617,57 @@ private:
     [[gnu::noinline]]  // keeps this out of the path of bytes that are only copied
     constexpr void
     write_window(access::msr_state& now, Memory& memory, byte_view bytes,
-                 write_result& done) noexcept {
+                 write_result& result) noexcept {
         detail::update_position(s_);
         if (s_.phase == phase::at_entry) {
-            done.why_not_all = detail::load_region(s_, now, memory);
+            result.fault = detail::load_region(s_, now, memory);
         } else if (s_.phase == phase::off) {
-            done.lost += bytes.size();
-            done.taken += bytes.size();
+            result.lost += bytes.size();
+            result.taken += bytes.size();
         } else if (s_.scheme == cpu::output_scheme::fabric) {
-            send(memory, bytes, done);
+            send(memory, bytes, result);
         } else {
             size_t const most = bytes.size() < s_.window.room ? bytes.size()
                                                               : static_cast<size_t>(s_.window.room);
-            store(memory, bytes.first(most), done);
-            if (s_.window.room == 0) { end_window(now, memory, done); }
+            store(memory, bytes.first(most), result);
+            if (s_.window.room == 0) { end_window(now, memory, result); }
         }
     }
 
     /// Stores bytes in the window, or drops them.
     template <memory_port Memory>
-    constexpr void store(Memory& memory, byte_view bytes, write_result& done) noexcept {
+    constexpr void store(Memory& memory, byte_view bytes, write_result& result) noexcept {
         uint64_t const address = s_.window.address();
         size_t count = bytes.size();
         if (s_.window.mapped_end != nullptr) {
             copy_bytes(s_.window.mapped(), bytes.data(), count);
         } else if (!s_.drops) {
             count = memory.store(address, bytes);
-            if (count < bytes.size()) { done.why_not_all = {true, address + count}; }
+            if (count < bytes.size()) { result.fault = {true, address + count}; }
         }
-        if (count != 0) { done.count_stored(address, count); }
+        if (count != 0) { result.count_stored(address, count); }
         if (s_.drops) {
-            done.stored -= count;
-            done.lost += count;
+            result.stored -= count;
+            result.lost += count;
         }
         s_.window.room -= count;
     }
 
     template <memory_port Memory>
-    constexpr void send(Memory& memory, byte_view bytes, write_result& done) noexcept {
+    constexpr void send(Memory& memory, byte_view bytes, write_result& result) noexcept {
         size_t const sent = [&] {
             if constexpr (fabric_port<Memory>) { return memory.send(bytes); }
             return bytes.size();
         }();
-        done.why_not_all = {sent < bytes.size(), 0};
-        done.stored += sent;
-        done.taken += sent;
+        result.fault = {sent < bytes.size(), 0};
+        result.stored += sent;
+        result.taken += sent;
     }
 
     /// The window is full: raises the interrupt, stops, or opens the next window.
     template <memory_port Memory>
-    constexpr void end_window(access::msr_state& now, Memory& memory, write_result& done) noexcept {
+    constexpr void end_window(access::msr_state& now, Memory& memory,
+                              write_result& result) noexcept {
         using topa::entry;
         uint64_t const offset = s_.window.end - s_.region_base;
         s_.position.offset = static_cast<uint32_t>(offset);
@@ -13674,7 +13675,7 @@ private:
                                     ? s_.window.region.get<entry::INT>() && offset == s_.region_size
                                     : offset == s_.pmi_offset;
         if (offset < s_.region_size) {
-            if (interrupts) { raise_pmi(now, memory, done); }
+            if (interrupts) { raise_pmi(now, memory, result); }
             return detail::open_window(s_, now, memory, offset);
         }
         if (s_.scheme == cpu::output_scheme::single_range) {
@@ -13684,17 +13685,17 @@ private:
             detail::end_output(s_, now, rule::OUT_080);
             now.status = now.status.with(access::ia32_rtit_status::Stopped{true});
         }
-        if (interrupts) { raise_pmi(now, memory, done); }
+        if (interrupts) { raise_pmi(now, memory, result); }
         if (s_.phase == phase::off) { return; }
         s_.position = topa::next_entry(s_.position);
         s_.phase = phase::at_entry;
-        done.why_not_all = detail::load_next_region(s_, now, memory);
+        result.fault = detail::load_next_region(s_, now, memory);
     }
 
     template <memory_port Memory>
     constexpr void raise_pmi(access::msr_state& now, Memory& memory,
-                             write_result& done) const noexcept {
-        ++done.pmis;
+                             write_result& result) const noexcept {
+        ++result.pmis;
         now.perf_global_status = now.perf_global_status.with(
             reg::ia32_perf_global_status::Trace_ToPA_PMI{true});
         if (s_.sets_pend_topa_pmi) {
@@ -13735,7 +13736,7 @@ public:
     constexpr auto resume() noexcept -> port_fault {
         if (!fault()) { return {}; }
         if (count_ == 0) {  // all bytes are stored, and loading the next entry failed
-            last_ = {.why_not_all = to_.resume(now_, memory_)};
+            last_ = {.fault = to_.resume(now_, memory_)};
         } else {
             auto const all = byte_view{kept_}.first(count_);
             keep(all.from(write(all)));
@@ -13743,7 +13744,7 @@ public:
         return fault();
     }
     /// The fault that `resume` retries, if there is one.
-    [[nodiscard]] constexpr auto fault() const noexcept -> port_fault { return last_.why_not_all; }
+    [[nodiscard]] constexpr auto fault() const noexcept -> port_fault { return last_.fault; }
     /// The number of bytes kept.
     [[nodiscard]] constexpr auto kept() const noexcept -> size_t { return count_; }
     /// The result of the last write, by `append` or `resume`.
@@ -13779,10 +13780,10 @@ namespace ptspec::engine {
 struct explanation {
     rule why = rule::none;  ///< none: nothing ended output, or the entry could not be read
     bool has_place = false;
-    topa::place at{};       ///< of the ToPA entry, if the reason is one
-    topa::entry entry{};    ///< the entry, if it was read
-    text field{};           ///< the invalid field of the entry or of the MSR
-    port_fault not_read{};  ///< the memory port failed: the reason is unknown
+    topa::place at{};     ///< of the ToPA entry, if the reason is one
+    topa::entry entry{};  ///< the entry, if it was read
+    text field{};         ///< the invalid field of the entry or of the MSR
+    port_fault fault{};   ///< the memory port failed: the reason is unknown
 
     constexpr explicit operator bool() const noexcept { return why != rule::none; }
 };
@@ -13850,7 +13851,7 @@ constexpr auto error_of_topa(cpu::capabilities const& of, access::msr_state cons
                              Memory& memory, output_options const& how) noexcept -> explanation {
     auto const where = topa::position_in(now.output_base, now.output_mask_ptrs);
     auto const loaded = topa::enter(memory, where, topa::limits::of(of), how.restricted);
-    if (loaded.fault) { return {.not_read = loaded.fault}; }
+    if (loaded.fault) { return {.fault = loaded.fault}; }
     if (!loaded) { return at_entry(loaded.broken, loaded.where, loaded.current); }
     if (stores_into_restricted(how, topa::trace_store_phys_addr(loaded.where, loaded.current))) {
         return at_entry(rule::OUT_111, loaded.where, loaded.current);
@@ -13867,7 +13868,7 @@ constexpr auto stopped(access::msr_state const& now, Memory& memory) noexcept ->
     if (topa) {
         auto const where = topa::position_in(now.output_base, now.output_mask_ptrs);
         auto const word = memory.load(topa::table_pointer(where));
-        if (!word) { return {.not_read = {true, topa::table_pointer(where)}}; }
+        if (!word) { return {.fault = {true, topa::table_pointer(where)}}; }
         topa::entry const current{word.value};
         bool const stops = current.get<topa::entry::STOP>() && !current.get<topa::entry::END>();
         if (stops && topa::bytes_left(where, current) <= 1) {
@@ -13885,7 +13886,7 @@ constexpr auto stopped(access::msr_state const& now, Memory& memory) noexcept ->
 /// The rule is that of an operational error; OUT-080 for a region with STOP; REG-068 for a
 /// TraceStop range; REG-053 if nothing is wrong, when software set the bit or repaired the cause.
 ///
-/// Errors: `not_read` if the memory port fails.
+/// Errors: `fault` if the memory port fails.
 /// Source: SDM vol. 3, "Operational Errors"; OUT-022..024, OUT-060..068, OUT-071, OUT-080, OUT-091,
 ///         OUT-111, OUT-134, PRG-086, PRG-088.
 template <memory_port Memory>
@@ -15232,37 +15233,37 @@ constexpr void transfer(generator_state& s, Sink& to, control_transfer const& ho
                         uint64_t stop_ip) noexcept {
     auto const before = s.enables();
     if (!before.trigger) { return; }
-    auto const done = access::evaluate(s.caps, s.msrs, s.context_at(how.to), stop_ip);
-    s.msrs.status = done.status;
-    if (done.trace_stop && s.in_overflow) {  // Source: GEN-230
+    auto const result = access::evaluate(s.caps, s.msrs, s.context_at(how.to), stop_ip);
+    s.msrs.status = result.status;
+    if (result.trace_stop && s.in_overflow) {  // Source: GEN-230
         s.deferred_ovf = s.options.trace_stop_in_overflow == stop_in_overflow::after_ovf
                              ? deferred_ovf::ovf_and_trace_stop
                              : deferred_ovf::none;
     }
-    bool const stays_on = before.packet() && done.after.packet();
+    bool const stays_on = before.packet() && result.after.packet();
     bool const has_packet = how.encoding != branch_encoding::none || how.pip.raw != 0;
     if (has_packet || !stays_on) {
         emit(s, to, [&](auto& batch) {
-            if (records_events(s, before, done.after)) {
+            if (records_events(s, before, result.after)) {
                 add_cfe(batch, how.cfe, how.from, before);
             }
-            if (how.aborts_transaction && done.after.context && done.after.branch) {
+            if (how.aborts_transaction && result.after.context && result.after.branch) {
                 add_mode_tsx(s, batch, true);
             }
             if (before.packet() && how.has_fup) { batch.template add_ip<packet::fup>(how.from); }
             batch.advance(how.takes.until_pip);
-            bool const has_vmcs = how.vmcs.raw != 0 && done.after.context;
+            bool const has_vmcs = how.vmcs.raw != 0 && result.after.context;
             if (has_vmcs && s.options.vmcs_before_pip) { batch.add(how.vmcs); }
-            if (how.pip.raw != 0 && done.after.context && s.ctl<ctl::OS>()) {
+            if (how.pip.raw != 0 && result.after.context && s.ctl<ctl::OS>()) {
                 add_pip(s, batch, how.pip);
             }
             if (has_vmcs && !s.options.vmcs_before_pip) { batch.add(how.vmcs); }
             batch.advance(how.takes.until_target);
-            add_target(s, batch, how, before, done.after);
-            if (done.trace_stop) { batch.add(packet::tracestop{}); }
+            add_target(s, batch, how, before, result.after);
+            if (result.trace_stop) { batch.add(packet::tracestop{}); }
         });
     }
-    if (done.trace_stop || before.packet() != done.after.packet() || s.has_ranges) {
+    if (result.trace_stop || before.packet() != result.after.packet() || s.has_ranges) {
         refresh_cache(s);
     }
 }
@@ -15551,7 +15552,7 @@ namespace ptspec::engine::detail {
 /// Generates the packets after TraceEn rose. The last IP is kept.
 /// Source: GEN-107, GEN-162, GEN-180..182, GEN-236.
 template <class Sink>
-constexpr void begin_trace(generator_state& s, access::effect const& done, Sink& to,
+constexpr void begin_trace(generator_state& s, access::effect const& result, Sink& to,
                            bool by_rsm) noexcept {
     uint64_t const count = s.msrs.status.get<access::ia32_rtit_status::PacketByteCnt>();
     s.writer = {.last_ip = s.writer.last_ip, .bytes = s.writer.bytes};
@@ -15559,10 +15560,10 @@ constexpr void begin_trace(generator_state& s, access::effect const& done, Sink&
     s.in_overflow = s.overflow_requested = false;
     s.deferred_ovf = deferred_ovf::none;
     apply_ctl(s);
-    if (!s.trigger_en() && !done.trace_stop) { return; }
+    if (!s.trigger_en() && !result.trace_stop) { return; }
     auto const now = s.enables();
-    bool const psb = done.psb == access::psb_plus::yes ||
-                     (done.psb == access::psb_plus::may && s.options.psb_on_every_enable);
+    bool const psb = result.psb == access::psb_plus::yes ||
+                     (result.psb == access::psb_plus::may && s.options.psb_on_every_enable);
     bool const psb_last = psb && s.options.psb_after_pge && now.packet();
     emit(s, to, [&](auto& batch) {
         if (!psb) {
@@ -15578,7 +15579,7 @@ constexpr void begin_trace(generator_state& s, access::effect const& done, Sink&
             batch.template add_ip<packet::tip_pge>(s.packet_ip(s.ip));
         }
         if (psb_last) { add_psb(s, batch, now); }
-        if (done.trace_stop) { batch.add(packet::tracestop{}); }
+        if (result.trace_stop) { batch.add(packet::tracestop{}); }
     });
 }
 /// Generates the packets when TraceEn is cleared, for any reason. The MSRs are `next` afterwards;
@@ -15607,18 +15608,18 @@ constexpr void end_trace(generator_state& s, Sink& to, control_transfer const& h
 }
 /// An instruction at `at` wrote MSRs: TraceEn may have risen or fallen.
 template <class Sink>
-constexpr void apply_effect(generator_state& s, access::effect const& done, uint64_t at,
+constexpr void apply_effect(generator_state& s, access::effect const& result, uint64_t at,
                             uint64_t next, Sink& to) noexcept {
     bool const was_on = s.ctl<ctl::TraceEn>();
-    bool const is_on = done.state.ctl.get<ctl::TraceEn>();
+    bool const is_on = result.state.ctl.get<ctl::TraceEn>();
     if (was_on && !is_on) {
-        end_trace(s, to, {.from = s.packet_ip(at), .has_fup = true}, done.state);
+        end_trace(s, to, {.from = s.packet_ip(at), .has_fup = true}, result.state);
     } else {
-        s.msrs = done.state;
+        s.msrs = result.state;
     }
     s.ip = next;
     if (!was_on && is_on) {
-        begin_trace(s, done, to, false);
+        begin_trace(s, result, to, false);
     } else {
         apply_ctl(s);
     }
@@ -15637,34 +15638,35 @@ constexpr void apply_effect(generator_state& s, access::effect const& done, uint
 template <class Sink>
 [[nodiscard]] constexpr auto wrmsr(generator_state& s, uint32_t index, uint64_t value, uint64_t at,
                                    uint64_t next, Sink& to) noexcept -> access::verdict {
-    auto const done = access::effect_of_write(s.caps, s.msrs, index, value, s.context_at(next),
-                                              s.options.policy);
-    if (!done) { return done.verdict; }
-    apply_effect(s, done, at, next, to);
+    auto const result = access::effect_of_write(s.caps, s.msrs, index, value, s.context_at(next),
+                                                s.options.policy);
+    if (!result) { return result.verdict; }
+    apply_effect(s, result, at, next, to);
     complete_event(s, to);
-    return done.verdict;
+    return result.verdict;
 }
 /// XRSTORS of component 8. Source: GEN-184, REG-143..146.
 template <class Sink>
 [[nodiscard]] constexpr auto xrstors(generator_state& s, access::xsave_pt_state const& image,
                                      uint64_t at, uint64_t next, Sink& to) noexcept
     -> access::xrstors_result {
-    auto const done = access::xrstors(s.caps, s.msrs, image, s.context_at(next), s.options.policy);
-    if (done) {
-        apply_effect(s, done.effect, at, next, to);
+    auto const result = access::xrstors(s.caps, s.msrs, image, s.context_at(next),
+                                        s.options.policy);
+    if (result) {
+        apply_effect(s, result.effect, at, next, to);
         complete_event(s, to);
     }
-    return done;
+    return result;
 }
 /// XRSTORS where XSTATE_BV[8] is 0. Source: REG-146.
 [[nodiscard]] constexpr auto xrstors_init(generator_state& s, uint64_t next) noexcept
     -> access::xrstors_result {
-    auto const done = access::xrstors_init(s.msrs);
-    if (done) {
-        s.msrs = done.effect.state;
+    auto const result = access::xrstors_init(s.msrs);
+    if (result) {
+        s.msrs = result.effect.state;
         s.ip = next;
     }
-    return done;
+    return result;
 }
 
 /// The TraceStop ranges are compared with the address of the MOV CR3, or with the next address.
@@ -15745,19 +15747,19 @@ constexpr void vm_transition(generator_state& s, Sink& to, control_transfer how,
         return apply_ctl(s);
     }
     auto const context = s.context_at(after, how.to);
-    auto const done = access::detail::write_ctl(s.caps, s.msrs, loads.value, context);
+    auto const result = access::detail::write_ctl(s.caps, s.msrs, loads.value, context);
     if (was_on) {
         // The PIP, which precedes the clearing of TraceEn, depends on the new context.
         bool const in_context = access::context_en(s.msrs.ctl, s.msrs.cr3_match, context);
         if (!in_context) { how.pip = packet::pip{0}; }
-        end_trace(s, to, how, done.state);
+        end_trace(s, to, how, result.state);
     } else {
-        s.msrs = done.state;
+        s.msrs = result.state;
     }
     s.code = after;
     s.ip = how.to;
     if (is_on) {
-        begin_trace(s, done, to, false);
+        begin_trace(s, result, to, false);
     } else {
         apply_ctl(s);
     }
@@ -15838,17 +15840,17 @@ constexpr void handle(generator_state& s, event::smi const& e, Sink& to) noexcep
 template <class Sink>
 constexpr void handle(generator_state& s, event::rsm const& e, Sink& to) noexcept {
     auto const context = s.context_at(e.after, e.to);
-    auto const done = access::rsm(s.caps, s.msrs, context, s.options.policy);
-    if (done.outcome == access::rsm_outcome::undefined_opcode) { return; }
-    if (!done) {
-        s.shutdown_rule = done.why;
+    auto const result = access::rsm(s.caps, s.msrs, context, s.options.policy);
+    if (result.outcome == access::rsm_outcome::undefined_opcode) { return; }
+    if (!result) {
+        s.shutdown_rule = result.why;
         return;
     }
     s.code = e.after;
     s.ip = e.to;
-    s.msrs = done.effect.state;
+    s.msrs = result.effect.state;
     if (!s.ctl<ctl::TraceEn>()) { return refresh_cache(s); }
-    begin_trace(s, done.effect, to, true);
+    begin_trace(s, result.effect, to, true);
 }
 template <class Sink>
 constexpr void handle(generator_state& s, event::measured_launch const&, Sink& to) noexcept {
@@ -15907,23 +15909,23 @@ constexpr void emit_group(generator_state& s, event::pebs_group const& which, Si
     constexpr size_t items_of_a_batch = 16;
     using packet::bbp;
     using packet::bip;
-    size_t done = 0;
+    size_t emitted = 0;
     do {
-        size_t const end = which.count - done < items_of_a_batch ? which.count
-                                                                 : done + items_of_a_batch;
+        size_t const end = which.count - emitted < items_of_a_batch ? which.count
+                                                                    : emitted + items_of_a_batch;
         emit(s, to, [&](auto& batch) {
-            if (done == 0) {
+            if (emitted == 0) {
                 batch.add(bbp{}.with(bbp::type{wrapped{uint64_t{which.type}}},
                                      bbp::SZ{which.items_of_4}));
             }
-            for (size_t i = done; i < end; ++i) {
+            for (size_t i = emitted; i < end; ++i) {
                 auto const& item = which.items[i];
                 uint64_t const value = which.items_of_4 ? item.value & low_bits(32) : item.value;
                 batch.add(bip{}.with(bip::id{wrapped{uint64_t{item.id}}}).with_payload(value));
             }
         });
-        done = end;
-    } while (done < which.count && !s.in_overflow);
+        emitted = end;
+    } while (emitted < which.count && !s.in_overflow);
 }
 /// Source: GEN-320..322.
 template <class Sink>
@@ -16480,11 +16482,11 @@ private:
         bool const was_triggered = state_.trigger_en();
         port_fault fault{};
         while (!queue_.empty() && most != 0 && !fault) {
-            auto const done = output_.write(state_.msrs, memory, queue_.front().first(most));
-            queue_.drop(done.taken);
-            most -= done.taken;
-            total_ += done;
-            fault = done.why_not_all;
+            auto const result = output_.write(state_.msrs, memory, queue_.front().first(most));
+            queue_.drop(result.taken);
+            most -= result.taken;
+            total_ += result;
+            fault = result.fault;
             end_overflow_if_drained();
         }
         if (was_triggered != state_.trigger_en()) { detail::refresh_cache(state_); }

@@ -218,11 +218,11 @@ inline auto difference_of(kind which) -> known {
 
 /// The packet kind that the first bytes determine, else PAD.
 inline auto packet_of_head(byte_view in) -> kind {
-    auto says = packet::classify_first(in.empty() ? uint8_t{0} : in[0]);
-    if (says.what == packet::opcode_byte::says::go_on && in.size() > 1) {
-        says = packet::classify_ext(in[1]);
+    auto opcode = packet::classify_first(in.empty() ? uint8_t{0} : in[0]);
+    if (opcode.what == packet::opcode_byte::meaning::prefix && in.size() > 1) {
+        opcode = packet::classify_ext(in[1]);
     }
-    return says.what == packet::opcode_byte::says::a_packet ? says.which : kind::pad;
+    return opcode.what == packet::opcode_byte::meaning::packet ? opcode.which : kind::pad;
 }
 
 /// Compares the results at `at`: for libipt the status of pt_pkt_next, which is a length or an

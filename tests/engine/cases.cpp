@@ -157,7 +157,7 @@ constexpr auto is_true(oc_engine_case const& row, result const& got, claim which
         case claim::stopped: return got.now.status.get<status::Stopped>() == wanted.stopped;
         case claim::base: return got.now.output_base.raw == wanted.base;
         case claim::mask_ptrs: return got.now.output_mask_ptrs.raw == wanted.mask_ptrs;
-        case claim::has_addresses: return got.sum.had_address == wanted.has_addresses;
+        case claim::has_addresses: return got.sum.has_address == wanted.has_addresses;
         case claim::first: return got.sum.first == wanted.first;
         case claim::last: return got.sum.last == wanted.last;
         case claim::stored:

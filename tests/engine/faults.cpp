@@ -77,7 +77,7 @@ constexpr auto recovers(uint64_t fails_at, unsigned manner, size_t piece, unsign
     bool const ends = one.is_running() && one.is_at(A, pointers(0, 8)) && one.sum.lost == 0 &&
                       one.sum.taken == failing_bytes && one.sum.stored == failing_bytes &&
                       one.sum.pmis == 1 && one.sum.first == X + 0xFF8 && one.sum.last == X + 7 &&
-                      !one.sum.why_not_all && (manner != 1 || !one.fault);
+                      !one.sum.fault && (manner != 1 || !one.fault);
     auto& inner = memory.inner;
     bool const bytes = holds(inner, X + 0xFF8, first_bytes(8)) &&
                        holds(inner, Y, first_bytes(0x1008).from(8)) &&
@@ -126,10 +126,10 @@ TEST_CASE("if a store fails, only the bytes before it are taken (PRG-180)") {
         auto one = traced_from(memory, A);
         auto const done = one.write(first_bytes(0x30));
         bool const some = !done && done.taken == 0x10 && done.stored == 0x10 && done.lost == 0 &&
-                          done.last == X + 0xF && done.why_not_all == port_fault{true, X + 0x10} &&
+                          done.last == X + 0xF && done.fault == port_fault{true, X + 0x10} &&
                           one.is_running() && one.is_at(A, pointers(0, 0x10));
         auto const again = one.write(first_bytes(0x30).from(0x10));
-        bool const none = again == write_result{.why_not_all = {true, X + 0x10}} &&
+        bool const none = again == write_result{.fault = {true, X + 0x10}} &&
                           one.is_at(A, pointers(0, 0x10));
         one.resume();  // nothing is pending: the caller still has the byte that failed
         bool const idle = !one.fault;
@@ -152,7 +152,7 @@ TEST_CASE("an entry that cannot be read is not an error, and is read again (PRG-
         bool const waits = one.fault == port_fault{true, A + 8} && one.is_running() &&
                            one.is_at(A, pointers(1, 5));
         auto const none = one.write(first_bytes(3));
-        bool const kept = none == write_result{.why_not_all = {true, A + 8}} &&
+        bool const kept = none == write_result{.fault = {true, A + 8}} &&
                           one.write({}) == write_result{};
         one.resume();
         bool const still = one.fault == port_fault{true, A + 8};
@@ -172,7 +172,7 @@ TEST_CASE("an entry that cannot be read is not an error, and is read again (PRG-
         (void)one.enable_topa();
         auto const done = one.write(first_bytes(9));
         bool const waits = !done && done.taken == 2 && done.stored == 2 && done.pmis == 1 &&
-                           done.why_not_all == port_fault{true, A + 8} && one.is_running() &&
+                           done.fault == port_fault{true, A + 8} && one.is_running() &&
                            one.is_at(A, pointers(1, 0));
         memory.mend();
         auto const rest = one.write(first_bytes(9).from(2));
@@ -254,14 +254,13 @@ TEST_CASE("memory that ends inside a region faults at its end, and no byte is lo
         auto one = traced_from(memory, value(A));
         auto const done = one.write(first_bytes(0x180));
         bool const at_its_end = done.taken == 0x100 && one.is_at(A, pointers(0, 0x100)) &&
-                                done.why_not_all == port_fault{true, X + 0x100};
+                                done.fault == port_fault{true, X + 0x100};
         auto two = tracer_on(memory);
         two.place(A, pointers(0, 0x180));
         (void)two.enable_topa();
         auto const other = two.write(first_bytes(0x180));
         return at_its_end && byte_view{low} == first_bytes(0x100) && other.taken == 0x100 &&
-               other.why_not_all == port_fault{true, X + 0x280} &&
-               byte_view{high} == first_bytes(0x100);
+               other.fault == port_fault{true, X + 0x280} && byte_view{high} == first_bytes(0x100);
     });
 }
 
@@ -302,8 +301,7 @@ TEST_CASE("addresses are those of the port: guest-physical if it translates (OUT
         one.place(0, pointers(0, 0xFFE));
         (void)one.enable_topa();
         auto const done = one.write(first_bytes(value(size_t{6})));
-        bool const exits = !done && done.taken == 2 &&
-                           done.why_not_all == port_fault{true, 0x3000} &&
+        bool const exits = !done && done.taken == 2 && done.fault == port_fault{true, 0x3000} &&
                            one.is_at(0, pointers(0, 0x1000)) && one.is_running();
         guest.mapped[3] = true;  // the host maps the page and resumes
         auto const rest = one.write(first_bytes(6).from(2));

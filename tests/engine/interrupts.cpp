@@ -75,7 +75,7 @@ TEST_CASE("bytes written after a STOP are lost (OUT-131, PRG-085,086)") {
                                     .lost = 5,
                                     .first = X + 0xFFE,
                                     .last = X + 0xFFF,
-                                    .had_address = true} &&
+                                    .has_address = true} &&
                memory.loads == 1 && memory.run_count == 1 && one.has_stopped() &&
                one.is_at(A, pointers(0, 0x1000));
     });

@@ -120,7 +120,7 @@ TEST_CASE("bytes to restricted memory are lost, the pointer advances (OUT-111,11
                                         .lost = 5,
                                         .first = X + 0xFF0,
                                         .last = Y + 15,
-                                        .had_address = true} &&
+                                        .has_address = true} &&
                    one.is_running() && one.is_at(A, pointers(1, 16)) &&
                    holds(memory, X + 0xFF0, first_bytes(8)) && holds(memory, X + 0xFF8, nothing) &&
                    holds(memory, X + 0xFFC, first_bytes(18).from(12)) &&
@@ -137,7 +137,7 @@ TEST_CASE("bytes to restricted memory are lost, the pointer advances (OUT-111,11
         (void)one.enable(bits::single_range);
         return one.write(first_bytes(2)) ==
                    write_result{
-                       .taken = 2, .lost = 2, .first = X + 0xFFF, .last = X, .had_address = true} &&
+                       .taken = 2, .lost = 2, .first = X + 0xFFF, .last = X, .has_address = true} &&
                memory.run_count == 0 && one.is_at(X, pointers(31, 1));
     });
 }

@@ -187,7 +187,7 @@ inline auto expected_result(reference::packet_counts const& packet_counts, uint6
             .pmis = pmis,
             .first = packet_counts.first,
             .last = packet_counts.last,
-            .had_address = packet_counts.placed};
+            .has_address = packet_counts.placed};
 }
 
 /// The reference model, which writes byte by byte and logs its stores.

@@ -89,7 +89,7 @@ inline void disable(session& in, words& given) {
 // ------------------------------------------------------------------------------------ trace
 
 inline void print_written(session& in, engine::write_result const& what) {
-    bool const in_memory = what.stored != 0 && what.had_address;
+    bool const in_memory = what.stored != 0 && what.has_address;
     std::string const at = " first " + hex(what.first) + " last " + hex(what.last);
     in.line("stored " + hex(what.stored) + " lost " + hex(what.lost) + " PMI " + hex(what.pmis) +
             (in_memory ? at : ""));

@@ -158,19 +158,19 @@ struct evaluated {
 [[nodiscard]] constexpr auto evaluate(cpu::capabilities const& caps, msr_state const& state,
                                       context const& now, uint64_t stop_ip) noexcept -> evaluated {
     using status = ia32_rtit_status;
-    evaluated done{state.status, enables_of(caps, state), false};
-    if (!done.after.trigger) { return done; }
-    done.after.context = context_en(state.ctl, state.cr3_match, now);
-    done.status = done.status.with(status::ContextEn{done.after.context});
-    if (done.after.context && caps.has_ip_filtering()) {
-        done.trace_stop = in_trace_stop(state, stop_ip);
-        done.after.filter = !done.trace_stop && in_filter(state, now.ip);
-        done.status = done.status.with(status::FilterEn{done.after.filter});
-        if (done.trace_stop) {
-            done.status = done.status.with(status::Stopped{true}, status::TriggerEn{false});
+    evaluated result{state.status, enables_of(caps, state), false};
+    if (!result.after.trigger) { return result; }
+    result.after.context = context_en(state.ctl, state.cr3_match, now);
+    result.status = result.status.with(status::ContextEn{result.after.context});
+    if (result.after.context && caps.has_ip_filtering()) {
+        result.trace_stop = in_trace_stop(state, stop_ip);
+        result.after.filter = !result.trace_stop && in_filter(state, now.ip);
+        result.status = result.status.with(status::FilterEn{result.after.filter});
+        if (result.trace_stop) {
+            result.status = result.status.with(status::Stopped{true}, status::TriggerEn{false});
         }
     }
-    return done;
+    return result;
 }
 
 /// The state after a branch or an event whose target is `now.ip`.

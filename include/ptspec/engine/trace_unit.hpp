@@ -205,11 +205,11 @@ private:
         bool const was_triggered = state_.trigger_en();
         port_fault fault{};
         while (!queue_.empty() && most != 0 && !fault) {
-            auto const done = output_.write(state_.msrs, memory, queue_.front().first(most));
-            queue_.drop(done.taken);
-            most -= done.taken;
-            total_ += done;
-            fault = done.why_not_all;
+            auto const result = output_.write(state_.msrs, memory, queue_.front().first(most));
+            queue_.drop(result.taken);
+            most -= result.taken;
+            total_ += result;
+            fault = result.fault;
             end_overflow_if_drained();
         }
         if (was_triggered != state_.trigger_en()) { detail::refresh_cache(state_); }

@@ -45,13 +45,13 @@ constexpr auto explain(left_behind const& left, listed_memory memory = {},
 /// True when an explanation has a rule and an MSR field, and no entry.
 constexpr auto is_of_registers(explanation const& told, rule why, text field = {}) -> bool {
     return told && told.why == why && told.field == field && !told.has_place &&
-           told.at == topa::place{} && told.entry.raw == 0 && !told.not_read;
+           told.at == topa::place{} && told.entry.raw == 0 && !told.fault;
 }
 /// True when an explanation has a rule, an entry and a field.
 constexpr auto is_of_entry(explanation const& told, rule why, uint64_t table, uint32_t index,
                            uint64_t entry, text field) -> bool {
     return told && told.why == why && told.has_place && told.at == topa::place{table, index} &&
-           told.entry.raw == entry && told.field == field && !told.not_read;
+           told.entry.raw == entry && told.field == field && !told.fault;
 }
 
 /// Output ends at entry 1 of the table, after the region at X. Then TraceEn is cleared.
@@ -78,7 +78,7 @@ TEST_CASE("explain() returns no rule if output did not end") {
         listed_memory memory{words};
         auto const told = engine::explain(
             preset::P_SKL, state_of({.base = value(A), .status = flags::trigger_en}), memory);
-        return !told && told.why == rule::none && !told.not_read && memory.loads == 0;
+        return !told && told.why == rule::none && !told.fault && memory.loads == 0;
     });
 }
 
@@ -309,9 +309,9 @@ TEST_CASE("if memory cannot be read only the port fault is returned") {
         auto const now = state_of({value(A), mask_ptrs, status, topa_ctl});
         auto const told = engine::explain(preset::P_SKL, now, memory);
         bool const unreadable = !told && !told.has_place &&
-                                told.not_read == port_fault{true, bad & ~uint64_t{7}};
+                                told.fault == port_fault{true, bad & ~uint64_t{7}};
         memory.mend();
-        return unreadable && !engine::explain(preset::P_SKL, now, memory).not_read;
+        return unreadable && !engine::explain(preset::P_SKL, now, memory).fault;
     };
     CHECK_TWICE([body](auto value) { return body(value, flags::error, A + 7, 0x7F); });
     CHECK_TWICE([body](auto value) { return body(value, flags::stopped, A, pointers(0, 0x1000)); });

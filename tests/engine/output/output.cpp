@@ -84,7 +84,7 @@ TEST_CASE("bytes that a fabric refuses are sent later, once and in order (OUT-12
         if (!one.enable(bits::single_range | bits::fabric)) { return false; }
         auto const some = one.write(first_bytes(12));
         bool const first = !some && some.taken == 5 && some.stored == 5 && some.lost == 0 &&
-                           some.why_not_all == port_fault{true, 0} && !some.had_address;
+                           some.fault == port_fault{true, 0} && !some.has_address;
         auto const none = one.write(first_bytes(12).from(5));
         bool const second = !none && none.taken == 0 && none.stored == 0;
         one.resume();
@@ -384,7 +384,7 @@ TEST_CASE("a single range is circular, and does not stop (OUT-021,025,028, PRG-0
                                         .stored = 0x310,
                                         .first = X + 0xF0,
                                         .last = X + 0xFF,
-                                        .had_address = true} &&
+                                        .has_address = true} &&
                    one.is_running() && one.is_at(X, pointers(1, 0)) && !one.pmi_pending() &&
                    holds(memory, X, first_bytes(0x310).from(0x210)) &&
                    holds(memory, X + 0x100, byte_array<8>{});
@@ -477,7 +477,7 @@ TEST_CASE("one write fills as many regions as it reaches (OUT-052..054)") {
                                         .stored = 0x2005,
                                         .first = X + 0xFFE,
                                         .last = X + 2,
-                                        .had_address = true} &&
+                                        .has_address = true} &&
                    one.is_at(A, pointers(0, 3)) && holds(memory, X + 0xFFE, first_bytes(2)) &&
                    holds(memory, Z, first_bytes(0x2002).from(2)) &&
                    holds(memory, X, first_bytes(0x2005).from(0x2002));
@@ -629,12 +629,12 @@ TEST_CASE("the result of a write covers its own bytes only (OUT-151)") {
             auto const second = one.write(first_bytes(4));
             return first ==
                        write_result{
-                           .taken = 1, .stored = 1, .first = X, .last = X, .had_address = true} &&
+                           .taken = 1, .stored = 1, .first = X, .last = X, .has_address = true} &&
                    second == write_result{.taken = 4,
                                           .stored = 4,
                                           .first = X + 1,
                                           .last = X + 4,
-                                          .had_address = true};
+                                          .has_address = true};
         });
     });
 }

@@ -10,15 +10,15 @@ TEST_CASE("the default write_result is all 0, and true") {
     CHECK_TWICE([](auto value) {
         auto const done = value(write_result{});
         return done && done.taken == 0 && done.stored == 0 && done.lost == 0 && done.pmis == 0 &&
-               done.first == 0 && done.last == 0 && !done.had_address && !done.why_not_all;
+               done.first == 0 && done.last == 0 && !done.has_address && !done.fault;
     });
 }
 
 TEST_CASE("write_result is true unless a port fault happened") {
     CHECK_TWICE([](auto value) {
         return value(write_result{.taken = 5, .lost = 5}) &&
-               !value(write_result{.taken = 5, .why_not_all = {true, 0x1000}}) &&
-               !value(write_result{.why_not_all = {true, 0}});
+               !value(write_result{.taken = 5, .fault = {true, 0x1000}}) &&
+               !value(write_result{.fault = {true, 0}});
     });
 }
 
@@ -37,8 +37,8 @@ TEST_CASE("two results are equal if all members are equal") {
                other([](auto& it) { ++it.pmis; }) != one &&
                other([](auto& it) { ++it.first; }) != one &&
                other([](auto& it) { ++it.last; }) != one &&
-               other([](auto& it) { it.had_address = true; }) != one &&
-               other([](auto& it) { it.why_not_all.happened = true; }) != one;
+               other([](auto& it) { it.has_address = true; }) != one &&
+               other([](auto& it) { it.fault.happened = true; }) != one;
     });
 }
 
@@ -52,7 +52,7 @@ TEST_CASE("count_stored() adds the bytes, keeps the first address and updates th
                                               .pmis = 1,
                                               .first = 0x1'2FFD,
                                               .last = 0x1'2FFF,
-                                              .had_address = true};
+                                              .has_address = true};
         done.count_stored(value(uint64_t{0x4000}), 1);
         return one && done == write_result{.taken = 6,
                                            .stored = 4,
@@ -60,7 +60,7 @@ TEST_CASE("count_stored() adds the bytes, keeps the first address and updates th
                                            .pmis = 1,
                                            .first = 0x1'2FFD,
                                            .last = 0x4000,
-                                           .had_address = true};
+                                           .has_address = true};
     });
     CHECK_TWICE([](auto value) {  // address 0 is a valid first address
         write_result done = value(write_result{});
@@ -68,7 +68,7 @@ TEST_CASE("count_stored() adds the bytes, keeps the first address and updates th
         done.count_stored(0x1000, 2);
         return done ==
                write_result{
-                   .taken = 3, .stored = 3, .first = 0, .last = 0x1001, .had_address = true};
+                   .taken = 3, .stored = 3, .first = 0, .last = 0x1001, .has_address = true};
     });
 }
 
@@ -80,22 +80,22 @@ TEST_CASE("the sum of two results has both counts, the whole span and the last f
     });
     CHECK_TWICE([](auto value) {
         write_result const nowhere{.first = 7, .last = 7};  // no valid addresses
-        write_result const one{.first = 0x1000, .last = 0x1FFF, .had_address = true};
-        write_result const two{.first = 0x4000, .last = 0x4003, .had_address = true};
+        write_result const one{.first = 0x1000, .last = 0x1FFF, .has_address = true};
+        write_result const two{.first = 0x4000, .last = 0x4003, .has_address = true};
         auto first = value(nowhere);
         first += one;
         auto both = first;
         both += value(nowhere);
         both += two;
-        return first.first == 0x1000 && first.last == 0x1FFF && first.had_address &&
-               both.first == 0x1000 && both.last == 0x4003 && both.had_address;
+        return first.first == 0x1000 && first.last == 0x1FFF && first.has_address &&
+               both.first == 0x1000 && both.last == 0x4003 && both.has_address;
     });
     CHECK_TWICE([](auto value) {
-        auto sum = value(write_result{.why_not_all = {true, 0x1000}});
+        auto sum = value(write_result{.fault = {true, 0x1000}});
         sum += value(write_result{});
         bool const free = static_cast<bool>(sum);
-        sum += value(write_result{.why_not_all = {true, 0x2000}});
-        return free && sum.why_not_all == port_fault{true, 0x2000};
+        sum += value(write_result{.fault = {true, 0x2000}});
+        return free && sum.fault == port_fault{true, 0x2000};
     });
 }
 

@@ -39,7 +39,7 @@ TEST_CASE("a sink sends packets of a trace writer to the output") {
                                            .stored = 4,
                                            .first = Y + 2,
                                            .last = Y + 5,
-                                           .had_address = true} &&
+                                           .has_address = true} &&
                one.is_at(A, pointers(1, 6)) &&
                holds(memory, X + 0xFFA, byte_view{wanted}.first(6)) &&
                holds(memory, Y, byte_view{wanted}.from(6));

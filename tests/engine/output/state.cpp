@@ -531,10 +531,10 @@ TEST_CASE("a link that was followed in place to memory that faults is not follow
         set_table(whole, B, Y, A | END);
         auto one = traced_from(memory, value(A));
         auto const filled = one.write(first_bytes(0x1000));
-        bool const waits = filled.taken == 0x1000 && filled.why_not_all == port_fault{true, B} &&
+        bool const waits = filled.taken == 0x1000 && filled.fault == port_fault{true, B} &&
                            one.is_running() && one.is_at(B, 0x7F);
         auto const again = one.write(first_bytes(0x1000));
-        bool const still = again == write_result{.why_not_all = {true, B}} && one.is_at(B, 0x7F);
+        bool const still = again == write_result{.fault = {true, B}} && one.is_at(B, 0x7F);
         one.resume();
         bool const asked = one.fault == port_fault{true, B};
         memory = whole;

@@ -11,10 +11,10 @@ namespace ptspec::engine {
 struct explanation {
     rule why = rule::none;  ///< none: nothing ended output, or the entry could not be read
     bool has_place = false;
-    topa::place at{};       ///< of the ToPA entry, if the reason is one
-    topa::entry entry{};    ///< the entry, if it was read
-    text field{};           ///< the invalid field of the entry or of the MSR
-    port_fault not_read{};  ///< the memory port failed: the reason is unknown
+    topa::place at{};     ///< of the ToPA entry, if the reason is one
+    topa::entry entry{};  ///< the entry, if it was read
+    text field{};         ///< the invalid field of the entry or of the MSR
+    port_fault fault{};   ///< the memory port failed: the reason is unknown
 
     constexpr explicit operator bool() const noexcept { return why != rule::none; }
 };
@@ -82,7 +82,7 @@ constexpr auto error_of_topa(cpu::capabilities const& of, access::msr_state cons
                              Memory& memory, output_options const& how) noexcept -> explanation {
     auto const where = topa::position_in(now.output_base, now.output_mask_ptrs);
     auto const loaded = topa::enter(memory, where, topa::limits::of(of), how.restricted);
-    if (loaded.fault) { return {.not_read = loaded.fault}; }
+    if (loaded.fault) { return {.fault = loaded.fault}; }
     if (!loaded) { return at_entry(loaded.broken, loaded.where, loaded.current); }
     if (stores_into_restricted(how, topa::trace_store_phys_addr(loaded.where, loaded.current))) {
         return at_entry(rule::OUT_111, loaded.where, loaded.current);
@@ -99,7 +99,7 @@ constexpr auto stopped(access::msr_state const& now, Memory& memory) noexcept ->
     if (topa) {
         auto const where = topa::position_in(now.output_base, now.output_mask_ptrs);
         auto const word = memory.load(topa::table_pointer(where));
-        if (!word) { return {.not_read = {true, topa::table_pointer(where)}}; }
+        if (!word) { return {.fault = {true, topa::table_pointer(where)}}; }
         topa::entry const current{word.value};
         bool const stops = current.get<topa::entry::STOP>() && !current.get<topa::entry::END>();
         if (stops && topa::bytes_left(where, current) <= 1) {
@@ -117,7 +117,7 @@ constexpr auto stopped(access::msr_state const& now, Memory& memory) noexcept ->
 /// The rule is that of an operational error; OUT-080 for a region with STOP; REG-068 for a
 /// TraceStop range; REG-053 if nothing is wrong, when software set the bit or repaired the cause.
 ///
-/// Errors: `not_read` if the memory port fails.
+/// Errors: `fault` if the memory port fails.
 /// Source: SDM vol. 3, "Operational Errors"; OUT-022..024, OUT-060..068, OUT-071, OUT-080, OUT-091,
 ///         OUT-111, OUT-134, PRG-086, PRG-088.
 template <memory_port Memory>

@@ -70,12 +70,12 @@ public:
     constexpr auto
     write(access::msr_state& now, Memory& memory, byte_view bytes) noexcept -> write_result {
         size_t const count = bytes.size();
-        write_result done;
+        write_result result;
         if (count < s_.window.room) {
             if (!are_few_and_mapped(count)) [[unlikely]] { return write_slow(now, memory, bytes); }
-            done.count_stored(s_.window.address(), count);
+            result.count_stored(s_.window.address(), count);
             put_mapped(bytes);
-            return done;
+            return result;
         }
         if (s_.can_fill && count - s_.window.room < s_.region_size) {
             detail::output_window const full = s_.window;
@@ -85,8 +85,8 @@ public:
                 copy_bytes(full.mapped(), bytes.data(), front);
                 if (count != front) { put_mapped(bytes.from(front)); }
                 uint64_t const end = count == front ? full.end : s_.window.address();
-                done.count_stored(full.end - front, end - 1, count);
-                return done;
+                result.count_stored(full.end - front, end - 1, count);
+                return result;
             }
         }
         return write_slow(now, memory, bytes);
@@ -131,32 +131,32 @@ private:
     [[gnu::always_inline]]  // else it is copied twice
     constexpr auto
     write_slow(access::msr_state& now, Memory& memory, byte_view bytes) noexcept -> write_result {
-        write_result const done = write_rest(now, memory, bytes);
-        return write_result{done};
+        write_result const result = write_rest(now, memory, bytes);
+        return write_result{result};
     }
     /// Writes bytes from window to window.
     template <memory_port Memory>
     [[gnu::noinline]]  // keeps this out of `write`
     constexpr auto
     write_rest(access::msr_state& now, Memory& memory, byte_view bytes) noexcept -> write_result {
-        write_result done;
-        while (done.taken < bytes.size() && !done.why_not_all) {
-            byte_view const rest = bytes.from(done.taken);
+        write_result result;
+        while (result.taken < bytes.size() && !result.fault) {
+            byte_view const rest = bytes.from(result.taken);
             if (rest.size() < s_.window.room && s_.window.mapped_end != nullptr) {
-                done.count_stored(s_.window.address(), rest.size());
+                result.count_stored(s_.window.address(), rest.size());
                 put_mapped(rest);
-            } else if (!fill_regions(memory, rest, done)) {
-                write_window(now, memory, rest, done);
+            } else if (!fill_regions(memory, rest, result)) {
+                write_window(now, memory, rest, result);
             }
         }
-        return done;
+        return result;
     }
 
     /// Fills as many regions as possible. False if it cannot fill the first.
     template <memory_port Memory>
     [[gnu::noinline]]  // gives the loop all registers
     constexpr auto
-    fill_regions(Memory& memory, byte_view bytes, write_result& done) noexcept -> bool {
+    fill_regions(Memory& memory, byte_view bytes, write_result& result) noexcept -> bool {
         if (!s_.can_fill) { return false; }
         uint64_t const first = s_.window.address();
         uint64_t end = first;
@@ -172,7 +172,7 @@ private:
             from += room;
         }
         if (left == bytes.size()) { return false; }
-        done.count_stored(first, end - 1, bytes.size() - left);
+        result.count_stored(first, end - 1, bytes.size() - left);
         return true;
     }
 
@@ -181,56 +181,57 @@ private:
     [[gnu::noinline]]  // keeps this out of the path of bytes that are only copied
     constexpr void
     write_window(access::msr_state& now, Memory& memory, byte_view bytes,
-                 write_result& done) noexcept {
+                 write_result& result) noexcept {
         detail::update_position(s_);
         if (s_.phase == phase::at_entry) {
-            done.why_not_all = detail::load_region(s_, now, memory);
+            result.fault = detail::load_region(s_, now, memory);
         } else if (s_.phase == phase::off) {
-            done.lost += bytes.size();
-            done.taken += bytes.size();
+            result.lost += bytes.size();
+            result.taken += bytes.size();
         } else if (s_.scheme == cpu::output_scheme::fabric) {
-            send(memory, bytes, done);
+            send(memory, bytes, result);
         } else {
             size_t const most = bytes.size() < s_.window.room ? bytes.size()
                                                               : static_cast<size_t>(s_.window.room);
-            store(memory, bytes.first(most), done);
-            if (s_.window.room == 0) { end_window(now, memory, done); }
+            store(memory, bytes.first(most), result);
+            if (s_.window.room == 0) { end_window(now, memory, result); }
         }
     }
 
     /// Stores bytes in the window, or drops them.
     template <memory_port Memory>
-    constexpr void store(Memory& memory, byte_view bytes, write_result& done) noexcept {
+    constexpr void store(Memory& memory, byte_view bytes, write_result& result) noexcept {
         uint64_t const address = s_.window.address();
         size_t count = bytes.size();
         if (s_.window.mapped_end != nullptr) {
             copy_bytes(s_.window.mapped(), bytes.data(), count);
         } else if (!s_.drops) {
             count = memory.store(address, bytes);
-            if (count < bytes.size()) { done.why_not_all = {true, address + count}; }
+            if (count < bytes.size()) { result.fault = {true, address + count}; }
         }
-        if (count != 0) { done.count_stored(address, count); }
+        if (count != 0) { result.count_stored(address, count); }
         if (s_.drops) {
-            done.stored -= count;
-            done.lost += count;
+            result.stored -= count;
+            result.lost += count;
         }
         s_.window.room -= count;
     }
 
     template <memory_port Memory>
-    constexpr void send(Memory& memory, byte_view bytes, write_result& done) noexcept {
+    constexpr void send(Memory& memory, byte_view bytes, write_result& result) noexcept {
         size_t const sent = [&] {
             if constexpr (fabric_port<Memory>) { return memory.send(bytes); }
             return bytes.size();
         }();
-        done.why_not_all = {sent < bytes.size(), 0};
-        done.stored += sent;
-        done.taken += sent;
+        result.fault = {sent < bytes.size(), 0};
+        result.stored += sent;
+        result.taken += sent;
     }
 
     /// The window is full: raises the interrupt, stops, or opens the next window.
     template <memory_port Memory>
-    constexpr void end_window(access::msr_state& now, Memory& memory, write_result& done) noexcept {
+    constexpr void end_window(access::msr_state& now, Memory& memory,
+                              write_result& result) noexcept {
         using topa::entry;
         uint64_t const offset = s_.window.end - s_.region_base;
         s_.position.offset = static_cast<uint32_t>(offset);
@@ -238,7 +239,7 @@ private:
                                     ? s_.window.region.get<entry::INT>() && offset == s_.region_size
                                     : offset == s_.pmi_offset;
         if (offset < s_.region_size) {
-            if (interrupts) { raise_pmi(now, memory, done); }
+            if (interrupts) { raise_pmi(now, memory, result); }
             return detail::open_window(s_, now, memory, offset);
         }
         if (s_.scheme == cpu::output_scheme::single_range) {
@@ -248,17 +249,17 @@ private:
             detail::end_output(s_, now, rule::OUT_080);
             now.status = now.status.with(access::ia32_rtit_status::Stopped{true});
         }
-        if (interrupts) { raise_pmi(now, memory, done); }
+        if (interrupts) { raise_pmi(now, memory, result); }
         if (s_.phase == phase::off) { return; }
         s_.position = topa::next_entry(s_.position);
         s_.phase = phase::at_entry;
-        done.why_not_all = detail::load_next_region(s_, now, memory);
+        result.fault = detail::load_next_region(s_, now, memory);
     }
 
     template <memory_port Memory>
     constexpr void raise_pmi(access::msr_state& now, Memory& memory,
-                             write_result& done) const noexcept {
-        ++done.pmis;
+                             write_result& result) const noexcept {
+        ++result.pmis;
         now.perf_global_status = now.perf_global_status.with(
             reg::ia32_perf_global_status::Trace_ToPA_PMI{true});
         if (s_.sets_pend_topa_pmi) {

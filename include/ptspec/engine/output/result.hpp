@@ -7,22 +7,22 @@ namespace ptspec::engine {
 
 /// The result of writing bytes.
 struct [[nodiscard]] write_result {
-    size_t taken = 0;  ///< number of bytes consumed, from the front; see `why_not_all` for the rest
+    size_t taken = 0;  ///< number of bytes consumed, from the front; see `fault` for the rest
     uint64_t stored = 0;
     uint64_t lost = 0;
     uint64_t pmis = 0;   ///< interrupts that were raised
     uint64_t first = 0;  ///< address of the first byte that has one, dropped bytes included
     uint64_t last = 0;
-    bool had_address = false;
-    port_fault why_not_all{};  ///< at address 0 when a fabric has no room
+    bool has_address = false;
+    port_fault fault{};  ///< at address 0 when a fabric has no room
 
-    constexpr explicit operator bool() const noexcept { return !why_not_all; }
+    constexpr explicit operator bool() const noexcept { return !fault; }
 
     /// Counts bytes that were consumed and stored, at least one, from address `from` to `to`.
     constexpr void count_stored(uint64_t from, uint64_t to, uint64_t count) noexcept {
-        first = had_address ? first : from;
+        first = has_address ? first : from;
         last = to;
-        had_address = true;
+        has_address = true;
         stored += count;
         taken += static_cast<size_t>(count);
     }
@@ -36,12 +36,12 @@ struct [[nodiscard]] write_result {
         stored += next.stored;
         lost += next.lost;
         pmis += next.pmis;
-        if (next.had_address) {
-            first = had_address ? first : next.first;
+        if (next.has_address) {
+            first = has_address ? first : next.first;
             last = next.last;
-            had_address = true;
+            has_address = true;
         }
-        why_not_all = next.why_not_all;
+        fault = next.fault;
         return *this;
     }
     friend constexpr auto operator==(write_result const&, write_result const&) -> bool = default;

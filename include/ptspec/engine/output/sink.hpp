@@ -31,7 +31,7 @@ public:
     constexpr auto resume() noexcept -> port_fault {
         if (!fault()) { return {}; }
         if (count_ == 0) {  // all bytes are stored, and loading the next entry failed
-            last_ = {.why_not_all = to_.resume(now_, memory_)};
+            last_ = {.fault = to_.resume(now_, memory_)};
         } else {
             auto const all = byte_view{kept_}.first(count_);
             keep(all.from(write(all)));
@@ -39,7 +39,7 @@ public:
         return fault();
     }
     /// The fault that `resume` retries, if there is one.
-    [[nodiscard]] constexpr auto fault() const noexcept -> port_fault { return last_.why_not_all; }
+    [[nodiscard]] constexpr auto fault() const noexcept -> port_fault { return last_.fault; }
     /// The number of bytes kept.
     [[nodiscard]] constexpr auto kept() const noexcept -> size_t { return count_; }
     /// The result of the last write, by `append` or `resume`.

@@ -113,37 +113,37 @@ constexpr void transfer(generator_state& s, Sink& to, control_transfer const& ho
                         uint64_t stop_ip) noexcept {
     auto const before = s.enables();
     if (!before.trigger) { return; }
-    auto const done = access::evaluate(s.caps, s.msrs, s.context_at(how.to), stop_ip);
-    s.msrs.status = done.status;
-    if (done.trace_stop && s.in_overflow) {  // Source: GEN-230
+    auto const result = access::evaluate(s.caps, s.msrs, s.context_at(how.to), stop_ip);
+    s.msrs.status = result.status;
+    if (result.trace_stop && s.in_overflow) {  // Source: GEN-230
         s.deferred_ovf = s.options.trace_stop_in_overflow == stop_in_overflow::after_ovf
                              ? deferred_ovf::ovf_and_trace_stop
                              : deferred_ovf::none;
     }
-    bool const stays_on = before.packet() && done.after.packet();
+    bool const stays_on = before.packet() && result.after.packet();
     bool const has_packet = how.encoding != branch_encoding::none || how.pip.raw != 0;
     if (has_packet || !stays_on) {
         emit(s, to, [&](auto& batch) {
-            if (records_events(s, before, done.after)) {
+            if (records_events(s, before, result.after)) {
                 add_cfe(batch, how.cfe, how.from, before);
             }
-            if (how.aborts_transaction && done.after.context && done.after.branch) {
+            if (how.aborts_transaction && result.after.context && result.after.branch) {
                 add_mode_tsx(s, batch, true);
             }
             if (before.packet() && how.has_fup) { batch.template add_ip<packet::fup>(how.from); }
             batch.advance(how.takes.until_pip);
-            bool const has_vmcs = how.vmcs.raw != 0 && done.after.context;
+            bool const has_vmcs = how.vmcs.raw != 0 && result.after.context;
             if (has_vmcs && s.options.vmcs_before_pip) { batch.add(how.vmcs); }
-            if (how.pip.raw != 0 && done.after.context && s.ctl<ctl::OS>()) {
+            if (how.pip.raw != 0 && result.after.context && s.ctl<ctl::OS>()) {
                 add_pip(s, batch, how.pip);
             }
             if (has_vmcs && !s.options.vmcs_before_pip) { batch.add(how.vmcs); }
             batch.advance(how.takes.until_target);
-            add_target(s, batch, how, before, done.after);
-            if (done.trace_stop) { batch.add(packet::tracestop{}); }
+            add_target(s, batch, how, before, result.after);
+            if (result.trace_stop) { batch.add(packet::tracestop{}); }
         });
     }
-    if (done.trace_stop || before.packet() != done.after.packet() || s.has_ranges) {
+    if (result.trace_stop || before.packet() != result.after.packet() || s.has_ranges) {
         refresh_cache(s);
     }
 }

@@ -15,7 +15,7 @@ namespace ptspec::engine::detail {
 /// Generates the packets after TraceEn rose. The last IP is kept.
 /// Source: GEN-107, GEN-162, GEN-180..182, GEN-236.
 template <class Sink>
-constexpr void begin_trace(generator_state& s, access::effect const& done, Sink& to,
+constexpr void begin_trace(generator_state& s, access::effect const& result, Sink& to,
                            bool by_rsm) noexcept {
     uint64_t const count = s.msrs.status.get<access::ia32_rtit_status::PacketByteCnt>();
     s.writer = {.last_ip = s.writer.last_ip, .bytes = s.writer.bytes};
@@ -23,10 +23,10 @@ constexpr void begin_trace(generator_state& s, access::effect const& done, Sink&
     s.in_overflow = s.overflow_requested = false;
     s.deferred_ovf = deferred_ovf::none;
     apply_ctl(s);
-    if (!s.trigger_en() && !done.trace_stop) { return; }
+    if (!s.trigger_en() && !result.trace_stop) { return; }
     auto const now = s.enables();
-    bool const psb = done.psb == access::psb_plus::yes ||
-                     (done.psb == access::psb_plus::may && s.options.psb_on_every_enable);
+    bool const psb = result.psb == access::psb_plus::yes ||
+                     (result.psb == access::psb_plus::may && s.options.psb_on_every_enable);
     bool const psb_last = psb && s.options.psb_after_pge && now.packet();
     emit(s, to, [&](auto& batch) {
         if (!psb) {
@@ -42,7 +42,7 @@ constexpr void begin_trace(generator_state& s, access::effect const& done, Sink&
             batch.template add_ip<packet::tip_pge>(s.packet_ip(s.ip));
         }
         if (psb_last) { add_psb(s, batch, now); }
-        if (done.trace_stop) { batch.add(packet::tracestop{}); }
+        if (result.trace_stop) { batch.add(packet::tracestop{}); }
     });
 }
 /// Generates the packets when TraceEn is cleared, for any reason. The MSRs are `next` afterwards;
@@ -71,18 +71,18 @@ constexpr void end_trace(generator_state& s, Sink& to, control_transfer const& h
 }
 /// An instruction at `at` wrote MSRs: TraceEn may have risen or fallen.
 template <class Sink>
-constexpr void apply_effect(generator_state& s, access::effect const& done, uint64_t at,
+constexpr void apply_effect(generator_state& s, access::effect const& result, uint64_t at,
                             uint64_t next, Sink& to) noexcept {
     bool const was_on = s.ctl<ctl::TraceEn>();
-    bool const is_on = done.state.ctl.get<ctl::TraceEn>();
+    bool const is_on = result.state.ctl.get<ctl::TraceEn>();
     if (was_on && !is_on) {
-        end_trace(s, to, {.from = s.packet_ip(at), .has_fup = true}, done.state);
+        end_trace(s, to, {.from = s.packet_ip(at), .has_fup = true}, result.state);
     } else {
-        s.msrs = done.state;
+        s.msrs = result.state;
     }
     s.ip = next;
     if (!was_on && is_on) {
-        begin_trace(s, done, to, false);
+        begin_trace(s, result, to, false);
     } else {
         apply_ctl(s);
     }
@@ -101,34 +101,35 @@ constexpr void apply_effect(generator_state& s, access::effect const& done, uint
 template <class Sink>
 [[nodiscard]] constexpr auto wrmsr(generator_state& s, uint32_t index, uint64_t value, uint64_t at,
                                    uint64_t next, Sink& to) noexcept -> access::verdict {
-    auto const done = access::effect_of_write(s.caps, s.msrs, index, value, s.context_at(next),
-                                              s.options.policy);
-    if (!done) { return done.verdict; }
-    apply_effect(s, done, at, next, to);
+    auto const result = access::effect_of_write(s.caps, s.msrs, index, value, s.context_at(next),
+                                                s.options.policy);
+    if (!result) { return result.verdict; }
+    apply_effect(s, result, at, next, to);
     complete_event(s, to);
-    return done.verdict;
+    return result.verdict;
 }
 /// XRSTORS of component 8. Source: GEN-184, REG-143..146.
 template <class Sink>
 [[nodiscard]] constexpr auto xrstors(generator_state& s, access::xsave_pt_state const& image,
                                      uint64_t at, uint64_t next, Sink& to) noexcept
     -> access::xrstors_result {
-    auto const done = access::xrstors(s.caps, s.msrs, image, s.context_at(next), s.options.policy);
-    if (done) {
-        apply_effect(s, done.effect, at, next, to);
+    auto const result = access::xrstors(s.caps, s.msrs, image, s.context_at(next),
+                                        s.options.policy);
+    if (result) {
+        apply_effect(s, result.effect, at, next, to);
         complete_event(s, to);
     }
-    return done;
+    return result;
 }
 /// XRSTORS where XSTATE_BV[8] is 0. Source: REG-146.
 [[nodiscard]] constexpr auto xrstors_init(generator_state& s, uint64_t next) noexcept
     -> access::xrstors_result {
-    auto const done = access::xrstors_init(s.msrs);
-    if (done) {
-        s.msrs = done.effect.state;
+    auto const result = access::xrstors_init(s.msrs);
+    if (result) {
+        s.msrs = result.effect.state;
         s.ip = next;
     }
-    return done;
+    return result;
 }
 
 /// The TraceStop ranges are compared with the address of the MOV CR3, or with the next address.

@@ -31,23 +31,23 @@ constexpr void emit_group(generator_state& s, event::pebs_group const& which, Si
     constexpr size_t items_of_a_batch = 16;
     using packet::bbp;
     using packet::bip;
-    size_t done = 0;
+    size_t emitted = 0;
     do {
-        size_t const end = which.count - done < items_of_a_batch ? which.count
-                                                                 : done + items_of_a_batch;
+        size_t const end = which.count - emitted < items_of_a_batch ? which.count
+                                                                    : emitted + items_of_a_batch;
         emit(s, to, [&](auto& batch) {
-            if (done == 0) {
+            if (emitted == 0) {
                 batch.add(bbp{}.with(bbp::type{wrapped{uint64_t{which.type}}},
                                      bbp::SZ{which.items_of_4}));
             }
-            for (size_t i = done; i < end; ++i) {
+            for (size_t i = emitted; i < end; ++i) {
                 auto const& item = which.items[i];
                 uint64_t const value = which.items_of_4 ? item.value & low_bits(32) : item.value;
                 batch.add(bip{}.with(bip::id{wrapped{uint64_t{item.id}}}).with_payload(value));
             }
         });
-        done = end;
-    } while (done < which.count && !s.in_overflow);
+        emitted = end;
+    } while (emitted < which.count && !s.in_overflow);
 }
 /// Source: GEN-320..322.
 template <class Sink>

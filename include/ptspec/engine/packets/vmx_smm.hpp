@@ -28,19 +28,19 @@ constexpr void vm_transition(generator_state& s, Sink& to, control_transfer how,
         return apply_ctl(s);
     }
     auto const context = s.context_at(after, how.to);
-    auto const done = access::detail::write_ctl(s.caps, s.msrs, loads.value, context);
+    auto const result = access::detail::write_ctl(s.caps, s.msrs, loads.value, context);
     if (was_on) {
         // The PIP, which precedes the clearing of TraceEn, depends on the new context.
         bool const in_context = access::context_en(s.msrs.ctl, s.msrs.cr3_match, context);
         if (!in_context) { how.pip = packet::pip{0}; }
-        end_trace(s, to, how, done.state);
+        end_trace(s, to, how, result.state);
     } else {
-        s.msrs = done.state;
+        s.msrs = result.state;
     }
     s.code = after;
     s.ip = how.to;
     if (is_on) {
-        begin_trace(s, done, to, false);
+        begin_trace(s, result, to, false);
     } else {
         apply_ctl(s);
     }
@@ -121,17 +121,17 @@ constexpr void handle(generator_state& s, event::smi const& e, Sink& to) noexcep
 template <class Sink>
 constexpr void handle(generator_state& s, event::rsm const& e, Sink& to) noexcept {
     auto const context = s.context_at(e.after, e.to);
-    auto const done = access::rsm(s.caps, s.msrs, context, s.options.policy);
-    if (done.outcome == access::rsm_outcome::undefined_opcode) { return; }
-    if (!done) {
-        s.shutdown_rule = done.why;
+    auto const result = access::rsm(s.caps, s.msrs, context, s.options.policy);
+    if (result.outcome == access::rsm_outcome::undefined_opcode) { return; }
+    if (!result) {
+        s.shutdown_rule = result.why;
         return;
     }
     s.code = e.after;
     s.ip = e.to;
-    s.msrs = done.effect.state;
+    s.msrs = result.effect.state;
     if (!s.ctl<ctl::TraceEn>()) { return refresh_cache(s); }
-    begin_trace(s, done.effect, to, true);
+    begin_trace(s, result.effect, to, true);
 }
 template <class Sink>
 constexpr void handle(generator_state& s, event::measured_launch const&, Sink& to) noexcept {

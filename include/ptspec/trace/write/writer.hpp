@@ -84,12 +84,12 @@ public:
     /// Has the effect of `put` for each packet, and is twice as fast.
     [[nodiscard]] constexpr auto put(packet::any_packet const* first, size_t count) noexcept
         -> put_result {
-        for (size_t done = 0;;) {
-            if (!needs_slow_path_) { done += put_by_table(first + done, count - done); }
-            if (done == count) { return {done, rule::none}; }
-            rule const broken = put(first[done]);
-            if (broken != rule::none) { return {done, broken}; }
-            ++done;
+        for (size_t written = 0;;) {
+            if (!needs_slow_path_) { written += put_by_table(first + written, count - written); }
+            if (written == count) { return {written, rule::none}; }
+            rule const broken = put(first[written]);
+            if (broken != rule::none) { return {written, broken}; }
+            ++written;
         }
     }
     /// A PSB+: PSB, the status packets in the order of `psb_status`, PSBEND.
@@ -138,9 +138,9 @@ private:
             size_t const most = to_.room() / detail::lookahead_bytes;
             if (count > most) { count = most; }
             uint8_t* place = to_.end();
-            size_t done = 0;
-            for (; done < count; ++done) {
-                packet::any_packet const& which = first[done];
+            size_t written = 0;
+            for (; written < count; ++written) {
+                packet::any_packet const& which = first[written];
                 // Hidden, so that the halves are two scalar registers and not one vector.
                 uint64_t const low = hide_from_optimizer(which.raw().low);
                 uint64_t const high = hide_from_optimizer(which.raw().high);
@@ -150,11 +150,11 @@ private:
                 store_le64(place + 8, high);
                 place += length;
             }
-            update_last_ips(first, done);
+            update_last_ips(first, written);
             auto const bytes = static_cast<size_t>(place - to_.end());
             now_.bytes += bytes;
             to_.grow(bytes);
-            return done;
+            return written;
         } else {
             return 0;
         }
