@@ -54,7 +54,7 @@ inline auto joined(std::vector<std::string> const& words) -> std::string {
 inline auto link_text(chain const& of, place at, topa::entry link) -> std::string {
     auto const address = topa::follow_end(link).table;
     auto const target = of.find({address, 0});
-    if (!target) { return "-> " + hex(address) + ", not read"; }
+    if (!target) { return "-> " + hex(address) + ", not looked at"; }
     return "-> " + hex(address) + (target->first <= at.first ? ", back to table " : ", table ") +
            std::to_string(target->first);
 }
@@ -101,7 +101,7 @@ inline auto ending_of(chain const& of) -> std::string {
     switch (last.end.how) {
         case topa::table_end::stop: return "ends with STOP in " + name + entry;
         case topa::table_end::unreadable: return "cannot be read from " + name + entry + " on";
-        default: return "continues: only these tables were read";
+        default: return "goes on: only these tables were looked at";
     }
 }
 

@@ -253,8 +253,8 @@ table 1 at 20000
         self.assertEqual(status, 0)
         self.assertIn("\ntable 999 at ", out)
         self.assertNotIn("table 1000 ", out)
-        self.assertIn("-> 3F8000, not read", out)
-        self.assertIn("chain     1000 tables, 1000 regions, 4000 KB; continues: only these", out)
+        self.assertIn("-> 3F8000, not looked at", out)
+        self.assertIn("chain     1000 tables, 1000 regions, 4000 KB; goes on: only these", out)
 
     def test_memory_is_bounded(self):
         pages = [f"[{0x100000 + (n << 12) + 0xFF8:X}]=400000" for n in range(2049)]
