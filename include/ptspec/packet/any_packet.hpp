@@ -93,7 +93,9 @@ static_assert(sizeof(any_packet) <= 24 && __is_trivially_copyable(any_packet));
 /// Calls `visitor` with the packet as its own type and returns the result. The visitor must return
 /// the same type for all packets: void, or a default-constructible type.
 template <class Packets = all, class Visitor>
-constexpr auto visit(Visitor&& visitor, any_packet const& packet) {
+[[gnu::always_inline]]  // without it `for_each` takes 1.5 % more instructions (g++ 12)
+constexpr auto
+visit(Visitor&& visitor, any_packet const& packet) {
     return for_kind(
         packet.kind(), [&]<class Packet>() { return visitor(packet.template as<Packet>()); },
         Packets{});
