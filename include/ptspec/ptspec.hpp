@@ -160,5 +160,17 @@
 #include <ptspec/engine/trace_unit.hpp>
 #include <ptspec/engine/unit_image.hpp>
 
+#include <ptspec/driver/msr_sequence.hpp>
+#include <ptspec/driver/recording_port.hpp>
+#include <ptspec/driver/detect.hpp>
+#include <ptspec/driver/plan.hpp>
+#include <ptspec/driver/enable.hpp>
+#include <ptspec/driver/pause.hpp>
+#include <ptspec/driver/triage.hpp>
+#include <ptspec/driver/context.hpp>
+#include <ptspec/driver/topa_pmi.hpp>
+#include <ptspec/driver/ring.hpp>
+#include <ptspec/driver/ring_reader.hpp>
+#include <ptspec/driver/fake_processor.hpp>
 #include <ptspec/vmx/controls.hpp>
 #include <ptspec/vmx/tdx.hpp>

@@ -16848,6 +16848,1908 @@ template <size_t Depth = 1024>
 
 }  // namespace ptspec::engine
 
+// ---- ptspec/driver/msr_sequence.hpp ----
+
+/// Procedures of a driver over ports: sequences of MSR accesses that stop at the first fault.
+namespace ptspec::driver {
+
+// ------------------------------------------------------------------------------------ one access
+
+/// The result of reading an MSR as its register type.
+template <class Word>
+struct [[nodiscard]] word_read {
+    bool done = false;  ///< false: the access faulted and `value` is meaningless
+    Word value{};
+
+    constexpr explicit operator bool() const noexcept { return done; }
+};
+
+/// Reads an MSR: `read<reg::ia32_rtit_ctl>(msrs)`.
+template <class Word, msr_port Msrs>
+    requires requires { Word::address; }
+[[nodiscard]] constexpr auto read(Msrs& msrs) noexcept -> word_read<Word> {
+    port_value const got = msrs.read(Word::address);
+    return {got.done, Word{got.value}};
+}
+
+/// Writes an MSR. False: the access faulted.
+template <msr_port Msrs, class Word>
+    requires requires { Word::address; }
+[[nodiscard]] constexpr auto write(Msrs& msrs, Word value) noexcept -> bool {
+    return msrs.write(Word::address, value.raw);
+}
+
+// ------------------------------------------------------------------------------------ a sequence
+
+/// An MSR port that also orders stores: `fence` executes an SFENCE or a stronger instruction, after
+/// which other logical processors see the trace.
+///
+/// Source: PRG-040, PRG-062.
+template <class Port>
+concept fenced_msr_port = msr_port<Port> && requires(Port& port) { port.fence(); };
+
+/// An access of a procedure that faulted.
+struct failed_access {
+    bool happened = false;
+    bool is_write = false;
+    uint32_t index = 0;   ///< of the MSR
+    uint64_t value = 0;   ///< of a write
+    unsigned number = 0;  ///< the number of the access in the procedure, from 0
+
+    constexpr explicit operator bool() const noexcept { return happened; }
+    friend constexpr auto operator==(failed_access const&, failed_access const&) -> bool = default;
+};
+
+/// Whether the trace unit is enabled after a procedure.
+enum class trace_state : uint8_t {
+    disabled,
+    enabled,
+    still_tracing,  ///< the write that clears TraceEn faulted
+    unknown,        ///< IA32_RTIT_CTL could not be read
+};
+
+/// The result of a procedure. After a failed access the procedure makes no further access, except
+/// those that `still_tracing` and the documentation of the procedure name.
+struct [[nodiscard]] procedure_result {
+    failed_access failed{};
+    trace_state trace = trace_state::unknown;
+
+    constexpr explicit operator bool() const noexcept { return !failed; }
+};
+
+namespace detail {
+
+using namespace ptspec::detail;
+
+/// Makes accesses until one faults. After that reads return 0, and nothing is accessed.
+template <msr_port Msrs>
+class msr_sequence {
+public:
+    constexpr explicit msr_sequence(Msrs& msrs) noexcept : msrs_{msrs} {}
+
+    constexpr auto read(uint32_t index) noexcept -> uint64_t {
+        if (failed_) { return 0; }
+        port_value const got = msrs_.read(index);
+        if (!got) {
+            failed_ = {true, false, index, 0, number_};
+            return 0;
+        }
+        ++number_;
+        return got.value;
+    }
+    template <class Word>
+    constexpr auto read() noexcept -> Word {
+        return Word{read(Word::address)};
+    }
+    /// False after a fault.
+    constexpr auto write(uint32_t index, uint64_t value) noexcept -> bool {
+        if (failed_) { return false; }
+        if (!msrs_.write(index, value)) {
+            failed_ = {true, true, index, value, number_};
+            return false;
+        }
+        ++number_;
+        return true;
+    }
+    template <class Word>
+    constexpr auto write(Word value) noexcept -> bool {
+        return write(Word::address, value.raw);
+    }
+    constexpr void fence() noexcept
+        requires fenced_msr_port<Msrs>
+    {
+        if (!failed_) { msrs_.fence(); }
+    }
+
+    constexpr explicit operator bool() const noexcept { return !failed_; }
+    [[nodiscard]] constexpr auto failed() const noexcept -> failed_access { return failed_; }
+    [[nodiscard]] constexpr auto port() noexcept -> Msrs& { return msrs_; }
+
+private:
+    Msrs& msrs_;
+    failed_access failed_{};
+    unsigned number_ = 0;
+};
+
+}  // namespace detail
+
+}  // namespace ptspec::driver
+
+// ---- ptspec/driver/recording_port.hpp ----
+
+/// Ports for tests of drivers: one records the accesses to another, one lets an access fault.
+namespace ptspec::driver {
+
+/// An access in the log of a `recording_port`.
+struct logged_access {
+    enum class kind : uint8_t { read, write, fence, note };
+    kind what = kind::read;
+    bool faulted = false;
+    uint32_t index = 0;  ///< of the MSR
+    uint64_t value = 0;  ///< that was read or written
+    text action{};       ///< of a note: a step without an MSR access
+
+    friend constexpr auto operator==(logged_access const&, logged_access const&) -> bool = default;
+};
+
+/// Passes accesses on to another port and records the first `Room` of them.
+///
+/// Shape:  a value; `count` may exceed `Room`, and `log` has the first `Room` accesses.
+/// Source: tests/spec/notation.md, section 4.
+template <msr_port Msrs, size_t Room = 64>
+class recording_port {
+public:
+    constexpr explicit recording_port(Msrs& to) noexcept : to_{to} {}
+
+    constexpr auto read(uint32_t index) noexcept -> port_value {
+        port_value const got = to_.read(index);
+        add({logged_access::kind::read, !got.done, index, got.value, {}});
+        return got;
+    }
+    constexpr auto write(uint32_t index, uint64_t value) noexcept -> bool {
+        bool const done = to_.write(index, value);
+        add({logged_access::kind::write, !done, index, value, {}});
+        return done;
+    }
+    constexpr void fence() noexcept {
+        if constexpr (fenced_msr_port<Msrs>) { to_.fence(); }
+        add({.what = logged_access::kind::fence});
+    }
+    /// Records a step without an MSR access, such as "drain".
+    constexpr void note(text action) noexcept {
+        add({.what = logged_access::kind::note, .action = action});
+    }
+
+    /// The number of accesses and notes.
+    [[nodiscard]] constexpr auto count() const noexcept -> size_t { return count_; }
+    [[nodiscard]] constexpr auto begin() const noexcept -> logged_access const* { return log_; }
+    [[nodiscard]] constexpr auto end() const noexcept -> logged_access const* {
+        return log_ + (count_ < Room ? count_ : Room);
+    }
+    constexpr void clear() noexcept { count_ = 0; }
+
+private:
+    constexpr void add(logged_access one) noexcept {
+        if (count_ < Room) { log_[count_] = one; }
+        ++count_;
+    }
+
+    Msrs& to_;
+    logged_access log_[Room] = {};
+    size_t count_ = 0;
+};
+
+/// Passes accesses on to another port, except those that fault: the one with a number, from 0, and
+/// with `persistent` all that access the same MSR after it.
+template <msr_port Msrs>
+class faulting_port {
+public:
+    constexpr faulting_port(Msrs& to, unsigned number, bool persistent = false) noexcept
+        : to_{to}, number_{number}, persistent_{persistent} {}
+
+    constexpr auto read(uint32_t index) noexcept -> port_value {
+        return faults(index, false) ? port_value{} : to_.read(index);
+    }
+    constexpr auto write(uint32_t index, uint64_t value) noexcept -> bool {
+        return !faults(index, true) && to_.write(index, value);
+    }
+    constexpr void fence() noexcept {
+        if constexpr (fenced_msr_port<Msrs>) { to_.fence(); }
+    }
+
+    /// The access that faulted.
+    [[nodiscard]] constexpr auto fault() const noexcept -> failed_access { return fault_; }
+    /// The number of accesses, with those that faulted.
+    [[nodiscard]] constexpr auto count() const noexcept -> unsigned { return count_; }
+
+private:
+    constexpr auto faults(uint32_t index, bool is_write) noexcept -> bool {
+        unsigned const now = count_++;
+        if (now == number_) {
+            fault_ = {true, is_write, index, 0, now};
+            return true;
+        }
+        return persistent_ && fault_ && fault_.index == index && fault_.is_write == is_write;
+    }
+
+    Msrs& to_;
+    unsigned number_ = 0;
+    bool persistent_ = false;
+    unsigned count_ = 0;
+    failed_access fault_{};
+};
+
+}  // namespace ptspec::driver
+
+// ---- ptspec/driver/detect.hpp ----
+
+/// Detection of Intel PT, and of another owner of it.
+namespace ptspec::driver {
+
+/// What a logical processor has.
+struct [[nodiscard]] detection : procedure_result {
+    cpu::capabilities caps{};
+    reg::ia32_rtit_ctl ctl{};  ///< as found
+
+    /// True if Intel PT exists and may be programmed.
+    constexpr explicit operator bool() const noexcept {
+        return caps.has_pt() && !failed && trace == trace_state::disabled;
+    }
+    /// Another agent traces: leave all MSRs of Intel PT alone.
+    [[nodiscard]] constexpr auto is_in_use() const noexcept -> bool {
+        return trace == trace_state::enabled;
+    }
+};
+
+/// Detects Intel PT on the logical processor that executes this, and reads TraceEn. Call it on each
+/// logical processor: capabilities can differ. Without Intel PT no MSR is accessed.
+///
+/// Errors: the access to IA32_RTIT_CTL that faulted, as under a hypervisor that hides Intel PT;
+///         `trace` is then `unknown`.
+/// Source: SDM vol. 3, "Detection of Intel Processor Trace and Capability Enumeration"; PRG-001,
+///         PRG-005, PRG-030, PRG-260.
+template <cpuid_port Cpuid, msr_port Msrs>
+constexpr auto detect(Cpuid& cpuid, Msrs& msrs) noexcept -> detection {
+    detection found;
+    found.caps = cpu::detect(cpuid, msrs);
+    found.trace = trace_state::disabled;
+    if (!found.caps.has_pt()) { return found; }
+    detail::msr_sequence from{msrs};
+    found.ctl = from.template read<reg::ia32_rtit_ctl>();
+    found.failed = from.failed();
+    found.trace = !from                                          ? trace_state::unknown
+                  : found.ctl.get<reg::ia32_rtit_ctl::TraceEn>() ? trace_state::enabled
+                                                                 : trace_state::disabled;
+    return found;
+}
+
+/// What several logical processors have in common.
+struct common_detection {
+    cpu::capabilities value{};
+    bool same_ip_payload = true;  ///< false: some compare RIPs, some LIPs: plan for each separately
+    bool all_same = true;         ///< all have the same capabilities
+    uint32_t differing = 0;       ///< bits of `cpu::aspect` that some lack and others have
+
+    [[nodiscard]] constexpr auto differs(cpu::aspect one) const noexcept -> bool {
+        return (differing & underlying(one)) != 0;
+    }
+};
+
+/// The capabilities that a configuration for all of these processors may use.
+///
+/// Source: REG-164..166, PRG-005.
+[[nodiscard]] constexpr auto common(cpu::capabilities const* all, size_t count) noexcept
+    -> common_detection {
+    if (count == 0) { return {}; }
+    common_detection result{.value = all[0]};
+    for (size_t i = 1; i < count; ++i) {
+        auto const both = cpu::common(result.value, all[i]);
+        result.same_ip_payload = result.same_ip_payload && both.same_ip_payload;
+        result.value = both.value;
+        result.all_same = result.all_same && all[i] == all[0];
+    }
+    for (size_t i = 0; i < count; ++i) {
+        result.differing |= cpu::includes(result.value, all[i]).lacking;
+    }
+    return result;
+}
+
+}  // namespace ptspec::driver
+
+// ---- ptspec/driver/plan.hpp ----
+
+/// From a wanted trace to the values of the MSRs.
+namespace ptspec::driver {
+
+using access::address_range;
+using cpu::capabilities;
+using reg::ia32_rtit_addr;
+using reg::ia32_rtit_cr3_match;
+using reg::ia32_rtit_ctl;
+using reg::ia32_rtit_output_base;
+using reg::ia32_rtit_output_mask_ptrs;
+using reg::ia32_rtit_status;
+
+/// The values of IA32_RTIT_OUTPUT_BASE and IA32_RTIT_OUTPUT_MASK_PTRS for a buffer.
+struct output_buffer {
+    ia32_rtit_output_base base{};
+    ia32_rtit_output_mask_ptrs mask_ptrs{ia32_rtit_output_mask_ptrs::forced_1_mask()};
+
+    friend constexpr auto operator==(output_buffer const&, output_buffer const&) -> bool = default;
+};
+
+/// A chain of ToPA tables, from a position on: `in_topa({.table = 0x1000})`.
+///
+/// Source: OUT-050, PRG-128.
+[[nodiscard]] constexpr auto in_topa(topa::position from) noexcept -> output_buffer {
+    return {topa::base_of(from), topa::mask_ptrs_of(from)};
+}
+
+/// The values of the MSRs for a trace. `ctl` has TraceEn = 1.
+struct msr_plan {
+    ia32_rtit_ctl ctl{};
+    ia32_rtit_status status{};
+    output_buffer output{};
+    ia32_rtit_cr3_match cr3_match{};
+    address_range addr[ia32_rtit_addr::count]{};
+
+    friend constexpr auto operator==(msr_plan const&, msr_plan const&) -> bool = default;
+};
+
+namespace detail {
+
+using namespace ptspec::detail;
+
+/// True if IA32_RTIT_CTL uses address range `n`.
+[[nodiscard]] constexpr auto uses_range(ia32_rtit_ctl ctl, unsigned n) noexcept -> bool {
+    return (ctl.raw >> (ia32_rtit_ctl::ADDR0_CFG::lsb + 4 * n) & 0xF) != 0;
+}
+/// True if the output MSRs have an effect. Source: PRG-080.
+[[nodiscard]] constexpr auto uses_output_msrs(ia32_rtit_ctl ctl) noexcept -> bool {
+    return !ctl.get<ia32_rtit_ctl::FabricEn>();
+}
+
+}  // namespace detail
+
+/// A wanted trace.
+struct plan_request {
+    config::trace_config config{};
+    output_buffer output{};
+    /// The address ranges that `config.addr` selects, as IPs, both ends inclusive.
+    address_range addr[ia32_rtit_addr::count]{};
+    uint64_t cs_base = 0;  ///< the base of CS in the traced code
+    uint64_t cr3 = 0;      ///< with `config.cr3_filter`
+    /// The count to continue from; 0 begins the trace with a PSB. Source: PRG-031, PRG-042,
+    /// PRG-102.
+    uint64_t packet_byte_cnt = 0;
+};
+
+/// What `plan` changed, besides the members of the configuration that its verdict lists.
+enum class plan_change : uint8_t {
+    range_clamped = 1U << 0,    ///< an end of a range was moved to a canonical address
+    range_empty = 1U << 1,      ///< a range has no canonical address: it matches no instruction
+    cr3_truncated = 1U << 2,    ///< low bits of CR3, such as the PCID, are not compared
+    byte_count_reset = 1U << 3  ///< the processor has no PacketByteCnt: PSB at every enable
+};
+
+/// The result of `plan`.
+struct [[nodiscard]] plan_result {
+    config::config_verdict config{};  ///< refused members, and the nearest configuration
+    rule output = rule::none;         ///< the rule that `output` breaks
+    uint8_t changes = 0;              ///< bits of `plan_change`
+    msr_plan plan{};                  ///< for the nearest configuration
+
+    /// True if everything is as requested, apart from `changes`.
+    constexpr explicit operator bool() const noexcept {
+        return static_cast<bool>(config) && output == rule::none;
+    }
+    [[nodiscard]] constexpr auto changed(plan_change one) const noexcept -> bool {
+        return (changes & underlying(one)) != 0;
+    }
+};
+
+namespace detail {
+
+/// The lowest canonical address from `address` on, or the highest up to it.
+///
+/// Source: REG-076, PRG-136.
+[[nodiscard]] constexpr auto canonical_from(uint64_t address, unsigned width) noexcept -> uint64_t {
+    return is_canonical(address, width) ? address : ~low_bits(width - 1);
+}
+[[nodiscard]] constexpr auto canonical_up_to(uint64_t address, unsigned width) noexcept
+    -> uint64_t {
+    return is_canonical(address, width) ? address : low_bits(width - 1);
+}
+
+/// The rule that the output MSRs break with this scheme.
+[[nodiscard]] constexpr auto broken_rule_of_output(capabilities const& caps, ia32_rtit_ctl ctl,
+                                                   output_buffer const& output) noexcept -> rule {
+    if (!uses_output_msrs(ctl)) { return rule::none; }
+    if (!access::is_legal(caps, output.base)) { return rule::REG_070; }
+    if (!ctl.get<ia32_rtit_ctl::ToPA>()) {
+        return single_range::broken_rule(output.base, output.mask_ptrs);
+    }
+    return is_aligned(output.base.raw, 4096) ? rule::none : rule::OUT_061;
+}
+
+}  // namespace detail
+
+/// The values of the MSRs for a wanted trace on a processor: those of the nearest configuration
+/// where it refuses the wanted one.
+///
+/// Addresses of ranges become linear addresses where the processor compares those (LIP), and are
+/// clamped to canonical addresses: a start upward, an end downward.
+///
+/// Errors: those of `config::check`; `output`: REG-070, and OUT-022..024 of a single range, OUT-061
+///         of a table. The entries of a table are not read: see `topa::validate`.
+/// Source: SDM vol. 3, "Enabling and Configuration of Packet Generation"; REG-076, REG-079,
+///         PRG-005, PRG-022, PRG-026, PRG-042, PRG-128, PRG-134..136.
+[[nodiscard]] constexpr auto plan(plan_request const& wanted, capabilities const& caps) noexcept
+    -> plan_result {
+    plan_result result{.config = config::check(wanted.config, caps)};
+    auto& made = result.plan;
+    auto const change = [&](plan_change which) {
+        result.changes = static_cast<uint8_t>(result.changes | underlying(which));
+    };
+    made.ctl = config::ctl_of(result.config.nearest).with(ia32_rtit_ctl::TraceEn{true});
+    made.output = wanted.output;
+    result.output = detail::broken_rule_of_output(caps, made.ctl, wanted.output);
+    if (wanted.packet_byte_cnt != 0) {
+        if (caps.leaf_14_0_ebx.get<reg::cpuid_14h_0_ebx::CPSB_CAM>()) {
+            made.status = made.status.with(
+                ia32_rtit_status::PacketByteCnt{wrapped{wanted.packet_byte_cnt}});
+        } else {
+            change(plan_change::byte_count_reset);
+        }
+    }
+    if (made.ctl.get<ia32_rtit_ctl::CR3Filter>()) {
+        made.cr3_match = {wanted.cr3 & ~ia32_rtit_cr3_match::reserved_mask()};
+        if (made.cr3_match.raw != wanted.cr3) { change(plan_change::cr3_truncated); }
+    }
+    bool const linear = caps.ip_payload() == cpu::ip_payload::linear;
+    uint64_t const base = linear ? wanted.cs_base : 0;
+    unsigned const width = caps.linear_address_bits();
+    for (unsigned n = 0; n < ia32_rtit_addr::count; ++n) {
+        if (!detail::uses_range(made.ctl, n)) { continue; }
+        uint64_t const first = wanted.addr[n].a.raw + base;
+        uint64_t const last = wanted.addr[n].b.raw + base;
+        made.addr[n] = {{detail::canonical_from(first, width)},
+                        {detail::canonical_up_to(last, width)}};
+        bool const clamped = made.addr[n].a.raw != first || made.addr[n].b.raw != last;
+        if (clamped) { change(plan_change::range_clamped); }
+        if (made.addr[n].b.raw < made.addr[n].a.raw) { change(plan_change::range_empty); }
+    }
+    return result;
+}
+
+}  // namespace ptspec::driver
+
+// ---- ptspec/driver/enable.hpp ----
+
+/// Enabling and disabling packet generation.
+namespace ptspec::driver {
+
+// ------------------------------------------------------------------------------------ enabling
+
+namespace detail {
+
+/// Writes all MSRs of a plan except IA32_RTIT_CTL.
+template <class Sequence>
+constexpr void program(Sequence& to, msr_plan const& plan) noexcept {
+    (void)to.write(plan.status);
+    if (plan.ctl.get<ia32_rtit_ctl::CR3Filter>()) { (void)to.write(plan.cr3_match); }
+    for (unsigned n = 0; n < ia32_rtit_addr::count; ++n) {
+        if (!uses_range(plan.ctl, n)) { continue; }
+        (void)to.write(ia32_rtit_addr::address(n, reg::range_end::a), plan.addr[n].a.raw);
+        (void)to.write(ia32_rtit_addr::address(n, reg::range_end::b), plan.addr[n].b.raw);
+    }
+    if (uses_output_msrs(plan.ctl)) {
+        (void)to.write(plan.output.base);
+        (void)to.write(plan.output.mask_ptrs);
+    }
+}
+
+template <class Sequence>
+constexpr auto set_trace_en(Sequence& to, ia32_rtit_ctl ctl) noexcept -> trace_state {
+    return to.write(ctl.with(ia32_rtit_ctl::TraceEn{true})) ? trace_state::enabled
+                                                            : trace_state::disabled;
+}
+/// Clears TraceEn. False, and `still_tracing`, if the write faulted.
+template <class Sequence>
+constexpr auto clear_trace_en(Sequence& to, ia32_rtit_ctl ctl) noexcept -> trace_state {
+    auto const off = ctl.with(ia32_rtit_ctl::TraceEn{false});
+    if (to.write(off)) { return trace_state::disabled; }
+    return ctl.get<ia32_rtit_ctl::TraceEn>() ? trace_state::still_tracing : trace_state::disabled;
+}
+
+}  // namespace detail
+
+/// Enables packet generation: writes STATUS, the filters and the output MSRs that the plan uses,
+/// and IA32_RTIT_CTL last. TraceEn must be 0.
+///
+/// Errors: the access that faulted; TraceEn is then 0, and MSRs before it are written.
+/// Source: SDM vol. 3, "Enabling and Configuration of Packet Generation"; PRG-030..032, PRG-035.
+template <msr_port Msrs>
+constexpr auto enable(Msrs& msrs, msr_plan const& plan) noexcept -> procedure_result {
+    detail::msr_sequence to{msrs};
+    detail::program(to, plan);
+    if (!to) { return {to.failed(), trace_state::disabled}; }
+    trace_state const state = detail::set_trace_en(to, plan.ctl);
+    return {to.failed(), state};
+}
+
+/// The MSRs some time after enabling.
+struct [[nodiscard]] enable_check : procedure_result {
+    ia32_rtit_ctl ctl{};        ///< as read
+    ia32_rtit_status status{};  ///< transient while TraceEn is 1
+    bool is_ours = false;       ///< IA32_RTIT_CTL has the value that was written
+
+    /// True if tracing runs as programmed. An operational error may be signaled later.
+    constexpr explicit operator bool() const noexcept {
+        return !failed && is_ours && !status.get<ia32_rtit_status::Error>();
+    }
+};
+
+/// Reads back IA32_RTIT_CTL, to detect another agent that programs the trace unit, and
+/// IA32_RTIT_STATUS, to detect an operational error of the configuration.
+///
+/// Source: PRG-033, PRG-034, PRG-261.
+template <msr_port Msrs>
+constexpr auto check_enabled(Msrs& msrs, msr_plan const& plan) noexcept -> enable_check {
+    detail::msr_sequence from{msrs};
+    enable_check result;
+    result.ctl = from.template read<ia32_rtit_ctl>();
+    result.status = from.template read<ia32_rtit_status>();
+    result.failed = from.failed();
+    result.is_ours = from && result.ctl == plan.ctl.with(ia32_rtit_ctl::TraceEn{true});
+    result.trace = !from                                      ? trace_state::unknown
+                   : result.ctl.get<ia32_rtit_ctl::TraceEn>() ? trace_state::enabled
+                                                              : trace_state::disabled;
+    return result;
+}
+
+// ------------------------------------------------------------------------------------ disabling
+
+/// The MSRs after TraceEn was cleared.
+struct [[nodiscard]] stopped_trace : procedure_result {
+    ia32_rtit_ctl ctl{};  ///< before TraceEn was cleared
+    ia32_rtit_status status{};
+    output_buffer output{};  ///< where the trace ends; not read for a fabric
+};
+
+namespace detail {
+
+template <class Sequence>
+constexpr void read_status_and_output(Sequence& from, stopped_trace& to) noexcept {
+    to.status = from.template read<ia32_rtit_status>();
+    if (uses_output_msrs(to.ctl)) {
+        to.output.base = from.template read<ia32_rtit_output_base>();
+        to.output.mask_ptrs = from.template read<ia32_rtit_output_mask_ptrs>();
+    }
+    to.failed = from.failed();
+}
+
+template <class Sequence>
+constexpr auto disable(Sequence& on, stopped_trace result) noexcept -> stopped_trace {
+    result.trace = clear_trace_en(on, result.ctl);
+    on.fence();
+    read_status_and_output(on, result);
+    return result;
+}
+
+}  // namespace detail
+
+/// Disables packet generation: reads IA32_RTIT_CTL, clears TraceEn, which writes all packets to
+/// memory, orders these stores before later ones, and reads where the trace ends. Call it also when
+/// Stopped or Error is set, which do not write all packets.
+///
+/// Errors: the access that faulted. `unknown` if IA32_RTIT_CTL could not be read, `still_tracing`
+///         if it could not be written.
+/// Source: SDM vol. 3, "Disabling Packet Generation", "Flushing Trace Output"; PRG-040, PRG-043,
+///         PRG-060..063.
+template <fenced_msr_port Msrs>
+constexpr auto disable(Msrs& msrs) noexcept -> stopped_trace {
+    detail::msr_sequence on{msrs};
+    stopped_trace result;
+    result.ctl = on.template read<ia32_rtit_ctl>();
+    result.failed = on.failed();
+    return on ? detail::disable(on, result) : result;
+}
+/// The same for the owner, who knows what it wrote to IA32_RTIT_CTL and does not read it.
+template <fenced_msr_port Msrs>
+constexpr auto disable(Msrs& msrs, ia32_rtit_ctl written) noexcept -> stopped_trace {
+    detail::msr_sequence on{msrs};
+    stopped_trace result;
+    result.ctl = written;
+    return detail::disable(on, result);
+}
+
+/// Writes all packets to memory and continues: disables as `disable`, and sets TraceEn again
+/// without other changes. The result is that of `disable`; `enabled` if tracing continues. Tracing
+/// that ended by Stopped or Error is not continued: TraceEn stays 0.
+///
+/// Errors: as `disable`; an access after TraceEn was cleared that faults leaves it 0.
+/// Source: SDM vol. 3, "Flushing Trace Output"; PRG-060..063, PRG-086.
+template <fenced_msr_port Msrs>
+constexpr auto flush(Msrs& msrs, ia32_rtit_ctl written) noexcept -> stopped_trace {
+    using status = ia32_rtit_status;
+    detail::msr_sequence on{msrs};
+    stopped_trace result;
+    result.ctl = written;
+    result = detail::disable(on, result);
+    bool const ended = result.status.get<status::Stopped>() || result.status.get<status::Error>();
+    if (!on || ended || !written.get<ia32_rtit_ctl::TraceEn>()) { return result; }
+    result.trace = detail::set_trace_en(on, written);
+    result.failed = on.failed();
+    return result;
+}
+
+// ------------------------------------------------------------------------------------ changes
+
+/// Clears TraceEn and programs everything again, for example after STOP ended a full buffer.
+///
+/// Errors: as `disable` and `enable`.
+/// Source: PRG-041, PRG-086.
+template <msr_port Msrs>
+constexpr auto restart(Msrs& msrs, msr_plan const& plan) noexcept -> stopped_trace {
+    detail::msr_sequence on{msrs};
+    stopped_trace result;
+    result.ctl = plan.ctl;
+    result.trace = detail::clear_trace_en(on, plan.ctl.with(ia32_rtit_ctl::TraceEn{true}));
+    result.status = on.template read<ia32_rtit_status>();
+    detail::program(on, plan);
+    if (on) { result.trace = detail::set_trace_en(on, plan.ctl); }
+    result.failed = on.failed();
+    return result;
+}
+
+/// Calls `edit` while TraceEn is 0, and sets it again: the trace unit may cache entries of ToPA
+/// tables while it is 1. The position does not change.
+///
+/// Errors: the access that faulted. `edit` is not called if TraceEn could not be cleared.
+/// Source: PRG-091, PRG-124, OUT-072.
+template <msr_port Msrs, class Edit>
+constexpr auto while_disabled(Msrs& msrs, ia32_rtit_ctl written, Edit&& edit) noexcept
+    -> procedure_result {
+    detail::msr_sequence on{msrs};
+    trace_state state = detail::clear_trace_en(on, written);
+    if (!on) { return {on.failed(), state}; }
+    edit();
+    if (written.get<ia32_rtit_ctl::TraceEn>()) { state = detail::set_trace_en(on, written); }
+    return {on.failed(), state};
+}
+
+}  // namespace ptspec::driver
+
+// ---- ptspec/driver/pause.hpp ----
+
+/// Pausing a trace, and what to check before enabling one.
+namespace ptspec::driver {
+
+/// Clears TraceEn and changes nothing else: PacketByteCnt and the position are kept. The trace is
+/// not ordered for other logical processors: see `disable`.
+///
+/// Errors: `still_tracing` if the write faulted.
+/// Source: PRG-043.
+template <msr_port Msrs>
+constexpr auto pause(Msrs& msrs, ia32_rtit_ctl written) noexcept -> procedure_result {
+    detail::msr_sequence on{msrs};
+    trace_state const state = detail::clear_trace_en(on, written);
+    return {on.failed(), state};
+}
+
+/// The result of `resume`.
+struct [[nodiscard]] resumed_trace : procedure_result {
+    ia32_rtit_status status{};
+};
+
+/// Sets TraceEn after `pause`, unless tracing runs, or ended by Stopped or Error meanwhile: then
+/// TraceEn is not written, and `status` shows why.
+///
+/// Source: PRG-031, PRG-041, PRG-102.
+template <msr_port Msrs>
+constexpr auto resume(Msrs& msrs, ia32_rtit_ctl written) noexcept -> resumed_trace {
+    using status = ia32_rtit_status;
+    detail::msr_sequence on{msrs};
+    resumed_trace result;
+    result.trace = trace_state::disabled;
+    result.status = on.template read<status>();
+    if (result.status.get<status::TriggerEn>()) {
+        result.trace = trace_state::enabled;
+    } else if (on && !result.status.get<status::Error>() && !result.status.get<status::Stopped>()) {
+        result.trace = detail::set_trace_en(on, written);
+    }
+    result.failed = on.failed();
+    return result;
+}
+
+/// The conflict of a trace with branch records.
+struct [[nodiscard]] lbr_conflict : procedure_result {
+    bool excludes = false;  ///< this processor does not record both
+    bool records = false;   ///< LBR, BTS or branch trace messages are enabled now
+
+    /// True if both would be enabled where they exclude each other.
+    constexpr explicit operator bool() const noexcept { return excludes && records; }
+};
+
+/// Checks for branch records that a trace would suspend and clear. On processors where both exist
+/// IA32_DEBUGCTL is not read.
+///
+/// Source: SDM vol. 3, "Interaction of Intel Processor Trace and LBR"; PRG-150..152, PRG-044.
+template <msr_port Msrs>
+constexpr auto lbr_guard(Msrs& msrs, cpu::capabilities const& caps) noexcept -> lbr_conflict {
+    using debugctl = reg::ia32_debugctl;
+    lbr_conflict result;
+    result.excludes = access::excludes_lbr(caps.leaf_01_eax);
+    if (!result.excludes) { return result; }
+    detail::msr_sequence from{msrs};
+    debugctl const now = from.template read<debugctl>();
+    result.failed = from.failed();
+    result.records = now.get<debugctl::LBR>() || now.get<debugctl::BTS>() ||
+                     now.get<debugctl::TR>();
+    return result;
+}
+
+/// The rule by which memory is unsuitable for trace or for a table of `bytes` bytes: OUT-111 it
+/// overlaps restricted memory, OUT-113 the page of the local APIC, for which the processor signals
+/// no error. Disable tracing before the SMRRs or the APIC base change.
+///
+/// Source: SDM vol. 3, "Restricted Memory Access"; PRG-095..097, OUT-110..114.
+[[nodiscard]] constexpr auto restricted_check(topa::output_hazards const& hazards, uint64_t base,
+                                              uint64_t bytes) noexcept -> rule {
+    if (bytes == 0) { return rule::none; }
+    if (hazards.restricted.touches(base, bytes)) { return rule::OUT_111; }
+    return topa::touches(hazards.apic, base, bytes) ? rule::OUT_113 : rule::none;
+}
+
+}  // namespace ptspec::driver
+
+// ---- ptspec/driver/triage.hpp ----
+
+/// Why tracing ended, and what to do before it is enabled again.
+namespace ptspec::driver {
+
+enum class end_reason : uint8_t {
+    none,                ///< neither Error nor Stopped is set
+    trace_stop,          ///< a branch into a TraceStop range
+    topa_stop,           ///< a region with STOP is full
+    trace_stop_or_topa,  ///< Stopped is set; the tables were not read
+    operational_error,   ///< Error is set: the end of the trace may be lost
+    set_by_software,     ///< nothing explains the bit: software set it, or repaired the cause
+};
+
+/// Why tracing ended.
+struct end_of_trace {
+    end_reason reason = end_reason::none;
+    engine::explanation why{};  ///< the rule, the entry and the field, if they are known
+
+    /// STATUS to write before enabling: Error and Stopped are 0, PacketByteCnt is kept.
+    ia32_rtit_status status{};
+    /// The output MSRs must change before enabling, or an operational error follows. Source:
+    /// PRG-041, PRG-086.
+    bool needs_new_position = false;
+    /// A table or the value of an MSR must be repaired before enabling.
+    bool needs_repair = false;
+};
+
+namespace detail {
+
+[[nodiscard]] constexpr auto without_end_bits(ia32_rtit_status now) noexcept -> ia32_rtit_status {
+    return now.with(ia32_rtit_status::Error{false}, ia32_rtit_status::Stopped{false});
+}
+
+[[nodiscard]] constexpr auto msr_state_of(stopped_trace const& now) noexcept -> access::msr_state {
+    access::msr_state state;
+    state.ctl = now.ctl;
+    state.status = now.status;
+    state.output_base = now.output.base;
+    state.output_mask_ptrs = now.output.mask_ptrs;
+    return state;
+}
+
+}  // namespace detail
+
+/// Why tracing ended, from the MSRs after `disable` alone. ToPA STOP and TraceStop look the same.
+///
+/// Source: SDM vol. 3, "Disabling Packet Generation"; PRG-041, PRG-042.
+[[nodiscard]] constexpr auto triage(stopped_trace const& now) noexcept -> end_of_trace {
+    using status = ia32_rtit_status;
+    end_of_trace result{.status = detail::without_end_bits(now.status)};
+    if (now.status.get<status::Error>()) {
+        result.reason = end_reason::operational_error;
+        result.needs_repair = true;
+    } else if (now.status.get<status::Stopped>()) {
+        bool const topa = detail::uses_output_msrs(now.ctl) && now.ctl.get<ia32_rtit_ctl::ToPA>();
+        bool const ranges = access::has_trace_stop(detail::msr_state_of(now));
+        result.reason = topa && ranges ? end_reason::trace_stop_or_topa
+                        : topa         ? end_reason::topa_stop
+                        : ranges       ? end_reason::trace_stop
+                                       : end_reason::set_by_software;
+        result.needs_new_position = topa;
+    }
+    return result;
+}
+
+/// The same with the tables, which must not have changed since.
+///
+/// Errors: `why.fault` if a table could not be read; the reason is then as without tables.
+/// Source: PRG-041, PRG-086, PRG-088; as `engine::explain`.
+template <memory_port Memory>
+[[nodiscard]] constexpr auto triage(stopped_trace const& now, cpu::capabilities const& caps,
+                                    Memory& memory, engine::output_options const& how = {}) noexcept
+    -> end_of_trace {
+    end_of_trace result = triage(now);
+    if (result.reason == end_reason::none) { return result; }
+    result.why = engine::explain(caps, detail::msr_state_of(now), memory, how);
+    if (result.why.fault) { return result; }
+    result.needs_new_position = false;
+    switch (result.why.why) {
+        case rule::OUT_080:
+            result.reason = end_reason::topa_stop;
+            result.needs_new_position = true;
+            break;
+        case rule::REG_068: result.reason = end_reason::trace_stop; break;
+        case rule::REG_053:
+            result.reason = end_reason::set_by_software;
+            result.needs_repair = false;
+            break;
+        case rule::OUT_024:
+        case rule::OUT_064:
+            result.needs_new_position = true;
+            result.needs_repair = false;
+            break;
+        default: break;
+    }
+    return result;
+}
+
+/// Continues after a TraceStop: clears TraceEn, reads STATUS, clears Stopped in it, and sets
+/// TraceEn again at the same position. With Error set TraceEn stays 0, and STATUS is not written.
+///
+/// Do not use it after ToPA STOP: the position must change, see `restart`.
+/// Errors: the access that faulted. `still_tracing` if TraceEn could not be cleared.
+/// Source: SDM vol. 3, "Disabling Packet Generation"; PRG-020, PRG-041, PRG-042, PRG-061.
+template <msr_port Msrs>
+constexpr auto recover(Msrs& msrs, ia32_rtit_ctl written) noexcept -> stopped_trace {
+    detail::msr_sequence on{msrs};
+    stopped_trace result;
+    result.ctl = written;
+    result.trace = detail::clear_trace_en(on, written);
+    result.status = on.template read<ia32_rtit_status>();
+    if (on && !result.status.get<ia32_rtit_status::Error>()) {
+        (void)on.write(detail::without_end_bits(result.status));
+        if (on && written.get<ia32_rtit_ctl::TraceEn>()) {
+            result.trace = detail::set_trace_en(on, written);
+        }
+    }
+    result.failed = on.failed();
+    return result;
+}
+
+}  // namespace ptspec::driver
+
+// ---- ptspec/driver/context.hpp ----
+
+/// Context switches: the state of a trace saved and restored, by MSR accesses or by XSAVES.
+namespace ptspec::driver {
+
+// ------------------------------------------------------------------------------------ by MSRs
+
+/// The state of a trace that is not running. `ctl` is as it was: TraceEn is 1 if it was tracing.
+struct [[nodiscard]] saved_context : procedure_result {
+    msr_plan state{};
+};
+
+namespace detail {
+
+template <class Sequence>
+constexpr void read_ranges(Sequence& from, msr_plan& to, unsigned first) noexcept {
+    for (unsigned n = first; n < ia32_rtit_addr::count; ++n) {
+        if (!uses_range(to.ctl, n)) { continue; }
+        to.addr[n].a = {from.read(ia32_rtit_addr::address(n, reg::range_end::a))};
+        to.addr[n].b = {from.read(ia32_rtit_addr::address(n, reg::range_end::b))};
+    }
+}
+template <class Sequence>
+constexpr void write_ranges(Sequence& to, msr_plan const& from, unsigned first) noexcept {
+    for (unsigned n = first; n < ia32_rtit_addr::count; ++n) {
+        if (!uses_range(from.ctl, n)) { continue; }
+        (void)to.write(ia32_rtit_addr::address(n, reg::range_end::a), from.addr[n].a.raw);
+        (void)to.write(ia32_rtit_addr::address(n, reg::range_end::b), from.addr[n].b.raw);
+    }
+}
+
+}  // namespace detail
+
+/// Saves the state of a trace: reads IA32_RTIT_CTL, clears TraceEn, and reads the other MSRs that
+/// the trace uses. They are not exact before TraceEn is 0.
+///
+/// Errors: the access that faulted; the context is then incomplete. `still_tracing` if TraceEn
+///         could not be cleared: nothing is saved.
+/// Source: SDM vol. 3, "Context Switch Consideration"; PRG-100, PRG-103.
+template <msr_port Msrs>
+constexpr auto save(Msrs& msrs) noexcept -> saved_context {
+    detail::msr_sequence from{msrs};
+    saved_context result;
+    auto& to = result.state;
+    to.ctl = from.template read<ia32_rtit_ctl>();
+    if (from) { result.trace = detail::clear_trace_en(from, to.ctl); }
+    to.status = from.template read<ia32_rtit_status>();
+    if (detail::uses_output_msrs(to.ctl)) {
+        to.output.base = from.template read<ia32_rtit_output_base>();
+        to.output.mask_ptrs = from.template read<ia32_rtit_output_mask_ptrs>();
+    }
+    if (to.ctl.get<ia32_rtit_ctl::CR3Filter>()) {
+        to.cr3_match = from.template read<ia32_rtit_cr3_match>();
+    }
+    detail::read_ranges(from, to, 0);
+    result.failed = from.failed();
+    return result;
+}
+
+/// Restores the state of a trace, IA32_RTIT_CTL last. TraceEn must be 0. PacketByteCnt is restored,
+/// too, so that the trace continues without a PSB.
+///
+/// Errors: the access that faulted; TraceEn is then 0, and the saved state can be restored again.
+/// Source: SDM vol. 3, "Context Switch Consideration"; PRG-101, PRG-102.
+template <msr_port Msrs>
+constexpr auto restore(Msrs& msrs, msr_plan const& saved) noexcept -> procedure_result {
+    detail::msr_sequence to{msrs};
+    detail::program(to, saved);
+    bool const done = to.write(saved.ctl);
+    bool const on = done && saved.ctl.get<ia32_rtit_ctl::TraceEn>();
+    return {to.failed(), on ? trace_state::enabled : trace_state::disabled};
+}
+
+// ------------------------------------------------------------------------------------ by XSAVES
+
+/// Component 8 in an XSAVE area that contains no other component beyond the legacy region.
+///
+/// Shape:  704 bytes: the legacy region of 512 bytes, the header of 64, PT state of 128. The area
+///         must be at a multiple of 64 bytes.
+/// Source: SDM vol. 1, "XSAVE Area"; PRG-110, REG-141.
+struct xsaves_area {
+    static constexpr size_t header_offset = 512;
+    static constexpr size_t component_offset = 576;
+    static constexpr size_t size = component_offset + sizeof(access::xsave_pt_state);
+
+    byte_array<size> bytes{};
+};
+
+/// Why an XSAVE area has no state of Intel PT that XRSTORS loads.
+struct [[nodiscard]] parsed_area {
+    rule why = rule::none;    ///< REG-148 the header; REG-144 a reserved quadword
+    bool is_initial = false;  ///< XSTATE_BV[8] is 0: XRSTORS loads the initial configuration
+    access::xsave_pt_state state{};
+
+    constexpr explicit operator bool() const noexcept { return why == rule::none; }
+};
+
+/// The offset of component 8 in a compacted area with these components, in bytes.
+///
+/// Source: SDM vol. 1, "Compacted Format of an XSAVE Area"; REG-141.
+template <cpuid_port Cpuid>
+[[nodiscard]] constexpr auto component_offset(Cpuid& cpuid,
+                                              reg::xsave_header_xcomp_bv format) noexcept
+    -> size_t {
+    size_t at = xsaves_area::component_offset;
+    for (unsigned i = 2; i <= 8; ++i) {
+        if ((format.raw >> i & 1) == 0) { continue; }
+        auto const component = cpuid.query(0x0D, i);
+        if ((component.ecx & 2) != 0) { at = (at + 63) / 64 * 64; }
+        if (i == 8) { break; }
+        at += component.eax;
+    }
+    return at;
+}
+
+/// An area from which XRSTORS with RFBM[8] loads the state of a trace.
+///
+/// Address ranges 2 and 3 are not in it: write them with `write_uncovered`.
+/// Source: PRG-110, PRG-112.
+[[nodiscard]] constexpr auto make_xsaves_area(msr_plan const& from) noexcept -> xsaves_area {
+    using area = access::xsave_pt_state;
+    auto const state = area{}.with(
+        area::IA32_RTIT_CTL{from.ctl}, area::IA32_RTIT_OUTPUT_BASE{from.output.base},
+        area::IA32_RTIT_OUTPUT_MASK_PTRS{from.output.mask_ptrs},
+        area::IA32_RTIT_STATUS{from.status}, area::IA32_RTIT_CR3_MATCH{from.cr3_match},
+        area::IA32_RTIT_ADDR0_A{from.addr[0].a}, area::IA32_RTIT_ADDR0_B{from.addr[0].b},
+        area::IA32_RTIT_ADDR1_A{from.addr[1].a}, area::IA32_RTIT_ADDR1_B{from.addr[1].b});
+    xsaves_area made;
+    uint64_t const bit = uint64_t{1} << reg::xsave_header_xcomp_bv::PT::lsb;
+    uint8_t* const bytes = made.bytes.bytes;
+    store_le64(bytes + reg::xsave_header_xstate_bv::offset, bit);
+    store_le64(bytes + reg::xsave_header_xcomp_bv::offset,
+               bit | reg::xsave_header_xcomp_bv::forced_1_mask());
+    for (unsigned i = 0; i < 16; ++i) {
+        store_le64(bytes + xsaves_area::component_offset + 8 * i, state.quadwords[i]);
+    }
+    return made;
+}
+
+/// Reads component 8 from an XSAVE area of any components: `offset` is that of `component_offset`.
+/// The bytes are untrusted.
+///
+/// Errors: REG-148 an area that is too short, not compacted, or without the component; REG-144 a
+///         reserved quadword that is not 0.
+/// Source: SDM vol. 1, "Operation of XRSTORS"; REG-144, REG-146, REG-148.
+[[nodiscard]] constexpr auto parse_xsaves_area(
+    byte_view area, size_t offset = xsaves_area::component_offset) noexcept -> parsed_area {
+    using xcomp = reg::xsave_header_xcomp_bv;
+    constexpr size_t bytes = sizeof(access::xsave_pt_state);
+    if (offset < xsaves_area::component_offset || area.size() < bytes ||
+        area.size() - bytes < offset) {
+        return {.why = rule::REG_148};
+    }
+    reg::xsave_header_xstate_bv const present{
+        load_le64(area.data() + reg::xsave_header_xstate_bv::offset)};
+    xcomp const format{load_le64(area.data() + xcomp::offset)};
+    auto const header = access::check_header(present, format,
+                                             reg::ia32_xss{}.with(reg::ia32_xss::PT_STATE{true}));
+    if (!header || !format.get<xcomp::PT>()) { return {.why = rule::REG_148}; }
+    parsed_area result;
+    result.is_initial = !present.get<reg::xsave_header_xstate_bv::PT>();
+    if (result.is_initial) { return result; }
+    for (unsigned i = 0; i < 16; ++i) {
+        result.state.quadwords[i] = load_le64(area.data() + offset + 8 * i);
+    }
+    if (!result.state.reserved_quadwords_are_zero()) { return {.why = rule::REG_144}; }
+    return result;
+}
+
+/// The state of a trace from component 8. Address ranges 2 and 3 are 0: read them with
+/// `read_uncovered`.
+///
+/// Source: REG-141.
+[[nodiscard]] constexpr auto plan_of(access::xsave_pt_state const& from) noexcept -> msr_plan {
+    using area = access::xsave_pt_state;
+    return {.ctl = from.get<area::IA32_RTIT_CTL>(),
+            .status = from.get<area::IA32_RTIT_STATUS>(),
+            .output = {from.get<area::IA32_RTIT_OUTPUT_BASE>(),
+                       from.get<area::IA32_RTIT_OUTPUT_MASK_PTRS>()},
+            .cr3_match = from.get<area::IA32_RTIT_CR3_MATCH>(),
+            .addr = {{from.get<area::IA32_RTIT_ADDR0_A>(), from.get<area::IA32_RTIT_ADDR0_B>()},
+                     {from.get<area::IA32_RTIT_ADDR1_A>(), from.get<area::IA32_RTIT_ADDR1_B>()}}};
+}
+
+/// Reads address ranges 2 and 3, which XSAVES does not save, after XSAVES.
+///
+/// Source: PRG-110.
+template <msr_port Msrs>
+constexpr auto read_uncovered(Msrs& msrs, msr_plan& to) noexcept -> procedure_result {
+    detail::msr_sequence from{msrs};
+    detail::read_ranges(from, to, 2);
+    return {from.failed(), trace_state::disabled};
+}
+/// Writes address ranges 2 and 3, which XRSTORS does not restore, before XRSTORS.
+///
+/// Source: PRG-110, PRG-112.
+template <msr_port Msrs>
+constexpr auto write_uncovered(Msrs& msrs, msr_plan const& from) noexcept -> procedure_result {
+    detail::msr_sequence to{msrs};
+    detail::write_ranges(to, from, 2);
+    return {to.failed(), trace_state::disabled};
+}
+
+// ------------------------------------------------------------------------------------ resets
+
+/// What a reset left.
+struct [[nodiscard]] reset_trace : stopped_trace {
+    bool is_preserved = false;  ///< the MSRs are those of before the reset
+};
+
+/// Reads the MSRs after a warm reset: where the last trace ended, if the processor preserves them.
+/// The bytes in its internal buffer are lost. STATUS must be written before tracing is enabled.
+///
+/// Errors: the access that faulted. `enabled` if TraceEn is 1: another agent enabled it since.
+/// Source: SDM vol. 3, "Warm Reset"; PRG-070, PRG-071, PRG-260.
+template <msr_port Msrs>
+constexpr auto after_warm_reset(Msrs& msrs, cpu::capabilities const& caps) noexcept -> reset_trace {
+    detail::msr_sequence from{msrs};
+    reset_trace result;
+    result.ctl = from.template read<ia32_rtit_ctl>();
+    result.failed = from.failed();
+    if (!from) { return result; }
+    if (result.ctl.get<ia32_rtit_ctl::TraceEn>()) {
+        result.trace = trace_state::enabled;
+        return result;
+    }
+    result.trace = trace_state::disabled;
+    result.is_preserved = caps.has_ip_filtering();
+    if (caps.has_output_msrs()) { detail::read_status_and_output(from, result); }
+    return result;
+}
+
+}  // namespace ptspec::driver
+
+// ---- ptspec/driver/topa_pmi.hpp ----
+
+/// The handler of a ToPA PMI.
+namespace ptspec::driver {
+
+/// What a PMI handler does after it read the trace.
+struct pmi_decision {
+    bool resume = true;           ///< set TraceEn again, if it was 1
+    bool has_new_output = false;  ///< continue at `output`, not where the trace ended
+    output_buffer output{};
+};
+
+/// How a handler handled a PMI.
+enum class pmi_outcome : uint8_t {
+    not_topa,  ///< another source of the PMI: no MSR of Intel PT was accessed
+    deferred,  ///< TraceEn is 0: the PMI belongs to a context that was switched out
+    handled,
+};
+
+/// The result of `on_topa_pmi`.
+struct [[nodiscard]] pmi_result : stopped_trace {
+    pmi_outcome outcome = pmi_outcome::not_topa;
+};
+
+/// Handles a PMI: finds out whether it is a ToPA PMI, clears TraceEn, calls
+/// `drain(stopped_trace const&)`, which reads the trace and returns a `pmi_decision`, acknowledges
+/// the PMI, calls `unmask_lvt()`, and sets TraceEn again.
+///
+/// PMIs may merge: `drain` compares positions, and never counts interrupts. Stopped and, with PMI
+/// preservation, PendToPAPMI are cleared; Error is not, and ends tracing.
+///
+/// Errors: the access that faulted. If it is the one that clears TraceEn, `still_tracing`, and
+///         `drain` is not called. After any fault the LVT is still unmasked, so that PMIs of others
+///         are not lost, and TraceEn is not set again.
+/// Source: SDM vol. 3, "ToPA PMI", "PMI Preservation"; PRG-087, PRG-115, PRG-120..126, OUT-084,
+///         OUT-087.
+template <msr_port Msrs, class Drain, class UnmaskLvt>
+constexpr auto on_topa_pmi(Msrs& msrs, Drain&& drain, UnmaskLvt&& unmask_lvt) noexcept
+    -> pmi_result {
+    using global_status = reg::ia32_perf_global_status;
+    using acknowledge = reg::ia32_perf_global_status_reset;
+    using status = ia32_rtit_status;
+    detail::msr_sequence on{msrs};
+    pmi_result result;
+    global_status const causes = on.template read<global_status>();
+    result.failed = on.failed();
+    if (!on || !causes.template get<global_status::Trace_ToPA_PMI>()) {
+        if (!on) { unmask_lvt(); }
+        return result;
+    }
+    result.outcome = pmi_outcome::deferred;
+    result.ctl = on.template read<ia32_rtit_ctl>();
+    bool const was_on = result.ctl.template get<ia32_rtit_ctl::TraceEn>();
+    pmi_decision next{.resume = false};
+    if (on && was_on) {
+        result.trace = detail::clear_trace_en(on, result.ctl);
+        detail::read_status_and_output(on, result);
+        if (on) {
+            next = drain(static_cast<stopped_trace const&>(result));
+            result.outcome = pmi_outcome::handled;
+            auto const after = result.status.template get<status::Error>()
+                                   ? result.status
+                                   : detail::without_end_bits(result.status);
+            auto const settled = after.with(status::PendToPAPMI{false});
+            if (settled != result.status) { (void)on.write(settled); }
+            if (next.has_new_output) {
+                (void)on.write(next.output.base);
+                (void)on.write(next.output.mask_ptrs);
+            }
+        }
+    } else if (on) {
+        result.trace = trace_state::disabled;
+    }
+    (void)on.write(acknowledge{}.with(acknowledge::Trace_ToPA_PMI{true}));
+    unmask_lvt();
+    if (on && was_on && next.resume && !result.status.template get<status::Error>()) {
+        result.trace = detail::set_trace_en(on, result.ctl);
+    }
+    result.failed = on.failed();
+    return result;
+}
+
+}  // namespace ptspec::driver
+
+// ---- ptspec/driver/ring.hpp ----
+
+/// Buffers of many regions: their tables, and positions in them as byte offsets.
+namespace ptspec::driver {
+
+/// What happens when a buffer is full.
+///
+/// Source: PRG-128.
+enum class buffer_recipe : uint8_t {
+    circular,            ///< the oldest bytes are overwritten; no interrupt
+    stop_on_full,        ///< tracing stops: the oldest bytes are kept
+    interrupt_on_full,   ///< circular, with an interrupt one region before the end
+    interrupt_and_stop,  ///< an interrupt one region before the end, and STOP at the end
+    streaming,           ///< circular, with INT and STOP where `set_marks` places them
+};
+
+/// A page for a ToPA table: its physical address, and its entries in this program's memory.
+struct table_page {
+    uint64_t base = 0;
+    topa::entry* entries = nullptr;
+};
+
+/// A buffer of several regions, filled in their order, and the tables that describe it. The lists
+/// are borrowed and must outlive it.
+///
+/// Shape:  all tables but the last have `regions_per_table` regions. Offsets count bytes from the
+///         start of the first region.
+struct ring {
+    topa::region const* regions = nullptr;
+    size_t region_count = 0;
+    table_page const* tables = nullptr;
+    size_t table_count = 0;
+    size_t regions_per_table = 0;
+    uint64_t bytes = 0;  ///< of all regions
+    buffer_recipe recipe = buffer_recipe::circular;
+    bool has_link = true;  ///< the last table links to the first
+};
+
+/// A ring, or why it cannot be built.
+struct [[nodiscard]] built_ring {
+    rule why = rule::none;
+    size_t region = 0;  ///< the number of the region that breaks the rule
+    driver::ring ring{};
+
+    constexpr explicit operator bool() const noexcept { return why == rule::none; }
+};
+
+namespace detail {
+
+/// The marks of region `i` of `count`.
+[[nodiscard]] constexpr auto marked(buffer_recipe how, topa::region which, size_t i,
+                                    size_t count) noexcept -> topa::region {
+    bool const is_last = i + 1 == count;
+    bool const is_before_last = i + 2 == count || count == 1;
+    bool const interrupts = how == buffer_recipe::interrupt_on_full ||
+                            how == buffer_recipe::interrupt_and_stop;
+    bool const stops = how == buffer_recipe::stop_on_full ||
+                       how == buffer_recipe::interrupt_and_stop;
+    which.stop = stops && is_last;
+    which.interrupt = interrupts && (is_before_last || which.stop);
+    return which;
+}
+
+}  // namespace detail
+
+/// Writes the tables of a buffer: `entries_per_table` - 1 regions and a link each, the last link to
+/// the first table. INT and STOP of the given regions are ignored: the recipe places them.
+///
+/// Errors: OUT-046 not enough tables; OUT-066 no region; OUT-093 an interrupt with fewer than two
+///         regions on a processor of many entries; OUT-061..063, OUT-067, OUT-068, OUT-071 of an
+///         entry; OUT-111, OUT-113 a region or table that overlaps restricted memory or the page of
+///         the local APIC. Tables before the one with the error are written.
+/// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; PRG-089, PRG-090, PRG-096, PRG-126,
+///         PRG-128.
+[[nodiscard]] constexpr auto build_ring(buffer_recipe how, topa::region const* regions,
+                                        size_t count, table_page const* pages, size_t page_count,
+                                        topa::limits of, topa::output_hazards const& hazards = {},
+                                        size_t entries_per_table = 512) noexcept -> built_ring {
+    if (count == 0) { return {.why = rule::OUT_066}; }
+    bool const interrupts = how == buffer_recipe::interrupt_on_full ||
+                            how == buffer_recipe::interrupt_and_stop;
+    if (interrupts && count < 2 && of.many_entries) { return {.why = rule::OUT_093}; }
+    if (entries_per_table < 2) { return {.why = rule::OUT_046}; }
+    size_t const per_table = entries_per_table - 1;
+    size_t const tables = (count + per_table - 1) / per_table;
+    if (tables > page_count) { return {.why = rule::OUT_046}; }
+    bool const stops = how == buffer_recipe::stop_on_full ||
+                       how == buffer_recipe::interrupt_and_stop;
+    built_ring result{.ring = {.regions = regions,
+                               .region_count = count,
+                               .tables = pages,
+                               .table_count = tables,
+                               .regions_per_table = per_table,
+                               .recipe = how,
+                               .has_link = !stops || !of.many_entries}};
+    auto const fail = [&](rule why, size_t region) {
+        return built_ring{.why = why, .region = region};
+    };
+    for (size_t table = 0, first = 0; table < tables; ++table, first += per_table) {
+        size_t const here = count - first < per_table ? count - first : per_table;
+        bool const is_last = table + 1 == tables;
+        uint64_t const next = pages[is_last ? 0 : table + 1].base;
+        topa::place at{pages[table].base, 0};
+        rule broken = topa::detail::check_table_base(at.table, of.width);
+        if (broken != rule::none) { return fail(broken, first); }
+        for (size_t i = 0; i < here; ++i, ++at.index) {
+            auto const one = detail::marked(how, regions[first + i], first + i, count);
+            uint64_t const size = topa::bytes_in(one.size);
+            broken = topa::detail::check_region(one, at, of);
+            if (broken != rule::none) { return fail(broken, first + i); }
+            topa::find_warnings(topa::entry_for(one), at, hazards, [&](rule warning) {
+                if (warning != rule::OUT_070 && broken == rule::none) { broken = warning; }
+            });
+            if (broken != rule::none) { return fail(broken, first + i); }
+            pages[table].entries[i] = topa::entry_for(one);
+            result.ring.bytes += size;
+        }
+        if (hazards.restricted.touches(pages[table].base, (here + 1) * sizeof(topa::entry))) {
+            return fail(rule::OUT_091, first);
+        }
+        if (!is_last || result.ring.has_link) {
+            pages[table].entries[here] = topa::link_to(next);
+            broken = topa::broken_rule(pages[table].entries[here], at, of);
+            if (broken != rule::none) { return fail(broken, first + here); }
+        }
+    }
+    return result;
+}
+
+/// The output MSRs for a ring from its start.
+///
+/// Source: PRG-128.
+[[nodiscard]] constexpr auto start_of(ring const& which) noexcept -> output_buffer {
+    return in_topa({.table = which.tables[0].base});
+}
+
+// ------------------------------------------------------------------------------------ positions
+
+/// A position in a ring as an offset.
+struct [[nodiscard]] ring_offset {
+    bool found = false;
+    uint64_t offset = 0;         ///< in bytes: at most that of the ring
+    size_t region = 0;           ///< the number of the current region
+    bool at_region_end = false;  ///< the region is full, and the next not begun: after STOP
+
+    constexpr explicit operator bool() const noexcept { return found; }
+};
+
+/// The offset of a position that the output MSRs held after TraceEn was cleared.
+///
+/// Errors: not found: the position is in no table of the ring, or beyond the end of its region.
+/// Source: PRG-086, PRG-129, PRG-143.
+[[nodiscard]] constexpr auto offset_of(ring const& in, output_buffer const& now) noexcept
+    -> ring_offset {
+    auto const where = topa::position_in(now.base, now.mask_ptrs);
+    size_t table = 0;
+    while (table < in.table_count && in.tables[table].base != where.table) { ++table; }
+    if (table == in.table_count) { return {}; }
+    size_t const first = table * in.regions_per_table;
+    size_t const left = in.region_count - first;
+    size_t const here = left < in.regions_per_table ? left : in.regions_per_table;
+    ring_offset result{.found = true, .region = first + where.index};
+    if (where.index > here || (where.index == here && where.offset != 0)) { return {}; }
+    if (result.region >= in.region_count) { result.region = 0; }  // at the last link
+    for (size_t i = 0; i < result.region; ++i) {
+        result.offset += topa::bytes_in(in.regions[i].size);
+    }
+    uint64_t const size = topa::bytes_in(in.regions[result.region].size);
+    if (where.offset > size) { return {}; }
+    result.offset += where.offset;
+    result.at_region_end = where.offset == size;
+    return result;
+}
+
+/// The output MSRs for an offset in a ring, from which tracing continues. The offset is taken
+/// modulo the size of the ring.
+///
+/// Source: PRG-086, PRG-129.
+[[nodiscard]] constexpr auto buffer_at(ring const& in, uint64_t offset) noexcept -> output_buffer {
+    offset %= in.bytes;
+    size_t region = 0;
+    for (; offset >= topa::bytes_in(in.regions[region].size); ++region) {
+        offset -= topa::bytes_in(in.regions[region].size);
+    }
+    size_t const table = region / in.regions_per_table;
+    return in_topa({.table = in.tables[table].base,
+                    .index = static_cast<uint32_t>(region % in.regions_per_table),
+                    .offset = static_cast<uint32_t>(offset)});
+}
+
+/// The entry of a region.
+[[nodiscard]] constexpr auto entry_of(ring const& in, size_t region) noexcept -> topa::entry& {
+    return in.tables[region / in.regions_per_table].entries[region % in.regions_per_table];
+}
+
+/// The region that contains an offset.
+[[nodiscard]] constexpr auto region_at(ring const& in, uint64_t offset) noexcept -> size_t {
+    offset %= in.bytes;
+    size_t region = 0;
+    for (; offset >= topa::bytes_in(in.regions[region].size); ++region) {
+        offset -= topa::bytes_in(in.regions[region].size);
+    }
+    return region;
+}
+
+/// Places INT and STOP of a streaming ring while TraceEn is 0: STOP and INT on the region before
+/// the one that holds the oldest unread byte, INT on the region that wakes the reader, the one
+/// before the STOP if `wake_up_bytes` from `head` on would be in a later one.
+///
+/// Units:  `head` is the offset of the next byte of trace, `unread` the number of bytes before it
+///         that are not read.
+/// Errors: false if the region of `head` holds unread bytes that are before it in the order of
+///         reading: there is no region in which tracing may continue. Nothing is then changed.
+/// Source: OUT-093, OUT-094, PRG-121, PRG-126, PRG-128.
+[[nodiscard]] constexpr auto set_marks(ring const& in, uint64_t head, uint64_t unread,
+                                       uint64_t wake_up_bytes) noexcept -> bool {
+    if (unread > in.bytes) { return false; }
+    size_t const current = region_at(in, head);
+    size_t stop = current;
+    if (unread != 0) {
+        uint64_t const oldest = (head % in.bytes + in.bytes - unread) % in.bytes;
+        size_t const first_unread = region_at(in, oldest);
+        if (first_unread == current && oldest >= head % in.bytes) { return false; }
+        stop = (first_unread == 0 ? in.region_count : first_unread) - 1;
+    } else {
+        stop = (current == 0 ? in.region_count : current) - 1;
+    }
+    // The regions from the current one to the STOP, in order.
+    size_t wake_up = current;
+    uint64_t const begin = head % in.bytes;
+    uint64_t in_region = begin;
+    for (size_t i = 0; i < current; ++i) { in_region -= topa::bytes_in(in.regions[i].size); }
+    uint64_t room = topa::bytes_in(in.regions[current].size) - in_region;
+    while (room < wake_up_bytes && wake_up != stop) {
+        wake_up = wake_up + 1 == in.region_count ? 0 : wake_up + 1;
+        room += topa::bytes_in(in.regions[wake_up].size);
+    }
+    if (wake_up == stop && wake_up != current && in.region_count > 1) {
+        wake_up = (wake_up == 0 ? in.region_count : wake_up) - 1;
+    }
+    using topa::entry;
+    for (size_t i = 0; i < in.region_count; ++i) {
+        bool const stops = i == stop;
+        entry& one = entry_of(in, i);
+        one = one.with(entry::STOP{stops}, entry::INT{stops || i == wake_up});
+    }
+    return true;
+}
+
+}  // namespace ptspec::driver
+
+// ---- ptspec/driver/ring_reader.hpp ----
+
+/// Reads a ring in the order of writing, without copying.
+namespace ptspec::driver {
+
+/// A part of a ring: `count` bytes from an offset on, which may continue at the start of the ring.
+struct ring_part {
+    uint64_t from = 0;  ///< less than the size of the ring
+    uint64_t count = 0;
+
+    friend constexpr auto operator==(ring_part const&, ring_part const&) -> bool = default;
+};
+
+/// Calls `visit(base, bytes)` with the contiguous physical memory of a part, in order. Regions that
+/// are adjacent in memory are merged. A visitor that returns bool stops with false.
+///
+/// Source: PRG-129.
+template <class Visit>
+constexpr void for_each_span(ring const& in, ring_part part, Visit&& visit) noexcept {
+    if (part.count == 0) { return; }
+    size_t region = region_at(in, part.from);
+    uint64_t at = part.from;
+    for (size_t i = 0; i < region; ++i) { at -= topa::bytes_in(in.regions[i].size); }
+    uint64_t base = in.regions[region].base + at;
+    uint64_t bytes = 0;
+    uint64_t left = part.count;
+    while (left != 0) {
+        uint64_t const size = topa::bytes_in(in.regions[region].size);
+        uint64_t const here = size - at < left ? size - at : left;
+        uint64_t const start = in.regions[region].base + at;
+        if (start != base + bytes) {
+            if constexpr (requires { static_cast<bool>(visit(base, bytes)); }) {
+                if (!visit(base, bytes)) { return; }
+            } else {
+                visit(base, bytes);
+            }
+            base = start;
+            bytes = 0;
+        }
+        bytes += here;
+        left -= here;
+        at = 0;
+        region = region + 1 == in.region_count ? 0 : region + 1;
+    }
+    (void)visit(base, bytes);
+}
+
+// ------------------------------------------------------------------------------------ streaming
+
+/// The reader of a ring in which unread bytes are not overwritten: see `set_marks`.
+struct ring_reader {
+    uint64_t read_at = 0;  ///< the offset of the oldest unread byte
+    uint64_t unread = 0;   ///< the number of unread bytes
+    uint64_t total = 0;    ///< bytes of trace since the start
+
+    /// The offset at which the next byte of trace is stored.
+    [[nodiscard]] constexpr auto head(ring const& in) const noexcept -> uint64_t {
+        return (read_at + unread) % in.bytes;
+    }
+    /// The unread bytes, in order.
+    [[nodiscard]] constexpr auto part() const noexcept -> ring_part { return {read_at, unread}; }
+    /// Marks bytes as read, at most the unread ones.
+    constexpr void consume(ring const& in, uint64_t bytes) noexcept {
+        uint64_t const done = bytes < unread ? bytes : unread;
+        read_at = (read_at + done) % in.bytes;
+        unread -= done;
+    }
+};
+
+/// The result of `update`.
+struct [[nodiscard]] ring_update {
+    bool found = false;        ///< false: the position is not in the ring
+    uint64_t new_bytes = 0;    ///< stored since the last update
+    uint64_t overwritten = 0;  ///< unread bytes that new ones replaced: the oldest, now skipped
+
+    constexpr explicit operator bool() const noexcept { return found; }
+};
+
+/// Takes the position of a trace after TraceEn was cleared. A region with STOP that is full may
+/// show its size or its last byte as the offset, by edition of the manual.
+///
+/// Without STOP a whole lap cannot be told from no byte at all: then no byte is assumed.
+///
+/// Errors: not found: the position is in no table of the ring; nothing is changed.
+/// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; PRG-086, PRG-123, PRG-129, PRG-143.
+constexpr auto update(ring const& in, ring_reader& reader, stopped_trace const& now) noexcept
+    -> ring_update {
+    auto at = offset_of(in, now.output);
+    if (!at) { return {}; }
+    bool const has_stop = entry_of(in, at.region).template get<topa::entry::STOP>();
+    if (now.status.get<ia32_rtit_status::Stopped>() && has_stop && !at.at_region_end) {
+        auto const next = offset_of(
+            in, {now.output.base, {now.output.mask_ptrs.raw + (uint64_t{1} << 32)}});
+        if (next && next.at_region_end) { at = next; }  // the newer edition
+    }
+    uint64_t const head = reader.head(in);
+    uint64_t const to = at.offset % in.bytes;
+    uint64_t count = to >= head ? to - head : to + in.bytes - head;
+    if (count == 0 && at.at_region_end) { count = in.bytes; }
+    ring_update result{.found = true, .new_bytes = count};
+    reader.total += count;
+    reader.unread += count;
+    if (reader.unread > in.bytes) {
+        result.overwritten = reader.unread - in.bytes;
+        reader.read_at = (reader.read_at + result.overwritten) % in.bytes;
+        reader.unread = in.bytes;
+    }
+    return result;
+}
+
+// ------------------------------------------------------------------------------------ snapshots
+
+/// The trace in a ring that overwrites its oldest bytes. If it wrapped, the first bytes may be the
+/// end of a packet: decoding begins at the first PSB.
+///
+/// Errors: empty, and `found` false, for a position in no table of the ring.
+/// Source: PRG-129, PRG-141..143.
+struct [[nodiscard]] snapshot_part {
+    bool found = false;
+    ring_part part{};
+
+    constexpr explicit operator bool() const noexcept { return found; }
+};
+[[nodiscard]] constexpr auto snapshot(ring const& in, output_buffer const& now,
+                                      bool wrapped) noexcept -> snapshot_part {
+    auto const at = offset_of(in, now);
+    if (!at) { return {}; }
+    uint64_t const end = at.offset % in.bytes;
+    bool const is_full = wrapped || at.offset == in.bytes;
+    return {true, is_full ? ring_part{end, in.bytes} : ring_part{0, at.offset}};
+}
+
+/// True if a ring whose memory was zero at the start has wrapped: if a byte after the position is
+/// not zero. Looks at `look_at` bytes after it, and at as many at the end of the ring: a trace may
+/// contain zeros (PAD).
+///
+/// Errors: memory that cannot be read counts as zero.
+/// Source: PRG-140.
+template <memory_port Memory>
+[[nodiscard]] constexpr auto has_wrapped(ring const& in, output_buffer const& now, Memory& memory,
+                                         uint64_t look_at = 4096) noexcept -> bool {
+    auto const at = offset_of(in, now);
+    if (!at || at.offset >= in.bytes) { return false; }
+    auto const has_trace = [&](ring_part part) {
+        bool found = false;
+        for_each_span(in, part, [&](uint64_t base, uint64_t bytes) {
+            for (uint64_t i = align_down(base, 8); i < base + bytes && !found; i += 8) {
+                auto const word = memory.load(i);
+                uint64_t value = word ? word.value : 0;
+                if (i < base) { value &= ~low_bits(static_cast<unsigned>(8 * (base - i))); }
+                if (base + bytes - i < 8) {
+                    value &= low_bits(static_cast<unsigned>(8 * (base + bytes - i)));
+                }
+                found = value != 0;
+            }
+            return !found;
+        });
+        return found;
+    };
+    uint64_t const after = in.bytes - at.offset;
+    uint64_t const count = after < look_at ? after : look_at;
+    return has_trace({at.offset, count}) || has_trace({in.bytes - count, count});
+}
+
+// ------------------------------------------------------------------------------------ one range
+
+/// The trace in a single range, which is circular.
+///
+/// Source: SDM vol. 3, "Single Range Output"; PRG-081, PRG-142.
+struct single_range_part {
+    uint64_t first_base = 0;  ///< the older bytes
+    uint64_t first_bytes = 0;
+    uint64_t second_base = 0;  ///< the newer bytes
+    uint64_t second_bytes = 0;
+
+    friend constexpr auto operator==(single_range_part const&, single_range_part const&)
+        -> bool = default;
+};
+[[nodiscard]] constexpr auto snapshot_of_single_range(output_buffer const& now,
+                                                      bool wrapped) noexcept -> single_range_part {
+    uint64_t const bytes = single_range::mask_of(now.mask_ptrs) + 1;
+    uint64_t const offset = now.mask_ptrs.get<ia32_rtit_output_mask_ptrs::OutputOffset>();
+    uint64_t const end = offset < bytes ? offset : 0;
+    return {now.base.raw + end, wrapped ? bytes - end : 0, now.base.raw, end};
+}
+
+}  // namespace ptspec::driver
+
+// ---- ptspec/driver/fake_processor.hpp ----
+
+/// A logical processor for tests of drivers: CPUID, MSRs, the trace unit, and its interrupt.
+namespace ptspec::driver {
+
+/// The CPUID leaves that enumerate given capabilities, as a `cpuid_port`.
+///
+/// Source: REG-160..168, PRG-001.
+class capabilities_cpuid {
+public:
+    constexpr explicit capabilities_cpuid(cpu::capabilities const& caps) noexcept : caps_{caps} {}
+
+    [[nodiscard]] constexpr auto query(uint32_t leaf, uint32_t subleaf) const noexcept
+        -> cpuid_registers {
+        switch (leaf) {
+            case 0x00: return {.eax = 0x15};
+            case 0x01: return {.eax = caps_.leaf_01_eax.raw, .ecx = caps_.leaf_01_ecx.raw};
+            case 0x07: return {.ebx = subleaf == 0 ? caps_.leaf_07_0_ebx.raw : 0};
+            case 0x0A: return {.eax = caps_.leaf_0a_eax.raw};
+            case 0x0D:
+                if (subleaf == 1) {
+                    return {.eax = caps_.leaf_0d_1_eax.raw, .ecx = caps_.leaf_0d_1_ecx.raw};
+                }
+                if (subleaf == 8) {
+                    return {.eax = caps_.leaf_0d_8_eax.raw, .ecx = caps_.leaf_0d_8_ecx.raw};
+                }
+                return {};
+            case 0x14:
+                if (subleaf == 0) {
+                    return {.eax = caps_.leaf_14_0_eax.raw,
+                            .ebx = caps_.leaf_14_0_ebx.raw,
+                            .ecx = caps_.leaf_14_0_ecx.raw};
+                }
+                if (subleaf == 1) {
+                    return {.eax = caps_.leaf_14_1_eax.raw,
+                            .ebx = caps_.leaf_14_1_ebx.raw,
+                            .ecx = caps_.leaf_14_1_ecx.raw};
+                }
+                return {};
+            case 0x15:
+                return {.eax = caps_.leaf_15_eax.raw,
+                        .ebx = caps_.leaf_15_ebx.raw,
+                        .ecx = caps_.leaf_15_ecx.raw};
+            case 0x8000'0000: return {.eax = 0x8000'0008};
+            case 0x8000'0008: return {.eax = caps_.leaf_80000008_eax.raw};
+            default: return {};
+        }
+    }
+
+private:
+    cpu::capabilities caps_;
+};
+
+/// Why an access of a `fake_processor` failed.
+struct fake_fault {
+    rule general_protection = rule::none;  ///< the rule of a #GP; none for an unknown MSR
+    bool is_unknown_msr = false;
+    port_fault memory{};  ///< the memory port failed: retry the access
+
+    friend constexpr auto operator==(fake_fault const&, fake_fault const&) -> bool = default;
+};
+
+namespace detail {
+
+/// A memory port whose interrupts are recorded, and whose stores are passed to `tap` first.
+template <memory_port Memory, class Tap>
+struct tapped_memory {
+    Memory& memory;
+    Tap& tap;
+    bool& interrupt;
+
+    constexpr auto load(uint64_t address) noexcept -> port_value { return memory.load(address); }
+    constexpr auto store(uint64_t address, byte_view bytes) noexcept -> size_t {
+        size_t const stored = memory.store(address, bytes);
+        tap(address, bytes.first(stored));
+        return stored;
+    }
+    constexpr auto send(byte_view bytes) noexcept -> size_t
+        requires fabric_port<Memory>
+    {
+        return memory.send(bytes);
+    }
+    constexpr void raise() noexcept { interrupt = true; }
+};
+
+}  // namespace detail
+
+/// Ignores the bytes of trace.
+struct no_tap {
+    constexpr void operator()(uint64_t, byte_view) const noexcept {}
+};
+
+/// A logical processor. Each event and access goes to its trace unit, whose bytes go to the memory
+/// port and to `tap(address, bytes)`; its PMIs become pending and are delivered by `deliver_pmi`.
+///
+/// It is an `msr_port` and a `cpuid_port`. An access is made by the instruction at the current IP.
+/// Besides the MSRs of the trace unit it has IA32_PERF_GLOBAL_CTRL, the x2APIC LVT entry, and the
+/// capability MSRs. All others raise #GP.
+///
+/// Shape:  a value, except that it borrows the memory port and the tap.
+/// Source: as `engine::trace_unit`; OUT-082..087, REG-203..205.
+template <memory_port Memory, class Tap = no_tap, size_t Depth = 1024>
+class fake_processor {
+public:
+    /// The length of WRMSR, in bytes.
+    static constexpr unsigned wrmsr_bytes = 2;
+
+    constexpr fake_processor(cpu::capabilities const& caps, Memory& memory, Tap& tap,
+                             engine::execution_context const& code = {}, uint64_t ip = 0,
+                             engine::model_options const& options = {}) noexcept
+        : caps_{caps}, memory_{memory}, tap_{tap}, unit_{caps, code, ip, options} {}
+
+    // -------------------------------------------------------------------------------- ports
+
+    [[nodiscard]] constexpr auto query(uint32_t leaf, uint32_t subleaf) const noexcept
+        -> cpuid_registers {
+        return capabilities_cpuid{caps_}.query(leaf, subleaf);
+    }
+
+    constexpr auto read(uint32_t index) noexcept -> port_value {
+        fault_ = {};
+        if (auto const* const word = own_msr(index)) { return {true, *word}; }
+        if (auto const value = capability_msr(index)) { return value; }
+        auto const got = unit_.rdmsr(index);
+        if (!got) {
+            fault_ = {.general_protection = got.verdict.why,
+                      .is_unknown_msr = got.verdict.what == access::outcome::not_covered};
+            return {};
+        }
+        return {true, got.value};
+    }
+    constexpr auto write(uint32_t index, uint64_t value) noexcept -> bool {
+        fault_ = {};
+        if (auto* const word = own_msr(index)) {
+            *word = value;
+            return true;
+        }
+        bool const was_on = is_tracing();
+        auto memory = ports();
+        auto const result = unit_.wrmsr(index, value, unit_.ip(), unit_.ip() + wrmsr_bytes, memory);
+        note_change(was_on);
+        fault_ = {.general_protection = result.why,
+                  .is_unknown_msr = result.what == engine::access_outcome::not_covered,
+                  .memory = result.fault};
+        return result.took_effect();
+    }
+    /// Counts the fences.
+    constexpr void fence() noexcept { ++fences_; }
+
+    /// Why the last access failed.
+    [[nodiscard]] constexpr auto fault() const noexcept -> fake_fault { return fault_; }
+    [[nodiscard]] constexpr auto fences() const noexcept -> uint64_t { return fences_; }
+
+    // -------------------------------------------------------------------------------- execution
+
+    /// Executes an event of `engine::event`.
+    template <class Event>
+    constexpr auto on(Event const& e) noexcept -> port_fault {
+        bool const was_on = is_tracing();
+        auto memory = ports();
+        auto const fault = unit_.on(e, memory);
+        note_change(was_on);
+        return fault;
+    }
+    constexpr auto xsaves() noexcept -> engine::xsaves_result {
+        bool const was_on = is_tracing();
+        auto memory = ports();
+        auto result = unit_.xsaves(unit_.ip(), unit_.ip() + xsaves_bytes, memory);
+        note_change(was_on);
+        return result;
+    }
+    constexpr auto xrstors(access::xsave_pt_state const& image) noexcept -> engine::xrstors_result {
+        bool const was_on = is_tracing();
+        auto memory = ports();
+        auto result = unit_.xrstors(image, unit_.ip(), unit_.ip() + xsaves_bytes, memory);
+        note_change(was_on);
+        return result;
+    }
+    constexpr void warm_reset(engine::execution_context const& after, uint64_t ip) noexcept {
+        unit_.warm_reset(after, ip);
+        lvt_ = masked_lvt;
+        pmi_pending_ = false;
+    }
+    constexpr void cold_reset(engine::execution_context const& after, uint64_t ip) noexcept {
+        unit_.cold_reset(after, ip);
+        lvt_ = masked_lvt;
+        global_ctrl_ = 0;
+        pmi_pending_ = false;
+    }
+
+    // -------------------------------------------------------------------------------- the PMI
+
+    /// True if `deliver_pmi` would deliver: a PMI is pending, and the LVT entry is not masked.
+    [[nodiscard]] constexpr auto pmi_is_deliverable() const noexcept -> bool {
+        return pmi_pending_ && !reg::ia32_x2apic_lvt_pmi{lvt_}.get<lvt::Mask>();
+    }
+    /// Delivers a pending PMI: the LVT entry becomes masked. False if there is none to deliver.
+    constexpr auto deliver_pmi() noexcept -> bool {
+        if (!pmi_is_deliverable()) { return false; }
+        pmi_pending_ = false;
+        lvt_ = access::after_delivery(lvt{lvt_}).raw;
+        if (access::deliver_pmi(caps_, unit_.msrs()).clears_global_ctrl) { global_ctrl_ = 0; }
+        return true;
+    }
+
+    // -------------------------------------------------------------------------------- state
+
+    [[nodiscard]] constexpr auto unit() const noexcept -> engine::trace_unit<Depth> const& {
+        return unit_;
+    }
+    [[nodiscard]] constexpr auto msrs() const noexcept -> access::msr_state { return unit_.msrs(); }
+    /// TraceEn.
+    [[nodiscard]] constexpr auto is_tracing() const noexcept -> bool {
+        return unit_.state().template ctl<reg::ia32_rtit_ctl::TraceEn>();
+    }
+    /// How often TraceEn became 1, and 0.
+    [[nodiscard]] constexpr auto times_enabled() const noexcept -> uint64_t { return enabled_; }
+    [[nodiscard]] constexpr auto times_disabled() const noexcept -> uint64_t { return disabled_; }
+
+private:
+    using lvt = reg::ia32_x2apic_lvt_pmi;
+    static constexpr unsigned xsaves_bytes = 3;
+    static constexpr uint64_t masked_lvt = lvt{}.with(lvt::Mask{true}).raw;
+
+    [[nodiscard]] constexpr auto ports() noexcept -> detail::tapped_memory<Memory, Tap> {
+        return {memory_, tap_, pmi_pending_};
+    }
+    constexpr void note_change(bool was_on) noexcept {
+        bool const is_on = is_tracing();
+        enabled_ += !was_on && is_on;
+        disabled_ += was_on && !is_on;
+    }
+    [[nodiscard]] constexpr auto own_msr(uint32_t index) noexcept -> uint64_t* {
+        return index == reg::ia32_perf_global_ctrl::address ? &global_ctrl_
+               : index == lvt::address                      ? &lvt_
+                                                            : nullptr;
+    }
+    [[nodiscard]] constexpr auto capability_msr(uint32_t index) const noexcept -> port_value {
+        switch (index) {
+            case reg::msr_platform_info::address: return {true, caps_.platform_info.raw};
+            case reg::ia32_perf_capabilities::address: return {true, caps_.perf_capabilities.raw};
+            case reg::ia32_vmx_misc::address: return {true, caps_.vmx_misc.raw};
+            case reg::ia32_vmx_procbased_ctls2::address:
+                return {true, caps_.vmx_procbased_ctls2.raw};
+            case reg::ia32_vmx_exit_ctls::address: return {true, caps_.vmx_exit_ctls.raw};
+            case reg::ia32_vmx_entry_ctls::address: return {true, caps_.vmx_entry_ctls.raw};
+            default: return {};
+        }
+    }
+
+    cpu::capabilities caps_;
+    Memory& memory_;
+    Tap& tap_;
+    engine::trace_unit<Depth> unit_;
+    uint64_t global_ctrl_ = 0;
+    uint64_t lvt_ = masked_lvt;
+    bool pmi_pending_ = false;
+    fake_fault fault_{};
+    uint64_t fences_ = 0;
+    uint64_t enabled_ = 0;
+    uint64_t disabled_ = 0;
+};
+
+}  // namespace ptspec::driver
+
 // ---- ptspec/vmx/controls.hpp ----
 
 /// The VM-execution, VM-exit and VM-entry controls of Intel PT, and the checks of VM entry on them.

@@ -31,9 +31,9 @@ PARTS = [
     ([INCLUDE / "tables.hpp"], 0.96),
     ([INCLUDE / "trace.hpp"], 0.82),
     ([INCLUDE / "model.hpp"], 2.12),
-    ([INCLUDE / "driver.hpp"], 1.45),
+    ([INCLUDE / "driver.hpp"], 1.78),
     ([INCLUDE / "hypervisor.hpp"], 1.26),
-    ([ROOT / "single_include" / "ptspec" / "ptspec.hpp"], 2.6),
+    ([ROOT / "single_include" / "ptspec" / "ptspec.hpp"], 2.82),
 ]
 
 

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/access/xsave.hpp>
+#include <ptspec/driver/enable.hpp>
+
+/// Context switches: the state of a trace saved and restored, by MSR accesses or by XSAVES.
+namespace ptspec::driver {
+
+// ------------------------------------------------------------------------------------ by MSRs
+
+/// The state of a trace that is not running. `ctl` is as it was: TraceEn is 1 if it was tracing.
+struct [[nodiscard]] saved_context : procedure_result {
+    msr_plan state{};
+};
+
+namespace detail {
+
+template <class Sequence>
+constexpr void read_ranges(Sequence& from, msr_plan& to, unsigned first) noexcept {
+    for (unsigned n = first; n < ia32_rtit_addr::count; ++n) {
+        if (!uses_range(to.ctl, n)) { continue; }
+        to.addr[n].a = {from.read(ia32_rtit_addr::address(n, reg::range_end::a))};
+        to.addr[n].b = {from.read(ia32_rtit_addr::address(n, reg::range_end::b))};
+    }
+}
+template <class Sequence>
+constexpr void write_ranges(Sequence& to, msr_plan const& from, unsigned first) noexcept {
+    for (unsigned n = first; n < ia32_rtit_addr::count; ++n) {
+        if (!uses_range(from.ctl, n)) { continue; }
+        (void)to.write(ia32_rtit_addr::address(n, reg::range_end::a), from.addr[n].a.raw);
+        (void)to.write(ia32_rtit_addr::address(n, reg::range_end::b), from.addr[n].b.raw);
+    }
+}
+
+}  // namespace detail
+
+/// Saves the state of a trace: reads IA32_RTIT_CTL, clears TraceEn, and reads the other MSRs that
+/// the trace uses. They are not exact before TraceEn is 0.
+///
+/// Errors: the access that faulted; the context is then incomplete. `still_tracing` if TraceEn
+///         could not be cleared: nothing is saved.
+/// Source: SDM vol. 3, "Context Switch Consideration"; PRG-100, PRG-103.
+template <msr_port Msrs>
+constexpr auto save(Msrs& msrs) noexcept -> saved_context {
+    detail::msr_sequence from{msrs};
+    saved_context result;
+    auto& to = result.state;
+    to.ctl = from.template read<ia32_rtit_ctl>();
+    if (from) { result.trace = detail::clear_trace_en(from, to.ctl); }
+    to.status = from.template read<ia32_rtit_status>();
+    if (detail::uses_output_msrs(to.ctl)) {
+        to.output.base = from.template read<ia32_rtit_output_base>();
+        to.output.mask_ptrs = from.template read<ia32_rtit_output_mask_ptrs>();
+    }
+    if (to.ctl.get<ia32_rtit_ctl::CR3Filter>()) {
+        to.cr3_match = from.template read<ia32_rtit_cr3_match>();
+    }
+    detail::read_ranges(from, to, 0);
+    result.failed = from.failed();
+    return result;
+}
+
+/// Restores the state of a trace, IA32_RTIT_CTL last. TraceEn must be 0. PacketByteCnt is restored,
+/// too, so that the trace continues without a PSB.
+///
+/// Errors: the access that faulted; TraceEn is then 0, and the saved state can be restored again.
+/// Source: SDM vol. 3, "Context Switch Consideration"; PRG-101, PRG-102.
+template <msr_port Msrs>
+constexpr auto restore(Msrs& msrs, msr_plan const& saved) noexcept -> procedure_result {
+    detail::msr_sequence to{msrs};
+    detail::program(to, saved);
+    bool const done = to.write(saved.ctl);
+    bool const on = done && saved.ctl.get<ia32_rtit_ctl::TraceEn>();
+    return {to.failed(), on ? trace_state::enabled : trace_state::disabled};
+}
+
+// ------------------------------------------------------------------------------------ by XSAVES
+
+/// Component 8 in an XSAVE area that contains no other component beyond the legacy region.
+///
+/// Shape:  704 bytes: the legacy region of 512 bytes, the header of 64, PT state of 128. The area
+///         must be at a multiple of 64 bytes.
+/// Source: SDM vol. 1, "XSAVE Area"; PRG-110, REG-141.
+struct xsaves_area {
+    static constexpr size_t header_offset = 512;
+    static constexpr size_t component_offset = 576;
+    static constexpr size_t size = component_offset + sizeof(access::xsave_pt_state);
+
+    byte_array<size> bytes{};
+};
+
+/// Why an XSAVE area has no state of Intel PT that XRSTORS loads.
+struct [[nodiscard]] parsed_area {
+    rule why = rule::none;    ///< REG-148 the header; REG-144 a reserved quadword
+    bool is_initial = false;  ///< XSTATE_BV[8] is 0: XRSTORS loads the initial configuration
+    access::xsave_pt_state state{};
+
+    constexpr explicit operator bool() const noexcept { return why == rule::none; }
+};
+
+/// The offset of component 8 in a compacted area with these components, in bytes.
+///
+/// Source: SDM vol. 1, "Compacted Format of an XSAVE Area"; REG-141.
+template <cpuid_port Cpuid>
+[[nodiscard]] constexpr auto component_offset(Cpuid& cpuid,
+                                              reg::xsave_header_xcomp_bv format) noexcept
+    -> size_t {
+    size_t at = xsaves_area::component_offset;
+    for (unsigned i = 2; i <= 8; ++i) {
+        if ((format.raw >> i & 1) == 0) { continue; }
+        auto const component = cpuid.query(0x0D, i);
+        if ((component.ecx & 2) != 0) { at = (at + 63) / 64 * 64; }
+        if (i == 8) { break; }
+        at += component.eax;
+    }
+    return at;
+}
+
+/// An area from which XRSTORS with RFBM[8] loads the state of a trace.
+///
+/// Address ranges 2 and 3 are not in it: write them with `write_uncovered`.
+/// Source: PRG-110, PRG-112.
+[[nodiscard]] constexpr auto make_xsaves_area(msr_plan const& from) noexcept -> xsaves_area {
+    using area = access::xsave_pt_state;
+    auto const state = area{}.with(
+        area::IA32_RTIT_CTL{from.ctl}, area::IA32_RTIT_OUTPUT_BASE{from.output.base},
+        area::IA32_RTIT_OUTPUT_MASK_PTRS{from.output.mask_ptrs},
+        area::IA32_RTIT_STATUS{from.status}, area::IA32_RTIT_CR3_MATCH{from.cr3_match},
+        area::IA32_RTIT_ADDR0_A{from.addr[0].a}, area::IA32_RTIT_ADDR0_B{from.addr[0].b},
+        area::IA32_RTIT_ADDR1_A{from.addr[1].a}, area::IA32_RTIT_ADDR1_B{from.addr[1].b});
+    xsaves_area made;
+    uint64_t const bit = uint64_t{1} << reg::xsave_header_xcomp_bv::PT::lsb;
+    uint8_t* const bytes = made.bytes.bytes;
+    store_le64(bytes + reg::xsave_header_xstate_bv::offset, bit);
+    store_le64(bytes + reg::xsave_header_xcomp_bv::offset,
+               bit | reg::xsave_header_xcomp_bv::forced_1_mask());
+    for (unsigned i = 0; i < 16; ++i) {
+        store_le64(bytes + xsaves_area::component_offset + 8 * i, state.quadwords[i]);
+    }
+    return made;
+}
+
+/// Reads component 8 from an XSAVE area of any components: `offset` is that of `component_offset`.
+/// The bytes are untrusted.
+///
+/// Errors: REG-148 an area that is too short, not compacted, or without the component; REG-144 a
+///         reserved quadword that is not 0.
+/// Source: SDM vol. 1, "Operation of XRSTORS"; REG-144, REG-146, REG-148.
+[[nodiscard]] constexpr auto parse_xsaves_area(
+    byte_view area, size_t offset = xsaves_area::component_offset) noexcept -> parsed_area {
+    using xcomp = reg::xsave_header_xcomp_bv;
+    constexpr size_t bytes = sizeof(access::xsave_pt_state);
+    if (offset < xsaves_area::component_offset || area.size() < bytes ||
+        area.size() - bytes < offset) {
+        return {.why = rule::REG_148};
+    }
+    reg::xsave_header_xstate_bv const present{
+        load_le64(area.data() + reg::xsave_header_xstate_bv::offset)};
+    xcomp const format{load_le64(area.data() + xcomp::offset)};
+    auto const header = access::check_header(present, format,
+                                             reg::ia32_xss{}.with(reg::ia32_xss::PT_STATE{true}));
+    if (!header || !format.get<xcomp::PT>()) { return {.why = rule::REG_148}; }
+    parsed_area result;
+    result.is_initial = !present.get<reg::xsave_header_xstate_bv::PT>();
+    if (result.is_initial) { return result; }
+    for (unsigned i = 0; i < 16; ++i) {
+        result.state.quadwords[i] = load_le64(area.data() + offset + 8 * i);
+    }
+    if (!result.state.reserved_quadwords_are_zero()) { return {.why = rule::REG_144}; }
+    return result;
+}
+
+/// The state of a trace from component 8. Address ranges 2 and 3 are 0: read them with
+/// `read_uncovered`.
+///
+/// Source: REG-141.
+[[nodiscard]] constexpr auto plan_of(access::xsave_pt_state const& from) noexcept -> msr_plan {
+    using area = access::xsave_pt_state;
+    return {.ctl = from.get<area::IA32_RTIT_CTL>(),
+            .status = from.get<area::IA32_RTIT_STATUS>(),
+            .output = {from.get<area::IA32_RTIT_OUTPUT_BASE>(),
+                       from.get<area::IA32_RTIT_OUTPUT_MASK_PTRS>()},
+            .cr3_match = from.get<area::IA32_RTIT_CR3_MATCH>(),
+            .addr = {{from.get<area::IA32_RTIT_ADDR0_A>(), from.get<area::IA32_RTIT_ADDR0_B>()},
+                     {from.get<area::IA32_RTIT_ADDR1_A>(), from.get<area::IA32_RTIT_ADDR1_B>()}}};
+}
+
+/// Reads address ranges 2 and 3, which XSAVES does not save, after XSAVES.
+///
+/// Source: PRG-110.
+template <msr_port Msrs>
+constexpr auto read_uncovered(Msrs& msrs, msr_plan& to) noexcept -> procedure_result {
+    detail::msr_sequence from{msrs};
+    detail::read_ranges(from, to, 2);
+    return {from.failed(), trace_state::disabled};
+}
+/// Writes address ranges 2 and 3, which XRSTORS does not restore, before XRSTORS.
+///
+/// Source: PRG-110, PRG-112.
+template <msr_port Msrs>
+constexpr auto write_uncovered(Msrs& msrs, msr_plan const& from) noexcept -> procedure_result {
+    detail::msr_sequence to{msrs};
+    detail::write_ranges(to, from, 2);
+    return {to.failed(), trace_state::disabled};
+}
+
+// ------------------------------------------------------------------------------------ resets
+
+/// What a reset left.
+struct [[nodiscard]] reset_trace : stopped_trace {
+    bool is_preserved = false;  ///< the MSRs are those of before the reset
+};
+
+/// Reads the MSRs after a warm reset: where the last trace ended, if the processor preserves them.
+/// The bytes in its internal buffer are lost. STATUS must be written before tracing is enabled.
+///
+/// Errors: the access that faulted. `enabled` if TraceEn is 1: another agent enabled it since.
+/// Source: SDM vol. 3, "Warm Reset"; PRG-070, PRG-071, PRG-260.
+template <msr_port Msrs>
+constexpr auto after_warm_reset(Msrs& msrs, cpu::capabilities const& caps) noexcept -> reset_trace {
+    detail::msr_sequence from{msrs};
+    reset_trace result;
+    result.ctl = from.template read<ia32_rtit_ctl>();
+    result.failed = from.failed();
+    if (!from) { return result; }
+    if (result.ctl.get<ia32_rtit_ctl::TraceEn>()) {
+        result.trace = trace_state::enabled;
+        return result;
+    }
+    result.trace = trace_state::disabled;
+    result.is_preserved = caps.has_ip_filtering();
+    if (caps.has_output_msrs()) { detail::read_status_and_output(from, result); }
+    return result;
+}
+
+}  // namespace ptspec::driver

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/cpu/compare.hpp>
+#include <ptspec/driver/msr_sequence.hpp>
+#include <ptspec/reg/rtit_ctl.hpp>
+#include <ptspec/reg/rtit_status.hpp>
+
+/// Detection of Intel PT, and of another owner of it.
+namespace ptspec::driver {
+
+/// What a logical processor has.
+struct [[nodiscard]] detection : procedure_result {
+    cpu::capabilities caps{};
+    reg::ia32_rtit_ctl ctl{};  ///< as found
+
+    /// True if Intel PT exists and may be programmed.
+    constexpr explicit operator bool() const noexcept {
+        return caps.has_pt() && !failed && trace == trace_state::disabled;
+    }
+    /// Another agent traces: leave all MSRs of Intel PT alone.
+    [[nodiscard]] constexpr auto is_in_use() const noexcept -> bool {
+        return trace == trace_state::enabled;
+    }
+};
+
+/// Detects Intel PT on the logical processor that executes this, and reads TraceEn. Call it on each
+/// logical processor: capabilities can differ. Without Intel PT no MSR is accessed.
+///
+/// Errors: the access to IA32_RTIT_CTL that faulted, as under a hypervisor that hides Intel PT;
+///         `trace` is then `unknown`.
+/// Source: SDM vol. 3, "Detection of Intel Processor Trace and Capability Enumeration"; PRG-001,
+///         PRG-005, PRG-030, PRG-260.
+template <cpuid_port Cpuid, msr_port Msrs>
+constexpr auto detect(Cpuid& cpuid, Msrs& msrs) noexcept -> detection {
+    detection found;
+    found.caps = cpu::detect(cpuid, msrs);
+    found.trace = trace_state::disabled;
+    if (!found.caps.has_pt()) { return found; }
+    detail::msr_sequence from{msrs};
+    found.ctl = from.template read<reg::ia32_rtit_ctl>();
+    found.failed = from.failed();
+    found.trace = !from                                          ? trace_state::unknown
+                  : found.ctl.get<reg::ia32_rtit_ctl::TraceEn>() ? trace_state::enabled
+                                                                 : trace_state::disabled;
+    return found;
+}
+
+/// What several logical processors have in common.
+struct common_detection {
+    cpu::capabilities value{};
+    bool same_ip_payload = true;  ///< false: some compare RIPs, some LIPs: plan for each separately
+    bool all_same = true;         ///< all have the same capabilities
+    uint32_t differing = 0;       ///< bits of `cpu::aspect` that some lack and others have
+
+    [[nodiscard]] constexpr auto differs(cpu::aspect one) const noexcept -> bool {
+        return (differing & underlying(one)) != 0;
+    }
+};
+
+/// The capabilities that a configuration for all of these processors may use.
+///
+/// Source: REG-164..166, PRG-005.
+[[nodiscard]] constexpr auto common(cpu::capabilities const* all, size_t count) noexcept
+    -> common_detection {
+    if (count == 0) { return {}; }
+    common_detection result{.value = all[0]};
+    for (size_t i = 1; i < count; ++i) {
+        auto const both = cpu::common(result.value, all[i]);
+        result.same_ip_payload = result.same_ip_payload && both.same_ip_payload;
+        result.value = both.value;
+        result.all_same = result.all_same && all[i] == all[0];
+    }
+    for (size_t i = 0; i < count; ++i) {
+        result.differing |= cpu::includes(result.value, all[i]).lacking;
+    }
+    return result;
+}
+
+}  // namespace ptspec::driver

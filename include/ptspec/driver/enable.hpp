@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/driver/msr_sequence.hpp>
+#include <ptspec/driver/plan.hpp>
+
+/// Enabling and disabling packet generation.
+namespace ptspec::driver {
+
+// ------------------------------------------------------------------------------------ enabling
+
+namespace detail {
+
+/// Writes all MSRs of a plan except IA32_RTIT_CTL.
+template <class Sequence>
+constexpr void program(Sequence& to, msr_plan const& plan) noexcept {
+    (void)to.write(plan.status);
+    if (plan.ctl.get<ia32_rtit_ctl::CR3Filter>()) { (void)to.write(plan.cr3_match); }
+    for (unsigned n = 0; n < ia32_rtit_addr::count; ++n) {
+        if (!uses_range(plan.ctl, n)) { continue; }
+        (void)to.write(ia32_rtit_addr::address(n, reg::range_end::a), plan.addr[n].a.raw);
+        (void)to.write(ia32_rtit_addr::address(n, reg::range_end::b), plan.addr[n].b.raw);
+    }
+    if (uses_output_msrs(plan.ctl)) {
+        (void)to.write(plan.output.base);
+        (void)to.write(plan.output.mask_ptrs);
+    }
+}
+
+template <class Sequence>
+constexpr auto set_trace_en(Sequence& to, ia32_rtit_ctl ctl) noexcept -> trace_state {
+    return to.write(ctl.with(ia32_rtit_ctl::TraceEn{true})) ? trace_state::enabled
+                                                            : trace_state::disabled;
+}
+/// Clears TraceEn. False, and `still_tracing`, if the write faulted.
+template <class Sequence>
+constexpr auto clear_trace_en(Sequence& to, ia32_rtit_ctl ctl) noexcept -> trace_state {
+    auto const off = ctl.with(ia32_rtit_ctl::TraceEn{false});
+    if (to.write(off)) { return trace_state::disabled; }
+    return ctl.get<ia32_rtit_ctl::TraceEn>() ? trace_state::still_tracing : trace_state::disabled;
+}
+
+}  // namespace detail
+
+/// Enables packet generation: writes STATUS, the filters and the output MSRs that the plan uses,
+/// and IA32_RTIT_CTL last. TraceEn must be 0.
+///
+/// Errors: the access that faulted; TraceEn is then 0, and MSRs before it are written.
+/// Source: SDM vol. 3, "Enabling and Configuration of Packet Generation"; PRG-030..032, PRG-035.
+template <msr_port Msrs>
+constexpr auto enable(Msrs& msrs, msr_plan const& plan) noexcept -> procedure_result {
+    detail::msr_sequence to{msrs};
+    detail::program(to, plan);
+    if (!to) { return {to.failed(), trace_state::disabled}; }
+    trace_state const state = detail::set_trace_en(to, plan.ctl);
+    return {to.failed(), state};
+}
+
+/// The MSRs some time after enabling.
+struct [[nodiscard]] enable_check : procedure_result {
+    ia32_rtit_ctl ctl{};        ///< as read
+    ia32_rtit_status status{};  ///< transient while TraceEn is 1
+    bool is_ours = false;       ///< IA32_RTIT_CTL has the value that was written
+
+    /// True if tracing runs as programmed. An operational error may be signaled later.
+    constexpr explicit operator bool() const noexcept {
+        return !failed && is_ours && !status.get<ia32_rtit_status::Error>();
+    }
+};
+
+/// Reads back IA32_RTIT_CTL, to detect another agent that programs the trace unit, and
+/// IA32_RTIT_STATUS, to detect an operational error of the configuration.
+///
+/// Source: PRG-033, PRG-034, PRG-261.
+template <msr_port Msrs>
+constexpr auto check_enabled(Msrs& msrs, msr_plan const& plan) noexcept -> enable_check {
+    detail::msr_sequence from{msrs};
+    enable_check result;
+    result.ctl = from.template read<ia32_rtit_ctl>();
+    result.status = from.template read<ia32_rtit_status>();
+    result.failed = from.failed();
+    result.is_ours = from && result.ctl == plan.ctl.with(ia32_rtit_ctl::TraceEn{true});
+    result.trace = !from                                      ? trace_state::unknown
+                   : result.ctl.get<ia32_rtit_ctl::TraceEn>() ? trace_state::enabled
+                                                              : trace_state::disabled;
+    return result;
+}
+
+// ------------------------------------------------------------------------------------ disabling
+
+/// The MSRs after TraceEn was cleared.
+struct [[nodiscard]] stopped_trace : procedure_result {
+    ia32_rtit_ctl ctl{};  ///< before TraceEn was cleared
+    ia32_rtit_status status{};
+    output_buffer output{};  ///< where the trace ends; not read for a fabric
+};
+
+namespace detail {
+
+template <class Sequence>
+constexpr void read_status_and_output(Sequence& from, stopped_trace& to) noexcept {
+    to.status = from.template read<ia32_rtit_status>();
+    if (uses_output_msrs(to.ctl)) {
+        to.output.base = from.template read<ia32_rtit_output_base>();
+        to.output.mask_ptrs = from.template read<ia32_rtit_output_mask_ptrs>();
+    }
+    to.failed = from.failed();
+}
+
+template <class Sequence>
+constexpr auto disable(Sequence& on, stopped_trace result) noexcept -> stopped_trace {
+    result.trace = clear_trace_en(on, result.ctl);
+    on.fence();
+    read_status_and_output(on, result);
+    return result;
+}
+
+}  // namespace detail
+
+/// Disables packet generation: reads IA32_RTIT_CTL, clears TraceEn, which writes all packets to
+/// memory, orders these stores before later ones, and reads where the trace ends. Call it also when
+/// Stopped or Error is set, which do not write all packets.
+///
+/// Errors: the access that faulted. `unknown` if IA32_RTIT_CTL could not be read, `still_tracing`
+///         if it could not be written.
+/// Source: SDM vol. 3, "Disabling Packet Generation", "Flushing Trace Output"; PRG-040, PRG-043,
+///         PRG-060..063.
+template <fenced_msr_port Msrs>
+constexpr auto disable(Msrs& msrs) noexcept -> stopped_trace {
+    detail::msr_sequence on{msrs};
+    stopped_trace result;
+    result.ctl = on.template read<ia32_rtit_ctl>();
+    result.failed = on.failed();
+    return on ? detail::disable(on, result) : result;
+}
+/// The same for the owner, who knows what it wrote to IA32_RTIT_CTL and does not read it.
+template <fenced_msr_port Msrs>
+constexpr auto disable(Msrs& msrs, ia32_rtit_ctl written) noexcept -> stopped_trace {
+    detail::msr_sequence on{msrs};
+    stopped_trace result;
+    result.ctl = written;
+    return detail::disable(on, result);
+}
+
+/// Writes all packets to memory and continues: disables as `disable`, and sets TraceEn again
+/// without other changes. The result is that of `disable`; `enabled` if tracing continues. Tracing
+/// that ended by Stopped or Error is not continued: TraceEn stays 0.
+///
+/// Errors: as `disable`; an access after TraceEn was cleared that faults leaves it 0.
+/// Source: SDM vol. 3, "Flushing Trace Output"; PRG-060..063, PRG-086.
+template <fenced_msr_port Msrs>
+constexpr auto flush(Msrs& msrs, ia32_rtit_ctl written) noexcept -> stopped_trace {
+    using status = ia32_rtit_status;
+    detail::msr_sequence on{msrs};
+    stopped_trace result;
+    result.ctl = written;
+    result = detail::disable(on, result);
+    bool const ended = result.status.get<status::Stopped>() || result.status.get<status::Error>();
+    if (!on || ended || !written.get<ia32_rtit_ctl::TraceEn>()) { return result; }
+    result.trace = detail::set_trace_en(on, written);
+    result.failed = on.failed();
+    return result;
+}
+
+// ------------------------------------------------------------------------------------ changes
+
+/// Clears TraceEn and programs everything again, for example after STOP ended a full buffer.
+///
+/// Errors: as `disable` and `enable`.
+/// Source: PRG-041, PRG-086.
+template <msr_port Msrs>
+constexpr auto restart(Msrs& msrs, msr_plan const& plan) noexcept -> stopped_trace {
+    detail::msr_sequence on{msrs};
+    stopped_trace result;
+    result.ctl = plan.ctl;
+    result.trace = detail::clear_trace_en(on, plan.ctl.with(ia32_rtit_ctl::TraceEn{true}));
+    result.status = on.template read<ia32_rtit_status>();
+    detail::program(on, plan);
+    if (on) { result.trace = detail::set_trace_en(on, plan.ctl); }
+    result.failed = on.failed();
+    return result;
+}
+
+/// Calls `edit` while TraceEn is 0, and sets it again: the trace unit may cache entries of ToPA
+/// tables while it is 1. The position does not change.
+///
+/// Errors: the access that faulted. `edit` is not called if TraceEn could not be cleared.
+/// Source: PRG-091, PRG-124, OUT-072.
+template <msr_port Msrs, class Edit>
+constexpr auto while_disabled(Msrs& msrs, ia32_rtit_ctl written, Edit&& edit) noexcept
+    -> procedure_result {
+    detail::msr_sequence on{msrs};
+    trace_state state = detail::clear_trace_en(on, written);
+    if (!on) { return {on.failed(), state}; }
+    edit();
+    if (written.get<ia32_rtit_ctl::TraceEn>()) { state = detail::set_trace_en(on, written); }
+    return {on.failed(), state};
+}
+
+}  // namespace ptspec::driver

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/access/pmi.hpp>
+#include <ptspec/driver/msr_sequence.hpp>
+#include <ptspec/engine/trace_unit.hpp>
+
+/// A logical processor for tests of drivers: CPUID, MSRs, the trace unit, and its interrupt.
+namespace ptspec::driver {
+
+/// The CPUID leaves that enumerate given capabilities, as a `cpuid_port`.
+///
+/// Source: REG-160..168, PRG-001.
+class capabilities_cpuid {
+public:
+    constexpr explicit capabilities_cpuid(cpu::capabilities const& caps) noexcept : caps_{caps} {}
+
+    [[nodiscard]] constexpr auto query(uint32_t leaf, uint32_t subleaf) const noexcept
+        -> cpuid_registers {
+        switch (leaf) {
+            case 0x00: return {.eax = 0x15};
+            case 0x01: return {.eax = caps_.leaf_01_eax.raw, .ecx = caps_.leaf_01_ecx.raw};
+            case 0x07: return {.ebx = subleaf == 0 ? caps_.leaf_07_0_ebx.raw : 0};
+            case 0x0A: return {.eax = caps_.leaf_0a_eax.raw};
+            case 0x0D:
+                if (subleaf == 1) {
+                    return {.eax = caps_.leaf_0d_1_eax.raw, .ecx = caps_.leaf_0d_1_ecx.raw};
+                }
+                if (subleaf == 8) {
+                    return {.eax = caps_.leaf_0d_8_eax.raw, .ecx = caps_.leaf_0d_8_ecx.raw};
+                }
+                return {};
+            case 0x14:
+                if (subleaf == 0) {
+                    return {.eax = caps_.leaf_14_0_eax.raw,
+                            .ebx = caps_.leaf_14_0_ebx.raw,
+                            .ecx = caps_.leaf_14_0_ecx.raw};
+                }
+                if (subleaf == 1) {
+                    return {.eax = caps_.leaf_14_1_eax.raw,
+                            .ebx = caps_.leaf_14_1_ebx.raw,
+                            .ecx = caps_.leaf_14_1_ecx.raw};
+                }
+                return {};
+            case 0x15:
+                return {.eax = caps_.leaf_15_eax.raw,
+                        .ebx = caps_.leaf_15_ebx.raw,
+                        .ecx = caps_.leaf_15_ecx.raw};
+            case 0x8000'0000: return {.eax = 0x8000'0008};
+            case 0x8000'0008: return {.eax = caps_.leaf_80000008_eax.raw};
+            default: return {};
+        }
+    }
+
+private:
+    cpu::capabilities caps_;
+};
+
+/// Why an access of a `fake_processor` failed.
+struct fake_fault {
+    rule general_protection = rule::none;  ///< the rule of a #GP; none for an unknown MSR
+    bool is_unknown_msr = false;
+    port_fault memory{};  ///< the memory port failed: retry the access
+
+    friend constexpr auto operator==(fake_fault const&, fake_fault const&) -> bool = default;
+};
+
+namespace detail {
+
+/// A memory port whose interrupts are recorded, and whose stores are passed to `tap` first.
+template <memory_port Memory, class Tap>
+struct tapped_memory {
+    Memory& memory;
+    Tap& tap;
+    bool& interrupt;
+
+    constexpr auto load(uint64_t address) noexcept -> port_value { return memory.load(address); }
+    constexpr auto store(uint64_t address, byte_view bytes) noexcept -> size_t {
+        size_t const stored = memory.store(address, bytes);
+        tap(address, bytes.first(stored));
+        return stored;
+    }
+    constexpr auto send(byte_view bytes) noexcept -> size_t
+        requires fabric_port<Memory>
+    {
+        return memory.send(bytes);
+    }
+    constexpr void raise() noexcept { interrupt = true; }
+};
+
+}  // namespace detail
+
+/// Ignores the bytes of trace.
+struct no_tap {
+    constexpr void operator()(uint64_t, byte_view) const noexcept {}
+};
+
+/// A logical processor. Each event and access goes to its trace unit, whose bytes go to the memory
+/// port and to `tap(address, bytes)`; its PMIs become pending and are delivered by `deliver_pmi`.
+///
+/// It is an `msr_port` and a `cpuid_port`. An access is made by the instruction at the current IP.
+/// Besides the MSRs of the trace unit it has IA32_PERF_GLOBAL_CTRL, the x2APIC LVT entry, and the
+/// capability MSRs. All others raise #GP.
+///
+/// Shape:  a value, except that it borrows the memory port and the tap.
+/// Source: as `engine::trace_unit`; OUT-082..087, REG-203..205.
+template <memory_port Memory, class Tap = no_tap, size_t Depth = 1024>
+class fake_processor {
+public:
+    /// The length of WRMSR, in bytes.
+    static constexpr unsigned wrmsr_bytes = 2;
+
+    constexpr fake_processor(cpu::capabilities const& caps, Memory& memory, Tap& tap,
+                             engine::execution_context const& code = {}, uint64_t ip = 0,
+                             engine::model_options const& options = {}) noexcept
+        : caps_{caps}, memory_{memory}, tap_{tap}, unit_{caps, code, ip, options} {}
+
+    // -------------------------------------------------------------------------------- ports
+
+    [[nodiscard]] constexpr auto query(uint32_t leaf, uint32_t subleaf) const noexcept
+        -> cpuid_registers {
+        return capabilities_cpuid{caps_}.query(leaf, subleaf);
+    }
+
+    constexpr auto read(uint32_t index) noexcept -> port_value {
+        fault_ = {};
+        if (auto const* const word = own_msr(index)) { return {true, *word}; }
+        if (auto const value = capability_msr(index)) { return value; }
+        auto const got = unit_.rdmsr(index);
+        if (!got) {
+            fault_ = {.general_protection = got.verdict.why,
+                      .is_unknown_msr = got.verdict.what == access::outcome::not_covered};
+            return {};
+        }
+        return {true, got.value};
+    }
+    constexpr auto write(uint32_t index, uint64_t value) noexcept -> bool {
+        fault_ = {};
+        if (auto* const word = own_msr(index)) {
+            *word = value;
+            return true;
+        }
+        bool const was_on = is_tracing();
+        auto memory = ports();
+        auto const result = unit_.wrmsr(index, value, unit_.ip(), unit_.ip() + wrmsr_bytes, memory);
+        note_change(was_on);
+        fault_ = {.general_protection = result.why,
+                  .is_unknown_msr = result.what == engine::access_outcome::not_covered,
+                  .memory = result.fault};
+        return result.took_effect();
+    }
+    /// Counts the fences.
+    constexpr void fence() noexcept { ++fences_; }
+
+    /// Why the last access failed.
+    [[nodiscard]] constexpr auto fault() const noexcept -> fake_fault { return fault_; }
+    [[nodiscard]] constexpr auto fences() const noexcept -> uint64_t { return fences_; }
+
+    // -------------------------------------------------------------------------------- execution
+
+    /// Executes an event of `engine::event`.
+    template <class Event>
+    constexpr auto on(Event const& e) noexcept -> port_fault {
+        bool const was_on = is_tracing();
+        auto memory = ports();
+        auto const fault = unit_.on(e, memory);
+        note_change(was_on);
+        return fault;
+    }
+    constexpr auto xsaves() noexcept -> engine::xsaves_result {
+        bool const was_on = is_tracing();
+        auto memory = ports();
+        auto result = unit_.xsaves(unit_.ip(), unit_.ip() + xsaves_bytes, memory);
+        note_change(was_on);
+        return result;
+    }
+    constexpr auto xrstors(access::xsave_pt_state const& image) noexcept -> engine::xrstors_result {
+        bool const was_on = is_tracing();
+        auto memory = ports();
+        auto result = unit_.xrstors(image, unit_.ip(), unit_.ip() + xsaves_bytes, memory);
+        note_change(was_on);
+        return result;
+    }
+    constexpr void warm_reset(engine::execution_context const& after, uint64_t ip) noexcept {
+        unit_.warm_reset(after, ip);
+        lvt_ = masked_lvt;
+        pmi_pending_ = false;
+    }
+    constexpr void cold_reset(engine::execution_context const& after, uint64_t ip) noexcept {
+        unit_.cold_reset(after, ip);
+        lvt_ = masked_lvt;
+        global_ctrl_ = 0;
+        pmi_pending_ = false;
+    }
+
+    // -------------------------------------------------------------------------------- the PMI
+
+    /// True if `deliver_pmi` would deliver: a PMI is pending, and the LVT entry is not masked.
+    [[nodiscard]] constexpr auto pmi_is_deliverable() const noexcept -> bool {
+        return pmi_pending_ && !reg::ia32_x2apic_lvt_pmi{lvt_}.get<lvt::Mask>();
+    }
+    /// Delivers a pending PMI: the LVT entry becomes masked. False if there is none to deliver.
+    constexpr auto deliver_pmi() noexcept -> bool {
+        if (!pmi_is_deliverable()) { return false; }
+        pmi_pending_ = false;
+        lvt_ = access::after_delivery(lvt{lvt_}).raw;
+        if (access::deliver_pmi(caps_, unit_.msrs()).clears_global_ctrl) { global_ctrl_ = 0; }
+        return true;
+    }
+
+    // -------------------------------------------------------------------------------- state
+
+    [[nodiscard]] constexpr auto unit() const noexcept -> engine::trace_unit<Depth> const& {
+        return unit_;
+    }
+    [[nodiscard]] constexpr auto msrs() const noexcept -> access::msr_state { return unit_.msrs(); }
+    /// TraceEn.
+    [[nodiscard]] constexpr auto is_tracing() const noexcept -> bool {
+        return unit_.state().template ctl<reg::ia32_rtit_ctl::TraceEn>();
+    }
+    /// How often TraceEn became 1, and 0.
+    [[nodiscard]] constexpr auto times_enabled() const noexcept -> uint64_t { return enabled_; }
+    [[nodiscard]] constexpr auto times_disabled() const noexcept -> uint64_t { return disabled_; }
+
+private:
+    using lvt = reg::ia32_x2apic_lvt_pmi;
+    static constexpr unsigned xsaves_bytes = 3;
+    static constexpr uint64_t masked_lvt = lvt{}.with(lvt::Mask{true}).raw;
+
+    [[nodiscard]] constexpr auto ports() noexcept -> detail::tapped_memory<Memory, Tap> {
+        return {memory_, tap_, pmi_pending_};
+    }
+    constexpr void note_change(bool was_on) noexcept {
+        bool const is_on = is_tracing();
+        enabled_ += !was_on && is_on;
+        disabled_ += was_on && !is_on;
+    }
+    [[nodiscard]] constexpr auto own_msr(uint32_t index) noexcept -> uint64_t* {
+        return index == reg::ia32_perf_global_ctrl::address ? &global_ctrl_
+               : index == lvt::address                      ? &lvt_
+                                                            : nullptr;
+    }
+    [[nodiscard]] constexpr auto capability_msr(uint32_t index) const noexcept -> port_value {
+        switch (index) {
+            case reg::msr_platform_info::address: return {true, caps_.platform_info.raw};
+            case reg::ia32_perf_capabilities::address: return {true, caps_.perf_capabilities.raw};
+            case reg::ia32_vmx_misc::address: return {true, caps_.vmx_misc.raw};
+            case reg::ia32_vmx_procbased_ctls2::address:
+                return {true, caps_.vmx_procbased_ctls2.raw};
+            case reg::ia32_vmx_exit_ctls::address: return {true, caps_.vmx_exit_ctls.raw};
+            case reg::ia32_vmx_entry_ctls::address: return {true, caps_.vmx_entry_ctls.raw};
+            default: return {};
+        }
+    }
+
+    cpu::capabilities caps_;
+    Memory& memory_;
+    Tap& tap_;
+    engine::trace_unit<Depth> unit_;
+    uint64_t global_ctrl_ = 0;
+    uint64_t lvt_ = masked_lvt;
+    bool pmi_pending_ = false;
+    fake_fault fault_{};
+    uint64_t fences_ = 0;
+    uint64_t enabled_ = 0;
+    uint64_t disabled_ = 0;
+};
+
+}  // namespace ptspec::driver

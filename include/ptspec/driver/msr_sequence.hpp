@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/ports.hpp>
+
+/// Procedures of a driver over ports: sequences of MSR accesses that stop at the first fault.
+namespace ptspec::driver {
+
+// ------------------------------------------------------------------------------------ one access
+
+/// The result of reading an MSR as its register type.
+template <class Word>
+struct [[nodiscard]] word_read {
+    bool done = false;  ///< false: the access faulted and `value` is meaningless
+    Word value{};
+
+    constexpr explicit operator bool() const noexcept { return done; }
+};
+
+/// Reads an MSR: `read<reg::ia32_rtit_ctl>(msrs)`.
+template <class Word, msr_port Msrs>
+    requires requires { Word::address; }
+[[nodiscard]] constexpr auto read(Msrs& msrs) noexcept -> word_read<Word> {
+    port_value const got = msrs.read(Word::address);
+    return {got.done, Word{got.value}};
+}
+
+/// Writes an MSR. False: the access faulted.
+template <msr_port Msrs, class Word>
+    requires requires { Word::address; }
+[[nodiscard]] constexpr auto write(Msrs& msrs, Word value) noexcept -> bool {
+    return msrs.write(Word::address, value.raw);
+}
+
+// ------------------------------------------------------------------------------------ a sequence
+
+/// An MSR port that also orders stores: `fence` executes an SFENCE or a stronger instruction, after
+/// which other logical processors see the trace.
+///
+/// Source: PRG-040, PRG-062.
+template <class Port>
+concept fenced_msr_port = msr_port<Port> && requires(Port& port) { port.fence(); };
+
+/// An access of a procedure that faulted.
+struct failed_access {
+    bool happened = false;
+    bool is_write = false;
+    uint32_t index = 0;   ///< of the MSR
+    uint64_t value = 0;   ///< of a write
+    unsigned number = 0;  ///< the number of the access in the procedure, from 0
+
+    constexpr explicit operator bool() const noexcept { return happened; }
+    friend constexpr auto operator==(failed_access const&, failed_access const&) -> bool = default;
+};
+
+/// Whether the trace unit is enabled after a procedure.
+enum class trace_state : uint8_t {
+    disabled,
+    enabled,
+    still_tracing,  ///< the write that clears TraceEn faulted
+    unknown,        ///< IA32_RTIT_CTL could not be read
+};
+
+/// The result of a procedure. After a failed access the procedure makes no further access, except
+/// those that `still_tracing` and the documentation of the procedure name.
+struct [[nodiscard]] procedure_result {
+    failed_access failed{};
+    trace_state trace = trace_state::unknown;
+
+    constexpr explicit operator bool() const noexcept { return !failed; }
+};
+
+namespace detail {
+
+using namespace ptspec::detail;
+
+/// Makes accesses until one faults. After that reads return 0, and nothing is accessed.
+template <msr_port Msrs>
+class msr_sequence {
+public:
+    constexpr explicit msr_sequence(Msrs& msrs) noexcept : msrs_{msrs} {}
+
+    constexpr auto read(uint32_t index) noexcept -> uint64_t {
+        if (failed_) { return 0; }
+        port_value const got = msrs_.read(index);
+        if (!got) {
+            failed_ = {true, false, index, 0, number_};
+            return 0;
+        }
+        ++number_;
+        return got.value;
+    }
+    template <class Word>
+    constexpr auto read() noexcept -> Word {
+        return Word{read(Word::address)};
+    }
+    /// False after a fault.
+    constexpr auto write(uint32_t index, uint64_t value) noexcept -> bool {
+        if (failed_) { return false; }
+        if (!msrs_.write(index, value)) {
+            failed_ = {true, true, index, value, number_};
+            return false;
+        }
+        ++number_;
+        return true;
+    }
+    template <class Word>
+    constexpr auto write(Word value) noexcept -> bool {
+        return write(Word::address, value.raw);
+    }
+    constexpr void fence() noexcept
+        requires fenced_msr_port<Msrs>
+    {
+        if (!failed_) { msrs_.fence(); }
+    }
+
+    constexpr explicit operator bool() const noexcept { return !failed_; }
+    [[nodiscard]] constexpr auto failed() const noexcept -> failed_access { return failed_; }
+    [[nodiscard]] constexpr auto port() noexcept -> Msrs& { return msrs_; }
+
+private:
+    Msrs& msrs_;
+    failed_access failed_{};
+    unsigned number_ = 0;
+};
+
+}  // namespace detail
+
+}  // namespace ptspec::driver

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/driver/plan.hpp>
+#include <ptspec/topa/builders.hpp>
+#include <ptspec/topa/validate.hpp>
+
+/// Buffers of many regions: their tables, and positions in them as byte offsets.
+namespace ptspec::driver {
+
+/// What happens when a buffer is full.
+///
+/// Source: PRG-128.
+enum class buffer_recipe : uint8_t {
+    circular,            ///< the oldest bytes are overwritten; no interrupt
+    stop_on_full,        ///< tracing stops: the oldest bytes are kept
+    interrupt_on_full,   ///< circular, with an interrupt one region before the end
+    interrupt_and_stop,  ///< an interrupt one region before the end, and STOP at the end
+    streaming,           ///< circular, with INT and STOP where `set_marks` places them
+};
+
+/// A page for a ToPA table: its physical address, and its entries in this program's memory.
+struct table_page {
+    uint64_t base = 0;
+    topa::entry* entries = nullptr;
+};
+
+/// A buffer of several regions, filled in their order, and the tables that describe it. The lists
+/// are borrowed and must outlive it.
+///
+/// Shape:  all tables but the last have `regions_per_table` regions. Offsets count bytes from the
+///         start of the first region.
+struct ring {
+    topa::region const* regions = nullptr;
+    size_t region_count = 0;
+    table_page const* tables = nullptr;
+    size_t table_count = 0;
+    size_t regions_per_table = 0;
+    uint64_t bytes = 0;  ///< of all regions
+    buffer_recipe recipe = buffer_recipe::circular;
+    bool has_link = true;  ///< the last table links to the first
+};
+
+/// A ring, or why it cannot be built.
+struct [[nodiscard]] built_ring {
+    rule why = rule::none;
+    size_t region = 0;  ///< the number of the region that breaks the rule
+    driver::ring ring{};
+
+    constexpr explicit operator bool() const noexcept { return why == rule::none; }
+};
+
+namespace detail {
+
+/// The marks of region `i` of `count`.
+[[nodiscard]] constexpr auto marked(buffer_recipe how, topa::region which, size_t i,
+                                    size_t count) noexcept -> topa::region {
+    bool const is_last = i + 1 == count;
+    bool const is_before_last = i + 2 == count || count == 1;
+    bool const interrupts = how == buffer_recipe::interrupt_on_full ||
+                            how == buffer_recipe::interrupt_and_stop;
+    bool const stops = how == buffer_recipe::stop_on_full ||
+                       how == buffer_recipe::interrupt_and_stop;
+    which.stop = stops && is_last;
+    which.interrupt = interrupts && (is_before_last || which.stop);
+    return which;
+}
+
+}  // namespace detail
+
+/// Writes the tables of a buffer: `entries_per_table` - 1 regions and a link each, the last link to
+/// the first table. INT and STOP of the given regions are ignored: the recipe places them.
+///
+/// Errors: OUT-046 not enough tables; OUT-066 no region; OUT-093 an interrupt with fewer than two
+///         regions on a processor of many entries; OUT-061..063, OUT-067, OUT-068, OUT-071 of an
+///         entry; OUT-111, OUT-113 a region or table that overlaps restricted memory or the page of
+///         the local APIC. Tables before the one with the error are written.
+/// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; PRG-089, PRG-090, PRG-096, PRG-126,
+///         PRG-128.
+[[nodiscard]] constexpr auto build_ring(buffer_recipe how, topa::region const* regions,
+                                        size_t count, table_page const* pages, size_t page_count,
+                                        topa::limits of, topa::output_hazards const& hazards = {},
+                                        size_t entries_per_table = 512) noexcept -> built_ring {
+    if (count == 0) { return {.why = rule::OUT_066}; }
+    bool const interrupts = how == buffer_recipe::interrupt_on_full ||
+                            how == buffer_recipe::interrupt_and_stop;
+    if (interrupts && count < 2 && of.many_entries) { return {.why = rule::OUT_093}; }
+    if (entries_per_table < 2) { return {.why = rule::OUT_046}; }
+    size_t const per_table = entries_per_table - 1;
+    size_t const tables = (count + per_table - 1) / per_table;
+    if (tables > page_count) { return {.why = rule::OUT_046}; }
+    bool const stops = how == buffer_recipe::stop_on_full ||
+                       how == buffer_recipe::interrupt_and_stop;
+    built_ring result{.ring = {.regions = regions,
+                               .region_count = count,
+                               .tables = pages,
+                               .table_count = tables,
+                               .regions_per_table = per_table,
+                               .recipe = how,
+                               .has_link = !stops || !of.many_entries}};
+    auto const fail = [&](rule why, size_t region) {
+        return built_ring{.why = why, .region = region};
+    };
+    for (size_t table = 0, first = 0; table < tables; ++table, first += per_table) {
+        size_t const here = count - first < per_table ? count - first : per_table;
+        bool const is_last = table + 1 == tables;
+        uint64_t const next = pages[is_last ? 0 : table + 1].base;
+        topa::place at{pages[table].base, 0};
+        rule broken = topa::detail::check_table_base(at.table, of.width);
+        if (broken != rule::none) { return fail(broken, first); }
+        for (size_t i = 0; i < here; ++i, ++at.index) {
+            auto const one = detail::marked(how, regions[first + i], first + i, count);
+            uint64_t const size = topa::bytes_in(one.size);
+            broken = topa::detail::check_region(one, at, of);
+            if (broken != rule::none) { return fail(broken, first + i); }
+            topa::find_warnings(topa::entry_for(one), at, hazards, [&](rule warning) {
+                if (warning != rule::OUT_070 && broken == rule::none) { broken = warning; }
+            });
+            if (broken != rule::none) { return fail(broken, first + i); }
+            pages[table].entries[i] = topa::entry_for(one);
+            result.ring.bytes += size;
+        }
+        if (hazards.restricted.touches(pages[table].base, (here + 1) * sizeof(topa::entry))) {
+            return fail(rule::OUT_091, first);
+        }
+        if (!is_last || result.ring.has_link) {
+            pages[table].entries[here] = topa::link_to(next);
+            broken = topa::broken_rule(pages[table].entries[here], at, of);
+            if (broken != rule::none) { return fail(broken, first + here); }
+        }
+    }
+    return result;
+}
+
+/// The output MSRs for a ring from its start.
+///
+/// Source: PRG-128.
+[[nodiscard]] constexpr auto start_of(ring const& which) noexcept -> output_buffer {
+    return in_topa({.table = which.tables[0].base});
+}
+
+// ------------------------------------------------------------------------------------ positions
+
+/// A position in a ring as an offset.
+struct [[nodiscard]] ring_offset {
+    bool found = false;
+    uint64_t offset = 0;         ///< in bytes: at most that of the ring
+    size_t region = 0;           ///< the number of the current region
+    bool at_region_end = false;  ///< the region is full, and the next not begun: after STOP
+
+    constexpr explicit operator bool() const noexcept { return found; }
+};
+
+/// The offset of a position that the output MSRs held after TraceEn was cleared.
+///
+/// Errors: not found: the position is in no table of the ring, or beyond the end of its region.
+/// Source: PRG-086, PRG-129, PRG-143.
+[[nodiscard]] constexpr auto offset_of(ring const& in, output_buffer const& now) noexcept
+    -> ring_offset {
+    auto const where = topa::position_in(now.base, now.mask_ptrs);
+    size_t table = 0;
+    while (table < in.table_count && in.tables[table].base != where.table) { ++table; }
+    if (table == in.table_count) { return {}; }
+    size_t const first = table * in.regions_per_table;
+    size_t const left = in.region_count - first;
+    size_t const here = left < in.regions_per_table ? left : in.regions_per_table;
+    ring_offset result{.found = true, .region = first + where.index};
+    if (where.index > here || (where.index == here && where.offset != 0)) { return {}; }
+    if (result.region >= in.region_count) { result.region = 0; }  // at the last link
+    for (size_t i = 0; i < result.region; ++i) {
+        result.offset += topa::bytes_in(in.regions[i].size);
+    }
+    uint64_t const size = topa::bytes_in(in.regions[result.region].size);
+    if (where.offset > size) { return {}; }
+    result.offset += where.offset;
+    result.at_region_end = where.offset == size;
+    return result;
+}
+
+/// The output MSRs for an offset in a ring, from which tracing continues. The offset is taken
+/// modulo the size of the ring.
+///
+/// Source: PRG-086, PRG-129.
+[[nodiscard]] constexpr auto buffer_at(ring const& in, uint64_t offset) noexcept -> output_buffer {
+    offset %= in.bytes;
+    size_t region = 0;
+    for (; offset >= topa::bytes_in(in.regions[region].size); ++region) {
+        offset -= topa::bytes_in(in.regions[region].size);
+    }
+    size_t const table = region / in.regions_per_table;
+    return in_topa({.table = in.tables[table].base,
+                    .index = static_cast<uint32_t>(region % in.regions_per_table),
+                    .offset = static_cast<uint32_t>(offset)});
+}
+
+/// The entry of a region.
+[[nodiscard]] constexpr auto entry_of(ring const& in, size_t region) noexcept -> topa::entry& {
+    return in.tables[region / in.regions_per_table].entries[region % in.regions_per_table];
+}
+
+/// The region that contains an offset.
+[[nodiscard]] constexpr auto region_at(ring const& in, uint64_t offset) noexcept -> size_t {
+    offset %= in.bytes;
+    size_t region = 0;
+    for (; offset >= topa::bytes_in(in.regions[region].size); ++region) {
+        offset -= topa::bytes_in(in.regions[region].size);
+    }
+    return region;
+}
+
+/// Places INT and STOP of a streaming ring while TraceEn is 0: STOP and INT on the region before
+/// the one that holds the oldest unread byte, INT on the region that wakes the reader, the one
+/// before the STOP if `wake_up_bytes` from `head` on would be in a later one.
+///
+/// Units:  `head` is the offset of the next byte of trace, `unread` the number of bytes before it
+///         that are not read.
+/// Errors: false if the region of `head` holds unread bytes that are before it in the order of
+///         reading: there is no region in which tracing may continue. Nothing is then changed.
+/// Source: OUT-093, OUT-094, PRG-121, PRG-126, PRG-128.
+[[nodiscard]] constexpr auto set_marks(ring const& in, uint64_t head, uint64_t unread,
+                                       uint64_t wake_up_bytes) noexcept -> bool {
+    if (unread > in.bytes) { return false; }
+    size_t const current = region_at(in, head);
+    size_t stop = current;
+    if (unread != 0) {
+        uint64_t const oldest = (head % in.bytes + in.bytes - unread) % in.bytes;
+        size_t const first_unread = region_at(in, oldest);
+        if (first_unread == current && oldest >= head % in.bytes) { return false; }
+        stop = (first_unread == 0 ? in.region_count : first_unread) - 1;
+    } else {
+        stop = (current == 0 ? in.region_count : current) - 1;
+    }
+    // The regions from the current one to the STOP, in order.
+    size_t wake_up = current;
+    uint64_t const begin = head % in.bytes;
+    uint64_t in_region = begin;
+    for (size_t i = 0; i < current; ++i) { in_region -= topa::bytes_in(in.regions[i].size); }
+    uint64_t room = topa::bytes_in(in.regions[current].size) - in_region;
+    while (room < wake_up_bytes && wake_up != stop) {
+        wake_up = wake_up + 1 == in.region_count ? 0 : wake_up + 1;
+        room += topa::bytes_in(in.regions[wake_up].size);
+    }
+    if (wake_up == stop && wake_up != current && in.region_count > 1) {
+        wake_up = (wake_up == 0 ? in.region_count : wake_up) - 1;
+    }
+    using topa::entry;
+    for (size_t i = 0; i < in.region_count; ++i) {
+        bool const stops = i == stop;
+        entry& one = entry_of(in, i);
+        one = one.with(entry::STOP{stops}, entry::INT{stops || i == wake_up});
+    }
+    return true;
+}
+
+}  // namespace ptspec::driver

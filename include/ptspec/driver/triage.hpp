@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/driver/enable.hpp>
+#include <ptspec/engine/output/explain.hpp>
+
+/// Why tracing ended, and what to do before it is enabled again.
+namespace ptspec::driver {
+
+enum class end_reason : uint8_t {
+    none,                ///< neither Error nor Stopped is set
+    trace_stop,          ///< a branch into a TraceStop range
+    topa_stop,           ///< a region with STOP is full
+    trace_stop_or_topa,  ///< Stopped is set; the tables were not read
+    operational_error,   ///< Error is set: the end of the trace may be lost
+    set_by_software,     ///< nothing explains the bit: software set it, or repaired the cause
+};
+
+/// Why tracing ended.
+struct end_of_trace {
+    end_reason reason = end_reason::none;
+    engine::explanation why{};  ///< the rule, the entry and the field, if they are known
+
+    /// STATUS to write before enabling: Error and Stopped are 0, PacketByteCnt is kept.
+    ia32_rtit_status status{};
+    /// The output MSRs must change before enabling, or an operational error follows. Source:
+    /// PRG-041, PRG-086.
+    bool needs_new_position = false;
+    /// A table or the value of an MSR must be repaired before enabling.
+    bool needs_repair = false;
+};
+
+namespace detail {
+
+[[nodiscard]] constexpr auto without_end_bits(ia32_rtit_status now) noexcept -> ia32_rtit_status {
+    return now.with(ia32_rtit_status::Error{false}, ia32_rtit_status::Stopped{false});
+}
+
+[[nodiscard]] constexpr auto msr_state_of(stopped_trace const& now) noexcept -> access::msr_state {
+    access::msr_state state;
+    state.ctl = now.ctl;
+    state.status = now.status;
+    state.output_base = now.output.base;
+    state.output_mask_ptrs = now.output.mask_ptrs;
+    return state;
+}
+
+}  // namespace detail
+
+/// Why tracing ended, from the MSRs after `disable` alone. ToPA STOP and TraceStop look the same.
+///
+/// Source: SDM vol. 3, "Disabling Packet Generation"; PRG-041, PRG-042.
+[[nodiscard]] constexpr auto triage(stopped_trace const& now) noexcept -> end_of_trace {
+    using status = ia32_rtit_status;
+    end_of_trace result{.status = detail::without_end_bits(now.status)};
+    if (now.status.get<status::Error>()) {
+        result.reason = end_reason::operational_error;
+        result.needs_repair = true;
+    } else if (now.status.get<status::Stopped>()) {
+        bool const topa = detail::uses_output_msrs(now.ctl) && now.ctl.get<ia32_rtit_ctl::ToPA>();
+        bool const ranges = access::has_trace_stop(detail::msr_state_of(now));
+        result.reason = topa && ranges ? end_reason::trace_stop_or_topa
+                        : topa         ? end_reason::topa_stop
+                        : ranges       ? end_reason::trace_stop
+                                       : end_reason::set_by_software;
+        result.needs_new_position = topa;
+    }
+    return result;
+}
+
+/// The same with the tables, which must not have changed since.
+///
+/// Errors: `why.fault` if a table could not be read; the reason is then as without tables.
+/// Source: PRG-041, PRG-086, PRG-088; as `engine::explain`.
+template <memory_port Memory>
+[[nodiscard]] constexpr auto triage(stopped_trace const& now, cpu::capabilities const& caps,
+                                    Memory& memory, engine::output_options const& how = {}) noexcept
+    -> end_of_trace {
+    end_of_trace result = triage(now);
+    if (result.reason == end_reason::none) { return result; }
+    result.why = engine::explain(caps, detail::msr_state_of(now), memory, how);
+    if (result.why.fault) { return result; }
+    result.needs_new_position = false;
+    switch (result.why.why) {
+        case rule::OUT_080:
+            result.reason = end_reason::topa_stop;
+            result.needs_new_position = true;
+            break;
+        case rule::REG_068: result.reason = end_reason::trace_stop; break;
+        case rule::REG_053:
+            result.reason = end_reason::set_by_software;
+            result.needs_repair = false;
+            break;
+        case rule::OUT_024:
+        case rule::OUT_064:
+            result.needs_new_position = true;
+            result.needs_repair = false;
+            break;
+        default: break;
+    }
+    return result;
+}
+
+/// Continues after a TraceStop: clears TraceEn, reads STATUS, clears Stopped in it, and sets
+/// TraceEn again at the same position. With Error set TraceEn stays 0, and STATUS is not written.
+///
+/// Do not use it after ToPA STOP: the position must change, see `restart`.
+/// Errors: the access that faulted. `still_tracing` if TraceEn could not be cleared.
+/// Source: SDM vol. 3, "Disabling Packet Generation"; PRG-020, PRG-041, PRG-042, PRG-061.
+template <msr_port Msrs>
+constexpr auto recover(Msrs& msrs, ia32_rtit_ctl written) noexcept -> stopped_trace {
+    detail::msr_sequence on{msrs};
+    stopped_trace result;
+    result.ctl = written;
+    result.trace = detail::clear_trace_en(on, written);
+    result.status = on.template read<ia32_rtit_status>();
+    if (on && !result.status.get<ia32_rtit_status::Error>()) {
+        (void)on.write(detail::without_end_bits(result.status));
+        if (on && written.get<ia32_rtit_ctl::TraceEn>()) {
+            result.trace = detail::set_trace_en(on, written);
+        }
+    }
+    result.failed = on.failed();
+    return result;
+}
+
+}  // namespace ptspec::driver

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ptspec/cpu/presets.hpp>
+#include <ptspec/driver/context.hpp>
+#include <ptspec/driver/fake_processor.hpp>
+#include <ptspec/driver/recording_port.hpp>
+
+#include <support/check_twice.hpp>
+#include <support/unit_memory.hpp>
+
+using namespace ptspec;
+using driver::trace_state;
+using reg::ia32_rtit_ctl;
+using reg::ia32_rtit_status;
+using test::table;
+namespace preset = cpu::preset;
+namespace event = engine::event;
+
+namespace {
+
+using machine = driver::fake_processor<test::machine_memory, driver::no_tap>;
+
+struct world {
+    test::machine_memory memory{};
+    driver::no_tap tap{};
+    machine cpu;
+
+    constexpr explicit world(cpu::capabilities const& of = preset::skylake_x)
+        : cpu{of, memory, tap, {}, 0x1000} {}
+};
+
+constexpr driver::msr_plan base{.ctl = {0x250D}, .output = driver::in_topa({.table = table})};
+
+constexpr auto all_ranges() -> driver::msr_plan {
+    auto plan = base;
+    plan.ctl = plan.ctl.with(ia32_rtit_ctl::CR3Filter{true},
+                             ia32_rtit_ctl::ADDR0_CFG{reg::addr_cfg::filter},
+                             ia32_rtit_ctl::ADDR1_CFG{reg::addr_cfg::filter},
+                             ia32_rtit_ctl::ADDR2_CFG{reg::addr_cfg::filter},
+                             ia32_rtit_ctl::ADDR3_CFG{reg::addr_cfg::trace_stop});
+    plan.cr3_match = {0x5000};
+    for (uint64_t n = 0; n < 4; ++n) {
+        plan.addr[n] = {{0x1000 * (n + 1)}, {0x1000 * (n + 1) + 0xFFF}};
+    }
+    return plan;
+}
+
+constexpr void set_word(driver::xsaves_area& area, size_t at, uint64_t word) {
+    store_le64(area.bytes.data() + at, word);
+}
+
+}  // namespace
+
+TEST_CASE("a context is saved with TraceEn as it was, and restored to the same state "
+          "(PRG-100..103)") {
+    CHECK_TWICE([](auto value) {
+        world now{value(preset::P_FUT)};
+        (void)driver::enable(now.cpu, all_ranges());
+        (void)now.cpu.on(event::indirect_jump{0x1800});
+        auto const saved = driver::save(now.cpu);
+        auto const before = now.cpu.msrs();
+        // Another context runs.
+        (void)driver::enable(now.cpu, base);
+        (void)now.cpu.on(event::indirect_jump{0x8000});
+        (void)driver::disable(now.cpu);
+        auto const restored = driver::restore(now.cpu, saved.state);
+        auto const stopped = driver::save(now.cpu);
+        return saved && saved.trace == trace_state::disabled &&
+               saved.state.ctl == all_ranges().ctl && saved.state.cr3_match.raw == 0x5000 &&
+               saved.state.addr[3].a.raw == 0x4000 &&
+               saved.state.output.mask_ptrs == before.output_mask_ptrs &&
+               saved.state.status.get<ia32_rtit_status::PacketByteCnt>() != 0 && restored &&
+               restored.trace == trace_state::enabled && stopped &&
+               stopped.state.addr[2] == saved.state.addr[2];
+    });
+}
+
+TEST_CASE("a context that was not tracing is restored without TraceEn (PRG-101)") {
+    CHECK_TWICE([](auto value) {
+        world now;
+        (void)now.cpu.write(0x570, value(uint64_t{0x250C}));
+        auto const saved = driver::save(now.cpu);
+        auto const restored = driver::restore(now.cpu, saved.state);
+        return saved && saved.state.ctl.raw == 0x250C && restored &&
+               restored.trace == trace_state::disabled && now.cpu.times_enabled() == 0;
+    });
+}
+
+TEST_CASE("a resumed context has no PSB: its PacketByteCnt is restored (PRG-102)") {
+    CHECK_TWICE([](auto value) {
+        world now;
+        (void)driver::enable(now.cpu, base);
+        (void)now.cpu.on(event::indirect_jump{value(uint64_t{0x2000})});
+        auto const saved = driver::save(now.cpu);
+        uint64_t const from = saved.state.output.mask_ptrs.raw >> 32;
+        (void)driver::restore(now.cpu, saved.state);
+        auto const again = driver::save(now.cpu);
+        uint64_t const to = again.state.output.mask_ptrs.raw >> 32;
+        for (uint64_t i = from; i + 1 < to; ++i) {
+            if (now.memory.trace.bytes.bytes[i] == 0x02 &&
+                now.memory.trace.bytes.bytes[i + 1] == 0x82) {
+                return false;
+            }
+        }
+        return from != 0 && to > from;
+    });
+}
+
+TEST_CASE("PC-21: ranges 2 and 3 are saved and restored beside XSAVES (PRG-110)") {
+    CHECK_TWICE([](auto value) {
+        world now{value(preset::P_FUT)};
+        (void)driver::enable(now.cpu, all_ranges());
+        auto const image = now.cpu.xsaves().image;
+        auto state = driver::plan_of(image);
+        bool const covered = state.ctl == all_ranges().ctl && state.addr[1].b.raw == 0x2FFF &&
+                             state.addr[2].a.raw == 0;
+        bool const read = static_cast<bool>(driver::read_uncovered(now.cpu, state)) &&
+                          state.addr[2].a.raw == 0x3000 && state.addr[3].b.raw == 0x4FFF;
+        for (uint32_t index = 0x580; index <= 0x587; ++index) { (void)now.cpu.write(index, 0); }
+        driver::recording_port log{now.cpu};
+        bool const written = static_cast<bool>(driver::write_uncovered(log, state)) &&
+                             log.count() == 4 && log.begin()->index == 0x584;
+        bool const loaded = now.cpu.xrstors(image).took_effect();
+        return covered && read && written && loaded && now.cpu.is_tracing() &&
+               now.cpu.msrs().addr[3] == all_ranges().addr[3] &&
+               now.cpu.msrs().addr[0] == all_ranges().addr[0];
+    });
+}
+
+TEST_CASE("an XSAVE area is built as XSAVES writes it, and parsed again (PRG-110,112)") {
+    CHECK_TWICE([](auto value) {
+        auto plan = all_ranges();
+        plan.status = {value(uint64_t{0x300'0000'0000})};
+        auto const area = driver::make_xsaves_area(plan);
+        auto const word = [&](size_t at) { return load_le64(area.bytes.data() + at); };
+        bool const layout = sizeof(area.bytes) == 704 && word(0x200) == 0x100 &&
+                            word(0x208) == 0x8000'0000'0000'0100 && word(576) == plan.ctl.raw &&
+                            word(576 + 0x08) == table && word(576 + 0x10) == 0x7F &&
+                            word(576 + 0x18) == 0x300'0000'0000 && word(576 + 0x20) == 0x5000 &&
+                            word(576 + 0x28) == 0x1000 && word(576 + 0x40) == 0x2FFF &&
+                            word(576 + 0x48) == 0;
+        auto const parsed = driver::parse_xsaves_area(area.bytes);
+        auto back = driver::plan_of(parsed.state);
+        back.addr[2] = plan.addr[2];
+        back.addr[3] = plan.addr[3];
+        return layout && parsed && !parsed.is_initial && back == plan;
+    });
+}
+
+TEST_CASE("an area that XRSTORS refuses is refused (REG-144,146,148)") {
+    CHECK_TWICE([](auto value) {
+        auto const good = driver::make_xsaves_area(base);
+        auto const why = [&](size_t at, uint64_t word) {
+            auto bad = good;
+            set_word(bad, at, word);
+            return driver::parse_xsaves_area(bad.bytes).why;
+        };
+        auto initial = good;
+        set_word(initial, 0x200, 0);
+        auto const is_initial = driver::parse_xsaves_area(initial.bytes);
+        byte_view const all = good.bytes;
+        return why(0x208, value(uint64_t{0x100})) == rule::REG_148 &&  // not compacted
+               why(0x208, 0x8000'0000'0000'0000) == rule::REG_148 &&   // no component 8
+               why(0x200, 0x300) == rule::REG_148 &&                   // another component
+               why(576 + 0x78, 1) == rule::REG_144 && why(576 + 0x48, 1) == rule::REG_144 &&
+               is_initial && is_initial.is_initial &&
+               driver::parse_xsaves_area(all.first(703)).why == rule::REG_148 &&
+               driver::parse_xsaves_area(all.first(0)).why == rule::REG_148 &&
+               driver::parse_xsaves_area(all, 577).why == rule::REG_148 &&
+               driver::parse_xsaves_area(all, ~size_t{0}).why == rule::REG_148 &&
+               driver::parse_xsaves_area(all, 0).why == rule::REG_148;
+    });
+}
+
+TEST_CASE("the offset of component 8 depends on the components before it (REG-141)") {
+    CHECK_TWICE([](auto value) {
+        // AVX: 256 bytes. A component of 8 bytes, and one that is aligned to 64 bytes.
+        cpuid_model<4> const cpuid{{{0x0D, 2, {.eax = value(256U)}},
+                                    {0x0D, 3, {.eax = 8}},
+                                    {0x0D, 5, {.eax = 64, .ecx = 2}},
+                                    {0x0D, 8, {.eax = 128, .ecx = 1}}}};
+        auto const offset = [&](uint64_t components) {
+            return driver::component_offset(cpuid, reg::xsave_header_xcomp_bv{components});
+        };
+        return offset(0x100) == 576 && offset(0x107) == 832 && offset(0x10F) == 840 &&
+               offset(0x12F) == 960 && offset(0x123) == 640 && offset(0x1100) == 576;
+    });
+}
+
+TEST_CASE("PC-22: what a warm reset preserves is read, and nothing is written (PRG-070,071)") {
+    CHECK_TWICE([](auto value) {
+        world now{value(preset::skylake_x)};
+        (void)driver::enable(now.cpu, base);
+        (void)driver::flush(now.cpu, base.ctl);
+        now.cpu.warm_reset({}, 0xFFFF'FFF0);
+        auto const before = now.cpu.msrs();
+        auto const found = driver::after_warm_reset(now.cpu, preset::skylake_x);
+        world old{preset::broadwell};
+        (void)driver::enable(old.cpu, base);
+        old.cpu.warm_reset({}, 0xFFFF'FFF0);
+        auto const cleared = driver::after_warm_reset(old.cpu, preset::broadwell);
+        return found && found.is_preserved && found.ctl.raw == 0x250C &&
+               found.output.base.raw == table && found.output.mask_ptrs.raw >> 32 != 0 &&
+               now.cpu.msrs() == before && cleared && !cleared.is_preserved &&
+               cleared.ctl.raw == 0 && cleared.output.base.raw == 0 &&
+               cleared.output.mask_ptrs.raw == 0x7F;
+    });
+}
+
+TEST_CASE("a trace that was enabled after the reset is not touched (PRG-260)") {
+    CHECK_TWICE([](auto value) {
+        world now;
+        (void)driver::enable(now.cpu, base);
+        driver::recording_port log{now.cpu};
+        auto const found = driver::after_warm_reset(log, value(preset::skylake_x));
+        return found.trace == trace_state::enabled && !found.is_preserved && log.count() == 1;
+    });
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ptspec/cpu/presets.hpp>
+#include <ptspec/driver/enable.hpp>
+#include <ptspec/driver/fake_processor.hpp>
+#include <ptspec/driver/recording_port.hpp>
+
+#include <support/check_twice.hpp>
+#include <support/unit_memory.hpp>
+
+using namespace ptspec;
+using driver::trace_state;
+using reg::ia32_rtit_ctl;
+using reg::ia32_rtit_status;
+using test::table;
+namespace preset = cpu::preset;
+namespace event = engine::event;
+
+namespace {
+
+using machine = driver::fake_processor<test::machine_memory, driver::no_tap>;
+
+struct world {
+    test::machine_memory memory{};
+    driver::no_tap tap{};
+    machine cpu{preset::skylake_x, memory, tap, {}, 0x1000};
+};
+
+constexpr driver::msr_plan base{.ctl = {0x250D}, .output = driver::in_topa({.table = table})};
+
+/// The written MSRs of a log, as indices in order.
+template <size_t Count>
+constexpr auto writes_are(auto const& log, uint32_t const (&indices)[Count]) -> bool {
+    size_t at = 0;
+    for (auto const& one : log) {
+        if (one.what != driver::logged_access::kind::write) { continue; }
+        if (at == Count || one.index != indices[at]) { return false; }
+        ++at;
+    }
+    return at == Count;
+}
+
+}  // namespace
+
+TEST_CASE("enabling writes STATUS, filters, output and CTL, and only what CTL uses (PRG-030,032)") {
+    CHECK_TWICE([](auto value) {
+        world now;
+        driver::recording_port log{now.cpu};
+        auto plan = base;
+        plan.ctl = {value(uint64_t{0x250D})};
+        bool const plain = driver::enable(log, plan) &&
+                           writes_are(log, {0x571, 0x560, 0x561, 0x570});
+        (void)driver::disable(now.cpu);
+        plan.ctl = plan.ctl.with(ia32_rtit_ctl::CR3Filter{true},
+                                 ia32_rtit_ctl::ADDR1_CFG{reg::addr_cfg::trace_stop});
+        plan.cr3_match = {0x5000};
+        plan.addr[0].a = {0x77};  // not used
+        plan.addr[1] = {{0x1000}, {0x2000}};
+        log.clear();
+        bool const filtered = driver::enable(log, plan) &&
+                              writes_are(log, {0x571, 0x572, 0x582, 0x583, 0x560, 0x561, 0x570});
+        return plain && filtered && now.cpu.msrs().addr[1] == plan.addr[1] &&
+               now.cpu.msrs().addr[0].a.raw == 0;
+    });
+}
+
+TEST_CASE("enabling sets TraceEn in a plan without it (PRG-030)") {
+    CHECK_TWICE([](auto value) {
+        world now;
+        auto plan = base;
+        plan.ctl = {value(uint64_t{0x250C})};
+        auto const result = driver::enable(now.cpu, plan);
+        return result && result.trace == trace_state::enabled && now.cpu.msrs().ctl.raw == 0x250D;
+    });
+}
+
+TEST_CASE("a fabric is enabled without the output MSRs, which may not exist (PRG-080)") {
+    CHECK_TWICE([](auto value) {
+        test::machine_memory memory;
+        driver::no_tap tap;
+        machine cpu{value(preset::P_FAB), memory, tap};
+        driver::recording_port log{cpu};
+        auto const plan = ia32_rtit_ctl{0x204D};
+        return driver::enable(log, {.ctl = plan}) && writes_are(log, {0x571, 0x570}) &&
+               driver::disable(log) && writes_are(log, {0x571, 0x570, 0x570});
+    });
+}
+
+TEST_CASE("reading back shows another agent and an operational error (PRG-033,261)") {
+    CHECK_TWICE([](auto value) {
+        world now;
+        (void)driver::enable(now.cpu, base);
+        auto const good = driver::check_enabled(now.cpu, base);
+        (void)now.cpu.write(0x570, value(uint64_t{0x250C}));
+        auto const taken = driver::check_enabled(now.cpu, base);
+        world other;
+        other.memory.put(0, topa::link_to(table));  // END in entry 0
+        (void)driver::enable(other.cpu, base);
+        auto const wrong = driver::check_enabled(other.cpu, base);
+        return good && good.trace == trace_state::enabled && !taken && !taken.is_ours &&
+               taken.trace == trace_state::disabled && !wrong && wrong.is_ours &&
+               wrong.status.template get<ia32_rtit_status::Error>();
+    });
+}
+
+TEST_CASE("disabling fences between the write of CTL and the read of the position (PRG-040,103)") {
+    CHECK_TWICE([](auto value) {
+        world now;
+        (void)driver::enable(now.cpu, base);
+        driver::recording_port log{now.cpu};
+        auto const stopped = driver::disable(log);
+        using kind = driver::logged_access::kind;
+        struct {
+            kind what;
+            uint32_t index;
+        } const expected[] = {{kind::read, 0x570}, {kind::write, value(0x570U)},
+                              {kind::fence, 0},    {kind::read, 0x571},
+                              {kind::read, 0x560}, {kind::read, 0x561}};
+        size_t at = 0;
+        for (auto const& one : log) {
+            if (one.what != expected[at].what || one.index != expected[at].index) { return false; }
+            ++at;
+        }
+        // A PSB+, TIP.PGE, FUP and TIP.PGD are in memory.
+        return at == 6 && stopped && stopped.trace == trace_state::disabled &&
+               stopped.ctl.raw == 0x250D && stopped.output.base.raw == table &&
+               stopped.output.mask_ptrs.raw >> 32 > 16 && now.cpu.fences() == 1;
+    });
+}
+
+TEST_CASE("disabling a trace that is off changes nothing (PRG-043)") {
+    CHECK_TWICE([](auto value) {
+        world now;
+        (void)now.cpu.write(0x570, value(uint64_t{0x2508}));
+        auto const before = now.cpu.msrs();
+        auto const stopped = driver::disable(now.cpu);
+        return stopped && stopped.trace == trace_state::disabled && now.cpu.msrs() == before;
+    });
+}
+
+TEST_CASE("flushing continues with the same configuration and without a PSB (PRG-042,060)") {
+    CHECK_TWICE([](auto value) {
+        world now;
+        (void)driver::enable(now.cpu, base);
+        (void)now.cpu.on(event::indirect_jump{value(uint64_t{0x2000})});
+        auto const first = driver::flush(now.cpu, base.ctl);
+        auto const second = driver::flush(now.cpu, base.ctl);
+        uint64_t const bytes = (second.output.mask_ptrs.raw >> 32) -
+                               (first.output.mask_ptrs.raw >> 32);
+        return first && first.trace == trace_state::enabled && second && bytes != 0 && bytes < 64 &&
+               now.cpu.is_tracing() && now.cpu.msrs().ctl == base.ctl &&
+               first.status.template get<ia32_rtit_status::PacketByteCnt>() != 0;
+    });
+}
+
+TEST_CASE("flushing does not continue a trace that Stopped or Error ended (PRG-061,086)") {
+    CHECK_TWICE([](auto value) {
+        world now;
+        now.memory.put(0, topa::entry{test::STOP.raw | test::regions});
+        (void)driver::enable(now.cpu, base);
+        for (uint64_t i = 0; i < 4096 && !now.cpu.msrs().status.get<ia32_rtit_status::Stopped>();
+             ++i) {
+            (void)now.cpu.on(event::indirect_jump{value(uint64_t{0x2000}) + i * 0x1'0000'0000});
+        }
+        auto const ended = driver::flush(now.cpu, base.ctl);
+        return ended && ended.trace == trace_state::disabled && !now.cpu.is_tracing() &&
+               ended.status.template get<ia32_rtit_status::Stopped>() &&
+               ended.output.mask_ptrs.raw == 0x1000'0000'007F;
+    });
+}
+
+TEST_CASE("restarting programs everything again (PRG-041,086)") {
+    CHECK_TWICE([](auto value) {
+        world now;
+        (void)driver::enable(now.cpu, base);
+        (void)now.cpu.on(event::indirect_jump{value(uint64_t{0x2000})});
+        auto const result = driver::restart(now.cpu, base);
+        auto const again = driver::disable(now.cpu);
+        return result && result.trace == trace_state::enabled && now.cpu.times_enabled() == 2 &&
+               again.output.mask_ptrs.raw >> 32 < 100;
+    });
+}
+
+TEST_CASE("tables are edited while TraceEn is 0, and only then (PRG-091,124)") {
+    CHECK_TWICE([](auto value) {
+        world now;
+        (void)driver::enable(now.cpu, base);
+        bool was_tracing = true;
+        auto const result = driver::while_disabled(now.cpu, base.ctl,
+                                                   [&] { was_tracing = now.cpu.is_tracing(); });
+        world off;
+        (void)off.cpu.write(0x570, value(uint64_t{0x250C}));
+        auto const stays_off = driver::while_disabled(off.cpu, {0x250C}, [] {});
+        return result && !was_tracing && now.cpu.is_tracing() && stays_off &&
+               stays_off.trace == trace_state::disabled && !off.cpu.is_tracing();
+    });
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ptspec/cpu/presets.hpp>
+#include <ptspec/driver/fake_processor.hpp>
+
+#include <support/check_twice.hpp>
+#include <support/unit_memory.hpp>
+
+using namespace ptspec;
+using test::table;
+namespace preset = cpu::preset;
+namespace event = engine::event;
+
+namespace {
+
+struct byte_counter {
+    uint64_t bytes = 0;
+    uint64_t next = 0;
+    bool contiguous = true;
+
+    constexpr void operator()(uint64_t address, byte_view all) noexcept {
+        contiguous = contiguous && (bytes == 0 || address == next);
+        bytes += all.size();
+        next = address + all.size();
+    }
+};
+
+using machine = driver::fake_processor<test::machine_memory, byte_counter>;
+
+struct world {
+    test::machine_memory memory{test::INT};
+    byte_counter tap{};
+    machine cpu{preset::skylake_x, memory, tap, {}, 0x1000};
+};
+
+static_assert(driver::fenced_msr_port<machine> && cpuid_port<machine>);
+
+constexpr void enable(machine& cpu) {
+    (void)cpu.write(0x560, table);
+    (void)cpu.write(0x570, 0x250D);
+}
+
+}  // namespace
+
+TEST_CASE("CPUID and the capability MSRs enumerate the given capabilities (PRG-001)") {
+    for (auto const& one : preset::all) {
+        driver::capabilities_cpuid cpuid{one.value};
+        auto const found = cpu::detect(cpuid);
+        INFO(std::string_view{one.name.data(), one.name.size()});
+        CHECK(found.leaf_14_0_ebx ==
+              (one.value.has_pt() ? one.value.leaf_14_0_ebx : reg::cpuid_14h_0_ebx{}));
+        CHECK(found.leaf_01_eax == one.value.leaf_01_eax);
+        CHECK(found.leaf_15_ebx == one.value.leaf_15_ebx);
+        CHECK(found.leaf_80000008_eax == one.value.leaf_80000008_eax);
+    }
+    CHECK_TWICE([](auto value) {
+        driver::capabilities_cpuid cpuid{value(preset::P_FUT)};
+        return cpu::detect(cpuid).leaf_14_1_eax == preset::P_FUT.leaf_14_1_eax &&
+               cpuid.query(0x14, 2) == cpuid_registers{} &&
+               cpuid.query(0x0D, 2) == cpuid_registers{} &&
+               cpuid.query(0x0D, 8).eax == preset::P_FUT.leaf_0d_8_eax.raw &&
+               cpuid.query(0x7, 1) == cpuid_registers{} && cpuid.query(0x40, 0).eax == 0;
+    });
+}
+
+TEST_CASE("an access faults as on the processor, with its rule, and is told from a fault of "
+          "memory") {
+    CHECK_TWICE([](auto value) {
+        world now;
+        enable(now.cpu);
+        bool const while_tracing = !now.cpu.write(value(0x560U), 0) &&
+                                   now.cpu.fault().general_protection == rule::REG_004 &&
+                                   !now.cpu.fault().is_unknown_msr;
+        bool const unknown = !now.cpu.read(0x10) && now.cpu.fault().is_unknown_msr;
+        now.memory.fails = true;
+        (void)now.cpu.on(event::indirect_jump{0x2000});
+        bool const memory = !now.cpu.write(0x570, 0x250D) || now.cpu.fault().memory;
+        return while_tracing && unknown && memory &&
+               now.cpu.fault().general_protection == rule::none;
+    });
+}
+
+TEST_CASE("the tap sees every byte of trace once and in order") {
+    CHECK_TWICE([](auto value) {
+        world now;
+        enable(now.cpu);
+        for (uint64_t i = 0; i < value(uint64_t{20}); ++i) {
+            (void)now.cpu.on(event::indirect_jump{0x2000 + i * 0x1'0000'0000});
+        }
+        (void)now.cpu.write(0x570, 0x250C);
+        return now.tap.contiguous && now.tap.bytes != 0 &&
+               now.tap.bytes == now.cpu.msrs().output_mask_ptrs.raw >> 32;
+    });
+}
+
+TEST_CASE("a PMI is delivered once, masks the LVT entry, and waits while that is masked "
+          "(PRG-120,122)") {
+    CHECK_TWICE([](auto value) {
+        world now;
+        enable(now.cpu);
+        for (uint64_t i = 0; i < 1024; ++i) {
+            (void)now.cpu.on(event::indirect_jump{0x2000 + i * 0x1'0000'0000});
+        }
+        bool const masked = !now.cpu.pmi_is_deliverable() && !now.cpu.deliver_pmi();
+        (void)now.cpu.write(0x834, value(uint64_t{0xFE}));
+        bool const delivered = now.cpu.pmi_is_deliverable() && now.cpu.deliver_pmi();
+        return masked && delivered && now.cpu.read(0x834).value == 0x1'00FE &&
+               !now.cpu.deliver_pmi() && (now.cpu.read(0x38E).value >> 55 & 1) == 1;
+    });
+}
+
+TEST_CASE("the beginning and the end of tracing are counted, whatever causes them") {
+    CHECK_TWICE([](auto value) {
+        world now;
+        enable(now.cpu);
+        (void)now.cpu.on(event::smi{});
+        bool const after_smi = now.cpu.times_disabled() == 1 && !now.cpu.is_tracing();
+        world other;
+        enable(other.cpu);
+        auto const saved = other.cpu.xsaves();
+        bool const after_xsaves = other.cpu.times_disabled() == 1;
+        (void)other.cpu.xrstors(saved.image);
+        return after_smi && after_xsaves && other.cpu.times_enabled() == value(uint64_t{2});
+    });
+}
+
+TEST_CASE("a reset masks the LVT entry; a cold one also clears IA32_PERF_GLOBAL_CTRL") {
+    CHECK_TWICE([](auto value) {
+        world now;
+        (void)now.cpu.write(0x834, 0xFE);
+        (void)now.cpu.write(0x38F, value(uint64_t{3}));
+        now.cpu.warm_reset({}, 0xFFFF'FFF0);
+        bool const warm = now.cpu.read(0x834).value == 0x1'0000 && now.cpu.read(0x38F).value == 3;
+        now.cpu.cold_reset({}, 0xFFFF'FFF0);
+        return warm && now.cpu.read(0x38F).value == 0;
+    });
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: BSL-1.0
+// A fault at each access of each procedure, one by one: the result names the access and the state
+// in which the trace unit is left, and no saved state is lost.
+#include <ptspec/cpu/presets.hpp>
+#include <ptspec/driver/context.hpp>
+#include <ptspec/driver/fake_processor.hpp>
+#include <ptspec/driver/pause.hpp>
+#include <ptspec/driver/recording_port.hpp>
+#include <ptspec/driver/topa_pmi.hpp>
+#include <ptspec/driver/triage.hpp>
+
+#include <support/check_twice.hpp>
+#include <support/unit_memory.hpp>
+
+using namespace ptspec;
+using driver::trace_state;
+using reg::ia32_rtit_ctl;
+using test::table;
+namespace preset = cpu::preset;
+
+namespace {
+
+constexpr driver::msr_plan plan{
+    .ctl = ia32_rtit_ctl{0x250D}.with(ia32_rtit_ctl::CR3Filter{true},
+                                      ia32_rtit_ctl::ADDR0_CFG{reg::addr_cfg::filter},
+                                      ia32_rtit_ctl::ADDR1_CFG{reg::addr_cfg::trace_stop}),
+    .output = driver::in_topa({.table = table}),
+    .cr3_match = {0x1000},
+    .addr = {{{0x1000}, {0x1FFF}}, {{0x5000}, {0x5FFF}}}};
+
+using machine = driver::fake_processor<test::machine_memory, driver::no_tap>;
+
+struct world {
+    test::machine_memory memory{};
+    driver::no_tap tap{};
+    machine cpu{preset::skylake_x, memory, tap, {.cr3 = 0x1000}, 0x1000};
+};
+
+/// Runs a procedure with a fault at each of its accesses. `prepare` brings the processor into the
+/// state before it. `procedure(port)` returns the result. Returns false if a result is wrong.
+template <class Prepare, class Procedure>
+constexpr auto survives_faults(Prepare&& prepare, Procedure&& procedure) -> bool {
+    for (unsigned number = 0;; ++number) {
+        if (number == 64) { return false; }  // an access after a fault: a loop
+        world now;
+        prepare(now.cpu);
+        driver::faulting_port port{now.cpu, number};
+        auto const result = procedure(port);
+        bool const is_tracing = now.cpu.is_tracing();
+        if (!port.fault()) {
+            return number != 0 && !result.failed && result.trace != trace_state::unknown &&
+                   is_tracing == (result.trace == trace_state::enabled);
+        }
+        auto const fault = port.fault();
+        if (!result.failed || result.failed.index != fault.index ||
+            result.failed.is_write != fault.is_write || result.failed.number != number) {
+            return false;
+        }
+        if (result.trace == trace_state::enabled && !is_tracing) { return false; }
+        if (result.trace == trace_state::disabled && is_tracing) { return false; }
+        if (result.trace == trace_state::still_tracing) {
+            bool const clears = fault.is_write && fault.index == ia32_rtit_ctl::address;
+            if (!clears || !is_tracing) { return false; }
+        }
+    }
+}
+
+constexpr auto off = [](machine&) {};
+constexpr auto on = [](machine& cpu) { (void)driver::enable(cpu, plan); };
+
+}  // namespace
+
+TEST_CASE("a fault while enabling leaves TraceEn 0 (PRG-030)") {
+    CHECK_TWICE([](auto) {
+        return survives_faults(off, [](auto& port) {
+            auto const result = driver::enable(port, plan);
+            return result;
+        });
+    });
+}
+
+TEST_CASE("a fault while disabling is reported with the state of TraceEn (PRG-040)") {
+    CHECK_TWICE([](auto) {
+        return survives_faults(on, [](auto& port) { return driver::disable(port); }) &&
+               survives_faults(on, [](auto& port) { return driver::disable(port, plan.ctl); });
+    });
+}
+
+TEST_CASE("a fault while flushing, pausing or resuming is reported (PRG-060)") {
+    CHECK_TWICE([](auto) {
+        auto const paused = [](machine& cpu) {
+            on(cpu);
+            (void)driver::pause(cpu, plan.ctl);
+        };
+        return survives_faults(on, [](auto& port) { return driver::flush(port, plan.ctl); }) &&
+               survives_faults(on, [](auto& port) { return driver::pause(port, plan.ctl); }) &&
+               survives_faults(paused, [](auto& port) { return driver::resume(port, plan.ctl); });
+    });
+}
+
+TEST_CASE("a fault while a trace is changed is reported, and tables are edited only while TraceEn "
+          "is 0 (PRG-086,091)") {
+    CHECK_TWICE([](auto) {
+        bool edited_while_tracing = false;
+        auto const edit = [&](auto& port) {
+            bool edited = false;
+            auto const result = driver::while_disabled(port, plan.ctl, [&] { edited = true; });
+            edited_while_tracing |= edited && result.trace == trace_state::still_tracing;
+            return result;
+        };
+        return survives_faults(on, edit) && !edited_while_tracing &&
+               survives_faults(on, [](auto& port) { return driver::restart(port, plan); }) &&
+               survives_faults(on, [](auto& port) { return driver::recover(port, plan.ctl); });
+    });
+}
+
+TEST_CASE("a fault while a context is saved or restored loses no saved state (PRG-100,101)") {
+    CHECK_TWICE([](auto) {
+        auto const saved = [](machine& cpu) {
+            on(cpu);
+            (void)driver::save(cpu);
+        };
+        auto const restore = [](auto& port) { return driver::restore(port, plan); };
+        return survives_faults(on, [](auto& port) { return driver::save(port); }) &&
+               survives_faults(saved, restore);
+    });
+    // After a fault the same state can be restored.
+    CHECK_TWICE([](auto) {
+        for (unsigned number = 0; number < 10; ++number) {
+            world now;
+            on(now.cpu);
+            auto const saved = driver::save(now.cpu);
+            driver::faulting_port port{now.cpu, number};
+            auto const first = driver::restore(port, saved.state);
+            if (first.failed && now.cpu.is_tracing()) { return false; }
+            if (first.failed && !driver::restore(now.cpu, saved.state)) { return false; }
+            auto const msrs = now.cpu.msrs();
+            if (msrs.ctl != plan.ctl || msrs.cr3_match != plan.cr3_match ||
+                msrs.addr[0] != plan.addr[0] || msrs.addr[1] != plan.addr[1]) {
+                return false;
+            }
+        }
+        return true;
+    });
+}
+
+TEST_CASE("a fault in the handler of a PMI is reported, and the LVT is unmasked (PRG-122)") {
+    CHECK_TWICE([](auto) {
+        auto const pending = [](machine& cpu) {
+            on(cpu);
+            (void)cpu.write(reg::ia32_perf_global_status_set::address, uint64_t{1} << 55);
+        };
+        unsigned unmasked = 0;
+        unsigned runs = 0;
+        auto const handle = [&](auto& port) {
+            ++runs;
+            return driver::on_topa_pmi(
+                port, [](driver::stopped_trace const&) { return driver::pmi_decision{}; },
+                [&] { ++unmasked; });
+        };
+        world other;  // the first access, of another MSR, is the one that decides
+        (void)other;
+        driver::faulting_port never{other.cpu, 1000};
+        if (driver::on_topa_pmi(
+                never, [](driver::stopped_trace const&) { return driver::pmi_decision{}; }, [] {})
+                .outcome != driver::pmi_outcome::not_topa) {
+            return false;
+        }
+        return survives_faults(pending, handle) && unmasked == runs;
+    });
+}

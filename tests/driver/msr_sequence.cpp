@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ptspec/driver/msr_sequence.hpp>
+#include <ptspec/reg/rtit_ctl.hpp>
+#include <ptspec/reg/rtit_status.hpp>
+
+#include <support/check_twice.hpp>
+
+using namespace ptspec;
+using reg::ia32_rtit_ctl;
+using reg::ia32_rtit_status;
+
+namespace {
+
+/// Two MSRs, and a fence that counts.
+struct port : msr_model<2> {
+    unsigned fences = 0;
+    constexpr void fence() noexcept { ++fences; }
+};
+constexpr auto two_msrs(uint64_t ctl, uint64_t status) -> port {
+    return {{{{ia32_rtit_ctl::address, ctl}, {ia32_rtit_status::address, status}}}};
+}
+
+static_assert(driver::fenced_msr_port<port> && !driver::fenced_msr_port<msr_model<2>>);
+
+}  // namespace
+
+TEST_CASE("an MSR is read and written as its register type") {
+    CHECK_TWICE([](auto value) {
+        auto msrs = two_msrs(value(uint64_t{0x2109}), 0x30);
+        auto const got = driver::read<ia32_rtit_ctl>(msrs);
+        bool const written = driver::write(msrs, ia32_rtit_status{0x10});
+        return got && got.value == ia32_rtit_ctl{0x2109} && written &&
+               msrs.read(0x571).value == 0x10;
+    });
+}
+
+TEST_CASE("a fault of an MSR is not a value") {
+    CHECK_TWICE([](auto value) {
+        msr_model<1> msrs{{{value(0x571U), 5}}};
+        return !driver::read<ia32_rtit_ctl>(msrs) && !driver::write(msrs, ia32_rtit_ctl{1}) &&
+               driver::read<ia32_rtit_status>(msrs).value.raw == 5;
+    });
+}
+
+TEST_CASE("a sequence makes no access after the first fault, and names it") {
+    CHECK_TWICE([](auto value) {
+        auto msrs = two_msrs(value(uint64_t{1}), 2);
+        driver::detail::msr_sequence on{msrs};
+        auto const first = on.template read<ia32_rtit_ctl>();
+        bool const fine = static_cast<bool>(on);
+        bool const lost = on.write(0x560, 0x1000);
+        on.fence();
+        bool const after = on.write(ia32_rtit_status{7});
+        return first.raw == 1 && fine && !lost && !after && !on &&
+               on.template read<ia32_rtit_ctl>().raw == 0 && msrs.read(0x571).value == 2 &&
+               msrs.fences == 0 &&
+               on.failed() == driver::failed_access{true, true, 0x560, 0x1000, 1};
+    });
+    CHECK_TWICE([](auto value) {
+        auto msrs = two_msrs(1, value(uint64_t{2}));
+        driver::detail::msr_sequence on{msrs};
+        on.fence();
+        (void)on.read(0x572);
+        return msrs.fences == 1 && on.failed() == driver::failed_access{true, false, 0x572, 0, 0};
+    });
+}

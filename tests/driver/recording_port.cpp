@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ptspec/driver/recording_port.hpp>
+
+#include <support/check_twice.hpp>
+
+using namespace ptspec;
+using driver::logged_access;
+using kind = logged_access::kind;
+
+TEST_CASE("accesses, faults, fences and notes are recorded in order") {
+    CHECK_TWICE([](auto value) {
+        msr_model<1> msrs{{{0x570, value(uint64_t{9})}}};
+        driver::recording_port log{msrs};
+        (void)log.read(0x570);
+        (void)log.write(0x570, 8);
+        log.fence();
+        log.note("drain");
+        (void)log.write(0x571, 3);
+        (void)log.read(0x572);
+        logged_access const expected[] = {{kind::read, false, 0x570, 9, {}},
+                                          {kind::write, false, 0x570, 8, {}},
+                                          {.what = kind::fence},
+                                          {.what = kind::note, .action = "drain"},
+                                          {kind::write, true, 0x571, 3, {}},
+                                          {kind::read, true, 0x572, 0, {}}};
+        size_t at = 0;
+        for (auto const& one : log) {
+            if (one != expected[at++]) { return false; }
+        }
+        return at == 6 && log.count() == 6 && msrs.slots[0].value == 8;
+    });
+}
+
+TEST_CASE("a full log counts on, and keeps its first accesses") {
+    CHECK_TWICE([](auto value) {
+        msr_model<1> msrs{{{0x570, 0}}};
+        driver::recording_port<msr_model<1>, 2> log{msrs};
+        for (uint64_t i = 0; i < value(uint64_t{5}); ++i) { (void)log.write(0x570, i); }
+        bool const kept = log.count() == 5 && log.end() - log.begin() == 2 &&
+                          log.begin()[1].value == 1 && msrs.slots[0].value == 4;
+        log.clear();
+        return kept && log.count() == 0 && log.begin() == log.end();
+    });
+}
+
+TEST_CASE("the access with a number faults, and the port behind it is not accessed") {
+    CHECK_TWICE([](auto value) {
+        msr_model<1> msrs{{{0x570, 1}}};
+        driver::faulting_port port{msrs, value(1U)};
+        bool const first = port.write(0x570, 2);
+        bool const second = port.write(0x570, 3);
+        bool const third = port.read(0x570).value == 2;
+        return first && !second && third && port.count() == 3 &&
+               port.fault() == driver::failed_access{true, true, 0x570, 0, 1};
+    });
+}
+
+TEST_CASE("a persistent fault stays with its MSR and its direction") {
+    CHECK_TWICE([](auto value) {
+        msr_model<2> msrs{{{0x570, 1}, {0x571, 1}}};
+        driver::faulting_port port{msrs, value(0U), true};
+        return !port.write(0x570, 2) && !port.write(0x570, 2) && port.write(0x571, 2) &&
+               port.read(0x570).value == 1;
+    });
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: BSL-1.0
+#include <ptspec/cpu/presets.hpp>
+#include <ptspec/driver/fake_processor.hpp>
+#include <ptspec/driver/triage.hpp>
+
+#include <support/check_twice.hpp>
+#include <support/unit_memory.hpp>
+
+using namespace ptspec;
+using driver::end_reason;
+using driver::trace_state;
+using reg::ia32_rtit_ctl;
+using reg::ia32_rtit_status;
+using test::table;
+namespace preset = cpu::preset;
+namespace event = engine::event;
+
+namespace {
+
+using machine = driver::fake_processor<test::machine_memory, driver::no_tap>;
+
+struct world {
+    test::machine_memory memory{};
+    driver::no_tap tap{};
+    machine cpu{preset::skylake_x, memory, tap, {}, 0x1000};
+};
+
+constexpr driver::msr_plan base{.ctl = {0x250D}, .output = driver::in_topa({.table = table})};
+
+/// Indirect branches until tracing ends.
+constexpr void run_until_the_end(machine& cpu) {
+    for (uint64_t i = 0; i < 2048; ++i) {
+        if (!cpu.msrs().status.get<ia32_rtit_status::TriggerEn>()) { return; }
+        (void)cpu.on(event::indirect_jump{0x2000 + i * 0x1'0000'0000});
+    }
+}
+
+}  // namespace
+
+TEST_CASE("a trace that has not ended needs nothing (PRG-041)") {
+    CHECK_TWICE([](auto value) {
+        world now;
+        (void)driver::enable(now.cpu, base);
+        (void)now.cpu.on(event::indirect_jump{value(uint64_t{0x2000})});
+        auto const stopped = driver::disable(now.cpu);
+        auto const end = driver::triage(stopped, preset::skylake_x, now.memory);
+        return end.reason == end_reason::none && !end.needs_new_position && !end.needs_repair &&
+               end.status.get<ia32_rtit_status::PacketByteCnt>() ==
+                   stopped.status.template get<ia32_rtit_status::PacketByteCnt>();
+    });
+}
+
+TEST_CASE("ToPA STOP is told from TraceStop by the tables (PRG-041,086)") {
+    CHECK_TWICE([](auto value) {
+        world now;
+        now.memory.put(0, topa::entry{test::STOP.raw | value(test::regions)});
+        auto plan = base;
+        plan.ctl = plan.ctl.with(ia32_rtit_ctl::ADDR0_CFG{reg::addr_cfg::trace_stop});
+        plan.addr[0] = {{0x9000}, {0x9FFF}};
+        (void)driver::enable(now.cpu, plan);
+        run_until_the_end(now.cpu);
+        auto const stopped = driver::disable(now.cpu);
+        auto const alone = driver::triage(stopped);
+        auto const end = driver::triage(stopped, preset::skylake_x, now.memory);
+
+        world other;
+        (void)driver::enable(other.cpu, plan);
+        (void)other.cpu.on(event::indirect_jump{0x9000});
+        auto const in_range = driver::disable(other.cpu);
+        auto const stop = driver::triage(in_range, preset::skylake_x, other.memory);
+        return alone.reason == end_reason::trace_stop_or_topa && alone.needs_new_position &&
+               end.reason == end_reason::topa_stop && end.why.why == rule::OUT_080 &&
+               end.needs_new_position && !end.needs_repair &&
+               !end.status.get<ia32_rtit_status::Stopped>() &&
+               stop.reason == end_reason::trace_stop && stop.why.why == rule::REG_068 &&
+               !stop.needs_new_position && !stop.needs_repair;
+    });
+}
+
+TEST_CASE("without tables the reason follows from CTL alone (PRG-041)") {
+    CHECK_TWICE([](auto value) {
+        driver::stopped_trace now;
+        now.status = {value(uint64_t{0x20})};
+        now.ctl = {0x250D};
+        bool const topa = driver::triage(now).reason == end_reason::topa_stop;
+        now.ctl = {0x1'0000'240D | uint64_t{2} << 32};
+        bool const range = driver::triage(now).reason == end_reason::trace_stop_or_topa;
+        now.ctl = ia32_rtit_ctl{0x240D}.with(ia32_rtit_ctl::ADDR0_CFG{reg::addr_cfg::trace_stop});
+        bool const single = driver::triage(now).reason == end_reason::trace_stop;
+        now.ctl = {0x240D};
+        bool const neither = driver::triage(now).reason == end_reason::set_by_software;
+        return topa && !range && single && neither;
+    });
+}
+
+TEST_CASE("an operational error names its rule, and what to repair (PRG-041,088)") {
+    CHECK_TWICE([](auto value) {
+        world now;
+        now.memory.put(0, topa::link_to(value(table)));  // END in entry 0
+        (void)driver::enable(now.cpu, base);
+        auto const stopped = driver::disable(now.cpu);
+        auto const alone = driver::triage(stopped);
+        auto const end = driver::triage(stopped, preset::skylake_x, now.memory);
+        return alone.reason == end_reason::operational_error && alone.needs_repair &&
+               end.reason == end_reason::operational_error && end.why.why == rule::OUT_066 &&
+               end.needs_repair && !end.needs_new_position &&
+               !end.status.get<ia32_rtit_status::Error>();
+    });
+    CHECK_TWICE([](auto value) {
+        world now;
+        auto plan = base;
+        plan.output.mask_ptrs = {value(uint64_t{0x1000'0000'007F})};  // an offset of 4 KB
+        (void)driver::enable(now.cpu, plan);
+        auto const end = driver::triage(driver::disable(now.cpu), preset::skylake_x, now.memory);
+        return end.reason == end_reason::operational_error && end.why.why == rule::OUT_064 &&
+               end.needs_new_position && !end.needs_repair;
+    });
+}
+
+TEST_CASE("a bit that software set, and tables that cannot be read (PRG-041)") {
+    CHECK_TWICE([](auto value) {
+        world now;
+        driver::stopped_trace set;
+        set.ctl = {0x250C};
+        set.status = {value(uint64_t{0x10})};
+        set.output = base.output;
+        auto const end = driver::triage(set, preset::skylake_x, now.memory);
+        set.output = driver::in_topa({.table = 0x7000'0000});
+        auto const unread = driver::triage(set, preset::skylake_x, now.memory);
+        return end.reason == end_reason::set_by_software && !end.needs_repair &&
+               unread.reason == end_reason::operational_error && unread.why.fault &&
+               unread.needs_repair;
+    });
+}
+
+TEST_CASE("recovering continues after a TraceStop at the same position (PRG-041,042,061)") {
+    CHECK_TWICE([](auto value) {
+        world now;
+        auto plan = base;
+        plan.ctl = plan.ctl.with(ia32_rtit_ctl::ADDR0_CFG{reg::addr_cfg::trace_stop});
+        plan.addr[0] = {{0x9000}, {0x9FFF}};
+        (void)driver::enable(now.cpu, plan);
+        (void)now.cpu.on(event::indirect_jump{value(uint64_t{0x9000})});
+        bool const ended = now.cpu.msrs().status.get<ia32_rtit_status::Stopped>();
+        (void)now.cpu.on(event::indirect_jump{0x2000});
+        auto const result = driver::recover(now.cpu, plan.ctl);
+        auto const after = now.cpu.msrs().status;
+        return ended && result && result.trace == trace_state::enabled &&
+               result.status.template get<ia32_rtit_status::Stopped>() &&
+               !after.get<ia32_rtit_status::Stopped>() &&
+               after.get<ia32_rtit_status::TriggerEn>() &&
+               after.get<ia32_rtit_status::PacketByteCnt>() >=
+                   result.status.template get<ia32_rtit_status::PacketByteCnt>();
+    });
+}
+
+TEST_CASE("recovering does not continue after an operational error (PRG-041)") {
+    CHECK_TWICE([](auto value) {
+        world now;
+        now.memory.put(0, topa::link_to(value(table)));
+        (void)driver::enable(now.cpu, base);
+        auto const result = driver::recover(now.cpu, base.ctl);
+        return result && result.trace == trace_state::disabled && !now.cpu.is_tracing() &&
+               now.cpu.msrs().status.get<ia32_rtit_status::Error>();
+    });
+}
