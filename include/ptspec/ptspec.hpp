@@ -162,10 +162,12 @@
 
 #include <ptspec/driver/msr_sequence.hpp>
 #include <ptspec/driver/recording_port.hpp>
+#include <ptspec/driver/faulting_port.hpp>
 #include <ptspec/driver/detect.hpp>
 #include <ptspec/driver/plan.hpp>
 #include <ptspec/driver/enable.hpp>
 #include <ptspec/driver/pause.hpp>
+#include <ptspec/driver/guards.hpp>
 #include <ptspec/driver/triage.hpp>
 #include <ptspec/driver/context.hpp>
 #include <ptspec/driver/topa_pmi.hpp>

@@ -7051,9 +7051,9 @@ constexpr auto check_ending(ending end, bool stops, place at, limits of) noexcep
 
 }  // namespace detail
 
-/// Writes a table of `count` regions, and a link if `end` is one, into `to`, which has room for
-/// `count` entries and one more for a link. All builders use it. Call it directly when the number
-/// of regions is known only at run time.
+/// Writes a table of `count` regions, `region_at(0)` and so on, and a link if `end` is one, into
+/// `to`, which has room for `count` entries and one more for a link. All builders use it. Call it
+/// directly when the number of regions is known only at run time.
 ///
 /// Units:  `base` is the physical address of the table.
 /// Errors: OUT-061 a table's address not a multiple of 4 KB; OUT-062 region not aligned to its
@@ -7063,8 +7063,10 @@ constexpr auto check_ending(ending end, bool stops, place at, limits of) noexcep
 ///         OUT-068 a link to another table. Nothing is then written.
 /// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; OUT-043, OUT-045..047, OUT-056,
 ///         OUT-060..068, OUT-071, OUT-072.
-[[nodiscard]] constexpr auto write_table(limits of, uint64_t base, region const* regions,
-                                         size_t count, ending end, entry* to) noexcept -> finding {
+template <class RegionAt>
+[[nodiscard]] constexpr auto write_table(limits of, uint64_t base, size_t count,
+                                         RegionAt const& region_at, ending end, entry* to) noexcept
+    -> finding {
     constexpr uint64_t most = address_math::max_entries;
     if (count > most - (end.is_link ? 1 : 0)) { return {rule::OUT_046, {base, most - 1}}; }
     place at{base, static_cast<uint32_t>(count)};
@@ -7077,14 +7079,18 @@ constexpr auto check_ending(ending end, bool stops, place at, limits of) noexcep
         return {rule::OUT_071, last};
     }
     for (at.index = 0; at.index < count; ++at.index) {
-        rule const broken = detail::check_region(regions[at.index], at, of);
+        rule const broken = detail::check_region(region_at(at.index), at, of);
         if (broken != rule::none) { return {broken, at}; }
     }
-    rule const broken = detail::check_ending(end, regions[count - 1].stop, at, of);
+    rule const broken = detail::check_ending(end, region_at(count - 1).stop, at, of);
     if (broken != rule::none) { return {broken, at}; }
-    for (size_t i = 0; i < count; ++i) { to[i] = entry_for(regions[i]); }
+    for (size_t i = 0; i < count; ++i) { to[i] = entry_for(region_at(i)); }
     if (end.is_link) { to[count] = link_to(end.next_table); }
     return {};
+}
+[[nodiscard]] constexpr auto write_table(limits of, uint64_t base, region const* regions,
+                                         size_t count, ending end, entry* to) noexcept -> finding {
+    return write_table(of, base, count, [=](size_t i) { return regions[i]; }, end, to);
 }
 
 }  // namespace topa
@@ -8327,6 +8333,17 @@ struct msr_state {
     friend constexpr auto operator==(msr_state const&, msr_state const&) -> bool = default;
 };
 
+/// The use of address range `n`, 0 to 3: ADDRn_CFG.
+///
+/// Source: REG-037.
+[[nodiscard]] constexpr auto use_of_range(ia32_rtit_ctl from, unsigned n) noexcept
+    -> reg::addr_cfg {
+    using ctl = ia32_rtit_ctl;
+    reg::addr_cfg const uses[] = {from.get<ctl::ADDR0_CFG>(), from.get<ctl::ADDR1_CFG>(),
+                                  from.get<ctl::ADDR2_CFG>(), from.get<ctl::ADDR3_CFG>()};
+    return uses[n];
+}
+
 /// The running context: ContextEn and FilterEn depend on it.
 struct context {
     unsigned cpl = 0;  ///< 0 in real mode, 3 in virtual-8086 mode
@@ -8685,12 +8702,8 @@ using namespace ptspec::detail;
 
 constexpr auto any_range_of_kind(msr_state const& state, reg::addr_cfg kind, auto accepted) noexcept
     -> bool {
-    using ctl = ia32_rtit_ctl;
-    reg::addr_cfg const kinds[] = {state.ctl.get<ctl::ADDR0_CFG>(), state.ctl.get<ctl::ADDR1_CFG>(),
-                                   state.ctl.get<ctl::ADDR2_CFG>(),
-                                   state.ctl.get<ctl::ADDR3_CFG>()};
-    for (unsigned n = 0; n < 4; ++n) {
-        if (kinds[n] == kind && accepted(state.addr[n])) { return true; }
+    for (unsigned n = 0; n < ia32_rtit_addr::count; ++n) {
+        if (use_of_range(state.ctl, n) == kind && accepted(state.addr[n])) { return true; }
     }
     return false;
 }
@@ -16908,6 +16921,11 @@ enum class trace_state : uint8_t {
     unknown,        ///< IA32_RTIT_CTL could not be read
 };
 
+/// The state that a value of IA32_RTIT_CTL shows.
+[[nodiscard]] constexpr auto trace_state_of(reg::ia32_rtit_ctl ctl) noexcept -> trace_state {
+    return ctl.get<reg::ia32_rtit_ctl::TraceEn>() ? trace_state::enabled : trace_state::disabled;
+}
+
 /// The result of a procedure. After a failed access the procedure makes no further access, except
 /// those that `still_tracing` and the documentation of the procedure name.
 struct [[nodiscard]] procedure_result {
@@ -16977,7 +16995,7 @@ private:
 
 // ---- ptspec/driver/recording_port.hpp ----
 
-/// Ports for tests of drivers: one records the accesses to another, one lets an access fault.
+/// For tests of drivers: the accesses to a port, recorded.
 namespace ptspec::driver {
 
 /// An access in the log of a `recording_port`.
@@ -17038,6 +17056,13 @@ private:
     logged_access log_[Room] = {};
     size_t count_ = 0;
 };
+
+}  // namespace ptspec::driver
+
+// ---- ptspec/driver/faulting_port.hpp ----
+
+/// For tests of drivers: a port with a fault.
+namespace ptspec::driver {
 
 /// Passes accesses on to another port, except those that fault: the one with a number, from 0, and
 /// with `persistent` all that access the same MSR after it.
@@ -17117,9 +17142,7 @@ constexpr auto detect(Cpuid& cpuid, Msrs& msrs) noexcept -> detection {
     detail::msr_sequence from{msrs};
     found.ctl = from.template read<reg::ia32_rtit_ctl>();
     found.failed = from.failed();
-    found.trace = !from                                          ? trace_state::unknown
-                  : found.ctl.get<reg::ia32_rtit_ctl::TraceEn>() ? trace_state::enabled
-                                                                 : trace_state::disabled;
+    found.trace = from ? trace_state_of(found.ctl) : trace_state::unknown;
     return found;
 }
 
@@ -17196,13 +17219,34 @@ struct msr_plan {
     friend constexpr auto operator==(msr_plan const&, msr_plan const&) -> bool = default;
 };
 
+/// The state of the trace unit with the MSRs of a plan.
+[[nodiscard]] constexpr auto msr_state_of(msr_plan const& from) noexcept -> access::msr_state {
+    access::msr_state state;
+    state.ctl = from.ctl;
+    state.status = from.status;
+    state.output_base = from.output.base;
+    state.output_mask_ptrs = from.output.mask_ptrs;
+    state.cr3_match = from.cr3_match;
+    for (unsigned n = 0; n < ia32_rtit_addr::count; ++n) { state.addr[n] = from.addr[n]; }
+    return state;
+}
+/// The plan with the MSRs of a state.
+[[nodiscard]] constexpr auto plan_of(access::msr_state const& from) noexcept -> msr_plan {
+    msr_plan plan{.ctl = from.ctl,
+                  .status = from.status,
+                  .output = {from.output_base, from.output_mask_ptrs},
+                  .cr3_match = from.cr3_match};
+    for (unsigned n = 0; n < ia32_rtit_addr::count; ++n) { plan.addr[n] = from.addr[n]; }
+    return plan;
+}
+
 namespace detail {
 
 using namespace ptspec::detail;
 
 /// True if IA32_RTIT_CTL uses address range `n`.
 [[nodiscard]] constexpr auto uses_range(ia32_rtit_ctl ctl, unsigned n) noexcept -> bool {
-    return (ctl.raw >> (ia32_rtit_ctl::ADDR0_CFG::lsb + 4 * n) & 0xF) != 0;
+    return access::use_of_range(ctl, n) != reg::addr_cfg::off;
 }
 /// True if the output MSRs have an effect. Source: PRG-080.
 [[nodiscard]] constexpr auto uses_output_msrs(ia32_rtit_ctl ctl) noexcept -> bool {
@@ -17333,16 +17377,22 @@ namespace ptspec::driver {
 
 namespace detail {
 
+/// Writes the address ranges from `first` on that IA32_RTIT_CTL uses.
+template <class Sequence>
+constexpr void write_ranges(Sequence& to, msr_plan const& from, unsigned first) noexcept {
+    for (unsigned n = first; n < ia32_rtit_addr::count; ++n) {
+        if (!uses_range(from.ctl, n)) { continue; }
+        (void)to.write(ia32_rtit_addr::address(n, reg::range_end::a), from.addr[n].a.raw);
+        (void)to.write(ia32_rtit_addr::address(n, reg::range_end::b), from.addr[n].b.raw);
+    }
+}
+
 /// Writes all MSRs of a plan except IA32_RTIT_CTL.
 template <class Sequence>
 constexpr void program(Sequence& to, msr_plan const& plan) noexcept {
     (void)to.write(plan.status);
     if (plan.ctl.get<ia32_rtit_ctl::CR3Filter>()) { (void)to.write(plan.cr3_match); }
-    for (unsigned n = 0; n < ia32_rtit_addr::count; ++n) {
-        if (!uses_range(plan.ctl, n)) { continue; }
-        (void)to.write(ia32_rtit_addr::address(n, reg::range_end::a), plan.addr[n].a.raw);
-        (void)to.write(ia32_rtit_addr::address(n, reg::range_end::b), plan.addr[n].b.raw);
-    }
+    write_ranges(to, plan, 0);
     if (uses_output_msrs(plan.ctl)) {
         (void)to.write(plan.output.base);
         (void)to.write(plan.output.mask_ptrs);
@@ -17402,9 +17452,7 @@ constexpr auto check_enabled(Msrs& msrs, msr_plan const& plan) noexcept -> enabl
     result.status = from.template read<ia32_rtit_status>();
     result.failed = from.failed();
     result.is_ours = from && result.ctl == plan.ctl.with(ia32_rtit_ctl::TraceEn{true});
-    result.trace = !from                                      ? trace_state::unknown
-                   : result.ctl.get<ia32_rtit_ctl::TraceEn>() ? trace_state::enabled
-                                                              : trace_state::disabled;
+    if (from) { result.trace = trace_state_of(result.ctl); }
     return result;
 }
 
@@ -17523,7 +17571,7 @@ constexpr auto while_disabled(Msrs& msrs, ia32_rtit_ctl written, Edit&& edit) no
 
 // ---- ptspec/driver/pause.hpp ----
 
-/// Pausing a trace, and what to check before enabling one.
+/// Pausing a trace.
 namespace ptspec::driver {
 
 /// Clears TraceEn and changes nothing else: PacketByteCnt and the position are kept. The trace is
@@ -17562,6 +17610,13 @@ constexpr auto resume(Msrs& msrs, ia32_rtit_ctl written) noexcept -> resumed_tra
     result.failed = on.failed();
     return result;
 }
+
+}  // namespace ptspec::driver
+
+// ---- ptspec/driver/guards.hpp ----
+
+/// What to check before a trace is enabled.
+namespace ptspec::driver {
 
 /// The conflict of a trace with branch records.
 struct [[nodiscard]] lbr_conflict : procedure_result {
@@ -17638,13 +17693,8 @@ namespace detail {
     return now.with(ia32_rtit_status::Error{false}, ia32_rtit_status::Stopped{false});
 }
 
-[[nodiscard]] constexpr auto msr_state_of(stopped_trace const& now) noexcept -> access::msr_state {
-    access::msr_state state;
-    state.ctl = now.ctl;
-    state.status = now.status;
-    state.output_base = now.output.base;
-    state.output_mask_ptrs = now.output.mask_ptrs;
-    return state;
+[[nodiscard]] constexpr auto state_of(stopped_trace const& now) noexcept -> access::msr_state {
+    return msr_state_of({.ctl = now.ctl, .status = now.status, .output = now.output});
 }
 
 }  // namespace detail
@@ -17660,7 +17710,7 @@ namespace detail {
         result.needs_repair = true;
     } else if (now.status.get<status::Stopped>()) {
         bool const topa = detail::uses_output_msrs(now.ctl) && now.ctl.get<ia32_rtit_ctl::ToPA>();
-        bool const ranges = access::has_trace_stop(detail::msr_state_of(now));
+        bool const ranges = access::has_trace_stop(detail::state_of(now));
         result.reason = topa && ranges ? end_reason::trace_stop_or_topa
                         : topa         ? end_reason::topa_stop
                         : ranges       ? end_reason::trace_stop
@@ -17680,7 +17730,7 @@ template <memory_port Memory>
     -> end_of_trace {
     end_of_trace result = triage(now);
     if (result.reason == end_reason::none) { return result; }
-    result.why = engine::explain(caps, detail::msr_state_of(now), memory, how);
+    result.why = engine::explain(caps, detail::state_of(now), memory, how);
     if (result.why.fault) { return result; }
     result.needs_new_position = false;
     switch (result.why.why) {
@@ -17750,14 +17800,6 @@ constexpr void read_ranges(Sequence& from, msr_plan& to, unsigned first) noexcep
         to.addr[n].b = {from.read(ia32_rtit_addr::address(n, reg::range_end::b))};
     }
 }
-template <class Sequence>
-constexpr void write_ranges(Sequence& to, msr_plan const& from, unsigned first) noexcept {
-    for (unsigned n = first; n < ia32_rtit_addr::count; ++n) {
-        if (!uses_range(from.ctl, n)) { continue; }
-        (void)to.write(ia32_rtit_addr::address(n, reg::range_end::a), from.addr[n].a.raw);
-        (void)to.write(ia32_rtit_addr::address(n, reg::range_end::b), from.addr[n].b.raw);
-    }
-}
 
 }  // namespace detail
 
@@ -17797,8 +17839,7 @@ constexpr auto restore(Msrs& msrs, msr_plan const& saved) noexcept -> procedure_
     detail::msr_sequence to{msrs};
     detail::program(to, saved);
     bool const done = to.write(saved.ctl);
-    bool const on = done && saved.ctl.get<ia32_rtit_ctl::TraceEn>();
-    return {to.failed(), on ? trace_state::enabled : trace_state::disabled};
+    return {to.failed(), done ? trace_state_of(saved.ctl) : trace_state::disabled};
 }
 
 // ------------------------------------------------------------------------------------ by XSAVES
@@ -17843,18 +17884,13 @@ template <cpuid_port Cpuid>
     return at;
 }
 
-/// An area from which XRSTORS with RFBM[8] loads the state of a trace.
+/// An area from which XRSTORS with RFBM[8] loads the state of a trace on this processor.
 ///
 /// Address ranges 2 and 3 are not in it: write them with `write_uncovered`.
 /// Source: PRG-110, PRG-112.
-[[nodiscard]] constexpr auto make_xsaves_area(msr_plan const& from) noexcept -> xsaves_area {
-    using area = access::xsave_pt_state;
-    auto const state = area{}.with(
-        area::IA32_RTIT_CTL{from.ctl}, area::IA32_RTIT_OUTPUT_BASE{from.output.base},
-        area::IA32_RTIT_OUTPUT_MASK_PTRS{from.output.mask_ptrs},
-        area::IA32_RTIT_STATUS{from.status}, area::IA32_RTIT_CR3_MATCH{from.cr3_match},
-        area::IA32_RTIT_ADDR0_A{from.addr[0].a}, area::IA32_RTIT_ADDR0_B{from.addr[0].b},
-        area::IA32_RTIT_ADDR1_A{from.addr[1].a}, area::IA32_RTIT_ADDR1_B{from.addr[1].b});
+[[nodiscard]] constexpr auto make_xsaves_area(cpu::capabilities const& caps,
+                                              msr_plan const& from) noexcept -> xsaves_area {
+    auto const state = access::xsaves(caps, msr_state_of(from)).image;
     xsaves_area made;
     uint64_t const bit = uint64_t{1} << reg::xsave_header_xcomp_bv::PT::lsb;
     uint8_t* const bytes = made.bytes.bytes;
@@ -17902,14 +17938,11 @@ template <cpuid_port Cpuid>
 ///
 /// Source: REG-141.
 [[nodiscard]] constexpr auto plan_of(access::xsave_pt_state const& from) noexcept -> msr_plan {
-    using area = access::xsave_pt_state;
-    return {.ctl = from.get<area::IA32_RTIT_CTL>(),
-            .status = from.get<area::IA32_RTIT_STATUS>(),
-            .output = {from.get<area::IA32_RTIT_OUTPUT_BASE>(),
-                       from.get<area::IA32_RTIT_OUTPUT_MASK_PTRS>()},
-            .cr3_match = from.get<area::IA32_RTIT_CR3_MATCH>(),
-            .addr = {{from.get<area::IA32_RTIT_ADDR0_A>(), from.get<area::IA32_RTIT_ADDR0_B>()},
-                     {from.get<area::IA32_RTIT_ADDR1_A>(), from.get<area::IA32_RTIT_ADDR1_B>()}}};
+    access::msr_state state;
+    state.ctl = from.get<access::xsave_pt_state::IA32_RTIT_CTL>();
+    access::detail::for_each_msr_except_ctl(
+        from, [&](uint32_t index, uint64_t value) { access::set_raw(state, index, value); });
+    return plan_of(state);
 }
 
 /// Reads address ranges 2 and 3, which XSAVES does not save, after XSAVES.
@@ -17950,11 +17983,8 @@ constexpr auto after_warm_reset(Msrs& msrs, cpu::capabilities const& caps) noexc
     result.ctl = from.template read<ia32_rtit_ctl>();
     result.failed = from.failed();
     if (!from) { return result; }
-    if (result.ctl.get<ia32_rtit_ctl::TraceEn>()) {
-        result.trace = trace_state::enabled;
-        return result;
-    }
-    result.trace = trace_state::disabled;
+    result.trace = trace_state_of(result.ctl);
+    if (result.trace == trace_state::enabled) { return result; }
     result.is_preserved = caps.has_ip_filtering();
     if (caps.has_output_msrs()) { detail::read_status_and_output(from, result); }
     return result;
@@ -18095,17 +18125,19 @@ struct [[nodiscard]] built_ring {
 
 namespace detail {
 
-/// The marks of region `i` of `count`.
+[[nodiscard]] constexpr auto interrupts(buffer_recipe how) noexcept -> bool {
+    return how == buffer_recipe::interrupt_on_full || how == buffer_recipe::interrupt_and_stop;
+}
+[[nodiscard]] constexpr auto stops(buffer_recipe how) noexcept -> bool {
+    return how == buffer_recipe::stop_on_full || how == buffer_recipe::interrupt_and_stop;
+}
+/// Region `i` of `count`, with the marks of the recipe.
 [[nodiscard]] constexpr auto marked(buffer_recipe how, topa::region which, size_t i,
                                     size_t count) noexcept -> topa::region {
     bool const is_last = i + 1 == count;
     bool const is_before_last = i + 2 == count || count == 1;
-    bool const interrupts = how == buffer_recipe::interrupt_on_full ||
-                            how == buffer_recipe::interrupt_and_stop;
-    bool const stops = how == buffer_recipe::stop_on_full ||
-                       how == buffer_recipe::interrupt_and_stop;
-    which.stop = stops && is_last;
-    which.interrupt = interrupts && (is_before_last || which.stop);
+    which.stop = stops(how) && is_last;
+    which.interrupt = interrupts(how) && (is_before_last || which.stop);
     return which;
 }
 
@@ -18115,61 +18147,50 @@ namespace detail {
 /// the first table. INT and STOP of the given regions are ignored: the recipe places them.
 ///
 /// Errors: OUT-046 not enough tables; OUT-066 no region; OUT-093 an interrupt with fewer than two
-///         regions on a processor of many entries; OUT-061..063, OUT-067, OUT-068, OUT-071 of an
-///         entry; OUT-111, OUT-113 a region or table that overlaps restricted memory or the page of
-///         the local APIC. Tables before the one with the error are written.
-/// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; PRG-089, PRG-090, PRG-096, PRG-126,
-///         PRG-128.
+///         regions on a processor of many entries; those of `topa::write_table`; OUT-111, OUT-113 a
+///         region that overlaps restricted memory or the page of the local APIC; OUT-091 a table in
+///         restricted memory. Tables before the one with the error are written.
+/// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; PRG-089, PRG-090, PRG-095, PRG-096,
+///         PRG-126, PRG-128.
 [[nodiscard]] constexpr auto build_ring(buffer_recipe how, topa::region const* regions,
                                         size_t count, table_page const* pages, size_t page_count,
                                         topa::limits of, topa::output_hazards const& hazards = {},
                                         size_t entries_per_table = 512) noexcept -> built_ring {
     if (count == 0) { return {.why = rule::OUT_066}; }
-    bool const interrupts = how == buffer_recipe::interrupt_on_full ||
-                            how == buffer_recipe::interrupt_and_stop;
-    if (interrupts && count < 2 && of.many_entries) { return {.why = rule::OUT_093}; }
-    if (entries_per_table < 2) { return {.why = rule::OUT_046}; }
-    size_t const per_table = entries_per_table - 1;
+    if (detail::interrupts(how) && count < 2 && of.many_entries) { return {.why = rule::OUT_093}; }
+    size_t const per_table = entries_per_table < 2 ? 1 : entries_per_table - 1;
     size_t const tables = (count + per_table - 1) / per_table;
-    if (tables > page_count) { return {.why = rule::OUT_046}; }
-    bool const stops = how == buffer_recipe::stop_on_full ||
-                       how == buffer_recipe::interrupt_and_stop;
+    if (entries_per_table < 2 || tables > page_count) { return {.why = rule::OUT_046}; }
     built_ring result{.ring = {.regions = regions,
                                .region_count = count,
                                .tables = pages,
                                .table_count = tables,
                                .regions_per_table = per_table,
                                .recipe = how,
-                               .has_link = !stops || !of.many_entries}};
-    auto const fail = [&](rule why, size_t region) {
-        return built_ring{.why = why, .region = region};
-    };
+                               .has_link = !detail::stops(how) || !of.many_entries}};
     for (size_t table = 0, first = 0; table < tables; ++table, first += per_table) {
         size_t const here = count - first < per_table ? count - first : per_table;
         bool const is_last = table + 1 == tables;
-        uint64_t const next = pages[is_last ? 0 : table + 1].base;
-        topa::place at{pages[table].base, 0};
-        rule broken = topa::detail::check_table_base(at.table, of.width);
-        if (broken != rule::none) { return fail(broken, first); }
-        for (size_t i = 0; i < here; ++i, ++at.index) {
-            auto const one = detail::marked(how, regions[first + i], first + i, count);
-            uint64_t const size = topa::bytes_in(one.size);
-            broken = topa::detail::check_region(one, at, of);
-            if (broken != rule::none) { return fail(broken, first + i); }
-            topa::find_warnings(topa::entry_for(one), at, hazards, [&](rule warning) {
-                if (warning != rule::OUT_070 && broken == rule::none) { broken = warning; }
-            });
-            if (broken != rule::none) { return fail(broken, first + i); }
-            pages[table].entries[i] = topa::entry_for(one);
+        uint64_t const base = pages[table].base;
+        auto const region_at = [&](size_t i) {
+            return detail::marked(how, regions[first + i], first + i, count);
+        };
+        auto const end = is_last && !result.ring.has_link
+                             ? topa::no_link
+                             : topa::link(pages[is_last ? 0 : table + 1].base);
+        auto const written = topa::write_table(of, base, here, region_at, end,
+                                               pages[table].entries);
+        if (written.broken != rule::none) {
+            return {.why = written.broken, .region = first + written.at.index};
+        }
+        if (hazards.restricted.touches(base, (here + 1) * sizeof(topa::entry))) {
+            return {.why = rule::OUT_091, .region = first};
+        }
+        for (size_t i = 0; i < here; ++i) {
+            uint64_t const size = topa::bytes_in(regions[first + i].size);
+            rule const why = restricted_check(hazards, regions[first + i].base, size);
+            if (why != rule::none) { return {.why = why, .region = first + i}; }
             result.ring.bytes += size;
-        }
-        if (hazards.restricted.touches(pages[table].base, (here + 1) * sizeof(topa::entry))) {
-            return fail(rule::OUT_091, first);
-        }
-        if (!is_last || result.ring.has_link) {
-            pages[table].entries[here] = topa::link_to(next);
-            broken = topa::broken_rule(pages[table].entries[here], at, of);
-            if (broken != rule::none) { return fail(broken, first + here); }
         }
     }
     return result;
@@ -18194,6 +18215,41 @@ struct [[nodiscard]] ring_offset {
     constexpr explicit operator bool() const noexcept { return found; }
 };
 
+namespace detail {
+
+/// The offset of the start of a region.
+[[nodiscard]] constexpr auto start_of_region(ring const& in, size_t region) noexcept -> uint64_t {
+    uint64_t offset = 0;
+    for (size_t i = 0; i < region; ++i) { offset += topa::bytes_in(in.regions[i].size); }
+    return offset;
+}
+
+}  // namespace detail
+
+/// A place in a ring: a region, and an offset in it.
+struct region_offset {
+    size_t region = 0;
+    uint64_t offset = 0;
+};
+
+/// The place at an offset from the start of the ring, modulo its size.
+[[nodiscard]] constexpr auto region_at(ring const& in, uint64_t offset) noexcept -> region_offset {
+    region_offset place{0, offset % in.bytes};
+    while (place.offset >= topa::bytes_in(in.regions[place.region].size)) {
+        place.offset -= topa::bytes_in(in.regions[place.region].size);
+        ++place.region;
+    }
+    return place;
+}
+
+/// The region after another.
+[[nodiscard]] constexpr auto region_after(ring const& in, size_t region) noexcept -> size_t {
+    return region + 1 == in.region_count ? 0 : region + 1;
+}
+[[nodiscard]] constexpr auto region_before(ring const& in, size_t region) noexcept -> size_t {
+    return (region == 0 ? in.region_count : region) - 1;
+}
+
 /// The offset of a position that the output MSRs held after TraceEn was cleared.
 ///
 /// Errors: not found: the position is in no table of the ring, or beyond the end of its region.
@@ -18210,12 +18266,9 @@ struct [[nodiscard]] ring_offset {
     ring_offset result{.found = true, .region = first + where.index};
     if (where.index > here || (where.index == here && where.offset != 0)) { return {}; }
     if (result.region >= in.region_count) { result.region = 0; }  // at the last link
-    for (size_t i = 0; i < result.region; ++i) {
-        result.offset += topa::bytes_in(in.regions[i].size);
-    }
     uint64_t const size = topa::bytes_in(in.regions[result.region].size);
     if (where.offset > size) { return {}; }
-    result.offset += where.offset;
+    result.offset = detail::start_of_region(in, result.region) + where.offset;
     result.at_region_end = where.offset == size;
     return result;
 }
@@ -18225,15 +18278,10 @@ struct [[nodiscard]] ring_offset {
 ///
 /// Source: PRG-086, PRG-129.
 [[nodiscard]] constexpr auto buffer_at(ring const& in, uint64_t offset) noexcept -> output_buffer {
-    offset %= in.bytes;
-    size_t region = 0;
-    for (; offset >= topa::bytes_in(in.regions[region].size); ++region) {
-        offset -= topa::bytes_in(in.regions[region].size);
-    }
-    size_t const table = region / in.regions_per_table;
-    return in_topa({.table = in.tables[table].base,
-                    .index = static_cast<uint32_t>(region % in.regions_per_table),
-                    .offset = static_cast<uint32_t>(offset)});
+    auto const place = region_at(in, offset);
+    return in_topa({.table = in.tables[place.region / in.regions_per_table].base,
+                    .index = static_cast<uint32_t>(place.region % in.regions_per_table),
+                    .offset = static_cast<uint32_t>(place.offset)});
 }
 
 /// The entry of a region.
@@ -18241,51 +18289,30 @@ struct [[nodiscard]] ring_offset {
     return in.tables[region / in.regions_per_table].entries[region % in.regions_per_table];
 }
 
-/// The region that contains an offset.
-[[nodiscard]] constexpr auto region_at(ring const& in, uint64_t offset) noexcept -> size_t {
-    offset %= in.bytes;
-    size_t region = 0;
-    for (; offset >= topa::bytes_in(in.regions[region].size); ++region) {
-        offset -= topa::bytes_in(in.regions[region].size);
-    }
-    return region;
-}
-
 /// Places INT and STOP of a streaming ring while TraceEn is 0: STOP and INT on the region before
-/// the one that holds the oldest unread byte, INT on the region that wakes the reader, the one
-/// before the STOP if `wake_up_bytes` from `head` on would be in a later one.
+/// the one with the oldest unread byte; INT on the region in which `wake_up_bytes` from `head` on
+/// end, at the latest the one before STOP.
 ///
 /// Units:  `head` is the offset of the next byte of trace, `unread` the number of bytes before it
 ///         that are not read.
-/// Errors: false if the region of `head` holds unread bytes that are before it in the order of
-///         reading: there is no region in which tracing may continue. Nothing is then changed.
+/// Errors: false, and no change, if unread bytes follow `head` in its region: tracing would
+///         overwrite them.
 /// Source: OUT-093, OUT-094, PRG-121, PRG-126, PRG-128.
 [[nodiscard]] constexpr auto set_marks(ring const& in, uint64_t head, uint64_t unread,
                                        uint64_t wake_up_bytes) noexcept -> bool {
     if (unread > in.bytes) { return false; }
-    size_t const current = region_at(in, head);
-    size_t stop = current;
-    if (unread != 0) {
-        uint64_t const oldest = (head % in.bytes + in.bytes - unread) % in.bytes;
-        size_t const first_unread = region_at(in, oldest);
-        if (first_unread == current && oldest >= head % in.bytes) { return false; }
-        stop = (first_unread == 0 ? in.region_count : first_unread) - 1;
-    } else {
-        stop = (current == 0 ? in.region_count : current) - 1;
-    }
-    // The regions from the current one to the STOP, in order.
-    size_t wake_up = current;
-    uint64_t const begin = head % in.bytes;
-    uint64_t in_region = begin;
-    for (size_t i = 0; i < current; ++i) { in_region -= topa::bytes_in(in.regions[i].size); }
-    uint64_t room = topa::bytes_in(in.regions[current].size) - in_region;
+    auto const current = region_at(in, head);
+    auto const oldest = region_at(in, head % in.bytes + in.bytes - unread);
+    bool const follows = oldest.region == current.region && oldest.offset >= current.offset;
+    if (unread != 0 && follows) { return false; }
+    size_t const stop = region_before(in, unread == 0 ? current.region : oldest.region);
+    size_t wake_up = current.region;
+    uint64_t room = topa::bytes_in(in.regions[wake_up].size) - current.offset;
     while (room < wake_up_bytes && wake_up != stop) {
-        wake_up = wake_up + 1 == in.region_count ? 0 : wake_up + 1;
+        wake_up = region_after(in, wake_up);
         room += topa::bytes_in(in.regions[wake_up].size);
     }
-    if (wake_up == stop && wake_up != current && in.region_count > 1) {
-        wake_up = (wake_up == 0 ? in.region_count : wake_up) - 1;
-    }
+    if (wake_up == stop && wake_up != current.region) { wake_up = region_before(in, wake_up); }
     using topa::entry;
     for (size_t i = 0; i < in.region_count; ++i) {
         bool const stops = i == stop;
@@ -18317,9 +18344,7 @@ struct ring_part {
 template <class Visit>
 constexpr void for_each_span(ring const& in, ring_part part, Visit&& visit) noexcept {
     if (part.count == 0) { return; }
-    size_t region = region_at(in, part.from);
-    uint64_t at = part.from;
-    for (size_t i = 0; i < region; ++i) { at -= topa::bytes_in(in.regions[i].size); }
+    auto [region, at] = region_at(in, part.from);
     uint64_t base = in.regions[region].base + at;
     uint64_t bytes = 0;
     uint64_t left = part.count;
@@ -18339,7 +18364,7 @@ constexpr void for_each_span(ring const& in, ring_part part, Visit&& visit) noex
         bytes += here;
         left -= here;
         at = 0;
-        region = region + 1 == in.region_count ? 0 : region + 1;
+        region = region_after(in, region);
     }
     (void)visit(base, bytes);
 }
@@ -18378,7 +18403,7 @@ struct [[nodiscard]] ring_update {
 /// Takes the position of a trace after TraceEn was cleared. A region with STOP that is full may
 /// show its size or its last byte as the offset, by edition of the manual.
 ///
-/// Without STOP a whole lap cannot be told from no byte at all: then no byte is assumed.
+/// Without STOP the position after a whole lap is that after no byte: no byte is assumed.
 ///
 /// Errors: not found: the position is in no table of the ring; nothing is changed.
 /// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; PRG-086, PRG-123, PRG-129, PRG-143.

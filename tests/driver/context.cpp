@@ -130,7 +130,7 @@ TEST_CASE("an XSAVE area is built as XSAVES writes it, and parsed again (PRG-110
     CHECK_TWICE([](auto value) {
         auto plan = all_ranges();
         plan.status = {value(uint64_t{0x300'0000'0000})};
-        auto const area = driver::make_xsaves_area(plan);
+        auto const area = driver::make_xsaves_area(preset::P_FUT, plan);
         auto const word = [&](size_t at) { return load_le64(area.bytes.data() + at); };
         bool const layout = sizeof(area.bytes) == 704 && word(0x200) == 0x100 &&
                             word(0x208) == 0x8000'0000'0000'0100 && word(576) == plan.ctl.raw &&
@@ -148,7 +148,7 @@ TEST_CASE("an XSAVE area is built as XSAVES writes it, and parsed again (PRG-110
 
 TEST_CASE("an area that XRSTORS refuses is refused (REG-144,146,148)") {
     CHECK_TWICE([](auto value) {
-        auto const good = driver::make_xsaves_area(base);
+        auto const good = driver::make_xsaves_area(preset::P_FUT, base);
         auto const why = [&](size_t at, uint64_t word) {
             auto bad = good;
             set_word(bad, at, word);

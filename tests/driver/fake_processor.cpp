@@ -62,8 +62,8 @@ TEST_CASE("CPUID and the capability MSRs enumerate the given capabilities (PRG-0
     });
 }
 
-TEST_CASE("an access faults as on the processor, with its rule, and is told from a fault of "
-          "memory") {
+TEST_CASE("an access faults as on the processor, with its rule; a fault of memory is reported "
+          "separately") {
     CHECK_TWICE([](auto value) {
         world now;
         enable(now.cpu);

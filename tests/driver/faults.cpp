@@ -4,8 +4,8 @@
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/driver/context.hpp>
 #include <ptspec/driver/fake_processor.hpp>
+#include <ptspec/driver/faulting_port.hpp>
 #include <ptspec/driver/pause.hpp>
-#include <ptspec/driver/recording_port.hpp>
 #include <ptspec/driver/topa_pmi.hpp>
 #include <ptspec/driver/triage.hpp>
 

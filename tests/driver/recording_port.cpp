@@ -42,24 +42,3 @@ TEST_CASE("a full log counts on, and keeps its first accesses") {
         return kept && log.count() == 0 && log.begin() == log.end();
     });
 }
-
-TEST_CASE("the access with a number faults, and the port behind it is not accessed") {
-    CHECK_TWICE([](auto value) {
-        msr_model<1> msrs{{{0x570, 1}}};
-        driver::faulting_port port{msrs, value(1U)};
-        bool const first = port.write(0x570, 2);
-        bool const second = port.write(0x570, 3);
-        bool const third = port.read(0x570).value == 2;
-        return first && !second && third && port.count() == 3 &&
-               port.fault() == driver::failed_access{true, true, 0x570, 0, 1};
-    });
-}
-
-TEST_CASE("a persistent fault stays with its MSR and its direction") {
-    CHECK_TWICE([](auto value) {
-        msr_model<2> msrs{{{0x570, 1}, {0x571, 1}}};
-        driver::faulting_port port{msrs, value(0U), true};
-        return !port.write(0x570, 2) && !port.write(0x570, 2) && port.write(0x571, 2) &&
-               port.read(0x570).value == 1;
-    });
-}

@@ -194,7 +194,8 @@ TEST_CASE("an offset is a position again, modulo the ring (PRG-086,129)") {
         return at(value(uint64_t{0})) == 0x7F && at(0xFFF) == 0xFFF'0000'007F &&
                at(0x1000) == 0xFF && at(0x2FFF) == 0x1FFF'0000'00FF && at(0x3000) == 0x17F &&
                at(0x4000) == 0x7F && at(0x9004) == 0x4'0000'00FF &&
-               driver::region_at(ring, 0x3000) == 2 && driver::region_at(ring, 0x4FFF) == 0;
+               driver::region_at(ring, 0x3000).region == 2 &&
+               driver::region_at(ring, 0x4FFF).region == 0;
     });
 }
 
@@ -208,7 +209,7 @@ TEST_CASE("marks of a streaming ring: STOP before the oldest unread byte, INT be
             return driver::set_marks(ring, head, unread, wake_up) &&
                    now.raw_is(R0 | a, R1 | b, R2 | c, table | END);
         };
-        // Nothing is unread: tracing may go on to the region before the current one.
+        // Nothing is unread: tracing may continue up to the region before the current one.
         return marks(value(uint64_t{0}), 0, 0x1000, INT, 0, STOP | INT) &&
                marks(0, 0, 0x1001, 0, INT, STOP | INT) && marks(0, 0, 0x9000, 0, INT, STOP | INT) &&
                marks(0x1800, 0, 1, STOP | INT, INT, 0) &&

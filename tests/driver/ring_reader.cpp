@@ -92,7 +92,7 @@ TEST_CASE("a reader counts the bytes since the last position, also across the en
     });
 }
 
-TEST_CASE("a full lap that STOP ended is told from no byte at all (PRG-086)") {
+TEST_CASE("a full lap that STOP ended differs from no byte (PRG-086)") {
     CHECK_TWICE([](auto value) {
         three now;
         (void)driver::set_marks(now.ring, 0, 0, 1);

@@ -41,12 +41,8 @@ using namespace ptspec::detail;
 
 constexpr auto any_range_of_kind(msr_state const& state, reg::addr_cfg kind, auto accepted) noexcept
     -> bool {
-    using ctl = ia32_rtit_ctl;
-    reg::addr_cfg const kinds[] = {state.ctl.get<ctl::ADDR0_CFG>(), state.ctl.get<ctl::ADDR1_CFG>(),
-                                   state.ctl.get<ctl::ADDR2_CFG>(),
-                                   state.ctl.get<ctl::ADDR3_CFG>()};
-    for (unsigned n = 0; n < 4; ++n) {
-        if (kinds[n] == kind && accepted(state.addr[n])) { return true; }
+    for (unsigned n = 0; n < ia32_rtit_addr::count; ++n) {
+        if (use_of_range(state.ctl, n) == kind && accepted(state.addr[n])) { return true; }
     }
     return false;
 }

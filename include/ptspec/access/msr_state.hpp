@@ -58,6 +58,17 @@ struct msr_state {
     friend constexpr auto operator==(msr_state const&, msr_state const&) -> bool = default;
 };
 
+/// The use of address range `n`, 0 to 3: ADDRn_CFG.
+///
+/// Source: REG-037.
+[[nodiscard]] constexpr auto use_of_range(ia32_rtit_ctl from, unsigned n) noexcept
+    -> reg::addr_cfg {
+    using ctl = ia32_rtit_ctl;
+    reg::addr_cfg const uses[] = {from.get<ctl::ADDR0_CFG>(), from.get<ctl::ADDR1_CFG>(),
+                                  from.get<ctl::ADDR2_CFG>(), from.get<ctl::ADDR3_CFG>()};
+    return uses[n];
+}
+
 /// The running context: ContextEn and FilterEn depend on it.
 struct context {
     unsigned cpl = 0;  ///< 0 in real mode, 3 in virtual-8086 mode

@@ -24,14 +24,6 @@ constexpr void read_ranges(Sequence& from, msr_plan& to, unsigned first) noexcep
         to.addr[n].b = {from.read(ia32_rtit_addr::address(n, reg::range_end::b))};
     }
 }
-template <class Sequence>
-constexpr void write_ranges(Sequence& to, msr_plan const& from, unsigned first) noexcept {
-    for (unsigned n = first; n < ia32_rtit_addr::count; ++n) {
-        if (!uses_range(from.ctl, n)) { continue; }
-        (void)to.write(ia32_rtit_addr::address(n, reg::range_end::a), from.addr[n].a.raw);
-        (void)to.write(ia32_rtit_addr::address(n, reg::range_end::b), from.addr[n].b.raw);
-    }
-}
 
 }  // namespace detail
 
@@ -71,8 +63,7 @@ constexpr auto restore(Msrs& msrs, msr_plan const& saved) noexcept -> procedure_
     detail::msr_sequence to{msrs};
     detail::program(to, saved);
     bool const done = to.write(saved.ctl);
-    bool const on = done && saved.ctl.get<ia32_rtit_ctl::TraceEn>();
-    return {to.failed(), on ? trace_state::enabled : trace_state::disabled};
+    return {to.failed(), done ? trace_state_of(saved.ctl) : trace_state::disabled};
 }
 
 // ------------------------------------------------------------------------------------ by XSAVES
@@ -117,18 +108,13 @@ template <cpuid_port Cpuid>
     return at;
 }
 
-/// An area from which XRSTORS with RFBM[8] loads the state of a trace.
+/// An area from which XRSTORS with RFBM[8] loads the state of a trace on this processor.
 ///
 /// Address ranges 2 and 3 are not in it: write them with `write_uncovered`.
 /// Source: PRG-110, PRG-112.
-[[nodiscard]] constexpr auto make_xsaves_area(msr_plan const& from) noexcept -> xsaves_area {
-    using area = access::xsave_pt_state;
-    auto const state = area{}.with(
-        area::IA32_RTIT_CTL{from.ctl}, area::IA32_RTIT_OUTPUT_BASE{from.output.base},
-        area::IA32_RTIT_OUTPUT_MASK_PTRS{from.output.mask_ptrs},
-        area::IA32_RTIT_STATUS{from.status}, area::IA32_RTIT_CR3_MATCH{from.cr3_match},
-        area::IA32_RTIT_ADDR0_A{from.addr[0].a}, area::IA32_RTIT_ADDR0_B{from.addr[0].b},
-        area::IA32_RTIT_ADDR1_A{from.addr[1].a}, area::IA32_RTIT_ADDR1_B{from.addr[1].b});
+[[nodiscard]] constexpr auto make_xsaves_area(cpu::capabilities const& caps,
+                                              msr_plan const& from) noexcept -> xsaves_area {
+    auto const state = access::xsaves(caps, msr_state_of(from)).image;
     xsaves_area made;
     uint64_t const bit = uint64_t{1} << reg::xsave_header_xcomp_bv::PT::lsb;
     uint8_t* const bytes = made.bytes.bytes;
@@ -176,14 +162,11 @@ template <cpuid_port Cpuid>
 ///
 /// Source: REG-141.
 [[nodiscard]] constexpr auto plan_of(access::xsave_pt_state const& from) noexcept -> msr_plan {
-    using area = access::xsave_pt_state;
-    return {.ctl = from.get<area::IA32_RTIT_CTL>(),
-            .status = from.get<area::IA32_RTIT_STATUS>(),
-            .output = {from.get<area::IA32_RTIT_OUTPUT_BASE>(),
-                       from.get<area::IA32_RTIT_OUTPUT_MASK_PTRS>()},
-            .cr3_match = from.get<area::IA32_RTIT_CR3_MATCH>(),
-            .addr = {{from.get<area::IA32_RTIT_ADDR0_A>(), from.get<area::IA32_RTIT_ADDR0_B>()},
-                     {from.get<area::IA32_RTIT_ADDR1_A>(), from.get<area::IA32_RTIT_ADDR1_B>()}}};
+    access::msr_state state;
+    state.ctl = from.get<access::xsave_pt_state::IA32_RTIT_CTL>();
+    access::detail::for_each_msr_except_ctl(
+        from, [&](uint32_t index, uint64_t value) { access::set_raw(state, index, value); });
+    return plan_of(state);
 }
 
 /// Reads address ranges 2 and 3, which XSAVES does not save, after XSAVES.
@@ -224,11 +207,8 @@ constexpr auto after_warm_reset(Msrs& msrs, cpu::capabilities const& caps) noexc
     result.ctl = from.template read<ia32_rtit_ctl>();
     result.failed = from.failed();
     if (!from) { return result; }
-    if (result.ctl.get<ia32_rtit_ctl::TraceEn>()) {
-        result.trace = trace_state::enabled;
-        return result;
-    }
-    result.trace = trace_state::disabled;
+    result.trace = trace_state_of(result.ctl);
+    if (result.trace == trace_state::enabled) { return result; }
     result.is_preserved = caps.has_ip_filtering();
     if (caps.has_output_msrs()) { detail::read_status_and_output(from, result); }
     return result;

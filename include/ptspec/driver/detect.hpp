@@ -40,9 +40,7 @@ constexpr auto detect(Cpuid& cpuid, Msrs& msrs) noexcept -> detection {
     detail::msr_sequence from{msrs};
     found.ctl = from.template read<reg::ia32_rtit_ctl>();
     found.failed = from.failed();
-    found.trace = !from                                          ? trace_state::unknown
-                  : found.ctl.get<reg::ia32_rtit_ctl::TraceEn>() ? trace_state::enabled
-                                                                 : trace_state::disabled;
+    found.trace = from ? trace_state_of(found.ctl) : trace_state::unknown;
     return found;
 }
 

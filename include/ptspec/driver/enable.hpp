@@ -11,16 +11,22 @@ namespace ptspec::driver {
 
 namespace detail {
 
+/// Writes the address ranges from `first` on that IA32_RTIT_CTL uses.
+template <class Sequence>
+constexpr void write_ranges(Sequence& to, msr_plan const& from, unsigned first) noexcept {
+    for (unsigned n = first; n < ia32_rtit_addr::count; ++n) {
+        if (!uses_range(from.ctl, n)) { continue; }
+        (void)to.write(ia32_rtit_addr::address(n, reg::range_end::a), from.addr[n].a.raw);
+        (void)to.write(ia32_rtit_addr::address(n, reg::range_end::b), from.addr[n].b.raw);
+    }
+}
+
 /// Writes all MSRs of a plan except IA32_RTIT_CTL.
 template <class Sequence>
 constexpr void program(Sequence& to, msr_plan const& plan) noexcept {
     (void)to.write(plan.status);
     if (plan.ctl.get<ia32_rtit_ctl::CR3Filter>()) { (void)to.write(plan.cr3_match); }
-    for (unsigned n = 0; n < ia32_rtit_addr::count; ++n) {
-        if (!uses_range(plan.ctl, n)) { continue; }
-        (void)to.write(ia32_rtit_addr::address(n, reg::range_end::a), plan.addr[n].a.raw);
-        (void)to.write(ia32_rtit_addr::address(n, reg::range_end::b), plan.addr[n].b.raw);
-    }
+    write_ranges(to, plan, 0);
     if (uses_output_msrs(plan.ctl)) {
         (void)to.write(plan.output.base);
         (void)to.write(plan.output.mask_ptrs);
@@ -80,9 +86,7 @@ constexpr auto check_enabled(Msrs& msrs, msr_plan const& plan) noexcept -> enabl
     result.status = from.template read<ia32_rtit_status>();
     result.failed = from.failed();
     result.is_ours = from && result.ctl == plan.ctl.with(ia32_rtit_ctl::TraceEn{true});
-    result.trace = !from                                      ? trace_state::unknown
-                   : result.ctl.get<ia32_rtit_ctl::TraceEn>() ? trace_state::enabled
-                                                              : trace_state::disabled;
+    if (from) { result.trace = trace_state_of(result.ctl); }
     return result;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ptspec/ports.hpp>
+#include <ptspec/reg/rtit_ctl.hpp>
 
 /// Procedures of a driver over ports: sequences of MSR accesses that stop at the first fault.
 namespace ptspec::driver {
@@ -60,6 +61,11 @@ enum class trace_state : uint8_t {
     still_tracing,  ///< the write that clears TraceEn faulted
     unknown,        ///< IA32_RTIT_CTL could not be read
 };
+
+/// The state that a value of IA32_RTIT_CTL shows.
+[[nodiscard]] constexpr auto trace_state_of(reg::ia32_rtit_ctl ctl) noexcept -> trace_state {
+    return ctl.get<reg::ia32_rtit_ctl::TraceEn>() ? trace_state::enabled : trace_state::disabled;
+}
 
 /// The result of a procedure. After a failed access the procedure makes no further access, except
 /// those that `still_tracing` and the documentation of the procedure name.

@@ -44,13 +44,34 @@ struct msr_plan {
     friend constexpr auto operator==(msr_plan const&, msr_plan const&) -> bool = default;
 };
 
+/// The state of the trace unit with the MSRs of a plan.
+[[nodiscard]] constexpr auto msr_state_of(msr_plan const& from) noexcept -> access::msr_state {
+    access::msr_state state;
+    state.ctl = from.ctl;
+    state.status = from.status;
+    state.output_base = from.output.base;
+    state.output_mask_ptrs = from.output.mask_ptrs;
+    state.cr3_match = from.cr3_match;
+    for (unsigned n = 0; n < ia32_rtit_addr::count; ++n) { state.addr[n] = from.addr[n]; }
+    return state;
+}
+/// The plan with the MSRs of a state.
+[[nodiscard]] constexpr auto plan_of(access::msr_state const& from) noexcept -> msr_plan {
+    msr_plan plan{.ctl = from.ctl,
+                  .status = from.status,
+                  .output = {from.output_base, from.output_mask_ptrs},
+                  .cr3_match = from.cr3_match};
+    for (unsigned n = 0; n < ia32_rtit_addr::count; ++n) { plan.addr[n] = from.addr[n]; }
+    return plan;
+}
+
 namespace detail {
 
 using namespace ptspec::detail;
 
 /// True if IA32_RTIT_CTL uses address range `n`.
 [[nodiscard]] constexpr auto uses_range(ia32_rtit_ctl ctl, unsigned n) noexcept -> bool {
-    return (ctl.raw >> (ia32_rtit_ctl::ADDR0_CFG::lsb + 4 * n) & 0xF) != 0;
+    return access::use_of_range(ctl, n) != reg::addr_cfg::off;
 }
 /// True if the output MSRs have an effect. Source: PRG-080.
 [[nodiscard]] constexpr auto uses_output_msrs(ia32_rtit_ctl ctl) noexcept -> bool {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSL-1.0
 #pragma once
 
+#include <ptspec/driver/guards.hpp>
 #include <ptspec/driver/plan.hpp>
 #include <ptspec/topa/builders.hpp>
 #include <ptspec/topa/validate.hpp>
@@ -52,17 +53,19 @@ struct [[nodiscard]] built_ring {
 
 namespace detail {
 
-/// The marks of region `i` of `count`.
+[[nodiscard]] constexpr auto interrupts(buffer_recipe how) noexcept -> bool {
+    return how == buffer_recipe::interrupt_on_full || how == buffer_recipe::interrupt_and_stop;
+}
+[[nodiscard]] constexpr auto stops(buffer_recipe how) noexcept -> bool {
+    return how == buffer_recipe::stop_on_full || how == buffer_recipe::interrupt_and_stop;
+}
+/// Region `i` of `count`, with the marks of the recipe.
 [[nodiscard]] constexpr auto marked(buffer_recipe how, topa::region which, size_t i,
                                     size_t count) noexcept -> topa::region {
     bool const is_last = i + 1 == count;
     bool const is_before_last = i + 2 == count || count == 1;
-    bool const interrupts = how == buffer_recipe::interrupt_on_full ||
-                            how == buffer_recipe::interrupt_and_stop;
-    bool const stops = how == buffer_recipe::stop_on_full ||
-                       how == buffer_recipe::interrupt_and_stop;
-    which.stop = stops && is_last;
-    which.interrupt = interrupts && (is_before_last || which.stop);
+    which.stop = stops(how) && is_last;
+    which.interrupt = interrupts(how) && (is_before_last || which.stop);
     return which;
 }
 
@@ -72,61 +75,50 @@ namespace detail {
 /// the first table. INT and STOP of the given regions are ignored: the recipe places them.
 ///
 /// Errors: OUT-046 not enough tables; OUT-066 no region; OUT-093 an interrupt with fewer than two
-///         regions on a processor of many entries; OUT-061..063, OUT-067, OUT-068, OUT-071 of an
-///         entry; OUT-111, OUT-113 a region or table that overlaps restricted memory or the page of
-///         the local APIC. Tables before the one with the error are written.
-/// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; PRG-089, PRG-090, PRG-096, PRG-126,
-///         PRG-128.
+///         regions on a processor of many entries; those of `topa::write_table`; OUT-111, OUT-113 a
+///         region that overlaps restricted memory or the page of the local APIC; OUT-091 a table in
+///         restricted memory. Tables before the one with the error are written.
+/// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; PRG-089, PRG-090, PRG-095, PRG-096,
+///         PRG-126, PRG-128.
 [[nodiscard]] constexpr auto build_ring(buffer_recipe how, topa::region const* regions,
                                         size_t count, table_page const* pages, size_t page_count,
                                         topa::limits of, topa::output_hazards const& hazards = {},
                                         size_t entries_per_table = 512) noexcept -> built_ring {
     if (count == 0) { return {.why = rule::OUT_066}; }
-    bool const interrupts = how == buffer_recipe::interrupt_on_full ||
-                            how == buffer_recipe::interrupt_and_stop;
-    if (interrupts && count < 2 && of.many_entries) { return {.why = rule::OUT_093}; }
-    if (entries_per_table < 2) { return {.why = rule::OUT_046}; }
-    size_t const per_table = entries_per_table - 1;
+    if (detail::interrupts(how) && count < 2 && of.many_entries) { return {.why = rule::OUT_093}; }
+    size_t const per_table = entries_per_table < 2 ? 1 : entries_per_table - 1;
     size_t const tables = (count + per_table - 1) / per_table;
-    if (tables > page_count) { return {.why = rule::OUT_046}; }
-    bool const stops = how == buffer_recipe::stop_on_full ||
-                       how == buffer_recipe::interrupt_and_stop;
+    if (entries_per_table < 2 || tables > page_count) { return {.why = rule::OUT_046}; }
     built_ring result{.ring = {.regions = regions,
                                .region_count = count,
                                .tables = pages,
                                .table_count = tables,
                                .regions_per_table = per_table,
                                .recipe = how,
-                               .has_link = !stops || !of.many_entries}};
-    auto const fail = [&](rule why, size_t region) {
-        return built_ring{.why = why, .region = region};
-    };
+                               .has_link = !detail::stops(how) || !of.many_entries}};
     for (size_t table = 0, first = 0; table < tables; ++table, first += per_table) {
         size_t const here = count - first < per_table ? count - first : per_table;
         bool const is_last = table + 1 == tables;
-        uint64_t const next = pages[is_last ? 0 : table + 1].base;
-        topa::place at{pages[table].base, 0};
-        rule broken = topa::detail::check_table_base(at.table, of.width);
-        if (broken != rule::none) { return fail(broken, first); }
-        for (size_t i = 0; i < here; ++i, ++at.index) {
-            auto const one = detail::marked(how, regions[first + i], first + i, count);
-            uint64_t const size = topa::bytes_in(one.size);
-            broken = topa::detail::check_region(one, at, of);
-            if (broken != rule::none) { return fail(broken, first + i); }
-            topa::find_warnings(topa::entry_for(one), at, hazards, [&](rule warning) {
-                if (warning != rule::OUT_070 && broken == rule::none) { broken = warning; }
-            });
-            if (broken != rule::none) { return fail(broken, first + i); }
-            pages[table].entries[i] = topa::entry_for(one);
+        uint64_t const base = pages[table].base;
+        auto const region_at = [&](size_t i) {
+            return detail::marked(how, regions[first + i], first + i, count);
+        };
+        auto const end = is_last && !result.ring.has_link
+                             ? topa::no_link
+                             : topa::link(pages[is_last ? 0 : table + 1].base);
+        auto const written = topa::write_table(of, base, here, region_at, end,
+                                               pages[table].entries);
+        if (written.broken != rule::none) {
+            return {.why = written.broken, .region = first + written.at.index};
+        }
+        if (hazards.restricted.touches(base, (here + 1) * sizeof(topa::entry))) {
+            return {.why = rule::OUT_091, .region = first};
+        }
+        for (size_t i = 0; i < here; ++i) {
+            uint64_t const size = topa::bytes_in(regions[first + i].size);
+            rule const why = restricted_check(hazards, regions[first + i].base, size);
+            if (why != rule::none) { return {.why = why, .region = first + i}; }
             result.ring.bytes += size;
-        }
-        if (hazards.restricted.touches(pages[table].base, (here + 1) * sizeof(topa::entry))) {
-            return fail(rule::OUT_091, first);
-        }
-        if (!is_last || result.ring.has_link) {
-            pages[table].entries[here] = topa::link_to(next);
-            broken = topa::broken_rule(pages[table].entries[here], at, of);
-            if (broken != rule::none) { return fail(broken, first + here); }
         }
     }
     return result;
@@ -151,6 +143,41 @@ struct [[nodiscard]] ring_offset {
     constexpr explicit operator bool() const noexcept { return found; }
 };
 
+namespace detail {
+
+/// The offset of the start of a region.
+[[nodiscard]] constexpr auto start_of_region(ring const& in, size_t region) noexcept -> uint64_t {
+    uint64_t offset = 0;
+    for (size_t i = 0; i < region; ++i) { offset += topa::bytes_in(in.regions[i].size); }
+    return offset;
+}
+
+}  // namespace detail
+
+/// A place in a ring: a region, and an offset in it.
+struct region_offset {
+    size_t region = 0;
+    uint64_t offset = 0;
+};
+
+/// The place at an offset from the start of the ring, modulo its size.
+[[nodiscard]] constexpr auto region_at(ring const& in, uint64_t offset) noexcept -> region_offset {
+    region_offset place{0, offset % in.bytes};
+    while (place.offset >= topa::bytes_in(in.regions[place.region].size)) {
+        place.offset -= topa::bytes_in(in.regions[place.region].size);
+        ++place.region;
+    }
+    return place;
+}
+
+/// The region after another.
+[[nodiscard]] constexpr auto region_after(ring const& in, size_t region) noexcept -> size_t {
+    return region + 1 == in.region_count ? 0 : region + 1;
+}
+[[nodiscard]] constexpr auto region_before(ring const& in, size_t region) noexcept -> size_t {
+    return (region == 0 ? in.region_count : region) - 1;
+}
+
 /// The offset of a position that the output MSRs held after TraceEn was cleared.
 ///
 /// Errors: not found: the position is in no table of the ring, or beyond the end of its region.
@@ -167,12 +194,9 @@ struct [[nodiscard]] ring_offset {
     ring_offset result{.found = true, .region = first + where.index};
     if (where.index > here || (where.index == here && where.offset != 0)) { return {}; }
     if (result.region >= in.region_count) { result.region = 0; }  // at the last link
-    for (size_t i = 0; i < result.region; ++i) {
-        result.offset += topa::bytes_in(in.regions[i].size);
-    }
     uint64_t const size = topa::bytes_in(in.regions[result.region].size);
     if (where.offset > size) { return {}; }
-    result.offset += where.offset;
+    result.offset = detail::start_of_region(in, result.region) + where.offset;
     result.at_region_end = where.offset == size;
     return result;
 }
@@ -182,15 +206,10 @@ struct [[nodiscard]] ring_offset {
 ///
 /// Source: PRG-086, PRG-129.
 [[nodiscard]] constexpr auto buffer_at(ring const& in, uint64_t offset) noexcept -> output_buffer {
-    offset %= in.bytes;
-    size_t region = 0;
-    for (; offset >= topa::bytes_in(in.regions[region].size); ++region) {
-        offset -= topa::bytes_in(in.regions[region].size);
-    }
-    size_t const table = region / in.regions_per_table;
-    return in_topa({.table = in.tables[table].base,
-                    .index = static_cast<uint32_t>(region % in.regions_per_table),
-                    .offset = static_cast<uint32_t>(offset)});
+    auto const place = region_at(in, offset);
+    return in_topa({.table = in.tables[place.region / in.regions_per_table].base,
+                    .index = static_cast<uint32_t>(place.region % in.regions_per_table),
+                    .offset = static_cast<uint32_t>(place.offset)});
 }
 
 /// The entry of a region.
@@ -198,51 +217,30 @@ struct [[nodiscard]] ring_offset {
     return in.tables[region / in.regions_per_table].entries[region % in.regions_per_table];
 }
 
-/// The region that contains an offset.
-[[nodiscard]] constexpr auto region_at(ring const& in, uint64_t offset) noexcept -> size_t {
-    offset %= in.bytes;
-    size_t region = 0;
-    for (; offset >= topa::bytes_in(in.regions[region].size); ++region) {
-        offset -= topa::bytes_in(in.regions[region].size);
-    }
-    return region;
-}
-
 /// Places INT and STOP of a streaming ring while TraceEn is 0: STOP and INT on the region before
-/// the one that holds the oldest unread byte, INT on the region that wakes the reader, the one
-/// before the STOP if `wake_up_bytes` from `head` on would be in a later one.
+/// the one with the oldest unread byte; INT on the region in which `wake_up_bytes` from `head` on
+/// end, at the latest the one before STOP.
 ///
 /// Units:  `head` is the offset of the next byte of trace, `unread` the number of bytes before it
 ///         that are not read.
-/// Errors: false if the region of `head` holds unread bytes that are before it in the order of
-///         reading: there is no region in which tracing may continue. Nothing is then changed.
+/// Errors: false, and no change, if unread bytes follow `head` in its region: tracing would
+///         overwrite them.
 /// Source: OUT-093, OUT-094, PRG-121, PRG-126, PRG-128.
 [[nodiscard]] constexpr auto set_marks(ring const& in, uint64_t head, uint64_t unread,
                                        uint64_t wake_up_bytes) noexcept -> bool {
     if (unread > in.bytes) { return false; }
-    size_t const current = region_at(in, head);
-    size_t stop = current;
-    if (unread != 0) {
-        uint64_t const oldest = (head % in.bytes + in.bytes - unread) % in.bytes;
-        size_t const first_unread = region_at(in, oldest);
-        if (first_unread == current && oldest >= head % in.bytes) { return false; }
-        stop = (first_unread == 0 ? in.region_count : first_unread) - 1;
-    } else {
-        stop = (current == 0 ? in.region_count : current) - 1;
-    }
-    // The regions from the current one to the STOP, in order.
-    size_t wake_up = current;
-    uint64_t const begin = head % in.bytes;
-    uint64_t in_region = begin;
-    for (size_t i = 0; i < current; ++i) { in_region -= topa::bytes_in(in.regions[i].size); }
-    uint64_t room = topa::bytes_in(in.regions[current].size) - in_region;
+    auto const current = region_at(in, head);
+    auto const oldest = region_at(in, head % in.bytes + in.bytes - unread);
+    bool const follows = oldest.region == current.region && oldest.offset >= current.offset;
+    if (unread != 0 && follows) { return false; }
+    size_t const stop = region_before(in, unread == 0 ? current.region : oldest.region);
+    size_t wake_up = current.region;
+    uint64_t room = topa::bytes_in(in.regions[wake_up].size) - current.offset;
     while (room < wake_up_bytes && wake_up != stop) {
-        wake_up = wake_up + 1 == in.region_count ? 0 : wake_up + 1;
+        wake_up = region_after(in, wake_up);
         room += topa::bytes_in(in.regions[wake_up].size);
     }
-    if (wake_up == stop && wake_up != current && in.region_count > 1) {
-        wake_up = (wake_up == 0 ? in.region_count : wake_up) - 1;
-    }
+    if (wake_up == stop && wake_up != current.region) { wake_up = region_before(in, wake_up); }
     using topa::entry;
     for (size_t i = 0; i < in.region_count; ++i) {
         bool const stops = i == stop;

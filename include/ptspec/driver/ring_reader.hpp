@@ -22,9 +22,7 @@ struct ring_part {
 template <class Visit>
 constexpr void for_each_span(ring const& in, ring_part part, Visit&& visit) noexcept {
     if (part.count == 0) { return; }
-    size_t region = region_at(in, part.from);
-    uint64_t at = part.from;
-    for (size_t i = 0; i < region; ++i) { at -= topa::bytes_in(in.regions[i].size); }
+    auto [region, at] = region_at(in, part.from);
     uint64_t base = in.regions[region].base + at;
     uint64_t bytes = 0;
     uint64_t left = part.count;
@@ -44,7 +42,7 @@ constexpr void for_each_span(ring const& in, ring_part part, Visit&& visit) noex
         bytes += here;
         left -= here;
         at = 0;
-        region = region + 1 == in.region_count ? 0 : region + 1;
+        region = region_after(in, region);
     }
     (void)visit(base, bytes);
 }
@@ -83,7 +81,7 @@ struct [[nodiscard]] ring_update {
 /// Takes the position of a trace after TraceEn was cleared. A region with STOP that is full may
 /// show its size or its last byte as the offset, by edition of the manual.
 ///
-/// Without STOP a whole lap cannot be told from no byte at all: then no byte is assumed.
+/// Without STOP the position after a whole lap is that after no byte: no byte is assumed.
 ///
 /// Errors: not found: the position is in no table of the ring; nothing is changed.
 /// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; PRG-086, PRG-123, PRG-129, PRG-143.

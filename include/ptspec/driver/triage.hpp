@@ -36,13 +36,8 @@ namespace detail {
     return now.with(ia32_rtit_status::Error{false}, ia32_rtit_status::Stopped{false});
 }
 
-[[nodiscard]] constexpr auto msr_state_of(stopped_trace const& now) noexcept -> access::msr_state {
-    access::msr_state state;
-    state.ctl = now.ctl;
-    state.status = now.status;
-    state.output_base = now.output.base;
-    state.output_mask_ptrs = now.output.mask_ptrs;
-    return state;
+[[nodiscard]] constexpr auto state_of(stopped_trace const& now) noexcept -> access::msr_state {
+    return msr_state_of({.ctl = now.ctl, .status = now.status, .output = now.output});
 }
 
 }  // namespace detail
@@ -58,7 +53,7 @@ namespace detail {
         result.needs_repair = true;
     } else if (now.status.get<status::Stopped>()) {
         bool const topa = detail::uses_output_msrs(now.ctl) && now.ctl.get<ia32_rtit_ctl::ToPA>();
-        bool const ranges = access::has_trace_stop(detail::msr_state_of(now));
+        bool const ranges = access::has_trace_stop(detail::state_of(now));
         result.reason = topa && ranges ? end_reason::trace_stop_or_topa
                         : topa         ? end_reason::topa_stop
                         : ranges       ? end_reason::trace_stop
@@ -78,7 +73,7 @@ template <memory_port Memory>
     -> end_of_trace {
     end_of_trace result = triage(now);
     if (result.reason == end_reason::none) { return result; }
-    result.why = engine::explain(caps, detail::msr_state_of(now), memory, how);
+    result.why = engine::explain(caps, detail::state_of(now), memory, how);
     if (result.why.fault) { return result; }
     result.needs_new_position = false;
     switch (result.why.why) {

@@ -97,9 +97,9 @@ constexpr auto check_ending(ending end, bool stops, place at, limits of) noexcep
 
 }  // namespace detail
 
-/// Writes a table of `count` regions, and a link if `end` is one, into `to`, which has room for
-/// `count` entries and one more for a link. All builders use it. Call it directly when the number
-/// of regions is known only at run time.
+/// Writes a table of `count` regions, `region_at(0)` and so on, and a link if `end` is one, into
+/// `to`, which has room for `count` entries and one more for a link. All builders use it. Call it
+/// directly when the number of regions is known only at run time.
 ///
 /// Units:  `base` is the physical address of the table.
 /// Errors: OUT-061 a table's address not a multiple of 4 KB; OUT-062 region not aligned to its
@@ -109,8 +109,10 @@ constexpr auto check_ending(ending end, bool stops, place at, limits of) noexcep
 ///         OUT-068 a link to another table. Nothing is then written.
 /// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; OUT-043, OUT-045..047, OUT-056,
 ///         OUT-060..068, OUT-071, OUT-072.
-[[nodiscard]] constexpr auto write_table(limits of, uint64_t base, region const* regions,
-                                         size_t count, ending end, entry* to) noexcept -> finding {
+template <class RegionAt>
+[[nodiscard]] constexpr auto write_table(limits of, uint64_t base, size_t count,
+                                         RegionAt const& region_at, ending end, entry* to) noexcept
+    -> finding {
     constexpr uint64_t most = address_math::max_entries;
     if (count > most - (end.is_link ? 1 : 0)) { return {rule::OUT_046, {base, most - 1}}; }
     place at{base, static_cast<uint32_t>(count)};
@@ -123,14 +125,18 @@ constexpr auto check_ending(ending end, bool stops, place at, limits of) noexcep
         return {rule::OUT_071, last};
     }
     for (at.index = 0; at.index < count; ++at.index) {
-        rule const broken = detail::check_region(regions[at.index], at, of);
+        rule const broken = detail::check_region(region_at(at.index), at, of);
         if (broken != rule::none) { return {broken, at}; }
     }
-    rule const broken = detail::check_ending(end, regions[count - 1].stop, at, of);
+    rule const broken = detail::check_ending(end, region_at(count - 1).stop, at, of);
     if (broken != rule::none) { return {broken, at}; }
-    for (size_t i = 0; i < count; ++i) { to[i] = entry_for(regions[i]); }
+    for (size_t i = 0; i < count; ++i) { to[i] = entry_for(region_at(i)); }
     if (end.is_link) { to[count] = link_to(end.next_table); }
     return {};
+}
+[[nodiscard]] constexpr auto write_table(limits of, uint64_t base, region const* regions,
+                                         size_t count, ending end, entry* to) noexcept -> finding {
+    return write_table(of, base, count, [=](size_t i) { return regions[i]; }, end, to);
 }
 
 }  // namespace topa

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/access/lbr.hpp>
+#include <ptspec/cpu/capabilities.hpp>
+#include <ptspec/driver/msr_sequence.hpp>
+#include <ptspec/topa/validate.hpp>
+
+/// What to check before a trace is enabled.
+namespace ptspec::driver {
+
+/// The conflict of a trace with branch records.
+struct [[nodiscard]] lbr_conflict : procedure_result {
+    bool excludes = false;  ///< this processor does not record both
+    bool records = false;   ///< LBR, BTS or branch trace messages are enabled now
+
+    /// True if both would be enabled where they exclude each other.
+    constexpr explicit operator bool() const noexcept { return excludes && records; }
+};
+
+/// Checks for branch records that a trace would suspend and clear. On processors where both exist
+/// IA32_DEBUGCTL is not read.
+///
+/// Source: SDM vol. 3, "Interaction of Intel Processor Trace and LBR"; PRG-150..152, PRG-044.
+template <msr_port Msrs>
+constexpr auto lbr_guard(Msrs& msrs, cpu::capabilities const& caps) noexcept -> lbr_conflict {
+    using debugctl = reg::ia32_debugctl;
+    lbr_conflict result;
+    result.excludes = access::excludes_lbr(caps.leaf_01_eax);
+    if (!result.excludes) { return result; }
+    detail::msr_sequence from{msrs};
+    debugctl const now = from.template read<debugctl>();
+    result.failed = from.failed();
+    result.records = now.get<debugctl::LBR>() || now.get<debugctl::BTS>() ||
+                     now.get<debugctl::TR>();
+    return result;
+}
+
+/// The rule by which memory is unsuitable for trace or for a table of `bytes` bytes: OUT-111 it
+/// overlaps restricted memory, OUT-113 the page of the local APIC, for which the processor signals
+/// no error. Disable tracing before the SMRRs or the APIC base change.
+///
+/// Source: SDM vol. 3, "Restricted Memory Access"; PRG-095..097, OUT-110..114.
+[[nodiscard]] constexpr auto restricted_check(topa::output_hazards const& hazards, uint64_t base,
+                                              uint64_t bytes) noexcept -> rule {
+    if (bytes == 0) { return rule::none; }
+    if (hazards.restricted.touches(base, bytes)) { return rule::OUT_111; }
+    return topa::touches(hazards.apic, base, bytes) ? rule::OUT_113 : rule::none;
+}
+
+}  // namespace ptspec::driver
