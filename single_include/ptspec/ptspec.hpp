@@ -16537,8 +16537,21 @@ private:
     on_trace_en_changed(Memory& memory) noexcept -> port_fault {
         if (output_active_) { return flush(memory); }
         ctl_at_start_ = state_.msrs.ctl;
+        raise_preserved_pmi(memory);
         auto const fault = start_output(memory);
         return fault ? fault : store(memory, state_.options.drained_at_once);
+    }
+    /// Raises the PMI that enabling pends: `access` has set the bit of IA32_PERF_GLOBAL_STATUS.
+    /// Source: OUT-086, OUT-089.
+    template <memory_port Memory>
+    constexpr void raise_preserved_pmi(Memory& memory) noexcept {
+        using status = access::ia32_rtit_status;
+        if (!state_.ctl<ctl::InjectPsbPmiOnEnable>() ||
+            !state_.msrs.status.get<status::PendToPAPMI>()) {
+            return;
+        }
+        ++total_.pmis;
+        if constexpr (pmi_port<Memory>) { memory.raise(); }
     }
     template <memory_port Memory>
     constexpr auto start_output(Memory& memory) noexcept -> port_fault {

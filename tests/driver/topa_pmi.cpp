@@ -102,9 +102,10 @@ TEST_CASE("a PMI while TraceEn is 0 is deferred: STATUS is left, the LVT unmaske
         bool const deferred = result.outcome == pmi_outcome::deferred && !drained &&
                               result.trace == trace_state::disabled && !now.cpu.is_tracing() &&
                               !has_bit_55(now.cpu) && status.get<ia32_rtit_status::PendToPAPMI>();
-        // Enabling the context raises the PMI again.
+        // Enabling the context raises the PMI again (OUT-086).
+        bool const none = !now.cpu.pmi_is_deliverable();
         (void)now.cpu.write(0x570, plan.ctl.raw);
-        return deferred && has_bit_55(now.cpu);
+        return deferred && none && has_bit_55(now.cpu) && now.cpu.pmi_is_deliverable();
     });
 }
 

@@ -471,9 +471,6 @@ auto power(row const& of) -> std::vector<scene> {
     }
     if (is("16.17")) {
         auto made = wakes({});
-        made.does = [](traced& on, world const&) {
-            on.does(event::clock_stop{nlip}).does(event::clock_resume{});
-        };
         // The clock was off and stays off; only the wake reports a change.
         made.does = [](traced& on, world const&) { on.does(event::clock_stop{nlip}); };
         return {made};
