@@ -17863,7 +17863,6 @@ constexpr auto restore(Msrs& msrs, msr_plan const& saved) noexcept -> procedure_
 ///         must be at a multiple of 64 bytes.
 /// Source: SDM vol. 1, "XSAVE Area"; PRG-110, REG-141.
 struct xsaves_area {
-    static constexpr size_t header_offset = 512;
     static constexpr size_t component_offset = 576;
     static constexpr size_t size = component_offset + sizeof(access::xsave_pt_state);
 
@@ -18744,7 +18743,7 @@ public:
 
 private:
     using lvt = reg::ia32_x2apic_lvt_pmi;
-    static constexpr unsigned xsaves_bytes = 3;
+    static constexpr unsigned xsaves_bytes = 4;  // XSAVES64, XRSTORS64
     static constexpr uint64_t masked_lvt = lvt{}.with(lvt::Mask{true}).raw;
 
     [[nodiscard]] constexpr auto ports() noexcept -> detail::tapped_memory<Memory, Tap> {

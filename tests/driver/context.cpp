@@ -165,6 +165,7 @@ TEST_CASE("an area that XRSTORS refuses is refused (REG-144,146,148)") {
                is_initial && is_initial.is_initial &&
                driver::parse_xsaves_area(all.first(703)).why == rule::REG_148 &&
                driver::parse_xsaves_area(all.first(0)).why == rule::REG_148 &&
+               driver::parse_xsaves_area(all.first(128)).why == rule::REG_148 &&
                driver::parse_xsaves_area(all, 577).why == rule::REG_148 &&
                driver::parse_xsaves_area(all, ~size_t{0}).why == rule::REG_148 &&
                driver::parse_xsaves_area(all, 0).why == rule::REG_148;
@@ -177,11 +178,12 @@ TEST_CASE("the offset of component 8 depends on the components before it (REG-14
         cpuid_model<4> const cpuid{{{0x0D, 2, {.eax = value(256U)}},
                                     {0x0D, 3, {.eax = 8}},
                                     {0x0D, 5, {.eax = 64, .ecx = 2}},
-                                    {0x0D, 8, {.eax = 128, .ecx = 1}}}};
+                                    {0x0D, 8, {.eax = 128, .ecx = 3}}}};
         auto const offset = [&](uint64_t components) {
             return driver::component_offset(cpuid, reg::xsave_header_xcomp_bv{components});
         };
-        return offset(0x100) == 576 && offset(0x107) == 832 && offset(0x10F) == 840 &&
+        // Component 8 is aligned to 64 bytes, too.
+        return offset(0x100) == 576 && offset(0x107) == 832 && offset(0x10F) == 896 &&
                offset(0x12F) == 960 && offset(0x123) == 640 && offset(0x1100) == 576;
     });
 }

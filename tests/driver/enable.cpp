@@ -2,6 +2,7 @@
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/driver/enable.hpp>
 #include <ptspec/driver/fake_processor.hpp>
+#include <ptspec/driver/faulting_port.hpp>
 #include <ptspec/driver/recording_port.hpp>
 
 #include <support/check_twice.hpp>
@@ -192,5 +193,32 @@ TEST_CASE("tables are edited while TraceEn is 0, and only then (PRG-091,124)") {
         auto const stays_off = driver::while_disabled(off.cpu, {0x250C}, [] {});
         return result && !was_tracing && now.cpu.is_tracing() && stays_off &&
                stays_off.trace == trace_state::disabled && !off.cpu.is_tracing();
+    });
+}
+
+TEST_CASE("the owner of a trace does not read CTL; the result has what it wrote (PRG-040)") {
+    CHECK_TWICE([](auto value) {
+        world now;
+        (void)driver::enable(now.cpu, base);
+        driver::recording_port log{now.cpu};
+        auto const flushed = driver::flush(log, {value(uint64_t{0x250D})});
+        auto const stopped = driver::disable(log, {0x250D});
+        for (auto const& one : log) {
+            bool const is_read = one.what == driver::logged_access::kind::read;
+            if (is_read && one.index == 0x570) { return false; }
+        }
+        return flushed.ctl.raw == 0x250D && stopped.ctl.raw == 0x250D &&
+               stopped.trace == trace_state::disabled && now.cpu.fences() == 2;
+    });
+}
+
+TEST_CASE("a restart that cannot clear TraceEn reports it, and programs nothing") {
+    CHECK_TWICE([](auto value) {
+        world now;
+        (void)driver::enable(now.cpu, base);
+        driver::faulting_port port{now.cpu, value(0U)};
+        auto const result = driver::restart(port, base);
+        return result.failed.index == 0x570 && result.trace == trace_state::still_tracing &&
+               port.count() == 1;
     });
 }

@@ -57,6 +57,9 @@ TEST_CASE("CPUID and the capability MSRs enumerate the given capabilities (PRG-0
         return cpu::detect(cpuid).leaf_14_1_eax == preset::P_FUT.leaf_14_1_eax &&
                cpuid.query(0x14, 2) == cpuid_registers{} &&
                cpuid.query(0x0D, 2) == cpuid_registers{} &&
+               cpuid.query(0x0D, 0) == cpuid_registers{} &&
+               cpuid.query(0x0D, 1).eax == preset::P_FUT.leaf_0d_1_eax.raw &&
+               cpuid.query(0x0D, 1).ecx == preset::P_FUT.leaf_0d_1_ecx.raw &&
                cpuid.query(0x0D, 8).eax == preset::P_FUT.leaf_0d_8_eax.raw &&
                cpuid.query(0x7, 1) == cpuid_registers{} && cpuid.query(0x40, 0).eax == 0;
     });
@@ -132,5 +135,72 @@ TEST_CASE("a reset masks the LVT entry; a cold one also clears IA32_PERF_GLOBAL_
         bool const warm = now.cpu.read(0x834).value == 0x1'0000 && now.cpu.read(0x38F).value == 3;
         now.cpu.cold_reset({}, 0xFFFF'FFF0);
         return warm && now.cpu.read(0x38F).value == 0;
+    });
+}
+
+TEST_CASE("a pending PMI is delivered once, also when the LVT entry is unmasked again") {
+    CHECK_TWICE([](auto value) {
+        world now;
+        enable(now.cpu);
+        (void)now.cpu.write(0x834, 0xFE);
+        for (uint64_t i = 0; i < 800 && !now.cpu.pmi_is_deliverable(); ++i) {
+            (void)now.cpu.on(event::indirect_jump{0x2000 + i * 0x1'0000'0000});
+        }
+        bool const first = now.cpu.deliver_pmi();
+        (void)now.cpu.write(0x834, value(uint64_t{0xFE}));
+        return first && !now.cpu.pmi_is_deliverable() && !now.cpu.deliver_pmi();
+    });
+}
+
+TEST_CASE("below version 4 of performance monitoring a PMI clears IA32_PERF_GLOBAL_CTRL if it "
+          "freezes counters (REG-205)") {
+    CHECK_TWICE([](auto value) {
+        auto caps = preset::skylake_x;
+        caps.leaf_0a_eax = {value(3U)};
+        test::machine_memory memory{test::INT};
+        byte_counter tap;
+        machine cpu{caps, memory, tap, {}, 0x1000};
+        (void)cpu.write(0x1D9, 0x1000);  // FREEZE_PERFMON_ON_PMI
+        (void)cpu.write(0x38F, 3);
+        (void)cpu.write(0x834, 0xFE);
+        enable(cpu);
+        for (uint64_t i = 0; i < 800 && !cpu.pmi_is_deliverable(); ++i) {
+            (void)cpu.on(event::indirect_jump{0x2000 + i * 0x1'0000'0000});
+        }
+        bool const before = cpu.read(0x38F).value == 3;
+        return before && cpu.deliver_pmi() && cpu.read(0x38F).value == 0;
+    });
+}
+
+TEST_CASE("the capability MSRs are read, instructions advance the IP, and fences are counted") {
+    CHECK_TWICE([](auto value) {
+        test::machine_memory memory;
+        byte_counter tap;
+        auto caps = preset::skylake_x;
+        caps.perf_capabilities = {value(uint64_t{0x42})};
+        machine cpu{caps, memory, tap, {}, 0x1000};
+        bool const reads = cpu.read(0xCE).done && cpu.read(0xCE).value == caps.platform_info.raw &&
+                           cpu.read(0x345).value == 0x42 &&
+                           cpu.read(0x485).value == caps.vmx_misc.raw &&
+                           cpu.read(0x48B).value == caps.vmx_procbased_ctls2.raw &&
+                           cpu.read(0x483).value == caps.vmx_exit_ctls.raw &&
+                           cpu.read(0x484).value == caps.vmx_entry_ctls.raw;
+        (void)cpu.write(0x560, 0x1000);
+        bool const wrmsr = cpu.unit().ip() == 0x1002;
+        auto const image = cpu.xsaves().image;
+        bool const xsaves = cpu.unit().ip() == 0x1006;
+        (void)cpu.xrstors(image);
+        return reads && wrmsr && xsaves && cpu.unit().ip() == 0x100A && cpu.fences() == 0;
+    });
+}
+
+TEST_CASE("a cold reset clears the MSRs of the trace unit, a warm one keeps them (PRG-070)") {
+    CHECK_TWICE([](auto value) {
+        world now;
+        enable(now.cpu);
+        now.cpu.warm_reset({}, value(uint64_t{0xFFF0}));
+        bool const kept = now.cpu.msrs().output_base.raw == table && !now.cpu.is_tracing();
+        now.cpu.cold_reset({}, 0xFFF0);
+        return kept && now.cpu.msrs() == access::msr_state{} && now.cpu.unit().ip() == 0xFFF0;
     });
 }

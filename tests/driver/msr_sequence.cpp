@@ -47,14 +47,14 @@ TEST_CASE("a sequence makes no access after the first fault, and names it") {
         auto msrs = two_msrs(value(uint64_t{1}), 2);
         driver::detail::msr_sequence on{msrs};
         auto const first = on.template read<ia32_rtit_ctl>();
-        bool const fine = static_cast<bool>(on);
+        bool const fine = static_cast<bool>(on) && on.write(ia32_rtit_ctl{1});
         bool const lost = on.write(0x560, 0x1000);
         on.fence();
         bool const after = on.write(ia32_rtit_status{7});
         return first.raw == 1 && fine && !lost && !after && !on &&
                on.template read<ia32_rtit_ctl>().raw == 0 && msrs.read(0x571).value == 2 &&
                msrs.fences == 0 &&
-               on.failed() == driver::failed_access{true, true, 0x560, 0x1000, 1};
+               on.failed() == driver::failed_access{true, true, 0x560, 0x1000, 2};
     });
     CHECK_TWICE([](auto value) {
         auto msrs = two_msrs(1, value(uint64_t{2}));

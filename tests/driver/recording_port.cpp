@@ -42,3 +42,15 @@ TEST_CASE("a full log counts on, and keeps its first accesses") {
         return kept && log.count() == 0 && log.begin() == log.end();
     });
 }
+
+TEST_CASE("a fence and a note have no MSR and no value") {
+    CHECK_TWICE([](auto value) {
+        msr_model<1> msrs{{{value(0x570U), 0}}};
+        driver::recording_port log{msrs};
+        log.fence();
+        log.note("switch");
+        auto const* const one = log.begin();
+        return one[0].index == 0 && one[0].value == 0 && !one[0].faulted && one[1].index == 0 &&
+               one[1].value == 0 && one[1].action == "switch";
+    });
+}

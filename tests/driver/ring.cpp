@@ -231,3 +231,43 @@ TEST_CASE("marks are refused where unread bytes follow in the current region") {
                now.raw_is(R0, R1, R2, table | END);
     });
 }
+
+TEST_CASE("tables may have two entries, and as many regions as they hold exactly (PRG-128)") {
+    CHECK_TWICE([](auto value) {
+        topa::region const regions[] = {{value(uint64_t{0x2000'0000})}, {0x2000'1000}};
+        entry entries[2][2] = {};
+        driver::table_page const pages[] = {{table, entries[0]}, {table + 0x1000, entries[1]}};
+        auto const chain = driver::build_ring(buffer_recipe::circular, regions, 2, pages, 2, many,
+                                              {}, 2);
+        bool const two = chain && chain.ring.table_count == 2 && entries[0][0].raw == 0x2000'0000 &&
+                         entries[0][1].raw == ((table + 0x1000) | END) &&
+                         entries[1][0].raw == 0x2000'1000 && entries[1][1].raw == (table | END);
+        entry exact[3] = {};
+        driver::table_page const page{table, exact};
+        auto const one = driver::build_ring(buffer_recipe::circular, regions, 2, &page, 1, many, {},
+                                            3);
+        return two && one && one.ring.table_count == 1 && exact[2].raw == (table | END) &&
+               driver::ring_offset{}.offset == 0;
+    });
+}
+
+TEST_CASE("the interrupt is in the region where the wanted bytes end (PRG-121)") {
+    CHECK_TWICE([](auto value) {
+        topa::region const regions[] = {
+            {0x2000'0000}, {0x2000'1000}, {0x2000'2000}, {0x2000'3000}, {0x2000'4000}};
+        entry entries[6] = {};
+        driver::table_page const page{table, entries};
+        auto const ring =
+            driver::build_ring(buffer_recipe::streaming, regions, 5, &page, 1, many).ring;
+        auto const wakes_in = [&](uint64_t bytes) {
+            (void)driver::set_marks(ring, 0x800, 0, bytes);
+            for (size_t i = 0; i < 4; ++i) {
+                if (entries[i].get<entry::INT>()) { return i; }
+            }
+            return size_t{9};
+        };
+        return wakes_in(value(uint64_t{0x800})) == 0 && wakes_in(0x801) == 1 &&
+               wakes_in(0x1800) == 1 && wakes_in(0x1801) == 2 && wakes_in(0x2801) == 3 &&
+               entries[4].get<entry::STOP>();
+    });
+}

@@ -209,3 +209,33 @@ TEST_CASE("PC-37: a wrapped single range is its end and then its start (PRG-081,
                    driver::single_range_part{0x2000'0010, 0, 0x2000'0000, 0x10};
     });
 }
+
+TEST_CASE("bytes after the end of the looked-at part, and after the ring, are not looked at "
+          "(PRG-140)") {
+    CHECK_TWICE([](auto value) {
+        topa::region const regions[] = {{0x2000'0000}};
+        entry entries[2] = {};
+        driver::table_page const page{table, entries};
+        auto const ring =
+            driver::build_ring(buffer_recipe::circular, regions, 1, &page, 1, {{39}, true}).ring;
+        memory_model<0x1010> memory{.base = 0x2000'0000};
+        memory.bytes.bytes[0x1000] = value(uint8_t{1});  // after the ring
+        memory.bytes.bytes[0x10B] = 1;                   // after the 6 bytes from 105H on
+        memory.bytes.bytes[0x104] = 1;                   // before the position
+        auto const position = at(0, 0x105).output;
+        bool const none = !driver::has_wrapped(ring, position, memory, 6);
+        bool const seven = driver::has_wrapped(ring, position, memory, 7);
+        return none && seven && !driver::has_wrapped(ring, at(0, 0x1000).output, memory, 6) &&
+               !driver::has_wrapped(ring, at(2, 0).output, memory, 6);
+    });
+}
+
+TEST_CASE("an offset outside a single range counts as its start") {
+    CHECK_TWICE([](auto value) {
+        driver::output_buffer const now{{0x2000'0000}, {value(uint64_t{0x1'0000'0000'FFFF})}};
+        driver::single_range_part const none{};
+        return driver::snapshot_of_single_range(now, true) ==
+                   driver::single_range_part{0x2000'0000, 0x1'0000, 0x2000'0000, 0} &&
+               none.first_base == 0 && none.second_base == 0 && none.second_bytes == 0;
+    });
+}

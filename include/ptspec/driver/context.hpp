@@ -74,7 +74,6 @@ constexpr auto restore(Msrs& msrs, msr_plan const& saved) noexcept -> procedure_
 ///         must be at a multiple of 64 bytes.
 /// Source: SDM vol. 1, "XSAVE Area"; PRG-110, REG-141.
 struct xsaves_area {
-    static constexpr size_t header_offset = 512;
     static constexpr size_t component_offset = 576;
     static constexpr size_t size = component_offset + sizeof(access::xsave_pt_state);
 

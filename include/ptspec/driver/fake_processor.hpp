@@ -224,7 +224,7 @@ public:
 
 private:
     using lvt = reg::ia32_x2apic_lvt_pmi;
-    static constexpr unsigned xsaves_bytes = 3;
+    static constexpr unsigned xsaves_bytes = 4;  // XSAVES64, XRSTORS64
     static constexpr uint64_t masked_lvt = lvt{}.with(lvt::Mask{true}).raw;
 
     [[nodiscard]] constexpr auto ports() noexcept -> detail::tapped_memory<Memory, Tap> {
