@@ -205,7 +205,7 @@ auto run(tool::command_line& line) -> int {
     }
     if (files.empty() && literals.empty()) {
         throw tool::failure{"nothing to read: give a file, - for standard input, or --hex BYTES; "
-                            "see --help"};
+                            "--help tells more"};
     }
     how.several = files.size() + literals.size() > 1;
 
