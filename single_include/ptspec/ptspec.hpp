@@ -8339,9 +8339,12 @@ struct msr_state {
 [[nodiscard]] constexpr auto use_of_range(ia32_rtit_ctl from, unsigned n) noexcept
     -> reg::addr_cfg {
     using ctl = ia32_rtit_ctl;
-    reg::addr_cfg const uses[] = {from.get<ctl::ADDR0_CFG>(), from.get<ctl::ADDR1_CFG>(),
-                                  from.get<ctl::ADDR2_CFG>(), from.get<ctl::ADDR3_CFG>()};
-    return uses[n];
+    switch (n) {
+        case 0: return from.get<ctl::ADDR0_CFG>();
+        case 1: return from.get<ctl::ADDR1_CFG>();
+        case 2: return from.get<ctl::ADDR2_CFG>();
+        default: return from.get<ctl::ADDR3_CFG>();
+    }
 }
 
 /// The running context: ContextEn and FilterEn depend on it.
