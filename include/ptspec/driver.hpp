@@ -12,4 +12,5 @@
 #include <ptspec/driver/pause.hpp>
 #include <ptspec/driver/context.hpp>
 #include <ptspec/driver/topa_pmi.hpp>
-#include <ptspec/driver/ring_reader.hpp>
+#include <ptspec/driver/drain.hpp>
+#include <ptspec/driver/reset.hpp>

@@ -120,6 +120,7 @@
 #include <ptspec/trace/write/direct.hpp>
 #include <ptspec/trace/write/encode_table.hpp>
 #include <ptspec/trace/write/writer.hpp>
+#include <ptspec/trace/write/synthetic_psb.hpp>
 
 #include <ptspec/engine/output/options.hpp>
 #include <ptspec/engine/output/result.hpp>
@@ -173,6 +174,8 @@
 #include <ptspec/driver/topa_pmi.hpp>
 #include <ptspec/driver/ring.hpp>
 #include <ptspec/driver/ring_reader.hpp>
+#include <ptspec/driver/reset.hpp>
+#include <ptspec/driver/drain.hpp>
 #include <ptspec/driver/fake_processor.hpp>
 #include <ptspec/vmx/controls.hpp>
 #include <ptspec/vmx/tdx.hpp>

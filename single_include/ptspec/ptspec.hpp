@@ -13059,6 +13059,90 @@ private:
 
 }  // namespace ptspec::trace
 
+// ---- ptspec/trace/write/synthetic_psb.hpp ----
+
+/// A PSB+ to put before a trace that begins without one.
+namespace ptspec::trace {
+
+/// The bytes of `synthetic_psb`.
+struct synthetic_prefix {
+    /// The longest: PSB+ with every packet, and three packets that set LastIP.
+    static constexpr size_t capacity = 96;
+
+    rule broken = rule::none;  ///< PKT-135: TMA without TSC; nothing is written
+    byte_array<capacity> bytes{};
+    size_t size = 0;
+
+    [[nodiscard]] constexpr auto view() const noexcept -> byte_view {
+        return {bytes.data(), size};
+    }
+    constexpr explicit operator bool() const noexcept { return broken == rule::none; }
+};
+
+/// The state of the traced processor where a trace begins.
+struct prefix_state {
+    psb_status status{};  ///< `fup` if PacketEn is 1 there: it also is LastIP
+    /// LastIP, if PacketEn is 0 there. The processor keeps it while TraceEn is 0, so the IP of the
+    /// first TIP.PGE may be compressed against it. Source: GEN-107.
+    psb_status::optional<uint64_t> last_ip{};
+};
+
+/// A PSB+ with the state of the processor, to put before a trace that begins without one: the trace
+/// of a restored context, whose PacketByteCnt was not 0, or a trace that was cut.
+///
+/// With `last_ip`, the empty trace TIP.PGE, FUP, TIP.PGD at this IP follows. It sets LastIP of a
+/// decoder, and has no instruction.
+///
+/// Source: SDM vol. 3, "Packet Stream Boundary (PSB) Packet"; PKT-060, PKT-134, GEN-107, GEN-170,
+///         PRG-031, PRG-102.
+[[nodiscard]] constexpr auto synthetic_psb(prefix_state const& from) noexcept -> synthetic_prefix {
+    synthetic_prefix made;
+    byte_buffer out{made.bytes.bytes};
+    writer to{out};
+    made.broken = to.put(from.status);
+    if (made && from.last_ip.has_value && !from.status.fup.has_value) {
+        using packet::ip_bytes;
+        uint64_t const ip = from.last_ip.value;
+        made.broken = to.put(packet::tip_pge::of(ip_bytes::full, ip));
+        if (made) { made.broken = to.put(packet::fup::of(ip_bytes::full, ip)); }
+        if (made) { made.broken = to.put(packet::tip_pgd{});  }
+    }
+    made.size = made ? out.size() : 0;
+    return made;
+}
+
+namespace detail {
+
+/// Finds the first packet with an IP. Source: PKT-053..056.
+struct first_ip_form {
+    bool is_relative = false;
+
+    constexpr auto operator()(packet::psb const&, at) noexcept -> bool { return false; }
+    template <class Packet>
+        requires derived_from<Packet, packet::ip_packet<Packet>>
+    constexpr auto operator()(Packet const& which, at) noexcept -> bool {
+        auto const form = which.template get<typename Packet::IPBytes>();
+        is_relative = form == packet::ip_bytes::update_16 || form == packet::ip_bytes::update_32 ||
+                      form == packet::ip_bytes::update_48;
+        return form == packet::ip_bytes::suppressed;
+    }
+};
+
+}  // namespace detail
+
+/// True if the first packet with an IP is compressed against LastIP, before any PSB: `last_ip` or
+/// `fup` is then needed.
+///
+/// Source: PKT-051, PKT-060.
+[[nodiscard]] constexpr auto needs_last_ip(borrowed_bytes trace) noexcept -> bool {
+    reader from{trace, {.sync = false}};
+    detail::first_ip_form found;
+    (void)from.for_each(found);
+    return found.is_relative;
+}
+
+}  // namespace ptspec::trace
+
 // ---- ptspec/engine/output/options.hpp ----
 
 namespace ptspec::engine {
@@ -17806,6 +17890,16 @@ struct [[nodiscard]] saved_context : procedure_result {
     msr_plan state{};
 };
 
+/// Where the trace of a saved state ends, for `triage`, `update` and `drain`.
+[[nodiscard]] constexpr auto stopped_at(msr_plan const& saved) noexcept -> stopped_trace {
+    stopped_trace result;
+    result.trace = trace_state::disabled;
+    result.ctl = saved.ctl;
+    result.status = saved.status;
+    result.output = saved.output;
+    return result;
+}
+
 namespace detail {
 
 template <class Sequence>
@@ -17979,32 +18073,6 @@ constexpr auto write_uncovered(Msrs& msrs, msr_plan const& from) noexcept -> pro
     return {to.failed(), trace_state::disabled};
 }
 
-// ------------------------------------------------------------------------------------ resets
-
-/// What a reset left.
-struct [[nodiscard]] reset_trace : stopped_trace {
-    bool is_preserved = false;  ///< the MSRs are those of before the reset
-};
-
-/// Reads the MSRs after a warm reset: where the last trace ended, if the processor preserves them.
-/// The bytes in its internal buffer are lost. STATUS must be written before tracing is enabled.
-///
-/// Errors: the access that faulted. `enabled` if TraceEn is 1: another agent enabled it since.
-/// Source: SDM vol. 3, "Warm Reset"; PRG-070, PRG-071, PRG-260.
-template <msr_port Msrs>
-constexpr auto after_warm_reset(Msrs& msrs, cpu::capabilities const& caps) noexcept -> reset_trace {
-    detail::msr_sequence from{msrs};
-    reset_trace result;
-    result.ctl = from.template read<ia32_rtit_ctl>();
-    result.failed = from.failed();
-    if (!from) { return result; }
-    result.trace = trace_state_of(result.ctl);
-    if (result.trace == trace_state::enabled) { return result; }
-    result.is_preserved = caps.has_ip_filtering();
-    if (caps.has_output_msrs()) { detail::read_status_and_output(from, result); }
-    return result;
-}
-
 }  // namespace ptspec::driver
 
 // ---- ptspec/driver/topa_pmi.hpp ----
@@ -18127,6 +18195,9 @@ struct ring {
     uint64_t bytes = 0;  ///< of all regions
     buffer_recipe recipe = buffer_recipe::circular;
     bool has_link = true;  ///< the last table links to the first
+    /// Each table has one region and links to itself: software moves on to the next table, as
+    /// `drain` does. For processors whose tables have one region.
+    bool is_stepped = false;
 };
 
 /// A ring, or why it cannot be built.
@@ -18146,6 +18217,10 @@ namespace detail {
 [[nodiscard]] constexpr auto stops(buffer_recipe how) noexcept -> bool {
     return how == buffer_recipe::stop_on_full || how == buffer_recipe::interrupt_and_stop;
 }
+/// True for recipes whose buffer software reads while it is filled.
+[[nodiscard]] constexpr auto is_read_while_filled(buffer_recipe how) noexcept -> bool {
+    return interrupts(how) || how == buffer_recipe::streaming;
+}
 /// Region `i` of `count`, with the marks of the recipe.
 [[nodiscard]] constexpr auto marked(buffer_recipe how, topa::region which, size_t i,
                                     size_t count) noexcept -> topa::region {
@@ -18161,19 +18236,26 @@ namespace detail {
 /// Writes the tables of a buffer: `entries_per_table` - 1 regions and a link each, the last link to
 /// the first table. INT and STOP of the given regions are ignored: the recipe places them.
 ///
+/// On a processor whose tables have one region, a buffer of several regions that is read while it
+/// is filled becomes one table a region, each with INT and STOP: see `is_stepped`.
+///
+/// To add regions at the end, build it again with the longer list while TraceEn is 0 (see
+/// `while_disabled`): positions stay valid. STOP and INT are then those of a new ring.
+///
 /// Errors: OUT-046 not enough tables; OUT-066 no region; OUT-093 an interrupt with fewer than two
 ///         regions on a processor of many entries; those of `topa::write_table`; OUT-111, OUT-113 a
 ///         region that overlaps restricted memory or the page of the local APIC; OUT-091 a table in
 ///         restricted memory. Tables before the one with the error are written.
-/// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; PRG-089, PRG-090, PRG-095, PRG-096,
-///         PRG-126, PRG-128.
+/// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; PRG-089, PRG-090, PRG-091, PRG-095,
+///         PRG-096, PRG-124, PRG-126, PRG-128.
 [[nodiscard]] constexpr auto build_ring(buffer_recipe how, topa::region const* regions,
                                         size_t count, table_page const* pages, size_t page_count,
                                         topa::limits of, topa::output_hazards const& hazards = {},
                                         size_t entries_per_table = 512) noexcept -> built_ring {
     if (count == 0) { return {.why = rule::OUT_066}; }
     if (detail::interrupts(how) && count < 2 && of.many_entries) { return {.why = rule::OUT_093}; }
-    size_t const per_table = entries_per_table < 2 ? 1 : entries_per_table - 1;
+    bool const is_stepped = !of.many_entries && detail::is_read_while_filled(how);
+    size_t const per_table = entries_per_table < 2 || is_stepped ? 1 : entries_per_table - 1;
     size_t const tables = (count + per_table - 1) / per_table;
     if (entries_per_table < 2 || tables > page_count) { return {.why = rule::OUT_046}; }
     built_ring result{.ring = {.regions = regions,
@@ -18182,17 +18264,19 @@ namespace detail {
                                .table_count = tables,
                                .regions_per_table = per_table,
                                .recipe = how,
-                               .has_link = !detail::stops(how) || !of.many_entries}};
+                               .has_link = !detail::stops(how) || !of.many_entries,
+                               .is_stepped = is_stepped}};
     for (size_t table = 0, first = 0; table < tables; ++table, first += per_table) {
         size_t const here = count - first < per_table ? count - first : per_table;
         bool const is_last = table + 1 == tables;
         uint64_t const base = pages[table].base;
         auto const region_at = [&](size_t i) {
-            return detail::marked(how, regions[first + i], first + i, count);
+            return is_stepped ? detail::marked(buffer_recipe::interrupt_and_stop, regions[first], 0, 1)
+                              : detail::marked(how, regions[first + i], first + i, count);
         };
-        auto const end = is_last && !result.ring.has_link
-                             ? topa::no_link
-                             : topa::link(pages[is_last ? 0 : table + 1].base);
+        size_t const next = is_stepped ? table : is_last ? 0 : table + 1;
+        auto const end = is_last && !result.ring.has_link ? topa::no_link
+                                                          : topa::link(pages[next].base);
         auto const written = topa::write_table(of, base, here, region_at, end,
                                                pages[table].entries);
         if (written.broken != rule::none) {
@@ -18280,6 +18364,7 @@ struct region_offset {
     size_t const here = left < in.regions_per_table ? left : in.regions_per_table;
     ring_offset result{.found = true, .region = first + where.index};
     if (where.index > here || (where.index == here && where.offset != 0)) { return {}; }
+    if (where.index == here && in.is_stepped) { result.region = first; }
     if (result.region >= in.region_count) { result.region = 0; }  // at the last link
     uint64_t const size = topa::bytes_in(in.regions[result.region].size);
     if (where.offset > size) { return {}; }
@@ -18310,6 +18395,8 @@ struct region_offset {
 ///
 /// Units:  `head` is the offset of the next byte of trace, `unread` the number of bytes before it
 ///         that are not read.
+/// The entries of a stepped ring all have INT and STOP, and are not changed.
+///
 /// Errors: false, and no change, if unread bytes follow `head` in its region: tracing would
 ///         overwrite them.
 /// Source: OUT-093, OUT-094, PRG-121, PRG-126, PRG-128.
@@ -18320,6 +18407,7 @@ struct region_offset {
     auto const oldest = region_at(in, head % in.bytes + in.bytes - unread);
     bool const follows = oldest.region == current.region && oldest.offset >= current.offset;
     if (unread != 0 && follows) { return false; }
+    if (in.is_stepped) { return true; }
     size_t const stop = region_before(in, unread == 0 ? current.region : oldest.region);
     size_t wake_up = current.region;
     uint64_t room = topa::bytes_in(in.regions[wake_up].size) - current.offset;
@@ -18335,6 +18423,25 @@ struct region_offset {
         one = one.with(entry::STOP{stops}, entry::INT{stops || i == wake_up});
     }
     return true;
+}
+
+/// Makes the entry of a region a link to another table, where tracing continues after the regions
+/// before it. The handler of a PMI may do so for a context whose MSRs are saved, and for the
+/// running one while TraceEn is 0. The regions from here on are no longer part of the ring.
+///
+/// Errors: OUT-066 the first entry of a table; OUT-061 a table that is not at a multiple of 4 KB;
+///         OUT-068 a ring of one region a table; OUT-093 the region at `now`, whose entry is in
+///         use. Nothing is changed.
+/// Source: SDM vol. 3, "ToPA PMI"; PRG-091, PRG-115, PRG-124, OUT-093.
+[[nodiscard]] constexpr auto link_instead(ring const& in, size_t region, uint64_t table,
+                                          output_buffer const& now) noexcept -> rule {
+    if (in.is_stepped) { return rule::OUT_068; }
+    if (region % in.regions_per_table == 0) { return rule::OUT_066; }
+    if (!is_aligned(table, 4096)) { return rule::OUT_061; }
+    auto const at = offset_of(in, now);
+    if (at && at.region == region) { return rule::OUT_093; }
+    entry_of(in, region) = topa::link_to(table);
+    return rule::none;
 }
 
 }  // namespace ptspec::driver
@@ -18411,6 +18518,7 @@ struct [[nodiscard]] ring_update {
     bool found = false;        ///< false: the position is not in the ring
     uint64_t new_bytes = 0;    ///< stored since the last update
     uint64_t overwritten = 0;  ///< unread bytes that new ones replaced: the oldest, now skipped
+    bool at_region_end = false;  ///< a region with STOP is full: tracing cannot continue there
 
     constexpr explicit operator bool() const noexcept { return found; }
 };
@@ -18436,7 +18544,7 @@ constexpr auto update(ring const& in, ring_reader& reader, stopped_trace const& 
     uint64_t const to = at.offset % in.bytes;
     uint64_t count = to >= head ? to - head : to + in.bytes - head;
     if (count == 0 && at.at_region_end) { count = in.bytes; }
-    ring_update result{.found = true, .new_bytes = count};
+    ring_update result{.found = true, .new_bytes = count, .at_region_end = at.at_region_end};
     reader.total += count;
     reader.unread += count;
     if (reader.unread > in.bytes) {
@@ -18469,6 +18577,35 @@ struct [[nodiscard]] snapshot_part {
     return {true, is_full ? ring_part{end, in.bytes} : ring_part{0, at.offset}};
 }
 
+namespace detail {
+
+/// The number of bytes up to the last one of a part that is not zero; 0 if all are zero. Memory
+/// that cannot be read counts as zero.
+template <memory_port Memory>
+[[nodiscard]] constexpr auto bytes_until_zeros(ring const& in, ring_part part,
+                                               Memory& memory) noexcept -> uint64_t {
+    uint64_t last = 0;
+    uint64_t before = 0;
+    for_each_span(in, part, [&](uint64_t base, uint64_t bytes) {
+        for (uint64_t at = align_down(base, 8); at < base + bytes; at += 8) {
+            auto const word = memory.load(at);
+            uint64_t value = word ? word.value : 0;
+            if (at < base) { value &= ~low_bits(static_cast<unsigned>(8 * (base - at))); }
+            if (base + bytes - at < 8) {
+                value &= low_bits(static_cast<unsigned>(8 * (base + bytes - at)));
+            }
+            if (value == 0) { continue; }
+            unsigned bytes_used = 8;
+            while (value >> (8 * (bytes_used - 1)) == 0) { --bytes_used; }
+            last = before + (at - base) + bytes_used;
+        }
+        before += bytes;
+    });
+    return last;
+}
+
+}  // namespace detail
+
 /// True if a ring whose memory was zero at the start has wrapped: if a byte after the position is
 /// not zero. Looks at `look_at` bytes after it, and at as many at the end of the ring: a trace may
 /// contain zeros (PAD).
@@ -18480,25 +18617,48 @@ template <memory_port Memory>
                                          uint64_t look_at = 4096) noexcept -> bool {
     auto const at = offset_of(in, now);
     if (!at || at.offset >= in.bytes) { return false; }
-    auto const has_trace = [&](ring_part part) {
-        bool found = false;
-        for_each_span(in, part, [&](uint64_t base, uint64_t bytes) {
-            for (uint64_t i = align_down(base, 8); i < base + bytes && !found; i += 8) {
-                auto const word = memory.load(i);
-                uint64_t value = word ? word.value : 0;
-                if (i < base) { value &= ~low_bits(static_cast<unsigned>(8 * (base - i))); }
-                if (base + bytes - i < 8) {
-                    value &= low_bits(static_cast<unsigned>(8 * (base + bytes - i)));
-                }
-                found = value != 0;
-            }
-            return !found;
-        });
-        return found;
-    };
     uint64_t const after = in.bytes - at.offset;
     uint64_t const count = after < look_at ? after : look_at;
-    return has_trace({at.offset, count}) || has_trace({in.bytes - count, count});
+    return detail::bytes_until_zeros(in, {at.offset, count}, memory) != 0 ||
+           detail::bytes_until_zeros(in, {in.bytes - count, count}, memory) != 0;
+}
+
+/// The part of a ring up to its last byte that is not zero: the trace, when its position is lost
+/// and the memory was zero at the start. It may end with PADs that are left out.
+///
+/// Errors: memory that cannot be read counts as zero.
+/// Source: PRG-140.
+template <memory_port Memory>
+[[nodiscard]] constexpr auto part_in_memory(ring const& in, Memory& memory) noexcept -> ring_part {
+    return {0, detail::bytes_until_zeros(in, {0, in.bytes}, memory)};
+}
+
+/// The number of bytes at the start of `newer` that `older` ends with: two snapshots of a ring that
+/// overwrites its oldest bytes have them in common. The largest such number; the bytes after it
+/// continue `older`.
+///
+/// Takes time in proportion to the shorter one, for any bytes. Positions alone do not tell whether
+/// a lap passed between the snapshots.
+/// Source: PRG-140.
+[[nodiscard]] constexpr auto overlap_of(byte_view older, byte_view newer) noexcept -> size_t {
+    constexpr uint64_t base = 0x0010'0000'01B3;  // of the polynomial; odd
+    size_t most = older.size() < newer.size() ? older.size() : newer.size();
+    // Equal hashes of different bytes are improbable, and bounded: each attempt looks at fewer.
+    for (unsigned attempt = 0; attempt < 4 && most != 0; ++attempt) {
+        uint64_t end_hash = 0;    // of the last bytes of the older
+        uint64_t start_hash = 0;  // of the first bytes of the newer
+        uint64_t power = 1;
+        size_t found = 0;
+        for (size_t count = 1; count <= most; ++count) {
+            end_hash += power * (older[older.size() - count] + 1U);
+            start_hash = start_hash * base + newer[count - 1] + 1U;
+            power *= base;
+            if (end_hash == start_hash) { found = count; }
+        }
+        if (found == 0 || older.from(older.size() - found) == newer.first(found)) { return found; }
+        most = found - 1;
+    }
+    return 0;
 }
 
 // ------------------------------------------------------------------------------------ one range
@@ -18521,6 +18681,132 @@ struct single_range_part {
     uint64_t const offset = now.mask_ptrs.get<ia32_rtit_output_mask_ptrs::OutputOffset>();
     uint64_t const end = offset < bytes ? offset : 0;
     return {now.base.raw + end, wrapped ? bytes - end : 0, now.base.raw, end};
+}
+
+}  // namespace ptspec::driver
+
+// ---- ptspec/driver/reset.hpp ----
+
+/// The last trace before a reset or a sleep state.
+namespace ptspec::driver {
+
+/// What a reset left.
+struct [[nodiscard]] reset_trace : stopped_trace {
+    bool is_preserved = false;  ///< the MSRs are those of before the reset
+};
+
+/// Reads the MSRs after a warm reset: where the last trace ended, if the processor preserves them.
+/// The bytes in its internal buffer are lost. STATUS must be written before tracing is enabled.
+///
+/// Errors: the access that faulted. `enabled` if TraceEn is 1: another agent enabled it since.
+/// Source: SDM vol. 3, "Warm Reset"; PRG-070, PRG-071, PRG-260.
+template <msr_port Msrs>
+constexpr auto after_warm_reset(Msrs& msrs, cpu::capabilities const& caps) noexcept -> reset_trace {
+    detail::msr_sequence from{msrs};
+    reset_trace result;
+    result.ctl = from.template read<ia32_rtit_ctl>();
+    result.failed = from.failed();
+    if (!from) { return result; }
+    result.trace = trace_state_of(result.ctl);
+    if (result.trace == trace_state::enabled) { return result; }
+    result.is_preserved = caps.has_ip_filtering();
+    if (caps.has_output_msrs()) { detail::read_status_and_output(from, result); }
+    return result;
+}
+
+/// The trace that memory still has after a cold reset.
+struct [[nodiscard]] cold_reset_trace : procedure_result {
+    ring_part part{};  ///< from the start of the ring to its last byte that is not 0
+};
+
+/// Finds the last trace after a cold reset, or a sleep state such as S3 with the same effect: all
+/// MSRs are 0, and the position is lost. If memory kept its contents, and the ring was 0 when
+/// tracing began and has not wrapped, the trace ends after the last byte that is not 0, or after
+/// PADs. In a ring that wrapped, each PSB begins a piece.
+///
+/// Program every MSR again: `restore` or `enable` with all values, none of them remembered as
+/// written.
+///
+/// Errors: the access that faulted. `enabled` if TraceEn is 1: another agent enabled it since.
+///         Memory that cannot be read counts as 0.
+/// Source: PRG-030, PRG-070, PRG-140, PRG-260.
+template <msr_port Msrs, memory_port Memory>
+constexpr auto after_cold_reset(Msrs& msrs, ring const& in, Memory& memory) noexcept
+    -> cold_reset_trace {
+    cold_reset_trace result;
+    detail::msr_sequence from{msrs};
+    auto const ctl = from.template read<ia32_rtit_ctl>();
+    result.failed = from.failed();
+    if (!from) { return result; }
+    result.trace = trace_state_of(ctl);
+    if (result.trace == trace_state::enabled) { return result; }
+    result.part = part_in_memory(in, memory);
+    return result;
+}
+
+}  // namespace ptspec::driver
+
+// ---- ptspec/driver/drain.hpp ----
+
+/// Reading out a ring between two periods of tracing.
+namespace ptspec::driver {
+
+/// What `drain` did.
+struct [[nodiscard]] drained : ring_update {
+    /// The end of a full buffer, or a TraceStop range, ended tracing: the trace has a gap here.
+    bool was_stopped = false;
+    pmi_decision next{};  ///< how tracing continues
+};
+
+/// The bytes left in a region below which a stepped ring moves on to the next region: the PMI of a
+/// processor whose tables have one region comes up to this many bytes early.
+///
+/// Source: PRG-126, OUT-101.
+inline constexpr uint64_t pmi_margin = 512;
+
+/// Reads out a ring after TraceEn was cleared: calls `visit(base, bytes)` with the physical memory
+/// of the new bytes in order, which are then free, and prepares the ring for more: INT and STOP of
+/// a streaming ring, the position after a full region, the next region of a stepped ring.
+///
+/// Units:  `wake_up_bytes` of trace from here on cause the next PMI of a streaming ring; 0: half of
+///         the ring.
+/// Errors: not found: the position is not in the ring. Nothing is visited, and `next.resume` is
+///         false.
+/// Source: PRG-086, PRG-121..123, PRG-126, PRG-129, OUT-093, OUT-094.
+template <class Visit>
+constexpr auto drain(ring const& in, ring_reader& reader, stopped_trace const& now, Visit&& visit,
+                     uint64_t wake_up_bytes = 0) noexcept -> drained {
+    drained result{update(in, reader, now)};
+    result.was_stopped = now.status.get<ia32_rtit_status::Stopped>();
+    if (!result.found) {
+        result.next.resume = false;
+        return result;
+    }
+    for_each_span(in, reader.part(), visit);
+    reader.consume(in, reader.unread);
+    result.next.has_new_output = result.at_region_end;
+    if (in.is_stepped && !result.at_region_end) {
+        auto const place = region_at(in, reader.read_at);
+        uint64_t const left = topa::bytes_in(in.regions[place.region].size) - place.offset;
+        if (left <= pmi_margin) {
+            reader.read_at = (reader.read_at + left) % in.bytes;
+            result.next.has_new_output = true;
+        }
+    }
+    uint64_t const head = reader.head(in);
+    if (result.next.has_new_output) { result.next.output = buffer_at(in, head); }
+    if (in.recipe == buffer_recipe::streaming) {
+        (void)set_marks(in, head, 0, wake_up_bytes != 0 ? wake_up_bytes : in.bytes / 2);
+    }
+    return result;
+}
+
+/// Prepares a saved state for `restore` after its ring was read out. Error stays set: see `triage`.
+///
+/// Source: PRG-041, PRG-086.
+constexpr void continue_after(drained const& read_out, msr_plan& saved) noexcept {
+    saved.status = saved.status.with(ia32_rtit_status::Stopped{false});
+    if (read_out.next.has_new_output) { saved.output = read_out.next.output; }
 }
 
 }  // namespace ptspec::driver

@@ -187,33 +187,3 @@ TEST_CASE("the offset of component 8 depends on the components before it (REG-14
                offset(0x12F) == 960 && offset(0x123) == 640 && offset(0x1100) == 576;
     });
 }
-
-TEST_CASE("PC-22: what a warm reset preserves is read, and nothing is written (PRG-070,071)") {
-    CHECK_TWICE([](auto value) {
-        world now{value(preset::skylake_x)};
-        (void)driver::enable(now.cpu, base);
-        (void)driver::flush(now.cpu, base.ctl);
-        now.cpu.warm_reset({}, 0xFFFF'FFF0);
-        auto const before = now.cpu.msrs();
-        auto const found = driver::after_warm_reset(now.cpu, preset::skylake_x);
-        world old{preset::broadwell};
-        (void)driver::enable(old.cpu, base);
-        old.cpu.warm_reset({}, 0xFFFF'FFF0);
-        auto const cleared = driver::after_warm_reset(old.cpu, preset::broadwell);
-        return found && found.is_preserved && found.ctl.raw == 0x250C &&
-               found.output.base.raw == table && found.output.mask_ptrs.raw >> 32 != 0 &&
-               now.cpu.msrs() == before && cleared && !cleared.is_preserved &&
-               cleared.ctl.raw == 0 && cleared.output.base.raw == 0 &&
-               cleared.output.mask_ptrs.raw == 0x7F;
-    });
-}
-
-TEST_CASE("a trace that was enabled after the reset is not touched (PRG-260)") {
-    CHECK_TWICE([](auto value) {
-        world now;
-        (void)driver::enable(now.cpu, base);
-        driver::recording_port log{now.cpu};
-        auto const found = driver::after_warm_reset(log, value(preset::skylake_x));
-        return found.trace == trace_state::enabled && !found.is_preserved && log.count() == 1;
-    });
-}

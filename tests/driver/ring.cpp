@@ -271,3 +271,68 @@ TEST_CASE("the interrupt is in the region where the wanted bytes end (PRG-121)")
                entries[4].get<entry::STOP>();
     });
 }
+
+TEST_CASE("on single-entry parts a buffer that is read has a table for each region (PRG-090,126)") {
+    CHECK_TWICE([](auto value) {
+        topa::region const regions[] = {
+            {value(uint64_t{0x2000'0000})}, {0x2000'2000, region_size::size_8K}, {0x2000'8000}};
+        entry entries[3][2] = {};
+        driver::table_page const pages[] = {
+            {table, entries[0]}, {table + 0x1000, entries[1]}, {table + 0x2000, entries[2]}};
+        auto const made = driver::build_ring(buffer_recipe::streaming, regions, 3, pages, 3,
+                                             single);
+        auto const& ring = made.ring;
+        bool const links = entries[0][1].raw == (table | END) &&
+                           entries[1][1].raw == ((table + 0x1000) | END) &&
+                           entries[2][1].raw == ((table + 0x2000) | END);
+        bool const marks = entries[0][0].raw == (0x2000'0000 | STOP | INT) &&
+                           entries[1][0].raw == (0x2000'2000 | 1 << 6 | STOP | INT) &&
+                           entries[2][0].raw == (0x2000'8000 | STOP | INT);
+        auto const second = driver::offset_of(
+            ring, driver::in_topa({.table = table + 0x1000, .index = 0, .offset = 0x123}));
+        auto const at_link = driver::offset_of(
+            ring, driver::in_topa({.table = table + 0x1000, .index = 1, .offset = 0}));
+        return made && ring.is_stepped && ring.table_count == 3 && ring.bytes == 0x4000 && links &&
+               marks && second.offset == 0x1123 && at_link.offset == 0x1000 &&
+               driver::buffer_at(ring, 0x3004) ==
+                   driver::in_topa({.table = table + 0x2000, .index = 0, .offset = 4}) &&
+               // The marks of these tables are constant.
+               driver::set_marks(ring, 0x1000, 0x1000, 0) && entries[1][0].get<entry::INT>() &&
+               !driver::set_marks(ring, 0x1000, 0x3800, 0) &&
+               driver::build_ring(buffer_recipe::streaming, regions, 3, pages, 2, single).why ==
+                   rule::OUT_046;
+    });
+}
+
+TEST_CASE("an upcoming region becomes a link; the current one is refused (PRG-124, OUT-093)") {
+    CHECK_TWICE([](auto value) {
+        three now;
+        auto const ring = now.build(buffer_recipe::circular).ring;
+        auto const in_first = driver::in_topa({.table = table, .index = 0, .offset = 5});
+        auto const in_third = driver::in_topa({.table = table, .index = 2, .offset = 5});
+        bool const refused = driver::link_instead(ring, value(size_t{2}), table, in_third) ==
+                                 rule::OUT_093 &&
+                             driver::link_instead(ring, 0, table, in_third) == rule::OUT_066 &&
+                             driver::link_instead(ring, 2, table + 8, in_first) == rule::OUT_061 &&
+                             now.raw_is(R0, R1, R2, table | END);
+        return refused && driver::link_instead(ring, 2, 0x5000, in_first) == rule::none &&
+               now.raw_is(R0, R1, 0x5000 | END, table | END);
+    });
+}
+
+TEST_CASE("a ring that is built again with more regions keeps its positions (PRG-124)") {
+    CHECK_TWICE([](auto value) {
+        three now;
+        auto const build = [&](size_t count) {
+            return driver::build_ring(buffer_recipe::circular, now.regions, count, &now.page, 1,
+                                      many)
+                .ring;
+        };
+        auto const before = build(value(size_t{2}));
+        auto const at = driver::buffer_at(before, 0x1800);
+        bool const small = now.raw_is(R0, R1, table | END, 0);
+        auto const after = build(3);
+        return small && now.raw_is(R0, R1, R2, table | END) &&
+               driver::offset_of(after, at).offset == 0x1800 && after.bytes == 0x4000;
+    });
+}

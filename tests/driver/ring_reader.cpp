@@ -3,6 +3,8 @@
 
 #include <support/check_twice.hpp>
 
+#include <vector>
+
 using namespace ptspec;
 using driver::buffer_recipe;
 using driver::ring_part;
@@ -238,4 +240,72 @@ TEST_CASE("an offset outside a single range counts as its start") {
                    driver::single_range_part{0x2000'0000, 0x1'0000, 0x2000'0000, 0} &&
                none.first_base == 0 && none.second_base == 0 && none.second_bytes == 0;
     });
+}
+
+namespace {
+
+/// Memory with one byte that is not zero.
+struct one_byte {
+    uint64_t address = 0;
+    uint8_t byte = 0;
+
+    constexpr auto load(uint64_t from) const noexcept -> port_value {
+        return {true, address - from < 8 ? uint64_t{byte} << 8 * (address - from) : 0};
+    }
+    constexpr auto store(uint64_t, byte_view) const noexcept -> size_t { return 0; }
+};
+
+}  // namespace
+
+TEST_CASE("without a position the trace ends after the last byte that is not zero (PRG-140)") {
+    CHECK_TWICE([](auto value) {
+        three now;
+        auto const count = [&](uint64_t address) {
+            one_byte memory{address, value(uint8_t{1})};
+            auto const part = driver::part_in_memory(now.ring, memory);
+            return part.from == 0 ? part.count : ~uint64_t{0};
+        };
+        return count(0x2000'8000) == 1 && count(0x2000'8007) == 8 && count(0x2000'8008) == 9 &&
+               count(0x2000'8FFF) == 0x1000 && count(0x2000'2000) == 0x1001 &&
+               count(0x2000'4FFF) == 0x4000 && count(0x2000'9000) == 0;
+    });
+}
+
+TEST_CASE("two snapshots of a ring have the longest common part trimmed") {
+    auto const text = [](char const* letters) {
+        byte_array<32> bytes{};
+        size_t count = 0;
+        for (; letters[count] != 0; ++count) {
+            bytes.bytes[count] = static_cast<uint8_t>(letters[count]);
+        }
+        struct {
+            byte_array<32> bytes;
+            size_t count;
+        } const result{bytes, count};
+        return result;
+    };
+    CHECK_TWICE([&](auto value) {
+        auto const overlap = [&](char const* a, char const* b) {
+            auto const older = text(a);
+            auto const newer = text(b);
+            return driver::overlap_of(byte_view{older.bytes}.first(older.count),
+                                      byte_view{newer.bytes}.first(newer.count));
+        };
+        return overlap("abcdef", "defgh") == value(size_t{3}) && overlap("abc", "abc") == 3 &&
+               overlap("abc", "xyz") == 0 && overlap("", "abc") == 0 && overlap("abc", "") == 0 &&
+               overlap("aaab", "aab") == 3 && overlap("abab", "ababc") == 4 &&
+               overlap("xabcabc", "abcabcd") == 6 && overlap("long older", "r") == 1 &&
+               overlap("q", "quick") == 1 && overlap("abcd", "bcde") == 3;
+    });
+}
+
+TEST_CASE("trimming an overlap takes linear time for any bytes") {
+    std::vector<uint8_t> const zeros(1 << 20);
+    std::vector<uint8_t> other(1 << 20);
+    other.back() = 1;
+    CHECK(driver::overlap_of({zeros.data(), zeros.size()}, {zeros.data(), zeros.size()}) ==
+          zeros.size());
+    CHECK(driver::overlap_of({other.data(), other.size()}, {zeros.data(), zeros.size()}) == 0);
+    CHECK(driver::overlap_of({zeros.data(), zeros.size()}, {other.data(), other.size()}) ==
+          zeros.size() - 1);
 }

@@ -14,6 +14,16 @@ struct [[nodiscard]] saved_context : procedure_result {
     msr_plan state{};
 };
 
+/// Where the trace of a saved state ends, for `triage`, `update` and `drain`.
+[[nodiscard]] constexpr auto stopped_at(msr_plan const& saved) noexcept -> stopped_trace {
+    stopped_trace result;
+    result.trace = trace_state::disabled;
+    result.ctl = saved.ctl;
+    result.status = saved.status;
+    result.output = saved.output;
+    return result;
+}
+
 namespace detail {
 
 template <class Sequence>
@@ -185,32 +195,6 @@ constexpr auto write_uncovered(Msrs& msrs, msr_plan const& from) noexcept -> pro
     detail::msr_sequence to{msrs};
     detail::write_ranges(to, from, 2);
     return {to.failed(), trace_state::disabled};
-}
-
-// ------------------------------------------------------------------------------------ resets
-
-/// What a reset left.
-struct [[nodiscard]] reset_trace : stopped_trace {
-    bool is_preserved = false;  ///< the MSRs are those of before the reset
-};
-
-/// Reads the MSRs after a warm reset: where the last trace ended, if the processor preserves them.
-/// The bytes in its internal buffer are lost. STATUS must be written before tracing is enabled.
-///
-/// Errors: the access that faulted. `enabled` if TraceEn is 1: another agent enabled it since.
-/// Source: SDM vol. 3, "Warm Reset"; PRG-070, PRG-071, PRG-260.
-template <msr_port Msrs>
-constexpr auto after_warm_reset(Msrs& msrs, cpu::capabilities const& caps) noexcept -> reset_trace {
-    detail::msr_sequence from{msrs};
-    reset_trace result;
-    result.ctl = from.template read<ia32_rtit_ctl>();
-    result.failed = from.failed();
-    if (!from) { return result; }
-    result.trace = trace_state_of(result.ctl);
-    if (result.trace == trace_state::enabled) { return result; }
-    result.is_preserved = caps.has_ip_filtering();
-    if (caps.has_output_msrs()) { detail::read_status_and_output(from, result); }
-    return result;
 }
 
 }  // namespace ptspec::driver

@@ -40,6 +40,9 @@ struct ring {
     uint64_t bytes = 0;  ///< of all regions
     buffer_recipe recipe = buffer_recipe::circular;
     bool has_link = true;  ///< the last table links to the first
+    /// Each table has one region and links to itself: software moves on to the next table, as
+    /// `drain` does. For processors whose tables have one region.
+    bool is_stepped = false;
 };
 
 /// A ring, or why it cannot be built.
@@ -59,6 +62,10 @@ namespace detail {
 [[nodiscard]] constexpr auto stops(buffer_recipe how) noexcept -> bool {
     return how == buffer_recipe::stop_on_full || how == buffer_recipe::interrupt_and_stop;
 }
+/// True for recipes whose buffer software reads while it is filled.
+[[nodiscard]] constexpr auto is_read_while_filled(buffer_recipe how) noexcept -> bool {
+    return interrupts(how) || how == buffer_recipe::streaming;
+}
 /// Region `i` of `count`, with the marks of the recipe.
 [[nodiscard]] constexpr auto marked(buffer_recipe how, topa::region which, size_t i,
                                     size_t count) noexcept -> topa::region {
@@ -74,19 +81,26 @@ namespace detail {
 /// Writes the tables of a buffer: `entries_per_table` - 1 regions and a link each, the last link to
 /// the first table. INT and STOP of the given regions are ignored: the recipe places them.
 ///
+/// On a processor whose tables have one region, a buffer of several regions that is read while it
+/// is filled becomes one table a region, each with INT and STOP: see `is_stepped`.
+///
+/// To add regions at the end, build it again with the longer list while TraceEn is 0 (see
+/// `while_disabled`): positions stay valid. STOP and INT are then those of a new ring.
+///
 /// Errors: OUT-046 not enough tables; OUT-066 no region; OUT-093 an interrupt with fewer than two
 ///         regions on a processor of many entries; those of `topa::write_table`; OUT-111, OUT-113 a
 ///         region that overlaps restricted memory or the page of the local APIC; OUT-091 a table in
 ///         restricted memory. Tables before the one with the error are written.
-/// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; PRG-089, PRG-090, PRG-095, PRG-096,
-///         PRG-126, PRG-128.
+/// Source: SDM vol. 3, "Table of Physical Addresses (ToPA)"; PRG-089, PRG-090, PRG-091, PRG-095,
+///         PRG-096, PRG-124, PRG-126, PRG-128.
 [[nodiscard]] constexpr auto build_ring(buffer_recipe how, topa::region const* regions,
                                         size_t count, table_page const* pages, size_t page_count,
                                         topa::limits of, topa::output_hazards const& hazards = {},
                                         size_t entries_per_table = 512) noexcept -> built_ring {
     if (count == 0) { return {.why = rule::OUT_066}; }
     if (detail::interrupts(how) && count < 2 && of.many_entries) { return {.why = rule::OUT_093}; }
-    size_t const per_table = entries_per_table < 2 ? 1 : entries_per_table - 1;
+    bool const is_stepped = !of.many_entries && detail::is_read_while_filled(how);
+    size_t const per_table = entries_per_table < 2 || is_stepped ? 1 : entries_per_table - 1;
     size_t const tables = (count + per_table - 1) / per_table;
     if (entries_per_table < 2 || tables > page_count) { return {.why = rule::OUT_046}; }
     built_ring result{.ring = {.regions = regions,
@@ -95,17 +109,20 @@ namespace detail {
                                .table_count = tables,
                                .regions_per_table = per_table,
                                .recipe = how,
-                               .has_link = !detail::stops(how) || !of.many_entries}};
+                               .has_link = !detail::stops(how) || !of.many_entries,
+                               .is_stepped = is_stepped}};
     for (size_t table = 0, first = 0; table < tables; ++table, first += per_table) {
         size_t const here = count - first < per_table ? count - first : per_table;
         bool const is_last = table + 1 == tables;
         uint64_t const base = pages[table].base;
         auto const region_at = [&](size_t i) {
-            return detail::marked(how, regions[first + i], first + i, count);
+            return is_stepped
+                       ? detail::marked(buffer_recipe::interrupt_and_stop, regions[first], 0, 1)
+                       : detail::marked(how, regions[first + i], first + i, count);
         };
-        auto const end = is_last && !result.ring.has_link
-                             ? topa::no_link
-                             : topa::link(pages[is_last ? 0 : table + 1].base);
+        size_t const next = is_stepped ? table : is_last ? 0 : table + 1;
+        auto const end = is_last && !result.ring.has_link ? topa::no_link
+                                                          : topa::link(pages[next].base);
         auto const written = topa::write_table(of, base, here, region_at, end,
                                                pages[table].entries);
         if (written.broken != rule::none) {
@@ -193,6 +210,7 @@ struct region_offset {
     size_t const here = left < in.regions_per_table ? left : in.regions_per_table;
     ring_offset result{.found = true, .region = first + where.index};
     if (where.index > here || (where.index == here && where.offset != 0)) { return {}; }
+    if (where.index == here && in.is_stepped) { result.region = first; }
     if (result.region >= in.region_count) { result.region = 0; }  // at the last link
     uint64_t const size = topa::bytes_in(in.regions[result.region].size);
     if (where.offset > size) { return {}; }
@@ -223,6 +241,8 @@ struct region_offset {
 ///
 /// Units:  `head` is the offset of the next byte of trace, `unread` the number of bytes before it
 ///         that are not read.
+/// The entries of a stepped ring all have INT and STOP, and are not changed.
+///
 /// Errors: false, and no change, if unread bytes follow `head` in its region: tracing would
 ///         overwrite them.
 /// Source: OUT-093, OUT-094, PRG-121, PRG-126, PRG-128.
@@ -233,6 +253,7 @@ struct region_offset {
     auto const oldest = region_at(in, head % in.bytes + in.bytes - unread);
     bool const follows = oldest.region == current.region && oldest.offset >= current.offset;
     if (unread != 0 && follows) { return false; }
+    if (in.is_stepped) { return true; }
     size_t const stop = region_before(in, unread == 0 ? current.region : oldest.region);
     size_t wake_up = current.region;
     uint64_t room = topa::bytes_in(in.regions[wake_up].size) - current.offset;
@@ -248,6 +269,25 @@ struct region_offset {
         one = one.with(entry::STOP{stops}, entry::INT{stops || i == wake_up});
     }
     return true;
+}
+
+/// Makes the entry of a region a link to another table, where tracing continues after the regions
+/// before it. The handler of a PMI may do so for a context whose MSRs are saved, and for the
+/// running one while TraceEn is 0. The regions from here on are no longer part of the ring.
+///
+/// Errors: OUT-066 the first entry of a table; OUT-061 a table that is not at a multiple of 4 KB;
+///         OUT-068 a ring of one region a table; OUT-093 the region at `now`, whose entry is in
+///         use. Nothing is changed.
+/// Source: SDM vol. 3, "ToPA PMI"; PRG-091, PRG-115, PRG-124, OUT-093.
+[[nodiscard]] constexpr auto link_instead(ring const& in, size_t region, uint64_t table,
+                                          output_buffer const& now) noexcept -> rule {
+    if (in.is_stepped) { return rule::OUT_068; }
+    if (region % in.regions_per_table == 0) { return rule::OUT_066; }
+    if (!is_aligned(table, 4096)) { return rule::OUT_061; }
+    auto const at = offset_of(in, now);
+    if (at && at.region == region) { return rule::OUT_093; }
+    entry_of(in, region) = topa::link_to(table);
+    return rule::none;
 }
 
 }  // namespace ptspec::driver

@@ -71,9 +71,10 @@ struct ring_reader {
 
 /// The result of `update`.
 struct [[nodiscard]] ring_update {
-    bool found = false;        ///< false: the position is not in the ring
-    uint64_t new_bytes = 0;    ///< stored since the last update
-    uint64_t overwritten = 0;  ///< unread bytes that new ones replaced: the oldest, now skipped
+    bool found = false;          ///< false: the position is not in the ring
+    uint64_t new_bytes = 0;      ///< stored since the last update
+    uint64_t overwritten = 0;    ///< unread bytes that new ones replaced: the oldest, now skipped
+    bool at_region_end = false;  ///< a region with STOP is full: tracing cannot continue there
 
     constexpr explicit operator bool() const noexcept { return found; }
 };
@@ -99,7 +100,7 @@ constexpr auto update(ring const& in, ring_reader& reader, stopped_trace const& 
     uint64_t const to = at.offset % in.bytes;
     uint64_t count = to >= head ? to - head : to + in.bytes - head;
     if (count == 0 && at.at_region_end) { count = in.bytes; }
-    ring_update result{.found = true, .new_bytes = count};
+    ring_update result{.found = true, .new_bytes = count, .at_region_end = at.at_region_end};
     reader.total += count;
     reader.unread += count;
     if (reader.unread > in.bytes) {
@@ -132,6 +133,35 @@ struct [[nodiscard]] snapshot_part {
     return {true, is_full ? ring_part{end, in.bytes} : ring_part{0, at.offset}};
 }
 
+namespace detail {
+
+/// The number of bytes up to the last one of a part that is not zero; 0 if all are zero. Memory
+/// that cannot be read counts as zero.
+template <memory_port Memory>
+[[nodiscard]] constexpr auto bytes_until_zeros(ring const& in, ring_part part,
+                                               Memory& memory) noexcept -> uint64_t {
+    uint64_t last = 0;
+    uint64_t before = 0;
+    for_each_span(in, part, [&](uint64_t base, uint64_t bytes) {
+        for (uint64_t at = align_down(base, 8); at < base + bytes; at += 8) {
+            auto const word = memory.load(at);
+            uint64_t value = word ? word.value : 0;
+            if (at < base) { value &= ~low_bits(static_cast<unsigned>(8 * (base - at))); }
+            if (base + bytes - at < 8) {
+                value &= low_bits(static_cast<unsigned>(8 * (base + bytes - at)));
+            }
+            if (value == 0) { continue; }
+            unsigned bytes_used = 8;
+            while (value >> (8 * (bytes_used - 1)) == 0) { --bytes_used; }
+            last = before + (at - base) + bytes_used;
+        }
+        before += bytes;
+    });
+    return last;
+}
+
+}  // namespace detail
+
 /// True if a ring whose memory was zero at the start has wrapped: if a byte after the position is
 /// not zero. Looks at `look_at` bytes after it, and at as many at the end of the ring: a trace may
 /// contain zeros (PAD).
@@ -143,25 +173,48 @@ template <memory_port Memory>
                                          uint64_t look_at = 4096) noexcept -> bool {
     auto const at = offset_of(in, now);
     if (!at || at.offset >= in.bytes) { return false; }
-    auto const has_trace = [&](ring_part part) {
-        bool found = false;
-        for_each_span(in, part, [&](uint64_t base, uint64_t bytes) {
-            for (uint64_t i = align_down(base, 8); i < base + bytes && !found; i += 8) {
-                auto const word = memory.load(i);
-                uint64_t value = word ? word.value : 0;
-                if (i < base) { value &= ~low_bits(static_cast<unsigned>(8 * (base - i))); }
-                if (base + bytes - i < 8) {
-                    value &= low_bits(static_cast<unsigned>(8 * (base + bytes - i)));
-                }
-                found = value != 0;
-            }
-            return !found;
-        });
-        return found;
-    };
     uint64_t const after = in.bytes - at.offset;
     uint64_t const count = after < look_at ? after : look_at;
-    return has_trace({at.offset, count}) || has_trace({in.bytes - count, count});
+    return detail::bytes_until_zeros(in, {at.offset, count}, memory) != 0 ||
+           detail::bytes_until_zeros(in, {in.bytes - count, count}, memory) != 0;
+}
+
+/// The part of a ring up to its last byte that is not zero: the trace, when its position is lost
+/// and the memory was zero at the start. It may end with PADs that are left out.
+///
+/// Errors: memory that cannot be read counts as zero.
+/// Source: PRG-140.
+template <memory_port Memory>
+[[nodiscard]] constexpr auto part_in_memory(ring const& in, Memory& memory) noexcept -> ring_part {
+    return {0, detail::bytes_until_zeros(in, {0, in.bytes}, memory)};
+}
+
+/// The number of bytes at the start of `newer` that `older` ends with: two snapshots of a ring that
+/// overwrites its oldest bytes have them in common. The largest such number; the bytes after it
+/// continue `older`.
+///
+/// Takes time in proportion to the shorter one, for any bytes. Positions alone do not tell whether
+/// a lap passed between the snapshots.
+/// Source: PRG-140.
+[[nodiscard]] constexpr auto overlap_of(byte_view older, byte_view newer) noexcept -> size_t {
+    constexpr uint64_t base = 0x0010'0000'01B3;  // of the polynomial; odd
+    size_t most = older.size() < newer.size() ? older.size() : newer.size();
+    // Equal hashes of different bytes are improbable, and bounded: each attempt looks at fewer.
+    for (unsigned attempt = 0; attempt < 4 && most != 0; ++attempt) {
+        uint64_t end_hash = 0;    // of the last bytes of the older
+        uint64_t start_hash = 0;  // of the first bytes of the newer
+        uint64_t power = 1;
+        size_t found = 0;
+        for (size_t count = 1; count <= most; ++count) {
+            end_hash += power * (older[older.size() - count] + 1U);
+            start_hash = start_hash * base + newer[count - 1] + 1U;
+            power *= base;
+            if (end_hash == start_hash) { found = count; }
+        }
+        if (found == 0 || older.from(older.size() - found) == newer.first(found)) { return found; }
+        most = found - 1;
+    }
+    return 0;
 }
 
 // ------------------------------------------------------------------------------------ one range

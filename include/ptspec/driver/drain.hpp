@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <ptspec/driver/context.hpp>
+#include <ptspec/driver/ring_reader.hpp>
+#include <ptspec/driver/topa_pmi.hpp>
+
+/// Reading out a ring between two periods of tracing.
+namespace ptspec::driver {
+
+/// What `drain` did.
+struct [[nodiscard]] drained : ring_update {
+    /// The end of a full buffer, or a TraceStop range, ended tracing: the trace has a gap here.
+    bool was_stopped = false;
+    pmi_decision next{};  ///< how tracing continues
+};
+
+/// The bytes left in a region below which a stepped ring moves on to the next region: the PMI of a
+/// processor whose tables have one region comes up to this many bytes early.
+///
+/// Source: PRG-126, OUT-101.
+inline constexpr uint64_t pmi_margin = 512;
+
+/// Reads out a ring after TraceEn was cleared: calls `visit(base, bytes)` with the physical memory
+/// of the new bytes in order, which are then free, and prepares the ring for more: INT and STOP of
+/// a streaming ring, the position after a full region, the next region of a stepped ring.
+///
+/// Units:  `wake_up_bytes` of trace from here on cause the next PMI of a streaming ring; 0: half of
+///         the ring.
+/// Errors: not found: the position is not in the ring. Nothing is visited, and `next.resume` is
+///         false.
+/// Source: PRG-086, PRG-121..123, PRG-126, PRG-129, OUT-093, OUT-094.
+template <class Visit>
+constexpr auto drain(ring const& in, ring_reader& reader, stopped_trace const& now, Visit&& visit,
+                     uint64_t wake_up_bytes = 0) noexcept -> drained {
+    drained result{update(in, reader, now)};
+    result.was_stopped = now.status.get<ia32_rtit_status::Stopped>();
+    if (!result.found) {
+        result.next.resume = false;
+        return result;
+    }
+    for_each_span(in, reader.part(), visit);
+    reader.consume(in, reader.unread);
+    result.next.has_new_output = result.at_region_end;
+    if (in.is_stepped && !result.at_region_end) {
+        auto const place = region_at(in, reader.read_at);
+        uint64_t const left = topa::bytes_in(in.regions[place.region].size) - place.offset;
+        if (left <= pmi_margin) {
+            reader.read_at = (reader.read_at + left) % in.bytes;
+            result.next.has_new_output = true;
+        }
+    }
+    uint64_t const head = reader.head(in);
+    if (result.next.has_new_output) { result.next.output = buffer_at(in, head); }
+    if (in.recipe == buffer_recipe::streaming) {
+        (void)set_marks(in, head, 0, wake_up_bytes != 0 ? wake_up_bytes : in.bytes / 2);
+    }
+    return result;
+}
+
+/// Prepares a saved state for `restore` after its ring was read out. Error stays set: see `triage`.
+///
+/// Source: PRG-041, PRG-086.
+constexpr void continue_after(drained const& read_out, msr_plan& saved) noexcept {
+    saved.status = saved.status.with(ia32_rtit_status::Stopped{false});
+    if (read_out.next.has_new_output) { saved.output = read_out.next.output; }
+}
+
+}  // namespace ptspec::driver
