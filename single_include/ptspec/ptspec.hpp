@@ -13073,9 +13073,7 @@ struct synthetic_prefix {
     byte_array<capacity> bytes{};
     size_t size = 0;
 
-    [[nodiscard]] constexpr auto view() const noexcept -> byte_view {
-        return {bytes.data(), size};
-    }
+    [[nodiscard]] constexpr auto view() const noexcept -> byte_view { return {bytes.data(), size}; }
     constexpr explicit operator bool() const noexcept { return broken == rule::none; }
 };
 
@@ -13105,7 +13103,7 @@ struct prefix_state {
         uint64_t const ip = from.last_ip.value;
         made.broken = to.put(packet::tip_pge::of(ip_bytes::full, ip));
         if (made) { made.broken = to.put(packet::fup::of(ip_bytes::full, ip)); }
-        if (made) { made.broken = to.put(packet::tip_pgd{});  }
+        if (made) { made.broken = to.put(packet::tip_pgd{}); }
     }
     made.size = made ? out.size() : 0;
     return made;
@@ -18271,8 +18269,9 @@ namespace detail {
         bool const is_last = table + 1 == tables;
         uint64_t const base = pages[table].base;
         auto const region_at = [&](size_t i) {
-            return is_stepped ? detail::marked(buffer_recipe::interrupt_and_stop, regions[first], 0, 1)
-                              : detail::marked(how, regions[first + i], first + i, count);
+            return is_stepped
+                       ? detail::marked(buffer_recipe::interrupt_and_stop, regions[first], 0, 1)
+                       : detail::marked(how, regions[first + i], first + i, count);
         };
         size_t const next = is_stepped ? table : is_last ? 0 : table + 1;
         auto const end = is_last && !result.ring.has_link ? topa::no_link
@@ -18515,9 +18514,9 @@ struct ring_reader {
 
 /// The result of `update`.
 struct [[nodiscard]] ring_update {
-    bool found = false;        ///< false: the position is not in the ring
-    uint64_t new_bytes = 0;    ///< stored since the last update
-    uint64_t overwritten = 0;  ///< unread bytes that new ones replaced: the oldest, now skipped
+    bool found = false;          ///< false: the position is not in the ring
+    uint64_t new_bytes = 0;      ///< stored since the last update
+    uint64_t overwritten = 0;    ///< unread bytes that new ones replaced: the oldest, now skipped
     bool at_region_end = false;  ///< a region with STOP is full: tracing cannot continue there
 
     constexpr explicit operator bool() const noexcept { return found; }

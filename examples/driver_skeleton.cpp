@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSL-1.0
+
+// A driver runs on a modelled processor: it detects Intel PT, traces two contexts into rings of
+// 16 x 64 KB, reads them out in the handler of the PMI, and switches between them. Every byte that
+// the trace unit stored must have been read, in order.
+
+#include <common/skeleton_driver.hpp>
+
+#include <ptspec/ptspec.hpp>
+
+#include <cstdint>
+#include <cstdio>
+#include <vector>
+
+namespace {
+
+using namespace ptspec;
+namespace event = engine::event;
+using lvt = reg::ia32_x2apic_lvt_pmi;
+
+constexpr std::uint64_t memory_base = 0x1'0000'0000;
+constexpr std::uint64_t region_bytes = 0x1'0000;
+constexpr std::size_t region_count = 16;
+constexpr std::uint64_t table_bytes = region_bytes;  // the regions after it are aligned
+constexpr std::uint64_t context_bytes = region_count * region_bytes + table_bytes;
+
+using bytes = std::vector<std::uint8_t>;
+
+/// What a context of this program needs besides the driver's.
+struct traced {
+    topa::region regions[region_count]{};
+    topa::entry entries[region_count + 1]{};
+    driver::table_page pages[1]{};
+    skeleton::context context{};
+    bytes read;    // by the driver
+    bytes stored;  // by the trace unit
+};
+
+struct machine {
+    bytes memory = bytes(2 * context_bytes);
+    traced contexts[2];
+
+    auto owner_of(std::uint64_t address) -> traced& {
+        return contexts[(address - memory_base) / context_bytes];
+    }
+    void operator()(std::uint64_t address, byte_view stored) {
+        auto& to = owner_of(address).stored;
+        to.insert(to.end(), stored.begin(), stored.end());
+    }
+    void operator()(skeleton::context&, std::uint64_t address, std::uint64_t count) {
+        auto const* const from = memory.data() + (address - memory_base);
+        auto& to = owner_of(address).read;
+        to.insert(to.end(), from, from + count);
+    }
+};
+
+/// The memory of the processor. The program holds the tables, which are words in physical memory.
+struct physical_memory {
+    machine& of;
+
+    auto load(std::uint64_t address) -> port_value {
+        auto const& one = of.owner_of(address);
+        std::uint64_t const at = (address - one.pages[0].base) / sizeof(topa::entry);
+        return at <= region_count ? port_value{true, one.entries[at].raw} : port_value{};
+    }
+    auto store(std::uint64_t address, byte_view from) -> std::size_t {
+        copy_bytes(of.memory.data() + (address - memory_base), from.data(), from.size());
+        return from.size();
+    }
+};
+
+}  // namespace
+
+auto main() -> int {
+    machine now;
+    physical_memory memory{now};
+    driver::fake_processor cpu{cpu::preset::skylake_x, memory, now, {}, 0x40'1000};
+
+    auto const found = driver::detect(cpu, cpu);
+    if (!found) {
+        std::puts(found.is_in_use() ? "Intel PT is in use" : "no Intel PT");
+        return 1;
+    }
+    skeleton::pt_driver driver{cpu, now};
+    auto const unmask = [&] { (void)driver::write(cpu, lvt{}.with(lvt::Vector{0xEE})); };
+    unmask();
+
+    config::trace_config const wanted{.os = true, .user = true, .tsc = true};
+    for (std::size_t i = 0; i < 2; ++i) {
+        auto& one = now.contexts[i];
+        std::uint64_t const base = memory_base + i * context_bytes;
+        for (std::size_t k = 0; k < region_count; ++k) {
+            one.regions[k] = {base + k * region_bytes, topa::region_size::size_64K};
+        }
+        one.pages[0] = {base + region_count * region_bytes, one.entries};
+        if (!driver.add(one.context, found.caps, wanted, one.regions, one.pages)) {
+            std::puts("the processor refuses the buffer or the configuration");
+            return 1;
+        }
+    }
+
+    // Each context in turn executes a program, and the PMI arrives a little late.
+    std::uint64_t pmis = 0;
+    for (std::uint64_t i = 0; i < 2'000'000; ++i) {
+        if (i % 300'000 == 0 && !driver.switch_to(&now.contexts[i / 300'000 % 2].context)) {
+            return 1;
+        }
+        (void)cpu.on(event::indirect_jump{0x40'1000 + (i * 0x9E37'79B9'7F4A'7C15 >> 34)});
+        (void)cpu.on(event::conditional{0x40'1000 + i % 4096, i % 3 != 0});
+        if (i % 8 == 0 && cpu.deliver_pmi()) {
+            pmis += driver.on_pmi(unmask) == driver::pmi_outcome::handled;
+        }
+    }
+    if (!driver.switch_to(nullptr)) { return 1; }
+
+    for (auto const& one : now.contexts) {
+        std::printf("%zu bytes of trace, %zu read, %s, %llu gaps\n", one.stored.size(),
+                    one.read.size(), one.read == one.stored ? "in order" : "DIFFERENT",
+                    static_cast<unsigned long long>(one.context.gaps));
+        if (one.read != one.stored) { return 1; }
+    }
+    std::printf("%llu interrupts\n", static_cast<unsigned long long>(pmis));
+    return 0;
+}
