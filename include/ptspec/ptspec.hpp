@@ -178,4 +178,5 @@
 #include <ptspec/driver/drain.hpp>
 #include <ptspec/driver/fake_processor.hpp>
 #include <ptspec/vmx/controls.hpp>
+#include <ptspec/vmx/intercepts.hpp>
 #include <ptspec/vmx/tdx.hpp>

@@ -30,6 +30,8 @@ COMPLETE = [
     "REG",
     "OUT",
     "GEN",
+    "PRG-001..153",
+    "PRG-203..261",
 ]
 
 REASONS = ("prose", "policy", "unconfirmed", "history")

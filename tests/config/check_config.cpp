@@ -309,7 +309,8 @@ TEST_CASE(
 
 // ------------------------------------------------------------------------------------ advice
 
-TEST_CASE("a setting without use gives advice, not a refusal (REG-032, REG-041, REG-047)") {
+TEST_CASE("a setting without use gives advice, not a refusal (REG-032, REG-041, REG-047, "
+          "PRG-132)") {
     auto const only = [](trace_config const& config, config_advice one, uint8_t bit) {
         auto const found = check(config, preset::P_FUT);
         return found && found.advice.bits == bit && found.advice.has(one) &&

@@ -3,9 +3,13 @@
 // in which the trace unit is left, and no saved state is lost.
 #include <ptspec/cpu/presets.hpp>
 #include <ptspec/driver/context.hpp>
+#include <ptspec/driver/detect.hpp>
 #include <ptspec/driver/fake_processor.hpp>
 #include <ptspec/driver/faulting_port.hpp>
+#include <ptspec/driver/guards.hpp>
 #include <ptspec/driver/pause.hpp>
+#include <ptspec/driver/recording_port.hpp>
+#include <ptspec/driver/reset.hpp>
 #include <ptspec/driver/topa_pmi.hpp>
 #include <ptspec/driver/triage.hpp>
 
@@ -63,6 +67,24 @@ constexpr auto survives_faults(Prepare&& prepare, Procedure&& procedure) -> bool
             if (!clears || !is_tracing) { return false; }
         }
     }
+}
+
+/// The same for a procedure of a processor with four ranges that does not read or write CTL.
+template <class Procedure>
+constexpr auto survives_uncovered(Procedure&& procedure) -> bool {
+    for (unsigned number = 0; number < 16; ++number) {
+        test::machine_memory memory{};
+        driver::no_tap tap{};
+        machine cpu{preset::P_FUT, memory, tap, {}, 0x1000};
+        driver::faulting_port port{cpu, number};
+        auto const result = procedure(port);
+        if (!port.fault()) { return number == 4 && !result.failed; }
+        if (!result.failed || result.failed.index != port.fault().index ||
+            result.failed.number != number || port.count() != number + 1) {
+            return false;
+        }
+    }
+    return false;
 }
 
 constexpr auto off = [](machine&) {};
@@ -168,4 +190,120 @@ TEST_CASE("a fault in the handler of a PMI is reported, and the LVT is unmasked 
         }
         return survives_faults(pending, handle) && unmasked == runs;
     });
+}
+
+TEST_CASE("a fault while the MSRs are only read is reported, and nothing is written") {
+    CHECK_TWICE([](auto) {
+        auto const all = [] {
+            auto with = plan;
+            with.ctl = with.ctl.with(ia32_rtit_ctl::ADDR2_CFG{reg::addr_cfg::filter},
+                                     ia32_rtit_ctl::ADDR3_CFG{reg::addr_cfg::filter});
+            return with;
+        }();
+        auto const reset = [](machine& cpu) {
+            on(cpu);
+            cpu.warm_reset({}, 0xFFF0);
+        };
+        driver::ring const no_ring{};
+        test::machine_memory memory;
+        bool wrote = false;
+        auto const reads = [&](auto&& prepare, auto&& procedure) {
+            return survives_faults(prepare, [&](auto& port) {
+                driver::recording_port log{port};
+                auto const result = procedure(log);
+                for (auto const& one : log) {
+                    wrote = wrote || one.what == driver::logged_access::kind::write;
+                }
+                return result;
+            });
+        };
+        auto const check = [](auto& port) { return driver::check_enabled(port, plan); };
+        auto const warm = [](auto& port) {
+            return driver::after_warm_reset(port, preset::skylake_x);
+        };
+        auto const cold = [&](auto& port) {
+            return driver::after_cold_reset(port, no_ring, memory);
+        };
+        auto const uncovered = [&](auto& port) {
+            auto to = all;
+            return driver::read_uncovered(port, to);
+        };
+        return reads(on, check) && reads(reset, warm) && reads(off, cold) &&
+               survives_uncovered(uncovered) && !wrote;
+    });
+}
+
+TEST_CASE("a fault while ranges 2 and 3 are written names the access (PRG-110)") {
+    CHECK_TWICE([](auto) {
+        auto const write = [](auto& port) {
+            auto with = plan;
+            with.ctl = with.ctl.with(ia32_rtit_ctl::ADDR2_CFG{reg::addr_cfg::filter},
+                                     ia32_rtit_ctl::ADDR3_CFG{reg::addr_cfg::filter});
+            return driver::write_uncovered(port, with);
+        };
+        return survives_uncovered(write);
+    });
+}
+
+TEST_CASE("a fault while detecting ends with an answer, and writes nothing (PRG-001)") {
+    CHECK_TWICE([](auto) {
+        for (unsigned number = 0; number < 16; ++number) {
+            world now;
+            driver::recording_port log{now.cpu};
+            driver::faulting_port port{log, number};
+            auto const found = driver::detect(now.cpu, port);
+            for (auto const& one : log) {
+                if (one.what == driver::logged_access::kind::write) { return false; }
+            }
+            bool const of_ctl = port.fault() && port.fault().index == ia32_rtit_ctl::address;
+            if (of_ctl != static_cast<bool>(found.failed) || of_ctl == static_cast<bool>(found) ||
+                !found.caps.has_pt()) {
+                return false;
+            }
+            if (!port.fault()) { return number > 1; }
+        }
+        return false;
+    });
+}
+
+TEST_CASE("a fault of IA32_DEBUGCTL is reported, and counts as no branch records (PRG-150)") {
+    CHECK_TWICE([](auto value) {
+        world now;
+        driver::faulting_port port{now.cpu, value(0U)};
+        auto const excludes = driver::lbr_guard(port, preset::broadwell);
+        return excludes.failed.index == reg::ia32_debugctl::address && excludes.excludes &&
+               !excludes.records && port.count() == 1;
+    });
+}
+
+TEST_CASE("an MSR that faults from some access on stops each procedure at once") {
+    auto const all_stop = [] {
+        auto const stops = [](auto&& prepare, auto&& procedure) {
+            for (unsigned number = 0; number < 32; ++number) {
+                world now;
+                prepare(now.cpu);
+                driver::faulting_port port{now.cpu, number, true};
+                auto const result = procedure(port);
+                if (!port.fault()) { return number != 0; }
+                if (!result.failed || port.count() > number + 3) { return false; }
+            }
+            return false;
+        };
+        auto const handle = [](auto& port) {
+            return driver::on_topa_pmi(
+                port, [](driver::stopped_trace const&) { return driver::pmi_decision{}; }, [] {});
+        };
+        auto const pending = [](machine& cpu) {
+            on(cpu);
+            (void)cpu.write(reg::ia32_perf_global_status_set::address, uint64_t{1} << 55);
+        };
+        return stops(off, [](auto& port) { return driver::enable(port, plan); }) &&
+               stops(on, [](auto& port) { return driver::disable(port); }) &&
+               stops(on, [](auto& port) { return driver::flush(port, plan.ctl); }) &&
+               stops(on, [](auto& port) { return driver::restart(port, plan); }) &&
+               stops(on, [](auto& port) { return driver::save(port); }) &&
+               stops(off, [](auto& port) { return driver::restore(port, plan); }) &&
+               stops(pending, handle);
+    };
+    CHECK(all_stop());  // too many steps for a constant expression of clang
 }

@@ -66,7 +66,7 @@ TEST_CASE("sub-leaf 0, ECX has a bit for each output, and LIP (REG-162)") {
 }
 
 TEST_CASE("sub-leaf 1 has the number of ranges and triggers, and a bitmap for each period "
-          "(REG-164)") {
+          "(REG-164, PRG-006)") {
     CHECK_TWICE([](auto value) {
         return has_field_at<cpuid_14h_1_eax, cpuid_14h_1_eax::RANGECNT>(value, 2, 0) &&
                has_field_at<cpuid_14h_1_eax, cpuid_14h_1_eax::TRIGGER_CFG_CNT>(value, 10, 8) &&

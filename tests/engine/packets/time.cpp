@@ -15,7 +15,8 @@ using test::packets;
 using test::traced;
 namespace event = engine::event;
 
-TEST_CASE("the cycle counter runs while TriggerEn is 1 and the clock is on") {  // GEN-210, GEN-219
+TEST_CASE("the cycle counter runs while TriggerEn is 1 and the clock is on") {
+    // GEN-210, GEN-219, PRG-133
     traced on{"CYCEn=1, CPL=0"};
     on.does(event::cycles{10}).does(event::indirect_jump{0x2000});
     on.does(event::indirect_jump{0x3000});  // in the same cycle: no CYC, GEN-211
