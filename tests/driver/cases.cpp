@@ -13,6 +13,7 @@
 #include <ptspec/vmx/controls.hpp>
 
 #include <support/check_twice.hpp>
+#include <support/driver_bench.hpp>
 #include <support/pc_rows.hpp>
 
 #include <functional>
@@ -20,6 +21,8 @@
 #include <set>
 
 using namespace ptspec;
+using test::bench;
+using test::cap_a;
 using test::difference;
 using test::pc_row_of;
 using test::scripted_port;
@@ -27,7 +30,7 @@ using reg::ia32_rtit_ctl;
 
 namespace {
 
-constexpr uint64_t table = 0x1000'0000;
+using test::table;
 
 /// The plan of the base configuration, or of another CTL.
 constexpr auto plan_at(uint64_t base, uint64_t mask_ptrs = 0x7F, uint64_t ctl = 0x250D)
@@ -131,61 +134,6 @@ namespace {
 namespace event = engine::event;
 using reg::ia32_rtit_status;
 
-/// Profile CAP-A of programming.md, section 17.
-auto cap_a() -> cpu::capabilities {
-    cpu::capabilities caps;
-    caps.leaf_01_eax = {0x000B'06E0};
-    caps.leaf_07_0_ebx = {1U << 25};
-    caps.leaf_0d_1_eax = {1U << 3};
-    caps.leaf_0d_1_ecx = {1U << 8};
-    caps.leaf_0d_8_eax = {128};
-    caps.leaf_0d_8_ecx = {1};
-    caps.leaf_14_0_eax = {1};
-    caps.leaf_14_0_ebx = {0x1FF};
-    caps.leaf_14_0_ecx = {0x8000'0007};
-    caps.leaf_14_1_eax = {0x0249'0002};
-    caps.leaf_14_1_ebx = {0x003F'1FFF};
-    caps.leaf_15_eax = {2};
-    caps.leaf_15_ebx = {0xB0};
-    caps.leaf_80000008_eax = {39 | 48 << 8};
-    caps.vmx_misc = {1U << 14};
-    return caps;
-}
-
-/// A processor whose memory has the table and the regions of a row.
-class bench {
-public:
-    explicit bench(cpu::capabilities const& caps = cap_a(), uint64_t at = table)
-        : caps_{caps},
-          region_{{at, bytes_.data(), bytes_.size()}, {0x2000'0000, trace_.data(), trace_.size()}},
-          memory_{region_},
-          cpu_{caps, memory_, tap_, {}, 0x1000} {}
-    bench(bench const&) = delete;
-    auto operator=(bench const&) -> bench& = delete;
-
-    void put(size_t index, topa::entry what) { store_le64(bytes_.data() + 8 * index, what.raw); }
-    /// Writes this many bytes of trace: they need not be packets.
-    void fill(uint64_t count) {
-        while (stored() < count) {
-            uint64_t const left = count - stored();
-            if (left >= 10) {
-                (void)cpu_.on(event::ptwrite{0x1000, 0x1004, 0x0123'4567'89AB'CDEF, true});
-            } else {
-                (void)cpu_.on(event::psb_due{});
-            }
-        }
-    }
-    [[nodiscard]] auto stored() const -> uint64_t { return cpu_.unit().total().stored; }
-
-    cpu::capabilities caps_;
-    std::vector<uint8_t> bytes_ = std::vector<uint8_t>(0x1000);
-    std::vector<uint8_t> trace_ = std::vector<uint8_t>(0x40'0000);
-    host_region region_[2];
-    host_memory memory_;
-    driver::no_tap tap_{};
-    driver::fake_processor<host_memory> cpu_;
-};
-
 /// The setup of a probe: raw state and capabilities.
 auto set_up(test::pc_row const& row) -> std::unique_ptr<bench> {
     auto caps = cap_a();
@@ -209,10 +157,10 @@ auto set_up(test::pc_row const& row) -> std::unique_ptr<bench> {
     auto made = std::make_unique<bench>(caps);
     made->put(0, topa::entry{0x2000'0000 | 4 << 6});
     made->put(1, topa::link_to(table));
-    if (in_vmx) { (void)made->cpu_.on(event::vmxon{0x1000, 0x1003}); }
+    if (in_vmx) { (void)made->cpu.on(event::vmxon{0x1000, 0x1003}); }
     if (ctl != 0) {
-        CHECK(made->cpu_.write(0x560, table));
-        CHECK(made->cpu_.write(0x570, ctl));
+        CHECK(made->cpu.write(0x560, table));
+        CHECK(made->cpu.write(0x570, ctl));
     }
     return made;
 }
@@ -225,16 +173,16 @@ auto run_probe(char const* id) -> std::string {
     for (size_t i = 0; i < row.operation.size(); ++i) {
         auto const& text = row.operation[i];
         bool done = false;
-        auto const before = now->cpu_.msrs();
+        auto const before = now->cpu.msrs();
         if (text == "XRSTORS RFBM[8]=1") {
-            done = now->cpu_.xrstors({}).took_effect();
+            done = now->cpu.xrstors({}).took_effect();
         } else {
             auto const item = test::pc_item_of(text);
             if (item.what != test::pc_item::kind::write) { return "an unknown access: " + text; }
-            done = now->cpu_.write(item.index, item.value);
+            done = now->cpu.write(item.index, item.value);
         }
         if (row.expected[i] != (done ? "ok" : "#GP")) { return text + " differs"; }
-        if (!done && now->cpu_.msrs() != before) { return text + " changes the state"; }
+        if (!done && now->cpu.msrs() != before) { return text + " changes the state"; }
     }
     return "";
 }
@@ -304,7 +252,7 @@ auto state_by_name(access::msr_state const& msrs, std::string const& name) -> st
 
 auto wrong_state(char const* id, bench const& now) -> std::string {
     return first_wrong_claim(pc_row_of(id).expected, [&](std::string const& name) {
-        return state_by_name(now.cpu_.msrs(), name);
+        return state_by_name(now.cpu.msrs(), name);
     });
 }
 
@@ -335,9 +283,9 @@ auto intervals(driver::ring const& in, driver::ring_part part) -> std::string {
 TEST_CASE("PC-04: a misaligned single range is an error after enabling (PRG-023,033,082)") {
     bench now;
     driver::msr_plan const plan{.ctl = {0x240D}, .output = {{0x2000'8000}, {0xFFFF}}};
-    CHECK(driver::enable(now.cpu_, plan));
+    CHECK(driver::enable(now.cpu, plan));
     CHECK(wrong_state("PC-04", now) == "");
-    CHECK(!driver::check_enabled(now.cpu_, plan));
+    CHECK(!driver::check_enabled(now.cpu, plan));
     CHECK(now.stored() == 0);
 }
 
@@ -355,31 +303,31 @@ TEST_CASE("PC-14: STOP holds the position at the end of its region (PRG-083..086
     bench now;
     now.put(0, topa::entry{0x2000'0000 | size_64K});
     now.put(1, topa::entry{0x2001'0000 | size_64K | STOP});
-    CHECK(driver::enable(now.cpu_, {.ctl = {0x250D | 1U << 12}, .output = {{table}, {0x7F}}}));
+    CHECK(driver::enable(now.cpu, {.ctl = {0x250D | 1U << 12}, .output = {{table}, {0x7F}}}));
     now.fill(0x2'0000);
     now.fill(0x2'0000);
-    for (int i = 0; i < 10; ++i) { (void)now.cpu_.on(event::indirect_jump{0x1234'5678}); }
+    for (int i = 0; i < 10; ++i) { (void)now.cpu.on(event::indirect_jump{0x1234'5678}); }
     CHECK(now.stored() == 0x2'0000);
     rings made;
     auto const ring = made.of(2, driver::buffer_recipe::stop_on_full);
     CHECK(first_wrong_claim(pc_row_of("PC-14").expected, [&](std::string const& name) {
-              auto const msrs = now.cpu_.msrs();
+              auto const msrs = now.cpu.msrs();
               auto const part = driver::snapshot(ring, {msrs.output_base, msrs.output_mask_ptrs},
                                                  false);
               return name == "data" ? intervals(ring, part.part)
-                                    : state_by_name(now.cpu_.msrs(), name);
+                                    : state_by_name(now.cpu.msrs(), name);
           }) == "");
 }
 
 TEST_CASE("PC-17: INT and STOP together: Stopped first, then the PMI (PRG-087,126)") {
     bench now;
     now.put(0, topa::entry{0x2000'0000 | size_64K | STOP | INT});
-    CHECK(now.cpu_.write(reg::ia32_x2apic_lvt_pmi::address, 0xEE));
-    CHECK(driver::enable(now.cpu_, {.ctl = {0x250D | 1U << 12}, .output = {{table}, {0x7F}}}));
+    CHECK(now.cpu.write(reg::ia32_x2apic_lvt_pmi::address, 0xEE));
+    CHECK(driver::enable(now.cpu, {.ctl = {0x250D | 1U << 12}, .output = {{table}, {0x7F}}}));
     now.fill(0x1'0000);
-    CHECK(now.cpu_.msrs().status.get<ia32_rtit_status::Stopped>());
-    CHECK(now.cpu_.deliver_pmi());
-    driver::recording_port log{now.cpu_};
+    CHECK(now.cpu.msrs().status.get<ia32_rtit_status::Stopped>());
+    CHECK(now.cpu.deliver_pmi());
+    driver::recording_port log{now.cpu};
     auto const result = driver::on_topa_pmi(
         log,
         [&](driver::stopped_trace const&) {
@@ -397,24 +345,24 @@ TEST_CASE("PC-17: INT and STOP together: Stopped first, then the PMI (PRG-087,12
     }
     std::vector<std::uint32_t> const wanted{0x570, 0x571, 0x560, 0x561, 0x390, 0x570};
     CHECK(writes == wanted);
-    CHECK(now.cpu_.msrs().status.get<ia32_rtit_status::TriggerEn>());
+    CHECK(now.cpu.msrs().status.get<ia32_rtit_status::TriggerEn>());
 }
 
 TEST_CASE("PC-19: XSAVES stores CTL as it was, and the rest after TraceEn is 0 (PRG-110,111)") {
     bench now;
     now.put(0, topa::entry{0x2000'0000 | size_64K});
-    CHECK(driver::enable(now.cpu_, {.ctl = {0x250D}, .output = {{table}, {0x7F}}}));
-    (void)now.cpu_.on(event::indirect_jump{0x1234'5678});
-    auto const saved = now.cpu_.xsaves();
+    CHECK(driver::enable(now.cpu, {.ctl = {0x250D}, .output = {{table}, {0x7F}}}));
+    (void)now.cpu.on(event::indirect_jump{0x1234'5678});
+    auto const saved = now.cpu.xsaves();
     CHECK(saved.took_effect());
     CHECK(first_wrong_claim(pc_row_of("PC-19").expected, [&](std::string const& name) {
-              if (name.rfind("image+", 0) != 0) { return state_by_name(now.cpu_.msrs(), name); }
+              if (name.rfind("image+", 0) != 0) { return state_by_name(now.cpu.msrs(), name); }
               uint64_t const at = test::hex_of(name.substr(6)) / 8;
               uint64_t all = saved.image.quadwords[at];
               for (uint64_t i = at; at > 8 && i < 16; ++i) { all |= saved.image.quadwords[i]; }
               return hex(all);
           }) == "");
-    auto const msrs = now.cpu_.msrs();
+    auto const msrs = now.cpu.msrs();
     CHECK(saved.image.quadwords[2] == msrs.output_mask_ptrs.raw);
     CHECK(saved.image.quadwords[3] == msrs.status.raw);
     CHECK((msrs.output_mask_ptrs.raw >> 32) == now.stored());
@@ -458,10 +406,10 @@ TEST_CASE("PC-22: a warm reset keeps all but TraceEn, or clears everything (PRG-
 TEST_CASE("INIT keeps all MSRs, and tracing continues (PRG-072)") {
     bench now;
     now.put(0, topa::entry{0x2000'0000 | size_64K});
-    CHECK(driver::enable(now.cpu_, {.ctl = {0x250D}, .output = {{table}, {0x7F}}}));
-    auto const before = now.cpu_.msrs();
-    (void)now.cpu_.on(event::init{0x1000, 0xFFF0, {}, true});
-    auto const after = now.cpu_.msrs();
+    CHECK(driver::enable(now.cpu, {.ctl = {0x250D}, .output = {{table}, {0x7F}}}));
+    auto const before = now.cpu.msrs();
+    (void)now.cpu.on(event::init{0x1000, 0xFFF0, {}, true});
+    auto const after = now.cpu.msrs();
     CHECK(after.ctl == before.ctl);
     CHECK(after.output_base == before.output_base);
     CHECK(after.status.get<ia32_rtit_status::TriggerEn>());
@@ -472,10 +420,10 @@ TEST_CASE("PC-25: a misaligned region is an error when it becomes current (PRG-0
     bench now;
     now.put(0, topa::entry{0x2000'0000 | size_64K});
     now.put(1, topa::entry{0x1000'1000 | size_64K});
-    CHECK(driver::enable(now.cpu_, {.ctl = {0x250D | 1U << 12}, .output = {{table}, {0x7F}}}));
+    CHECK(driver::enable(now.cpu, {.ctl = {0x250D | 1U << 12}, .output = {{table}, {0x7F}}}));
     now.fill(0x1'0000);
     CHECK(wrong_state("PC-25", now) == "");
-    auto const why = driver::triage(driver::disable(now.cpu_), now.caps_, now.memory_);
+    auto const why = driver::triage(driver::disable(now.cpu), now.caps, now.memory);
     CHECK(why.reason == driver::end_reason::operational_error);
     CHECK(why.why.why == rule::OUT_062);
 }
@@ -483,7 +431,7 @@ TEST_CASE("PC-25: a misaligned region is an error when it becomes current (PRG-0
 TEST_CASE("PC-26: END in entry 0 is an error; the WRMSRs do not fault (PRG-088)") {
     bench now;
     now.put(0, topa::link_to(table));
-    CHECK(driver::enable(now.cpu_, {.ctl = {0x250D}, .output = {{table}, {0x7F}}}));
+    CHECK(driver::enable(now.cpu, {.ctl = {0x250D}, .output = {{table}, {0x7F}}}));
     CHECK(wrong_state("PC-26", now) == "");
 }
 
@@ -491,7 +439,7 @@ TEST_CASE("PC-36: the time of an MTC follows from TSC, TMA and CPUID.15H (PRG-13
     // The crystal clock is at 3456H when the TSC is 100000000H - 28H.
     bench now;
     now.put(0, topa::entry{0x2000'0000 | size_64K});
-    auto const& caps = now.caps_;
+    auto const& caps = now.caps;
     uint64_t const ratio = caps.leaf_15_ebx.raw / caps.leaf_15_eax.raw;
     CHECK(ratio == 0x58);
     uint64_t const tsc = 0x1'0000'0000;
@@ -508,13 +456,13 @@ TEST_CASE("PC-36: the time of an MTC follows from TSC, TMA and CPUID.15H (PRG-13
     // The trace unit sends this MTC at that tick of the crystal clock.
     auto const ctl = ia32_rtit_ctl{0x250D}.with(ia32_rtit_ctl::MTCEn{true},
                                                 ia32_rtit_ctl::MTCFreq{3});
-    (void)now.cpu_.on(event::time{0, ctc, tsc - fc});
-    CHECK(driver::enable(now.cpu_, {.ctl = ctl, .output = {{table}, {0x7F}}}));
-    (void)now.cpu_.on(event::time{100, ctc + d - 1, tsc - fc + (d - 1) * ratio});
-    (void)driver::flush(now.cpu_, ctl);
+    (void)now.cpu.on(event::time{0, ctc, tsc - fc});
+    CHECK(driver::enable(now.cpu, {.ctl = ctl, .output = {{table}, {0x7F}}}));
+    (void)now.cpu.on(event::time{100, ctc + d - 1, tsc - fc + (d - 1) * ratio});
+    (void)driver::flush(now.cpu, ctl);
     auto const mtcs = [&] {
         uint64_t count = 0;
-        trace::reader reader{byte_view{now.trace_.data(), now.stored()}};
+        trace::reader reader{byte_view{now.trace.data(), now.stored()}};
         for (auto item = reader.next(); item; item = reader.next()) {
             count += item.what == trace::item_type::packet &&
                      item.packet.kind() == packet::kind::mtc &&
@@ -523,8 +471,8 @@ TEST_CASE("PC-36: the time of an MTC follows from TSC, TMA and CPUID.15H (PRG-13
         return count;
     };
     CHECK(mtcs() == 0);
-    (void)now.cpu_.on(event::time{100, ctc + d, tsc - fc + d * ratio});
-    (void)driver::flush(now.cpu_, ctl);
+    (void)now.cpu.on(event::time{100, ctc + d, tsc - fc + d * ratio});
+    (void)driver::flush(now.cpu, ctl);
     CHECK(mtcs() == 1);
 }
 
@@ -538,10 +486,10 @@ TEST_CASE("PC-37: a single range continues at its start (PRG-081,142)") {
     msrs.status = ia32_rtit_status{}.with(ia32_rtit_status::TriggerEn{true});
     msrs.output_base = before.base;
     msrs.output_mask_ptrs = before.mask_ptrs;
-    bool const started = !out.start(plain.caps_, msrs, plain.memory_);
+    bool const started = !out.start(plain.caps, msrs, plain.memory);
     CHECK(started);
     byte_array<0x20> const trace{};
-    CHECK(out.write(msrs, plain.memory_, trace).stored == 0x20);
+    CHECK(out.write(msrs, plain.memory, trace).stored == 0x20);
     out.sync(msrs);
     auto const part = driver::snapshot_of_single_range({msrs.output_base, msrs.output_mask_ptrs},
                                                        true);
@@ -572,8 +520,8 @@ TEST_CASE("PC-31, 32: a VMM saves the host's trace, and restores it after the gu
                                  .output = {{table}, {0x27F}},
                                  .cr3_match = {0x5000},
                                  .addr = {{{0x2000}, {0x2FFF}}, {{0x3000}, {0x3FFF}}}};
-    CHECK(driver::enable(now.cpu_, host));
-    driver::recording_port log{now.cpu_};
+    CHECK(driver::enable(now.cpu, host));
+    driver::recording_port log{now.cpu};
     auto const saved = driver::save(log);
     CHECK(saved);
     // Everything of the guest except CTL, which VM entry loads from the VMCS.
@@ -586,17 +534,17 @@ TEST_CASE("PC-31, 32: a VMM saves the host's trace, and restores it after the gu
         0x570, 0x570, 0x571, 0x560, 0x561, 0x572, 0x580, 0x581, 0x582, 0x583,  // saved
         0x571, 0x572, 0x580, 0x581, 0x582, 0x583, 0x560, 0x561, 0x570};        // restored
     CHECK(indices == wanted);
-    CHECK(!now.cpu_.is_tracing());
-    (void)now.cpu_.on(event::vm_entry{.at = 0x1000, .to = 0x5000, .loads = {true, guest.ctl}});
-    CHECK(now.cpu_.msrs().ctl == guest.ctl);
+    CHECK(!now.cpu.is_tracing());
+    (void)now.cpu.on(event::vm_entry{.at = 0x1000, .to = 0x5000, .loads = {true, guest.ctl}});
+    CHECK(now.cpu.msrs().ctl == guest.ctl);
     // VM exit clears CTL. The guest's state is then exact, and the host's is restored.
-    (void)now.cpu_.on(event::vm_exit{.from = 0x5000, .to = 0x1000, .loads = {true, {}}});
-    CHECK(now.cpu_.msrs().ctl.raw == 0);
-    auto of_guest = driver::save(now.cpu_);
+    (void)now.cpu.on(event::vm_exit{.from = 0x5000, .to = 0x1000, .loads = {true, {}}});
+    CHECK(now.cpu.msrs().ctl.raw == 0);
+    auto of_guest = driver::save(now.cpu);
     CHECK(of_guest);
-    CHECK(driver::restore(now.cpu_, saved.state));
-    CHECK(now.cpu_.msrs().ctl == host.ctl);
-    CHECK(now.cpu_.msrs().addr[1] == host.addr[1]);
+    CHECK(driver::restore(now.cpu, saved.state));
+    CHECK(now.cpu.msrs().ctl == host.ctl);
+    CHECK(now.cpu.msrs().addr[1] == host.addr[1]);
 }
 
 TEST_CASE("PC-33: VM entry fails while the host traces and the entry loads CTL (PRG-162,171)") {
@@ -631,7 +579,7 @@ auto ctl_faults(std::uint32_t ebx, std::uint32_t ecx, std::uint64_t value) -> bo
     caps.leaf_14_0_ebx = {ebx};
     caps.leaf_14_0_ecx = {ecx};
     bench now{caps};
-    return !now.cpu_.write(0x570, value);
+    return !now.cpu.write(0x570, value);
 }
 
 }  // namespace
@@ -674,28 +622,28 @@ TEST_CASE("each capability bit permits its fields; without it they fault (PRG-00
 TEST_CASE("read-only bits ignore writes; software sets Error and Stopped only to restore them "
           "(PRG-024)") {
     bench now;
-    CHECK(now.cpu_.write(0x571, 0x37));
-    CHECK(now.cpu_.read(0x571).value == 0x30);
-    CHECK(now.cpu_.write(0x561, 0));
-    CHECK(now.cpu_.read(0x561).value == 0x7F);
+    CHECK(now.cpu.write(0x571, 0x37));
+    CHECK(now.cpu.read(0x571).value == 0x30);
+    CHECK(now.cpu.write(0x561, 0));
+    CHECK(now.cpu.read(0x561).value == 0x7F);
     now.put(0, topa::entry{0x2000'0000 | size_64K});
-    CHECK(driver::restore(now.cpu_, {.ctl = {0x250D}, .status = {0x20}, .output = {{table}, {}}}));
-    CHECK(!now.cpu_.msrs().status.get<ia32_rtit_status::TriggerEn>());
-    CHECK(now.cpu_.write(0x570, 0x250C));
-    CHECK((now.cpu_.read(0x571).value & 0x30) == 0x20);  // only software clears Stopped
+    CHECK(driver::restore(now.cpu, {.ctl = {0x250D}, .status = {0x20}, .output = {{table}, {}}}));
+    CHECK(!now.cpu.msrs().status.get<ia32_rtit_status::TriggerEn>());
+    CHECK(now.cpu.write(0x570, 0x250C));
+    CHECK((now.cpu.read(0x571).value & 0x30) == 0x20);  // only software clears Stopped
 }
 
 TEST_CASE("XRSTORS and VM entry obey the rules of WRMSR (PRG-025)") {
     bench now;
     access::xsave_pt_state image{};
     image.quadwords[0] = std::uint64_t{1} << 63;  // a reserved bit of CTL
-    CHECK(!now.cpu_.xrstors(image).took_effect());
+    CHECK(!now.cpu.xrstors(image).took_effect());
     image.quadwords[0] = 0x250C;
     image.quadwords[1] = 0x41;  // OUTPUT_BASE[6:0]
-    CHECK(!now.cpu_.xrstors(image).took_effect());
+    CHECK(!now.cpu.xrstors(image).took_effect());
     image.quadwords[1] = table;
-    CHECK(now.cpu_.xrstors(image).took_effect());
-    CHECK(now.cpu_.msrs().ctl.raw == 0x250C);
+    CHECK(now.cpu.xrstors(image).took_effect());
+    CHECK(now.cpu.msrs().ctl.raw == 0x250C);
 }
 
 TEST_CASE("encodings are checked with their enabling bit off, and 0 is always legal (PRG-026)") {
@@ -704,17 +652,17 @@ TEST_CASE("encodings are checked with their enabling bit off, and 0 is always le
     auto caps = cap_a();
     caps.leaf_14_1_eax = {2};  // an empty bitmap
     bench now{caps};
-    CHECK(now.cpu_.write(0x570, 0x200));
+    CHECK(now.cpu.write(0x570, 0x200));
 }
 
 TEST_CASE("enabling generates PSB+ first, with TSC and CBR, then TIP.PGE; disabling FUP and "
           "TIP.PGD (PRG-035, GEN-180..183)") {
     bench now;
     now.put(0, topa::entry{0x2000'0000 | size_64K});
-    CHECK(driver::enable(now.cpu_, {.ctl = {0x250D}, .output = {{table}, {0x7F}}}));
-    CHECK(driver::disable(now.cpu_));
+    CHECK(driver::enable(now.cpu, {.ctl = {0x250D}, .output = {{table}, {0x7F}}}));
+    CHECK(driver::disable(now.cpu));
     std::vector<packet::kind> kinds;
-    trace::reader reader{byte_view{now.trace_.data(), now.stored()}};
+    trace::reader reader{byte_view{now.trace.data(), now.stored()}};
     for (auto item = reader.next(); item; item = reader.next()) {
         if (item.what == trace::item_type::packet) { kinds.push_back(item.packet.kind()); }
     }
@@ -761,26 +709,26 @@ TEST_CASE("after the flush the position is exact, and a full INT region has its 
 TEST_CASE("the initial configuration of component 8 is 0, and Intel PT works without XSAVES "
           "(PRG-113,114)") {
     bench now;
-    CHECK(driver::restore(now.cpu_, {.ctl = {0x250C}, .status = {0x20}, .output = {{table}, {}}}));
+    CHECK(driver::restore(now.cpu, {.ctl = {0x250C}, .status = {0x20}, .output = {{table}, {}}}));
     access::msr_state const initial = [] {
         driver::msr_plan const none{};
         return driver::msr_state_of(none);
     }();
-    auto const area = driver::make_xsaves_area(now.caps_, driver::plan_of(initial));
+    auto const area = driver::make_xsaves_area(now.caps, driver::plan_of(initial));
     auto const parsed = driver::parse_xsaves_area({area.bytes.data(), area.bytes.size()});
     CHECK(parsed);
-    CHECK(now.cpu_.xrstors(parsed.state).took_effect());
-    CHECK(now.cpu_.msrs().ctl.raw == 0);
-    CHECK(now.cpu_.msrs().output_base.raw == 0);
-    CHECK(now.cpu_.msrs().output_mask_ptrs.raw == 0x7F);
+    CHECK(now.cpu.xrstors(parsed.state).took_effect());
+    CHECK(now.cpu.msrs().ctl.raw == 0);
+    CHECK(now.cpu.msrs().output_base.raw == 0);
+    CHECK(now.cpu.msrs().output_mask_ptrs.raw == 0x7F);
     auto caps = cap_a();
     caps.leaf_0d_1_eax = {};
     caps.leaf_0d_1_ecx = {};
     bench without{caps};
     without.put(0, topa::entry{0x2000'0000 | size_64K});
     driver::msr_plan const plan{.ctl = {0x250D}, .output = {{table}, {0x7F}}};
-    CHECK(driver::enable(without.cpu_, plan));
-    auto const saved = driver::save(without.cpu_);
-    CHECK(driver::restore(without.cpu_, saved.state));
-    CHECK(without.cpu_.is_tracing());
+    CHECK(driver::enable(without.cpu, plan));
+    auto const saved = driver::save(without.cpu);
+    CHECK(driver::restore(without.cpu, saved.state));
+    CHECK(without.cpu.is_tracing());
 }

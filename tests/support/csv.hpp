@@ -116,31 +116,31 @@ private:
 /// line: a row whose number of cells differs from the header line, a column name that is empty or
 /// repeated, an empty line, misplaced quotes, control characters, a table without rows.
 inline auto parse_csv(std::string_view text, std::string const& path) -> csv_table {
-    csv_table table;
+    csv_table parsed;
     csv_scanner scanner{text, path};
     if (scanner.at_end()) { scanner.fail("an empty file"); }
-    table.names = scanner.record();
-    for (auto const& name : table.names) {
+    parsed.names = scanner.record();
+    for (auto const& name : parsed.names) {
         if (name.empty()) { scanner.fail("a column without a name"); }
-        if (std::count(table.names.begin(), table.names.end(), name) != 1) {
+        if (std::count(parsed.names.begin(), parsed.names.end(), name) != 1) {
             scanner.fail("two columns " + name);
         }
     }
-    if (scanner.at_end()) { scanner.fail("a table without rows"); }
+    if (scanner.at_end()) { scanner.fail("a parsed without rows"); }
     while (!scanner.at_end()) {
         auto const cells = scanner.record();
-        if (cells.size() != table.names.size()) {
+        if (cells.size() != parsed.names.size()) {
             throw std::runtime_error{scanner.place + ": " + std::to_string(cells.size()) +
-                                     " cells below " + std::to_string(table.names.size()) +
+                                     " cells below " + std::to_string(parsed.names.size()) +
                                      " names"};
         }
         csv_row row{scanner.place, {}};
         for (std::size_t i = 0; i < cells.size(); ++i) {
-            row.cells.emplace(table.names[i], cells[i]);
+            row.cells.emplace(parsed.names[i], cells[i]);
         }
-        table.rows.push_back(std::move(row));
+        parsed.rows.push_back(std::move(row));
     }
-    return table;
+    return parsed;
 }
 
 /// The text of a file, given by its path in the source tree.

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSL-1.0
+#pragma once
+
+#include <support/unit_memory.hpp>
+
+#include <ptspec/driver/fake_processor.hpp>
+#include <ptspec/host_memory.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+/// A processor for tests of drivers, with memory for a table and for regions.
+namespace ptspec::test {
+
+/// Profile CAP-A of programming.md, section 17.
+inline auto cap_a() -> cpu::capabilities {
+    cpu::capabilities caps;
+    caps.leaf_01_eax = {0x000B'06E0};
+    caps.leaf_07_0_ebx = {1U << 25};
+    caps.leaf_0d_1_eax = {1U << 3};
+    caps.leaf_0d_1_ecx = {1U << 8};
+    caps.leaf_0d_8_eax = {128};
+    caps.leaf_0d_8_ecx = {1};
+    caps.leaf_14_0_eax = {1};
+    caps.leaf_14_0_ebx = {0x1FF};
+    caps.leaf_14_0_ecx = {0x8000'0007};
+    caps.leaf_14_1_eax = {0x0249'0002};
+    caps.leaf_14_1_ebx = {0x003F'1FFF};
+    caps.leaf_15_eax = {2};
+    caps.leaf_15_ebx = {0xB0};
+    caps.leaf_80000008_eax = {39 | 48 << 8};
+    caps.vmx_misc = {1U << 14};
+    return caps;
+}
+
+/// A processor with 4 KB of memory at `table`, and 4 MB at `regions`.
+struct bench {
+    explicit bench(cpu::capabilities const& of = cap_a(), engine::model_options const& options = {})
+        : caps{of},
+          ranges{{table, entries.data(), entries.size()}, {regions, trace.data(), trace.size()}},
+          memory{ranges},
+          cpu{of, memory, tap, {}, 0x1000, options} {}
+    bench(bench const&) = delete;
+    auto operator=(bench const&) -> bench& = delete;
+
+    void put(std::size_t index, topa::entry what) {
+        store_le64(entries.data() + 8 * index, what.raw);
+    }
+    /// Writes this many bytes of trace: they need not be packets.
+    void fill(std::uint64_t count) {
+        while (stored() < count) {
+            std::uint64_t const left = count - stored();
+            if (left >= 10) {
+                (void)cpu.on(engine::event::ptwrite{0x1000, 0x1004, 0x0123'4567'89AB'CDEF, true});
+            } else {
+                (void)cpu.on(engine::event::psb_due{});
+            }
+        }
+    }
+    [[nodiscard]] auto stored() const -> std::uint64_t { return cpu.unit().total().stored; }
+
+    cpu::capabilities caps;
+    std::vector<std::uint8_t> entries = std::vector<std::uint8_t>(0x1000);
+    std::vector<std::uint8_t> trace = std::vector<std::uint8_t>(0x40'0000);
+    host_region ranges[2];
+    host_memory memory;
+    driver::no_tap tap{};
+    driver::fake_processor<host_memory> cpu;
+};
+
+}  // namespace ptspec::test
