@@ -36,10 +36,11 @@ struct prefix_state {
 ///
 /// Source: SDM vol. 3, "Packet Stream Boundary (PSB) Packet"; PKT-060, PKT-134, GEN-107, GEN-170,
 ///         PRG-031, PRG-102.
+template <class Packets = packet::all>  // a plain function doubles the cost of including trace.hpp
 [[nodiscard]] constexpr auto synthetic_psb(prefix_state const& from) noexcept -> synthetic_prefix {
     synthetic_prefix made;
     byte_buffer out{made.bytes.bytes};
-    writer to{out};
+    writer<byte_buffer, Packets> to{out};
     made.broken = to.put(from.status);
     if (made && from.last_ip.has_value && !from.status.fup.has_value) {
         using packet::ip_bytes;
@@ -75,9 +76,10 @@ struct first_ip_form {
 /// `fup` is then needed.
 ///
 /// Source: PKT-051, PKT-060.
+template <class Found = detail::first_ip_form>  // as above
 [[nodiscard]] constexpr auto needs_last_ip(borrowed_bytes trace) noexcept -> bool {
     reader from{trace, {.sync = false}};
-    detail::first_ip_form found;
+    Found found;
     (void)from.for_each(found);
     return found.is_relative;
 }
