@@ -33,7 +33,7 @@ READING_ORDER = """
     trace/fast/ trace/ trace/write/
     engine/output/ engine/event/ engine/model_options engine/byte_queue engine/packets/ engine/
     driver/ vmx/ x86/ flow/
-    registers tables trace model driver hypervisor ptspec draw/ file/ ports/ std
+    registers tables trace model driver hypervisor ptspec conformance draw/ file/ ports/ std
 """.split()
 
 # The umbrella headers, which contain only includes.
