@@ -27,6 +27,9 @@ void the_definition_has_a_bit_outside_the_field();
 void the_definition_has_no_bit();
 void the_definition_is_another_value_of_the_field();
 void the_shift_is_not_the_lowest_bit_of_the_field();
+void the_address_differs();
+void the_cpuid_leaf_differs();
+void the_cpuid_subleaf_differs();
 void the_enumerator_differs();
 }  // namespace build_error
 
@@ -222,6 +225,58 @@ template <enumeration Enum>
     -> bool {
     return detail::same_number<build_error::the_enumerator_differs>(detail::number_of(enumerator),
                                                                     detail::number_of(number));
+}
+
+// ------------------------------------------------------------------------------------ numbers
+
+namespace detail {
+
+constexpr auto address_is(uint64_t ours, uint64_t yours) noexcept -> bool {
+    return same_number<build_error::the_address_differs>(ours, yours);
+}
+
+/// A bare number that selects a register, in the type of its parameter.
+template <class Which>
+constexpr auto selector(Which which) noexcept {
+    if constexpr (integral<Which>) {
+        return static_cast<unsigned>(which);
+    } else {
+        return which;
+    }
+}
+
+}  // namespace detail
+
+/// True if a number is the MSR index of a register, the encoding of a VMCS field, or the offset of
+/// a word in its memory area. `which` selects among registers of one type:
+/// `conforms_address<reg::ia32_rtit_addr>(MSR_RTIT_ADDR0_B, 0, reg::range_end::b)`.
+template <class Word, class... Which>
+[[nodiscard]] constexpr auto conforms_address(defined_number auto number, Which... which) noexcept
+    -> bool {
+    uint64_t const yours = detail::number_of(number);
+    if constexpr (sizeof...(Which) != 0) {
+        return detail::address_is(Word::address(detail::selector(which)...), yours);
+    } else if constexpr (requires { uint64_t{Word::address}; }) {
+        return detail::address_is(Word::address, yours);
+    } else if constexpr (requires { uint64_t{Word::encoding}; }) {
+        return detail::address_is(Word::encoding, yours);
+    } else {
+        return detail::address_is(Word::offset, yours);
+    }
+}
+
+/// True if a number is the leaf of a CPUID word.
+template <class Word>
+[[nodiscard]] constexpr auto conforms_leaf(defined_number auto leaf) noexcept -> bool {
+    return detail::same_number<build_error::the_cpuid_leaf_differs>(Word::leaf,
+                                                                    detail::number_of(leaf));
+}
+/// True if two numbers are the leaf and the sub-leaf of a CPUID word.
+template <class Word>
+[[nodiscard]] constexpr auto conforms_leaf(defined_number auto leaf,
+                                           defined_number auto subleaf) noexcept -> bool {
+    return conforms_leaf<Word>(leaf) && detail::same_number<build_error::the_cpuid_subleaf_differs>(
+                                            Word::subleaf, detail::number_of(subleaf));
 }
 
 }  // namespace ptspec

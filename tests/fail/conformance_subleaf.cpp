@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: BSL-1.0
+// expect: the_cpuid_subleaf_differs
+#include <ptspec/conformance.hpp>
+#include <ptspec/reg/cpuid_14h.hpp>
+
+using namespace ptspec;
+
+#ifndef SHOULD_FAIL
+static_assert(conforms_leaf<reg::cpuid_14h_1_eax>(0x14, 1));
+#else
+static_assert(conforms_leaf<reg::cpuid_14h_1_eax>(0x14, 0));
+#endif
