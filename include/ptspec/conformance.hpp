@@ -2,6 +2,8 @@
 #pragma once
 
 #include <ptspec/address.hpp>
+#include <ptspec/bytes.hpp>
+#include <ptspec/packet/packet_word.hpp>
 #include <ptspec/word.hpp>
 
 /// Somebody's own definitions, such as the macros of a driver, compared with those of ptspec:
@@ -24,9 +26,15 @@ template <unsigned Bit>
 void the_definition_has_a_gap();
 template <unsigned Bit>
 void the_definition_has_a_bit_outside_the_field();
+template <unsigned Bit>
+void the_opcode_differs();
+template <unsigned Bit>
+void the_opcode_mask_differs();
 void the_definition_has_no_bit();
 void the_definition_is_another_value_of_the_field();
 void the_shift_is_not_the_lowest_bit_of_the_field();
+void the_number_of_opcode_bytes_differs();
+void the_length_differs();
 void the_address_differs();
 void the_cpuid_leaf_differs();
 void the_cpuid_subleaf_differs();
@@ -40,6 +48,8 @@ enum class difference : uint8_t {
     ends_elsewhere,
     gap,
     bit_outside,
+    opcode,
+    opcode_mask,
 };
 
 /// The errors that name a bit, indexed by it. g++ shows the arguments of a function as they are
@@ -54,6 +64,8 @@ struct errors_at<index_list<Bit...>> {
     static constexpr table ends{build_error::the_definition_ends_at_another_bit<Bit>...};
     static constexpr table gap{build_error::the_definition_has_a_gap<Bit>...};
     static constexpr table outside{build_error::the_definition_has_a_bit_outside_the_field<Bit>...};
+    static constexpr table opcode{build_error::the_opcode_differs<Bit>...};
+    static constexpr table opcode_mask{build_error::the_opcode_mask_differs<Bit>...};
 };
 
 /// Stops the build with the difference and its bit, which is below 128.
@@ -64,13 +76,19 @@ constexpr void stop_at_bit(uint64_t bit, difference what) {
         case difference::ends_elsewhere: return errors::ends[bit]();
         case difference::gap: return errors::gap[bit]();
         case difference::bit_outside: return errors::outside[bit]();
+        case difference::opcode: return errors::opcode[bit]();
+        case difference::opcode_mask: return errors::opcode_mask[bit]();
     }
 }
 
-/// False, or in a constant expression the end of the build, if two numbers differ.
-constexpr auto same_bits(uint64_t ours, uint64_t yours, difference what) noexcept -> bool {
+/// False, or in a constant expression the end of the build, if two numbers differ. Their bit 0 is
+/// bit `first_bit` of the word.
+constexpr auto same_bits(uint64_t ours, uint64_t yours, difference what,
+                         unsigned first_bit = 0) noexcept -> bool {
     if (ours == yours) { return true; }
-    if (__builtin_is_constant_evaluated()) { stop_at_bit(lowest_bit(ours ^ yours), what); }
+    if (__builtin_is_constant_evaluated()) {
+        stop_at_bit(first_bit + lowest_bit(ours ^ yours), what);
+    }
     return false;
 }
 
@@ -88,6 +106,8 @@ concept bit_row = requires {
     Type::lsb;
     Type::kind;
 };
+template <class Type>
+concept fixed_row = bit_row<Type> && Type::kind == row_kind::fixed;
 template <class Type>
 concept field_row = bit_row<Type> && Type::kind == row_kind::field;
 
@@ -277,6 +297,120 @@ template <class Word>
                                            defined_number auto subleaf) noexcept -> bool {
     return conforms_leaf<Word>(leaf) && detail::same_number<build_error::the_cpuid_subleaf_differs>(
                                             Word::subleaf, detail::number_of(subleaf));
+}
+
+// ------------------------------------------------------------------------------------ packets
+
+namespace detail {
+
+template <class Type>
+concept packet_struct = requires {
+    Type::about;
+    Type::head_bytes;
+    typename Type::payload_type;
+};
+
+/// The bits of the opcode, with the leaf. A pattern after it is not a part of it.
+template <class... Rows>
+constexpr auto opcode_mask_of(type_list<Rows...>) noexcept -> uint64_t {
+    return (uint64_t{0} | ... |
+            (Rows::kind == row_kind::fixed && Rows::on_mismatch != mismatch::bad_packet
+                 ? bit_mask<wide_bits>(Rows::msb, Rows::lsb).low
+                 : 0));
+}
+template <class Packet>
+inline constexpr uint64_t opcode_mask = opcode_mask_of(typename Packet::layout::rows{});
+template <class Packet>
+inline constexpr uint64_t opcode = from_bit(Packet{}.raw, 0) & opcode_mask<Packet>;
+
+constexpr auto opcode_is(wide_bits packet, size_t least, size_t most, byte_view yours) noexcept
+    -> bool {
+    if (yours.size() < least || yours.size() > most) {
+        if (__builtin_is_constant_evaluated()) {
+            build_error::the_number_of_opcode_bytes_differs();
+        }
+        return false;
+    }
+    auto const bytes = to_le(packet);
+    for (unsigned i = 0; i < yours.size(); ++i) {
+        if (!same_bits(bytes[i], yours[i], difference::opcode, 8 * i)) { return false; }
+    }
+    return true;
+}
+
+template <class Payload>
+inline constexpr unsigned least_payload = 0;
+template <unsigned... Sizes>
+inline constexpr unsigned least_payload<packet::payload_of<Sizes...>> = [] {
+    unsigned least = packet::undefined_size;
+    ((least = Sizes < least ? Sizes : least), ...);
+    return least;
+}();
+template <>
+inline constexpr unsigned least_payload<packet::payload_of_block> = 4;
+
+template <class Packet>
+inline constexpr unsigned least_length = Packet::head_bytes +
+                                         least_payload<typename Packet::payload_type>;
+
+constexpr auto lengths_are(unsigned least, unsigned most, uint64_t your_least,
+                           uint64_t your_most) noexcept -> bool {
+    using build_error::the_length_differs;
+    return same_number<the_length_differs>(least, your_least) &&
+           same_number<the_length_differs>(most, your_most);
+}
+
+}  // namespace detail
+
+/// True if a number, little-endian, is the opcode of a packet, with its leaf and all fields 0:
+/// `conforms_opcode<packet::cbr>(0x0302)`.
+template <detail::packet_struct Packet>
+[[nodiscard]] constexpr auto conforms_opcode(defined_number auto number) noexcept -> bool {
+    return detail::same_bits(detail::opcode<Packet>, detail::number_of(number),
+                             detail::difference::opcode);
+}
+/// True if a number and a mask are the opcode of a packet: `conforms_opcode<packet::tip>(0x0D,
+/// 0x1F)`.
+template <detail::packet_struct Packet>
+[[nodiscard]] constexpr auto conforms_opcode(defined_number auto number,
+                                             defined_number auto mask) noexcept -> bool {
+    return detail::same_bits(detail::opcode_mask<Packet>, detail::number_of(mask),
+                             detail::difference::opcode_mask) &&
+           conforms_opcode<Packet>(number);
+}
+/// True if bytes are the opcode of a packet, or the packet as far as all fields 0 give it.
+template <detail::packet_struct Packet>
+[[nodiscard]] constexpr auto conforms_opcode(byte_view bytes) noexcept -> bool {
+    return detail::opcode_is(packet::detail::widen(Packet{}.raw),
+                             highest_bit(detail::opcode_mask<Packet>) / 8 + 1, Packet::head_bytes,
+                             bytes);
+}
+template <detail::packet_struct Packet, size_t Count>
+[[nodiscard]] constexpr auto conforms_opcode(uint8_t const (&bytes)[Count]) noexcept -> bool {
+    return conforms_opcode<Packet>(byte_view{bytes});
+}
+/// True if a number is the value of a part of the opcode:
+/// `conforms_opcode<packet::cbr::Opcode>(0x03)`.
+template <detail::fixed_row Row>
+[[nodiscard]] constexpr auto conforms_opcode(defined_number auto number) noexcept -> bool {
+    return detail::same_bits(Row::fixed_value, detail::number_of(number),
+                             detail::difference::opcode);
+}
+
+/// True if a number is the length of a packet in bytes.
+template <detail::packet_struct Packet>
+[[nodiscard]] constexpr auto conforms_length(defined_number auto bytes) noexcept -> bool {
+    static_assert(detail::least_length<Packet> == Packet::max_bytes,
+                  "the length of this packet varies: give the least and the most");
+    return detail::lengths_are(detail::least_length<Packet>, Packet::max_bytes,
+                               detail::number_of(bytes), detail::number_of(bytes));
+}
+/// True if two numbers are the least and the most bytes of a packet.
+template <detail::packet_struct Packet>
+[[nodiscard]] constexpr auto conforms_length(defined_number auto least,
+                                             defined_number auto most) noexcept -> bool {
+    return detail::lengths_are(detail::least_length<Packet>, Packet::max_bytes,
+                               detail::number_of(least), detail::number_of(most));
 }
 
 }  // namespace ptspec

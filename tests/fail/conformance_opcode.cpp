@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: BSL-1.0
+// expect: the_opcode_differs
+// expect: Bit = 8] | opcode_differs<8U>
+#include <ptspec/conformance.hpp>
+#include <ptspec/packet/list.hpp>
+
+using namespace ptspec;
+
+#ifndef SHOULD_FAIL
+static_assert(conforms_opcode<packet::cbr>(0x0302));
+#else
+static_assert(conforms_opcode<packet::cbr>(0x0202));
+#endif
