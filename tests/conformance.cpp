@@ -12,6 +12,8 @@
 
 using namespace ptspec;
 using ctl = reg::ia32_rtit_ctl;
+using status = reg::ia32_rtit_status;
+using pointers = reg::ia32_rtit_output_mask_ptrs;
 using topa::entry;
 
 namespace {
@@ -131,6 +133,48 @@ TEST_CASE("an enumerator has the number of another one") {
     });
     CHECK(!conforms_value(reg::addr_cfg::trace_stop, at_run_time(1)));
     CHECK(!conforms_value(reg::addr_cfg::trace_stop, at_run_time(new_style::filter)));
+}
+
+TEST_CASE("conforms_all takes every field once, in any order and in any form") {
+    CHECK_TWICE([](auto value) {
+        return conforms_all<pointers>(
+                   field_is<pointers::OutputOffset>(unshifted{value(0xFFFF'FFFFU)}, value(32)),
+                   field_is<pointers::LowerMask>(value(0x7F)),
+                   field_is<pointers::MaskOrTableOffset>(at_bits{value(31), value(7)})) &&
+               conforms_all<status>(
+                   field_is<status::FilterEn>(value(1)), field_is<status::ContextEn>(value(2)),
+                   field_is<status::TriggerEn>(value(4)), field_is<status::Error>(value(0x10)),
+                   field_is<status::Stopped>(value(0x20)),
+                   left_out<status::PendPSB, status::PendToPAPMI>(),
+                   field_is<status::PacketByteCnt>(value(0x0001'FFFF'0000'0000), value(32)));
+    });
+    CHECK(!conforms_all<pointers>(field_is<pointers::LowerMask>(at_run_time(0xFF)),
+                                  left_out<pointers::MaskOrTableOffset, pointers::OutputOffset>()));
+    CHECK(!conforms_all<pointers>(left_out<pointers::MaskOrTableOffset, pointers::OutputOffset>(),
+                                  field_is<pointers::LowerMask>(at_run_time(0xFF))));
+}
+
+TEST_CASE("conforms_all takes the fields of ToPA entries and of packets") {
+    CHECK_TWICE([](auto value) {
+        return conforms_all<entry>(
+                   field_is<entry::END>(value(1)), field_is<entry::INT>(value(4)),
+                   field_is<entry::STOP>(value(0x10)), field_is<entry::Size>(value(0x3C0)),
+                   field_is<entry::Base>(value(0x000F'FFFF'FFFF'F000), max_phys_addr{})) &&
+               conforms_all<packet::ptw>(
+                   field_is<packet::ptw::PayloadBytes>(at_bits{value(14), value(13)}),
+                   field_is<packet::ptw::IP>(value(0x8000)));
+    });
+}
+
+TEST_CASE("the mask of the reserved bits") {
+    CHECK_TWICE([](auto value) {
+        return conforms_reserved<ctl>(value(0xFE7F'0000'7084'0000)) &&
+               conforms_reserved<entry>(value(0xC2A)) &&
+               conforms_reserved<entry>(value(0xFFF0'0000'0000'0C2A), max_phys_addr{value(52U)});
+    });
+    CHECK(!conforms_reserved<ctl>(at_run_time(0xFE7F'0000'7084'0001)));
+    CHECK(!conforms_reserved<ctl>(at_run_time(0xFE7F'0000'7080'0000)));
+    CHECK(!conforms_reserved<entry>(at_run_time(0xC2A), max_phys_addr{52}));
 }
 
 TEST_CASE("the address of a register, a VMCS field and a word in memory") {

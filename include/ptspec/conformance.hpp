@@ -27,6 +27,8 @@ void the_definition_has_a_gap();
 template <unsigned Bit>
 void the_definition_has_a_bit_outside_the_field();
 template <unsigned Bit>
+void a_reserved_bit_differs();
+template <unsigned Bit>
 void the_opcode_differs();
 template <unsigned Bit>
 void the_opcode_mask_differs();
@@ -48,6 +50,7 @@ enum class difference : uint8_t {
     ends_elsewhere,
     gap,
     bit_outside,
+    reserved_bit,
     opcode,
     opcode_mask,
 };
@@ -64,6 +67,7 @@ struct errors_at<index_list<Bit...>> {
     static constexpr table ends{build_error::the_definition_ends_at_another_bit<Bit>...};
     static constexpr table gap{build_error::the_definition_has_a_gap<Bit>...};
     static constexpr table outside{build_error::the_definition_has_a_bit_outside_the_field<Bit>...};
+    static constexpr table reserved{build_error::a_reserved_bit_differs<Bit>...};
     static constexpr table opcode{build_error::the_opcode_differs<Bit>...};
     static constexpr table opcode_mask{build_error::the_opcode_mask_differs<Bit>...};
 };
@@ -76,6 +80,7 @@ constexpr void stop_at_bit(uint64_t bit, difference what) {
         case difference::ends_elsewhere: return errors::ends[bit]();
         case difference::gap: return errors::gap[bit]();
         case difference::bit_outside: return errors::outside[bit]();
+        case difference::reserved_bit: return errors::reserved[bit]();
         case difference::opcode: return errors::opcode[bit]();
         case difference::opcode_mask: return errors::opcode_mask[bit]();
     }
@@ -245,6 +250,81 @@ template <enumeration Enum>
     -> bool {
     return detail::same_number<build_error::the_enumerator_differs>(detail::number_of(enumerator),
                                                                     detail::number_of(number));
+}
+
+// ------------------------------------------------------------------------------------ whole words
+
+/// Fields that `conforms_all` counts as defined, and whether their definitions conform.
+template <class... Fields>
+struct named_fields {
+    bool conform;
+};
+
+/// A field with its definition, in any form that `conforms` takes.
+template <detail::field_row Field, class... Definition>
+[[nodiscard]] constexpr auto field_is(Definition... definition) noexcept -> named_fields<Field> {
+    return {conforms<Field>(definition...)};
+}
+
+/// Fields without a definition.
+template <detail::field_row... Fields>
+[[nodiscard]] constexpr auto left_out() noexcept -> named_fields<Fields...> {
+    return {true};
+}
+
+namespace detail {
+
+template <class Field, class Word>
+struct named_in {
+    static_assert(field_of<Field, Word>, "the word has no such field");
+};
+template <class Field, unsigned Count>
+struct definitions_of {
+    static_assert(Count != 0, "a field has no definition: name it, or put it into left_out");
+    static_assert(Count < 2, "a field is named twice");
+};
+
+template <class Word, class... Fields>
+constexpr void check_names(named_fields<Fields...>) noexcept {
+    (void)(size_t{0} + ... + sizeof(named_in<Fields, Word>));
+}
+template <class Row, class... Fields>
+constexpr auto times_named(named_fields<Fields...>) noexcept -> unsigned {
+    return (0U + ... + (same_as<Row, Fields> ? 1U : 0U));
+}
+template <class Row, class... Named>
+constexpr void check_count() noexcept {
+    if constexpr (Row::kind == row_kind::field) {
+        (void)sizeof(definitions_of<Row, (0U + ... + times_named<Row>(Named{}))>);
+    }
+}
+template <class... Named, class... Rows>
+constexpr void check_counts(type_list<Rows...>) noexcept {
+    (check_count<Rows, Named...>(), ...);
+}
+
+}  // namespace detail
+
+/// True if the definitions of all fields of a word conform. Every field must be named once:
+///
+///     conforms_all<reg::ia32_rtit_cr3_match>(field_is<cr3_match::CR3>(MY_CR3_MASK))
+///
+/// Errors: the build stops for a field that is not named, is named twice, or is of another word.
+template <class Word, class... Named>
+[[nodiscard]] constexpr auto conforms_all(Named... fields) noexcept -> bool {
+    (detail::check_names<Word>(fields), ...);
+    detail::check_counts<Named...>(typename Word::layout::rows{});
+    return (true && ... && fields.conform);
+}
+
+/// True if a mask has exactly the reserved bits of a word, including the address bits at and above
+/// MAXPHYADDR if it is given.
+template <class Word>
+[[nodiscard]] constexpr auto conforms_reserved(defined_number auto mask,
+                                               max_phys_addr width = {64}) noexcept -> bool {
+    static_assert(Word::layout::bits <= 64);
+    return detail::same_bits(Word::reserved_mask(width.bits), detail::number_of(mask),
+                             detail::difference::reserved_bit);
 }
 
 // ------------------------------------------------------------------------------------ numbers

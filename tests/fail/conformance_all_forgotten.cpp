@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: BSL-1.0
+// expect: a field has no definition: name it, or put it into left_out
+// expect: definitions_of<ptspec::reg::ia32_rtit_output_mask_ptrs::OutputOffset, 0>
+#include <ptspec/conformance.hpp>
+#include <ptspec/reg/rtit_output.hpp>
+
+using namespace ptspec;
+using pointers = reg::ia32_rtit_output_mask_ptrs;
+
+#ifndef SHOULD_FAIL
+static_assert(conforms_all<pointers>(field_is<pointers::LowerMask>(0x7F),
+                                     field_is<pointers::MaskOrTableOffset>(at_bits{31, 7}),
+                                     left_out<pointers::OutputOffset>()));
+#else
+static_assert(conforms_all<pointers>(field_is<pointers::LowerMask>(0x7F),
+                                     field_is<pointers::MaskOrTableOffset>(at_bits{31, 7})));
+#endif
