@@ -264,3 +264,96 @@ TEST_CASE("the length of a packet") {
     CHECK(!conforms_length<packet::tip>(1, at_run_time(7)));
     CHECK(!conforms_length<packet::bip>(at_run_time(1), 9));
 }
+
+namespace {
+
+struct my_ctl {
+    std::uint64_t trace_en : 1;
+    std::uint64_t cyc_en : 1;
+    std::uint64_t : 12;
+    std::uint64_t mtc_freq : 4;
+    std::uint64_t one_lower : 4;
+    std::uint64_t one_shorter : 3;
+    std::uint64_t : 1;
+    std::uint64_t one_longer : 5;
+    bool event_en : 1;
+    new_style addr0 : 4;
+    std::int64_t signed_number : 4;
+    std::uint64_t rest : 24;
+};
+static_assert(sizeof(my_ctl) == 8);
+
+struct my_pointers {
+    std::uint32_t lower_mask : 7;
+    std::uint32_t table_offset : 25;
+    std::uint32_t output_offset;
+};
+
+/// Compilers for x86 place the first bit-field at bit 0, those for s390x at bit 63.
+constexpr bool as_on_x86 = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
+
+/// True if the body holds, also in a constant expression where the compiler can read bit-fields.
+template <class Body>
+auto holds(Body body) -> bool {
+    if constexpr (reads_constant_bit_fields && as_on_x86) { static_assert(Body{}()); }
+    return body() == as_on_x86;
+}
+
+}  // namespace
+
+TEST_CASE("a bit-field conforms if it has the position and the width of the field") {
+    CHECK(holds([] {
+        return conforms_bit_field<ctl::TraceEn>([](my_ctl const& it) { return it.trace_en; }) &&
+               conforms_bit_field<ctl::CYCEn>([](my_ctl it) noexcept { return it.cyc_en; }) &&
+               conforms_bit_field<ctl::MTCFreq>([](my_ctl const& it) { return it.mtc_freq; }) &&
+               conforms_bit_field<ctl::EventEn>([](my_ctl const& it) { return it.event_en; }) &&
+               conforms_bit_field<ctl::ADDR0_CFG>([](my_ctl const& it) { return it.addr0; });
+    }));
+    CHECK(!conforms_bit_field<ctl::TraceEn>([](my_ctl const& it) { return it.cyc_en; }));
+    CHECK(!conforms_bit_field<ctl::CYCEn>([](my_ctl const& it) { return it.trace_en; }));
+    CHECK(!conforms_bit_field<ctl::CycThresh>([](my_ctl const& it) { return it.one_lower; }));
+    CHECK(!conforms_bit_field<ctl::CycThresh>([](my_ctl const& it) { return it.mtc_freq; }));
+}
+
+namespace {
+
+/// A field of four bits.
+template <unsigned Lsb>
+struct nibble : field<Lsb + 3, Lsb> {};
+
+}  // namespace
+
+TEST_CASE("a bit-field of another width does not conform") {
+    CHECK(conforms_bit_field<nibble<18>>([](my_ctl const& it) { return it.one_lower; }));
+    CHECK(!conforms_bit_field<nibble<22>>([](my_ctl const& it) { return it.one_shorter; }));
+    CHECK(!conforms_bit_field<nibble<26>>([](my_ctl const& it) { return it.one_longer; }));
+    CHECK(!conforms_bit_field<nibble<36>>([](my_ctl const& it) { return it.signed_number; }));
+    CHECK(!conforms_bit_field<nibble<18>>([](my_ctl const& it) { return it.one_lower << 1; }));
+}
+
+TEST_CASE("every bit of the struct is tried, from the first to the last") {
+    CHECK(!conforms_bit_field<ctl::CYCEn>([](my_ctl it) { return it.trace_en | it.cyc_en; }));
+    CHECK(!conforms_bit_field<ctl::CYCEn>([](my_ctl it) { return it.rest >> 23 | it.cyc_en; }));
+}
+
+TEST_CASE("g++ reads bit-fields in constant expressions") {
+#if defined(__GNUC__) && !defined(__clang__)
+    CHECK(reads_constant_bit_fields);
+#else
+    CHECK(!reads_constant_bit_fields);
+#endif
+}
+
+TEST_CASE("the members of a struct are the fields of a word") {
+    CHECK(holds([] {
+        return conforms_all<pointers>(
+            member_is<pointers::LowerMask>([](my_pointers const& it) { return it.lower_mask; }),
+            member_is<pointers::OutputOffset>(
+                [](my_pointers const& it) { return it.output_offset; }),
+            member_is<pointers::MaskOrTableOffset>(
+                [](my_pointers const& it) { return it.table_offset; }));
+    }));
+    CHECK(!conforms_all<pointers>(
+        member_is<pointers::LowerMask>([](my_pointers const& it) { return it.table_offset; }),
+        left_out<pointers::OutputOffset, pointers::MaskOrTableOffset>()));
+}

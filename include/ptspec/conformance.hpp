@@ -27,6 +27,10 @@ void the_definition_has_a_gap();
 template <unsigned Bit>
 void the_definition_has_a_bit_outside_the_field();
 template <unsigned Bit>
+void the_definition_lacks_a_bit_of_the_field();
+template <unsigned Bit>
+void the_member_moves_a_bit();
+template <unsigned Bit>
 void a_reserved_bit_differs();
 template <unsigned Bit>
 void the_opcode_differs();
@@ -35,6 +39,8 @@ void the_opcode_mask_differs();
 void the_definition_has_no_bit();
 void the_definition_is_another_value_of_the_field();
 void the_shift_is_not_the_lowest_bit_of_the_field();
+void the_member_is_signed();
+void only_gcc_reads_bit_fields_in_constant_expressions();
 void the_number_of_opcode_bytes_differs();
 void the_length_differs();
 void the_address_differs();
@@ -50,6 +56,8 @@ enum class difference : uint8_t {
     ends_elsewhere,
     gap,
     bit_outside,
+    bit_missing,
+    bit_moved,
     reserved_bit,
     opcode,
     opcode_mask,
@@ -67,6 +75,8 @@ struct errors_at<index_list<Bit...>> {
     static constexpr table ends{build_error::the_definition_ends_at_another_bit<Bit>...};
     static constexpr table gap{build_error::the_definition_has_a_gap<Bit>...};
     static constexpr table outside{build_error::the_definition_has_a_bit_outside_the_field<Bit>...};
+    static constexpr table missing{build_error::the_definition_lacks_a_bit_of_the_field<Bit>...};
+    static constexpr table moved{build_error::the_member_moves_a_bit<Bit>...};
     static constexpr table reserved{build_error::a_reserved_bit_differs<Bit>...};
     static constexpr table opcode{build_error::the_opcode_differs<Bit>...};
     static constexpr table opcode_mask{build_error::the_opcode_mask_differs<Bit>...};
@@ -80,6 +90,8 @@ constexpr void stop_at_bit(uint64_t bit, difference what) {
         case difference::ends_elsewhere: return errors::ends[bit]();
         case difference::gap: return errors::gap[bit]();
         case difference::bit_outside: return errors::outside[bit]();
+        case difference::bit_missing: return errors::missing[bit]();
+        case difference::bit_moved: return errors::moved[bit]();
         case difference::reserved_bit: return errors::reserved[bit]();
         case difference::opcode: return errors::opcode[bit]();
         case difference::opcode_mask: return errors::opcode_mask[bit]();
@@ -252,6 +264,70 @@ template <enumeration Enum>
                                                                     detail::number_of(number));
 }
 
+// ------------------------------------------------------------------------------------ bit-fields
+
+/// True if the compiler can read bit-fields in a constant expression; no clang can. At run time
+/// `conforms_bit_field` works with every compiler.
+#if defined(__GNUC__) && !defined(__clang__)
+inline constexpr bool reads_constant_bit_fields = true;
+#else
+inline constexpr bool reads_constant_bit_fields = false;
+#endif
+
+namespace detail {
+
+template <class Getter, class Result, class Struct>
+auto parameter_of(Result (Getter::*)(Struct) const) -> bare_t<Struct>;
+
+/// The struct whose bit number `bit` is 1 and all others are 0, in the order of x86.
+template <class Struct>
+constexpr auto struct_with_bit(unsigned bit) noexcept -> Struct {
+    byte_array<sizeof(Struct)> bytes{};
+    bytes.data()[bit / 8] = static_cast<uint8_t>(1U << bit % 8);
+    return __builtin_bit_cast(Struct, bytes);
+}
+
+/// True if a member reads `yours` when bit number `bit` of the struct is 1.
+constexpr auto member_reads(uint64_t msb, uint64_t lsb, uint64_t bit, uint64_t yours) noexcept
+    -> bool {
+    uint64_t const ours = bit < lsb || bit > msb ? 0 : uint64_t{1} << (bit - lsb);
+    if (ours == yours) { return true; }
+    if (__builtin_is_constant_evaluated()) {
+        if (bit == msb && yours == 0 - ours) { build_error::the_member_is_signed(); }
+        stop_at_bit(bit, ours == 0    ? difference::bit_outside
+                         : yours == 0 ? difference::bit_missing
+                                      : difference::bit_moved);
+    }
+    return false;
+}
+
+}  // namespace detail
+
+/// True if a member of a struct has the position and the width of a field. The member is what a
+/// lambda returns:
+///
+///     conforms_bit_field<ctl::MTCFreq>([](my_rtit_ctl const& it) { return it.mtc_freq; })
+///
+/// Errors: with clang, in a constant expression, only_gcc_reads_bit_fields_in_constant_expressions:
+///         see `reads_constant_bit_fields`.
+template <detail::field_row Field, class Getter>
+[[nodiscard]] constexpr auto conforms_bit_field(Getter get) noexcept -> bool {
+    using type = decltype(detail::parameter_of(&Getter::operator()));
+    static_assert(__is_trivially_copyable(type) && !__is_union(type),
+                  "the lambda takes a struct of bit-fields: of a union its member");
+    static_assert(Field::msb < 8 * sizeof(type), "the struct ends below the field");
+    if (__builtin_is_constant_evaluated() && !reads_constant_bit_fields) {
+        build_error::only_gcc_reads_bit_fields_in_constant_expressions();
+    }
+    for (unsigned bit = 0; bit < 8 * sizeof(type); ++bit) {
+        auto const value = get(detail::struct_with_bit<type>(bit));
+        if (!detail::member_reads(Field::msb, Field::lsb, bit, detail::number_of(value))) {
+            return false;
+        }
+    }
+    return true;
+}
+
 // ------------------------------------------------------------------------------------ whole words
 
 /// Fields that `conforms_all` counts as defined, and whether their definitions conform.
@@ -264,6 +340,12 @@ struct named_fields {
 template <detail::field_row Field, class... Definition>
 [[nodiscard]] constexpr auto field_is(Definition... definition) noexcept -> named_fields<Field> {
     return {conforms<Field>(definition...)};
+}
+
+/// A field with the member of a struct, in the form that `conforms_bit_field` takes.
+template <detail::field_row Field, class Getter>
+[[nodiscard]] constexpr auto member_is(Getter get) noexcept -> named_fields<Field> {
+    return {conforms_bit_field<Field>(get)};
 }
 
 /// Fields without a definition.

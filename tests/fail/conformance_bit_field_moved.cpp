@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: BSL-1.0
+// expect: the_member_moves_a_bit | only_gcc_reads_bit_fields
+// expect: Bit = 14] | a_bit<14U> | only_gcc_reads_bit_fields
+#include <ptspec/conformance.hpp>
+#include <ptspec/reg/rtit_ctl.hpp>
+
+using namespace ptspec;
+using ctl = reg::ia32_rtit_ctl;
+
+struct my_ctl {
+    uint64_t flags : 14;
+    uint64_t mtc_freq : 4;
+    uint64_t rest : 46;
+};
+
+#ifndef SHOULD_FAIL
+static_assert(!reads_constant_bit_fields ||
+              conforms_bit_field<ctl::MTCFreq>([](my_ctl const& it) { return it.mtc_freq; }));
+#else
+static_assert(conforms_bit_field<ctl::MTCFreq>([](my_ctl const& it) { return it.mtc_freq << 1; }));
+#endif
