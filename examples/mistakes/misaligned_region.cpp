@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSL-1.0
+// expect: check_entry(0, 1,
+// expect: a_region_must_be_aligned_to_its_own_size
 
 // This file does not compile, and the message says why: the second region has 64 KB, but its base
 // is not a multiple of 64 KB.
