@@ -4,6 +4,7 @@
 // must be the same; a lib_check_NAME must not have more instructions than its hand_check_NAME.
 
 #include <ptspec/ptspec.hpp>
+#include <ptspec/ports/x86.hpp>
 
 using namespace ptspec;
 using ctl = reg::ia32_rtit_ctl;
@@ -281,5 +282,54 @@ auto lib_check_addr2_a(access::msr_state const& now, uint64_t value) noexcept ->
     return faults<0x584>(now, value);
 }
 auto hand_check_addr2_a(access::msr_state const&, uint64_t) noexcept -> bool { return true; }
+
+// ------------------------------------------------------------------------------------ instructions
+
+auto lib_rdmsr(uint32_t index) noexcept -> uint64_t {
+    ports::x86_msrs<> msrs;
+    return msrs.read(index).value;
+}
+auto hand_rdmsr(uint32_t index) noexcept -> uint64_t {
+    uint32_t low = 0;
+    uint32_t high = 0;
+    asm volatile("rdmsr" : "=a"(low), "=d"(high) : "c"(index));
+    return uint64_t{high} << 32 | low;
+}
+
+auto lib_wrmsr(uint32_t index, uint64_t value) noexcept -> bool {
+    ports::x86_msrs<> msrs;
+    return msrs.write(index, value);
+}
+auto hand_wrmsr(uint32_t index, uint64_t value) noexcept -> bool {
+    auto const low = static_cast<uint32_t>(value);
+    asm volatile("wrmsr" : : "c"(index), "a"(low), "d"(static_cast<uint32_t>(value >> 32)));
+    return true;
+}
+
+auto lib_wrmsr_skipped(uint32_t index, uint64_t value) noexcept -> bool {
+    ports::x86_msrs<ports::skipping_access> msrs;
+    return msrs.write(index, value);
+}
+auto hand_wrmsr_skipped(uint32_t index, uint64_t value) noexcept -> bool {
+    bool carry = false;
+    auto const low = static_cast<uint32_t>(value);
+    asm volatile("clc; wrmsr"
+                 : "=@ccc"(carry)
+                 : "c"(index), "a"(low), "d"(static_cast<uint32_t>(value >> 32)));
+    return !carry;
+}
+
+auto lib_cpuid_ebx(uint32_t leaf) noexcept -> uint32_t {
+    return ports::x86_cpuid{}.query(leaf, 0).ebx;
+}
+auto hand_cpuid_ebx(uint32_t leaf) noexcept -> uint32_t {
+    uint32_t ebx = 0;
+    uint32_t ecx = 0;
+    asm volatile("cpuid" : "+a"(leaf), "=b"(ebx), "+c"(ecx) : : "edx");
+    return ebx;
+}
+
+void lib_sfence() noexcept { ports::x86_msrs<>{}.fence(); }
+void hand_sfence() noexcept { asm volatile("sfence"); }
 
 }  // extern "C"
