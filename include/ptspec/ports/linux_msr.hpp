@@ -69,7 +69,7 @@ private:
             error_ = EOVERFLOW;
             return false;
         }
-        ssize_t done;
+        ssize_t done = 0;
         do { done = call(at); } while (done < 0 && errno == EINTR);
         error_ = done < 0 ? errno : static_cast<size_t>(done) != bytes ? ENODATA : 0;
         return error_ == 0;

@@ -7,12 +7,14 @@
 /// are inline assembly for g++ and clang, 32-bit or 64-bit.
 namespace ptspec::ports {
 
+// NOLINTBEGIN(misc-const-correctness): clang-tidy does not see that asm writes its outputs
+
 // ------------------------------------------------------------------------------ instructions
 
 /// RDMSR. A #GP goes to the handler of the system.
 [[nodiscard]] inline auto rdmsr(uint32_t index) noexcept -> uint64_t {
-    uint32_t low;
-    uint32_t high;
+    uint32_t low = 0;
+    uint32_t high = 0;
     asm volatile("rdmsr" : "=a"(low), "=d"(high) : "c"(index) : "memory");
     return uint64_t{high} << 32 | low;
 }
@@ -71,9 +73,9 @@ struct unchecked_access {
 /// Shape:  CLC, then RDMSR or WRMSR. The CLC also marks the access for the handler.
 struct skipping_access {
     [[nodiscard]] static auto try_rdmsr(uint32_t index, uint64_t& value) noexcept -> bool {
-        uint32_t low;
-        uint32_t high;
-        bool faulted;
+        uint32_t low = 0;
+        uint32_t high = 0;
+        bool faulted = false;
         asm volatile("clc\n\trdmsr"
                      : "=a"(low), "=d"(high), "=@ccc"(faulted)
                      : "c"(index)
@@ -82,7 +84,7 @@ struct skipping_access {
         return !faulted;
     }
     [[nodiscard]] static auto try_wrmsr(uint32_t index, uint64_t value) noexcept -> bool {
-        bool faulted;
+        bool faulted = false;
         asm volatile("clc\n\twrmsr"
                      : "=@ccc"(faulted)
                      : "c"(index), "a"(static_cast<uint32_t>(value)),
@@ -103,6 +105,7 @@ template <class Word>
     constexpr uint8_t clc = 0xF8;
     constexpr uint8_t wrmsr_opcode[] = {0x0F, 0x30};
     constexpr uint8_t rdmsr_opcode[] = {0x0F, 0x32};
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): an IP is a number
     auto const* const at = reinterpret_cast<uint8_t const*>(static_cast<uintptr_t>(ip));
     bool const is_access = at[0] == rdmsr_opcode[0] &&
                            (at[1] == rdmsr_opcode[1] || at[1] == wrmsr_opcode[1]);
@@ -111,6 +114,8 @@ template <class Word>
     eflags |= 1;
     return true;
 }
+
+// NOLINTEND(misc-const-correctness)
 
 // ------------------------------------------------------------------------------------ ports
 
