@@ -5295,11 +5295,11 @@ template <same_as<quirk>... Quirks>
 
 /// The quirks of one model, for a range of steppings.
 struct model_quirks {
-    unsigned family = 0;
-    unsigned model = 0;
+    uint16_t family = 0;
+    uint8_t model = 0;
     quirk_set has{};
-    unsigned first_stepping = 0;
-    unsigned last_stepping = 15;
+    uint8_t first_stepping = 0;
+    uint8_t last_stepping = 15;
 
     [[nodiscard]] constexpr auto applies_to(cpu_model const& which) const noexcept -> bool {
         return family == which.family && model == which.model && first_stepping <= which.stepping &&
@@ -9846,17 +9846,33 @@ namespace detail {
 using namespace ptspec::detail;
 using ctl = ia32_rtit_ctl;
 
+/// The bits of IA32_RTIT_CTL of each member, without names: a driver needs none of them.
+struct member_bits {
+    uint64_t of[config_member_count]{};
+
+    constexpr member_bits() noexcept {
+        for (config_member_info const& one : config_members) {
+            of[underlying(one.which)] = one.ctl_bits;
+        }
+    }
+};
+inline constexpr member_bits all_member_bits{};
+
+constexpr auto bits_of(config_member which) noexcept -> uint64_t {
+    return all_member_bits.of[underlying(which)];
+}
+
 /// Shifts a number to its field in IA32_RTIT_CTL. Bits that do not fit are dropped.
 constexpr auto to_field(config_member which, uint64_t number) noexcept -> uint64_t {
-    uint64_t const bits = info_of(which).ctl_bits;
+    uint64_t const bits = bits_of(which);
     return number << lowest_bit(bits) & bits;
 }
 constexpr auto field_value(ia32_rtit_ctl value, config_member which) noexcept -> unsigned {
-    uint64_t const bits = info_of(which).ctl_bits;
+    uint64_t const bits = bits_of(which);
     return static_cast<unsigned>((value.raw & bits) >> lowest_bit(bits));
 }
 constexpr auto is_set(ia32_rtit_ctl value, config_member which) noexcept -> bool {
-    return (value.raw & info_of(which).ctl_bits) != 0;
+    return (value.raw & bits_of(which)) != 0;
 }
 
 constexpr auto ctl_bits_of(output_scheme scheme) noexcept -> uint64_t {
@@ -10044,9 +10060,7 @@ constexpr auto number_in(trace_config const& wanted, config_member which) noexce
 constexpr auto rule_of_member(capabilities const& caps, quirk_set quirks,
                               trace_config const& wanted, config_member which) noexcept -> rule {
     uint64_t const number = number_in(wanted, which);
-    if (to_field(which, number) >> lowest_bit(info_of(which).ctl_bits) != number) {
-        return rule::REG_037;
-    }
+    if (to_field(which, number) >> lowest_bit(bits_of(which)) != number) { return rule::REG_037; }
     uint64_t const all = ctl_of(wanted).raw | field_mask<ia32_rtit_ctl::TraceEn>;
     if (which == config_member::output && access::detail::output_rule::rejects(caps, {all})) {
         return rule::REG_025;
@@ -10055,14 +10069,14 @@ constexpr auto rule_of_member(capabilities const& caps, quirk_set quirks,
         quirks.has(quirk::branch_en_always_on)) {
         return rule::REG_040;
     }
-    return broken_rule(caps, ia32_rtit_ctl{all & info_of(which).ctl_bits});
+    return broken_rule(caps, ia32_rtit_ctl{all & bits_of(which)});
 }
 
 /// The replacement bits for a refused member. A member without a nearest value is turned off.
 constexpr auto corrected_bits(capabilities const& caps, trace_config const& wanted,
                               config_member which) noexcept -> uint64_t {
     switch (which) {
-        case config_member::branches: return info_of(which).ctl_bits;
+        case config_member::branches: return bits_of(which);
         case config_member::mtc_every:
             return to_field(which, nearest(caps, wanted.mtc_every).value.encoding());
         case config_member::cyc_after:
@@ -10116,11 +10130,12 @@ constexpr auto advice_on(quirk_set quirks, trace_config const& wanted) noexcept
     }
     auto const quirks = quirks_of(caps);
     uint64_t best = ctl_of(wanted).raw;
-    for (config_member_info const& member : config_members) {
-        rule const why = detail::rule_of_member(caps, quirks, wanted, member.which);
+    for (size_t i = 0; i < config_member_count; ++i) {
+        auto const member = static_cast<config_member>(i);
+        rule const why = detail::rule_of_member(caps, quirks, wanted, member);
         if (why == rule::none) { continue; }
-        found.refusals[found.refused++] = {member.which, why};
-        best = (best & ~member.ctl_bits) | detail::corrected_bits(caps, wanted, member.which);
+        found.refusals[found.refused++] = {member, why};
+        best = (best & ~detail::bits_of(member)) | detail::corrected_bits(caps, wanted, member);
     }
     found.nearest = config_of({best});
     found.advice = detail::advice_on(quirks, found.nearest);

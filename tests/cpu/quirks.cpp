@@ -181,7 +181,7 @@ TEST_CASE("Intel PT and LBR are mutually exclusive only on the rule's models (RE
 
 TEST_CASE("a row can apply to some steppings of a model") {
     CHECK_TWICE([](auto value) {
-        model_quirks const row{6, 0x55, quirks(quirk::skz84), value(3U), value(7U)};
+        model_quirks const row{6, 0x55, quirks(quirk::skz84), value(uint8_t{3}), value(uint8_t{7})};
         return !row.applies_to({6, 0x55, 2}) && row.applies_to({6, 0x55, 3}) &&
                row.applies_to({6, 0x55, 5}) && row.applies_to({6, 0x55, 7}) &&
                !row.applies_to({6, 0x55, 8}) && !row.applies_to({6, 0x56, 5}) &&
@@ -192,7 +192,7 @@ TEST_CASE("a row can apply to some steppings of a model") {
                !model_quirks{}.applies_to(value(cpu_model{.family = 6}));
     });
     CHECK_TWICE([](auto value) {
-        model_quirks const row{.family = 6, .model = value(0x55U)};
+        model_quirks const row{.family = 6, .model = value(uint8_t{0x55})};
         return row.applies_to({6, 0x55, 0}) && row.applies_to({6, 0x55, 15}) && row.has.bits == 0;
     });
 }

@@ -109,9 +109,7 @@ constexpr auto number_in(trace_config const& wanted, config_member which) noexce
 constexpr auto rule_of_member(capabilities const& caps, quirk_set quirks,
                               trace_config const& wanted, config_member which) noexcept -> rule {
     uint64_t const number = number_in(wanted, which);
-    if (to_field(which, number) >> lowest_bit(info_of(which).ctl_bits) != number) {
-        return rule::REG_037;
-    }
+    if (to_field(which, number) >> lowest_bit(bits_of(which)) != number) { return rule::REG_037; }
     uint64_t const all = ctl_of(wanted).raw | field_mask<ia32_rtit_ctl::TraceEn>;
     if (which == config_member::output && access::detail::output_rule::rejects(caps, {all})) {
         return rule::REG_025;
@@ -120,14 +118,14 @@ constexpr auto rule_of_member(capabilities const& caps, quirk_set quirks,
         quirks.has(quirk::branch_en_always_on)) {
         return rule::REG_040;
     }
-    return broken_rule(caps, ia32_rtit_ctl{all & info_of(which).ctl_bits});
+    return broken_rule(caps, ia32_rtit_ctl{all & bits_of(which)});
 }
 
 /// The replacement bits for a refused member. A member without a nearest value is turned off.
 constexpr auto corrected_bits(capabilities const& caps, trace_config const& wanted,
                               config_member which) noexcept -> uint64_t {
     switch (which) {
-        case config_member::branches: return info_of(which).ctl_bits;
+        case config_member::branches: return bits_of(which);
         case config_member::mtc_every:
             return to_field(which, nearest(caps, wanted.mtc_every).value.encoding());
         case config_member::cyc_after:
@@ -181,11 +179,12 @@ constexpr auto advice_on(quirk_set quirks, trace_config const& wanted) noexcept
     }
     auto const quirks = quirks_of(caps);
     uint64_t best = ctl_of(wanted).raw;
-    for (config_member_info const& member : config_members) {
-        rule const why = detail::rule_of_member(caps, quirks, wanted, member.which);
+    for (size_t i = 0; i < config_member_count; ++i) {
+        auto const member = static_cast<config_member>(i);
+        rule const why = detail::rule_of_member(caps, quirks, wanted, member);
         if (why == rule::none) { continue; }
-        found.refusals[found.refused++] = {member.which, why};
-        best = (best & ~member.ctl_bits) | detail::corrected_bits(caps, wanted, member.which);
+        found.refusals[found.refused++] = {member, why};
+        best = (best & ~detail::bits_of(member)) | detail::corrected_bits(caps, wanted, member);
     }
     found.nearest = config_of({best});
     found.advice = detail::advice_on(quirks, found.nearest);

@@ -140,17 +140,33 @@ namespace detail {
 using namespace ptspec::detail;
 using ctl = ia32_rtit_ctl;
 
+/// The bits of IA32_RTIT_CTL of each member, without names: a driver needs none of them.
+struct member_bits {
+    uint64_t of[config_member_count]{};
+
+    constexpr member_bits() noexcept {
+        for (config_member_info const& one : config_members) {
+            of[underlying(one.which)] = one.ctl_bits;
+        }
+    }
+};
+inline constexpr member_bits all_member_bits{};
+
+constexpr auto bits_of(config_member which) noexcept -> uint64_t {
+    return all_member_bits.of[underlying(which)];
+}
+
 /// Shifts a number to its field in IA32_RTIT_CTL. Bits that do not fit are dropped.
 constexpr auto to_field(config_member which, uint64_t number) noexcept -> uint64_t {
-    uint64_t const bits = info_of(which).ctl_bits;
+    uint64_t const bits = bits_of(which);
     return number << lowest_bit(bits) & bits;
 }
 constexpr auto field_value(ia32_rtit_ctl value, config_member which) noexcept -> unsigned {
-    uint64_t const bits = info_of(which).ctl_bits;
+    uint64_t const bits = bits_of(which);
     return static_cast<unsigned>((value.raw & bits) >> lowest_bit(bits));
 }
 constexpr auto is_set(ia32_rtit_ctl value, config_member which) noexcept -> bool {
-    return (value.raw & info_of(which).ctl_bits) != 0;
+    return (value.raw & bits_of(which)) != 0;
 }
 
 constexpr auto ctl_bits_of(output_scheme scheme) noexcept -> uint64_t {

@@ -90,11 +90,11 @@ template <same_as<quirk>... Quirks>
 
 /// The quirks of one model, for a range of steppings.
 struct model_quirks {
-    unsigned family = 0;
-    unsigned model = 0;
+    uint16_t family = 0;
+    uint8_t model = 0;
     quirk_set has{};
-    unsigned first_stepping = 0;
-    unsigned last_stepping = 15;
+    uint8_t first_stepping = 0;
+    uint8_t last_stepping = 15;
 
     [[nodiscard]] constexpr auto applies_to(cpu_model const& which) const noexcept -> bool {
         return family == which.family && model == which.model && first_stepping <= which.stepping &&
