@@ -17055,12 +17055,15 @@ namespace detail {
 using namespace ptspec::detail;
 
 /// Makes accesses until one faults. After that reads return 0, and nothing is accessed.
+///
+/// noinline: an access takes longer than a call. Inlined, the procedures of a driver have 2.6 KB
+/// more (g++ 12), or 1.7 KB (clang 19).
 template <msr_port Msrs>
 class msr_sequence {
 public:
     constexpr explicit msr_sequence(Msrs& msrs) noexcept : msrs_{msrs} {}
 
-    constexpr auto read(uint32_t index) noexcept -> uint64_t {
+    [[gnu::noinline]] constexpr auto read(uint32_t index) noexcept -> uint64_t {
         if (failed_) { return 0; }
         port_value const got = msrs_.read(index);
         if (!got) {
@@ -17075,7 +17078,7 @@ public:
         return Word{read(Word::address)};
     }
     /// False after a fault.
-    constexpr auto write(uint32_t index, uint64_t value) noexcept -> bool {
+    [[gnu::noinline]] constexpr auto write(uint32_t index, uint64_t value) noexcept -> bool {
         if (failed_) { return false; }
         if (!msrs_.write(index, value)) {
             failed_ = {true, true, index, value, number_};
@@ -17503,8 +17506,10 @@ constexpr void write_ranges(Sequence& to, msr_plan const& from, unsigned first) 
 }
 
 /// Writes all MSRs of a plan except IA32_RTIT_CTL.
+///
+/// noinline: three procedures share it. Inlined, a driver has 0.2 KB more (g++ 12).
 template <class Sequence>
-constexpr void program(Sequence& to, msr_plan const& plan) noexcept {
+[[gnu::noinline]] constexpr void program(Sequence& to, msr_plan const& plan) noexcept {
     (void)to.write(plan.status);
     if (plan.ctl.get<ia32_rtit_ctl::CR3Filter>()) { (void)to.write(plan.cr3_match); }
     write_ranges(to, plan, 0);
@@ -18348,7 +18353,10 @@ struct region_offset {
 };
 
 /// The place at an offset from the start of the ring, modulo its size.
-[[nodiscard]] constexpr auto region_at(ring const& in, uint64_t offset) noexcept -> region_offset {
+///
+/// noinline: inlined, a driver has 0.2 KB more (g++ 12, clang 19).
+[[nodiscard, gnu::noinline]] constexpr auto region_at(ring const& in, uint64_t offset) noexcept
+    -> region_offset {
     region_offset place{0, offset % in.bytes};
     while (place.offset >= topa::bytes_in(in.regions[place.region].size)) {
         place.offset -= topa::bytes_in(in.regions[place.region].size);
@@ -18367,9 +18375,11 @@ struct region_offset {
 
 /// The offset of a position that the output MSRs held after TraceEn was cleared.
 ///
+/// noinline: inlined, a driver has 0.3 KB more (g++ 12).
 /// Errors: not found: the position is in no table of the ring, or beyond the end of its region.
 /// Source: PRG-086, PRG-129, PRG-143.
-[[nodiscard]] constexpr auto offset_of(ring const& in, output_buffer const& now) noexcept
+[[nodiscard, gnu::noinline]] constexpr auto offset_of(ring const& in,
+                                                      output_buffer const& now) noexcept
     -> ring_offset {
     auto const where = topa::position_in(now.base, now.mask_ptrs);
     size_t table = 0;
@@ -18552,9 +18562,11 @@ constexpr auto update(ring const& in, ring_reader& reader, stopped_trace const& 
     if (!at) { return {}; }
     bool const has_stop = entry_of(in, at.region).template get<topa::entry::STOP>();
     if (now.status.get<ia32_rtit_status::Stopped>() && has_stop && !at.at_region_end) {
-        auto const next = offset_of(
-            in, {now.output.base, {now.output.mask_ptrs.raw + (uint64_t{1} << 32)}});
-        if (next && next.at_region_end) { at = next; }  // the newer edition
+        uint64_t const last = topa::bytes_in(in.regions[at.region].size) - 1;
+        if (topa::position_in(now.output.base, now.output.mask_ptrs).offset == last) {
+            ++at.offset;  // the newer edition
+            at.at_region_end = true;
+        }
     }
     uint64_t const head = reader.head(in);
     uint64_t const to = at.offset % in.bytes;

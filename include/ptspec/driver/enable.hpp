@@ -22,8 +22,10 @@ constexpr void write_ranges(Sequence& to, msr_plan const& from, unsigned first) 
 }
 
 /// Writes all MSRs of a plan except IA32_RTIT_CTL.
+///
+/// noinline: three procedures share it. Inlined, a driver has 0.2 KB more (g++ 12).
 template <class Sequence>
-constexpr void program(Sequence& to, msr_plan const& plan) noexcept {
+[[gnu::noinline]] constexpr void program(Sequence& to, msr_plan const& plan) noexcept {
     (void)to.write(plan.status);
     if (plan.ctl.get<ia32_rtit_ctl::CR3Filter>()) { (void)to.write(plan.cr3_match); }
     write_ranges(to, plan, 0);

@@ -81,12 +81,15 @@ namespace detail {
 using namespace ptspec::detail;
 
 /// Makes accesses until one faults. After that reads return 0, and nothing is accessed.
+///
+/// noinline: an access takes longer than a call. Inlined, the procedures of a driver have 2.6 KB
+/// more (g++ 12), or 1.7 KB (clang 19).
 template <msr_port Msrs>
 class msr_sequence {
 public:
     constexpr explicit msr_sequence(Msrs& msrs) noexcept : msrs_{msrs} {}
 
-    constexpr auto read(uint32_t index) noexcept -> uint64_t {
+    [[gnu::noinline]] constexpr auto read(uint32_t index) noexcept -> uint64_t {
         if (failed_) { return 0; }
         port_value const got = msrs_.read(index);
         if (!got) {
@@ -101,7 +104,7 @@ public:
         return Word{read(Word::address)};
     }
     /// False after a fault.
-    constexpr auto write(uint32_t index, uint64_t value) noexcept -> bool {
+    [[gnu::noinline]] constexpr auto write(uint32_t index, uint64_t value) noexcept -> bool {
         if (failed_) { return false; }
         if (!msrs_.write(index, value)) {
             failed_ = {true, true, index, value, number_};

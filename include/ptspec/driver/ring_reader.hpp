@@ -92,9 +92,11 @@ constexpr auto update(ring const& in, ring_reader& reader, stopped_trace const& 
     if (!at) { return {}; }
     bool const has_stop = entry_of(in, at.region).template get<topa::entry::STOP>();
     if (now.status.get<ia32_rtit_status::Stopped>() && has_stop && !at.at_region_end) {
-        auto const next = offset_of(
-            in, {now.output.base, {now.output.mask_ptrs.raw + (uint64_t{1} << 32)}});
-        if (next && next.at_region_end) { at = next; }  // the newer edition
+        uint64_t const last = topa::bytes_in(in.regions[at.region].size) - 1;
+        if (topa::position_in(now.output.base, now.output.mask_ptrs).offset == last) {
+            ++at.offset;  // the newer edition
+            at.at_region_end = true;
+        }
     }
     uint64_t const head = reader.head(in);
     uint64_t const to = at.offset % in.bytes;
