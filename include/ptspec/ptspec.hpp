@@ -166,6 +166,7 @@
 #include <ptspec/driver/faulting_port.hpp>
 #include <ptspec/driver/detect.hpp>
 #include <ptspec/driver/plan.hpp>
+#include <ptspec/driver/pebs.hpp>
 #include <ptspec/driver/enable.hpp>
 #include <ptspec/driver/pause.hpp>
 #include <ptspec/driver/guards.hpp>

@@ -68,6 +68,8 @@ enum class rule : uint16_t {
     REG_143 = detail::reg + 143,
     REG_144 = detail::reg + 144,
     REG_148 = detail::reg + 148,
+    REG_200 = detail::reg + 200,
+    REG_201 = detail::reg + 201,
     REG_203 = detail::reg + 203,
     REG_204 = detail::reg + 204,
     REG_216 = detail::reg + 216,
@@ -176,6 +178,8 @@ template <same_as<rule> Rule = rule>  // a plain function adds 1.1 % to includin
         case rule::REG_148:
             return "XRSTORS needs the compacted form, XSTATE_BV within XCOMP_BV, and components "
                    "that IA32_XSS allows";
+        case rule::REG_200: return "PEBS records in the trace need PEBS_OUTPUT_PT_AVAIL";
+        case rule::REG_201: return "architectural PEBS has a buffer of its own";
         case rule::REG_203:
             return "IA32_PERF_GLOBAL_STATUS is read-only; 390H clears its bits and 391H sets them";
         case rule::REG_204: return "Trace_ToPA_PMI exists only with ToPA output";

@@ -383,6 +383,8 @@ enum class rule : uint16_t {
     REG_143 = detail::reg + 143,
     REG_144 = detail::reg + 144,
     REG_148 = detail::reg + 148,
+    REG_200 = detail::reg + 200,
+    REG_201 = detail::reg + 201,
     REG_203 = detail::reg + 203,
     REG_204 = detail::reg + 204,
     REG_216 = detail::reg + 216,
@@ -491,6 +493,8 @@ template <same_as<rule> Rule = rule>  // a plain function adds 1.1 % to includin
         case rule::REG_148:
             return "XRSTORS needs the compacted form, XSTATE_BV within XCOMP_BV, and components "
                    "that IA32_XSS allows";
+        case rule::REG_200: return "PEBS records in the trace need PEBS_OUTPUT_PT_AVAIL";
+        case rule::REG_201: return "architectural PEBS has a buffer of its own";
         case rule::REG_203:
             return "IA32_PERF_GLOBAL_STATUS is read-only; 390H clears its bits and 391H sets them";
         case rule::REG_204: return "Trace_ToPA_PMI exists only with ToPA output";
@@ -17482,6 +17486,42 @@ namespace detail {
         if (made.addr[n].b.raw < made.addr[n].a.raw) { change(plan_change::range_empty); }
     }
     return result;
+}
+
+}  // namespace ptspec::driver
+
+// ---- ptspec/driver/pebs.hpp ----
+
+/// PEBS records in the trace.
+namespace ptspec::driver {
+
+/// The value of IA32_PEBS_ENABLE for records in the trace, or why the processor has none.
+struct [[nodiscard]] pebs_plan {
+    rule why = rule::none;
+    reg::ia32_pebs_enable enable{};  ///< write it before the counters run, and 0 after them
+
+    constexpr explicit operator bool() const noexcept { return why == rule::none; }
+};
+
+/// Directs the records of the counters in `wanted` to the trace: all of them, since one field
+/// selects the output of all counters. Reload values are then those of MSR_RELOAD_PMCx and
+/// MSR_RELOAD_FIXED_CTRx. IA32_RTIT_CTL needs no bit for them.
+///
+/// Errors: REG-200 the processor does not write PEBS records to the trace; REG-201 it has
+///         architectural PEBS, whose records have a buffer of their own.
+/// Source: SDM vol. 3, "PEBS Output to Intel Processor Trace"; REG-200, REG-201.
+[[nodiscard]] constexpr auto plan_pebs(cpu::capabilities const& caps,
+                                       reg::ia32_pebs_enable wanted) noexcept -> pebs_plan {
+    using enable = reg::ia32_pebs_enable;
+    using perf = reg::ia32_perf_capabilities;
+    constexpr uint64_t architectural = 0xF;
+    if (caps.perf_capabilities.get<perf::PEBS_FMT>() == architectural) {
+        return {.why = rule::REG_201};
+    }
+    if (!caps.has_pt() || !caps.perf_capabilities.get<perf::PEBS_OUTPUT_PT_AVAIL>()) {
+        return {.why = rule::REG_200};
+    }
+    return {.enable = wanted.with(enable::PEBS_OUTPUT{reg::pebs_output::intel_pt})};
 }
 
 }  // namespace ptspec::driver

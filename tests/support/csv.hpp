@@ -126,7 +126,7 @@ inline auto parse_csv(std::string_view text, std::string const& path) -> csv_tab
             scanner.fail("two columns " + name);
         }
     }
-    if (scanner.at_end()) { scanner.fail("a parsed without rows"); }
+    if (scanner.at_end()) { scanner.fail("a table without rows"); }
     while (!scanner.at_end()) {
         auto const cells = scanner.record();
         if (cells.size() != parsed.names.size()) {
