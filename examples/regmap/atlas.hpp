@@ -239,7 +239,9 @@ private:
         auto const anchor = anchor_of(one);
         out_ += "<article id=\"" + anchor + "\">\n<h3><a href=\"#" + anchor + "\">" +
                 breakable(one.name) + "</a></h3>\n<p class=\"place\">" + escaped(one.place);
-        for (auto const& remark : one.remarks) { out_ += " &middot; " + escaped(remark); }
+        for (auto const& [what, answer] : one.remarks) {
+            out_ += " &middot; " + escaped(what) + ": " + escaped(answer);
+        }
         out_ += " &middot; <code>" + breakable(one.cpp_name) + "</code></p>\n";
         if (draw::drawn_in_bytes(one.layout)) {
             picture(one, "bytes", 32);

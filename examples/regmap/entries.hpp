@@ -48,14 +48,34 @@ struct decoded_value {
     std::vector<std::pair<std::string, std::string>> fields;
 };
 
+/// A number that locates a word: the address of an MSR, the leaf of a CPUID word and so on.
+struct location {
+    std::string name;  ///< `IA32_RTIT_ADDR0_A`
+    std::string kind;  ///< `MSR`, `LEAF`
+    std::uint32_t number;
+};
+
+/// The bytes of a packet.
+struct packet_bytes {
+    std::vector<std::uint8_t> value;  ///< of the fixed bits, up to the last byte that has some
+    std::vector<std::uint8_t> mask;   ///< the fixed bits
+    std::vector<unsigned> lengths;    ///< in bytes
+    /// The payload size for each value of the field that selects it; nothing for a reserved value.
+    std::vector<std::optional<unsigned>> payload_sizes;
+    bool only_in_block = false;
+};
+
 struct entry {
     std::string name;  ///< spelled as in the manual
     std::string cpp_name;
+    std::string constant_name;  ///< in constants of other languages: `TOPA_ENTRY`, `PACKET_TIP`
     std::string section;
-    std::string place;                 ///< size, and address or index
-    std::vector<std::string> remarks;  ///< further facts about a packet
-    std::vector<std::string> keys;     ///< names for look-up; `#` stands for a number
+    std::string place;  ///< size, and address or index
+    std::vector<location> locations;
+    std::vector<std::pair<std::string, std::string>> remarks;  ///< further facts about a packet
+    std::vector<std::string> keys;  ///< names for look-up; `#` stands for a number
     print::row_list layout;
+    packet_bytes bytes;  ///< of a packet
     std::vector<row> rows;
     decoded_value (*decode)(std::span<std::string const> values, unsigned max_phys_addr);
 };
@@ -338,6 +358,40 @@ auto place_of_word() -> std::string {
     }
 }
 
+/// The numbers that locate a word, from the constants of its declaration.
+template <class Word>
+auto locations_of() -> std::vector<location> {
+    auto const name = upper(plain(name_of<Word>()));
+    std::vector<location> found;
+    auto const add = [&](std::string const& kind, std::uint32_t number) {
+        found.push_back({name, kind, number});
+    };
+    if constexpr (numbered_by_range<Word>) {
+        for (unsigned n = 0; n < Word::count; ++n) {
+            for (auto const which : {reg::range_end::a, reg::range_end::b}) {
+                found.push_back({name + decimal(n) + (which == reg::range_end::a ? "_A" : "_B"),
+                                 "MSR", Word::address(n, which)});
+            }
+        }
+    } else if constexpr (numbered<Word>) {
+        add("FIRST_MSR", Word::address(0));
+    } else if constexpr (requires { Word::address; }) {
+        add("MSR", Word::address);
+    } else if constexpr (requires { Word::leaf; }) {
+        add("LEAF", Word::leaf);
+        add("SUBLEAF", Word::subleaf);
+        add("REGISTER", static_cast<std::uint32_t>(Word::part));
+    } else if constexpr (requires { Word::encoding; }) {
+        add("VMCS_ENCODING", Word::encoding);
+        if constexpr (requires { Word::encoding_high; }) {
+            add("VMCS_ENCODING_HIGH", Word::encoding_high);
+        }
+    } else if constexpr (requires { Word::offset; }) {
+        add("OFFSET", Word::offset);
+    }
+    return found;
+}
+
 /// The section of the atlas for a word of namespace `reg`.
 inline auto section_of(std::string_view name) -> std::string {
     auto const begins = [=](std::string_view with) { return name.starts_with(with); };
@@ -360,6 +414,8 @@ auto make_word(std::string const& space, std::string const& prefix, std::string 
     made.cpp_name = "ptspec::" + space + "::" + cpp;
     made.section = section.empty() ? section_of(cpp) : section;
     made.place = place_of_word<Word>();
+    made.locations = locations_of<Word>();
+    made.constant_name = upper(prefix + cpp);
     made.keys = {key_of(made.name), key_of(cpp)};
     if constexpr (numbered_by_range<Word>) {
         for (unsigned n = 0; n < Word::count; ++n) {
@@ -392,6 +448,40 @@ inline auto words_of(packet::binding binding) -> std::string {
 }
 
 template <class Packet>
+auto bytes_of_packet() -> packet_bytes {
+    packet_bytes made{};
+    auto const layout = print::row_list_of<Packet>();
+    for (auto const& one : layout) {
+        if (one.row.kind != row_kind::fixed) { continue; }
+        made.value.resize(one.row.msb / 8 + 1);
+        made.mask.resize(one.row.msb / 8 + 1);
+        for (unsigned bit = one.row.lsb; bit <= one.row.msb; ++bit) {
+            auto const in_byte = static_cast<std::uint8_t>(1U << bit % 8);
+            made.mask[bit / 8] |= in_byte;
+            if ((one.value >> (bit - one.row.lsb) & 1) != 0) { made.value[bit / 8] |= in_byte; }
+        }
+    }
+    auto const payload = layout.last().payload_sizes;
+    for (unsigned size = 0; size < 32; ++size) {
+        if ((payload == 0 ? size == 0 : (payload >> size & 1) != 0)) {
+            made.lengths.push_back(Packet::head_bytes + size);
+        }
+    }
+    using sizes = typename Packet::payload_type;
+    if constexpr (requires { sizes::size(std::uint64_t{}); }) {
+        using selector = typename decltype(packet::detail::selector_in(
+            typename Packet::layout::rows{}))::row;
+        for (std::uint64_t number = 0; number <= low_bits(selector::width); ++number) {
+            unsigned const size = sizes::size(number);
+            made.payload_sizes.push_back(size == packet::undefined_size ? std::nullopt
+                                                                        : std::optional{size});
+        }
+    }
+    made.only_in_block = same_as<sizes, packet::payload_of_block>;
+    return made;
+}
+
+template <class Packet>
 auto make_packet() -> entry {
     constexpr auto about = Packet::about;
     entry made;
@@ -404,9 +494,11 @@ auto make_packet() -> entry {
     draw::byte_counts((payload == 0 ? 1 : payload) << Packet::head_bytes, out);
     made.place = std::move(out.written);
     if (made.place == "1 bytes") { made.place = "1 byte"; }
-    made.remarks = {"binds to IP: " + words_of(about.binds_to_ip),
-                    std::string{"in PSB+: "} + (about.in_psb_plus ? "yes" : "no"),
-                    "CYC eligible: " + words_of(about.cyc_eligible)};
+    made.bytes = bytes_of_packet<Packet>();
+    made.constant_name = "PACKET_" + upper(plain(name_of<Packet>()));
+    made.remarks = {{"binds to IP", words_of(about.binds_to_ip)},
+                    {"in PSB+", about.in_psb_plus ? "yes" : "no"},
+                    {"CYC eligible", words_of(about.cyc_eligible)}};
     made.keys = {key_of(made.name), key_of(plain(name_of<Packet>()))};
     made.rows = rows_of(made.layout);
     made.decode = &decode_packet<Packet>;

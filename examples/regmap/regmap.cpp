@@ -142,7 +142,11 @@ void write_table(std::vector<std::vector<std::string>> const& lines, tool::outpu
 
 void show(entry const& one, bool unicode, tool::output& to) {
     to.write(one.name + ": " + one.place + ", " + one.cpp_name + "\n");
-    for (auto const& remark : one.remarks) { to.write(remark + "\n"); }
+    for (auto const& [what, answer] : one.remarks) {
+        to.write(what);
+        to.write(": " + answer);
+        to.write("\n");
+    }
     to.write("\n");
     to.write(printed([&](auto& out) { draw::diagram(one.layout, out, {.unicode = unicode}); }));
     to.write("\n");
