@@ -4,6 +4,7 @@
 
 #include "../common/tool.hpp"
 #include "atlas.hpp"
+#include "c_header.hpp"
 
 #include <ptspec/draw/diagram.hpp>
 #include <ptspec/draw/svg.hpp>
@@ -25,6 +26,7 @@ constexpr std::string_view usage =
        regmap [OPTION...] NAME BYTES...   decode the bytes of a packet
        regmap --svg NAME
        regmap --html FILE
+       regmap --c FILE
        regmap --list
 
 NAME is spelled as in the manual or in the library, in upper or lower case: IA32_RTIT_CTL, TIP.PGE,
@@ -34,6 +36,8 @@ BYTES are in memory order. A value that is also a name, such as CFE, needs the p
   --list            print all names
   --svg             print the diagram as a picture (SVG)
   --html FILE       write all words and packets to FILE, as one HTML page; - is standard output
+  --c FILE          write a C99 header: all words and packets as constants, and functions that check
+                    a WRMSR or a ToPA entry and return the broken rule
   --unicode         draw with line characters instead of + - |
   --maxphyaddr N    physical addresses have N bits, 32 to 64 (decimal); higher address bits are
                     reserved
@@ -56,7 +60,8 @@ struct options {
     bool svg = false;
     bool unicode = false;
     unsigned max_phys_addr = 64;
-    std::optional<std::string> html{};  ///< output file
+    std::string whole{};  ///< the option that writes all words and packets, or empty
+    std::string file{};   ///< where it writes
     std::vector<std::string> words;
 };
 
@@ -71,8 +76,10 @@ auto parse(tool::command_line& line) -> options {
             out.svg = true;
         } else if (line.is("--unicode")) {
             out.unicode = true;
-        } else if (line.is("--html")) {
-            out.html = line.value();
+        } else if (line.is("--html") || line.is("--c")) {
+            if (!out.whole.empty()) { throw misuse{"one file is written at a time"}; }
+            out.whole = line.argument();
+            out.file = line.value();
         } else if (line.is("--maxphyaddr")) {
             auto const number = line.value();
             bool const digits = !number.empty() && number.size() <= 2 &&
@@ -88,8 +95,8 @@ auto parse(tool::command_line& line) -> options {
         }
     }
     bool const names = !out.words.empty();
-    if (int{out.list} + int{out.html.has_value()} + int{names} > 1) {
-        throw misuse{"names, --list and --html do not go together"};
+    if (int{out.list} + int{!out.whole.empty()} + int{names} > 1) {
+        throw misuse{"names, --list and the options with FILE do not go together"};
     }
     if (out.svg && out.words.size() != 1) { throw misuse{"--svg needs one name"}; }
     return out;
@@ -215,8 +222,10 @@ void run(options const& how, tool::output& to) {
     auto const entries = all_entries();
     if (how.list) {
         list(entries, to);
-    } else if (how.html) {
+    } else if (how.whole == "--html") {
         to.write(atlas{entries}.page());
+    } else if (how.whole == "--c") {
+        to.write(c_header{entries}.text());
     } else if (how.svg) {
         auto const& one = found(entries, how.words[0]);
         to.write(printed([&](auto& out) {
@@ -230,12 +239,12 @@ void run(options const& how, tool::output& to) {
 
 auto run_tool(tool::command_line& line) -> int {
     auto const how = parse(line);
-    if (how.help || (how.words.empty() && !how.list && !how.html)) {
+    if (how.help || (how.words.empty() && !how.list && how.whole.empty())) {
         tool::print(usage);
         return 0;
     }
     try {
-        tool::output to{how.html.value_or("-")};
+        tool::output to{how.whole.empty() ? "-" : how.file};
         run(how, to);
         to.close();
         return 0;

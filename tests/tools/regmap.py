@@ -91,8 +91,8 @@ class EveryTool(ToolChecks, unittest.TestCase):
     TOOL = REGMAP
     PRINTS = [([], b""), (["--list"], b""), (["IA32_RTIT_CTL"], b""),
               (["PTW", "029278563412"], b""),
-              (["--svg", "PTW"], b""), (["--html", "-"], b"")]
-    WRITES = [["--html"]]
+              (["--svg", "PTW"], b""), (["--html", "-"], b""), (["--c", "-"], b"")]
+    WRITES = [["--html"], ["--c"]]
 
 
 class Atlas(unittest.TestCase):
@@ -308,7 +308,10 @@ class CommandLine(unittest.TestCase):
 
     def test_wrong_usage(self):
         self.refused(2, "--html needs an argument", "--html")
-        self.refused(2, "names, --list and --html do not go together", "--list", "PAD")
+        for arguments in (["--list", "PAD"], ["--html", "-", "PAD"], ["--c", "-", "--list"]):
+            self.refused(2, "names, --list and the options with FILE do not go together",
+                         *arguments)
+        self.refused(2, "one file is written at a time", "--c", "-", "--html", "-")
         self.refused(2, "--svg needs one name", "--svg")
         self.refused(2, "--svg needs one name", "--svg", "PAD", "OVF")
         for number in ("31", "65", "4x", "", "100"):

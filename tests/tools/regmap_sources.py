@@ -1,0 +1,408 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSL-1.0
+"""Tests of the sources that regmap generates: the C header, the Rust module and the JSON.
+
+    regmap_sources.py REGMAP REGMAP_CHECKS
+
+Names and numbers are compared with the tables of the catalogue, and the checks with those of the
+library, by REGMAP_CHECKS. Every comparison must also find a mutation.
+"""
+
+import csv
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SPEC = pathlib.Path(__file__).resolve().parents[1] / "spec"
+REGMAP, CHECKS = sys.argv[1:3]
+WRITES = 10_000_000
+C_FLAGS = ["-Wall", "-Wextra", "-pedantic", "-Wconversion", "-Wshadow", "-Werror"]
+
+# The capabilities in the order of tests/tools/regmap_checks.cpp.
+CAPS = ("cpuid_07h_0_ebx", "cpuid_0dh_1_eax", "cpuid_0dh_1_ecx", "cpuid_14h_0_eax",
+        "cpuid_14h_0_ebx", "cpuid_14h_0_ecx", "cpuid_14h_1_eax", "cpuid_14h_1_ebx",
+        "cpuid_80000008h_eax", "ia32_perf_capabilities", "ia32_vmx_misc")
+
+C_GLUE = """
+#include "ptspec.h"
+static struct ptspec_caps caps_of(const uint64_t *words)
+{
+    struct ptspec_caps caps;
+%s
+    return caps;
+}
+uint32_t test_write(const uint64_t *words, uint64_t ctl, uint32_t in_vmx, uint32_t msr,
+                    uint64_t value);
+uint32_t test_write(const uint64_t *words, uint64_t ctl, uint32_t in_vmx, uint32_t msr,
+                    uint64_t value)
+{
+    const struct ptspec_caps caps = caps_of(words);
+    struct ptspec_state state;
+    state.ctl = ctl;
+    state.in_vmx_operation = (int)in_vmx;
+    return (uint32_t)ptspec_write_check(&caps, &state, msr, value);
+}
+uint32_t test_entry(const uint64_t *words, uint64_t table, uint32_t index, uint64_t entry);
+uint32_t test_entry(const uint64_t *words, uint64_t table, uint32_t index, uint64_t entry)
+{
+    const struct ptspec_caps caps = caps_of(words);
+    return (uint32_t)ptspec_topa_entry_check(&caps, table, index, entry);
+}
+""" % "\n".join(f"    caps.{name} = ({'uint32_t' if name.startswith('cpuid') else 'uint64_t'})"
+                f"words[{i}];" for i, name in enumerate(CAPS))
+
+C_NAMES = """
+#include <stdio.h>
+#include <stddef.h>
+#include "ptspec.h"
+int main(void)
+{
+    const enum ptspec_rule rules[] = {PTSPEC_RULE_OUT_062, PTSPEC_RULE_NONE};
+    int i;
+%s
+    for (i = 0; i < 2; ++i) {
+        printf("%%s: %%s\\n", ptspec_rule_name(rules[i]), ptspec_rule_text(rules[i]));
+    }
+    return 0;
+}
+"""
+
+def generated(option):
+    return subprocess.run([REGMAP, option, "-"], capture_output=True, check=True).stdout.decode()
+
+
+def rows_of(name):
+    with open(SPEC / name, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def compiler(*names):
+    return next((found for found in map(shutil.which, names) if found), None)
+
+
+# ------------------------------------------------------------------------------------- catalogue
+
+def word_of(rows):
+    """The C++ name of a register: `ia32_rtit_ctl`. Empty where it has only unnamed rows."""
+    named = [row["cpp_name"].split("::") for row in rows if "::" in row["cpp_name"]]
+    return named[0] if named else []
+
+
+def registers():
+    """The registers of registers.csv that have constants: (word, rows)."""
+    found = {}
+    for row in rows_of("registers.csv"):
+        found.setdefault(row["register"], []).append(row)
+    for register, rows in found.items():
+        if not register.startswith("XSAVE_PT_STATE"):
+            name = word_of(rows)
+            yield ("TOPA_" if name[0] == "topa" else "") + name[1].upper(), register, rows
+
+
+def mask_of(row):
+    msb = 63 if row["msb"] in ("M-1", "63") else int(row["msb"])
+    lsb = int(row["lsb"])
+    return (1 << msb + 1) - (1 << lsb)
+
+
+def locations(word, register, rows):
+    """The constants that locate a register."""
+    place, kind = rows[0]["address_hex"], rows[0]["kind"]
+    if place in ("-", "UNCONFIRMED"):
+        return {}
+    if kind == "cpuid":
+        leaf, subleaf, part = place.split(".")
+        return {f"{word}_LEAF": int(leaf, 16), f"{word}_SUBLEAF": int(subleaf),
+                f"{word}_REGISTER": ("EAX", "EBX", "ECX", "EDX").index(part)}
+    if kind == "vmcs":
+        return {f"{word}_VMCS_ENCODING": int(place, 16)}
+    if kind in ("memory", "xsave"):
+        return {f"{word}_OFFSET": int(place, 16)}
+    if "+" in place:
+        return {f"{word}_FIRST_MSR": int(place.split("+")[0], 16)}
+    return {f"{register if word == 'IA32_RTIT_ADDR' else word}_MSR": int(place, 16)}
+
+
+def expected_of_words():
+    """The constants that registers.csv requires."""
+    expected = {}
+    for word, register, rows in registers():
+        expected |= locations(word, register, rows)
+        reserved = ignored = ones = 0
+        for row in rows:
+            name = row["cpp_name"].split("::")
+            if row["lsb"] == "M":  # depends on MAXPHYADDR
+                continue
+            if name[-1] == "reserved":
+                reserved |= mask_of(row)
+            if len(name) == 3 and name[-1] not in ("reserved", "other"):
+                expected[f"{word}_{name[-1]}_MASK"] = mask_of(row)
+                expected[f"{word}_{name[-1]}_SHIFT"] = int(row["lsb"])
+                ignored |= mask_of(row) if row["access"] == "w-ignored" else 0
+                ones |= mask_of(row) if row["access"] == "forced-1" else 0
+        expected[f"{word}_RESERVED_MASK"] = reserved
+        if ignored:
+            expected[f"{word}_WRITE_IGNORED_MASK"] = ignored
+        if ones:
+            expected[f"{word}_READS_1_MASK"] = ones
+    return expected
+
+
+def width_of(row, field):
+    """The width of a field of one byte."""
+    found = re.search(rf"\b{field}:(\d+)\.(\d)(?:\.\.(\d+)\.(\d))?", row["fields"], re.I)
+    return int(found[4]) - int(found[2]) + 1 if found[3] else 1
+
+
+def lengths_of(row, rows):
+    """The lengths of a packet in bytes, and the payload sizes by the value of the field that
+    selects them, None for a reserved value. Without such a field, no sizes."""
+    text = row["total_length_bytes"]
+    if text.startswith("as "):
+        return lengths_of(next(one for one in rows if one["name"] == text[3:]), rows)
+    listed = re.fullmatch(r"(\d+)\+\{(.*)\} for (\w+) \{(.*)\}", text)
+    if listed:
+        head = int(listed[1])
+        sizes = dict(zip(map(int, listed[4].split(";")), map(int, listed[2].split(";"))))
+        return sorted({head + size for size in sizes.values()}), [
+            sizes.get(n) for n in range(1 << width_of(row, listed[3]))]
+    either = re.fullmatch(r"(\d+) or (\d+) \((\w+)\)", text)
+    if either:
+        low, high = int(either[1]), int(either[2])
+        return [low, high], [0, high - low]
+    if ".." in text:
+        low, high = map(int, text.split(".."))
+        return list(range(low, high + 1)), []
+    return [int(number) for number in re.findall(r"\d+", text.split("(")[0])], []
+
+
+def expected_of_packets():
+    """The constants that packets.csv requires. Of a field in pieces, the lowest bit."""
+    expected, rows = {}, rows_of("packets.csv")
+    for row in rows:
+        struct, *fields = row["cpp_name"].split(";")
+        name = f"PACKET_{struct.upper()}"
+        opcode = row["opcode_bytes_hex"].split(" (")[0].split(" inside")[0].split()
+        if opcode[-1].startswith("x"):
+            opcode = opcode[:-1] * int(opcode[-1][1:])
+        expected[f"{name}_OPCODE_VALUE"] = [int(pair.split("/")[0], 16) for pair in opcode]
+        expected[f"{name}_OPCODE_MASK"] = [int(pair.split("/")[1], 16) for pair in opcode]
+        lengths, sizes = lengths_of(row, rows)
+        expected[f"{name}_MIN_BYTES"] = min(lengths)
+        expected[f"{name}_MAX_BYTES"] = max(lengths)
+        if sizes:
+            expected[f"{name}_PAYLOAD_BYTES"] = [255 if n is None else n for n in sizes]
+        places = [re.match(r"[^:]+:(\d+)\.(\d)", one) for one in row["fields"].split(";")]
+        for field, place in zip(fields, places):
+            if place and field not in ("reserved", "Leaf", ""):  # a leaf is part of the opcode
+                at = 8 * int(place[1]) + int(place[2])
+                key = f"{name}_{field}_SHIFT"
+                expected[key] = min(at, expected.get(key, at))
+    return expected
+
+
+# ------------------------------------------------------------------------------------- generated
+
+def constants_of_c(text):
+    """The constants of the C header: numbers and lists of bytes."""
+    found = {}
+    for name, value in re.findall(r"^#define PTSPEC_(\w+) ((?:0x|\d|\{)(?:.|\\\n)*)$",
+                                  text.replace("\\\n", ""), re.M):
+        numbers = [int(number, 0) for number in re.findall(r"0x[0-9A-F]+|\d+", value)]
+        found[name] = numbers if value.startswith("{") else numbers[0]
+    return found
+
+
+def rules_of_checks(text):
+    """The rules that the generated checks return: those that a comparison must meet."""
+    tables = re.split(r"^struct (?:ptspec_msr_row|MsrRow) ", text, flags=re.M)[1]
+    found = re.findall(r"(?:PTSPEC_RULE_|Rule::)((?:REG|OUT)_\d+)", tables)
+    return {name.replace("_", "-") for name in found}
+
+
+def unlike(found, expected):
+    return [(name, found.get(name), value) for name, value in expected.items()
+            if found.get(name) != value]
+
+
+class Scratch(unittest.TestCase):
+    """A directory with the generated sources."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.scratch = tempfile.TemporaryDirectory()
+        cls.folder = pathlib.Path(cls.scratch.name)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.scratch.cleanup()
+
+    def skip(self, why):
+        print(f"skipped {self.id()}: {why}", file=sys.stderr)
+        self.skipTest(why)
+
+    def ran(self, *command):
+        done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stderr), (0, ""), command)
+        return done.stdout
+
+    def compared(self, library, writes):
+        """Exit status and output of a comparison with the library's checks."""
+        done = subprocess.run([CHECKS, library, str(writes)], capture_output=True, text=True)
+        self.assertEqual(done.stderr, "")
+        return done.returncode, done.stdout
+
+
+class CHeader(Scratch):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.text = generated("--c")
+        cls.gcc = compiler("gcc", "cc", "clang")
+        cls.gxx = compiler("g++", "c++", "clang++")
+        (cls.folder / "ptspec.h").write_text(cls.text)
+        (cls.folder / "glue.c").write_text(C_GLUE)
+
+    def cc(self):
+        return self.gcc or self.skip("no C compiler")
+
+    def library(self, text):
+        """The checks of a header as a shared library."""
+        (self.folder / "mutant").mkdir(exist_ok=True)
+        (self.folder / "mutant" / "ptspec.h").write_text(text)
+        (self.folder / "mutant" / "glue.c").write_text(C_GLUE)
+        library = self.folder / "checks.so"
+        self.ran(self.cc(), "-std=c99", *C_FLAGS, "-O1", "-shared", "-fPIC", "-o", library,
+                 self.folder / "mutant" / "glue.c")
+        return library
+
+    def test_it_compiles_as_c99_c11_and_cpp(self):
+        for language, standards, run in (("c", ("c99", "c11"), self.gcc),
+                                         ("c++", ("c++11", "c++20"), self.gxx)):
+            if not run:
+                self.skip(f"no {language} compiler")
+            for standard in standards:
+                source = self.folder / "only.c"
+                source.write_text('#include "ptspec.h"\n#include "ptspec.h"\nint used;\n')
+                self.ran(run, "-x", language, f"-std={standard}", *C_FLAGS, "-fsyntax-only", source)
+
+    def test_it_needs_only_stdint_and_in_a_kernel_only_its_types(self):
+        self.assertEqual(re.findall(r"^#include (.*)$", self.text, re.M),
+                         ["<linux/types.h>", "<stdint.h>"])
+        (self.folder / "linux").mkdir()
+        (self.folder / "linux" / "types.h").write_text(
+            "typedef unsigned char uint8_t;\ntypedef unsigned int uint32_t;\n"
+            "typedef unsigned long long uint64_t;\n")
+        self.ran(self.cc(), "-std=gnu11", *C_FLAGS, "-nostdinc", "-ffreestanding", "-D__KERNEL__",
+                 f"-I{self.folder}", "-fsyntax-only", self.folder / "glue.c")
+
+    def test_it_is_readable(self):
+        self.assertLessEqual(max(map(len, self.text.splitlines())), 100)
+        self.assertTrue(self.text.isascii())
+        self.assertNotRegex(self.text, r"[ \t]\n|\n\n\n")
+        self.assertEqual(self.text, generated("--c"))
+
+    def test_every_name_has_the_prefix_and_is_unique(self):
+        defined = re.findall(r"^#define (\w+)", self.text, re.M)
+        static = defined.count("PTSPEC_STATIC_ASSERT")
+        self.assertEqual(static, 3)
+        self.assertEqual(len(defined) - static + 1, len(set(defined)))
+        self.assertTrue(all(name.startswith("PTSPEC_") for name in defined))
+        functions = re.findall(r"^static inline .*?(\w+)\(", self.text, re.M)
+        self.assertTrue(all(name.startswith("ptspec_") for name in functions), functions)
+        members = re.search(r"struct ptspec_caps \{(.*?)\}", self.text, re.S)[1]
+        self.assertEqual(tuple(re.findall(r"(\w+);", members)), CAPS)
+
+    def test_the_constants_of_words_are_those_of_the_catalogue(self):
+        found, expected = constants_of_c(self.text), expected_of_words()
+        self.assertGreater(len(expected), 500)
+        self.assertEqual(unlike(found, expected), [])
+        # Apart from encodings there are no others.
+        fields = tuple(name[:-4] for name in expected if name.endswith("_MASK"))
+        self.assertEqual(found.pop("VMCS_GUEST_IA32_RTIT_CTL_VMCS_ENCODING_HIGH"), 0x2815)
+        others = [name for name in found if name not in expected and not name.startswith(
+            ("PACKET_", "DEFAULT_", "TOPA_SMALLEST"))]
+        self.assertEqual([name for name in others if not name.startswith(fields)], [])
+        self.assertEqual([name for name in others if re.search("_(MASK|SHIFT|MSR)$", name)],
+                         [])
+
+    def test_encodings_have_the_numbers_of_the_manual(self):
+        found = constants_of_c(self.text)
+        for n in range(4):
+            for number, name in enumerate(("OFF", "FILTER", "TRACE_STOP")):
+                self.assertEqual(found[f"IA32_RTIT_CTL_ADDR{n}_CFG_{name}"], number)
+        sizes = ("4K 8K 16K 32K 64K 128K 256K 512K 1M 2M 4M 8M 16M 32M 64M 128M").split()
+        for number, name in enumerate(sizes):
+            self.assertEqual(found[f"TOPA_ENTRY_Size_SIZE_{name}"], number)
+        self.assertEqual((found["DEFAULT_MAXPHYADDR"], found["DEFAULT_LINEAR_BITS"],
+                          found["TOPA_SMALLEST_REGION"]), (36, 48, 4096))
+
+    def test_the_constants_of_packets_are_those_of_the_catalogue(self):
+        found, expected = constants_of_c(self.text), expected_of_packets()
+        self.assertGreater(len(expected), 32 * 4)
+        self.assertEqual(unlike(found, expected), [])
+        names = {name.rsplit("_OPCODE_VALUE", 1)[0] for name in found if "OPCODE_VALUE" in name}
+        self.assertEqual(len(names), len(rows_of("packets.csv")))
+
+    def test_a_wrong_constant_is_found(self):
+        for expected, right, wrong in (
+                (expected_of_words(), "CTL_TraceEn_SHIFT 0", "CTL_TraceEn_SHIFT 1"),
+                (expected_of_words(), "CTL_MTCFreq_MASK 0x000000000003C000",
+                 "CTL_MTCFreq_MASK 0x000000000003C001"),
+                (expected_of_packets(), "CBR_OPCODE_VALUE {0x02, 0x03}",
+                 "CBR_OPCODE_VALUE {0x02, 0x13}"),
+                (expected_of_packets(), "TIP_MAX_BYTES 9", "TIP_MAX_BYTES 8")):
+            self.assertEqual(self.text.count(right), 1, right)
+            self.assertEqual(len(unlike(constants_of_c(self.text.replace(right, wrong)),
+                                        expected)), 1, wrong)
+
+    def test_names_texts_and_the_xsave_area(self):
+        rows = [row for row in rows_of("registers.csv")
+                if row["register"].startswith("XSAVE_PT_STATE")]
+        fields = "\n".join(
+            f"    PTSPEC_STATIC_ASSERT(offsetof(struct ptspec_xsave_pt_state, "
+            f"{row['field'].lower()}) == 0x{row['address_hex']}, at_{row['address_hex']});"
+            for row in rows if row["field"] != "Reserved")
+        self.assertEqual(fields.count("offsetof"), 9)
+        source, program = self.folder / "names.c", self.folder / "names"
+        for standard in ("c99", "c11"):
+            source.write_text(C_NAMES % (fields if standard == "c11" else ""))
+            self.ran(self.cc(), f"-std={standard}", *C_FLAGS, "-o", program, source)
+            self.assertEqual(self.ran(program),
+                             "OUT-062: the base of an output region has to be aligned to the "
+                             "region's size\nnone: no rule is broken\n")
+
+    def test_the_checks_are_those_of_the_library(self):
+        status, out = self.compared(self.library(self.text), WRITES)
+        self.assertEqual(status, 0, out)
+        met = dict(line.split() for line in out.splitlines()[:-1])
+        self.assertEqual(set(met), rules_of_checks(self.text) | {"none"})
+        self.assertGreater(len(met), 40)
+        self.assertGreater(min(map(int, met.values())), 50)
+
+    def test_wrong_checks_are_found(self):
+        def without_row(text, comment):
+            return re.sub(rf"        /\* {comment} \*/\n        \{{.*?\}}\}},\n", "", text, count=1,
+                          flags=re.S)
+        for wrong in (
+                without_row(self.text, "DisTNT"), without_row(self.text, "PacketByteCnt"),
+                without_row(self.text, "TraceEn"),
+                self.text.replace("0x000000000F780002ULL", "0x000000000F780000ULL"),
+                self.text.replace("RANGECNT_MASK, 0x4,", "RANGECNT_MASK, 0x3,"),
+                self.text.replace("ULL, 44, 0x7,", "ULL, 44, 0xF,"),
+                self.text.replace("(state->ctl & value & ", "(state->ctl & "),
+                self.text.replace("bits == 0 ? PTSPEC_DEFAULT_MAXPHYADDR", "bits == 1 ? 36"),
+                self.text.replace("end && index == 0", "end && index == 1"),
+                self.text.replace("in_vmx || !rows", "!in_vmx || !rows")):
+            self.assertNotEqual(wrong, self.text)
+            status, out = self.compared(self.library(wrong), 400_000)
+            self.assertEqual(status, 1)
+            self.assertRegex(out, r"(?m)^(WRMSR|entry) .*: \S+, not \S+; capabilities")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
