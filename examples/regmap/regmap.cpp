@@ -5,6 +5,7 @@
 #include "../common/tool.hpp"
 #include "atlas.hpp"
 #include "c_header.hpp"
+#include "rust_module.hpp"
 
 #include <ptspec/draw/diagram.hpp>
 #include <ptspec/draw/svg.hpp>
@@ -27,6 +28,7 @@ constexpr std::string_view usage =
        regmap --svg NAME
        regmap --html FILE
        regmap --c FILE
+       regmap --rust FILE
        regmap --list
 
 NAME is spelled as in the manual or in the library, in upper or lower case: IA32_RTIT_CTL, TIP.PGE,
@@ -38,6 +40,7 @@ BYTES are in memory order. A value that is also a name, such as CFE, needs the p
   --html FILE       write all words and packets to FILE, as one HTML page; - is standard output
   --c FILE          write a C99 header: all words and packets as constants, and functions that check
                     a WRMSR or a ToPA entry and return the broken rule
+  --rust FILE       write the same as a Rust module without std
   --unicode         draw with line characters instead of + - |
   --maxphyaddr N    physical addresses have N bits, 32 to 64 (decimal); higher address bits are
                     reserved
@@ -76,7 +79,7 @@ auto parse(tool::command_line& line) -> options {
             out.svg = true;
         } else if (line.is("--unicode")) {
             out.unicode = true;
-        } else if (line.is("--html") || line.is("--c")) {
+        } else if (line.is("--html") || line.is("--c") || line.is("--rust")) {
             if (!out.whole.empty()) { throw misuse{"one file is written at a time"}; }
             out.whole = line.argument();
             out.file = line.value();
@@ -226,6 +229,8 @@ void run(options const& how, tool::output& to) {
         to.write(atlas{entries}.page());
     } else if (how.whole == "--c") {
         to.write(c_header{entries}.text());
+    } else if (how.whole == "--rust") {
+        to.write(rust_module{entries}.text());
     } else if (how.svg) {
         auto const& one = found(entries, how.words[0]);
         to.write(printed([&](auto& out) {

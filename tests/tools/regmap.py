@@ -91,8 +91,9 @@ class EveryTool(ToolChecks, unittest.TestCase):
     TOOL = REGMAP
     PRINTS = [([], b""), (["--list"], b""), (["IA32_RTIT_CTL"], b""),
               (["PTW", "029278563412"], b""),
-              (["--svg", "PTW"], b""), (["--html", "-"], b""), (["--c", "-"], b"")]
-    WRITES = [["--html"], ["--c"]]
+              (["--svg", "PTW"], b""), (["--html", "-"], b""), (["--c", "-"], b""),
+              (["--rust", "-"], b"")]
+    WRITES = [["--html"], ["--c"], ["--rust"]]
 
 
 class Atlas(unittest.TestCase):

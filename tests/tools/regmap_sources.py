@@ -55,6 +55,59 @@ uint32_t test_entry(const uint64_t *words, uint64_t table, uint32_t index, uint6
 """ % "\n".join(f"    caps.{name} = ({'uint32_t' if name.startswith('cpuid') else 'uint64_t'})"
                 f"words[{i}];" for i, name in enumerate(CAPS))
 
+RUST_GLUE = """#![no_std]
+#![deny(warnings)]
+mod ptspec;
+use ptspec::*;
+
+/// The checks are constant expressions.
+const NONE: Caps = Caps {
+%s
+};
+const IDLE: State = State { ctl: 0, in_vmx_operation: false };
+const _: () = assert!(matches!(ctl_check(&NONE, &IDLE, 0), Rule::REG_001));
+
+unsafe fn caps_of(words: *const u64) -> Caps {
+    let word = |i| unsafe { *words.add(i) };
+    Caps {
+%s
+    }
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn test_write(
+    words: *const u64,
+    ctl: u64,
+    in_vmx: u32,
+    msr: u32,
+    value: u64,
+) -> u32 {
+    let state = State { ctl, in_vmx_operation: in_vmx != 0 };
+    write_check(unsafe { &caps_of(words) }, &state, msr, value) as u32
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn test_entry(words: *const u64, table: u64, index: u32, entry: u64) -> u32 {
+    topa_entry_check(unsafe { &caps_of(words) }, table, index, entry) as u32
+}
+
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo) -> ! {
+    loop {}
+}
+""" % ("\n".join(f"    {name}: 0," for name in CAPS),
+       "\n".join(f"        {name}: word({i}){' as u32' if name.startswith('cpuid') else ''},"
+                 for i, name in enumerate(CAPS)))
+
+RUST_NAMES = """#![deny(warnings)]
+mod ptspec;
+fn main() {
+    for rule in [ptspec::Rule::OUT_062, ptspec::Rule::NONE] {
+        println!("{}: {}", rule.name(), rule.text());
+    }
+}
+"""
+
 C_NAMES = """
 #include <stdio.h>
 #include <stddef.h>
@@ -214,6 +267,14 @@ def constants_of_c(text):
                                   text.replace("\\\n", ""), re.M):
         numbers = [int(number, 0) for number in re.findall(r"0x[0-9A-F]+|\d+", value)]
         found[name] = numbers if value.startswith("{") else numbers[0]
+    return found
+
+
+def constants_of_rust(text):
+    found = {}
+    for name, kind, value in re.findall(r"^pub const (\w+): ([^=]+) =\s+([^;]+);", text, re.M):
+        numbers = [int(number, 0) for number in re.findall(r"0x[0-9A-F]+|\d+", value)]
+        found[name] = numbers if kind.startswith("[") else numbers[0]
     return found
 
 
@@ -402,6 +463,61 @@ class CHeader(Scratch):
             status, out = self.compared(self.library(wrong), 400_000)
             self.assertEqual(status, 1)
             self.assertRegex(out, r"(?m)^(WRMSR|entry) .*: \S+, not \S+; capabilities")
+
+
+class RustModule(Scratch):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.text = generated("--rust")
+        cls.rustc = compiler("rustc")
+        (cls.folder / "ptspec.rs").write_text(cls.text)
+
+    def compiled(self, kind, source, *options):
+        """Compiles a crate that has the module; warnings are errors."""
+        if not self.rustc:
+            self.skip("no rustc: the Rust module is not compiled")
+        path, output = self.folder / "crate.rs", self.folder / f"crate.{kind}"
+        path.write_text(source)
+        self.ran(self.rustc, "--edition", "2021", "--crate-type", kind, *options, "-o", output,
+                 path)
+        return output
+
+    def test_the_module_alone_is_a_crate_without_warnings(self):
+        self.compiled("lib", self.text, "-Dwarnings", "--emit=metadata")
+
+    def test_names_and_texts(self):
+        self.assertEqual(self.ran(self.compiled("bin", RUST_NAMES)),
+                         "OUT-062: the base of an output region has to be aligned to the region's "
+                         "size\nnone: no rule is broken\n")
+
+    def test_it_is_readable(self):
+        self.assertLessEqual(max(map(len, self.text.splitlines())), 100)
+        self.assertTrue(self.text.isascii())
+        self.assertNotRegex(self.text, r"[ \t]\n|\n\n\n|\bstd::|\bunsafe\b")
+        self.assertEqual(self.text, generated("--rust"))
+
+    def test_the_constants_are_those_of_the_catalogue_and_of_the_c_header(self):
+        found = constants_of_rust(self.text)
+        self.assertEqual(unlike(found, expected_of_words() | expected_of_packets()), [])
+        self.assertEqual(found, constants_of_c(generated("--c")))
+        wrong = self.text.replace("CTL_TraceEn_SHIFT: u32 = 0;", "CTL_TraceEn_SHIFT: u32 = 1;")
+        self.assertEqual(unlike(constants_of_rust(wrong), expected_of_words()),
+                         [("IA32_RTIT_CTL_TraceEn_SHIFT", 1, 0)])
+
+    def test_the_checks_are_those_of_the_library(self):
+        options = ("-Copt-level=2", "-Cpanic=abort")
+        status, out = self.compared(self.compiled("cdylib", RUST_GLUE, *options), WRITES)
+        self.assertEqual(status, 0, out)
+        self.assertEqual({line.split()[0] for line in out.splitlines()[:-1]},
+                         rules_of_checks(self.text) | {"none"})
+        for right, wrong in (("bits: 0x000000000F780002", "bits: 0x000000000F780000"),
+                             ("end && index == 0", "end && index == 1")):
+            self.assertEqual(self.text.count(right), 1)
+            (self.folder / "ptspec.rs").write_text(self.text.replace(right, wrong))
+            self.addCleanup((self.folder / "ptspec.rs").write_text, self.text)
+            status, out = self.compared(self.compiled("cdylib", RUST_GLUE, *options), 400_000)
+            self.assertEqual(status, 1, wrong)
 
 
 if __name__ == "__main__":
