@@ -5,6 +5,7 @@
 #include "../common/tool.hpp"
 #include "atlas.hpp"
 #include "c_header.hpp"
+#include "json.hpp"
 #include "rust_module.hpp"
 
 #include <ptspec/draw/diagram.hpp>
@@ -29,6 +30,7 @@ constexpr std::string_view usage =
        regmap --html FILE
        regmap --c FILE
        regmap --rust FILE
+       regmap --json FILE
        regmap --list
 
 NAME is spelled as in the manual or in the library, in upper or lower case: IA32_RTIT_CTL, TIP.PGE,
@@ -41,6 +43,7 @@ BYTES are in memory order. A value that is also a name, such as CFE, needs the p
   --c FILE          write a C99 header: all words and packets as constants, and functions that check
                     a WRMSR or a ToPA entry and return the broken rule
   --rust FILE       write the same as a Rust module without std
+  --json FILE       write all words and packets, the rules, and the tables of these checks as JSON
   --unicode         draw with line characters instead of + - |
   --maxphyaddr N    physical addresses have N bits, 32 to 64 (decimal); higher address bits are
                     reserved
@@ -79,7 +82,7 @@ auto parse(tool::command_line& line) -> options {
             out.svg = true;
         } else if (line.is("--unicode")) {
             out.unicode = true;
-        } else if (line.is("--html") || line.is("--c") || line.is("--rust")) {
+        } else if (line.is("--html") || line.is("--c") || line.is("--rust") || line.is("--json")) {
             if (!out.whole.empty()) { throw misuse{"one file is written at a time"}; }
             out.whole = line.argument();
             out.file = line.value();
@@ -231,6 +234,8 @@ void run(options const& how, tool::output& to) {
         to.write(c_header{entries}.text());
     } else if (how.whole == "--rust") {
         to.write(rust_module{entries}.text());
+    } else if (how.whole == "--json") {
+        to.write(json_document{entries}.text());
     } else if (how.svg) {
         auto const& one = found(entries, how.words[0]);
         to.write(printed([&](auto& out) {

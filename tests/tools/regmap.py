@@ -92,8 +92,8 @@ class EveryTool(ToolChecks, unittest.TestCase):
     PRINTS = [([], b""), (["--list"], b""), (["IA32_RTIT_CTL"], b""),
               (["PTW", "029278563412"], b""),
               (["--svg", "PTW"], b""), (["--html", "-"], b""), (["--c", "-"], b""),
-              (["--rust", "-"], b"")]
-    WRITES = [["--html"], ["--c"], ["--rust"]]
+              (["--rust", "-"], b""), (["--json", "-"], b"")]
+    WRITES = [["--html"], ["--c"], ["--rust"], ["--json"]]
 
 
 class Atlas(unittest.TestCase):

@@ -9,6 +9,7 @@ library, by REGMAP_CHECKS. Every comparison must also find a mutation.
 """
 
 import csv
+import json
 import pathlib
 import re
 import shutil
@@ -518,6 +519,139 @@ class RustModule(Scratch):
             self.addCleanup((self.folder / "ptspec.rs").write_text, self.text)
             status, out = self.compared(self.compiled("cdylib", RUST_GLUE, *options), 400_000)
             self.assertEqual(status, 1, wrong)
+
+
+class Json(Scratch):
+    """The JSON, whose tables the test evaluates independently of the generated functions."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.text = generated("--json")
+        cls.all = json.loads(cls.text)
+        cls.words = {word["cpp_name"]: word for word in cls.all["words"]}
+
+    def test_json_tool_accepts_it(self):
+        path = self.folder / "ptspec.json"
+        path.write_text(self.text)
+        self.ran(sys.executable, "-m", "json.tool", path, self.folder / "again.json")
+        self.assertEqual(json.loads((self.folder / "again.json").read_text()), self.all)
+        self.assertEqual(self.text, generated("--json"))
+        self.assertLessEqual(set(self.all), {"generator", "words", "packets", "rules",
+                                             "write_checks"})
+
+    def unlike(self, words):
+        """The rows of registers.csv that differ."""
+        access = {"rw": "read/write", "ro": "read only", "w-ignored": "write ignored",
+                  "forced-1": "reads 1"}
+        wrong = []
+        for row in rows_of("registers.csv"):
+            name = row["cpp_name"].split("::")
+            if len(name) < 3 or name[2] in ("reserved", "other"):
+                continue
+            word = words[f"ptspec::{name[0]}::{name[1]}"]
+            found = next((one for one in word["rows"] if one["name"] == name[2]), {})
+            base = 8 * int(row["address_hex"], 16) if name[1] == "xsave_pt_state" else 0
+            msb = 63 if row["msb"] == "M-1" else int(row["msb"])
+            if (found.get("msb"), found.get("lsb"), found.get("access")) != (
+                    base + msb, base + int(row["lsb"]), access[row["access"]]):
+                wrong.append(row["cpp_name"])
+            if (row["msb"] == "M-1") != found.get("reserved_from_maxphyaddr", False):
+                wrong.append(row["cpp_name"])
+        return wrong
+
+    def test_fields_and_places_are_those_of_the_catalogue(self):
+        self.assertEqual(self.unlike(self.words), [])
+        self.assertEqual(self.unlike(json.loads(json.dumps(self.words).replace(
+            '"name": "PSBFreq", "msb": 27', '"name": "PSBFreq", "msb": 28'))),
+            ["reg::ia32_rtit_ctl::PSBFreq"])
+        found = {f"{one['name']}_{one['kind']}": one["number"]
+                 for word in self.all["words"] for one in word["locations"]}
+        for word, register, rows in registers():
+            self.assertEqual(unlike(found, locations(word, register, rows)), [])
+
+    def test_rows_tile_every_word(self):
+        for word in self.all["words"]:
+            bit = 0
+            for row in word["rows"]:
+                self.assertEqual(row["lsb"], bit, word["name"])
+                bit = row["msb"] + 1
+            self.assertEqual(bit, word["bits"], word["name"])
+
+    def test_packets_are_those_of_the_catalogue(self):
+        rows = rows_of("packets.csv")
+        found = {packet["name"]: packet for packet in self.all["packets"]}
+        self.assertEqual(list(found), [row["name"] for row in rows])
+        expected = expected_of_packets()
+        answers = {"y": "yes", "n": "no", "UNCONFIRMED": "unconfirmed"}
+        for row in rows:
+            packet = found[row["name"]]
+            name = f"PACKET_{row['cpp_name'].split(';')[0].upper()}"
+            self.assertEqual(packet["opcode_value"], expected[f"{name}_OPCODE_VALUE"])
+            self.assertEqual(packet["opcode_mask"], expected[f"{name}_OPCODE_MASK"])
+            lengths, sizes = lengths_of(row, rows)
+            self.assertEqual((packet["lengths"], packet["payload_sizes"]), (lengths, sizes), name)
+            self.assertEqual(packet["binds_to_ip"], row["binds_to_IP"], name)
+            self.assertEqual(packet["in_psb_plus"], answers[row["allowed_in_psb_plus"]], name)
+            self.assertEqual(packet["cyc_eligible"], answers[row["cyc_eligible"]], name)
+            self.assertEqual(packet["only_in_block"], "inside a block only" in
+                             row["opcode_bytes_hex"])
+
+    def test_every_rule_has_a_sentence_and_an_entry_of_the_catalogue(self):
+        catalogue = "".join(path.read_text(encoding="utf-8") for path in SPEC.glob("*.md"))
+        rules = {rule["id"]: rule["text"] for rule in self.all["rules"]}
+        self.assertGreaterEqual(set(rules), set(re.findall(
+            '"rule": "(.*?)"', json.dumps(self.all["write_checks"]))))
+        self.assertEqual(len(rules), len(self.all["rules"]))
+        for name, text in rules.items():
+            self.assertIn(name, catalogue)
+            self.assertGreater(len(text.split()), 2)
+        self.assertEqual(rules["OUT-065"], "a ToPA entry with END may have neither INT nor STOP")
+
+    def test_the_tables_refuse_what_the_manual_does(self):
+        """Worked cases, evaluated from the tables alone."""
+        tables = self.all["write_checks"]
+        pt, maximum = {"cpuid_07h_0_ebx": 1 << 25}, {
+            "cpuid_07h_0_ebx": 1 << 25, "cpuid_14h_0_eax": 1, "cpuid_14h_0_ebx": 0x3FF,
+            "cpuid_14h_0_ecx": 0xF, "cpuid_14h_1_eax": 0x249 << 16 | 2,
+            "cpuid_14h_1_ebx": 0x3F << 16 | 0x1FFF}
+
+        def met(caps, row):
+            of = row["capability"]
+            if of is None:
+                return False
+            mask = int(of["mask"], 16)
+            return (caps.get(of["word"], 0) & mask) // (mask & -mask) >= row["least"]
+
+        def rule(caps, value):
+            for row in tables["msrs"]:
+                here = row["first"] <= 0x570 <= row["last"] and not row["in_vmx"]
+                if here and not met(caps, row):
+                    return row["rule"]
+            for late in (False, True):
+                for row in tables["bits"]:
+                    if (row["msr"] == 0x570 and row["late"] == late and
+                            value & int(row["bits"], 16) and not value & int(row["without"], 16) and
+                            not met(caps, row)):
+                        return row["rule"]
+                for row in () if late else tables["encodings"]:
+                    field, of = int(row["field"], 16), row["capability"]
+                    listed = int(row["listed"], 16)
+                    if of:
+                        mask = int(of["mask"], 16)
+                        listed |= (caps.get(of["word"], 0) & mask) // (mask & -mask)
+                    if not listed >> (value & field) // (field & -field) & 1:
+                        return row["rule"]
+            return None
+
+        for caps, value, broken in (
+                ({}, 0x2001, "REG-001"), (pt, 0x2001, "REG-025"), (maximum, 0x2001, None),
+                (maximum, 1 << 18, "REG-044"), (pt, 0x100, "REG-024"), (pt, 0x2, "REG-027"),
+                (maximum, 3 << 14, None), (maximum, 1 << 14, "REG-028"),
+                (maximum, 2 << 36, None), (maximum, 3 << 36, "REG-037"),
+                (maximum, 1 << 40, "REG-037"), (maximum, 0x1, None),
+                (dict(maximum, cpuid_14h_0_ebx=0), 0x1, "REG-040")):
+            self.assertEqual(rule(caps, value), broken, (caps, hex(value)))
 
 
 if __name__ == "__main__":
