@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSL-1.0
 
 // A driver runs on a modelled processor: it detects Intel PT, traces two contexts into rings of
-// 16 x 64 KB, reads them out in the handler of the PMI, and switches between them. Every byte that
-// the trace unit stored must have been read, in order.
+// 16 x 64 KB, reads them out in the handler of the PMI, and switches between them. The trace is
+// decoded where it lies, without a copy: each conditional branch of a context must be in its trace,
+// and each byte that the trace unit stored must have been read.
 
 #include <common/skeleton_driver.hpp>
 
@@ -26,14 +27,25 @@ constexpr std::uint64_t context_bytes = region_count * region_bytes + table_byte
 
 using bytes = std::vector<std::uint8_t>;
 
+/// Counts the branches in TNTs: conditional ones, since this program executes no RET.
+struct branch_counter {
+    std::uint64_t branches = 0;
+
+    void operator()(packet::tnt_short const& one, trace::at) { branches += one.taken().count; }
+    void operator()(packet::tnt_long const& one, trace::at) { branches += one.taken().count; }
+};
+
 /// What a context of this program needs besides the driver's.
 struct traced {
     topa::region regions[region_count]{};
     topa::entry entries[region_count + 1]{};
     driver::table_page pages[1]{};
     skeleton::context context{};
-    bytes read;    // by the driver
-    bytes stored;  // by the trace unit
+    trace::reader<> reader{};
+    branch_counter decoded{};
+    std::uint64_t executed = 0;  // conditional branches
+    std::uint64_t stored = 0;    // bytes, by the trace unit
+    std::uint64_t read = 0;      // bytes, by the driver
 };
 
 struct machine {
@@ -43,14 +55,18 @@ struct machine {
     auto owner_of(std::uint64_t address) -> traced& {
         return contexts[(address - memory_base) / context_bytes];
     }
+    /// The tap of the processor.
     void operator()(std::uint64_t address, byte_view stored) {
-        auto& to = owner_of(address).stored;
-        to.insert(to.end(), stored.begin(), stored.end());
+        owner_of(address).stored += stored.size();
     }
+    /// The consumer of the driver.
     void operator()(skeleton::context&, std::uint64_t address, std::uint64_t count) {
-        auto const* const from = memory.data() + (address - memory_base);
-        auto& to = owner_of(address).read;
-        to.insert(to.end(), from, from + count);
+        auto& one = owner_of(address);
+        byte_view const span{memory.data() + (address - memory_base),
+                             static_cast<std::size_t>(count)};
+        (void)one.reader.feed(span);
+        (void)one.reader.for_each(one.decoded);
+        one.read += count;
     }
 };
 
@@ -107,6 +123,7 @@ auto main() -> int {
         }
         (void)cpu.on(event::indirect_jump{0x40'1000 + (i * 0x9E37'79B9'7F4A'7C15 >> 34)});
         (void)cpu.on(event::conditional{0x40'1000 + i % 4096, i % 3 != 0});
+        ++now.contexts[i / 300'000 % 2].executed;
         if (i % 8 == 0 && cpu.deliver_pmi()) {
             pmis += driver.on_pmi(unmask) == driver::pmi_outcome::handled;
         }
@@ -114,10 +131,11 @@ auto main() -> int {
     if (!driver.switch_to(nullptr)) { return 1; }
 
     for (auto const& one : now.contexts) {
-        std::printf("%zu bytes of trace, %zu read, %s, %llu gaps\n", one.stored.size(),
-                    one.read.size(), one.read == one.stored ? "in order" : "DIFFERENT",
-                    static_cast<unsigned long long>(one.context.gaps));
-        if (one.read != one.stored) { return 1; }
+        auto const number = [](std::uint64_t n) { return static_cast<unsigned long long>(n); };
+        std::printf("%llu bytes of trace, %llu read, %llu gaps; %llu branches, %llu decoded\n",
+                    number(one.stored), number(one.read), number(one.context.gaps),
+                    number(one.executed), number(one.decoded.branches));
+        if (one.read != one.stored || one.decoded.branches != one.executed) { return 1; }
     }
     std::printf("%llu interrupts\n", static_cast<unsigned long long>(pmis));
     return 0;

@@ -74,21 +74,12 @@ private:
 
 using model = driver::fake_processor<sparse_memory>;
 
-/// An access as the notation has it: `WRMSR(570,250D)`, `RDMSR(571)`, `[SFENCE]`.
+/// An access in the notation of the catalogue; of a read the result only if it is wanted.
 inline auto item_of(driver::logged_access const& one, bool with_result) -> std::string {
-    using kind = driver::logged_access::kind;
-    switch (one.what) {
-        case kind::note: return "[" + string_of(one.action) + "]";
-        case kind::fence: return "[SFENCE]";
-        case kind::read: {
-            std::string const made = "RDMSR(" + hex(one.index) + ")";
-            if (one.faulted) { return made + "->#GP"; }
-            return with_result ? made + "->" + word(one.value) : made;
-        }
-        case kind::write: break;
-    }
-    std::string const made = "WRMSR(" + hex(one.index) + "," + word(one.value) + ")";
-    return one.faulted ? made + "->#GP" : made;
+    std::string made;
+    driver::print_access(one, [&](text piece) { made += string_of(piece); });
+    bool const is_read = one.what == driver::logged_access::kind::read;
+    return is_read && !one.faulted && !with_result ? made.substr(0, made.find("->")) : made;
 }
 
 }  // namespace msr_plan

@@ -17132,6 +17132,37 @@ struct logged_access {
     friend constexpr auto operator==(logged_access const&, logged_access const&) -> bool = default;
 };
 
+/// Prints an access in the notation of the catalogue: `RDMSR(571)->0`, `WRMSR(570,250D)`,
+/// `WRMSR(560,0)->#GP`, `[SFENCE]`, `[drain]`. All numbers are hexadecimal; values of more than 32
+/// bits have 16 digits.
+///
+/// Source: tests/spec/notation.md, section 4.
+template <print::text_sink Sink>
+constexpr void print_access(logged_access const& one, Sink&& sink) {
+    using kind = logged_access::kind;
+    if (one.what == kind::fence || one.what == kind::note) {
+        sink("[");
+        sink(one.what == kind::fence ? text{"SFENCE"} : one.action);
+        sink("]");
+        return;
+    }
+    auto const value = [&] { print::hex(one.value, sink, one.value >> 32 != 0 ? 16 : 1); };
+    bool const is_write = one.what == kind::write;
+    sink(is_write ? text{"WRMSR("} : text{"RDMSR("});
+    print::hex(one.index, sink);
+    if (is_write) {
+        sink(",");
+        value();
+    }
+    sink(")");
+    if (one.faulted) {
+        sink("->#GP");
+    } else if (!is_write) {
+        sink("->");
+        value();
+    }
+}
+
 /// Passes accesses on to another port and records the first `Room` of them.
 ///
 /// Shape:  a value; `count` may exceed `Room`, and `log` has the first `Room` accesses.
@@ -19098,6 +19129,14 @@ public:
     /// TraceEn.
     [[nodiscard]] constexpr auto is_tracing() const noexcept -> bool {
         return unit_.state().template ctl<reg::ia32_rtit_ctl::TraceEn>();
+    }
+    /// The rule by which tracing ended while TraceEn stays 1: of STOP, TraceStop or an operational
+    /// error. None if it runs, or TraceEn is 0.
+    [[nodiscard]] constexpr auto why_stopped() const noexcept -> rule {
+        bool const runs = unit_.msrs().status.template get<reg::ia32_rtit_status::TriggerEn>();
+        if (runs || !is_tracing()) { return rule::none; }
+        rule const of_output = unit_.why_ended();
+        return of_output != rule::none ? of_output : rule::REG_068;
     }
     /// How often TraceEn became 1, and 0.
     [[nodiscard]] constexpr auto times_enabled() const noexcept -> uint64_t { return enabled_; }

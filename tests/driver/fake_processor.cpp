@@ -204,3 +204,29 @@ TEST_CASE("a cold reset clears the MSRs of the trace unit, a warm one keeps them
         return kept && now.cpu.msrs() == access::msr_state{} && now.cpu.unit().ip() == 0xFFF0;
     });
 }
+
+TEST_CASE("what ends tracing while TraceEn stays 1 is reported with its rule") {
+    CHECK_TWICE([](auto value) {
+        world stops;
+        stops.memory.put(0, topa::entry{test::regions | 0x10});
+        enable(stops.cpu);
+        bool const runs = stops.cpu.why_stopped() == rule::none;
+        for (uint64_t i = 0; i < value(uint64_t{1000}); ++i) {
+            (void)stops.cpu.on(event::indirect_jump{i << 20});
+        }
+        bool const full = stops.cpu.is_tracing() && stops.cpu.why_stopped() == rule::OUT_080;
+        (void)stops.cpu.write(0x570, 0x250C);
+        bool const off = stops.cpu.why_stopped() == rule::none;
+        world wrong;
+        wrong.memory.put(0, topa::link_to(table));
+        enable(wrong.cpu);
+        bool const error = wrong.cpu.why_stopped() == rule::OUT_066;
+        world range;
+        (void)range.cpu.write(0x580, 0x5000);
+        (void)range.cpu.write(0x581, 0x5FFF);
+        (void)range.cpu.write(0x560, table);
+        (void)range.cpu.write(0x570, 0x250D | uint64_t{2} << 32);
+        (void)range.cpu.on(event::indirect_jump{0x5000});
+        return runs && full && off && error && range.cpu.why_stopped() == rule::REG_068;
+    });
+}

@@ -54,3 +54,24 @@ TEST_CASE("a fence and a note have no MSR and no value") {
                one[1].value == 0 && one[1].action == "switch";
     });
 }
+
+TEST_CASE("an access is printed in the notation of the catalogue") {
+    CHECK_TWICE([](auto value) {
+        auto const prints = [](logged_access const& one, text wanted) {
+            char all[64] = {};
+            size_t size = 0;
+            driver::print_access(one, [&](text piece) {
+                for (char const letter : piece) { all[size++] = letter; }
+            });
+            return text{all, size} == wanted;
+        };
+        return prints({kind::write, false, 0x570, value(uint64_t{0x250D})}, "WRMSR(570,250D)") &&
+               prints({kind::write, true, 0x560, 0}, "WRMSR(560,0)->#GP") &&
+               prints({kind::read, false, 0x571, 0x300'0000'0000},
+                      "RDMSR(571)->0000030000000000") &&
+               prints({kind::read, false, 0x561, 0x7F}, "RDMSR(561)->7F") &&
+               prints({kind::read, true, 0x572}, "RDMSR(572)->#GP") &&
+               prints({.what = kind::fence}, "[SFENCE]") &&
+               prints({.what = kind::note, .action = "drain"}, "[drain]");
+    });
+}

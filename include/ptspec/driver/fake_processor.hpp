@@ -223,6 +223,14 @@ public:
     [[nodiscard]] constexpr auto is_tracing() const noexcept -> bool {
         return unit_.state().template ctl<reg::ia32_rtit_ctl::TraceEn>();
     }
+    /// The rule by which tracing ended while TraceEn stays 1: of STOP, TraceStop or an operational
+    /// error. None if it runs, or TraceEn is 0.
+    [[nodiscard]] constexpr auto why_stopped() const noexcept -> rule {
+        bool const runs = unit_.msrs().status.template get<reg::ia32_rtit_status::TriggerEn>();
+        if (runs || !is_tracing()) { return rule::none; }
+        rule const of_output = unit_.why_ended();
+        return of_output != rule::none ? of_output : rule::REG_068;
+    }
     /// How often TraceEn became 1, and 0.
     [[nodiscard]] constexpr auto times_enabled() const noexcept -> uint64_t { return enabled_; }
     [[nodiscard]] constexpr auto times_disabled() const noexcept -> uint64_t { return disabled_; }

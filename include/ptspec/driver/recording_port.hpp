@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ptspec/driver/msr_sequence.hpp>
+#include <ptspec/print/text.hpp>
 
 /// For tests of drivers: the accesses to a port, recorded.
 namespace ptspec::driver {
@@ -17,6 +18,37 @@ struct logged_access {
 
     friend constexpr auto operator==(logged_access const&, logged_access const&) -> bool = default;
 };
+
+/// Prints an access in the notation of the catalogue: `RDMSR(571)->0`, `WRMSR(570,250D)`,
+/// `WRMSR(560,0)->#GP`, `[SFENCE]`, `[drain]`. All numbers are hexadecimal; values of more than 32
+/// bits have 16 digits.
+///
+/// Source: tests/spec/notation.md, section 4.
+template <print::text_sink Sink>
+constexpr void print_access(logged_access const& one, Sink&& sink) {
+    using kind = logged_access::kind;
+    if (one.what == kind::fence || one.what == kind::note) {
+        sink("[");
+        sink(one.what == kind::fence ? text{"SFENCE"} : one.action);
+        sink("]");
+        return;
+    }
+    auto const value = [&] { print::hex(one.value, sink, one.value >> 32 != 0 ? 16 : 1); };
+    bool const is_write = one.what == kind::write;
+    sink(is_write ? text{"WRMSR("} : text{"RDMSR("});
+    print::hex(one.index, sink);
+    if (is_write) {
+        sink(",");
+        value();
+    }
+    sink(")");
+    if (one.faulted) {
+        sink("->#GP");
+    } else if (!is_write) {
+        sink("->");
+        value();
+    }
+}
 
 /// Passes accesses on to another port and records the first `Room` of them.
 ///
