@@ -585,7 +585,7 @@ TEST_CASE("closed loop: each byte that the trace unit stores is read once and in
     for (auto const& preset : cpu::preset::all) {
         auto const& caps = preset.value;
         if (!caps.has_pt() || !caps.has_output_msrs()) { continue; }
-        for (uint64_t seed = 1; seed <= 20; ++seed) {
+        for (uint64_t seed = 1; seed <= 8; ++seed) {
             auto const all = std::make_unique<machine>(caps, seed, sum);
             std::string const problem = all->run(3000);
             INFO(std::string_view{preset.name.data(), preset.name.size()}, ", seed ", seed);
@@ -596,5 +596,5 @@ TEST_CASE("closed loop: each byte that the trace unit stores is read once and in
             " inside a procedure), ", sum.switches, " switches by MSRs, ", sum.xsaves,
             " by XSAVES, ", sum.stops, " stops (", sum.lost_by_stop, " bytes lost), ", sum.resets,
             " resets (", sum.lost_by_reset, " bytes lost), ", sum.laps, " laps");
-    CHECK(sum.pmis > 1000);
+    CHECK(sum.pmis > 500);
 }
